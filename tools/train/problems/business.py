@@ -61,6 +61,7 @@ def stand_for_days(d: Draw) -> Story:
              (f"{a} opens a stand for {x} and spends ${start} to begin.", f"To set up a stand with {x}, {a} pays ${start}.", f"A stand that sells {x} costs {a} ${start} to set up."),
              (f"Each day {a} sells {cups} {unit} for ${p} each.", f"{a.They} sells {cups} {unit} a day at ${p} apiece.",
               f"On every day, {cups} {unit} are sold for ${p} each."),
+             d.maybe((f"The stand is open {d.int(3, 9)} hours a day.", f"{a} is {d.int(9, 16)} years old.")),
              (f"How much profit is there after {days} days?", f"What is {a}'s profit in {d.number_words(days)} days?",
               f"How many dollars has {a} gained after {days} days?")),
         [f"A day brings {daily:$}.", f"In {days} days it is {total:$}.", f"The profit is {profit:$}."],
@@ -151,6 +152,7 @@ def wholesale_boxes(d: Draw) -> Story:
              (f"{a} buys {boxes} boxes of {x} for ${p} a box. There are {per} in each box.", f"A box of {per} {x} costs ${p}, and {a} buys {boxes} boxes.",
               f"{boxes} boxes with {per} {x} each cost {a} ${p} per box."),
              (f"All of them are sold for ${q} each.", f"{a} sells every one for ${q}.", f"The price for customers is ${q} apiece, and nothing is left over."),
+             d.maybe((f"A box weighs {d.int(5, 20)} pounds.", f"The shop is open {d.int(5, 7)} days a week.")),
              (f"What is {a}'s profit?", f"How much does {a} gain?", "How many dollars of profit does that make?")),
         [f"There are {number} {x}.", f"They bring {income:$}.", f"The boxes cost {paid:$}.", f"The profit is {profit:$}."],
         profit)
@@ -304,6 +306,7 @@ def author_royalties(d: Draw) -> Story:
              (f"{a} gets ${rate} for each of {grouped(d, copies)} {x}.", f"{grouped(d, copies)} {x} are sold, and {a} receives ${rate} for each.",
               f"Each sale pays {a} ${rate}. There are sales of {copies} {x}."),
              (f"The {helper} takes {percent}% of that.", f"{percent} percent of this money goes to the {helper}.", f"{a}'s {helper} gets {percent}% of it."),
+             d.maybe((f"The work took {d.int(2, 9)} months.", f"{a} began it {d.int(2, 9)} years ago.")),
              (f"How much does {a} keep?", f"How much is left for {a}?", f"How many dollars remain with {a}?")),
         [f"The sales bring {gross:$}.", f"The {helper} gets {fee:$}.", f"So {a} keeps {net:$}."],
         net)

@@ -64,6 +64,7 @@ def pencils_per_student(d: Draw) -> Story:
              (f"{a} wants to give {m} {x} to each of {n} students.", f"Each of the {n} students in {a}'s class needs {m} {x}.",
               f"{a} has a class of {n}, and everybody in it should get {m} {x}."),
              (f"There are {have} {x} in the cupboard.", f"{a} already has {have} {x}.", f"{have} {x} are left from last year."),
+             d.maybe((f"The lesson begins at {d.int(8, 11)} am.", f"The school has {d.int(10, 40)} rooms.")),
              (f"How many {x} must {a} buy?", f"How many more {x} are needed?", f"How many {x} are missing?")),
         [f"The class needs {need} {x}.", f"So {buy} more {x} are needed."],
         buy)
@@ -138,6 +139,7 @@ def pages_left_in_book(d: Draw) -> Story:
         tell(d,
              (f"{a} reads a {kind} of {pages} pages, {daily} pages a day.", f"A {kind} has {pages} pages. {a} reads {daily} of them every day.",
               f"Each day {a} reads {daily} pages of a {kind} with {pages} pages."),
+             d.maybe((f"The {kind} has {d.int(5, 30)} chapters.", f"It was printed in {d.int(1950, 2020)}.")),
              (f"How many pages are left after {days} days?", f"After {d.number_words(days)} days, how many pages remain?",
               f"How many pages does {a} still have to read when {days} days are over?")),
         [f"{a} has read {read} pages.", f"So {left} pages are left."],
@@ -189,6 +191,7 @@ def test_points(d: Draw) -> Story:
              (f"A test has {n} short questions of {p} points each and {m} long questions of {q} points each.",
               f"In {a}'s {d.pick(words.SCHOOL_SUBJECTS)} test, a short question gives {p} points and a long one {q}. There are {n} short and {m} long ones.",
               f"{n} short questions with {p} points each and {m} long ones with {q} points each make up a test."),
+             d.maybe((f"There are {d.int(30, 90)} minutes for it.", f"{d.int(12, 30)} students take the test.")),
              ("How many points can be reached?", "What is the highest possible score?", f"How many points does {a} get if every answer is right?")),
         [f"The short questions give {first} points.", f"The long questions give {second} points.", f"Together it is {total} points."],
         total)
@@ -357,6 +360,7 @@ def library_books(d: Draw) -> Story:
              (f"On {day1}, {out} books are borrowed. On {day2}, {back} of them come back.", f"Students take {out} of them on {day1} and return {back} on {day2}.",
               f"{out} books go out on {day1}, and {back} are returned on {day2}."),
              (f"Then {new} new books arrive.", f"The library also buys {new} new ones.", f"{new} new books are put there."),
+             d.maybe((f"The library has {d.int(5, 40)} shelves.", f"{d.int(3, 20)} students sit there and read.")),
              ("How many books are in the library now?", "How many books does the library have on its shelves then?", "How many books are there in the end?")),
         [f"On {day1} there are {one} books left.", f"On {day2} there are {two} books.", f"With the new ones there are {three} books."],
         three)

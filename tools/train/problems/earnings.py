@@ -74,6 +74,7 @@ def two_jobs(d: Draw) -> Story:
              (f"This month {a.they} spends {n} hours {job} and {m} hours {other}.",
               f"{a} does {n} hours of {job} and {m} hours of {other}.",
               f"In one month {a} is {job} for {n} hours and {other} for {m} hours."),
+             d.maybe((f"{a} is {d.int(15, 60)} years old.", f"The month has {d.int(28, 31)} days.")),
              (f"How much does {a} earn in all?", "How much money is that altogether?",
               f"What are {a}'s total earnings?")),
         [f"By {job}, {a} earns {first:$}.", f"By {other}, {a} earns {second:$}.", f"In all it is {total:$}."],
@@ -176,6 +177,7 @@ def pay_after_tax(d: Draw) -> Story:
               f"The taxes take {percent} percent of {a}'s monthly pay of ${pay}.",
               f"{a} has a salary of ${pay} per month and pays {percent}% tax on it."),
              (f"The rent is ${rent}.", f"{a.They} pays ${rent} for rent.", f"After taxes {a} pays a rent of ${rent}."),
+             d.maybe((f"The apartment has {d.int(2, 6)} rooms.", f"{a} works {d.int(30, 45)} hours a week.")),
              ("How much is left each month?", f"How much money remains for {a}?", f"What does {a} have left after tax and rent?")),
         [f"The tax is {tax:$}.", f"After tax {net:$} remains.", f"After the rent {left:$} is left."],
         left)

@@ -314,7 +314,7 @@ def stock_for_days(d: Draw) -> Story:
              (f"{a} buys {boxes} boxes of {per} {x}" + (f" and has {left} at home." if left else "."),
               f"There are {per} {x} in a box. {a} buys {boxes} boxes" + (f" and still has {left} {x}." if left else "."),
               (f"With {left} {x} at home, " if left else "") + f"{a} gets {boxes} boxes that hold {per} {x} each."),
-             (f"The family uses {daily} a day.", f"Every day {daily} of them are used.", f"{daily} {x} are eaten each day."),
+             (f"The family uses {daily} a day.", f"Every day {daily} of them are used.", f"{daily} {x} are used up each day."),
              ("For how many days are they enough?", f"How many days do the {x} last?", f"After how many days are all the {x} gone?")),
         [f"The boxes hold {first} {x}."] + ([f"With the others there are {have} {x}."] if left else [])
         + [f"They last {days} days."],

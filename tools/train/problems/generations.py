@@ -122,6 +122,7 @@ def sum_and_difference_ages(d: Draw) -> Story:
              (f"{a} and {b} are {total} years old together. {a} is {gap} years older than {b}.",
               f"The sum of the ages of {a} and {b} is {total}. {b} is {gap} years younger.",
               f"{a} is older than {b} by {gap} years. Added up, their ages make {total}."),
+             d.maybe((f"They live {d.int(2, 90)} miles apart.", f"They have been friends for {d.int(2, 3)} years.")),
              (f"How old is {a}?", f"What is {a}'s age?", f"How many years old is {a}?") if ask else
              (f"How old is {b}?", f"What is {b}'s age?", f"How many years old is {b}?")),
         [f"Without the difference the sum is {rest}.", f"{b} is {answer}."] + ([f"{a} is {old}."] if ask else []),

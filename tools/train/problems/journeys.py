@@ -63,7 +63,7 @@ def several_legs(d: Draw) -> Story:
         tell(d,
              (f"{a} drives {first} miles to {x}.", f"The first part of {a}'s trip, to {x}, is {first} miles.",
               f"It is {first} miles from home to {x}, where {a} drives first."),
-             (f"From there it is {more} miles more to {y}, that is, {more} miles farther than the first part. "
+             (f"From there {a} goes on to {y}, and this second part is {more} miles longer than the first. "
               f"The way back home is {words.TIMES[k]} as long as the second part.",
               f"The second part, to {y}, is {more} miles longer. The way home is {words.TIMES[k]} as long as the second part.",
               f"Then {a.they} drives to {y}, which is {more} miles longer than the first part, and {words.TIMES[k]} that second distance home."),
@@ -103,6 +103,7 @@ def fuel_needed(d: Draw) -> Story:
               f"The car of {a} needs one gallon for {per} miles. Gas is ${price} a gallon."),
              (f"{a.They} drives {miles} miles.", f"The trip to {d.pick(words.TOWNS)} is {miles} miles long.",
               f"The next trip is {grouped(d, miles)} miles."),
+             d.maybe((f"The car is {d.int(2, 15)} years old.", f"{d.int(2, 5)} people ride along.")),
              ("How much does the gas cost?", "What will the fuel for it cost?", f"How many dollars does {a} spend on gas?") if ask else
              ("How many gallons does it take?", "How many gallons of gas are used?", f"How many gallons does {a} need?")),
         [f"The car uses {fuel} gallons.", f"They cost {money:$}."] if ask else [f"The car uses {fuel} gallons."],
@@ -230,6 +231,7 @@ def fraction_of_way(d: Draw) -> Story:
              (f"On {day1} {a.they} covers {words.PARTS[k]} of it, and on {day2} {more} miles.",
               f"{a} makes 1/{k} of the way on {day1}. On {day2} it is {more} miles.",
               f"{words.PARTS[k]} of it is done on {day1} and {more} miles are done on {day2}."),
+             d.maybe((f"The weather is warm, {d.int(18, 30)} degrees.", f"{a} carries {d.int(5, 20)} pounds of baggage.")),
              ("How many miles are left?", "How many miles remain after that?", f"How far does {a} still have to go in miles?")),
         [f"On {day1} it is {first} miles.", f"Then {rest} miles remain.", f"After {day2} there are {left} miles left."],
         left)
@@ -268,7 +270,7 @@ def laps_to_distance(d: Draw) -> Story:
         tell(d,
              (f"One lap of the track is {track} meters, and {a} runs {laps} laps a day.",
               f"Each day {a} runs {laps} times around a lake. One round is {track} meters.",
-              f"{a} swims, rides or runs a course of {track} meters {laps} times every day."),
+              f"A course in the park is {track} meters long. Every day {a} completes it {laps} times."),
              (f"How many kilometers is that in {days} days?", f"After {d.number_words(days)} days, how many kilometers has {a} done?",
               f"How many kilometers does {a} cover in {days} days?")),
         [f"A day has {daily} meters.", f"In {days} days it is {total} meters.", f"That is {km} kilometers."],

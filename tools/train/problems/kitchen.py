@@ -108,6 +108,7 @@ def doubled_recipe(d: Draw) -> Story:
              (f"The recipe for {dish} asks for {p} cups of {x} and {q} cups of {y}.", f"For {dish}, {a} needs {p} cups of {x} and {q} cups of {y}.",
               f"{p} cups of {x} and {q} cups of {y} go into {dish}."),
              (f"{a} {verb} the recipe.", f"{a} {verb} everything.", f"To feed more people, {a} {verb} all of it."),
+             d.maybe((f"It takes {d.int(20, 90)} minutes in the oven.", f"{d.int(3, 12)} people will eat it.")),
              (f"How many cups of {x} and {y} are used in total?", "How many cups is that altogether?",
               f"What is the total number of cups of {x} and {y}?")),
         [f"{a} uses {first} cups of {x}.", f"{a} uses {second} cups of {y}.", f"In total it is {total} cups."],
@@ -128,6 +129,7 @@ def fruit_in_pies(d: Draw) -> Story:
              (f"{a.They} makes {y}, each of which takes {per} {x}, and {left} {x} remain.",
               f"After making {y} with {per} {x} each, {a.they} has {left} {x}.",
               f"Every one of the {y} needs {per} {x}. In the end {left} {x} are left."),
+             d.maybe((f"That takes {d.int(30, 120)} minutes.", f"{a} has {d.int(2, 9)} helpers.")),
              (f"How many {y} does {a} make?", f"How many {y} are there?", f"What number of {y} did {a} make?")),
         [f"{a} uses {used} {x}.", f"That makes {answer} {y}."],
         answer)
@@ -327,6 +329,7 @@ def harvest_to_jars(d: Draw) -> Story:
               f"Each day {a} brings home {daily} pounds of {x}, and that for {d.number_words(days)} days."),
              (f"A jar takes {per} pounds and is sold for ${price}.", f"{per} pounds fill one jar, which sells for ${price}.",
               f"{a} fills jars with {per} pounds each and sells them at ${price} apiece."),
+             d.maybe((f"The garden has {d.int(4, 40)} trees.", f"{a} works {d.int(3, 9)} hours each day.")),
              ("How much money do all the jars bring?", f"How much does {a} get for all of them?", "How many dollars is that when all jars are sold?")),
         [f"There are {pounds} pounds.", f"They fill {jars} jars.", f"The jars bring {money:$}."],
         money)

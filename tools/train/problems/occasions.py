@@ -24,7 +24,7 @@ def tickets_total(d: Draw) -> Story:
 
 @family
 def child_and_adult_entry(d: Draw) -> Story:
-    n, p, m, q, place = d.int(2, 60), cost(d, 5, 40), d.int(2, 60), cost(d, 2, 25), d.pick(words.SIGHTS)
+    n, p, m, q, place = d.int(2, 60), cost(d, 5, 40), d.int(2, 60), cost(d, 2, 25), d.pick(words.ADMISSIONS)
     d.require(p > q)
     first, second = calc(n, "*", p), calc(m, "*", q)
     total = calc(first, "+", second)
@@ -48,13 +48,14 @@ def family_saves_with_pass(d: Draw) -> Story:
     price = d.int(50, 600, 10)
     saved = calc(single, "-", price)
     several(d, saved)
-    place = d.pick(words.SIGHTS)
+    place = d.pick(words.ADMISSIONS)
     return Story(
         tell(d,
              (f"A ticket for {place} costs ${p}. A year's pass for the whole family costs ${price}.", f"The family pass for {place} is ${price} a year, and a single ticket is ${p}.",
               f"{place} asks ${p} for one ticket or ${price} for a yearly pass for a family."),
              (f"{a}'s family of {n} goes there {visits} times in a year.", f"There are {n} people in {a}'s family, and all of them go {visits} times that year.",
               f"In one year all {n} members of {a}'s family visit it {visits} times."),
+             d.maybe((f"It is {d.int(3, 60)} miles away.", f"It is open {d.int(5, 7)} days a week.")),
              ("How much does the pass save?", f"How many dollars does {a}'s family save with the pass?", "How much cheaper is the pass than single tickets?")),
         [f"One visit costs {each:$}.", f"All visits cost {single:$}.", f"The pass saves {saved:$}."],
         saved)
@@ -71,6 +72,7 @@ def seats_sold_rows(d: Draw) -> Story:
              (f"A theater has {rows} rows with {seats} seats each.", f"There are {rows} rows in a theater, and every row has {seats} seats.", f"In each of the {rows} rows of a theater there are {seats} seats."),
              (f"For a {show}, {percent}% of the seats are sold at ${p} each.", f"{percent} percent of the seats for a {show} are sold. A seat costs ${p}.",
               f"At a price of ${p}, {percent}% of all seats are sold for a {show}."),
+             d.maybe((f"It begins at {d.int(5, 9)} pm.", f"It lasts {d.int(60, 180)} minutes.")),
              ("How much money does that bring?", "What is the income from the tickets?", "How many dollars are taken in?")),
         [f"There are {total} seats.", f"Of these {sold} are sold.", f"They bring {money:$}."],
         money)
@@ -90,6 +92,7 @@ def tickets_left_over_days(d: Draw) -> Story:
              (f"There are {grouped(d, n)} tickets for a {show}.", f"For a {show} {n} tickets are printed.", f"A {show} has {n} tickets to sell."),
              (f"{first} are sold on {day1} and {words.TIMES[k]} as many on {day2}.", f"On {day1} people buy {first}, and on {day2} {words.TIMES[k]} as many.",
               f"{day2} brings {words.TIMES[k]} as many sales as {day1}, when {first} are sold."),
+             d.maybe((f"It begins at {d.int(5, 9)} pm.", f"A ticket costs ${d.int(5, 50)}.")),
              ("How many tickets are left?", "How many tickets can still be sold?", "How many tickets remain after both days?")),
         [f"On {day2} it is {second} tickets.", f"Both days make {sold} tickets.", f"So {left} tickets are left."],
         left)
@@ -222,7 +225,7 @@ def rides_and_tokens(d: Draw) -> Story:
 
 @family
 def visitors_by_day(d: Draw) -> Story:
-    place, n, k, more = d.pick(words.SIGHTS), d.int(20, 400), d.number_from((2, 3)), d.int(10, 200)
+    place, n, k, more = d.pick(words.ADMISSIONS), d.int(20, 400), d.number_from((2, 3)), d.int(10, 200)
     i = d.pick(range(5))
     day1, day2, day3 = words.WEEK[i:i + 3]
     second = calc(n, "*", k)
@@ -314,7 +317,7 @@ def performers_on_stage(d: Draw) -> Story:
 @family
 def group_discount_tickets(d: Draw) -> Story:
     a, n, p, percent = adult(d), d.int(10, 80), d.int(5, 40), d.number_from((5, 10, 15, 20, 25, 30))
-    place = d.pick(words.SIGHTS)
+    place = d.pick(words.ADMISSIONS)
     full = calc(n, "*", p)
     off = calc(full, "*", percent, "/", 100)
     total = calc(full, "-", off)

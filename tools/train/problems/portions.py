@@ -49,8 +49,8 @@ def percent_rest_of_group(d: Draw) -> Story:
     g, n, percent = d.pick(GROUPS), d.int(20, 1200, 10), d.number_from(PERCENTAGES)
     part = calc(n, "*", percent, "/", 100)
     rest = calc(n, "-", part)
-    x, y = d.pick((("arrive early", "late"), ("are women", "men"), ("come from abroad", "from here"), ("stand", "seated"), ("are new", "not new")))
-    ends = {"late": "arrive late", "men": "are men", "from here": "come from here", "seated": "are seated", "not new": "are not new"}[y]
+    x, y = d.pick((("arrive early", "late"), ("are women", "men"), ("come from abroad", "nearby"), ("stand", "seated"), ("are new", "not new")))
+    ends = {"late": "arrive late", "men": "are men", "nearby": "live nearby", "seated": "are seated", "not new": "are not new"}[y]
     return Story(
         tell(d, (
             f"{percent}% of {n} {g} {x}. The others {ends}. How many {ends}?",

@@ -271,7 +271,7 @@ def parking_hours(d: Draw) -> Story:
 
 @family
 def days_until_done(d: Draw) -> Story:
-    a, x, daily, k, days = person(d), d.pick(("pages", "puzzles", "exercises", "bricks", "rows of knitting", "flower beds")), d.int(3, 30), d.int(2, 20), d.int(3, 25)
+    a, x, daily, k, days = person(d), d.pick(("pages", "puzzles", "exercises", "worksheets", "drawings", "pushups", "translations")), d.int(3, 30), d.int(2, 20), d.int(3, 25)
     rest = daily * days
     total = rest + k
     left = calc(total, "-", k)
@@ -335,7 +335,7 @@ def monthly_subscription(d: Draw) -> Story:
     total = calc(paid, "+", fee)
     return Story(
         tell(d,
-             (f"{x} costs {a} ${monthly} a month and ${fee} once at the beginning.", f"{a} joins {x}: ${fee} to start and then ${monthly} a month.",
+             (f"{x} costs {a} ${monthly} a month and ${fee} once at the beginning.", f"{a} signs up for {x}: ${fee} to start and then ${monthly} a month.",
               f"For {x}, {a} pays a first fee of ${fee} and ${monthly} every month."),
              (f"How much does {a} pay in {time}?", f"What is the cost for {time}?", f"How many dollars is that in {time}?")),
         [*lines, f"With the fee it is {total:$}."],

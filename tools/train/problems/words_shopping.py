@@ -66,7 +66,7 @@ SUPPLY_LIST = (
     "sharpener, paintbrush, sketchbook, calculator")
 PRODUCTS = (
     "bracelet, candle, necklace, scarf:scarves, birdhouse, painting, mug, bowl, basket, lamp, vase, "
-    "pillow, toy robot, wallet, bag, soap, card, jar of jam:jars of jam, poster, wooden spoon, kite, "
+    "pillow, toy robot, wallet, bag, bar of soap:bars of soap, card, jar of jam:jars of jam, poster, wooden spoon, kite, "
     "teddy bear, pair of earrings:pairs of earrings, table, stool, picture frame, cutting board")
 SHOP_KINDS = [
     "bakery", "bookshop", "toy store", "flower shop", "hardware store", "clothing store", "pet shop",
@@ -74,6 +74,9 @@ SHOP_KINDS = [
 STORES = [
     "the market", "the corner shop", "the mall", "the supermarket", "the bakery", "the flea market",
     "a garage sale", "the department store", "the gift shop", "the fair", "the new shop"]
+ADMISSIONS = [
+    "the museum", "the zoo", "the castle", "the water park", "the aquarium", "the stadium", "the skating rink",
+    "the botanical garden", "the amusement park", "the planetarium"]
 JOBS = [
     "waiter", "gardener", "painter", "tutor", "mechanic", "cashier", "plumber", "driver", "cook",
     "nurse", "barista", "carpenter", "electrician", "librarian", "baker", "lifeguard", "cleaner"]
