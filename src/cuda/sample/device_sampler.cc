@@ -22,7 +22,7 @@ size_t block_bytes(const DeviceSamplerLimits& limits) {
 
 // Bytes of a step's plan on the device: the pass and mask index of each row, then the masks.
 size_t plan_bytes(const DeviceSamplerLimits& limits, size_t num_rows, size_t num_masks) {
-  return num_rows * sizeof(SampleRow) +
+  return num_rows * sizeof(RowSampling) +
          num_masks * static_cast<size_t>(limits.bitmap_words()) * sizeof(uint32_t);
 }
 
@@ -188,9 +188,9 @@ Status DeviceSampler::upload_plan(const SamplePlan& plan,
                                   std::span<const std::vector<uint32_t>> masks,
                                   CudaStream& stream) {
   QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, plan_ring_.begin(stream));
-  std::memcpy(staging, plan.rows.data(), plan.rows.size() * sizeof(SampleRow));
+  std::memcpy(staging, plan.rows.data(), plan.rows.size() * sizeof(RowSampling));
   const auto mask_words = static_cast<size_t>(limits_.bitmap_words());
-  auto* to = reinterpret_cast<uint32_t*>(staging + plan.rows.size() * sizeof(SampleRow));
+  auto* to = reinterpret_cast<uint32_t*>(staging + plan.rows.size() * sizeof(RowSampling));
   for (const std::vector<uint32_t>& mask : masks) {
     const size_t count = std::min(mask.size(), mask_words);
     std::copy_n(mask.begin(), count, to);
@@ -213,7 +213,7 @@ const float* DeviceSampler::check_logits(const TensorView& logits, int num_rows)
 void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
                            const int32_t* offsets, CudaStream& stream) {
   const int num_rows = plan.num_rows();
-  const auto* rows = reinterpret_cast<const SampleRow*>(parts_.plan);
+  const auto* rows = reinterpret_cast<const RowSampling*>(parts_.plan);
   const SampleCall call = {.logits = check_logits(logits, num_rows),
                            .slots = slots,
                            .offsets = offsets,

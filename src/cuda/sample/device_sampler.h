@@ -85,7 +85,7 @@ class DeviceSampler {
     SliceLogprobs* slice_logprobs = nullptr;
     uint32_t* arrivals = nullptr;
     std::byte* block = nullptr;  // the uploaded slots
-    std::byte* plan = nullptr;   // the uploaded plan: SampleRow [num_rows], then masks [..,
+    std::byte* plan = nullptr;   // the uploaded plan: RowSampling [num_rows], then masks [..,
                                  // bitmap_words]
     size_t num_bytes = 0;
   };

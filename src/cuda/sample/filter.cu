@@ -4,16 +4,17 @@
 // those whose key is at least a cut. RowFilter finds the cut and samples in these phases, which all
 // threads of the thread block run together:
 //
-//   phase            reads       writes     result
-//   find_largest     logits                 the largest logit, which is all that a greedy row needs
-//   cut_by_min_p                            min-p's cut, by bisection over floats: exact
-//   count_steps      logits      bins       tokens (and weights, for top-p) per step of 1/64 nat
-//   find_crossing    bins, list             the step or key in which top-k or top-p ends
-//   gather           logits      list       the keys of a range, sorted in descending order
-//   find_cut_key     bins        bins, list an exact cut whose step does not fit into the list:
-//                                           count_keys divides the range of keys until a part does
-//   sample_list      list                   a token among the list's (Gumbel-max)
-//   sample_row       logits                 a token among the row's (Gumbel-max)
+//   phase               reads       writes      result
+//   find_largest        logits                  the largest logit; a greedy row needs no more
+//   cut_by_min_p                                min-p's cut, by bisection over floats: exact
+//   count_steps         logits      bins        tokens (and weights, for top-p) per step of 1/64
+//   nat find_threshold_bin  bins, list              the step or key in which top-k or top-p ends
+//   gather              logits      list        the keys of a range, sorted in descending order
+//   find_cut_key        bins        bins, list  an exact cut whose step does not fit into the list:
+//                                               count_keys divides the range of keys until a part
+//                                               does
+//   sample_list         list                    a token among the list's (Gumbel-max)
+//   sample_row          logits                  a token among the row's (Gumbel-max)
 //
 // Short path (choose_from_list): all tokens that may be kept fit into the list, where both filters
 // end exactly. Long path: top-k's cut by find_cut_key, then top-p's (choose_by_mass).
@@ -21,8 +22,8 @@
 // Barriers. Besides the reductions' own, bins and list are the only shared data. A phase that
 // writes them (clear, count_steps, count_keys, gather, sort_list) ends with a barrier, so the next
 // phase may read them. Between a read and the next write of the same array lies another barrier,
-// inside find_crossing or gather, or written out. All threads take the same branches, because these
-// depend on reductions, find_crossing's results, and shared data between two barriers.
+// inside find_threshold_bin or gather, or written out. All threads take the same branches, because
+// these depend on reductions, find_threshold_bin's results, and shared data between two barriers.
 //
 // Tokens below e^-32 of the largest weight are not distinguished: a filter that would keep only
 // some of them keeps none or all, which changes no probability by more than 1e-8. Cumulative sums
@@ -139,10 +140,10 @@ class RowFilter {
     const bool by_mass = state_.top_p < 1.0F;
     if (state_.top_k < 1 && !by_mass) return sample_row(key_from(least_));
     count_steps<false>(by_mass);
-    const Crossing kth = top_k_step();
+    const ThresholdBin kth = top_k_step();
     const int steps = min(kth.bin + 1, num_steps_down_to(least_));
     const double below =
-        find_crossing(0, false, [&](int b) {
+        find_threshold_bin(0, false, [&](int b) {
           return b < steps ? static_cast<double>(block_shared().bins.count[b]) : 0.0;
         }).total;
     if (below <= kNumBins) return choose_from_list(steps, by_mass);
@@ -197,10 +198,11 @@ class RowFilter {
   }
 
   // The step that holds the k-th largest logit; kNumBins if top-k does not apply.
-  __device__ Crossing top_k_step() const {
+  __device__ ThresholdBin top_k_step() const {
     if (state_.top_k < 1) return {kNumBins, 0, 0};
-    return find_crossing(state_.top_k, false,
-                         [&](int b) { return static_cast<double>(block_shared().bins.count[b]); });
+    return find_threshold_bin(state_.top_k, false, [&](int b) {
+      return static_cast<double>(block_shared().bins.count[b]);
+    });
   }
 
   // Fills the list with the keys of a range, of which the row has at most kNumBins; sorted.
@@ -236,8 +238,8 @@ class RowFilter {
       least_ = fmaxf(least_, logit_of(block_shared().list[k - 1]));
     uint64_t cut = key_from(least_);
     if (by_mass) {
-      const Crossing end = find_crossing(static_cast<double>(state_.top_p), true,
-                                         [&](int i) { return list_weight(i, least_); });
+      const ThresholdBin end = find_threshold_bin(static_cast<double>(state_.top_p), true,
+                                                  [&](int i) { return list_weight(i, least_); });
       if (end.bin < kNumBins) cut = block_shared().list[end.bin];
     }
     return sample_list(cut);
@@ -249,7 +251,7 @@ class RowFilter {
     for (int i = static_cast<int>(threadIdx.x); i < block_shared().list_size;
          i += static_cast<int>(blockDim.x)) {
       const uint64_t key = block_shared().list[i];
-      if (key >= cut) winner.take(params.score_of(logit_of(key), token_of(key)), token_of(key));
+      if (key >= cut) winner.add(params.score_of(logit_of(key), token_of(key)), token_of(key));
     }
     return block_winner(winner);
   }
@@ -258,13 +260,13 @@ class RowFilter {
   __device__ Winner choose_by_mass() {
     if (least_ > kLeastFloat) count_steps<true>(true);
     const int last = num_steps_down_to(least_) - 1;
-    const Crossing end = find_crossing(static_cast<double>(state_.top_p), true, [&](int b) {
-      return b <= last ? block_shared().bins.mass(b, b) : 0.0;
-    });
+    const ThresholdBin end =
+        find_threshold_bin(static_cast<double>(state_.top_p), true,
+                           [&](int b) { return b <= last ? block_shared().bins.mass(b, b) : 0.0; });
     if (end.bin == kNumBins) return sample_row(key_from(least_));
     const double target = static_cast<double>(state_.top_p) * end.total;
     const double count =
-        find_crossing(0, false, [&](int b) {
+        find_threshold_bin(0, false, [&](int b) {
           return b <= end.bin ? static_cast<double>(block_shared().bins.count[b]) : 0.0;
         }).total;
     if (count > kNumBins) return sample_row(find_cut_key(end.bin, end.before, target, true));
@@ -284,7 +286,7 @@ class RowFilter {
       int shift = 0;
       while ((range.high - range.low) >> shift >= kNumBins) ++shift;
       count_keys(range, shift, step);
-      const Crossing part = find_crossing(target - before, false, [&](int b) {
+      const ThresholdBin part = find_threshold_bin(target - before, false, [&](int b) {
         return by_mass ? block_shared().bins.mass(b, step)
                        : static_cast<double>(block_shared().bins.count[b]);
       });
@@ -305,8 +307,8 @@ class RowFilter {
 
   // The key of the list's token at which the mass reaches the target, or of its last token.
   __device__ uint64_t list_cut(double target) const {
-    const Crossing end =
-        find_crossing(target, false, [&](int i) { return list_weight(i, least_); });
+    const ThresholdBin end =
+        find_threshold_bin(target, false, [&](int i) { return list_weight(i, least_); });
     return block_shared().list[min(end.bin, block_shared().list_size - 1)];
   }
 
@@ -346,15 +348,15 @@ class RowFilter {
 
 // Checks the model's own logits first, then the logits after the rules.
 template <bool kRules>
-__device__ RowStatus find_largest(const RowReader<kRules>& reader, Largest& largest) {
-  Largest raw, changed;
+__device__ RowStatus find_largest(const RowReader<kRules>& reader, LargestLogit& largest) {
+  LargestLogit raw, changed;
   for_each_quad(reader.row, 0, reader.row.num_quads(), [&](int32_t q, Quad quad) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) raw.take(quad.x[j], q * 4 + j);
+    for (int j = 0; j < 4; ++j) raw.add(quad.x[j], q * 4 + j);
     if constexpr (kRules) {
       reader.change(q, quad);
 #pragma unroll
-      for (int j = 0; j < 4; ++j) changed.take(quad.x[j], q * 4 + j);
+      for (int j = 0; j < 4; ++j) changed.add(quad.x[j], q * 4 + j);
     }
   });
   largest = block_largest(raw);
@@ -378,7 +380,7 @@ __global__ void __launch_bounds__(kMaxThreads) filter_kernel(SlotTables tables, 
   const SlotState state = state_at(tables, call, i);
   const RowReader<kRules> reader = {LogitsRow(call.logits, tables.vocab_size, i),
                                     Rules(tables, call, state, i, kRules)};
-  Largest largest;
+  LargestLogit largest;
   const RowStatus status = find_largest(reader, largest);
   int32_t token_id = largest.token_id;
   if (status == RowStatus::kOk && state.temperature >= kGreedyBelow) {

@@ -33,7 +33,7 @@ struct Winner {
   double score = -1.0 / 0.0;
   int32_t token_id = kNoToken;
 
-  __device__ __forceinline__ void take(double other, int32_t id) {
+  __device__ __forceinline__ void add(double other, int32_t id) {
     if (other > score || (other == score && id < token_id)) {
       score = other;
       token_id = id;
@@ -72,7 +72,7 @@ class RoughGumbel {
   __device__ RoughGumbel(const GumbelParams& params)
       : anchor_(params.anchor), inverse_(static_cast<float>(params.inverse)) {}
 
-  __device__ __forceinline__ void take(float logit, uint32_t bits, int32_t id) {
+  __device__ __forceinline__ void add(float logit, uint32_t bits, int32_t id) {
     const float t = (logit - anchor_) * inverse_;
     // A float has 24 bits, so u = bits / 2^32 rounds to 0 or 1 near the ends. For u > 0.99 the
     // series of -log(1 - x) with x = 1 - u keeps the digits; otherwise x is u.
@@ -128,7 +128,7 @@ __device__ inline Winner block_winner(const Winner& mine) {
         return first ? a : b;
       });
   Winner winner;
-  winner.take(all.score, all.token_id);
+  winner.add(all.score, all.token_id);
   return winner;
 }
 
@@ -138,7 +138,7 @@ template <typename Change, typename Joins>
 __device__ Winner sample_gumbel_max(const LogitsRow& row, int32_t first, int32_t end,
                                     const GumbelParams& params, Change change, Joins joins) {
   RoughGumbel rough(params);
-  const auto visit = [&](auto in_flight, auto take) {
+  const auto visit = [&](auto in_flight, auto add) {
     for_each_quad<in_flight()>(row, first, end, [&](int32_t q, Quad quad) {
       change(q, quad);
       bool join[4];
@@ -147,21 +147,21 @@ __device__ Winner sample_gumbel_max(const LogitsRow& row, int32_t first, int32_t
       for (int j = 0; j < 4; ++j) any |= join[j] = joins(quad.x[j], q * 4 + j);
       if (!any) return;
       const uint4 bits = noise_quad(static_cast<uint32_t>(q), params.seed, params.position);
-      if (join[0]) take(quad.x[0], bits.x, q * 4);
-      if (join[1]) take(quad.x[1], bits.y, q * 4 + 1);
-      if (join[2]) take(quad.x[2], bits.z, q * 4 + 2);
-      if (join[3]) take(quad.x[3], bits.w, q * 4 + 3);
+      if (join[0]) add(quad.x[0], bits.x, q * 4);
+      if (join[1]) add(quad.x[1], bits.y, q * 4 + 1);
+      if (join[2]) add(quad.x[2], bits.z, q * 4 + 2);
+      if (join[3]) add(quad.x[3], bits.w, q * 4 + 3);
     });
   };
   visit(std::integral_constant<int, 2>(),
-        [&](float x, uint32_t bits, int32_t id) { rough.take(x, bits, id); });
+        [&](float x, uint32_t bits, int32_t id) { rough.add(x, bits, id); });
   const float best_low = block_max(rough.low());
   Winner winner;
   if (rough.is_close(best_low)) {  // rare: this thread visits all of its tokens again
     visit(std::integral_constant<int, 1>(),
-          [&](float x, uint32_t bits, int32_t id) { winner.take(params.score(x, bits), id); });
+          [&](float x, uint32_t bits, int32_t id) { winner.add(params.score(x, bits), id); });
   } else if (rough.may_win(best_low)) {
-    winner.take(params.score_of(rough.logit(), rough.token_id()), rough.token_id());
+    winner.add(params.score_of(rough.logit(), rough.token_id()), rough.token_id());
   }
   return block_winner(winner);
 }

@@ -80,18 +80,19 @@ struct Histogram {
   }
 };
 
-struct Crossing {
-  int bin;        // the first bin at which the running sum reaches the target; kNumBins: none
+// The first bin at which the running sum of all bins' values reaches a target.
+struct ThresholdBin {
+  int bin;        // kNumBins: the sum never reaches the target
   double before;  // the sum of the values before it
-  double total;
+  double total;   // the sum of all values
 };
 
-// Sums value(bin) over kNumBins bins in one fixed order, and finds where the sum reaches the
-// target.
+// Sums value(bin) over kNumBins bins in one fixed order, and finds the bin at which the sum reaches
+// the target, which is a fraction of the total if `of_total`.
 template <typename Value>
-__device__ Crossing find_crossing(double target, bool of_total, Value value) {
+__device__ ThresholdBin find_threshold_bin(double target, bool of_total, Value value) {
   __shared__ double warp_sums[32];
-  __shared__ Crossing found;
+  __shared__ ThresholdBin found;
   const auto thread = static_cast<int>(threadIdx.x);
   const int per_thread = kNumBins / static_cast<int>(blockDim.x);
   const int lane = thread % 32;
@@ -129,9 +130,9 @@ __device__ Crossing find_crossing(double target, bool of_total, Value value) {
   }
   if (thread == 0) found.total = total;
   __syncthreads();
-  const Crossing crossing = found;
+  const ThresholdBin threshold = found;
   __syncthreads();
-  return crossing;
+  return threshold;
 }
 
 }  // namespace quire::cuda

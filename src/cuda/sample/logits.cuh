@@ -71,20 +71,22 @@ struct LogitsRow {
   }
 };
 
-// Checks and the largest logit of a row, before a token is chosen. NaN never compares greater.
-struct Largest {
+// The largest logit of those added so far, and whether any of them is NaN. Both decide whether a
+// row's logits are valid. NaN never compares greater.
+struct LargestLogit {
   float logit = minus_infinity();
   int32_t token_id = kNoToken;  // the lowest with that logit
   int32_t nan_id = kNoToken;    // the lowest whose logit is NaN
 
-  // Called with ascending ids.
-  __device__ __forceinline__ void take(float x, int32_t id) {
+  // Adds one logit. Ids ascend from call to call.
+  __device__ __forceinline__ void add(float x, int32_t id) {
     if (x > logit) {
       logit = x;
       token_id = id;
     }
     if (x != x) nan_id = min(nan_id, id);
   }
+  // Adds the logit, token_id and nan_id of another LargestLogit, whose ids may be any others.
   __device__ __forceinline__ void merge(float other, int32_t id, int32_t other_nan) {
     if (other > logit || (other == logit && id < token_id)) {
       logit = other;
@@ -185,24 +187,24 @@ __device__ inline int block_sum(int x) {
       .value;
 }
 
-struct SharedLargest {
+struct SharedLargestLogit {
   float logit;
   int32_t token_id, nan_id;
-  __device__ static SharedLargest shuffle(SharedLargest x, int distance) {
+  __device__ static SharedLargestLogit shuffle(SharedLargestLogit x, int distance) {
     return {__shfl_xor_sync(0xFFFFFFFFU, x.logit, distance),
             __shfl_xor_sync(0xFFFFFFFFU, x.token_id, distance),
             __shfl_xor_sync(0xFFFFFFFFU, x.nan_id, distance)};
   }
 };
-__device__ inline Largest block_largest(const Largest& mine) {
-  const SharedLargest all =
-      block_reduce(SharedLargest{mine.logit, mine.token_id, mine.nan_id}, [](auto a, auto b) {
-        Largest merged;
+__device__ inline LargestLogit block_largest(const LargestLogit& mine) {
+  const SharedLargestLogit all =
+      block_reduce(SharedLargestLogit{mine.logit, mine.token_id, mine.nan_id}, [](auto a, auto b) {
+        LargestLogit merged;
         merged.merge(a.logit, a.token_id, a.nan_id);
         merged.merge(b.logit, b.token_id, b.nan_id);
-        return SharedLargest{merged.logit, merged.token_id, merged.nan_id};
+        return SharedLargestLogit{merged.logit, merged.token_id, merged.nan_id};
       });
-  Largest largest;
+  LargestLogit largest;
   largest.merge(all.logit, all.token_id, all.nan_id);
   return largest;
 }

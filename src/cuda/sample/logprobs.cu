@@ -80,18 +80,18 @@ __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice,
   Quad quads[kQuadsPerThread];
 #pragma unroll
   for (int i = 0; i < kQuadsPerThread; ++i) quads[i] = row.quad(first + i * kThreads);
-  Largest mine;
+  LargestLogit mine;
   int num_at_least = 0;
 #pragma unroll
   for (int i = 0; i < kQuadsPerThread; ++i) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
       const int32_t id = (first + i * kThreads) * 4 + j;
-      mine.take(quads[i].x[j], id);
+      mine.add(quads[i].x[j], id);
       num_at_least += static_cast<int>(id < row.vocab_size && quads[i].x[j] >= target_logit);
     }
   }
-  const Largest found = block_largest(mine);
+  const LargestLogit found = block_largest(mine);
   const float largest = found.logit;
   float sum = 0;
   if (largest > minus_infinity()) {
@@ -127,7 +127,7 @@ __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice,
 __device__ void merge_slices(Shared& shared, const LogitsRow& row, const Query& query,
                              const SliceLogprobs* slices, int count, LogprobsResult& result) {
   const auto thread = static_cast<int>(threadIdx.x);
-  Largest all;
+  LargestLogit all;
   for (int s = 0; s < count; ++s) all.merge(slices[s].largest, kNoToken, slices[s].nan_id);
   const float largest = all.logit;
   double sum = 0;

@@ -10,11 +10,11 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__device__ Largest find_largest(const LogitsRow& row, int32_t first, int32_t end) {
-  Largest mine;
+__device__ LargestLogit find_largest(const LogitsRow& row, int32_t first, int32_t end) {
+  LargestLogit mine;
   for_each_quad(row, first, end, [&](int32_t q, const Quad& quad) {
 #pragma unroll
-    for (int j = 0; j < 4; ++j) mine.take(quad.x[j], q * 4 + j);
+    for (int j = 0; j < 4; ++j) mine.add(quad.x[j], q * 4 + j);
   });
   return block_largest(mine);
 }
@@ -23,26 +23,26 @@ __device__ Largest find_largest(const LogitsRow& row, int32_t first, int32_t end
 // and never wins.
 __device__ SlicePick sample_slice(const LogitsRow& row, int32_t first, int32_t end,
                                   const SlotState& state) {
-  Largest mine;
+  LargestLogit mine;
   const GumbelParams params(state, 0.0F);
   const Winner winner = sample_gumbel_max(
       row, first, end, params,
       [&](int32_t q, const Quad& quad) {
 #pragma unroll
-        for (int j = 0; j < 4; ++j) mine.take(quad.x[j], q * 4 + j);
+        for (int j = 0; j < 4; ++j) mine.add(quad.x[j], q * 4 + j);
       },
       [](float, int32_t) { return true; });
-  const Largest largest = block_largest(mine);
+  const LargestLogit largest = block_largest(mine);
   return {winner.score, largest.logit, winner.token_id, largest.nan_id, 0};
 }
 
 // Runs on one thread, because there are few slices.
 __device__ void pick_row(const SlicePick* picks, int count, int64_t position, RowResult& result) {
   Winner winner;
-  Largest largest;
+  LargestLogit largest;
   for (int s = 0; s < count; ++s) {
     const SlicePick pick = picks[s];
-    winner.take(pick.score, pick.token_id);
+    winner.add(pick.score, pick.token_id);
     largest.merge(pick.largest, pick.token_id, pick.nan_id);
   }
   store_result(largest.status(), position, winner.token_id, largest.nan_id, result);
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kThreads)
   if (kRandom && state.temperature >= kGreedyBelow) {
     pick = sample_slice(row, first, end, state);
   } else {
-    const Largest largest = find_largest(row, first, end);
+    const LargestLogit largest = find_largest(row, first, end);
     pick = {static_cast<double>(largest.logit), largest.logit, largest.token_id, largest.nan_id, 0};
   }
   if (threadIdx.x != 0) return;

@@ -122,8 +122,8 @@ enum class SamplePass : int32_t {
 };
 inline constexpr int kNumSamplePasses = 3;
 
-// Pass and mask of one logits row.
-struct SampleRow {
+// How one logits row is sampled.
+struct RowSampling {
   SamplePass pass;
   int32_t mask_idx;  // < 0: every token may be sampled
 };
@@ -160,8 +160,8 @@ struct LogprobsResult {
   float top_logprobs[kMaxTopLogprobs];
 };
 
-// Splits each logits row into slices of this many logits, one per thread block, when a single pass
-// over the row suffices.
+// Logits of a slice: the part of a logits row that one thread block reads, in the kernels that read
+// a row only once.
 inline constexpr int kSliceSize = 8192;
 inline constexpr int kMaxSlices = 64;
 inline constexpr int num_slices(int vocab_size) {
@@ -198,7 +198,7 @@ struct SampleCall {
   RowResult* results;  // [num_rows]
   // [num_rows]: the pass that samples each row, and its mask. Null: one pass samples all rows,
   // without masks.
-  const SampleRow* rows;
+  const RowSampling* rows;
   const uint32_t* masks;  // [.., bitmap_words]: the tokens that a row may sample in this step
 };
 

@@ -71,7 +71,7 @@ struct LogitsRowUse {
 
 // One step's sampling: which kernels sample which logits row.
 struct SamplePlan {
-  std::vector<SampleRow> rows;                    // one per logits row
+  std::vector<RowSampling> rows;                  // one per logits row
   std::array<int, kNumSamplePasses> counts = {};  // rows of each pass
   bool is_random = false;                         // some row of kOnePass is not greedy
   bool has_logprobs = false;                      // some row wants log probabilities

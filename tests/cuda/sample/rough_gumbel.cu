@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(kThreads)
   for (uint64_t i = uint64_t{blockIdx.x} * kThreads + threadIdx.x; i < count; i += step) {
     const auto bits = static_cast<uint32_t>(first + i);
     RoughGumbel rough(params);
-    rough.take(logit, bits, 0);
+    rough.add(logit, bits, 0);
     const double exact = params.score(logit, bits);
     // may_win() takes a float, so the score is rounded down.
     if (static_cast<double>(rough.low()) <= exact && rough.may_win(__double2float_rd(exact))) {
