@@ -24,7 +24,7 @@ constexpr int kWarmUpPrompts[] = {512, 48, 4};
 
 StepLimits step_limits(const ModelLimits& limits, int max_num_seqs, std::vector<int> windows) {
   // In every block table, a step's new tokens fill whole pages, and each sequence may begin one
-  // more. Further pages of a prefix hit are uploaded ahead of the block.
+  // more. Further pages of a prefix hit are uploaded before the block.
   const int pages_per_table = limits.max_num_tokens / limits.page_size + 2 * max_num_seqs;
   const int new_pages = pages_per_table * static_cast<int>(windows.size());
   return {.max_num_seqs = max_num_seqs,

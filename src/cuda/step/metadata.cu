@@ -116,11 +116,11 @@ __global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arr
   }
 }
 
-__global__ void append_pages_kernel(const StepArrays arrays, const PagePiece* pieces) {
-  const PagePiece& piece = pieces[blockIdx.x];
+__global__ void append_pages_kernel(const StepArrays arrays, const OverflowPages* overflow) {
+  const OverflowPages& pages = overflow[blockIdx.x];
   int32_t* slot_pages =
-      arrays.tables[piece.table].slot_pages + piece.slot * arrays.max_pages + piece.first;
-  if (threadIdx.x < piece.num_pages) slot_pages[threadIdx.x] = piece.page_ids[threadIdx.x];
+      arrays.tables[pages.table].slot_pages + pages.slot * arrays.max_pages + pages.first;
+  if (threadIdx.x < pages.num_pages) slot_pages[threadIdx.x] = pages.page_ids[threadIdx.x];
 }
 
 }  // namespace
@@ -130,13 +130,13 @@ void launch_metadata(const StepArrays& arrays, int num_spans, CudaStream& stream
   QUIRE_LAUNCH(stream, metadata_kernel, shape, arrays);
 }
 
-void launch_append_pages(const StepArrays& arrays, const PagePiece* pieces, int num_pieces,
+void launch_append_pages(const StepArrays& arrays, const OverflowPages* pages, int count,
                          CudaStream& stream) {
-  constexpr unsigned kPieceThreads = 64;
-  static_assert(kPieceThreads >= PagePiece::kMaxPages);
+  constexpr unsigned kAppendThreads = 64;
+  static_assert(kAppendThreads >= OverflowPages::kMaxPages);
   QUIRE_LAUNCH(stream, append_pages_kernel,
-               (LaunchShape{.grid = static_cast<unsigned>(num_pieces), .block = kPieceThreads}),
-               arrays, pieces);
+               (LaunchShape{.grid = static_cast<unsigned>(count), .block = kAppendThreads}), arrays,
+               pages);
 }
 
 }  // namespace quire::cuda

@@ -144,23 +144,23 @@ size_t write_step(const BatchPlan& plan, std::span<const SampleRange> ranges,
   return static_cast<size_t>(header->tokens_at + plan.num_tokens()) * sizeof(int32_t);
 }
 
-std::vector<PagePiece> pages_ahead(const BatchPlan& plan, const StepLimits& limits) {
-  std::vector<PagePiece> pieces;
+std::vector<OverflowPages> overflow_pages(const BatchPlan& plan, const StepLimits& limits) {
+  std::vector<OverflowPages> overflow;
   for (size_t i = num_appends_inside(plan, limits); i < plan.block_appends.size(); ++i) {
     const BlockTableAppend& append = plan.block_appends[i];
     std::span<const int32_t> left = append.block_ids;
-    for (int first = append.first; !left.empty(); first += PagePiece::kMaxPages) {
-      const size_t count = std::min(left.size(), size_t{PagePiece::kMaxPages});
-      PagePiece piece{.slot = append.slot,
-                      .table = append.table,
-                      .first = first,
-                      .num_pages = static_cast<int32_t>(count)};
-      std::copy_n(left.begin(), count, piece.page_ids);
-      pieces.push_back(piece);
+    for (int first = append.first; !left.empty(); first += OverflowPages::kMaxPages) {
+      const size_t count = std::min(left.size(), size_t{OverflowPages::kMaxPages});
+      OverflowPages pages{.slot = append.slot,
+                          .table = append.table,
+                          .first = first,
+                          .num_pages = static_cast<int32_t>(count)};
+      std::copy_n(left.begin(), count, pages.page_ids);
+      overflow.push_back(pages);
       left = left.subspan(count);
     }
   }
-  return pieces;
+  return overflow;
 }
 
 StepBuffers::Parts StepBuffers::lay_out(BumpAllocator allocator, const StepLimits& limits) {
@@ -190,7 +190,7 @@ StepBuffers::Parts StepBuffers::lay_out(BumpAllocator allocator, const StepLimit
   arrays.span_slots = allocator.allocate<int32_t>(seqs);
   parts.block = allocator.allocate<std::byte>(max_step_bytes(limits));
   arrays.step = parts.block;
-  parts.ahead = allocator.allocate<PagePiece>(StepBuffers::kMaxPieces);
+  parts.overflow = allocator.allocate<OverflowPages>(StepBuffers::kMaxOverflow);
   parts.num_bytes = allocator.num_bytes();
   return parts;
 }
@@ -203,7 +203,8 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
   StepBuffers buffers;
   buffers.limits_ = limits;
   QUIRE_ASSIGN_OR_RETURN(buffers.ring_, PinnedRing::create(max_step_bytes(limits)));
-  QUIRE_ASSIGN_OR_RETURN(buffers.ahead_ring_, PinnedRing::create(kMaxPieces * sizeof(PagePiece)));
+  QUIRE_ASSIGN_OR_RETURN(buffers.overflow_ring_,
+                         PinnedRing::create(kMaxOverflow * sizeof(OverflowPages)));
   const size_t num_bytes = device_bytes(limits);
   QUIRE_ASSIGN_OR_RETURN(buffers.memory_, device_memory(num_bytes));
   stream.set_zero(buffers.memory_.data(), num_bytes);
@@ -219,7 +220,7 @@ Result<StepBuffers> StepBuffers::create(const StepLimits& limits, CudaStream& st
 
 Status StepBuffers::upload(const BatchPlan& plan, std::span<const SampleRange> ranges,
                            const GraphBatch* graph, CudaStream& stream) {
-  QUIRE_RETURN_IF_ERROR(append_ahead(plan, stream));
+  QUIRE_RETURN_IF_ERROR(append_overflow(plan, stream));
   QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, ring_.begin(stream));
   const size_t num_bytes = write_step(plan, ranges, limits_, graph, staging);
   stream.copy_to_device(parts_.block, staging, num_bytes);
@@ -227,15 +228,15 @@ Status StepBuffers::upload(const BatchPlan& plan, std::span<const SampleRange> r
   return {};
 }
 
-Status StepBuffers::append_ahead(const BatchPlan& plan, CudaStream& stream) {
-  const std::vector<PagePiece> pieces = pages_ahead(plan, limits_);
-  for (size_t first = 0; first < pieces.size(); first += kMaxPieces) {
-    const size_t count = std::min(pieces.size() - first, size_t{kMaxPieces});
-    QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, ahead_ring_.begin(stream));
-    std::memcpy(staging, &pieces[first], count * sizeof(PagePiece));
-    stream.copy_to_device(parts_.ahead, staging, count * sizeof(PagePiece));
-    ahead_ring_.end(stream);
-    launch_append_pages(parts_.arrays, parts_.ahead, static_cast<int>(count), stream);
+Status StepBuffers::append_overflow(const BatchPlan& plan, CudaStream& stream) {
+  const std::vector<OverflowPages> overflow = overflow_pages(plan, limits_);
+  for (size_t first = 0; first < overflow.size(); first += kMaxOverflow) {
+    const size_t count = std::min(overflow.size() - first, size_t{kMaxOverflow});
+    QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, overflow_ring_.begin(stream));
+    std::memcpy(staging, &overflow[first], count * sizeof(OverflowPages));
+    stream.copy_to_device(parts_.overflow, staging, count * sizeof(OverflowPages));
+    overflow_ring_.end(stream);
+    launch_append_pages(parts_.arrays, parts_.overflow, static_cast<int>(count), stream);
   }
   return {};
 }

@@ -26,7 +26,7 @@ struct StepLimits {
   int page_size = 16;
   int decode_q_len = 1;
   std::vector<int> windows = {0};  // window per block table; 0: none
-  // New pages that fit into the block; further ones are uploaded ahead of it (pages_ahead).
+  // New pages that fit into the block; overflow_pages() are uploaded before it.
   int max_new_pages = 0;
 };
 
@@ -97,9 +97,9 @@ size_t max_step_bytes(const StepLimits& limits);
 size_t write_step(const BatchPlan& plan, std::span<const SampleRange> ranges,
                   const StepLimits& limits, const GraphBatch* graph, std::byte* memory);
 
-// Block-table entries that do not fit into the step's block, as after a long prefix hit. They are
-// uploaded ahead of it, in pieces of one size.
-struct PagePiece {
+// Entries of one slot's block table that do not fit into the step's block, as after a long prefix
+// hit. They are uploaded before it.
+struct OverflowPages {
   static constexpr int kMaxPages = 60;
 
   int32_t slot = 0;
@@ -108,8 +108,9 @@ struct PagePiece {
   int32_t num_pages = 0;
   int32_t page_ids[kMaxPages] = {};
 };
-static_assert(sizeof(PagePiece) == 256);
-std::vector<PagePiece> pages_ahead(const BatchPlan& plan, const StepLimits& limits);
+static_assert(sizeof(OverflowPages) == 256);
+// The plan's entries that do not fit, in the order of its appends.
+std::vector<OverflowPages> overflow_pages(const BatchPlan& plan, const StepLimits& limits);
 
 // kMaxBlockTables of model/model.h, which device code does not include: it uses fmt.
 inline constexpr int kMaxStepTables = 4;
@@ -151,23 +152,23 @@ struct StepArrays {
 // Derives the arrays by the metadata kernel: one thread block per span.
 void launch_metadata(const StepArrays& arrays, int num_spans, CudaStream& stream);
 
-// Writes pieces (device, [num_pieces]) into the persistent slots of the block tables.
-void launch_append_pages(const StepArrays& arrays, const PagePiece* pieces, int num_pieces,
+// Writes `pages` (device, [count]) into the slots' persistent block tables.
+void launch_append_pages(const StepArrays& arrays, const OverflowPages* pages, int count,
                          CudaStream& stream);
 
 // A step's memory on the device: the uploaded block, the persistent state, and the arrays derived
 // from both.
 class StepBuffers {
  public:
-  // Pieces of pages that are uploaded at once ahead of a block: 61,440 pages.
-  static constexpr int kMaxPieces = 1024;
+  // OverflowPages per copy: 61,440 pages.
+  static constexpr int kMaxOverflow = 1024;
 
   // Allocates the memory, and enqueues its initialization.
   static Result<StepBuffers> create(const StepLimits& limits, CudaStream& stream);
   static size_t device_bytes(const StepLimits& limits);
 
-  // Enqueues a copy of the plan's block to the device, ahead of the kernels that read it, and one
-  // more copy per kMaxPieces pieces of pages that do not fit into the block. ranges:
+  // Enqueues a copy of the plan's block to the device, and before it one copy per kMaxOverflow of
+  // the plan's overflow_pages(). The kernels that read the block are enqueued later. ranges:
   // sample_ranges(plan, graph); graph: the shape of the graph that runs the plan, or null.
   Status upload(const BatchPlan& plan, std::span<const SampleRange> ranges, const GraphBatch* graph,
                 CudaStream& stream);
@@ -178,19 +179,20 @@ class StepBuffers {
   const StepArrays& arrays() const { return parts_.arrays; }
 
  private:
-  // Parts of the memory on the device; block and ahead are of the next step in the stream.
+  // Parts of the memory on the device; `block` and `overflow` belong to the next step in the
+  // stream.
   struct Parts {
     StepArrays arrays = {};
     std::byte* block = nullptr;
-    PagePiece* ahead = nullptr;  // [kMaxPieces]
+    OverflowPages* overflow = nullptr;  // [kMaxOverflow]
     size_t num_bytes = 0;
   };
 
   static Parts lay_out(BumpAllocator allocator, const StepLimits& limits);
-  Status append_ahead(const BatchPlan& plan, CudaStream& stream);
+  Status append_overflow(const BatchPlan& plan, CudaStream& stream);
 
   StepLimits limits_;
-  PinnedRing ring_, ahead_ring_;
+  PinnedRing ring_, overflow_ring_;
   Buffer memory_;
   Parts parts_;
 };

@@ -275,13 +275,13 @@ TEST_P(MetadataTest, PadsAGraphsBatchHarmlessly) {
   }
 }
 
-// Every slot has a prefix hit at once: more pieces than one copy holds, the last of each slot
+// Every slot has a prefix hit at once: more pages than one copy holds, the last part of each slot
 // partial.
-TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
+TEST(OverflowPages, AreUploadedBeforeTheStep) {
   const auto device = open_device(0);
   if (!device.ok()) GTEST_SKIP() << device.status().message();
   constexpr int kPageSize = 16;
-  constexpr int kNumPages = 45 * PagePiece::kMaxPages + 5;
+  constexpr int kNumPages = 45 * OverflowPages::kMaxPages + 5;
   constexpr int kKvLen = kNumPages * kPageSize;
   const StepLimits limits = {.max_num_seqs = kMaxSeqs,
                              .max_num_tokens = kMaxSeqs,
@@ -306,10 +306,10 @@ TEST(PagesAhead, TravelInPiecesBeforeTheStep) {
     plan.token_ids.push_back(slot);
   }
   plan.num_decode = kMaxSeqs;
-  const std::vector<PagePiece> pieces = pages_ahead(plan, limits);
-  EXPECT_EQ(pieces.size(),
+  const std::vector<OverflowPages> overflow = overflow_pages(plan, limits);
+  EXPECT_EQ(overflow.size(),
             size_t{kMaxSeqs - 1} * 46);  // 60 pages each; the first slot's are in the block
-  EXPECT_GT(pieces.size(), size_t{StepBuffers::kMaxPieces});
+  EXPECT_GT(overflow.size(), size_t{StepBuffers::kMaxOverflow});
   for (int step = 0; step < 3; ++step) {  // from the second step on the ring wraps around
     ASSERT_TRUE(buffers.upload(plan, sample_ranges(plan, nullptr), nullptr, *stream).ok());
     buffers.derive(kMaxSeqs, *stream);
