@@ -2,6 +2,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
+#include "cuda/device/search.cuh"
 
 namespace quire::cuda::flashinfer_backend {
 namespace {
@@ -9,19 +10,11 @@ namespace {
 constexpr int kWarpSize = 32;
 constexpr int kWarps = 4;
 
-// The request of a token: the last one whose first token is not after it.
+// The lambda copies the pointer: with a reference to `call`, nvcc allocates the kernel's registers
+// differently.
 __device__ int request_of(const MergeCall& call, int token) {
-  int low = 0;
-  int high = call.num_reqs - 1;
-  while (low < high) {
-    const int mid = (low + high + 1) / 2;
-    if (call.query_start[mid] <= token) {
-      low = mid;
-    } else {
-      high = mid - 1;
-    }
-  }
-  return low;
+  return last_starting_by(0, call.num_reqs, token,
+                          [start = call.query_start](int req) { return start[req]; });
 }
 
 // Grid: one thread block per token and head. Each warp weights every kWarps-th chunk, with kPerLane

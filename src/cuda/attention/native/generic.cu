@@ -6,6 +6,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
+#include "cuda/device/search.cuh"
 
 namespace quire::cuda::native {
 namespace {
@@ -54,17 +55,8 @@ __device__ void store_output(const Params& p, int64_t at, float x) {
 }
 
 __device__ int request_of_token(const Params& p, int token) {
-  int low = p.first_req;
-  int high = p.first_req + p.num_reqs - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (p.query_start[middle] <= token) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return low;
+  return last_starting_by(p.first_req, p.num_reqs, token,
+                          [&](int req) { return p.query_start[req]; });
 }
 
 template <typename Kv>
@@ -141,7 +133,7 @@ __global__ __launch_bounds__(kThreads) void generic_kernel(const Params p) {
     total += weight * sum_of_warp[w];
     x += weight * of_warp[w][d];
   }
-  const float factor = end_row(p, head, top, total);
+  const float factor = output_factor(p, head, top, total);
   if (d < p.head_dim_v) store_output(p, row * p.head_dim_v + d, x * factor);
 }
 
@@ -181,7 +173,8 @@ __global__ void merge_splits(const Params p) {
     // A split without positions wrote no row: its weight is 0, and its memory is not read.
     weights[i] = weights[i] == -INFINITY ? 0.0F : exp2f(weights[i] - max);
   }
-  const float factor = end_row(p, head, max, warp_sum(weights[0] * sums[0] + weights[1] * sums[1]));
+  const float factor =
+      output_factor(p, head, max, warp_sum(weights[0] * sums[0] + weights[1] * sums[1]));
   const int64_t row = int64_t{token} * p.num_heads + head;
   for (int first = 0; first < p.head_dim_v; first += kMergeThreads) {
     const int d = first + static_cast<int>(threadIdx.x);

@@ -1,5 +1,5 @@
-// The positions that a row sees, the part of them that a split processes, and the final scaling of
-// a row.
+// The positions that a row sees, the part of them that a split processes, and the scaling of a
+// row's result.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -70,9 +70,9 @@ struct LogitScale {
   }
 };
 
-// The factor from an accumulated row to the output, including V's scale; `max` is in log2 units. A
-// row without positions gives zeros, even with a sink.
-__device__ inline float end_row(const Params& p, int head, float max, float sum) {
+// The factor from a row's accumulators to its output, including V's scale; `max` is in log2 units.
+// A row without positions gives zeros, even with a sink.
+__device__ inline float output_factor(const Params& p, int head, float max, float sum) {
   if (max == -INFINITY) return 0.0F;
   float top = max;
   if (p.sinks != nullptr) {
@@ -90,10 +90,11 @@ __device__ inline int64_t partial_index(const Params& p, int token, int head, in
   return (int64_t{token - p.first_token} * p.num_heads + head) * p.num_splits + split;
 }
 
-// Finishes a row whose positions one thread block has processed, or stores its maximum and sum for
-// the merge. Returns the factor by which the written row is multiplied.
-__device__ inline float end_or_leave_row(const Params& p, int token, int head, int split, float max,
-                                         float sum, bool is_writer) {
+// Returns the factor by which the caller multiplies a row's accumulators before it writes them:
+// output_factor() if one thread block has processed all positions. If they are split, the factor is
+// 1, and this stores the row's maximum and sum for the merge.
+__device__ inline float finish_row_or_store_partial(const Params& p, int token, int head, int split,
+                                                    float max, float sum, bool is_writer) {
   if (p.num_splits > 1) {
     if (is_writer) {
       const int64_t index = partial_index(p, token, head, split);
@@ -102,7 +103,7 @@ __device__ inline float end_or_leave_row(const Params& p, int token, int head, i
     }
     return 1.0F;
   }
-  return end_row(p, head, max, sum);
+  return output_factor(p, head, max, sum);
 }
 
 }  // namespace quire::cuda::native

@@ -108,7 +108,7 @@ __device__ inline void write_combined_rows(const Params& p, const Request& req,
       weights[w] = combined.weight(w, row, top);
       sum += weights[w] * combined.sum[w * 16 + row];
     }
-    const float factor = end_or_leave_row(p, token, head, split, top, sum, lane_id == 0);
+    const float factor = finish_row_or_store_partial(p, token, head, split, top, sum, lane_id == 0);
     for (int d = lane_id; d < p.head_dim_v; d += 32) {
       float x = 0.0F;
 #pragma unroll
@@ -141,8 +141,8 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
   const Span span = split_span(all, split, p.num_splits, K::kWarps * kStepTokens);
   if (p.num_splits > 1 && span.first >= span.end) {
     for (int row = static_cast<int>(threadIdx.x); row < num_rows; row += K::kThreads) {
-      end_or_leave_row(p, req.first_token + row / p.group, kv_head * p.group + row % p.group, split,
-                       -INFINITY, 0.0F, true);
+      finish_row_or_store_partial(p, req.first_token + row / p.group,
+                                  kv_head * p.group + row % p.group, split, -INFINITY, 0.0F, true);
     }
     return;
   }

@@ -5,6 +5,7 @@
 #include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
+#include "cuda/device/search.cuh"
 
 namespace quire::cuda::native {
 
@@ -27,17 +28,7 @@ __device__ inline int first_tile(const Params& p, int req) {
 
 // The request (of the phase) that tile `tile` belongs to.
 __device__ inline int request_of_tile(const Params& p, int tile) {
-  int low = 0;
-  int high = p.num_reqs - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (first_tile(p, middle) <= tile) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return low;
+  return last_starting_by(0, p.num_reqs, tile, [&](int req) { return first_tile(p, req); });
 }
 
 template <class C>
@@ -50,8 +41,8 @@ __device__ inline void write_tile_rows(const Params& p, const Request& req, cons
     if (row >= num_rows) continue;
     const int token = req.first_token + row / p.group;
     const int head = kv_head * p.group + row % p.group;
-    const float factor =
-        end_or_leave_row(p, token, head, split, rows.max[r], rows.sum[r], lane.quad == 0);
+    const float factor = finish_row_or_store_partial(p, token, head, split, rows.max[r],
+                                                     rows.sum[r], lane.quad == 0);
     const int64_t at = (int64_t{token} * p.num_heads + head) * p.head_dim_v;
     const int64_t partial_at =
         p.num_splits > 1 ? partial_index(p, token, head, split) * p.head_dim_v : 0;
