@@ -1,33 +1,34 @@
-// The requirements that the wrapped kernels share, for their backends' supports().
+// The requirements that the backends on GPUs share, for their supports().
 #pragma once
 
 #include <fmt/format.h>
 
-#include <string>
 #include <string_view>
-#include <utility>
 
-#include "attn/backend.h"
+#include "attn/requirements.h"
 
 namespace quire::cuda {
 
-struct Requirements {
-  Support support;
+struct GpuRequirements : Requirements {
+  // `has_kernels` says whether the device's compute capability is one of `capabilities`.
+  GpuRequirements(const AttentionShape& shape, const Device& device, bool has_kernels,
+                  std::string_view capabilities)
+      : Requirements(shape) {
+    const bool is_gpu = device.kind == DeviceKind::kCuda;
+    require(is_gpu, fmt::format("device is {}; it must be an NVIDIA GPU.",
+                                device.name.empty() ? "a CPU" : device.name));
+    require(!is_gpu || has_kernels, fmt::format("compute capability is {}; it must be {}.",
+                                                device.compute_capability, capabilities));
+  }
 
-  // `has_kernels` says whether the device is one of `capabilities`.
-  Requirements(const AttentionShape& shape, const Device& device, bool has_kernels,
-               std::string_view capabilities)
-      : support{shape_faults(shape)} {
-    require(device.kind == DeviceKind::kCuda && has_kernels,
-            fmt::format("the device's compute capability is {}; it must be {}.",
-                        device.compute_capability, capabilities));
-    require(shape.causal, "causal is false; it must be true.");
-    require(shape.out == shape.q, fmt::format("out is {}; it must be q's type, which is {}.",
+  // For kernels that write their output in the type of the queries.
+  void require_output_type(const AttentionShape& shape) {
+    require(shape.out == shape.q, fmt::format("out is {}; it must be the type of q, which is {}.",
                                               dtype_name(shape.out), dtype_name(shape.q)));
   }
 
-  void require(bool ok, std::string reason) {
-    if (!ok) support.reasons.push_back(std::move(reason));
+  void require_causal(const AttentionShape& shape) {
+    require(shape.causal, "causal is false; it must be true.");
   }
 
   // For kernels that only compute decode of one query token per request.

@@ -36,9 +36,11 @@ cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int64_t max_pag
           .scale = shape.scale};
 }
 
-bool has_layout(const KvCacheView& kv, const cudnn::SdpaKey& key) {
+// Keys and values have the same strides, because head_dim_v is head_dim.
+bool has_layout(const KvCacheView& kv, const KvLayout& layout) {
   const auto matches = [&](int64_t page, int64_t head, int64_t token) {
-    return page == key.page_stride && head == key.head_stride && token == key.token_stride;
+    return page == layout.page_stride() && head == layout.head_stride_k() &&
+           token == layout.token_stride_k();
   };
   return matches(kv.page_stride_k, kv.head_stride_k, kv.token_stride_k) &&
          matches(kv.page_stride_v, kv.head_stride_v, kv.token_stride_v);
@@ -70,7 +72,7 @@ class CudnnPlan final : public AttentionPlan {
   Status run(const AttentionCall& call, Stream& stream) override {
     QUIRE_CHECK(call.workspace.size() >= workspace_bytes_,
                 "[cudnn] the workspace is smaller than what the plan asked for");
-    QUIRE_CHECK(has_layout(call.kv, key_of(shape_, 1, num_pages_)),
+    QUIRE_CHECK(has_layout(call.kv, layout_),
                 "[cudnn] the cache is not laid out as its shape says");
     for (int done = 0; done < batch_.decode.num_reqs;) {
       const int size = part_size(batch_.decode.num_reqs - done);
@@ -89,6 +91,7 @@ class CudnnPlan final : public AttentionPlan {
   CudnnPlan(const AttentionShape& shape, const PlanLimits& limits)
       : shape_(shape),
         limits_(limits),
+        layout_(kv_layout(shape)),
         num_pages_(ceil_div(int64_t{std::max(1, limits.max_kv_len)}, shape.page_size)) {}
 
   int part_size(int num_left) const {
@@ -102,6 +105,7 @@ class CudnnPlan final : public AttentionPlan {
 
   const AttentionShape shape_;
   const PlanLimits limits_;
+  const KvLayout layout_;
   const int64_t num_pages_;  // of a request of the largest length
   size_t workspace_bytes_ = 0;
   std::vector<Part> parts_;
@@ -188,8 +192,10 @@ class CudnnAttention final : public AttentionBackend {
 
 Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse& use,
                                  const Device& device) const {
-  Requirements needs(shape, device, device.compute_capability >= kOldestComputeCapability,
-                     fmt::format("{} or later", kOldestComputeCapability));
+  GpuRequirements needs(shape, device, device.compute_capability >= kOldestComputeCapability,
+                        fmt::format("{} or later", kOldestComputeCapability));
+  needs.require_causal(shape);
+  needs.require_output_type(shape);
   needs.require(library_ != nullptr, fmt::format("cuDNN was not found: {}.", missing_.message()));
   // With more query tokens cuDNN uses another kernel, whose results are NaN if an unused slot
   // holds NaN.

@@ -249,8 +249,10 @@ class FlashInferAttention final : public AttentionBackend {
 Support FlashInferAttention::supports(const AttentionShape& shape, const AttentionUse& /*use*/,
                                       const Device& device) const {
   const int capability = device.compute_capability;
-  Requirements needs(shape, device, capability / 10 == 8 || capability == 90,
-                     "80 to 90 (Ampere, Ada or Hopper)");
+  GpuRequirements needs(shape, device, capability / 10 == 8 || capability == 90,
+                        "80 to 90 (Ampere, Ada or Hopper)");
+  needs.require_causal(shape);
+  needs.require_output_type(shape);
   needs.require(shape.scale > 0.0F, fmt::format("scale is {}; it must be positive.", shape.scale));
   needs.require(shape.q == DType::kBF16 || shape.q == DType::kF16,
                 fmt::format("queries are {}; they must be BF16 or F16.", dtype_name(shape.q)));

@@ -57,15 +57,15 @@ size_t length_class(uint32_t length) {
 
 // Writes the indices of `lengths` to `order`, longest first; indices of one class keep their order.
 void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& order) {
-  std::array<int32_t, kNumLengthClasses + 1> place = {};
+  std::array<int32_t, kNumLengthClasses + 1> next = {};  // index in `order`, per class
   const auto class_of = [](uint32_t length) {
     return kNumLengthClasses - 1 - length_class(length);
   };
-  for (const uint32_t length : lengths) ++place[class_of(length) + 1];
-  for (size_t i = 1; i < place.size(); ++i) place[i] += place[i - 1];
+  for (const uint32_t length : lengths) ++next[class_of(length) + 1];
+  for (size_t i = 1; i < next.size(); ++i) next[i] += next[i - 1];
   order.resize(lengths.size());
   for (size_t i = 0; i < lengths.size(); ++i) {
-    order[static_cast<size_t>(place[class_of(lengths[i])]++)] = static_cast<int32_t>(i);
+    order[static_cast<size_t>(next[class_of(lengths[i])]++)] = static_cast<int32_t>(i);
   }
 }
 
@@ -231,10 +231,10 @@ void Planner::fill_fa3(const AttentionBatch& batch, const PhaseRange& range, int
     }
   }
   sort_by_length(lengths_, order_);
-  for (int place = 0; place < num_tiles; ++place) {
-    const Tile tile = tiles_[static_cast<size_t>(order_[static_cast<size_t>(place)])];
-    arrays.tile_req[place] = tile.req;
-    arrays.tile_rows[place] = tile.rows;
+  for (int i = 0; i < num_tiles; ++i) {
+    const Tile tile = tiles_[static_cast<size_t>(order_[static_cast<size_t>(i)])];
+    arrays.tile_req[i] = tile.req;
+    arrays.tile_rows[i] = tile.rows;
   }
 }
 

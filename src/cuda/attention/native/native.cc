@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "cuda/attention/backends.h"
 #include "cuda/attention/native/kernels.h"
+#include "cuda/attention/requirements.h"
 
 namespace quire::cuda {
 namespace {
@@ -15,36 +16,6 @@ using native::KernelKind;
 using native::Params;
 
 constexpr int kMinComputeCapability = 80;
-
-void check_head_dim(const char* field, int value, std::vector<std::string>& reasons) {
-  if (value >= 8 && value <= 256 && value % 8 == 0) return;
-  reasons.push_back(
-      fmt::format("{} is {}; it must be a multiple of 8 from 8 to 256.", field, value));
-}
-
-void check_device(const Device& device, std::vector<std::string>& reasons) {
-  if (device.kind != DeviceKind::kCuda) {
-    reasons.push_back(fmt::format("device is {}; it must be an NVIDIA GPU.",
-                                  device.name.empty() ? "a CPU" : device.name));
-  } else if (device.compute_capability < kMinComputeCapability) {
-    reasons.push_back(fmt::format("compute capability is {}; it must be {} or later.",
-                                  device.compute_capability, kMinComputeCapability));
-  }
-}
-
-void check_dtypes(const AttentionShape& shape, std::vector<std::string>& reasons) {
-  if (shape.q != DType::kF32 && shape.q != DType::kF16 && shape.q != DType::kBF16) {
-    reasons.push_back(fmt::format("q is {}; it must be f32, f16 or bf16.", dtype_name(shape.q)));
-  }
-  if (shape.out != shape.q) {
-    reasons.push_back(fmt::format("out is {}; it must be the type of q, which is {}.",
-                                  dtype_name(shape.out), dtype_name(shape.q)));
-  }
-  if (shape.kv == DType::kI32 || shape.kv == DType::kI64) {
-    reasons.push_back(
-        fmt::format("kv is {}; it must be f32, f16, bf16 or fp8_e4m3.", dtype_name(shape.kv)));
-  }
-}
 
 Params make_params(const AttentionShape& shape, const AttentionBatch& batch,
                    const PhaseRange& range, const AttentionCall& call) {
@@ -146,13 +117,14 @@ class NativeAttention final : public AttentionBackend {
 
   Support supports(const AttentionShape& shape, const AttentionUse& /*use*/,
                    const Device& device) const override {
-    Support support{shape_faults(shape)};
-    std::vector<std::string>& reasons = support.reasons;
-    check_device(device, reasons);
-    check_head_dim("head_dim", shape.head_dim, reasons);
-    check_head_dim("head_dim_v", shape.head_dim_v, reasons);
-    check_dtypes(shape, reasons);
-    return support;
+    GpuRequirements needs(shape, device, device.compute_capability >= kMinComputeCapability,
+                          fmt::format("{} or later", kMinComputeCapability));
+    needs.require_head_dims(shape);
+    needs.require(shape.q == DType::kF32 || shape.q == DType::kF16 || shape.q == DType::kBF16,
+                  fmt::format("q is {}; it must be f32, f16 or bf16.", dtype_name(shape.q)));
+    needs.require_output_type(shape);
+    needs.require_float_cache(shape);
+    return needs.support;
   }
 
   Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,

@@ -68,8 +68,8 @@ xqa::KernelKey key_of(const AttentionShape& shape) {
 // lengths; measured on an H200. Hopper's kernel needs two thread blocks per SM, the other one. The
 // thread block that merges reads every split, so a context of n tiles is best split about 2 sqrt(n)
 // ways.
-int num_splits(const AttentionShape& shape, int num_reqs, int max_kv_len, int num_sms) {
-  const bool is_hopper = xqa::is_hopper_kernel(key_of(shape));
+int num_splits(const AttentionShape& shape, bool is_hopper, int num_reqs, int max_kv_len,
+               int num_sms) {
   const int64_t num_rows = std::max<int64_t>(1, int64_t{num_reqs} * shape.num_kv_heads);
   const int64_t num_blocks = int64_t{num_sms} * (is_hopper ? 2 : 1);
   const int tile = is_hopper ? xqa::kHopperTileTokens : xqa::kTileTokens;
@@ -80,9 +80,9 @@ int num_splits(const AttentionShape& shape, int num_reqs, int max_kv_len, int nu
 }
 
 // The arrays are consecutive: maxima and sums, then output rows aligned to their size.
-size_t scratch_bytes(const AttentionShape& shape, int num_reqs, int splits) {
+size_t scratch_bytes(const AttentionShape& shape, const xqa::KernelKey& key, int num_reqs,
+                     int splits) {
   if (splits == 1) return 0;
-  const xqa::KernelKey key = key_of(shape);
   const auto group_size = static_cast<size_t>(key.group_size);
   const size_t num_partials = static_cast<size_t>(num_reqs) *
                               static_cast<size_t>(shape.num_kv_heads) * static_cast<size_t>(splits);
@@ -149,7 +149,8 @@ class XqaPlan final : public AttentionPlan {
       counters_are_zero_ = true;
     }
     batch_ = batch;
-    num_splits_ = num_splits(shape_, batch.decode.num_reqs, batch.decode.max_kv_len, num_sms_);
+    num_splits_ =
+        num_splits(shape_, is_hopper_, batch.decode.num_reqs, batch.decode.max_kv_len, num_sms_);
     return {};
   }
 
@@ -161,7 +162,7 @@ class XqaPlan final : public AttentionPlan {
         "[xqa] strides of keys and values differ, are not multiples of head_dim, or are too large");
     xqa::KernelCall kernel = kernel_call(call);
     CUtensorMap maps[2] = {};
-    if (xqa::is_hopper_kernel(key_of(shape_))) {
+    if (is_hopper_) {
       QUIRE_ASSIGN_OR_RETURN(maps[0], map_cache(shape_, call.kv, call.kv.k, instance_->box_elems));
       QUIRE_ASSIGN_OR_RETURN(maps[1], map_cache(shape_, call.kv, call.kv.v, instance_->box_elems));
       kernel.k_map = &maps[0];
@@ -173,7 +174,12 @@ class XqaPlan final : public AttentionPlan {
 
  private:
   XqaPlan(const AttentionShape& shape, const PlanLimits& limits, int num_sms)
-      : shape_(shape), limits_(limits), num_sms_(num_sms), workspace_bytes_(max_scratch_bytes()) {}
+      : shape_(shape),
+        limits_(limits),
+        num_sms_(num_sms),
+        key_(key_of(shape)),
+        is_hopper_(xqa::is_hopper_kernel(key_)),
+        workspace_bytes_(max_scratch_bytes()) {}
 
   size_t max_scratch_bytes() const;
   Status load();
@@ -182,6 +188,8 @@ class XqaPlan final : public AttentionPlan {
   const AttentionShape shape_;
   const PlanLimits limits_;
   const int num_sms_;
+  const xqa::KernelKey key_;
+  const bool is_hopper_;
   const size_t workspace_bytes_;
   const xqa::Instance* instance_ = nullptr;
   uint32_t shared_bytes_ = 0;  // of the kernel, per thread block
@@ -202,15 +210,15 @@ size_t XqaPlan::max_scratch_bytes() const {
   size_t bytes = 0;
   const int fewest = limits_.use.in_graph ? limits_.max_num_reqs : 1;
   for (int num_reqs = fewest; num_reqs <= limits_.max_num_reqs; ++num_reqs) {
-    const int splits = num_splits(shape_, num_reqs, limits_.max_kv_len, num_sms_);
+    const int splits = num_splits(shape_, is_hopper_, num_reqs, limits_.max_kv_len, num_sms_);
     if (splits == 1) break;
-    bytes = std::max(bytes, scratch_bytes(shape_, num_reqs, splits));
+    bytes = std::max(bytes, scratch_bytes(shape_, key_, num_reqs, splits));
   }
   return bytes;
 }
 
 Status XqaPlan::load() {
-  instance_ = xqa::find_kernel(key_of(shape_));
+  instance_ = xqa::find_kernel(key_);
   QUIRE_CHECK(instance_ != nullptr, "[xqa] a supported shape has a kernel");
   // The first access loads the kernel, which no capture permits. The size is read from the device,
   // because sizeof on the host gives another value.
@@ -226,7 +234,6 @@ Status XqaPlan::load() {
 xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
   const PhaseRange& range = batch_.decode;
   const bool scaled = shape_.kv == DType::kF8E4M3;
-  const bool is_hopper = xqa::is_hopper_kernel(key_of(shape_));
   const auto units = [&](int64_t stride) {
     return static_cast<uint32_t>(stride / shape_.head_dim);
   };
@@ -245,7 +252,7 @@ xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
   }
   kernel.q = static_cast<const char*>(call.q.data) + row_bytes;
   kernel.out = static_cast<char*>(call.out.data) + row_bytes;
-  kernel.sinks = shape_.sinks ? call.sinks : is_hopper ? nullptr : default_inputs_.sinks;
+  kernel.sinks = shape_.sinks ? call.sinks : is_hopper_ ? nullptr : default_inputs_.sinks;
   kernel.k = call.kv.k;
   kernel.v = call.kv.v;
   kernel.page_stride = units(call.kv.page_stride_k);
@@ -259,7 +266,7 @@ xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
   kernel.shared_bytes = shared_bytes_;
   // The Hopper kernel on an H200: 1 us less for one request of any length, and up to 4 us more for
   // 16.
-  kernel.overlap_start = !is_hopper || range.num_reqs == 1;
+  kernel.overlap_start = !is_hopper_ || range.num_reqs == 1;
   return kernel;
 }
 
@@ -281,7 +288,10 @@ class XqaAttention final : public AttentionBackend {
 
 Support XqaAttention::supports(const AttentionShape& shape, const AttentionUse& use,
                                const Device& device) const {
-  Requirements needs(shape, device, device.compute_capability == kComputeCapability, "90 (Hopper)");
+  GpuRequirements needs(shape, device, device.compute_capability == kComputeCapability,
+                        "90 (Hopper)");
+  needs.require_causal(shape);
+  needs.require_output_type(shape);
   const bool sound = shape_faults(shape).empty();
   needs.require_single_token_decode(shape, use);
   needs.require(

@@ -1,0 +1,41 @@
+// Collects all reasons against a shape and a use, for a backend's supports().
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "attn/backend.h"
+
+namespace quire {
+
+struct Requirements {
+  Support support;
+
+  explicit Requirements(const AttentionShape& shape) : support{shape_faults(shape)} {}
+
+  void require(bool ok, std::string reason) {
+    if (!ok) support.reasons.push_back(std::move(reason));
+  }
+
+  // For kernels that compute any head dimension up to 256.
+  void require_head_dims(const AttentionShape& shape) {
+    require_head_dim("head_dim", shape.head_dim);
+    require_head_dim("head_dim_v", shape.head_dim_v);
+  }
+
+  // For kernels that convert every type of cache.
+  void require_float_cache(const AttentionShape& shape) {
+    require(shape.kv != DType::kI32 && shape.kv != DType::kI64,
+            fmt::format("kv is {}; it must be f32, f16, bf16 or fp8_e4m3.", dtype_name(shape.kv)));
+  }
+
+ private:
+  void require_head_dim(const char* field, int value) {
+    require(value >= 8 && value <= 256 && value % 8 == 0,
+            fmt::format("{} is {}; it must be a multiple of 8 from 8 to 256.", field, value));
+  }
+};
+
+}  // namespace quire
