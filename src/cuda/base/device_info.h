@@ -15,8 +15,8 @@ struct DeviceInfo {
   int64_t total_bytes = 0;
 };
 
-// Makes device `index` the calling thread's current one and describes it; called once per context.
-// Errors: kUnavailable if there is no driver, no device, or no kernel of this build for the device;
+// Makes device `index` the calling thread's current one and describes it. Errors:
+// kUnavailable if there is no driver, no device, or no kernel of this build for the device;
 // kInvalidArgument if there is no device of that number.
 Result<DeviceInfo> open_device(int index);
 

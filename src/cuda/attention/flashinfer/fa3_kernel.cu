@@ -28,17 +28,17 @@ struct Fa3Schedule {
     const int32_t* page_start;
     const int32_t* query_start;
     const int32_t* seq_lens;
-    int num_works;
+    int num_items;
     cutlass::FastDivmod num_heads;
     cutlass::FastDivmod group_size;
   };
 
   struct WorkTileInfo {
     int round;
-    int work;
+    int item;
     int tile, req, head, kv_head, first_token, page_start, q_len, kv_len;
 
-    CUTLASS_DEVICE bool is_valid(const Params& params) const { return work < params.num_works; }
+    CUTLASS_DEVICE bool is_valid(const Params& params) const { return item < params.num_items; }
     CUTLASS_DEVICE auto get_block_coord(const Params&) const {
       return cute::tuple{tile, head, kv_head, first_token, page_start, q_len, kv_len, req};
     }
@@ -49,12 +49,12 @@ struct Fa3Schedule {
     const int block = static_cast<int>(blockIdx.x);
     WorkTileInfo info = {};
     info.round = round;
-    info.work = round * num_blocks + (round % 2 == 0 ? block : num_blocks - 1 - block);
+    info.item = round * num_blocks + (round % 2 == 0 ? block : num_blocks - 1 - block);
     if (!info.is_valid(params)) return info;
-    const int place = params.num_heads.divmod(info.head, info.work);
+    const int tile_idx = params.num_heads.divmod(info.head, info.item);
     info.kv_head = params.group_size.divide(info.head);
-    info.tile = params.tile_rows[place];
-    info.req = params.tile_req[place];
+    info.tile = params.tile_rows[tile_idx];
+    info.req = params.tile_req[tile_idx];
     info.first_token = params.query_start[info.req];
     info.q_len = params.query_start[info.req + 1] - info.first_token;
     info.kv_len = params.seq_lens[info.req];
@@ -183,17 +183,17 @@ void launch_fa3(const KernelCall& call, CudaStream& stream) {
   const typename Epilogue::Params epilogue = Epilogue::to_underlying_arguments(
       {static_cast<T*>(call.out), rows, /*lse=*/nullptr,
        flashinfer::get_lse_gmem_layout(call.num_tokens, call.num_heads)});
-  const int num_works = call.num_tiles * call.num_heads;
+  const int num_items = call.num_tiles * call.num_heads;
   const Fa3Schedule::Params schedule = {call.tile_req,
                                         call.tile_rows,
                                         call.page_start,
                                         call.query_start,
                                         call.seq_lens,
-                                        num_works,
+                                        num_items,
                                         cutlass::FastDivmod(call.num_heads),
                                         cutlass::FastDivmod(call.num_heads / call.num_kv_heads)};
   const LaunchShape shape = {
-      .grid = static_cast<unsigned>(num_works < call.num_sms ? num_works : call.num_sms),
+      .grid = static_cast<unsigned>(num_items < call.num_sms ? num_items : call.num_sms),
       .block = Traits::NUM_WARPS * 32,
       .shared_bytes = sizeof(typename Traits::SharedStorage)};
   QUIRE_LAUNCH(stream,

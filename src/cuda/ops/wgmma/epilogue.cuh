@@ -9,8 +9,9 @@
 
 namespace quire::cuda::wgmma {
 
-// The pairs of B's 8-row groups whose sums a thread block stores: all, unless its cluster splits K.
-struct OwnedPairs {
+// The range of pairs whose sums a thread block stores: all, unless its cluster splits K. A pair is
+// 16 rows of B, two groups of 8.
+struct StoredPairs {
   int first;
   int count;
 
@@ -25,11 +26,11 @@ struct OwnedPairs {
 template <typename T, int kB, bool kWeightsAreA>
 class Epilogue {
  public:
-  static constexpr int kPairs = kB / 16;  // groups of 16 rows of B
+  static constexpr int kPairs = kB / 16;
 
   __device__ __forceinline__ Epilogue(const Params& p, unsigned char* staged,
-                                      const OwnedPairs& owned)
-      : p_(p), staged_(staged), owned_(owned) {}
+                                      const StoredPairs& stored)
+      : p_(p), staged_(staged), stored_(stored) {}
 
   // `token` and `column` are those of the first sum; with is_gated, `column` is one of w's rows.
   __device__ __forceinline__ void store(float (&sums)[kB / 2], int token, int64_t column) {
@@ -68,7 +69,7 @@ class Epilogue {
     auto* out = static_cast<float*>(p_.out);
 #pragma unroll
     for (int i = 0; i < kB / 2; i += 2) {
-      if (!owned_.has(i / 8)) continue;
+      if (!stored_.has(i / 8)) continue;
       const int a_row = lane / 4 + i / 2 % 2 * 8;
       const int b_row = i / 4 * 8 + lane % 4 * 2;
       if constexpr (kWeightsAreA) {
@@ -147,7 +148,7 @@ class Epilogue {
       for (int i = 0; i < 4; ++i) {
         const int row = i * 4 + lane / 8;
         const int pair = first + lane % 8 * 8 / kColumnsOfPair;
-        if (pair >= kPairs || !owned_.has(pair)) continue;
+        if (pair >= kPairs || !stored_.has(pair)) continue;
         store_vec_of(
             token + row, column + first * kColumnsOfPair + lane % 8 * 8,
             *reinterpret_cast<const uint4*>(staged + row * kStagedRowBytes + lane % 8 * 16));
@@ -166,7 +167,7 @@ class Epilogue {
         shared_address(staged + staged_token * kStagedTokenBytes + lane / 8 % 2 * 16);
 #pragma unroll
     for (int pair = 0; pair < kPairs; ++pair) {
-      if (!owned_.has(pair)) continue;
+      if (!stored_.has(pair)) continue;
       const float* v = sums + pair * 8;
       store_matrices<true>(row_address, {pack<T>(v[0], v[1]), pack<T>(v[2], v[3]),
                                          pack<T>(v[4], v[5]), pack<T>(v[6], v[7])});
@@ -193,7 +194,7 @@ class Epilogue {
            pack<T>(gate(v[8], v[10]), gate(v[9], v[11])),
            pack<T>(gate(v[12], v[14]), gate(v[13], v[15]))});
       __syncwarp();
-      if (owned_.has(pair + lane / 16)) {
+      if (stored_.has(pair + lane / 16)) {
         store_vec_of(token + pair * 16 + lane, column, *reinterpret_cast<const uint4*>(staged));
       }
       __syncwarp();
@@ -202,7 +203,7 @@ class Epilogue {
 
   const Params& p_;
   unsigned char* staged_;  // of the thread block
-  const OwnedPairs& owned_;
+  const StoredPairs& stored_;
 };
 
 }  // namespace quire::cuda::wgmma

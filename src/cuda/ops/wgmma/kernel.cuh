@@ -63,8 +63,8 @@ class ThreadBlock {
     const int64_t blocks = p.num_k_blocks;
     first_k_block_ = static_cast<int>(blocks * place_.split / p.splits);
     end_k_block_ = static_cast<int>(blocks * (place_.split + 1) / p.splits);
-    owned_.count = kPairs / p.splits;
-    owned_.first = owned_.count * place_.split;
+    stored_.count = kPairs / p.splits;
+    stored_.first = stored_.count * place_.split;
   }
 
   // Runs on one thread, before the cluster's first barrier.
@@ -280,7 +280,7 @@ class ThreadBlock {
 
   // Address of the sums that an owner receives. Each other split has a slot.
   __device__ __forceinline__ uint32_t part_at(int slot, int owner, int slab, int pair) const {
-    const int item = (slot * kSlabs + slab) * owned_.count + pair - owner * owned_.count;
+    const int item = (slot * kSlabs + slab) * stored_.count + pair - owner * stored_.count;
     return ring_ + static_cast<uint32_t>(
                        (item * 2 * kWarpgroups * 128 + static_cast<int>(threadIdx.x)) * 16);
   }
@@ -295,7 +295,7 @@ class ThreadBlock {
     for (int slab = 0; slab < kSlabs; ++slab) {
 #pragma unroll
       for (int pair = 0; pair < kPairs; ++pair) {
-        const int owner = pair / owned_.count;
+        const int owner = pair / stored_.count;
         if (owner == place_.split) continue;
         const float* v = sums[slab] + pair * 8;
         const int rank = place_.rank_of(p_, place_.token, place_.weight, owner);
@@ -311,7 +311,7 @@ class ThreadBlock {
     for (int slab = 0; slab < kSlabs; ++slab) {
 #pragma unroll
       for (int pair = 0; pair < kPairs; ++pair) {
-        if (!owned_.has(pair)) continue;
+        if (!stored_.has(pair)) continue;
         float* v = sums[slab] + pair * 8;
         for (int slot = 0; slot + 1 < p_.splits; ++slot) {
           const uint32_t from = part_at(slot, place_.split, slab, pair);
@@ -333,7 +333,7 @@ class ThreadBlock {
   __device__ __forceinline__ void store_tile(float (&sums)[kSlabs][kB / 2], int tile) {
     const int warp = static_cast<int>(threadIdx.x) / 32;
     const int64_t weight = first_weight(tile);
-    Epilogue<T, kB, kWeightsAreA> epilogue(p_, staged_, owned_);
+    Epilogue<T, kB, kWeightsAreA> epilogue(p_, staged_, stored_);
 #pragma unroll
     for (int slab = 0; slab < kSlabs; ++slab) {
       const int row = (warp / 4 * kSlabs + slab) * 64 + warp % 4 * 16;
@@ -350,7 +350,7 @@ class ThreadBlock {
   Mbarrier* empty_;  // per stage: all receivers of this thread block's ranges have read them
   int first_k_block_;
   int end_k_block_;
-  OwnedPairs owned_;
+  StoredPairs stored_;
 };
 
 template <typename T, int kWeights, int kTokens, bool kWeightsAreA>
