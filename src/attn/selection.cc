@@ -58,7 +58,7 @@ std::vector<AttentionUse> uses_of(std::span<const int> q_lens) {
 
 void BackendSet::add(std::unique_ptr<AttentionBackend> backend) {
   for (const std::string_view name : names()) {
-    QUIRE_CHECK(name != backend->name(), "two attention backends have the same name");
+    QUIRE_CHECK(name != backend->name(), "[attention] two backends have the same name");
   }
   backends_.push_back(std::move(backend));
 }

@@ -293,7 +293,7 @@ Result<TuningTable> TuningTable::read(const std::string& path) {
 
 TuningTable::Best TuningTable::best(const TuningPoint& point,
                                     std::span<const std::string_view> candidates) const {
-  QUIRE_CHECK(!candidates.empty(), "[tuning] a choice among no backends");
+  QUIRE_CHECK(!candidates.empty(), "[tuning] there are no candidates to choose among");
   Best best;
   std::pair<KindDistance, bool> nearest_kind;
   double nearest_size = 0.0;

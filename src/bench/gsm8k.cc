@@ -157,7 +157,8 @@ std::optional<std::string> answer_value(std::string_view text) {
 
 Gsm8kScore score_answers(std::span<const WordProblem> problems,
                          std::span<const std::string> answers) {
-  QUIRE_CHECK(problems.size() == answers.size(), "[eval] expected one answer per problem");
+  QUIRE_CHECK(problems.size() == answers.size(),
+              "[eval] the number of answers is not the number of problems");
   Gsm8kScore score;
   int num_invalid = 0;
   for (size_t i = 0; i < problems.size(); ++i) {

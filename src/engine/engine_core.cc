@@ -169,7 +169,7 @@ void EngineCore::step() {
     return;
   }
   if (in_flight_.empty()) {
-    QUIRE_CHECK(!scheduler_.has_work(), "[engine] sequences wait and none can ever be scheduled");
+    QUIRE_CHECK(!scheduler_.has_work(), "[engine] sequences wait but none can ever be scheduled");
     return;
   }
   StepResult result = runner_->wait();

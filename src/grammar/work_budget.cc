@@ -28,8 +28,7 @@ void throw_if_stopped(const std::atomic<bool>* stop) {
 }  // namespace
 
 WorkBudget::WorkBudget(const Allowance& allowance) {
-  QUIRE_CHECK(deadline_ns == INT64_MAX,
-              "[grammar] this thread already has a work budget; expected one at a time");
+  QUIRE_CHECK(deadline_ns == INT64_MAX, "[grammar] this thread already has a work budget");
   // Stays below INT64_MAX, which means that there is no budget.
   deadline_ns = thread_cpu_ns() + std::min(allowance.cpu_ns, INT64_MAX / 2);
   compile_bytes_left = allowance.compile_bytes;
@@ -53,8 +52,7 @@ size_t WorkBudget::left_state_bytes() const {
 }
 
 StopScope::StopScope(const std::atomic<bool>& stop) {
-  QUIRE_CHECK(stop_flag == nullptr,
-              "[grammar] this thread already has a stop flag; expected one at a time");
+  QUIRE_CHECK(stop_flag == nullptr, "[grammar] this thread already has a stop flag");
   throw_if_stopped(&stop);
   stop_flag = &stop;
 }

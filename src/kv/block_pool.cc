@@ -15,7 +15,8 @@ constexpr int32_t kEnd = 0;
 }  // namespace
 
 BlockPool::BlockPool(int num_blocks) {
-  QUIRE_CHECK(num_blocks >= 2, "[kv] a pool needs block 0 and at least one to hand out");
+  QUIRE_CHECK(num_blocks >= 2,
+              "[kv] the pool is too small; it needs block 0 and at least one to hand out");
   next_.resize(static_cast<size_t>(num_blocks));
   prev_.resize(static_cast<size_t>(num_blocks));
   ref_counts_.resize(static_cast<size_t>(num_blocks));
@@ -141,7 +142,7 @@ void extend_block_hashes(std::string_view salt, int block_size, std::span<const 
                          int num_blocks, std::vector<BlockHash>& hashes) {
   const size_t size = static_cast<size_t>(block_size);
   QUIRE_CHECK(static_cast<size_t>(num_blocks) * size <= token_ids.size(),
-              "[kv] only full blocks have a hash");
+              "[kv] a block to be hashed is not full");
   for (size_t idx = hashes.size(); idx < static_cast<size_t>(num_blocks); ++idx) {
     const BlockHash parent = idx == 0 ? root_block_hash(salt, block_size) : hashes[idx - 1];
     hashes.push_back(block_hash(parent, token_ids.subspan(idx * size, size)));
@@ -167,7 +168,7 @@ std::optional<int32_t> PrefixCache::find(const BlockHash& hash) const {
 }
 
 void PrefixCache::insert(const BlockHash& hash, int32_t block_id) {
-  QUIRE_CHECK(!contains(block_id), "[kv] a cached block is never filled again");
+  QUIRE_CHECK(!contains(block_id), "[kv] a cached block was filled again");
   const auto [entry, inserted] = blocks_.try_emplace(hash, block_id);
   if (inserted) hashes_[static_cast<size_t>(block_id)] = &entry->first;
 }

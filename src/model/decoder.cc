@@ -190,8 +190,9 @@ TensorView DecoderModel::scratch(int64_t offset, int64_t rows, int64_t width) co
 
 void DecoderModel::begin_step(const StepInput& input, float embed_scale, Stream& stream) {
   QUIRE_CHECK(input.num_tokens > 0 && input.num_tokens <= limits_.max_num_tokens,
-              "[model] a step has 1 to max_num_tokens tokens");
-  QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(), "[model] a step has every KV group");
+              "[model] a step has no tokens, or more than max_num_tokens");
+  QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(),
+              "[model] a step does not have every KV group");
   ops_.embed(*ends_.embed, input.token_ids, embed_scale, residual(input.num_tokens), stream);
   for (const Rotation& rotation : rotations_) {
     ops_.rope_angles(weights_of(rotation.inv_freq), rotation.attention_factor, input.positions,
@@ -270,7 +271,7 @@ void DecoderModel::mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& st
 Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                                     Stream& stream) {
   QUIRE_CHECK(num_rows > 0 && num_rows <= limits_.max_num_logit_rows,
-              "[model] 1 to max_num_logit_rows rows of logits at a time");
+              "[model] a step has no logits rows, or more than max_num_logit_rows");
   const int64_t hidden = config_.hidden_size;
   const TensorView last_residual = scratch(0, num_rows, hidden);
   const TensorView last_delta = scratch(num_rows * hidden, num_rows, hidden);

@@ -180,7 +180,7 @@ std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers) 
 
 const DecoderConfig& decoder_config(const ModelConfig& config) {
   const auto* decoder = dynamic_cast<const DecoderConfig*>(config.family.get());
-  QUIRE_CHECK(decoder != nullptr, "[model] the family's configuration is that of a decoder");
+  QUIRE_CHECK(decoder != nullptr, "[model] the family's configuration is not that of a decoder");
   return *decoder;
 }
 

@@ -40,7 +40,7 @@ const ModelFamily* find_family(std::string_view architecture) {
 const ModelFamily& family_of(const ModelConfig& config) {
   const ModelFamily* family = find_family(config.architecture);
   QUIRE_CHECK(family != nullptr && config.family != nullptr,
-              "[model] a configuration has its family");
+              "[model] a configuration has no family");
   return *family;
 }
 
@@ -57,7 +57,7 @@ Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSourc
                                           const ModelLimits& limits, const LoadProgress& progress) {
   QUIRE_CHECK(
       limits.max_num_tokens > 0 && limits.max_num_logit_rows > 0 && limits.max_model_len > 0,
-      "[model] limits must be set");
+      "[model] a limit is not set");
   return family_of(config).load(config, source, ops, limits, progress);
 }
 

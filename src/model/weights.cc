@@ -36,7 +36,7 @@ float element(const TensorView& view, int64_t i) {
     case DType::kBF16:
       return bf16_to_f32(view.as<uint16_t>()[i]);
     default:
-      QUIRE_CHECK(false, "[model] a vector has type f32, f16 or bf16");
+      QUIRE_CHECK(false, "[model] the type of a vector is none of f32, f16 and bf16");
   }
 }
 

@@ -114,7 +114,7 @@ Status SamplerState::sample(std::span<float> logits, std::optional<std::span<con
                             int32_t& token_id, PositionLogprobs& logprobs) {
   Impl& state = *impl_;
   QUIRE_CHECK(logits.size() == static_cast<size_t>(state.vocab_size),
-              "[sample] one logit for each token of the vocabulary");
+              "[sample] the number of logits is not the size of the vocabulary");
   thread_local std::vector<float> raw_logits;
   Largest largest = find_largest(logits);
   QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));

@@ -327,7 +327,7 @@ bool Scheduler::Impl::make_room(const SeqRecord& rec, int num_tokens) {
 }
 
 void Scheduler::Impl::unschedule(SeqRecord& rec) {
-  QUIRE_CHECK(!rec.step_committed, "[sched] a committed span stays in its plan");
+  QUIRE_CHECK(!rec.step_committed, "[sched] a committed span was removed from its plan");
   budget_left += std::exchange(rec.step_tokens, 0);
 }
 
@@ -353,13 +353,13 @@ std::vector<Scheduler::Progress> Scheduler::complete(const BatchPlan& plan,
                                                      std::span<const SpanResult> results) {
   impl_->finished.clear();
   QUIRE_CHECK(plan.step_id > std::exchange(impl_->last_completed_step_id, plan.step_id),
-              "[sched] steps are completed in the order of their planning");
+              "[sched] steps were not completed in the order of their planning");
   std::vector<Progress> progress;
   progress.reserve(results.size());
   auto span = plan.spans.begin();
   for (const SpanResult& result : results) {
     while (span != plan.spans.end() && span->seq_id != result.seq_id) ++span;
-    QUIRE_CHECK(span != plan.spans.end(), "[sched] a result belongs to one of the plan's spans");
+    QUIRE_CHECK(span != plan.spans.end(), "[sched] a result belongs to none of the plan's spans");
     progress.push_back(impl_->apply_result(*span, result));
   }
   return progress;
@@ -371,12 +371,12 @@ Scheduler::Progress Scheduler::Impl::apply_result(const SeqSpan& span, const Spa
   SeqRecord& rec = *found->second;
   Sequence& seq = *rec.seq;
   if (!span.samples) return {&seq, 0};
-  QUIRE_CHECK(seq.num_in_flight > 0, "[sched] a result has a step in flight");
+  QUIRE_CHECK(seq.num_in_flight > 0, "[sched] a result belongs to no step in flight");
   --seq.num_in_flight;
   if (!result.error.ok()) return {&seq, 0};
   const int num_sampled = static_cast<int>(result.tokens.size());
   QUIRE_CHECK(num_sampled >= 1 && num_sampled <= span.max_sampled(),
-              "[sched] a result has 1 to max_sampled() tokens");
+              "[sched] a result has no tokens, or more than max_sampled()");
   const int num_left = seq.max_total_tokens - static_cast<int>(seq.token_ids.size());
   const int num_taken = std::min(num_sampled, num_left);
   for (int i = 0; i < num_taken; ++i) seq.token_ids.push_back(result.tokens[i].token_id);

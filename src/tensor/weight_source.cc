@@ -45,7 +45,7 @@ void store(const TensorView& view, size_t i, float value) {
       view.as<uint16_t>()[i] = f32_to_bf16(value);
       break;
     default:
-      QUIRE_CHECK(false, "[weights] dummy weights are f32, f16 or bf16");
+      QUIRE_CHECK(false, "[weights] the type of dummy weights is none of f32, f16 and bf16");
   }
 }
 
@@ -126,10 +126,10 @@ Shape scale_block(const WeightScheme& scheme, const Shape& matrix) {
       return {1, matrix[1]};
     case ScaleLayout::kBlocks:
       QUIRE_CHECK(scheme.block_rows > 0 && scheme.block_columns > 0,
-                  "[weights] a block of scales has rows and columns");
+                  "[weights] a block of scales has no rows or columns");
       return {scheme.block_rows, scheme.block_columns};
   }
-  QUIRE_CHECK(false, "[weights] a matrix without scales has no blocks of them");
+  QUIRE_CHECK(false, "[weights] a matrix has no scales, so no blocks that share one");
 }
 
 Shape scales_shape(const WeightScheme& scheme, const Shape& matrix) {

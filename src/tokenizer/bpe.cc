@@ -206,7 +206,7 @@ bool Bpe::can_touch(char32_t left, char32_t right) const {
 }
 
 void Bpe::encode(std::string_view piece, SearchBudget&, std::vector<int32_t>& ids) const {
-  QUIRE_CHECK(piece.size() < UINT32_MAX, "a piece of text has less than 4 GiB");
+  QUIRE_CHECK(piece.size() < UINT32_MAX, "[tokenizer] a piece of text has 4 GiB or more");
   if (!splits_words_ || bytes_can_merge_) return encode_word(piece, ids);
   const unicode::CharTable& table = unicode::CharTable::get();
   size_t start = 0;

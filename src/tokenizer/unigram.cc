@@ -45,7 +45,7 @@ std::vector<Unigram::Node> Unigram::best_paths(std::string_view piece, SearchBud
 
 void Unigram::encode(std::string_view piece, SearchBudget& budget,
                      std::vector<int32_t>& ids) const {
-  QUIRE_CHECK(piece.size() < UINT32_MAX, "a piece of text has less than 4 GiB");
+  QUIRE_CHECK(piece.size() < UINT32_MAX, "[tokenizer] a piece of text has 4 GiB or more");
   const std::vector<Node> best = best_paths(piece, budget);
   if (budget.is_spent()) return;
   std::vector<size_t> ends;

@@ -186,7 +186,7 @@ TEST(Sampler, APreemptionChangesNothing) {
 
 TEST(SamplerDeathTest, LogitsMustBeOfTheVocabulary) {
   SamplerState state = sampler({}, 3);
-  EXPECT_DEATH(sample(state, {1, 2}), "one logit for each token");
+  EXPECT_DEATH(sample(state, {1, 2}), "not the size of the vocabulary");
 }
 
 TEST(Sampler, AMaskLeavesItsTokensAloneAndTheLogProbabilitiesAsTheyWere) {

@@ -24,7 +24,7 @@ double load_element(const void* data, DType dtype, int64_t idx) {
     default:
       break;
   }
-  QUIRE_CHECK(false, "supports() refuses integer caches");
+  QUIRE_CHECK(false, "[attention] the cache has an integer type, which supports() refuses");
 }
 
 // One query head of one token.

@@ -225,7 +225,7 @@ void attend(const AttentionTask& task, int partition, const Partial& out) {
     case DType::kF8E4M3:
       return attend_positions<Fp8>(task, first, end, out);
     default:
-      QUIRE_CHECK(false, "supports() refuses integer caches");
+      QUIRE_CHECK(false, "[attention] the cache has an integer type, which supports() refuses");
   }
 }
 

@@ -144,7 +144,7 @@ class CpuOps final : public Ops {
 
   static void check_rows(const TensorView& x, int64_t columns) {
     QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2 && x.shape[1] == columns,
-                "[ops] activations are F32 rows of the operation's width");
+                "[ops] activations are not F32 rows of the operation's width");
   }
   static void check_same(const TensorView& a, const TensorView& b) {
     check_rows(a, a.shape[1]);

@@ -193,7 +193,7 @@ Status HostRunner::sample(const BatchPlan& plan, std::vector<SpanResult>& result
       num_rows += spans[end]->max_sampled();
       if (num_rows > parts_.sizes.limits.max_num_logit_rows) break;
     }
-    QUIRE_CHECK(end > begin, "[cpu] the logits have a row for each token of a span");
+    QUIRE_CHECK(end > begin, "[cpu] a token of a span has no logits row");
     const size_t count = end - begin;
     QUIRE_RETURN_IF_ERROR(sample_together(plan, std::span(spans).subspan(begin, count),
                                           std::span(results).subspan(begin, count)));

@@ -120,7 +120,7 @@ class CudaOpsImpl final : public CudaOps {
   }
 
   void soft_cap(float cap, TensorView x, Stream& stream) override {
-    QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2, "[ops] logits are F32 rows");
+    QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2, "[ops] logits are not F32 rows");
     run_soft_cap(in(stream), cap, x);
   }
 
@@ -141,7 +141,7 @@ class CudaOpsImpl final : public CudaOps {
 
   Status tune_linears(std::span<const int> row_counts,
                       const std::function<Status()>& run_step) override {
-    QUIRE_CHECK(!recording_, "[ops] tune_linears() is not called by the step that it records");
+    QUIRE_CHECK(!recording_, "[ops] tune_linears() was called by the step that it records");
     recording_.emplace();
     const Status ran = run_step();
     Recording recording = *std::exchange(recording_, std::nullopt);
@@ -175,9 +175,10 @@ class CudaOpsImpl final : public CudaOps {
     check_stream(stream);
     const CudaLinear& linear = as_cuda(w);
     check_rows(x, linear.in_features());
-    QUIRE_CHECK((out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
-                    out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
-                "[ops] linear: out is of the activations' type or F32, with x's rows");
+    QUIRE_CHECK(
+        (out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
+            out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
+        "[ops] linear: out is neither F32 nor of the activations' type, or differs from x in rows");
     const GemmCall call = {x, linear.weights(), linear.bias(), out, gated_out};
     if (recording_) recording_->products.push_back(call);
     gemm_->run(call);
@@ -280,7 +281,7 @@ class CudaOpsImpl final : public CudaOps {
   // The workspaces of the products and the counters of the fused tail serve one stream.
   void check_stream(const Stream& stream) const {
     QUIRE_CHECK(&stream == context_.stream,
-                "[ops] an operation runs in the stream that its Ops was made with");
+                "[ops] an operation runs in another stream than its Ops was made with");
   }
   const LaunchContext& in(const Stream& stream) const {
     check_stream(stream);
@@ -289,7 +290,7 @@ class CudaOpsImpl final : public CudaOps {
 
   void check_rows(const TensorView& x, int64_t columns) const {
     QUIRE_CHECK(x.dtype == activation_ && x.shape.rank() == 2 && x.shape[1] == columns,
-                "[ops] activations are rows of the operation's width in the activations' type");
+                "[ops] activations are not rows of the operation's width in the activations' type");
   }
   void check_same(const TensorView& a, const TensorView& b) const {
     check_rows(a, a.shape[1]);
@@ -299,7 +300,7 @@ class CudaOpsImpl final : public CudaOps {
   static void check_angles(const TensorView& cos_sin) {
     QUIRE_CHECK(
         cos_sin.dtype == DType::kF32 && cos_sin.shape.rank() == 2 && cos_sin.shape[1] % 2 == 0,
-        "[ops] angles are F32 rows of cosines and as many sines");
+        "[ops] angles are not F32 rows of cosines and as many sines");
   }
 
   LaunchContext context_;

@@ -92,7 +92,7 @@ Status CudaRunner::start(CudaOps& ops) {
   const int most = parts_.sizes.max_num_seqs * parts_.sizes.limits.decode_q_len();
   QUIRE_CHECK(
       most <= parts_.sizes.limits.max_num_tokens && most <= parts_.sizes.limits.max_num_logit_rows,
-      "[cuda] a step has room to decode every sequence");
+      "[cuda] a step has no room to decode every sequence");
   QUIRE_RETURN_IF_ERROR(ops.end_loading());
   QUIRE_RETURN_IF_ERROR(allocate(ops));
   QUIRE_RETURN_IF_ERROR(warm_up(ops));

@@ -118,7 +118,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
                                                              CudaStream& stream) {
   QUIRE_CHECK(limits.max_num_seqs > 0 && limits.max_rule_seqs > 0 && limits.max_rows > 0 &&
                   limits.num_drafts >= 0 && limits.vocab_size > 0 && limits.max_tokens_per_seq > 0,
-              "[sample] a sampler's limits are positive");
+              "[sample] a sampler's limit is not positive");
   if (num_slices(limits.vocab_size) > kMaxSlices) {
     return unimplemented(
         fmt::format("[sample] the vocabulary is too large to sample from on a GPU; got {} tokens, "
@@ -145,9 +145,9 @@ Status DeviceSampler::add_slots(std::span<const SlotAdded> added, CudaStream& st
   for (const SlotAdded& slot : added) QUIRE_RETURN_IF_ERROR(check(*slot.sampling));
   for (const SlotAdded& slot : added) {
     QUIRE_CHECK(slot.slot >= 0 && slot.slot < limits_.max_num_seqs,
-                "[sample] a slot is within max_num_seqs");
+                "[sample] a slot is not below max_num_seqs");
     QUIRE_CHECK(slot.token_ids.size() <= static_cast<size_t>(limits_.max_tokens_per_seq),
-                "[sample] a sequence is within the model's length");
+                "[sample] a sequence is longer than max_tokens_per_seq");
     SlotState& state = upload_.append(slot);
     state.table = slots_.add(slot.slot, state);
     if (upload_.num_bytes() > kFlushBytes) QUIRE_RETURN_IF_ERROR(upload_slots(stream));
@@ -178,7 +178,7 @@ Result<SamplePlan> DeviceSampler::plan(std::span<const LogitsRowUse> rows,
       masks.size() <= max_rows && rows.size() <= max_rows &&
           std::ranges::all_of(
               rows, [&](const LogitsRowUse& use) { return use.mask_idx < std::ssize(masks); }),
-      "[sample] a step has at most one mask for each of its logits rows");
+      "[sample] a step has too many logits rows or masks, or a row names a mask that it lacks");
   SamplePlan plan = slots_.plan(rows);
   if (plan.is_mixed()) QUIRE_RETURN_IF_ERROR(upload_plan(plan, masks, stream));
   return plan;
@@ -206,7 +206,7 @@ const float* DeviceSampler::check_logits(const TensorView& logits, int num_rows)
   QUIRE_CHECK(logits.dtype == DType::kF32 && logits.shape.rank() == 2 &&
                   logits.shape[0] >= num_rows && logits.shape[1] == limits_.vocab_size &&
                   num_rows <= limits_.max_rows,
-              "[sample] logits are F32 [num_rows, vocab_size] within the sampler's limits");
+              "[sample] logits are not F32 [num_rows, vocab_size] within the sampler's limits");
   return logits.as<const float>();
 }
 
@@ -259,7 +259,7 @@ SpanResult DeviceSampler::read_span(const void* host, int num_rows, bool has_log
 
 void DeviceSampler::prompt_logprobs(const TensorView& logits, const int32_t* targets, int num_rows,
                                     int num_top, LogprobsResult* results, CudaStream& stream) {
-  QUIRE_CHECK(num_top >= 0 && num_top <= kMaxTopLogprobs, "[sample] num_top is 0 to 20");
+  QUIRE_CHECK(num_top >= 0 && num_top <= kMaxTopLogprobs, "[sample] num_top is not 0 to 20");
   launch_target_logprobs(check_logits(logits, num_rows), limits_.vocab_size, targets, num_rows,
                          num_top, parts_.slice_logprobs, parts_.arrivals, results, stream);
 }

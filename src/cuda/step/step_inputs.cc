@@ -34,7 +34,7 @@ void write_appends(std::span<const BlockTableAppend> from, std::span<const SeqSp
     const BlockTableAppend& append = from[i];
     while (span_idx < of_spans.size() && of_spans[span_idx].slot != append.slot) ++span_idx;
     QUIRE_CHECK(span_idx < of_spans.size(),
-                "[cuda] pages are appended only to slots that the step computes");
+                "[cuda] pages are appended to a slot that the step does not compute");
     StepSpan& span = spans[span_idx];
     if (span.num_appends++ == 0) span.first_append = static_cast<int32_t>(i);
     appends[i] = {.table = append.table,

@@ -27,7 +27,7 @@ struct GemmaConfig final : DecoderConfig {
 
 const GemmaConfig& gemma_config(const ModelConfig& config) {
   const auto* gemma = dynamic_cast<const GemmaConfig*>(config.family.get());
-  QUIRE_CHECK(gemma != nullptr, "[model] the configuration is of the Gemma family");
+  QUIRE_CHECK(gemma != nullptr, "[model] the configuration is not of the Gemma family");
   return *gemma;
 }
 

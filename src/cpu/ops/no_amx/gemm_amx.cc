@@ -10,7 +10,7 @@ bool amx_usable() {
 }
 
 Status AmxScratch::reserve(int64_t, int) {
-  return unimplemented("[ops] no AMX in this build");
+  return unimplemented("[ops] this build has no AMX");
 }
 
 uint16_t* AmxScratch::weights(int) const {
@@ -23,7 +23,7 @@ bool amx_encode_f16(uint16_t*, int64_t) {
 
 void linear_amx(const PackedLinear&, const float*, int64_t, float*, ThreadPool&,
                 const AmxScratch&) {
-  QUIRE_CHECK(false, "[ops] no AMX in this build");
+  QUIRE_CHECK(false, "[ops] this build has no AMX");
 }
 
 }  // namespace quire::cpu

@@ -143,7 +143,7 @@ Status CudnnPlan::build(cudnn::Library& library) {
 Status CudnnPlan::run_part(const AttentionCall& call, int first_req, int num_reqs,
                            CudaStream& stream) {
   const auto part = std::ranges::find(parts_, num_reqs, &Part::num_reqs);
-  QUIRE_CHECK(part != parts_.end(), "[cudnn] every part of a batch is planned");
+  QUIRE_CHECK(part != parts_.end(), "[cudnn] a part of a batch has no plan");
   const size_t token_bytes = dtype_bytes(shape_.q) * static_cast<size_t>(shape_.num_heads) *
                              static_cast<size_t>(shape_.head_dim);
   const size_t first_byte =

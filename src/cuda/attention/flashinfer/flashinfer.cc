@@ -152,7 +152,7 @@ Status FlashInferPlan::update(const AttentionBatch& batch, Stream& stream) {
   arrays_ =
       fi::place_arrays(static_cast<int32_t*>(device_.data()), phase.num_tiles, range.num_reqs);
   kernel_ = fi::find_kernel(key_of(shape_, phase));
-  QUIRE_CHECK(kernel_ != nullptr, "[flashinfer] a supported shape has a kernel");
+  QUIRE_CHECK(kernel_ != nullptr, "[flashinfer] a supported shape has no kernel");
   QUIRE_ASSIGN_OR_RETURN(std::byte * slot, ring_.begin(as_cuda(stream)));
   planner_.fill(
       shape_, batch, range, phase, device_limits_,

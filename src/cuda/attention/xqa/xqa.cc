@@ -219,7 +219,7 @@ size_t XqaPlan::max_scratch_bytes() const {
 
 Status XqaPlan::load() {
   instance_ = xqa::find_kernel(key_);
-  QUIRE_CHECK(instance_ != nullptr, "[xqa] a supported shape has a kernel");
+  QUIRE_CHECK(instance_ != nullptr, "[xqa] a supported shape has no kernel");
   // The first access loads the kernel, which no capture permits. The size is read from the device,
   // because sizeof on the host gives another value.
   QUIRE_CUDA_RETURN_IF_ERROR(
