@@ -141,20 +141,22 @@ Result<AttentionSelector> AttentionSelector::create(const BackendSet& backends,
   selector.shapes_ = shapes;
   selector.table_ = std::move(table);
   const std::vector<AttentionUse> uses = uses_of(q_lens);
-  // Whether attention_backend serves any use without a field of its own.
-  const bool any_serves = std::ranges::any_of(uses, [&](const AttentionUse& use) {
-    return !has_own_option(use.phase, preference) &&
-           backends.select(shapes.of(use.phase), use, device, {.name = preference.any}).ok();
-  });
+  std::vector<Result<std::vector<AttentionBackend*>>> preferred;  // per use
+  bool any_serves = false;  // attention_backend serves a use without a field of its own
   for (const AttentionUse& use : uses) {
-    const AttentionShape& shape = shapes.of(use.phase);
+    preferred.push_back(
+        backends.select(shapes.of(use.phase), use, device, preference_for(use.phase, preference)));
+    any_serves |= preferred.back().ok() && !has_own_option(use.phase, preference);
+  }
+  for (size_t i = 0; i < uses.size(); ++i) {
+    const AttentionUse& use = uses[i];
     ForcedBackend forced = preference_for(use.phase, preference);
-    Result<std::vector<AttentionBackend*>> found = backends.select(shape, use, device, forced);
+    Result<std::vector<AttentionBackend*>> found = std::move(preferred[i]);
     if (!found.ok() && forced.is_forced()) {
       if (has_own_option(use.phase, preference) || !any_serves) return found.status();
       selector.add_remark(as_remark(found.status().message()) + " So auto selects another.");
       forced = {};
-      found = backends.select(shape, use, device, forced);
+      found = backends.select(shapes.of(use.phase), use, device, forced);
     }
     QUIRE_RETURN_IF_ERROR(found.status());
     Candidates candidates = {

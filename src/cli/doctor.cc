@@ -83,7 +83,7 @@ void print_machine(const Machine& machine) {
   print_line("huge pages", fmt::format("transparent: {}; reserved: {}",
                                        machine.transparent_huge_pages, machine.num_huge_pages));
   const Status gpu = cuda_status();
-  print_line("CUDA", gpu.ok() ? "yes" : "no: " + gpu.message());
+  print_line("CUDA", gpu.ok() ? "yes" : "no: " + engine_message(gpu));
 }
 
 std::string yes_or_no(const Support& support) {

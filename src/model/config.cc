@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -45,7 +43,7 @@ void read_dtype(ConfigFields& fields, ModelConfig& config) {
   const std::optional<std::string> name = fields.optional_text(key);
   if (!name) return;
   config.dtype = parse_dtype(*name);
-  if (config.dtype != DType::kF32 && config.dtype != DType::kF16 && config.dtype != DType::kBF16) {
+  if (!config.dtype || !is_weight_dtype(*config.dtype)) {
     fields.fail(key, quote_name(*name), "float32, float16 or bfloat16");
   }
 }
@@ -99,150 +97,6 @@ Result<GenerationConfig> parse_generation_config(std::string_view json, std::str
   config.repetition_penalty = optional_float("repetition_penalty", 1e-3, 1e3);
   QUIRE_RETURN_IF_ERROR(fields.status());
   return config;
-}
-
-namespace {
-
-// The value of a field, shortened for an error.
-std::string shown(simdjson::dom::element value) {
-  return quote_name(simdjson::minify(value));
-}
-
-}  // namespace
-
-ConfigFields::ConfigFields(simdjson::dom::object object, std::string_view source, std::string path)
-    : object_(object), source_(source), path_(std::move(path)) {
-  if (const auto key = find_repeated_key(object_)) fail(quote_name(*key), "it twice", "one value");
-}
-
-std::optional<simdjson::dom::element> ConfigFields::find(std::string_view key) const {
-  simdjson::dom::element value;
-  if (object_[key].get(value) || value.is_null()) return std::nullopt;
-  return value;
-}
-
-bool ConfigFields::mentions(std::string_view key) const {
-  return object_[key].error() == simdjson::SUCCESS;
-}
-
-bool ConfigFields::has(std::string_view key) const {
-  return find(key).has_value();
-}
-
-void ConfigFields::keep(const Status& status) {
-  if (status_.ok()) status_ = status;
-}
-
-void ConfigFields::fail(std::string_view key, std::string_view got, std::string_view expected) {
-  keep(invalid_argument(
-      fmt::format("[config] {}: {}{}; got {}, expected {}", source_, path_, key, got, expected)));
-}
-
-std::optional<int> ConfigFields::read_integer(std::string_view key, simdjson::dom::element value,
-                                              int min, int max) {
-  double number = 0;  // Python writes 8192.0 for a computed number
-  if (!value.get(number) && number >= min && number <= max && number == std::floor(number)) {
-    return static_cast<int>(number);
-  }
-  fail(key, shown(value), fmt::format("a whole number from {} to {}", min, max));
-  return std::nullopt;
-}
-
-std::optional<int> ConfigFields::optional_integer(std::string_view key, int min, int max) {
-  const auto value = find(key);
-  return value ? read_integer(key, *value, min, max) : std::nullopt;
-}
-
-int ConfigFields::integer(std::string_view key, int min, int max, std::optional<int> fallback) {
-  if (!has(key) && !fallback) {
-    fail(key, "nothing", fmt::format("a whole number from {} to {}", min, max));
-  }
-  return optional_integer(key, min, max).value_or(fallback.value_or(min));
-}
-
-std::optional<double> ConfigFields::optional_number(std::string_view key, double min, double max) {
-  const auto value = find(key);
-  if (!value) return std::nullopt;
-  double number = 0;
-  if (!value->get(number) && number >= min && number <= max) return number;
-  fail(key, shown(*value), fmt::format("a number from {} to {}", min, max));
-  return std::nullopt;
-}
-
-double ConfigFields::number(std::string_view key, double min, double max,
-                            std::optional<double> fallback) {
-  if (!has(key) && !fallback) fail(key, "nothing", fmt::format("a number from {} to {}", min, max));
-  return optional_number(key, min, max).value_or(fallback.value_or(min));
-}
-
-std::optional<bool> ConfigFields::optional_boolean(std::string_view key) {
-  const auto value = find(key);
-  if (!value) return std::nullopt;
-  bool flag = false;
-  if (!value->get(flag)) return flag;
-  fail(key, shown(*value), "true or false");
-  return std::nullopt;
-}
-
-bool ConfigFields::boolean(std::string_view key, bool fallback) {
-  return optional_boolean(key).value_or(fallback);
-}
-
-std::optional<std::string> ConfigFields::optional_text(std::string_view key) {
-  const auto value = find(key);
-  if (!value) return std::nullopt;
-  std::string_view text;
-  if (!value->get(text)) return std::string(text);
-  fail(key, shown(*value), "a string");
-  return std::nullopt;
-}
-
-std::vector<int> ConfigFields::integers(std::string_view key, int min, int max, size_t max_count) {
-  const auto value = find(key);
-  std::vector<int> numbers;
-  if (!value) return numbers;
-  simdjson::dom::array array;
-  if (value->get(array)) {
-    numbers.push_back(read_integer(key, *value, min, max).value_or(min));
-    return numbers;
-  }
-  for (const simdjson::dom::element item : array) {
-    if (numbers.size() == max_count) {
-      fail(key, "a longer list", fmt::format("at most {} numbers", max_count));
-      break;
-    }
-    numbers.push_back(read_integer(key, item, min, max).value_or(min));
-  }
-  return numbers;
-}
-
-std::vector<std::string> ConfigFields::texts(std::string_view key, size_t max_count) {
-  const auto value = find(key);
-  std::vector<std::string> items;
-  if (!value) return items;
-  simdjson::dom::array array;
-  if (value->get(array)) {
-    fail(key, shown(*value), "a list of strings");
-    return items;
-  }
-  for (const simdjson::dom::element item : array) {
-    std::string_view text;
-    if (item.get(text) || items.size() == max_count) {
-      fail(key, shown(item), fmt::format("at most {} strings", max_count));
-      break;
-    }
-    items.emplace_back(text);
-  }
-  return items;
-}
-
-std::optional<ConfigFields> ConfigFields::object(std::string_view key) {
-  const auto value = find(key);
-  if (!value) return std::nullopt;
-  simdjson::dom::object nested;
-  if (!value->get(nested)) return ConfigFields(nested, source_, fmt::format("{}{}.", path_, key));
-  fail(key, shown(*value), "an object");
-  return std::nullopt;
 }
 
 }  // namespace quire

@@ -1,4 +1,4 @@
-// Reads the fields of config.json.
+// Reads and checks the fields of config.json and generation_config.json.
 #pragma once
 
 #include <simdjson.h>
@@ -50,6 +50,8 @@ class ConfigFields {
   std::optional<simdjson::dom::element> find(std::string_view key) const;
   std::optional<int> read_integer(std::string_view key, simdjson::dom::element value, int min,
                                   int max);
+  std::optional<double> read_number(std::string_view key, simdjson::dom::element value, double min,
+                                    double max);
 
   simdjson::dom::object object_;
   std::string source_;

@@ -23,10 +23,6 @@ std::string bias_name(const MatrixPart& part) {
   return part.name + ".bias";
 }
 
-bool is_float(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
 float element(const TensorView& view, int64_t i) {
   switch (view.dtype) {
     case DType::kF32:
@@ -208,7 +204,7 @@ Result<TensorView> Loader::take(const std::string& name, const Shape& shape) {
 
 Result<TensorView> Loader::take_float(const std::string& name, const Shape& shape) {
   QUIRE_ASSIGN_OR_RETURN(const TensorView view, take(name, shape));
-  if (is_float(view.dtype)) return view;
+  if (is_weight_dtype(view.dtype)) return view;
   return unimplemented(
       fmt::format("[model] tensor {} has an unsupported type; got {}, expected f32, f16 or bf16; "
                   "convert the checkpoint",

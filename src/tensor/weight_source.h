@@ -63,6 +63,11 @@ class DummyWeights : public WeightSource {
   std::unordered_map<std::string, Tensor> tensors_;
 };
 
+// Whether vectors, scales and matrices without scales may have this type: F32, F16 or BF16.
+constexpr bool is_weight_dtype(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+
 enum class ScaleLayout : uint8_t { kNone, kTensor, kRows, kBlocks };
 
 struct WeightScheme {

@@ -209,7 +209,7 @@ TEST(Engine, RefusesBadConfigurations) {
   EXPECT_THAT(refusal([](auto& c) { c.device = "tpu"; }),
               HasSubstr("device: must be auto, cpu or cuda, got tpu"));
   if (!cuda_status().ok()) {
-    EXPECT_THAT(refusal([](auto& c) { c.device = "cuda"; }), HasSubstr("use --device cpu"));
+    EXPECT_THAT(refusal([](auto& c) { c.device = "cuda"; }), HasSubstr("set `device` to cpu"));
   }
   EXPECT_THAT(refusal([](auto& c) { c.attention_backend = "xqa"; }), HasSubstr("xqa"));
   EXPECT_THAT(refusal([](auto& c) { c.kv_cache_dtype = "int4"; }), HasSubstr("int4"));

@@ -14,10 +14,6 @@
 namespace quire::cpu {
 namespace {
 
-bool is_weight_dtype(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
 bool has_scales(const WeightView& matrix) {
   return matrix.scheme.scales != ScaleLayout::kNone;
 }

@@ -27,7 +27,7 @@ Result<Buffer> device_memory(size_t num_bytes) {
     (void)cudaMemGetInfo(&free_bytes, &total_bytes);
     return resource_exhausted(fmt::format(
         "[cuda] the device is out of memory; got a request of {} bytes with {} of {} bytes free; "
-        "lower --gpu-memory-utilization, --max-model-len or --max-num-seqs",
+        "lower `gpu_memory_utilization`, `max_model_len` or `max_num_seqs`",
         num_bytes, free_bytes, total_bytes));
   }
   QUIRE_RETURN_IF_ERROR(to_status(error, "cudaMalloc"));
@@ -43,7 +43,7 @@ Result<Buffer> pinned_memory(size_t num_bytes) {
     (void)cudaGetLastError();  // the error is not sticky here either
     return resource_exhausted(fmt::format(
         "[cuda] the host has no page-locked memory left; got a request of {} bytes; lower "
-        "--max-num-batched-tokens or --max-num-seqs, or raise the limit on locked memory",
+        "`max_num_batched_tokens` or `max_num_seqs`, or raise the limit on locked memory",
         num_bytes));
   }
   QUIRE_RETURN_IF_ERROR(to_status(error, "cudaMallocHost"));

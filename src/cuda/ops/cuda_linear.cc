@@ -30,10 +30,6 @@ TensorView flat_part(const TensorView& view, int64_t first, int64_t count) {
   return flat.rows(first, count);
 }
 
-bool is_weight_type(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
-}
-
 Status check_block(const Shape& shape, const WeightScheme& scheme, int64_t in_features) {
   if (scheme.scales != ScaleLayout::kNone) {
     return unimplemented(
@@ -41,7 +37,7 @@ Status check_block(const Shape& shape, const WeightScheme& scheme, int64_t in_fe
                     "without scales",
                     describe(scheme)));
   }
-  if (!is_weight_type(scheme.values)) {
+  if (!is_weight_dtype(scheme.values)) {
     return invalid_argument(
         fmt::format("[ops] unsupported weight type; got {}, expected f32, f16 or bf16",
                     dtype_name(scheme.values)));
@@ -157,7 +153,7 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
   for (size_t i = 0; i < blocks.size(); ++i) {
     const TensorView& bias = source.biases[i];
     const int64_t count = blocks[i].shape()[0];
-    if (!is_weight_type(bias.dtype) || bias.shape.num_elements() != count) {
+    if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != count) {
       return invalid_argument(
           fmt::format("[ops] a block of bias has the wrong size; got {} numbers, expected {}",
                       bias.shape.num_elements(), count));

@@ -39,8 +39,7 @@ class CudaOpsImpl final : public CudaOps {
   }
 
   Result<Tensor> make_vector(const TensorView& source) override {
-    if (source.dtype != DType::kF32 && source.dtype != DType::kF16 &&
-        source.dtype != DType::kBF16) {
+    if (!is_weight_dtype(source.dtype)) {
       return invalid_argument(
           fmt::format("[ops] unsupported type of a vector; got {}, expected f32, f16 or bf16",
                       dtype_name(source.dtype)));

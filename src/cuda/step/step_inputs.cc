@@ -11,8 +11,6 @@
 namespace quire::cuda {
 namespace {
 
-static_assert(kMaxStepTables == kMaxBlockTables);
-
 // The number of the plan's first appends that fit into the step's block.
 size_t num_appends_inside(const BatchPlan& plan, const StepLimits& limits) {
   size_t num_pages = 0;

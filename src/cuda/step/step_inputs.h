@@ -14,6 +14,7 @@
 #include "attn/backend.h"
 #include "cuda/base/memory.h"
 #include "cuda/base/stream.h"
+#include "model/model.h"
 #include "sched/batch_plan.h"
 
 namespace quire::cuda {
@@ -112,9 +113,6 @@ static_assert(sizeof(OverflowPages) == 256);
 // The plan's entries that do not fit, in the order of its appends.
 std::vector<OverflowPages> overflow_pages(const BatchPlan& plan, const StepLimits& limits);
 
-// kMaxBlockTables of model/model.h, which device code does not include: it uses fmt.
-inline constexpr int kMaxStepTables = 4;
-
 // The arrays of one block table.
 struct TableArrays {
   int window = 0;                  // pages before the window read as the padding page; 0: no
@@ -129,7 +127,7 @@ struct TableArrays {
 // tests compare against it.
 struct StepArrays {
   const std::byte* step = nullptr;  // the block
-  TableArrays tables[kMaxStepTables];
+  TableArrays tables[kMaxBlockTables];
   int num_tables = 1;
   const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each slot that decodes
   const int32_t* next_tokens = nullptr;   // [max_num_seqs, q_len]: replace kPlaceholderToken

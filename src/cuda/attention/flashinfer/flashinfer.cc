@@ -66,7 +66,8 @@ Status check_queries(const AttentionShape& shape, int max_num_tokens) {
   if (elements <= std::numeric_limits<uint32_t>::max()) return {};
   return unimplemented(
       fmt::format("[flashinfer] a step's queries have too many elements ({} tokens × {} heads × "
-                  "head_dim {}); got {}, expected at most {}; lower --max-num-batched-tokens",
+                  "head_dim {}); got {}, expected at most {}; lower "
+                  "`max_num_batched_tokens`",
                   max_num_tokens, shape.num_heads, shape.head_dim, elements,
                   std::numeric_limits<uint32_t>::max()));
 }
