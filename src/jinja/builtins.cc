@@ -1,5 +1,7 @@
 // Binds arguments to parameters, and finds builtins by name; then the tests, the global functions
 // and the methods of dicts and lists.
+#include "jinja/builtins.h"
+
 #include <fmt/format.h>
 #include <time.h>
 

@@ -10,7 +10,7 @@
 //   syntax.h       tokens (lexer.cc) and the syntax tree (parser.cc)
 //   interpreter.h  the state of a render; evaluates expressions (interpreter.cc) and executes
 //                  statements (statements.cc) with Python's operations (operators.cc)
-//   builtins.cc    binding of arguments, tests, global functions, methods of dicts and lists
+//   builtins.h     builtins; their arguments, and those of other values than text (builtins.cc)
 //   filters.cc     filters of sequences and numbers
 //   strings.cc     filters of text, methods of str, formats
 #pragma once

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "jinja/builtins.h"
 #include "jinja/interpreter.h"
 #include "jinja/python_text.h"
 

@@ -5,11 +5,11 @@
 #include <new>
 
 #include "base/text.h"
+#include "jinja/builtins.h"
 #include "jinja/chat_template.h"
 #include "jinja/python_text.h"
 
 namespace quire::jinja {
-
 namespace {
 
 // Bounds the stack used by recursions over values (repr, equality, destruction).

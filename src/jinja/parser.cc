@@ -6,7 +6,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "jinja/interpreter.h"
+#include "jinja/builtins.h"
 #include "jinja/syntax.h"
 
 namespace quire::jinja {

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "jinja/builtins.h"
 #include "jinja/interpreter.h"
 #include "jinja/python_text.h"
 

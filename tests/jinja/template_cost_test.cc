@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/machine.h"
-#include "jinja/interpreter.h"
+#include "jinja/builtins.h"
 #include "jinja/chat_template.h"
 
 namespace quire {
