@@ -1,0 +1,67 @@
+"""How people type: politeness, haste, capitals, typing errors. Digits and signs are never touched."""
+
+from __future__ import annotations
+
+import random
+import re
+
+from .grammar import Patterns
+from .question import Short
+
+_POLITE = Patterns("""
+    [Please|please|Hi,|Hi!|Hello,|hey|Hey,|Hello!|Good morning.|Excuse me,|Hey there,|Dear Quire,|yo|um,|Hmm,|hm,|Sorry,] {q}
+    [Can you help me?|I have a question.|Quick question:|quick question,|A question:|Question:|question:|Help!|My homework says:|My kid asks:|I forgot:|Here is one:|Here's one for you:|Next one:|Another one:|One more:|Next:|Let's see.|Let me ask you something.|I am curious:|Riddle:|Quiz:|Test:|Task:|Problem:|Try this:|Solve this:|Now answer this:|Answer me this:|What about this one:|And this one?] {q}
+    [I need help with this:|Can you tell me:|Could you tell me:|Please tell me:|Tell me:|Please answer:|Answer:|I'd like to know:|I want to know:|I was wondering,|Do you know this:|Could you solve this for me?] {q}
+    [ok|ok so|okay|so|well|now|right,|alright,|and|So,|OK,|Now,|Okay, so|Right.] {q}
+    {q} [Thanks!|Thank you!|Thanks.|Thanks|thanks|thx|please|please.|Please.|pls|plz|Thank you in advance.|Cheers!|:)|lol|Hurry!|Quickly!|asap]
+    {q} [Can you help?|Can you tell me?|Do you know?|I can't work it out.|I forgot.|Any idea?|I need the answer.|Help me!|Tell me the answer.|Show your work.|Show the steps.|Step by step.|Just the answer.|Only the number please.|Answer briefly.|Be brief.|What do you think?|I am in a hurry.|No calculator here.]
+    [Hi!|Hello.|Hey,] {q} [Thanks!|please|Thank you.]
+    "{q}"
+    - {q}
+    [1.|2)|a)|Q1:|Q.|*|#1] {q}
+""")
+_WORD = re.compile(r"[A-Za-z]{4,}")
+
+
+def typed(short: Short, rng: random.Random) -> str:
+    """The question as somebody in particular may type it."""
+    text = short.question
+    if short.is_fixed:
+        return text.strip()
+    if rng.random() < 0.14:
+        text = _POLITE.expand(rng, q=_lower_first(text) if rng.random() < 0.4 else text)
+    case = rng.random()
+    if case < 0.16:
+        text = text.lower()
+    elif case < 0.18:
+        text = text.upper()
+    if rng.random() < 0.07:
+        text = _with_error(text, rng)
+    ending = rng.random()
+    if ending < 0.08:
+        text = text.rstrip("?.! ")
+    elif ending < 0.11:
+        text = text.rstrip("?.! ") + rng.choice(("??", "?!", "...", " ?", "!!", ".", "?", " .", "???"))
+    if rng.random() < 0.02:
+        text = text.replace(" ", "  ", rng.randint(1, 3))
+    if rng.random() < 0.03:
+        text = text.replace("'", "’")
+    return text.strip()
+
+
+def _lower_first(text: str) -> str:
+    is_word = len(text) > 1 and text[1].islower() and not text.startswith("I ")
+    return text[0].lower() + text[1:] if is_word else text
+
+
+def _with_error(text: str, rng: random.Random) -> str:
+    """One letter left out, doubled, changed with its neighbour, or replaced."""
+    words = list(_WORD.finditer(text))
+    if not words:
+        return text
+    word = rng.choice(words)
+    at = rng.randrange(word.start() + 1, word.end() - 1)
+    before, letter, following, after = text[:at], text[at], text[at + 1], text[at + 2:]
+    changed = rng.choice((following, letter + letter + following, following + letter,
+                          rng.choice("aeiourtnsl") + following))
+    return before + changed + after
