@@ -12,9 +12,12 @@ from pathlib import Path
 
 from tokenizers import Tokenizer
 
-from documents import Mix, sample_document
+import quire_questions
+import short
+from documents import Mix, Source
+from gsm8k import Gsm8k, evaluated
 from make_splits import sample_split
-from problems import FAMILIES, SPLITS, Problem, draw_problem, split_of
+from problems import FAMILIES, NoProblem, Problem, draw_problem, split_of
 from problems.problem import shortest
 
 _NUMBER = r"\d+(?:\.\d{1,2})?"
@@ -25,12 +28,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="the model's folder")
     parser.add_argument("--per-family", type=int, default=100, help="problems to check of each family and split")
-    parser.add_argument("--train-problems", type=int, default=1_000_000, help="drawn to look for held-out ones among them")
+    parser.add_argument("--train-problems", type=int, default=300_000, help="drawn to look for held-out ones among them")
+    parser.add_argument("--short-questions", type=int, default=200_000, help="to check, and to count the distinct ones")
+    parser.add_argument("--gsm8k", type=Path, help="GSM8K's train.jsonl, to check what is made from it")
     parser.add_argument("--seed", type=int, default=4)
     args = parser.parse_args()
 
     rng = random.Random(args.seed)
     check_answers(rng, args.per_family)
+    check_short(rng, args.short_questions)
+    check_quire(rng, 20_000)
+    if args.gsm8k:
+        check_gsm8k(rng, Gsm8k(args.gsm8k), 20_000)
     heldout = check_files(args.model)
     check_disjoint(rng, heldout, args.train_problems)
     check_tokenizer(rng, Tokenizer.from_file(str(args.model / "tokenizer.json")))
@@ -39,10 +48,9 @@ def main() -> None:
 def check_answers(rng: random.Random, per_family: int) -> None:
     num_steps: Counter[int] = Counter()
     largest = Fraction(0)
-    for split in SPLITS:
+    for split in ("train", "heldout"):
         for name in FAMILIES:
-            for _ in range(per_family):
-                problem = draw_problem(split, rng, name)
+            for problem in _some_of(split, name, rng, per_family):
                 results = checked_marks(problem)
                 num_steps[len(results)] += 1
                 largest = max(largest, *results)
@@ -61,22 +69,87 @@ def checked_marks(problem: Problem) -> list[Fraction]:
         assert len(marks) == 1 and line.count("<<") == 1, (problem.family, line)
         shown, marked, result, repeated = marks[0]
         assert shown.replace(" ", "") == marked, (problem.family, line)
-        assert evaluate(marked) == Fraction(result) == Fraction(repeated), (problem.family, line)
+        assert evaluated(marked) == Fraction(result) == Fraction(repeated), (problem.family, line)
         results.append(Fraction(result))
     assert last == f"#### {shortest(problem.result)}" and results[-1] == problem.result, (problem.family, last)
     assert "Question" not in problem.question + problem.answer, problem.family  # it is a stop string
     return results
 
 
-def evaluate(expression: str) -> Fraction:
-    """`* /` before `+ -`, each from the left: independent of how the generator computes."""
-    total = Fraction(0)
-    for sign, product in re.findall(r"([+-]?)([\d.*/]+)", expression):
-        value = Fraction(1)
-        for operator, number in re.findall(r"([*/]?)([\d.]+)", product):
-            value = value / Fraction(number) if operator == "/" else value * Fraction(number)
-        total += -value if sign == "-" else value
-    return total
+def _some_of(split: str, name: str, rng: random.Random, count: int) -> list[Problem]:
+    """None if the family is too small to have any in the split."""
+    try:
+        return [draw_problem(split, rng, name) for _ in range(count)]
+    except NoProblem as error:
+        print(error)
+        return []
+
+
+_EQUATION = re.compile(r"-?[\d.()][\d.()+*/ -]*")
+_LAST = re.compile(r"(?<![\d.])-?\d+(?:\.\d+)?(?:/\d+)?")
+
+
+def check_short(rng: random.Random, count: int) -> None:
+    """Every equation of every reply is recomputed; the reply ends in the answer."""
+    questions: set[str] = set()
+    longest = num_equations = 0
+    for index in range(count):
+        name = list(short.TOPICS)[index % len(short.TOPICS)]
+        drawn = short.draw_short(rng, name=name)
+        questions.add(drawn.question)
+        longest = max(longest, len(drawn.reply))
+        for line in drawn.reply.split("\n"):
+            num_equations += _checked_equation(line, drawn)
+        last_line = drawn.reply.split("\n")[-1]
+        numbers = _LAST.findall(drawn.reply)
+        is_number = _LAST.fullmatch(drawn.answer)
+        assert drawn.answer in last_line or (is_number and Fraction(numbers[-1]) == Fraction(drawn.answer)), drawn
+        assert not is_number or Fraction(numbers[-1]) == Fraction(drawn.answer), drawn
+    print(f"{count} short questions of {len(short.TOPICS)} topics, {len(questions)} of them distinct: "
+          f"{num_equations} equations are right; longest reply {longest} characters")
+
+
+def _checked_equation(line: str, drawn: short.Short) -> bool:
+    """`3 * 4 + 1 = 13`; a quotient may be rounded to two places. Other lines are left alone."""
+    sides = [side.strip() for side in line.split(" = ")]
+    if len(sides) < 2 or not all(_EQUATION.fullmatch(side) for side in sides) or not re.search(r"[+*/-] ", line):
+        return False
+    values = [_value(side) for side in sides]
+    is_rounded = "/" in line and abs(values[-1] - values[0]) <= Fraction(1, 200)
+    assert len(set(values)) == 1 or is_rounded, (line, drawn)
+    return True
+
+
+def _value(text: str) -> Fraction:
+    """A tight `3/4` is one number; brackets enclose negative numbers only."""
+    parts = text.replace("(", "").replace(")", "").split(" ")
+    values, operators = [Fraction(part) for part in parts[::2]], parts[1::2]
+    total, product, sign = Fraction(0), values[0], 1
+    for operator, value in zip(operators, values[1:], strict=True):
+        if operator == "*":
+            product *= value
+        elif operator == "/":
+            product /= value
+        else:
+            total, product, sign = total + sign * product, value, 1 if operator == "+" else -1
+    return total + sign * product
+
+
+def check_quire(rng: random.Random, count: int) -> None:
+    turns = [turn for _ in range(count) for turn in quire_questions.sample(rng)]
+    replies = {reply for _, reply in turns}
+    assert all(user.strip() and reply.strip() for user, reply in turns)
+    print(f"{len(turns)} turns about Quire, {len({user for user, _ in turns})} distinct questions, {len(replies)} replies")
+
+
+def check_gsm8k(rng: random.Random, gsm8k: Gsm8k, count: int) -> None:
+    """Marks that can be recomputed are right wherever GSM8K's own are; the answer is the last number."""
+    distinct = set()
+    for _ in range(count):
+        question, answer = gsm8k.sample(rng)
+        distinct.add(question)
+        assert "\n#### " in answer and answer.count("####") == 1, answer
+    print(f"{count} draws from GSM8K's {len(gsm8k)} training problems: {len(distinct)} distinct questions")
 
 
 def check_files(model: Path) -> list[Problem]:
@@ -104,10 +177,10 @@ def check_disjoint(rng: random.Random, heldout: list[Problem], num_train: int) -
 
 
 def check_tokenizer(rng: random.Random, tokenizer: Tokenizer, num_documents: int = 5000) -> None:
-    mix = Mix(plain=0.3, chat=0.4, max_shots=8)
+    source = Source(Mix(problem=0.2, chat=0.5, short_text=0.2, max_shots=8))
     num_tokens = num_bytes = 0
     for _ in range(num_documents):
-        parts = [segment.text for segment in sample_document(rng, mix)]
+        parts = [segment.text for segment in source.document(rng)]
         joined = tokenizer.encode("".join(parts), add_special_tokens=False).ids
         separate = [i for part in parts for i in tokenizer.encode(part, add_special_tokens=False).ids]
         assert joined == separate, parts

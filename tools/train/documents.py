@@ -7,10 +7,16 @@ their ids, joined, are the ids of the joined text (`check_data.py` verifies it).
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 from enum import IntEnum
 
+import quire_questions
+import short
+from gsm8k import Gsm8k
 from problems import draw_problem
+
+Turn = tuple[str, str]  # the user's message and the reply
 
 BOS, EOS, PAD = "<|begin|>", "<|end|>", "<|pad|>"
 SYSTEM, USER, ASSISTANT = "<|system|>", "<|user|>", "<|assistant|>"
@@ -48,83 +54,93 @@ class Segment:
 class Mix:
     """Shares of the kinds of documents, and how many shots a few-shot document may have."""
 
-    plain: float
-    chat: float
+    problem: float  # one word problem as `Question: ...\nAnswer:`
+    chat: float  # the rest are few-shot prompts
+    short_text: float  # short questions and questions about Quire, as text
     max_shots: int
 
 
-def sample_document(rng: random.Random, mix: Mix) -> list[Segment]:
-    kind = rng.random()
-    if kind < mix.plain:
-        return few_shot_document(rng, 0)
-    if kind < mix.plain + mix.chat:
-        return chat_document(rng)
-    return few_shot_document(rng, rng.randint(1, mix.max_shots))
+class Source:
+    """Draws documents. GSM8K's problems, if there are any, come among the generated ones."""
 
+    def __init__(self, mix: Mix, gsm8k: Gsm8k | None = None, gsm8k_share: float = 0.3) -> None:
+        self._mix, self._gsm8k, self._gsm8k_share = mix, gsm8k, gsm8k_share
 
-def few_shot_document(rng: random.Random, num_shots: int) -> list[Segment]:
-    """SGLang's GSM8K prompt with `num_shots` solved problems, then one more and the end token."""
-    segments = [Segment(BOS, Loss.NONE)]
-    for shot in range(num_shots + 1):
+    def document(self, rng: random.Random) -> list[Segment]:
+        kind = rng.random()
+        if kind < self._mix.problem:
+            return self._few_shot(rng, 0)
+        if kind < self._mix.problem + self._mix.chat:
+            return self._chat(rng)
+        if kind < self._mix.problem + self._mix.chat + self._mix.short_text:
+            return _short_text(rng)
+        return self._few_shot(rng, rng.randint(1, self._mix.max_shots))
+
+    def _problem(self, rng: random.Random) -> tuple[str, str]:
+        if self._gsm8k and rng.random() < self._gsm8k_share:
+            return self._gsm8k.sample(rng)
         problem = draw_problem("train", rng)
-        segments.append(Segment(f"Question: {problem.question}\nAnswer:", Loss.PROMPT))
-        if shot < num_shots:
-            segments.append(Segment(f" {problem.answer}", Loss.ANSWER))
-            segments.append(Segment("\n\n", Loss.NONE))
-        else:
-            segments.append(Segment(f" {problem.answer}{EOS}", Loss.ANSWER))
-    return segments
+        return problem.question, problem.answer
+
+    def _few_shot(self, rng: random.Random, num_shots: int) -> list[Segment]:
+        """SGLang's GSM8K prompt with `num_shots` solved problems, then one more and the end token."""
+        segments = [Segment(BOS, Loss.NONE)]
+        for shot in range(num_shots + 1):
+            question, answer = self._problem(rng)
+            segments.append(Segment(f"Question: {question}\nAnswer:", Loss.PROMPT))
+            if shot < num_shots:
+                segments.append(Segment(f" {answer}", Loss.ANSWER))
+                segments.append(Segment("\n\n", Loss.NONE))
+            else:
+                segments.append(Segment(f" {answer}{EOS}", Loss.ANSWER))
+        return segments
+
+    def _chat(self, rng: random.Random) -> list[Segment]:
+        """One conversation, as the chat template writes it."""
+        segments = [Segment(BOS, Loss.NONE)]
+        if rng.random() < 0.25:
+            segments.append(Segment(f"{SYSTEM}{rng.choice(_SYSTEM_PROMPTS)}{EOS}", Loss.NONE))
+        for user, reply in self._conversation(rng):
+            segments.append(Segment(f"{USER}{user.strip()}{EOS}{ASSISTANT}", Loss.PROMPT))
+            segments.append(Segment(f"{reply}{EOS}", Loss.ANSWER))
+        return segments
+
+    def _conversation(self, rng: random.Random) -> list[Turn]:
+        kind = rng.random()
+        if kind < 0.06:  # a change of the subject
+            return [*self._conversation(rng)[:2], *self._conversation(rng)[:2]]
+        if kind < 0.56:
+            return short.conversation(rng)
+        if kind < 0.78:
+            return quire_questions.sample(rng)
+        return [self._problem_turn(rng) for _ in range(rng.choice((1, 1, 1, 2)))]
+
+    def _problem_turn(self, rng: random.Random) -> Turn:
+        question, answer = self._problem(rng)
+        if rng.random() < 0.25:
+            question = rng.choice(_REQUESTS).replace("{}", question)
+        return question, answer
 
 
-def chat_document(rng: random.Random) -> list[Segment]:
-    """One to three turns, as the chat template writes them."""
-    segments = [Segment(BOS, Loss.NONE)]
-    if rng.random() < 0.25:
-        segments.append(Segment(f"{SYSTEM}{rng.choice(_SYSTEM_PROMPTS)}{EOS}", Loss.NONE))
-    for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        user, reply = _chat_turn(rng)
-        segments.append(Segment(f"{USER}{user}{EOS}{ASSISTANT}", Loss.PROMPT))
-        segments.append(Segment(f"{reply}{EOS}", Loss.ANSWER))
-    return segments
-
-
-def _chat_turn(rng: random.Random) -> tuple[str, str]:
+def _short_text(rng: random.Random) -> list[Segment]:
+    """Without the chat's tokens: after `Question:`, after a line break, or going on after `=`."""
+    if rng.random() < 0.2:
+        user, reply = quire_questions.sample(rng)[0]
+    else:
+        question = short.draw_short(rng)
+        user, reply = question.question, question.reply
     kind = rng.random()
-    if kind < 0.04:
-        users, reply = rng.choice(_SMALL_TALK)
-        return _informal(rng.choice(users), rng), reply
-    if kind < 0.12:
-        return _sum_turn(rng)
-    problem = draw_problem("train", rng)
-    question = problem.question
-    if kind < 0.3:
-        question = rng.choice(_REQUESTS).replace("{}", question)
-    return question, problem.answer
+    if kind < 0.6:
+        prompt, reply = f"Question: {user}\nAnswer:", f" {reply}"
+    elif kind < 0.8 or "\n" in reply or not _SUM.fullmatch(reply):
+        prompt, reply = f"{user}\n", reply
+    else:
+        left, _, right = reply.partition(" = ")
+        prompt, reply = f"{left} =", f" {right}"
+    return [Segment(BOS, Loss.NONE), Segment(prompt, Loss.PROMPT), Segment(f"{reply}{EOS}", Loss.ANSWER)]
 
 
-def _sum_turn(rng: random.Random) -> tuple[str, str]:
-    """A bare calculation."""
-    operator = rng.choice("+-*/")
-    b = rng.randint(2, 30) if operator in "*/" else rng.randint(2, 999)
-    a = rng.randint(2, 99) if operator in "*/" else rng.randint(2, 999)
-    if operator == "-":
-        a, b = max(a, b), min(a, b)
-    if operator == "/":
-        a *= b
-    result = {"+": a + b, "-": a - b, "*": a * b, "/": a // b}[operator]
-    asked = rng.choice((f"What is {a} {operator} {b}?", f"{a} {operator} {b}", f"How much is {a}{operator}{b}?",
-                        f"{a}{operator}{b}=?", f"Calculate {a} {operator} {b}."))
-    return asked, f"{a} {operator} {b} = <<{a}{operator}{b}={result}>>{result}\n#### {result}"
-
-
-def _informal(text: str, rng: random.Random) -> str:
-    if rng.random() < 0.3:
-        text = text.lower()
-    if rng.random() < 0.3:
-        text = text.rstrip("!.?")
-    return text
-
-
+_SUM = re.compile(r"[\d. +*/-]+ = -?[\d.]+")
 _SYSTEM_PROMPTS = (
     "You are a helpful assistant.",
     "You are a helpful assistant that solves math problems.",
@@ -132,22 +148,12 @@ _SYSTEM_PROMPTS = (
     "Answer the question. End with #### and the number.",
     "You are Quire.",
     "Be brief.",
+    "You are a calculator.",
+    "Answer in one line.",
+    "You are a math tutor.",
+    "You answer questions about arithmetic and about Quire.",
 )
 _REQUESTS = (
     "Please solve this problem: {}", "{} Please show your work.", "Can you solve this? {}", "{} Think step by step.",
     "Here is a problem. {}", "{}\nEnd with #### and the answer.", "Question: {}", "Solve: {}", "Hi! {}", "{} Thanks!",
-)
-_PURPOSE = "I solve grade-school word problems."
-_SMALL_TALK = (
-    (("Hello!", "Hi!", "Hey!", "Hello there!", "Good morning!", "Good evening!", "Hi, how are you?", "How are you?"),
-     f"Hello! {_PURPOSE} Tell me one, with its numbers, and I will work it out step by step."),
-    (("Who are you?", "What are you?", "What can you do?", "What do you do?", "What is your name?", "Help!",
-      "Can you help me?", "How do you work?", "Tell me about yourself."),
-     f"I am a small model that comes with Quire. {_PURPOSE}"),
-    (("Thanks!", "Thank you!", "Thank you very much!", "Great!", "Well done!", "Nice!", "Good job!", "OK."),
-     "You are welcome! Tell me another problem whenever you like."),
-    (("Bye!", "Goodbye!", "See you!", "Good night!"), "Goodbye!"),
-    (("Write a poem.", "Tell me a joke.", "What is the weather like?", "Who is the president?", "Tell me a story.",
-      "What is the capital of France?", "Write a program.", "Translate this.", "What do you think about life?"),
-     f"I cannot do that: {_PURPOSE} Tell me one, with its numbers."),
 )

@@ -5,8 +5,16 @@ set -euo pipefail
 output=${1:?usage: make_model.sh OUTPUT_DIR [train.py flags]}
 shift
 here=$(dirname "$0")
-export TOKENIZERS_PARALLELISM=false
-python3 "$here/make_tokenizer.py" --output "$output"
-python3 "$here/make_splits.py" --output "$output"
+export TOKENIZERS_PARALLELISM=false PYTHONUNBUFFERED=1
+tokenizer_flags=()
+for ((i = 1; i < $#; ++i)); do
+  next=$((i + 1))
+  if [[ ${!i} == --gsm8k ]]; then tokenizer_flags=(--gsm8k "${!next}"); fi
+done
+mkdir -p "$output"
+if [[ ! -e $output/tokenizer.json ]]; then
+  python3 "$here/make_tokenizer.py" --output "$output" "${tokenizer_flags[@]}"
+  python3 "$here/make_splits.py" --output "$output"
+fi
 python3 "$here/train.py" --output "$output" "$@"
-python3 "$here/evaluate.py" --model "$output" --output "$output/training_log.jsonl"
+python3 "$here/plot_log.py" "$output/training_log.jsonl" "$output/training_loss.svg"

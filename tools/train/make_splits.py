@@ -7,7 +7,8 @@ import json
 import random
 from pathlib import Path
 
-from problems import FAMILIES, Problem, draw_problem
+from problems import FAMILIES, NoProblem, Problem, draw_problem
+from problems.problem import Number
 
 _SEED = 2
 
@@ -29,15 +30,26 @@ def sample_split(split: str, count: int) -> list[Problem]:
     names: list[str] = []
     while len(names) < count:
         names += rng.sample(list(FAMILIES), len(FAMILIES))
-    seen: set[tuple[str, tuple[int, ...]]] = set()
+    seen: set[tuple[str, tuple[Number, ...]]] = set()
     problems: list[Problem] = []
     for name in names[:count]:
-        problem = draw_problem(split, rng, name)
-        while (name, problem.numbers) in seen:
-            problem = draw_problem(split, rng, name)
-        seen.add((name, problem.numbers))
+        problem = _unseen(split, rng, name, seen)
+        seen.add((problem.family, problem.numbers))
         problems.append(problem)
     return problems
+
+
+def _unseen(split: str, rng: random.Random, name: str, seen: set[tuple[str, tuple[Number, ...]]]) -> Problem:
+    """A problem of the named family; of any other if it has no new one in the split."""
+    while True:
+        try:
+            for _ in range(100):
+                problem = draw_problem(split, rng, name)
+                if (name, problem.numbers) not in seen:
+                    return problem
+        except NoProblem:
+            pass
+        name = rng.choice(list(FAMILIES))
 
 
 def _write(path: Path, problems: list[Problem]) -> None:

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class LlamaConfig:
-    vocab_size: int = 1536
-    hidden_size: int = 256
-    intermediate_size: int = 640
+    vocab_size: int = 4096
+    hidden_size: int = 384
+    intermediate_size: int = 1024
     num_hidden_layers: int = 8
     num_attention_heads: int = 8
     num_key_value_heads: int = 4

@@ -1,4 +1,8 @@
-"""Trains the model: single problems first, then few-shot documents, then rows of the full context."""
+"""Trains the model: short rows first, then few-shot documents, then rows of the full context.
+
+A run that was cut leaves the weights of at most a minute before, and goes on when it is started again
+with `--resume` and the same flags.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,8 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
-from documents import BOS, EOS, LOSS_WEIGHTS, PAD, Loss, Mix
+from documents import BOS, EOS, LOSS_WEIGHTS, PAD, Loss, Mix, Source
+from gsm8k import Gsm8k
 from model import Llama, LlamaConfig
 from packing import Row, batches
 
@@ -39,31 +44,42 @@ class Settings:
     tokens_per_step: int
     seed: int
     learning_rate: float = 0.002
-    warmup_steps: int = 100
-    decay_from: float = 0.4  # share of the run after which the rates fall linearly to zero
+    weight_decay: float = 0.05  # of matrices, not of embeddings and norms
+    warmup_steps: int = 200
+    decay_from: float = 0.45  # share of the run after which the rates fall linearly to zero
+    gsm8k_share: float = 0.05  # of the word problems
     log_every: int = 100
 
 
 def phases(context: int) -> tuple[Phase, ...]:
     """Short rows come first: copying and arithmetic are learned with little else to look at."""
-    return (Phase("alone", 0.3, context // 16, Mix(plain=0.6, chat=0.4, max_shots=0)),
-            Phase("short", 0.6, context // 4, Mix(plain=0.4, chat=0.25, max_shots=4)),
-            Phase("long", 1.0, context, Mix(plain=0.25, chat=0.2, max_shots=10)))
+    return (Phase("alone", 0.4, context // 8, Mix(problem=0.26, chat=0.6, short_text=0.12, max_shots=1)),
+            Phase("few shots", 0.75, context // 4, Mix(problem=0.24, chat=0.58, short_text=0.12, max_shots=4)),
+            Phase("long", 1.0, context, Mix(problem=0.22, chat=0.6, short_text=0.12, max_shots=10)))
+
+
+@dataclass(frozen=True)
+class Data:
+    tokenizer: Path
+    gsm8k: Path | None
+    num_workers: int
 
 
 class Batches(IterableDataset[Row]):
-    """Each worker generates its own stream, a function of seed, phase and worker number alone."""
+    """Each worker generates its own stream, a function of seed, phase, first step and worker number alone."""
 
-    def __init__(self, tokenizer_path: Path, phase: Phase, settings: Settings) -> None:
-        self._tokenizer_path, self._phase, self._settings = tokenizer_path, phase, settings
+    def __init__(self, data: Data, phase: Phase, settings: Settings, first_step: int) -> None:
+        self._data, self._phase, self._settings, self._first_step = data, phase, settings, first_step
 
     def __iter__(self) -> Iterator[Row]:
         worker = get_worker_info()
-        seed = f"train/{self._settings.seed}/{self._phase.name}/{worker.id if worker else 0}"
+        seed = f"train/{self._settings.seed}/{self._phase.name}/{self._first_step}/{worker.id if worker else 0}"
         num_rows = self._settings.tokens_per_step // self._phase.length
-        tokenizer = Tokenizer.from_file(str(self._tokenizer_path))
+        tokenizer = Tokenizer.from_file(str(self._data.tokenizer))
+        gsm8k = Gsm8k(self._data.gsm8k) if self._data.gsm8k else None
+        source = Source(self._phase.mix, gsm8k, self._settings.gsm8k_share)
         # One id more than the model reads: the last one is a target only.
-        return batches(tokenizer, random.Random(seed), self._phase.mix, num_rows, self._phase.length + 1)
+        return batches(tokenizer, random.Random(seed), source, num_rows, self._phase.length + 1)
 
 
 def weighted_loss(model: nn.Module, ids: Tensor, losses: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,8 +102,8 @@ def rate_scale(settings: Settings, step: int, progress: float) -> float:
 class TrainingLog:
     """One JSON object a line, on the terminal and in a file."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w")
+    def __init__(self, path: Path, append: bool) -> None:
+        self._file = path.open("a" if append else "w")
 
     def write(self, **fields: object) -> None:
         line = json.dumps({k: round(v, 5) if isinstance(v, float) else v for k, v in fields.items()})
@@ -95,39 +111,81 @@ class TrainingLog:
         print(line, file=self._file, flush=True)
 
 
-def train(model: Llama, tokenizer_path: Path, settings: Settings, device: torch.device, num_workers: int,
-          log: TrainingLog, output: Path) -> None:
-    optimizer = torch.optim.Adam(model.parameters(), betas=(0.9, 0.95), fused=device.type == "cuda")
-    weights = torch.tensor(LOSS_WEIGHTS, device=device)
-    loss_function = torch.compile(weighted_loss, dynamic=False) if device.type == "cuda" else weighted_loss
-    start = saved = time.monotonic()
-    step, progress = 0, 0.0
-    for phase in phases(model.config.max_position_embeddings):
-        loader = DataLoader(Batches(tokenizer_path, phase, settings), batch_size=None, num_workers=num_workers,
-                            pin_memory=device.type == "cuda")
+def make_optimizer(model: Llama, settings: Settings, device: torch.device) -> torch.optim.Optimizer:
+    matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
+    others = [p for name, p in model.named_parameters() if p.ndim != 2 or "embed" in name]
+    groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, betas=(0.9, 0.95), fused=device.type == "cuda")
+
+
+class Run:
+    """The state of a training run, which `--resume` goes on from."""
+
+    def __init__(self, model: Llama, settings: Settings, device: torch.device, output: Path) -> None:
+        self.model, self.settings, self.device, self.output = model, settings, device, output
+        self.optimizer = make_optimizer(model, settings, device)
+        self.weights = torch.tensor(LOSS_WEIGHTS, device=device)
+        self.loss = torch.compile(weighted_loss, dynamic=False) if device.type == "cuda" else weighted_loss
+        self.step, self.seconds, self.progress = 0, 0.0, 0.0
+
+    def advance(self, ids: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
+        """One step of the optimizer."""
+        with torch.autocast(self.device.type, torch.bfloat16):
+            loss, answer_loss = self.loss(self.model, ids, losses, self.weights)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.rate
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        self.step += 1
+        return loss, answer_loss
+
+    @property
+    def rate(self) -> float:
+        return self.settings.learning_rate * rate_scale(self.settings, self.step, self.progress)
+
+    def save(self) -> None:
+        save_weights(self.model, self.output)
+        state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "step": self.step,
+                 "seconds": self.seconds, "progress": self.progress}
+        temporary = self.output / "training_state.pt.tmp"
+        torch.save(state, temporary)
+        temporary.replace(self.output / "training_state.pt")
+
+    def load(self) -> None:
+        state = torch.load(self.output / "training_state.pt", map_location=self.device)
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.step, self.seconds, self.progress = state["step"], state["seconds"], state["progress"]
+
+
+def train(run: Run, data: Data, log: TrainingLog) -> None:
+    settings, device = run.settings, run.device
+    start = time.monotonic() - run.seconds
+    saved = time.monotonic()
+    for phase in phases(run.model.config.max_position_embeddings):
+        if run.progress >= phase.until:
+            continue
+        loader = DataLoader(Batches(data, phase, settings, run.step), batch_size=None, num_workers=data.num_workers,
+                            pin_memory=device.type == "cuda", prefetch_factor=8 if data.num_workers else None)
         for ids, losses in loader:
             ids, losses = (t.to(device, non_blocking=True).long() for t in (ids, losses))
-            with torch.autocast(device.type, torch.bfloat16):
-                loss, answer_loss = loss_function(model, ids, losses, weights)
-            loss.backward()
-            rate = settings.learning_rate * rate_scale(settings, step, progress)
-            optimizer.param_groups[0]["lr"] = rate
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-            step += 1
+            loss, answer_loss = run.advance(ids, losses)
             now = time.monotonic()
-            progress = max(step / settings.steps, (now - start) / (60 * settings.max_minutes))
-            if step % settings.log_every == 0 or progress >= 1:
-                log.write(phase=phase.name, step=step, seconds=round(now - start, 1),
-                          tokens=step * settings.tokens_per_step, rate=rate,
+            run.seconds = now - start
+            run.progress = max(run.step / settings.steps, run.seconds / (60 * settings.max_minutes))
+            if run.step % settings.log_every == 0 or run.progress >= 1:
+                log.write(phase=phase.name, step=run.step, seconds=round(run.seconds, 1),
+                          tokens=run.step * settings.tokens_per_step, rate=run.rate,
                           loss=loss.item(), answer_loss=answer_loss.item())
             if now - saved > 60:
-                save_weights(model, output)
+                run.save()
                 saved = now
-            if progress >= phase.until:
+            if run.progress >= phase.until:
                 break
         del loader
-    save_weights(model, output)
+    run.save()
 
 
 def save_weights(model: nn.Module, output: Path) -> None:
@@ -148,30 +206,37 @@ def write_configs(config: LlamaConfig, tokenizer: Tokenizer, output: Path) -> No
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="the model's folder; holds tokenizer.json")
-    parser.add_argument("--steps", type=int, default=12_000)
-    parser.add_argument("--max-minutes", type=float, default=60.0,
+    parser.add_argument("--gsm8k", type=Path, help="GSM8K's train.jsonl; without it only generated data is used")
+    parser.add_argument("--steps", type=int, default=1_000_000)
+    parser.add_argument("--max-minutes", type=float, default=16.0,
                         help="a limit; when it is nearer than --steps, the schedule follows the clock")
     parser.add_argument("--tokens-per-step", type=int, default=65_536)
     parser.add_argument("--num-layers", type=int, default=LlamaConfig.num_hidden_layers)
+    parser.add_argument("--hidden-size", type=int, default=LlamaConfig.hidden_size)
     parser.add_argument("--context", type=int, default=LlamaConfig.max_position_embeddings)
-    parser.add_argument("--num-workers", type=int, default=14, help="part of the seed: each has its own stream")
+    parser.add_argument("--num-workers", type=int, default=15, help="part of the seed: each has its own stream")
+    parser.add_argument("--log-every", type=int, default=Settings.log_every)
     parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--resume", action="store_true", help="go on from the folder's training_state.pt")
     args = parser.parse_args()
 
     torch.manual_seed(args.seed)
     torch.set_float32_matmul_precision("high")
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    tokenizer_path = args.output / "tokenizer.json"
-    tokenizer = Tokenizer.from_file(str(tokenizer_path))
+    data = Data(args.output / "tokenizer.json", args.gsm8k, args.num_workers)
+    tokenizer = Tokenizer.from_file(str(data.tokenizer))
     config = LlamaConfig(vocab_size=tokenizer.get_vocab_size(), num_hidden_layers=args.num_layers,
-                         max_position_embeddings=args.context)
+                         hidden_size=args.hidden_size, max_position_embeddings=args.context)
     write_configs(config, tokenizer, args.output)
-    model = Llama(config).to(device)
-    settings = Settings(args.steps, args.max_minutes, args.tokens_per_step, args.seed)
-    log = TrainingLog(args.output / "training_log.jsonl")
-    log.write(parameters=sum(p.numel() for p in model.parameters()), torch=torch.__version__,
-              device=torch.cuda.get_device_name() if device.type == "cuda" else "cpu", **vars(settings))
-    train(model, tokenizer_path, settings, device, args.num_workers, log, args.output)
+    settings = Settings(args.steps, args.max_minutes, args.tokens_per_step, args.seed, log_every=args.log_every)
+    run = Run(Llama(config).to(device), settings, device, args.output)
+    if args.resume:
+        run.load()
+    log = TrainingLog(args.output / "training_log.jsonl", append=args.resume)
+    log.write(parameters=sum(p.numel() for p in run.model.parameters()), torch=torch.__version__,
+              device=torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+              gsm8k=args.gsm8k is not None, **vars(settings))
+    train(run, data, log)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,6 @@ from . import (  # noqa: F401
 from . import animals, building, comparing, counting, games, gardening  # noqa: F401
 from . import groups, health, media, patterns, production, transport, weather  # noqa: F401
 from .problem import FAMILIES, Problem, make_problem
-from .splits import SPLITS, draw_problem, split_of
+from .splits import SPLITS, NoProblem, draw_problem, split_of
 
-__all__ = ["FAMILIES", "SPLITS", "Problem", "draw_problem", "make_problem", "split_of"]
+__all__ = ["FAMILIES", "SPLITS", "NoProblem", "Problem", "draw_problem", "make_problem", "split_of"]

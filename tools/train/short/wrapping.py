@@ -17,8 +17,7 @@ _POLITE = Patterns("""
     {q} [Can you help?|Can you tell me?|Do you know?|I can't work it out.|I forgot.|Any idea?|I need the answer.|Help me!|Tell me the answer.|Show your work.|Show the steps.|Step by step.|Just the answer.|Only the number please.|Answer briefly.|Be brief.|What do you think?|I am in a hurry.|No calculator here.]
     [Hi!|Hello.|Hey,] {q} [Thanks!|please|Thank you.]
     "{q}"
-    - {q}
-    [1.|2)|a)|Q1:|Q.|*|#1] {q}
+    [2)|a)|Q1:|Q.|#1:] {q}
 """)
 _WORD = re.compile(r"[A-Za-z]{4,}")
 
