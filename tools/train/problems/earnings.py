@@ -5,6 +5,7 @@ from .problem import Draw, Story, calc, family
 from .wordings import adult, cost, grouped, nouns, people, person, several, shuffled, tell
 
 GOODS = nouns(words.LARGE_GOODS)
+CLOTHES = nouns(words.CLOTHING)
 
 
 @family
@@ -34,7 +35,8 @@ def weekly_pay(d: Draw) -> Story:
               f"At work {a} gets ${rate} per hour. {a.They} works {hours} hours on each of {days} days a week.",
               f"{a} is paid ${rate} for each hour of work. Every week has {days} working days of {hours} hours."),
              (f"How much does {a} earn in {weeks} weeks?", f"What is {a}'s pay for {d.number_words(weeks)} weeks?",
-              f"How many dollars does {a.they} make in {weeks} weeks?", f"How much money is that after {weeks} weeks?")),
+              f"How many dollars does {a.they} make in {weeks} weeks?",
+              f"How much money is that after {weeks} weeks?")),
         [f"A week has {weekly} hours of work.", f"The weekly pay is {pay:$}.", f"In {weeks} weeks it is {total:$}."],
         total)
 
@@ -68,7 +70,8 @@ def two_jobs(d: Draw) -> Story:
     return Story(
         tell(d,
              shuffled(d,
-                      (f"For {job}, {a} gets ${p} an hour.", f"{job} pays {a} ${p} an hour.", f"{a} earns ${p} per hour for {job}."),
+                      (f"For {job}, {a} gets ${p} an hour.", f"{job} pays {a} ${p} an hour.",
+                       f"{a} earns ${p} per hour for {job}."),
                       (f"For {other}, {a} gets ${q} an hour.", f"{a} makes ${q} an hour by {other}.",
                        f"{other} brings {a} ${q} per hour.")),
              (f"This month {a.they} spends {n} hours {job} and {m} hours {other}.",
@@ -91,12 +94,15 @@ def wages_compared(d: Draw) -> Story:
     return Story(
         tell(d,
              shuffled(d,
-                      (f"{a} works {n} hours a week for ${p} an hour.", f"{a} gets ${p} per hour and works {n} hours a week.",
+                      (f"{a} works {n} hours a week for ${p} an hour.",
+                       f"{a} gets ${p} per hour and works {n} hours a week.",
                        f"Each week {a} spends {n} hours at work, at ${p} an hour."),
-                      (f"{b} works {m} hours a week for ${q} an hour.", f"{b} is paid ${q} an hour for {m} hours a week.",
+                      (f"{b} works {m} hours a week for ${q} an hour.",
+                       f"{b} is paid ${q} an hour for {m} hours a week.",
                        f"The week of {b} has {m} working hours that pay ${q} each."),
                       stray=(f"They have known each other for {d.int(2, 20)} years.",)),
-             (f"How much more does {a} earn in a week than {b}?", f"By how many dollars is {a}'s weekly pay higher than {b}'s?",
+             (f"How much more does {a} earn in a week than {b}?",
+              f"By how many dollars is {a}'s weekly pay higher than {b}'s?",
               f"How much less does {b} earn per week than {a}?")),
         [f"{a} earns {first:$}.", f"{b} earns {second:$}.", f"The difference is {more:$}."],
         more)
@@ -114,10 +120,13 @@ def overtime_after_limit(d: Draw) -> Story:
     total = calc(normal, "+", bonus)
     return Story(
         tell(d,
-             (f"{a} earns ${rate} an hour for the first {limit} hours of a week and ${more} more for each hour after that.",
-              f"Up to {limit} hours a week {a} is paid ${rate} per hour. Every additional hour pays ${more} more than that.",
+             (f"{a} earns ${rate} an hour for the first {limit} hours of a week and ${more} more for each hour after "
+              "that.",
+              f"Up to {limit} hours a week {a} is paid ${rate} per hour. Every additional hour pays ${more} more "
+              "than that.",
               f"The hourly wage of {a} is ${rate}. Hours beyond {limit} in a week are paid with ${more} extra each."),
-             (f"This week {a} works {hours} hours.", f"{a} worked {hours} hours last week.", f"One week {a.they} has {hours} hours."),
+             (f"This week {a} works {hours} hours.", f"{a} worked {hours} hours last week.",
+              f"One week {a.they} has {hours} hours."),
              (f"How much does {a} earn in this week?", "How much money is that?", f"What is {a}'s pay for the week?")),
         [f"The first {limit} hours pay {normal:$}.", f"There are {over} more hours.", f"Each of them pays {high:$}.",
          f"They pay {bonus:$}.", f"The week pays {total:$}."],
@@ -126,7 +135,8 @@ def overtime_after_limit(d: Draw) -> Story:
 
 @family
 def salary_and_commission(d: Draw) -> Story:
-    a, base, sales, percent = adult(d), d.int(300, 3000, 50), d.int(1000, 30000, 100), d.number_from((2, 3, 5, 8, 10, 12, 15))
+    a, base, sales = adult(d), d.int(300, 3000, 50), d.int(1000, 30000, 100)
+    percent = d.number_from((2, 3, 5, 8, 10, 12, 15))
     extra = calc(sales, "*", percent, "/", 100)
     total = calc(base, "+", extra)
     return Story(
@@ -134,7 +144,8 @@ def salary_and_commission(d: Draw) -> Story:
              (f"{a} has a monthly salary of ${grouped(d, base)} and gets {percent}% of {a.their} sales on top.",
               f"Each month {a} is paid ${base} plus a commission of {percent} percent of what {a.they} sells.",
               f"As a sales agent {a} earns ${base} a month, and in addition {percent}% of the sales."),
-             (f"Last month {a} sold goods for ${grouped(d, sales)}.", f"The sales of {d.pick(words.YEAR)} were ${sales}.",
+             (f"Last month {a} sold goods for ${grouped(d, sales)}.",
+              f"The sales of {d.pick(words.YEAR)} were ${sales}.",
               f"This month {a.they} sells ${grouped(d, sales)} worth of goods."),
              (f"How much did {a} get for that month?", "What is the total pay for the month?",
               f"How many dollars does {a} earn in that month?")),
@@ -160,7 +171,8 @@ def commission_to_savings(d: Draw) -> Story:
              (f"{a} saves {saved}% of the earnings and spends the rest. How much does {a.they} spend?",
               f"If {a} puts {saved} percent of all {a.their} earnings in the bank, how much is left to live on?",
               f"{saved}% of the total goes into savings. How many dollars remain?")),
-        [f"The commission is {extra:$}.", f"{a} earns {total:$}.", f"The savings are {kept:$}.", f"That leaves {rest:$}."],
+        [f"The commission is {extra:$}.", f"{a} earns {total:$}.", f"The savings are {kept:$}.",
+         f"That leaves {rest:$}."],
         rest)
 
 
@@ -178,7 +190,8 @@ def pay_after_tax(d: Draw) -> Story:
               f"{a} has a salary of ${pay} per month and pays {percent}% tax on it."),
              (f"The rent is ${rent}.", f"{a.They} pays ${rent} for rent.", f"After taxes {a} pays a rent of ${rent}."),
              d.maybe((f"The apartment has {d.int(2, 6)} rooms.", f"{a} works {d.int(30, 45)} hours a week.")),
-             ("How much is left each month?", f"How much money remains for {a}?", f"What does {a} have left after tax and rent?")),
+             ("How much is left each month?", f"How much money remains for {a}?",
+              f"What does {a} have left after tax and rent?")),
         [f"The tax is {tax:$}.", f"After tax {net:$} remains.", f"After the rent {left:$} is left."],
         left)
 
@@ -225,7 +238,8 @@ def saving_each_week(d: Draw) -> Story:
     return Story(
         tell(d, (
             f"{a} has ${start} and saves ${weekly} a week. How much money does {a} have after {weeks} weeks?",
-            f"There is ${start} in {a}'s piggy bank. Every week {a.they} adds ${weekly}. How much is in it after {weeks} weeks?",
+            f"There is ${start} in {a}'s piggy bank. Every week {a.they} adds ${weekly}. How much is in it after "
+            f"{weeks} weeks?",
             f"{a} puts ${weekly} into an account each week for {weeks} weeks. At the start the account had ${start}. "
             "What is in it at the end?",
             f"How much has {a} after {weeks} weeks of saving ${weekly} per week, if {a.they} starts with ${start}?")),
@@ -244,7 +258,8 @@ def weeks_until_purchase(d: Draw) -> Story:
     answer = calc(missing, "/", net)
     return Story(
         tell(d,
-             (f"{a} wants {x.a} for ${price}.", f"{x.a} costs ${price}, and {a} wants to buy it.", f"{a} saves for {x.a} that costs ${price}."),
+             (f"{a} wants {x.a} for ${price}.", f"{x.a} costs ${price}, and {a} wants to buy it.",
+              f"{a} saves for {x.a} that costs ${price}."),
              shuffled(d,
                       (f"{a} gets an allowance of ${weekly} a week and spends ${spent} of it.",
                        f"Out of a weekly allowance of ${weekly}, {a} spends ${spent} and saves the rest.",
@@ -272,8 +287,10 @@ def saving_in_rising_amounts(d: Draw) -> Story:
              (f"{a} saved ${first} {prep} {day1}.", f"{prep} {day1}, {a} put ${first} aside.",
               f"{a}'s savings {prep} {day1} were ${first}."),
              (f"{prep} {day2} it was {words.TIMES[k]} as much, and {prep} {day3} ${fewer} less than {prep} {day2}.",
-              f"{prep} {day2} {a.they} saved {words.TIMES[k]} as much. {prep.capitalize()} {day3} it was ${fewer} less than {prep} {day2}.",
-              f"{a} saved {words.TIMES[k]} that amount {prep} {day2}. {prep.capitalize()} {day3} the amount was ${fewer} "
+              f"{prep} {day2} {a.they} saved {words.TIMES[k]} as much. {prep.capitalize()} {day3} it was ${fewer} "
+              f"less than {prep} {day2}.",
+              f"{a} saved {words.TIMES[k]} that amount {prep} {day2}. {prep.capitalize()} {day3} the amount was "
+              f"${fewer} "
               f"lower than {prep} {day2}."),
              (f"How much did {a} save in all?", "What is the total?", "How much money is that altogether?")),
         [f"The amount of {day2} is {second:$}.", f"The amount of {day3} is {third:$}.", f"The total is {total:$}."],
@@ -291,8 +308,10 @@ def simple_interest(d: Draw) -> Story:
             f"{a} lends ${money} at {percent}% simple interest per year. How much is owed after {years} years?",
             f"{a} puts ${grouped(d, money)} into an account with {percent} percent simple interest a year. "
             f"How much is in it after {years} years?",
-            f"What must be paid back after {years} years on a loan of ${grouped(d, money)} with a simple interest of {percent}% a year?",
-            f"Each year a deposit of ${money} earns {percent}% of the deposit. What is it worth with interest after {years} years?")),
+            f"What must be paid back after {years} years on a loan of ${grouped(d, money)} with a simple interest of "
+            f"{percent}% a year?",
+            f"Each year a deposit of ${money} earns {percent}% of the deposit. What is it worth with interest after "
+            f"{years} years?")),
         [f"The interest of a year is {yearly:$}.", f"In {years} years it is {interest:$}.", f"The total is {total:$}."],
         total)
 
@@ -306,10 +325,12 @@ def compound_two_years(d: Draw) -> Story:
     two = calc(one, "+", second)
     return Story(
         tell(d, (
-            f"{a} invests ${grouped(d, money)}. Each year the value grows by {percent}%. What is it worth after two years?",
+            f"{a} invests ${grouped(d, money)}. Each year the value grows by {percent}%. What is it worth after two "
+            "years?",
             f"An account pays {percent}% interest a year, and the interest stays in the account. "
             f"{a} puts in ${money}. How much is there after 2 years?",
-            f"The value of a painting is ${money} and rises by {percent} percent every year. What will its value be in two years?")),
+            f"The value of a painting is ${money} and rises by {percent} percent every year. What will its value be "
+            "in two years?")),
         [f"The first year adds {first:$}.", f"Then it is {one:$}.", f"The second year adds {second:$}.",
          f"After two years it is {two:$}."],
         two)
@@ -349,14 +370,15 @@ def debt_left(d: Draw) -> Story:
             f"{a} owes {b} ${debt} and pays back ${paid} a month. How much does {a} still owe after {n} months?",
             f"{b} lent {a} ${debt}. {a} has paid back ${paid} in each of {n} months. What is still owed?",
             f"After {n} payments of ${paid}, how much is left of a debt of ${debt}?",
-            f"A debt of ${grouped(d, debt)} is paid off with ${paid} each month. How many dollars remain after {n} months?")),
+            f"A debt of ${grouped(d, debt)} is paid off with ${paid} each month. How many dollars remain after {n} "
+            "months?")),
         [f"The payments make {back:$}.", f"Still owed is {left:$}."],
         left)
 
 
 @family
 def spend_a_fraction_then_amount(d: Draw) -> Story:
-    a, x, k = person(d), d.pick(GOODS), d.number_from((2, 3, 4, 5, 6, 8, 10))
+    a, x, k = person(d), d.pick(CLOTHES), d.number_from((2, 3, 4, 5, 6, 8, 10))
     part, spent = d.int(6, 90), d.int(3, 200)
     money = k * part
     first = calc(money, "/", k)
@@ -365,24 +387,26 @@ def spend_a_fraction_then_amount(d: Draw) -> Story:
     several(d, rest)
     return Story(
         tell(d,
-             (f"{a} has ${money} and spends {words.PARTS[k]} of it on a coat.", f"Out of ${money}, {a} uses 1/{k} for a coat.",
-              f"{a} pays {words.PARTS[k]} of {a.their} ${money} for a coat."),
+             (f"{a} has ${money} and spends {words.PARTS[k]} of it on {x.a}.",
+              f"Out of ${money}, {a} uses 1/{k} for {x.a}.",
+              f"{a} pays {words.PARTS[k]} of {a.their} ${money} for {x.a}."),
              (f"Then {a.they} pays ${spent} for a present.", f"After that, a present costs {a.them} ${spent}.",
               f"Later {a} spends another ${spent} on a present."),
              (f"How much does {a} have left?", "How much money remains?", f"What is left of {a}'s money?")),
-        [f"The coat costs {first:$}.", f"Then {left:$} is left.", f"After the present it is {rest:$}."],
+        [f"The {x.one} costs {first:$}.", f"Then {left:$} is left.", f"After the present it is {rest:$}."],
         rest)
 
 
 @family
 def money_worked_backwards(d: Draw) -> Story:
     a, spent, left = person(d), d.int(5, 80), d.int(5, 80)
-    place, (x, y) = d.pick(words.STORES), d.pick_two(GOODS)
+    place, x = d.pick(words.STORES), d.pick(GOODS)
     half = calc(left, "+", spent)
     start = calc(half, "*", 2)
     return Story(
         tell(d,
-             (f"At {place}, {a} spent half of {a.their} money on {x.a}.", f"{a} used half of {a.their} money to buy {x.a} at {place}.",
+             (f"At {place}, {a} spent half of {a.their} money on {x.a}.",
+              f"{a} used half of {a.their} money to buy {x.a} at {place}.",
               f"{x.a} from {place} cost {a} half of {a.their} money."),
              (f"Then {a.they} spent ${spent} on a gift and had ${left} left.",
               f"After another ${spent} for a gift, ${left} was left.",
@@ -403,9 +427,12 @@ def combine_and_share_money(d: Draw) -> Story:
     each = calc(both, "/", 2)
     return Story(
         tell(d, (
-            f"{a} has ${more} more than {b}. {a} has ${money}. They put their money together and share it equally. How much does each get?",
-            f"{a} has ${money}, which is ${more} more than {b} has. If they share all the money equally, how much does each have?",
-            f"{b} has ${more} less than {a}, who has ${money}. What does each of them get when they combine and split their money evenly?")),
+            f"{a} has ${more} more than {b}. {a} has ${money}. They put their money together and share it equally. "
+            "How much does each get?",
+            f"{a} has ${money}, which is ${more} more than {b} has. If they share all the money equally, how much "
+            "does each have?",
+            f"{b} has ${more} less than {a}, who has ${money}. What does each of them get when they combine and "
+            "split their money evenly?")),
         [f"{b} has {other:$}.", f"Together they have {both:$}.", f"Each gets {each:$}."],
         each)
 
@@ -417,7 +444,8 @@ def pay_docked(d: Draw) -> Story:
     left = calc(pay, "-", lost)
     return Story(
         tell(d,
-             (f"{a} makes ${rate} an hour and works {hours} hours a week.", f"{a}'s week has {hours} hours of work at ${rate} per hour.",
+             (f"{a} makes ${rate} an hour and works {hours} hours a week.",
+              f"{a}'s week has {hours} hours of work at ${rate} per hour.",
               f"For {hours} hours of work a week, {a} gets ${rate} an hour."),
              (f"Each time {a.they} is late, ${fine} is taken off.", f"The boss keeps ${fine} for every late arrival.",
               f"Being late costs ${fine} each time."),
@@ -436,7 +464,8 @@ def pay_per_piece(d: Draw) -> Story:
     pay = calc(pieces, "*", rate)
     hourly = calc(fast, "*", rate)
     ask = d.pick((True, False))
-    lines = [f"In {hours} hours {a} makes {pieces} {x}.", f"They bring {pay:$}."] if ask else [f"An hour brings {hourly:$}."]
+    lines = [f"In {hours} hours {a} makes {pieces} {x}.",
+             f"They bring {pay:$}."] if ask else [f"An hour brings {hourly:$}."]
     question = ((f"How much does {a} earn in {hours} hours?", f"What does {a} get after {hours} hours?",
                  f"How many dollars does {a} make if {a.they} works for {hours} hours?") if ask else
                 (f"How much does {a} earn in one hour?", f"What is that per hour for {a}?",
@@ -460,7 +489,8 @@ def budget_remaining(d: Draw) -> Story:
     several(d, left)
     return Story(
         tell(d,
-             (f"{a} earns ${grouped(d, pay)} a month.", f"The monthly income of {a} is ${pay}.", f"Each month {a} gets ${pay}."),
+             (f"{a} earns ${grouped(d, pay)} a month.", f"The monthly income of {a} is ${pay}.",
+              f"Each month {a} gets ${pay}."),
              shuffled(d, (f"The rent is ${rent}.", f"{a} pays ${rent} for rent.", f"${rent} goes to the landlord."),
                       (f"Food costs ${food}.", f"{a} spends ${food} on food.", f"${food} is for food."),
                       (f"The car costs ${car}.", f"{a} needs ${car} for the car.", f"${car} is spent on the car."),

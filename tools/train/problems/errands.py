@@ -17,7 +17,8 @@ def bought_more(d: Draw) -> Story:
         tell(d, (
             f"{a} has {n} {x} and buys {m} more. How many {x} does {a} have now?",
             f"{a} has {d.number_words(n)} {x} and buys {d.number_words(m)}. How many?",
-            f"At home {a} has {n} {x}. {a.They} comes back from {d.pick(words.STORES)} with {m} more. How many are there now?",
+            f"At home {a} has {n} {x}. {a.They} comes back from {d.pick(words.STORES)} with {m} more. How many are "
+            "there now?",
             f"How many {x} does {a} have after buying {m} {x}, if {a.they} had {n} before?",
             f"{a} buys {n} {x} on {d.pick(words.WEEK[:3])} and {m} on {d.pick(words.WEEK[3:])}. How many {x} is that?")),
         [f"{a} has {total} {x}."],
@@ -35,7 +36,8 @@ def used_some(d: Draw) -> Story:
             f"Of the {n} {x} that {a} bought, {a.they} has used {m}. How many {x} remain?",
             f"{a} had {n} {x}. {m} are gone. How many does {a} still have?",
             f"How many {x} are left if {a} bought {n} and gave away {m}?",
-            f"There were {n} {x} in {a}'s kitchen, but {a.they} has taken {m} of them to a friend. How many are still there?")),
+            f"There were {n} {x} in {a}'s kitchen, but {a.they} has taken {m} of them to a friend. How many are "
+            "still there?")),
         [f"There are {left} {x} left."],
         left)
 
@@ -47,9 +49,11 @@ def shopping_for_two(d: Draw) -> Story:
     total = calc(n, "+", other)
     return Story(
         tell(d,
-             (f"{a} buys {n} {x}, and {b} buys {more} more than {a}.", f"{b} buys {more} more {x} than {a}, who buys {n}.",
+             (f"{a} buys {n} {x}, and {b} buys {more} more than {a}.",
+              f"{b} buys {more} more {x} than {a}, who buys {n}.",
               f"{a} put {n} {x} into the cart. {b} put in {more} more {x} than {a}."),
-             ("How many do they buy together?", f"How many {x} is that in total?", f"How many {x} do {a} and {b} have altogether?")),
+             ("How many do they buy together?", f"How many {x} is that in total?",
+              f"How many {x} do {a} and {b} have altogether?")),
         [f"{b} buys {other} {x}.", f"Together it is {total} {x}."],
         total)
 
@@ -66,9 +70,11 @@ def fewer_and_times(d: Draw) -> Story:
         tell(d,
              shuffled(d,
                       (f"{a} bought {n} {x}.", f"The bag of {a} holds {n} {x}.", f"{n} {x} are in {a}'s cart."),
-                      (f"{b} got {fewer} fewer {x} than {a}.", f"The number of {x} of {b} is {fewer} less than that of {a}.",
+                      (f"{b} got {fewer} fewer {x} than {a}.",
+                       f"The number of {x} of {b} is {fewer} less than that of {a}.",
                        f"{a} has {fewer} {x} more than {b}."),
-                      (f"{c} bought {words.TIMES[k]} as many {x} as {b}.", f"The bag of {c} holds {words.TIMES[k]} as many {x} as that of {b}.",
+                      (f"{c} bought {words.TIMES[k]} as many {x} as {b}.",
+                       f"The bag of {c} holds {words.TIMES[k]} as many {x} as that of {b}.",
                        f"{c} has {words.TIMES[k]} the number of {b}'s {x}.")),
              ("How many do all three have?", f"How many {x} are there altogether?", "What is the total number?")),
         [f"{b} has {second} {x}.", f"{c} has {third} {x}.", f"Altogether there are {total} {x}."],
@@ -104,7 +110,8 @@ def two_weights(d: Draw) -> Story:
              (f"{a} goes to {d.pick(words.STORES[:4])} with ${money}.", f"{a} has ${money} for the shopping.",
               f"In {a}'s purse there is ${money}."),
              (f"{a.They} buys {n} pounds of {x} at ${p} a pound and {m} pounds of {y} at ${q} a pound.",
-              f"A pound of {x} costs ${p} and a pound of {y} costs ${q}. {a} buys {n} pounds of {x} and {m} pounds of {y}.",
+              f"A pound of {x} costs ${p} and a pound of {y} costs ${q}. {a} buys {n} pounds of {x} and {m} pounds "
+              f"of {y}.",
               f"{n} pounds of {x} for ${p} each and {m} pounds of {y} for ${q} each go into the basket."),
              ("How much money is left?", f"How much does {a} bring home?", f"What does {a} have left after paying?")),
         [f"The {x} cost {first:$}." if x.endswith("s") else f"The {x} costs {first:$}.",
@@ -122,12 +129,14 @@ def three_goods_from_list(d: Draw) -> Story:
     total = calc(first, "+", second, "+", r)
     return Story(
         tell(d,
-             (f"{a} writes a shopping list: {n} {x}, {m} {y} and {z.a}.", f"On {a}'s list are {n} {x}, {m} {y} and {z.a}.",
+             (f"{a} writes a shopping list: {n} {x}, {m} {y} and {z.a}.",
+              f"On {a}'s list are {n} {x}, {m} {y} and {z.a}.",
               f"{a} needs {d.number_words(n)} {x}, {d.number_words(m)} {y} and {z.a}."),
              shuffled(d,
                       (f"One {x.one} costs ${p}.", f"The {x} are ${p} each.", f"The price of {x.a} is ${p}."),
                       (f"One {y.one} costs ${q}.", f"The {y} are ${q} each.", f"For {y.a} the shop asks ${q}."),
-                      (f"The {z.one} costs ${r}.", f"For the {z.one}, {a} pays ${r}.", f"The price of the {z.one} is ${r}."),
+                      (f"The {z.one} costs ${r}.", f"For the {z.one}, {a} pays ${r}.",
+                       f"The price of the {z.one} is ${r}."),
                       stray=(f"The shop is {d.int(2, 15)} miles away.", f"There are {d.int(3, 12)} people in line.")),
              (f"How much does {a} spend?", "What does everything cost?", "How many dollars is that in all?")),
         [f"The {x} cost {first:$}.", f"The {y} cost {second:$}.", f"Everything costs {total:$}."],
@@ -162,7 +171,8 @@ def packs_with_leftover(d: Draw) -> Story:
     several(d, over, packs)
     return Story(
         tell(d,
-             (f"{x} are sold in packs of {size}.", f"A pack holds {size} {x}.", f"The shop sells {x} only in packs of {size}."),
+             (f"{x} are sold in packs of {size}.", f"A pack holds {size} {x}.",
+              f"The shop sells {x} only in packs of {size}."),
              (f"{a} needs {each} for each of {guests} guests and buys {packs} packs.",
               f"{a} buys {packs} packs for {guests} guests, who get {each} {x} each.",
               f"There are {guests} guests, and each of them gets {each}. {a} has bought {packs} packs."),
@@ -202,7 +212,8 @@ def dozens_bought(d: Draw) -> Story:
              (f"{a} buys {n} dozen {x} at ${p} a dozen and uses {used} of them.",
               f"A dozen {x} costs ${p}. {a} buys {d.number_words(n)} dozen and then uses {used} {x}.",
               f"From {n} dozen {x}, which cost ${p} per dozen, {a} takes {used} for a party."),
-             (f"How many {x} are left?", f"How many {x} does {a} still have?", f"What number of {x} remains?") if ask else
+             (f"How many {x} are left?", f"How many {x} does {a} still have?",
+              f"What number of {x} remains?") if ask else
              (f"How much did {a} pay?", f"What did all the {x} cost?", f"How many dollars did {a} spend on the {x}?")),
         [f"There are {total} {x}.", f"So {left} {x} are left."] if ask else [f"The price is {price:$}."],
         left if ask else price)
@@ -218,7 +229,8 @@ def bags_carried_home(d: Draw) -> Story:
     return Story(
         tell(d,
              shuffled(d,
-                      (f"{a} carries {n} bags with {per} {x} in each.", f"In each of {a}'s {n} bags there are {per} {x}.",
+                      (f"{a} carries {n} bags with {per} {x} in each.",
+                       f"In each of {a}'s {n} bags there are {per} {x}.",
                        f"{a} puts {x} into {n} bags, {per} to a bag."),
                       (f"{b} carries {m} bags with {also} {y} in each.", f"{b} has {m} bags that hold {also} {y} each.",
                        f"Every one of {b}'s {m} bags contains {also} {y}."),
@@ -239,8 +251,10 @@ def same_number_of_each(d: Draw) -> Story:
     count = calc(money, "/", pair)
     return Story(
         tell(d, (
-            f"{x.a} costs ${p} and {y.a} costs ${q}. {a} buys as many {x} as {y} and pays ${money}. How many {x} does {a} get?",
-            f"{a} spends ${money} on an equal number of {x} and {y}. The {x} cost ${p} each and the {y} ${q} each. How many {x} are there?",
+            f"{x.a} costs ${p} and {y.a} costs ${q}. {a} buys as many {x} as {y} and pays ${money}. How many {x} "
+            f"does {a} get?",
+            f"{a} spends ${money} on an equal number of {x} and {y}. The {x} cost ${p} each and the {y} ${q} each. "
+            f"How many {x} are there?",
             f"For ${money}, {a} gets the same number of {x} at ${p} and of {y} at ${q}. How many {x} is that?")),
         [f"One of each costs {pair:$}.", f"So {a} gets {count} {x}."],
         count)
@@ -257,7 +271,8 @@ def return_and_exchange(d: Draw) -> Story:
         tell(d,
              (f"{a} returns {n} {x} that cost ${p} each and takes {m} {y} for ${q} each instead.",
               f"{a} exchanges {n} {x} (${p} each) for {m} {y} (${q} each).",
-              f"At the shop {a} gives back {d.number_words(n)} {x}, which were ${p} apiece, and picks {d.number_words(m)} {y} at ${q} apiece."),
+              f"At the shop {a} gives back {d.number_words(n)} {x}, which were ${p} apiece, and picks "
+              f"{d.number_words(m)} {y} at ${q} apiece."),
              (f"How much does {a} have to pay on top?", "How much more must be paid?",
               f"After the exchange, how many dollars does {a} still owe the shop?")),
         [f"The {x} were worth {back:$}.", f"The {y} cost {price:$}.", f"So {a} pays another {pay:$}."],
@@ -275,7 +290,8 @@ def delivery_fee(d: Draw) -> Story:
             f"{a} orders {n} {x} online at ${p} each. The delivery costs ${fee}. How much is it in total?",
             f"An online shop charges ${fee} for delivery and ${p} for {x.a}. What does {a} pay for {n} {x}?",
             f"{n} {x} at ${p} apiece are delivered to {a} for a fee of ${fee}. What is the total cost?",
-            f"How much does {a} pay for {n} {x} at ${p} each with a shipping cost of ${fee}? They arrive after {free} days.")),
+            f"How much does {a} pay for {n} {x} at ${p} each with a shipping cost of ${fee}? They arrive after "
+            f"{free} days.")),
         [f"The {x} cost {goods:$}.", f"With delivery it is {total:$}."],
         total)
 
@@ -314,8 +330,10 @@ def stock_for_days(d: Draw) -> Story:
              (f"{a} buys {boxes} boxes of {per} {x}" + (f" and has {left} at home." if left else "."),
               f"There are {per} {x} in a box. {a} buys {boxes} boxes" + (f" and still has {left} {x}." if left else "."),
               (f"With {left} {x} at home, " if left else "") + f"{a} gets {boxes} boxes that hold {per} {x} each."),
-             (f"The family uses {daily} a day.", f"Every day {daily} of them are used.", f"{daily} {x} are used up each day."),
-             ("For how many days are they enough?", f"How many days do the {x} last?", f"After how many days are all the {x} gone?")),
+             (f"The family uses {daily} a day.", f"Every day {daily} of them are used.",
+              f"{daily} {x} are used up each day."),
+             ("For how many days are they enough?", f"How many days do the {x} last?",
+              f"After how many days are all the {x} gone?")),
         [f"The boxes hold {first} {x}."] + ([f"With the others there are {have} {x}."] if left else [])
         + [f"They last {days} days."],
         days)
@@ -323,8 +341,9 @@ def stock_for_days(d: Draw) -> Story:
 
 @family
 def basket_weight(d: Draw) -> Story:
-    a, (x, y) = adult(d), d.pick_two(nouns("melon, pineapple, cabbage, bag of rice:bags of rice, can of paint:cans of paint, "
-                                         "bag of flour:bags of flour, bottle of oil:bottles of oil, pumpkin"))
+    a = adult(d)
+    (x,
+        y) = d.pick_two(nouns("melon, pineapple, cabbage, bag of rice:bags of rice, can of paint:cans of " "paint, " "bag of flour:bags of flour, bottle of oil:bottles of oil, pumpkin"))
     n, p, m, q, basket = d.int(2, 9), d.int(2, 8), d.int(2, 9), d.int(2, 8), d.int(2, 9)
     first, second = calc(n, "*", p), calc(m, "*", q)
     total = calc(first, "+", second, "+", basket)
@@ -334,8 +353,10 @@ def basket_weight(d: Draw) -> Story:
               f"A cart of {basket} kg is loaded with {n} {x} and {m} {y}.",
               f"In a cart there are {m} {y} and {n} {x}. Empty, the cart weighs {basket} kg."),
              shuffled(d,
-                      (f"One {x.one} weighs {p} kilograms.", f"The {x} weigh {p} kg each.", f"The weight of {x.a} is {p} kg."),
-                      (f"One {y.one} weighs {q} kilograms.", f"The {y} weigh {q} kg each.", f"The weight of {y.a} is {q} kg.")),
+                      (f"One {x.one} weighs {p} kilograms.", f"The {x} weigh {p} kg each.",
+                       f"The weight of {x.a} is {p} kg."),
+                      (f"One {y.one} weighs {q} kilograms.", f"The {y} weigh {q} kg each.",
+                       f"The weight of {y.a} is {q} kg.")),
              ("How much does the full cart weigh in kilograms?", "How many kilograms is that in total?",
               "What is the weight of the loaded cart in kilograms?")),
         [f"The {x} weigh {first} kilograms.", f"The {y} weigh {second} kilograms.", f"The total is {total} kilograms."],

@@ -142,7 +142,8 @@ def boxes_times(d: Draw) -> Story:
 
 @family
 def tip_amount(d: Draw) -> Story:
-    a, p, percent = person(d), d.number_from((20, 25, 30, 40, 45, 50, 60, 64, 75, 80, 85, 90, 100, 120, 150, 200)), d.number_from((10, 12, 15, 18, 20, 25))
+    a, p = person(d), d.number_from((20, 25, 30, 40, 45, 50, 60, 64, 75, 80, 85, 90, 100, 120, 150, 200))
+    percent = d.number_from((10, 12, 15, 18, 20, 25))
     tip = calc(Decimal(p), "*", percent, "/", 100)
     ask = d.pick((True, False))
     total = calc(p, "+", tip)
@@ -289,8 +290,10 @@ def half_of_things(d: Draw) -> Story:
 @family
 def each_day_for_days(d: Draw) -> Story:
     a, daily, days = person(d), d.int(2, 60), d.int(2, 31)
-    verb, verbs, x = d.pick((("read", "reads", "pages"), ("walk", "walks", "miles"), ("drink", "drinks", "glasses of water"), ("write", "writes", "letters"),
-                             ("do", "does", "push-ups"), ("learn", "learns", "words"), ("pick", "picks", "apples"), ("swim", "swims", "laps"),
+    verb, verbs, x = d.pick((("read", "reads", "pages"), ("walk", "walks", "miles"),
+                             ("drink", "drinks", "glasses of water"), ("write", "writes", "letters"),
+                             ("do", "does", "push-ups"), ("learn", "learns", "words"), ("pick", "picks", "apples"),
+                             ("swim", "swims", "laps"),
                              ("save", "saves", "cents"), ("bake", "bakes", "rolls")))
     total = calc(daily, "*", days)
     return Story(
@@ -339,7 +342,8 @@ def average_quick(d: Draw) -> Story:
 
 @family
 def legs_and_wheels(d: Draw) -> Story:
-    x, wheels = d.pick((("cars", 4), ("bicycles", 2), ("tricycles", 3), ("spiders", 8), ("dogs", 4), ("ducks", 2), ("ants", 6), ("chairs", 4), ("horses", 4), ("beetles", 6)))
+    x, wheels = d.pick((("cars", 4), ("bicycles", 2), ("tricycles", 3), ("spiders", 8), ("dogs", 4), ("ducks", 2),
+                        ("ants", 6), ("chairs", 4), ("horses", 4), ("beetles", 6)))
     what = "wheels" if x in ("cars", "bicycles", "tricycles") else "legs"
     place = d.pick(("in a yard", "at a school", "on a farm", "in front of a house", "in a picture", "in a park"))
     n = d.int(2, 60)

@@ -32,7 +32,8 @@ def fraction(d: Draw) -> tuple[int, int]:
 def percent_of_group(d: Draw) -> Story:
     g, n, percent, place = d.pick(GROUPS), d.int(20, 1000, 10), d.number_from(PERCENTAGES), d.pick(words.SIGHTS)
     part = calc(n, "*", percent, "/", 100)
-    trait = d.pick(("wear glasses", "speak French", "have a dog", "come by bus", "are left-handed", "like tea", "own a bicycle", "are over 40"))
+    trait = d.pick(("wear glasses", "speak French", "have a dog", "come by bus", "are left-handed", "like tea",
+                    "own a bicycle", "are over 40"))
     return Story(
         tell(d, (
             f"{percent}% of {n} {g} {trait}. How many {g} is that?",
@@ -49,8 +50,10 @@ def percent_rest_of_group(d: Draw) -> Story:
     g, n, percent = d.pick(GROUPS), d.int(20, 1200, 10), d.number_from(PERCENTAGES)
     part = calc(n, "*", percent, "/", 100)
     rest = calc(n, "-", part)
-    x, y = d.pick((("arrive early", "late"), ("are women", "men"), ("come from abroad", "nearby"), ("stand", "seated"), ("are new", "not new")))
-    ends = {"late": "arrive late", "men": "are men", "nearby": "live nearby", "seated": "are seated", "not new": "are not new"}[y]
+    x, y = d.pick((("arrive early", "late"), ("are women", "men"), ("come from abroad", "nearby"), ("stand", "seated"),
+                   ("are new", "not new")))
+    ends = {"late": "arrive late", "men": "are men", "nearby": "live nearby", "seated": "are seated",
+            "not new": "are not new"}[y]
     return Story(
         tell(d, (
             f"{percent}% of {n} {g} {x}. The others {ends}. How many {ends}?",
@@ -71,7 +74,8 @@ def whole_from_percent(d: Draw) -> Story:
     return Story(
         tell(d, (
             f"{part} {g} are {percent}% of all {g} in {place}. How many {g} are there in {place}?",
-            f"{percent} percent of the {g} in {place} came to a meeting. That was {part} people. How many {g} does {place} have?",
+            f"{percent} percent of the {g} in {place} came to a meeting. That was {part} people. How many {g} does "
+            f"{place} have?",
             f"If {percent}% of the {g} of {place} are {part} people, how many {g} are there in all?",
             f"In {place}, {part} {g} make up {percent} percent of all {g}. What is the number of all {g}?")),
         [f"There are {answer} {g}."],
@@ -80,12 +84,14 @@ def whole_from_percent(d: Draw) -> Story:
 
 @family
 def share_in_percent(d: Draw) -> Story:
-    g, whole, percent = d.pick(GROUPS), d.number_from((20, 25, 40, 50, 60, 80, 120, 150, 200, 250, 300, 400, 500)), d.int(4, 96)
+    g, whole = d.pick(GROUPS), d.number_from((20, 25, 40, 50, 60, 80, 120, 150, 200, 250, 300, 400, 500))
+    percent = d.int(4, 96)
     d.require(whole * percent % 100 == 0)
     part = whole * percent // 100
     several(d, part)
     answer = calc(part, "*", 100, "/", whole)
-    what = d.pick(("are at home", "voted", "have arrived", "are asleep", "agree", "bought a ticket", "are waiting outside"))
+    what = d.pick(("are at home", "voted", "have arrived", "are asleep", "agree", "bought a ticket",
+                   "are waiting outside"))
     return Story(
         tell(d, (
             f"{part} of {whole} {g} {what}. What percentage of the {g} is that?",
@@ -105,12 +111,14 @@ def group_grows_by_percent(d: Draw) -> Story:
     x = d.pick(("inhabitants", "members", "readers", "visitors", "followers", "trees", "books"))
     return Story(
         tell(d,
-             (f"A club in {place} had {grouped(d, n)} {x} last year." if x in ("members", "readers", "followers", "visitors") else f"{place} had {grouped(d, n)} {x} last year.",
+             (f"A club in {place} had {grouped(d, n)} {x} last year." if x in ("members", "readers", "followers",
+                                                                               "visitors") else f"{place} had {grouped(d, n)} {x} last year.",
               f"Last year there were {n} {x} in {place}.", f"The number of {x} in {place} was {n} a year ago."),
              (f"Since then the number has grown by {percent}%, and {more} more will come next year.",
               f"It has gone up {percent} percent since then. Next year it will rise by another {more}.",
               f"This year it is {percent}% higher. In the coming year {more} are added."),
-             (f"How many {x} will there be next year?", f"What is the number of {x} next year?", f"How many {x} is that then?")),
+             (f"How many {x} will there be next year?", f"What is the number of {x} next year?",
+              f"How many {x} is that then?")),
         [f"The growth is {added}.", f"Now there are {now} {x}.", f"Next year there will be {later} {x}."],
         later)
 
@@ -167,19 +175,22 @@ def two_fractions_of_whole(d: Draw) -> Story:
             f"{giver} gives {name_p} of {giver.their} {n} {x} to {a} and {name_q} of the {n} to {b}.",
             f"There are {n} {x}. {giver} lets {a} take {name_p} of all and {b} {name_q} of all.",
             f"Of {giver}'s {n} {x}, {a} gets 1/{p} and {b} gets 1/{q}."),
-             (f"How many {x} are left for {giver}?", f"How many {x} does {giver} keep?", f"What number of {x} remains for {giver}?")),
+             (f"How many {x} are left for {giver}?", f"How many {x} does {giver} keep?",
+              f"What number of {x} remains for {giver}?")),
         [f"{a} gets {first} {x}.", f"{b} gets {second} {x}.", f"So {giver} keeps {left} {x}."],
         left)
 
 
 @family
 def fraction_then_percent(d: Draw) -> Story:
-    g, (top, bottom), percent, n = d.pick(GROUPS), fraction(d), d.number_from((10, 20, 25, 40, 50, 75)), d.int(40, 1200, 20)
+    g, (top, bottom), percent = d.pick(GROUPS), fraction(d), d.number_from((10, 20, 25, 40, 50, 75))
+    n = d.int(40, 1200, 20)
     first = calc(n, "*", top, "/", bottom)
     answer = calc(first, "*", percent, "/", 100)
     several(d, first, answer)
     f = said_fraction(d, top, bottom)
-    x, y = d.pick((("come from the city", "walk"), ("are young", "play an instrument"), ("take part in a race", "win a prize"),
+    x, y = d.pick((("come from the city", "walk"), ("are young", "play an instrument"),
+                   ("take part in a race", "win a prize"),
                    ("order a meal", "want soup"), ("stay overnight", "need a ride"), ("answer a survey", "say yes")))
     return Story(
         tell(d, (
@@ -192,7 +203,8 @@ def fraction_then_percent(d: Draw) -> Story:
 
 @family
 def three_color_shares(d: Draw) -> Story:
-    x, n, p, q = d.pick(THINGS), d.int(20, 400, 20), d.number_from((10, 20, 25, 30, 40)), d.number_from((15, 20, 25, 30, 35))
+    x, n, p = d.pick(THINGS), d.int(20, 400, 20), d.number_from((10, 20, 25, 30, 40))
+    q = d.number_from((15, 20, 25, 30, 35))
     c1, c2 = d.pick_two(COLORS[:4])
     c3 = d.pick(COLORS[4:6])
     first, second = calc(n, "*", p, "/", 100), calc(n, "*", q, "/", 100)
@@ -202,7 +214,8 @@ def three_color_shares(d: Draw) -> Story:
     return Story(
         tell(d,
              (f"A {box} holds {n} {x}.", f"There are {n} {x} in a {box}.", f"Somebody counts {n} {x} in a {box}."),
-             (f"{p}% are {c1}, {q}% are {c2}, and the rest are {c3}.", f"Of these, {p} percent are {c1} and {q} percent {c2}. All others are {c3}.",
+             (f"{p}% are {c1}, {q}% are {c2}, and the rest are {c3}.",
+              f"Of these, {p} percent are {c1} and {q} percent {c2}. All others are {c3}.",
               f"{c1.capitalize()} are {p}% of them, {c2} are {q}%, and the remaining ones are {c3}."),
              (f"How many {c3} {x} are there?", f"How many of the {x} are {c3}?", f"What is the number of {c3} {x}?")),
         [f"There are {first} {c1} {x}.", f"There are {second} {c2} {x}.", f"So {rest} {x} are {c3}."],
@@ -211,7 +224,8 @@ def three_color_shares(d: Draw) -> Story:
 
 @family
 def percent_more_than(d: Draw) -> Story:
-    (a, b), x, n, percent = people(d, 2), d.pick(THINGS), d.int(20, 400, 10), d.number_from((10, 20, 25, 30, 40, 50, 60, 75))
+    (a, b), x, n = people(d, 2), d.pick(THINGS), d.int(20, 400, 10)
+    percent = d.number_from((10, 20, 25, 30, 40, 50, 60, 75))
     fewer = d.pick((True, False))
     part = calc(n, "*", percent, "/", 100)
     other = calc(n, "-", part) if fewer else calc(n, "+", part)
@@ -220,11 +234,15 @@ def percent_more_than(d: Draw) -> Story:
     ask = d.pick((True, False))
     return Story(
         tell(d,
-             (f"{a} has {n} {x}. {b} has {percent}% {word} {x} than {a}.", f"{b} owns {percent} percent {word} {x} than {a}, who has {n}.",
+             (f"{a} has {n} {x}. {b} has {percent}% {word} {x} than {a}.",
+              f"{b} owns {percent} percent {word} {x} than {a}, who has {n}.",
               f"{a}'s collection has {n} {x}, and {b}'s has {percent}% {word}."),
-             ("How many do they have together?", f"How many {x} do both have?", "What is the total of both?") if ask else
-             (f"How many {x} does {b} have?", f"How many {x} are there in {b}'s collection?", f"What number of {x} does {b} own?")),
-        [f"The difference is {part} {x}.", f"{b} has {other} {x}."] + ([f"Together they have {total} {x}."] if ask else []),
+             ("How many do they have together?", f"How many {x} do both have?",
+              "What is the total of both?") if ask else
+             (f"How many {x} does {b} have?", f"How many {x} are there in {b}'s collection?",
+              f"What number of {x} does {b} own?")),
+        [f"The difference is {part} {x}.",
+         f"{b} has {other} {x}."] + ([f"Together they have {total} {x}."] if ask else []),
         total if ask else other)
 
 
@@ -256,13 +274,16 @@ def fraction_backwards_two_steps(d: Draw) -> Story:
         lines = [f"Before that there were {before} {x}.", f"At first there were {calc(before, '*', 2)} {x}."]
         whole = calc(before, "*", 2)
     else:
-        lines = [f"Before that there were {before} {x}.", f"One of {k} equal parts is {part} {x}.", f"At first there were {whole} {x}."]
+        lines = [f"Before that there were {before} {x}.", f"One of {k} equal parts is {part} {x}.",
+                 f"At first there were {whole} {x}."]
     several(d, part)
     return Story(
         tell(d,
-             (f"{a} gave away {words.PARTS[k]} of {a.their} {x} and then lost {eaten} more.", f"First {words.PARTS[k]} of {a}'s {x} were sold. Then {eaten} were lost.",
+             (f"{a} gave away {words.PARTS[k]} of {a.their} {x} and then lost {eaten} more.",
+              f"First {words.PARTS[k]} of {a}'s {x} were sold. Then {eaten} were lost.",
               f"After {a} had given {words.PARTS[k]} of {a.their} {x} to a friend, {eaten} others broke or got lost."),
-             (f"Now {left} {x} are left. How many did {a} have at first?", f"In the end {a} has {left}. How many {x} were there in the beginning?",
+             (f"Now {left} {x} are left. How many did {a} have at first?",
+              f"In the end {a} has {left}. How many {x} were there in the beginning?",
               f"How many {x} did {a} start with, if {left} remain?")),
         lines,
         whole)
@@ -279,17 +300,24 @@ def votes_in_election(d: Draw) -> Story:
     several(d, gap)
     return Story(
         tell(d,
-             (f"In an election {n} people voted for {a}, {b} or {c}.", f"{a}, {b} and {c} shared {n} votes in an election.", f"There were {n} votes for {a}, {b} and {c} together."),
-             (f"{a} got {p}% and {b} got {q}% of the votes.", f"{p} percent of the votes went to {a} and {q} percent to {b}.", f"{b} received {q}% of them and {a} {p}%."),
-             (f"{c} got the rest. How many more votes than {c} did {a} get?", f"By how many votes did {a} beat {c}, who got all the others?",
+             (f"In an election {n} people voted for {a}, {b} or {c}.",
+              f"{a}, {b} and {c} shared {n} votes in an election.",
+              f"There were {n} votes for {a}, {b} and {c} together."),
+             (f"{a} got {p}% and {b} got {q}% of the votes.",
+              f"{p} percent of the votes went to {a} and {q} percent to {b}.",
+              f"{b} received {q}% of them and {a} {p}%."),
+             (f"{c} got the rest. How many more votes than {c} did {a} get?",
+              f"By how many votes did {a} beat {c}, who got all the others?",
               f"All others were for {c}. How many votes was {a} ahead of {c}?")),
-        [f"{a} got {first} votes.", f"{b} got {second} votes.", f"{c} got {third} votes.", f"{a} was ahead by {gap} votes."],
+        [f"{a} got {first} votes.", f"{b} got {second} votes.", f"{c} got {third} votes.",
+         f"{a} was ahead by {gap} votes."],
         gap)
 
 
 @family
 def battery_and_tank_percent(d: Draw) -> Story:
-    thing, unit, scale = d.pick((("tank", "gallons", 20), ("barrel", "liters", 50), ("pool", "cubic meters", 100), ("fuel truck", "gallons", 500),
+    thing, unit, scale = d.pick((("tank", "gallons", 20), ("barrel", "liters", 50), ("pool", "cubic meters", 100),
+                                 ("fuel truck", "gallons", 500),
                                  ("silo", "tons", 100), ("water tower", "cubic meters", 200)))
     size, percent, used = d.int(1, 20) * scale, d.number_from((20, 25, 40, 50, 60, 75, 80, 90)), d.int(2, 60)
     have = calc(size, "*", percent, "/", 100)
@@ -299,18 +327,23 @@ def battery_and_tank_percent(d: Draw) -> Story:
     ask = d.pick((True, False))
     return Story(
         tell(d,
-             (f"A {thing} that holds {size} {unit} is {percent}% full.", f"A {thing} has room for {size} {unit}. It is filled to {percent} percent.",
+             (f"A {thing} that holds {size} {unit} is {percent}% full.",
+              f"A {thing} has room for {size} {unit}. It is filled to {percent} percent.",
               f"{percent}% of a {thing} with room for {size} {unit} is filled."),
              (f"Then {used} {unit} are taken out.", f"{used} {unit} are used.", f"After that it loses {used} {unit}."),
-             (f"How many {unit} would now fill it up?", f"How many {unit} are missing until it is full?", f"How many {unit} can be added now?") if ask else
-             (f"How many {unit} are in it now?", f"How many {unit} are left?", f"How many {unit} does it contain then?")),
-        [f"It holds {have} {unit}.", f"Then {left} {unit} are left."] + ([f"So {free} {unit} are missing."] if ask else []),
+             (f"How many {unit} would now fill it up?", f"How many {unit} are missing until it is full?",
+              f"How many {unit} can be added now?") if ask else
+             (f"How many {unit} are in it now?", f"How many {unit} are left?",
+              f"How many {unit} does it contain then?")),
+        [f"It holds {have} {unit}.",
+         f"Then {left} {unit} are left."] + ([f"So {free} {unit} are missing."] if ask else []),
         free if ask else left)
 
 
 @family
 def animals_in_shelter(d: Draw) -> Story:
-    n, (top, bottom), percent = d.int(20, 400, 20), d.pick(((1, 2), (1, 4), (3, 4), (1, 5), (2, 5), (3, 5))), d.number_from((10, 20, 25, 40, 50, 75))
+    n, (top, bottom) = d.int(20, 400, 20), d.pick(((1, 2), (1, 4), (3, 4), (1, 5), (2, 5), (3, 5)))
+    percent = d.number_from((10, 20, 25, 40, 50, 75))
     x, y = d.pick_two(("dogs", "cats", "rabbits", "birds", "turtles", "hamsters"))
     d.number_from((top,)), d.number_from((bottom,))
     first = calc(n, "*", top, "/", bottom)
@@ -321,50 +354,63 @@ def animals_in_shelter(d: Draw) -> Story:
     f = said_fraction(d, top, bottom)
     return Story(
         tell(d,
-             (f"A shelter has {n} animals. {f} of them are {x} and the rest are {y}.", f"Of the {n} animals in a shelter, {f} are {x}. All others are {y}.",
+             (f"A shelter has {n} animals. {f} of them are {x} and the rest are {y}.",
+              f"Of the {n} animals in a shelter, {f} are {x}. All others are {y}.",
               f"In a shelter there are {x} and {y}, {n} animals in all. {f} are {x}."),
-             (f"{percent}% of the {y} find a home.", f"Then {percent} percent of the {y} are adopted.", f"Families take {percent}% of the {y} with them."),
-             (f"How many {y} stay in the shelter?", f"How many {y} are left?", f"What is the number of {y} that remain?")),
-        [f"There are {first} {x}.", f"There are {rest} {y}.", f"Of these {adopted} are adopted.", f"So {left} {y} stay."],
+             (f"{percent}% of the {y} find a home.", f"Then {percent} percent of the {y} are adopted.",
+              f"Families take {percent}% of the {y} with them."),
+             (f"How many {y} stay in the shelter?", f"How many {y} are left?",
+              f"What is the number of {y} that remain?")),
+        [f"There are {first} {x}.", f"There are {rest} {y}.", f"Of these {adopted} are adopted.",
+         f"So {left} {y} stay."],
         left)
 
 
 @family
 def solution_strength(d: Draw) -> Story:
-    a, amount, percent, water = person(d), d.int(20, 400, 20), d.number_from((5, 10, 15, 20, 25, 30, 40, 50)), d.int(20, 400, 20)
+    a, amount, percent = person(d), d.int(20, 400, 20), d.number_from((5, 10, 15, 20, 25, 30, 40, 50))
+    water = d.int(20, 400, 20)
     x = d.pick(("syrup", "salt", "juice", "vinegar", "sugar", "alcohol"))
     pure = calc(amount, "*", percent, "/", 100)
     total = calc(amount, "+", water)
     answer = calc(pure, "*", 100, "/", total)
     return Story(
         tell(d, (
-            f"{a} has {amount} grams of a mix with {percent}% {x} and adds {water} grams of water. What percent of the new mix is {x}?",
-            f"{water} grams of water are added to {amount} grams of a drink that is {percent} percent {x}. What percentage of {x} does it have now?",
-            f"A mix of {amount} grams contains {percent}% {x}. {a} pours in {water} grams of pure water. How many percent {x} is it then?")),
+            f"{a} has {amount} grams of a mix with {percent}% {x} and adds {water} grams of water. What percent of "
+            f"the new mix is {x}?",
+            f"{water} grams of water are added to {amount} grams of a drink that is {percent} percent {x}. What "
+            f"percentage of {x} does it have now?",
+            f"A mix of {amount} grams contains {percent}% {x}. {a} pours in {water} grams of pure water. How many "
+            f"percent {x} is it then?")),
         [f"There are {pure} grams of {x}.", f"The new mix has {total} grams.", f"That is {answer} percent."],
         answer)
 
 
 @family
 def complete_to_goal(d: Draw) -> Story:
-    a, x, goal, percent, rate = person(d), d.pick(THINGS), d.int(40, 800, 20), d.number_from((10, 20, 25, 30, 40, 50, 60, 70, 75, 80)), d.int(2, 12)
+    a, x, goal = person(d), d.pick(THINGS), d.int(40, 800, 20)
+    percent, rate = d.number_from((10, 20, 25, 30, 40, 50, 60, 70, 75, 80)), d.int(2, 12)
     have = calc(goal, "*", percent, "/", 100)
     left = calc(goal, "-", have)
     weeks = calc(left, "/", rate)
     several(d, weeks)
     return Story(
         tell(d,
-             (f"{a} wants to collect {goal} {x} and has {percent}% of them.", f"{a}'s goal is {goal} {x}. {percent} percent of that is already done.",
+             (f"{a} wants to collect {goal} {x} and has {percent}% of them.",
+              f"{a}'s goal is {goal} {x}. {percent} percent of that is already done.",
               f"A full collection has {goal} {x}. {a} owns {percent}% of it."),
-             (f"Every week {rate} more are added.", f"{a.They} gets {rate} more each week.", f"Each week brings {rate} new ones."),
-             ("How many weeks will it take to get the rest?", f"After how many weeks does {a} have all of them?", "How many weeks are needed until it is complete?")),
+             (f"Every week {rate} more are added.", f"{a.They} gets {rate} more each week.",
+              f"Each week brings {rate} new ones."),
+             ("How many weeks will it take to get the rest?", f"After how many weeks does {a} have all of them?",
+              "How many weeks are needed until it is complete?")),
         [f"{a} has {have} {x}.", f"So {left} {x} are missing.", f"That takes {weeks} weeks."],
         weeks)
 
 
 @family
 def survey_counts(d: Draw) -> Story:
-    (x, y), n, p, more = d.pick_two(("tea", "coffee", "cocoa", "juice", "water", "milk", "soda")), d.int(40, 600, 20), d.number_from((20, 25, 30, 40, 45)), d.int(2, 60)
+    (x, y), n = d.pick_two(("tea", "coffee", "cocoa", "juice", "water", "milk", "soda")), d.int(40, 600, 20)
+    p, more = d.number_from((20, 25, 30, 40, 45)), d.int(2, 60)
     g = d.pick(GROUPS)
     first = calc(n, "*", p, "/", 100)
     second = calc(first, "+", more)
@@ -372,9 +418,13 @@ def survey_counts(d: Draw) -> Story:
     several(d, neither)
     return Story(
         tell(d,
-             (f"{n} {g} are asked which drink they like best.", f"In a survey, {n} {g} name the drink they like best.", f"Somebody asks {n} {g} for the drink they like best."),
-             (f"{p}% say {x}, and {more} more than that say {y}.", f"{x} is named by {p} percent. {y.capitalize()} is named by {more} more {g} than {x}.",
+             (f"{n} {g} are asked which drink they like best.", f"In a survey, {n} {g} name the drink they like best.",
+              f"Somebody asks {n} {g} for the drink they like best."),
+             (f"{p}% say {x}, and {more} more than that say {y}.",
+              f"{x} is named by {p} percent. {y.capitalize()} is named by {more} more {g} than {x}.",
               f"{p}% of them choose {x}. {more} more {g} than that choose {y}."),
-             (f"How many {g} name something else?", f"All others name something else. How many {g} are they?", f"How many of the {g} choose neither of the two?")),
-        [f"There are {first} {g} for {x}.", f"There are {second} {g} for {y}.", f"So {neither} {g} name something else."],
+             (f"How many {g} name something else?", f"All others name something else. How many {g} are they?",
+              f"How many of the {g} choose neither of the two?")),
+        [f"There are {first} {g} for {x}.", f"There are {second} {g} for {y}.",
+         f"So {neither} {g} name something else."],
         neither)

@@ -3,7 +3,7 @@
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
 from .wordings import (
-    adult, cost, different, grouped, nouns, people, person, several, shuffled, tell)
+    adult, cost, grouped, nouns, people, person, several, shuffled, tell)
 
 GOODS = nouns(words.SMALL_GOODS)
 CLOTHES = nouns(words.CLOTHING)
@@ -74,7 +74,8 @@ def two_goods_total(d: Draw) -> Story:
              (f"{a} buys {n} {x} and {m} {y}. One {x.one} costs ${p} and one {y.one} costs ${q}.",
               f"{a} buys {n} {x} at ${p} each as well as {m} {y} at ${q} each.",
               f"{x.a} is ${p}, while {y} are ${q} each. {a} takes {n} {x} and {m} {y}.",
-              f"The {x} cost ${p} apiece, the {y} ${q}. {a} picks up {d.number_words(n)} {x} and {d.number_words(m)} {y}."),
+              f"The {x} cost ${p} apiece, the {y} ${q}. {a} picks up {d.number_words(n)} {x} and {d.number_words(m)} "
+              f"{y}."),
              d.maybe((f"The shop closes at {d.int(5, 9)} pm.", f"{d.int(2, 9)} people are waiting in line.")),
              (f"How much does {a} pay in total?", f"What does {a} spend altogether?",
               "What is the total cost?", "How much is the bill?")),
@@ -227,7 +228,8 @@ def two_discounts(d: Draw) -> Story:
     return Story(
         tell(d,
              (f"{x.a} costs ${p}. First its price is cut by {first}%, and later the new price is cut by {second}%.",
-              f"A store lowers the price of a ${p} {x.one} by {first}%. A week later it takes {second}% off the new price.",
+              f"A store lowers the price of a ${p} {x.one} by {first}%. A week later it takes {second}% off the new "
+              "price.",
               f"The price of {x.a} was ${p}. It went down by {first} percent in {d.pick(words.YEAR[:6])} "
               f"and by another {second} percent of the new price in {d.pick(words.YEAR[6:])}."),
              ("What does it cost now?", "What is the price in the end?", f"How much does {a} pay for it now?")),
@@ -357,9 +359,11 @@ def buy_some_get_one(d: Draw) -> Story:
     total = calc(paid, "*", p)
     return Story(
         tell(d,
-             (f"A shop has an offer: buy {buy} {x} and get one free.", f"For every {buy} {x} you pay for, one more is free.",
+             (f"A shop has an offer: buy {buy} {x} and get one free.",
+              f"For every {buy} {x} you pay for, one more is free.",
               f"At a sale, whoever buys {d.number_words(buy)} {x} gets another one for free."),
-             (f"One {x.one} costs ${p}, and {a} takes {wanted} {x} home.", f"{a} wants {wanted} {x}. The price is ${p} each.",
+             (f"One {x.one} costs ${p}, and {a} takes {wanted} {x} home.",
+              f"{a} wants {wanted} {x}. The price is ${p} each.",
               f"{a} leaves with {wanted} {x}, which normally cost ${p} each."),
              (f"How much does {a} pay?", f"What does {a} spend?", "How much money is that?")),
         [f"A group is {group} {x}.", f"There are {groups} groups.", f"{a} pays for {paid} {x}.",
@@ -377,9 +381,11 @@ def cheaper_pack(d: Draw) -> Story:
     return Story(
         tell(d,
              shuffled(d,
-                      (f"One store sells a pack of {n} {x} for ${n * p}.", f"At the first store, {n} {x} cost ${n * p}.",
+                      (f"One store sells a pack of {n} {x} for ${n * p}.",
+                       f"At the first store, {n} {x} cost ${n * p}.",
                        f"For ${n * p} you get {n} {x} at one store."),
-                      (f"Another store sells a pack of {m} {x} for ${m * q}.", f"At a second store, {m} {x} cost ${m * q}.",
+                      (f"Another store sells a pack of {m} {x} for ${m * q}.",
+                       f"At a second store, {m} {x} cost ${m * q}.",
                        f"A second store asks ${m * q} for {m} {x}.")),
              (f"How much cheaper is one {x.one} in the cheaper pack?",
               f"By how many dollars do the prices of one {x.one} differ?",
@@ -420,7 +426,8 @@ def price_of_the_other(d: Draw) -> Story:
         tell(d, (
             f"{a} pays ${total} for {x.a} and {y.a}. The {x.one} costs ${p}. How much is the {y.one}?",
             f"{x.a} and {y.a} cost ${total} together. If the {x.one} is ${p}, what does the {y.one} cost?",
-            f"{a} bought {x.a} for ${p} and {y.a}. Altogether {a.they} spent ${total}. What was the price of the {y.one}?",
+            f"{a} bought {x.a} for ${p} and {y.a}. Altogether {a.they} spent ${total}. What was the price of the "
+            f"{y.one}?",
             f"What does {y.a} cost if {x.a} costs ${p} and both together cost ${total}?")),
         [f"The {y.one} costs {rest:$}."],
         rest)
@@ -465,7 +472,8 @@ def dearer_by(d: Draw) -> Story:
 @family
 def installments(d: Draw) -> Story:
     a, x = adult(d), d.pick(LARGE)
-    down, months, rate, cash = d.int(20, 300, 10), d.number_from((6, 8, 10, 12, 18, 24)), d.int(10, 90, 5), d.int(10, 150)
+    down, months, rate = d.int(20, 300, 10), d.number_from((6, 8, 10, 12, 18, 24)), d.int(10, 90, 5)
+    cash = d.int(10, 150)
     payments = calc(months, "*", rate)
     total = calc(down, "+", payments)
     price = total.value - cash

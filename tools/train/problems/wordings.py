@@ -99,10 +99,6 @@ def several(d: Draw, *values: Number | Calc) -> None:
     d.require(all(int(value) > 1 for value in values))
 
 
-def different(d: Draw, *values: object) -> None:
-    d.require(len(set(values)) == len(values))
-
-
 def cost(d: Draw, low: int, high: int) -> Number:
     """A price, in whole dollars in half of the draws."""
     return d.int(low, high) if d.pick((True, False)) else d.price(low, high)

@@ -85,7 +85,6 @@ TASKS = [
     "delivering newspapers", "shoveling snow", "painting fences", "cleaning windows", "weeding gardens",
     "feeding cats"]
 VEHICLES = ["car", "truck", "bus", "van", "train", "motorcycle", "boat", "ferry", "camper", "taxi"]
-RIDERS = ["cyclist", "runner", "driver", "hiker", "skater", "courier", "horse", "swimmer", "rower"]
 TOWNS = (
     "Oakville Riverton Milford Ashby Greendale Lakeside Fairview Brookton Stonebridge Hillcrest Westport "
     "Easton Norwood Kingsley Maplewood Redfield Silverton Clearwater Elmhurst Bayview").split()
