@@ -210,7 +210,9 @@ int run_command(const Parsed& parsed) {
   }
   if (command.check) {
     const Status status = command.check();
-    if (!status.ok()) return usage_error(*parsed.app, status.message());
+    if (!status.ok()) {
+      return usage_error(*parsed.app, command.flags.name_flags(status.message()));
+    }
   }
   const Result<int> code = command.run();
   if (code.ok()) return *code;
