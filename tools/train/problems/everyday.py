@@ -142,7 +142,7 @@ def boxes_times(d: Draw) -> Story:
 
 @family
 def tip_amount(d: Draw) -> Story:
-    a, p = person(d), d.number_from((20, 25, 30, 40, 45, 50, 60, 64, 75, 80, 85, 90, 100, 120, 150, 200))
+    a, p = person(d), d.int(12, 200)
     percent = d.number_from((10, 12, 15, 18, 20, 25))
     tip = calc(Decimal(p), "*", percent, "/", 100)
     ask = d.pick((True, False))

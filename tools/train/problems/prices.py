@@ -1,5 +1,7 @@
 """Prices, discounts, tips, taxes and change."""
 
+from decimal import Decimal
+
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
 from .wordings import (
@@ -275,8 +277,8 @@ def percent_of_price_change(d: Draw) -> Story:
 
 @family
 def tip_on_a_meal(d: Draw) -> Story:
-    a, p, percent = adult(d), d.int(20, 200, 5), d.number_from((10, 15, 18, 20, 25))
-    tip = calc(p, "*", percent, "/", 100)
+    a, p, percent = adult(d), d.int(20, 200), d.number_from((10, 15, 18, 20, 25))
+    tip = calc(Decimal(p), "*", percent, "/", 100)
     total = calc(p, "+", tip)
     return Story(
         tell(d, (
@@ -313,8 +315,8 @@ def bill_with_tip_shared(d: Draw) -> Story:
 @family
 def sales_tax(d: Draw) -> Story:
     a, x = adult(d), d.pick(LARGE)
-    p, percent = d.int(100, 1500, 50), d.int(4, 12)
-    tax = calc(p, "*", percent, "/", 100)
+    p, percent = d.int(40, 1500, 5), d.int(4, 12)
+    tax = calc(Decimal(p), "*", percent, "/", 100)
     total = calc(p, "+", tax)
     return Story(
         tell(d, (

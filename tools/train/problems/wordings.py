@@ -85,7 +85,8 @@ def tell(d: Draw, *parts: Sequence[str] | str) -> str:
 
 
 def capitalized(text: str) -> str:
-    """The text with a capital letter at the beginning of each sentence."""
+    """The text with a capital letter at the beginning of each sentence, and `an` before 8, 11 and 18."""
+    text = re.sub(r"\b([Aa]) (?=\$?(8[\d,]*|11|18)(?![\d,]))", r"\1n ", text)
     return re.sub(r"(^|[.?!] )[a-z]", lambda match: match[0].upper(), text)
 
 
