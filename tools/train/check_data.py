@@ -1,4 +1,4 @@
-"""Checks the generator and the committed data files; prints the figures that the data card quotes."""
+"""Checks the generators and the committed data files; writes the figures that the model card quotes."""
 
 from __future__ import annotations
 
@@ -24,6 +24,20 @@ _NUMBER = r"\d+(?:\.\d{1,2})?"
 _MARK = re.compile(rf"([\d. +*/-]+) = \$?<<([\d.+*/-]+)=({_NUMBER})>>({_NUMBER})")
 
 
+class Report:
+    """Prints its lines and keeps them."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def __call__(self, *parts: object) -> None:
+        self.lines.append(" ".join(map(str, parts)))
+        print(self.lines[-1], flush=True)
+
+
+say = Report()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", type=Path, required=True, help="the model's folder")
@@ -31,6 +45,7 @@ def main() -> None:
     parser.add_argument("--train-problems", type=int, default=300_000, help="drawn to look for held-out ones among them")
     parser.add_argument("--short-questions", type=int, default=200_000, help="to check, and to count the distinct ones")
     parser.add_argument("--gsm8k", type=Path, help="GSM8K's train.jsonl, to check what is made from it")
+    parser.add_argument("--report", type=Path, help="write the figures to this file as well")
     parser.add_argument("--seed", type=int, default=4)
     args = parser.parse_args()
 
@@ -43,6 +58,8 @@ def main() -> None:
     heldout = check_files(args.model)
     check_disjoint(rng, heldout, args.train_problems)
     check_tokenizer(rng, Tokenizer.from_file(str(args.model / "tokenizer.json")))
+    if args.report:
+        args.report.write_text("".join(f"- {line}\n" for line in say.lines))
 
 
 def check_answers(rng: random.Random, per_family: int) -> None:
@@ -55,9 +72,9 @@ def check_answers(rng: random.Random, per_family: int) -> None:
                 num_steps[len(results)] += 1
                 largest = max(largest, *results)
     total = sum(num_steps.values())
-    print(f"{total} problems of {len(FAMILIES)} families: every calculator mark is right")
-    print("steps a problem:", ", ".join(f"{n}: {c / total:.1%}" for n, c in sorted(num_steps.items())))
-    print(f"largest number in a step: {largest}")
+    say(f"{total} problems of {len(FAMILIES)} families: every calculator mark is right")
+    say("steps a problem:", ", ".join(f"{n}: {c / total:.1%}" for n, c in sorted(num_steps.items())))
+    say(f"largest number in a step: {largest}")
 
 
 def checked_marks(problem: Problem) -> list[Fraction]:
@@ -81,7 +98,7 @@ def _some_of(split: str, name: str, rng: random.Random, count: int) -> list[Prob
     try:
         return [draw_problem(split, rng, name) for _ in range(count)]
     except NoProblem as error:
-        print(error)
+        say(error)
         return []
 
 
@@ -105,7 +122,7 @@ def check_short(rng: random.Random, count: int) -> None:
         is_number = _LAST.fullmatch(drawn.answer)
         assert drawn.answer in last_line or (is_number and Fraction(numbers[-1]) == Fraction(drawn.answer)), drawn
         assert not is_number or Fraction(numbers[-1]) == Fraction(drawn.answer), drawn
-    print(f"{count} short questions of {len(short.TOPICS)} topics, {len(questions)} of them distinct: "
+    say(f"{count} short questions of {len(short.TOPICS)} topics, {len(questions)} of them distinct: "
           f"{num_equations} equations are right; longest reply {longest} characters")
 
 
@@ -139,7 +156,7 @@ def check_quire(rng: random.Random, count: int) -> None:
     turns = [turn for _ in range(count) for turn in quire_questions.sample(rng)]
     replies = {reply for _, reply in turns}
     assert all(user.strip() and reply.strip() for user, reply in turns)
-    print(f"{len(turns)} turns about Quire, {len({user for user, _ in turns})} distinct questions, {len(replies)} replies")
+    say(f"{len(turns)} turns about Quire, {len({user for user, _ in turns})} distinct questions, {len(replies)} replies")
 
 
 def check_gsm8k(rng: random.Random, gsm8k: Gsm8k, count: int) -> None:
@@ -149,7 +166,7 @@ def check_gsm8k(rng: random.Random, gsm8k: Gsm8k, count: int) -> None:
         question, answer = gsm8k.sample(rng)
         distinct.add(question)
         assert "\n#### " in answer and answer.count("####") == 1, answer
-    print(f"{count} draws from GSM8K's {len(gsm8k)} training problems: {len(distinct)} distinct questions")
+    say(f"{count} draws from GSM8K's {len(gsm8k)} training problems: {len(distinct)} distinct questions")
 
 
 def check_files(model: Path) -> list[Problem]:
@@ -160,7 +177,7 @@ def check_files(model: Path) -> list[Problem]:
         assert rows == [{"question": p.question, "answer": p.answer} for p in problems], file
         assert {split_of(p) for p in problems} == {split}, file
         num_families = len({p.family for p in problems})
-        print(f"{file}: {len(problems)} problems of {num_families} families, all of split {split}")
+        say(f"{file}: {len(problems)} problems of {num_families} families, all of split {split}")
     return problems
 
 
@@ -173,7 +190,7 @@ def check_disjoint(rng: random.Random, heldout: list[Problem], num_train: int) -
         assert problem.question not in questions, problem
         assert (problem.family, problem.numbers) not in keys, problem
         distinct.add(hash(problem.question))
-    print(f"{num_train} training problems, {len(distinct)} of them distinct: none is held out")
+    say(f"{num_train} training problems, {len(distinct)} of them distinct: none is held out")
 
 
 def check_tokenizer(rng: random.Random, tokenizer: Tokenizer, num_documents: int = 5000) -> None:
@@ -187,7 +204,7 @@ def check_tokenizer(rng: random.Random, tokenizer: Tokenizer, num_documents: int
         assert tokenizer.decode(joined, skip_special_tokens=False) == "".join(parts), parts
         num_tokens += len(joined)
         num_bytes += len("".join(parts).encode())
-    print(f"{num_documents} documents: segments join cleanly and decode exactly; "
+    say(f"{num_documents} documents: segments join cleanly and decode exactly; "
           f"{num_bytes / num_tokens:.2f} bytes a token")
 
 

@@ -109,9 +109,9 @@ class Source:
         kind = rng.random()
         if kind < 0.06:  # a change of the subject
             return [*self._conversation(rng)[:2], *self._conversation(rng)[:2]]
-        if kind < 0.56:
+        if kind < 0.60:
             return short.conversation(rng)
-        if kind < 0.78:
+        if kind < 0.82:
             return quire_questions.sample(rng)
         return [self._problem_turn(rng) for _ in range(rng.choice((1, 1, 1, 2)))]
 

@@ -53,9 +53,9 @@ class Settings:
 
 def phases(context: int) -> tuple[Phase, ...]:
     """Short rows come first: copying and arithmetic are learned with little else to look at."""
-    return (Phase("alone", 0.4, context // 8, Mix(problem=0.26, chat=0.6, short_text=0.12, max_shots=1)),
-            Phase("few shots", 0.75, context // 4, Mix(problem=0.24, chat=0.58, short_text=0.12, max_shots=4)),
-            Phase("long", 1.0, context, Mix(problem=0.22, chat=0.6, short_text=0.12, max_shots=10)))
+    return (Phase("alone", 0.4, context // 8, Mix(problem=0.2, chat=0.64, short_text=0.14, max_shots=1)),
+            Phase("few shots", 0.75, context // 4, Mix(problem=0.18, chat=0.64, short_text=0.12, max_shots=4)),
+            Phase("long", 1.0, context, Mix(problem=0.18, chat=0.64, short_text=0.12, max_shots=10)))
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Run:
 
     def advance(self, ids: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
         """One step of the optimizer."""
-        with torch.autocast(self.device.type, torch.bfloat16):
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             loss, answer_loss = self.loss(self.model, ids, losses, self.weights)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
