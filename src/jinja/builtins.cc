@@ -29,10 +29,11 @@ const std::string& BoundArgs::text(size_t idx) const {
   return value(idx).as_string();
 }
 
-Value call_builtin(Interpreter& vm, const Builtin& builtin, const Value& self, const Args& args) {
-  BoundArgs bound(vm.budget, args);
+Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value& self,
+                   const Args& args) {
+  BoundArgs bound(interpreter.budget, args);
   const Signature& params = builtin.params;
-  if (params.variadic) return builtin.run(vm, self, bound);
+  if (params.variadic) return builtin.run(interpreter, self, bound);
   if (args.positional.size() > params.count) {
     fail(fmt::format("{}() takes at most {} argument(s) ({} given)", builtin.name, params.count,
                      args.positional.size()));
@@ -54,7 +55,7 @@ Value call_builtin(Interpreter& vm, const Builtin& builtin, const Value& self, c
       fail(fmt::format("{}() missing the argument '{}'", builtin.name, params.names[i]));
     }
   }
-  return builtin.run(vm, self, bound);
+  return builtin.run(interpreter, self, bound);
 }
 
 // ---- tests
@@ -74,21 +75,22 @@ Value is_flag(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::boolean(self.is_bool() && self.as_bool() == kFlag);
 }
 
-Value remainder_is(Interpreter& vm, const Value& self, const Value& divisor, int64_t wanted) {
-  const Value rest = apply_binary(vm, BinaryOp::kMod, self, divisor);
-  return Value::boolean(equal(rest, Value::integer(wanted), &vm.budget));
+Value remainder_is(Interpreter& interpreter, const Value& self, const Value& divisor,
+                   int64_t wanted) {
+  const Value rest = apply_binary(interpreter, BinaryOp::kMod, self, divisor);
+  return Value::boolean(equal(rest, Value::integer(wanted), &interpreter.budget));
 }
 template <int64_t kRemainder>
-Value parity(Interpreter& vm, const Value& self, const BoundArgs&) {
-  return remainder_is(vm, self, Value::integer(2), kRemainder);
+Value parity(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  return remainder_is(interpreter, self, Value::integer(2), kRemainder);
 }
-Value divisibleby(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  return remainder_is(vm, self, args.value(0), 0);
+Value divisibleby(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  return remainder_is(interpreter, self, args.value(0), 0);
 }
 
 template <CompareOp kOp>
-Value compares(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  return Value::boolean(compare(vm, kOp, self, args.value(0)));
+Value compares(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  return Value::boolean(compare(interpreter, kOp, self, args.value(0)));
 }
 
 Value sameas(Interpreter&, const Value& self, const BoundArgs& args) {
@@ -108,15 +110,15 @@ Value escaped(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::boolean(self.is_string() && self.text()->markup);
 }
 template <bool (*kIsCase)(std::string_view)>
-Value has_case(Interpreter& vm, const Value& self, const BoundArgs&) {
-  const std::string text = to_str(self, vm.budget);
-  vm.budget.read(text.size() * 2);
+Value has_case(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  const std::string text = to_str(self, interpreter.budget);
+  interpreter.budget.read(text.size() * 2);
   return Value::boolean(kIsCase(text));
 }
 template <const Builtin* (*kFind)(std::string_view)>
-Value exists(Interpreter& vm, const Value& self, const BoundArgs&) {
+Value exists(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   if (!self.is_string()) return Value::boolean(false);
-  vm.budget.read(self.as_string().size());
+  interpreter.budget.read(self.as_string().size());
   return Value::boolean(kFind(self.as_string()) != nullptr);
 }
 
@@ -164,44 +166,46 @@ constexpr Builtin kTests[] = {
 
 // ---- global functions
 
-Value range(Interpreter& vm, const Value&, const BoundArgs& args) {
+Value range(Interpreter& interpreter, const Value&, const BoundArgs& args) {
   const bool one = args[1] == nullptr;
-  return vm.make_object(std::make_shared<Range>(
+  return interpreter.make_object(std::make_shared<Range>(
       one ? 0 : args.integer(0), one ? args.integer(0) : args.integer(1), args.integer(2, 1)));
 }
 
 // Python's dict(): entries from a mapping or pairs, then from the keyword arguments.
-std::vector<Dict::Entry> dict_entries(Interpreter& vm, const Args& args) {
+std::vector<Dict::Entry> dict_entries(Interpreter& interpreter, const Args& args) {
   std::vector<Dict::Entry> entries;
   if (args.positional.size() > 1) fail("dict expected at most 1 argument");
   if (!args.positional.empty()) {
     const Value& from = args.positional[0];
     if (from.is_dict()) {
-      vm.budget.visit(from.dict()->entries().size());
-      vm.budget.want(from.dict()->entries().size() * sizeof(Dict::Entry));
+      interpreter.budget.visit(from.dict()->entries().size());
+      interpreter.budget.want(from.dict()->entries().size() * sizeof(Dict::Entry));
       entries = from.dict()->entries();
     } else {
-      for (const Value& pair : to_items(vm, from)) {
-        const std::vector<Value> parts = to_items(vm, pair);
+      for (const Value& pair : to_items(interpreter, from)) {
+        const std::vector<Value> parts = to_items(interpreter, pair);
         if (parts.size() != 2) fail("a dict is made of pairs of a key and a value");
         entries.emplace_back(parts[0], parts[1]);
       }
     }
   }
-  for (const auto& [name, value] : args.keyword) entries.emplace_back(vm.make_string(name), value);
+  for (const auto& [name, value] : args.keyword) {
+    entries.emplace_back(interpreter.make_string(name), value);
+  }
   return entries;
 }
 
-Value dict(Interpreter& vm, const Value&, const BoundArgs& args) {
-  return vm.make_dict(dict_entries(vm, *args.raw));
+Value dict(Interpreter& interpreter, const Value&, const BoundArgs& args) {
+  return interpreter.make_dict(dict_entries(interpreter, *args.raw));
 }
 
-Value make_namespace(Interpreter& vm, const Value&, const BoundArgs& args) {
+Value make_namespace(Interpreter& interpreter, const Value&, const BoundArgs& args) {
   auto space = std::make_shared<Namespace>();
-  Value made = vm.make_mutable(space);
-  for (const auto& [key, value] : dict_entries(vm, *args.raw)) {
+  Value made = interpreter.make_mutable(space);
+  for (const auto& [key, value] : dict_entries(interpreter, *args.raw)) {
     if (!key.is_string()) fail("a namespace's attributes have names");
-    space->set(key.as_string(), value, vm.budget);
+    space->set(key.as_string(), value, interpreter.budget);
   }
   return made;
 }
@@ -212,7 +216,7 @@ struct Cycler : Object, std::enable_shared_from_this<Cycler> {
     for (const Value& item : items) depth = std::max(depth, item.depth() + 1);
   }
   std::string type_name() const override { return "Cycler"; }
-  std::optional<Value> attribute(Interpreter& vm, std::string_view name) override;
+  std::optional<Value> attribute(Interpreter& interpreter, std::string_view name) override;
 
   std::vector<Value> items;
   size_t position = 0;
@@ -222,11 +226,11 @@ void expect_no_args(const Args& args) {
   if (!args.positional.empty() || !args.keyword.empty()) fail("the call takes no arguments");
 }
 
-std::optional<Value> Cycler::attribute(Interpreter& vm, std::string_view name) {
+std::optional<Value> Cycler::attribute(Interpreter& interpreter, std::string_view name) {
   if (name == "current") return items[position];
   if (name != "next" && name != "reset") return std::nullopt;
-  return vm.make_function(depth + 1, [self = shared_from_this(), resets = name == "reset"](
-                                         Interpreter&, const Args& args) {
+  return interpreter.make_function(depth + 1, [self = shared_from_this(), resets = name == "reset"](
+                                                  Interpreter&, const Args& args) {
     expect_no_args(args);
     const size_t now = self->position;
     self->position = resets ? 0 : (now + 1) % self->items.size();
@@ -234,39 +238,40 @@ std::optional<Value> Cycler::attribute(Interpreter& vm, std::string_view name) {
   });
 }
 
-Value cycler(Interpreter& vm, const Value&, const BoundArgs& args) {
+Value cycler(Interpreter& interpreter, const Value&, const BoundArgs& args) {
   const size_t num_items = args.raw->positional.size();
-  vm.budget.visit(num_items);
-  return vm.make_object(std::make_shared<Cycler>(args.raw->positional), num_items * sizeof(Value));
+  interpreter.budget.visit(num_items);
+  return interpreter.make_object(std::make_shared<Cycler>(args.raw->positional),
+                                 num_items * sizeof(Value));
 }
 
-Value joiner(Interpreter& vm, const Value&, const BoundArgs& args) {
-  const Value separator = args[0] == nullptr ? vm.make_string(", ") : args.value(0);
-  return vm.make_function(separator.depth() + 1,
-                          [separator, used = false](Interpreter&, const Args& given) mutable {
-                            expect_no_args(given);
-                            return std::exchange(used, true) ? separator : Value::string("");
-                          });
+Value joiner(Interpreter& interpreter, const Value&, const BoundArgs& args) {
+  const Value separator = args[0] == nullptr ? interpreter.make_string(", ") : args.value(0);
+  return interpreter.make_function(
+      separator.depth() + 1, [separator, used = false](Interpreter&, const Args& given) mutable {
+        expect_no_args(given);
+        return std::exchange(used, true) ? separator : Value::string("");
+      });
 }
 
-Value raise_exception(Interpreter& vm, const Value&, const BoundArgs& args) {
-  fail(to_str(args.value(0), vm.budget));
+Value raise_exception(Interpreter& interpreter, const Value&, const BoundArgs& args) {
+  fail(to_str(args.value(0), interpreter.budget));
 }
 
 // Formats each directive separately, because a format can ask libc for a width of gigabytes.
-Value strftime_now(Interpreter& vm, const Value&, const BoundArgs& args) {
+Value strftime_now(Interpreter& interpreter, const Value&, const BoundArgs& args) {
   constexpr std::string_view kDirectives = "aAbBcCdDeFgGhHIjklmMnprRsStTuUVwWxXyY%";
-  const time_t seconds = vm.limits.now_unix_s.value_or(::time(nullptr));
+  const time_t seconds = interpreter.limits.now_unix_s.value_or(::time(nullptr));
   ::tm time{};
-  vm.limits.now_unix_s ? gmtime_r(&seconds, &time) : localtime_r(&seconds, &time);
+  interpreter.limits.now_unix_s ? gmtime_r(&seconds, &time) : localtime_r(&seconds, &time);
   const std::string& format = args.text(0);
-  TextBuilder out(vm.budget);
+  TextBuilder out(interpreter.budget);
   for (size_t i = 0; i < format.size(); ++i) {
     if (format[i] != '%' || i + 1 == format.size()) {
       out.append(std::string_view(format).substr(i, 1));
       continue;
     }
-    vm.budget.step();
+    interpreter.budget.step();
     std::string directive = "%";
     if (std::string_view("-_0^#").find(format[i + 1]) != std::string_view::npos) {
       directive += format[++i];
@@ -283,7 +288,7 @@ Value strftime_now(Interpreter& vm, const Value&, const BoundArgs& args) {
                        letter == '\0' ? ' ' : letter));
     }
   }
-  return vm.make_string(out.take());
+  return interpreter.make_string(out.take());
 }
 
 constexpr Builtin kGlobals[] = {
@@ -299,12 +304,12 @@ constexpr Builtin kGlobals[] = {
 // ---- methods of dicts and lists
 
 template <DictView::Part kPart>
-Value view(Interpreter& vm, const Value& self, const BoundArgs&) {
-  return vm.make_object(std::make_shared<DictView>(self.dict(), kPart));
+Value view(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  return interpreter.make_object(std::make_shared<DictView>(self.dict(), kPart));
 }
 
-Value get(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  if (const Value* value = self.dict()->find(args.value(0), &vm.budget)) return *value;
+Value get(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  if (const Value* value = self.dict()->find(args.value(0), &interpreter.budget)) return *value;
   return args[1] == nullptr ? Value() : args.value(1);
 }
 
@@ -313,19 +318,19 @@ Value copy(Interpreter&, const Value& self, const BoundArgs&) {
   return self;
 }
 
-Value count(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value count(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   int64_t found = 0;
-  for (const Value& item : self.items()) found += equal(item, args.value(0), &vm.budget);
+  for (const Value& item : self.items()) found += equal(item, args.value(0), &interpreter.budget);
   return Value::integer(found);
 }
 
-Value index(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value index(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   for (size_t i = 0; i < self.items().size(); ++i) {
-    if (equal(self.items()[i], args.value(0), &vm.budget)) {
+    if (equal(self.items()[i], args.value(0), &interpreter.budget)) {
       return Value::integer(static_cast<int64_t>(i));
     }
   }
-  fail(fmt::format("{} is not in list", shortened(to_repr(args.value(0), vm.budget))));
+  fail(fmt::format("{} is not in list", shortened(to_repr(args.value(0), interpreter.budget))));
 }
 
 constexpr Builtin kDictMethods[] = {

@@ -62,10 +62,11 @@ class BoundArgs {
 struct Builtin {
   std::string_view name;
   Signature params;
-  Value (*run)(Interpreter& vm, const Value& self, const BoundArgs& args);
+  Value (*run)(Interpreter& interpreter, const Value& self, const BoundArgs& args);
 };
 
-Value call_builtin(Interpreter& vm, const Builtin& builtin, const Value& self, const Args& args);
+Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value& self,
+                   const Args& args);
 
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);

@@ -11,12 +11,12 @@
 
 namespace quire::jinja {
 
-Value attribute_path(Interpreter& vm, const Value& item, const Value& path,
+Value attribute_path(Interpreter& interpreter, const Value& item, const Value& path,
                      const Value* otherwise) {
   if (path.is_none()) return item;
   Value value = item;
   const auto enter = [&](const Value& part) {
-    value = get_item(vm, value, part);
+    value = get_item(interpreter, value, part);
     if (otherwise != nullptr && !otherwise->is_none() && value.is_undefined()) value = *otherwise;
   };
   if (!path.is_string()) {
@@ -27,11 +27,11 @@ Value attribute_path(Interpreter& vm, const Value& item, const Value& path,
   while (true) {
     const size_t end = std::min(rest.find('.'), rest.size());
     const std::string_view part = rest.substr(0, end);
-    vm.budget.step();
+    interpreter.budget.step();
     const bool is_number = !part.empty() && part.size() < 19 &&
                            part.find_first_not_of("0123456789") == std::string_view::npos;
     enter(is_number ? Value::integer(std::stoll(std::string(part)))
-                    : vm.make_string(std::string(part)));
+                    : interpreter.make_string(std::string(part)));
     if (end == rest.size()) return value;
     rest.remove_prefix(end + 1);
   }
@@ -39,16 +39,17 @@ Value attribute_path(Interpreter& vm, const Value& item, const Value& path,
 
 namespace {
 
-Value ignore_case(Interpreter& vm, const Value& value, bool case_sensitive) {
+Value ignore_case(Interpreter& interpreter, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is_string()) return value;
-  return vm.make_string(map_text(vm.budget, lower, value.as_string()));
+  return interpreter.make_string(map_text(interpreter.budget, lower, value.as_string()));
 }
 
 // The key by which an item is sorted, compared or grouped.
-Value key_of(Interpreter& vm, const Value& item, const Value* attribute, bool case_sensitive,
-             const Value* otherwise = nullptr) {
-  const Value key = attribute == nullptr ? item : attribute_path(vm, item, *attribute, otherwise);
-  return ignore_case(vm, key, case_sensitive);
+Value key_of(Interpreter& interpreter, const Value& item, const Value* attribute,
+             bool case_sensitive, const Value* otherwise = nullptr) {
+  const Value key =
+      attribute == nullptr ? item : attribute_path(interpreter, item, *attribute, otherwise);
+  return ignore_case(interpreter, key, case_sensitive);
 }
 
 struct Keyed {
@@ -56,10 +57,11 @@ struct Keyed {
 };
 
 // Python's sorted(): stable, also with `reverse`.
-std::vector<Value> sorted(Interpreter& vm, std::vector<Keyed> pairs, bool reverse) {
+std::vector<Value> sorted(Interpreter& interpreter, std::vector<Keyed> pairs, bool reverse) {
   if (reverse) std::reverse(pairs.begin(), pairs.end());
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [&](const Keyed& a, const Keyed& b) { return less(a.key, b.key, vm.budget); });
+  std::stable_sort(pairs.begin(), pairs.end(), [&](const Keyed& a, const Keyed& b) {
+    return less(a.key, b.key, interpreter.budget);
+  });
   if (reverse) std::reverse(pairs.begin(), pairs.end());
   std::vector<Value> items;
   for (Keyed& pair : pairs) items.push_back(std::move(pair.item));
@@ -72,28 +74,28 @@ bool has_positions(const Value& value) {
 
 // Item `idx` of a string or sequence, without copying the others. A character of markup is returned
 // as plain text.
-Value item_at(Interpreter& vm, const Value& self, int64_t idx) {
-  const Value item = get_item(vm, self, Value::integer(idx));
-  return self.is_string() ? vm.make_string(item.as_string()) : item;
+Value item_at(Interpreter& interpreter, const Value& self, int64_t idx) {
+  const Value item = get_item(interpreter, self, Value::integer(idx));
+  return self.is_string() ? interpreter.make_string(item.as_string()) : item;
 }
 
-Value first(Interpreter& vm, const Value& self, const BoundArgs&) {
+Value first(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   if (auto* iterator = self.object_as<Iterator>()) {
     if (std::optional<Value> item = iterator->next()) return *item;
   } else if (has_positions(self)) {
-    if (truthy(self)) return item_at(vm, self, 0);
+    if (truthy(self)) return item_at(interpreter, self, 0);
   } else {
-    const std::vector<Value> items = to_items(vm, self);
+    const std::vector<Value> items = to_items(interpreter, self);
     if (!items.empty()) return items[0];
   }
   return Value::undefined("No first item, sequence was empty.");
 }
 
-Value last(Interpreter& vm, const Value& self, const BoundArgs&) {
+Value last(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   if (self.object_as<Iterator>() != nullptr) fail("'generator' object is not reversible");
   if (self.is_undefined()) fail("'Undefined' object is not reversible");
-  if (has_positions(self) && truthy(self)) return item_at(vm, self, -1);
-  const std::vector<Value> items = to_items(vm, self);
+  if (has_positions(self) && truthy(self)) return item_at(interpreter, self, -1);
+  const std::vector<Value> items = to_items(interpreter, self);
   if (items.empty()) return Value::undefined("No last item, sequence was empty.");
   return items.back();
 }
@@ -104,36 +106,37 @@ Value length(Interpreter&, const Value& self, const BoundArgs&) {
   return Value::integer(*count);
 }
 
-Value list(Interpreter& vm, const Value& self, const BoundArgs&) {
-  return vm.make_list(to_items(vm, self));
+Value list(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  return interpreter.make_list(to_items(interpreter, self));
 }
 
-Value items(Interpreter& vm, const Value& self, const BoundArgs&) {
-  if (self.is_undefined()) return vm.make_iterator({});
+Value items(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  if (self.is_undefined()) return interpreter.make_iterator({});
   if (!self.is_dict()) fail("Can only get item pairs from a mapping.");
-  return vm.make_iterator(*DictView(self.dict(), DictView::Part::kItems).iterate(vm));
+  return interpreter.make_iterator(
+      *DictView(self.dict(), DictView::Part::kItems).iterate(interpreter));
 }
 
-Value reverse(Interpreter& vm, const Value& self, const BoundArgs&) {
+Value reverse(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   if (self.is_string()) {
-    return get_slice(vm, self, Value(), Value(), Value::integer(-1));
+    return get_slice(interpreter, self, Value(), Value(), Value::integer(-1));
   }
   if (!is_iterable(self)) fail("argument must be iterable");
-  std::vector<Value> values = to_items(vm, self);
+  std::vector<Value> values = to_items(interpreter, self);
   std::reverse(values.begin(), values.end());
   // In Jinja, a generator is first made into a list, so the result is a list.
-  if (self.object_as<Iterator>() != nullptr) return vm.make_list(std::move(values));
-  return vm.make_iterator(std::move(values));
+  if (self.object_as<Iterator>() != nullptr) return interpreter.make_list(std::move(values));
+  return interpreter.make_iterator(std::move(values));
 }
 
-Value sort(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value sort(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   const bool case_sensitive = args.flag(1);
   std::vector<Value> paths;
   if (args.has(2) && args.value(2).is_string()) {
     std::string_view rest = args.text(2);
     while (true) {
       const size_t end = std::min(rest.find(','), rest.size());
-      paths.push_back(vm.make_string(std::string(rest.substr(0, end))));
+      paths.push_back(interpreter.make_string(std::string(rest.substr(0, end))));
       if (end == rest.size()) break;
       rest.remove_prefix(end + 1);
     }
@@ -141,15 +144,17 @@ Value sort(Interpreter& vm, const Value& self, const BoundArgs& args) {
     paths.push_back(args.has(2) ? args.value(2) : Value());
   }
   std::vector<Keyed> pairs;
-  for (const Value& item : to_items(vm, self)) {
+  for (const Value& item : to_items(interpreter, self)) {
     std::vector<Value> keys;
-    for (const Value& path : paths) keys.push_back(key_of(vm, item, &path, case_sensitive));
-    pairs.push_back({vm.make_list(std::move(keys)), item});
+    for (const Value& path : paths) {
+      keys.push_back(key_of(interpreter, item, &path, case_sensitive));
+    }
+    pairs.push_back({interpreter.make_list(std::move(keys)), item});
   }
-  return vm.make_list(sorted(vm, std::move(pairs), args.flag(0)));
+  return interpreter.make_list(sorted(interpreter, std::move(pairs), args.flag(0)));
 }
 
-Value dictsort(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value dictsort(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   const std::string by = args[1] == nullptr ? "key" : args.text(1);
   if (by != "key" && by != "value") fail("You can only sort by either \"key\" or \"value\"");
   if (!self.is_dict()) {
@@ -158,72 +163,75 @@ Value dictsort(Interpreter& vm, const Value& self, const BoundArgs& args) {
   }
   std::vector<Keyed> pairs;
   for (const auto& [key, value] : self.dict()->entries()) {
-    pairs.push_back(
-        {ignore_case(vm, by == "key" ? key : value, args.flag(0)), vm.make_tuple({key, value})});
+    pairs.push_back({ignore_case(interpreter, by == "key" ? key : value, args.flag(0)),
+                     interpreter.make_tuple({key, value})});
   }
-  return vm.make_list(sorted(vm, std::move(pairs), args.flag(2)));
+  return interpreter.make_list(sorted(interpreter, std::move(pairs), args.flag(2)));
 }
 
-Value unique(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value unique(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   const auto before = [&](const Value& a, const Value& b) {
-    return compare_keys(a, b, &vm.budget) < 0;
+    return compare_keys(a, b, &interpreter.budget) < 0;
   };
   std::set<Value, decltype(before)> seen(before);
   std::vector<Value> kept;
-  for (const Value& item : to_items(vm, self)) {
-    const Value key = key_of(vm, item, args[1], args.flag(0));
+  for (const Value& item : to_items(interpreter, self)) {
+    const Value key = key_of(interpreter, item, args[1], args.flag(0));
     require_hashable(key);
     if (seen.insert(key).second) kept.push_back(item);
   }
-  return vm.make_iterator(std::move(kept));
+  return interpreter.make_iterator(std::move(kept));
 }
 
 template <bool kMaximum>
-Value extreme(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  const std::vector<Value> values = to_items(vm, self);
+Value extreme(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  const std::vector<Value> values = to_items(interpreter, self);
   if (values.empty()) return Value::undefined("No aggregated item, sequence was empty.");
   size_t best = 0;
-  Value best_key = key_of(vm, values[0], args[1], args.flag(0));
+  Value best_key = key_of(interpreter, values[0], args[1], args.flag(0));
   for (size_t i = 1; i < values.size(); ++i) {
-    Value key = key_of(vm, values[i], args[1], args.flag(0));
-    if (kMaximum ? !less(best_key, key, vm.budget) : !less(key, best_key, vm.budget)) continue;
+    Value key = key_of(interpreter, values[i], args[1], args.flag(0));
+    const bool is_better = kMaximum ? less(best_key, key, interpreter.budget)
+                                    : less(key, best_key, interpreter.budget);
+    if (!is_better) continue;
     best = i;
     best_key = std::move(key);
   }
   return values[best];
 }
-Value sum(Interpreter& vm, const Value& self, const BoundArgs& args) {
+
+Value sum(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   Value total = args[1] == nullptr ? Value::integer(0) : args.value(1);
   if (total.is_string()) fail("sum() can't sum strings [use ''.join(seq) instead]");
-  for (const Value& item : to_items(vm, self)) {
-    const Value part = args.has(0) ? attribute_path(vm, item, args.value(0)) : item;
-    total = apply_binary(vm, BinaryOp::kAdd, total, part);
+  for (const Value& item : to_items(interpreter, self)) {
+    const Value part = args.has(0) ? attribute_path(interpreter, item, args.value(0)) : item;
+    total = apply_binary(interpreter, BinaryOp::kAdd, total, part);
   }
   return total;
 }
 
-Value batch(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value batch(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   const int64_t size = args.integer(0);
   std::vector<Value> batches, current;
-  for (const Value& item : to_items(vm, self)) {
+  for (const Value& item : to_items(interpreter, self)) {
     if (static_cast<int64_t>(current.size()) == size) {
-      batches.push_back(vm.make_list(std::exchange(current, {})));
+      batches.push_back(interpreter.make_list(std::exchange(current, {})));
     }
     current.push_back(item);
   }
   if (!current.empty()) {
     if (args.has(1) && size > 0) {
-      vm.budget.want(static_cast<size_t>(size) > SIZE_MAX / 64 ? SIZE_MAX
-                                                               : static_cast<size_t>(size) * 32);
+      interpreter.budget.want(
+          static_cast<size_t>(size) > SIZE_MAX / 64 ? SIZE_MAX : static_cast<size_t>(size) * 32);
       while (static_cast<int64_t>(current.size()) < size) current.push_back(args.value(1));
     }
-    batches.push_back(vm.make_list(std::move(current)));
+    batches.push_back(interpreter.make_list(std::move(current)));
   }
-  return vm.make_iterator(std::move(batches));
+  return interpreter.make_iterator(std::move(batches));
 }
 
-Value slice(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  const std::vector<Value> values = to_items(vm, self);
+Value slice(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  const std::vector<Value> values = to_items(interpreter, self);
   const int64_t count = args.integer(0);
   if (count == 0) fail("integer division or modulo by zero");
   std::vector<Value> slices;
@@ -233,50 +241,51 @@ Value slice(Interpreter& vm, const Value& self, const BoundArgs& args) {
     const int64_t end = start + size / count + is_longer;
     std::vector<Value> part(values.begin() + start, values.begin() + end);
     if (args.has(1) && !is_longer) part.push_back(args.value(1));
-    slices.push_back(vm.make_list(std::move(part)));
+    slices.push_back(interpreter.make_list(std::move(part)));
     start = end;
   }
-  return vm.make_iterator(std::move(slices));
+  return interpreter.make_iterator(std::move(slices));
 }
 
-Value groupby(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value groupby(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   const bool case_sensitive = args.flag(2);
   std::vector<Keyed> pairs;
-  for (const Value& item : to_items(vm, self)) {
-    pairs.push_back({key_of(vm, item, args[0], case_sensitive, args[1]), item});
+  for (const Value& item : to_items(interpreter, self)) {
+    pairs.push_back({key_of(interpreter, item, args[0], case_sensitive, args[1]), item});
   }
   std::vector<Value> groups, members;
   Value key;
   const auto close_group = [&] {
     if (members.empty()) return;
     const Value label =
-        case_sensitive ? key : attribute_path(vm, members[0], args.value(0), args[1]);
-    groups.push_back(
-        vm.make_list({label, vm.make_list(std::exchange(members, {}))}, Sequence::Type::kGroup));
+        case_sensitive ? key : attribute_path(interpreter, members[0], args.value(0), args[1]);
+    groups.push_back(interpreter.make_list(
+        {label, interpreter.make_list(std::exchange(members, {}))}, Sequence::Type::kGroup));
   };
-  for (const Value& item : sorted(vm, std::move(pairs), false)) {
-    const Value item_key = key_of(vm, item, args[0], case_sensitive, args[1]);
-    if (!members.empty() && !equal(key, item_key, &vm.budget)) close_group();
+  for (const Value& item : sorted(interpreter, std::move(pairs), false)) {
+    const Value item_key = key_of(interpreter, item, args[0], case_sensitive, args[1]);
+    if (!members.empty() && !equal(key, item_key, &interpreter.budget)) close_group();
     key = item_key;
     members.push_back(item);
   }
   close_group();
-  return vm.make_list(std::move(groups));
+  return interpreter.make_list(std::move(groups));
 }
 
-Value attr(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value attr(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   if (self.is_undefined()) fail(self.undefined_reason());
   const std::string& name = args.text(0);
   // Unlike a.b, this filter does not fall back to a['b'].
   if (self.is_dict() && find_method(self, name) == nullptr) {
-    return vm.make_undefined(fmt::format("'dict object' has no attribute '{}'", shortened(name)));
+    return interpreter.make_undefined(
+        fmt::format("'dict object' has no attribute '{}'", shortened(name)));
   }
-  return get_attribute(vm, self, name);
+  return get_attribute(interpreter, self, name);
 }
 
-Value default_value(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value default_value(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   if (!self.is_undefined() && !(args.flag(1) && !truthy(self))) return self;
-  return args[0] == nullptr ? vm.make_string("") : args.value(0);
+  return args[0] == nullptr ? interpreter.make_string("") : args.value(0);
 }
 
 // ---- map, select, reject and their attribute forms
@@ -293,51 +302,53 @@ const Builtin& named(const Value& name, const Builtin* (*find)(std::string_view)
   fail(fmt::format("No {} named '{}'.", kind, name.is_string() ? name.as_string() : "?"));
 }
 
-Value map(Interpreter& vm, const Value& self, const BoundArgs& bound) {
-  if (!truthy(self)) return vm.make_iterator({});
+Value map(Interpreter& interpreter, const Value& self, const BoundArgs& bound) {
+  if (!truthy(self)) return interpreter.make_iterator({});
   Args args = *bound.raw;
   std::vector<Value> mapped;
   const std::optional<Value> attribute =
-      args.positional.empty() ? args.take("attribute", vm.budget) : std::nullopt;
+      args.positional.empty() ? args.take("attribute", interpreter.budget) : std::nullopt;
   if (attribute) {
-    const std::optional<Value> otherwise = args.take("default", vm.budget);
+    const std::optional<Value> otherwise = args.take("default", interpreter.budget);
     if (!args.keyword.empty()) {
       fail(fmt::format("Unexpected keyword argument '{}'", args.keyword[0].first));
     }
-    for (const Value& item : to_items(vm, self)) {
-      mapped.push_back(attribute_path(vm, item, *attribute, otherwise ? &*otherwise : nullptr));
+    for (const Value& item : to_items(interpreter, self)) {
+      mapped.push_back(
+          attribute_path(interpreter, item, *attribute, otherwise ? &*otherwise : nullptr));
     }
-    return vm.make_iterator(std::move(mapped));
+    return interpreter.make_iterator(std::move(mapped));
   }
   if (args.positional.empty()) fail("map requires a filter argument");
-  const Builtin& filter = named(args.positional[0], find_filter, "filter", vm.budget);
+  const Builtin& filter = named(args.positional[0], find_filter, "filter", interpreter.budget);
   const Args rest = without_first(args);
-  for (const Value& item : to_items(vm, self)) {
-    const Interpreter::Level level(vm);
-    mapped.push_back(call_builtin(vm, filter, item, rest));
+  for (const Value& item : to_items(interpreter, self)) {
+    const Interpreter::Level level(interpreter);
+    mapped.push_back(call_builtin(interpreter, filter, item, rest));
   }
-  return vm.make_iterator(std::move(mapped));
+  return interpreter.make_iterator(std::move(mapped));
 }
 
 template <bool kByAttribute, bool kWanted>
-Value choose(Interpreter& vm, const Value& self, const BoundArgs& bound) {
-  if (!truthy(self)) return vm.make_iterator({});
+Value choose(Interpreter& interpreter, const Value& self, const BoundArgs& bound) {
+  if (!truthy(self)) return interpreter.make_iterator({});
   Args args = *bound.raw;
   if (kByAttribute && args.positional.empty()) fail("Missing parameter for attribute name");
   const Value path = kByAttribute ? args.positional[0] : Value();
   if (kByAttribute) args = without_first(args);
   const Builtin* test = nullptr;
   if (!args.positional.empty()) {
-    test = &named(args.positional[0], find_test, "test", vm.budget);
+    test = &named(args.positional[0], find_test, "test", interpreter.budget);
     args = without_first(args);
   }
   std::vector<Value> kept;
-  for (const Value& item : to_items(vm, self)) {
-    const Value subject = attribute_path(vm, item, path);
-    const bool passes = truthy(test == nullptr ? subject : call_builtin(vm, *test, subject, args));
+  for (const Value& item : to_items(interpreter, self)) {
+    const Value subject = attribute_path(interpreter, item, path);
+    const bool passes =
+        truthy(test == nullptr ? subject : call_builtin(interpreter, *test, subject, args));
     if (passes == kWanted) kept.push_back(item);
   }
-  return vm.make_iterator(std::move(kept));
+  return interpreter.make_iterator(std::move(kept));
 }
 
 // ---- numbers
@@ -349,13 +360,13 @@ Value truncated(double number) {
   return Value::integer(static_cast<int64_t>(number));
 }
 
-Value int_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value int_filter(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   const Value otherwise = args[0] == nullptr ? Value::integer(0) : args.value(0);
   if (self.is_undefined()) fail(self.undefined_reason());
   if (self.is_integral()) return Value::integer(self.as_int());
   if (self.is_float()) return std::isnan(self.as_float()) ? otherwise : truncated(self.as_float());
   if (!self.is_string()) return otherwise;
-  vm.budget.read(self.as_string().size());
+  interpreter.budget.read(self.as_string().size());
   const int64_t base = args.integer(1, 10);
   if (base >= 0 && base <= 36 && base != 1) {
     if (const auto number = parse_int(self.as_string(), static_cast<int>(base))) {
@@ -366,11 +377,11 @@ Value int_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
   return number && std::isfinite(*number) ? truncated(*number) : otherwise;
 }
 
-Value float_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value float_filter(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   if (self.is_undefined()) fail(self.undefined_reason());
   if (self.is_number()) return Value::real(self.as_float());
   if (self.is_string()) {
-    vm.budget.read(self.as_string().size());
+    interpreter.budget.read(self.as_string().size());
     if (const std::optional<double> number = parse_float(self.as_string())) {
       return Value::real(*number);
     }
@@ -400,8 +411,9 @@ Value round_filter(Interpreter&, const Value& self, const BoundArgs& args) {
   }
   const double number = self.as_float();
   if (method == "common") {
-    if (self.is_integral() || !std::isfinite(number))
+    if (self.is_integral() || !std::isfinite(number)) {
       return self.is_bool() ? Value::integer(self.as_int()) : self;
+    }
     // Half to even, by the exact decimal value of the double.
     return Value::real(std::strtod(fmt::format("{:.{}f}", number, precision).c_str(), nullptr));
   }

@@ -50,7 +50,7 @@ std::string Interpreter::run() {
   return std::move(output_);
 }
 
-Interpreter::Level::Level(Interpreter& vm) : interpreter_(vm) {
+Interpreter::Level::Level(Interpreter& interpreter) : interpreter_(interpreter) {
   if (++interpreter_.level_ > kMaxLevelsPerDepth * interpreter_.limits.max_depth) {
     --interpreter_.level_;
     fail(fmt::format("the template recurses too deeply; expected at most {} levels",
@@ -58,7 +58,8 @@ Interpreter::Level::Level(Interpreter& vm) : interpreter_(vm) {
   }
 }
 
-Interpreter::CallLevel::CallLevel(Interpreter& vm) : interpreter_(vm), line_(vm.line) {
+Interpreter::CallLevel::CallLevel(Interpreter& interpreter)
+    : interpreter_(interpreter), line_(interpreter.line) {
   if (++interpreter_.call_level_ > interpreter_.limits.max_depth) {
     --interpreter_.call_level_;
     fail(fmt::format("macros call each other too deeply; expected at most {} levels",
@@ -177,12 +178,12 @@ void Interpreter::emit(std::string_view text) {
 std::pair<Flow, std::string> Interpreter::capture(const std::function<Flow()>& run) {
   std::string text;
   struct Redirect {
-    Interpreter& vm;
+    Interpreter& interpreter;
     std::string* before;
     std::string& text;
     ~Redirect() {
-      vm.sink_ = before;
-      vm.captured_bytes_ -= text.size();
+      interpreter.sink_ = before;
+      interpreter.captured_bytes_ -= text.size();
     }
   };
   Flow flow = Flow::kNext;
@@ -195,8 +196,8 @@ std::pair<Flow, std::string> Interpreter::capture(const std::function<Flow()>& r
 
 // ---- scopes
 
-Interpreter::ScopeGuard::ScopeGuard(Interpreter& vm, Scope* outer)
-    : interpreter_(vm), before_(vm.scope_), scope_(std::make_unique<Scope>()) {
+Interpreter::ScopeGuard::ScopeGuard(Interpreter& interpreter, Scope* outer)
+    : interpreter_(interpreter), before_(interpreter.scope_), scope_(std::make_unique<Scope>()) {
   scope_->outer = outer != nullptr ? outer : before_;
   interpreter_.scope_ = scope_.get();
 }
@@ -280,11 +281,12 @@ Value Interpreter::make_undefined(std::string reason) {
 }
 
 Value Interpreter::make_method(const Value& self, const Builtin& builtin) {
-  return make_function(self.depth() + 1, [self, &builtin](Interpreter& vm, const Args& args) {
-    // Charged here, so that the methods of str need not.
-    if (self.is_string()) vm.budget.read(self.as_string().size());
-    return call_builtin(vm, builtin, self, args);
-  });
+  return make_function(self.depth() + 1,
+                       [self, &builtin](Interpreter& interpreter, const Args& args) {
+                         // Charged here, so that the methods of str need not.
+                         if (self.is_string()) interpreter.budget.read(self.as_string().size());
+                         return call_builtin(interpreter, builtin, self, args);
+                       });
 }
 
 Value Interpreter::make_mutable(std::shared_ptr<Object> object) {
@@ -294,105 +296,107 @@ Value Interpreter::make_mutable(std::shared_ptr<Object> object) {
 
 // ---- expressions
 
-Value NameExpr::eval(Interpreter& vm) const {
-  return vm.lookup(name);
+Value NameExpr::eval(Interpreter& interpreter) const {
+  return interpreter.lookup(name);
 }
 
-Value SequenceExpr::eval(Interpreter& vm) const {
+Value SequenceExpr::eval(Interpreter& interpreter) const {
   std::vector<Value> items;
   items.reserve(operands.size());
-  for (const ExprPtr& item : operands) items.push_back(vm.eval(*item));
-  return vm.make_list(std::move(items), is_tuple ? Sequence::Type::kTuple : Sequence::Type::kList);
+  for (const ExprPtr& item : operands) items.push_back(interpreter.eval(*item));
+  return interpreter.make_list(std::move(items),
+                               is_tuple ? Sequence::Type::kTuple : Sequence::Type::kList);
 }
 
-Value DictExpr::eval(Interpreter& vm) const {
+Value DictExpr::eval(Interpreter& interpreter) const {
   std::vector<Dict::Entry> entries;
   entries.reserve(operands.size() / 2);
   for (size_t i = 0; i < operands.size(); i += 2) {
-    Value key = vm.eval(*operands[i]);
-    entries.emplace_back(std::move(key), vm.eval(*operands[i + 1]));
+    Value key = interpreter.eval(*operands[i]);
+    entries.emplace_back(std::move(key), interpreter.eval(*operands[i + 1]));
   }
-  return vm.make_dict(std::move(entries));
+  return interpreter.make_dict(std::move(entries));
 }
 
-Value UnaryExpr::eval(Interpreter& vm) const {
-  const Value value = vm.eval(*operands[0]);
+Value UnaryExpr::eval(Interpreter& interpreter) const {
+  const Value value = interpreter.eval(*operands[0]);
   return op == Op::kNot ? Value::boolean(!truthy(value)) : negate(value, op == Op::kMinus);
 }
 
-Value BinaryExpr::eval(Interpreter& vm) const {
-  const Value left = vm.eval(*operands[0]);
+Value BinaryExpr::eval(Interpreter& interpreter) const {
+  const Value left = interpreter.eval(*operands[0]);
   if (op == BinaryOp::kAnd || op == BinaryOp::kOr) {
-    return truthy(left) == (op == BinaryOp::kAnd) ? vm.eval(*operands[1]) : left;
+    return truthy(left) == (op == BinaryOp::kAnd) ? interpreter.eval(*operands[1]) : left;
   }
-  return apply_binary(vm, op, left, vm.eval(*operands[1]));
+  return apply_binary(interpreter, op, left, interpreter.eval(*operands[1]));
 }
 
-Value CompareExpr::eval(Interpreter& vm) const {
-  Value left = vm.eval(*operands[0]);
+Value CompareExpr::eval(Interpreter& interpreter) const {
+  Value left = interpreter.eval(*operands[0]);
   for (size_t i = 0; i < ops.size(); ++i) {
-    Value right = vm.eval(*operands[i + 1]);
-    if (!compare(vm, ops[i], left, right)) return Value::boolean(false);
+    Value right = interpreter.eval(*operands[i + 1]);
+    if (!compare(interpreter, ops[i], left, right)) return Value::boolean(false);
     left = std::move(right);
   }
   return Value::boolean(true);
 }
 
-Value ConcatExpr::eval(Interpreter& vm) const {
+Value ConcatExpr::eval(Interpreter& interpreter) const {
   std::vector<Value> values;
-  for (const ExprPtr& part : operands) values.push_back(vm.eval(*part));
-  TextBuilder text(vm.budget);
+  for (const ExprPtr& part : operands) values.push_back(interpreter.eval(*part));
+  TextBuilder text(interpreter.budget);
   for (const Value& value : values) write_str(value, text);
-  return vm.make_string(text.take());
+  return interpreter.make_string(text.take());
 }
 
-Value CondExpr::eval(Interpreter& vm) const {
-  if (truthy(vm.eval(*operands[1]))) return vm.eval(*operands[0]);
-  if (operands[2] != nullptr) return vm.eval(*operands[2]);
-  return vm.make_undefined(
+Value CondExpr::eval(Interpreter& interpreter) const {
+  if (truthy(interpreter.eval(*operands[1]))) return interpreter.eval(*operands[0]);
+  if (operands[2] != nullptr) return interpreter.eval(*operands[2]);
+  return interpreter.make_undefined(
       fmt::format("the inline if-expression on line {} evaluated to false and no else section was "
                   "defined.",
                   line));
 }
 
-Value AttributeExpr::eval(Interpreter& vm) const {
-  return get_attribute(vm, vm.eval(*operands[0]), name);
+Value AttributeExpr::eval(Interpreter& interpreter) const {
+  return get_attribute(interpreter, interpreter.eval(*operands[0]), name);
 }
 
-Value ItemExpr::eval(Interpreter& vm) const {
-  const Value base = vm.eval(*operands[0]);
-  return get_item(vm, base, vm.eval(*operands[1]));
+Value ItemExpr::eval(Interpreter& interpreter) const {
+  const Value base = interpreter.eval(*operands[0]);
+  return get_item(interpreter, base, interpreter.eval(*operands[1]));
 }
 
-Value SliceExpr::eval(Interpreter& vm) const {
+Value SliceExpr::eval(Interpreter& interpreter) const {
   Value parts[4];
   for (size_t i = 0; i < 4; ++i) {
-    if (operands[i] != nullptr) parts[i] = vm.eval(*operands[i]);
+    if (operands[i] != nullptr) parts[i] = interpreter.eval(*operands[i]);
   }
-  return get_slice(vm, parts[0], parts[1], parts[2], parts[3]);
+  return get_slice(interpreter, parts[0], parts[1], parts[2], parts[3]);
 }
 
-Value CallExpr::eval(Interpreter& vm) const {
-  const Value callee = vm.eval(*operands[0]);
-  Args args = vm.eval_args(*this, arg_names);
-  vm.line = line;
-  return vm.call(callee, std::move(args));
+Value CallExpr::eval(Interpreter& interpreter) const {
+  const Value callee = interpreter.eval(*operands[0]);
+  Args args = interpreter.eval_args(*this, arg_names);
+  interpreter.line = line;
+  return interpreter.call(callee, std::move(args));
 }
 
-Value FilterOrTestExpr::eval(Interpreter& vm) const {
+Value FilterOrTestExpr::eval(Interpreter& interpreter) const {
   if (builtin == nullptr) {
     fail(fmt::format("No {} named '{}' found.", is_test ? "test" : "filter", name));
   }
-  const Value input = vm.eval(*operands[0]);
-  return call_builtin(vm, *builtin, input, vm.eval_args(*this, arg_names));
+  const Value input = interpreter.eval(*operands[0]);
+  return call_builtin(interpreter, *builtin, input, interpreter.eval_args(*this, arg_names));
 }
 
-Value FilterOrTestExpr::apply(Interpreter& vm, const Value& head) const {
-  const Interpreter::Level level(vm);
+Value FilterOrTestExpr::apply(Interpreter& interpreter, const Value& head) const {
+  const Interpreter::Level level(interpreter);
   if (builtin == nullptr) fail(fmt::format("No filter named '{}' found.", name));
   const auto* input = static_cast<const FilterOrTestExpr*>(operands[0].get());
-  return call_builtin(vm, *builtin, input == nullptr ? head : input->apply(vm, head),
-                      vm.eval_args(*this, arg_names));
+  return call_builtin(interpreter, *builtin,
+                      input == nullptr ? head : input->apply(interpreter, head),
+                      interpreter.eval_args(*this, arg_names));
 }
 
 }  // namespace quire::jinja
@@ -436,20 +440,20 @@ Result<std::string> ChatTemplate::render(const jinja::Value& variables,
     return invalid_argument(
         fmt::format("[template] the variables are not an object; got {}", variables.type_name()));
   }
-  jinja::Interpreter vm(*program_, variables, limits);
+  jinja::Interpreter interpreter(*program_, variables, limits);
   const struct Report {
     ~Report() {
-      if (num_steps != nullptr) *num_steps = vm.budget.num_steps();
+      if (num_steps != nullptr) *num_steps = interpreter.budget.num_steps();
     }
-    const jinja::Interpreter& vm;
+    const jinja::Interpreter& interpreter;
     int64_t* num_steps;
-  } report{vm, num_steps};
+  } report{interpreter, num_steps};
   try {
-    return vm.run();
+    return interpreter.run();
   } catch (const jinja::Error& error) {
-    return template_error(error.line > 0 ? error.line : vm.line, error.message);
+    return template_error(error.line > 0 ? error.line : interpreter.line, error.message);
   } catch (const std::bad_alloc&) {
-    return template_error(vm.line, "out of memory");
+    return template_error(interpreter.line, "out of memory");
   }
 }
 

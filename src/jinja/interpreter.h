@@ -30,12 +30,12 @@ struct Function : Object {
   Function(int the_depth, Call the_run) : run(std::move(the_run)) { depth = the_depth; }
   std::string type_name() const override { return "function"; }
   bool callable() const override { return true; }
-  Value call(Interpreter& vm, Args args) override { return run(vm, args); }
+  Value call(Interpreter& interpreter, Args args) override { return run(interpreter, args); }
 
   Call run;
 };
 
-// Executes a template once. Functions that take it name it `vm`.
+// Executes a template once.
 class Interpreter {
  public:
   Interpreter(const Program& program, const Value& variables, const TemplateLimits& limits);
@@ -65,7 +65,7 @@ class Interpreter {
   class ScopeGuard {
    public:
     // Opens a scope inside `outer`, by default inside the current scope.
-    explicit ScopeGuard(Interpreter& vm, Scope* outer = nullptr);
+    explicit ScopeGuard(Interpreter& interpreter, Scope* outer = nullptr);
     ~ScopeGuard();
     // Replaces the scope by a new one for the next iteration of a loop.
     void renew();
@@ -102,7 +102,7 @@ class Interpreter {
   // Bounds all recursion: of the tree, of macros and of recursive loops.
   class Level {
    public:
-    explicit Level(Interpreter& vm);
+    explicit Level(Interpreter& interpreter);
     ~Level() { --interpreter_.level_; }
 
    private:
@@ -110,7 +110,7 @@ class Interpreter {
   };
   class CallLevel {
    public:
-    explicit CallLevel(Interpreter& vm);
+    explicit CallLevel(Interpreter& interpreter);
     ~CallLevel();
 
    private:
@@ -142,23 +142,23 @@ class Interpreter {
 
 // ---- Python's operations (operators.cc)
 
-Value apply_binary(Interpreter& vm, BinaryOp op, const Value& left, const Value& right);
+Value apply_binary(Interpreter& interpreter, BinaryOp op, const Value& left, const Value& right);
 Value negate(const Value& operand, bool minus);
-bool contains(Interpreter& vm, const Value& container, const Value& item);
-bool compare(Interpreter& vm, CompareOp op, const Value& left, const Value& right);
+bool contains(Interpreter& interpreter, const Value& container, const Value& item);
+bool compare(Interpreter& interpreter, CompareOp op, const Value& left, const Value& right);
 
 // base.name and base['name'], each with Jinja's order of lookups.
-Value get_attribute(Interpreter& vm, const Value& base, std::string_view name);
-Value get_item(Interpreter& vm, const Value& base, const Value& key);
-Value get_slice(Interpreter& vm, const Value& base, const Value& start, const Value& stop,
+Value get_attribute(Interpreter& interpreter, const Value& base, std::string_view name);
+Value get_item(Interpreter& interpreter, const Value& base, const Value& key);
+Value get_slice(Interpreter& interpreter, const Value& base, const Value& start, const Value& stop,
                 const Value& step);
 // The value of a filter's `attribute="a.b.0"`. If `otherwise` is given, it replaces undefined
 // values on the path.
-Value attribute_path(Interpreter& vm, const Value& item, const Value& path,
+Value attribute_path(Interpreter& interpreter, const Value& item, const Value& path,
                      const Value* otherwise = nullptr);
 // The items of an iterable value. Charges a step per item, so that loops over them need not. Fails
 // if the value is not iterable.
-std::vector<Value> to_items(Interpreter& vm, const Value& value);
+std::vector<Value> to_items(Interpreter& interpreter, const Value& value);
 bool is_iterable(const Value& value);
 std::optional<int64_t> length_of(const Value& value);
 // Applies a function of python_text.h to the text. Charges for the result before it is made.
@@ -173,6 +173,6 @@ struct JsonStyle {
 };
 std::string dump_json(const Value& value, const JsonStyle& style, Budget& budget);
 // "%s is %d" % args
-std::string format_percent(Interpreter& vm, std::string_view format, const Value& args);
+std::string format_percent(Interpreter& interpreter, std::string_view format, const Value& args);
 
 }  // namespace quire::jinja

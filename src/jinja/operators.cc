@@ -31,11 +31,12 @@ std::string owner_name(const Value& base) {
 }
 
 // Python's getattr within the limits of the sandbox; nullopt: no such attribute.
-std::optional<Value> python_attribute(Interpreter& vm, const Value& base, std::string_view name) {
-  vm.budget.read(name.size());
-  if (base.is_object()) return base.object()->attribute(vm, name);
+std::optional<Value> python_attribute(Interpreter& interpreter, const Value& base,
+                                      std::string_view name) {
+  interpreter.budget.read(name.size());
+  if (base.is_object()) return base.object()->attribute(interpreter, name);
   if (changes_its_object(base, name)) {
-    return vm.make_undefined(
+    return interpreter.make_undefined(
         fmt::format("access to attribute '{}' of '{}' object is unsafe.", name, base.type_name()));
   }
   if (base.is_sequence() && base.sequence()->type == Sequence::Type::kGroup) {
@@ -43,25 +44,27 @@ std::optional<Value> python_attribute(Interpreter& vm, const Value& base, std::s
     if (name == "list") return base.items()[1];
   }
   if (const Builtin* method = find_method(base, name)) {
-    return vm.make_method(base, *method);
+    return interpreter.make_method(base, *method);
   }
   return std::nullopt;
 }
 
-Value text_at(Interpreter& vm, const Text& text, size_t start, size_t count) {
+Value text_at(Interpreter& interpreter, const Text& text, size_t start, size_t count) {
   const std::string_view all = text.utf8;
-  if (text.ascii()) return vm.make_string(std::string(all.substr(start, count)), text.markup);
-  vm.budget.read(all.size());
+  if (text.ascii()) {
+    return interpreter.make_string(std::string(all.substr(start, count)), text.markup);
+  }
+  interpreter.budget.read(all.size());
   const size_t begin = byte_of_char(all, start);
   const size_t size = byte_of_char(all.substr(begin), count);
-  return vm.make_string(std::string(all.substr(begin, size)), text.markup);
+  return interpreter.make_string(std::string(all.substr(begin, size)), text.markup);
 }
 
 // base[key], without falling back to attributes; nullopt: no such item.
-std::optional<Value> python_item(Interpreter& vm, const Value& base, const Value& key) {
+std::optional<Value> python_item(Interpreter& interpreter, const Value& base, const Value& key) {
   if (base.is_dict()) {
     if (!is_hashable(key)) return std::nullopt;
-    const Value* value = base.dict()->find(key, &vm.budget);
+    const Value* value = base.dict()->find(key, &interpreter.budget);
     return value == nullptr ? std::nullopt : std::optional<Value>(*value);
   }
   const auto* range = base.object_as<Range>();
@@ -73,7 +76,7 @@ std::optional<Value> python_item(Interpreter& vm, const Value& base, const Value
   if (idx < 0 || idx >= length) return std::nullopt;
   if (range != nullptr) return Value::integer(range->at(idx));
   if (base.is_sequence()) return base.items()[static_cast<size_t>(idx)];
-  return text_at(vm, *base.text(), static_cast<size_t>(idx), 1);
+  return text_at(interpreter, *base.text(), static_cast<size_t>(idx), 1);
 }
 
 struct SliceBounds {
@@ -107,47 +110,47 @@ SliceBounds slice_bounds(const Value& start_value, const Value& stop_value, cons
   return bounds;
 }
 
-Value slice_text(Interpreter& vm, const Text& text, const SliceBounds& bounds) {
-  if (bounds.count == 0) return vm.make_string("");
+Value slice_text(Interpreter& interpreter, const Text& text, const SliceBounds& bounds) {
+  if (bounds.count == 0) return interpreter.make_string("");
   const size_t start = static_cast<size_t>(bounds.start);
   if (bounds.step == 1) {
-    return text_at(vm, text, start, static_cast<size_t>(bounds.count));
+    return text_at(interpreter, text, start, static_cast<size_t>(bounds.count));
   }
-  vm.budget.want((text.num_chars + static_cast<size_t>(bounds.count)) * sizeof(char32_t));
-  vm.budget.read(text.utf8.size());
+  interpreter.budget.want((text.num_chars + static_cast<size_t>(bounds.count)) * sizeof(char32_t));
+  interpreter.budget.read(text.utf8.size());
   const std::u32string chars = to_code_points(text.utf8);
   std::u32string picked;
   for (int64_t i = 0; i < bounds.count; ++i) {
     picked += chars[static_cast<size_t>(bounds.start + i * bounds.step)];
   }
-  return vm.make_string(from_code_points(picked), text.markup);
+  return interpreter.make_string(from_code_points(picked), text.markup);
 }
 
 }  // namespace
 
-Value get_attribute(Interpreter& vm, const Value& base, std::string_view name) {
+Value get_attribute(Interpreter& interpreter, const Value& base, std::string_view name) {
   if (base.is_undefined()) fail(base.undefined_reason());
-  if (std::optional<Value> value = python_attribute(vm, base, name)) return *value;
+  if (std::optional<Value> value = python_attribute(interpreter, base, name)) return *value;
   if (base.is_dict()) {
-    if (const Value* value = base.dict()->find(name, vm.budget)) return *value;
+    if (const Value* value = base.dict()->find(name, interpreter.budget)) return *value;
   }
-  return vm.make_undefined(
+  return interpreter.make_undefined(
       fmt::format("'{}' has no attribute '{}'", owner_name(base), shortened(name)));
 }
 
-Value get_item(Interpreter& vm, const Value& base, const Value& key) {
+Value get_item(Interpreter& interpreter, const Value& base, const Value& key) {
   if (base.is_undefined()) fail(base.undefined_reason());
-  if (std::optional<Value> value = python_item(vm, base, key)) return *value;
+  if (std::optional<Value> value = python_item(interpreter, base, key)) return *value;
   if (key.is_string()) {
-    if (auto value = python_attribute(vm, base, key.as_string())) return *value;
-    return vm.make_undefined(
+    if (auto value = python_attribute(interpreter, base, key.as_string())) return *value;
+    return interpreter.make_undefined(
         fmt::format("'{}' has no attribute '{}'", owner_name(base), shortened(key.as_string())));
   }
-  return vm.make_undefined(
-      fmt::format("{} has no element {}", owner_name(base), shortened(to_repr(key, vm.budget))));
+  return interpreter.make_undefined(fmt::format("{} has no element {}", owner_name(base),
+                                                shortened(to_repr(key, interpreter.budget))));
 }
 
-Value get_slice(Interpreter& vm, const Value& base, const Value& start, const Value& stop,
+Value get_slice(Interpreter& interpreter, const Value& base, const Value& start, const Value& stop,
                 const Value& step) {
   if (base.is_undefined()) fail(base.undefined_reason());
   if (const auto* range = base.object_as<Range>()) {
@@ -156,7 +159,7 @@ Value get_slice(Interpreter& vm, const Value& base, const Value& start, const Va
     int64_t stride = 0;
     if (__builtin_mul_overflow(range->step, bounds.step, &stride)) stride = range->step;
     const int64_t end = bounds.count == 0 ? first : first + bounds.count * stride;
-    return vm.make_object(std::make_shared<Range>(first, end, stride));
+    return interpreter.make_object(std::make_shared<Range>(first, end, stride));
   }
   if (!base.is_string() && !base.is_sequence()) {
     fail(base.is_dict() ? "unhashable type: 'slice'"
@@ -164,15 +167,15 @@ Value get_slice(Interpreter& vm, const Value& base, const Value& start, const Va
   }
   const int64_t length = *length_of(base);
   const SliceBounds bounds = slice_bounds(start, stop, step, length);
-  if (base.is_string()) return slice_text(vm, *base.text(), bounds);
-  vm.budget.want(static_cast<size_t>(bounds.count) * sizeof(Value));
+  if (base.is_string()) return slice_text(interpreter, *base.text(), bounds);
+  interpreter.budget.want(static_cast<size_t>(bounds.count) * sizeof(Value));
   std::vector<Value> picked;
   picked.reserve(static_cast<size_t>(bounds.count));
   for (int64_t i = 0; i < bounds.count; ++i) {
     picked.push_back(base.items()[static_cast<size_t>(bounds.start + i * bounds.step)]);
   }
-  return vm.make_list(std::move(picked),
-                      base.is_list() ? Sequence::Type::kList : Sequence::Type::kTuple);
+  return interpreter.make_list(std::move(picked),
+                               base.is_list() ? Sequence::Type::kList : Sequence::Type::kTuple);
 }
 
 bool is_iterable(const Value& value) {
@@ -184,25 +187,25 @@ bool is_iterable(const Value& value) {
   return value.is_undefined() || value.is_string() || value.is_sequence() || value.is_dict();
 }
 
-std::vector<Value> to_items(Interpreter& vm, const Value& value) {
+std::vector<Value> to_items(Interpreter& interpreter, const Value& value) {
   if (!is_iterable(value)) fail(fmt::format("'{}' object is not iterable", value.type_name()));
   std::vector<Value> items;
   if (value.is_object()) {
-    items = *value.object()->iterate(vm);
-    vm.budget.step(items.size());
-    vm.budget.want(items.size() * sizeof(Value));
+    items = *value.object()->iterate(interpreter);
+    interpreter.budget.step(items.size());
+    interpreter.budget.want(items.size() * sizeof(Value));
     return items;
   }
   const auto num_items = static_cast<size_t>(*length_of(value));
-  vm.budget.step(num_items);
-  vm.budget.want(num_items * sizeof(Value));
+  interpreter.budget.step(num_items);
+  interpreter.budget.want(num_items * sizeof(Value));
   if (value.is_sequence()) return value.items();
   items.reserve(num_items);
   if (value.is_dict()) {
     for (const auto& [key, unused] : value.dict()->entries()) items.push_back(key);
   } else if (value.is_string()) {
     for (const auto& [unused, bytes] : Chars(value.as_string())) {
-      items.push_back(vm.make_string(std::string(bytes)));
+      items.push_back(interpreter.make_string(std::string(bytes)));
     }
   }
   return items;
@@ -303,64 +306,65 @@ Value number_op(BinaryOp op, const Value& left, const Value& right) {
   return Value::real(op == BinaryOp::kMod ? float_mod(a, b) : float_floor_div(a, b));
 }
 
-Value concat_text(Interpreter& vm, const Text& left, const Text& right) {
+Value concat_text(Interpreter& interpreter, const Text& left, const Text& right) {
   if (left.markup != right.markup) {
     fail(
         "'+' would escape a text, because the other one is the result of |safe or |escape; use "
         "'~' to join them as they are");
   }
-  vm.budget.want(left.utf8.size() + right.utf8.size());
-  return vm.make_string(left.utf8 + right.utf8, left.markup);
+  interpreter.budget.want(left.utf8.size() + right.utf8.size());
+  return interpreter.make_string(left.utf8 + right.utf8, left.markup);
 }
 
-Value concat_sequences(Interpreter& vm, const Sequence& left, const Sequence& right) {
-  vm.budget.want((left.items.size() + right.items.size()) * sizeof(Value));
+Value concat_sequences(Interpreter& interpreter, const Sequence& left, const Sequence& right) {
+  interpreter.budget.want((left.items.size() + right.items.size()) * sizeof(Value));
   std::vector<Value> items;
   items.reserve(left.items.size() + right.items.size());
   items.insert(items.end(), left.items.begin(), left.items.end());
   items.insert(items.end(), right.items.begin(), right.items.end());
-  return vm.make_list(std::move(items), left.type == Sequence::Type::kList
-                                            ? Sequence::Type::kList
-                                            : Sequence::Type::kTuple);
+  return interpreter.make_list(std::move(items), left.type == Sequence::Type::kList
+                                                     ? Sequence::Type::kList
+                                                     : Sequence::Type::kTuple);
 }
 
-Value repeat(Interpreter& vm, const Value& value, int64_t times) {
+Value repeat(Interpreter& interpreter, const Value& value, int64_t times) {
   const size_t count = static_cast<size_t>(std::max<int64_t>(times, 0));
   const bool is_text = value.is_string();
   const size_t size = is_text ? value.as_string().size() : value.items().size() * sizeof(Value);
   size_t total = 0;
   if (__builtin_mul_overflow(size, count, &total)) total = SIZE_MAX;
-  vm.budget.want(total);
+  interpreter.budget.want(total);
   if (is_text) {
-    vm.budget.read(total);
+    interpreter.budget.read(total);
     std::string text;
     text.reserve(total);
     for (size_t i = 0; size > 0 && i < count; ++i) text += value.as_string();
-    return vm.make_string(std::move(text), value.text()->markup);
+    return interpreter.make_string(std::move(text), value.text()->markup);
   }
   std::vector<Value> items;
   items.reserve(total / sizeof(Value));
   for (size_t i = 0; size > 0 && i < count; ++i) {
     items.insert(items.end(), value.items().begin(), value.items().end());
   }
-  return vm.make_list(std::move(items), value.sequence()->type);
+  return interpreter.make_list(std::move(items), value.sequence()->type);
 }
 
 }  // namespace
 
-Value apply_binary(Interpreter& vm, BinaryOp op, const Value& left, const Value& right) {
+Value apply_binary(Interpreter& interpreter, BinaryOp op, const Value& left, const Value& right) {
   if (left.is_number() && right.is_number()) return number_op(op, left, right);
   if (op == BinaryOp::kMod && left.is_string()) {
-    return vm.make_string(format_percent(vm, left.as_string(), right), left.text()->markup);
+    return interpreter.make_string(format_percent(interpreter, left.as_string(), right),
+                                   left.text()->markup);
   }
   if (left.is_undefined()) fail(left.undefined_reason());
   if (right.is_undefined()) fail(right.undefined_reason());
   if (op == BinaryOp::kAdd) {
     if (left.is_string() && right.is_string()) {
-      return concat_text(vm, *left.text(), *right.text());
+      return concat_text(interpreter, *left.text(), *right.text());
     }
     if (left.is_sequence() && right.is_sequence() && left.is_list() == right.is_list()) {
-      return concat_sequences(vm, *left.sequence(), *right.sequence());
+      return concat_sequences(interpreter, *left.sequence(), *right.sequence());
     }
     if (left.is_string() || left.is_sequence()) {
       const std::string name = left.type_name();
@@ -370,8 +374,8 @@ Value apply_binary(Interpreter& vm, BinaryOp op, const Value& left, const Value&
   }
   if (op == BinaryOp::kMul) {
     const auto repeats = [](const Value& v) { return v.is_string() || v.is_sequence(); };
-    if (repeats(left) && right.is_integral()) return repeat(vm, left, right.as_int());
-    if (repeats(right) && left.is_integral()) return repeat(vm, right, left.as_int());
+    if (repeats(left) && right.is_integral()) return repeat(interpreter, left, right.as_int());
+    if (repeats(right) && left.is_integral()) return repeat(interpreter, right, left.as_int());
     if (repeats(left) || repeats(right)) {
       fail(fmt::format("can't multiply sequence by non-int of type '{}'",
                        (repeats(left) ? right : left).type_name()));
@@ -393,8 +397,8 @@ Value negate(const Value& operand, bool minus) {
   return Value::integer(result);
 }
 
-bool contains(Interpreter& vm, const Value& container, const Value& item) {
-  Budget& budget = vm.budget;
+bool contains(Interpreter& interpreter, const Value& container, const Value& item) {
+  Budget& budget = interpreter.budget;
   if (container.is_dict()) return container.dict()->find(item, &budget) != nullptr;
   if (container.is_string()) {
     if (!item.is_string()) {
@@ -413,21 +417,21 @@ bool contains(Interpreter& vm, const Value& container, const Value& item) {
     }
     return false;
   };
-  return container.is_sequence() ? has(container.items()) : has(to_items(vm, container));
+  return container.is_sequence() ? has(container.items()) : has(to_items(interpreter, container));
 }
 
-bool compare(Interpreter& vm, CompareOp op, const Value& left, const Value& right) {
+bool compare(Interpreter& interpreter, CompareOp op, const Value& left, const Value& right) {
   if (op == CompareOp::kEq || op == CompareOp::kNe) {
-    return equal(left, right, &vm.budget) == (op == CompareOp::kEq);
+    return equal(left, right, &interpreter.budget) == (op == CompareOp::kEq);
   }
   if (op == CompareOp::kIn || op == CompareOp::kNotIn) {
-    return contains(vm, right, left) == (op == CompareOp::kIn);
+    return contains(interpreter, right, left) == (op == CompareOp::kIn);
   }
   const bool or_equal = op == CompareOp::kLe || op == CompareOp::kGe;
   const bool holds = op == CompareOp::kLt || op == CompareOp::kLe
-                         ? less(left, right, vm.budget, or_equal ? "<=" : "<")
-                         : less(right, left, vm.budget, or_equal ? ">=" : ">");
-  return holds || (or_equal && equal(left, right, &vm.budget));
+                         ? less(left, right, interpreter.budget, or_equal ? "<=" : "<")
+                         : less(right, left, interpreter.budget, or_equal ? ">=" : ">");
+  return holds || (or_equal && equal(left, right, &interpreter.budget));
 }
 
 }  // namespace quire::jinja

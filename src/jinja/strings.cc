@@ -26,8 +26,8 @@ namespace {
 }  // namespace
 
 // "%s is %d" % args
-std::string format_percent(Interpreter& vm, std::string_view format, const Value& args) {
-  Budget& budget = vm.budget;
+std::string format_percent(Interpreter& interpreter, std::string_view format, const Value& args) {
+  Budget& budget = interpreter.budget;
   TextBuilder out(budget);
   budget.read(format.size());
   size_t num_used = 0;
@@ -84,38 +84,38 @@ std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::
 
 namespace {
 
-std::string str(Interpreter& vm, const Value& value) {
-  return to_str(value, vm.budget);
+std::string str(Interpreter& interpreter, const Value& value) {
+  return to_str(value, interpreter.budget);
 }
 bool is_markup(const Value& value) {
   return value.is_string() && value.text()->markup;
 }
 // A text made from `self`, which is markup if `self` is.
-Value same_kind(Interpreter& vm, const Value& self, std::string text) {
-  return vm.make_string(std::move(text), is_markup(self));
+Value same_kind(Interpreter& interpreter, const Value& self, std::string text) {
+  return interpreter.make_string(std::move(text), is_markup(self));
 }
 
 template <std::string (*kMap)(std::string_view)>
-Value mapped(Interpreter& vm, const Value& self, const BoundArgs&) {
-  return same_kind(vm, self, map_text(vm.budget, kMap, str(vm, self)));
+Value mapped(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  return same_kind(interpreter, self, map_text(interpreter.budget, kMap, str(interpreter, self)));
 }
 
 template <bool kLeft, bool kRight>
-Value strips(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  const std::string text = str(vm, self);
+Value strips(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  const std::string text = str(interpreter, self);
   const auto chars = args.has(0) ? std::optional<std::string_view>(args.text(0)) : std::nullopt;
-  return same_kind(vm, self, std::string(strip(text, chars, kLeft, kRight)));
+  return same_kind(interpreter, self, std::string(strip(text, chars, kLeft, kRight)));
 }
 
-Value replaced(Interpreter& vm, std::string_view text, std::string_view old, std::string_view with,
-               int64_t left, bool markup) {
+Value replaced(Interpreter& interpreter, std::string_view text, std::string_view old,
+               std::string_view with, int64_t left, bool markup) {
   if (left < 0) left = INT64_MAX;
-  TextBuilder out(vm.budget);
+  TextBuilder out(interpreter.budget);
   size_t done = 0;
   if (old.empty()) {  // inserts before every character and at the end
     while (left-- > 0) {
       out.append(with);
-      if (done == text.size()) return vm.make_string(out.take(), markup);
+      if (done == text.size()) return interpreter.make_string(out.take(), markup);
       const auto size = static_cast<size_t>(decode_utf8(text.substr(done)).num_bytes);
       out.append(text.substr(done, size));
       done += size;
@@ -129,46 +129,47 @@ Value replaced(Interpreter& vm, std::string_view text, std::string_view old, std
     }
   }
   out.append(text.substr(done));
-  return vm.make_string(out.take(), markup);
+  return interpreter.make_string(out.take(), markup);
 }
 
 // ---- filters
 
-Value string(Interpreter& vm, const Value& self, const BoundArgs&) {
-  return self.is_string() ? self : vm.make_string(to_str(self, vm.budget));
+Value string(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  return self.is_string() ? self : interpreter.make_string(to_str(self, interpreter.budget));
 }
 
-Value replace_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  const std::string text = str(vm, self);
-  vm.budget.read(text.size());
+Value replace_filter(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  const std::string text = str(interpreter, self);
+  interpreter.budget.read(text.size());
   const int64_t count = args.has(2) ? args.integer(2) : -1;
-  return replaced(vm, text, str(vm, args.value(0)), str(vm, args.value(1)), count, false);
+  return replaced(interpreter, text, str(interpreter, args.value(0)),
+                  str(interpreter, args.value(1)), count, false);
 }
 
-Value join_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  const std::string separator = args[0] == nullptr ? "" : str(vm, args.value(0));
-  TextBuilder out(vm.budget);
+Value join_filter(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  const std::string separator = args[0] == nullptr ? "" : str(interpreter, args.value(0));
+  TextBuilder out(interpreter.budget);
   bool first = true;
-  for (const Value& item : to_items(vm, self)) {
+  for (const Value& item : to_items(interpreter, self)) {
     if (!std::exchange(first, false)) out.append(separator);
-    write_str(args.has(1) ? attribute_path(vm, item, args.value(1)) : item, out);
+    write_str(args.has(1) ? attribute_path(interpreter, item, args.value(1)) : item, out);
   }
-  return vm.make_string(out.take());
+  return interpreter.make_string(out.take());
 }
 
-Value center(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  const std::string text = str(vm, self);
+Value center(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  const std::string text = str(interpreter, self);
   const int64_t width = args.integer(0, 80);
   const int64_t missing = std::max<int64_t>(width - static_cast<int64_t>(count_chars(text)), 0);
   const int64_t left = missing / 2 + (missing & width & 1);  // an odd space goes as in CPython
-  TextBuilder out(vm.budget);
+  TextBuilder out(interpreter.budget);
   out.append_times(static_cast<size_t>(left), " ");
   out.append(text);
   out.append_times(static_cast<size_t>(missing - left), " ");
-  return vm.make_string(out.take());
+  return interpreter.make_string(out.take());
 }
 
-Value indent(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value indent(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   if (!self.is_string()) {
     if (self.is_undefined()) fail(self.undefined_reason());
     fail(fmt::format("unsupported operand type(s) for +=: '{}' and 'str'", self.type_name()));
@@ -178,14 +179,14 @@ Value indent(Interpreter& vm, const Value& self, const BoundArgs& args) {
     indention = args.text(0);
   } else {
     const auto width = static_cast<size_t>(std::max<int64_t>(args.integer(0, 4), 0));
-    vm.budget.want(width);
+    interpreter.budget.want(width);
     indention.assign(width, ' ');
   }
   const bool blank = args.flag(2);
-  vm.budget.want(self.as_string().size());
-  vm.budget.read(self.as_string().size());
+  interpreter.budget.want(self.as_string().size());
+  interpreter.budget.read(self.as_string().size());
   const std::string text = self.as_string() + "\n";
-  TextBuilder out(vm.budget);
+  TextBuilder out(interpreter.budget);
   if (args.flag(1)) out.append(indention);
   bool first = true;
   for (std::string_view rest = text; !rest.empty();) {
@@ -195,12 +196,12 @@ Value indent(Interpreter& vm, const Value& self, const BoundArgs& args) {
     first = false;
     out.append(line);
   }
-  return vm.make_string(out.take(), is_markup(self));
+  return interpreter.make_string(out.take(), is_markup(self));
 }
 
-Value truncate(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value truncate(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   if (!self.is_string()) fail("truncate needs a str");
-  vm.budget.read(self.as_string().size());
+  interpreter.budget.read(self.as_string().size());
   const int64_t length = args.integer(0, 255);
   const std::string end = args[2] == nullptr ? "..." : args.text(2);
   const int64_t leeway = args.has(3) ? args.integer(3) : 5;
@@ -214,13 +215,13 @@ Value truncate(Interpreter& vm, const Value& self, const BoundArgs& args) {
   if (!args.flag(1)) {
     if (const size_t space = kept.rfind(' '); space != std::string::npos) kept.resize(space);
   }
-  return vm.make_string(kept + end);
+  return interpreter.make_string(kept + end);
 }
 
-Value wordcount(Interpreter& vm, const Value& self, const BoundArgs&) {
+Value wordcount(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   int64_t count = 0;
   bool in_word = false;
-  const std::string text = str(vm, self);
+  const std::string text = str(interpreter, self);
   for (const auto& [c, bytes] : Chars(text)) {
     if (!is_word(c)) {
       in_word = false;
@@ -240,16 +241,16 @@ void write_html_escaped(std::string_view text, TextBuilder& out) {
   });
 }
 
-Value safe(Interpreter& vm, const Value& self, const BoundArgs&) {
-  return vm.make_string(str(vm, self), true);
+Value safe(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  return interpreter.make_string(str(interpreter, self), true);
 }
-Value forceescape(Interpreter& vm, const Value& self, const BoundArgs&) {
-  TextBuilder out(vm.budget);
-  write_html_escaped(str(vm, self), out);
-  return vm.make_string(out.take(), true);
+Value forceescape(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  TextBuilder out(interpreter.budget);
+  write_html_escaped(str(interpreter, self), out);
+  return interpreter.make_string(out.take(), true);
 }
-Value escape(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  return is_markup(self) ? self : forceescape(vm, self, args);
+Value escape(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  return is_markup(self) ? self : forceescape(interpreter, self, args);
 }
 
 void write_url_quoted(std::string_view text, bool for_query, TextBuilder& out) {
@@ -269,41 +270,43 @@ void write_url_quoted(std::string_view text, bool for_query, TextBuilder& out) {
   });
 }
 
-Value urlencode(Interpreter& vm, const Value& self, const BoundArgs&) {
-  TextBuilder out(vm.budget);
+Value urlencode(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  TextBuilder out(interpreter.budget);
   if (self.is_string() || !is_iterable(self)) {
-    write_url_quoted(str(vm, self), false, out);
-    return vm.make_string(out.take());
+    write_url_quoted(str(interpreter, self), false, out);
+    return interpreter.make_string(out.take());
   }
-  const std::vector<Value> pairs = self.is_dict()
-                                       ? *DictView(self.dict(), DictView::Part::kItems).iterate(vm)
-                                       : to_items(vm, self);
+  const std::vector<Value> pairs =
+      self.is_dict() ? *DictView(self.dict(), DictView::Part::kItems).iterate(interpreter)
+                     : to_items(interpreter, self);
   for (const Value& pair : pairs) {
-    const std::vector<Value> parts = to_items(vm, pair);
+    const std::vector<Value> parts = to_items(interpreter, pair);
     if (parts.size() != 2) fail("urlencode needs pairs of a key and a value");
     if (out.size() > 0) out.append("&");
-    write_url_quoted(str(vm, parts[0]), true, out);
+    write_url_quoted(str(interpreter, parts[0]), true, out);
     out.append("=");
-    write_url_quoted(str(vm, parts[1]), true, out);
+    write_url_quoted(str(interpreter, parts[1]), true, out);
   }
-  return vm.make_string(out.take());
+  return interpreter.make_string(out.take());
 }
 
-Value format_filter(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value format_filter(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   if (args.raw->keyword.empty()) {
-    return vm.make_string(format_percent(vm, str(vm, self), vm.make_tuple(args.raw->positional)));
+    return interpreter.make_string(format_percent(interpreter, str(interpreter, self),
+                                                  interpreter.make_tuple(args.raw->positional)));
   }
   if (!args.raw->positional.empty()) {
     fail("can't handle positional and keyword arguments at the same time");
   }
   std::vector<Dict::Entry> named;
   for (const auto& [name, value] : args.raw->keyword) {
-    named.emplace_back(vm.make_string(name), value);
+    named.emplace_back(interpreter.make_string(name), value);
   }
-  return vm.make_string(format_percent(vm, str(vm, self), vm.make_dict(std::move(named))));
+  return interpreter.make_string(
+      format_percent(interpreter, str(interpreter, self), interpreter.make_dict(std::move(named))));
 }
 
-Value tojson(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value tojson(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   JsonStyle style;
   style.ensure_ascii = args.flag(0);
   if (args.has(1)) {
@@ -314,15 +317,15 @@ Value tojson(Interpreter& vm, const Value& self, const BoundArgs& args) {
     style.item_separator = ",";
   }
   if (args.has(2)) {
-    const std::vector<Value> separators = to_items(vm, args.value(2));
+    const std::vector<Value> separators = to_items(interpreter, args.value(2));
     if (separators.size() != 2 || !separators[0].is_string() || !separators[1].is_string()) {
       fail("separators must be two strings");
     }
-    style.item_separator = str(vm, separators[0]);
-    style.key_separator = str(vm, separators[1]);
+    style.item_separator = str(interpreter, separators[0]);
+    style.key_separator = str(interpreter, separators[1]);
   }
   style.sort_keys = args.flag(3);
-  return vm.make_string(dump_json(self, style, vm.budget));
+  return interpreter.make_string(dump_json(self, style, interpreter.budget));
 }
 
 constexpr Builtin kFilters[] = {
@@ -371,15 +374,15 @@ Value count(Interpreter&, const Value& self, const BoundArgs& args) {
 }
 
 template <bool kAtStart>
-Value affixed(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value affixed(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   const std::string& text = self.as_string();
   const auto has = [&](const Value& affix) {
     if (!affix.is_string()) {
       fail(fmt::format("startswith or endswith needs a str or a tuple of str, not {}",
                        affix.type_name()));
     }
-    vm.budget.step();
-    vm.budget.read(std::min(text.size(), affix.as_string().size()));
+    interpreter.budget.step();
+    interpreter.budget.read(std::min(text.size(), affix.as_string().size()));
     return kAtStart ? text.starts_with(affix.as_string()) : text.ends_with(affix.as_string());
   };
   if (!args.value(0).is_tuple()) return Value::boolean(has(args.value(0)));
@@ -388,7 +391,7 @@ Value affixed(Interpreter& vm, const Value& self, const BoundArgs& args) {
 }
 
 template <bool kAtStart>
-Value removes_affix(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value removes_affix(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   std::string_view text = self.as_string();
   const std::string& affix = args.text(0);
   if (kAtStart ? !text.starts_with(affix) : !text.ends_with(affix)) return self;
@@ -397,27 +400,29 @@ Value removes_affix(Interpreter& vm, const Value& self, const BoundArgs& args) {
   } else {
     text.remove_suffix(affix.size());
   }
-  return same_kind(vm, self, std::string(text));
+  return same_kind(interpreter, self, std::string(text));
 }
 
-Value replace(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  return replaced(vm, self.as_string(), args.text(0), args.text(1), args.integer(2, -1),
+Value replace(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  return replaced(interpreter, self.as_string(), args.text(0), args.text(1), args.integer(2, -1),
                   is_markup(self));
 }
 
 // Collects the parts of a split text. Each is made and charged separately.
 class Parts {
  public:
-  Parts(Interpreter& vm, const Value& self) : vm_(vm), self_(self) {}
-  void add(std::string_view part) { items_.push_back(same_kind(vm_, self_, std::string(part))); }
-  Value take() { return vm_.make_list(std::move(items_)); }
+  Parts(Interpreter& interpreter, const Value& self) : interpreter_(interpreter), self_(self) {}
+  void add(std::string_view part) {
+    items_.push_back(same_kind(interpreter_, self_, std::string(part)));
+  }
+  Value take() { return interpreter_.make_list(std::move(items_)); }
   Value take_reversed() {
     std::reverse(items_.begin(), items_.end());
     return take();
   }
 
  private:
-  Interpreter& vm_;
+  Interpreter& interpreter_;
   const Value& self_;
   std::vector<Value> items_;
 };
@@ -461,12 +466,12 @@ void split_words(std::string_view text, int64_t limit, Parts& parts) {
 }
 
 template <bool kBackwards>
-Value splits(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value splits(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   const std::string_view text = self.as_string();
   int64_t limit = args.integer(1, -1);
   if (limit < 0) limit = INT64_MAX;
-  vm.budget.want(text.size() * 2);
-  Parts parts(vm, self);
+  interpreter.budget.want(text.size() * 2);
+  Parts parts(interpreter, self);
   if (!args.has(0)) {
     if (kBackwards && limit != INT64_MAX) {
       fail("rsplit with a limit needs a separator, such as rsplit(' ', 1)");
@@ -485,15 +490,15 @@ Value splits(Interpreter& vm, const Value& self, const BoundArgs& args) {
   return parts.take();
 }
 
-Value splitlines(Interpreter& vm, const Value& self, const BoundArgs&) {
-  Parts parts(vm, self);
+Value splitlines(Interpreter& interpreter, const Value& self, const BoundArgs&) {
+  Parts parts(interpreter, self);
   for (std::string_view rest = self.as_string(); !rest.empty();) parts.add(take_line(rest));
   return parts.take();
 }
 
-Value join(Interpreter& vm, const Value& self, const BoundArgs& args) {
-  TextBuilder out(vm.budget);
-  const std::vector<Value> items = to_items(vm, args.value(0));
+Value join(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+  TextBuilder out(interpreter.budget);
+  const std::vector<Value> items = to_items(interpreter, args.value(0));
   for (size_t i = 0; i < items.size(); ++i) {
     if (!items[i].is_string()) {
       fail(fmt::format("sequence item {}: expected str instance, {} found", i,
@@ -502,17 +507,17 @@ Value join(Interpreter& vm, const Value& self, const BoundArgs& args) {
     if (i > 0) out.append(self.as_string());
     out.append(items[i].as_string());
   }
-  return same_kind(vm, self, out.take());
+  return same_kind(interpreter, self, out.take());
 }
 
 // "{} {0} {name}".format(…)
-Value format(Interpreter& vm, const Value& self, const BoundArgs& args) {
+Value format(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   const Args& given = *args.raw;
-  TextBuilder out(vm.budget);
+  TextBuilder out(interpreter.budget);
   int64_t next = 0;
   const auto argument = [&](std::string_view name) {
     if (name.find_first_not_of("0123456789") != kAbsent) {
-      const std::optional<size_t> idx = find_named(given.keyword, name, vm.budget);
+      const std::optional<size_t> idx = find_named(given.keyword, name, interpreter.budget);
       if (!idx) fail(fmt::format("str.format has no argument '{}'", shortened(name)));
       return given.keyword[*idx].second;
     }
@@ -531,7 +536,7 @@ Value format(Interpreter& vm, const Value& self, const BoundArgs& args) {
     out.append(rest.substr(0, brace));
     rest.remove_prefix(brace);
     if (rest.empty()) break;
-    vm.budget.step();
+    interpreter.budget.step();
     if (rest.size() > 1 && rest[1] == rest[0]) {  // {{ or }}
       out.append(rest.substr(0, 1));
       rest.remove_prefix(2);
@@ -549,7 +554,7 @@ Value format(Interpreter& vm, const Value& self, const BoundArgs& args) {
     write_str(argument(name), out);
     rest.remove_prefix(end + 1);
   }
-  return same_kind(vm, self, out.take());
+  return same_kind(interpreter, self, out.take());
 }
 
 constexpr Builtin kMethods[] = {

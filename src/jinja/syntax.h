@@ -80,7 +80,7 @@ inline constexpr const char* kSpecialNames[] = {"loop", "caller", "varargs", "kw
 struct Expr {
   virtual ~Expr() = default;
   // Called only through Interpreter::eval, which counts the work and bounds the recursion.
-  virtual Value eval(Interpreter& vm) const = 0;
+  virtual Value eval(Interpreter& interpreter) const = 0;
 
   int line = 1;
   int depth = 1;  // of the tree below, including this node
@@ -95,72 +95,72 @@ struct ConstExpr : Expr {
 };
 
 struct NameExpr : Expr {
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
   NameId name = 0;
 };
 
 struct SequenceExpr : Expr {  // items
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
   bool is_tuple = false;
 };
 
 struct DictExpr : Expr {  // key, value, key, value, …
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
 };
 
 struct UnaryExpr : Expr {  // operand
   enum class Op { kNot, kMinus, kPlus };
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
   Op op = Op::kNot;
 };
 
 enum class BinaryOp { kAdd, kSub, kMul, kDiv, kFloorDiv, kMod, kPow, kAnd, kOr };
 struct BinaryExpr : Expr {  // left, right
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
   BinaryOp op = BinaryOp::kAdd;
 };
 
 enum class CompareOp { kEq, kNe, kLt, kLe, kGt, kGe, kIn, kNotIn };
 struct CompareExpr : Expr {  // the values compared, one more than operators
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
   std::vector<CompareOp> ops;
 };
 
 struct ConcatExpr : Expr {  // parts
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
 };
 
 struct CondExpr : Expr {  // then, test, otherwise (may be null)
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
 };
 
 struct AttributeExpr : Expr {  // base
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
   std::string name;
 };
 
 struct ItemExpr : Expr {  // base, key
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
 };
 
 struct SliceExpr : Expr {  // base, start, stop, step; the last three may be null
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
 };
 
 // The names of a call's arguments: "" for a positional one, "*" and "**" for those that are spread.
 using ArgNames = std::vector<std::string>;
 
 struct CallExpr : Expr {  // callee, arguments
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
   ArgNames arg_names;
 };
 
 // value|filter(…) or value is test(…).
 struct FilterOrTestExpr : Expr {  // input, arguments
-  Value eval(Interpreter& vm) const override;
+  Value eval(Interpreter& interpreter) const override;
   // Applies the chain of filters that ends here to `head`, the input of the first filter. That
   // filter has no input in the chain of a filter block or a block set.
-  Value apply(Interpreter& vm, const Value& head) const;
+  Value apply(Interpreter& interpreter, const Value& head) const;
   std::string name;
   bool is_test = false;
   const Builtin* builtin = nullptr;  // null: an unknown name, which is an error only if evaluated
@@ -173,7 +173,7 @@ enum class Flow { kNext, kBreak, kContinue };
 
 struct Stmt {
   virtual ~Stmt() = default;
-  virtual Flow exec(Interpreter& vm) const = 0;
+  virtual Flow exec(Interpreter& interpreter) const = 0;
 
   int line = 1;
 };
@@ -196,23 +196,23 @@ struct MacroDef {
 };
 
 struct TextStmt : Stmt {
-  Flow exec(Interpreter& vm) const override;
+  Flow exec(Interpreter& interpreter) const override;
   std::string text;
 };
 
 struct PrintStmt : Stmt {
-  Flow exec(Interpreter& vm) const override;
+  Flow exec(Interpreter& interpreter) const override;
   std::vector<ExprPtr> values;
 };
 
 struct IfStmt : Stmt {
-  Flow exec(Interpreter& vm) const override;
+  Flow exec(Interpreter& interpreter) const override;
   std::vector<std::pair<ExprPtr, Body>> branches;
   Body otherwise;
 };
 
 struct ForStmt : Stmt {
-  Flow exec(Interpreter& vm) const override;
+  Flow exec(Interpreter& interpreter) const override;
   Target target;
   ExprPtr iterable, test;  // test may be null
   bool recursive = false;
@@ -220,7 +220,7 @@ struct ForStmt : Stmt {
 };
 
 struct SetStmt : Stmt {
-  Flow exec(Interpreter& vm) const override;
+  Flow exec(Interpreter& interpreter) const override;
   Target target;
   ExprPtr value;
 };
@@ -228,27 +228,27 @@ struct SetStmt : Stmt {
 // {% set x %}…{% endset %} or {% filter f %}…{% endfilter %}. Without a target it prints the
 // result.
 struct CaptureStmt : Stmt {
-  Flow exec(Interpreter& vm) const override;
+  Flow exec(Interpreter& interpreter) const override;
   std::optional<Target> target;
   ExprPtr filter;  // a FilterOrTestExpr, or null
   Body body;
 };
 
 struct MacroStmt : Stmt {
-  Flow exec(Interpreter& vm) const override;
+  Flow exec(Interpreter& interpreter) const override;
   NameId name = 0;
   MacroDef def;
 };
 
 struct CallBlockStmt : Stmt {
-  Flow exec(Interpreter& vm) const override;
+  Flow exec(Interpreter& interpreter) const override;
   MacroDef def;
   ExprPtr call;  // a CallExpr
 };
 
 // {% with %} and {% generation %}.
 struct ScopeStmt : Stmt {
-  Flow exec(Interpreter& vm) const override;
+  Flow exec(Interpreter& interpreter) const override;
   std::vector<std::pair<Target, ExprPtr>> variables;
   Body body;
 };

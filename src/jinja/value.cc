@@ -416,14 +416,14 @@ std::string DictView::type_name() const {
   return kNames[static_cast<int>(part)];
 }
 
-std::optional<std::vector<Value>> DictView::iterate(Interpreter& vm) {
+std::optional<std::vector<Value>> DictView::iterate(Interpreter& interpreter) {
   std::vector<Value> elements;
   elements.reserve(dict->entries().size());
   for (size_t i = 0; i < dict->entries().size(); ++i) {
     const auto& [key, value] = dict->entries()[i];
     elements.push_back(part == Part::kKeys     ? key
                        : part == Part::kValues ? value
-                                               : vm.make_tuple({key, value}));
+                                               : interpreter.make_tuple({key, value}));
   }
   return elements;
 }
@@ -496,8 +496,8 @@ std::optional<std::vector<Value>> Iterator::iterate(Interpreter&) {
   return rest;
 }
 
-std::optional<Value> Namespace::attribute(Interpreter& vm, std::string_view name) {
-  const std::optional<size_t> idx = find_named(attributes, name, vm.budget);
+std::optional<Value> Namespace::attribute(Interpreter& interpreter, std::string_view name) {
+  const std::optional<size_t> idx = find_named(attributes, name, interpreter.budget);
   return idx ? std::optional<Value>(attributes[*idx].second) : std::nullopt;
 }
 

@@ -182,7 +182,7 @@ struct Object {
   virtual ~Object() = default;
   virtual std::string type_name() const = 0;
   virtual bool callable() const { return false; }
-  virtual Value call(Interpreter& vm, Args args);
+  virtual Value call(Interpreter& interpreter, Args args);
   // nullopt: there is no such attribute, or the object has no length or cannot be iterated.
   virtual std::optional<Value> attribute(Interpreter&, std::string_view) { return std::nullopt; }
   virtual std::optional<int64_t> length() const { return std::nullopt; }
@@ -204,7 +204,7 @@ struct DictView : Object {
   std::optional<int64_t> length() const override {
     return static_cast<int64_t>(dict->entries().size());
   }
-  std::optional<std::vector<Value>> iterate(Interpreter& vm) override;
+  std::optional<std::vector<Value>> iterate(Interpreter& interpreter) override;
   bool truthy() const override { return *length() > 0; }
   void write_repr(TextBuilder& out, int level) const override;
 
@@ -216,7 +216,7 @@ struct Range : Object {
   Range(int64_t the_start, int64_t the_stop, int64_t the_step);
   std::string type_name() const override { return "range"; }
   std::optional<int64_t> length() const override { return size(); }
-  std::optional<std::vector<Value>> iterate(Interpreter& vm) override;
+  std::optional<std::vector<Value>> iterate(Interpreter& interpreter) override;
   bool truthy() const override { return size() > 0; }
   bool operator==(const Range& other) const;
   void write_repr(TextBuilder& out, int level) const override;
@@ -230,7 +230,7 @@ struct Range : Object {
 struct Iterator : Object {
   explicit Iterator(std::vector<Value> the_items);
   std::string type_name() const override { return "generator"; }
-  std::optional<std::vector<Value>> iterate(Interpreter& vm) override;
+  std::optional<std::vector<Value>> iterate(Interpreter& interpreter) override;
   std::optional<Value> next();
 
   std::vector<Value> items;
@@ -239,7 +239,7 @@ struct Iterator : Object {
 
 struct Namespace : Object {
   std::string type_name() const override { return "Namespace"; }
-  std::optional<Value> attribute(Interpreter& vm, std::string_view name) override;
+  std::optional<Value> attribute(Interpreter& interpreter, std::string_view name) override;
   void write_repr(TextBuilder& out, int level) const override;
   void clear() override { attributes.clear(); }
   void set(const std::string& name, Value value, Budget& budget);
