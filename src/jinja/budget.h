@@ -1,5 +1,5 @@
-// The limits of a render, the budget that enforces them, and the exception Error. It is the only
-// exception of this folder, and ChatTemplate's two functions catch it.
+// The limits of a render, the budget that enforces them, and Error, the only exception that this
+// module throws. ChatTemplate::parse() and render() catch it.
 #pragma once
 
 #include <algorithm>
@@ -53,11 +53,11 @@ class Budget {
   int64_t num_steps() const { return static_cast<int64_t>(units_ / 64); }
 
   // Fails if so many more bytes would exceed the limit. To be called before allocating.
-  void want(size_t num_bytes) {
+  void require_free(size_t num_bytes) {
     if (num_bytes > max_live_bytes_ || live_bytes_ > max_live_bytes_ - num_bytes) fail_memory();
   }
   void take(size_t num_bytes) {
-    want(num_bytes);
+    require_free(num_bytes);
     live_bytes_ += num_bytes;
   }
   void give_back(size_t num_bytes) { live_bytes_ -= num_bytes; }
@@ -121,7 +121,7 @@ class TextBuilder {
   }
   size_t size() const { return text_.size(); }
   Budget& budget() { return budget_; }
-  // Returns the text and gives its memory back to the budget. The builder is then at its end.
+  // Returns the text and gives its memory back to the budget. Must be the last call.
   std::string take() {
     charge_ = MemoryCharge();
     return std::move(text_);

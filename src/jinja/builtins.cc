@@ -180,7 +180,7 @@ std::vector<Dict::Entry> dict_entries(Interpreter& interpreter, const Args& args
     const Value& from = args.positional[0];
     if (from.is_dict()) {
       interpreter.budget.visit(from.dict()->entries().size());
-      interpreter.budget.want(from.dict()->entries().size() * sizeof(Dict::Entry));
+      interpreter.budget.require_free(from.dict()->entries().size() * sizeof(Dict::Entry));
       entries = from.dict()->entries();
     } else {
       for (const Value& pair : to_items(interpreter, from)) {
@@ -284,7 +284,7 @@ Value strftime_now(Interpreter& interpreter, const Value&, const BoundArgs& args
       char text[128];
       out.append(std::string_view(text, strftime(text, sizeof(text), directive.c_str(), &time)));
     } else if (letter != 'z' && letter != 'Z') {  // %z and %Z are empty: the time has no zone
-      fail(fmt::format("strftime_now does not know the directive '{}{}'", directive,
+      fail(fmt::format("strftime_now does not support the directive '{}{}'", directive,
                        letter == '\0' ? ' ' : letter));
     }
   }
@@ -365,9 +365,9 @@ std::span<const Builtin> list_methods() {
 
 namespace {
 
-class Table {
+class BuiltinTable {
  public:
-  Table(std::initializer_list<std::span<const Builtin>> parts) {
+  BuiltinTable(std::initializer_list<std::span<const Builtin>> parts) {
     for (const std::span<const Builtin> part : parts) {
       for (const Builtin& builtin : part) builtins_.emplace(builtin.name, &builtin);
     }
@@ -399,21 +399,21 @@ void refuse_string_method(std::string_view name) {
 }  // namespace
 
 const Builtin* find_filter(std::string_view name) {
-  static const Table table = {text_filters(), sequence_filters()};
+  static const BuiltinTable table = {text_filters(), sequence_filters()};
   return table.find(name);
 }
 const Builtin* find_test(std::string_view name) {
-  static const Table table = {tests()};
+  static const BuiltinTable table = {tests()};
   return table.find(name);
 }
 const Builtin* find_global(std::string_view name) {
-  static const Table table = {globals()};
+  static const BuiltinTable table = {globals()};
   return table.find(name);
 }
 const Builtin* find_method(const Value& self, std::string_view name) {
-  static const Table of_strings = {string_methods()};
-  static const Table of_dicts = {dict_methods()};
-  static const Table of_lists = {list_methods()};
+  static const BuiltinTable of_strings = {string_methods()};
+  static const BuiltinTable of_dicts = {dict_methods()};
+  static const BuiltinTable of_lists = {list_methods()};
   if (self.is_string()) {
     const Builtin* method = of_strings.find(name);
     if (method == nullptr) refuse_string_method(name);

@@ -1,15 +1,16 @@
 // Chat templates: the Jinja dialect of checkpoints, as transformers configures it
 // (ImmutableSandboxedEnvironment, trim_blocks, lstrip_blocks, loop controls, its own tojson,
 // raise_exception, strftime_now and generation tag). Work, memory and depth of a template are
-// bounded, and it can access nothing but its variables. Python beyond what templates use is refused
-// by name. The module, in reading order:
+// bounded, and it can access nothing but its variables. Methods and tags that no known template
+// uses are refused, and the error names them. The module, in reading order:
 //
 //   budget.h       the limits of a render, and the exception Error
 //   value.h        the values of templates; Python's rules for them (value.cc)
-//   python_text.h  Python's text: characters, numbers, JSON
+//   python_text.h  Python's text: characters and numbers; JSON (python_text.cc)
 //   syntax.h       tokens (lexer.cc) and the syntax tree (parser.cc)
 //   interpreter.h  the state of a render; evaluates expressions (interpreter.cc) and executes
-//                  statements (statements.cc) with Python's operations (operators.cc)
+//                  statements (statements.cc) with Python's operations (operators.cc);
+//                  interpreter.cc ends with ChatTemplate's functions
 //   builtins.h     builtins; their arguments, and those of other values than text (builtins.cc)
 //   filters.cc     filters of sequences and numbers
 //   strings.cc     filters of text, methods of str, formats

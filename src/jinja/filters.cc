@@ -221,7 +221,7 @@ Value batch(Interpreter& interpreter, const Value& self, const BoundArgs& args) 
   }
   if (!current.empty()) {
     if (args.has(1) && size > 0) {
-      interpreter.budget.want(
+      interpreter.budget.require_free(
           static_cast<size_t>(size) > SIZE_MAX / 64 ? SIZE_MAX : static_cast<size_t>(size) * 32);
       while (static_cast<int64_t>(current.size()) < size) current.push_back(args.value(1));
     }

@@ -14,6 +14,8 @@ namespace {
 
 // Bounds the stack used by recursions over values (repr, equality, destruction).
 constexpr int kMaxValueDepth = 500;
+// Nested calls of eval(), exec() and filters that are allowed per level of
+// TemplateLimits::max_depth.
 constexpr int kMaxLevelsPerDepth = 12;
 
 }  // namespace
@@ -164,7 +166,7 @@ Value Interpreter::call(const Value& callee, Args args) {
 
 void Interpreter::emit(std::string_view text) {
   if (sink_ != &output_) {
-    budget.want(captured_bytes_ + text.size());
+    budget.require_free(captured_bytes_ + text.size());
     captured_bytes_ += text.size();
   }
   if (text.size() > limits.max_output_bytes - sink_->size()) {

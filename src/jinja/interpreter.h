@@ -45,7 +45,7 @@ class Interpreter {
 
   std::string run();
 
-  // ---- carrying out the tree
+  // ---- evaluating the syntax tree
   Value eval(const Expr& expr);
   Flow exec(const Body& body);
   Value lookup(NameId name);

@@ -116,7 +116,8 @@ Value slice_text(Interpreter& interpreter, const Text& text, const SliceBounds& 
   if (bounds.step == 1) {
     return text_at(interpreter, text, start, static_cast<size_t>(bounds.count));
   }
-  interpreter.budget.want((text.num_chars + static_cast<size_t>(bounds.count)) * sizeof(char32_t));
+  interpreter.budget.require_free((text.num_chars + static_cast<size_t>(bounds.count)) *
+                                  sizeof(char32_t));
   interpreter.budget.read(text.utf8.size());
   const std::u32string chars = to_code_points(text.utf8);
   std::u32string picked;
@@ -168,7 +169,7 @@ Value get_slice(Interpreter& interpreter, const Value& base, const Value& start,
   const int64_t length = *length_of(base);
   const SliceBounds bounds = slice_bounds(start, stop, step, length);
   if (base.is_string()) return slice_text(interpreter, *base.text(), bounds);
-  interpreter.budget.want(static_cast<size_t>(bounds.count) * sizeof(Value));
+  interpreter.budget.require_free(static_cast<size_t>(bounds.count) * sizeof(Value));
   std::vector<Value> picked;
   picked.reserve(static_cast<size_t>(bounds.count));
   for (int64_t i = 0; i < bounds.count; ++i) {
@@ -193,12 +194,12 @@ std::vector<Value> to_items(Interpreter& interpreter, const Value& value) {
   if (value.is_object()) {
     items = *value.object()->iterate(interpreter);
     interpreter.budget.step(items.size());
-    interpreter.budget.want(items.size() * sizeof(Value));
+    interpreter.budget.require_free(items.size() * sizeof(Value));
     return items;
   }
   const auto num_items = static_cast<size_t>(*length_of(value));
   interpreter.budget.step(num_items);
-  interpreter.budget.want(num_items * sizeof(Value));
+  interpreter.budget.require_free(num_items * sizeof(Value));
   if (value.is_sequence()) return value.items();
   items.reserve(num_items);
   if (value.is_dict()) {
@@ -309,15 +310,15 @@ Value number_op(BinaryOp op, const Value& left, const Value& right) {
 Value concat_text(Interpreter& interpreter, const Text& left, const Text& right) {
   if (left.markup != right.markup) {
     fail(
-        "'+' would escape a text, because the other one is the result of |safe or |escape; use "
-        "'~' to join them as they are");
+        "'+' would escape a text, because the other operand is the result of |safe or |escape; use "
+        "'~' to join them unchanged");
   }
-  interpreter.budget.want(left.utf8.size() + right.utf8.size());
+  interpreter.budget.require_free(left.utf8.size() + right.utf8.size());
   return interpreter.make_string(left.utf8 + right.utf8, left.markup);
 }
 
 Value concat_sequences(Interpreter& interpreter, const Sequence& left, const Sequence& right) {
-  interpreter.budget.want((left.items.size() + right.items.size()) * sizeof(Value));
+  interpreter.budget.require_free((left.items.size() + right.items.size()) * sizeof(Value));
   std::vector<Value> items;
   items.reserve(left.items.size() + right.items.size());
   items.insert(items.end(), left.items.begin(), left.items.end());
@@ -333,7 +334,7 @@ Value repeat(Interpreter& interpreter, const Value& value, int64_t times) {
   const size_t size = is_text ? value.as_string().size() : value.items().size() * sizeof(Value);
   size_t total = 0;
   if (__builtin_mul_overflow(size, count, &total)) total = SIZE_MAX;
-  interpreter.budget.want(total);
+  interpreter.budget.require_free(total);
   if (is_text) {
     interpreter.budget.read(total);
     std::string text;

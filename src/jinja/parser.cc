@@ -56,7 +56,7 @@ class Parser : TokenReader {
   using Names = std::initializer_list<std::string_view>;
 
   // ---- nodes
-  // Counts the levels of nesting. Each level of an expression constructs three of these.
+  // Counts the levels of nesting. Each level of an expression calls it three times.
   Scoped<int> nest() {
     if (nesting_ >= 3 * max_depth_) {
       fail_at(current().line, fmt::format("the template is nested too deeply; expected at most {} "
@@ -409,7 +409,7 @@ class Parser : TokenReader {
       const auto* op = std::find_if(std::begin(kOps), std::end(kOps),
                                     [&](const auto& o) { return at(o.first); });
       if (op == std::end(kOps)) break;
-      if (op->second == CompareOp::kNotIn && !look().is_name("in")) break;
+      if (op->second == CompareOp::kNotIn && !peek().is_name("in")) break;
       next();
       if (op->second == CompareOp::kNotIn) next();
       if (node == nullptr) node = make<CompareExpr>(line, std::move(first));
@@ -573,7 +573,7 @@ class Parser : TokenReader {
         name = "*";
       } else if (skip_op("**")) {
         name = "**";
-      } else if (current().type == TokenType::kName && look().is_op("=")) {
+      } else if (current().type == TokenType::kName && peek().is_op("=")) {
         name = next().text;
         next();
       }

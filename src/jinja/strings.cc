@@ -77,7 +77,7 @@ std::string format_percent(Interpreter& interpreter, std::string_view format, co
 }
 
 std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text) {
-  budget.want(text.size() * 8);  // twice the text as code points
+  budget.require_free(text.size() * 8);  // twice the text as code points
   budget.read(text.size() * 2);
   return map(text);
 }
@@ -179,11 +179,11 @@ Value indent(Interpreter& interpreter, const Value& self, const BoundArgs& args)
     indention = args.text(0);
   } else {
     const auto width = static_cast<size_t>(std::max<int64_t>(args.integer(0, 4), 0));
-    interpreter.budget.want(width);
+    interpreter.budget.require_free(width);
     indention.assign(width, ' ');
   }
   const bool blank = args.flag(2);
-  interpreter.budget.want(self.as_string().size());
+  interpreter.budget.require_free(self.as_string().size());
   interpreter.budget.read(self.as_string().size());
   const std::string text = self.as_string() + "\n";
   TextBuilder out(interpreter.budget);
@@ -470,7 +470,7 @@ Value splits(Interpreter& interpreter, const Value& self, const BoundArgs& args)
   const std::string_view text = self.as_string();
   int64_t limit = args.integer(1, -1);
   if (limit < 0) limit = INT64_MAX;
-  interpreter.budget.want(text.size() * 2);
+  interpreter.budget.require_free(text.size() * 2);
   Parts parts(interpreter, self);
   if (!args.has(0)) {
     if (kBackwards && limit != INT64_MAX) {

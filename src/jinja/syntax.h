@@ -52,7 +52,7 @@ class TokenReader {
  public:
   explicit TokenReader(std::vector<Token> tokens) : tokens_(std::move(tokens)) {}
   const Token& current() const { return tokens_[pos_]; }
-  const Token& look() const { return tokens_[std::min(pos_ + 1, tokens_.size() - 1)]; }
+  const Token& peek() const { return tokens_[std::min(pos_ + 1, tokens_.size() - 1)]; }
   Token next() { return pos_ + 1 < tokens_.size() ? tokens_[pos_++] : tokens_[pos_]; }
   // Whether the token is this operator, such as `+` or `and`.
   bool at(std::string_view op) const { return current().is_op(op) || current().is_name(op); }

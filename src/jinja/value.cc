@@ -24,10 +24,8 @@ void Budget::fail_steps() const {
   fail(fmt::format("the template takes too many steps; expected at most {}", max_units_ / 64));
 }
 void Budget::fail_memory() const {
-  fail(
-      fmt::format("the template makes too much text or too many values; expected at most {} bytes "
-                  "at a time",
-                  max_live_bytes_));
+  fail(fmt::format("the template's values take too much memory; expected at most {} bytes",
+                   max_live_bytes_));
 }
 
 Sequence::Sequence(std::vector<Value> the_items, Type the_type)
@@ -159,10 +157,10 @@ int compare_numbers(const Value& left, const Value& right) {
   return a < b ? -1 : a > b;
 }
 
-void count_step(Budget* budget) {
+void charge_step(Budget* budget) {
   if (budget != nullptr) budget->step();
 }
-void count_bytes(Budget* budget, size_t num_bytes) {
+void charge_bytes(Budget* budget, size_t num_bytes) {
   if (budget != nullptr) budget->read(num_bytes);
 }
 
@@ -204,13 +202,13 @@ bool truthy(const Value& value) {
 }
 
 bool equal(const Value& left, const Value& right, Budget* budget) {
-  count_step(budget);
+  charge_step(budget);
   if (left.is_number() && right.is_number()) return compare_numbers(left, right) == 0;
   if (left.kind() != right.kind()) return false;
   switch (left.kind()) {
     case Value::Kind::kString:
       if (left.as_string().size() != right.as_string().size()) return false;
-      count_bytes(budget, left.as_string().size());
+      charge_bytes(budget, left.as_string().size());
       return left.as_string() == right.as_string();
     case Value::Kind::kSequence:
       return equal_sequences(*left.sequence(), *right.sequence(), budget);
@@ -259,7 +257,7 @@ void require_hashable(const Value& value) {
 }
 
 int compare_keys(const Value& left, const Value& right, Budget* budget) {
-  count_step(budget);
+  charge_step(budget);
   const KeyRank rank = key_rank(left);
   const KeyRank right_rank = key_rank(right);
   if (rank != right_rank) return rank < right_rank ? -1 : 1;
@@ -271,7 +269,7 @@ int compare_keys(const Value& left, const Value& right, Budget* budget) {
            (right.is_float() && std::isnan(right.as_float()));
   }
   if (rank != kStringKey) return 0;
-  count_bytes(budget, std::min(left.as_string().size(), right.as_string().size()));
+  charge_bytes(budget, std::min(left.as_string().size(), right.as_string().size()));
   return left.as_string().compare(right.as_string());
 }
 
