@@ -73,13 +73,9 @@ char32_t last_char(std::string_view text) {
   return text.empty() ? 0 : first_char(text.substr(unicode::last_char_start(text)));
 }
 
-std::string byte_token(unsigned byte) {
-  return fmt::format("<0x{:02X}>", byte);
-}
-
 constexpr size_t kMaxMerges = size_t{1} << 24;
 
-// Looks up the symbols of one rule; `scratch` holds the merged text.
+// Adds the merge rules of a tokenizer.json in order. A rule's position in the list is its rank.
 class MergeReader {
  public:
   MergeReader(const Vocab& vocab, Bpe& model) : vocab_(vocab), model_(model) {}
@@ -98,7 +94,7 @@ class MergeReader {
     model_.add_merge(*ids[0], *ids[1], rank_++, *ids[2]);
     return {};
   }
-  Status broken() const {
+  Status malformed() const {
     return invalid_argument(fmt::format(
         "model.merges[{}] is not valid; expected \"LEFT RIGHT\" or [\"LEFT\", \"RIGHT\"]", rank_));
   }
@@ -107,7 +103,7 @@ class MergeReader {
   const Vocab& vocab_;
   Bpe& model_;
   std::string merged_;
-  int32_t rank_ = 0;
+  int32_t rank_ = 0;  // of the next rule
 };
 
 Status add_merge(JsonElement json, MergeReader& reader) {
@@ -116,7 +112,7 @@ Status add_merge(JsonElement json, MergeReader& reader) {
     if (text.starts_with("#version")) return {};
     const size_t space = text.find(' ');
     if (space == std::string_view::npos || text.find(' ', space + 1) != std::string_view::npos) {
-      return reader.broken();
+      return reader.malformed();
     }
     return reader.add(text.substr(0, space), text.substr(space + 1));
   }
@@ -125,7 +121,7 @@ Status add_merge(JsonElement json, MergeReader& reader) {
   std::string_view right;
   if (json.get(pair) != simdjson::SUCCESS || pair.size() != 2 ||
       pair.at(0).get(left) != simdjson::SUCCESS || pair.at(1).get(right) != simdjson::SUCCESS) {
-    return reader.broken();
+    return reader.malformed();
   }
   return reader.add(left, right);
 }
@@ -148,6 +144,10 @@ Status refuse_unsupported(JsonElement json) {
 
 }  // namespace
 
+std::string byte_token(unsigned char byte) {
+  return fmt::format("<0x{:02X}>", byte);
+}
+
 Bpe::Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined)
     : vocab_(vocab),
       options_(options),
@@ -157,7 +157,8 @@ Bpe::Bpe(const Vocab& vocab, const BpeOptions& options, ByteTrie user_defined)
   byte_ids_.fill(kNoId);
   for (unsigned byte = 0; byte < 256; ++byte) {
     const char raw = static_cast<char>(byte);
-    const std::string text = options_.byte_level ? spell_bytes({&raw, 1}) : byte_token(byte);
+    const std::string text =
+        options_.byte_level ? spell_bytes({&raw, 1}) : byte_token(static_cast<unsigned char>(byte));
     byte_ids_[byte] = vocab_.find(text).value_or(kNoId);
   }
   const bool has_all_bytes =

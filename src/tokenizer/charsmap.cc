@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/text.h"
+#include "tokenizer/unicode.h"
 
 namespace quire {
 namespace {
@@ -65,8 +66,7 @@ std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool stop_at
     if (stop_at_first) break;
   }
   // A malformed trie may match half of a character.
-  if (found && found->num_bytes < text.size() &&
-      (static_cast<unsigned char>(text[found->num_bytes]) & 0xC0U) == 0x80U) {
+  if (found && found->num_bytes < text.size() && unicode::is_continuation(text[found->num_bytes])) {
     return std::nullopt;
   }
   if (found) budget.spend_inserted(found->replacement.size());
@@ -75,7 +75,7 @@ std::optional<Charsmap::Rule> Charsmap::find(std::string_view text, bool stop_at
 
 std::string_view Charsmap::replacement_at(uint32_t offset) const {
   if (offset >= replacements_.size()) return {};
-  if ((static_cast<unsigned char>(replacements_[offset]) & 0xC0U) == 0x80U) return {};
+  if (unicode::is_continuation(replacements_[offset])) return {};
   const std::string_view rest = std::string_view(replacements_).substr(offset);
   const std::string_view replacement = rest.substr(0, rest.find('\0'));
   return replacement.size() <= kMaxReplacementBytes ? replacement : std::string_view();

@@ -43,8 +43,9 @@ std::string replace_all(std::string_view text, std::string_view pattern, std::st
     const size_t match = pattern.empty() ? std::string_view::npos : text.find(pattern, pos);
     const size_t literal_end = std::min(match, text.size());
     out += text.substr(pos, literal_end - pos);
-    if (num_prompt > pos)
+    if (num_prompt > pos) {
       out_prompt = out.size() - (literal_end - std::min(num_prompt, literal_end));
+    }
     if (match == std::string_view::npos) break;
     out += content;
     pos = match + pattern.size();

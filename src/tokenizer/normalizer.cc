@@ -223,7 +223,7 @@ std::unique_ptr<const NormalizerStep> make_nmt_step() {
   });
 }
 
-// Leaves an empty text empty.
+// Prepends a text, except to an empty text.
 std::unique_ptr<const NormalizerStep> make_prepend_step(std::string prefix) {
   return make_step([prefix = std::move(prefix)](std::string_view text) {
     return text.empty() ? std::string() : prefix + std::string(text);

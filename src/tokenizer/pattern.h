@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "quire/status.h"
+#include "tokenizer/unicode.h"
 
 namespace quire {
 
@@ -76,7 +77,7 @@ void for_each_match(const Pattern& pattern, std::string_view text, SearchBudget&
     if (is_empty) {
       do {
         ++from;
-      } while (from < text.size() && (static_cast<unsigned char>(text[from]) & 0xC0U) == 0x80U);
+      } while (from < text.size() && unicode::is_continuation(text[from]));
     }
   }
   if (covered < text.size()) visit(covered, text.size(), false);

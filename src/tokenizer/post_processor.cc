@@ -82,9 +82,10 @@ Status PostProcessor::add_template(JsonElement json) {
       continue;
     }
     const auto sequence = json_field(piece, "Sequence");
-    if (!sequence)
+    if (!sequence) {
       return invalid_argument(
           "a piece of post_processor.single is neither a SpecialToken nor a Sequence");
+    }
     QUIRE_ASSIGN_OR_RETURN(const std::string_view id,
                            json_required<std::string_view>(*sequence, "id"));
     num_texts += id == "A" ? 1 : 2;

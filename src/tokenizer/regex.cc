@@ -20,21 +20,21 @@ constexpr uint32_t kHeapLimitKib = 16 * 1024;
 constexpr uint32_t kNestLimit = 64;
 
 template <auto kFree>
-struct Freer {
+struct Deleter {
   template <typename T>
   void operator()(T* pointer) const {
     kFree(pointer);
   }
 };
-using Code = std::unique_ptr<pcre2_code, Freer<pcre2_code_free>>;
-using CompileContext = std::unique_ptr<pcre2_compile_context, Freer<pcre2_compile_context_free>>;
-using MatchContext = std::unique_ptr<pcre2_match_context, Freer<pcre2_match_context_free>>;
-using MatchData = std::unique_ptr<pcre2_match_data, Freer<pcre2_match_data_free>>;
+using Code = std::unique_ptr<pcre2_code, Deleter<pcre2_code_free>>;
+using CompileContext = std::unique_ptr<pcre2_compile_context, Deleter<pcre2_compile_context_free>>;
+using MatchContext = std::unique_ptr<pcre2_match_context, Deleter<pcre2_match_context_free>>;
+using MatchData = std::unique_ptr<pcre2_match_data, Deleter<pcre2_match_data_free>>;
 
 // Oniguruma's \w. PCRE2's \w lacks the marks and connectors.
 constexpr std::string_view kWordClass = R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc})";
 
-Status foreign(std::string_view pattern, std::string_view what) {
+Status unsupported(std::string_view pattern, std::string_view what) {
   return unimplemented(fmt::format("regex \"{}\" uses {}, which is not supported", pattern, what));
 }
 
@@ -64,13 +64,13 @@ Result<Translated> to_pcre2(std::string_view pattern) {
   size_t class_start = 0;
   for (size_t i = 0; i < pattern.size(); ++i) {
     const std::string_view rest = pattern.substr(i);
-    if (rest.starts_with("&&") && in_class) return foreign(pattern, "&& in a class");
-    if (!in_class && rest.starts_with("(*")) return foreign(pattern, "(*");
-    if (!in_class && rest.starts_with("(?C")) return foreign(pattern, "(?C");
+    if (rest.starts_with("&&") && in_class) return unsupported(pattern, "&& in a class");
+    if (!in_class && rest.starts_with("(*")) return unsupported(pattern, "(*");
+    if (!in_class && rest.starts_with("(?C")) return unsupported(pattern, "(?C");
     if (rest[0] != '\\' || rest.size() < 2) {
-      if (rest[0] == '[' && in_class) return foreign(pattern, "a class in a class");
+      if (rest[0] == '[' && in_class) return unsupported(pattern, "a class in a class");
       if (rest.starts_with("[]") || rest.starts_with("[^]")) {
-        return foreign(pattern, "a class that begins with ]");
+        return unsupported(pattern, "a class that begins with ]");
       }
       if (rest[0] == '[') {
         in_class = true;
@@ -91,14 +91,14 @@ Result<Translated> to_pcre2(std::string_view pattern) {
     } else if (escape == 'W' && !in_class) {
       out += fmt::format("[^{}]", kWordClass);
     } else if (std::string_view("hHWbBCKMQERXyYO").find(escape) != std::string_view::npos) {
-      return foreign(pattern, rest.substr(0, 2));
+      return unsupported(pattern, rest.substr(0, 2));
     } else {
       out += rest.substr(0, 2);
     }
   }
   if (result.longest_class > kMaxClassBytes) {
-    return foreign(clipped(pattern), fmt::format("a class of {} bytes (expected at most {})",
-                                                 result.longest_class, kMaxClassBytes));
+    return unsupported(clipped(pattern), fmt::format("a class of {} bytes (expected at most {})",
+                                                     result.longest_class, kMaxClassBytes));
   }
   return result;
 }
@@ -197,7 +197,7 @@ Result<std::unique_ptr<Pattern>> compile_regex(std::string_view pattern) {
   uint32_t num_references = 0;
   pcre2_pattern_info(code.get(), PCRE2_INFO_BACKREFMAX, &num_references);
   // PCRE2 calls no callout while it compares with an earlier group, so its time is not counted.
-  if (num_references > 0) return foreign(pattern, "a back reference");
+  if (num_references > 0) return unsupported(pattern, "a back reference");
   const size_t cost = step_cost(translated, code.get());
   return std::unique_ptr<Pattern>(std::make_unique<Pcre2Pattern>(std::move(code), cost));
 }

@@ -26,6 +26,9 @@ class TokenModel {
                       std::vector<int32_t>& ids) const = 0;
 };
 
+// The token that stands for one byte in a vocabulary with byte fallback: <0xNN>.
+std::string byte_token(unsigned char byte);
+
 struct BpeOptions {
   bool byte_level = false;     // pieces are raw bytes, spelled as in byte_level.h
   bool ignore_merges = false;  // a piece that is itself a token becomes that token
@@ -117,8 +120,10 @@ class Unigram final : public TokenModel {
   ByteTrie trie_;
 };
 
-// Read tokenizer.json's "model" of type Unigram: first its vocabulary, then the model on it.
-Status read_unigram_vocab(JsonElement json, Vocab& vocab);
-Result<std::unique_ptr<TokenModel>> unigram_from_json(JsonElement json, const Vocab& vocab);
+// Read tokenizer.json's "model" of type Unigram: first its vocabulary, with the scores by id, then
+// the model on it.
+Result<std::vector<double>> read_unigram_vocab(JsonElement json, Vocab& vocab);
+Result<std::unique_ptr<TokenModel>> unigram_from_json(JsonElement json, const Vocab& vocab,
+                                                      std::vector<double> scores);
 
 }  // namespace quire

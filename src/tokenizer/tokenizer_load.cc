@@ -9,6 +9,10 @@
 namespace quire {
 namespace {
 
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxModelBytes = size_t{64} << 20;
+
 Status read_bpe_vocab(JsonElement model, Vocab& vocab) {
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object tokens,
                          json_required<simdjson::dom::object>(model, "vocab"));
@@ -38,9 +42,9 @@ Status read_model(JsonElement json, TokenizerParts& parts) {
   }
   if (type != "Unigram") return unsupported_type("model", type, "BPE, Unigram");
   if (byte_level) return unimplemented("a Unigram model behind ByteLevel is not supported");
-  QUIRE_RETURN_IF_ERROR(read_unigram_vocab(json, parts.vocab));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<double> scores, read_unigram_vocab(json, parts.vocab));
   parts.vocab.index();
-  QUIRE_ASSIGN_OR_RETURN(parts.model, unigram_from_json(json, parts.vocab));
+  QUIRE_ASSIGN_OR_RETURN(parts.model, unigram_from_json(json, parts.vocab, std::move(scores)));
   return {};
 }
 
@@ -57,10 +61,6 @@ Status read_added_tokens(JsonElement root, TokenizerParts& parts) {
   return {};
 }
 
-namespace fs = std::filesystem;
-
-constexpr size_t kMaxModelBytes = size_t{64} << 20;
-
 Status with_source(const Status& status, std::string_view source) {
   return {status.code(), fmt::format("[tokenizer] {}: {}", source, status.message())};
 }
@@ -72,7 +72,7 @@ Result<std::shared_ptr<const Tokenizer>> finish(Result<std::unique_ptr<Tokenizer
 }
 
 // The text of a token, which is written as a string or as an object with "content".
-std::optional<std::string_view> token_name(JsonElement config, std::string_view name) {
+std::optional<std::string_view> token_text(JsonElement config, std::string_view name) {
   const std::optional<JsonElement> field = json_field(config, name);
   std::string_view text;
   if (!field) return std::nullopt;
@@ -89,7 +89,7 @@ std::optional<int32_t> token_id(const TokenizerParts& parts, std::optional<std::
 
 // Whether transformers rebuilds the post-processor of this class from tokenizer_config.json. For
 // other classes, the post-processor of tokenizer.json applies.
-bool obeys_add_tokens(std::string_view tokenizer_class) {
+bool rebuilds_post_processor(std::string_view tokenizer_class) {
   for (const std::string_view family :
        {"LlamaTokenizer", "CodeLlamaTokenizer", "GemmaTokenizer", "CohereTokenizer"}) {
     if (tokenizer_class == family || tokenizer_class == std::string(family) + "Fast") return true;
@@ -100,15 +100,16 @@ bool obeys_add_tokens(std::string_view tokenizer_class) {
 Status apply_end_tokens(JsonElement config, bool is_sentencepiece, TokenizerParts& parts) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view tokenizer_class,
                          json_or(config, "tokenizer_class", std::string_view()));
-  const bool is_stated = json_field(config, "add_bos_token") || json_field(config, "add_eos_token");
-  if (!is_stated || !(is_sentencepiece || obeys_add_tokens(tokenizer_class))) return {};
+  const bool has_settings =
+      json_field(config, "add_bos_token") || json_field(config, "add_eos_token");
+  if (!has_settings || !(is_sentencepiece || rebuilds_post_processor(tokenizer_class))) return {};
   QUIRE_ASSIGN_OR_RETURN(const bool add_bos, json_or(config, "add_bos_token", true));
   QUIRE_ASSIGN_OR_RETURN(const bool add_eos, json_or(config, "add_eos_token", false));
-  const auto bos = add_bos ? token_id(parts, token_name(config, "bos_token")) : std::nullopt;
-  const auto eos = add_eos ? token_id(parts, token_name(config, "eos_token")) : std::nullopt;
+  const auto bos = add_bos ? token_id(parts, token_text(config, "bos_token")) : std::nullopt;
+  const auto eos = add_eos ? token_id(parts, token_text(config, "eos_token")) : std::nullopt;
   if ((add_bos && !bos) || (add_eos && !eos)) {
-    return invalid_argument(
-        "add_bos_token or add_eos_token is true; expected bos_token or eos_token to name a token");
+    return invalid_argument(fmt::format("{0} is not a token of the vocabulary; add_{0} needs one",
+                                        add_bos && !bos ? "bos_token" : "eos_token"));
   }
   parts.post_processor = PostProcessor::around(bos, eos);
   return {};

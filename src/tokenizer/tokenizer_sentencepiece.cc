@@ -132,9 +132,8 @@ struct SentencePieceModel {
   Type type = Type::kUnigram;
   bool byte_fallback = false;
   bool whitespace_as_suffix = false;
-  int32_t unk_id = 0;
+  int32_t unk_id = 0;  // of the unknown piece
   int32_t bos_id = 1;  // -1: none
-  int32_t eos_id = 2;
   std::string_view precompiled_charsmap;
   bool add_dummy_prefix = true;
   bool remove_extra_whitespaces = true;
@@ -145,7 +144,7 @@ struct SentencePieceModel {
 // most 16 characters, except user-defined ones.
 constexpr size_t kMaxPieceBytes = 256;
 
-Status broken(std::string_view part) {
+Status malformed(std::string_view part) {
   return invalid_argument(fmt::format("the SentencePiece {} is not valid protobuf", part));
 }
 
@@ -158,11 +157,11 @@ Result<SentencePieceModel::Piece> parse_piece(std::string_view bytes) {
     } else if (reader.field() == 2 && reader.is_fixed32()) {
       piece.score = reader.float32();
     } else if (reader.field() == 3 && reader.is_varint()) {
-      if (reader.varint() < 1 || reader.varint() > 6) return broken("piece type");
+      if (reader.varint() < 1 || reader.varint() > 6) return malformed("piece type");
       piece.type = static_cast<SentencePieceModel::PieceType>(reader.varint());
     }
   }
-  if (!reader.ok()) return broken("piece");
+  if (!reader.ok()) return malformed("piece");
   if (piece.text.empty() || piece.text.size() > kMaxPieceBytes || !is_valid_utf8(piece.text) ||
       !std::isfinite(piece.score)) {
     return invalid_argument(
@@ -178,7 +177,6 @@ Status parse_trainer_spec(std::string_view bytes, SentencePieceModel& model) {
   while (reader.next()) {
     if (!reader.is_varint()) continue;
     const uint64_t value = reader.varint();
-    const auto id = static_cast<int32_t>(static_cast<int64_t>(value));
     switch (reader.field()) {
       case 3:
         if (value != 1 && value != 2) {
@@ -195,20 +193,14 @@ Status parse_trainer_spec(std::string_view bytes, SentencePieceModel& model) {
       case 35:
         model.byte_fallback = value != 0;
         break;
-      case 40:
-        model.unk_id = id;
-        break;
       case 41:
-        model.bos_id = id;
-        break;
-      case 42:
-        model.eos_id = id;
+        model.bos_id = static_cast<int32_t>(static_cast<int64_t>(value));
         break;
       default:
         break;
     }
   }
-  return reader.ok() ? Status() : broken("trainer_spec");
+  return reader.ok() ? Status() : malformed("trainer_spec");
 }
 
 Status parse_normalizer_spec(std::string_view bytes, SentencePieceModel& model) {
@@ -220,11 +212,11 @@ Status parse_normalizer_spec(std::string_view bytes, SentencePieceModel& model) 
     if (reader.field() == 4) model.remove_extra_whitespaces = reader.varint() != 0;
     if (reader.field() == 5) model.escape_whitespaces = reader.varint() != 0;
   }
-  return reader.ok() ? Status() : broken("normalizer_spec");
+  return reader.ok() ? Status() : malformed("normalizer_spec");
 }
 
-// Checks that the ids stated by the trainer are those of the pieces.
-Status check_ids(SentencePieceModel& model) {
+// Finds the id of the unknown piece, and drops a BOS id that is not the id of a piece.
+Status resolve_special_ids(SentencePieceModel& model) {
   using PieceType = SentencePieceModel::PieceType;
   const auto num_pieces = static_cast<int32_t>(model.pieces.size());
   const auto unknown =
@@ -234,9 +226,7 @@ Status check_ids(SentencePieceModel& model) {
     return invalid_argument("the SentencePiece model has no unknown piece; expected one");
   }
   model.unk_id = static_cast<int32_t>(unknown - model.pieces.begin());
-  for (int32_t* id : {&model.bos_id, &model.eos_id}) {
-    if (*id < 0 || *id >= num_pieces) *id = -1;
-  }
+  if (model.bos_id < 0 || model.bos_id >= num_pieces) model.bos_id = -1;
   return {};
 }
 
@@ -257,8 +247,8 @@ Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
       QUIRE_RETURN_IF_ERROR(parse_normalizer_spec(reader.bytes(), model));
     }
   }
-  if (!reader.ok()) return broken("model");
-  QUIRE_RETURN_IF_ERROR(check_ids(model));
+  if (!reader.ok()) return malformed("model");
+  QUIRE_RETURN_IF_ERROR(resolve_special_ids(model));
   return model;
 }
 
@@ -390,8 +380,8 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_sentencepiece(std::string_vie
   }
   QUIRE_RETURN_IF_ERROR(add_control_tokens(source, *parts));
   parts->decoder = Decoder::sentencepiece(source.byte_fallback, source.add_dummy_prefix);
-  const auto or_none = [](int32_t id) { return id < 0 ? std::nullopt : std::optional(id); };
-  parts->post_processor = PostProcessor::around(or_none(source.bos_id), std::nullopt);
+  const auto bos = source.bos_id < 0 ? std::nullopt : std::optional(source.bos_id);
+  parts->post_processor = PostProcessor::around(bos, std::nullopt);  // encodes without EOS
   return parts;
 }
 

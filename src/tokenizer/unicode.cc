@@ -117,7 +117,7 @@ const CharTable& CharTable::get() {
 
 size_t last_char_start(std::string_view text) {
   size_t i = text.size() - 1;
-  while (i > 0 && (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U) --i;
+  while (i > 0 && is_continuation(text[i])) --i;
   return i;
 }
 

@@ -72,6 +72,10 @@ inline size_t char_length(char lead) {
   const auto byte = static_cast<unsigned char>(lead);
   return byte < 0x80 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
 }
+// Whether the byte continues a character of valid UTF-8, so that no character starts with it.
+inline bool is_continuation(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
 // The offset of the last character of a non-empty valid text.
 size_t last_char_start(std::string_view text);
 

@@ -70,8 +70,7 @@ void Unigram::append_unknown(std::string_view text, std::vector<int32_t>& ids) c
   const size_t size_before = ids.size();
   for (const char c : text) {
     if (!byte_fallback_) break;
-    const std::string token = fmt::format("<0x{:02X}>", static_cast<unsigned char>(c));
-    const std::optional<int32_t> id = vocab_.find(token);
+    const std::optional<int32_t> id = vocab_.find(byte_token(static_cast<unsigned char>(c)));
     if (!id) {
       ids.resize(size_before);
       break;
@@ -102,29 +101,24 @@ Result<ScoredToken> read_token(JsonElement json, size_t index) {
 
 }  // namespace
 
-Status read_unigram_vocab(JsonElement json, Vocab& vocab) {
+Result<std::vector<double>> read_unigram_vocab(JsonElement json, Vocab& vocab) {
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array tokens,
                          json_required<simdjson::dom::array>(json, "vocab"));
-  size_t id = 0;
-  for (const JsonElement element : tokens) {
-    QUIRE_ASSIGN_OR_RETURN(const ScoredToken token, read_token(element, id));
-    QUIRE_RETURN_IF_ERROR(vocab.add(token.text, static_cast<int64_t>(id++)));
-  }
-  return {};
-}
-
-Result<std::unique_ptr<TokenModel>> unigram_from_json(JsonElement json, const Vocab& vocab) {
-  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array tokens,
-                         json_required<simdjson::dom::array>(json, "vocab"));
-  QUIRE_ASSIGN_OR_RETURN(const int64_t unk_id, json_required<int64_t>(json, "unk_id"));
-  QUIRE_ASSIGN_OR_RETURN(const bool byte_fallback, json_or(json, "byte_fallback", false));
   std::vector<double> scores;
-  double lowest = std::numeric_limits<double>::infinity();
   for (const JsonElement element : tokens) {
     QUIRE_ASSIGN_OR_RETURN(const ScoredToken token, read_token(element, scores.size()));
+    QUIRE_RETURN_IF_ERROR(vocab.add(token.text, static_cast<int64_t>(scores.size())));
     scores.push_back(token.score);
-    lowest = std::min(lowest, token.score);
   }
+  return scores;
+}
+
+Result<std::unique_ptr<TokenModel>> unigram_from_json(JsonElement json, const Vocab& vocab,
+                                                      std::vector<double> scores) {
+  QUIRE_ASSIGN_OR_RETURN(const int64_t unk_id, json_required<int64_t>(json, "unk_id"));
+  QUIRE_ASSIGN_OR_RETURN(const bool byte_fallback, json_or(json, "byte_fallback", false));
+  double lowest = std::numeric_limits<double>::infinity();
+  for (const double score : scores) lowest = std::min(lowest, score);
   if (unk_id < 0 || static_cast<size_t>(unk_id) >= scores.size()) {
     return invalid_argument(fmt::format("model.unk_id is out of range; got {}, expected 0 to {}",
                                         unk_id, static_cast<int64_t>(scores.size()) - 1));
