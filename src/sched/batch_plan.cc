@@ -52,8 +52,9 @@ void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan)
   const int first = seq.num_scheduled - rec.step_tokens;
   const bool decodes = first >= seq.num_prefill;
   const int num_blocks = static_cast<int>(seq.tables[0].ids.size());
-  // A sequence that ends in a step still in flight may be planned beyond its blocks. The device
-  // treats it as one that ends with its blocks.
+  // The upper bound `first` may lie beyond the sequence's blocks, which cover all positions that
+  // the sequence can reach before it ends (num_blocks_of() in block_tables.cc). So it is cut to
+  // them.
   const int last = num_blocks * config.block_size - 1;
   plan.spans.push_back({.seq_id = seq.id,
                         .slot = seq.slot,
@@ -83,6 +84,7 @@ BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,
   const int decode_q_len = 1 + config.num_drafts;
   plan.spans.reserve(running.size());
   plan.token_ids.reserve(running.size() * static_cast<size_t>(decode_q_len));
+  // A chunk of a prompt that has the length of a decode is among the first num_decode spans, too.
   for (SeqRecord* rec : running) {
     if (rec->step_tokens == decode_q_len) append_span(*rec, config, plan);
   }

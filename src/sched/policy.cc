@@ -46,7 +46,8 @@ Status check_servable(const Sequence& seq, const SchedulerConfig& config) {
   const int num_prompt = seq.num_prompt_tokens;
   if (num_prompt < 1 || static_cast<size_t>(num_prompt) > seq.token_ids.size()) {
     return invalid_argument(
-        fmt::format("[sched] the prompt has no tokens; got {}, expected at least 1", num_prompt));
+        fmt::format("[sched] the number of prompt tokens is out of range; got {}, expected 1 to {}",
+                    num_prompt, seq.token_ids.size()));
   }
   if (seq.max_total_tokens > config.max_model_len) {
     return invalid_argument(

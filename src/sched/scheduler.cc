@@ -87,8 +87,8 @@ struct Scheduler::Impl {
   explicit Impl(const SchedulerConfig& cfg)
       : config(checked(cfg)),
         tables(cfg),
-        // This lets every running sequence decode in every step, and a prompt gets at least one
-        // token.
+        // With this many slots, every running sequence can decode in every step, and a running
+        // prompt gets at least the tokens of a decode.
         slots(std::min(cfg.max_num_seqs, cfg.max_num_batched_tokens / (1 + cfg.num_drafts))) {}
 
   void schedule_decodes();
