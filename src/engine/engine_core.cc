@@ -38,7 +38,7 @@ Output failed_output(int index, Status error) noexcept {
   return output;
 }
 
-// The last output of a sample that is ended from outside.
+// The last output of a sample that ends without a token: a cancellation or an error.
 Output last_output(SampleOutput& sample, FinishReason reason, const Status& error) noexcept {
   try {
     return sample.end(reason, error);

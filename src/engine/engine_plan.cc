@@ -230,7 +230,7 @@ struct ContextPlan {
 
 // Plans for one context length; fails if the cache cannot hold one sequence of it. With
 // `check_first`, a context that does not fit even without attention plans fails before they are
-// made. A window as long as the context hides nothing, so the KV groups depend on the length.
+// made. A window as long as the context has no effect, so the KV groups depend on the length.
 Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bool check_first) {
   ContextPlan plan;
   plan.sizes = runner_sizes(in, max_model_len);

@@ -9,6 +9,7 @@
 #include "sample/sampling_fields.h"
 
 namespace quire {
+
 Result<std::vector<std::vector<int32_t>>> bad_words_ids(const Tokenizer& tokenizer,
                                                         const std::vector<std::string>& bad_words) {
   std::vector<std::vector<int32_t>> all;

@@ -18,7 +18,7 @@ constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 
 // Does not throw: a path that cannot be examined counts as absent, and opening it reports the
 // error.
-bool is_there(const fs::path& path) {
+bool path_exists(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
@@ -28,10 +28,10 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-// Detects a model's directory in the Hugging Face hub's cache, which has one directory per commit
-// and no files of its own.
+// Fails for a model's folder in the Hugging Face hub's cache, which has a directory per commit
+// (a snapshot) and no model files of its own.
 Status check_is_snapshot(const fs::path& directory) {
-  if (is_there(directory / "config.json") || !is_there(directory / "snapshots")) return {};
+  if (path_exists(directory / "config.json") || !path_exists(directory / "snapshots")) return {};
   constexpr size_t kCommitBytes = 40;
   const auto commit = read_file(directory / "refs" / "main", kCommitBytes);
   const fs::path snapshot = directory / "snapshots" / (commit.ok() ? *commit : "COMMIT");
@@ -43,23 +43,23 @@ Status check_is_snapshot(const fs::path& directory) {
 
 // A tokenizer may have tokens outside the model's vocabulary (for example for padding), or belong
 // to another model.
-void warn_of_tokens_beyond(const ModelFiles& files) {
+void warn_about_excess_tokens(const ModelFiles& files) {
   const int num_tokens = files.tokenizer->vocab_size();
   if (num_tokens <= files.config.vocab_size) return;
   log_warning(
-      "[tokenizer] the tokenizer has {} tokens and the model {}: prompts with the others "
-      "are refused; check that the tokenizer belongs to the model",
-      num_tokens, files.config.vocab_size);
+      "[tokenizer] the tokenizer has {} tokens and the model {}: prompts with a token id of {} or "
+      "more are refused; check that the tokenizer belongs to the model",
+      num_tokens, files.config.vocab_size, files.config.vocab_size);
 }
 
 // The name of the directory, resolved first so that "." also has a name.
 std::string directory_name(const fs::path& path) {
   std::error_code error;
-  const fs::path whole = fs::canonical(path, error);
-  return (error ? path : whole).filename().string();
+  const fs::path resolved = fs::canonical(path, error);
+  return (error ? path : resolved).filename().string();
 }
 
-bool wants_dummy(const EngineConfig& engine) {
+bool uses_dummy_weights(const EngineConfig& engine) {
   return engine.load_format == "dummy";
 }
 
@@ -86,7 +86,7 @@ Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, M
 }
 
 Status check_dtype(const EngineConfig& engine, const ModelConfig& config) {
-  if (engine.dtype == "auto" || wants_dummy(engine)) return {};
+  if (engine.dtype == "auto" || uses_dummy_weights(engine)) return {};
   if (config.dtype && parse_dtype(engine.dtype) == *config.dtype) return {};
   return unimplemented(fmt::format(
       "[model] dtype: must be auto for a checkpoint, which runs in its own type, got {} (only "
@@ -124,7 +124,7 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
       engine,
       ChatFormat::from_config(model.tokenizer_config_json, "embedded model", engine.chat_template),
       files));
-  if (wants_dummy(engine)) {
+  if (uses_dummy_weights(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config));
   } else {
     QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::from_memory(model.weights, "embedded model"));
@@ -134,9 +134,9 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
 
 Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, ModelFiles& files) {
   const fs::path directory = engine.tokenizer.empty() ? model_dir : fs::path(engine.tokenizer);
-  if (!is_there(directory / "tokenizer.json") && !is_there(directory / "tokenizer.model")) {
+  if (!path_exists(directory / "tokenizer.json") && !path_exists(directory / "tokenizer.model")) {
     if (!engine.tokenizer.empty()) {
-      if (!is_there(directory)) {
+      if (!path_exists(directory)) {
         return not_found(
             fmt::format("[tokenizer] tokenizer: {} does not exist; expected a directory with "
                         "tokenizer.json or tokenizer.model",
@@ -159,12 +159,12 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
     return {};
   }
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer, Tokenizer::load(directory));
-  warn_of_tokens_beyond(files);
+  warn_about_excess_tokens(files);
   return take_chat_format(engine, ChatFormat::load(directory, engine.chat_template), files);
 }
 
 Status open_generation_config(const fs::path& path, ModelFiles& files) {
-  if (!is_there(path)) return {};
+  if (!path_exists(path)) return {};
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(files.generation, parse_generation_config(text, path.string()));
   return {};
@@ -173,41 +173,41 @@ Status open_generation_config(const fs::path& path, ModelFiles& files) {
 }  // namespace
 
 Result<ModelFiles> open_model_files(const EngineConfig& engine) {
-  if (engine.load_format != "auto" && !wants_dummy(engine)) {
+  if (engine.load_format != "auto" && !uses_dummy_weights(engine)) {
     return invalid_argument(
         fmt::format("[model] load_format: must be auto or dummy, got {}", engine.load_format));
   }
   if (engine.model.empty()) return open_embedded(engine);
   const fs::path path = engine.model;
-  if (!is_there(path)) {
+  if (!path_exists(path)) {
     return not_found(fmt::format(
         "[model] model: {} does not exist; expected a directory with config.json and safetensors "
         "(nothing is downloaded: hf download NAME --local-dir DIR fetches one)",
         engine.model));
   }
-  const bool config_alone = wants_dummy(engine) && is_file(path);
-  if (is_file(path) && !config_alone) {
+  const bool is_config_only = uses_dummy_weights(engine) && is_file(path);
+  if (is_file(path) && !is_config_only) {
     return invalid_argument(fmt::format(
         "[model] model: {} is a file; expected its directory, with config.json and safetensors",
         engine.model));
   }
-  const fs::path directory = config_alone ? fs::absolute(path).parent_path() : path;
-  const fs::path config_path = config_alone ? path : path / "config.json";
+  const fs::path directory = is_config_only ? fs::absolute(path).parent_path() : path;
+  const fs::path config_path = is_config_only ? path : path / "config.json";
   QUIRE_RETURN_IF_ERROR(check_is_snapshot(directory));
-  if (!is_there(config_path)) {
+  if (!path_exists(config_path)) {
     return not_found(fmt::format(
         "[model] model: {} has no config.json; expected a Hugging Face directory with config.json "
         "and safetensors",
         engine.model));
   }
   ModelFiles files;
-  files.name = config_alone ? path.stem().string() : directory_name(path);
+  files.name = is_config_only ? path.stem().string() : directory_name(path);
   QUIRE_ASSIGN_OR_RETURN(const std::string config, read_file(config_path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(config, config_path.string()));
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   QUIRE_RETURN_IF_ERROR(open_generation_config(directory / "generation_config.json", files));
   QUIRE_RETURN_IF_ERROR(open_tokenizer(engine, directory, files));
-  if (wants_dummy(engine)) {
+  if (uses_dummy_weights(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config));
   } else {
     QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::open(directory));

@@ -156,10 +156,10 @@ void SampleOutput::append_text(int32_t token_id, Output& output) {
   } else if (!is_stop_token && !params.stop.empty()) {
     stop_at_string(output);
   }
-  show_text(output);
+  emit_text(output);
 }
 
-// Also searches the text that the detokenizer still holds back; otherwise a stop would be seen one
+// Also searches the text that the detokenizer still holds back; otherwise a stop would be found one
 // token late. A copy of the search reads that text, because it may still change.
 void SampleOutput::stop_at_string(Output& output) {
   const SamplingParams& params = *sampling_->params;
@@ -175,11 +175,11 @@ void SampleOutput::stop_at_string(Output& output) {
   output.stop_reason = params.stop[match->stop_idx];
 }
 
-void SampleOutput::show_text(Output& output) {
+void SampleOutput::emit_text(Output& output) {
   const size_t held_back = output.finish_reason ? 0 : stop_search_.num_held_back();
-  const size_t showable = std::max(text_.size() - held_back, shown_bytes_);
-  output.text.append(text_, shown_bytes_, showable - shown_bytes_);
-  shown_bytes_ = showable;
+  const size_t ready_bytes = std::max(text_.size() - held_back, emitted_bytes_);
+  output.text.append(text_, emitted_bytes_, ready_bytes - emitted_bytes_);
+  emitted_bytes_ = ready_bytes;
 }
 
 Output SampleOutput::end(FinishReason reason, Status error) {
@@ -188,7 +188,7 @@ Output SampleOutput::end(FinishReason reason, Status error) {
   output.finish_reason = reason;
   if (detokenizer_) {
     text_ += detokenizer_->finish();
-    show_text(output);
+    emit_text(output);
   }
   output.error = std::move(error);
   return output;

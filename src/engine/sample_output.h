@@ -1,5 +1,5 @@
-// Postprocesses one sample of a request: converts tokens to text, detects stops, and decides which
-// text may be shown.
+// Postprocesses one sample of a request: converts tokens to text, detects stops, and holds text
+// back that may turn out to begin a stop string.
 #pragma once
 
 #include <cstddef>
@@ -119,7 +119,7 @@ class SampleOutput {
   bool allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const;
   void append_text(int32_t token_id, Output& output);
   void stop_at_string(Output& output);
-  void show_text(Output& output);
+  void emit_text(Output& output);
 
   std::shared_ptr<const SamplingSpec> sampling_;
   std::optional<IncrementalDetokenizer> detokenizer_;
@@ -130,8 +130,8 @@ class SampleOutput {
   std::shared_ptr<const std::vector<uint32_t>> forbidden_ends_;
   std::optional<ForcedEnd> forced_end_;
   int num_output_tokens_ = 0;
-  std::string text_;  // all text, including text not yet shown
-  size_t shown_bytes_ = 0;
+  std::string text_;  // all text, including text held back
+  size_t emitted_bytes_ = 0;
   StopSearch stop_search_;  // skips the text of tokens protected by min_tokens
 };
 }  // namespace quire
