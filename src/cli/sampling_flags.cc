@@ -111,7 +111,7 @@ std::string default_text(const SamplingField& field) {
         return "";
       },
       field.member);
-  return field.is_of_model ? fmt::format("the model's, else {}", text) : text;
+  return field.has_model_default ? fmt::format("the model's, else {}", text) : text;
 }
 
 }  // namespace

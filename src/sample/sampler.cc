@@ -16,9 +16,11 @@ namespace {
 
 // vLLM's threshold between greedy and random sampling.
 constexpr float kGreedyBelow = 1e-5F;
+// The logit of a token that cannot be sampled.
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 
 struct Largest {
-  float logit = -std::numeric_limits<float>::infinity();
+  float logit = kMinusInfinity;
   bool has_nan = false;
 };
 
@@ -28,7 +30,7 @@ Largest find_largest(std::span<const float> logits) {
   constexpr size_t kLanes = 32;
   float best[kLanes];
   int is_nan[kLanes] = {};
-  std::ranges::fill(best, -std::numeric_limits<float>::infinity());
+  std::ranges::fill(best, kMinusInfinity);
   size_t at = 0;
   for (; at + kLanes <= logits.size(); at += kLanes) {
     for (size_t lane = 0; lane < kLanes; ++lane) {
@@ -56,14 +58,14 @@ Status check_largest(const Largest& largest, std::span<const float> logits, int6
     return nan_logit(position, at - logits.begin());
   }
   if (largest.logit == std::numeric_limits<float>::infinity()) return infinite_logit(position);
-  if (largest.logit == -std::numeric_limits<float>::infinity()) return no_finite_logit(position);
+  if (largest.logit == kMinusInfinity) return no_finite_logit(position);
   return {};
 }
 
 void keep_masked(std::span<float> logits, std::span<const uint32_t> mask) {
   for (size_t i = 0; i < logits.size(); ++i) {
-    const bool may_come = i / 32 < mask.size() && ((mask[i / 32] >> (i % 32)) & 1U) != 0;
-    if (!may_come) logits[i] = -std::numeric_limits<float>::infinity();
+    const bool is_allowed = i / 32 < mask.size() && ((mask[i / 32] >> (i % 32)) & 1U) != 0;
+    if (!is_allowed) logits[i] = kMinusInfinity;
   }
 }
 
@@ -128,7 +130,7 @@ Status SamplerState::sample(std::span<float> logits, std::optional<std::span<con
     if (mask) keep_masked(logits, *mask);
     state.rules.apply(logits);
     largest = find_largest(logits);
-    const bool is_none_left = largest.logit == -std::numeric_limits<float>::infinity();
+    const bool is_none_left = largest.logit == kMinusInfinity;
     if (is_none_left && !largest.has_nan) return no_token_allowed(state.num_tokens);
     QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));
   }
@@ -154,12 +156,6 @@ int32_t SamplerState::Impl::choose(std::span<const float> logits, float max_logi
   filter_tokens(logits, max_logit, filter, candidates);
   return sample_gumbel_max(candidates, noise);
 }
-
-namespace {
-
-constexpr float kForbidden = -std::numeric_limits<float>::infinity();
-
-}  // namespace
 
 LogitsRules::LogitsRules(std::shared_ptr<const SamplingParams> params,
                          std::span<const int32_t> token_ids, int num_prompt_tokens,
@@ -197,7 +193,7 @@ void LogitsRules::apply(std::span<float> logits) const {
   keep_allowed(logits);
   forbid_bad_words(logits);
   if (forbids_stop()) {
-    for (const int32_t id : stop_token_ids_) logits[static_cast<size_t>(id)] = kForbidden;
+    for (const int32_t id : stop_token_ids_) logits[static_cast<size_t>(id)] = kMinusInfinity;
   }
   for (const auto& [id, bias] : params_->logit_bias) logits[static_cast<size_t>(id)] += bias;
   apply_penalties(logits);
@@ -209,7 +205,7 @@ void LogitsRules::keep_allowed(std::span<float> logits) const {
   thread_local std::vector<float> kept;
   kept.clear();
   for (const int32_t id : allowed) kept.push_back(logits[static_cast<size_t>(id)]);
-  std::ranges::fill(logits, kForbidden);
+  std::ranges::fill(logits, kMinusInfinity);
   for (size_t i = 0; i < allowed.size(); ++i) logits[static_cast<size_t>(allowed[i])] = kept[i];
 }
 
@@ -219,7 +215,7 @@ void LogitsRules::forbid_bad_words(std::span<float> logits) const {
     const auto begun = std::span(word).first(word.size() - 1);
     if (begun.size() > output_ids_.size()) continue;
     const auto tail = std::span(output_ids_).last(begun.size());
-    if (std::ranges::equal(begun, tail)) logits[static_cast<size_t>(word.back())] = kForbidden;
+    if (std::ranges::equal(begun, tail)) logits[static_cast<size_t>(word.back())] = kMinusInfinity;
   }
 }
 
@@ -260,7 +256,7 @@ Status no_token_allowed(int64_t position) {
 
 namespace {
 
-struct Normalizer {
+struct LogSoftmax {
   double max_logit;
   double log_sum;  // log of the sum of exp(logit - max_logit)
 
@@ -270,7 +266,7 @@ struct Normalizer {
 };
 
 // Sums in FP64 and in the order of ids, so that the result depends only on the logits.
-Normalizer normalize(std::span<const float> logits) {
+LogSoftmax log_softmax(std::span<const float> logits) {
   const double max_logit = *std::ranges::max_element(logits);
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - max_logit);
@@ -299,15 +295,15 @@ void select_top(std::span<const float> logits, size_t num_top, std::vector<int32
 PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top) {
   thread_local std::vector<int32_t> top;
   select_top(logits, static_cast<size_t>(std::max(num_top, 0)), top);
-  const Normalizer norm = normalize(logits);
+  const LogSoftmax softmax = log_softmax(logits);
   const float chosen_logit = logits[static_cast<size_t>(chosen)];
   // As in vLLM, a token with ties gets the last of their ranks.
   const auto rank = std::ranges::count_if(logits, [&](float x) { return x >= chosen_logit; });
   PositionLogprobs all;
   all.reserve(top.size() + 1);
-  all.push_back({chosen, norm.logprob(chosen_logit), static_cast<int>(rank)});
+  all.push_back({chosen, softmax.logprob(chosen_logit), static_cast<int>(rank)});
   for (const int32_t id : top) {
-    const float logprob = norm.logprob(logits[static_cast<size_t>(id)]);
+    const float logprob = softmax.logprob(logits[static_cast<size_t>(id)]);
     all.push_back({id, logprob, static_cast<int>(all.size())});
   }
   return all;

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Range kPenalty = {.min = -2, .max = 2};
 constexpr Range kAny = {};
-// Lists longer than this are a mistake or an attack.
+// Upper bound of the strings that are copied before validate_sampling_params() checks them.
 constexpr size_t kMaxListItems = 1 << 20;
 
 using P = SamplingParams;

@@ -32,8 +32,8 @@ struct SamplingField {
   std::string_view name;  // "top_p"
   Member member;
   Range range;
-  std::string_view help;
-  bool is_of_model = false;  // generation_config.json may give a default
+  std::string_view help;  // of the flag; a field that is true by default has the flag --no-…
+  bool has_model_default = false;  // generation_config.json may give a default
 };
 
 constexpr int kMaxSequencesPerPrompt = 128;
