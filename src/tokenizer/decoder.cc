@@ -151,7 +151,7 @@ Status Decoder::add_json(JsonElement json, int depth) {
     return add_stage({.kind = Kind::kMetaspace,
                       .pattern = std::string(replacement),
                       .content = " ",
-                      .start = scheme == "never" ? size_t{0} : size_t{1}});
+                      .removes_in_first = scheme != "never"});
   }
   if (type == "Replace") {
     const std::optional<JsonElement> pattern = json_field(json, "pattern");
@@ -219,7 +219,7 @@ void DecoderStream::run(size_t stage, Chunk chunk, std::string& out) {
   const DecoderStage& config = (*stages_)[stage];
   switch (config.kind) {
     case Kind::kJoin:
-      if (states_[stage].count++ > 0) run(stage + 1, {" ", in_prompt_ ? size_t{1} : 0}, out);
+      if (states_[stage].num_tokens++ > 0) run(stage + 1, {" ", in_prompt_ ? size_t{1} : 0}, out);
       return run(stage + 1, chunk, out);
     case Kind::kByteLevel:
       return run_byte_level(stage, chunk, out);
@@ -232,7 +232,7 @@ void DecoderStream::run(size_t stage, Chunk chunk, std::string& out) {
     case Kind::kStrip:
       return run_strip(stage, chunk, out);
     case Kind::kMetaspace: {
-      const bool is_first = states_[stage].count++ == 0 && config.start == 1;
+      const bool is_first = states_[stage].num_tokens++ == 0 && config.removes_in_first;
       return pass_replaced(stage, chunk, is_first ? "" : config.content, out);
     }
   }
@@ -290,9 +290,9 @@ void DecoderStream::run_byte_fallback(size_t stage, Chunk chunk, std::string& ou
   State& state = states_[stage];
   state.held += static_cast<char>(byte);
   if (chunk.num_prompt > 0) ++state.num_prompt;
-  const std::string_view rest = std::string_view(state.held).substr(state.count);
+  const std::string_view rest = std::string_view(state.held).substr(state.num_valid);
   if (const Utf8Char next = decode_utf8(rest); next.valid) {
-    state.count += static_cast<size_t>(next.num_bytes);
+    state.num_valid += static_cast<size_t>(next.num_bytes);
   } else {
     state.is_broken |= complete_utf8_prefix(rest) > 0;
   }
@@ -322,15 +322,15 @@ void DecoderStream::run_replace(size_t stage, Chunk chunk, std::string& out) {
 void DecoderStream::run_strip(size_t stage, Chunk chunk, std::string& out) {
   const DecoderStage& config = (*stages_)[stage];
   State& state = states_[stage];
-  if (!config.is_fused) state.count = 0;
-  while (state.count < config.start && !chunk.text.empty()) {
+  if (!config.is_fused) state.num_leading = 0;
+  while (state.num_leading < config.start && !chunk.text.empty()) {
     if (!chunk.text.starts_with(config.pattern)) {
-      state.count = config.start;
+      state.num_leading = config.start;
       break;
     }
     chunk.text.remove_prefix(config.pattern.size());
     chunk.num_prompt -= std::min(chunk.num_prompt, config.pattern.size());
-    ++state.count;
+    ++state.num_leading;
   }
   state.held += chunk.text;
   state.num_prompt += chunk.num_prompt;
@@ -356,7 +356,7 @@ void DecoderStream::flush(size_t stage, std::string& out) {
   } else if (config.kind == Kind::kReplace) {
     run(stage + 1, chunk, out);
   } else if (config.kind == Kind::kByteFallback) {
-    if (state.count < state.held.size()) {
+    if (state.num_valid < state.held.size()) {
       return pass_broken(stage, state.held.size(), state.num_prompt, out);
     }
     run(stage + 1, {state.held, whole_characters(state.held, state.num_prompt)}, out);

@@ -20,13 +20,14 @@ struct DecoderStage {
     kByteFallback,  // replaces runs of <0xNN> by their text, or by one U+FFFD per byte
     kFuse,          // makes all tokens one for the later stages
     kStrip,         // strips up to `start` leading and `stop` trailing `pattern`s of a token
-    kMetaspace,     // replaces `pattern` by a space; if `start` is 1, removes it in the first token
+    kMetaspace,     // replaces `pattern` by a space
   };
   Kind kind;
   std::string pattern = {};
   std::string content = {};
   size_t start = 0;
   size_t stop = 0;
+  bool removes_in_first = false;  // kMetaspace: removes `pattern` in the first token
   bool is_fused = false;  // an earlier stage fused all tokens, so each chunk is a part of one token
 };
 
@@ -77,7 +78,9 @@ class DecoderStream {
   struct State {
     std::string held = {};   // bytes that later tokens may still change
     size_t num_prompt = 0;   // leading bytes of `held` that come from the prompt
-    size_t count = 0;        // tokens or leading patterns seen, or held bytes that are valid
+    size_t num_tokens = 0;   // kJoin, kMetaspace: tokens seen
+    size_t num_leading = 0;  // kStrip: leading patterns stripped; `start` once they have ended
+    size_t num_valid = 0;    // kByteFallback: leading bytes of `held` that are whole characters
     bool is_broken = false;  // the run of byte tokens is not valid UTF-8
   };
 
