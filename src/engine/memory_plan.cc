@@ -65,8 +65,8 @@ MemoryRequest with_one_unwindowed_table(MemoryRequest request) {
   return request;
 }
 
-// gpu_memory_utilization limits the engine to a part of a GPU's memory.
-std::string_view remedy(const MemoryRequest& request) {
+// The remedy that only a GPU has: the engine uses at most gpu_memory_utilization of its memory.
+std::string_view gpu_remedy(const MemoryRequest& request) {
   return request.budget.owner == "GPU" ? "raise `gpu_memory_utilization`, " : "";
 }
 
@@ -85,7 +85,7 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
         request.budget.owner, size_text(request.budget.free_bytes),
         size_text((taken + request.kv_cache_memory).get()), size_text(request.weight_bytes),
         size_text(request.activation_bytes), size_text(request.workspace_bytes),
-        size_text(request.reserve_bytes), size_text(request.kv_cache_memory), remedy(request)));
+        size_text(request.reserve_bytes), size_text(request.kv_cache_memory), gpu_remedy(request)));
   }
   const Saturated one_seq_bytes = bytes_of_tables(request, blocks_per_seq + 1);
   const Saturated all_seqs_bytes =
