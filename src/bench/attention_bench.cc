@@ -89,28 +89,28 @@ std::vector<AttentionUse> uses_of(const AttentionBenchOptions& options) {
   return uses;
 }
 
-// The named backends, or all that support the shape. A named backend that serves none of the uses
-// is an error, which is its first refusal.
+// The named backends, or all that support at least one of the uses. If a named backend supports
+// none of them, returns its error for the first use.
 Result<std::vector<AttentionBackend*>> pick_backends(const DeviceContext& context,
                                                      const AttentionShape& shape,
                                                      std::span<const AttentionUse> uses,
                                                      const std::vector<std::string>& names) {
   const BackendSet& set = context.attention();
-  const auto serves_any = [&](const AttentionBackend& backend) {
+  const auto supports_any = [&](const AttentionBackend& backend) {
     return std::ranges::any_of(uses, [&](const AttentionUse& use) {
       return backend.supports(shape, use, context.device()).ok();
     });
   };
   for (const std::string& name : names) {
     const auto found = std::ranges::find(set.all(), name, &AttentionBackend::name);
-    if (found != set.all().end() && serves_any(**found)) continue;
+    if (found != set.all().end() && supports_any(**found)) continue;
     return set.select(shape, uses[0], context.device(), {.name = name, .option = "`backends`"})
         .status();
   }
   std::vector<AttentionBackend*> backends;
   for (const auto& backend : set.all()) {
     const bool is_named = names.empty() || std::ranges::find(names, backend->name()) != names.end();
-    if (is_named && serves_any(*backend)) backends.push_back(backend.get());
+    if (is_named && supports_any(*backend)) backends.push_back(backend.get());
   }
   return backends;
 }
@@ -221,7 +221,7 @@ Result<std::vector<TuningRow>> measure_points(DeviceContext& context, const Meas
         return !hooks.interrupted();
       }));
   if (num_repeating > 0) {
-    log_info("[tune] {} of {} batches reuse pages: the memory does not hold distinct ones",
+    log_info("[tune] {} of {} batches reuse pages, because distinct pages do not fit in memory",
              num_repeating, config.workloads.size());
   }
   return rows;
@@ -255,7 +255,8 @@ Result<TuneResult> tune_attention(const TuneOptions& options, const Hooks& hooks
   const Status gpu = cuda_status();
   if (!gpu.ok()) {
     return unavailable(fmt::format(
-        "[tune] there is nothing to tune: a CPU takes the first backend that serves; {}",
+        "[tune] there is nothing to tune without a GPU: a CPU uses the first backend that supports "
+        "the shape; {}",
         gpu.message()));
   }
   MeasureConfig config{.workloads = tuning_grid(options.quick, options.q_lens),

@@ -299,14 +299,17 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                    .activation_dtype = choose_dtype(config, model),
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") return make_cpu_platform(platform);
-  if (config.device == "cuda") return make_cuda_platform(platform);
-  if (config.device != "auto") {
+  if (config.device != "auto" && config.device != "cuda") {
     return invalid_argument(
         fmt::format("[engine] device: must be auto, cpu or cuda, got {}", config.device));
   }
-  const Status no_gpu = cuda_status(platform.devices.front());
-  if (no_gpu.ok()) return make_cuda_platform(platform);
-  log_debug("{}", no_gpu.message());
+  const Status gpu = cuda_status(platform.devices.front());
+  if (gpu.ok()) return make_cuda_platform(platform);
+  if (config.device == "cuda") {
+    return Status(gpu.code(),
+                  fmt::format("{}; to run on the CPU, set `device` to cpu", gpu.message()));
+  }
+  log_debug("{}", gpu.message());
   return make_cpu_platform(platform);
 }
 

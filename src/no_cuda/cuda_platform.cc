@@ -9,7 +9,7 @@ bool is_built_for(DeviceKind device) {
 }
 
 Status cuda_status(int /*device*/) {
-  return unimplemented("[cuda] this build has no CUDA; set `device` to cpu, or build where nvcc is");
+  return unimplemented("[cuda] this build has no CUDA; build Quire on a machine that has nvcc");
 }
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*config*/) {

@@ -121,6 +121,7 @@ TEST(BenchAttention, FailsWithAReasonWithoutAGpu) {
   const SpawnResult tune = run_quire({"tune", "--quick"});
   EXPECT_EQ(tune.exit_code, 1);
   EXPECT_THAT(tune.err, HasSubstr("[tune] there is nothing to tune"));
+  EXPECT_THAT(tune.err, ::testing::Not(HasSubstr("to cpu"))) << "tune has no flag for the device";
 }
 
 TEST(BenchAttention, MistakesAreOneLineAndExitCode2) {

@@ -15,7 +15,7 @@ Status check_kernel_image(int capability) {
   cudaGetLastError();  // otherwise the next call would return this error
   return unavailable(
       fmt::format("[cuda] this build has no kernels for the GPU's compute capability {}.{}; build "
-                  "with -DQUIRE_CUDA_ARCHITECTURES={}{}-real, or set `device` to cpu",
+                  "with -DQUIRE_CUDA_ARCHITECTURES={}{}-real",
                   capability / 10, capability % 10, capability, capability == 90 ? "a" : ""));
 }
 
@@ -26,7 +26,7 @@ Result<DeviceInfo> open_device(int index) {
   const cudaError_t error = cudaGetDeviceCount(&num_devices);
   if (error != cudaSuccess || num_devices == 0) {
     return unavailable(fmt::format(
-        "[cuda] no usable GPU: {}; set `device` to cpu",
+        "[cuda] no usable GPU: {}",
         error != cudaSuccess ? cudaGetErrorString(error) : "the driver reports no device"));
   }
   if (index < 0 || index >= num_devices) {
