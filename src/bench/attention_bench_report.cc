@@ -59,7 +59,7 @@ std::string device_table(const AttentionReport& report) {
     const auto off = report.auto_over_best(row);
     text += fmt::format("  {:<11} {:>7}\n", row.auto_backend, off ? percent_over(*off) : "-");
   }
-  if (repeats_any(report)) text += "* the memory does not hold so many pages: they repeat\n";
+  if (repeats_any(report)) text += "* pages repeat, because distinct pages do not fit in memory\n";
   return text;
 }
 
@@ -94,9 +94,10 @@ std::string summary_lines(const AttentionReport& report) {
   if (summary.worst == nullptr) return text;
   const AttentionRow& worst = *summary.worst;
   return text +
-         fmt::format("auto at its worst: {} at {} x {} of {}, where it takes {} and {} is best\n",
-                     percent_over(*report.auto_over_best(worst)), worst.num_seqs, worst.q_len,
-                     worst.max_kv_len, worst.auto_backend, report.backends[*worst.best()]);
+         fmt::format(
+             "largest loss of auto: {} at {} x {} of {}, where it selects {} and {} is best\n",
+             percent_over(*report.auto_over_best(worst)), worst.num_seqs, worst.q_len,
+             worst.max_kv_len, worst.auto_backend, report.backends[*worst.best()]);
 }
 
 void write_cell(JsonWriter& json, const AttentionCell& cell) {
@@ -204,9 +205,9 @@ AttentionSummary summarize(const AttentionReport& report) {
 
 std::string to_table(const AttentionReport& report) {
   return fmt::format(
-      "{}: {}, grid {}\n\nmicroseconds per call on the device (CUDA graph); {} and share of the "
-      "peak "
-      "({:g} {}) of the best; how far auto's choice is off\n{}\nmicroseconds by CUDA events around "
+      "{}: {}, grid {}\n\nmicroseconds per call on the device (CUDA graph); of the best: {} and "
+      "share of the peak ({:g} {}); off: time of auto over the best\n{}\nmicroseconds by CUDA "
+      "events around "
       "the host's call, mean +- standard deviation\n{}\n{}",
       report.device, report.shape, report.grid, rate_unit(report), rate(report, report.peak, 1.0),
       rate_unit(report), device_table(report), event_table(report), summary_lines(report));

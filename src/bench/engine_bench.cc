@@ -1,11 +1,12 @@
 #include "bench/engine_bench.h"
-#include "base/json.h"
-#include "base/json_writer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+
+#include "base/json.h"
+#include "base/json_writer.h"
 
 namespace quire::bench {
 namespace {
@@ -106,7 +107,7 @@ Result<std::vector<DatasetRequest>> sample_requests(const ThroughputOptions& opt
   return dataset.sample();
 }
 
-// Runs a few prompts that are not measured, so that weights, cache and code have been touched once.
+// Runs a few prompts that are not measured, so that weights, cache and code are in memory.
 Status warm_up(Engine& engine, std::span<const DatasetRequest> requests, const Hooks& hooks) {
   std::vector<DatasetRequest> few;
   for (const DatasetRequest& request : requests.first(std::min<size_t>(requests.size(), 4))) {

@@ -1,4 +1,4 @@
-// Shared by all measurements: how they report while they run, and statistics of their values.
+// Shared by all measurements: callbacks while they run, and statistics of their values.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@
 
 namespace quire::bench {
 
-// How a measurement talks to its caller while it runs.
+// The callbacks of a measurement: it reports its progress, and can be interrupted.
 struct Hooks {
   using Note = std::function<std::string()>;
 

@@ -1,7 +1,6 @@
 #include "bench/server_load.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/machine.h"
 
 namespace quire::bench {
 namespace {
@@ -40,12 +40,7 @@ double seconds(Clock::duration duration) {
 }
 
 double cpu_seconds() {
-  rusage usage = {};
-  ::getrusage(RUSAGE_SELF, &usage);
-  const auto of = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return of(usage.ru_utime) + of(usage.ru_stime);
+  return 1e-9 * static_cast<double>(process_cpu_ns());
 }
 
 // Reads the response of one request: its stream, or the error body.
@@ -272,7 +267,8 @@ void StreamReader::read_choice(simdjson::dom::element choice, double now_s) {
 }
 
 void StreamReader::finish() {
-  if (!has_finish_reason_ && !is_done_) fail("cut stream", "it ended without a finish reason");
+  if (!has_finish_reason_ && !is_done_)
+    fail("cut stream", "the stream ended without a finish reason");
   if (response_.end == ServedResponse::End::kFailed) return;
   response_.end = ServedResponse::End::kOk;
   response_.num_output_tokens = num_usage_tokens_ >= 0 ? num_usage_tokens_ : num_chunks_;
