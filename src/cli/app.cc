@@ -19,7 +19,7 @@
 namespace quire::cli {
 namespace {
 
-// Where --log-format and --log-level put their values until the command runs.
+// The values of --log-format and --log-level until the command runs.
 struct LogFlags {
   std::string format = "text";
   std::string level;

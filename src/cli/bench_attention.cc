@@ -143,8 +143,9 @@ Command bench_attention_command() {
   flags.seed("--seed", &options.seed, "Seed of the lengths");
   flags.begin_group("Measurement");
   add_backends(flags, &options.backends);
-  flags.file("--tuning-table", &options.tuning_table,
-             "The file of quire tune by which auto chooses; without it, the built-in table");
+  flags.file(
+      "--tuning-table", &options.tuning_table,
+      "Let auto select by this table, a file of quire tune; without it, by the built-in table");
   flags.number("--num-iters-warmup", &options.num_iters_warmup, {.min = 0, .max = 10'000},
                "Calls by the host before the measured ones");
   flags.number("--num-iters", &options.num_iters, {.min = 1, .max = 10'000},

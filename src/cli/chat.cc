@@ -138,7 +138,7 @@ Result<int> run(const Options& options) {
           one_line(word));
       exit_code = interactive ? kExitOk : kExitFailure;
     } else if (!is_valid_utf8(line)) {
-      print_stderr("quire chat: [chat] the line is not valid UTF-8; expected valid UTF-8\n");
+      print_stderr("quire chat: [chat] the line is not valid UTF-8\n");
       exit_code = interactive ? kExitOk : kExitFailure;
     } else {
       const CancelScope scope;

@@ -31,7 +31,7 @@ std::string read_system_file(const char* path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::vector<std::string> interesting(const std::string& flags) {
+std::vector<std::string> known_features(const std::string& flags) {
   constexpr std::string_view kNames[] = {
       "sse4_2",      "avx",         "avx2",     "fma",         "f16c",     "avx512f",  "avx512bw",
       "avx512_bf16", "avx512_fp16", "avx_vnni", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8",
@@ -181,7 +181,8 @@ Machine inspect_machine() {
   const std::string x86_flags = proc_field(cpuinfo, "flags");
   Machine machine;
   machine.cpu = or_unknown(proc_field(cpuinfo, "model name"));
-  machine.features = interesting(x86_flags.empty() ? proc_field(cpuinfo, "Features") : x86_flags);
+  machine.features =
+      known_features(x86_flags.empty() ? proc_field(cpuinfo, "Features") : x86_flags);
   machine.total_bytes = kib_field_bytes(proc_field(meminfo, "MemTotal"));
   machine.transparent_huge_pages =
       or_unknown(bracketed(read_system_file("/sys/kernel/mm/transparent_hugepage/enabled")));

@@ -88,7 +88,7 @@ void add_model_flags(FlagSet& flags, EngineConfig* config) {
                dtype_synonyms());
   add_max_model_len(flags, &config->max_model_len);
   flags.toggle("--allow-long-max-model-len", &config->allow_long_max_model_len,
-               "Let --max-model-len pass the model's context");
+               "Let --max-model-len exceed the model's context");
 }
 
 void add_cache_flags(FlagSet& flags, EngineConfig* config) {
@@ -107,7 +107,7 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
               "Size of the KV cache, such as 512M or 4G; without it, planned");
   flags.last().alias = "--kv-cache-memory-bytes";
   flags.on_by_default("enable-prefix-caching", &config->enable_prefix_caching,
-                      "Compute the beginnings that prompts share again for each request");
+                      "Recompute prefixes that prompts share, for each request");
   flags.on_by_default("enable-chunked-prefill", &config->enable_chunked_prefill,
                       "Compute each prompt in one step");
 }
@@ -136,8 +136,9 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
               "Force one attention backend for prefill, or do not start");
   add_backend(flags, "--decode-attention-backend", &config->decode_attention_backend,
               "Force one attention backend for decode, or do not start");
-  flags.file("--tuning-table", &config->tuning_table,
-             "Choose backends by this file of quire tune; without it, by the built-in table");
+  flags.file(
+      "--tuning-table", &config->tuning_table,
+      "Select backends by this table, a file of quire tune; without it, by the built-in table");
   flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,
                {.min = 0, .max = 1, .min_excluded = true},
                "Share of a GPU's memory to use; without effect on a CPU");

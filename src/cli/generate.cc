@@ -86,7 +86,7 @@ std::string sample_line(size_t prompt_idx, const RequestResult& result, size_t i
 }
 
 // Prefixes an error with the file and line of its prompt.
-Status at(const Prompt& prompt, const Status& error) {
+Status with_source(const Prompt& prompt, const Status& error) {
   if (error.ok() || prompt.source.empty()) return error;
   return {error.code(), fmt::format("[input] {}: {}", prompt.source, error.message())};
 }
@@ -117,14 +117,15 @@ class Printer {
   }
 
   bool on_output(const Output& output) {
-    if (!streams_ || output.text.empty()) return readable_;
+    if (!streams_ || output.text.empty()) return can_print_;
     ends_with_newline_ = output.text.ends_with('\n');
-    return readable_ = write_stdout(shown(output.text));
+    return can_print_ = write_stdout(shown(output.text));
   }
 
   void on_done(size_t request_idx, const RequestResult& result) {
     const size_t prompt_idx = prompt_of_request_[request_idx];
-    if (!result.error.ok()) return report_error(prompt_idx, at(prompts_[prompt_idx], result.error));
+    if (!result.error.ok())
+      return report_error(prompt_idx, with_source(prompts_[prompt_idx], result.error));
     report_samples(prompt_idx, result.samples);
     if (is_json_) return print(prompt_idx, json_text(prompt_idx, result));
     print(prompt_idx, streams_ ? (ends_with_newline_ ? "" : "\n") : plain_text(prompt_idx, result));
@@ -132,12 +133,12 @@ class Printer {
 
   // The indices of the prompts in the order of submission.
   const std::vector<size_t>& prompt_of_request() const { return prompt_of_request_; }
-  bool readable() const { return readable_; }
+  bool can_print() const { return can_print_; }
   size_t num_failed() const { return num_failed_; }
 
  private:
   void report_error(size_t prompt_idx, const Status& error) {
-    const bool was_run = error.code() != StatusCode::kCancelled;  // else one line covers all
+    const bool was_run = error.code() != StatusCode::kCancelled;  // run() reports an interrupt once
     if (was_run) ++num_failed_;
     if (is_json_) return print(prompt_idx, error_line(prompt_idx, error));
     if (was_run) {
@@ -181,7 +182,7 @@ class Printer {
   void print(size_t prompt_idx, std::string text) {
     pending_[prompt_idx] = std::move(text);
     for (; next_ < pending_.size() && pending_[next_]; ++next_) {
-      readable_ = write_stdout(*pending_[next_]) && readable_;
+      can_print_ = write_stdout(*pending_[next_]) && can_print_;
       pending_[next_].reset();
     }
   }
@@ -194,7 +195,7 @@ class Printer {
   size_t next_ = 0;
   bool streams_ = false;
   bool ends_with_newline_ = false;
-  bool readable_ = true;
+  bool can_print_ = true;
   size_t num_failed_ = 0;
 };
 
@@ -255,7 +256,7 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
   }
   for (Prompt& prompt : prompts) {
     if (!prompt.error.ok()) continue;
-    prompt.error = at(prompt, prepare(engine, options, prompt.request));
+    prompt.error = with_source(prompt, prepare(engine, options, prompt.request));
   }
   return prompts;
 }
@@ -290,7 +291,7 @@ struct Stats {
 
 // In JSON, a failed prompt's error is only in its output line, so this also reports the count.
 Result<int> outcome(const Options& options, const Printer& printer, size_t num_prompts) {
-  if (!printer.readable()) return kExitFailure;
+  if (!printer.can_print()) return kExitFailure;
   if (printer.num_failed() == 0) return kExitOk;
   if (options.format != "json") return kExitFailure;
   return invalid_argument(

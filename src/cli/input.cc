@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "cli/flags.h"
 #include "cli/sampling_flags.h"
 
@@ -17,9 +18,7 @@ namespace {
 constexpr size_t kMaxTypedBytes = size_t{1} << 20;
 
 Status field_error(std::string_view source, std::string_view field, std::string_view what) {
-  constexpr size_t kMaxShown = 60;
-  return invalid_argument(
-      fmt::format("[input] {}: field '{}': {}", source, field.substr(0, kMaxShown), what));
+  return invalid_argument(fmt::format("[input] {}: field '{}': {}", source, clipped(field), what));
 }
 
 Status read_text(simdjson::dom::element value, std::string& out) {

@@ -54,8 +54,8 @@ Status check_model_names(const ServeOptions& options) {
   return {};
 }
 
-// Rejects flags that could never have an effect.
-Status check_effect(const ServeOptions& options) {
+// Rejects values that are never valid, and flags that could never have an effect.
+Status check_values(const ServeOptions& options) {
   const server::ServiceConfig& service = options.service;
   if (options.max_request_bytes < 1) {
     return invalid_argument("--max-request-bytes: got 0, expected at least 1");
@@ -93,7 +93,7 @@ Status check_effect(const ServeOptions& options) {
 
 Status check(const ServeOptions& options) {
   QUIRE_RETURN_IF_ERROR(check_model_names(options));
-  QUIRE_RETURN_IF_ERROR(check_effect(options));
+  QUIRE_RETURN_IF_ERROR(check_values(options));
   QUIRE_RETURN_IF_ERROR(server::ApiKeys::create(options.api_keys, "").status());
   const http::ServerConfig& transport = options.transport;
   if (transport.host.empty()) {
@@ -107,9 +107,9 @@ Status check(const ServeOptions& options) {
     return invalid_argument(
         "expected --max-total-request-bytes to be at least --max-request-bytes");
   }
-  const bool is_elsewhere =
+  const bool has_address_flag =
       transport.host != http::ServerConfig().host || transport.port != http::ServerConfig().port;
-  if (!transport.uds.empty() && is_elsewhere) {
+  if (!transport.uds.empty() && has_address_flag) {
     return invalid_argument("expected --uds, or --host and --port, not both");
   }
   return {};

@@ -62,7 +62,7 @@ constexpr ForeignFlags kForeignFlags[] = {
      "is not needed: nothing is compiled at the start; --enforce-eager does without CUDA graphs"},
     {{"--enable-log-requests", "--no-enable-log-requests", "--disable-log-requests",
       "--uvicorn-log-level", "--disable-uvicorn-access-log", "--disable-log-stats"},
-     "is --log-level here: info has a line for each request, warning has none"}};
+     "is --log-level here: info logs a line per request, warning logs none"}};
 
 std::string_view without_dashes(std::string_view word) {
   return word.starts_with("--") ? word.substr(2) : word;
