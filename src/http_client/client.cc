@@ -82,8 +82,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     ++num_idle_ticks_;
     const auto limit = is_connected_ ? idle_limit : connect_limit;
     if (num_idle_ticks_ * kTick <= limit) return;
-    const char* what = is_connected_ ? "no byte came" : "no connection was made";
-    end(unavailable(fmt::format("[http] {}: {} for {} s", owner_.server(), what, limit.count())));
+    const char* what = is_connected_ ? "sent no data" : "accepted no connection";
+    end(unavailable(fmt::format("[http] {} {} for {} s", owner_.server(), what, limit.count())));
   }
 
  private:
@@ -395,12 +395,13 @@ class WholeResponse final : public ResponseHandler {
   bool is_too_large_ = false;
 };
 
-void stop_when(Client& client, const std::shared_ptr<WholeResponse>& whole,
-               const std::function<bool()>& interrupted) {
+void stop_if_interrupted(Client& client, const std::shared_ptr<WholeResponse>& whole,
+                         const std::function<bool()>& interrupted) {
   if (whole->result) return;
   if (interrupted()) return client.stop();
-  client.call_at(steady_clock::now() + std::chrono::milliseconds(50),
-                 [&client, whole, interrupted] { stop_when(client, whole, interrupted); });
+  client.call_at(
+      steady_clock::now() + std::chrono::milliseconds(50),
+      [&client, whole, interrupted] { stop_if_interrupted(client, whole, interrupted); });
 }
 
 }  // namespace
@@ -419,7 +420,7 @@ Result<Response> fetch(Client& client, Request request, size_t max_body_bytes,
                        const std::function<bool()>& interrupted) {
   const auto whole = std::make_shared<WholeResponse>(client, max_body_bytes);
   client.send(std::move(request), whole);
-  stop_when(client, whole, interrupted);
+  stop_if_interrupted(client, whole, interrupted);
   client.run();
   if (!whole->result) return cancelled("[http] interrupted");
   QUIRE_RETURN_IF_ERROR(*whole->result);

@@ -115,9 +115,6 @@ ResponseParser::ResponseParser(ResponseHandler& handler)
     : handler_(handler), message_(std::make_unique<Message>(handler)) {}
 ResponseParser::~ResponseParser() = default;
 
-bool ResponseParser::has_head() const {
-  return message_->is_header_done();
-}
 bool ResponseParser::keeps_alive() const {
   return message_->keep_alive();
 }

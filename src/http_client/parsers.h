@@ -40,7 +40,6 @@ class ResponseParser {
   void end_of_connection();
 
   State state() const { return state_; }
-  bool has_head() const;
   bool keeps_alive() const;
   const Status& error() const { return error_; }
 
