@@ -108,7 +108,7 @@ size_t class_length(std::string_view text) {
   return 1;
 }
 
-Status check_class_escapes(std::string_view what, std::string_view text) {
+Status check_escapes(std::string_view what, std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\\') continue;
     QUIRE_RETURN_IF_ERROR(check_escape(what, text.substr(i)));
@@ -225,12 +225,12 @@ Status check_ebnf(std::string_view text, const GrammarLimits& limits) {
       i += end - 1;
     } else if (rest[0] == '"') {
       const size_t length = string_length(rest);
-      QUIRE_RETURN_IF_ERROR(check_class_escapes(kWhat, rest.substr(0, length)));
+      QUIRE_RETURN_IF_ERROR(check_escapes(kWhat, rest.substr(0, length)));
       i += length - 1;
     } else if (rest[0] == '[') {
       const size_t length = class_length(rest);
       if (length == 1) return refuse(kWhat, "has an unclosed [");
-      QUIRE_RETURN_IF_ERROR(check_class_escapes(kWhat, rest.substr(0, length)));
+      QUIRE_RETURN_IF_ERROR(check_escapes(kWhat, rest.substr(0, length)));
       i += length - 1;
     } else if (rest[0] == '#') {
       i += comment_length(rest);

@@ -19,9 +19,10 @@ Status check_schema(std::string_view json, const GrammarLimits& limits);
 
 // Returns the same schema in the forms that XGrammar enforces; invalid_argument names the keyword
 // that XGrammar would ignore. `json` has passed check_schema. The result is stricter than the
-// schema in two ways: an object or array without "type" is one, and a pattern matches the whole
-// string. Its size is linear in that of `json`, and at most kMaxPlainGrowth *
-// limits.max_text_bytes. The work counts against the thread's WorkBudget.
+// schema in two ways: a schema that has keywords of objects or arrays but no "type" allows only
+// objects or arrays, and a pattern matches the whole string. Its size is linear in that of `json`,
+// and at most kMaxPlainGrowth * limits.max_text_bytes. The work counts against the thread's
+// WorkBudget.
 inline constexpr size_t kMaxPlainGrowth = 4;
 Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits);
 

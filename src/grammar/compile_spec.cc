@@ -155,7 +155,8 @@ Result<std::shared_ptr<Compiled>> compile_in_budget(
 }
 
 Status refused(std::string_view why) {
-  return invalid_argument(fmt::format("[grammar] cannot be compiled; {}", one_line(why)));
+  return invalid_argument(
+      fmt::format("[grammar] the grammar cannot be compiled; {}", one_line(why)));
 }
 
 Status stopped() {
@@ -163,9 +164,10 @@ Status stopped() {
 }
 
 Status too_costly(const BudgetExceeded& error, const GrammarLimits& limits) {
-  return invalid_argument(fmt::format(
-      "[grammar] is too complex; compiling it takes more {} than allowed ({} ms, {} MiB)",
-      error.what(), limits.compile_cpu_ns / 1'000'000, limits.compile_bytes >> 20));
+  return invalid_argument(
+      fmt::format("[grammar] the grammar is too complex; compiling it takes more {} than allowed "
+                  "({} ms, {} MiB)",
+                  error.what(), limits.compile_cpu_ns / 1'000'000, limits.compile_bytes >> 20));
 }
 
 CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
@@ -176,7 +178,7 @@ CompileOutcome check_first_mask(const std::shared_ptr<const Compiled>& compiled,
     return {.result = failure, .is_final = false};
   }
   if (std::ranges::all_of(mask, [](uint32_t word) { return word == 0; })) {
-    return {.result = invalid_argument("[grammar] allows no text")};
+    return {.result = invalid_argument("[grammar] the grammar allows no text")};
   }
   return {.result = compiled};
 }
@@ -199,9 +201,9 @@ CompileOutcome compile_guarded(const std::shared_ptr<const Vocabulary>& vocabula
     const std::shared_ptr<Compiled>& compiled = *result;
     if (!warnings.first().empty()) return {.result = refused(warnings.first())};
     if (compiled->num_bytes > limits.cache_bytes) {
-      return {.result = invalid_argument(
-                  fmt::format("[grammar] is too complex; it takes {} MiB, expected at most {}",
-                              compiled->num_bytes >> 20, limits.cache_bytes >> 20))};
+      return {.result = invalid_argument(fmt::format(
+                  "[grammar] the grammar is too complex; it takes {} MiB, expected at most {}",
+                  compiled->num_bytes >> 20, limits.cache_bytes >> 20))};
     }
     if (!compiled->held.grow(compiled->num_bytes)) {
       return {.result = resource_exhausted(fmt::format(

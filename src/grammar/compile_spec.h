@@ -1,5 +1,5 @@
-// Compiles grammars with XGrammar, and the only header that includes XGrammar. XGrammar's own
-// exceptions do not leave these functions.
+// Compiles grammars with XGrammar. No other header includes XGrammar, and its exceptions do not
+// leave these functions.
 #pragma once
 
 #include <xgrammar/xgrammar.h>

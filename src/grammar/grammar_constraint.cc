@@ -107,7 +107,7 @@ class GrammarConstraint : public TokenConstraint {
       const bool is_shared = allowed_ns < time_left_ns_ && budget.left_ns() <= 0;
       failure_ = make_status([&] { return too_costly(error, is_shared); });
     } catch (...) {
-      failure_ = make_exception_status(following_failed);
+      failure_ = make_exception_status(applying_failed);
     }
     if (!failure_.ok()) log_warning("{}", failure_.message());
     const int64_t spent_ns = allowed_ns - budget.left_ns();
@@ -117,9 +117,9 @@ class GrammarConstraint : public TokenConstraint {
     return budget.left_state_bytes();
   }
 
-  static Status following_failed(const char* reason) {
+  static Status applying_failed(const char* reason) {
     return internal_error(
-        fmt::format("[grammar] following the grammar failed; {}", one_line(reason)));
+        fmt::format("[grammar] applying the grammar failed; {}", one_line(reason)));
   }
 
   // `is_shared`: the time shared by all sequences is spent, not the sequence's own.
@@ -131,7 +131,7 @@ class GrammarConstraint : public TokenConstraint {
           "time; use a simpler grammar, or send fewer such requests at once");
     }
     return invalid_argument(fmt::format(
-        "[grammar] following the grammar takes more {} than allowed ({} ms and {} ms per token, {} "
+        "[grammar] applying the grammar takes more {} than allowed ({} ms and {} ms per token, {} "
         "MiB); use a simpler grammar",
         error.what(), limits.sequence_burst_ns / 1'000'000, limits.sequence_token_ns / 1'000'000,
         limits.sequence_bytes >> 20));

@@ -285,11 +285,11 @@ class PlainSchema {
   bool is_of_type(std::string_view uri, std::string_view type) const {
     const std::optional<element> target = target_of(uri);
     if (!target) return false;
-    element said;
-    if (!(*target)["type"].get(said)) {
-      return said.is_string() && said.get_string().value_unsafe() == type;
+    element restriction;
+    if (!(*target)["type"].get(restriction)) {
+      return restriction.is_string() && restriction.get_string().value_unsafe() == type;
     }
-    if (!(*target)["const"].get(said)) return has_type(said, type);
+    if (!(*target)["const"].get(restriction)) return has_type(restriction, type);
     simdjson::dom::array values;
     if ((*target)["enum"].get_array().get(values)) return false;
     return std::all_of(values.begin(), values.end(), [&](element value) {
