@@ -162,7 +162,7 @@ class Connection final : public StreamUser,
   // An exception, most likely std::bad_alloc, closes only this connection, at once.
   template <typename Step>
   void guard(const Step& step) {
-    if (!run_guarded("[http] closing a connection", step)) close();
+    if (!run_guarded("[http] closing a connection after an exception", step)) close();
   }
   void handle_open(bool ok);
   void handle_read(size_t num_bytes);
@@ -182,7 +182,7 @@ class Connection final : public StreamUser,
   void refuse(Refusal refusal);
   // Calls the hook before the body is read. Returns false if it has refused the request.
   bool check_head();
-  // Charges the body to the budget; false: no room.
+  // Charges the body to the budget. Returns false if the budget has too little left.
   bool charge_body();
   void handle_input_end();
   void flush();

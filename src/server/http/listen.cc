@@ -24,7 +24,8 @@ std::string errno_text(int error) {
 
 Result<ListeningSocket> make_socket(int family) {
   const int fd = ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return unavailable(fmt::format("[http] socket(): {}", errno_text(errno)));
+  if (fd < 0)
+    return unavailable(fmt::format("[http] cannot create a socket: {}", errno_text(errno)));
   return ListeningSocket(fd, family);
 }
 

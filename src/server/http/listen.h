@@ -34,7 +34,7 @@ class ListeningSocket {
   int fd_;
   int family_;
   std::string path_;
-  dev_t device_ = 0;  // identify our file: another server may have replaced it
+  dev_t device_ = 0;  // device and inode identify our file, which another server may replace
   ino_t inode_ = 0;
 };
 

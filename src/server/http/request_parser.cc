@@ -79,7 +79,8 @@ Refusal from_beast(const beast::error_code& error, bool in_head) {
   return in_head ? kBadLine : kBadChunk;
 }
 
-// Returns whether the line has another HTTP version ("GET / HTTP/2.0"), rather than not being HTTP.
+// Returns whether the request line ends in an HTTP version ("GET / HTTP/2.0"). A version that is
+// not supported gets a 505; any other line that Beast refuses gets a 400.
 bool ends_in_version(std::string_view line) {
   if (line.size() < 9) return false;
   const std::string_view version = line.substr(line.size() - 9);

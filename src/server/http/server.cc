@@ -36,7 +36,7 @@ using ErrorCode = boost::system::error_code;
 using asio::generic::stream_protocol;
 
 // The pause between attempts to accept while descriptors or memory are exhausted.
-constexpr std::chrono::milliseconds kRest{100};
+constexpr std::chrono::milliseconds kAcceptRetryDelay{100};
 
 // One thread and its connections; a connection stays on one thread.
 struct Loop {
@@ -72,15 +72,15 @@ struct Loop {
         if (repair()) {
           context.run();
         } else {
-          context.run_for(kRest);
+          context.run_for(kAcceptRetryDelay);
         }
       });
     }
   }
 };
 
-// Returns the network that a connection is counted for: an IPv4 address, or the first 64 bits of an
-// IPv6 address, which one customer usually gets.
+// Returns the network whose limit a connection counts against: an IPv4 address, or the first 64
+// bits of an IPv6 address, which providers usually assign to one customer.
 std::string network_of(const sockaddr& address) {
   if (address.sa_family == AF_INET) {
     const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
@@ -218,7 +218,7 @@ class AsioServer final : public Server {
       try {
         if (acceptor->acceptor.is_open() && !*acceptor->has_pending_callback) accept(*acceptor);
       } catch (const std::exception& error) {
-        note_failure(*acceptor, error.what());
+        log_failure_once(*acceptor, error.what());
         are_accepting = false;
       }
     }
@@ -243,18 +243,18 @@ class AsioServer final : public Server {
         admit(loop, std::move(socket));
         from.has_failed = false;
       } catch (const std::exception& fault) {  // loses only this connection
-        note_failure(from, fault.what());
+        log_failure_once(from, fault.what());
       }
       return accept(from);
     }
     const bool is_clients_fault = error == asio::error::connection_aborted;
     if (is_clients_fault) return accept(from);
-    note_failure(from, error.message());
-    rest(from);
+    log_failure_once(from, error.message());
+    retry_later(from);
   }
 
-  // Logs a failure once, until a connection is admitted again.
-  static void note_failure(Acceptor& from, std::string_view reason) {
+  // Logs the first failure only, until a connection is admitted again.
+  static void log_failure_once(Acceptor& from, std::string_view reason) {
     if (std::exchange(from.has_failed, true)) return;
     log_warning(
         "[http] cannot accept connections: {}; trying again; ulimit -n raises the limit of open "
@@ -264,8 +264,8 @@ class AsioServer final : public Server {
 
   // Pauses while descriptors or memory are exhausted: the waiting client would wake the acceptor
   // again at once.
-  void rest(Acceptor& from) {
-    from.pause.expires_after(kRest);
+  void retry_later(Acceptor& from) {
+    from.pause.expires_after(kAcceptRetryDelay);
     from.pause.async_wait([this, &from, pending = PendingCallback(from.has_pending_callback)](
                               const ErrorCode&) mutable {
       pending.end();
@@ -274,8 +274,8 @@ class AsioServer final : public Server {
   }
 
   // Counts a connection against the limits: of all connections, and of its network ("": no limit).
-  // Returns null if a limit is reached. The last reference to the slot releases it.
-  std::shared_ptr<void> take_slot(Loop& loop, const std::string& network) {
+  // Returns null if a limit is reached. The last reference to the permit releases it.
+  std::shared_ptr<void> take_permit(Loop& loop, const std::string& network) {
     Counters& counters = transport_.counters;
     {
       const std::lock_guard lock(mutex_);
@@ -289,12 +289,13 @@ class AsioServer final : public Server {
       ++counters.num_accepted;
       ++loop.num_open;
     }
-    // The name of a network is too short to allocate. If shared_ptr throws, it calls the deleter.
+    // Copying `network` allocates nothing: std::string holds its at most 8 bytes in place. If
+    // shared_ptr throws, it calls the deleter.
     return {static_cast<void*>(this),
-            [this, &loop, network](void*) { release_slot(loop, network); }};
+            [this, &loop, network](void*) { release_permit(loop, network); }};
   }
 
-  void release_slot(Loop& loop, const std::string& network) {
+  void release_permit(Loop& loop, const std::string& network) {
     const std::lock_guard lock(mutex_);
     const auto found = num_open_by_network_.find(network);
     if (found != num_open_by_network_.end() && --found->second == 0) {
@@ -306,8 +307,8 @@ class AsioServer final : public Server {
   }
 
   void admit(Loop& loop, Socket socket) {
-    std::shared_ptr<void> slot = take_slot(loop, peer_network(socket));
-    if (slot == nullptr) {
+    std::shared_ptr<void> permit = take_permit(loop, peer_network(socket));
+    if (permit == nullptr) {
       ++transport_.counters.num_refused;
       return reject(socket);
     }
@@ -315,9 +316,9 @@ class AsioServer final : public Server {
     if (tls_) tls = tls_->context();
     auto connection =
         std::make_shared<Connection>(transport_, make_stream(loop.context, std::move(socket), tls),
-                                     [&loop, slot = std::move(slot)](Connection* gone) mutable {
+                                     [&loop, permit = std::move(permit)](Connection* gone) mutable {
                                        loop.connections.erase(gone);
-                                       slot.reset();
+                                       permit.reset();
                                      });
     asio::post(loop.context, [&loop, connection = std::move(connection)] {
       loop.connections.emplace(connection.get(), connection);

@@ -59,7 +59,8 @@ std::shared_ptr<ssl::context> make_context(const std::string& certificate, const
       [](size_t, ssl::context::password_purpose) { return std::string(); });
   context->use_certificate_chain(boost::asio::buffer(read_regular_file(certificate)));
   context->use_private_key(boost::asio::buffer(read_regular_file(key)), ssl::context::pem);
-  if (::SSL_CTX_check_private_key(native) != 1) throw std::runtime_error("key values mismatch");
+  if (::SSL_CTX_check_private_key(native) != 1)
+    throw std::runtime_error("the key does not belong to the certificate");
   return context;
 }
 
@@ -72,8 +73,8 @@ Result<std::unique_ptr<TlsIdentity>> TlsIdentity::load(std::string certificate, 
 }
 
 Status TlsIdentity::read() {
-  looked_at_ = std::chrono::steady_clock::now();
-  read_stamp_ = stamp();  // before reading, so that a later change is noticed next time
+  checked_at_ = std::chrono::steady_clock::now();
+  loaded_stamp_ = stamp();  // before reading, so that a later change is noticed next time
   try {
     context_ = make_context(certificate_, key_);
   } catch (const std::exception& error) {
@@ -100,9 +101,9 @@ TlsIdentity::Stamp TlsIdentity::stamp() const {
 
 std::shared_ptr<TlsIdentity::Context> TlsIdentity::context() {
   const auto now = std::chrono::steady_clock::now();
-  if (now - looked_at_ >= std::chrono::seconds(1)) {
-    looked_at_ = now;
-    if (stamp() != read_stamp_) {
+  if (now - checked_at_ >= std::chrono::seconds(1)) {
+    checked_at_ = now;
+    if (stamp() != loaded_stamp_) {
       const Status status = read();
       if (status.ok()) {
         log_info("[http] reloaded `ssl_certfile` {}", certificate_);

@@ -25,6 +25,7 @@ class TlsIdentity {
   std::shared_ptr<Context> context();
 
  private:
+  // Modification time, size and inode of both files.
   struct Stamp {
     std::array<int64_t, 6> values{};
     bool operator==(const Stamp&) const = default;
@@ -39,8 +40,8 @@ class TlsIdentity {
   const std::string certificate_;
   const std::string key_;
   std::shared_ptr<Context> context_;
-  Stamp read_stamp_;  // at the last attempt to load
-  std::chrono::steady_clock::time_point looked_at_;
+  Stamp loaded_stamp_;  // at the last attempt to load
+  std::chrono::steady_clock::time_point checked_at_;
 };
 
 }  // namespace quire::http
