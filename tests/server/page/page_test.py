@@ -368,7 +368,7 @@ class StandInTest(PageTest):
             "refused": "576 of at most 576 sequences are running or queued (in 2 s)",
             "fails amid": "the engine stopped",
             "breaks off": "The connection ended before the answer did.",
-            "no json": "The server sent what is no JSON.",
+            "no json": "The server sent invalid JSON.",
         }
         for question, message in cases.items():
             self.ask(question)

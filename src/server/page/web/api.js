@@ -4,7 +4,7 @@ import { readEvents } from './sse.js';
 export class ServerError extends Error {}
 
 async function errorOf(response) {
-  let message = `The server answered ${response.status}.`;
+  let message = `The server returned HTTP ${response.status}.`;
   try {
     message = (await response.json()).error.message;
   } catch {
@@ -64,8 +64,8 @@ export async function* streamChat(fields, signal) {
     }
   } catch (error) {
     if (error instanceof ServerError || error.name === 'AbortError') throw error;
-    throw new ServerError(error instanceof SyntaxError ? 'The server sent what is no JSON.'
-      : 'The connection broke off.');
+    throw new ServerError(error instanceof SyntaxError ? 'The server sent invalid JSON.'
+      : 'The connection was lost.');
   }
   throw new ServerError('The connection ended before the answer did.');
 }

@@ -1,5 +1,5 @@
 // Converts Markdown to nodes, block by block. It supports only what language models write, and no
-// HTML (see inline.js). While a text grows, only changed blocks are made anew.
+// HTML (see inline.js). While a text grows, only changed blocks are rebuilt.
 import { copyButton, element } from './dom.js';
 import { appendInline } from './inline.js';
 

@@ -2,7 +2,7 @@
 import { fetchMetrics } from './api.js';
 
 const kPeriodMs = 1000;
-const kPatienceMs = 5000;
+const kTimeoutMs = 5000;
 const kNumSamples = 60;
 const kWidth = 120;
 const kHeight = 28;
@@ -101,7 +101,7 @@ export function startPanel() {
   async function poll() {
     const abort = new AbortController();
     inFlight = abort;
-    const deadline = setTimeout(() => abort.abort('late'), kPatienceMs);
+    const deadline = setTimeout(() => abort.abort('late'), kTimeoutMs);
     try {
       const text = await fetchMetrics(abort.signal);
       if (inFlight !== abort) return;
@@ -117,8 +117,8 @@ export function startPanel() {
     timer = setTimeout(poll, kPeriodMs);
   }
 
-  // A hidden page sends no requests. After it is shown again, the time in between counts for no
-  // rate.
+  // A hidden page sends no requests. Once it is shown again, rates start anew, without the time in
+  // between.
   function follow() {
     clearTimeout(timer);
     inFlight?.abort();

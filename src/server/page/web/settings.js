@@ -1,4 +1,4 @@
-// The sampling settings: form fields, stored in this browser. A call omits empty fields, so that
+// The sampling settings: form fields, stored in this browser. A request omits empty fields, so that
 // the model's defaults apply.
 
 const kKey = 'quire.settings';
@@ -37,7 +37,7 @@ export function systemPrompt() {
   return form.elements.system.value.trim();
 }
 
-// Returns the settings as fields of a call.
+// Returns the settings as fields of a request.
 export function samplingFields() {
   const fields = {};
   for (const name of ['temperature', 'top_p', 'max_tokens', 'seed']) {
