@@ -80,7 +80,8 @@ Generation::~Generation() {
 }
 
 void Generation::submit() {
-  if (!run_guarded("[server] aborting a request", [this] { submit_requests(); })) abort_request();
+  if (!run_guarded("[server] aborting a request after an exception", [this] { submit_requests(); }))
+    abort_request();
   std::unique_lock lock(mutex_);
   delivery_ = Delivery::kIdle;
   if (!arrivals_.empty()) post_drain(lock);
@@ -158,9 +159,9 @@ void Generation::on_output(int choice_idx, Output&& output) {
 void Generation::post_drain(std::unique_lock<std::mutex>& lock) {
   delivery_ = Delivery::kDraining;
   lock.unlock();
-  const bool is_posted = run_guarded("[server] no worker for a request; aborting it", [this] {
-    services_.writers.post([self = shared_from_this()] { self->drain(); });
-  });
+  const bool is_posted = run_guarded(
+      "[server] aborting a request: cannot queue its outputs for a worker",
+      [this] { services_.writers.post([self = shared_from_this()] { self->drain(); }); });
   if (!is_posted) abort_request();
 }
 
@@ -210,7 +211,8 @@ void Generation::observe_end(int choice_idx, const Output& output, Clock::time_p
 // --- The response, on the writer worker ---
 
 void Generation::drain() {
-  if (!run_guarded("[server] aborting a request", [this] { drain_arrivals(); })) abort_request();
+  if (!run_guarded("[server] aborting a request after an exception", [this] { drain_arrivals(); }))
+    abort_request();
 }
 
 void Generation::drain_arrivals() {

@@ -112,18 +112,18 @@ class Generation : public std::enable_shared_from_this<Generation> {
 
   Generation(const GenerationServices& services, Parts parts);
 
-  // On the request worker.
+  // --- On the request worker ---
   void submit();
   void submit_requests();
   Status submit_each();
 
-  // On any thread.
+  // --- On any thread ---
   // Cancels all submitted requests. Their last outputs come with the next step.
   void cancel_all();
   // Cancels the requests because the server shuts down; the client gets an error.
   void shut_down();
 
-  // On the engine's thread.
+  // --- On the engine's thread ---
   // Records the time, queues the output and posts a worker if none is posted.
   void on_output(int choice_idx, Output&& output);
   void observe(int choice_idx, const Output& output);
@@ -132,7 +132,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // Posts a worker. The lock is held at the call and released at the return.
   void post_drain(std::unique_lock<std::mutex>& lock);
 
-  // On the writer worker, or before kIdle on the request worker.
+  // --- On the writer worker, or before kIdle on the request worker ---
   void drain();
   void drain_arrivals();
   void process_arrival(Arrival&& arrival, std::string& piece);

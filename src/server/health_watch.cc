@@ -42,7 +42,7 @@ std::optional<std::chrono::seconds> HealthWatch::stall(Progress& progress, bool 
                                                        int64_t num_done,
                                                        Clock::time_point now) const {
   if (!has_work || num_done != progress.num_done) progress = {.num_done = num_done, .last = now};
-  if (now - progress.last < patience_) return std::nullopt;
+  if (now - progress.last < stall_timeout_) return std::nullopt;
   return std::chrono::duration_cast<std::chrono::seconds>(now - progress.last);
 }
 

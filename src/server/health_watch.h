@@ -33,8 +33,8 @@ class HealthWatch {
     Progress progress = {};
   };
 
-  explicit HealthWatch(std::chrono::seconds patience, std::vector<NamedPool> pools = {})
-      : patience_(patience), pools_(std::move(pools)) {}
+  explicit HealthWatch(std::chrono::seconds stall_timeout, std::vector<NamedPool> pools = {})
+      : stall_timeout_(stall_timeout), pools_(std::move(pools)) {}
 
   // Returns the engine's own error, or unavailable if the engine or a pool makes no progress, with
   // its counters. Called on every probe, and periodically by the server itself, so that a stall is
@@ -43,11 +43,11 @@ class HealthWatch {
 
  private:
   Status check_pools(Clock::time_point now);
-  // Returns how long there has been no progress, if that is at least `patience_`.
+  // Returns how long there has been no progress, if that is at least `stall_timeout_`.
   std::optional<std::chrono::seconds> stall(Progress& progress, bool has_work, int64_t num_done,
                                             Clock::time_point now) const;
 
-  const std::chrono::seconds patience_;
+  const std::chrono::seconds stall_timeout_;
   std::mutex mutex_;
   Progress steps_;
   std::vector<NamedPool> pools_;

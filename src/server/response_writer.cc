@@ -168,7 +168,7 @@ class ChatWriter final : public ResponseWriter {
       });
     }
     const MessageDelta delta = parse(i, output);
-    if (!chat_chunk_has_news(request_, delta, output)) return;
+    if (!needs_chat_chunk(request_, delta, output)) return;
     append_event(out, [&](std::string& json) {
       chat_chunk(chunk_head_, request_, streams_[i], delta, output, usage, info_.decode, json);
     });

@@ -19,7 +19,7 @@ namespace quire::server {
 struct ConstraintCompiler {
   // Compiles a grammar, which may take seconds.
   std::function<Result<ConstraintFactory>(const GrammarSpec&)> compile = [](const GrammarSpec&) {
-    return unimplemented("[server] structured output is not served here");
+    return unimplemented("[server] this server does not support structured output");
   };
   // Returns the cached result for the same grammar, if there is one; does not compile.
   std::function<std::optional<Result<ConstraintFactory>>(const GrammarSpec&)> find =

@@ -753,9 +753,9 @@ TEST_F(ServiceTest, TokenizingDoesNotAffectHealth) {
   engine_.on_encode_ = [end = std::shared_future<void>(may_end.get_future())](std::string_view) {
     end.wait();
   };
-  constexpr std::chrono::seconds kPatience(1);
+  constexpr std::chrono::seconds kStallTimeout(1);
   constexpr std::chrono::milliseconds kLonger(1100);
-  start({.num_workers = 1, .patience = kPatience});
+  start({.num_workers = 1, .stall_timeout = kStallTimeout});
   const auto text = call("POST", "/tokenize", R"({"prompt":"a"})");
   EXPECT_EQ(get("/health").status, 200);
   std::this_thread::sleep_for(kLonger);

@@ -124,23 +124,23 @@ FieldError ChatFields::finish_tools() {
   return is_forced && request_.restriction ? second_restriction("tool_choice") : FieldError();
 }
 
-// Refuses fields that the chat template ignores, since the model would never see them.
+// Refuses fields that the chat template ignores, because the model would not receive them.
 FieldError ChatFields::check_template() const {
-  const auto is_lost = [this](std::string_view variable) {
+  const auto is_ignored = [this](std::string_view variable) {
     return !defaults_.chat_template.empty() &&
            !mentions_variable(defaults_.chat_template, variable);
   };
-  if (request_.tool_choice == ToolChoice::kAuto && is_lost("tools")) {
+  if (request_.tool_choice == ToolChoice::kAuto && is_ignored("tools")) {
     return field_error("tools",
                        "got tools, but the model's chat template does not use them; expected "
                        "tool_choice 'none', 'required' or a function");
   }
-  if (conversation_.documents && is_lost("documents")) {
+  if (conversation_.documents && is_ignored("documents")) {
     return field_error("documents",
                        "got documents, but the model's chat template does not use them; expected "
                        "no such field");
   }
-  if (conversation_.reasoning_effort && is_lost("reasoning_effort")) {
+  if (conversation_.reasoning_effort && is_ignored("reasoning_effort")) {
     return field_error("reasoning_effort",
                        "got a reasoning effort, but the model's chat template does not use it; "
                        "expected no such field");

@@ -271,8 +271,7 @@ void chat_role_chunk(std::string_view head, const ChatRequest& request, ChoiceSt
   choice.prompt_logprobs = {};
 }
 
-bool chat_chunk_has_news(const ChatRequest& request, const MessageDelta& delta,
-                         const Output& output) {
+bool needs_chat_chunk(const ChatRequest& request, const MessageDelta& delta, const Output& output) {
   if (output.finish_reason || !delta.content.empty() || !delta.tool_calls.empty()) return true;
   if (request.include_reasoning && !delta.reasoning.empty()) return true;
   if (request.engine_request.sampling.logprobs && !output.logprobs.empty()) return true;

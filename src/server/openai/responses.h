@@ -80,9 +80,8 @@ void completion_chunk(std::string_view head, const CompletionRequest& request, C
 // Appends the chunk with the role, which is the first chunk of a choice.
 void chat_role_chunk(std::string_view head, const ChatRequest& request, ChoiceStream& choice,
                      const Usage* usage, const DecodeToken& decode, std::string& out);
-// Returns whether there is anything to send: a parser can hold back an output's text.
-bool chat_chunk_has_news(const ChatRequest& request, const MessageDelta& delta,
-                         const Output& output);
+// Returns whether the output has anything to send; a parser can hold back its text.
+bool needs_chat_chunk(const ChatRequest& request, const MessageDelta& delta, const Output& output);
 void chat_chunk(std::string_view head, const ChatRequest& request, ChoiceStream& choice,
                 const MessageDelta& delta, const Output& output, const Usage* usage,
                 const DecodeToken& decode, std::string& out);

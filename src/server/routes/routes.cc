@@ -24,8 +24,8 @@ size_t max_context_bytes(const EngineApi& engine) {
 
 }  // namespace
 
-// The tokenize workers are not in `health`: long texts can occupy them for more than `patience`,
-// and a restart would not help.
+// The tokenize workers are not in `health`: long texts can occupy them for more than
+// `stall_timeout`, and a restart would not help.
 ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
     : engine(the_engine),
       config(std::move(given)),
@@ -35,7 +35,7 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
       writers(config.num_workers),
       grammar_workers(config.num_grammar_threads),
       grammars(grammar_workers, config.grammar_queue),
-      health(config.patience,
+      health(config.stall_timeout,
              {{"parsing", &workers}, {"writing", &writers}, {"grammar", &grammar_workers}}),
       max_prompt_bytes(max_context_bytes(engine)) {}
 

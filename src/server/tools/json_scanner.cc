@@ -3,6 +3,7 @@
 #include "base/ascii.h"
 
 namespace quire::server {
+
 bool JsonScanner::open(bool is_object) {
   if (depth_ == kMaxDepth) return false;
   const uint64_t bit = uint64_t{1} << depth_;

@@ -172,7 +172,7 @@ Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfi
   QUIRE_RETURN_IF_ERROR(check_name("tool call", config.tool_call_parser, tool_call_parser_names()));
   QUIRE_RETURN_IF_ERROR(check_name("reasoning", config.reasoning_parser, reasoning_parser_names()));
   if (config.forced != ForcedCall::kNo && config.tool_names.empty()) {
-    return invalid_argument("[tools] a forced call without tools; got none, expected one at least");
+    return invalid_argument("[tools] a forced call needs a tool; got none, expected at least one");
   }
   return std::unique_ptr<OutputParser>(std::make_unique<StreamingParser>(config));
 }

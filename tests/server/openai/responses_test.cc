@@ -293,13 +293,12 @@ TEST(ChatChunk, StreamsRoleContentAndCalls) {
 TEST(ChatChunk, LosesNoLogprobsOfTextThatIsHeldBack) {
   ChatRequest request;
   const Output output = output_of("", {1}, {{{1, -0.5F, 1}}});
-  EXPECT_FALSE(chat_chunk_has_news(request, {}, output));
+  EXPECT_FALSE(needs_chat_chunk(request, {}, output));
   request.include_reasoning = false;
-  EXPECT_FALSE(
-      chat_chunk_has_news(request, {.reasoning = "x", .content = "", .tool_calls = {}}, {}));
-  EXPECT_TRUE(chat_chunk_has_news(request, {}, end_of(FinishReason::kStop)));
+  EXPECT_FALSE(needs_chat_chunk(request, {.reasoning = "x", .content = "", .tool_calls = {}}, {}));
+  EXPECT_TRUE(needs_chat_chunk(request, {}, end_of(FinishReason::kStop)));
   request.engine_request.sampling.logprobs = 0;
-  EXPECT_TRUE(chat_chunk_has_news(request, {}, output));
+  EXPECT_TRUE(needs_chat_chunk(request, {}, output));
   ChoiceStream choice;
   std::string out;
   chat_chunk(kChatHead, request, choice, {}, output, nullptr, decode, out);
