@@ -22,10 +22,10 @@ constexpr size_t kBufferBytes = size_t{8} << 20;
 constexpr CUpti_ActivityKind kKinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL,
                                          CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET};
 
-Status check(CUptiResult result, const char* what) {
+Status check(CUptiResult result, const char* function) {
   if (result == CUPTI_SUCCESS) return {};
-  return unavailable(
-      fmt::format("[profile] CUPTI's {} failed; got result {}", what, static_cast<int>(result)));
+  return unavailable(fmt::format("[profile] {} failed; got CUPTI result {}, expected 0", function,
+                                 static_cast<int>(result)));
 }
 
 struct CuptiApi {
@@ -44,10 +44,13 @@ struct CuptiApi {
 Status check_version(const CuptiApi& api) {
   constexpr uint32_t kMajor = 10000;
   uint32_t version = 0;
-  QUIRE_RETURN_IF_ERROR(check(api.get_version(&version), "version"));
+  QUIRE_RETURN_IF_ERROR(check(api.get_version(&version), "cuptiGetVersion"));
   if (version / kMajor == CUPTI_API_VERSION / kMajor) return {};
-  return unavailable(fmt::format("[profile] libcupti's version; got {}, expected {}",
-                                 version / kMajor, CUPTI_API_VERSION / kMajor));
+  return unavailable(
+      fmt::format("[profile] libcupti does not match this build; got version {}, expected {}; "
+                  "install the CUPTI "
+                  "of the CUDA toolkit that this build was made with",
+                  version / kMajor, CUPTI_API_VERSION / kMajor));
 }
 
 Result<CuptiApi> load_api() {
@@ -66,11 +69,20 @@ Result<CuptiApi> load_api() {
   return api;
 }
 
+// Loads the library once per process and never unloads it: CUPTI has threads, and calls registered
+// callbacks until the process has ended.
+Result<const CuptiApi*> find_api() {
+  static const Result<CuptiApi>& api = *new Result<CuptiApi>(load_api());
+  if (!api.ok()) return api.status();
+  return &*api;
+}
+
 // CUPTI's callbacks have no user pointer, so one object per process collects the records.
 class Records {
  public:
+  // The object is never destroyed, because CUPTI may complete a buffer while the process exits.
   static Records& instance() {
-    static Records records;
+    static Records& records = *new Records();
     return records;
   }
 
@@ -167,11 +179,10 @@ class CuptiProfiler final : public DeviceProfiler {
  public:
   static Result<std::unique_ptr<DeviceProfiler>> create(int device) {
     QUIRE_RETURN_IF_ERROR(open_device(device).status());
-    std::unique_ptr<CuptiProfiler> profiler(new CuptiProfiler(device));
-    QUIRE_ASSIGN_OR_RETURN(profiler->api_, load_api());
-    QUIRE_RETURN_IF_ERROR(
-        check(profiler->api_.register_callbacks(Records::request, Records::complete), "start"));
-    return std::unique_ptr<DeviceProfiler>(std::move(profiler));
+    QUIRE_ASSIGN_OR_RETURN(const CuptiApi* const api, find_api());
+    QUIRE_RETURN_IF_ERROR(check(api->register_callbacks(Records::request, Records::complete),
+                                "cuptiActivityRegisterCallbacks"));
+    return std::unique_ptr<DeviceProfiler>(new CuptiProfiler(*api, device));
   }
   ~CuptiProfiler() override {
     if (running_) (void)stop();
@@ -179,38 +190,65 @@ class CuptiProfiler final : public DeviceProfiler {
 
   Status start() override {
     QUIRE_RETURN_IF_ERROR(synchronize());
-    for (const CUpti_ActivityKind kind : kKinds) {
-      QUIRE_RETURN_IF_ERROR(check(api_.enable(kind), "start of recording"));
+    const Result<uint64_t> now = enable();
+    if (!now.ok()) {
+      disable();
+      return now.status();
     }
-    uint64_t now = 0;
-    QUIRE_RETURN_IF_ERROR(check(api_.get_timestamp(&now), "clock"));
-    Records::instance().start(api_, device_, now);
+    Records::instance().start(api_, device_, *now);
     running_ = true;
     return {};
   }
 
+  // Ends the recording even if a call fails, so that none goes on after an error.
   Result<DeviceProfile> stop() override {
     running_ = false;
-    QUIRE_RETURN_IF_ERROR(synchronize());
-    uint64_t now = 0;
-    QUIRE_RETURN_IF_ERROR(check(api_.get_timestamp(&now), "clock"));
-    for (const CUpti_ActivityKind kind : kKinds) (void)api_.disable(kind);
-    QUIRE_RETURN_IF_ERROR(check(api_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "flush"));
-    DeviceRecords records = Records::instance().stop(now);
-    if (records.records.empty()) return unavailable("[profile] nothing ran on a GPU");
+    const Result<uint64_t> now = finish();
+    disable();
+    const Status flushed =
+        check(api_.flush(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED), "cuptiActivityFlushAll");
+    DeviceRecords records = Records::instance().stop(now.ok() ? *now : 0);
+    QUIRE_RETURN_IF_ERROR(now.status());
+    QUIRE_RETURN_IF_ERROR(flushed);
+    if (records.records.empty()) {
+      return unavailable("[profile] no work ran on the GPU during the profile");
+    }
     return summarize_records(std::move(records));
   }
 
  private:
-  explicit CuptiProfiler(int device) : device_(device) {}
+  CuptiProfiler(const CuptiApi& api, int device) : api_(api), device_(device) {}
+
+  // Returns the time from which all kinds of activity are recorded.
+  Result<uint64_t> enable() const {
+    for (const CUpti_ActivityKind kind : kKinds) {
+      QUIRE_RETURN_IF_ERROR(check(api_.enable(kind), "cuptiActivityEnable"));
+    }
+    return timestamp();
+  }
+  void disable() const {
+    for (const CUpti_ActivityKind kind : kKinds) (void)api_.disable(kind);
+  }
+
+  // Waits for the device, and returns the time after its last work.
+  Result<uint64_t> finish() const {
+    QUIRE_RETURN_IF_ERROR(synchronize());
+    return timestamp();
+  }
+
+  Result<uint64_t> timestamp() const {
+    uint64_t now = 0;
+    QUIRE_RETURN_IF_ERROR(check(api_.get_timestamp(&now), "cuptiGetTimestamp"));
+    return now;
+  }
 
   Status synchronize() const {
     QUIRE_RETURN_IF_ERROR(use_device(device_));
     return to_status(cudaDeviceSynchronize(), "waiting for the device");
   }
 
+  const CuptiApi& api_;
   int device_;
-  CuptiApi api_;
   bool running_ = false;
 };
 

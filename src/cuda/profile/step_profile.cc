@@ -35,7 +35,8 @@ constexpr NamePart kNameParts[] = {
     {"one_pass_kernel", WorkKind::kSampling},
     {"filter_kernel", WorkKind::kSampling},
     {"forbid_kernel", WorkKind::kSampling},
-    {"add_rows_kernel", WorkKind::kSampling},
+    {"add_slots_kernel", WorkKind::kSampling},
+    {"commit_kernel", WorkKind::kSampling},
     {"logprobs_kernel", WorkKind::kSampling},
 };
 
