@@ -182,7 +182,7 @@ Result<PreTokenizer> PreTokenizer::from_json(std::optional<JsonElement> json) {
 Status PreTokenizer::add(JsonElement json, int depth) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view type,
                          json_required<std::string_view>(json, "type"));
-  if (depth > kMaxDepth || stages_.size() > kMaxStages) {
+  if (depth > kMaxDepth || stages_.size() >= kMaxStages) {
     return invalid_argument("pre_tokenizer is too large; expected at most 32 parts, 8 levels deep");
   }
   const auto split_by_flag = [this](unsigned flags, SplitBehavior behavior, bool symbols = false) {
