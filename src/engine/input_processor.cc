@@ -72,10 +72,10 @@ Status InputProcessor::check_text_params(const SamplingParams& params) const {
 
 Result<SamplingSpec> InputProcessor::resolve(
     const std::shared_ptr<const SamplingParams>& params) const {
-  SamplingSpec spec = {.params = params, .seed = 0, .stop_token_ids = params->stop_token_ids};
+  SamplingSpec spec = {.params = params, .seed = 0, .end_token_ids = params->stop_token_ids};
   // As in vLLM, min_tokens forbids end-of-sequence even when ignore_eos would not stop at it.
-  spec.stop_token_ids.insert(spec.stop_token_ids.end(), limits_.eos_ids.begin(),
-                             limits_.eos_ids.end());
+  spec.end_token_ids.insert(spec.end_token_ids.end(), limits_.eos_ids.begin(),
+                            limits_.eos_ids.end());
   if (tokenizer_ != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(spec.bad_words_ids, bad_words_ids(*tokenizer_, params->bad_words));
   }

@@ -40,7 +40,7 @@ SampleOutput::Start SampleOutput::start_of(const Tokenizer* tokenizer, const Sam
   };
   if (params.min_tokens > 0) {
     start.forbidden_ends =
-        std::make_shared<const std::vector<uint32_t>>(bitmap_of(sampling.stop_token_ids));
+        std::make_shared<const std::vector<uint32_t>>(bitmap_of(sampling.end_token_ids));
   }
   if (tokenizer == nullptr || !params.detokenize) return start;
   start.detokenizer.emplace(*tokenizer, params.skip_special_tokens);

@@ -84,9 +84,9 @@ struct SamplerState::Impl {
 
 SamplerState::SamplerState(std::shared_ptr<const SamplingParams> params, uint64_t seed,
                            std::span<const int32_t> token_ids, int num_prompt_tokens,
-                           std::vector<int32_t> stop_token_ids,
+                           std::vector<int32_t> end_token_ids,
                            std::vector<std::vector<int32_t>> bad_words_ids, int vocab_size) {
-  LogitsRules rules(params, token_ids, num_prompt_tokens, std::move(stop_token_ids),
+  LogitsRules rules(params, token_ids, num_prompt_tokens, std::move(end_token_ids),
                     std::move(bad_words_ids), vocab_size);
   impl_ = std::make_unique<Impl>(Impl{.params = std::move(params),
                                       .seed = seed,
@@ -159,15 +159,15 @@ int32_t SamplerState::Impl::choose(std::span<const float> logits, float max_logi
 
 LogitsRules::LogitsRules(std::shared_ptr<const SamplingParams> params,
                          std::span<const int32_t> token_ids, int num_prompt_tokens,
-                         std::vector<int32_t> stop_token_ids,
+                         std::vector<int32_t> end_token_ids,
                          std::vector<std::vector<int32_t>> bad_words_ids, int vocab_size)
     : params_(std::move(params)),
-      stop_token_ids_(std::move(stop_token_ids)),
+      end_token_ids_(std::move(end_token_ids)),
       bad_words_ids_(std::move(bad_words_ids)),
       has_penalties_(params_->repetition_penalty != 1.0F || params_->presence_penalty != 0.0F ||
                      params_->frequency_penalty != 0.0F) {
   const auto is_outside = [&](int32_t id) { return id < 0 || id >= vocab_size; };
-  std::erase_if(stop_token_ids_, is_outside);
+  std::erase_if(end_token_ids_, is_outside);
   std::erase_if(bad_words_ids_, [&](const std::vector<int32_t>& word) {
     return word.empty() || std::ranges::any_of(word, is_outside);
   });
@@ -193,7 +193,7 @@ void LogitsRules::apply(std::span<float> logits) const {
   keep_allowed(logits);
   forbid_bad_words(logits);
   if (forbids_stop()) {
-    for (const int32_t id : stop_token_ids_) logits[static_cast<size_t>(id)] = kMinusInfinity;
+    for (const int32_t id : end_token_ids_) logits[static_cast<size_t>(id)] = kMinusInfinity;
   }
   for (const auto& [id, bias] : params_->logit_bias) logits[static_cast<size_t>(id)] += bias;
   apply_penalties(logits);

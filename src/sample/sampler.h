@@ -20,9 +20,10 @@ class SamplerState {
  public:
   // token_ids holds all known tokens; those from num_prompt_tokens on are output (after a
   // preemption). bad_words_ids holds each bad word as token ids, with and without a leading space.
+  // end_token_ids holds the stop and end-of-sequence ids, which min_tokens forbids.
   SamplerState(std::shared_ptr<const SamplingParams> params, uint64_t seed,
                std::span<const int32_t> token_ids, int num_prompt_tokens,
-               std::vector<int32_t> stop_token_ids, std::vector<std::vector<int32_t>> bad_words_ids,
+               std::vector<int32_t> end_token_ids, std::vector<std::vector<int32_t>> bad_words_ids,
                int vocab_size);
   ~SamplerState();
   SamplerState(SamplerState&&) noexcept;
@@ -61,7 +62,7 @@ class LogitsRules {
  public:
   // Drops ids outside the vocabulary, which cannot be sampled anyway.
   LogitsRules(std::shared_ptr<const SamplingParams> params, std::span<const int32_t> token_ids,
-              int num_prompt_tokens, std::vector<int32_t> stop_token_ids,
+              int num_prompt_tokens, std::vector<int32_t> end_token_ids,
               std::vector<std::vector<int32_t>> bad_words_ids, int vocab_size);
 
   bool changes_logits() const;
@@ -80,7 +81,7 @@ class LogitsRules {
   void apply_penalties(std::span<float> logits) const;
 
   std::shared_ptr<const SamplingParams> params_;
-  std::vector<int32_t> stop_token_ids_;
+  std::vector<int32_t> end_token_ids_;
   std::vector<std::vector<int32_t>> bad_words_ids_;
   bool has_penalties_;
   int num_output_ = 0;

@@ -64,8 +64,8 @@ inline constexpr int kMaxDrafts = 15;
 struct SamplingSpec {
   std::shared_ptr<const SamplingParams> params;
   uint64_t seed = 0;  // params->seed + index of n, or drawn by the engine
-  std::vector<int32_t> stop_token_ids =
-      {};  // forbidden by min_tokens: end-of-sequence and stop ids
+  // params->stop_token_ids and the end-of-sequence ids, which min_tokens forbids.
+  std::vector<int32_t> end_token_ids = {};
   std::vector<std::vector<int32_t>> bad_words_ids = {};
 };
 
@@ -123,7 +123,8 @@ struct BatchPlan {
   std::vector<SlotAdded> slots_added;
   std::vector<BlockTableAppend>
       block_appends;  // applied after slots_added; a new slot starts empty
-  // The first num_decode spans are short queries of one length, that of a decode.
+  // The first num_decode spans have as many tokens as a decode. They may include chunks of prompts
+  // with that length.
   std::vector<SeqSpan> spans;
   int num_decode = 0;
   std::vector<int32_t> token_ids;  // [num_tokens]; kPlaceholderToken: the device has it

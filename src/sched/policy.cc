@@ -25,7 +25,7 @@ bool has_rules(const SamplingSpec& spec) {
   const SamplingParams& params = *spec.params;
   const bool has_penalties = params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
                              params.frequency_penalty != 0.0F;
-  const bool has_stops = params.min_tokens > 0 && !spec.stop_token_ids.empty();
+  const bool has_stops = params.min_tokens > 0 && !spec.end_token_ids.empty();
   return has_penalties || has_stops || !params.logit_bias.empty() ||
          !params.allowed_token_ids.empty() || !spec.bad_words_ids.empty();
 }

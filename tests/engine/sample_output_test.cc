@@ -172,8 +172,8 @@ TEST(SampleOutput, AnEndThatIsForcedAtOnceKeepsThePrompt) {
   SamplingParams params;
   params.min_tokens = 1;
   params.prompt_logprobs = 0;
-  const auto spec = std::make_shared<const SamplingSpec>(SamplingSpec{
-      .params = std::make_shared<const SamplingParams>(params), .stop_token_ids = {2}});
+  const auto spec = std::make_shared<const SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<const SamplingParams>(params), .end_token_ids = {2}});
   const std::vector<int32_t> eos_ids = {2};
   const std::vector<int32_t> prompt = {5, 6, 7};
   SampleOutput sample(SampleOutput::start_of(&tokenizer(), *spec, prompt), spec, eos_ids, 0,
@@ -207,7 +207,7 @@ TEST(SampleOutput, StopIdsThatMinTokensForbidsAreNotReadForEachMask) {
   SamplingParams params;
   params.min_tokens = 1;
   SamplingSpec resolved = {.params = std::make_shared<const SamplingParams>(params)};
-  for (int32_t id = 0; id < kVocabSize - 1; ++id) resolved.stop_token_ids.push_back(id);
+  for (int32_t id = 0; id < kVocabSize - 1; ++id) resolved.end_token_ids.push_back(id);
   const auto spec = std::make_shared<const SamplingSpec>(std::move(resolved));
   SampleOutput sample(SampleOutput::start_of(nullptr, *spec, {5}), spec, {}, 0,
                       std::make_unique<Anything>(kVocabSize));
@@ -217,7 +217,7 @@ TEST(SampleOutput, StopIdsThatMinTokensForbidsAreNotReadForEachMask) {
   EXPECT_FALSE(sample.forced_end());
   const int64_t of_reads = cpu_ns_of([&] {
     for (int i = 0; i < kNumMasks; ++i) {
-      EXPECT_EQ(std::ranges::count(spec->stop_token_ids, kVocabSize + i), 0);
+      EXPECT_EQ(std::ranges::count(spec->end_token_ids, kVocabSize + i), 0);
     }
   });
   EXPECT_LT(of_masks, of_reads);

@@ -111,7 +111,7 @@ void HostRunner::add_slot(const SlotAdded& added) {
   const SamplingSpec& spec = *added.sampling;
   slot.block_ids.resize(parts_.sizes.windows.size());
   slot.sampler.emplace(spec.params, spec.seed, added.token_ids.get(), added.num_prompt_tokens,
-                       spec.stop_token_ids, spec.bad_words_ids, parts_.sizes.vocab_size);
+                       spec.end_token_ids, spec.bad_words_ids, parts_.sizes.vocab_size);
   if (spec.params->prompt_logprobs) {
     slot.prompt_ids.assign(added.token_ids.begin(),
                            added.token_ids.begin() + added.num_prompt_tokens);

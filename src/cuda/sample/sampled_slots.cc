@@ -136,9 +136,9 @@ void SlotUpload::append_lists(const SlotAdded& added, UploadedSlot& slot) {
     slot.state.flags |= kHasAllowed;
     slot.allowed = append_bitmap(params.allowed_token_ids);
   }
-  if (slot.state.num_output < slot.state.min_tokens && !added.sampling->stop_token_ids.empty()) {
+  if (slot.state.num_output < slot.state.min_tokens && !added.sampling->end_token_ids.empty()) {
     slot.state.flags |= kHasStops;
-    slot.stops = append_bitmap(added.sampling->stop_token_ids);
+    slot.stops = append_bitmap(added.sampling->end_token_ids);
   }
   if (has_penalties(params)) {
     slot.state.flags |= kHasPenalties;

@@ -98,7 +98,7 @@ void add_rules(SamplingParams& params, SamplingSpec& spec, std::mt19937& random,
   }
   if (random() % 2 == 0) {
     params.min_tokens = 3;
-    for (int n = 0; n < vocab_size / 4; ++n) spec.stop_token_ids.push_back(any_id());
+    for (int n = 0; n < vocab_size / 4; ++n) spec.end_token_ids.push_back(any_id());
   }
   if (random() % 3 == 0) {
     for (int n = 0; n < 6; ++n) spec.bad_words_ids.push_back({any_id()});
@@ -154,7 +154,7 @@ std::vector<SlotAdded> random_rows(const Kinds& with, int num_rows, int vocab,
     for (int n = 0; n < 12; ++n) ids.push_back(static_cast<int32_t>(random() % vocab));
     added.push_back(make_slot(slot, params, ids, static_cast<int>(random() % 12), random()));
     SamplingSpec whole = *added.back().sampling;
-    whole.stop_token_ids = spec.stop_token_ids;
+    whole.end_token_ids = spec.end_token_ids;
     whole.bad_words_ids = spec.bad_words_ids;
     added.back().sampling = std::make_shared<SamplingSpec>(whole);
   }

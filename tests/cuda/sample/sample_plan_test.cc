@@ -145,7 +145,7 @@ TEST(SamplePlan, NoSequenceNeedsATableThatTheSchedulerDoesNotCount) {
       },
       [](auto& params, auto& spec) {
         params.min_tokens = 2;
-        spec.stop_token_ids = {7};
+        spec.end_token_ids = {7};
       },
   };
   for (size_t mask = 0; mask < size_t{1} << rules.size(); ++mask) {

@@ -45,7 +45,7 @@ Status SamplerRig::add_slots(const std::vector<SlotAdded>& added) {
   for (const SlotAdded& slot : added) {
     const SamplingSpec& spec = *slot.sampling;
     states_[static_cast<size_t>(slot.slot)] = std::make_unique<SamplerState>(
-        spec.params, spec.seed, slot.token_ids.get(), slot.num_prompt_tokens, spec.stop_token_ids,
+        spec.params, spec.seed, slot.token_ids.get(), slot.num_prompt_tokens, spec.end_token_ids,
         spec.bad_words_ids, limits_.vocab_size);
   }
   return sampler_->add_slots(added, *stream_);
