@@ -151,8 +151,8 @@ Status DecodeGraphs::capture(int device,
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   QUIRE_ASSIGN_OR_RETURN(const int64_t free_after, free_device_bytes(device));
   log_info(
-      "[cuda] captured {} graphs for decode steps of up to {} sequences and {} tokens in {:.2f} s; "
-      "they take {:.1f} MiB",
+      "[cuda] captured {} graphs for decode steps of up to {} sequences and contexts of up to {} "
+      "tokens in {:.2f} s; they take {:.1f} MiB",
       graphs_.size(), batch_sizes_.back(), contexts_.back(), took.count(),
       static_cast<double>(free_before - free_after) / double{1 << 20});
   return {};

@@ -46,8 +46,9 @@ int bucket_index(std::span<const int> buckets, int size);
 std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
                                    std::span<const int> q_lens);
 
-// Everything that selects kernels is known when the graph is captured, and never read from live
-// lengths. Every graph is captured for the longest possible context: graphs for shorter contexts,
+// The CUDA graph of a decode step with one batch shape and one choice of attention backends.
+// Everything that selects kernels is known when it is captured, and never read from live lengths.
+// Every graph is captured for the longest possible context: graphs for shorter contexts,
 // with fewer splits, were no faster on an H200 at any batch size.
 struct DecodeGraph {
   GraphBatch batch;
@@ -62,8 +63,6 @@ class DecodeGraphs {
   DecodeGraphs(std::span<const AttentionSelector> selectors, int max_num_seqs, int max_model_len,
                std::span<const int> q_lens);
 
-  // The numbers of requests with a graph, ascending.
-  std::span<const int> batch_sizes() const { return batch_sizes_; }
   // The graph of the largest batch with the longest queries and context.
   const DecodeGraph& largest() const { return graphs_[graph_of_key_.back()]; }
   // The largest graph of each query length and combination of backends.

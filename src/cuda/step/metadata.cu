@@ -99,10 +99,10 @@ __device__ void derive_logits_rows(const StepArrays& arrays, const StepSpan& spa
 }
 
 __global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arrays) {
-  const auto& header = *reinterpret_cast<const StepHeader*>(arrays.step);
-  const auto* words = reinterpret_cast<const int32_t*>(arrays.step);
+  const auto& header = *reinterpret_cast<const StepHeader*>(arrays.packed_step);
+  const auto* words = reinterpret_cast<const int32_t*>(arrays.packed_step);
   const StepSpan span =
-      reinterpret_cast<const StepSpan*>(arrays.step + sizeof(StepHeader))[blockIdx.x];
+      reinterpret_cast<const StepSpan*>(arrays.packed_step + sizeof(StepHeader))[blockIdx.x];
   const int num_computed = num_computed_of(arrays, span);
   describe_request(arrays, header, span, num_computed);
   derive_logits_rows(arrays, span);

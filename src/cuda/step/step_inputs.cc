@@ -11,7 +11,7 @@
 namespace quire::cuda {
 namespace {
 
-// The number of the plan's first appends that fit into the step's block.
+// The number of the plan's first appends that fit into the packed step.
 size_t num_appends_inside(const BatchPlan& plan, const StepLimits& limits) {
   size_t num_pages = 0;
   size_t count = 0;
@@ -186,8 +186,8 @@ StepBuffers::Parts StepBuffers::lay_out(BumpAllocator allocator, const StepLimit
   arrays.sample_slots = allocator.allocate<int32_t>(logit_rows);
   arrays.sample_offsets = allocator.allocate<int32_t>(logit_rows);
   arrays.span_slots = allocator.allocate<int32_t>(seqs);
-  parts.block = allocator.allocate<std::byte>(max_step_bytes(limits));
-  arrays.step = parts.block;
+  parts.packed_step = allocator.allocate<std::byte>(max_step_bytes(limits));
+  arrays.packed_step = parts.packed_step;
   parts.overflow = allocator.allocate<OverflowPages>(StepBuffers::kMaxOverflow);
   parts.num_bytes = allocator.num_bytes();
   return parts;
@@ -221,7 +221,7 @@ Status StepBuffers::upload(const BatchPlan& plan, std::span<const SampleRange> r
   QUIRE_RETURN_IF_ERROR(append_overflow(plan, stream));
   QUIRE_ASSIGN_OR_RETURN(std::byte* const staging, ring_.begin(stream));
   const size_t num_bytes = write_step(plan, ranges, limits_, graph, staging);
-  stream.copy_to_device(parts_.block, staging, num_bytes);
+  stream.copy_to_device(parts_.packed_step, staging, num_bytes);
   ring_.end(stream);
   return {};
 }

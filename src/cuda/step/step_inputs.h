@@ -1,9 +1,9 @@
 // The inputs of one step, from the plan to the arrays that the model, attention and sampling read:
 //
-//   BatchPlan -- write_step --> block -- one copy --> device -- launch_metadata --> StepArrays
+//   BatchPlan -- write_step --> packed step -- copy --> device -- launch_metadata --> StepArrays
 //
-// The block holds all that changes from step to step. The metadata kernel derives everything else
-// from it and from the state that stays on the device.
+// The packed step holds all data that changes from step to step. The metadata kernel derives
+// everything else from it and from the state that stays on the device.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct StepLimits {
   int page_size = 16;
   int decode_q_len = 1;
   std::vector<int> windows = {0};  // window per block table; 0: none
-  // New pages that fit into the block; overflow_pages() are uploaded before it.
+  // New pages that fit into the packed step; overflow_pages() are uploaded before it.
   int max_new_pages = 0;
 };
 
@@ -51,11 +51,12 @@ struct SampleRange {
 // packed.
 std::vector<SampleRange> sample_ranges(const BatchPlan& plan, const GraphBatch* graph);
 
-// The block is [StepHeader][StepSpan × num_spans][StepAppend…][int32 pages…][int32 token ids…].
+// A packed step is [StepHeader][StepSpan × num_spans][StepAppend…][int32 pages…][int32 token
+// ids…].
 struct StepHeader {
   int32_t num_spans = 0;
   int32_t num_tokens = 0;
-  // Offsets from the start of the block, in units of int32.
+  // Offsets from the start of the packed step, in units of int32.
   int32_t appends_at = 0;
   int32_t pages_at = 0;
   int32_t tokens_at = 0;
@@ -66,7 +67,7 @@ struct StepAppend {
   int32_t table = 0;
   int32_t first_page = 0;
   int32_t num_pages = 0;
-  int32_t pages_at = 0;  // index into the block's pages
+  int32_t pages_at = 0;  // index into the packed step's pages
 };
 
 struct StepSpan {
@@ -78,7 +79,7 @@ struct StepSpan {
   // Entries in each of the slot's block tables. Tokens beyond them are not written, and read the
   // padding page.
   int32_t num_pages = 0;
-  int32_t first_append = 0;  // index into the block's appends
+  int32_t first_append = 0;  // index into the packed step's appends
   int32_t num_appends = 0;
   // Its logits rows are [first_logits_row, first_logits_row + num_logits_rows), for consecutive
   // tokens from logits_token (an index into the span) on. The rows of tokens [sample_token,
@@ -90,15 +91,15 @@ struct StepSpan {
   int32_t num_samples = 0;
 };
 
-// Bytes of the largest block within the limits.
+// Bytes of the largest packed step within the limits.
 size_t max_step_bytes(const StepLimits& limits);
 
-// Writes the block into `memory` (of max_step_bytes) and returns the bytes used. ranges: the plan's
-// sample_ranges. A graph's requests beyond the plan's spans are padding.
+// Writes the packed step into `memory` (of max_step_bytes) and returns the bytes used. ranges: the
+// plan's sample_ranges. A graph's requests beyond the plan's spans are padding.
 size_t write_step(const BatchPlan& plan, std::span<const SampleRange> ranges,
                   const StepLimits& limits, const GraphBatch* graph, std::byte* memory);
 
-// Entries of one slot's block table that do not fit into the step's block, as after a long prefix
+// Entries of one slot's block table that do not fit into the packed step, as after a long prefix
 // hit. They are uploaded before it.
 struct OverflowPages {
   static constexpr int kMaxPages = 60;
@@ -126,7 +127,7 @@ struct TableArrays {
 // Device pointers and shapes of a step's arrays. platform/batch_inputs.h defines their values, and
 // tests compare against it.
 struct StepArrays {
-  const std::byte* step = nullptr;  // the block
+  const std::byte* packed_step = nullptr;
   TableArrays tables[kMaxBlockTables];
   int num_tables = 1;
   const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each slot that decodes
@@ -154,8 +155,8 @@ void launch_metadata(const StepArrays& arrays, int num_spans, CudaStream& stream
 void launch_append_pages(const StepArrays& arrays, const OverflowPages* pages, int count,
                          CudaStream& stream);
 
-// A step's memory on the device: the uploaded block, the persistent state, and the arrays derived
-// from both.
+// A step's memory on the device: the uploaded packed step, the persistent state, and the arrays
+// derived from both.
 class StepBuffers {
  public:
   // OverflowPages per copy: 61,440 pages.
@@ -165,23 +166,23 @@ class StepBuffers {
   static Result<StepBuffers> create(const StepLimits& limits, CudaStream& stream);
   static size_t device_bytes(const StepLimits& limits);
 
-  // Enqueues a copy of the plan's block to the device, and before it one copy per kMaxOverflow of
-  // the plan's overflow_pages(). The kernels that read the block are enqueued later. ranges:
+  // Enqueues a copy of the packed step to the device, and before it one copy per kMaxOverflow of
+  // the plan's overflow_pages(). The kernels that read the packed step are enqueued later. ranges:
   // sample_ranges(plan, graph); graph: the shape of the graph that runs the plan, or null.
   Status upload(const BatchPlan& plan, std::span<const SampleRange> ranges, const GraphBatch* graph,
                 CudaStream& stream);
-  // Derives the arrays from the uploaded block.
+  // Derives the arrays from the uploaded packed step.
   void derive(int num_spans, CudaStream& stream) const;
 
   StepArrays& arrays() { return parts_.arrays; }
   const StepArrays& arrays() const { return parts_.arrays; }
 
  private:
-  // Parts of the memory on the device; `block` and `overflow` belong to the next step in the
+  // Parts of the memory on the device; `packed_step` and `overflow` belong to the next step in the
   // stream.
   struct Parts {
     StepArrays arrays = {};
-    std::byte* block = nullptr;
+    std::byte* packed_step = nullptr;
     OverflowPages* overflow = nullptr;  // [kMaxOverflow]
     size_t num_bytes = 0;
   };

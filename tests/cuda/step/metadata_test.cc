@@ -41,7 +41,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
     const auto device = open_device(0);
     if (!device.ok()) GTEST_SKIP() << device.status().message();
     stream_ = std::move(*CudaStream::create());
-    // Few pages fit into the block, so that many steps upload some ahead of it.
+    // Few pages fit into the packed step, so that many steps upload some ahead of it.
     limits_ = {.max_num_seqs = kMaxSeqs,
                .max_num_tokens = kMaxTokens,
                .max_num_logit_rows = kMaxSeqs * q_len(),
@@ -308,7 +308,7 @@ TEST(OverflowPages, AreUploadedBeforeTheStep) {
   plan.num_decode = kMaxSeqs;
   const std::vector<OverflowPages> overflow = overflow_pages(plan, limits);
   EXPECT_EQ(overflow.size(),
-            size_t{kMaxSeqs - 1} * 46);  // 60 pages each; the first slot's are in the block
+            size_t{kMaxSeqs - 1} * 46);  // 60 pages each; the first slot's are in the packed step
   EXPECT_GT(overflow.size(), size_t{StepBuffers::kMaxOverflow});
   for (int step = 0; step < 3; ++step) {  // from the second step on the ring wraps around
     ASSERT_TRUE(buffers.upload(plan, sample_ranges(plan, nullptr), nullptr, *stream).ok());
