@@ -43,7 +43,7 @@ class CudaContext final : public DeviceContext {
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Runner> runner,
                            CudaRunner::create(parts, *ops_, *stream_));
-    QUIRE_RETURN_IF_ERROR(check_reserve(parts));
+    QUIRE_RETURN_IF_ERROR(log_reserve_use(parts));
     return runner;
   }
 
@@ -69,7 +69,7 @@ class CudaContext final : public DeviceContext {
   }
 
   // Logs how much of the memory reserve the graphs and libraries took.
-  Status check_reserve(const RunnerParts& parts) const {
+  Status log_reserve_use(const RunnerParts& parts) const {
     QUIRE_ASSIGN_OR_RETURN(const MemoryBudget now, memory_budget());
     const int64_t taken = parts.left_bytes + parts.reserve_bytes - now.free_bytes;
     const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / double{1 << 20}; };
@@ -153,13 +153,13 @@ Status measure_attention(DeviceContext& context, std::span<AttentionBackend* con
                          cuda::AttentionMeter::create(config));
   for (size_t i = 0; i < config.workloads.size(); ++i) {
     const AttentionWorkload& workload = config.workloads[i];
-    std::vector<AttentionBackend*> able;
+    std::vector<AttentionBackend*> candidates;
     for (AttentionBackend* backend : backends) {
       if (backend->supports(config.shape, use_of(workload), context.device()).ok()) {
-        able.push_back(backend);
+        candidates.push_back(backend);
       }
     }
-    QUIRE_ASSIGN_OR_RETURN(const MeasuredWorkload measured, meter->measure(workload, able));
+    QUIRE_ASSIGN_OR_RETURN(const MeasuredWorkload measured, meter->measure(workload, candidates));
     if (!on_measured(i, measured)) return {};
   }
   return {};

@@ -1,5 +1,7 @@
 #include "cuda/platform/cuda_runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -11,7 +13,7 @@ namespace quire::cuda {
 namespace {
 
 // A step is enqueued before the results of the oldest one are released.
-constexpr int kNumResultSlots = kMaxStepsInFlight + 1;
+constexpr int kNumResultBuffers = kMaxStepsInFlight + 1;
 // Device memory per graph, and per layer of a graph: 1.5 times the use on an H200, where 92 graphs
 // of 32 layers took 96 MiB.
 constexpr int64_t kGraphBytes = int64_t{64} << 10;
@@ -23,8 +25,9 @@ constexpr int64_t kLibraryBytes = int64_t{256} << 20;
 constexpr int kWarmUpPrompts[] = {512, 48, 4};
 
 StepLimits step_limits(const ModelLimits& limits, int max_num_seqs, std::vector<int> windows) {
-  // In every block table, a step's new tokens fill whole pages, and each sequence may begin one
-  // more. Further pages of a prefix hit are uploaded before the block.
+  // In every block table, the step's new tokens fill whole pages, and each sequence may begin one
+  // more. A second page per sequence leaves room for short prefix hits; further pages are uploaded
+  // before the packed step (overflow_pages).
   const int pages_per_table = limits.max_num_tokens / limits.page_size + 2 * max_num_seqs;
   const int new_pages = pages_per_table * static_cast<int>(windows.size());
   return {.max_num_seqs = max_num_seqs,
@@ -92,7 +95,10 @@ Status CudaRunner::start(CudaOps& ops) {
   const int most = parts_.sizes.max_num_seqs * parts_.sizes.limits.decode_q_len();
   QUIRE_CHECK(
       most <= parts_.sizes.limits.max_num_tokens && most <= parts_.sizes.limits.max_num_logit_rows,
-      "[cuda] a step has no room to decode every sequence");
+      fmt::format("[cuda] a step cannot decode all sequences at once; got max_num_seqs {} with {} "
+                  "query tokens each, expected at most {} tokens and {} logits rows per step",
+                  parts_.sizes.max_num_seqs, parts_.sizes.limits.decode_q_len(),
+                  parts_.sizes.limits.max_num_tokens, parts_.sizes.limits.max_num_logit_rows));
   QUIRE_RETURN_IF_ERROR(ops.end_loading());
   QUIRE_RETURN_IF_ERROR(allocate(ops));
   QUIRE_RETURN_IF_ERROR(warm_up(ops));
@@ -125,8 +131,9 @@ Status CudaRunner::allocate(CudaOps& ops) {
   QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampler_limits(parts_.sizes), stream_));
   buffers_.arrays().num_computed = sampler_->num_computed();
   buffers_.arrays().next_tokens = sampler_->next_tokens();
-  QUIRE_ASSIGN_OR_RETURN(prompts_, PromptLogprobs::create(limits, parts_.sizes.max_num_seqs));
-  for (int i = 0; i < kNumResultSlots; ++i) {
+  QUIRE_ASSIGN_OR_RETURN(prompt_logprobs_,
+                         PromptLogprobs::create(limits, parts_.sizes.max_num_seqs));
+  for (int i = 0; i < kNumResultBuffers; ++i) {
     QUIRE_ASSIGN_OR_RETURN(Buffer sampled, pinned_memory(DeviceSampler::results_bytes(
                                                limits.max_num_logit_rows, true)));
     QUIRE_ASSIGN_OR_RETURN(Buffer prompt_logprobs,
@@ -141,15 +148,15 @@ Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph&
   const BatchPlan nothing;
   const GraphBatch& batch = graph.batch;
   QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, {}, &batch, stream_));
-  attention_.describe(nothing, buffers_.arrays());
-  attention_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
-  return backends_.update(attention_.batches(), choices_of(graph), stream_);
+  attention_inputs_.describe(nothing, buffers_.arrays());
+  attention_inputs_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
+  return step_attention_.update(attention_inputs_.batches(), choices_of(graph), stream_);
 }
 
 // With enforce_eager there are no plans for graphs, so padding runs eagerly too.
 std::span<const AttentionChoice> CudaRunner::choices_of(const DecodeGraph& graph) {
-  if (parts_.sizes.enforce_eager) return backends_.choose(attention_.batch());
-  return backends_.choose_for_graph(graph.attention, graph.batch.num_reqs, graph.batch.q_len);
+  if (parts_.sizes.enforce_eager) return step_attention_.choose(attention_inputs_.batch());
+  return step_attention_.choose_for_graph(graph.attention, graph.batch.num_reqs, graph.batch.q_len);
 }
 
 Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
@@ -194,9 +201,9 @@ Status CudaRunner::run_padded_prompt(int num_tokens, std::span<const AttentionCh
   plan.token_ids.resize(static_cast<size_t>(num_tokens));
   QUIRE_RETURN_IF_ERROR(buffers_.upload(plan, {}, nullptr, stream_));
   buffers_.derive(1, stream_);
-  attention_.describe(plan, buffers_.arrays());
+  attention_inputs_.describe(plan, buffers_.arrays());
   QUIRE_ASSIGN_OR_RETURN(const auto steps,
-                         backends_.update(attention_.batches(), choices, stream_));
+                         step_attention_.update(attention_inputs_.batches(), choices, stream_));
   return run_model(num_tokens, steps);
 }
 
@@ -219,7 +226,8 @@ Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
 }
 
 void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
-  QUIRE_CHECK(in_flight_.size() < results_.size(), "[cuda] more steps than slots for results");
+  QUIRE_CHECK(in_flight_.size() < results_.size(),
+              "[cuda] more steps are in flight than there are buffers for results");
   Step step;
   step.plan = std::move(plan);
   step.results = &results_[next_results_];
@@ -234,13 +242,13 @@ void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
 
 Status CudaRunner::enqueue_step(Step& step) {
   const BatchPlan& plan = *step.plan;
-  step.prompts = prompts_.update(plan);
+  step.prompts = prompt_logprobs_.update(plan);
   sampler_->remove_slots(plan.slots_removed);
   QUIRE_RETURN_IF_ERROR(sampler_->add_slots(plan.slots_added, stream_));
   if (parts_.drafter != nullptr) {
     QUIRE_RETURN_IF_ERROR(parts_.drafter->update_slots(plan, stream_));
   }
-  attention_.describe(plan, buffers_.arrays());
+  attention_inputs_.describe(plan, buffers_.arrays());
   int num_spans = static_cast<int>(plan.spans.size());
   if (const DecodeGraph* graph = graph_for(plan)) {
     const GraphBatch& batch = graph->batch;
@@ -262,15 +270,15 @@ const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
   const bool only_decode = plan.num_decode == static_cast<int>(plan.spans.size());
   if (!only_decode || parts_.sizes.enforce_eager) return nullptr;
   if (std::any_of(plan.spans.begin(), plan.spans.end(), wants_prompt_logprobs)) return nullptr;
-  return graphs_.find(decode_key(attention_.batch()));
+  return graphs_.find(decode_key(attention_inputs_.batch()));
 }
 
 Status CudaRunner::run_graph(const Step& step, const DecodeGraph& graph) {
   const GraphBatch& batch = graph.batch;
   QUIRE_RETURN_IF_ERROR(buffers_.upload(*step.plan, step.ranges, &batch, stream_));
-  attention_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
+  attention_inputs_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
   QUIRE_RETURN_IF_ERROR(
-      backends_.update(attention_.batches(), choices_of(graph), stream_).status());
+      step_attention_.update(attention_inputs_.batches(), choices_of(graph), stream_).status());
   graph.graph.launch(stream_);
   return {};
 }
@@ -281,11 +289,13 @@ Status CudaRunner::run_eagerly(const Step& step) {
   buffers_.derive(static_cast<int>(plan.spans.size()), stream_);
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<const KvGroupStep> steps,
-      backends_.update(attention_.batches(), backends_.choose(attention_.batch()), stream_));
+      step_attention_.update(attention_inputs_.batches(),
+                             step_attention_.choose(attention_inputs_.batch()), stream_));
   QUIRE_RETURN_IF_ERROR(run_model(plan.num_tokens(), steps));
   // Comes before compute_logits(), because it uses the same logits tensor.
-  QUIRE_RETURN_IF_ERROR(prompts_.enqueue(step.prompts, *target().model, *sampler_, logits_.view,
-                                         step.results->prompt_logprobs.data(), stream_));
+  QUIRE_RETURN_IF_ERROR(prompt_logprobs_.enqueue(step.prompts, *target().model, *sampler_,
+                                                 logits_.view, step.results->prompt_logprobs.data(),
+                                                 stream_));
   return compute_logits(step.num_rows);
 }
 

@@ -18,8 +18,8 @@ namespace quire::cuda {
 
 class CudaRunner final : public Runner {
  public:
-  // Captures the graphs of decode steps unless sizes.enforce_eager. The arguments and what they
-  // refer to must outlive the runner.
+  // Captures the graphs of decode steps unless sizes.enforce_eager. `parts` is copied; the objects
+  // that it points to and `stream` must outlive the runner. `ops` is used during this call alone.
   static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, CudaOps& ops,
                                                 CudaStream& stream);
   ~CudaRunner() override;
@@ -66,14 +66,16 @@ class CudaRunner final : public Runner {
   // use what it must not initialize within a capture.
   Status capture_graphs();
   Result<CudaGraph> capture(const DecodeGraph& graph);
-  // The plans for attention_, which is padded to the graph.
+  // The plans for attention_inputs_, which is padded to the graph.
   std::span<const AttentionChoice> choices_of(const DecodeGraph& graph);
   // Plans a batch of padding alone.
   Result<std::span<const KvGroupStep>> plan_padding(const DecodeGraph& graph);
+  // Runs the model on num_tokens tokens of padding, of which the graph's batch describes the first
+  // ones to attention, and computes the logits of that batch.
   Status run_padding(const DecodeGraph& graph, int num_tokens);
 
   Status enqueue_step(Step& step);
-  // The graph for the plan, which attention_ describes; null if it runs eagerly.
+  // The graph for the plan, which attention_inputs_ describes; null if it runs eagerly.
   const DecodeGraph* graph_for(const BatchPlan& plan) const;
   Status run_graph(const Step& step, const DecodeGraph& graph);
   Status run_eagerly(const Step& step);
@@ -87,11 +89,11 @@ class CudaRunner final : public Runner {
   RunnerParts parts_;
   CudaStream& stream_;
   StepBuffers buffers_;
-  AttentionInputs attention_;
-  StepAttention backends_{parts_.target(), parts_.workspace};
+  AttentionInputs attention_inputs_;
+  StepAttention step_attention_{parts_.target(), parts_.workspace};
   DecodeGraphs graphs_;
   std::unique_ptr<DeviceSampler> sampler_;
-  PromptLogprobs prompts_;
+  PromptLogprobs prompt_logprobs_;
   Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
 
   std::vector<Results> results_;

@@ -53,9 +53,11 @@ class PromptLogprobs {
   Status upload(std::span<const PromptChunk> chunks, int num_rows, CudaStream& stream);
 
   std::vector<std::shared_ptr<Prompt>> prompts_;  // [max_num_seqs], by slot; null: not requested
-  PinnedRing ring_;                               // rows of a step's tokens, then their targets
-  Buffer targets_;                                // device, int32 [2, max_num_tokens]
-  Buffer results_;                                // device, LogprobsResult [max_num_logit_rows]
+  // A step's num_rows token indices, then their num_rows targets: int32 [2 * max_num_tokens], of
+  // which the step uses the first 2 * num_rows. The ring's slots on the host have the same layout.
+  PinnedRing ring_;
+  Buffer targets_;
+  Buffer results_;  // device, LogprobsResult [max_num_logit_rows]
 };
 
 }  // namespace quire::cuda
