@@ -7,8 +7,6 @@
 
 #include "base/check.h"
 
-// Inputs: the backends that may serve each use.
-
 namespace quire {
 namespace {
 

@@ -28,7 +28,8 @@ void BatchInputs::add_span(const BatchPlan& plan, const SeqSpan& span, const Slo
   // within its blocks.
   const int last = span.num_blocks * page_size - 1;
   const int num_computed = span.decodes ? std::min(slot.num_computed, last) : span.num_computed;
-  QUIRE_CHECK(num_computed <= span.num_computed, "[engine] a slot is longer than its upper bound");
+  QUIRE_CHECK(num_computed <= span.num_computed,
+              "[platform] a slot is longer than its upper bound");
   const int kv_len = num_computed + span.num_tokens;
   for (int i = 0; i < span.num_tokens; ++i) {
     const int32_t token = plan.token_ids[static_cast<size_t>(span.first_token + i)];

@@ -1,5 +1,6 @@
-// Builds the arrays that a model's step reads from a plan. On a CPU, host and device memory are the
-// same. On a GPU a kernel derives the same arrays, and this code defines their expected values.
+// Builds the arrays that a model's step reads from a plan. The CPU's kernels read these arrays
+// directly. On a GPU a kernel derives the same arrays on the device, and this code defines their
+// expected values.
 #pragma once
 
 #include <cstdint>

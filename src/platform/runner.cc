@@ -9,8 +9,8 @@ std::vector<KvTableBytes> kv_table_bytes(std::span<const KvGroup> groups) {
   std::vector<Saturated> bytes(windows.size(), 0);
   for (const KvGroup& group : groups) {
     const auto num_layers = static_cast<int64_t>(group.layers.size());
-    Saturated& of_table = bytes[static_cast<size_t>(group.table)];
-    of_table = of_table + num_layers * Saturated(group.layout.page_bytes());
+    Saturated& table_bytes = bytes[static_cast<size_t>(group.table)];
+    table_bytes = table_bytes + num_layers * Saturated(group.layout.page_bytes());
   }
   std::vector<KvTableBytes> tables;
   for (size_t t = 0; t < windows.size(); ++t) tables.push_back({bytes[t].get(), windows[t]});

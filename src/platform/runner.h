@@ -17,8 +17,8 @@
 namespace quire {
 
 struct StepResult {
-  std::vector<SpanResult> spans;   // one per span that samples, in the plan's order
-  Status error;                    // a device fault: no result of this step is valid
+  std::vector<SpanResult> spans;  // one per span that samples, in the plan's order
+  Status error;                   // a device fault: no result of this step is valid
 };
 
 // One step runs and one waits behind it. This is enough to hide the host's work, and a stop is seen

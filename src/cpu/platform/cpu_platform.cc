@@ -75,9 +75,10 @@ class CpuPlatform final : public Platform {
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config) {
   if (config.devices != std::vector{0}) {
-    return invalid_argument(fmt::format(
-        "[cpu] the host's CPU is the only device; got a list of {} devices, expected device 0 alone",
-        config.devices.size()));
+    return invalid_argument(
+        fmt::format("[cpu] the host's CPU is the only device; got a list of {} devices, expected "
+                    "device 0 alone",
+                    config.devices.size()));
   }
   return std::unique_ptr<Platform>(
       new CpuPlatform(config.num_threads > 0 ? config.num_threads : num_usable_cores()));

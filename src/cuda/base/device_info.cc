@@ -10,7 +10,7 @@ namespace {
 Status check_kernel_image(int capability) {
   const cudaError_t error = find_kernel_image();
   if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction) {
-    return to_status(error, "the kernels' image");
+    return to_status(error, "finding the kernels of this build");
   }
   cudaGetLastError();  // otherwise the next call would return this error
   return unavailable(
@@ -30,8 +30,8 @@ Result<DeviceInfo> open_device(int index) {
         error != cudaSuccess ? cudaGetErrorString(error) : "the driver reports no device"));
   }
   if (index < 0 || index >= num_devices) {
-    return invalid_argument(fmt::format(
-        "[cuda] there is no GPU of that number; got {}, expected 0 to {}", index, num_devices - 1));
+    return invalid_argument(fmt::format("[cuda] no GPU has this index; got {}, expected 0 to {}",
+                                        index, num_devices - 1));
   }
   QUIRE_RETURN_IF_ERROR(use_device(index));
   cudaDeviceProp properties = {};

@@ -17,11 +17,11 @@ struct DeviceInfo {
 
 // Makes device `index` the calling thread's current one and describes it. Errors:
 // kUnavailable if there is no driver, no device, or no kernel of this build for the device;
-// kInvalidArgument if there is no device of that number.
+// kInvalidArgument if there is no device with that index.
 Result<DeviceInfo> open_device(int index);
 
-// Makes a device that was opened before the calling thread's current one. Launches, allocations,
-// streams and events use a thread's current device, which is device 0 on a new thread.
+// Sets the calling thread's current device to `index`, which open_device() has opened. Launches,
+// allocations, streams and events use a thread's current device, which is device 0 on a new thread.
 Status use_device(int index);
 
 // Reads the device's free memory. Leaves the current device as it is.

@@ -9,9 +9,9 @@
 namespace quire::cuda {
 namespace {
 
-constexpr size_t kSharedBytesWithoutAsking = size_t{48} << 10;
+constexpr size_t kSharedBytesWithoutOptIn = size_t{48} << 10;
 
-Status refuse(std::source_location where, std::string_view what, size_t got, size_t limit) {
+Status too_large(std::source_location where, std::string_view what, size_t got, size_t limit) {
   return internal_error(
       fmt::format("[cuda] a kernel's {} is too large at {}:{}; got {}, expected at most {}", what,
                   file_name(where), where.line(), got, limit));
@@ -37,14 +37,14 @@ Status prepare_launch(const void* kernel, const LaunchShape& shape, const Launch
   constexpr size_t kMaxGridYz = 65535;
   constexpr size_t kMaxGridX = 2147483647;
   constexpr size_t kMaxThreads = 1024;
-  if (shape.grid.x > kMaxGridX) return refuse(where, "grid.x", shape.grid.x, kMaxGridX);
-  if (shape.grid.y > kMaxGridYz) return refuse(where, "grid.y", shape.grid.y, kMaxGridYz);
-  if (shape.grid.z > kMaxGridYz) return refuse(where, "grid.z", shape.grid.z, kMaxGridYz);
+  if (shape.grid.x > kMaxGridX) return too_large(where, "grid.x", shape.grid.x, kMaxGridX);
+  if (shape.grid.y > kMaxGridYz) return too_large(where, "grid.y", shape.grid.y, kMaxGridYz);
+  if (shape.grid.z > kMaxGridYz) return too_large(where, "grid.z", shape.grid.z, kMaxGridYz);
   const size_t threads = size_t{shape.block.x} * shape.block.y * shape.block.z;
-  if (threads > kMaxThreads) return refuse(where, "block", threads, kMaxThreads);
-  if (shape.shared_bytes <= kSharedBytesWithoutAsking) return {};
+  if (threads > kMaxThreads) return too_large(where, "block", threads, kMaxThreads);
+  if (shape.shared_bytes <= kSharedBytesWithoutOptIn) return {};
   if (shape.shared_bytes > limits.max_shared_bytes) {
-    return refuse(where, "shared memory", shape.shared_bytes, limits.max_shared_bytes);
+    return too_large(where, "shared memory", shape.shared_bytes, limits.max_shared_bytes);
   }
   return raise_shared_limit(kernel, limits.device, shape.shared_bytes);
 }

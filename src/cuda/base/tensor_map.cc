@@ -37,10 +37,11 @@ Result<CUtensorMap> encode_tensor_map(const TensorMapSpec& spec) {
   if (!driver.ok()) return driver.status();
   constexpr size_t kMaxAxes = 5;
   constexpr uint64_t kElemBytes = 2;
-  QUIRE_CHECK(spec.sizes.size() <= kMaxAxes && spec.strides.size() + 1 == spec.sizes.size() &&
-                  spec.box.size() == spec.sizes.size() && dtype_bytes(spec.dtype) == kElemBytes,
-              "[cuda] a tensor map has more than 5 axes, unequal lists of axes, or elements of "
-              "another size than 16 bits");
+  QUIRE_CHECK(
+      spec.sizes.size() <= kMaxAxes && spec.strides.size() + 1 == spec.sizes.size() &&
+          spec.box.size() == spec.sizes.size() && dtype_bytes(spec.dtype) == kElemBytes,
+      "[cuda] a tensor map has more than 5 axes, unequal lists of axes, or elements that are "
+      "not 16 bits wide");
   std::array<uint64_t, kMaxAxes> stride_bytes = {};
   std::transform(spec.strides.begin(), spec.strides.end(), stride_bytes.begin(),
                  [](uint64_t stride) { return stride * kElemBytes; });

@@ -7,8 +7,7 @@ namespace quire::cuda {
 // The starts never descend. It finds, for example, the request of a token by the requests' first
 // tokens. Requests without tokens are skipped.
 template <typename StartOf>
-__device__ __forceinline__ int last_starting_by(int first, int count, int value,
-                                                StartOf start_of) {
+__device__ __forceinline__ int last_starting_by(int first, int count, int value, StartOf start_of) {
   int low = first;
   int high = first + count - 1;
   while (low < high) {

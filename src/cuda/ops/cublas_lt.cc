@@ -104,13 +104,13 @@ std::vector<cublasLtMatmulAlgo_t> CublasLt::algorithms(const GemmShape& shape, i
     (void)api_.preference_set(raw, attribute, &value, sizeof(value));
   };
   // Buffers are at least 16-byte aligned; a row length may be divisible by less.
-  const uint32_t of_k = std::min(16U, alignment_of(shape.k, shape.type));
-  const uint32_t of_n = std::min(16U, alignment_of(shape.n, shape.out));
+  const uint32_t k_alignment = std::min(16U, alignment_of(shape.k, shape.type));
+  const uint32_t n_alignment = std::min(16U, alignment_of(shape.n, shape.out));
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes});
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, of_k);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, of_k);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, of_n);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, of_n);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, k_alignment);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, k_alignment);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, n_alignment);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, n_alignment);
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(max_count));
   int count = 0;
   if (api_.heuristic(handle_, problem->desc.get(), problem->w.get(), problem->x.get(),

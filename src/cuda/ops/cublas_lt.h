@@ -69,8 +69,9 @@ class CublasLt {
   template <typename T>
   using Owned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
 
-  // Descriptors of the product in the library's column-major order: out^T [n, m] = w^T' [k, n]' *
-  // x^T [k, m].
+  // Descriptors of the product out^T [n, m] = w [n, k] * x^T [k, m] in the library's column-major
+  // order, in which a row-major matrix is its transpose: w is stored as w^T [k, n], and the library
+  // transposes it.
   struct Problem {
     Owned<cublasLtMatmulDescOpaque_t> desc;
     Owned<cublasLtMatrixLayoutOpaque_t> w;

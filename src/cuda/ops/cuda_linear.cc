@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kSlotBytes = size_t{16} << 20;
 // One core reads page-cached files at about a quarter of the PCIe bandwidth.
 constexpr int kNumThreads = 6;
-constexpr int64_t kPieceBytes = int64_t{1} << 20;  // that a thread copies at a time
+constexpr int64_t kPieceBytes = int64_t{1} << 20;  // bytes that a thread copies at a time
 
 void copy_in_pieces(ThreadPool& threads, const void* from, void* to, int64_t num_bytes) {
   threads.parallel_for(ceil_div(num_bytes, kPieceBytes), [&](int64_t piece) {

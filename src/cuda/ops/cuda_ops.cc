@@ -60,21 +60,21 @@ class CudaOpsImpl final : public CudaOps {
              Stream& stream) override {
     const TensorView& weights = as_cuda(table).weights();
     check_rows(out, weights.shape[1]);
-    if (scale == 1.0F) return run_gather_rows(in(stream), weights, ids, out);
-    run_gather_scaled_rows(in(stream), weights, ids, scale, out);
+    if (scale == 1.0F) return run_gather_rows(context_for(stream), weights, ids, out);
+    run_gather_scaled_rows(context_for(stream), weights, ids, scale, out);
   }
 
   void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
                 Stream& stream) override {
     check_same(x, out);
-    run_rms_norm(in(stream), x, nullptr, weight, eps, out);
+    run_rms_norm(context_for(stream), x, nullptr, weight, eps, out);
   }
 
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
                     TensorView out, Stream& stream) override {
     check_same(residual, delta);
     check_same(residual, out);
-    run_rms_norm(in(stream), residual, &delta, weight, eps, out);
+    run_rms_norm(context_for(stream), residual, &delta, weight, eps, out);
   }
 
   void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override {
@@ -84,7 +84,7 @@ class CudaOpsImpl final : public CudaOps {
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                    TensorView cos_sin, Stream& stream) override {
     check_angles(cos_sin);
-    run_rope_angles(in(stream), inv_freq, attention_factor, positions, cos_sin);
+    run_rope_angles(context_for(stream), inv_freq, attention_factor, positions, cos_sin);
   }
 
   void rope_and_cache(const RopeAndCache& args, Stream& stream) override {
@@ -96,7 +96,7 @@ class CudaOpsImpl final : public CudaOps {
         args.q_out.dtype == activation_ && args.cos_sin.shape[0] == args.qkv.shape[0] &&
             args.q_out.shape.num_elements() == args.qkv.shape[0] * args.num_heads * args.head_dim,
         "[ops] rope_and_cache: shapes differ in tokens");
-    run_rope_and_cache(in(stream), args);
+    run_rope_and_cache(context_for(stream), args);
   }
 
   void gated_mul(Activation activation, TensorView gate_up, TensorView out,
@@ -104,7 +104,7 @@ class CudaOpsImpl final : public CudaOps {
     check_rows(out, out.shape[1]);
     check_rows(gate_up, 2 * out.shape[1]);
     QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
-    run_gated_mul(in(stream), activation, gate_up, out);
+    run_gated_mul(context_for(stream), activation, gate_up, out);
   }
 
   void linear_gated_mul(Activation activation, const Linear& gate_up, TensorView x,
@@ -120,13 +120,13 @@ class CudaOpsImpl final : public CudaOps {
 
   void soft_cap(float cap, TensorView x, Stream& stream) override {
     QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2, "[ops] logits are not F32 rows");
-    run_soft_cap(in(stream), cap, x);
+    run_soft_cap(context_for(stream), cap, x);
   }
 
   void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override {
     check_rows(x, out.shape[1]);
     check_rows(out, out.shape[1]);
-    run_gather_rows(in(stream), x, rows, out);
+    run_gather_rows(context_for(stream), x, rows, out);
   }
 
   // While a step is recorded, the tail runs as separate products, so that they are recorded too.
@@ -209,8 +209,7 @@ class CudaOpsImpl final : public CudaOps {
     return layer;
   }
 
-  // Returns false if the kernel cannot compute the tail. With one rank there is nothing to reduce
-  // within it.
+  // Returns false if the kernel cannot compute the tail.
   bool run_fused(const LayerTail& layer) {
     return layer_tail_ != nullptr && layer_tail_->run(layer);
   }
@@ -280,9 +279,9 @@ class CudaOpsImpl final : public CudaOps {
   // The workspaces of the products and the counters of the fused tail serve one stream.
   void check_stream(const Stream& stream) const {
     QUIRE_CHECK(&stream == context_.stream,
-                "[ops] an operation runs in another stream than its Ops was made with");
+                "[ops] an operation was given a stream other than that of its Ops");
   }
-  const LaunchContext& in(const Stream& stream) const {
+  const LaunchContext& context_for(const Stream& stream) const {
     check_stream(stream);
     return context_;
   }

@@ -18,8 +18,14 @@ struct GemmEffort {
   int final_rounds;
 };
 constexpr int64_t kManyRows = 512;
-constexpr GemmEffort kEffort = {{.max_algorithms = 8, .max_plans = 4}, 2, 4, 3};
-constexpr GemmEffort kLongEffort = {{.max_algorithms = 4, .max_plans = 1}, 1, 2, 2};
+constexpr GemmEffort kEffort = {.search = {.max_algorithms = 8, .max_plans = 4},
+                                .runs_per_round = 2,
+                                .max_finalists = 4,
+                                .final_rounds = 3};
+constexpr GemmEffort kLongEffort = {.search = {.max_algorithms = 4, .max_plans = 1},
+                                    .runs_per_round = 1,
+                                    .max_finalists = 2,
+                                    .final_rounds = 2};
 constexpr double kNearBest = 1.06;
 
 constexpr const GemmEffort& effort_for(int64_t num_rows) {
@@ -126,7 +132,7 @@ std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
       add({.kind = GemmChoice::Kind::kWgmma, .wgmma = plan});
     }
   };
-  // The fused kernels come first, so that they win a tie: a step of some hundred rows runs at the
+  // The fused kernels come first, so that they win a tie: a step of a few hundred rows runs at the
   // device's power limit, and they save the memory traffic of `out`.
   const bool is_gated = call.gated_out.data != nullptr;
   if (is_gated) add_wgmma();
@@ -159,8 +165,9 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
   } else {
     run_generic_gemm(context_, call);
   }
-  if (call.gated_out.data != nullptr)
+  if (call.gated_out.data != nullptr) {
     run_gated_mul(context_, Activation::kSilu, call.out, call.gated_out);
+  }
   return {};
 }
 

@@ -77,15 +77,17 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
   int reserved_bytes = 0;  // reserved by the driver, per thread block
   int cooperates = 0;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
-  const auto ask = [&](cudaDeviceAttr attribute, int* value) {
+  const auto read_attribute = [&](cudaDeviceAttr attribute, int* value) {
     return cudaDeviceGetAttribute(value, attribute, device);
   };
-  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrComputeCapabilityMajor, &major));
-  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMultiProcessorCount, &num_sms));
-  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMaxSharedMemoryPerBlockOptin, &block_bytes));
-  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &sm_bytes));
-  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrReservedSharedMemoryPerBlock, &reserved_bytes));
-  QUIRE_CUDA_RETURN_IF_ERROR(ask(cudaDevAttrCooperativeLaunch, &cooperates));
+  QUIRE_CUDA_RETURN_IF_ERROR(read_attribute(cudaDevAttrComputeCapabilityMajor, &major));
+  QUIRE_CUDA_RETURN_IF_ERROR(read_attribute(cudaDevAttrMultiProcessorCount, &num_sms));
+  QUIRE_CUDA_RETURN_IF_ERROR(read_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, &block_bytes));
+  QUIRE_CUDA_RETURN_IF_ERROR(
+      read_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &sm_bytes));
+  QUIRE_CUDA_RETURN_IF_ERROR(
+      read_attribute(cudaDevAttrReservedSharedMemoryPerBlock, &reserved_bytes));
+  QUIRE_CUDA_RETURN_IF_ERROR(read_attribute(cudaDevAttrCooperativeLaunch, &cooperates));
   if (major < 9 || cooperates == 0) return std::unique_ptr<LayerTailKernel>();
   QUIRE_ASSIGN_OR_RETURN(Buffer arrivals, device_memory(sizeof(uint64_t)));
   context.stream->set_zero(arrivals.data(), sizeof(uint64_t));

@@ -1,5 +1,5 @@
 // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n] on Hopper's tensor cores (wgmma), for batches of 17
-// to some hundred rows. cuBLASLt's tiles often leave a last wave of thread blocks almost empty
+// to a few hundred rows. cuBLASLt's tiles often leave a last wave of thread blocks almost empty
 // there. These kernels have tiles of more widths, and products of few tiles split K over the thread
 // blocks of a cluster, which add up in a fixed order.
 #pragma once

@@ -31,8 +31,8 @@ class DeviceSampler {
   // Bytes that create() allocates on the device.
   static size_t device_bytes(const DeviceSamplerLimits& limits);
 
-  // Fails with kInvalidArgument if a request asks for more than the tables hold; called at
-  // admission.
+  // Fails with kInvalidArgument if a request asks for more than the tables hold. Requests are
+  // checked by the same function when they are admitted, without a sampler (CudaPlatform::check).
   Status check(const SamplingSpec& spec) const { return check_sampling_spec(spec, limits_); }
 
   // Frees the slots and their rule tables. Steps already enqueued still use them.

@@ -16,7 +16,7 @@
 
 namespace quire::cuda {
 
-// DeviceSampler::check refuses a request that exceeds these limits.
+// check_sampling_spec() refuses a request that exceeds these limits.
 inline constexpr int kMaxTopLogprobs = 20;
 inline constexpr int kMaxBiases = 4096;
 inline constexpr int kMaxBadWords = 2048;

@@ -14,14 +14,20 @@
 namespace quire::cuda::cudnn {
 namespace {
 
-#define QUIRE_CUDNN_FUNCTIONS(F)                                                          \
-  F(cudnnCreate)                                                                          \
-  F(cudnnDestroy)                                                                         \
-  F(cudnnSetStream)                                                                       \
-  F(cudnnGetStream)                                                                       \
-  F(cudnnBackendCreateDescriptor) F(cudnnBackendDestroyDescriptor) F(cudnnBackendExecute) \
-      F(cudnnBackendFinalize) F(cudnnBackendGetAttribute) F(cudnnBackendSetAttribute)     \
-          F(cudnnGetErrorString) F(cudnnGetLastErrorString) F(cudnnGetVersion)
+#define QUIRE_CUDNN_FUNCTIONS(F)   \
+  F(cudnnCreate)                   \
+  F(cudnnDestroy)                  \
+  F(cudnnSetStream)                \
+  F(cudnnGetStream)                \
+  F(cudnnBackendCreateDescriptor)  \
+  F(cudnnBackendDestroyDescriptor) \
+  F(cudnnBackendExecute)           \
+  F(cudnnBackendFinalize)          \
+  F(cudnnBackendGetAttribute)      \
+  F(cudnnBackendSetAttribute)      \
+  F(cudnnGetErrorString)           \
+  F(cudnnGetLastErrorString)       \
+  F(cudnnGetVersion)
 
 struct Functions {
 #define QUIRE_CUDNN_MEMBER(name) decltype(&::name) name = nullptr;

@@ -41,11 +41,11 @@ struct KernelCall {
   uint32_t head_stride = 0;
   const int32_t* block_table = nullptr;  // [num_reqs, max_pages]
   uint32_t max_pages = 0;
-  const int32_t* seq_lens = nullptr;  // [num_reqs]
-  uint32_t* counters = nullptr;       // [num_reqs, num_kv_heads], zero before and after a run
-  void* scratch = nullptr;            // scratch_bytes()
-  size_t shared_bytes = 0;            // dynamic shared memory per thread block
-  bool overlap_start = false;         // programmatic dependent launch
+  const int32_t* seq_lens = nullptr;   // [num_reqs]
+  uint32_t* counters = nullptr;        // [num_reqs, num_kv_heads], zero before and after a run
+  void* scratch = nullptr;             // scratch_bytes()
+  size_t shared_bytes = 0;             // dynamic shared memory per thread block
+  bool overlap_start = false;          // programmatic dependent launch
   const CUtensorMap* k_map = nullptr;  // Hopper kernel: k and v as [page, token, head, head_dim]
   const CUtensorMap* v_map = nullptr;
 };
