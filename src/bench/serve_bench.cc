@@ -31,9 +31,6 @@ Result<std::unique_ptr<http_client::Client>> connect(const ServeBenchOptions& op
   config.unix_socket_path = options.uds;
   config.verify_peer = !options.insecure;
   config.max_idle_connections = SIZE_MAX;
-  if (options.api_key.find_first_of("\r\n") != std::string::npos) {
-    return invalid_argument("[bench] the API key has several lines; expected one");
-  }
   if (!options.api_key.empty()) {
     config.headers.emplace_back("Authorization", "Bearer " + options.api_key);
   }
@@ -149,7 +146,8 @@ std::vector<TimedRequest> timed_requests(const ServeBenchOptions& options, const
   for (const DatasetRequest& request : dataset) {
     const double drawn_s = times[requests.size()];
     requests.push_back({.body = request_body(request, config),
-                        .due_s = has_rate ? drawn_s : request.arrival_s.value_or(drawn_s)});
+                        .due_s = has_rate ? drawn_s : request.arrival_s.value_or(drawn_s),
+                        .output_len = request.output_len});
   }
   return requests;
 }
@@ -157,8 +155,9 @@ std::vector<TimedRequest> timed_requests(const ServeBenchOptions& options, const
 // Warms up as vLLM does: sends the first prompt num_warmups times.
 Status warm_up(http_client::Client& client, const ServeBenchOptions& options,
                const LoadConfig& config, const TimedRequest& first, const Hooks& hooks) {
-  const std::vector<TimedRequest> requests(static_cast<size_t>(options.num_warmups),
-                                           TimedRequest{.body = first.body});
+  const std::vector<TimedRequest> requests(
+      static_cast<size_t>(options.num_warmups),
+      TimedRequest{.body = first.body, .output_len = first.output_len});
   if (requests.empty()) return {};
   const LoadResult result = run_load(client, requests, config, {.interrupted = hooks.interrupted});
   if (hooks.interrupted()) return cancelled("[bench] interrupted during the warm-up");
@@ -192,7 +191,21 @@ std::vector<std::string> remarks_on(const ServeResult& result,
 
 }  // namespace
 
+Status check_server(const ServeBenchOptions& options) {
+  const bool has_address =
+      options.host != ServeBenchOptions().host || options.port != ServeBenchOptions().port;
+  if (has_address && (!options.base_url.empty() || !options.uds.empty())) {
+    return invalid_argument("[bench] expected `base_url` or `uds`, or `host` and `port`, not both");
+  }
+  if (options.api_key.find_first_of("\r\n") != std::string::npos) {
+    return invalid_argument("[bench] the API key has several lines; expected one");
+  }
+  if (options.base_url.empty()) return {};
+  return http_client::parse_url(options.base_url).status();
+}
+
 Result<ServeBenchResult> measure_server(const ServeBenchOptions& options, const Hooks& hooks) {
+  QUIRE_RETURN_IF_ERROR(check_server(options));
   raise_descriptor_limit();
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<http_client::Client> client, connect(options));
   ServerInfoClient server(*client, hooks);
@@ -238,6 +251,7 @@ std::string to_json(const ServeBenchResult& result, const ServeBenchOptions& opt
   } else {
     json.null();
   }
+  json.field("interrupted", !result.end.ok());
   write_report(json, result.result, options.report);
   json.end_object();
   return json.text() + "\n";

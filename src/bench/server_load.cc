@@ -34,6 +34,10 @@ bool has_output(simdjson::dom::element choice) {
 using Clock = std::chrono::steady_clock;
 constexpr auto kTick = std::chrono::milliseconds(50);
 constexpr size_t kMaxErrorBytes = 2048;
+// Bounds the memory that a server can make a request take. A token arrives in a few events at most.
+constexpr int64_t kMaxEventsPerToken = 4;
+constexpr int64_t kMaxExtraEvents = 1000;  // roles, usage, empty choices
+constexpr int64_t kMaxUsageTokens = INT32_MAX;
 
 double seconds(Clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
@@ -46,17 +50,17 @@ double cpu_seconds() {
 // Reads the response of one request: its stream, or the error body.
 class ResponseReader final : public http_client::ResponseHandler {
  public:
-  ResponseReader(ServedResponse& response, std::function<void()> on_done)
-      : response_(response), on_done_(std::move(on_done)), stream_(response, Clock::now()) {}
+  ResponseReader(ServedResponse& response, int output_len, std::function<void()> on_done)
+      : response_(response),
+        on_done_(std::move(on_done)),
+        stream_(response, Clock::now(), output_len) {}
 
   void on_head(int status) override { status_ = status; }
 
-  void on_body(std::string_view piece) override {
-    if (status_ == 200) {
-      stream_.feed(piece, Clock::now());
-    } else {
-      refusal_.append(piece.substr(0, kMaxErrorBytes - std::min(kMaxErrorBytes, refusal_.size())));
-    }
+  bool on_body(std::string_view piece) override {
+    if (status_ == 200) return stream_.feed(piece, Clock::now());
+    refusal_.append(piece.substr(0, kMaxErrorBytes - std::min(kMaxErrorBytes, refusal_.size())));
+    return true;
   }
 
   void on_end(const Status& status) override {
@@ -134,9 +138,10 @@ class Load : public std::enable_shared_from_this<Load> {
   void send(size_t idx) {
     peak_ = std::max(peak_, in_flight());
     responses_[idx].sent_s = seconds(Clock::now() - start_);
-    client_.send({.method = "POST", .target = config_.target, .body = requests_[idx].body},
-                 std::make_shared<ResponseReader>(
-                     responses_[idx], [self = shared_from_this()] { self->on_done(); }));
+    client_.send(
+        {.method = "POST", .target = config_.target, .body = requests_[idx].body},
+        std::make_shared<ResponseReader>(responses_[idx], requests_[idx].output_len,
+                                         [self = shared_from_this()] { self->on_done(); }));
   }
 
   void on_done() {
@@ -218,6 +223,12 @@ std::string request_body(const DatasetRequest& request, const RequestConfig& con
   return json.text();
 }
 
+StreamReader::StreamReader(ServedResponse& response, TimePoint sent, int output_len)
+    : response_(response),
+      sent_(sent),
+      output_len_(output_len),
+      num_events_left_(output_len * kMaxEventsPerToken + kMaxExtraEvents) {}
+
 bool StreamReader::feed(std::string_view piece, TimePoint now) {
   const double now_s = std::chrono::duration<double>(now - sent_).count();
   const bool fits = events_.feed(piece, [&](std::string_view data) { read_event(data, now_s); });
@@ -232,7 +243,16 @@ void StreamReader::fail(std::string kind, std::string_view message) {
   response_.error_message = message.substr(0, 300);
 }
 
+bool StreamReader::count_event() {
+  if (num_events_left_-- > 0) return true;
+  fail("endless stream",
+       fmt::format("got more than {} events for {} requested tokens",
+                   output_len_ * kMaxEventsPerToken + kMaxExtraEvents, output_len_));
+  return false;
+}
+
 void StreamReader::read_event(std::string_view data, double now_s) {
+  if (response_.end == ServedResponse::End::kFailed || !count_event()) return;
   if (data == "[DONE]") {
     is_done_ = true;
     return;
@@ -246,9 +266,20 @@ void StreamReader::read_event(std::string_view data, double now_s) {
   if (!event["choices"].get_array().get(choices)) {
     for (const simdjson::dom::element choice : choices) read_choice(choice, now_s);
   }
-  int64_t count = 0;
-  if (!event["usage"]["completion_tokens"].get_int64().get(count)) num_usage_tokens_ = count;
-  if (!event["usage"]["prompt_tokens"].get_int64().get(count)) response_.num_prompt_tokens = count;
+  read_usage(event, "completion_tokens", num_usage_tokens_);
+  read_usage(event, "prompt_tokens", response_.num_prompt_tokens);
+}
+
+void StreamReader::read_usage(simdjson::dom::element event, std::string_view field,
+                              int64_t& count) {
+  simdjson::dom::element got;
+  if (event["usage"][field].get(got) || got.is_null()) return;
+  int64_t value = 0;
+  if (got.get_int64().get(value) || value < 0 || value > kMaxUsageTokens) {
+    return fail("bad stream", fmt::format("usage.{} is {}, expected an integer in [0, {}]", field,
+                                          simdjson::minify(got), kMaxUsageTokens));
+  }
+  count = value;
 }
 
 void StreamReader::read_choice(simdjson::dom::element choice, double now_s) {
@@ -256,7 +287,9 @@ void StreamReader::read_choice(simdjson::dom::element choice, double now_s) {
   const bool ends = !choice["finish_reason"].get_string().get(reason);
   has_finish_reason_ |= ends;
   const bool counts = has_output(choice);
+  has_choice_ |= counts || ends;
   if (!counts && !ends) return;
+  if (!count_event()) return;
   if (num_chunks_ == 0) {
     response_.first_token_s = now_s;  // without text: the time at which the response ended
   } else if (counts) {
@@ -269,6 +302,7 @@ void StreamReader::read_choice(simdjson::dom::element choice, double now_s) {
 void StreamReader::finish() {
   if (!has_finish_reason_ && !is_done_)
     fail("cut stream", "the stream ended without a finish reason");
+  if (!has_choice_) fail("empty stream", "the stream ended without text and without a choice");
   if (response_.end == ServedResponse::End::kFailed) return;
   response_.end = ServedResponse::End::kOk;
   response_.num_output_tokens = num_usage_tokens_ >= 0 ? num_usage_tokens_ : num_chunks_;

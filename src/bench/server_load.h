@@ -58,7 +58,9 @@ class StreamReader {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  StreamReader(ServedResponse& response, TimePoint sent) : response_(response), sent_(sent) {}
+  // A stream of many more events than `output_len` requested tokens fails: a server that never ends
+  // its stream must not fill the memory.
+  StreamReader(ServedResponse& response, TimePoint sent, int output_len);
 
   // Returns false if the stream is malformed; the ServedResponse then holds the reason.
   bool feed(std::string_view piece, TimePoint now);
@@ -68,15 +70,22 @@ class StreamReader {
  private:
   void read_event(std::string_view data, double now_s);
   void read_choice(simdjson::dom::element choice, double now_s);
+  // Fails the stream if the server reports a count that no response can have.
+  void read_usage(simdjson::dom::element event, std::string_view field, int64_t& count);
+  // Counts an event or a choice. Returns false, and fails the stream, beyond the bound.
+  bool count_event();
   void fail(std::string kind, std::string_view message);
 
   ServedResponse& response_;
   TimePoint sent_;
+  int output_len_;
+  int64_t num_events_left_;
   http_client::SseReader events_;
   simdjson::dom::parser parser_;
   int64_t num_chunks_ = 0;
   int64_t num_usage_tokens_ = -1;  // < 0: the server did not report it
   bool has_finish_reason_ = false;
+  bool has_choice_ = false;
   bool is_done_ = false;
 };
 
@@ -89,6 +98,7 @@ struct LoadConfig {
 struct TimedRequest {
   std::string body;
   double due_s = 0.0;  // seconds after the start; ascending in a list
+  int output_len = 0;  // tokens that the body asks for
 };
 
 struct LoadResult {

@@ -374,12 +374,10 @@ class WholeResponse final : public ResponseHandler {
   WholeResponse(Client& client, size_t max_bytes) : client_(client), max_bytes_(max_bytes) {}
 
   void on_head(int status) override { response.status = status; }
-  void on_body(std::string_view piece) override {
-    if (response.body.size() + piece.size() > max_bytes_) {
-      is_too_large_ = true;
-      return;
-    }
-    response.body += piece;
+  bool on_body(std::string_view piece) override {
+    is_too_large_ = response.body.size() + piece.size() > max_bytes_;
+    if (!is_too_large_) response.body += piece;
+    return !is_too_large_;
   }
   void on_end(const Status& status) override {
     result = is_too_large_ ? resource_exhausted("[http] the response is too large") : status;

@@ -39,7 +39,8 @@ class ResponseHandler {
  public:
   virtual ~ResponseHandler() = default;
   virtual void on_head(int status) = 0;
-  virtual void on_body(std::string_view piece) = 0;
+  // Returns false to end the response early: the connection is closed, and on_end() gets an error.
+  virtual bool on_body(std::string_view piece) = 0;
   // Called once, at the end. Errors: unavailable if no connection could be made or no byte came in
   // time; internal if the response is truncated or malformed.
   virtual void on_end(const Status& status) = 0;

@@ -51,6 +51,12 @@ bool parse_authority(std::string_view text, Url& url) {
   return !url.host.empty();
 }
 
+// Returns the URL as an error shows it: without a user and password, which end at the last '@'.
+std::string_view without_user(std::string_view text) {
+  const size_t at = text.rfind('@');
+  return at == std::string_view::npos ? text : text.substr(at + 1);
+}
+
 }  // namespace
 
 Result<Url> parse_url(std::string_view text) {
@@ -63,8 +69,9 @@ Result<Url> parse_url(std::string_view text) {
   const size_t slash = std::min(rest.find('/'), rest.size());
   if (!has_scheme || !is_plain(rest) || !parse_authority(rest.substr(0, slash), url)) {
     return invalid_argument(fmt::format(
-        "[http] a server's URL; got '{}', expected http://HOST:PORT or https://HOST:PORT",
-        one_line(text.substr(0, 200))));
+        "[http] base_url: got '{}', expected http://HOST:PORT or https://HOST:PORT, without a user "
+        "and a query",
+        clipped(without_user(text))));
   }
   url.path = rest.substr(slash);
   while (url.path.ends_with('/')) url.path.pop_back();
@@ -99,8 +106,8 @@ struct ResponseParser::Message final : beast::http::basic_parser<false> {
     if (status >= 200) handler.on_head(status);
   }
   void on_body_init_impl(const boost::optional<uint64_t>&, error_code&) override {}
-  size_t on_body_impl(string_view piece, error_code&) override {
-    handler.on_body({piece.data(), piece.size()});
+  size_t on_body_impl(string_view piece, error_code& error) override {
+    if (!handler.on_body({piece.data(), piece.size()})) error = beast::http::error::body_limit;
     return piece.size();
   }
   void on_chunk_header_impl(uint64_t, string_view, error_code&) override {}

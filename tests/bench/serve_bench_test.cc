@@ -1,5 +1,6 @@
 // Tests `bench serve` without a server: the requests and their timing, and the figures computed
 // from the responses.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -21,6 +22,7 @@ using ::testing::DoubleNear;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 TEST(BenchServeUrl, TakesHostsPortsAndPaths) {
@@ -35,6 +37,9 @@ TEST(BenchServeUrl, TakesHostsPortsAndPaths) {
   for (const char* bad : {"", "a:80", "ftp://a", "http://", "http://a:0", "http://a:99999",
                           "http://u@a", "http://a/?q", "http://a\r\nX: y", "http://[::1"}) {
     EXPECT_FALSE(http_client::parse_url(bad).ok()) << bad;
+  }
+  for (const char* bad : {"http://u:secret@a", "http://u:secret/x@a", "u:secret@a"}) {
+    EXPECT_THAT(http_client::parse_url(bad).status().message(), Not(HasSubstr("secret"))) << bad;
   }
 }
 
@@ -62,10 +67,14 @@ TEST(BenchServeSse, AnEventIsBounded) {
 class Collector final : public http_client::ResponseHandler {
  public:
   void on_head(int code) override { status = code; }
-  void on_body(std::string_view piece) override { body += piece; }
+  bool on_body(std::string_view piece) override {
+    body += piece;
+    return body.size() <= max_bytes;
+  }
   void on_end(const Status&) override {}
   int status = 0;
   std::string body;
+  size_t max_bytes = 100;
 };
 
 // Delivers the bytes in small pieces, as a connection does.
@@ -103,11 +112,19 @@ TEST(BenchServeResponse, BodiesAreTheSameWhereverTheyAreCut) {
   }
 }
 
+TEST(BenchServeResponse, AHandlerEndsAnEndlessBody) {
+  Collector collector;
+  collector.max_bytes = 2;
+  const std::string endless = "HTTP/1.1 200 OK\r\n\r\n" + std::string(1000, 'a');
+  EXPECT_EQ(read_response(endless, 3, collector), http_client::ResponseParser::State::kFailed);
+  EXPECT_LT(collector.body.size(), 10U);
+}
+
 // Events that arrive this many milliseconds after the request was sent.
 ServedResponse read_stream(const std::vector<std::pair<int, std::string>>& events) {
   ServedResponse response;
   const auto sent = steady_clock::time_point() + std::chrono::hours(1);
-  StreamReader reader(response, sent);
+  StreamReader reader(response, sent, 8);
   for (const auto& [when, data] : events) {
     reader.feed("data: " + data + "\n\n", sent + milliseconds(when));
   }
@@ -153,6 +170,42 @@ TEST(BenchServeStream, ErrorsHaveAKind) {
   EXPECT_EQ(response.end, ServedResponse::End::kFailed);
   EXPECT_EQ(response.error_kind, "error in the stream");
   EXPECT_THAT(response.error_message, HasSubstr("lost"));
+}
+
+TEST(BenchServeStream, AnEndlessStreamFails) {
+  const std::string token = R"({"choices":[{"text":"a","finish_reason":null}]})";
+  const std::vector<std::string> events = {token, R"({"choices":[]})", "[DONE]"};
+  for (const std::string& data : events) {
+    ServedResponse response;
+    StreamReader reader(response, steady_clock::now(), 8);
+    int num_fed = 0;
+    while (reader.feed("data: " + data + "\n\n", steady_clock::now()) && num_fed < 10'000)
+      ++num_fed;
+    EXPECT_LT(num_fed, 2000) << data;
+    EXPECT_EQ(response.error_kind, "endless stream");
+    EXPECT_THAT(response.error_message, HasSubstr("8 requested tokens"));
+    EXPECT_LT(response.inter_token_s.size(), 2000U);
+  }
+  std::string choices = R"({"text":"a"})";
+  for (int i = 0; i < 5000; ++i) choices += R"(,{"text":"a"})";
+  EXPECT_EQ(read_stream({{1, R"({"choices":[)" + choices + "]}"}}).error_kind, "endless stream");
+}
+
+TEST(BenchServeStream, RefusesImpossibleCounts) {
+  const std::string token = R"({"choices":[{"text":"a","finish_reason":"stop"}]})";
+  for (const char* count : {"9223372036854775807", "2147483648", "-1", "1.5", "\"a\""}) {
+    const std::string usage = fmt::format(R"({{"usage":{{"completion_tokens":{}}}}})", count);
+    const ServedResponse response = read_stream({{1, token}, {2, usage}});
+    EXPECT_EQ(response.error_kind, "bad stream") << count;
+    EXPECT_THAT(response.error_message, HasSubstr("usage.completion_tokens"));
+  }
+  EXPECT_EQ(read_stream({{1, token}, {2, R"({"usage":null})"}}).end, ServedResponse::End::kOk);
+}
+
+TEST(BenchServeStream, AStreamWithoutChoicesFails) {
+  EXPECT_EQ(read_stream({{1, "[DONE]"}}).error_kind, "empty stream");
+  EXPECT_EQ(read_stream({{1, R"({"usage":{"completion_tokens":3}})"}, {2, "[DONE]"}}).error_kind,
+            "empty stream");
 }
 
 ServedResponse answer_of(double sent_s, double first_s, std::vector<double> gaps) {
