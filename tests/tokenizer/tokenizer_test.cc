@@ -87,6 +87,19 @@ TEST(TokenizerErrors, TokensMustBeTokens) {
             "[tokenizer] x.json: an added token has no content; expected a text");
 }
 
+TEST(TokenizerErrors, APreTokenizerHasAtMost32Parts) {
+  const auto splitting = [](size_t num_parts) {
+    const std::vector<std::string> parts(num_parts,
+                                         R"({"type":"Digits","individual_digits":true})");
+    return json_with("pre_tokenizer", fmt::format(R"({{"type":"Sequence","pretokenizers":[{}]}})",
+                                                  fmt::join(parts, ",")));
+  };
+  EXPECT_EQ(error_of(splitting(32)), "");
+  EXPECT_EQ(error_of(splitting(33)),
+            "[tokenizer] x.json: pre_tokenizer is too large; expected at most 32 parts, 8 levels "
+            "deep");
+}
+
 TEST(TokenizerErrors, ADecoderMustNotBlowATokenUp) {
   const auto replacing = [](int num_parts, std::string_view pattern) {
     const std::string part =
