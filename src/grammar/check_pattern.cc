@@ -1,4 +1,5 @@
-// Checks of regexes and EBNF: nesting depth, repeat counts, and escapes that XGrammar misreads.
+// Checks of regexes and EBNF: nesting depth, repeat counts, and anchors, ranges and escapes that
+// XGrammar misreads or refuses without naming them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 #include <charconv>
 
 #include "base/ascii.h"
+#include "base/text.h"
 #include "grammar/check_spec.h"
 #include "grammar/schema_keywords.h"
 
@@ -28,7 +30,9 @@ int64_t leading_number(std::string_view text, size_t& num_digits) {
 
 // `text` begins with the brace of {n}, {n,} or {n,m}. XGrammar refuses any other form itself.
 Status check_repeat(std::string_view what, std::string_view text, const GrammarLimits& limits) {
+  const std::string_view repeat = text.substr(0, text.find('}') + 1);
   text.remove_prefix(1);
+  int64_t minimum = 0;
   for (int part = 0; part < 2; ++part) {
     text.remove_prefix(std::min(text.size(), text.find_first_not_of(" \t\r\n+-")));
     size_t num_digits = 0;
@@ -38,6 +42,12 @@ Status check_repeat(std::string_view what, std::string_view text, const GrammarL
           what, fmt::format("repeats too often; got {{{}}}, expected at most {}",
                             text.substr(0, std::min<size_t>(num_digits, 20)), limits.max_repeat));
     }
+    if (count >= 0 && count < minimum) {
+      return refuse(what, fmt::format("has the repeat {}, whose minimum is above its maximum; "
+                                      "write the smaller number first",
+                                      clipped(repeat)));
+    }
+    minimum = count;
     text.remove_prefix(num_digits);
     const size_t next = text.find_first_not_of(" \t\r\n");
     if (next == std::string_view::npos || text[next] != ',') return {};
@@ -135,6 +145,93 @@ Status check_regex_escape(std::string_view what, std::string_view at_backslash) 
   return {};
 }
 
+// The character that an escape of a class stands for; -1 for a set of characters such as \d.
+int64_t escaped_character(std::string_view escape) {
+  constexpr std::string_view kSets = "dDwWsS";
+  constexpr std::string_view kLetters = "nrtfvaeb0";
+  constexpr std::string_view kCharacters("\n\r\t\f\v\a\x1b\b\0", 9);
+  const char kind = escape[1];
+  if (kSets.find(kind) != std::string_view::npos) return -1;
+  if (const size_t at = kLetters.find(kind); at != std::string_view::npos) return kCharacters[at];
+  if (kind == 'c' && escape.size() > 2) return escape[2] % 32;
+  if (kind != 'x' && kind != 'u') return static_cast<unsigned char>(kind);
+  int64_t character = 0;
+  for (const char c : escape.substr(2)) {
+    if (hex_digit(c) >= 0) character = character * 16 + hex_digit(c);
+  }
+  return character;
+}
+
+// The length of the escape at the start of `text`, which check_regex_escape has passed.
+size_t escape_length(std::string_view text) {
+  if (text.starts_with("\\u{")) return std::min(text.size(), text.find('}') + 1);
+  const size_t length = text[1] == 'x' ? 4 : text[1] == 'u' ? 6 : text[1] == 'c' ? 3 : 2;
+  return std::min(text.size(), length);
+}
+
+struct ClassItem {
+  size_t length;
+  int64_t character;  // -1: a set
+};
+ClassItem class_item(std::string_view text) {
+  if (text[0] == '\\') {
+    const size_t length = escape_length(text);
+    return {.length = length, .character = escaped_character(text.substr(0, length))};
+  }
+  const Utf8Char decoded = decode_utf8(text);
+  return {.length = static_cast<size_t>(decoded.num_bytes),
+          .character = static_cast<int64_t>(decoded.code_point)};
+}
+
+// Checks the escapes and ranges of a regex's class, from its '[' to its ']'.
+Status check_class(std::string_view what, std::string_view text) {
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\\') continue;
+    QUIRE_RETURN_IF_ERROR(check_regex_escape(what, text.substr(i)));
+    ++i;
+  }
+  std::string_view rest = text.substr(0, text.size() - 1);
+  rest.remove_prefix(rest.starts_with("[^") ? 2 : 1);
+  while (!rest.empty()) {
+    const ClassItem low = class_item(rest);
+    const std::string_view after = rest.substr(low.length);
+    if (low.character < 0 || after.size() < 2 || after[0] != '-') {
+      rest = after;
+      continue;
+    }
+    const ClassItem high = class_item(after.substr(1));
+    const std::string_view range = rest.substr(0, low.length + 1 + high.length);
+    if (high.character < 0) {
+      return refuse(what,
+                    fmt::format("has the range {}, which ends with a set of characters; write "
+                                "\\- for a hyphen",
+                                clipped(range)));
+    }
+    if (high.character < low.character) {
+      return refuse(what, fmt::format("has the range {}, whose ends are in the wrong order; write "
+                                      "the lower character first",
+                                      clipped(range)));
+    }
+    rest.remove_prefix(range.size());
+  }
+  return {};
+}
+
+// Checks the anchor at `offset`. XGrammar ignores anchors elsewhere than at the ends.
+Status check_anchor(std::string_view what, std::string_view pattern, size_t offset) {
+  const char anchor = pattern[offset];
+  const std::string_view before = pattern.substr(0, offset);
+  const bool is_outermost =
+      anchor == '^' ? before.empty() || before == "(?i)" : offset + 1 == pattern.size();
+  if (is_outermost) return {};
+  const auto num_before = std::ranges::count_if(
+      before, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+  return refuse(what, fmt::format("has {0} at character {1}, expected it only at the {2}; remove "
+                                  "it, because the whole text must match in any case, or write "
+                                  "\\{0} for the character",
+                                  anchor, num_before + 1, anchor == '^' ? "start" : "end"));
+}
+
 // Functions that XGrammar adds to EBNF. Quire does not support them; some name tokens by id.
 constexpr std::array<std::string_view, 6> kFunctions = {
     "TagDispatch", "TokenTagDispatch", "Token", "ExcludeToken", "Regex", "Substring"};
@@ -198,12 +295,10 @@ Status check_regex(std::string_view what, std::string_view pattern, const Gramma
     } else if (rest[0] == '[') {
       const size_t length = class_length(rest);
       if (length == 1) return refuse(what, "has an unclosed [");
-      for (size_t k = 0; k < length; ++k) {
-        if (rest[k] != '\\') continue;
-        QUIRE_RETURN_IF_ERROR(check_regex_escape(what, rest.substr(k)));
-        ++k;
-      }
+      QUIRE_RETURN_IF_ERROR(check_class(what, rest.substr(0, length)));
       i += length - 1;
+    } else if (rest[0] == '^' || rest[0] == '$') {
+      QUIRE_RETURN_IF_ERROR(check_anchor(what, pattern, i));
     } else if (rest[0] == '(') {
       QUIRE_RETURN_IF_ERROR(nesting.open());
     } else if (rest[0] == ')') {

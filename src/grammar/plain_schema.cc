@@ -235,6 +235,12 @@ class PlainSchema {
       return invalid_argument(
           "[grammar] the JSON schema has a \"$ref\" that does not name a schema");
     }
+    if (!target_of(uri)) {
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema has a \"$ref\" to a schema that it does not "
+                      "contain; got \"{}\"",
+                      clipped(uri)));
+    }
     visited_uris_.clear();
     if (!reference_leads_to_schema(uri)) {
       return invalid_argument(
@@ -253,7 +259,7 @@ class PlainSchema {
     if (leading_uris_.contains(uri)) return true;
     if (!visited_uris_.insert(uri).second) return false;
     const std::optional<element> target = target_of(uri);
-    const bool leads = !target || leads_to_schema(*target);  // XGrammar refuses a missing target
+    const bool leads = !target || leads_to_schema(*target);  // write_applied() reports it
     if (leads) leading_uris_.insert(uri);
     return leads;
   }
@@ -327,6 +333,7 @@ class PlainSchema {
       if (type.empty()) return {};  // any value
       types = {type};
     }
+    if (is_one_of("number", types)) std::erase(types, "integer");  // numbers include integers
     out.key("type");
     if (types.size() > 1) out.open('[');
     for (const std::string_view type : types) out.value(json_string(type));
@@ -335,7 +342,9 @@ class PlainSchema {
     if (is_possible("object")) QUIRE_RETURN_IF_ERROR(write_object(schema, members, out));
     if (is_possible("array")) QUIRE_RETURN_IF_ERROR(write_array(members, out));
     if (is_possible("string")) QUIRE_RETURN_IF_ERROR(write_string(members, out));
-    if (is_possible("number") || is_possible("integer")) copy(members, number_keywords(), out);
+    if (!is_possible("number") && !is_possible("integer")) return {};
+    QUIRE_ASSIGN_OR_RETURN(const auto fields, number_fields(members, is_possible("integer")));
+    for (const NumberField& field : fields) out.field(field.keyword, field.json);
     return {};
   }
 

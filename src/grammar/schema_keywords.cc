@@ -141,14 +141,6 @@ bool is_enforced_format(std::string_view name) {
   return is_one_of(name, kFormats);
 }
 
-std::vector<std::string_view> number_keywords() {
-  std::vector<std::string_view> keywords;
-  for (const auto& [keyword, group] : kKeywords) {
-    if (group == Group::kNumber) keywords.push_back(keyword);
-  }
-  return keywords;
-}
-
 bool is_loose_format(std::string_view name) {
   return is_one_of(name, kLooseFormats);
 }

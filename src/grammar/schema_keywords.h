@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -24,9 +25,6 @@ SchemaRole member_role(SchemaRole role, std::string_view key);
 std::vector<std::string_view> uri_parts(std::string_view uri);
 // Whether a reference such as "#/$defs/a" leads to a schema by the roles on its path.
 bool names_schema(std::string_view uri);
-
-// The keywords that restrict numbers.
-std::vector<std::string_view> number_keywords();
 
 // Whether XGrammar enforces the format.
 bool is_enforced_format(std::string_view name);
@@ -56,6 +54,14 @@ Result<std::string_view> implied_type(const Members& members);
 // Fails on combinations of properties, patternProperties and propertyNames (and keywords that act
 // on them) of which XGrammar enforces only one.
 Status check_object(const Members& members);
+
+// The keywords that restrict numbers, with values that XGrammar enforces exactly. For integers,
+// bounds are rounded inward to integers.
+struct NumberField {
+  std::string_view keyword;
+  std::string json;
+};
+Result<std::vector<NumberField>> number_fields(const Members& members, bool is_integer);
 
 Status not_supported(std::string_view what);
 Status unsupported_beside(std::string_view keyword, std::string_view other);

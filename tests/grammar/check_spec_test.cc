@@ -95,6 +95,30 @@ TEST(CheckSpec, RefusesEscapesThatWouldBeMisread) {
   EXPECT_THAT(regex("ab\\"), HasSubstr("ends with a backslash"));
 }
 
+TEST(CheckSpec, NamesMisplacedAnchors) {
+  EXPECT_THAT(regex("a|^b"), HasSubstr("has ^ at character 3, expected it only at the start"));
+  EXPECT_THAT(regex("é$|b"), HasSubstr("has $ at character 2, expected it only at the end"));
+  EXPECT_THAT(regex("(^a)"), HasSubstr("has ^ at character 2"));
+  EXPECT_THAT(regex("^^a"), HasSubstr("write \\^ for the character"));
+  EXPECT_THAT(schema(R"({"type":"string","pattern":"a|^b"})"), HasSubstr("^ at character 3"));
+  for (const char* text : {"^a$", "\\^a\\$b", "[a^$]$", "^$"}) EXPECT_EQ(regex(text), "") << text;
+  EXPECT_EQ(schema(R"({"type":"string","pattern":"(?i)^a$"})"), "");
+}
+
+TEST(CheckSpec, NamesImpossibleRangesAndRepeats) {
+  EXPECT_THAT(regex("x[az-a]"), HasSubstr("has the range z-a, whose ends"));
+  EXPECT_THAT(regex("[\\u00e9-\\x41]"), HasSubstr("has the range \\u00e9-\\x41"));
+  EXPECT_THAT(regex("[日-é]"), HasSubstr("has the range 日-é"));
+  EXPECT_THAT(regex("[a-\\d]"), HasSubstr("has the range a-\\d, which ends with a set"));
+  EXPECT_THAT(regex("a{5,2}"), HasSubstr("has the repeat {5,2}, whose minimum"));
+  EXPECT_THAT(ebnf("root ::= \"a\"{5, 2}"), HasSubstr("has the repeat {5, 2}"));
+  for (const char* text : {"[a-z]", "[^!-~]", "[a-]", "[-a]", "[\\d-a]", "[\\w-]", "[a\\-\\d]",
+                           "[\\t-\\r]", "[\\u{e9}-\\u{1F600}]", "[\\cA-\\cZ]", "[--a]", "[^-a]",
+                           "[!-\\]]", "a{2,5}", "a{2,2}", "a{2,}", "a{0}", "[\\0-\\x1f]"}) {
+    EXPECT_EQ(regex(text), "") << text;
+  }
+}
+
 TEST(CheckSpec, RefusesKeywordsThatCannotBeEnforced) {
   EXPECT_THAT(schema(R"({"type":"array","uniqueItems":true})"), HasSubstr("uniqueItems"));
   EXPECT_THAT(schema(R"({"properties":{"a":{"not":{}}}})"), HasSubstr("\"not\""));

@@ -293,7 +293,7 @@ TEST(GrammarCompiler, RefusesWithAReason) {
       {{.kind = Kind::kRegex, .text = "a(b"}, "not closed"},
       {{.kind = Kind::kRegex, .text = "(?=a)b"}, "Lookahead"},
       {{.kind = Kind::kRegex, .text = "(a)\\1"}, "Backreference"},
-      {{.kind = Kind::kRegex, .text = "ab^c"}, "'^' should be at the start"},
+      {{.kind = Kind::kRegex, .text = "ab^c"}, "has ^ at character 3"},
       {{.kind = Kind::kRegex, .text = "*"}, "[grammar]"},
       {{.kind = Kind::kRegex, .text = "a**"}, "consecutive"},
       {{.kind = Kind::kGrammar, .text = ""}, "root"},

@@ -95,6 +95,8 @@ TEST(PlainSchema, ReferencesNameSchemas) {
   EXPECT_THAT(plain(R"({"properties":{"a":{"enum":[{"minimum":1}]},
                         "b":{"$ref":"#/properties/a/enum/0"}}})"),
               HasSubstr("does not name a schema"));
+  EXPECT_THAT(plain(R"({"$ref":"#/$defs/x"})"),
+              HasSubstr("to a schema that it does not contain; got \"#/$defs/x\""));
   EXPECT_THAT(plain(R"({"$ref":"#/$defs","$defs":{}})"), HasSubstr("does not name a schema"));
   EXPECT_THAT(plain(R"({"$ref":"#/default","default":{"maxLength":1}})"),
               HasSubstr("does not name a schema"));
@@ -254,6 +256,45 @@ TEST(PlainSchema, SpendsOfTheWorkBudget) {
   const std::string schema = wide_schema(/*num_required=*/2500, /*rest_bytes=*/64);
   const WorkBudget budget({.cpu_ns = 1});
   EXPECT_THROW((void)plain_schema(schema, {}), BudgetExceeded);
+}
+
+TEST(PlainSchema, BoundsOfIntegersAreRoundedInward) {
+  EXPECT_EQ(plain(R"({"type":"integer","minimum":1.5,"maximum":9.5})"),
+            R"({"type":"integer","minimum":2,"maximum":9})");
+  EXPECT_EQ(plain(R"({"type":"integer","exclusiveMinimum":-1.5,"exclusiveMaximum":9.5})"),
+            R"({"type":"integer","exclusiveMinimum":-2,"exclusiveMaximum":10})");
+  EXPECT_EQ(plain(R"({"type":"integer","minimum":1e3,"maximum":9223372036854775807})"),
+            R"({"type":"integer","minimum":1000,"maximum":9223372036854775807})");
+  EXPECT_EQ(plain(R"({"type":["integer","number"],"minimum":1.5})"),
+            R"({"type":"number","minimum":1.5})");
+  for (const char* bound : {"9223372036854775808", "1e30", "-1e30"}) {
+    EXPECT_THAT(plain(R"({"type":"integer","maximum":)" + std::string(bound) + "}"),
+                HasSubstr("\"maximum\" must be within the range of 64-bit integers"))
+        << bound;
+  }
+  EXPECT_THAT(plain(R"({"type":"number","minimum":"5"})"),
+              HasSubstr("\"minimum\" must be a number; got \"5\""));
+}
+
+TEST(PlainSchema, MultiplesAreOfIntegersInASmallRange) {
+  EXPECT_EQ(plain(R"({"type":"integer","multipleOf":5.0})"),
+            R"({"type":"integer","multipleOf":5})");
+  EXPECT_EQ(plain(R"({"type":"integer","multipleOf":5,"minimum":0,"exclusiveMaximum":10000})"),
+            R"({"type":"integer","minimum":0,"exclusiveMaximum":10000,"multipleOf":5})");
+  EXPECT_THAT(plain(R"({"type":"number","multipleOf":0.01})"),
+              HasSubstr("\"multipleOf\" with the \"type\" \"number\""));
+  for (const char* divisor : {"0", "-2", "2.5", "1025", "18446744073709551615"}) {
+    EXPECT_THAT(plain(R"({"type":"integer","multipleOf":)" + std::string(divisor) + "}"),
+                HasSubstr("\"multipleOf\" must be an integer from 1 to 1024"))
+        << divisor;
+  }
+  for (const char* bounds :
+       {R"("minimum":0)", R"("exclusiveMaximum":9)", R"("minimum":0,"maximum":10000)",
+        R"("minimum":-9223372036854775808,"maximum":9223372036854775807)"}) {
+    EXPECT_THAT(plain(R"({"type":"integer","multipleOf":5,)" + std::string(bounds) + "}"),
+                HasSubstr("without a range of at most 10000 integers"))
+        << bounds;
+  }
 }
 
 TEST(PlainSchema, PropertiesAndItemsImplyTheirType) {
