@@ -164,7 +164,10 @@ int64_t escaped_character(std::string_view escape) {
 
 // The length of the escape at the start of `text`, which check_regex_escape has passed.
 size_t escape_length(std::string_view text) {
-  if (text.starts_with("\\u{")) return std::min(text.size(), text.find('}') + 1);
+  if (text.starts_with("\\u{")) {
+    const size_t end = text.find('}');
+    return end == std::string_view::npos ? text.size() : end + 1;  // XGrammar refuses an unclosed {
+  }
   const size_t length = text[1] == 'x' ? 4 : text[1] == 'u' ? 6 : text[1] == 'c' ? 3 : 2;
   return std::min(text.size(), length);
 }

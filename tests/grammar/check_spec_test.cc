@@ -105,6 +105,13 @@ TEST(CheckSpec, NamesMisplacedAnchors) {
   EXPECT_EQ(schema(R"({"type":"string","pattern":"(?i)^a$"})"), "");
 }
 
+TEST(CheckSpec, ReadsUnfinishedEscapesOfClasses) {
+  for (const char* text : {"[\\u{41]", "[\\u{41]}", "[a-\\u{41", "[a-\\u{62]", "[\\x5]", "[\\c]",
+                           "[a-\\c]", "[\\", "[^]", "[]", "[-]", "[a-", "[\\u{110000]"}) {
+    (void)regex(text);  // ends
+  }
+}
+
 TEST(CheckSpec, NamesImpossibleRangesAndRepeats) {
   EXPECT_THAT(regex("x[az-a]"), HasSubstr("has the range z-a, whose ends"));
   EXPECT_THAT(regex("[\\u00e9-\\x41]"), HasSubstr("has the range \\u00e9-\\x41"));
