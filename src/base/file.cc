@@ -34,6 +34,11 @@ Status errno_status(std::string_view name, const char* what) {
   return errno == ENOENT ? not_found(message) : invalid_argument(message);
 }
 
+std::string link_target(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink(path, ignored).string();
+}
+
 enum class Kinds { kRegular, kRegularOrPipe };
 
 Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
@@ -41,7 +46,11 @@ Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
   Descriptor file;
   // O_NONBLOCK: when pipes are not accepted, opening one must not wait for a writer.
   file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK));
-  if (file.fd < 0) return errno_status(path.string(), "open");
+  if (file.fd < 0) {
+    const Status failed = errno_status(path.string(), "open");
+    QUIRE_RETURN_IF_ERROR(path_exists(path).status());
+    return failed;
+  }
   struct stat info = {};
   if (::fstat(file.fd, &info) != 0) return errno_status(path.string(), "stat");
   if (!S_ISREG(info.st_mode) && !(pipes && S_ISFIFO(info.st_mode))) {
@@ -85,6 +94,22 @@ Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes,
 }
 
 }  // namespace
+
+Result<bool> path_exists(const std::filesystem::path& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) == 0) return true;
+  const int reason = errno;
+  const bool is_absent = reason == ENOENT || reason == ENOTDIR;
+  if (is_absent && ::lstat(path.c_str(), &info) != 0) return false;
+  if (is_absent) {
+    return invalid_argument(
+        fmt::format("[file] {} exists but cannot be opened: it is a symbolic link to {}, which "
+                    "does not exist",
+                    path.string(), link_target(path)));
+  }
+  return invalid_argument(
+      fmt::format("[file] {} cannot be opened: {}", path.string(), std::strerror(reason)));
+}
 
 Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes) {
   QUIRE_ASSIGN_OR_RETURN(const Descriptor file, open_file(path, Kinds::kRegular));

@@ -11,6 +11,11 @@
 
 namespace quire {
 
+// Returns whether there is a file or folder. Fails if that is unknown, because a folder on the way
+// may not be searched, and for a symbolic link without a target: an optional file that is there but
+// cannot be opened must not count as absent.
+Result<bool> path_exists(const std::filesystem::path& path);
+
 // All of these functions fail on a file that git-lfs has not fetched.
 
 // Reads a whole regular file. Fails above max_bytes, before any allocation if the file's size is

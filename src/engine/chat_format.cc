@@ -4,7 +4,6 @@
 
 #include <array>
 #include <optional>
-#include <system_error>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -88,8 +87,8 @@ Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir,
                                     const std::filesystem::path& template_file) {
   const auto config_path = tokenizer_dir / "tokenizer_config.json";
   const auto own_file = tokenizer_dir / "chat_template.jinja";
-  std::error_code error;
-  const bool takes_own = template_file.empty() && std::filesystem::exists(own_file, error);
+  QUIRE_ASSIGN_OR_RETURN(const bool has_own, path_exists(own_file));
+  const bool takes_own = template_file.empty() && has_own;
   const auto& file = takes_own ? own_file : template_file;
   const Result<std::string> config = read_file(config_path, kMaxConfigBytes);
   if (config.ok()) return from_config(*config, config_path.string(), file);

@@ -16,13 +16,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 
-// Does not throw: a path that cannot be examined counts as absent, and opening it reports the
-// error.
-bool path_exists(const fs::path& path) {
-  std::error_code error;
-  return fs::exists(path, error);
-}
-
 bool is_file(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error);
@@ -31,7 +24,9 @@ bool is_file(const fs::path& path) {
 // Fails for a model's folder in the Hugging Face hub's cache, which has a directory per commit
 // (a snapshot) and no model files of its own.
 Status check_is_snapshot(const fs::path& directory) {
-  if (path_exists(directory / "config.json") || !path_exists(directory / "snapshots")) return {};
+  QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(directory / "config.json"));
+  QUIRE_ASSIGN_OR_RETURN(const bool has_snapshots, path_exists(directory / "snapshots"));
+  if (has_config || !has_snapshots) return {};
   constexpr size_t kCommitBytes = 40;
   const auto commit = read_file(directory / "refs" / "main", kCommitBytes);
   const fs::path snapshot = directory / "snapshots" / (commit.ok() ? *commit : "COMMIT");
@@ -134,9 +129,12 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
 
 Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, ModelFiles& files) {
   const fs::path directory = engine.tokenizer.empty() ? model_dir : fs::path(engine.tokenizer);
-  if (!path_exists(directory / "tokenizer.json") && !path_exists(directory / "tokenizer.model")) {
+  QUIRE_ASSIGN_OR_RETURN(const bool has_json, path_exists(directory / "tokenizer.json"));
+  QUIRE_ASSIGN_OR_RETURN(const bool has_model, path_exists(directory / "tokenizer.model"));
+  if (!has_json && !has_model) {
     if (!engine.tokenizer.empty()) {
-      if (!path_exists(directory)) {
+      QUIRE_ASSIGN_OR_RETURN(const bool has_directory, path_exists(directory));
+      if (!has_directory) {
         return not_found(
             fmt::format("[tokenizer] tokenizer: {} does not exist; expected a directory with "
                         "tokenizer.json or tokenizer.model",
@@ -164,7 +162,8 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
 }
 
 Status open_generation_config(const fs::path& path, ModelFiles& files) {
-  if (!path_exists(path)) return {};
+  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
+  if (!exists) return {};
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(files.generation, parse_generation_config(text, path.string()));
   return {};
@@ -179,7 +178,8 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   }
   if (engine.model.empty()) return open_embedded(engine);
   const fs::path path = engine.model;
-  if (!path_exists(path)) {
+  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
+  if (!exists) {
     return not_found(fmt::format(
         "[model] model: {} does not exist; expected a directory with config.json and safetensors "
         "(nothing is downloaded: hf download NAME --local-dir DIR fetches one)",
@@ -194,7 +194,8 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   const fs::path directory = is_config_only ? fs::absolute(path).parent_path() : path;
   const fs::path config_path = is_config_only ? path : path / "config.json";
   QUIRE_RETURN_IF_ERROR(check_is_snapshot(directory));
-  if (!path_exists(config_path)) {
+  QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(config_path));
+  if (!has_config) {
     return not_found(fmt::format(
         "[model] model: {} has no config.json; expected a Hugging Face directory with config.json "
         "and safetensors",

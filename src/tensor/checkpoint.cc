@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "tensor/tensor.h"
 
@@ -68,10 +69,11 @@ Result<ShardLists> read_index(const std::filesystem::path& path) {
 
 Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path& directory) {
   std::unique_ptr<Checkpoint> checkpoint(new Checkpoint());
-  std::error_code ignored;
-  if (std::filesystem::exists(directory / kSingleFile, ignored)) {
+  QUIRE_ASSIGN_OR_RETURN(const bool has_single, path_exists(directory / kSingleFile));
+  QUIRE_ASSIGN_OR_RETURN(const bool has_index, path_exists(directory / kIndexFile));
+  if (has_single) {
     QUIRE_RETURN_IF_ERROR(checkpoint->add_file(directory / kSingleFile));
-  } else if (std::filesystem::exists(directory / kIndexFile, ignored)) {
+  } else if (has_index) {
     QUIRE_RETURN_IF_ERROR(checkpoint->add_indexed(directory, directory / kIndexFile));
   } else {
     return not_found(fmt::format(

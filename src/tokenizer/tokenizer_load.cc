@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "tokenizer/token_model.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/tokenizer_parts.h"
@@ -21,6 +22,17 @@ Status read_bpe_vocab(JsonElement model, Vocab& vocab) {
     QUIRE_RETURN_IF_ERROR(vocab.add(token, id));
   }
   return {};
+}
+
+// Refuses an object that has a key twice: readers of JSON differ in the value that they take. Does
+// not look into the object's values, such as the vocabulary.
+Status check_keys(JsonElement json) {
+  simdjson::dom::object object;
+  if (json.get(object) != simdjson::SUCCESS) return {};  // the reader of its fields reports that
+  const auto key = find_repeated_key(object);
+  if (!key) return {};
+  return invalid_argument(
+      fmt::format("the key \"{}\" appears twice; expected it once", clipped(*key)));
 }
 
 // The "type" of the model, or a guess from its other fields, because old files omit it.
@@ -141,8 +153,10 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_json(std::string_view json,
                                                         std::string_view source) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(json, source));
   const JsonElement root = document.root();
+  QUIRE_RETURN_IF_ERROR(check_keys(root));
   const std::optional<JsonElement> model = json_field(root, "model");
   if (!model) return invalid_argument("field \"model\" is missing; expected an object");
+  QUIRE_RETURN_IF_ERROR(check_keys(*model));
   auto parts = std::make_unique<TokenizerParts>();
   QUIRE_ASSIGN_OR_RETURN(parts->normalizer, Normalizer::from_json(json_field(root, "normalizer")));
   QUIRE_ASSIGN_OR_RETURN(parts->pre_tokenizer,
@@ -156,6 +170,7 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_json(std::string_view json,
 }
 
 Status apply_tokenizer_config(JsonElement config, bool is_sentencepiece, TokenizerParts& parts) {
+  QUIRE_RETURN_IF_ERROR(check_keys(config));
   if (is_sentencepiece) QUIRE_RETURN_IF_ERROR(apply_added_tokens(config, parts));
   return apply_end_tokens(config, is_sentencepiece, parts);
 }
@@ -171,11 +186,11 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::from_sentencepiece(
 }
 
 Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& dir) {
-  std::error_code error;
   const fs::path json_path = dir / "tokenizer.json";
   const fs::path model_path = dir / "tokenizer.model";
-  const bool has_json = fs::exists(json_path, error);
-  if (!has_json && !fs::exists(model_path, error)) {
+  QUIRE_ASSIGN_OR_RETURN(const bool has_json, path_exists(json_path));
+  QUIRE_ASSIGN_OR_RETURN(const bool has_model, path_exists(model_path));
+  if (!has_json && !has_model) {
     return not_found(
         fmt::format("[tokenizer] {} has no tokenizer; expected tokenizer.json or "
                     "tokenizer.model there",
@@ -188,7 +203,8 @@ Result<std::shared_ptr<const Tokenizer>> Tokenizer::load(const fs::path& dir) {
       has_json ? parts_from_json(bytes, path.string()) : parts_from_sentencepiece(bytes);
   if (!parts.ok()) return with_source(parts.status(), path.string());
   const fs::path config_path = dir / "tokenizer_config.json";
-  if (fs::exists(config_path, error)) {
+  QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(config_path));
+  if (has_config) {
     QUIRE_ASSIGN_OR_RETURN(const JsonDocument config, JsonDocument::load(config_path));
     const Status applied = apply_tokenizer_config(config.root(), !has_json, **parts);
     if (!applied.ok()) return with_source(applied, config_path.string());

@@ -42,6 +42,32 @@ TEST_F(FileTest, ReadsAndMapsTheSameBytes) {
       text);
 }
 
+TEST_F(FileTest, ABrokenLinkIsNotAbsent) {
+  EXPECT_TRUE(*path_exists(write("a")));
+  EXPECT_TRUE(*path_exists(dir_));
+  EXPECT_FALSE(*path_exists(dir_ / "none"));
+  EXPECT_FALSE(*path_exists(dir_ / "file" / "none"));
+  const auto link = dir_ / "link";
+  std::filesystem::create_symlink("nowhere", link);
+  const std::string expected = link.string() +
+                               " exists but cannot be opened: it is a symbolic "
+                               "link to nowhere";
+  EXPECT_THAT(path_exists(link).status().message(), HasSubstr(expected));
+  const Status read = read_file(link, 4).status();
+  EXPECT_THAT(read.message(), HasSubstr(expected));
+  EXPECT_NE(read.code(), StatusCode::kNotFound);
+  std::filesystem::create_symlink("circle", dir_ / "circle");
+  EXPECT_FALSE(path_exists(dir_ / "circle").ok());
+}
+
+TEST_F(FileTest, AFolderThatCannotBeSearchedIsAnError) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may search every folder";
+  std::filesystem::create_directories(dir_ / "closed");
+  std::filesystem::permissions(dir_ / "closed", std::filesystem::perms::none);
+  EXPECT_THAT(path_exists(dir_ / "closed" / "a").status().message(),
+              HasSubstr("cannot be opened: Permission denied"));
+}
+
 TEST_F(FileTest, EmptyFileMapsToNothing) {
   const auto mapped = MappedFile::open(write(""));
   ASSERT_TRUE(mapped.ok());

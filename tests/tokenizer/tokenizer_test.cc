@@ -146,6 +146,17 @@ TEST(Tokenizer, AnswersAboutItsTokens) {
   EXPECT_EQ(tokenizer->encode("ab<x>yba", false).value(), (std::vector<int32_t>{2, 7, 9, 1, 0}));
 }
 
+TEST(Tokenizer, RefusesRepeatedKeys) {
+  const std::string model = R"({"type":"BPE","vocab":{"a":0},"merges":[]})";
+  const std::string twice = R"({"type":"BPE","type":"BPE","vocab":{"a":0},"merges":[]})";
+  EXPECT_TRUE(Tokenizer::from_json(R"({"model":)" + model + "}", "t").ok());
+  for (const std::string& json :
+       {R"({"model":)" + model + R"(,"model":)" + model + "}", R"({"model":)" + twice + "}"}) {
+    EXPECT_NE(Tokenizer::from_json(json, "t").status().message().find("appears twice"),
+              std::string::npos);
+  }
+}
+
 TEST(Tokenizer, ObeysTokenizerConfig) {
   const auto directory = std::filesystem::path(::testing::TempDir()) / "quire_tokenizer_config";
   std::filesystem::create_directories(directory);
@@ -167,6 +178,8 @@ TEST(Tokenizer, ObeysTokenizerConfig) {
             (std::vector<int32_t>{3, 2}));
   EXPECT_EQ(Tokenizer::load(directory).value()->encode("ab", false).value(),
             (std::vector<int32_t>{2}));
+  write("tokenizer_config.json", R"({"add_bos_token":true,"add_bos_token":false})");
+  EXPECT_NE(Tokenizer::load(directory).status().message().find("appears twice"), std::string::npos);
   std::filesystem::remove_all(directory);
 }
 
