@@ -28,12 +28,27 @@ std::string request_id(std::string_view wanted) {
   return is_usable ? std::string(wanted) : random_id();
 }
 
+std::optional<int64_t> LogThrottle::take(Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  if (now - second_began_ >= std::chrono::seconds(1)) {
+    second_began_ = now;
+    num_lines_ = 0;
+  }
+  if (num_lines_ == kMaxLinesPerSecond) {
+    ++num_left_out_;
+    return std::nullopt;
+  }
+  ++num_lines_;
+  return std::exchange(num_left_out_, 0);
+}
+
 void RequestLog::write(int http_status) const {
+  if (is_left_out) return;
   constexpr int kFirstError = 400;
   const LogLevel level = http_status < kFirstError ? success_level : LogLevel::kInfo;
   if (!log_enabled(level)) return;
   const double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrived).count();
-  const auto count = [](int number) { return number > 0 ? std::to_string(number) : ""; };
+  const auto count = [](int64_t number) { return number > 0 ? std::to_string(number) : ""; };
   log_event(level, "[server] request",
             {{"request_id", id},
              {"peer", peer},
@@ -43,7 +58,8 @@ void RequestLog::write(int http_status) const {
              {"ms", fmt::format("{:.1f}", ms)},
              {"prompt_tokens", count(num_prompt_tokens)},
              {"completion_tokens", count(num_completion_tokens)},
-             {"outcome", outcome}});
+             {"outcome", outcome},
+             {"left_out", count(num_left_out)}});
 }
 
 void RequestLog::write_failure(const ApiError& error) const {
@@ -104,8 +120,7 @@ http::Response RequestContext::refusal(const ApiError& error) {
 
 void RequestContext::record(int http_status) {
   metrics->count_response(http_status);
-  // A connection beyond the limit is refused before it sends a request, so there is nothing to log.
-  if (!log.method.empty()) log.write(http_status);
+  log.write(http_status);
 }
 
 void RequestContext::record_cancelled() {

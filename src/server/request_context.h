@@ -2,7 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +19,24 @@ namespace quire::server {
 
 // The status in log and metrics of a request whose client left before the response, as in nginx.
 inline constexpr int kClientGone = 499;
+
+// Bounds the log lines of requests that could not be read and of refused connections, so that a
+// flood of them does not fill the log. Thread-safe.
+class LogThrottle {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kMaxLinesPerSecond = 10;
+
+  // Returns nothing if a line must be left out now; otherwise the number of lines that were left
+  // out since the last one.
+  std::optional<int64_t> take(Clock::time_point now);
+
+ private:
+  std::mutex mutex_;
+  Clock::time_point second_began_ = {};
+  int num_lines_ = 0;  // in this second
+  int64_t num_left_out_ = 0;
+};
 
 // The access log: one line per request with its status and duration. It contains no text of prompts
 // or responses, and no keys.
@@ -33,6 +54,10 @@ struct RequestLog {
   int num_prompt_tokens = 0;
   int num_completion_tokens = 0;
   std::string outcome;  // "stop", "cancelled", or an error as loggable() returns it
+
+  // Only for responses without a readable request.
+  bool is_left_out = false;
+  int64_t num_left_out = 0;  // earlier lines that LogThrottle left out
 
   void write(int http_status) const;
   // Logs the cause of a 500 at error level, so that it appears even if the info level is off. Logs

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "jinja/chat_template.h"
 #include "server/fake_engine.h"
+#include "server/request_context.h"
 
 namespace quire::server {
 namespace {
@@ -552,6 +553,31 @@ TEST_F(ServiceTest, RefusalsOfTheTransportLookLikeOtherErrors) {
   EXPECT_EQ(header(full, "retry-after"), "1");
   EXPECT_EQ(header(full, "x-request-id").size(), 24U);
   EXPECT_THAT(get("/metrics").body, HasSubstr("code=\"413\"} 1\n"));
+}
+
+TEST_F(ServiceTest, LogsRequestsThatCannotBeReadButNotAFloodOfThem) {
+  start();
+  const http::Hooks hooks = service_->hooks();
+  http::Request head;
+  head.peer = "10.0.0.1:5";
+  head.began = std::chrono::steady_clock::now() - std::chrono::seconds(60);
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 1000; ++i) {
+    hooks.write_refusal(head, {.status = 408, .code = "request_timeout", .message = ""});
+  }
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("peer=10.0.0.1:5 method=- path=- status=408 ms=600"));
+  EXPECT_LE(std::ranges::count(log, '\n'), 10 * LogThrottle::kMaxLinesPerSecond);
+}
+
+TEST(LogThrottle, SaysHowManyLinesItLeftOut) {
+  LogThrottle throttle;
+  const auto now = LogThrottle::Clock::now();
+  for (int i = 0; i < LogThrottle::kMaxLinesPerSecond; ++i) EXPECT_EQ(throttle.take(now), 0);
+  EXPECT_EQ(throttle.take(now), std::nullopt);
+  EXPECT_EQ(throttle.take(now), std::nullopt);
+  EXPECT_EQ(throttle.take(now + std::chrono::seconds(1)), 2);
+  EXPECT_EQ(throttle.take(now + std::chrono::seconds(1)), 0);
 }
 
 // A transport whose statistics take long to read.

@@ -27,27 +27,6 @@ namespace asio = boost::asio;
 using ErrorCode = boost::system::error_code;
 using std::chrono::steady_clock;
 
-std::string peer_name(const Socket& socket) {
-  ErrorCode error;
-  const auto endpoint = socket.remote_endpoint(error);
-  if (error) return "unknown";
-  const sockaddr* address = endpoint.data();
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address->sa_family == AF_INET) {
-    const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
-    ::inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
-    return fmt::format("{}:{}", text, ntohs(v4->sin_port));
-  }
-  if (address->sa_family != AF_INET6) return "unix";
-  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
-  if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {  // an IPv4 client of "::"
-    ::inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], text, sizeof(text));
-    return fmt::format("{}:{}", text, ntohs(v6->sin6_port));
-  }
-  ::inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
-  return fmt::format("[{}]:{}", text, ntohs(v6->sin6_port));
-}
-
 // TCP_NODELAY sends each token without waiting for the next one. TCP_NOTSENT_LOWAT keeps the data
 // of slow readers in the server, where it is counted, instead of in the kernel.
 void set_tcp_options(Socket& socket) {
@@ -265,6 +244,27 @@ class TlsStream final : public PlainStream {
 };
 
 }  // namespace
+
+std::string peer_name(const Socket& socket) {
+  ErrorCode error;
+  const auto endpoint = socket.remote_endpoint(error);
+  if (error) return "unknown";
+  const sockaddr* address = endpoint.data();
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address->sa_family == AF_INET) {
+    const auto* v4 = reinterpret_cast<const sockaddr_in*>(address);
+    ::inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
+    return fmt::format("{}:{}", text, ntohs(v4->sin_port));
+  }
+  if (address->sa_family != AF_INET6) return "unix";
+  const auto* v6 = reinterpret_cast<const sockaddr_in6*>(address);
+  if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {  // an IPv4 client of "::"
+    ::inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], text, sizeof(text));
+    return fmt::format("{}:{}", text, ntohs(v6->sin6_port));
+  }
+  ::inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
+  return fmt::format("[{}]:{}", text, ntohs(v6->sin6_port));
+}
 
 std::unique_ptr<Stream> make_stream(asio::io_context& context, Socket socket,
                                     const std::shared_ptr<asio::ssl::context>& tls) {

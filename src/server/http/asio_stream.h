@@ -5,6 +5,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
+#include <string>
 
 #include "server/http/connection.h"
 
@@ -12,6 +13,9 @@ namespace quire::http {
 
 using Socket = boost::asio::basic_stream_socket<boost::asio::generic::stream_protocol,
                                                 boost::asio::io_context::executor_type>;
+
+// "127.0.0.1:50312", "[::1]:50312" or "unix"; "unknown" if the client has left.
+std::string peer_name(const Socket& socket);
 
 // `context` is the socket's I/O context. If `tls` is null, the stream is unencrypted.
 std::unique_ptr<Stream> make_stream(boost::asio::io_context& context, Socket socket,

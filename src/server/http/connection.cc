@@ -82,6 +82,7 @@ void Connection::handle_input_end() {
 }
 
 void Connection::parse() {
+  if (phase_ == Phase::kIdle) request_began_ = steady_clock::now();
   while (is_reading()) {
     const size_t used = parser_.feed(in_.bytes());
     in_.consume(used);
@@ -129,6 +130,7 @@ void Connection::begin_response(bool keep_alive) {
                         .hooks = &transport_.hooks,
                         .budget = transport_.responses,
                         .head = head_of(parser_.request(), stream_->peer())};
+  traits.head.began = request_began_;
   response_ = std::make_shared<PendingResponse>(std::move(traits), shared_from_this());
   // A write of "100 Continue" may still be in progress; its deadline stays.
   enter(Phase::kResponding, out_.empty() ? kNoLimit : limits_.write_timeout);
@@ -154,6 +156,7 @@ void Connection::refuse(Refusal refusal) {
   Request head = parser_.take();  // also discards the body read so far
   body_share_.reset();
   head.peer = stream_->peer();
+  head.began = request_began_;
   response_->respond(refusal_response(&transport_.hooks, head, refusal));
   flush();
 }

@@ -196,6 +196,7 @@ class Connection final : public StreamUser,
   const std::function<void(Connection*)> on_gone_;
 
   Phase phase_ = Phase::kOpening;
+  std::chrono::steady_clock::time_point request_began_;  // when its first byte was parsed
   bool is_draining_ = false;
 
   RequestParser parser_;

@@ -1,6 +1,7 @@
 // The interface between the server's transport and its routes. Independent of models.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,6 +23,8 @@ struct Request {
   std::string body;
   std::string peer;                            // "127.0.0.1:50312", "unix"
   std::shared_ptr<void> body_share = nullptr;  // share of Limits::max_total_body_bytes
+  // When its first byte arrived; only in the head that Hooks::write_refusal gets.
+  std::chrono::steady_clock::time_point began = {};
 
   // Returns the first header with this name (in lower case), or "".
   std::string_view header(std::string_view name) const {
@@ -77,7 +80,8 @@ struct Refusal {
 struct Hooks {
   // Called before a body is read. A returned response is sent, and the body is not read.
   std::function<std::optional<Response>(const Request& head)> check_head = nullptr;
-  // Formats a refusal. `head` has the known parts of the request and may be empty.
+  // Formats a refusal. `head` has the known parts of the request: only the peer if the
+  // request could not be read.
   std::function<Response(const Request& head, const Refusal& refusal)> write_refusal = nullptr;
 };
 

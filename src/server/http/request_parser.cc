@@ -60,6 +60,8 @@ constexpr Refusal kBadHost{400, "bad_host",
                            "An HTTP/1.1 request must have exactly one Host field."};
 constexpr Refusal kBadKey{400, "bad_header",
                           "A request must not have more than one Authorization field."};
+constexpr Refusal kBadType{400, "bad_header",
+                           "A request must not have more than one Content-Type field."};
 constexpr Refusal kBadVersion{505, "http_version_not_supported",
                               "Only HTTP/1.1 and HTTP/1.0 are supported."};
 constexpr Refusal kNoConnect{501, "not_implemented", "CONNECT is not supported."};
@@ -203,6 +205,7 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     if (std::ssize(request.headers) > max_headers_) return refuse(kHeadTooLarge, error);
     // With several fields, a proxy could use another one than this server.
     if (find_field(request.headers, "authorization").count > 1) return refuse(kBadKey, error);
+    if (find_field(request.headers, "content-type").count > 1) return refuse(kBadType, error);
     const Field expect = find_field(request.headers, "expect");
     if (expect.count == 0 || !is_http11) return;
     if (!equals_ignoring_case(expect.value, "100-continue")) return refuse(kBadExpect, error);

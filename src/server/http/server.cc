@@ -330,8 +330,10 @@ class AsioServer final : public Server {
   // Sends a 503 if that is possible without blocking.
   void reject(Socket& socket) const {
     if (tls_) return;
+    Request head;
+    head.peer = peer_name(socket);
     const Response full = refusal_response(
-        &transport_.hooks, {},
+        &transport_.hooks, head,
         {.status = 503,
          .code = "too_many_connections",
          .message =

@@ -33,6 +33,7 @@ struct ServerState {
   WorkerPool grammar_workers;  // compile grammars, which can take seconds
   GrammarQueue grammars;
   HealthWatch health;
+  LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   std::atomic<const http::Server*> transport = nullptr;
 };

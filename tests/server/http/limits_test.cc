@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <thread>
 
 #include "base/log.h"
@@ -131,6 +132,36 @@ TEST(HttpLimits, ConnectionsBeyondTheCapAreTurnedAway) {
   EXPECT_EQ(server.stats().num_refused, 1);
   clients.pop_back();
   EXPECT_TRUE(eventually([&] { return server.connect().get("/echo").status == 200; }));
+}
+
+// The access log is written from these heads.
+TEST(HttpLimits, ARefusalHasThePeerAndTheTimeOfTheFirstByte) {
+  std::mutex mutex;
+  std::vector<Request> heads;
+  ServerConfig config = with_timeouts(milliseconds(150), kLong, kLong);
+  config.limits.max_connections = 1;
+  TestServer server(config, {.write_refusal = [&](const Request& head, const Refusal& refusal) {
+                      const std::lock_guard lock(mutex);
+                      heads.push_back(head);
+                      return Response{.status = refusal.status, .body = ""};
+                    }});
+  {
+    HttpClient slow = server.connect();
+    slow.send("GET / HT");
+    EXPECT_EQ(slow.receive().status, 408);
+    EXPECT_EQ(server.connect().receive().status, 503);
+  }
+  EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
+  HttpClient broken = server.connect();
+  broken.send("\x01\r\n\r\n");
+  EXPECT_EQ(broken.receive().status, 400);
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(heads.size(), 3U);
+  for (const Request& head : heads) {
+    EXPECT_EQ(head.method + head.path, "");
+    EXPECT_TRUE(head.peer.starts_with("127.0.0.1:")) << head.peer;
+  }
+  EXPECT_GE(steady_clock::now() - heads[0].began, milliseconds(140));
 }
 
 TEST(HttpLimits, ConnectionsOfOnePeerCanBeCapped) {

@@ -209,6 +209,9 @@ TEST(RequestParser, RefusesSeveralKeys) {
   EXPECT_EQ(refusal("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\n"
                     "authorization: Bearer b\r\n\r\n"),
             400);
+  EXPECT_EQ(refusal("GET / HTTP/1.1\r\nHost: a\r\nContent-Type: text/plain\r\n"
+                    "content-type: application/json\r\n\r\n"),
+            400);
 }
 
 TEST(Target, IsDecodedOnce) {
