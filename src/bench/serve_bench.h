@@ -42,7 +42,7 @@ struct ServeBenchResult {
   std::vector<std::string> remarks;  // one line each: failed requests, doubts about the numbers
 };
 
-// Refuses options that contradict each other, a URL that is none, and a key of several lines.
+// Refuses options that contradict each other, a malformed URL, and a key of several lines.
 Status check_server(const ServeBenchOptions& options);
 Result<ServeBenchResult> measure_server(const ServeBenchOptions& options, const Hooks& hooks);
 std::string to_json(const ServeBenchResult& result, const ServeBenchOptions& options);

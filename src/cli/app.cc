@@ -174,7 +174,7 @@ std::string unexpected_arguments(const CLI::App& app, const std::vector<std::str
   for (const std::string& argument : arguments) {
     if (meant.empty()) meant = nearest(name_of(argument), known);
   }
-  return fmt::format("not expected: {}{}", fmt::join(arguments, " "),
+  return fmt::format("not expected: {}{}", shown_arguments(arguments),
                      meant.empty() ? "" : fmt::format("; did you mean {}?", meant));
 }
 
@@ -204,9 +204,14 @@ int print_help(const CLI::App& app, std::span<const char* const> words) {
 
 int run_command(const Parsed& parsed) {
   const Command& command = *parsed.command;
-  if (!command.run) {
+  if (!command.run && parsed.app->get_parent() == nullptr) {
     write_stderr(parsed.app->help());
     return kExitUsage;
+  }
+  if (!command.run) {
+    std::vector<std::string> names;
+    for (const Command& subcommand : command.subcommands) names.push_back(subcommand.name);
+    return usage_error(*parsed.app, fmt::format("expected one of {}", fmt::join(names, ", ")));
   }
   if (command.check) {
     const Status status = command.check();

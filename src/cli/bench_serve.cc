@@ -79,6 +79,7 @@ Result<int> run(const ServeBenchCommand& command) {
   Progress progress("serve");
   QUIRE_ASSIGN_OR_RETURN(const bench::ServeBenchResult result,
                          bench::measure_server(options, measurement_hooks(progress)));
+  if (!result.end.ok()) append_stdout("Partial: the benchmark was interrupted\n");
   append_stdout(to_table(result.result, options.report));
   for (const std::string& remark : result.remarks) {
     print_stderr("quire bench serve: {}\n", remark);
@@ -94,7 +95,7 @@ Status check(const ServeBenchOptions& options) {
     return invalid_argument(
         "expected --dataset-path FILE with --dataset-name sharegpt or trace only");
   }
-  return {};
+  return bench::check_server(options);
 }
 
 void add_server_flags(FlagSet& flags, ServeBenchOptions* options) {

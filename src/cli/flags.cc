@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "cli/unknown_flags.h"
 
 namespace quire::cli {
 namespace {
@@ -61,6 +62,16 @@ Result<std::string> parse_output_path(std::string_view text) {
     return unexpected(text, "a path of a file, in a folder that exists");
   }
   return std::string(text);
+}
+
+// As parse_text(), but the error does not show the value.
+Result<std::string> parse_secret(std::string_view text) {
+  if (!is_valid_utf8(text)) return invalid_argument("expected valid UTF-8; the value is not shown");
+  return std::string(text);
+}
+
+auto text_parser(std::string_view flag) {
+  return is_secret_flag(flag) ? parse_secret : parse_text;
 }
 
 }  // namespace
@@ -213,7 +224,8 @@ void FlagSet::on_by_default(const std::string& name, bool* target, std::string h
 
 void FlagSet::text(std::string name, std::string value_name, std::string* target,
                    std::string help) {
-  value(std::move(name), std::move(value_name), target, *target, std::move(help), parse_text);
+  const auto parse = text_parser(name);
+  value(std::move(name), std::move(value_name), target, *target, std::move(help), parse);
 }
 
 void FlagSet::file(std::string name, std::string* target, std::string help) {
@@ -272,12 +284,13 @@ void FlagSet::bytes(std::string name, int64_t* target, std::string help) {
 
 void FlagSet::texts(std::string name, std::string value_name, std::vector<std::string>* target,
                     std::string help) {
+  const auto parse = text_parser(name);
   add({.name = std::move(name),
        .value_name = std::move(value_name),
        .help = std::move(help),
        .repeatable = true,
-       .set = [target](std::string_view value) -> Status {
-         QUIRE_ASSIGN_OR_RETURN(std::string text, parse_text(value));
+       .set = [target, parse](std::string_view value) -> Status {
+         QUIRE_ASSIGN_OR_RETURN(std::string text, parse(value));
          target->push_back(std::move(text));
          return {};
        }});

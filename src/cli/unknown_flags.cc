@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "base/ascii.h"
+
 namespace quire::cli {
 namespace {
 
@@ -83,6 +85,41 @@ std::string canonical_flag(std::string_view argument) {
   constexpr std::string_view kShort = "-tp";
   if (argument != kShort && !argument.starts_with("-tp=")) return std::string(argument);
   return "--tensor-parallel-size" + std::string(argument.substr(kShort.size()));
+}
+
+bool is_secret_flag(std::string_view flag) {
+  constexpr std::string_view kSecrets[] = {"key",   "keys",     "apikey", "apikeys",
+                                           "token", "password", "secret"};
+  if (!flag.starts_with('-')) return false;
+  std::string_view name = flag.substr(0, flag.find('='));
+  while (!name.empty()) {
+    const size_t size = std::min(name.find_first_of("-_"), name.size());
+    const auto is_word = [&](std::string_view secret) {
+      return equals_ignoring_case(name.substr(0, size), secret);
+    };
+    if (std::ranges::any_of(kSecrets, is_word)) return true;
+    name.remove_prefix(std::min(size + 1, name.size()));
+  }
+  return false;
+}
+
+std::string shown_arguments(const std::vector<std::string>& arguments) {
+  std::string shown;
+  bool is_value = false;  // of the secret flag before it
+  for (const std::string& argument : arguments) {
+    if (!shown.empty()) shown += ' ';
+    const bool is_secret = is_secret_flag(argument);
+    const size_t equals = argument.find('=');
+    if (is_value && !argument.starts_with('-')) {
+      shown += "…";
+    } else if (is_secret && equals != std::string::npos) {
+      shown += argument.substr(0, equals + 1) + "…";
+    } else {
+      shown += argument;
+    }
+    is_value = is_secret && equals == std::string::npos;
+  }
+  return shown;
 }
 
 size_t edit_distance(std::string_view from, std::string_view to) {

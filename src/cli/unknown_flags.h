@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace quire::cli {
 
@@ -14,6 +15,13 @@ std::string_view foreign_flag_remedy(std::string_view flag);
 // Replaces vLLM's -tp by --tensor-parallel-size, because CLI11 parses short flags of one letter
 // only.
 std::string canonical_flag(std::string_view argument);
+
+// Returns whether a flag's name, also a mistyped one, says that its value is a secret: "--api_key",
+// "--apikey=…", "--hf-token". Errors must not show such a value, because they end in logs.
+bool is_secret_flag(std::string_view flag);
+
+// Joins arguments by spaces, with "…" for the values of flags that are secret.
+std::string shown_arguments(const std::vector<std::string>& arguments);
 
 // The least number of letters inserted, deleted, replaced, or swapped with their neighbour.
 size_t edit_distance(std::string_view from, std::string_view to);

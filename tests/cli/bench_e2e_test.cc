@@ -105,8 +105,28 @@ TEST_F(BenchServe, CtrlCReportsTheMeasuredPart) {
   while (client.read_some(out, err)) {
   }
   EXPECT_EQ(client.wait(), 130);
+  EXPECT_THAT(out, HasSubstr("Partial"));
   EXPECT_THAT(out, HasSubstr("Serving Benchmark Result"));
   EXPECT_THAT(err, HasSubstr("interrupted after"));
+}
+
+TEST(BenchServeUsage, RefusesWrongServersWithoutShowingSecrets) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"--base-url", "nope"}, "--base-url: got 'nope'"},
+      {{"--base-url", "http://user:secret@host"}, "--base-url: got 'host'"},
+      {{"--base-url", "http://a", "--port", "1"}, "expected --base-url or --uds"},
+      {{"--uds", "a", "--port", "1"}, "expected --base-url or --uds"},
+      {{"--api-key", "secret\xff"}, "--api-key: expected valid UTF-8"},
+      {{"--api_key", "secret"}, "not expected: --api_key …"},
+      {{"--apikey=secret"}, "not expected: --apikey=…"}};
+  for (const auto& [more, error] : cases) {
+    std::vector<std::string> arguments = {"bench", "serve"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const SpawnResult result = run_quire(arguments);
+    EXPECT_EQ(result.exit_code, 2) << error;
+    EXPECT_THAT(result.err, HasSubstr(error));
+    EXPECT_THAT(result.err, ::testing::Not(HasSubstr("secret")));
+  }
 }
 
 TEST(BenchAttention, FailsWithAReasonWithoutAGpu) {

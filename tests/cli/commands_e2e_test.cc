@@ -629,6 +629,28 @@ TEST(ModelFiles, AFolderOfTheHubsCacheNamesItsSnapshot) {
   EXPECT_THAT(result.err, HasSubstr((cache / "snapshots" / commit).string()));
 }
 
+TEST(Usage, AGroupOfCommandsNeedsOneOfThem) {
+  for (const char* group : {"bench", "eval"}) {
+    const SpawnResult result = run_quire({group});
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr(std::string("quire ") + group + ": expected one of "));
+    EXPECT_EQ(count_lines(result.err), 1U) << result.err;
+  }
+}
+
+TEST(ModelFiles, ABrokenLinkIsNotAnAbsentFile) {
+  for (const char* name : {"config.json", "generation_config.json", "tokenizer.json"}) {
+    const fs::path directory = tiny_model(std::string("link_to_") + name);
+    fs::remove(directory / name);
+    fs::create_symlink("/no/such/blob", directory / name);
+    const SpawnResult result =
+        run_quire({"doctor", "--model", directory.string(), "--load-format", "dummy"});
+    EXPECT_EQ(result.exit_code, 1) << name;
+    EXPECT_THAT(result.err, HasSubstr(std::string(name) + " exists but cannot be opened"));
+    fs::remove_all(directory);
+  }
+}
+
 TEST(ModelFiles, AMissingTokenizerIsNamed) {
   const SpawnResult result =
       run_quire({"generate", "--model", tiny_model("tiny").string(), "--load-format", "dummy",

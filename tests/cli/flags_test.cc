@@ -96,6 +96,17 @@ TEST(ForeignFlags, HaveARemedyOrAnotherSpelling) {
   EXPECT_EQ(canonical_flag("-tpx"), "-tpx");
 }
 
+TEST(SecretFlags, AreKnownByTheirName) {
+  for (const char* flag : {"--api-key", "--api_key", "--apikey=a", "--API-KEY", "--hf-token"}) {
+    EXPECT_TRUE(is_secret_flag(flag)) << flag;
+  }
+  for (const char* flag : {"--max_tokens", "--tokenizer", "--port", "key", "--keyboard"}) {
+    EXPECT_FALSE(is_secret_flag(flag)) << flag;
+  }
+  EXPECT_EQ(shown_arguments({"a", "--api_key", "b", "--apikey=c", "--x", "d", "--key", "-e"}),
+            "a --api_key … --apikey=… --x d --key -e");
+}
+
 TEST(ParseNumber, TakesTheWholeTextOrNothing) {
   EXPECT_EQ(*parse_number("0.25", {}), 0.25);
   EXPECT_EQ(*parse_number("-1e3", {}), -1000.0);
