@@ -429,6 +429,8 @@ TEST_F(ServiceTest, RefusesUnknownPathsMethodsModelsAndTypes) {
                    exchange);
   EXPECT_EQ(exchange->wait().status, 415);
   EXPECT_EQ(call("POST", "/v1/completions", "{")->wait().status, 400);
+  EXPECT_THAT(call("POST", "/v1/completions", "")->wait().body,
+              HasSubstr("the body is empty; expected a JSON object"));
 }
 
 TEST_F(ServiceTest, TheLogNamesTheFaultAndQuotesNoCall) {

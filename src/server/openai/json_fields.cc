@@ -53,6 +53,9 @@ std::optional<Position> find_error(std::string_view body) {
 }
 
 std::string invalid_body(std::string_view body, const Status& status) {
+  if (std::ranges::all_of(body, is_json_space)) {
+    return "[request] the body is empty; expected a JSON object";
+  }
   const auto found = find_error(body);
   if (!found) return status.message();
   const std::string_view before = body.substr(0, found->byte);
