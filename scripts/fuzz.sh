@@ -7,10 +7,11 @@ cd "$(dirname "$0")/.."
 
 seconds=${1:-20}
 shift || true
-scripts/sanitize.sh --build-only
 if [[ $# -gt 0 ]]; then
   fuzzers=("${@/%/_fuzz}")
+  scripts/sanitize.sh --build-only "${fuzzers[@]}"
 else
+  scripts/sanitize.sh --build-only
   mapfile -t fuzzers <build-asan/fuzzers.txt
 fi
 [[ ${#fuzzers[@]} -gt 0 ]] || { echo "there are no fuzzers in build-asan/fuzzers.txt" >&2; exit 1; }

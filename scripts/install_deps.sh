@@ -15,6 +15,10 @@ if [[ "${1:-build}" == test ]]; then
   # Ubuntu has Chromium only as a snap; without a browser the page's tests are skipped.
   grep -q '^ID=ubuntu' /etc/os-release || packages+=(chromium)
 fi
+# A build without CUDA stays one until QUIRE_CUDA says otherwise.
+if [[ -z ${QUIRE_CUDA:-} && -e build/CMakeCache.txt ]]; then
+  QUIRE_CUDA=$(sed -n 's/^QUIRE_CUDA:[A-Z]*=//p' build/CMakeCache.txt)
+fi
 cuda=
 if [[ ${QUIRE_CUDA:-AUTO} != OFF ]] && command -v "${CUDACXX:-nvcc}" >/dev/null; then
   cuda=1

@@ -14,7 +14,9 @@ if [[ "${1:-}" == thread ]]; then
   exit 0
 fi
 cmake --preset asan >/dev/null
-cmake --build build-asan
-if [[ "${1:-}" != --build-only ]]; then
-  ctest --test-dir build-asan --output-on-failure --no-tests=error -j "$(nproc)" -LE e2e
+if [[ "${1:-}" == --build-only ]]; then  # the other arguments are targets (default: all)
+  cmake --build build-asan --target "${@:2}"
+  exit 0
 fi
+cmake --build build-asan
+ctest --test-dir build-asan --output-on-failure --no-tests=error -j "$(nproc)" -LE e2e

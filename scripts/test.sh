@@ -14,6 +14,6 @@ if [[ "${1:-}" == --clients ]]; then
 fi
 scripts/install_deps.sh test
 cmake --preset release -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients \
-  -DQUIRE_CUDA="${QUIRE_CUDA:-AUTO}" >/dev/null
+  ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} >/dev/null
 cmake --build build
 ctest --test-dir build --output-on-failure --no-tests=error -j "$(nproc)" "$@"

@@ -9,7 +9,7 @@ bool is_built_for(DeviceKind device) {
 }
 
 Status cuda_status(int /*device*/) {
-  return unimplemented("[cuda] this build has no CUDA; build Quire on a machine that has nvcc");
+  return unimplemented("[cuda] this build has no CUDA; build Quire where nvcc is found, without QUIRE_CUDA=OFF");
 }
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*config*/) {

@@ -1,12 +1,14 @@
-// Compares openapi.json with the code: its bounds are those of RequestLimits, and its fields are
-// those that are read.
+// Compares openapi.json with the code: its bounds are those of RequestLimits, its fields are
+// those that are read, and its paths are those of the route table.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 
+#include "base/ascii.h"
 #include "base/json.h"
 #include "sample/sampling_fields.h"
 #include "server/openai/requests.h"
+#include "server/routes/routes.h"
 
 namespace quire::server {
 namespace {
@@ -59,14 +61,21 @@ TEST_F(OpenApi, HasTheLimitsOfCalls) {
   EXPECT_EQ(number("ChatRequest/properties/tools/maxItems"), limits.max_tools);
 }
 
+// The JSON pointer of a route: `/` is `~1`, a lower-case method, and {model} after a final `/`.
+std::string pointer_of(const Route& route) {
+  std::string path(route.path);
+  if (path.ends_with('/')) path += "{model}";
+  std::string pointer = "/paths/";
+  for (const char c : path) pointer += c == '/' ? "~1" : std::string(1, c);
+  pointer += '/';
+  for (const char c : route.method) pointer += to_lower(c);
+  return pointer;
+}
+
 TEST_F(OpenApi, HasAllRoutes) {
-  for (const char* path :
-       {"~1v1~1models/get", "~1v1~1models~1{model}/get", "~1v1~1completions/post",
-        "~1v1~1chat~1completions/post", "~1tokenize/post", "~1detokenize/post",
-        "~1tokenizer_info/get", "~1health/get", "~1ready/get", "~1version/get", "~1metrics/get",
-        "~1openapi.json/get"}) {
-    EXPECT_TRUE(has("/paths/" + std::string(path) + "/responses/200")) << path;
-    EXPECT_TRUE(has("/paths/" + std::string(path) + "/responses/500")) << path;
+  for (const Route& route : routes()) {
+    EXPECT_TRUE(has(pointer_of(route) + "/responses/200")) << route.path;
+    EXPECT_TRUE(has(pointer_of(route) + "/responses/500")) << route.path;
   }
 }
 

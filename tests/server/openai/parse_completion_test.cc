@@ -253,7 +253,7 @@ TEST(ParseCompletion, RefusesAKeyThatIsThereTwice) {
 }
 
 TEST(ParseCompletion, NamesThePlaceWhereABodyIsNotJson) {
-  EXPECT_THAT(refusal(""), HasSubstr("byte 0"));
+  EXPECT_THAT(refusal(""), HasSubstr("the body is empty; expected a JSON object"));
   EXPECT_THAT(refusal("{\"prompt\":\n  \"a\" \"b\"}"), HasSubstr("line 2, column 7 (byte 17)"));
   EXPECT_THAT(refusal("{\"prompt\": \"a\xff\"}"), HasSubstr("invalid UTF-8 at line 1, column 14"));
   EXPECT_THAT(refusal("{\"prompt\": \"a\"} x"), HasSubstr("text after the object"));
