@@ -44,10 +44,15 @@ int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, i
 
 Status check_servable(const Sequence& seq, const SchedulerConfig& config) {
   const int num_prompt = seq.num_prompt_tokens;
-  if (num_prompt < 1 || static_cast<size_t>(num_prompt) > seq.token_ids.size()) {
-    return invalid_argument(
-        fmt::format("[sched] the number of prompt tokens is out of range; got {}, expected 1 to {}",
-                    num_prompt, seq.token_ids.size()));
+  if (num_prompt < 1) {
+    return invalid_argument(fmt::format(
+        "[sched] the prompt has too few tokens; got {}, expected at least 1", num_prompt));
+  }
+  if (static_cast<size_t>(num_prompt) > seq.token_ids.size()) {
+    return invalid_argument(fmt::format(
+        "[sched] the prompt is longer than the sequence; got {} prompt tokens, expected "
+        "at most {}",
+        num_prompt, seq.token_ids.size()));
   }
   if (seq.max_total_tokens > config.max_model_len) {
     return invalid_argument(

@@ -181,7 +181,7 @@ TEST(AttentionReport, ATableHasAColumnForEachBackend) {
   EXPECT_THAT(table, HasSubstr("* pages repeat"));
   EXPECT_THAT(table, HasSubstr("xqa 40.00, native 31.62, auto 31.62, best of each row 28.28; over "
                                "the 2 of 3 rows"));
-  EXPECT_THAT(table, HasSubstr("+25.0 % at 1 x 1 of 1024, where it takes native and xqa is best"));
+  EXPECT_THAT(table, HasSubstr("+25.0 % at 1 x 1 of 1024, where it selects native and xqa is best"));
 }
 
 TEST(AttentionReport, CsvHasEveryNumber) {

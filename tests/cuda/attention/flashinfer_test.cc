@@ -77,11 +77,11 @@ TEST(FlashInferPlans, RefuseMoreQueriesThanOffsetsReach) {
   };
   const Status refused = make_plan(524288);
   EXPECT_EQ(refused.code(), StatusCode::kUnimplemented) << refused.message();
-  EXPECT_NE(refused.message().find("--max-num-batched-tokens"), std::string::npos);
+  EXPECT_NE(refused.message().find("`max_num_batched_tokens`"), std::string::npos);
   EXPECT_NE(refused.message().find("4294967296"), std::string::npos);
   // One token less passes the check. The plan then allocates memory, which fails without a GPU.
   const Status taken = make_plan(524287);
-  EXPECT_EQ(taken.message().find("--max-num-batched-tokens"), std::string::npos) << taken.message();
+  EXPECT_EQ(taken.message().find("`max_num_batched_tokens`"), std::string::npos) << taken.message();
 }
 
 CudaAttentionSuite suite() {
