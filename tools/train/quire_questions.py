@@ -21,6 +21,7 @@ from quire.about import ABOUT, TALK
 from quire.commands import COMMANDS
 from quire.flags import FLAGS
 from quire.more import MORE
+from quire.needs import NEEDS
 from quire.refusals import FLAG_QUESTIONS, LISTS, NO_SUCH_FLAG, SEEDS, UNKNOWN, draw_false_flag, invented
 from quire.server import SERVER
 from quire.trouble import TROUBLE
@@ -74,8 +75,10 @@ def with_more(topics_so_far: list[Topic], text: str) -> list[Topic]:
     return topics_so_far
 
 
-_TOPICS = with_more([*parse(TALK, is_talk=True),
-                     *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))], MORE)
+_TOPICS = [*parse(TALK, is_talk=True),
+           *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))]
+for _further in (MORE, NEEDS):
+    with_more(_TOPICS, _further)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
 _CUMULATED = list(itertools.accumulate(topic.weight for topic in _TOPICS))
 _REAL_FLAGS = frozenset(re.findall(r"--[a-z][a-z-]*", " ".join((ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE))))

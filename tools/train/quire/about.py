@@ -319,7 +319,7 @@ can quire use the AMX unit
 minimum cpu
 
 # can it run on a cpu
-= Yes. Without a GPU Quire computes on the CPU; `--device cpu` forces it.
+= `--device cpu` computes on the CPU; without a GPU Quire does so by itself.
 can quire run on a CPU
 does quire work without a [GPU|graphics card]
 do I need a [GPU|graphics card|NVIDIA card|CUDA]
@@ -628,7 +628,7 @@ is it faster than [llama.cpp|vLLM|ollama]
 show me benchmark numbers
 
 # determinism
-= On a CPU, greedy output has the same bits whatever the batch, chunking, page size, prefix hits or threads.
+= Deterministic: on a CPU, greedy output has the same bits whatever the batch, chunking, page size, prefix hits or threads.
 is quire deterministic
 are results [reproducible|deterministic|the same every time|repeatable]
 %[deterministic output|reproducible output|batch invariance|bitwise reproducibility]
@@ -706,7 +706,7 @@ developer guide
 ~add a [model family|route|attention backend|new model]
 
 # security report
-= Report it privately through the security advisories of the repository's host, not in a public issue; see SECURITY.md.
+= Privately: report it through the security advisories of the repository's host, not in a public issue; see SECURITY.md.
 ~report a [vulnerability|security problem|security bug|security hole]
 I found a [vulnerability|security hole|security bug|exploit]
 security [contact|policy|report]
@@ -717,7 +717,7 @@ is quire secure
 responsible disclosure
 
 # bugs
-= Report it in the repository's issues with the command line, the output and that of `quire doctor`.
+= Open an issue in the repository, with the command line, the output and that of `quire doctor`.
 ~report a [bug|problem|crash|fault]
 I found a bug
 where can I report [bugs|a problem|issues]

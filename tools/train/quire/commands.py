@@ -160,7 +160,7 @@ ctrl-c in the chat
 how do I make it stop writing
 
 # system message
-= Use `quire chat --system TEXT`; over HTTP send a message with the role `system` first.
+= `quire chat --system TEXT` sets the system message; over HTTP send a message with the role `system` first.
 ~[give|set|send|add|write|change] a [system message|system prompt]
 ?[--system|a system message|a system prompt|the system prompt]
 which flag sets the system prompt
@@ -190,7 +190,7 @@ prompt on the command line
 generate command
 
 # generate chat
-= Add `--chat`: it puts each prompt into the model's chat template.
+= `quire generate --chat --prompt TEXT` puts each prompt into the model's chat template.
 ~[use|apply] the chat template [with generate|in generate|for a prompt]
 ~[generate with|apply to a prompt] the chat template
 what does [generate --chat|--chat] do
@@ -204,7 +204,7 @@ chat template in generate
 chat formatted prompt
 
 # several prompts
-= Repeat `--prompt`, or put one JSON object per line into a file: `quire generate --input FILE`.
+= `quire generate --input FILE` runs many prompts, one JSON object per line; or repeat `--prompt`.
 ~[run|complete|process|send] [several prompts|many prompts|a batch of prompts|multiple prompts|a list of prompts]
 %[batch generation|offline batches|offline inference|batch mode]
 more than one prompt
@@ -243,7 +243,7 @@ which takes precedence, the flag or the field
 each prompt with its own temperature
 
 # stdin
-= Pass `-` as the file, for example `quire generate --input -`; it reads standard input.
+= `quire generate --input -` reads the prompts from standard input.
 ~[read|pipe] [from standard input|from stdin|prompts through a pipe|prompts from stdin]
 ~pipe [prompts|text|JSON] [into quire|in]
 what does - mean as a file
@@ -255,23 +255,8 @@ echo | quire generate
 read from pipe
 input from another program
 
-# json output
-= `quire generate --format json` prints one JSON object per sample.
-~[get|print|write|produce] [JSON|json output|machine readable output|JSON lines] [from generate|]
-?--format json
-which flag gives json
-json output
-output as JSON
---format json
-output format of generate
-what is the default output format
-generate --format
-parse the output in a script
-jsonl output
-%JSON output of generate
-
 # json output fields
-= Each line has `index`, `prompt_token_ids`, `token_ids`, `text` and `finish_reason`; a refused prompt has `index` and `error`.
+= `index`, `sample_index` (with `--n` above 1), `prompt_token_ids`, `token_ids`, `text` and `finish_reason`; a refused prompt has `index` and `error`.
 which fields does the JSON output [of generate|] have
 what is in [the JSON output|a line of the JSON output]
 what does [the output of --format json|the JSON output] look like
@@ -296,7 +281,7 @@ why did the output end
 was my output cut off
 
 # save output
-= Redirect it: `quire generate --input prompts.jsonl --format json > answers.jsonl`; logs go to standard error.
+= `quire generate --input prompts.jsonl --format json > answers.jsonl` saves the results; logs go to standard error.
 ~[save|write|store|put] [the output|the results|the answers|the answer] [to a file|in a file|on disk]
 output to file
 where is the output written
@@ -373,8 +358,8 @@ apply chat template
 debug the chat template
 ~see the final prompt of a chat
 
-# own template
-= Pass a Jinja file: `--chat-template FILE`, for serve, chat and generate.
+# --chat-template
+= `--chat-template FILE` is a Jinja file used instead of the model's own chat template, in serve, chat and generate.
 ~[use|give|set|load|override|replace|change] [my own|a custom|another|the|a different] chat template
 ?[--chat-template]
 which flag sets the chat template
@@ -388,6 +373,12 @@ template override
 override the model's template
 jinja template
 where do I put a chat template
+which flags take a Jinja file
+does --chat-template take a file or text
+chat-template flag of serve
+what kind of file does --chat-template take
+can I pass the template as text
+quire serve --chat-template
 
 # template source
 = From `chat_template.jinja` in the model's folder, otherwise from `chat_template` in `tokenizer_config.json`.
@@ -494,7 +485,7 @@ time attention kernels
 attention kernel speed
 
 # bench sharegpt
-= Give the dataset: `quire bench serve --dataset-name sharegpt --dataset-path FILE`.
+= `quire bench serve --dataset-name sharegpt --dataset-path FILE` uses the dialogues of ShareGPT.
 ~[benchmark|measure|test] with [ShareGPT|real dialogues|a dataset|ShareGPT data]
 %[ShareGPT|sharegpt datasets|datasets in benchmarks]
 sharegpt
@@ -621,7 +612,7 @@ how many shots does eval use
 where do the shots come from
 
 # lm eval
-= Start `quire serve` and point lm-eval at `http://127.0.0.1:8000/v1/completions`; other evaluations are not built in.
+= Point lm-eval at `http://127.0.0.1:8000/v1/completions` of `quire serve`; other evaluations are not built in.
 %[lm-eval|lm-evaluation-harness|MMLU|HellaSwag|HumanEval|other benchmarks of accuracy]
 ~[run|use] [lm-eval|the lm-evaluation-harness|MMLU] [with quire|]
 lm-eval
@@ -805,19 +796,6 @@ GET /v1/models
 ~see which model is [running|loaded|served]
 what models are installed
 model name of the server
-
-# seed of generate prompts
-= Without `--seed` each prompt has its own seed, which is the same in every run.
-are outputs random without a seed
-what is the default seed
-which seed is used without --seed
-why do I get the same output every run
-why is the output always the same
-random seed default
-is the seed random
-same answer every time
-why is sampling not random
-~get a different answer each time
 
 # bench shape flags
 = `--num-heads`, `--num-kv-heads` and `--head-dim` give tune and bench attention a shape instead of a model's. Default: 0.

@@ -13,7 +13,7 @@ default host
 on which IP does it listen
 
 # listen everywhere *1.5
-= Use `--host 0.0.0.0`, together with `--api-key-file FILE`.
+= `quire serve --host 0.0.0.0 --api-key-file FILE` listens on all addresses and asks for a key.
 ~[make the server reachable|reach the server|access the server|use the server] from [other machines|another machine|outside|the network|the internet|another computer|my phone]
 ~listen on all [interfaces|addresses]
 ~listen to [0.0.0.0|all interfaces]
@@ -162,7 +162,7 @@ comments in the key file
 where do the keys go
 
 # protect the server *1.5
-= Start it with keys: `quire serve --api-key-file keys.txt`, one key per line.
+= `quire serve --api-key-file keys.txt` asks every client for a key; the file has one key per line.
 ~[protect|secure|lock] [the server|my server|the API|access]
 ~[require|demand|set up|turn on|enable] [an API key|API keys|authentication|a password|a login|authorization|a token]
 %[authentication|passwords|access control|authorization|bearer tokens|OAuth|users]
@@ -178,7 +178,7 @@ security of the server
 different keys for different users
 
 # send key
-= Send the header `Authorization: Bearer KEY`; a browser takes any user and the key as the password.
+= `Authorization: Bearer KEY` is the header to send; a browser takes any user and the key as the password.
 ~[send|pass|use|give] [the key|an API key|the API key|my key] [in a request|with curl|in curl|as a client|]
 which header [has|carries|is for] the key
 Authorization header
@@ -234,7 +234,7 @@ limit per API key
 throttle a client
 
 # --allow-request-priority @serve
-= `--allow-request-priority` uses the `priority` field of requests, which is otherwise ignored. Default: off.
+= `--allow-request-priority` makes the server use the `priority` field of requests: lower values run first. Default: off, the field is ignored.
 ~[enable|turn on|allow] [priorities|request priorities|priority scheduling]
 --scheduling-policy
 priority is ignored
@@ -242,9 +242,6 @@ why is my priority ignored
 priority scheduling
 scheduling policy priority
 my priority field has no effect
-
-# priority
-= Start with `--allow-request-priority` and send `priority`: lower values run first.
 ~[give a request priority|run a request first|prefer a request|make a request urgent|prioritize requests|set the priority of a request]
 %[priorities|priority|urgent requests|request priorities]
 ?[the priority field|priority|request priority]
@@ -279,15 +276,6 @@ name in the model field
 what do I put in the model field
 change the model id in /v1/models
 model name in requests
-
-# chat template flag
-= `--chat-template FILE` is a Jinja file used instead of the model's own chat template.
-which flags take a Jinja file
-does --chat-template take a file or text
-chat-template flag of serve
-what kind of file does --chat-template take
-can I pass the template as text
-quire serve --chat-template
 
 # --tool-call-parser @serve
 = `--tool-call-parser` is the format of the model's tool calls: auto, none, hermes, llama3_json or mistral. Default: auto.
@@ -373,16 +361,13 @@ tokenizer folder
 where is the tokenizer taken from
 
 # --load-format @serve
-= `--load-format auto` reads the weights; `dummy` makes random weights of the config's shape. Default: auto.
+= `--load-format dummy` makes random weights of the config's shape, so only `config.json` and a tokenizer are needed. Default: auto, the real weights.
 !the load format
 which load formats are there
 load format
 --load-format dummy
 --load-format safetensors
 what is a dummy load format
-
-# dummy weights
-= `--load-format dummy` makes random weights of the config's shape, so only `config.json` and a tokenizer are needed.
 ?[dummy weights|random weights|a dummy model]
 ~[use|run with|load] [random weights|dummy weights]
 ~[benchmark|test] without [weights|downloading weights]
@@ -453,7 +438,7 @@ context warning at start
 how long a prompt can I send
 
 # --seed @generate
-= `--seed N` makes the random choices of sampling reproducible. Without it the choices are also the same in every run.
+= `--seed N` makes the random choices of sampling reproducible. Without it each prompt has its own seed, the same in every run.
 !the [seed|random seed]
 ~[fix|set] the [seed|random seed]
 random seed
@@ -461,6 +446,16 @@ seed
 seed of sampling
 does the seed matter
 ~make sampling reproducible
+are outputs random without a seed
+what is the default seed
+which seed is used without --seed
+why do I get the same output every run
+why is the output always the same
+random seed default
+is the seed random
+same answer every time
+why is sampling not random
+~get a different answer each time
 
 # --max-num-seqs @serve *1.5
 = `--max-num-seqs N` bounds the sequences that run in one step. Default: 64 on a CPU, 256 on a GPU.
@@ -576,7 +571,7 @@ use CUDA
 GPU layers
 
 # which gpu
-= Quire takes the first GPU that CUDA shows; choose another one with `CUDA_VISIBLE_DEVICES=1`.
+= `CUDA_VISIBLE_DEVICES=1` chooses another GPU; Quire takes the first one that CUDA shows.
 ~[select|choose|pick|use] [a certain GPU|which GPU to use|the second GPU|another GPU|a specific GPU|GPU 1]
 which GPU does quire use
 --main-gpu
@@ -655,7 +650,7 @@ names of the backends
 which kernels are there for attention
 
 # how is backend chosen
-= Measurements choose the fastest backend for each phase and size; `--attention-backend` forces one.
+= Measurements choose the fastest attention backend for each phase and size; `--attention-backend` forces one.
 how [is the attention backend|are attention backends] [chosen|selected]
 who chooses the attention backend
 which attention backend is [fastest|best|the default]
@@ -814,12 +809,24 @@ file of prompts flag
 input flag of generate
 
 # --format @generate
-= `--format` of generate is text or json. Default: text.
+= `quire generate --format json` prints one JSON object per sample. Default: text.
 !the output format of generate
 which output formats are there
 text or json output
 default format of generate
 formats of generate
+~[get|print|write|produce] [JSON|json output|machine readable output|JSON lines] [from generate|]
+?--format json
+which flag gives json
+json output
+output as JSON
+--format json
+output format of generate
+what is the default output format
+generate --format
+parse the output in a script
+jsonl output
+%JSON output of generate
 
 # --max-tokens @generate *1.5
 = `--max-tokens N` is the most tokens to generate. Default: 256 with generate, 512 with chat.

@@ -56,7 +56,7 @@ let the model continue a text
 offline run over many prompts
 prompts in a file, answers in a file
 
-# json output
+# --format
 [machine-readable|parseable|structured] results [of generate|from generate|]
 ~get results that [a program|a script|jq] can read
 output for jq
@@ -382,7 +382,7 @@ confidence over HTTP
 [four|three|several|five] alternatives in one [API response|response|request]
 more than one choice in the response
 
-# priority
+# --allow-request-priority
 some requests are more important than others
 let [paying users|important requests|urgent requests] [go|come|run] first
 skip the queue
@@ -491,7 +491,7 @@ reason for the end of the output
 ~read prompts from [another program|a pipe|stdin]
 use quire in a pipeline
 
-# dummy weights
+# --load-format
 benchmark with random weights
 no weights at hand, only a config
 
@@ -584,7 +584,7 @@ what does the rendered prompt look like
 see what the model really receives
 inspect the prompt of a conversation
 
-# own template
+# --chat-template
 supply my own [Jinja template|template|jinja file]
 the model's template is wrong, use mine
 
@@ -789,7 +789,7 @@ talk to it in Chrome
 does it work with [Open WebUI|Cursor|Cline|aider|Zed]
 front end for quire
 
-# own template
+# --chat-template
 jinja file for my model
 
 # request limits
@@ -857,7 +857,7 @@ the program was compiled for Hopper but I have Ampere
 wrong GPU architecture
 sm_89 is not in this binary
 
-# chat template flag
+# --chat-template
 where is --chat-template accepted
 which commands have --chat-template
 
@@ -1021,7 +1021,7 @@ folder as first argument
 what can I see on the chat page
 are engine numbers shown in the browser
 
-# second signal
+# stop server
 kill it right now
 it still drains, I cannot wait
 
@@ -1204,7 +1204,7 @@ grammar plus choices
 does planning cost GPU time
 is the CPU a bottleneck between steps
 
-# seed of generate prompts
+# --seed
 is the output random each run
 twice the same command, twice the same text
 

@@ -119,7 +119,7 @@ does Open WebUI work
 integrate with langchain
 
 # streaming *1.3
-= Send `"stream": true`; the tokens come as server-sent events and end with `data: [DONE]`.
+= `"stream": true` in the request streams the tokens as server-sent events, which end with `data: [DONE]`.
 ~[stream|stream tokens|stream the output|stream a response|get tokens one by one|get the answer as it is generated|receive partial output]
 %[streaming|server-sent events|SSE|streamed responses]
 ?[streaming|server-sent events]
@@ -134,7 +134,7 @@ curl with streaming
 token by token
 
 # stream usage
-= Send `"stream_options": {"include_usage": true}` together with `"stream": true`.
+= `"stream_options": {"include_usage": true}`, together with `"stream": true`, adds the usage to a stream.
 ~get [the usage|token counts|the number of tokens] in a stream
 %[stream_options|include_usage]
 ?[stream_options|include_usage]
@@ -158,7 +158,7 @@ what does usage contain
 tokens used by a request
 
 # max tokens server
-= Send `max_tokens` or `max_completion_tokens`. Without it a completion has 16 tokens, and a chat may fill the context.
+= `max_tokens` or `max_completion_tokens` in the request. Without it a completion has 16 tokens, and a chat may fill the context.
 what is the default max_tokens [of the server|of a completion|over HTTP]
 ~[limit|set] the [output|length|tokens] of a [request|chat request|response]
 max_completion_tokens
@@ -171,7 +171,7 @@ max_tokens in a request
 completion is too short over HTTP
 
 # tools
-= Send `tools` with the chat request; calls come back as `tool_calls`. The model's chat template must read tools.
+= `tools` in the chat request declares functions; calls come back as `tool_calls`. The model's chat template must read tools.
 ~[use|call|send|pass|declare] [tools|functions|tool definitions] [in a chat|in a request|with the server|]
 %[tools|tool calls|function calling|tool calling|tool use|agents]
 ?[tool calls|function calling|tool calling]
@@ -208,7 +208,7 @@ tools not accepted
 my model does not support tools
 
 # functions field
-= Use `tools` and `tool_choice`: the old fields `functions` and `function_call` are refused with 400.
+= `tools` and `tool_choice` are what to use: the old fields `functions` and `function_call` are refused with 400.
 %[function_call|the functions field|old function calling]
 functions field
 function_call
@@ -228,7 +228,7 @@ more than one function call
 several calls in one answer
 
 # structured output *1.3
-= Use `response_format` with a JSON schema, or `structured_outputs` with json, choice, regex or grammar.
+= `response_format` with a JSON schema, or `structured_outputs` with json, choice, regex or grammar, in the request.
 ~[get|force|enforce|produce|generate|guarantee] [structured output|JSON output from the model|valid JSON|output in a format]
 %[structured output|structured outputs|guided decoding|constrained decoding|grammars|constrained output|guided generation]
 ?[structured output|guided decoding|constrained decoding]
@@ -254,7 +254,7 @@ schema for the answer
 pydantic model as output format
 
 # json object
-= Send `"response_format": {"type": "json_object"}`.
+= `"response_format": {"type": "json_object"}` in the request makes the reply a JSON object.
 %[JSON mode|json_object]
 ~[turn on|use|get] JSON mode
 ?[JSON mode|json_object]
@@ -266,7 +266,7 @@ reply in JSON without a schema
 format json in a request
 
 # choice
-= Send `"structured_outputs": {"choice": ["yes", "no"]}`.
+= `"structured_outputs": {"choice": ["yes", "no"]}` in the request allows only these answers.
 ~[restrict the answer to|choose among|allow only] [a few choices|some choices|a list of answers|yes or no|given words]
 %[choices|guided_choice|choice]
 guided_choice
@@ -277,7 +277,7 @@ pick one label
 answer must be one of a list
 
 # regex
-= Send `"structured_outputs": {"regex": "[0-9]+"}`.
+= `"structured_outputs": {"regex": "[0-9]+"}` in the request makes the reply match the pattern.
 ~[restrict the output to|make the output match|enforce] [a regex|a regular expression|a pattern]
 %[regexes|regular expressions|guided_regex|regex constraints]
 guided_regex
@@ -288,7 +288,7 @@ regular expression for the output
 pattern of the answer
 
 # grammar
-= Send `"structured_outputs": {"grammar": "root ::= ..."}`: EBNF with a rule `root`.
+= `"structured_outputs": {"grammar": "root ::= ..."}` in the request: EBNF with a rule `root`.
 ~[use|send|enforce] [a grammar|an EBNF grammar|EBNF|a GBNF grammar]
 %[EBNF|grammars in EBNF|GBNF|guided_grammar|Lark grammars]
 guided_grammar
@@ -343,7 +343,7 @@ several constraints
 both a schema and a grammar
 
 # reasoning
-= The reasoning comes separately as `reasoning_content`; `--reasoning-parser auto` finds the format from the chat template.
+= `reasoning_content` has the reasoning, apart from `content`; `--reasoning-parser auto` finds the format from the chat template.
 ~[get|separate|see|read] [the reasoning|the thoughts|the model's thinking|reasoning content] [of the model|]
 %[reasoning models|thinking models|reasoning|<think> blocks|chain of thought]
 ?[reasoning_content|the reasoning|reasoning]
@@ -355,7 +355,7 @@ thinking mode
 reasoning output
 
 # no thinking
-= Send `"chat_template_kwargs": {"enable_thinking": false}` if the model's template reads it, as Qwen3's does.
+= `"chat_template_kwargs": {"enable_thinking": false}` in the request turns thinking off, if the model's template reads it, as Qwen3's does.
 ~turn off [thinking|reasoning|the thinking of Qwen3]
 ~[pass|send] [template variables|chat_template_kwargs|variables to the chat template]
 ?[chat_template_kwargs|enable_thinking]
@@ -367,7 +367,7 @@ answer without thinking
 reasoning off
 
 # logprobs server
-= In a chat send `"logprobs": true, "top_logprobs": 5`; in a completion `"logprobs": 5`. At most 20.
+= `"logprobs": true, "top_logprobs": 5` in a chat, `"logprobs": 5` in a completion; at most 20.
 ~get [logprobs|log probabilities|token probabilities] [from the server|over HTTP|in a request|in a chat]
 %[logprobs|log probabilities|top_logprobs]
 logprobs over HTTP
@@ -398,7 +398,7 @@ is there fill-in-the-middle
 the field suffix is refused
 
 # n samples server
-= Send `"n": 4`; at most 128. Each sample counts as one sequence.
+= `"n": 4` in the request gives four samples; at most 128. Each sample counts as one sequence.
 ~get several [choices|answers] [in one response|over HTTP|per request]
 %[several choices|n above 1]
 what is the largest n
@@ -439,7 +439,7 @@ limits of the API
 most tools in a request
 
 # continue final message
-= Send `"continue_final_message": true`; the reply continues the last message.
+= `"continue_final_message": true` in the request lets the reply continue the last message.
 ~[continue|prefill] [the last message|an assistant message|the assistant's reply|a started answer]
 %[continue_final_message|assistant prefill|prefilled answers]
 ?continue_final_message
@@ -649,7 +649,7 @@ what is logged
 logging of prompts
 
 # request id
-= Send `X-Request-Id`; it is in the log and in the response. Without it the server makes a random one.
+= `X-Request-Id` in a request is repeated in the log and the response. Without it the server makes a random one.
 ~[trace|find|identify] [a request|my request|a request in the log]
 %[request ids|X-Request-Id|tracing ids]
 X-Request-Id
@@ -799,6 +799,13 @@ what happens at SIGTERM
 ~kill the server at once
 which signal stops the server
 does ctrl-c lose requests
+~end the server immediately
+the server does not stop
+the server hangs at shutdown
+ctrl-c twice
+stop without waiting
+force quit the server
+kill without drain
 
 # drain
 = Draining: the port closes, new requests get 503, and running requests continue for at most `--drain-timeout` seconds.
@@ -808,16 +815,6 @@ drain
 what happens to running requests at shutdown
 are requests lost when the server stops
 ~drain the server
-
-# second signal
-= A second signal ends the server at once.
-~end the server immediately
-the server does not stop
-the server hangs at shutdown
-ctrl-c twice
-stop without waiting
-force quit the server
-kill without drain
 
 # reload
 = No signal reloads: certificates are read again when their files change, everything else needs a restart.
@@ -892,7 +889,7 @@ rate limit error
 RateLimitError
 
 # 503
-= 503: the server drains, the engine makes no progress, or a limit of connections or bodies is reached; see the log.
+= 503: the server drains, the engine makes no progress, or a limit of connections, bodies or unread responses is reached.
 ?[503|status 503|error 503]
 why do I get 503
 the server [answers|returns|says|gives] 503
@@ -902,7 +899,7 @@ error 503
 http 503
 
 # 400
-= 400: a field is wrong or the prompt does not fit; the message names the field and the limit.
+= 400: a field is wrong or twice in an object, or the prompt does not fit; the message names the field and the limit.
 ?[400|status 400|error 400]
 why do I get 400
 the server [answers|returns|says|gives] 400
@@ -925,7 +922,7 @@ AuthenticationError
 my key is not accepted
 
 # 403
-= 403: the Host is not allowed, or a browser's Origin is not; see `--allowed-hosts` and `--allowed-origins`.
+= 403: the Host is not allowed, or a browser's preflight comes from another Origin; see `--allowed-hosts` and `--allowed-origins`.
 ?[403|status 403|error 403]
 why do I get 403
 the server [answers|returns|says|gives] 403
@@ -982,7 +979,7 @@ error 431
 too many headers
 
 # 500
-= 500: an error of the server; the log has its cause with the request's id.
+= 500: an error of the server; the log has its cause with the request's id, unless `--log-level off`.
 ?[500|status 500|error 500]
 500
 why do I get 500
@@ -1053,7 +1050,7 @@ secure by default
 does it listen on all addresses
 
 # openai key dummy
-= Without keys on the server any key is accepted: pass `api_key="none"` to the client.
+= Any key is accepted if the server has none: pass `api_key="none"` to the client.
 what api key do I use without keys
 the client wants an API key
 which key do I give the openai client

@@ -124,7 +124,7 @@ do I need CUDA installed to run
 which driver do I need
 
 # gpu not found *1.3
-= Run `quire doctor`: it gives the reason and lists the driver and libraries that are missing.
+= `quire doctor` gives the reason why no GPU is used, and lists the driver and libraries that are missing.
 no GPU is found
 the GPU is not [found|used|detected|recognized]
 why is my GPU not used
@@ -389,7 +389,7 @@ error about max-model-len
 context flag is refused
 
 # port in use
-= Another program uses the port: choose another with `--port N`, or 0 for any free one.
+= `--port N` chooses another port, or 0 any free one: another program uses this one.
 address already in use
 port [8000|] is already in use
 bind: address already in use
