@@ -22,6 +22,7 @@ from quire.commands import COMMANDS
 from quire.flags import FLAGS
 from quire.more import MORE
 from quire.needs import NEEDS
+from quire.operating import OPERATING
 from quire.refusals import FLAG_QUESTIONS, LISTS, NO_SUCH_FLAG, SEEDS, UNKNOWN, draw_false_flag, invented
 from quire.server import SERVER
 from quire.trouble import TROUBLE
@@ -77,7 +78,7 @@ def with_more(topics_so_far: list[Topic], text: str) -> list[Topic]:
 
 _TOPICS = [*parse(TALK, is_talk=True),
            *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))]
-for _further in (MORE, NEEDS):
+for _further in (MORE, NEEDS, OPERATING):
     with_more(_TOPICS, _further)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
 _CUMULATED = list(itertools.accumulate(topic.weight for topic in _TOPICS))
