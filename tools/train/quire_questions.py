@@ -19,6 +19,7 @@ from pathlib import Path
 
 from quire.about import ABOUT, TALK
 from quire.commands import COMMANDS
+from quire.developing import DEVELOPING
 from quire.flags import FLAGS
 from quire.more import MORE
 from quire.needs import NEEDS
@@ -78,7 +79,7 @@ def with_more(topics_so_far: list[Topic], text: str) -> list[Topic]:
 
 _TOPICS = [*parse(TALK, is_talk=True),
            *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))]
-for _further in (MORE, NEEDS, OPERATING):
+for _further in (MORE, NEEDS, OPERATING, DEVELOPING):
     with_more(_TOPICS, _further)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
 _CUMULATED = list(itertools.accumulate(topic.weight for topic in _TOPICS))
