@@ -19,6 +19,7 @@ from pathlib import Path
 
 from quire.about import ABOUT, TALK
 from quire.commands import COMMANDS
+from quire.contrasts import CONTRASTS
 from quire.developing import DEVELOPING
 from quire.flags import FLAGS
 from quire.more import MORE
@@ -79,7 +80,7 @@ def with_more(topics_so_far: list[Topic], text: str) -> list[Topic]:
 
 _TOPICS = [*parse(TALK, is_talk=True),
            *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))]
-for _further in (MORE, NEEDS, OPERATING, DEVELOPING):
+for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS):
     with_more(_TOPICS, _further)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
 _CUMULATED = list(itertools.accumulate(topic.weight for topic in _TOPICS))

@@ -162,6 +162,21 @@ _CONTEXTS = (
     "My server has 16 cores. ", "I am a student. ", "I tried a lot. ", "It is urgent. ", "I run Ubuntu. ", "I am stuck. ",
     "I have an A100. ", "I built it yesterday. ", "It runs now. ", "I downloaded a model. ", "We test it at the moment. ",
 )
+# A user's situation, which decides nothing about the answer; `[a|b]` as in a topic's line.
+_SITUATIONS = (
+    "[we are|our team is|I work for] [a hospital|a bank|a small startup|a university lab|a school|a law firm|a game studio] and "
+    "[run|look after|plan|write] [a chatbot|an internal assistant|a helper for homework|a tool for our support team]. ",
+    "[yesterday|last week|this morning|two days ago] I [installed|built|updated|copied] it on [our server|my workstation|"
+    "a rented machine|an old desktop], [and everything worked|and the first test was fine|which took a while]. ",
+    "[my colleague|my boss|a friend|our admin|a customer|my teacher] [told me to ask you|said you would know|thinks this is easy|"
+    "wants to know this by tonight]. ",
+    "I am [not a programmer|an admin|a developer|a beginner|a student|new to all this|a researcher] [and my English is not good|"
+    "and I have little time|and a bit lost|but I learn fast|]. ",
+    "[I have read half of the pages|I searched the whole day|I looked everywhere|I asked in a forum] and [found nothing|did not "
+    "understand it|got three different answers]. ",
+    "[before I forget it|one thing is still unclear|here is my situation|maybe you can help|this may be a silly question]. ",
+    "[the demo is tomorrow|we go live on Monday|the customer waits|I have five minutes left|it is late at night here]. ",
+)
 _CLOSINGS = (
     ", please", " please", " thanks", ", thank you", ", thanks!", "? thanks", " exactly", " here", "? please be brief",
     " again", " now", "? I forgot", "? I cannot find it", "? be short", "? answer briefly",
@@ -229,7 +244,7 @@ def in_frame(frame: str, text: str) -> str:
 
 def reworded(text: str, rng: random.Random, about_quire: bool) -> str:
     """The question as some user might type it."""
-    is_question = text.split(maxsplit=1)[0].lower() in _QUESTION_WORDS
+    is_question = any(part.split(maxsplit=1)[0].lower() in _QUESTION_WORDS for part in (text, re.split(r"[.,:] ", text)[-1]))
     has_quire = "quire" in text.lower()
     if about_quire and not has_quire and rng.random() < 0.12:
         text += rng.choice(_QUIRE_CLOSINGS)
@@ -243,7 +258,14 @@ def reworded(text: str, rng: random.Random, about_quire: bool) -> str:
         text = rng.choice(_QUIRE_OPENINGS) + text
     elif draw < 0.24:
         text = rng.choice(_CONTEXTS) + text
+    elif draw < 0.3:
+        text = situation(rng) + text
     return typed(text, is_question, rng)
+
+
+def situation(rng: random.Random) -> str:
+    """One to three sentences that precede a question."""
+    return "".join(expand(line, rng) + " " for line in rng.sample(_SITUATIONS, rng.choice((1, 1, 2, 3))))
 
 
 def typed(text: str, is_question: bool, rng: random.Random) -> str:
