@@ -23,6 +23,7 @@ from quire.contrasts import CONTRASTS
 from quire.developing import DEVELOPING
 from quire.flags import FLAGS
 from quire.more import MORE
+from quire.near_misses import NEAR_MISSES
 from quire.needs import NEEDS
 from quire.operating import OPERATING
 from quire.refusals import FLAG_QUESTIONS, LISTS, NO_SUCH_FLAG, SEEDS, UNKNOWN, draw_false_flag, invented
@@ -30,10 +31,12 @@ from quire.server import SERVER
 from quire.trouble import TROUBLE
 from quire.wording import FRAMES, expansions, framed, frames_of, in_frame, reworded, typed
 
-_REFUSED_SHARE = 0.22
+_REFUSED_SHARE = 0.24
 _FALSE_FLAG_SHARE = 0.03
 _SMALL_TALK_SHARE = 0.06
 _AGAIN_SHARE = 0.03
+_COMMON_WEIGHT = 1.4
+_FLAG_ALONE_SHARE = 0.3
 _AGAIN = ("can you repeat that", "could you say that again", "what did you say", "pardon", "once more", "again", "sorry, what",
           "what was that again", "can you say it again", "what did you just answer")
 _DEFAULT_AGAIN = ("and the default", "what is its default", "what is the default", "and by default", "what's its default value")
@@ -83,9 +86,10 @@ _TOPICS = [*parse(TALK, is_talk=True),
 for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS):
     with_more(_TOPICS, _further)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
-_CUMULATED = list(itertools.accumulate(topic.weight for topic in _TOPICS))
+_COMMON = frozenset(topic.name for text in (NEEDS, OPERATING, DEVELOPING, CONTRASTS) for topic in parse(text))
+_CUMULATED = list(itertools.accumulate(topic.weight * (_COMMON_WEIGHT if topic.name in _COMMON else 1) for topic in _TOPICS))
 _REAL_FLAGS = frozenset(re.findall(r"--[a-z][a-z-]*", " ".join((ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE))))
-_SEEDS = [re.sub(r"@(\w+)", lambda found: LISTS[found[1]], line) for line in SEEDS.strip().splitlines()]
+_SEEDS = [re.sub(r"@(\w+)", lambda found: LISTS[found[1]], line) for line in (SEEDS + NEAR_MISSES).split("\n") if line]
 
 
 def topics() -> list[Topic]:
@@ -124,7 +128,7 @@ def draw_turn(rng: random.Random) -> tuple[str, str]:
 
 
 def topic_turn(rng: random.Random, topic: Topic) -> tuple[str, str]:
-    if topic.flag is not None and rng.random() < 0.4:
+    if topic.flag is not None and rng.random() < _FLAG_ALONE_SHARE:
         question = rng.choice(FRAMES["-"]).replace("{}", spelled_flag(topic.flag, rng))
     else:
         question = framed(rng.choice(topic.lines), rng, with_synonyms=not topic.is_talk)

@@ -244,7 +244,7 @@ def in_frame(frame: str, text: str) -> str:
 
 def reworded(text: str, rng: random.Random, about_quire: bool) -> str:
     """The question as some user might type it."""
-    is_question = any(part.split(maxsplit=1)[0].lower() in _QUESTION_WORDS for part in (text, re.split(r"[.,:] ", text)[-1]))
+    is_question = any(part.split(" ", 1)[0].lower() in _QUESTION_WORDS for part in (text, re.split(r"[.,:] ", text)[-1]))
     has_quire = "quire" in text.lower()
     if about_quire and not has_quire and rng.random() < 0.12:
         text += rng.choice(_QUIRE_CLOSINGS)
