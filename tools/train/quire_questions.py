@@ -29,6 +29,7 @@ from quire.operating import OPERATING
 from quire.refusals import FLAG_QUESTIONS, LISTS, NO_SUCH_FLAG, SEEDS, UNKNOWN, draw_false_flag, invented
 from quire.server import SERVER
 from quire.trouble import TROUBLE
+from quire.wishes import WISHES, WORLDLY
 from quire.wording import FRAMES, expansions, framed, frames_of, in_frame, reworded, typed
 
 _REFUSED_SHARE = 0.24
@@ -83,13 +84,13 @@ def with_more(topics_so_far: list[Topic], text: str) -> list[Topic]:
 
 _TOPICS = [*parse(TALK, is_talk=True),
            *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))]
-for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS):
+for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS, WISHES):
     with_more(_TOPICS, _further)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
 _COMMON = frozenset(topic.name for text in (NEEDS, OPERATING, DEVELOPING, CONTRASTS) for topic in parse(text))
 _CUMULATED = list(itertools.accumulate(topic.weight * (_COMMON_WEIGHT if topic.name in _COMMON else 1) for topic in _TOPICS))
 _REAL_FLAGS = frozenset(re.findall(r"--[a-z][a-z-]*", " ".join((ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE))))
-_SEEDS = [re.sub(r"@(\w+)", lambda found: LISTS[found[1]], line) for line in (SEEDS + NEAR_MISSES).split("\n") if line]
+_SEEDS = [re.sub(r"@(\w+)", lambda found: LISTS[found[1]], line) for line in (SEEDS + NEAR_MISSES + 3 * WORLDLY).split("\n") if line]
 
 
 def topics() -> list[Topic]:

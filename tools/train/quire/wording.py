@@ -1,7 +1,8 @@
 """Many wordings of one question: alternatives, sentence frames, synonyms, greetings, typing errors.
 
 A line of a topic is a question in lower case, or begins with a sign that names its frames:
-`~` a thing to do, `?` a thing to explain, `^` an ability, `%` a feature, `!` a setting.
+`~` a thing to do, `?` a thing to explain, `^` an ability, `%` a feature, `!` a setting, `+` a state
+that is wished for, `*` a symptom.
 `[a|b|]` in a line stands for one of its alternatives.
 """
 
@@ -32,6 +33,8 @@ FRAMES = {
         "my team wants to {}", "my boss asked me to {}", "I am not sure how to {}", "I'm looking for a way to {}",
         "remind me how to {}", "how exactly do I {}", "instructions to {}", "I tried to {}", "am I able to {}",
         "I've been asked to {}", "what's the right command to {}", "could I {}", "do I need anything special to {}",
+        "there must be some way to {}", "somebody asked me to {}", "is it hard to {}", "tomorrow I have to {}", "how hard is it to {}",
+        "the task is to {}", "the plan is to {}", "my wish: {}", "I would love to {}", "it would be nice to {}", "how about a way to {}",
     ),
     "?": (
         "what is {}", "what is {}", "what's {}", "what does {} mean", "explain {}", "tell me about {}", "describe {}",
@@ -68,6 +71,21 @@ FRAMES = {
         "can I change {}", "can I set {}", "how is {} set", "tell me the flag for {}", "adjust {}", "what is {}",
         "how do I control {}", "{} flag", "{} option", "which switch is for {}", "name the flag for {}",
         "is {} configurable", "what determines {}", "{}", "I need to change {}", "how to set {}",
+    ),
+    "+": (
+        "how do I make sure that {}", "how can I make sure that {}", "I want to be sure that {}", "how do I ensure that {}",
+        "what do I do so that {}", "what must I set so that {}", "what do I have to change so that {}", "I'd like it if {}",
+        "can it be arranged that {}", "what ensures that {}", "my aim is that {}", "we need a setup in which {}", "I wish that {}",
+        "which setting makes sure that {}", "it is important to me that {}", "what guarantees that {}", "{}, how do I get there",
+        "goal: {}", "I'd be glad if {}", "{}: how", "how do I get to the point that {}", "our customer demands that {}",
+        "what does it take so that {}", "is there a way so that {}", "can I have it so that {}", "I must be certain that {}",
+    ),
+    "*": (
+        "{}", "{}, why", "{}, what now", "{}, what can I do", "{}, what should I do", "why is it that {}", "for some reason {}",
+        "it seems that {}", "I noticed that {}", "my problem is that {}", "what can I do when {}", "what helps if {}",
+        "{}, how do I fix that", "{}, any ideas", "problem: {}", "since this morning {}", "what do I do if {}", "{}. help",
+        "{} and I don't know what to do", "suddenly {}", "{}, how do I change that", "somehow {}", "{}, is there a remedy",
+        "I am annoyed: {}", "what if {}", "how come {}", "{}. what would you do",
     ),
     "-": (
         "what does {} do", "what does {} do", "what is {}", "what is {} for", "{}", "{}", "explain {}", "meaning of {}",
