@@ -222,6 +222,8 @@ def sequences(rng: random.Random) -> Short:
         start = rng.randint(1, 30) if step > 0 else rng.randint(-step * 5, 120)
         values = [start + step * i for i in range(count)]
         worked = apply("+" if step > 0 else "-", values[-1], abs(step))
+        difference = apply("-", max(values[-2:]), min(values[-2:]))
+        worked = Worked(difference.lines + worked.lines, worked.value)
     elif kind < 0.85:
         ratio = rng.choice((2, 2, 3, 10))
         values = [rng.randint(1, 6) * ratio**0] * count
