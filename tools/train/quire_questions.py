@@ -28,6 +28,7 @@ from quire.needs import NEEDS
 from quire.operating import OPERATING
 from quire.refusals import FLAG_QUESTIONS, LISTS, NO_SUCH_FLAG, SEEDS, UNKNOWN, draw_false_flag, invented
 from quire.server import SERVER
+from quire.stories import STORIES
 from quire.trouble import TROUBLE
 from quire.wishes import WISHES, WORLDLY
 from quire.wording import FRAMES, expansions, framed, frames_of, in_frame, reworded, typed
@@ -84,7 +85,7 @@ def with_more(topics_so_far: list[Topic], text: str) -> list[Topic]:
 
 _TOPICS = [*parse(TALK, is_talk=True),
            *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))]
-for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS, WISHES):
+for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS, WISHES, STORIES):
     with_more(_TOPICS, _further)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
 _COMMON = frozenset(topic.name for text in (NEEDS, OPERATING, DEVELOPING, CONTRASTS) for topic in parse(text))

@@ -204,4 +204,18 @@ which [customers|universities|banks|countries] use quire
 what will quire look like in [five|ten|two] years
 who has the [oldest|first] commit in quire
 how much does a [support contract|consultant] for quire cost
+last night I [baked|cooked] for my [aunt|friends]. the dough did not rise. what went wrong
+we moved to [@city] and have two cats. one hides all day. what should we do
+my son is [seven|nine] and afraid of the dark. he wakes up at three. how do I calm him
+our shop sells [shoes|candles|tea]. sales fell last month. what would you advise
+I have [a cough|a rash|back pain] since Monday. my doctor is away. which medicine helps
+our team plays on Sunday. two players are ill. who will win
+I parked in front of a hydrant and got a ticket. must I pay
+my landlord raised the rent by half. I have a lease. is that legal
+I wrote a loop in [@code] and it never ends. the variable is right. where is the mistake
+my [Excel|Word|Photoshop] file is gone after a power cut. I had not saved it. how do I get it back
+my [printer|router|TV] is on the same network. from my laptop I get no connection. what did I forget
+our [Postgres|MySQL|Redis] server runs out of memory at night. which of its settings do I lower
+we run [nginx|Kafka|Jenkins] in production. it crashed [on Monday|this night]. why
+the lock of my door jams. the key turns but nothing moves. what helps
 """
