@@ -283,7 +283,7 @@ def reworded(text: str, rng: random.Random, about_quire: bool) -> str:
 
 def situation(rng: random.Random) -> str:
     """One to three sentences that precede a question."""
-    return "".join(expand(line, rng) + " " for line in rng.sample(_SITUATIONS, rng.choice((1, 1, 2, 3))))
+    return "".join(expand(line, rng).replace(" .", ".") + " " for line in rng.sample(_SITUATIONS, rng.choice((1, 1, 2, 3))))
 
 
 def typed(text: str, is_question: bool, rng: random.Random) -> str:
