@@ -222,6 +222,175 @@ WISHES = r"""
 *my file ends in [.gguf|Q4_K_M.gguf]
 # quantization
 *my weights are [int4|AWQ|GPTQ|8-bit] and [it refuses them|they do not load]
+
+# stdin
+~[connect it to a pipe|feed it from another process|take texts from another program]
+# chat stop reply
+~[shut it up|cut the reply off|interrupt it while it types] [and stay in the conversation|without leaving|]
+# chat quit
+~[get my shell back|get out of the conversation|end the conversation]
+# input sampling per line
++[each text|every line of the file] has its own [length|randomness|settings]
+# finish reason
+~[see if a text was cut off|tell a cut text from a finished one]
+# docs
+~[read more|find the pages|find the handbook]
+# build
+~[compile it|get a program from the sources|turn the clone into a program]
+# which binary
+~find the [executable|compiled program]
+# build with cuda
++the [card's code|GPU part] gets compiled [too|]
+# build without cuda
++the GPU part is left out of the [binary|compilation]
+# gated hub token
+*the hub [refuses|forbids] the download [of Llama|]
+# no config json
+*it [rejects the path|does not like my folder] because config.json is missing
+# supported models
+~find out [which families run|whether my architecture is known]
+# supported gpus
+~find out [which card to buy|if my card is new enough]
+# doctor
+~[find out what works here|find what is wrong with my setup|get an overview of this computer]
+# doctor model
+~[learn beforehand whether it fits|look at a folder without starting it]
+# reverse proxy
+~put [nginx|Caddy|Traefik|a gateway] in front of it
+# self signed
+~[make a certificate for localhost|get a certificate for a trial]
+# service model path
+*the [unit|service] cannot read the weights, but I can
+# kubernetes
+~[run it in a pod|put it into a cluster with pods|write probes for the pod]
+# grafana
+~[chart the load|get a dashboard|draw its numbers]
+# 401
+*my call is rejected because of the [secret|password]
+# 413
+*my post is [too big|refused for its size]
+# 403
+*access is forbidden although my secret is right
+# --max-request-bytes
++[larger|smaller|bigger] posts are [accepted|possible]
+# --max-connections
++no more than [500|a thousand] sockets are open
+# --max-connections-per-peer
++one address cannot open [hundreds|thousands] of sockets
+# --num-workers
++tokenizing and parsing get [more cores|more hands]
+# model not found
+*it does not know the name that my client asks for
+# list models
+~[ask a running server what it has loaded|learn the name to put into a request]
+# several models
++one server holds [two|three|several] checkpoints
+# config file
+~[keep all my options in YAML|avoid long command lines|store my options for good]
+# docker
+~[put it into a container|make an image of it|run it with podman]
+# tune
+~[find the best kernels for my card|calibrate it for my card|let it measure which kernel wins]
+# --tuning-table
+~[apply my measured table|load the table of my card]
+# bench throughput
+~[compare the speed of two machines|learn how many tokens per second it makes|know the raw speed without HTTP]
+# bench serve
+~[stress a running server|simulate many users|find the capacity of my server]
+# bench latency
+~learn how long one batch takes
+# eval
+~[check if my fine-tune got worse|score it on word problems|check the quality of the answers]
+# openai client
+~[point my Python code at it|move my script from the cloud to my box|redirect an app that uses GPT]
+# openai key dummy
+*the package [wants|insists on] a secret although my server has none
+# chat completions curl
+~[send a first question by hand|test it from a shell over HTTP]
+# openapi json
+~[get a machine-readable description|import it into Postman|generate a client]
+# chat page
+~[click instead of typing commands|use it without a terminal|open a web interface]
+# open webui
+~connect [a nicer front end|another web interface|LibreChat]
+# stream usage
+*token counts are missing when words arrive one by one
+# usage
+~[bill by token|learn how many tokens a call cost]
+# --min-tokens
++it does not end before [a hundred|50|twenty] tokens
+# --frequency-penalty
++a word gets less likely with each further use
+# --presence-penalty
++it [turns to new subjects|avoids words it has used once]
+# --logit-bias
++a certain token gets [more|less] likely
+# --allowed-token-ids
++only a handful of ids can come
+# --stop-token-ids
++it ends at an additional id
+# --include-stop-str-in-output
++the marker at which it ended stays in the text
+# --logprobs
+~[see how sure it is, in the shell|get alternatives for each token, in the shell]
+# logprobs server
+~[see how sure it is, over HTTP|give my client a confidence score]
+# --prompt-logprobs
+~[score my own text|compute a perplexity|rate a sentence of mine]
+# echo
++the reply over HTTP begins with my prompt
+# parallel tool calls
++it makes one call at a time
+# tools 400
+*declaring functions gives 400
+# prompt ids
+~[give numbers instead of text|skip the tokenizer on input]
+# tokenize
+~[cut a text into its pieces|see the numbers of a text]
+# detokenize
+~[turn numbers back into text|read what ids say]
+# count tokens
+~[learn how long my document is for the model|check if a text fits into 4k]
+# tokenize route
+~get ids for a text [remotely|over HTTP]
+# --no-skip-special-tokens
++[control tokens|hidden markers] [are|stay] visible
+# cache salt
++[tenants|customers] cannot learn from timing what others asked
+# prefix caching
+~[reuse long instructions from call to call|avoid computing the same beginning twice]
+# preemption
+*an answer [halts|pauses] because the memory of past tokens is full
+# --load-format
+~[measure without real weights|try a size that I have not downloaded|use fake weights]
+# generation config
+*the temperature is [0.6|0.7] although I set none
+# cpp library
+~[embed it into my application|call it from my own C++ code|do without HTTP in C++]
+# python binding
+~[call it in a notebook without HTTP|import it in Python]
+# continue final message
+~[put the first words into the assistant's mouth|let a half-written reply go on]
+# disconnect
+*the user closes the tab in the middle of an answer
+# offline
++it works [without internet|behind a closed firewall|on an air-gapped box]
+# exit codes
++my script notices when it failed
+# bugs
+~[tell you about a crash|complain about a fault|hand in a bug]
+# security report
+~[tell you privately about a hole|disclose a vulnerability]
+# license
+~[sell a product with it|know what it costs|learn the legal terms]
+# version
+~[see how old my copy is|find out the release]
+# silent fallbacks
+*I fear that it ignores a setting without a word
+# long context
+*the window is smaller than the [model card|hub] says
+# truncated weights
+*a weights file seems to be [cut|damaged]
 """
 
 # The same frames about the world: refused.
