@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from . import about_numbers, compared, expressions, measures, percent_money  # noqa: F401  They register topics.
-from . import shapes_and_series, stories, time_and_age  # noqa: F401
+from . import parts_and_money, shapes_and_series, stories, time_and_age  # noqa: F401
 from .dialogue import Turn, continued, dialogue
 from .question import TOPICS, WEIGHTS, Short, draw_topic
 from .wrapping import typed

@@ -118,13 +118,13 @@ def compared_things(rng: random.Random) -> Short:
             return _ordered(rng, p, facts, lines, [shown[i] for i in by_size], more)
         word = rng.choice(p.most if more else p.least)
         ask = (_WHO_MOST if is_people else _WHICH_MOST).expand(rng, w=word)
-        return _winner(compose(rng, facts, ask, f"the {word}"), lines, shown[winner], f"the {word}")
+        return _winner(compose(rng, facts, ask, f"the {word}", free=not lines), lines, shown[winner], f"the {word}")
     word = rng.choice(p.more if more else p.less)
     x, y = shown[winner], shown[1 - winner]
     if kind < 0.18 and len(set(units)) == 1:
         high, low = max(sizes), min(sizes)
         ask = _BY_HOW.expand(rng, w=word, x=x, y=y)
-        return computed(compose(rng, facts, ask, rng.choice(("the difference", "how much " + word))), apply("-", high, low))
+        return computed(compose(rng, facts, ask, rng.choice(("the difference", "how much " + word)), free=True), apply("-", high, low))
     if kind < 0.4:
         first, second = (x, y) if rng.random() < 0.5 else (y, x)
         verdict = "Yes" if first == x else "No"

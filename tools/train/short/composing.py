@@ -37,8 +37,8 @@ _LAYOUTS = Patterns("""
 """)
 
 
-def compose(rng: random.Random, facts: list[str], ask: str, noun: str, free: bool = True) -> str:
-    """`free`: the facts may come in any order."""
+def compose(rng: random.Random, facts: list[str], ask: str, noun: str, free: bool = False) -> str:
+    """`free`: the facts may come in any order, as the reply does not follow it."""
     facts = list(facts)
     if free and len(facts) > 1 and rng.random() < 0.35:
         rng.shuffle(facts)

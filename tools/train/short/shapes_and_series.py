@@ -62,12 +62,12 @@ def flat_shapes(rng: random.Random) -> Short:
     noun = rng.choice((f"the {missing}", f"its {missing}", "the other side", "the missing side"))
     if kind == 4 or kind == 7:
         area = rng.choice((f"the area of {x} is {a * b}", f"{x} has an area of {a * b} square {name}", f"{x} covers {a * b} square {name}"))
-        return computed(_tidy(compose(rng, [area, side], ask, noun, free=False)), apply("/", a * b, known))
+        return computed(_tidy(compose(rng, [area, side], ask, noun)), apply("/", a * b, known))
     total = 2 * (a + b)
     around = rng.choice((f"the perimeter of {x} is {total} {unit}", f"{x} has a perimeter of {total} {unit}", f"it is {total} {unit} around {x}"))
     half = apply("/", total, 2)
     end = apply("-", half.value, known)
-    return computed(_tidy(compose(rng, [around, side], ask, noun, free=False)), Worked(half.lines + end.lines, end.value))
+    return computed(_tidy(compose(rng, [around, side], ask, noun)), Worked(half.lines + end.lines, end.value))
 
 
 def _square(rng: random.Random, slots: dict[str, object], ask: str, noun: str, by_area: bool, kind: int) -> Short:
@@ -362,7 +362,7 @@ def average_stories(rng: random.Random) -> Short:
     first = apply("*", count, mean)
     rest = chain(first.value, *(("-", v) for v in known))
     return computed(compose(rng, [fact, other], rng.choice(("what is the last one", "what is the missing number", "what is the other one")),
-                            rng.choice(("the missing number", "the other number")), free=False), Worked(first.lines + rest.lines, missing))
+                            rng.choice(("the missing number", "the other number"))), Worked(first.lines + rest.lines, missing))
 
 
 # Above and below zero ---------------------------------------------------------------------------
@@ -398,7 +398,7 @@ def above_and_below(rng: random.Random) -> Short:
         up, b = rng.random() < 0.5, rng.randint(1, 40)
         facts.append(rng.choice((ups if up else downs).split("|")).format(x=x, b=b))
         steps.append(("+" if up else "-", b))
-    text = compose(rng, facts, rng.choice(asks.split("|")), rng.choice(nouns.split("|")), free=False)
+    text = compose(rng, facts, rng.choice(asks.split("|")), rng.choice(nouns.split("|")))
     return computed(text, chain(value, *steps))
 
 
@@ -422,7 +422,7 @@ def apart_across_zero(rng: random.Random) -> Short:
     else:
         facts = [f"one number is {typed[0]}", f"the other is {typed[1]}"]
         ask = rng.choice(("how far apart are they", "what is their distance on the number line", "what is the difference between the larger and the smaller"))
-    return computed(compose(rng, facts, ask, rng.choice(("the difference", "the distance"))), apply("-", max(a, b), min(a, b)))
+    return computed(compose(rng, facts, ask, rng.choice(("the difference", "the distance")), free=True), apply("-", max(a, b), min(a, b)))
 
 
 _DEBT = Patterns("[{x} owe{x.s} {y} ${a}|{x} {x.has} a debt of ${a}|{x} borrowed ${a}|{x} {x.be} ${a} in debt]")
@@ -437,7 +437,7 @@ def debts(rng: random.Random) -> Short:
         require(b < a)
         paid = rng.choice((f"{x} pay{x.s} back ${b}", f"{x} return{x.s} ${b}", f"${b} of it is paid back"))
         ask = rng.choice((f"how much {x.do} {x} still owe", "how much debt is left", "what is left to pay", "how many dollars are still owed"))
-        return computed(compose(rng, [_DEBT.expand(rng, **slots), paid], ask, "the remaining debt", free=False), apply("-", a, b))
+        return computed(compose(rng, [_DEBT.expand(rng, **slots), paid], ask, "the remaining debt"), apply("-", a, b))
     more = rng.choice((f"{x} borrow{x.s} ${b} more", f"{x} take{x.s} another ${b}", f"later {x} borrow{x.s} ${b}"))
     ask = rng.choice((f"how much {x.do} {x} owe now", "how big is the debt now", "what is the whole debt"))
-    return computed(compose(rng, [_DEBT.expand(rng, **slots), more], ask, "the whole debt", free=False), apply("+", a, b))
+    return computed(compose(rng, [_DEBT.expand(rng, **slots), more], ask, "the whole debt"), apply("+", a, b))

@@ -120,7 +120,7 @@ def clock_stories(rng: random.Random) -> Short:
                  "start": ("the departure time", "the time of departure", "departure"),
                  "length": ("the travel time", "the duration", "the length of the trip")}[asked]
     facts = {"end": [first, third], "start": [second, third], "length": [first, second]}[asked]
-    question = compose(rng, facts, asks, rng.choice(nouns), free=False)
+    question = compose(rng, facts, asks, rng.choice(nouns))
     return _clock_reply(question, dial, start, minutes, asked)
 
 
@@ -543,7 +543,7 @@ def age_stories(rng: random.Random) -> Short:
         require(older or n < a)
         other = slots | {"x": y}
         question = compose(rng, [is_a, _OLDER.expand(rng, **slots)], _HOW_OLD.expand(rng, **other),
-                           _AGE_NOUN.expand(rng, **other), free=False)
+                           _AGE_NOUN.expand(rng, **other))
         return computed(question, apply("+" if older else "-", a, n))
     if kind == 4:
         require(older or a > n)
@@ -569,7 +569,7 @@ def age_stories(rng: random.Random) -> Short:
     else:
         fact = rng.choice((f"{y} {y.be} {times} as old as {x}", f"{y} {y.be} {times} {x.of} age", f"{y} {y.be} {times} as old"))
     other = slots | {"x": y}
-    question = compose(rng, [is_a, fact], _HOW_OLD.expand(rng, **other), _AGE_NOUN.expand(rng, **other), free=False)
+    question = compose(rng, [is_a, fact], _HOW_OLD.expand(rng, **other), _AGE_NOUN.expand(rng, **other))
     return computed(question, apply(operator, a, b))
 
 
@@ -583,7 +583,7 @@ def _two_ages(rng: random.Random, x: Who, y: Who) -> Short:
         older, ask = rng.random() < 0.6, Patterns("[how much {w} {x.be} {x} than {y}|by how many years {x.be} {x} {w}|how many years {w} {x.be} {x}|how many years {w} than {y} {x.be} {x}|what is the age difference|how many years are between them|what is the difference of their ages]")
         first, second = (x, y) if older else (y, x)
         question = compose(rng, facts, ask.expand(rng, x=first, y=second, w="older" if older else "younger"),
-                           rng.choice(("the age difference", "the difference in age", "the age gap", "the difference")))
+                           rng.choice(("the age difference", "the difference in age", "the age gap", "the difference")), free=True)
         return computed(question, apply("-", a, b))
     total = apply("+", a, b)
     if kind == 1:
@@ -636,7 +636,7 @@ def _parent(rng: random.Random) -> Short:
         return computed(compose(rng, [at, f"the {parent} is now {a + b}"], f"how old is the {child}", f"the {child}'s age"),
                         apply("-", a + b, a))
     return computed(compose(rng, [f"the {parent} is {a + b}", f"the {child} is {b}"],
-                            f"how old was the {parent} when the {child} was born", f"the {parent}'s age at the birth"),
+                            f"how old was the {parent} when the {child} was born", f"the {parent}'s age at the birth", free=True),
                     apply("-", a + b, b))
 
 
