@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/json.h"
 #include "bench/dataset.h"
 #include "bench/gsm8k.h"
 #include "cli/input.h"
