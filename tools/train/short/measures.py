@@ -281,7 +281,6 @@ _BETWEEN = Patterns("""
     [A|The|My] {e} [starts|begins] at {t} and [ends|finishes|stops|is over] at {u}. How long [is it|does it last|does it take|did it take][?|]
     from {t} to {u}[?|, how long?| is how long?]
     [{x} works|{x} sleeps|I work|{x} walks|The shop is open] from {t} [to|until|till] {u}. How long is that[?|]
-    [How many minutes|How many minutes are there] [from|between] {t} [to|and] {u}[?|]
     [How many hours] [from|between] {t} [to|and] {u}[?|]
 """)
 _EVENTS = "film movie meeting lesson class concert game match show train party lecture test play trip flight".split()
@@ -304,9 +303,6 @@ def between(rng: random.Random) -> Short:
                                e=rng.choice(_EVENTS), x=subject(rng))
     hours, rest = divmod(minutes, 60)
     lines = clock_steps(start, minutes)
-    if "How many minutes" in question:
-        total = f"{hours} * 60 + {rest} = {minutes} minutes" if hours and rest else f"{hours} * 60 = {minutes} minutes"
-        return said(question, "\n".join([*lines, total if hours else f"{minutes} minutes"]), minutes)
     if question.startswith("How many hours from") or question.startswith("How many hours between"):
         require(rest in (0, 30, 15, 45))
         value = Fraction(minutes, 60)

@@ -75,7 +75,7 @@ def _square(rng: random.Random, slots: dict[str, object], ask: str, noun: str, b
     if kind < 6:
         side = rng.choice((f"{x} has a side of {a} {unit}", f"the side of {x} is {a} {unit}", f"{x} has sides of {a} {unit}",
                            f"each side of {x} is {a} {unit}", f"one side of {x} measures {a} {unit}"))
-        return computed(_tidy(compose(rng, [side], ask, noun)), apply("*", a, a) if by_area else apply("*", 4, a))
+        return computed(_tidy(compose(rng, [side], ask, noun)), apply("*", a, a) if by_area else apply("*", a, 4))
     ask = rng.choice(("how long is one side", "what is its side", "what is the side length", "how long is each side", "what is the length of a side"))
     noun = rng.choice(("the side", "one side", "the side length"))
     if by_area:
