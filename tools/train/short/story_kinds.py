@@ -109,6 +109,10 @@ def _other(rng: random.Random, who: Actor) -> Actor:
             return other
 
 
+def _again(rng: random.Random, who: Actor) -> str:
+    return who.subject if rng.random() < 0.55 else who.again
+
+
 def _count(text: str, n: Value) -> Actor:
     """A number of things as the subject."""
     return Actor(text, text, "they", "them", "their", "s" if n == 1 else "p")
@@ -152,7 +156,7 @@ def _gain(rng: random.Random, hand: Hand, who: Actor, thing: Thing, limit: int, 
         return Clause(giver, verb, f"{who.object} {what}", is_short_ok=False, num=hand.write(n))
     if kind < 0.4:
         return Clause(_count(what, n), rng.choice(("be added", "be delivered", "be brought", "arrive", "come in the mail", "turn up")), num=hand.write(n))
-    verb = _verb(rng, thing.gains, who)
+    verb = _verb(rng, lexicon.changing(thing.gains), who)
     return Clause(who, verb, what, _tail(rng, verb), hand.write(n))
 
 
@@ -160,7 +164,7 @@ def _lose(rng: random.Random, hand: Hand, who: Actor, thing: Thing, limit: int, 
     kind = rng.random()
     if kind < 0.06 and tally.value % 2 == 0 and tally.value > 0:
         tally.do("/", 2)
-        return Clause(who, _verb(rng, thing.losses, who), rng.choice(("half of them", "half", f"half of the {thing.short}")))
+        return Clause(who, _verb(rng, lexicon.changing(thing.losses), who), rng.choice(("half of them", "half", f"half of the {thing.short}")))
     if kind < 0.18 and who not in lexicon.INSTITUTIONS:
         k, m = rng.randint(2, 8), rng.randint(1, 9)
         require(k * m <= tally.value)
@@ -187,7 +191,7 @@ def _lose(rng: random.Random, hand: Hand, who: Actor, thing: Thing, limit: int, 
         verb = rng.choice(("be stolen", "get lost", "break", "be sold", "be used", "be taken away", "disappear", "go missing", "be given away",
                            "be lost", "be thrown out", "be damaged and thrown away", "be removed"))
         return Clause(_count(what, n), verb, num=num)
-    verb = _verb(rng, thing.losses, who)
+    verb = _verb(rng, lexicon.changing(thing.losses), who)
     return Clause(who, verb, what, _tail(rng, verb), num)
 
 
@@ -446,7 +450,7 @@ def every_day(rng: random.Random) -> Short:
     n, d = rng.randint(1, rng.choice((9, 12, 30))), rng.randint(2, rng.choice((7, 10, 14, 30)))
     tense = rng.choice(("present", "present", "past"))
     does_it, slots = finite(verb, who, tense), {"x": who.name, "n": hand.write(n), "t": singular(noun) if n == 1 else noun, "u": unit, "us": units,
-                                                  "d": hand.write(d), "ts": noun, "do": does(who, tense), "v": verb, "again": who.again}
+                                                  "d": hand.write(d), "ts": noun, "do": does(who, tense), "v": verb, "again": _again(rng, who)}
     slots["does"] = does_it
     per = "[a {u}|every {u}|each {u}|per {u}]"
     total = "[How many {ts} {do} {again} {v} in {d} {us}|How many {ts} [is that|are that] in {d} {us}|How many in {d} {us}|And in {d} {us}|How many {ts} after {d} {us}]"
@@ -503,11 +507,11 @@ def shared(rng: random.Random) -> Short:
         require(total - n > 0)
         tally = Tally(total - n)
         tally.do("+", n)
-        state_end = Clause(who, _verb(rng, thing.gains, who), _more(rng, hand, n, thing))
+        state_end = Clause(who, _verb(rng, lexicon.changing(thing.gains), who), _more(rng, hand, n, thing))
     elif kind < 0.8:
         tally = Tally(total + n)
         tally.do("-", n)
-        state_end = Clause(who, rng.choice(thing.losses + ("keep",)), _some(rng, hand, n, thing, who))
+        state_end = Clause(who, rng.choice(lexicon.changing(thing.losses) + ("keep",)), _some(rng, hand, n, thing, who))
     else:
         require(k > 2)
         tally = Tally(total)
@@ -527,7 +531,7 @@ def shared(rng: random.Random) -> Short:
         tally.do("/", k)
         ask_text = "[How many [{t} |]does each [person|one|child|] get|How many does everyone get|How many for each]"
     elif rng.random() < 0.6:
-        verb, link = rng.choice((("share", "among"), ("split", "between"), ("divide", "among"), ("distribute", "to"), ("give", "to"), ("deal out", "to"), ("hand out", "to")))
+        verb, link = rng.choice((("share", "among"), ("split", "between"), ("divide", "among"), ("distribute", "to"), ("give", "to"), ("deal", "to"), ("pass", "to")))
         evenly = rng.choice((" equally", " evenly", " fairly", " in equal parts"))
         events.append(Clause(who, verb, f"{rest}{evenly} {link} {slots['k']} {people}" if rng.random() < 0.6 else f"{rest} {link} {slots['k']} {people}{evenly}"))
         tally.do("/", k)
@@ -567,7 +571,7 @@ def bought(rng: random.Random) -> Short:
     def paid(value: Value) -> str:
         return sign.format(dollars(value))
 
-    one, slots = singular(thing.noun), {"t": thing.noun, "k": hand.write(k), "p": paid(price), "x": who.name, "again": who.again}
+    one, slots = singular(thing.noun), {"t": thing.noun, "k": hand.write(k), "p": paid(price), "x": who.name, "again": _again(rng, who)}
     slots |= {"one": one, "a": "an" if one[0] in "aeiou" else "a", "buys": finite(rng.choice(("buy", "buy", "get", "order", "take", "purchase")), who, "present"),
               "has": finite("have", who, "present"), "pays": finite("pay", who, "present"), "do": does(who, "present"), "want": finite("want", who, "present")}
     costs = "[{a} {one} costs {p}|each {one} costs {p}|{t} [cost|are] {p} [each|apiece|per {one}|a piece|each]|one {one} is {p}|the price of {a} {one} is {p}|{a} {one} is [sold for|] {p}]"
@@ -631,7 +635,7 @@ def saved(rng: random.Random) -> Short:
     n, d = rng.choice((rng.randint(2, 20), rng.randint(1, 20) * 5)), rng.randint(2, 12)
     sign = rng.choice(("${}", "${}", "{} dollars", "€{}", "{} euros"))
     act = rng.choice(("save", "earn", "make", "get", "put aside")) if unit != "hour" else rng.choice(("earn", "make", "get", "be paid"))
-    slots = {"x": who.name, "again": who.again, "n": sign.format(n), "d": hand.write(d), "u": unit, "us": unit + "s", "do": does(who, "present"),
+    slots = {"x": who.name, "again": _again(rng, who), "n": sign.format(n), "d": hand.write(d), "u": unit, "us": unit + "s", "do": does(who, "present"),
              "acts": finite(act, who, "present"), "has": finite("have", who, "present"), "want": finite(rng.choice(("want", "need")), who, "present"),
              "spends": finite("spend", who, "present"), "works": finite("work", who, "present"), "g": rng.choice(("bike", "phone", "game", "trip", "jacket", "camera", "guitar", "tent"))}
     per = "[a {u}|every {u}|each {u}|per {u}]"
@@ -682,8 +686,8 @@ def unknown(rng: random.Random) -> Short:
     start, n = rng.randint(2, limit), rng.randint(1, limit)
     require(is_gain or n < start)
     end = start + n if is_gain else start - n
-    verb = rng.choice(_active(thing.gains if is_gain else thing.losses))
-    slots = {"x": who.name, "again": who.again, "a": hand.write(start), "b": hand.write(n), "c": hand.write(end), "t": thing.noun, "s": thing.short,
+    verb = rng.choice(_active(lexicon.changing(thing.gains if is_gain else thing.losses)))
+    slots = {"x": who.name, "again": _again(rng, who), "a": hand.write(start), "b": hand.write(n), "c": hand.write(end), "t": thing.noun, "s": thing.short,
              "did": finite(verb, who, "past"), "v": verb, "had": finite("have", who, "past"), "has": finite("have", who, "present")}
     now = "[now {again} {has} {c}|{again} [now {has} {c}|{has} {c} now|{has} {c} left]|{c} are left now]" if not is_gain else "[now {again} {has} {c}|{again} now {has} {c}|{again} {has} {c} [{s} |]now|now there are {c}]"
     what = "more" if is_gain else "of them"
@@ -723,7 +727,9 @@ def parts(rng: random.Random) -> Short:
     if kind < 0.5:
         tally = Tally(a + b)
         tally.do("-", a)
-        return tally.short(_told(rng, [say(rng, "[{w} has {n} {t}|there are {n} {t} in {w}|in {w} there are {n} {t}]", **slots), say(rng, "{a} [of them |of the {t} |]are {one}[|| and the rest {two}|, the others {two}]", **slots)],
+        says_rest = one in thing.kinds or rng.random() < 0.5  # Other kinds leave only two choices.
+        rest = "[ and the rest {two}|, the others {two}| and the rest are {two}]" if says_rest else ""
+        return tally.short(_told(rng, [say(rng, "[{w} has {n} {t}|there are {n} {t} in {w}|in {w} there are {n} {t}]", **slots), say(rng, "{a} [of them |of the {t} |]are {one}" + rest, **slots)],
                                  say(rng, "[How many are {two}|How many [{t} |]are {two}|How many are not {one}|How many {t} are not {one}|How many are {two}]", **slots)))
     tally = Tally(a)
     tally.do("+", b)
@@ -744,9 +750,10 @@ def needed(rng: random.Random) -> Short:
     b, c, missing = rng.randint(1, limit), rng.randint(1, limit), rng.randint(0, limit)
     two = rng.random() < 0.55
     goal = b + (c if two else 0) + missing
-    slots = {"x": who.name, "again": who.again, "g": hand.write(goal), "b": hand.write(b), "c": hand.write(c), "t": thing.noun, "s": thing.short, "do": does(who, "present"),
+    slots = {"x": who.name, "again": _again(rng, who), "g": hand.write(goal), "b": hand.write(b), "c": hand.write(c), "t": thing.noun, "s": thing.short, "do": does(who, "present"),
              "need": finite(rng.choice(("need", "want", "need", "have to get")), who, "present"), "has": finite("have", who, "present"),
-             "gets": finite(rng.choice(thing.gains), who, "present"), "v": rng.choice(("need", "still need"))}
+             "gets": finite(rng.choice(lexicon.changing(thing.gains)), who, "present"), "v": rng.choice(("need", "still need"))}
+    require(goal > 1)
     tally = Tally(goal)
     if rng.random() < 0.25:
         room = rng.choice(("bus", "room", "theater", "boat", "plane", "parking garage", "tent", "box", "hall", "train", "stadium"))
@@ -776,7 +783,7 @@ def days(rng: random.Random) -> Short:
                              ("in May", "in June", "in July"), ("last week", "this week", "today"), ("on Saturday", "on Sunday", "on Monday"), ("first", "then", "later"))))
     a, b, c = (rng.randint(1, limit) for _ in range(3))
     number = rng.choice((2, 2, 3))
-    slots = {"x": who.name, "did": finite(verb, who, tense), "do": does(who, tense), "v": verb, "again": who.again, "t": thing.short}
+    slots = {"x": who.name, "did": finite(verb, who, tense), "do": does(who, tense), "v": verb, "again": _again(rng, who), "t": thing.short}
     values = (a, b, c)[:number]
     words = [f"{hand.write(n)} {_noun(thing, n, index > 0) if index == 0 or rng.random() < 0.3 else ''}".strip() + f" {times[index]}" for index, n in enumerate(values)]
     front = rng.random() < 0.3

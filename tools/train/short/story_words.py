@@ -106,6 +106,13 @@ LEAVE = {
 }
 
 
+# They can be counted, but leave the number of what somebody has as it is.
+NEUTRAL = frozenset("""wash water sharpen decorate tune unwrap dry fold clean light paint repair fix charge iron read peel slice
+chop grate boil answer open skip type see spot meet juice publish feed try fold assemble connect crack squash fill
+install copy print unload pack load visit drop off""".split()) - {"drop", "off", "pack", "load", "print", "unload"} | {
+    "hang up", "try on and keep", "set up", "switch off", "take down", "chase away", "scare off", "block", "drop off", "deliver"}
+
+
 def verbs(text: str) -> tuple[str, ...]:
     for name, shared in _SHARED_VERBS.items():
         text = text.replace(name, shared)
@@ -318,3 +325,8 @@ def actor(rng: random.Random) -> Actor:
 
 def fits_institution(verb: str) -> bool:
     return verb in _INSTITUTION_VERBS
+
+
+def changing(choices: tuple[str, ...]) -> tuple[str, ...]:
+    """The verbs after which somebody has more or fewer."""
+    return tuple(verb for verb in choices if verb not in NEUTRAL) or choices
