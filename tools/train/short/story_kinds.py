@@ -672,7 +672,7 @@ def saved(rng: random.Random) -> Short:
     if rng.random() < 0.45:
         tally.do("/", n)
         return tally.short(_told(rng, facts + [say(rng, "{again} {acts} {n} " + per, **slots)], say(rng, "[How many {us} does it take|How many more {us}|How many {us} are needed]", **slots)))
-    return tally.short(_told(rng, facts, say(rng, "[How much [more |][money |]{do} {again} [still |]need|How much [money |]is [still |]missing|How much more is needed|What is missing]", **slots)))
+    return tally.short(_told(rng, facts, say(rng, "[How much more [money |]{do} {again} need|How much [money |]{do} {again} still need|How much [money |]is [still |]missing|How much more is needed|What is missing]", **slots)))
 
 
 # Unknowns -------------------------------------------------------------------------------------
@@ -683,7 +683,7 @@ def unknown(rng: random.Random) -> Short:
     """The start or the change is asked for."""
     hand, who, thing, limit = Hand(rng), lexicon.actor(rng), lexicon.thing(rng), _limit(rng)
     is_gain, asks_start = rng.random() < 0.5, rng.random() < 0.5
-    start, n = rng.randint(2, limit), rng.randint(1, limit)
+    start, n = rng.randint(2, limit), rng.randint(2, limit)
     require(is_gain or n < start)
     end = start + n if is_gain else start - n
     verb = rng.choice(_active(lexicon.changing(thing.gains if is_gain else thing.losses)))
@@ -771,7 +771,7 @@ def needed(rng: random.Random) -> Short:
         tally.do("-", c)
     elif rng.random() < 0.3:
         facts = [say(rng, "{x} {has} {b} {t} but {need} {g}", **slots)]
-    return tally.short(_told(rng, facts, say(rng, "[How many [more |][{s} |]{do} {again} {v}|How many [{s} |]are [still |]missing|How many more are needed|How many more to go|What is missing]", **slots)))
+    return tally.short(_told(rng, facts, say(rng, "[How many more [{s} |]{do} {again} {v}|How many [{s} |]{do} {again} still need|How many [{s} |]are [still |]missing|How many more are needed|How many more to go|What is missing]", **slots)))
 
 
 @topic(2.5)
