@@ -15,7 +15,7 @@ if [[ "${1:-}" == thread ]]; then
 fi
 cmake --preset asan >/dev/null
 if [[ "${1:-}" == --build-only ]]; then  # the other arguments are targets (default: all)
-  cmake --build build-asan --target "${@:2}"
+  cmake --build build-asan ${2:+--target "${@:2}"}
   exit 0
 fi
 cmake --build build-asan
