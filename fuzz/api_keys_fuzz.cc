@@ -66,7 +66,7 @@ std::optional<int> expected(std::string_view header) {
   std::ranges::transform(scheme, scheme.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   std::string_view rest = header.substr(space);
-  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r'; };
+  const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   while (!rest.empty() && is_blank(rest.front())) rest.remove_prefix(1);
   while (!rest.empty() && is_blank(rest.back())) rest.remove_suffix(1);
   if (scheme == "bearer") return place_of(rest);
