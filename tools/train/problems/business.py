@@ -4,7 +4,8 @@ from decimal import Decimal
 
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
-from .wordings import adult, cost, grouped, nouns, people, several, shuffled, tell
+from .telling import nouns
+from .wordings import adult, cost, grouped, people, several, shuffled, tell
 
 PRODUCTS = nouns(words.PRODUCTS)
 BAKED = nouns(words.BAKED_GOODS)

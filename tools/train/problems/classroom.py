@@ -2,7 +2,8 @@
 
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
-from .wordings import adult, nouns, person, several, tell
+from .telling import nouns
+from .wordings import adult, person, several, tell
 
 SUPPLIES = nouns(words.SUPPLY_LIST)
 

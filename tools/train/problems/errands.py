@@ -2,7 +2,8 @@
 
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
-from .wordings import adult, cost, nouns, people, person, several, shuffled, tell
+from .telling import nouns
+from .wordings import adult, cost, people, person, several, shuffled, tell
 
 FOOD = nouns(words.GROCERIES)
 GOODS = nouns(words.SMALL_GOODS)
@@ -343,7 +344,9 @@ def stock_for_days(d: Draw) -> Story:
 def basket_weight(d: Draw) -> Story:
     a = adult(d)
     (x,
-        y) = d.pick_two(nouns("melon, pineapple, cabbage, bag of rice:bags of rice, can of paint:cans of " "paint, " "bag of flour:bags of flour, bottle of oil:bottles of oil, pumpkin"))
+        y) = d.pick_two(nouns(
+            "melon, pineapple, cabbage, bag of rice/bags of rice, can of paint/cans of paint, "
+            "bag of flour/bags of flour, bottle of oil/bottles of oil, pumpkin"))
     n, p, m, q, basket = d.int(2, 9), d.int(2, 8), d.int(2, 9), d.int(2, 8), d.int(2, 9)
     first, second = calc(n, "*", p), calc(m, "*", q)
     total = calc(first, "+", second, "+", basket)

@@ -4,7 +4,8 @@ from decimal import Decimal
 
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
-from .wordings import cost, nouns, people, person, several, tell
+from .telling import nouns
+from .wordings import cost, people, person, several, tell
 
 THINGS = nouns(words.GROCERIES) + nouns(words.FRUITS) + nouns(words.COLLECTIBLES) + nouns(words.SUPPLY_LIST)
 GOODS = nouns(words.SMALL_GOODS) + nouns(words.CLOTHING) + nouns(words.MEALS)

@@ -2,7 +2,8 @@
 
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
-from .wordings import capitalized, nouns, people, person, several, shuffled, tell
+from .telling import nouns
+from .wordings import capitalized, people, person, several, shuffled, tell
 
 PETS = nouns(words.PETS)
 

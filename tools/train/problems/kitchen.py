@@ -4,7 +4,8 @@ from decimal import Decimal
 
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
-from .wordings import adult, capitalized, cost, nouns, people, person, several, shuffled, tell
+from .telling import nouns
+from .wordings import adult, capitalized, cost, people, person, several, shuffled, tell
 
 BAKED = nouns(words.BAKED_GOODS)
 FRUIT = nouns(words.FRUITS)

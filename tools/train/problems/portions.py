@@ -2,7 +2,8 @@
 
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
-from .wordings import grouped, nouns, people, person, several, tell
+from .telling import nouns
+from .wordings import grouped, people, person, several, tell
 
 GROUPS = nouns(words.GROUPS)
 THINGS = nouns(words.COLLECTIBLES)

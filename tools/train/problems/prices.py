@@ -4,8 +4,8 @@ from decimal import Decimal
 
 from . import words_shopping as words
 from .problem import Draw, Story, calc, family
-from .wordings import (
-    adult, cost, grouped, nouns, people, person, several, shuffled, tell)
+from .telling import nouns
+from .wordings import adult, cost, grouped, people, person, several, shuffled, tell
 
 GOODS = nouns(words.SMALL_GOODS)
 CLOTHES = nouns(words.CLOTHING)

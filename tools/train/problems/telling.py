@@ -43,6 +43,10 @@ class Noun:
         return capital(self.many)
 
     @property
+    def A(self) -> str:
+        return capital(self.a)
+
+    @property
     def a(self) -> str:
         vowel = self.one[0] in "aeiou" and not self.one.startswith(("uni", "uku", "one"))
         return f"{'an' if vowel or self.one.startswith('hour') else 'a'} {self.one}"

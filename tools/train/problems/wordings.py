@@ -1,48 +1,13 @@
-"""Helpers of the newer themes: nouns that count, people of many names, sentences in any order."""
+"""Helpers of the newer themes: people of many names, sentences in any order, prices. Nouns are telling's."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import permutations
 
 from . import words_shopping
 from .problem import Calc, Draw, Number, Person
-
-
-@dataclass(frozen=True)
-class Noun:
-    """A thing that can be counted. `f"{x}"` is the plural, `x.n(1)` is "1 apple", `x.a` "an apple"."""
-
-    one: str
-    many: str
-
-    def __str__(self) -> str:
-        return self.many
-
-    def n(self, count: int) -> str:
-        return f"{count} {self.one if count == 1 else self.many}"
-
-    @property
-    def a(self) -> str:
-        vowel = self.one[0] in "aeio" or self.one.startswith("um")
-        return f"{'an' if vowel else 'a'} {self.one}"
-
-    @property
-    def A(self) -> str:
-        return capitalized(self.a)
-
-
-def nouns(text: str) -> list[Noun]:
-    """Nouns of a comma-separated text; `shelf:shelves` gives a plural that needs more than an s."""
-    result = []
-    for entry in text.split(","):
-        one, _, many = entry.strip().partition(":")
-        if not many:
-            many = one + ("es" if one.endswith(("s", "x", "ch", "sh")) else "s")
-        result.append(Noun(one, many))
-    return result
 
 
 def people(d: Draw, count: int) -> list[Person]:

@@ -27,36 +27,36 @@ SURNAMES = (
 
 SMALL_GOODS = (
     "pen, pencil, notebook, candle, mug, postcard, magnet, sticker sheet, keychain, ruler, plate, "
-    "spoon, bowl, towel, sponge, light bulb, battery:batteries, brush, comb, toy car, balloon, "
-    "puzzle, notepad, picture frame, flower pot, bar of soap:bars of soap, tennis ball, bookmark, "
+    "spoon, bowl, towel, sponge, light bulb, battery/batteries, brush, comb, toy car, balloon, "
+    "puzzle, notepad, picture frame, flower pot, bar of soap/bars of soap, tennis ball, bookmark, "
     "envelope, umbrella, glass, toothbrush")
 CLOTHING = (
-    "shirt, hat, scarf:scarves, sweater, jacket, belt, skirt, tie, dress, T-shirt, hoodie, vest, "
-    "pair of jeans:pairs of jeans, pair of socks:pairs of socks, pair of gloves:pairs of gloves, "
-    "pair of shoes:pairs of shoes, coat, cap, raincoat, blouse, swimsuit")
+    "shirt, hat, scarf/scarves, sweater, jacket, belt, skirt, tie, dress, T-shirt, hoodie, vest, "
+    "pair of jeans/pairs of jeans, pair of socks/pairs of socks, pair of gloves/pairs of gloves, "
+    "pair of shoes/pairs of shoes, coat, cap, raincoat, blouse, swimsuit")
 LARGE_GOODS = (
     "bicycle, tablet, camera, guitar, telescope, tent, laptop, phone, keyboard, printer, sofa, desk, "
     "bookcase, washing machine, violin, drone, television, armchair, mattress, scooter, kayak, "
     "sewing machine, treadmill, dishwasher, fridge, lawn mower, oven")
 GROCERIES = (
-    "apple, orange, lemon, mango:mangoes, peach, pear, banana, avocado, melon, pineapple, cabbage, "
-    "onion, cucumber, pepper, loaf of bread:loaves of bread, carton of milk:cartons of milk, "
-    "bag of rice:bags of rice, can of soup:cans of soup, jar of honey:jars of honey, "
-    "box of cereal:boxes of cereal, bottle of juice:bottles of juice, pack of noodles:packs of noodles, "
-    "bag of flour:bags of flour, tin of beans:tins of beans, block of cheese:blocks of cheese, "
-    "bar of chocolate:bars of chocolate, bunch of grapes:bunches of grapes")
+    "apple, orange, lemon, mango/mangoes, peach, pear, banana, avocado, melon, pineapple, cabbage, "
+    "onion, cucumber, pepper, loaf of bread/loaves of bread, carton of milk/cartons of milk, "
+    "bag of rice/bags of rice, can of soup/cans of soup, jar of honey/jars of honey, "
+    "box of cereal/boxes of cereal, bottle of juice/bottles of juice, pack of noodles/packs of noodles, "
+    "bag of flour/bags of flour, tin of beans/tins of beans, block of cheese/blocks of cheese, "
+    "bar of chocolate/bars of chocolate, bunch of grapes/bunches of grapes")
 BY_WEIGHT = [
     "apples", "cheese", "rice", "beans", "grapes", "fish", "beef", "chicken", "nuts", "coffee",
     "potatoes", "cherries", "shrimp", "flour", "carrots", "tomatoes", "honey", "candy"]
 MEALS = (
     "pizza, burger, salad, sandwich, taco, burrito, soup, pancake, hot dog, pie, milkshake, coffee, "
-    "cup of tea:cups of tea, lemonade, bowl of noodles:bowls of noodles, omelet, waffle, wrap, "
-    "plate of pasta:plates of pasta, smoothie, slice of cake:slices of cake")
+    "cup of tea/cups of tea, lemonade, bowl of noodles/bowls of noodles, omelet, waffle, wrap, "
+    "plate of pasta/plates of pasta, smoothie, slice of cake/slices of cake")
 BAKED_GOODS = (
     "cookie, muffin, cupcake, brownie, donut, roll, scone, pretzel, bagel, croissant, biscuit, "
     "bun, tart, pie, macaron, cake, dumpling, cracker, waffle, pancake")
 FRUITS = (
-    "apple, orange, pear, peach, plum, mango:mangoes, lemon, banana, kiwi, apricot, fig, lime, "
+    "apple, orange, pear, peach, plum, mango/mangoes, lemon, banana, kiwi, apricot, fig, lime, "
     "grapefruit, nectarine, coconut, melon")
 COLLECTIBLES = (
     "marble, sticker, toy car, stamp, trading card, bead, coin, shell, button, postcard, comic book, "
@@ -65,9 +65,9 @@ SUPPLY_LIST = (
     "pencil, pen, eraser, notebook, marker, crayon, folder, ruler, glue stick, binder, highlighter, "
     "sharpener, paintbrush, sketchbook, calculator")
 PRODUCTS = (
-    "bracelet, candle, necklace, scarf:scarves, birdhouse, painting, mug, bowl, basket, lamp, vase, "
-    "pillow, toy robot, wallet, bag, bar of soap:bars of soap, card, jar of jam:jars of jam, poster, wooden spoon, kite, "
-    "teddy bear, pair of earrings:pairs of earrings, table, stool, picture frame, cutting board")
+    "bracelet, candle, necklace, scarf/scarves, birdhouse, painting, mug, bowl, basket, lamp, vase, "
+    "pillow, toy robot, wallet, bag, bar of soap/bars of soap, card, jar of jam/jars of jam, poster, wooden spoon, kite, "
+    "teddy bear, pair of earrings/pairs of earrings, table, stool, picture frame, cutting board")
 SHOP_KINDS = [
     "bakery", "bookshop", "toy store", "flower shop", "hardware store", "clothing store", "pet shop",
     "gift shop", "grocery store", "shoe store", "music shop", "garden center", "pharmacy", "kiosk"]
@@ -108,7 +108,7 @@ GROUPS = (
     "customer, scientist, nurse, farmer, teacher, musician, tourist, volunteer")
 RELATIVES = ["sister", "brother", "cousin", "friend", "neighbor"]
 ELDERS = ["mother", "father", "aunt", "uncle", "teacher", "grandmother", "grandfather"]
-PETS = ("dog, cat, rabbit, parrot, turtle, hamster, horse, goat, pony:ponies, canary:canaries")
+PETS = ("dog, cat, rabbit, parrot, turtle, hamster, horse, goat, pony/ponies, canary/canaries")
 ACTIVITIES = [
     "the piano", "the violin", "chess", "the drums", "the flute", "yoga", "dancing", "the guitar", "juggling",
     "karate", "handwriting", "the cello", "archery", "typing", "singing"]
