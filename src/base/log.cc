@@ -63,7 +63,9 @@ std::string json_rest(std::string_view line, const LogFields& fields) {
   json.begin_object();
   json.field("message", one_line(line));
   for (const auto& [key, value] : fields) {
-    if (!value.empty()) json.field(key, one_line(value));
+    if (value.text.empty()) continue;
+    json.key(key);
+    value.is_number ? json.raw(value.text) : json.value(one_line(value.text));
   }
   json.end_object();
   return json.text().substr(1);
@@ -87,7 +89,7 @@ void set_log_format(LogFormat format) {
 std::string log_text(std::string_view line, const LogFields& fields) {
   std::string text = one_line(line);
   for (const auto& [key, value] : fields) {
-    if (!value.empty()) text += fmt::format(" {}={}", key, text_value(value));
+    if (!value.text.empty()) text += fmt::format(" {}={}", key, text_value(value.text));
   }
   return text;
 }

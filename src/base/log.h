@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,9 +22,21 @@ bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view line) noexcept;
 // Reports on standard error, without allocating, that a log line was lost.
 void log_lost_line() noexcept;
+// The value of an event's field. Numbers are JSON numbers in a kJson log.
+struct LogValue {
+  LogValue(std::string value) : text(std::move(value)) {}  // NOLINT: implicit, for field lists
+  LogValue(const char* value) : text(value) {}             // NOLINT
+  LogValue(int64_t number) : text(fmt::format("{}", number)), is_number(true) {}  // NOLINT
+  LogValue(int number) : LogValue(int64_t{number}) {}                             // NOLINT
+  // With one decimal.
+  LogValue(double number) : text(fmt::format("{:.1f}", number)), is_number(true) {}  // NOLINT
+
+  std::string text;
+  bool is_number = false;
+};
 // Logs an event with its fields; as text, `line key=value key="a value"`. Fields with empty values
 // are omitted.
-using LogFields = std::vector<std::pair<std::string_view, std::string>>;
+using LogFields = std::vector<std::pair<std::string_view, LogValue>>;
 void log_event(LogLevel level, std::string_view line, const LogFields& fields) noexcept;
 // The line of a kText log. A value that could be mistaken for another field is quoted, with \" and
 // \\.

@@ -1,9 +1,12 @@
 #include "base/machine.h"
 
 #include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -46,7 +49,59 @@ int64_t available_bytes() {
   return int64_t{1} << 30;
 }
 
+// When the machine started, in seconds since the epoch.
+int64_t boot_time() {
+  std::istringstream stat(text_of("/proc/stat"));
+  std::string key;
+  int64_t seconds = 0;
+  while (stat >> key) {
+    if (key == "btime" && stat >> seconds) return seconds;
+    stat.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return 0;
+}
+
+// When this process started, in clock ticks since the machine did.
+int64_t start_ticks() {
+  const std::string stat = text_of("/proc/self/stat");
+  const size_t name_end = stat.rfind(')');  // the name can have spaces and brackets
+  if (name_end == std::string::npos) return 0;
+  std::istringstream fields(stat.substr(name_end + 1));
+  constexpr int kFieldsBefore = 19;  // "starttime" is the 22nd field, the name the second
+  std::string skipped;
+  for (int i = 0; i < kFieldsBefore; ++i) fields >> skipped;
+  int64_t ticks = 0;
+  return fields >> ticks ? ticks : 0;
+}
+
+int64_t num_open_descriptors() {
+  std::error_code error;
+  int64_t count = 0;
+  for (std::filesystem::directory_iterator entry("/proc/self/fd", error), end;
+       !error && entry != end; entry.increment(error)) {
+    ++count;
+  }
+  return std::max<int64_t>(0, count - 1);  // without the descriptor of the iterator
+}
+
 }  // namespace
+
+ProcessUse process_use() {
+  ProcessUse use;
+  use.cpu_seconds = 1e-9 * static_cast<double>(process_cpu_ns());
+  std::istringstream statm(text_of("/proc/self/statm"));
+  const int64_t page_bytes = ::sysconf(_SC_PAGESIZE);
+  if (statm >> use.virtual_bytes >> use.resident_bytes) {
+    use.virtual_bytes *= page_bytes;
+    use.resident_bytes *= page_bytes;
+  }
+  use.num_open_fds = num_open_descriptors();
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) use.max_fds = static_cast<int64_t>(limit.rlim_cur);
+  use.started_at = static_cast<double>(boot_time()) +
+                   static_cast<double>(start_ticks()) / static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return use;
+}
 
 int num_usable_cores() {
   cpu_set_t set;

@@ -1,5 +1,5 @@
-// The resources of the machine that this process may use, within a container's limits, and the CPU
-// time that it has used.
+// The resources of the machine that this process may use, within a container's limits, and the
+// resources that it uses.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,18 @@ int64_t free_memory_bytes();
 // limit.
 std::optional<int64_t> free_cgroup_bytes(std::string_view max, std::string_view current,
                                          std::string_view stat);
+
+// The resources that this process uses, as Prometheus's process_* metrics name them. A value that
+// the system does not tell is 0.
+struct ProcessUse {
+  double cpu_seconds = 0;
+  int64_t resident_bytes = 0;
+  int64_t virtual_bytes = 0;
+  int64_t num_open_fds = 0;
+  int64_t max_fds = 0;
+  double started_at = 0;  // seconds since the epoch
+};
+ProcessUse process_use();
 
 // CPU time excludes the time of other programs (and, for a thread, of other threads), so bounds on
 // it hold on a loaded machine.

@@ -46,6 +46,22 @@ TEST(LogText, NoValueIsTakenForAnotherField) {
   EXPECT_EQ(log_text("answered", {{"path", "a=b"}}), R"(answered path="a=b")");
 }
 
+TEST(LogText, WritesNumbersLikeText) {
+  EXPECT_EQ(log_text("answered", {{"status", 200}, {"ms", 1.25}, {"bytes", int64_t{7}}}),
+            "answered status=200 ms=1.2 bytes=7");
+}
+
+TEST(Log, JsonNumbersAreNumbers) {
+  ::testing::internal::CaptureStderr();
+  set_log_format(LogFormat::kJson);
+  log_event(LogLevel::kError, "answered", {{"status", 200}, {"ms", 0.04}, {"path", "200"}});
+  set_log_format(LogFormat::kText);
+  const std::string line = ::testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(line.ends_with(R"("message":"answered","status":200,"ms":0.0,"path":"200"})"
+                             "\n"))
+      << line;
+}
+
 TEST(Log, ShowsAMessageOnOneLine) {
   ::testing::internal::CaptureStderr();
   log_error("[model] {}", "a\n\x1b[2Jb");

@@ -26,5 +26,17 @@ TEST(Machine, HasACoreAndMemory) {
   EXPECT_GT(free_memory_bytes(), 0);
 }
 
+TEST(Machine, ThisProcessUsesResources) {
+  const ProcessUse use = process_use();
+  EXPECT_GT(use.cpu_seconds, 0);
+  EXPECT_GT(use.resident_bytes, 1 << 20);
+  EXPECT_GT(use.virtual_bytes, use.resident_bytes);
+  EXPECT_GE(use.num_open_fds, 1);
+  EXPECT_GT(use.max_fds, use.num_open_fds);
+  const auto now = static_cast<double>(std::time(nullptr));
+  EXPECT_LE(use.started_at, now + 1);
+  EXPECT_GT(use.started_at, now - 3600);
+}
+
 }  // namespace
 }  // namespace quire
