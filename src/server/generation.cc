@@ -250,6 +250,7 @@ void Generation::process_arrival(Arrival&& arrival, std::string& piece) {
 void Generation::send(std::string&& piece) {
   if (response_ == ResponseState::kEnded || piece.empty()) return;
   http::Exchange& exchange = *parts_.exchange;
+  parts_.log.num_response_bytes += piece.size();
   if (!parts_.is_stream) {
     if (exchange.respond({.headers = parts_.headers, .body = std::move(piece)})) {
       return end(kOk, parts_.log.outcome);

@@ -43,23 +43,28 @@ std::optional<int64_t> LogThrottle::take(Clock::time_point now) {
 }
 
 void RequestLog::write(int http_status) const {
-  if (is_left_out) return;
   constexpr int kFirstError = 400;
   const LogLevel level = http_status < kFirstError ? success_level : LogLevel::kInfo;
   if (!log_enabled(level)) return;
-  const double ms = std::chrono::duration<double, std::milli>(Clock::now() - arrived).count();
-  const auto count = [](int64_t number) { return number > 0 ? std::to_string(number) : ""; };
+  const Clock::time_point now = Clock::now();
+  const std::optional<int64_t> num_left_out = throttle == nullptr ? 0 : throttle->take(now);
+  if (!num_left_out) return;
+  const auto or_omitted = [](auto number) {
+    return number > 0 ? LogValue(static_cast<int64_t>(number)) : LogValue("");
+  };
   log_event(level, "[server] request",
             {{"request_id", id},
              {"peer", peer},
              {"method", method},
              {"path", path},
-             {"status", std::to_string(http_status)},
-             {"ms", fmt::format("{:.1f}", ms)},
-             {"prompt_tokens", count(num_prompt_tokens)},
-             {"completion_tokens", count(num_completion_tokens)},
+             {"status", http_status},
+             {"ms", std::chrono::duration<double, std::milli>(now - arrived).count()},
+             {"request_bytes", or_omitted(num_request_bytes)},
+             {"response_bytes", or_omitted(num_response_bytes)},
+             {"prompt_tokens", or_omitted(num_prompt_tokens)},
+             {"completion_tokens", or_omitted(num_completion_tokens)},
              {"outcome", outcome},
-             {"left_out", count(num_left_out)}});
+             {"left_out", or_omitted(*num_left_out)}});
 }
 
 void RequestLog::write_failure(const ApiError& error) const {
@@ -95,11 +100,13 @@ RequestContext::RequestContext(const ServiceConfig& config, ServerMetrics& the_m
   log.method = request.method;
   log.path = request.path;
   log.peer = request.peer;
+  log.num_request_bytes = request.body.size();
   response_headers = cors_headers(config.allowed_origins, request);
   response_headers.emplace_back("x-request-id", log.id);
 }
 
 void RequestContext::respond(std::string body, std::string content_type) {
+  log.num_response_bytes = body.size();
   const bool is_sent = exchange->respond({.content_type = std::move(content_type),
                                           .headers = response_headers,
                                           .body = std::move(body)});
@@ -114,8 +121,10 @@ void RequestContext::refuse(const ApiError& error) {
 http::Response RequestContext::refusal(const ApiError& error) {
   log.outcome = loggable(error);
   log.write_failure(error);
+  http::Response response = error_response(error, std::move(response_headers));
+  log.num_response_bytes = response.body.size();
   record(error.http_status);
-  return error_response(error, std::move(response_headers));
+  return response;
 }
 
 void RequestContext::record(int http_status) {

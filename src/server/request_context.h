@@ -38,8 +38,8 @@ class LogThrottle {
   int64_t num_left_out_ = 0;
 };
 
-// The access log: one line per request with its status and duration. It contains no text of prompts
-// or responses, and no keys.
+// The access log: one line per request with its status, duration and sizes. It contains no text of
+// prompts or responses, and no keys.
 struct RequestLog {
   using Clock = std::chrono::steady_clock;
 
@@ -50,14 +50,14 @@ struct RequestLog {
   Clock::time_point arrived = Clock::now();
   LogLevel success_level = LogLevel::kInfo;  // statuses of 400 and more are always at info
 
+  size_t num_request_bytes = 0;   // of the body
+  size_t num_response_bytes = 0;  // of the body, without the framing of a stream
   // Only for generation requests.
   int num_prompt_tokens = 0;
   int num_completion_tokens = 0;
   std::string outcome;  // "stop", "cancelled", or an error as loggable() returns it
 
-  // Only for responses without a readable request.
-  bool is_left_out = false;
-  int64_t num_left_out = 0;  // earlier lines that LogThrottle left out
+  LogThrottle* throttle = nullptr;  // set for requests that could not be read
 
   void write(int http_status) const;
   // Logs the cause of a 500 at error level, so that it appears even if the info level is off. Logs

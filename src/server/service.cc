@@ -135,11 +135,9 @@ http::Hooks Service::hooks() {
     RequestContext context(impl_->state.config, impl_->state.metrics, http::Request(head), nullptr);
     if (head.began != http::Request().began) context.log.arrived = head.began;
     if (head.path.empty()) {
-      const auto num_left_out = impl_->state.unread_requests.take(RequestLog::Clock::now());
       if (head.method.empty()) context.log.method = "-";
       context.log.path = "-";
-      context.log.is_left_out = !num_left_out;
-      context.log.num_left_out = num_left_out.value_or(0);
+      context.log.throttle = &impl_->state.unread_requests;
     }
     return context.refusal(make_api_error(refusal.status, std::string(refusal.message), "",
                                           std::string(refusal.code)));

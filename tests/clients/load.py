@@ -107,7 +107,7 @@ async def streams(options: argparse.Namespace, report: Report) -> None:
             num_open += 1
             if num_open == num_streams:  # before any stream continues
                 memory = served.rss_bytes()
-                connections = served.metrics()["quire:http_connections"]
+                connections = served.metrics()["quire_http_connections"]
                 all_open.set()
             await all_open.wait()
             answer.body = b"".join([piece async for piece in connection.pieces(answer)])
@@ -169,15 +169,15 @@ async def slow_loris(options: argparse.Namespace, report: Report) -> None:
             alone += await latencies(served.port)
             is_over.clear()
             crawlers = [asyncio.create_task(crawl(served.port, i)) for i in range(num_slow)]
-            while served.metrics()["quire:http_connections"] < num_slow:
+            while served.metrics()["quire_http_connections"] < num_slow:
                 await asyncio.sleep(0.05)
             await asyncio.sleep(0.5)
             beside += await latencies(served.port)
             is_over.set()
             await asyncio.gather(*crawlers)
-            while served.metrics()["quire:http_connections"] > 10:
+            while served.metrics()["quire_http_connections"] > 10:
                 await asyncio.sleep(0.05)
-        timeouts = served.metrics()["quire:http_timeouts_total"]
+        timeouts = served.metrics()["quire_http_timeouts_total"]
     effect = quantile(beside, 0.99) / quantile(alone, 0.99) - 1
     report.add("slow_loris", f"{num_slow} crawling heads, {len(beside)} requests of others: p50 "
                f"{1000 * quantile(alone, 0.5):.1f} → {1000 * quantile(beside, 0.5):.1f} ms, p99 "
@@ -213,7 +213,7 @@ async def cancels(options: argparse.Namespace, report: Report) -> None:
         await in_bounded_time(asyncio.gather(*(one(i) for i in range(32))), 400)
         seconds = time.monotonic() - begin
         leftover = served.seconds_until_free()
-        num_seen = served.metrics()["quire:requests_cancelled_total"]
+        num_seen = served.metrics()["quire_requests_cancelled_total"]
     report.add("cancels", f"one alone, 5 streamed and 5 not: blocks free after median "
                f"{1000 * statistics.median(freed):.1f}, most {1000 * max(freed):.1f} ms; "
                f"a waiting one is out of the queue after {1000 * waited:.1f} ms")  # fmt: skip

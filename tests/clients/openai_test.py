@@ -411,7 +411,7 @@ class PressureTest(ClientTest):
             answer = patient.completions.create(model=self.model, prompt=PROMPT, max_tokens=2)
         timer.join()
         self.assertEqual(answer.usage.completion_tokens, 2)
-        refused = self.served.metrics()["quire:http_responses_total"]
+        refused = self.served.metrics()["quire_http_responses_total"]
         self.assertGreaterEqual(refused, 2)
 
     def test_closing_a_stream_frees_its_blocks(self) -> None:

@@ -89,7 +89,7 @@ class Served:
 
     def num_used_blocks(self) -> int:
         metrics = self.metrics()
-        return int(metrics["quire:kv_blocks"] - metrics["quire:kv_blocks_free"])
+        return int(metrics["quire_kv_blocks"] - metrics["quire_kv_blocks_free"])
 
     def num_unfinished(self) -> int:
         metrics = self.metrics()

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every command that docs/serving.md shows in a ```bash block, in a temporary folder: servers
 # in the background, each until the next one begins, and the other commands one by one. Then it
-# compares the page's flags and metrics, and the Grafana dashboard, with the binary.
+# compares the page's flags and metrics, the Grafana dashboard and the alerts with the binary.
 #   serving_commands.sh BINARY SOURCE_DIR
 # If curl or openssl is missing it exits with 77, which CTest reports as skipped.
 set -euo pipefail
@@ -99,13 +99,23 @@ done 3<"$page"
 echo "what the page says of flags and metrics"
 curl -sSf "http://127.0.0.1:$port/metrics" >metrics.txt
 awk '$1 == "#" && $2 == "TYPE" { print $3 }' metrics.txt | sort -u >served.txt
-grep -oE '`(vllm|quire):[a-z0-9_]+`' "$page" | tr -d '`' | sort -u >documented.txt
+grep -oE '`(vllm:|quire_|process_)[a-z0-9_]+`' "$page" | tr -d '`' | sort -u >documented.txt
 difference=$(diff served.txt documented.txt) ||
   fail "the metrics (<: served, >: in $page) differ:" "$difference"
-grep -oE '(vllm|quire):[a-z0-9_]+' "$source_dir/deploy/grafana-dashboard.json" |
-  sed -E 's/_(bucket|count|sum)$//' | sort -u >drawn.txt
-missing=$(comm -13 served.txt drawn.txt)
-[[ -z $missing ]] || fail "the dashboard draws what is not served:" "$missing"
+for file in grafana-dashboard.json prometheus-alerts.yml; do
+  grep -oE '(vllm:|quire_|process_)[a-z0-9_]+' "$source_dir/deploy/$file" |
+    sed -E 's/_(bucket|count|sum)$//' | sort -u >read.txt
+  missing=$(comm -13 served.txt read.txt)
+  [[ -z $missing ]] || fail "deploy/$file reads what is not served:" "$missing"
+done
+if command -v promtool >/dev/null; then
+  promtool check rules "$source_dir/deploy/prometheus-alerts.yml" >promtool.txt ||
+    fail "$(cat promtool.txt)"
+  grep -v '^\(# \(HELP\|TYPE\) \)\?vllm:' metrics.txt >own.txt
+  promtool check metrics <own.txt >promtool.txt 2>&1 || fail "$(cat promtool.txt)"
+else
+  echo "(promtool is not here: metrics_test.cc has its rules)"
+fi
 
 build/quire help serve >help.txt
 while read -r flag; do

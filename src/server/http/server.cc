@@ -177,7 +177,9 @@ class AsioServer final : public Server {
             .num_refused = counters.num_refused,
             .num_timeouts = counters.num_timeouts,
             .num_slow_readers = counters.num_slow_readers,
-            .num_bad_requests = counters.num_bad_requests};
+            .num_bad_requests = counters.num_bad_requests,
+            .body_bytes = transport_.bodies->held_bytes(),
+            .response_bytes = transport_.responses->held_bytes()};
   }
 
   bool drain(std::chrono::milliseconds limit) override {

@@ -42,14 +42,17 @@ struct ServerConfig {
   Limits limits;
 };
 
-// Counters for metrics; all except num_open only grow.
+// For metrics: counters that only grow, and what is held now.
 struct ServerStats {
-  int num_open = 0;
+  int num_open = 0;  // connections
   int64_t num_accepted = 0;
   int64_t num_refused = 0;  // connections beyond the limits
   int64_t num_timeouts = 0;
   int64_t num_slow_readers = 0;
   int64_t num_bad_requests = 0;  // not HTTP, or beyond a limit
+  // Bytes held now of Limits::max_total_body_bytes and max_total_response_bytes.
+  size_t body_bytes = 0;
+  size_t response_bytes = 0;
 };
 
 class ListeningSocket;  // listen.h

@@ -28,6 +28,27 @@ std::string number(double value) {
   return static_cast<double>(whole) == value ? fmt::format("{}", whole) : fmt::format("{}", value);
 }
 
+// vLLM numbers its engines, one per data-parallel rank. This server has one.
+constexpr std::string_view kEngineIndex = "0";
+
+// The metrics that Prometheus's own client libraries add, without labels, and the build's version.
+void write_process(const MetricsSources& sources, MetricsText& out) {
+  const ProcessUse& use = sources.process;
+  out.family("process_cpu_seconds_total", "counter", "User and system CPU time in seconds.");
+  out.sample(use.cpu_seconds);
+  out.gauge("process_resident_memory_bytes", "Resident memory in bytes.",
+            static_cast<double>(use.resident_bytes));
+  out.gauge("process_virtual_memory_bytes", "Virtual memory in bytes.",
+            static_cast<double>(use.virtual_bytes));
+  out.gauge("process_open_fds", "Open file descriptors.", static_cast<double>(use.num_open_fds));
+  out.gauge("process_max_fds", "Largest number of open file descriptors.",
+            static_cast<double>(use.max_fds));
+  out.gauge("process_start_time_seconds", "When the process started, since the epoch.",
+            use.started_at);
+  out.family("quire_build_info", "gauge", "The build of this server, as labels.");
+  out.sample(1, {{"version", sources.version}});
+}
+
 }  // namespace
 
 Histogram::Histogram(std::span<const double> bounds)
@@ -54,12 +75,18 @@ void MetricsText::family(std::string_view name, std::string_view type, std::stri
 }
 
 void MetricsText::sample(double value, const Labels& labels, std::string_view suffix) {
-  fmt::format_to(std::back_inserter(text_), "{}{}{{model_name=\"{}\"", family_, suffix,
-                 escaped(model_));
-  for (const auto& [key, label] : labels) {
-    fmt::format_to(std::back_inserter(text_), ",{}=\"{}\"", key, escaped(label));
-  }
-  fmt::format_to(std::back_inserter(text_), "}} {}\n", number(value));
+  text_.append(family_).append(suffix);
+  char before = '{';
+  const auto add = [&](const Labels& some) {
+    for (const auto& [key, label] : some) {
+      fmt::format_to(std::back_inserter(text_), "{}{}=\"{}\"", before, key, escaped(label));
+      before = ',';
+    }
+  };
+  add(common_labels_);
+  add(labels);
+  if (before == ',') text_ += '}';
+  fmt::format_to(std::back_inserter(text_), " {}\n", number(value));
 }
 
 void MetricsText::counter(std::string_view name, std::string_view help, int64_t value) {
@@ -91,9 +118,9 @@ void ServerMetrics::count_response(int http_status) {
   }
 }
 
-std::string ServerMetrics::text(std::string_view model_name, const EngineStats& engine,
-                                const http::ServerStats& http, const WaitingStats& waiting) const {
-  MetricsText out(model_name);
+// vLLM's names, labels and buckets.
+void ServerMetrics::write_vllm(const MetricsSources& sources, MetricsText& out) const {
+  const EngineStats& engine = sources.engine;
   out.gauge("vllm:num_requests_running", "Sequences in the running batch.", engine.num_running);
   out.gauge("vllm:num_requests_waiting", "Sequences that wait to be scheduled.",
             engine.num_waiting);
@@ -113,6 +140,15 @@ std::string ServerMetrics::text(std::string_view model_name, const EngineStats& 
     const auto reason = openai_finish_reason(static_cast<FinishReason>(i));
     out.sample(static_cast<double>(success_[i].value()), {{"finished_reason", reason}});
   }
+  out.family("vllm:cache_config_info", "gauge", "The KV cache's configuration, as labels.");
+  const std::string block_size = std::to_string(sources.model.block_size);
+  const std::string num_blocks = std::to_string(engine.num_total_blocks);
+  out.sample(1, {{"block_size", block_size},
+                 {"cache_dtype", sources.model.kv_cache_dtype},
+                 {"num_gpu_blocks", num_blocks}});
+}
+
+void ServerMetrics::write_histograms(MetricsText& out) const {
   out.histogram("vllm:time_to_first_token_seconds",
                 "Time from a request's arrival to the first token of a sequence.",
                 time_to_first_token);
@@ -139,49 +175,71 @@ std::string ServerMetrics::text(std::string_view model_name, const EngineStats& 
   out.histogram("vllm:request_params_max_tokens",
                 "Generated tokens per sequence that requests allow (max_tokens).",
                 params_max_tokens);
+}
 
-  out.counter("quire:steps_total", "Engine steps.", engine.num_steps);
-  out.counter("quire:device_to_host_copies_total",
+void ServerMetrics::write_engine(const MetricsSources& sources, MetricsText& out) const {
+  const EngineStats& engine = sources.engine;
+  out.counter("quire_steps_total", "Engine steps.", engine.num_steps);
+  out.counter("quire_device_to_host_copies_total",
               "Copies from the device to the host; one per step on a GPU, none on a CPU.",
               engine.num_device_to_host_copies);
-  out.counter("quire:device_waits_total",
+  out.counter("quire_device_waits_total",
               "Waits of the host for the device; one per step on a GPU, none on a CPU.",
               engine.num_device_waits);
-  out.gauge("quire:kv_blocks", "KV cache blocks.", engine.num_total_blocks);
-  out.gauge("quire:kv_blocks_free", "KV cache blocks that are free.", engine.num_free_blocks);
-  out.counter("quire:requests_cancelled_total",
+  out.gauge("quire_kv_blocks", "KV cache blocks.", engine.num_total_blocks);
+  out.gauge("quire_kv_blocks_free", "KV cache blocks that are free.", engine.num_free_blocks);
+  out.counter("quire_requests_cancelled_total",
               "Requests whose client disconnected before the response was complete.",
               num_cancelled.value());
-  out.gauge("quire:grammar_queue", "Requests that wait for their grammar to be compiled.",
-            waiting.num_for_grammars);
-  out.gauge("quire:worker_queue",
+  out.gauge("quire_grammar_queue", "Requests that wait for their grammar to be compiled.",
+            sources.waiting.num_for_grammars);
+  out.gauge("quire_worker_queue",
             "Tasks that wait for a worker thread: requests to parse and outputs to write.",
-            static_cast<double>(waiting.num_for_workers));
-  const GrammarStats& grammars = waiting.grammars;
-  out.counter("quire:grammars_compiled_total", "Grammars compiled, including those refused.",
+            static_cast<double>(sources.waiting.num_for_workers));
+  const GrammarStats& grammars = sources.waiting.grammars;
+  out.counter("quire_grammars_compiled_total", "Grammars compiled, including those refused.",
               grammars.num_compiled);
-  out.counter("quire:grammar_cache_hits_total", "Requests whose grammar was found in the cache.",
+  out.counter("quire_grammar_cache_hits_total", "Requests whose grammar was found in the cache.",
               grammars.num_hits);
-  out.gauge("quire:grammar_bytes",
+  out.gauge("quire_grammar_bytes",
             "Bytes of memory of compiled grammars and of the sequences that they constrain.",
             static_cast<double>(grammars.held_bytes));
-  out.gauge("quire:http_connections", "Open HTTP connections.", http.num_open);
-  out.counter("quire:http_connections_total", "HTTP connections accepted.", http.num_accepted);
-  out.counter("quire:http_connections_refused_total",
+}
+
+void ServerMetrics::write_http(const http::ServerStats& http, MetricsText& out) const {
+  out.gauge("quire_http_connections", "Open HTTP connections.", http.num_open);
+  out.gauge("quire_http_body_bytes", "Bytes of memory that request bodies hold.",
+            static_cast<double>(http.body_bytes));
+  out.gauge("quire_http_response_bytes",
+            "Bytes of memory that responses hold until they are sent; small ones are not counted.",
+            static_cast<double>(http.response_bytes));
+  out.counter("quire_http_connections_total", "HTTP connections accepted.", http.num_accepted);
+  out.counter("quire_http_connections_refused_total",
               "HTTP connections refused because a connection limit was reached.", http.num_refused);
-  out.counter("quire:http_timeouts_total", "HTTP connections closed by a timeout.",
+  out.counter("quire_http_timeouts_total", "HTTP connections closed by a timeout.",
               http.num_timeouts);
-  out.counter("quire:http_slow_readers_total", "Streams closed because the client read too slowly.",
+  out.counter("quire_http_slow_readers_total", "Streams closed because the client read too slowly.",
               http.num_slow_readers);
-  out.counter("quire:http_bad_requests_total",
+  out.counter("quire_http_bad_requests_total",
               "Requests refused because they were malformed or exceeded an HTTP limit.",
               http.num_bad_requests);
-  out.family("quire:http_responses_total", "counter", "HTTP responses by status code.");
+  out.family("quire_http_responses_total", "counter", "HTTP responses by status code.");
   for (size_t status = 0; status < responses_.size(); ++status) {
     const int64_t count = responses_[status].value();
     if (count == 0) continue;
     out.sample(static_cast<double>(count), {{"code", std::to_string(status)}});
   }
+}
+
+std::string ServerMetrics::text(const MetricsSources& sources) const {
+  MetricsText out;
+  out.set_common_labels({{"model_name", sources.model_name}, {"engine", kEngineIndex}});
+  write_vllm(sources, out);
+  write_histograms(out);
+  write_engine(sources, out);
+  write_http(sources.http, out);
+  out.set_common_labels({});
+  write_process(sources, out);
   return out.take();
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/machine.h"
 #include "grammar/grammar_compiler.h"
 #include "quire/engine.h"
 #include "server/http/server.h"
@@ -49,11 +50,12 @@ class Histogram {
 // name{key="value"}.
 class MetricsText {
  public:
-  explicit MetricsText(std::string_view model) : model_(model) {}
-
   using Labels = std::vector<std::pair<std::string_view, std::string_view>>;
+
+  // Every later sample has these labels too. The texts must outlive the writer.
+  void set_common_labels(Labels labels) { common_labels_ = std::move(labels); }
   void family(std::string_view name, std::string_view type, std::string_view help);
-  // Adds a sample to the latest family, with the label model_name.
+  // Adds a sample to the latest family.
   void sample(double value, const Labels& labels = {}, std::string_view suffix = "");
   void counter(std::string_view name, std::string_view help, int64_t value);
   void gauge(std::string_view name, std::string_view help, double value);
@@ -62,7 +64,7 @@ class MetricsText {
   std::string take() { return std::move(text_); }
 
  private:
-  std::string model_;
+  Labels common_labels_;
   std::string family_;
   std::string text_;
 };
@@ -87,6 +89,17 @@ inline constexpr double kTokenCountBounds[] = {1,    2,    5,    10,  20,  50,  
                                                1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 2e5};
 inline constexpr double kSequenceCountBounds[] = {1, 2, 5, 10, 20};
 
+// The facts and counters of other components that /metrics shows.
+struct MetricsSources {
+  std::string_view model_name;
+  std::string_view version;
+  const ModelInfo& model;
+  EngineStats engine;
+  http::ServerStats http;
+  WaitingStats waiting;
+  ProcessUse process;
+};
+
 class ServerMetrics {
  public:
   Histogram time_to_first_token{kFirstTokenBounds};  // seconds
@@ -107,10 +120,14 @@ class ServerMetrics {
   void count_response(int http_status);
   Counter num_cancelled;  // requests whose clients disconnected
 
-  std::string text(std::string_view model_name, const EngineStats& engine,
-                   const http::ServerStats& http, const WaitingStats& waiting) const;
+  std::string text(const MetricsSources& sources) const;
 
  private:
+  void write_vllm(const MetricsSources& sources, MetricsText& out) const;
+  void write_histograms(MetricsText& out) const;
+  void write_engine(const MetricsSources& sources, MetricsText& out) const;
+  void write_http(const http::ServerStats& http, MetricsText& out) const;
+
   static constexpr size_t kNumFinishReasons = static_cast<size_t>(FinishReason::kError) + 1;
   std::array<Counter, kNumFinishReasons> success_;  // by FinishReason
   std::array<Counter, 600> responses_;              // by HTTP status

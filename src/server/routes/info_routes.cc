@@ -72,8 +72,13 @@ void get_version(ServerState& state, RequestContext&& context) {
 }
 
 void get_metrics(ServerState& state, RequestContext&& context) {
-  context.respond(state.metrics.text(state.config.model_names.front(), state.engine.stats(),
-                                     transport_stats(state), waiting_stats(state)),
+  context.respond(state.metrics.text({.model_name = state.config.model_names.front(),
+                                      .version = state.config.version,
+                                      .model = state.engine.model_info(),
+                                      .engine = state.engine.stats(),
+                                      .http = transport_stats(state),
+                                      .waiting = waiting_stats(state),
+                                      .process = process_use()}),
                   std::string(kPrometheusText));
 }
 

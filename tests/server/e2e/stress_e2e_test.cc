@@ -188,7 +188,7 @@ double Stress::metric(const std::string& name) const {
 bool Stress::becomes_idle() const {
   for (int waited_ms = 0; waited_ms < kIdlePatienceMs; waited_ms += 50) {
     if (metric("vllm:num_requests_running") == 0 && metric("vllm:num_requests_waiting") == 0 &&
-        metric("quire:grammar_queue") == 0) {
+        metric("quire_grammar_queue") == 0) {
       return true;
     }
     std::this_thread::sleep_for(milliseconds(50));
@@ -211,8 +211,8 @@ TEST_P(Stress, ResponsesEqualThoseOfARequestAloneAndAllIsFreed) {
 
   ASSERT_TRUE(becomes_idle()) << metric("vllm:num_requests_running") << " run, "
                               << metric("vllm:num_requests_waiting") << " wait";
-  EXPECT_EQ(metric("quire:kv_blocks"), 71);
-  EXPECT_EQ(metric("quire:kv_blocks_free"), 71);
+  EXPECT_EQ(metric("quire_kv_blocks"), 71);
+  EXPECT_EQ(metric("quire_kv_blocks_free"), 71);
   const double num_preemptions = metric("vllm:num_preemptions_total");
   fmt::print("{} answers, {} clients left early, {} preemptions\n", num_answered_.load(),
              num_left_.load(), num_preemptions);
