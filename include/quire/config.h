@@ -39,7 +39,10 @@ struct EngineConfig {
   std::string attention_backend = "auto";  // forces one backend for each phase that it supports
   std::string prefill_attention_backend;   // only this one for prefill; empty: attention_backend
   std::string decode_attention_backend;
-  std::string tuning_table;  // a file of `quire tune`; empty: the build's table for the device
+  // A file of `quire tune`; "builtin": the build's table for the device; "measured": times measured
+  // at start (at most 2 s) and kept in the user's cache directory. Empty: "builtin", or "measured"
+  // on a GPU that the build has no table for.
+  std::string tuning_table;
 
   bool enforce_eager = false;  // no CUDA graphs
   int num_threads = 0;         // 0: one per usable core

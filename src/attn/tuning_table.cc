@@ -329,6 +329,14 @@ TuningTable TuningTable::restricted_to(const TuningPoint& point,
   return part;
 }
 
+std::vector<TuningRow> TuningTable::rows() const {
+  std::vector<TuningRow> rows;
+  for (const MeasuredPoint& measured : points_) {
+    for (const Time& time : measured.times) rows.push_back({measured.point, time.backend, time.us});
+  }
+  return rows;
+}
+
 TuningTable builtin_table(const Device& device) {
   for (const BuiltinTable& table : kTables) {
     if (device.name.find(table.device) == std::string::npos) continue;

@@ -88,6 +88,7 @@ class TuningTable {
                             std::span<const std::string_view> candidates) const;
 
   std::span<const MeasuredPoint> points() const { return points_; }
+  std::vector<TuningRow> rows() const;
 
  private:
   std::vector<MeasuredPoint> points_;  // in ascending order of the points

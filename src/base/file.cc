@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -69,6 +70,16 @@ Status check_fetched(std::string_view name, std::string_view text) {
       name));
 }
 
+Status write_all(int fd, std::string_view name, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(fd, text.data(), text.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno_status(name, "write");
+    text.remove_prefix(static_cast<size_t>(put));
+  }
+  return {};
+}
+
 // The size is only a hint: a file in /proc reports 0, and other files may grow.
 Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes, size_t size) {
   constexpr size_t kMinRoom = size_t{1} << 16;
@@ -123,6 +134,25 @@ Result<std::string> read_file_or_pipe(const std::filesystem::path& path, size_t 
 
 Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes) {
   return read_to_end(fd, name, max_bytes, 0);
+}
+
+Status replace_file(const std::filesystem::path& path, std::string_view text) {
+  std::error_code error;
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) {
+    return invalid_argument(fmt::format("[file] cannot create the folder {}; {}",
+                                        path.parent_path().string(), error.message()));
+  }
+  std::string beside = path.string() + ".XXXXXX";
+  Descriptor file;
+  file.fd = ::mkstemp(beside.data());
+  if (file.fd < 0) return errno_status(beside, "create");
+  Status status = write_all(file.fd, beside, text);
+  if (status.ok() && ::rename(beside.c_str(), path.c_str()) != 0) {
+    status = errno_status(path.string(), "replace");
+  }
+  if (!status.ok()) ::unlink(beside.c_str());
+  return status;
 }
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {

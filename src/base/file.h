@@ -26,6 +26,10 @@ Result<std::string> read_file_or_pipe(const std::filesystem::path& path, size_t 
 // Reads until the end of the file. `name` appears in errors.
 Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes);
 
+// Creates or replaces a file and the folders on its way. Readers see the old or the new content,
+// never a part: the text goes to a file beside it, which is then renamed.
+Status replace_file(const std::filesystem::path& path, std::string_view text);
+
 // A read-only private mapping of a whole regular file; an empty file maps to an empty span. One
 // fault cannot be reported: if the file shrinks while it is mapped, reads raise SIGBUS.
 class MappedFile {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <memory>
 #include <optional>
 
@@ -21,14 +22,17 @@ namespace {
 constexpr double kPeakBandwidth = 4800.0;
 constexpr double kPeakTflops = 989.0;
 
-// Without head counts, reads the model's files and returns its shape.
+// Without head counts, reads the model's config.json and returns its shape. Only numbers of the
+// config are used, so the weights need not be there.
 Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
   AttentionShape shape = {.num_heads = options.num_heads,
                           .num_kv_heads = options.num_kv_heads,
                           .head_dim = options.head_dim};
   std::optional<DType> model_dtype;
   if (options.num_heads == 0) {
-    QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(options.engine));
+    EngineConfig engine = options.engine;
+    engine.load_format = "dummy";
+    QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(engine));
     const ModelLimits limits = {.max_model_len = files.config.longest_model_len};
     shape = make_kv_groups(files.config, limits, DType::kF32).front().decode;
     model_dtype = files.config.dtype;
@@ -210,13 +214,7 @@ Result<std::vector<TuningRow>> measure_points(DeviceContext& context, const Meas
         const AttentionWorkload& workload = config.workloads[i];
         num_repeating += measured.repeats_pages ? 1 : 0;
         log_failures("tune", workload, measured);
-        const TuningPoint point =
-            tuning_point(config.shape, workload.phase, workload.num_reqs(), workload.q_len,
-                         workload.max_kv_len, workload.ragged);
-        for (const AttentionTimes& times : measured.times) {
-          if (times.status.ok())
-            rows.push_back({point, std::string(times.backend), times.graph_us});
-        }
+        std::ranges::move(tuning_rows(config.shape, workload, measured), std::back_inserter(rows));
         hooks.on_progress(i + 1, config.workloads.size(), [&] { return point_name(workload); });
         return !hooks.interrupted();
       }));

@@ -1,7 +1,6 @@
 #include "bench/attention_grid.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 
 namespace quire::bench {
@@ -60,27 +59,6 @@ DecodeSizes decode_sizes(bool quick, int q_len) {
 }
 
 }  // namespace
-
-AttentionWorkload full_workload(Phase phase, int num_reqs, int q_len, int kv_len) {
-  return {.phase = phase,
-          .q_len = q_len,
-          .max_kv_len = kv_len,
-          .kv_lens = std::vector<int32_t>(static_cast<size_t>(num_reqs), kv_len)};
-}
-
-AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed) {
-  AttentionWorkload workload = full_workload(Phase::kDecode, num_reqs, q_len, max_kv_len);
-  workload.ragged = true;
-  std::seed_seq sizes{seed, uint64_t(num_reqs), uint64_t(max_kv_len)};
-  std::mt19937_64 random(sizes);
-  // Distributions of the standard library differ between implementations. The remainder's bias is
-  // negligible.
-  const auto range = static_cast<uint64_t>(max_kv_len - q_len + 1);
-  for (int32_t& kv_len : workload.kv_lens) {
-    kv_len = q_len + static_cast<int32_t>(random() % range);
-  }
-  return workload;
-}
 
 double num_kv_bytes(const AttentionShape& shape, const AttentionWorkload& workload) {
   double num_tokens = 0.0;

@@ -10,11 +10,6 @@
 
 namespace quire::bench {
 
-// A workload in which every request has the full length.
-AttentionWorkload full_workload(Phase phase, int num_reqs, int q_len, int kv_len);
-// Draws lengths uniformly from [q_len, max_kv_len]; they depend only on the arguments.
-AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed);
-
 // Bytes of the keys and values that the queries see: the minimum that a decode step must read.
 double num_kv_bytes(const AttentionShape& shape, const AttentionWorkload& workload);
 // Operations of both matrix products, causal.

@@ -136,9 +136,10 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
               "Force one attention backend for prefill, or do not start");
   add_backend(flags, "--decode-attention-backend", &config->decode_attention_backend,
               "Force one attention backend for decode, or do not start");
-  flags.file(
-      "--tuning-table", &config->tuning_table,
-      "Select backends by this table, a file of quire tune; without it, by the built-in table");
+  flags.file("--tuning-table", &config->tuning_table,
+             "Select backends by this table: a file of quire tune, builtin (the build's for this "
+             "GPU) or measured (at start, kept in the user's cache directory); without it, "
+             "builtin, or measured on a GPU that the build has no table for");
   flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,
                {.min = 0, .max = 1, .min_excluded = true},
                "Share of a GPU's memory to use; without effect on a CPU");

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/log.h"
+#include "engine/measured_table.h"
 #include "model/families.h"
 #include "platform/runner.h"
 
@@ -118,16 +119,6 @@ Result<int> choose_max_model_len(const EngineConfig& config, const ModelConfig& 
   return config.max_model_len;
 }
 
-Result<std::shared_ptr<const TuningTable>> read_tuning_table(const EngineConfig& config,
-                                                             const Device& device) {
-  if (config.tuning_table.empty()) {
-    return std::make_shared<const TuningTable>(builtin_table(device));
-  }
-  Result<TuningTable> table = TuningTable::read(config.tuning_table);
-  if (!table.ok()) return invalid_argument("[engine] tuning_table: " + table.status().message());
-  return std::make_shared<const TuningTable>(std::move(*table));
-}
-
 // The inputs of every decision of one plan. None of them changes while the plan is made.
 struct PlanInputs {
   const EngineConfig& config;  // resolved
@@ -136,7 +127,7 @@ struct PlanInputs {
   DeviceContext& context;
   DType kv_dtype;
   int num_drafts;
-  std::shared_ptr<const TuningTable> table;
+  std::shared_ptr<const TuningTable> table;  // empty until find_tuning_table()
 };
 
 RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
@@ -157,6 +148,16 @@ RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
           .enforce_eager = config.enforce_eager};
 }
 
+Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& group,
+                                        std::span<const int> q_lens) {
+  return AttentionSelector::create(in.context.attention(), {group.decode, group.prefill},
+                                   in.context.device(),
+                                   {.any = in.config.attention_backend,
+                                    .decode = in.config.decode_attention_backend,
+                                    .prefill = in.config.prefill_attention_backend},
+                                   in.table, q_lens);
+}
+
 // Selects the backends of the KV groups on one device and makes their plans. All groups share one
 // workspace, because a layer's attention ends before the next begins.
 Result<AttentionSetup> plan_attention(const PlanInputs& in, const ModelLimits& limits,
@@ -172,14 +173,7 @@ Result<AttentionSetup> plan_attention(const PlanInputs& in, const ModelLimits& l
                               .max_num_tokens = limits.max_num_tokens,
                               .max_kv_len = limits.max_model_len};
   for (const KvGroup& group : setup.kv_groups) {
-    QUIRE_ASSIGN_OR_RETURN(
-        AttentionSelector selector,
-        AttentionSelector::create(in.context.attention(), {group.decode, group.prefill},
-                                  in.context.device(),
-                                  {.any = config.attention_backend,
-                                   .decode = config.decode_attention_backend,
-                                   .prefill = config.prefill_attention_backend},
-                                  in.table, q_lens));
+    QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector, make_selector(in, group, q_lens));
     QUIRE_ASSIGN_OR_RETURN(AttentionPlans plans,
                            AttentionPlans::make(selector, largest, setup.decode_keys));
     setup.workspace_bytes = std::max(setup.workspace_bytes, plans.workspace_bytes());
@@ -187,6 +181,46 @@ Result<AttentionSetup> plan_attention(const PlanInputs& in, const ModelLimits& l
     setup.plans.push_back(std::move(plans));
   }
   return setup;
+}
+
+// The times measured on this device, now or at an earlier start.
+Result<TuningTable> measure_backends(const PlanInputs& in, int max_model_len) {
+  const RunnerSizes sizes = runner_sizes(in, max_model_len);
+  const std::array q_lens = {sizes.limits.decode_q_len()};
+  std::vector<AttentionSelector> selectors;  // their candidates compete
+  for (const KvGroup& group :
+       make_kv_groups(in.files.config, sizes.limits, in.context.ops().activation_dtype())) {
+    QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector, make_selector(in, group, q_lens));
+    selectors.push_back(std::move(selector));
+  }
+  const std::string& device = in.context.device().name;
+  return measured_table(
+      selectors, {.device = device,
+                  .file = measured_table_file(device, gpu_driver_version()),
+                  .steps = {.max_num_seqs = sizes.max_num_seqs,
+                            .max_num_tokens = sizes.limits.max_num_tokens,
+                            .max_kv_len = sizes.limits.max_kv_len(),
+                            .decode_q_len = sizes.limits.decode_q_len()},
+                  .measure = [&](std::span<AttentionBackend* const> backends,
+                                 const MeasureConfig& config, const OnMeasured& on_measured) {
+                    return measure_attention(in.context, backends, config, on_measured);
+                  }});
+}
+
+// `tuning_table` names a file, or one of the two sources. Without it, a device that the build has
+// no table for is measured. A CPU has no table and nothing to measure.
+Result<TuningTable> find_tuning_table(const PlanInputs& in, int max_model_len) {
+  const std::string& wanted = in.config.tuning_table;
+  const Device& device = in.context.device();
+  if (wanted.empty() || wanted == "builtin" || wanted == "measured") {
+    TuningTable builtin = builtin_table(device);
+    const bool is_measured = wanted == "measured" || (wanted.empty() && builtin.points().empty());
+    if (device.kind == DeviceKind::kCpu || !is_measured) return builtin;
+    return measure_backends(in, max_model_len);
+  }
+  Result<TuningTable> table = TuningTable::read(wanted);
+  if (!table.ok()) return invalid_argument("[engine] tuning_table: " + table.status().message());
+  return table;
 }
 
 // The memory that is known before attention plans are made: a lower bound of the request.
@@ -322,8 +356,10 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   const DType dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, dtype));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
-  QUIRE_ASSIGN_OR_RETURN(auto table, read_tuning_table(config, context.device()));
-  const PlanInputs in = {config, files, platform, context, kv_dtype, num_drafts, std::move(table)};
+  PlanInputs in = {
+      config, files, platform, context, kv_dtype, num_drafts, std::make_shared<TuningTable>()};
+  QUIRE_ASSIGN_OR_RETURN(TuningTable table, find_tuning_table(in, max_model_len));
+  in.table = std::make_shared<const TuningTable>(std::move(table));
   QUIRE_ASSIGN_OR_RETURN(ContextPlan plan, plan_longest_context(in, max_model_len));
   SchedulerConfig scheduler = scheduler_config(in, plan);
   QUIRE_RETURN_IF_ERROR(validate_scheduler_config(scheduler));

@@ -16,6 +16,10 @@ Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*con
   return cuda_status();
 }
 
+std::string gpu_driver_version() {
+  return "unknown";
+}
+
 Status measure_attention(DeviceContext& /*context*/,
                          std::span<AttentionBackend* const> /*backends*/,
                          const MeasureConfig& /*config*/, const OnMeasured& /*on_measured*/) {

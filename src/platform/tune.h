@@ -1,13 +1,16 @@
-// Measures the attention backends of a GPU, for `quire tune` and `quire bench attention`.
+// Measures the attention backends of a GPU: for `quire tune` and `quire bench attention`, and at
+// start on a GPU without a tuning table.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "attn/selection.h"
+#include "attn/tuning_table.h"
 #include "platform/platform.h"
 
 namespace quire {
@@ -27,11 +30,17 @@ struct AttentionWorkload {
   int longest() const;  // the longest context, as given to backends
 };
 
+// A workload in which every request has the full length.
+AttentionWorkload full_workload(Phase phase, int num_reqs, int q_len, int kv_len);
+// Draws lengths uniformly from [q_len, max_kv_len]; they depend only on the arguments.
+AttentionWorkload ragged_workload(int num_reqs, int q_len, int max_kv_len, uint64_t seed);
+
 int64_t num_pages(const AttentionWorkload& workload, int page_size);
 // The key of a decode step with these lengths.
 DecodeKey decode_key(const AttentionWorkload& workload);
 // The use as the engine serves it: decode in graphs, prompts eagerly.
 AttentionUse use_of(const AttentionWorkload& workload);
+TuningPoint tuning_point(const AttentionShape& shape, const AttentionWorkload& workload);
 
 struct MeasureConfig {
   AttentionShape shape = {};
@@ -55,6 +64,13 @@ struct MeasuredWorkload {
   bool repeats_pages = false;         // the memory cannot hold enough distinct pages
   std::vector<AttentionTimes> times;  // of the backends that support it, in the set's order
 };
+
+// The rows of a tuning table: one per backend that was measured without an error.
+std::vector<TuningRow> tuning_rows(const AttentionShape& shape, const AttentionWorkload& workload,
+                                   const MeasuredWorkload& measured);
+
+// The version of the GPU driver, for example "580.159.04"; "unknown" if the system does not say.
+std::string gpu_driver_version();
 
 // Called after each workload is measured; returning false ends the measurement.
 using OnMeasured = std::function<bool(size_t workload_idx, const MeasuredWorkload& measured)>;

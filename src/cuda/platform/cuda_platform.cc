@@ -1,3 +1,7 @@
+#include <sstream>
+
+#include "base/ascii.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "cuda/attention/backends.h"
 #include "cuda/base/device_info.h"
@@ -144,6 +148,19 @@ Status cuda_status(int device) {
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& config) {
   return cuda::CudaPlatform::create(config);
+}
+
+std::string gpu_driver_version() {
+  constexpr size_t kMaxBytes = 4096;
+  const Result<std::string> text = read_file("/proc/driver/nvidia/version", kMaxBytes);
+  if (!text.ok()) return "unknown";
+  // The first line is for example "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Tue
+  // ..."; the version is its first word that begins with a digit and has a point.
+  std::istringstream words(*text);
+  for (std::string word; words >> word;) {
+    if (is_digit(word.front()) && word.find('.') != std::string::npos) return word;
+  }
+  return "unknown";
 }
 
 Status measure_attention(DeviceContext& context, std::span<AttentionBackend* const> backends,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include "attn/tuning_table.h"
@@ -126,6 +128,36 @@ TEST_P(GpuSelection, TokensHaveTheLogprobsOfAPrefill) {
       EXPECT_LT(sum / static_cast<double>(read.size()), 0.05) << "request " << i;
     }
   }
+}
+
+// The file that a start with "measured" writes to the cache directory, or an empty table.
+TuningTable kept_times(const std::string& cache) {
+  for (const auto& file : std::filesystem::directory_iterator(cache + "/quire")) {
+    const auto table = TuningTable::read(file.path().string());
+    EXPECT_TRUE(table.ok()) << table.status().message();
+    return table.ok() ? *table : TuningTable();
+  }
+  return {};
+}
+
+class GpuMeasuredTable : public GpuTest {};
+
+TEST_F(GpuMeasuredTable, MeasuresAtStartAndKeepsTheTimes) {
+  const std::string cache = ::testing::TempDir() + "measured_at_start";
+  std::filesystem::remove_all(cache);
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  EngineConfig config = config_of({"auto"});
+  config.tuning_table = "measured";
+  ASSERT_NE(make_engine(config), nullptr);
+  const size_t num_points = kept_times(cache).points().size();
+  EXPECT_GT(num_points, 0U);
+  for (const TuningTable::MeasuredPoint& measured : kept_times(cache).points()) {
+    EXPECT_GE(measured.times.size(), 2U);
+    EXPECT_EQ(measured.point.head_dim, kShape.head_dim);
+  }
+  ASSERT_NE(make_engine(config), nullptr);  // measures the rest, if the time limit left one
+  EXPECT_GE(kept_times(cache).points().size(), num_points);
+  ::unsetenv("XDG_CACHE_HOME");
 }
 
 std::vector<Case> all_cases() {

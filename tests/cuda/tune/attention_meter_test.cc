@@ -3,13 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/attention_grid.h"
-
 namespace quire {
 namespace {
-
-using bench::full_workload;
-using bench::ragged_workload;
 
 constexpr AttentionShape kShape = {.num_heads = 8,
                                    .num_kv_heads = 2,

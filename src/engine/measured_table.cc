@@ -1,0 +1,216 @@
+#include "engine/measured_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <iterator>
+#include <system_error>
+
+#include "base/ascii.h"
+#include "base/file.h"
+#include "base/log.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+// ---- The batches
+
+// The sizes up to the limit; at least the smallest.
+template <size_t N>
+std::vector<int> up_to(int limit, const std::array<int, N>& sizes) {
+  std::vector<int> kept = {sizes.front()};
+  std::copy_if(sizes.begin() + 1, sizes.end(), std::back_inserter(kept),
+               [&](int size) { return size <= limit; });
+  return kept;
+}
+
+// From the middle outwards, so that a short measurement already separates few from many requests.
+std::vector<AttentionWorkload> decode_workloads(const MeasuredSteps& steps) {
+  const std::vector<int> kv_lens = up_to(steps.max_kv_len, std::array{1024, 8192, 32'768});
+  const std::vector<int> num_reqs = up_to(steps.max_num_seqs, std::array{1, 16, 64, 256});
+  std::vector<AttentionWorkload> workloads;
+  for (const bool ragged : {false, true}) {
+    for (const int kv_len : kv_lens) {
+      for (const int n : num_reqs) {
+        if (!ragged) {
+          workloads.push_back(full_workload(Phase::kDecode, n, steps.decode_q_len, kv_len));
+        } else if (n > 1) {  // one request is never ragged
+          constexpr uint64_t kSeed = 0;
+          workloads.push_back(ragged_workload(n, steps.decode_q_len, kv_len, kSeed));
+        }
+      }
+    }
+  }
+  return workloads;
+}
+
+std::vector<AttentionWorkload> prefill_workloads(const MeasuredSteps& steps) {
+  std::vector<AttentionWorkload> workloads;
+  const int longest = std::min(steps.max_num_tokens, steps.max_kv_len);
+  for (const int num_tokens : up_to(longest, std::array{512, 2048, 8192})) {
+    workloads.push_back(full_workload(Phase::kPrefill, 1, num_tokens, num_tokens));
+  }
+  return workloads;
+}
+
+// ---- The file
+
+std::string file_name_part(std::string_view text) {
+  std::string part;
+  for (const char c : text) part += is_alphanumeric(c) || c == '.' ? c : '-';
+  return part;
+}
+
+TuningTable read_kept(const fs::path& file) {
+  if (file.empty()) return {};
+  const Result<bool> exists = path_exists(file);
+  if (exists.ok() && !*exists) return {};
+  Result<TuningTable> table = TuningTable::read(file.string());
+  if (table.ok()) return std::move(*table);
+  log_warning("[attention] kept times cannot be used and are measured anew: {}",
+              table.status().message());
+  return {};
+}
+
+void keep(const fs::path& file, std::string_view device, std::span<const TuningRow> rows) {
+  if (file.empty()) {
+    log_warning(
+        "[attention] the measured times cannot be kept: neither XDG_CACHE_HOME nor HOME is set; "
+        "the next start measures again");
+    return;
+  }
+  const std::string text = fmt::format(
+      "# {}: times that starts of Quire measured. Quire may overwrite or delete this file.\n{}",
+      device, to_csv(rows));
+  const Status written = replace_file(file, text);
+  if (!written.ok()) {
+    log_warning(
+        "[attention] the measured times cannot be kept, so the next start measures again: {}",
+        written.message());
+  }
+}
+
+// ---- The measurement
+
+// The workloads of one shape that several backends compete for and whose times are not known.
+struct Missing {
+  AttentionShape shape;
+  std::vector<AttentionBackend*> backends;
+  std::vector<AttentionWorkload> workloads;
+};
+
+std::vector<Missing> find_missing(std::span<const AttentionSelector> selectors,
+                                  const MeasuredSteps& steps, const TuningTable& known) {
+  std::vector<TuningPoint> points;  // known or to be measured
+  for (const TuningTable::MeasuredPoint& measured : known.points()) {
+    points.push_back(measured.point);
+  }
+  std::vector<Missing> all;
+  for (const AttentionSelector& selector : selectors) {
+    for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+      Missing missing{.shape = selector.shape(phase), .backends = {}, .workloads = {}};
+      for (AttentionWorkload& workload : start_workloads(phase, steps)) {
+        const auto candidates = selector.candidates(use_of(workload));
+        const TuningPoint point = tuning_point(missing.shape, workload);
+        if (candidates.size() < 2 || std::ranges::find(points, point) != points.end()) continue;
+        missing.backends.assign(candidates.begin(), candidates.end());
+        missing.workloads.push_back(std::move(workload));
+        points.push_back(point);
+      }
+      if (!missing.workloads.empty()) all.push_back(std::move(missing));
+    }
+  }
+  return all;
+}
+
+// The time until which batches may be measured. A batch starts only if the longest one so far would
+// still end in time.
+class Deadline {
+ public:
+  explicit Deadline(Seconds limit) : limit_(limit) {}
+
+  // Called after each batch. Returns whether another one may start.
+  bool allows_another() {
+    const Seconds elapsed = this->elapsed();
+    longest_ = std::max(longest_, elapsed - last_);
+    last_ = elapsed;
+    return elapsed + longest_ < limit_;
+  }
+  Seconds elapsed() const { return Clock::now() - start_; }
+
+ private:
+  Clock::time_point start_ = Clock::now();
+  Seconds limit_;
+  Seconds last_ = Seconds::zero();
+  Seconds longest_ = Seconds::zero();
+};
+
+std::vector<TuningRow> measure(std::span<const Missing> all, const MeasuredTableConfig& config) {
+  size_t num_batches = 0;
+  size_t num_measured = 0;
+  Deadline deadline(config.time_limit);
+  std::vector<TuningRow> rows;
+  bool may_continue = true;
+  for (const Missing& missing : all) {
+    num_batches += missing.workloads.size();
+    if (!may_continue) continue;
+    const MeasureConfig batches{
+        .shape = missing.shape, .workloads = missing.workloads, .sample_long_calls_less = true};
+    const Status status =
+        config.measure(missing.backends, batches, [&](size_t i, const MeasuredWorkload& measured) {
+          ++num_measured;
+          std::ranges::move(tuning_rows(missing.shape, missing.workloads[i], measured),
+                            std::back_inserter(rows));
+          return may_continue = deadline.allows_another();
+        });
+    if (!status.ok()) {
+      log_warning("[attention] backends cannot be measured: {}", status.message());
+      break;
+    }
+  }
+  log_info(
+      "[attention] measured {} of {} batches in {:.1f} s, because the build has no times for {}; "
+      "`quire tune` measures more of them",
+      num_measured, num_batches, deadline.elapsed().count(), config.device);
+  return rows;
+}
+
+}  // namespace
+
+std::vector<AttentionWorkload> start_workloads(Phase phase, const MeasuredSteps& steps) {
+  return phase == Phase::kDecode ? decode_workloads(steps) : prefill_workloads(steps);
+}
+
+TuningTable measured_table(std::span<const AttentionSelector> selectors,
+                           const MeasuredTableConfig& config) {
+  const TuningTable known = read_kept(config.file);
+  const std::vector<Missing> missing = find_missing(selectors, config.steps, known);
+  if (missing.empty()) return known;
+  std::vector<TuningRow> rows = known.rows();
+  const size_t num_known = rows.size();
+  std::ranges::move(measure(missing, config), std::back_inserter(rows));
+  if (rows.size() > num_known) keep(config.file, config.device, rows);
+  return TuningTable(rows);
+}
+
+fs::path measured_table_file(std::string_view device, std::string_view driver) {
+  fs::path directory;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
+    directory = cache;
+  } else if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
+    directory = fs::path(home) / ".cache";
+  } else {
+    return {};
+  }
+  return directory / "quire" /
+         fmt::format("attention_{}_{}_{}.csv", file_name_part(device), file_name_part(driver),
+                     QUIRE_VERSION);
+}
+
+}  // namespace quire

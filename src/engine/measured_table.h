@@ -1,0 +1,56 @@
+// The tuning table of a device that the build has none for: a measurement at start, kept in a file.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "attn/selection.h"
+#include "attn/tuning_table.h"
+#include "platform/platform.h"
+#include "platform/tune.h"
+
+namespace quire {
+
+// Steps beyond these limits never run, so they are not measured.
+struct MeasuredSteps {
+  int max_num_seqs = 0;
+  int max_num_tokens = 0;
+  int max_kv_len = 0;
+  int decode_q_len = 1;
+};
+
+// The batches that decide between backends, the most informative first, because the time limit may
+// end the measurement. Sizes are fixed ones, so that starts with other limits find them in the
+// file.
+std::vector<AttentionWorkload> start_workloads(Phase phase, const MeasuredSteps& steps);
+
+// Like quire::measure_attention() on one device.
+using MeasureAttention =
+    std::function<Status(std::span<AttentionBackend* const> backends, const MeasureConfig& config,
+                         const OnMeasured& on_measured)>;
+
+struct MeasuredTableConfig {
+  std::string_view device;     // for the log
+  std::filesystem::path file;  // empty: every start measures
+  MeasuredSteps steps;
+  std::chrono::duration<double> time_limit = std::chrono::seconds(2);
+  MeasureAttention measure;
+};
+
+// Reads the file and measures the batches that it lacks, for each use that several candidates of
+// these selectors could serve, until the time limit is near; the next start continues. The times
+// are added to the file. Everything that goes wrong is logged, and the table then lacks those
+// times: a start does not fail for them. When two processes start at once, the file keeps the times
+// of one of them.
+TuningTable measured_table(std::span<const AttentionSelector> selectors,
+                           const MeasuredTableConfig& config);
+
+// The file of one device, driver and version of Quire in the user's cache directory: below
+// $XDG_CACHE_HOME, or $HOME/.cache. Empty if neither is set.
+std::filesystem::path measured_table_file(std::string_view device, std::string_view driver);
+
+}  // namespace quire
