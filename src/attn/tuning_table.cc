@@ -26,8 +26,11 @@ constexpr size_t kMaxFileBytes = size_t{4} << 20;
 constexpr size_t kMaxRows = 20'000;
 constexpr double kMaxMicroseconds = 1e9;
 
-// An array, because a string_view would count the characters at compile time and exceed the
+// Arrays, because a string_view would count the characters at compile time and exceed the
 // compiler's limit.
+constexpr char kH100[] =
+#include "attn/tables/h100.inc"
+    ;
 constexpr char kH200[] =
 #include "attn/tables/h200.inc"
     ;
@@ -36,7 +39,9 @@ struct BuiltinTable {
   std::string_view device;  // part of the driver's device name
   std::string_view csv;
 };
-constexpr BuiltinTable kTables[] = {{"H200", {kH200, sizeof kH200 - 1}}};
+// The PCIe cards of the same name have half the memory bandwidth, so they are measured at start.
+constexpr BuiltinTable kTables[] = {{"H100 80GB HBM3", {kH100, sizeof kH100 - 1}},
+                                    {"H200", {kH200, sizeof kH200 - 1}}};
 
 // ---- The file
 

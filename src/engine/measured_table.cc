@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
+#include <initializer_list>
 #include <iterator>
-#include <system_error>
+#include <utility>
 
 #include "base/ascii.h"
 #include "base/file.h"
@@ -21,30 +21,23 @@ using Seconds = std::chrono::duration<double>;
 
 // ---- The batches
 
-// The sizes up to the limit; at least the smallest.
-template <size_t N>
-std::vector<int> up_to(int limit, const std::array<int, N>& sizes) {
-  std::vector<int> kept = {sizes.front()};
-  std::copy_if(sizes.begin() + 1, sizes.end(), std::back_inserter(kept),
-               [&](int size) { return size <= limit; });
+// The sizes up to the limit; the smallest, if all are above it.
+std::vector<int> up_to(int limit, std::initializer_list<int> sizes) {
+  std::vector<int> kept;
+  std::ranges::copy_if(sizes, std::back_inserter(kept), [&](int size) { return size <= limit; });
+  if (kept.empty()) kept.push_back(std::min(sizes));
   return kept;
 }
 
-// From the middle outwards, so that a short measurement already separates few from many requests.
 std::vector<AttentionWorkload> decode_workloads(const MeasuredSteps& steps) {
-  const std::vector<int> kv_lens = up_to(steps.max_kv_len, std::array{1024, 8192, 32'768});
-  const std::vector<int> num_reqs = up_to(steps.max_num_seqs, std::array{1, 16, 64, 256});
   std::vector<AttentionWorkload> workloads;
-  for (const bool ragged : {false, true}) {
-    for (const int kv_len : kv_lens) {
-      for (const int n : num_reqs) {
-        if (!ragged) {
-          workloads.push_back(full_workload(Phase::kDecode, n, steps.decode_q_len, kv_len));
-        } else if (n > 1) {  // one request is never ragged
-          constexpr uint64_t kSeed = 0;
-          workloads.push_back(ragged_workload(n, steps.decode_q_len, kv_len, kSeed));
-        }
+  for (const int kv_len : up_to(steps.max_kv_len, {8192, 1024, 32'768})) {
+    for (const int num_reqs : up_to(steps.max_num_seqs, {64, 1, 16, 256})) {
+      if (num_reqs > 1) {  // one request is never ragged
+        constexpr uint64_t kSeed = 0;
+        workloads.push_back(ragged_workload(num_reqs, steps.decode_q_len, kv_len, kSeed));
       }
+      workloads.push_back(full_workload(Phase::kDecode, num_reqs, steps.decode_q_len, kv_len));
     }
   }
   return workloads;
@@ -53,7 +46,7 @@ std::vector<AttentionWorkload> decode_workloads(const MeasuredSteps& steps) {
 std::vector<AttentionWorkload> prefill_workloads(const MeasuredSteps& steps) {
   std::vector<AttentionWorkload> workloads;
   const int longest = std::min(steps.max_num_tokens, steps.max_kv_len);
-  for (const int num_tokens : up_to(longest, std::array{512, 2048, 8192})) {
+  for (const int num_tokens : up_to(longest, {2048, 512, 8192})) {
     workloads.push_back(full_workload(Phase::kPrefill, 1, num_tokens, num_tokens));
   }
   return workloads;
@@ -113,7 +106,7 @@ std::vector<Missing> find_missing(std::span<const AttentionSelector> selectors,
   }
   std::vector<Missing> all;
   for (const AttentionSelector& selector : selectors) {
-    for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
+    for (const Phase phase : {Phase::kPrefill, Phase::kDecode}) {  // few prompts, many steps
       Missing missing{.shape = selector.shape(phase), .backends = {}, .workloads = {}};
       for (AttentionWorkload& workload : start_workloads(phase, steps)) {
         const auto candidates = selector.candidates(use_of(workload));
@@ -129,32 +122,36 @@ std::vector<Missing> find_missing(std::span<const AttentionSelector> selectors,
   return all;
 }
 
-// The time until which batches may be measured. A batch starts only if the longest one so far would
-// still end in time.
-class Deadline {
+// Bounds the time of the measurement: a batch starts only if the longest one so far would still end
+// in time.
+class TimeLimit {
  public:
-  explicit Deadline(Seconds limit) : limit_(limit) {}
+  explicit TimeLimit(Seconds limit) : limit_(limit) {}
 
-  // Called after each batch. Returns whether another one may start.
+  // Called after the first batch of a shape, which is not counted: it loads kernels and builds
+  // cuDNN's plans, as every start does.
+  void leave_out_batch() { last_ = Clock::now(); }
+  // Called after every other batch. Returns whether another one may start.
   bool allows_another() {
-    const Seconds elapsed = this->elapsed();
-    longest_ = std::max(longest_, elapsed - last_);
-    last_ = elapsed;
-    return elapsed + longest_ < limit_;
+    const Clock::time_point now = Clock::now();
+    const Seconds batch = now - std::exchange(last_, now);
+    used_ += batch;
+    longest_ = std::max(longest_, batch);
+    return used_ + longest_ < limit_;
   }
-  Seconds elapsed() const { return Clock::now() - start_; }
 
  private:
-  Clock::time_point start_ = Clock::now();
   Seconds limit_;
-  Seconds last_ = Seconds::zero();
+  Clock::time_point last_ = Clock::now();
+  Seconds used_ = Seconds::zero();
   Seconds longest_ = Seconds::zero();
 };
 
 std::vector<TuningRow> measure(std::span<const Missing> all, const MeasuredTableConfig& config) {
+  const Clock::time_point start = Clock::now();
   size_t num_batches = 0;
   size_t num_measured = 0;
-  Deadline deadline(config.time_limit);
+  TimeLimit time_limit(config.time_limit);
   std::vector<TuningRow> rows;
   bool may_continue = true;
   for (const Missing& missing : all) {
@@ -162,22 +159,27 @@ std::vector<TuningRow> measure(std::span<const Missing> all, const MeasuredTable
     if (!may_continue) continue;
     const MeasureConfig batches{
         .shape = missing.shape, .workloads = missing.workloads, .sample_long_calls_less = true};
-    const Status status =
-        config.measure(missing.backends, batches, [&](size_t i, const MeasuredWorkload& measured) {
-          ++num_measured;
-          std::ranges::move(tuning_rows(missing.shape, missing.workloads[i], measured),
-                            std::back_inserter(rows));
-          return may_continue = deadline.allows_another();
-        });
+    const auto on_measured = [&](size_t i, const MeasuredWorkload& measured) {
+      ++num_measured;
+      std::ranges::move(tuning_rows(missing.shape, missing.workloads[i], measured),
+                        std::back_inserter(rows));
+      if (i == 0) {
+        time_limit.leave_out_batch();
+      } else {
+        may_continue = time_limit.allows_another();
+      }
+      return may_continue;
+    };
+    const Status status = config.measure(missing.backends, batches, on_measured);
     if (!status.ok()) {
       log_warning("[attention] backends cannot be measured: {}", status.message());
-      break;
+      return rows;
     }
   }
   log_info(
-      "[attention] measured {} of {} batches in {:.1f} s, because the build has no times for {}; "
+      "[attention] measured {} of {} batches in {:.1f} s, because no times are known for {}; "
       "`quire tune` measures more of them",
-      num_measured, num_batches, deadline.elapsed().count(), config.device);
+      num_measured, num_batches, Seconds(Clock::now() - start).count(), config.device);
   return rows;
 }
 

@@ -42,10 +42,10 @@ struct MeasuredTableConfig {
 };
 
 // Reads the file and measures the batches that it lacks, for each use that several candidates of
-// these selectors could serve, until the time limit is near; the next start continues. The times
-// are added to the file. Everything that goes wrong is logged, and the table then lacks those
-// times: a start does not fail for them. When two processes start at once, the file keeps the times
-// of one of them.
+// these selectors could serve, until the time limit is near; the next start continues. The limit
+// does not count the first batch of a shape, which loads kernels. The times are added to the file.
+// Everything that goes wrong is logged, and the table then lacks those times: a start does not fail
+// for them. When two processes start at once, the file keeps the times of one of them.
 TuningTable measured_table(std::span<const AttentionSelector> selectors,
                            const MeasuredTableConfig& config);
 

@@ -310,6 +310,8 @@ TEST(TuningTable, SurvivesAnyBytes) {
 
 TEST(BuiltinTables, AreFoundByTheDevicesName) {
   EXPECT_TRUE(builtin_table({.name = "cpu"}).points().empty());
+  EXPECT_TRUE(builtin_table({.name = "NVIDIA H100 PCIe"}).points().empty());
+  EXPECT_FALSE(builtin_table({.name = "NVIDIA H100 80GB HBM3"}).points().empty());
   const TuningTable table = builtin_table({.name = "NVIDIA H200"});
   EXPECT_GE(table.points().size(), 100U);
   for (const TuningTable::MeasuredPoint& measured : table.points())
