@@ -11,6 +11,10 @@ QUIRE_EMBED(quire_page_theme_js, QUIRE_PAGE_DIR "/theme.js")
 QUIRE_EMBED(quire_page_chat_js, QUIRE_PAGE_DIR "/chat.js")
 QUIRE_EMBED(quire_page_api_js, QUIRE_PAGE_DIR "/api.js")
 QUIRE_EMBED(quire_page_sse_js, QUIRE_PAGE_DIR "/sse.js")
+QUIRE_EMBED(quire_page_conversation_js, QUIRE_PAGE_DIR "/conversation.js")
+QUIRE_EMBED(quire_page_store_js, QUIRE_PAGE_DIR "/store.js")
+QUIRE_EMBED(quire_page_chat_list_js, QUIRE_PAGE_DIR "/chat_list.js")
+QUIRE_EMBED(quire_page_attachments_js, QUIRE_PAGE_DIR "/attachments.js")
 QUIRE_EMBED(quire_page_message_js, QUIRE_PAGE_DIR "/message.js")
 QUIRE_EMBED(quire_page_markdown_js, QUIRE_PAGE_DIR "/markdown.js")
 QUIRE_EMBED(quire_page_inline_js, QUIRE_PAGE_DIR "/inline.js")
@@ -37,6 +41,10 @@ std::span<const PageFile> page_files() {
       {"/page/chat.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_chat_js)},
       {"/page/api.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_api_js)},
       {"/page/sse.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_sse_js)},
+      {"/page/conversation.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_conversation_js)},
+      {"/page/store.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_store_js)},
+      {"/page/chat_list.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_chat_list_js)},
+      {"/page/attachments.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_attachments_js)},
       {"/page/message.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_message_js)},
       {"/page/markdown.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_markdown_js)},
       {"/page/inline.js", kScript, QUIRE_EMBEDDED_TEXT(quire_page_inline_js)},

@@ -5,19 +5,23 @@ with the real binary and its embedded model.
 """
 
 import argparse
+import functools
 import json
 import random
 import re
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import unittest
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from browser import Browser, Tab, find_chromium, number_in
-from stand_in import HOSTILE, MARKDOWN, MODEL, StandIn, policy
+from stand_in import HOSTILE, MARKDOWN, MODEL, PAGE_DIR, StandIn, policy
 
 SKIPPED = 77  # CTest's SKIP_RETURN_CODE
 QUESTION = (
@@ -58,6 +62,16 @@ CONTRASTS = """
     }));
 })()
 """
+# The visible controls that are not wholly within the width of the window.
+OUTSIDE = """
+[...document.querySelectorAll('button, textarea, input, summary, #model, #notice')]
+  .filter((node) => node.checkVisibility() && !node.closest('.visually-hidden'))
+  .filter((node) => {
+    const box = node.getBoundingClientRect();
+    return box.left < 0 || box.right > innerWidth;
+  })
+  .map((node) => node.outerHTML)
+"""
 RENDER = """
 import('/page/markdown.js').then(({ MarkdownView }) => {
   const render = (text) => {
@@ -88,22 +102,39 @@ class PageTest(unittest.TestCase):
         cls.browser.close()
 
     def setUp(self) -> None:
-        self.tab = self.browser.new_tab()
-        self.tab.resize(1280, 800)
-        self.tab.call("Page.addScriptToEvaluateOnNewDocument", source=WATCH_POLICY)
-        self.tab.open(self.url)
+        self.tab = self.open_tab()
         self.tab.evaluate("localStorage.clear()")
         self.reload()
 
-    def tearDown(self) -> None:
-        violations = self.tab.evaluate("violations")
-        self.tab.close()
+    def open_tab(self, *scripts: str) -> Tab:
+        """Opens the page; `scripts` run before its own."""
+        tab = self.browser.new_tab()
+        self.addCleanup(self.check_and_close, tab)
+        tab.resize(1280, 800)
+        for script in (WATCH_POLICY, *scripts):
+            tab.call("Page.addScriptToEvaluateOnNewDocument", source=script)
+        self.open(tab, self.url)
+        return tab
+
+    def check_and_close(self, tab: Tab) -> None:
+        violations = tab.evaluate("violations")
+        tab.call("Page.close")
+        tab.close()
         self.assertEqual(violations, [])
-        self.assertEqual(self.tab.complaints, [])
+        self.assertEqual(tab.complaints, [])
+
+    def open(self, tab: Tab, url: str) -> None:
+        tab.open(url)
+        tab.wait_for("document.querySelector('#context').textContent !== ''")
 
     def reload(self) -> None:
-        self.tab.open(self.url)
-        self.tab.wait_for("document.querySelector('#context').textContent !== ''")
+        """Opens a new chat."""
+        self.open(self.tab, self.url)
+
+    def reload_chat(self) -> None:
+        self.tab.evaluate("window.isOld = true")
+        self.tab.call("Page.reload")
+        self.tab.wait_for("!window.isOld && document.querySelector('#context')?.textContent")
 
     def ask(self, text: str, waits: bool = True) -> None:
         before = self.tab.evaluate("document.querySelectorAll('.answer').length")
@@ -128,6 +159,24 @@ class PageTest(unittest.TestCase):
         selector = f"#settings [name={name}]"
         self.tab.evaluate(f"document.querySelector('{selector}').select()")
         self.tab.type(value)
+
+    def press_button(self, text: str, within: str = "body") -> None:
+        """Presses the last visible button with this text or name."""
+        self.tab.evaluate(
+            f"[...document.querySelectorAll({json.dumps(within + ' button')})].filter((node) =>"
+            f"node.checkVisibility() && [node.innerText, node.ariaLabel].includes({json.dumps(text)}))"
+            ".at(-1).click()"
+        )
+
+    def chats(self) -> list[str]:
+        return self.tab.evaluate(
+            "[...document.querySelectorAll('#chat-list .title')].map((node) => node.innerText)"
+        )
+
+    def open_chat(self, title: str) -> None:
+        self.press_button(title, "#chat-list")
+        self.tab.wait_for("document.querySelector('#chat-list [aria-current]')?.innerText === "
+                          + json.dumps(title))  # fmt: skip
 
     def focused(self) -> str:
         return self.tab.evaluate("document.activeElement.id")
@@ -348,14 +397,12 @@ class StandInTest(PageTest):
     def test_begins_anew_and_regenerates(self) -> None:
         self.ask("one")
         self.ask("two")
-        buttons = "[...document.querySelectorAll('.answer button')].map((b) => b.innerText)"
-        self.assertEqual(self.tab.evaluate(buttons), ["Copy", "Copy", "Regenerate"])
         num_calls = len(self.server.calls)
-        self.tab.evaluate("[...document.querySelectorAll('.answer button')].at(-1).click()")
-        self.tab.wait_for("!document.querySelector('.answer[aria-busy]')")
+        self.press_button("Regenerate")
+        self.wait_for_answer()
         self.assertEqual(len(self.server.calls), num_calls + 1)
         self.assertEqual(self.server.calls[-1]["messages"], self.server.calls[-2]["messages"])
-        self.assertEqual(self.tab.text(".question"), "one\ntwo")
+        self.assertEqual(self.tab.text(".question .text"), "one\ntwo")
         self.ask("slow", waits=False)
         self.tab.click("#new-chat")
         self.tab.wait_for("!document.querySelector('article') && !document.querySelector('#send').hidden")
@@ -390,14 +437,553 @@ class StandInTest(PageTest):
         self.ask("next")
         self.assertEqual(self.server.calls[-1]["messages"][1]["content"], "Then speak.")
 
+    def test_keeps_chats(self) -> None:
+        self.ask("one")
+        self.press_button("New chat")
+        self.ask("two")
+        self.ask("two again")
+        self.assertEqual(self.chats(), ["two", "one"])
+        self.assertEqual(self.tab.evaluate("document.title"), "two · Quire")
+        self.reload_chat()
+        self.assertEqual(self.tab.text(".question .text"), "two\ntwo again")
+        self.assertRegex(self.notes(), "1 token · first after")
+        self.open_chat("one")
+        self.assertEqual(self.tab.text(".question .text"), "one")
+        self.assertEqual(self.answer(), "You said one.")
+        self.tab.evaluate("window.history.back()")
+        self.tab.wait_for("document.querySelector('.question .text').innerText === 'two'")
+        self.ask("three")
+        self.assertEqual(len(self.server.calls[-1]["messages"]), 5)
+        self.reload()
+        self.assertEqual(self.chats(), ["two", "one"])
+        self.assertEqual(self.tab.text("article"), "")
+        self.tab.evaluate("location.hash = 'nosuchchat'")
+        self.tab.wait_for("document.querySelector('#notice').innerText.includes('no such chat')")
+        self.assertEqual(self.tab.evaluate("location.hash"), "")
+
+    def test_renames_and_deletes_chats(self) -> None:
+        self.ask("one")
+        self.reload()
+        self.ask("two")
+        self.press_button("Actions for one")
+        self.press_button("Rename one")
+        self.tab.type("first <b>")
+        self.tab.press("Enter")
+        self.assertEqual(self.chats(), ["two", "first <b>"])
+        self.assertEqual(self.tab.evaluate("document.activeElement.ariaLabel"), "Actions for first <b>")
+        self.press_button("Rename first <b>")
+        self.tab.type("not this")
+        self.tab.press("Escape")
+        self.assertEqual(self.chats(), ["two", "first <b>"])
+        self.press_button("Actions for two")
+        self.press_button("Delete two")
+        self.assertEqual(self.chats(), ["first <b>"])
+        self.assertEqual(self.tab.text("article"), "")
+        self.assertEqual(self.tab.evaluate("document.activeElement.innerText"), "Undo")
+        self.assertIn("Deleted “two”.", self.tab.text("#notice"))
+        self.tab.press("Enter")
+        self.tab.wait_for("document.querySelector('.question .text')?.innerText === 'two'")
+        self.assertEqual(self.tab.text("#notice"), "")
+        self.press_button("Delete two")
+        self.reload()
+        self.assertEqual(self.chats(), ["first <b>"])
+        left = self.tab.evaluate("Object.keys(localStorage).filter((key) => key.includes('message')).length")
+        self.assertEqual(left, 2)  # no message of the deleted chat
+
+    def test_edits_a_question_and_keeps_the_earlier_branch(self) -> None:
+        self.ask("one")
+        self.ask("two")
+        self.tab.evaluate("[...document.querySelectorAll('button')].find((b) => b.innerText === 'Edit').click()")
+        self.assertEqual(self.tab.evaluate("document.activeElement.value"), "one")
+        self.tab.evaluate("document.activeElement.select()")
+        self.tab.type("uno")
+        self.tab.press("Enter")
+        self.tab.wait_for("document.querySelectorAll('.answer').length === 1")
+        self.wait_for_answer()
+        self.assertEqual(self.server.calls[-1]["messages"], [{"role": "user", "content": "uno"}])
+        self.assertEqual(self.answer(), "You said uno.")
+        self.assertEqual(self.focused(), "input")
+        self.assertEqual(self.tab.text(".question .versions span"), "2/2")
+        self.press_button("Regenerate")
+        self.wait_for_answer()
+        self.assertEqual(self.tab.text(".answer .versions span"), "2/2")
+        self.reload_chat()
+        self.assertEqual(self.tab.text(".question .text"), "uno")
+        self.tab.evaluate("document.querySelector('.question [aria-label=\"Earlier version\"]').focus()")
+        self.tab.press("Enter")
+        self.assertEqual(self.tab.text(".question .text"), "one\ntwo")
+        self.assertEqual(self.tab.text(".question .versions span").split()[0], "1/2")
+        self.assertEqual(self.tab.evaluate("document.activeElement.ariaLabel"), "Later version")
+        self.ask("three")
+        self.assertEqual([m["content"] for m in self.server.calls[-1]["messages"]][::2], ["one", "two", "three"])
+        self.reload_chat()
+        self.assertEqual(self.tab.text(".question .text"), "one\ntwo\nthree")
+        self.press_button("Edit")
+        self.tab.press("Escape")
+        self.assertEqual(self.tab.evaluate("document.activeElement.innerText"), "Edit")
+        self.assertEqual(self.tab.text(".edit"), "")
+
+    def test_keeps_settings_per_chat(self) -> None:
+        self.set_field("temperature", "0.25")
+        self.ask("one")
+        self.reload()
+        self.assertEqual(self.tab.evaluate("settings.elements.temperature.value"), "0.25")
+        self.set_field("temperature", "1.5")
+        self.ask("two")
+        self.open_chat("one")
+        self.ask("more")
+        self.assertEqual(self.server.calls[-1]["temperature"], 0.25)
+        self.open_chat("two")
+        self.ask("more")
+        self.assertEqual(self.server.calls[-1]["temperature"], 1.5)
+
+    def test_shows_the_speed_while_an_answer_comes(self) -> None:
+        self.ask("hesitant", waits=False)
+        notes = "document.querySelector('.answer .notes').innerText"
+        self.tab.wait_for(f"/^waiting [0-9]/.test({notes})")
+        self.tab.wait_for("document.querySelector('.answer[aria-busy]') &&"
+                          f"/^[0-9]+.tokens · [0-9]+.tokens.s · first after/.test({notes})")  # fmt: skip
+        self.wait_for_answer()
+        self.assertRegex(self.notes(), r"^20 tokens · \d+ tokens/s · first after [\d.]+ m?s$")
+
+    def test_answers_go_on_in_other_chats(self) -> None:
+        self.ask("hesitant", waits=False)
+        self.press_button("New chat")
+        self.ask("meanwhile")
+        self.assertEqual(self.answer(), "You said meanwhile.")
+        self.open_chat("hesitant")
+        self.tab.wait_for("document.querySelector('.prose').innerText.includes('word19')")
+        self.wait_for_answer()
+        self.assertRegex(self.notes(), "^20 tokens")
+
+    def test_keeps_an_answer_that_a_reload_cuts_off(self) -> None:
+        self.ask("slow", waits=False)
+        self.tab.wait_for("document.querySelector('.prose').innerText.includes('word3')")
+        self.reload_chat()
+        self.assertIn("word3", self.answer())
+        self.assertIn("stopped when the page was closed", self.notes())
+        # After a crash, the question is there without an answer.
+        self.tab.evaluate("for (const key of Object.keys(localStorage)) {"
+                          "if (localStorage[key].includes('word3')) delete localStorage[key]; }")  # fmt: skip
+        self.reload_chat()
+        self.assertEqual(self.tab.text(".answer"), "")
+        self.press_button("Answer")
+        self.tab.wait_for("document.querySelector('.prose')?.innerText.includes('word3')")
+        self.press_button("Stop")
+
+    def test_shows_tool_calls_and_sends_their_results(self) -> None:
+        tools = [{"type": "function", "function": {"name": "get_weather", "parameters": {}}}]
+        self.set_field("tools", '{"name": "no list"}')
+        num_calls = len(self.server.calls)
+        self.tab.evaluate("document.querySelector('#input').focus()")
+        self.tab.type("calls")
+        self.tab.press("Enter")
+        self.tab.wait_for("document.activeElement.name === 'tools'")
+        self.assertIn("must be a JSON array", self.tab.evaluate("document.activeElement.validationMessage"))
+        self.assertEqual(len(self.server.calls), num_calls)
+        self.set_field("tools", json.dumps(tools))
+        self.ask("")
+        self.assertEqual(self.server.calls[-1]["tools"], tools)
+        self.assertEqual(self.tab.text(".call figcaption"), "Calls get_weather\nCalls get_time")
+        self.assertEqual(self.tab.text(".call pre"),
+                         '{\n  "city": "<b>Paris</b>",\n  "days": 2\n}\nnot json')  # fmt: skip
+        self.tab.evaluate("document.querySelector('.answer textarea').focus()")
+        self.tab.type('{"sky":"blue"}')
+        self.press_button("Send results")
+        self.tab.wait_for("document.querySelectorAll('.answer').length === 2")
+        self.wait_for_answer()
+        self.assertEqual(self.server.calls[-1]["messages"], [
+            {"role": "user", "content": "calls"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"id": "call-a", "type": "function", "function": {
+                    "name": "get_weather", "arguments": '{"city": "<b>Paris</b>", "days": 2}'}},
+                {"id": "call-b", "type": "function", "function": {
+                    "name": "get_time", "arguments": '{"invalid_arguments":"not json"}'}}]},
+            {"role": "tool", "tool_call_id": "call-a", "content": '{"sky":"blue"}'},
+            {"role": "tool", "tool_call_id": "call-b", "content": ""},
+        ])  # fmt: skip
+        self.assertFalse(self.tab.evaluate("document.querySelector('.answer .edit').checkVisibility()"))
+        self.reload_chat()
+        self.assertEqual(self.tab.text(".results summary"), "Result of get_weather\nResult of get_time")
+
+    def choose(self, selector: str, *files: Path) -> None:
+        document = self.tab.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.tab.call("DOM.querySelector", nodeId=document, selector=selector)["nodeId"]
+        self.tab.call("DOM.setFileInputFiles", nodeId=node, files=[str(file) for file in files])
+
+    def make_file(self, name: str, content: bytes) -> Path:
+        file = self.directory / name
+        file.write_bytes(content)
+        return file
+
+    @functools.cached_property
+    def directory(self) -> Path:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        return Path(directory.name)
+
+    def test_attaches_text_files(self) -> None:
+        code = "a = 1\n```\nb = 2"
+        self.choose("#file-input", self.make_file("code <i>.py", code.encode()),
+                    self.make_file("empty.txt", b""))  # fmt: skip
+        self.tab.wait_for("document.querySelectorAll('#files li').length === 2")
+        self.tab.wait_for("!document.querySelector('#files').innerText.includes('reading')")
+        self.assertIn("code <i>.py · 7 tokens", self.tab.text("#files").replace("\u00a0", " "))
+        self.press_button("Remove empty.txt")
+        self.ask("Explain.")
+        content = f"code <i>.py:\n````\n{code}\n````\n\nExplain."
+        self.assertEqual(self.server.calls[-1]["messages"], [{"role": "user", "content": content}])
+        self.assertEqual(self.tab.text("#files"), "")
+        self.reload_chat()
+        self.assertEqual(self.tab.text(".question summary").replace("\u00a0", " "), "code <i>.py · 7 tokens")
+        self.tab.click(".file summary")
+        self.assertEqual(self.tab.text(".file pre"), code)
+
+    def test_attaches_a_dropped_file(self) -> None:
+        drop = """(() => {
+          const data = new DataTransfer();
+          data.items.add(new File(['dropped text'], 'dropped.txt'));
+          for (const kind of ['dragover', 'drop']) {
+            document.querySelector('#log').dispatchEvent(
+              new DragEvent(kind, { dataTransfer: data, bubbles: true, cancelable: true }));
+          }
+        })()"""
+        self.tab.evaluate(drop)
+        self.tab.wait_for("document.querySelector('#files').innerText.includes('2\u00a0tokens')")
+        self.ask("")
+        self.assertEqual(self.server.calls[-1]["messages"][0]["content"],
+                         "dropped.txt:\n```\ndropped text\n```")  # fmt: skip
+        self.assertEqual(self.chats(), ["dropped.txt"])
+
+    def test_refuses_files_that_it_cannot_attach(self) -> None:
+        cases = {
+            "photo.png": (b"\x89PNG\r\n\x00\xff", "photo.png is not text in UTF-8"),
+            "zeros.txt": (b"a\0b", "zeros.txt is not text"),
+            "long.txt": (b"word " * 4097, "long.txt has 4,097 tokens"),
+            "huge.txt": (b"x" * (32 * 4096 + 1), "huge.txt has 131,073 bytes"),
+        }
+        for name, (content, message) in cases.items():
+            self.choose("#file-input", self.make_file(name, content))
+            self.tab.wait_for("document.querySelector('#notice').innerText.replaceAll('\u00a0', ' ')"
+                              f".includes({json.dumps(message)})")  # fmt: skip
+            self.assertEqual(self.tab.text("#files"), "")
+        half = self.make_file("half.txt", b"word " * 2100)
+        self.choose("#file-input", half)
+        self.tab.wait_for("document.querySelector('#files').innerText.includes('2,100')")
+        self.choose("#file-input", half)
+        self.tab.wait_for("document.querySelector('#notice').innerText.includes('with it the files')")
+
+    def download(self, start: Callable[[], None], ending: str) -> str:
+        """Returns the text of the file that `start` downloads."""
+        self.tab.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(self.directory))
+        start()
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            for file in self.directory.glob(f"*.{ending}"):
+                text = file.read_text()
+                if text:
+                    file.unlink()
+                    return text
+            self.tab.evaluate("0")
+            time.sleep(0.05)
+        raise AssertionError(f"no download of *.{ending}")
+
+    def test_exports_and_imports(self) -> None:
+        self.set_field("system", "Be brief.")
+        self.ask("calls")
+        self.ask("thinking")
+        self.press_button("Regenerate")
+        self.wait_for_answer()
+        self.press_button("Actions for calls")
+        markdown = self.download(lambda: self.press_button("Markdown calls"), "md")
+        for part in ("# calls\n\n## System\n\nBe brief.\n\n## You\n\ncalls\n\n## stand-in\n\nCalls get_weather:",
+                     '```json\n{\n  "city"', "<summary>Reasoning</summary>\n\nFirst, <b>think</b>.",
+                     "\n\nThen speak.\n"):  # fmt: skip
+            self.assertIn(part, markdown)
+        self.assertEqual(markdown.count("Then speak."), 1)  # the shown branch alone
+        exported = self.download(lambda: self.press_button("JSON calls"), "json")
+        shown = self.tab.text("#log")
+        self.tab.evaluate("localStorage.clear()")
+        self.reload()
+        file = self.make_file("chats.json", exported.encode())
+        for num_chats in (1, 2):  # an imported chat is a copy
+            self.choose("#import-input", file)
+            self.tab.wait_for(f"document.querySelectorAll('#chat-list li').length === {num_chats}")
+        self.assertIn("Imported 1 chat.", self.tab.text("#notice"))
+        self.open_chat("calls")
+        self.assertEqual(self.tab.text("#log"), shown)
+        both = json.loads(self.download(lambda: self.press_button("Export all"), "json"))
+        one = json.loads(exported)["chats"][0]
+        for chat in both["chats"]:
+            self.assertEqual(chat | {"id": ""}, one | {"id": ""})
+        self.choose("#import-input", self.make_file("bad.json", b"{]"))
+        self.tab.wait_for("document.querySelector('#notice').innerText.includes("
+                          "'bad.json was not imported: it is not valid JSON.')")  # fmt: skip
+        self.assertEqual(len(self.chats()), 2)
+        # A chat can begin with an answer.
+        message = {"id": "a", "parent": "", "role": "assistant", "content": "Hello."}
+        text = json.dumps({"format": "quire-chats", "version": 1, "chats": [{"title": "hello", "messages": [message]}]})
+        self.choose("#import-input", self.make_file("hello.json", text.encode()))
+        self.tab.wait_for("document.querySelectorAll('#chat-list li').length === 3")
+        self.open_chat("hello")
+        self.ask("hi")
+        self.assertEqual([m["role"] for m in self.server.calls[-1]["messages"]], ["assistant", "user"])
+
+    def test_refuses_imports_that_are_no_chats(self) -> None:
+        head = {"format": "quire-chats", "version": 1}
+        message = {"id": "a", "parent": "", "role": "user", "content": "x"}
+        cases = {
+            "not valid JSON": "[" * 100_000,
+            'no "format"': [],
+            "its version is 2": head | {"version": 2},
+            "no list of chats": head | {"chats": {}},
+            "chat 1 has no list of messages": head | {"chats": [{"messages": 7}]},
+            "message 1 of chat 1 has no valid id": head | {"chats": [{"messages": [message | {"id": "../x"}]}]},
+            "message 2 of chat 1 has no valid": head | {"chats": [
+                {"messages": [message, message | {"role": "__proto__", "id": "b"}]}]},
+            "two messages a": head | {"chats": [{"messages": [message, message]}]},
+            "parent is missing": head | {"chats": [{"messages": [message | {"parent": "b"}]}]},
+            "chat 1 has a message whose parent": head | {"chats": [{"messages": [
+                message | {"parent": "b"}, message | {"id": "b", "parent": "a"}]}]},
+            "chat 1 has 5001 messages": head | {"chats": [{"messages": [{}] * 5001}]},
+        }  # fmt: skip
+        texts = [case if isinstance(case, str) else json.dumps(case) for case in cases.values()]
+        reasons = self.tab.evaluate(
+            """import('/page/conversation.js').then(({ fromJson }) => %s.map((text) => {
+              try {
+                return `took ${fromJson(text)}`;
+              } catch (error) {
+                return error.message;
+              }
+            }))""" % json.dumps(texts)
+        )  # fmt: skip
+        for expected, reason in zip(cases, reasons, strict=True):
+            self.assertIn(expected, reason)
+
+    def conversation(self, function: str, value: object) -> Any:
+        """Calls a function of (the module conversation.js, value)."""
+        return self.tab.evaluate(
+            f"import('/page/conversation.js').then((module) => ({function})(module, {json.dumps(value)}))"
+        )
+
+    def test_walks_trees_of_messages(self) -> None:
+        rng = random.Random(7)
+        for num_messages in (0, 1, 2, 40, 2000):
+            parents = {f"m{i:05}": f"m{rng.randrange(i):05}" if i and rng.random() < 0.95 else ""
+                       for i in range(num_messages)}  # fmt: skip
+            # A message whose parent is missing, a circle, and its own parent.
+            damaged = {"x1": "nosuch", "x2": "x3", "x3": "x2", "x4": "x4", "x5": "x4"}
+            leaf = rng.choice([*parents, "nosuch"])
+            got = self.conversation(
+                """({ childrenOf, connected, newestLeaf, pathTo }, { parents, leaf }) => {
+                  const messages = connected(new Map(Object.entries(parents)
+                    .map(([id, parent]) => [id, { id, parent }])));
+                  return {
+                    ids: [...messages.keys()].sort(),
+                    children: Object.fromEntries(childrenOf(messages)),
+                    path: pathTo(messages, leaf).map(({ id }) => id),
+                    newest: newestLeaf(messages, ''),
+                  };
+                }""",
+                {"parents": parents | damaged, "leaf": leaf},
+            )
+            children: dict[str, list[str]] = {}
+            for id, parent in sorted(parents.items()):
+                children.setdefault(parent, []).append(id)
+            newest = ""
+            while newest in children:
+                newest = children[newest][-1]
+            path = [leaf if leaf in parents else newest]
+            while path[0] in parents:
+                path.insert(0, parents[path[0]])
+            self.assertEqual(got, {"ids": sorted(parents), "children": children, "path": path[1:],
+                                   "newest": newest})  # fmt: skip
+
+    def test_requests_alternate_between_roles(self) -> None:
+        answer = {"calls": [], "content": "", "reasoning": ""}
+        paths = {
+            "q": "Q",
+            "qa": "QA",
+            "qaq": "QAQ",
+            "qeq": "Q",  # an answer that failed at once
+            "qqaq": "QAQ",
+            "qctaq": "QCTAQ",
+            "qcteq": "QCTQ",
+        }
+        kinds = {
+            "q": {"role": "user", "content": "q"},
+            "a": answer | {"role": "assistant", "content": "a"},
+            "e": answer | {"role": "assistant"},
+            "c": answer | {"role": "assistant", "calls": [{"id": "i", "name": "n", "arguments": ""}]},
+            "t": {"role": "tool", "results": [{"id": "i", "name": "n", "content": "r"}]},
+        }
+        got = self.conversation(
+            """({ requestMessages }, paths) => paths.map((path) => requestMessages(path, '')
+              .map(({ role, tool_calls }) => tool_calls ? 'C' : { user: 'Q', tool: 'T' }[role] ?? 'A')
+              .join(''))""",
+            [[kinds[kind] for kind in path] for path in paths],
+        )
+        self.assertEqual(got, list(paths.values()))
+
+    def test_indents_json(self) -> None:
+        deep = "[" * 20_000 + "]" * 20_000
+        cases = {
+            '{"a":[1,{"b":[]}],"c":{}, "d":"{,}\\"\\u00fc"}':
+                '{\n  "a": [\n    1,\n    {\n      "b": []\n    }\n  ],\n  "c": {},\n  "d": "{,}\\"ü"\n}',
+            "12345678901234567890": "12345678901234567890",
+            '{"a": 1': '{"a": 1',
+            "": "",
+        }  # fmt: skip
+        got = self.conversation("({ indented }, values) => values.map(indented)", [*cases, deep])
+        self.assertEqual(got[:-1], list(cases.values()))
+        self.assertEqual(re.sub(r"\s", "", got[-1]), deep)
+        self.assertLess(len(got[-1]), 2_000_000)
+
+    def test_makes_titles_and_file_names(self) -> None:
+        titles = self.conversation(
+            "({ titleOf }, values) => values.map((content) => titleOf({ content, files: [{ name: 'f' }] }))",
+            ["  one\ntwo", "🎈" * 61, ""],
+        )
+        self.assertEqual(titles, ["one", "🎈" * 60 + "…", "f"])
+        names = self.conversation(
+            "({ fileNameOf }, values) => values.map((title) => fileNameOf(title, 'md'))",
+            ["../../etc/Passwd", "Grüße & 世界?", "\u202e..", "x" * 300],
+        )
+        self.assertEqual(names, ["etc-passwd.md", "grüße-世界.md", "chat.md", "x" * 60 + ".md"])
+
+    def test_keeps_the_chats_of_two_tabs(self) -> None:
+        first = self.tab
+        second = self.open_tab()
+        self.ask("one")
+        self.tab = second
+        self.ask("two")
+        for tab in (first, second):
+            tab.wait_for("document.querySelectorAll('#chat-list li').length === 2")
+        # Both write in one chat: each message is kept, in a branch of its own.
+        self.open_chat("one")
+        self.assertEqual(self.answer(), "You said one.")
+        self.ask("hesitant", waits=False)
+        self.tab = first
+        self.ask("here")
+        self.press_button("Actions for one")
+        self.press_button("Rename one")
+        self.tab.type("uno")
+        self.tab.press("Enter")
+        second.wait_for("document.title === 'uno · Quire'")
+        self.tab = second
+        self.wait_for_answer()
+        for tab in (first, second):
+            tab.wait_for("[...document.querySelectorAll('.question .versions')].at(-1).innerText.includes('/2')")
+        self.reload_chat()
+        self.assertEqual(self.chats(), ["uno", "two"])
+        self.assertIn("/2", self.tab.text(".question:nth-last-of-type(2) .versions"))
+        # An idle tab follows the other one.
+        self.tab = first
+        self.open_chat("two")
+        self.tab = second
+        self.open_chat("two")
+        self.ask("further")
+        first.wait_for("document.querySelector('#log').innerText.includes('You said further.')")
+
+    def test_keeps_a_chat_that_another_tab_deleted_only_if_it_goes_on(self) -> None:
+        self.ask("one")
+        other = self.open_tab()
+        self.press_button("Actions for one")
+        address = self.tab.evaluate("location.href")
+        self.open(other, address)
+        self.press_button("Delete one")
+        other.wait_for("document.querySelector('#notice').innerText.includes('deleted in another tab')")
+        self.assertEqual(self.chats(), [])
+        self.tab = other
+        self.set_field("seed", "3")
+        self.assertEqual(self.chats(), [])  # a setting alone does not store it again
+        self.ask("two")
+        self.assertEqual(self.chats(), ["one"])
+        self.reload_chat()
+        self.assertEqual(self.tab.text(".question .text"), "one\ntwo")
+        second = self.open_tab()
+        self.open(second, address)
+        self.tab.evaluate("localStorage.clear()")
+        self.tab = second
+        second.wait_for("document.querySelector('#notice').innerText.includes('deleted in another tab')")
+        self.ask("three")
+        self.reload_chat()
+        self.assertEqual(self.tab.text(".question .text"), "one\ntwo\nthree")
+
+    def test_says_when_the_storage_is_full(self) -> None:
+        self.ask("one")
+        self.tab.evaluate("localStorage.setItem('quire.message.old.x', 'x'.repeat(4499000));"
+                          "localStorage.setItem('quire.chat.old', '{\"title\":\"old\"}')")  # fmt: skip
+        self.reload()
+        self.ask("long")
+        self.assertIn("storage is full", self.tab.text("#notice"))
+        self.assertIn("storage is full", self.tab.text("#storage"))
+        self.assertEqual([title.split("\n")[0] for title in self.chats()], ["long not saved", "one", "old"])
+        self.assertIn("Line 199", self.answer())
+        self.open_chat("one")
+        self.open_chat("long not saved")
+        self.assertIn("Line 199", self.answer())
+        self.press_button("Actions for old")
+        self.press_button("Delete old")
+        self.assertEqual(self.chats(), ["long", "one"])
+        self.assertNotIn("full", self.tab.text("#storage"))
+        self.reload_chat()
+        self.assertIn("Line 199", self.answer())
+        # The browser's own limit.
+        self.tab.evaluate("Storage.prototype.setItem = () => { throw new DOMException('', 'QuotaExceededError'); }")
+        self.ask("more")
+        self.assertIn("storage is full", self.tab.text("#notice"))
+        self.assertEqual(self.answer(), "You said more.")
+
+    def test_works_without_storage(self) -> None:
+        self.tab = self.open_tab(
+            "Object.defineProperty(window, 'localStorage',"
+            "{ get() { throw new DOMException('no', 'SecurityError'); } });"
+        )
+        self.assertIn("refuses storage", self.tab.text("#notice"))
+        self.ask("one")
+        self.press_button("New chat")
+        self.ask("two")
+        self.open_chat("one not saved")
+        self.assertEqual(self.answer(), "You said one.")
+        self.assertIn("refuses storage", self.tab.text("#storage"))
+
+    def test_survives_what_is_in_the_storage(self) -> None:
+        rng = random.Random(11)
+        self.ask("fine")
+        values = ["", "null", "7", "[]", "{}", "{", '"x"', '{"title":7,"settings":[]}', "[" * 5000,
+                  '{"title":"<img src=x onerror=window.pwned=1>","leaf":"a","updatedMs":1e999}',
+                  '{"id":"a","parent":"a","role":"user"}', '{"id":"b","parent":"","role":"assistant",'
+                  '"calls":[null,{"name":{}}],"timing":"x","files":7,"content":{"a":1}}',
+                  '{"id":"b","parent":"","role":"__proto__"}', '{"__proto__":{"title":"x"},"title":"y"}',
+                  '{"temperature":"<b>","tools":"{","seed":5,"system":null}',
+                  '{"id":"b","parent":"","role":"tool","results":[{}]}']  # fmt: skip
+        keys = ["quire.settings", "quire.theme", "quire.chat.", "quire.chat.c", "quire.chat.__proto__",
+                "quire.message.", "quire.message.c", "quire.message.c.a", "quire.message.c.b",
+                "quire.message.c.a.b", "quire.chat.<b>", "quire.", "other"]  # fmt: skip
+        for _ in range(12):
+            entries = {key: rng.choice(values) for key in keys}
+            self.tab.evaluate(f"Object.assign(localStorage, {json.dumps(entries)})")
+            self.reload()
+            for i in range(len(self.chats())):
+                self.tab.evaluate(f"document.querySelectorAll('#chat-list .title')[{i}].click()")
+                self.tab.wait_for(f"document.querySelectorAll('#chat-list .title')[{i}].ariaCurrent")
+            self.tab.evaluate("document.querySelector('#new-chat').click()")
+            self.tab.evaluate("document.querySelector('#reset-settings').click()")
+            self.ask("still here")
+            self.assertEqual(self.answer(), "You said still here.")
+            self.assertIn("fine", self.chats())
+        self.assertFalse(self.tab.evaluate("'pwned' in window"))
+
     def test_copies(self) -> None:
         permissions = ["clipboardReadWrite", "clipboardSanitizedWrite"]
         self.tab.call("Browser.grantPermissions", permissions=permissions)
         self.tab.call("Page.bringToFront")
         self.ask("markdown")
         read = "navigator.clipboard.readText()"
-        self.tab.click(".answer footer button")
-        self.tab.wait_for("document.querySelector('.answer footer button').innerText === 'Copied'")
+        copy = ".answer [aria-label='Copy answer']"
+        self.tab.click(copy)
+        self.tab.wait_for(f"document.querySelector(\"{copy}\").innerText === 'Copied'")
         self.assertEqual(self.tab.evaluate(read), MARKDOWN)
         self.tab.click(".code button")
         self.tab.wait_for("document.querySelector('.code button').innerText === 'Copied'")
@@ -450,17 +1036,19 @@ class StandInTest(PageTest):
         self.tab.type("b")
         self.assertEqual(self.tab.evaluate("document.querySelector('#input').value"), "a\nb")
         self.tab.press("Enter")
-        self.tab.wait_for("document.querySelector('.answer footer:not([hidden])')")
+        self.tab.wait_for("document.querySelector('.answer:not([aria-busy])')")
         self.assertEqual(self.server.calls[-1]["messages"][-1]["content"], "a\nb")
         self.assertEqual(self.focused(), "input")
         name = "(({ id, name, innerText, nodeName }) => id || name || innerText || nodeName)(document.activeElement)"
         visited = []
-        for _ in range(30):
+        for _ in range(40):
             self.tab.press("Tab")
             visited.append(self.tab.evaluate(name))
-        for expected in ("new-chat", "theme", "log", "Copy", "Regenerate", "input", "send",
-                         "temperature", "top_p", "max_tokens", "seed", "system", "reset-settings"):  # fmt: skip
+        for expected in ("new-chat", "theme", "a", "⋯", "import", "export-all", "log", "Edit", "Copy",
+                         "Regenerate", "attach", "input", "send", "temperature", "top_p", "max_tokens",
+                         "seed", "system", "tools", "reset-settings"):  # fmt: skip
             self.assertIn(expected, visited)
+        self.assertNotIn("chats-toggle", visited)
         self.assertNotIn("side-toggle", visited)
 
     def test_has_names_for_screen_readers(self) -> None:
@@ -474,15 +1062,23 @@ class StandInTest(PageTest):
         for node in shown:
             if node["role"]["value"] in named:
                 self.assertNotEqual(node["name"].get("value", ""), "", node)
-        live = self.tab.evaluate("document.querySelector('#log').ariaLive")
-        self.assertEqual(live, "polite")
+        live = "[...document.querySelectorAll('#log, .answer')].map((node) => node.ariaLive)"
+        self.assertEqual(self.tab.evaluate(live), ["off", "polite"])  # only a new answer is read
         self.assertEqual(self.tab.text("#announcer"), "Answer complete")
+        self.reload_chat()
+        self.assertEqual(self.tab.evaluate(live), ["off", None])
 
     def test_is_light_and_dark(self) -> None:
         paper = "getComputedStyle(document.body).backgroundColor"
         self.ask("markdown")
         self.ask("refused")
         self.ask("thinking")
+        self.press_button("Regenerate")
+        self.wait_for_answer()
+        self.ask("calls")
+        self.press_button("Actions for markdown")
+        self.choose("#file-input", self.make_file("a.txt", b"text"), self.make_file("b", b"\xff"))
+        self.tab.wait_for("document.querySelector('#files li') && document.querySelector('#notice p')")
         seen = {}
         for scheme in ("light", "dark"):
             self.tab.prefer(scheme)
@@ -498,7 +1094,17 @@ class StandInTest(PageTest):
     def test_fits_a_narrow_phone(self) -> None:
         self.tab.resize(320, 560)
         self.ask("markdown")
+        self.ask("calls")
+        self.press_button("Regenerate")
+        self.wait_for_answer()
         self.assertEqual(self.tab.evaluate("document.documentElement.scrollWidth"), 320)
+        self.tab.click("#chats-toggle")
+        self.assertEqual(self.focused(), "chats")
+        self.press_button("Actions for markdown")
+        self.assertEqual(self.tab.evaluate(OUTSIDE), [])
+        self.tab.click("#chat-list .title")
+        self.assertFalse(self.tab.evaluate("document.querySelector('#chats').checkVisibility()"))
+        self.assertEqual(self.tab.evaluate(OUTSIDE), [])
         self.assertFalse(self.tab.evaluate("document.querySelector('#side').checkVisibility()"))
         self.tab.click("#side-toggle")
         self.assertTrue(self.tab.evaluate("document.querySelector('#side').checkVisibility()"))
@@ -506,6 +1112,29 @@ class StandInTest(PageTest):
         self.tab.press("Escape")
         self.assertFalse(self.tab.evaluate("document.querySelector('#side').checkVisibility()"))
         self.assertEqual(self.focused(), "side-toggle")
+        self.tab.click("#side-toggle")
+        self.set_field("top_p", "7")
+        self.tab.press("Escape")
+        self.tab.evaluate("document.querySelector('#input').focus()")
+        self.tab.type("x")
+        self.tab.press("Enter")
+        self.tab.wait_for("document.activeElement.name === 'top_p'")  # shows the sheet again
+
+    def test_shows_a_long_model_name_whole(self) -> None:
+        self.server.model = "organisation/A-Model-With-A-Long-Name-405B-Instruct-quantized.w8a8"
+        try:
+            for width in (360, 800, 1280):
+                self.tab.resize(width, 640)
+                self.reload()
+                self.assertEqual(self.tab.text("#model").replace("\n", ""), self.server.model)
+                self.assertEqual(self.tab.evaluate(OUTSIDE), [])
+                style = "getComputedStyle(document.querySelector('#model').parentElement)"
+                self.assertEqual(self.tab.evaluate(f"[{style}.overflow, {style}.textOverflow]"),
+                                 ["visible", "clip"])  # fmt: skip
+                box = "document.querySelector('#model').parentElement"
+                self.assertTrue(self.tab.evaluate(f"{box}.scrollWidth <= {box}.clientWidth"))
+        finally:
+            self.server.model = MODEL
 
 
 class Serve:
@@ -548,6 +1177,10 @@ class ServeTest(PageTest):
         header = f"fetch('{self.url}').then((answer) => answer.headers.get('content-security-policy'))"
         self.assertEqual(self.tab.evaluate(header), policy())
         self.assertEqual(self.tab.text("#model"), self.server.model)
+        for file in (PAGE_DIR / "web").iterdir():
+            path = "/" if file.name == "index.html" else f"/page/{file.name}"
+            with urllib.request.urlopen(self.server.url + path) as answer:
+                self.assertEqual(answer.read(), file.read_bytes(), path)
 
     def test_solves_a_word_problem(self) -> None:
         lengths = """
@@ -558,8 +1191,8 @@ class ServeTest(PageTest):
         """
         self.tab.evaluate(lengths)
         self.tab.click("#examples button")
-        self.tab.wait_for("document.querySelector('.answer footer:not([hidden])')")
-        self.assertEqual(self.tab.text(".question"), QUESTION)
+        self.tab.wait_for("document.querySelector('.answer:not([aria-busy])')")
+        self.assertEqual(self.tab.text(".question .text"), QUESTION)
         self.assertEqual(self.tab.text(".answer .prose :is(h3, h4, h5, h6)"), "190")
         # The text grew; the number of pieces depends on the machine.
         self.assertGreater(len(set(self.tab.evaluate("lengths"))), 1)
@@ -568,7 +1201,7 @@ class ServeTest(PageTest):
         self.assertEqual(self.tab.text("#panel-state"), "live")
         self.tab.click("#new-chat")
         self.tab.click("#examples button:last-of-type")
-        self.tab.wait_for("document.querySelector('.answer footer:not([hidden])')")
+        self.tab.wait_for("document.querySelector('.answer:not([aria-busy])')")
         self.assertEqual(self.tab.text(".answer .prose :is(h3, h4, h5, h6)"), "20")
 
     def test_stops(self) -> None:
@@ -660,6 +1293,9 @@ def take_screenshot(file: Path) -> None:
         test.url, test.tab = server.url, browser.new_tab()
         test.tab.resize(1240, 800)
         test.reload()
+        for question in ("What is 12 * 8?", "How do I serve my own model?", "10 - 3"):
+            test.ask(question)
+            test.reload()
         time.sleep(60)  # fills the panel's lines
         for question in test.tab.text("#examples button").split("\n"):
             test.ask(question)

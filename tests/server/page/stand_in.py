@@ -46,7 +46,7 @@ def policy() -> str:
     return "".join(re.findall(r'"([^"]*)"', body[: body.index(";\n}")]))
 
 
-def _chunk(delta: dict[str, str], num_tokens: int, finish_reason: str | None = None) -> bytes:
+def _chunk(delta: dict[str, Any], num_tokens: int, finish_reason: str | None = None) -> bytes:
     chunk = {
         "object": "chat.completion.chunk",
         "model": MODEL,
@@ -76,6 +76,28 @@ def _slow() -> Iterator[bytes]:
         time.sleep(0.02)
 
 
+def _hesitant() -> Iterator[bytes]:
+    """Begins after half a second, and then streams for one second."""
+    time.sleep(0.5)
+    for i in range(20):
+        yield _chunk({"content": f"word{i} "}, i + 1)
+        time.sleep(0.05)
+    yield _chunk({}, 20, "stop") + b"data: [DONE]\n\n"
+
+
+def _calling() -> Iterator[bytes]:
+    """Calls a tool twice; the arguments come in pieces."""
+    pieces = [{"index": 0, "id": "call-a", "type": "function",
+               "function": {"name": "get_weather", "arguments": ""}},
+              {"index": 0, "function": {"arguments": '{"city": "<b>Par'}},
+              {"index": 0, "function": {"arguments": 'is</b>", "days": 2}'}},
+              {"index": 1, "id": "call-b", "type": "function",
+               "function": {"name": "get_time", "arguments": "not json"}}]  # fmt: skip
+    for i, piece in enumerate(pieces):
+        yield _chunk({"tool_calls": [piece]}, i + 1)
+    yield _chunk({}, len(pieces), "tool_calls") + b"data: [DONE]\n\n"
+
+
 def _odd() -> Iterator[bytes]:
     """Sends lines that end in \\r\\n, comments between events, and every byte by itself."""
     whole = _stream(_pieces("Grüße, 世界 🎈!", 2)).replace(b"\n\n", b"\r\n\r\n: still here\r\n\r\n")
@@ -96,6 +118,8 @@ _ANSWERS = {
     "long": lambda: iter([_stream([f"Line {i}.\n\n" for i in range(200)])]),
     "length": lambda: iter([_stream(["cut"], reason="length")]),
     "slow": _slow,
+    "hesitant": _hesitant,
+    "calls": _calling,
     "odd": _odd,
     "thinking": _thinking,
     "breaks off": lambda: iter([_chunk({"content": "half an"}, 2)]),
@@ -113,6 +137,7 @@ class StandIn:
         self.num_dropped = 0  # streams whose client disconnected
         self.num_metrics_calls = 0
         self.is_up = True
+        self.model = MODEL
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -136,6 +161,8 @@ class StandIn:
                 stand_in.answer_get(self)
 
             def do_POST(self) -> None:
+                if self.path == "/tokenize":
+                    return stand_in.answer_tokenize(self)
                 stand_in.answer_chat(self)
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -145,7 +172,9 @@ class StandIn:
 
     def answer_get(self, handler: Any) -> None:
         if handler.path == "/v1/models":
-            model = {"id": MODEL, "object": "model", "root": MODEL, "max_model_len": 4096}
+            model = {
+                "id": self.model, "object": "model", "root": MODEL, "max_model_len": 4096,
+            }  # fmt: skip
             return handler.send_json(200, {"object": "list", "data": [model]})
         if handler.path == "/metrics":
             self.num_metrics_calls += 1
@@ -170,6 +199,11 @@ class StandIn:
             "vllm:prefix_cache_hits_total": 150,
         }
         return "".join(f"# TYPE {name} gauge\n{name}{label} {v}\n" for name, v in values.items())
+
+    def answer_tokenize(self, handler: Any) -> None:
+        """Counts one token per word."""
+        call = json.loads(handler.rfile.read(int(handler.headers["content-length"])))
+        handler.send_json(200, {"count": len(call["prompt"].split()), "max_model_len": 4096})
 
     def answer_chat(self, handler: Any) -> None:
         call = json.loads(handler.rfile.read(int(handler.headers["content-length"])))

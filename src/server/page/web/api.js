@@ -41,6 +41,15 @@ export async function fetchMetrics(signal) {
   return (await request('/metrics', { signal, cache: 'no-store' })).text();
 }
 
+export async function countTokens(text) {
+  const response = await request('/tokenize', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ prompt: text, add_special_tokens: false }),
+  });
+  return (await response.json()).count;
+}
+
 // Yields the chunks of a streamed chat completion. Throws ServerError for an error response, for an
 // error within the stream, and for a stream that ends early.
 export async function* streamChat(fields, signal) {

@@ -15,6 +15,12 @@ export function element(tag, properties = {}, ...children) {
   return node;
 }
 
+export function button(text, onClick, properties = {}) {
+  const node = element('button', { type: 'button', className: 'quiet', ...properties }, text);
+  node.addEventListener('click', onClick);
+  return node;
+}
+
 // Browsers provide navigator.clipboard only to pages from https or localhost; a server in a local
 // network is often reached over plain http.
 async function writeClipboard(text) {
@@ -30,23 +36,46 @@ async function writeClipboard(text) {
 // Makes a button that copies the result of text() when it is pressed, and confirms that for a
 // moment.
 export function copyButton(label, text) {
-  const button = element('button', { type: 'button', className: 'quiet', 'aria-label': label });
-  button.textContent = 'Copy';
-  button.addEventListener('click', async () => {
+  const node = button('Copy', async () => {
     try {
       await writeClipboard(text());
-      button.textContent = 'Copied';
+      node.textContent = 'Copied';
     } catch {
-      button.textContent = 'Not allowed';
+      node.textContent = 'Not allowed';
     }
-    button.focus();
-    announce(button.textContent);
-    setTimeout(() => { button.textContent = 'Copy'; }, 1500);
-  });
-  return button;
+    node.focus();
+    announce(node.textContent);
+    setTimeout(() => { node.textContent = 'Copy'; }, 1500);
+  }, { 'aria-label': label });
+  return node;
+}
+
+// Offers a text as a file for download.
+export function download(name, type, text) {
+  const href = URL.createObjectURL(new Blob([text], { type }));
+  element('a', { href, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 60_000); // the browser may ask where to put the file
 }
 
 // Announces a text to screen readers without showing it.
 export function announce(text) {
   document.getElementById('announcer').textContent = text;
+}
+
+// Shows a text above the message field until it is dismissed or replaced. `action` is
+// { label, run } or null: a button, which also dismisses the notice.
+export function showNotice(text, action = null) {
+  const root = document.getElementById('notice');
+  const dismiss = () => {
+    root.replaceChildren();
+    document.getElementById('input').focus();
+  };
+  const buttons = [button('Dismiss', dismiss)];
+  if (action) {
+    buttons.unshift(button(action.label, () => {
+      dismiss();
+      action.run();
+    }));
+  }
+  root.replaceChildren(element('p', {}, text), ...buttons);
 }

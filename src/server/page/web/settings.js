@@ -1,58 +1,43 @@
-// The sampling settings: form fields, stored in this browser. A request omits empty fields, so that
-// the model's defaults apply.
+// The form of a chat's settings: sampling, system prompt and tools.
+import { kSettings, toolsError } from './conversation.js';
 
-const kKey = 'quire.settings';
 const form = document.getElementById('settings');
+const fields = kSettings.map((name) => form.elements[name]);
 
-function load() {
-  try {
-    return JSON.parse(localStorage.getItem(kKey)) ?? {};
-  } catch {
-    return {}; // no storage, or its content is invalid
-  }
+function validate() {
+  form.elements.tools.setCustomValidity(toolsError(form.elements.tools.value));
 }
 
-function save() {
-  const values = Object.fromEntries([...form.elements].filter((field) => field.name)
-    .map((field) => [field.name, field.value]));
-  try {
-    localStorage.setItem(kKey, JSON.stringify(values));
-  } catch {
-    // Without storage, the settings last until the page is closed.
-  }
-}
-
-function fill(values) {
-  for (const field of form.elements) {
-    if (field.name) field.value = typeof values[field.name] === 'string' ? values[field.name] : '';
-  }
-}
-
-// Returns false if a field is invalid; the browser then shows the error next to the field.
 export function settingsAreValid() {
-  return form.checkValidity() || form.reportValidity();
+  return form.checkValidity();
 }
 
-export function systemPrompt() {
-  return form.elements.system.value.trim();
+// Lets the browser show the error next to the first field that has one.
+export function reportSettings() {
+  form.reportValidity();
 }
 
-// Returns the settings as fields of a request.
-export function samplingFields() {
-  const fields = {};
-  for (const name of ['temperature', 'top_p', 'max_tokens', 'seed']) {
-    const value = form.elements[name].value;
-    if (value !== '') fields[name] = Number(value);
-  }
-  return fields;
+function currentSettings() {
+  return Object.fromEntries(fields.map((field) => [field.name, field.value.trim()]));
 }
 
-export function startSettings() {
-  fill(load());
-  form.addEventListener('input', save);
+// Returns the settings as the form takes them: without text in a field of numbers, for example.
+export function showSettings(settings) {
+  for (const field of fields) field.value = settings[field.name];
+  validate();
+  return currentSettings();
+}
+
+// Calls onChange with the settings after each change by the reader.
+export function startSettings(onChange) {
+  form.addEventListener('input', () => {
+    validate();
+    onChange(currentSettings());
+  });
   form.addEventListener('submit', (event) => event.preventDefault());
   document.getElementById('reset-settings').addEventListener('click', () => {
-    fill({});
-    save();
+    for (const field of fields) field.value = '';
+    validate();
+    onChange(currentSettings());
   });
 }

@@ -1,0 +1,100 @@
+// Files that a message carries as text: chosen, dropped or pasted, and shown as chips until the
+// message is sent.
+import { countTokens } from './api.js';
+import { button, element, showNotice } from './dom.js';
+import { count } from './message.js';
+
+// A longer file has more tokens than the context, whatever its text, so it is not read at all.
+const kMaxBytesPerToken = 32;
+
+// Returns { name, text, numTokens }. Throws an Error whose message is the reason against the file.
+async function readFile(file, maxTokens) {
+  const { name } = file;
+  if (file.size > kMaxBytesPerToken * maxTokens) {
+    throw new Error(`${name} has ${file.size.toLocaleString('en')} bytes, which is too long for the ` +
+      `model's context of ${count(maxTokens, 'token')}.`);
+  }
+  const bytes = await file.arrayBuffer().catch(() => {
+    throw new Error(`${name} cannot be read.`); // a folder, or a file that was removed
+  });
+  let text;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new Error(`${name} is not text in UTF-8; only text can be attached.`);
+  }
+  if (text.includes('\0')) throw new Error(`${name} is not text; only text can be attached.`);
+  return { name, text, numTokens: text === '' ? 0 : await countTokens(text) };
+}
+
+export class Attachments {
+  #root;
+  #maxTokens;
+  #files = []; // { name, text, numTokens } of files that are read, { name } of others
+  #onChange;
+
+  // maxTokens() returns the length of the model's context.
+  constructor(root, maxTokens, onChange) {
+    this.#root = root;
+    this.#maxTokens = maxTokens;
+    this.#onChange = onChange;
+  }
+
+  get isReading() {
+    return this.#files.some((file) => file.text === undefined);
+  }
+
+  get isEmpty() {
+    return this.#files.length === 0;
+  }
+
+  async add(files) {
+    const problems = await Promise.all([...files].map((file) => this.#addOne(file)));
+    const texts = problems.filter(Boolean);
+    if (texts.length > 0) showNotice(texts.join(' '));
+  }
+
+  // Returns the reason against the file, or ''.
+  async #addOne(file) {
+    const own = { name: file.name };
+    this.#files.push(own);
+    this.#show();
+    let problem = '';
+    try {
+      const read = await readFile(file, this.#maxTokens());
+      const sum = this.#files.reduce((total, { numTokens = 0 }) => total + numTokens, read.numTokens);
+      if (sum > this.#maxTokens()) {
+        throw new Error(`${read.name} has ${count(read.numTokens, 'token')}; with it the files are ` +
+          `longer than the model's context of ${count(this.#maxTokens(), 'token')}.`);
+      }
+      Object.assign(own, read);
+    } catch (error) {
+      problem = error.message;
+      this.#files = this.#files.filter((other) => other !== own);
+    }
+    this.#show();
+    return problem;
+  }
+
+  // Returns the files and begins anew.
+  take() {
+    const files = this.#files;
+    this.#files = [];
+    this.#show();
+    return files;
+  }
+
+  #remove(file) {
+    this.#files = this.#files.filter((other) => other !== file);
+    this.#show();
+    this.#onChange();
+  }
+
+  #show() {
+    this.#root.replaceChildren(...this.#files.map((file) => {
+      const size = file.text === undefined ? 'reading' : count(file.numTokens, 'token');
+      return element('li', {}, element('span', {}, `${file.name} · ${size}`),
+        button('×', () => this.#remove(file), { 'aria-label': `Remove ${file.name}` }));
+    }));
+  }
+}

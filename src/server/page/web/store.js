@@ -1,0 +1,175 @@
+// Stores chats in the browser's local storage. One entry has the title, the settings and the
+// selected leaf of a chat, and one entry has each message. A message is written once, so two tabs
+// that write at the same time add entries and do not overwrite one another's.
+import { connected, isId, kSettings, readHead, readMessage, readSettings } from './conversation.js';
+
+const kHead = 'quire.chat.'; // and the chat's id
+const kMessage = 'quire.message.'; // and the chat's id, a dot and the message's id
+const kDefaults = 'quire.settings'; // with which a new chat begins
+// Characters of all keys and values. Browsers allow about 5 million.
+export const kMaxChars = 4_500_000;
+
+const messageKey = (chatId, id) => `${kMessage}${chatId}.${id}`;
+
+// Returns the browser's storage, or null if it is refused, as some private windows do.
+export function openStorage() {
+  try {
+    const storage = window.localStorage;
+    storage.getItem(kDefaults);
+    return storage;
+  } catch {
+    return null;
+  }
+}
+
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null; // another program's entry, or a damaged one
+  }
+}
+
+// Returns { chatId, messageId } for the key of a chat's entry, or null. The head's message id is ''.
+export function parseKey(key) {
+  const isHead = key?.startsWith(kHead);
+  if (!isHead && !key?.startsWith(kMessage)) return null;
+  const [chatId, messageId = ''] = key.slice(isHead ? kHead.length : kMessage.length).split('.');
+  return isId(chatId) && (isHead ? messageId === '' : isId(messageId)) ? { chatId, messageId } : null;
+}
+
+export class ChatStore {
+  #storage;
+  #maxChars;
+  // Entries that the storage could not take, which last until the page is closed. They are written
+  // once there is space.
+  #unsaved = new Map();
+  #used = null; // characters in the storage; null: to be counted
+
+  // `storage` has the interface of localStorage, or is null.
+  constructor(storage, maxChars = kMaxChars) {
+    this.#storage = storage;
+    this.#maxChars = maxChars;
+  }
+
+  #keys() {
+    const keys = this.#storage ? Object.keys(this.#storage) : [];
+    return [...new Set([...keys, ...this.#unsaved.keys()])];
+  }
+
+  #get(key) {
+    return this.#unsaved.get(key) ?? this.#storage?.getItem(key) ?? null;
+  }
+
+  #keysOf(chatId) {
+    return this.#keys().filter((key) => parseKey(key)?.chatId === chatId);
+  }
+
+  // Returns the used share of the space.
+  usage() {
+    return this.#usedChars() / this.#maxChars;
+  }
+
+  // Another tab has changed the storage.
+  recount() {
+    this.#used = null;
+  }
+
+  #usedChars() {
+    this.#used ??= Object.keys(this.#storage ?? {})
+      .reduce((sum, key) => sum + key.length + this.#storage.getItem(key).length, 0);
+    return this.#used;
+  }
+
+  #write(entries) {
+    for (const [key, text] of entries) {
+      const old = this.#storage?.getItem(key) ?? null;
+      const more = text.length + (old === null ? key.length : -old.length);
+      try {
+        if (more > 0 && this.#usedChars() + more > this.#maxChars) throw new Error('full');
+        this.#storage.setItem(key, text);
+        this.#unsaved.delete(key);
+        this.#used += more;
+      } catch {
+        this.#unsaved.set(key, text); // problem() says why
+      }
+    }
+  }
+
+  // Returns why some chats are not stored, or ''.
+  problem() {
+    if (!this.#storage) return 'This browser refuses storage: chats last until the page is closed.';
+    if (this.#unsaved.size === 0) return '';
+    return 'The browser\'s storage is full: new messages last until the page is closed. ' +
+      'Export or delete older chats.';
+  }
+
+  // Returns { id, title, updatedMs, isSaved } of each chat, the last changed first.
+  list() {
+    const unsaved = new Set([...this.#unsaved.keys()].map((key) => parseKey(key)?.chatId));
+    return this.#keys().flatMap((key) => {
+      const { chatId: id, messageId } = parseKey(key) ?? {};
+      const head = messageId === '' ? this.readHead(id) : null;
+      return head ? [{ id, ...head, isSaved: !unsaved.has(id) }] : [];
+    }).sort((a, b) => b.updatedMs - a.updatedMs || (a.id < b.id ? 1 : -1));
+  }
+
+  // Returns null if there is no such chat.
+  readChat(id) {
+    const head = this.readHead(id);
+    if (!head) return null;
+    const messages = new Map();
+    for (const key of this.#keysOf(id)) {
+      const message = this.#readMessage(key);
+      if (message) messages.set(message.id, message);
+    }
+    return { id, ...head, messages: connected(messages) };
+  }
+
+  readHead(id) {
+    return readHead(parse(this.#get(kHead + id)));
+  }
+
+  readMessage(chatId, messageId) {
+    return this.#readMessage(messageKey(chatId, messageId));
+  }
+
+  #readMessage(key) {
+    const message = readMessage(parse(this.#get(key)));
+    return message && message.id === parseKey(key).messageId ? message : null;
+  }
+
+  // Stores the chat's head and these of its messages.
+  save(chat, messages = []) {
+    const { id, title, createdMs, updatedMs, leaf, settings } = chat;
+    this.#write([
+      [kHead + id, JSON.stringify({ title, createdMs, updatedMs, leaf, settings })],
+      ...messages.map((message) => [messageKey(id, message.id), JSON.stringify(message)]),
+    ]);
+  }
+
+  // Removes a chat and returns its entries, for restore().
+  remove(id) {
+    const entries = this.#keysOf(id).map((key) => [key, this.#get(key)]);
+    for (const [key] of entries) {
+      this.#storage?.removeItem(key);
+      this.#unsaved.delete(key);
+    }
+    this.recount();
+    this.#write([...this.#unsaved]);
+    return entries;
+  }
+
+  restore(entries) {
+    this.#write(entries);
+  }
+
+  defaults() {
+    return readSettings(parse(this.#get(kDefaults)));
+  }
+
+  setDefaults(settings) {
+    const kept = Object.fromEntries(kSettings.map((name) => [name, settings[name]]));
+    this.#write([[kDefaults, JSON.stringify(kept)]]);
+  }
+}
