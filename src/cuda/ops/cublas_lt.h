@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "cuda/base/dynamic_library.h"
+#include "base/dynamic_library.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/op_kernels.h"
 

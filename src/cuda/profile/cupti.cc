@@ -9,8 +9,8 @@
 #include <map>
 #include <mutex>
 
+#include "base/dynamic_library.h"
 #include "cuda/base/device_info.h"
-#include "cuda/base/dynamic_library.h"
 #include "cuda/base/stream.h"
 #include "cuda/profile/step_profile.h"
 #include "platform/platform.h"

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cuda/base/dynamic_library.h"
+#include "base/dynamic_library.h"
 
 namespace quire::cuda::cudnn {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "quire/status.h"
 
-namespace quire::cuda {
+namespace quire {
 
 class DynamicLibrary {
  public:
@@ -31,4 +31,4 @@ class DynamicLibrary {
   std::string name_;
 };
 
-}  // namespace quire::cuda
+}  // namespace quire

@@ -1,9 +1,9 @@
-#include "cuda/base/dynamic_library.h"
+#include "base/dynamic_library.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-namespace quire::cuda {
+namespace quire {
 
 Result<DynamicLibrary> DynamicLibrary::open(std::initializer_list<const char*> names) {
   std::string tried;
@@ -19,14 +19,14 @@ Result<DynamicLibrary> DynamicLibrary::open(std::initializer_list<const char*> n
     library.name_ = name;
     return library;
   }
-  return unavailable(fmt::format("[cuda] a library is missing: {}", tried));
+  return unavailable(fmt::format("[library] a library is missing: {}", tried));
 }
 
 Status DynamicLibrary::find_address(const char* name, void** address) const {
   *address = ::dlsym(handle_.get(), name);
   if (*address != nullptr) return {};
   return unavailable(
-      fmt::format("[cuda] {} has no function {}; expected a newer version", name_, name));
+      fmt::format("[library] {} has no function {}; expected a newer version", name_, name));
 }
 
-}  // namespace quire::cuda
+}  // namespace quire
