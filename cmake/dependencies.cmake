@@ -6,6 +6,7 @@ find_package(spdlog 1.10 REQUIRED)
 find_package(simdjson 3 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto SSL)
+find_package(CURL 7.88 REQUIRED)  # headers only: src/hub opens the library at run time
 find_package(Boost 1.74 REQUIRED)  # headers only
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy>=1.0.3)
 find_path(UTF8PROC_INCLUDE_DIR utf8proc.h REQUIRED)

@@ -9,7 +9,8 @@ command -v apt-get >/dev/null || {
 }
 
 packages=(g++ cmake git ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
-  libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev)
+  libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev
+  libcurl4-openssl-dev)
 if [[ "${1:-build}" == test ]]; then
   packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev python3-venv curl openssl)
   # Ubuntu has Chromium only as a snap; without a browser the page's tests are skipped.

@@ -12,8 +12,8 @@ namespace quire {
 using LoadProgress = std::function<void(int num_done, int num_layers)>;
 
 struct EngineConfig {
-  std::string model;                 // a Hugging Face directory; empty: the embedded model
-  std::string tokenizer;             // a directory; empty: the model's
+  std::string model;      // a Hugging Face directory, or "ORG/NAME"; empty: the embedded model
+  std::string tokenizer;  // a directory or "ORG/NAME", found in the hub's cache; empty: the model's
   std::string chat_template;         // a file with a Jinja template; empty: the model's own
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
   std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's

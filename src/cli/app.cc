@@ -264,7 +264,7 @@ Command root_command() {
   root.subcommands = {generate_command(), chat_command(),       serve_command(),
                       tokenize_command(), detokenize_command(), template_command(),
                       bench_command(),    eval_command(),       tune_command(),
-                      doctor_command(),   completion_command()};
+                      pull_command(),     doctor_command(),     completion_command()};
   add_log_flags(root);
   return root;
 }

@@ -24,8 +24,10 @@ struct Command {
 
   FlagSet flags;
   // The name of a positional argument, such as "SHELL". With choices it is required and must be one
-  // of them. Without choices it is an optional directory. Empty: the command has no argument.
+  // of them. Without choices it is optional: a directory, unless its kind says otherwise. Empty:
+  // the command has no argument.
   std::string positional_name;
+  ValueKind positional_kind = ValueKind::kDirectory;
   std::vector<std::string> positional_choices;
   std::string positional_help;
   std::string* positional = nullptr;
@@ -50,6 +52,7 @@ Command bench_latency_command();
 Command bench_serve_command();
 Command bench_attention_command();
 Command eval_command();
+Command pull_command();
 Command doctor_command();
 Command tune_command();
 Command completion_command();

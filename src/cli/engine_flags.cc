@@ -74,14 +74,15 @@ void add_kv_cache_dtype(FlagSet& flags, EngineConfig* config) {
 
 void add_model(FlagSet& flags, EngineConfig* config) {
   flags.directory("--model", &config->model,
-                  "A Hugging Face directory; without it, the embedded model");
+                  "A Hugging Face directory, or the name of a model in the hub's cache (see quire "
+                  "pull); without it, the embedded model");
 }
 
 void add_model_flags(FlagSet& flags, EngineConfig* config) {
   flags.begin_group("Model");
   add_model(flags, config);
   flags.directory("--tokenizer", &config->tokenizer,
-                  "A directory with another tokenizer; without it, the model's");
+                  "A directory or name with another tokenizer; without it, the model's");
   flags.choice("--load-format", {"auto", "dummy"}, &config->load_format,
                "dummy: random weights of the config's shape");
   flags.choice("--dtype", {"auto", "f32", "f16", "bf16"}, &config->dtype, "Type of dummy weights",

@@ -96,7 +96,8 @@ std::string zsh_arguments(const Command& command) {
   }
   if (!command.positional_name.empty()) {
     const auto& choices = command.positional_choices;
-    const std::string action = choices.empty() ? "_files -/" : fmt::format("({})", joined(choices));
+    const std::string files = command.positional_kind == ValueKind::kDirectory ? "_files -/" : "";
+    const std::string action = choices.empty() ? files : fmt::format("({})", joined(choices));
     arguments += fmt::format(" \\\n    {}",
                              shell_quoted(fmt::format("1:{}:{}", command.positional_name, action)));
   }

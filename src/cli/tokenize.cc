@@ -15,6 +15,7 @@
 #include "cli/unknown_flags.h"
 #include "engine/chat_format.h"
 #include "engine/model_files.h"
+#include "hub/cache/model_cache.h"
 #include "tokenizer/tokenizer.h"
 
 namespace quire::cli {
@@ -28,7 +29,11 @@ struct Options {
 };
 
 Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& directory) {
-  if (!directory.empty()) return Tokenizer::load(directory);
+  if (!directory.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,
+                           hub::find_model(directory, hub::Needs::kTokenizer));
+    return Tokenizer::load(found.directory);
+  }
   return Tokenizer::from_json(embedded_model().tokenizer_json, "the embedded model's tokenizer");
 }
 
@@ -112,7 +117,8 @@ Result<int> run_detokenize(const Options& options) {
 void add_source_flags(FlagSet& flags, Options& options, std::string input_help) {
   flags.begin_group("Tokenizer");
   flags.directory("--tokenizer", &options.tokenizer,
-                  "Directory of tokenizer.json or tokenizer.model; without it, the embedded model");
+                  "Directory of tokenizer.json or tokenizer.model, or the name of a model in the "
+                  "hub's cache; without it, the embedded model");
   flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
   flags.file("--input", &options.input, std::move(input_help));
 }
@@ -138,7 +144,11 @@ Result<ChatFormat> load_format(const TemplateOptions& options) {
                            read_file(options.template_file, kMaxTemplateBytes));
     return ChatFormat::from_template(source);
   }
-  if (!options.tokenizer.empty()) return ChatFormat::load(options.tokenizer);
+  if (!options.tokenizer.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,
+                           hub::find_model(options.tokenizer, hub::Needs::kTokenizer));
+    return ChatFormat::load(found.directory);
+  }
   return ChatFormat::from_config(embedded_model().tokenizer_config_json, "the embedded model");
 }
 
@@ -222,7 +232,8 @@ Command template_command() {
   FlagSet& flags = command.flags;
   flags.begin_group("Template");
   flags.directory("--tokenizer", &options->tokenizer,
-                  "Directory of a model with a template; without it, the embedded model");
+                  "Directory of a model with a template, or the name of one in the hub's cache; "
+                  "without it, the embedded model");
   flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
   flags.file("--template", &options->template_file,
              "A file with a template, instead of --tokenizer");

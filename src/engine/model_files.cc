@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "hub/cache/model_cache.h"
 #include "tensor/checkpoint.h"
 
 namespace quire {
@@ -31,8 +32,8 @@ Status check_is_snapshot(const fs::path& directory) {
   const auto commit = read_file(directory / "refs" / "main", kCommitBytes);
   const fs::path snapshot = directory / "snapshots" / (commit.ok() ? *commit : "COMMIT");
   return not_found(fmt::format(
-      "[model] model: must be one of the snapshots in the hub's cache, for example {}, got the "
-      "cache's folder {}",
+      "[model] model: must be a model's name or one of the snapshots in the hub's cache, for "
+      "example {}, got the cache's folder {}",
       snapshot.string(), directory.string()));
 }
 
@@ -128,18 +129,16 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
 }
 
 Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, ModelFiles& files) {
-  const fs::path directory = engine.tokenizer.empty() ? model_dir : fs::path(engine.tokenizer);
+  fs::path directory = model_dir;
+  if (!engine.tokenizer.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,
+                           hub::find_model(engine.tokenizer, hub::Needs::kTokenizer));
+    directory = found.directory;
+  }
   QUIRE_ASSIGN_OR_RETURN(const bool has_json, path_exists(directory / "tokenizer.json"));
   QUIRE_ASSIGN_OR_RETURN(const bool has_model, path_exists(directory / "tokenizer.model"));
   if (!has_json && !has_model) {
     if (!engine.tokenizer.empty()) {
-      QUIRE_ASSIGN_OR_RETURN(const bool has_directory, path_exists(directory));
-      if (!has_directory) {
-        return not_found(
-            fmt::format("[tokenizer] tokenizer: {} does not exist; expected a directory with "
-                        "tokenizer.json or tokenizer.model",
-                        engine.tokenizer));
-      }
       return not_found(
           fmt::format("[tokenizer] tokenizer: {} has neither tokenizer.json nor tokenizer.model",
                       engine.tokenizer));
@@ -177,14 +176,11 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
         fmt::format("[model] load_format: must be auto or dummy, got {}", engine.load_format));
   }
   if (engine.model.empty()) return open_embedded(engine);
-  const fs::path path = engine.model;
-  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
-  if (!exists) {
-    return not_found(fmt::format(
-        "[model] model: {} does not exist; expected a directory with config.json and safetensors "
-        "(nothing is downloaded: hf download NAME --local-dir DIR fetches one)",
-        engine.model));
-  }
+  QUIRE_ASSIGN_OR_RETURN(
+      const hub::FoundModel found,
+      hub::find_model(engine.model,
+                      uses_dummy_weights(engine) ? hub::Needs::kConfig : hub::Needs::kWeights));
+  const fs::path& path = found.directory;
   const bool is_config_only = uses_dummy_weights(engine) && is_file(path);
   if (is_file(path) && !is_config_only) {
     return invalid_argument(fmt::format(
@@ -202,7 +198,9 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
         engine.model));
   }
   ModelFiles files;
-  files.name = is_config_only ? path.stem().string() : directory_name(path);
+  files.name = !found.name.empty() ? found.name
+               : is_config_only    ? path.stem().string()
+                                   : directory_name(path);
   QUIRE_ASSIGN_OR_RETURN(const std::string config, read_file(config_path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(config, config_path.string()));
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));

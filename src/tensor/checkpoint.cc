@@ -13,9 +13,6 @@
 namespace quire {
 namespace {
 
-constexpr std::string_view kSingleFile = "model.safetensors";
-constexpr std::string_view kIndexFile = "model.safetensors.index.json";
-
 std::string shape_text(std::span<const int64_t> dims) {
   return fmt::format("[{}]", fmt::join(dims, ", "));
 }
@@ -67,19 +64,26 @@ Result<ShardLists> read_index(const std::filesystem::path& path) {
 
 }  // namespace
 
+Result<std::vector<std::string>> read_shard_names(const std::filesystem::path& index) {
+  QUIRE_ASSIGN_OR_RETURN(const ShardLists lists, read_index(index));
+  std::vector<std::string> names;
+  for (const auto& [name, tensors] : lists) names.push_back(name);
+  return names;
+}
+
 Result<std::unique_ptr<Checkpoint>> Checkpoint::open(const std::filesystem::path& directory) {
   std::unique_ptr<Checkpoint> checkpoint(new Checkpoint());
-  QUIRE_ASSIGN_OR_RETURN(const bool has_single, path_exists(directory / kSingleFile));
-  QUIRE_ASSIGN_OR_RETURN(const bool has_index, path_exists(directory / kIndexFile));
+  QUIRE_ASSIGN_OR_RETURN(const bool has_single, path_exists(directory / kWeightsFile));
+  QUIRE_ASSIGN_OR_RETURN(const bool has_index, path_exists(directory / kWeightsIndexFile));
   if (has_single) {
-    QUIRE_RETURN_IF_ERROR(checkpoint->add_file(directory / kSingleFile));
+    QUIRE_RETURN_IF_ERROR(checkpoint->add_file(directory / kWeightsFile));
   } else if (has_index) {
-    QUIRE_RETURN_IF_ERROR(checkpoint->add_indexed(directory, directory / kIndexFile));
+    QUIRE_RETURN_IF_ERROR(checkpoint->add_indexed(directory, directory / kWeightsIndexFile));
   } else {
     return not_found(fmt::format(
         "[checkpoint] no weights in {}; expected {} or {}; set `load_format` to dummy for "
         "random weights, or convert the checkpoint to safetensors",
-        directory.string(), kSingleFile, kIndexFile));
+        directory.string(), kWeightsFile, kWeightsIndexFile));
   }
   return checkpoint;
 }

@@ -15,6 +15,14 @@
 
 namespace quire {
 
+// The file with all weights of a checkpoint, and the one that lists the files they are split into.
+inline constexpr std::string_view kWeightsFile = "model.safetensors";
+inline constexpr std::string_view kWeightsIndexFile = "model.safetensors.index.json";
+
+// The names of the files that an index lists, each once, in ascending order. Each is a plain file
+// name without a path.
+Result<std::vector<std::string>> read_shard_names(const std::filesystem::path& index);
+
 class Checkpoint : public WeightSource {
  public:
   // Opens `model.safetensors`, or the shards that `model.safetensors.index.json` lists.

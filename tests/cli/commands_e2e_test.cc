@@ -184,7 +184,8 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
 TEST(Usage, MissingFilesAreExitCode1) {
   const SpawnResult model = run_quire({"generate", "--model", "/no/such", "--prompt", "x"});
   EXPECT_EQ(model.exit_code, 1);
-  EXPECT_THAT(model.err, AllOf(HasSubstr("/no/such"), HasSubstr("nothing is downloaded")));
+  EXPECT_THAT(model.err,
+              AllOf(HasSubstr("/no/such"), HasSubstr("does not exist; expected a directory")));
   const std::string file = scratch_file("model.safetensors", "");
   const SpawnResult not_a_directory = run_quire({"generate", "--model", file, "--prompt", "x"});
   EXPECT_EQ(not_a_directory.exit_code, 1);

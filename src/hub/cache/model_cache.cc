@@ -1,0 +1,237 @@
+#include "hub/cache/model_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/ascii.h"
+#include "base/file.h"
+#include "base/text.h"
+#include "tensor/checkpoint.h"
+
+namespace quire::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxNameBytes = 96;  // of one part, as on the hub
+constexpr size_t kMaxRevisionBytes = 255;
+constexpr size_t kMaxRefBytes = 256;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+// Replaces a leading ~, which a shell leaves in place behind "=" in some settings.
+fs::path expanded(const std::string& path) {
+  if (path == "~" || path.starts_with("~/")) return fs::path(variable("HOME") + path.substr(1));
+  return path;
+}
+
+// The hub's rules for an organization or a model: letters, digits, '-', '_' and '.', neither first
+// nor last '-' or '.', and neither "--" nor "..".
+bool is_name_part(std::string_view part) {
+  const auto is_edge = [](char c) { return c == '-' || c == '.'; };
+  return !part.empty() && part.size() <= kMaxNameBytes && !is_edge(part.front()) &&
+         !is_edge(part.back()) && part.find("--") == std::string_view::npos &&
+         part.find("..") == std::string_view::npos && std::ranges::all_of(part, [&](char c) {
+           return is_alphanumeric(c) || c == '_' || is_edge(c);
+         });
+}
+
+// A branch such as "main" or "refs/pr/1", a tag or a commit. It becomes a path below refs/.
+bool is_revision(std::string_view text) {
+  return !text.empty() && text.size() <= kMaxRevisionBytes && text.front() != '/' &&
+         text.back() != '/' && text.find("//") == std::string_view::npos &&
+         text.find("..") == std::string_view::npos && text.front() != '.' &&
+         text.find("/.") == std::string_view::npos && std::ranges::all_of(text, [](char c) {
+           return is_alphanumeric(c) || std::string_view("-_./+").find(c) != std::string_view::npos;
+         });
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code error;
+  return fs::exists(path, error);
+}
+
+std::vector<std::string> entries(const fs::path& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    names.push_back(it->path().filename().string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+std::string folder_name(std::string_view repository) {
+  std::string name = "models--";
+  for (const char c : repository) name += c == '/' ? std::string("--") : std::string(1, c);
+  return name;
+}
+
+// The part of an error that names the setting, by what it is read for.
+std::string_view setting(Needs needs) {
+  return needs == Needs::kTokenizer ? "[tokenizer] tokenizer" : "[model] model";
+}
+
+// A model of the cache whose name differs in case only; empty if there is none.
+std::string name_in_other_case(const ModelName& name, const fs::path& cache) {
+  const std::string wanted = folder_name(name.repository);
+  for (const std::string& folder : entries(cache)) {
+    if (!equals_ignoring_case(folder, wanted)) continue;
+    const size_t slash = name.repository.find('/');
+    std::string found = folder.substr(std::string_view("models--").size());
+    if (slash != std::string::npos) found.replace(slash, 2, "/");
+    return found;
+  }
+  return "";
+}
+
+Status not_in_cache(const ModelName& name, const fs::path& cache, Needs needs) {
+  const std::string other = name_in_other_case(name, cache);
+  return not_found(fmt::format(
+      "{}: {} is neither a directory nor a model in the hub's cache, {}{}; `quire pull {}` "
+      "downloads it",
+      setting(needs), name.text(), cache.string(),
+      other.empty() ? "" : fmt::format(", which has {}", other), name.text()));
+}
+
+Status no_such_revision(const ModelName& name, const fs::path& folder, Needs needs) {
+  std::vector<std::string> have = entries(folder / "refs");
+  for (const std::string& commit : entries(folder / "snapshots")) have.push_back(commit);
+  return not_found(fmt::format(
+      "{}: the hub's cache has {}, but not its revision {}{}; `quire pull {}` downloads it",
+      setting(needs), name.repository, name.revision,
+      have.empty() ? ""
+                   : fmt::format(" (it has {})", clipped(fmt::format("{}", fmt::join(have, ", ")))),
+      name.text()));
+}
+
+// The commit of a revision; empty if the cache has none.
+Result<std::string> commit_of(const ModelName& name, const fs::path& folder) {
+  const fs::path ref = folder / "refs" / name.revision;
+  std::error_code error;
+  if (!fs::is_regular_file(ref, error)) return is_commit(name.revision) ? name.revision : "";
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(ref, kMaxRefBytes));
+  const std::string commit(trimmed(text));
+  if (is_commit(commit)) return commit;
+  return invalid_argument(
+      fmt::format("[hub] {} has no commit; got '{}', expected 40 hexadecimal "
+                  "digits; `quire pull {}` writes it again",
+                  ref.string(), clipped(commit), name.text()));
+}
+
+// The needed files that the snapshot lacks. A link without its blob counts as missing.
+Result<std::vector<std::string>> missing_files(const fs::path& snapshot, Needs needs) {
+  std::vector<std::string> missing;
+  const auto check = [&](std::string_view name) {
+    if (!is_there(snapshot / name)) missing.emplace_back(name);
+  };
+  if (needs == Needs::kTokenizer) {
+    if (!is_there(snapshot / "tokenizer.model")) check("tokenizer.json");
+    return missing;
+  }
+  check("config.json");
+  if (needs == Needs::kConfig || is_there(snapshot / kWeightsFile)) return missing;
+  const fs::path index = snapshot / kWeightsIndexFile;
+  if (!is_there(index)) {
+    check(kWeightsFile);
+    return missing;
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> shards, read_shard_names(index));
+  for (const std::string& shard : shards) check(shard);
+  return missing;
+}
+
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t kMaxListed = 4;
+  const size_t num_listed = std::min(names.size(), kMaxListed);
+  std::string text = fmt::format("{}", fmt::join(names.begin(), names.begin() + num_listed, ", "));
+  if (names.size() > num_listed) text += fmt::format(" and {} more", names.size() - num_listed);
+  return text;
+}
+
+}  // namespace
+
+std::string ModelName::text() const {
+  return revision == kMainRevision ? repository : repository + "@" + revision;
+}
+
+std::optional<ModelName> parse_model_name(std::string_view text) {
+  ModelName name;
+  const size_t at = text.find('@');
+  const std::string_view repository = text.substr(0, at);
+  if (at != std::string_view::npos) name.revision = text.substr(at + 1);
+  const size_t slash = repository.find('/');
+  const bool has_org = slash != std::string_view::npos;
+  if (has_org && !is_name_part(repository.substr(0, slash))) return std::nullopt;
+  if (!is_name_part(has_org ? repository.substr(slash + 1) : repository)) return std::nullopt;
+  if (!is_revision(name.revision)) return std::nullopt;
+  name.repository = repository;
+  return name;
+}
+
+bool is_commit(std::string_view revision) {
+  constexpr size_t kCommitDigits = 40;
+  return revision.size() == kCommitDigits &&
+         std::ranges::all_of(revision, [](char c) { return hex_digit(c) >= 0; });
+}
+
+Result<fs::path> hub_home() {
+  if (const std::string home = variable("HF_HOME"); !home.empty()) return expanded(home);
+  if (const std::string caches = variable("XDG_CACHE_HOME"); !caches.empty()) {
+    return expanded(caches) / "huggingface";
+  }
+  const std::string home = variable("HOME");
+  if (!home.empty()) return fs::path(home) / ".cache" / "huggingface";
+  return not_found(
+      "[hub] neither HF_HUB_CACHE, HF_HOME nor HOME is set; expected one of them, to "
+      "find the hub's cache");
+}
+
+Result<fs::path> cache_directory() {
+  for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"}) {
+    if (const std::string cache = variable(name); !cache.empty()) return expanded(cache);
+  }
+  QUIRE_ASSIGN_OR_RETURN(const fs::path home, hub_home());
+  return home / "hub";
+}
+
+fs::path model_folder(const fs::path& cache, const ModelName& name) {
+  return cache / folder_name(name.repository);
+}
+
+Result<FoundModel> find_model(const std::string& model, Needs needs) {
+  QUIRE_ASSIGN_OR_RETURN(const bool is_path, path_exists(model));
+  if (is_path) return FoundModel{model, ""};
+  const std::optional<ModelName> name = parse_model_name(model);
+  if (!name) {
+    return not_found(fmt::format(
+        "{}: {} does not exist; expected a directory with {}, or the name of a model in the hub's "
+        "cache, such as Qwen/Qwen3-0.6B",
+        setting(needs), model,
+        needs == Needs::kTokenizer ? "tokenizer.json or tokenizer.model"
+                                   : "config.json and safetensors"));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const fs::path cache, cache_directory());
+  QUIRE_ASSIGN_OR_RETURN(const fs::path snapshot, find_in_cache(*name, cache, needs));
+  return FoundModel{snapshot, name->repository};
+}
+
+Result<fs::path> find_in_cache(const ModelName& name, const fs::path& cache, Needs needs) {
+  const fs::path folder = model_folder(cache, name);
+  if (!is_there(folder)) return not_in_cache(name, cache, needs);
+  QUIRE_ASSIGN_OR_RETURN(const std::string commit, commit_of(name, folder));
+  const fs::path snapshot = folder / "snapshots" / commit;
+  if (commit.empty() || !is_there(snapshot)) return no_such_revision(name, folder, needs);
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> missing, missing_files(snapshot, needs));
+  if (missing.empty()) return snapshot;
+  return not_found(fmt::format(
+      "{}: {} is only partly in the hub's cache: {} lacks {}; `quire pull {}` downloads the rest",
+      setting(needs), name.text(), snapshot.string(), listed(missing), name.text()));
+}
+
+}  // namespace quire::hub

@@ -1,0 +1,61 @@
+// Finds models by name in the cache that huggingface_hub and `quire pull` share. Reads the file
+// system only. A model's folder in the cache:
+//   models--ORG--NAME/blobs/HASH            the content of a file
+//                     refs/REVISION         the commit of a branch or tag
+//                     snapshots/COMMIT/FILE a link to a blob
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire::hub {
+
+inline constexpr std::string_view kMainRevision = "main";
+
+// A model on the hub: "ORG/NAME" or "NAME", and a branch, tag or commit of it.
+struct ModelName {
+  std::string repository;
+  std::string revision = std::string(kMainRevision);
+
+  std::string text() const;  // "ORG/NAME", or "ORG/NAME@REVISION" if it is not main
+};
+
+// Parses NAME[@REVISION]. Returns nullopt if the hub has no such names: then the text can only be a
+// path.
+std::optional<ModelName> parse_model_name(std::string_view text);
+
+// 40 hexadecimal digits.
+bool is_commit(std::string_view revision);
+
+// HF_HOME, or `huggingface` in XDG_CACHE_HOME or ~/.cache. Fails if no variable gives it.
+Result<std::filesystem::path> hub_home();
+// The folder of the models' folders: HF_HUB_CACHE, or `hub` in hub_home().
+Result<std::filesystem::path> cache_directory();
+
+// The model's folder in the cache.
+std::filesystem::path model_folder(const std::filesystem::path& cache, const ModelName& name);
+
+// The part of a model that a caller is about to read.
+enum class Needs { kTokenizer, kConfig, kWeights };
+
+struct FoundModel {
+  std::filesystem::path directory;
+  std::string name;  // "ORG/NAME"; empty for a path of the user's
+};
+
+// Returns the path itself if there is a file or folder of this name, and otherwise the snapshot in
+// the cache, with all files that `needs` names. The error distinguishes a path that does not exist,
+// a model that is not in the cache, and one that is there in part, and names the command that
+// downloads it.
+Result<FoundModel> find_model(const std::string& model, Needs needs);
+
+// The same for a name only, in this cache.
+Result<std::filesystem::path> find_in_cache(const ModelName& name,
+                                            const std::filesystem::path& cache, Needs needs);
+
+}  // namespace quire::hub

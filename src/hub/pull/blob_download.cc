@@ -1,0 +1,300 @@
+#include "hub/pull/blob_download.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <openssl/evp.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+
+namespace quire::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kFileMode = 0666;  // reduced by the umask
+
+// An open file, closed at the end of the scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+Result<Descriptor> open_for_update(const fs::path& path) {
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode));
+  if (file.get() < 0) return write_error(path, errno);
+  return file;
+}
+
+// Whether the path still names the open file: another program may have deleted it.
+bool is_at(const Descriptor& file, const fs::path& path) {
+  struct stat opened = {};
+  struct stat named = {};
+  return ::fstat(file.get(), &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
+         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
+}
+
+// Waits for the lock of a blob, which closing the file releases.
+Result<Descriptor> lock_blob(const fs::path& path, const PullState& state, std::string_view file) {
+  constexpr std::chrono::milliseconds kPause{100};
+  for (bool is_first = true;; is_first = false) {
+    QUIRE_ASSIGN_OR_RETURN(Descriptor lock, open_for_update(path));
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
+      if (is_at(lock, path)) return lock;
+      continue;
+    }
+    const int error = errno;
+    if (error != EWOULDBLOCK && error != EINTR) {
+      return unavailable(
+          fmt::format("[hub] {} cannot be locked: {}; expected a file system with locks "
+                      "(HF_HUB_CACHE names the "
+                      "cache's folder)",
+                      path.string(), std::strerror(error)));
+    }
+    if (is_first) state.note(fmt::format("waiting for another download of {}", file));
+    wait_interruptibly(kPause, state.interrupted);
+    if (state.interrupted()) return cancelled("[hub] interrupted");
+  }
+}
+
+// The hash that names a blob: SHA-256 of a large file, and of a small one git's SHA-1, which begins
+// with the file's size.
+class BlobHash {
+ public:
+  explicit BlobHash(const RepositoryFile& file)
+      : file_(file), context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+    restart();
+  }
+
+  void restart() {
+    const EVP_MD* algorithm = file_.is_large ? EVP_sha256() : EVP_sha1();
+    QUIRE_CHECK(context_ != nullptr && EVP_DigestInit_ex(context_.get(), algorithm, nullptr) == 1,
+                "[hub] libcrypto lacks SHA-256 or SHA-1");
+    if (!file_.is_large) {
+      const std::string head = fmt::format("blob {}", file_.size);
+      add({head.c_str(), head.size() + 1});
+    }
+  }
+
+  void add(std::string_view bytes) {
+    QUIRE_CHECK(EVP_DigestUpdate(context_.get(), bytes.data(), bytes.size()) == 1,
+                "[hub] libcrypto cannot hash");
+  }
+
+  std::string hexadecimal() {
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest = {};
+    unsigned int size = 0;
+    QUIRE_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1,
+                "[hub] libcrypto cannot hash");
+    std::string text;
+    for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
+    return text;
+  }
+
+ private:
+  const RepositoryFile& file_;
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+};
+
+// Appends the content to the partial file and hashes it.
+class PartialBlob : public Receiver {
+ public:
+  PartialBlob(const RepositoryFile& file, fs::path path, Descriptor descriptor,
+              std::atomic<int64_t>& num_bytes)
+      : file_(file),
+        path_(std::move(path)),
+        descriptor_(std::move(descriptor)),
+        num_bytes_(num_bytes),
+        hash_(file) {}
+
+  // Hashes the bytes that an earlier download left, which bytes_in_cache() has counted.
+  Status resume(const std::function<bool()>& interrupted) {
+    struct stat info = {};
+    if (::fstat(descriptor_.get(), &info) != 0) return write_error(path_, errno);
+    if (info.st_size > file_.size) return truncate();
+    std::vector<char> buffer(size_t{1} << 20);
+    while (size_ < info.st_size) {
+      if (interrupted()) return cancelled("[hub] interrupted");
+      const ssize_t got = ::pread(descriptor_.get(), buffer.data(), buffer.size(), size_);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return write_error(path_, got < 0 ? errno : EIO);
+      hash_.add({buffer.data(), static_cast<size_t>(got)});
+      size_ += got;
+    }
+    return {};
+  }
+
+  int64_t size() const override { return size_; }
+  bool is_complete() const override { return size_ == file_.size; }
+
+  Status begin(const Reply& head) override {
+    const bool is_part = head.status == 206;
+    if (is_part && head.range_begin != size_) {
+      return unavailable(fmt::format("[hub] the hub sent {} from byte {}; expected byte {}",
+                                     file_.name, head.range_begin, size_));
+    }
+    return is_part || size_ == 0 ? Status() : restart();  // 200: the server ignores ranges
+  }
+
+  Status receive(std::string_view bytes) override {
+    if (static_cast<int64_t>(bytes.size()) > file_.size - size_) {
+      is_too_long_ = true;
+      return unavailable(fmt::format(
+          "[hub] the hub sends more of {} than the {} bytes that it lists; deleted; try again",
+          file_.name, file_.size));
+    }
+    hash_.add(bytes);
+    while (!bytes.empty()) {
+      const ssize_t num = ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), size_);
+      if (num < 0 && errno == EINTR) continue;
+      if (num < 0) return write_error(path_, errno);
+      size_ += num;
+      num_bytes_ += num;
+      bytes.remove_prefix(static_cast<size_t>(num));
+    }
+    return {};
+  }
+
+  Status restart() {
+    num_bytes_ -= size_;
+    size_ = 0;
+    hash_.restart();
+    return truncate();
+  }
+
+  // Whether the content can only be wrong.
+  bool is_too_long() const { return is_too_long_; }
+  bool has_right_hash() { return hash_.hexadecimal() == file_.hash; }
+
+  // Moves the complete file to its place. The content is on the disk before the name is, because
+  // later runs trust a blob with a name.
+  Status finish(const fs::path& blob) {
+    if (::fdatasync(descriptor_.get()) != 0 || ::rename(path_.c_str(), blob.c_str()) != 0) {
+      return write_error(blob, errno);
+    }
+    return {};
+  }
+
+  void remove() {
+    num_bytes_ -= size_;
+    ::unlink(path_.c_str());
+  }
+
+ private:
+  Status truncate() {
+    return ::ftruncate(descriptor_.get(), 0) == 0 ? Status() : write_error(path_, errno);
+  }
+
+  const RepositoryFile& file_;
+  fs::path path_;
+  Descriptor descriptor_;
+  std::atomic<int64_t>& num_bytes_;
+  BlobHash hash_;
+  int64_t size_ = 0;
+  bool is_too_long_ = false;
+};
+
+int64_t size_or_zero(const fs::path& path) {
+  std::error_code error;
+  const auto size = fs::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(size);
+}
+
+bool has_blob(const RepositoryFile& file, const fs::path& blob) {
+  std::error_code error;
+  return fs::is_regular_file(blob, error) && size_or_zero(blob) == file.size;
+}
+
+fs::path partial_path(const fs::path& blob) {
+  return blob.string() + ".incomplete";
+}
+
+// Downloads what the partial blob lacks.
+Status complete(HubClient& client, std::string_view commit, const RepositoryFile& file,
+                PartialBlob& blob) {
+  if (blob.is_complete()) return {};
+  const Status status = client.get_file(commit, file.name, blob);
+  if (blob.is_too_long()) blob.remove();
+  return status;
+}
+
+}  // namespace
+
+Status write_error(const fs::path& path, int error_number) {
+  if (error_number == ENOSPC || error_number == EDQUOT) {
+    return unavailable(fmt::format(
+        "[hub] the disk is full: cannot write {}; free some space and run the same command again "
+        "(it continues), or set HF_HUB_CACHE to a folder on another disk",
+        path.string()));
+  }
+  return unavailable(
+      fmt::format("[hub] cannot write {}: {} (HF_HUB_CACHE names the cache's folder)",
+                  path.string(), std::strerror(error_number)));
+}
+
+int64_t bytes_in_cache(const RepositoryFile& file, const BlobFolders& folders) {
+  const fs::path blob = folders.blobs / file.hash;
+  if (has_blob(file, blob)) return file.size;
+  const int64_t size = size_or_zero(partial_path(blob));
+  return size <= file.size ? size : 0;
+}
+
+Status download_blob(HubClient& client, std::string_view commit, const RepositoryFile& file,
+                     const BlobFolders& folders, std::atomic<int64_t>& num_bytes) {
+  const fs::path path = folders.blobs / file.hash;
+  if (has_blob(file, path)) return {};
+  const PullState& state = client.state();
+  QUIRE_ASSIGN_OR_RETURN(const Descriptor lock,
+                         lock_blob(folders.locks / (file.hash + ".lock"), state, file.name));
+  if (has_blob(file, path)) return {};
+  QUIRE_ASSIGN_OR_RETURN(Descriptor partial, open_for_update(partial_path(path)));
+  PartialBlob blob(file, partial_path(path), std::move(partial), num_bytes);
+  QUIRE_RETURN_IF_ERROR(blob.resume(state.interrupted));
+  const bool was_resumed = blob.size() > 0;
+  QUIRE_RETURN_IF_ERROR(complete(client, commit, file, blob));
+  bool is_right = blob.has_right_hash();
+  if (!is_right && was_resumed) {  // the part that an earlier download left may be damaged
+    state.note(
+        fmt::format("{}: the part that was in the cache is damaged; starting again", file.name));
+    QUIRE_RETURN_IF_ERROR(blob.restart());
+    QUIRE_RETURN_IF_ERROR(complete(client, commit, file, blob));
+    is_right = blob.has_right_hash();
+  }
+  if (is_right) {
+    QUIRE_RETURN_IF_ERROR(blob.finish(path));
+    if (file.is_large) state.note(fmt::format("{}: {}", file.name, bytes_text(file.size)));
+    return {};
+  }
+  blob.remove();
+  return unavailable(fmt::format(
+      "[hub] the content of {} does not have the hash that the hub lists ({}), so it was deleted; "
+      "try again, or check the proxy and HF_ENDPOINT",
+      file.name, file.hash));
+}
+
+}  // namespace quire::hub

@@ -1,0 +1,320 @@
+#include "hub/pull/curl_client.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include "base/ascii.h"
+#include "base/dynamic_library.h"
+#include "base/guarded.h"
+#include "base/text.h"
+
+namespace quire::hub {
+namespace {
+
+constexpr long kMaxRedirects = 10;
+constexpr long kConnectTimeoutS = 20;
+constexpr long kStallTimeoutS = 30;  // without a single byte
+constexpr size_t kMaxHeadBytes = size_t{1} << 20;
+constexpr int kOk = 200;
+constexpr int kPartialContent = 206;
+
+struct CurlApi {
+  DynamicLibrary library;
+  decltype(curl_global_init)* global_init = nullptr;
+  decltype(curl_easy_init)* easy_init = nullptr;
+  decltype(curl_easy_cleanup)* easy_cleanup = nullptr;
+  decltype(curl_easy_setopt)* easy_setopt = nullptr;
+  decltype(curl_easy_perform)* easy_perform = nullptr;
+  decltype(curl_easy_getinfo)* easy_getinfo = nullptr;
+  decltype(curl_easy_strerror)* easy_strerror = nullptr;
+  decltype(curl_slist_append)* slist_append = nullptr;
+  decltype(curl_slist_free_all)* slist_free_all = nullptr;
+};
+
+Result<CurlApi> load_api() {
+  CurlApi api;
+  Result<DynamicLibrary> library = DynamicLibrary::open({"libcurl.so.4"});
+  if (!library.ok()) {
+    return unavailable(
+        fmt::format("[hub] libcurl is missing, which downloads need: install the package libcurl4 "
+                    "(libcurl4t64 on Ubuntu 24.04); {}",
+                    library.status().message()));
+  }
+  api.library = *library;
+  QUIRE_RETURN_IF_ERROR(library->find("curl_global_init", api.global_init));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_easy_init", api.easy_init));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_easy_cleanup", api.easy_cleanup));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_easy_setopt", api.easy_setopt));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_easy_perform", api.easy_perform));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_easy_getinfo", api.easy_getinfo));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_easy_strerror", api.easy_strerror));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_slist_append", api.slist_append));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_slist_free_all", api.slist_free_all));
+  if (api.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    return unavailable("[hub] libcurl cannot start");
+  }
+  return api;
+}
+
+// Opened once and never closed, because its TLS library has static destructors of its own.
+const Result<CurlApi>& curl_api() {
+  static const Result<CurlApi>& api = *new Result<CurlApi>(load_api());
+  return api;
+}
+
+// The file of certificates that the user names, as Python's clients and curl read it; empty:
+// libcurl's own.
+std::string certificate_file() {
+  for (const char* name : {"SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"}) {
+    const char* value = std::getenv(name);
+    if (value != nullptr && *value != '\0') return value;
+  }
+  return "";
+}
+
+bool is_content(int status) {
+  return status == kOk || status == kPartialContent;
+}
+
+template <typename T>
+T number_or_zero(std::string_view text) {
+  T number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number > 0 ? number : T{0};
+}
+
+// Takes what Quire needs of one header line.
+void read_header(std::string_view line, Reply& reply) {
+  const size_t colon = line.find(':');
+  if (colon == std::string_view::npos) return;
+  const std::string_view name = line.substr(0, colon);
+  const std::string_view value = trimmed(line.substr(colon + 1));
+  if (equals_ignoring_case(name, "retry-after")) reply.retry_after_s = number_or_zero<int>(value);
+  if (equals_ignoring_case(name, "x-error-code")) reply.error_code = clipped(value);
+  if (equals_ignoring_case(name, "x-error-message")) reply.error_text = clipped(value);
+  constexpr std::string_view kUnit = "bytes ";
+  if (equals_ignoring_case(name, "content-range") && value.starts_with(kUnit)) {
+    reply.range_begin = number_or_zero<int64_t>(value.substr(kUnit.size()));
+  }
+}
+
+// One running transfer, as the callbacks see it.
+struct Transfer {
+  const CurlApi& api;
+  CURL* handle;
+  Receiver& receiver;
+  const std::function<bool()>& interrupted;
+  Reply reply = {};
+  size_t head_bytes = 0;
+  bool has_begun = false;
+
+  int status() const {
+    long code = 0;
+    api.easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &code);
+    return static_cast<int>(code);
+  }
+
+  Status begin() {
+    if (std::exchange(has_begun, true)) return {};
+    reply.status = status();
+    return receiver.begin(reply);
+  }
+
+  Status receive(std::string_view bytes) {
+    if (!is_content(status())) return {};
+    QUIRE_RETURN_IF_ERROR(begin());
+    return receiver.receive(bytes);
+  }
+};
+
+// libcurl is C: no exception may leave a callback. A return value other than the size ends the
+// transfer.
+size_t on_header(char* data, size_t size, size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  const std::string_view line(data, size * count);
+  transfer.head_bytes += line.size();
+  if (transfer.head_bytes > kMaxHeadBytes) {
+    transfer.reply.failure = make_status([] {
+      return invalid_argument(
+          fmt::format("[hub] the head of a response is longer than {} bytes", kMaxHeadBytes));
+    });
+    return 0;
+  }
+  const auto read = [&] {
+    if (line.starts_with("HTTP/")) transfer.reply = Reply();  // the next response after a redirect
+    read_header(line, transfer.reply);
+  };
+  return run_guarded("[hub] reading a header failed", read) ? line.size() : 0;
+}
+
+size_t on_body(char* data, size_t size, size_t count, void* user) {
+  auto& transfer = *static_cast<Transfer*>(user);
+  const std::string_view bytes(data, size * count);
+  transfer.reply.failure = make_status([&] { return transfer.receive(bytes); });
+  return transfer.reply.failure.ok() ? bytes.size() : 0;
+}
+
+int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<Transfer*>(user)->interrupted() ? 1 : 0;
+}
+
+std::string host_of(std::string_view url) {
+  const size_t begin = url.find("://");
+  const std::string_view rest = begin == std::string_view::npos ? url : url.substr(begin + 3);
+  return std::string(rest.substr(0, rest.find('/')));
+}
+
+struct Failure {
+  Status status;
+  bool may_retry = false;
+};
+
+// `detail` is libcurl's own text.
+Failure failure_of(CURLcode code, const std::string& url, const std::string& detail) {
+  switch (code) {
+    case CURLE_ABORTED_BY_CALLBACK:
+      return {cancelled("[hub] interrupted")};
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      return {unavailable(fmt::format(
+          "[hub] the proxy cannot be found: {}; check the variables https_proxy and http_proxy",
+          detail))};
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_CONNECT:
+      return {
+          unavailable(fmt::format("[hub] {} cannot be reached: {}; check the network, the proxy "
+                                  "(https_proxy) and HF_ENDPOINT",
+                                  host_of(url), detail)),
+          true};
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+      return {unavailable(fmt::format(
+          "[hub] the TLS certificate of {} cannot be verified: {}; if a proxy or mirror "
+          "has its own authority, set SSL_CERT_FILE to a file with its certificate",
+          host_of(url), detail))};
+    case CURLE_OPERATION_TIMEDOUT:
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PARTIAL_FILE:
+    case CURLE_GOT_NOTHING:
+    case CURLE_RECV_ERROR:
+    case CURLE_SEND_ERROR:
+    case CURLE_HTTP2:
+    case CURLE_HTTP2_STREAM:
+      return {
+          unavailable(fmt::format("[hub] the connection to {} was lost: {}", host_of(url), detail)),
+          true};
+    case CURLE_TOO_MANY_REDIRECTS:
+      return {unavailable(fmt::format("[hub] {} redirects more than {} times; check HF_ENDPOINT",
+                                      host_of(url), kMaxRedirects))};
+    default:
+      return {
+          unavailable(fmt::format("[hub] the download from {} failed: {}", host_of(url), detail))};
+  }
+}
+
+}  // namespace
+
+struct CurlClient::State {
+  const CurlApi& api;
+  std::string user_agent;
+  std::function<bool()> interrupted;
+  std::string certificates;
+  CURL* handle;
+
+  State(const CurlApi& curl, std::string agent, std::function<bool()> stop)
+      : api(curl),
+        user_agent(std::move(agent)),
+        interrupted(std::move(stop)),
+        certificates(certificate_file()),
+        handle(curl.easy_init()) {}
+  ~State() {
+    if (handle != nullptr) api.easy_cleanup(handle);
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  template <typename T>
+  void set(CURLoption option, T value) const {
+    (void)api.easy_setopt(handle, option, value);
+  }
+
+  // The options that no request changes.
+  void set_up() const {
+    set(CURLOPT_USERAGENT, user_agent.c_str());
+    set(CURLOPT_NOSIGNAL, 1L);  // other threads run
+    set(CURLOPT_FOLLOWLOCATION, 1L);
+    set(CURLOPT_MAXREDIRS, kMaxRedirects);
+    set(CURLOPT_CONNECTTIMEOUT, kConnectTimeoutS);
+    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_TIME, kStallTimeoutS);
+    set(CURLOPT_BUFFERSIZE, long{CURL_MAX_READ_SIZE});
+    set(CURLOPT_NOPROGRESS, 0L);
+    set(CURLOPT_XFERINFOFUNCTION, &on_progress);
+    set(CURLOPT_HEADERFUNCTION, &on_header);
+    set(CURLOPT_WRITEFUNCTION, &on_body);
+    if (!certificates.empty()) set(CURLOPT_CAINFO, certificates.c_str());
+  }
+};
+
+CurlClient::CurlClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
+CurlClient::CurlClient(CurlClient&&) noexcept = default;
+CurlClient::~CurlClient() = default;
+
+Result<CurlClient> CurlClient::create(std::string user_agent, std::function<bool()> interrupted) {
+  const Result<CurlApi>& api = curl_api();
+  if (!api.ok()) return api.status();
+  auto state = std::make_unique<State>(*api, std::move(user_agent), std::move(interrupted));
+  if (state->handle == nullptr) return out_of_memory();
+  state->set_up();
+  return CurlClient(std::move(state));
+}
+
+Reply CurlClient::get(const Get& request, Receiver& receiver) {
+  const State& state = *state_;
+  Transfer transfer{state.api, state.handle, receiver, state.interrupted};
+  std::array<char, CURL_ERROR_SIZE> detail = {};
+  const std::string range = fmt::format("{}-", request.offset);
+  // libcurl drops an Authorization header when a redirect leads to another host, port or scheme.
+  curl_slist* headers = nullptr;
+  if (!request.token.empty()) {
+    headers = state.api.slist_append(headers, ("Authorization: Bearer " + request.token).c_str());
+  }
+  // A redirect must not lead from an encrypted connection to a plain one, or to files.
+  const char* schemes = request.url.starts_with("https:") ? "https" : "http,https";
+  state.set(CURLOPT_URL, request.url.c_str());
+  state.set(CURLOPT_PROTOCOLS_STR, schemes);
+  state.set(CURLOPT_REDIR_PROTOCOLS_STR, schemes);
+  state.set(CURLOPT_HTTPHEADER, headers);
+  // CURLOPT_RESUME_FROM_LARGE would fail on a server that ignores ranges; the receiver starts
+  // again.
+  state.set(CURLOPT_RANGE, request.offset > 0 ? range.c_str() : nullptr);
+  state.set(CURLOPT_ERRORBUFFER, detail.data());
+  state.set(CURLOPT_XFERINFODATA, &transfer);
+  state.set(CURLOPT_HEADERDATA, &transfer);
+  state.set(CURLOPT_WRITEDATA, &transfer);
+
+  const CURLcode code = state.api.easy_perform(state.handle);
+  transfer.reply.status = transfer.status();
+  state.set(CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
+  state.set(CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));
+  state.api.slist_free_all(headers);
+  if (code == CURLE_OK && is_content(transfer.reply.status)) {
+    transfer.reply.failure = transfer.begin();
+  }
+  if (code != CURLE_OK && transfer.reply.failure.ok()) {
+    const std::string text = detail[0] != '\0' ? detail.data() : state.api.easy_strerror(code);
+    const Failure failure = failure_of(code, request.url, one_line(text));
+    transfer.reply.failure = failure.status;
+    transfer.reply.may_retry = failure.may_retry;
+  }
+  return std::move(transfer.reply);
+}
+
+}  // namespace quire::hub

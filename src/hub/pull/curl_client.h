@@ -1,0 +1,65 @@
+// HTTP downloads by libcurl, which follows redirects and the variables of proxies (https_proxy,
+// no_proxy). The library is opened when the first client is made.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "quire/status.h"
+
+namespace quire::hub {
+
+// The head of the last response, after redirects, and how the transfer ended.
+struct Reply {
+  int status = 0;           // of HTTP; 0: there was no response
+  int64_t range_begin = 0;  // of Content-Range: the offset of the first byte
+  int retry_after_s = 0;    // Retry-After; 0: not given
+  std::string error_code;   // X-Error-Code, such as "GatedRepo"
+  std::string error_text;   // X-Error-Message, clipped
+
+  Status failure;          // of the connection or the receiver; ok: the response is complete
+  bool may_retry = false;  // the failure is the connection's, and may be temporary
+};
+
+// Receives the body of a response with status 200 or 206; other bodies are dropped. A failure ends
+// the transfer and becomes Reply::failure.
+class Receiver {
+ public:
+  virtual ~Receiver() = default;
+  // Called once before the first byte, and for an empty body.
+  virtual Status begin(const Reply& head) = 0;
+  virtual Status receive(std::string_view bytes) = 0;
+  // The number of bytes that it has, from which a repeated request continues.
+  virtual int64_t size() const = 0;
+  // Whether a response that ended without an error brought all bytes.
+  virtual bool is_complete() const = 0;
+};
+
+struct Get {
+  std::string url;
+  std::string token;   // sent to the URL's host and port only, not to those it redirects to
+  int64_t offset = 0;  // asks for the bytes from here on
+};
+
+// Keeps connections open between requests. Not thread-safe: one per thread.
+class CurlClient {
+ public:
+  // Fails if libcurl is missing. The transfers end soon after `interrupted` returns true.
+  static Result<CurlClient> create(std::string user_agent, std::function<bool()> interrupted);
+  CurlClient(CurlClient&&) noexcept;
+  ~CurlClient();
+
+  Reply get(const Get& request, Receiver& receiver);
+
+ private:
+  struct State;
+
+  explicit CurlClient(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace quire::hub

@@ -1,0 +1,159 @@
+#include "hub/pull/hub_client.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+#include <utility>
+
+#include "base/ascii.h"
+
+namespace quire::hub {
+namespace {
+
+constexpr int kMaxAttempts = 5;
+constexpr int64_t kProgressBytes = int64_t{1} << 20;
+constexpr int kMaxRetryAfterS = 300;
+
+// HTTP statuses.
+constexpr int kUnauthorized = 401;
+constexpr int kForbidden = 403;
+constexpr int kMissing = 404;
+constexpr int kTimeout = 408;
+constexpr int kTooMany = 429;
+constexpr int kFirstServerError = 500;
+
+std::string page_of(const HubSettings& settings) {
+  return settings.endpoint + "/" + settings.model.repository;
+}
+
+// How to use a token: depends on whether one was sent.
+std::string token_remedy(const HubSettings& settings) {
+  return settings.token.empty()
+             ? fmt::format("set HF_TOKEN to a token of {}/settings/tokens", settings.endpoint)
+             : "check that the token (HF_TOKEN) belongs to an account with access";
+}
+
+std::string explain_access(const Reply& reply, const HubSettings& settings, std::string_view what) {
+  const ModelName& model = settings.model;
+  if (reply.error_code == "GatedRepo") {
+    return fmt::format("[hub] {} is gated: ask for access at {}, then {}", model.repository,
+                       page_of(settings), token_remedy(settings));
+  }
+  if (reply.error_code == "RevisionNotFound") {
+    return fmt::format("[hub] {} has no revision '{}'; expected a branch, tag or commit of {}",
+                       model.repository, model.revision, page_of(settings));
+  }
+  if (reply.error_code == "EntryNotFound" || (reply.status == kMissing && !what.empty())) {
+    return fmt::format("[hub] {} has no {}, though the hub lists it; try again", model.text(),
+                       what);
+  }
+  if (reply.status == kForbidden) {
+    return fmt::format("[hub] access to {} is forbidden (403{}{}); {}", model.repository,
+                       reply.error_text.empty() ? "" : ": ", reply.error_text,
+                       token_remedy(settings));
+  }
+  // The hub gives 401 for a model that does not exist, so as not to reveal which private ones do.
+  return fmt::format(
+      "[hub] {} has no model {}{}, or it is private ({}{}{}); check the name, or {}",
+      settings.endpoint, model.repository,
+      model.revision == kMainRevision ? "" : fmt::format(" with a revision '{}'", model.revision),
+      reply.status, reply.error_text.empty() ? "" : ": ", reply.error_text, token_remedy(settings));
+}
+
+}  // namespace
+
+Refusal explain(const Reply& reply, const HubSettings& settings, std::string_view what) {
+  if (!reply.failure.ok()) return {reply.failure, reply.may_retry};
+  const int status = reply.status;
+  if (status == kUnauthorized || status == kForbidden || status == kMissing) {
+    return {not_found(explain_access(reply, settings, what))};
+  }
+  const std::string subject = what.empty() ? "the list of files" : std::string(what);
+  if (status == kTooMany) {
+    return {resource_exhausted(fmt::format(
+                "[hub] the hub limits the rate of requests (429); try again later{}",
+                settings.token.empty() ? ", or set HF_TOKEN: accounts have a higher limit" : "")),
+            reply.retry_after_s <= kMaxRetryAfterS, reply.retry_after_s};
+  }
+  const bool may_pass = status >= kFirstServerError || status == kTimeout;
+  return {unavailable(fmt::format("[hub] the hub answered {} with status {}{}{}", subject, status,
+                                  reply.error_text.empty() ? "" : ": ", reply.error_text)),
+          may_pass && reply.retry_after_s <= kMaxRetryAfterS, reply.retry_after_s};
+}
+
+void wait_interruptibly(std::chrono::milliseconds time, const std::function<bool()>& interrupted) {
+  constexpr std::chrono::milliseconds kSlice{50};
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (!interrupted()) {
+    const auto left = end - std::chrono::steady_clock::now();
+    if (left <= std::chrono::milliseconds(0)) return;
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, kSlice));
+  }
+}
+
+HubClient::HubClient(const HubSettings& settings, PullState& state, CurlClient curl)
+    : settings_(settings), state_(state), curl_(std::move(curl)) {}
+
+Result<HubClient> HubClient::create(const HubSettings& settings, PullState& state) {
+  QUIRE_ASSIGN_OR_RETURN(CurlClient curl,
+                         CurlClient::create(settings.user_agent, state.interrupted));
+  return HubClient(settings, state, std::move(curl));
+}
+
+Status HubClient::get_list(Receiver& receiver) {
+  const std::string url =
+      fmt::format("{}/api/models/{}/revision/{}?blobs=true", settings_.endpoint,
+                  settings_.model.repository, url_escaped(settings_.model.revision));
+  return get(url, "", receiver);
+}
+
+Status HubClient::get_file(std::string_view commit, std::string_view file, Receiver& receiver) {
+  const std::string url = fmt::format("{}/{}/resolve/{}/{}", settings_.endpoint,
+                                      settings_.model.repository, commit, url_escaped(file));
+  return get(url, file, receiver);
+}
+
+Status HubClient::get(const std::string& url, std::string_view what, Receiver& receiver) {
+  std::chrono::milliseconds wait = settings_.first_wait;
+  for (int attempt = 1;; ++attempt) {
+    if (state_.interrupted()) return cancelled("[hub] interrupted");
+    const bool was_answered = state_.was_answered;
+    const int64_t begin = receiver.size();
+    const Reply reply =
+        curl_.get({.url = url, .token = settings_.token, .offset = begin}, receiver);
+    if (reply.status != 0) state_.was_answered = true;
+    const bool is_content = reply.failure.ok() && (reply.status == 200 || reply.status == 206);
+    if (is_content && receiver.is_complete()) return {};
+    const Refusal refusal =
+        is_content
+            ? Refusal{unavailable(fmt::format("[hub] the hub sent {} bytes of {} and no more",
+                                              receiver.size(), what)),
+                      true}
+            : explain(reply, settings_, what);
+    const bool is_unreachable = reply.status == 0 && !was_answered;
+    if (!refusal.may_retry || is_unreachable) return refusal.status;
+    if (receiver.size() - begin >= kProgressBytes) {
+      attempt = 1;
+      wait = settings_.first_wait;
+    }
+    if (attempt == kMaxAttempts) return refusal.status;
+    const auto pause =
+        std::max<std::chrono::milliseconds>(wait, std::chrono::seconds(refusal.retry_after_s));
+    state_.note(fmt::format("{}{}{}; trying again in {:.1f} s", what, what.empty() ? "" : ": ",
+                            refusal.status.message(),
+                            std::chrono::duration<double>(pause).count()));
+    wait_interruptibly(pause, state_.interrupted);
+    wait *= 2;
+  }
+}
+
+std::string url_escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool is_plain = is_alphanumeric(c) || std::string_view("-._~").find(c) != text.npos;
+    out += is_plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+  }
+  return out;
+}
+
+}  // namespace quire::hub

@@ -1,0 +1,73 @@
+// Requests to the hub about one model: with the user's token, repeated after failures that may be
+// temporary, and with errors that name the remedy.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "hub/cache/model_cache.h"
+#include "hub/pull/curl_client.h"
+#include "quire/status.h"
+
+namespace quire::hub {
+
+struct HubSettings {
+  ModelName model;
+  std::string endpoint;  // without a slash at the end
+  std::string token;     // empty: anonymous
+  std::string user_agent;
+  std::chrono::milliseconds first_wait{1000};  // before the second attempt; then doubled
+};
+
+// Shared by the clients of several threads; the functions must be thread-safe.
+struct PullState {
+  std::function<bool()> interrupted;
+  std::function<void(const std::string& line)> note;
+  std::atomic<bool> was_answered = false;  // whether the hub has responded once
+};
+
+// A failed request: the error for the user, and whether and when another attempt may succeed.
+struct Refusal {
+  Status status;
+  bool may_retry = false;
+  int retry_after_s = 0;
+};
+
+// `what` names the file, or is empty for the list of files.
+Refusal explain(const Reply& reply, const HubSettings& settings, std::string_view what);
+
+// Sleeps, and returns early if interrupted() returns true.
+void wait_interruptibly(std::chrono::milliseconds time, const std::function<bool()>& interrupted);
+
+class HubClient {
+ public:
+  // The arguments must outlive the client.
+  static Result<HubClient> create(const HubSettings& settings, PullState& state);
+
+  const PullState& state() const { return state_; }
+
+  // Downloads the list of files, or one file of a commit, from receiver.size() on. Repeats the
+  // request until the receiver is complete or the request fails for good: after 5 attempts in a row
+  // that each brought less than 1 MiB. A connection that fails before the hub has responded once is
+  // not repeated.
+  Status get_list(Receiver& receiver);
+  Status get_file(std::string_view commit, std::string_view file, Receiver& receiver);
+
+ private:
+  HubClient(const HubSettings& settings, PullState& state, CurlClient curl);
+
+  Status get(const std::string& url, std::string_view what, Receiver& receiver);
+
+  const HubSettings& settings_;
+  PullState& state_;
+  CurlClient curl_;
+};
+
+// Percent-encodes all but letters, digits and "-._~".
+std::string url_escaped(std::string_view text);
+
+}  // namespace quire::hub

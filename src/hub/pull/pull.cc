@@ -1,0 +1,352 @@
+#include "hub/pull/pull.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <fstream>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/ascii.h"
+#include "base/file.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "hub/pull/blob_download.h"
+#include "hub/pull/repository_list.h"
+#include "tensor/checkpoint.h"
+
+namespace quire::hub {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The folders of one model in the cache.
+struct ModelFolders {
+  BlobFolders blobs;
+  fs::path refs;
+  fs::path snapshot;
+};
+
+// Keeps a whole response in memory, up to a bound.
+class TextReceiver : public Receiver {
+ public:
+  Status begin(const Reply&) override {
+    text_.clear();
+    return {};
+  }
+  Status receive(std::string_view bytes) override {
+    if (bytes.size() > kMaxListBytes - text_.size()) {
+      return invalid_argument(fmt::format(
+          "[hub] the hub's list of files is longer than {} bytes; expected a model's list",
+          kMaxListBytes));
+    }
+    text_ += bytes;
+    return {};
+  }
+  int64_t size() const override { return 0; }  // a list is requested again as a whole
+  bool is_complete() const override { return true; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+Status make_folder(const fs::path& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  return error ? write_error(path, error.value()) : Status();
+}
+
+Result<ModelFolders> make_folders(const PullOptions& options, const std::string& commit) {
+  const fs::path model = model_folder(options.cache, options.hub.model);
+  ModelFolders folders;
+  folders.blobs.blobs = model / "blobs";
+  folders.blobs.locks = options.cache / ".locks" / model.filename();
+  folders.refs = model / "refs";
+  folders.snapshot = model / "snapshots" / commit;
+  for (const fs::path& path :
+       {folders.blobs.blobs, folders.blobs.locks, folders.refs, folders.snapshot}) {
+    QUIRE_RETURN_IF_ERROR(make_folder(path));
+  }
+  return folders;
+}
+
+// Writes through a second name, so that a reader never sees a part.
+Status write_ref(const fs::path& refs, const ModelName& model, const std::string& commit) {
+  if (is_commit(model.revision)) return {};
+  const fs::path path = refs / model.revision;
+  QUIRE_RETURN_IF_ERROR(make_folder(path.parent_path()));
+  const fs::path fresh = fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  std::ofstream file(fresh, std::ios::binary);
+  file << commit;
+  file.close();
+  if (!file || ::rename(fresh.c_str(), path.c_str()) != 0) return write_error(path, errno);
+  return {};
+}
+
+// Links the file's name in the snapshot to its blob.
+Status link_blob(const RepositoryFile& file, const ModelFolders& folders) {
+  const fs::path link = folders.snapshot / file.name;
+  const fs::path target = fs::path("..") / ".." / "blobs" / file.hash;
+  std::error_code error;
+  if (fs::read_symlink(link, error) == target) return {};
+  const fs::path fresh = fmt::format("{}.{}.tmp", link.string(), ::getpid());
+  fs::remove(fresh, error);
+  if (::symlink(target.c_str(), fresh.c_str()) != 0 || ::rename(fresh.c_str(), link.c_str()) != 0) {
+    return write_error(link, errno);
+  }
+  return {};
+}
+
+int64_t total_bytes(const std::vector<RepositoryFile>& files) {
+  int64_t total = 0;
+  for (const RepositoryFile& file : files) total += file.size;
+  return total;
+}
+
+int64_t cached_bytes(const std::vector<RepositoryFile>& files, const BlobFolders& folders) {
+  int64_t total = 0;
+  for (const RepositoryFile& file : files) total += bytes_in_cache(file, folders);
+  return total;
+}
+
+Status check_disk(int64_t needed, const fs::path& folder) {
+  std::error_code error;
+  const fs::space_info space = fs::space(folder, error);
+  if (error || static_cast<uintmax_t>(needed) <= space.available) return {};
+  return unavailable(fmt::format(
+      "[hub] the disk of {} has {} free, and the download needs {}; free some space, or set "
+      "HF_HUB_CACHE to a folder on another disk",
+      folder.string(), bytes_text(static_cast<int64_t>(space.available)), bytes_text(needed)));
+}
+
+// Downloads files with several threads. The caller's thread reports notes and progress meanwhile.
+class Download {
+ public:
+  Download(const PullOptions& options, const PullHooks& hooks) : options_(options), hooks_(hooks) {
+    state_.interrupted = [this] { return has_failed_ || hooks_.interrupted(); };
+    state_.note = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      notes_.push_back(line);
+      changed_.notify_one();
+    };
+  }
+
+  PullState& state() { return state_; }
+
+  Status run(const std::vector<RepositoryFile>& files, const std::string& commit,
+             const ModelFolders& folders) {
+    const int64_t total = total_bytes(files);
+    num_bytes_ = cached_bytes(files, folders.blobs);
+    QUIRE_RETURN_IF_ERROR(check_disk(total - num_bytes_, folders.blobs.blobs));
+    next_ = 0;
+    const size_t num_workers = std::min(files.size(), static_cast<size_t>(options_.max_workers));
+    num_running_ = num_workers;
+    std::vector<std::jthread> workers;
+    for (size_t i = 0; i < num_workers; ++i) {
+      workers.emplace_back([&] { work(files, commit, folders); });
+    }
+    report_until_done(total);
+    workers.clear();
+    if (hooks_.interrupted()) return cancelled("[hub] interrupted");
+    return first_failure_;
+  }
+
+  // Reports the notes of the caller's own requests.
+  void report_notes() {
+    std::unique_lock lock(mutex_);
+    report_notes(lock);
+  }
+
+ private:
+  void work(const std::vector<RepositoryFile>& files, const std::string& commit,
+            const ModelFolders& folders) noexcept {
+    const Status status = [&]() noexcept {
+      try {
+        return download_some(files, commit, folders);
+      } catch (...) {
+        return make_exception_status([](const char* text) {
+          return internal_error(fmt::format("[hub] the download failed: {}", text));
+        });
+      }
+    }();
+    const std::lock_guard lock(mutex_);
+    if (!status.ok() && !has_failed_.exchange(true)) first_failure_ = status;
+    --num_running_;
+    changed_.notify_one();
+  }
+
+  // Takes one file after the other until there is none.
+  Status download_some(const std::vector<RepositoryFile>& files, const std::string& commit,
+                       const ModelFolders& folders) {
+    QUIRE_ASSIGN_OR_RETURN(HubClient client, HubClient::create(options_.hub, state_));
+    for (size_t i = next_++; i < files.size(); i = next_++) {
+      QUIRE_RETURN_IF_ERROR(download_blob(client, commit, files[i], folders.blobs, num_bytes_));
+      QUIRE_RETURN_IF_ERROR(link_blob(files[i], folders));
+    }
+    return {};
+  }
+
+  void report_until_done(int64_t total) {
+    constexpr std::chrono::milliseconds kTick{100};
+    std::unique_lock lock(mutex_);
+    while (num_running_ > 0) {
+      changed_.wait_for(lock, kTick);
+      report_notes(lock);
+      lock.unlock();
+      hooks_.progress(num_bytes_, total);
+      lock.lock();
+    }
+    report_notes(lock);
+  }
+
+  void report_notes(std::unique_lock<std::mutex>& lock) {
+    const std::vector<std::string> notes = std::exchange(notes_, {});
+    lock.unlock();
+    for (const std::string& line : notes) hooks_.note(line);
+    lock.lock();
+  }
+
+  const PullOptions& options_;
+  const PullHooks& hooks_;
+  PullState state_;
+  std::atomic<bool> has_failed_ = false;
+  std::atomic<int64_t> num_bytes_ = 0;
+  std::atomic<size_t> next_ = 0;  // the next file that no worker has taken
+
+  std::mutex mutex_;  // guards the members below
+  std::condition_variable changed_;
+  std::vector<std::string> notes_;
+  size_t num_running_ = 0;
+  Status first_failure_;
+};
+
+Result<RepositoryList> get_list(const PullOptions& options, Download& download) {
+  QUIRE_ASSIGN_OR_RETURN(HubClient client, HubClient::create(options.hub, download.state()));
+  TextReceiver receiver;
+  const Status status = client.get_list(receiver);
+  download.report_notes();
+  QUIRE_RETURN_IF_ERROR(status);
+  return parse_repository_list(receiver.text());
+}
+
+std::string describe(const PullOptions& options, const RepositoryList& list,
+                     const FileChoice& choice, const ModelFolders& folders) {
+  constexpr size_t kShortCommit = 12;
+  const int64_t cached = cached_bytes(choice.weights, folders.blobs);
+  return fmt::format(
+      "{} at {}: {} files, {}{}", options.hub.model.text(), list.commit.substr(0, kShortCommit),
+      choice.small.size() + choice.weights.size(),
+      bytes_text(total_bytes(choice.small) + total_bytes(choice.weights)),
+      cached == 0 ? "" : fmt::format(", {} of them in the cache already", bytes_text(cached)));
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+Result<std::string> read_token() {
+  constexpr size_t kMaxTokenBytes = 4096;
+  std::string token = variable("HF_TOKEN");
+  std::string source = "HF_TOKEN";
+  if (token.empty()) {
+    fs::path path = variable("HF_TOKEN_PATH");
+    if (path.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(const fs::path home, hub_home());
+      path = home / "token";
+    }
+    QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
+    if (!exists) return token;
+    QUIRE_ASSIGN_OR_RETURN(token, read_file(path, kMaxTokenBytes));
+    source = path.string();
+  }
+  token = trimmed(token);
+  // A line end would add a header to the request. The message must not show the token.
+  if (std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7f; })) return token;
+  return invalid_argument(fmt::format(
+      "[hub] the token of {} has a blank or a control character; expected letters and digits",
+      source));
+}
+
+Result<std::string> read_endpoint() {
+  std::string endpoint = variable("HF_ENDPOINT");
+  if (endpoint.empty()) return std::string("https://huggingface.co");
+  while (endpoint.ends_with('/')) endpoint.pop_back();
+  const bool has_scheme = endpoint.starts_with("https://") || endpoint.starts_with("http://");
+  const bool is_plain = std::ranges::all_of(endpoint, [](char c) { return c > ' ' && c < 0x7f; }) &&
+                        endpoint.find_first_of("@?#") == std::string::npos;
+  if (has_scheme && is_plain) return endpoint;
+  return invalid_argument(
+      "[hub] HF_ENDPOINT is not the address of a hub; expected https://HOST[:PORT][/PATH], without "
+      "a user or password");
+}
+
+bool is_loopback(std::string_view endpoint) {
+  constexpr std::array<std::string_view, 3> kHosts = {"http://127.", "http://localhost",
+                                                      "http://[::1]"};
+  return std::ranges::any_of(kHosts,
+                             [&](std::string_view host) { return endpoint.starts_with(host); });
+}
+
+}  // namespace
+
+Result<fs::path> pull(const PullOptions& options, const PullHooks& hooks) {
+  Download download(options, hooks);
+  QUIRE_ASSIGN_OR_RETURN(const RepositoryList list, get_list(options, download));
+  QUIRE_ASSIGN_OR_RETURN(FileChoice choice, choose_files(list));
+  QUIRE_ASSIGN_OR_RETURN(const ModelFolders folders, make_folders(options, list.commit));
+  // A new revision appears at once, so that a model that is only partly there is reported as such.
+  // An older one stays usable until the new one is complete.
+  std::error_code error;
+  const bool has_ref = fs::exists(folders.refs / options.hub.model.revision, error);
+  if (!has_ref) QUIRE_RETURN_IF_ERROR(write_ref(folders.refs, options.hub.model, list.commit));
+
+  // All small files come before the weights, so that a snapshot with its weights is complete.
+  QUIRE_RETURN_IF_ERROR(download.run(choice.small, list.commit, folders));
+  if (choice.has_index) {
+    QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> shards,
+                           read_shard_names(folders.snapshot / kWeightsIndexFile));
+    QUIRE_RETURN_IF_ERROR(choose_shards(shards, choice));
+  }
+  QUIRE_RETURN_IF_ERROR(hooks.check_config(folders.snapshot / "config.json"));
+  hooks.note(describe(options, list, choice, folders));
+  if (!choice.others.empty()) hooks.note("skipping " + describe_skipped(choice.others));
+  QUIRE_RETURN_IF_ERROR(download.run(choice.weights, list.commit, folders));
+  if (has_ref) QUIRE_RETURN_IF_ERROR(write_ref(folders.refs, options.hub.model, list.commit));
+  return folders.snapshot;
+}
+
+Result<PullOptions> pull_options(const ModelName& model, std::string user_agent) {
+  PullOptions options;
+  options.hub.model = model;
+  options.hub.user_agent = std::move(user_agent);
+  QUIRE_ASSIGN_OR_RETURN(options.hub.endpoint, read_endpoint());
+  QUIRE_ASSIGN_OR_RETURN(options.hub.token, read_token());
+  QUIRE_ASSIGN_OR_RETURN(options.cache, cache_directory());
+  if (!options.hub.token.empty() && options.hub.endpoint.starts_with("http://") &&
+      !is_loopback(options.hub.endpoint)) {
+    log_warning("[hub] HF_ENDPOINT is not encrypted (http), so others may read the token");
+  }
+  return options;
+}
+
+bool is_offline() {
+  const std::string value = variable("HF_HUB_OFFLINE");
+  constexpr std::array<std::string_view, 4> kTrue = {"1", "on", "yes", "true"};
+  return std::ranges::any_of(
+      kTrue, [&](std::string_view word) { return equals_ignoring_case(value, word); });
+}
+
+}  // namespace quire::hub

@@ -1,0 +1,41 @@
+// `quire pull`: downloads the files of a model that Quire reads into the cache of the hub.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+
+#include "hub/pull/hub_client.h"
+#include "quire/status.h"
+
+namespace quire::hub {
+
+struct PullOptions {
+  HubSettings hub;
+  std::filesystem::path cache;  // the folder of the models' folders
+  int max_workers = 4;          // files that are downloaded at the same time
+};
+
+// The caller's part. Only `interrupted` is called from other threads.
+struct PullHooks {
+  std::function<bool()> interrupted;
+  std::function<void(const std::string& line)> note;
+  // Bytes of the needed files: in the cache by now, and in total.
+  std::function<void(int64_t num_done, int64_t num_total)> progress;
+  // Checks config.json, before the weights are downloaded.
+  std::function<Status(const std::filesystem::path& config)> check_config;
+};
+
+// Returns the snapshot's directory. If it fails, what was downloaded stays in the cache, and the
+// next pull continues.
+Result<std::filesystem::path> pull(const PullOptions& options, const PullHooks& hooks);
+
+// The settings that huggingface_hub reads too: HF_ENDPOINT, HF_TOKEN or the file of the token
+// (HF_TOKEN_PATH, or `token` in HF_HOME), and the cache's folder.
+Result<PullOptions> pull_options(const ModelName& model, std::string user_agent);
+
+// HF_HUB_OFFLINE: the user forbids all access to the hub.
+bool is_offline();
+
+}  // namespace quire::hub

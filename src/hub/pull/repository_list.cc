@@ -1,0 +1,219 @@
+#include "hub/pull/repository_list.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/ascii.h"
+#include "base/json.h"
+#include "base/numbers.h"
+#include "base/text.h"
+#include "hub/cache/model_cache.h"
+#include "tensor/checkpoint.h"
+
+namespace quire::hub {
+namespace {
+
+constexpr size_t kMaxFiles = 100'000;
+constexpr size_t kMaxNameBytes = 1024;
+constexpr int64_t kMaxFileBytes = int64_t{1} << 42;  // 4 TiB
+
+// The files besides the weights that Quire reads, all in the repository's root.
+constexpr std::string_view kConfigFile = "config.json";
+constexpr std::array<std::string_view, 6> kSmallFiles = {
+    kConfigFile,       "generation_config.json", "tokenizer.json",
+    "tokenizer.model", "tokenizer_config.json",  "chat_template.jinja"};
+
+// Weights in formats that Quire does not read, by the ends of their names.
+struct OtherFormat {
+  std::string_view name;
+  std::vector<std::string_view> suffixes;
+};
+const std::vector<OtherFormat>& other_formats() {
+  static const std::vector<OtherFormat> formats = {{"GGUF", {".gguf"}},
+                                                   {"PyTorch", {".bin", ".pth", ".pt", ".ckpt"}},
+                                                   {"ONNX", {".onnx"}},
+                                                   {"TensorFlow", {".h5", ".tflite"}},
+                                                   {"Flax", {".msgpack"}}};
+  return formats;
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+}
+
+// A relative path of plain names.
+bool is_safe_path(std::string_view name) {
+  if (name.empty() || name.size() > kMaxNameBytes || std::ranges::any_of(name, is_control)) {
+    return false;
+  }
+  for (size_t begin = 0; begin <= name.size();) {
+    const size_t end = std::min(name.find('/', begin), name.size());
+    const std::string_view part = name.substr(begin, end - begin);
+    if (part.empty() || part == "." || part == "..") return false;
+    begin = end + 1;
+  }
+  return name.find('\\') == std::string_view::npos;
+}
+
+Result<RepositoryFile> parse_file(simdjson::dom::element entry) {
+  RepositoryFile file;
+  std::string_view text;
+  if (entry["rfilename"].get(text) || !is_safe_path(text)) {
+    return invalid_argument(fmt::format(
+        "[hub] the hub's list of files has '{}'; expected a relative path inside the repository",
+        clipped(text)));
+  }
+  file.name = text;
+  simdjson::dom::object large;
+  file.is_large = !entry["lfs"].get(large);
+  if (!(file.is_large ? large["sha256"].get(text) : entry["blobId"].get(text))) file.hash = text;
+  const auto size = file.is_large ? large["size"] : entry["size"];
+  if (size.get(file.size)) file.size = -1;
+  return file;
+}
+
+std::string text_of_names(const std::vector<RepositoryFile>& files) {
+  constexpr size_t kMaxListed = 4;
+  std::string text;
+  for (size_t i = 0; i < std::min(files.size(), kMaxListed); ++i) {
+    text += (i == 0 ? "" : ", ") + clipped(files[i].name);
+  }
+  if (files.size() > kMaxListed) text += fmt::format(" and {} more", files.size() - kMaxListed);
+  return text;
+}
+
+// The error of a repository without safetensors: names the format that it has, and what to take.
+Status no_weights(const std::vector<RepositoryFile>& others) {
+  for (const RepositoryFile& file : others) {
+    if (file.name == "adapter_model.safetensors") {
+      return unimplemented(
+          "[hub] the repository has an adapter (adapter_model.safetensors) and no model; expected "
+          "a model with the adapter merged in");
+    }
+    for (const OtherFormat& format : other_formats()) {
+      const auto matches = [&](std::string_view suffix) { return file.name.ends_with(suffix); };
+      if (std::ranges::none_of(format.suffixes, matches)) continue;
+      return unimplemented(
+          fmt::format("[hub] the repository has {} weights ({}) and no {}; expected a repository "
+                      "with safetensors, usually the one that this one was converted from",
+                      format.name, clipped(file.name), kWeightsFile));
+    }
+  }
+  return not_found(
+      fmt::format("[hub] the repository has neither {} nor {}; expected a checkpoint of "
+                  "a language model with safetensors",
+                  kWeightsFile, kWeightsIndexFile));
+}
+
+}  // namespace
+
+const RepositoryFile* RepositoryList::find(std::string_view name) const {
+  const auto found = std::ranges::find(files, name, &RepositoryFile::name);
+  return found == files.end() ? nullptr : &*found;
+}
+
+Result<RepositoryList> parse_repository_list(std::string_view json) {
+  QUIRE_ASSIGN_OR_RETURN(
+      const JsonDocument document,
+      JsonDocument::parse(json, "the hub's list of files", {.max_bytes = kMaxListBytes}));
+  RepositoryList list;
+  std::string_view commit;
+  simdjson::dom::array siblings;
+  if (document.root()["sha"].get(commit) || !is_commit(commit) ||
+      document.root()["siblings"].get(siblings)) {
+    return invalid_argument(
+        "[hub] the hub's response is not a list of files; expected an object with `sha`, a commit, "
+        "and `siblings`; check HF_ENDPOINT");
+  }
+  list.commit = commit;
+  for (const simdjson::dom::element entry : siblings) {
+    if (list.files.size() == kMaxFiles) {
+      return invalid_argument(
+          fmt::format("[hub] the hub lists more than {} files; expected a model", kMaxFiles));
+    }
+    QUIRE_ASSIGN_OR_RETURN(RepositoryFile file, parse_file(entry));
+    list.files.push_back(std::move(file));
+  }
+  return list;
+}
+
+Status check_file(const RepositoryFile& file) {
+  constexpr size_t kSha256Digits = 64;
+  constexpr size_t kSha1Digits = 40;
+  const size_t num_digits = file.is_large ? kSha256Digits : kSha1Digits;
+  const auto is_lower_hex = [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); };
+  if (file.hash.size() != num_digits || !std::ranges::all_of(file.hash, is_lower_hex)) {
+    return invalid_argument(fmt::format(
+        "[hub] the hub's list gives {} the hash '{}'; expected {} hexadecimal digits; a mirror "
+        "(HF_ENDPOINT) must support ?blobs=true",
+        file.name, clipped(file.hash), num_digits));
+  }
+  if (file.size < 0 || file.size > kMaxFileBytes) {
+    return invalid_argument(fmt::format(
+        "[hub] the hub's list gives {} the size {}; expected bytes in [0, {}]; a mirror "
+        "(HF_ENDPOINT) must support ?blobs=true",
+        file.name, file.size, kMaxFileBytes));
+  }
+  return {};
+}
+
+Result<FileChoice> choose_files(const RepositoryList& list) {
+  const bool has_single = list.find(kWeightsFile) != nullptr;
+  FileChoice choice;
+  choice.has_index = !has_single && list.find(kWeightsIndexFile) != nullptr;
+  for (const RepositoryFile& file : list.files) {
+    const bool is_index = choice.has_index && file.name == kWeightsIndexFile;
+    if (is_index || std::ranges::find(kSmallFiles, file.name) != kSmallFiles.end()) {
+      choice.small.push_back(file);
+    } else if (file.name == kWeightsFile) {
+      choice.weights.push_back(file);
+    } else {
+      choice.others.push_back(file);
+    }
+  }
+  if (!has_single && !choice.has_index) return no_weights(choice.others);
+  if (list.find(kConfigFile) == nullptr) {
+    return not_found(
+        fmt::format("[hub] the repository has no {}; expected a checkpoint of a "
+                    "language model in transformers' format",
+                    kConfigFile));
+  }
+  for (const RepositoryFile& file : choice.small) QUIRE_RETURN_IF_ERROR(check_file(file));
+  for (const RepositoryFile& file : choice.weights) QUIRE_RETURN_IF_ERROR(check_file(file));
+  return choice;
+}
+
+Status choose_shards(const std::vector<std::string>& names, FileChoice& choice) {
+  for (const std::string& name : names) {
+    const auto found = std::ranges::find(choice.others, name, &RepositoryFile::name);
+    if (found == choice.others.end()) {
+      return not_found(fmt::format("[hub] the repository has no {}, which its {} names",
+                                   clipped(name), kWeightsIndexFile));
+    }
+    QUIRE_RETURN_IF_ERROR(check_file(*found));
+    choice.weights.push_back(*found);
+    choice.others.erase(found);
+  }
+  return {};
+}
+
+std::string describe_skipped(const std::vector<RepositoryFile>& others) {
+  if (others.empty()) return "";
+  Saturated bytes = 0;
+  for (const RepositoryFile& file : others) bytes = bytes + std::max<int64_t>(file.size, 0);
+  return fmt::format("{} file{} that Quire does not read ({}): {}", others.size(),
+                     others.size() == 1 ? "" : "s", bytes_text(bytes.get()), text_of_names(others));
+}
+
+std::string bytes_text(int64_t bytes) {
+  constexpr std::array<std::string_view, 4> kUnits = {"KB", "MB", "GB", "TB"};
+  if (bytes < 1000) return fmt::format("{} bytes", bytes);
+  double value = static_cast<double>(bytes) / 1000;
+  size_t unit = 0;
+  for (; value >= 999.95 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+}  // namespace quire::hub

@@ -1,0 +1,112 @@
+#include "hub/pull/repository_list.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include "base/json_writer.h"
+
+namespace quire::hub {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+std::string list_of(const std::vector<std::string>& names) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("sha", std::string(40, 'c'));
+  json.key("siblings");
+  json.begin_array();
+  for (const std::string& name : names) {
+    json.begin_object();
+    json.field("rfilename", name);
+    json.field("size", int64_t{1000});
+    json.field("blobId", std::string(40, 'a'));
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  return json.take();
+}
+
+RepositoryList parsed(const std::vector<std::string>& names) {
+  const auto list = parse_repository_list(list_of(names));
+  EXPECT_TRUE(list.ok()) << list.status().message();
+  return *list;
+}
+
+std::vector<std::string> names_of(const std::vector<RepositoryFile>& files) {
+  std::vector<std::string> names;
+  for (const RepositoryFile& file : files) names.push_back(file.name);
+  return names;
+}
+
+TEST(RepositoryList, LargeFilesHaveTheirOwnHashAndSize) {
+  const std::string json = fmt::format(
+      R"({{"sha": "{}", "siblings": [{{"rfilename": "a", "size": 9, "blobId": "{}", "lfs": {{
+          "sha256": "{}", "size": 12, "pointerSize": 134}}}}, {{"rfilename": "b", "size": 7,
+          "blobId": "{}", "lfs": null}}, {{"rfilename": "c"}}]}})",
+      std::string(40, 'c'), std::string(40, 'a'), std::string(64, 'b'), std::string(40, 'd'));
+  const auto list = parse_repository_list(json);
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_EQ(list->commit, std::string(40, 'c'));
+  const RepositoryFile& large = *list->find("a");
+  EXPECT_TRUE(large.is_large);
+  EXPECT_EQ(large.hash, std::string(64, 'b'));
+  EXPECT_EQ(large.size, 12);
+  const RepositoryFile& small = *list->find("b");
+  EXPECT_FALSE(small.is_large);
+  EXPECT_EQ(small.hash, std::string(40, 'd'));
+  EXPECT_EQ(small.size, 7);
+  EXPECT_TRUE(check_file(large).ok());
+  EXPECT_TRUE(check_file(small).ok());
+  EXPECT_THAT(check_file(*list->find("c")).message(), HasSubstr("?blobs=true"));
+}
+
+TEST(RepositoryList, RefusesNamesThatLeaveTheRepository) {
+  for (const std::string name :
+       {"", ".", "..", "/a", "a/", "a//b", "../a", "a/../b", "a/./b", "a\\b", "a\nb", "a\x7f"}) {
+    const auto list = parse_repository_list(list_of({name}));
+    EXPECT_THAT(list.status().message(), HasSubstr("expected a relative path")) << name;
+  }
+  EXPECT_FALSE(parse_repository_list(list_of({std::string(1025, 'a')})).ok());
+  EXPECT_TRUE(parse_repository_list(list_of({"..a/b..", "a/b c/\xC3\xA4.json"})).ok());
+}
+
+TEST(FileChoice, TakesOnlyFilesThatQuireReads) {
+  const auto choice = choose_files(
+      parsed({"config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors",
+              "model.safetensors.index.json", "vocab.json", "onnx/config.json", "model.gguf"}));
+  ASSERT_TRUE(choice.ok()) << choice.status().message();
+  EXPECT_THAT(names_of(choice->small),
+              ElementsAre("config.json", "tokenizer.json", "chat_template.jinja"));
+  EXPECT_THAT(names_of(choice->weights), ElementsAre("model.safetensors"));
+  EXPECT_FALSE(choice->has_index);
+  EXPECT_EQ(describe_skipped(choice->others),
+            "4 files that Quire does not read (4.0 KB): model.safetensors.index.json, vocab.json, "
+            "onnx/config.json, model.gguf");
+}
+
+TEST(FileChoice, TheIndexNamesTheShards) {
+  auto choice = choose_files(
+      parsed({"config.json", "model.safetensors.index.json", "a.safetensors", "b.safetensors"}));
+  ASSERT_TRUE(choice.ok()) << choice.status().message();
+  EXPECT_TRUE(choice->has_index);
+  EXPECT_THAT(names_of(choice->small), ElementsAre("config.json", "model.safetensors.index.json"));
+  EXPECT_TRUE(choose_shards({"b.safetensors"}, *choice).ok());
+  EXPECT_THAT(names_of(choice->weights), ElementsAre("b.safetensors"));
+  EXPECT_THAT(names_of(choice->others), ElementsAre("a.safetensors"));
+  EXPECT_THAT(choose_shards({"c.safetensors"}, *choice).message(), HasSubstr("no c.safetensors"));
+}
+
+TEST(Bytes, HaveOneDecimal) {
+  EXPECT_EQ(bytes_text(999), "999 bytes");
+  EXPECT_EQ(bytes_text(1000), "1.0 KB");
+  EXPECT_EQ(bytes_text(999'949), "999.9 KB");
+  EXPECT_EQ(bytes_text(999'950), "1.0 MB");
+  EXPECT_EQ(bytes_text(1'503'300'328), "1.5 GB");
+  EXPECT_EQ(bytes_text(2'000'000'000'000'000), "2000.0 TB");
+}
+
+}  // namespace
+}  // namespace quire::hub
