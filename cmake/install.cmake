@@ -16,9 +16,6 @@ add_library(Quire::quire ALIAS libquire)
 
 install(TARGETS libquire EXPORT QuireTargets)
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/quire DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-if(TARGET quire)
-  install(TARGETS quire)
-endif()
 install(EXPORT QuireTargets NAMESPACE Quire:: FILE QuireConfig.cmake
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/Quire)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/QuireConfigVersion.cmake

@@ -10,9 +10,10 @@ command -v apt-get >/dev/null || {
 
 packages=(g++ cmake git ninja-build ccache pkg-config libfmt-dev libspdlog-dev libsimdjson-dev
   libcli11-dev libhwy-dev libutf8proc-dev libpcre2-dev libssl-dev libboost-dev
-  libcurl4-openssl-dev)
+  libcurl4-openssl-dev dpkg-dev file)
 if [[ "${1:-build}" == test ]]; then
-  packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev python3-venv curl openssl)
+  packages+=(libgtest-dev libgmock-dev clang llvm libclang-rt-dev python3-venv curl openssl
+    mmdebstrap)
   # Ubuntu has Chromium only as a snap; without a browser the page's tests are skipped.
   grep -q '^ID=ubuntu' /etc/os-release || packages+=(chromium)
 fi
