@@ -181,6 +181,22 @@ class PageTest(unittest.TestCase):
     def focused(self) -> str:
         return self.tab.evaluate("document.activeElement.id")
 
+    def choose(self, selector: str, *files: Path) -> None:
+        document = self.tab.call("DOM.getDocument")["root"]["nodeId"]
+        node = self.tab.call("DOM.querySelector", nodeId=document, selector=selector)["nodeId"]
+        self.tab.call("DOM.setFileInputFiles", nodeId=node, files=[str(file) for file in files])
+
+    def make_file(self, name: str, content: bytes) -> Path:
+        file = self.directory / name
+        file.write_bytes(content)
+        return file
+
+    @functools.cached_property
+    def directory(self) -> Path:
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        return Path(directory.name)
+
     def check_contrasts(self) -> None:
         low = [text for text in self.tab.evaluate(CONTRASTS) if text["contrast"] < 4.5]
         self.assertEqual(low, [])
@@ -538,17 +554,26 @@ class StandInTest(PageTest):
         self.assertEqual(self.server.calls[-1]["temperature"], 1.5)
 
     def test_shows_the_speed_while_an_answer_comes(self) -> None:
-        self.ask("hesitant", waits=False)
-        notes = "document.querySelector('.answer .notes').innerText"
-        self.tab.wait_for(f"/^waiting [0-9]/.test({notes})")
-        self.tab.wait_for("document.querySelector('.answer[aria-busy]') &&"
-                          f"/^[0-9]+.tokens · [0-9]+.tokens.s · first after/.test({notes})")  # fmt: skip
-        self.wait_for_answer()
+        self.tab.evaluate("""
+          window.shown = new Set();
+          new MutationObserver(() => {
+            const notes = document.querySelector('.answer[aria-busy] .notes')?.innerText ?? '';
+            shown.add(notes.replaceAll('\u00a0', ' '));
+          }).observe(document.querySelector('#log'), { childList: true, subtree: true });
+        """)  # fmt: skip
+        self.ask("hesitant")
+        shown = self.tab.evaluate("[...shown]")
+        waiting = [text for text in shown if re.fullmatch(r"waiting \d+ ms", text)]
+        speeds = [text for text in shown
+                  if re.fullmatch(r"\d+ tokens · \d+ tokens/s · first after [\d.]+ m?s", text)]  # fmt: skip
+        self.assertGreater(len(waiting), 1, shown)
+        self.assertGreater(len(speeds), 1, shown)
         self.assertRegex(self.notes(), r"^20 tokens · \d+ tokens/s · first after [\d.]+ m?s$")
 
     def test_answers_go_on_in_other_chats(self) -> None:
         self.ask("hesitant", waits=False)
         self.press_button("New chat")
+        self.assertEqual(self.tab.text("#chat-list small"), "answering")
         self.ask("meanwhile")
         self.assertEqual(self.answer(), "You said meanwhile.")
         self.open_chat("hesitant")
@@ -605,22 +630,6 @@ class StandInTest(PageTest):
         self.assertFalse(self.tab.evaluate("document.querySelector('.answer .edit').checkVisibility()"))
         self.reload_chat()
         self.assertEqual(self.tab.text(".results summary"), "Result of get_weather\nResult of get_time")
-
-    def choose(self, selector: str, *files: Path) -> None:
-        document = self.tab.call("DOM.getDocument")["root"]["nodeId"]
-        node = self.tab.call("DOM.querySelector", nodeId=document, selector=selector)["nodeId"]
-        self.tab.call("DOM.setFileInputFiles", nodeId=node, files=[str(file) for file in files])
-
-    def make_file(self, name: str, content: bytes) -> Path:
-        file = self.directory / name
-        file.write_bytes(content)
-        return file
-
-    @functools.cached_property
-    def directory(self) -> Path:
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        return Path(directory.name)
 
     def test_attaches_text_files(self) -> None:
         code = "a = 1\n```\nb = 2"
@@ -745,7 +754,7 @@ class StandInTest(PageTest):
             "parent is missing": head | {"chats": [{"messages": [message | {"parent": "b"}]}]},
             "chat 1 has a message whose parent": head | {"chats": [{"messages": [
                 message | {"parent": "b"}, message | {"id": "b", "parent": "a"}]}]},
-            "chat 1 has 5001 messages": head | {"chats": [{"messages": [{}] * 5001}]},
+            "chat 1 has 5001 messages, more than 5000": head | {"chats": [{"messages": [{}] * 5001}]},
         }  # fmt: skip
         texts = [case if isinstance(case, str) else json.dumps(case) for case in cases.values()]
         reasons = self.tab.evaluate(
@@ -918,10 +927,11 @@ class StandInTest(PageTest):
         self.ask("long")
         self.assertIn("storage is full", self.tab.text("#notice"))
         self.assertIn("storage is full", self.tab.text("#storage"))
-        self.assertEqual([title.split("\n")[0] for title in self.chats()], ["long not saved", "one", "old"])
+        self.assertEqual(self.chats(), ["long", "one", "old"])
+        self.assertEqual(self.tab.text("#chat-list small").split("\n"), ["not saved", "", ""])
         self.assertIn("Line 199", self.answer())
         self.open_chat("one")
-        self.open_chat("long not saved")
+        self.open_chat("long")
         self.assertIn("Line 199", self.answer())
         self.press_button("Actions for old")
         self.press_button("Delete old")
@@ -944,7 +954,7 @@ class StandInTest(PageTest):
         self.ask("one")
         self.press_button("New chat")
         self.ask("two")
-        self.open_chat("one not saved")
+        self.open_chat("one")
         self.assertEqual(self.answer(), "You said one.")
         self.assertIn("refuses storage", self.tab.text("#storage"))
 
@@ -958,6 +968,10 @@ class StandInTest(PageTest):
                   '{"id":"b","parent":"","role":"__proto__"}', '{"__proto__":{"title":"x"},"title":"y"}',
                   '{"temperature":"<b>","tools":"{","seed":5,"system":null}',
                   '{"id":"b","parent":"","role":"tool","results":[{}]}']  # fmt: skip
+        circle = {"quire.chat.loop": '{"title":"loop","leaf":"a"}',
+                  "quire.message.loop.a": '{"id":"a","parent":"b","role":"user","content":"round"}',
+                  "quire.message.loop.b": '{"id":"b","parent":"a","role":"assistant"}'}  # fmt: skip
+        self.tab.evaluate(f"Object.assign(localStorage, {json.dumps(circle)})")
         keys = ["quire.settings", "quire.theme", "quire.chat.", "quire.chat.c", "quire.chat.__proto__",
                 "quire.message.", "quire.message.c", "quire.message.c.a", "quire.message.c.b",
                 "quire.message.c.a.b", "quire.chat.<b>", "quire.", "other"]  # fmt: skip
@@ -1217,6 +1231,13 @@ class ServeTest(PageTest):
         self.assertRegex(self.notes(), r"^\d+\stokens?\s.*stopped$")
         self.assertTrue(self.tab.evaluate(f"{last_line} === null"))
         self.tab.wait_for("document.querySelector('[data-gauge=running] .value').innerText === '0'")
+
+    def test_attaches_a_file(self) -> None:
+        self.choose("#file-input", self.make_file("count.txt", b"seven apples"))
+        self.tab.wait_for("/^count.txt · [1-9][0-9]?.tokens/.test(document.querySelector('#files').innerText)")
+        self.ask("How many?")
+        self.assertNotEqual(self.answer(), "")
+        self.assertEqual(self.tab.text(".error"), "")
 
     def test_shows_its_refusals(self) -> None:
         self.ask("many words " * 4000)

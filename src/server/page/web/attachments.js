@@ -11,8 +11,8 @@ const kMaxBytesPerToken = 32;
 async function readFile(file, maxTokens) {
   const { name } = file;
   if (file.size > kMaxBytesPerToken * maxTokens) {
-    throw new Error(`${name} has ${file.size.toLocaleString('en')} bytes, which is too long for the ` +
-      `model's context of ${count(maxTokens, 'token')}.`);
+    throw new Error(`${name} has ${count(file.size, 'byte')}, which is too long for the model's ` +
+      `context of ${count(maxTokens, 'token')}.`);
   }
   const bytes = await file.arrayBuffer().catch(() => {
     throw new Error(`${name} cannot be read.`); // a folder, or a file that was removed
@@ -62,10 +62,10 @@ export class Attachments {
     let problem = '';
     try {
       const read = await readFile(file, this.#maxTokens());
-      const sum = this.#files.reduce((total, { numTokens = 0 }) => total + numTokens, read.numTokens);
-      if (sum > this.#maxTokens()) {
-        throw new Error(`${read.name} has ${count(read.numTokens, 'token')}; with it the files are ` +
-          `longer than the model's context of ${count(this.#maxTokens(), 'token')}.`);
+      const others = this.#files.reduce((sum, { numTokens = 0 }) => sum + numTokens, 0);
+      if (others + read.numTokens > this.#maxTokens()) {
+        throw new Error(`${read.name} has ${count(read.numTokens, 'token')}; with it the files ` +
+          `exceed the model's context of ${count(this.#maxTokens(), 'token')}.`);
       }
       Object.assign(own, read);
     } catch (error) {

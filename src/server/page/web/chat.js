@@ -2,8 +2,8 @@
 import { fetchModel, ServerError, streamChat } from './api.js';
 import { Attachments } from './attachments.js';
 import { ChatList } from './chat_list.js';
-import { addDelta, childrenOf, fileNameOf, fromJson, newChat, newestLeaf, newMessage,
-  parentOfNext, pathTo, requestMessages, settingFields, titleOf, toJson, toMarkdown } from './conversation.js';
+import { addDelta, childrenOf, fileNameOf, fromJson, newChat, newestLeaf, newMessage, parentOfNext,
+  pathTo, requestMessages, settingFields, titleOf, toJson, toMarkdown } from './conversation.js';
 import { announce, download, showNotice } from './dom.js';
 import { fitHeight, isSendKey, messageView } from './message.js';
 import { startPanel } from './panel.js';
@@ -32,14 +32,8 @@ const list = new ChatList($('chat-list'), {
   },
   rename: renameChat,
   remove: removeChat,
-  exportMarkdown: (id) => {
-    const one = chatOf(id);
-    download(fileNameOf(one.title, 'md'), 'text/markdown', toMarkdown(one));
-  },
-  exportJson: (id) => {
-    const one = chatOf(id);
-    download(fileNameOf(one.title, 'json'), 'application/json', toJson([one]));
-  },
+  exportMarkdown: (id) => exportChat(id, 'md', 'text/markdown', toMarkdown),
+  exportJson: (id) => exportChat(id, 'json', 'application/json', (one) => toJson([one])),
 });
 const attachments = new Attachments($('files'), () => model.max_model_len ?? Infinity,
   () => input.focus());
@@ -70,7 +64,8 @@ function showPath() {
   for (const view of views.splice(same)) view.root.remove();
   for (const message of path.slice(same)) {
     const job = jobs.get(chat.id);
-    const view = messageView(message, readerActions, job?.message === message ? job.startMs : undefined);
+    const startMs = job?.message === message ? job.startMs : undefined;
+    const view = messageView(message, readerActions, startMs);
     views.push(view);
     log.append(view.root);
   }
@@ -93,7 +88,7 @@ function setWorking(isWorking) {
 
 function showList() {
   const chats = store.list();
-  list.show(chats, chat.id);
+  list.show(chats.map((one) => ({ ...one, isAnswering: jobs.has(one.id) })), chat.id);
   $('export-all').hidden = chats.length === 0;
   const used = Math.ceil(100 * store.usage());
   $('storage').textContent = store.problem() ||
@@ -153,14 +148,15 @@ function renameChat(id, title) {
 }
 
 function removeChat(id) {
-  const { title } = store.readHead(id);
+  const head = store.readHead(id);
+  if (!head) return showList(); // another tab has just deleted it
   const job = jobs.get(id);
   if (job) finish(job, 'stopped');
   const entries = store.remove(id);
   deleted.add(id);
   if (id === chat.id) startNewChat();
   showList();
-  showNotice(`Deleted “${title}”.`, {
+  showNotice(`Deleted “${head.title}”.`, {
     label: 'Undo',
     run: () => {
       deleted.delete(id);
@@ -170,6 +166,11 @@ function removeChat(id) {
     },
   });
   document.querySelector('#notice button').focus();
+}
+
+function exportChat(id, ending, type, textOf) {
+  const one = chatOf(id);
+  if (one) download(fileNameOf(one.title, ending), type, textOf(one));
 }
 
 async function importFile(file) {
@@ -187,7 +188,7 @@ async function importFile(file) {
 
 // Takes over what another tab has stored.
 function onStorage({ key, newValue }) {
-  store.recount();
+  store.refresh();
   const entry = key === null ? { chatId: chat.id, messageId: '' } : parseKey(key); // null: cleared
   const one = entry && chatInMemory(entry.chatId);
   if (one && entry.messageId === '') takeHead(one, newValue === null);
@@ -306,6 +307,7 @@ function answerTo(parent) {
   jobs.set(chat.id, job);
   follows = true;
   showPath();
+  showList();
   announce('Answering');
   run(job);
 }
@@ -394,7 +396,7 @@ function onKey(event) {
 }
 
 function startFiles() {
-  const main = document.querySelector('main');
+  const composer = $('composer');
   const hasFiles = ({ dataTransfer }) => dataTransfer?.types.includes('Files');
   $('attach').addEventListener('click', () => $('file-input').click());
   $('file-input').addEventListener('change', (event) => {
@@ -402,14 +404,15 @@ function startFiles() {
     event.target.value = ''; // so that the same file can be chosen again
     input.focus();
   });
-  main.addEventListener('dragover', (event) => {
+  // A file can be dropped anywhere: beside the field, the browser would leave the page for it.
+  document.addEventListener('dragover', (event) => {
     if (!hasFiles(event)) return;
     event.preventDefault();
-    main.classList.add('dropping');
+    composer.classList.add('dropping');
   });
-  main.addEventListener('dragleave', () => main.classList.remove('dropping'));
-  main.addEventListener('drop', (event) => {
-    main.classList.remove('dropping');
+  document.addEventListener('dragleave', () => composer.classList.remove('dropping'));
+  document.addEventListener('drop', (event) => {
+    composer.classList.remove('dropping');
     if (!hasFiles(event)) return;
     event.preventDefault();
     attachments.add(event.dataTransfer.files);
@@ -453,10 +456,10 @@ async function showModel() {
     $('context').textContent = context ? `${context.toLocaleString('en')} tokens of context` : '';
     // The example questions suit the embedded model.
     $('examples').hidden = model.root !== $('examples').dataset.model;
-    showPath();
   } catch (error) {
     $('model').textContent = error.message;
   }
+  showPath(); // the title names the model
 }
 
 function start() {

@@ -14,7 +14,7 @@ export class ChatList {
     this.#on = on;
   }
 
-  // `chats` as ChatStore.list() returns them.
+  // `chats` as ChatStore.list() returns them, with isAnswering.
   show(chats, current) {
     this.#chats = chats;
     this.#current = current;
@@ -23,9 +23,10 @@ export class ChatList {
 
   // Keeps the focus at the same control of the same chat.
   #draw() {
-    const focused = this.#root.contains(document.activeElement) && document.activeElement.dataset.key;
+    const focused = document.activeElement;
+    const key = this.#root.contains(focused) ? focused.dataset.key : undefined;
     this.#root.replaceChildren(...this.#chats.map((chat) => this.#row(chat)));
-    if (focused) this.#focus(focused);
+    if (key) this.#focus(key);
   }
 
   #focus(key) {
@@ -42,8 +43,8 @@ export class ChatList {
     const more = button('⋯', () => this.#toggle(id),
       { 'aria-label': `Actions for ${title}`, 'aria-expanded': String(isOpened) });
     more.dataset.key = `${id}.more`;
-    const row = element('li', {}, open, more);
-    if (!chat.isSaved) open.append(element('small', {}, ' not saved'));
+    const state = chat.isAnswering ? 'answering' : chat.isSaved ? '' : 'not saved';
+    const row = element('li', {}, open, element('small', {}, state), more);
     if (isOpened) row.append(this.#actions(chat));
     return row;
   }
@@ -73,7 +74,8 @@ export class ChatList {
   }
 
   #renameForm({ id, title }) {
-    const field = element('input', { value: title, maxLength: 200, 'aria-label': `Title of ${title}` });
+    const field = element('input', { value: title, maxLength: 200 });
+    field.ariaLabel = `Title of ${title}`;
     let isDone = false;
     const finish = (newTitle) => {
       if (isDone) return; // removing the field takes its focus, which finishes again

@@ -6,7 +6,8 @@
 // and a regenerated answer are siblings of the earlier version. Further fields depend on the role:
 //   user:      files [{ name, text, numTokens }]
 //   assistant: reasoning, calls [{ id, name, arguments }], model, note, error, and
-//              timing { numTokens, waitMs until the first token, streamMs from the first to the last }
+//              timing { numTokens, waitMs, streamMs }: the times until the first token and from
+//              the first to the last one
 //   tool:      results [{ id, name, content }], one per call of the assistant message before it
 
 export const kSettings = ['temperature', 'top_p', 'max_tokens', 'seed', 'system', 'tools'];
@@ -33,7 +34,8 @@ export function newChat(settings) {
 export function titleOf({ content, files = [] }) {
   const line = content.trim().split('\n')[0] || files[0]?.name || '';
   const characters = [...line];
-  return characters.length > kMaxTitle ? `${characters.slice(0, kMaxTitle).join('').trim()}…` : line;
+  if (characters.length <= kMaxTitle) return line;
+  return `${characters.slice(0, kMaxTitle).join('').trim()}…`;
 }
 
 // The tree
@@ -66,8 +68,8 @@ export function newestLeaf(messages, from) {
   return leaf;
 }
 
-// Returns only the messages that descend from a first message, so that every path ends. Damaged data
-// can have parents that are missing or that form a circle.
+// Returns only the messages that descend from a first message, so that every path ends. Damaged
+// data can have parents that are missing or that form a circle.
 export function connected(messages) {
   const children = childrenOf(messages);
   const ids = [...(children.get('') ?? [])];
@@ -172,8 +174,9 @@ export function indented(text) {
   let out = '';
   tokens.forEach((token, i) => {
     if (closes(token)) --depth;
-    const begins = closes(token) ? !opens(tokens[i - 1]) : opens(tokens[i - 1]) || tokens[i - 1] === ',';
-    if (begins) out += `\n${'  '.repeat(Math.min(depth, kMaxIndent))}`;
+    const before = tokens[i - 1];
+    const beginsLine = closes(token) ? !opens(before) : opens(before) || before === ',';
+    if (beginsLine) out += `\n${'  '.repeat(Math.min(depth, kMaxIndent))}`;
     out += token.startsWith('"') ? JSON.stringify(JSON.parse(token)) : token;
     if (token === ':') out += ' ';
     if (opens(token)) ++depth;
@@ -280,7 +283,7 @@ function importedChat(value, at) {
   const head = readHead(value);
   if (!head || !Array.isArray(value.messages)) throw new Error(`${at} has no list of messages`);
   if (value.messages.length > kMaxImported) {
-    throw new Error(`${at} has ${value.messages.length} messages; at most ${kMaxImported} are read`);
+    throw new Error(`${at} has ${value.messages.length} messages, more than ${kMaxImported}`);
   }
   const messages = new Map();
   value.messages.forEach((one, i) => {
@@ -319,7 +322,8 @@ function markdownOf(message) {
     `## ${oneLine(model) || 'Answer'}`,
     reasoning && `<details><summary>Reasoning</summary>\n\n${reasoning.trim()}\n\n</details>`,
     content,
-    ...calls.flatMap((call) => [`Calls ${oneLine(call.name)}:`, fenced(indented(call.arguments), 'json')]),
+    ...calls.flatMap(({ name, arguments: text }) =>
+      [`Calls ${oneLine(name)}:`, fenced(indented(text), 'json')]),
     error && `> ${oneLine(error)}`,
   ];
 }

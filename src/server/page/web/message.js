@@ -67,14 +67,21 @@ class MessageView {
     this.footer = element('footer', { 'aria-live': 'off' }, this.versions.root);
     this.root = element('article', { className, 'aria-label': label });
   }
+}
 
-  finish() {}
+// Scrolls, by the keyboard too.
+function textRegion(label, text) {
+  return element('pre', { tabIndex: 0, role: 'region', 'aria-label': label }, text);
+}
+
+function foldedText(summary, label, text) {
+  return element('details', { className: 'file' }, element('summary', {}, summary),
+    textRegion(label, text));
 }
 
 function fileView({ name, text, numTokens }) {
   const size = numTokens > 0 ? ` · ${count(numTokens, 'token')}` : '';
-  return element('details', { className: 'file' }, element('summary', {}, `${name}${size}`),
-    element('pre', { tabIndex: 0, role: 'region', 'aria-label': `Text of ${name}` }, text));
+  return foldedText(`${name}${size}`, `Text of ${name}`, text);
 }
 
 // The field grows with its text.
@@ -109,7 +116,8 @@ export class QuestionView extends MessageView {
   }
 
   #openForm() {
-    const field = element('textarea', { value: this.message.content, 'aria-label': 'Edited message' });
+    const field = element('textarea', { 'aria-label': 'Edited message' });
+    field.value = this.message.content;
     this.#form = element('form', { className: 'edit' }, field,
       button('Send', () => this.#submit(field.value), { className: 'primary' }),
       button('Cancel', () => this.#closeForm()));
@@ -142,10 +150,9 @@ export class QuestionView extends MessageView {
 }
 
 function callView(call) {
-  const text = element('pre', { tabIndex: 0, role: 'region', 'aria-label': `Arguments of ${call.name}` });
-  text.textContent = indented(call.arguments);
   return element('figure', { className: 'call' },
-    element('figcaption', {}, 'Calls ', element('code', {}, call.name)), text);
+    element('figcaption', {}, 'Calls ', element('code', {}, call.name)),
+    textRegion(`Arguments of ${call.name}`, indented(call.arguments)));
 }
 
 // Asks for the results of tool calls, which the page does not run.
@@ -173,17 +180,17 @@ export class AnswerView extends MessageView {
     this.startMs = startMs;
     this.body = element('div', { className: 'prose' });
     this.markdown = new MarkdownView(this.body);
-    this.calls = element('div');
+    this.callList = element('div');
     this.again = button('Regenerate', () => on.regenerate(message));
     this.copy = copyButton('Copy answer', () => message.content);
     this.notes = element('p', { className: 'notes' });
     this.footer.append(this.notes, this.copy, this.again);
-    this.root.append(this.body, this.calls, this.footer);
+    this.root.append(this.body, this.callList, this.footer);
     if (this.#isRunning) {
       // Screen readers read the answer once it is complete.
       this.root.setAttribute('aria-live', 'polite');
       this.root.setAttribute('aria-busy', 'true');
-      this.#clock = setInterval(() => this.#drawNotes(), kTickMs);
+      this.#clock = setInterval(() => this.#tick(), kTickMs);
     }
     this.#draw();
     if (!this.#isRunning) this.#end({});
@@ -206,9 +213,9 @@ export class AnswerView extends MessageView {
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
     const { content, reasoning, calls } = this.message;
-    if (reasoning) this.#drawReasoning(reasoning, content === '');
+    if (reasoning) this.#drawReasoning(reasoning, content === '' && calls.length === 0);
     this.markdown.update(content);
-    this.calls.replaceChildren(...calls.map(callView));
+    this.callList.replaceChildren(...calls.map(callView));
     this.#drawNotes();
     this.root.dispatchEvent(new Event('grow', { bubbles: true }));
   }
@@ -228,9 +235,15 @@ export class AnswerView extends MessageView {
     this.thought.textContent = text.trim();
   }
 
+  // The clock stops at the first token, and when another chat is shown.
+  #tick() {
+    const isWaiting = this.#isRunning && this.message.timing.waitMs === 0;
+    if (!isWaiting || !this.root.isConnected) return clearInterval(this.#clock);
+    this.#drawNotes();
+  }
+
   #drawNotes() {
     const { timing, note } = this.message;
-    if (timing.waitMs > 0 || !this.#isRunning) clearInterval(this.#clock);
     const isWaiting = this.#isRunning && timing.waitMs === 0;
     const waiting = isWaiting ? `waiting ${seconds(performance.now() - this.startMs)}` : '';
     this.notes.textContent = [timingText(timing), waiting, note].filter(Boolean).join(' · ');
@@ -264,9 +277,8 @@ export class ResultsView extends MessageView {
     this.answer = button('Answer', () => on.answer(message));
     this.footer.append(this.answer);
     this.root.append(...message.results.map(({ name, content }) =>
-      element('details', { className: 'file' }, element('summary', {}, `Result of ${name}`),
-        element('pre', { tabIndex: 0, role: 'region', 'aria-label': `Result of ${name}` },
-          indented(content)))), this.footer);
+      foldedText(`Result of ${name}`, `Text of the result of ${name}`, indented(content))),
+    this.footer);
     this.setAnswerable(false);
   }
 

@@ -30,12 +30,14 @@ function parse(text) {
   }
 }
 
-// Returns { chatId, messageId } for the key of a chat's entry, or null. The head's message id is ''.
+// Returns { chatId, messageId } for the key of a chat's entry, or null. The messageId of a head
+// is ''.
 export function parseKey(key) {
   const isHead = key?.startsWith(kHead);
   if (!isHead && !key?.startsWith(kMessage)) return null;
   const [chatId, messageId = ''] = key.slice(isHead ? kHead.length : kMessage.length).split('.');
-  return isId(chatId) && (isHead ? messageId === '' : isId(messageId)) ? { chatId, messageId } : null;
+  const isValid = isId(chatId) && (isHead ? messageId === '' : isId(messageId));
+  return isValid ? { chatId, messageId } : null;
 }
 
 export class ChatStore {
@@ -70,9 +72,10 @@ export class ChatStore {
     return this.#usedChars() / this.#maxChars;
   }
 
-  // Another tab has changed the storage.
-  recount() {
+  // Takes over that another tab has changed the storage, which may have made space.
+  refresh() {
     this.#used = null;
+    this.#write([...this.#unsaved]);
   }
 
   #usedChars() {
@@ -155,8 +158,7 @@ export class ChatStore {
       this.#storage?.removeItem(key);
       this.#unsaved.delete(key);
     }
-    this.recount();
-    this.#write([...this.#unsaved]);
+    this.refresh();
     return entries;
   }
 
