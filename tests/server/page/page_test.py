@@ -834,6 +834,18 @@ class StandInTest(PageTest):
         )
         self.assertEqual(got, list(paths.values()))
 
+    def test_reads_large_texts_and_trees(self) -> None:
+        got = self.conversation(
+            """({ connected, questionText }, size) => {
+              const ids = Array.from({ length: size }, (_, i) => `m${i}`);
+              const messages = new Map(ids.map((id) => [id, { id, parent: '' }]));
+              const files = [{ name: 'f', text: '``` ````\\n'.repeat(size) }];
+              return [connected(messages).size, questionText({ content: '', files }).slice(0, 9)];
+            }""",
+            300_000,
+        )
+        self.assertEqual(got, [300_000, "f:\n`````\n"])
+
     def test_indents_json(self) -> None:
         deep = "[" * 20_000 + "]" * 20_000
         cases = {

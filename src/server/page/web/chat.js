@@ -312,7 +312,8 @@ function answerTo(parent) {
   run(job);
 }
 
-// Adds a message below `parent` and answers it. Returns whether the settings allow that.
+// Adds a question, or results of tools, and begins its answer. Returns whether the settings allow
+// that.
 function ask(message) {
   if (!checkSettings()) return false;
   stop('');

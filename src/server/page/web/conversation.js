@@ -72,9 +72,15 @@ export function newestLeaf(messages, from) {
 // data can have parents that are missing or that form a circle.
 export function connected(messages) {
   const children = childrenOf(messages);
-  const ids = [...(children.get('') ?? [])];
-  for (let i = 0; i < ids.length; ++i) ids.push(...(children.get(ids[i]) ?? []));
-  return new Map(ids.map((id) => [id, messages.get(id)]));
+  const found = new Map();
+  const parents = [''];
+  while (parents.length > 0) {
+    for (const id of children.get(parents.pop()) ?? []) {
+      found.set(id, messages.get(id));
+      parents.push(id);
+    }
+  }
+  return found;
 }
 
 // Requests
@@ -82,7 +88,7 @@ export function connected(messages) {
 // Encloses a text in a fence that is longer than any run of backticks in it.
 function fenced(text, info = '') {
   const runs = text.match(/`{3,}/g) ?? [];
-  const fence = '`'.repeat(1 + Math.max(2, ...runs.map((run) => run.length)));
+  const fence = '`'.repeat(runs.reduce((length, run) => Math.max(length, run.length + 1), 3));
   return `${fence}${info}\n${text}${text.endsWith('\n') ? '' : '\n'}${fence}`;
 }
 
