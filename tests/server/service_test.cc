@@ -419,7 +419,11 @@ TEST_F(ServiceTest, RefusesUnknownPathsMethodsModelsAndTypes) {
   EXPECT_EQ(wrong_method.status, 405);
   EXPECT_EQ(header(wrong_method, "allow"), "POST");
   EXPECT_EQ(call("DELETE", "/v1/models")->wait().status, 405);
-  EXPECT_EQ(call("POST", "/v1/completions", R"({"model":"gpt","prompt":"a"})")->wait().status, 404);
+  const http::Response wrong_model =
+      call("POST", "/v1/completions", R"({"model":"gpt","prompt":"a"})")->wait();
+  EXPECT_EQ(wrong_model.status, 404);
+  EXPECT_THAT(wrong_model.body,
+              HasSubstr("the model 'gpt' is not served; expected 'fake', 'alias'"));
   auto exchange = std::make_shared<FakeExchange>();
   service_->handle({.method = "POST",
                     .path = "/v1/completions",
