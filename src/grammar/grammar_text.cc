@@ -162,11 +162,9 @@ class GrammarReader {
     if (at_end()) return {};
     if (!is_rule_start()) return unexpected("an element, | or a rule");
     // After a rule's name on the same line, the elements before it would belong to another rule.
-    const size_t line = text_.rfind('\n', at_);
-    const size_t begin = line == std::string_view::npos ? 0 : line + 1;
-    if (text_.substr(begin, at_ - begin).find_first_not_of(" \t\r") == std::string_view::npos) {
-      return {};
-    }
+    const std::string_view before = text_.substr(0, at_);
+    const std::string_view line = before.substr(before.find_last_of("\r\n") + 1);
+    if (line.find_first_not_of(" \t") == std::string_view::npos) return {};
     return fail(at_, fmt::format("got the rule '{}' in the line of another, expected a new line",
                                  clipped(name_here())));
   }

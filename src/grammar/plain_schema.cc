@@ -34,14 +34,15 @@ std::string json_string(std::string_view text) {
   return writer.text();
 }
 
-// The values of an object's or array's bounds; nullopt: the keyword is absent. check_schema() has
-// checked their types.
+// The value of a count such as minItems; nullopt: the keyword is absent. check_schema() has checked
+// its type.
 std::optional<int64_t> count_of(const Members& members, std::string_view keyword) {
   const auto found = members.find(keyword);
   if (found == members.end()) return std::nullopt;
   return found->second.get_int64().value_unsafe();
 }
 
+// Fails if the two counts leave no value.
 Status check_counts(const Members& members, std::string_view low, std::string_view high) {
   const auto least = count_of(members, low);
   const auto most = count_of(members, high);
@@ -542,7 +543,9 @@ class PlainSchema {
       const int64_t low = std::max(least, regex.min_length);
       const int64_t high = std::min(most, regex.max_length);
       if (low > high) {
-        return empty_range("minLength", std::to_string(least), "pattern", clipped(pattern));
+        const bool is_too_long = least > regex.max_length;
+        return empty_range(is_too_long ? "minLength" : "maxLength",
+                           std::to_string(is_too_long ? least : most), "pattern", clipped(pattern));
       }
       if (!regex.repeated) {
         return not_supported("\"minLength\" or \"maxLength\" beside a \"pattern\" of other lengths",

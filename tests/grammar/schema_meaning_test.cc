@@ -396,6 +396,8 @@ TEST_F(SchemaMeaning, BoundsWithoutAValueAreNamed) {
            "must be from -9223372036854775808 to 9223372036854775807"},
           {R"({"type":"string","minLength":3,"maxLength":2})",
            R"("minLength" 3 and "maxLength" 2)"},
+          {R"({"type":"string","maxLength":2,"pattern":"^[a-z]{3}$"})",
+           R"("maxLength" 2 and "pattern" ^[a-z]{3}$)"},
           {R"({"type":"array","minItems":3,"maxItems":2})", R"("minItems" 3 and "maxItems" 2)"},
           {R"({"type":"array","prefixItems":[{},{}],"maxItems":1})",
            R"("prefixItems" with 2 schemas beside "maxItems" 1)"},

@@ -477,6 +477,28 @@ TEST_F(ServiceTest, AcceptsTheModelsPathAsItsNameAndNeverShowsIt) {
   EXPECT_THAT(get("/metrics").body, Not(HasSubstr("srv")));
 }
 
+TEST_F(ServiceTest, FingerprintsAreThoseOfTheBuildAndTheConfiguration) {
+  RequestId id = 0;
+  const auto fingerprint = [&](ServiceConfig config, bool is_stream) {
+    start(std::move(config));
+    const std::string body =
+        std::string(R"({"prompt":"a","stream":)") + (is_stream ? "true" : "false") + "}";
+    const auto exchange = call("POST", "/v1/completions", body);
+    engine_.wait_for(++id);
+    engine_.say(id, "b", FinishReason::kStop);
+    const std::string answer = exchange->wait().body;
+    end();
+    const size_t at = answer.find(R"("system_fingerprint":"fp_)");
+    return at == std::string::npos ? "none" : answer.substr(at, 42);
+  };
+  const std::string first = fingerprint({.build = "1 GCC"}, false);
+  EXPECT_NE(first, "none");
+  EXPECT_EQ(fingerprint({.build = "1 GCC"}, false), first);
+  EXPECT_EQ(fingerprint({.build = "1 GCC"}, true), first);
+  EXPECT_NE(fingerprint({.build = "2 GCC"}, false), first);
+  EXPECT_NE(fingerprint({.reasoning_parser = "think", .build = "1 GCC"}, false), first);
+}
+
 TEST_F(ServiceTest, FindsAModelByItsName) {
   EXPECT_THAT(get("/v1/models/alias").body, HasSubstr(R"("id":"alias","object":"model")"));
   for (const char* path : {"/v1/models/", "/v1/models/gpt", "/v1/models/fake/more"}) {
