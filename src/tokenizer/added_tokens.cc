@@ -38,6 +38,23 @@ size_t skip_space_right(std::string_view text, size_t end) {
   return end;
 }
 
+bool is_between_bars(std::string_view text) {
+  for (const auto& [open, close] : {std::pair("<|", "|>"), std::pair("<｜", "｜>")}) {
+    const size_t num_bars = std::strlen(open) + std::strlen(close);
+    if (text.size() > num_bars && text.starts_with(open) && text.ends_with(close)) return true;
+  }
+  return false;
+}
+
+// Strips spaces, in either spelling, from both ends.
+std::string_view without_space(std::string_view text) {
+  for (const std::string_view space : {" ", "▁"}) {
+    while (text.starts_with(space)) text.remove_prefix(space.size());
+    while (text.ends_with(space)) text.remove_suffix(space.size());
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<AddedToken> AddedTokens::from_json(JsonElement json) {
@@ -81,21 +98,38 @@ Status AddedTokens::add(AddedToken token, std::optional<int64_t> id, const Vocab
   lowest_id_ = std::min(lowest_id_, token_id);
   by_content_[token.content] = token_id;
   SearchBudget budget(token.content.size());
-  std::string pattern = token.normalized ? normalizer.apply(token.content, budget) : token.content;
+  std::string pattern =
+      token.normalized ? normalizer.apply(token.content, {}, budget).text : token.content;
   if (budget.is_spent()) {
     return invalid_argument(
         fmt::format("the normalizer's rules take too long on added token \"{}\"; expected a "
                     "simpler normalizer",
                     clipped(token.content)));
   }
-  if (!pattern.empty()) {
-    Matcher& matcher = token.normalized ? normalized_ : raw_;
-    matcher.trie.insert(pattern, token_id);
-    matcher.first_bytes.set(static_cast<unsigned char>(pattern[0]));
-    matcher.only_first_byte = pattern[0];
+  if (!pattern.empty()) (token.normalized ? normalized_ : raw_).insert(pattern, token_id);
+  const bool is_control = token.special || is_between_bars(token.content);
+  if (is_control && token.normalized) has_normalized_control_ = true;
+  if (is_control && !vocab.text(token_id).empty()) {
+    vocab_control_.insert(vocab.text(token_id), token_id);
+    const auto idx = static_cast<size_t>(token_id);
+    is_vocab_control_.resize(std::max(is_vocab_control_.size(), idx + 1));
+    is_vocab_control_[idx] = true;
   }
-  by_id_[token_id] = {std::move(token), std::move(pattern)};
+  const std::string_view core = without_space(pattern);
+  const size_t begin = core.empty() ? 0 : static_cast<size_t>(core.data() - pattern.data());
+  const size_t end = core.empty() ? pattern.size() : begin + core.size();
+  by_id_[token_id] = {.token = std::move(token),
+                      .pattern = std::move(pattern),
+                      .is_control = is_control,
+                      .core_begin = begin,
+                      .core_end = end};
   return {};
+}
+
+void AddedTokens::Matcher::insert(std::string_view text, int32_t id) {
+  trie.insert(text, id);
+  first_bytes.set(static_cast<unsigned char>(text[0]));
+  only_first_byte = text[0];
 }
 
 size_t AddedTokens::Matcher::find_candidate(std::string_view text, size_t from) const {
@@ -106,14 +140,29 @@ size_t AddedTokens::Matcher::find_candidate(std::string_view text, size_t from) 
   return from;
 }
 
-void AddedTokens::split(std::string_view text, Stage stage, SearchBudget& budget,
-                        Visit visit) const {
+// The longest token that begins at `at`, without control tokens that have untrusted bytes.
+ByteTrie::Match AddedTokens::longest_match(const Matcher& matcher, std::string_view text, size_t at,
+                                           const ByteSpans& untrusted, SearchBudget& budget) const {
+  text.remove_prefix(at);
+  while (true) {
+    const ByteTrie::Match match = matcher.trie.longest_prefix(text);
+    budget.spend(match.num_walked);
+    if (match.num_bytes == 0 || untrusted.empty()) return match;
+    const Entry& entry = by_id_.at(match.id);
+    const bool is_refused =
+        entry.is_control && untrusted.intersects(at + entry.core_begin, at + entry.core_end);
+    if (!is_refused) return match;
+    text = text.substr(0, match.num_bytes - 1);  // a shorter token may begin there
+  }
+}
+
+void AddedTokens::split(std::string_view text, const ByteSpans& untrusted, Stage stage,
+                        SearchBudget& budget, Visit visit) const {
   const Matcher& matcher = stage == Stage::kRaw ? raw_ : normalized_;
   size_t covered = 0;
   size_t stripped = 0;  // end of the last white space that an rstrip token included
   for (size_t at = matcher.find_candidate(text, 0); at < text.size();) {
-    const ByteTrie::Match match = matcher.trie.longest_prefix(text.substr(at));
-    budget.spend(match.num_walked);
+    const ByteTrie::Match match = longest_match(matcher, text, at, untrusted, budget);
     if (budget.is_spent()) return;
     if (match.num_bytes == 0) {
       at = matcher.find_candidate(text, at + 1);
@@ -133,6 +182,21 @@ void AddedTokens::split(std::string_view text, Stage stage, SearchBudget& budget
     covered = end;
   }
   if (covered < text.size()) visit(text.substr(covered), -1);
+}
+
+void AddedTokens::cut_vocab_control(std::string_view piece, SearchBudget& budget,
+                                    FunctionRef<void(std::string_view part)> visit) const {
+  size_t covered = 0;
+  for (size_t at = vocab_control_.find_candidate(piece, 0); at < piece.size();
+       at = vocab_control_.find_candidate(piece, at + 1)) {
+    const ByteTrie::Match match = vocab_control_.trie.longest_prefix(piece.substr(at));
+    budget.spend(match.num_walked);
+    if (match.num_bytes == 0) continue;
+    const size_t cut = at + unicode::char_length(piece[at]);
+    visit(piece.substr(covered, cut - covered));
+    covered = cut;
+  }
+  if (covered < piece.size()) visit(piece.substr(covered));
 }
 
 }  // namespace quire

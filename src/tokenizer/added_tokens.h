@@ -1,13 +1,16 @@
 // Added tokens: texts that are matched literally, before the model tokenizes the rest.
 #pragma once
 
+#include <algorithm>
 #include <bitset>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/marked_text.h"
 #include "tokenizer/function_ref.h"
 #include "tokenizer/normalizer.h"
 #include "tokenizer/string_map.h"
@@ -24,6 +27,10 @@ struct AddedToken {
   bool special = false;    // omitted when decoding with skip_special_tokens
 };
 
+// Control tokens are the added tokens that give a prompt its structure, so that a request's text
+// must not become one: the special tokens, and those that are spelled like one between bars, such
+// as DeepSeek's <｜User｜>, which its file does not call special. Tokens such as <think> and
+// <tool_call> are none: models write them into the text that clients send back.
 class AddedTokens {
  public:
   static constexpr size_t kMaxTokenBytes = 1024;
@@ -38,8 +45,25 @@ class AddedTokens {
   enum class Stage { kRaw, kNormalized };
   // Called as visit(text, id) for consecutive parts: id of an added token, or -1 for other text.
   using Visit = FunctionRef<void(std::string_view text, int32_t id)>;
-  // Stops when the budget is spent.
-  void split(std::string_view text, Stage stage, SearchBudget& budget, Visit visit) const;
+  // A control token is matched only where the text of the token is free of untrusted bytes. Stops
+  // when the budget is spent.
+  void split(std::string_view text, const ByteSpans& untrusted, Stage stage, SearchBudget& budget,
+             Visit visit) const;
+  // Whether control tokens are matched in normalized text, which then needs marks.
+  bool has_normalized_control() const { return has_normalized_control_; }
+
+  // Whether one of the ids is a control token that the vocabulary spells too, so that the model can
+  // find it in a piece of text.
+  bool has_vocab_control(std::span<const int32_t> ids) const {
+    return !is_vocab_control_.empty() && std::ranges::any_of(ids, [this](int32_t id) {
+      const auto idx = static_cast<size_t>(id);
+      return idx < is_vocab_control_.size() && is_vocab_control_[idx];
+    });
+  }
+  // Cuts the piece after the first character of each spelling of such a token, so that the model
+  // finds none.
+  void cut_vocab_control(std::string_view piece, SearchBudget& budget,
+                         FunctionRef<void(std::string_view part)> visit) const;
 
   const AddedToken* find(int32_t id) const {
     if (id < lowest_id_ || id >= num_ids_) return nullptr;
@@ -51,6 +75,10 @@ class AddedTokens {
     if (it == by_content_.end()) return std::nullopt;
     return it->second;
   }
+  bool is_control(int32_t id) const {
+    const auto it = by_id_.find(id);
+    return it != by_id_.end() && it->second.is_control;
+  }
   // The token's text when decoded. It is the normalized form if the token is matched in that form.
   const std::string& decoded_form(int32_t id) const { return by_id_.at(id).pattern; }
   // The highest id + 1.
@@ -60,18 +88,30 @@ class AddedTokens {
   struct Entry {
     AddedToken token;
     std::string pattern;
+    bool is_control = false;
+    // The part of the pattern between white space, which the template or a request may write.
+    size_t core_begin = 0;
+    size_t core_end = 0;
   };
   struct Matcher {
     ByteTrie trie;
     std::bitset<256> first_bytes;
     char only_first_byte = 0;  // valid if first_bytes has exactly one member
+
+    void insert(std::string_view text, int32_t id);
     size_t find_candidate(std::string_view text, size_t from) const;
   };
+
+  ByteTrie::Match longest_match(const Matcher& matcher, std::string_view text, size_t at,
+                                const ByteSpans& untrusted, SearchBudget& budget) const;
 
   std::unordered_map<int32_t, Entry> by_id_;
   std::unordered_map<std::string, int32_t> by_content_;
   Matcher raw_;
   Matcher normalized_;
+  Matcher vocab_control_;               // control tokens by the vocabulary's spelling
+  std::vector<bool> is_vocab_control_;  // by id
+  bool has_normalized_control_ = false;
   int32_t lowest_id_ = INT32_MAX;
   int32_t num_ids_ = 0;
 };

@@ -2,6 +2,7 @@
 
 #include <utf8proc.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "base/text.h"
@@ -16,11 +17,11 @@ template <typename Function>
 class FunctionStep final : public NormalizerStep {
  public:
   explicit FunctionStep(Function function) : function_(std::move(function)) {}
-  std::string apply(std::string_view text, SearchBudget& budget) const override {
-    if constexpr (std::is_invocable_v<Function, std::string_view, SearchBudget&>) {
-      return function_(text, budget);
+  void apply(std::string_view text, SearchBudget& budget, StepOutput& out) const override {
+    if constexpr (std::is_invocable_v<Function, std::string_view, SearchBudget&, StepOutput&>) {
+      function_(text, budget, out);
     } else {
-      return function_(text);
+      function_(text, out);
     }
   }
 
@@ -33,18 +34,19 @@ std::unique_ptr<const NormalizerStep> make_step(Function function) {
   return std::make_unique<FunctionStep<Function>>(std::move(function));
 }
 
-// Calls map(character, out) for each character of `text`.
+// Replaces each character of `text` by the text that map(character, text) appends.
 template <typename Map>
-std::string map_chars(std::string_view text, Map map) {
+void map_chars(std::string_view text, StepOutput& out, Map map) {
   const unicode::CharTable& table = unicode::CharTable::get();
-  std::string out;
   out.reserve(text.size());
+  std::string mapped;
   for (size_t i = 0; i < text.size();) {
     const unicode::Char c = table.at(text.data() + i);
-    map(c, out);
+    mapped.clear();
+    map(c, mapped);
+    out.replace(c.num_bytes, mapped);
     i += c.num_bytes;
   }
-  return out;
 }
 
 bool is_nmt_dropped(char32_t c) {
@@ -73,9 +75,9 @@ std::string_view strip(std::string_view text, bool left, bool right) {
 
 // As in the `tokenizers` package, a grapheme cluster of up to kMaxClusterBytes is looked up as a
 // whole, and the rule of its shortest prefix applies.
-std::string apply_charsmap(const Charsmap& map, std::string_view text, SearchBudget& budget) {
+void apply_charsmap(const Charsmap& map, std::string_view text, SearchBudget& budget,
+                    StepOutput& out) {
   constexpr size_t kMaxClusterBytes = 5;
-  std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size() && !budget.is_spent();) {
     utf8proc_int32_t state = 0;
@@ -96,18 +98,49 @@ std::string apply_charsmap(const Charsmap& map, std::string_view text, SearchBud
     i = end;
     if (cluster.size() <= kMaxClusterBytes) {
       if (const auto rule = map.shortest_rule(cluster, budget)) {
-        out += rule->replacement;
+        out.replace(cluster.size(), rule->replacement);
         continue;
       }
     }
     for (size_t j = 0; j < cluster.size();) {
       const std::string_view part = cluster.substr(j, unicode::char_length(cluster[j]));
       const auto rule = map.shortest_rule(part, budget);
-      out += rule ? rule->replacement : part;
+      out.replace(part.size(), rule ? rule->replacement : part);
       j += part.size();
     }
   }
-  return out;
+}
+
+// The size of the text's first part that has its own normal form, whatever follows it.
+size_t normal_part_size(std::string_view text, NormalForm form) {
+  size_t end = unicode::char_length(text[0]);
+  while (end < text.size()) {
+    const std::string_view part = text.substr(0, end);
+    const std::string_view next = text.substr(end, unicode::char_length(text[end]));
+    if (part.size() == 1 && next.size() == 1) return end;  // ASCII
+    const auto c = static_cast<utf8proc_int32_t>(decode_utf8(next).code_point);
+    const bool is_starter = utf8proc_get_property(c)->combining_class == 0;
+    if (is_starter && to_normal_form(text.substr(0, end + next.size()), form) ==
+                          to_normal_form(part, form) + to_normal_form(next, form)) {
+      return end;
+    }
+    end += next.size();
+  }
+  return end;
+}
+
+void apply_normal_form(std::string_view text, NormalForm form, StepOutput& out) {
+  if (!out.has_untrusted_source()) return out.replace_all(to_normal_form(text, form));
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, normal_part_size(text, form));
+    const std::string normal = to_normal_form(part, form);
+    const auto same = std::ranges::mismatch(part, normal).in1 - part.begin();
+    size_t num_same = static_cast<size_t>(same);
+    while (num_same < part.size() && unicode::is_continuation(part[num_same])) --num_same;
+    out.copy(part.substr(0, num_same));
+    out.replace(part.size() - num_same, std::string_view(normal).substr(num_same));
+    text.remove_prefix(part.size());
+  }
 }
 
 class ReplaceStep final : public NormalizerStep {
@@ -115,19 +148,17 @@ class ReplaceStep final : public NormalizerStep {
   ReplaceStep(std::unique_ptr<const Pattern> pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
 
-  std::string apply(std::string_view text, SearchBudget& budget) const override {
-    std::string out;
+  void apply(std::string_view text, SearchBudget& budget, StepOutput& out) const override {
     out.reserve(text.size() + text.size() / 2);
     for_each_match(*pattern_, text, budget, [&](size_t begin, size_t end, bool is_match) {
       if (budget.is_spent()) return;
       if (is_match) {
         budget.spend_inserted(content_.size());
-        out += content_;
+        out.replace(end - begin, content_);
       } else {
-        out += text.substr(begin, end - begin);
+        out.copy(text.substr(begin, end - begin));
       }
     });
-    return out;
   }
 
  private:
@@ -140,8 +171,7 @@ class SentencePieceStep final : public NormalizerStep {
   explicit SentencePieceStep(SentencePieceRules rules)
       : rules_(std::move(rules)), space_(rules_.escape_whitespaces ? "▁" : " ") {}
 
-  std::string apply(std::string_view text, SearchBudget& budget) const override {
-    std::string out;
+  void apply(std::string_view text, SearchBudget& budget, StepOutput& out) const override {
     out.reserve(text.size() * 3 / 2 + space_.size());
     const bool remove_extra = rules_.remove_extra_whitespaces;
     bool after_space = remove_extra;
@@ -151,14 +181,13 @@ class SentencePieceStep final : public NormalizerStep {
       text.remove_prefix(num_bytes);
       std::string_view unit = replacement;
       while (after_space && unit.starts_with(' ')) unit.remove_prefix(1);
+      if (is_empty && !unit.empty() && rules_.add_dummy_prefix) out.replace(0, space_);
+      out.replace(num_bytes, escaped(unit));
       if (unit.empty()) continue;
-      if (is_empty && rules_.add_dummy_prefix) out += space_;
       is_empty = false;
-      append_escaped(unit, out);
       after_space = remove_extra && unit.ends_with(' ');
     }
-    while (remove_extra && out.ends_with(space_)) out.resize(out.size() - space_.size());
-    return out;
+    if (remove_extra) remove_last_spaces(out);
   }
 
  private:
@@ -172,7 +201,8 @@ class SentencePieceStep final : public NormalizerStep {
     const size_t length = unicode::char_length(text[0]);
     return {length, text.substr(0, length)};
   }
-  void append_escaped(std::string_view unit, std::string& out) const {
+  std::string escaped(std::string_view unit) const {
+    std::string out;
     for (const char c : unit) {
       if (c == ' ') {
         out += space_;
@@ -180,6 +210,12 @@ class SentencePieceStep final : public NormalizerStep {
         out += c;
       }
     }
+    return out;
+  }
+  void remove_last_spaces(StepOutput& out) const {
+    std::string_view kept = out.text();
+    while (kept.ends_with(space_)) kept.remove_suffix(space_.size());
+    if (kept.size() < out.text().size()) out.remove_suffix(out.text().size() - kept.size());
   }
 
   SentencePieceRules rules_;
@@ -187,12 +223,13 @@ class SentencePieceStep final : public NormalizerStep {
 };
 
 std::unique_ptr<const NormalizerStep> make_normal_form_step(NormalForm form) {
-  return make_step([form](std::string_view text) { return to_normal_form(text, form); });
+  return make_step(
+      [form](std::string_view text, StepOutput& out) { apply_normal_form(text, form, out); });
 }
 
 std::unique_ptr<const NormalizerStep> make_lowercase_step() {
-  return make_step([](std::string_view text) {
-    return map_chars(text, [](const unicode::Char& c, std::string& out) {
+  return make_step([](std::string_view text, StepOutput& output) {
+    map_chars(text, output, [](const unicode::Char& c, std::string& out) {
       if (c.code_point == 0x130) {  // the only character whose lower case has two
         out += "i\u0307";
       } else {
@@ -205,8 +242,8 @@ std::unique_ptr<const NormalizerStep> make_lowercase_step() {
 }
 
 std::unique_ptr<const NormalizerStep> make_strip_accents_step() {
-  return make_step([](std::string_view text) {
-    return map_chars(text, [](const unicode::Char& c, std::string& out) {
+  return make_step([](std::string_view text, StepOutput& output) {
+    map_chars(text, output, [](const unicode::Char& c, std::string& out) {
       if (!(c.flags & unicode::kMark)) append_utf8(c.code_point, out);
     });
   });
@@ -215,8 +252,8 @@ std::unique_ptr<const NormalizerStep> make_strip_accents_step() {
 // Removes the control characters and replaces the unusual spaces that SentencePiece's NMT rules
 // name.
 std::unique_ptr<const NormalizerStep> make_nmt_step() {
-  return make_step([](std::string_view text) {
-    return map_chars(text, [](const unicode::Char& c, std::string& out) {
+  return make_step([](std::string_view text, StepOutput& output) {
+    map_chars(text, output, [](const unicode::Char& c, std::string& out) {
       if (is_nmt_dropped(c.code_point)) return;
       append_utf8(is_nmt_space(c.code_point) ? U' ' : c.code_point, out);
     });
@@ -225,8 +262,11 @@ std::unique_ptr<const NormalizerStep> make_nmt_step() {
 
 // Prepends a text, except to an empty text.
 std::unique_ptr<const NormalizerStep> make_prepend_step(std::string prefix) {
-  return make_step([prefix = std::move(prefix)](std::string_view text) {
-    return text.empty() ? std::string() : prefix + std::string(text);
+  return make_step([prefix = std::move(prefix)](std::string_view text, StepOutput& out) {
+    if (text.empty()) return;
+    out.reserve(prefix.size() + text.size());
+    out.replace(0, prefix);
+    out.copy(text);
   });
 }
 
@@ -236,14 +276,18 @@ std::unique_ptr<const NormalizerStep> make_replace_step(std::unique_ptr<const Pa
 }
 
 std::unique_ptr<const NormalizerStep> make_strip_step(bool left, bool right) {
-  return make_step(
-      [left, right](std::string_view text) { return std::string(strip(text, left, right)); });
+  return make_step([left, right](std::string_view text, StepOutput& out) {
+    const std::string_view kept = strip(text, left, right);
+    out.replace(static_cast<size_t>(kept.data() - text.data()), "");
+    out.copy(kept);
+  });
 }
 
 std::unique_ptr<const NormalizerStep> make_precompiled_step(Charsmap map) {
-  return make_step([map = std::move(map)](std::string_view text, SearchBudget& budget) {
-    return apply_charsmap(map, text, budget);
-  });
+  return make_step(
+      [map = std::move(map)](std::string_view text, SearchBudget& budget, StepOutput& out) {
+        apply_charsmap(map, text, budget, out);
+      });
 }
 
 Result<std::string> decode_base64(std::string_view text) {
@@ -360,16 +404,19 @@ Status Normalizer::add_json(JsonElement json, int depth) {
   return {};
 }
 
-std::string Normalizer::apply(std::string_view text, SearchBudget& budget) const {
+MarkedText Normalizer::apply(std::string_view text, const ByteSpans& untrusted,
+                             SearchBudget& budget) const {
   // Bounds the growth, because several steps in a row multiply.
   const size_t max_bytes = text.size() * 16 + (size_t{1} << 16);
-  std::string out(text);
+  MarkedText current = {std::string(text), untrusted};
   for (const auto& step : steps_) {
-    out = step->apply(out, budget);
-    if (out.size() > max_bytes) budget.spend_all();
+    StepOutput out(current.untrusted);
+    step->apply(current.text, budget, out);
+    current = out.take();
+    if (current.text.size() > max_bytes) budget.spend_all();
     if (budget.is_spent()) break;
   }
-  return out;
+  return current;
 }
 
 std::unique_ptr<const NormalizerStep> make_sentencepiece_step(SentencePieceRules rules) {

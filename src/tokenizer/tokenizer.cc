@@ -4,6 +4,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <span>
 
 #include "base/text.h"
 #include "tokenizer/tokenizer_parts.h"
@@ -11,56 +12,85 @@
 namespace quire {
 namespace {
 
-void encode_segment(const TokenizerParts& parts, std::string_view text, bool at_start,
-                    SearchBudget& budget, std::vector<int32_t>& ids) {
-  parts.pre_tokenizer.run({text, at_start}, budget, [&](Piece piece) {
-    if (!budget.is_spent()) parts.model->encode(piece.text, budget, ids);
-  });
-}
+// Encodes one text into `ids`.
+class Encoder {
+ public:
+  Encoder(const TokenizerParts& parts, SearchBudget& budget, std::vector<int32_t>& ids)
+      : parts_(parts), budget_(budget), ids_(ids) {}
 
-// Encodes text without raw added tokens: normalizes it, then splits it at the added tokens that are
-// matched in normalized text.
-void encode_raw_text(const TokenizerParts& parts, std::string_view text, bool at_start,
-                     SearchBudget& budget, std::vector<int32_t>& ids) {
-  std::string normalized;
-  if (!parts.normalizer.is_identity()) {
-    normalized = parts.normalizer.apply(text, budget);
-    text = normalized;
+  void encode(std::string_view text, const ByteSpans& untrusted) {
+    const auto encode_part = [&](std::string_view part, int32_t id) {
+      if (id >= 0) return ids_.push_back(id);
+      const size_t begin = static_cast<size_t>(part.data() - text.data());
+      ByteSpans part_untrusted;
+      part_untrusted.add_part(untrusted, begin, begin + part.size(), 0);
+      encode_raw_part(part, part_untrusted, begin == 0);
+    };
+    parts_.added.split(text, untrusted, AddedTokens::Stage::kRaw, budget_, encode_part);
   }
-  const auto encode_part = [&](std::string_view part, int32_t id) {
-    if (id >= 0) {
-      ids.push_back(id);
-    } else {
-      encode_segment(parts, part, at_start && part.data() == text.data(), budget, ids);
+
+ private:
+  // Encodes text between raw added tokens: normalizes it, then splits it at the added tokens that
+  // are matched in normalized text.
+  void encode_raw_part(std::string_view text, const ByteSpans& untrusted, bool at_start) {
+    const bool has_untrusted = !untrusted.empty();
+    MarkedText normalized;
+    if (!parts_.normalizer.is_identity()) {
+      const bool needs_marks = has_untrusted && parts_.added.has_normalized_control();
+      normalized = parts_.normalizer.apply(text, needs_marks ? untrusted : ByteSpans(), budget_);
+      text = normalized.text;
     }
-  };
-  parts.added.split(text, AddedTokens::Stage::kNormalized, budget, encode_part);
-}
+    const ByteSpans& marks = parts_.normalizer.is_identity() ? untrusted : normalized.untrusted;
+    const auto encode_part = [&](std::string_view part, int32_t id) {
+      if (id >= 0) return ids_.push_back(id);
+      encode_segment({part, at_start && part.data() == text.data()}, has_untrusted);
+    };
+    parts_.added.split(text, marks, AddedTokens::Stage::kNormalized, budget_, encode_part);
+  }
+
+  void encode_segment(Piece segment, bool has_untrusted) {
+    parts_.pre_tokenizer.run(segment, budget_, [&](Piece piece) {
+      if (!budget_.is_spent()) encode_piece(piece.text, has_untrusted);
+    });
+  }
+
+  // Added tokens are split off before, so a control token that the model finds in a text with
+  // untrusted bytes is theirs.
+  void encode_piece(std::string_view piece, bool has_untrusted) {
+    const size_t num_before = ids_.size();
+    parts_.model->encode(piece, budget_, ids_);
+    if (!has_untrusted) return;
+    if (!parts_.added.has_vocab_control(std::span(ids_).subspan(num_before))) return;
+    ids_.resize(num_before);
+    parts_.added.cut_vocab_control(piece, budget_, [&](std::string_view part) {
+      if (!budget_.is_spent()) parts_.model->encode(part, budget_, ids_);
+    });
+  }
+
+  const TokenizerParts& parts_;
+  SearchBudget& budget_;
+  std::vector<int32_t>& ids_;
+};
 
 }  // namespace
 
 Tokenizer::Tokenizer(std::unique_ptr<const TokenizerParts> parts) : parts_(std::move(parts)) {}
 Tokenizer::~Tokenizer() = default;
 
-Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text,
-                                               bool add_special_tokens) const {
+Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool add_special_tokens,
+                                               const ByteSpans& untrusted) const {
   std::string repaired;
+  ByteSpans all;
   if (!simdjson::validate_utf8(text.data(), text.size())) {
     repaired = replace_invalid_utf8(text);
     text = repaired;
+    if (!untrusted.empty()) all = ByteSpans::whole(text.size());  // the repair moves bytes
   }
   SearchBudget budget(text.size());
   std::vector<int32_t> ids;
   ids.reserve(text.size() / 4 + 16);
   if (add_special_tokens) ids = parts_->post_processor.prefix();
-  const auto encode_part = [&](std::string_view part, int32_t id) {
-    if (id >= 0) {
-      ids.push_back(id);
-    } else {
-      encode_raw_text(*parts_, part, part.data() == text.data(), budget, ids);
-    }
-  };
-  parts_->added.split(text, AddedTokens::Stage::kRaw, budget, encode_part);
+  Encoder(*parts_, budget, ids).encode(text, all.empty() ? untrusted : all);
   if (budget.is_spent()) {
     return invalid_argument(
         fmt::format("[tokenizer] the tokenizer's rules exceed their budget on this text of {} "
@@ -110,6 +140,10 @@ std::string_view Tokenizer::id_to_token(int32_t id) const {
 bool Tokenizer::is_special(int32_t id) const {
   const AddedToken* added = parts_->added.find(id);
   return added != nullptr && added->special;
+}
+
+bool Tokenizer::is_control(int32_t id) const {
+  return parts_->added.is_control(id);
 }
 
 std::string Tokenizer::token_bytes(int32_t id) const {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/marked_text.h"
 #include "quire/status.h"
 
 namespace quire {
@@ -32,10 +33,13 @@ class Tokenizer {
   explicit Tokenizer(std::unique_ptr<const TokenizerParts> parts);
   ~Tokenizer();
 
-  // Encodes any bytes; each invalid sequence counts as U+FFFD. Special tokens in the text are
-  // recognised. `add_special_tokens` adds those that the checkpoint puts around a text (BOS, EOS).
-  // Fails only if the checkpoint's rules would take too long on this text.
-  Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens) const;
+  // Encodes any bytes; each invalid sequence counts as U+FFFD. Added tokens in the text are
+  // recognised, except control tokens (added_tokens.h) with an untrusted byte: these are encoded as
+  // if the tokenizer did not have them. `add_special_tokens` adds the tokens that the checkpoint
+  // puts around a text (BOS, EOS). Fails only if the checkpoint's rules would take too long on this
+  // text.
+  Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens,
+                                      const ByteSpans& untrusted = {}) const;
   // The result is valid UTF-8. Ids without a token add nothing.
   std::string decode(std::span<const int32_t> ids, bool skip_special_tokens) const;
 
@@ -45,6 +49,7 @@ class Tokenizer {
   // The token as spelled in the vocabulary; empty if none. Valid while the tokenizer lives.
   std::string_view id_to_token(int32_t id) const;
   bool is_special(int32_t id) const;
+  bool is_control(int32_t id) const;
   // The raw bytes that this token adds in the middle of a text, possibly half of a character.
   std::string token_bytes(int32_t id) const;
 
