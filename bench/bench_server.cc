@@ -56,9 +56,10 @@ class NullEngine final : public server::EngineApi {
     const auto found = running_.find(id);
     if (found != running_.end()) found->second.is_cancelled = true;
   }
-  Result<std::string> render_chat(const jinja::Value&) const override { return std::string("a"); }
+  Result<MarkedText> render_chat(const jinja::Value&) const override { return MarkedText{"a", {}}; }
   std::string_view chat_template() const override { return ""; }
-  Result<std::vector<int32_t>> encode(std::string_view text, bool) const override {
+  Result<std::vector<int32_t>> encode(std::string_view text, bool,
+                                      const ByteSpans&) const override {
     return std::vector<int32_t>(text.begin(), text.end());
   }
   std::string decode(const std::vector<int32_t>& ids, bool) const override {

@@ -59,12 +59,13 @@ class TextEngine final : public server::EngineApi {
     return invalid_argument("[request] nothing is generated here");
   }
   void cancel(RequestId /*id*/) override {}
-  Result<std::string> render_chat(const jinja::Value& variables) const override {
+  Result<MarkedText> render_chat(const jinja::Value& variables) const override {
     return formats_[chosen_].render(variables);
   }
   std::string_view chat_template() const override { return formats_[chosen_].source(); }
-  Result<std::vector<int32_t>> encode(std::string_view text, bool special) const override {
-    return tokenizer_->encode(text, special);
+  Result<std::vector<int32_t>> encode(std::string_view text, bool special,
+                                      const ByteSpans& untrusted) const override {
+    return tokenizer_->encode(text, special, untrusted);
   }
   std::string decode(const std::vector<int32_t>& ids, bool skip_special) const override {
     return tokenizer_->decode(ids, skip_special);

@@ -50,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                   "a forced call's schema is no JSON");
     }
     if (const auto& continuation = chat.request.conversation.continuation) {
-      std::string prompt = continuation->content + continuation->marker;
+      MarkedText prompt = {continuation->content + continuation->marker, {}};
       (void)continue_from(*continuation, prompt);
     }
   }

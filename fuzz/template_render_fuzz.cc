@@ -1,9 +1,12 @@
 // Renders a template. The input is the template, a NUL byte, and its variables as JSON; the result
-// is a text within the bounds or a one-line error, in time and memory that the budget bounds.
+// is a text within the bounds or a one-line error, in time and memory that the budget bounds. All
+// text of the variables in it is marked.
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/json.h"
@@ -22,7 +25,7 @@ constexpr int64_t kMaxStepNs = 60'000;
 constexpr size_t kMaxLiveCopies = 10;
 
 struct Render {
-  quire::Result<std::string> text;
+  quire::Result<quire::MarkedText> text;
   int64_t num_steps = 0;
   int64_t cpu_ns = 0;
   size_t peak_bytes = 0;
@@ -37,6 +40,53 @@ Render render(const quire::ChatTemplate& parsed, const quire::jinja::Value& vari
   int64_t num_steps = 0;
   auto text = parsed.render(variables, limits, &num_steps);
   return {std::move(text), num_steps, quire::thread_cpu_ns() - start, peak.num_bytes()};
+}
+
+// A private-use character, which stands for the text of variables.
+constexpr std::string_view kTracer = "\uE123";
+
+// The value with each text of it followed by kTracer.
+quire::jinja::Value traced(const quire::jinja::Value& value) {
+  using quire::jinja::Value;
+  if (value.is_string()) return Value::string(value.as_string() + std::string(kTracer));
+  if (value.is_sequence()) {
+    std::vector<Value> items;
+    for (const Value& item : value.items()) items.push_back(traced(item));
+    return Value::list(std::move(items));
+  }
+  if (!value.is_dict()) return value;
+  std::vector<quire::jinja::Dict::Entry> entries;
+  for (const auto& [key, item] : value.dict()->entries()) entries.emplace_back(key, traced(item));
+  return Value::of(Value::DictPtr(quire::jinja::Dict::build(std::move(entries))));
+}
+
+bool starts_char(const std::string& text, size_t at) {
+  return at == text.size() || (text[at] & 0xc0) != 0x80;
+}
+
+void check_marks(const quire::MarkedText& prompt) {
+  size_t end = 0;
+  for (size_t i = 0; i < prompt.untrusted.count(); ++i) {
+    const auto& span = prompt.untrusted[i];
+    QUIRE_CHECK(i == 0 || span.begin > end, "marks are in order and apart");
+    QUIRE_CHECK(span.begin < span.end && span.end <= prompt.text.size(), "a mark is in the text");
+    QUIRE_CHECK(starts_char(prompt.text, span.begin) && starts_char(prompt.text, span.end),
+                "a mark covers whole characters");
+    end = span.end;
+  }
+}
+
+// The source must not write kTracer itself, also not by an escape.
+void check_tracers(const quire::ChatTemplate& parsed, const quire::jinja::Value& variables,
+                   const quire::TemplateLimits& limits) {
+  const auto prompt = parsed.render(traced(variables), limits);
+  if (!prompt.ok()) return;
+  check_marks(*prompt);
+  for (size_t at = prompt->text.find(kTracer); at != std::string::npos;
+       at = prompt->text.find(kTracer, at + 1)) {
+    const std::string_view tracer = std::string_view(prompt->text).substr(at, kTracer.size());
+    QUIRE_CHECK(prompt->is_untrusted(tracer), "text of the variables is marked");
+  }
 }
 
 }  // namespace
@@ -66,8 +116,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
               "the memory is bounded by the budget");
   const auto& text = run.text;
   if (text.ok()) {
-    QUIRE_CHECK(text->size() <= limits.max_output_bytes, "the output is within its bound");
-    QUIRE_CHECK(quire::is_valid_utf8(*text), "the output is UTF-8");
+    QUIRE_CHECK(text->text.size() <= limits.max_output_bytes, "the output is within its bound");
+    QUIRE_CHECK(quire::is_valid_utf8(text->text), "the output is UTF-8");
+    check_marks(*text);
+    const bool can_write_tracer = source.find(kTracer) != std::string_view::npos ||
+                                  source.find('\\') != std::string_view::npos;
+    if (!can_write_tracer) check_tracers(*parsed, variables, limits);
   } else {
     QUIRE_CHECK(text.status().message().starts_with("[template] "), text.status().message());
   }

@@ -15,6 +15,7 @@ struct EngineConfig {
   std::string model;      // a Hugging Face directory, or "ORG/NAME"; empty: the embedded model
   std::string tokenizer;  // a directory or "ORG/NAME", found in the hub's cache; empty: the model's
   std::string chat_template;         // a file with a Jinja template; empty: the model's own
+  bool allow_special_tokens_in_messages = false;  // lets chat messages hold control tokens
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
   std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's
   std::string kv_cache_dtype = "auto";  // "f32", "f16", "bf16", "fp8"; auto: the weights' type

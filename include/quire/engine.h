@@ -103,7 +103,11 @@ class Engine {
   void cancel(RequestId id);
 
   // Renders a conversation with the model's chat template, as a prompt for the assistant's reply.
+  // The text is for display: in it, a message that spells a control token such as <|im_end|> cannot
+  // be told from the template. encode_chat() gives the token ids of the same prompt, in which only
+  // the template writes control tokens.
   Result<std::string> render_chat(const std::vector<ChatMessage>& messages) const;
+  Result<std::vector<int32_t>> encode_chat(const std::vector<ChatMessage>& messages) const;
   // Renders the template's variables, given as a JSON object: messages, tools,
   // add_generation_prompt and any others that the template uses.
   Result<std::string> render_chat_json(std::string_view variables) const;

@@ -58,8 +58,7 @@ class Conversation {
 
  private:
   Result<std::vector<int32_t>> encode(const std::vector<ChatMessage>& messages) const {
-    QUIRE_ASSIGN_OR_RETURN(const std::string prompt, engine_.render_chat(messages));
-    return engine_.encode(prompt, false);
+    return engine_.encode_chat(messages);
   }
 
   // Drops old messages so that max_tokens, but at most half of the context, is left for the reply.
@@ -186,7 +185,7 @@ Command chat_command() {
   command.flags.begin_group("Conversation");
   command.flags.text("--system", "TEXT", &options->system,
                      "System message, sent before the first turn");
-  add_chat_template_flag(command.flags, &options->engine);
+  add_chat_flags(command.flags, &options->engine);
   options->sampling.add_to(command.flags);
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
   command.check = [options] {

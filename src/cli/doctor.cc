@@ -211,7 +211,7 @@ Command doctor_command() {
       "  quire doctor\n"
       "  quire doctor --model ~/models/llama";
   command.flags.begin_group("Model");
-  add_chat_template_flag(command.flags, engine.get());
+  add_chat_flags(command.flags, engine.get());
   add_engine_flags(command.flags, engine.get(), SeedFlag::kOfEngine);
   command.run = [engine] { return run(*engine); };
   return command;

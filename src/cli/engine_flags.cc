@@ -174,9 +174,12 @@ void add_attention_flags(FlagSet& flags, EngineConfig* config) {
   add_kv_cache_dtype(flags, config);
 }
 
-void add_chat_template_flag(FlagSet& flags, EngineConfig* config) {
+void add_chat_flags(FlagSet& flags, EngineConfig* config) {
   flags.file("--chat-template", &config->chat_template,
              "Chat template (Jinja); without it, the model's own");
+  flags.toggle("--allow-special-tokens-in-messages", &config->allow_special_tokens_in_messages,
+               "Take control tokens such as <|im_end|> from messages; without it, only from the "
+               "template");
 }
 
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
@@ -214,7 +217,7 @@ std::string engine_message(const Status& error) {
   EngineConfig config;
   FlagSet flags;
   add_engine_flags(flags, &config, SeedFlag::kOfEngine);
-  add_chat_template_flag(flags, &config);
+  add_chat_flags(flags, &config);
   return flags.name_flags(error.message());
 }
 

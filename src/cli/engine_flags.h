@@ -16,7 +16,7 @@ enum class SeedFlag { kOfEngine, kOfCommand };
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed);
 
 // Flags for commands that render conversations.
-void add_chat_template_flag(FlagSet& flags, EngineConfig* config);
+void add_chat_flags(FlagSet& flags, EngineConfig* config);
 
 // The subset that affects the speed of attention backends: the model, types and page size.
 void add_attention_flags(FlagSet& flags, EngineConfig* config);

@@ -218,8 +218,8 @@ Status prepare(const Engine& engine, const Options& options, Request& request) {
     return invalid_argument(
         "--chat and prompt_token_ids do not go together: a template takes text");
   }
-  QUIRE_ASSIGN_OR_RETURN(request.prompt, engine.render_chat({{"user", request.prompt}}));
-  request.add_special_tokens = false;  // the template contains them
+  QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, engine.encode_chat({{"user", request.prompt}}));
+  request.prompt.clear();
   return {};
 }
 
@@ -357,6 +357,10 @@ Status check(const Options& options) {
   if (!options.chat && !options.engine.chat_template.empty()) {
     return invalid_argument("--chat-template needs --chat, which puts prompts into it");
   }
+  if (!options.chat && options.engine.allow_special_tokens_in_messages) {
+    return invalid_argument(
+        "--allow-special-tokens-in-messages needs --chat: other prompts may hold them anyway");
+  }
   if (options.format != "json" && asks_for_logprobs(options.sampling.applied_to({}))) {
     return invalid_argument(std::string(kLogprobsNeedJson));
   }
@@ -422,7 +426,7 @@ Command generate_command() {
   flags.file("--input", &options->input,
              "JSON lines: prompt or prompt_token_ids, and sampling fields; - is standard input");
   flags.toggle("--chat", &options->chat, "Put each prompt into the model's chat template");
-  add_chat_template_flag(flags, &options->engine);
+  add_chat_flags(flags, &options->engine);
   flags.choice("--format", {"text", "json"}, &options->format, "Output format");
   options->sampling.add_to(flags);
   add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);

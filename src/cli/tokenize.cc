@@ -173,8 +173,8 @@ Result<int> run_template(const TemplateOptions& options) {
                     input_name(options.input)));
   }
   warn_of_misspelt(variables.root(), input_name(options.input));
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, format.render(variables.root()));
-  return write_stdout(text) ? kExitOk : kExitFailure;
+  QUIRE_ASSIGN_OR_RETURN(const MarkedText prompt, format.render(variables.root()));
+  return write_stdout(prompt.text) ? kExitOk : kExitFailure;
 }
 
 }  // namespace

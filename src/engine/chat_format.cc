@@ -97,7 +97,7 @@ Result<ChatFormat> ChatFormat::load(const std::filesystem::path& tokenizer_dir,
   return from_template(source);
 }
 
-Result<std::string> ChatFormat::render(const jinja::Value& variables) const {
+Result<MarkedText> ChatFormat::render(const jinja::Value& variables) const {
   if (!variables.is_dict()) {
     return invalid_argument("[template] the variables are not a JSON object");
   }
@@ -105,22 +105,24 @@ Result<std::string> ChatFormat::render(const jinja::Value& variables) const {
   // can distinguish from undefined. The caller's variables replace earlier ones of the same name.
   std::vector<jinja::Dict::Entry> entries;
   for (const auto& [name, text] : special_tokens_) {
-    entries.emplace_back(jinja::Value::string(name), jinja::Value::string(text));
+    entries.emplace_back(jinja::Value::literal(name), jinja::Value::literal(text));
   }
   for (const char* name : {"tools", "documents"}) {
-    entries.emplace_back(jinja::Value::string(name), jinja::Value::none());
+    entries.emplace_back(jinja::Value::literal(name), jinja::Value::none());
   }
   const auto& given = variables.dict()->entries();
   entries.insert(entries.end(), given.begin(), given.end());
-  return template_.render(
-      jinja::Value::of(jinja::Value::DictPtr(jinja::Dict::build(std::move(entries)))));
+  QUIRE_ASSIGN_OR_RETURN(MarkedText prompt, template_.render(jinja::Value::of(jinja::Value::DictPtr(
+                                                jinja::Dict::build(std::move(entries))))));
+  if (trusts_callers_) prompt.untrusted = {};
+  return prompt;
 }
 
-Result<std::string> ChatFormat::render(element variables) const {
+Result<MarkedText> ChatFormat::render(element variables) const {
   return render(value_from_json(variables));
 }
 
-Result<std::string> ChatFormat::render(const std::vector<ChatMessage>& messages) const {
+Result<MarkedText> ChatFormat::render(const std::vector<ChatMessage>& messages) const {
   using jinja::Value;
   std::vector<Value> items;
   for (const ChatMessage& message : messages) {

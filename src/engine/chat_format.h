@@ -31,11 +31,13 @@ class ChatFormat {
   std::string_view source() const { return source_; }
   // Renders a dict of variables (messages, tools, add_generation_prompt and others), or a JSON
   // object of them. The tokenizer's special tokens (bos_token, …) are added unless the caller gives
-  // them.
-  Result<std::string> render(const jinja::Value& variables) const;
-  Result<std::string> render(simdjson::dom::element variables) const;
+  // them. All texts of the caller's variables are untrusted in the result.
+  Result<MarkedText> render(const jinja::Value& variables) const;
+  Result<MarkedText> render(simdjson::dom::element variables) const;
   // Renders a conversation as a prompt for the assistant's reply.
-  Result<std::string> render(const std::vector<ChatMessage>& messages) const;
+  Result<MarkedText> render(const std::vector<ChatMessage>& messages) const;
+  // Lets the callers' texts hold control tokens: render() then marks nothing.
+  void trust_callers() { trusts_callers_ = true; }
 
  private:
   ChatFormat(ChatTemplate chat_template, std::string_view source)
@@ -44,6 +46,7 @@ class ChatFormat {
   ChatTemplate template_;
   std::string source_;
   std::vector<std::pair<std::string, std::string>> special_tokens_;  // "bos_token" → "<s>"
+  bool trusts_callers_ = false;
 };
 
 }  // namespace quire

@@ -162,14 +162,22 @@ void Engine::cancel(RequestId id) {
 
 Result<std::string> Engine::render_chat(const std::vector<ChatMessage>& messages) const {
   if (!impl_->files.chat) return impl_->files.chat_error;
-  return impl_->files.chat->render(messages);
+  QUIRE_ASSIGN_OR_RETURN(MarkedText prompt, impl_->files.chat->render(messages));
+  return std::move(prompt.text);
+}
+
+Result<std::vector<int32_t>> Engine::encode_chat(const std::vector<ChatMessage>& messages) const {
+  if (!impl_->files.chat) return impl_->files.chat_error;
+  QUIRE_ASSIGN_OR_RETURN(const MarkedText prompt, impl_->files.chat->render(messages));
+  return EngineInternals::encode(*this, prompt.text, false, prompt.untrusted);
 }
 
 Result<std::string> Engine::render_chat_json(std::string_view variables) const {
   if (!impl_->files.chat) return impl_->files.chat_error;
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                          JsonDocument::parse(variables, "the template's variables"));
-  return impl_->files.chat->render(document.root());
+  QUIRE_ASSIGN_OR_RETURN(MarkedText prompt, impl_->files.chat->render(document.root()));
+  return std::move(prompt.text);
 }
 
 std::string_view Engine::chat_template() const {
@@ -181,10 +189,7 @@ std::string Engine::token_bytes(int32_t token_id) const {
 }
 
 Result<std::vector<int32_t>> Engine::encode(std::string_view text, bool add_special_tokens) const {
-  if (impl_->files.tokenizer == nullptr) {
-    return invalid_argument("[request] the model has no tokenizer; expected token ids, not text");
-  }
-  return impl_->files.tokenizer->encode(text, add_special_tokens);
+  return EngineInternals::encode(*this, text, add_special_tokens, {});
 }
 
 std::string Engine::decode(const std::vector<int32_t>& token_ids, bool skip_special_tokens) const {
@@ -196,10 +201,20 @@ const Tokenizer* EngineInternals::tokenizer(const Engine& engine) {
   return engine.impl_->files.tokenizer.get();
 }
 
-Result<std::string> EngineInternals::render_chat(const Engine& engine,
-                                                 const jinja::Value& variables) {
+Result<MarkedText> EngineInternals::render_chat(const Engine& engine,
+                                                const jinja::Value& variables) {
   const ModelFiles& files = engine.impl_->files;
   return files.chat ? files.chat->render(variables) : files.chat_error;
+}
+
+Result<std::vector<int32_t>> EngineInternals::encode(const Engine& engine, std::string_view text,
+                                                     bool add_special_tokens,
+                                                     const ByteSpans& untrusted) {
+  const Tokenizer* tokenizer = EngineInternals::tokenizer(engine);
+  if (tokenizer == nullptr) {
+    return invalid_argument("[request] the model has no tokenizer; expected token ids, not text");
+  }
+  return tokenizer->encode(text, add_special_tokens, untrusted);
 }
 
 bool Engine::has_tokenizer() const {

@@ -65,6 +65,7 @@ Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, M
   const Status& status = format.status();
   if (status.ok()) {
     files.chat = std::move(*format);
+    if (engine.allow_special_tokens_in_messages) files.chat->trust_callers();
     return {};
   }
   if (!engine.chat_template.empty()) {

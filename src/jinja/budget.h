@@ -9,6 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/marked_text.h"
+
 namespace quire {
 
 // Limits on one render. Exceeding one of them ends the render with an error.
@@ -102,32 +104,57 @@ class MemoryCharge {
   size_t num_bytes_ = 0;
 };
 
-// A string that charges the budget before it grows. An empty piece is charged, too.
+// A text that charges the budget before it grows. An empty piece is charged, too. Every piece is
+// appended together with its source, from which it takes its marks.
 class TextBuilder {
  public:
   explicit TextBuilder(Budget& budget) : budget_(budget), charge_(budget, 0) {}
   TextBuilder(const TextBuilder&) = delete;
   TextBuilder& operator=(const TextBuilder&) = delete;
 
-  void append(std::string_view text) {
+  // Appends text that the template determines, or that is written for a number, None or the like.
+  void append_literal(std::string_view text) {
     charge(text.size(), 1);
-    text_.append(text);
+    built_.text.append(text);
   }
-  void append_times(size_t count, std::string_view text) {
+  void append(const MarkedText& text) { append(text, text.text); }
+  // Appends a part of `source`.
+  void append(const MarkedText& source, std::string_view part) {
+    charge(part.size(), 1);
+    built_.append(source, part);
+    charge_marks();
+  }
+  // Appends the text that replaces a part of `source`, with the marks of that part.
+  void append_replacement(const MarkedText& source, std::string_view part, std::string_view text) {
+    if (!source.is_untrusted(part)) return append_literal(text);
+    charge(text.size(), 1);
+    built_.append_untrusted(text);
+    charge_marks();
+  }
+  void append_times(size_t count, const MarkedText& text) {
     size_t num_bytes = 0;
-    if (__builtin_mul_overflow(count, text.size(), &num_bytes)) num_bytes = SIZE_MAX;
+    if (__builtin_mul_overflow(count, text.text.size(), &num_bytes)) num_bytes = SIZE_MAX;
     charge(num_bytes, count);
-    for (size_t i = 0; i < count; ++i) text_.append(text);
+    for (size_t i = 0; i < count; ++i) {
+      built_.append(text);
+      charge_marks();
+    }
   }
-  size_t size() const { return text_.size(); }
+  size_t size() const { return built_.text.size(); }
   Budget& budget() { return budget_; }
   // Returns the text and gives its memory back to the budget. Must be the last call.
-  std::string take() {
+  MarkedText take() {
     charge_ = MemoryCharge();
-    return std::move(text_);
+    return std::move(built_);
   }
 
  private:
+  void charge_marks() {
+    const size_t num_bytes = built_.untrusted.num_heap_bytes();
+    if (num_bytes == num_mark_bytes_) return;
+    charge_.add(num_bytes - num_mark_bytes_);
+    num_mark_bytes_ = num_bytes;
+  }
   void charge(size_t num_bytes, size_t num_pieces) {
     charge_.add(num_bytes);
     budget_.read(num_bytes);
@@ -136,7 +163,8 @@ class TextBuilder {
 
   Budget& budget_;
   MemoryCharge charge_;
-  std::string text_;
+  size_t num_mark_bytes_ = 0;
+  MarkedText built_;
 };
 
 }  // namespace quire::jinja

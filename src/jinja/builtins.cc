@@ -21,12 +21,12 @@ int64_t BoundArgs::integer(size_t idx, int64_t otherwise) const {
   return value(idx).as_int();
 }
 
-const std::string& BoundArgs::text(size_t idx) const {
+const MarkedText& BoundArgs::marked(size_t idx) const {
   if (!value(idx).is_string()) {
     fail(fmt::format("an argument must be str, not {}", value(idx).type_name()));
   }
   budget.read(value(idx).as_string().size());
-  return value(idx).as_string();
+  return *value(idx).text();
 }
 
 Value call_builtin(Interpreter& interpreter, const Builtin& builtin, const Value& self,
@@ -111,7 +111,7 @@ Value escaped(Interpreter&, const Value& self, const BoundArgs&) {
 }
 template <bool (*kIsCase)(std::string_view)>
 Value has_case(Interpreter& interpreter, const Value& self, const BoundArgs&) {
-  const std::string text = to_str(self, interpreter.budget);
+  const std::string text = to_str(self, interpreter.budget).text;
   interpreter.budget.read(text.size() * 2);
   return Value::boolean(kIsCase(text));
 }
@@ -191,7 +191,7 @@ std::vector<Dict::Entry> dict_entries(Interpreter& interpreter, const Args& args
     }
   }
   for (const auto& [name, value] : args.keyword) {
-    entries.emplace_back(interpreter.make_string(name), value);
+    entries.emplace_back(interpreter.make_keyword(name), value);
   }
   return entries;
 }
@@ -246,16 +246,16 @@ Value cycler(Interpreter& interpreter, const Value&, const BoundArgs& args) {
 }
 
 Value joiner(Interpreter& interpreter, const Value&, const BoundArgs& args) {
-  const Value separator = args[0] == nullptr ? interpreter.make_string(", ") : args.value(0);
+  const Value separator = args[0] == nullptr ? interpreter.make_literal(", ") : args.value(0);
   return interpreter.make_function(
       separator.depth() + 1, [separator, used = false](Interpreter&, const Args& given) mutable {
         expect_no_args(given);
-        return std::exchange(used, true) ? separator : Value::string("");
+        return std::exchange(used, true) ? separator : Value::literal("");
       });
 }
 
 Value raise_exception(Interpreter& interpreter, const Value&, const BoundArgs& args) {
-  fail(to_str(args.value(0), interpreter.budget));
+  fail(to_str(args.value(0), interpreter.budget).text);
 }
 
 // Formats each directive separately, because a format can ask libc for a width of gigabytes.
@@ -264,25 +264,28 @@ Value strftime_now(Interpreter& interpreter, const Value&, const BoundArgs& args
   const time_t seconds = interpreter.limits.now_unix_s.value_or(::time(nullptr));
   ::tm time{};
   interpreter.limits.now_unix_s ? gmtime_r(&seconds, &time) : localtime_r(&seconds, &time);
-  const std::string& format = args.text(0);
+  const MarkedText& source = args.marked(0);
+  const std::string_view format = source.text;
   TextBuilder out(interpreter.budget);
   for (size_t i = 0; i < format.size(); ++i) {
     if (format[i] != '%' || i + 1 == format.size()) {
-      out.append(std::string_view(format).substr(i, 1));
+      out.append(source, format.substr(i, 1));
       continue;
     }
     interpreter.budget.step();
+    const size_t begin = i;
     std::string directive = "%";
     if (std::string_view("-_0^#").find(format[i + 1]) != std::string_view::npos) {
       directive += format[++i];
     }
     const char letter = ++i < format.size() ? format[i] : '\0';
     if (letter == 'f') {
-      out.append("000000");
+      out.append_replacement(source, format.substr(begin, i + 1 - begin), "000000");
     } else if (letter != '\0' && kDirectives.find(letter) != std::string_view::npos) {
       directive += letter;
       char text[128];
-      out.append(std::string_view(text, strftime(text, sizeof(text), directive.c_str(), &time)));
+      const size_t size = strftime(text, sizeof(text), directive.c_str(), &time);
+      out.append_replacement(source, format.substr(begin, i + 1 - begin), {text, size});
     } else if (letter != 'z' && letter != 'Z') {  // %z and %Z are empty: the time has no zone
       fail(fmt::format("strftime_now does not support the directive '{}{}'", directive,
                        letter == '\0' ? ' ' : letter));
@@ -330,7 +333,8 @@ Value index(Interpreter& interpreter, const Value& self, const BoundArgs& args) 
       return Value::integer(static_cast<int64_t>(i));
     }
   }
-  fail(fmt::format("{} is not in list", shortened(to_repr(args.value(0), interpreter.budget))));
+  fail(
+      fmt::format("{} is not in list", shortened(to_repr(args.value(0), interpreter.budget).text)));
 }
 
 constexpr Builtin kDictMethods[] = {

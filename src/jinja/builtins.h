@@ -52,7 +52,8 @@ class BoundArgs {
   bool flag(size_t idx) const { return values[idx] != nullptr && truthy(*values[idx]); }
   int64_t integer(size_t idx, int64_t otherwise = 0) const;
   // The text of the argument; charges for reading it.
-  const std::string& text(size_t idx) const;
+  const MarkedText& marked(size_t idx) const;
+  const std::string& text(size_t idx) const { return marked(idx).text; }
 
   Budget& budget;
   std::array<const Value*, Signature::kMaxParams> values{};

@@ -20,6 +20,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/marked_text.h"
 #include "jinja/budget.h"
 #include "jinja/value.h"
 #include "quire/status.h"
@@ -43,9 +44,10 @@ class ChatTemplate {
   // `variables` is a dict of messages, tools, documents, add_generation_prompt, bos_token,
   // eos_token and any others that the template reads. Errors are the request's fault:
   // raise_exception in the template, an operation that fails with these variables, or a spent
-  // budget. `num_steps` receives the work charged to the budget, also if the render fails.
-  Result<std::string> render(const jinja::Value& variables, const TemplateLimits& limits = {},
-                             int64_t* num_steps = nullptr) const;
+  // budget. `num_steps` receives the work charged to the budget, also if the render fails. The
+  // result's marks tell the bytes of the variables' texts (Value::string) from the template's own.
+  Result<MarkedText> render(const jinja::Value& variables, const TemplateLimits& limits = {},
+                            int64_t* num_steps = nullptr) const;
 
  private:
   explicit ChatTemplate(std::shared_ptr<const jinja::Program> program);
@@ -53,7 +55,8 @@ class ChatTemplate {
   std::shared_ptr<const jinja::Program> program_;
 };
 
-// Converts JSON and keeps the order of keys. Integers beyond int64 become floats.
+// Converts JSON, which counts as a request's, and keeps the order of keys. Integers beyond int64
+// become floats.
 jinja::Value value_from_json(simdjson::dom::element element);
 
 }  // namespace quire

@@ -31,7 +31,7 @@ Value attribute_path(Interpreter& interpreter, const Value& item, const Value& p
     const bool is_number = !part.empty() && part.size() < 19 &&
                            part.find_first_not_of("0123456789") == std::string_view::npos;
     enter(is_number ? Value::integer(std::stoll(std::string(part)))
-                    : interpreter.make_string(std::string(part)));
+                    : interpreter.make_string(copy_part(*path.text(), part)));
     if (end == rest.size()) return value;
     rest.remove_prefix(end + 1);
   }
@@ -41,7 +41,7 @@ namespace {
 
 Value ignore_case(Interpreter& interpreter, const Value& value, bool case_sensitive) {
   if (case_sensitive || !value.is_string()) return value;
-  return interpreter.make_string(map_text(interpreter.budget, lower, value.as_string()));
+  return interpreter.make_string(map_text(interpreter.budget, lower, *value.text()));
 }
 
 // The key by which an item is sorted, compared or grouped.
@@ -76,7 +76,7 @@ bool has_positions(const Value& value) {
 // as plain text.
 Value item_at(Interpreter& interpreter, const Value& self, int64_t idx) {
   const Value item = get_item(interpreter, self, Value::integer(idx));
-  return self.is_string() ? interpreter.make_string(item.as_string()) : item;
+  return self.is_string() ? interpreter.make_string(*item.text()) : item;
 }
 
 Value first(Interpreter& interpreter, const Value& self, const BoundArgs&) {
@@ -136,7 +136,7 @@ Value sort(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
     std::string_view rest = args.text(2);
     while (true) {
       const size_t end = std::min(rest.find(','), rest.size());
-      paths.push_back(interpreter.make_string(std::string(rest.substr(0, end))));
+      paths.push_back(interpreter.make_string(copy_part(args.marked(2), rest.substr(0, end))));
       if (end == rest.size()) break;
       rest.remove_prefix(end + 1);
     }
@@ -285,7 +285,7 @@ Value attr(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
 
 Value default_value(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   if (!self.is_undefined() && !(args.flag(1) && !truthy(self))) return self;
-  return args[0] == nullptr ? interpreter.make_string("") : args.value(0);
+  return args[0] == nullptr ? interpreter.make_literal("") : args.value(0);
 }
 
 // ---- map, select, reject and their attribute forms

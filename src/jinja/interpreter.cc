@@ -41,15 +41,16 @@ Interpreter::Interpreter(const Program& program, const Value& variables,
     : budget(the_limits.max_steps, the_limits.max_live_bytes),
       limits(the_limits),
       program_(program),
-      variables_(variables) {}
+      variables_(variables),
+      output_{.text = {}, .charge = MemoryCharge(budget, 0)} {}
 
 Interpreter::~Interpreter() {
   for (const auto& object : mutable_objects_) object->clear();
 }
 
-std::string Interpreter::run() {
+MarkedText Interpreter::run() {
   exec(program_.body);
-  return std::move(output_);
+  return std::move(output_.text);
 }
 
 Interpreter::Level::Level(Interpreter& interpreter) : interpreter_(interpreter) {
@@ -164,36 +165,40 @@ Value Interpreter::call(const Value& callee, Args args) {
 
 // ---- output
 
-void Interpreter::emit(std::string_view text) {
+void Interpreter::emit(const MarkedText& text) {
+  const size_t num_bytes = text.text.size();
+  MarkedText& out = sink_->text;
   if (sink_ != &output_) {
-    budget.require_free(captured_bytes_ + text.size());
-    captured_bytes_ += text.size();
+    budget.require_free(captured_bytes_ + num_bytes);
+    captured_bytes_ += num_bytes;
   }
-  if (text.size() > limits.max_output_bytes - sink_->size()) {
+  if (num_bytes > limits.max_output_bytes - out.text.size()) {
     fail(
         fmt::format("the output is too large; expected at most {} bytes", limits.max_output_bytes));
   }
-  budget.read(text.size());
-  sink_->append(text);
+  budget.read(num_bytes);
+  const size_t num_mark_bytes = out.untrusted.num_heap_bytes();
+  out.append(text);
+  sink_->charge.add(out.untrusted.num_heap_bytes() - num_mark_bytes);
 }
 
-std::pair<Flow, std::string> Interpreter::capture(const std::function<Flow()>& run) {
-  std::string text;
+std::pair<Flow, MarkedText> Interpreter::capture(const std::function<Flow()>& run) {
+  Sink captured = {.text = {}, .charge = MemoryCharge(budget, 0)};
   struct Redirect {
     Interpreter& interpreter;
-    std::string* before;
-    std::string& text;
+    Sink* before;
+    Sink& captured;
     ~Redirect() {
       interpreter.sink_ = before;
-      interpreter.captured_bytes_ -= text.size();
+      interpreter.captured_bytes_ -= captured.text.text.size();
     }
   };
   Flow flow = Flow::kNext;
   {
-    const Redirect redirect{*this, std::exchange(sink_, &text), text};
+    const Redirect redirect{*this, std::exchange(sink_, &captured), captured};
     flow = run();
   }
-  return {flow, std::move(text)};
+  return {flow, std::move(captured.text)};
 }
 
 // ---- scopes
@@ -233,13 +238,14 @@ void Interpreter::check_depth(int value_depth) const {
   }
 }
 
-Value Interpreter::make_string(std::string text, bool markup) {
+Value Interpreter::make_string(MarkedText text, bool markup) {
   budget.step();
-  budget.read(text.size());
+  budget.read(text.text.size());
   auto made = std::make_shared<Text>();
-  made->charge = MemoryCharge(budget, sizeof(Text) + text.capacity());
-  made->num_chars = count_chars(text);
-  made->utf8 = std::move(text);
+  made->charge =
+      MemoryCharge(budget, sizeof(Text) + text.text.capacity() + text.untrusted.num_heap_bytes());
+  made->num_chars = count_chars(text.text);
+  static_cast<MarkedText&>(*made) = std::move(text);
   made->markup = markup;
   return Value::of(Value::TextPtr(std::move(made)));
 }
@@ -435,8 +441,8 @@ Result<ChatTemplate> ChatTemplate::parse(std::string_view source, const Template
   }
 }
 
-Result<std::string> ChatTemplate::render(const jinja::Value& variables,
-                                         const TemplateLimits& limits, int64_t* num_steps) const {
+Result<MarkedText> ChatTemplate::render(const jinja::Value& variables, const TemplateLimits& limits,
+                                        int64_t* num_steps) const {
   if (num_steps != nullptr) *num_steps = 0;
   if (!variables.is_dict()) {
     return invalid_argument(

@@ -43,7 +43,7 @@ class Interpreter {
   Interpreter(const Interpreter&) = delete;
   Interpreter& operator=(const Interpreter&) = delete;
 
-  std::string run();
+  MarkedText run();
 
   // ---- evaluating the syntax tree
   Value eval(const Expr& expr);
@@ -57,9 +57,9 @@ class Interpreter {
   const std::string& name(NameId id) const { return program_.names[static_cast<size_t>(id)]; }
 
   // ---- output
-  void emit(std::string_view text);
+  void emit(const MarkedText& text);
   // Runs `run` and returns its output instead of printing it.
-  std::pair<Flow, std::string> capture(const std::function<Flow()>& run);
+  std::pair<Flow, MarkedText> capture(const std::function<Flow()>& run);
 
   // ---- scopes
   class ScopeGuard {
@@ -79,7 +79,11 @@ class Interpreter {
   Scope& keep_scope();
 
   // ---- making values, against the budget
-  Value make_string(std::string text, bool markup = false);
+  Value make_string(MarkedText text, bool markup = false);
+  Value make_literal(std::string text) { return make_string({std::move(text), {}}); }
+  // The name of a keyword argument. It counts as a request's text, because `**` may have spread a
+  // dict of the request.
+  Value make_keyword(std::string_view name) { return make_string(copy_untrusted(name)); }
   Value make_list(std::vector<Value> items, Sequence::Type type = Sequence::Type::kList);
   Value make_tuple(std::vector<Value> items) {
     return make_list(std::move(items), Sequence::Type::kTuple);
@@ -133,8 +137,13 @@ class Interpreter {
   Scope* scope_ = &root_;
   std::vector<std::unique_ptr<Scope>> kept_scopes_;
   std::vector<std::shared_ptr<Object>> mutable_objects_;
-  std::string output_;
-  std::string* sink_ = &output_;
+  // Where output goes.
+  struct Sink {
+    MarkedText text;
+    MemoryCharge charge;  // for the marks
+  };
+  Sink output_;
+  Sink* sink_ = &output_;
   size_t captured_bytes_ = 0;
   int level_ = 0;
   int call_level_ = 0;
@@ -161,18 +170,19 @@ Value attribute_path(Interpreter& interpreter, const Value& item, const Value& p
 std::vector<Value> to_items(Interpreter& interpreter, const Value& value);
 bool is_iterable(const Value& value);
 std::optional<int64_t> length_of(const Value& value);
-// Applies a function of python_text.h to the text. Charges for the result before it is made.
-std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text);
+// Applies a function of python_text.h to the text. Charges for the result before it is made. All of
+// the result is untrusted if a byte of the text is.
+MarkedText map_text(Budget& budget, std::string (*map)(std::string_view), const MarkedText& text);
 
 // ---- text (strings.cc, python_text.cc)
 
 struct JsonStyle {
   bool ensure_ascii = false, sort_keys = false;
-  std::optional<std::string> indent;
-  std::string item_separator = ", ", key_separator = ": ";
+  std::optional<MarkedText> indent;
+  MarkedText item_separator = {", ", {}}, key_separator = {": ", {}};
 };
-std::string dump_json(const Value& value, const JsonStyle& style, Budget& budget);
+MarkedText dump_json(const Value& value, const JsonStyle& style, Budget& budget);
 // "%s is %d" % args
-std::string format_percent(Interpreter& interpreter, std::string_view format, const Value& args);
+MarkedText format_percent(Interpreter& interpreter, const MarkedText& format, const Value& args);
 
 }  // namespace quire::jinja

@@ -50,14 +50,14 @@ std::optional<Value> python_attribute(Interpreter& interpreter, const Value& bas
 }
 
 Value text_at(Interpreter& interpreter, const Text& text, size_t start, size_t count) {
-  const std::string_view all = text.utf8;
+  const std::string_view all = text.text;
   if (text.ascii()) {
-    return interpreter.make_string(std::string(all.substr(start, count)), text.markup);
+    return interpreter.make_string(copy_part(text, all.substr(start, count)), text.markup);
   }
   interpreter.budget.read(all.size());
   const size_t begin = byte_of_char(all, start);
   const size_t size = byte_of_char(all.substr(begin), count);
-  return interpreter.make_string(std::string(all.substr(begin, size)), text.markup);
+  return interpreter.make_string(copy_part(text, all.substr(begin, size)), text.markup);
 }
 
 // base[key], without falling back to attributes; nullopt: no such item.
@@ -111,20 +111,20 @@ SliceBounds slice_bounds(const Value& start_value, const Value& stop_value, cons
 }
 
 Value slice_text(Interpreter& interpreter, const Text& text, const SliceBounds& bounds) {
-  if (bounds.count == 0) return interpreter.make_string("");
+  if (bounds.count == 0) return interpreter.make_literal("");
   const size_t start = static_cast<size_t>(bounds.start);
   if (bounds.step == 1) {
     return text_at(interpreter, text, start, static_cast<size_t>(bounds.count));
   }
   interpreter.budget.require_free((text.num_chars + static_cast<size_t>(bounds.count)) *
                                   sizeof(char32_t));
-  interpreter.budget.read(text.utf8.size());
-  const std::u32string chars = to_code_points(text.utf8);
+  interpreter.budget.read(text.text.size());
+  const std::u32string chars = to_code_points(text.text);
   std::u32string picked;
   for (int64_t i = 0; i < bounds.count; ++i) {
     picked += chars[static_cast<size_t>(bounds.start + i * bounds.step)];
   }
-  return interpreter.make_string(from_code_points(picked), text.markup);
+  return interpreter.make_string(derived(text, from_code_points(picked)), text.markup);
 }
 
 }  // namespace
@@ -148,7 +148,7 @@ Value get_item(Interpreter& interpreter, const Value& base, const Value& key) {
         fmt::format("'{}' has no attribute '{}'", owner_name(base), shortened(key.as_string())));
   }
   return interpreter.make_undefined(fmt::format("{} has no element {}", owner_name(base),
-                                                shortened(to_repr(key, interpreter.budget))));
+                                                shortened(to_repr(key, interpreter.budget).text)));
 }
 
 Value get_slice(Interpreter& interpreter, const Value& base, const Value& start, const Value& stop,
@@ -206,7 +206,7 @@ std::vector<Value> to_items(Interpreter& interpreter, const Value& value) {
     for (const auto& [key, unused] : value.dict()->entries()) items.push_back(key);
   } else if (value.is_string()) {
     for (const auto& [unused, bytes] : Chars(value.as_string())) {
-      items.push_back(interpreter.make_string(std::string(bytes)));
+      items.push_back(interpreter.make_string(copy_part(*value.text(), bytes)));
     }
   }
   return items;
@@ -313,8 +313,12 @@ Value concat_text(Interpreter& interpreter, const Text& left, const Text& right)
         "'+' would escape a text, because the other operand is the result of |safe or |escape; use "
         "'~' to join them unchanged");
   }
-  interpreter.budget.require_free(left.utf8.size() + right.utf8.size());
-  return interpreter.make_string(left.utf8 + right.utf8, left.markup);
+  interpreter.budget.require_free(left.text.size() + right.text.size());
+  MarkedText joined;
+  joined.text.reserve(left.text.size() + right.text.size());
+  joined.append(left);
+  joined.append(right);
+  return interpreter.make_string(std::move(joined), left.markup);
 }
 
 Value concat_sequences(Interpreter& interpreter, const Sequence& left, const Sequence& right) {
@@ -336,11 +340,9 @@ Value repeat(Interpreter& interpreter, const Value& value, int64_t times) {
   if (__builtin_mul_overflow(size, count, &total)) total = SIZE_MAX;
   interpreter.budget.require_free(total);
   if (is_text) {
-    interpreter.budget.read(total);
-    std::string text;
-    text.reserve(total);
-    for (size_t i = 0; size > 0 && i < count; ++i) text += value.as_string();
-    return interpreter.make_string(std::move(text), value.text()->markup);
+    TextBuilder out(interpreter.budget);
+    if (size > 0) out.append_times(count, *value.text());
+    return interpreter.make_string(out.take(), value.text()->markup);
   }
   std::vector<Value> items;
   items.reserve(total / sizeof(Value));
@@ -355,7 +357,7 @@ Value repeat(Interpreter& interpreter, const Value& value, int64_t times) {
 Value apply_binary(Interpreter& interpreter, BinaryOp op, const Value& left, const Value& right) {
   if (left.is_number() && right.is_number()) return number_op(op, left, right);
   if (op == BinaryOp::kMod && left.is_string()) {
-    return interpreter.make_string(format_percent(interpreter, left.as_string(), right),
+    return interpreter.make_string(format_percent(interpreter, *left.text(), right),
                                    left.text()->markup);
   }
   if (left.is_undefined()) fail(left.undefined_reason());

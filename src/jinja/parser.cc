@@ -96,7 +96,7 @@ class Parser : TokenReader {
       const Token token = next();
       if (token.type == TokenType::kData) {
         auto text = make<TextStmt>(token.line);
-        text->text = token.text;
+        text->text.text = token.text;
         body.push_back(std::move(text));
       } else if (token.type == TokenType::kVariableBegin) {
         auto print = make<PrintStmt>(token.line);
@@ -460,7 +460,7 @@ class Parser : TokenReader {
       std::string text;
       while (current().type == TokenType::kString) text += next().text;  // 'a' 'b' is 'ab'
       constant->value = current().type == TokenType::kNumber && text.empty() ? next().number
-                                                                             : Value::string(text);
+                                                                             : Value::literal(text);
       return constant;
     }
     if (skip_op("(")) {

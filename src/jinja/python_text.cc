@@ -366,7 +366,7 @@ class JsonDumper {
  public:
   JsonDumper(const JsonStyle& style, Budget& budget) : style_(style), out_(budget) {}
 
-  std::string dump(const Value& value) {
+  MarkedText dump(const Value& value) {
     write(value, 0);
     return out_.take();
   }
@@ -383,11 +383,11 @@ class JsonDumper {
 
   void new_line(int depth) {
     if (!style_.indent) return;
-    out_.append("\n");
+    out_.append_literal("\n");
     out_.append_times(static_cast<size_t>(depth), *style_.indent);
   }
 
-  void write_text(std::string_view text) {
+  void write_text(const MarkedText& text) {
     const auto escape = [this](char32_t c, std::string_view) -> std::string {
       constexpr std::string_view kFrom = "\"\\\b\f\n\r\t";
       constexpr std::string_view kTo = "\"\\bfnrt";
@@ -399,20 +399,20 @@ class JsonDumper {
       return fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + ((code - 0x10000) >> 10),
                          0xdc00 + ((code - 0x10000) & 0x3ff));
     };
-    out_.append("\"");
+    out_.append_literal("\"");
     write_escaped(text, out_, escape);
-    out_.append("\"");
+    out_.append_literal("\"");
   }
 
   void write_key(const Value& key) {
-    if (key.is_string()) return write_text(key.as_string());
-    if (key.is_number()) return write_text(number(key));
-    if (key.is_none()) return write_text("null");
+    if (key.is_string()) return write_text(*key.text());
+    if (key.is_number()) return write_text({number(key), {}});
+    if (key.is_none()) return write_text({"null", {}});
     fail(fmt::format("keys must be str, int, float, bool or None, not {}", key.type_name()));
   }
 
   void write_dict(const Dict& dict, int depth) {
-    if (dict.entries().empty()) return out_.append("{}");
+    if (dict.entries().empty()) return out_.append_literal("{}");
     out_.budget().visit(dict.entries().size());
     std::vector<const Dict::Entry*> entries;
     for (const Dict::Entry& entry : dict.entries()) entries.push_back(&entry);
@@ -422,7 +422,7 @@ class JsonDumper {
                          return less(a->first, b->first, out_.budget());
                        });
     }
-    out_.append("{");
+    out_.append_literal("{");
     for (size_t i = 0; i < entries.size(); ++i) {
       if (i > 0) out_.append(style_.item_separator);
       new_line(depth + 1);
@@ -431,26 +431,26 @@ class JsonDumper {
       write(entries[i]->second, depth + 1);
     }
     new_line(depth);
-    out_.append("}");
+    out_.append_literal("}");
   }
 
   void write_sequence(const Sequence& sequence, int depth) {
-    if (sequence.items.empty()) return out_.append("[]");
-    out_.append("[");
+    if (sequence.items.empty()) return out_.append_literal("[]");
+    out_.append_literal("[");
     for (size_t i = 0; i < sequence.items.size(); ++i) {
       if (i > 0) out_.append(style_.item_separator);
       new_line(depth + 1);
       write(sequence.items[i], depth + 1);
     }
     new_line(depth);
-    out_.append("]");
+    out_.append_literal("]");
   }
 
   void write(const Value& value, int depth) {
     out_.budget().step();
-    if (value.is_none()) return out_.append("null");
-    if (value.is_number()) return out_.append(number(value));
-    if (value.is_string()) return write_text(value.as_string());
+    if (value.is_none()) return out_.append_literal("null");
+    if (value.is_number()) return out_.append_literal(number(value));
+    if (value.is_string()) return write_text(*value.text());
     if (value.is_sequence()) return write_sequence(*value.sequence(), depth);
     if (value.is_dict()) return write_dict(*value.dict(), depth);
     fail(fmt::format("Object of type {} is not JSON serializable", value.type_name()));
@@ -462,7 +462,7 @@ class JsonDumper {
 
 }  // namespace
 
-std::string dump_json(const Value& value, const JsonStyle& style, Budget& budget) {
+MarkedText dump_json(const Value& value, const JsonStyle& style, Budget& budget) {
   return JsonDumper(style, budget).dump(value);
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/marked_text.h"
 #include "jinja/budget.h"
 
 namespace quire::jinja {
@@ -93,18 +94,19 @@ std::optional<double> parse_float(std::string_view text);
 
 // Calls `escape` with each character and its bytes. An empty result keeps the character.
 template <typename Escape>
-void write_escaped(std::string_view text, TextBuilder& out, Escape escape) {
+void write_escaped(const MarkedText& source, TextBuilder& out, Escape escape) {
   constexpr size_t kMaxPending = 4096;  // bytes scanned before they are charged
+  const std::string_view text = source.text;
   const char* pending = text.data();
   for (const auto& [c, bytes] : Chars(text)) {
     const std::string escaped = escape(c, bytes);
     const auto num_pending = static_cast<size_t>(bytes.data() - pending);
     if (escaped.empty() && num_pending < kMaxPending) continue;
-    out.append({pending, num_pending});
-    out.append(escaped);
+    out.append(source, {pending, num_pending});
+    out.append_replacement(source, bytes, escaped);
     pending = bytes.data() + (escaped.empty() ? 0 : bytes.size());
   }
-  out.append(text.substr(static_cast<size_t>(pending - text.data())));
+  out.append(source, text.substr(static_cast<size_t>(pending - text.data())));
 }
 
 }  // namespace quire::jinja

@@ -16,7 +16,7 @@ struct Macro : Object {
   std::string type_name() const override { return "Macro"; }
   bool callable() const override { return true; }
   std::optional<Value> attribute(Interpreter& interpreter, std::string_view name) override {
-    if (name == "name") return interpreter.make_string(def.name);
+    if (name == "name") return interpreter.make_literal(def.name);
     return std::nullopt;
   }
 
@@ -66,7 +66,7 @@ struct Macro : Object {
     if (def.uses_kwargs) {
       std::vector<Dict::Entry> rest;
       for (const auto& [key, value] : args.keyword) {
-        rest.emplace_back(interpreter.make_string(key), value);
+        rest.emplace_back(interpreter.make_keyword(key), value);
       }
       interpreter.set(kKwargsName, interpreter.make_dict(std::move(rest)));
     } else if (!args.keyword.empty()) {
@@ -98,8 +98,8 @@ namespace {
 // `outer` is the scope that encloses the loop.
 Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items, int depth0,
               Scope& outer);
-std::string run_recursive_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
-                               int depth0, Scope& outer);
+MarkedText run_recursive_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
+                              int depth0, Scope& outer);
 
 bool passes(Interpreter& interpreter, const ForStmt& stmt, Scope& outer, const Value& item) {
   const Interpreter::ScopeGuard guard(interpreter, &outer);
@@ -178,8 +178,8 @@ struct Loop : Object, std::enable_shared_from_this<Loop> {
   }
 
   void write_repr(TextBuilder& out, int) const override {
-    out.append(fmt::format("<LoopContext {}/{}>", index0 + 1,
-                           total >= 0 ? total : static_cast<int64_t>(items.size())));
+    out.append_literal(fmt::format("<LoopContext {}/{}>", index0 + 1,
+                                   total >= 0 ? total : static_cast<int64_t>(items.size())));
   }
 
   Value call(Interpreter& interpreter, Args args) override {
@@ -268,8 +268,8 @@ Flow run_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
   return interpreter.exec(stmt.otherwise);
 }
 
-std::string run_recursive_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
-                               int depth0, Scope& outer) {
+MarkedText run_recursive_loop(Interpreter& interpreter, const ForStmt& stmt, const Value& items,
+                              int depth0, Scope& outer) {
   const Interpreter::CallLevel call_level(interpreter);
   return interpreter.capture([&] { return run_loop(interpreter, stmt, items, depth0, outer); })
       .second;
@@ -288,7 +288,7 @@ Flow PrintStmt::exec(Interpreter& interpreter) const {
   for (const ExprPtr& expr : values) {
     const Value value = interpreter.eval(*expr);
     if (value.is_string()) {
-      interpreter.emit(value.as_string());
+      interpreter.emit(*value.text());
     } else {
       interpreter.emit(to_str(value, interpreter.budget));
     }
@@ -306,7 +306,7 @@ Flow IfStmt::exec(Interpreter& interpreter) const {
 Flow ForStmt::exec(Interpreter& interpreter) const {
   const Value items = interpreter.eval(*iterable);
   if (!recursive) return run_loop(interpreter, *this, items, 0, interpreter.current_scope());
-  const std::string text =
+  const MarkedText text =
       run_recursive_loop(interpreter, *this, items, 0, interpreter.current_scope());
   interpreter.emit(text);
   return Flow::kNext;

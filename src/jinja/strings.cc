@@ -26,10 +26,10 @@ namespace {
 }  // namespace
 
 // "%s is %d" % args
-std::string format_percent(Interpreter& interpreter, std::string_view format, const Value& args) {
+MarkedText format_percent(Interpreter& interpreter, const MarkedText& format, const Value& args) {
   Budget& budget = interpreter.budget;
   TextBuilder out(budget);
-  budget.read(format.size());
+  budget.read(format.text.size());
   size_t num_used = 0;
   const auto next_arg = [&] {
     if (num_used >= (args.is_tuple() ? args.items().size() : 1)) {
@@ -44,9 +44,9 @@ std::string format_percent(Interpreter& interpreter, std::string_view format, co
     if (value == nullptr) fail(fmt::format("'{}'", shortened(name)));
     return *value;
   };
-  for (std::string_view rest = format; !rest.empty();) {
+  for (std::string_view rest = format.text; !rest.empty();) {
     const size_t percent = std::min(rest.find('%'), rest.size());
-    out.append(rest.substr(0, percent));
+    out.append(format, rest.substr(0, percent));
     rest.remove_prefix(percent);
     if (rest.empty()) break;
     budget.step();
@@ -60,7 +60,7 @@ std::string format_percent(Interpreter& interpreter, std::string_view format, co
     }
     rest.remove_prefix(1);
     if (type == '%') {
-      out.append("%");
+      out.append(format, directive.substr(0, 1));
       continue;
     }
     const Value value = is_named ? named_arg(directive.substr(2, name_end - 2)) : next_arg();
@@ -68,7 +68,7 @@ std::string format_percent(Interpreter& interpreter, std::string_view format, co
       fail(value.is_undefined() ? value.undefined_reason()
                                 : fmt::format("%d formats an integer; got {}", value.type_name()));
     }
-    type == 'd' ? out.append(fmt::format("{}", value.as_int())) : write_str(value, out);
+    type == 'd' ? out.append_literal(fmt::format("{}", value.as_int())) : write_str(value, out);
   }
   const bool all_used = args.is_tuple() ? num_used == args.items().size()
                                         : num_used == 1 || args.is_dict() || args.is_list();
@@ -76,22 +76,22 @@ std::string format_percent(Interpreter& interpreter, std::string_view format, co
   return out.take();
 }
 
-std::string map_text(Budget& budget, std::string (*map)(std::string_view), std::string_view text) {
-  budget.require_free(text.size() * 8);  // twice the text as code points
-  budget.read(text.size() * 2);
-  return map(text);
+MarkedText map_text(Budget& budget, std::string (*map)(std::string_view), const MarkedText& text) {
+  budget.require_free(text.text.size() * 8);  // twice the text as code points
+  budget.read(text.text.size() * 2);
+  return derived(text, map(text.text));
 }
 
 namespace {
 
-std::string str(Interpreter& interpreter, const Value& value) {
+MarkedText str(Interpreter& interpreter, const Value& value) {
   return to_str(value, interpreter.budget);
 }
 bool is_markup(const Value& value) {
   return value.is_string() && value.text()->markup;
 }
 // A text made from `self`, which is markup if `self` is.
-Value same_kind(Interpreter& interpreter, const Value& self, std::string text) {
+Value same_kind(Interpreter& interpreter, const Value& self, MarkedText text) {
   return interpreter.make_string(std::move(text), is_markup(self));
 }
 
@@ -102,13 +102,14 @@ Value mapped(Interpreter& interpreter, const Value& self, const BoundArgs&) {
 
 template <bool kLeft, bool kRight>
 Value strips(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
-  const std::string text = str(interpreter, self);
+  const MarkedText text = str(interpreter, self);
   const auto chars = args.has(0) ? std::optional<std::string_view>(args.text(0)) : std::nullopt;
-  return same_kind(interpreter, self, std::string(strip(text, chars, kLeft, kRight)));
+  return same_kind(interpreter, self, copy_part(text, strip(text.text, chars, kLeft, kRight)));
 }
 
-Value replaced(Interpreter& interpreter, std::string_view text, std::string_view old,
-               std::string_view with, int64_t left, bool markup) {
+Value replaced(Interpreter& interpreter, const MarkedText& source, std::string_view old,
+               const MarkedText& with, int64_t left, bool markup) {
+  const std::string_view text = source.text;
   if (left < 0) left = INT64_MAX;
   TextBuilder out(interpreter.budget);
   size_t done = 0;
@@ -117,18 +118,18 @@ Value replaced(Interpreter& interpreter, std::string_view text, std::string_view
       out.append(with);
       if (done == text.size()) return interpreter.make_string(out.take(), markup);
       const auto size = static_cast<size_t>(decode_utf8(text.substr(done)).num_bytes);
-      out.append(text.substr(done, size));
+      out.append(source, text.substr(done, size));
       done += size;
     }
   } else {
     for (size_t at = find_text(text, old); at != kAbsent && left-- > 0;
          at = find_text(text, old, done)) {
-      out.append(text.substr(done, at - done));
+      out.append(source, text.substr(done, at - done));
       out.append(with);
       done = at + old.size();
     }
   }
-  out.append(text.substr(done));
+  out.append(source, text.substr(done));
   return interpreter.make_string(out.take(), markup);
 }
 
@@ -139,15 +140,15 @@ Value string(Interpreter& interpreter, const Value& self, const BoundArgs&) {
 }
 
 Value replace_filter(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
-  const std::string text = str(interpreter, self);
-  interpreter.budget.read(text.size());
+  const MarkedText text = str(interpreter, self);
+  interpreter.budget.read(text.text.size());
   const int64_t count = args.has(2) ? args.integer(2) : -1;
-  return replaced(interpreter, text, str(interpreter, args.value(0)),
+  return replaced(interpreter, text, str(interpreter, args.value(0)).text,
                   str(interpreter, args.value(1)), count, false);
 }
 
 Value join_filter(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
-  const std::string separator = args[0] == nullptr ? "" : str(interpreter, args.value(0));
+  const MarkedText separator = args[0] == nullptr ? MarkedText() : str(interpreter, args.value(0));
   TextBuilder out(interpreter.budget);
   bool first = true;
   for (const Value& item : to_items(interpreter, self)) {
@@ -158,14 +159,16 @@ Value join_filter(Interpreter& interpreter, const Value& self, const BoundArgs& 
 }
 
 Value center(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
-  const std::string text = str(interpreter, self);
+  const MarkedText text = str(interpreter, self);
+  const MarkedText space = {" ", {}};
   const int64_t width = args.integer(0, 80);
-  const int64_t missing = std::max<int64_t>(width - static_cast<int64_t>(count_chars(text)), 0);
+  const auto num_chars = static_cast<int64_t>(count_chars(text.text));
+  const int64_t missing = std::max<int64_t>(width - num_chars, 0);
   const int64_t left = missing / 2 + (missing & width & 1);  // an odd space goes as in CPython
   TextBuilder out(interpreter.budget);
-  out.append_times(static_cast<size_t>(left), " ");
+  out.append_times(static_cast<size_t>(left), space);
   out.append(text);
-  out.append_times(static_cast<size_t>(missing - left), " ");
+  out.append_times(static_cast<size_t>(missing - left), space);
   return interpreter.make_string(out.take());
 }
 
@@ -174,27 +177,28 @@ Value indent(Interpreter& interpreter, const Value& self, const BoundArgs& args)
     if (self.is_undefined()) fail(self.undefined_reason());
     fail(fmt::format("unsupported operand type(s) for +=: '{}' and 'str'", self.type_name()));
   }
-  std::string indention;
+  MarkedText indention;
   if (args[0] != nullptr && args.value(0).is_string()) {
-    indention = args.text(0);
+    indention = args.marked(0);
   } else {
     const auto width = static_cast<size_t>(std::max<int64_t>(args.integer(0, 4), 0));
     interpreter.budget.require_free(width);
-    indention.assign(width, ' ');
+    indention.text.assign(width, ' ');
   }
   const bool blank = args.flag(2);
   interpreter.budget.require_free(self.as_string().size());
   interpreter.budget.read(self.as_string().size());
-  const std::string text = self.as_string() + "\n";
+  MarkedText text = *self.text();
+  text.text += '\n';
   TextBuilder out(interpreter.budget);
   if (args.flag(1)) out.append(indention);
   bool first = true;
-  for (std::string_view rest = text; !rest.empty();) {
+  for (std::string_view rest = text.text; !rest.empty();) {
     const std::string_view line = take_line(rest);
-    if (!first) out.append("\n");
+    if (!first) out.append_literal("\n");
     if (!first && (blank || !line.empty())) out.append(indention);
     first = false;
-    out.append(line);
+    out.append(text, line);
   }
   return interpreter.make_string(out.take(), is_markup(self));
 }
@@ -203,26 +207,26 @@ Value truncate(Interpreter& interpreter, const Value& self, const BoundArgs& arg
   if (!self.is_string()) fail("truncate needs a str");
   interpreter.budget.read(self.as_string().size());
   const int64_t length = args.integer(0, 255);
-  const std::string end = args[2] == nullptr ? "..." : args.text(2);
+  const MarkedText end = args[2] == nullptr ? MarkedText{"...", {}} : args.marked(2);
   const int64_t leeway = args.has(3) ? args.integer(3) : 5;
-  const auto end_chars = static_cast<int64_t>(count_chars(end));
+  const auto end_chars = static_cast<int64_t>(count_chars(end.text));
   if (length < end_chars) fail(fmt::format("expected length >= {}, got {}", end_chars, length));
   if (leeway < 0) fail(fmt::format("expected leeway >= 0, got {}", leeway));
   const auto num_chars = static_cast<int64_t>(self.text()->num_chars);
   if (num_chars <= length || num_chars - length <= leeway) return self;
-  const std::string& text = self.as_string();
-  std::string kept = text.substr(0, byte_of_char(text, static_cast<size_t>(length - end_chars)));
-  if (!args.flag(1)) {
-    if (const size_t space = kept.rfind(' '); space != std::string::npos) kept.resize(space);
-  }
-  return interpreter.make_string(kept + end);
+  std::string_view kept = self.as_string();
+  kept = kept.substr(0, byte_of_char(kept, static_cast<size_t>(length - end_chars)));
+  if (!args.flag(1)) kept = kept.substr(0, kept.rfind(' '));
+  MarkedText shown = copy_part(*self.text(), kept);
+  shown.append(end);
+  return interpreter.make_string(std::move(shown));
 }
 
 Value wordcount(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   int64_t count = 0;
   bool in_word = false;
-  const std::string text = str(interpreter, self);
-  for (const auto& [c, bytes] : Chars(text)) {
+  const MarkedText text = str(interpreter, self);
+  for (const auto& [c, bytes] : Chars(text.text)) {
     if (!is_word(c)) {
       in_word = false;
     } else if (!std::exchange(in_word, true)) {
@@ -232,7 +236,7 @@ Value wordcount(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   return Value::integer(count);
 }
 
-void write_html_escaped(std::string_view text, TextBuilder& out) {
+void write_html_escaped(const MarkedText& text, TextBuilder& out) {
   write_escaped(text, out, [](char32_t c, std::string_view) -> std::string {
     constexpr std::string_view kFrom = "&<>\"'";
     constexpr const char* kTo[] = {"&amp;", "&lt;", "&gt;", "&#34;", "&#39;"};
@@ -253,7 +257,7 @@ Value escape(Interpreter& interpreter, const Value& self, const BoundArgs& args)
   return is_markup(self) ? self : forceescape(interpreter, self, args);
 }
 
-void write_url_quoted(std::string_view text, bool for_query, TextBuilder& out) {
+void write_url_quoted(const MarkedText& text, bool for_query, TextBuilder& out) {
   write_escaped(text, out, [for_query](char32_t c, std::string_view bytes) -> std::string {
     constexpr std::string_view kUnreserved = "_.-~";
     const bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
@@ -282,9 +286,9 @@ Value urlencode(Interpreter& interpreter, const Value& self, const BoundArgs&) {
   for (const Value& pair : pairs) {
     const std::vector<Value> parts = to_items(interpreter, pair);
     if (parts.size() != 2) fail("urlencode needs pairs of a key and a value");
-    if (out.size() > 0) out.append("&");
+    if (out.size() > 0) out.append_literal("&");
     write_url_quoted(str(interpreter, parts[0]), true, out);
-    out.append("=");
+    out.append_literal("=");
     write_url_quoted(str(interpreter, parts[1]), true, out);
   }
   return interpreter.make_string(out.take());
@@ -300,7 +304,7 @@ Value format_filter(Interpreter& interpreter, const Value& self, const BoundArgs
   }
   std::vector<Dict::Entry> named;
   for (const auto& [name, value] : args.raw->keyword) {
-    named.emplace_back(interpreter.make_string(name), value);
+    named.emplace_back(interpreter.make_keyword(name), value);
   }
   return interpreter.make_string(
       format_percent(interpreter, str(interpreter, self), interpreter.make_dict(std::move(named))));
@@ -313,8 +317,8 @@ Value tojson(Interpreter& interpreter, const Value& self, const BoundArgs& args)
     const Value& width = args.value(1);
     const size_t spaces =
         width.is_string() ? 0 : static_cast<size_t>(std::clamp<int64_t>(args.integer(1), 0, 4096));
-    style.indent = width.is_string() ? args.text(1) : std::string(spaces, ' ');
-    style.item_separator = ",";
+    style.indent = width.is_string() ? args.marked(1) : MarkedText{std::string(spaces, ' '), {}};
+    style.item_separator = {",", {}};
   }
   if (args.has(2)) {
     const std::vector<Value> separators = to_items(interpreter, args.value(2));
@@ -400,11 +404,11 @@ Value removes_affix(Interpreter& interpreter, const Value& self, const BoundArgs
   } else {
     text.remove_suffix(affix.size());
   }
-  return same_kind(interpreter, self, std::string(text));
+  return same_kind(interpreter, self, copy_part(*self.text(), text));
 }
 
 Value replace(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
-  return replaced(interpreter, self.as_string(), args.text(0), args.text(1), args.integer(2, -1),
+  return replaced(interpreter, *self.text(), args.text(0), args.marked(1), args.integer(2, -1),
                   is_markup(self));
 }
 
@@ -413,7 +417,7 @@ class Parts {
  public:
   Parts(Interpreter& interpreter, const Value& self) : interpreter_(interpreter), self_(self) {}
   void add(std::string_view part) {
-    items_.push_back(same_kind(interpreter_, self_, std::string(part)));
+    items_.push_back(same_kind(interpreter_, self_, copy_part(*self_.text(), part)));
   }
   Value take() { return interpreter_.make_list(std::move(items_)); }
   Value take_reversed() {
@@ -504,8 +508,8 @@ Value join(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
       fail(fmt::format("sequence item {}: expected str instance, {} found", i,
                        items[i].type_name()));
     }
-    if (i > 0) out.append(self.as_string());
-    out.append(items[i].as_string());
+    if (i > 0) out.append(*self.text());
+    out.append(*items[i].text());
   }
   return same_kind(interpreter, self, out.take());
 }
@@ -533,12 +537,12 @@ Value format(Interpreter& interpreter, const Value& self, const BoundArgs& args)
   };
   for (std::string_view rest = self.as_string(); !rest.empty();) {
     const size_t brace = std::min(rest.find_first_of("{}"), rest.size());
-    out.append(rest.substr(0, brace));
+    out.append(*self.text(), rest.substr(0, brace));
     rest.remove_prefix(brace);
     if (rest.empty()) break;
     interpreter.budget.step();
     if (rest.size() > 1 && rest[1] == rest[0]) {  // {{ or }}
-      out.append(rest.substr(0, 1));
+      out.append(*self.text(), rest.substr(0, 1));
       rest.remove_prefix(2);
       continue;
     }

@@ -197,7 +197,7 @@ struct MacroDef {
 
 struct TextStmt : Stmt {
   Flow exec(Interpreter& interpreter) const override;
-  std::string text;
+  MarkedText text;
 };
 
 struct PrintStmt : Stmt {

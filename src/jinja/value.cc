@@ -37,11 +37,32 @@ Value Value::undefined(const char* reason) {
   return of(std::make_shared<const UndefinedReason>(UndefinedReason{reason}));
 }
 
-Value Value::string(std::string_view text) {
+namespace {
+
+std::shared_ptr<Text> valid_text(std::string_view text) {
   auto result = std::make_shared<Text>();
-  result->utf8 = is_valid_utf8(text) ? std::string(text) : replace_invalid_utf8(text);
-  result->num_chars = count_chars(result->utf8);
+  result->text = is_valid_utf8(text) ? std::string(text) : replace_invalid_utf8(text);
+  result->num_chars = count_chars(result->text);
+  return result;
+}
+
+bool is_role(std::string_view text) {
+  constexpr std::string_view kRoles[] = {"assistant", "developer", "function", "observation",
+                                         "system",    "tool",      "user"};
+  return std::find(std::begin(kRoles), std::end(kRoles), text) != std::end(kRoles);
+}
+
+}  // namespace
+
+Value Value::string(std::string_view text) {
+  std::shared_ptr<Text> result = valid_text(text);
+  if (is_role(text)) return of(TextPtr(std::move(result)));
+  result->untrusted = ByteSpans::whole(result->text.size());
   return of(TextPtr(std::move(result)));
+}
+
+Value Value::literal(std::string_view text) {
+  return of(TextPtr(valid_text(text)));
 }
 
 Value Value::list(std::vector<Value> items) {
@@ -294,7 +315,8 @@ std::string float_repr(double number) {
 namespace {
 
 // As Python, uses double quotes if that avoids escapes, otherwise single quotes.
-void write_quoted(std::string_view text, TextBuilder& out) {
+void write_quoted(const MarkedText& source, TextBuilder& out) {
+  const std::string_view text = source.text;
   out.budget().read(text.size());
   const bool has_single = text.find('\'') != std::string_view::npos;
   const char quote = has_single && text.find('"') == std::string_view::npos ? '"' : '\'';
@@ -308,33 +330,33 @@ void write_quoted(std::string_view text, TextBuilder& out) {
     if (c < 0x10000) return fmt::format("\\u{:04x}", static_cast<uint32_t>(c));
     return fmt::format("\\U{:08x}", static_cast<uint32_t>(c));
   };
-  out.append({&quote, 1});
-  write_escaped(text, out, escape);
-  out.append({&quote, 1});
+  out.append_literal({&quote, 1});
+  write_escaped(source, out, escape);
+  out.append_literal({&quote, 1});
 }
 
 void write_sequence(const Sequence& sequence, TextBuilder& out, int depth) {
   const bool is_list = sequence.type == Sequence::Type::kList;
-  out.append(is_list ? "[" : "(");
+  out.append_literal(is_list ? "[" : "(");
   for (size_t i = 0; i < sequence.items.size(); ++i) {
-    if (i > 0) out.append(", ");
+    if (i > 0) out.append_literal(", ");
     write_repr(sequence.items[i], out, depth + 1);
   }
-  if (!is_list && sequence.items.size() == 1) out.append(",");
-  out.append(is_list ? "]" : ")");
+  if (!is_list && sequence.items.size() == 1) out.append_literal(",");
+  out.append_literal(is_list ? "]" : ")");
 }
 
 void write_dict(const Dict& dict, TextBuilder& out, int depth) {
-  out.append("{");
+  out.append_literal("{");
   bool first = true;
   for (const auto& [key, value] : dict.entries()) {
-    if (!first) out.append(", ");
+    if (!first) out.append_literal(", ");
     first = false;
     write_repr(key, out, depth + 1);
-    out.append(": ");
+    out.append_literal(": ");
     write_repr(value, out, depth + 1);
   }
-  out.append("}");
+  out.append_literal("}");
 }
 
 }  // namespace
@@ -342,32 +364,32 @@ void write_dict(const Dict& dict, TextBuilder& out, int depth) {
 void write_repr(const Value& value, TextBuilder& out, int depth) {
   if (depth > kMaxReprDepth) fail("values are nested too deeply to be printed");
   out.budget().step();
-  if (value.is_undefined()) return out.append("Undefined");
-  if (value.is_none()) return out.append("None");
-  if (value.is_bool()) return out.append(value.as_bool() ? "True" : "False");
-  if (value.is_int()) return out.append(fmt::format("{}", value.as_int()));
-  if (value.is_float()) return out.append(float_repr(value.as_float()));
+  if (value.is_undefined()) return out.append_literal("Undefined");
+  if (value.is_none()) return out.append_literal("None");
+  if (value.is_bool()) return out.append_literal(value.as_bool() ? "True" : "False");
+  if (value.is_int()) return out.append_literal(fmt::format("{}", value.as_int()));
+  if (value.is_float()) return out.append_literal(float_repr(value.as_float()));
   if (value.is_sequence()) return write_sequence(*value.sequence(), out, depth);
   if (value.is_dict()) return write_dict(*value.dict(), out, depth);
   if (value.is_object()) return value.object()->write_repr(out, depth);
-  if (!value.text()->markup) return write_quoted(value.as_string(), out);
-  out.append("Markup(");
-  write_quoted(value.as_string(), out);
-  out.append(")");
+  if (!value.text()->markup) return write_quoted(*value.text(), out);
+  out.append_literal("Markup(");
+  write_quoted(*value.text(), out);
+  out.append_literal(")");
 }
 
-std::string to_repr(const Value& value, Budget& budget) {
+MarkedText to_repr(const Value& value, Budget& budget) {
   TextBuilder out(budget);
   write_repr(value, out);
   return out.take();
 }
 
 void write_str(const Value& value, TextBuilder& out) {
-  if (value.is_string()) return out.append(value.as_string());
+  if (value.is_string()) return out.append(*value.text());
   if (!value.is_undefined()) write_repr(value, out);
 }
 
-std::string to_str(const Value& value, Budget& budget) {
+MarkedText to_str(const Value& value, Budget& budget) {
   TextBuilder out(budget);
   write_str(value, out);
   return out.take();
@@ -399,7 +421,7 @@ Value Object::call(Interpreter&, Args) {
   fail(fmt::format("'{}' object is not callable", type_name()));
 }
 void Object::write_repr(TextBuilder& out, int) const {
-  out.append(fmt::format("<{} object>", type_name()));
+  out.append_literal(fmt::format("<{} object>", type_name()));
 }
 
 // ---- DictView
@@ -427,16 +449,16 @@ std::optional<std::vector<Value>> DictView::iterate(Interpreter& interpreter) {
 }
 
 void DictView::write_repr(TextBuilder& out, int level) const {
-  out.append(type_name() + "([");
+  out.append_literal(type_name() + "([");
   bool first = true;
   for (const auto& [key, value] : dict->entries()) {
-    if (!std::exchange(first, false)) out.append(", ");
+    if (!std::exchange(first, false)) out.append_literal(", ");
     jinja::write_repr(part == Part::kKeys     ? key
                       : part == Part::kValues ? value
                                               : Value::tuple({key, value}),
                       out, level + 1);
   }
-  out.append("])");
+  out.append_literal("])");
 }
 
 // ---- Range
@@ -472,8 +494,8 @@ bool Range::operator==(const Range& other) const {
 }
 
 void Range::write_repr(TextBuilder& out, int) const {
-  out.append(step == 1 ? fmt::format("range({}, {})", start, stop)
-                       : fmt::format("range({}, {}, {})", start, stop, step));
+  out.append_literal(step == 1 ? fmt::format("range({}, {})", start, stop)
+                               : fmt::format("range({}, {}, {})", start, stop, step));
 }
 
 // ---- the others
@@ -515,14 +537,14 @@ void Namespace::set(const std::string& name, Value value, Budget& budget) {
 }
 
 void Namespace::write_repr(TextBuilder& out, int level) const {
-  out.append("<Namespace {");
+  out.append_literal("<Namespace {");
   for (size_t i = 0; i < attributes.size(); ++i) {
-    if (i > 0) out.append(", ");
+    if (i > 0) out.append_literal(", ");
     jinja::write_repr(Value::string(attributes[i].first), out, level + 1);
-    out.append(": ");
+    out.append_literal(": ");
     jinja::write_repr(attributes[i].second, out, level + 1);
   }
-  out.append("}>");
+  out.append_literal("}>");
 }
 
 }  // namespace quire::jinja

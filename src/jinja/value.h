@@ -2,6 +2,9 @@
 //
 //   Value::dict({{"role", Value::string("user")}, {"content", Value::string(text)}})
 //
+// A string remembers which of its bytes came from a request (MarkedText). Operations keep these
+// marks, or mark more: bytes that a template derives from a request never count as its own.
+//
 // Values are immutable and cheap to copy. Values built by a caller may be shared by threads.
 // Objects (last part) are the values with behaviour, which templates call, iterate lazily or
 // modify.
@@ -16,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/marked_text.h"
 #include "jinja/budget.h"
 
 namespace quire::jinja {
@@ -24,13 +28,12 @@ class Interpreter;
 class Value;
 struct Object;
 
-struct Text {
-  std::string utf8;      // always valid
+struct Text : MarkedText {  // always valid UTF-8
   size_t num_chars = 0;  // code points: what Python counts and indexes
   bool markup = false;   // made by `safe` or `escape`: `+` escapes operands joined to it
   MemoryCharge charge{};
 
-  bool ascii() const { return num_chars == utf8.size(); }
+  bool ascii() const { return num_chars == text.size(); }
 };
 
 struct Sequence {
@@ -90,8 +93,12 @@ class Value {
   static Value boolean(bool flag) { return Value(Data(flag)); }
   static Value integer(int64_t number) { return Value(Data(number)); }
   static Value real(double number) { return Value(Data(number)); }
-  // Invalid UTF-8 in the text becomes U+FFFD.
+  // Text of a request. Invalid UTF-8 in it becomes U+FFFD. A text that is the name of a role counts
+  // as the template's own: templates make control tokens of it ('<|' + message.role + '|>'), and it
+  // cannot make one by itself.
   static Value string(std::string_view text);
+  // Text of the template or the checkpoint, from which the tokenizer may take control tokens.
+  static Value literal(std::string_view text);
   static Value list(std::vector<Value> items);
   static Value tuple(std::vector<Value> items);
   static Value dict(const std::vector<std::pair<std::string, Value>>& entries);
@@ -121,7 +128,7 @@ class Value {
   double as_float() const {
     return is_float() ? std::get<double>(data_) : static_cast<double>(as_int());
   }
-  const std::string& as_string() const { return text()->utf8; }
+  const std::string& as_string() const { return text()->text; }
   const std::string& undefined_reason() const;
   const TextPtr& text() const { return std::get<TextPtr>(data_); }
   const SequencePtr& sequence() const { return std::get<SequencePtr>(data_); }
@@ -159,8 +166,8 @@ int compare_keys(const Value& left, const Value& right, Budget* budget);
 
 std::string float_repr(double number);
 // str() and repr(). The output is charged to the budget.
-std::string to_str(const Value& value, Budget& budget);
-std::string to_repr(const Value& value, Budget& budget);
+MarkedText to_str(const Value& value, Budget& budget);
+MarkedText to_repr(const Value& value, Budget& budget);
 void write_str(const Value& value, TextBuilder& out);
 void write_repr(const Value& value, TextBuilder& out, int depth = 0);
 

@@ -15,13 +15,13 @@ class RealEngine final : public EngineApi {
     return engine_.submit(std::move(request), std::move(on_output));
   }
   void cancel(RequestId id) override { engine_.cancel(id); }
-  Result<std::string> render_chat(const jinja::Value& variables) const override {
+  Result<MarkedText> render_chat(const jinja::Value& variables) const override {
     return EngineInternals::render_chat(engine_, variables);
   }
   std::string_view chat_template() const override { return engine_.chat_template(); }
-  Result<std::vector<int32_t>> encode(std::string_view text,
-                                      bool add_special_tokens) const override {
-    return engine_.encode(text, add_special_tokens);
+  Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens,
+                                      const ByteSpans& untrusted) const override {
+    return EngineInternals::encode(engine_, text, add_special_tokens, untrusted);
   }
   std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const override {
     return engine_.decode(ids, skip_special_tokens);

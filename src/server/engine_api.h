@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/marked_text.h"
 #include "jinja/value.h"
 #include "quire/engine.h"
 
@@ -18,11 +19,13 @@ class EngineApi {
   virtual Result<RequestId> submit(Request request, Engine::OutputCallback on_output) = 0;
   virtual void cancel(RequestId id) = 0;
   // `variables` is a dict with messages, tools, add_generation_prompt and any other variable of the
-  // template.
-  virtual Result<std::string> render_chat(const jinja::Value& variables) const = 0;
+  // template. All bytes of the prompt that come from them are untrusted, unless the operator allows
+  // control tokens in messages.
+  virtual Result<MarkedText> render_chat(const jinja::Value& variables) const = 0;
   virtual std::string_view chat_template() const = 0;  // source text; empty without a template
-  virtual Result<std::vector<int32_t>> encode(std::string_view text,
-                                              bool add_special_tokens) const = 0;
+  // See Tokenizer::encode().
+  virtual Result<std::vector<int32_t>> encode(std::string_view text, bool add_special_tokens,
+                                              const ByteSpans& untrusted) const = 0;
   virtual std::string decode(const std::vector<int32_t>& ids, bool skip_special_tokens) const = 0;
   virtual std::string token_bytes(int32_t id) const = 0;  // may be a part of a UTF-8 character
   virtual SamplingParams default_sampling() const = 0;

@@ -134,6 +134,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--no-such-flag", "-c", "4096"}, "-c: is --max-model-len here"},
       {{"generate", "--logprobs", "1"}, "need --format json"},
       {{"generate", "--chat-template", "a.jinja"}, "needs --chat"},
+      {{"generate", "--allow-special-tokens-in-messages"}, "needs --chat"},
       {{"generate", "--prompt-logprobs", "1"}, "need --format json"},
       {{"chat", "--logprobs", "1"}, "need --format json"},
       {{"bench", "latency", "--json", "/no/such/x.json"}, "in a folder that exists"},
@@ -579,9 +580,9 @@ TEST_F(Stories, ChatTakesTheOperatorsTemplate) {
       scratch_file("once.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
   const SpawnResult plain = run_quire(
       generate({"--prompt", "Once upon a time", "--temperature", "0", "--max-tokens", "12"}));
-  const SpawnResult generated =
-      run_quire(generate({"--chat", "--chat-template", file, "--prompt", "<s>Once upon a time",
-                          "--temperature", "0", "--max-tokens", "12"}));
+  const SpawnResult generated = run_quire(
+      generate({"--chat", "--chat-template", file, "--prompt", "<s>Once upon a time",
+                "--allow-special-tokens-in-messages", "--temperature", "0", "--max-tokens", "12"}));
   EXPECT_EQ(generated.exit_code, 0) << generated.err;
   EXPECT_EQ(generated.out, plain.out);
   const std::string broken = scratch_file("broken.jinja", "{% for %}");

@@ -29,7 +29,8 @@ Result<std::string> render(std::string_view source, const jinja::Value& variable
   TemplateLimits limits;
   limits.now_unix_s = kNowUnixS;
   QUIRE_ASSIGN_OR_RETURN(const ChatTemplate parsed, ChatTemplate::parse(source, limits));
-  return parsed.render(variables, limits);
+  QUIRE_ASSIGN_OR_RETURN(MarkedText prompt, parsed.render(variables, limits));
+  return std::move(prompt.text);
 }
 
 // Checks a result against a golden file's row. `prefix` is text that the row omits.

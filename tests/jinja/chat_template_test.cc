@@ -23,7 +23,8 @@ Value none() {
 Result<std::string> render(std::string_view source, const Value& variables = none(),
                            const TemplateLimits& limits = {}) {
   QUIRE_ASSIGN_OR_RETURN(const ChatTemplate parsed, ChatTemplate::parse(source, limits));
-  return parsed.render(variables, limits);
+  QUIRE_ASSIGN_OR_RETURN(MarkedText prompt, parsed.render(variables, limits));
+  return std::move(prompt.text);
 }
 
 std::string text(std::string_view source, const Value& variables = none()) {
@@ -256,11 +257,117 @@ TEST(ChatTemplate, RendersFromManyThreads) {
   std::vector<std::string> texts(4);
   for (std::string& out : texts) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 200; ++i) out = parsed->render(variables).value();
+      for (int i = 0; i < 200; ++i) out = parsed->render(variables).value().text;
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(texts, ::testing::Each("AÉBÉ"));
+}
+
+// Renders with brackets around the bytes that come from the variables.
+std::string marked(std::string_view source, const Value& variables) {
+  const Result<ChatTemplate> parsed = ChatTemplate::parse(source);
+  if (!parsed.ok()) return parsed.status().message();
+  const Result<MarkedText> prompt = parsed->render(variables);
+  if (!prompt.ok()) return prompt.status().message();
+  std::string shown;
+  size_t done = 0;
+  for (size_t i = 0; i < prompt->untrusted.count(); ++i) {
+    const auto [begin, end] = prompt->untrusted[i];
+    shown += prompt->text.substr(done, begin - done);
+    shown += "[" + prompt->text.substr(begin, end - begin) + "]";
+    done = end;
+  }
+  return shown + prompt->text.substr(done);
+}
+
+TEST(Marks, TellTheVariablesTextsFromTheTemplatesOwn) {
+  const Value variables = Value::dict({
+      {"x", Value::string(" a é b ")},
+      {"y", Value::string("<q>")},
+      {"own", Value::literal("own")},
+      {"role", Value::string("user")},
+      {"n", Value::integer(7)},
+      {"list", Value::list({Value::string("a"), Value::literal("b"), Value::string("c")})},
+      {"d", Value::dict({{"key", Value::string("value")}})},
+  });
+  const std::pair<const char*, const char*> cases[] = {
+      {"-{{ x }}-{{ own }}", "-[ a é b ]-own"},
+      {"{{ n }}{{ none }}{{ true }}", "7NoneTrue"},
+      {"{{ '<|' + role + '|>' }}", "<|user|>"},
+      // joined and repeated
+      {"{{ '<' + y + '>' }}{{ y ~ n ~ own }}", "<[<q>]>[<q>]7own"},
+      {"{{ y * 2 }}{{ ('-' + y) * 2 }}", "[<q><q>]-[<q>]-[<q>]"},
+      {"{{ list | join('-') }}|{{ y.join(list) }}", "[a]-b-[c]|[a<q>]b[<q>c]"},
+      {"{{ '%s:%d' % (y, n) }}{{ '%%-%s' % y }}{{ '%(k)s' % {'k': y} }}", "[<q>]:7%-[<q><q>]"},
+      {"{{ '%s-%s' | format(y, own) }}", "[<q>]-own"},
+      {"{{ 'a{}b{{'.format(y) }}{{ '{k}'.format(k=own) }}", "a[<q>]b{own"},
+      {"{{ y % () }}", "[<q>]"},
+      // cut
+      {"{{ ('- ' + x) | trim }}.{{ ('-' + x).strip(' -') }}", "- [ a é b].[a é b]"},
+      {"{{ ('ab' + y)[1:4] }}{{ ('é' + x)[:3] }}{{ ('ab' + y)[1] }}", "b[<q]é[ a]b"},
+      {"{{ ('ab' + y)[::-1] }}{{ 'ab'[::-1] }}", "[>q<ba]ba"},
+      {"{{ ('own,' + y + ',own').split(',') | join('+') }}", "own+[<q>]+own"},
+      {"{{ ('own ' + y).rsplit(' ', 1) | join('+') }}{{ (y + '\n' + own).splitlines()[1] }}",
+       "own+[<q>]own"},
+      {"{{ (own + y).removeprefix('own') }}{{ (y + own).removesuffix('own') }}", "[<q><q>]"},
+      {"{{ (own ~ ' ' ~ y ~ y ~ y) | truncate(8, true, '.', 0) }}", "own [<q>]."},
+      {"{{ (own + y) | first }}{{ (own + y) | last }}{{ (own + y) | list | join('') }}",
+       "o[>]own[<q>]"},
+      {"{% for c in own + y %}{{ c }}{% endfor %}", "own[<q>]"},
+      // replaced
+      {"{{ (own + y).replace('w', y) }}{{ y.replace('q', own) }}", "o[<q>]n[<q><]own[>]"},
+      {"{{ (own + y) | replace('<', '(') }}{{ ('a' ~ y) | replace('', '.') }}",
+       "own([q>].a.[<].[q].[>]."},
+      {"{{ (own + y) | escape }}{{ (own + y) | urlencode }}", "own[&lt;q&gt;]own[%3Cq%3E]"},
+      {"{{ (own + '\n' + y) | indent(2) }}{{ own | center(7) }}{{ y | center(5) }}",
+       "own\n  [<q>]  own   [<q>] "},
+      {"{{ y | upper }}{{ own | upper }}{{ (own + y) | title }}", "[<Q>]OWN[Own<Q>]"},
+      {"{{ y | safe }}{{ y | string }}{{ own | capitalize }}", "[<q><q>]Own"},
+      // written
+      {"{{ d | tojson }}", "{\"[key]\": \"[value]\"}"},
+      {"{{ (own + x) | tojson(ensure_ascii=true) }}", "\"own[ a \\u00e9 b ]\""},
+      {"{{ [own, y] | tojson(indent=y, separators=('.', y)) }}",
+       "[\n[<q>]\"own\".\n[<q>]\"[<q>]\"\n]"},
+      {"{{ d }}{{ [own, y] }}", "{'[key]': '[value]'}['own', '[<q>]']"},
+      {"{{ strftime_now(y) }}{{ strftime_now('%%' ~ own) }}", "[<q>]%own"},
+      // carried through variables, macros, captures and containers
+      {"{% set s %}-{{ y }}-{% endset %}{{ s }}{{ s | length }}", "-[<q>]-5"},
+      {"{% filter trim %} {{ y }} {% endfilter %}", "[<q>]"},
+      {"{% macro m(a, b=own) %}{{ a }}{{ b }}{{ caller() if caller }}{% endmacro %}"
+       "{{ m(y) }}{{ m(own, y) }}{% call m('') %}({{ y }}){% endcall %}",
+       "[<q>]ownown[<q>]own([<q>])"},
+      {"{% set ns = namespace(s='') %}{% for c in list %}{% set ns.s = ns.s + c %}{% endfor %}"
+       "{{ ns.s }}",
+       "[a]b[c]"},
+      {"{% for k, v in d.items() %}{{ k }}={{ v }}{% endfor %}{{ d.key }}",
+       "[key]=[valuevalue]"},
+      {"{% for k in dict(**d) %}{{ k }}{% endfor %}", "[key]"},
+      {"{% macro m() %}{{ kwargs }}{% endmacro %}{{ m(**d) }}", "{'[key]': '[value]'}"},
+      {"{% for c in list recursive %}{{ c }}{{ loop(['-']) if loop.first and c == 'a' }}"
+       "{% endfor %}",
+       "[a]-b[c]"},
+      {"{{ list | sort | first }}{{ list | map('upper') | join }}{{ list | unique | list | last }}",
+       "[aA]B[Cc]"},
+      {"{{ missing | default(y) }}{{ missing | default(own) }}{{ y or own }}", "[<q>]own[<q>]"},
+      {"{% set j = joiner(y) %}{{ j() }}{{ j() }}{{ cycler(y, own).next() }}", "[<q><q>]"},
+  };
+  for (const auto& [source, expected] : cases)
+    EXPECT_EQ(marked(source, variables), expected) << source;
+}
+
+TEST(Marks, AreChargedToTheBudget) {
+  TemplateLimits limits;
+  limits.max_live_bytes = size_t{1} << 20;
+  limits.max_steps = 100'000'000;
+  const Value variables = Value::dict({{"x", Value::string("a")}});
+  EXPECT_TRUE(render("{{ ('ab' * 90000) | length }}", variables, limits).ok());
+  for (const char* source :
+       {"{{ (('b' ~ x) * 90000) | length }}", "{% for i in range(90000) %}b{{ x }}{% endfor %}",
+        "{% set s %}{% for i in range(90000) %}b{{ x }}{% endfor %}{% endset %}",
+        "{{ ([x] * 90000) | join('b') | length }}"}) {
+    EXPECT_THAT(error(source, variables, limits), HasSubstr("take too much memory")) << source;
+  }
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ struct Cost {
 Cost measure(const ChatTemplate& parsed, const Value& variables, const TemplateLimits& limits) {
   Cost cost;
   const int64_t start = thread_cpu_ns();
-  const Result<std::string> text = parsed.render(variables, limits, &cost.num_steps);
+  const Result<MarkedText> text = parsed.render(variables, limits, &cost.num_steps);
   cost.cpu_ns = thread_cpu_ns() - start;
   if (!text.ok()) cost.error = text.status().message();
   return cost;

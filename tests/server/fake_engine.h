@@ -39,13 +39,14 @@ class FakeEngine final : public server::EngineApi {
     output.finish_reason = FinishReason::kCancelled;
     send(id, std::move(output));
   }
-  Result<std::string> render_chat(const jinja::Value& variables) const override {
+  Result<MarkedText> render_chat(const jinja::Value& variables) const override {
     if (!template_fault_.ok()) return template_fault_;
     if (render_) return render_(variables);
-    return "<rendered by the fake>" + chat_suffix_;
+    return MarkedText{"<rendered by the fake>" + chat_suffix_, {}};
   }
   std::string_view chat_template() const override { return "{{ messages }}"; }
-  Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/) const override {
+  Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/,
+                                      const ByteSpans& /*untrusted*/) const override {
     if (on_encode_) on_encode_(text);
     if (!encode_error_.ok()) return encode_error_;
     std::vector<int32_t> ids;
@@ -117,7 +118,7 @@ class FakeEngine final : public server::EngineApi {
 
   ModelInfo info_;
   std::string chat_suffix_;
-  std::function<Result<std::string>(const jinja::Value& variables)> render_;
+  std::function<Result<MarkedText>(const jinja::Value& variables)> render_;
   Status template_fault_;
   std::function<void(std::string_view text)> on_encode_;  // may block
   size_t num_ids_per_byte_ = 1;

@@ -151,12 +151,6 @@ FieldError read_tool_calls(const Path& path, Element value, const RequestLimits&
   return {};
 }
 
-// The fields of a message that templates write as text; other fields may have any type.
-bool is_text_field(std::string_view name) {
-  return name == "name" || name == "tool_call_id" || name == "reasoning_content" ||
-         name == "reasoning";
-}
-
 // Content becomes one string and the arguments of tool calls become dicts; all other fields are
 // copied, without those that are null.
 FieldError read_message(const Path& path, Element value, const RequestLimits& limits, bool is_last,
@@ -169,9 +163,7 @@ FieldError read_message(const Path& path, Element value, const RequestLimits& li
   constexpr size_t kMaxRoleBytes = 64;
   if (role.empty() || role.size() > kMaxRoleBytes) {
     return unexpected(Path(path, "role"), fields["role"].value_unsafe(),
-                      fmt::format("'system', 'developer', 'user', 'assistant', 'tool', or another "
-                                  "role of the chat template, of 1 to {} bytes",
-                                  kMaxRoleBytes));
+                      "'system', 'user', 'assistant' or 'tool'");
   }
   Element content;
   text.clear();
@@ -191,9 +183,6 @@ FieldError read_message(const Path& path, Element value, const RequestLimits& li
     if (name == "tool_calls") {
       QUIRE_RETURN_IF_FIELD_ERROR(read_tool_calls(Path(path, name), field, limits, field_value));
     } else {
-      if (is_text_field(name) && !field.is_string()) {
-        return unexpected(Path(path, name), field, "a string");
-      }
       field_value = value_from_json(field);
     }
     add(name, std::move(field_value), message);
@@ -252,17 +241,6 @@ FieldError read_tool(const Path& path, Element value, Tool& out) {
   return {};
 }
 
-// The tools with a name among `shown`, as the request wrote them. read_tools() has read all.
-Value shown_values(simdjson::dom::array tools, std::span<const Tool> shown) {
-  std::vector<Value> values;
-  for (const Element tool : tools) {
-    const Element name = tool["function"]["name"].value_unsafe();
-    if (find_tool(shown, name.get_string().value_unsafe()) == nullptr) continue;
-    values.push_back(value_from_json(tool));
-  }
-  return Value::list(std::move(values));
-}
-
 }  // namespace
 
 std::optional<Element>* ConversationFields::find(std::string_view name) {
@@ -288,7 +266,7 @@ bool mentions_variable(std::string_view chat_template, std::string_view name) {
   return false;
 }
 
-FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
+FieldError read_conversation(const ConversationFields& fields, bool shows_tools,
                              const RequestLimits& limits, Conversation& out) {
   if (!fields.messages) return field_error("messages", "got none, expected at least one message");
   if (fields.chat_template) {
@@ -320,9 +298,7 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
   Entries variables;
   add("messages", std::move(messages), variables);
   add("add_generation_prompt", Value::boolean(adds_prompt), variables);
-  if (fields.tools && !shown_tools.empty()) {
-    add("tools", shown_values(*fields.tools, shown_tools), variables);
-  }
+  if (fields.tools && shows_tools) add("tools", value_from_json(*fields.tools), variables);
   if (fields.documents) {
     simdjson::dom::array documents;
     QUIRE_RETURN_IF_FIELD_ERROR(read_list("documents", *fields.documents,
@@ -350,11 +326,11 @@ TemplateInput template_input(Conversation&& conversation) {
   return input;
 }
 
-FieldError continue_from(const Continuation& continuation, std::string& rendered) {
+FieldError continue_from(const Continuation& continuation, MarkedText& rendered) {
   const std::string& marker = continuation.marker;
   const std::string_view text = strip_right(continuation.content);
   const std::string_view space = std::string_view(continuation.content).substr(text.size());
-  const std::string_view all = rendered;
+  const std::string_view all = rendered.text;
   const size_t at = find_text(all, marker);
   const bool is_there =
       at != std::string_view::npos && all.substr(0, at).ends_with(strip_left(text));
@@ -366,8 +342,8 @@ FieldError continue_from(const Continuation& continuation, std::string& rendered
   }
   // If the template kept the message's trailing white space, it belongs to the message.
   const bool keeps_space = all.substr(at + marker.size()).starts_with(space);
-  rendered.resize(at);
-  if (keeps_space) rendered += space;
+  rendered = copy_part(rendered, all.substr(0, at));
+  if (keeps_space) rendered.append_untrusted(space);
   return {};
 }
 
@@ -390,22 +366,9 @@ FieldError read_tools(Element value, const RequestLimits& limits, std::vector<To
   QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, static_cast<size_t>(limits.max_tools), tools));
   for (const Element tool : tools) {
     const Path at(path, out.size());
-    Tool read;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tool(at, tool, read));
-    if (find_tool(out, read.name) != nullptr) {
-      const Path function(at, "function");
-      return field_error(Path(function, "name"),
-                         fmt::format("got '{}' twice, expected a different name for each tool",
-                                     clipped(read.name)));
-    }
-    out.push_back(std::move(read));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tool(at, tool, out.emplace_back()));
   }
   return {};
-}
-
-const Tool* find_tool(std::span<const Tool> tools, std::string_view name) {
-  const auto found = std::ranges::find(tools, name, &Tool::name);
-  return found == tools.end() ? nullptr : &*found;
 }
 
 }  // namespace quire::server

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/marked_text.h"
 #include "grammar/grammar_compiler.h"
 #include "jinja/value.h"
 #include "quire/request.h"
@@ -145,7 +146,7 @@ Parsed<DetokenizeRequest> parse_detokenize_request(std::string_view body,
 //
 // A search for the text alone could find it elsewhere, for example "end" in the template's
 // <|im_end|>. So the text is rendered with a random marker at its end, and the prompt is cut there.
-std::optional<ApiError> continue_from(const Continuation& continuation, std::string& rendered);
+std::optional<ApiError> continue_from(const Continuation& continuation, MarkedText& rendered);
 
 // Returns the schema of a forced call's text: the named tool's parameters, or an array of {"name",
 // "parameters"} for kRequired, with exactly one element if parallel_tool_calls is false.

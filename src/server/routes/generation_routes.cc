@@ -145,13 +145,15 @@ std::optional<ApiError> check_prompt_bytes(const ServerState& state, size_t num_
 }
 
 // Tokenizes the request's prompt into prompt_token_ids, and returns an error if it can never fit.
-// Sets max_tokens to the rest of the context if it is 0.
-std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request) {
+// Sets max_tokens to the rest of the context if it is 0. `untrusted` are the bytes of the prompt in
+// which control tokens are plain text.
+std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request,
+                                       const ByteSpans& untrusted) {
   const int max_model_len = state.engine.model_info().max_model_len;
   std::vector<int32_t>& ids = request.prompt_token_ids;
   if (ids.empty()) {
     if (auto error = check_prompt_bytes(state, request.prompt.size())) return error;
-    auto encoded = state.engine.encode(request.prompt, request.add_special_tokens);
+    auto encoded = state.engine.encode(request.prompt, request.add_special_tokens, untrusted);
     if (!encoded.ok()) return api_error(encoded.status());
     ids = std::move(*encoded);
   }
@@ -178,8 +180,7 @@ ResponseInfo response_info(const ServerState& state, const RequestContext& conte
   ResponseInfo response;
   response.header = {.id = id_prefix + context.log.id,
                      .model = state.config.model_names.front(),
-                     .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
-                     .system_fingerprint = state.system_fingerprint};
+                     .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
   response.decode = [engine = &state.engine](int32_t id) { return engine->token_bytes(id); };
   response.num_prompt_tokens = static_cast<int>(num_prompt_tokens(requests));
   return response;
@@ -224,16 +225,16 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
 }
 
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
-  Result<std::string> prompt = state.engine.render_chat(chat.conversation.variables);
+  Result<MarkedText> prompt = state.engine.render_chat(chat.conversation.variables);
   if (!prompt.ok()) return api_error(prompt.status());
-  if (auto error = check_prompt_bytes(state, prompt->size())) return error;
+  if (auto error = check_prompt_bytes(state, prompt->text.size())) return error;
   if (const auto& continuation = chat.conversation.continuation) {
     if (auto error = continue_from(*continuation, *prompt)) return error;
   }
   chat.conversation = {};  // its memory is no longer needed
   Request& request = chat.engine_request;
-  request.prompt = *std::move(prompt);
-  if (auto error = prepare_prompt(state, request)) return error;
+  request.prompt = std::move(prompt->text);
+  if (auto error = prepare_prompt(state, request, prompt->untrusted)) return error;
   if (chat.tool_choice == ToolChoice::kAuto &&
       needs_special_tokens(state.config.tool_call_parser)) {
     request.sampling.skip_special_tokens = false;
@@ -262,7 +263,8 @@ void post_completions(ServerState& state, RequestContext&& context) {
     requests.push_back(completion.engine_request);
     requests.back().prompt = std::move(prompt.text);
     requests.back().prompt_token_ids = std::move(prompt.token_ids);
-    if (const auto error = prepare_prompt(state, requests.back())) return context.refuse(*error);
+    if (const auto error = prepare_prompt(state, requests.back(), {}))
+      return context.refuse(*error);
   }
   ResponseInfo response = response_info(state, context, "cmpl-", requests);
   if (completion.echo) response.prompt_texts = prompt_texts(state, requests);

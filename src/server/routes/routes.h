@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "server/admission_control.h"
@@ -36,8 +35,6 @@ struct ServerState {
   HealthWatch health;
   LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
-  // "fp_…": equal for the same build, model and configuration
-  std::string system_fingerprint;
   std::atomic<const http::Server*> transport = nullptr;
 };
 

@@ -29,15 +29,15 @@ ApiError too_long(const ServerState& state, std::string field, std::string_view 
 
 // Reads the text of the conversation or the prompt. Checks its size before searching it.
 std::optional<ApiError> read_text(const ServerState& state, TokenizeRequest& request,
-                                  std::string& text) {
+                                  MarkedText& text) {
   const bool is_chat = request.conversation.has_value();
-  Result<std::string> given = is_chat ? state.engine.render_chat(request.conversation->variables)
-                                      : Result<std::string>(std::move(request.prompt));
+  Result<MarkedText> given = is_chat ? state.engine.render_chat(request.conversation->variables)
+                                     : Result<MarkedText>({std::move(request.prompt), {}});
   if (!given.ok()) return api_error(given.status());
-  if (given->size() > state.config.max_tokenize_bytes) {
-    return too_long(
-        state, is_chat ? "messages" : "prompt",
-        fmt::format("{} of {} bytes", is_chat ? "a rendered prompt" : "a text", given->size()));
+  if (given->text.size() > state.config.max_tokenize_bytes) {
+    return too_long(state, is_chat ? "messages" : "prompt",
+                    fmt::format("{} of {} bytes", is_chat ? "a rendered prompt" : "a text",
+                                given->text.size()));
   }
   if (is_chat && request.conversation->continuation) {
     if (auto error = continue_from(*request.conversation->continuation, *given)) return error;
@@ -96,9 +96,9 @@ void post_tokenize(ServerState& state, RequestContext&& context) {
   if (parsed.error) return context.refuse(*parsed.error);
   TokenizeRequest& request = parsed.request;
   if (refuse_unknown_model(state, context, request.model)) return;
-  std::string text;
+  MarkedText text;
   if (const auto error = read_text(state, request, text)) return context.refuse(*error);
-  const auto ids = state.engine.encode(text, request.add_special_tokens);
+  const auto ids = state.engine.encode(text.text, request.add_special_tokens, text.untrusted);
   if (!ids.ok()) return context.refuse(api_error(ids.status()));
   if (ids->size() > max_tokens(state)) {
     const char* const field = request.conversation ? "messages" : "prompt";
