@@ -74,6 +74,9 @@ GrammarCompiler& compiler() {
 GrammarSpec spec_of(const uint8_t* data, size_t size) {
   GrammarSpec spec;
   spec.kind = static_cast<GrammarSpec::Kind>(data[0] % 5);
+  if (spec.kind == GrammarSpec::Kind::kGrammar && data[0] >= 0x80) {
+    spec.kind = GrammarSpec::Kind::kGbnf;
+  }
   const std::string_view text(reinterpret_cast<const char*>(data) + 2, size - 2);
   spec.text = text;
   for (size_t from = 0; from <= text.size();) {
@@ -92,17 +95,45 @@ std::vector<int32_t> allowed_ids(const std::vector<uint32_t>& mask) {
   return ids;
 }
 
-// Rewriting a schema takes space and time that are linear in its size.
+Result<std::string> plain_text(const GrammarSpec& spec) {
+  using grammar::GrammarDialect;
+  switch (spec.kind) {
+    case GrammarSpec::Kind::kJsonSchema:
+      return grammar::plain_schema(spec.text, kLimits);
+    case GrammarSpec::Kind::kGrammar:
+      return grammar::plain_grammar(spec.text, GrammarDialect::kEbnf, kLimits);
+    case GrammarSpec::Kind::kGbnf:
+      return grammar::plain_grammar(spec.text, GrammarDialect::kGbnf, kLimits);
+    default: {
+      auto regex = grammar::plain_regex("the regex", spec.text, kLimits);
+      if (!regex.ok()) return regex.status();
+      QUIRE_CHECK(regex->min_length <= regex->max_length, "a regex has no length");
+      return std::move(regex->text);
+    }
+  }
+}
+
+// Rewriting a spec takes space and time that are linear in its size.
 void check_growth(const GrammarSpec& spec) {
-  if (spec.kind != GrammarSpec::Kind::kJsonSchema) return;
+  if (spec.kind == GrammarSpec::Kind::kJsonObject || spec.kind == GrammarSpec::Kind::kChoice)
+    return;
   if (!grammar::check_spec(spec, kLimits).ok()) return;
-  constexpr size_t kMaxFactor = 10;
+  constexpr size_t kMaxFactor = 30;  // of GBNF, whose . becomes a class
   constexpr size_t kMaxAdded = 100;  // the bound of the smallest schema
   const fuzz::CpuBound bound({.fixed_ns = 200'000'000, .ns_per_byte = 50'000});
-  const Result<std::string> plain = grammar::plain_schema(spec.text, kLimits);
+  const Result<std::string> plain = plain_text(spec);
   bound.check(spec.text.size());
   QUIRE_CHECK(!plain.ok() || plain->size() <= kMaxAdded + kMaxFactor * spec.text.size(),
-              "a schema grows more than linearly");
+              "a spec grows more than linearly");
+  if (!plain.ok() || spec.kind == GrammarSpec::Kind::kJsonSchema) return;
+  // The written form means itself: reading it again changes at most the names of rules.
+  GrammarSpec written = spec;
+  written.text = *plain;
+  if (spec.kind == GrammarSpec::Kind::kGbnf) written.kind = GrammarSpec::Kind::kGrammar;
+  const Result<std::string> again = plain_text(written);
+  QUIRE_CHECK(again.ok(), "a written spec is refused: " + again.status().message());
+  QUIRE_CHECK(spec.kind != GrammarSpec::Kind::kRegex || *again == *plain,
+              "a written regex changes again");
 }
 
 // A complete text of a schema is JSON. simdjson refuses numbers that no double holds and escapes of

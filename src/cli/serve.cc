@@ -39,11 +39,18 @@ Status take_model_dir(ServeOptions& options) {
 // Rejects a directory among the names: --served-model-name takes several values, as in vLLM, so a
 // model directory after it would be taken as a name.
 Status check_model_names(const ServeOptions& options) {
-  if (std::ranges::find(options.service.model_names, "") != options.service.model_names.end()) {
-    return invalid_argument("--served-model-name: expected a name, got an empty one");
+  const std::vector<std::string>& names = options.service.model_names;
+  for (auto name = names.begin(); name != names.end(); ++name) {
+    if (name->empty()) {
+      return invalid_argument("--served-model-name: expected a name, got an empty one");
+    }
+    if (std::find(names.begin(), name, *name) != name) {
+      return invalid_argument(fmt::format(
+          "--served-model-name: got {} twice, expected a different name each time", *name));
+    }
   }
   if (!options.engine.model.empty()) return {};
-  for (const std::string& name : options.service.model_names) {
+  for (const std::string& name : names) {
     std::error_code error;
     if (!std::filesystem::is_directory(name, error)) continue;
     return invalid_argument(
@@ -217,6 +224,7 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
                                            server::detect_reasoning_parser(engine.chat_template()));
   config.constraints = server::make_constraint_compiler(engine);
   config.version = version();
+  config.build = fmt::format("{} {}", version(), compiler());
   config.started_at = std::chrono::duration_cast<std::chrono::seconds>(
                           std::chrono::system_clock::now().time_since_epoch())
                           .count();

@@ -27,6 +27,22 @@ constexpr std::array<std::string_view, 12> kNotEnforced = {
 // all arrays.
 constexpr std::array<std::string_view, 2> kIgnoredIfFalse = {"not", "uniqueItems"};
 
+// Another way to say what a keyword of kNotEnforced says; empty: there is none.
+std::string_view way_around(std::string_view keyword) {
+  if (keyword == "uniqueItems") {
+    return "leave it out (in Python, a list instead of a set) and drop duplicates from the answer, "
+           "or ask for an object with a boolean property for each item";
+  }
+  if (keyword == "if" || keyword == "not") return "write the allowed schemas as \"anyOf\"";
+  if (keyword == "dependentRequired" || keyword == "dependentSchemas" ||
+      keyword == "dependencies") {
+    return "write an \"anyOf\" of the objects with and without the property";
+  }
+  if (keyword == "contains") return "write the schema of all \"items\"";
+  if (keyword == "extends") return "write one schema with all properties";
+  return "";
+}
+
 class SchemaCheck {
  public:
   explicit SchemaCheck(const GrammarLimits& limits) : limits_(limits) {}
@@ -55,20 +71,10 @@ class SchemaCheck {
  private:
   Status visit_member(std::string_view key, element member, SchemaRole role) {
     if (role == SchemaRole::kSchema) QUIRE_RETURN_IF_ERROR(check_keyword(key, member));
-    if (role == SchemaRole::kSchema && key == "patternProperties" && member.is_object()) {
-      const simdjson::dom::object patterns = member.get_object().value_unsafe();
-      for (const auto [pattern, unused] : patterns) {
-        QUIRE_RETURN_IF_ERROR(check_regex("a pattern of the JSON schema", pattern, limits_));
-      }
-    }
     return visit(member, member_role(role, key));
   }
 
   Status check_keyword(std::string_view key, element value) {
-    if (key == "pattern" && value.is_string()) {
-      return check_regex("a pattern of the JSON schema", value.get_string().value_unsafe(),
-                         limits_);
-    }
     if (is_one_of(key, kCounts)) return check_count(key, value);
     if (is_one_of(key, kNotEnforced)) {
       bool flag = true;
@@ -76,8 +82,7 @@ class SchemaCheck {
           !flag) {
         return {};
       }
-      return invalid_argument(
-          fmt::format("[grammar] the JSON schema has \"{}\", which is not supported", key));
+      return not_supported(fmt::format("\"{}\"", key), way_around(key));
     }
     if (key == "$ref" && value.is_string()) return check_ref(value.get_string().value_unsafe());
     return {};
@@ -147,15 +152,11 @@ Status check_choices(const GrammarSpec& spec, const GrammarLimits& limits) {
 
 }  // namespace
 
-Status check_schema(std::string_view json, const GrammarLimits& limits) {
-  const JsonLimits json_limits = {.max_bytes = limits.max_text_bytes,
-                                  .max_depth = limits.max_json_depth};
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         JsonDocument::parse(json, "JSON schema", json_limits));
-  if (!document.root().is_object() && !document.root().is_bool()) {
+Status check_schema(element root, const GrammarLimits& limits) {
+  if (!root.is_object() && !root.is_bool()) {
     return invalid_argument("[grammar] the JSON schema is not an object");
   }
-  return SchemaCheck(limits).visit(document.root(), SchemaRole::kSchema);
+  return SchemaCheck(limits).visit(root, SchemaRole::kSchema);
 }
 
 Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits) {
@@ -165,14 +166,12 @@ Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits) {
     case GrammarSpec::Kind::kChoice:
       return check_choices(spec, limits);
     case GrammarSpec::Kind::kJsonSchema:
-      QUIRE_RETURN_IF_ERROR(check_text("the JSON schema", spec.text, limits.max_text_bytes));
-      return check_schema(spec.text, limits);
+      return check_text("the JSON schema", spec.text, limits.max_text_bytes);
     case GrammarSpec::Kind::kRegex:
-      QUIRE_RETURN_IF_ERROR(check_text("the regex", spec.text, limits.max_text_bytes));
-      return check_regex("the regex", spec.text, limits);
+      return check_text("the regex", spec.text, limits.max_regex_bytes);
     case GrammarSpec::Kind::kGrammar:
-      QUIRE_RETURN_IF_ERROR(check_text("the grammar", spec.text, limits.max_text_bytes));
-      return check_ebnf(spec.text, limits);
+    case GrammarSpec::Kind::kGbnf:
+      return check_text("the grammar", spec.text, limits.max_text_bytes);
   }
   return internal_error("[grammar] unknown kind of grammar");
 }

@@ -1,32 +1,56 @@
-// Refuses specs that would crash or stall XGrammar, or that XGrammar would misread.
+// Refuses specs that would crash or stall XGrammar, or that XGrammar would misread, and rewrites
+// the others into the forms that it reads as they are meant.
 #pragma once
 
+#include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/json.h"
 #include "grammar/grammar_compiler.h"
 #include "quire/status.h"
 
 namespace quire::grammar {
 
-// Returns invalid_argument with the reason. XGrammar may still refuse a spec that passes.
+// Checks the sizes and the encoding of a spec's texts, in time linear in them. Returns
+// invalid_argument with the reason.
 Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits);
 
-// The checks of the parts. `what` names the text in errors: "the regex", "the schema's pattern".
-Status check_regex(std::string_view what, std::string_view pattern, const GrammarLimits& limits);
-Status check_ebnf(std::string_view text, const GrammarLimits& limits);
-Status check_schema(std::string_view json, const GrammarLimits& limits);
-
-// Returns the same schema in the forms that XGrammar enforces; invalid_argument names the keyword
-// that XGrammar would ignore. `json` has passed check_schema. The result is stricter than the
-// schema in two ways: a schema that has keywords of objects or arrays but no "type" allows only
-// objects or arrays, and a pattern matches the whole string. Its size is linear in that of `json`,
-// and at most kMaxPlainGrowth * limits.max_text_bytes. The work counts against the thread's
-// WorkBudget.
+// Returns the same JSON schema in the forms that XGrammar enforces. invalid_argument names the
+// keyword that XGrammar would ignore. The result is stricter than the schema in some ways
+// (docs/serving.md#structured-output lists them): a schema that has keywords of objects or arrays
+// but no "type" allows only objects or arrays, a pattern matches the whole string, and a format
+// with a maximum length has a narrower pattern. Its size is linear in that of `json`, and at most
+// kMaxPlainGrowth * limits.max_text_bytes. The work counts against the thread's WorkBudget.
 inline constexpr size_t kMaxPlainGrowth = 4;
 Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits);
 
-// Checks an escape whose digits XGrammar reads without a bound: \x…, \u…, \U…, \u{…}.
-Status check_escape(std::string_view what, std::string_view at_backslash);
+// A step of plain_schema(): refuses keywords that XGrammar would ignore wherever they are, and
+// bounds the number of values and the repeats.
+Status check_schema(simdjson::dom::element root, const GrammarLimits& limits);
+
+// A regex in the part of ECMAScript's syntax that XGrammar reads as it is meant.
+struct RegexText {
+  static constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
+
+  std::string text;
+  // The lengths of the texts that match, in characters: bounds that need not be reached.
+  int64_t min_length = 0;
+  int64_t max_length = 0;
+  // Set if the regex only repeats this class or character: [a-z] of ^[a-z]+$.
+  std::optional<std::string> repeated;
+};
+// Errors are invalid_argument. `what` names the text: "the regex", "a pattern of the JSON schema".
+Result<RegexText> plain_regex(std::string_view what, std::string_view pattern,
+                              const GrammarLimits& limits);
+
+// kEbnf: XGrammar's, without its functions and attributes. kGbnf: llama.cpp's, without tokens.
+enum class GrammarDialect { kEbnf, kGbnf };
+// Returns the grammar in XGrammar's EBNF. Errors are invalid_argument, with the line and the
+// column.
+Result<std::string> plain_grammar(std::string_view text, GrammarDialect dialect,
+                                  const GrammarLimits& limits);
 
 }  // namespace quire::grammar

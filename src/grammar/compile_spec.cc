@@ -131,10 +131,17 @@ Result<xgrammar::CompiledGrammar> compile(const Vocabulary& vocabulary, const Gr
     }
     case GrammarSpec::Kind::kChoice:
       return compiler.CompileGrammar(choice_grammar(spec.choices));
-    case GrammarSpec::Kind::kRegex:
-      return compiler.CompileRegex(spec.text);
+    case GrammarSpec::Kind::kRegex: {
+      QUIRE_ASSIGN_OR_RETURN(const RegexText regex, plain_regex("the regex", spec.text, limits));
+      return compiler.CompileRegex(regex.text);
+    }
     case GrammarSpec::Kind::kGrammar:
-      return compiler.CompileGrammar(spec.text);
+    case GrammarSpec::Kind::kGbnf: {
+      const auto dialect =
+          spec.kind == GrammarSpec::Kind::kGbnf ? GrammarDialect::kGbnf : GrammarDialect::kEbnf;
+      QUIRE_ASSIGN_OR_RETURN(const std::string ebnf, plain_grammar(spec.text, dialect, limits));
+      return compiler.CompileGrammar(ebnf);
+    }
   }
   return internal_error("[grammar] unknown kind of grammar");
 }
@@ -154,9 +161,20 @@ Result<std::shared_ptr<Compiled>> compile_in_budget(
   return compiled;
 }
 
-Status refused(std::string_view why) {
+// XGrammar's messages name its own rules and positions in rewritten texts, so a client gets another
+// reason. The known messages are those that need XGrammar's own work to find.
+Status refused(std::string_view message) {
+  log_debug("[grammar] XGrammar refused a grammar: {}", one_line(message));
+  // See patches/xgrammar/patterns.patch.
+  if (message.find("A class of a pattern has only characters") != std::string_view::npos) {
+    return invalid_argument(
+        "[grammar] the JSON schema has a pattern with a class of only characters that a JSON "
+        "string "
+        "must escape; write them without [], as alternatives (a|b)");
+  }
   return invalid_argument(
-      fmt::format("[grammar] the grammar cannot be compiled; {}", one_line(why)));
+      "[grammar] the grammar cannot be compiled, although its parts are supported; simplify it, "
+      "and see the server's log at --log-level debug for the details");
 }
 
 Status stopped() {

@@ -23,7 +23,8 @@ struct GrammarSpec {
     kJsonSchema,  // `text`: the schema
     kChoice,      // one of `choices`, literally
     kRegex,       // `text`: a pattern that the whole text matches
-    kGrammar,     // `text`: EBNF with a rule `root`
+    kGrammar,     // `text`: EBNF of XGrammar with a rule `root`
+    kGbnf,        // `text`: GBNF of llama.cpp with a rule `root`
   };
   Kind kind = Kind::kJsonObject;
   std::string text = {};

@@ -35,8 +35,9 @@ Status must_be(std::string_view keyword, std::string_view expected, element valu
 Result<int64_t> integer_bound(std::string_view keyword, element value) {
   int64_t number = 0;
   if (!value.get_int64().get(number)) return number;
-  const Status out_of_range =
-      must_be(keyword, "within the range of 64-bit integers with the \"type\" \"integer\"", value);
+  const Status out_of_range = must_be(
+      keyword, fmt::format("from {} to {} with the \"type\" \"integer\"", INT64_MIN, INT64_MAX),
+      value);
   if (!value.is_double()) return out_of_range;
   const double bound = value.get_double().value_unsafe();
   const bool rounds_up = keyword == "minimum" || keyword == "exclusiveMaximum";
@@ -66,6 +67,29 @@ struct IntegerRange {
   }
 };
 
+// Fails if the bounds leave no number. Bounds that are doubles are compared as XGrammar does.
+Status check_bounds(const Members& members, const IntegerRange* integers) {
+  const auto bound = [&](std::string_view keyword) {
+    const auto found = members.find(keyword);
+    return found == members.end() ? nullptr : &found->second;
+  };
+  for (const std::string_view low : {"minimum", "exclusiveMinimum"}) {
+    for (const std::string_view high : {"maximum", "exclusiveMaximum"}) {
+      const element* const least = bound(low);
+      const element* const most = bound(high);
+      if (least == nullptr || most == nullptr) continue;
+      const double from = least->get_double().value_unsafe();
+      const double to = most->get_double().value_unsafe();
+      const bool is_inclusive = low == "minimum" && high == "maximum";
+      const bool is_empty = integers != nullptr ? integers->lowest > integers->highest
+                            : is_inclusive      ? from > to
+                                                : from >= to;
+      if (is_empty) return empty_range(low, text_of(*least), high, text_of(*most));
+    }
+  }
+  return {};
+}
+
 Result<int64_t> multiple_of(element value, const IntegerRange& range) {
   const double number =
       value.is_double() ? value.get_double().value_unsafe()
@@ -83,7 +107,18 @@ Result<int64_t> multiple_of(element value, const IntegerRange& range) {
         "\"multipleOf\" beside \"minimum\" or \"maximum\" without a range of at most {} integers",
         kMaxRangeOfMultiples));
   }
-  return static_cast<int64_t>(number);
+  const auto divisor = static_cast<int64_t>(number);
+  if (range.has_lowest && range.has_highest) {
+    const int64_t after = range.lowest % divisor;
+    const int64_t to_next = after == 0 ? 0 : after > 0 ? divisor - after : -after;
+    if (to_next > range.highest - range.lowest) {
+      return invalid_argument(
+          fmt::format("[grammar] the JSON schema has \"multipleOf\" {} beside bounds without a "
+                      "multiple of it; expected bounds from {} to {} with one",
+                      divisor, range.lowest, range.highest));
+    }
+  }
+  return divisor;
 }
 
 }  // namespace
@@ -103,6 +138,7 @@ Result<std::vector<NumberField>> number_fields(const Members& members, bool is_i
       fields.push_back({.keyword = keyword, .json = std::string(simdjson::minify(found->second))});
     }
   }
+  QUIRE_RETURN_IF_ERROR(check_bounds(members, is_integer ? &range : nullptr));
   const auto found = members.find("multipleOf");
   if (found == members.end()) return fields;
   if (!found->second.is_number()) return must_be("multipleOf", "a number", found->second);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -32,6 +33,26 @@ std::string json_string(std::string_view text) {
   writer.value(text);
   return writer.text();
 }
+
+// The value of a count such as minItems; nullopt: the keyword is absent. check_schema() has checked
+// its type.
+std::optional<int64_t> count_of(const Members& members, std::string_view keyword) {
+  const auto found = members.find(keyword);
+  if (found == members.end()) return std::nullopt;
+  return found->second.get_int64().value_unsafe();
+}
+
+// Fails if the two counts leave no value.
+Status check_counts(const Members& members, std::string_view low, std::string_view high) {
+  const auto least = count_of(members, low);
+  const auto most = count_of(members, high);
+  if (!least || !most || *least <= *most) return {};
+  return empty_range(low, std::to_string(*least), high, std::to_string(*most));
+}
+
+// pydantic's pattern of a decimal number, whose lookahead only asks for a digit.
+constexpr std::string_view kDecimalPattern = R"(^(?!^[-+.]*$)[+-]?0*\d*\.?\d*$)";
+constexpr std::string_view kPlainDecimal = R"(^[+-]?(\d+\.?\d*|\.\d+)$)";
 
 // The bytes that may still be written, for all texts of one schema together.
 struct TextBound {
@@ -138,7 +159,10 @@ Result<std::vector<std::string_view>> unnamed_properties(object schema) {
 // deep as the document, which its parser bounds.
 class PlainSchema {
  public:
-  PlainSchema(element root, size_t max_bytes) : root_(root), bound_{.bytes_left = max_bytes} {}
+  PlainSchema(element root, const GrammarLimits& limits)
+      : root_(root),
+        limits_(limits),
+        bound_{.bytes_left = kMaxPlainGrowth * limits.max_text_bytes} {}
 
   Result<std::string> rewrite() {
     BoundedJson out(bound_);
@@ -163,8 +187,9 @@ class PlainSchema {
   // `type` is required by the enclosing schema; empty: none.
   Status write_schema(element value, std::string_view type, BoundedJson& out) {
     if (is_false(value)) {
-      out.value("false");
-      return {};
+      return invalid_argument(
+          "[grammar] the JSON schema has \"false\" in place of a schema, which leaves no value; "
+          "expected a schema, or leave it out");
     }
     out.open('{');
     if (!value.is_bool()) {
@@ -229,6 +254,11 @@ class PlainSchema {
     if (types.size() > 1) return unsupported_beside("type", keyword);
     const std::string_view type = types.empty() ? std::string_view() : types.front();
     const element value = members.at(keyword);
+    simdjson::dom::array branches;
+    if (keyword == "allOf" && !value.get_array().get(branches) && branches.size() > 1) {
+      return not_supported("an \"allOf\" of several schemas",
+                           "write one schema with the keywords of all of them");
+    }
     if (keyword != "$ref") return write_list(value, keyword, type, out);
     std::string_view uri;
     if (value.get_string().get(uri) || !names_schema(uri)) {
@@ -358,11 +388,14 @@ class PlainSchema {
                       "forbids",
                       clipped(unnamed.front()), additional->keyword));
     }
+    QUIRE_RETURN_IF_ERROR(check_counts(members, "minProperties", "maxProperties"));
     const std::optional<size_t> additional_idx = shared_additional(schema);
     for (const std::string_view key : {"unevaluatedProperties", "additionalProperties"}) {
       if (!members.contains(key)) continue;
       out.key(key);
-      if (additional_idx && key == additional->keyword) {
+      if (is_false(members.at(key))) {
+        out.value("false");
+      } else if (additional_idx && key == additional->keyword) {
         QUIRE_RETURN_IF_ERROR(write_additional(additional->schema, *additional_idx));
         out.value(additional_ref(*additional_idx));
       } else {
@@ -370,7 +403,7 @@ class PlainSchema {
       }
     }
     if (members.contains("patternProperties")) {
-      QUIRE_RETURN_IF_ERROR(write_named(members.at("patternProperties"), "patternProperties", out));
+      QUIRE_RETURN_IF_ERROR(write_patterns(members.at("patternProperties"), out));
     }
     if (members.contains("propertyNames")) {
       out.key("propertyNames");
@@ -432,13 +465,40 @@ class PlainSchema {
     return fmt::format(R"({{"$ref":"{}"}})", additional_uri(idx));
   }
 
+  // Fails if the bounds leave no number of items.
+  static Status check_items(const Members& members) {
+    QUIRE_RETURN_IF_ERROR(check_counts(members, "minItems", "maxItems"));
+    simdjson::dom::array prefix;
+    const auto found = members.find("prefixItems");
+    const bool has_prefix = found != members.end() && !found->second.get_array().get(prefix);
+    const auto num_prefix = static_cast<int64_t>(has_prefix ? prefix.size() : 0);
+    const int64_t most = count_of(members, "maxItems").value_or(num_prefix);
+    if (most < num_prefix) {
+      return not_supported(
+          fmt::format("\"prefixItems\" with {} schemas beside \"maxItems\" {}", num_prefix, most),
+          "write as many schemas as \"maxItems\" allows");
+    }
+    const bool is_closed = std::ranges::any_of(
+        std::array{"items", "unevaluatedItems"},
+        [&](const char* key) { return members.contains(key) && is_false(members.at(key)); });
+    const int64_t least = count_of(members, "minItems").value_or(0);
+    if (!is_closed || least <= num_prefix) return {};
+    return empty_range("minItems", std::to_string(least), "prefixItems",
+                       fmt::format("of {} without further \"items\"", num_prefix));
+  }
+
   Status write_array(const Members& members, BoundedJson& out) {
+    QUIRE_RETURN_IF_ERROR(check_items(members));
     bool has_items = false;
     for (const std::string_view key : {"items", "unevaluatedItems"}) {
       if (!members.contains(key)) continue;
       has_items = true;
       out.key(key);
-      QUIRE_RETURN_IF_ERROR(write_schema(members.at(key), {}, out));
+      if (is_false(members.at(key))) {
+        out.value("false");
+      } else {
+        QUIRE_RETURN_IF_ERROR(write_schema(members.at(key), {}, out));
+      }
     }
     if (members.contains("prefixItems")) {
       has_items = true;
@@ -449,27 +509,100 @@ class PlainSchema {
     return {};
   }
 
-  static Status write_string(const Members& members, BoundedJson& out) {
-    copy(members, {"minLength", "maxLength", "pattern"}, out);
-    if (!members.contains("format")) return {};
+  Status write_string(const Members& members, BoundedJson& out) const {
+    QUIRE_RETURN_IF_ERROR(check_counts(members, "minLength", "maxLength"));
     std::string_view format;
-    if (members.at("format").get_string().get(format)) {
+    if (members.contains("format") && members.at("format").get_string().get(format)) {
       return invalid_argument("[grammar] the JSON schema's \"format\" is not a string");
     }
-    if (is_loose_format(format)) return {};
-    if (members.contains("pattern")) return unsupported_beside("format", "pattern");
-    if (is_enforced_format(format)) {
-      out.field("format", json_string(format));
+    const bool has_format = !format.empty() && !is_loose_format(format);
+    if (!members.contains("pattern")) {
+      if (has_format) return write_format(members, format, out);
+      copy(members, {"minLength", "maxLength"}, out);
       return {};
     }
-    if (format.size() == 5 && format.starts_with("uuid") && format[4] >= '1' && format[4] <= '8' &&
-        !members.contains("minLength") && !members.contains("maxLength")) {
-      out.field("pattern", fmt::format(R"("^[0-9a-f]{{8}}-[0-9a-f]{{4}}-{}[0-9a-f]{{3}}-)"
-                                       R"([89ab][0-9a-f]{{3}}-[0-9a-f]{{12}}$")",
-                                       format[4]));
+    if (has_format) {
+      return not_supported("\"format\" beside \"pattern\"", "leave one of the two out");
+    }
+    std::string_view pattern;
+    if (members.at("pattern").get_string().get(pattern)) {
+      return invalid_argument("[grammar] the JSON schema's \"pattern\" is not a string");
+    }
+    return write_pattern(members, pattern, out);
+  }
+
+  // XGrammar ignores lengths beside a pattern. So they become a part of a pattern that only repeats
+  // a class; beside any other pattern they must not exclude anything.
+  Status write_pattern(const Members& members, std::string_view pattern, BoundedJson& out) const {
+    if (pattern == kDecimalPattern) pattern = kPlainDecimal;
+    QUIRE_ASSIGN_OR_RETURN(RegexText regex,
+                           plain_regex("a pattern of the JSON schema", pattern, limits_));
+    const int64_t least = count_of(members, "minLength").value_or(0);
+    const int64_t most = count_of(members, "maxLength").value_or(RegexText::kUnbounded);
+    if (least > regex.min_length || most < regex.max_length) {
+      const int64_t low = std::max(least, regex.min_length);
+      const int64_t high = std::min(most, regex.max_length);
+      if (low > high) {
+        const bool is_too_long = least > regex.max_length;
+        return empty_range(is_too_long ? "minLength" : "maxLength",
+                           std::to_string(is_too_long ? least : most), "pattern", clipped(pattern));
+      }
+      if (!regex.repeated) {
+        return not_supported("\"minLength\" or \"maxLength\" beside a \"pattern\" of other lengths",
+                             "write the length into the pattern, as in ^[a-z]{1,9}$");
+      }
+      regex.text = fmt::format("^{}{{{},{}}}$", *regex.repeated, low,
+                               high == RegexText::kUnbounded ? "" : std::to_string(high));
+    }
+    out.field("pattern", json_string(regex.text));
+    return {};
+  }
+
+  // XGrammar ignores lengths beside a format. So they must not exclude anything, or the format has
+  // a form of bounded length.
+  Status write_format(const Members& members, std::string_view name, BoundedJson& out) const {
+    if (name.size() == 5 && name.starts_with("uuid") && name[4] >= '1' && name[4] <= '8') {
+      return write_pattern(members,
+                           fmt::format("^[0-9a-f]{{8}}-[0-9a-f]{{4}}-{}[0-9a-f]{{3}}-"
+                                       "[89ab][0-9a-f]{{3}}-[0-9a-f]{{12}}$",
+                                       name[4]),
+                           out);
+    }
+    const StringFormat* const format = find_format(name);
+    if (format == nullptr) {
+      return not_supported(fmt::format("the \"format\" \"{}\"", clipped(name)),
+                           "leave it out, or write it as a \"pattern\"");
+    }
+    const int64_t least = count_of(members, "minLength").value_or(0);
+    const int64_t most = count_of(members, "maxLength").value_or(RegexText::kUnbounded);
+    if (least <= format->min_length && most >= format->max_length) {
+      out.field("format", json_string(name));
       return {};
     }
-    return not_supported(fmt::format("the \"format\" \"{}\"", format.substr(0, 64)));
+    const std::string bounded = least <= format->min_length ? bounded_format(name, most) : "";
+    if (!bounded.empty()) return write_pattern({}, bounded, out);
+    return not_supported(
+        fmt::format("the \"format\" \"{}\" beside this \"minLength\" or \"maxLength\"", name),
+        "leave the lengths out, or write the format as a \"pattern\"");
+  }
+
+  // Writes patternProperties, whose names are regexes.
+  Status write_patterns(element value, BoundedJson& out) {
+    object patterns;
+    if (value.get_object().get(patterns)) {
+      return invalid_argument("[grammar] the JSON schema's \"patternProperties\" is not an object");
+    }
+    QUIRE_RETURN_IF_ERROR(members_of(value).status());
+    out.key("patternProperties");
+    out.open('{');
+    for (const auto [pattern, schema] : patterns) {
+      QUIRE_ASSIGN_OR_RETURN(const RegexText regex,
+                             plain_regex("a pattern of the JSON schema", pattern, limits_));
+      out.key(regex.text);
+      QUIRE_RETURN_IF_ERROR(write_schema(schema, {}, out));
+    }
+    out.close('}');
+    return {};
   }
 
   Status write_list(element value, std::string_view keyword, std::string_view type,
@@ -510,6 +643,7 @@ class PlainSchema {
   }
 
   element root_;
+  const GrammarLimits& limits_;
   TextBound bound_;
   std::vector<std::string> additional_texts_;  // empty: referenced but never written
   std::unordered_map<const char*, std::optional<size_t>> additional_idxs_;
@@ -524,7 +658,8 @@ Result<std::string> plain_schema(std::string_view json, const GrammarLimits& lim
                                   .max_depth = limits.max_json_depth};
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                          JsonDocument::parse(json, "JSON schema", json_limits));
-  return PlainSchema(document.root(), kMaxPlainGrowth * limits.max_text_bytes).rewrite();
+  QUIRE_RETURN_IF_ERROR(check_schema(document.root(), limits));
+  return PlainSchema(document.root(), limits).rewrite();
 }
 
 }  // namespace quire::grammar

@@ -52,9 +52,21 @@ constexpr std::array<std::string_view, 5> kData = {"enum", "const", "default", "
                                                    "example"};
 constexpr std::array<std::string_view, 7> kTypes = {"object",  "array",   "string", "number",
                                                     "integer", "boolean", "null"};
-constexpr std::array<std::string_view, 13> kFormats = {
-    "email",    "date", "time", "date-time",     "duration",     "ipv4",        "ipv6",
-    "hostname", "uuid", "uri",  "uri-reference", "uri-template", "json-pointer"};
+constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
+// The patterns are XGrammar's (patches/xgrammar/patterns.patch changes some).
+constexpr std::array<StringFormat, 13> kFormats = {{{"email", 3, kUnbounded},
+                                                    {"date", 10, 10},
+                                                    {"time", 9, 24},
+                                                    {"date-time", 20, 35},
+                                                    {"duration", 3, kUnbounded},
+                                                    {"ipv4", 7, 15},
+                                                    {"ipv6", 2, 39},
+                                                    {"hostname", 1, kUnbounded},
+                                                    {"uuid", 36, 36},
+                                                    {"uri", 2, kUnbounded},
+                                                    {"uri-reference", 0, kUnbounded},
+                                                    {"uri-template", 0, kUnbounded},
+                                                    {"json-pointer", 0, kUnbounded}}};
 constexpr std::array<std::string_view, 5> kLooseFormats = {"password", "binary", "path",
                                                            "file-path", "directory-path"};
 
@@ -97,9 +109,18 @@ bool is_restricted_by(std::string_view type, Group group) {
 
 }  // namespace
 
-Status not_supported(std::string_view what) {
+Status not_supported(std::string_view what, std::string_view remedy) {
   return invalid_argument(
-      fmt::format("[grammar] the JSON schema has {}, which is not supported", what));
+      fmt::format("[grammar] the JSON schema has {}, which is not supported{}{}", what,
+                  remedy.empty() ? "" : "; ", remedy));
+}
+
+Status empty_range(std::string_view low, std::string_view low_value, std::string_view high,
+                   std::string_view high_value) {
+  return invalid_argument(
+      fmt::format("[grammar] the JSON schema has \"{}\" {} and \"{}\" {}, which leave no value; "
+                  "expected bounds with a value between them",
+                  low, low_value, high, high_value));
 }
 
 Status unsupported_beside(std::string_view keyword, std::string_view other) {
@@ -137,8 +158,42 @@ bool names_schema(std::string_view uri) {
   return role == SchemaRole::kSchema;
 }
 
-bool is_enforced_format(std::string_view name) {
-  return is_one_of(name, kFormats);
+const StringFormat* find_format(std::string_view name) {
+  const auto found = std::ranges::find(kFormats, name, &StringFormat::name);
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+// Each form is a sequence of parts of bounded lengths whose sum is at most `max_length`. A web
+// address may have escapes (%20), which count three characters each.
+std::string bounded_format(std::string_view name, int64_t max_length) {
+  constexpr int64_t kLeast = 64;
+  if (max_length < kLeast) return "";
+  constexpr int64_t kNumLabels = 4;
+  const auto host = [](int64_t length, std::string_view letters) {
+    // A label has at most `inner` characters between its first and its last, and a dot before it.
+    const int64_t inner = std::min<int64_t>(length / kNumLabels - 3, 61);
+    const std::string label = fmt::format("[{0}]([{0}-]{{0,{1}}}[{0}])?", letters, inner);
+    return fmt::format("{0}(\\.{0}){{0,{1}}}", label, kNumLabels - 1);
+  };
+  if (name == "hostname") return fmt::format("^{}$", host(max_length, "a-z0-9"));
+  if (name == "email") {
+    const int64_t part = std::min<int64_t>(max_length / 8, 31);  // two of them and a dot
+    const std::string atom = fmt::format("[\\w!#$%&'*+/=?^`{{|}}~-]{{1,{}}}", part);
+    return fmt::format("^{0}(\\.{0})?@{1}$", atom, host(max_length - 2 * part - 2, "A-Za-z0-9"));
+  }
+  if (name != "uri") return "";
+  constexpr int64_t kScheme = 12;
+  constexpr int64_t kPort = 6;
+  constexpr int64_t kMarks = 5;  // "://", the first of "/" and "?", and "#"
+  const int64_t host_length = std::min<int64_t>(max_length / 4, 253);
+  const int64_t left = max_length - kScheme - kPort - kMarks - host_length;
+  const int64_t fragment = left / 8;
+  const int64_t path = left - fragment;
+  constexpr std::string_view kText = "[\\w.~!$&'()*+,;=:@/?-]";
+  return fmt::format(
+      "^[a-zA-Z][a-zA-Z0-9+.-]{{0,{0}}}://{1}(:[0-9]{{1,{2}}})?"
+      "([/?]({4}{{0,{3}}}|({4}|%[0-9A-Fa-f]{{2}}){{0,{5}}}))?(#{4}{{0,{6}}})?$",
+      kScheme - 1, host(host_length, "A-Za-z0-9"), kPort - 1, path, kText, path / 3, fragment);
 }
 
 bool is_loose_format(std::string_view name) {

@@ -26,10 +26,19 @@ std::vector<std::string_view> uri_parts(std::string_view uri);
 // Whether a reference such as "#/$defs/a" leads to a schema by the roles on its path.
 bool names_schema(std::string_view uri);
 
-// Whether XGrammar enforces the format.
-bool is_enforced_format(std::string_view name);
+// A format of strings that is enforced.
+struct StringFormat {
+  std::string_view name;
+  int64_t min_length;  // in characters; the bounds need not be reached
+  int64_t max_length;  // INT64_MAX: unbounded
+};
+// Returns the format that XGrammar enforces, or null.
+const StringFormat* find_format(std::string_view name);
 // Whether the format only says how a value is meant or shown, without restricting it.
 bool is_loose_format(std::string_view name);
+// Returns a regex for some of the texts of the format, all of at most `max_length` characters;
+// empty: there is none.
+std::string bounded_format(std::string_view name, int64_t max_length);
 
 bool has_type(simdjson::dom::element value, std::string_view type);
 // Whether both are the same JSON value. 1 equals 1.0, and the order of members is ignored.
@@ -63,7 +72,11 @@ struct NumberField {
 };
 Result<std::vector<NumberField>> number_fields(const Members& members, bool is_integer);
 
-Status not_supported(std::string_view what);
+// Returns the error `the JSON schema has WHAT, which is not supported; REMEDY`.
+Status not_supported(std::string_view what, std::string_view remedy = {});
 Status unsupported_beside(std::string_view keyword, std::string_view other);
+// Returns the error for two bounds that leave no value: "minItems" 3 and "maxItems" 2.
+Status empty_range(std::string_view low, std::string_view low_value, std::string_view high,
+                   std::string_view high_value);
 
 }  // namespace quire::grammar

@@ -157,6 +157,11 @@ int32_t SamplerState::Impl::choose(std::span<const float> logits, float max_logi
   return sample_gumbel_max(candidates, noise);
 }
 
+bool has_penalties(const SamplingParams& params) {
+  return params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
+         params.frequency_penalty != 0.0F;
+}
+
 LogitsRules::LogitsRules(std::shared_ptr<const SamplingParams> params,
                          std::span<const int32_t> token_ids, int num_prompt_tokens,
                          std::vector<int32_t> end_token_ids,
@@ -164,8 +169,7 @@ LogitsRules::LogitsRules(std::shared_ptr<const SamplingParams> params,
     : params_(std::move(params)),
       end_token_ids_(std::move(end_token_ids)),
       bad_words_ids_(std::move(bad_words_ids)),
-      has_penalties_(params_->repetition_penalty != 1.0F || params_->presence_penalty != 0.0F ||
-                     params_->frequency_penalty != 0.0F) {
+      has_penalties_(has_penalties(*params_)) {
   const auto is_outside = [&](int32_t id) { return id < 0 || id >= vocab_size; };
   std::erase_if(end_token_ids_, is_outside);
   std::erase_if(bad_words_ids_, [&](const std::vector<int32_t>& word) {

@@ -55,6 +55,9 @@ Status check_logits(std::span<const float> logits, int64_t position);
 // of tokens that are at least as likely.
 PositionLogprobs compute_logprobs(std::span<const float> logits, int32_t chosen, int num_top);
 
+// Whether the parameters change logits by the tokens of the prompt or the output.
+bool has_penalties(const SamplingParams& params);
+
 // Applies a request's rules to the logits before a token is chosen, in vLLM's order: allowed ids,
 // bad words, min_tokens, logit bias, penalties (repetition, frequency, presence). The object keeps
 // only the parts of the sequence that the request's rules need.

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/numbers.h"
+#include "sample/sampler.h"
 
 namespace quire {
 
@@ -23,10 +24,8 @@ int num_tokens_due(const Sequence& seq, int num_drafts) {
 
 bool has_rules(const SamplingSpec& spec) {
   const SamplingParams& params = *spec.params;
-  const bool has_penalties = params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
-                             params.frequency_penalty != 0.0F;
   const bool has_stops = params.min_tokens > 0 && !spec.end_token_ids.empty();
-  return has_penalties || has_stops || !params.logit_bias.empty() ||
+  return has_penalties(params) || has_stops || !params.logit_bias.empty() ||
          !params.allowed_token_ids.empty() || !spec.bad_words_ids.empty();
 }
 

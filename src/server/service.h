@@ -36,6 +36,7 @@ struct ServiceConfig {
   bool checks_host = false;                       // see is_allowed_host()
   std::vector<std::string> allowed_hosts = {};
   std::string version = {};
+  std::string build = {};  // the version and the compiler; part of system_fingerprint
   int64_t started_at = 0;                  // seconds since the epoch
   std::chrono::seconds stall_timeout{30};  // time without progress until /health reports it
   ConstraintCompiler constraints = {};     // for structured output

@@ -1,7 +1,7 @@
 """Hooks for schemathesis: valid requests also keep the rules that /openapi.json states only in words.
 
-Ids are in the vocabulary, roles are those of the template, a request has one of the fields that
-exclude each other, grammars are valid, prompts are not empty and fit the context, and outputs are
+Ids are in the vocabulary, roles are those of the template, the names of tools differ, a request has
+one of the fields that exclude each other, grammars are valid, prompts are not empty and fit the context, and outputs are
 short. Requests that are meant to be invalid are not changed.
 """
 
@@ -19,6 +19,11 @@ RESTRICTIONS: dict[str, Any] = {
     "guided_regex": "[0-9]{3}",
     "guided_choice": ["yes", "no"],
     "guided_grammar": 'root ::= "a" | "b"',
+    "guided_json_object": True,
+    "json_schema": {"type": "object"},
+    "grammar": "root ::= [ab] .?",
+    "regex": "[0-9]{3}",
+    "ebnf": 'root ::= "a" | "b"',
 }
 MAX_MESSAGES = 64
 MAX_TEXT_BYTES = 512  # of all messages: a token has at least one byte
@@ -80,10 +85,15 @@ def settle_chat(body: dict[str, Any]) -> None:
     if body.get("continue_final_message"):
         body["add_generation_prompt"] = False
         body["messages"][-1]["content"] = "So it"
+    for idx, tool in enumerate(body.get("tools", [])):
+        tool["function"]["name"] = f"{tool['function']['name'][:60]}{idx}"
     names = [tool["function"]["name"] for tool in body.get("tools", [])]
     choice = body.get("tool_choice")
     if isinstance(choice, dict) and names:
-        choice["function"]["name"] = names[0]
+        if "allowed_tools" in choice:
+            choice["allowed_tools"]["mode"] = "required"  # the template does not read tools
+        for named in choice.get("allowed_tools", {}).get("tools", [choice]):
+            named["function"]["name"] = names[0]
     elif not names:
         body.pop("tool_choice", None)
     if body.get("top_logprobs"):

@@ -290,12 +290,12 @@ TEST(GrammarCompiler, JsonMayBeCompactSpacedOrIndented) {
 TEST(GrammarCompiler, RefusesWithAReason) {
   GrammarCompiler compiler(*embedded_tokenizer(), kEos);
   const std::pair<GrammarSpec, const char*> cases[] = {
-      {{.kind = Kind::kRegex, .text = "a(b"}, "not closed"},
-      {{.kind = Kind::kRegex, .text = "(?=a)b"}, "Lookahead"},
-      {{.kind = Kind::kRegex, .text = "(a)\\1"}, "Backreference"},
+      {{.kind = Kind::kRegex, .text = "a(b"}, "has a ( at character 2 that is not closed"},
+      {{.kind = Kind::kRegex, .text = "(?=a)b"}, "lookahead"},
+      {{.kind = Kind::kRegex, .text = "(a)\\1"}, "backreference"},
       {{.kind = Kind::kRegex, .text = "ab^c"}, "has ^ at character 3"},
       {{.kind = Kind::kRegex, .text = "*"}, "[grammar]"},
-      {{.kind = Kind::kRegex, .text = "a**"}, "consecutive"},
+      {{.kind = Kind::kRegex, .text = "a**"}, "second repeat"},
       {{.kind = Kind::kGrammar, .text = ""}, "root"},
       {{.kind = Kind::kGrammar, .text = "start: \"a\""}, "[grammar]"},
       {{.kind = Kind::kGrammar, .text = "root ::= root"}, "allows no text"},

@@ -45,6 +45,11 @@ TEST(MaskCost, Of128kTokens) {
             "required": ["name", "age", "tags"]})"}},
       {"choice", {.kind = Kind::kChoice, .text = "", .choices = {"positive", "negative", "mixed"}}},
       {"regex", {.kind = Kind::kRegex, .text = "[\\w.]+@[\\w.]+\\.(com|org)"}},
+      {"http_url",
+       {.kind = Kind::kJsonSchema,
+        .text = R"({"type": "string", "format": "uri", "minLength": 1, "maxLength": 2083})"}},
+      {"date-time",
+       {.kind = Kind::kJsonSchema, .text = R"({"type": "string", "format": "date-time"})"}},
   };
   for (const auto& [name, spec] : cases) {
     start = Clock::now();

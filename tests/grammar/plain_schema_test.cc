@@ -194,7 +194,8 @@ TEST(PlainSchema, RewritesReferencesIntoSharedSchemas) {
 }
 
 TEST(PlainSchema, TheNameOfSharedSchemasIsOutOfADocumentsReach) {
-  EXPECT_EQ(check_schema(R"({"$ref":"#/~rest/0"})", {}).code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(plain_schema(R"({"$ref":"#/~rest/0"})", {}).status().code(),
+            StatusCode::kInvalidArgument);
   EXPECT_EQ(plain(R"({"~rest":{"0":{}},"type":"object","required":["a"],
                       "additionalProperties":{"type":"null"}})"),
             R"({"type":"object","additionalProperties":{"$ref":"#/~rest/0"},"required":["a"],)"
@@ -209,7 +210,6 @@ constexpr int64_t kMaxNsPerByte = 50'000;
 
 void expect_linear(const std::string& schema) {
   SCOPED_TRACE(schema.substr(0, 80) + "... of " + std::to_string(schema.size()) + " bytes");
-  ASSERT_TRUE(check_schema(schema, {}).ok());
   Result<std::string> text = std::string();
   const int64_t ns = cpu_ns_of([&] { text = plain_schema(schema, {}); });
   ASSERT_TRUE(text.ok()) << text.status().message();
@@ -246,7 +246,6 @@ TEST(PlainSchema, ChainsOfReferencesAreFollowedInLinearTime) {
 
 TEST(PlainSchema, RefusesTextBeyondItsBound) {
   const std::string schema = wide_schema(/*num_required=*/8000, /*rest_bytes=*/64);
-  ASSERT_TRUE(check_schema(schema, {}).ok());
   const Status status = plain_schema(schema, {}).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(status.message(), HasSubstr("got more than 262144 bytes"));
@@ -269,7 +268,7 @@ TEST(PlainSchema, BoundsOfIntegersAreRoundedInward) {
             R"({"type":"number","minimum":1.5})");
   for (const char* bound : {"9223372036854775808", "1e30", "-1e30"}) {
     EXPECT_THAT(plain(R"({"type":"integer","maximum":)" + std::string(bound) + "}"),
-                HasSubstr("\"maximum\" must be within the range of 64-bit integers"))
+                HasSubstr("\"maximum\" must be from -9223372036854775808 to 9223372036854775807 with"))
         << bound;
   }
   EXPECT_THAT(plain(R"({"type":"number","minimum":"5"})"),

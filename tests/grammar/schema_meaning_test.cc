@@ -166,6 +166,258 @@ TEST_F(SchemaMeaning, AReferenceToNoSchemaIsRefused) {
               HasSubstr("refers only to itself"));
 }
 
+// One property of a model, as pydantic and zod write its schema: instructor, pydantic-ai, langchain
+// and OpenAI's clients send these.
+struct ClientField {
+  const char* type;
+  const char* schema;
+  std::vector<const char*> allowed, refused;  // values
+  const char* reason = nullptr;               // set: the schema is refused for it
+};
+
+const ClientField kClientFields[] = {
+    {"HttpUrl",
+     R"({"format":"uri","maxLength":2083,"minLength":1,"title":"X","type":"string"})",
+     {R"("https://example.org")", R"("http://a-b.example.org:8080/p/a.html?q=1&r=%20#top")",
+      R"("ftp://x/~me/@v?")"},
+     {R"("example.org")", R"("https://")", R"("https://a b")", R"("https://x/%2")",
+      R"("https://x:y")", R"("https://x/#a#b")", R"("")"}},
+    {"AnyUrl",
+     R"({"format":"uri","minLength":1,"type":"string"})",
+     {R"("https://example.org")", R"("urn:isbn:1")", R"("mailto:a@b.org")"},
+     {R"("")", R"("1:x")"}},
+    {"PostgresDsn",
+     R"({"format":"multi-host-uri","minLength":1,"type":"string"})",
+     {},
+     {},
+     R"(the "format" "multi-host-uri", which is not supported; leave it out, or write it as a)"},
+    {"EmailStr",
+     R"({"format":"email","type":"string"})",
+     {R"("a.b+c@example.org")"},
+     {R"("a@")", R"("@b")", R"("a b@c.org")"}},
+    {"z.string().email().max(254)",
+     R"({"format":"email","maxLength":254,"type":"string"})",
+     {R"("a.b+c@mail.example-x.org")"},
+     {R"("a@")", R"("a@-b")", R"("a@b-")"}},
+    {"Hostname",
+     R"({"format":"hostname","maxLength":253,"type":"string"})",
+     {R"("a-1.example.org")"},
+     {R"("-a")", R"("a..b")"}},
+    {"UUID",
+     R"({"format":"uuid","type":"string"})",
+     {R"("123e4567-e89b-12d3-a456-426614174000")"},
+     {R"("123e4567e89b12d3a456426614174000")"}},
+    {"UUID4",
+     R"({"format":"uuid4","type":"string"})",
+     {R"("123e4567-e89b-42d3-a456-426614174000")"},
+     {R"("123e4567-e89b-12d3-a456-426614174000")"}},
+    {"date",
+     R"({"format":"date","type":"string"})",
+     {R"("2024-02-29")", R"("2000-02-29")", R"("2023-12-31")", R"("1999-11-30")",
+      R"("0001-01-01")"},
+     {R"("2023-02-29")", R"("1900-02-29")", R"("2023-04-31")", R"("2023-13-01")", R"("0000-01-01")",
+      R"("2023-00-10")", R"("2023-01-00")", R"("0000-02-29")"}},
+    {"date of bounded length",
+     R"({"format":"date","maxLength":10,"type":"string"})",
+     {R"("2024-02-29")"},
+     {}},
+    {"datetime",
+     R"({"format":"date-time","type":"string"})",
+     {R"("2024-02-29T23:59:59Z")", R"("2024-01-01T00:00:00.123456+05:30")"},
+     {R"("2023-02-29T00:00:00Z")", R"("2024-01-01T24:00:00Z")", R"("2024-01-01T00:00:60Z")",
+      R"("2024-01-01T00:00:00.1234567890Z")", R"("2024-01-01T00:00:00")"}},
+    {"time", R"({"format":"time","type":"string"})", {R"("12:30:00Z")"}, {R"("12:60:00Z")"}},
+    {"timedelta", R"({"format":"duration","type":"string"})", {R"("P1DT2H")"}, {R"("P")"}},
+    {"date-time that is too short",
+     R"({"format":"date-time","maxLength":19,"type":"string"})",
+     {},
+     {},
+     R"(the "format" "date-time" beside this "minLength" or "maxLength", which is not)"},
+    {"Decimal",
+     R"({"anyOf":[{"type":"number"},{"pattern":"^(?!^[-+.]*$)[+-]?0*\\d*\\.?\\d*$","type":"string"}]})",
+     {"1.5", R"("-1.50")", R"("00.5")", R"("5.")", R"(".5")"},
+     {R"("")", R"("-")", R"(".")", R"("1.2.3")"}},
+    {"Decimal of 6 digits",
+     R"({"anyOf":[{"type":"number"},{"pattern":"^(?!^[-+.]*$)[+-]?0*(?:\\d{0,4})$","type":"string"}]})",
+     {},
+     {},
+     "has a lookahead (?!…) at character 2, which is not supported; write the texts"},
+    {"Enum", R"({"enum":["red","blue"],"type":"string"})", {R"("red")"}, {R"("green")", "1"}},
+    {"IntEnum", R"({"enum":[1,2],"type":"integer"})", {"2"}, {"3", "1.5"}},
+    {"Literal", R"({"enum":["a",1,null]})", {R"("a")", "1", "null"}, {"2", "true"}},
+    {"Optional[int]",
+     R"({"anyOf":[{"type":"integer"},{"type":"null"}],"default":null})",
+     {"7", "null"},
+     {"1.5", R"("7")"}},
+    {"int | str | Address",
+     R"({"anyOf":[{"type":"integer"},{"type":"string"},{"$ref":"#/$defs/Address"}]})",
+     {"1", R"("a")", R"({"street":"s"})"},
+     {"1.5", R"({"x":1})"}},
+    {"Address",
+     R"({"$ref":"#/$defs/Address"})",
+     {R"({"street":"s","tags":["a"]})", R"({"street":"s"})"},
+     {R"({"tags":[]})"}},
+    {"Node",
+     R"({"$ref":"#/$defs/Node"})",
+     {R"({"value":1,"children":[{"value":2,"children":[]}]})"},
+     {R"({"children":[]})"}},
+    {"dict[str, Address]",
+     R"({"additionalProperties":{"$ref":"#/$defs/Address"},"type":"object"})",
+     {"{}", R"({"a":{"street":"s"}})"},
+     {R"({"a":1})"}},
+    {"dict[Color, int]",
+     R"({"additionalProperties":{"type":"integer"},"propertyNames":{"enum":["red","blue"]},
+         "type":"object"})",
+     {R"({"red":1})"},
+     {R"({"green":1})"}},
+    {"dict[str, list[dict[str, float]]]",
+     R"({"additionalProperties":{"items":{"additionalProperties":{"type":"number"},
+         "type":"object"},"type":"array"},"type":"object"})",
+     {R"({"a":[{"b":0.5}]})"},
+     {R"({"a":[1]})"}},
+    {"tuple[int, str]",
+     R"({"maxItems":2,"minItems":2,"prefixItems":[{"type":"integer"},{"type":"string"}],
+         "type":"array"})",
+     {R"([1,"a"])"},
+     {"[1]", R"([1,"a",2])", R"(["a",1])"}},
+    {"tuple[int, ...]",
+     R"({"items":{"type":"integer"},"type":"array"})",
+     {"[]", "[1,2]"},
+     {"[0.5]"}},
+    {"constr(pattern)",
+     R"({"pattern":"^[A-Z]{3}-\\d+$","type":"string"})",
+     {R"("ABC-12")"},
+     {R"("AB-1")"}},
+    {"constr(pattern, length)",
+     R"({"maxLength":5,"minLength":3,"pattern":"^[a-z0-9_-]+$","type":"string"})",
+     {R"("a-1")", R"("abcde")"},
+     {R"("ab")", R"("abcdef")", R"("AB1")"}},
+    {"constr(pattern of that length)",
+     R"({"maxLength":9,"minLength":3,"pattern":"^[A-Z]{2}-\\d{1,4}$","type":"string"})",
+     {R"("AB-1")"},
+     {R"("AB")"}},
+    {"constr(pattern of another length)",
+     R"({"maxLength":4,"pattern":"^[A-Z]+-\\d+$","type":"string"})",
+     {},
+     {},
+     R"("maxLength" beside a "pattern" of other lengths, which is not supported; write the length)"},
+    {"constr(impossible)",
+     R"({"minLength":4,"pattern":"^[A-Z]{1,3}$","type":"string"})",
+     {},
+     {},
+     R"("minLength" 4 and "pattern" ^[A-Z]{1,3}$, which leave no value)"},
+    {"constr(min_length, max_length)",
+     R"({"maxLength":3,"minLength":2,"type":"string"})",
+     {R"("ab")", R"("日本語")"},
+     {R"("a")", R"("abcd")"}},
+    {"constr(no case)",
+     R"({"pattern":"(?i)^ab[c-e]$","type":"string"})",
+     {R"("aBD")"},
+     {R"("abf")"}},
+    {"conint(ge, le)",
+     R"({"maximum":100,"minimum":1,"type":"integer"})",
+     {"1", "100"},
+     {"0", "101"}},
+    {"conint(gt, lt)",
+     R"({"exclusiveMaximum":10,"exclusiveMinimum":0,"type":"integer"})",
+     {"1", "9"},
+     {"0", "10"}},
+    {"conint(multiple_of)", R"({"multipleOf":5,"type":"integer"})", {"10"}, {"7"}},
+    {"confloat(ge, le)",
+     R"({"maximum":1,"minimum":0,"type":"number"})",
+     {"0.5", "1"},
+     {"1.5", "-0.5"}},
+    {"conlist(int, 1, 3)",
+     R"({"items":{"type":"integer"},"maxItems":3,"minItems":1,"type":"array"})",
+     {"[1]", "[1,2,3]"},
+     {"[]", "[1,2,3,4]"}},
+    {"set[int]",
+     R"({"items":{"type":"integer"},"type":"array","uniqueItems":true})",
+     {},
+     {},
+     R"("uniqueItems", which is not supported; leave it out (in Python, a list instead of a set))"},
+    {"Cat | Dog by kind",
+     R"({"discriminator":{"propertyName":"kind"},
+         "oneOf":[{"$ref":"#/$defs/Cat"},{"$ref":"#/$defs/Dog"}]})",
+     {R"({"kind":"cat","lives":9})", R"({"kind":"dog","name":"rex"})"},
+     {R"({"kind":"cat","name":"rex"})", R"({"kind":"dog","name":"Rex"})"}},
+    {"SecretStr", R"({"format":"password","type":"string","writeOnly":true})", {R"("x")"}, {"1"}},
+    {"Path", R"({"format":"path","type":"string"})", {R"("/a")"}, {"1"}},
+    {"IPv4Address", R"({"format":"ipv4","type":"string"})", {R"("10.0.0.1")"}, {R"("10.0.0")"}},
+    {"Any", R"({"title":"X"})", {"1", "[]", R"({"a":null})"}, {}},
+    {"intersection",
+     R"({"allOf":[{"$ref":"#/$defs/Cat"},{"$ref":"#/$defs/Dog"}]})",
+     {},
+     {},
+     R"(an "allOf" of several schemas, which is not supported; write one schema)"},
+};
+
+TEST_F(SchemaMeaning, ModelsOfClientsCompileOrNameTheWayRound) {
+  constexpr const char* kDefs =
+      R"("$defs":{"Address":{"properties":{"street":{"type":"string"},
+         "tags":{"default":[],"items":{"type":"string"},"type":"array"}},"required":["street"],
+         "type":"object"},"Node":{"properties":{"value":{"type":"integer"},"children":{"items":
+         {"$ref":"#/$defs/Node"},"type":"array"}},"required":["value"],"type":"object"},
+         "Cat":{"properties":{"kind":{"const":"cat","type":"string"},"lives":{"maximum":9,
+         "minimum":0,"type":"integer"}},"required":["kind","lives"],"type":"object"},
+         "Dog":{"properties":{"kind":{"const":"dog","type":"string"},"name":{"maxLength":8,
+         "minLength":1,"pattern":"^[a-z]+$","type":"string"}},"required":["kind","name"],
+         "type":"object"}})";
+  for (const ClientField& field : kClientFields) {
+    SCOPED_TRACE(field.type);
+    const std::string schema = std::string("{") + kDefs + R"(,"properties":{"x":)" + field.schema +
+                               R"(},"required":["x"],"type":"object"})";
+    if (field.reason != nullptr) {
+      EXPECT_THAT(refusal(schema), HasSubstr(field.reason));
+      continue;
+    }
+    compile(schema);
+    if (HasFatalFailure()) return;
+    for (const char* value : field.allowed) {
+      EXPECT_TRUE(allows(R"({"x":)" + std::string(value) + "}")) << value;
+    }
+    for (const char* value : field.refused) {
+      EXPECT_FALSE(allows(R"({"x":)" + std::string(value) + "}")) << value;
+    }
+  }
+}
+
+TEST_F(SchemaMeaning, BoundsWithoutAValueAreNamed) {
+  for (
+      const auto& [schema, reason] : std::initializer_list<std::pair<const char*, const char*>>{
+          {R"({"type":"integer","minimum":3,"maximum":1})", R"("minimum" 3 and "maximum" 1)"},
+          {R"({"type":"integer","exclusiveMinimum":3,"exclusiveMaximum":4})",
+           R"("exclusiveMinimum" 3 and "exclusiveMaximum" 4)"},
+          {R"({"type":"number","minimum":1.5,"exclusiveMaximum":1.5})",
+           R"("minimum" 1.5 and "exclusiveMaximum" 1.5, which leave no value)"},
+          {R"({"type":"integer","multipleOf":7,"minimum":8,"maximum":13})",
+           R"("multipleOf" 7 beside bounds without a multiple of it; expected bounds from 8 to 13)"},
+          {R"({"type":"integer","maximum":9223372036854775808})",
+           "must be from -9223372036854775808 to 9223372036854775807"},
+          {R"({"type":"string","minLength":3,"maxLength":2})",
+           R"("minLength" 3 and "maxLength" 2)"},
+          {R"({"type":"string","maxLength":2,"pattern":"^[a-z]{3}$"})",
+           R"("maxLength" 2 and "pattern" ^[a-z]{3}$)"},
+          {R"({"type":"array","minItems":3,"maxItems":2})", R"("minItems" 3 and "maxItems" 2)"},
+          {R"({"type":"array","prefixItems":[{},{}],"maxItems":1})",
+           R"("prefixItems" with 2 schemas beside "maxItems" 1)"},
+          {R"({"type":"array","prefixItems":[{}],"items":false,"minItems":2})",
+           R"("minItems" 2 and "prefixItems" of 1 without further "items")"},
+          {R"({"type":"object","minProperties":3,"maxProperties":2})",
+           R"("minProperties" 3 and "maxProperties" 2)"},
+          {R"({"type":"object","properties":{"a":false}})", R"("false" in place of a schema)"}}) {
+    EXPECT_THAT(refusal(schema), HasSubstr(reason)) << schema;
+  }
+}
+
+// A part that only XGrammar finds to be wrong is refused without its words.
+TEST_F(SchemaMeaning, MessagesAreNotXGrammars) {
+  const std::string reason =
+      refusal(R"({"type":"object","required":["a","b"],"properties":{"a":{},"b":{}},
+                  "maxProperties":1})");
+  EXPECT_THAT(reason, HasSubstr("cannot be compiled, although its parts are supported; simplify"));
+}
+
 // Draws schemas of names and values that are easily misread.
 class RandomSchema {
  public:

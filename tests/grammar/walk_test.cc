@@ -245,6 +245,20 @@ TEST_P(GrammarWalk, GrammarsAreFollowed) {
   });
 }
 
+TEST_P(GrammarWalk, GbnfIsFollowed) {
+  const GrammarSpec spec = {.kind = Kind::kGbnf,
+                            .text =
+                                "# llama.cpp's: names of digits, any character, nothing\r\n"
+                                "root ::= item+ (\",\" . | ) |\n"
+                                "  \"nothing\"\n"
+                                "item ::= 1-x{1,2} | [^a-z\\]\"\\\\\n]  # a raw line end\n"
+                                "1-x ::= \"\\x41b\\\"\" [\\-a\\u00e9]*\n"};
+  walk(spec, 25, 6, [](const std::string& text) {
+    EXPECT_TRUE(matches_regex(text, "((Ab\"[-a\\x{e9}]*){1,2}|[^a-z\\]\"\\\\\n])+(,.)?|nothing"))
+        << text;
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Tokenizers, GrammarWalk,
     ::testing::Values(NamedTokenizer{"abacus", ""}, NamedTokenizer{"gpt2", "<|endoftext|>"},

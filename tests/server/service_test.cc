@@ -419,7 +419,11 @@ TEST_F(ServiceTest, RefusesUnknownPathsMethodsModelsAndTypes) {
   EXPECT_EQ(wrong_method.status, 405);
   EXPECT_EQ(header(wrong_method, "allow"), "POST");
   EXPECT_EQ(call("DELETE", "/v1/models")->wait().status, 405);
-  EXPECT_EQ(call("POST", "/v1/completions", R"({"model":"gpt","prompt":"a"})")->wait().status, 404);
+  const http::Response wrong_model =
+      call("POST", "/v1/completions", R"({"model":"gpt","prompt":"a"})")->wait();
+  EXPECT_EQ(wrong_model.status, 404);
+  EXPECT_THAT(wrong_model.body,
+              HasSubstr("the model 'gpt' is not served; expected 'fake', 'alias'"));
   auto exchange = std::make_shared<FakeExchange>();
   service_->handle({.method = "POST",
                     .path = "/v1/completions",
@@ -471,6 +475,28 @@ TEST_F(ServiceTest, AcceptsTheModelsPathAsItsNameAndNeverShowsIt) {
   EXPECT_THAT(get("/v1/models").body, Not(HasSubstr("srv")));
   EXPECT_THAT(get("/v1/models/other").body, Not(HasSubstr("srv")));
   EXPECT_THAT(get("/metrics").body, Not(HasSubstr("srv")));
+}
+
+TEST_F(ServiceTest, FingerprintsAreThoseOfTheBuildAndTheConfiguration) {
+  RequestId id = 0;
+  const auto fingerprint = [&](ServiceConfig config, bool is_stream) {
+    start(std::move(config));
+    const std::string body =
+        std::string(R"({"prompt":"a","stream":)") + (is_stream ? "true" : "false") + "}";
+    const auto exchange = call("POST", "/v1/completions", body);
+    engine_.wait_for(++id);
+    engine_.say(id, "b", FinishReason::kStop);
+    const std::string answer = exchange->wait().body;
+    end();
+    const size_t at = answer.find(R"("system_fingerprint":"fp_)");
+    return at == std::string::npos ? "none" : answer.substr(at, 42);
+  };
+  const std::string first = fingerprint({.build = "1 GCC"}, false);
+  EXPECT_NE(first, "none");
+  EXPECT_EQ(fingerprint({.build = "1 GCC"}, false), first);
+  EXPECT_EQ(fingerprint({.build = "1 GCC"}, true), first);
+  EXPECT_NE(fingerprint({.build = "2 GCC"}, false), first);
+  EXPECT_NE(fingerprint({.reasoning_parser = "think", .build = "1 GCC"}, false), first);
 }
 
 TEST_F(ServiceTest, FindsAModelByItsName) {

@@ -7,14 +7,10 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "sample/sampler.h"
 
 namespace quire::cuda {
 namespace {
-
-bool has_penalties(const SamplingParams& params) {
-  return params.repetition_penalty != 1.0F || params.presence_penalty != 0.0F ||
-         params.frequency_penalty != 0.0F;
-}
 
 // Whether an output can contain the word. LogitsRules ignores the same invalid words; words longer
 // than any output are ignored too.

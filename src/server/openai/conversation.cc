@@ -151,6 +151,12 @@ FieldError read_tool_calls(const Path& path, Element value, const RequestLimits&
   return {};
 }
 
+// The fields of a message that templates write as text; other fields may have any type.
+bool is_text_field(std::string_view name) {
+  return name == "name" || name == "tool_call_id" || name == "reasoning_content" ||
+         name == "reasoning";
+}
+
 // Content becomes one string and the arguments of tool calls become dicts; all other fields are
 // copied, without those that are null.
 FieldError read_message(const Path& path, Element value, const RequestLimits& limits, bool is_last,
@@ -163,7 +169,9 @@ FieldError read_message(const Path& path, Element value, const RequestLimits& li
   constexpr size_t kMaxRoleBytes = 64;
   if (role.empty() || role.size() > kMaxRoleBytes) {
     return unexpected(Path(path, "role"), fields["role"].value_unsafe(),
-                      "'system', 'user', 'assistant' or 'tool'");
+                      fmt::format("'system', 'developer', 'user', 'assistant', 'tool', or another "
+                                  "role of the chat template, of 1 to {} bytes",
+                                  kMaxRoleBytes));
   }
   Element content;
   text.clear();
@@ -183,6 +191,9 @@ FieldError read_message(const Path& path, Element value, const RequestLimits& li
     if (name == "tool_calls") {
       QUIRE_RETURN_IF_FIELD_ERROR(read_tool_calls(Path(path, name), field, limits, field_value));
     } else {
+      if (is_text_field(name) && !field.is_string()) {
+        return unexpected(Path(path, name), field, "a string");
+      }
       field_value = value_from_json(field);
     }
     add(name, std::move(field_value), message);
@@ -241,6 +252,17 @@ FieldError read_tool(const Path& path, Element value, Tool& out) {
   return {};
 }
 
+// The tools with a name among `shown`, as the request wrote them. read_tools() has read all.
+Value shown_values(simdjson::dom::array tools, std::span<const Tool> shown) {
+  std::vector<Value> values;
+  for (const Element tool : tools) {
+    const Element name = tool["function"]["name"].value_unsafe();
+    if (find_tool(shown, name.get_string().value_unsafe()) == nullptr) continue;
+    values.push_back(value_from_json(tool));
+  }
+  return Value::list(std::move(values));
+}
+
 }  // namespace
 
 std::optional<Element>* ConversationFields::find(std::string_view name) {
@@ -266,7 +288,7 @@ bool mentions_variable(std::string_view chat_template, std::string_view name) {
   return false;
 }
 
-FieldError read_conversation(const ConversationFields& fields, bool shows_tools,
+FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
                              const RequestLimits& limits, Conversation& out) {
   if (!fields.messages) return field_error("messages", "got none, expected at least one message");
   if (fields.chat_template) {
@@ -298,7 +320,9 @@ FieldError read_conversation(const ConversationFields& fields, bool shows_tools,
   Entries variables;
   add("messages", std::move(messages), variables);
   add("add_generation_prompt", Value::boolean(adds_prompt), variables);
-  if (fields.tools && shows_tools) add("tools", value_from_json(*fields.tools), variables);
+  if (fields.tools && !shown_tools.empty()) {
+    add("tools", shown_values(*fields.tools, shown_tools), variables);
+  }
   if (fields.documents) {
     simdjson::dom::array documents;
     QUIRE_RETURN_IF_FIELD_ERROR(read_list("documents", *fields.documents,
@@ -366,9 +390,22 @@ FieldError read_tools(Element value, const RequestLimits& limits, std::vector<To
   QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, static_cast<size_t>(limits.max_tools), tools));
   for (const Element tool : tools) {
     const Path at(path, out.size());
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tool(at, tool, out.emplace_back()));
+    Tool read;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tool(at, tool, read));
+    if (find_tool(out, read.name) != nullptr) {
+      const Path function(at, "function");
+      return field_error(Path(function, "name"),
+                         fmt::format("got '{}' twice, expected a different name for each tool",
+                                     clipped(read.name)));
+    }
+    out.push_back(std::move(read));
   }
   return {};
+}
+
+const Tool* find_tool(std::span<const Tool> tools, std::string_view name) {
+  const auto found = std::ranges::find(tools, name, &Tool::name);
+  return found == tools.end() ? nullptr : &*found;
 }
 
 }  // namespace quire::server

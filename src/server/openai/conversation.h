@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,14 +38,18 @@ struct Conversation {
 // does not, the variable has no effect.
 bool mentions_variable(std::string_view chat_template, std::string_view name);
 
-// Reads the template's variables into `out`; `shows_tools` includes the tools.
-FieldError read_conversation(const ConversationFields& fields, bool shows_tools,
+// Reads the template's variables into `out`, with the tools in `shown_tools`, which are some of
+// those that read_tools() has read from `fields`.
+FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
                              const RequestLimits& limits, Conversation& out);
 
 // Moves the variables out, and the continuation if the request asked for continue_final_message.
 TemplateInput template_input(Conversation&& conversation);
 
+// Reads the tools, whose names must differ.
 FieldError read_tools(Element value, const RequestLimits& limits, std::vector<Tool>& out);
+// Returns the tool with this name, or null.
+const Tool* find_tool(std::span<const Tool> tools, std::string_view name);
 
 // Reads {"type": "function", "function": {…}}, a tool or a tool choice, up to the function's name.
 // `fields` are those of the function.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "sample/sampling_fields.h"
 
@@ -13,7 +14,36 @@ namespace {
 
 using Kind = GrammarSpec::Kind;
 
+// A field that restricts the text of the output.
+struct RestrictionField {
+  std::string_view name;
+  Kind kind;
+};
+// The members of vLLM's structured_outputs.
+constexpr auto kStructuredOutputs =
+    std::to_array<RestrictionField>({{"json", Kind::kJsonSchema},
+                                     {"regex", Kind::kRegex},
+                                     {"choice", Kind::kChoice},
+                                     {"grammar", Kind::kGrammar},
+                                     {"json_object", Kind::kJsonObject}});
 constexpr std::string_view kKinds = "json, regex, choice, grammar or json_object";
+// The members of a body: vLLM's older fields, SGLang's, and llama.cpp's (json_schema and grammar).
+constexpr auto kBodyRestrictions =
+    std::to_array<RestrictionField>({{"guided_json", Kind::kJsonSchema},
+                                     {"guided_regex", Kind::kRegex},
+                                     {"guided_choice", Kind::kChoice},
+                                     {"guided_grammar", Kind::kGrammar},
+                                     {"guided_json_object", Kind::kJsonObject},
+                                     {"json_schema", Kind::kJsonSchema},
+                                     {"regex", Kind::kRegex},
+                                     {"ebnf", Kind::kGrammar},
+                                     {"grammar", Kind::kGbnf}});
+
+const RestrictionField* find_restriction(std::span<const RestrictionField> fields,
+                                         std::string_view name) {
+  const auto found = std::ranges::find(fields, name, &RestrictionField::name);
+  return found == fields.end() ? nullptr : &*found;
+}
 
 FieldError begin_restriction(const Path& path, Kind kind, std::optional<Restriction>& out) {
   if (out) return second_restriction(path);
@@ -28,19 +58,17 @@ FieldError check_size(const Path& path, const std::string& text, size_t max_byte
                      fmt::format("got {} bytes, expected at most {}", text.size(), max_bytes));
 }
 
-// Reads a schema that is given as an object or as its text.
+// Reads a schema that is given as an object or as its text, which the grammar compiler checks.
 FieldError read_schema(const Path& path, Element value, const RequestLimits& limits,
                        std::string& out) {
   if (value.is_object()) {
     out = simdjson::to_string(value);
-    return check_size(path, out, limits.grammar.max_text_bytes);
+  } else if (value.is_string()) {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, out));
+  } else {
+    return unexpected(path, value, "a JSON schema: an object or its text");
   }
-  if (!value.is_string()) return unexpected(path, value, "a JSON schema: an object or its text");
-  QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, out));
-  QUIRE_RETURN_IF_FIELD_ERROR(check_size(path, out, limits.grammar.max_text_bytes));
-  const auto document = JsonDocument::parse(out, "schema", {.max_depth = limits.max_json_depth});
-  if (document.ok() && document->root().is_object()) return {};
-  return unexpected(path, value, "a JSON schema: valid JSON, an object");
+  return check_size(path, out, limits.grammar.max_text_bytes);
 }
 
 FieldError read_choices(const Path& path, Element value, const RequestLimits& limits,
@@ -61,31 +89,29 @@ FieldError read_pattern(Kind kind, const Path& path, Element value, size_t max_b
   return check_size(path, out->grammar.text, max_bytes);
 }
 
-// `kind` is one of kKinds; other kinds leave `is_known` unchanged.
-FieldError read_restriction(std::string_view kind, const Path& path, Element value,
-                            const RequestLimits& limits, std::optional<Restriction>& out,
-                            bool& is_known) {
-  is_known = true;
-  if (kind == "regex") {
-    return read_pattern(Kind::kRegex, path, value, limits.grammar.max_regex_bytes, out);
+FieldError read_restriction(Kind kind, const Path& path, Element value, const RequestLimits& limits,
+                            std::optional<Restriction>& out) {
+  switch (kind) {
+    case Kind::kJsonObject: {
+      bool is_wanted = false;
+      QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, is_wanted));
+      return is_wanted ? begin_restriction(path, kind, out) : FieldError();
+    }
+    case Kind::kJsonSchema:
+      QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, kind, out));
+      return read_schema(path, value, limits, out->grammar.text);
+    case Kind::kChoice:
+      QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, kind, out));
+      return read_choices(path, value, limits, out->grammar.choices);
+    case Kind::kRegex:
+      return read_pattern(kind, path, value, limits.grammar.max_regex_bytes, out);
+    case Kind::kGrammar:
+      return read_pattern(kind, path, value, limits.grammar.max_text_bytes, out);
+    case Kind::kGbnf:
+      // llama.cpp's clients send an empty text if they have no grammar.
+      if (value.is_string() && std::string_view(value).empty()) return {};
+      return read_pattern(kind, path, value, limits.grammar.max_text_bytes, out);
   }
-  if (kind == "grammar") {
-    return read_pattern(Kind::kGrammar, path, value, limits.grammar.max_text_bytes, out);
-  }
-  if (kind == "json") {
-    QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, Kind::kJsonSchema, out));
-    return read_schema(path, value, limits, out->grammar.text);
-  }
-  if (kind == "choice") {
-    QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, Kind::kChoice, out));
-    return read_choices(path, value, limits, out->grammar.choices);
-  }
-  if (kind == "json_object") {
-    bool is_wanted = false;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, is_wanted));
-    return is_wanted ? begin_restriction(path, Kind::kJsonObject, out) : FieldError();
-  }
-  is_known = false;
   return {};
 }
 
@@ -113,11 +139,48 @@ FieldError read_structured_outputs(const Path& path, Element value, const Reques
   for (const auto& [name, field] : fields) {
     if (field.is_null()) continue;
     const Path at(path, name);
-    bool is_known = false;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_restriction(name, at, field, limits, out, is_known));
-    if (!is_known) QUIRE_RETURN_IF_FIELD_ERROR(read_option(name, at, field));
+    if (const RestrictionField* const known = find_restriction(kStructuredOutputs, name)) {
+      QUIRE_RETURN_IF_FIELD_ERROR(read_restriction(known->kind, at, field, limits, out));
+    } else {
+      QUIRE_RETURN_IF_FIELD_ERROR(read_option(name, at, field));
+    }
   }
   return {};
+}
+
+// Reads the schema of a response_format: json_schema.schema, as in OpenAI's API, or schema, as in
+// llama.cpp and Together. A schema beside a type that does not use it is refused, not ignored.
+FieldError read_format_schema(const Path& path, simdjson::dom::object fields, std::string_view type,
+                              const RequestLimits& limits, std::optional<Restriction>& out) {
+  Element wrapper;
+  Element schema;
+  const bool has_wrapper = !fields["json_schema"].get(wrapper) && !wrapper.is_null();
+  const bool has_schema = !fields["schema"].get(schema) && !schema.is_null();
+  if (has_wrapper && (has_schema || type != "json_schema")) {
+    return field_error(Path(path, "json_schema"),
+                       has_schema ? "got it beside schema, expected one of the two"
+                                  : fmt::format("got it beside the type '{}', expected the type "
+                                                "'json_schema'",
+                                                type));
+  }
+  if (has_schema && type == "text") {
+    return field_error(Path(path, "schema"),
+                       "got it beside the type 'text', expected the type 'json_schema'");
+  }
+  const Path wrapper_path(path, "json_schema");
+  if (has_wrapper) {
+    simdjson::dom::object format;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_object(wrapper_path, wrapper, format));
+    if (format["schema"].get(schema)) {
+      return missing(Path(wrapper_path, "schema"), "a JSON schema");
+    }
+  } else if (!has_schema) {
+    if (type != "json_schema") return {};
+    return missing(wrapper_path, "an object with the member 'schema'");
+  }
+  const Path schema_path(has_wrapper ? wrapper_path : path, "schema");
+  QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(schema_path, Kind::kJsonSchema, out));
+  return read_schema(schema_path, schema, limits, out->grammar.text);
 }
 
 FieldError read_response_format(const Path& path, Element value, const RequestLimits& limits,
@@ -130,17 +193,13 @@ FieldError read_response_format(const Path& path, Element value, const RequestLi
   if (fields["type"].get(type_value)) return missing(type_path, kTypes);
   std::string_view type;
   if (type_value.get_string().get(type)) return unexpected(type_path, type_value, kTypes);
-  if (type == "text") return {};
-  if (type == "json_object") return begin_restriction(path, Kind::kJsonObject, out);
-  if (type != "json_schema") return unexpected(type_path, type_value, kTypes);
-  const Path format_path(path, "json_schema");
-  simdjson::dom::object format;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "json_schema", format));
-  Element schema;
-  const Path schema_path(format_path, "schema");
-  if (format["schema"].get(schema)) return missing(schema_path, "a JSON schema");
-  QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(schema_path, Kind::kJsonSchema, out));
-  return read_schema(schema_path, schema, limits, out->grammar.text);
+  if (type != "text" && type != "json_object" && type != "json_schema") {
+    return unexpected(type_path, type_value, kTypes);
+  }
+  const bool had_restriction = out.has_value();
+  QUIRE_RETURN_IF_FIELD_ERROR(read_format_schema(path, fields, type, limits, out));
+  if (type != "json_object" || (out && !had_restriction)) return {};
+  return begin_restriction(path, Kind::kJsonObject, out);
 }
 
 FieldError read_stream_options(const Path& path, Element value, StreamOptions& out) {
@@ -187,6 +246,10 @@ FieldError refuse_unsupported(std::string_view name, Element value) {
     return unexpected(path, value, "1: this server does not support beam search");
   }
   if (name == "guided_whitespace_pattern") return refuse_whitespace_pattern(path, value);
+  if (name == "grammar_lazy") return refuse_unless_false(path, value);
+  if (name == "structural_tag") {
+    return unexpected(path, value, "no such field; a tool_choice can force a call instead");
+  }
   if (name == "prompt_embeds" || name == "logits_processors" || name == "truncate_prompt_tokens") {
     return unexpected(path, value, "no such field: this server does not support it");
   }
@@ -198,7 +261,8 @@ FieldError refuse_unsupported(std::string_view name, Element value) {
 FieldError second_restriction(const Path& path) {
   return field_error(path,
                      "got a second restriction of the output, expected one of response_format, "
-                     "structured_outputs, guided_… and a tool_choice that forces a call");
+                     "structured_outputs, guided_…, json_schema, grammar, regex, ebnf and a "
+                     "tool_choice that forces a call");
 }
 
 FieldError GenerationFields::read(std::string_view name, Element value) {
@@ -244,10 +308,8 @@ FieldError GenerationFields::read_restriction_field(std::string_view name, Eleme
   is_known = true;
   if (name == "response_format") return read_response_format(path, value, limits_, out);
   if (name == "structured_outputs") return read_structured_outputs(path, value, limits_, out);
-  for (const std::string_view kind : {"json", "regex", "choice", "grammar"}) {
-    if (name.starts_with("guided_") && name.substr(7) == kind) {
-      return read_restriction(kind, path, value, limits_, out, is_known);
-    }
+  if (const RestrictionField* const field = find_restriction(kBodyRestrictions, name)) {
+    return read_restriction(field->kind, path, value, limits_, out);
   }
   is_known = false;
   return {};
@@ -286,26 +348,22 @@ FieldError GenerationFields::read_sampling_field(std::string_view name, Element 
   return is_known ? read_by_table(*field, path, value, sampling_) : FieldError();
 }
 
-// OpenAI's and vLLM's seeds are signed. The bounds are the last integers that a JSON reader with
-// numbers as doubles can distinguish from integers beyond 64 bits.
+// OpenAI's and vLLM's seeds are signed. simdjson reads an integer beyond 64 bits as a double, so a
+// double counts only where it holds each integer.
 FieldError GenerationFields::read_seed(const Path& path, Element value) {
-  constexpr int64_t kLeast = INT64_MIN + 1024;
-  constexpr uint64_t kMost = UINT64_MAX - 2047;
+  constexpr double kMostExact = 0x1p53;
   int64_t number = 0;
   uint64_t large = 0;
   double real = 0;
-  if (!value.get_int64().get(number) && number >= kLeast) {
+  if (!value.get_int64().get(number)) {
     sampling_.seed = static_cast<uint64_t>(number);
-  } else if (!value.get_uint64().get(large) && large <= kMost) {
+  } else if (!value.get_uint64().get(large)) {
     sampling_.seed = large;
-  } else if (value.type() == simdjson::dom::element_type::DOUBLE && !value.get_double().get(real) &&
-             real == std::trunc(real) && real >= static_cast<double>(kLeast) &&
-             real <= static_cast<double>(kMost)) {
-    // an integer in the form 5.0 or 1e19
-    sampling_.seed =
-        real < 0 ? static_cast<uint64_t>(static_cast<int64_t>(real)) : static_cast<uint64_t>(real);
+  } else if (!value.get_double().get(real) && real == std::trunc(real) &&
+             std::abs(real) <= kMostExact) {
+    sampling_.seed = static_cast<uint64_t>(static_cast<int64_t>(real));  // 5.0
   } else {
-    return unexpected(path, value, fmt::format("an integer from {} to {}", kLeast, kMost));
+    return unexpected(path, value, fmt::format("an integer from {} to {}", INT64_MIN, UINT64_MAX));
   }
   return {};
 }

@@ -31,7 +31,8 @@ class ChatFields {
   FieldError finish_tools();
   FieldError check_template() const;
   FieldError read_tool_choice(Element value);
-  FieldError read_named_tool(const Path& path, Element value);
+  FieldError read_tool_name(const Path& path, Element value, std::string& name) const;
+  FieldError read_allowed_tools(const Path& path, Element value);
   FieldError finish_logprobs();
 
   ChatRequest& request_;
@@ -83,23 +84,60 @@ FieldError ChatFields::read(std::string_view name, Element value) {
   return shared_.read(name, value);
 }
 
-FieldError ChatFields::read_named_tool(const Path& path, Element value) {
+FieldError ChatFields::read_tool_name(const Path& path, Element value, std::string& name) const {
   simdjson::dom::object function;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_function(path, value, request_.named_tool, function));
-  request_.tool_choice = ToolChoice::kNamed;
-  const bool is_known =
-      std::any_of(request_.tools.begin(), request_.tools.end(),
-                  [&](const Tool& tool) { return tool.name == request_.named_tool; });
-  if (is_known) return {};
+  QUIRE_RETURN_IF_FIELD_ERROR(read_function(path, value, name, function));
+  if (find_tool(request_.tools, name) != nullptr) return {};
   const Path function_path(path, "function");
   return unexpected(Path(function_path, "name"), function["name"].value_unsafe(),
                     "the name of one of the tools");
 }
 
+// Reads {"mode": …, "tools": […]}, and drops the tools that it does not name.
+FieldError ChatFields::read_allowed_tools(const Path& path, Element value) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  std::string mode;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "mode", mode));
+  if (mode != "auto" && mode != "required") {
+    return unexpected(Path(path, "mode"), fields["mode"].value_unsafe(), "'auto' or 'required'");
+  }
+  const Path tools_path(path, "tools");
+  Element list;
+  if (fields["tools"].get(list)) return missing(tools_path, "a list of tools");
+  simdjson::dom::array names;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(tools_path, list, static_cast<size_t>(defaults_.limits.max_tools), names));
+  if (names.size() == 0) return unexpected(tools_path, list, "at least one tool");
+  std::vector<std::string> allowed;
+  for (const Element named : names) {
+    std::string name;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_name(Path(tools_path, allowed.size()), named, name));
+    allowed.push_back(std::move(name));
+  }
+  std::erase_if(request_.tools, [&](const Tool& tool) {
+    return std::ranges::find(allowed, tool.name) == allowed.end();
+  });
+  request_.tool_choice = mode == "required" ? ToolChoice::kRequired : ToolChoice::kAuto;
+  return {};
+}
+
 FieldError ChatFields::read_tool_choice(Element value) {
   const Path path("tool_choice");
-  if (value.is_object()) return read_named_tool(path, value);
   std::string_view choice;
+  simdjson::dom::object fields;
+  if (!value.get_object().get(fields)) {
+    if (!fields["type"].get_string().get(choice) && choice == "allowed_tools") {
+      const Path allowed_path(path, "allowed_tools");
+      Element allowed;
+      if (fields["allowed_tools"].get(allowed)) {
+        return missing(allowed_path, "an object with the members 'mode' and 'tools'");
+      }
+      return read_allowed_tools(allowed_path, allowed);
+    }
+    request_.tool_choice = ToolChoice::kNamed;
+    return read_tool_name(path, value, request_.named_tool);
+  }
   if (value.get_string().get(choice)) choice = {};
   if (choice == "none") {
     request_.tool_choice = ToolChoice::kNone;
@@ -108,7 +146,7 @@ FieldError ChatFields::read_tool_choice(Element value) {
     if (request_.tools.empty())
       return unexpected(path, value, "this choice only together with tools");
   } else if (choice != "auto") {
-    return unexpected(path, value, "'none', 'auto', 'required' or a function");
+    return unexpected(path, value, "'none', 'auto', 'required', a function or allowed_tools");
   }
   return {};
 }
@@ -168,10 +206,11 @@ FieldError ChatFields::finish() {
   QUIRE_RETURN_IF_FIELD_ERROR(finish_tools());
   QUIRE_RETURN_IF_FIELD_ERROR(check_template());
   QUIRE_RETURN_IF_FIELD_ERROR(shared_.finish(defaults_.chat_max_tokens, 1));
-  const bool shows_tools = !request_.tools.empty() && request_.tool_choice != ToolChoice::kNone;
+  const bool shows_tools = request_.tool_choice != ToolChoice::kNone;
   Conversation conversation;
   QUIRE_RETURN_IF_FIELD_ERROR(
-      read_conversation(conversation_, shows_tools, defaults_.limits, conversation));
+      read_conversation(conversation_, shows_tools ? request_.tools : std::span<const Tool>(),
+                        defaults_.limits, conversation));
   if (echo_ && conversation.final_role == "assistant") {
     request_.echoed_message = conversation.final_content;
   }

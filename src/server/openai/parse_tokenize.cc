@@ -38,7 +38,7 @@ FieldError read_fields(simdjson::dom::object fields, const RequestDefaults& defa
   }
   Conversation conversation;
   QUIRE_RETURN_IF_FIELD_ERROR(
-      read_conversation(conversation_fields, !tools.empty(), defaults.limits, conversation));
+      read_conversation(conversation_fields, tools, defaults.limits, conversation));
   request.conversation = template_input(std::move(conversation));
   return {};
 }

@@ -82,6 +82,8 @@ void begin_response(const ResponseHeader& header, std::string_view object, JsonW
   json.field("object", object);
   json.field("created", header.created);
   json.field("model", header.model);
+  json.key("system_fingerprint");
+  json.value_or_null(header.system_fingerprint);
   json.key("choices");
   json.begin_array();
 }

@@ -23,6 +23,7 @@ struct ResponseHeader {
   std::string id;  // "cmpl-…", "chatcmpl-…"
   std::string model;
   int64_t created = 0;  // seconds since the epoch
+  std::string system_fingerprint = {};
 };
 
 struct Usage {

@@ -180,7 +180,8 @@ ResponseInfo response_info(const ServerState& state, const RequestContext& conte
   ResponseInfo response;
   response.header = {.id = id_prefix + context.log.id,
                      .model = state.config.model_names.front(),
-                     .created = std::chrono::duration_cast<std::chrono::seconds>(now).count()};
+                     .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+                     .system_fingerprint = state.system_fingerprint};
   response.decode = [engine = &state.engine](int32_t id) { return engine->token_bytes(id); };
   response.num_prompt_tokens = static_cast<int>(num_prompt_tokens(requests));
   return response;

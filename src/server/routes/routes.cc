@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/text.h"
+
 namespace quire::server {
 namespace {
 
@@ -20,6 +22,27 @@ size_t max_context_bytes(const EngineApi& engine) {
   }
   if (longest == 0) return SIZE_MAX;  // no tokenizer: encode() returns the error
   return longest * static_cast<size_t>(info.max_model_len);
+}
+
+// Hashes what a response depends on beside its request (FNV-1a).
+std::string fingerprint_of(const EngineApi& engine, const ServiceConfig& config) {
+  const ModelInfo& info = engine.model_info();
+  uint64_t hash = 0xcbf29ce484222325;
+  const auto add = [&](std::string_view text) {
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
+    hash = (hash ^ 0xff) * 0x100000001b3;  // 0xff ends a text, because UTF-8 does not contain it
+  };
+  for (const std::string_view text :
+       {std::string_view(config.build), std::string_view(info.name),
+        std::string_view(info.architecture), std::string_view(info.weight_dtype),
+        std::string_view(info.kv_cache_dtype), std::string_view(info.attention_backend),
+        engine.chat_template(), std::string_view(config.tool_call_parser),
+        std::string_view(config.reasoning_parser)}) {
+    add(text);
+  }
+  add(fmt::format("{} {} {} {}", info.num_parameters, info.max_model_len, info.max_num_seqs,
+                  info.block_size));
+  return fmt::format("fp_{:016x}", hash);
 }
 
 }  // namespace
@@ -37,7 +60,8 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
       grammars(grammar_workers, config.grammar_queue),
       health(config.stall_timeout,
              {{"parsing", &workers}, {"writing", &writers}, {"grammar", &grammar_workers}}),
-      max_prompt_bytes(max_context_bytes(engine)) {}
+      max_prompt_bytes(max_context_bytes(engine)),
+      system_fingerprint(fingerprint_of(engine, config)) {}
 
 RequestDefaults request_defaults(const ServerState& state) {
   RequestDefaults defaults;
@@ -75,7 +99,7 @@ bool refuse_unknown_model(const ServerState& state, RequestContext& context,
   if (std::ranges::find(names, model) != names.end()) return false;
   context.refuse(make_api_error(404,
                                 fmt::format("the model '{}' is not served; expected '{}'",
-                                            model.substr(0, 200), names.front()),
+                                            clipped(model), fmt::join(names, "', '")),
                                 "model", "model_not_found"));
   return true;
 }

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "server/admission_control.h"
@@ -35,6 +36,8 @@ struct ServerState {
   HealthWatch health;
   LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
+  // "fp_…": equal for the same build, model and configuration
+  std::string system_fingerprint;
   std::atomic<const http::Server*> transport = nullptr;
 };
 

@@ -48,8 +48,13 @@ TEST_F(OpenApi, HasTheLimitsOfCalls) {
               static_cast<int64_t>(limits.grammar.max_choices));
     EXPECT_EQ(number(fields + "guided_regex/maxLength"),
               static_cast<int64_t>(limits.grammar.max_regex_bytes));
-    EXPECT_EQ(number(fields + "guided_grammar/maxLength"),
-              static_cast<int64_t>(limits.grammar.max_text_bytes));
+    EXPECT_EQ(number(fields + "regex/maxLength"),
+              static_cast<int64_t>(limits.grammar.max_regex_bytes));
+    for (const char* grammar : {"guided_grammar", "grammar", "ebnf"}) {
+      EXPECT_EQ(number(fields + grammar + "/maxLength"),
+                static_cast<int64_t>(limits.grammar.max_text_bytes))
+          << grammar;
+    }
     for (const SamplingField& field : sampling_fields()) {
       EXPECT_TRUE(has("/components/schemas/" + fields + std::string(field.name))) << field.name;
     }

@@ -205,6 +205,67 @@ TEST(ParseChat, TakesTools) {
             "tools[0].function.parameters");
 }
 
+TEST(ParseChat, TakesAllowedTools) {
+  const std::string tools(kTools);
+  const auto allow = [&](std::string_view mode, std::string_view name) {
+    return tools + R"(, "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": ")" +
+           std::string(mode) + R"(", "tools": [{"type": "function", "function": {"name": ")" +
+           std::string(name) + "\"}}]}}";
+  };
+  const ChatRequest automatic = hello(allow("auto", "now"));
+  EXPECT_EQ(automatic.tool_choice, ToolChoice::kAuto);
+  ASSERT_THAT(automatic.tools, SizeIs(1));
+  EXPECT_EQ(automatic.tools[0].name, "now");
+  const std::string shown = json_of(automatic.conversation.variables);
+  EXPECT_THAT(shown, HasSubstr(R"("name":"now")"));
+  EXPECT_THAT(shown, ::testing::Not(HasSubstr(R"("name":"add")")));
+  const ChatRequest required = hello(allow("required", "add"));
+  EXPECT_EQ(required.tool_choice, ToolChoice::kRequired);
+  EXPECT_THAT(forced_call_schema(required).grammar.text, HasSubstr(R"("enum":["add"])"));
+  EXPECT_THAT(forced_call_schema(required).grammar.text, ::testing::Not(HasSubstr("now")));
+
+  constexpr const char* kAllowed = "tool_choice.allowed_tools";
+  const auto refused = [&](std::string_view allowed) {
+    return refused_hello(tools + R"(, "tool_choice": {"type": "allowed_tools")" +
+                         std::string(allowed) + "}");
+  };
+  EXPECT_EQ(refused(""), kAllowed);
+  EXPECT_EQ(refused(R"(, "allowed_tools": [])"), kAllowed);
+  EXPECT_EQ(refused(R"(, "allowed_tools": {"tools": []})"), std::string(kAllowed) + ".mode");
+  EXPECT_EQ(refused(R"(, "allowed_tools": {"mode": "none", "tools": []})"),
+            std::string(kAllowed) + ".mode");
+  EXPECT_EQ(refused(R"(, "allowed_tools": {"mode": "auto"})"), std::string(kAllowed) + ".tools");
+  EXPECT_EQ(refused(R"(, "allowed_tools": {"mode": "auto", "tools": []})"),
+            std::string(kAllowed) + ".tools");
+  EXPECT_EQ(refused_hello(allow("auto", "x")), std::string(kAllowed) + ".tools[0].function.name");
+}
+
+TEST(ParseChat, ToolsHaveDifferentNames) {
+  const auto result = parse("{" + std::string(kHello) +
+                            R"(, "tools": [{"function": {"name": "f"}}, {"function": {"name": "g"}},
+                                           {"function": {"name": "f"}}]})");
+  ASSERT_TRUE(result.error);
+  EXPECT_EQ(result.error->message,
+            "[request] tools[2].function.name; got 'f' twice, expected a different name for each "
+            "tool");
+}
+
+TEST(ParseChat, MessagesHaveTextFields) {
+  for (const std::string name : {"name", "tool_call_id", "reasoning_content", "reasoning"}) {
+    const std::string before = R"({"role": "user", "content": "x", ")" + name + "\": ";
+    EXPECT_EQ(refused_message(before + "\"a\"}"), "accepted");
+    EXPECT_EQ(refused_message(before + "null}"), "accepted");
+    for (const char* value : {"1", "{}", "[\"a\"]", "true"}) {
+      EXPECT_EQ(refused_message(before + value + "}"), "messages[1]." + name) << value;
+    }
+  }
+  const auto result = parse(R"({"messages": [{"role": "", "content": "x"}]})");
+  ASSERT_TRUE(result.error);
+  EXPECT_THAT(result.error->message,
+              HasSubstr("got '', expected 'system', 'developer', 'user', 'assistant', 'tool', or "
+                        "another role of the chat template, of 1 to 64 bytes"));
+}
+
 TEST(ParseChat, AForcedCallIsARestriction) {
   const std::string tools(kTools);
   for (const char* choice : {R"("required")", R"({"function": {"name": "now"}})"}) {
@@ -398,7 +459,8 @@ TEST(ParseChat, NamesAMissingKey) {
   refused_beside(R"("response_format": {})",
                  "response_format.type; got none, expected 'text', 'json_object' or 'json_schema'");
   refused_beside(R"("response_format": {"type": "json_schema"})",
-                 "response_format.json_schema; got none, expected an object");
+                 "response_format.json_schema; got none, expected an object with the member "
+                 "'schema'");
   refused_beside(R"("response_format": {"type": "json_schema", "json_schema": {}})",
                  "response_format.json_schema.schema; got none, expected a JSON schema");
 }

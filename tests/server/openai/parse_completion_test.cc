@@ -127,17 +127,16 @@ TEST(ParseCompletion, SeedsAreIntegersHoweverTheyAreWritten) {
   };
   EXPECT_EQ(seed("5.0"), 5U);
   EXPECT_EQ(seed("-2.0"), UINT64_MAX - 1);
-  EXPECT_EQ(seed("1e19"), 10'000'000'000'000'000'000U);
-  EXPECT_EQ(seed("-9.223372036854774784e18"), (uint64_t{1} << 63) + 1024);
-  EXPECT_EQ(seed("-9223372036854774784"), (uint64_t{1} << 63) + 1024);
-  EXPECT_EQ(seed("18446744073709549568"), UINT64_MAX - 2047);
-  EXPECT_EQ(seed(R"(18446744073709549568, "more": 1000000000000000000000)"), UINT64_MAX - 2047);
-  for (const char* none :
-       {"18446744073709549569", "18446744073709551616", "1.8446744073709552e19", "-1e19", "1e300",
-        "-9223372036854774785", "-9223372036854775809", "-9.223372036854775808e18",
-        R"(-9223372036854774785, "more": 1000000000000000000000)"}) {
+  EXPECT_EQ(seed("9007199254740992.0"), uint64_t{1} << 53);
+  EXPECT_EQ(seed("-9223372036854775808"), uint64_t{1} << 63);
+  EXPECT_EQ(seed("18446744073709551615"), UINT64_MAX);
+  EXPECT_EQ(seed(R"(18446744073709551615, "more": 1000000000000000000000)"), UINT64_MAX);
+  // Beyond 64 bits, or a double that may stand for another integer.
+  for (const char* none : {"18446744073709551616", "-9223372036854775809", "1e19", "-1e19", "1e300",
+                           "1.8446744073709552e19", "-9.223372036854775808e18", "1.5",
+                           R"(-9223372036854775809, "more": 1000000000000000000000)"}) {
     EXPECT_THAT(refusal(R"({"prompt": "a", "seed": )" + std::string(none) + "}"),
-                HasSubstr("an integer from -9223372036854774784 to 18446744073709549568"))
+                HasSubstr("an integer from -9223372036854775808 to 18446744073709551615"))
         << none;
   }
 }
@@ -296,7 +295,7 @@ TEST(ParseCompletion, TakesStructuredOutputs) {
   EXPECT_THAT(refused(R"("response_format": {})"), HasSubstr("response_format.type: "));
   EXPECT_THAT(refused(R"("response_format": {"type": "json_schema", "json_schema": {}})"),
               HasSubstr("response_format.json_schema.schema: "));
-  EXPECT_THAT(refused(R"("structured_outputs": {"json": "{"})"),
+  EXPECT_THAT(refused(R"("structured_outputs": {"json": [1]})"),
               HasSubstr("structured_outputs.json: "));
   EXPECT_THAT(refused(R"("structured_outputs": {"json": {}, "regex": "a"})"),
               HasSubstr("a second restriction"));
@@ -320,6 +319,54 @@ TEST(ParseCompletion, TakesStructuredOutputs) {
   EXPECT_EQ(refused(R"("guided_decoding_backend": "xgrammar")"), "accepted");
   EXPECT_THAT(refused("\"guided_regex\": \"" + std::string(300'000, 'a') + "\""),
               HasSubstr("guided_regex: "));
+}
+
+TEST(ParseCompletion, TakesTheRestrictionsOfOtherServers) {
+  const auto restriction = [](std::string_view fields) {
+    return parsed("{\"prompt\": \"a\", " + std::string(fields) + "}").restriction;
+  };
+  const auto expect = [&](std::string_view fields, std::string_view field, Kind kind,
+                          std::string_view text) {
+    const auto read = restriction(fields);
+    ASSERT_TRUE(read) << fields;
+    EXPECT_EQ(read->field, field);
+    EXPECT_EQ(read->grammar.kind, kind) << fields;
+    EXPECT_EQ(read->grammar.text, text);
+  };
+  // llama.cpp, Together and SGLang.
+  expect(R"("response_format": {"type": "json_object", "schema": {"type": "null"}})",
+         "response_format.schema", Kind::kJsonSchema, R"({"type":"null"})");
+  expect(R"("response_format": {"type": "json_schema", "schema": {"type": "null"}})",
+         "response_format.schema", Kind::kJsonSchema, R"({"type":"null"})");
+  expect(R"("response_format": {"type": "json_object", "schema": null})", "response_format",
+         Kind::kJsonObject, "");
+  expect(R"("json_schema": {"type": "null"})", "json_schema", Kind::kJsonSchema,
+         R"({"type":"null"})");
+  expect(R"("json_schema": "{}")", "json_schema", Kind::kJsonSchema, "{}");
+  expect(R"("grammar": "root ::= .")", "grammar", Kind::kGbnf, "root ::= .");
+  expect(R"("regex": "a+")", "regex", Kind::kRegex, "a+");
+  expect(R"("ebnf": "root ::= \"a\"")", "ebnf", Kind::kGrammar, "root ::= \"a\"");
+  expect(R"("guided_json_object": true)", "guided_json_object", Kind::kJsonObject, "");
+  EXPECT_FALSE(restriction(R"("grammar": "", "grammar_lazy": false, "regex": null)"));
+
+  const auto refused = [](std::string_view fields, std::string_view reason) {
+    EXPECT_THAT(refusal("{\"prompt\": \"a\", " + std::string(fields) + "}"), HasSubstr(reason));
+  };
+  refused(R"("grammar": "root ::= .", "regex": "a")", "a second restriction");
+  refused(R"("json_schema": {}, "response_format": {"type": "json_object"})", "expected one of");
+  refused(R"("response_format": {"type": "json_object", "schema": {}}, "ebnf": "x")",
+          "a second restriction");
+  refused(R"("grammar": {"type": "json", "value": {}})",
+          "grammar; got an object, expected a string");
+  refused(R"("grammar": "x", "grammar_lazy": true)", "grammar_lazy; got true, expected false");
+  refused(R"("structural_tag": {})", "structural_tag; got an object, expected no such field");
+  refused(R"("response_format": {"type": "json_object", "json_schema": {"schema": {}}})",
+          "response_format.json_schema; got it beside the type 'json_object', expected the type "
+          "'json_schema'");
+  refused(R"("response_format": {"type": "text", "schema": {}})",
+          "response_format.schema; got it beside the type 'text'");
+  refused(R"("response_format": {"type": "json_schema", "schema": {}, "json_schema": {}})",
+          "got it beside schema, expected one of the two");
 }
 
 TEST(ApiError, HasOpenAIsForm) {

@@ -12,7 +12,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const ResponseHeader kHeader = {.id = "cmpl-1", .model = "m", .created = 7};
+const ResponseHeader kHeader = {
+    .id = "cmpl-1", .model = "m", .created = 7, .system_fingerprint = "fp_1"};
 const std::string kCompletionHead = completion_chunk_head(kHeader);
 const std::string kChatHead = chat_chunk_head(kHeader);
 const Usage kUsage = {.num_prompt_tokens = 3,
@@ -73,7 +74,8 @@ TEST(CompletionBody, IsOpenAIs) {
                          .finish_reason = FinishReason::kLength};
   const std::string body =
       valid(completion_body(kHeader, completion_request(), {choice}, kUsage, decode));
-  EXPECT_EQ(body, R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[)"
+  EXPECT_EQ(body, R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m",)"
+                  R"("system_fingerprint":"fp_1","choices":[)"
                   R"({"index":0,"text":"a\"\n\u0001é","logprobs":null,"finish_reason":"length",)"
                   R"("stop_reason":null}],"usage":)" +
                       std::string(kUsageJson) + "}");
@@ -160,21 +162,24 @@ TEST(CompletionChunk, StreamsTextThenItsEnd) {
   std::string out = "data: ";
   completion_chunk(kCompletionHead, request, choice, output_of("Hi", {1}), nullptr, decode, out);
   EXPECT_EQ(out,
-            R"(data: {"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[)"
+            R"(data: {"id":"cmpl-1","object":"text_completion","created":7,"model":"m",)"
+            R"("system_fingerprint":"fp_1","choices":[)"
             R"({"index":1,"text":"Hi","logprobs":null,"finish_reason":null,"stop_reason":null}],)"
             R"("usage":null})");
   out.clear();
   completion_chunk(kCompletionHead, request, choice, end_of(FinishReason::kStop, "END"), &kUsage,
                    decode, out);
   EXPECT_EQ(valid(out),
-            R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[)"
+            R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m",)"
+            R"("system_fingerprint":"fp_1","choices":[)"
             R"({"index":1,"text":"","logprobs":null,"finish_reason":"stop","stop_reason":"END"}],)"
             R"("usage":)" +
                 std::string(kUsageJson) + "}");
   out.clear();
   usage_chunk(kCompletionHead, kUsage, out);
   EXPECT_EQ(out,
-            R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m","choices":[],)"
+            R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m",)"
+            R"("system_fingerprint":"fp_1","choices":[],)"
             R"("usage":)" +
                 std::string(kUsageJson) + "}");
 }
@@ -210,7 +215,8 @@ TEST(ChatBody, IsOpenAIs) {
                          .prompt_token_ids = shared_ids({0}),
                          .finish_reason = FinishReason::kStop};
   EXPECT_EQ(valid(chat_body(kHeader, request, {choice}, kUsage, decode)),
-            R"({"id":"cmpl-1","object":"chat.completion","created":7,"model":"m","choices":[)"
+            R"({"id":"cmpl-1","object":"chat.completion","created":7,"model":"m",)"
+            R"("system_fingerprint":"fp_1","choices":[)"
             R"({"index":0,"message":{"role":"assistant","content":"Hé","refusal":null,)"
             R"("reasoning_content":"hm"},"logprobs":{"content":[)"
             R"({"token":"Hi","logprob":-0.5,"bytes":[72,105],"top_logprobs":[)"
@@ -263,7 +269,8 @@ TEST(ChatChunk, StreamsRoleContentAndCalls) {
   std::string out;
   chat_role_chunk(kChatHead, request, choice, nullptr, decode, out);
   EXPECT_EQ(valid(out),
-            R"({"id":"cmpl-1","object":"chat.completion.chunk","created":7,"model":"m","choices":[)"
+            R"({"id":"cmpl-1","object":"chat.completion.chunk","created":7,"model":"m",)"
+            R"("system_fingerprint":"fp_1","choices":[)"
             R"({"index":2,"delta":{"role":"assistant","content":"So "},"logprobs":null,)"
             R"("finish_reason":null,"stop_reason":null}]})");
   const auto chunk = [&](const MessageDelta& delta, const Output& output) {

@@ -1,0 +1,417 @@
+// Reads regexes in the syntax of ECMAScript and writes them in the part of it that XGrammar reads
+// as it is meant: without flags, names of groups and lazy repeats.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/ascii.h"
+#include "base/text.h"
+#include "grammar/check_spec.h"
+#include "grammar/schema_keywords.h"
+
+namespace quire::grammar {
+namespace {
+
+constexpr int64_t kUnbounded = RegexText::kUnbounded;
+constexpr std::string_view kNoRepeat =
+    " that is not a repeat such as {2,5}; write \\{ for the character";
+
+// Sums and products saturate, because nested repeats multiply.
+int64_t sum(int64_t a, int64_t b) {
+  return a > kUnbounded - b ? kUnbounded : a + b;
+}
+int64_t product(int64_t a, int64_t b) {
+  if (a == 0 || b == 0) return 0;
+  return a > kUnbounded / b ? kUnbounded : a * b;
+}
+
+bool is_letter(char c) {
+  return is_alphanumeric(c) && !is_digit(c);
+}
+
+// The number of characters in UTF-8 text.
+int64_t num_characters(std::string_view text) {
+  return std::ranges::count_if(
+      text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+// The character that an escape of a class stands for; -1 for a set of characters such as \d.
+int64_t escaped_character(std::string_view escape) {
+  constexpr std::string_view kSets = "dDwWsS";
+  constexpr std::string_view kLetters = "nrtfvaeb0";
+  constexpr std::string_view kCharacters("\n\r\t\f\v\a\x1b\b\0", 9);
+  const char kind = escape[1];
+  if (kSets.find(kind) != std::string_view::npos) return -1;
+  if (const size_t at = kLetters.find(kind); at != std::string_view::npos) return kCharacters[at];
+  if (kind == 'c' && escape.size() > 2) return escape[2] % 32;
+  if (kind != 'x' && kind != 'u') return static_cast<unsigned char>(kind);
+  int64_t character = 0;
+  for (const char c : escape.substr(2)) {
+    if (hex_digit(c) >= 0) character = character * 16 + hex_digit(c);
+  }
+  return character;
+}
+
+struct Lengths {
+  int64_t least = 0;
+  int64_t most = 0;
+};
+
+class RegexReader {
+ public:
+  RegexReader(std::string_view what, std::string_view pattern, const GrammarLimits& limits)
+      : what_(what), text_(pattern), limits_(limits) {}
+
+  Result<RegexText> read() {
+    if (text_.size() > limits_.max_regex_bytes) {
+      return invalid_argument(
+          fmt::format("[grammar] {} is too long; got {} bytes, expected at "
+                      "most {}",
+                      what_, text_.size(), limits_.max_regex_bytes));
+    }
+    constexpr std::string_view kIgnoreCase = "(?i)";
+    if (is_at(kIgnoreCase)) {
+      ignores_case_ = true;
+      at_ = kIgnoreCase.size();
+    }
+    start_ = at_;
+    Lengths lengths;
+    QUIRE_RETURN_IF_ERROR(read_alternatives(lengths));
+    if (!at_end()) return fail(at_, "a )", " without its (; write \\) for the character");
+    return RegexText{.text = std::move(out_),
+                     .min_length = lengths.least,
+                     .max_length = lengths.most,
+                     .repeated = std::move(repeated_)};
+  }
+
+ private:
+  // Returns the error `[grammar] the regex has a ( at character 3REMEDY`; `at` is an offset.
+  Status fail(size_t at, std::string_view what, std::string_view remedy) const {
+    return refuse(fmt::format("has {} at character {}{}", what,
+                              num_characters(text_.substr(0, at)) + 1, remedy));
+  }
+  Status refuse(std::string_view why) const {
+    return invalid_argument(fmt::format("[grammar] {} {}", what_, why));
+  }
+
+  std::string_view rest() const { return text_.substr(at_); }
+  bool at_end() const { return at_ == text_.size(); }
+  bool is_at(std::string_view token) const { return rest().starts_with(token); }
+  void copy(size_t num_bytes) {
+    out_ += text_.substr(at_, num_bytes);
+    at_ += num_bytes;
+  }
+
+  Status read_alternatives(Lengths& out) {
+    QUIRE_RETURN_IF_ERROR(read_sequence(out));
+    while (is_at("|")) {
+      copy(1);
+      repeated_.reset();
+      Lengths lengths;
+      QUIRE_RETURN_IF_ERROR(read_sequence(lengths));
+      out = {.least = std::min(out.least, lengths.least), .most = std::max(out.most, lengths.most)};
+    }
+    return {};
+  }
+
+  Status read_sequence(Lengths& out) {
+    size_t num_atoms = 0;
+    while (!at_end() && !is_at("|") && !is_at(")")) {
+      const char c = text_[at_];
+      if (c == '^' || c == '$') {
+        QUIRE_RETURN_IF_ERROR(check_anchor());
+        copy(1);
+        continue;
+      }
+      if (c == '*' || c == '+' || c == '?') {
+        return fail(at_, fmt::format("a {}", c),
+                    fmt::format(" without anything to repeat; write \\{} for the character", c));
+      }
+      const size_t begin = out_.size();
+      Lengths atom;
+      QUIRE_RETURN_IF_ERROR(read_atom(atom));
+      const std::string atom_text = depth_ == 0 ? out_.substr(begin) : std::string();
+      Lengths repeats = {.least = 1, .most = 1};
+      QUIRE_RETURN_IF_ERROR(read_repeat(repeats));
+      out = {.least = sum(out.least, product(atom.least, repeats.least)),
+             .most = sum(out.most, product(atom.most, repeats.most))};
+      if (depth_ > 0) continue;
+      const bool is_single =
+          num_atoms++ == 0 && atom.least == 1 && atom.most == 1 && out_.find('|') >= begin;
+      repeated_ = is_single ? std::optional(atom_text) : std::nullopt;
+    }
+    return {};
+  }
+
+  // XGrammar ignores anchors elsewhere than at the ends.
+  Status check_anchor() const {
+    const char anchor = text_[at_];
+    const bool is_outermost = anchor == '^' ? at_ == start_ : at_ + 1 == text_.size();
+    if (is_outermost && depth_ == 0) return {};
+    return fail(at_, std::string_view(&anchor, 1),
+                fmt::format(", expected it only at the {1}; remove it, because the whole text must "
+                            "match in any case, or write \\{0} for the character",
+                            anchor, anchor == '^' ? "start" : "end"));
+  }
+
+  Status read_atom(Lengths& out) {
+    const char c = text_[at_];
+    if (c == '(') return read_group(out);
+    out = {.least = 1, .most = 1};
+    if (c == '[') return read_class();
+    if (c == '\\') {
+      size_t length = 0;
+      QUIRE_RETURN_IF_ERROR(check_escape(rest(), /*in_class=*/false, length));
+      copy(length);
+    } else if (c == '{') {
+      return fail(at_, "a {", kNoRepeat);
+    } else if (ignores_case_ && is_letter(c)) {
+      out_ += {'[', c, static_cast<char>(c ^ 0x20), ']'};
+      ++at_;
+    } else {
+      copy(static_cast<size_t>(decode_utf8(rest()).num_bytes));
+    }
+    return {};
+  }
+
+  Status read_group(Lengths& out) {
+    const size_t opened = at_;
+    if (++depth_ > limits_.max_nesting) {
+      return refuse(
+          fmt::format("nests too deeply; got more than {} nested groups", limits_.max_nesting));
+    }
+    copy(1);
+    if (is_at("?")) QUIRE_RETURN_IF_ERROR(read_group_kind(opened));
+    QUIRE_RETURN_IF_ERROR(read_alternatives(out));
+    if (at_end()) return fail(opened, "a (", " that is not closed; write \\( for the character");
+    copy(1);
+    --depth_;
+    return {};
+  }
+
+  // Reads (?: and (?<name>; a name has no effect.
+  Status read_group_kind(size_t opened) {
+    if (is_at("?:")) {
+      copy(2);
+      return {};
+    }
+    for (const std::string_view look : {"?=", "?!", "?<=", "?<!"}) {
+      if (!is_at(look)) continue;
+      return fail(opened,
+                  fmt::format("a look{} ({}…)", look.size() == 2 ? "ahead" : "behind", look),
+                  ", which is not supported; write the texts that it allows as alternatives (a|b)");
+    }
+    const size_t prefix = is_at("?<") ? 2 : is_at("?P<") ? 3 : 0;
+    const size_t end = text_.find('>', at_);
+    if (prefix == 0 || end == std::string_view::npos || end == at_ + prefix) {
+      return fail(opened, "a group (?…)",
+                  " of an unknown kind; expected (?:…), (?<name>…), or (?i) at the start");
+    }
+    at_ = end + 1;
+    return {};
+  }
+
+  // Reads *, +, ? or {m,n}. A lazy repeat allows the same texts.
+  Status read_repeat(Lengths& repeats) {
+    const size_t begin = at_;
+    if (is_at("*")) {
+      repeats = {.least = 0, .most = kUnbounded};
+    } else if (is_at("+")) {
+      repeats = {.least = 1, .most = kUnbounded};
+    } else if (is_at("?")) {
+      repeats = {.least = 0, .most = 1};
+    } else if (is_at("{")) {
+      QUIRE_RETURN_IF_ERROR(read_range(repeats));
+    } else {
+      return {};
+    }
+    if (at_ == begin) copy(1);
+    if (is_at("?")) ++at_;
+    if (is_at("*") || is_at("+") || is_at("?") || is_at("{")) {
+      return fail(at_, "a second repeat in a row", "; write a group, as in (a*){2}");
+    }
+    return {};
+  }
+
+  Status read_range(Lengths& repeats) {
+    const size_t begin = at_;
+    const std::string_view repeat = rest().substr(0, rest().find('}') + 1);
+    size_t at = 1;
+    bool is_range = !repeat.empty();
+    repeats.least = read_count(repeat, at);
+    repeats.most = repeats.least;
+    if (is_range && at < repeat.size() && repeat[at] == ',') {
+      repeats.most = repeat[++at] == '}' ? kUnbounded : read_count(repeat, at);
+    }
+    is_range = is_range && at + 1 == repeat.size() && repeats.least >= 0 && repeats.most >= 0;
+    if (!is_range) {
+      return fail(begin, "a {", kNoRepeat);
+    }
+    for (const int64_t count : {repeats.least, repeats.most}) {
+      if (count <= limits_.max_repeat || count == kUnbounded) continue;
+      return refuse(fmt::format("repeats too often; got {}, expected at most {}", clipped(repeat),
+                                limits_.max_repeat));
+    }
+    if (repeats.most < repeats.least) {
+      return refuse(
+          fmt::format("has the repeat {}, whose minimum is above its maximum; write the "
+                      "smaller number first",
+                      clipped(repeat)));
+    }
+    copy(repeat.size());
+    return {};
+  }
+
+  // The number at `at`; -1 if there is none, and INT64_MAX - 1 if it is too large.
+  static int64_t read_count(std::string_view repeat, size_t& at) {
+    const size_t begin = at;
+    while (at < repeat.size() && is_digit(repeat[at])) ++at;
+    if (at == begin) return -1;
+    int64_t number = 0;
+    const auto [end, error] = std::from_chars(repeat.data() + begin, repeat.data() + at, number);
+    return error == std::errc() ? number : kUnbounded - 1;
+  }
+
+  // Reads a class from its [ to its ].
+  Status read_class() {
+    const size_t opened = at_;
+    copy(1);
+    if (is_at("^")) copy(1);
+    const size_t first = at_;
+    std::string other_case;
+    while (!is_at("]")) {
+      if (at_end()) return fail(opened, "an unclosed [", "; write \\[ for the character");
+      const size_t begin = at_;
+      int64_t low = 0;
+      QUIRE_RETURN_IF_ERROR(read_class_item(low));
+      int64_t high = low;
+      if (low >= 0 && is_at("-") && at_ + 1 < text_.size() && text_[at_ + 1] != ']') {
+        copy(1);
+        QUIRE_RETURN_IF_ERROR(read_class_item(high));
+        const std::string range = clipped(text_.substr(begin, at_ - begin));
+        if (high < 0) {
+          return refuse(
+              fmt::format("has the range {}, which ends with a set of characters; write "
+                          "\\- for a hyphen",
+                          range));
+        }
+        if (high < low) {
+          return refuse(
+              fmt::format("has the range {}, whose ends are in the wrong order; write the "
+                          "lower character first",
+                          range));
+        }
+      }
+      if (ignores_case_) add_other_case(low, high, other_case);
+    }
+    if (at_ == first) {
+      return fail(opened, "an empty class",
+                  "; expected the characters that it allows, or [\\s\\S] for all");
+    }
+    out_ += other_case;
+    copy(1);
+    return {};
+  }
+
+  // Adds the letters of the other case for those in the range.
+  static void add_other_case(int64_t low, int64_t high, std::string& out) {
+    for (const char a : {'A', 'a'}) {
+      const int64_t from = std::max<int64_t>(low, a);
+      const int64_t to = std::min<int64_t>(high, a + 25);
+      if (from > to) continue;
+      out += {static_cast<char>(from ^ 0x20), '-', static_cast<char>(to ^ 0x20)};
+    }
+  }
+
+  // `out`: the character, or -1 for a set of them.
+  Status read_class_item(int64_t& out) {
+    if (at_end()) return {};
+    if (text_[at_] == '\\') {
+      size_t length = 0;
+      QUIRE_RETURN_IF_ERROR(check_escape(rest(), /*in_class=*/true, length));
+      out = escaped_character(text_.substr(at_, length));
+      copy(length);
+      return {};
+    }
+    const Utf8Char decoded = decode_utf8(rest());
+    out = static_cast<int64_t>(decoded.code_point);
+    copy(static_cast<size_t>(decoded.num_bytes));
+    return {};
+  }
+
+  // Refuses escapes that XGrammar does not know: it would read an unknown letter as itself, and a
+  // character beyond ASCII as the character with its low byte.
+  Status check_escape(std::string_view escape, bool in_class, size_t& length) const {
+    if (escape.size() < 2) return refuse("ends with a backslash; write \\\\ for the character");
+    const char kind = escape[1];
+    if (kind == 'x' || kind == 'u') return check_hex(escape, length);
+    length = kind == 'c' ? 3 : 2;
+    if (kind == 'c' && (escape.size() < 3 || !is_letter(escape[2]))) {
+      return fail(at_, "a \\c", " without its letter");
+    }
+    if (!in_class && kind >= '1' && kind <= '9') {
+      return fail(at_, fmt::format("the backreference \\{}", kind),
+                  ", which is not supported; repeat the group's pattern");
+    }
+    constexpr std::string_view kKnown = "dDwWsSnrtfvae0c";
+    const bool is_ascii = static_cast<unsigned char>(kind) < 0x80;
+    const bool is_itself = is_ascii && !is_alphanumeric(kind);
+    // In a class, \b is a backspace; elsewhere it is a word boundary.
+    if (is_itself || kKnown.find(kind) != std::string_view::npos || (in_class && kind == 'b')) {
+      return {};
+    }
+    return fail(at_,
+                fmt::format("the escape \\{}", is_ascii ? std::string(1, kind) : "(not ASCII)"),
+                ", which is not supported; write the character itself or \\uXXXX");
+  }
+
+  // Checks \xXX, \uXXXX or \u{…}.
+  Status check_hex(std::string_view escape, size_t& length) const {
+    const bool in_braces = escape.starts_with("\\u{");
+    const size_t begin = in_braces ? 3 : 2;
+    const size_t most = escape[1] == 'x' ? 2 : in_braces ? 6 : 4;
+    uint32_t code_point = 0;
+    size_t n = 0;
+    const auto is_hex_at = [&](size_t at) {
+      return at < escape.size() && hex_digit(escape[at]) >= 0;
+    };
+    for (; n < most && is_hex_at(begin + n); ++n) {
+      code_point = code_point * 16 + static_cast<uint32_t>(hex_digit(escape[begin + n]));
+    }
+    length = begin + n + (in_braces ? 1 : 0);
+    const bool is_complete =
+        in_braces ? n > 0 && length <= escape.size() && escape[length - 1] == '}' : n == most;
+    if (!is_complete) {
+      return fail(at_, fmt::format("a \\{}", escape[1]),
+                  " without its digits; write \\xXX, \\uXXXX or \\u{…}");
+    }
+    // XGrammar's \x takes all hexadecimal digits that follow.
+    if (escape[1] == 'x' && is_hex_at(length)) {
+      return fail(at_, "a \\x", " with more than two digits after it; write \\u00XX");
+    }
+    if (code_point > 0x10FFFF || (code_point >= 0xD800 && code_point < 0xE000)) {
+      return refuse(fmt::format("has an escape for U+{:X}, which is not a character", code_point));
+    }
+    return {};
+  }
+
+  const std::string_view what_;
+  const std::string_view text_;
+  const GrammarLimits& limits_;
+  size_t at_ = 0;
+  size_t start_ = 0;  // after the flags
+  size_t depth_ = 0;
+  bool ignores_case_ = false;
+  std::string out_;
+  std::optional<std::string> repeated_;
+};
+
+}  // namespace
+
+Result<RegexText> plain_regex(std::string_view what, std::string_view pattern,
+                              const GrammarLimits& limits) {
+  return RegexReader(what, pattern, limits).read();
+}
+
+}  // namespace quire::grammar
