@@ -22,7 +22,7 @@ Status check_spec(const GrammarSpec& spec, const GrammarLimits& limits);
 // keyword that XGrammar would ignore. The result is stricter than the schema in some ways
 // (docs/serving.md#structured-output lists them): a schema that has keywords of objects or arrays
 // but no "type" allows only objects or arrays, a pattern matches the whole string, and a format
-// with a maximum length has a narrower pattern. Its size is linear in that of `json`, and at most
+// with a maximum length may have a narrower one. Its size is linear in that of `json`, and at most
 // kMaxPlainGrowth * limits.max_text_bytes. The work counts against the thread's WorkBudget.
 inline constexpr size_t kMaxPlainGrowth = 4;
 Result<std::string> plain_schema(std::string_view json, const GrammarLimits& limits);

@@ -579,6 +579,15 @@ class PlainSchema {
       out.field("format", json_string(name));
       return {};
     }
+    // The matcher may pass the budget of a uri by the end of an escape: two characters of %2F. A
+    // uri cannot end within its scheme, of up to 33 characters.
+    constexpr int64_t kEscape = 2;
+    constexpr int64_t kLeastUri = 64;
+    if (name == "uri" && least <= format->min_length && most >= kLeastUri) {
+      out.field("format", json_string(name));
+      out.field("maxLength", std::to_string(most - kEscape));
+      return {};
+    }
     const std::string bounded = least <= format->min_length ? bounded_format(name, most) : "";
     if (!bounded.empty()) return write_pattern({}, bounded, out);
     return not_supported(
