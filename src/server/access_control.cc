@@ -5,6 +5,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/sha.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -144,6 +145,11 @@ std::optional<int> ApiKeys::find(std::string_view authorization) const {
 std::string ApiKeys::cache_salt(int key_idx) const {
   const Digest& digest = digests_[static_cast<size_t>(key_idx)];
   return {digest.begin(), digest.end()};
+}
+
+bool others_may_read(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & S_IROTH) != 0;
 }
 
 bool is_allowed_host(std::string_view host, const std::vector<std::string>& allowed) {

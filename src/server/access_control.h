@@ -38,6 +38,10 @@ class ApiKeys {
   std::vector<Digest> digests_;
 };
 
+// Returns whether users who are neither the owner of a file nor in its group may read it. False for
+// other kinds, such as pipes, and if there is no such file.
+bool others_may_read(const std::string& path);
+
 // Returns whether a request with this Host field ("name:8000") is allowed. Accepts IP addresses,
 // "localhost" and the names in `allowed` ("*": all), each with any port. Also accepts an empty
 // field, which no browser sends. Without API keys this check prevents DNS rebinding: a name of

@@ -135,6 +135,23 @@ TEST(Hosts, AddressesAndLocalhostAreWhateverTheyAreCalled) {
   }
 }
 
+TEST(KeyFiles, MayBeReadByOthers) {
+  const std::string path = ::testing::TempDir() + "/quire_keys_" + std::to_string(::getpid());
+  std::ofstream(path) << "key\n";
+  for (const mode_t mode : {0600, 0400, 0640, 0440}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    EXPECT_FALSE(others_may_read(path)) << mode;
+  }
+  for (const mode_t mode : {0644, 0604}) {
+    ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+    EXPECT_TRUE(others_may_read(path)) << mode;
+  }
+  std::remove(path.c_str());
+  EXPECT_FALSE(others_may_read(path)) << "no file";
+  EXPECT_FALSE(others_may_read("")) << "no flag";
+  EXPECT_FALSE(others_may_read("/dev/null")) << "not a file of keys";
+}
+
 TEST(Hosts, NamesAreThoseThatTheOperatorSays) {
   for (const char* host :
        {"evil.example", "evil.example:8000", "localhost.evil.example", "notlocalhost",

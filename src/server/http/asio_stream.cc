@@ -37,10 +37,6 @@ void set_tcp_options(Socket& socket) {
   ::setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &max_unsent_bytes, sizeof(max_unsent_bytes));
 }
 
-constexpr std::string_view kPlainHttpResponse =
-    "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nContent-Length: 38\r\n"
-    "Connection: close\r\n\r\nThis port serves HTTPS, not plain HTTP";
-
 // Returns whether OpenSSL reports that a plain HTTP request came to the TLS port.
 bool is_plain_http(const ErrorCode& error) {
   return error.category() == asio::error::get_ssl_category() &&
@@ -108,7 +104,7 @@ class PlainStream : public Stream {
 
   void open(std::shared_ptr<StreamUser> user) override {
     hold(std::move(user));
-    asio::post(context_, [user = user_] { user->on_open(true); });
+    asio::post(context_, [user = user_] { user->on_open(Opening::kDone); });
   }
 
   void read_some(char* to, size_t size) override {
@@ -121,6 +117,13 @@ class PlainStream : public Stream {
   void shut_down() override {
     ErrorCode ignored;
     socket_.shutdown(Socket::shutdown_send, ignored);
+  }
+
+  bool watch_reset() override {
+    socket_.async_wait(Socket::wait_error, [user = user_](const ErrorCode& error) {
+      if (!error) user->on_reset();
+    });
+    return true;
   }
 
   void close() override {
@@ -211,8 +214,9 @@ class TlsStream final : public PlainStream {
     hold(std::move(user));
     tls_.async_handshake(asio::ssl::stream_base::server,
                          [this, user = this->user()](const ErrorCode& error) {
-                           if (is_plain_http(error)) explain_tls();
-                           user->on_open(!error);
+                           user->on_open(is_plain_http(error) ? Opening::kPlainHttp
+                                         : error              ? Opening::kFailed
+                                                              : Opening::kDone);
                          });
   }
   void read_some(char* to, size_t size) override {
@@ -222,6 +226,17 @@ class TlsStream final : public PlainStream {
     tls_.async_write_some(asio::buffer(bytes.data(), bytes.size()), write_handler(user()));
   }
   size_t send_now(std::string_view) override { return 0; }  // not thread-safe with OpenSSL
+  // TLS has no half-closed connections: a client that closes its side gets no further data.
+  bool watch_reset() override { return false; }
+  // Reads the pending input first: if the socket is closed with unread bytes, the kernel resets the
+  // connection and the response is lost.
+  void end_unencrypted(std::string_view bytes) override {
+    char rest[4096];
+    const int fd = socket().native_handle();
+    for (int i = 0; i < 8 && ::recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0;) ++i;
+    PlainStream::send_now(bytes);
+    PlainStream::shut_down();
+  }
   // Sends TLS's close_notify, so that the client can tell an end from a truncation.
   void shut_down() override {
     tls_.async_shutdown([this, user = user()](const ErrorCode&) {
@@ -230,16 +245,6 @@ class TlsStream final : public PlainStream {
   }
 
  private:
-  // Reads the pending input first: if the socket is closed with unread bytes, the kernel resets the
-  // connection and the response is lost.
-  void explain_tls() {
-    char rest[4096];
-    const int fd = socket().native_handle();
-    for (int i = 0; i < 8 && ::recv(fd, rest, sizeof(rest), MSG_DONTWAIT) > 0;) ++i;
-    PlainStream::send_now(kPlainHttpResponse);
-    PlainStream::shut_down();
-  }
-
   asio::ssl::stream<Socket&> tls_;
 };
 

@@ -23,7 +23,8 @@ Connection::Connection(TransportState& transport, std::unique_ptr<Stream> stream
       stream_(std::move(stream)),
       on_gone_(std::move(on_gone)),
       parser_(limits_),
-      in_(limits_.max_header_bytes) {}
+      in_(limits_.max_header_bytes),
+      is_proxy_(transport.proxies.trusts(stream_->peer())) {}
 
 void Connection::start() {
   guard([this] {
@@ -32,9 +33,10 @@ void Connection::start() {
   });
 }
 
-void Connection::handle_open(bool ok) {
+void Connection::handle_open(Opening opening) {
   if (phase_ == Phase::kClosed) return;
-  if (!ok) return close();
+  if (opening == Opening::kPlainHttp) refuse_plain_http();
+  if (opening != Opening::kDone) return close();
   enter(Phase::kIdle, limits_.idle_timeout);
   if (is_draining_) return end();
   continue_reading();
@@ -67,18 +69,24 @@ void Connection::handle_read(size_t num_bytes) {
   is_read_pending_ = false;
   if (phase_ == Phase::kClosed) return;
   if (num_bytes == 0) return handle_input_end();
+  transport_.counters.received_bytes += static_cast<int64_t>(num_bytes);
   in_.add(num_bytes);
   if (is_reading()) parse();
   continue_reading();
 }
 
-// A client that closes its side still gets a response that is complete by then. A response in
-// progress is cancelled: on TCP, a half-closed connection looks like a disconnected client.
 void Connection::handle_input_end() {
   input_ended_ = true;
-  const bool is_complete =
-      phase_ == Phase::kResponding && response_->state() == PendingResponse::State::kWhole;
-  if (!is_complete) close();
+  if (phase_ != Phase::kResponding || !may_read_response()) return close();
+  flush();
+}
+
+// On TCP, a client that has ended its side (shutdown, as `nc -N` does) looks like one that has
+// closed its connection. But the system of the latter answers any byte with a reset, so bytes that
+// the former ignores tell them apart. A complete response is such bytes itself.
+bool Connection::may_read_response() {
+  if (response_->state() == PendingResponse::State::kWhole) return true;
+  return stream_->watch_reset() && response_->probe();
 }
 
 void Connection::parse() {
@@ -86,12 +94,21 @@ void Connection::parse() {
   while (is_reading()) {
     const size_t used = parser_.feed(in_.bytes());
     in_.consume(used);
+    const RequestParser::State state = parser_.state();
+    const bool has_head =
+        state == RequestParser::State::kBody || state == RequestParser::State::kDone;
+    if (has_head && !admit_client()) {
+      ++transport_.counters.num_refused;
+      return refuse({.status = 503,
+                     .code = "too_many_connections",
+                     .message = "The server has reached its limit of requests for this address."});
+    }
     if (!charge_body()) {
       return refuse({.status = 503,
                      .code = "bodies_too_large",
                      .message = "The memory for request bodies is used up; try again later."});
     }
-    switch (parser_.state()) {
+    switch (state) {
       case RequestParser::State::kFailed:
         ++transport_.counters.num_bad_requests;
         return refuse(parser_.refusal());
@@ -129,7 +146,7 @@ void Connection::begin_response(bool keep_alive) {
                         .max_buffered_bytes = limits_.max_buffered_bytes,
                         .hooks = &transport_.hooks,
                         .budget = transport_.responses,
-                        .head = head_of(parser_.request(), stream_->peer())};
+                        .head = head_of(parser_.request(), client())};
   traits.head.began = request_began_;
   response_ = std::make_shared<PendingResponse>(std::move(traits), shared_from_this());
   // A write of "100 Continue" may still be in progress; its deadline stays.
@@ -139,26 +156,52 @@ void Connection::begin_response(bool keep_alive) {
 void Connection::dispatch() {
   begin_response(parser_.keeps_alive() && !is_draining_);
   const std::shared_ptr<PendingResponse> response = response_;
+  std::string peer = client();
   Request request = parser_.take();
-  request.peer = stream_->peer();
+  request.peer = std::move(peer);
   request.body_share = std::move(body_share_);
   const bool is_handled = run_guarded("[http] a handler threw an exception", [&] {
     transport_.handler(std::move(request), make_exchange(response));
   });
   if (!is_handled) response->abandon();
-  if (input_ended_ && response->state() != PendingResponse::State::kWhole) return close();
+  if (input_ended_ && !may_read_response()) return close();
   flush();
 }
 
 void Connection::refuse(Refusal refusal) {
   discards_input_ = true;
   begin_response(false);
+  std::string peer = client();
   Request head = parser_.take();  // also discards the body read so far
   body_share_.reset();
-  head.peer = stream_->peer();
+  head.peer = std::move(peer);
   head.began = request_began_;
   response_->respond(refusal_response(&transport_.hooks, head, refusal));
   flush();
+}
+
+void Connection::refuse_plain_http() {
+  Request head;
+  head.peer = stream_->peer();
+  const Response response = refusal_response(
+      &transport_.hooks, head,
+      {.status = 400, .code = "plain_http", .message = "This port serves HTTPS, not plain HTTP."});
+  stream_->end_unencrypted(closing_response(response));
+}
+
+std::string Connection::client() const {
+  if (is_proxy_) {
+    const auto address = transport_.proxies.client_of(parser_.request().headers);
+    if (address) return address->text();
+  }
+  return stream_->peer();
+}
+
+bool Connection::admit_client() {
+  if (!is_proxy_ || client_permit_ || transport_.peer_limit.is_off()) return true;
+  const auto address = transport_.proxies.client_of(parser_.request().headers);
+  client_permit_ = transport_.peer_limit.take(address ? address->network() : "");
+  return client_permit_ != nullptr;
 }
 
 bool Connection::check_head() {
@@ -169,7 +212,7 @@ bool Connection::check_head() {
                                                                  .query = coming.query,
                                                                  .headers = coming.headers,
                                                                  .body = "",
-                                                                 .peer = stream_->peer()});
+                                                                 .peer = client()});
   if (!refused) return true;
   discards_input_ = true;
   begin_response(false);
@@ -182,7 +225,7 @@ bool Connection::charge_body() {
   const std::string& body = parser_.request().body;
   if (body.empty()) return true;
   if (!body_share_) body_share_ = std::make_shared<ByteShare>(transport_.bodies);
-  return body_share_->grow_to(body.size());
+  return body_share_->grow_to(body.capacity());
 }
 
 void Connection::poll_response() {
@@ -201,6 +244,8 @@ void Connection::flush() {
   after_write_ = response_->take_unsent(out_);
   num_written_ = 0;
   if (after_write_ == PendingResponse::State::kTooSlow) return poll_response();
+  // Before the last bytes, so that the client's next request finds its share free.
+  if (after_write_ == PendingResponse::State::kWhole) client_permit_.reset();
   if (!out_.empty()) {
     const auto size = static_cast<int64_t>(out_.size());
     const auto rate = static_cast<int64_t>(limits_.min_bytes_per_second);
@@ -222,6 +267,7 @@ void Connection::continue_writing() {
 void Connection::handle_written(size_t num_bytes) {
   if (phase_ == Phase::kClosed) return;
   if (num_bytes == 0) return close();
+  transport_.counters.sent_bytes += static_cast<int64_t>(num_bytes);
   num_written_ += num_bytes;
   if (num_written_ < out_.size()) return continue_writing();
   out_.clear();
@@ -299,10 +345,21 @@ void Connection::notify_client_gone() noexcept {
               [this] { std::exchange(response_, nullptr)->close(); });
 }
 
+void Connection::report_cut_request() noexcept {
+  if (!transport_.hooks.on_cut) return;
+  run_guarded("[http] could not log a request whose client disconnected", [this] {
+    Request head = head_of(parser_.request(), client());
+    head.began = request_began_;
+    transport_.hooks.on_cut(head);
+  });
+}
+
 void Connection::close() {
   if (phase_ == Phase::kClosed) return;
   const std::shared_ptr<Connection> self = shared_from_this();
+  if (is_reading() && parser_.state() == RequestParser::State::kBody) report_cut_request();
   phase_ = Phase::kClosed;
+  client_permit_.reset();
   if (response_) notify_client_gone();
   stream_->close();
   on_gone_(this);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/guarded.h"
+#include "server/http/client_address.h"
 #include "server/http/http.h"
 #include "server/http/pending_response.h"
 #include "server/http/request_parser.h"
@@ -22,16 +23,20 @@
 
 namespace quire::http {
 
+// The end of a stream's opening: for TLS, of its handshake.
+enum class Opening { kDone, kFailed, kPlainHttp };  // kPlainHttp: a TLS client that speaks HTTP
+
 // Receives a stream's events on the stream's thread, one at a time, never from within a call to
 // Stream.
 class StreamUser {
  public:
   virtual ~StreamUser() = default;
-  virtual void on_open(bool ok) = 0;
+  virtual void on_open(Opening opening) = 0;
   virtual void on_read(size_t num_bytes) = 0;     // 0: no more data will arrive
   virtual void on_written(size_t num_bytes) = 0;  // 0: no more data can be sent
   virtual void on_deadline() = 0;
   virtual void on_wake() = 0;
+  virtual void on_reset() = 0;  // see Stream::watch_reset()
 };
 
 // The bytes, the deadline and the wake-ups of one connection. Hides Asio and OpenSSL, so that the
@@ -48,7 +53,14 @@ class Stream {
   virtual void open(std::shared_ptr<StreamUser> user) = 0;  // held until close()
   virtual void read_some(char* to, size_t size) = 0;
   virtual void write_some(std::string_view bytes) = 0;
-  virtual void shut_down() = 0;                   // ends sending; reading goes on
+  virtual void shut_down() = 0;  // ends sending; reading goes on
+  // Called after kPlainHttp: sends unencrypted bytes, as far as the kernel takes them at once, and
+  // ends sending.
+  virtual void end_unencrypted(std::string_view /*bytes*/) {}
+  // Called after the client has ended its side. Calls on_reset() once the system reports that the
+  // client has closed the connection altogether, which it learns from the answer to bytes that are
+  // sent. Returns false if the stream cannot tell, and then the end of its side counts as the end.
+  virtual bool watch_reset() { return false; }
   virtual void close() = 0;                       // cancels pending operations at once
   virtual void set_deadline(TimePoint when) = 0;  // replaces the last one; max(): none
   // Called on any thread, before close(). Never throws: a client would wait forever for a lost
@@ -100,6 +112,8 @@ struct Counters {
   std::atomic<int64_t> num_timeouts = 0;
   std::atomic<int64_t> num_slow_readers = 0;
   std::atomic<int64_t> num_bad_requests = 0;
+  std::atomic<int64_t> received_bytes = 0;
+  std::atomic<int64_t> sent_bytes = 0;
 };
 
 // Data that all connections of a server share; outlives them.
@@ -107,6 +121,8 @@ struct TransportState {
   Limits limits;
   Handler handler;
   Hooks hooks = {};
+  Proxies proxies = {};
+  PeerLimit peer_limit{limits.max_connections_per_peer};
   std::shared_ptr<ByteBudget> bodies = std::make_shared<ByteBudget>(limits.max_total_body_bytes);
   std::shared_ptr<ByteBudget> responses =
       std::make_shared<ByteBudget>(limits.max_total_response_bytes);
@@ -130,7 +146,11 @@ class Connection final : public StreamUser,
   void close();  // at once
 
   void wake() noexcept override { stream_->wake(); }
-  size_t send_now(std::string_view bytes) override { return stream_->send_now(bytes); }
+  size_t send_now(std::string_view bytes) override {
+    const size_t num_sent = stream_->send_now(bytes);
+    transport_.counters.sent_bytes += static_cast<int64_t>(num_sent);
+    return num_sent;
+  }
 
  private:
   enum class Phase {
@@ -143,8 +163,8 @@ class Connection final : public StreamUser,
     kClosed,
   };
 
-  void on_open(bool ok) override {
-    guard([=, this] { handle_open(ok); });
+  void on_open(Opening opening) override {
+    guard([=, this] { handle_open(opening); });
   }
   void on_read(size_t num_bytes) override {
     guard([=, this] { handle_read(num_bytes); });
@@ -158,19 +178,21 @@ class Connection final : public StreamUser,
   void on_wake() override {
     guard([this] { poll_response(); });
   }
+  void on_reset() override { close(); }
 
   // An exception, most likely std::bad_alloc, closes only this connection, at once.
   template <typename Step>
   void guard(const Step& step) {
     if (!run_guarded("[http] closing a connection after an exception", step)) close();
   }
-  void handle_open(bool ok);
+  void handle_open(Opening opening);
   void handle_read(size_t num_bytes);
   void handle_written(size_t num_bytes);
   void handle_timeout();
   void poll_response();
   void begin_drain();
   void notify_client_gone() noexcept;
+  void report_cut_request() noexcept;
 
   bool is_reading() const;
   void enter(Phase phase, std::chrono::milliseconds limit);
@@ -180,8 +202,16 @@ class Connection final : public StreamUser,
   void dispatch();
   void begin_response(bool keep_alive);
   void refuse(Refusal refusal);
+  void refuse_plain_http();
+  // The current request's client; before its head is complete, the other end of the connection.
+  std::string client() const;
+  // Counts the request of a trusted proxy against its client's limit. Returns false if that is
+  // reached.
+  bool admit_client();
   // Calls the hook before the body is read. Returns false if it has refused the request.
   bool check_head();
+  // Returns whether a client that has ended its side may still read the response.
+  bool may_read_response();
   // Charges the body to the budget. Returns false if the budget has too little left.
   bool charge_body();
   void handle_input_end();
@@ -205,6 +235,8 @@ class Connection final : public StreamUser,
   bool input_ended_ = false;
   bool discards_input_ = false;
   std::shared_ptr<ByteShare> body_share_;
+  const bool is_proxy_;                  // a trusted one
+  std::shared_ptr<void> client_permit_;  // of the current request, if is_proxy_
 
   std::shared_ptr<PendingResponse> response_;
   std::string out_;  // bytes that are being written

@@ -21,9 +21,10 @@ struct Request {
   std::string query;   // as received, without '?'
   Headers headers;     // names in lower case
   std::string body;
-  std::string peer;                            // "127.0.0.1:50312", "unix"
+  // The client: "127.0.0.1:50312", "unix", or behind a trusted proxy "203.0.113.7".
+  std::string peer;
   std::shared_ptr<void> body_share = nullptr;  // share of Limits::max_total_body_bytes
-  // When its first byte arrived; only in the head that Hooks::write_refusal gets.
+  // When its first byte arrived; only in the heads that Hooks::write_refusal and on_cut get.
   std::chrono::steady_clock::time_point began = {};
 
   // Returns the first header with this name (in lower case), or "".
@@ -83,6 +84,8 @@ struct Hooks {
   // Formats a refusal. `head` has the known parts of the request: only the peer if the
   // request could not be read.
   std::function<Response(const Request& head, const Refusal& refusal)> write_refusal = nullptr;
+  // Called for a request whose client left before the body was complete. It must not throw.
+  std::function<void(const Request& head)> on_cut = nullptr;
 };
 
 // Returns whether `c` is a control character that HTTP lines must not contain: all controls except

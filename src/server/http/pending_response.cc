@@ -93,6 +93,18 @@ void append_response_head(const ResponseHead& head, std::string& out) {
   out += "\r\n";
 }
 
+std::string closing_response(const Response& response) {
+  std::string bytes;
+  append_response_head({.status = response.status,
+                        .content_type = response.content_type,
+                        .headers = response.headers,
+                        .content_length = response.body.size(),
+                        .keep_alive = false},
+                       bytes);
+  bytes += response.body;
+  return bytes;
+}
+
 // The exchange is the response itself, with a reference count of its own whose end abandons it.
 std::shared_ptr<Exchange> make_exchange(const std::shared_ptr<PendingResponse>& response) {
   return {response.get(), [response](Exchange*) { response->abandon(); }};
@@ -152,6 +164,7 @@ void PendingResponse::start_stream(int status, std::string content_type, Headers
   if (state_ != State::kEmpty) return;
   drops_body_ = traits_.is_head || !may_have_body(status);
   is_chunked_ = traits_.is_http11;
+  is_event_stream_ = content_type.starts_with("text/event-stream");
   // HTTP/1.0 has no chunks: the end of the connection ends the body.
   if (!is_chunked_ && !drops_body_) traits_.keep_alive = false;
   std::string head;
@@ -180,10 +193,14 @@ void PendingResponse::write(std::string piece) {
     wake_locked();
     return;
   }
+  append_piece_locked(piece);
+  send_or_wake_locked();
+}
+
+void PendingResponse::append_piece_locked(std::string_view piece) {
   if (is_chunked_) fmt::format_to(std::back_inserter(unsent_), "{:x}\r\n", piece.size());
   unsent_ += piece;
   if (is_chunked_) unsent_ += "\r\n";
-  send_or_wake_locked();
 }
 
 void PendingResponse::end_stream() {
@@ -259,6 +276,17 @@ PendingResponse::State PendingResponse::take_unsent(std::string& out) {
 PendingResponse::State PendingResponse::state() {
   const std::lock_guard lock(mutex_);
   return state_;
+}
+
+bool PendingResponse::probe() {
+  const std::lock_guard lock(mutex_);
+  if (state_ == State::kEmpty && traits_.is_http11) {
+    unsent_ = "HTTP/1.1 100 Continue\r\n\r\n";
+    return true;
+  }
+  if (state_ != State::kStreaming || !is_event_stream_ || drops_body_) return false;
+  append_piece_locked(":\n\n");
+  return true;
 }
 
 void PendingResponse::end_keep_alive() {

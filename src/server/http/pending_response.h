@@ -30,6 +30,9 @@ struct ResponseHead {
 
 bool may_have_body(int status);
 
+// Returns the bytes of a whole response after which the connection is closed.
+std::string closing_response(const Response& response);
+
 // Appends the head, including the empty line. Omits fields that contain a line end or another
 // control character, because a handler may pass on client data.
 void append_response_head(const ResponseHead& head, std::string& out);
@@ -49,8 +52,8 @@ struct ResponseTraits {
   bool keep_alive = true;
   bool is_head = false;  // a HEAD request: no body
   size_t max_buffered_bytes = 0;
-  const Hooks* hooks = nullptr;                    // outlives the connection
-  std::shared_ptr<ByteBudget> budget = nullptr;    // for bytes that wait to be sent; null: no bound
+  const Hooks* hooks = nullptr;                  // outlives the connection
+  std::shared_ptr<ByteBudget> budget = nullptr;  // for bytes that wait to be sent; null: no bound
   Request head = {};  // used for the 500 if no handler responds; see head_of()
 };
 
@@ -85,6 +88,9 @@ class PendingResponse final : public Exchange {
   // without a wake-up; otherwise new data wakes it.
   State take_unsent(std::string& out);
   State state();
+  // Adds bytes that a client ignores, to be sent: "100 Continue", or in a stream of events a
+  // comment. Returns false if there are none: before a response to HTTP/1.0, and in other streams.
+  bool probe();
   void end_keep_alive();  // has an effect only before the head is written
   bool keeps_alive();
   void finish();  // the whole response was delivered
@@ -95,12 +101,14 @@ class PendingResponse final : public Exchange {
   void wake_locked() noexcept;
   void break_locked() noexcept;
   void send_or_wake_locked();
+  void append_piece_locked(std::string_view piece);
 
   std::mutex mutex_;
   ResponseTraits traits_;
   std::shared_ptr<Waker> waker_;
   State state_ = State::kEmpty;
   bool is_chunked_ = false;
+  bool is_event_stream_ = false;
   bool drops_body_ = false;
   bool is_take_pending_ = true;  // the connection will call take_unsent() without a wake-up
   std::string unsent_;

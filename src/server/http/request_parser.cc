@@ -212,12 +212,23 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
     expects_continue = true;
   }
 
-  // Reserves no memory for Content-Length, which the client may not honour; the body grows as it
-  // arrives.
-  void on_body_init_impl(const boost::optional<uint64_t>&, error_code&) override {}
+  void on_body_init_impl(const boost::optional<uint64_t>& length, error_code&) override {
+    if (length) length_ = *length;
+  }
   size_t on_body_impl(string_view piece, error_code&) override {
+    grow_body(request.body.size() + piece.size());
     request.body.append(piece.data(), piece.size());
     return piece.size();
+  }
+  // Reserves no memory for Content-Length at once, because the client may not honour it: the body
+  // doubles as it arrives, but never beyond its length, as std::string::reserve() would.
+  void grow_body(uint64_t needed) {
+    const uint64_t capacity = request.body.capacity();
+    if (needed <= capacity) return;
+    std::string larger;
+    larger.reserve(std::max(needed, std::min(2 * capacity, length_)));
+    larger.append(request.body);
+    request.body.swap(larger);
   }
   void on_chunk_header_impl(uint64_t, string_view extensions, error_code& error) override {
     // A quoted extension could hide the end of a line.
@@ -236,7 +247,8 @@ class RequestParser::Message : public beast::http::basic_parser<true> {
   }
 
   const int max_headers_;
-  std::string host_;  // host of an absolute-form target
+  std::string host_;                                        // host of an absolute-form target
+  uint64_t length_ = std::numeric_limits<uint64_t>::max();  // Content-Length
   int num_fields_ = 0;
   bool is_header_done_ = false;
 };

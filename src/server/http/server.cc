@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -22,7 +23,9 @@
 
 #include "base/guarded.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "server/http/asio_stream.h"
+#include "server/http/client_address.h"
 #include "server/http/connection.h"
 #include "server/http/listen.h"
 #include "server/http/pending_response.h"
@@ -34,6 +37,10 @@ namespace {
 namespace asio = boost::asio;
 using ErrorCode = boost::system::error_code;
 using asio::generic::stream_protocol;
+
+// Descriptors that connections leave: for the files of models and certificates, and for each
+// acceptor's connection that is refused.
+constexpr int kSpareDescriptors = 64;
 
 // The pause between attempts to accept while descriptors or memory are exhausted.
 constexpr std::chrono::milliseconds kAcceptRetryDelay{100};
@@ -79,20 +86,26 @@ struct Loop {
   }
 };
 
-// Returns the network whose limit a connection counts against: an IPv4 address, or the first 64
-// bits of an IPv6 address, which providers usually assign to one customer.
-std::string network_of(const sockaddr& address) {
-  if (address.sa_family == AF_INET) {
-    const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address);
-    return {reinterpret_cast<const char*>(&ipv4.sin_addr), sizeof(ipv4.sin_addr)};
+// Raises the limit of descriptors for `wanted` connections, and returns how many fit.
+int fit_descriptors(int wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  const int64_t num_open = process_use().num_open_fds;
+  const auto needed = static_cast<rlim_t>(wanted + num_open + kSpareDescriptors);
+  if (limit.rlim_cur < needed) {
+    limit.rlim_cur = std::min(limit.rlim_max, needed);
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    ::getrlimit(RLIMIT_NOFILE, &limit);
   }
-  if (address.sa_family != AF_INET6) return "";
-  const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  const char* bytes = reinterpret_cast<const char*>(&ipv6);
-  constexpr size_t kNetworkBytes = 8;
-  constexpr size_t kIpv4Begin = 12;  // of ::ffff:1.2.3.4
-  if (IN6_IS_ADDR_V4MAPPED(&ipv6)) return {bytes + kIpv4Begin, sizeof(in_addr)};
-  return {bytes, kNetworkBytes};
+  const auto max_fds = static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT32_MAX));
+  const int fitting = connections_within(wanted, max_fds, num_open);
+  if (fitting < wanted) {
+    log_warning(
+        "[http] {} connections at most instead of {}, because the process may open {} files; "
+        "ulimit -n raises that",
+        fitting, wanted, max_fds);
+  }
+  return fitting;
 }
 
 // Sets a flag for its lifetime. Needed because Asio drops a handler without running it if memory is
@@ -138,11 +151,13 @@ class Acceptor {
 
 class AsioServer final : public Server {
  public:
-  AsioServer(const ServerConfig& config, Handler handler, Hooks hooks,
+  AsioServer(const ServerConfig& config, Handler handler, Hooks hooks, Proxies proxies,
              std::unique_ptr<TlsIdentity> tls, std::vector<ListeningSocket> sockets)
       : transport_{.limits = config.limits,
                    .handler = std::move(handler),
-                   .hooks = std::move(hooks)},
+                   .hooks = std::move(hooks),
+                   .proxies = std::move(proxies)},
+        max_connections_(fit_descriptors(config.limits.max_connections)),
         tls_(std::move(tls)),
         port_(sockets.front().port()) {
     for (int i = 0; i < config.num_threads; ++i) loops_.push_back(std::make_unique<Loop>());
@@ -178,6 +193,8 @@ class AsioServer final : public Server {
             .num_timeouts = counters.num_timeouts,
             .num_slow_readers = counters.num_slow_readers,
             .num_bad_requests = counters.num_bad_requests,
+            .received_bytes = counters.received_bytes,
+            .sent_bytes = counters.sent_bytes,
             .body_bytes = transport_.bodies->held_bytes(),
             .response_bytes = transport_.responses->held_bytes()};
   }
@@ -275,41 +292,33 @@ class AsioServer final : public Server {
     });
   }
 
-  // Counts a connection against the limits: of all connections, and of its network ("": no limit).
-  // Returns null if a limit is reached. The last reference to the permit releases it.
-  std::shared_ptr<void> take_permit(Loop& loop, const std::string& network) {
+  // Counts a connection against the limits: of its network, and of all connections. Returns null if
+  // a limit is reached. The last reference to the permit releases it.
+  std::shared_ptr<void> take_permit(Loop& loop, const Socket& socket) {
+    std::shared_ptr<void> of_network = transport_.peer_limit.take(limited_network(socket));
+    if (of_network == nullptr) return nullptr;
     Counters& counters = transport_.counters;
     {
       const std::lock_guard lock(mutex_);
-      if (counters.num_open >= transport_.limits.max_connections) return nullptr;
-      if (!network.empty()) {
-        int& num_open = num_open_by_network_[network];
-        if (num_open >= transport_.limits.max_connections_per_peer) return nullptr;
-        ++num_open;
-      }
+      if (counters.num_open >= max_connections_) return nullptr;
       ++counters.num_open;
       ++counters.num_accepted;
       ++loop.num_open;
     }
-    // Copying `network` allocates nothing: std::string holds its at most 8 bytes in place. If
-    // shared_ptr throws, it calls the deleter.
+    // If shared_ptr throws, it calls the deleter.
     return {static_cast<void*>(this),
-            [this, &loop, network](void*) { release_permit(loop, network); }};
+            [this, &loop, of_network = std::move(of_network)](void*) { release_permit(loop); }};
   }
 
-  void release_permit(Loop& loop, const std::string& network) {
+  void release_permit(Loop& loop) {
     const std::lock_guard lock(mutex_);
-    const auto found = num_open_by_network_.find(network);
-    if (found != num_open_by_network_.end() && --found->second == 0) {
-      num_open_by_network_.erase(found);
-    }
     --loop.num_open;
     --transport_.counters.num_open;
     has_no_open_.notify_all();
   }
 
   void admit(Loop& loop, Socket socket) {
-    std::shared_ptr<void> permit = take_permit(loop, peer_network(socket));
+    std::shared_ptr<void> permit = take_permit(loop, socket);
     if (permit == nullptr) {
       ++transport_.counters.num_refused;
       return reject(socket);
@@ -340,30 +349,26 @@ class AsioServer final : public Server {
          .code = "too_many_connections",
          .message =
              "The server has reached its limit of connections, in total or for this address."});
-    std::string bytes;
-    append_response_head({.status = full.status,
-                          .content_type = full.content_type,
-                          .headers = full.headers,
-                          .content_length = full.body.size(),
-                          .keep_alive = false},
-                         bytes);
-    bytes += full.body;
+    const std::string bytes = closing_response(full);
     ::send(socket.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   }
 
-  // Returns "" if there is no limit, or for a Unix socket.
-  std::string peer_network(const Socket& socket) const {
-    if (transport_.limits.max_connections_per_peer == 0) return "";
+  // Returns "" if there is no limit, for a Unix socket, and for a trusted proxy, whose requests are
+  // counted one by one.
+  std::string limited_network(const Socket& socket) const {
+    if (transport_.peer_limit.is_off() || transport_.proxies.trusts(peer_name(socket))) return "";
     ErrorCode error;
     const auto endpoint = socket.remote_endpoint(error);
-    return error ? "" : network_of(*endpoint.data());
+    if (error) return "";
+    const std::optional<IpAddress> address = IpAddress::of(*endpoint.data());
+    return address ? address->network() : "";
   }
 
   TransportState transport_;
+  const int max_connections_;
   const std::unique_ptr<TlsIdentity> tls_;
   const int port_;
   std::mutex mutex_;
-  std::unordered_map<std::string, int> num_open_by_network_;
   std::condition_variable has_no_open_;
   std::vector<std::unique_ptr<Loop>> loops_;
   std::vector<std::unique_ptr<Acceptor>> acceptors_;  // on the first loop
@@ -394,7 +399,13 @@ Result<std::unique_ptr<TlsIdentity>> load_tls(const ServerConfig& config) {
 
 }  // namespace
 
+int connections_within(int wanted, int64_t max_fds, int64_t num_open_fds) {
+  const int64_t room = max_fds - num_open_fds - kSpareDescriptors;
+  return static_cast<int>(std::clamp<int64_t>(room, 1, wanted));
+}
+
 Status Server::check(const ServerConfig& config) {
+  QUIRE_RETURN_IF_ERROR(Proxies::create(config.trusted_proxies).status());
   return load_tls(config).status();
 }
 
@@ -409,9 +420,11 @@ Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config,
                                               std::vector<ListeningSocket> sockets, Handler handler,
                                               Hooks hooks) {
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<TlsIdentity> tls, load_tls(config));
+  QUIRE_ASSIGN_OR_RETURN(Proxies proxies, Proxies::create(config.trusted_proxies));
   try {
-    return std::unique_ptr<Server>(std::make_unique<AsioServer>(
-        config, std::move(handler), std::move(hooks), std::move(tls), std::move(sockets)));
+    return std::unique_ptr<Server>(
+        std::make_unique<AsioServer>(config, std::move(handler), std::move(hooks),
+                                     std::move(proxies), std::move(tls), std::move(sockets)));
   } catch (const std::exception& error) {
     return unavailable(fmt::format("[http] the server did not start: {}", error.what()));
   }

@@ -18,7 +18,9 @@ struct Limits {
   int max_connections = 8192;
   size_t max_header_bytes = size_t{16} << 10;
   int max_headers = 100;
-  int max_connections_per_peer = 0;  // per address (IPv6: per /64 network); 0: no bound
+  // Connections per address (IPv6: per /64 network), or behind a trusted proxy requests per address
+  // in X-Forwarded-For; 0: no bound.
+  int max_connections_per_peer = 0;
   size_t max_body_bytes = size_t{32} << 20;
   size_t max_total_body_bytes = size_t{512} << 20;  // all requests, until they are parsed
   size_t max_buffered_bytes = size_t{1} << 20;      // per stream, for a slow reader
@@ -34,10 +36,13 @@ struct Limits {
 
 struct ServerConfig {
   std::string host = "127.0.0.1";
-  int port = 8000;               // 0: any free port; port() returns it
-  std::string uds;               // path of a Unix socket, instead of host and port
-  std::string ssl_certfile;      // PEM files; both or none; read again when they change
+  int port = 8000;           // 0: any free port; port() returns it
+  std::string uds;           // path of a Unix socket, instead of host and port
+  std::string ssl_certfile;  // PEM files; both or none; read again when they change
   std::string ssl_keyfile;
+  // Addresses and networks of proxies whose X-Forwarded-For is believed; "unix": a Unix socket's
+  // clients.
+  std::vector<std::string> trusted_proxies;
   int num_threads = 2;
   Limits limits;
 };
@@ -50,12 +55,19 @@ struct ServerStats {
   int64_t num_timeouts = 0;
   int64_t num_slow_readers = 0;
   int64_t num_bad_requests = 0;  // not HTTP, or beyond a limit
+  int64_t received_bytes = 0;    // over the network, without TLS's own
+  int64_t sent_bytes = 0;
   // Bytes held now of Limits::max_total_body_bytes and max_total_response_bytes.
   size_t body_bytes = 0;
   size_t response_bytes = 0;
 };
 
 class ListeningSocket;  // listen.h
+
+// Returns how many connections a process may hold open at once, at most `wanted`, if it may have
+// `max_fds` descriptors and has `num_open_fds` now. A share is left for files, and for accepting
+// the connections that are refused; at least 1.
+int connections_within(int wanted, int64_t max_fds, int64_t num_open_fds);
 
 class Server {
  public:
@@ -65,6 +77,8 @@ class Server {
   // Binds and starts to serve. Errors name the field of ServerConfig and a remedy.
   static Result<std::unique_ptr<Server>> start(const ServerConfig& config, Handler handler,
                                                Hooks hooks = {});
+  // Both raise the process's limit of descriptors as far as max_connections needs and the system
+  // allows; if that is less, they lower max_connections and log it.
   // Serves on sockets from listen_on(), so that the caller can check before who can reach them.
   static Result<std::unique_ptr<Server>> start(const ServerConfig& config,
                                                std::vector<ListeningSocket> sockets,

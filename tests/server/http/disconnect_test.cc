@@ -1,9 +1,13 @@
 // Tests clients that disconnect, and servers that stop.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <mutex>
 #include <random>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "server/http/test_server.h"
 
@@ -57,13 +61,93 @@ TEST(HttpDisconnect, CompletesTheResponseToAHalfClosedClient) {
   EXPECT_EQ(client.receive_rest(), "");
 }
 
-TEST(HttpDisconnect, CancelsRequestsOfAHalfClosedClient) {
+TEST(HttpDisconnect, AHalfClosedClientGetsALateResponse) {
   TestServer server;
   HttpClient client = server.connect();
   client.send(get("/hold"));
   const auto exchange = server.held();
   client.half_close();
+  const auto probe = client.receive_head();
+  ASSERT_TRUE(probe.has_value());
+  EXPECT_EQ(probe->status, 100);
+  EXPECT_EQ(server.num_closed(), 0);
+  exchange->respond({.body = "late"});
+  EXPECT_EQ(client.receive().body, "late");
+  EXPECT_EQ(client.receive_rest(), "");
+}
+
+TEST(HttpDisconnect, AHalfClosedClientGetsTheRestOfItsStream) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(get("/hold"));
+  const auto exchange = server.held();
+  exchange->start_stream(200, "text/event-stream", {});
+  ASSERT_TRUE(client.receive_head().has_value());
+  client.half_close();
+  EXPECT_EQ(client.receive_until(":\n\n\r\n"), "3\r\n:\n\n\r\n") << "a comment";
+  exchange->write("data: 1\n\n");
+  exchange->end_stream();
+  EXPECT_EQ(client.receive_until("0\r\n\r\n"), "9\r\ndata: 1\n\n\r\n0\r\n\r\n");
+  EXPECT_EQ(server.num_closed(), 0);
+}
+
+// HTTP/1.0 has no bytes that a client ignores, and neither have streams of other types.
+TEST(HttpDisconnect, AHalfClosedClientIsGoneIfItCannotBeAsked) {
+  TestServer server;
+  HttpClient old = server.connect();
+  old.send("GET /hold HTTP/1.0\r\n\r\n");
+  const auto late = server.held();
+  old.half_close();
   EXPECT_TRUE(eventually([&] { return server.num_closed() == 1; }));
+  HttpClient client = server.connect();
+  client.send(get("/hold"));
+  const auto exchange = server.held();
+  exchange->start_stream(200, "text/plain", {});
+  ASSERT_TRUE(client.receive_head().has_value());
+  client.half_close();
+  EXPECT_TRUE(eventually([&] { return server.num_closed() == 2; }));
+}
+
+TEST(HttpDisconnect, OnAUnixSocketHalfClosedAndClosedDiffer) {
+  ServerConfig config;
+  config.uds = ::testing::TempDir() + "/quire_disconnect_" + std::to_string(::getpid());
+  TestServer server(config);
+  HttpClient half = HttpClient::unix_socket(config.uds);
+  half.send(get("/hold"));
+  const auto exchange = server.held();
+  half.half_close();
+  ASSERT_TRUE(half.receive_head().has_value());
+  HttpClient gone = HttpClient::unix_socket(config.uds);
+  gone.send(get("/hold"));
+  const auto never = server.held();
+  gone.close();
+  EXPECT_TRUE(eventually([&] { return server.num_closed() == 1; }));
+  exchange->respond({.body = "late"});
+  EXPECT_EQ(half.receive().body, "late");
+}
+
+// The access log has a line for a request whose client leaves while it sends the body, and none for
+// a part of a head.
+TEST(HttpDisconnect, DuringABodyIsReported) {
+  std::mutex mutex;
+  std::vector<Request> cut;
+  TestServer server(any_port(), {.on_cut = [&](const Request& head) {
+                      const std::lock_guard lock(mutex);
+                      cut.push_back(head);
+                    }});
+  const std::string post = "POST /echo HTTP/1.1\r\nHost: a\r\nX-Request-Id: x1\r\n";
+  server.connect().send(post);
+  server.connect().send(post + "Content-Length: 9\r\n\r\nab");
+  server.connect().send(post + "Content-Length: 2\r\n\r\nab");
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(mutex);
+    return !cut.empty() && server.stats().num_accepted == 3 && server.stats().num_open == 0;
+  }));
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(cut.size(), 1U);
+  EXPECT_EQ(cut[0].method + " " + cut[0].path, "POST /echo");
+  EXPECT_EQ(cut[0].header("x-request-id"), "x1");
+  EXPECT_NE(cut[0].began, Request().began);
 }
 
 TEST(HttpDisconnect, AtAnyMomentLeavesNothing) {

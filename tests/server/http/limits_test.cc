@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 #include "base/log.h"
 #include "base/machine.h"
@@ -178,6 +180,53 @@ TEST(HttpLimits, ConnectionsOfOnePeerCanBeCapped) {
   EXPECT_TRUE(eventually([&] { return server.connect().get("/echo").status == 200; }));
 }
 
+std::string forwarded(const std::string& path, const std::string& addresses) {
+  return get(path, "X-Forwarded-For: " + addresses + "\r\n");
+}
+
+// Behind a proxy the limit is for the requests of one client, not for the proxy's connections.
+TEST(HttpLimits, RequestsOfOneClientBehindAProxyCanBeCapped) {
+  ServerConfig config = any_port();
+  config.limits.max_connections_per_peer = 2;
+  config.trusted_proxies = {"127.0.0.1"};
+  TestServer server(config);
+  std::vector<HttpClient> of_proxy;
+  for (int i = 0; i < 6; ++i) of_proxy.push_back(server.connect());
+  std::vector<std::shared_ptr<Exchange>> exchanges;
+  for (const size_t i : {0, 1}) {
+    of_proxy[i].send(forwarded("/hold", "9.9.9.9, 203.0.113.7"));
+    exchanges.push_back(server.held());
+  }
+  of_proxy[2].send(forwarded("/echo", "8.8.8.8, 203.0.113.7"));
+  EXPECT_EQ(of_proxy[2].receive().status, 503) << "a forged address does not help";
+  EXPECT_EQ(server.stats().num_refused, 1);
+  of_proxy[3].send(forwarded("/echo", "203.0.113.8"));
+  EXPECT_EQ(of_proxy[3].receive().header("x-peer"), "203.0.113.8") << "another client";
+  for (int i = 0; i < 3; ++i) {
+    of_proxy[4].send(get("/echo"));
+    EXPECT_EQ(of_proxy[4].receive().status, 200) << "without the field there is no limit";
+  }
+  exchanges[0]->respond({.body = "done"});
+  EXPECT_EQ(of_proxy[0].receive().body, "done");
+  of_proxy[5].send(forwarded("/echo", "203.0.113.7"));
+  EXPECT_EQ(of_proxy[5].receive().status, 200) << "the response has released its share";
+  of_proxy[1].close();
+  EXPECT_TRUE(eventually([&] { return server.num_closed() == 1; }));
+  of_proxy[0].send(forwarded("/hold", "203.0.113.7"));
+  exchanges.push_back(server.held());
+  of_proxy[5].send(forwarded("/echo", "203.0.113.7"));
+  EXPECT_EQ(of_proxy[5].receive().status, 200) << "and so has the client that left";
+}
+
+TEST(HttpLimits, OthersThanTrustedProxiesNameNoClient) {
+  ServerConfig config = any_port();
+  config.trusted_proxies = {"10.0.0.0/8", "unix"};
+  TestServer server(config);
+  HttpClient client = server.connect();
+  client.send(forwarded("/echo", "203.0.113.7"));
+  EXPECT_TRUE(client.receive().header("x-peer").starts_with("127.0.0.1:"));
+}
+
 std::string post_head(const std::string& path, size_t num_bytes, const std::string& more = "") {
   return "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: " + std::to_string(num_bytes) +
          "\r\n" + more + "\r\n";
@@ -265,6 +314,36 @@ TEST(HttpLimits, RefusalsAreWrittenByTheRoutes) {
   EXPECT_EQ(answer.status, 408);
   EXPECT_EQ(answer.header("x-id"), "2");
   EXPECT_EQ(server.connect().get("/drop").body, "internal_error");
+}
+
+TEST(HttpLimits, ConnectionsLeaveDescriptors) {
+  EXPECT_EQ(connections_within(8192, 20'000, 30), 8192);
+  EXPECT_EQ(connections_within(8192, 1024, 30), 930);
+  EXPECT_EQ(connections_within(8192, 20, 30), 1);
+}
+
+// Runs with a limit of descriptors that cannot be raised. Each connection of this process takes
+// two.
+[[noreturn]] void connect_beyond_descriptors() {
+  set_log_level(LogLevel::kOff);
+  const rlimit limit{.rlim_cur = 120, .rlim_max = 120};
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) std::_Exit(2);
+  TestServer server;
+  std::vector<HttpClient> clients;
+  for (int64_t i = 1; server.stats().num_refused == 0; ++i) {
+    clients.push_back(server.connect());
+    if (!clients.back().is_open()) std::_Exit(3);
+    const auto is_decided = [&] {
+      return server.stats().num_accepted + server.stats().num_refused == i;
+    };
+    if (!eventually(is_decided)) std::_Exit(4);
+  }
+  std::_Exit(clients.back().receive().status == 503 && clients.size() > 10 ? 0 : 5);
+}
+
+TEST(HttpLimitsDeathTest, BeyondTheDescriptorsConnectionsAreTurnedAway) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(connect_beyond_descriptors(), ::testing::ExitedWithCode(0), "");
 }
 
 // Opens every descriptor that the process may still open.

@@ -72,13 +72,20 @@ TEST_F(Tls, NoticesAClientThatLeaves) {
 }
 
 TEST_F(Tls, TellsClientsThatSpeakPlainly) {
-  TestServer server(config);
+  std::atomic<int> num_refused = 0;
+  TestServer server(config, {.write_refusal = [&](const Request& head, const Refusal& refusal) {
+                      ++num_refused;
+                      EXPECT_TRUE(head.peer.starts_with("127.0.0.1:")) << head.peer;
+                      return Response{.status = refusal.status,
+                                      .body = std::string(refusal.message)};
+                    }});
   HttpClient client = HttpClient::tcp(server.port());
   client.send(get("/echo"));
   const auto rest = client.receive_rest();
   ASSERT_TRUE(rest.has_value());
   EXPECT_EQ(rest->rfind("HTTP/1.1 400 ", 0), 0U) << *rest;
   EXPECT_NE(rest->find("This port serves HTTPS"), std::string::npos) << *rest;
+  EXPECT_EQ(num_refused, 1) << "the access log is written from refusals";
   EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
 }
 

@@ -1,0 +1,90 @@
+// The addresses of clients, directly and behind trusted proxies, and how many connections or
+// requests each of them has.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "quire/status.h"
+#include "server/http/http.h"
+
+namespace quire::http {
+
+// An IPv6 address, or an IPv4 address in its IPv4-mapped form, ::ffff:1.2.3.4.
+class IpAddress {
+ public:
+  // Parses "1.2.3.4", "2001:db8::1", and with a port "1.2.3.4:80" or "[2001:db8::1]:80". Returns
+  // nothing for any other text, such as "unknown" or an address with a zone.
+  static std::optional<IpAddress> parse(std::string_view text);
+  // Returns nothing for other families, such as Unix sockets.
+  static std::optional<IpAddress> of(const sockaddr& address);
+
+  bool is_ipv4() const;
+  std::string text() const;  // "1.2.3.4", "2001:db8::1"
+  // The key under which connections are counted: the address if it is IPv4, otherwise the first 64
+  // bits, which providers usually assign to one customer. At most 8 bytes.
+  std::string network() const;
+
+ private:
+  friend class Proxies;
+  std::array<uint8_t, 16> bytes_{};
+};
+
+// The proxies whose X-Forwarded-For is believed.
+class Proxies {
+ public:
+  // Takes addresses and networks, "10.0.0.0/8", "2001:db8::/32", "127.0.0.1", and "unix" for the
+  // clients of a Unix socket. A text may have several, separated by commas.
+  static Result<Proxies> create(const std::vector<std::string>& networks);
+
+  // `peer`: the other end of a connection, as Stream::peer() names it.
+  bool trusts(std::string_view peer) const;
+
+  // Returns the client's address of a request that a trusted proxy sent: in all X-Forwarded-For
+  // fields together, the right-most address that is not a trusted proxy. Each proxy appends the
+  // address that it saw, so a client can only forge what stands to the left of its own. If all are
+  // trusted, returns the left-most. A value that is not an address ends the search, because nothing
+  // to its left is certain. Returns nothing without an address.
+  std::optional<IpAddress> client_of(const Headers& headers) const;
+
+ private:
+  struct Network {
+    IpAddress address;
+    int num_bits = 0;  // of the 128
+  };
+  Status add(std::string_view text);
+  static std::optional<Network> parse_network(std::string_view text);
+  bool contains(const IpAddress& address) const;
+
+  std::vector<Network> networks_;
+  bool trusts_unix_ = false;
+};
+
+// Counts the permits that each network of clients holds. Thread-safe.
+class PeerLimit {
+ public:
+  explicit PeerLimit(int max_permits) : max_permits_(max_permits) {}  // 0: no limit
+
+  // Returns a permit, whose last reference releases it, or null if the limit is reached. Without a
+  // limit, and for an empty network, permits are not counted. The limit must outlive its permits.
+  std::shared_ptr<void> take(const std::string& network);
+  bool is_off() const { return max_permits_ == 0; }
+
+ private:
+  void release(const std::string& network);
+
+  const int max_permits_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, int> num_held_;
+};
+
+}  // namespace quire::http
