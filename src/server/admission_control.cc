@@ -115,6 +115,11 @@ bool AdmissionControl::is_closed() const {
   return is_closed_;
 }
 
+int64_t AdmissionControl::num_queued_tokens() const {
+  const std::lock_guard lock(mutex_);
+  return num_queued_tokens_;
+}
+
 int AdmissionControl::num_admitted() const {
   const std::lock_guard lock(mutex_);
   return num_admitted_;

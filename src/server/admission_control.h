@@ -64,7 +64,8 @@ class AdmissionControl {
   // Refuses all later requests.
   void close();
   bool is_closed() const;
-  int num_admitted() const;  // sequences
+  int num_admitted() const;           // sequences
+  int64_t num_queued_tokens() const;  // prompt tokens that have not started
 
  private:
   friend class AdmissionTicket;

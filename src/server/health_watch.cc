@@ -46,4 +46,13 @@ std::optional<std::chrono::seconds> HealthWatch::stall(Progress& progress, bool 
   return std::chrono::duration_cast<std::chrono::seconds>(now - progress.last);
 }
 
+void TokenRate::sample(int64_t num_generated_tokens, Clock::time_point now) {
+  if (sampled_at_ && now > *sampled_at_) {
+    const double seconds = std::chrono::duration<double>(now - *sampled_at_).count();
+    per_second_ = static_cast<double>(num_generated_tokens - num_tokens_) / seconds;
+  }
+  sampled_at_ = now;
+  num_tokens_ = num_generated_tokens;
+}
+
 }  // namespace quire::server

@@ -1,7 +1,8 @@
 // Watches for progress: reports a stall if requests wait and no engine step has ended for too long,
-// or if a thread pool has tasks and finishes none.
+// or if a thread pool has tasks and finishes none. Also measures the rate of generated tokens.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -51,6 +52,19 @@ class HealthWatch {
   std::mutex mutex_;
   Progress steps_;
   std::vector<NamedPool> pools_;
+};
+
+// Generated tokens per second, between the two latest samples. Thread-safe.
+class TokenRate {
+ public:
+  using Clock = std::chrono::steady_clock;
+  void sample(int64_t num_generated_tokens, Clock::time_point now);
+  double per_second() const { return per_second_; }
+
+ private:
+  std::optional<Clock::time_point> sampled_at_;  // only for sample(), which one thread calls
+  int64_t num_tokens_ = 0;
+  std::atomic<double> per_second_ = 0;
 };
 
 }  // namespace quire::server

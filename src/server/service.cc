@@ -99,8 +99,10 @@ void Service::stop() {
 
 void Service::check_progress() {
   const EngineApi& engine = impl_->state.engine;
-  const Status status =
-      impl_->state.health.check(engine.health(), engine.stats(), HealthWatch::Clock::now());
+  const EngineStats stats = engine.stats();
+  const auto now = HealthWatch::Clock::now();
+  impl_->state.token_rate.sample(stats.num_generated_tokens, now);
+  const Status status = impl_->state.health.check(engine.health(), stats, now);
   if (!status.ok() && impl_->was_healthy) log_error("{}", status.message());
   if (status.ok() && !impl_->was_healthy) log_info("[server] the server makes progress again");
   impl_->was_healthy = status.ok();
@@ -131,9 +133,17 @@ http::Hooks Service::hooks() {
     if (const auto error = impl_->find(context, target)) return context.refusal(*error);
     return std::nullopt;
   };
-  const auto write_refusal = [this](const http::Request& head, const http::Refusal& refusal) {
+  const auto context_of = [this](const http::Request& head) {
     RequestContext context(impl_->state.config, impl_->state.metrics, http::Request(head), nullptr);
     if (head.began != http::Request().began) context.log.arrived = head.began;
+    return context;
+  };
+  const auto on_cut = [context_of](const http::Request& head) {
+    context_of(head).record_cancelled();
+  };
+  const auto write_refusal = [this, context_of](const http::Request& head,
+                                                const http::Refusal& refusal) {
+    RequestContext context = context_of(head);
     if (head.path.empty()) {
       if (head.method.empty()) context.log.method = "-";
       context.log.path = "-";
@@ -142,7 +152,7 @@ http::Hooks Service::hooks() {
     return context.refusal(make_api_error(refusal.status, std::string(refusal.message), "",
                                           std::string(refusal.code)));
   };
-  return {.check_head = check_head, .write_refusal = write_refusal};
+  return {.check_head = check_head, .write_refusal = write_refusal, .on_cut = on_cut};
 }
 
 std::optional<ApiError> Service::Impl::find(RequestContext& context, Target& target) {

@@ -42,6 +42,9 @@ struct ServiceConfig {
   ConstraintCompiler constraints = {};     // for structured output
 };
 
+// Threads that serve /tokenize and /detokenize.
+inline constexpr int kNumTokenizeWorkers = 1;
+
 class Service {
  public:
   // The engine must outlive stop(). Before the service is destroyed, the engine must have ended or

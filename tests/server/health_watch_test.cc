@@ -72,5 +72,17 @@ TEST_F(HealthWatchTest, ReportsTheEnginesHealth) {
   EXPECT_THAT(status.message(), ::testing::HasSubstr("[cuda] gone"));
 }
 
+TEST(TokenRate, IsThatOfTheLatestInterval) {
+  TokenRate rate;
+  const TokenRate::Clock::time_point start{100s};
+  EXPECT_EQ(rate.per_second(), 0);
+  rate.sample(1000, start);
+  EXPECT_EQ(rate.per_second(), 0) << "one sample has no interval";
+  rate.sample(1300, start + 2s);
+  EXPECT_EQ(rate.per_second(), 150);
+  rate.sample(1300, start + 3s);
+  EXPECT_EQ(rate.per_second(), 0);
+}
+
 }  // namespace
 }  // namespace quire::server

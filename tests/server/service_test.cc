@@ -1096,6 +1096,52 @@ TEST_F(ServiceTest, CountsAreVllmsAndSayTheModel) {
                               "finished_reason=\"stop\"} 1\n"));
 }
 
+// Routers and gateways poll these, each in the form of the server that it was written for.
+TEST_F(ServiceTest, ReportsItsLoadAsRoutersPollIt) {
+  engine_.info_.max_num_seqs = 8;
+  engine_.info_.block_size = 16;
+  start();
+  const auto number = [&](const std::string& path, const std::string& pointer) {
+    const http::Response response = get(path);
+    EXPECT_EQ(response.status, 200);
+    const auto document = JsonDocument::parse(response.body, "body");
+    double value = -1;
+    EXPECT_TRUE(document.ok() &&
+                document->root().at_pointer(pointer).get(value) == simdjson::SUCCESS)
+        << pointer << " in " << response.body;
+    return value;
+  };
+  EXPECT_EQ(number("/load", "/server_load"), 0);
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"abc"})");
+  engine_.wait_for(1);
+  EXPECT_EQ(number("/load", "/server_load"), 1);
+  EXPECT_EQ(number("/get_load", "/load"), 1);
+  engine_.stats_ = {.num_running = 2,
+                    .num_waiting = 3,
+                    .num_free_blocks = 75,
+                    .num_total_blocks = 100,
+                    .kv_cache_usage = 0.25,
+                    .num_generated_tokens = 100,
+                    .prefix_cache_queries = 10,
+                    .prefix_cache_hits = 4};
+  const auto load = [&](const std::string& field) {
+    return number("/v1/loads", "/loads/0/" + field);
+  };
+  EXPECT_EQ(number("/v1/loads", "/dp_rank_count"), 1);
+  EXPECT_EQ(load("dp_rank"), 0);
+  EXPECT_EQ(load("num_running_reqs"), 2);
+  EXPECT_EQ(load("num_waiting_reqs"), 3);
+  EXPECT_EQ(load("num_total_reqs"), 5);
+  EXPECT_EQ(load("num_used_tokens"), 25 * 16);
+  EXPECT_EQ(load("num_total_tokens"), 25 * 16 + 3) << "and the prompt that waits";
+  EXPECT_EQ(load("max_total_num_tokens"), 1600);
+  EXPECT_EQ(load("token_usage"), 0.25);
+  EXPECT_EQ(load("cache_hit_rate"), 0.4);
+  EXPECT_EQ(load("utilization"), 0.25);
+  EXPECT_EQ(load("max_running_requests"), 8);
+  EXPECT_EQ(number("/v1/loads", "/aggregate/total_reqs"), 5);
+}
+
 // vLLM's own dashboard shows these metrics.
 TEST_F(ServiceTest, MeasuresThePhasesOfARequest) {
   const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a","n":2,"max_tokens":7})");

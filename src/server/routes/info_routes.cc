@@ -1,4 +1,6 @@
 // Routes that report on the server and its model.
+#include <ctime>
+#include <string>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -21,6 +23,54 @@ WaitingStats waiting_stats(const ServerState& state) {
                              state.tokenize_workers.load().num_waiting +
                              state.writers.load().num_waiting,
           .grammars = state.config.constraints.stats()};
+}
+
+// Generation requests that run or wait, also for their grammar.
+int num_requests(const ServerState& state) {
+  return state.generations.num_running() + state.grammars.num_waiting();
+}
+
+// The load of the engine's scheduler. SGLang's requests are sequences here.
+struct SchedulerLoad {
+  int num_running = 0;
+  int num_waiting = 0;
+  int max_running = 0;
+  int64_t num_used_tokens = 0;  // places in the KV cache
+  int64_t max_tokens = 0;
+  int64_t num_queued_tokens = 0;  // of prompts that have not started
+  double kv_cache_usage = 0;      // 0 to 1
+  double cache_hit_rate = 0;      // since the start
+  double utilization = 0;         // of the slots
+  double tokens_per_second = 0;   // generated
+};
+
+SchedulerLoad scheduler_load(const ServerState& state) {
+  const EngineStats stats = state.engine.stats();
+  const ModelInfo& model = state.engine.model_info();
+  const auto share = [](auto part, auto whole) {
+    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
+  };
+  const int num_used_blocks = stats.num_total_blocks - stats.num_free_blocks;
+  return {.num_running = stats.num_running,
+          .num_waiting = stats.num_waiting + state.grammars.num_waiting(),
+          .max_running = model.max_num_seqs,
+          .num_used_tokens = int64_t{num_used_blocks} * model.block_size,
+          .max_tokens = int64_t{stats.num_total_blocks} * model.block_size,
+          .num_queued_tokens = state.admission.num_queued_tokens(),
+          .kv_cache_usage = stats.kv_cache_usage,
+          .cache_hit_rate = share(stats.prefix_cache_hits, stats.prefix_cache_queries),
+          .utilization = share(stats.num_running, model.max_num_seqs),
+          .tokens_per_second = state.token_rate.per_second()};
+}
+
+// "2026-11-23T09:00:00+00:00"
+std::string utc_now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32] = "";
+  std::strftime(text, sizeof(text), "%FT%T+00:00", &utc);
+  return text;
 }
 
 Status check_progress(ServerState& state) {
@@ -80,6 +130,64 @@ void get_metrics(ServerState& state, RequestContext&& context) {
                                       .waiting = waiting_stats(state),
                                       .process = process_use()}),
                   std::string(kPrometheusText));
+}
+
+// vLLM's: the requests in progress.
+void get_load(ServerState& state, RequestContext&& context) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("server_load", num_requests(state));
+  json.end_object();
+  context.respond(json.text());
+}
+
+// As vllm-router polls it.
+void get_router_load(ServerState& state, RequestContext&& context) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("load", num_requests(state));
+  json.end_object();
+  context.respond(json.text());
+}
+
+// SGLang's, as its model gateway (SMG) polls it: one entry per data-parallel rank.
+void get_gateway_loads(ServerState& state, RequestContext&& context) {
+  const SchedulerLoad load = scheduler_load(state);
+  JsonWriter json;
+  json.begin_object();
+  json.field("timestamp", utc_now());
+  json.field("version", state.config.version);
+  json.field("dp_rank_count", 1);
+  json.key("loads");
+  json.begin_array();
+  json.begin_object();
+  json.field("dp_rank", 0);
+  json.field("num_running_reqs", load.num_running);
+  json.field("num_waiting_reqs", load.num_waiting);
+  json.field("num_total_reqs", load.num_running + load.num_waiting);
+  json.field("num_used_tokens", load.num_used_tokens);
+  json.field("num_total_tokens", load.num_used_tokens + load.num_queued_tokens);
+  json.field("max_total_num_tokens", load.max_tokens);
+  json.field("token_usage", load.kv_cache_usage);
+  json.field("gen_throughput", load.tokens_per_second);
+  json.field("cache_hit_rate", load.cache_hit_rate);
+  json.field("utilization", load.utilization);
+  json.field("max_running_requests", load.max_running);
+  json.end_object();
+  json.end_array();
+  json.key("aggregate");
+  json.begin_object();
+  json.field("total_running_reqs", load.num_running);
+  json.field("total_waiting_reqs", load.num_waiting);
+  json.field("total_reqs", load.num_running + load.num_waiting);
+  json.field("total_used_tokens", load.num_used_tokens);
+  json.field("total_tokens", load.num_used_tokens + load.num_queued_tokens);
+  json.field("avg_token_usage", load.kv_cache_usage);
+  json.field("avg_throughput", load.tokens_per_second);
+  json.field("avg_utilization", load.utilization);
+  json.end_object();
+  json.end_object();
+  context.respond(json.text());
 }
 
 void get_openapi(ServerState& /*state*/, RequestContext&& context) {

@@ -11,8 +11,6 @@
 namespace quire::server {
 namespace {
 
-constexpr int kNumTokenizeWorkers = 1;
-
 // Returns the size in bytes of a context that is full of the vocabulary's longest token.
 size_t max_context_bytes(const EngineApi& engine) {
   const ModelInfo& info = engine.model_info();
@@ -79,6 +77,9 @@ std::span<const Route> routes() {
       {"GET", "/ready", kPublic, kTransport, get_ready, kPolled},
       {"GET", "/version", kNeedsKey, kTransport, get_version},
       {"GET", "/metrics", kNeedsKey, kWorker, get_metrics, kPolled},
+      {"GET", "/load", kNeedsKey, kTransport, get_load, kPolled},
+      {"GET", "/get_load", kNeedsKey, kTransport, get_router_load, kPolled},
+      {"GET", "/v1/loads", kNeedsKey, kTransport, get_gateway_loads, kPolled},
       {"GET", "/openapi.json", kNeedsKey, kTransport, get_openapi},
       {"GET", "/v1/models", kNeedsKey, kTransport, get_models},
       {"GET", "/v1/models/", kNeedsKey, kTransport, get_model},

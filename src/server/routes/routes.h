@@ -34,6 +34,7 @@ struct ServerState {
   WorkerPool grammar_workers;  // compile grammars, which can take seconds
   GrammarQueue grammars;
   HealthWatch health;
+  TokenRate token_rate;
   LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   // "fp_…": equal for the same build, model and configuration
@@ -70,6 +71,9 @@ void get_health(ServerState& state, RequestContext&& context);
 void get_ready(ServerState& state, RequestContext&& context);
 void get_version(ServerState& state, RequestContext&& context);
 void get_metrics(ServerState& state, RequestContext&& context);
+void get_load(ServerState& state, RequestContext&& context);
+void get_router_load(ServerState& state, RequestContext&& context);
+void get_gateway_loads(ServerState& state, RequestContext&& context);
 void get_openapi(ServerState& state, RequestContext&& context);
 void get_models(ServerState& state, RequestContext&& context);
 void get_model(ServerState& state, RequestContext&& context);
