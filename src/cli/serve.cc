@@ -10,17 +10,20 @@
 #include <thread>
 #include <utility>
 
+#include "base/heap.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "server/access_control.h"
+#include "server/http/client_address.h"
 #include "server/http/listen.h"
 #include "server/http/server.h"
 #include "server/service.h"
 #include "server/structured_output.h"
 #include "server/tools/output_parser.h"
+#include "server/transit_memory.h"
 
 namespace quire::cli {
 namespace {
@@ -75,10 +78,13 @@ Status check_values(const ServeOptions& options) {
     return invalid_argument(
         "--max-concurrency-per-key: expected --api-key or --api-key-file with it");
   }
-  if (!options.transport.uds.empty() && options.transport.limits.max_connections_per_peer > 0) {
+  QUIRE_ASSIGN_OR_RETURN(const http::Proxies proxies,
+                         http::Proxies::create(options.transport.trusted_proxies));
+  if (!options.transport.uds.empty() && options.transport.limits.max_connections_per_peer > 0 &&
+      !proxies.trusts("unix")) {
     return invalid_argument(
         "expected --uds or --max-connections-per-peer, not both: a Unix socket's clients have no "
-        "address");
+        "address, unless --trusted-proxies unix names one");
   }
   for (const std::string& origin : service.allowed_origins) {
     if (server::can_be_origin(origin)) continue;
@@ -140,6 +146,9 @@ void add_network_flags(FlagSet& flags, ServeOptions* options) {
                "Most open connections");
   flags.number("--max-connections-per-peer", &transport.limits.max_connections_per_peer,
                {.min = 0, .max = 1 << 20}, "Most open connections from one address; 0: no limit");
+  flags.texts("--trusted-proxies", "CIDR", &transport.trusted_proxies,
+              "Proxies whose X-Forwarded-For names the client: addresses, networks or 'unix'; "
+              "separated by commas, or repeated");
   flags.bytes("--max-request-bytes", &options->max_request_bytes, "Largest request body");
   flags.bytes("--max-total-request-bytes", &options->max_total_request_bytes,
               "Largest sum of request bodies that are not parsed yet");
@@ -231,6 +240,13 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   return config;
 }
 
+http::Limits transport_limits(const ServeOptions& options) {
+  http::Limits limits = options.transport.limits;
+  limits.max_body_bytes = static_cast<size_t>(options.max_request_bytes);
+  limits.max_total_body_bytes = static_cast<size_t>(options.max_total_request_bytes);
+  return limits;
+}
+
 std::string address(const http::ServerConfig& config, const http::Server& transport) {
   if (!config.uds.empty()) return "unix:" + config.uds;
   const bool is_ipv6 = config.host.find(':') != std::string::npos;
@@ -243,6 +259,7 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
   const auto or_none = [](const std::string& name) { return name.empty() ? "none" : name; };
   log_info("[server] tool calls: {}; reasoning: {}; keys: {}", or_none(config.tool_call_parser),
            or_none(config.reasoning_parser), config.keys.size());
+  log_info("[server] {}", describe(plan_transit_memory(transport_limits(options), config)));
   if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {
     log_warning(
         "[server] VLLM_API_KEY is ignored, so requests need no key; --api-key-file sets keys");
@@ -265,18 +282,42 @@ void warn_of_missing_template(const Engine& engine) {
       "--chat-template FILE");
 }
 
-void wait_for_interrupt(server::Service& service) {
+void warn_of_readable_keys(const ServeOptions& options) {
+  for (const std::string& path : {options.api_key_file, options.transport.ssl_keyfile}) {
+    if (!server::others_may_read(path)) continue;
+    log_warning("[server] every user of this machine may read the keys in {0}; run chmod 600 {0}",
+                path);
+  }
+}
+
+void trim_heap_if_due(const server::Service& service, const http::Server& transport,
+                      server::TrimSchedule& schedule) {
+  const http::ServerStats stats = transport.stats();
+  const bool is_idle =
+      service.num_running() == 0 && stats.body_bytes == 0 && stats.response_bytes == 0;
+  if (schedule.is_due(stats.received_bytes + stats.sent_bytes, is_idle,
+                      server::TrimSchedule::Clock::now())) {
+    trim_heap();
+  }
+}
+
+void wait_for_interrupt(server::Service& service, const http::Server& transport) {
+  server::TrimSchedule schedule;
   for (int tick = 1; !CancelScope::interrupted(); ++tick) {
     std::this_thread::sleep_for(kTick);
-    if (tick % kTicksPerCheck == 0) service.check_progress();
+    if (tick % kTicksPerCheck != 0) continue;
+    service.check_progress();
+    trim_heap_if_due(service, transport, schedule);
   }
 }
 
 Result<int> run(const ServeOptions& options) {
   const CancelScope scope;
+  map_large_allocations();
   QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
                          server::ApiKeys::create(options.api_keys, options.api_key_file));
   QUIRE_RETURN_IF_ERROR(http::Server::check(options.transport));
+  warn_of_readable_keys(options);
   // A taken port or an unknown host is reported before the model loads. The sockets close at once,
   // so that connections are refused until the server is ready.
   QUIRE_RETURN_IF_ERROR(http::listen_on(options.transport).status());
@@ -289,9 +330,7 @@ Result<int> run(const ServeOptions& options) {
   const std::unique_ptr<server::EngineApi> api = server::make_engine_api(*engine);
   server::Service service(*api, config);
   http::ServerConfig transport_config = options.transport;
-  transport_config.limits.max_body_bytes = static_cast<size_t>(options.max_request_bytes);
-  transport_config.limits.max_total_body_bytes =
-      static_cast<size_t>(options.max_total_request_bytes);
+  transport_config.limits = transport_limits(options);
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<http::Server> transport,
       http::Server::start(
@@ -302,7 +341,7 @@ Result<int> run(const ServeOptions& options) {
           service.hooks()));
   service.set_transport(transport.get());
   announce(options, config, *transport, is_local);
-  wait_for_interrupt(service);
+  wait_for_interrupt(service, *transport);
 
   service.close();
   log_info("[server] shutting down; waiting at most {} s for {} running requests",

@@ -7,13 +7,16 @@
 #include <cstdlib>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "support/http_client.h"
 #include "support/process.h"
 
 namespace quire {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using quire::testing::HttpClient;
 using quire::testing::Process;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -95,6 +98,56 @@ TEST(Footprint, AnIdleChatSleeps) {
               100 * after_answer);
   EXPECT_LT(fresh, 0.02);
   EXPECT_LT(after_answer, 0.02);
+}
+
+double resident_bytes(int port) {
+  const std::string metrics = HttpClient::tcp(port).get("/metrics").body;
+  const std::string name = "\nprocess_resident_memory_bytes ";
+  const size_t at = metrics.find(name);
+  EXPECT_NE(at, std::string::npos) << metrics.substr(0, 200);
+  return at == std::string::npos ? 0 : std::strtod(metrics.c_str() + at + name.size(), nullptr);
+}
+
+// Sends half of this many bodies, waits until the server has them, and disconnects. Returns the
+// server's resident memory before that.
+double flood(int port, int num_bodies, size_t body_bytes) {
+  const std::string post =
+      "POST /v1/completions HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
+      "Content-Length: " +
+      std::to_string(body_bytes) + "\r\n\r\n" + std::string(body_bytes / 2, 'a');
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < num_bodies; ++i) {
+    clients.push_back(HttpClient::tcp(port));
+    clients.back().send(post);  // refused ones fail
+  }
+  return resident_bytes(port);
+}
+
+TEST(Footprint, AFloodOfBodiesIsBoundedAndGoesBack) {
+  Process process({"serve", "--port", "0", "--allowed-hosts", "test", "--log-level", "error"});
+  const std::string announced = process.read_out("\n");
+  const int port = std::atoi(announced.c_str() + announced.rfind(':') + 1);
+  ASSERT_GT(port, 0) << announced;
+  ASSERT_EQ(HttpClient::tcp(port).post("/v1/completions", R"({"prompt":"a"})").status, 200);
+  const double before = resident_bytes(port);
+  struct Flood {
+    int num_bodies;
+    size_t body_bytes;
+  };
+  for (const Flood& bodies : {Flood{200, 30'000'000}, Flood{800, 400'000}}) {
+    const double during = flood(port, bodies.num_bodies, bodies.body_bytes);
+    EXPECT_GT(during, before + 100e6) << "otherwise nothing is tested";
+    EXPECT_LT(during, before + 600e6) << "the budget of bodies is 512 MiB";
+    double after = during;
+    for (int i = 0; i < 60 && after > 1.3 * before; ++i) {
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+      after = resident_bytes(port);
+    }
+    EXPECT_LE(after, 1.3 * before);
+    std::printf("%d bodies of %.1f MB: resident %.0f MB, then %.0f, at last %.0f\n",
+                bodies.num_bodies, static_cast<double>(bodies.body_bytes) / 1e6, before / 1e6,
+                during / 1e6, after / 1e6);
+  }
 }
 
 }  // namespace

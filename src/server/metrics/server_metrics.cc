@@ -216,6 +216,9 @@ void ServerMetrics::write_http(const http::ServerStats& http, MetricsText& out) 
   out.counter("quire_http_connections_total", "HTTP connections accepted.", http.num_accepted);
   out.counter("quire_http_connections_refused_total",
               "HTTP connections refused because a connection limit was reached.", http.num_refused);
+  out.counter("quire_http_received_bytes_total", "Bytes received, without TLS's own.",
+              http.received_bytes);
+  out.counter("quire_http_sent_bytes_total", "Bytes sent, without TLS's own.", http.sent_bytes);
   out.counter("quire_http_timeouts_total", "HTTP connections closed by a timeout.",
               http.num_timeouts);
   out.counter("quire_http_slow_readers_total", "Streams closed because the client read too slowly.",

@@ -1,0 +1,18 @@
+// Returns freed memory to the system. glibc's allocator keeps it otherwise: in its arenas, and
+// after the first large allocation is freed, for all later ones of up to 32 MiB.
+#pragma once
+
+#include <cstddef>
+
+namespace quire {
+
+// From now on, an allocation of this size or more is mapped by itself and unmapped when it is
+// freed.
+inline constexpr size_t kMappedAllocationBytes = size_t{1} << 20;
+void map_large_allocations();
+
+// Returns the free pages of all arenas. Takes about 1 ms per 100 MiB of them, in which allocations
+// of other threads may wait.
+void trim_heap();
+
+}  // namespace quire

@@ -1,0 +1,54 @@
+#include "server/transit_memory.h"
+
+#include <fmt/format.h>
+
+#include "grammar/grammar_compiler.h"
+
+namespace quire::server {
+namespace {
+
+// simdjson's buffers for a text of n bytes: 8 n of tape, 4 n of indexes, 5/3 n of strings, and a
+// padded copy.
+constexpr int64_t kParserBytesPerByte = 15;
+// A response that is not counted in the budget, and OpenSSL's buffers.
+constexpr int64_t kConnectionBytes = int64_t{128} << 10;
+// The text of a head, its fields as strings, and the next request's.
+constexpr int64_t kHeadCopies = 3;
+
+int64_t mib(int64_t bytes) {
+  return (bytes + (1 << 20) - 1) >> 20;
+}
+
+}  // namespace
+
+TransitMemory plan_transit_memory(const http::Limits& limits, const ServiceConfig& config) {
+  const auto head_bytes = static_cast<int64_t>(limits.max_header_bytes);
+  return {.bodies = static_cast<int64_t>(limits.max_total_body_bytes),
+          .parsing = (config.num_workers + kNumTokenizeWorkers) * kParserBytesPerByte *
+                     static_cast<int64_t>(limits.max_body_bytes),
+          .responses = static_cast<int64_t>(limits.max_total_response_bytes),
+          .grammars = static_cast<int64_t>(GrammarLimits().shared_bytes),
+          .connections = limits.max_connections * (kConnectionBytes + kHeadCopies * head_bytes)};
+}
+
+std::string describe(const TransitMemory& memory) {
+  const int64_t total =
+      memory.bodies + memory.parsing + memory.responses + memory.grammars + memory.connections;
+  return fmt::format(
+      "requests in transit take at most {} MiB of host memory: bodies {}, parsing {}, unread "
+      "responses {}, grammars {}, connections {}",
+      mib(total), mib(memory.bodies), mib(memory.parsing), mib(memory.responses),
+      mib(memory.grammars), mib(memory.connections));
+}
+
+bool TrimSchedule::is_due(int64_t num_bytes, bool is_idle, Clock::time_point now) {
+  const bool is_quiet = is_idle && num_bytes - num_bytes_seen_ <= kProbeBytes;
+  num_bytes_seen_ = num_bytes;
+  if (num_bytes - num_bytes_at_trim_ < kMinBytes) return false;
+  if (!is_quiet && now - trimmed_at_ < kMaxInterval) return false;
+  num_bytes_at_trim_ = num_bytes;
+  trimmed_at_ = now;
+  return true;
+}
+
+}  // namespace quire::server

@@ -1,0 +1,47 @@
+// The host memory that requests in transit take: its upper bound, and when memory that they have
+// freed goes back to the system.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+
+#include "server/http/server.h"
+#include "server/service.h"
+
+namespace quire::server {
+
+// Upper bounds in bytes. Limits of the transport and of the grammars enforce them.
+struct TransitMemory {
+  int64_t bodies = 0;     // --max-total-request-bytes, until they are parsed
+  int64_t parsing = 0;    // what the workers' JSON parsers take for the largest bodies
+  int64_t responses = 0;  // not sent yet
+  int64_t grammars = 0;
+  int64_t connections = 0;  // heads, and what each response may hold beyond `responses`
+};
+
+TransitMemory plan_transit_memory(const http::Limits& limits, const ServiceConfig& config);
+
+// Returns one line for the log at start.
+std::string describe(const TransitMemory& memory);
+
+// Decides when the heap is trimmed: after traffic, as soon as nothing but probes is in transit any
+// more, and under continuous traffic every 30 s.
+class TrimSchedule {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int64_t kMinBytes = int64_t{1} << 20;     // of traffic, for a trim
+  static constexpr int64_t kProbeBytes = int64_t{64} << 10;  // in a second without other traffic
+  static constexpr std::chrono::seconds kMaxInterval{30};
+
+  // Called about once per second. `num_bytes`: received and sent since the start. `is_idle`: no
+  // request is in transit or runs.
+  bool is_due(int64_t num_bytes, bool is_idle, Clock::time_point now);
+
+ private:
+  int64_t num_bytes_at_trim_ = 0;
+  int64_t num_bytes_seen_ = 0;
+  Clock::time_point trimmed_at_ = Clock::now();
+};
+
+}  // namespace quire::server
