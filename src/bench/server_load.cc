@@ -227,12 +227,20 @@ StreamReader::StreamReader(ServedResponse& response, TimePoint sent, int output_
     : response_(response),
       sent_(sent),
       output_len_(output_len),
-      num_events_left_(output_len * kMaxEventsPerToken + kMaxExtraEvents) {}
+      num_events_left_(output_len * kMaxEventsPerToken + kMaxExtraEvents),
+      last_event_(sent) {}
 
 bool StreamReader::feed(std::string_view piece, TimePoint now) {
   const double now_s = std::chrono::duration<double>(now - sent_).count();
-  const bool fits = events_.feed(piece, [&](std::string_view data) { read_event(data, now_s); });
+  const bool fits = events_.feed(piece, [&](std::string_view data) {
+    last_event_ = now;
+    read_event(data, now_s);
+  });
   if (!fits) fail("bad stream", "an event is too large");
+  if (now - last_event_ > kMaxSilence) {
+    fail("silent stream", fmt::format("got no event for {} minutes, only comments or parts of one",
+                                      kMaxSilence.count()));
+  }
   return response_.end != ServedResponse::End::kFailed;
 }
 

@@ -59,7 +59,9 @@ class StreamReader {
   using TimePoint = std::chrono::steady_clock::time_point;
 
   // A stream of many more events than `output_len` requested tokens fails: a server that never ends
-  // its stream must not fill the memory.
+  // its stream must not fill the memory. So does one without an event for kMaxSilence, although
+  // comments arrive, which keep the connection alive.
+  static constexpr std::chrono::minutes kMaxSilence{10};
   StreamReader(ServedResponse& response, TimePoint sent, int output_len);
 
   // Returns false if the stream is malformed; the ServedResponse then holds the reason.
@@ -80,6 +82,7 @@ class StreamReader {
   TimePoint sent_;
   int output_len_;
   int64_t num_events_left_;
+  TimePoint last_event_;  // the time of sending, before the first
   http_client::SseReader events_;
   simdjson::dom::parser parser_;
   int64_t num_chunks_ = 0;

@@ -191,6 +191,19 @@ TEST(BenchServeStream, AnEndlessStreamFails) {
   EXPECT_EQ(read_stream({{1, R"({"choices":[)" + choices + "]}"}}).error_kind, "endless stream");
 }
 
+TEST(BenchServeStream, CommentsDoNotKeepAStreamAliveForever) {
+  const auto start = steady_clock::now();
+  ServedResponse response;
+  StreamReader reader(response, start, 8);
+  constexpr auto kPause = StreamReader::kMaxSilence / 2;
+  EXPECT_TRUE(reader.feed(": a comment\n\n", start + kPause));
+  EXPECT_TRUE(reader.feed("data: {\"choices\":[]}\n\n", start + 2 * kPause));
+  EXPECT_TRUE(reader.feed(": a comment\n\n", start + 4 * kPause)) << "an event came in between";
+  EXPECT_FALSE(reader.feed(": a comment\n\n", start + 5 * kPause));
+  EXPECT_EQ(response.error_kind, "silent stream");
+  EXPECT_THAT(response.error_message, HasSubstr("10 minutes"));
+}
+
 TEST(BenchServeStream, RefusesImpossibleCounts) {
   const std::string token = R"({"choices":[{"text":"a","finish_reason":"stop"}]})";
   for (const char* count : {"9223372036854775807", "2147483648", "-1", "1.5", "\"a\""}) {
