@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
@@ -137,7 +138,18 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
   for (const KvGroup& group : plan->attention.kv_groups) print_backends(context, group);
 }
 
-Result<int> run(const EngineConfig& engine) {
+// A config.json alone is enough for the report, which needs no weights.
+EngineConfig with_dummy_weights_of_config(EngineConfig engine) {
+  std::error_code error;
+  const std::filesystem::path path = engine.model;
+  if (path.extension() == ".json" && std::filesystem::is_regular_file(path, error)) {
+    engine.load_format = "dummy";
+  }
+  return engine;
+}
+
+Result<int> run(const EngineConfig& given) {
+  const EngineConfig engine = with_dummy_weights_of_config(given);
   print_build();
   print_machine(inspect_machine());
   (void)finish_stdout();
@@ -209,7 +221,8 @@ Command doctor_command() {
   command.summary = "Report what this machine and build can do, and why not";
   command.example =
       "  quire doctor\n"
-      "  quire doctor --model ~/models/llama";
+      "  quire doctor --model ~/models/llama\n"
+      "  quire doctor --model config.json";
   command.flags.begin_group("Model");
   add_chat_flags(command.flags, engine.get());
   add_engine_flags(command.flags, engine.get(), SeedFlag::kOfEngine);

@@ -653,6 +653,22 @@ TEST(ModelFiles, ABrokenLinkIsNotAnAbsentFile) {
   }
 }
 
+// Whether a model fits this machine can be asked before its weights are fetched.
+TEST(ModelFiles, DoctorTakesABareConfig) {
+  const std::string config = (tiny_model("tiny") / "config.json").string();
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{}, std::vector<std::string>{"--load-format", "dummy"}}) {
+    std::vector<std::string> arguments = {"doctor", "--model", config};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    const SpawnResult result = run_quire(arguments);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, AllOf(HasSubstr("LlamaForCausalLM"), HasSubstr("memory plan"),
+                                  HasSubstr("[memory] weights")));
+  }
+  const SpawnResult other = run_quire({"doctor", "--model", scratch_file("model.gguf", "GGUF")});
+  EXPECT_EQ(other.exit_code, 1);
+}
+
 TEST(ModelFiles, AMissingTokenizerIsNamed) {
   const SpawnResult result =
       run_quire({"generate", "--model", tiny_model("tiny").string(), "--load-format", "dummy",
