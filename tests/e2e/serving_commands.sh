@@ -95,6 +95,20 @@ while IFS= read -r line <&3; do
   fi
 done 3<"$page"
 [[ $num_run -gt 0 ]] || fail "$page shows no commands"
+for path in *; do
+  [[ $path == @(build|deploy|out.txt|log.txt) ]] ||
+    fail "the commands of $page leave $path in the source's root; build/ is ignored by git"
+done
+
+if command -v haproxy >/dev/null; then
+  cat build/cert.pem build/key.pem >build/haproxy.pem
+  sed -n '/^```haproxy$/,/^```$/p' "$page" | sed '/^```/d' |
+    sed "s#/etc/haproxy/quire.pem#$PWD/build/haproxy.pem#" >build/haproxy.cfg
+  haproxy -c -f build/haproxy.cfg >haproxy.txt 2>&1 || fail "$(cat haproxy.txt)"
+  echo "haproxy accepts the configuration of $page"
+else
+  echo "(haproxy is not here: its configuration in $page is not checked)"
+fi
 
 echo "what the page says of flags and metrics"
 curl -sSf "http://127.0.0.1:$port/metrics" >metrics.txt
