@@ -11,7 +11,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kMiB = int64_t{1} << 20;
 
-TEST(TransitMemory, IsTheSumOfWhatLimitsAllow) {
+TEST(TransitMemory, IsTheSumOfItsLimits) {
   http::Limits limits;
   limits.max_connections = 100;
   limits.max_body_bytes = 4 * kMiB;
