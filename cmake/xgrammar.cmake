@@ -8,7 +8,7 @@ include(patches)
 include(quire_fetched)
 quire_require_fetched(xgrammar cmake/xgrammar_pin.txt scripts/fetch_deps.sh "")
 
-set(xgrammar_patches schema_values white_space property_names patterns dates uri_length characters
+set(xgrammar_patches schema_values white_space property_names patterns dates lengths characters
                      memory time)
 list(TRANSFORM xgrammar_patches REPLACE "(.+)" "${CMAKE_SOURCE_DIR}/patches/xgrammar/\\1.patch")
 set(xgrammar_dir ${CMAKE_BINARY_DIR}/xgrammar)

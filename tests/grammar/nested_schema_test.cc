@@ -189,13 +189,11 @@ TEST_F(LongNames, CountAsMemory) {
   std::string groups;
   for (int i = 0; i < 4000; ++i) groups += "(\"a\" | b)";
   const std::string rule(20'000, 'r');
-  EXPECT_THAT(compiler
-                  .compile({.kind = Kind::kGrammar,
-                            .text = "root ::= " + rule + "\nb ::= \"b\"\n" + rule +
-                                    " ::= " + groups.substr(0, 20'000 / 11 * 11)})
-                  .status()
-                  .message(),
-              HasSubstr("more memory"));
+  // The rules of a grammar get short names.
+  const auto grammar = compiler.compile({.kind = Kind::kGrammar,
+                                         .text = "root ::= " + rule + "\nb ::= \"b\"\n" + rule +
+                                                 " ::= " + groups.substr(0, 20'000 / 11 * 11)});
+  EXPECT_TRUE(grammar.ok()) << grammar.status().message();
   EXPECT_LT(cost.memory_mib(), 200);
 }
 

@@ -388,6 +388,26 @@ TEST_F(SchemaMeaning, ModelsOfClientsCompileOrNameTheWayRound) {
   }
 }
 
+// Lengths above 128 are a budget of the matcher instead of states.
+TEST_F(SchemaMeaning, LongStringsHaveExactLengths) {
+  const auto text = [](int length, std::string_view character) {
+    std::string json = "\"";
+    for (int i = 0; i < length; ++i) json += character;
+    return json + '"';
+  };
+  for (const std::string_view character : {"a", "é", "日", " "}) {
+    compile(R"({"type":"string","minLength":2,"maxLength":130})");
+    for (const int length : {2, 3, 129, 130})
+      EXPECT_TRUE(allows(text(length, character))) << length;
+    for (const int length : {0, 1, 131, 200})
+      EXPECT_FALSE(allows(text(length, character))) << length;
+    compile(R"({"type":"array","items":{"type":"string","maxLength":129},"maxItems":2})");
+    const std::string longest = text(129, character);
+    EXPECT_TRUE(allows("[" + longest + ", " + longest + "]"));
+    EXPECT_FALSE(allows("[" + longest + ", " + text(130, character) + "]"));
+  }
+}
+
 TEST_F(SchemaMeaning, BoundsWithoutAValueAreNamed) {
   for (
       const auto& [schema, reason] : std::initializer_list<std::pair<const char*, const char*>>{
