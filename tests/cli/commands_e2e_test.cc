@@ -116,6 +116,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"serve", ""}, "DIR: got '', expected a path"},
       {{"serve", "--served-model-name", "a", "/"}, "quire serve / …"},
       {{"serve", "--served-model-name", ""}, "--served-model-name: expected a name"},
+      {{"serve", "--served-model-name", "a", "a"}, "--served-model-name: got a twice"},
       {{"serve", "--max-request-bytes", "0"}, "--max-request-bytes: got 0, expected at least 1"},
       {{"serve", "--max-tokenize-bytes", "0"}, "--max-tokenize-bytes: got 0, expected at least 1"},
       {{"serve", "--max-concurrency-per-key", "3"}, "expected --api-key or --api-key-file"},

@@ -267,8 +267,9 @@ TEST(PlainSchema, BoundsOfIntegersAreRoundedInward) {
   EXPECT_EQ(plain(R"({"type":["integer","number"],"minimum":1.5})"),
             R"({"type":"number","minimum":1.5})");
   for (const char* bound : {"9223372036854775808", "1e30", "-1e30"}) {
-    EXPECT_THAT(plain(R"({"type":"integer","maximum":)" + std::string(bound) + "}"),
-                HasSubstr("\"maximum\" must be from -9223372036854775808 to 9223372036854775807 with"))
+    EXPECT_THAT(
+        plain(R"({"type":"integer","maximum":)" + std::string(bound) + "}"),
+        HasSubstr("\"maximum\" must be from -9223372036854775808 to 9223372036854775807 with"))
         << bound;
   }
   EXPECT_THAT(plain(R"({"type":"number","minimum":"5"})"),
