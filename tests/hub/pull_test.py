@@ -7,6 +7,7 @@ import argparse
 import fcntl
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -298,6 +299,17 @@ class Faults(PullTest):
         self.model.changed_entries[CONFIG] = {"size": len(self.model.files[CONFIG]) + 1}
         shutil.rmtree(self.cache)
         self.refuse("answered config.json with status 416")
+
+    def test_a_failed_write_is_named_and_continued(self) -> None:
+        limit = 5_000_000
+        process = subprocess.run([options.quire, "pull", NAME], env=self.environment(), capture_output=True, text=True,
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))  # fmt: skip
+        self.assertEqual(process.returncode, 1)
+        self.assertIn(f"cannot write {self.partial(self.content)}: File too large", process.stderr)
+        self.assertEqual(self.partial(self.content).read_bytes(), self.content[:limit])
+        self.pull()
+        self.assertEqual(self.hub.contents(WEIGHTS)[-1].headers.get("Range"), f"bytes={limit}-")
+        self.check()
 
     def test_no_network_and_no_certificate_are_said_as_such(self) -> None:
         self.refuse("127.0.0.1:9 cannot be reached", "HF_ENDPOINT", HF_ENDPOINT="http://127.0.0.1:9")

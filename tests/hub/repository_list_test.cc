@@ -73,6 +73,11 @@ TEST(RepositoryList, RefusesNamesThatLeaveTheRepository) {
   EXPECT_TRUE(parse_repository_list(list_of({"..a/b..", "a/b c/\xC3\xA4.json"})).ok());
 }
 
+TEST(RepositoryList, RefusesARepeatedName) {
+  const auto list = parse_repository_list(list_of({"a", "b", "a"}));
+  EXPECT_THAT(list.status().message(), HasSubstr("lists a twice"));
+}
+
 TEST(FileChoice, TakesOnlyFilesThatQuireReads) {
   const auto choice = choose_files(
       parsed({"config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors",

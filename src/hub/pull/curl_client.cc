@@ -22,8 +22,6 @@ constexpr long kMaxRedirects = 10;
 constexpr long kConnectTimeoutS = 20;
 constexpr long kStallTimeoutS = 30;  // without a single byte
 constexpr size_t kMaxHeadBytes = size_t{1} << 20;
-constexpr int kOk = 200;
-constexpr int kPartialContent = 206;
 
 struct CurlApi {
   DynamicLibrary library;
@@ -79,10 +77,6 @@ std::string certificate_file() {
   return "";
 }
 
-bool is_content(int status) {
-  return status == kOk || status == kPartialContent;
-}
-
 template <typename T>
 T number_or_zero(std::string_view text) {
   T number = 0;
@@ -115,20 +109,17 @@ struct Transfer {
   size_t head_bytes = 0;
   bool has_begun = false;
 
-  int status() const {
+  void read_status() {
     long code = 0;
     api.easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &code);
-    return static_cast<int>(code);
+    reply.status = static_cast<int>(code);
   }
 
-  Status begin() {
-    if (std::exchange(has_begun, true)) return {};
-    reply.status = status();
-    return receiver.begin(reply);
-  }
+  Status begin() { return std::exchange(has_begun, true) ? Status() : receiver.begin(reply); }
 
   Status receive(std::string_view bytes) {
-    if (!is_content(status())) return {};
+    read_status();
+    if (!reply.is_content()) return {};
     QUIRE_RETURN_IF_ERROR(begin());
     return receiver.receive(bytes);
   }
@@ -301,13 +292,11 @@ Reply CurlClient::get(const Get& request, Receiver& receiver) {
   state.set(CURLOPT_WRITEDATA, &transfer);
 
   const CURLcode code = state.api.easy_perform(state.handle);
-  transfer.reply.status = transfer.status();
+  transfer.read_status();
   state.set(CURLOPT_HTTPHEADER, static_cast<curl_slist*>(nullptr));
   state.set(CURLOPT_ERRORBUFFER, static_cast<char*>(nullptr));
   state.api.slist_free_all(headers);
-  if (code == CURLE_OK && is_content(transfer.reply.status)) {
-    transfer.reply.failure = transfer.begin();
-  }
+  if (code == CURLE_OK && transfer.reply.is_content()) transfer.reply.failure = transfer.begin();
   if (code != CURLE_OK && transfer.reply.failure.ok()) {
     const std::string text = detail[0] != '\0' ? detail.data() : state.api.easy_strerror(code);
     const Failure failure = failure_of(code, request.url, one_line(text));

@@ -22,6 +22,8 @@ struct Reply {
 
   Status failure;          // of the connection or the receiver; ok: the response is complete
   bool may_retry = false;  // the failure is the connection's, and may be temporary
+
+  bool is_content() const { return status == 200 || status == 206; }
 };
 
 // Receives the body of a response with status 200 or 206; other bodies are dropped. A failure ends

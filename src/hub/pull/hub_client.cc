@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -113,25 +114,28 @@ Status HubClient::get_file(std::string_view commit, std::string_view file, Recei
   return get(url, file, receiver);
 }
 
+Refusal HubClient::try_once(const std::string& url, std::string_view what, Receiver& receiver) {
+  const bool was_answered = state_.was_answered;
+  const Reply reply =
+      curl_.get({.url = url, .token = settings_.token, .offset = receiver.size()}, receiver);
+  if (reply.status != 0) state_.was_answered = true;
+  if (!reply.failure.ok() || !reply.is_content()) {
+    Refusal refusal = explain(reply, settings_, what);
+    if (reply.status == 0 && !was_answered) refusal.may_retry = false;
+    return refusal;
+  }
+  if (receiver.is_complete()) return {};
+  return {unavailable(fmt::format("[hub] the hub sent {} bytes and no more", receiver.size())),
+          true};
+}
+
 Status HubClient::get(const std::string& url, std::string_view what, Receiver& receiver) {
   std::chrono::milliseconds wait = settings_.first_wait;
   for (int attempt = 1;; ++attempt) {
     if (state_.interrupted()) return cancelled("[hub] interrupted");
-    const bool was_answered = state_.was_answered;
     const int64_t begin = receiver.size();
-    const Reply reply =
-        curl_.get({.url = url, .token = settings_.token, .offset = begin}, receiver);
-    if (reply.status != 0) state_.was_answered = true;
-    const bool is_content = reply.failure.ok() && (reply.status == 200 || reply.status == 206);
-    if (is_content && receiver.is_complete()) return {};
-    const Refusal refusal =
-        is_content
-            ? Refusal{unavailable(fmt::format("[hub] the hub sent {} bytes of {} and no more",
-                                              receiver.size(), what)),
-                      true}
-            : explain(reply, settings_, what);
-    const bool is_unreachable = reply.status == 0 && !was_answered;
-    if (!refusal.may_retry || is_unreachable) return refusal.status;
+    const Refusal refusal = try_once(url, what, receiver);
+    if (refusal.status.ok() || !refusal.may_retry) return refusal.status;
     if (receiver.size() - begin >= kProgressBytes) {
       attempt = 1;
       wait = settings_.first_wait;

@@ -30,7 +30,7 @@ struct PullState {
   std::atomic<bool> was_answered = false;  // whether the hub has responded once
 };
 
-// A failed request: the error for the user, and whether and when another attempt may succeed.
+// A failed attempt: the error for the user, and whether and when another attempt may succeed.
 struct Refusal {
   Status status;
   bool may_retry = false;
@@ -61,6 +61,8 @@ class HubClient {
   HubClient(const HubSettings& settings, PullState& state, CurlClient curl);
 
   Status get(const std::string& url, std::string_view what, Receiver& receiver);
+  // Returns an ok status if the receiver is complete.
+  Refusal try_once(const std::string& url, std::string_view what, Receiver& receiver);
 
   const HubSettings& settings_;
   PullState& state_;

@@ -1,6 +1,5 @@
 #include "hub/pull/pull.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <mutex>
+#include <random>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -82,12 +82,18 @@ Result<ModelFolders> make_folders(const PullOptions& options, const std::string&
   return folders;
 }
 
+// A name beside the path that no other program uses, also none with the same process id on another
+// machine that shares the cache.
+fs::path fresh_path(const fs::path& path) {
+  return fmt::format("{}.{:08x}.tmp", path.string(), std::random_device()());
+}
+
 // Writes through a second name, so that a reader never sees a part.
 Status write_ref(const fs::path& refs, const ModelName& model, const std::string& commit) {
   if (is_commit(model.revision)) return {};
   const fs::path path = refs / model.revision;
   QUIRE_RETURN_IF_ERROR(make_folder(path.parent_path()));
-  const fs::path fresh = fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  const fs::path fresh = fresh_path(path);
   std::ofstream file(fresh, std::ios::binary);
   file << commit;
   file.close();
@@ -101,8 +107,7 @@ Status link_blob(const RepositoryFile& file, const ModelFolders& folders) {
   const fs::path target = fs::path("..") / ".." / "blobs" / file.hash;
   std::error_code error;
   if (fs::read_symlink(link, error) == target) return {};
-  const fs::path fresh = fmt::format("{}.{}.tmp", link.string(), ::getpid());
-  fs::remove(fresh, error);
+  const fs::path fresh = fresh_path(link);
   if (::symlink(target.c_str(), fresh.c_str()) != 0 || ::rename(fresh.c_str(), link.c_str()) != 0) {
     return write_error(link, errno);
   }
@@ -135,6 +140,7 @@ Status check_disk(int64_t needed, const fs::path& folder) {
 class Download {
  public:
   Download(const PullOptions& options, const PullHooks& hooks) : options_(options), hooks_(hooks) {
+    state_.was_answered = true;  // the list is there
     state_.interrupted = [this] { return has_failed_ || hooks_.interrupted(); };
     state_.note = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
@@ -142,8 +148,6 @@ class Download {
       changed_.notify_one();
     };
   }
-
-  PullState& state() { return state_; }
 
   Status run(const std::vector<RepositoryFile>& files, const std::string& commit,
              const ModelFolders& folders) {
@@ -161,12 +165,6 @@ class Download {
     workers.clear();
     if (hooks_.interrupted()) return cancelled("[hub] interrupted");
     return first_failure_;
-  }
-
-  // Reports the notes of the caller's own requests.
-  void report_notes() {
-    std::unique_lock lock(mutex_);
-    report_notes(lock);
   }
 
  private:
@@ -232,12 +230,11 @@ class Download {
   Status first_failure_;
 };
 
-Result<RepositoryList> get_list(const PullOptions& options, Download& download) {
-  QUIRE_ASSIGN_OR_RETURN(HubClient client, HubClient::create(options.hub, download.state()));
+Result<RepositoryList> get_list(const PullOptions& options, const PullHooks& hooks) {
+  PullState state{hooks.interrupted, hooks.note};
+  QUIRE_ASSIGN_OR_RETURN(HubClient client, HubClient::create(options.hub, state));
   TextReceiver receiver;
-  const Status status = client.get_list(receiver);
-  download.report_notes();
-  QUIRE_RETURN_IF_ERROR(status);
+  QUIRE_RETURN_IF_ERROR(client.get_list(receiver));
   return parse_repository_list(receiver.text());
 }
 
@@ -303,8 +300,7 @@ bool is_loopback(std::string_view endpoint) {
 }  // namespace
 
 Result<fs::path> pull(const PullOptions& options, const PullHooks& hooks) {
-  Download download(options, hooks);
-  QUIRE_ASSIGN_OR_RETURN(const RepositoryList list, get_list(options, download));
+  QUIRE_ASSIGN_OR_RETURN(const RepositoryList list, get_list(options, hooks));
   QUIRE_ASSIGN_OR_RETURN(FileChoice choice, choose_files(list));
   QUIRE_ASSIGN_OR_RETURN(const ModelFolders folders, make_folders(options, list.commit));
   // A new revision appears at once, so that a model that is only partly there is reported as such.
@@ -313,6 +309,7 @@ Result<fs::path> pull(const PullOptions& options, const PullHooks& hooks) {
   const bool has_ref = fs::exists(folders.refs / options.hub.model.revision, error);
   if (!has_ref) QUIRE_RETURN_IF_ERROR(write_ref(folders.refs, options.hub.model, list.commit));
 
+  Download download(options, hooks);
   // All small files come before the weights, so that a snapshot with its weights is complete.
   QUIRE_RETURN_IF_ERROR(download.run(choice.small, list.commit, folders));
   if (choice.has_index) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/ascii.h"
 #include "base/json.h"
@@ -128,12 +129,17 @@ Result<RepositoryList> parse_repository_list(std::string_view json) {
         "and `siblings`; check HF_ENDPOINT");
   }
   list.commit = commit;
+  std::set<std::string> names;
   for (const simdjson::dom::element entry : siblings) {
     if (list.files.size() == kMaxFiles) {
       return invalid_argument(
           fmt::format("[hub] the hub lists more than {} files; expected a model", kMaxFiles));
     }
     QUIRE_ASSIGN_OR_RETURN(RepositoryFile file, parse_file(entry));
+    if (!names.insert(file.name).second) {
+      return invalid_argument(
+          fmt::format("[hub] the hub lists {} twice; expected each file once", clipped(file.name)));
+    }
     list.files.push_back(std::move(file));
   }
   return list;

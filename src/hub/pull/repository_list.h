@@ -29,8 +29,8 @@ struct RepositoryList {
 };
 
 // Parses the response of GET /api/models/NAME/revision/REVISION?blobs=true. Fails if the commit is
-// not one, if a name is absolute or has "..", and beyond 100,000 files. Hashes and sizes are
-// checked by check_file().
+// not one, if a name is absolute, has ".." or is repeated, and beyond 100,000 files. Hashes and
+// sizes are checked by check_file().
 Result<RepositoryList> parse_repository_list(std::string_view json);
 
 // Fails if the file cannot be downloaded safely: without a valid hash it could not be checked.
