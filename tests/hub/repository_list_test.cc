@@ -105,6 +105,7 @@ TEST(FileChoice, TheIndexNamesTheShards) {
 }
 
 TEST(Bytes, HaveOneDecimal) {
+  EXPECT_EQ(bytes_text(1), "1 byte");
   EXPECT_EQ(bytes_text(999), "999 bytes");
   EXPECT_EQ(bytes_text(1000), "1.0 KB");
   EXPECT_EQ(bytes_text(999'949), "999.9 KB");

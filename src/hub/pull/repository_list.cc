@@ -215,7 +215,7 @@ std::string describe_skipped(const std::vector<RepositoryFile>& others) {
 
 std::string bytes_text(int64_t bytes) {
   constexpr std::array<std::string_view, 4> kUnits = {"KB", "MB", "GB", "TB"};
-  if (bytes < 1000) return fmt::format("{} bytes", bytes);
+  if (bytes < 1000) return fmt::format("{} byte{}", bytes, bytes == 1 ? "" : "s");
   double value = static_cast<double>(bytes) / 1000;
   size_t unit = 0;
   for (; value >= 999.95 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
