@@ -263,6 +263,10 @@ Result<CurlClient> CurlClient::create(std::string user_agent, std::function<bool
   if (!api.ok()) return api.status();
   auto state = std::make_unique<State>(*api, std::move(user_agent), std::move(interrupted));
   if (state->handle == nullptr) return out_of_memory();
+  // An older libcurl would ignore the option that keeps redirects from leading to other schemes.
+  if (api->easy_setopt(state->handle, CURLOPT_REDIR_PROTOCOLS_STR, "https") != CURLE_OK) {
+    return unavailable("[hub] libcurl.so.4 is too old; expected libcurl 7.85 or later");
+  }
   state->set_up();
   return CurlClient(std::move(state));
 }
