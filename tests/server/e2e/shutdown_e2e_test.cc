@@ -77,7 +77,7 @@ TEST(Shutdown, RequestsThatWaitForGrammarsGet503) {
   const std::string all_wait = fmt::format("}} {}\n", kNumCalls - kNumThreads);
   const auto do_all_wait = [&] {
     const std::string metrics = server.get("/metrics").body;
-    const size_t value = metrics.find('}', metrics.find("\nquire:grammar_queue{"));
+    const size_t value = metrics.find('}', metrics.find("\nquire_grammar_queue{"));
     return value != std::string::npos && metrics.substr(value).starts_with(all_wait);
   };
   while (!are_answered && !do_all_wait()) std::this_thread::yield();
