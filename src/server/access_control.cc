@@ -122,8 +122,6 @@ Result<ApiKeys> ApiKeys::create(const std::vector<std::string>& keys, const std:
   return all;
 }
 
-// Compares digests, so that the time reveals neither a key's length nor a common prefix. Compares
-// with all of them, so that the time does not reveal a key's position in the list.
 std::optional<int> ApiKeys::find(std::string_view authorization) const {
   std::string key;
   if (take_scheme(authorization, "bearer")) {
@@ -131,6 +129,12 @@ std::optional<int> ApiKeys::find(std::string_view authorization) const {
   } else if (take_scheme(authorization, "basic")) {
     key = basic_password(authorization).value_or("");
   }
+  return find_key(key);
+}
+
+// Compares digests, so that the time reveals neither a key's length nor a common prefix. Compares
+// with all of them, so that the time does not reveal a key's position in the list.
+std::optional<int> ApiKeys::find_key(std::string_view key) const {
   if (key.empty()) return std::nullopt;
   const Digest digest = digest_of(key);
   std::optional<int> found;
@@ -208,9 +212,10 @@ http::Response preflight_response(const std::vector<std::string>& allowed_origin
       .status = 403, .headers = cors_headers(allowed_origins, request), .body = {}};
   if (!is_allowed_origin(allowed_origins, request.header("origin"))) return response;
   response.status = 204;
-  response.headers.emplace_back("access-control-allow-methods", "GET, POST");
-  response.headers.emplace_back("access-control-allow-headers",
-                                "authorization, content-type, x-request-id");
+  response.headers.emplace_back("access-control-allow-methods", "GET, POST, DELETE");
+  response.headers.emplace_back(
+      "access-control-allow-headers",
+      "anthropic-beta, anthropic-version, authorization, content-type, x-api-key, x-request-id");
   response.headers.emplace_back("access-control-max-age", "600");
   return response;
 }

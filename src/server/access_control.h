@@ -27,6 +27,8 @@ class ApiKeys {
   // Returns the index of the key in an "Authorization: Bearer KEY" header, or in a "Basic" header,
   // which browsers send, as its password. Takes the same time for every wrong key of one length.
   std::optional<int> find(std::string_view authorization) const;
+  // Returns the index of a key that stands alone in its header (x-api-key).
+  std::optional<int> find_key(std::string_view key) const;
   // A salt that keeps the prefix cache entries of this key's requests apart from those of other
   // keys.
   std::string cache_salt(int key_idx) const;

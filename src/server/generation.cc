@@ -256,7 +256,7 @@ void Generation::send(std::string&& piece) {
       return end(kOk, parts_.log.outcome);
     }
     const ApiError error = responses_too_large();
-    exchange.respond(error_response(error, parts_.headers));
+    exchange.respond(error_response(error, parts_.error_shape, parts_.headers));
     return end(error.http_status, error.message);
   }
   start_stream();
@@ -286,10 +286,11 @@ void Generation::fail(const Status& error, std::string&& piece) {
   http::Exchange& exchange = *parts_.exchange;
   if (response_ == ResponseState::kStreaming || (parts_.is_stream && !piece.empty())) {
     start_stream();
-    exchange.write(std::move(piece) + sse_event(error_body(sent)) + std::string(kSseDone));
+    parts_.writer->fail(sent, piece);
+    exchange.write(std::move(piece));
     exchange.end_stream();
   } else {
-    exchange.respond(error_response(sent, parts_.headers));
+    exchange.respond(error_response(sent, parts_.error_shape, parts_.headers));
   }
   parts_.log.write_failure(sent);
   const ApiError cause = api_error(error);

@@ -12,8 +12,8 @@
 #include "server/engine_api.h"
 #include "server/http/http.h"
 #include "server/metrics/server_metrics.h"
+#include "server/openai/response_writer.h"
 #include "server/request_context.h"
-#include "server/response_writer.h"
 #include "server/workers.h"
 
 namespace quire::server {
@@ -73,6 +73,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
     AdmissionTicket ticket;
     RequestLog log;
     http::Headers headers;  // of the response
+    ErrorShape error_shape = ErrorShape::kOpenAi;
     std::shared_ptr<http::Exchange> exchange;
   };
 

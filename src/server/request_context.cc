@@ -76,9 +76,9 @@ void RequestLog::write_failure(const ApiError& error) const {
              {"cause", error.cause.empty() ? error.message : error.cause}});
 }
 
-http::Response error_response(const ApiError& error, http::Headers headers) {
+http::Response error_response(const ApiError& error, ErrorShape shape, http::Headers headers) {
   http::Response response = {
-      .status = error.http_status, .headers = std::move(headers), .body = error_body(error)};
+      .status = error.http_status, .headers = std::move(headers), .body = error_body(error, shape)};
   if (error.http_status == kTooManyRequests || error.http_status == kUnavailable) {
     response.headers.emplace_back("retry-after", "1");
   }
@@ -95,7 +95,10 @@ ApiError responses_too_large() {
 RequestContext::RequestContext(const ServiceConfig& config, ServerMetrics& the_metrics,
                                http::Request&& the_request,
                                std::shared_ptr<http::Exchange>&& the_exchange)
-    : metrics(&the_metrics), request(std::move(the_request)), exchange(std::move(the_exchange)) {
+    : metrics(&the_metrics),
+      request(std::move(the_request)),
+      exchange(std::move(the_exchange)),
+      error_shape(server::error_shape(request.path)) {
   log.id = request_id(request.header("x-request-id"));
   log.method = request.method;
   log.path = request.path;
@@ -103,6 +106,8 @@ RequestContext::RequestContext(const ServiceConfig& config, ServerMetrics& the_m
   log.num_request_bytes = request.body.size();
   response_headers = cors_headers(config.allowed_origins, request);
   response_headers.emplace_back("x-request-id", log.id);
+  // Anthropic's clients show this one.
+  if (error_shape == ErrorShape::kAnthropic) response_headers.emplace_back("request-id", log.id);
 }
 
 void RequestContext::respond(std::string body, std::string content_type) {
@@ -121,7 +126,7 @@ void RequestContext::refuse(const ApiError& error) {
 http::Response RequestContext::refusal(const ApiError& error) {
   log.outcome = loggable(error);
   log.write_failure(error);
-  http::Response response = error_response(error, std::move(response_headers));
+  http::Response response = error_response(error, error_shape, std::move(response_headers));
   log.num_response_bytes = response.body.size();
   record(error.http_status);
   return response;

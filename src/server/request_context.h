@@ -69,9 +69,9 @@ struct RequestLog {
 // of [A-Za-z0-9._-]); otherwise a new random id.
 std::string request_id(std::string_view wanted);
 
-// Returns a response with OpenAI's error object as its body and with `headers`; adds Retry-After to
-// a 429 or 503.
-http::Response error_response(const ApiError& error, http::Headers headers);
+// Returns a response with the error as its body and with `headers`; adds Retry-After to a 429 or
+// 503.
+http::Response error_response(const ApiError& error, ErrorShape shape, http::Headers headers);
 
 // The error to send when Exchange::respond() returns false.
 ApiError responses_too_large();
@@ -95,9 +95,11 @@ struct RequestContext {
   ServerMetrics* metrics;
   http::Request request;
   std::shared_ptr<http::Exchange> exchange;
+  ErrorShape error_shape;          // of the API that the path belongs to
   http::Headers response_headers;  // x-request-id, and the CORS headers if enabled
   RequestLog log;
   int key_idx = -1;  // index of the caller's key; -1: the server has no keys
+  std::string path_parameter = {};  // of a route like /v1/models/{model}
 };
 
 }  // namespace quire::server

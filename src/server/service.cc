@@ -17,16 +17,12 @@ namespace {
 
 constexpr int kMaxTokenizing = 64;
 
-bool matches_path(const Route& route, std::string_view path) {
-  return route.path.ends_with('/') ? path.starts_with(route.path) : path == route.path;
-}
-
 bool matches_method(const Route& route, std::string_view method) {
   return route.method == method || (route.method == "GET" && method == "HEAD");
 }
 
-ApiError wrong_method(RequestContext& context, std::string_view allowed) {
-  context.response_headers.emplace_back("allow", allowed == "GET" ? "GET, HEAD" : allowed);
+ApiError wrong_method(RequestContext& context, const std::string& allowed) {
+  context.response_headers.emplace_back("allow", allowed);
   return make_api_error(405,
                         fmt::format("{} does not support {}; expected {}", context.request.path,
                                     context.request.method, allowed),
@@ -169,7 +165,7 @@ std::optional<ApiError> Service::Impl::find(RequestContext& context, Target& tar
   target.page = find_page_file(context.request.path);
   if (target.page == nullptr) return find_route(context, target);
   if (context.request.method != "GET" && context.request.method != "HEAD") {
-    return wrong_method(context, "GET");
+    return wrong_method(context, "GET, HEAD");
   }
   // With the Basic scheme a browser asks its user for the key as a password, and sends it with the
   // page's own requests too.
@@ -177,32 +173,39 @@ std::optional<ApiError> Service::Impl::find(RequestContext& context, Target& tar
 }
 
 std::optional<ApiError> Service::Impl::find_route(RequestContext& context, Target& target) {
-  const Route* other_method = nullptr;
+  const std::string path = routed_path(context.request.path);
+  std::string allowed;
   for (const Route& route : routes()) {
-    if (!matches_path(route, context.request.path)) continue;
+    const auto parameter = match_path(route, path);
+    if (!parameter) continue;
     if (matches_method(route, context.request.method)) {
       target.route = &route;
+      context.path_parameter = *parameter;
       return route.access == Access::kNeedsKey ? authorize(context, "Bearer") : std::nullopt;
     }
-    other_method = &route;
+    if (!allowed.empty()) allowed += ", ";
+    allowed += route.method == "GET" ? "GET, HEAD" : route.method;
   }
-  if (other_method != nullptr) return wrong_method(context, other_method->method);
-  return make_api_error(404,
-                        fmt::format("there is no route {}", context.request.path.substr(0, 200)),
-                        "", "not_found");
+  if (!allowed.empty()) return wrong_method(context, allowed);
+  return make_api_error(
+      404, fmt::format("there is no route {}; {}", path.substr(0, 200), replacement_of(path)), "",
+      "not_found");
 }
 
 std::optional<ApiError> Service::Impl::authorize(RequestContext& context, std::string_view scheme) {
   if (state.config.keys.empty()) return std::nullopt;
-  const std::optional<int> key = state.config.keys.find(context.request.header("authorization"));
+  std::optional<int> key = state.config.keys.find(context.request.header("authorization"));
+  if (!key) key = state.config.keys.find_key(context.request.header("x-api-key"));
   if (key) {
     context.key_idx = *key;
     return std::nullopt;
   }
   context.response_headers.emplace_back("www-authenticate", scheme);
   return make_api_error(
-      401, "the API key is missing or wrong; expected the header Authorization: Bearer KEY", "",
-      "invalid_api_key");
+      401,
+      "the API key is missing or wrong; expected the header Authorization: Bearer KEY, or "
+      "x-api-key: KEY",
+      "", "invalid_api_key");
 }
 
 void Service::Impl::dispatch(const Route& route, RequestContext&& context) {

@@ -501,12 +501,58 @@ TEST_F(ServiceTest, FingerprintsAreThoseOfTheBuildAndTheConfiguration) {
 
 TEST_F(ServiceTest, FindsAModelByItsName) {
   EXPECT_THAT(get("/v1/models/alias").body, HasSubstr(R"("id":"alias","object":"model")"));
-  for (const char* path : {"/v1/models/", "/v1/models/gpt", "/v1/models/fake/more"}) {
+  for (const char* path : {"/v1/models/gpt", "/v1/models/fake/more"}) {
     const http::Response unknown = get(path);
     EXPECT_EQ(unknown.status, 404) << path;
     EXPECT_THAT(unknown.body, HasSubstr(R"("param":"model")")) << path;
   }
   EXPECT_EQ(call("DELETE", "/v1/models/fake")->wait().status, 405);
+}
+
+TEST_F(ServiceTest, FindsRoutesWithoutVersionAndWithATrailingSlash) {
+  const std::string models = get("/v1/models").body;
+  for (const char* path : {"/models", "/models/", "/v1/models/"}) {
+    EXPECT_EQ(get(path).body, models) << path;
+  }
+  EXPECT_EQ(get("/models/alias/").status, 200);
+  EXPECT_EQ(get("/ping").body, get("/health").body);
+  for (const char* path : {"/completions", "/completions/", "/v1/completions/"}) {
+    EXPECT_EQ(call("POST", path, "{}")->wait().status, 400) << path;
+  }
+  EXPECT_EQ(call("POST", "/chat/completions", "{}")->wait().status, 400);
+  const auto exchange = call("POST", "/completions", R"({"prompt":"a"})");
+  engine_.wait_for(1);
+  engine_.say(1, "b", FinishReason::kStop);
+  EXPECT_EQ(exchange->wait().status, 200);
+}
+
+TEST_F(ServiceTest, ARouteThatIsNotServedNamesAnother) {
+  const std::vector<std::pair<std::string, std::string>> replacements = {
+      {"/v1/audio/speech", "this server generates text; use POST /v1/chat/completions"},
+      {"/images/generations", "this server generates text; use POST /v1/chat/completions"},
+      {"/v1/moderations", "no moderation model is served"},
+      {"/v1/fine_tuning/jobs", "this server does not train"},
+      {"/v1/assistants", "use POST /v1/responses"},
+      {"/v1/v1/chat/completions", "the client's base URL has /v1 once too often; remove it"},
+      {"/v1/chat", "use POST /v1/chat/completions"},
+      {"/generate", "use POST /v1/completions"},
+      {"/v1/imagesque", "GET /openapi.json lists all routes"},
+  };
+  for (const auto& [path, replacement] : replacements) {
+    const http::Response response = call("POST", path, "{}")->wait();
+    EXPECT_EQ(response.status, 404) << path;
+    EXPECT_THAT(response.body, HasSubstr("there is no route " + path + "; " + replacement));
+  }
+}
+
+TEST_F(ServiceTest, TakesTheKeyFromEitherHeader) {
+  Result<ApiKeys> keys = ApiKeys::create({"first", "second"}, "");
+  start({.keys = std::move(*keys)});
+  EXPECT_EQ(get("/v1/models", {{"x-api-key", "second"}}).status, 200);
+  EXPECT_EQ(get("/v1/models", {{"authorization", "Bearer no"}, {"x-api-key", "first"}}).status,
+            200);
+  EXPECT_EQ(get("/v1/models", {{"x-api-key", "Bearer first"}}).status, 401);
+  EXPECT_EQ(get("/v1/models", {{"x-api-key", ""}}).status, 401);
 }
 
 TEST_F(ServiceTest, SaysWhichTokensBeginAndEnd) {

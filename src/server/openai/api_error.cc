@@ -11,6 +11,25 @@ std::string_view error_type(int http_status) {
   return http_status >= 500 ? "server_error" : "invalid_request_error";
 }
 
+std::string_view anthropic_error_type(int http_status) {
+  switch (http_status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return http_status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
 // Returns "top_p" for `[sampling] top_p; got …`, or "" for other messages.
 std::string field_of(std::string_view message) {
   constexpr std::string_view kPrefix = "[sampling] ";
@@ -47,8 +66,28 @@ ApiError api_error(const Status& status) {
   }
 }
 
-std::string error_body(const ApiError& error) {
+ErrorShape error_shape(std::string_view path) {
+  constexpr std::string_view kVersion = "/v1";
+  constexpr std::string_view kMessages = "/messages";
+  if (path.starts_with(kVersion)) path.remove_prefix(kVersion.size());
+  if (!path.starts_with(kMessages)) return ErrorShape::kOpenAi;
+  path.remove_prefix(kMessages.size());
+  return path.empty() || path.front() == '/' ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
+}
+
+std::string error_body(const ApiError& error, ErrorShape shape) {
   JsonWriter json;
+  if (shape == ErrorShape::kAnthropic) {
+    json.begin_object();
+    json.field("type", "error");
+    json.key("error");
+    json.begin_object();
+    json.field("type", anthropic_error_type(error.http_status));
+    json.field("message", error.message);
+    json.end_object();
+    json.end_object();
+    return json.take();
+  }
   json.begin_object();
   json.key("error");
   json.begin_object();

@@ -1,7 +1,8 @@
-// Errors of requests, and OpenAI's error object.
+// Errors of requests, and their bodies in the shape of each API.
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "quire/status.h"
 
@@ -23,7 +24,15 @@ ApiError make_api_error(int http_status, std::string message, std::string param 
 // and `[template] …` the code. The text of an internal error is moved to `cause`, which the caller
 // logs and the client does not see.
 ApiError api_error(const Status& status);
-std::string error_body(const ApiError& error);
+
+// The shape of an error's body, which depends on the API that the client uses.
+enum class ErrorShape {
+  kOpenAi,    // {"error":{"message","type","param","code"}}
+  kAnthropic  // {"type":"error","error":{"type","message"}}
+};
+// Returns the shape for a request's path, known even if the request is refused before its route.
+ErrorShape error_shape(std::string_view path);
+std::string error_body(const ApiError& error, ErrorShape shape = ErrorShape::kOpenAi);
 // Returns a description that may be logged. A 400's or 404's message can quote the request and so
 // its prompt, so its code (or type) and field stand for it.
 std::string loggable(const ApiError& error);

@@ -27,14 +27,6 @@ constexpr auto kReserved =
 // a message, tool_calls, a tool call and its function.
 constexpr size_t kLevelsAroundArguments = 6;
 
-void add(std::string_view name, Value value, Entries& out) {
-  out.emplace_back(Value::string(name), std::move(value));
-}
-
-Value dict(Entries&& entries) {
-  return Value::of(Value::DictPtr(jinja::Dict::build(std::move(entries))));
-}
-
 // Templates trim messages as Python does, so these trim Unicode's white space too.
 std::string_view strip_left(std::string_view text) {
   return jinja::strip(text, std::nullopt, true, false);
@@ -42,14 +34,6 @@ std::string_view strip_left(std::string_view text) {
 
 std::string_view strip_right(std::string_view text) {
   return jinja::strip(text, std::nullopt, false, true);
-}
-
-// Returns `content` with the marker between its text and its trailing white space, which a
-// template can still trim.
-std::string with_marker(std::string_view content, std::string_view marker) {
-  std::string marked(content);
-  marked.insert(strip_right(content).size(), marker);
-  return marked;
 }
 
 // Reads the text of one content part. Refuses other kinds (images, audio, files) by name.
@@ -67,47 +51,6 @@ FieldError read_part(const Path& path, Element part, std::string& out) {
     return unexpected(Path(path, "type"), value, "'text', the only type that the model reads");
   }
   return read_required(path, fields, is_refusal ? "refusal" : "text", out);
-}
-
-// Reads content that is a string, null or a list of parts. Parts are joined by newlines, as in
-// vLLM.
-FieldError read_content(const Path& path, Element value, std::string& out) {
-  if (value.is_null()) return {};
-  if (value.is_string()) return read_text(path, value, out);
-  simdjson::dom::array parts;
-  if (value.get_array().get(parts)) return unexpected(path, value, "a string or a list of parts");
-  size_t idx = 0;
-  for (const Element part : parts) {
-    std::string text;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_part(Path(path, idx), part, text));
-    if (idx++ > 0) out += '\n';
-    out += text;
-  }
-  return {};
-}
-
-// Reads a tool call's arguments as a dict, which templates expect. OpenAI's clients send the text
-// of an object. As in vLLM, null and an empty text mean no arguments.
-FieldError read_arguments(const Path& path, Element value, const RequestLimits& limits,
-                          Value& out) {
-  std::string_view text;
-  const bool is_text = !value.get_string().get(text);
-  if (value.is_null() || (is_text && text.empty())) {
-    out = dict({});
-    return {};
-  }
-  if (!is_text) {
-    if (!value.is_object()) return unexpected(path, value, "a JSON object, or its text");
-    out = value_from_json(value);
-    return {};
-  }
-  const auto document = JsonDocument::parse(
-      text, "arguments", {.max_depth = limits.max_json_depth - kLevelsAroundArguments});
-  if (!document.ok() || !document->root().is_object()) {
-    return unexpected(path, value, "the text of a JSON object");
-  }
-  out = value_from_json(document->root());
-  return {};
 }
 
 FieldError read_tool_call(const Path& path, Element value, const RequestLimits& limits,
@@ -128,13 +71,14 @@ FieldError read_tool_call(const Path& path, Element value, const RequestLimits& 
     } else {
       field_value = value_from_json(field);
     }
-    add(key, std::move(field_value), function);
+    add_entry(key, std::move(field_value), function);
   }
   Entries call;
   for (const auto& [key, field] : fields) {
-    add(key, key == "function" ? dict(std::move(function)) : value_from_json(field), call);
+    add_entry(key, key == "function" ? make_dict(std::move(function)) : value_from_json(field),
+              call);
   }
-  out = dict(std::move(call));
+  out = make_dict(std::move(call));
   return {};
 }
 
@@ -181,10 +125,10 @@ FieldError read_message(const Path& path, Element value, const RequestLimits& li
     return missing(Path(path, "content"), "a string or a list of parts");
   }
   Entries message;
-  add("role", Value::string(role), message);
+  add_entry("role", Value::string(role), message);
   // Few templates handle a message without content, so it becomes an empty string.
-  add("content", Value::string(is_last ? with_marker(text, conversation.final_marker) : text),
-      message);
+  add_entry("content", Value::string(is_last ? with_marker(text, conversation.final_marker) : text),
+            message);
   for (const auto& [name, field] : fields) {
     if (name == "role" || name == "content" || field.is_null()) continue;
     Value field_value;
@@ -196,9 +140,9 @@ FieldError read_message(const Path& path, Element value, const RequestLimits& li
       }
       field_value = value_from_json(field);
     }
-    add(name, std::move(field_value), message);
+    add_entry(name, std::move(field_value), message);
   }
-  out = dict(std::move(message));
+  out = make_dict(std::move(message));
   return {};
 }
 
@@ -220,38 +164,6 @@ FieldError read_messages(Element value, const RequestLimits& limits, Conversatio
   return {};
 }
 
-FieldError read_kwargs(Element value, Entries& out) {
-  const Path path("chat_template_kwargs");
-  simdjson::dom::object kwargs;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, kwargs));
-  for (const auto& [name, argument] : kwargs) {
-    if (std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end()) {
-      return field_error(Path(path, name), "got a reserved name, expected the template's own");
-    }
-    add(name, value_from_json(argument), out);
-  }
-  return {};
-}
-
-FieldError read_tool(const Path& path, Element value, Tool& out) {
-  simdjson::dom::object function;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_function(path, value, out.name, function));
-  const Path function_path(path, "function");
-  constexpr size_t kMaxNameBytes = 256;
-  if (out.name.empty() || out.name.size() > kMaxNameBytes) {
-    return unexpected(Path(function_path, "name"), function["name"].value_unsafe(),
-                      fmt::format("1 to {} bytes of text", kMaxNameBytes));
-  }
-  out.parameters = "{}";
-  Element parameters;
-  if (function["parameters"].get(parameters) || parameters.is_null()) return {};
-  if (!parameters.is_object()) {
-    return unexpected(Path(function_path, "parameters"), parameters, "a JSON schema: an object");
-  }
-  out.parameters = simdjson::to_string(parameters);
-  return {};
-}
-
 // The tools with a name among `shown`, as the request wrote them. read_tools() has read all.
 Value shown_values(simdjson::dom::array tools, std::span<const Tool> shown) {
   std::vector<Value> values;
@@ -264,6 +176,97 @@ Value shown_values(simdjson::dom::array tools, std::span<const Tool> shown) {
 }
 
 }  // namespace
+
+void add_entry(std::string_view name, Value value, Entries& out) {
+  out.emplace_back(Value::string(name), std::move(value));
+}
+
+Value make_dict(Entries&& entries) {
+  return Value::of(Value::DictPtr(jinja::Dict::build(std::move(entries))));
+}
+
+std::string with_marker(std::string_view content, std::string_view marker) {
+  std::string marked(content);
+  marked.insert(strip_right(content).size(), marker);
+  return marked;
+}
+
+FieldError read_content(const Path& path, Element value, std::string& out) {
+  if (value.is_null()) return {};
+  if (value.is_string()) return read_text(path, value, out);
+  simdjson::dom::array parts;
+  if (value.get_array().get(parts)) return unexpected(path, value, "a string or a list of parts");
+  size_t idx = 0;
+  for (const Element part : parts) {
+    std::string text;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_part(Path(path, idx), part, text));
+    if (idx++ > 0) out += '\n';
+    out += text;
+  }
+  return {};
+}
+
+FieldError read_arguments(const Path& path, Element value, const RequestLimits& limits,
+                          Value& out) {
+  std::string_view text;
+  const bool is_text = !value.get_string().get(text);
+  if (value.is_null() || (is_text && text.empty())) {
+    out = make_dict({});
+    return {};
+  }
+  if (!is_text) {
+    if (!value.is_object()) return unexpected(path, value, "a JSON object, or its text");
+    out = value_from_json(value);
+    return {};
+  }
+  const auto document = JsonDocument::parse(
+      text, "arguments", {.max_depth = limits.max_json_depth - kLevelsAroundArguments});
+  if (!document.ok() || !document->root().is_object()) {
+    return unexpected(path, value, "the text of a JSON object");
+  }
+  out = value_from_json(document->root());
+  return {};
+}
+
+FieldError read_template_kwargs(Element value, Entries& out) {
+  const Path path("chat_template_kwargs");
+  simdjson::dom::object kwargs;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, kwargs));
+  for (const auto& [name, argument] : kwargs) {
+    if (std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end()) {
+      return field_error(Path(path, name), "got a reserved name, expected the template's own");
+    }
+    add_entry(name, value_from_json(argument), out);
+  }
+  return {};
+}
+
+FieldError read_function_fields(const Path& path, const simdjson::dom::object& fields,
+                                std::string_view parameters_name, std::vector<Tool>& out) {
+  Tool tool;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", tool.name));
+  constexpr size_t kMaxNameBytes = 256;
+  const Path name_path(path, "name");
+  if (tool.name.empty() || tool.name.size() > kMaxNameBytes) {
+    return unexpected(name_path, fields["name"].value_unsafe(),
+                      fmt::format("1 to {} bytes of text", kMaxNameBytes));
+  }
+  if (find_tool(out, tool.name) != nullptr) {
+    return field_error(name_path, fmt::format("got '{}' twice, expected a different name for each "
+                                              "tool",
+                                              clipped(tool.name)));
+  }
+  tool.parameters = "{}";
+  Element parameters;
+  if (!fields[parameters_name].get(parameters) && !parameters.is_null()) {
+    if (!parameters.is_object()) {
+      return unexpected(Path(path, parameters_name), parameters, "a JSON schema: an object");
+    }
+    tool.parameters = simdjson::to_string(parameters);
+  }
+  out.push_back(std::move(tool));
+  return {};
+}
 
 std::optional<Element>* ConversationFields::find(std::string_view name) {
   if (name == "messages") return &messages;
@@ -312,32 +315,28 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
   if (continues) out.final_marker = random_id();
   Value messages;
   QUIRE_RETURN_IF_FIELD_ERROR(read_messages(*fields.messages, limits, out, messages));
-  if (continues && strip_left(out.final_content).empty()) {
-    return field_error("messages",
-                       "got a last message without text, expected text to continue; add text to "
-                       "it, or leave out continue_final_message");
-  }
+  if (continues) QUIRE_RETURN_IF_FIELD_ERROR(check_continued("messages", out.final_content));
   Entries variables;
-  add("messages", std::move(messages), variables);
-  add("add_generation_prompt", Value::boolean(adds_prompt), variables);
+  add_entry("messages", std::move(messages), variables);
+  add_entry("add_generation_prompt", Value::boolean(adds_prompt), variables);
   if (fields.tools && !shown_tools.empty()) {
-    add("tools", shown_values(*fields.tools, shown_tools), variables);
+    add_entry("tools", shown_values(*fields.tools, shown_tools), variables);
   }
   if (fields.documents) {
     simdjson::dom::array documents;
     QUIRE_RETURN_IF_FIELD_ERROR(read_list("documents", *fields.documents,
                                           static_cast<size_t>(limits.max_messages), documents));
-    add("documents", value_from_json(*fields.documents), variables);
+    add_entry("documents", value_from_json(*fields.documents), variables);
   }
   if (fields.reasoning_effort) {
     std::string effort;
     QUIRE_RETURN_IF_FIELD_ERROR(read_text("reasoning_effort", *fields.reasoning_effort, effort));
-    add("reasoning_effort", Value::string(effort), variables);
+    add_entry("reasoning_effort", Value::string(effort), variables);
   }
   if (fields.template_kwargs) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_kwargs(*fields.template_kwargs, variables));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_template_kwargs(*fields.template_kwargs, variables));
   }
-  out.variables = dict(std::move(variables));
+  out.variables = make_dict(std::move(variables));
   return {};
 }
 
@@ -371,6 +370,13 @@ FieldError continue_from(const Continuation& continuation, MarkedText& rendered)
   return {};
 }
 
+FieldError check_continued(const Path& messages_path, std::string_view content) {
+  if (!strip_left(content).empty()) return {};
+  return field_error(messages_path,
+                     "got a last message without text, expected text to continue; add text to "
+                     "it, or leave out continue_final_message");
+}
+
 FieldError read_function(const Path& path, Element value, std::string& name,
                          simdjson::dom::object& fields) {
   simdjson::dom::object outer;
@@ -390,15 +396,11 @@ FieldError read_tools(Element value, const RequestLimits& limits, std::vector<To
   QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, static_cast<size_t>(limits.max_tools), tools));
   for (const Element tool : tools) {
     const Path at(path, out.size());
-    Tool read;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tool(at, tool, read));
-    if (find_tool(out, read.name) != nullptr) {
-      const Path function(at, "function");
-      return field_error(Path(function, "name"),
-                         fmt::format("got '{}' twice, expected a different name for each tool",
-                                     clipped(read.name)));
-    }
-    out.push_back(std::move(read));
+    simdjson::dom::object function;
+    std::string name;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_function(at, tool, name, function));
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_function_fields(Path(at, "function"), function, "parameters", out));
   }
   return {};
 }

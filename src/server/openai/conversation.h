@@ -51,6 +51,34 @@ FieldError read_tools(Element value, const RequestLimits& limits, std::vector<To
 // Returns the tool with this name, or null.
 const Tool* find_tool(std::span<const Tool> tools, std::string_view name);
 
+// Reads content that is a string, null or a list of text parts. Parts are joined by newlines, as in
+// vLLM. Refuses other kinds (images, audio, files) by name.
+FieldError read_content(const Path& path, Element value, std::string& out);
+
+// Reads a tool call's arguments as a dict, which templates expect. OpenAI's clients send the text
+// of an object. As in vLLM, null and an empty text mean no arguments.
+FieldError read_arguments(const Path& path, Element value, const RequestLimits& limits,
+                          jinja::Value& out);
+
+// Reads a function's name, and its parameters from the field `parameters_name`, and adds it to the
+// tools, whose names must differ.
+FieldError read_function_fields(const Path& path, const simdjson::dom::object& fields,
+                                std::string_view parameters_name, std::vector<Tool>& out);
+
+// Reads chat_template_kwargs, which are variables of the template.
+FieldError read_template_kwargs(Element value, std::vector<jinja::Dict::Entry>& out);
+
+// Adds a variable or a member to the entries of a dict.
+void add_entry(std::string_view name, jinja::Value value, std::vector<jinja::Dict::Entry>& out);
+jinja::Value make_dict(std::vector<jinja::Dict::Entry>&& entries);
+
+// Returns `content` with the marker between its text and its trailing white space, which a
+// template can still trim.
+std::string with_marker(std::string_view content, std::string_view marker);
+
+// Refuses to continue a message without text.
+FieldError check_continued(const Path& messages_path, std::string_view content);
+
 // Reads {"type": "function", "function": {…}}, a tool or a tool choice, up to the function's name.
 // `fields` are those of the function.
 FieldError read_function(const Path& path, Element value, std::string& name,

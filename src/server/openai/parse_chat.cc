@@ -4,6 +4,7 @@
 
 #include "base/json_writer.h"
 #include "grammar/schema_keywords.h"
+#include "server/openai/chat_builder.h"
 #include "server/openai/conversation.h"
 #include "server/openai/generation_fields.h"
 #include "server/openai/requests.h"
@@ -157,33 +158,18 @@ FieldError ChatFields::finish_tools() {
   }
   request_.tool_choice = request_.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
   if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice(*tool_choice_));
-  const bool is_forced =
-      request_.tool_choice == ToolChoice::kRequired || request_.tool_choice == ToolChoice::kNamed;
-  return is_forced && request_.restriction ? second_restriction("tool_choice") : FieldError();
+  return check_tools(request_, defaults_);
 }
 
 // Refuses fields that the chat template ignores, because the model would not receive them.
 FieldError ChatFields::check_template() const {
-  const auto is_ignored = [this](std::string_view variable) {
-    return !defaults_.chat_template.empty() &&
-           !mentions_variable(defaults_.chat_template, variable);
-  };
-  if (request_.tool_choice == ToolChoice::kAuto && is_ignored("tools")) {
-    return field_error("tools",
-                       "got tools, but the model's chat template does not use them; expected "
-                       "tool_choice 'none', 'required' or a function");
-  }
-  if (conversation_.documents && is_ignored("documents")) {
+  if (conversation_.documents && template_ignores(defaults_, "documents")) {
     return field_error("documents",
                        "got documents, but the model's chat template does not use them; expected "
                        "no such field");
   }
-  if (conversation_.reasoning_effort && is_ignored("reasoning_effort")) {
-    return field_error("reasoning_effort",
-                       "got a reasoning effort, but the model's chat template does not use it; "
-                       "expected no such field");
-  }
-  return {};
+  return conversation_.reasoning_effort ? check_effort("reasoning_effort", defaults_)
+                                        : FieldError();
 }
 
 FieldError ChatFields::finish_logprobs() {

@@ -87,6 +87,11 @@ struct ChatRequest : GenerationRequest {
   std::string echoed_message;  // with echo: the last message's text, if the assistant's
 };
 
+// Returns whether the output must be tool calls.
+inline bool is_forced(const ChatRequest& request) {
+  return request.tool_choice == ToolChoice::kRequired || request.tool_choice == ToolChoice::kNamed;
+}
+
 // POST /tokenize and /detokenize.
 struct TokenizeRequest {
   std::string model;

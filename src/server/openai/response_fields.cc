@@ -161,10 +161,10 @@ void write_completion_logprobs(const std::vector<ScoredToken>& tokens, const Log
   json.end_object();
 }
 
-void write_chat_logprobs(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
+void write_scored_tokens(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
                          JsonWriter& json) {
-  json.begin_object();
-  write_list("content", tokens, json, [&](const ScoredToken& token) {
+  json.begin_array();
+  for (const ScoredToken& token : tokens) {
     const float logprob = token.position == nullptr ? 0.0F : token.position->front().logprob;
     json.begin_object();
     write_token_fields(token.id, logprob, style, json);
@@ -179,7 +179,15 @@ void write_chat_logprobs(const std::vector<ScoredToken>& tokens, const LogprobsS
     }
     json.end_array();
     json.end_object();
-  });
+  }
+  json.end_array();
+}
+
+void write_chat_logprobs(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
+                         JsonWriter& json) {
+  json.begin_object();
+  json.key("content");
+  write_scored_tokens(tokens, style, json);
   json.end_object();
 }
 

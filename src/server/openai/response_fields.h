@@ -45,7 +45,10 @@ struct LogprobsStyle {
 // `text_offset`, in characters, advances by the tokens' text.
 void write_completion_logprobs(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
                                int64_t& text_offset, JsonWriter& json);
-// Writes {"content":[{"token","logprob","bytes","top_logprobs":[{"token","logprob","bytes"}]}]}.
+// Writes [{"token","logprob","bytes","top_logprobs":[{"token","logprob","bytes"}]}].
+void write_scored_tokens(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
+                         JsonWriter& json);
+// Writes {"content":…} with these.
 void write_chat_logprobs(const std::vector<ScoredToken>& tokens, const LogprobsStyle& style,
                          JsonWriter& json);
 // Writes [null,{"123":{"logprob","rank","decoded_token"}}].

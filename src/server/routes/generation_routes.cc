@@ -1,5 +1,6 @@
-// POST /v1/completions and /v1/chat/completions. Both become a PreparedGeneration, which is
-// admitted, waits for its grammar if it has one, and starts as a Generation.
+// POST /v1/completions and /v1/chat/completions, and the common part of all routes that generate
+// text. Each request becomes a PreparedGeneration, which is admitted, waits for its grammar if it
+// has one, and starts as a Generation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-#include "server/response_writer.h"
+#include "server/openai/response_writer.h"
 #include "server/routes/routes.h"
 
 namespace quire::server {
@@ -57,6 +58,7 @@ void start(ServerState& state, RequestContext&& context, PreparedGeneration&& ge
                      .ticket = std::move(ticket),
                      .log = std::move(context.log),
                      .headers = std::move(context.response_headers),
+                     .error_shape = context.error_shape,
                      .exchange = std::move(context.exchange)});
 }
 
@@ -174,11 +176,11 @@ void isolate_by_key(const ServerState& state, const RequestContext& context, Req
   request.cache_salt = state.config.keys.cache_salt(context.key_idx) + request.cache_salt;
 }
 
-ResponseInfo response_info(const ServerState& state, const RequestContext& context,
-                           const char* id_prefix, const std::vector<Request>& requests) {
+ResponseInfo response_info(const ServerState& state, const std::string& response_id,
+                           const std::vector<Request>& requests) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   ResponseInfo response;
-  response.header = {.id = id_prefix + context.log.id,
+  response.header = {.id = response_id,
                      .model = state.config.model_names.front(),
                      .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
                      .system_fingerprint = state.system_fingerprint};
@@ -195,10 +197,6 @@ std::vector<std::string> prompt_texts(const ServerState& state,
                                            : request.prompt);
   }
   return texts;
-}
-
-bool is_forced(const ChatRequest& chat) {
-  return chat.tool_choice == ToolChoice::kRequired || chat.tool_choice == ToolChoice::kNamed;
 }
 
 // Returns the configuration of the parser that splits the model's output into reasoning, content
@@ -267,16 +265,14 @@ void post_completions(ServerState& state, RequestContext&& context) {
     if (const auto error = prepare_prompt(state, requests.back(), {}))
       return context.refuse(*error);
   }
-  ResponseInfo response = response_info(state, context, "cmpl-", requests);
+  ResponseInfo response = response_info(state, "cmpl-" + context.log.id, requests);
   if (completion.echo) response.prompt_texts = prompt_texts(state, requests);
   generation.writer = make_response_writer(std::move(completion), std::move(response));
   generate(state, std::move(context), std::move(generation));
 }
 
-void post_chat_completions(ServerState& state, RequestContext&& context) {
-  Parsed<ChatRequest> parsed = parse_chat_request(context.request.body, request_defaults(state));
-  if (parsed.error) return context.refuse(*parsed.error);
-  ChatRequest& chat = parsed.request;
+void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
+                   const std::string& response_id, const MakeChatWriter& make_writer) {
   if (refuse_unknown_model(state, context, chat.model)) return;
   // Refuses the request before rendering and tokenizing if there is no capacity.
   const Status capacity =
@@ -288,14 +284,24 @@ void post_chat_completions(ServerState& state, RequestContext&& context) {
       .is_stream = chat.streaming.stream,
       .restriction = is_forced(chat) ? forced_call_schema(chat) : chat.restriction};
   generation.requests.push_back(chat.engine_request);
-  ResponseInfo response = response_info(state, context, "chatcmpl-", generation.requests);
+  ResponseInfo response = response_info(state, response_id, generation.requests);
   response.parser = parser_config(state, chat, chat.engine_request.prompt);
   generation.reasons_first = response.parser.starts_in_reasoning;
   Result<std::unique_ptr<ResponseWriter>> writer =
-      make_response_writer(std::move(chat), std::move(response));
+      make_writer(std::move(chat), std::move(response));
   if (!writer.ok()) return context.refuse(api_error(writer.status()));
   generation.writer = std::move(*writer);
   generate(state, std::move(context), std::move(generation));
+}
+
+void post_chat_completions(ServerState& state, RequestContext&& context) {
+  Parsed<ChatRequest> parsed = parse_chat_request(context.request.body, request_defaults(state));
+  if (parsed.error) return context.refuse(*parsed.error);
+  const std::string id = "chatcmpl-" + context.log.id;
+  generate_chat(state, std::move(context), std::move(parsed.request), id,
+                [](ChatRequest&& chat, ResponseInfo&& info) {
+                  return make_response_writer(std::move(chat), std::move(info));
+                });
 }
 
 }  // namespace quire::server

@@ -9,7 +9,6 @@
 namespace quire::server {
 namespace {
 
-constexpr std::string_view kModelPrefix = "/v1/models/";  // followed by a model's name
 constexpr std::string_view kPrometheusText = "text/plain; version=0.0.4; charset=utf-8";
 
 http::ServerStats transport_stats(const ServerState& state) {
@@ -207,11 +206,7 @@ void get_models(ServerState& state, RequestContext&& context) {
 }
 
 void get_model(ServerState& state, RequestContext&& context) {
-  const std::string name = context.request.path.substr(kModelPrefix.size());
-  if (name.empty()) {
-    return context.refuse(make_api_error(
-        404, "the path has no model name; expected /v1/models/NAME", "model", "not_found"));
-  }
+  const std::string name = context.path_parameter;
   if (refuse_unknown_model(state, context, name)) return;
   JsonWriter json;
   write_model(state, name, json);

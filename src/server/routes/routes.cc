@@ -43,6 +43,54 @@ std::string fingerprint_of(const EngineApi& engine, const ServiceConfig& config)
   return fmt::format("fp_{:016x}", hash);
 }
 
+struct Replacement {
+  std::string_view path;  // and all below it; also without /v1
+  std::string_view text;
+};
+
+constexpr std::string_view kOnlyText =
+    "this server generates text; use POST /v1/chat/completions or /v1/responses";
+constexpr std::string_view kNoFiles =
+    "this server stores no files; send each request to POST /v1/chat/completions or /v1/responses";
+
+// Routes of other servers' APIs.
+constexpr Replacement kReplacements[] = {
+    {"/api/chat", "use POST /v1/chat/completions"},
+    {"/api/generate", "use POST /v1/completions"},
+    {"/api/tags", "use GET /v1/models"},
+    {"/api", "use the routes below /v1; GET /openapi.json lists them"},
+    {"/v1/assistants", "use POST /v1/responses, which replaces assistants"},
+    {"/v1/audio", kOnlyText},
+    {"/v1/batches", kNoFiles},
+    {"/v1/chat", "use POST /v1/chat/completions"},
+    {"/v1/complete", "use POST /v1/messages"},
+    {"/v1/conversations", "use POST /v1/responses with previous_response_id"},
+    {"/v1/edits", "use POST /v1/chat/completions"},
+    {"/v1/engines", "use GET /v1/models and POST /v1/completions"},
+    {"/v1/files", kNoFiles},
+    {"/v1/fine_tuning", "this server does not train; serve a trained model by --model"},
+    {"/v1/images", kOnlyText},
+    {"/v1/messages/batches", "use POST /v1/messages for each request"},
+    {"/v1/metrics", "use GET /metrics"},
+    {"/v1/moderations",
+     "no moderation model is served; ask the model by POST /v1/chat/completions"},
+    {"/v1/realtime", "use POST /v1/responses with stream"},
+    {"/v1/threads", "use POST /v1/responses, which replaces threads"},
+    {"/v1/uploads", kNoFiles},
+    {"/v1/vector_stores", kNoFiles},
+    {"/v1/videos", kOnlyText},
+    {"/completion", "use POST /v1/completions"},
+    {"/docs", "use GET /openapi.json"},
+    {"/generate", "use POST /v1/completions"},
+    {"/generate_stream", "use POST /v1/completions with stream"},
+    {"/healthz", "use GET /health"},
+    {"/infill", "use POST /v1/completions"},
+    {"/invocations", "use POST /v1/chat/completions"},
+    {"/livez", "use GET /health"},
+    {"/readyz", "use GET /ready"},
+    {"/redoc", "use GET /openapi.json"},
+};
+
 }  // namespace
 
 // The tokenize workers are not in `health`: long texts can occupy them for more than
@@ -74,6 +122,7 @@ std::span<const Route> routes() {
   using enum RouteKind;
   static constexpr Route kRoutes[] = {
       {"GET", "/health", kPublic, kTransport, get_health, kPolled},
+      {"GET", "/ping", kPublic, kTransport, get_health, kPolled},
       {"GET", "/ready", kPublic, kTransport, get_ready, kPolled},
       {"GET", "/version", kNeedsKey, kTransport, get_version},
       {"GET", "/metrics", kNeedsKey, kWorker, get_metrics, kPolled},
@@ -82,7 +131,7 @@ std::span<const Route> routes() {
       {"GET", "/v1/loads", kNeedsKey, kTransport, get_gateway_loads, kPolled},
       {"GET", "/openapi.json", kNeedsKey, kTransport, get_openapi},
       {"GET", "/v1/models", kNeedsKey, kTransport, get_models},
-      {"GET", "/v1/models/", kNeedsKey, kTransport, get_model},
+      {"GET", "/v1/models/{model}", kNeedsKey, kTransport, get_model},
       {"GET", "/tokenizer_info", kNeedsKey, kTransport, get_tokenizer_info},
       {"POST", "/tokenize", kNeedsKey, kTokenizer, post_tokenize},
       {"POST", "/detokenize", kNeedsKey, kTokenizer, post_detokenize},
@@ -90,6 +139,46 @@ std::span<const Route> routes() {
       {"POST", "/v1/chat/completions", kNeedsKey, kWorker, post_chat_completions, kGeneration},
   };
   return kRoutes;
+}
+
+std::optional<std::string_view> match_path(const Route& route, std::string_view path) {
+  const size_t begin = route.path.find('{');
+  if (begin == std::string_view::npos) {
+    return path == route.path ? std::optional(std::string_view()) : std::nullopt;
+  }
+  const std::string_view suffix = route.path.substr(route.path.find('}') + 1);
+  const bool matches = path.size() > begin + suffix.size() &&
+                       path.starts_with(route.path.substr(0, begin)) && path.ends_with(suffix);
+  return matches ? std::optional(path.substr(begin, path.size() - suffix.size() - begin))
+                 : std::nullopt;
+}
+
+std::string routed_path(std::string_view path) {
+  const auto is_route = [](std::string_view candidate) {
+    return std::ranges::any_of(
+        routes(), [&](const Route& route) { return match_path(route, candidate).has_value(); });
+  };
+  if (is_route(path)) return std::string(path);
+  std::string_view shorter = path;
+  while (shorter.ends_with('/')) shorter.remove_suffix(1);
+  if (is_route(shorter)) return std::string(shorter);
+  std::string longer = "/v1";
+  longer += shorter;
+  return is_route(longer) ? longer : std::string(path);
+}
+
+std::string_view replacement_of(std::string_view path) {
+  const auto is_below = [](std::string_view below, std::string_view root) {
+    return below.starts_with(root) && (below.size() == root.size() || below[root.size()] == '/');
+  };
+  if (is_below(path, "/v1/v1")) return "the client's base URL has /v1 once too often; remove it";
+  for (const Replacement& unserved : kReplacements) {
+    if (is_below(path, unserved.path)) return unserved.text;
+    if (unserved.path.starts_with("/v1") && is_below(path, unserved.path.substr(3))) {
+      return unserved.text;
+    }
+  }
+  return "GET /openapi.json lists all routes";
 }
 
 bool refuse_unknown_model(const ServerState& state, RequestContext& context,

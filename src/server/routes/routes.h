@@ -3,6 +3,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +16,7 @@
 #include "server/health_watch.h"
 #include "server/metrics/server_metrics.h"
 #include "server/openai/requests.h"
+#include "server/openai/response_writer.h"
 #include "server/request_context.h"
 #include "server/structured_output.h"
 #include "server/workers.h"
@@ -56,15 +60,26 @@ enum class RouteKind { kOther, kPolled, kGeneration };
 
 struct Route {
   std::string_view method;
-  std::string_view path;  // a path that ends in '/' matches all paths below it
+  std::string_view path;  // may have one parameter, "/v1/models/{model}", which may contain '/'
   Access access;
   RunsOn runs_on;
   Handler handler;
   RouteKind kind = RouteKind::kOther;
 };
 
-// The complete list of routes; any other path is 404, with or without a key.
+// The complete list of routes, with the more specific of two that match one path before the other.
+// Any other path is 404, with or without a key.
 std::span<const Route> routes();
+
+// Returns the parameter of the path if the route has it: "" for a route without a parameter.
+std::optional<std::string_view> match_path(const Route& route, std::string_view path);
+
+// Returns the path of the route that a client means: `path` itself, or `path` without slashes at
+// its end, or with /v1 in front. Returns `path` if no route has any of these.
+std::string routed_path(std::string_view path);
+
+// Returns a sentence for the message about a path that no route has: which route to use instead.
+std::string_view replacement_of(std::string_view path);
 
 // info_routes.cc: state of the server and its model.
 void get_health(ServerState& state, RequestContext&& context);
@@ -86,6 +101,14 @@ void post_detokenize(ServerState& state, RequestContext&& context);
 // generation_routes.cc: text generation.
 void post_completions(ServerState& state, RequestContext&& context);
 void post_chat_completions(ServerState& state, RequestContext&& context);
+
+// Makes the writer of the response to a conversation.
+using MakeChatWriter =
+    std::function<Result<std::unique_ptr<ResponseWriter>>(ChatRequest&& chat, ResponseInfo&& info)>;
+// Renders and tokenizes a conversation, admits it, and starts its generation. Refuses the request
+// if one of these fails. The way of every API with conversations.
+void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
+                   const std::string& response_id, const MakeChatWriter& make_writer);
 
 // If the request names a model that is not served, refuses it and returns true.
 bool refuse_unknown_model(const ServerState& state, RequestContext& context,

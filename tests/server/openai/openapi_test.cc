@@ -66,12 +66,10 @@ TEST_F(OpenApi, HasTheLimitsOfCalls) {
   EXPECT_EQ(number("ChatRequest/properties/tools/maxItems"), limits.max_tools);
 }
 
-// The JSON pointer of a route: `/` is `~1`, a lower-case method, and {model} after a final `/`.
+// The JSON pointer of a route: `/` is `~1`, and the method is in lower case.
 std::string pointer_of(const Route& route) {
-  std::string path(route.path);
-  if (path.ends_with('/')) path += "{model}";
   std::string pointer = "/paths/";
-  for (const char c : path) pointer += c == '/' ? "~1" : std::string(1, c);
+  for (const char c : route.path) pointer += c == '/' ? "~1" : std::string(1, c);
   pointer += '/';
   for (const char c : route.method) pointer += to_lower(c);
   return pointer;

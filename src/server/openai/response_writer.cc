@@ -1,29 +1,10 @@
-#include "server/response_writer.h"
+#include "server/openai/response_writer.h"
 
 #include <string_view>
 #include <utility>
 
 namespace quire::server {
 namespace {
-
-// Counts the tokens of a response for its usage field.
-class UsageCount {
- public:
-  explicit UsageCount(int num_prompt_tokens) { usage_.num_prompt_tokens = num_prompt_tokens; }
-
-  void add(const Output& output, bool is_first_of_prompt) {
-    usage_.num_completion_tokens += static_cast<int>(output.token_ids.size());
-    if (is_first_of_prompt) add_cached(output);
-  }
-  void add_cached(const Output& output) { usage_.num_cached_tokens += output.num_cached_tokens; }
-  void add_reasoning(const Output& output) {
-    usage_.num_reasoning_tokens += static_cast<int>(output.token_ids.size());
-  }
-  const Usage& now() const { return usage_; }
-
- private:
-  Usage usage_;
-};
 
 void append_output(Output&& output, Choice& choice) {
   if (choice.token_ids.empty()) {
@@ -120,7 +101,7 @@ class CompletionWriter final : public ResponseWriter {
   std::vector<ChoiceStream> streams_;  // of a stream
 };
 
-using Parsers = std::vector<std::unique_ptr<OutputParser>>;  // one per choice; may be empty
+using Parsers = std::vector<std::unique_ptr<OutputParser>>;  // one per choice; may be null
 
 class ChatWriter final : public ResponseWriter {
  public:
@@ -175,19 +156,7 @@ class ChatWriter final : public ResponseWriter {
   }
 
   MessageDelta parse(size_t i, const Output& output) {
-    MessageDelta delta;
-    if (parsers_.empty()) {
-      delta.content = output.text;
-      return delta;
-    }
-    delta = parsers_[i]->feed(output.text);
-    if (!delta.reasoning.empty()) usage_.add_reasoning(output);
-    if (!output.finish_reason) return delta;
-    MessageDelta rest = parsers_[i]->finish();
-    delta.reasoning += rest.reasoning;
-    delta.content += rest.content;
-    for (ToolCallDelta& call : rest.tool_calls) delta.tool_calls.push_back(std::move(call));
-    return delta;
+    return next_delta(parsers_[i].get(), output, usage_);
   }
 
   const ChatRequest request_;
@@ -199,12 +168,35 @@ class ChatWriter final : public ResponseWriter {
   std::vector<ChoiceStream> streams_;  // of a stream
 };
 
-bool needs_parser(const OutputParserConfig& config) {
-  return !config.tool_call_parser.empty() || !config.reasoning_parser.empty() ||
-         config.forced != ForcedCall::kNo;
+}  // namespace
+
+void ResponseWriter::fail(const ApiError& error, std::string& out) {
+  out += sse_event(error_body(error));
+  out += kSseDone;
 }
 
-}  // namespace
+MessageDelta next_delta(OutputParser* parser, const Output& output, UsageCount& usage) {
+  MessageDelta delta;
+  if (parser == nullptr) {
+    delta.content = output.text;
+    return delta;
+  }
+  delta = parser->feed(output.text);
+  if (!delta.reasoning.empty()) usage.add_reasoning(output);
+  if (!output.finish_reason) return delta;
+  MessageDelta rest = parser->finish();
+  delta.reasoning += rest.reasoning;
+  delta.content += rest.content;
+  for (ToolCallDelta& call : rest.tool_calls) delta.tool_calls.push_back(std::move(call));
+  return delta;
+}
+
+Result<std::unique_ptr<OutputParser>> make_parser_if_needed(const OutputParserConfig& config) {
+  const bool is_needed = !config.tool_call_parser.empty() || !config.reasoning_parser.empty() ||
+                         config.forced != ForcedCall::kNo;
+  if (!is_needed) return std::unique_ptr<OutputParser>();
+  return make_output_parser(config);
+}
 
 std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request, ResponseInfo info) {
   return std::make_unique<CompletionWriter>(std::move(request), std::move(info));
@@ -213,8 +205,9 @@ std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request, 
 Result<std::unique_ptr<ResponseWriter>> make_response_writer(ChatRequest request,
                                                              ResponseInfo info) {
   Parsers parsers;
-  for (int i = 0; needs_parser(info.parser) && i < request.engine_request.sampling.n; ++i) {
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser, make_output_parser(info.parser));
+  for (int i = 0; i < request.engine_request.sampling.n; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<OutputParser> parser,
+                           make_parser_if_needed(info.parser));
     parsers.push_back(std::move(parser));
   }
   return std::unique_ptr<ResponseWriter>(

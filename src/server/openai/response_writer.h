@@ -19,6 +19,8 @@ class ResponseWriter {
   virtual void add(int choice_idx, Output&& output, std::string& out) = 0;
   // Appends the rest after all choices have ended.
   virtual void finish(std::string& out) = 0;
+  // Ends a stream whose request failed, instead of finish(). By default in OpenAI's form.
+  virtual void fail(const ApiError& error, std::string& out);
 };
 
 // The data of a response that its request does not contain.
@@ -30,6 +32,31 @@ struct ResponseInfo {
   // Chat only. Empty parser names and no forced call: the whole text is content.
   OutputParserConfig parser;
 };
+
+// Counts the tokens of a response for its usage field.
+class UsageCount {
+ public:
+  explicit UsageCount(int num_prompt_tokens) { usage_.num_prompt_tokens = num_prompt_tokens; }
+
+  void add(const Output& output, bool is_first_of_prompt) {
+    usage_.num_completion_tokens += static_cast<int>(output.token_ids.size());
+    if (is_first_of_prompt) add_cached(output);
+  }
+  void add_cached(const Output& output) { usage_.num_cached_tokens += output.num_cached_tokens; }
+  void add_reasoning(const Output& output) {
+    usage_.num_reasoning_tokens += static_cast<int>(output.token_ids.size());
+  }
+  const Usage& now() const { return usage_; }
+
+ private:
+  Usage usage_;
+};
+
+// Returns the parsed text of a sequence's next output, and counts its reasoning tokens. Without a
+// parser the whole text is content.
+MessageDelta next_delta(OutputParser* parser, const Output& output, UsageCount& usage);
+// Returns null if the whole text is content. Fails if a parser's name is unknown.
+Result<std::unique_ptr<OutputParser>> make_parser_if_needed(const OutputParserConfig& config);
 
 // Reads only the number of the request's prompts, so their text may have been moved out before.
 std::unique_ptr<ResponseWriter> make_response_writer(CompletionRequest request, ResponseInfo info);

@@ -1,0 +1,200 @@
+#include "server/openai/chat_builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "jinja/chat_template.h"
+#include "server/tools/output_parser.h"
+
+namespace quire::server {
+namespace {
+
+using jinja::Value;
+using Entries = std::vector<jinja::Dict::Entry>;
+
+constexpr std::string_view kThinkingVariable = "enable_thinking";
+
+// Fields of chat completions that change the shape of the response, which other APIs do not have.
+constexpr auto kIgnored =
+    std::to_array<std::string_view>({"logprobs", "prompt_logprobs", "return_token_ids",
+                                     "return_tokens_as_token_ids", "stream_options"});
+
+// Templates expect a schema, even for a tool without parameters.
+Value parameters_value(const simdjson::dom::object& fields, std::string_view parameters_name) {
+  Element parameters;
+  if (!fields[parameters_name].get(parameters) && !parameters.is_null()) {
+    return value_from_json(parameters);
+  }
+  return Value::dict({{"type", Value::string("object")}, {"properties", Value::dict({})}});
+}
+
+}  // namespace
+
+ChatBuilder::ChatBuilder(ChatRequest& the_request, const RequestDefaults& the_defaults)
+    : request(the_request),
+      defaults(the_defaults),
+      shared_(the_request, the_request.engine_request, the_defaults) {
+  request.engine_request.add_special_tokens = false;  // the template renders them
+}
+
+FieldError ChatBuilder::read(std::string_view name, Element value) {
+  if (name == "n" || name == "best_of") {
+    int n = 1;
+    return read_int(name, value, 1, 1, n);
+  }
+  if (std::ranges::find(kIgnored, name) != kIgnored.end()) return {};
+  return shared_.read(name, value);
+}
+
+FieldError ChatBuilder::read_max_tokens(const Path& path, Element value) {
+  int max_tokens = 0;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, 1, INT_MAX, max_tokens));
+  return shared_.read("max_tokens", value);
+}
+
+FieldError ChatBuilder::read_template_kwargs(Element value) {
+  return server::read_template_kwargs(value, variables_);
+}
+
+FieldError ChatBuilder::add_tool(const Path& path, const simdjson::dom::object& fields,
+                                 std::string_view parameters_name) {
+  QUIRE_RETURN_IF_FIELD_ERROR(read_function_fields(path, fields, parameters_name, request.tools));
+  Entries function;
+  add_entry("name", Value::string(request.tools.back().name), function);
+  Element description;
+  if (!fields["description"].get(description) && !description.is_null()) {
+    std::string text;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_text(Path(path, "description"), description, text));
+    add_entry("description", Value::string(text), function);
+  }
+  add_entry("parameters", parameters_value(fields, parameters_name), function);
+  tools_.push_back(Value::dict(
+      {{"type", Value::string("function")}, {"function", make_dict(std::move(function))}}));
+  tool_names_.push_back(request.tools.back().name);
+  return {};
+}
+
+FieldError ChatBuilder::choose_tool(const Path& name_path, Element name) {
+  QUIRE_RETURN_IF_FIELD_ERROR(read_text(name_path, name, request.named_tool));
+  request.tool_choice = ToolChoice::kNamed;
+  if (find_tool(request.tools, request.named_tool) != nullptr) return {};
+  return unexpected(name_path, name, "the name of one of the tools");
+}
+
+FieldError ChatBuilder::require_tool(const Path& path, Element choice) {
+  request.tool_choice = ToolChoice::kRequired;
+  if (!request.tools.empty()) return {};
+  return unexpected(path, choice, "this choice only together with tools");
+}
+
+FieldError ChatBuilder::add_tool_result(const Path& id_path, std::string_view id,
+                                        std::string content) {
+  const auto name = names_by_call_.find(id);
+  if (name == names_by_call_.end()) {
+    return field_error(id_path, fmt::format("got '{}', expected the id of a call in an earlier "
+                                            "message of the assistant",
+                                            id.substr(0, 200)));
+  }
+  messages.push_back({.role = "tool",
+                      .content = std::move(content),
+                      .tool_call_id = std::string(id),
+                      .name = name->second});
+  return {};
+}
+
+void ChatBuilder::add_call(TemplateCall call) {
+  names_by_call_.insert_or_assign(call.id, call.name);
+  messages.back().tool_calls.push_back(std::move(call));
+}
+
+FieldError ChatBuilder::set_reasoning_effort(const Path& path, std::string_view effort) {
+  QUIRE_RETURN_IF_FIELD_ERROR(check_effort(path, defaults));
+  add_entry("reasoning_effort", Value::string(effort), variables_);
+  return {};
+}
+
+void ChatBuilder::set_thinking(bool is_wanted) {
+  if (template_ignores(defaults, kThinkingVariable)) return;
+  // An earlier entry is chat_template_kwargs', which names the variable itself.
+  const bool is_set = std::ranges::any_of(variables_, [](const jinja::Dict::Entry& entry) {
+    return entry.first.as_string() == kThinkingVariable;
+  });
+  if (!is_set) add_entry(kThinkingVariable, Value::boolean(is_wanted), variables_);
+}
+
+Value ChatBuilder::message_value(const TemplateMessage& message, std::string_view marker) const {
+  Entries entries;
+  add_entry("role", Value::string(message.role), entries);
+  add_entry("content", Value::string(with_marker(message.content, marker)), entries);
+  if (!message.reasoning.empty()) {
+    add_entry("reasoning_content", Value::string(message.reasoning), entries);
+  }
+  if (!message.tool_calls.empty()) {
+    std::vector<Value> calls;
+    for (const TemplateCall& call : message.tool_calls) {
+      calls.push_back(Value::dict({{"id", Value::string(call.id)},
+                                   {"type", Value::string("function")},
+                                   {"function", Value::dict({{"name", Value::string(call.name)},
+                                                             {"arguments", call.arguments}})}}));
+    }
+    add_entry("tool_calls", Value::list(std::move(calls)), entries);
+  }
+  if (!message.tool_call_id.empty()) {
+    add_entry("tool_call_id", Value::string(message.tool_call_id), entries);
+    add_entry("name", Value::string(message.name), entries);
+  }
+  return make_dict(std::move(entries));
+}
+
+FieldError ChatBuilder::finish(const Path& messages_path, bool continues) {
+  const auto max_messages = static_cast<size_t>(defaults.limits.max_messages);
+  if (messages.empty() || messages.size() > max_messages) {
+    return field_error(messages_path, fmt::format("got {} messages, expected 1 to {}",
+                                                  messages.size(), max_messages));
+  }
+  QUIRE_RETURN_IF_FIELD_ERROR(check_tools(request, defaults));
+  QUIRE_RETURN_IF_FIELD_ERROR(shared_.finish(defaults.chat_max_tokens, 1));
+  TemplateInput& input = request.conversation;
+  if (continues) {
+    const std::string& content = messages.back().content;
+    QUIRE_RETURN_IF_FIELD_ERROR(check_continued(messages_path, content));
+    input.continuation = Continuation{.content = content, .marker = random_id()};
+  }
+  std::vector<Value> values;
+  for (const TemplateMessage& message : messages) {
+    const bool is_continued = continues && &message == &messages.back();
+    values.push_back(message_value(message, is_continued ? input.continuation->marker : ""));
+  }
+  add_entry("messages", Value::list(std::move(values)), variables_);
+  add_entry("add_generation_prompt", Value::boolean(!continues), variables_);
+  std::vector<Value> tools;
+  for (size_t i = 0; i < tools_.size() && request.tool_choice != ToolChoice::kNone; ++i) {
+    if (find_tool(request.tools, tool_names_[i]) != nullptr) tools.push_back(tools_[i]);
+  }
+  if (!tools.empty()) add_entry("tools", Value::list(std::move(tools)), variables_);
+  input.variables = make_dict(std::move(variables_));
+  return {};
+}
+
+FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults) {
+  if (is_forced(request) && request.restriction) return second_restriction("tool_choice");
+  if (request.tool_choice != ToolChoice::kAuto || !template_ignores(defaults, "tools")) return {};
+  return field_error("tools",
+                     "got tools, but the model's chat template does not use them; expected "
+                     "tool_choice 'none', 'required' or a function");
+}
+
+FieldError check_effort(const Path& path, const RequestDefaults& defaults) {
+  if (!template_ignores(defaults, "reasoning_effort")) return {};
+  return field_error(path,
+                     "got a reasoning effort, but the model's chat template does not use it; "
+                     "expected no such field");
+}
+
+bool template_ignores(const RequestDefaults& defaults, std::string_view variable) {
+  return !defaults.chat_template.empty() && !mentions_variable(defaults.chat_template, variable);
+}
+
+}  // namespace quire::server

@@ -1,0 +1,89 @@
+// Builds a ChatRequest from the parts of an API whose messages are not those of chat completions.
+// Such an API reads its own fields and adds each message as a TemplateMessage.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/openai/conversation.h"
+#include "server/openai/generation_fields.h"
+
+namespace quire::server {
+
+struct TemplateCall {
+  std::string id;
+  std::string name;
+  jinja::Value arguments;  // a dict
+};
+
+// A message in the form that chat templates expect.
+struct TemplateMessage {
+  std::string role;
+  std::string content = {};
+  std::string reasoning = {};                 // of an assistant
+  std::vector<TemplateCall> tool_calls = {};  // of an assistant
+  std::string tool_call_id = {}, name = {};   // of the role "tool"
+};
+
+class ChatBuilder {
+ public:
+  ChatBuilder(ChatRequest& request, const RequestDefaults& defaults);
+
+  // Reads a field that the API shares with chat completions, by OpenAI's name or vLLM's. Ignores
+  // unknown fields. Refuses more than one sequence.
+  FieldError read(std::string_view name, Element value);
+  // Reads the limit of generated tokens, whose name depends on the API.
+  FieldError read_max_tokens(const Path& path, Element value);
+  FieldError read_template_kwargs(Element value);
+
+  // Reads a tool whose `fields` contain the name, the description and the schema of the parameters.
+  FieldError add_tool(const Path& path, const simdjson::dom::object& fields,
+                      std::string_view parameters_name);
+  // Forces a call of this tool, which must be one of those that were added.
+  FieldError choose_tool(const Path& name_path, Element name);
+  // Forces a call of any tool.
+  FieldError require_tool(const Path& path, Element choice);
+
+  // Adds a result of a call of an earlier message; `id` is the call's.
+  FieldError add_tool_result(const Path& id_path, std::string_view id, std::string content);
+  // Adds a call to the last message, which is the assistant's.
+  void add_call(TemplateCall call);
+
+  // Sets a variable of the template. Refuses a reasoning effort that the template ignores.
+  FieldError set_reasoning_effort(const Path& path, std::string_view effort);
+  // Switches reasoning on or off in templates that can do so; in others it has no effect.
+  void set_thinking(bool is_wanted);
+
+  // Checks the parts against each other and writes the request's conversation. With `continues`,
+  // the response continues the last message.
+  FieldError finish(const Path& messages_path, bool continues);
+
+  ChatRequest& request;
+  const RequestDefaults& defaults;
+  std::vector<TemplateMessage> messages;
+
+ private:
+  jinja::Value message_value(const TemplateMessage& message, std::string_view marker) const;
+
+  GenerationFields shared_;
+  std::vector<jinja::Value> tools_;
+  std::vector<std::string> tool_names_;
+  std::vector<jinja::Dict::Entry> variables_;
+  std::map<std::string, std::string, std::less<>> names_by_call_;
+};
+
+// Checks the choice of tools against the other fields of the request and against the chat template:
+// if the template ignores tools, the model would not see them.
+FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults);
+
+// Refuses a reasoning effort that the chat template ignores.
+FieldError check_effort(const Path& path, const RequestDefaults& defaults);
+
+// Returns whether the source of the chat template is known and has no such variable.
+bool template_ignores(const RequestDefaults& defaults, std::string_view variable);
+
+}  // namespace quire::server
