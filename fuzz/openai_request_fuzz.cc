@@ -1,12 +1,16 @@
 // Parses bodies of all requests in linear time, or refuses them with an error that is valid JSON.
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "base/check.h"
 #include "base/json.h"
 #include "cpu_bound.h"
+#include "server/messages_api/messages_request.h"
 #include "server/openai/requests.h"
+#include "server/responses_api/responses_request.h"
 
 namespace {
 
@@ -28,6 +32,42 @@ void check_variables(const jinja::Value& variables) {
   QUIRE_CHECK(variables.depth() <= kMaxDepth + 1, "a template's variables are too deep");
 }
 
+void check_conversation(const ChatRequest& chat) {
+  check_variables(chat.conversation.variables);
+  if (is_forced(chat)) {
+    const std::string schema = forced_call_schema(chat).grammar.text;
+    QUIRE_CHECK(JsonDocument::parse(schema, "schema", {.max_depth = 256}).ok(),
+                "a forced call's schema is no JSON");
+  }
+  if (const auto& continuation = chat.conversation.continuation) {
+    MarkedText prompt = {continuation->content + continuation->marker, {}};
+    (void)continue_from(*continuation, prompt);
+  }
+}
+
+// The stored response that every previous_response_id names.
+std::shared_ptr<const StoredResponse> previous_response(std::string_view /*id*/) {
+  static const auto response = std::make_shared<const StoredResponse>(StoredResponse{
+      .items = {R"({"id":"a","type":"message","role":"user","content":"q"})"},
+      .output = {R"({"id":"b","type":"function_call","call_id":"c","name":"f","arguments":"{}"})"},
+      .body = "{}"});
+  return response;
+}
+
+// The response repeats these, so they must be JSON.
+void check_given(const ResponsesRequest& request) {
+  for (const std::string* const json :
+       {&request.instructions, &request.max_output_tokens, &request.metadata, &request.reasoning,
+        &request.text, &request.tool_choice, &request.tools}) {
+    QUIRE_CHECK(JsonDocument::parse("[" + *json + "]", "field", {.max_depth = 128}).ok(),
+                "a field that the response repeats is no JSON");
+  }
+  for (const std::string& item : request.items) {
+    QUIRE_CHECK(JsonDocument::parse(item, "item", {.max_depth = 128}).ok(),
+                "a stored item is no JSON");
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -42,17 +82,17 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   const auto chat = parse_chat_request(body, defaults);
   if (is_read(chat)) {
-    check_variables(chat.request.conversation.variables);
-    if (chat.request.tool_choice == ToolChoice::kRequired ||
-        chat.request.tool_choice == ToolChoice::kNamed) {
-      const std::string schema = forced_call_schema(chat.request).grammar.text;
-      QUIRE_CHECK(JsonDocument::parse(schema, "schema", {.max_depth = 256}).ok(),
-                  "a forced call's schema is no JSON");
-    }
-    if (const auto& continuation = chat.request.conversation.continuation) {
-      MarkedText prompt = {continuation->content + continuation->marker, {}};
-      (void)continue_from(*continuation, prompt);
-    }
+    check_conversation(chat.request);
+  }
+  const auto responses =
+      parse_responses_request(body, defaults, {.is_enabled = true, .find = previous_response});
+  if (is_read(responses)) {
+    check_conversation(responses.request.chat);
+    check_given(responses.request);
+  }
+  for (const MessagesUse use : {MessagesUse::kGenerate, MessagesUse::kCountTokens}) {
+    const auto messages = parse_messages_request(body, defaults, use);
+    if (is_read(messages)) check_conversation(messages.request);
   }
   const auto tokenize = parse_tokenize_request(body, defaults);
   if (is_read(tokenize) && tokenize.request.conversation) {

@@ -73,6 +73,11 @@ Status check_values(const ServeOptions& options) {
   if (options.max_tokenize_bytes < 1) {
     return invalid_argument("--max-tokenize-bytes: got 0, expected at least 1");
   }
+  const bool sets_bytes = options.max_stored_response_bytes !=
+                          static_cast<int64_t>(server::ResponseStoreLimits().max_bytes);
+  if (sets_bytes && service.stored_responses.max_responses == 0) {
+    return invalid_argument("--max-stored-response-bytes: expected --max-stored-responses with it");
+  }
   if (service.admission.max_concurrency_per_key > 0 && options.api_keys.empty() &&
       options.api_key_file.empty()) {
     return invalid_argument(
@@ -171,6 +176,11 @@ void add_access_flags(FlagSet& flags, ServeOptions* options) {
                {.min = 0, .max = 1 << 30}, "Most prompt tokens that may wait; 0: no limit");
   flags.bytes("--max-tokenize-bytes", &options->max_tokenize_bytes,
               "Largest text of /tokenize and /detokenize");
+  server::ResponseStoreLimits& stored = options->service.stored_responses;
+  flags.number("--max-stored-responses", &stored.max_responses, {.min = 0, .max = 1 << 20},
+               "Responses of /v1/responses to keep for later requests; 0: none");
+  flags.bytes("--max-stored-response-bytes", &options->max_stored_response_bytes,
+              "Most memory of stored responses");
   flags.number("--max-concurrency-per-key", &admission.max_concurrency_per_key,
                {.min = 0, .max = 1 << 20},
                "Most sequences that run or wait for one key; 0: no limit");
@@ -227,6 +237,7 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   config.admission.max_num_seqs = engine.model_info().max_num_seqs;
   config.admission.max_num_queued_tokens = options.max_num_queued_tokens;
   config.max_tokenize_bytes = static_cast<size_t>(options.max_tokenize_bytes);
+  config.stored_responses.max_bytes = static_cast<size_t>(options.max_stored_response_bytes);
   config.tool_call_parser = resolve_parser(options.tool_call_parser,
                                            server::detect_tool_call_parser(engine.chat_template()));
   config.reasoning_parser = resolve_parser(options.reasoning_parser,

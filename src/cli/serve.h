@@ -25,6 +25,7 @@ struct ServeOptions {
   int64_t max_request_bytes = static_cast<int64_t>(http::Limits().max_body_bytes);
   int64_t max_total_request_bytes = static_cast<int64_t>(http::Limits().max_total_body_bytes);
   int64_t max_tokenize_bytes = static_cast<int64_t>(server::ServiceConfig().max_tokenize_bytes);
+  int64_t max_stored_response_bytes = static_cast<int64_t>(server::ResponseStoreLimits().max_bytes);
   int drain_timeout = 30;  // seconds
 };
 

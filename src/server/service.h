@@ -13,6 +13,7 @@
 #include "server/admission_control.h"
 #include "server/engine_api.h"
 #include "server/http/server.h"
+#include "server/responses_api/response_store.h"
 #include "server/structured_output.h"
 
 namespace quire::server {
@@ -23,6 +24,7 @@ struct ServiceConfig {
   std::string model_path = {};                // also accepted as a name; never shown
   ApiKeys keys = {};
   AdmissionConfig admission = {};
+  ResponseStoreLimits stored_responses = {};
   int num_workers = 2;
   int num_grammar_threads = 2;
   GrammarQueueLimits grammar_queue = {};

@@ -119,6 +119,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"serve", "--served-model-name", "a", "a"}, "--served-model-name: got a twice"},
       {{"serve", "--max-request-bytes", "0"}, "--max-request-bytes: got 0, expected at least 1"},
       {{"serve", "--max-tokenize-bytes", "0"}, "--max-tokenize-bytes: got 0, expected at least 1"},
+      {{"serve", "--max-stored-response-bytes", "1M"}, "expected --max-stored-responses with it"},
       {{"serve", "--max-concurrency-per-key", "3"}, "expected --api-key or --api-key-file"},
       {{"serve", "--uds", "/tmp/x", "--max-connections-per-peer", "2"}, "not both"},
       {{"serve", "--allowed-origins", "foo"}, "--allowed-origins: got 'foo'"},

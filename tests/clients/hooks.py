@@ -34,8 +34,97 @@ ID_LISTS = ("tokens", "stop_token_ids", "allowed_token_ids")
 def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return
-    if isinstance(case.body, dict):
+    if not isinstance(case.body, dict):
+        return
+    if case.path == "/v1/responses":
+        case.body = settle_responses(case.body)
+    elif case.path.startswith("/v1/messages"):
+        case.body = settle_messages(case.body, is_answered=case.path == "/v1/messages")
+    else:
         case.body = settle(case.body, is_answered=case.path.startswith("/v1/"))
+
+
+def settle_responses(body: dict[str, Any]) -> dict[str, Any]:
+    # The template reads no efforts, and no response is stored.
+    unserved = ("reasoning", "store", "previous_response_id")
+    body = {k: v for k, v in body.items() if v is not None and k not in unserved}
+    if isinstance(body["input"], list):
+        body["input"] = settle_items(body["input"])
+    elif text_bytes(body["input"]) > MAX_TEXT_BYTES:
+        body["input"] = "q"
+    if text_bytes(body.get("instructions", "")) > MAX_TEXT_BYTES:
+        del body["instructions"]
+    if "top_logprobs" in body:
+        body["include"] = ["message.output_text.logprobs"]
+    body["max_output_tokens"] = min(body.get("max_output_tokens", 4), 4)
+    settle_format(body, "text", settle_tool_choice(body, ("required", "function")))
+    return body
+
+
+def settle_items(items: list[Any]) -> list[Any]:
+    """Shortens the items, and removes results of tools, whose role the template does not have."""
+    settled = []
+    room = MAX_TEXT_BYTES
+    for item in items[:MAX_MESSAGES]:
+        if item.get("type") == "function_call_output":
+            continue
+        item.pop("encrypted_content", None)
+        if item.get("type") == "function_call":
+            item["arguments"] = "{}"
+        size = text_bytes(item.get("content") or "")
+        if size > room:
+            item["content"], size = [], 0
+        room -= size
+        settled.append(item)
+    return settled or [{"role": "user", "content": "q"}]
+
+
+def settle_messages(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:
+    body = {name: value for name, value in body.items() if value is not None}
+    room = MAX_TEXT_BYTES
+    del body["messages"][MAX_MESSAGES:]
+    for message in body["messages"]:
+        if isinstance(message["content"], list):
+            message["content"] = [b for b in message["content"] if b["type"] != "tool_result"]
+        size = text_bytes(message["content"])
+        if size > room:
+            message["content"], size = "", 0
+        room -= size
+    # A last message of the assistant is continued, which needs text without a call.
+    body["messages"].append({"role": "user", "content": "q"})
+    if text_bytes(body.get("system", "")) > MAX_TEXT_BYTES:
+        del body["system"]
+    if body.get("thinking", {}).get("type") == "enabled":
+        del body["thinking"]
+    body.get("output_config", {}).pop("effort", None)
+    if is_answered:
+        body["max_tokens"] = min(body["max_tokens"], 4)
+        body["stop_sequences"] = body.get("stop_sequences", [])[:16]
+    settle_format(body, "output_config", settle_tool_choice(body, ("any", "tool")))
+    return body
+
+
+def settle_tool_choice(body: dict[str, Any], forcing: tuple[str, ...]) -> bool:
+    """Chooses a tool that there is, or none. Returns whether the choice forces a call."""
+    names = [tool["name"] for tool in body.get("tools", [])]
+    choice = body.get("tool_choice")
+    kind = choice.get("type") if isinstance(choice, dict) else choice
+    if not names or kind not in forcing:
+        none = "none" if "input" in body else {"type": "none"}
+        body["tool_choice"] = none  # the template does not read tools
+        return False
+    if isinstance(choice, dict) and kind in ("function", "tool"):
+        choice["name"] = names[0]
+    return True
+
+
+def settle_format(body: dict[str, Any], field: str, is_forced: bool) -> None:
+    """Leaves one restriction of the output, whose schema can be compiled."""
+    settings = body.get(field, {})
+    if is_forced:
+        settings.pop("format", None)
+    if "schema" in (settings.get("format") or {}):
+        settings["format"]["schema"] = {"type": "object"}
 
 
 def settle(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:
@@ -102,7 +191,10 @@ def settle_chat(body: dict[str, Any]) -> None:
 
 def text_bytes(content: str | list[Any]) -> int:
     parts = [content] if isinstance(content, str) else content
-    texts = [p if isinstance(p, str) else p.get("text") or p.get("refusal") or "" for p in parts]
+    kinds = ("text", "refusal", "thinking")
+    texts = [
+        p if isinstance(p, str) else "".join(str(p.get(k) or "") for k in kinds) for p in parts
+    ]
     return len("".join(texts).encode())
 
 

@@ -3,22 +3,18 @@
     openai_test.py --quire BINARY [TEST …]
 """
 
-import argparse
 import json
 import math
 import sys
 import threading
 import time
-import unittest
-from pathlib import Path
 from typing import Any
 
 import openai
+import pydantic
 from openai import OpenAI
 
-from served import Served
-
-options = argparse.Namespace()
+from client_case import ServedCase, main, tool_template
 
 PROMPT = "Question: Tom has 3 apples and buys 5 more. How many apples does Tom have?\nAnswer:"
 QUESTION: list[Any] = [{"role": "user", "content": "Tom has 3 apples and buys 5. How many?"}]
@@ -50,24 +46,20 @@ TIME: dict[str, Any] = {
 }
 
 
-class ClientTest(unittest.TestCase):
+class ClientTest(ServedCase):
     """A server for all tests of a class, and a client that does not retry."""
 
-    flags: tuple[str, ...] = ()
     key = "none"
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.served = Served(options.quire, *cls.flags)
-        cls.model = cls.served.model
+        super().setUpClass()
         cls.client = cls.new_client()
 
     @classmethod
     def tearDownClass(cls) -> None:
         cls.client.close()
-        status = cls.served.stop()
-        if status != 0:
-            raise AssertionError(f"SIGTERM ended the server with {status}: {cls.served.log()}")
+        super().tearDownClass()
 
     @classmethod
     def new_client(cls, **more: Any) -> OpenAI:
@@ -81,6 +73,17 @@ class ClientTest(unittest.TestCase):
     def chat(self, **more: Any) -> Any:
         given = {"model": self.model, "messages": QUESTION, "max_tokens": 24, "temperature": 0}
         return self.client.chat.completions.create(**(given | more))
+
+    def check_weather(self, name: str, arguments: str) -> None:
+        self.assertEqual(name, "get_weather")
+        self.assertIn(json.loads(arguments)["city"], ["Paris", "Rome"])
+
+    def closing_bias(self) -> dict[str, int]:
+        """The model was not trained on JSON: unconstrained, it would fill the context with digits."""
+        body = {"prompt": '"}', "add_special_tokens": False}
+        answer = self.client.post("/../tokenize", body=body, cast_to=object)
+        assert isinstance(answer, dict)
+        return {str(token): 20 for token in answer["tokens"]}
 
 
 class CompletionsTest(ClientTest):
@@ -309,16 +312,119 @@ class ChatTest(ClientTest):
         self.assertIsInstance(person["age"], int)
         self.assertLessEqual(len(person["name"]), 8)
 
-    def check_weather(self, name: str, arguments: str) -> None:
-        self.assertEqual(name, "get_weather")
-        self.assertIn(json.loads(arguments)["city"], ["Paris", "Rome"])
 
-    def closing_bias(self) -> dict[str, int]:
-        """The model was not trained on JSON: unconstrained, it would fill the context with digits."""
-        body = {"prompt": '"}', "add_special_tokens": False}
-        answer = self.client.post("/../tokenize", body=body, cast_to=object)
-        assert isinstance(answer, dict)
-        return {str(token): 20 for token in answer["tokens"]}
+class Person(pydantic.BaseModel):
+    name: str = pydantic.Field(max_length=8)
+    age: int
+
+
+class ResponsesTest(ClientTest):
+    flags = ("--max-stored-responses", "8", "--chat-template",
+             tool_template(),
+             "--tool-call-parser", "hermes")  # fmt: skip
+
+    def given(self, **more: Any) -> dict[str, Any]:
+        return {"model": self.model, "input": QUESTION, "temperature": 0,
+                "max_output_tokens": 60} | more  # fmt: skip
+
+    def respond(self, **more: Any) -> Any:
+        return self.client.responses.create(**self.given(**more))
+
+    def biased(self) -> dict[str, Any]:
+        return {"extra_body": {"logit_bias": self.closing_bias()}, "max_output_tokens": 400}
+
+    def test_answers_and_streams_the_same(self) -> None:
+        whole = self.respond(max_output_tokens=200, instructions="Be exact.", metadata={"a": "b"})
+        self.assertEqual(whole.object, "response")
+        self.assertEqual(whole.status, "completed")
+        self.assertEqual(whole.metadata, {"a": "b"})
+        self.assertEqual(whole.usage.total_tokens,
+                         whole.usage.input_tokens + whole.usage.output_tokens)  # fmt: skip
+        events = list(self.respond(max_output_tokens=200, instructions="Be exact.", stream=True))
+        self.assertEqual([event.sequence_number for event in events], list(range(len(events))))
+        types = [event.type for event in events]
+        self.assertEqual(types[:4], ["response.created", "response.in_progress",
+                                     "response.output_item.added",
+                                     "response.content_part.added"])  # fmt: skip
+        self.assertEqual(types[-4:], ["response.output_text.done", "response.content_part.done",
+                                      "response.output_item.done", "response.completed"])  # fmt: skip
+        text = "".join(e.delta for e in events if e.type == "response.output_text.delta")
+        self.assertEqual(text, whole.output_text)
+        self.assertEqual(events[-1].response.output_text, whole.output_text)
+        self.assertEqual(events[-1].response.usage.output_tokens, whole.usage.output_tokens)
+
+    def test_the_clients_own_stream_follows_the_events(self) -> None:
+        with self.client.responses.stream(**self.given(max_output_tokens=200)) as stream:
+            snapshots = [e.snapshot for e in stream if e.type == "response.output_text.delta"]
+            final = stream.get_final_response()
+        self.assertEqual(snapshots[-1], final.output_text)
+
+    def test_a_cut_response_says_so(self) -> None:
+        cut = self.respond(max_output_tokens=2)
+        self.assertEqual(cut.status, "incomplete")
+        self.assertEqual(cut.incomplete_details.reason, "max_output_tokens")
+
+    def test_logprobs(self) -> None:
+        given = {"include": ["message.output_text.logprobs"], "top_logprobs": 2}
+        part = self.respond(**given).output[0].content[0]
+        self.assertEqual("".join(token.token for token in part.logprobs), part.text)
+        self.assertEqual({len(token.top_logprobs) for token in part.logprobs}, {2})
+        events = self.respond(**given, stream=True)
+        tokens = [t.token for e in events if e.type == "response.output_text.delta"
+                  for t in e.logprobs]  # fmt: skip
+        self.assertEqual(tokens, [token.token for token in part.logprobs])
+
+    def test_parses_a_schema(self) -> None:
+        parsed = self.client.responses.parse(text_format=Person, **self.given(**self.biased()))
+        self.assertIsInstance(parsed.output_parsed, Person)
+        with self.client.responses.stream(
+            text_format=Person, **self.given(**self.biased())
+        ) as stream:
+            self.assertEqual(stream.get_final_response().output_parsed, parsed.output_parsed)
+
+    def test_json_object(self) -> None:
+        given = self.biased() | {"text": {"format": {"type": "json_object"}}}
+        self.assertIsInstance(json.loads(self.respond(**given).output_text), dict)
+
+    def test_calls_a_tool_over_two_turns(self) -> None:
+        function = {"type": "function", **WEATHER["function"]}
+        forced = self.biased() | {"tools": [function], "tool_choice": "required",
+                                  "parallel_tool_calls": False}  # fmt: skip
+        asked = self.respond(**forced)
+        [call] = asked.output
+        self.check_weather(call.name, call.arguments)
+        with self.client.responses.stream(**self.given(**forced)) as stream:
+            [streamed] = stream.get_final_response().output
+        self.assertEqual(streamed.arguments, call.arguments)
+        result = {"type": "function_call_output", "call_id": call.call_id, "output": "sunny"}
+        by_items = self.respond(input=[*QUESTION, call, result], tools=[function])
+        self.assertEqual(by_items.output[0].type, "message")
+        by_id = self.respond(input=[result], previous_response_id=asked.id, tools=[function])
+        self.assertEqual(by_id.output_text, by_items.output_text)
+        self.assertEqual(by_id.usage.input_tokens, by_items.usage.input_tokens)
+
+    def test_stores_responses(self) -> None:
+        first = self.respond()
+        self.assertTrue(first.store)
+        self.assertEqual(self.client.responses.retrieve(first.id).output_text, first.output_text)
+        second = self.respond(input="And 7 more?", previous_response_id=first.id)
+        items = list(self.client.responses.input_items.list(second.id, order="asc", limit=2))
+        self.assertEqual([item.type for item in items], ["message"] * 3)
+        self.assertEqual(items[1].content[0].text, first.output_text)
+        self.client.responses.delete(first.id)
+        for gone in (self.client.responses.retrieve, self.client.responses.delete):
+            with self.assertRaises(openai.NotFoundError):
+                gone(first.id)
+        unkept = self.respond(store=False)
+        with self.assertRaises(openai.NotFoundError):
+            self.client.responses.retrieve(unkept.id)
+
+    def test_refuses_by_name(self) -> None:
+        for field, value in (("tools", [{"type": "web_search"}]), ("background", True),
+                             ("truncation", "auto"), ("previous_response_id", "resp_no")):  # fmt: skip
+            with self.assertRaises(openai.BadRequestError) as caught:
+                self.respond(**{field: value})
+            self.assertTrue(caught.exception.param.startswith(field), caught.exception)
 
 
 class ErrorsTest(ClientTest):
@@ -434,13 +540,5 @@ class PressureTest(ClientTest):
         self.assertLess(time.monotonic() - begin, 1.0)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quire", type=Path, required=True, help="the binary")
-    parser.add_argument("tests", nargs="*", help="names, as unittest's")
-    parser.parse_args(namespace=options)
-    unittest.main(argv=[sys.argv[0], *options.tests])
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__)

@@ -44,7 +44,7 @@ class FakeEngine final : public server::EngineApi {
     if (render_) return render_(variables);
     return MarkedText{"<rendered by the fake>" + chat_suffix_, {}};
   }
-  std::string_view chat_template() const override { return "{{ messages }}"; }
+  std::string_view chat_template() const override { return chat_template_; }
   Result<std::vector<int32_t>> encode(std::string_view text, bool /*special*/,
                                       const ByteSpans& /*untrusted*/) const override {
     if (on_encode_) on_encode_(text);
@@ -117,6 +117,7 @@ class FakeEngine final : public server::EngineApi {
   }
 
   ModelInfo info_;
+  std::string chat_template_ = "{{ messages }}";
   std::string chat_suffix_;
   std::function<Result<MarkedText>(const jinja::Value& variables)> render_;
   Status template_fault_;

@@ -19,59 +19,14 @@
 #include "jinja/chat_template.h"
 #include "server/fake_engine.h"
 #include "server/request_context.h"
+#include "server/service_fixture.h"
 
 namespace quire::server {
 namespace {
 
-using quire::testing::FakeEngine;
-using quire::testing::FakeExchange;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-class ServiceTest : public ::testing::Test {
- protected:
-  void start(ServiceConfig config = {}) {
-    config.model_names = {"fake", "alias"};
-    config.version = "1.2.3";
-    service_ = std::make_unique<Service>(engine_, std::move(config));
-  }
-
-  void TearDown() override { end(); }
-  void end() {
-    if (service_ == nullptr) return;
-    service_->stop();
-    engine_.end_all();
-    service_.reset();
-  }
-
-  std::shared_ptr<FakeExchange> call(std::string method, std::string path, std::string body = "",
-                                     http::Headers headers = {}, size_t room = SIZE_MAX) {
-    if (service_ == nullptr) start();
-    auto exchange = std::make_shared<FakeExchange>(room);
-    if (method == "POST") headers.emplace_back("content-type", "application/json");
-    service_->handle({.method = std::move(method),
-                      .path = std::move(path),
-                      .query = "",
-                      .headers = std::move(headers),
-                      .body = std::move(body),
-                      .peer = "test"},
-                     exchange);
-    return exchange;
-  }
-  http::Response get(const std::string& path, http::Headers headers = {}) {
-    return call("GET", path, "", std::move(headers))->wait();
-  }
-  static std::string header(const http::Response& response, std::string_view name) {
-    for (const auto& [key, value] : response.headers) {
-      if (key == name) return value;
-    }
-    return "";
-  }
-
-  FakeEngine engine_;
-  std::unique_ptr<Service> service_;
-};
 
 TEST_F(ServiceTest, RespondsToACompletion) {
   const auto exchange = call("POST", "/v1/completions", R"({"prompt":"hi","max_tokens":4})",

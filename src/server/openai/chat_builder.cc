@@ -70,9 +70,9 @@ FieldError ChatBuilder::add_tool(const Path& path, const simdjson::dom::object& 
     add_entry("description", Value::string(text), function);
   }
   add_entry("parameters", parameters_value(fields, parameters_name), function);
-  tools_.push_back(Value::dict(
-      {{"type", Value::string("function")}, {"function", make_dict(std::move(function))}}));
-  tool_names_.push_back(request.tools.back().name);
+  tools_.emplace_back(request.tools.back().name,
+                      Value::dict({{"type", Value::string("function")},
+                                   {"function", make_dict(std::move(function))}}));
   return {};
 }
 
@@ -170,8 +170,10 @@ FieldError ChatBuilder::finish(const Path& messages_path, bool continues) {
   add_entry("messages", Value::list(std::move(values)), variables_);
   add_entry("add_generation_prompt", Value::boolean(!continues), variables_);
   std::vector<Value> tools;
-  for (size_t i = 0; i < tools_.size() && request.tool_choice != ToolChoice::kNone; ++i) {
-    if (find_tool(request.tools, tool_names_[i]) != nullptr) tools.push_back(tools_[i]);
+  for (auto& [name, tool] : tools_) {
+    const bool is_shown =
+        request.tool_choice != ToolChoice::kNone && find_tool(request.tools, name) != nullptr;
+    if (is_shown) tools.push_back(std::move(tool));
   }
   if (!tools.empty()) add_entry("tools", Value::list(std::move(tools)), variables_);
   input.variables = make_dict(std::move(variables_));

@@ -70,8 +70,7 @@ class ChatBuilder {
   jinja::Value message_value(const TemplateMessage& message, std::string_view marker) const;
 
   GenerationFields shared_;
-  std::vector<jinja::Value> tools_;
-  std::vector<std::string> tool_names_;
+  std::vector<std::pair<std::string, jinja::Value>> tools_;  // by name, as templates expect them
   std::vector<jinja::Dict::Entry> variables_;
   std::map<std::string, std::string, std::less<>> names_by_call_;
 };

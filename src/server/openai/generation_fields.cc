@@ -183,6 +183,8 @@ FieldError read_format_schema(const Path& path, simdjson::dom::object fields, st
   return read_schema(schema_path, schema, limits, out->grammar.text);
 }
 
+}  // namespace
+
 FieldError read_response_format(const Path& path, Element value, const RequestLimits& limits,
                                 std::optional<Restriction>& out) {
   simdjson::dom::object fields;
@@ -201,6 +203,8 @@ FieldError read_response_format(const Path& path, Element value, const RequestLi
   if (type != "json_object" || (out && !had_restriction)) return {};
   return begin_restriction(path, Kind::kJsonObject, out);
 }
+
+namespace {
 
 FieldError read_stream_options(const Path& path, Element value, StreamOptions& out) {
   simdjson::dom::object fields;

@@ -54,6 +54,10 @@ FieldError read_body(std::string_view body, const RequestLimits& limits, Fields&
   return fields.finish();
 }
 
+// Reads the format of the output, {"type": "json_schema", …}, whose place depends on the API.
+FieldError read_response_format(const Path& path, Element value, const RequestLimits& limits,
+                                std::optional<Restriction>& out);
+
 // The error for a second restriction in one request.
 FieldError second_restriction(const Path& path);
 

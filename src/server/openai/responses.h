@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "quire/engine.h"
 #include "server/openai/requests.h"
 #include "server/tools/output_parser.h"
@@ -93,6 +94,21 @@ void usage_chunk(std::string_view head, const Usage& usage, std::string& out);
 inline constexpr std::string_view kSsePrefix = "data: ";
 inline constexpr std::string_view kSseSuffix = "\n\n";
 std::string sse_event(std::string_view json);
+// Appends an event that has a name, which is also the type in its data. `write(json)` writes the
+// other members of the data's object.
+template <typename Write>
+void append_typed_event(std::string_view type, std::string& out, const Write& write) {
+  out += "event: ";
+  out += type;
+  out += '\n';
+  out += kSsePrefix;
+  JsonWriter json(out);
+  json.begin_object();
+  json.field("type", type);
+  write(json);
+  json.end_object();
+  out += kSseSuffix;
+}
 inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
 
 }  // namespace quire::server

@@ -75,6 +75,7 @@ constexpr Replacement kReplacements[] = {
     {"/v1/moderations",
      "no moderation model is served; ask the model by POST /v1/chat/completions"},
     {"/v1/realtime", "use POST /v1/responses with stream"},
+    {"/v1/responses", "no response runs in the background; a client cancels it by disconnecting"},
     {"/v1/threads", "use POST /v1/responses, which replaces threads"},
     {"/v1/uploads", kNoFiles},
     {"/v1/vector_stores", kNoFiles},
@@ -99,6 +100,7 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
     : engine(the_engine),
       config(std::move(given)),
       admission(config.admission, config.keys.size()),
+      responses(config.stored_responses),
       workers(config.num_workers),
       tokenize_workers(kNumTokenizeWorkers),
       writers(config.num_workers),
@@ -137,6 +139,12 @@ std::span<const Route> routes() {
       {"POST", "/detokenize", kNeedsKey, kTokenizer, post_detokenize},
       {"POST", "/v1/completions", kNeedsKey, kWorker, post_completions, kGeneration},
       {"POST", "/v1/chat/completions", kNeedsKey, kWorker, post_chat_completions, kGeneration},
+      {"POST", "/v1/responses", kNeedsKey, kWorker, post_responses, kGeneration},
+      {"GET", "/v1/responses/{id}/input_items", kNeedsKey, kWorker, get_response_items},
+      {"GET", "/v1/responses/{id}", kNeedsKey, kWorker, get_response},
+      {"DELETE", "/v1/responses/{id}", kNeedsKey, kTransport, delete_response},
+      {"POST", "/v1/messages", kNeedsKey, kWorker, post_messages, kGeneration},
+      {"POST", "/v1/messages/count_tokens", kNeedsKey, kTokenizer, post_count_tokens},
   };
   return kRoutes;
 }
@@ -149,8 +157,11 @@ std::optional<std::string_view> match_path(const Route& route, std::string_view 
   const std::string_view suffix = route.path.substr(route.path.find('}') + 1);
   const bool matches = path.size() > begin + suffix.size() &&
                        path.starts_with(route.path.substr(0, begin)) && path.ends_with(suffix);
-  return matches ? std::optional(path.substr(begin, path.size() - suffix.size() - begin))
-                 : std::nullopt;
+  if (!matches) return std::nullopt;
+  const std::string_view parameter = path.substr(begin, path.size() - suffix.size() - begin);
+  const bool may_have_slash = route.path.substr(begin).starts_with("{model}");
+  if (!may_have_slash && parameter.find('/') != std::string_view::npos) return std::nullopt;
+  return parameter;
 }
 
 std::string routed_path(std::string_view path) {

@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "server/admission_control.h"
 #include "server/engine_api.h"
@@ -32,6 +33,7 @@ struct ServerState {
   AdmissionControl admission;
   ServerMetrics metrics;
   Generations generations;
+  ResponseStore responses;
   WorkerPool workers;           // parse requests, render and tokenize their prompts
   WorkerPool tokenize_workers;  // serve /tokenize and /detokenize; see RunsOn
   WorkerPool writers;           // format responses, which must not wait for `workers`
@@ -60,7 +62,8 @@ enum class RouteKind { kOther, kPolled, kGeneration };
 
 struct Route {
   std::string_view method;
-  std::string_view path;  // may have one parameter, "/v1/models/{model}", which may contain '/'
+  // May have one parameter, "/v1/responses/{id}". Only a {model} may contain '/'.
+  std::string_view path;
   Access access;
   RunsOn runs_on;
   Handler handler;
@@ -102,6 +105,16 @@ void post_detokenize(ServerState& state, RequestContext&& context);
 void post_completions(ServerState& state, RequestContext&& context);
 void post_chat_completions(ServerState& state, RequestContext&& context);
 
+// responses_routes.cc: OpenAI's Responses API.
+void post_responses(ServerState& state, RequestContext&& context);
+void get_response(ServerState& state, RequestContext&& context);
+void delete_response(ServerState& state, RequestContext&& context);
+void get_response_items(ServerState& state, RequestContext&& context);
+
+// messages_routes.cc: Anthropic's Messages API.
+void post_messages(ServerState& state, RequestContext&& context);
+void post_count_tokens(ServerState& state, RequestContext&& context);
+
 // Makes the writer of the response to a conversation.
 using MakeChatWriter =
     std::function<Result<std::unique_ptr<ResponseWriter>>(ChatRequest&& chat, ResponseInfo&& info)>;
@@ -109,6 +122,10 @@ using MakeChatWriter =
 // if one of these fails. The way of every API with conversations.
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer);
+
+// Tokenizes the text or conversation of the request, which is within the limits of /tokenize.
+std::optional<ApiError> tokenize(const ServerState& state, TokenizeRequest& request,
+                                 std::vector<int32_t>& ids);
 
 // If the request names a model that is not served, refuses it and returns true.
 bool refuse_unknown_model(const ServerState& state, RequestContext& context,

@@ -90,21 +90,27 @@ std::optional<ApiError> check_ids(const ServerState& state, const std::vector<in
 
 }  // namespace
 
+std::optional<ApiError> tokenize(const ServerState& state, TokenizeRequest& request,
+                                 std::vector<int32_t>& ids) {
+  MarkedText text;
+  if (auto error = read_text(state, request, text)) return error;
+  auto encoded = state.engine.encode(text.text, request.add_special_tokens, text.untrusted);
+  if (!encoded.ok()) return api_error(encoded.status());
+  ids = std::move(*encoded);
+  if (ids.size() <= max_tokens(state)) return std::nullopt;
+  const char* const field = request.conversation ? "messages" : "prompt";
+  return too_long(state, field, fmt::format("{} tokens", ids.size()));
+}
+
 void post_tokenize(ServerState& state, RequestContext&& context) {
   Parsed<TokenizeRequest> parsed =
       parse_tokenize_request(context.request.body, request_defaults(state));
   if (parsed.error) return context.refuse(*parsed.error);
   TokenizeRequest& request = parsed.request;
   if (refuse_unknown_model(state, context, request.model)) return;
-  MarkedText text;
-  if (const auto error = read_text(state, request, text)) return context.refuse(*error);
-  const auto ids = state.engine.encode(text.text, request.add_special_tokens, text.untrusted);
-  if (!ids.ok()) return context.refuse(api_error(ids.status()));
-  if (ids->size() > max_tokens(state)) {
-    const char* const field = request.conversation ? "messages" : "prompt";
-    return context.refuse(too_long(state, field, fmt::format("{} tokens", ids->size())));
-  }
-  context.respond(tokens_body(state.engine, *ids, request.return_token_strs));
+  std::vector<int32_t> ids;
+  if (const auto error = tokenize(state, request, ids)) return context.refuse(*error);
+  context.respond(tokens_body(state.engine, ids, request.return_token_strs));
 }
 
 void post_detokenize(ServerState& state, RequestContext&& context) {

@@ -21,31 +21,34 @@ struct OutputBlock {
   std::string call_name = {};
 };
 
-// Collects the blocks of a sequence from the deltas of its parser, and reports each step to
-// `events`, which has these functions (`block` is that of blocks()[idx]):
-//   void begin(size_t idx, const OutputBlock& block);
-//   void add(size_t idx, const OutputBlock& block, std::string_view piece);  // already in its text
-//   void end(size_t idx, const OutputBlock& block);
+// Collects the blocks of a sequence from the deltas of its parser, and passes each step to a
+// writer, which appends its events to `out`. The writer has these functions; `block` is that of
+// blocks()[idx]:
+//   void begin_block(size_t idx, const OutputBlock& block, std::string& out);
+//   // `piece` is already at the end of the block's text.
+//   void add_to_block(size_t idx, const OutputBlock& block, std::string_view piece,
+//                     std::string& out);
+//   void end_block(size_t idx, const OutputBlock& block, std::string& out);
 class OutputBlocks {
  public:
-  template <typename Events>
-  void add(const MessageDelta& delta, Events& events) {
-    add_text(OutputBlock::Kind::kReasoning, delta.reasoning, events);
-    add_text(OutputBlock::Kind::kText, delta.content, events);
+  template <typename Writer>
+  void add(const MessageDelta& delta, Writer& writer, std::string& out) {
+    add_text(OutputBlock::Kind::kReasoning, delta.reasoning, writer, out);
+    add_text(OutputBlock::Kind::kText, delta.content, writer, out);
     for (const ToolCallDelta& call : delta.tool_calls) {
       if (!call.id.empty()) {
         begin({.kind = OutputBlock::Kind::kToolCall, .call_id = call.id, .call_name = call.name},
-              events);
+              writer, out);
       }
-      append(call.arguments, events);
+      append(call.arguments, writer, out);
     }
   }
 
   // Ends the last block. Adds an empty block of text if there is none, because clients expect one.
-  template <typename Events>
-  void finish(Events& events) {
-    if (blocks_.empty()) begin({}, events);
-    end_last(events);
+  template <typename Writer>
+  void finish(Writer& writer, std::string& out) {
+    if (blocks_.empty()) begin({}, writer, out);
+    end_last(writer, out);
   }
 
   const std::vector<OutputBlock>& blocks() const { return blocks_; }
@@ -57,27 +60,27 @@ class OutputBlocks {
   }
 
  private:
-  template <typename Events>
-  void add_text(OutputBlock::Kind kind, std::string_view text, Events& events) {
+  template <typename Writer>
+  void add_text(OutputBlock::Kind kind, std::string_view text, Writer& writer, std::string& out) {
     if (text.empty()) return;
-    if (blocks_.empty() || blocks_.back().kind != kind) begin({.kind = kind}, events);
-    append(text, events);
+    if (blocks_.empty() || blocks_.back().kind != kind) begin({.kind = kind}, writer, out);
+    append(text, writer, out);
   }
-  template <typename Events>
-  void begin(OutputBlock&& block, Events& events) {
-    if (!blocks_.empty()) end_last(events);
+  template <typename Writer>
+  void begin(OutputBlock&& block, Writer& writer, std::string& out) {
+    if (!blocks_.empty()) end_last(writer, out);
     blocks_.push_back(std::move(block));
-    events.begin(blocks_.size() - 1, blocks_.back());
+    writer.begin_block(blocks_.size() - 1, blocks_.back(), out);
   }
-  template <typename Events>
-  void append(std::string_view text, Events& events) {
+  template <typename Writer>
+  void append(std::string_view text, Writer& writer, std::string& out) {
     if (text.empty()) return;
     blocks_.back().text += text;
-    events.add(blocks_.size() - 1, blocks_.back(), text);
+    writer.add_to_block(blocks_.size() - 1, blocks_.back(), text, out);
   }
-  template <typename Events>
-  void end_last(Events& events) {
-    events.end(blocks_.size() - 1, blocks_.back());
+  template <typename Writer>
+  void end_last(Writer& writer, std::string& out) {
+    writer.end_block(blocks_.size() - 1, blocks_.back(), out);
   }
 
   std::vector<OutputBlock> blocks_;

@@ -1,0 +1,322 @@
+#include "server/messages_api/messages_request.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "jinja/chat_template.h"
+#include "server/openai/chat_builder.h"
+
+namespace quire::server {
+namespace {
+
+void join(std::string_view text, std::string& out) {
+  if (!out.empty() && !text.empty()) out += '\n';
+  out += text;
+}
+
+class MessagesFields {
+ public:
+  MessagesFields(ChatRequest& request, const RequestDefaults& defaults, MessagesUse use)
+      : request_(request), chat_(request, defaults), use_(use) {
+    request_.include_reasoning = false;
+  }
+
+  // Reads a field that is not null. Ignores unknown fields.
+  FieldError read(std::string_view name, Element value);
+  // Checks the fields against each other, after all of them were read.
+  FieldError finish();
+
+ private:
+  FieldError read_stops(const Path& path, Element value);
+  FieldError read_thinking(const Path& path, Element value);
+  FieldError read_output_config(const Path& path, Element value);
+  FieldError read_tools(const Path& path, Element value);
+  FieldError read_tool_choice(const Path& path, Element value);
+  FieldError read_messages(const Path& path, Element value);
+  FieldError read_message(const Path& path, Element value);
+  FieldError read_block(const Path& path, Element value, const std::string& role);
+  FieldError read_thinking_block(const Path& path, const simdjson::dom::object& fields);
+  FieldError read_tool_use(const Path& path, const simdjson::dom::object& fields);
+  FieldError read_tool_result(const Path& path, const simdjson::dom::object& fields);
+
+  // The last message if it has this role; otherwise a new one.
+  TemplateMessage& message_of(const std::string& role) {
+    if (chat_.messages.empty() || chat_.messages.back().role != role) {
+      chat_.messages.push_back({.role = role});
+    }
+    return chat_.messages.back();
+  }
+
+  ChatRequest& request_;
+  ChatBuilder chat_;
+  const MessagesUse use_;
+  std::optional<Element> messages_;
+  std::optional<Element> tool_choice_;
+  std::optional<bool> thinks_ = false;  // absent: the template's default
+  std::string system_;
+  int budget_tokens_ = 0;  // 0: not given
+  bool has_max_tokens_ = false;
+};
+
+FieldError MessagesFields::read(std::string_view name, Element value) {
+  const Path path(name);
+  if (name == "messages") {
+    messages_ = value;
+    return {};
+  }
+  if (name == "tool_choice") {
+    tool_choice_ = value;
+    return {};
+  }
+  if (name == "max_tokens") {
+    has_max_tokens_ = true;
+    return chat_.read_max_tokens(path, value);
+  }
+  if (name == "system") return read_content(path, value, system_);
+  if (name == "stop_sequences") return read_stops(path, value);
+  if (name == "thinking") return read_thinking(path, value);
+  if (name == "output_config") return read_output_config(path, value);
+  if (name == "tools") return read_tools(path, value);
+  if (name == "chat_template_kwargs") return chat_.read_template_kwargs(value);
+  if (name == "mcp_servers") {
+    simdjson::dom::array servers;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, SIZE_MAX, servers));
+    return servers.size() == 0
+               ? FieldError()
+               : unexpected(path, value, "none: this server runs no tools of its own");
+  }
+  return chat_.read(name, value);
+}
+
+FieldError MessagesFields::read_stops(const Path& path, Element value) {
+  std::vector<std::string> stops;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_texts(path, value, static_cast<size_t>(chat_.defaults.limits.max_stops), stops));
+  for (const std::string& stop : stops) {
+    if (stop.empty()) return field_error(path, "got an empty text, expected at least 1 byte");
+  }
+  return chat_.read("stop", value);
+}
+
+FieldError MessagesFields::read_thinking(const Path& path, Element value) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  std::string type;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "type", type));
+  if (type == "disabled") return {};
+  if (type != "enabled" && type != "adaptive") {
+    return unexpected(Path(path, "type"), fields["type"].value_unsafe(),
+                      "'enabled', 'adaptive' or 'disabled'");
+  }
+  thinks_ = type == "enabled" ? std::optional(true) : std::nullopt;
+  Element display;
+  std::string_view shown;
+  request_.include_reasoning =
+      fields["display"].get(display) || display.get_string().get(shown) || shown != "omitted";
+  if (type != "enabled") return {};
+  constexpr int kLeastBudget = 1024;
+  Element budget;
+  const Path budget_path(path, "budget_tokens");
+  if (fields["budget_tokens"].get(budget)) return missing(budget_path, "a number of tokens");
+  return read_int(budget_path, budget, kLeastBudget, INT_MAX, budget_tokens_);
+}
+
+FieldError MessagesFields::read_output_config(const Path& path, Element value) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  for (const auto& [name, field] : fields) {
+    if (field.is_null()) continue;
+    const Path at(path, name);
+    if (name == "format") {
+      QUIRE_RETURN_IF_FIELD_ERROR(
+          read_response_format(at, field, chat_.defaults.limits, request_.restriction));
+    } else if (name == "effort") {
+      std::string effort;
+      QUIRE_RETURN_IF_FIELD_ERROR(read_text(at, field, effort));
+      QUIRE_RETURN_IF_FIELD_ERROR(chat_.set_reasoning_effort(at, effort));
+    }
+  }
+  return {};
+}
+
+FieldError MessagesFields::read_tools(const Path& path, Element value) {
+  simdjson::dom::array tools;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_tools), tools));
+  for (const Element tool : tools) {
+    const Path at(path, request_.tools.size());
+    simdjson::dom::object fields;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_object(at, tool, fields));
+    Element type;
+    std::string_view name;
+    if (!fields["type"].get(type) && !type.is_null() &&
+        (type.get_string().get(name) || name != "custom")) {
+      return unexpected(Path(at, "type"), type,
+                        "'custom', with a schema: this server has no tools of its own");
+    }
+    if (fields["input_schema"].error() != simdjson::SUCCESS) {
+      return missing(Path(at, "input_schema"), "a JSON schema");
+    }
+    QUIRE_RETURN_IF_FIELD_ERROR(chat_.add_tool(at, fields, "input_schema"));
+  }
+  return {};
+}
+
+FieldError MessagesFields::read_tool_choice(const Path& path, Element value) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  Element parallel;
+  if (!fields["disable_parallel_tool_use"].get(parallel) && !parallel.is_null()) {
+    bool is_disabled = false;
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_bool(Path(path, "disable_parallel_tool_use"), parallel, is_disabled));
+    request_.parallel_tool_calls = !is_disabled;
+  }
+  std::string type;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "type", type));
+  const Path type_path(path, "type");
+  const Element type_value = fields["type"].value_unsafe();
+  if (type == "auto") return {};
+  if (type == "any") return chat_.require_tool(type_path, type_value);
+  if (type == "none") {
+    request_.tool_choice = ToolChoice::kNone;
+    return {};
+  }
+  if (type != "tool") return unexpected(type_path, type_value, "'auto', 'any', 'tool' or 'none'");
+  Element name;
+  const Path name_path(path, "name");
+  if (fields["name"].get(name)) return missing(name_path, "the name of one of the tools");
+  return chat_.choose_tool(name_path, name);
+}
+
+FieldError MessagesFields::read_thinking_block(const Path& path,
+                                               const simdjson::dom::object& fields) {
+  std::string text;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "thinking", text));
+  join(text, message_of("assistant").reasoning);
+  return {};
+}
+
+FieldError MessagesFields::read_tool_use(const Path& path, const simdjson::dom::object& fields) {
+  TemplateCall call;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "id", call.id));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", call.name));
+  simdjson::dom::object input;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "input", input));
+  call.arguments = value_from_json(fields["input"].value_unsafe());
+  message_of("assistant");
+  chat_.add_call(std::move(call));
+  return {};
+}
+
+FieldError MessagesFields::read_tool_result(const Path& path, const simdjson::dom::object& fields) {
+  std::string id;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "tool_use_id", id));
+  std::string text;
+  Element content;
+  if (!fields["content"].get(content)) {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_content(Path(path, "content"), content, text));
+  }
+  return chat_.add_tool_result(Path(path, "tool_use_id"), id, std::move(text));
+}
+
+FieldError MessagesFields::read_block(const Path& path, Element value, const std::string& role) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  std::string type;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "type", type));
+  if (type == "text") {
+    std::string text;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "text", text));
+    join(text, message_of(role).content);
+    return {};
+  }
+  const bool is_assistant = role == "assistant";
+  if (is_assistant && type == "tool_use") return read_tool_use(path, fields);
+  if (is_assistant && type == "thinking") return read_thinking_block(path, fields);
+  if (role == "user" && type == "tool_result") return read_tool_result(path, fields);
+  return unexpected(Path(path, "type"), fields["type"].value_unsafe(),
+                    is_assistant     ? "'text', 'tool_use' or 'thinking'"
+                    : role == "user" ? "'text' or 'tool_result', the types that the model reads"
+                                     : "'text'");
+}
+
+FieldError MessagesFields::read_message(const Path& path, Element value) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  std::string role;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", role));
+  if (role != "user" && role != "assistant" && role != "system") {
+    return unexpected(Path(path, "role"), fields["role"].value_unsafe(),
+                      "'user', 'assistant' or 'system'");
+  }
+  Element content;
+  const Path at(path, "content");
+  constexpr std::string_view kExpected = "a string or a list of blocks";
+  if (fields["content"].get(content)) return missing(at, kExpected);
+  std::string_view text;
+  if (!content.get_string().get(text)) {
+    join(text, message_of(role).content);
+    return {};
+  }
+  simdjson::dom::array blocks;
+  if (content.get_array().get(blocks)) return unexpected(at, content, kExpected);
+  size_t idx = 0;
+  for (const Element block : blocks) {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_block(Path(at, idx++), block, role));
+  }
+  return {};
+}
+
+FieldError MessagesFields::read_messages(const Path& path, Element value) {
+  simdjson::dom::array messages;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_messages), messages));
+  if (messages.size() == 0) return unexpected(path, value, "at least one message");
+  size_t idx = 0;
+  for (const Element message : messages) {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_message(Path(path, idx++), message));
+  }
+  return {};
+}
+
+FieldError MessagesFields::finish() {
+  if (!messages_) return missing("messages", "at least one message");
+  if (!has_max_tokens_ && use_ == MessagesUse::kGenerate) {
+    return missing("max_tokens", "the most tokens to generate");
+  }
+  const int max_tokens = request_.engine_request.sampling.max_tokens;
+  if (has_max_tokens_ && budget_tokens_ >= max_tokens) {
+    return field_error("thinking.budget_tokens",
+                       fmt::format("got {}, expected less than max_tokens, which is {}",
+                                   budget_tokens_, max_tokens));
+  }
+  if (!system_.empty()) {
+    chat_.messages.push_back({.role = "system", .content = std::move(system_)});
+  }
+  QUIRE_RETURN_IF_FIELD_ERROR(read_messages("messages", *messages_));
+  request_.tool_choice = request_.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
+  if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice("tool_choice", *tool_choice_));
+  if (thinks_) chat_.set_thinking(*thinks_);
+  const bool continues = !chat_.messages.empty() && chat_.messages.back().role == "assistant";
+  if (continues && !chat_.messages.back().tool_calls.empty()) {
+    return field_error("messages",
+                       "got a tool_use without a result at the end, expected a message of the "
+                       "user with its tool_result");
+  }
+  return chat_.finish("messages", continues);
+}
+
+}  // namespace
+
+Parsed<ChatRequest> parse_messages_request(std::string_view body, const RequestDefaults& defaults,
+                                           MessagesUse use) {
+  Parsed<ChatRequest> parsed;
+  parsed.error = read_body(body, defaults.limits, MessagesFields(parsed.request, defaults, use));
+  return parsed;
+}
+
+}  // namespace quire::server

@@ -1,0 +1,559 @@
+#include "server/responses_api/responses_request.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "jinja/chat_template.h"
+#include "server/openai/chat_builder.h"
+#include "server/tools/output_parser.h"
+
+namespace quire::server {
+namespace {
+
+constexpr std::string_view kLogprobs = "message.output_text.logprobs";
+constexpr std::string_view kEncryptedReasoning = "reasoning.encrypted_content";
+// The values of `include` that only hosted tools and images would fill, which are refused
+// elsewhere.
+constexpr auto kEmptyIncludes = std::to_array<std::string_view>(
+    {"code_interpreter_call.outputs", "computer_call_output.output.image_url",
+     "file_search_call.results", "message.input_image.image_url", "web_search_call.action.sources",
+     "web_search_call.results"});
+
+std::string json_text(std::string_view text) {
+  JsonWriter json;
+  json.value(text);
+  return json.take();
+}
+
+// Reads the joined text of a list of parts like {"type": "summary_text", "text": …}.
+FieldError read_part_texts(const Path& path, Element value, std::string& out) {
+  simdjson::dom::array parts;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, SIZE_MAX, parts));
+  size_t idx = 0;
+  for (const Element part : parts) {
+    const Path at(path, idx++);
+    simdjson::dom::object fields;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_object(at, part, fields));
+    std::string text;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, fields, "text", text));
+    if (!out.empty()) out += '\n';
+    out += text;
+  }
+  return {};
+}
+
+// Turns items into messages.
+class ItemReader {
+ public:
+  explicit ItemReader(ChatBuilder& chat) : chat_(chat) {}
+
+  void add_message(std::string role, std::string content) {
+    std::vector<TemplateMessage>& messages = chat_.messages;
+    is_open_ = role == "assistant";
+    const bool joins = role == "system" && messages.size() == 1 && messages[0].role == "system";
+    if (joins) {
+      messages[0].content += "\n\n" + content;
+    } else {
+      messages.push_back({.role = std::move(role), .content = std::move(content)});
+    }
+  }
+
+  FieldError read(const Path& path, Element value) {
+    simdjson::dom::object fields;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+    std::string type = "message";
+    Element type_value;
+    if (!fields["type"].get(type_value) && !type_value.is_null()) {
+      QUIRE_RETURN_IF_FIELD_ERROR(read_text(Path(path, "type"), type_value, type));
+    }
+    if (type == "message") return read_message(path, fields);
+    if (type == "reasoning") return read_reasoning(path, fields);
+    if (type == "function_call") return read_call(path, fields);
+    if (type == "function_call_output") return read_call_output(path, fields);
+    if (type == "item_reference") {
+      return unexpected(Path(path, "type"), type_value,
+                        "the item itself, or previous_response_id for a stored conversation");
+    }
+    return unexpected(Path(path, "type"), type_value,
+                      "'message', 'reasoning', 'function_call' or 'function_call_output'");
+  }
+
+ private:
+  // The message that collects the assistant's turn. `is_next` begins another one if the last one
+  // has the part already.
+  TemplateMessage& turn(bool is_next) {
+    if (!is_open_ || is_next) chat_.messages.push_back({.role = "assistant"});
+    is_open_ = true;
+    return chat_.messages.back();
+  }
+  bool has_content_or_calls() const {
+    if (!is_open_) return false;
+    const TemplateMessage& last = chat_.messages.back();
+    return !last.content.empty() || !last.tool_calls.empty();
+  }
+
+  FieldError read_message(const Path& path, const simdjson::dom::object& fields) {
+    std::string role;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "role", role));
+    if (role == "developer") role = "system";
+    if (role != "user" && role != "assistant" && role != "system") {
+      return unexpected(Path(path, "role"), fields["role"].value_unsafe(),
+                        "'user', 'assistant', 'system' or 'developer'");
+    }
+    Element value;
+    if (fields["content"].get(value)) {
+      return missing(Path(path, "content"), "a string or a list of parts");
+    }
+    std::string content;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_content(Path(path, "content"), value, content));
+    if (role == "assistant") {
+      turn(has_content_or_calls()).content = std::move(content);
+    } else {
+      add_message(std::move(role), std::move(content));
+    }
+    return {};
+  }
+
+  FieldError read_reasoning(const Path& path, const simdjson::dom::object& fields) {
+    std::string text;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_reasoning_text(path, fields, text));
+    std::string& reasoning = turn(has_content_or_calls()).reasoning;
+    if (!reasoning.empty()) reasoning += '\n';
+    reasoning += text;
+    return {};
+  }
+
+  // The content, or else its encoded form, or else the summary.
+  static FieldError read_reasoning_text(const Path& path, const simdjson::dom::object& fields,
+                                        std::string& out) {
+    Element value;
+    if (!fields["content"].get(value) && !value.is_null()) {
+      QUIRE_RETURN_IF_FIELD_ERROR(read_part_texts(Path(path, "content"), value, out));
+      if (!out.empty()) return {};
+    }
+    Element encrypted;
+    const bool is_encrypted = !fields["encrypted_content"].get(encrypted) && !encrypted.is_null();
+    std::string_view text;
+    if (is_encrypted && !encrypted.get_string().get(text) && text.starts_with(kReasoningPrefix)) {
+      out = text.substr(kReasoningPrefix.size());
+      return {};
+    }
+    if (!fields["summary"].get(value) && !value.is_null()) {
+      QUIRE_RETURN_IF_FIELD_ERROR(read_part_texts(Path(path, "summary"), value, out));
+    }
+    if (!out.empty() || !is_encrypted) return {};
+    return field_error(Path(path, "encrypted_content"),
+                       "got reasoning that this server did not write, expected its content or "
+                       "summary; leave the item out");
+  }
+
+  FieldError read_call(const Path& path, const simdjson::dom::object& fields) {
+    TemplateCall call;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "call_id", call.id));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", call.name));
+    Element arguments;
+    const Path at(path, "arguments");
+    if (fields["arguments"].get(arguments)) return missing(at, "the text of a JSON object");
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        read_arguments(at, arguments, chat_.defaults.limits, call.arguments));
+    turn(false);
+    chat_.add_call(std::move(call));
+    return {};
+  }
+
+  FieldError read_call_output(const Path& path, const simdjson::dom::object& fields) {
+    std::string id;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "call_id", id));
+    Element output;
+    const Path at(path, "output");
+    if (fields["output"].get(output)) return missing(at, "a string or a list of parts");
+    std::string content;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_content(at, output, content));
+    is_open_ = false;
+    return chat_.add_tool_result(Path(path, "call_id"), id, std::move(content));
+  }
+
+  ChatBuilder& chat_;
+  bool is_open_ = false;  // the last message is the assistant's turn, to which items can be added
+};
+
+// Returns the item with an id and a type.
+std::string stored_item(const simdjson::dom::object& fields) {
+  JsonWriter json;
+  json.begin_object();
+  const auto is_absent = [&](std::string_view name) {
+    Element value;
+    return fields[name].get(value) || value.is_null();
+  };
+  if (is_absent("id")) json.field("id", "item_" + random_id());
+  if (is_absent("type")) json.field("type", "message");
+  for (const auto& [name, value] : fields) {
+    if (value.is_null()) continue;
+    json.key(name);
+    json.raw(simdjson::minify(value));
+  }
+  json.end_object();
+  return json.take();
+}
+
+std::string stored_message(std::string_view text) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("id", "item_" + random_id());
+  json.field("type", "message");
+  json.field("role", "user");
+  json.key("content");
+  json.raw(R"([{"type":"input_text","text":)" + json_text(text) + "}]");
+  json.end_object();
+  return json.take();
+}
+
+class ResponsesFields {
+ public:
+  ResponsesFields(ResponsesRequest& request, const RequestDefaults& defaults,
+                  const StoredResponses& stored)
+      : request_(request), stored_(stored), chat_(request.chat, defaults), items_(chat_) {
+    request_.stores = stored.is_enabled;
+  }
+
+  // Reads a field that is not null. Ignores unknown fields.
+  FieldError read(std::string_view name, Element value);
+  // Checks the fields against each other, after all of them were read.
+  FieldError finish();
+
+ private:
+  FieldError read_store(const Path& path, Element value);
+  FieldError read_include(const Path& path, Element value);
+  FieldError read_text_field(const Path& path, Element value);
+  FieldError read_reasoning(const Path& path, Element value);
+  FieldError read_metadata(const Path& path, Element value);
+  FieldError read_tools(const Path& path, Element value);
+  FieldError read_tool_choice(const Path& path, Element value);
+  FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields);
+  FieldError read_previous();
+  FieldError read_input();
+
+  ResponsesRequest& request_;
+  const StoredResponses& stored_;
+  ChatBuilder chat_;
+  ItemReader items_;
+  std::optional<Element> input_;
+  std::optional<Element> tool_choice_;
+  std::string system_;  // the instructions
+  std::optional<int> top_logprobs_;
+  std::optional<bool> thinks_;
+  bool has_logprobs_ = false;
+};
+
+FieldError refuse_value(const Path& path, Element value, std::string_view only,
+                        std::string_view expected) {
+  std::string_view text;
+  if (!value.get_string().get(text) && text == only) return {};
+  return unexpected(path, value, expected);
+}
+
+FieldError ResponsesFields::read(std::string_view name, Element value) {
+  const Path path(name);
+  if (name == "input") {
+    input_ = value;
+    return {};
+  }
+  if (name == "tool_choice") {
+    tool_choice_ = value;
+    return {};
+  }
+  if (name == "instructions") {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, system_));
+    request_.instructions = json_text(system_);
+    return {};
+  }
+  if (name == "max_output_tokens") {
+    QUIRE_RETURN_IF_FIELD_ERROR(chat_.read_max_tokens(path, value));
+    request_.max_output_tokens = simdjson::minify(value);
+    return {};
+  }
+  if (name == "previous_response_id") return read_text(path, value, request_.previous_response_id);
+  if (name == "store") return read_store(path, value);
+  if (name == "include") return read_include(path, value);
+  if (name == "text") return read_text_field(path, value);
+  if (name == "reasoning") return read_reasoning(path, value);
+  if (name == "metadata") return read_metadata(path, value);
+  if (name == "tools") return read_tools(path, value);
+  if (name == "parallel_tool_calls") {
+    return read_bool(path, value, request_.chat.parallel_tool_calls);
+  }
+  if (name == "top_logprobs") {
+    return read_int(path, value, 0, chat_.defaults.limits.max_logprobs, top_logprobs_.emplace());
+  }
+  if (name == "truncation") {
+    return refuse_value(path, value, "disabled",
+                        "'disabled': this server drops no items; shorten "
+                        "the input");
+  }
+  if (name == "chat_template_kwargs") return chat_.read_template_kwargs(value);
+  if (name == "background") return refuse_unless_false(path, value);
+  if (name == "conversation") {
+    return unexpected(path, value, "previous_response_id, or the whole conversation in input");
+  }
+  if (name == "prompt") return unexpected(path, value, "instructions and input");
+  if (name == "messages") return unexpected(path, value, "input, the name of this API");
+  if (name == "max_tokens" || name == "max_completion_tokens") {
+    return unexpected(path, value, "max_output_tokens, the name of this API");
+  }
+  return chat_.read(name, value);
+}
+
+FieldError ResponsesFields::read_store(const Path& path, Element value) {
+  QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, request_.stores));
+  if (!request_.stores || stored_.is_enabled) return {};
+  return unexpected(path, value,
+                    "false: this server stores no responses; its operator can allow it by "
+                    "--max-stored-responses");
+}
+
+FieldError ResponsesFields::read_include(const Path& path, Element value) {
+  constexpr size_t kMaxNames = 32;
+  std::vector<std::string> names;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_texts(path, value, kMaxNames, names));
+  for (const std::string& name : names) {
+    if (name == kLogprobs) {
+      has_logprobs_ = true;
+    } else if (name == kEncryptedReasoning) {
+      request_.shows_encrypted_reasoning = true;
+    } else if (std::ranges::find(kEmptyIncludes, name) == kEmptyIncludes.end()) {
+      return field_error(path, fmt::format("got '{}', expected '{}' or '{}'", name.substr(0, 200),
+                                           kLogprobs, kEncryptedReasoning));
+    }
+  }
+  return {};
+}
+
+// {"format": {"type": "json_schema", "schema": …}, "verbosity": …}
+FieldError ResponsesFields::read_text_field(const Path& path, Element value) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  Element format;
+  const bool has_format = !fields["format"].get(format) && !format.is_null();
+  if (has_format) {
+    QUIRE_RETURN_IF_FIELD_ERROR(read_response_format(
+        Path(path, "format"), format, chat_.defaults.limits, request_.chat.restriction));
+  }
+  JsonWriter json;
+  json.begin_object();
+  json.key("format");
+  json.raw(has_format ? simdjson::minify(format) : R"({"type":"text"})");
+  for (const auto& [name, field] : fields) {
+    if (name == "format") continue;
+    json.key(name);
+    json.raw(simdjson::minify(field));
+  }
+  json.end_object();
+  request_.text = json.take();
+  return {};
+}
+
+// A summary cannot be asked for: reasoning items show the reasoning itself.
+FieldError ResponsesFields::read_reasoning(const Path& path, Element value) {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  request_.reasoning = simdjson::minify(value);
+  Element effort_value;
+  if (fields["effort"].get(effort_value) || effort_value.is_null()) return {};
+  const Path at(path, "effort");
+  std::string effort;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_text(at, effort_value, effort));
+  thinks_ = effort != "none";
+  return *thinks_ ? chat_.set_reasoning_effort(at, effort) : FieldError();
+}
+
+FieldError ResponsesFields::read_metadata(const Path& path, Element value) {
+  constexpr size_t kMaxPairs = 16;
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  if (fields.size() > kMaxPairs) {
+    return unexpected(path, value, fmt::format("at most {} pairs of strings", kMaxPairs));
+  }
+  for (const auto& [name, field] : fields) {
+    std::string text;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_text(Path(path, name), field, text));
+  }
+  request_.metadata = simdjson::minify(value);
+  return {};
+}
+
+FieldError ResponsesFields::read_tools(const Path& path, Element value) {
+  simdjson::dom::array tools;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_tools), tools));
+  for (const Element tool : tools) {
+    const Path at(path, request_.chat.tools.size());
+    simdjson::dom::object fields;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_object(at, tool, fields));
+    std::string type;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, fields, "type", type));
+    if (type != "function") {
+      return unexpected(Path(at, "type"), fields["type"].value_unsafe(),
+                        "'function': this server runs no tools of its own");
+    }
+    QUIRE_RETURN_IF_FIELD_ERROR(chat_.add_tool(at, fields, "parameters"));
+  }
+  request_.tools = simdjson::minify(value);
+  return {};
+}
+
+FieldError ResponsesFields::read_tool_choice(const Path& path, Element value) {
+  constexpr std::string_view kExpected =
+      "'none', 'auto', 'required', or an object of the type 'function' or 'allowed_tools'";
+  request_.tool_choice = simdjson::minify(value);
+  ToolChoice& choice = request_.chat.tool_choice;
+  std::string_view name;
+  if (!value.get_string().get(name)) {
+    if (name == "required") return chat_.require_tool(path, value);
+    if (name == "none") choice = ToolChoice::kNone;
+    return name == "none" || name == "auto" ? FieldError() : unexpected(path, value, kExpected);
+  }
+  simdjson::dom::object fields;
+  if (value.get_object().get(fields)) return unexpected(path, value, kExpected);
+  std::string type;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "type", type));
+  if (type == "allowed_tools") return read_allowed_tools(path, fields);
+  const Path name_path(path, "name");
+  if (type != "function") {
+    return unexpected(Path(path, "type"), fields["type"].value_unsafe(),
+                      "'function' or 'allowed_tools'");
+  }
+  Element function;
+  if (fields["name"].get(function)) return missing(name_path, "the name of one of the tools");
+  return chat_.choose_tool(name_path, function);
+}
+
+// {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": …}]}. Drops the
+// tools that it does not name.
+FieldError ResponsesFields::read_allowed_tools(const Path& path,
+                                               const simdjson::dom::object& fields) {
+  std::string mode;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "mode", mode));
+  const Path mode_path(path, "mode");
+  const Element mode_value = fields["mode"].value_unsafe();
+  if (mode != "auto" && mode != "required") {
+    return unexpected(mode_path, mode_value, "'auto' or 'required'");
+  }
+  const Path tools_path(path, "tools");
+  Element value;
+  if (fields["tools"].get(value)) return missing(tools_path, "a list of functions");
+  simdjson::dom::array tools;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(tools_path, value, static_cast<size_t>(chat_.defaults.limits.max_tools), tools));
+  std::vector<std::string> allowed;
+  for (const Element tool : tools) {
+    const Path at(tools_path, allowed.size());
+    simdjson::dom::object function;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_object(at, tool, function));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, function, "name", allowed.emplace_back()));
+    if (find_tool(request_.chat.tools, allowed.back()) == nullptr) {
+      return unexpected(Path(at, "name"), function["name"].value_unsafe(),
+                        "the name of one of the tools");
+    }
+  }
+  if (allowed.empty()) return unexpected(tools_path, value, "at least one function");
+  std::erase_if(request_.chat.tools, [&](const Tool& tool) {
+    return std::ranges::find(allowed, tool.name) == allowed.end();
+  });
+  return mode == "required" ? chat_.require_tool(mode_path, mode_value) : FieldError();
+}
+
+// Reads the conversation of the response that this one continues.
+FieldError ResponsesFields::read_previous() {
+  const Path path("previous_response_id");
+  const std::string& id = request_.previous_response_id;
+  if (id.empty()) return {};
+  if (!stored_.is_enabled) {
+    return field_error(path,
+                       "got an id, expected none: this server stores no responses, unless its "
+                       "operator allows it by --max-stored-responses; send the whole conversation "
+                       "in input");
+  }
+  const std::shared_ptr<const StoredResponse> response = stored_.find(id);
+  if (response == nullptr) {
+    FieldError error = field_error(
+        path, fmt::format("there is no stored response '{}'; it may have been removed to make "
+                          "room, so send the whole conversation in input",
+                          id.substr(0, 200)));
+    error->code = "previous_response_not_found";
+    return error;
+  }
+  std::string text;
+  for (const auto* const items : {&response->items, &response->output}) {
+    for (const std::string& item : *items) {
+      text += (text.empty() ? "[" : ",") + item;
+      if (request_.stores) request_.items.push_back(item);
+    }
+  }
+  const auto document = JsonDocument::parse(
+      text + "]", "the stored response", {.max_depth = chat_.defaults.limits.max_json_depth + 2});
+  if (!document.ok()) return api_error(document.status());
+  size_t idx = 0;
+  for (const Element item : simdjson::dom::array(document->root())) {
+    QUIRE_RETURN_IF_FIELD_ERROR(items_.read(Path(path, idx++), item));
+  }
+  return {};
+}
+
+FieldError ResponsesFields::read_input() {
+  const Path path("input");
+  if (!input_) return missing(path, "a string or a list of items");
+  std::string_view text;
+  if (!input_->get_string().get(text)) {
+    items_.add_message("user", std::string(text));
+    if (request_.stores) request_.items.push_back(stored_message(text));
+    return {};
+  }
+  simdjson::dom::array items;
+  if (input_->get_array().get(items)) {
+    return unexpected(path, *input_, "a string or a list of items");
+  }
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(path, *input_, static_cast<size_t>(chat_.defaults.limits.max_messages), items));
+  size_t idx = 0;
+  for (const Element item : items) {
+    QUIRE_RETURN_IF_FIELD_ERROR(items_.read(Path(path, idx++), item));
+    if (request_.stores) request_.items.push_back(stored_item(simdjson::dom::object(item)));
+  }
+  return {};
+}
+
+FieldError ResponsesFields::finish() {
+  ChatRequest& chat = request_.chat;
+  if (!system_.empty()) items_.add_message("system", std::move(system_));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_previous());
+  QUIRE_RETURN_IF_FIELD_ERROR(read_input());
+  chat.tool_choice = chat.tools.empty() ? ToolChoice::kNone : ToolChoice::kAuto;
+  if (tool_choice_) QUIRE_RETURN_IF_FIELD_ERROR(read_tool_choice("tool_choice", *tool_choice_));
+  if (thinks_) chat_.set_thinking(*thinks_);
+  request_.top_logprobs = top_logprobs_.value_or(0);
+  if (request_.top_logprobs > 0 && !has_logprobs_) {
+    return field_error("top_logprobs", fmt::format("got {} without logprobs, expected include to "
+                                                   "have '{}'",
+                                                   request_.top_logprobs, kLogprobs));
+  }
+  if (has_logprobs_) chat.engine_request.sampling.logprobs = request_.top_logprobs;
+  return chat_.finish("input", false);
+}
+
+}  // namespace
+
+Parsed<ResponsesRequest> parse_responses_request(std::string_view body,
+                                                 const RequestDefaults& defaults,
+                                                 const StoredResponses& stored) {
+  Parsed<ResponsesRequest> parsed;
+  parsed.error =
+      read_body(body, defaults.limits, ResponsesFields(parsed.request, defaults, stored));
+  return parsed;
+}
+
+}  // namespace quire::server

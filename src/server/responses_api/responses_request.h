@@ -1,0 +1,57 @@
+// The body of POST /v1/responses, OpenAI's Responses API, and its translation into a conversation.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/openai/requests.h"
+
+namespace quire::server {
+
+struct ResponsesRequest {
+  ChatRequest chat;
+  // The fields that the response repeats, as JSON.
+  std::string instructions = "null";
+  std::string max_output_tokens = "null";
+  std::string metadata = "{}";
+  std::string reasoning = R"({"effort":null,"summary":null})";
+  std::string text = R"({"format":{"type":"text"}})";
+  std::string tool_choice = R"("auto")";
+  std::string tools = "[]";
+  int top_logprobs = 0;
+  std::string previous_response_id;  // empty: none
+  bool stores = false;               // the response is kept for later requests
+  bool shows_encrypted_reasoning = false;
+  // The conversation before the response as JSON texts of items, each with an id; only if `stores`.
+  std::vector<std::string> items;
+};
+
+// A response that is kept for later requests. `items` and `output` are JSON texts of items.
+struct StoredResponse {
+  std::vector<std::string> items;  // the conversation before it, without instructions
+  std::vector<std::string> output;
+  std::string body;  // the whole response
+};
+
+// The responses that the caller of a request may continue.
+struct StoredResponses {
+  bool is_enabled = false;
+  // Returns null if there is no such response, or if it is another key's.
+  std::function<std::shared_ptr<const StoredResponse>(std::string_view id)> find = nullptr;
+};
+
+// Parses a body as parse_chat_request() does. Each item of the input becomes a part of a message:
+// the reasoning, text and calls of one turn become one message of the assistant, and the system and
+// developer messages at the start become one message, since most templates accept only one.
+Parsed<ResponsesRequest> parse_responses_request(std::string_view body,
+                                                 const RequestDefaults& defaults,
+                                                 const StoredResponses& stored);
+
+// `encrypted_content` of a reasoning item is its text behind this prefix. It is not encrypted: the
+// item's content shows the same text, which some clients do not send back.
+inline constexpr std::string_view kReasoningPrefix = "quire-plain:";
+
+}  // namespace quire::server

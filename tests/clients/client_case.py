@@ -1,0 +1,38 @@
+"""The common part of the tests of clients: a server for all tests of a class."""
+
+import argparse
+import sys
+import unittest
+from pathlib import Path
+
+from served import Served
+
+options = argparse.Namespace()
+
+
+class ServedCase(unittest.TestCase):
+    flags: tuple[str, ...] = ()
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.served = Served(options.quire, *cls.flags)
+        cls.model = cls.served.model
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        status = cls.served.stop()
+        if status != 0:
+            raise AssertionError(f"SIGTERM ended the server with {status}: {cls.served.log()}")
+
+
+def tool_template() -> str:
+    """A chat template with tools and their results, which the embedded model's own does not have."""
+    return str(Path(__file__).with_name("tool_template.jinja"))
+
+
+def main(description: str | None) -> None:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quire", type=Path, required=True, help="the binary")
+    parser.add_argument("tests", nargs="*", help="names, as unittest's")
+    parser.parse_args(namespace=options)
+    unittest.main(argv=[sys.argv[0], *options.tests])
