@@ -133,4 +133,14 @@ int64_t free_memory_bytes() {
   return std::min(free_bytes, free_here.value_or(free_bytes));
 }
 
+int64_t raise_descriptor_limit() {
+  rlimit limit = {};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return std::numeric_limits<int64_t>::max();
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  constexpr auto kMost = static_cast<rlim_t>(std::numeric_limits<int64_t>::max());
+  return static_cast<int64_t>(std::min(limit.rlim_cur, kMost));
+}
+
 }  // namespace quire

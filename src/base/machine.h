@@ -33,6 +33,10 @@ struct ProcessUse {
 };
 ProcessUse process_use();
 
+// Raises the limit on open file descriptors to the maximum that the process may set, and returns
+// it.
+int64_t raise_descriptor_limit();
+
 // CPU time excludes the time of other programs (and, for a thread, of other threads), so bounds on
 // it hold on a loaded machine.
 inline int64_t cpu_ns_on(clockid_t clock) {

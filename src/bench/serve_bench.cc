@@ -1,7 +1,6 @@
 #include "bench/serve_bench.h"
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <cmath>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "base/text.h"
 
 namespace quire::bench {
@@ -35,14 +35,6 @@ Result<std::unique_ptr<http_client::Client>> connect(const ServeBenchOptions& op
     config.headers.emplace_back("Authorization", "Bearer " + options.api_key);
   }
   return http_client::Client::create(std::move(config));
-}
-
-// Raises the limit on file descriptors to its maximum, because each stream needs one.
-void raise_descriptor_limit() {
-  rlimit limit = {};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 // Requests facts from the server before the benchmark starts.
@@ -206,7 +198,7 @@ Status check_server(const ServeBenchOptions& options) {
 
 Result<ServeBenchResult> measure_server(const ServeBenchOptions& options, const Hooks& hooks) {
   QUIRE_RETURN_IF_ERROR(check_server(options));
-  raise_descriptor_limit();
+  raise_descriptor_limit();  // each stream needs one
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<http_client::Client> client, connect(options));
   ServerInfoClient server(*client, hooks);
   ServeBenchResult bench;

@@ -131,8 +131,8 @@ Command gsm8k_command() {
                "Generate exactly --max-tokens per problem, to measure speed");
   flags.output_file("--json", &state->json, "Write the results to this file");
   add_engine_flags(flags, &state->engine, SeedFlag::kOfEngine);
-  command.check = [state] {
-    return state->options.data.empty() ? invalid_argument("expected --data FILE.jsonl") : Status();
+  command.check = [state](Complaints& complaints) {
+    if (state->options.data.empty()) complaints.add("expected --data FILE.jsonl");
   };
   command.run = [state] { return run(*state); };
   return command;
@@ -166,7 +166,7 @@ Command bench_throughput_command() {
   flags.toggle("--profile", &state->profile,
                "Also report a GPU's time by kernel (needs libcupti; costs some speed)");
   add_engine_flags(flags, &state->engine, SeedFlag::kOfEngine);
-  command.check = [state] { return check(state->options); };
+  command.check = [state](Complaints& complaints) { complaints.add(check(state->options)); };
   command.run = [state] { return run(*state); };
   return command;
 }

@@ -157,7 +157,7 @@ Command bench_attention_command() {
   flags.output_file("--json", &state->json, "Write the results to this file");
   flags.output_file("--csv", &state->csv,
                     "Write the results to this file as CSV, for tools/plot_attention.py");
-  command.check = [state] { return check(state->options); };
+  command.check = [state](Complaints& complaints) { complaints.add(check(state->options)); };
   command.run = [state] { return run(*state); };
   return command;
 }
@@ -179,7 +179,7 @@ Command tune_command() {
             fmt::format("{}", fmt::join(options.q_lens, ",")),
             "Query tokens per sequence in decode; without 1, prompts are not measured");
   flags.output_file("--output", &state->output, "Write the table to this file");
-  command.check = [state] { return check(state->options.shape); };
+  command.check = [state](Complaints& complaints) { complaints.add(check(state->options.shape)); };
   command.run = [state] { return run(*state); };
   return command;
 }

@@ -192,7 +192,7 @@ Command bench_serve_command() {
   add_load_flags(command.flags, &state->options);
   add_report_flags(command.flags, &state->options);
   command.flags.output_file("--json", &state->json, "Write the results to this file");
-  command.check = [state] { return check(state->options); };
+  command.check = [state](Complaints& complaints) { complaints.add(check(state->options)); };
   command.run = [state] { return run(*state); };
   return command;
 }

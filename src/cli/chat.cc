@@ -181,21 +181,22 @@ Command chat_command() {
   command.summary = "Chat with a model in the terminal";
   command.example =
       "  quire chat\n"
-      "  quire chat --model ~/models/llama-instruct --system 'Answer in one sentence.'";
+      "  quire chat ~/models/llama-instruct --system 'Answer in one sentence.'";
   command.flags.begin_group("Conversation");
   command.flags.text("--system", "TEXT", &options->system,
                      "System message, sent before the first turn");
   add_chat_flags(command.flags, &options->engine);
   options->sampling.add_to(command.flags);
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);
-  command.check = [options] {
+  command.positional = model_argument(&options->engine);
+  command.check = [options](Complaints& complaints) {
     const SamplingParams sampling = options->sampling.applied_to({});
-    if (sampling.n != 1) return invalid_argument("--n: a turn has one reply; expected 1");
-    if (!asks_for_logprobs(sampling)) return Status();
-    return invalid_argument(
-        "--logprobs and --prompt-logprobs need --format json of quire generate");
+    if (sampling.n != 1) complaints.add("--n: a turn has one reply; expected 1");
+    if (asks_for_logprobs(sampling)) {
+      complaints.add("--logprobs and --prompt-logprobs need --format json of quire generate");
+    }
   };
-  command.log_level = "warning";  // keeps info messages out of the conversation
+  command.log->level = "warning";  // keeps info messages out of the conversation
   command.run = [options] { return run(*options); };
   return command;
 }

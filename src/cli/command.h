@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,23 @@ constexpr int kExitOk = 0;
 constexpr int kExitFailure = 1;  // at run time, or a flag does not fit the files or the machine
 constexpr int kExitUsage = 2;    // the command line itself is wrong
 
+// The argument of a command that is no flag.
+struct Positional {
+  std::string name;  // "MODEL"
+  std::string help;
+  ValueKind kind = ValueKind::kText;
+  std::vector<std::string> choices = {};  // empty: any
+  bool required = false;
+  bool repeatable = false;
+  // Called once per word, after the setters of all flags. Empty words are refused before.
+  std::function<Status(std::string_view word)> set;
+};
+
+struct LogOptions {
+  std::string format = "text";
+  std::string level = "info";
+};
+
 struct Command {
   std::string name;
   std::string summary;  // one line
@@ -23,21 +42,14 @@ struct Command {
   std::vector<Command> subcommands;
 
   FlagSet flags;
-  // The name of a positional argument, such as "SHELL". With choices it is required and must be one
-  // of them. Without choices it is optional: a directory, unless its kind says otherwise. Empty:
-  // the command has no argument.
-  std::string positional_name;
-  ValueKind positional_kind = ValueKind::kDirectory;
-  std::vector<std::string> positional_choices;
-  std::string positional_help;
-  std::string* positional = nullptr;
+  std::optional<Positional> positional;
 
-  // Checks combinations of flags; a failure is a usage error. May be empty.
-  std::function<Status()> check;
+  // Checks combinations of flags. May be empty.
+  std::function<void(Complaints& complaints)> check;
   // Returns the exit code or an error. Empty if a subcommand is required.
   std::function<Result<int>()> run;
-  // The default of --log-level.
-  std::string log_level = "info";
+  // The defaults of the log flags, and then their values.
+  std::shared_ptr<LogOptions> log = std::make_shared<LogOptions>();
 };
 
 Command generate_command();

@@ -91,6 +91,19 @@ std::string yes_or_no(const Support& support) {
   return support.ok() ? "yes" : fmt::format("no: {}", fmt::join(support.reasons, "; "));
 }
 
+// The backends of devices that this build or machine lacks.
+void print_absent_backends(const BackendSet& present) {
+  const bool has_gpu = cuda_status().ok();
+  const std::vector<std::string_view> names = present.names();
+  for (const BackendName& backend : backend_names()) {
+    if (std::ranges::find(names, backend.name) != names.end()) continue;
+    const bool lacks_gpu = backend.device == DeviceKind::kCuda && !has_gpu;
+    print_line(fmt::format("  {}", backend.name),
+               lacks_gpu ? "no: needs a GPU; see CUDA above"
+                         : "no: is not built in, or runs on another --device");
+  }
+}
+
 void print_backends(const DeviceContext& context, const KvGroup& group) {
   const Device& device = context.device();
   const AttentionShape& shape = group.decode;
@@ -103,6 +116,7 @@ void print_backends(const DeviceContext& context, const KvGroup& group) {
                            yes_or_no(backend->supports(group.prefill, {.phase = Phase::kPrefill},
                                                        device))));
   }
+  print_absent_backends(context.attention());
 }
 
 // The context length that the server would use, which may be shorter than the model's.
@@ -221,11 +235,12 @@ Command doctor_command() {
   command.summary = "Report what this machine and build can do, and why not";
   command.example =
       "  quire doctor\n"
-      "  quire doctor --model ~/models/llama\n"
-      "  quire doctor --model config.json";
+      "  quire doctor ~/models/llama\n"
+      "  quire doctor config.json";
   command.flags.begin_group("Model");
   add_chat_flags(command.flags, engine.get());
   add_engine_flags(command.flags, engine.get(), SeedFlag::kOfEngine);
+  command.positional = model_argument(engine.get());
   command.run = [engine] { return run(*engine); };
   return command;
 }

@@ -3,12 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <vector>
 
 #include "attn/selection.h"
+#include "base/ascii.h"
 #include "base/log.h"
 #include "base/machine.h"
+#include "base/text.h"
 #include "cli/output.h"
+#include "hub/cache/model_cache.h"
 #include "platform/platform.h"
 
 namespace quire::cli {
@@ -36,7 +41,10 @@ void add_backend(FlagSet& flags, std::string name, std::string* target, std::str
     const bool is_absent = std::ranges::any_of(
         backend_names(), [&](const BackendName& backend) { return backend.name == text; });
     return unexpected(text, fmt::format("one of {}{}", fmt::join(built, ", "),
-                                        is_absent ? ": this build has no CUDA" : ""));
+                                        is_absent ? fmt::format(": {} needs a GPU, and this build "
+                                                                "has no CUDA",
+                                                                text)
+                                                  : ""));
   };
   flags.value(std::move(name), "NAME", target, *target, std::move(help), parse);
   flags.last().choices = built_backends();
@@ -120,6 +128,7 @@ void add_tensor_parallel_size(FlagSet& flags, int* target) {
   };
   flags.value("--tensor-parallel-size", "N", target, std::to_string(*target),
               "Devices to share a model; only 1 so far", parse);
+  flags.last().alias = "-tp";
 }
 
 void add_device_flags(FlagSet& flags, EngineConfig* config) {
@@ -148,6 +157,14 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
                "No CUDA graphs; without effect on a CPU");
 }
 
+// "Qwen/Qwen3-0.6B", also with @REVISION. The organization has a letter, unlike the text "3/4".
+bool is_full_model_name(std::string_view word) {
+  const auto is_letter = [](char c) { return is_alphanumeric(c) && !is_digit(c); };
+  const std::string_view organization = word.substr(0, word.find('/'));
+  return organization.size() < word.size() && hub::parse_model_name(word) &&
+         std::ranges::any_of(organization, is_letter);
+}
+
 // Warns of settings that are valid but probably not what the user wants.
 void warn_of(const EngineConfig& config) {
   const int num_cores = num_usable_cores();
@@ -172,6 +189,30 @@ void add_attention_flags(FlagSet& flags, EngineConfig* config) {
                "Type of queries; auto: the model's", dtype_synonyms());
   add_block_size(flags, &config->block_size);
   add_kv_cache_dtype(flags, config);
+}
+
+bool names_model(std::string_view word) {
+  for (const std::string_view start : {"/", "./", "../", "~/"}) {
+    if (word.starts_with(start)) return true;
+  }
+  std::error_code error;
+  return is_full_model_name(word) || std::filesystem::exists(word, error);
+}
+
+Status set_model(std::string_view word, EngineConfig* config) {
+  if (!config->model.empty() && config->model != word) {
+    return invalid_argument(
+        fmt::format("expected one model, got {} and --model {}", clipped(word), config->model));
+  }
+  config->model = word;
+  return {};
+}
+
+Positional model_argument(EngineConfig* config) {
+  return {.name = "MODEL",
+          .help = "The model, as --model MODEL",
+          .kind = ValueKind::kDirectory,
+          .set = [config](std::string_view word) { return set_model(word, config); }};
 }
 
 void add_chat_flags(FlagSet& flags, EngineConfig* config) {

@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "cli/command.h"
 #include "cli/flags.h"
 #include "quire/config.h"
 #include "quire/engine.h"
@@ -14,6 +16,14 @@ namespace quire::cli {
 // `config` must outlive the parse. A command in which --seed has another meaning adds its own.
 enum class SeedFlag { kOfEngine, kOfCommand };
 void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed);
+
+// The argument MODEL, which means the same as --model MODEL.
+Positional model_argument(EngineConfig* config);
+// Sets the model to a word of the command line. Fails if another model is set.
+Status set_model(std::string_view word, EngineConfig* config);
+// Whether a word names a model and not a prompt: an existing file or folder, a path that begins
+// with "/", "./", "../" or "~/", or a name of a hub such as Qwen/Qwen3-0.6B.
+bool names_model(std::string_view word);
 
 // Flags for commands that render conversations.
 void add_chat_flags(FlagSet& flags, EngineConfig* config);

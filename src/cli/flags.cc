@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "cli/unknown_flags.h"
+#include "cli/unknown_words.h"
 
 namespace quire::cli {
 namespace {

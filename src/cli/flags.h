@@ -14,6 +14,22 @@
 
 namespace quire::cli {
 
+// The mistakes of a command line. All are reported together.
+class Complaints {
+ public:
+  // Adds the message of a failure; ignores success.
+  void add(const Status& status) {
+    if (!status.ok()) messages_.push_back(status.message());
+  }
+  void add(std::string message) { messages_.push_back(std::move(message)); }
+
+  bool empty() const { return messages_.empty(); }
+  const std::vector<std::string>& messages() const { return messages_; }
+
+ private:
+  std::vector<std::string> messages_;
+};
+
 // The kind of value, for shell completion.
 enum class ValueKind { kNone, kText, kFile, kDirectory };
 

@@ -1,12 +1,16 @@
 #include "cli/generate.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <memory>
 
+#include "base/ascii.h"
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "bench/gsm8k.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
@@ -30,11 +34,38 @@ struct Options {
   std::vector<std::string> prompts;
   std::vector<std::vector<int32_t>> prompt_ids;
   std::string input;
+  std::string message;  // the words of the command line, or the text on standard input
   std::string format = "text";
   bool chat = false;
 
-  bool has_prompt() const { return !prompts.empty() || !prompt_ids.empty() || !input.empty(); }
+  bool has_prompt() const {
+    return !prompts.empty() || !prompt_ids.empty() || !input.empty() || !message.empty();
+  }
 };
+
+// Takes a word of the command line: the first that names a model is the model, all others are the
+// message.
+Status take_word(std::string_view word, Options& options) {
+  if (options.message.empty() && names_model(word)) return set_model(word, &options.engine);
+  QUIRE_RETURN_IF_ERROR(parse_text(word).status());
+  if (!options.message.empty()) options.message += ' ';
+  options.message += word;
+  return {};
+}
+
+// Reads the message from a pipe or a redirected file. Other inputs, such as /dev/null and a
+// terminal, have none.
+Status read_message(Options& options) {
+  struct stat info {};
+  if (::fstat(STDIN_FILENO, &info) != 0) return {};
+  if (!S_ISFIFO(info.st_mode) && !S_ISREG(info.st_mode) && !S_ISSOCK(info.st_mode)) return {};
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_input("-"));
+  if (!is_valid_utf8(text)) {
+    return invalid_argument("[input] standard input is not valid UTF-8; expected a text");
+  }
+  options.message = trimmed(text);
+  return {};
+}
 
 void write_position(JsonWriter& json, const PositionLogprobs& position, const DecodeToken& decode) {
   if (position.empty()) return json.null();
@@ -118,6 +149,7 @@ class Printer {
 
   bool on_output(const Output& output) {
     if (!streams_ || output.text.empty()) return can_print_;
+    has_text_ = true;
     ends_with_newline_ = output.text.ends_with('\n');
     return can_print_ = write_stdout(shown(output.text));
   }
@@ -128,7 +160,9 @@ class Printer {
       return report_error(prompt_idx, with_source(prompts_[prompt_idx], result.error));
     report_samples(prompt_idx, result.samples);
     if (is_json_) return print(prompt_idx, json_text(prompt_idx, result));
-    print(prompt_idx, streams_ ? (ends_with_newline_ ? "" : "\n") : plain_text(prompt_idx, result));
+    if (!streams_) return print(prompt_idx, plain_text(prompt_idx, result));
+    if (has_text_ && !ends_with_newline_) print(prompt_idx, "\n");
+    if (!has_text_ && !result.was_cancelled()) report_empty_text(prompts_[prompt_idx]);
   }
 
   // The indices of the prompts in the order of submission.
@@ -160,6 +194,12 @@ class Printer {
                    one_line(engine_message(error)));
     }
     num_failed_ += any_failed ? 1 : 0;
+  }
+
+  void report_empty_text(const Prompt& prompt) const {
+    const bool may_chat = !prompt.in_template && !engine_.chat_template().empty();
+    print_stderr("quire generate: the text is empty: the model ended it at once{}\n",
+                 may_chat ? "; --chat puts the prompt into the model's chat template" : "");
   }
 
   std::string json_text(size_t prompt_idx, const RequestResult& result) const {
@@ -194,6 +234,7 @@ class Printer {
   std::vector<size_t> prompt_of_request_;
   size_t next_ = 0;
   bool streams_ = false;
+  bool has_text_ = false;
   bool ends_with_newline_ = false;
   bool can_print_ = true;
   size_t num_failed_ = 0;
@@ -203,7 +244,8 @@ constexpr std::string_view kLogprobsNeedJson =
     "--logprobs and --prompt-logprobs need --format json";
 
 // Checks the request against the engine and the output format, and applies the chat template.
-Status prepare(const Engine& engine, const Options& options, Request& request) {
+Status prepare(const Engine& engine, const Options& options, Prompt& prompt) {
+  Request& request = prompt.request;
   const bool is_text = request.prompt_token_ids.empty();
   if (options.format != "json" && asks_for_logprobs(request.sampling)) {
     return invalid_argument(std::string(kLogprobsNeedJson));
@@ -213,7 +255,7 @@ Status prepare(const Engine& engine, const Options& options, Request& request) {
     return invalid_argument(
         "the model has no tokenizer; expected --prompt-ids 1,2,3, or prompt_token_ids in --input");
   }
-  if (!options.chat) return {};
+  if (!prompt.in_template) return {};
   if (!is_text) {
     return invalid_argument(
         "--chat and prompt_token_ids do not go together: a template takes text");
@@ -228,7 +270,7 @@ void show_example(const Options& options, Request& request) {
   request.sampling.temperature = 0.0F;
   request.sampling.stop = bench::gsm8k_stops();
   request.sampling = options.sampling.applied_to(request.sampling);
-  print_stderr("No --prompt given, so here is a word problem for the embedded model.\n\n{}",
+  print_stderr("No prompt given, so here is a word problem for the embedded model.\n\n{}",
                request.prompt);
 }
 
@@ -237,10 +279,17 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
   Request defaults;
   defaults.sampling = options.sampling.applied_to(engine.default_sampling());
   std::vector<Prompt> prompts;
+  if (!options.message.empty()) {
+    Request request = defaults;
+    request.prompt = options.message;
+    // A model without a template continues the text.
+    const bool in_template = options.chat || !engine.chat_template().empty();
+    prompts.push_back({.request = std::move(request), .in_template = in_template});
+  }
   for (const std::string& text : options.prompts) {
     Request request = defaults;
     request.prompt = text;
-    prompts.push_back({.request = std::move(request)});
+    prompts.push_back({.request = std::move(request), .in_template = options.chat});
   }
   for (const std::vector<int32_t>& ids : options.prompt_ids) {
     Request request = defaults;
@@ -248,6 +297,7 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
     prompts.push_back({.request = std::move(request)});
   }
   for (Prompt& prompt : prompts_from_lines(input, options.input, defaults)) {
+    prompt.in_template = options.chat;
     prompts.push_back(std::move(prompt));
   }
   if (!options.has_prompt()) {
@@ -256,7 +306,7 @@ std::vector<Prompt> collect_prompts(const Engine& engine, const Options& options
   }
   for (Prompt& prompt : prompts) {
     if (!prompt.error.ok()) continue;
-    prompt.error = with_source(prompt, prepare(engine, options, prompt.request));
+    prompt.error = with_source(prompt, prepare(engine, options, prompt));
   }
   return prompts;
 }
@@ -300,10 +350,20 @@ Result<int> outcome(const Options& options, const Printer& printer, size_t num_p
                   printer.num_failed(), num_prompts));
 }
 
-Result<int> run(const Options& options) {
+Result<int> run(Options& options) {
   std::string input;
+  if (!options.has_prompt()) QUIRE_RETURN_IF_ERROR(read_message(options));
+  if (!options.has_prompt() && !options.engine.model.empty()) {
+    return invalid_argument(
+        "[input] got no prompt, expected one: quire generate MODEL PROMPT, a text on standard "
+        "input, --prompt, --prompt-ids or --input");
+  }
   if (!options.input.empty()) {
     QUIRE_ASSIGN_OR_RETURN(input, read_input(options.input));
+    if (split_lines(input).empty()) {
+      return invalid_argument(fmt::format("[input] {} is empty; expected one request per line",
+                                          input_name(options.input)));
+    }
   }
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   if (options.chat) QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
@@ -346,25 +406,22 @@ Result<int> run(const Options& options) {
   return outcome(options, printer, prompts.size());
 }
 
-Status check(const Options& options) {
-  if (!options.has_prompt() && !options.engine.model.empty()) {
-    return invalid_argument(
-        "expected --prompt TEXT, --prompt-ids IDS or --input FILE with --model");
-  }
+void check(const Options& options, Complaints& complaints) {
   if (options.chat && !options.prompt_ids.empty()) {
-    return invalid_argument("--chat and --prompt-ids do not go together: a template takes text");
+    complaints.add("--chat and --prompt-ids do not go together: a template takes text");
   }
-  if (!options.chat && !options.engine.chat_template.empty()) {
-    return invalid_argument("--chat-template needs --chat, which puts prompts into it");
+  const bool has_plain_prompts = !options.prompts.empty() || !options.input.empty();
+  const bool has_no_messages = !options.chat && has_plain_prompts && options.message.empty();
+  if (has_no_messages && !options.engine.chat_template.empty()) {
+    complaints.add("--chat-template needs --chat, which puts prompts into it");
   }
-  if (!options.chat && options.engine.allow_special_tokens_in_messages) {
-    return invalid_argument(
+  if (has_no_messages && options.engine.allow_special_tokens_in_messages) {
+    complaints.add(
         "--allow-special-tokens-in-messages needs --chat: other prompts may hold them anyway");
   }
   if (options.format != "json" && asks_for_logprobs(options.sampling.applied_to({}))) {
-    return invalid_argument(std::string(kLogprobsNeedJson));
+    complaints.add(std::string(kLogprobsNeedJson));
   }
-  return {};
 }
 
 std::string input_details() {
@@ -406,9 +463,9 @@ Command generate_command() {
   command.name = "generate";
   command.summary = "Complete prompts, streamed or as JSON lines";
   command.example =
-      "  quire generate\n"
-      "  quire generate --chat --prompt 'Zoe sleeps 7 hours a day, works 6 hours and travels 2 "
-      "hours. How many free hours is that in 5 days?'\n"
+      "  quire generate 'Zoe sleeps 7 hours a day, works 6 hours and travels 2 hours. How many "
+      "free hours is that in 5 days?'\n"
+      "  quire generate ~/models/llama-instruct < question.txt\n"
       "  quire generate --model ~/models/llama --input prompts.jsonl --format json > answers.jsonl";
   command.details = input_details();
   FlagSet& flags = command.flags;
@@ -430,8 +487,18 @@ Command generate_command() {
   flags.choice("--format", {"text", "json"}, &options->format, "Output format");
   options->sampling.add_to(flags);
   add_engine_flags(flags, &options->engine, SeedFlag::kOfCommand);
-  command.check = [options] { return check(*options); };
-  command.log_level = "warning";  // keeps info messages out of the output
+  command.positional = {
+      .name = "MODEL MESSAGE",
+      .help =
+          "The first word is the model, as --model, if it is an existing path, begins with / or "
+          "./, or reads ORG/NAME. All others are one message, put into the model's chat "
+          "template if it has one. Without a prompt, the message is read from a pipe on "
+          "standard input",
+      .kind = ValueKind::kDirectory,
+      .repeatable = true,
+      .set = [options](std::string_view word) { return take_word(word, *options); }};
+  command.check = [options](Complaints& complaints) { check(*options, complaints); };
+  command.log->level = "warning";  // keeps info messages out of the output
   command.run = [options] { return run(*options); };
   return command;
 }

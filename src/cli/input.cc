@@ -15,8 +15,6 @@
 namespace quire::cli {
 namespace {
 
-constexpr size_t kMaxTypedBytes = size_t{1} << 20;
-
 Status field_error(std::string_view source, std::string_view field, std::string_view what) {
   return invalid_argument(fmt::format("[input] {}: field '{}': {}", source, clipped(field), what));
 }

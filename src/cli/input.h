@@ -12,7 +12,11 @@
 
 namespace quire::cli {
 
-// The next line of standard input without its line end; nullopt at the end. Fails above 1 MiB.
+// Bounds a typed or pasted message.
+constexpr size_t kMaxTypedBytes = size_t{1} << 20;
+
+// The next line of standard input without its line end; nullopt at the end. Fails above
+// kMaxTypedBytes.
 Result<std::optional<std::string>> read_typed_line();
 
 // Parses {"prompt": "…"} or {"prompt_token_ids": [1, 2]}. vLLM's sampling fields beside them
@@ -25,6 +29,7 @@ struct Prompt {
   Request request = {};
   std::string source = {};  // "FILE:3"; empty: from a flag
   Status error = {};
+  bool in_template = false;  // becomes a user's message in the model's chat template
 };
 
 std::vector<Prompt> prompts_from_lines(std::string_view text, std::string_view path,

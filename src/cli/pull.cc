@@ -126,7 +126,7 @@ Result<int> run(const Options& options) {
   }
   QUIRE_ASSIGN_OR_RETURN(const std::filesystem::path snapshot,
                          hub::is_offline() ? find_offline(*name) : download(*name, options));
-  print_stderr("{0} is complete; quire chat --model {0} talks with it\n", name->text());
+  print_stderr("{0} is complete; quire chat {0} talks with it\n", name->text());
   print_stdout("{}\n", snapshot.string());
   return kExitOk;
 }
@@ -152,20 +152,18 @@ Command pull_command() {
       "  https_proxy, no_proxy, SSL_CERT_FILE\n";
   command.example =
       "  quire pull Qwen/Qwen3-0.6B\n"
-      "  quire chat --model Qwen/Qwen3-0.6B\n"
+      "  quire chat Qwen/Qwen3-0.6B\n"
       "  quire pull Qwen/Qwen3-0.6B@refs/pr/1    a branch, tag or commit";
   command.flags.begin_group("Download");
   command.flags.number("--max-workers", &options->max_workers, {.min = 1, .max = 64},
                        "Most files to download at the same time");
-  command.positional_name = "NAME";
-  command.positional_kind = ValueKind::kText;
-  command.positional_help = "The model: ORG/NAME, or ORG/NAME@REVISION";
-  command.positional = &options->model;
-  command.check = [options] {
-    return options->model.empty()
-               ? invalid_argument("expected a model's name, such as Qwen/Qwen3-0.6B")
-               : Status();
-  };
+  command.positional = {.name = "NAME",
+                        .help = "A model's name: ORG/NAME, or ORG/NAME@REVISION",
+                        .required = true,
+                        .set = [options](std::string_view word) {
+                          options->model = word;
+                          return Status();
+                        }};
   command.run = [options] { return run(*options); };
   return command;
 }

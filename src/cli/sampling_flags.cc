@@ -67,7 +67,8 @@ struct TextReader {
     return std::optional(number);
   }
   Result<std::vector<std::string>> operator()(const std::vector<std::string>&) const {
-    if (text.empty() || !is_valid_utf8(text)) return unexpected(text, "text in valid UTF-8");
+    if (text.empty()) return unexpected(text, "a text that is not empty");
+    if (!is_valid_utf8(text)) return unexpected(text, "valid UTF-8");
     return std::vector<std::string>{std::string(text)};
   }
   Result<std::vector<int32_t>> operator()(const std::vector<int32_t>&) const {

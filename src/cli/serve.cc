@@ -12,6 +12,7 @@
 
 #include "base/heap.h"
 #include "base/log.h"
+#include "base/machine.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
@@ -27,17 +28,6 @@
 
 namespace quire::cli {
 namespace {
-
-Status take_model_dir(ServeOptions& options) {
-  std::string& model = options.engine.model;
-  if (options.model_dir.empty()) return {};
-  if (!model.empty() && model != options.model_dir) {
-    return invalid_argument(
-        fmt::format("expected one model, got {} and --model {}", options.model_dir, model));
-  }
-  model = options.model_dir;
-  return {};
-}
 
 // Rejects a directory among the names: --served-model-name takes several values, as in vLLM, so a
 // model directory after it would be taken as a name.
@@ -64,73 +54,60 @@ Status check_model_names(const ServeOptions& options) {
   return {};
 }
 
-// Rejects values that are never valid, and flags that could never have an effect.
-Status check_values(const ServeOptions& options) {
-  const server::ServiceConfig& service = options.service;
-  if (options.max_request_bytes < 1) {
-    return invalid_argument("--max-request-bytes: got 0, expected at least 1");
-  }
-  if (options.max_tokenize_bytes < 1) {
-    return invalid_argument("--max-tokenize-bytes: got 0, expected at least 1");
-  }
-  const bool sets_bytes = options.max_stored_response_bytes !=
-                          static_cast<int64_t>(server::ResponseStoreLimits().max_bytes);
-  if (sets_bytes && service.stored_responses.max_responses == 0) {
-    return invalid_argument("--max-stored-response-bytes: expected --max-stored-responses with it");
-  }
-  if (service.admission.max_concurrency_per_key > 0 && options.api_keys.empty() &&
-      options.api_key_file.empty()) {
-    return invalid_argument(
-        "--max-concurrency-per-key: expected --api-key or --api-key-file with it");
-  }
-  QUIRE_ASSIGN_OR_RETURN(const http::Proxies proxies,
-                         http::Proxies::create(options.transport.trusted_proxies));
-  if (!options.transport.uds.empty() && options.transport.limits.max_connections_per_peer > 0 &&
-      !proxies.trusts("unix")) {
-    return invalid_argument(
-        "expected --uds or --max-connections-per-peer, not both: a Unix socket's clients have no "
-        "address, unless --trusted-proxies unix names one");
-  }
-  for (const std::string& origin : service.allowed_origins) {
+void check_names(const ServeOptions& options, Complaints& complaints) {
+  for (const std::string& origin : options.service.allowed_origins) {
     if (server::can_be_origin(origin)) continue;
-    return invalid_argument(
+    complaints.add(
         fmt::format("--allowed-origins: got '{}', expected '*' or an origin in lower case without "
-                    "a path, such as "
-                    "https://example.com",
+                    "a path, such as https://example.com",
                     origin));
   }
-  for (const std::string& host : service.allowed_hosts) {
+  for (const std::string& host : options.service.allowed_hosts) {
     if (server::can_be_host(host)) continue;
-    return invalid_argument(
+    complaints.add(
         fmt::format("--allowed-hosts: got '{}', expected '*' or a name without scheme and port, "
                     "such as example.com",
                     host));
   }
-  return {};
 }
 
-Status check(const ServeOptions& options) {
-  QUIRE_RETURN_IF_ERROR(check_model_names(options));
-  QUIRE_RETURN_IF_ERROR(check_values(options));
-  QUIRE_RETURN_IF_ERROR(server::ApiKeys::create(options.api_keys, "").status());
-  const http::ServerConfig& transport = options.transport;
-  if (transport.host.empty()) {
-    return invalid_argument(
-        "--host: got '', expected an address; 0.0.0.0 listens on all interfaces");
+void check_sizes(const ServeOptions& options, Complaints& complaints) {
+  if (options.max_request_bytes < 1) {
+    complaints.add("--max-request-bytes: got 0, expected at least 1");
   }
-  if (transport.ssl_certfile.empty() != transport.ssl_keyfile.empty()) {
-    return invalid_argument("expected --ssl-certfile and --ssl-keyfile together");
+  if (options.max_tokenize_bytes < 1) {
+    complaints.add("--max-tokenize-bytes: got 0, expected at least 1");
+  }
+  const bool sets_stored_bytes = options.max_stored_response_bytes !=
+                                 static_cast<int64_t>(server::ResponseStoreLimits().max_bytes);
+  if (sets_stored_bytes && options.service.stored_responses.max_responses == 0) {
+    complaints.add("--max-stored-response-bytes: expected --max-stored-responses with it");
   }
   if (options.max_total_request_bytes < options.max_request_bytes) {
-    return invalid_argument(
-        "expected --max-total-request-bytes to be at least --max-request-bytes");
+    complaints.add("expected --max-total-request-bytes to be at least --max-request-bytes");
   }
-  const bool has_address_flag =
-      transport.host != http::ServerConfig().host || transport.port != http::ServerConfig().port;
-  if (!transport.uds.empty() && has_address_flag) {
-    return invalid_argument("expected --uds, or --host and --port, not both");
+}
+
+void check_address(const http::ServerConfig& transport, Complaints& complaints) {
+  if (transport.host.empty()) {
+    complaints.add("--host: got '', expected an address; 0.0.0.0 listens on all interfaces");
   }
-  return {};
+  if (transport.ssl_certfile.empty() != transport.ssl_keyfile.empty()) {
+    complaints.add("expected --ssl-certfile and --ssl-keyfile together");
+  }
+  const Result<http::Proxies> proxies = http::Proxies::create(transport.trusted_proxies);
+  if (!proxies.ok()) complaints.add(proxies.status());
+  if (transport.uds.empty()) return;
+  const bool knows_clients = proxies.ok() && proxies->trusts("unix");
+  if (transport.limits.max_connections_per_peer > 0 && !knows_clients) {
+    complaints.add(
+        "expected --uds or --max-connections-per-peer, not both: a Unix socket's clients have no "
+        "address, unless --trusted-proxies unix names one");
+  }
+  const http::ServerConfig unset;
+  if (transport.host != unset.host || transport.port != unset.port) {
+    complaints.add("expected --uds, or --host and --port, not both");
+  }
 }
 
 std::vector<std::string> with_auto(std::vector<std::string> names) {
@@ -312,6 +289,17 @@ void trim_heap_if_due(const server::Service& service, const http::Server& transp
   }
 }
 
+// Fails before the model is read if the server could not even start its event loops.
+Status check_descriptor_limit() {
+  constexpr int64_t kLeast = 64;
+  const int64_t limit = raise_descriptor_limit();
+  if (limit >= kLeast) return {};
+  return unavailable(
+      fmt::format("[server] the limit of open files is {} (ulimit -n), expected at least {}; raise "
+                  "it (systemd: LimitNOFILE, docker: --ulimit nofile)",
+                  limit, kLeast));
+}
+
 void wait_for_interrupt(server::Service& service, const http::Server& transport) {
   server::TrimSchedule schedule;
   for (int tick = 1; !CancelScope::interrupted(); ++tick) {
@@ -328,13 +316,12 @@ Result<int> run(const ServeOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
                          server::ApiKeys::create(options.api_keys, options.api_key_file));
   QUIRE_RETURN_IF_ERROR(http::Server::check(options.transport));
+  QUIRE_RETURN_IF_ERROR(check_descriptor_limit());
   warn_of_readable_keys(options);
-  // A taken port or an unknown host is reported before the model loads. The sockets close at once,
-  // so that connections are refused until the server is ready.
-  QUIRE_RETURN_IF_ERROR(http::listen_on(options.transport).status());
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.engine));
+  // Connections are refused until the server is ready, but the port is its own.
   QUIRE_ASSIGN_OR_RETURN(std::vector<http::ListeningSocket> sockets,
-                         http::listen_on(options.transport));
+                         http::bind_to(options.transport));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.engine));
   const bool is_local = http::are_local(sockets);
   const server::ServiceConfig config = service_config(options, std::move(keys), *engine, is_local);
   warn_of_missing_template(*engine);
@@ -342,6 +329,7 @@ Result<int> run(const ServeOptions& options) {
   server::Service service(*api, config);
   http::ServerConfig transport_config = options.transport;
   transport_config.limits = transport_limits(options);
+  QUIRE_RETURN_IF_ERROR(http::start_listening(options.transport, sockets));
   QUIRE_ASSIGN_OR_RETURN(
       std::unique_ptr<http::Server> transport,
       http::Server::start(
@@ -378,9 +366,16 @@ void add_serve_flags(FlagSet& flags, ServeOptions* options) {
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
 }
 
-Status finalize(ServeOptions& options) {
-  QUIRE_RETURN_IF_ERROR(take_model_dir(options));
-  return check(options);
+void check(const ServeOptions& options, Complaints& complaints) {
+  complaints.add(check_model_names(options));
+  complaints.add(server::ApiKeys::create(options.api_keys, "").status());
+  if (options.service.admission.max_concurrency_per_key > 0 && options.api_keys.empty() &&
+      options.api_key_file.empty()) {
+    complaints.add("--max-concurrency-per-key: expected --api-key or --api-key-file with it");
+  }
+  check_sizes(options, complaints);
+  check_address(options.transport, complaints);
+  check_names(options, complaints);
 }
 
 Command serve_command() {
@@ -392,10 +387,8 @@ Command serve_command() {
       "  quire serve ~/models/llama --api-key-file keys.txt\n"
       "  curl http://127.0.0.1:8000/v1/models";
   add_serve_flags(command.flags, options.get());
-  command.positional_name = "DIR";
-  command.positional_help = "The model, as --model DIR";
-  command.positional = &options->model_dir;
-  command.check = [options] { return finalize(*options); };
+  command.positional = model_argument(&options->engine);
+  command.check = [options](Complaints& complaints) { check(*options, complaints); };
   command.run = [options] { return run(*options); };
   return command;
 }

@@ -14,7 +14,6 @@ namespace quire::cli {
 
 struct ServeOptions {
   EngineConfig engine;
-  std::string model_dir;  // the positional form of engine.model
   http::ServerConfig transport;
   server::ServiceConfig service;
   std::vector<std::string> api_keys;
@@ -31,7 +30,7 @@ struct ServeOptions {
 
 void add_serve_flags(FlagSet& flags, ServeOptions* options);
 
-// Copies model_dir to engine.model. Rejects contradictions and flags that could have no effect.
-Status finalize(ServeOptions& options);
+// Finds contradictions, values that are never valid, and flags that could have no effect.
+void check(const ServeOptions& options, Complaints& complaints);
 
 }  // namespace quire::cli

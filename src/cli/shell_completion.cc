@@ -27,11 +27,17 @@ std::vector<std::string> flag_names(const Flag& flag) {
   return {flag.name, flag.alias};
 }
 
+// The choices of the command's argument.
+std::vector<std::string> choices_of(const Command& command) {
+  return command.positional ? command.positional->choices : std::vector<std::string>();
+}
+
 // The subcommands, choices and flags that the command accepts.
 std::vector<std::string> words_of(const Command& command) {
   std::vector<std::string> words;
   for (const Command& subcommand : command.subcommands) words.push_back(subcommand.name);
-  words.insert(words.end(), command.positional_choices.begin(), command.positional_choices.end());
+  const std::vector<std::string> choices = choices_of(command);
+  words.insert(words.end(), choices.begin(), choices.end());
   for (const Flag& flag : command.flags.flags()) {
     if (flag.hidden) continue;
     for (const std::string& name : flag_names(flag)) words.push_back(name);
@@ -70,11 +76,14 @@ std::string zsh_escaped(std::string_view text) {
   return out;
 }
 
+std::string zsh_action(ValueKind kind) {
+  if (kind == ValueKind::kFile) return "_files";
+  return kind == ValueKind::kDirectory ? "_files -/" : "";
+}
+
 std::string zsh_value(const Flag& flag) {
   if (flag.kind == ValueKind::kNone) return "";
-  std::string action;
-  if (flag.kind == ValueKind::kFile) action = "_files";
-  if (flag.kind == ValueKind::kDirectory) action = "_files -/";
+  std::string action = zsh_action(flag.kind);
   if (!flag.choices.empty()) action = fmt::format("({})", joined(flag.choices));
   return fmt::format(":{}:{}", zsh_escaped(flag.value_name), action);
 }
@@ -94,12 +103,14 @@ std::string zsh_arguments(const Command& command) {
                                                   zsh_escaped(flag.help), zsh_value(flag))));
     }
   }
-  if (!command.positional_name.empty()) {
-    const auto& choices = command.positional_choices;
-    const std::string files = command.positional_kind == ValueKind::kDirectory ? "_files -/" : "";
-    const std::string action = choices.empty() ? files : fmt::format("({})", joined(choices));
+  if (command.positional) {
+    const Positional& positional = *command.positional;
+    const std::string action = positional.choices.empty()
+                                   ? zsh_action(positional.kind)
+                                   : fmt::format("({})", joined(positional.choices));
     arguments += fmt::format(" \\\n    {}",
-                             shell_quoted(fmt::format("1:{}:{}", command.positional_name, action)));
+                             shell_quoted(fmt::format("{}:{}:{}", positional.repeatable ? "*" : "1",
+                                                      positional.name, action)));
   }
   return arguments;
 }
@@ -148,7 +159,9 @@ std::string fish_condition(const Command& command, const std::string& path) {
 
 std::string fish_flag(const Flag& flag, const std::string& start) {
   std::string line = start;
-  for (const std::string& name : flag_names(flag)) line += " -l " + name.substr(2);
+  for (const std::string& name : flag_names(flag)) {
+    line += name.starts_with("--") ? " -l " + name.substr(2) : " -o " + name.substr(1);
+  }
   if (!flag.choices.empty()) {
     line += " -x -a " + shell_quoted(joined(flag.choices));
   } else if (flag.kind == ValueKind::kDirectory) {
@@ -175,8 +188,12 @@ std::string bash_completion(const Command& root) {
         values += fmt::format("    \"{} {}\") {}; return ;;\n", path, name, bash_value(flag));
       }
     }
-    words += fmt::format("    \"{}\") COMPREPLY=($(compgen -W {} -- \"$cur\")) ;;\n", path,
-                         shell_quoted(joined(words_of(command))));
+    const bool is_folder = command.positional && command.positional->kind == ValueKind::kDirectory;
+    words += fmt::format(
+        "    \"{}\") {}$(compgen -W {} -- \"$cur\")) ;;\n", path,
+        is_folder ? "compopt -o filenames 2>/dev/null; COMPREPLY=($(compgen -d -- \"$cur\") "
+                  : "COMPREPLY=(",
+        shell_quoted(joined(words_of(command))));
   });
   return fmt::format(
       "_{0}() {{\n"
@@ -216,8 +233,11 @@ std::string fish_completion(const Command& root) {
       script +=
           fmt::format("{} -a {} -d {}\n", start, subcommand.name, shell_quoted(subcommand.summary));
     }
-    if (!command.positional_choices.empty()) {
-      script += fmt::format("{} -a {}\n", start, shell_quoted(joined(command.positional_choices)));
+    if (const auto choices = choices_of(command); !choices.empty()) {
+      script += fmt::format("{} -a {}\n", start, shell_quoted(joined(choices)));
+    }
+    if (command.positional && command.positional->kind == ValueKind::kDirectory) {
+      script += start + " -a '(__fish_complete_directories)'\n";
     }
     for (const Flag& flag : command.flags.flags()) {
       if (!flag.hidden) script += fish_flag(flag, start);
@@ -236,10 +256,14 @@ Command completion_command() {
       "  quire completion bash > ~/.local/share/bash-completion/completions/quire\n"
       "  quire completion zsh > \"${fpath[1]}/_quire\"\n"
       "  quire completion fish > ~/.config/fish/completions/quire.fish";
-  command.positional_name = "SHELL";
-  command.positional_choices = {"bash", "zsh", "fish"};
-  command.positional_help = "One of bash, zsh, fish";
-  command.positional = shell.get();
+  command.positional = {.name = "SHELL",
+                        .help = "One of bash, zsh, fish",
+                        .choices = {"bash", "zsh", "fish"},
+                        .required = true,
+                        .set = [shell](std::string_view word) {
+                          *shell = word;
+                          return Status();
+                        }};
   command.run = [shell]() -> Result<int> {
     const Command root = root_command();
     const std::string script = *shell == "bash"  ? bash_completion(root)

@@ -9,10 +9,11 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/input.h"
 #include "cli/output.h"
-#include "cli/unknown_flags.h"
+#include "cli/unknown_words.h"
 #include "engine/chat_format.h"
 #include "engine/model_files.h"
 #include "hub/cache/model_cache.h"
@@ -131,6 +132,21 @@ Status check_sources(const Options& options, std::string_view text_flag) {
   return {};
 }
 
+// Sets the text of the command line, which a flag, its alias or the argument gives.
+Status set_text(std::string_view text, Options& options) {
+  if (options.text && *options.text != text) {
+    return invalid_argument(fmt::format("got '{}' and '{}', expected one of them",
+                                        clipped(*options.text), clipped(text)));
+  }
+  options.text = text;
+  return {};
+}
+
+Status set_ids(std::string_view text, Options& options) {
+  QUIRE_RETURN_IF_ERROR(parse_ids(text).status());
+  return set_text(text, options);
+}
+
 struct TemplateOptions {
   std::string tokenizer;
   std::string template_file;
@@ -191,8 +207,15 @@ Command tokenize_command() {
   add_source_flags(flags, *options, "One JSON string per line; - is standard input");
   flags.toggle("--add-special-tokens", &options->special_tokens,
                "Add the special tokens that the tokenizer puts around a text");
-  flags.value("--text", "TEXT", &options->text, "", "A text", parse_text);
-  command.check = [options] { return check_sources(*options, "--text TEXT"); };
+  const auto set = [options](std::string_view text) -> Status {
+    QUIRE_RETURN_IF_ERROR(parse_text(text).status());
+    return set_text(text, *options);
+  };
+  flags.add({.name = "--text", .value_name = "TEXT", .help = "A text", .set = set});
+  command.positional = {.name = "TEXT", .help = "The text, as --text TEXT", .set = set};
+  command.check = [options](Complaints& complaints) {
+    complaints.add(check_sources(*options, "--text TEXT"));
+  };
   command.run = [options] { return run_tokenize(*options); };
   return command;
 }
@@ -209,13 +232,13 @@ Command detokenize_command() {
   add_source_flags(flags, *options, "One JSON array of ids per line; - is standard input");
   flags.toggle("--skip-special-tokens", &options->special_tokens,
                "Leave special tokens out of the text");
-  flags.value("--ids", "1,2,3", &options->text, "", "Token ids",
-              [](std::string_view text) -> Result<std::string> {
-                QUIRE_RETURN_IF_ERROR(parse_ids(text).status());
-                return std::string(text);
-              });
-  flags.last().alias = "--text";
-  command.check = [options] { return check_sources(*options, "--ids 1,2,3"); };
+  const auto set = [options](std::string_view text) { return set_ids(text, *options); };
+  flags.add(
+      {.name = "--ids", .alias = "--text", .value_name = "1,2,3", .help = "Token ids", .set = set});
+  command.positional = {.name = "IDS", .help = "The token ids, as --ids 1,2,3", .set = set};
+  command.check = [options](Complaints& complaints) {
+    complaints.add(check_sources(*options, "--ids 1,2,3"));
+  };
   command.run = [options] { return run_detokenize(*options); };
   return command;
 }
@@ -239,12 +262,11 @@ Command template_command() {
              "A file with a template, instead of --tokenizer");
   flags.file("--input", &options->input,
              "A JSON object: messages, tools, add_generation_prompt, …; - is standard input");
-  command.check = [options] {
-    if (options->input.empty()) return invalid_argument("expected --input FILE");
+  command.check = [options](Complaints& complaints) {
+    if (options->input.empty()) complaints.add("expected --input FILE");
     if (!options->tokenizer.empty() && !options->template_file.empty()) {
-      return invalid_argument("expected either --tokenizer DIR or --template FILE, got both");
+      complaints.add("expected either --tokenizer DIR or --template FILE, got both");
     }
-    return Status();
   };
   command.run = [options] { return run_template(*options); };
   return command;

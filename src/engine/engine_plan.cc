@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <string_view>
+#include <utility>
 
 #include "base/log.h"
 #include "engine/measured_table.h"
@@ -319,6 +321,21 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const ContextPlan& plan) 
   return scheduler;
 }
 
+// Fails if the configuration names an attention backend of GPUs. `no_gpu` says why there is none.
+Status refuse_gpu_backends(const EngineConfig& config, const Status& no_gpu) {
+  const std::array<std::pair<std::string_view, std::string_view>, 3> named = {
+      {{"attention_backend", config.attention_backend},
+       {"prefill_attention_backend", config.prefill_attention_backend},
+       {"decode_attention_backend", config.decode_attention_backend}}};
+  for (const auto& [field, name] : named) {
+    const auto backend = std::ranges::find(backend_names(), name, &BackendName::name);
+    if (backend == backend_names().end() || backend->device != DeviceKind::kCuda) continue;
+    return unavailable(fmt::format("[attention] {}: {} needs a GPU; {}; for a CPU expected auto",
+                                   field, name, no_gpu.message()));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
@@ -332,7 +349,10 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
   const PlatformConfig platform = {.num_threads = config.num_threads,
                                    .activation_dtype = choose_dtype(config, model),
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
-  if (config.device == "cpu") return make_cpu_platform(platform);
+  if (config.device == "cpu") {
+    QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
+    return make_cpu_platform(platform);
+  }
   if (config.device != "auto" && config.device != "cuda") {
     return invalid_argument(
         fmt::format("[engine] device: must be auto, cpu or cuda, got {}", config.device));
@@ -343,6 +363,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
     return Status(gpu.code(),
                   fmt::format("{}; to run on the CPU, set `device` to cpu", gpu.message()));
   }
+  QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
   log_debug("{}", gpu.message());
   return make_cpu_platform(platform);
 }

@@ -15,8 +15,9 @@ double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
-// "12.3 MiB"; below 0.1 MiB in KiB or bytes, so that a small size does not read as 0.0 MiB.
+// "12.3 MiB"; a small size is in KiB or bytes, so that it does not read as 0.0 MiB.
 std::string size_text(int64_t bytes) {
+  if (mib(std::abs(bytes)) >= 1024) return fmt::format("{:.1f} GiB", mib(bytes) / 1024);
   if (mib(std::abs(bytes)) >= 0.1) return fmt::format("{:.1f} MiB", mib(bytes));
   if (std::abs(bytes) >= 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
   return fmt::format("{} bytes", bytes);
@@ -76,6 +77,13 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
   const MemoryRequest request = with_one_unwindowed_table(wanted_request);
   const int64_t blocks_per_seq = ceil_div(int64_t{request.max_model_len}, request.block_size);
   const Saturated taken = bytes_beside_kv(request);
+  if (request.weight_bytes > request.budget.free_bytes) {
+    return resource_exhausted(fmt::format(
+        "[memory] the model does not fit: its weights take {}, and the {} has {} free; {}use a "
+        "smaller model or more memory",
+        size_text(request.weight_bytes), request.budget.owner, size_text(request.budget.free_bytes),
+        gpu_remedy(request)));
+  }
   const int64_t left_bytes = request.budget.free_bytes - taken.get();
   if (left_bytes <= 0 || request.kv_cache_memory > left_bytes) {
     return resource_exhausted(fmt::format(

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "hub/cache/model_cache.h"
 #include "tensor/checkpoint.h"
+#include "tensor/gguf.h"
 
 namespace quire {
 namespace {
@@ -20,6 +23,42 @@ constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 bool is_file(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error);
+}
+
+// The first bytes of a file, enough for the fields of GGUF files that precede their vocabulary.
+std::string read_beginning(const fs::path& path) {
+  constexpr size_t kBytes = size_t{64} << 10;
+  std::string bytes(kBytes, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  bytes.resize(static_cast<size_t>(file.gcount()));
+  return bytes;
+}
+
+// Fails for a file that was given instead of a model's directory; names its format.
+Status refuse_file(const fs::path& path) {
+  const std::optional<GgufInfo> gguf = inspect_gguf(read_beginning(path));
+  if (!gguf) {
+    return invalid_argument(fmt::format(
+        "[model] model: {} is a file; expected its directory, with config.json and safetensors",
+        path.string()));
+  }
+  return unimplemented(fmt::format(
+      "[model] model: {} is a GGUF file (llama.cpp's format; architecture {}, scheme {}), which is "
+      "not supported; expected the checkpoint that it was made from: a directory with config.json "
+      "and safetensors in BF16, F16 or F32, on a hub mostly the name without -GGUF",
+      path.string(), gguf->architecture.empty() ? "unknown" : clipped(gguf->architecture),
+      gguf->scheme.empty() ? "unknown" : gguf->scheme));
+}
+
+// A GGUF file of the directory; empty: there is none.
+fs::path find_gguf(const fs::path& directory) {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() == ".gguf") return entry->path();
+  }
+  return {};
 }
 
 // Fails for a model's folder in the Hugging Face hub's cache, which has a directory per commit
@@ -183,16 +222,14 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
                       uses_dummy_weights(engine) ? hub::Needs::kConfig : hub::Needs::kWeights));
   const fs::path& path = found.directory;
   const bool is_config_only = uses_dummy_weights(engine) && is_file(path);
-  if (is_file(path) && !is_config_only) {
-    return invalid_argument(fmt::format(
-        "[model] model: {} is a file; expected its directory, with config.json and safetensors",
-        engine.model));
-  }
+  if (is_file(path) && !is_config_only) return refuse_file(path);
   const fs::path directory = is_config_only ? fs::absolute(path).parent_path() : path;
   const fs::path config_path = is_config_only ? path : path / "config.json";
   QUIRE_RETURN_IF_ERROR(check_is_snapshot(directory));
   QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(config_path));
   if (!has_config) {
+    const fs::path gguf = find_gguf(directory);
+    if (!gguf.empty()) return refuse_file(gguf);
     return not_found(fmt::format(
         "[model] model: {} has no config.json; expected a Hugging Face directory with config.json "
         "and safetensors",

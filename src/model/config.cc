@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
 #include <limits>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/json.h"
@@ -48,13 +51,38 @@ void read_dtype(ConfigFields& fields, ModelConfig& config) {
   }
 }
 
-void refuse_quantized(ConfigFields& fields, std::string_view source) {
-  if (fields.has("quantization_config")) {
-    fields.keep(unimplemented(fmt::format(
-        "[config] {}: quantization_config is not supported; expected a checkpoint in float32, "
-        "float16 or bfloat16",
-        source)));
+// The first of several fields, which tools spell differently, that is an integer.
+std::optional<int> first_integer(ConfigFields& fields,
+                                 std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (const auto value = fields.optional_integer(key, 1, kMaxId)) return value;
   }
+  return std::nullopt;
+}
+
+// The scheme of a quantized checkpoint, such as "gptq, 4 bits, groups of 128".
+std::string describe_quantization(ConfigFields& scheme) {
+  std::string text = quote_name(scheme.optional_text("quant_method").value_or("unknown method"));
+  if (const auto format = scheme.optional_text("format")) text += ", " + quote_name(*format);
+  if (const auto bits = first_integer(scheme, {"bits", "w_bit"})) {
+    text += fmt::format(", {} bits", *bits);
+  }
+  if (const auto size = first_integer(scheme, {"group_size", "q_group_size"})) {
+    text += fmt::format(", groups of {}", *size);
+  }
+  if (scheme.optional_boolean("load_in_4bit").value_or(false)) text += ", 4 bits";
+  if (scheme.optional_boolean("load_in_8bit").value_or(false)) text += ", 8 bits";
+  return text;
+}
+
+void refuse_quantized(ConfigFields& fields, std::string_view source) {
+  std::optional<ConfigFields> scheme = fields.object("quantization_config");
+  if (!scheme) return;
+  // Errors inside the object do not matter: the checkpoint is refused in any case.
+  fields.keep(unimplemented(fmt::format(
+      "[config] {}: the checkpoint is quantized ({}), and quantization_config is not supported; "
+      "expected the checkpoint in float32, float16 or bfloat16 that it was made from",
+      source, describe_quantization(*scheme))));
 }
 
 }  // namespace

@@ -91,14 +91,13 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--no-such-flag"}, "--no-such-flag"},
       {{"generate", "--temperature", "hot"}, "--temperature: got 'hot', expected a number"},
       {{"generate", "--top-p", "1.5"}, "in (0, 1]"},
-      {{"generate", "--max-tokens"}, "--max-tokens"},
+      {{"generate", "--max-tokens"}, "--max-tokens: expected a value"},
       {{"generate", "--block-size", "20"}, "16, 32 or 64"},
       {{"generate", "--device", "tpu"}, "one of auto, cpu, cuda"},
       {{"generate", "--quantization", "fp8"}, "--quantization: is not supported yet"},
       {{"generate", "--speculative-config", "{}"}, "--speculative-config"},
       {{"generate", "--prompt-ids", "1,x"}, "token ids"},
       {{"generate", "--format", "xml"}, "one of text, json"},
-      {{"generate", "--model", "somewhere"}, "--prompt"},
       {{"generate", "--log-level", "loud"}, "debug"},
       {{"tokenize"}, "--text"},
       {{"template"}, "--input"},
@@ -106,14 +105,16 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"bench", "throughput", "--dataset-name", "sharegpt"}, "--dataset-path"},
       {{"bench", "throughput", "--random-range-ratio", "1"}, "in [0, 1)"},
       {{"completion", "tcsh"}, "got 'tcsh', expected one of bash, zsh, fish"},
-      {{"frobnicate"}, "frobnicate"},
-      {{"genrate"}, "genrate; did you mean generate?"},
-      {{"help", "benhc"}, "benhc; did you mean bench?"},
-      {{"generate", "--tempurature", "1"}, "--tempurature 1; did you mean --temperature?"},
-      {{"generate", "--zz=1", "--yy", "--max_tokens=3"},
-       "--zz=1 --yy --max_tokens=3; did you mean --max-tokens?"},
+      {{"frobnicate"}, "'frobnicate' is no command; expected one of generate, chat, serve"},
+      {{"genrate"}, "'genrate' is no command; did you mean generate?"},
+      {{"help", "benhc"}, "'benhc' is no command; did you mean bench?"},
+      {{"run", "llama"}, "run is quire chat MODEL here"},
+      {{"ps"}, "lists its model at /v1/models"},
+      {{"generate", "--tempurature", "1"},
+       "--tempurature: is no flag of this command; did you mean "
+       "--temperature?"},
       {{"serve", "a", "--model", "b"}, "expected one model, got a and --model b"},
-      {{"serve", ""}, "DIR: got '', expected a path"},
+      {{"serve", ""}, "MODEL: got '', expected a text that is not empty"},
       {{"serve", "--served-model-name", "a", "/"}, "quire serve / …"},
       {{"serve", "--served-model-name", ""}, "--served-model-name: expected a name"},
       {{"serve", "--served-model-name", "a", "a"}, "--served-model-name: got a twice"},
@@ -126,27 +127,27 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"serve", "--allowed-hosts", "a", "--allowed-hosts", "http://a"},
        "--allowed-hosts: got 'http://a'"},
       {{"serve", "--allowed-hosts", ""}, "--allowed-hosts: got ''"},
-      {{"serve", "--enable-prefix-caching", "--no-enable-prefix-caching"}, "contradicts --no-"},
+      {{"serve", "--enable-prefix-caching", "--no-enable-prefix-caching"},
+       "contradicts --enable-prefix-caching"},
       {{"serve", "-tp", "2"}, "--tensor-parallel-size: got '2', expected 1"},
       {{"serve", "-tp=2"}, "--tensor-parallel-size: got '2', expected 1"},
-      {{"serve", "a", "--trust-remote-code"}, "no code of a checkpoint is ever run"},
-      {{"serve", "a", "--swap-space=4", "--port", "1"}, "--swap-space: is not supported"},
-      {{"serve", "-m", "a"}, "-m: is --model DIR here"},
+      {{"serve", "-m", "a"}, "-m: is --model here"},
       {{"serve", "-ngl", "99"}, "-ngl: is not needed"},
-      {{"generate", "--no-such-flag", "-c", "4096"}, "-c: is --max-model-len here"},
+      {{"generate", "--temp", "1"}, "--temp: is --temperature here"},
+      {{"serve", "--mem-fraction-static=.8"}, "is --gpu-memory-utilization here"},
       {{"generate", "--logprobs", "1"}, "need --format json"},
-      {{"generate", "--chat-template", "a.jinja"}, "needs --chat"},
-      {{"generate", "--allow-special-tokens-in-messages"}, "needs --chat"},
+      {{"generate", "--prompt", "a", "--chat-template", "a.jinja"}, "needs --chat"},
+      {{"generate", "--prompt", "a", "--allow-special-tokens-in-messages"}, "needs --chat"},
       {{"generate", "--prompt-logprobs", "1"}, "need --format json"},
       {{"chat", "--logprobs", "1"}, "need --format json"},
       {{"bench", "latency", "--json", "/no/such/x.json"}, "in a folder that exists"},
       {{"tokenize", "--model", "m", "--text", "a"}, "--tokenizer DIR"},
       {{"detokenize", "--model", "m", "--ids", "1"}, "--tokenizer DIR"},
       {{"template", "--model", "m", "--input", "-"}, "--tokenizer DIR"},
-      {{"generate", "chat"}, "chat"},
-      {{"generate", "--max-tokens", "3", "tokenize", "--text", "hi"}, "tokenize"},
-      {{"bench", "latency", "throughput"}, "throughput"},
-      {{"generate", "--ignore-eos=5"}, "not in {true,false}"},
+      {{"detokenize", "--ids", "1", "--text", "2"}, "--ids: got '1' and '2', expected one of them"},
+      {{"bench", "latency", "throughput"}, "got 'throughput', expected flags only"},
+      {{"generate", "--ignore-eos=5"}, "--ignore-eos: got '5', expected true or false"},
+      {{"generate", "--stop", ""}, "--stop: got '', expected a text that is not empty"},
       {{"generate", "--model", ""}, "--model: got '', expected a path"},
       {{"generate", "--model="}, "--model"},
       {{"generate", "--tokenizer", ""}, "--tokenizer: got ''"},
@@ -199,6 +200,82 @@ TEST(Usage, MissingFilesAreExitCode1) {
   EXPECT_EQ(run_quire({"tokenize", "--tokenizer", "/no/such", "--text", "a"}).exit_code, 1);
   EXPECT_EQ(run_quire({"template", "--template", "/no/such", "--input", "-"}).exit_code, 1);
   EXPECT_EQ(run_quire({"eval", "gsm8k", "--data", "/no/such"}).exit_code, 1);
+}
+
+TEST(Usage, AllMistakesAreReported) {
+  const SpawnResult result =
+      run_quire({"generate", "--temp", "1", "--ngl", "9", "--top-p", "7", "--trust-remote-code"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(count_lines(result.err), 3U) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("quire generate: --temp: is --temperature here\n"),
+                    HasSubstr("quire generate: --ngl: "),
+                    HasSubstr("expected a number in (0, 1]; see quire generate --help\n")));
+}
+
+TEST(Usage, HarmlessFlagsOfOtherEnginesOnlyWarn) {
+  const SpawnResult result = run_quire(
+      {"generate", "--trust-remote-code", "--swap-space", "4", "--max-tokens", "1", "hi"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--trust-remote-code has no effect"),
+                                HasSubstr("--swap-space has no effect")));
+}
+
+TEST(Usage, AGpusBackendNeedsAGpu) {
+  const SpawnResult result =
+      run_quire({"generate", "--device", "cpu", "--attention-backend", "xqa"});
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_THAT(result.err, HasSubstr("xqa needs a GPU"));
+}
+
+TEST(ModelFiles, AGgufFileIsNamed) {
+  std::string gguf("GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\x11\0\0\0\0\0\0\0", 32);
+  gguf += "general.file_type" + std::string("\4\0\0\0\x0f\0\0\0", 8);
+  const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_gguf";
+  fs::create_directories(directory);
+  std::ofstream(directory / "model.gguf", std::ios::binary) << gguf;
+  for (const fs::path& model : {directory, directory / "model.gguf"}) {
+    const SpawnResult result = run_quire({"chat", model.string()});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err,
+                AllOf(HasSubstr("model.gguf is a GGUF file"), HasSubstr("scheme Q4_K_M"),
+                      HasSubstr("expected the checkpoint")));
+  }
+  fs::remove_all(directory);
+}
+
+TEST(Embedded, WordsAndPipesAreMessages) {
+  const std::string question = "What is 3+4?";
+  const std::vector<std::string> options = {"--temperature", "0", "--max-tokens", "8"};
+  const auto with = [&](std::vector<std::string> words) {
+    words.insert(words.end(), options.begin(), options.end());
+    return words;
+  };
+  const SpawnResult chat = run_quire(with({"generate", "--chat", "--prompt", question}));
+  EXPECT_EQ(chat.exit_code, 0) << chat.err;
+  EXPECT_THAT(chat.out, Not(AnyOf(IsEmpty(), StartsWith("\n"))));
+  EXPECT_EQ(run_quire(with({"generate", question})).out, chat.out);
+  EXPECT_EQ(run_quire(with({"generate", "What", "is", "3+4?"})).out, chat.out);
+  EXPECT_EQ(run_quire(with({"generate"}), {.input = question + "\n"}).out, chat.out);
+  // A prompt leaves standard input alone.
+  EXPECT_EQ(run_quire(with({"generate", question}), {.input = "other\n"}).out, chat.out);
+}
+
+TEST(Embedded, AnEmptyFileOfPromptsIsRefused) {
+  const SpawnResult result = run_quire({"generate", "--input", "-"}, {.input = "\n"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("standard input is empty; expected one request per line"));
+}
+
+TEST(Tokenize, TakesItsTextAsAnArgument) {
+  EXPECT_EQ(run_quire({"tokenize", "hello"}).out, run_quire({"tokenize", "--text", "hello"}).out);
+  EXPECT_EQ(run_quire({"detokenize", "7,8"}).out, run_quire({"detokenize", "--ids", "7,8"}).out);
+}
+
+TEST(Serve, APortIsTakenBeforeTheModelIsRead) {
+  const SpawnResult result = run_quire({"serve", "/no/such/model", "--host", "192.0.2.1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--host 192.0.2.1"), Not(HasSubstr("/no/such/model"))));
 }
 
 TEST(Usage, SizesThatDoNotFitTheModelExitWith1) {
@@ -352,8 +429,8 @@ TEST(Template, AMisspeltKeyCausesAWarning) {
 TEST(Doctor, ReportsTheMachine) {
   const SpawnResult result = run_quire({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  for (const char* what :
-       {"compiler", "SIMD targets", "AMX", "CUDA", "reference", "decode yes", "memory plan"}) {
+  for (const char* what : {"compiler", "SIMD targets", "AMX", "CUDA", "reference", "decode yes",
+                           "memory plan", "xqa"}) {
     EXPECT_THAT(result.out, HasSubstr(what));
   }
 }

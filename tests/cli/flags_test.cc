@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include "cli/command.h"
+#include "cli/command_line.h"
 #include "cli/engine_flags.h"
 #include "cli/sampling_flags.h"
-#include "cli/unknown_flags.h"
+#include "cli/unknown_words.h"
 #include "platform/platform.h"
 
 namespace quire::cli {
@@ -14,6 +14,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 TEST(Range, DescribesItsBounds) {
@@ -87,13 +88,106 @@ TEST(OnByDefault, BothHalvesAtOnceContradictEachOther) {
   EXPECT_FALSE(target);
 }
 
-TEST(ForeignFlags, HaveARemedyOrAnotherSpelling) {
-  EXPECT_THAT(std::string(foreign_flag_remedy("--revision")), HasSubstr("--model DIR"));
-  EXPECT_EQ(foreign_flag_remedy("--model"), "");
-  EXPECT_EQ(foreign_flag_remedy(""), "");
-  EXPECT_EQ(canonical_flag("-tp"), "--tensor-parallel-size");
-  EXPECT_EQ(canonical_flag("-tp=4"), "--tensor-parallel-size=4");
-  EXPECT_EQ(canonical_flag("-tpx"), "-tpx");
+// Parses a command line of the whole program, without running it.
+struct Parsed {
+  explicit Parsed(std::vector<const char*> words)
+      : root(root_command()), line(read_command_line(root, words)) {}
+
+  const std::vector<std::string>& complaints() const { return line.complaints.messages(); }
+
+  Command root;
+  CommandLine line;
+};
+
+TEST(CommandLine, FindsTheCommandAndItsHelp) {
+  EXPECT_EQ(Parsed({"bench", "latency"}).line.path, "quire bench latency");
+  EXPECT_EQ(Parsed({"bench", "latency", "-h", "--zz"}).line.action, CommandLine::Action::kHelp);
+  EXPECT_THAT(Parsed({"bench", "latency", "--zz", "-h"}).complaints(), IsEmpty());
+  const Parsed help({"help", "bench", "latency"});
+  EXPECT_EQ(help.line.action, CommandLine::Action::kHelp);
+  EXPECT_EQ(help.line.path, "quire bench latency");
+  EXPECT_EQ(Parsed({"-v"}).line.action, CommandLine::Action::kVersion);
+  EXPECT_THAT(Parsed({}).complaints(), IsEmpty());
+}
+
+TEST(CommandLine, GathersAllMistakes) {
+  const Parsed parsed({"serve", "--temp", "1", "--port", "x", "--max_num_seqs=-1", "a", "b",
+                       "--tempurature=1", "--host"});
+  EXPECT_THAT(parsed.complaints(),
+              ElementsAre(HasSubstr("--temp: is --temperature of quire generate and quire chat"),
+                          HasSubstr("--port: got 'x'"), HasSubstr("--max-num-seqs: got '-1'"),
+                          HasSubstr("--tempurature: is no flag of this command"),
+                          "--host: expected a value: --host ADDRESS",
+                          "got 'b' as well, expected one MODEL"));
+  // A check of flags together with flags that are unknown.
+  EXPECT_THAT(Parsed({"chat", "--zz", "--n", "2", "--logprobs", "1"}).complaints(),
+              ElementsAre(HasSubstr("--zz"), HasSubstr("--n: a turn"), HasSubstr("--logprobs")));
+}
+
+TEST(CommandLine, AFlagIsNoValueUnlessItIsJoined) {
+  EXPECT_THAT(Parsed({"generate", "--prompt", "--chat"}).complaints(),
+              ElementsAre(HasSubstr("--prompt: expected a value, got the flag --chat")));
+  EXPECT_THAT(Parsed({"generate", "--prompt=--chat"}).complaints(), IsEmpty());
+  EXPECT_THAT(Parsed({"generate", "--prompt", "-5+3", "--", "--chat"}).complaints(), IsEmpty());
+  EXPECT_THAT(Parsed({"generate", "-5+3", "- a list", "--ignore_eos=false"}).complaints(),
+              IsEmpty());
+}
+
+TEST(CommandLine, HarmlessFlagsOfOtherEnginesWarn) {
+  const Parsed parsed({"serve", "--trust-remote-code", "a", "--swap-space", "4", "--swap-space=4",
+                       "--disable-log-requests"});
+  EXPECT_THAT(parsed.complaints(), IsEmpty());
+  EXPECT_THAT(parsed.line.warnings,
+              ElementsAre(StartsWith("--trust-remote-code has no effect: "),
+                          StartsWith("--swap-space has no effect: "),
+                          StartsWith("--swap-space has no effect: "),
+                          StartsWith("--disable-log-requests has no effect: ")));
+}
+
+TEST(CommandLine, AFlagOfAnotherCommandIsSaidToBeOne) {
+  EXPECT_THAT(Parsed({"generate", "--port", "1"}).complaints(),
+              ElementsAre("--port: is a flag of quire serve and quire bench serve"));
+  EXPECT_THAT(Parsed({"--model", "a", "generate"}).complaints(),
+              ElementsAre(HasSubstr("--model: is a flag of quire generate and others")));
+}
+
+TEST(ForeignNames, NameFlagsThatExist) {
+  const Command root = root_command();
+  const auto has_flag = [](const Command& command, std::string_view name,
+                           const auto& self) -> bool {
+    return command.flags.find(name) != nullptr ||
+           std::ranges::any_of(command.subcommands, [&](const Command& subcommand) {
+             return self(subcommand, name, self);
+           });
+  };
+  for (const char* name : {"--temp", "--ngl", "--model-path", "--tp", "--mem-fraction-static", "-m",
+                           "-np", "--disable-radix-cache", "-hf"}) {
+    const std::optional<ForeignFlag> foreign = find_foreign_flag(name);
+    ASSERT_TRUE(foreign) << name;
+    if (foreign->answer != ForeignFlag::Answer::kNamed) continue;
+    EXPECT_TRUE(has_flag(root, foreign->text, has_flag)) << foreign->text;
+  }
+  EXPECT_FALSE(find_foreign_flag("--model"));
+  EXPECT_FALSE(find_foreign_flag(""));
+  EXPECT_THAT(Parsed({"show", "x"}).complaints(), ElementsAre("show is quire doctor MODEL here"));
+  EXPECT_EQ(foreign_command_remedy(""), "");
+}
+
+TEST(NamesModel, TellsModelsFromPrompts) {
+  for (const char* model : {"/m", "./m", "../m", "~/m", "Qwen/Qwen3-0.6B", "a/b@main"}) {
+    EXPECT_TRUE(names_model(model)) << model;
+  }
+  EXPECT_TRUE(names_model(::testing::TempDir()));
+  for (const char* prompt : {"hello", "3/4", "10/5", "is a/b right?", "a/b/c", "a/", ""}) {
+    EXPECT_FALSE(names_model(prompt)) << prompt;
+  }
+}
+
+TEST(GenerateWords, AreAModelAndOneMessage) {
+  EXPECT_THAT(Parsed({"generate", "a/b", "What", "is", "3/4?"}).complaints(), IsEmpty());
+  EXPECT_THAT(Parsed({"generate", "a/b", "c/d"}).complaints(),
+              ElementsAre(HasSubstr("expected one model, got c/d and --model a/b")));
+  EXPECT_THAT(Parsed({"generate", "a\xff"}).complaints(), ElementsAre(HasSubstr("valid UTF-8")));
 }
 
 TEST(SecretFlags, AreKnownByTheirName) {
@@ -103,8 +197,6 @@ TEST(SecretFlags, AreKnownByTheirName) {
   for (const char* flag : {"--max_tokens", "--tokenizer", "--port", "key", "--keyboard"}) {
     EXPECT_FALSE(is_secret_flag(flag)) << flag;
   }
-  EXPECT_EQ(shown_arguments({"a", "--api_key", "b", "--apikey=c", "--x", "d", "--key", "-e"}),
-            "a --api_key … --apikey=… --x d --key -e");
 }
 
 TEST(ParseNumber, TakesTheWholeTextOrNothing) {
@@ -233,7 +325,8 @@ TEST(EngineFlags, BackendsAreThoseOfTheBuild) {
       if (has_cuda) continue;
       EXPECT_EQ(
           set(flags, name, absent).message(),
-          fmt::format("got '{}', expected one of auto, cpu, reference: this build has no CUDA",
+          fmt::format("got '{0}', expected one of auto, cpu, reference: {0} needs a GPU, and this "
+                      "build has no CUDA",
                       absent));
     }
     EXPECT_FALSE(set(flags, name, "").ok());

@@ -66,7 +66,8 @@ TEST(MemoryPlan, CountsMemoryBesideTheCache) {
   heavy.weight_bytes = (int64_t{1} << 30) - (8 << 20);
   EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("`kv_cache_memory`"));
   heavy.weight_bytes = int64_t{2} << 30;
-  EXPECT_THAT(plan_memory(heavy).status().message(), ::testing::HasSubstr("too small"));
+  EXPECT_THAT(plan_memory(heavy).status().message(),
+              ::testing::HasSubstr("its weights take 2.0 GiB, and the machine has 1.0 GiB free"));
 }
 
 // The product of sizes from a config and from flags exceeds 63 bits.
@@ -80,7 +81,8 @@ TEST(MemoryPlan, AbsurdSizesAreRefusedOrBoundedByTheMemory) {
   absurd.max_num_seqs = 65536;
   EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("too small for any"));
   absurd.weight_bytes = absurd.activation_bytes = int64_t{1} << 62;
-  EXPECT_THAT(plan_memory(absurd).status().message(), ::testing::HasSubstr("machine is too small"));
+  EXPECT_THAT(plan_memory(absurd).status().message(),
+              ::testing::HasSubstr("the model does not fit"));
 
   MemoryRequest many = request();
   many.budget.free_bytes = int64_t{1} << 40;

@@ -358,7 +358,7 @@ class Refusals(PullTest):
             self.refuse("is not the name of a model on the hub; expected ORG/NAME", name=name)
         done = self.run_quire("pull")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("expected a model's name", done.stderr)
+        self.assertIn("expected NAME; A model's name", done.stderr)
 
     def test_weights_in_other_formats(self) -> None:
         config = {CONFIG: b"{}"}

@@ -242,7 +242,7 @@ TEST(ModelConfig, GemmasFaultsAreNamed) {
        "rope_parameters.full_attention; got nothing"},
       {R"("rope_parameters":{"full_attention":null,"sliding_attention":null})",
        "rope_parameters.full_attention; got nothing"},
-      {R"("quantization_config":{"quant_method":"fp8"})", "quantization_config is not supported"},
+      {R"("quantization_config":{"quant_method":"fp8"})", "is quantized (\"fp8\")"},
   };
   for (const auto& [fields, expected] : faults) {
     EXPECT_THAT(error_of(fields, "Gemma3ForCausalLM"), HasSubstr(expected)) << fields;
@@ -285,7 +285,13 @@ TEST(ModelConfig, EachFaultNamesItsFieldAndTheExpectedValue) {
       {R"("tie_word_embeddings":"yes")", "tie_word_embeddings"},
       {R"("eos_token_id":[1,-2])", "eos_token_id"},
       {R"("eos_token_id":"</s>")", "eos_token_id"},
-      {R"("quantization_config":{"quant_method":"fp8"})", "quantization_config is not supported"},
+      {R"("quantization_config":{"quant_method":"fp8"})", "is quantized (\"fp8\")"},
+      {R"("quantization_config":{"quant_method":"awq","bits":4,"group_size":128})",
+       "is quantized (\"awq\", 4 bits, groups of 128)"},
+      {R"("quantization_config":{"quant_method":"bitsandbytes","load_in_4bit":true})",
+       "is quantized (\"bitsandbytes\", 4 bits)"},
+      {R"("quantization_config":{"quant_method":3,"bits":"four"})", "is quantized"},
+      {R"("quantization_config":"awq")", "quantization_config; got \"\\\"awq\\\"\""},
   };
   for (const auto& [fields, expected] : faults) {
     const std::string message = error_of(fields);

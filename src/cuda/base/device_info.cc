@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string>
+
 #include "cuda/base/stream.h"
 
 namespace quire::cuda {
@@ -19,15 +21,36 @@ Status check_kernel_image(int capability) {
                   capability / 10, capability % 10, capability, capability == 90 ? "a" : ""));
 }
 
+// "12.4" for 12040, as CUDA encodes versions.
+std::string version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// Why cudaGetDeviceCount() found no device, with the remedy.
+std::string absence_reason(cudaError_t error) {
+  if (error == cudaSuccess || error == cudaErrorNoDevice) {
+    return "the driver reports no NVIDIA GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES";
+  }
+  if (error != cudaErrorInsufficientDriver) return cudaGetErrorString(error);
+  int driver = 0;  // stays 0 without a driver
+  int runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  if (driver == 0) {
+    return "no NVIDIA driver is installed (libcuda.so.1 is missing); install it, or start the "
+           "container with the GPU";
+  }
+  return fmt::format("the NVIDIA driver supports CUDA {}, expected at least {}; update the driver",
+                     version_text(driver), version_text(runtime));
+}
+
 }  // namespace
 
 Result<DeviceInfo> open_device(int index) {
   int num_devices = 0;
   const cudaError_t error = cudaGetDeviceCount(&num_devices);
   if (error != cudaSuccess || num_devices == 0) {
-    return unavailable(fmt::format(
-        "[cuda] no usable GPU: {}",
-        error != cudaSuccess ? cudaGetErrorString(error) : "the driver reports no device"));
+    return unavailable(fmt::format("[cuda] no usable GPU: {}", absence_reason(error)));
   }
   if (index < 0 || index >= num_devices) {
     return invalid_argument(fmt::format("[cuda] no GPU has this index; got {}, expected 0 to {}",

@@ -56,26 +56,35 @@ Status bind_error(const ServerConfig& config, int error) {
                   config.host, config.port, errno_text(error)));
 }
 
-Result<ListeningSocket> listen_at(const ServerConfig& config, const addrinfo& address, int port) {
-  QUIRE_ASSIGN_OR_RETURN(ListeningSocket socket, make_socket(address.ai_family));
+void allow_reuse(const ListeningSocket& socket) {
   const int on = 1;
-  const int off = 0;
   ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+}
+
+// Linux lets several sockets with SO_REUSEADDR bind to one port until one of them listens. So the
+// option is set only if it is needed, because connections of an earlier server have not timed out.
+bool bind_alone(const ListeningSocket& socket, const addrinfo& address) {
+  if (::bind(socket.fd(), address.ai_addr, address.ai_addrlen) == 0) return true;
+  if (errno != EADDRINUSE) return false;
+  allow_reuse(socket);
+  return ::bind(socket.fd(), address.ai_addr, address.ai_addrlen) == 0;
+}
+
+Result<ListeningSocket> bind_at(const ServerConfig& config, const addrinfo& address, int port) {
+  QUIRE_ASSIGN_OR_RETURN(ListeningSocket socket, make_socket(address.ai_family));
   if (address.ai_family == AF_INET6) {
     // "::" means every address of the machine, including IPv4.
     const bool is_any =
         IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(address.ai_addr)->sin6_addr);
-    ::setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, is_any ? &off : &on, sizeof(on));
+    const int only_ipv6 = is_any ? 0 : 1;
+    ::setsockopt(socket.fd(), IPPROTO_IPV6, IPV6_V6ONLY, &only_ipv6, sizeof(only_ipv6));
   }
   set_port(address.ai_addr, port);
-  if (::bind(socket.fd(), address.ai_addr, address.ai_addrlen) != 0 ||
-      ::listen(socket.fd(), kBacklog) != 0) {
-    return bind_error(config, errno);
-  }
+  if (!bind_alone(socket, address)) return bind_error(config, errno);
   return socket;
 }
 
-Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
+Result<std::vector<ListeningSocket>> bind_tcp(const ServerConfig& config) {
   if (config.port < 0 || config.port > 65535) {
     return invalid_argument(fmt::format("[http] `port`: got {}, expected 0 to 65535", config.port));
   }
@@ -98,7 +107,7 @@ Result<std::vector<ListeningSocket>> listen_tcp(const ServerConfig& config) {
   Status first_error;
   int port = config.port;
   for (const addrinfo* address = list; address != nullptr; address = address->ai_next) {
-    auto socket = listen_at(config, *address, port);
+    auto socket = bind_at(config, *address, port);
     if (socket.ok()) {
       port = socket->port();  // same port for all addresses, also for port 0
       sockets.push_back(std::move(*socket));
@@ -140,7 +149,7 @@ Status remove_stale_socket(const std::string& path, const sockaddr_un& address) 
   return {};
 }
 
-Result<std::vector<ListeningSocket>> listen_unix(const std::string& path) {
+Result<std::vector<ListeningSocket>> bind_unix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof(address.sun_path)) {
@@ -150,17 +159,15 @@ Result<std::vector<ListeningSocket>> listen_unix(const std::string& path) {
   path.copy(address.sun_path, path.size());
   QUIRE_RETURN_IF_ERROR(remove_stale_socket(path, address));
   QUIRE_ASSIGN_OR_RETURN(ListeningSocket socket, make_socket(AF_UNIX));
-  const auto error = [&] {
+  // No client can connect before listen(), so the permissions are set in time.
+  const bool is_bound =
+      ::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  if (is_bound) socket.own_file(path);
+  if (!is_bound || ::chmod(path.c_str(), 0600) != 0) {
     return unavailable(
         fmt::format("[http] `uds` {}: {}; expected a path in a folder that the server may write",
                     path, errno_text(errno)));
-  };
-  if (::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return error();
   }
-  socket.own_file(path);
-  // No client can connect before listen(), so the permissions are set in time.
-  if (::chmod(path.c_str(), 0600) != 0 || ::listen(socket.fd(), kBacklog) != 0) return error();
   std::vector<ListeningSocket> sockets;
   sockets.push_back(std::move(socket));
   return sockets;
@@ -177,11 +184,7 @@ ListeningSocket::ListeningSocket(ListeningSocket&& other) noexcept
 
 ListeningSocket::~ListeningSocket() {
   if (fd_ >= 0) ::close(fd_);
-  struct stat info {};
-  if (!path_.empty() && ::lstat(path_.c_str(), &info) == 0 && info.st_dev == device_ &&
-      info.st_ino == inode_) {
-    ::unlink(path_.c_str());
-  }
+  if (!path_.empty() && !has_lost_file()) ::unlink(path_.c_str());
 }
 
 sockaddr_storage ListeningSocket::address() const {
@@ -233,8 +236,34 @@ bool are_local(const std::vector<ListeningSocket>& sockets) {
                      [](const ListeningSocket& socket) { return socket.is_local(); });
 }
 
+bool ListeningSocket::has_lost_file() const {
+  struct stat info {};
+  return !path_.empty() &&
+         (::lstat(path_.c_str(), &info) != 0 || info.st_dev != device_ || info.st_ino != inode_);
+}
+
+Result<std::vector<ListeningSocket>> bind_to(const ServerConfig& config) {
+  return config.uds.empty() ? bind_tcp(config) : bind_unix(config.uds);
+}
+
+Status start_listening(const ServerConfig& config, const std::vector<ListeningSocket>& sockets) {
+  for (const ListeningSocket& socket : sockets) {
+    if (socket.has_lost_file()) {
+      return unavailable(fmt::format(
+          "[http] `uds` {} was replaced, mostly by another server; expected a path for each server",
+          config.uds));
+    }
+    // Otherwise a restart would fail until the connections have timed out.
+    if (socket.family() != AF_UNIX) allow_reuse(socket);
+    if (::listen(socket.fd(), kBacklog) != 0) return bind_error(config, errno);
+  }
+  return {};
+}
+
 Result<std::vector<ListeningSocket>> listen_on(const ServerConfig& config) {
-  return config.uds.empty() ? listen_tcp(config) : listen_unix(config.uds);
+  QUIRE_ASSIGN_OR_RETURN(std::vector<ListeningSocket> sockets, bind_to(config));
+  QUIRE_RETURN_IF_ERROR(start_listening(config, sockets));
+  return sockets;
 }
 
 }  // namespace quire::http

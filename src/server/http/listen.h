@@ -12,7 +12,8 @@
 
 namespace quire::http {
 
-// A listening socket. The destructor closes it and removes a Unix socket's file.
+// A bound socket, at which start_listening() admits clients. The destructor closes it and removes a
+// Unix socket's file.
 class ListeningSocket {
  public:
   ListeningSocket(int fd, int family) : fd_(fd), family_(family) {}
@@ -27,6 +28,8 @@ class ListeningSocket {
   bool is_local() const;
   int release();  // passes the descriptor to the caller, but not the file
   void own_file(std::string path);
+  // Whether the file of own_file() was removed or replaced.
+  bool has_lost_file() const;
 
  private:
   sockaddr_storage address() const;
@@ -40,7 +43,12 @@ class ListeningSocket {
 
 bool are_local(const std::vector<ListeningSocket>& sockets);
 
-// Returns one socket per address of the host name.
+// Returns one socket per address of the host name. They reserve the port: until start_listening(),
+// other servers cannot bind to it, and clients are refused. The path of a Unix socket is not
+// reserved, because another server cannot tell such a file from that of a crashed server.
+Result<std::vector<ListeningSocket>> bind_to(const ServerConfig& config);
+Status start_listening(const ServerConfig& config, const std::vector<ListeningSocket>& sockets);
+// Does both.
 Result<std::vector<ListeningSocket>> listen_on(const ServerConfig& config);
 
 }  // namespace quire::http

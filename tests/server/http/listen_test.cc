@@ -95,6 +95,38 @@ TEST(HttpListen, NamesTheFieldOfATakenPort) {
       << refusal(config);
 }
 
+TEST(HttpListen, ABoundPortIsTakenButRefusesClients) {
+  ServerConfig config = any_port();
+  const auto first = bind_to(config);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  config.port = first->front().port();
+  EXPECT_NE(refusal(config).find("is in use"), std::string::npos) << refusal(config);
+  EXPECT_FALSE(HttpClient::tcp(config.port).is_open());
+  ASSERT_TRUE(start_listening(config, *first).ok());
+  EXPECT_TRUE(HttpClient::tcp(config.port).is_open());
+  EXPECT_NE(refusal(config).find("is in use"), std::string::npos) << refusal(config);
+}
+
+TEST(HttpListen, APortIsFreeAgainAtOnce) {
+  ServerConfig config = any_port();
+  {
+    TestServer server(config);
+    config.port = server.port();
+    HttpClient client = server.connect();
+    EXPECT_EQ(client.get("/echo").status, 200);
+    server.stop();  // the server closes first, so that its side of the connection waits
+  }
+  EXPECT_EQ(refusal(config), "");
+}
+
+TEST_F(UnixSocket, ThatWasReplacedDoesNotListen) {
+  const auto first = bind_to(config);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  TestServer second(config);
+  EXPECT_NE(start_listening(config, *first).message().find("was replaced"), std::string::npos);
+  EXPECT_EQ(HttpClient::unix_socket(path).get("/echo").status, 200);
+}
+
 TEST(HttpListen, RefusesBadConfigurations) {
   ServerConfig config = any_port();
   config.host = "no.such.host.invalid";

@@ -1,27 +1,37 @@
-// Helps with arguments that Quire does not have: flags of other servers, and mistyped words.
+// Helps with words that Quire does not have: flags and commands of other engines, and mistyped
+// ones.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace quire::cli {
 
-// The reason and the remedy for a flag of vLLM or llama.cpp, for example "is not needed: …" for
-// "--swap-space". Empty for an unknown flag.
-std::string_view foreign_flag_remedy(std::string_view flag);
+// A flag of vLLM, SGLang, llama.cpp or Ollama that Quire does not have.
+struct ForeignFlag {
+  enum class Answer {
+    kNamed,    // `text` is the flag to use instead
+    kRefused,  // `text` is the reason and the remedy: "is not supported; …"
+    kIgnored,  // the flag changes nothing here; `text` is the reason: "has no effect: …"
+  };
+  Answer answer;
+  bool takes_value;
+  std::string_view text;
+};
 
-// Replaces vLLM's -tp by --tensor-parallel-size, because CLI11 parses short flags of one letter
-// only.
-std::string canonical_flag(std::string_view argument);
+// Returns nullopt for an unknown flag.
+std::optional<ForeignFlag> find_foreign_flag(std::string_view name);
+
+// The remedy for a command of Ollama, vLLM or SGLang, for example "is quire doctor MODEL here" for
+// "show". Empty for an unknown word.
+std::string_view foreign_command_remedy(std::string_view word);
 
 // Returns whether a flag's name, also a mistyped one, says that its value is a secret: "--api_key",
 // "--apikey=…", "--hf-token". Errors must not show such a value, because they end in logs.
 bool is_secret_flag(std::string_view flag);
-
-// Joins arguments by spaces, with "…" for the values of flags that are secret.
-std::string shown_arguments(const std::vector<std::string>& arguments);
 
 // The least number of letters inserted, deleted, replaced, or swapped with their neighbour.
 size_t edit_distance(std::string_view from, std::string_view to);

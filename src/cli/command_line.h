@@ -1,0 +1,30 @@
+// Reads the command line: chooses the command, sets its flags, and gathers all mistakes.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+
+namespace quire::cli {
+
+struct CommandLine {
+  enum class Action { kRun, kHelp, kVersion };
+
+  const Command* command = nullptr;
+  std::string path;  // "quire bench latency"
+  Action action = Action::kRun;
+  Complaints complaints;
+  // Flags of other engines that are harmless here, with the reason.
+  std::vector<std::string> warnings;
+};
+
+// `arguments` are those behind the program's name. If all values are valid, the result includes the
+// complaints of the command's check. `root` must outlive the result.
+CommandLine read_command_line(const Command& root, std::span<const char* const> arguments);
+
+// The text of `quire PATH --help`.
+std::string help_text(const Command& command, const std::string& path);
+
+}  // namespace quire::cli

@@ -1,0 +1,228 @@
+#include "cli/unknown_words.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "base/ascii.h"
+
+namespace quire::cli {
+namespace {
+
+constexpr bool kNoValue = false;
+
+constexpr std::string_view kOneDevice = "is not supported: one device serves a model; leave it out";
+constexpr std::string_view kLogLevel =
+    "has no effect: --log-level info logs a line per request, warning logs none";
+
+struct Row {
+  std::array<std::string_view, 6> names;
+  std::string_view text;
+  bool takes_value = true;
+};
+
+// Each table is in the order of --help: model, requests, scheduler and cache, device, server.
+constexpr Row kNamed[] = {
+    {{"-m", "--model-path", "--model-id"}, "--model"},
+    {{"--tokenizer-path"}, "--tokenizer"},
+    {{"-c", "--ctx-size", "--context-length", "--num-ctx"}, "--max-model-len"},
+    {{"--chat-template-file"}, "--chat-template"},
+    {{"-sys", "--system-prompt"}, "--system"},
+    {{"-p"}, "--prompt"},
+    {{"-f", "--file"}, "--input"},
+    {{"-n", "--n-predict", "--predict", "--num-predict"}, "--max-tokens"},
+    {{"--temp"}, "--temperature"},
+    {{"-s", "--random-seed"}, "--seed"},
+    {{"--repeat-penalty"}, "--repetition-penalty"},
+    {{"-r", "--reverse-prompt"}, "--stop"},
+    {{"-a", "--alias"}, "--served-model-name"},
+    {{"-np", "--parallel", "--max-running-requests"}, "--max-num-seqs"},
+    {{"-b", "--batch-size", "-ub", "--ubatch-size", "--chunked-prefill-size",
+      "--max-prefill-tokens"},
+     "--max-num-batched-tokens"},
+    {{"--disable-radix-cache"}, "--no-enable-prefix-caching", kNoValue},
+    {{"-t", "--num-thread"}, "--threads"},
+    {{"-ctk", "--cache-type-k", "-ctv", "--cache-type-v"}, "--kv-cache-dtype"},
+    {{"--mem-fraction-static"}, "--gpu-memory-utilization"},
+    {{"--disable-cuda-graph"}, "--enforce-eager", kNoValue},
+    {{"--tp", "--tp-size"}, "--tensor-parallel-size"},
+    {{"--threads-http"}, "--num-workers"}};
+
+constexpr Row kRefused[] = {
+    {{"-hf", "--hf-repo", "-hfr", "-mu", "--model-url", "--download-dir"},
+     "is not needed: quire pull ORG/NAME downloads a model, and --model ORG/NAME finds it"},
+    {{"--hf-token", "-hft"}, "is not needed: only quire pull downloads; it reads HF_TOKEN"},
+    {{"--revision", "--tokenizer-revision", "--code-revision"},
+     "is part of the model's name here: --model ORG/NAME@REVISION"},
+    {{"-q", "--quantization"},
+     "is not supported yet; leave it out: a checkpoint runs in the type it has"},
+    {{"--speculative-config", "-md", "--model-draft", "--speculative-algorithm"},
+     "is not supported yet; leave it out: outputs are the same without it"},
+    {{"--enable-lora"},
+     "is not supported; expected a checkpoint with the adapter merged in",
+     kNoValue},
+    {{"--lora-modules", "--lora", "--lora-paths"},
+     "is not supported; expected a checkpoint with the adapter merged in"},
+    {{"--generation-config"},
+     "is not needed: generation_config.json of the model's directory is applied; leave it out"},
+    {{"--override-generation-config"},
+     "is not supported; expected the values in generation_config.json, or in each request"},
+    {{"-cnv", "--conversation", "-i", "--interactive"}, "is quire chat here", kNoValue},
+    {{"-j", "--json-schema", "--grammar", "--grammar-file"},
+     "is a field of a server's requests here: response_format or structured_outputs"},
+    {{"--structured-outputs-config"},
+     "is not needed: there is one backend for structured outputs; leave it out"},
+    {{"--scheduling-policy", "--schedule-policy"},
+     "is not needed: --allow-request-priority alone decides"},
+    {{"--cpu-offload-gb"}, "is not supported: a model runs wholly on one device; leave it out"},
+    {{"--num-gpu-blocks-override", "--max-total-tokens"}, "is --kv-cache-memory here, in bytes"},
+    {{"-ngl", "--ngl", "--n-gpu-layers", "--gpu-layers", "--num-gpu"},
+     "is not needed: the whole model is on one device; expected --device cpu or cuda"},
+    {{"-fa", "--flash-attn"},
+     "is not needed: attention never materializes its scores; leave it out"},
+    {{"-pp", "--pipeline-parallel-size", "--pp-size", "-sm", "--split-mode", "--pp"}, kOneDevice},
+    {{"-dp", "--data-parallel-size", "--dp-size", "--dp", "-ts", "--tensor-split"}, kOneDevice},
+    {{"-O", "-cc", "--compilation-config", "--max-seq-len-to-capture", "--cuda-graph-max-bs"},
+     "is not needed: nothing is compiled at the start; --enforce-eager does without CUDA graphs"},
+    {{"--keepalive", "--keep-alive"}, "is not needed: quire serve keeps the model until it ends"},
+    {{"--verbose", "-v"}, "is --log-level info or debug here", kNoValue}};
+
+constexpr Row kIgnored[] = {
+    {{"--trust-remote-code"}, "has no effect: Quire never runs code of a checkpoint", kNoValue},
+    {{"--jinja"}, "has no effect: the model's template is always used", kNoValue},
+    {{"--enable-auto-tool-choice"},
+     "has no effect: tools are on unless --tool-call-parser is none",
+     kNoValue},
+    {{"--enable-reasoning"}, "has no effect: --reasoning-parser alone decides", kNoValue},
+    {{"--guided-decoding-backend", "--grammar-backend"},
+     "has no effect: there is one backend for structured outputs"},
+    {{"-cb", "--cont-batching", "--async-scheduling", "--enable-mixed-chunk"},
+     "has no effect: it is always on",
+     kNoValue},
+    {{"--num-scheduler-steps", "--max-num-partial-prefills", "--max-parallel-loading-workers"},
+     "has no effect: the scheduler has no such setting"},
+    {{"--use-v2-block-manager"}, "has no effect: there is one scheduler", kNoValue},
+    {{"--swap-space"},
+     "has no effect: sequences that do not fit on the device wait or are recomputed"},
+    {{"--mlock", "--no-mmap"}, "has no effect: weights stay in memory", kNoValue},
+    {{"--distributed-executor-backend"}, "has no effect: there is one process"},
+    {{"--enable-torch-compile"}, "has no effect: nothing is compiled at the start", kNoValue},
+    {{"--metrics", "--enable-metrics"}, "has no effect: /metrics is always on", kNoValue},
+    {{"--skip-server-warmup", "--no-warmup"},
+     "has no effect: the server warms up before it listens",
+     kNoValue},
+    {{"--enable-log-requests", "--no-enable-log-requests", "--disable-log-requests",
+      "--disable-uvicorn-access-log", "--disable-log-stats", "--log-requests"},
+     kLogLevel,
+     kNoValue},
+    {{"--uvicorn-log-level"}, kLogLevel}};
+
+struct ForeignCommands {
+  std::array<std::string_view, 4> names;
+  std::string_view remedy;
+};
+
+constexpr std::string_view kNoModelStore =
+    "is no command: a model is a folder, or lies in the Hugging Face cache, which quire pull fills";
+
+constexpr ForeignCommands kForeignCommands[] = {
+    {{"run"}, "is quire chat MODEL here, or quire generate MODEL PROMPT"},
+    {{"complete"}, "is quire generate MODEL PROMPT here"},
+    {{"run-batch"}, "is quire generate --input FILE here"},
+    {{"launch_server", "launch-server", "server", "start"}, "is quire serve MODEL here"},
+    {{"show"}, "is quire doctor MODEL here"},
+    {{"collect-env", "info"}, "is quire doctor here"},
+    {{"ps"}, "is no command: a running quire serve lists its model at /v1/models"},
+    {{"stop"}, "is no command: Ctrl-C or SIGTERM ends quire serve"},
+    {{"version"}, "is quire --version here"},
+    {{"list", "ls", "cp", "create"}, kNoModelStore},
+    {{"push", "signin"}, kNoModelStore},
+    {{"rm"}, "is no command: remove the model's folder, mostly in ~/.cache/huggingface/hub"}};
+
+std::string_view without_dashes(std::string_view word) {
+  return word.starts_with("--") ? word.substr(2) : word;
+}
+
+}  // namespace
+
+std::optional<ForeignFlag> find_foreign_flag(std::string_view name) {
+  using Answer = ForeignFlag::Answer;
+  using Table = std::pair<Answer, std::span<const Row>>;
+  const std::array<Table, 3> tables = {
+      {{Answer::kNamed, kNamed}, {Answer::kRefused, kRefused}, {Answer::kIgnored, kIgnored}}};
+  if (name.empty()) return std::nullopt;
+  for (const auto& [answer, rows] : tables) {
+    for (const Row& row : rows) {
+      if (std::ranges::find(row.names, name) == row.names.end()) continue;
+      return ForeignFlag{.answer = answer, .takes_value = row.takes_value, .text = row.text};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string_view foreign_command_remedy(std::string_view word) {
+  if (word.empty()) return {};
+  for (const ForeignCommands& known : kForeignCommands) {
+    if (std::ranges::find(known.names, word) != known.names.end()) return known.remedy;
+  }
+  return {};
+}
+
+bool is_secret_flag(std::string_view flag) {
+  constexpr std::string_view kSecrets[] = {"key",   "keys",     "apikey", "apikeys",
+                                           "token", "password", "secret"};
+  if (!flag.starts_with('-')) return false;
+  std::string_view name = flag.substr(0, flag.find('='));
+  while (!name.empty()) {
+    const size_t size = std::min(name.find_first_of("-_"), name.size());
+    const auto is_word = [&](std::string_view secret) {
+      return equals_ignoring_case(name.substr(0, size), secret);
+    };
+    if (std::ranges::any_of(kSecrets, is_word)) return true;
+    name.remove_prefix(std::min(size + 1, name.size()));
+  }
+  return false;
+}
+
+size_t edit_distance(std::string_view from, std::string_view to) {
+  // Row i holds the distances from the first i letters of `from` to each prefix of `to`.
+  std::vector<size_t> before_last;
+  std::vector<size_t> last(to.size() + 1);
+  std::iota(last.begin(), last.end(), size_t{0});
+  for (size_t i = 1; i <= from.size(); ++i) {
+    std::vector<size_t> row(to.size() + 1, i);
+    for (size_t j = 1; j <= to.size(); ++j) {
+      const size_t replaced = last[j - 1] + (from[i - 1] == to[j - 1] ? 0 : 1);
+      row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
+      const bool swapped = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+    before_last = std::move(last);
+    last = std::move(row);
+  }
+  return last.back();
+}
+
+std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+  if (std::ranges::find(candidates, word) != candidates.end()) return "";
+  const std::string* best = nullptr;
+  size_t best_distance = without_dashes(word).size() > 4 ? 3 : 2;  // one more than allowed
+  for (const std::string& candidate : candidates) {
+    const size_t longer = std::max(word.size(), candidate.size());
+    const size_t shorter = std::min(word.size(), candidate.size());
+    if (longer - shorter >= best_distance) continue;  // also skips very long candidates
+    const size_t distance = edit_distance(word, candidate);
+    if (distance >= best_distance) continue;
+    best = &candidate;
+    best_distance = distance;
+  }
+  if (best != nullptr) return *best;
+  const bool is_flag = word.starts_with("--") && word.size() > 4;
+  const auto longer = std::ranges::find_if(
+      candidates, [&](const std::string& name) { return is_flag && name.starts_with(word); });
+  return longer == candidates.end() ? "" : *longer;
+}
+
+}  // namespace quire::cli
