@@ -9,6 +9,7 @@ find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto SSL)
 find_package(CURL 7.88 REQUIRED)  # headers only: src/hub opens the library at run time
 find_package(Boost 1.74 REQUIRED)  # headers only
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy>=1.0.3)
+pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit>=3.1)
 find_path(UTF8PROC_INCLUDE_DIR utf8proc.h REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 add_library(utf8proc INTERFACE)

@@ -4,14 +4,20 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
 #include <memory>
 #include <optional>
 
+#include "base/ascii.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/input.h"
 #include "cli/interrupt.h"
+#include "cli/line_editor.h"
 #include "cli/output.h"
 #include "cli/sampling_flags.h"
 #include "engine/run_requests.h"
@@ -25,7 +31,31 @@ struct Options {
   EngineConfig engine;
   SamplingFlags sampling{kDefaultMaxTokens};
   std::string system;
+  bool keeps_history = true;
 };
+
+// The figures of /stats.
+struct AnswerStats {
+  int num_prompt_tokens = 0;
+  int num_cached_tokens = 0;
+  int num_output_tokens = 0;
+  double first_token_s = 0;  // from the message to the first token
+  double decode_s = 0;       // from the first token to the last
+
+  int num_tokens() const { return num_prompt_tokens + num_output_tokens; }
+};
+
+AnswerStats stats_of(const RequestResult& result) {
+  using Seconds = std::chrono::duration<double>;
+  const SampleResult& sample = result.samples[0];
+  AnswerStats stats = {.num_prompt_tokens = static_cast<int>(result.prompt_token_ids.size()),
+                       .num_cached_tokens = result.num_cached_tokens,
+                       .num_output_tokens = static_cast<int>(sample.token_ids.size())};
+  if (sample.token_ids.empty()) return stats;
+  stats.first_token_s = Seconds(sample.first_token_time - result.submit_time).count();
+  stats.decode_s = Seconds(sample.last_token_time - sample.first_token_time).count();
+  return stats;
+}
 
 class Conversation {
  public:
@@ -37,6 +67,10 @@ class Conversation {
     reset();
   }
 
+  const std::vector<ChatMessage>& messages() const { return messages_; }
+  const std::string& system() const { return system_; }
+  const AnswerStats& stats() const { return stats_; }
+
   void reset() {
     messages_.clear();
     if (!system_.empty()) messages_.push_back({"system", system_});
@@ -44,21 +78,63 @@ class Conversation {
 
   // Runs one turn. On failure the conversation stays as it was.
   Status say(const std::string& text) {
+    num_attempts_ = 0;
     std::vector<ChatMessage> attempt = messages_;
     attempt.push_back({"user", text});
-    QUIRE_ASSIGN_OR_RETURN(const int num_dropped, fit(attempt));
-    if (num_dropped > 0) {
-      print_stderr("(the context is full: dropped the {} oldest messages)\n", num_dropped);
+    return answer(std::move(attempt));
+  }
+
+  // Answers the last message again, with another seed.
+  Status regenerate() {
+    if (messages_.empty() || messages_.back().role != "assistant") {
+      return invalid_argument("[chat] nothing was answered yet; expected a message first");
     }
-    QUIRE_ASSIGN_OR_RETURN(const std::string reply, ask(attempt));
-    attempt.push_back({"assistant", reply});
-    messages_ = std::move(attempt);
+    if (sampling_.temperature == 0.0F) {
+      print_stderr("(the temperature is 0, so the answer will be the same)\n");
+    }
+    ++num_attempts_;
+    std::vector<ChatMessage> attempt = messages_;
+    attempt.pop_back();
+    return answer(std::move(attempt));
+  }
+
+  // Replaces the system message; empty: removes it. The other messages stay.
+  Status set_system(const std::string& text) {
+    QUIRE_RETURN_IF_ERROR(check_chat_template(engine_, text));
+    if (!system_.empty()) messages_.erase(messages_.begin());
+    system_ = text;
+    if (!system_.empty()) messages_.insert(messages_.begin(), {"system", system_});
+    return {};
+  }
+
+  // Replaces the conversation if the model's template accepts it.
+  Status load(std::vector<ChatMessage> messages) {
+    std::vector<ChatMessage> next = messages;
+    next.push_back({"user", "hello"});
+    QUIRE_RETURN_IF_ERROR(encode(next).status());
+    const bool has_system = !messages.empty() && messages.front().role == "system";
+    system_ = has_system ? messages.front().content : "";
+    messages_ = std::move(messages);
     return {};
   }
 
  private:
   Result<std::vector<int32_t>> encode(const std::vector<ChatMessage>& messages) const {
     return engine_.encode_chat(messages);
+  }
+
+  Status answer(std::vector<ChatMessage> attempt) {
+    QUIRE_ASSIGN_OR_RETURN(const int num_dropped, fit(attempt));
+    if (num_dropped > 0) {
+      print_stderr("(the context is full: dropped the {} oldest messages)\n", num_dropped);
+    }
+    QUIRE_ASSIGN_OR_RETURN(const SampleResult reply, ask(attempt));
+    // A message that was stopped before its first word was not answered.
+    if (reply.finish_reason == FinishReason::kCancelled && reply.text.empty()) return {};
+    if (reply.finish_reason == FinishReason::kLength) report_cut();
+    attempt.push_back({"assistant", reply.text});
+    messages_ = std::move(attempt);
+    return {};
   }
 
   // Drops old messages so that max_tokens, but at most half of the context, is left for the reply.
@@ -72,19 +148,34 @@ class Conversation {
                         });
   }
 
-  Result<std::string> ask(const std::vector<ChatMessage>& messages) {
+  Result<SampleResult> ask(const std::vector<ChatMessage>& messages) {
     Request request;
     request.sampling = sampling_;
+    // The default seed of a prompt never changes.
+    if (num_attempts_ > 0) request.sampling.seed = sampling_.seed.value_or(0) + num_attempts_;
     QUIRE_ASSIGN_OR_RETURN(request.prompt_token_ids, encode(messages));
     std::vector<Request> requests;
     requests.push_back(std::move(request));
     const RunOptions options = {
         .on_output = [](size_t, const Output& output) { return write_stdout(shown(output.text)); },
         .interrupted = CancelScope::interrupted};
-    const std::vector<RequestResult> results = run_requests(port_, std::move(requests), options);
+    std::vector<RequestResult> results = run_requests(port_, std::move(requests), options);
     write_stdout("\n");
     QUIRE_RETURN_IF_ERROR(results[0].first_error());
-    return results[0].samples[0].text;
+    stats_ = stats_of(results[0]);
+    return std::move(results[0].samples[0]);
+  }
+
+  void report_cut() const {
+    const int context = engine_.model_info().max_model_len;
+    if (stats_.num_tokens() >= context) {
+      print_stderr("(the answer is cut off: the context of {} tokens is full)\n", context);
+    } else {
+      print_stderr(
+          "(the answer is cut off after --max-tokens {} tokens; \"continue\" asks for "
+          "more)\n",
+          sampling_.max_tokens);
+    }
   }
 
   Engine& engine_;
@@ -92,87 +183,163 @@ class Conversation {
   std::string system_;
   SamplingParams sampling_;
   std::vector<ChatMessage> messages_;
+  AnswerStats stats_;
+  uint64_t num_attempts_ = 0;  // to answer the last message again
 };
 
-// A command such as "/reset" at the start of a line, or empty. A path such as "/tmp/x" is no
-// command, because it has a second slash.
-std::string_view command_word(std::string_view line) {
-  const std::string_view word = line.substr(0, line.find_first_of(" \t\r"));
-  const bool is_command =
-      word.size() > 1 && word[0] == '/' &&
-      std::all_of(word.begin() + 1, word.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-  return is_command ? word : "";
+// "~/x" in the user's home.
+std::string expanded(const std::string& path) {
+  const char* home = std::getenv("HOME");
+  return path.starts_with("~/") && home != nullptr ? home + path.substr(1) : path;
 }
 
-constexpr std::string_view kHelp =
-    "/reset  forget the conversation\n/help   show this\n/quit   leave (or /exit, or Ctrl-D)\n"
-    "Ctrl-C  stop the reply; at the prompt: leave\n";
+// Reads lines and performs them until the input ends.
+class Session {
+ public:
+  Session(Engine& engine, const Options& options)
+      : engine_(engine),
+        conversation_(engine, options),
+        editor_(LineEditor::open(
+            {.prompt = "> ",
+             .commands = chat_command_names(),
+             .history_file = options.keeps_history
+                                 ? history_path(std::getenv("XDG_STATE_HOME"), std::getenv("HOME"))
+                                 : ""})),
+        is_interactive_(::isatty(STDIN_FILENO) == 1) {}
 
-bool is_blank(const std::string& line) {
-  return line.find_first_not_of(" \t\r") == std::string::npos;
-}
+  Result<int> run() {
+    if (is_interactive_) {
+      print_stderr("{}; /help for help\n", one_line(engine_.model_info().name));
+    }
+    int exit_code = kExitOk;
+    while (true) {
+      QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> typed, next_line());
+      if (!typed) return exit_code;
+      if (trimmed(*typed).empty()) continue;
+      const Result<ChatLine> line = parse_chat_line(*typed);
+      if (line.ok() && line->action == ChatAction::kExit) return exit_code;
+      const Status status = line.ok() ? perform(*line) : line.status();
+      if (was_interrupted_ && !is_interactive_) return CancelScope::exit_code();
+      if (finish_stdout() != 0) return kExitFailure;  // output can no longer be written
+      if (status.ok()) continue;
+      print_stderr("quire chat: {}\n", one_line(engine_message(status)));
+      exit_code = is_interactive_ ? kExitOk : kExitFailure;
+    }
+  }
+
+ private:
+  Result<std::optional<std::string>> next_line() {
+    if (editor_ != nullptr) return edited_line();
+    if (is_interactive_) print_stderr("> ");
+    return read_typed_line();
+  }
+
+  // The first Ctrl-C asks, the second one leaves.
+  std::optional<std::string> edited_line() {
+    for (bool has_asked = false;;) {
+      LineEditor::Typed typed = editor_->read();
+      if (typed.end == LineEditor::End::kEnter) return std::move(typed.text);
+      if (typed.end == LineEditor::End::kEndOfInput) return std::nullopt;
+      if (has_asked && typed.text.empty()) return std::nullopt;
+      print_stderr("(Ctrl-C again leaves; Ctrl-D and /exit do, too)\n");
+      has_asked = true;
+    }
+  }
+
+  Status perform(const ChatLine& line) {
+    switch (line.action) {
+      case ChatAction::kSay:
+        return answered([&] { return conversation_.say(line.text); });
+      case ChatAction::kRegenerate:
+        return answered([&] { return conversation_.regenerate(); });
+      case ChatAction::kReset:
+        conversation_.reset();
+        return {};
+      case ChatAction::kSystem:
+        return set_system(line.text);
+      case ChatAction::kSave:
+        return save(expanded(line.text));
+      case ChatAction::kLoad:
+        return load(expanded(line.text));
+      case ChatAction::kStats:
+        print_stats();
+        return {};
+      case ChatAction::kHelp:
+      case ChatAction::kExit:
+        write_stderr(chat_help());
+        return {};
+    }
+    return {};
+  }
+
+  Status answered(const std::function<Status()>& ask) {
+    const CancelScope scope;
+    const Status status = ask();
+    was_interrupted_ = CancelScope::interrupted();
+    return status;
+  }
+
+  Status set_system(const std::string& text) {
+    if (!text.empty()) return conversation_.set_system(text == "-" ? "" : text);
+    const std::string& system = conversation_.system();
+    print_stderr("{}\n", system.empty() ? "(no system message)" : escape_controls(system));
+    return {};
+  }
+
+  // Other files than those of this conversation are not overwritten.
+  Status save(const std::string& path) {
+    QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
+    if (exists && path != file_) {
+      return invalid_argument(
+          fmt::format("[chat] {} exists; expected the path of a new file", path));
+    }
+    QUIRE_RETURN_IF_ERROR(write_output_file(path, conversation_json(conversation_.messages())));
+    return use_file(path, "saved");
+  }
+
+  Status load(const std::string& path) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConversationBytes));
+    QUIRE_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages, parse_conversation(text, path));
+    QUIRE_RETURN_IF_ERROR(conversation_.load(std::move(messages)));
+    return use_file(path, "loaded");
+  }
+
+  Status use_file(const std::string& path, std::string_view what) {
+    file_ = path;
+    print_stderr("({} {} messages)\n", what, conversation_.messages().size());
+    return {};
+  }
+
+  void print_stats() const {
+    const AnswerStats& stats = conversation_.stats();
+    if (stats.num_output_tokens == 0) return write_stderr("(nothing was answered yet)\n");
+    const int num_decoded = stats.num_output_tokens - 1;
+    print_stderr(
+        "last answer: {} prompt tokens ({} cached), {} output tokens; first token after {:.0f} ms",
+        stats.num_prompt_tokens, stats.num_cached_tokens, stats.num_output_tokens,
+        stats.first_token_s * 1e3);
+    if (num_decoded > 0 && stats.decode_s > 0) {
+      print_stderr(", then {:.1f} tokens/s", num_decoded / stats.decode_s);
+    }
+    print_stderr("\ncontext: {} of {} tokens; {} messages\n", stats.num_tokens(),
+                 engine_.model_info().max_model_len, conversation_.messages().size());
+  }
+
+  const Engine& engine_;
+  Conversation conversation_;
+  std::unique_ptr<LineEditor> editor_;  // null: plain lines
+  bool is_interactive_;
+  bool was_interrupted_ = false;
+  std::string file_;  // of the last /save or /load
+};
 
 Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_RETURN_IF_ERROR(check_chat_template(*engine, options.system));
-  const bool interactive = ::isatty(STDIN_FILENO) == 1;
-  if (interactive) print_stderr("{}; /help for help\n", one_line(engine->model_info().name));
-  Conversation conversation(*engine, options);
-  int exit_code = kExitOk;
-  while (true) {
-    if (interactive) print_stderr("> ");
-    QUIRE_ASSIGN_OR_RETURN(const std::optional<std::string> typed, read_typed_line());
-    if (!typed) return exit_code;
-    const std::string& line = *typed;
-    if (is_blank(line)) continue;
-    const std::string_view word = command_word(line);
-    if (word == "/quit" || word == "/exit") return exit_code;
-    if (word == "/help") {
-      write_stderr(kHelp);
-    } else if (word == "/reset") {
-      conversation.reset();
-    } else if (!word.empty()) {
-      print_stderr(
-          "quire chat: [chat] unknown command {}; expected /reset, /help, /quit or /exit\n",
-          one_line(word));
-      exit_code = interactive ? kExitOk : kExitFailure;
-    } else if (!is_valid_utf8(line)) {
-      print_stderr("quire chat: [chat] the line is not valid UTF-8\n");
-      exit_code = interactive ? kExitOk : kExitFailure;
-    } else {
-      const CancelScope scope;
-      const Status status = conversation.say(line);
-      if (CancelScope::interrupted() && !interactive) return CancelScope::exit_code();
-      if (finish_stdout() != 0) return kExitFailure;  // output can no longer be written
-      if (status.ok()) continue;
-      print_stderr("quire chat: {}\n", one_line(engine_message(status)));
-      exit_code = interactive ? kExitOk : kExitFailure;
-    }
-  }
+  return Session(*engine, options).run();
 }
 
 }  // namespace
-
-Result<int> trim_history(std::vector<ChatMessage>& messages, int max_tokens,
-                         const CountTokens& num_tokens) {
-  const size_t first = !messages.empty() && messages.front().role == "system" ? 1 : 0;
-  int num_dropped = 0;
-  while (true) {
-    QUIRE_ASSIGN_OR_RETURN(const int count, num_tokens(messages));
-    // Drops whole exchanges, because templates refuse two turns of one role in a row.
-    const bool can_drop = messages.size() >= first + 3;
-    const bool is_full = count > max_tokens;
-    const bool makes_room = num_dropped > 0 && count > max_tokens / 2;
-    if (!is_full && !(makes_room && can_drop)) return num_dropped;
-    if (!can_drop) {
-      return invalid_argument(fmt::format(
-          "[chat] the message is too long; got {} tokens, expected at most {}", count, max_tokens));
-    }
-    const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(first);
-    messages.erase(begin, begin + 2);
-    num_dropped += 2;
-  }
-}
 
 Command chat_command() {
   const auto options = std::make_shared<Options>();
@@ -185,6 +352,8 @@ Command chat_command() {
   command.flags.begin_group("Conversation");
   command.flags.text("--system", "TEXT", &options->system,
                      "System message, sent before the first turn");
+  command.flags.toggle("--no-history", &options->keeps_history,
+                       "Keep no history of typed messages in ~/.local/state/quire", false);
   add_chat_flags(command.flags, &options->engine);
   options->sampling.add_to(command.flags);
   add_engine_flags(command.flags, &options->engine, SeedFlag::kOfCommand);

@@ -1,12 +1,40 @@
+// The parts of `quire chat` that need no engine and no terminal.
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "quire/engine.h"
 #include "quire/status.h"
 
 namespace quire::cli {
+
+// The purpose of a typed line.
+enum class ChatAction { kSay, kHelp, kReset, kSystem, kSave, kLoad, kRegenerate, kStats, kExit };
+
+struct ChatLine {
+  ChatAction action = ChatAction::kSay;
+  std::string text;  // of a message: all of it; of a command: its argument, trimmed
+};
+
+// A line that begins with "/" and letters is a command; "/tmp/x" and "/5" are messages. Unknown
+// commands, and arguments too many or too few, are errors.
+Result<ChatLine> parse_chat_line(std::string_view typed);
+std::vector<std::string> chat_command_names();
+std::string chat_help();
+
+// Bytes of a conversation's file that is read.
+constexpr size_t kMaxConversationBytes = size_t{16} << 20;
+
+// A conversation as JSON, {"messages": [{"role": …, "content": …}]}, which servers and `quire
+// template` take too.
+std::string conversation_json(const std::vector<ChatMessage>& messages);
+// Parses such an object, or the list of messages alone. Expects a system message at most, followed
+// by complete exchanges of user and assistant. `source` names the file in errors.
+Result<std::vector<ChatMessage>> parse_conversation(std::string_view json, std::string_view source);
 
 // If a conversation exceeds max_tokens, drops the oldest exchanges (a user turn and its reply)
 // until it takes at most half of max_tokens, as far as possible. Dropping a few per turn would

@@ -1,12 +1,10 @@
-// Tests progress output, the JSON of results, trimming of history, machine files and completion
-// scripts.
+// Tests progress output, the JSON of results, machine files and completion scripts.
 #include "cli/output.h"
 
 #include <gmock/gmock.h>
 
 #include "base/json.h"
 #include "base/text_input.h"
-#include "cli/chat.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
 #include "cli/generate.h"
@@ -21,6 +19,7 @@ using ::testing::StartsWith;
 
 TEST(EscapeControls, EscapesAllControlCharacters) {
   EXPECT_EQ(escape_controls("a\n\tb é"), "a\n\tb é");
+  EXPECT_EQ(escape_controls("#### 5\n**b**"), "#### 5\n**b**");
   EXPECT_EQ(escape_controls("\x1b]0;x\x07\r"), "\\x1b]0;x\\x07\\r");
   EXPECT_EQ(escape_controls("\u009b2J\x7f"), "\\x9b2J\\x7f");
 }
@@ -81,54 +80,6 @@ TEST(ResultLines, OneSampleHasOnlyThePromptsIndex) {
   EXPECT_THAT(result_lines(4, result, [](int32_t) { return ""; }),
               AllOf(StartsWith(R"({"index":4,)"), Not(HasSubstr("sample_index"))));
   EXPECT_EQ(error_line(4, invalid_argument("no")), "{\"index\":4,\"error\":\"no\"}\n");
-}
-
-// Counts one token per letter, and one per message.
-Result<int> count_letters(const std::vector<ChatMessage>& messages) {
-  size_t count = 0;
-  for (const ChatMessage& message : messages) count += message.content.size() + 1;
-  return static_cast<int>(count);
-}
-
-std::vector<ChatMessage> conversation() {
-  return {{"system", "s"}, {"user", "old"}, {"assistant", "yes"}, {"user", "new"}};
-}
-
-TEST(TrimHistory, DropsTheOldestExchange) {
-  auto messages = conversation();
-  EXPECT_EQ(*trim_history(messages, 14, count_letters), 0);
-  EXPECT_EQ(*trim_history(messages, 13, count_letters), 2);
-  ASSERT_EQ(messages.size(), 2U);
-  EXPECT_EQ(messages[0].role, "system");
-  EXPECT_EQ(messages[1].content, "new");
-}
-
-TEST(TrimHistory, MakesRoomForMoreThanOneTurn) {
-  std::vector<ChatMessage> messages = {{"system", "s"}};
-  for (int turn = 0; turn < 10; ++turn) {
-    messages.push_back({"user", "abcd"});
-    messages.push_back({"assistant", "efgh"});
-  }
-  messages.push_back({"user", "last"});
-  // The conversation has 2 + 10 * 10 + 5 tokens. Dropping five exchanges leaves more than half of
-  // 106; dropping six leaves less.
-  EXPECT_EQ(*trim_history(messages, 107, count_letters), 0);
-  EXPECT_EQ(*trim_history(messages, 106, count_letters), 12);
-  EXPECT_EQ(*count_letters(messages), 47);
-  EXPECT_EQ(messages[0].role, "system");
-  EXPECT_EQ(messages[1].role, "user");
-  EXPECT_EQ(messages.back().content, "last");
-}
-
-TEST(TrimHistory, AMessageThatFitsAloneIsEnough) {
-  auto messages = conversation();
-  messages.back().content = "a long question";
-  EXPECT_EQ(*trim_history(messages, 20, count_letters), 2);  // 18 exceeds half of the limit
-}
-
-TEST(TrimHistory, RefusesAMessageThatNeverFits) {
-  auto messages = conversation();
-  EXPECT_FALSE(trim_history(messages, 3, count_letters).ok());
 }
 
 TEST(Machine, ReadsProcFiles) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <pty.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -117,6 +118,75 @@ int Process::wait() {
   ::wait4(std::exchange(pid_, -1), &status, 0, &usage);
   max_rss_bytes_ = static_cast<double>(usage.ru_maxrss) * 1024;
   end_signal_ = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TerminalProcess::TerminalProcess(std::vector<std::string> arguments,
+                                 const std::vector<std::string>& environment) {
+  const char* binary = std::getenv("QUIRE_BINARY");
+  arguments.insert(arguments.begin(), binary == nullptr ? "QUIRE_BINARY is not set" : binary);
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  winsize size = {};
+  size.ws_row = 24;
+  size.ws_col = 80;
+  pid_ = ::forkpty(&fd_, nullptr, nullptr, &size);
+  EXPECT_GE(pid_, 0);
+  if (pid_ != 0) return;
+  ::setenv("TERM", "xterm", 1);
+  for (const std::string& variable : environment) {
+    const size_t equals = variable.find('=');
+    ::setenv(variable.substr(0, equals).c_str(), variable.c_str() + equals + 1, 1);
+  }
+  ::execv(argv[0], argv.data());
+  ::_exit(127);
+}
+
+TerminalProcess::~TerminalProcess() {
+  if (pid_ > 0) {
+    kill(SIGKILL);
+    wait();
+  }
+  ::close(fd_);
+}
+
+void TerminalProcess::type(const std::string& keys) {
+  EXPECT_EQ(::write(fd_, keys.data(), keys.size()), static_cast<ssize_t>(keys.size()));
+}
+
+void TerminalProcess::kill(int signal) const {
+  if (pid_ > 0) ::kill(pid_, signal);
+}
+
+bool TerminalProcess::read_some() {
+  char buffer[4096];
+  const ssize_t got = ::read(fd_, buffer, sizeof(buffer));  // fails when the process has ended
+  if (got > 0) unread_.append(buffer, static_cast<size_t>(got));
+  return got > 0;
+}
+
+std::string TerminalProcess::read_until(const std::string& mark) {
+  constexpr int kPatienceMs = 60'000;
+  size_t at = unread_.find(mark);
+  while (at == std::string::npos) {
+    pollfd ready = {fd_, POLLIN, 0};
+    if (::poll(&ready, 1, kPatienceMs) <= 0 || !read_some()) {
+      ADD_FAILURE() << "the terminal does not show '" << mark << "': " << unread_;
+      return std::exchange(unread_, {});
+    }
+    at = unread_.find(mark);
+  }
+  const std::string text = unread_.substr(0, at + mark.size());
+  unread_.erase(0, text.size());
+  return text;
+}
+
+int TerminalProcess::wait() {
+  while (read_some()) {  // a full terminal would block the process
+  }
+  int status = 0;
+  ::waitpid(std::exchange(pid_, -1), &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 

@@ -67,4 +67,30 @@ struct SpawnOptions {
 // Runs `quire` with these arguments until it ends.
 SpawnResult run_quire(const std::vector<std::string>& arguments, const SpawnOptions& options = {});
 
+// A running `quire` whose standard streams are a terminal of 24 rows and 80 columns.
+class TerminalProcess {
+ public:
+  // `environment` adds variables, "NAME=VALUE".
+  TerminalProcess(std::vector<std::string> arguments, const std::vector<std::string>& environment);
+  ~TerminalProcess();  // kills the process
+  TerminalProcess(const TerminalProcess&) = delete;
+  TerminalProcess& operator=(const TerminalProcess&) = delete;
+
+  void type(const std::string& keys);
+  void kill(int signal) const;
+  // Returns the output up to and including `mark`; the next call continues there. Fails the test if
+  // the mark does not appear within a minute, or the process ends before.
+  std::string read_until(const std::string& mark);
+  // Waits for the end. Returns the exit code, or -1 after a signal.
+  int wait();
+
+ private:
+  // Appends available output to unread_; returns false at the end of the output.
+  bool read_some();
+
+  int pid_ = -1;
+  int fd_ = -1;
+  std::string unread_;
+};
+
 }  // namespace quire::testing

@@ -1,0 +1,176 @@
+// The lines and files of a conversation, as pure functions.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "base/ascii.h"
+#include "base/json.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "cli/chat.h"
+#include "cli/unknown_words.h"
+
+namespace quire::cli {
+namespace {
+
+enum class Argument { kNone, kOptional, kRequired };
+
+struct Command {
+  std::string_view name;
+  ChatAction action;
+  Argument argument;
+  std::string_view usage;
+  std::string_view help;
+};
+
+constexpr Command kCommands[] = {
+    {"/help", ChatAction::kHelp, Argument::kNone, "/help", "show this"},
+    {"/reset", ChatAction::kReset, Argument::kNone, "/reset", "forget the conversation"},
+    {"/system", ChatAction::kSystem, Argument::kOptional, "/system [TEXT]",
+     "show or set the system message; - removes it"},
+    {"/save", ChatAction::kSave, Argument::kRequired, "/save FILE",
+     "write the conversation to a file, as JSON"},
+    {"/load", ChatAction::kLoad, Argument::kRequired, "/load FILE",
+     "go on with the conversation of such a file"},
+    {"/regenerate", ChatAction::kRegenerate, Argument::kNone, "/regenerate",
+     "answer the last message again"},
+    {"/stats", ChatAction::kStats, Argument::kNone, "/stats",
+     "the speed of the last answer, and the tokens that the context holds"},
+    {"/exit", ChatAction::kExit, Argument::kNone, "/exit", "leave (or /quit, or Ctrl-D)"},
+    {"/quit", ChatAction::kExit, Argument::kNone, "", ""}};
+
+// "/reset" at the start of a line, or empty.
+std::string_view command_word(std::string_view line) {
+  const std::string_view word = line.substr(0, line.find_first_of(" \t\r\n"));
+  const bool is_command =
+      word.size() > 1 && word[0] == '/' && std::ranges::all_of(word.substr(1), [](char c) {
+        return is_alphanumeric(c) && !is_digit(c);
+      });
+  return is_command ? word : "";
+}
+
+Status unknown_command(std::string_view word) {
+  const std::vector<std::string> names = chat_command_names();
+  const std::string meant = nearest(word, names);
+  return invalid_argument(fmt::format(
+      "[chat] unknown command {}; {}expected one of {}", clipped(word),
+      meant.empty() ? "" : fmt::format("did you mean {}? ", meant), fmt::join(names, ", ")));
+}
+
+Status conversation_error(std::string_view source, std::string_view what) {
+  return invalid_argument(fmt::format("[chat] {}: {}", source, what));
+}
+
+Result<ChatMessage> parse_message(simdjson::dom::element value, size_t idx,
+                                  std::string_view source) {
+  std::string_view role;
+  std::string_view content;
+  if (value["role"].get_string().get(role) || value["content"].get_string().get(content)) {
+    return conversation_error(
+        source,
+        fmt::format("message {}: expected an object with the strings role and content", idx));
+  }
+  return ChatMessage{std::string(role), std::string(content)};
+}
+
+// A system message at most, then exchanges of user and assistant.
+Status check_roles(const std::vector<ChatMessage>& messages, std::string_view source) {
+  const size_t first = !messages.empty() && messages.front().role == "system" ? 1 : 0;
+  for (size_t i = first; i < messages.size(); ++i) {
+    const std::string_view expected = (i - first) % 2 == 0 ? "user" : "assistant";
+    if (messages[i].role == expected) continue;
+    return conversation_error(source, fmt::format("message {}: got the role '{}', expected {}", i,
+                                                  clipped(messages[i].role), expected));
+  }
+  if ((messages.size() - first) % 2 == 0) return {};
+  return conversation_error(source, "the last message has no answer; expected one by assistant");
+}
+
+}  // namespace
+
+Result<ChatLine> parse_chat_line(std::string_view typed) {
+  if (!is_valid_utf8(typed)) return invalid_argument("[chat] the line is not valid UTF-8");
+  const std::string_view word = command_word(typed);
+  if (word.empty()) return ChatLine{.action = ChatAction::kSay, .text = std::string(typed)};
+  const auto found = std::ranges::find(kCommands, word, &Command::name);
+  if (found == std::end(kCommands)) return unknown_command(word);
+  const std::string_view argument = trimmed(typed.substr(word.size()));
+  if (found->argument == Argument::kRequired && argument.empty()) {
+    return invalid_argument(fmt::format("[chat] expected {}", found->usage));
+  }
+  if (found->argument == Argument::kNone && !argument.empty()) {
+    return invalid_argument(
+        fmt::format("[chat] got {} with '{}', expected it alone", word, clipped(argument)));
+  }
+  return ChatLine{.action = found->action, .text = std::string(argument)};
+}
+
+std::vector<std::string> chat_command_names() {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) names.emplace_back(command.name);
+  return names;
+}
+
+std::string chat_help() {
+  std::string help;
+  for (const Command& command : kCommands) {
+    if (!command.usage.empty()) help += fmt::format("{:<16}{}\n", command.usage, command.help);
+  }
+  return help +
+         "Alt-Enter begins a new line of a message, Ctrl-R searches the history,\n"
+         "Ctrl-C stops an answer.\n";
+}
+
+std::string conversation_json(const std::vector<ChatMessage>& messages) {
+  std::string text = "{\"messages\": [\n";
+  for (size_t i = 0; i < messages.size(); ++i) {
+    JsonWriter json;
+    json.begin_object();
+    json.field("role", std::string_view(messages[i].role));
+    json.field("content", std::string_view(messages[i].content));
+    json.end_object();
+    text += fmt::format("  {}{}\n", json.text(), i + 1 < messages.size() ? "," : "");
+  }
+  return text + "]}\n";
+}
+
+Result<std::vector<ChatMessage>> parse_conversation(std::string_view json,
+                                                    std::string_view source) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(json, source, {.max_bytes = kMaxConversationBytes}));
+  simdjson::dom::array list;
+  if (document.root().get_array().get(list) && document.root()["messages"].get_array().get(list)) {
+    return conversation_error(source, "expected an object with a list of messages");
+  }
+  std::vector<ChatMessage> messages;
+  for (const simdjson::dom::element value : list) {
+    QUIRE_ASSIGN_OR_RETURN(ChatMessage message, parse_message(value, messages.size(), source));
+    messages.push_back(std::move(message));
+  }
+  QUIRE_RETURN_IF_ERROR(check_roles(messages, source));
+  return messages;
+}
+
+Result<int> trim_history(std::vector<ChatMessage>& messages, int max_tokens,
+                         const CountTokens& num_tokens) {
+  const size_t first = !messages.empty() && messages.front().role == "system" ? 1 : 0;
+  int num_dropped = 0;
+  while (true) {
+    QUIRE_ASSIGN_OR_RETURN(const int count, num_tokens(messages));
+    // Drops whole exchanges, because templates refuse two turns of one role in a row.
+    const bool can_drop = messages.size() >= first + 3;
+    const bool is_full = count > max_tokens;
+    const bool makes_room = num_dropped > 0 && count > max_tokens / 2;
+    if (!is_full && !(makes_room && can_drop)) return num_dropped;
+    if (!can_drop) {
+      return invalid_argument(fmt::format(
+          "[chat] the message is too long; got {} tokens, expected at most {}", count, max_tokens));
+    }
+    const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(first);
+    messages.erase(begin, begin + 2);
+    num_dropped += 2;
+  }
+}
+
+}  // namespace quire::cli

@@ -1,0 +1,177 @@
+// Tests `quire chat` from outside, at a terminal and at a pipe.
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+
+namespace quire::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using quire::testing::run_quire;
+using quire::testing::SpawnResult;
+using quire::testing::TerminalProcess;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+constexpr const char* kUp = "\x1b[A";
+constexpr const char* kRight = "\x1b[C";
+constexpr const char* kCtrlC = "\x03";
+constexpr const char* kCtrlD = "\x04";
+constexpr const char* kCtrlR = "\x12";
+// The terminal asks for marks around pasted text whenever a message is read.
+constexpr const char* kPrompt = "\x1b[?2004h";
+constexpr const char* kPromptEnd = "\x1b[?2004l";
+
+class ChatAtATerminal : public ::testing::Test {
+ protected:
+  ChatAtATerminal() { fs::remove_all(state_); }
+  ~ChatAtATerminal() override { fs::remove_all(state_); }
+
+  std::unique_ptr<TerminalProcess> start(std::vector<std::string> more = {}) const {
+    std::vector<std::string> arguments = {"chat", "--temperature", "0"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    auto chat = std::make_unique<TerminalProcess>(
+        arguments, std::vector<std::string>{"XDG_STATE_HOME=" + state_.string()});
+    chat->read_until(kPrompt);
+    return chat;
+  }
+
+  // Types a line and returns the output up to the next prompt.
+  static std::string enter(TerminalProcess& chat, const std::string& line) {
+    chat.type(line + "\r");
+    return chat.read_until(kPrompt);
+  }
+
+  static int leave(TerminalProcess& chat) {
+    chat.type(kCtrlD);
+    return chat.wait();
+  }
+
+  fs::path state_ = fs::path(::testing::TempDir()) / "quire_chat_state";
+  fs::path history_ = state_ / "quire" / "chat_history.jsonl";
+};
+
+TEST_F(ChatAtATerminal, EditsTheLine) {
+  const auto chat = start();
+  std::string keys = "/systm Be brief.\x01";  // Ctrl-A: to the beginning
+  for (int i = 0; i < 5; ++i) keys += kRight;
+  enter(*chat, keys + "e");
+  EXPECT_THAT(enter(*chat, "/sys\t"), HasSubstr("Be brief.\r\n"));
+  EXPECT_THAT(enter(*chat, "/nonsense"), HasSubstr("unknown command /nonsense; expected one of"));
+  EXPECT_EQ(leave(*chat), 0);
+}
+
+TEST_F(ChatAtATerminal, APasteOfSeveralLinesIsOneMessage) {
+  const auto chat = start();
+  chat->type("\x1b[200~/system first\rsecond\x1b[201~");
+  enter(*chat, "");
+  EXPECT_THAT(enter(*chat, "/system"), HasSubstr("first\r\nsecond\r\n"));
+  enter(*chat, "/system third\x1b\rfourth");
+  EXPECT_THAT(enter(*chat, "/system"), HasSubstr("third\r\nfourth\r\n"));
+  EXPECT_EQ(leave(*chat), 0);
+}
+
+TEST_F(ChatAtATerminal, RemembersMessagesOverSessions) {
+  auto chat = start();
+  enter(*chat, "/system remembered");
+  enter(*chat, "/stats");
+  EXPECT_EQ(leave(*chat), 0);
+  EXPECT_EQ(fs::status(history_).permissions() & fs::perms::mask,
+            fs::perms::owner_read | fs::perms::owner_write);
+
+  chat = start();
+  enter(*chat, std::string(kUp) + kUp);  // behind /stats
+  EXPECT_THAT(enter(*chat, "/system"), HasSubstr("remembered\r\n"));
+  enter(*chat, "/system -");
+  enter(*chat, std::string(kCtrlR) + "remem");
+  EXPECT_THAT(enter(*chat, "/system"), HasSubstr("remembered\r\n"));
+  EXPECT_EQ(leave(*chat), 0);
+}
+
+TEST_F(ChatAtATerminal, KeepsNoHistoryOnDemand) {
+  const auto chat = start({"--no-history"});
+  enter(*chat, "/system forgotten");
+  EXPECT_EQ(leave(*chat), 0);
+  EXPECT_FALSE(fs::exists(history_));
+}
+
+TEST_F(ChatAtATerminal, CtrlCAsksOnceAndThenLeaves) {
+  const auto chat = start();
+  chat->type(std::string("half a message") + kCtrlC);
+  EXPECT_THAT(chat->read_until(kPrompt), HasSubstr("Ctrl-C again leaves"));
+  enter(*chat, "/stats");  // so the next one asks again
+  chat->type(kCtrlC);
+  EXPECT_THAT(chat->read_until(kPrompt), HasSubstr("Ctrl-C again leaves"));
+  chat->type(kCtrlC);
+  EXPECT_EQ(chat->wait(), 0);
+}
+
+TEST_F(ChatAtATerminal, CtrlCStopsAnAnswer) {
+  const auto chat = start({"--ignore-eos", "--max-tokens", "3500"});
+  chat->type("Hello!\r");
+  chat->read_until(kPromptEnd);
+  chat->read_until("e");  // a letter of the answer
+  chat->type(kCtrlC);
+  chat->read_until(kPrompt);
+  EXPECT_THAT(enter(*chat, "/stats"), AllOf(HasSubstr("output tokens"), HasSubstr("2 messages")));
+  EXPECT_EQ(leave(*chat), 0);
+}
+
+TEST_F(ChatAtATerminal, SaysThatAnAnswerIsCut) {
+  const auto chat = start({"--max-tokens", "3", "--ignore-eos"});
+  EXPECT_THAT(enter(*chat, "Hello!"),
+              HasSubstr("(the answer is cut off after --max-tokens 3 tokens"));
+  EXPECT_EQ(leave(*chat), 0);
+}
+
+TEST_F(ChatAtATerminal, SigtermEndsThePrompt) {
+  const auto chat = start();
+  chat->kill(SIGTERM);
+  EXPECT_EQ(chat->wait(), 143);
+}
+
+class ChatAtAPipe : public ::testing::Test {
+ protected:
+  ~ChatAtAPipe() override { fs::remove(file_); }
+
+  static SpawnResult chat(const std::string& input) {
+    return run_quire({"chat", "--temperature", "0", "--log-level", "error"}, {.input = input});
+  }
+
+  fs::path file_ = fs::path(::testing::TempDir()) / "quire_chat.json";
+};
+
+TEST_F(ChatAtAPipe, SavesAndLoadsAConversation) {
+  fs::remove(file_);
+  const std::string question = "Tom has 3 apples and buys 5. How many?\n";
+  const SpawnResult saved =
+      chat("/system Be brief.\n" + question + "/save " + file_.string() + "\n");
+  EXPECT_EQ(saved.exit_code, 0) << saved.err;
+  EXPECT_THAT(saved.err, HasSubstr("(saved 3 messages)"));
+  const SpawnResult loaded = chat("/load " + file_.string() + "\n/system\n/regenerate\n");
+  EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
+  EXPECT_THAT(loaded.err, AllOf(HasSubstr("(loaded 3 messages)"), HasSubstr("Be brief."),
+                                HasSubstr("temperature is 0")));
+  EXPECT_EQ(loaded.out, saved.out);  // the greedy answer to the same conversation
+  const SpawnResult again = chat("/save " + file_.string() + "\n");
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_THAT(again.err, HasSubstr("exists; expected the path of a new file"));
+}
+
+TEST_F(ChatAtAPipe, CommandsWithoutAConversationSaySo) {
+  const SpawnResult result = chat("/stats\n/regenerate\n/load /no/such/file\n");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out, IsEmpty());
+  EXPECT_THAT(result.err, AllOf(HasSubstr("(nothing was answered yet)"),
+                                HasSubstr("expected a message first"), HasSubstr("/no/such/file")));
+}
+
+}  // namespace
+}  // namespace quire::cli
