@@ -11,15 +11,16 @@
 namespace quire::server {
 namespace {
 
-// Refuses a version of the API whose events are others. A request may name none.
+// Refuses the version of the API that had no typed events. A request may name none, and clients
+// name later versions than the one that introduced them.
 std::optional<ApiError> check_version(const http::Request& request) {
-  constexpr std::string_view kVersion = "2023-06-01";
-  const std::string_view version = request.header("anthropic-version");
-  if (version.empty() || version == kVersion) return std::nullopt;
-  return make_api_error(400,
-                        fmt::format("[request] the header anthropic-version; got '{}', expected {}",
-                                    version.substr(0, 200), kVersion),
-                        "anthropic-version");
+  constexpr std::string_view kUntyped = "2023-01-01";
+  if (request.header("anthropic-version") != kUntyped) return std::nullopt;
+  return make_api_error(
+      400,
+      fmt::format("[request] the header anthropic-version; got '{}', expected 2023-06-01 or later",
+                  kUntyped),
+      "anthropic-version");
 }
 
 Parsed<ChatRequest> parse(const ServerState& state, const RequestContext& context,
