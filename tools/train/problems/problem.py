@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import TypeAlias, TypeVar
 
 from . import words
+from .steps import worked_out
 
 T = TypeVar("T")
 N = TypeVar("N", int, Decimal)
@@ -238,5 +239,6 @@ def make_problem(name: str, rng: random.Random) -> Problem:
         except Reject:
             continue
         result = story.result.value if isinstance(story.result, Calc) else story.result
-        answer = "\n".join([*story.lines, f"#### {shortest(result)}"])
+        lines = (step for line in story.lines for step in worked_out(line))
+        answer = "\n".join([*lines, f"#### {shortest(result)}"])
         return Problem(name, tuple(draw.numbers), story.question, answer, result)
