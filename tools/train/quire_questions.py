@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from quire.about import ABOUT, TALK
+from quire.asked import ASKED
 from quire.commands import COMMANDS
 from quire.contrasts import CONTRASTS
 from quire.developing import DEVELOPING
@@ -85,10 +86,10 @@ def with_more(topics_so_far: list[Topic], text: str) -> list[Topic]:
 
 _TOPICS = [*parse(TALK, is_talk=True),
            *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))]
-for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS, WISHES, STORIES):
+for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS, WISHES, STORIES, ASKED):
     with_more(_TOPICS, _further)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
-_COMMON = frozenset(topic.name for text in (NEEDS, OPERATING, DEVELOPING, CONTRASTS) for topic in parse(text))
+_COMMON = frozenset(topic.name for text in (NEEDS, OPERATING, DEVELOPING, CONTRASTS, ASKED) for topic in parse(text))
 _CUMULATED = list(itertools.accumulate(topic.weight * (_COMMON_WEIGHT if topic.name in _COMMON else 1) for topic in _TOPICS))
 _REAL_FLAGS = frozenset(re.findall(r"--[a-z][a-z-]*", " ".join((ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE))))
 _SEEDS = [re.sub(r"@(\w+)", lambda found: LISTS[found[1]], line) for line in (SEEDS + NEAR_MISSES + 3 * WORLDLY).split("\n") if line]
@@ -152,7 +153,7 @@ def spelled_flag(flag: str, rng: random.Random) -> str:
 _NEEDS_MODEL = frozenset(("serve", "chat", "bench throughput", "bench latency", "eval gsm8k"))
 # Names that belong to other programs, so no page of Quire defines them.
 _FOREIGN = re.compile(r"CUDA_VISIBLE_DEVICES=?1?|pytorch_model.bin|base_url=|api_key=|client.chat.completions.create|enable_thinking|"
-                      r"numactl( --cpunodebind=0 --membind=0)?|git lfs pull|hf auth login|http://(?:HOST|127.0.0.1):8000(?:/v1$)?")
+                      r"ollama (?:pull|run)|numactl( --cpunodebind=0 --membind=0)?|git lfs pull|hf auth login|http://(?:HOST|127.0.0.1):8000(?:/v1$)?")
 
 
 def main() -> int:
@@ -222,7 +223,7 @@ class Program:
     def add(self, command: str) -> None:
         text = self.run(*command.split(), "--help")[1]
         self.help[command] = text
-        for sub in re.findall(r"^  ([a-z0-9]+)  ", text.partition("Subcommands:")[2].partition("\n\n")[0], re.M):
+        for sub in re.findall(r"^  ([a-z0-9]+)  ", text.partition("\nCommands:")[2].partition("\n\n")[0], re.M):
             self.add(f"{command} {sub}")
 
     def run(self, *arguments: str) -> tuple[int, str]:

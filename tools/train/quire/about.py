@@ -556,39 +556,102 @@ dtype half
 does quire convert weights
 
 # where to get models
-= Download a checkpoint first, for example with `hf download NAME --local-dir DIR`; Quire downloads nothing itself.
+= `quire pull NAME` downloads a model from the hub, as `hf download NAME` does; then `quire chat --model NAME`.
 where do I get [models|a model|weights|checkpoints]
 ~download [a model|models|weights|a checkpoint|Llama|from Hugging Face]
 ^download [models|weights|a model|from Hugging Face|from the hub]
 does quire download models
-can I give a [Hugging Face name|model name from the hub|hub name|repo id]
-quire serve meta-llama/Llama-3.1-8B
+quire pull
+what does quire pull do
+pull Qwen/Qwen3-0.6B
+~[fetch|download|pull|get] [Qwen/Qwen3-0.6B|meta-llama/Llama-3.2-1B|mistralai/Mistral-7B-v0.3|a model by name|weights by name|a checkpoint from the hub]
+how do the weights get onto my machine
+I have no model yet
+I have nothing on my disk so far, what now
+which command fetches weights
+can it download for me
 ~pull a model
 ~get a model from [Hugging Face|the hub|huggingface]
 hf download
 model download
 pull llama3
-use a model by its hub name
 is there a model zoo
-HF_TOKEN
 --hf-repo
 
 # revision of a download
-= Quire downloads nothing, so it has no such flag: give the folder of that revision as `--model DIR`.
+= `quire pull NAME@REVISION` downloads another branch, tag or commit of a model.
 --revision
---download-dir
---hf-token
---model-url
 --code-revision
+pull a certain commit
+pull a tag
+model at a commit
+another branch of the repository
+~[pull|download|fetch] [a branch|a tag|a commit|an older version] of a model
 ~[choose|use] a [revision|certain revision|branch] of a model
-~choose the download folder
 which revision of a model is used
+
+# cache of models
+= Models lie in the Hugging Face cache: `HF_HUB_CACHE`, or `hub` in `HF_HOME`; `quire pull NAME` stores them there.
+--download-dir
+~choose the download folder
 where are downloads stored
 download cache folder
 HF_HOME
+HF_HUB_CACHE
+where does quire pull put the files
+where do pulled models go
+~[move|find|change] the [model cache|cache of models|folder of pulled models]
+hugging face cache
+cache directory of models
+which folder has the downloaded models
+does it use the cache of transformers
+
+# model by name
+= Give a name of the Hugging Face cache as the model: `quire serve --model Qwen/Qwen3-0.6B`.
+can I give a [Hugging Face name|model name from the hub|hub name|repo id]
+quire serve meta-llama/Llama-3.1-8B
+use a model by its hub name
+do I need the path or is the name enough
+is the hub's name enough
+name instead of a folder
+~use a [hub name|repo id|model name] instead of a [path|folder]
+ORG/NAME
+must I type the snapshot's long path
+model already in my Hugging Face cache
+I have the model in ~/.cache/huggingface
+~[run|serve|use] a model that transformers has downloaded
+
+# resume a pull
+= Run the same `quire pull NAME` again: it goes on where it ended and checks every file's hash.
+my download stopped halfway, do I start over
+~[resume|continue] a [download|pull]
+my connection died during quire pull
+pull was interrupted
+is a half downloaded model detected
+are the files checked after the download
+checksum of a download
+Ctrl-C during pull
+
+# --max-workers
+= `quire pull NAME --max-workers N` is the most files that are downloaded at the same time. Default: 4.
+parallel downloads
+how many files does pull download at once
+~download [more|fewer] files at once
+~make quire pull faster
+threads of the download
+!the number of parallel downloads
+
+# other hub
+= `HF_ENDPOINT` names another hub for `quire pull NAME`; `https_proxy` is honoured.
+HF_ENDPOINT
+~pull from [a mirror|another hub|our own hub|hf-mirror]
+--model-url
+hub mirror
+quire pull behind a company proxy
+hugging face is blocked here
 
 # offline
-= Quire never downloads anything when it runs, so it works offline.
+= Quire works offline: it downloads nothing, except with `quire pull NAME`.
 does quire [need|use] [the internet|a network|an internet connection]
 ^[run|work] offline
 can I use it [offline|without internet|in an air-gapped network]

@@ -2,7 +2,7 @@
 
 COMMANDS = r"""
 # all commands *2
-= The commands: serve, generate, chat, tokenize, detokenize, template, bench, eval, tune, doctor and completion.
+= The commands: serve, generate, chat, pull, tokenize, detokenize, template, bench, eval, tune, doctor and completion.
 which [commands|subcommands] [does quire have|are there|exist|can I use]
 what commands [are there|does quire have|can I run]
 list [the commands|all commands|of commands|commands]
@@ -116,7 +116,7 @@ what is the equivalent of [ollama run|llama-cli]
 REPL
 
 # chat commands
-= In `quire chat`: `/reset` forgets the conversation, `/help` shows help, `/quit` or Ctrl-D leaves, Ctrl-C stops the reply.
+= In `quire chat`: `/help`, `/reset`, `/system TEXT`, `/save FILE`, `/load FILE`, `/regenerate`, `/stats` and `/quit`; Ctrl-C stops the reply.
 which commands [does the chat have|are there in the chat|does quire chat know|can I type in the chat]
 what can I type in [quire chat|the chat]
 slash commands
@@ -137,6 +137,48 @@ exit chat
 where is the exit
 ctrl-d
 leave the terminal chat
+
+# chat save
+= Type `/save FILE` to write the conversation, and `/load FILE` to go on with it.
+~[save|keep|store|export|write] [the conversation|the chat|a conversation] [to a file|for later|]
+~[load|continue|go on with|reopen] [a saved|an old|yesterday's] [conversation|chat]
+[/save|/load FILE|/save FILE]
+can I save a chat
+saved conversation
+
+# chat regenerate
+= Type `/regenerate`: it answers the last message again, with another seed.
+~[get|see|have] another answer to the [same|last] message in the chat
+/regenerate
+answer again with another seed
+I do not like this answer, another one
+retry the last message in the chat
+
+# chat stats
+= Type `/stats`: it shows the speed of the last answer and how much of the context is used.
+/stats
+speed of the last answer in the chat
+how full is the context in the chat
+~see the tokens per second in the chat
+how fast was that answer in the chat
+used context of a chat
+
+# --no-history
+= `--no-history` keeps no history of what you type in `quire chat`. Default: off.
+~keep no history of typed messages
+does the chat remember what I typed
+history of the chat
+where is the chat history
+~delete the chat history
+arrow up shows old messages, I do not want that
+
+# chat new line
+= In `quire chat`, Alt-Enter begins a new line; pasted lines are one message.
+~[type|write|enter] [several lines|a new line|more than one line] in [the chat|quire chat]
+newline in the chat
+Alt-Enter
+~paste several lines into the chat
+multi-line message in the chat
 
 # chat reset
 = Type `/reset`: it forgets the conversation.

@@ -29,15 +29,18 @@ which protocol does the server speak
 will tools made for ChatGPT's API work
 
 # other apis
-I use Claude's client library
-Anthropic messages
-/v1/messages
-/api/generate of Ollama
 gRPC
-the Responses API
 batch files like OpenAI's /v1/batches
 assistants API
 websocket
+
+# messages api
+I use Claude's client library
+my code was written for Claude
+
+# responses api
+our app calls responses.create
+the SDK's new default is Responses
 
 # chat completions curl
 one-liner that asks the running server something

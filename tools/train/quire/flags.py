@@ -328,7 +328,7 @@ how many I/O threads are there
 threads for the network
 
 # --model @serve
-= `--model DIR` is the folder of a Hugging Face checkpoint. Without it Quire uses the embedded model.
+= `--model DIR` is the folder of a Hugging Face checkpoint, or a name in its cache. Without it Quire uses the embedded model.
 !the [model folder|model directory]
 -m
 which flag takes the model
@@ -341,7 +341,9 @@ can --model be a hub name
 is --model required
 
 # positional dir
-= `quire serve DIR` is the same as `quire serve --model DIR`.
+= `quire serve DIR`, `quire chat DIR` and `quire doctor DIR` are the same as with `--model DIR`.
+quire chat DIR
+difference between quire chat DIR and quire chat --model DIR
 must I write --model
 can I leave --model out
 quire serve DIR

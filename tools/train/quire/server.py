@@ -72,17 +72,79 @@ can OpenAI clients talk to it
 drop-in replacement for OpenAI
 
 # other apis
-= No: Quire serves OpenAI's completions and chat only, not the Responses, Anthropic, Ollama, gRPC or batch APIs.
-%[the Responses API|Anthropic's API|/v1/messages|Ollama's API|/api/generate|gRPC|WebSockets|websocket|the batch API|/v1/responses|the Assistants API|KServe|GraphQL|MCP|the Anthropic Messages API]
-~use [gRPC|the Responses API|Anthropic's client|Ollama's API|WebSockets]
-does it speak [gRPC|Ollama's protocol|Anthropic's API]
-[/v1/responses|/v1/messages|grpc|websocket|/api/chat|/api/generate]
+= No: Quire serves HTTP APIs only, no gRPC, WebSocket, batch or Assistants API.
+%[gRPC|WebSockets|websocket|the batch API|the Assistants API|KServe|GraphQL|MCP]
+~use [gRPC|WebSockets|the batch API]
+does it speak [gRPC|GraphQL|KServe]
+[grpc|websocket|websockets|batch API]
 is there a gRPC interface
+
+# responses api
+= Yes: `POST /v1/responses` serves OpenAI's Responses API, with streaming.
+%[the Responses API|/v1/responses|OpenAI's Responses|OpenAI's new API|client.responses.create]
+~use [the Responses API|client.responses.create|OpenAI's newer API]
+/v1/responses
+responses endpoint
+responses.create
+the newer OpenAI API instead of chat completions
+response objects
+the Responses API
+
+# --max-stored-responses
+= `--max-stored-responses N` is how many responses of /v1/responses are kept for later requests. Default: 0, none.
+~store responses for previous_response_id
+previous_response_id is not found
+are responses stored
+keep responses for later requests
+store in the Responses API
+!the number of stored responses
+
+# --max-stored-response-bytes
+= `--max-stored-response-bytes BYTES` is the most memory of stored responses. Default: 256M.
+memory of stored responses
+bytes of stored responses
+!the memory of stored responses
+how much memory do stored responses take
+limit on kept responses
+
+# messages api
+= Yes: `POST /v1/messages` serves Anthropic's Messages API, with streaming and tools.
+%[Anthropic's API|/v1/messages|the Anthropic Messages API|the messages API|Claude's API|the anthropic package]
+~use [Anthropic's client|the anthropic package|Claude Code with quire|the anthropic SDK]
+does it speak Anthropic's API
+/v1/messages
 can Claude Code use quire
+anthropic SDK
+Claude's protocol
+Anthropic messages
+
+# trusted proxies
+= `--trusted-proxies ADDRESSES` names the proxies whose X-Forwarded-For is believed.
+--trusted-proxies
+X-Forwarded-For
+real client address behind a proxy
+the log shows the proxy's address only
+~see the client's address behind [a proxy|nginx|a load balancer]
+all requests seem to come from one address
+forwarded address
+client IP
+
+# control tokens in messages
+= Text of messages cannot become control tokens; `--allow-special-tokens-in-messages` allows it again.
+--allow-special-tokens-in-messages
+can a user forge control tokens
+special tokens in a user's message
+prompt injection with <|im_start|>
+<|im_end|> in a message
+forged roles
+can somebody end the turn with a special token
+~[allow|let] users [write|send] [special|control] tokens
+is the text of a message escaped
+special tokens typed by users are plain text, why
 
 # unsupported routes
 = That route does not exist: every path that is not listed in `docs/serving.md` is 404.
-[/v1/audio|/v1/images/generations|/v1/files|/v1/fine_tuning|/v1/rerank|/score|/pooling|/sleep|/start_profile|/load|/v1/moderations|/shutdown|/v1/batches]
+[/v1/audio|/v1/images/generations|/v1/files|/v1/fine_tuning|/v1/rerank|/score|/pooling|/sleep|/start_profile|/v1/moderations|/shutdown|/v1/batches]
 I get 404
 the route is not found
 404 not found
@@ -614,20 +676,20 @@ is the prefix cache hit
 cache hit rate
 
 # metric http
-= `quire:http_responses_total` counts responses by status; watch 429 and 503.
+= `quire_http_responses_total` counts responses by status; watch 429 and 503.
 which metric counts [errors|responses|HTTP errors|429s|status codes]
-?quire:http_responses_total
-quire:http_responses_total
+?quire_http_responses_total
+quire_http_responses_total
 ~[alert on errors|monitor errors|count errors]
 how many errors did the server send
 which metrics should I watch
 count of 429 responses
 
 # metric hang
-= `quire:steps_total` counts engine steps; if it does not grow while requests run, the engine hangs.
+= `quire_steps_total` counts engine steps; if it does not grow while requests run, the engine hangs.
 which metric shows [that the engine hangs|a hang|engine steps]
-?quire:steps_total
-quire:steps_total
+?quire_steps_total
+quire_steps_total
 ~[detect a hang|notice that the engine hangs|see whether the engine makes progress]
 does the engine hang
 engine makes no progress

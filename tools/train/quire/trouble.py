@@ -311,7 +311,7 @@ build without internet
 network access of the build
 
 # no config json
-= Pass the folder that has the checkpoint's files, such as the one that `hf download NAME --local-dir DIR` makes.
+= Pass the folder that has the checkpoint's files, or the name of a model that `quire pull NAME` downloaded.
 has no config.json
 config.json not found
 no config.json in the folder
@@ -516,7 +516,7 @@ does quire replace vLLM
 I come from SGLang
 
 # ollama
-= Quire has no model registry: download a checkpoint to a folder, then `quire chat --model DIR`.
+= Instead of `ollama pull` and `ollama run`: `quire pull NAME`, then `quire chat --model NAME`.
 how does quire compare to ollama
 is there something like ollama pull
 ollama
@@ -652,7 +652,9 @@ engine panel on the page
 page without internet
 
 # gated hub token
-= Accept the licence on the hub, log in with `hf auth login`, then `hf download NAME --local-dir DIR`.
+= Accept the licence on the hub, set `HF_TOKEN` or log in with `hf auth login`, then `quire pull NAME`.
+--hf-token
+HF_TOKEN
 the model is gated
 gated repo
 401 from the hub
