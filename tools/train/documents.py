@@ -107,11 +107,11 @@ class Source:
 
     def _conversation(self, rng: random.Random) -> list[Turn]:
         kind = rng.random()
-        if kind < 0.06:  # a change of the subject
+        if kind < 0.04:  # a change of the subject
             return [*self._conversation(rng)[:2], *self._conversation(rng)[:2]]
-        if kind < 0.60:
+        if kind < 0.68:
             return short.conversation(rng)
-        if kind < 0.82:
+        if kind < 0.88:
             return quire_questions.sample(rng)
         return [self._problem_turn(rng) for _ in range(rng.choice((1, 1, 1, 2)))]
 

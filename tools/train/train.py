@@ -16,7 +16,7 @@ from pathlib import Path
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
@@ -47,15 +47,15 @@ class Settings:
     weight_decay: float = 0.05  # of matrices, not of embeddings and norms
     warmup_steps: int = 200
     decay_from: float = 0.45  # share of the run after which the rates fall linearly to zero
-    gsm8k_share: float = 0.05  # of the word problems
+    gsm8k_share: float = 0.2  # of the word problems
     log_every: int = 100
 
 
 def phases(context: int) -> tuple[Phase, ...]:
     """Short rows come first: copying and arithmetic are learned with little else to look at."""
-    return (Phase("alone", 0.4, context // 8, Mix(problem=0.2, chat=0.64, short_text=0.14, max_shots=1)),
-            Phase("few shots", 0.75, context // 4, Mix(problem=0.18, chat=0.64, short_text=0.12, max_shots=4)),
-            Phase("long", 1.0, context, Mix(problem=0.18, chat=0.64, short_text=0.12, max_shots=10)))
+    return (Phase("alone", 0.5, context // 8, Mix(problem=0.12, chat=0.72, short_text=0.15, max_shots=1)),
+            Phase("few shots", 0.87, context // 4, Mix(problem=0.12, chat=0.72, short_text=0.13, max_shots=4)),
+            Phase("long", 1.0, context, Mix(problem=0.12, chat=0.72, short_text=0.13, max_shots=10)))
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,10 @@ def main() -> None:
     parser.add_argument("--context", type=int, default=LlamaConfig.max_position_embeddings)
     parser.add_argument("--num-workers", type=int, default=15, help="part of the seed: each has its own stream")
     parser.add_argument("--log-every", type=int, default=Settings.log_every)
+    parser.add_argument("--learning-rate", type=float, default=Settings.learning_rate)
     parser.add_argument("--seed", type=int, default=3)
+    parser.add_argument("--start-from", type=Path, help="a model's folder, whose weights are the first ones; it must have "
+                        "the same tokenizer")
     parser.add_argument("--resume", action="store_true", help="go on from the folder's training_state.pt")
     args = parser.parse_args()
 
@@ -228,8 +231,11 @@ def main() -> None:
     config = LlamaConfig(vocab_size=tokenizer.get_vocab_size(), num_hidden_layers=args.num_layers,
                          hidden_size=args.hidden_size, max_position_embeddings=args.context)
     write_configs(config, tokenizer, args.output)
-    settings = Settings(args.steps, args.max_minutes, args.tokens_per_step, args.seed, log_every=args.log_every)
+    settings = Settings(args.steps, args.max_minutes, args.tokens_per_step, args.seed, args.learning_rate,
+                        log_every=args.log_every)
     run = Run(Llama(config).to(device), settings, device, args.output)
+    if args.start_from:
+        run.model.load_state_dict(load_file(args.start_from / "model.safetensors"))
     if args.resume:
         run.load()
     log = TrainingLog(args.output / "training_log.jsonl", append=args.resume)
