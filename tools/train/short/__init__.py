@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import accumulate
 
 from . import about_numbers, compared, expressions, measures, percent_money  # noqa: F401  They register topics.
-from . import parts_and_money, shapes_and_series, stories, story_kinds, time_and_age  # noqa: F401
+from . import parts_and_money, phrases, shapes_and_series, stories, story_kinds, time_and_age  # noqa: F401
 from .dialogue import Turn, continued, dialogue
 from .question import TOPICS, WEIGHTS, Short, draw_topic
 from .wrapping import typed
@@ -16,7 +16,7 @@ from .wrapping import typed
 __all__ = ["TOPICS", "Short", "conversation", "draw_short", "is_heldout"]
 
 _NAMES = tuple(TOPICS)
-_STORY_SHARE = 0.3  # of all short questions, whatever the weights of the other topics
+_STORY_SHARE = 0.2  # of all short questions, whatever the weights of the other topics
 _STORIES = frozenset(name for name in _NAMES if TOPICS[name].__module__ in (stories.__name__, story_kinds.__name__))
 _STORY_WEIGHT = sum(WEIGHTS[name] for name in _STORIES)
 _OTHER_WEIGHT = sum(WEIGHTS.values()) - _STORY_WEIGHT

@@ -9,7 +9,7 @@ from math import gcd, lcm
 from .arithmetic import Worked, apply, chain
 from .expressions import enumerated
 from .grammar import Patterns
-from .numbers import Hand, Value, decimal, in_words, ordinal, require, rounded, show, whole
+from .numbers import Hand, Value, decimal, in_words, ordinal, relation, require, rounded, show, whole
 from .question import Short, computed, said, topic
 from .things import person, plural, two_people
 
@@ -74,7 +74,17 @@ def _fraction_work(first: tuple[Value, str], second: tuple[Value, str]) -> list[
     return lines
 
 
-@topic(3)
+def _related(first: tuple[Value, str], second: tuple[Value, str]) -> str:
+    """`824 > 426`, of fractions over their common denominator."""
+    (a, typed), (b, _) = first, second
+    if "/" not in typed:
+        return relation(a, b)
+    common = lcm(Fraction(a).denominator, Fraction(b).denominator)
+    sign = "<" if a < b else ">" if a > b else "="
+    return f"{int(a * common)}/{common} {sign} {int(b * common)}/{common}"
+
+
+@topic(4)
 def which_is_more(rng: random.Random) -> Short:
     first, second = _comparable(rng)
     require(first[0] != second[0])
@@ -85,10 +95,11 @@ def which_is_more(rng: random.Random) -> Short:
     name = _plainly(*winner)
     shown = "greater" if more else "less"
     question = _WHICH.expand(rng, w=word, a=first[1], b=second[1])
+    lines.append(_related(first, second))
     return said(question, "\n".join([*lines, f"{name} is {shown}."]), name)
 
 
-@topic(2)
+@topic(3.5)
 def is_it_more(rng: random.Random) -> Short:
     first, second = _comparable(rng)
     word, sign = rng.choice((*((w, ">") for w in _GREATER), *((w, "<") for w in _LESS)))
@@ -96,9 +107,10 @@ def is_it_more(rng: random.Random) -> Short:
     if rng.random() < 0.1:
         a, first, second = b, second, second
     is_true = a > b if sign == ">" else a < b
-    relation = "greater than" if a > b else "less than" if a < b else "equal to"
+    compared = "greater than" if a > b else "less than" if a < b else "equal to"
     lines = _fraction_work(first, second) if "/" in first[1] and a != b else []
-    reply = f"{'Yes' if is_true else 'No'}, {_plainly(*first)} is {relation} {_plainly(*second)}."
+    lines.append(_related(first, second))
+    reply = f"{'Yes' if is_true else 'No'}, {_plainly(*first)} is {compared} {_plainly(*second)}."
     question = _IS_IT.expand(rng, a=first[1], b=second[1], w=word, s=sign)
     return said(question, "\n".join([*lines, reply]), "Yes" if is_true else "No")
 
@@ -111,7 +123,7 @@ _IS_RIGHT = Patterns("""
 """)
 
 
-@topic(1.2)
+@topic(1.8)
 def is_it_right(rng: random.Random) -> Short:
     operator = rng.choice("++-*")
     a, b = rng.randint(1, 12 if operator == "*" else 60), rng.randint(1, 12)
@@ -119,7 +131,7 @@ def is_it_right(rng: random.Random) -> Short:
     claim = worked.value if rng.random() < 0.5 else worked.value + rng.choice((-10, -2, -1, 1, 2, 10))
     text = _IS_RIGHT.expand(rng, e=f"{a}{rng.choice((operator, f' {operator} '))}{b}", r=claim)
     verdict = "Yes" if claim == worked.value else "No"
-    return said(text, f"{verdict}, {worked.lines[-1]}.", verdict)
+    return said(text, f"{worked.lines[-1]}\n{verdict}, {worked.lines[-1]}.", verdict)
 
 
 _EXTREME = Patterns("""
@@ -131,7 +143,7 @@ _EXTREME = Patterns("""
 """)
 
 
-@topic(1.5)
+@topic(2)
 def extremes(rng: random.Random) -> Short:
     values = _some(rng, 3, 6)
     largest = rng.random() < 0.55
@@ -161,7 +173,7 @@ _SORT_DOWN = Patterns("""
 """)
 
 
-@topic(1.2)
+@topic(2.5)
 def sorting(rng: random.Random) -> Short:
     values = _some(rng, 3, 6)
     down = rng.random() < 0.35
@@ -186,7 +198,7 @@ _RANGE = Patterns("""
 """)
 
 
-@topic(1.5)
+@topic(2.5)
 def averages(rng: random.Random) -> Short:
     kind = rng.random()
     if kind < 0.7:
@@ -318,7 +330,7 @@ def kinds_of_numbers(rng: random.Random) -> Short:
         answer = "odd" if n % 2 else "even"
         verdict = "Yes" if asked == answer else "No"
         text = _IS_KIND.expand(rng, n=n, a=f"an {asked}", b=asked)
-        return said(text, f"{verdict}, {n} is {answer}.", verdict)
+        return said(text, f"{n} is {answer}\n{verdict}, {n} is {answer}.", verdict)
     n = rng.randint(1, 120)
     divisor = next((d for d in (2, 3, 5, 7) if n % d == 0 and n != d), None)
     is_prime = n > 1 and divisor is None
@@ -327,7 +339,7 @@ def kinds_of_numbers(rng: random.Random) -> Short:
         reason = f"{n} = {divisor} * {n // divisor}"
     verdict = "Yes" if is_prime else "No"
     text = _IS_KIND.expand(rng, n=n, a="a prime", b="prime")
-    return said(text, f"{verdict}, {reason}.", verdict)
+    return said(text, f"{reason}\n{verdict}, {reason}.", verdict)
 
 
 _DIVISIBLE = Patterns("""
@@ -361,7 +373,7 @@ def factors(rng: random.Random) -> Short:
         rest = n % d
         reply = f"{n} / {d} = {n // d}" + (f" remainder {rest}" if rest else "")
         verdict = "No" if rest else "Yes"
-        return said(_DIVISIBLE.expand(rng, n=n, d=d), f"{verdict}, {reply}.", verdict)
+        return said(_DIVISIBLE.expand(rng, n=n, d=d), f"{reply}\n{verdict}, {reply}.", verdict)
     if kind == 1:
         n = rng.randint(2, 60)
         listed = ", ".join(str(d) for d in range(1, n + 1) if n % d == 0)
@@ -579,3 +591,33 @@ def who(rng: random.Random) -> Short:
     answer = x if (a > b) == more else y
     text = (_WHO if more else _WHO_LESS).expand(rng, x=x, y=y, a=a, b=b, t=plural(rng))
     return said(text, f"It is {answer}.", answer)
+
+
+_ABSOLUTE = Patterns("""
+    [What is|what's|Find|] the absolute value of {n}[?|]
+    [abs|Abs]({n})[?|=|]
+    |{n}|[?|=| =|]
+    how far is {n} from zero[?|]
+""".replace("|{n}|[", "{bar}{n}{bar}["))
+_MODE = Patterns("""
+    [What is|Find|what's|] the mode of {l}[?|]
+    mode [of|:] {l}[?|]
+    [Which|What] number [appears|occurs|comes up] [most often|most|most frequently] in {l}[?|]
+    the most [common|frequent] number in {l}[?|]
+""")
+
+
+@topic(0.5)
+def absolute_values(rng: random.Random) -> Short:
+    n = whole(rng, 3) * rng.choice((1, -1, -1, -1))
+    return said(_ABSOLUTE.expand(rng, n=n, bar="|"), f"The absolute value of {n} is {abs(n)}", abs(n))
+
+
+@topic(0.5)
+def modes(rng: random.Random) -> Short:
+    values = rng.sample(range(1, 20), rng.randint(3, 5))
+    answer = rng.choice(values)
+    times = rng.choice((1, 1, 2))
+    values += [answer] * times
+    rng.shuffle(values)
+    return said(_MODE.expand(rng, l=enumerated(rng, values)), f"{answer} occurs {times + 1} times\nThe mode is {answer}", answer)

@@ -143,7 +143,7 @@ def remainder(a: int, b: int) -> Worked:
     """`17 / 5 = 3 remainder 2`; the value is the remainder."""
     require(b > 0)
     quotient, rest = divmod(a, b)
-    work = () if a <= 144 else tuple(line for line in _remainder_steps(a, b, quotient))
+    work = () if a <= 144 and b <= 12 else tuple(_remainder_steps(a, b, quotient))
     return Worked((*work, f"{a} / {b} = {quotient} remainder {rest}"), rest)
 
 
@@ -164,9 +164,16 @@ def power(base: Value, exponent: int) -> Worked:
     last = f"{operand(base)}^{exponent} = {show(result)}"
     if exponent < 2 or abs(base) <= 1:
         return Worked((last,), result)
-    steps = chain(base, *((("*", base),) * (exponent - 1)))
     require(abs(result) < 2_000_000)
-    return Worked((*steps.lines, last), result)
+    if exponent == 2:
+        return Worked((*apply("*", base, base).lines, last), result)
+    lines: tuple[str, ...] = ()
+    value = base
+    for reached in range(2, exponent + 1):  # Every line says how far it is, so that none is left out.
+        step = apply("*", value, base)
+        lines += (*step.lines[:-1], f"{operand(base)}^{reached} = {step.lines[-1]}")
+        value = step.value
+    return Worked(lines, result)
 
 
 _OPERATIONS = {"+": _add, "-": _subtract, "*": _multiply, "/": _divide}

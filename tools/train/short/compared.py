@@ -6,10 +6,10 @@ import random
 from dataclasses import dataclass
 from fractions import Fraction
 
-from .arithmetic import Worked, apply, chain
+from .arithmetic import Worked, apply, chain, power
 from .composing import compose, some_people, who
 from .grammar import Patterns
-from .numbers import Hand, Value, decimal, require, show
+from .numbers import Hand, Value, decimal, relation, require, show
 from .question import Short, computed, said, topic
 from .things import plural
 
@@ -31,12 +31,18 @@ class _Property:
 
 
 _GOODS = ("lamp chair shirt phone book hat table bag watch jacket pen camera desk sofa bike ticket pizza cake melon "
-          "radio guitar tent rug clock vase mug")
-_OBJECTS = "box stone suitcase melon parcel bag book brick dog cat crate pumpkin bottle ball basket laptop sack barrel log"
-_LONG = "rope road stick river bridge table cable pencil snake ribbon wall belt trail plank hose train fence tunnel"
-_PLACES = "Paris Oslo Rome Cairo Lima Delhi Tokyo Boston Madrid Kyiv Dublin Vienna Quito Zurich Prague Helsinki"
-_RUNNERS = "Ann Bob Carl Dora Emil Fay Gus Hana Ian Jill Ken Lea Max Nia Otto Pia Ravi Sue Tim Uma Vic Zoe"
-_FAST = "car train bike bus horse boat plane truck scooter van cheetah rabbit tram falcon cyclist"
+          "radio guitar tent rug clock vase mug coat tablet scarf printer toaster fridge pan knife ring belt doll drone "
+          "ball game meal soup salad coffee tea juice hotel flight taxi mattress carpet heater ladder saw drill")
+_OBJECTS = ("box stone suitcase melon parcel bag book brick dog cat crate pumpkin bottle ball basket laptop sack barrel log "
+            "iron sugar letter truck elephant piano hammer rock potato fish cow baby bike table tire anvil goose pear")
+_LONG = ("rope road stick river bridge table cable pencil snake ribbon wall belt trail plank hose train fence tunnel worm "
+         "string pipe street path boat truck bed board scarf ladder pole wire chain beam")
+_PLACES = ("Paris Oslo Rome Cairo Lima Delhi Tokyo Boston Madrid Kyiv Dublin Vienna Quito Zurich Prague Helsinki Berlin London "
+           "Athens Sydney Moscow Toronto Chicago Denver Miami Dallas Seoul Bangkok Nairobi Lagos Warsaw Munich Hamburg Geneva "
+           "Lisbon Porto Milan Naples Lyon Bergen Austin Phoenix Seattle Boise Osaka Kyoto Hanoi Manila Havana Bogota")
+_PEOPLE = "people"
+_FAST = ("car train bike bus horse boat plane truck scooter van cheetah rabbit tram falcon cyclist dog cat lion taxi ship "
+         "jet swimmer runner turtle snail")
 _PROPERTIES = (
     _Property(Patterns("[{x} costs ${a}|the price of {x} is ${a}|{x} is ${a}|{x} goes for ${a}|{x} sells for ${a}]"),
               ("more expensive", "pricier", "dearer"), ("cheaper", "less expensive"), ("most expensive", "dearest"),
@@ -46,6 +52,8 @@ _PROPERTIES = (
     _Property(Patterns("[{x} is {a} {u} long|{x} measures {a} {u}|{x} has a length of {a} {u}|the length of {x} is {a} {u}]"),
               ("longer",), ("shorter",), ("longest",), ("shortest",), _LONG,
               (("m", 100, "cm"), ("km", 1000, "m"), ("cm", 10, "mm")), "m", high=90),
+    _Property(Patterns("[{x} is {a} {u} tall|{x} is {a} {u}|{x} measures {a} {u}|{x} has a height of {a} {u}|{x}'s height is {a} {u}]"),
+              ("taller",), ("shorter", "smaller"), ("tallest",), ("shortest", "smallest"), _PEOPLE, (("m", 100, "cm"),), "cm", low=90, high=210),
     _Property(Patterns("[{x} is {a} {u} tall|{x} is {a} {u} high|{x} has a height of {a} {u}|the height of {x} is {a} {u}]"),
               ("taller", "higher"), ("shorter", "lower"), ("tallest", "highest"), ("shortest", "lowest"),
               "tree tower house mast statue lamp hill pole giraffe building wall ladder", (("m", 100, "cm"),), "m", high=90),
@@ -54,10 +62,10 @@ _PROPERTIES = (
     _Property(Patterns("[{x} goes {a} km/h|{x} runs at {a} km/h|{x} has a speed of {a} km/h|{x} moves at {a} km per hour|{x} does {a} km/h]"),
               ("faster", "quicker"), ("slower",), ("fastest",), ("slowest",), _FAST, high=150),
     _Property(Patterns("[{x} needs {a} {u}|{x} takes {a} {u}|{x} finished in {a} {u}|{x} has a time of {a} {u}|{x} ran it in {a} {u}]"),
-              ("slower",), ("faster", "quicker"), ("slowest",), ("fastest", "quickest"), _RUNNERS,
+              ("slower",), ("faster", "quicker"), ("slowest",), ("fastest", "quickest"), _PEOPLE,
               (("minutes", 60, "seconds"),), "seconds", high=99),
     _Property(Patterns("[{x} is {a}|{x} is {a} years old|{x} is aged {a}|{x} turned {a}]"),
-              ("older",), ("younger",), ("oldest",), ("youngest",), _RUNNERS, high=90),
+              ("older",), ("younger",), ("oldest",), ("youngest",), _PEOPLE, high=90),
     _Property(Patterns("[{x} is {a} {u} away|{x} lies {a} {u} from here|the distance to {x} is {a} {u}|it is {a} {u} to {x}]"),
               ("farther", "further away"), ("nearer", "closer"), ("farthest",), ("nearest", "closest"), _PLACES,
               (("km", 1000, "m"),), "km", high=900),
@@ -68,13 +76,20 @@ _PROPERTIES = (
               ("longer",), ("shorter",), ("longest",), ("shortest",),
               "film lesson trip game song flight meeting concert show", (("hours", 60, "minutes"),), "minutes", high=90),
     _Property(Patterns("[{x} scored {a} points|{x} has {a} points|{x} got {a} points|{x} reached {a} points]"),
-              ("better", "higher"), ("worse", "lower"), ("best", "highest"), ("worst", "lowest"), _RUNNERS, high=120),
+              ("better", "higher"), ("worse", "lower"), ("best", "highest"), ("worst", "lowest"), _PEOPLE, high=120),
 )
 _WHICH = Patterns("[which [one|of the two|of them|] is {w}|what is {w}|which is the {w} [one|of the two|]|which of these is {w}|who or what is {w}|which one is the {w}|is {x} or {y} {w}|which is {w}, {x} or {y}|name the {w} one|tell me the {w} one]")
 _WHO = Patterns("[who is {w}|who of them is {w}|who of the two is {w}|who is the {w} one|which of them is {w}|is {x} or {y} {w}|who is {w}, {x} or {y}]")
 _WHICH_MOST = Patterns("[which [one|of them|of these|of the three|] is the {w}|what is the {w}|which is {w}|name the {w}|which one is the {w} of all|tell me the {w}]")
 _WHO_MOST = Patterns("[who is the {w}|who of them is the {w}|who is {w}|which of them is the {w}|who is the {w} of all]")
 _IS_IT = Patterns("[is {x} {w} than {y}|is {x} the {w} one|is {x} really {w} than {y}|is it true that {x} is {w} than {y}]")
+_INSIDE = Patterns("""
+    {Who} is {w}, {x} [at|with] {a} or {y} [at|with] {b}[?|]
+    {Who} is {w}: {x} ({a}) or {y} ({b})[?|]
+    {x} [at|with] {a} or {y} [at|with] {b}[: |, |; |. ]{who} is {w}[?|]
+    {x} {a}, {y} {b}[: |, |; |. |. So ]{who} is [{w}|the {w} one][?|]
+    {x}: {a}. {y}: {b}. {Who} is {w}[?|]
+""")
 _BY_HOW = Patterns("[how much {w} is {x} than {y}|by how much is {x} {w}|how much {w} is {x}|what is the difference|by how much is {x} {w} than {y}]")
 
 
@@ -82,11 +97,14 @@ def _amount(rng: random.Random, p: _Property) -> Value:
     kind = rng.random()
     if p.units and kind < 0.3:
         return decimal(rng, min(p.high, 20), rng.choice((1, 1, 2)))
-    return rng.randint(p.low, rng.choice((p.high, min(p.high, 20))))
+    return rng.randint(p.low, rng.choice((p.high, max(p.low + 9, min(p.high, 20)))))
 
 
 def _names(rng: random.Random, p: _Property, count: int) -> tuple[list[str], list[str]]:
     """In facts, and in the reply."""
+    if p.things == _PEOPLE:
+        people = some_people(rng, count)
+        return [str(one) for one in people], [str(one).replace("a ", "the ", 1) if str(one).startswith("a ") else str(one) for one in people]
     if p.things[0].isupper():
         names = rng.sample(p.things.split(), count)
         return names, names
@@ -99,7 +117,10 @@ def _names(rng: random.Random, p: _Property, count: int) -> tuple[list[str], lis
     return [("an " if article == "a" and n[0] in "aeiou" else article + " ") + n for n in chosen], [f"the {n}" for n in chosen]
 
 
-@topic(5)
+_SIGNED = {"more expensive": "${}", "warmer": "{} degrees", "faster": "{} km/h", "better": "{} points"}
+
+
+@topic(7)
 def compared_things(rng: random.Random) -> Short:
     p = rng.choice(_PROPERTIES)
     count = 2 if rng.random() < 0.65 else rng.choice((3, 3, 4))
@@ -108,19 +129,23 @@ def compared_things(rng: random.Random) -> Short:
     units, lines, sizes = _units(rng, p, values)
     require(len(set(sizes)) == count)
     facts = [p.fact.expand(rng, x=n, a=show(v), u=u) for n, v, u in zip(names, values, units, strict=True)]
-    is_people = p.things is _RUNNERS
+    said_amounts = [_SIGNED.get(p.more[0], "{} {}").format(show(v), u).strip() for v, u in zip(values, units, strict=True)]
+    is_people = p.things == _PEOPLE
     by_size = sorted(range(count), key=lambda i: sizes[i])
     more = rng.random() < 0.5
     winner = by_size[-1 if more else 0]
     kind = rng.random()
     if count > 2:
         if kind < 0.25:
-            return _ordered(rng, p, facts, lines, [shown[i] for i in by_size], more)
+            signed = " > ".join(show(sizes[i]) for i in reversed(by_size)) if more else " < ".join(show(sizes[i]) for i in by_size)
+            return _ordered(rng, p, facts, [*lines, signed], [shown[i] for i in by_size], more)
         word = rng.choice(p.most if more else p.least)
+        lines = [*lines, f"The {'largest' if more else 'smallest'} is {show(sizes[winner])}"]
         ask = (_WHO_MOST if is_people else _WHICH_MOST).expand(rng, w=word)
         return _winner(compose(rng, facts, ask, f"the {word}", free=not lines), lines, shown[winner], f"the {word}")
     word = rng.choice(p.more if more else p.less)
     x, y = shown[winner], shown[1 - winner]
+    reason = relation(sizes[winner], sizes[1 - winner])
     if kind < 0.18 and len(set(units)) == 1:
         high, low = max(sizes), min(sizes)
         ask = _BY_HOW.expand(rng, w=word, x=x, y=y)
@@ -129,8 +154,13 @@ def compared_things(rng: random.Random) -> Short:
         first, second = (x, y) if rng.random() < 0.5 else (y, x)
         verdict = "Yes" if first == x else "No"
         question = compose(rng, facts, _IS_IT.expand(rng, w=word, x=first, y=second), f"{first} {word} than {second}")
-        return said(question, "\n".join((*lines, f"{verdict}, {x} is {word} than {y}.")), verdict)
+        return said(question, "\n".join((*lines, reason, f"{verdict}, {x} is {word} than {y}.")), verdict)
+    lines = [*lines, reason]
     ask = (_WHO if is_people else _WHICH).expand(rng, w=word, x=shown[0], y=shown[1])
+    if rng.random() < 0.25:
+        question = _INSIDE.expand(rng, w=word, x=shown[0], y=shown[1], a=said_amounts[0], b=said_amounts[1], who="who" if is_people else "which",
+                                  Who="Who" if is_people else "Which")
+        return _winner(question, lines, x, word)
     return _winner(compose(rng, facts, ask, f"the {word} one"), lines, x, word)
 
 
@@ -213,7 +243,7 @@ def _as_decimal(value: Fraction, text: str) -> list[str]:
     return [] if text == show(value) else [f"{text} = {show(value)}"]
 
 
-@topic(3)
+@topic(4)
 def numbers_compared(rng: random.Random) -> Short:
     kind = rng.randrange(5)
     if kind == 0:
@@ -237,12 +267,14 @@ def numbers_compared(rng: random.Random) -> Short:
         inside = low < n < high
         reason = f"{low} < {n} < {high}" if inside else f"{n} < {low}" if n < low else f"{n} > {high}"
         verdict = "Yes" if inside else "No"
-        return said(_BETWEEN.expand(rng, n=n, a=low, b=high), f"{verdict}, {reason}.", verdict)
+        return said(_BETWEEN.expand(rng, n=n, a=low, b=high), f"{reason}\n{verdict}, {reason}.", verdict)
     if kind == 2:
         (a, p), (b, q) = _form(rng), _form(rng)
         if rng.random() < 0.3:
             (a, p), (b, q) = ((v := rng.randint(-30, 30), str(v)) for _ in range(2))
         lines = [*_as_decimal(Fraction(a), p), *_as_decimal(Fraction(b), q)]
+        if lines:
+            lines.append(relation(a, b))
         sign = "<" if a < b else ">" if a > b else "="
         return said(_WHICH_SIGN.expand(rng, a=p, b=q), "\n".join((*lines, f"{p} {sign} {q}")), f"{sign} {q}")
     more = rng.random() < 0.6
@@ -251,12 +283,17 @@ def numbers_compared(rng: random.Random) -> Short:
         (a, p), (b, q) = _form(rng), _form(rng)
         require(a != b)
         answer = p if (a > b) == more else q
-        lines = [*_as_decimal(a, p), *_as_decimal(b, q)]
+        lines = [*_as_decimal(a, p), *_as_decimal(b, q), relation(a, b)]
         return said(_TWO_SUMS.expand(rng, a=p, b=q, w=word),
                     "\n".join((*lines, f"{answer} is {'greater' if more else 'less'}.")), answer)
     sums = []
     for _ in range(2):
-        operator = rng.choice("+-**/")
+        operator = rng.choice("+-**/^")
+        if operator == "^":
+            m, n = rng.randint(2, 10), rng.choice((2, 2, 2, 3, 3, 4, 5))
+            require(m**n <= 1000)
+            sums.append((f"{m}^{n}", power(m, n)))
+            continue
         m, n = (rng.randint(2, 12) for _ in range(2)) if operator in "*/" else (rng.randint(10, 60), rng.randint(1, 10))
         m = m * n if operator == "/" else m
         sums.append((f"{m} {operator} {n}", apply(operator, m, n)))
@@ -264,24 +301,31 @@ def numbers_compared(rng: random.Random) -> Short:
     best = max(sums, key=lambda s: s[1].value) if more else min(sums, key=lambda s: s[1].value)
     tight = rng.random() < 0.4
     texts = [s[0].replace(" ", "") if tight else s[0] for s in sums]
-    lines = (*sums[0][1].lines, *sums[1][1].lines, f"{best[0]} is {'greater' if more else 'less'}.")
+    lines = (*sums[0][1].lines, *sums[1][1].lines, relation(sums[0][1].value, sums[1][1].value), f"{best[0]} is {'greater' if more else 'less'}.")
     return said(_TWO_SUMS.expand(rng, a=texts[0], b=texts[1], w=word), "\n".join(lines), f"{best[0]} is")
 
 
 _DEALS = Patterns("""
-    [What|Which] is [cheaper|the better deal|the better buy|the better price] [per piece|each|per item|]: {n} {t} for ${a} or {m} for ${b}[?|]
-    [Shop|Store] A sells {n} {t} for ${a}, [shop|store] B {m} for ${b}. [Which is cheaper [per piece|each]|Where are they cheaper|Which is the better deal][?|]
-    {n} {t} for ${a} or {m} {t} for ${b}[: better deal?|, which is cheaper?|, what is the better buy?]
+    [What|Which] is [cheaper|the better deal|the better buy|the better price|the better value] [per piece|each|per item|]: {p} or {q}[?|]
+    [Shop|Store] A sells {p}, [shop|store] B {q}. [Which is cheaper [per piece|each|]|Where are they cheaper|Which is the better deal][?|]
+    {p} or {q}[: better deal?|, which is cheaper?|, what is the better buy?|: what's cheaper per piece?|. Which is better?]
+    [cheaper|better deal|better buy|best price]: {p} or {q}[?|]
+    [I can get|You can buy|They offer] {p} or {q}. [Which is cheaper|Which is the better deal|What is the better offer][?|]
 """)
 
 
-@topic(0.7)
+@topic(1)
 def better_deal(rng: random.Random) -> Short:
     n, m = rng.sample(range(2, 13), 2)
-    p, q = rng.sample(range(1, 13), 2)
-    question = _DEALS.expand(rng, n=n, m=m, a=n * p, b=m * q, t=plural(rng))
-    answer = f"{n} for ${n * p}" if p < q else f"{m} for ${m * q}"
-    return said(question, f"{n * p} / {n} = {p}\n{m * q} / {m} = {q}\nThe better deal is {answer}.", answer)
+    a, b = n * rng.randint(1, 12), m * rng.randint(1, 12)
+    if rng.random() < 0.5:
+        a, b = rng.randint(1, 40), rng.randint(1, 40)
+    one, two = Fraction(a, n), Fraction(b, m)
+    require(one != two and 100 % one.denominator == 0 and 100 % two.denominator == 0)
+    noun = plural(rng)
+    p, q = f"{n} {noun} for ${a}", f"{m} {noun} for ${b}"
+    answer = p if one < two else q
+    return said(_DEALS.expand(rng, p=p, q=q), f"{a} / {n} = {show(one)}\n{b} / {m} = {show(two)}\n{relation(one, two)}\n{answer} is cheaper.", answer)
 
 
 # Rates -----------------------------------------------------------------------------------------
@@ -485,3 +529,121 @@ def shared_work(rng: random.Random) -> Short:
         slots["m"], end = "one of the", Worked((), total.value)
     question = compose(rng, [_WORK.expand(rng, **slots)], _WORK_ASK.expand(rng, **slots), f"the {t} for {slots['m']} {w}")
     return computed(question, Worked(total.lines + end.lines, end.value))
+
+
+# Amounts and counts ----------------------------------------------------------------------------
+
+# large unit, how many small ones, small unit, more, less, of which things
+_AMOUNTS = (
+    ("kg", 1000, "g", ("heavier", "more"), ("lighter", "less"), "iron feathers sugar flour rice wool sand cotton lead paper wood gold"),
+    ("km", 1000, "m", ("longer", "farther", "more"), ("shorter", "less"), ""), ("m", 100, "cm", ("longer", "more"), ("shorter", "less"), "rope wire ribbon"),
+    ("liters", 1000, "ml", ("more",), ("less",), "water milk juice oil tea"), ("hours", 60, "minutes", ("longer", "more"), ("shorter", "less"), ""),
+    ("minutes", 60, "seconds", ("longer", "more"), ("shorter", "less"), ""), ("days", 24, "hours", ("longer", "more"), ("shorter", "less"), ""),
+    ("weeks", 7, "days", ("longer", "more"), ("shorter", "less"), ""), ("years", 12, "months", ("longer", "more"), ("shorter", "less"), ""),
+    ("feet", 12, "inches", ("longer", "taller", "more"), ("shorter", "less"), ""), ("dollars", 100, "cents", ("more",), ("less",), ""),
+    ("cm", 10, "mm", ("longer", "more"), ("shorter", "less"), ""), ("pounds", 16, "ounces", ("heavier", "more"), ("lighter", "less"), "nuts cheese meat"))
+_WHICH_AMOUNT = Patterns("""
+    [What|Which|which] is {w}[,|:] {p} or {q}[?|]
+    [What's|whats|What is|Which is] [{w}|the {w} one][,|:] {p} or {q}[?|]
+    {p} or {q}[: |, |; which is |, what's |, which is ]{w}[?|]
+    [Compare|compare] {p} [and|with|to] {q}[. |: |, ][which|what] is {w}[?|]
+    [I can choose|There are|Here are] {p} and {q}. Which is {w}[?|]
+""")
+_IS_AMOUNT = Patterns("""
+    [Is|Are] {p} {w} than {q}[?|]
+    [Is it true that|True or false:|Is it right that] {p} [is|are] {w} than {q}[?|]
+    {p} {w} than {q}[?|, yes or no?|, right?|: true?]
+""")
+
+
+@topic(2)
+def amounts_compared(rng: random.Random) -> Short:
+    """2 kg of iron or 1500 g of feathers."""
+    large, factor, small, more_words, less_words, stuff = rng.choice(_AMOUNTS)
+    a: Value = rng.randint(1, 12) if rng.random() < 0.75 else decimal(rng, 9, 1)
+    base = a * factor
+    require(Fraction(base).denominator == 1)
+    other = int(base) + rng.choice((1, -1)) * rng.choice((rng.randint(1, max(1, factor // 2)), rng.randint(1, factor), factor // 10 or 1))
+    require(other > 0)
+    more = rng.random() < 0.6
+    word = rng.choice(more_words if more else less_words)
+    unit = (large if large in ("km", "m", "kg", "cm") else "foot" if large == "feet" else large[:-1]) if a == 1 else large
+    p = f"{rng.choice(('a', 'one', '1')) if a == 1 and len(unit) > 2 and unit != 'hour' else show(a)} {unit}"
+    q = f"{other} {small}"
+    if stuff and rng.random() < 0.6:
+        x, y = rng.sample(stuff.split(), 2)
+        p, q = f"{p} of {x}", f"{q} of {y}"
+    lines = [f"{show(a)} {unit} = {show(base)} {small}"]
+    wins = (base > other) == more
+    sign = ">" if base > other else "<"
+    if rng.random() < 0.4:
+        lines.append(f"{show(base)} {sign} {other}")
+        flip = rng.random() < 0.4
+        first, second, verdict = (q, p, not wins) if flip else (p, q, wins)
+        return said(_IS_AMOUNT.expand(rng, p=first, q=second, w=word), "\n".join((*lines, "Yes" if verdict else "No")), "Yes" if verdict else "No")
+    best, first, second = (p if wins else q), *((p, q) if rng.random() < 0.5 else (q, p))
+    lines.append(f"{show(base)} {sign} {other}")
+    shown = best[0].upper() + best[1:]
+    return said(_WHICH_AMOUNT.expand(rng, p=first, q=second, w=word), "\n".join((*lines, f"{shown} is {word}.")), shown)
+
+
+_WHO_COUNTS = Patterns("""
+    {x} [has|got|owns|holds|keeps|won|found|picked|sold|read|ate|made|scored|counted] {a} {t}[, |; |. | and | while | but ]{y} [has |]{b}[ {t}|]. [Who [has|got] {w}|Who has {w} {t}|Who has {w} of them|Which of them has {w}][?|]
+    [Who has|Who's got|Who owns] {w}[ {t}|]: {x} with {a} or {y} with {b}[?|]
+    [Who has|Who's got|Who owns] {w} {t}, {x} ({a}) or {y} ({b})[?|]
+    [If|When] {x} has {a} {t} and {y} has {b}, who has {w}[?|]
+    {x}: {a} {t}, {y}: {b}[. |, |; ][Who has {w}|who has {w}|{w}][?|]
+    [Does|Has] {x} [have |]{w} {t} than {y}[, if| if| when] {x} has {a} and {y} [has |]{b}[?|]
+    {x} has {a} {t} and {y} has {b}. Does {x} have {w}[?| than {y}?]
+    {y} [had|brought|took] {b} {t}. {x} [had|brought|took] {a}. Who [had|brought|took] {w}[?|]
+    the [bag|box|shop|team] of {x} has {a} {t}, that of {y} {b}. [Whose has {w}|Who has {w}][?|]
+""")
+
+
+@topic(3.5)
+def who_has_more(rng: random.Random) -> Short:
+    a, b = rng.randint(1, rng.choice((20, 100, 999))), rng.randint(1, rng.choice((20, 100, 999)))
+    require(a != b)
+    x, y = some_people(rng, 2)
+    more = rng.random() < 0.6
+    question = _WHO_COUNTS.expand(rng, x=x, y=y, a=a, b=b, t=plural(rng), w="more" if more else rng.choice(("fewer", "less")))
+    first = (a > b) == more
+    reason = f"{a if first else b} {'>' if more else '<'} {b if first else a}"
+    question = question[0].upper() + question[1:]
+    word = "more" if more else "fewer"
+    name = str(x if first else y)
+    name = name[0].upper() + name[1:]
+    if question.startswith(("Does ", "Has ")) or " Does " in question:
+        verdict = "Yes" if first else "No"
+        return said(question, f"{a} {'>' if a > b else '<'} {b}\n{verdict}", verdict)
+    return said(question, f"{reason}\n{name} has {word}.", name)
+
+
+_SAME = Patterns("""
+    [Does|does] {p} equal {q}[?|]
+    [Is|is] {p} [equal to|the same as|identical to|as much as|just] {q}[?|]
+    [Are|are] {p} and {q} [equal|the same|equivalent|the same number|identical][?|]
+    {p} = {q}[? true or false|, true or false?|, is that right?|: true?]
+    [Is it true that|True or false:] {p} [equals|is|=] {q}[?|]
+""")
+
+
+@topic(1)
+def same_number(rng: random.Random) -> Short:
+    bottom = rng.choice((2, 3, 4, 5, 6, 8, 10))
+    value = Fraction(rng.randint(1, bottom - 1), bottom)
+    k = rng.randint(2, 6)
+    p = f"{value.numerator * k}/{value.denominator * k}"
+    if rng.random() < 0.4:
+        other = Fraction(rng.randint(1, 9), rng.randint(2, 10))
+        require(other < 1)
+    else:
+        other = value
+    q = str(other)
+    lines = [f"{p} = {value}"]
+    if bottom in (2, 4, 5, 10) and other.denominator in (2, 4, 5, 10) and rng.random() < 0.4:
+        q = show(other)
+        lines = [f"{p} = {value} = {show(value)}"]
+    verdict = "Yes" if value == other else "No"
+    first, second = (p, q) if rng.random() < 0.6 else (q, p)
+    return said(_SAME.expand(rng, p=first, q=second), "\n".join((*lines, verdict)), verdict)

@@ -309,7 +309,7 @@ def _then(rng: random.Random, words: list[str]) -> str:
 # Negative numbers, decimals, fractions, powers -------------------------------------------------
 
 
-@topic(2.5)
+@topic(3.5)
 def negative(rng: random.Random) -> Short:
     operator = rng.choice("++--*/")
     limit = 12 if operator in "*/" else rng.choice((10, 20, 100, 500))
@@ -334,7 +334,7 @@ def _spaced(rng: random.Random, left: str, operator: str, right: str) -> str:
     return f"{left}{sign}{right}" if tight else f"{left} {sign} {right}"
 
 
-@topic(3.5)
+@topic(6)
 def with_decimals(rng: random.Random) -> Short:
     operator = rng.choice("++--**/")
     if operator in "+-":
@@ -359,7 +359,7 @@ def with_decimals(rng: random.Random) -> Short:
     return computed(_ASK.expand(rng, e=text(rng, hand.write(a), operator, hand.write(b))), worked)
 
 
-@topic(2.5)
+@topic(4)
 def with_fractions(rng: random.Random) -> Short:
     operator = rng.choice("+++--**/")
     (a, b), (c, d) = _proper(rng), _proper(rng)
@@ -375,6 +375,81 @@ def with_fractions(rng: random.Random) -> Short:
     else:
         text = _spaced(rng, f"{a}/{b}", operator, f"{c}/{d}")
     return Short(_ASK.expand(rng, e=text), "\n".join(worked.lines), str(worked.value))
+
+
+@topic(1.5)
+def wholes_and_fractions(rng: random.Random) -> Short:
+    """`1 - 2/7`, `3 * 2/5`."""
+    operator, n, (a, b) = rng.choice("+--**"), rng.choice((1, 1, 2, rng.randint(1, 12))), _proper(rng)
+    if operator == "*":
+        first = rng.random() < 0.6
+        left, right, raw = (str(n), f"{a}/{b}", n * a) if first else (f"{a}/{b}", str(n), n * a)
+        line = f"{left} * {right} = {raw}/{b}"
+    else:
+        first = operator == "-" or rng.random() < 0.5
+        raw = n * b + (a if operator == "+" else -a)
+        left, right = (str(n), f"{a}/{b}") if first else (f"{a}/{b}", str(n))
+        over = (f"{n * b}/{b}", f"{a}/{b}") if first else (f"{a}/{b}", f"{n * b}/{b}")
+        line = f"{left} {operator} {right} = {over[0]} {operator} {over[1]} = {raw}/{b}"
+    value = Fraction(raw, b)
+    if str(value) != f"{raw}/{b}":
+        line += f" = {value}"
+    text = _spaced(rng, left, operator, right) if rng.random() < 0.7 else spoken(rng, left, operator, right)
+    return Short(_ASK.expand(rng, e=text), line, str(value))
+
+
+_SORT_FRACTIONS = Patterns("""
+    [order|sort|Order|Sort|Arrange|put in order:] {l} [from small to large|from smallest to largest|in ascending order|by size|increasing][.|?|]
+    [Which order|What is the order] [from small to large|from smallest to largest|in ascending order][:|] {l}[?|]
+    {l} [from small to large|in ascending order|smallest first][?|.|]
+""")
+_WHICH_FRACTION = Patterns("""
+    [Which|What] is the [{w}|{w} fraction|{w} one][:|,| of|] {l}[?|]
+    [{w}|the {w}] of {l}[?|]
+    {l}: [which is the {w}|{w} one][?|]
+""")
+
+
+@topic(0.8)
+def several_fractions(rng: random.Random) -> Short:
+    """Three fractions over a common denominator."""
+    common = rng.choice((6, 8, 8, 10, 12, 12, 20))
+    tops = rng.sample(range(1, common), 3)
+    values = [Fraction(top, common) for top in tops]
+    listed = enumerated_texts(rng, [str(v) for v in values])
+    lines = [f"{v} = {top}/{common}" for v, top in zip(values, tops, strict=True) if v.denominator != common]
+    lines.append(" < ".join(f"{top}/{common}" for top in sorted(tops)))
+    if rng.random() < 0.6:
+        answer = ", ".join(map(str, sorted(values)))
+        return Short(_SORT_FRACTIONS.expand(rng, l=listed), "\n".join((*lines, answer)), answer)
+    largest = rng.random() < 0.5
+    word = rng.choice(("largest", "greatest", "biggest") if largest else ("smallest", "least"))
+    answer = str(max(values) if largest else min(values))
+    reply = f"The {'largest' if largest else 'smallest'} is {answer}"
+    return Short(_WHICH_FRACTION.expand(rng, l=listed, w=word), "\n".join((*lines, reply)), answer)
+
+
+def enumerated_texts(rng: random.Random, texts: list[str]) -> str:
+    return ", ".join(texts[:-1]) + rng.choice((", ", " and ", ", and ")) + texts[-1]
+
+
+_PART_OF_WHOLE = Patterns("""
+    [What|Which] [fraction|part] of {w} [is|are] {n} {u}[?|]
+    {n} {u} [is|are] [what|which] [fraction|part] of {w}[?|]
+    [Express|Write] {n} {u} as a fraction of {w}[.|]
+""")
+_WHOLES = (("an hour", 60, "minutes"), ("a minute", 60, "seconds"), ("a day", 24, "hours"), ("a year", 12, "months"),
+           ("a dozen", 12, "eggs"), ("a dollar", 100, "cents"), ("a kilogram", 1000, "grams"), ("a meter", 100, "cm"),
+           ("a week", 7, "days"), ("a foot", 12, "inches"), ("a kilometer", 1000, "meters"))
+
+
+@topic(0.5)
+def part_of_whole(rng: random.Random) -> Short:
+    whole_name, size, unit = rng.choice(_WHOLES)
+    value = Fraction(*_proper(rng))
+    require(size % value.denominator == 0)
+    n = int(size * value)
+    return Short(_PART_OF_WHOLE.expand(rng, w=whole_name, n=n, u=unit), f"{n}/{size} = {value}", str(value))
 
 
 def _proper(rng: random.Random) -> tuple[int, int]:

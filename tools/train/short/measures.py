@@ -94,7 +94,7 @@ _CONVERT = Patterns("""
 """)
 
 
-@topic(6)
+@topic(3)
 def convert(rng: random.Random) -> Short:
     units = _UNITS[rng.choice(list(_UNITS))]
     source, target = rng.sample(list(units), 2)
@@ -145,7 +145,7 @@ _MIXED_ASK = Patterns("""
 """)
 
 
-@topic(1.2)
+@topic(0.6)
 def mixed_units(rng: random.Random) -> Short:
     unit, factor, small = rng.choice(_MIXED)
     a, b = rng.randint(1, 12), rng.randint(1, min(factor - 1, 99))
@@ -286,7 +286,7 @@ _BETWEEN = Patterns("""
 _EVENTS = "film movie meeting lesson class concert game match show train party lecture test play trip flight".split()
 
 
-@topic(2.5)
+@topic(1.25)
 def later(rng: random.Random) -> Short:
     start, minutes = _moment(rng), _span(rng)
     slots = {"d": typed_span(rng, minutes), "t": typed_clock(rng, start), "e": rng.choice(_EVENTS), "x": person(rng)}
@@ -295,7 +295,7 @@ def later(rng: random.Random) -> Short:
     return said(_EARLIER.expand(rng, **slots), "\n".join(clock_steps(start, -minutes)), clock(start - minutes))
 
 
-@topic(1.8)
+@topic(0.9)
 def between(rng: random.Random) -> Short:
     start = _moment(rng)
     minutes = _span(rng) + rng.choice((0, 0, 60, 120))
@@ -365,7 +365,7 @@ _YESTERDAY = Patterns("""
 """)
 
 
-@topic(1.5)
+@topic(0.75)
 def weekdays(rng: random.Random) -> Short:
     day, kind = rng.randrange(7), rng.random()
     if kind < 0.3:
@@ -406,7 +406,7 @@ _LEAP = Patterns("""
 """)
 
 
-@topic(1)
+@topic(0.5)
 def months(rng: random.Random) -> Short:
     month, kind = rng.randrange(12), rng.randrange(4)
     name = _MONTHS[month]
@@ -459,7 +459,7 @@ _BIRTH_YEAR = Patterns("""
 """)
 
 
-@topic(2)
+@topic(1)
 def ages(rng: random.Random) -> Short:
     x, y = two_people(rng)
     kind = rng.randrange(5)
@@ -495,7 +495,7 @@ _DURATION = Patterns("""
 """)
 
 
-@topic(1.5)
+@topic(0.75)
 def speeds(rng: random.Random) -> Short:
     s, t = rng.choice((5 * rng.randint(1, 24), 10 * rng.randint(1, 12), rng.randint(2, 99))), rng.randint(2, 9)
     slots = {"s": s, "t": t, "d": s * t, "u": rng.choice(("km", "miles", "km", "kilometers", "mi")),
@@ -516,7 +516,7 @@ _RATE = Patterns("""
 """)
 
 
-@topic(1)
+@topic(0.5)
 def rates(rng: random.Random) -> Short:
     a, n = rng.randint(2, 60), rng.randint(2, 12)
     question = _RATE.expand(rng, m=rng.choice(("machine", "printer", "factory", "robot", "worker", "tap", "pump")),
@@ -557,7 +557,7 @@ _CUBE = Patterns("""
 """)
 
 
-@topic(2)
+@topic(1)
 def shapes(rng: random.Random) -> Short:
     a, b, c = (rng.randint(1, rng.choice((12, 30))) for _ in range(3))
     slots = {"a": a, "b": b, "c": c, "u": rng.choice(("m", "cm", "meters", "feet", "cm", "inches"))}

@@ -65,6 +65,19 @@ def show(value: Value) -> str:
     return f"{'-' if value < 0 else ''}{digits[:-places]}.{digits[-places:]}"
 
 
+def relation(left: Value, right: Value) -> str:
+    """`3.20 > 3.19`: both with the same number of decimals, so that they are compared digit by digit."""
+    sign = "<" if left < right else ">" if left > right else "="
+    places = max(places_of(left) or 0, places_of(right) or 0)
+    return f"{_padded(left, places)} {sign} {_padded(right, places)}"
+
+
+def _padded(value: Value, places: int) -> str:
+    text = show(value)
+    missing = places - (places_of(value) or 0)
+    return text + ("." if "." not in text and missing else "") + "0" * missing
+
+
 def operand(value: Value) -> str:
     """As the right-hand side of an operator: a negative number has brackets."""
     return f"({show(value)})" if value < 0 else show(value)

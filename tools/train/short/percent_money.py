@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from .arithmetic import Worked, apply, chain
 from .grammar import Patterns
-from .numbers import Hand, Value, dollars, places_of, require, show
+from .numbers import Hand, Value, dollars, places_of, relation, require, show
 from .question import Short, computed, said, topic
 from .things import person, plural, subject
 
@@ -49,7 +49,7 @@ _PERCENT_OF = Patterns("""
 """)
 
 
-@topic(4)
+@topic(2)
 def percent_of(rng: random.Random) -> Short:
     p = percentage(rng)
     n = amount(rng, p)
@@ -124,7 +124,7 @@ _TIP = Patterns("""
 _GOODS = "shirt jacket lamp phone bike book bag chair ticket toy game hat coat watch table pen camera dress".split()
 
 
-@topic(3)
+@topic(1.5)
 def percent_change(rng: random.Random) -> Short:
     p = percentage(rng)
     n = amount(rng, p)
@@ -242,7 +242,7 @@ _CHANGE = Patterns("""
 """)
 
 
-@topic(2)
+@topic(1)
 def change(rng: random.Random) -> Short:
     cost = price(rng, rng.choice((5, 10, 20, 50)))
     bill = next(b for b in rng.choice(((1, 5, 10, 20, 50, 100), (10, 20, 50, 100), (100,))) if b >= cost)
@@ -274,7 +274,7 @@ _EACH = Patterns("""
 """)
 
 
-@topic(2.5)
+@topic(1.25)
 def prices(rng: random.Random) -> Short:
     kind = rng.randrange(3)
     things, name, n = plural(rng), person(rng), rng.randint(2, 12)
@@ -297,7 +297,7 @@ _TWO_KINDS = Patterns("""
 """)
 
 
-@topic(0.7)
+@topic(0.35)
 def two_kinds(rng: random.Random) -> Short:
     n, m, a, b = rng.randint(2, 6), rng.randint(2, 6), price(rng, 8), price(rng, 8)
     first, second = apply("*", n, a), apply("*", m, b)
@@ -346,7 +346,7 @@ _TO_DOLLARS = Patterns("""
 """)
 
 
-@topic(0.6)
+@topic(0.3)
 def cents(rng: random.Random) -> Short:
     value = price(rng, 20)
     in_cents = int(value * 100)
@@ -368,7 +368,7 @@ _HOW_LONG = Patterns("""
 """)
 
 
-@topic(1)
+@topic(0.5)
 def pay(rng: random.Random) -> Short:
     a, n = rng.randint(2, 40), rng.randint(2, 12)
     if rng.random() < 0.7:
@@ -386,7 +386,7 @@ _ENOUGH = Patterns("""
 """)
 
 
-@topic(0.7)
+@topic(0.35)
 def afford(rng: random.Random) -> Short:
     a, n, t = rng.randint(2, 20), rng.randint(2, 12), rng.choice(_GOODS)
     if rng.random() < 0.6:
@@ -398,6 +398,6 @@ def afford(rng: random.Random) -> Short:
     b = max(1, total + rng.randint(-20, 20))
     if b >= total:
         return said(_ENOUGH.expand(rng, x=person(rng), a=a, b=b, n=n, t=t),
-                    f"{n} * {a} = {total}\nYes, {b} is enough for {total}.", "Yes")
+                    f"{n} * {a} = {total}\n{relation(b, total)}\nYes, {b} is enough for {total}.", "Yes")
     return said(_ENOUGH.expand(rng, x=person(rng), a=a, b=b, n=n, t=t),
-                f"{n} * {a} = {total}\nNo, {b} is less than {total}.", "No")
+                f"{n} * {a} = {total}\n{relation(b, total)}\nNo, {b} is less than {total}.", "No")

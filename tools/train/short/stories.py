@@ -97,7 +97,7 @@ def _size(rng: random.Random) -> int:
     return rng.choice((12, 12, 20, 50, 100, 100, 500))
 
 
-@topic(2)
+@topic(1)
 def more(rng: random.Random) -> Short:
     limit = _size(rng)
     a, b = rng.randint(1, limit), rng.randint(1, limit)
@@ -106,7 +106,7 @@ def more(rng: random.Random) -> Short:
     return computed(_MORE.expand(rng, **slots), apply("+", a, b))
 
 
-@topic(2)
+@topic(1)
 def fewer(rng: random.Random) -> Short:
     limit = _size(rng)
     a = rng.randint(2, limit)
@@ -117,13 +117,13 @@ def fewer(rng: random.Random) -> Short:
     return computed(_FEWER.expand(rng, **slots), apply("-", a, b))
 
 
-@topic(1.5)
+@topic(0.75)
 def groups(rng: random.Random) -> Short:
     a, b = rng.randint(2, 12), rng.choice((rng.randint(2, 12), rng.randint(2, 50)))
     return computed(_GROUPS.expand(rng, **_slots(rng, a, b)), apply("*", a, b))
 
 
-@topic(1.5)
+@topic(0.75)
 def shares(rng: random.Random) -> Short:
     b, each = rng.randint(2, 12), rng.choice((rng.randint(1, 12), rng.randint(1, 25)))
     return computed(_SHARES.expand(rng, **_slots(rng, b * each, b)), apply("/", b * each, b))
@@ -140,7 +140,7 @@ _TWO_CHANGES = Patterns("""
 """)
 
 
-@topic(1)
+@topic(0.5)
 def two_changes(rng: random.Random) -> Short:
     limit = rng.choice((12, 20, 50, 100))
     a, b = rng.randint(2, limit), rng.randint(1, limit)
@@ -173,7 +173,7 @@ _SUM_OF_PARTS = Patterns("""
 """)
 
 
-@topic(1)
+@topic(0.5)
 def two_steps(rng: random.Random) -> Short:
     a, b, c = rng.randint(2, 10), rng.randint(2, 12), rng.randint(1, 12)
     slots = _slots(rng, a, b)
@@ -207,7 +207,7 @@ _TWICE = Patterns("""
 """)
 
 
-@topic(0.8)
+@topic(0.4)
 def halves_and_doubles(rng: random.Random) -> Short:
     a, is_half = rng.randint(1, 60), rng.random() < 0.5
     if is_half:

@@ -6,6 +6,8 @@ import random
 
 from problems import words
 
+from .names import NAMES
+
 _COUNTED = (
     *words.FRUIT, *words.BAKED, *words.TOYS, *words.SUPPLIES, *words.CLOTHES, *words.FLOWERS, *words.VEGETABLES,
     *words.FISH, *words.PACKED, *words.FOUR_LEGGED, *words.TWO_LEGGED,
@@ -22,9 +24,6 @@ _COUNTED = (
 _ENDINGS = ("s", "s", "ers", "ies", "lets", "oons")
 _ONSETS = "b bl br c ch cl d dr f fl g gl gr h j k l m n p pl qu r s sk sl sn sp st t tr tw v w z".split()
 _RIMES = "ab ack ad ag am ap at eb eck ed eg en ep et ib ick id ig im in ip it ob ock od og om op ot ub uck ug um up".split()
-_NICKNAMES = ("Bob Joe Jim Tim Dan Pat Kim Lee Amy Jen Sue Meg Liz Kate Jane Mary John Mike Steve Chris Nick Tony Luke "
-              "Jake Ella Lena Nina Zara Ali Sami Yusuf Ravi Anil Lin Chen Hiro Aiko Olga Boris Pavel Jan Eva Marta "
-              "Pablo Luis Ana Juan Sofie Karl Otto Greta Sean Molly Erin Ian Fiona").split()
 _SUBJECTS = ("My sister", "My brother", "My mom", "My dad", "My friend", "A farmer", "A teacher", "A shop", "A baker",
              "The boy", "The girl", "A student", "Grandma", "Someone", "My neighbor", "A man", "A woman", "The cook",
              "Mr. Smith", "Mrs. Lee", "Ms. Diaz", "The class", "Our team", "The dog", "A pirate", "The king")
@@ -32,10 +31,10 @@ _SUBJECTS = ("My sister", "My brother", "My mom", "My dad", "My friend", "A farm
 
 def person(rng: random.Random) -> str:
     kind = rng.random()
-    if kind < 0.5:
+    if kind < 0.25:
         return rng.choice(words.PEOPLE)[1]
     if kind < 0.8:
-        return rng.choice(_NICKNAMES)
+        return rng.choice(NAMES)
     return "".join(rng.choices(words.SYLLABLES, k=rng.randint(2, 3))).capitalize()
 
 

@@ -8,7 +8,7 @@ from .arithmetic import Worked, apply, chain
 from .composing import Who, compose, named_again, some_people, who
 from .grammar import Patterns
 from .measures import _DAYS, _LENGTHS, _MONTHS, clock, span, typed_clock, typed_span
-from .numbers import Hand, ordinal, require
+from .numbers import Hand, in_words, ordinal, require
 from .question import Short, computed, said, topic
 
 _DAY = 24 * 60
@@ -167,6 +167,65 @@ def minutes_between(rng: random.Random) -> Short:
     hours, rest = divmod(minutes, 60)
     total = f"{hours} * 60 = {hours * 60}" + (f"\n{hours * 60} + {rest} = {minutes}" if rest else "")
     return said(question, "\n".join((*dial.steps(start, minutes), total)), minutes)
+
+
+_FORWARD = Patterns("""
+    {d} [ago|earlier|before now] [it was|the clock said|the time was] {t}[.|;|,] [What time is it|What time is it now|What's the time|The time now|now][?|]
+    [if|If|When|Suppose] it was {t} {d} ago, [what time is it [now|]|what is the time now|what does the clock say now][?|]
+    {t} [plus|and|+|and then] {d}[?|=| is what time?| is when?| gives?| makes?|: time?]
+    [add|Add|Count|Go] {d} [to|from|on from|forward from|past] {t}[.|?|: what time?|]
+    {d} [after|past|from|later than|on from] {t} [is|is what time|will be|it will be|it is|is when|is which time|makes|comes to][?|]
+    [If|When] it's {t} [now|], what [time will it be|will the time be|will the clock show|does the clock show] [in {d}|{d} from now|{d} later|after {d}|after {d} have passed|when {d} have passed][?|]
+    [the|The|my|My|a|A] [cake|bread|pizza|roast|chicken|pie|lasagna] [goes in|went in|goes into the oven|is put in] at {t} and [bakes|cooks|stays in|needs|takes] [for |]{d}. [When is it done|When is it ready|When do I take it out|Done when|Ready at what time][?|]
+    I [set|start|started|put on] a timer [of|for] {d} at {t}. When does it [ring|go off|end|beep][?|]
+    {x} [starts|begins|started|began] [reading|work|working|walking|cooking|a nap|the race|homework|practice] at {t} and [goes on for|continues for|works for|is busy for|needs|takes|keeps going for] {d}. [When is {x} done|When does {x} finish|At what time is it over|Finished when|What time is it then][?|]
+    the [train|bus|plane|ship|ferry] [leaves|departs|sets off|is to leave] at {t} [and|but] [is|runs|leaves] {d} late. When does it [really |actually |][leave|depart|set off][?|]
+    the [train|bus|plane|ship|ferry] [leaves|departs|sets off] at {t} and [the ride|the trip|it] takes {d}. [When does it arrive|Arrival|When is it there|What's the arrival time][?|]
+    {t}, {d} later[?| what time?| -> time?| =?|: ]
+    [the|our|my] [store|museum|shop|office|gym|pool] opens at {t} and [stays open for|is open] {d}. [When does it close|Closing time|What time does it close][?|]
+    [I|We] have to [wait|stay|drive|walk] {d} [from|starting at|as of] {t}. Until when[?|]
+    at {t} there are {d} [left|to go|until the end|remaining]. When is the end[?|]
+    [my|the] [nap|lesson|shift|flight|game] of {d} [starts|begins] at {t}[.|, so when does it end| and ends when| and ends at][?|]
+""")
+_BACKWARD = Patterns("""
+    {d} [before|prior to|ahead of|earlier than] {t} [is|is what time|was|it was|is when|is which time][?|]
+    [if|If|When] it['s| is] {t} [now|], what time was it {d} [ago|before|earlier|back][?|]
+    [subtract|take|Subtract|Take] {d} from {t}[.|?|]
+    [count|go|Go] back {d} from {t}[.|?|: what time?|]
+    [school|work|class|the game|the show|the exam] [starts|begins|is] at {t} and I need {d} to get there. When [should|must|do] I [have to |need to |]leave[?|]
+    I [have to|must|want to|need to] be [there|at work|at school|home|at the airport] [by|at] {t}. [It takes me|The drive is|The way takes|I need] {d}. [When should I leave|When do I leave|When must I go|Leave when|When to leave][?|]
+    dinner is at {t} and [cooking|the roast|the soup] takes {d}. When [do I start|should I begin|must I start|to start][?|]
+    [the|a|my] [movie|show|class|shift|game|flight] ends at {t} and lasted {d}. When did it [start|begin][?|]
+    {x} [woke up|got up|arrived|came home|was done|finished] at {t} after {d} [of sleep|of work|on the road|of reading|underway]. When did {x} [start|begin|set off|go to bed][?|]
+    [set|Set] the alarm {d} before {t}. [To what time|What time is that|When does it ring][?|]
+    the [train|bus] came {d} late at {t}. When was it [due|supposed to come|scheduled|planned][?|]
+    {t} [minus|less|-] {d}[?|=| is what time?|: time?]
+""")
+_LASTED = Patterns("""
+    I [went to bed|fell asleep] at {t} and [got up|woke up] at {u}. How [long|many hours] did I sleep[?|]
+    {x} [worked|read|slept|drove|played|studied|waited] from {t} [to|till|until] {u}. [How long|How long was that|How much time is that|For how long][?|]
+    [how long|How long|how much time] [passes|passed|is it|elapses|goes by|lies] [from|between] {t} [to|and|until] {u}[?|]
+    [train|Train|The bus|A ferry|The plane] [leaves|departs] {t}, arrives {u}[.|,|;] [How long is the ride|How long is the trip|Duration|Travel time|How long does it take][?|]
+    [the|The] [shop|pool|library|museum|office] is open {t} [to|-|until|till] {u}. [How long|How long is that|How long is it open|Opening time in all][?|]
+    it [started|began] at {t} and [ended|stopped|was over] at {u}. [How long did it last|How long was it|Duration|How long|It lasted][?|]
+    it's {t} [now|]. How long [until|till|to|is it until|do I wait until] {u}[?|]
+    {t} to {u} [is|are|makes] [how long|what time span|how much time][?|]
+    what's the [time|difference|time difference|time span] between {t} and {u}[?|]
+    [starting|Starting] at {t} and [stopping|ending|finishing] at {u} [takes|lasts|is] how long[?|]
+""")
+
+
+@topic(5)
+def clock_phrases(rng: random.Random) -> Short:
+    dial, start, minutes = _Dial(rng), _time(rng), _minutes(rng)
+    asked = rng.choice(("end", "end", "start", "length"))
+    slots = {"t": dial.typed(start + minutes if asked == "start" else start), "u": dial.typed(start + minutes), "d": typed_span(rng, minutes),
+             "x": some_people(rng, 1)[0]}
+    if rng.random() < 0.15 and minutes % 60 == 0 and minutes:
+        hours = minutes // 60
+        slots["d"] = f"{in_words(hours)} hour{'' if hours == 1 else 's'}"
+    question = {"end": _FORWARD, "start": _BACKWARD, "length": _LASTED}[asked].expand(rng, **slots)
+    return _clock_reply(" ".join(question.split()).replace(" ,", ",").replace(" .", "."), dial, start, minutes, asked)
 
 
 _WRONG = Patterns("""
@@ -339,6 +398,47 @@ def dates_moved(rng: random.Random) -> Short:
         lines.insert(0, f"{n} * 7 = {7 * n}")
     question = (_DATE_AFTER if forward else _DATE_BEFORE).expand(
         rng, n=amount, d=_typed_date(rng, date), e=rng.choice(_EVENT), x=who(rng, False))
+    return said(question, "\n".join(lines), _shown_date(end))
+
+
+_NEAR_AFTER = Patterns("""
+    [If today is|Today is|Today's date is|It is|If it's] {d}[, what's|. What's|, what is|. What is|; what will be|: ] [tomorrow's date|the date tomorrow|the next day's date][?|]
+    [What|Which] [date|day] [is|comes] [after|right after|the day after|one day after|next after|following] {d}[?|]
+    the day after {d}[?| is?]
+    {d} was yesterday[.|;|,] [What's today's date|Today's date|What is the date][?|]
+    [If|When] yesterday was {d}, what is [today's date|the date today][?|]
+""")
+_NEAR_BEFORE = Patterns("""
+    [If today is|Today is|Today's date is|It is|If it's] {d}[, what was|. What was] [yesterday's date|the date yesterday|the previous day's date][?|]
+    [What|Which] [date|day] [is|comes|was] [before|right before|the day before|one day before|just before] {d}[?|]
+    the day before {d}[?| is?]
+    {d} is tomorrow[.|;|,] [What's today's date|Today's date|What is the date][?|]
+    [If|When] tomorrow is {d}, what is [today's date|the date today][?|]
+""")
+_WEEK_AFTER = Patterns("""
+    [What date is|What is the date|Which date is] {n} [after|from|later than] {d}[?|]
+    {n} [after|from|later than] {d}[?| is which date?| is?]
+    [Today is|It is|If today is] {d}[.|,] [What is the date in|what date is it in] {n}[?|]
+    [the|my] {e} is {n} after {d}. [Which date is that|On what date|Date][?|]
+""")
+
+
+@topic(1)
+def near_dates(rng: random.Random) -> Short:
+    """The day before and after, and weeks in words."""
+    date = _date(rng)
+    if rng.random() < 0.4:
+        date = date[0], rng.choice((1, _LENGTHS[date[0]], _LENGTHS[date[0]] - 1, 2))
+    kind = rng.randrange(3)
+    require(not (date[0] == 1 and date[1] > 21) and not (date == (2, 1) and kind == 1))
+    if kind == 2:
+        weeks, text = rng.choice(((1, "a week"), (1, "one week"), (2, "two weeks"), (2, "a fortnight"), (3, "three weeks"), (1, "exactly a week")))
+        lines, end = _forward(date, 7 * weeks)
+        if weeks > 1:
+            lines.insert(0, f"{weeks} * 7 = {7 * weeks}")
+        return said(_WEEK_AFTER.expand(rng, d=_typed_date(rng, date), n=text, e=rng.choice(_EVENT)), "\n".join(lines), _shown_date(end))
+    lines, end = (_forward if kind == 0 else _backward)(date, 1)
+    question = (_NEAR_AFTER if kind == 0 else _NEAR_BEFORE).expand(rng, d=_typed_date(rng, date))
     return said(question, "\n".join(lines), _shown_date(end))
 
 

@@ -17,8 +17,18 @@ _POLITE = Patterns("""
     {q} [Can you help?|Can you tell me?|Do you know?|I can't work it out.|I forgot.|Any idea?|I need the answer.|Help me!|Tell me the answer.|Show your work.|Show the steps.|Step by step.|Just the answer.|Only the number please.|Answer briefly.|Be brief.|What do you think?|I am in a hurry.|No calculator here.]
     [Hi!|Hello.|Hey,] {q} [Thanks!|please|Thank you.]
     "{q}"
-    [2)|a)|Q1:|Q.|#1:] {q}
+    [2)|a)|Q1:|Q.|#1:|Q -|Q)|3.|(b)] {q}
+    [{w}|{w} {v}|{w} {v} {u}|{v}, {w}][: |, | - |... |. |! |; ]{q}
+    {q} [{w}|{w} {v}|{w} {v} {u}][.|!|...||?]
+    [I'm|I am] {v} and [need to know|wonder|want to know|have to find out]: {q}
+    [Math|Maths|Arithmetic|Number|Quick|Simple|Tricky|Silly|Easy|Random] [question|problem|riddle|puzzle|task|check|one|thing][: |, | - |. |... ]{q}
+    [For|From|In] [my|our|the] [homework|test|quiz|class|kid|workbook|blog|shop|report|game][: |, | - ]{q}
 """)
+_WORDS = """quick math check hello friend teacher says today tomorrow homework listen sorry folks everyone computer machine buddy
+abacus oracle genius calculator assistant boring rainy sunday morning evening coffee break lunch exercise
+riddle trivia honest answer please really simple tricky weird silly curious confused tired lost stuck bored busy
+again finally anyway actually basically seriously honestly maybe just wondering thinking asking checking testing practice
+drill warmup round level bonus""".split()
 _WORD = re.compile(r"[A-Za-z]{4,}")
 
 
@@ -27,8 +37,9 @@ def typed(short: Short, rng: random.Random) -> str:
     text = short.question
     if short.is_fixed:
         return text.strip()
-    if rng.random() < 0.14:
-        text = _POLITE.expand(rng, q=_lower_first(text) if rng.random() < 0.4 else text)
+    if rng.random() < 0.2:
+        text = _POLITE.expand(rng, q=_lower_first(text) if rng.random() < 0.4 else text, w=rng.choice(_WORDS).capitalize(),
+                              v=rng.choice(_WORDS), u=rng.choice(_WORDS))
     case = rng.random()
     if case < 0.16:
         text = text.lower()
