@@ -30,6 +30,8 @@ void on_interrupt(int signal_number) {
 void install_interrupt_handler() {
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
+  // Otherwise a signal during a write would count as lost output.
+  action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   // A terminal that closes sends SIGHUP. nohup ignores it, which must stay so.

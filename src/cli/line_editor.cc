@@ -107,6 +107,8 @@ class TerminalEditor final : public LineEditor {
 
   Typed read() override {
     was_interrupted_ = false;
+    // Before the prompt: keys that arrive earlier would be signals or the end of the input.
+    ::el_set(line_.get(), EL_PREP_TERM, 1);
     show("\x1b[?2004h");  // the terminal then marks pasted text
     int count = 0;
     const char* text = ::el_gets(line_.get(), &count);

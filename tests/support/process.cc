@@ -160,6 +160,13 @@ void TerminalProcess::kill(int signal) const {
 }
 
 bool TerminalProcess::read_some() {
+  constexpr int kPatienceMs = 60'000;
+  pollfd ready = {fd_, POLLIN, 0};
+  if (::poll(&ready, 1, kPatienceMs) <= 0) {
+    ADD_FAILURE() << "the terminal stays silent after: " << unread_;
+    kill(SIGKILL);
+    return false;
+  }
   char buffer[4096];
   const ssize_t got = ::read(fd_, buffer, sizeof(buffer));  // fails when the process has ended
   if (got > 0) unread_.append(buffer, static_cast<size_t>(got));
@@ -167,11 +174,9 @@ bool TerminalProcess::read_some() {
 }
 
 std::string TerminalProcess::read_until(const std::string& mark) {
-  constexpr int kPatienceMs = 60'000;
   size_t at = unread_.find(mark);
   while (at == std::string::npos) {
-    pollfd ready = {fd_, POLLIN, 0};
-    if (::poll(&ready, 1, kPatienceMs) <= 0 || !read_some()) {
+    if (!read_some()) {
       ADD_FAILURE() << "the terminal does not show '" << mark << "': " << unread_;
       return std::exchange(unread_, {});
     }

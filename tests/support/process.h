@@ -85,7 +85,8 @@ class TerminalProcess {
   int wait();
 
  private:
-  // Appends available output to unread_; returns false at the end of the output.
+  // Appends output to unread_; returns false at its end. Fails the test and kills the process if
+  // there is none within a minute.
   bool read_some();
 
   int pid_ = -1;
