@@ -225,6 +225,12 @@ _NEXT = Patterns("""
 """)
 
 
+def differences(values: list[int]) -> tuple[str, ...]:
+    """Of the last three: two that are equal, or not, tell what kind of sequence it is."""
+    pairs = zip(values[-3:], values[-2:], strict=False)
+    return tuple(apply("-", max(pair), min(pair)).lines[-1] for pair in pairs)
+
+
 @topic(1.8)
 def sequences(rng: random.Random) -> Short:
     kind = rng.random()
@@ -234,13 +240,12 @@ def sequences(rng: random.Random) -> Short:
         start = rng.randint(1, 30) if step > 0 else rng.randint(-step * 5, 120)
         values = [start + step * i for i in range(count)]
         worked = apply("+" if step > 0 else "-", values[-1], abs(step))
-        difference = apply("-", max(values[-2:]), min(values[-2:]))
-        worked = Worked(difference.lines + worked.lines, worked.value)
+        worked = Worked(differences(values) + worked.lines, worked.value)
     elif kind < 0.85:
         ratio = rng.choice((2, 2, 3, 10))
         values = [rng.randint(1, 6) * ratio**0] * count
         values = [values[0] * ratio**i for i in range(count)]
-        worked = apply("*", values[-1], ratio)
+        worked = Worked(apply("/", values[-1], values[-2]).lines + apply("*", values[-1], ratio).lines, values[-1] * ratio)
     elif kind < 0.93:
         first = rng.randint(1, 8)
         values = [i * i for i in range(first, first + count)]

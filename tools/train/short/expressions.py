@@ -410,6 +410,60 @@ _WHICH_FRACTION = Patterns("""
 """)
 
 
+_WORDED_SUM = Patterns("""
+    [How much|What] is {p} [plus|and|added to|minus] {q}[?|]
+    {p} [plus|and|minus] {q}[?|=| make what?|]
+    [add|Add] {p} [and|to] {q}[.|]
+    [What do you get|What is it] if you add {p} and {q}[?|]
+    the sum of {p} and {q}[?|]
+    [subtract|Subtract|take] {q} from {p}[.|?|]
+    {p} [less|without|minus] {q}[?|]
+""")
+_MIXED = Patterns("""
+    [Write|Express|Give|Turn] {p} as a mixed number[.|]
+    {p} as a mixed number[?|]
+    what mixed number is {p}[?|]
+""")
+_FRACTION_OF = Patterns("""
+    [What|Which] [fraction|part] of {b} is {a}[?|]
+    {a} is [what|which] [fraction|part] of {b}[?|]
+    [Express|Write] {a} [out of|of] {b} as a fraction[.| in lowest terms.|]
+    {a} of {b} [as|is what] [a |]fraction[?|]
+""")
+
+
+@topic(2)
+def fractions_in_words(rng: random.Random) -> Short:
+    """A third plus a sixth; a mixed number; what fraction of 20 is 5."""
+    kind = rng.random()
+    (a, b), (c, d) = _proper(rng), _proper(rng)
+    if kind < 0.55:
+        texts = [_spoken_fraction(rng, *f) for f in ((a, b), (c, d))]
+        question = _WORDED_SUM.expand(rng, p=texts[0], q=texts[1])
+        lower = question.lower()
+        is_difference = any(word in lower for word in ("minus", "less", "without", "subtract", "take"))
+        require(not is_difference or Fraction(a, b) > Fraction(c, d))
+        worked = fraction_apply("-" if is_difference else "+", (a, b), (c, d))
+        return Short(question, "\n".join(worked.lines), str(worked.value))
+    if kind < 0.7:
+        whole_part = rng.randint(1, 9)
+        require(Fraction(a, b).denominator == b)
+        top = whole_part * b + a
+        return Short(_MIXED.expand(rng, p=f"{top}/{b}"), f"{top} / {b} = {whole_part} remainder {a}\n{top}/{b} = {whole_part} {a}/{b}",
+                     f"{a}/{b}")
+    k = rng.randint(1, 12)
+    n, m = a * k, b * k
+    reduced = f" = {Fraction(n, m)}" if str(Fraction(n, m)) != f"{n}/{m}" else ""
+    return Short(_FRACTION_OF.expand(rng, a=n, b=m), f"{n}/{m}{reduced}", str(Fraction(n, m)))
+
+
+def _spoken_fraction(rng: random.Random, top: int, bottom: int) -> str:
+    text = _fraction_words(top, bottom)
+    if top == 1 and rng.random() < 0.7:
+        return ("an " if bottom == 8 else "a ") + text.removeprefix("one ")
+    return text if rng.random() < 0.8 else f"{top}/{bottom}"
+
+
 @topic(0.8)
 def several_fractions(rng: random.Random) -> Short:
     """Three fractions over a common denominator."""

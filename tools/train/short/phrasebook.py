@@ -31,7 +31,7 @@ from .things import person, plural
 
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_AT_NUMBER = re.compile(r"[-$+^/]\{[a-e]\}|\{[a-e]\}(th|s|-|%|\^|/|\[-)")
+_AT_NUMBER = re.compile(r"[-$+^/]\{[a-i]\}|\{[a-i]\}(th|s|-|%|\^|/|\[-)")
 _DRAW = re.compile(r"([a-z])=(\S+)")
 
 
@@ -118,7 +118,7 @@ def _drawn(rng: random.Random, spec: str, values: dict[str, Value]) -> Value:
     if spec.startswith("="):
         value = Fraction(eval(spec[1:], {"__builtins__": {}}, dict(values)))  # noqa: S307  The text is this package's own.
         return value.numerator if value.denominator == 1 else value
-    if "," in spec:
+    if "," in spec or spec.isdigit():
         return int(rng.choice(spec.split(",")))
     kind = spec[0] if spec[0] in "$." else ""
     low, high = (int(values.get(end, 0)) if end.isalpha() else int(end) for end in spec[len(kind):].split("-"))

@@ -379,4 +379,58 @@ half of the {a} {kids} [leave|go home], then {b} more. How many [stay|are left|r
 {x} has {a} {boxes} of {b} {t} and takes {d} out of {c} of them. How many {t} are left in the {boxes}[?|]
 # a * b + a * c | a=2-9 b=2-12 c=2-12
 {a} {kids} each [get|need|bring] {b} {t} and {c} {u}. How many [things|items] in all[?|]
+# a + b | a=1-60 b=1-60
+if a {job} sells {a} [rolls|{t}] [before noon|early|at first] and {b} [after|later], how many [{t} |][has {he} sold|were sold|is that][?|]
+{x} [sold|read|saw|made] {a} {t} before [lunch|ten o'clock|the break] and {b} after[.|;|,] [how many in all|total|how many is that][?|]
+# a * b | a=2-15 b=2-60
+a train with {a} wagons of {b} seats can carry how many [seated |][passengers|people][?|]
+{a} [friends|people|families] who each [chip in|pay|give|donate] {b} dollars [raise|collect|give] what amount[?|]
+if {x}'s {a} hens each lay {b} eggs a week, how many eggs does {he} gather weekly[?|]
+{a} [rooms|buses|boats] for {b} [people|kids] each [hold|take|carry] how many [people|kids|in all][?|]
+# a - b | b=1-90 c=0-60 a==b+c
+{x}'s {a} [cards|{t}] minus the {b} {he} [dealt|sold|lost] leaves how many[ in {his} hand|][?|]
+of the {a} minutes in a [match|film|class] {b} have been [played|shown|over|used], so how many remain[?|]
+because {b} of {his} {a} {t} [froze|broke|died|got lost], how many does {x} still have[?|]
+since {b} of the {a} {kids} left, how many are [still here|left][?|]
+# a - b + c * d | b=1-20 e=1-40 a==b+e c=2-5 d=2-12
+there were {a} {kids} at camp. {b} went home [sick|early|] and then {c} [buses|cars|vans] brought {d} each. How many are there[?|]
+{x} had {a} {t}, [lost|sold|ate] {b} and bought {c} {boxes} of {d}. How many [now|does {he} have][?|]
+# d = a * b; d / c | c=2-9 e=2-12 b=2,3,4,5,6,8,10,12,24 a==c*e/b
+a school orders {a} boxes of {b} crayons and shares them among {c} classes. How many crayons per class[?|]
+{a} {boxes} of {b} {t} are [shared|split|divided] [equally |evenly |][among|between|by] {c} {kids}. How many [for each|each|does each get][?|]
+{x} buys {a} packs of {b} {t} for {c} {kids}. How many [for each|each|does each get][?|]
+# d = a * b; e = c * f; d + e | a=2-6 b=2-20 c=2-6 f=2-12
+{a} boxes hold {b} {t} each, and {c} boxes hold {f} {t} each. How many {t} [in total|in all|altogether][?|]
+{x} packs {a} bags with {b} {t} and {c} bags with {f}. How many {t} [in total|in all|is that][?|]
+there are {a} tables for {b} people and {c} tables for {f}. How many people [fit|can sit][?|]
+# d = a * 2; a + d | a=2-60
+{x} has {a} {t}. {his} {kin} gives {him} twice that [number|many]. How many {t} now[?|]
+{x} had {a} {t} and [got|bought|found] twice as many more. How many now[?|]
+# d = a * b; a + d | a=2-30 b=3-5
+{x} has {a} {t} and [gets|buys|finds] {b} times as many more. How many now[?|]
+# d = a + b; d + a | a=1-20 b=1-15
+{x} [walked|drove|rode] {a} km to the lake, {b} km around it, and took the same way home. How far [did {he} go|in all|is that|did {he} walk][?|]
+{x} climbs {a} m up, walks {b} m along the top and comes the same {a} m down. How many meters [in all|is that][?|]
+# d = a - b; e = d - c; e / f | f=2-6 g=2-9 b=1-12 c=1-12 a==b+c+f*g
+{x} has {a} {t}, eats {b}, loses {c} and shares the rest with {f} {kids} getting the same number. How many for each[?|]
+# d = a - b; d / c | c=2-9 e=2-9 b=1-12 a==b+c*e
+{x} baked {a} {t}. {y} ate {b} and the {c} {kids} shared the rest. How many did each [kid |one |]get[?|]
+{a} {t}: {b} for {x}, the rest for {c} {kids} equally. How many each[?|]
+# a / b | b=3-9 c=2-12 e=1-2 a==b*c
+a [spool|rope|roll] of {a} m [of thread|of cloth|] is cut into {b} m pieces; how many [whole |]pieces are there[?|]
+# d = a * b; c - d | a=2-6 b=3-15 f=1-30 c==a*b+f
+{x} had {c} euros. {He} bought {a} {t} for {b} euros each. How much does {he} have left[?|]
+{x} has {c} {t} and [fills|packs] {a} {boxes} with {b} each. How many [{t} |]are left over[?|]
+# d = a + b; c - d | a=1-40 b=1-40 e=1-60 c==a+b+e
+a shop had {c} {t}. It sold {a} on {day} and {b} on {day2}. How many [{t} |]are left[?|]
+{x} is reading a {c} page book. {He} read {a} pages on {day} and {b} on {day2}. How many pages are left[?|]
+{x} wants {c} {t}. {He} got {a} on {day} and {b} on {day2}. How many are missing[?|]
+# d = a * b; c + d | a=2-9 b=2-12 c=1-30
+{x} has {c} {t} and [earns|gets|finds] {b} [a|per|each] {unit} for {a} {units}. How many [then|in all|does {he} have then][?|]
+# d = a * b; c + d | a=2-9 b=2-12 c=1-50
+a plant is {c} cm tall and grows {b} cm [a|per|each|every] {unit}. How tall is it after {a} {units}[?|]
+{x} starts with {c} [points|dollars|{t}] and gets {b} [every|each|a] {unit}. How many after {a} {units}[?|]
+# d = a * b; c - d | a=2-9 b=2-12 e=0-50 c==a*b+e
+a candle is {c} cm [long|tall] and burns {b} cm [an|per|each|every] hour. How [long|tall] is it after {a} hours[?|]
+{x} starts with {c} [points|dollars|{t}] and loses {b} [every|each|a] {unit}. How many after {a} {units}[?|]
 """

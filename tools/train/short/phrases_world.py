@@ -354,21 +354,21 @@ my [heart|pulse] beats {a} times [per|a] minute. How many times in an hour[?|]
 a [machine|printer|tap|fan] [does|makes|turns|drips] {a} [turns|pages|drops|times] [per|a] minute. [How many per hour|Per hour][?|]
 # b + c | a=1-60 c=2-12 b==a+c
 count by {c}s: {a}, {b}, [what's next|what comes next|then][?|]
-# e + (e - d) | a=0-60 c=1-15 b==a+c d==b+c e==d+c
+# f = d - b; g = e - d; e + g | a=0-60 c=1-15 b==a+c d==b+c e==d+c
 [what comes next|what's next|next number|continue|go on|next in line|complete|the following number]: {a}, {b}, {d}, {e}[?|, ...|, ?|, _]
 {a}, {b}, {d}, {e}[, ...|, ?|, what's next?|, and then?| - what follows?|, what comes next?|. Next?]
 [which|what] number [follows|continues|comes after|is next in] [the sequence|the series|the row|] {a}, {b}, {d}, {e}[?|]
 {a} {b} {d} {e} [?|_|...]
 [a|the] pattern goes {a}, {b}, {d}, {e}[.|;] [next|what is next|the next one|and then][?|]
-# e - (d - e) | e=15-60 c=1-15 d==e+c b==d+c a==b+c
+# f = b - d; g = d - e; e - g | e=15-60 c=1-15 d==e+c b==d+c a==b+c
 [what comes next|what's next|next number|continue|go on|next in line|complete]: {a}, {b}, {d}, {e}[?|, ...|, ?|, _]
 {a}, {b}, {d}, {e}[, ...|, ?|, what's next?|, and then?| - what follows?|, what comes next?|. Next?]
 [which|what] number [follows|continues|is next in] [the sequence|the series|the row|] {a}, {b}, {d}, {e}[?|]
 [counting|count] [down|back] {a}, {b}, {d}, {e}, [what's next|next][?|]
-# e * c | a=1-5 c=2,3,4,5,10 b==a*c d==b*c e==d*c
+# f = e / d; e * f | a=1-5 c=2,3,4,5,10 b==a*c d==b*c e==d*c
 [what comes next|what's next|next number|continue|go on|next in line|complete]: {a}, {b}, {d}, {e}[?|, ...|, ?|, _]
 {a}, {b}, {d}, {e}[, ...|, ?|, what's next?|, and then?|, what comes next?]
-# e / c | e=1-9 c=2,3,4,5,10 d==e*c b==d*c a==b*c f==e%c
+# f = d / e; e / f | n=1-9 c=2,3,4,5,10 e==n*c d==e*c b==d*c a==b*c
 [what comes next|what's next|next number|continue|go on]: {a}, {b}, {d}, {e}[?|, ...|, ?|, _]
 {a}, {b}, {d}, {e}[, ...|, ?|, what's next?|, and then?]
 # a + (e - d) | a=1-60 c=1-15 b==a+c d==b+c e==d+c
@@ -484,13 +484,13 @@ how old was [a {a} year old|somebody who is {a}|{x}, {a},] [a decade|one decade|
 a team scored {a}, {b}, {c} and {d} [goals|points]. [Goals|Points|How many] per game[?|]
 [ages|weights|scores|numbers|temperatures|times] {a}, {b}, {c} and {d}[,|:|;] [mean|average|mean value|average value][?|]
 [mean|average] of {a}, {b}, {c}, {d}[?|]
-# e + (e - d) * 2 | a=1-9 c=1-4 b==a+c d==b+2*c e==d+4*c
+# f = d - b; g = e - d; h = g * 2; e + h | a=1-9 c=1-4 b==a+c d==b+2*c e==d+4*c
 {a}, {b}, {d}, {e}, [?|...|next|next one?|what comes next?]
 [what comes next|next number|continue]: {a}, {b}, {d}, {e}[?|, ?|]
-# e + (e - d + 2) | a=0-9 c=1-5 b==a+c d==b+c+2 e==d+c+4
+# f = d - b; g = e - d; h = g + 2; e + h | a=0-9 c=1-5 b==a+c d==b+c+2 e==d+c+4
 {a}, {b}, {d}, {e}, [?|...|next|next one?|what comes next?]
 [what comes next|next number|continue]: {a}, {b}, {d}, {e}[?|, ?|]
-# e + (e - d + 1) | a=0-9 c=1-5 b==a+c d==b+c+1 e==d+c+2
+# f = d - b; g = e - d; h = g + 1; e + h | a=0-9 c=1-5 b==a+c d==b+c+1 e==d+c+2
 {a}, {b}, {d}, {e}, [?|...|next|next one?|what comes next?]
 [what comes next|next number|continue]: {a}, {b}, {d}, {e}[?|, ?|]
 # b - a | a=1-60 c=1-60 b==a+c d=a-b
@@ -553,4 +553,137 @@ a bus starts with {a} riders. {b} get off, then twice as many [as got off |]get 
 # d = a * b; d + c | a=2-9 b=2-30 c=1-40
 {x} [reads|runs|types|sells|plants] {b} [pages|km|lines|cards|trees] on each of {a} days and {c} on [the weekend|the last day|{day}]. How many [is that|in all|altogether][?|]
 on each of {a} days {x} [reads|runs|types|sells|plants] {b}, and {c} on the day after. Total[?|]
+# b * a / 100 | a=10,20,25,30,40,50,60,70,75,80,90 b=40,80,100,200,300,400,500,1000,2000,4000,5000
+my [phone|battery|tank|disk|laptop] is at {a}% of {b} [mAh|liters|MB|GB|units]. How [many|much] [mAh |liters |MB |GB |units |][is left|are left|is in it|remains][?|]
+out of {b} [voters|people|students|guests], {a} percent said yes. How many [yes votes|said yes|is that|people][?|]
+{a} percent interest on {b} dollars for [one|a] year[?|]
+[how much|what] interest do {b} dollars [earn|bring] in a year at {a}%[?|]
+[leave|give] a {a} percent tip on {b} dollars, how big is the tip[?|]
+save {a}% on [a|an order of] {b} [dollar |dollars, ][order, |]how much do I save[?|]
+[a discount|a reduction] of {a}% on {b} [dollars|euros] is how much[?|]
+[sales tax|tax|VAT] of {a}% on {b} dollars [is how much|equals what|?]
+# d = b * a; e = d / 100; b - e | a=10,20,25,30,40,50,60,70,75,80,90 b=40,80,100,200,300,400,500,1000
+my [phone|battery|tank|disk] of {b} [mAh|liters|GB] is {a}% [used|empty|spent]. How [many|much] is left[?|]
+{a}% of [a road of |]{b} [km|meters|pages] [is|are] done. How [many|much] to go[?|]
+# a / b * 100 | b=4,5,10,20,25,50,8,40,80,16 a=1-120 | dec
+{a} is what percent of {b}[?|]
+[what|which] percent of {b} is {a}[?|]
+{a} out of {b} [eggs|seats|cards] [were|are] [cracked|free|red], what percent[?|]
+# a / 2 | b=1-50 a==2*b
+half of {a} percent [as a percent|in percent|is how many percent][?|]
+# d = a / b; d * c | b=3 c=4 e=1-30 a==3*e
+if [3/4|three quarters] of a [tank|bottle|pool|bag] [is|are] {a} [liters|kilos|cups], how [many|much] [liters |kilos |cups |]does [it|the whole] hold[?|]
+[3/4|three quarters] of a number is {a}. What is the number[?|]
+# d = a / b; d * c | b=2 c=3 e=1-30 a==2*e
+if [2/3|two thirds] of a [tank|bottle|class|bag] [is|are] {a}, how many is [all|the whole|everything][?|]
+[2/3|two thirds] of a number is {a}. What is the number[?|]
+# a * 2 | a=1-60
+half of a number is {a}. [What is it|The number|Which number][?|]
+{a} is half of what[?|]
+# a * 3 | a=1-60
+a third of a number is {a}. [What is it|The number|Which number][?|]
+{a} is [a third|1/3] of what[?|]
+# a * 4 | a=1-60
+a quarter of a number is {a}. [What is it|The number|Which number][?|]
+{a} is [a quarter|1/4|one fourth] of what[?|]
+# d = a * b; d + c | a=2-15 b=2-4 c=1-12
+my [dog|sister|cat] is {a} and my cousin is {b} times as old. How old will [my|the] cousin be in {c} years[?|]
+{x} is {a}, {y} is {b} times as old. How old [is|will] {y} [be |]in {c} years[?|]
+# d = a * 2; d + 1 | a=2-40
+my dog is {a} and my cat is twice as old. How old will my cat be next year[?|]
+{x} is {a} and {y} is twice as old. [How old is {y} next year|{y}'s age next year][?|]
+# d = a * b; d - c | a=4-15 b=2-4 c=1-3
+{x} is {a}, {y} is {b} times as old. How old was {y} {c} years ago[?|]
+# d = c - b; a + d | a=3-40 e=0-90 f=1-40 b==1930+e c==b+f
+{x} was {a} in {b}. How old is {he} in {c}[?|]
+in {b} {x} was {a}[.|;|,] [and in {c}|how old is {he} in {c}|{his} age in {c}][?|]
+# d = a + c; e = b + c; d + e | a=2-40 b=2-40 c=1-15
+two [brothers|sisters|friends] are {a} and {b}. What's the [total|sum] of their ages in {c} years[?|]
+{x} is {a} and {y} is {b}. How old will they be together in {c} years[?|]
+# a - b | b=10-50 c=5-45 a==b+c
+[Grandpa|Dad|Mom|my {kin}|{x}] is {a}, that is {b} years more than [me|I am|my age]. How old am I[?|]
+{x} is {a}, which is {b} years older than {y}. How old is {y}[?|]
+{x} is {a}, {b} years ahead of {y}. {y}'s age[?|]
+{b} years from now {x} will be {a}. What's {his} age now[?|]
+# a + b | a=3-60 b=2-40
+{x} is {a}, which is {b} years younger than {y}. How old is {y}[?|]
+{x} is {a}, {b} years behind {y}. {y}'s age[?|]
+# a / 3 | b=2-25 a==3*b
+{x} is a third of {his} [dad|mom|aunt]'s {a} years. How old is {x}[?|]
+{x} is a third as old as {y}, who is {a}. {x}'s age[?|]
+# a / 4 | b=2-20 a==4*b
+{x} is a quarter of {his} [dad|mom|aunt]'s {a} years. How old is {x}[?|]
+# a * b * c | a=5-30 b=2-8 c=2-9
+if one worker earns ${a} an hour, what do {b} workers earn in {c} hours[?|]
+{b} [machines|hens|taps|printers] make {a} [parts|eggs|liters|pages] an hour each. How many in {c} hours[?|]
+one [cow|horse|dog] eats {a} kilos a day. How many kilos for {b} of them in {c} days[?|]
+# 60 / a | a=2,3,4,5,6,10,12,15,20,30
+[a|the] tap drips [once|one time] every {a} seconds. How many drips in a minute[?|]
+a [bus|train|tram] comes every {a} minutes. How many in an hour[?|]
+every {a} minutes a [bell rings|car passes|bus leaves]. How [many|often] [per|in an] hour[?|]
+# 60 * a | a=2-30
+a [light|lamp|heart|clock] [blinks|beats|ticks] {a} times per second. How many times [per|a|in one] minute[?|]
+# a / b | b=10,20,25,30,40,50,60 c=2-30 a==b*c
+typing {b} words per minute, how long for {a} words[?|]
+at {b} [steps|pages|words|drops] a minute, how many minutes for {a}[?|]
+# a / b | b=10,20,30,40,50,60,15 c=.1-5 a==b*c | dec
+{b} pages in {a} minutes, how many minutes per page[?|]
+# a * c / b | b=2,3,4,5 d=1-8 a=1-20 c==b*d
+{b} kg of [apples|rice|nuts|cheese] cost {a} euros. What do {c} kg cost[?|]
+a pack of {b} [yogurts|pens|rolls|cans] costs ${a}. How much do {c} [yogurts|pens|rolls|cans|of them] cost[?|]
+# d = a / b; d * c | b=2-6 e=2-20 a==b*e c=2-9
+{x} [covers|rides|walks|runs|drives] {a} km in {b} hours. [What distance|How far|How many km] in {c} hours[?|]
+{b} cans of paint cover {a} square meters, how much do {c} cans cover[?|]
+# a / b | b=2-8 c=5-40 a==b*c
+{b} cans of paint cover {a} square meters, how much does one can cover[?|]
+# d = b - a; e = c - 1; f = e * d; a + f | a=1-20 g=1-9 b==a+g h==b+g i==h+g c=6-15
+{a}, {b}, {h}, {i}, ... [what is|find|which is] the {c}th number[?|]
+the {c}th [number|term] of {a}, {b}, {h}, {i}, ...[?|]
+# f = b - d; g = d - e; e - g | e=5-60 c=2-9 d==e+c b==d+c a==b+c
+the pattern is [subtract|minus] {c}: {a}, {b}, {d}, {e}, ?
+{a}, {b}, {d}, {e}[: |, ][go on|continue|and so on, what next|next][?|.|]
+# e + c | a=1-40 c=2-12 b==a+c d==b+c e==d+c
+the pattern is [add|plus] {c}: {a}, {b}, {d}, {e}, ?
+[rule|pattern|step]: [add|plus] {c}. {a}, {b}, {d}, {e}, [what is next|next|then][?|]
+# e * 2 | a=1-6 b==2*a d==2*b e==2*d
+the pattern is [double|times 2]: {a}, {b}, {d}, {e}, ?
+# f = b / d; d / f | c=1-20 d==2*c b==2*d a==2*b
+[continue|go on with|continue the list|next in the list] {a}, {b}, {d}[, ...|...|?|]
+{a}, {b}, {d}[, ...|, next?|, ?]
+the pattern is [halve|half|divide by 2]: {a}, {b}, {d}, ?
+# f = a - b; g = b - d; h = g + 1; d - h | e=1-9 d=20-50 b==d+e a==b+e-1
+{a}, {b}, {d}, [?|...|what is next?|next?]
+# a * a | a=2-12
+[what is |]the sum of the first {a} odd numbers[?|]
+# a * b | a=2-12 b==a+1
+[what is |]the sum of the first {a} even numbers[?|]
+# d = a * 4; e = b * 2; d + e | a=2-12 b=2-12
+how many wheels [are on|do|have] {a} cars and {b} bikes [together|have together|in all][?|]
+how many legs [do|have] {a} [dogs|cows|cats|tables] and {b} [hens|birds|people] have[?| together?|]
+# d = a * 4; e = b * 3; d + e | a=2-12 b=2-12
+how many wheels [are on|have] {a} cars and {b} tricycles[?|]
+# d = a * 10; e = b * 5; f = d + e; f + c | a=1-9 b=1-9 c=1-9
+I have {a} tens, {b} fives and {c} ones. How much [money |]is that[?|]
+{a} ten dollar bills, {b} fives and {c} singles[.|:|,] [how much|total|what's that worth][?|]
+# d = a * 20; e = b * 10; d + e | a=1-9 b=1-9
+{a} twenties and {b} tens [make|are|is] how [much|many dollars][?|]
+# d = a * b; e = c * f; d + e | a=1-6 b=5-20 c=1-6 f=2-12
+{a} adults at ${b} and {c} children at ${f}[:|,|.] [total admission|what do they pay|how much in all|total price][?|]
+tickets are ${b} for adults and ${f} for kids. What do {a} adults and {c} kids pay[?|]
+# d = a - b; d * c | b=3-40 e=2-20 a==b+e c=2-9
+tickets were ${a}, now ${b}. How much do I save on {c} [tickets|of them][?|]
+# b / a | a=5,10,15,20,25,30,40,50 c=2-15 b==a*c
+I need ${b} and save ${a} a week. How many weeks[?|]
+I need {b} [dollars|points|stars] and get {a} [a|per|every] day. How [many days|long][?|]
+# a / 10 | a=.1-50 | dec
+[what is |]a tenth of {a}[?|]
+# a * b | a=.1-1 b=10,20,30,40,50,60,80,100 | dec
+{a} of {b}[?|]
+what is {a} of {b}[?|]
+# a / b | b=.1-2 c=1-20 a==b*c | dec
+{a} [/|divided by|over] {b}[?|=|]
+how many times does {b} [go|fit] into {a}[?|]
+# a * a | a=.1-12 | dec
+{a} squared[?|]
+{a}[^2|²][=|?|]
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
+from .about_numbers import differences
 from .arithmetic import Worked, apply, chain
 from .composing import compose, some_people, who
 from .expressions import enumerated
@@ -251,17 +252,19 @@ def series(rng: random.Random) -> Short:
         return computed(_MISSING.expand(rng, l=", ".join(shown)), Worked(lines + step.lines, step.value))
     if kind < 8:
         worked = apply(sign, values[-1], d)
-        lines = (f"{max(values[-1], values[-2])} - {min(values[-1], values[-2])} = {d}",)
+        lines = differences(values)
         return computed(_NEXT.expand(rng, l=separator.join(map(str, values)), x=x), Worked(lines + worked.lines, worked.value))
     ratio = rng.choice((2, 2, 3, 4, 5, 10))
     count = rng.randint(3, 5)
     first = rng.randint(1, 9)
     if rng.random() < 0.5:
         values = [first * ratio**i for i in range(count)]
-        worked = apply("*", values[-1], ratio)
+        quotient = apply("/", values[-1], values[-2])
+        worked = Worked(quotient.lines + apply("*", values[-1], ratio).lines, values[-1] * ratio)
     else:
         values = [first * ratio ** (count - i) for i in range(count)]
-        worked = apply("/", values[-1], ratio)
+        quotient = apply("/", values[-2], values[-1])
+        worked = Worked(quotient.lines + apply("/", values[-1], ratio).lines, values[-1] // ratio)
     kind = rng.random()
     if kind < 0.2:
         i = rng.randint(1, 7)
@@ -272,6 +275,7 @@ def series(rng: random.Random) -> Short:
         for j in range(count):
             values.append(values[-1] + step + j)
         worked = apply("+", values[-1], step + count)
+        worked = Worked((*differences(values), f"{step + count - 1} + 1 = {step + count}", *worked.lines), worked.value)
     elif kind < 0.45:  # two numbers by turns
         p, q = rng.sample(range(1, 20), 2)
         values = [(p, q)[j % 2] for j in range(count + 2)]
