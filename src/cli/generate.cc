@@ -1,6 +1,7 @@
 #include "cli/generate.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,6 +60,11 @@ Status read_message(Options& options) {
   struct stat info {};
   if (::fstat(STDIN_FILENO, &info) != 0) return {};
   if (!S_ISFIFO(info.st_mode) && !S_ISREG(info.st_mode) && !S_ISSOCK(info.st_mode)) return {};
+  constexpr int kPatienceMs = 1000;  // a program that starts this one may leave the pipe open
+  pollfd input = {STDIN_FILENO, POLLIN, 0};
+  if (::poll(&input, 1, kPatienceMs) == 0) {
+    print_stderr("quire generate: waiting for the message on standard input\n");
+  }
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_input("-"));
   if (!is_valid_utf8(text)) {
     return invalid_argument("[input] standard input is not valid UTF-8; expected a text");
