@@ -87,7 +87,7 @@ class Conversation {
   // Answers the last message again, with another seed.
   Status regenerate() {
     if (messages_.empty() || messages_.back().role != "assistant") {
-      return invalid_argument("[chat] nothing was answered yet; expected a message first");
+      return invalid_argument("[chat] there is no answer to regenerate; expected a message first");
     }
     if (sampling_.temperature == 0.0F) {
       print_stderr("(the temperature is 0, so the answer will be the same)\n");
@@ -101,7 +101,7 @@ class Conversation {
   // Replaces the system message; empty: removes it. The other messages stay.
   Status set_system(const std::string& text) {
     QUIRE_RETURN_IF_ERROR(check_chat_template(engine_, text));
-    if (!system_.empty()) messages_.erase(messages_.begin());
+    if (has_system(messages_)) messages_.erase(messages_.begin());
     system_ = text;
     if (!system_.empty()) messages_.insert(messages_.begin(), {"system", system_});
     return {};
@@ -112,9 +112,9 @@ class Conversation {
     std::vector<ChatMessage> next = messages;
     next.push_back({"user", "hello"});
     QUIRE_RETURN_IF_ERROR(encode(next).status());
-    const bool has_system = !messages.empty() && messages.front().role == "system";
-    system_ = has_system ? messages.front().content : "";
+    system_ = has_system(messages) ? messages.front().content : "";
     messages_ = std::move(messages);
+    num_attempts_ = 0;
     return {};
   }
 
@@ -184,7 +184,7 @@ class Conversation {
   SamplingParams sampling_;
   std::vector<ChatMessage> messages_;
   AnswerStats stats_;
-  uint64_t num_attempts_ = 0;  // to answer the last message again
+  uint64_t num_attempts_ = 0;  // of /regenerate on the last message
 };
 
 // "~/x" in the user's home.
@@ -254,6 +254,7 @@ class Session {
         return answered([&] { return conversation_.regenerate(); });
       case ChatAction::kReset:
         conversation_.reset();
+        file_.clear();  // it has the earlier conversation, which /save must not replace
         return {};
       case ChatAction::kSystem:
         return set_system(line.text);
@@ -265,9 +266,10 @@ class Session {
         print_stats();
         return {};
       case ChatAction::kHelp:
-      case ChatAction::kExit:
         write_stderr(chat_help());
         return {};
+      case ChatAction::kExit:
+        return {};  // run() has returned
     }
     return {};
   }
@@ -286,7 +288,7 @@ class Session {
     return {};
   }
 
-  // Other files than those of this conversation are not overwritten.
+  // Overwrites only the file that this conversation was saved to or loaded from.
   Status save(const std::string& path) {
     QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
     if (exists && path != file_) {
@@ -294,20 +296,22 @@ class Session {
           fmt::format("[chat] {} exists; expected the path of a new file", path));
     }
     QUIRE_RETURN_IF_ERROR(write_output_file(path, conversation_json(conversation_.messages())));
-    return use_file(path, "saved");
+    use_file(path, "saved");
+    return {};
   }
 
   Status load(const std::string& path) {
     QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConversationBytes));
     QUIRE_ASSIGN_OR_RETURN(std::vector<ChatMessage> messages, parse_conversation(text, path));
     QUIRE_RETURN_IF_ERROR(conversation_.load(std::move(messages)));
-    return use_file(path, "loaded");
+    use_file(path, "loaded");
+    return {};
   }
 
-  Status use_file(const std::string& path, std::string_view what) {
+  void use_file(const std::string& path, std::string_view action) {
     file_ = path;
-    print_stderr("({} {} messages)\n", what, conversation_.messages().size());
-    return {};
+    const size_t num = conversation_.messages().size();
+    print_stderr("({} {} message{})\n", action, num, num == 1 ? "" : "s");
   }
 
   void print_stats() const {
@@ -330,7 +334,7 @@ class Session {
   std::unique_ptr<LineEditor> editor_;  // null: plain lines
   bool is_interactive_;
   bool was_interrupted_ = false;
-  std::string file_;  // of the last /save or /load
+  std::string file_;  // of this conversation, by /save or /load; empty: none
 };
 
 Result<int> run(const Options& options) {

@@ -1,4 +1,4 @@
-// The parts of `quire chat` that need no engine and no terminal.
+// The lines, files and history bounds of `quire chat`: pure functions, without engine and terminal.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,10 @@ Result<ChatLine> parse_chat_line(std::string_view typed);
 std::vector<std::string> chat_command_names();
 std::string chat_help();
 
-// Bytes of a conversation's file that is read.
+// Whether the conversation begins with a system message, which may be empty.
+bool has_system(const std::vector<ChatMessage>& messages);
+
+// Largest file of a conversation.
 constexpr size_t kMaxConversationBytes = size_t{16} << 20;
 
 // A conversation as JSON, {"messages": [{"role": …, "content": …}]}, which servers and `quire

@@ -1,4 +1,5 @@
-// The lines and files of a conversation, as pure functions.
+#include "cli/chat.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/text.h"
-#include "cli/chat.h"
 #include "cli/unknown_words.h"
 
 namespace quire::cli {
@@ -76,7 +76,7 @@ Result<ChatMessage> parse_message(simdjson::dom::element value, size_t idx,
 
 // A system message at most, then exchanges of user and assistant.
 Status check_roles(const std::vector<ChatMessage>& messages, std::string_view source) {
-  const size_t first = !messages.empty() && messages.front().role == "system" ? 1 : 0;
+  const size_t first = has_system(messages) ? 1 : 0;
   for (size_t i = first; i < messages.size(); ++i) {
     const std::string_view expected = (i - first) % 2 == 0 ? "user" : "assistant";
     if (messages[i].role == expected) continue;
@@ -122,6 +122,10 @@ std::string chat_help() {
          "Ctrl-C stops an answer.\n";
 }
 
+bool has_system(const std::vector<ChatMessage>& messages) {
+  return !messages.empty() && messages.front().role == "system";
+}
+
 std::string conversation_json(const std::vector<ChatMessage>& messages) {
   std::string text = "{\"messages\": [\n";
   for (size_t i = 0; i < messages.size(); ++i) {
@@ -154,7 +158,7 @@ Result<std::vector<ChatMessage>> parse_conversation(std::string_view json,
 
 Result<int> trim_history(std::vector<ChatMessage>& messages, int max_tokens,
                          const CountTokens& num_tokens) {
-  const size_t first = !messages.empty() && messages.front().role == "system" ? 1 : 0;
+  const size_t first = has_system(messages) ? 1 : 0;
   int num_dropped = 0;
   while (true) {
     QUIRE_ASSIGN_OR_RETURN(const int count, num_tokens(messages));

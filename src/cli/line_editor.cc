@@ -225,14 +225,16 @@ class TerminalEditor final : public LineEditor {
     return ::el_insertstr(line, "\n") == 0 ? CC_REFRESH : CC_ERROR;
   }
 
-  // Reads to the mark that the terminal sends behind a paste. Too large a paste is not inserted.
+  // Reads to the mark that the terminal sends behind a paste. Too large a paste is not inserted: the
+  // terminal beeps.
   static unsigned char paste(EditLine* line, int /*key*/) {
     std::string text;
-    char c = 0;
+    wchar_t c = 0;
     bool is_too_long = false;
     while (!text.ends_with(kPasteEnd)) {
-      if (::el_getc(line, &c) != 1) return CC_EOF;
-      text += c;
+      // el_getc() would fail on every character that is not ASCII.
+      if (::el_wgetc(line, &c) != 1) return CC_EOF;
+      append_utf8(static_cast<char32_t>(c), text);
       if (text.size() <= kMaxTypedBytes) continue;
       is_too_long = true;
       text.erase(0, text.size() - kPasteEnd.size());

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -73,6 +74,9 @@ TEST_F(ChatAtATerminal, APasteOfSeveralLinesIsOneMessage) {
   chat->type("\x1b[200~/system first\rsecond\x1b[201~");
   enter(*chat, "");
   EXPECT_THAT(enter(*chat, "/system"), HasSubstr("first\r\nsecond\r\n"));
+  chat->type("\x1b[200~/system caf\u00e9 \u20ac\U0001f600\x1b[201~");
+  enter(*chat, "");
+  EXPECT_THAT(enter(*chat, "/system"), HasSubstr("caf\u00e9 \u20ac\U0001f600\r\n"));
   enter(*chat, "/system third\x1b\rfourth");
   EXPECT_THAT(enter(*chat, "/system"), HasSubstr("third\r\nfourth\r\n"));
   EXPECT_EQ(leave(*chat), 0);
@@ -160,9 +164,24 @@ TEST_F(ChatAtAPipe, SavesAndLoadsAConversation) {
   EXPECT_THAT(loaded.err, AllOf(HasSubstr("(loaded 3 messages)"), HasSubstr("Be brief."),
                                 HasSubstr("temperature is 0")));
   EXPECT_EQ(loaded.out, saved.out);  // the greedy answer to the same conversation
-  const SpawnResult again = chat("/save " + file_.string() + "\n");
-  EXPECT_EQ(again.exit_code, 1);
-  EXPECT_THAT(again.err, HasSubstr("exists; expected the path of a new file"));
+}
+
+TEST_F(ChatAtAPipe, ReplacesOnlyTheFileOfItsConversation) {
+  fs::remove(file_);
+  const std::string save = "/save " + file_.string() + "\n";
+  EXPECT_EQ(chat(save + save).exit_code, 0);
+  EXPECT_THAT(chat(save).err, HasSubstr("exists; expected the path of a new file"));
+  const SpawnResult reset = chat("/load " + file_.string() + "\n/reset\n" + save);
+  EXPECT_EQ(reset.exit_code, 1);
+  EXPECT_THAT(reset.err, HasSubstr("exists; expected the path of a new file"));
+}
+
+TEST_F(ChatAtAPipe, ReplacesAnEmptySystemMessage) {
+  std::ofstream(file_) << R"({"messages": [{"role": "system", "content": ""}]})";
+  const std::string name = file_.string() + "\n";
+  const SpawnResult result = chat("/load " + name + "/system Be brief.\n/save " + name);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("(saved 1 message)"));
 }
 
 TEST_F(ChatAtAPipe, CommandsWithoutAConversationSaySo) {
