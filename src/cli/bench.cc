@@ -131,6 +131,7 @@ Command gsm8k_command() {
                "Generate exactly --max-tokens per problem, to measure speed");
   flags.output_file("--json", &state->json, "Write the results to this file");
   add_engine_flags(flags, &state->engine, SeedFlag::kOfEngine);
+  command.positional = model_argument(&state->engine);
   command.check = [state](Complaints& complaints) {
     if (state->options.data.empty()) complaints.add("expected --data FILE.jsonl");
   };
@@ -166,6 +167,7 @@ Command bench_throughput_command() {
   flags.toggle("--profile", &state->profile,
                "Also report a GPU's time by kernel (needs libcupti; costs some speed)");
   add_engine_flags(flags, &state->engine, SeedFlag::kOfEngine);
+  command.positional = model_argument(&state->engine);
   command.check = [state](Complaints& complaints) { complaints.add(check(state->options)); };
   command.run = [state] { return run(*state); };
   return command;
@@ -190,6 +192,7 @@ Command bench_latency_command() {
   flags.number("--num-iters", &options.num_iters, {.min = 1, .max = 1 << 20}, "Batches to measure");
   add_json_flag(flags, &state->json);
   add_engine_flags(flags, &state->engine, SeedFlag::kOfEngine);
+  command.positional = model_argument(&state->engine);
   command.run = [state] { return run(*state); };
   return command;
 }

@@ -15,9 +15,12 @@
 namespace quire::cli {
 namespace {
 
-void add_shape_flags(FlagSet& flags, bench::AttentionShapeOptions* options) {
+// Adds the flags and the argument that set the shapes of attention: a model's, or one given.
+void add_shape(Command& command, bench::AttentionShapeOptions* options) {
+  FlagSet& flags = command.flags;
   flags.begin_group("Attention");
   add_attention_flags(flags, &options->engine);
+  command.positional = model_argument(&options->engine);
   flags.number("--num-heads", &options->num_heads, {.min = 0, .max = 4096},
                "Query heads, instead of a model's");
   flags.number("--num-kv-heads", &options->num_kv_heads, {.min = 0, .max = 4096}, "KV heads");
@@ -32,7 +35,7 @@ Status check(const bench::AttentionShapeOptions& options) {
     return invalid_argument("expected --num-heads, --num-kv-heads and --head-dim together");
   }
   if (any && !options.engine.model.empty()) {
-    return invalid_argument("expected --model or --num-heads, not both");
+    return invalid_argument("expected a model or --num-heads, not both");
   }
   if (all && options.num_heads % options.num_kv_heads != 0) {
     return invalid_argument(
@@ -131,7 +134,7 @@ Command bench_attention_command() {
       "  quire bench attention --num-heads 32 --num-kv-heads 8 --head-dim 128 \\\n"
       "      --num-seqs 1,64 --seq-lens 4096 --backends native,xqa";
   FlagSet& flags = command.flags;
-  add_shape_flags(flags, &options.shape);
+  add_shape(command, &options.shape);
   flags.begin_group("Workload");
   flags.choice("--grid", {"seed", "strict", "prefill"}, &options.grid,
                "seed: lengths uniform in [1, N], pages drawn from 16,000; strict: all of length N, "
@@ -169,10 +172,10 @@ Command tune_command() {
   command.name = "tune";
   command.summary = "Measure a GPU's attention backends, for --tuning-table";
   command.example =
-      "  quire tune --model ~/models/llama --output tuned.csv\n"
+      "  quire tune ~/models/llama --output tuned.csv\n"
       "  quire tune --num-heads 32 --num-kv-heads 8 --head-dim 128 --quick";
   FlagSet& flags = command.flags;
-  add_shape_flags(flags, &options.shape);
+  add_shape(command, &options.shape);
   flags.begin_group("Measurement");
   flags.toggle("--quick", &options.quick, "Measure a few points only");
   add_sizes(flags, "--q-len", &options.q_lens, 64,

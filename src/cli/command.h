@@ -81,7 +81,7 @@ std::string fish_completion(const Command& root);
 int run_app(int argc, const char* const* argv);
 
 std::string_view version();     // "0.1.0"
-std::string_view compiler();    // "GCC 12.2.0"
+std::string_view compiler();    // "GNU 12.2.0"
 std::string_view build_type();  // "Release"
 
 }  // namespace quire::cli

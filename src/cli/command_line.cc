@@ -233,7 +233,7 @@ class Reader {
     }
     if (positional->required && words_.empty()) {
       return line_.complaints.add(
-          fmt::format("expected {}; {}", positional->name, positional->help));
+          fmt::format("expected {}: {}", positional->name, positional->help));
     }
     for (size_t i = 0; i < words_.size(); ++i) set_word(*positional, words_[i], i);
   }

@@ -351,8 +351,7 @@ Result<int> outcome(const Options& options, const Printer& printer, size_t num_p
   if (printer.num_failed() == 0) return kExitOk;
   if (options.format != "json") return kExitFailure;
   return invalid_argument(
-      fmt::format("[generate] {} of {} prompts failed; their output lines have the "
-                  "errors",
+      fmt::format("[generate] {} of {} prompts failed; their output lines have the errors",
                   printer.num_failed(), num_prompts));
 }
 
@@ -360,9 +359,10 @@ Result<int> run(Options& options) {
   std::string input;
   if (!options.has_prompt()) QUIRE_RETURN_IF_ERROR(read_message(options));
   if (!options.has_prompt() && !options.engine.model.empty()) {
-    return invalid_argument(
-        "[input] got no prompt, expected one: quire generate MODEL PROMPT, a text on standard "
-        "input, --prompt, --prompt-ids or --input");
+    return invalid_argument(fmt::format(
+        "[input] got the model {} and no prompt; expected quire generate MODEL PROMPT, a text on "
+        "standard input, --prompt, --prompt-ids or --input",
+        clipped(options.engine.model)));
   }
   if (!options.input.empty()) {
     QUIRE_ASSIGN_OR_RETURN(input, read_input(options.input));
@@ -496,8 +496,8 @@ Command generate_command() {
   command.positional = {
       .name = "MODEL MESSAGE",
       .help =
-          "The first word is the model, as --model, if it is an existing path, begins with / or "
-          "./, or reads ORG/NAME. All others are one message, put into the model's chat "
+          "The first word is the model, as --model, if it is an existing path, begins with /, ./, "
+          "../ or ~/, or reads ORG/NAME. All others are one message, put into the model's chat "
           "template if it has one. Without a prompt, the message is read from a pipe on "
           "standard input",
       .kind = ValueKind::kDirectory,

@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
@@ -25,7 +24,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 struct Options {
-  std::string model;
+  hub::ModelName model;
   int max_workers = hub::PullOptions().max_workers;
 };
 
@@ -90,12 +89,21 @@ Status check_config(const std::filesystem::path& path) {
   return {status.code(), status.message() + "; its weights were not downloaded"};
 }
 
-Result<std::filesystem::path> download(const hub::ModelName& name, const Options& options) {
+Status set_model(std::string_view word, Options& options) {
+  const std::optional<hub::ModelName> name = hub::parse_model_name(word);
+  if (!name) {
+    return unexpected(word, "ORG/NAME or ORG/NAME@REVISION of the hub, such as Qwen/Qwen3-0.6B");
+  }
+  options.model = *name;
+  return {};
+}
+
+Result<std::filesystem::path> download(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(hub::PullOptions pull_options,
-                         hub::pull_options(name, fmt::format("quire/{}", version())));
+                         hub::pull_options(options.model, fmt::format("quire/{}", version())));
   pull_options.max_workers = options.max_workers;
   const CancelScope scope;
-  PullProgress progress(name.text());
+  PullProgress progress(options.model.text());
   Result<std::filesystem::path> snapshot = hub::pull(
       pull_options, {.interrupted = CancelScope::interrupted,
                      .note = [&](const std::string& line) { progress.note(line); },
@@ -117,16 +125,9 @@ Result<std::filesystem::path> find_offline(const hub::ModelName& name) {
 }
 
 Result<int> run(const Options& options) {
-  const std::optional<hub::ModelName> name = hub::parse_model_name(options.model);
-  if (!name) {
-    return invalid_argument(
-        fmt::format("[hub] '{}' is not the name of a model on the hub; expected ORG/NAME or "
-                    "ORG/NAME@REVISION, such as Qwen/Qwen3-0.6B",
-                    clipped(options.model)));
-  }
   QUIRE_ASSIGN_OR_RETURN(const std::filesystem::path snapshot,
-                         hub::is_offline() ? find_offline(*name) : download(*name, options));
-  print_stderr("{0} is complete; quire chat {0} talks with it\n", name->text());
+                         hub::is_offline() ? find_offline(options.model) : download(options));
+  print_stderr("{0} is complete; quire chat {0} talks with it\n", options.model.text());
   print_stdout("{}\n", snapshot.string());
   return kExitOk;
 }
@@ -140,8 +141,8 @@ Command pull_command() {
   command.summary = "Download a model from the Hugging Face hub into its cache";
   command.details =
       "Downloads the files that Quire reads: safetensors, configuration, tokenizer and chat\n"
-      "template. An interrupted download is continued. Then --model NAME finds the model. No other\n"
-      "command downloads anything.\n"
+      "template. The same command continues an interrupted download. Afterwards every command that\n"
+      "takes a model takes its name. No other command downloads anything.\n"
       "\n"
       "Variables, as for huggingface_hub:\n"
       "  HF_TOKEN          a token, for gated and private models\n"
@@ -158,11 +159,10 @@ Command pull_command() {
   command.flags.number("--max-workers", &options->max_workers, {.min = 1, .max = 64},
                        "Most files to download at the same time");
   command.positional = {.name = "NAME",
-                        .help = "A model's name: ORG/NAME, or ORG/NAME@REVISION",
+                        .help = "ORG/NAME or ORG/NAME@REVISION: a model on the hub",
                         .required = true,
                         .set = [options](std::string_view word) {
-                          options->model = word;
-                          return Status();
+                          return set_model(word, *options);
                         }};
   command.run = [options] { return run(*options); };
   return command;

@@ -257,7 +257,7 @@ Command completion_command() {
       "  quire completion zsh > \"${fpath[1]}/_quire\"\n"
       "  quire completion fish > ~/.config/fish/completions/quire.fish";
   command.positional = {.name = "SHELL",
-                        .help = "One of bash, zsh, fish",
+                        .help = "bash, zsh or fish",
                         .choices = {"bash", "zsh", "fish"},
                         .required = true,
                         .set = [shell](std::string_view word) {
