@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <sstream>
 
 #include "base/ascii.h"
+#include "base/file.h"
 #include "base/machine.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
@@ -26,10 +26,11 @@
 namespace quire::cli {
 namespace {
 
-// Reads to the end, because files in /proc and /sys report no size.
+// A file of the kernel; empty if this machine lacks it.
 std::string read_system_file(const char* path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+  constexpr size_t kMaxBytes = size_t{16} << 20;
+  const Result<std::string> text = read_file(path, kMaxBytes);
+  return text.ok() ? *text : "";
 }
 
 std::vector<std::string> known_features(const std::string& flags) {

@@ -1,18 +1,15 @@
 #include "server/http/tls.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/ssl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <boost/asio/buffer.hpp>
-#include <cerrno>
 #include <exception>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
+#include "base/file.h"
 #include "base/log.h"
 
 namespace quire::http {
@@ -21,30 +18,13 @@ namespace ssl = boost::asio::ssl;
 
 namespace {
 
-constexpr off_t kMaxFileBytes = off_t{1} << 20;
-
-// Reads a regular file. Other kinds, such as pipes, are refused, because reading them could block
-// all connections.
-std::string read_regular_file(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) throw std::system_error(errno, std::generic_category(), path);
-  const std::unique_ptr<const int, void (*)(const int*)> closer(
-      &fd, [](const int* open) { ::close(*open); });
-  struct stat info {};
-  if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kMaxFileBytes) {
-    throw std::runtime_error(path + " is not a regular file of at most 1 MiB");
-  }
-  std::string text(static_cast<size_t>(info.st_size), '\0');
-  size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t num_read = ::read(fd, text.data() + size, text.size() - size);
-    if (num_read < 0 && errno == EINTR) continue;
-    if (num_read < 0) throw std::system_error(errno, std::generic_category(), path);
-    if (num_read == 0) break;
-    size += static_cast<size_t>(num_read);
-  }
-  text.resize(size);
-  return text;
+// Reads a regular file only, because reading a pipe could block all connections. Throws as the
+// functions of ssl::context do.
+std::string read_pem(const std::string& path) {
+  constexpr size_t kMaxBytes = size_t{1} << 20;
+  Result<std::string> text = read_file(path, kMaxBytes);
+  if (!text.ok()) throw std::runtime_error(text.status().message());
+  return *std::move(text);
 }
 
 // Throws std::exception if the pair does not load.
@@ -57,8 +37,8 @@ std::shared_ptr<ssl::context> make_context(const std::string& certificate, const
   // Without this, OpenSSL asks the terminal for the key's passphrase.
   context->set_password_callback(
       [](size_t, ssl::context::password_purpose) { return std::string(); });
-  context->use_certificate_chain(boost::asio::buffer(read_regular_file(certificate)));
-  context->use_private_key(boost::asio::buffer(read_regular_file(key)), ssl::context::pem);
+  context->use_certificate_chain(boost::asio::buffer(read_pem(certificate)));
+  context->use_private_key(boost::asio::buffer(read_pem(key)), ssl::context::pem);
   if (::SSL_CTX_check_private_key(native) != 1)
     throw std::runtime_error("the key does not belong to the certificate");
   return context;

@@ -215,7 +215,8 @@ void ServerMetrics::write_http(const http::ServerStats& http, MetricsText& out) 
             static_cast<double>(http.response_bytes));
   out.counter("quire_http_connections_total", "HTTP connections accepted.", http.num_accepted);
   out.counter("quire_http_connections_refused_total",
-              "HTTP connections refused because a connection limit was reached.", http.num_refused);
+              "HTTP connections refused beyond --max-connections or --max-connections-per-peer.",
+              http.num_refused);
   out.counter("quire_http_received_bytes_total", "Bytes received, without TLS's own.",
               http.received_bytes);
   out.counter("quire_http_sent_bytes_total", "Bytes sent, without TLS's own.", http.sent_bytes);
