@@ -88,11 +88,12 @@ export class ChatStore {
     for (const [key, text] of entries) {
       const old = this.#storage?.getItem(key) ?? null;
       const more = text.length + (old === null ? key.length : -old.length);
+      const used = this.#usedChars() + more;
       try {
-        if (more > 0 && this.#usedChars() + more > this.#maxChars) throw new Error('full');
+        if (more > 0 && used > this.#maxChars) throw new Error('full');
         this.#storage.setItem(key, text);
         this.#unsaved.delete(key);
-        this.#used += more;
+        this.#used = used;
       } catch {
         this.#unsaved.set(key, text); // problem() says why
       }
