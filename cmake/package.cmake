@@ -80,6 +80,7 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONFLICTS ${other})
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcurl4, ca-certificates")  # of `quire pull`
+# For `quire pull`. Ubuntu 24.04 calls libcurl libcurl4t64.
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "libcurl4t64 | libcurl4, ca-certificates")
 set(CPACK_GENERATOR DEB)
 include(CPack)

@@ -13,11 +13,13 @@ import sys
 import zipfile
 
 MAIN = '''"""`python -m quire` runs the binary of this environment."""
+import importlib.metadata
 import os
 import sys
-import sysconfig
 
-binary = os.path.join(sysconfig.get_path("scripts"), "quire")
+# pip has recorded where it put the binary: in an environment, or below ~/.local.
+installed = importlib.metadata.files("quire")
+binary = next(str(file.locate()) for file in installed if file.parts[-2:] == ("bin", "quire"))
 os.execv(binary, [binary, *sys.argv[1:]])
 '''
 METADATA = """Metadata-Version: 2.1
