@@ -213,7 +213,7 @@ class TlsStream final : public PlainStream {
   void open(std::shared_ptr<StreamUser> user) override {
     hold(std::move(user));
     tls_.async_handshake(asio::ssl::stream_base::server,
-                         [this, user = this->user()](const ErrorCode& error) {
+                         [user = this->user()](const ErrorCode& error) {
                            user->on_open(is_plain_http(error) ? Opening::kPlainHttp
                                          : error              ? Opening::kFailed
                                                               : Opening::kDone);
