@@ -1,4 +1,4 @@
-// The lines, files and history bounds of `quire chat`: pure functions, without engine and terminal.
+// The parts of `quire chat` that need no engine and no terminal: chat_conversation.cc.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,4 @@
-#include "cli/chat.h"
-
+// The lines and files of a conversation, as pure functions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +8,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "cli/chat.h"
 #include "cli/unknown_words.h"
 
 namespace quire::cli {
@@ -36,7 +36,7 @@ constexpr Command kCommands[] = {
     {"/regenerate", ChatAction::kRegenerate, Argument::kNone, "/regenerate",
      "answer the last message again"},
     {"/stats", ChatAction::kStats, Argument::kNone, "/stats",
-     "the speed of the last answer, and the tokens that the context holds"},
+     "show the speed of the last answer, and how much of the context is used"},
     {"/exit", ChatAction::kExit, Argument::kNone, "/exit", "leave (or /quit, or Ctrl-D)"},
     {"/quit", ChatAction::kExit, Argument::kNone, "", ""}};
 

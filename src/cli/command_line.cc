@@ -118,7 +118,12 @@ class Reader {
     if (!value) value = take_value(flag);
     if (!value) return;
     set(flag, *value);
-    while (flag.takes_several && !rest_.empty() && !is_flag(rest_.front())) set(flag, take());
+    while (flag.takes_several && has_next_value()) set(flag, take());
+  }
+
+  // Whether another word follows that is neither a flag nor the end of all flags.
+  bool has_next_value() const {
+    return !rest_.empty() && rest_.front() != std::string_view("--") && !is_flag(rest_.front());
   }
 
   std::optional<std::string_view> take_value(const Flag& flag) {
@@ -151,7 +156,7 @@ class Reader {
     const std::optional<ForeignFlag> foreign = find_foreign_flag(name);
     // The value of a flag is no word of the command, and may be a secret.
     const bool takes_value = !foreign || foreign->takes_value;
-    if (takes_value && !has_value && !rest_.empty() && !is_flag(rest_.front())) take();
+    if (takes_value && !has_value && has_next_value()) take();
     if (foreign && foreign->answer == ForeignFlag::Answer::kIgnored) {
       line_.warnings.push_back(fmt::format("{} {}", name, foreign->text));
       return;
@@ -177,7 +182,7 @@ class Reader {
                          : fmt::format("is no flag of this command; did you mean {}?", meant);
   }
 
-  // "quire chat and quire generate": the commands that have the flag, or none where it has no use.
+  // The commands that have the flag, such as "quire chat and quire generate"; empty if none has it.
   std::string owners(std::string_view flag) const {
     constexpr size_t kMostNamed = 3;
     std::vector<std::string> paths = commands_with(root_, root_.name, flag);

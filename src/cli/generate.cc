@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <utility>
 
 #include "base/ascii.h"
 #include "base/json_writer.h"
@@ -35,7 +36,8 @@ struct Options {
   std::vector<std::string> prompts;
   std::vector<std::vector<int32_t>> prompt_ids;
   std::string input;
-  std::string message;  // the words of the command line, or the text on standard input
+  std::string message;     // the words of the command line, or the text on standard input
+  bool has_words = false;  // whether the command line has any
   std::string format = "text";
   bool chat = false;
 
@@ -44,10 +46,11 @@ struct Options {
   }
 };
 
-// Takes a word of the command line: the first that names a model is the model, all others are the
+// Takes a word of the command line: the first one is the model if it names one, all others are the
 // message.
 Status take_word(std::string_view word, Options& options) {
-  if (options.message.empty() && names_model(word)) return set_model(word, &options.engine);
+  const bool is_first = !std::exchange(options.has_words, true);
+  if (is_first && names_model(word)) return set_model(word, &options.engine);
   QUIRE_RETURN_IF_ERROR(parse_text(word).status());
   if (!options.message.empty()) options.message += ' ';
   options.message += word;
@@ -355,8 +358,9 @@ Result<int> outcome(const Options& options, const Printer& printer, size_t num_p
                   printer.num_failed(), num_prompts));
 }
 
-Result<int> run(Options& options) {
-  std::string input;
+// Reads the message from standard input if there is no other prompt, and returns the text of the
+// --input file. Fails for a model without a prompt, before the model is loaded.
+Result<std::string> read_prompts(Options& options) {
   if (!options.has_prompt()) QUIRE_RETURN_IF_ERROR(read_message(options));
   if (!options.has_prompt() && !options.engine.model.empty()) {
     return invalid_argument(fmt::format(
@@ -364,13 +368,15 @@ Result<int> run(Options& options) {
         "standard input, --prompt, --prompt-ids or --input",
         clipped(options.engine.model)));
   }
-  if (!options.input.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(input, read_input(options.input));
-    if (split_lines(input).empty()) {
-      return invalid_argument(fmt::format("[input] {} is empty; expected one request per line",
-                                          input_name(options.input)));
-    }
-  }
+  if (options.input.empty()) return std::string();
+  QUIRE_ASSIGN_OR_RETURN(std::string input, read_input(options.input));
+  if (!split_lines(input).empty()) return input;
+  return invalid_argument(
+      fmt::format("[input] {} is empty; expected one request per line", input_name(options.input)));
+}
+
+Result<int> run(Options& options) {
+  QUIRE_ASSIGN_OR_RETURN(std::string input, read_prompts(options));
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   if (options.chat) QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
   std::vector<Prompt> prompts = collect_prompts(*engine, options, input);

@@ -225,8 +225,8 @@ class TerminalEditor final : public LineEditor {
     return ::el_insertstr(line, "\n") == 0 ? CC_REFRESH : CC_ERROR;
   }
 
-  // Reads to the mark that the terminal sends behind a paste. Too large a paste is not inserted: the
-  // terminal beeps.
+  // Reads to the mark that the terminal sends behind a paste. For a paste that is too large, the
+  // terminal beeps and nothing is inserted.
   static unsigned char paste(EditLine* line, int /*key*/) {
     std::string text;
     wchar_t c = 0;

@@ -41,7 +41,7 @@ class LineEditor {
     std::string history_file;           // empty: the history ends with the session
   };
 
-  // Returns null if standard input and standard error are no terminal that can be edited on.
+  // Returns null unless standard input and standard error are a terminal that supports editing.
   static std::unique_ptr<LineEditor> open(Options options);
   virtual ~LineEditor() = default;
 

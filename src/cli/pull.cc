@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -141,7 +142,7 @@ Command pull_command() {
   command.summary = "Download a model from the Hugging Face hub into its cache";
   command.details =
       "Downloads the files that Quire reads: safetensors, configuration, tokenizer and chat\n"
-      "template. The same command continues an interrupted download. Afterwards every command that\n"
+      "template. The same command continues an interrupted download. Then every command that\n"
       "takes a model takes its name. No other command downloads anything.\n"
       "\n"
       "Variables, as for huggingface_hub:\n"
@@ -158,12 +159,11 @@ Command pull_command() {
   command.flags.begin_group("Download");
   command.flags.number("--max-workers", &options->max_workers, {.min = 1, .max = 64},
                        "Most files to download at the same time");
-  command.positional = {.name = "NAME",
-                        .help = "ORG/NAME or ORG/NAME@REVISION: a model on the hub",
-                        .required = true,
-                        .set = [options](std::string_view word) {
-                          return set_model(word, *options);
-                        }};
+  command.positional = {
+      .name = "NAME",
+      .help = "ORG/NAME or ORG/NAME@REVISION: a model on the hub",
+      .required = true,
+      .set = [options](std::string_view word) { return set_model(word, *options); }};
   command.run = [options] { return run(*options); };
   return command;
 }

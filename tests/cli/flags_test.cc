@@ -133,6 +133,13 @@ TEST(CommandLine, AFlagIsNoValueUnlessItIsJoined) {
               IsEmpty());
 }
 
+TEST(CommandLine, TwoDashesEndAFlagOfSeveralValues) {
+  EXPECT_THAT(Parsed({"serve", "--served-model-name", "a", "b", "--", "m"}).complaints(),
+              IsEmpty());
+  EXPECT_THAT(Parsed({"serve", "--served-model-name", "a", "--", "m", "n"}).complaints(),
+              ElementsAre("got 'n' as well, expected one MODEL"));
+}
+
 TEST(CommandLine, HarmlessFlagsOfOtherEnginesWarn) {
   const Parsed parsed({"serve", "--trust-remote-code", "a", "--swap-space", "4", "--swap-space=4",
                        "--disable-log-requests"});
@@ -185,8 +192,9 @@ TEST(NamesModel, TellsModelsFromPrompts) {
 
 TEST(GenerateWords, AreAModelAndOneMessage) {
   EXPECT_THAT(Parsed({"generate", "a/b", "What", "is", "3/4?"}).complaints(), IsEmpty());
-  EXPECT_THAT(Parsed({"generate", "a/b", "c/d"}).complaints(),
-              ElementsAre(HasSubstr("expected one model, got c/d and --model a/b")));
+  EXPECT_THAT(Parsed({"generate", "a/b", "c/d"}).complaints(), IsEmpty());
+  EXPECT_THAT(Parsed({"generate", "--model", "a/b", "c/d"}).complaints(),
+              ElementsAre("MODEL MESSAGE: expected one model, got c/d and --model a/b"));
   EXPECT_THAT(Parsed({"generate", "a\xff"}).complaints(), ElementsAre(HasSubstr("valid UTF-8")));
 }
 
