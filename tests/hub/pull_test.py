@@ -158,7 +158,7 @@ class Layout(PullTest):
         for name, code in ((f"{NAME}@refs/pr/1", 0), (f"{NAME}@{'c' * 40}", 0), (NAME, 1)):
             found = self.run_quire("generate", "--model", name, "--prompt-ids", "1", "--max-tokens", "1")
             self.assertEqual(found.returncode, code, found.stderr)
-        self.assertIn(f"not its revision main (it has refs, {'c' * 40})", found.stderr)
+        self.assertIn(f"not its revision main (it has refs/pr/1, {'c' * 40})", found.stderr)
         self.assertIn(f"quire pull {NAME}", found.stderr)
 
 
@@ -446,9 +446,12 @@ class HostileHub(PullTest):
         self.refuse("the repository has no b, which its model.safetensors.index.json names")
 
     def test_redirects_to_files_and_in_circles(self) -> None:
-        for location in ("file:///etc/passwd", f"{self.hub.url}/api/models/{NAME}/revision/main"):
+        for location, text in (
+            ("file:///etc/passwd", "the download from 127.0.0.1"),
+            (f"{self.hub.url}/api/models/{NAME}/revision/main", "redirects more than 10 times"),
+        ):
             self.hub.faults["list"] = [hub_server.status(302, Location=location)] * 20
-            self.refuse("")
+            self.refuse(text)
         self.check_nothing_written()
 
 

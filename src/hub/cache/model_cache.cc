@@ -99,8 +99,21 @@ Status not_in_cache(const ModelName& name, const fs::path& cache, Needs needs) {
       other.empty() ? "" : fmt::format(", which has {}", other), name.text()));
 }
 
+// The branches and tags that the cache has, such as "main" and "refs/pr/1".
+std::vector<std::string> revisions(const fs::path& refs) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(refs, error), end; !error && it != end;
+       it.increment(error)) {
+    std::error_code ignored;
+    if (it->is_regular_file(ignored)) names.push_back(it->path().lexically_relative(refs).string());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
 Status no_such_revision(const ModelName& name, const fs::path& folder, Needs needs) {
-  std::vector<std::string> have = entries(folder / "refs");
+  std::vector<std::string> have = revisions(folder / "refs");
   for (const std::string& commit : entries(folder / "snapshots")) have.push_back(commit);
   return not_found(fmt::format(
       "{}: the hub's cache has {}, but not its revision {}{}; `quire pull {}` downloads it",

@@ -45,7 +45,7 @@ enum class Needs { kTokenizer, kConfig, kWeights };
 
 struct FoundModel {
   std::filesystem::path directory;
-  std::string name;  // "ORG/NAME"; empty for a path of the user's
+  std::string name;  // "ORG/NAME"; empty if the user gave a path
 };
 
 // Returns the path itself if there is a file or folder of this name, and otherwise the snapshot in

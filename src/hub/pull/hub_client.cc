@@ -125,7 +125,8 @@ Refusal HubClient::try_once(const std::string& url, std::string_view what, Recei
     return refusal;
   }
   if (receiver.is_complete()) return {};
-  return {unavailable(fmt::format("[hub] the hub sent {} bytes and no more", receiver.size())),
+  return {unavailable(fmt::format("[hub] a response ended after {} bytes of {}; expected more",
+                                  receiver.size(), what)),
           true};
 }
 

@@ -334,7 +334,8 @@ Result<PullOptions> pull_options(const ModelName& model, std::string user_agent)
   QUIRE_ASSIGN_OR_RETURN(options.cache, cache_directory());
   if (!options.hub.token.empty() && options.hub.endpoint.starts_with("http://") &&
       !is_loopback(options.hub.endpoint)) {
-    log_warning("[hub] HF_ENDPOINT is not encrypted (http), so others may read the token");
+    log_warning(
+        "[hub] HF_ENDPOINT is not encrypted (http), so others may read the token; expected https");
   }
   return options;
 }

@@ -69,7 +69,7 @@ export function newestLeaf(messages, from) {
 }
 
 // Returns only the messages that descend from a first message, so that every path ends. Damaged
-// data can have parents that are missing or that form a circle.
+// data can have parents that are missing or that form a cycle.
 export function connected(messages) {
   const children = childrenOf(messages);
   const found = new Map();
