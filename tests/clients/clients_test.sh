@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs a script of this folder with the packages that requirements.txt pins, in an environment below
-# WORK_DIR. If the packages cannot be installed, it exits with 77, which CTest reports as skipped.
+# WORK_DIR. With PYTHONPATH=WORK_DIR/venv/openai3 the packages of openai3.txt precede them. If the
+# packages cannot be installed, it exits with 77, which CTest reports as skipped.
 #   clients_test.sh WORK_DIR SCRIPT.py [ARGUMENTS of the script …]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,12 +18,17 @@ skip() {
 mkdir -p "$work_dir"
 exec 9>"$work_dir/lock"  # one process installs, the others wait
 flock 9
-if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
+install() {
+  "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes \
+    -r "$here/$1" "${@:2}" || skip "the packages of $1 cannot be had"
+}
+pins() { cat "$here/requirements.txt" "$here/openai3.txt"; }
+if ! pins | cmp -s - "$venv/installed.txt"; then
   rm -rf "$venv"
   python3 -m venv "$venv" || skip "python3 has no venv; scripts/install_deps.sh test installs it"
-  "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes \
-    -r "$here/requirements.txt" || skip "the packages of requirements.txt cannot be had"
-  cp "$here/requirements.txt" "$venv/installed.txt"
+  install requirements.txt
+  install openai3.txt --target "$venv/openai3"
+  pins >"$venv/installed.txt"
 fi
 flock -u 9
 cd "$work_dir"
