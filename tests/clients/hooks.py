@@ -106,7 +106,7 @@ def settle_messages(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:
 
 def settle_tool_choice(body: dict[str, Any], forcing: tuple[str, ...]) -> bool:
     """Chooses a tool that there is, or none. Returns whether the choice forces a call."""
-    names = [tool["name"] for tool in body.get("tools", [])]
+    names = settle_names(body.get("tools", []))
     choice = body.get("tool_choice")
     kind = choice.get("type") if isinstance(choice, dict) else choice
     if not names or kind not in forcing:
@@ -116,6 +116,13 @@ def settle_tool_choice(body: dict[str, Any], forcing: tuple[str, ...]) -> bool:
     if isinstance(choice, dict) and kind in ("function", "tool"):
         choice["name"] = names[0]
     return True
+
+
+def settle_names(tools: list[dict[str, Any]]) -> list[str]:
+    """Gives the tools, or functions of tools, different names, which it returns."""
+    for idx, tool in enumerate(tools):
+        tool["name"] = f"{tool['name'][:60]}{idx}"
+    return [tool["name"] for tool in tools]
 
 
 def settle_format(body: dict[str, Any], field: str, is_forced: bool) -> None:
@@ -174,9 +181,7 @@ def settle_chat(body: dict[str, Any]) -> None:
     if body.get("continue_final_message"):
         body["add_generation_prompt"] = False
         body["messages"][-1]["content"] = "So it"
-    for idx, tool in enumerate(body.get("tools", [])):
-        tool["function"]["name"] = f"{tool['function']['name'][:60]}{idx}"
-    names = [tool["function"]["name"] for tool in body.get("tools", [])]
+    names = settle_names([tool["function"] for tool in body.get("tools", [])])
     choice = body.get("tool_choice")
     if isinstance(choice, dict) and names:
         if "allowed_tools" in choice:
