@@ -169,8 +169,7 @@ Status refused(std::string_view message) {
   if (message.find("A class of a pattern has only characters") != std::string_view::npos) {
     return invalid_argument(
         "[grammar] the JSON schema has a pattern with a class of only characters that a JSON "
-        "string "
-        "must escape; write them without [], as alternatives (a|b)");
+        "string must escape; write them without [], as alternatives (a|b)");
   }
   return invalid_argument(
       "[grammar] the grammar cannot be compiled, although its parts are supported; simplify it, "

@@ -36,7 +36,7 @@ int64_t num_characters(std::string_view text) {
       text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
 
-// The character that an escape of a class stands for; -1 for a set of characters such as \d.
+// The character that an escape stands for; -1 for a set of characters such as \d.
 int64_t escaped_character(std::string_view escape) {
   constexpr std::string_view kSets = "dDwWsS";
   constexpr std::string_view kLetters = "nrtfvaeb0";
@@ -163,16 +163,27 @@ class RegexReader {
     if (c == '\\') {
       size_t length = 0;
       QUIRE_RETURN_IF_ERROR(check_escape(rest(), /*in_class=*/false, length));
-      copy(length);
+      const int64_t character = escaped_character(rest().substr(0, length));
+      if (ignores_case_ && character >= 0 && character < 0x80 &&
+          is_letter(static_cast<char>(character))) {
+        append_both_cases(static_cast<char>(character));
+        at_ += length;
+      } else {
+        copy(length);
+      }
     } else if (c == '{') {
       return fail(at_, "a {", kNoRepeat);
     } else if (ignores_case_ && is_letter(c)) {
-      out_ += {'[', c, static_cast<char>(c ^ 0x20), ']'};
+      append_both_cases(c);
       ++at_;
     } else {
       copy(static_cast<size_t>(decode_utf8(rest()).num_bytes));
     }
     return {};
+  }
+
+  void append_both_cases(char letter) {
+    out_ += {'[', letter, static_cast<char>(letter ^ 0x20), ']'};
   }
 
   Status read_group(Lengths& out) {
