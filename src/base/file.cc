@@ -137,11 +137,12 @@ Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes)
 }
 
 Status replace_file(const std::filesystem::path& path, std::string_view text) {
+  const std::filesystem::path folder = path.parent_path();
   std::error_code error;
-  std::filesystem::create_directories(path.parent_path(), error);
+  if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) {
     return invalid_argument(fmt::format("[file] cannot create the folder {}; {}",
-                                        path.parent_path().string(), error.message()));
+                                        folder.string(), error.message()));
   }
   std::string beside = path.string() + ".XXXXXX";
   Descriptor file;

@@ -1,5 +1,5 @@
-// Returns freed memory to the system. glibc's allocator keeps it otherwise: in its arenas, and
-// after the first large allocation is freed, for all later ones of up to 32 MiB.
+// Returns freed memory to the system. Otherwise glibc's allocator keeps it in its arenas. This
+// includes large blocks: once one of up to 32 MiB is freed, glibc allocates all of that size there.
 #pragma once
 
 #include <cstddef>

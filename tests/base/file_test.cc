@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 namespace quire {
@@ -86,6 +87,24 @@ TEST_F(FileTest, RefusesGitLfsPointers) {
       "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n");
   EXPECT_THAT(read_file(path, 1000).status().message(), HasSubstr("git lfs pull"));
   EXPECT_THAT(MappedFile::open(path).status().message(), HasSubstr("git lfs pull"));
+}
+
+TEST_F(FileTest, ReplacesAFileAndMakesItsFolders) {
+  const auto path = dir_ / "new" / "folder" / "file";
+  ASSERT_TRUE(replace_file(path, "one").ok());
+  ASSERT_TRUE(replace_file(path, "two").ok());
+  EXPECT_EQ(*read_file(path, 10), "two");
+  const std::filesystem::directory_iterator files(path.parent_path());
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1) << "no file is left beside it";
+  EXPECT_FALSE(replace_file(path / "below", "three").ok()) << "a file is no folder";
+}
+
+TEST_F(FileTest, ReplacesAFileOfTheWorkingDirectory) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(dir_);
+  EXPECT_TRUE(replace_file("file", "one").ok());
+  std::filesystem::current_path(before);
+  EXPECT_EQ(*read_file(dir_ / "file", 10), "one");
 }
 
 TEST_F(FileTest, RefusesOtherThanRegularFiles) {
