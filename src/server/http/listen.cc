@@ -149,6 +149,12 @@ Status remove_stale_socket(const std::string& path, const sockaddr_un& address) 
   return {};
 }
 
+Status uds_error(const std::string& path, int error) {
+  return unavailable(
+      fmt::format("[http] `uds` {}: {}; expected a path in a folder that the server may write",
+                  path, errno_text(error)));
+}
+
 Result<std::vector<ListeningSocket>> bind_unix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -163,11 +169,7 @@ Result<std::vector<ListeningSocket>> bind_unix(const std::string& path) {
   const bool is_bound =
       ::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
   if (is_bound) socket.own_file(path);
-  if (!is_bound || ::chmod(path.c_str(), 0600) != 0) {
-    return unavailable(
-        fmt::format("[http] `uds` {}: {}; expected a path in a folder that the server may write",
-                    path, errno_text(errno)));
-  }
+  if (!is_bound || ::chmod(path.c_str(), 0600) != 0) return uds_error(path, errno);
   std::vector<ListeningSocket> sockets;
   sockets.push_back(std::move(socket));
   return sockets;
@@ -250,12 +252,14 @@ Status start_listening(const ServerConfig& config, const std::vector<ListeningSo
   for (const ListeningSocket& socket : sockets) {
     if (socket.has_lost_file()) {
       return unavailable(fmt::format(
-          "[http] `uds` {} was replaced, mostly by another server; expected a path for each server",
+          "[http] `uds` {} was replaced, probably by another server; give each server its own path",
           config.uds));
     }
     // Otherwise a restart would fail until the connections have timed out.
     if (socket.family() != AF_UNIX) allow_reuse(socket);
-    if (::listen(socket.fd(), kBacklog) != 0) return bind_error(config, errno);
+    if (::listen(socket.fd(), kBacklog) != 0) {
+      return config.uds.empty() ? bind_error(config, errno) : uds_error(config.uds, errno);
+    }
   }
   return {};
 }

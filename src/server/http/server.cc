@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -86,19 +85,10 @@ struct Loop {
   }
 };
 
-// Raises the limit of descriptors for `wanted` connections, and returns how many fit.
+// Raises the limit of descriptors, and returns how many of `wanted` connections fit.
 int fit_descriptors(int wanted) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
-  const int64_t num_open = process_use().num_open_fds;
-  const auto needed = static_cast<rlim_t>(wanted + num_open + kSpareDescriptors);
-  if (limit.rlim_cur < needed) {
-    limit.rlim_cur = std::min(limit.rlim_max, needed);
-    ::setrlimit(RLIMIT_NOFILE, &limit);
-    ::getrlimit(RLIMIT_NOFILE, &limit);
-  }
-  const auto max_fds = static_cast<int64_t>(std::min<rlim_t>(limit.rlim_cur, INT32_MAX));
-  const int fitting = connections_within(wanted, max_fds, num_open);
+  const int64_t max_fds = raise_descriptor_limit();
+  const int fitting = connections_within(wanted, max_fds, process_use().num_open_fds);
   if (fitting < wanted) {
     log_warning(
         "[http] {} connections at most instead of {}, because the process may open {} files; "

@@ -74,12 +74,13 @@ class Server {
   // Returns the error that start() would return before it binds, including TLS files. For callers
   // with a long start-up.
   static Status check(const ServerConfig& config);
-  // Binds and starts to serve. Errors name the field of ServerConfig and a remedy.
+  // Binds and starts to serve. Errors name the field of ServerConfig and a remedy. Raises the
+  // process's limit of descriptors to the most that the system allows; if max_connections needs
+  // more, lowers it and logs that.
   static Result<std::unique_ptr<Server>> start(const ServerConfig& config, Handler handler,
                                                Hooks hooks = {});
-  // Both raise the process's limit of descriptors as far as max_connections needs and the system
-  // allows; if that is less, they lower max_connections and log it.
-  // Serves on sockets from listen_on(), so that the caller can check before who can reach them.
+  // Does the same, but serves on sockets from listen_on(), so that the caller can check before who
+  // can reach them.
   static Result<std::unique_ptr<Server>> start(const ServerConfig& config,
                                                std::vector<ListeningSocket> sockets,
                                                Handler handler, Hooks hooks = {});
