@@ -213,9 +213,9 @@ http::Response preflight_response(const std::vector<std::string>& allowed_origin
   if (!is_allowed_origin(allowed_origins, request.header("origin"))) return response;
   response.status = 204;
   response.headers.emplace_back("access-control-allow-methods", "GET, POST, DELETE");
-  response.headers.emplace_back(
-      "access-control-allow-headers",
-      "anthropic-beta, anthropic-version, authorization, content-type, x-api-key, x-request-id");
+  // The libraries of clients add headers of their own, such as x-stainless-os. The asterisk stands
+  // for them, but by the Fetch standard not for authorization.
+  response.headers.emplace_back("access-control-allow-headers", "authorization, *");
   response.headers.emplace_back("access-control-max-age", "600");
   return response;
 }

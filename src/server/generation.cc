@@ -249,20 +249,19 @@ void Generation::process_arrival(Arrival&& arrival, std::string& piece) {
 // For a stream, `piece` is the new text. Otherwise it is empty until it is the whole body.
 void Generation::send(std::string&& piece) {
   if (response_ == ResponseState::kEnded || piece.empty()) return;
-  http::Exchange& exchange = *parts_.exchange;
-  parts_.log.num_response_bytes += piece.size();
   if (!parts_.is_stream) {
-    if (exchange.respond({.headers = parts_.headers, .body = std::move(piece)})) {
+    const size_t num_bytes = piece.size();
+    if (parts_.exchange->respond({.headers = parts_.headers, .body = std::move(piece)})) {
+      parts_.log.num_response_bytes = num_bytes;
       return end(kOk, parts_.log.outcome);
     }
     const ApiError error = responses_too_large();
-    exchange.respond(error_response(error, parts_.error_shape, parts_.headers));
+    respond_with(error);
     return end(error.http_status, error.message);
   }
-  start_stream();
-  exchange.write(std::move(piece));
+  write(std::move(piece));
   if (num_unfinished_ > 0) return;
-  exchange.end_stream();
+  parts_.exchange->end_stream();
   end(kOk, parts_.log.outcome);
 }
 
@@ -277,20 +276,30 @@ void Generation::start_stream() {
   parts_.exchange->start_stream(kOk, std::string(kEventStream), std::move(all));
 }
 
+void Generation::write(std::string&& piece) {
+  start_stream();
+  parts_.log.num_response_bytes += piece.size();
+  parts_.exchange->write(std::move(piece));
+}
+
+void Generation::respond_with(const ApiError& error) {
+  http::Response response = error_response(error, parts_.error_shape, parts_.headers);
+  parts_.log.num_response_bytes = response.body.size();
+  parts_.exchange->respond(std::move(response));
+}
+
 // `piece` is the text that came before the failure.
 void Generation::fail(const Status& error, std::string&& piece) {
   // A failed engine is always reported as unavailable (503), since a 429 would invite the client to
   // try again at once.
   const bool is_engine_ok = services_.engine.health().ok();
   const ApiError sent = api_error(is_engine_ok ? error : engine_unavailable());
-  http::Exchange& exchange = *parts_.exchange;
   if (response_ == ResponseState::kStreaming || (parts_.is_stream && !piece.empty())) {
-    start_stream();
     parts_.writer->fail(sent, piece);
-    exchange.write(std::move(piece));
-    exchange.end_stream();
+    write(std::move(piece));
+    parts_.exchange->end_stream();
   } else {
-    exchange.respond(error_response(sent, parts_.error_shape, parts_.headers));
+    respond_with(sent);
   }
   parts_.log.write_failure(sent);
   const ApiError cause = api_error(error);

@@ -138,6 +138,8 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void drain_arrivals();
   void process_arrival(Arrival&& arrival, std::string& piece);
   void send(std::string&& piece);
+  void write(std::string&& piece);  // of a stream
+  void respond_with(const ApiError& error);
   void start_stream();
   void fail(const Status& error, std::string&& piece);
   void end(int http_status, std::string_view outcome);

@@ -44,7 +44,7 @@ struct ServiceConfig {
   ConstraintCompiler constraints = {};     // for structured output
 };
 
-// Threads that serve /tokenize and /detokenize.
+// Threads of RunsOn::kTokenizer.
 inline constexpr int kNumTokenizeWorkers = 1;
 
 class Service {

@@ -469,7 +469,9 @@ TEST_F(ServiceTest, FindsRoutesWithoutVersionAndWithATrailingSlash) {
   for (const char* path : {"/models", "/models/", "/v1/models/"}) {
     EXPECT_EQ(get(path).body, models) << path;
   }
-  EXPECT_EQ(get("/models/alias/").status, 200);
+  for (const char* path : {"/models/alias/", "/v1/models/alias/"}) {
+    EXPECT_EQ(get(path).status, 200) << path;
+  }
   EXPECT_EQ(get("/ping").body, get("/health").body);
   for (const char* path : {"/completions", "/completions/", "/v1/completions/"}) {
     EXPECT_EQ(call("POST", path, "{}")->wait().status, 400) << path;
@@ -871,6 +873,22 @@ TEST_F(ServiceTest, EveryRequestIsLoggedButSuccessfulPolls) {
   EXPECT_EQ(std::ranges::count(log, '\n'), 2) << log;
 }
 
+TEST_F(ServiceTest, AFailedStreamIsLoggedWithAllItsBytes) {
+  ::testing::internal::CaptureStderr();
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a","stream":true})");
+  engine_.wait_for(1);
+  engine_.say(1, "b");
+  exchange->wait_for("b");
+  Output failed;
+  failed.finish_reason = FinishReason::kError;
+  failed.error = internal_error("[sample] NaN logits");
+  engine_.send(1, failed);
+  const size_t num_bytes = exchange->wait().body.size();
+  end();
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr(fmt::format(" response_bytes={} ", num_bytes)));
+}
+
 TEST_F(ServiceTest, OtherSitesMayCallOnlyIfTheOperatorAllowsThem) {
   const http::Headers from = {{"origin", "https://a.example"},
                               {"access-control-request-method", "POST"}};
@@ -878,7 +896,9 @@ TEST_F(ServiceTest, OtherSitesMayCallOnlyIfTheOperatorAllowsThem) {
   EXPECT_EQ(header(get("/v1/models", from), "access-control-allow-origin"), "");
   end();
   start({.allowed_origins = {"https://a.example"}});
-  EXPECT_EQ(call("OPTIONS", "/v1/models", "", from)->wait().status, 204);
+  const http::Response preflight = call("OPTIONS", "/v1/models", "", from)->wait();
+  EXPECT_EQ(preflight.status, 204);
+  EXPECT_EQ(header(preflight, "access-control-allow-headers"), "authorization, *");
   EXPECT_EQ(header(get("/v1/models", from), "access-control-allow-origin"), "https://a.example");
   for (const http::Headers& headers : {http::Headers{{"origin", "https://b.example"}}, {}}) {
     const http::Response response = get("/v1/models", headers);

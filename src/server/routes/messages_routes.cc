@@ -1,6 +1,7 @@
 // POST /v1/messages and /v1/messages/count_tokens, Anthropic's Messages API.
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -11,8 +12,8 @@
 namespace quire::server {
 namespace {
 
-// Refuses the version of the API that had no typed events. A request may name none, and clients
-// name later versions than the one that introduced them.
+// Refuses version 2023-01-01, whose streams have no typed events. Other values are accepted, and so
+// is a request without the header.
 std::optional<ApiError> check_version(const http::Request& request) {
   constexpr std::string_view kUntyped = "2023-01-01";
   if (request.header("anthropic-version") != kUntyped) return std::nullopt;

@@ -169,7 +169,6 @@ std::string routed_path(std::string_view path) {
     return std::ranges::any_of(
         routes(), [&](const Route& route) { return match_path(route, candidate).has_value(); });
   };
-  if (is_route(path)) return std::string(path);
   std::string_view shorter = path;
   while (shorter.ends_with('/')) shorter.remove_suffix(1);
   if (is_route(shorter)) return std::string(shorter);

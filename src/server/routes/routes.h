@@ -35,7 +35,7 @@ struct ServerState {
   Generations generations;
   ResponseStore responses;
   WorkerPool workers;           // parse requests, render and tokenize their prompts
-  WorkerPool tokenize_workers;  // serve /tokenize and /detokenize; see RunsOn
+  WorkerPool tokenize_workers;  // see RunsOn::kTokenizer
   WorkerPool writers;           // format responses, which must not wait for `workers`
   WorkerPool grammar_workers;  // compile grammars, which can take seconds
   GrammarQueue grammars;
@@ -52,8 +52,9 @@ using Handler = void (*)(ServerState& state, RequestContext&& context);
 
 enum class Access { kPublic, kNeedsKey };
 // kTransport: the transport's thread, for handlers that take microseconds. kWorker: the worker
-// pool, which parses and tokenizes. kTokenizer: a separate pool for /tokenize and /detokenize with
-// texts up to max_tokenize_bytes, so that no generation request waits behind them.
+// pool, which parses and tokenizes. kTokenizer: a separate pool for /tokenize, /detokenize and
+// /v1/messages/count_tokens with texts up to max_tokenize_bytes, so that no generation request
+// waits behind them.
 enum class RunsOn { kTransport, kWorker, kTokenizer };
 
 // kPolled: monitors request it every few seconds, so successes are logged at debug level.
@@ -77,11 +78,11 @@ std::span<const Route> routes();
 // Returns the parameter of the path if the route has it: "" for a route without a parameter.
 std::optional<std::string_view> match_path(const Route& route, std::string_view path);
 
-// Returns the path of the route that a client means: `path` itself, or `path` without slashes at
-// its end, or with /v1 in front. Returns `path` if no route has any of these.
+// Returns the path of the route that a client means: `path` without slashes at its end, or that
+// with /v1 in front. Returns `path` if no route has either.
 std::string routed_path(std::string_view path);
 
-// Returns a sentence for the message about a path that no route has: which route to use instead.
+// Returns what to use instead of a path that no route has, for the message about it.
 std::string_view replacement_of(std::string_view path);
 
 // info_routes.cc: state of the server and its model.
@@ -119,7 +120,7 @@ void post_count_tokens(ServerState& state, RequestContext&& context);
 using MakeChatWriter =
     std::function<Result<std::unique_ptr<ResponseWriter>>(ChatRequest&& chat, ResponseInfo&& info)>;
 // Renders and tokenizes a conversation, admits it, and starts its generation. Refuses the request
-// if one of these fails. The way of every API with conversations.
+// if one of these fails. Every API with conversations uses this function.
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer);
 
