@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "grammar/grammar_compiler.h"
+#include "server/openai/requests.h"
 
 namespace quire::server {
 namespace {
@@ -10,6 +11,8 @@ namespace {
 // simdjson's buffers for a text of n bytes: 8 n of tape, 4 n of indexes, 5/3 n of strings, and a
 // padded copy.
 constexpr int64_t kParserBytesPerByte = 15;
+// A text of a JSON value, the most expensive kind, and its place in a list that has grown.
+constexpr int64_t kTemplateValueBytes = 200;
 // A response that is not counted in the budget, and OpenSSL's buffers.
 constexpr int64_t kConnectionBytes = int64_t{128} << 10;
 // The text of a head, its fields as strings, and the next request's.
@@ -23,9 +26,15 @@ int64_t mib(int64_t bytes) {
 
 TransitMemory plan_transit_memory(const http::Limits& limits, const ServiceConfig& config) {
   const auto head_bytes = static_cast<int64_t>(limits.max_header_bytes);
+  const RequestLimits request;
+  const int64_t of_body = kParserBytesPerByte * static_cast<int64_t>(limits.max_body_bytes) +
+                          kTemplateValueBytes * static_cast<int64_t>(request.max_template_values);
+  const bool is_storing = config.stored_responses.max_responses > 0;
+  const int64_t of_stored =
+      is_storing ? kParserBytesPerByte * static_cast<int64_t>(request.max_stored_conversation) : 0;
   return {.bodies = static_cast<int64_t>(limits.max_total_body_bytes),
-          .parsing = (config.num_workers + kNumTokenizeWorkers) * kParserBytesPerByte *
-                     static_cast<int64_t>(limits.max_body_bytes),
+          .parsing =
+              (config.num_workers + kNumTokenizeWorkers) * of_body + config.num_workers * of_stored,
           .responses = static_cast<int64_t>(limits.max_total_response_bytes),
           .grammars = static_cast<int64_t>(GrammarLimits().shared_bytes),
           .connections = limits.max_connections * (kConnectionBytes + kHeadCopies * head_bytes)};

@@ -14,7 +14,7 @@ namespace quire::server {
 // Upper bounds in bytes. Limits of the transport and of the grammars enforce them.
 struct TransitMemory {
   int64_t bodies = 0;     // --max-total-request-bytes, until they are parsed
-  int64_t parsing = 0;    // what the workers' JSON parsers take for the largest bodies
+  int64_t parsing = 0;    // by the workers: of the largest bodies and stored conversations
   int64_t responses = 0;  // not sent yet
   int64_t grammars = 0;
   int64_t connections = 0;  // heads, and what each response may hold beyond `responses`

@@ -252,6 +252,10 @@ TEST_F(MessagesApi, RefusesByNameWithTheRemedy) {
            "got 'tool_use', expected 'text' or 'tool_result'"},
           {with_block("user", R"({"type":"tool_result","tool_use_id":"a"})"),
            "messages[0].content[0].tool_use_id; got 'a', expected the id of a call"},
+          {with_block("assistant", R"({"type":"thinking","thinking":"x"})"),
+           "got a last message without text, expected text to continue; add text to it, or end "
+           "with a message of the user"},
+          {with_block("user", ""), "messages; got no message with content"},
           {with_block("assistant", R"({"type":"redacted_thinking","data":"x"})"),
            "got 'redacted_thinking'"},
           {with_block("assistant", R"({"type":"tool_use","id":"a","name":"f","input":{}})"),

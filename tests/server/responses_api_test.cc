@@ -296,18 +296,50 @@ TEST_F(ResponsesApi, ReadsSamplingFields) {
   }
 }
 
+// A compiler whose grammars the fake engine ignores.
+ConstraintCompiler compiler_of_anything() {
+  ConstraintCompiler compiler;
+  compiler.compile = [](const GrammarSpec&) {
+    return ConstraintFactory([] { return std::unique_ptr<TokenConstraint>(); });
+  };
+  return compiler;
+}
+
 TEST_F(ResponsesApi, AForcedCallIsACall) {
+  start({.constraints = compiler_of_anything()});
   const auto exchange = post(std::string(R"({"input":"q","tool_choice":{"type":"function",)") +
                              R"("name":"get_weather"},"tools":[)" + kTool + "]}");
-  // The default compiler of the tests has no grammars.
-  EXPECT_THAT(exchange->wait().body, HasSubstr("does not support structured output"));
+  engine_.wait_for(1);
+  engine_.say(1, R"({"a":1})", FinishReason::kStop);
+  EXPECT_THAT(fixed(exchange->wait().body),
+              HasSubstr("\"output\":[" + function_call(0, "completed", R"({\"a\":1})") + "]"));
+}
+
+TEST_F(ResponsesApi, OnlyAllowedToolsAreShown) {
+  engine_.chat_template_ = "{{ messages }} {{ tools }}";
+  EXPECT_THAT(rendered(R"({"input":"q","tools":[{"type":"function","name":"f"},
+                  {"type":"function","name":"g"}],"tool_choice":{"type":"allowed_tools",
+                  "mode":"auto","tools":[{"type":"function","name":"g"}]}})"),
+              ::testing::AllOf(HasSubstr("'name': 'g'"), Not(HasSubstr("'name': 'f'"))));
+}
+
+TEST_F(ResponsesApi, TemplateKwargsReplaceOtherFields) {
+  engine_.chat_template_ = "{{ messages }} {{ reasoning_effort }} {{ enable_thinking }}";
+  const std::string kwargs =
+      R"("chat_template_kwargs":{"reasoning_effort":"mine","enable_thinking":false})";
+  const std::string effort = R"("reasoning":{"effort":"low"})";
+  for (const std::string& fields : {kwargs + "," + effort, effort + "," + kwargs}) {
+    EXPECT_THAT(rendered(R"({"input":"q",)" + fields + "}"),
+                ::testing::AllOf(HasSubstr("'reasoning_effort': 'mine'"),
+                                 HasSubstr("'enable_thinking': False"), Not(HasSubstr("low"))));
+  }
 }
 
 TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
   const std::vector<std::pair<std::string, std::string>> refusals = {
       {R"({})", "input; got none, expected a string or a list of items"},
       {R"({"input":7})", "input; got 7, expected a string or a list of items"},
-      {R"({"input":[]})", "input; got 0 messages"},
+      {R"({"input":[]})", "input; got no message with content"},
       {R"({"input":[7]})", "input[0]; got 7, expected an object"},
       {R"({"input":[{"type":"message"}]})", "input[0].role; got none, expected a string"},
       {R"({"input":[{"role":"tool","content":""}]})",
@@ -328,6 +360,13 @@ TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
       {R"({"input":"q","tools":[{"type":"function"}]})", "tools[0].name; got none"},
       {R"({"input":"q","tool_choice":"required"})", "tool_choice; got 'required', expected this"},
       {R"({"input":"q","tool_choice":{"type":"mcp"}})", "tool_choice.type; got 'mcp'"},
+      {R"({"input":"q","tool_choice":{"type":"allowed_tools","mode":"auto","tools":[]}})",
+       "tool_choice.tools; got a list of 0, expected at least one tool"},
+      {R"({"input":"q","tool_choice":{"type":"allowed_tools","mode":"auto","tools":[{"type":"mcp"}]}})",
+       "tool_choice.tools[0].type; got 'mcp', expected 'function'"},
+      {R"({"input":"q","tool_choice":{"type":"allowed_tools","mode":"auto",)"
+       R"("tools":[{"type":"function","name":"f"}]}})",
+       "tool_choice.tools[0].name; got 'f', expected the name of one of the tools"},
       {R"({"input":"q","tool_choice":{"type":"function","name":"f"}})",
        "tool_choice.name; got 'f', expected the name of one of the tools"},
       {R"({"input":"q","background":true})", "background; got true, expected false"},
@@ -376,6 +415,42 @@ TEST_F(StoredResponsesTest, ContinueAConversation) {
   EXPECT_THAT(items, HasSubstr(R"("object":"list")"));
   EXPECT_THAT(items, ::testing::ContainsRegex("three.*two.*one.*has_more\":false"));
   EXPECT_THAT(get(path_of(second)).body, HasSubstr(R"("previous_response_id":")" + first));
+}
+
+TEST_F(StoredResponsesTest, ContinueAConversationWithoutACallThatWasCut) {
+  start({.stored_responses = {.max_responses = 4}, .constraints = compiler_of_anything()});
+  record_variables();
+  const auto cut =
+      post(std::string(R"({"input":"one","tool_choice":"required","tools":[)") + kTool + "]}");
+  engine_.wait_for(1);
+  engine_.say(1, R"([{"name":"get_weather","parameters":{"a)", FinishReason::kLength);
+  const std::string body = cut->wait().body;
+  EXPECT_THAT(body, HasSubstr(R"("type":"function_call","status":"incomplete")"));
+  std::smatch id;
+  ASSERT_TRUE(std::regex_search(body, id, std::regex("resp_[0-9A-Za-z]+")));
+  const auto next = post(R"({"input":"two","previous_response_id":")" + id.str() + R"("})");
+  engine_.wait_for(2);
+  engine_.say(2, "three", FinishReason::kStop);
+  EXPECT_EQ(next->wait().status, 200);
+  EXPECT_THAT(variables_, HasSubstr("[{'role': 'user', 'content': 'one'}, "
+                                    "{'role': 'user', 'content': 'two'}]"));
+}
+
+TEST(ResponsesRequestTest, ALongStoredConversationIsNotContinued) {
+  RequestDefaults defaults;
+  defaults.limits.max_stored_conversation = 100;
+  const auto continued = [&](size_t num_bytes) {
+    const auto response = std::make_shared<StoredResponse>();
+    response->items = {R"({"role":"user","content":")" + std::string(num_bytes, 'a') + R"("})"};
+    const StoredResponses stored = {.is_enabled = true,
+                                    .find = [&](std::string_view) { return response; }};
+    return parse_responses_request(R"({"input":"q","previous_response_id":"r"})", defaults, stored)
+        .error;
+  };
+  EXPECT_FALSE(continued(10));
+  const auto error = continued(100);
+  ASSERT_TRUE(error);
+  EXPECT_THAT(error->message, HasSubstr("[request] previous_response_id; got a conversation of "));
 }
 
 TEST_F(StoredResponsesTest, AreReadAndDeletedByTheirKeyAlone) {
@@ -448,6 +523,7 @@ TEST_F(StoredResponsesTest, TheirItemsComeInPages) {
   EXPECT_THAT(page("limit=2").body, HasSubstr(R"("first_id":"i3","last_id":"i2","has_more":true)"));
   EXPECT_EQ(page("limit=0").status, 400);
   EXPECT_EQ(page("order=up").status, 400);
+  EXPECT_THAT(page("after=i9").body, HasSubstr("after; got 'i9', expected the id of one of"));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "jinja/chat_template.h"
 #include "server/openai/chat_builder.h"
 
 namespace quire::server {
@@ -206,8 +205,9 @@ FieldError MessagesFields::read_tool_use(const Path& path, const simdjson::dom::
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", call.name));
   simdjson::dom::object input;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "input", input));
-  call.arguments = value_from_json(fields["input"].value_unsafe());
-  message_of("assistant");
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      chat_.values.convert(Path(path, "input"), fields["input"].value_unsafe(), call.arguments));
+  message_of("assistant");  // to which the call is added
   chat_.add_call(std::move(call));
   return {};
 }

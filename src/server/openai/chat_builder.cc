@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
-#include "jinja/chat_template.h"
+#include "base/text.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -14,27 +15,17 @@ namespace {
 using jinja::Value;
 using Entries = std::vector<jinja::Dict::Entry>;
 
-constexpr std::string_view kThinkingVariable = "enable_thinking";
-
 // Fields of chat completions that change the shape of the response, which other APIs do not have.
 constexpr auto kIgnored =
     std::to_array<std::string_view>({"logprobs", "prompt_logprobs", "return_token_ids",
                                      "return_tokens_as_token_ids", "stream_options"});
-
-// Templates expect a schema, even for a tool without parameters.
-Value parameters_value(const simdjson::dom::object& fields, std::string_view parameters_name) {
-  Element parameters;
-  if (!fields[parameters_name].get(parameters) && !parameters.is_null()) {
-    return value_from_json(parameters);
-  }
-  return Value::dict({{"type", Value::string("object")}, {"properties", Value::dict({})}});
-}
 
 }  // namespace
 
 ChatBuilder::ChatBuilder(ChatRequest& the_request, const RequestDefaults& the_defaults)
     : request(the_request),
       defaults(the_defaults),
+      values(the_defaults.limits),
       shared_(the_request, the_request.engine_request, the_defaults) {
   request.engine_request.add_special_tokens = false;  // the template renders them
 }
@@ -55,7 +46,7 @@ FieldError ChatBuilder::read_max_tokens(const Path& path, Element value) {
 }
 
 FieldError ChatBuilder::read_template_kwargs(Element value) {
-  return server::read_template_kwargs(value, variables_);
+  return server::read_template_kwargs(value, values, template_kwargs_);
 }
 
 FieldError ChatBuilder::add_tool(const Path& path, const simdjson::dom::object& fields,
@@ -69,7 +60,15 @@ FieldError ChatBuilder::add_tool(const Path& path, const simdjson::dom::object& 
     QUIRE_RETURN_IF_FIELD_ERROR(read_text(Path(path, "description"), description, text));
     add_entry("description", Value::string(text), function);
   }
-  add_entry("parameters", parameters_value(fields, parameters_name), function);
+  // Templates expect a schema, even for a tool without parameters.
+  Value parameters_value =
+      Value::dict({{"type", Value::string("object")}, {"properties", Value::dict({})}});
+  Element parameters;
+  if (!fields[parameters_name].get(parameters) && !parameters.is_null()) {
+    QUIRE_RETURN_IF_FIELD_ERROR(
+        values.convert(Path(path, parameters_name), parameters, parameters_value));
+  }
+  add_entry("parameters", std::move(parameters_value), function);
   tools_.emplace_back(request.tools.back().name,
                       Value::dict({{"type", Value::string("function")},
                                    {"function", make_dict(std::move(function))}}));
@@ -95,7 +94,7 @@ FieldError ChatBuilder::add_tool_result(const Path& id_path, std::string_view id
   if (name == names_by_call_.end()) {
     return field_error(id_path, fmt::format("got '{}', expected the id of a call in an earlier "
                                             "message of the assistant",
-                                            id.substr(0, 200)));
+                                            clipped(id)));
   }
   messages.push_back({.role = "tool",
                       .content = std::move(content),
@@ -116,12 +115,9 @@ FieldError ChatBuilder::set_reasoning_effort(const Path& path, std::string_view 
 }
 
 void ChatBuilder::set_thinking(bool is_wanted) {
-  if (template_ignores(defaults, kThinkingVariable)) return;
-  // An earlier entry is chat_template_kwargs', which names the variable itself.
-  const bool is_set = std::ranges::any_of(variables_, [](const jinja::Dict::Entry& entry) {
-    return entry.first.as_string() == kThinkingVariable;
-  });
-  if (!is_set) add_entry(kThinkingVariable, Value::boolean(is_wanted), variables_);
+  constexpr std::string_view kVariable = "enable_thinking";
+  if (template_ignores(defaults, kVariable)) return;
+  add_entry(kVariable, Value::boolean(is_wanted), variables_);
 }
 
 Value ChatBuilder::message_value(const TemplateMessage& message, std::string_view marker) const {
@@ -149,25 +145,30 @@ Value ChatBuilder::message_value(const TemplateMessage& message, std::string_vie
 }
 
 FieldError ChatBuilder::finish(const Path& messages_path, bool continues) {
+  if (messages.empty()) {
+    return field_error(messages_path, "got no message with content, expected at least one");
+  }
   const auto max_messages = static_cast<size_t>(defaults.limits.max_messages);
-  if (messages.empty() || messages.size() > max_messages) {
-    return field_error(messages_path, fmt::format("got {} messages, expected 1 to {}",
+  if (messages.size() > max_messages) {
+    return field_error(messages_path, fmt::format("got {} messages, expected at most {}",
                                                   messages.size(), max_messages));
   }
   QUIRE_RETURN_IF_FIELD_ERROR(check_tools(request, defaults));
   QUIRE_RETURN_IF_FIELD_ERROR(shared_.finish(defaults.chat_max_tokens, 1));
   TemplateInput& input = request.conversation;
   if (continues) {
-    const std::string& content = messages.back().content;
-    QUIRE_RETURN_IF_FIELD_ERROR(check_continued(messages_path, content));
-    input.continuation = Continuation{.content = content, .marker = random_id()};
+    input.continuation = Continuation{.content = messages.back().content,
+                                      .marker = random_id(),
+                                      .alternative = "end with a message of the user"};
+    QUIRE_RETURN_IF_FIELD_ERROR(check_continued(messages_path, *input.continuation));
   }
-  std::vector<Value> values;
+  std::vector<Value> message_values;
   for (const TemplateMessage& message : messages) {
     const bool is_continued = continues && &message == &messages.back();
-    values.push_back(message_value(message, is_continued ? input.continuation->marker : ""));
+    message_values.push_back(
+        message_value(message, is_continued ? input.continuation->marker : ""));
   }
-  add_entry("messages", Value::list(std::move(values)), variables_);
+  add_entry("messages", Value::list(std::move(message_values)), variables_);
   add_entry("add_generation_prompt", Value::boolean(!continues), variables_);
   std::vector<Value> tools;
   for (auto& [name, tool] : tools_) {
@@ -176,27 +177,9 @@ FieldError ChatBuilder::finish(const Path& messages_path, bool continues) {
     if (is_shown) tools.push_back(std::move(tool));
   }
   if (!tools.empty()) add_entry("tools", Value::list(std::move(tools)), variables_);
+  std::ranges::move(template_kwargs_, std::back_inserter(variables_));
   input.variables = make_dict(std::move(variables_));
   return {};
-}
-
-FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults) {
-  if (is_forced(request) && request.restriction) return second_restriction("tool_choice");
-  if (request.tool_choice != ToolChoice::kAuto || !template_ignores(defaults, "tools")) return {};
-  return field_error("tools",
-                     "got tools, but the model's chat template does not use them; expected "
-                     "tool_choice 'none', 'required' or a function");
-}
-
-FieldError check_effort(const Path& path, const RequestDefaults& defaults) {
-  if (!template_ignores(defaults, "reasoning_effort")) return {};
-  return field_error(path,
-                     "got a reasoning effort, but the model's chat template does not use it; "
-                     "expected no such field");
-}
-
-bool template_ignores(const RequestDefaults& defaults, std::string_view variable) {
-  return !defaults.chat_template.empty() && !mentions_variable(defaults.chat_template, variable);
 }
 
 }  // namespace quire::server

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,6 +37,7 @@ class ChatBuilder {
   FieldError read(std::string_view name, Element value);
   // Reads the limit of generated tokens, whose name depends on the API.
   FieldError read_max_tokens(const Path& path, Element value);
+  // As in chat completions, these variables replace those that other fields set.
   FieldError read_template_kwargs(Element value);
 
   // Reads a tool whose `fields` contain the name, the description and the schema of the parameters.
@@ -59,11 +59,12 @@ class ChatBuilder {
   void set_thinking(bool is_wanted);
 
   // Checks the parts against each other and writes the request's conversation. With `continues`,
-  // the response continues the last message.
+  // the response continues the last message, which is the assistant's.
   FieldError finish(const Path& messages_path, bool continues);
 
   ChatRequest& request;
   const RequestDefaults& defaults;
+  TemplateValues values;
   std::vector<TemplateMessage> messages;
 
  private:
@@ -72,17 +73,8 @@ class ChatBuilder {
   GenerationFields shared_;
   std::vector<std::pair<std::string, jinja::Value>> tools_;  // by name, as templates expect them
   std::vector<jinja::Dict::Entry> variables_;
+  std::vector<jinja::Dict::Entry> template_kwargs_;
   std::map<std::string, std::string, std::less<>> names_by_call_;
 };
-
-// Checks the choice of tools against the other fields of the request and against the chat template:
-// if the template ignores tools, the model would not see them.
-FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults);
-
-// Refuses a reasoning effort that the chat template ignores.
-FieldError check_effort(const Path& path, const RequestDefaults& defaults);
-
-// Returns whether the source of the chat template is known and has no such variable.
-bool template_ignores(const RequestDefaults& defaults, std::string_view variable);
 
 }  // namespace quire::server

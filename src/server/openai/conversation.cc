@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "jinja/chat_template.h"
 #include "jinja/python_text.h"
+#include "server/openai/generation_fields.h"
 #include "server/tools/output_parser.h"
 
 namespace quire::server {
@@ -53,8 +54,28 @@ FieldError read_part(const Path& path, Element part, std::string& out) {
   return read_required(path, fields, is_refusal ? "refusal" : "text", out);
 }
 
-FieldError read_tool_call(const Path& path, Element value, const RequestLimits& limits,
-                          Value& out) {
+// Returns whether `value` has at most `num_left` values and keys, and subtracts them.
+bool take_values(Element value, size_t& num_left) {
+  if (num_left == 0) return false;
+  --num_left;
+  simdjson::dom::array items;
+  simdjson::dom::object members;
+  if (!value.get_array().get(items)) {
+    for (const Element item : items) {
+      if (!take_values(item, num_left)) return false;
+    }
+    return true;
+  }
+  if (value.get_object().get(members)) return true;
+  for (const auto& [key, member] : members) {
+    if (num_left == 0) return false;
+    --num_left;
+    if (!take_values(member, num_left)) return false;
+  }
+  return true;
+}
+
+FieldError read_tool_call(const Path& path, Element value, TemplateValues& values, Value& out) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
   const Path function_path(path, "function");
@@ -67,31 +88,36 @@ FieldError read_tool_call(const Path& path, Element value, const RequestLimits& 
     Value field_value;
     if (key == "arguments") {
       QUIRE_RETURN_IF_FIELD_ERROR(
-          read_arguments(Path(function_path, key), field, limits, field_value));
+          read_arguments(Path(function_path, key), field, values, field_value));
     } else {
-      field_value = value_from_json(field);
+      QUIRE_RETURN_IF_FIELD_ERROR(values.convert(Path(function_path, key), field, field_value));
     }
     add_entry(key, std::move(field_value), function);
   }
   Entries call;
   for (const auto& [key, field] : fields) {
-    add_entry(key, key == "function" ? make_dict(std::move(function)) : value_from_json(field),
-              call);
+    Value field_value;
+    if (key == "function") {
+      field_value = make_dict(std::move(function));
+    } else {
+      QUIRE_RETURN_IF_FIELD_ERROR(values.convert(Path(path, key), field, field_value));
+    }
+    add_entry(key, std::move(field_value), call);
   }
   out = make_dict(std::move(call));
   return {};
 }
 
-FieldError read_tool_calls(const Path& path, Element value, const RequestLimits& limits,
-                           Value& out) {
+FieldError read_tool_calls(const Path& path, Element value, TemplateValues& values, Value& out) {
   simdjson::dom::array calls;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, static_cast<size_t>(limits.max_tools), calls));
-  std::vector<Value> values;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(path, value, static_cast<size_t>(values.limits.max_tools), calls));
+  std::vector<Value> read;
   for (const Element call : calls) {
-    const Path at(path, values.size());
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_call(at, call, limits, values.emplace_back()));
+    const Path at(path, read.size());
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_call(at, call, values, read.emplace_back()));
   }
-  out = Value::list(std::move(values));
+  out = Value::list(std::move(read));
   return {};
 }
 
@@ -103,7 +129,7 @@ bool is_text_field(std::string_view name) {
 
 // Content becomes one string and the arguments of tool calls become dicts; all other fields are
 // copied, without those that are null.
-FieldError read_message(const Path& path, Element value, const RequestLimits& limits, bool is_last,
+FieldError read_message(const Path& path, Element value, TemplateValues& values, bool is_last,
                         Conversation& conversation, Value& out) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
@@ -133,12 +159,12 @@ FieldError read_message(const Path& path, Element value, const RequestLimits& li
     if (name == "role" || name == "content" || field.is_null()) continue;
     Value field_value;
     if (name == "tool_calls") {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_tool_calls(Path(path, name), field, limits, field_value));
+      QUIRE_RETURN_IF_FIELD_ERROR(read_tool_calls(Path(path, name), field, values, field_value));
     } else {
       if (is_text_field(name) && !field.is_string()) {
         return unexpected(Path(path, name), field, "a string");
       }
-      field_value = value_from_json(field);
+      QUIRE_RETURN_IF_FIELD_ERROR(values.convert(Path(path, name), field, field_value));
     }
     add_entry(name, std::move(field_value), message);
   }
@@ -146,36 +172,62 @@ FieldError read_message(const Path& path, Element value, const RequestLimits& li
   return {};
 }
 
-FieldError read_messages(Element value, const RequestLimits& limits, Conversation& conversation,
+FieldError read_messages(Element value, TemplateValues& values, Conversation& conversation,
                          Value& out) {
   const Path path("messages");
   simdjson::dom::array messages;
   QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(path, value, static_cast<size_t>(limits.max_messages), messages));
+      read_list(path, value, static_cast<size_t>(values.limits.max_messages), messages));
   if (messages.size() == 0) return unexpected(path, value, "at least one message");
-  std::vector<Value> values;
+  std::vector<Value> read;
   for (const Element message : messages) {
-    const Path at(path, values.size());
-    const bool is_last = values.size() + 1 == messages.size();
+    const Path at(path, read.size());
+    const bool is_last = read.size() + 1 == messages.size();
     QUIRE_RETURN_IF_FIELD_ERROR(
-        read_message(at, message, limits, is_last, conversation, values.emplace_back()));
+        read_message(at, message, values, is_last, conversation, read.emplace_back()));
   }
-  out = Value::list(std::move(values));
+  out = Value::list(std::move(read));
   return {};
 }
 
-// The tools with a name among `shown`, as the request wrote them. read_tools() has read all.
-Value shown_values(simdjson::dom::array tools, std::span<const Tool> shown) {
-  std::vector<Value> values;
+// Converts the tools with a name among `shown`, as the request wrote them. read_tools() has read
+// all.
+FieldError read_shown_tools(simdjson::dom::array tools, std::span<const Tool> shown,
+                            TemplateValues& values, Value& out) {
+  std::vector<Value> read;
   for (const Element tool : tools) {
     const Element name = tool["function"]["name"].value_unsafe();
     if (find_tool(shown, name.get_string().value_unsafe()) == nullptr) continue;
-    values.push_back(value_from_json(tool));
+    QUIRE_RETURN_IF_FIELD_ERROR(values.convert("tools", tool, read.emplace_back()));
   }
-  return Value::list(std::move(values));
+  out = Value::list(std::move(read));
+  return {};
+}
+
+// Whether the source has the name as a word.
+bool mentions_variable(std::string_view chat_template, std::string_view name) {
+  const auto is_word = [](char c) { return is_alphanumeric(c) || c == '_'; };
+  for (size_t at = chat_template.find(name); at != std::string_view::npos;
+       at = chat_template.find(name, at + 1)) {
+    const size_t end = at + name.size();
+    const bool is_start = at == 0 || !is_word(chat_template[at - 1]);
+    if (is_start && (end == chat_template.size() || !is_word(chat_template[end]))) return true;
+  }
+  return false;
 }
 
 }  // namespace
+
+FieldError TemplateValues::convert(const Path& path, Element value, Value& out) {
+  if (!take_values(value, num_left_)) {
+    return field_error(path, fmt::format("got too many JSON values, expected at most {} in the "
+                                         "messages, tools, documents and chat_template_kwargs "
+                                         "together; send the data as text",
+                                         limits.max_template_values));
+  }
+  out = value_from_json(value);
+  return {};
+}
 
 void add_entry(std::string_view name, Value value, Entries& out) {
   out.emplace_back(Value::string(name), std::move(value));
@@ -206,8 +258,7 @@ FieldError read_content(const Path& path, Element value, std::string& out) {
   return {};
 }
 
-FieldError read_arguments(const Path& path, Element value, const RequestLimits& limits,
-                          Value& out) {
+FieldError read_arguments(const Path& path, Element value, TemplateValues& values, Value& out) {
   std::string_view text;
   const bool is_text = !value.get_string().get(text);
   if (value.is_null() || (is_text && text.empty())) {
@@ -216,19 +267,17 @@ FieldError read_arguments(const Path& path, Element value, const RequestLimits& 
   }
   if (!is_text) {
     if (!value.is_object()) return unexpected(path, value, "a JSON object, or its text");
-    out = value_from_json(value);
-    return {};
+    return values.convert(path, value, out);
   }
   const auto document = JsonDocument::parse(
-      text, "arguments", {.max_depth = limits.max_json_depth - kLevelsAroundArguments});
+      text, "arguments", {.max_depth = values.limits.max_json_depth - kLevelsAroundArguments});
   if (!document.ok() || !document->root().is_object()) {
     return unexpected(path, value, "the text of a JSON object");
   }
-  out = value_from_json(document->root());
-  return {};
+  return values.convert(path, document->root(), out);
 }
 
-FieldError read_template_kwargs(Element value, Entries& out) {
+FieldError read_template_kwargs(Element value, TemplateValues& values, Entries& out) {
   const Path path("chat_template_kwargs");
   simdjson::dom::object kwargs;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, kwargs));
@@ -236,7 +285,9 @@ FieldError read_template_kwargs(Element value, Entries& out) {
     if (std::find(kReserved.begin(), kReserved.end(), name) != kReserved.end()) {
       return field_error(Path(path, name), "got a reserved name, expected the template's own");
     }
-    add_entry(name, value_from_json(argument), out);
+    Value argument_value;
+    QUIRE_RETURN_IF_FIELD_ERROR(values.convert(Path(path, name), argument, argument_value));
+    add_entry(name, std::move(argument_value), out);
   }
   return {};
 }
@@ -280,15 +331,50 @@ std::optional<Element>* ConversationFields::find(std::string_view name) {
   return nullptr;
 }
 
-bool mentions_variable(std::string_view chat_template, std::string_view name) {
-  const auto is_word = [](char c) { return is_alphanumeric(c) || c == '_'; };
-  for (size_t at = chat_template.find(name); at != std::string_view::npos;
-       at = chat_template.find(name, at + 1)) {
-    const size_t end = at + name.size();
-    const bool is_start = at == 0 || !is_word(chat_template[at - 1]);
-    if (is_start && (end == chat_template.size() || !is_word(chat_template[end]))) return true;
+bool template_ignores(const RequestDefaults& defaults, std::string_view variable) {
+  return !defaults.chat_template.empty() && !mentions_variable(defaults.chat_template, variable);
+}
+
+FieldError check_effort(const Path& path, const RequestDefaults& defaults) {
+  if (!template_ignores(defaults, "reasoning_effort")) return {};
+  return field_error(path,
+                     "got a reasoning effort, but the model's chat template does not use it; "
+                     "expected no such field");
+}
+
+FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults) {
+  if (is_forced(request) && request.restriction) return second_restriction("tool_choice");
+  if (request.tool_choice != ToolChoice::kAuto || !template_ignores(defaults, "tools")) return {};
+  return field_error("tools",
+                     "got tools, but the model's chat template does not use them; expected no "
+                     "tools, or a tool_choice that forces or forbids calls");
+}
+
+FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,
+                              const RequestLimits& limits, const ReadToolName& read_name,
+                              ChatRequest& request) {
+  std::string mode;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "mode", mode));
+  if (mode != "auto" && mode != "required") {
+    return unexpected(Path(path, "mode"), fields["mode"].value_unsafe(), "'auto' or 'required'");
   }
-  return false;
+  const Path tools_path(path, "tools");
+  Element list;
+  if (fields["tools"].get(list)) return missing(tools_path, "a list of tools");
+  simdjson::dom::array tools;
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(tools_path, list, static_cast<size_t>(limits.max_tools), tools));
+  if (tools.size() == 0) return unexpected(tools_path, list, "at least one tool");
+  std::vector<std::string> allowed;
+  for (const Element tool : tools) {
+    const Path at(tools_path, allowed.size());
+    QUIRE_RETURN_IF_FIELD_ERROR(read_name(at, tool, allowed.emplace_back()));
+  }
+  std::erase_if(request.tools, [&](const Tool& tool) {
+    return std::ranges::find(allowed, tool.name) == allowed.end();
+  });
+  request.tool_choice = mode == "required" ? ToolChoice::kRequired : ToolChoice::kAuto;
+  return {};
 }
 
 FieldError read_conversation(const ConversationFields& fields, std::span<const Tool> shown_tools,
@@ -313,20 +399,27 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
                        "got true beside add_generation_prompt, expected one of the two");
   }
   if (continues) out.final_marker = random_id();
+  TemplateValues values(limits);
   Value messages;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_messages(*fields.messages, limits, out, messages));
-  if (continues) QUIRE_RETURN_IF_FIELD_ERROR(check_continued("messages", out.final_content));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_messages(*fields.messages, values, out, messages));
+  if (continues) {
+    QUIRE_RETURN_IF_FIELD_ERROR(check_continued("messages", {.content = out.final_content}));
+  }
   Entries variables;
   add_entry("messages", std::move(messages), variables);
   add_entry("add_generation_prompt", Value::boolean(adds_prompt), variables);
   if (fields.tools && !shown_tools.empty()) {
-    add_entry("tools", shown_values(*fields.tools, shown_tools), variables);
+    Value tools;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_shown_tools(*fields.tools, shown_tools, values, tools));
+    add_entry("tools", std::move(tools), variables);
   }
   if (fields.documents) {
     simdjson::dom::array documents;
     QUIRE_RETURN_IF_FIELD_ERROR(read_list("documents", *fields.documents,
                                           static_cast<size_t>(limits.max_messages), documents));
-    add_entry("documents", value_from_json(*fields.documents), variables);
+    Value documents_value;
+    QUIRE_RETURN_IF_FIELD_ERROR(values.convert("documents", *fields.documents, documents_value));
+    add_entry("documents", std::move(documents_value), variables);
   }
   if (fields.reasoning_effort) {
     std::string effort;
@@ -334,7 +427,7 @@ FieldError read_conversation(const ConversationFields& fields, std::span<const T
     add_entry("reasoning_effort", Value::string(effort), variables);
   }
   if (fields.template_kwargs) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_template_kwargs(*fields.template_kwargs, variables));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_template_kwargs(*fields.template_kwargs, values, variables));
   }
   out.variables = make_dict(std::move(variables));
   return {};
@@ -359,9 +452,10 @@ FieldError continue_from(const Continuation& continuation, MarkedText& rendered)
       at != std::string_view::npos && all.substr(0, at).ends_with(strip_left(text));
   if (!is_there || find_text(all, marker, at + marker.size()) != std::string_view::npos) {
     return field_error("messages",
-                       "the template changes or drops the last message, expected a message that it "
-                       "writes once and unchanged; send another last message, or leave out "
-                       "continue_final_message");
+                       fmt::format("the template changes or drops the last message, expected a "
+                                   "message that it writes once and unchanged; send another last "
+                                   "message, or {}",
+                                   continuation.alternative));
   }
   // If the template kept the message's trailing white space, it belongs to the message.
   const bool keeps_space = all.substr(at + marker.size()).starts_with(space);
@@ -370,11 +464,12 @@ FieldError continue_from(const Continuation& continuation, MarkedText& rendered)
   return {};
 }
 
-FieldError check_continued(const Path& messages_path, std::string_view content) {
-  if (!strip_left(content).empty()) return {};
+FieldError check_continued(const Path& messages_path, const Continuation& continuation) {
+  if (!strip_left(continuation.content).empty()) return {};
   return field_error(messages_path,
-                     "got a last message without text, expected text to continue; add text to "
-                     "it, or leave out continue_final_message");
+                     fmt::format("got a last message without text, expected text to continue; add "
+                                 "text to it, or {}",
+                                 continuation.alternative));
 }
 
 FieldError read_function(const Path& path, Element value, std::string& name,

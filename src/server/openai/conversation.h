@@ -1,6 +1,7 @@
 // Converts a request's messages and tools into the variables of the chat template.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -34,9 +35,21 @@ struct Conversation {
   std::string final_marker;   // random text at the end of final_content in `variables`; empty: none
 };
 
-// Returns whether a template's source contains this name as a word, even if in a comment. If it
-// does not, the variable has no effect.
-bool mentions_variable(std::string_view chat_template, std::string_view name);
+// Converts the JSON of one request into values of the template. Their number is bounded, because a
+// value takes up to 200 bytes, almost a hundred times as much as its text: [] or "".
+class TemplateValues {
+ public:
+  explicit TemplateValues(const RequestLimits& the_limits)
+      : limits(the_limits), num_left_(the_limits.max_template_values) {}
+
+  // Fails if `value` has more values than the earlier ones have left.
+  FieldError convert(const Path& path, Element value, jinja::Value& out);
+
+  const RequestLimits& limits;
+
+ private:
+  size_t num_left_;
+};
 
 // Reads the template's variables into `out`, with the tools in `shown_tools`, which are some of
 // those that read_tools() has read from `fields`.
@@ -57,7 +70,7 @@ FieldError read_content(const Path& path, Element value, std::string& out);
 
 // Reads a tool call's arguments as a dict, which templates expect. OpenAI's clients send the text
 // of an object. As in vLLM, null and an empty text mean no arguments.
-FieldError read_arguments(const Path& path, Element value, const RequestLimits& limits,
+FieldError read_arguments(const Path& path, Element value, TemplateValues& values,
                           jinja::Value& out);
 
 // Reads a function's name, and its parameters from the field `parameters_name`, and adds it to the
@@ -65,8 +78,28 @@ FieldError read_arguments(const Path& path, Element value, const RequestLimits& 
 FieldError read_function_fields(const Path& path, const simdjson::dom::object& fields,
                                 std::string_view parameters_name, std::vector<Tool>& out);
 
+// Reads {"mode": "auto" or "required", "tools": […]} and drops the tools that it does not name.
+// `read_name` reads the name of one tool, whose place depends on the API, and checks that there is
+// such a tool.
+using ReadToolName = std::function<FieldError(const Path& path, Element tool, std::string& name)>;
+FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,
+                              const RequestLimits& limits, const ReadToolName& read_name,
+                              ChatRequest& request);
+
+// Checks the choice of tools against the other fields of the request and against the chat template:
+// if the template ignores tools, the model would not see them.
+FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults);
+
+// Refuses a reasoning effort that the chat template ignores.
+FieldError check_effort(const Path& path, const RequestDefaults& defaults);
+
+// Returns whether the source of the chat template is known and does not contain this name as a
+// word, even in a comment. The variable then has no effect.
+bool template_ignores(const RequestDefaults& defaults, std::string_view variable);
+
 // Reads chat_template_kwargs, which are variables of the template.
-FieldError read_template_kwargs(Element value, std::vector<jinja::Dict::Entry>& out);
+FieldError read_template_kwargs(Element value, TemplateValues& values,
+                                std::vector<jinja::Dict::Entry>& out);
 
 // Adds a variable or a member to the entries of a dict.
 void add_entry(std::string_view name, jinja::Value value, std::vector<jinja::Dict::Entry>& out);
@@ -77,7 +110,7 @@ jinja::Value make_dict(std::vector<jinja::Dict::Entry>&& entries);
 std::string with_marker(std::string_view content, std::string_view marker);
 
 // Refuses to continue a message without text.
-FieldError check_continued(const Path& messages_path, std::string_view content);
+FieldError check_continued(const Path& messages_path, const Continuation& continuation);
 
 // Reads {"type": "function", "function": {…}}, a tool or a tool choice, up to the function's name.
 // `fields` are those of the function.

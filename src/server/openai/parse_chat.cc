@@ -4,7 +4,6 @@
 
 #include "base/json_writer.h"
 #include "grammar/schema_keywords.h"
-#include "server/openai/chat_builder.h"
 #include "server/openai/conversation.h"
 #include "server/openai/generation_fields.h"
 #include "server/openai/requests.h"
@@ -33,7 +32,6 @@ class ChatFields {
   FieldError check_template() const;
   FieldError read_tool_choice(Element value);
   FieldError read_tool_name(const Path& path, Element value, std::string& name) const;
-  FieldError read_allowed_tools(const Path& path, Element value);
   FieldError finish_logprobs();
 
   ChatRequest& request_;
@@ -94,35 +92,6 @@ FieldError ChatFields::read_tool_name(const Path& path, Element value, std::stri
                     "the name of one of the tools");
 }
 
-// Reads {"mode": …, "tools": […]}, and drops the tools that it does not name.
-FieldError ChatFields::read_allowed_tools(const Path& path, Element value) {
-  simdjson::dom::object fields;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
-  std::string mode;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "mode", mode));
-  if (mode != "auto" && mode != "required") {
-    return unexpected(Path(path, "mode"), fields["mode"].value_unsafe(), "'auto' or 'required'");
-  }
-  const Path tools_path(path, "tools");
-  Element list;
-  if (fields["tools"].get(list)) return missing(tools_path, "a list of tools");
-  simdjson::dom::array names;
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(tools_path, list, static_cast<size_t>(defaults_.limits.max_tools), names));
-  if (names.size() == 0) return unexpected(tools_path, list, "at least one tool");
-  std::vector<std::string> allowed;
-  for (const Element named : names) {
-    std::string name;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_name(Path(tools_path, allowed.size()), named, name));
-    allowed.push_back(std::move(name));
-  }
-  std::erase_if(request_.tools, [&](const Tool& tool) {
-    return std::ranges::find(allowed, tool.name) == allowed.end();
-  });
-  request_.tool_choice = mode == "required" ? ToolChoice::kRequired : ToolChoice::kAuto;
-  return {};
-}
-
 FieldError ChatFields::read_tool_choice(Element value) {
   const Path path("tool_choice");
   std::string_view choice;
@@ -134,7 +103,13 @@ FieldError ChatFields::read_tool_choice(Element value) {
       if (fields["allowed_tools"].get(allowed)) {
         return missing(allowed_path, "an object with the members 'mode' and 'tools'");
       }
-      return read_allowed_tools(allowed_path, allowed);
+      simdjson::dom::object allowed_fields;
+      QUIRE_RETURN_IF_FIELD_ERROR(read_object(allowed_path, allowed, allowed_fields));
+      const auto read_name = [this](const Path& at, Element tool, std::string& name) {
+        return read_tool_name(at, tool, name);
+      };
+      return read_allowed_tools(allowed_path, allowed_fields, defaults_.limits, read_name,
+                                request_);
     }
     request_.tool_choice = ToolChoice::kNamed;
     return read_tool_name(path, value, request_.named_tool);

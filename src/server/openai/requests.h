@@ -63,8 +63,10 @@ struct Tool {
 // The last message of a request with continue_final_message. continue_from() cuts the rendered
 // prompt after its text.
 struct Continuation {
-  std::string content;  // of the last message
-  std::string marker;   // random text at the end of `content` in the template's variables
+  std::string content = {};  // of the last message
+  std::string marker = {};   // random text at the end of `content` in the template's variables
+  // The remedy in errors: how a request of this API asks for a new message instead.
+  std::string_view alternative = "leave out continue_final_message";
 };
 
 // A conversation for the chat template.
@@ -116,6 +118,8 @@ struct RequestLimits {
   int max_tools = 128;
   size_t max_listed_ids = size_t{1} << 20;  // allowed and stop ids, times the number of prompts
   size_t max_json_depth = 64;
+  size_t max_template_values = size_t{1} << 19;       // JSON values and keys of a conversation
+  size_t max_stored_conversation = size_t{32} << 20;  // bytes; a longer one is not continued
   GrammarLimits grammar;  // only its sizes are checked here; the grammar compiler checks the rest
 };
 

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/json_writer.h"
-#include "jinja/chat_template.h"
 #include "server/openai/chat_builder.h"
 #include "server/tools/output_parser.h"
 
@@ -17,8 +16,8 @@ namespace {
 
 constexpr std::string_view kLogprobs = "message.output_text.logprobs";
 constexpr std::string_view kEncryptedReasoning = "reasoning.encrypted_content";
-// The values of `include` that only hosted tools and images would fill, which are refused
-// elsewhere.
+// The values of `include` that have no effect: they show the results of hosted tools and images,
+// which other fields refuse.
 constexpr auto kEmptyIncludes = std::to_array<std::string_view>(
     {"code_interpreter_call.outputs", "computer_call_output.output.image_url",
      "file_search_call.results", "message.input_image.image_url", "web_search_call.action.sources",
@@ -52,9 +51,10 @@ class ItemReader {
  public:
   explicit ItemReader(ChatBuilder& chat) : chat_(chat) {}
 
+  // Adds a message of another role than the assistant's.
   void add_message(std::string role, std::string content) {
     std::vector<TemplateMessage>& messages = chat_.messages;
-    is_open_ = role == "assistant";
+    is_open_ = false;
     const bool joins = role == "system" && messages.size() == 1 && messages[0].role == "system";
     if (joins) {
       messages[0].content += "\n\n" + content;
@@ -84,10 +84,10 @@ class ItemReader {
   }
 
  private:
-  // The message that collects the assistant's turn. `is_next` begins another one if the last one
-  // has the part already.
-  TemplateMessage& turn(bool is_next) {
-    if (!is_open_ || is_next) chat_.messages.push_back({.role = "assistant"});
+  // Returns the message that collects the assistant's turn. `begins_another`: the turn has this
+  // part already, so the item belongs to the next one.
+  TemplateMessage& turn(bool begins_another) {
+    if (!is_open_ || begins_another) chat_.messages.push_back({.role = "assistant"});
     is_open_ = true;
     return chat_.messages.back();
   }
@@ -159,9 +159,8 @@ class ItemReader {
     Element arguments;
     const Path at(path, "arguments");
     if (fields["arguments"].get(arguments)) return missing(at, "the text of a JSON object");
-    QUIRE_RETURN_IF_FIELD_ERROR(
-        read_arguments(at, arguments, chat_.defaults.limits, call.arguments));
-    turn(false);
+    QUIRE_RETURN_IF_FIELD_ERROR(read_arguments(at, arguments, chat_.values, call.arguments));
+    turn(/*begins_another=*/false);
     chat_.add_call(std::move(call));
     return {};
   }
@@ -179,7 +178,7 @@ class ItemReader {
   }
 
   ChatBuilder& chat_;
-  bool is_open_ = false;  // the last message is the assistant's turn, to which items can be added
+  bool is_open_ = false;  // the last message is the assistant's, and its turn has not ended
 };
 
 // Returns the item with an id and a type.
@@ -234,7 +233,7 @@ class ResponsesFields {
   FieldError read_metadata(const Path& path, Element value);
   FieldError read_tools(const Path& path, Element value);
   FieldError read_tool_choice(const Path& path, Element value);
-  FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields);
+  FieldError read_tool_name(const Path& path, Element value, std::string& name) const;
   FieldError read_previous();
   FieldError read_input();
 
@@ -250,11 +249,10 @@ class ResponsesFields {
   bool has_logprobs_ = false;
 };
 
-FieldError refuse_value(const Path& path, Element value, std::string_view only,
-                        std::string_view expected) {
+FieldError check_truncation(const Path& path, Element value) {
   std::string_view text;
-  if (!value.get_string().get(text) && text == only) return {};
-  return unexpected(path, value, expected);
+  if (!value.get_string().get(text) && text == "disabled") return {};
+  return unexpected(path, value, "'disabled': this server drops no items; shorten the input");
 }
 
 FieldError ResponsesFields::read(std::string_view name, Element value) {
@@ -290,11 +288,7 @@ FieldError ResponsesFields::read(std::string_view name, Element value) {
   if (name == "top_logprobs") {
     return read_int(path, value, 0, chat_.defaults.limits.max_logprobs, top_logprobs_.emplace());
   }
-  if (name == "truncation") {
-    return refuse_value(path, value, "disabled",
-                        "'disabled': this server drops no items; shorten "
-                        "the input");
-  }
+  if (name == "truncation") return check_truncation(path, value);
   if (name == "chat_template_kwargs") return chat_.read_template_kwargs(value);
   if (name == "background") return refuse_unless_false(path, value);
   if (name == "conversation") {
@@ -326,7 +320,7 @@ FieldError ResponsesFields::read_include(const Path& path, Element value) {
     } else if (name == kEncryptedReasoning) {
       request_.shows_encrypted_reasoning = true;
     } else if (std::ranges::find(kEmptyIncludes, name) == kEmptyIncludes.end()) {
-      return field_error(path, fmt::format("got '{}', expected '{}' or '{}'", name.substr(0, 200),
+      return field_error(path, fmt::format("got '{}', expected '{}' or '{}'", clipped(name),
                                            kLogprobs, kEncryptedReasoning));
     }
   }
@@ -421,7 +415,12 @@ FieldError ResponsesFields::read_tool_choice(const Path& path, Element value) {
   if (value.get_object().get(fields)) return unexpected(path, value, kExpected);
   std::string type;
   QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "type", type));
-  if (type == "allowed_tools") return read_allowed_tools(path, fields);
+  if (type == "allowed_tools") {
+    const auto read_name = [this](const Path& at, Element tool, std::string& tool_name) {
+      return read_tool_name(at, tool, tool_name);
+    };
+    return read_allowed_tools(path, fields, chat_.defaults.limits, read_name, request_.chat);
+  }
   const Path name_path(path, "name");
   if (type != "function") {
     return unexpected(Path(path, "type"), fields["type"].value_unsafe(),
@@ -432,39 +431,20 @@ FieldError ResponsesFields::read_tool_choice(const Path& path, Element value) {
   return chat_.choose_tool(name_path, function);
 }
 
-// {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": …}]}. Drops the
-// tools that it does not name.
-FieldError ResponsesFields::read_allowed_tools(const Path& path,
-                                               const simdjson::dom::object& fields) {
-  std::string mode;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "mode", mode));
-  const Path mode_path(path, "mode");
-  const Element mode_value = fields["mode"].value_unsafe();
-  if (mode != "auto" && mode != "required") {
-    return unexpected(mode_path, mode_value, "'auto' or 'required'");
+// Reads {"type": "function", "name": …}, an element of allowed_tools.
+FieldError ResponsesFields::read_tool_name(const Path& path, Element value,
+                                           std::string& name) const {
+  simdjson::dom::object fields;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
+  std::string type;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "type", type));
+  if (type != "function") {
+    return unexpected(Path(path, "type"), fields["type"].value_unsafe(), "'function'");
   }
-  const Path tools_path(path, "tools");
-  Element value;
-  if (fields["tools"].get(value)) return missing(tools_path, "a list of functions");
-  simdjson::dom::array tools;
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(tools_path, value, static_cast<size_t>(chat_.defaults.limits.max_tools), tools));
-  std::vector<std::string> allowed;
-  for (const Element tool : tools) {
-    const Path at(tools_path, allowed.size());
-    simdjson::dom::object function;
-    QUIRE_RETURN_IF_FIELD_ERROR(read_object(at, tool, function));
-    QUIRE_RETURN_IF_FIELD_ERROR(read_required(at, function, "name", allowed.emplace_back()));
-    if (find_tool(request_.chat.tools, allowed.back()) == nullptr) {
-      return unexpected(Path(at, "name"), function["name"].value_unsafe(),
-                        "the name of one of the tools");
-    }
-  }
-  if (allowed.empty()) return unexpected(tools_path, value, "at least one function");
-  std::erase_if(request_.chat.tools, [&](const Tool& tool) {
-    return std::ranges::find(allowed, tool.name) == allowed.end();
-  });
-  return mode == "required" ? chat_.require_tool(mode_path, mode_value) : FieldError();
+  QUIRE_RETURN_IF_FIELD_ERROR(read_required(path, fields, "name", name));
+  if (find_tool(request_.chat.tools, name) != nullptr) return {};
+  return unexpected(Path(path, "name"), fields["name"].value_unsafe(),
+                    "the name of one of the tools");
 }
 
 // Reads the conversation of the response that this one continues.
@@ -483,7 +463,7 @@ FieldError ResponsesFields::read_previous() {
     FieldError error = field_error(
         path, fmt::format("there is no stored response '{}'; it may have been removed to make "
                           "room, so send the whole conversation in input",
-                          id.substr(0, 200)));
+                          clipped(id)));
     error->code = "previous_response_not_found";
     return error;
   }
@@ -493,6 +473,13 @@ FieldError ResponsesFields::read_previous() {
       text += (text.empty() ? "[" : ",") + item;
       if (request_.stores) request_.items.push_back(item);
     }
+  }
+  const size_t max_bytes = chat_.defaults.limits.max_stored_conversation;
+  if (text.size() > max_bytes) {
+    return field_error(
+        path, fmt::format("got a conversation of {} bytes, expected at most {}; begin another one, "
+                          "and send what it needs of this one in input",
+                          text.size(), max_bytes));
   }
   const auto document = JsonDocument::parse(
       text + "]", "the stored response", {.max_depth = chat_.defaults.limits.max_json_depth + 2});
@@ -513,10 +500,8 @@ FieldError ResponsesFields::read_input() {
     if (request_.stores) request_.items.push_back(stored_message(text));
     return {};
   }
+  if (!input_->is_array()) return unexpected(path, *input_, "a string or a list of items");
   simdjson::dom::array items;
-  if (input_->get_array().get(items)) {
-    return unexpected(path, *input_, "a string or a list of items");
-  }
   QUIRE_RETURN_IF_FIELD_ERROR(
       read_list(path, *input_, static_cast<size_t>(chat_.defaults.limits.max_messages), items));
   size_t idx = 0;

@@ -32,7 +32,7 @@ struct ResponsesRequest {
 // A response that is kept for later requests. `items` and `output` are JSON texts of items.
 struct StoredResponse {
   std::vector<std::string> items;  // the conversation before it, without instructions
-  std::vector<std::string> output;
+  std::vector<std::string> output;  // without a call that the limit of tokens has cut
   std::string body;  // the whole response
 };
 
@@ -43,9 +43,9 @@ struct StoredResponses {
   std::function<std::shared_ptr<const StoredResponse>(std::string_view id)> find = nullptr;
 };
 
-// Parses a body as parse_chat_request() does. Each item of the input becomes a part of a message:
-// the reasoning, text and calls of one turn become one message of the assistant, and the system and
-// developer messages at the start become one message, since most templates accept only one.
+// Parses a body as parse_chat_request() does. The reasoning, text and calls of one turn become one
+// message of the assistant. The system and developer messages at the start become one message,
+// since most templates accept only one.
 Parsed<ResponsesRequest> parse_responses_request(std::string_view body,
                                                  const RequestDefaults& defaults,
                                                  const StoredResponses& stored);

@@ -350,8 +350,11 @@ class ResponsesWriter final : public ResponseWriter {
     StoredResponse response = {
         .items = std::move(request_.items), .output = {}, .body = std::move(body)};
     for (size_t i = 0; i < blocks_.blocks().size(); ++i) {
+      const OutputBlock& block = blocks_.blocks()[i];
+      // The arguments of a cut call are not JSON, so no request could continue the conversation.
+      if (block.kind == Kind::kToolCall && end_status(i) == "incomplete") continue;
       JsonWriter json;
-      write_item(i, blocks_.blocks()[i], end_status(i), json);
+      write_item(i, block, end_status(i), json);
       response.output.push_back(json.take());
     }
     store_(std::move(response));

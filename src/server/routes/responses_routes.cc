@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "server/openai/json_fields.h"
 #include "server/responses_api/responses_writer.h"
 #include "server/routes/routes.h"
@@ -31,7 +32,7 @@ std::string_view query_value(std::string_view query, std::string_view name) {
 ApiError unknown_response(const ServerState& state, const std::string& id) {
   return make_api_error(
       404,
-      fmt::format("there is no stored response '{}'{}", id.substr(0, 200),
+      fmt::format("there is no stored response '{}'{}", clipped(id),
                   state.responses.is_enabled()
                       ? "; it may have been removed to make room"
                       : "; this server stores no responses, unless its operator allows it by "
@@ -60,13 +61,12 @@ FieldError read_page(std::string_view query, Page& page) {
     const auto [parsed, error] = std::from_chars(limit.data(), end, page.limit);
     if (error != std::errc() || parsed != end || page.limit < 1 || page.limit > kMaxLimit) {
       return field_error("limit", fmt::format("got '{}', expected an integer in [1, {}]",
-                                              limit.substr(0, 200), kMaxLimit));
+                                              clipped(limit), kMaxLimit));
     }
   }
   const std::string_view order = query_value(query, "order");
   if (!order.empty() && order != "asc" && order != "desc") {
-    return field_error("order",
-                       fmt::format("got '{}', expected 'asc' or 'desc'", order.substr(0, 200)));
+    return field_error("order", fmt::format("got '{}', expected 'asc' or 'desc'", clipped(order)));
   }
   page.is_ascending = order == "asc";
   page.after = query_value(query, "after");
@@ -78,10 +78,20 @@ struct Item {
   std::string_view json;
 };
 
-void write_items(std::vector<Item> items, const Page& page, JsonWriter& json) {
+// Reduces the items, which are in ascending order, to those of the page and later pages.
+FieldError turn_to(const Page& page, std::vector<Item>& items) {
   if (!page.is_ascending) std::ranges::reverse(items);
+  if (page.after.empty()) return {};
   const auto after = std::ranges::find(items, page.after, &Item::id);
-  if (after != items.end()) items.erase(items.begin(), after + 1);
+  if (after == items.end()) {
+    return field_error(
+        "after", fmt::format("got '{}', expected the id of one of the items", clipped(page.after)));
+  }
+  items.erase(items.begin(), after + 1);
+  return {};
+}
+
+void write_items(std::vector<Item> items, const Page& page, JsonWriter& json) {
   const auto num_shown = std::min(items.size(), static_cast<size_t>(page.limit));
   const bool has_more = items.size() > num_shown;
   items.resize(num_shown);
@@ -164,6 +174,7 @@ void get_response_items(ServerState& state, RequestContext&& context) {
     items.push_back({.id = id, .json = item});
     documents.push_back(std::move(*document));
   }
+  if (const FieldError error = turn_to(page, items)) return context.refuse(*error);
   JsonWriter json;
   write_items(std::move(items), page, json);
   context.respond(json.take());

@@ -488,6 +488,29 @@ TEST(ParseChat, RefusesAKeyThatIsThereTwice) {
             "tokens");
 }
 
+TEST(ParseChat, BoundsTheValuesOfTheTemplate) {
+  RequestDefaults defaults;
+  defaults.limits.max_template_values = 6;
+  const auto refused = [&](const std::string& fields) {
+    const auto result =
+        parse_chat_request("{" + std::string(kHello) + ", " + fields + "}", defaults);
+    return result.error ? result.error->param : "accepted";
+  };
+  EXPECT_EQ(refused(R"("chat_template_kwargs": {"a": [1, 2, 3, 4, 5]})"), "accepted");
+  EXPECT_EQ(refused(R"("chat_template_kwargs": {"a": [1, 2, 3, 4, 5, 6]})"),
+            "chat_template_kwargs.a");
+  EXPECT_EQ(refused(R"("chat_template_kwargs": {"a": {"b": 1, "c": {}}, "d": []})"), "accepted");
+  EXPECT_EQ(refused(R"("chat_template_kwargs": {"a": {"b": 1, "c": {}}, "d": [[]]})"),
+            "chat_template_kwargs.d")
+      << "all fields count together, and keys count too";
+  EXPECT_EQ(refused(R"("documents": [1, 2, 3, 4, 5, 6])"), "documents");
+  const auto arguments = parse_chat_request(R"({"messages": [{"role": "assistant", "tool_calls": [
+      {"function": {"name": "f", "arguments": "{\"a\": [1, 2, 3, 4]}"}}]}]})",
+                                            defaults);
+  ASSERT_TRUE(arguments.error);
+  EXPECT_EQ(arguments.error->param, "messages[0].tool_calls[0].function.arguments");
+}
+
 TEST(ForcedCall, HasASchema) {
   const auto schema_of = [](const std::string& fields) {
     const ChatRequest request = hello(fields);
