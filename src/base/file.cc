@@ -141,8 +141,8 @@ Status replace_file(const std::filesystem::path& path, std::string_view text) {
   std::error_code error;
   if (!folder.empty()) std::filesystem::create_directories(folder, error);
   if (error) {
-    return invalid_argument(fmt::format("[file] cannot create the folder {}; {}",
-                                        folder.string(), error.message()));
+    return invalid_argument(
+        fmt::format("[file] cannot create the folder {}; {}", folder.string(), error.message()));
   }
   std::string beside = path.string() + ".XXXXXX";
   Descriptor file;
