@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "base/ascii.h"
 #include "base/json.h"
@@ -158,23 +159,36 @@ Result<std::vector<ChatMessage>> parse_conversation(std::string_view json,
 
 Result<int> trim_history(std::vector<ChatMessage>& messages, int max_tokens,
                          const CountTokens& num_tokens) {
-  const size_t first = has_system(messages) ? 1 : 0;
-  int num_dropped = 0;
-  while (true) {
-    QUIRE_ASSIGN_OR_RETURN(const int count, num_tokens(messages));
-    // Drops whole exchanges, because templates refuse two turns of one role in a row.
-    const bool can_drop = messages.size() >= first + 3;
-    const bool is_full = count > max_tokens;
-    const bool makes_room = num_dropped > 0 && count > max_tokens / 2;
-    if (!is_full && !(makes_room && can_drop)) return num_dropped;
-    if (!can_drop) {
-      return invalid_argument(fmt::format(
-          "[chat] the message is too long; got {} tokens, expected at most {}", count, max_tokens));
+  QUIRE_ASSIGN_OR_RETURN(int count, num_tokens(messages));
+  if (count <= max_tokens) return 0;
+  const size_t first = !messages.empty() && messages.front().role == "system" ? 1 : 0;
+  // Drops whole exchanges, because templates refuse two turns of one role in a row.
+  const auto without = [&](size_t num_exchanges) {
+    std::vector<ChatMessage> rest = messages;
+    const auto begin = rest.begin() + static_cast<std::ptrdiff_t>(first);
+    rest.erase(begin, begin + static_cast<std::ptrdiff_t>(2 * num_exchanges));
+    return rest;
+  };
+  // The smallest number that makes room is searched by halves, because each count renders and
+  // tokenizes the rest of the conversation.
+  size_t most = messages.size() <= first ? 0 : (messages.size() - first - 1) / 2;
+  for (size_t least = 1; least < most;) {
+    const size_t middle = least + (most - least) / 2;
+    QUIRE_ASSIGN_OR_RETURN(count, num_tokens(without(middle)));
+    if (count <= max_tokens / 2) {
+      most = middle;
+    } else {
+      least = middle + 1;
     }
-    const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(first);
-    messages.erase(begin, begin + 2);
-    num_dropped += 2;
   }
+  std::vector<ChatMessage> rest = without(most);
+  QUIRE_ASSIGN_OR_RETURN(count, num_tokens(rest));
+  if (count > max_tokens) {
+    return invalid_argument(fmt::format(
+        "[chat] the message is too long; got {} tokens, expected at most {}", count, max_tokens));
+  }
+  messages = std::move(rest);
+  return static_cast<int>(2 * most);
 }
 
 }  // namespace quire::cli

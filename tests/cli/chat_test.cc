@@ -122,6 +122,23 @@ TEST(TrimHistory, AMessageThatFitsAloneIsEnough) {
   EXPECT_EQ(*trim_history(messages, 20, count_letters), 2);  // 18 exceeds half of the limit
 }
 
+TEST(TrimHistory, CountsALongConversationAFewTimes) {
+  std::vector<ChatMessage> messages;
+  for (int turn = 0; turn < 100'000; ++turn) {
+    messages.push_back({"user", "ab"});
+    messages.push_back({"assistant", "cd"});
+  }
+  messages.push_back({"user", "last"});
+  int num_counts = 0;
+  const auto count = [&](const std::vector<ChatMessage>& candidate) {
+    ++num_counts;
+    return count_letters(candidate);
+  };
+  EXPECT_EQ(*trim_history(messages, 100, count), 2 * (100'000 - 7));
+  EXPECT_EQ(*count_letters(messages), 47);
+  EXPECT_LT(num_counts, 25);
+}
+
 TEST(TrimHistory, RefusesAMessageThatNeverFits) {
   auto messages = conversation();
   EXPECT_FALSE(trim_history(messages, 3, count_letters).ok());
