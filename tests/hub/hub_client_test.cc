@@ -66,6 +66,31 @@ TEST(Explain, AFailureOfTheConnectionPassesThrough) {
   EXPECT_TRUE(explain(lost, settings(), "a").may_retry);
 }
 
+TEST(Attempts, EndAfterFiveWithoutProgress) {
+  Attempts attempts(0);
+  for (const int factor : {1, 2, 4, 8}) {
+    EXPECT_TRUE(attempts.allow_another(1000));
+    EXPECT_EQ(attempts.wait_factor(), factor);
+  }
+  EXPECT_FALSE(attempts.allow_another(1000));
+}
+
+TEST(Attempts, BeginAnewAfterOneMebibyte) {
+  Attempts attempts(0);
+  for (int64_t mebibytes = 1; mebibytes < 100; ++mebibytes) {
+    ASSERT_TRUE(attempts.allow_another(mebibytes << 20));
+    EXPECT_EQ(attempts.wait_factor(), 1);
+  }
+}
+
+// As of a server that ignores ranges, so that each attempt begins at the file's start.
+TEST(Attempts, TheSameBytesAgainAreNoProgress) {
+  Attempts attempts(0);
+  int num_attempts = 1;
+  while (attempts.allow_another(int64_t{num_attempts % 2 == 0 ? 1 : 3} << 20)) ++num_attempts;
+  EXPECT_LT(num_attempts, 10);
+}
+
 TEST(Url, EscapesAllButPlainCharacters) {
   EXPECT_EQ(url_escaped("aZ9-._~"), "aZ9-._~");
   EXPECT_EQ(url_escaped("refs/pr/1?#% \xC3\n"), "refs%2Fpr%2F1%3F%23%25%20%C3%0A");

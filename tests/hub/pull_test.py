@@ -162,6 +162,13 @@ class Layout(PullTest):
         self.assertIn(f"quire pull {NAME}", found.stderr)
 
 
+    def test_another_commit_than_the_one_asked_for_is_refused(self) -> None:
+        wanted = "d" * 40
+        self.hub.add(NAME, Model(sharded_files()), revision=wanted)
+        self.refuse(f"answered with commit {'c' * 40}; expected {wanted}", name=f"{NAME}@{wanted}")
+        self.assertFalse(self.folder().exists())
+
+
 class Lookup(PullTest):
     def error(self, model: str) -> str:
         done = self.run_quire("generate", "--model", model, "--prompt", "a")
@@ -254,6 +261,14 @@ class Faults(PullTest):
         self.pull()
         self.assertIn("damaged; starting again", self.err)
         self.check()
+
+    def test_a_partial_file_that_is_a_link_is_not_followed(self) -> None:
+        victim = self.home / "victim"
+        victim.write_bytes(b"mine")
+        self.partial(self.content).parent.mkdir(parents=True)
+        self.partial(self.content).symlink_to(victim)
+        self.refuse(f"cannot write {self.partial(self.content)}: Too many levels of symbolic links")
+        self.assertEqual(victim.read_bytes(), b"mine")
 
     def test_a_partial_file_that_is_too_long_is_replaced(self) -> None:
         self.leave_partial(self.content + b"?")
@@ -417,6 +432,7 @@ class HostileHub(PullTest):
             ({"blobId": None}, "?blobs=true"),
             ({"size": -1}, "the size -1"),
             ({"size": 1 << 60}, "expected bytes in"),
+            ({"size": (1 << 30) + 1}, "expected bytes in [0, 1073741824]"),
             ({"lfs": {"sha256": "e" * 40, "size": 1}}, "expected 64 hexadecimal digits"),
         ):
             self.model.changed_entries[CONFIG] = change

@@ -45,8 +45,9 @@ class Descriptor {
   int fd_;
 };
 
+// Follows no link, so that a cache that others may write leads to no file outside it.
 Result<Descriptor> open_for_update(const fs::path& path) {
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kFileMode));
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
   if (file.get() < 0) return write_error(path, errno);
   return file;
 }

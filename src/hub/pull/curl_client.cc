@@ -20,7 +20,8 @@ namespace {
 
 constexpr long kMaxRedirects = 10;
 constexpr long kConnectTimeoutS = 20;
-constexpr long kStallTimeoutS = 30;  // without a single byte
+constexpr long kLeastBytesPerS = 1000;  // a slower transfer counts as lost
+constexpr long kStallTimeoutS = 30;     // at less than this rate
 constexpr size_t kMaxHeadBytes = size_t{1} << 20;
 
 struct CurlApi {
@@ -243,7 +244,7 @@ struct CurlClient::State {
     set(CURLOPT_FOLLOWLOCATION, 1L);
     set(CURLOPT_MAXREDIRS, kMaxRedirects);
     set(CURLOPT_CONNECTTIMEOUT, kConnectTimeoutS);
-    set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+    set(CURLOPT_LOW_SPEED_LIMIT, kLeastBytesPerS);
     set(CURLOPT_LOW_SPEED_TIME, kStallTimeoutS);
     set(CURLOPT_BUFFERSIZE, long{CURL_MAX_READ_SIZE});
     set(CURLOPT_NOPROGRESS, 0L);

@@ -130,25 +130,27 @@ Refusal HubClient::try_once(const std::string& url, std::string_view what, Recei
           true};
 }
 
+bool Attempts::allow_another(int64_t num_bytes) {
+  if (num_bytes - num_bytes_ >= kProgressBytes) {
+    num_bytes_ = num_bytes;
+    num_failed_ = 0;
+  }
+  return ++num_failed_ < kMaxAttempts;
+}
+
 Status HubClient::get(const std::string& url, std::string_view what, Receiver& receiver) {
-  std::chrono::milliseconds wait = settings_.first_wait;
-  for (int attempt = 1;; ++attempt) {
+  Attempts attempts(receiver.size());
+  while (true) {
     if (state_.interrupted()) return cancelled("[hub] interrupted");
-    const int64_t begin = receiver.size();
     const Refusal refusal = try_once(url, what, receiver);
     if (refusal.status.ok() || !refusal.may_retry) return refusal.status;
-    if (receiver.size() - begin >= kProgressBytes) {
-      attempt = 1;
-      wait = settings_.first_wait;
-    }
-    if (attempt == kMaxAttempts) return refusal.status;
-    const auto pause =
-        std::max<std::chrono::milliseconds>(wait, std::chrono::seconds(refusal.retry_after_s));
+    if (!attempts.allow_another(receiver.size())) return refusal.status;
+    const auto pause = std::max<std::chrono::milliseconds>(
+        settings_.first_wait * attempts.wait_factor(), std::chrono::seconds(refusal.retry_after_s));
     state_.note(fmt::format("{}{}{}; trying again in {:.1f} s", what, what.empty() ? "" : ": ",
                             refusal.status.message(),
                             std::chrono::duration<double>(pause).count()));
     wait_interruptibly(pause, state_.interrupted);
-    wait *= 2;
   }
 }
 

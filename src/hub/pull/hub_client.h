@@ -43,6 +43,22 @@ Refusal explain(const Reply& reply, const HubSettings& settings, std::string_vie
 // Sleeps, and returns early if interrupted() returns true.
 void wait_interruptibly(std::chrono::milliseconds time, const std::function<bool()>& interrupted);
 
+// Counts the attempts in a row that together brought less than 1 MiB. A server that ignores ranges
+// and sends a part each time brings no progress.
+class Attempts {
+ public:
+  // Bytes that the receiver has before the first attempt.
+  explicit Attempts(int64_t num_bytes) : num_bytes_(num_bytes) {}
+
+  // Called after a failed attempt, with the bytes that the receiver has now. Returns false after 5.
+  bool allow_another(int64_t num_bytes);
+  int wait_factor() const { return 1 << (num_failed_ - 1); }  // the wait doubles each time
+
+ private:
+  int64_t num_bytes_;  // at the last progress
+  int num_failed_ = 0;
+};
+
 class HubClient {
  public:
   // The arguments must outlive the client.
@@ -51,8 +67,8 @@ class HubClient {
   const PullState& state() const { return state_; }
 
   // Downloads the list of files, or one file of a commit, from receiver.size() on. Repeats the
-  // request until the receiver is complete or the request fails for good: after 5 attempts in a row
-  // that each brought less than 1 MiB. A connection that fails before the hub has responded once is
+  // request until the receiver is complete or the request fails for good, which Attempts decides. A
+  // connection that fails before the hub has responded once is
   // not repeated.
   Status get_list(Receiver& receiver);
   Status get_file(std::string_view commit, std::string_view file, Receiver& receiver);

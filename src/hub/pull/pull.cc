@@ -235,7 +235,15 @@ Result<RepositoryList> get_list(const PullOptions& options, const PullHooks& hoo
   QUIRE_ASSIGN_OR_RETURN(HubClient client, HubClient::create(options.hub, state));
   TextReceiver receiver;
   QUIRE_RETURN_IF_ERROR(client.get_list(receiver));
-  return parse_repository_list(receiver.text());
+  QUIRE_ASSIGN_OR_RETURN(RepositoryList list, parse_repository_list(receiver.text()));
+  const std::string& revision = options.hub.model.revision;
+  if (is_commit(revision) && revision != list.commit) {
+    return unavailable(fmt::format(
+        "[hub] the hub answered with commit {}; expected {}, which was asked for; check "
+        "HF_ENDPOINT",
+        list.commit, revision));
+  }
+  return list;
 }
 
 std::string describe(const PullOptions& options, const RepositoryList& list,

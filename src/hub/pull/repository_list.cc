@@ -18,7 +18,8 @@ namespace {
 
 constexpr size_t kMaxFiles = 100'000;
 constexpr size_t kMaxNameBytes = 1024;
-constexpr int64_t kMaxFileBytes = int64_t{1} << 42;  // 4 TiB
+constexpr int64_t kMaxFileBytes = int64_t{1} << 42;   // 4 TiB
+constexpr int64_t kMaxSmallBytes = int64_t{1} << 30;  // 1 GiB, of a file besides the weights
 
 // The files besides the weights that Quire reads, all in the repository's root.
 constexpr std::string_view kConfigFile = "config.json";
@@ -38,6 +39,10 @@ const std::vector<OtherFormat>& other_formats() {
                                                    {"TensorFlow", {".h5", ".tflite"}},
                                                    {"Flax", {".msgpack"}}};
   return formats;
+}
+
+bool is_small(std::string_view name) {
+  return name == kWeightsIndexFile || std::ranges::find(kSmallFiles, name) != kSmallFiles.end();
 }
 
 bool is_control(char c) {
@@ -156,11 +161,12 @@ Status check_file(const RepositoryFile& file) {
         "(HF_ENDPOINT) must support ?blobs=true",
         file.name, clipped(file.hash), num_digits));
   }
-  if (file.size < 0 || file.size > kMaxFileBytes) {
+  const int64_t max_bytes = is_small(file.name) ? kMaxSmallBytes : kMaxFileBytes;
+  if (file.size < 0 || file.size > max_bytes) {
     return invalid_argument(fmt::format(
         "[hub] the hub's list gives {} the size {}; expected bytes in [0, {}]; a mirror "
         "(HF_ENDPOINT) must support ?blobs=true",
-        file.name, file.size, kMaxFileBytes));
+        file.name, file.size, max_bytes));
   }
   return {};
 }
