@@ -50,6 +50,7 @@ struct ModelInfo {
   std::string weight_dtype;
   std::string kv_cache_dtype;
   int64_t num_parameters = 0;
+  int embedding_size = 0;  // numbers of an embedding; 0: the model generates text
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // tokens that end a sequence
   std::string attention_backend;       // backends by phase: "decode: cpu, prefill: cpu"

@@ -63,6 +63,12 @@ class TokenConstraint {
 // Makes a constraint at the start of a sequence. It owns what it needs.
 using ConstraintFactory = std::function<std::unique_ptr<TokenConstraint>()>;
 
+// Asks an embedding model for the prompt's embedding instead of text.
+struct EmbeddingParams {
+  // Keeps the first numbers of the embedding, as models with Matryoshka embeddings allow; 0: all.
+  int dimensions = 0;
+};
+
 struct Request {
   std::string prompt;                     // used when prompt_token_ids is empty
   std::vector<int32_t> prompt_token_ids;  // used as given
@@ -72,6 +78,9 @@ struct Request {
   std::string cache_salt;  // requests share cached prefixes only under the same salt
   // Called once per sample, before the request is scheduled. Empty: any token is allowed.
   ConstraintFactory make_constraint;
+  // Required for embedding models, refused by others. `sampling` and `make_constraint` are then not
+  // used.
+  std::optional<EmbeddingParams> embedding = {};
 };
 
 struct TokenLogprob {
@@ -110,6 +119,9 @@ struct Output {
   std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty
   SharedTokenIds prompt_token_ids;                // once, with the first output; else null
   int num_cached_tokens = 0;                      // prompt tokens found in the prefix cache
+  // Of an embedding model: the only output, with FinishReason::kStop. Has length 1 if the model
+  // normalizes its embeddings.
+  std::vector<float> embedding;
   // The time when the sample was first scheduled in a step; absent: never scheduled.
   std::optional<std::chrono::steady_clock::time_point> first_scheduled;
   std::optional<FinishReason> finish_reason;  // set on a sequence's last output

@@ -136,6 +136,8 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
                          config.architecture, static_cast<double>(num_parameters(config)) / 1e6,
                          config.num_layers, config.hidden_size,
                          config.dtype ? dtype_name(*config.dtype) : "type not given"));
+  print_line("task",
+             files.embedding ? "embed: last-token pooling, for /v1/embeddings" : "generate");
   print_line("tokenizer",
              files.tokenizer != nullptr
                  ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())

@@ -69,6 +69,8 @@ constexpr Row kRefused[] = {
      "is not needed: generation_config.json of the model's directory is applied; leave it out"},
     {{"--override-generation-config"},
      "is not supported; expected the values in generation_config.json, or in each request"},
+    {{"--hf-overrides"},
+     "is not supported: expected the values in the model's config.json; a reranker needs none"},
     {{"-cnv", "--conversation", "-i", "--interactive"}, "is quire chat here", kNoValue},
     {{"-j", "--json-schema", "--grammar", "--grammar-file"},
      "is a field of a server's requests here: response_format or structured_outputs"},
@@ -91,6 +93,12 @@ constexpr Row kRefused[] = {
 
 constexpr Row kIgnored[] = {
     {{"--trust-remote-code"}, "has no effect: Quire never runs code of a checkpoint", kNoValue},
+    {{"--task", "--runner", "--convert"},
+     "has no effect: the model's modules.json decides whether it embeds or generates"},
+    {{"--is-embedding", "--embedding", "--embeddings", "--rerank", "--reranking"},
+     "has no effect: the model's modules.json decides whether it embeds; a reranker is served as "
+     "any model that generates",
+     kNoValue},
     {{"--jinja"}, "has no effect: the model's template is always used", kNoValue},
     {{"--enable-auto-tool-choice"},
      "has no effect: tools are on unless --tool-call-parser is none",

@@ -112,10 +112,13 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& conf
   log_info("[engine] {} ({}, {:.1f} M parameters), context {}, attention {}", info.name,
            info.architecture, static_cast<double>(info.num_parameters) / 1e6, info.max_model_len,
            info.attention_backend);
-  InputProcessor::Limits limits = {.vocab_size = info.vocab_size,
-                                   .max_model_len = info.max_model_len,
-                                   .eos_ids = info.eos_token_ids,
-                                   .seed = config.seed};
+  InputProcessor::Limits limits = {
+      .vocab_size = info.vocab_size,
+      .max_model_len = info.max_model_len,
+      .eos_ids = info.eos_token_ids,
+      .seed = config.seed,
+      .embedding_size = info.embedding_size,
+      .normalizes = impl->files.embedding.value_or(EmbeddingModules()).normalizes};
   for (const int32_t id : limits.eos_ids) {
     if (id >= 0 && id < info.vocab_size) continue;
     log_warning(

@@ -20,6 +20,7 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.weight_dtype = dtype_name(plan.dtype);
   info.kv_cache_dtype = dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
+  if (files.embedding) info.embedding_size = files.config.hidden_size;
   info.bos_token_id = files.config.bos_token_id;
   const std::vector<int>& eos_ids = files.generation.eos_token_ids;
   info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;

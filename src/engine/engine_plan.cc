@@ -68,9 +68,10 @@ int limit_rule_seqs(const EngineConfig& config, int wanted) {
 
 // Fills in the platform's defaults, checks the configuration, and limits its numbers of sequences
 // to what a step can compute.
-Result<EngineConfig> resolve_config(const EngineConfig& wanted, const PlatformDefaults& defaults,
-                                    int num_drafts) {
+Result<EngineConfig> resolve_config(const EngineConfig& wanted, const ModelConfig& model,
+                                    const PlatformDefaults& defaults, int num_drafts) {
   EngineConfig config = wanted;
+  config.enforce_eager |= model.embeds;  // it never decodes, and graphs are of decode steps
   if (config.max_num_batched_tokens == 0) {
     config.max_num_batched_tokens = std::max(defaults.max_num_batched_tokens, config.max_num_seqs);
   }
@@ -305,10 +306,12 @@ Result<ContextPlan> plan_longest_context(const PlanInputs& in, int max_model_len
 
 SchedulerConfig scheduler_config(const PlanInputs& in, const ContextPlan& plan) {
   const EngineConfig& config = in.config;
+  // A prompt to embed may fill the context: the token that would follow it is not computed.
+  const int num_beyond = in.files.config.embeds ? 1 : 0;
   SchedulerConfig scheduler = {.max_num_seqs = config.max_num_seqs,
                                .max_num_rule_seqs = config.max_num_rule_seqs,
                                .max_num_batched_tokens = config.max_num_batched_tokens,
-                               .max_model_len = plan.sizes.limits.max_model_len,
+                               .max_model_len = plan.sizes.limits.max_model_len + num_beyond,
                                .block_size = config.block_size,
                                .tables = {},
                                .num_drafts = in.num_drafts,
@@ -373,7 +376,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   DeviceContext& context = *platform.contexts().front();
   QUIRE_RETURN_IF_ERROR(context.bind_thread());
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig config,
-                         resolve_config(wanted, platform.defaults(), num_drafts));
+                         resolve_config(wanted, files.config, platform.defaults(), num_drafts));
   const DType dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, dtype));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));

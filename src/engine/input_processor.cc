@@ -48,13 +48,38 @@ Result<std::vector<int32_t>> InputProcessor::prompt_ids(const Request& request) 
           limits_.vocab_size - 1));
     }
   }
-  if (ids.size() >= static_cast<size_t>(limits_.max_model_len)) {
+  // The token that would follow a prompt to embed is not computed.
+  const int num_output = request.embedding ? 0 : 1;
+  if (ids.size() + num_output > static_cast<size_t>(limits_.max_model_len)) {
+    if (request.embedding) {
+      return invalid_argument(fmt::format(
+          "[request] the prompt is too long; got {} tokens, expected at most {} (max_model_len)",
+          ids.size(), limits_.max_model_len));
+    }
     return invalid_argument(fmt::format(
         "[request] the prompt is too long; got {} tokens, expected at most {} (max_model_len {} "
         "less one token of output)",
         ids.size(), limits_.max_model_len - 1, limits_.max_model_len));
   }
   return ids;
+}
+
+Status InputProcessor::check_kind(const Request& request) const {
+  if (!request.embedding) {
+    if (limits_.embedding_size == 0) return {};
+    return invalid_argument(
+        "[request] the model embeds prompts and does not generate text; ask for the prompt's "
+        "embedding, or use a model that generates");
+  }
+  if (limits_.embedding_size == 0) {
+    return invalid_argument(
+        "[request] the model generates text and has no embeddings; use an embedding model: a "
+        "checkpoint whose modules.json has a Pooling module");
+  }
+  const int dimensions = request.embedding->dimensions;
+  if (dimensions >= 0 && dimensions <= limits_.embedding_size) return {};
+  return invalid_argument(fmt::format("[embedding] dimensions; got {}, expected 1 to {}",
+                                      dimensions, limits_.embedding_size));
 }
 
 // Stop strings and bad words need text; without a tokenizer they would be dropped silently.
@@ -83,6 +108,12 @@ Result<SamplingSpec> InputProcessor::resolve(
 }
 
 Result<Submission> InputProcessor::prepare(Request request, Engine::OutputCallback on_output) {
+  QUIRE_RETURN_IF_ERROR(check_kind(request));
+  if (request.embedding) {
+    request.sampling = {};
+    request.sampling.detokenize = false;
+    request.make_constraint = nullptr;
+  }
   QUIRE_RETURN_IF_ERROR(
       validate_sampling_params(request.sampling, limits_.vocab_size, limits_.max_model_len));
   QUIRE_RETURN_IF_ERROR(check_text_params(request.sampling));
@@ -99,8 +130,8 @@ Result<Submission> InputProcessor::prepare(Request request, Engine::OutputCallba
   if (platform_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(platform_->check(resolved, limits_.vocab_size, limits_.max_model_len));
   }
-  const SampleOutput::Start start =
-      SampleOutput::start_of(tokenizer_.get(), resolved, std::move(ids));
+  SampleOutput::Start start = SampleOutput::start_of(tokenizer_.get(), resolved, std::move(ids));
+  if (request.embedding) start.embedding = {*request.embedding, limits_.normalizes};
   const auto prompt_hashes = std::make_shared<std::vector<BlockHash>>();
   for (uint64_t i = 0; i < n; ++i) {
     resolved.seed = params->seed ? *params->seed + i : mix(limits_.seed ^ mix(first_id + i));
@@ -115,7 +146,9 @@ Result<Submission> InputProcessor::prepare(Request request, Engine::OutputCallba
     seq->prompt_hashes = prompt_hashes;
     seq->num_prompt_tokens = num_prompt;
     seq->max_total_tokens =
-        num_prompt + std::min(params->max_tokens, limits_.max_model_len - num_prompt);
+        request.embedding
+            ? num_prompt + 1
+            : num_prompt + std::min(params->max_tokens, limits_.max_model_len - num_prompt);
     seq->is_constrained = request.make_constraint != nullptr;
     submission.seqs.push_back(std::move(seq));
     submission.sample_outputs.emplace_back(

@@ -208,6 +208,24 @@ Status open_generation_config(const fs::path& path, ModelFiles& files) {
   return {};
 }
 
+// Decides whether the model embeds prompts or generates text.
+Status open_modules(const fs::path& directory, const fs::path& config_path, ModelFiles& files) {
+  QUIRE_ASSIGN_OR_RETURN(files.embedding, read_embedding_modules(directory));
+  files.config.embeds = files.embedding.has_value();
+  if (!files.config.is_headless || files.config.embeds) return {};
+  return invalid_argument(fmt::format(
+      "[config] {}: the architecture has no lm_head, so the model can only embed; got no "
+      "modules.json with a Pooling module beside it, expected the one of the embedding model",
+      config_path.string()));
+}
+
+// Embedding models are usually saved without the head and without "model." before the names of the
+// tensors.
+std::unique_ptr<WeightSource> with_full_names(std::unique_ptr<WeightSource> weights) {
+  if (!weights->has("embed_tokens.weight")) return weights;
+  return add_name_prefix(std::move(weights), "model.");
+}
+
 }  // namespace
 
 Result<ModelFiles> open_model_files(const EngineConfig& engine) {
@@ -242,12 +260,14 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(const std::string config, read_file(config_path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(config, config_path.string()));
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
+  QUIRE_RETURN_IF_ERROR(open_modules(directory, config_path, files));
   QUIRE_RETURN_IF_ERROR(open_generation_config(directory / "generation_config.json", files));
   QUIRE_RETURN_IF_ERROR(open_tokenizer(engine, directory, files));
   if (uses_dummy_weights(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config));
   } else {
     QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::open(directory));
+    if (files.config.embeds) files.weights = with_full_names(std::move(files.weights));
   }
   return files;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "engine/chat_format.h"
+#include "engine/embedding.h"
 #include "model/config.h"
 #include "quire/config.h"
 #include "quire/status.h"
@@ -24,6 +25,7 @@ struct ModelFiles {
   std::shared_ptr<const Tokenizer> tokenizer;  // null: prompts are token ids, no text
   std::optional<ChatFormat> chat;              // absent: chat_error gives the reason
   Status chat_error;
+  std::optional<EmbeddingModules> embedding;  // absent: the model generates text
   std::unique_ptr<WeightSource> weights;
 };
 

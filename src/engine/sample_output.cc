@@ -37,6 +37,7 @@ SampleOutput::Start SampleOutput::start_of(const Tokenizer* tokenizer, const Sam
       .detokenizer = std::nullopt,
       .stop_search = StopSearch(params.stop),
       .forbidden_ends = nullptr,
+      .embedding = std::nullopt,
   };
   if (params.min_tokens > 0) {
     start.forbidden_ends =
@@ -58,6 +59,7 @@ SampleOutput::SampleOutput(const Start& start, std::shared_ptr<const SamplingSpe
       index_(index),
       constraint_(std::move(constraint)),
       forbidden_ends_(start.forbidden_ends),
+      embedding_(start.embedding),
       stop_search_(start.stop_search) {}
 
 std::vector<uint32_t> SampleOutput::allowed_tokens() {
@@ -103,7 +105,17 @@ Output SampleOutput::end_as_forced(SpanResult&& span, int num_cached_tokens) {
   return output;
 }
 
+Output SampleOutput::embed(SpanResult&& span, int num_cached_tokens) {
+  Result<std::vector<float>> embedding = make_embedding(std::move(span.hidden_state), *embedding_);
+  if (!embedding.ok()) return end(FinishReason::kError, embedding.status());
+  Output output = end(FinishReason::kStop, {});
+  attach_prompt(span, num_cached_tokens, output);
+  output.embedding = std::move(*embedding);
+  return output;
+}
+
 Output SampleOutput::accept(SpanResult&& span, int num_cached_tokens, bool at_max_length) {
+  if (embedding_) return embed(std::move(span), num_cached_tokens);
   if (forced_end_) return end_as_forced(std::move(span), num_cached_tokens);
   Output output;
   output.index = index_;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/embedding.h"
 #include "quire/request.h"
 #include "sched/batch_plan.h"
 #include "tokenizer/tokenizer.h"
@@ -77,6 +78,7 @@ class SampleOutput {
     // Bitmap of the tokens that min_tokens forbids, as in TokenConstraint::allowed_tokens; null:
     // none.
     std::shared_ptr<const std::vector<uint32_t>> forbidden_ends;
+    std::optional<EmbeddingSpec> embedding = {};  // the only output, instead of tokens
   };
   // Without a tokenizer there is no text; otherwise the tokenizer outlives the sample. The seed of
   // `sampling` is not used.
@@ -105,13 +107,15 @@ class SampleOutput {
   // Appends the span's tokens up to the first that ends the sample; if forced_end() is set, ends
   // without them. The output has a finish_reason if the sample ended, and kError with an error if
   // its constraint rejects a token. The first output reports num_cached_tokens of the prompt.
-  // at_max_length: no token may follow the span.
+  // at_max_length: no token may follow the span. A span with a hidden state ends the sample with
+  // its embedding.
   Output accept(SpanResult&& span, int num_cached_tokens, bool at_max_length);
 
   // The last output of a sample that ends without a token, with the text that was still held back.
   Output end(FinishReason reason, Status error);
 
  private:
+  Output embed(SpanResult&& span, int num_cached_tokens);
   Output end_as_forced(SpanResult&& span, int num_cached_tokens);
   void attach_prompt(SpanResult& span, int num_cached_tokens, Output& output);
   void accept_token(SampledToken&& token, bool at_max_length, Output& output);
@@ -128,6 +132,7 @@ class SampleOutput {
   int index_;
   std::unique_ptr<TokenConstraint> constraint_;
   std::shared_ptr<const std::vector<uint32_t>> forbidden_ends_;
+  std::optional<EmbeddingSpec> embedding_;
   std::optional<ForcedEnd> forced_end_;
   int num_output_tokens_ = 0;
   std::string text_;  // all text, including text held back

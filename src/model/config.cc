@@ -28,11 +28,25 @@ Result<simdjson::dom::object> root_object(const JsonDocument& document, std::str
   return object;
 }
 
-Result<const ModelFamily*> read_family(ConfigFields& fields, std::string_view source) {
+// The family of an architecture's layers without lm_head, as sentence-transformers saves embedding
+// models: "Qwen3Model" for Qwen3ForCausalLM. Null: there is none.
+const ModelFamily* find_headless_family(std::string_view architecture) {
+  constexpr std::string_view kSuffix = "Model";
+  if (!architecture.ends_with(kSuffix)) return nullptr;
+  architecture.remove_suffix(kSuffix.size());
+  return find_family(std::string(architecture) + "ForCausalLM");
+}
+
+Result<const ModelFamily*> read_family(ConfigFields& fields, std::string_view source,
+                                       ModelConfig& config) {
   const std::vector<std::string> architectures = fields.texts("architectures", 16);
   QUIRE_RETURN_IF_ERROR(fields.status());
   for (const std::string& architecture : architectures) {
     if (const ModelFamily* family = find_family(architecture)) return family;
+    if (const ModelFamily* family = find_headless_family(architecture)) {
+      config.is_headless = true;
+      return family;
+    }
   }
   const std::string got = architectures.empty() ? "nothing" : quote_name(architectures.front());
   return unimplemented(
@@ -92,8 +106,8 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
                          JsonDocument::parse(json, source, kConfigLimits));
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
   ConfigFields fields(object, source);
-  QUIRE_ASSIGN_OR_RETURN(const ModelFamily* const family, read_family(fields, source));
   ModelConfig config;
+  QUIRE_ASSIGN_OR_RETURN(const ModelFamily* const family, read_family(fields, source, config));
   config.architecture = family->architecture;
   refuse_quantized(fields, source);
   config.family = family->parse(fields, config);

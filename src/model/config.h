@@ -32,6 +32,10 @@ struct ModelConfig {
   std::optional<DType> dtype;  // the checkpoint's, if config.json states it
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;
+  // The architecture is that of the layers alone ("Qwen3Model"): the checkpoint has no lm_head.
+  bool is_headless = false;
+  // The model embeds prompts: its steps return hidden states, and it has no lm_head.
+  bool embeds = false;
   std::shared_ptr<const FamilyConfig> family;
 };
 

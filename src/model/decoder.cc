@@ -75,7 +75,8 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
       3 * Saturated(config.hidden_size) + decoder_widths(decoder, limits.parallel).scratch();
   const Saturated angles =
       num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
-  const Saturated logits = Saturated(limits.max_num_logit_rows) * config.vocab_size;
+  const Saturated logits = Saturated(limits.max_num_logit_rows) *
+                           (config.embeds ? config.hidden_size : config.vocab_size);
   return (num_tokens * per_token * bytes_of(activation) + (angles + logits) * bytes_of(DType::kF32))
       .get();
 }
@@ -132,7 +133,7 @@ WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, D
                          float addend) {
   WeightGroup group;
   group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size, addend}};
-  if (!decoder_config(config).tie_word_embeddings) {
+  if (!decoder_config(config).tie_word_embeddings && !config.embeds) {
     group.matrices = {{&ends.lm_head, {{"lm_head", config.vocab_size}}, config.hidden_size}};
   }
   return group;
@@ -267,21 +268,31 @@ void DecoderModel::mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& st
   ops_.all_reduce(delta(num_tokens), stream);
 }
 
-// Only rows whose logits are requested go through the final norm and lm_head, the largest matrix.
-Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                                    Stream& stream) {
+void DecoderModel::last_norm(const int32_t* rows, int num_rows, TensorView out, Stream& stream) {
   QUIRE_CHECK(num_rows > 0 && num_rows <= limits_.max_num_logit_rows,
               "[model] a step has no logits rows, or more than max_num_logit_rows");
   const int64_t hidden = config_.hidden_size;
   const TensorView last_residual = scratch(0, num_rows, hidden);
   const TensorView last_delta = scratch(num_rows * hidden, num_rows, hidden);
-  const TensorView last_normed = scratch(2 * num_rows * hidden, num_rows, hidden);
   ops_.gather_rows(residual_.view, rows, last_residual, stream);
   ops_.gather_rows(delta_.view, rows, last_delta, stream);
   ops_.add_rms_norm(last_residual, last_delta, weights_of(ends_.final_norm), decoder_.rms_norm_eps,
-                    last_normed, stream);
-  ops_.linear(ends_.lm_head != nullptr ? *ends_.lm_head : *ends_.embed, last_normed, logits,
-              stream);
+                    out, stream);
+}
+
+// Only rows whose logits are requested go through the final norm and lm_head, the largest matrix.
+Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
+                                    Stream& stream) {
+  const int64_t hidden = config_.hidden_size;
+  const TensorView normed = scratch(2 * num_rows * hidden, num_rows, hidden);
+  last_norm(rows, num_rows, normed, stream);
+  ops_.linear(ends_.lm_head != nullptr ? *ends_.lm_head : *ends_.embed, normed, logits, stream);
+  return {};
+}
+
+Status DecoderModel::hidden_states(const int32_t* rows, int num_rows, TensorView out,
+                                   Stream& stream) {
+  last_norm(rows, num_rows, out, stream);
   return {};
 }
 

@@ -33,7 +33,7 @@ struct DecoderLayer {
 // The weights before and after the layers: embeddings, lm_head and final norm.
 struct DecoderEnds {
   std::unique_ptr<Linear> embed;    // [vocab, hidden]
-  std::unique_ptr<Linear> lm_head;  // [vocab, hidden]; null: tied to embed
+  std::unique_ptr<Linear> lm_head;  // [vocab, hidden]; null: tied to embed, or not needed
   Tensor final_norm;                // [hidden]
 };
 
@@ -65,6 +65,7 @@ class DecoderModel : public Model {
   const std::vector<KvGroup>& kv_groups() const final { return kv_groups_; }
   Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                         Stream& stream) override;
+  Status hidden_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) final;
   // Allocates every buffer for steps within the limits. Called once, before the first step.
   Status allocate_buffers();
 
@@ -84,7 +85,7 @@ class DecoderModel : public Model {
   // it, and the next layer begins with the first line again:
   //   attention: qkv | rotated queries | attention's output
   //   MLP:       gate and up | their product
-  //   logits:    residual, delta and normed of the rows that compute_logits() gathers
+  //   logits:    residual, delta and normed of the rows that last_norm() gathers
   TensorView qkv_view(int64_t num_tokens) const { return scratch(0, num_tokens, widths_.qkv); }
   TensorView query_view(int64_t num_tokens) const {
     return scratch(num_tokens * widths_.qkv, num_tokens, widths_.q);
@@ -131,6 +132,8 @@ class DecoderModel : public Model {
   };
 
   Status add_rotation(const RopeConfig& rope);
+  // The final norm of the tokens `rows` of the last step → out.
+  void last_norm(const int32_t* rows, int num_rows, TensorView out, Stream& stream);
   // A view of `rows` rows of `width` elements, `offset` elements into the scratch buffer.
   TensorView scratch(int64_t offset, int64_t rows, int64_t width) const;
 

@@ -41,7 +41,7 @@ struct Parallel {
 // Sizes that determine a model's buffers, fixed at load.
 struct ModelLimits {
   int max_num_tokens = 0;      // in one step
-  int max_num_logit_rows = 0;  // in one call of compute_logits
+  int max_num_logit_rows = 0;  // in one call of compute_logits or hidden_states
   int max_model_len = 0;
   int num_drafts = 0;  // draft tokens that a step verifies per sequence
   int page_size = 16;
@@ -85,6 +85,9 @@ class Model {
   // num_rows <= max_num_logit_rows); logits: F32 [num_rows, vocab_size]. May be called repeatedly.
   virtual Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                                 Stream& stream) = 0;
+  // The same without lm_head. out: [num_rows, hidden_size] in the type of the activations.
+  virtual Status hidden_states(const int32_t* rows, int num_rows, TensorView out,
+                               Stream& stream) = 0;
 };
 
 }  // namespace quire

@@ -13,17 +13,8 @@
 #include "tensor/tensor.h"
 
 namespace quire {
-namespace {
 
-std::string values_name(const MatrixPart& part) {
-  return part.name + ".weight";
-}
-
-std::string bias_name(const MatrixPart& part) {
-  return part.name + ".bias";
-}
-
-float element(const TensorView& view, int64_t i) {
+float element_as_f32(const TensorView& view, int64_t i) {
   switch (view.dtype) {
     case DType::kF32:
       return view.as<float>()[i];
@@ -32,8 +23,18 @@ float element(const TensorView& view, int64_t i) {
     case DType::kBF16:
       return bf16_to_f32(view.as<uint16_t>()[i]);
     default:
-      QUIRE_CHECK(false, "[model] the type of a vector is none of f32, f16 and bf16");
+      QUIRE_CHECK(false, "[model] the type of an element is none of f32, f16 and bf16");
   }
+}
+
+namespace {
+
+std::string values_name(const MatrixPart& part) {
+  return part.name + ".weight";
+}
+
+std::string bias_name(const MatrixPart& part) {
+  return part.name + ".bias";
 }
 
 class Loader {
@@ -105,7 +106,8 @@ Status Loader::load_vector(const VectorBinding& binding) {
   QUIRE_ASSIGN_OR_RETURN(TensorView view, take_float(binding.name, {binding.size}));
   std::vector<float> sums;
   if (binding.addend != 0.0F) {
-    for (int64_t i = 0; i < binding.size; ++i) sums.push_back(binding.addend + element(view, i));
+    for (int64_t i = 0; i < binding.size; ++i)
+      sums.push_back(binding.addend + element_as_f32(view, i));
     view = {sums.data(), DType::kF32, {binding.size}};
   }
   QUIRE_ASSIGN_OR_RETURN(*binding.vector, ops_.make_vector(view));

@@ -106,6 +106,7 @@ struct SeqSpan {
   int num_blocks = 0;
   // A chunk samples from its last token if the known tokens end there. A decoding span samples
   // from its first token, and continues from each draft that equals the token sampled before it.
+  // An embedding model returns the last token's hidden state instead of a sampled token.
   bool samples = false;
   int num_drafts = 0;            // drafts among its tokens that may be accepted
   int num_prompt_logprobs = -1;  // >= 0: log probabilities of this chunk's tokens are computed
@@ -144,6 +145,7 @@ struct SpanResult {
   SeqId seq_id = 0;
   std::vector<SampledToken> tokens;               // 1 to SeqSpan::max_sampled(); empty on an error
   std::vector<PositionLogprobs> prompt_logprobs;  // of the whole prompt, once, when requested
+  std::vector<float> hidden_state;                // instead of tokens: of an embedding model
   Status error;                                   // e.g. NaN logits: only this request fails
 };
 

@@ -373,7 +373,7 @@ Scheduler::Progress Scheduler::Impl::apply_result(const SeqSpan& span, const Spa
   if (!span.samples) return {&seq, 0};
   QUIRE_CHECK(seq.num_in_flight > 0, "[sched] a result belongs to no step in flight");
   --seq.num_in_flight;
-  if (!result.error.ok()) return {&seq, 0};
+  if (!result.error.ok() || !result.hidden_state.empty()) return {&seq, 0};
   const int num_sampled = static_cast<int>(result.tokens.size());
   QUIRE_CHECK(num_sampled >= 1 && num_sampled <= span.max_sampled(),
               "[sched] a result has no tokens, or more than max_sampled()");

@@ -71,8 +71,9 @@ class Scheduler {
   // without a result may be omitted. Appends each span's tokens to its sequence, up to
   // max_total_tokens, unless the span has an error or its chunk samples nothing, and frees the
   // blocks that were reserved for rejected drafts. Returns one entry per result. The
-  // caller must finish() a sequence that has an error before the next schedule(). A sequence that
-  // has reached max_total_tokens is no longer scheduled, and keeps its blocks until finish().
+  // caller must finish() a sequence that has an error or a hidden state before the next schedule().
+  // A sequence that has reached max_total_tokens is no longer scheduled, and keeps its blocks until
+  // finish().
   std::vector<Progress> complete(const BatchPlan& plan, std::span<const SpanResult> results);
 
   // Ends a sequence at any time (a stop, a cancellation, an error). Its blocks are free at once,

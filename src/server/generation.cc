@@ -71,7 +71,7 @@ Generation::Generation(const GenerationServices& services, Parts parts)
   for (const Request& request : parts_.requests) {
     prompts_.push_back({.num_queued_tokens = static_cast<int64_t>(request.prompt_token_ids.size()),
                         .num_unfinished = num_per_prompt_,
-                        .max_tokens = request.sampling.max_tokens});
+                        .max_tokens = request.embedding ? 0 : request.sampling.max_tokens});
   }
 }
 
@@ -176,15 +176,23 @@ void Generation::observe(int choice_idx, const Output& output) {
     if (timing.num_tokens == 0) {
       timing.first_token = now;
       metrics.time_to_first_token.observe(seconds_between(parts_.log.arrived, now));
-      const size_t num_prompt = output.prompt_token_ids ? output.prompt_token_ids->size() : 0;
-      metrics.num_prompt_tokens.observe(static_cast<double>(num_prompt));
+      observe_prompt(output);
     } else {
       metrics.inter_token_latency.observe(seconds_between(timing.last_token, now));
     }
     timing.last_token = now;
     timing.num_tokens += static_cast<int>(output.token_ids.size());
   }
+  if (!output.embedding.empty()) {
+    timing.first_token = timing.last_token = now;
+    observe_prompt(output);
+  }
   if (output.finish_reason) observe_end(choice_idx, output, now);
+}
+
+void Generation::observe_prompt(const Output& output) {
+  const size_t num_prompt = output.prompt_token_ids ? output.prompt_token_ids->size() : 0;
+  services_.metrics.num_prompt_tokens.observe(static_cast<double>(num_prompt));
 }
 
 void Generation::observe_end(int choice_idx, const Output& output, Clock::time_point now) {
@@ -193,7 +201,7 @@ void Generation::observe_end(int choice_idx, const Output& output, Clock::time_p
   metrics.count_finish(*output.finish_reason);
   metrics.num_generation_tokens.observe(timing.num_tokens);
   metrics.e2e_request_latency.observe(seconds_between(parts_.log.arrived, now));
-  if (output.first_scheduled && timing.num_tokens > 0) {
+  if (output.first_scheduled && (timing.num_tokens > 0 || !output.embedding.empty())) {
     const Clock::time_point scheduled = *output.first_scheduled;
     metrics.queue_time.observe(seconds_between(parts_.log.arrived, scheduled));
     metrics.prefill_time.observe(seconds_between(scheduled, timing.first_token));

@@ -128,6 +128,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   // Records the time, queues the output and posts a worker if none is posted.
   void on_output(int choice_idx, Output&& output);
   void observe(int choice_idx, const Output& output);
+  void observe_prompt(const Output& output);  // its first output
   void observe_end(int choice_idx, const Output& output, Clock::time_point now);
 
   // Posts a worker. The lock is held at the call and released at the return.

@@ -38,6 +38,24 @@ bool is_json(std::string_view content_type) {
          (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
+// Returns an error if the model cannot serve a route of this kind. As in vLLM, a server has only
+// the routes that its model serves, so the status is 404.
+std::optional<ApiError> check_model(RouteKind kind, const ServerState& state) {
+  const bool embeds = state.engine.model_info().embedding_size > 0;
+  if (embeds == (kind == RouteKind::kEmbedding)) return std::nullopt;
+  const std::string& name = state.config.model_names.front();
+  return make_api_error(
+      404,
+      embeds
+          ? fmt::format("the model '{}' embeds texts and does not generate; use POST "
+                        "/v1/embeddings, or serve a model that generates",
+                        name)
+          : fmt::format("the model '{}' generates text and has no embeddings; serve an embedding "
+                        "model with last-token pooling, such as Qwen/Qwen3-Embedding-0.6B",
+                        name),
+      "model", "unsupported_model");
+}
+
 }  // namespace
 
 struct Service::Impl {
@@ -221,8 +239,10 @@ void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
         fmt::format("expected a body without Content-Encoding; got '{}'", coding.substr(0, 200)),
         "", "unsupported_media_type"));
   }
-  // Refuses generation requests without capacity before their bodies are parsed.
-  if (route.kind == RouteKind::kGeneration) {
+  // Refuses requests that the model cannot serve, or without capacity, before their bodies are
+  // parsed.
+  if (route.kind == RouteKind::kGeneration || route.kind == RouteKind::kEmbedding) {
+    if (const auto error = check_model(route.kind, state)) return context.refuse(*error);
     Status capacity = state.admission.check_capacity(context.key_idx);
     if (!state.engine.health().ok()) capacity = engine_unavailable();
     if (!capacity.ok()) return context.refuse(api_error(capacity));

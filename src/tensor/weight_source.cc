@@ -12,6 +12,34 @@
 namespace quire {
 namespace {
 
+class PrefixedSource final : public WeightSource {
+ public:
+  PrefixedSource(std::unique_ptr<WeightSource> source, std::string prefix)
+      : source_(std::move(source)), prefix_(std::move(prefix)) {}
+
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
+    return source_->tensor(stored_name(name), expected);
+  }
+  bool has(std::string_view name) const override { return source_->has(stored_name(name)); }
+  std::optional<DType> dtype_of(std::string_view name) const override {
+    return source_->dtype_of(stored_name(name));
+  }
+  void release(std::string_view name) override { source_->release(stored_name(name)); }
+  std::vector<std::string> names() const override {
+    std::vector<std::string> all = source_->names();
+    for (std::string& name : all) name.insert(0, prefix_);
+    return all;
+  }
+
+ private:
+  std::string_view stored_name(std::string_view name) const {
+    return name.starts_with(prefix_) ? name.substr(prefix_.size()) : name;
+  }
+
+  std::unique_ptr<WeightSource> source_;
+  std::string prefix_;
+};
+
 // Tensors repeat one pool, because copying is the only way to fill gigabytes at the speed of
 // memory, and a device can fill them from the pool alone. The pool's length is prime so that rows
 // of round lengths do not repeat each other.
@@ -70,6 +98,11 @@ void fill(const RepeatedTensor& numbers, const TensorView& out) {
 }
 
 }  // namespace
+
+std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,
+                                              std::string prefix) {
+  return std::make_unique<PrefixedSource>(std::move(source), std::move(prefix));
+}
 
 DummyWeights::DummyWeights(DType dtype) : dtype_(dtype) {}
 

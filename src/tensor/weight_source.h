@@ -63,6 +63,10 @@ class DummyWeights : public WeightSource {
   std::unordered_map<std::string, Tensor> tensors_;
 };
 
+// The tensors of `source` under names that begin with `prefix`, as models look them up.
+std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,
+                                              std::string prefix);
+
 // Whether vectors, scales and matrices without scales may have this type: F32, F16 or BF16.
 constexpr bool is_weight_dtype(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;

@@ -8,6 +8,7 @@ import math
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -425,6 +426,71 @@ class ResponsesTest(ClientTest):
             with self.assertRaises(openai.BadRequestError) as caught:
                 self.respond(**{field: value})
             self.assertTrue(caught.exception.param.startswith(field), caught.exception)
+
+
+def pooling_model(name: str) -> Path:
+    """A tiny random model of tools/golden/pooling.py."""
+    return Path(__file__).parents[1] / "golden" / "pooling" / name
+
+
+class EmbeddingsTest(ClientTest):
+    flags = ("--model", str(pooling_model("embedding")), "--kv-cache-dtype", "f32")
+
+    def cases(self) -> list[dict[str, Any]]:
+        return json.loads((pooling_model("embedding") / "cases.json").read_text())
+
+    def embed(self, given: Any, **more: Any) -> list[list[float]]:
+        answer = self.client.embeddings.create(model=self.model, input=given, **more)
+        self.assertEqual([data.index for data in answer.data], list(range(len(answer.data))))
+        self.assertEqual(answer.usage.total_tokens, answer.usage.prompt_tokens)
+        return [data.embedding for data in answer.data]
+
+    def check_close(self, got: list[float], expected: list[float]) -> None:
+        self.assertEqual(len(got), len(expected))
+        for one, other in zip(got, expected, strict=True):
+            self.assertAlmostEqual(one, other, places=5)
+
+    def test_texts_ids_and_forms_of_numbers_agree_with_transformers(self) -> None:
+        cases = self.cases()
+        texts = self.embed([case["text"] for case in cases])  # as base64, the client's default
+        numbers = self.embed([case["text"] for case in cases], encoding_format="float")
+        ids = self.embed([case["ids"] for case in cases])
+        for i, case in enumerate(cases):
+            for got in (texts[i], numbers[i], ids[i]):
+                self.check_close(got, case["embedding"])
+        self.check_close(self.embed(cases[0]["text"])[0], cases[0]["embedding"])
+
+    def test_fewer_dimensions_have_length_1(self) -> None:
+        [short] = self.embed("a", dimensions=4)
+        self.assertAlmostEqual(sum(value * value for value in short), 1, places=5)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.embed("a", dimensions=33)
+        self.assertEqual(caught.exception.param, "dimensions")
+
+    def test_the_model_does_not_generate(self) -> None:
+        with self.assertRaises(openai.NotFoundError) as caught:
+            self.chat()
+        self.assertIn("use POST /v1/embeddings", str(caught.exception))
+
+
+class RerankTest(ClientTest):
+    """Scores have no function in OpenAI's client, which sends other requests, too."""
+
+    flags = ("--model", str(pooling_model("reranker")), "--kv-cache-dtype", "f32")
+
+    def test_documents_are_ranked_as_transformers_scores_them(self) -> None:
+        cases = json.loads((pooling_model("reranker") / "cases.json").read_text())
+        body = {"query": cases[0]["query"], "documents": [case["document"] for case in cases]}
+        answer: Any = self.client.post("/rerank", body=body, cast_to=object)
+        scores = {result["index"]: result["relevance_score"] for result in answer["results"]}
+        self.assertEqual(list(scores.values()), sorted(scores.values(), reverse=True))
+        for i, case in enumerate(cases):
+            self.assertAlmostEqual(scores[i], case["score"], places=5)
+
+    def test_the_model_has_no_embeddings(self) -> None:
+        with self.assertRaises(openai.NotFoundError) as caught:
+            self.client.embeddings.create(model=self.model, input="a")
+        self.assertIn("has no embeddings", str(caught.exception))
 
 
 class ErrorsTest(ClientTest):

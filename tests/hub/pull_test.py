@@ -122,6 +122,15 @@ class Layout(PullTest):
         self.assertEqual(tokens.stdout, self.run_quire("tokenize", "--text", "one").stdout)
         self.assertIn(f"{NAME} (", self.run_quire("doctor", "--model", NAME).stdout)
 
+    def test_an_embedding_model_comes_with_its_modules(self) -> None:
+        folder = options.source / "tests" / "golden" / "pooling" / "embedding"
+        names = [CONFIG, "tokenizer.json", "modules.json", "1_Pooling/config.json", WEIGHTS]
+        model = self.hub.add(NAME, Model({name: (folder / name).read_bytes() for name in names}))
+        snapshot = self.pull()
+        for name in names:
+            self.assertEqual((snapshot / name).read_bytes(), model.files[name])
+        self.assertIn("embed: last-token pooling", self.run_quire("doctor", "--model", NAME).stdout)
+
     def test_nothing_is_requested_twice(self) -> None:
         self.hub.add(NAME, Model(embedded_files()))
         self.pull()

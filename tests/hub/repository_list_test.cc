@@ -81,10 +81,12 @@ TEST(RepositoryList, RefusesARepeatedName) {
 TEST(FileChoice, TakesOnlyFilesThatQuireReads) {
   const auto choice = choose_files(
       parsed({"config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors",
-              "model.safetensors.index.json", "vocab.json", "onnx/config.json", "model.gguf"}));
+              "model.safetensors.index.json", "vocab.json", "onnx/config.json", "model.gguf",
+              "modules.json", "1_Pooling/config.json"}));
   ASSERT_TRUE(choice.ok()) << choice.status().message();
   EXPECT_THAT(names_of(choice->small),
-              ElementsAre("config.json", "tokenizer.json", "chat_template.jinja"));
+              ElementsAre("config.json", "tokenizer.json", "chat_template.jinja", "modules.json",
+                          "1_Pooling/config.json"));
   EXPECT_THAT(names_of(choice->weights), ElementsAre("model.safetensors"));
   EXPECT_FALSE(choice->has_index);
   EXPECT_EQ(describe_skipped(choice->others),

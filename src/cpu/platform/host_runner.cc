@@ -13,15 +13,18 @@ namespace quire {
 HostDevice::HostDevice(int num_threads) : pool(num_threads), ops(make_cpu_ops(pool)) {}
 
 Result<std::unique_ptr<Runner>> HostRunner::create(const RunnerParts& parts, HostDevice& device) {
-  const Shape shape = {parts.sizes.limits.max_num_logit_rows, parts.sizes.vocab_size};
-  QUIRE_ASSIGN_OR_RETURN(Tensor logits, device.ops->allocate(shape, DType::kF32));
-  return std::unique_ptr<Runner>(new HostRunner(parts, device, std::move(logits)));
+  const ModelConfig& model = parts.target().model->config();
+  const int width = model.embeds ? model.hidden_size : parts.sizes.vocab_size;
+  QUIRE_ASSIGN_OR_RETURN(
+      Tensor outputs,
+      device.ops->allocate({parts.sizes.limits.max_num_logit_rows, width}, DType::kF32));
+  return std::unique_ptr<Runner>(new HostRunner(parts, device, std::move(outputs)));
 }
 
-HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor logits)
+HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outputs)
     : parts_(parts),
       device_(device),
-      logits_(std::move(logits)),
+      outputs_(std::move(outputs)),
       slots_(static_cast<size_t>(parts.sizes.max_num_seqs)),
       num_computed_(slots_.size()),
       next_tokens_(slots_.size() * static_cast<size_t>(parts.sizes.limits.decode_q_len())),
@@ -142,7 +145,7 @@ Status HostRunner::run_model(const BatchPlan& plan) {
 
 std::span<float> HostRunner::logits_row(int64_t i) {
   const int64_t vocab_size = parts_.sizes.vocab_size;
-  return {logits_.view.as<float>() + i * vocab_size, static_cast<size_t>(vocab_size)};
+  return {outputs_.view.as<float>() + i * vocab_size, static_cast<size_t>(vocab_size)};
 }
 
 Status HostRunner::collect_prompt_logprobs(const BatchPlan& plan) {
@@ -165,7 +168,7 @@ Status HostRunner::collect_prompt_logprobs(const SeqSpan& span, Slot& slot) {
       token_rows[i] = span.first_token + begin - span.num_computed + i;
     }
     QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), count,
-                                                 logits_.view.rows(0, count), device_.stream));
+                                                 outputs_.view.rows(0, count), device_.stream));
     const size_t first = slot.prompt_logprobs.size();
     slot.prompt_logprobs.resize(first + static_cast<size_t>(count));
     std::vector<Status> errors(static_cast<size_t>(count));
@@ -213,12 +216,28 @@ Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSpa
       token_rows.push_back(span->first_token + first + i);
     }
   }
+  if (model().config().embeds) return read_hidden_states(token_rows, spans, results);
   const auto num_rows = static_cast<int>(token_rows.size());
   QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), num_rows,
-                                               logits_.view.rows(0, num_rows), device_.stream));
+                                               outputs_.view.rows(0, num_rows), device_.stream));
   device_.pool.parallel_for(std::ssize(spans), [&](int64_t i) {
     sample_span(plan, *spans[i], first_rows[i], results[i]);
   });
+  return {};
+}
+
+Status HostRunner::read_hidden_states(std::span<const int32_t> token_rows,
+                                      std::span<const SeqSpan* const> spans,
+                                      std::span<SpanResult> results) {
+  const auto num_rows = static_cast<int>(token_rows.size());
+  const TensorView rows = outputs_.view.rows(0, num_rows);
+  QUIRE_RETURN_IF_ERROR(model().hidden_states(token_rows.data(), num_rows, rows, device_.stream));
+  const int64_t width = rows.shape[1];
+  for (size_t i = 0; i < spans.size(); ++i) {
+    const float* row = rows.as<float>() + static_cast<int64_t>(i) * width;
+    results[i].seq_id = spans[i]->seq_id;
+    results[i].hidden_state.assign(row, row + width);
+  }
   return {};
 }
 

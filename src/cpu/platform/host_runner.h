@@ -54,7 +54,7 @@ class HostRunner final : public Runner {
     StepResult result;
   };
 
-  HostRunner(const RunnerParts& parts, HostDevice& device, Tensor logits);
+  HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outputs);
 
   void device_loop();
   StepResult run_step(const BatchPlan& plan) noexcept;
@@ -65,11 +65,15 @@ class HostRunner final : public Runner {
   Status collect_prompt_logprobs(const BatchPlan& plan);
   Status collect_prompt_logprobs(const SeqSpan& span, Slot& slot);
   Status sample(const BatchPlan& plan, std::vector<SpanResult>& results);
-  // Samples the spans; their logits rows must fit into logits_ together.
+  // Samples the spans; their logits rows must fit into outputs_ together.
   Status sample_together(const BatchPlan& plan, std::span<const SeqSpan* const> spans,
                          std::span<SpanResult> results);
   void sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
                    SpanResult& sampled);
+  // The same for an embedding model: reads the hidden states of the tokens `token_rows`, one per
+  // span.
+  Status read_hidden_states(std::span<const int32_t> token_rows,
+                            std::span<const SeqSpan* const> spans, std::span<SpanResult> results);
   Status propose_drafts(const BatchPlan& plan);
   void update_progress(int slot_idx);
   std::span<int32_t> next_tokens(int slot_idx);
@@ -79,7 +83,9 @@ class HostRunner final : public Runner {
   RunnerParts parts_;
   StepAttention attention_{parts_.target(), parts_.workspace};
   HostDevice& device_;
-  Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
+  // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size]. Of an embedding model:
+  // hidden states, F32 [max_num_logit_rows, hidden_size].
+  Tensor outputs_;
   std::vector<Slot> slots_;
   // By slot, as in DraftCall.
   std::vector<int32_t> num_computed_;

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "cuda/ops/gemm_runner.h"
+#include "model/weights.h"
 
 namespace quire::cuda {
 namespace {
@@ -126,16 +127,19 @@ Status CudaRunner::allocate(CudaOps& ops) {
   QUIRE_ASSIGN_OR_RETURN(
       buffers_, StepBuffers::create(
                     step_limits(limits, parts_.sizes.max_num_seqs, parts_.sizes.windows), stream_));
-  QUIRE_ASSIGN_OR_RETURN(
-      logits_, ops.allocate({limits.max_num_logit_rows, parts_.sizes.vocab_size}, DType::kF32));
+  const int width = embeds() ? target().model->config().hidden_size : parts_.sizes.vocab_size;
+  QUIRE_ASSIGN_OR_RETURN(outputs_, ops.allocate({limits.max_num_logit_rows, width},
+                                                embeds() ? ops.activation_dtype() : DType::kF32));
   QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampler_limits(parts_.sizes), stream_));
   buffers_.arrays().num_computed = sampler_->num_computed();
   buffers_.arrays().next_tokens = sampler_->next_tokens();
   QUIRE_ASSIGN_OR_RETURN(prompt_logprobs_,
                          PromptLogprobs::create(limits, parts_.sizes.max_num_seqs));
+  const size_t sampled_bytes = embeds()
+                                   ? outputs_.view.num_bytes()
+                                   : DeviceSampler::results_bytes(limits.max_num_logit_rows, true);
   for (int i = 0; i < kNumResultBuffers; ++i) {
-    QUIRE_ASSIGN_OR_RETURN(Buffer sampled, pinned_memory(DeviceSampler::results_bytes(
-                                               limits.max_num_logit_rows, true)));
+    QUIRE_ASSIGN_OR_RETURN(Buffer sampled, pinned_memory(sampled_bytes));
     QUIRE_ASSIGN_OR_RETURN(Buffer prompt_logprobs,
                            pinned_memory(PromptLogprobs::results_bytes(limits)));
     QUIRE_ASSIGN_OR_RETURN(CudaEvent arrived, CudaEvent::create());
@@ -163,7 +167,7 @@ Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
   QUIRE_ASSIGN_OR_RETURN(const auto steps, plan_padding(graph));
   buffers_.derive(graph.batch.num_reqs, stream_);
   QUIRE_RETURN_IF_ERROR(run_model(num_tokens, steps));
-  return compute_logits(graph.batch.num_tokens());
+  return compute_outputs(graph.batch.num_tokens());
 }
 
 Status CudaRunner::warm_up(CudaOps& ops) {
@@ -221,7 +225,7 @@ Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
     buffers_.derive(graph.batch.num_reqs, stream_);
     const int num_tokens = graph.batch.num_tokens();
     QUIRE_RETURN_IF_ERROR(run_model(num_tokens, steps));
-    return compute_logits(num_tokens);
+    return compute_outputs(num_tokens);
   });
 }
 
@@ -262,6 +266,10 @@ Status CudaRunner::enqueue_step(Step& step) {
     QUIRE_RETURN_IF_ERROR(run_eagerly(step));
   }
   if (step.num_rows == 0) return {};
+  if (embeds()) {
+    copy_hidden_states(step);
+    return {};
+  }
   QUIRE_RETURN_IF_ERROR(sample(step));
   return parts_.drafter == nullptr ? Status() : propose_drafts(num_spans);
 }
@@ -292,11 +300,11 @@ Status CudaRunner::run_eagerly(const Step& step) {
       step_attention_.update(attention_inputs_.batches(),
                              step_attention_.choose(attention_inputs_.batch()), stream_));
   QUIRE_RETURN_IF_ERROR(run_model(plan.num_tokens(), steps));
-  // Comes before compute_logits(), because it uses the same logits tensor.
+  // Comes before compute_outputs(), because it uses the same tensor.
   QUIRE_RETURN_IF_ERROR(prompt_logprobs_.enqueue(step.prompts, *target().model, *sampler_,
-                                                 logits_.view, step.results->prompt_logprobs.data(),
-                                                 stream_));
-  return compute_logits(step.num_rows);
+                                                 outputs_.view,
+                                                 step.results->prompt_logprobs.data(), stream_));
+  return compute_outputs(step.num_rows);
 }
 
 Status CudaRunner::run_model(int num_tokens, std::span<const KvGroupStep> steps) {
@@ -308,14 +316,17 @@ Status CudaRunner::run_model(int num_tokens, std::span<const KvGroupStep> steps)
                                  stream_);
 }
 
-Status CudaRunner::compute_logits(int num_rows) {
+Status CudaRunner::compute_outputs(int num_rows) {
   if (num_rows == 0) return {};
-  return target().model->compute_logits(buffers_.arrays().logit_tokens, num_rows, logits(num_rows),
-                                        stream_);
+  Model& model = *target().model;
+  const int32_t* tokens = buffers_.arrays().logit_tokens;
+  return embeds() ? model.hidden_states(tokens, num_rows, outputs(num_rows), stream_)
+                  : model.compute_logits(tokens, num_rows, outputs(num_rows), stream_);
 }
 
-TensorView CudaRunner::logits(int num_rows) const {
-  return logits_.view.rows(0, num_rows);
+void CudaRunner::copy_hidden_states(const Step& step) {
+  const TensorView rows = outputs(step.num_rows);
+  stream_.copy_to_host(step.results->sampled.data(), rows.data, rows.num_bytes());
 }
 
 Status CudaRunner::sample(Step& step) {
@@ -331,7 +342,7 @@ Status CudaRunner::sample(Step& step) {
                          sampler_->plan(logits_rows_, step.plan->token_masks, stream_));
   step.has_logprobs = plan.has_logprobs;
   const StepArrays& arrays = buffers_.arrays();
-  sampler_->sample(plan, logits(step.num_rows), arrays.sample_slots, arrays.sample_offsets,
+  sampler_->sample(plan, outputs(step.num_rows), arrays.sample_slots, arrays.sample_offsets,
                    stream_);
   sampler_->copy_results(plan, step.results->sampled.data(), stream_);
   return {};
@@ -361,15 +372,30 @@ StepResult CudaRunner::wait() {
   return result;
 }
 
-std::vector<SpanResult> CudaRunner::read_spans(const Step& step) {
+std::vector<SpanResult> CudaRunner::read_spans(const Step& step) const {
   std::vector<SpanResult> spans;
   spans.reserve(step.ranges.size());
   for (const SampleRange& range : step.ranges) {
-    spans.push_back(DeviceSampler::read_span(step.results->sampled.data(), step.num_rows,
-                                             step.has_logprobs, range.first_row));
+    if (embeds()) {
+      spans.emplace_back().hidden_state = read_hidden_state(step, range.first_row);
+    } else {
+      spans.push_back(DeviceSampler::read_span(step.results->sampled.data(), step.num_rows,
+                                               step.has_logprobs, range.first_row));
+    }
     spans.back().seq_id = step.plan->spans[range.span_idx].seq_id;
   }
   return spans;
+}
+
+std::vector<float> CudaRunner::read_hidden_state(const Step& step, int row) const {
+  TensorView host = outputs(step.num_rows);
+  host.data = step.results->sampled.data();
+  host = host.rows(row, 1);
+  std::vector<float> state;
+  for (int64_t i = 0; i < host.shape.num_elements(); ++i) {
+    state.push_back(element_as_f32(host, i));
+  }
+  return state;
 }
 
 }  // namespace quire::cuda

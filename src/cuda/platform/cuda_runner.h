@@ -34,7 +34,7 @@ class CudaRunner final : public Runner {
  private:
   // Host memory of a step's results: sampled spans, then the prompts' log probabilities.
   struct Results {
-    Buffer sampled;          // pinned
+    Buffer sampled;          // pinned; of an embedding model: hidden states
     Buffer prompt_logprobs;  // pinned, PromptLogprobs::results_bytes
     CudaEvent arrived;
   };
@@ -80,11 +80,17 @@ class CudaRunner final : public Runner {
   Status run_graph(const Step& step, const DecodeGraph& graph);
   Status run_eagerly(const Step& step);
   Status run_model(int num_tokens, std::span<const KvGroupStep> steps);
-  Status compute_logits(int num_rows);
+  // Computes the logits of the step's logits rows, or an embedding model's hidden states.
+  Status compute_outputs(int num_rows);
   Status sample(Step& step);
+  // The same for an embedding model: enqueues the step's one copy to the host.
+  void copy_hidden_states(const Step& step);
   Status propose_drafts(int num_spans);
-  static std::vector<SpanResult> read_spans(const Step& step);
-  TensorView logits(int num_rows) const;
+  std::vector<SpanResult> read_spans(const Step& step) const;
+  // The hidden state in row `row` of the step's results.
+  std::vector<float> read_hidden_state(const Step& step, int row) const;
+  TensorView outputs(int num_rows) const { return outputs_.view.rows(0, num_rows); }
+  bool embeds() const { return target().model->config().embeds; }
 
   RunnerParts parts_;
   CudaStream& stream_;
@@ -94,7 +100,9 @@ class CudaRunner final : public Runner {
   DecodeGraphs graphs_;
   std::unique_ptr<DeviceSampler> sampler_;
   PromptLogprobs prompt_logprobs_;
-  Tensor logits_;  // F32 [max_num_logit_rows, vocab_size]
+  // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size]. Of an embedding model:
+  // hidden states, [max_num_logit_rows, hidden_size] in the type of the activations.
+  Tensor outputs_;
 
   std::vector<Results> results_;
   size_t next_results_ = 0;

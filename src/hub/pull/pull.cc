@@ -101,10 +101,11 @@ Status write_ref(const fs::path& refs, const ModelName& model, const std::string
   return {};
 }
 
-// Links the file's name in the snapshot to its blob.
+// Links the file's name in the snapshot, which may be in a folder, to its blob.
 Status link_blob(const RepositoryFile& file, const ModelFolders& folders) {
   const fs::path link = folders.snapshot / file.name;
-  const fs::path target = fs::path("..") / ".." / "blobs" / file.hash;
+  QUIRE_RETURN_IF_ERROR(make_folder(link.parent_path()));
+  const fs::path target = (folders.blobs.blobs / file.hash).lexically_relative(link.parent_path());
   std::error_code error;
   if (fs::read_symlink(link, error) == target) return {};
   const fs::path fresh = fresh_path(link);

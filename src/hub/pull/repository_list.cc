@@ -21,11 +21,12 @@ constexpr size_t kMaxNameBytes = 1024;
 constexpr int64_t kMaxFileBytes = int64_t{1} << 42;   // 4 TiB
 constexpr int64_t kMaxSmallBytes = int64_t{1} << 30;  // 1 GiB, of a file besides the weights
 
-// The files besides the weights that Quire reads, all in the repository's root.
+// The files besides the weights that Quire reads. The last two belong to embedding models.
 constexpr std::string_view kConfigFile = "config.json";
-constexpr std::array<std::string_view, 6> kSmallFiles = {
+constexpr std::array<std::string_view, 8> kSmallFiles = {
     kConfigFile,       "generation_config.json", "tokenizer.json",
-    "tokenizer.model", "tokenizer_config.json",  "chat_template.jinja"};
+    "tokenizer.model", "tokenizer_config.json",  "chat_template.jinja",
+    "modules.json",    "1_Pooling/config.json"};
 
 // Weights in formats that Quire does not read, by the ends of their names.
 struct OtherFormat {

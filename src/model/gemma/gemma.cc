@@ -176,7 +176,7 @@ WeightList list_weights(const ModelConfig& config, GemmaWeights& weights) {
     list.groups.push_back(std::move(group));
   }
   list.groups.push_back(head_weights(config, gemma.prefix, weights.ends, kAddend));
-  if (gemma.tie_word_embeddings) {
+  if (gemma.tie_word_embeddings || config.embeds) {
     list.ignored_prefixes = {"lm_head.weight", "language_model.lm_head.weight"};
   }
   if (gemma.has_vision) {

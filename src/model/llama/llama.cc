@@ -108,7 +108,8 @@ WeightList list_weights(const ModelConfig& config, LlamaWeights& weights) {
     list.groups.push_back(std::move(group));
   }
   list.groups.push_back(head_weights(config, "model.", weights.ends));
-  if (decoder_config(config).tie_word_embeddings) list.ignored_prefixes = {"lm_head.weight"};
+  const bool has_head = !decoder_config(config).tie_word_embeddings && !config.embeds;
+  if (!has_head) list.ignored_prefixes = {"lm_head.weight"};
   return list;
 }
 

@@ -32,10 +32,12 @@ std::string_view anthropic_error_type(int http_status) {
 
 // Returns "top_p" for `[sampling] top_p; got …`, or "" for other messages.
 std::string field_of(std::string_view message) {
-  constexpr std::string_view kPrefix = "[sampling] ";
-  if (!message.starts_with(kPrefix)) return "";
-  message.remove_prefix(kPrefix.size());
-  return std::string(message.substr(0, message.find_first_of("; ")));
+  for (const std::string_view prefix : {"[sampling] ", "[embedding] "}) {
+    if (!message.starts_with(prefix)) continue;
+    message.remove_prefix(prefix.size());
+    return std::string(message.substr(0, message.find_first_of("; ")));
+  }
+  return "";
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ struct ApiError {
 // Makes an error with OpenAI's error type for the status.
 ApiError make_api_error(int http_status, std::string message, std::string param = "",
                         std::string code = "");
-// Converts a Status into the error of a request. A message `[sampling] top_p; …` sets the param,
-// and `[template] …` the code. The text of an internal error is moved to `cause`, which the caller
-// logs and the client does not see.
+// Converts a Status into the error of a request. A message `[sampling] top_p; …` or
+// `[embedding] dimensions; …` sets the param, and `[template] …` the code. The text of an internal
+// error is moved to `cause`, which the caller logs and the client does not see.
 ApiError api_error(const Status& status);
 
 // The shape of an error's body, which depends on the API that the client uses.

@@ -221,13 +221,6 @@ FieldError read_stream_options(const Path& path, Element value, StreamOptions& o
   return {};
 }
 
-FieldError read_cache_salt(const Path& path, Element value, std::string& out) {
-  constexpr size_t kMaxBytes = 1024;
-  QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, out));
-  if (!out.empty() && out.size() <= kMaxBytes) return {};
-  return unexpected(path, value, fmt::format("1 to {} bytes of text", kMaxBytes));
-}
-
 // Reads one field of SamplingParams by its entry in the table of sampling fields.
 FieldError read_by_table(const SamplingField& field, const Path& path, Element value,
                          SamplingParams& params) {
@@ -261,6 +254,38 @@ FieldError refuse_unsupported(std::string_view name, Element value) {
 }
 
 }  // namespace
+
+FieldError read_cache_salt(const Path& path, Element value, std::string& out) {
+  constexpr size_t kMaxBytes = 1024;
+  QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, out));
+  if (!out.empty() && out.size() <= kMaxBytes) return {};
+  return unexpected(path, value, fmt::format("1 to {} bytes of text", kMaxBytes));
+}
+
+FieldError read_prompts(const Path& path, Element value, const RequestLimits& limits,
+                        std::vector<CompletionPrompt>& out) {
+  out.clear();
+  if (value.is_string()) return read_text(path, value, out.emplace_back().text);
+  simdjson::dom::array items;
+  if (value.get_array().get(items) || items.size() == 0) {
+    return unexpected(path, value, "a string, a list of token ids, or a list of prompts");
+  }
+  if ((*items.begin()).is_number()) return read_ids(path, value, out.emplace_back().token_ids);
+  QUIRE_RETURN_IF_FIELD_ERROR(
+      read_list(path, value, static_cast<size_t>(limits.max_prompts), items));
+  for (const Element item : items) {
+    const Path at(path, out.size());
+    CompletionPrompt& prompt = out.emplace_back();
+    if (item.is_string()) {
+      QUIRE_RETURN_IF_FIELD_ERROR(read_text(at, item, prompt.text));
+    } else if (item.is_array()) {
+      QUIRE_RETURN_IF_FIELD_ERROR(read_ids(at, item, prompt.token_ids));
+    } else {
+      return unexpected(at, item, "a string or a list of token ids");
+    }
+  }
+  return {};
+}
 
 FieldError second_restriction(const Path& path) {
   return field_error(path,

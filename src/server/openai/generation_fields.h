@@ -58,6 +58,12 @@ FieldError read_body(std::string_view body, const RequestLimits& limits, Fields&
 FieldError read_response_format(const Path& path, Element value, const RequestLimits& limits,
                                 std::optional<Restriction>& out);
 
+FieldError read_cache_salt(const Path& path, Element value, std::string& out);
+
+// Reads text, token ids, or a list of either: the prompts of a request, at least one.
+FieldError read_prompts(const Path& path, Element value, const RequestLimits& limits,
+                        std::vector<CompletionPrompt>& out);
+
 // The error for a second restriction in one request.
 FieldError second_restriction(const Path& path);
 

@@ -17,55 +17,16 @@ class CompletionFields {
   FieldError finish();
 
  private:
-  FieldError read_prompts(const Path& path, Element value);
-  FieldError read_prompt_list(const Path& path, simdjson::dom::array items);
-
   CompletionRequest& request_;
   const RequestDefaults& defaults_;
   GenerationFields shared_;
   bool has_no_tokens_ = false;  // max_tokens is 0
 };
 
-FieldError CompletionFields::read_prompt_list(const Path& path, simdjson::dom::array items) {
-  for (const Element item : items) {
-    const Path at(path, request_.prompts.size());
-    CompletionPrompt prompt;
-    if (item.is_string()) {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_text(at, item, prompt.text));
-    } else if (item.is_array()) {
-      QUIRE_RETURN_IF_FIELD_ERROR(read_ids(at, item, prompt.token_ids));
-    } else {
-      return unexpected(at, item, "a string or a list of token ids");
-    }
-    request_.prompts.push_back(std::move(prompt));
-  }
-  return {};
-}
-
-// Text, token ids, or a list of either.
-FieldError CompletionFields::read_prompts(const Path& path, Element value) {
-  request_.prompts.clear();
-  if (value.is_string()) {
-    request_.prompts.emplace_back();
-    return read_text(path, value, request_.prompts[0].text);
-  }
-  simdjson::dom::array items;
-  if (value.get_array().get(items) || items.size() == 0) {
-    return unexpected(path, value, "a string, a list of token ids, or a list of prompts");
-  }
-  if ((*items.begin()).is_number()) {
-    request_.prompts.emplace_back();
-    return read_ids(path, value, request_.prompts[0].token_ids);
-  }
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(path, value, static_cast<size_t>(defaults_.limits.max_prompts), items));
-  return read_prompt_list(path, items);
-}
-
 FieldError CompletionFields::read(std::string_view name, Element value) {
   const Path path(name);
   SamplingParams& sampling = request_.engine_request.sampling;
-  if (name == "prompt") return read_prompts(path, value);
+  if (name == "prompt") return read_prompts(path, value, defaults_.limits, request_.prompts);
   if (name == "echo") return read_bool(path, value, request_.echo);
   if (name == "logprobs") {
     return read_int(path, value, 0, defaults_.limits.max_logprobs, sampling.logprobs.emplace());

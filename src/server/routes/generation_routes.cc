@@ -16,15 +16,6 @@
 namespace quire::server {
 namespace {
 
-// A parsed and validated generation request.
-struct PreparedGeneration {
-  std::vector<Request> requests = {};  // one per prompt
-  std::unique_ptr<ResponseWriter> writer = nullptr;
-  bool is_stream = false;
-  std::optional<Restriction> restriction = {};
-  bool reasons_first = false;  // the restriction applies after the prompt's reasoning block
-};
-
 // --- From the start to the engine ---
 
 // An admitted request that waits for its grammar.
@@ -105,37 +96,20 @@ void wait_for_grammar(ServerState& state, const std::shared_ptr<WaitingRequest>&
   if (!queued.ok()) waiting->refuse(api_error(queued));
 }
 
-// Admits the request and submits it to the engine, after its grammar is compiled if it has one.
-void generate(ServerState& state, RequestContext&& context, PreparedGeneration&& generation) {
-  const std::vector<Request>& requests = generation.requests;
-  const int num_sequences = static_cast<int>(requests.size()) * requests.front().sampling.n;
-  const int64_t num_tokens = num_prompt_tokens(requests);
-  Result<AdmissionTicket> ticket =
-      state.admission.admit(context.key_idx, num_sequences, num_tokens);
-  if (!ticket.ok()) return context.refuse(api_error(ticket.status()));
-  context.log.num_prompt_tokens = static_cast<int>(num_tokens);
-  if (!generation.restriction) {
-    return start(state, std::move(context), std::move(generation), std::move(*ticket));
-  }
-  context.request = {};  // its body is no longer needed
-  const std::shared_ptr<WaitingRequest> waiting(
-      new WaitingRequest{std::move(context), std::move(generation), std::move(*ticket)});
-  // A request with a cached grammar does not wait in the queue.
-  const GrammarSpec& grammar = waiting->generation.restriction->grammar;
-  if (auto known = state.config.constraints.find(grammar)) {
-    return start_constrained(state, *waiting, std::move(*known));
-  }
-  wait_for_grammar(state, waiting, num_sequences);
-}
-
 // --- From the body to a PreparedGeneration ---
 
-ApiError too_long(const std::string& size, int max_model_len) {
+// In tokens. An embedding model generates none.
+int longest_prompt(const ModelInfo& model) {
+  return model.max_model_len - (model.embedding_size > 0 ? 0 : 1);
+}
+
+ApiError too_long(const std::string& size, const ModelInfo& model) {
   return make_api_error(
       400,
       fmt::format("the prompt is too long: got {}; the model's context of {} tokens holds a prompt "
-                  "of at most {} and one generated token",
-                  size, max_model_len, max_model_len - 1),
+                  "of at most {}{}",
+                  size, model.max_model_len, longest_prompt(model),
+                  model.embedding_size > 0 ? "" : " and one generated token"),
       "prompt", "context_length_exceeded");
 }
 
@@ -143,50 +117,7 @@ ApiError too_long(const std::string& size, int max_model_len) {
 // or tokenizing the text.
 std::optional<ApiError> check_prompt_bytes(const ServerState& state, size_t num_bytes) {
   if (num_bytes <= state.max_prompt_bytes) return std::nullopt;
-  return too_long(fmt::format("{} bytes", num_bytes), state.engine.model_info().max_model_len);
-}
-
-// Tokenizes the request's prompt into prompt_token_ids, and returns an error if it can never fit.
-// Sets max_tokens to the rest of the context if it is 0. `untrusted` are the bytes of the prompt in
-// which control tokens are plain text.
-std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request,
-                                       const ByteSpans& untrusted) {
-  const int max_model_len = state.engine.model_info().max_model_len;
-  std::vector<int32_t>& ids = request.prompt_token_ids;
-  if (ids.empty()) {
-    if (auto error = check_prompt_bytes(state, request.prompt.size())) return error;
-    auto encoded = state.engine.encode(request.prompt, request.add_special_tokens, untrusted);
-    if (!encoded.ok()) return api_error(encoded.status());
-    ids = std::move(*encoded);
-  }
-  if (ids.empty()) return make_api_error(400, "the prompt is empty", "prompt");
-  if (ids.size() >= static_cast<size_t>(max_model_len)) {
-    return too_long(fmt::format("{} tokens", ids.size()), max_model_len);
-  }
-  const int num_left = max_model_len - static_cast<int>(ids.size());
-  if (request.sampling.max_tokens == 0) request.sampling.max_tokens = num_left;
-  return std::nullopt;
-}
-
-// Isolates the requests of different keys: prefixes are cached per key, and a request's priority is
-// ignored unless the operator allows it.
-void isolate_by_key(const ServerState& state, const RequestContext& context, Request& request) {
-  if (!state.config.allow_request_priority) request.priority = 0;
-  if (context.key_idx < 0) return;
-  request.cache_salt = state.config.keys.cache_salt(context.key_idx) + request.cache_salt;
-}
-
-ResponseInfo response_info(const ServerState& state, const std::string& response_id,
-                           const std::vector<Request>& requests) {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  ResponseInfo response;
-  response.header = {.id = response_id,
-                     .model = state.config.model_names.front(),
-                     .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
-                     .system_fingerprint = state.system_fingerprint};
-  response.decode = [engine = &state.engine](int32_t id) { return engine->token_bytes(id); };
-  response.num_prompt_tokens = static_cast<int>(num_prompt_tokens(requests));
-  return response;
+  return too_long(fmt::format("{} bytes", num_bytes), state.engine.model_info());
 }
 
 std::vector<std::string> prompt_texts(const ServerState& state,
@@ -242,6 +173,66 @@ std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat
 }
 
 }  // namespace
+
+void generate(ServerState& state, RequestContext&& context, PreparedGeneration&& generation) {
+  const std::vector<Request>& requests = generation.requests;
+  const int num_sequences = static_cast<int>(requests.size()) * requests.front().sampling.n;
+  const int64_t num_tokens = num_prompt_tokens(requests);
+  Result<AdmissionTicket> ticket =
+      state.admission.admit(context.key_idx, num_sequences, num_tokens);
+  if (!ticket.ok()) return context.refuse(api_error(ticket.status()));
+  context.log.num_prompt_tokens = static_cast<int>(num_tokens);
+  if (!generation.restriction) {
+    return start(state, std::move(context), std::move(generation), std::move(*ticket));
+  }
+  context.request = {};  // its body is no longer needed
+  const std::shared_ptr<WaitingRequest> waiting(
+      new WaitingRequest{std::move(context), std::move(generation), std::move(*ticket)});
+  // A request with a cached grammar does not wait in the queue.
+  const GrammarSpec& grammar = waiting->generation.restriction->grammar;
+  if (auto known = state.config.constraints.find(grammar)) {
+    return start_constrained(state, *waiting, std::move(*known));
+  }
+  wait_for_grammar(state, waiting, num_sequences);
+}
+
+std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request,
+                                       const ByteSpans& untrusted) {
+  const ModelInfo& model = state.engine.model_info();
+  std::vector<int32_t>& ids = request.prompt_token_ids;
+  if (ids.empty()) {
+    if (auto error = check_prompt_bytes(state, request.prompt.size())) return error;
+    auto encoded = state.engine.encode(request.prompt, request.add_special_tokens, untrusted);
+    if (!encoded.ok()) return api_error(encoded.status());
+    ids = std::move(*encoded);
+  }
+  if (ids.empty()) return make_api_error(400, "the prompt is empty", "prompt");
+  if (ids.size() > static_cast<size_t>(longest_prompt(model))) {
+    return too_long(fmt::format("{} tokens", ids.size()), model);
+  }
+  const int num_left = model.max_model_len - static_cast<int>(ids.size());
+  if (request.sampling.max_tokens == 0) request.sampling.max_tokens = num_left;
+  return std::nullopt;
+}
+
+void isolate_by_key(const ServerState& state, const RequestContext& context, Request& request) {
+  if (!state.config.allow_request_priority) request.priority = 0;
+  if (context.key_idx < 0) return;
+  request.cache_salt = state.config.keys.cache_salt(context.key_idx) + request.cache_salt;
+}
+
+ResponseInfo response_info(const ServerState& state, const std::string& response_id,
+                           const std::vector<Request>& requests) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  ResponseInfo response;
+  response.header = {.id = response_id,
+                     .model = state.config.model_names.front(),
+                     .created = std::chrono::duration_cast<std::chrono::seconds>(now).count(),
+                     .system_fingerprint = state.system_fingerprint};
+  response.decode = [engine = &state.engine](int32_t id) { return engine->token_bytes(id); };
+  response.num_prompt_tokens = static_cast<int>(num_prompt_tokens(requests));
+  return response;
+}
 
 void post_completions(ServerState& state, RequestContext&& context) {
   Parsed<CompletionRequest> parsed =

@@ -88,6 +88,7 @@ void write_model(const ServerState& state, std::string_view name, JsonWriter& js
   json.key("parent");
   json.null();
   json.field("max_model_len", state.engine.model_info().max_model_len);
+  json.field("task", state.engine.model_info().embedding_size > 0 ? "embed" : "generate");
   json.end_object();
 }
 

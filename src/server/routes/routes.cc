@@ -88,6 +88,7 @@ constexpr Replacement kReplacements[] = {
     {"/infill", "use POST /v1/completions"},
     {"/invocations", "use POST /v1/chat/completions"},
     {"/livez", "use GET /health"},
+    {"/pooling", "use POST /v1/embeddings with an embedding model"},
     {"/readyz", "use GET /ready"},
     {"/redoc", "use GET /openapi.json"},
 };
@@ -143,6 +144,10 @@ std::span<const Route> routes() {
       {"GET", "/v1/responses/{id}/input_items", kNeedsKey, kWorker, get_response_items},
       {"GET", "/v1/responses/{id}", kNeedsKey, kWorker, get_response},
       {"DELETE", "/v1/responses/{id}", kNeedsKey, kTransport, delete_response},
+      {"POST", "/v1/embeddings", kNeedsKey, kWorker, post_embeddings, kEmbedding},
+      {"POST", "/v1/score", kNeedsKey, kWorker, post_score, kGeneration},
+      {"POST", "/v1/rerank", kNeedsKey, kWorker, post_rerank, kGeneration},
+      {"POST", "/v2/rerank", kNeedsKey, kWorker, post_rerank, kGeneration},
       {"POST", "/v1/messages", kNeedsKey, kWorker, post_messages, kGeneration},
       {"POST", "/v1/messages/count_tokens", kNeedsKey, kTokenizer, post_count_tokens},
   };

@@ -58,8 +58,9 @@ enum class Access { kPublic, kNeedsKey };
 enum class RunsOn { kTransport, kWorker, kTokenizer };
 
 // kPolled: monitors request it every few seconds, so successes are logged at debug level.
-// kGeneration: refused before its body is parsed if there is no capacity.
-enum class RouteKind { kOther, kPolled, kGeneration };
+// kGeneration, kEmbedding: refused before its body is parsed if there is no capacity, or if the
+// model does not generate text or embed prompts.
+enum class RouteKind { kOther, kPolled, kGeneration, kEmbedding };
 
 struct Route {
   std::string_view method;
@@ -115,6 +116,35 @@ void get_response_items(ServerState& state, RequestContext&& context);
 // messages_routes.cc: Anthropic's Messages API.
 void post_messages(ServerState& state, RequestContext&& context);
 void post_count_tokens(ServerState& state, RequestContext&& context);
+
+// pooling_routes.cc: embeddings and scores.
+void post_embeddings(ServerState& state, RequestContext&& context);
+void post_score(ServerState& state, RequestContext&& context);
+void post_rerank(ServerState& state, RequestContext&& context);
+
+// A parsed and validated generation request.
+struct PreparedGeneration {
+  std::vector<Request> requests = {};  // one per prompt
+  std::unique_ptr<ResponseWriter> writer = nullptr;
+  bool is_stream = false;
+  std::optional<Restriction> restriction = {};
+  bool reasons_first = false;  // the restriction applies after the prompt's reasoning block
+};
+
+// The steps of every request to the engine, after its body is parsed.
+//
+// Isolates the requests of different keys: prefixes are cached per key, and a request's priority is
+// ignored unless the operator allows it.
+void isolate_by_key(const ServerState& state, const RequestContext& context, Request& request);
+// Tokenizes the request's prompt into prompt_token_ids, and returns an error if it can never fit.
+// Sets max_tokens to the rest of the context if it is 0. `untrusted` are the bytes of the prompt in
+// which control tokens are plain text.
+std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request,
+                                       const ByteSpans& untrusted);
+ResponseInfo response_info(const ServerState& state, const std::string& response_id,
+                           const std::vector<Request>& requests);
+// Admits the request and submits it to the engine, after its grammar is compiled if it has one.
+void generate(ServerState& state, RequestContext&& context, PreparedGeneration&& generation);
 
 // Makes the writer of the response to a conversation.
 using MakeChatWriter =

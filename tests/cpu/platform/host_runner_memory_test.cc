@@ -24,6 +24,7 @@ class HungryModel final : public Model {
     throw std::bad_alloc();
   }
   Status compute_logits(const int32_t*, int, TensorView, Stream&) override { return {}; }
+  Status hidden_states(const int32_t*, int, TensorView, Stream&) override { return {}; }
 
  private:
   const bool throws_int_;

@@ -35,6 +35,8 @@ class CountingModel final : public Model {
     return {};
   }
 
+  Status hidden_states(const int32_t*, int, TensorView, Stream&) override { return {}; }
+
  private:
   int32_t broken_token_;
   ModelConfig config_;

@@ -1,0 +1,129 @@
+#include "engine/embedding.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr JsonLimits kLimits = {.max_bytes = size_t{1} << 20, .max_depth = 16};
+constexpr std::string_view kLastToken = "lasttoken";
+
+// One entry of modules.json.
+struct Module {
+  std::string_view kind;  // the class without its package: "Pooling"
+  std::string_view path;  // its folder in the checkpoint
+};
+
+Result<Module> read_module(simdjson::dom::element entry, const fs::path& file) {
+  Module module;
+  if (entry["type"].get(module.kind)) {
+    return invalid_argument(
+        fmt::format("[config] {}: got a module without a type, expected a class", file.string()));
+  }
+  module.kind.remove_prefix(module.kind.rfind('.') + 1);
+  if (entry["path"].get(module.path)) module.path = {};
+  const fs::path path = module.path;
+  const bool leaves = std::ranges::find(path, "..") != path.end();
+  if (path.is_absolute() || leaves) {
+    return invalid_argument(
+        fmt::format("[config] {}: the path of a module must lie in the checkpoint, got '{}'",
+                    file.string(), clipped(module.path)));
+  }
+  return module;
+}
+
+Status refuse_pooling(const fs::path& file, std::string_view got) {
+  return unimplemented(
+      fmt::format("[config] {}: this kind of pooling is not supported; got {}, expected "
+                  "pooling_mode_lasttoken alone",
+                  file.string(), got));
+}
+
+// Accepts pooling_mode ("lasttoken") or one pooling_mode_… flag per kind, as older versions of
+// sentence-transformers write them.
+Status check_pooling(const fs::path& file) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(file, kLimits));
+  simdjson::dom::object fields;
+  if (document.root().get(fields)) {
+    return invalid_argument(fmt::format("[config] {}: not a JSON object", file.string()));
+  }
+  bool takes_last = false;
+  for (const auto [key, value] : fields) {
+    if (!key.starts_with("pooling_mode")) continue;
+    std::string_view mode;
+    if (value.get(mode)) {
+      bool is_on = true;
+      if (!value.get(is_on) && !is_on) continue;
+      mode = key.substr(std::min(key.size(), std::string_view("pooling_mode_").size()));
+    }
+    if (mode != kLastToken)
+      return refuse_pooling(file, clipped(key == "pooling_mode" ? mode : key));
+    takes_last = true;
+  }
+  return takes_last ? Status() : refuse_pooling(file, "none");
+}
+
+}  // namespace
+
+Result<std::optional<EmbeddingModules>> read_embedding_modules(const fs::path& directory) {
+  const fs::path file = directory / "modules.json";
+  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(file));
+  if (!exists) return std::optional<EmbeddingModules>();
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(file, kLimits));
+  simdjson::dom::array entries;
+  if (document.root().get(entries)) {
+    return invalid_argument(fmt::format("[config] {}: not a JSON array", file.string()));
+  }
+  EmbeddingModules modules;
+  std::optional<fs::path> pooling;
+  std::string_view unknown;
+  for (const simdjson::dom::element entry : entries) {
+    QUIRE_ASSIGN_OR_RETURN(const Module module, read_module(entry, file));
+    if (module.kind == "Pooling") {
+      pooling = directory / module.path / "config.json";
+    } else if (module.kind == "Normalize") {
+      modules.normalizes = true;
+    } else if (module.kind != "Transformer") {
+      unknown = module.kind;
+    }
+  }
+  if (!pooling) return std::optional<EmbeddingModules>();
+  if (!unknown.empty()) {
+    return unimplemented(fmt::format(
+        "[config] {}: a module is not supported; got {}, expected Transformer, Pooling, Normalize",
+        file.string(), clipped(unknown)));
+  }
+  QUIRE_RETURN_IF_ERROR(check_pooling(*pooling));
+  return std::optional(modules);
+}
+
+Result<std::vector<float>> make_embedding(std::vector<float> hidden_state,
+                                          const EmbeddingSpec& spec) {
+  if (spec.params.dimensions > 0) {
+    hidden_state.resize(static_cast<size_t>(spec.params.dimensions));
+  }
+  double sum = 0;
+  for (const float value : hidden_state) sum += static_cast<double>(value) * value;
+  if (!std::isfinite(sum)) {
+    return internal_error(
+        "[engine] the hidden state of the last token; got NaN or infinity, expected numbers: the "
+        "weights or the model are broken");
+  }
+  if (!spec.normalizes || sum == 0) return hidden_state;
+  const double length = std::sqrt(sum);
+  for (float& value : hidden_state) value = static_cast<float>(value / length);
+  return hidden_state;
+}
+
+}  // namespace quire

@@ -1,0 +1,36 @@
+// Embeddings: how a checkpoint's modules turn the last token's hidden state into one.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+#include "quire/request.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// The modules of an embedding model in sentence-transformers' layout: the language model, a pooling
+// of the last token, and optionally a normalization.
+struct EmbeddingModules {
+  bool normalizes = false;  // to length 1
+};
+
+// Reads modules.json and the configuration of its Pooling module in `directory`. Returns nullopt if
+// there is no such module: the model generates text. Fails for modules and kinds of pooling that
+// are not supported, and names them.
+Result<std::optional<EmbeddingModules>> read_embedding_modules(
+    const std::filesystem::path& directory);
+
+// How one request's embedding is made of a hidden state.
+struct EmbeddingSpec {
+  EmbeddingParams params;
+  bool normalizes = false;
+};
+
+// Keeps params.dimensions numbers of `hidden_state`, and normalizes them in FP64. Fails if they are
+// not finite.
+Result<std::vector<float>> make_embedding(std::vector<float> hidden_state,
+                                          const EmbeddingSpec& spec);
+
+}  // namespace quire

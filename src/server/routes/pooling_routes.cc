@@ -1,0 +1,136 @@
+// POST /v1/embeddings, /v1/score and /v1/rerank. Embeddings come from models that embed. Scores
+// come from models that generate: the probability that their answer about a document is "yes".
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "server/pooling_api/pooling_requests.h"
+#include "server/pooling_api/pooling_writers.h"
+#include "server/routes/routes.h"
+
+namespace quire::server {
+namespace {
+
+// Names the field of the body that has the text of the error.
+ApiError with_field(ApiError error, std::string_view field) {
+  if (error.param == "prompt") error.param = field;
+  return error;
+}
+
+// Finds the id of a text that is one token of the model. Any model whose vocabulary has the tokens
+// of the prompt can score; others have no such route, as in service.cc.
+std::optional<ApiError> find_token(const EngineApi& engine, std::string_view text, int32_t& id) {
+  const Result<std::vector<int32_t>> ids = engine.encode(text, false, {});
+  if (!ids.ok()) return api_error(ids.status());
+  if (ids->size() == 1) {
+    id = ids->front();
+    return std::nullopt;
+  }
+  return make_api_error(
+      404,
+      fmt::format(
+          "the model cannot score documents: its tokenizer has {} tokens for '{}', expected "
+          "one; serve a reranker such as Qwen/Qwen3-Reranker-0.6B",
+          ids->size(), text),
+      "model", "unsupported_model");
+}
+
+// The ids of kRelevantWord and kIrrelevantWord.
+std::optional<ApiError> find_words(const EngineApi& engine, std::array<int32_t, 2>& words) {
+  int32_t unused = 0;
+  for (const std::string_view control : kRerankerControlTokens) {
+    if (auto error = find_token(engine, control, unused)) return error;
+  }
+  if (auto error = find_token(engine, kRelevantWord, words[0])) return error;
+  return find_token(engine, kIrrelevantWord, words[1]);
+}
+
+// Adds the two requests of each document. They differ in the only token that may be sampled, whose
+// log probability does not depend on that restriction.
+std::optional<ApiError> add_requests(const ServerState& state, const ScoreRequest& scores,
+                                     std::vector<Request>& requests) {
+  std::array<int32_t, 2> words = {};
+  if (auto error = find_words(state.engine, words)) return error;
+  Request common = scores.engine_request;
+  common.add_special_tokens = false;  // the prompt has its own
+  common.sampling.max_tokens = 1;
+  common.sampling.temperature = 0;
+  common.sampling.logprobs = 0;
+  common.sampling.detokenize = false;
+  for (size_t i = 0; i < scores.documents.size(); ++i) {
+    MarkedText prompt = reranker_prompt(scores, i);
+    Request judged = common;
+    judged.prompt = std::move(prompt.text);
+    if (auto error = prepare_prompt(state, judged, prompt.untrusted)) {
+      return with_field(std::move(*error), "documents");
+    }
+    judged.prompt.clear();  // the engine takes its ids
+    for (const int32_t word : words) {
+      judged.sampling.allowed_token_ids = {word};
+      requests.push_back(judged);
+    }
+  }
+  return std::nullopt;
+}
+
+using MakeScoreWriter = std::unique_ptr<ResponseWriter> (*)(ScoreRequest, ResponseInfo);
+
+void score(ServerState& state, RequestContext&& context, Parsed<ScoreRequest>&& parsed,
+           std::string_view id_prefix, MakeScoreWriter make_writer) {
+  if (parsed.error) return context.refuse(*parsed.error);
+  ScoreRequest& scores = parsed.request;
+  if (refuse_unknown_model(state, context, scores.model)) return;
+  const Status capacity = state.admission.check_capacity(
+      context.key_idx, 2 * static_cast<int>(scores.documents.size()));
+  if (!capacity.ok()) return context.refuse(api_error(capacity));
+  isolate_by_key(state, context, scores.engine_request);
+  PreparedGeneration generation;
+  if (const auto error = add_requests(state, scores, generation.requests)) {
+    return context.refuse(*error);
+  }
+  ResponseInfo info =
+      response_info(state, fmt::format("{}-{}", id_prefix, context.log.id), generation.requests);
+  generation.writer = make_writer(std::move(scores), std::move(info));
+  generate(state, std::move(context), std::move(generation));
+}
+
+}  // namespace
+
+void post_embeddings(ServerState& state, RequestContext&& context) {
+  Parsed<EmbeddingsRequest> parsed =
+      parse_embeddings_request(context.request.body, request_defaults(state));
+  if (parsed.error) return context.refuse(*parsed.error);
+  EmbeddingsRequest& embeddings = parsed.request;
+  if (refuse_unknown_model(state, context, embeddings.model)) return;
+  const Status capacity =
+      state.admission.check_capacity(context.key_idx, static_cast<int>(embeddings.inputs.size()));
+  if (!capacity.ok()) return context.refuse(api_error(capacity));
+  isolate_by_key(state, context, embeddings.engine_request);
+  PreparedGeneration generation;
+  for (CompletionPrompt& input : embeddings.inputs) {
+    Request request = embeddings.engine_request;
+    request.prompt = std::move(input.text);
+    request.prompt_token_ids = std::move(input.token_ids);
+    if (auto error = prepare_prompt(state, request, {})) {
+      return context.refuse(with_field(std::move(*error), "input"));
+    }
+    generation.requests.push_back(std::move(request));
+  }
+  ResponseInfo info = response_info(state, "embd-" + context.log.id, generation.requests);
+  generation.writer = make_embeddings_writer(std::move(embeddings), std::move(info));
+  generate(state, std::move(context), std::move(generation));
+}
+
+void post_score(ServerState& state, RequestContext&& context) {
+  Parsed<ScoreRequest> parsed = parse_score_request(context.request.body, request_defaults(state));
+  score(state, std::move(context), std::move(parsed), "score", make_score_writer);
+}
+
+void post_rerank(ServerState& state, RequestContext&& context) {
+  Parsed<ScoreRequest> parsed = parse_rerank_request(context.request.body, request_defaults(state));
+  score(state, std::move(context), std::move(parsed), "rerank", make_rerank_writer);
+}
+
+}  // namespace quire::server

@@ -1,0 +1,314 @@
+// Embeddings of the whole engine, compared with those of transformers for a tiny random model that
+// tools/golden/pooling.py made, and the reading of a checkpoint's modules.
+#include "engine/embedding.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <thread>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "engine/tiny_engine.h"
+#include "support/shared_data.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::greedy;
+using ::testing::HasSubstr;
+using testing::make_engine;
+using testing::source_path;
+using testing::tiny_config;
+using testing::tiny_prompt;
+
+constexpr int kHidden = 32;
+constexpr int kMaxModelLen = 1024;
+
+EngineConfig embedding_config() {
+  EngineConfig config;
+  config.model = source_path("tests/golden/pooling/embedding").string();
+  config.device = "cpu";
+  config.num_threads = 2;
+  config.kv_cache_dtype = "f32";
+  return config;
+}
+
+Request embed(std::vector<int32_t> ids, int dimensions = 0) {
+  Request request;
+  request.prompt_token_ids = std::move(ids);
+  request.embedding = EmbeddingParams{.dimensions = dimensions};
+  return request;
+}
+
+// `length` ids, which depend only on `salt`.
+std::vector<int32_t> prompt(int length, uint64_t salt) {
+  return tiny_prompt(length, salt);
+}
+
+Output only_output(RequestStream& stream) {
+  std::optional<Output> output = stream.next();
+  EXPECT_TRUE(output.has_value());
+  EXPECT_FALSE(stream.next().has_value());
+  return output.value_or(Output());
+}
+
+// Submits all requests at once.
+std::vector<Output> run(Engine& engine, const std::vector<Request>& requests) {
+  std::vector<std::unique_ptr<RequestStream>> streams;
+  for (const Request& request : requests) {
+    auto stream = engine.submit(request);
+    EXPECT_TRUE(stream.ok()) << stream.status().message();
+    if (stream.ok()) streams.push_back(std::move(*stream));
+  }
+  std::vector<Output> outputs;
+  for (const auto& stream : streams) outputs.push_back(only_output(*stream));
+  return outputs;
+}
+
+std::string refusal(Engine& engine, const Request& request) {
+  const auto stream = engine.submit(request);
+  return stream.ok() ? "" : stream.status().message();
+}
+
+struct Golden {
+  std::string text;
+  std::vector<int32_t> ids;
+  std::vector<float> embedding;
+};
+
+std::vector<Golden> read_golden() {
+  const JsonDocument document =
+      JsonDocument::load(source_path("tests/golden/pooling/embedding/cases.json")).value();
+  std::vector<Golden> all;
+  for (const simdjson::dom::element entry : document.root().get_array()) {
+    Golden& golden = all.emplace_back();
+    golden.text = entry["text"].get_string().value();
+    for (const simdjson::dom::element id : entry["ids"].get_array()) {
+      golden.ids.push_back(static_cast<int32_t>(id.get_int64().value()));
+    }
+    for (const simdjson::dom::element number : entry["embedding"].get_array()) {
+      golden.embedding.push_back(static_cast<float>(number.get_double().value()));
+    }
+  }
+  return all;
+}
+
+TEST(Embedding, IsThatOfTransformers) {
+  const auto engine = make_engine(embedding_config());
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(engine->model_info().embedding_size, kHidden);
+  for (const Golden& golden : read_golden()) {
+    Request request;
+    request.prompt = golden.text;
+    request.embedding.emplace();
+    const std::vector<Output> outputs = run(*engine, {request});
+    ASSERT_EQ(outputs.size(), 1U);
+    const Output& output = outputs.front();
+    EXPECT_EQ(output.finish_reason, FinishReason::kStop);
+    EXPECT_TRUE(output.token_ids.empty());
+    ASSERT_NE(output.prompt_token_ids, nullptr);
+    EXPECT_EQ(*output.prompt_token_ids, golden.ids);  // the tokenizer appends its last token
+    EXPECT_THAT(output.embedding,
+                ::testing::Pointwise(::testing::FloatNear(1e-5F), golden.embedding));
+  }
+}
+
+std::vector<Request> mixed_lengths() {
+  std::vector<Request> requests;
+  for (int i = 0; i < 20; ++i) {
+    requests.push_back(embed(prompt(1 + (i * 53) % 300, static_cast<uint64_t>(i))));
+  }
+  return requests;
+}
+
+// The first engine computes each prompt alone and at once.
+TEST(Embedding, HasTheSameBitsInAnyBatch) {
+  const std::vector<Request> requests = mixed_lengths();
+  EngineConfig alone = embedding_config();
+  alone.enable_prefix_caching = false;
+  const auto reference = make_engine(alone);
+  ASSERT_NE(reference, nullptr);
+  std::vector<std::vector<float>> expected;
+  for (const Request& request : requests) {
+    expected.push_back(run(*reference, {request}).front().embedding);
+    EXPECT_EQ(expected.back().size(), size_t{kHidden});
+  }
+  EngineConfig chunked = embedding_config();
+  chunked.max_num_batched_tokens = 7;
+  chunked.max_num_seqs = 7;
+  EngineConfig few_blocks = embedding_config();
+  few_blocks.max_model_len = 320;
+  few_blocks.kv_cache_memory = int64_t{160} << 10;
+  few_blocks.block_size = 64;
+  for (const EngineConfig& config : {embedding_config(), chunked, few_blocks}) {
+    const auto engine = make_engine(config);
+    ASSERT_NE(engine, nullptr);
+    for (int round = 0; round < 2; ++round) {  // the second finds the prompts in the prefix cache
+      const std::vector<Output> outputs = run(*engine, requests);
+      ASSERT_EQ(outputs.size(), expected.size());
+      for (size_t i = 0; i < outputs.size(); ++i) {
+        EXPECT_EQ(outputs[i].embedding, expected[i]) << "prompt " << i << ", round " << round;
+      }
+    }
+    if (config.kv_cache_memory == 0) {
+      EXPECT_GT(engine->stats().prefix_cache_hits, 0);
+    }
+    EXPECT_EQ(engine->stats().num_generated_tokens, 0);
+  }
+}
+
+// An urgent prompt takes the only slot from a chunked one, which is computed again.
+TEST(Embedding, SurvivesPreemptionAndCancellation) {
+  EngineConfig config = embedding_config();
+  config.max_num_seqs = 1;
+  config.max_num_batched_tokens = 4;
+  const auto engine = make_engine(config);
+  ASSERT_NE(engine, nullptr);
+  const Request slow = embed(prompt(1000, 1));
+  const std::vector<float> expected = run(*engine, {slow}).front().embedding;
+  Request other = embed(prompt(1000, 2));
+  auto preempted = engine->submit(other).value();
+  while (engine->stats().num_running == 0) std::this_thread::yield();
+  Request urgent = slow;
+  urgent.priority = -1;
+  EXPECT_EQ(run(*engine, {urgent}).front().embedding, expected);
+  EXPECT_EQ(only_output(*preempted).embedding.size(), size_t{kHidden});
+  auto cancelled = engine->submit(embed(prompt(1000, 3))).value();
+  cancelled->cancel();
+  EXPECT_EQ(only_output(*cancelled).finish_reason, FinishReason::kCancelled);
+}
+
+TEST(Embedding, IsShortenedAndNormalizedAgain) {
+  const auto engine = make_engine(embedding_config());
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Output> outputs =
+      run(*engine, {embed(prompt(9, 1)), embed(prompt(9, 1), 4), embed(prompt(9, 1), kHidden)});
+  const std::vector<float>& whole = outputs[0].embedding;
+  const std::vector<float>& part = outputs[1].embedding;
+  EXPECT_EQ(outputs[2].embedding, whole);
+  ASSERT_EQ(part.size(), 4U);
+  double length = 0;
+  for (const float value : part) length += static_cast<double>(value) * value;
+  EXPECT_NEAR(length, 1, 1e-6);
+  EXPECT_NEAR(part[1] / part[0], whole[1] / whole[0], 1e-5);
+}
+
+TEST(Embedding, FillsTheContext) {
+  const auto engine = make_engine(embedding_config());
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(run(*engine, {embed(prompt(kMaxModelLen, 1))}).front().embedding.size(),
+            size_t{kHidden});
+  EXPECT_THAT(refusal(*engine, embed(prompt(kMaxModelLen + 1, 1))),
+              HasSubstr("got 1025 tokens, expected at most 1024"));
+}
+
+TEST(Embedding, IsRefusedWithTheReason) {
+  const auto embedding = make_engine(embedding_config());
+  ASSERT_NE(embedding, nullptr);
+  EXPECT_THAT(refusal(*embedding, greedy({5}, 1)), HasSubstr("does not generate text"));
+  EXPECT_THAT(refusal(*embedding, embed({5}, kHidden + 1)),
+              HasSubstr("dimensions; got 33, expected 1 to 32"));
+  const auto generating = make_engine(tiny_config());
+  ASSERT_NE(generating, nullptr);
+  EXPECT_THAT(refusal(*generating, embed({5})), HasSubstr("use an embedding model"));
+}
+
+TEST(MakeEmbedding, RefusesNumbersThatAreNotFinite) {
+  const auto embedding = make_embedding({1, NAN}, {.params = {}, .normalizes = true});
+  EXPECT_THAT(embedding.status().message(), HasSubstr("got NaN or infinity"));
+  EXPECT_THAT(*make_embedding({0, 0}, {.params = {}, .normalizes = true}),
+              ::testing::ElementsAre(0, 0));
+  EXPECT_THAT(*make_embedding({3, 4}, {.params = {}, .normalizes = false}),
+              ::testing::ElementsAre(3, 4));
+}
+
+// A checkpoint's directory with these modules and this configuration of the pooling.
+fs::path write_modules(const std::string& modules, const std::string& pooling = "") {
+  const fs::path directory = fs::path(::testing::TempDir()) / "quire_modules";
+  fs::remove_all(directory);
+  fs::create_directories(directory / "1_Pooling");
+  std::ofstream(directory / "modules.json") << modules;
+  if (!pooling.empty()) std::ofstream(directory / "1_Pooling/config.json") << pooling;
+  return directory;
+}
+
+constexpr const char* kTransformer =
+    R"({"path":"","type":"sentence_transformers.models.Transformer"})";
+constexpr const char* kPooling =
+    R"({"path":"1_Pooling","type":"sentence_transformers.models.Pooling"})";
+
+std::string list(const std::vector<std::string>& modules) {
+  std::string text = "[";
+  for (const std::string& module : modules) text += (text.size() > 1 ? "," : "") + module;
+  return text + "]";
+}
+
+TEST(EmbeddingModules, AreThoseOfSentenceTransformers) {
+  const auto last = R"({"pooling_mode_cls_token":false,"pooling_mode_lasttoken":true})";
+  auto modules = read_embedding_modules(write_modules(list({kTransformer, kPooling}), last));
+  ASSERT_TRUE(modules.ok()) << modules.status().message();
+  ASSERT_TRUE(modules->has_value());
+  EXPECT_FALSE((*modules)->normalizes);
+  const std::string normalize = R"({"path":"2_Normalize","type":"a.b.Normalize"})";
+  modules = read_embedding_modules(
+      write_modules(list({kTransformer, kPooling, normalize}), R"({"pooling_mode":"lasttoken"})"));
+  ASSERT_TRUE(modules.ok()) << modules.status().message();
+  EXPECT_TRUE((*modules)->normalizes);
+}
+
+// A reranker has modules, too.
+TEST(EmbeddingModules, WithoutPoolingBelongToAGeneratingModel) {
+  const std::string score = R"({"path":"1_LogitScore","type":"a.LogitScore"})";
+  EXPECT_EQ(*read_embedding_modules(write_modules(list({kTransformer, score}))), std::nullopt);
+  EXPECT_EQ(*read_embedding_modules(source_path("tests/golden/pooling/reranker")), std::nullopt);
+}
+
+TEST(EmbeddingModules, AreRefusedByName) {
+  const auto message = [](const std::string& modules, const std::string& pooling = "") {
+    return read_embedding_modules(write_modules(modules, pooling)).status().message();
+  };
+  const std::string all = list({kTransformer, kPooling});
+  EXPECT_THAT(message(all, R"({"pooling_mode_mean_tokens":true})"),
+              HasSubstr("got pooling_mode_mean_tokens, expected pooling_mode_lasttoken"));
+  EXPECT_THAT(message(all, R"({"pooling_mode_lasttoken":true,"pooling_mode_max_tokens":true})"),
+              HasSubstr("got pooling_mode_max_tokens"));
+  EXPECT_THAT(message(all, R"({"pooling_mode":["cls","mean"]})"), HasSubstr("not supported"));
+  EXPECT_THAT(message(all, R"({"pooling_mode":"cls"})"), HasSubstr("got cls"));
+  EXPECT_THAT(message(all, "{}"), HasSubstr("got none"));
+  EXPECT_THAT(message(all, "[]"), HasSubstr("not a JSON object"));
+  EXPECT_THAT(message(all), HasSubstr("config.json"));
+  EXPECT_THAT(message("{}"), HasSubstr("not a JSON array"));
+  EXPECT_THAT(message("[{}]"), HasSubstr("a module without a type"));
+  EXPECT_THAT(message(list({kTransformer, kPooling, R"({"path":"3","type":"a.Dense"})"}),
+                      R"({"pooling_mode":"lasttoken"})"),
+              HasSubstr("got Dense, expected Transformer, Pooling, Normalize"));
+  EXPECT_THAT(message(R"([{"path":"../other","type":"a.Pooling"}])"),
+              HasSubstr("must lie in the checkpoint, got '../other'"));
+}
+
+// sentence-transformers saves models by the class of their layers.
+TEST(EmbeddingModules, AreNeededByAModelWithoutHead) {
+  const fs::path golden = source_path("tests/golden/pooling/embedding");
+  const fs::path directory = fs::path(::testing::TempDir()) / "quire_headless";
+  fs::remove_all(directory);
+  fs::copy(golden, directory, fs::copy_options::recursive);
+  std::string config = read_file(golden / "config.json", 1 << 20).value();
+  config.replace(config.find("Qwen3ForCausalLM"), 16, "Qwen3Model");
+  std::ofstream(directory / "config.json") << config;
+  EngineConfig headless = embedding_config();
+  headless.model = directory.string();
+  const auto engine = make_engine(headless);
+  ASSERT_NE(engine, nullptr);
+  const std::vector<float> expected =
+      run(*make_engine(embedding_config()), {embed(prompt(9, 1))}).front().embedding;
+  EXPECT_EQ(run(*engine, {embed(prompt(9, 1))}).front().embedding, expected);
+  fs::remove(directory / "modules.json");
+  EXPECT_THAT(Engine::create(headless).status().message(), HasSubstr("the model can only embed"));
+}
+
+}  // namespace
+}  // namespace quire
