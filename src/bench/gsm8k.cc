@@ -32,17 +32,21 @@ bool is_decimal_digit(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
 }
 
-std::string last_digits(std::string_view text) {
+// The last run of digits, with a decimal point if digits follow it. Commas are dropped.
+std::string last_number(std::string_view text) {
   std::string run;
   bool in_run = false;
+  bool after_point = false;
   while (!text.empty()) {
     const Utf8Char c = decode_utf8(text);
     const std::string_view bytes = text.substr(0, static_cast<size_t>(c.num_bytes));
     text.remove_prefix(bytes.size());
     if (bytes == ",") continue;
     const bool digit = is_decimal_digit(c.code_point);
-    if (digit && !in_run) run.clear();
+    if (digit && !in_run && !after_point) run.clear();
+    if (digit && after_point) run += '.';
     if (digit) run += bytes;
+    after_point = in_run && bytes == "." && run.find('.') == std::string::npos;
     in_run = digit;
   }
   return run;
@@ -147,12 +151,18 @@ std::vector<std::string> gsm8k_stops() {
 }
 
 std::optional<std::string> answer_value(std::string_view text) {
-  const std::string digits = last_digits(text);
-  if (digits.empty()) return std::nullopt;
-  if (!std::ranges::all_of(digits, is_digit)) return std::nullopt;
-  // Python's literal_eval accepts 00 as 0 and rejects 007.
-  if (digits.find_first_not_of('0') == std::string::npos) return "0";
-  return digits.front() == '0' ? std::nullopt : std::optional(digits);
+  std::string number = last_number(text);
+  const auto is_expected = [](char c) { return is_digit(c) || c == '.'; };
+  if (number.empty() || !std::ranges::all_of(number, is_expected)) return std::nullopt;
+  const bool has_point = number.find('.') != std::string::npos;
+  while (has_point && number.back() == '0') number.pop_back();
+  if (number.back() == '.') number.pop_back();
+  const size_t first = number.find_first_not_of('0');
+  if (first == std::string::npos) return "0";
+  // Python's literal_eval accepts 00 as 0 and 07.5 as 7.5, and rejects 007.
+  if (first > 0 && !has_point) return std::nullopt;
+  number.erase(0, first);
+  return number.front() == '.' ? "0" + number : number;
 }
 
 Gsm8kScore score_answers(std::span<const WordProblem> problems,

@@ -29,8 +29,10 @@ std::string shots_prompt(std::span<const WordProblem> shots);
 // The stop strings that end an answer.
 std::vector<std::string> gsm8k_stops();
 
-// The last run of decimal digits after commas are removed, as a canonical decimal number. nullopt
-// if there is none or if Python's literal_eval rejects it (a leading zero, digits other than 0-9).
+// The last number after commas are removed, without its sign and with no zeros at the end of its
+// decimals: "$1,061.50" is 1061.5. SGLang's benchmark, which takes the last run of digits, would
+// read 50. nullopt if there are no digits or if Python's literal_eval rejects them (a leading zero
+// of a whole number, digits other than 0-9).
 std::optional<std::string> answer_value(std::string_view text);
 
 struct Gsm8kScore {

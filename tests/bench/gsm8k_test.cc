@@ -11,12 +11,23 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Optional;
 
-TEST(AnswerValue, IsTheLastRunOfDigits) {
+TEST(AnswerValue, IsTheLastNumber) {
   EXPECT_THAT(answer_value("She has 3 + 4 = 7 apples.\n#### 7"), Optional(std::string("7")));
   EXPECT_THAT(answer_value("#### 1,234,567"), Optional(std::string("1234567")));
-  EXPECT_THAT(answer_value("12.50"), Optional(std::string("50")));  // as SGLang's \d+
   EXPECT_THAT(answer_value("-5"), Optional(std::string("5")));
   EXPECT_THAT(answer_value("a1b"), Optional(std::string("1")));
+}
+
+TEST(AnswerValue, HasDecimals) {
+  EXPECT_THAT(answer_value("#### 61.01"), Optional(std::string("61.01")));
+  EXPECT_THAT(answer_value("#### $1,061.50 in all."), Optional(std::string("1061.5")));
+  EXPECT_THAT(answer_value("12.00"), Optional(std::string("12")));
+  EXPECT_THAT(answer_value("It is 18. "), Optional(std::string("18")));
+  EXPECT_THAT(answer_value("0.50"), Optional(std::string("0.5")));
+  EXPECT_THAT(answer_value("00.0"), Optional(std::string("0")));
+  EXPECT_THAT(answer_value("07.5"), Optional(std::string("7.5")));
+  EXPECT_THAT(answer_value("1.2.30"), Optional(std::string("30")));  // a second point ends a number
+  EXPECT_THAT(answer_value("100"), Optional(std::string("100")));
 }
 
 TEST(AnswerValue, IsNulloptIfPythonRefuses) {
