@@ -61,7 +61,9 @@ class Mix:
 
 
 class Source:
-    """Draws documents. GSM8K's problems, if there are any, come among the generated ones."""
+    """Draws documents. GSM8K's problems, if there are any, come among the generated ones, but not in chats: their loose
+    reasoning is a bad example for short stories, which are worked out in bare lines.
+    """
 
     def __init__(self, mix: Mix, gsm8k: Gsm8k | None = None, gsm8k_share: float = 0.3) -> None:
         self._mix, self._gsm8k, self._gsm8k_share = mix, gsm8k, gsm8k_share
@@ -71,7 +73,7 @@ class Source:
         if kind < self._mix.problem:
             return self._few_shot(rng, 0)
         if kind < self._mix.problem + self._mix.chat:
-            return self._chat(rng)
+            return _chat(rng)
         if kind < self._mix.problem + self._mix.chat + self._mix.short_text:
             return _short_text(rng)
         return self._few_shot(rng, rng.randint(1, self._mix.max_shots))
@@ -79,8 +81,7 @@ class Source:
     def _problem(self, rng: random.Random) -> tuple[str, str]:
         if self._gsm8k and rng.random() < self._gsm8k_share:
             return self._gsm8k.sample(rng)
-        problem = draw_problem("train", rng)
-        return problem.question, problem.answer
+        return _generated_problem(rng)
 
     def _few_shot(self, rng: random.Random, num_shots: int) -> list[Segment]:
         """SGLang's GSM8K prompt with `num_shots` solved problems, then one more and the end token."""
@@ -95,31 +96,39 @@ class Source:
                 segments.append(Segment(f" {answer}{EOS}", Loss.ANSWER))
         return segments
 
-    def _chat(self, rng: random.Random) -> list[Segment]:
-        """One conversation, as the chat template writes it."""
-        segments = [Segment(BOS, Loss.NONE)]
-        if rng.random() < 0.25:
-            segments.append(Segment(f"{SYSTEM}{rng.choice(_SYSTEM_PROMPTS)}{EOS}", Loss.NONE))
-        for user, reply in self._conversation(rng):
-            segments.append(Segment(f"{USER}{user.strip()}{EOS}{ASSISTANT}", Loss.PROMPT))
-            segments.append(Segment(f"{reply}{EOS}", Loss.ANSWER))
-        return segments
 
-    def _conversation(self, rng: random.Random) -> list[Turn]:
-        kind = rng.random()
-        if kind < 0.04:  # a change of the subject
-            return [*self._conversation(rng)[:2], *self._conversation(rng)[:2]]
-        if kind < 0.68:
-            return short.conversation(rng)
-        if kind < 0.88:
-            return quire_questions.sample(rng)
-        return [self._problem_turn(rng) for _ in range(rng.choice((1, 1, 1, 2)))]
+def _generated_problem(rng: random.Random) -> tuple[str, str]:
+    problem = draw_problem("train", rng)
+    return problem.question, problem.answer
 
-    def _problem_turn(self, rng: random.Random) -> Turn:
-        question, answer = self._problem(rng)
-        if rng.random() < 0.25:
-            question = rng.choice(_REQUESTS).replace("{}", question)
-        return question, answer
+
+def _chat(rng: random.Random) -> list[Segment]:
+    """One conversation, as the chat template writes it."""
+    segments = [Segment(BOS, Loss.NONE)]
+    if rng.random() < 0.25:
+        segments.append(Segment(f"{SYSTEM}{rng.choice(_SYSTEM_PROMPTS)}{EOS}", Loss.NONE))
+    for user, reply in _conversation(rng):
+        segments.append(Segment(f"{USER}{user.strip()}{EOS}{ASSISTANT}", Loss.PROMPT))
+        segments.append(Segment(f"{reply}{EOS}", Loss.ANSWER))
+    return segments
+
+
+def _conversation(rng: random.Random) -> list[Turn]:
+    kind = rng.random()
+    if kind < 0.04:  # a change of the subject
+        return [*_conversation(rng)[:2], *_conversation(rng)[:2]]
+    if kind < 0.70:
+        return short.conversation(rng)
+    if kind < 0.92:
+        return quire_questions.sample(rng)
+    return [_problem_turn(rng) for _ in range(rng.choice((1, 1, 1, 2)))]
+
+
+def _problem_turn(rng: random.Random) -> Turn:
+    question, answer = _generated_problem(rng)
+    if rng.random() < 0.25:
+        question = rng.choice(_REQUESTS).replace("{}", question)
+    return question, answer
 
 
 def _short_text(rng: random.Random) -> list[Segment]:

@@ -2,6 +2,7 @@
 
 from . import words_things as things
 from .problem import Draw, Story, calc, family
+from .steps import counted_out
 from .telling import PARTS, SHARES, TIMES, amount, capital, maybe, nouns, share, spelled, story, tell
 from .wordings import people, person
 
@@ -37,7 +38,7 @@ def packs_and_rest(d: Draw) -> Story:
             f"{total} {x} are put into {s}, {per} in each. How many {x} do not fill a {s.one}?",
             f"How many {x} remain when {a} fills as many {s} of {per} as possible from {total} {x}?",
             f"{capital(s.a)} holds {per} {x}. {a} has {total} and fills only whole {s}. How many {x} are not packed?")),
-        [f"{n} full {s} hold {packed} {x}.", f"The number left over is {left}."], left)
+        [*counted_out(total, per), f"{n} full {s} hold {packed} {x}.", f"The number left over is {left}."], left)
 
 
 @family
@@ -54,7 +55,7 @@ def enough_for_everybody(d: Draw) -> Story:
         tell(d, [(f"Each of {n} {p} gets {each} {x}.", f"{n} {p} get {each} {x} each.", f"There are {n} {p}, and all of them need {each} {x}."),
                  (f"{x.Many} are sold in {s} of {per}.", f"One {s.one} contains {per} {x}.", f"A shop sells {x} in {s} with {per} in each.")],
              (f"How many {s} must be bought?", f"How many {s} are needed?", f"What is the smallest number of {s} that is enough?")),
-        [f"They need {need} {x}.", f"{full} {s} hold {held}.", f"Then {missing} are missing.", f"So it takes {result} {s}."], result)
+        [f"They need {need} {x}.", *counted_out(n * each, per), f"{full} {s} hold {held}.", f"Then {missing} are missing.", f"So it takes {result} {s}."], result)
 
 
 @family

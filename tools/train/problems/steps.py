@@ -24,6 +24,21 @@ def worked_out(line: str) -> Iterator[str]:
     yield line
 
 
+def counted_out(total: int, per: int) -> list[str]:
+    """The lines that show how often `per` fits into `total`, by the digits of that number; none if it is below ten."""
+    if total // per < 10:
+        return []
+    lines, rest, count = [], total, 0
+    for part in _parts(total // per):
+        taken = per * part
+        lines += [_step(Fraction(per), "*", Fraction(part), Fraction(taken)),
+                  _step(Fraction(rest), "-", Fraction(taken), Fraction(rest - taken))]
+        if count:
+            lines.append(_step(Fraction(count), "+", Fraction(part), Fraction(count + part)))
+        rest, count = rest - taken, count + part
+    return lines
+
+
 def _running_sums(terms: list[str]) -> Iterator[str]:
     total = Fraction(terms[0])
     for term in terms[1:-1]:

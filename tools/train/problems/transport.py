@@ -2,6 +2,7 @@
 
 from . import words_things as things
 from .problem import Draw, Story, calc, family
+from .steps import counted_out
 from .telling import PARTS, amount, capital, maybe, nouns, story, tell
 from .wordings import person
 
@@ -86,7 +87,7 @@ def rounded_up_buses(d: Draw) -> Story:
             f"Each {v.one} takes {per} people. How many {v} do {total} {x} need?",
             f"How many {v} with {per} seats must come for {total} {x}?",
             f"A trip for {total} {x} is planned. {capital(v.a)} has {per} seats for them. What is the smallest number of {v}?")),
-        [f"{full} full {v} hold {seated}.", f"The number of {x} left over is {over}.", f"They need one more: {result} {v}."], result)
+        [*counted_out(total, per), f"{full} full {v} hold {seated}.", f"The number of {x} left over is {over}.", f"They need one more: {result} {v}."], result)
 
 
 @family

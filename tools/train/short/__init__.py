@@ -7,8 +7,8 @@ import random
 from dataclasses import replace
 from itertools import accumulate
 
-from . import about_numbers, compared, expressions, measures, percent_money  # noqa: F401  They register topics.
-from . import parts_and_money, phrases, shapes_and_series, stories, story_kinds, time_and_age  # noqa: F401
+from . import about_numbers, calendar_questions, compared, expressions, measures  # noqa: F401  They register topics.
+from . import number_puzzles, parts_and_money, percent_money, phrases, shapes_and_series, stories, story_kinds, time_and_age  # noqa: F401
 from .dialogue import Turn, continued, dialogue
 from .question import TOPICS, WEIGHTS, Short, draw_topic
 from .wrapping import typed

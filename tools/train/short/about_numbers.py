@@ -6,7 +6,7 @@ import random
 from fractions import Fraction
 from math import gcd, lcm
 
-from .arithmetic import Worked, apply, chain
+from .arithmetic import Worked, apply, chain, power
 from .expressions import enumerated
 from .grammar import Patterns
 from .numbers import Hand, Value, decimal, in_words, ordinal, relation, require, rounded, show, whole
@@ -219,44 +219,151 @@ def averages(rng: random.Random) -> Short:
 _NEXT = Patterns("""
     [What comes next|What is next|What comes next in the sequence|Next number|What number comes next|Which number is next|Continue]: {l}[?|, ?|, ...|, ...?|]
     {l}, [?|_|__|...|what comes next?|what's next?|next?|what is the next number?]
+    {l}[|...| ...| ?| -> ?| _| and then?| next?| next| and so on. Next?| next one please| - what's next]
+    [What|Which] number [follows|comes after|is next after|goes on the list after] {l}[?|]
+    [whats|what is|what's] the [pattern|next one|next]: {l}[?| next?| next|]
+    [go on|continue|keep going|carry on|extend][:| with|] {l}
+    [the sequence|sequence|series|pattern|numbers]: {l}. [next|Next|What is next|The next number|Then][?|]
     [Find|Give|What is] the next [number|term] [in|of|in the sequence|after]: {l}[?|, ...|]
     [Complete|Continue] the [pattern|sequence|series]: {l}, [...|_|?]
     [What number follows|what comes after] {l}[?|]
 """)
 
 
-def differences(values: list[int]) -> tuple[str, ...]:
-    """Of the last three: two that are equal, or not, tell what kind of sequence it is."""
-    pairs = zip(values[-3:], values[-2:], strict=False)
-    return tuple(apply("-", max(pair), min(pair)).lines[-1] for pair in pairs)
+def rule(values: list[Value]) -> Worked:
+    """The next number, by the last two differences; where these grow, by how much."""
+    falls = values[-1] < values[-2]
+    lines = tuple(apply("-", max(pair), min(pair)).lines[-1] for pair in ((values[-3], values[-2]), (values[-2], values[-1])))
+    before, step = abs(values[-2] - values[-3]), abs(values[-1] - values[-2])
+    if step != before:
+        growth = apply("+" if step > before else "-", step, abs(step - before))
+        lines, step = (*lines, *growth.lines), growth.value
+    end = apply("-" if falls else "+", values[-1], step)
+    return Worked((*lines, end.lines[-1]), end.value)
 
 
-@topic(1.8)
-def sequences(rng: random.Random) -> Short:
+def sum_rule(values: list[Value]) -> Worked:
+    """Each number is the sum of the two before it."""
+    end = apply("+", values[-2], values[-1])
+    return Worked((apply("+", values[-3], values[-2]).lines[-1], end.lines[-1]), end.value)
+
+
+def _progression(rng: random.Random, count: int) -> list[Value]:
+    """Up or down in equal steps, also below zero and by decimals."""
+    step: Value = rng.choice((1, 2, 3, 4, 5, 10, rng.randint(2, 15), rng.randint(2, 60), -rng.randint(1, 10), -rng.choice((5, 10, 25))))
+    start: Value = rng.randint(0, rng.choice((10, 30, 100)))
+    if step < 0:
+        start = -step * (count if rng.random() < 0.8 else 1) + rng.randint(0, 60)
+    elif rng.random() < 0.12:
+        start = -rng.randint(1, 20)
+    if rng.random() < 0.12:
+        step, start = Fraction(rng.choice((5, 5, 2, 1, 25, 15)), 10), Fraction(rng.randint(0, 30), 10)
+    return [_simple(start + step * i) for i in range(count)]
+
+
+def _simple(value: Value) -> Value:
+    return int(value) if value == int(value) else value
+
+
+def _next_in(rng: random.Random, count: int) -> tuple[list[Value], Worked]:
+    """A sequence of some kind, and how its next number is found."""
     kind = rng.random()
-    count = rng.randint(3, 5)
-    if kind < 0.65:
-        step = rng.choice((1, 2, 3, 4, 5, 10, rng.randint(2, 15), -rng.randint(1, 10)))
-        start = rng.randint(1, 30) if step > 0 else rng.randint(-step * 5, 120)
-        values = [start + step * i for i in range(count)]
-        worked = apply("+" if step > 0 else "-", values[-1], abs(step))
-        worked = Worked(differences(values) + worked.lines, worked.value)
-    elif kind < 0.85:
-        ratio = rng.choice((2, 2, 3, 10))
-        values = [rng.randint(1, 6) * ratio**0] * count
+    if kind < 0.5:
+        values = _progression(rng, max(count, 3))
+        return values, rule(values)
+    if kind < 0.66:
+        ratio = rng.choice((2, 2, 2, 3, 3, 4, 5, 10))
+        values = [rng.randint(1, 7) * ratio**0] * count
         values = [values[0] * ratio**i for i in range(count)]
-        worked = Worked(apply("/", values[-1], values[-2]).lines + apply("*", values[-1], ratio).lines, values[-1] * ratio)
-    elif kind < 0.93:
-        first = rng.randint(1, 8)
-        values = [i * i for i in range(first, first + count)]
-        n = first + count
-        worked = Worked((f"{n} * {n} = {n * n}",), n * n)
-    else:
-        values = [1, 1]
-        while len(values) < count + 2:
+        if rng.random() < 0.35:  # downwards, to a whole number
+            values = [v * ratio for v in reversed(values)]
+            return values, Worked(apply("/", values[-2], values[-1]).lines[-1:] + apply("/", values[-1], ratio).lines[-1:], values[-1] // ratio)
+        return values, Worked(apply("/", values[-1], values[-2]).lines[-1:] + apply("*", values[-1], ratio).lines, values[-1] * ratio)
+    if kind < 0.84:  # squares, triangular numbers and others whose differences grow evenly
+        growth = rng.choice((1, 1, 2, 2, 2, 3, 4))
+        step, value = rng.choice((1, 2, 3, rng.randint(1, 9))), rng.choice((0, 1, 1, 2, rng.randint(1, 20)))
+        values = []
+        for i in range(max(count, 4)):
+            values.append(value)
+            value, step = value + step, step + growth
+        if rng.random() < 0.25:
+            first = rng.randint(1, 8)
+            values = [n * n for n in range(first, first + max(count, 4))]
+        return values, rule(values)
+    if kind < 0.9:
+        first = rng.randint(1, 3)
+        values = [n**3 for n in range(first, first + max(count, 3))]
+        n = first + len(values)
+        return values, Worked((f"{n - 1}^3 = {values[-1]}", *power(n, 3).lines), n**3)
+    if kind < 0.96:
+        values = [rng.choice((1, 1, rng.randint(1, 9))), rng.choice((1, 1, 2, rng.randint(2, 9)))]
+        while len(values) < max(count, 4) + 1:
             values.append(values[-1] + values[-2])
-        worked = apply("+", values[-1], values[-2])
-    return computed(_NEXT.expand(rng, l=", ".join(map(str, values))), worked)
+        return values, sum_rule(values)
+    primes = [n for n in range(2, 60) if all(n % d for d in range(2, n))]
+    first = rng.choice((0, 0, 0, 1, 2, 3))
+    length = max(count, 4)
+    return primes[first:first + length], Worked((f"{primes[first + length - 1]} is prime", f"The next prime is {primes[first + length]}"),
+                                                primes[first + length])
+
+
+@topic(6)
+def sequences(rng: random.Random) -> Short:
+    values, worked = _next_in(rng, rng.choice((3, 4, 4, 4, 5, 5, 6)))
+    separator = rng.choice((", ", ", ", ", ", ", ", " ", ",", " - ", "; ", " , "))
+    require(separator != " - " or min(values) >= 0)
+    question = _NEXT.expand(rng, l=separator.join(map(show, values)))
+    return Short(question, "\n".join(worked.lines), show(worked.value), worked.value)
+
+
+_GAP = Patterns("""
+    {l}[|?|: what is missing?|, what number is missing?| - missing number?]
+    [Find|What is|Which is|whats|Fill in|Give] the [missing number|missing term|number that is missing|gap|blank][:| in| in:| of:] {l}[?|]
+    [What|Which] number [is missing|should replace the {g}|belongs in the gap|goes in the blank|stands for {g}][:|?|? -|: in] {l}[?|]
+    [Fill in|Complete][ the blank|]: {l}
+""")
+
+
+@topic(1.5)
+def missing_in_sequences(rng: random.Random) -> Short:
+    """Equal steps with one number left out in the middle."""
+    values = _progression(rng, rng.choice((5, 5, 6)))
+    at = rng.randrange(1, len(values) - 1)
+    gap = rng.choice(("?", "?", "_", "__", "___", "x", "...", "[ ]"))
+    shown = [gap if i == at else show(v) for i, v in enumerate(values)]
+    first = at + 1 if at + 2 < len(values) else at - 2  # two neighbours that are both known
+    pair = values[first:first + 2]
+    step = apply("-", max(pair), min(pair))
+    end = apply("+" if pair[1] > pair[0] else "-", values[at - 1], step.value)
+    lines = (step.lines[-1], end.lines[-1])
+    question = _GAP.expand(rng, l=", ".join(shown), g="question mark" if gap == "?" else "gap")
+    return Short(question, "\n".join(lines), show(end.value), end.value)
+
+
+_NTH = Patterns("""
+    [What is|Find|what's|Which is|Give|whats|Tell me] the {n} [term|number|element|member] [of|in] [the sequence |]{l}[, ...|...| ...|][?|]
+    [the |]{n} [term|number] of {l}[, ...|...|][?|]
+    {l}, ... [what|which] is the {n} [number|term][?|]
+    [A|The|One] [sequence|list|row of numbers] starts [at|with] {a} and goes up by {k}[ each time| every time| each step|]. [What|Which] is the {n} [term|number][?|]
+    [Start|Starting|Begin] [at|with] {a} and [add|count up by|keep adding] {k}[ each time|]. [What|Which] is the {n} number[?|]
+    [Count|count] by {k}s [starting|beginning] [at|from|with] {a}. [What|Which] is the {n} number[?|]
+    [first number|starts with] {a}, [step|difference|then always +] {k}[.|;|,] [the |]{n} [term|number][?|]
+""")
+_ORDINALS = "zeroth first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+
+
+@topic(1.5)
+def nth_terms(rng: random.Random) -> Short:
+    a, k, n = rng.randint(1, 30), rng.randint(2, 12), rng.choice((rng.randint(3, 12), rng.randint(3, 40)))
+    listed = ", ".join(str(a + k * i) for i in range(rng.choice((3, 4, 4, 5))))
+    name = _ORDINALS[n] if n <= 12 and rng.random() < 0.4 else ordinal(n)
+    question = _NTH.expand(rng, a=a, k=k, l=listed, n=name)
+    steps = chain(n, ("-", 1), ("*", k))
+    end = apply("+", a, steps.value)
+    lines = (*steps.lines, *end.lines)
+    if listed in question:
+        lines = (f"{a + k} - {a} = {k}", *lines)
+    return computed(question, Worked(lines, end.value))
 
 
 _COUNT = Patterns("""

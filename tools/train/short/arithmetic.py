@@ -44,7 +44,7 @@ def _line(left: Value, operator: str, right: Value, result: Value) -> str:
 
 
 def _add(a: Value, b: Value) -> Worked:
-    work: tuple[str, ...] = ()
+    work = _as_whole_numbers(a, "+", b)
     if min(a, b) >= 0 and max(a, b) >= 10_000 and isinstance(a, int) and isinstance(b, int):
         low = a % 1000 + b % 1000
         carry = f" + {low // 1000}" if low >= 1000 else ""
@@ -53,8 +53,19 @@ def _add(a: Value, b: Value) -> Worked:
     return Worked((*work, _line(a, "+", b, a + b)), _simplest(a + b))
 
 
+def _as_whole_numbers(a: Value, operator: str, b: Value) -> tuple[str, ...]:
+    """`17.5 - 2.75` is first `1750 - 275`; nothing if one decimal at most is easily kept in mind."""
+    places = max(places_of(a) or 0, places_of(b) or 0)
+    if not places or min(a, b) < 0 or a < b and operator == "-" or places == 1 and max(a, b) < 10:
+        return ()
+    left, right = int(a * 10**places), int(b * 10**places)
+    if max(left, right) > 10_000:
+        return ()
+    return (_line(left, operator, right, left + right if operator == "+" else left - right),)
+
+
 def _subtract(a: Value, b: Value) -> Worked:
-    work: tuple[str, ...] = ()
+    work = _as_whole_numbers(a, "-", b)
     if min(a, b) >= 0 and max(a, b) >= 10_000 and isinstance(a, int) and isinstance(b, int):
         large, small = max(a, b), min(a, b)
         borrow = large % 1000 < small % 1000
@@ -111,17 +122,25 @@ def _divide(a: Value, b: Value) -> Worked:
         places_a, places_b = places_of(a), places_of(b)
         if places_a is None or places_b is None or (places_of(result) or 9) > 2 and places_of(result) != 0:
             raise Reject
-        scale = 10 ** max(places_a, places_b)
-        whole = _divide(int(a * scale), int(b * scale))
+        # A whole divisor stays as it is: 27.6 / 4 is first 276 / 4.
+        scale = 10**places_a if isinstance(b, int) else 10 ** max(places_a, places_b)
+        whole = _divide(int(a * scale), b if isinstance(b, int) else int(b * scale))
         return Worked((*whole.lines, _line(a, "/", b, result)), result)
     lines = _long_division(abs(a), abs(b))
-    return Worked((*lines, _line(a, "/", b, rounded(result))), _simplest(rounded(result)))
+    return Worked((*lines, _line(a, "/", b, _shortened(result))), _simplest(_shortened(result)))
+
+
+def _shortened(value: Value) -> Value:
+    """The value if it ends within four decimals, as 5/8 does; otherwise two decimals of it."""
+    return value if places_of(value) is not None else rounded(value)
 
 
 def _long_division(a: int, b: int) -> tuple[str, ...]:
     """Takes away multiples of b by the digits of the quotient; then the part below one."""
     quotient, remainder = divmod(a, b)
-    if b == 1 or a <= 144 and b <= 12 or not a or set(str(b)) <= {"0", "1"} and str(b).count("1") == 1:
+    if b == 1 or not a or set(str(b)) <= {"0", "1"} and str(b).count("1") == 1:
+        return ()
+    if a <= 144 and b <= 12 and (not remainder or a < b or b in (2, 5)):
         return ()
     if not remainder and (quotient < 10 and b < 20 or b < 10 and a < 1000):
         return ()
@@ -135,7 +154,7 @@ def _long_division(a: int, b: int) -> tuple[str, ...]:
     if remainder:
         require(b <= 20 or b in (25, 40, 50, 60))
         if quotient:
-            lines.append(f"{remainder} / {b} = {show(rounded(Fraction(remainder, b)))}")
+            lines.append(f"{remainder} / {b} = {show(_shortened(Fraction(remainder, b)))}")
     return tuple(lines)
 
 

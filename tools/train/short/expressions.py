@@ -214,14 +214,14 @@ def random_tree(rng: random.Random, num_operators: int, largest: int) -> Tree:
     return operator, random_tree(rng, left, largest), random_tree(rng, num_operators - 1 - left, largest)
 
 
-def evaluate(tree: Tree, top: bool = True) -> Worked:
-    """Every operation is a line. Only the last may be a division that does not come out."""
+def evaluate(tree: Tree, top: bool = True, limit: int = 100_000) -> Worked:
+    """Every operation is a line, with a result below the limit. Only the last may be a division that does not come out."""
     if not isinstance(tree, tuple):
         return Worked((), tree)
     operator, left, right = tree
-    a, b = evaluate(left, False), evaluate(right, False)
+    a, b = evaluate(left, False, limit), evaluate(right, False, limit)
     step = apply(operator, a.value, b.value)
-    require(abs(step.value) < 100_000)
+    require(abs(step.value) < limit)
     is_exact = operator != "/" or step.value * b.value == a.value
     require(is_exact or top and not isinstance(a.value, Fraction))
     return Worked(a.lines + b.lines + step.lines, step.value)

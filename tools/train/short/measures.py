@@ -386,8 +386,8 @@ def weekdays(rng: random.Random) -> Short:
     return said(patterns.expand(rng, n=n, d=_DAYS[day]), "\n".join(lines), answer)
 
 
-_MONTHS = ("January February March April May June July August September October November December").split()
-_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+MONTHS = ("January February March April May June July August September October November December").split()
+LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 _DAYS_IN = Patterns("""
     [How many|how many] days [are in|does|are there in|has|in] {m}[ have|][?|]
     days in {m}[?|]
@@ -409,13 +409,13 @@ _LEAP = Patterns("""
 @topic(0.5)
 def months(rng: random.Random) -> Short:
     month, kind = rng.randrange(12), rng.randrange(4)
-    name = _MONTHS[month]
+    name = MONTHS[month]
     if kind == 0:
         extra = " It has 29 in a leap year; otherwise 28." if month == 1 else ""
-        return said(_DAYS_IN.expand(rng, m=name), f"{name} has {_LENGTHS[month]} days.{extra}", _LENGTHS[month])
+        return said(_DAYS_IN.expand(rng, m=name), f"{name} has {LENGTHS[month]} days.{extra}", LENGTHS[month])
     if kind == 1:
         forward = rng.random() < 0.5
-        answer = _MONTHS[(month + (1 if forward else -1)) % 12]
+        answer = MONTHS[(month + (1 if forward else -1)) % 12]
         return said(_MONTH_ORDER.expand(rng, w="after" if forward else "before", m=name), f"It is {answer}.", answer)
     if kind == 2:
         nth = rng.choice((ordinal(month + 1), ("first second third fourth fifth sixth seventh eighth ninth tenth "

@@ -31,7 +31,7 @@ from .things import person, plural
 
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_AT_NUMBER = re.compile(r"[-$+^/]\{[a-i]\}|\{[a-i]\}(th|s|-|%|\^|/|\[-)")
+_AT_NUMBER = re.compile(r"[-$+^/]\{[a-i]\}|\{[a-i]\}(th|s|k|M|-|%|\^|/|\[-)")
 _DRAW = re.compile(r"([a-z])=(\S+)")
 
 
@@ -81,7 +81,7 @@ class Phrasebook:
         drawn = dict(values)
         worked = Worked((), 0)
         for name, expression in section.steps:
-            step = evaluate(_tree(expression, values))
+            step = evaluate(_tree(expression, values), top=not name, limit=100_000_000)  # Only the last may be rounded.
             worked = Worked(worked.lines + step.lines, step.value)
             values[name] = step.value
         require(worked.value >= 0 or "neg" in section.flags)
@@ -111,12 +111,18 @@ def _tree(node: ast.expr, values: dict[str, Value]) -> Tree:
         return _OPERATORS[type(node.op)], _tree(node.left, values), _tree(node.right, values)
     if isinstance(node, ast.UnaryOp):
         return -_tree(node.operand, values)
-    return node.value if isinstance(node, ast.Constant) else values[node.id]
+    return _number(str(node.value)) if isinstance(node, ast.Constant) else values[node.id]
+
+
+def _number(text: str) -> Value:
+    value = Fraction(text)
+    return value.numerator if value.denominator == 1 else value
 
 
 def _drawn(rng: random.Random, spec: str, values: dict[str, Value]) -> Value:
     if spec.startswith("="):
-        value = Fraction(eval(spec[1:], {"__builtins__": {}}, dict(values)))  # noqa: S307  The text is this package's own.
+        exact = {name: Fraction(value) for name, value in values.items()}
+        value = Fraction(eval(spec[1:], {"__builtins__": {}}, exact))  # noqa: S307  The text is this package's own.
         return value.numerator if value.denominator == 1 else value
     if "," in spec or spec.isdigit():
         return int(rng.choice(spec.split(",")))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 
 from .phrasebook import Phrasebook
+from .phrases_daily import DAILY
 from .phrases_numbers import NUMBERS
 from .phrases_stories import STORIES
 from .phrases_world import WORLD
 from .question import Short, topic
 
-_NUMBERS, _STORIES, _WORLD = Phrasebook(NUMBERS), Phrasebook(STORIES), Phrasebook(WORLD)
+_NUMBERS, _STORIES, _WORLD, _DAILY = map(Phrasebook, (NUMBERS, STORIES, WORLD, DAILY))
 
 
 @topic(20)
@@ -26,3 +27,8 @@ def world_in_phrases(rng: random.Random) -> Short:
 @topic(32)
 def stories_in_phrases(rng: random.Random) -> Short:
     return _STORIES.draw(rng)
+
+
+@topic(44)
+def daily_life_in_phrases(rng: random.Random) -> Short:
+    return _DAILY.draw(rng)

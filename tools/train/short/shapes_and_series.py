@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
-from .about_numbers import differences
+from .about_numbers import rule, sum_rule
 from .arithmetic import Worked, apply, chain
 from .composing import compose, some_people, who
 from .expressions import enumerated
@@ -251,9 +251,7 @@ def series(rng: random.Random) -> Short:
         lines = (f"{max(p, q)} - {min(p, q)} = {d}",)
         return computed(_MISSING.expand(rng, l=", ".join(shown)), Worked(lines + step.lines, step.value))
     if kind < 8:
-        worked = apply(sign, values[-1], d)
-        lines = differences(values)
-        return computed(_NEXT.expand(rng, l=separator.join(map(str, values)), x=x), Worked(lines + worked.lines, worked.value))
+        return computed(_NEXT.expand(rng, l=separator.join(map(str, values)), x=x), rule(values))
     ratio = rng.choice((2, 2, 3, 4, 5, 10))
     count = rng.randint(3, 5)
     first = rng.randint(1, 9)
@@ -269,13 +267,12 @@ def series(rng: random.Random) -> Short:
     if kind < 0.2:
         i = rng.randint(1, 7)
         values = [j * j for j in range(i, i + count + 1)]
-        worked = apply("*", i + count + 1, i + count + 1)
+        worked = rule(values)
     elif kind < 0.35:  # the steps grow by one
         step, values = rng.randint(1, 4), [rng.randint(1, 9)]
         for j in range(count):
             values.append(values[-1] + step + j)
-        worked = apply("+", values[-1], step + count)
-        worked = Worked((*differences(values), f"{step + count - 1} + 1 = {step + count}", *worked.lines), worked.value)
+        worked = rule(values)
     elif kind < 0.45:  # two numbers by turns
         p, q = rng.sample(range(1, 20), 2)
         values = [(p, q)[j % 2] for j in range(count + 2)]
@@ -285,7 +282,7 @@ def series(rng: random.Random) -> Short:
         values = [p, q]
         for _ in range(count):
             values.append(values[-1] + values[-2])
-        worked = apply("+", values[-2], values[-1])
+        worked = sum_rule(values)
     return computed(_NEXT.expand(rng, l=separator.join(map(str, values)), x=x), worked)
 
 

@@ -7,7 +7,7 @@ import random
 from .arithmetic import Worked, apply, chain
 from .composing import Who, compose, named_again, some_people, who
 from .grammar import Patterns
-from .measures import _DAYS, _LENGTHS, _MONTHS, clock, span, typed_clock, typed_span
+from .measures import _DAYS, LENGTHS, MONTHS, clock, span, typed_clock, typed_span
 from .numbers import Hand, in_words, ordinal, require
 from .question import Short, computed, said, topic
 
@@ -327,44 +327,44 @@ Date = tuple[int, int]  # month from 0, day from 1; no leap year
 
 def _date(rng: random.Random) -> Date:
     month = rng.randrange(12)
-    return month, rng.randint(1, _LENGTHS[month])
+    return month, rng.randint(1, LENGTHS[month])
 
 
-def _typed_date(rng: random.Random, date: Date) -> str:
-    name, day = _MONTHS[date[0]], date[1]
+def typed_date(rng: random.Random, date: Date) -> str:
+    name, day = MONTHS[date[0]], date[1]
     return rng.choice((f"{name} {day}", f"{name} {day}", f"{name} {ordinal(day)}", f"{day} {name}",
                        f"the {ordinal(day)} of {name}", f"{name[:3]} {day}"))
 
 
-def _shown_date(date: Date) -> str:
-    return f"{_MONTHS[date[0]]} {date[1]}"
+def shown_date(date: Date) -> str:
+    return f"{MONTHS[date[0]]} {date[1]}"
 
 
-def _forward(date: Date, days: int) -> tuple[list[str], Date]:
+def days_forward(date: Date, days: int) -> tuple[list[str], Date]:
     """Through the ends of the months."""
     (month, day), lines = date, []
-    while day + days > _LENGTHS[month]:
-        left = _LENGTHS[month] - day
-        lines.append(f"{_MONTHS[month]} has {_LENGTHS[month]} days")
+    while day + days > LENGTHS[month]:
+        left = LENGTHS[month] - day
+        lines.append(f"{MONTHS[month]} has {LENGTHS[month]} days")
         if left:
-            lines += [f"{_LENGTHS[month]} - {day} = {left}", f"{days} - {left} = {days - left}"]
+            lines += [f"{LENGTHS[month]} - {day} = {left}", f"{days} - {left} = {days - left}"]
         days, day, month = days - left, 0, (month + 1) % 12
     if day:
         lines.append(f"{day} + {days} = {day + days}")
-    return [*lines, _shown_date((month, day + days))], (month, day + days)
+    return [*lines, shown_date((month, day + days))], (month, day + days)
 
 
-def _backward(date: Date, days: int) -> tuple[list[str], Date]:
+def days_backward(date: Date, days: int) -> tuple[list[str], Date]:
     (month, day), lines = date, []
     while days >= day:
         month = (month - 1) % 12
         if days - day:
             lines.append(f"{days} - {day} = {days - day}")
-        lines.append(f"{_MONTHS[month]} has {_LENGTHS[month]} days")
-        days, day = days - day, _LENGTHS[month]
+        lines.append(f"{MONTHS[month]} has {LENGTHS[month]} days")
+        days, day = days - day, LENGTHS[month]
     if days:
         lines.append(f"{day} - {days} = {day - days}")
-    return [*lines, _shown_date((month, day - days))], (month, day - days)
+    return [*lines, shown_date((month, day - days))], (month, day - days)
 
 
 _DATE_AFTER = Patterns("""
@@ -392,13 +392,13 @@ def dates_moved(rng: random.Random) -> Short:
     n = rng.randint(1, 6) if weeks else rng.choice((rng.randint(1, 30), rng.randint(1, 30), rng.randint(1, 75), 10, 30))
     hand = Hand(rng)
     amount = f"{hand.write(n)} {'week' if weeks else 'day'}{'' if n == 1 else 's'}"
-    lines, end = (_forward if forward else _backward)(date, 7 * n if weeks else n)
+    lines, end = (days_forward if forward else days_backward)(date, 7 * n if weeks else n)
     require(not (date[0] == 1 and date[1] > 27))
     if weeks and n > 1:
         lines.insert(0, f"{n} * 7 = {7 * n}")
     question = (_DATE_AFTER if forward else _DATE_BEFORE).expand(
-        rng, n=amount, d=_typed_date(rng, date), e=rng.choice(_EVENT), x=who(rng, False))
-    return said(question, "\n".join(lines), _shown_date(end))
+        rng, n=amount, d=typed_date(rng, date), e=rng.choice(_EVENT), x=who(rng, False))
+    return said(question, "\n".join(lines), shown_date(end))
 
 
 _NEAR_AFTER = Patterns("""
@@ -428,18 +428,18 @@ def near_dates(rng: random.Random) -> Short:
     """The day before and after, and weeks in words."""
     date = _date(rng)
     if rng.random() < 0.4:
-        date = date[0], rng.choice((1, _LENGTHS[date[0]], _LENGTHS[date[0]] - 1, 2))
+        date = date[0], rng.choice((1, LENGTHS[date[0]], LENGTHS[date[0]] - 1, 2))
     kind = rng.randrange(3)
     require(not (date[0] == 1 and date[1] > 21) and not (date == (2, 1) and kind == 1))
     if kind == 2:
         weeks, text = rng.choice(((1, "a week"), (1, "one week"), (2, "two weeks"), (2, "a fortnight"), (3, "three weeks"), (1, "exactly a week")))
-        lines, end = _forward(date, 7 * weeks)
+        lines, end = days_forward(date, 7 * weeks)
         if weeks > 1:
             lines.insert(0, f"{weeks} * 7 = {7 * weeks}")
-        return said(_WEEK_AFTER.expand(rng, d=_typed_date(rng, date), n=text, e=rng.choice(_EVENT)), "\n".join(lines), _shown_date(end))
-    lines, end = (_forward if kind == 0 else _backward)(date, 1)
-    question = (_NEAR_AFTER if kind == 0 else _NEAR_BEFORE).expand(rng, d=_typed_date(rng, date))
-    return said(question, "\n".join(lines), _shown_date(end))
+        return said(_WEEK_AFTER.expand(rng, d=typed_date(rng, date), n=text, e=rng.choice(_EVENT)), "\n".join(lines), shown_date(end))
+    lines, end = (days_forward if kind == 0 else days_backward)(date, 1)
+    question = (_NEAR_AFTER if kind == 0 else _NEAR_BEFORE).expand(rng, d=typed_date(rng, date))
+    return said(question, "\n".join(lines), shown_date(end))
 
 
 _DATE_GAP = Patterns("""
@@ -461,19 +461,19 @@ _INCLUSIVE = Patterns("""
 def days_between(rng: random.Random) -> Short:
     start = _date(rng)
     n = rng.choice((rng.randint(1, 28), rng.randint(1, 28), rng.randint(10, 60), 7, 14))
-    month, day = _forward(start, n)[1]
+    month, day = days_forward(start, n)[1]
     require(month >= start[0] and not (start[0] <= 1 < month))  # the days of February would depend on the year
     lines = []
     if month == start[0]:
         lines.append(f"{day} - {start[1]} = {n}")
     else:
-        total = _LENGTHS[start[0]] - start[1]
-        lines += [f"{_MONTHS[start[0]]} has {_LENGTHS[start[0]]} days", f"{_LENGTHS[start[0]]} - {start[1]} = {total}"]
+        total = LENGTHS[start[0]] - start[1]
+        lines += [f"{MONTHS[start[0]]} has {LENGTHS[start[0]]} days", f"{LENGTHS[start[0]]} - {start[1]} = {total}"]
         for passed in (*range(start[0] + 1, month), None):
-            more = day if passed is None else _LENGTHS[passed]
+            more = day if passed is None else LENGTHS[passed]
             lines.append(f"{total} + {more} = {total + more}")
             total += more
-    slots = {"d": _typed_date(rng, start), "e": _typed_date(rng, (month, day)), "x": who(rng),
+    slots = {"d": typed_date(rng, start), "e": typed_date(rng, (month, day)), "x": who(rng),
              "w": rng.choice(("birthday", "exam", "wedding", "concert", "party", "trip", "vacation", "deadline", "holiday"))}
     if rng.random() < 0.2:
         lines.append(f"{n} + 1 = {n + 1}")
@@ -513,7 +513,7 @@ def weekday_stories(rng: random.Random) -> Short:
         a = rng.randint(1, 20)
         b = rng.randint(a + 1, 28)
         n, forward = b - a, True
-        question = _WEEKDAY_ON.expand(rng, m=rng.choice(_MONTHS), a=a, b=b, w=_DAYS[day], o=ordinal(a), p=ordinal(b))
+        question = _WEEKDAY_ON.expand(rng, m=rng.choice(MONTHS), a=a, b=b, w=_DAYS[day], o=ordinal(a), p=ordinal(b))
         lines = [f"{b} - {a} = {n}"]
     else:
         n, forward = rng.choice((rng.randint(2, 9), rng.randint(2, 16), rng.randint(2, 50), 7, 10, 30)), rng.random() < 0.65
@@ -586,11 +586,11 @@ def calendar_spans(rng: random.Random) -> Short:
     forward = rng.random() < 0.6
     if kind == 0:
         month, n = rng.randrange(12), rng.randint(2, 11)
-        answer = _MONTHS[(month + (n if forward else -n)) % 12]
+        answer = MONTHS[(month + (n if forward else -n)) % 12]
         z = f"will it be in {n} months" if forward else f"was it {n} months ago"
         step = 1 if forward else -1
-        line = ", ".join(_MONTHS[(month + step * i) % 12] for i in range(1, n + 1))
-        question = _MONTHS_LATER.expand(rng, n=n, m=_MONTHS[month], w="after" if forward else "before", z=z)
+        line = ", ".join(MONTHS[(month + step * i) % 12] for i in range(1, n + 1))
+        question = _MONTHS_LATER.expand(rng, n=n, m=MONTHS[month], w="after" if forward else "before", z=z)
         return said(question, f"{line}\nIt is {answer}.", answer)
     first, n = rng.randint(1850, 2020), rng.randint(3, 99)
     h = rng.choice("house bridge school tree church tower company club town shop car boat castle museum".split())
