@@ -1,4 +1,7 @@
-"""Checks the generators and the committed data files; writes the figures that the model card quotes."""
+"""Checks the generators and the committed data files; writes the figures that the model card quotes.
+
+Without `--model` only the generators are checked, which needs no package.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,7 @@ import re
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
-
-from tokenizers import Tokenizer
+from typing import TYPE_CHECKING
 
 import quire_questions
 import short
@@ -19,6 +21,12 @@ from gsm8k import Gsm8k, evaluated
 from make_splits import sample_split
 from problems import FAMILIES, NoProblem, Problem, draw_problem, split_of
 from problems.problem import shortest
+from short.numbers import Reject
+from short.phrasebook import Phrasebook, Section
+from short.phrases import BOOKS
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
 
 _NUMBER = r"\d+(?:\.\d{1,2})?"
 _MARK = re.compile(rf"([\d. +*/-]+) = \$?<<([\d.+*/-]+)=({_NUMBER})>>({_NUMBER})")
@@ -40,24 +48,31 @@ say = Report()
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--model", type=Path, required=True, help="the model's folder")
+    parser.add_argument("--model", type=Path, help="the model's folder, whose files are checked too")
     parser.add_argument("--per-family", type=int, default=100, help="problems to check of each family and split")
     parser.add_argument("--train-problems", type=int, default=300_000, help="drawn to look for held-out ones among them")
     parser.add_argument("--short-questions", type=int, default=200_000, help="to check, and to count the distinct ones")
     parser.add_argument("--gsm8k", type=Path, help="GSM8K's train.jsonl, to check what is made from it")
+    parser.add_argument("--sets", type=Path, nargs="*", default=[],
+                        help="JSONL files of evaluation questions; counts those that training may draw")
     parser.add_argument("--report", type=Path, help="write the figures to this file as well")
     parser.add_argument("--seed", type=int, default=4)
     args = parser.parse_args()
 
     rng = random.Random(args.seed)
     check_answers(rng, args.per_family)
-    check_short(rng, args.short_questions)
-    check_quire(rng, 20_000)
+    check_phrasebooks(rng)
+    drawn = check_short(rng, args.short_questions)
+    drawn |= check_quire(rng, args.short_questions // 10)
+    for path in args.sets:
+        check_unseen(path, drawn)
     if args.gsm8k:
         check_gsm8k(rng, Gsm8k(args.gsm8k), 20_000)
-    heldout = check_files(args.model)
-    check_disjoint(rng, heldout, args.train_problems)
-    check_tokenizer(rng, Tokenizer.from_file(str(args.model / "tokenizer.json")))
+    if args.model:
+        from tokenizers import Tokenizer
+
+        check_disjoint(rng, check_files(args.model), args.train_problems)
+        check_tokenizer(rng, Tokenizer.from_file(str(args.model / "tokenizer.json")))
     if args.report:
         args.report.write_text("".join(f"- {line}\n" for line in say.lines))
 
@@ -106,8 +121,38 @@ _EQUATION = re.compile(r"-?[\d.()][\d.()+*/ -]*")
 _LAST = re.compile(r"(?<![\d.])-?\d+(?:\.\d+)?(?:/\d+)?")
 
 
-def check_short(rng: random.Random, count: int) -> None:
-    """Every equation of every reply is recomputed; the reply ends in the answer."""
+def check_phrasebooks(rng: random.Random) -> None:
+    """Every calculation can be drawn: numbers that are always rejected would make a silent gap."""
+    sections = [section for book in BOOKS for section in book.sections]
+    for section in sections:
+        assert any(_can_draw(section, rng) for _ in range(500)), section.header
+    num_patterns = sum(len(section.patterns) for section in sections)
+    num_forms = sum(pattern.num_forms for section in sections for pattern in section.patterns)
+    say(f"{len(sections)} calculations in the phrasebooks, all of them drawn: {num_patterns} patterns, {num_forms} wordings")
+
+
+def _can_draw(section: Section, rng: random.Random) -> bool:
+    try:
+        Phrasebook.draw_from(section, rng)
+    except Reject:
+        return False
+    return True
+
+
+def check_unseen(path: Path, drawn: set[str]) -> None:
+    """Compared without case, spaces and marks. The questions are not printed, as they are not to be known here."""
+    asked = {_plain(json.loads(line)["question"]) for line in path.read_text().splitlines()}
+    num_seen = len(asked & drawn)
+    say(f"{path.name}: {num_seen} of its {len(asked)} questions are among {len(drawn)} that were drawn for training")
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w+*/%.-]", "", text.lower()).strip(".")
+
+
+def check_short(rng: random.Random, count: int) -> set[str]:
+    """Every equation of every reply is recomputed; the reply ends in the answer. The same seed draws the same again."""
+    assert [short.draw_short(random.Random(i)) for i in range(100)] == [short.draw_short(random.Random(i)) for i in range(100)]
     questions: set[str] = set()
     longest = num_equations = 0
     for index in range(count):
@@ -124,6 +169,7 @@ def check_short(rng: random.Random, count: int) -> None:
         assert not is_number or Fraction(numbers[-1]) == Fraction(drawn.answer), drawn
     say(f"{count} short questions of {len(short.TOPICS)} topics, {len(questions)} of them distinct: "
           f"{num_equations} equations are right; longest reply {longest} characters")
+    return set(map(_plain, questions))
 
 
 def _checked_equation(line: str, drawn: short.Short) -> bool:
@@ -152,11 +198,13 @@ def _value(text: str) -> Fraction:
     return total + sign * product
 
 
-def check_quire(rng: random.Random, count: int) -> None:
+def check_quire(rng: random.Random, count: int) -> set[str]:
     turns = [turn for _ in range(count) for turn in quire_questions.sample(rng)]
     replies = {reply for _, reply in turns}
     assert all(user.strip() and reply.strip() for user, reply in turns)
-    say(f"{len(turns)} turns about Quire, {len({user for user, _ in turns})} distinct questions, {len(replies)} replies")
+    questions = {user for user, _ in turns}
+    say(f"{len(turns)} turns about Quire, {len(questions)} distinct questions, {len(replies)} replies")
+    return set(map(_plain, questions))
 
 
 def check_gsm8k(rng: random.Random, gsm8k: Gsm8k, count: int) -> None:

@@ -255,12 +255,8 @@ do I need [Python|PyTorch|torch|pip|conda|to install Python] [to run quire|for q
 is [Python|PyTorch|torch|libtorch] [needed|required|necessary]
 can quire run without [Python|PyTorch|torch]
 python dependency
-where is the python package
-is there a pip package
-~install quire with pip
 does quire compile kernels at run time
 is [Python|libtorch] a dependency
-pip install quire
 
 # license
 = Quire is licensed under the Apache License 2.0.
@@ -458,16 +454,45 @@ does Gemma 3 see images
 [vision|multimodal|image input|audio input]
 is quire multimodal
 
-# embeddings
-= No. Quire generates text; embeddings, reranking and classification are not served.
-%[embeddings|embedding models|reranking|rerankers|classification|pooling|reward models|/v1/embeddings|sentence embeddings|a reranker|scoring]
+# embeddings *1.5
+= Yes: `POST /v1/embeddings` of `quire serve`, with an embedding model such as Qwen3-Embedding; other models give 404.
+%[embeddings|embedding models|/v1/embeddings|sentence embeddings|Qwen3-Embedding|vectors of texts]
 ^[compute|make|create] embeddings
-~[get|compute|create] embeddings
+~[get|compute|create|make] [embeddings|an embedding|vectors for my texts]
+~[serve|run|load] [an embedding model|Qwen3-Embedding|a model for embeddings]
 is there an embeddings [endpoint|route|API]
 /v1/embeddings [gives 404|]
-can I use quire for [RAG embeddings|embeddings|semantic search vectors|reranking]
+can I use quire for [RAG embeddings|embeddings|semantic search vectors]
 embedding [endpoint|model]
+embeddings [route|url|path|please|how]
 vector embeddings
+client.embeddings.create
+
+# reranking *1.5
+= `POST /v1/rerank` orders documents and `POST /v1/score` scores pairs of texts, with a reranker such as Qwen3-Reranker.
+%[reranking|rerankers|a reranker|/v1/rerank|/v1/score|Qwen3-Reranker|scoring of pairs|ranking documents]
+~[rerank|rank|order|sort] [documents|my documents|passages|search results|texts] [by a query|by relevance|]
+~[score|compare|rate] [two texts|a pair of texts|a query and a document|pairs]
+~[serve|run|load] [a reranker|Qwen3-Reranker|a cross-encoder]
+is there a [rerank|score|scoring|ranking] [endpoint|route|API]
+[rerank|score|reranker] [endpoint|route|model|API]
+/v1/rerank
+/v1/score
+/v2/rerank
+relevance of [documents|a text] to a query
+which document fits a query best
+Cohere's rerank
+Jina reranker
+
+# classification
+= No: classification, pooling and reward models are not served; rerankers are, by `/v1/rerank` and `/v1/score`.
+%[classification|pooling|reward models|sequence classification|/pooling|/classify|a classifier]
+^classify [texts|mails|sentences]
+~[run|serve] a [classifier|reward model|classification model]
+sentiment classification
+/classify
+text classification endpoint
+reward model
 
 # gguf *2
 = No. Quire loads safetensors; GGUF and quantized weights are not served. Use the model's original checkpoint.

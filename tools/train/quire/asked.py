@@ -515,11 +515,267 @@ why do results differ between machines
 
 # embeddings
 embedding vectors
-%[embeddings|rerankers|sentence embeddings]
+%[embeddings|sentence embeddings]
 vectors for search
 
 # drain
 what happens to running requests on shutdown
 in-flight requests when I stop it
 does it finish its requests before it ends
+
+# chat save
+keep this conversation for later
+write the conversation to a file
+~[save|keep|store|load|reopen] [the conversation|my conversation|a chat|what we said] [in the terminal|for tomorrow|]
+/save
+continue yesterday's chat
+export the chat to a file in the terminal
+
+# chat regenerate
+another answer to the same message
+~[get|ask for] [another|a different] [answer|reply] [in the chat|to my last message]
+/regenerate
+try that answer again
+retry the last message
+
+# chat stats
+tokens per second of the answer I just got
+~see [how fast the last answer was|the speed in the chat|how full the context is]
+/stats
+how much of the context is used up in my chat
+speed of the chat
+
+# chat new line
+more than one line in a message
+~[type|write|enter|send] [several lines|more than one line|a multi-line message|a line break] [in the chat|in the terminal|]
+line breaks in chat
+Shift-Enter does not work
+paste code into the chat
+
+# --no-history
+~[turn off|disable|avoid] [the history|the chat history|the record of what I type]
+does chat remember what I typed last time
+where is the chat history stored
+nothing I type should be stored
+clear chat history
+
+# chat quit
+get out of the chat
+~[leave|quit|close|end|exit] [the chat|quire chat|the conversation]
+/exit
+/quit
+how to stop chatting
+
+# chat commands
+which slash commands exist
+~see the [slash commands|commands of the chat]
+/help
+what can I type in the chat besides messages
+slash commands
+
+# gated hub token
+my model is private on hugging face
+~[pull|download|use] a [private|gated|restricted] [model|repository|repo]
+how do I give my hugging face token
+token for the hub
+private repo
+where do I put my access token for downloads
+
+# other hub
+~use [a mirror|our own hub|another hub|an internal hub] [for downloads|to download models|]
+mirror of hugging face
+proxy for downloads
+is a hub mirror possible
+HF_ENDPOINT
+
+# cache of models
+in which folder are pulled models
+~[find|change|move|see] [the folder of downloaded models|the model cache|where models are stored]
+disk location of downloads
+HF_HOME
+where does pull put the files
+
+# resume a pull
+the download [broke off|stopped|failed|was cut|crashed], [what now|what do I do|how do I go on]
+quire pull failed in the middle
+continue a broken download
+lost connection while pulling
+network error during the download
+do I have to download everything again
+
+# --max-workers
+number of files [at once|in parallel] when pulling
+~limit [the downloads at the same time|parallel downloads]
+download with more connections
+pull is slow, more connections
+~set how many files are fetched together
+
+# revision of a download
+~[pull|download|get] [a specific revision|a certain commit|a tag|a branch|an older version] [of a model|]
+pin the model's version
+commit hash of a model
+another branch on the hub
+
+# where to get models
+~[download|fetch|pull|get] [qwen|llama|Qwen3|a model|mistral|gemma|Qwen/Qwen3-0.6B] [from hugging face|from the hub|]
+download a model pls
+command for downloading models
+what is the equivalent of ollama pull
+how do models get onto my disk
+
+# help
+~[print|see|get|show|read] the [help|flags|options] of [bench|serve|pull|a command|generate]
+help for a subcommand
+which flags does [chat|serve|pull|bench] have
+quire help
+
+# exit codes
+what does exit status [2|1|130] mean
+meaning of [exit code|return code|status] [2|1|143]
+code 2 on exit
+exit code [2|1] means what
+
+# logs
+access log
+is there [an access log|a log of requests|a request log]
+~[see|get|have|find] [an access log|which requests came in|the log of requests]
+where does it log requests
+log of every request
+
+# metrics
+names of the metrics
+what are the metrics called
+which metrics [are there|does it export|does it have]
+list of prometheus metrics
+prometheus metric names please
+~scrape it with prometheus
+
+# trusted proxies
+behind [nginx|haproxy|a load balancer] [the client address is wrong|all clients have one address|the log has the proxy's address]
+the log shows 127.0.0.1 for everyone
+client ip behind a proxy is wrong
+~log the real client [IP|address] behind [nginx|a proxy|haproxy]
+X-Forwarded-For is ignored
+
+# --max-stored-responses
+previous_response_id does not work
+~[store|keep] responses [for later requests|on the server|of the Responses API]
+store: true
+~use previous_response_id
+retrieve a response later
+
+# --reasoning-parser
+~[separate|split|show] [the thinking|the reasoning] [from the answer|separately|in its own field]
+which parser for [thinking|reasoning]
+reasoning format
+
+# --tool-call-parser
+~[set|choose|pick] the [format|parser] of tool calls [for llama 3|for mistral|for hermes|]
+[tool calling|function calling] for [llama3|mistral|hermes]
+tool parser
+my model's tool calls are not parsed
+
+# --block-size
+~set the [page size|block size] [of the kv cache|]
+[page size|block size|tokens per page] of the kv cache
+how big is a [page|block] of the cache
+
+# --max-tokens
+~make [the answers|replies] [shorter|longer] [in the chat|]
+longest answer in chat
+my answers stop after 512 tokens
+limit of the answer's length
+
+# --seed
+set a random seed
+~get the same [random answer|sample] [again|each time]
+
+# --log-level
+more [verbose|detailed] logs
+~[see|get] [more|debug] [log lines|logs|messages]
+debug output
+quieter logs
+too many log lines
+
+# --log-format
+logs as json
+~[get|have|write] [the logs|log lines] [as json|in json]
+json logs please
+
+# --kv-cache-dtype
+~[store|keep] the kv cache [in fp8|in 8 bit|in half precision]
+fp8 kv cache
+8-bit cache
+
+# --attention-backend
+~[pick|choose|select|use] [flashinfer|xqa|cudnn|the native backend|a certain backend]
+switch to [flashinfer|xqa|cudnn]
+which flag picks the backend
+
+# --gpu-memory-utilization
+~[use|take|limit it to] [only |][half|60 percent|70 %|0.6] of [the GPU|the GPU's memory|my VRAM]
+leave [some|20 %|a part] of the VRAM free
+limit GPU memory
+
+# --logprobs
+log probabilities [on|from] the command line
+~print log probabilities with quire generate
+probability of each token in the shell
+
+# determinism
+does the [cpu|CPU] [always |]give the same [bits|result|output]
+is it deterministic
+same output with another batch size
+reproducible across runs on a CPU
+
+# greedy
+no randomness
+temperature zero
+
+# openai client
+base url for the openai client
+which url do I give my [client|library]
+
+# open webui
+use it with [llama-index|litellm|instructor|pydantic-ai|autogen|haystack]
+~connect [instructor|pydantic-ai|haystack|my agent] [to quire|]
+langchain with quire
+base url for [langchain|litellm|an agent]
+
+# docker
+[is there|do you have] a [docker|container|OCI] image
+docker image
+container image on docker hub
+docker pull quire
+
+# several models
+can [two|several] people [use|chat with] [different models|two models] at once
+serve two models in one process
+switch models without a restart
+
+# --temperature
+less random
+more creative answers
+hotter sampling
+
+# list models
+which models does my server have
+~[list|see] the models [of a server|that a server has]
+GET /v1/models
+
+# gpu not found
+why is it on the CPU and not on my GPU
+it ignores my [GPU|graphics card|card]
+nvidia-smi shows the card but quire does not use it
+
+# messages api
+~use [claude's SDK|the anthropic package|Claude Code|the anthropic client] [with quire|]
+anthropic api
+anthropic compatible
+does it understand anthropic requests
+
+# responses api
+openai responses
+client.responses
+is the responses API [there|supported|available]
 """

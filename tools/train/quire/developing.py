@@ -711,9 +711,14 @@ speech to text
 semantic search
 RAG needs vectors
 vector database
-rerank my documents
-/v1/embeddings
 sentence similarity
+turn paragraphs into vectors for a search index
+
+# reranking
+rerank my documents
+the best of these passages for a query
+order my hits
+second stage of a search
 
 # moe
 Mixtral

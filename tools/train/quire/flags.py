@@ -719,7 +719,7 @@ attention backend on CPU
 default backend of a CPU
 
 # --tuning-table @serve
-= `--tuning-table FILE` chooses attention backends by a file of `quire tune`. Default: the built-in table.
+= `--tuning-table FILE` chooses attention backends by a file of `quire tune`; `builtin` and `measured` name the other two tables.
 !the tuning table
 ~use a [tuning table|file of quire tune|tuning file]
 tuning table

@@ -165,6 +165,8 @@ a small model that drafts for a large one
 # embeddings
 I'd like [vectors|embeddings] [for my documents|of sentences|of my texts]
 turn text into vectors
+
+# reranking
 can it rank documents
 
 # gguf

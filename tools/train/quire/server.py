@@ -2,7 +2,7 @@
 
 SERVER = r"""
 # routes *1.5
-= `/v1/chat/completions`, `/v1/completions`, `/v1/models`, `/tokenize`, `/detokenize`, `/health`, `/ready`, `/metrics`, `/version`, `/openapi.json` and `/`.
+= `/v1/chat/completions`, `/v1/completions`, `/v1/responses`, `/v1/messages`, `/v1/embeddings`, `/v1/rerank`, `/v1/models`, `/health`, `/metrics`; `docs/serving.md` lists all.
 which [routes|endpoints|paths|URLs] [does the server have|are there|exist|can I call|does quire serve]
 list [the routes|the endpoints|all routes|all endpoints|of endpoints]
 [routes|endpoints|API endpoints|paths]
@@ -118,8 +118,33 @@ anthropic SDK
 Claude's protocol
 Anthropic messages
 
+# count tokens of messages
+= `POST /v1/messages/count_tokens` counts the tokens of a request of Anthropic's API without running it.
+%[/v1/messages/count_tokens|count_tokens|counting tokens of a conversation]
+/v1/messages/count_tokens
+count_tokens
+~count the tokens of [a conversation|messages|a chat] [over HTTP|]
+messages.count_tokens
+how many tokens does my conversation have
+
+# load routes
+= `GET /load`, `GET /get_load` and `GET /v1/loads` show the requests in progress, for routers and gateways.
+%[/get_load|/v1/loads|load reports for a router|vllm-router|SGLang's gateway]
+/get_load
+/v1/loads
+~[see|poll|read] the [load|requests in progress] of a server
+load of the server for a load balancer
+
+# ping
+= `GET /ping` is the same as `GET /health`, without a key; SageMaker asks it.
+%[/ping|a ping route]
+/ping
+SageMaker health check
+ping endpoint
+what does /ping do
+
 # trusted proxies
-= `--trusted-proxies ADDRESSES` names the proxies whose X-Forwarded-For is believed.
+= `--trusted-proxies CIDR` names the proxies whose X-Forwarded-For is believed.
 --trusted-proxies
 X-Forwarded-For
 real client address behind a proxy
@@ -144,7 +169,7 @@ special tokens typed by users are plain text, why
 
 # unsupported routes
 = That route does not exist: every path that is not listed in `docs/serving.md` is 404.
-[/v1/audio|/v1/images/generations|/v1/files|/v1/fine_tuning|/v1/rerank|/score|/pooling|/sleep|/start_profile|/v1/moderations|/shutdown|/v1/batches]
+[/v1/audio|/v1/images/generations|/v1/files|/v1/fine_tuning|/score|/sleep|/start_profile|/v1/moderations|/shutdown|/v1/batches]
 I get 404
 the route is not found
 404 not found

@@ -173,15 +173,58 @@ where is quire installed
 install to a folder
 
 # packages
-= There are no ready packages: build it with `scripts/build.sh`.
-%[apt packages of quire|Debian packages|RPMs|Homebrew|conda|snap|prebuilt binaries|binary releases|a PPA|nix]
-~[download|get] [a binary|a prebuilt binary|a release|a package]
-apt install quire
-brew install quire
-is there a [package|prebuilt binary|release download|deb]
+= `scripts/package.sh` makes a `.deb` (`apt install ./quire_0.1.0_amd64.deb`), a tarball, and a wheel (`pip install FILE`).
+%[packages|prebuilt binaries|binary releases|a release without a compiler|other ways to install it]
+~[make|build|get] [a package|packages|an installer|a release|a prebuilt binary]
+~install [quire|it] [without a compiler|on another machine|without building it|from a package]
+is there a [package|prebuilt binary|release download|installer]
+[which|what] packages [are there|exist|does quire come in]
 prebuilt binaries
-conda install quire
+scripts/package.sh
 where can I download quire
+package formats
+installation without the sources
+
+# deb package *1.2
+= `apt install ./quire_0.1.0_amd64.deb` installs the Debian package, which `scripts/package.sh` makes.
+%[apt packages of quire|Debian packages|a .deb|Ubuntu packages|dpkg]
+~install [the deb|a deb package|the Debian package|quire with apt|quire with dpkg|the .deb file]
+apt install quire
+apt-get
+is there a deb
+[deb|.deb|debian package|ubuntu package]
+dpkg -i
+what do I do with the deb file
+
+# python wheel *1.2
+= `pip install FILE` installs the wheel that `scripts/package.sh` makes; then `quire serve` works, and no Python runs.
+%[a Python wheel|pip|a pip package|PyPI packages|uv]
+~install [quire with pip|the wheel|the whl|the python package|quire with uv|it in a virtualenv]
+pip install quire
+[wheel|whl|pip package|python package]
+where is the python package
+is there a pip package
+can pip install it
+what do I do with the whl file
+
+# tarball *1.2
+= Unpack the tarball of `scripts/package.sh` anywhere and run `bin/quire`; it has its libraries with it.
+%[a tarball|tar.gz packages|an archive with all libraries|a portable version]
+~[use|install|unpack|run] the [tarball|tar.gz|archive]
+[tarball|tar.gz|archive]
+what is in the [tarball|archive]
+portable binary
+run it without installing anything
+~install it without root
+
+# other packagers
+= No: there are packages for apt and pip and a tarball, all made by `scripts/package.sh`, and no others.
+%[RPMs|Homebrew|conda|snap|a PPA|nix|flatpak|pacman]
+brew install quire
+conda install quire
+dnf install quire
+snap install quire
+is there an rpm
 
 # update
 = Pull the sources and run `scripts/build.sh` again.
@@ -514,6 +557,16 @@ switch from vLLM
 replace vLLM
 does quire replace vLLM
 I come from SGLang
+
+# foreign commands
+= Quire has no run, list, ps or show: use `quire chat DIR`, `quire pull NAME`, `quire doctor DIR`, or `/v1/models` of a server.
+quire [run|list|ps|show|ls|rm]
+is there a quire [run|list|ps|show]
+does quire have [run|list|ps|show]
+there is no command [run|list|ps|show]
+what do I use instead of [run|list|ps|show]
+~[list|remove|see] downloaded models
+[run|ps|list] does not work
 
 # ollama
 = Instead of `ollama pull` and `ollama run`: `quire pull NAME`, then `quire chat --model NAME`.

@@ -46,6 +46,7 @@ class Section:
     unit_before: str = ""
     patterns: list[Pattern] = field(default_factory=list)
     needs_digits: bool = False  # a sign or an ending is written at a number
+    header: str = ""
 
 
 def parse(text: str) -> list[Section]:
@@ -57,7 +58,7 @@ def parse(text: str) -> list[Section]:
             units = {key: value for key, _, value in (flag.partition("=") for flag in flags)}
             steps = [step.rpartition(" = ") for step in calculation.split("; ")]
             expressions = [(name.strip(), ast.parse(text.strip(), mode="eval").body) for name, _, text in steps]
-            sections.append(Section(expressions, _DRAW.findall(draws), set(flags), units.get("unit", ""), units.get("from", "")))
+            sections.append(Section(expressions, _DRAW.findall(draws), set(flags), units.get("unit", ""), units.get("from", ""), header=line))
         elif line:
             sections[-1].patterns.append(Pattern(line))
             sections[-1].needs_digits |= bool(_AT_NUMBER.search(line))
@@ -71,8 +72,15 @@ class Phrasebook:
         self._sections = parse(text)
         self._weights = [min(len(section.patterns), 24) for section in self._sections]
 
+    @property
+    def sections(self) -> list[Section]:
+        return self._sections
+
     def draw(self, rng: random.Random) -> Short:
-        section = rng.choices(self._sections, self._weights)[0]
+        return self.draw_from(rng.choices(self._sections, self._weights)[0], rng)
+
+    @staticmethod
+    def draw_from(section: Section, rng: random.Random) -> Short:
         values: dict[str, Value] = {}
         for name, spec in section.draws:
             values[name] = _drawn(rng, spec, values)

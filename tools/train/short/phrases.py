@@ -11,7 +11,7 @@ from .phrases_stories import STORIES
 from .phrases_world import WORLD
 from .question import Short, topic
 
-_NUMBERS, _STORIES, _WORLD, _DAILY = map(Phrasebook, (NUMBERS, STORIES, WORLD, DAILY))
+BOOKS = _NUMBERS, _STORIES, _WORLD, _DAILY = tuple(map(Phrasebook, (NUMBERS, STORIES, WORLD, DAILY)))
 
 
 @topic(20)
