@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "cpu_bound.h"
 #include "server/messages_api/messages_request.h"
+#include "server/ollama_api/ollama_request.h"
 #include "server/openai/requests.h"
 #include "server/responses_api/responses_request.h"
 
@@ -94,6 +95,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto messages = parse_messages_request(body, defaults, use);
     if (is_read(messages)) check_conversation(messages.request);
   }
+  for (const OllamaUse use : {OllamaUse::kChat, OllamaUse::kGenerate}) {
+    constexpr int kMaxModelLen = 4096;
+    const auto ollama =
+        parse_ollama_request(body, defaults, use, {.max_model_len = kMaxModelLen, .reasons = true});
+    if (is_read(ollama) && !ollama.request.only_loads) check_conversation(ollama.request.chat);
+  }
+  (void)is_read(parse_ollama_show(body, defaults.limits));
   const auto tokenize = parse_tokenize_request(body, defaults);
   if (is_read(tokenize) && tokenize.request.conversation) {
     check_variables(tokenize.request.conversation->variables);

@@ -10,7 +10,6 @@ namespace quire::server {
 namespace {
 
 constexpr int kOk = 200;
-constexpr std::string_view kEventStream = "text/event-stream; charset=utf-8";
 
 double seconds_between(RequestLog::Clock::time_point from, RequestLog::Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -281,7 +280,7 @@ void Generation::start_stream() {
   http::Headers all = parts_.headers;
   all.emplace_back("cache-control", "no-cache");
   all.emplace_back("x-accel-buffering", "no");
-  parts_.exchange->start_stream(kOk, std::string(kEventStream), std::move(all));
+  parts_.exchange->start_stream(kOk, std::string(parts_.writer->stream_type()), std::move(all));
 }
 
 void Generation::write(std::string&& piece) {

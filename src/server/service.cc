@@ -56,6 +56,16 @@ std::optional<ApiError> check_model(RouteKind kind, const ServerState& state) {
       "model", "unsupported_model");
 }
 
+// Ollama's documentation shows requests by `curl -d`, which declares the body a form. Browsers,
+// which could send one from another site's page, add Origin to every POST.
+bool is_ollama_curl(const RequestContext& context) {
+  constexpr std::string_view kForm = "application/x-www-form-urlencoded";
+  const http::Request& request = context.request;
+  return context.error_shape == ErrorShape::kOllama &&
+         equals_ignoring_case(request.header("content-type"), kForm) &&
+         request.header("origin").empty() && request.header("sec-fetch-site").empty();
+}
+
 }  // namespace
 
 struct Service::Impl {
@@ -228,7 +238,8 @@ std::optional<ApiError> Service::Impl::authorize(RequestContext& context, std::s
 
 void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
   if (route.kind == RouteKind::kPolled) context.log.success_level = LogLevel::kDebug;
-  if (route.method == "POST" && !is_json(context.request.header("content-type"))) {
+  if (route.method == "POST" && !is_json(context.request.header("content-type")) &&
+      !is_ollama_curl(context)) {
     return context.refuse(make_api_error(415, "expected a body of Content-Type: application/json",
                                          "", "unsupported_media_type"));
   }

@@ -5,6 +5,7 @@ one of the fields that exclude each other, grammars are valid, prompts are not e
 short. Requests that are meant to be invalid are not changed.
 """
 
+import json
 from typing import Any
 
 import schemathesis
@@ -40,8 +41,16 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
         case.body = settle_responses(case.body)
     elif case.path.startswith("/v1/messages"):
         case.body = settle_messages(case.body, is_answered=case.path == "/v1/messages")
+    elif case.path in ("/api/chat", "/api/generate"):
+        case.body = settle_ollama(case.body)
     else:
         case.body = settle(case.body, is_answered=case.path.startswith("/v1/"))
+
+
+@schemathesis.deserializer("application/x-ndjson")
+def last_of_stream(_context: Any, response: Any) -> Any:
+    """Parses each line of a stream. The last one, with the counts, is compared with the schema."""
+    return [json.loads(line) for line in response.content.splitlines()][-1]
 
 
 def settle_responses(body: dict[str, Any]) -> dict[str, Any]:
@@ -102,6 +111,48 @@ def settle_messages(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:
         body["stop_sequences"] = body.get("stop_sequences", [])[:16]
     settle_format(body, "output_config", settle_tool_choice(body, ("any", "tool")))
     return body
+
+
+def settle_ollama(body: dict[str, Any]) -> dict[str, Any]:
+    # The template reads no tools, and the embedded model does not reason.
+    unserved = ("tools", "think", "keep_alive")
+    body = {k: v for k, v in body.items() if v is not None and k not in unserved}
+    for name in ("prompt", "system"):
+        if text_bytes(body.get(name, "")) > MAX_TEXT_BYTES:
+            body[name] = "q"
+    if body.get("raw"):
+        body.pop("system", None)
+    if isinstance(body.get("format"), dict):
+        body["format"] = {"type": "object"}
+    if "top_logprobs" in body:
+        body["logprobs"] = True
+    windows = ("repeat_last_n", "penalize_newline")  # these exclude penalties
+    options = {k: v for k, v in body.get("options", {}).items() if k not in windows}
+    options["num_predict"] = 4
+    if options.get("num_ctx"):
+        options["num_ctx"] = min(options["num_ctx"], 1024)
+    body["options"] = options
+    if body.get("messages"):
+        body["messages"] = settle_ollama_messages(body["messages"])
+    return body
+
+
+def settle_ollama_messages(messages: list[Any]) -> list[Any]:
+    """Shortens the messages, and removes those of tools, whose role the template does not have."""
+    settled = []
+    room = MAX_TEXT_BYTES
+    for message in messages[:MAX_MESSAGES]:
+        if message["role"] == "tool":
+            continue
+        if message["role"] != "assistant":
+            message.pop("tool_calls", None)
+        size = text_bytes(message.get("content") or "")
+        if size > room:
+            message["content"], size = "", 0
+        room -= size
+        settled.append(message)
+    # A last message of the assistant is continued, which the template must write unchanged.
+    return [*settled, {"role": "user", "content": "q"}]
 
 
 def settle_tool_choice(body: dict[str, Any], forcing: tuple[str, ...]) -> bool:

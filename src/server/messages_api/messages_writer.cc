@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/json.h"
 #include "base/json_writer.h"
 #include "server/tools/output_blocks.h"
 
@@ -27,12 +26,6 @@ void write_usage(const Usage& usage, JsonWriter& json) {
   json.field("thinking_tokens", usage.num_reasoning_tokens);
   json.end_object();
   json.end_object();
-}
-
-// Returns the arguments of a call as an object; {} for arguments that max_tokens cut.
-std::string_view call_input(const OutputBlock& block) {
-  const auto document = JsonDocument::parse(block.text, "the arguments");
-  return document.ok() && document->root().is_object() ? std::string_view(block.text) : "{}";
 }
 
 class MessagesWriter final : public ResponseWriter {
@@ -155,7 +148,7 @@ class MessagesWriter final : public ResponseWriter {
         json.field("id", block.call_id);
         json.field("name", block.call_name);
         json.key("input");
-        json.raw(is_done ? call_input(block) : "{}");
+        json.raw(is_done ? whole_arguments(block.text) : "{}");
         break;
     }
     json.end_object();

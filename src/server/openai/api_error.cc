@@ -40,6 +40,22 @@ std::string field_of(std::string_view message) {
   return "";
 }
 
+// Returns whether the path is `root` or below it.
+bool is_below(std::string_view path, std::string_view root) {
+  return path.starts_with(root) && (path.size() == root.size() || path[root.size()] == '/');
+}
+
+void write_openai_error(const ApiError& error, JsonWriter& json) {
+  json.begin_object();
+  json.field("message", error.message);
+  json.field("type", error.type);
+  json.key("param");
+  json.value_or_null(error.param);
+  json.key("code");
+  json.value_or_null(error.code);
+  json.end_object();
+}
+
 }  // namespace
 
 ApiError make_api_error(int http_status, std::string message, std::string param, std::string code) {
@@ -69,37 +85,32 @@ ApiError api_error(const Status& status) {
 }
 
 ErrorShape error_shape(std::string_view path) {
+  if (is_below(path, "/api")) return ErrorShape::kOllama;
   constexpr std::string_view kVersion = "/v1";
-  constexpr std::string_view kMessages = "/messages";
   if (path.starts_with(kVersion)) path.remove_prefix(kVersion.size());
-  if (!path.starts_with(kMessages)) return ErrorShape::kOpenAi;
-  path.remove_prefix(kMessages.size());
-  return path.empty() || path.front() == '/' ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
+  return is_below(path, "/messages") ? ErrorShape::kAnthropic : ErrorShape::kOpenAi;
 }
 
 std::string error_body(const ApiError& error, ErrorShape shape) {
   JsonWriter json;
-  if (shape == ErrorShape::kAnthropic) {
-    json.begin_object();
-    json.field("type", "error");
-    json.key("error");
-    json.begin_object();
-    json.field("type", anthropic_error_type(error.http_status));
-    json.field("message", error.message);
-    json.end_object();
-    json.end_object();
-    return json.take();
+  json.begin_object();
+  switch (shape) {
+    case ErrorShape::kOpenAi:
+      json.key("error");
+      write_openai_error(error, json);
+      break;
+    case ErrorShape::kAnthropic:
+      json.field("type", "error");
+      json.key("error");
+      json.begin_object();
+      json.field("type", anthropic_error_type(error.http_status));
+      json.field("message", error.message);
+      json.end_object();
+      break;
+    case ErrorShape::kOllama:
+      json.field("error", error.message);
+      break;
   }
-  json.begin_object();
-  json.key("error");
-  json.begin_object();
-  json.field("message", error.message);
-  json.field("type", error.type);
-  json.key("param");
-  json.value_or_null(error.param);
-  json.key("code");
-  json.value_or_null(error.code);
-  json.end_object();
   json.end_object();
   return json.take();
 }

@@ -27,8 +27,9 @@ ApiError api_error(const Status& status);
 
 // The shape of an error's body, which depends on the API that the client uses.
 enum class ErrorShape {
-  kOpenAi,    // {"error":{"message","type","param","code"}}
-  kAnthropic  // {"type":"error","error":{"type","message"}}
+  kOpenAi,     // {"error":{"message","type","param","code"}}
+  kAnthropic,  // {"type":"error","error":{"type","message"}}
+  kOllama      // {"error":"message"}
 };
 // Returns the shape for a request's path, known even if the request is refused before its route.
 ErrorShape error_shape(std::string_view path);

@@ -6,6 +6,7 @@
 #include <array>
 #include <iterator>
 
+#include "base/check.h"
 #include "base/text.h"
 #include "server/tools/output_parser.h"
 
@@ -37,6 +38,13 @@ FieldError ChatBuilder::read(std::string_view name, Element value) {
   }
   if (std::ranges::find(kIgnored, name) != kIgnored.end()) return {};
   return shared_.read(name, value);
+}
+
+FieldError ChatBuilder::read_sampling(const Path& path, std::string_view name, Element value) {
+  bool is_known = false;
+  QUIRE_RETURN_IF_FIELD_ERROR(shared_.read_sampling_field(path, name, value, is_known));
+  QUIRE_CHECK(is_known, "[server] there is no such sampling field");
+  return {};
 }
 
 FieldError ChatBuilder::read_max_tokens(const Path& path, Element value) {

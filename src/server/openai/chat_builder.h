@@ -35,6 +35,8 @@ class ChatBuilder {
   // Reads a field that the API shares with chat completions, by OpenAI's name or vLLM's. Ignores
   // unknown fields. Refuses more than one sequence.
   FieldError read(std::string_view name, Element value);
+  // Reads a field of SamplingParams, whose name and place in the body depend on the API.
+  FieldError read_sampling(const Path& path, std::string_view name, Element value);
   // Reads the limit of generated tokens, whose name depends on the API.
   FieldError read_max_tokens(const Path& path, Element value);
   // As in chat completions, these variables replace those that other fields set.

@@ -95,11 +95,10 @@ FieldError read_restriction(Kind kind, const Path& path, Element value, const Re
     case Kind::kJsonObject: {
       bool is_wanted = false;
       QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, is_wanted));
-      return is_wanted ? begin_restriction(path, kind, out) : FieldError();
+      return is_wanted ? restrict_to_object(path, out) : FieldError();
     }
     case Kind::kJsonSchema:
-      QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, kind, out));
-      return read_schema(path, value, limits, out->grammar.text);
+      return read_schema_restriction(path, value, limits, out);
     case Kind::kChoice:
       QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, kind, out));
       return read_choices(path, value, limits, out->grammar.choices);
@@ -178,12 +177,21 @@ FieldError read_format_schema(const Path& path, simdjson::dom::object fields, st
     if (type != "json_schema") return {};
     return missing(wrapper_path, "an object with the member 'schema'");
   }
-  const Path schema_path(has_wrapper ? wrapper_path : path, "schema");
-  QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(schema_path, Kind::kJsonSchema, out));
-  return read_schema(schema_path, schema, limits, out->grammar.text);
+  return read_schema_restriction(Path(has_wrapper ? wrapper_path : path, "schema"), schema, limits,
+                                 out);
 }
 
 }  // namespace
+
+FieldError read_schema_restriction(const Path& path, Element schema, const RequestLimits& limits,
+                                   std::optional<Restriction>& out) {
+  QUIRE_RETURN_IF_FIELD_ERROR(begin_restriction(path, Kind::kJsonSchema, out));
+  return read_schema(path, schema, limits, out->grammar.text);
+}
+
+FieldError restrict_to_object(const Path& path, std::optional<Restriction>& out) {
+  return begin_restriction(path, Kind::kJsonObject, out);
+}
 
 FieldError read_response_format(const Path& path, Element value, const RequestLimits& limits,
                                 std::optional<Restriction>& out) {
@@ -201,7 +209,7 @@ FieldError read_response_format(const Path& path, Element value, const RequestLi
   const bool had_restriction = out.has_value();
   QUIRE_RETURN_IF_FIELD_ERROR(read_format_schema(path, fields, type, limits, out));
   if (type != "json_object" || (out && !had_restriction)) return {};
-  return begin_restriction(path, Kind::kJsonObject, out);
+  return restrict_to_object(path, out);
 }
 
 namespace {
@@ -298,7 +306,7 @@ FieldError GenerationFields::read(std::string_view name, Element value) {
   bool is_known = false;
   QUIRE_RETURN_IF_FIELD_ERROR(read_output_field(name, value, is_known));
   if (!is_known) QUIRE_RETURN_IF_FIELD_ERROR(read_restriction_field(name, value, is_known));
-  if (!is_known) QUIRE_RETURN_IF_FIELD_ERROR(read_sampling_field(name, value, is_known));
+  if (!is_known) QUIRE_RETURN_IF_FIELD_ERROR(read_sampling_field(name, name, value, is_known));
   return is_known ? FieldError() : refuse_unsupported(name, value);
 }
 
@@ -345,9 +353,8 @@ FieldError GenerationFields::read_restriction_field(std::string_view name, Eleme
 }
 
 // The fields of SamplingParams: by the table, after the checks that only the server makes.
-FieldError GenerationFields::read_sampling_field(std::string_view name, Element value,
-                                                 bool& is_known) {
-  const Path path(name);
+FieldError GenerationFields::read_sampling_field(const Path& path, std::string_view name,
+                                                 Element value, bool& is_known) {
   is_known = true;
   if (name == "n") {
     return read_int(path, value, 1, std::min(limits_.max_sequences, kMaxSequencesPerPrompt),

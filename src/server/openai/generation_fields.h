@@ -23,6 +23,10 @@ class GenerationFields {
 
   // Reads a field that is not null. Ignores unknown fields.
   FieldError read(std::string_view name, Element value);
+  // Reads a field of SamplingParams, which has another place or name in the body. Sets `is_known`
+  // to whether there is such a field.
+  FieldError read_sampling_field(const Path& path, std::string_view name, Element value,
+                                 bool& is_known);
   // Checks the fields against each other, after all of them were read. `max_tokens` is the default
   // for requests without that field; 0: set later, from the rest of the context. The engine gets
   // `num_prompts` copies of the request.
@@ -31,7 +35,6 @@ class GenerationFields {
  private:
   FieldError read_output_field(std::string_view name, Element value, bool& is_known);
   FieldError read_restriction_field(std::string_view name, Element value, bool& is_known);
-  FieldError read_sampling_field(std::string_view name, Element value, bool& is_known);
   FieldError read_seed(const Path& path, Element value);
 
   GenerationRequest& request_;
@@ -53,6 +56,11 @@ FieldError read_body(std::string_view body, const RequestLimits& limits, Fields&
   }
   return fields.finish();
 }
+
+// Read a restriction of the output by a schema, or to any JSON object, which has its own field.
+FieldError read_schema_restriction(const Path& path, Element schema, const RequestLimits& limits,
+                                   std::optional<Restriction>& out);
+FieldError restrict_to_object(const Path& path, std::optional<Restriction>& out);
 
 // Reads the format of the output, {"type": "json_schema", …}, whose place depends on the API.
 FieldError read_response_format(const Path& path, Element value, const RequestLimits& limits,

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/openai/responses.h"
@@ -21,6 +22,8 @@ class ResponseWriter {
   virtual void finish(std::string& out) = 0;
   // Ends a stream whose request failed, instead of finish(). By default in OpenAI's form.
   virtual void fail(const ApiError& error, std::string& out);
+  // The content type of a stream.
+  virtual std::string_view stream_type() const { return "text/event-stream; charset=utf-8"; }
 };
 
 // The data of a response that its request does not contain.

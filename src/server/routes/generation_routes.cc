@@ -234,11 +234,9 @@ ResponseInfo response_info(const ServerState& state, const std::string& response
   return response;
 }
 
-void post_completions(ServerState& state, RequestContext&& context) {
-  Parsed<CompletionRequest> parsed =
-      parse_completion_request(context.request.body, request_defaults(state));
-  if (parsed.error) return context.refuse(*parsed.error);
-  CompletionRequest& completion = parsed.request;
+void generate_completion(ServerState& state, RequestContext&& context,
+                         CompletionRequest&& completion, const std::string& response_id,
+                         const MakeCompletionWriter& make_writer) {
   if (refuse_unknown_model(state, context, completion.model)) return;
   // Refuses the request before tokenizing if there is no capacity.
   const int num_sequences =
@@ -256,10 +254,24 @@ void post_completions(ServerState& state, RequestContext&& context) {
     if (const auto error = prepare_prompt(state, requests.back(), {}))
       return context.refuse(*error);
   }
-  ResponseInfo response = response_info(state, "cmpl-" + context.log.id, requests);
+  ResponseInfo response = response_info(state, response_id, requests);
   if (completion.echo) response.prompt_texts = prompt_texts(state, requests);
-  generation.writer = make_response_writer(std::move(completion), std::move(response));
+  Result<std::unique_ptr<ResponseWriter>> writer =
+      make_writer(std::move(completion), std::move(response));
+  if (!writer.ok()) return context.refuse(api_error(writer.status()));
+  generation.writer = std::move(*writer);
   generate(state, std::move(context), std::move(generation));
+}
+
+void post_completions(ServerState& state, RequestContext&& context) {
+  Parsed<CompletionRequest> parsed =
+      parse_completion_request(context.request.body, request_defaults(state));
+  if (parsed.error) return context.refuse(*parsed.error);
+  const std::string id = "cmpl-" + context.log.id;
+  generate_completion(state, std::move(context), std::move(parsed.request), id,
+                      [](CompletionRequest&& completion, ResponseInfo&& info) {
+                        return make_response_writer(std::move(completion), std::move(info));
+                      });
 }
 
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,

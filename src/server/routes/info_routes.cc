@@ -1,9 +1,10 @@
 // Routes that report on the server and its model.
-#include <ctime>
+#include <chrono>
 #include <string>
 #include <utility>
 
 #include "base/json_writer.h"
+#include "base/utc_time.h"
 #include "server/routes/routes.h"
 
 namespace quire::server {
@@ -60,16 +61,6 @@ SchedulerLoad scheduler_load(const ServerState& state) {
           .cache_hit_rate = share(stats.prefix_cache_hits, stats.prefix_cache_queries),
           .utilization = share(stats.num_running, model.max_num_seqs),
           .tokens_per_second = state.token_rate.per_second()};
-}
-
-// "2026-11-23T09:00:00+00:00"
-std::string utc_now() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32] = "";
-  std::strftime(text, sizeof(text), "%FT%T+00:00", &utc);
-  return text;
 }
 
 Status check_progress(ServerState& state) {
@@ -155,7 +146,7 @@ void get_gateway_loads(ServerState& state, RequestContext&& context) {
   const SchedulerLoad load = scheduler_load(state);
   JsonWriter json;
   json.begin_object();
-  json.field("timestamp", utc_now());
+  json.field("timestamp", utc_time(std::chrono::system_clock::now()));
   json.field("version", state.config.version);
   json.field("dp_rank_count", 1);
   json.key("loads");

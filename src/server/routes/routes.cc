@@ -53,12 +53,19 @@ constexpr std::string_view kOnlyText =
 constexpr std::string_view kNoFiles =
     "this server stores no files; send each request to POST /v1/chat/completions or /v1/responses";
 
+constexpr std::string_view kNoPull =
+    "this server has the one model of its start; run 'quire pull NAME', then 'quire serve NAME'";
+
 // Routes of other servers' APIs.
 constexpr Replacement kReplacements[] = {
-    {"/api/chat", "use POST /v1/chat/completions"},
-    {"/api/generate", "use POST /v1/completions"},
-    {"/api/tags", "use GET /v1/models"},
-    {"/api", "use the routes below /v1; GET /openapi.json lists them"},
+    {"/api/blobs", kNoPull},
+    {"/api/copy", "name the model by --served-model-name"},
+    {"/api/create", kNoPull},
+    {"/api/delete", "remove the model's folder from the cache while no server has it"},
+    {"/api/embed", "use POST /v1/embeddings"},
+    {"/api/embeddings", "use POST /v1/embeddings"},
+    {"/api/pull", kNoPull},
+    {"/api/push", "this server sends no models; upload them to the hub by its own tools"},
     {"/v1/assistants", "use POST /v1/responses, which replaces assistants"},
     {"/v1/audio", kOnlyText},
     {"/v1/batches", kNoFiles},
@@ -150,6 +157,12 @@ std::span<const Route> routes() {
       {"POST", "/v2/rerank", kNeedsKey, kWorker, post_rerank, kGeneration},
       {"POST", "/v1/messages", kNeedsKey, kWorker, post_messages, kGeneration},
       {"POST", "/v1/messages/count_tokens", kNeedsKey, kTokenizer, post_count_tokens},
+      {"POST", "/api/chat", kNeedsKey, kWorker, post_ollama_chat, kGeneration},
+      {"POST", "/api/generate", kNeedsKey, kWorker, post_ollama_generate, kGeneration},
+      {"POST", "/api/show", kNeedsKey, kWorker, post_ollama_show},
+      {"GET", "/api/tags", kNeedsKey, kTransport, get_ollama_tags},
+      {"GET", "/api/ps", kNeedsKey, kTransport, get_ollama_ps, kPolled},
+      {"GET", "/api/version", kNeedsKey, kTransport, get_ollama_version},
   };
   return kRoutes;
 }
@@ -196,12 +209,25 @@ std::string_view replacement_of(std::string_view path) {
   return "GET /openapi.json lists all routes";
 }
 
+namespace {
+
+std::string_view without_latest(std::string_view name) {
+  constexpr std::string_view kLatest = ":latest";
+  if (name.ends_with(kLatest)) name.remove_suffix(kLatest.size());
+  return name;
+}
+
+}  // namespace
+
 bool refuse_unknown_model(const ServerState& state, RequestContext& context,
                           const std::string& model) {
   const ServiceConfig& config = state.config;
   const std::vector<std::string>& names = config.model_names;
   if (model.empty() || model == config.model_path) return false;
-  if (std::ranges::find(names, model) != names.end()) return false;
+  const bool is_served = std::ranges::any_of(names, [&](const std::string& name) {
+    return without_latest(name) == without_latest(model);
+  });
+  if (is_served) return false;
   context.refuse(make_api_error(404,
                                 fmt::format("the model '{}' is not served; expected '{}'",
                                             clipped(model), fmt::join(names, "', '")),

@@ -37,7 +37,7 @@ struct ServerState {
   WorkerPool workers;           // parse requests, render and tokenize their prompts
   WorkerPool tokenize_workers;  // see RunsOn::kTokenizer
   WorkerPool writers;           // format responses, which must not wait for `workers`
-  WorkerPool grammar_workers;  // compile grammars, which can take seconds
+  WorkerPool grammar_workers;   // compile grammars, which can take seconds
   GrammarQueue grammars;
   HealthWatch health;
   TokenRate token_rate;
@@ -117,6 +117,14 @@ void get_response_items(ServerState& state, RequestContext&& context);
 void post_messages(ServerState& state, RequestContext&& context);
 void post_count_tokens(ServerState& state, RequestContext&& context);
 
+// ollama_routes.cc: Ollama's API.
+void post_ollama_chat(ServerState& state, RequestContext&& context);
+void post_ollama_generate(ServerState& state, RequestContext&& context);
+void post_ollama_show(ServerState& state, RequestContext&& context);
+void get_ollama_tags(ServerState& state, RequestContext&& context);
+void get_ollama_ps(ServerState& state, RequestContext&& context);
+void get_ollama_version(ServerState& state, RequestContext&& context);
+
 // pooling_routes.cc: embeddings and scores.
 void post_embeddings(ServerState& state, RequestContext&& context);
 void post_score(ServerState& state, RequestContext&& context);
@@ -146,19 +154,26 @@ ResponseInfo response_info(const ServerState& state, const std::string& response
 // Admits the request and submits it to the engine, after its grammar is compiled if it has one.
 void generate(ServerState& state, RequestContext&& context, PreparedGeneration&& generation);
 
-// Makes the writer of the response to a conversation.
+// Make the writer of the response to a conversation or to prompts.
 using MakeChatWriter =
     std::function<Result<std::unique_ptr<ResponseWriter>>(ChatRequest&& chat, ResponseInfo&& info)>;
+using MakeCompletionWriter = std::function<Result<std::unique_ptr<ResponseWriter>>(
+    CompletionRequest&& completion, ResponseInfo&& info)>;
 // Renders and tokenizes a conversation, admits it, and starts its generation. Refuses the request
 // if one of these fails. Every API with conversations uses this function.
 void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& chat,
                    const std::string& response_id, const MakeChatWriter& make_writer);
+// Does the same for prompts, which no template renders.
+void generate_completion(ServerState& state, RequestContext&& context,
+                         CompletionRequest&& completion, const std::string& response_id,
+                         const MakeCompletionWriter& make_writer);
 
 // Tokenizes the text or conversation of the request, which is within the limits of /tokenize.
 std::optional<ApiError> tokenize(const ServerState& state, TokenizeRequest& request,
                                  std::vector<int32_t>& ids);
 
-// If the request names a model that is not served, refuses it and returns true.
+// If the request names a model that is not served, refuses it and returns true. As in Ollama, a
+// name and the same name with ":latest" are equal.
 bool refuse_unknown_model(const ServerState& state, RequestContext& context,
                           const std::string& model);
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <stdexcept>
 
+#include "base/json.h"
 #include "server/tools/tool_parsers.h"
 
 namespace quire::server {
@@ -182,6 +183,11 @@ ParsedMessage parse_output(OutputParser& parser, std::string_view text) {
   append(message, parser.feed(text));
   append(message, parser.finish());
   return message;
+}
+
+std::string_view whole_arguments(std::string_view arguments) {
+  const auto document = JsonDocument::parse(arguments, "the arguments");
+  return document.ok() && document->root().is_object() ? arguments : "{}";
 }
 
 void append(ParsedMessage& message, const MessageDelta& delta) {

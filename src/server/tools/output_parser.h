@@ -92,6 +92,9 @@ Result<std::unique_ptr<OutputParser>> make_output_parser(const OutputParserConfi
 
 // Parses a whole text at once.
 ParsedMessage parse_output(OutputParser& parser, std::string_view text);
+// Returns the arguments of a call if they are a whole JSON object; otherwise a limit has cut them,
+// and the result is "{}".
+std::string_view whole_arguments(std::string_view arguments);
 // Appends a delta to a message.
 void append(ParsedMessage& message, const MessageDelta& delta);
 

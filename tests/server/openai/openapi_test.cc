@@ -64,6 +64,10 @@ TEST_F(OpenApi, HasTheLimitsOfCalls) {
   EXPECT_EQ(number("ChatRequest/properties/top_logprobs/maximum"), limits.max_logprobs);
   EXPECT_EQ(number("ChatRequest/properties/messages/maxItems"), limits.max_messages);
   EXPECT_EQ(number("ChatRequest/properties/tools/maxItems"), limits.max_tools);
+  EXPECT_EQ(number("OllamaChatRequest/properties/messages/maxItems"), limits.max_messages);
+  EXPECT_EQ(number("OllamaChatRequest/properties/tools/maxItems"), limits.max_tools);
+  EXPECT_EQ(number("OllamaChatRequest/properties/top_logprobs/maximum"), limits.max_logprobs);
+  EXPECT_EQ(number("OllamaOptions/properties/stop/anyOf/2/maxItems"), limits.max_stops);
 }
 
 // The JSON pointer of a route: `/` is `~1`, and the method is in lower case.

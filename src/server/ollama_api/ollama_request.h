@@ -1,0 +1,43 @@
+// The bodies of POST /api/chat, /api/generate and /api/show, Ollama's API, and their translation
+// into a conversation.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/openai/requests.h"
+
+namespace quire::server {
+
+// The route that a body is for.
+enum class OllamaUse { kChat, kGenerate };
+
+// The properties of the served model against which a body is checked.
+struct OllamaModel {
+  int max_model_len = 0;  // tokens
+  bool reasons = false;   // the server separates its reasoning from its text
+};
+
+struct OllamaRequest {
+  // Without raw_prompt, `chat` has the conversation.
+  ChatRequest chat;
+  // The whole prompt of a request with `raw`, which no template renders. `chat` has the other
+  // fields.
+  std::optional<std::string> raw_prompt;
+  // The body has no prompt or message, by which Ollama's clients load a model. Nothing is
+  // generated.
+  bool only_loads = false;
+};
+
+// Parses a body as parse_chat_request() does, except that it streams by default. Every option of
+// Ollama's is honoured, has no effect on the text here, or is refused with its name; an unknown
+// option is refused too. If the last message of a chat is the assistant's and has text, the
+// response continues it.
+Parsed<OllamaRequest> parse_ollama_request(std::string_view body, const RequestDefaults& defaults,
+                                           OllamaUse use, const OllamaModel& model);
+
+// Returns the name of the model that the body of /api/show asks for; "" if it names none.
+Parsed<std::string> parse_ollama_show(std::string_view body, const RequestLimits& limits);
+
+}  // namespace quire::server

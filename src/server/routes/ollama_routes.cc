@@ -1,0 +1,231 @@
+// POST /api/chat and /api/generate, and the routes that describe the model, as Ollama has them.
+#include <fmt/format.h>
+#include <openssl/sha.h>
+
+#include <array>
+#include <chrono>
+#include <utility>
+
+#include "base/ascii.h"
+#include "base/json_writer.h"
+#include "base/utc_time.h"
+#include "server/ollama_api/ollama_request.h"
+#include "server/ollama_api/ollama_writer.h"
+#include "server/openai/chat_builder.h"
+#include "server/routes/routes.h"
+
+namespace quire::server {
+namespace {
+
+// The version of Ollama whose API these routes follow. Clients compare it with the one that has the
+// features that they need.
+constexpr std::string_view kOllamaVersion = "0.12.11";
+
+// --- Generation ---
+
+void generate_from(ServerState& state, RequestContext&& context, OllamaUse use) {
+  Parsed<OllamaRequest> parsed =
+      parse_ollama_request(context.request.body, request_defaults(state), use,
+                           {.max_model_len = state.engine.model_info().max_model_len,
+                            .reasons = !state.config.reasoning_parser.empty()});
+  if (parsed.error) return context.refuse(*parsed.error);
+  OllamaRequest& request = parsed.request;
+  ChatRequest& chat = request.chat;
+  const std::string model = chat.model.empty() ? state.config.model_names.front() : chat.model;
+  if (request.only_loads) {
+    if (refuse_unknown_model(state, context, chat.model)) return;
+    return context.respond(ollama_loaded(use, model));
+  }
+  const OllamaReply reply = {.use = use,
+                             .model = model,
+                             .is_stream = chat.streaming.stream,
+                             .shows_thinking = chat.include_reasoning,
+                             .num_logprobs = chat.engine_request.sampling.logprobs,
+                             .arrived = context.log.arrived};
+  const auto make_writer = [reply](const auto& /*request*/, ResponseInfo&& info) {
+    return make_ollama_writer(reply, std::move(info));
+  };
+  const std::string id = context.log.id;
+  if (!request.raw_prompt) {
+    return generate_chat(state, std::move(context), std::move(chat), id, make_writer);
+  }
+  CompletionRequest completion;
+  static_cast<GenerationRequest&>(completion) = std::move(static_cast<GenerationRequest&>(chat));
+  completion.engine_request = std::move(chat.engine_request);
+  completion.prompts.push_back({std::move(*request.raw_prompt), {}});
+  generate_completion(state, std::move(context), std::move(completion), id, make_writer);
+}
+
+// --- The model ---
+
+// Ollama's names end in a tag, by default "latest".
+std::string tagged_name(const std::string& name) {
+  const std::string_view last = std::string_view(name).substr(name.rfind('/') + 1);  // npos + 1: 0
+  return last.find(':') == std::string_view::npos ? name + ":latest" : name;
+}
+
+// "LlamaForCausalLM" is of the family "llama".
+std::string family_of(const ModelInfo& info) {
+  const std::string_view architecture = info.architecture;
+  std::string family;
+  for (const char c : architecture.substr(0, architecture.find("For"))) family += to_lower(c);
+  return family;
+}
+
+// 4,300,000,000 parameters are "4.3B".
+std::string parameter_size(int64_t num_parameters) {
+  constexpr double kThousand = 1e3;
+  constexpr double kMillion = 1e6;
+  constexpr double kBillion = 1e9;
+  const auto number = static_cast<double>(num_parameters);
+  if (number >= kBillion) return fmt::format("{:.1f}B", number / kBillion);
+  if (number >= kMillion) return fmt::format("{:.2f}M", number / kMillion);
+  return fmt::format("{:.2f}K", number / kThousand);
+}
+
+// The bytes of all weights in their type, whose name has its bits: "BF16".
+int64_t weight_bytes(const ModelInfo& info) {
+  constexpr int kBitsPerByte = 8;
+  int64_t num_bits = 0;
+  for (const char c : info.weight_dtype) {
+    if (is_digit(c)) num_bits = num_bits * 10 + (c - '0');
+    if (!is_digit(c) && num_bits > 0) break;  // F8_E4M3
+  }
+  return info.num_parameters * num_bits / kBitsPerByte;
+}
+
+// 64 hexadecimal digits, as Ollama's digest of a model. Equal for the same build, model and
+// configuration.
+std::string digest_of(const ServerState& state) {
+  const std::string& text = state.system_fingerprint;
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
+  std::string hex;
+  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+std::string start_time(const ServerState& state) {
+  return utc_time(
+      std::chrono::system_clock::time_point(std::chrono::seconds(state.config.started_at)));
+}
+
+void write_details(const ModelInfo& info, JsonWriter& json) {
+  const std::string family = family_of(info);
+  json.key("details");
+  json.begin_object();
+  json.field("parent_model", "");
+  json.field("format", "safetensors");
+  json.field("family", family);
+  json.key("families");
+  json.begin_array();
+  json.value(family);
+  json.end_array();
+  json.field("parameter_size", parameter_size(info.num_parameters));
+  json.field("quantization_level", info.weight_dtype);
+  json.end_object();
+}
+
+// Writes {"models":[…]} with one entry per name; `write_more` adds members to each.
+template <typename WriteMore>
+void respond_with_models(const ServerState& state, RequestContext& context,
+                         const WriteMore& write_more) {
+  const ModelInfo& info = state.engine.model_info();
+  JsonWriter json;
+  json.begin_object();
+  json.key("models");
+  json.begin_array();
+  for (const std::string& name : state.config.model_names) {
+    json.begin_object();
+    json.field("name", tagged_name(name));
+    json.field("model", tagged_name(name));
+    json.field("size", weight_bytes(info));
+    json.field("digest", digest_of(state));
+    write_details(info, json);
+    write_more(json);
+    json.end_object();
+  }
+  json.end_array();
+  json.end_object();
+  context.respond(json.take());
+}
+
+// One line per parameter that a Modelfile would set.
+std::string parameter_lines(const SamplingParams& sampling) {
+  return fmt::format("temperature {}\ntop_k {}\ntop_p {}\nmin_p {}\nrepeat_penalty {}",
+                     sampling.temperature, sampling.top_k, sampling.top_p, sampling.min_p,
+                     sampling.repetition_penalty);
+}
+
+void write_capabilities(const ServerState& state, JsonWriter& json) {
+  json.key("capabilities");
+  json.begin_array();
+  json.value(state.engine.model_info().embedding_size > 0 ? "embedding" : "completion");
+  if (!state.config.tool_call_parser.empty() && !template_ignores(request_defaults(state), "tools"))
+    json.value("tools");
+  if (!state.config.reasoning_parser.empty()) json.value("thinking");
+  json.end_array();
+}
+
+void write_model_info(const ModelInfo& info, JsonWriter& json) {
+  const std::string family = family_of(info);
+  json.key("model_info");
+  json.begin_object();
+  json.field("general.architecture", family);
+  json.field("general.parameter_count", info.num_parameters);
+  json.field(std::string_view(family + ".context_length"), info.max_model_len);
+  json.field(std::string_view(family + ".vocab_size"), info.vocab_size);
+  json.end_object();
+}
+
+}  // namespace
+
+void post_ollama_chat(ServerState& state, RequestContext&& context) {
+  generate_from(state, std::move(context), OllamaUse::kChat);
+}
+
+void post_ollama_generate(ServerState& state, RequestContext&& context) {
+  generate_from(state, std::move(context), OllamaUse::kGenerate);
+}
+
+void post_ollama_show(ServerState& state, RequestContext&& context) {
+  const Parsed<std::string> parsed =
+      parse_ollama_show(context.request.body, request_defaults(state).limits);
+  if (parsed.error) return context.refuse(*parsed.error);
+  if (refuse_unknown_model(state, context, parsed.request)) return;
+  const ModelInfo& info = state.engine.model_info();
+  JsonWriter json;
+  json.begin_object();
+  json.field("parameters", parameter_lines(state.engine.default_sampling()));
+  json.field("template", state.engine.chat_template());
+  write_details(info, json);
+  write_model_info(info, json);
+  write_capabilities(state, json);
+  json.field("modified_at", start_time(state));
+  json.end_object();
+  context.respond(json.take());
+}
+
+void get_ollama_tags(ServerState& state, RequestContext&& context) {
+  respond_with_models(state, context,
+                      [&](JsonWriter& json) { json.field("modified_at", start_time(state)); });
+}
+
+// The model never expires; a date that is far away says so to clients.
+void get_ollama_ps(ServerState& state, RequestContext&& context) {
+  respond_with_models(state, context, [&](JsonWriter& json) {
+    json.field("context_length", state.engine.model_info().max_model_len);
+    json.field("expires_at", "2300-01-01T00:00:00Z");
+  });
+}
+
+void get_ollama_version(ServerState& state, RequestContext&& context) {
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", kOllamaVersion);
+  json.field("quire_version", state.config.version);
+  json.end_object();
+  context.respond(json.take());
+}
+
+}  // namespace quire::server
