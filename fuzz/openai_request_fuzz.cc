@@ -11,6 +11,7 @@
 #include "server/messages_api/messages_request.h"
 #include "server/ollama_api/ollama_request.h"
 #include "server/openai/requests.h"
+#include "server/pooling_api/pooling_requests.h"
 #include "server/responses_api/responses_request.h"
 
 namespace {
@@ -69,6 +70,19 @@ void check_given(const ResponsesRequest& request) {
   }
 }
 
+// A reranker's prompt has the texts of the request, marked.
+void check_scores(const ScoreRequest& scores) {
+  QUIRE_CHECK(!scores.documents.empty(), "a request without a document");
+  const MarkedText prompt = reranker_prompt(scores, 0);
+  size_t num_marked = 0;
+  for (size_t i = 0; i < prompt.untrusted.count(); ++i) {
+    num_marked += prompt.untrusted[i].end - prompt.untrusted[i].begin;
+  }
+  const size_t num_given = scores.instruction.size() + scores.query_of(0).size();
+  QUIRE_CHECK(num_marked == num_given + scores.documents.front().size(),
+              "a text of the request is not marked");
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -107,6 +121,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_variables(tokenize.request.conversation->variables);
   }
   (void)is_read(parse_detokenize_request(body, defaults));
+  const auto embeddings = parse_embeddings_request(body, defaults);
+  if (is_read(embeddings)) {
+    QUIRE_CHECK(!embeddings.request.inputs.empty(), "a request without an input");
+  }
+  for (const auto parse : {parse_score_request, parse_rerank_request}) {
+    const auto scores = parse(body, defaults);
+    if (is_read(scores)) check_scores(scores.request);
+  }
   bound.check(size);
   return 0;
 }

@@ -119,7 +119,7 @@ struct Output {
   std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty
   SharedTokenIds prompt_token_ids;                // once, with the first output; else null
   int num_cached_tokens = 0;                      // prompt tokens found in the prefix cache
-  // Of an embedding model: the only output, with FinishReason::kStop. Has length 1 if the model
+  // An embedding model's only output, with FinishReason::kStop. Has length 1 if the model
   // normalizes its embeddings.
   std::vector<float> embedding;
   // The time when the sample was first scheduled in a step; absent: never scheduled.

@@ -109,8 +109,9 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& conf
   QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, speculation, impl->files, progress));
   impl->files.weights.reset();  // the model has copied its weights
   const ModelInfo& info = impl->parts->info;
-  log_info("[engine] {} ({}, {:.1f} M parameters), context {}, attention {}", info.name,
-           info.architecture, static_cast<double>(info.num_parameters) / 1e6, info.max_model_len,
+  log_info("[engine] {} ({}, {:.1f} M parameters{}), context {}, attention {}", info.name,
+           info.architecture, static_cast<double>(info.num_parameters) / 1e6,
+           info.embedding_size > 0 ? ", embeds prompts" : "", info.max_model_len,
            info.attention_backend);
   InputProcessor::Limits limits = {
       .vocab_size = info.vocab_size,

@@ -214,8 +214,8 @@ Status open_modules(const fs::path& directory, const fs::path& config_path, Mode
   files.config.embeds = files.embedding.has_value();
   if (!files.config.is_headless || files.config.embeds) return {};
   return invalid_argument(fmt::format(
-      "[config] {}: the architecture has no lm_head, so the model can only embed; got no "
-      "modules.json with a Pooling module beside it, expected the one of the embedding model",
+      "[config] {}: the architecture has no lm_head, so the model can only embed; expected a "
+      "modules.json with a Pooling module beside it, got none",
       config_path.string()));
 }
 

@@ -145,7 +145,7 @@ struct SpanResult {
   SeqId seq_id = 0;
   std::vector<SampledToken> tokens;               // 1 to SeqSpan::max_sampled(); empty on an error
   std::vector<PositionLogprobs> prompt_logprobs;  // of the whole prompt, once, when requested
-  std::vector<float> hidden_state;                // instead of tokens: of an embedding model
+  std::vector<float> hidden_state;                // an embedding model's, instead of tokens
   Status error;                                   // e.g. NaN logits: only this request fails
 };
 

@@ -150,6 +150,11 @@ TEST_F(Scores, NameTheWrongField) {
   EXPECT_THAT(refusal("/v1/score", R"({"text_2":"b"})"), HasSubstr("text_1; got none"));
   EXPECT_THAT(refusal("/v1/score", R"({"text_1":["a","b"],"text_2":["c"]})"),
               HasSubstr("got 2 texts and 1 in text_2"));
+  std::string documents = "\"d\"";
+  for (int i = 0; i < 99; ++i) documents += ",\"d\"";
+  EXPECT_THAT(refusal("/v1/rerank", fmt::format(R"({{"query":"{}","documents":[{}]}})",
+                                                std::string(100'000, 'q'), documents)),
+              HasSubstr("each of which repeats the query, expected at most 8388608"));
 }
 
 ScoreRequest parsed(Parsed<ScoreRequest> (*parse)(std::string_view, const RequestDefaults&),

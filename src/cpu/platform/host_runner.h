@@ -83,8 +83,8 @@ class HostRunner final : public Runner {
   RunnerParts parts_;
   StepAttention attention_{parts_.target(), parts_.workspace};
   HostDevice& device_;
-  // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size]. Of an embedding model:
-  // hidden states, F32 [max_num_logit_rows, hidden_size].
+  // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size], or the hidden states of an
+  // embedding model, F32 [max_num_logit_rows, hidden_size].
   Tensor outputs_;
   std::vector<Slot> slots_;
   // By slot, as in DraftCall.

@@ -34,7 +34,7 @@ class CudaRunner final : public Runner {
  private:
   // Host memory of a step's results: sampled spans, then the prompts' log probabilities.
   struct Results {
-    Buffer sampled;          // pinned; of an embedding model: hidden states
+    Buffer sampled;          // pinned; an embedding model's hidden states
     Buffer prompt_logprobs;  // pinned, PromptLogprobs::results_bytes
     CudaEvent arrived;
   };
@@ -100,8 +100,8 @@ class CudaRunner final : public Runner {
   DecodeGraphs graphs_;
   std::unique_ptr<DeviceSampler> sampler_;
   PromptLogprobs prompt_logprobs_;
-  // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size]. Of an embedding model:
-  // hidden states, [max_num_logit_rows, hidden_size] in the type of the activations.
+  // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size], or the hidden states of an
+  // embedding model, [max_num_logit_rows, hidden_size] in the type of the activations.
   Tensor outputs_;
 
   std::vector<Results> results_;

@@ -114,6 +114,8 @@ struct RequestLimits {
   int max_stops = 16;
   int max_biases = 1024;
   int max_prompts = 1024;
+  // The texts in all prompts of a score request, each of which repeats the query.
+  size_t max_scored_bytes = size_t{8} << 20;
   int max_messages = 4096;
   int max_tools = 128;
   size_t max_listed_ids = size_t{1} << 20;  // allowed and stop ids, times the number of prompts

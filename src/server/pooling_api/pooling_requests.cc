@@ -113,13 +113,28 @@ class ScoreFields {
       return field_error(is_score ? "text_2" : "documents", "got none, expected texts");
     }
     const size_t num_queries = request_.queries.size();
-    if (num_queries == 1 || num_queries == request_.documents.size()) return {};
-    return field_error("text_1", fmt::format("got {} texts and {} in text_2, expected 1 or equally "
-                                             "many",
-                                             num_queries, request_.documents.size()));
+    if (num_queries != 1 && num_queries != request_.documents.size()) {
+      return field_error("text_1",
+                         fmt::format("got {} texts and {} in text_2, expected 1 or equally many",
+                                     num_queries, request_.documents.size()));
+    }
+    return check_size(is_score ? "text_2" : "documents");
   }
 
  private:
+  FieldError check_size(std::string_view field) const {
+    size_t num_bytes = 0;
+    for (size_t i = 0; i < request_.documents.size(); ++i) {
+      num_bytes +=
+          request_.instruction.size() + request_.query_of(i).size() + request_.documents[i].size();
+    }
+    if (num_bytes <= limits_.max_scored_bytes) return {};
+    return field_error(
+        field, fmt::format("got prompts of {} bytes, each of which repeats the query, expected at "
+                           "most {}; send fewer documents per request",
+                           num_bytes, limits_.max_scored_bytes));
+  }
+
   // vLLM has several names for both sides.
   FieldError read_score(std::string_view name, Element value) {
     if (name == "text_1" || name == "queries" || name == "data_1") {
