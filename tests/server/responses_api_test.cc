@@ -391,6 +391,53 @@ TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
 
 // --- Stored responses ---
 
+// Behind the head of a stream, a larger first event would close the connection.
+TEST_F(ResponsesApi, RefusesFieldsThatAreTooLongToRepeat) {
+  const std::string half(kMaxRepeatedBytes / 2, 'x');
+  expect_refusals(
+      kPath,
+      {{R"({"input":"a","metadata":{"a":")" + half + half + R"("}})", "metadata; got 393"},
+       {R"({"input":"a","reasoning":{"a":")" + half + R"("},"text":{"a":")" + half + R"("}})",
+        "in the fields that the response repeats, expected at most 393216"}});
+  respond(kPath, R"({"input":"a","metadata":{"a":")" + half + R"("}})", "b");
+}
+
+// The writer keeps parts of the body while it counts.
+TEST_F(ResponsesApi, HoldsTheBodysShareUntilTheResponseEnds) {
+  start();
+  auto share = std::make_shared<int>();
+  const auto exchange = std::make_shared<FakeExchange>();
+  service_->handle({.method = "POST",
+                    .path = kPath,
+                    .query = "",
+                    .headers = {{"content-type", "application/json"}},
+                    .body = R"({"input":"a"})",
+                    .peer = "test",
+                    .body_share = share},
+                   exchange);
+  engine_.wait_for(1);
+  engine_.say(1, "b");
+  EXPECT_GT(share.use_count(), 1);
+  engine_.say(1, "c", FinishReason::kStop);
+  exchange->wait();
+  end();
+  EXPECT_EQ(share.use_count(), 1);
+}
+
+TEST(ParseResponses, ShareTheItemsOfAStoredConversation) {
+  const auto item = std::make_shared<const std::string>(
+      R"({"id":"i","type":"message","role":"user","content":"a"})");
+  const auto stored = std::make_shared<const StoredResponse>(
+      StoredResponse{.items = {item}, .output = {}, .body = {}});
+  const StoredResponses responses = {.is_enabled = true,
+                                     .find = [&](std::string_view) { return stored; }};
+  const auto parsed = parse_responses_request(R"({"input":"b","previous_response_id":"r"})",
+                                              RequestDefaults(), responses);
+  ASSERT_FALSE(parsed.error) << parsed.error->message;
+  ASSERT_EQ(parsed.request.items.size(), 2U);
+  EXPECT_EQ(parsed.request.items[0], item);
+}
+
 class StoredResponsesTest : public ResponsesApi {
  protected:
   // Responds to a request with this text, and returns the response's id.
@@ -441,7 +488,8 @@ TEST(ResponsesRequestTest, ALongStoredConversationIsNotContinued) {
   defaults.limits.max_stored_conversation = 100;
   const auto continued = [&](size_t num_bytes) {
     const auto response = std::make_shared<StoredResponse>();
-    response->items = {R"({"role":"user","content":")" + std::string(num_bytes, 'a') + R"("})"};
+    response->items = {std::make_shared<const std::string>(R"({"role":"user","content":")" +
+                                                           std::string(num_bytes, 'a') + R"("})")};
     const StoredResponses stored = {.is_enabled = true,
                                     .find = [&](std::string_view) { return response; }};
     return parse_responses_request(R"({"input":"q","previous_response_id":"r"})", defaults, stored)

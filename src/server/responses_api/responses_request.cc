@@ -182,7 +182,7 @@ class ItemReader {
 };
 
 // Returns the item with an id and a type.
-std::string stored_item(const simdjson::dom::object& fields) {
+ItemText stored_item(const simdjson::dom::object& fields) {
   JsonWriter json;
   json.begin_object();
   const auto is_absent = [&](std::string_view name) {
@@ -197,10 +197,10 @@ std::string stored_item(const simdjson::dom::object& fields) {
     json.raw(simdjson::minify(value));
   }
   json.end_object();
-  return json.take();
+  return std::make_shared<const std::string>(json.take());
 }
 
-std::string stored_message(std::string_view text) {
+ItemText stored_message(std::string_view text) {
   JsonWriter json;
   json.begin_object();
   json.field("id", "item_" + random_id());
@@ -209,7 +209,7 @@ std::string stored_message(std::string_view text) {
   json.key("content");
   json.raw(R"([{"type":"input_text","text":)" + json_text(text) + "}]");
   json.end_object();
-  return json.take();
+  return std::make_shared<const std::string>(json.take());
 }
 
 class ResponsesFields {
@@ -226,6 +226,8 @@ class ResponsesFields {
   FieldError finish();
 
  private:
+  // Keeps the JSON text of a field that the response repeats.
+  FieldError repeat(const Path& path, std::string json, std::string& out);
   FieldError read_store(const Path& path, Element value);
   FieldError read_include(const Path& path, Element value);
   FieldError read_text_field(const Path& path, Element value);
@@ -247,7 +249,19 @@ class ResponsesFields {
   std::optional<int> top_logprobs_;
   std::optional<bool> thinks_;
   bool has_logprobs_ = false;
+  size_t num_repeated_bytes_ = 0;
 };
+
+FieldError ResponsesFields::repeat(const Path& path, std::string json, std::string& out) {
+  num_repeated_bytes_ += json.size();
+  if (num_repeated_bytes_ > kMaxRepeatedBytes) {
+    return field_error(path, fmt::format("got {} bytes in the fields that the response repeats, "
+                                         "expected at most {}; /v1/chat/completions repeats none",
+                                         num_repeated_bytes_, kMaxRepeatedBytes));
+  }
+  out = std::move(json);
+  return {};
+}
 
 FieldError check_truncation(const Path& path, Element value) {
   std::string_view text;
@@ -267,8 +281,7 @@ FieldError ResponsesFields::read(std::string_view name, Element value) {
   }
   if (name == "instructions") {
     QUIRE_RETURN_IF_FIELD_ERROR(read_text(path, value, system_));
-    request_.instructions = json_text(system_);
-    return {};
+    return repeat(path, json_text(system_), request_.instructions);
   }
   if (name == "max_output_tokens") {
     QUIRE_RETURN_IF_FIELD_ERROR(chat_.read_max_tokens(path, value));
@@ -347,15 +360,14 @@ FieldError ResponsesFields::read_text_field(const Path& path, Element value) {
     json.raw(simdjson::minify(field));
   }
   json.end_object();
-  request_.text = json.take();
-  return {};
+  return repeat(path, json.take(), request_.text);
 }
 
 // A summary cannot be asked for: reasoning items show the reasoning itself.
 FieldError ResponsesFields::read_reasoning(const Path& path, Element value) {
   simdjson::dom::object fields;
   QUIRE_RETURN_IF_FIELD_ERROR(read_object(path, value, fields));
-  request_.reasoning = simdjson::minify(value);
+  QUIRE_RETURN_IF_FIELD_ERROR(repeat(path, simdjson::minify(value), request_.reasoning));
   Element effort_value;
   if (fields["effort"].get(effort_value) || effort_value.is_null()) return {};
   const Path at(path, "effort");
@@ -376,8 +388,7 @@ FieldError ResponsesFields::read_metadata(const Path& path, Element value) {
     std::string text;
     QUIRE_RETURN_IF_FIELD_ERROR(read_text(Path(path, name), field, text));
   }
-  request_.metadata = simdjson::minify(value);
-  return {};
+  return repeat(path, simdjson::minify(value), request_.metadata);
 }
 
 FieldError ResponsesFields::read_tools(const Path& path, Element value) {
@@ -396,14 +407,13 @@ FieldError ResponsesFields::read_tools(const Path& path, Element value) {
     }
     QUIRE_RETURN_IF_FIELD_ERROR(chat_.add_tool(at, fields, "parameters"));
   }
-  request_.tools = simdjson::minify(value);
-  return {};
+  return repeat(path, simdjson::minify(value), request_.tools);
 }
 
 FieldError ResponsesFields::read_tool_choice(const Path& path, Element value) {
   constexpr std::string_view kExpected =
       "'none', 'auto', 'required', or an object of the type 'function' or 'allowed_tools'";
-  request_.tool_choice = simdjson::minify(value);
+  QUIRE_RETURN_IF_FIELD_ERROR(repeat(path, simdjson::minify(value), request_.tool_choice));
   ToolChoice& choice = request_.chat.tool_choice;
   std::string_view name;
   if (!value.get_string().get(name)) {
@@ -469,8 +479,8 @@ FieldError ResponsesFields::read_previous() {
   }
   std::string text;
   for (const auto* const items : {&response->items, &response->output}) {
-    for (const std::string& item : *items) {
-      text += (text.empty() ? "[" : ",") + item;
+    for (const ItemText& item : *items) {
+      text += (text.empty() ? "[" : ",") + *item;
       if (request_.stores) request_.items.push_back(item);
     }
   }

@@ -1,6 +1,7 @@
 // The body of POST /v1/responses, OpenAI's Responses API, and its translation into a conversation.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
@@ -10,6 +11,13 @@
 #include "server/openai/requests.h"
 
 namespace quire::server {
+
+// The most bytes of the fields that a response repeats. A stream begins with two copies of them,
+// which must leave space for its other events in http::Limits::max_buffered_bytes.
+inline constexpr size_t kMaxRepeatedBytes = size_t{384} << 10;
+
+// The JSON text of an item, which the responses of a conversation share.
+using ItemText = std::shared_ptr<const std::string>;
 
 struct ResponsesRequest {
   ChatRequest chat;
@@ -25,15 +33,15 @@ struct ResponsesRequest {
   std::string previous_response_id;  // empty: none
   bool stores = false;               // the response is kept for later requests
   bool shows_encrypted_reasoning = false;
-  // The conversation before the response as JSON texts of items, each with an id; only if `stores`.
-  std::vector<std::string> items;
+  // The conversation before the response, as items with an id; only if `stores`.
+  std::vector<ItemText> items;
 };
 
-// A response that is kept for later requests. `items` and `output` are JSON texts of items.
+// A response that is kept for later requests.
 struct StoredResponse {
-  std::vector<std::string> items;  // the conversation before it, without instructions
-  std::vector<std::string> output;  // without a call that the limit of tokens has cut
-  std::string body;  // the whole response
+  std::vector<ItemText> items;   // the conversation before it, without instructions
+  std::vector<ItemText> output;  // without a call that the limit of tokens has cut
+  std::string body;              // the whole response
 };
 
 // The responses that the caller of a request may continue.

@@ -355,7 +355,7 @@ class ResponsesWriter final : public ResponseWriter {
       if (block.kind == Kind::kToolCall && end_status(i) == "incomplete") continue;
       JsonWriter json;
       write_item(i, block, end_status(i), json);
-      response.output.push_back(json.take());
+      response.output.push_back(std::make_shared<const std::string>(json.take()));
     }
     store_(std::move(response));
   }

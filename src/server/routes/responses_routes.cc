@@ -122,7 +122,9 @@ void post_responses(ServerState& state, RequestContext&& context) {
   ResponsesRequest& request = parsed.request;
   // The id of a stored response identifies it, so no client can choose it by x-request-id.
   const std::string id = "resp_" + (request.stores ? random_id() : context.log.id);
-  StoreResponse store = [&state, key_idx, id](StoredResponse&& response) {
+  // The writer keeps parts of the body, so the body's share is held until the response ends.
+  StoreResponse store = [&state, key_idx, id,
+                         share = context.request.body_share](StoredResponse&& response) {
     state.responses.add(key_idx, id, std::move(response));
   };
   generate_chat(state, std::move(context), std::move(request.chat), id,
@@ -166,12 +168,12 @@ void get_response_items(ServerState& state, RequestContext&& context) {
   if (response == nullptr) return;
   std::vector<JsonDocument> documents;
   std::vector<Item> items;
-  for (const std::string& item : response->items) {
-    auto document = JsonDocument::parse(item, "a stored item", {.max_depth = 128});
+  for (const ItemText& item : response->items) {
+    auto document = JsonDocument::parse(*item, "a stored item", {.max_depth = 128});
     if (!document.ok()) return context.refuse(api_error(document.status()));
     std::string_view id;
     if (document->root()["id"].get_string().get(id)) id = {};
-    items.push_back({.id = id, .json = item});
+    items.push_back({.id = id, .json = *item});
     documents.push_back(std::move(*document));
   }
   if (const FieldError error = turn_to(page, items)) return context.refuse(*error);
