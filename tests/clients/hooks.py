@@ -43,6 +43,8 @@ def before_call(context: Any, case: Any, kwargs: dict[str, Any]) -> None:
         case.body = settle_messages(case.body, is_answered=case.path == "/v1/messages")
     elif case.path in ("/api/chat", "/api/generate"):
         case.body = settle_ollama(case.body)
+    elif case.path.endswith(("/score", "/rerank")):
+        settle_scores(case.body)
     else:
         case.body = settle(case.body, is_answered=case.path.startswith("/v1/"))
 
@@ -153,6 +155,15 @@ def settle_ollama_messages(messages: list[Any]) -> list[Any]:
         settled.append(message)
     # A last message of the assistant is continued, which the template must write unchanged.
     return [*settled, {"role": "user", "content": "q"}]
+
+
+def settle_scores(body: dict[str, Any]) -> None:
+    """Leaves one query and few documents, of which each takes two sequences."""
+    if isinstance(body.get("text_1"), list):
+        del body["text_1"][1:]
+    for name in ("text_2", "documents"):
+        if isinstance(body.get(name), list):
+            del body[name][8:]
 
 
 def settle_tool_choice(body: dict[str, Any], forcing: tuple[str, ...]) -> bool:
