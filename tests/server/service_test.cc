@@ -232,6 +232,9 @@ TEST_F(ServiceTest, RefusesRequestsThatCanNeverFitWithTheNumbers) {
   EXPECT_EQ(response.status, 400);
   EXPECT_THAT(response.body, HasSubstr("context_length_exceeded"));
   EXPECT_THAT(response.body, HasSubstr("64 tokens"));
+  // Clients recognise the error by these words.
+  EXPECT_THAT(response.body, HasSubstr("prompt is too long"));
+  EXPECT_THAT(response.body, HasSubstr("this model's maximum context length is 64 tokens"));
 }
 
 TEST_F(ServiceTest, TooManyIsFourTwentyNineWithAHint) {

@@ -103,11 +103,13 @@ int longest_prompt(const ModelInfo& model) {
   return model.max_model_len - (model.embedding_size > 0 ? 0 : 1);
 }
 
+// Some clients recognise this error by its words: litellm by "this model's maximum context length
+// is", langchain's ChatAnthropic by "prompt is too long".
 ApiError too_long(const std::string& size, const ModelInfo& model) {
   return make_api_error(
       400,
-      fmt::format("the prompt is too long: got {}; the model's context of {} tokens holds a prompt "
-                  "of at most {}{}",
+      fmt::format("the prompt is too long: got {}; this model's maximum context length is {} "
+                  "tokens, a prompt of at most {}{}",
                   size, model.max_model_len, longest_prompt(model),
                   model.embedding_size > 0 ? "" : " and one generated token"),
       "prompt", "context_length_exceeded");
