@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the packages that the tests need, builds, and runs all tests; those that need a GPU are
 # skipped without one. With --clients as the first argument it also runs the server's tests with
-# clients from PyPI, which takes minutes, downloads 257 MB and puts 1.3 GB into the build tree;
+# clients from PyPI, which takes minutes, downloads 262 MB and puts 1.3 GB into the build tree;
 # without a network they are skipped. Other arguments are passed to ctest.
 # QUIRE_CUDA=OFF in the environment omits the CUDA engine.
 set -euo pipefail
