@@ -1,4 +1,4 @@
-"""Runs langchain and pydantic-ai, with their agents, against the real binary with its embedded model.
+"""Runs langchain and pydantic-ai, with their agents, against the real binary and embedded model.
 
     agents_test.py --quire BINARY [TEST …]
 """
@@ -79,7 +79,9 @@ class LangchainTest(FrameworkCase):
                 self.assertEqual(streamed.usage_metadata["output_tokens"], usage["output_tokens"])
 
     def test_chains_batches_and_awaits(self) -> None:
-        chain = ChatPromptTemplate([("system", "Be exact."), ("human", "{a} + {b}?")]) | self.openai()
+        chain = (
+            ChatPromptTemplate([("system", "Be exact."), ("human", "{a} + {b}?")]) | self.openai()
+        )
         sums = [{"a": 1, "b": 1}, {"a": 3, "b": 5}]
         texts = [message.text for message in chain.batch(sums)]
 
@@ -102,7 +104,9 @@ class LangchainTest(FrameworkCase):
                 self.assertIsInstance(
                     model.with_structured_output(Fruits, method=method).invoke(SUM), Fruits
                 )
-        found = self.openai().with_structured_output(None, method="json_mode").invoke("JSON: " + SUM)
+        found = (
+            self.openai().with_structured_output(None, method="json_mode").invoke("JSON: " + SUM)
+        )
         self.assertIsInstance(found, dict)
 
     def test_an_agent_calls_tools_over_several_turns(self) -> None:
