@@ -14,7 +14,7 @@ using LoadProgress = std::function<void(int num_done, int num_layers)>;
 struct EngineConfig {
   std::string model;      // a Hugging Face directory, or "ORG/NAME"; empty: the embedded model
   std::string tokenizer;  // a directory or "ORG/NAME", found in the hub's cache; empty: the model's
-  std::string chat_template;         // a file with a Jinja template; empty: the model's own
+  std::string chat_template;  // a file with a Jinja template; empty: the model's own
   bool allow_special_tokens_in_messages = false;  // lets chat messages hold control tokens
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
   std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's
@@ -44,6 +44,10 @@ struct EngineConfig {
   // at start (at most 2 s) and kept in the user's cache directory. Empty: "builtin", or "measured"
   // on a GPU that the build has no table for.
   std::string tuning_table;
+
+  // Speculative decoding: a JSON object with vLLM's keys, such as {"method": "ngram",
+  // "num_speculative_tokens": 4}. Empty: none.
+  std::string speculative_config;
 
   bool enforce_eager = false;  // no CUDA graphs
   int num_threads = 0;         // 0: one per usable core

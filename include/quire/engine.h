@@ -7,6 +7,7 @@
 //   while (auto output = (*stream)->next()) std::cout << output->text << std::flush;
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +24,16 @@ namespace quire {
 
 using RequestId = uint64_t;
 
+// Totals of speculative decoding over all steps.
+struct SpeculationStats {
+  static constexpr int kMaxPositions = 15;
+
+  int64_t num_spans = 0;     // groups of drafts: those of one sequence in one step
+  int64_t num_drafts = 0;    // tokens verified
+  int64_t num_accepted = 0;  // drafts that became output
+  std::array<int64_t, kMaxPositions> accepted_by_position = {};  // [0]: first drafts
+};
+
 struct EngineStats {
   int num_running = 0;
   int num_waiting = 0;
@@ -38,6 +49,7 @@ struct EngineStats {
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // in tokens
   int64_t prefix_cache_hits = 0;
+  SpeculationStats speculation = {};
 };
 
 struct ModelInfo {
@@ -54,6 +66,7 @@ struct ModelInfo {
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // tokens that end a sequence
   std::string attention_backend;       // backends by phase: "decode: cpu, prefill: cpu"
+  int num_speculative_tokens = 0;      // drafts verified per sequence and step; 0: no speculation
 };
 
 struct ChatMessage {

@@ -27,6 +27,15 @@ void add_times(const RequestResult& request, EngineBenchResult& result) {
   }
 }
 
+void add(SpeculationStats& stats, const SpeculationStats& other, int64_t factor) {
+  stats.num_spans += factor * other.num_spans;
+  stats.num_drafts += factor * other.num_drafts;
+  stats.num_accepted += factor * other.num_accepted;
+  for (size_t i = 0; i < stats.accepted_by_position.size(); ++i) {
+    stats.accepted_by_position[i] += factor * other.accepted_by_position[i];
+  }
+}
+
 // Sampling as in vLLM's benchmarks: temperature 1, end-of-sequence ignored, output_len tokens.
 std::vector<Request> to_requests(std::span<const DatasetRequest> requests) {
   std::vector<Request> all;
@@ -43,6 +52,7 @@ std::vector<Request> to_requests(std::span<const DatasetRequest> requests) {
 // Submits all requests at once and waits for them. If a request fails, its error is the result.
 Result<EngineBenchResult> run_batch(Engine& engine, std::span<const DatasetRequest> requests,
                                     const Hooks& hooks) {
+  const SpeculationStats drafted_before = engine.stats().speculation;
   const Clock::time_point start = Clock::now();
   size_t num_done = 0;
   int64_t num_tokens = 0;
@@ -66,6 +76,8 @@ Result<EngineBenchResult> run_batch(Engine& engine, std::span<const DatasetReque
   if (interrupted) std::erase_if(results, [](const auto& one) { return one.was_cancelled(); });
   for (const RequestResult& request : results) QUIRE_RETURN_IF_ERROR(request.first_error());
   EngineBenchResult result = summarize(results, elapsed_s);
+  result.speculation = engine.stats().speculation;
+  add(result.speculation, drafted_before, -1);
   if (interrupted) {
     result.end = cancelled(
         fmt::format("[bench] interrupted after {} of {} requests", num_done, requests.size()));
@@ -156,6 +168,43 @@ std::string partial_line(const EngineBenchResult& result) {
 std::string token_times(const EngineBenchResult& result) {
   return times_line("Time to first token", result.first_token_s) +
          times_line("Time per output token", result.per_token_s);
+}
+
+// The number of tokens per step and sequence, and the share of groups of drafts in which the draft
+// at each position was accepted.
+double mean_accepted_length(const SpeculationStats& stats) {
+  return 1 + static_cast<double>(stats.num_accepted) / static_cast<double>(stats.num_spans);
+}
+
+std::vector<double> acceptance_by_position(const SpeculationStats& stats) {
+  std::vector<double> shares;
+  for (const int64_t accepted : stats.accepted_by_position) {
+    if (accepted == 0) break;
+    shares.push_back(static_cast<double>(accepted) / static_cast<double>(stats.num_spans));
+  }
+  return shares;
+}
+
+std::string to_text(const SpeculationStats& stats) {
+  if (stats.num_spans == 0) return "";
+  return fmt::format("Drafts: {} of {} accepted; mean accepted length {:.2f}; by position {:.2f}\n",
+                     stats.num_accepted, stats.num_drafts, mean_accepted_length(stats),
+                     fmt::join(acceptance_by_position(stats), " "));
+}
+
+void write_speculation(JsonWriter& json, const SpeculationStats& stats) {
+  if (stats.num_spans == 0) return;
+  json.key("speculation");
+  json.begin_object();
+  json.field("num_drafts", stats.num_spans);
+  json.field("num_draft_tokens", stats.num_drafts);
+  json.field("num_accepted_tokens", stats.num_accepted);
+  json.field("mean_accepted_length", mean_accepted_length(stats));
+  json.key("acceptance_by_position");
+  json.begin_array();
+  for (const double share : acceptance_by_position(stats)) json.value(share);
+  json.end_array();
+  json.end_object();
 }
 
 void write_token_times(JsonWriter& json, const EngineBenchResult& result) {
@@ -261,7 +310,8 @@ std::string to_text(const ThroughputResult& result) {
              "Total num output tokens:  {}\n",
              all.requests_per_s(), all.total_tokens_per_s(), all.output_tokens_per_s(),
              all.num_prompt_tokens, all.num_output_tokens) +
-         token_times(all) + (result.profile ? to_text(*result.profile) : "");
+         token_times(all) + to_text(all.speculation) +
+         (result.profile ? to_text(*result.profile) : "");
 }
 
 std::string to_json(const ThroughputResult& result) {
@@ -277,6 +327,7 @@ std::string to_json(const ThroughputResult& result) {
   json.field("total_prompt_tokens", all.num_prompt_tokens);
   json.field("total_output_tokens", all.num_output_tokens);
   write_token_times(json, all);
+  write_speculation(json, all.speculation);
   if (result.profile) write_profile(json, *result.profile);
   json.end_object();
   return json.text() + "\n";
@@ -304,6 +355,7 @@ Result<LatencyResult> measure_latency(Engine& engine, const LatencyOptions& opti
     result.latencies_s.push_back(batch.elapsed_s);
     append(result.requests.first_token_s, batch.first_token_s);
     append(result.requests.per_token_s, batch.per_token_s);
+    add(result.requests.speculation, batch.speculation, 1);
   }
   return result;
 }
@@ -315,7 +367,7 @@ std::string to_text(const LatencyResult& result) {
   for (const auto& [percent, value] : percentiles(result.latencies_s)) {
     text += fmt::format("{}% percentile latency: {:.6f} seconds\n", percent, value);
   }
-  return text + token_times(result.requests);
+  return text + token_times(result.requests) + to_text(result.requests.speculation);
 }
 
 std::string to_json(const LatencyResult& result) {
@@ -329,6 +381,7 @@ std::string to_json(const LatencyResult& result) {
   json.end_array();
   write_percentiles(json, result.latencies_s);
   write_token_times(json, result.requests);
+  write_speculation(json, result.requests.speculation);
   json.end_object();
   return json.text() + "\n";
 }

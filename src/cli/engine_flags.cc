@@ -150,6 +150,11 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
              "Select backends by this table: a file of quire tune, builtin (the build's for this "
              "GPU) or measured (at start, kept in the user's cache directory); without it, "
              "builtin, or measured on a GPU that the build has no table for");
+  flags.text(
+      "--speculative-config", "JSON", &config->speculative_config,
+      "Speculative decoding with vLLM's keys, such as "
+      "'{\"method\": \"ngram\", \"num_speculative_tokens\": 4}'; methods: ngram, suffix (on a "
+      "CPU)");
   flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,
                {.min = 0, .max = 1, .min_excluded = true},
                "Share of a GPU's memory to use; without effect on a CPU");

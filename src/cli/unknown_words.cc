@@ -58,8 +58,9 @@ constexpr Row kRefused[] = {
      "is part of the model's name here: --model ORG/NAME@REVISION"},
     {{"-q", "--quantization"},
      "is not supported yet; leave it out: a checkpoint runs in the type it has"},
-    {{"--speculative-config", "-md", "--model-draft", "--speculative-algorithm"},
-     "is not supported yet; leave it out: outputs are the same without it"},
+    {{"-md", "--model-draft", "--speculative-algorithm"},
+     "is not supported; --speculative-config has the methods ngram and suffix, and without it "
+     "outputs are the same"},
     {{"--enable-lora"},
      "is not supported; expected a checkpoint with the adapter merged in",
      kNoValue},

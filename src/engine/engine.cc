@@ -95,7 +95,9 @@ Engine::~Engine() {
 Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
                                                const LoadProgress& progress) {
   try {
-    return EngineInternals::create(config, {}, progress);
+    QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
+                           read_speculation(config.speculative_config));
+    return EngineInternals::create(config, speculation, progress);
   } catch (const std::exception& error) {  // e.g. no thread or no memory
     return resource_exhausted(fmt::format("[engine] cannot start; {}", error.what()));
   }

@@ -47,6 +47,14 @@ Output last_output(SampleOutput& sample, FinishReason reason, const Status& erro
   }
 }
 
+void count_drafts(int num_drafts, size_t num_accepted, SpeculationStats& stats) {
+  static_assert(SpeculationStats::kMaxPositions == kMaxDrafts);
+  stats.num_spans += 1;
+  stats.num_drafts += num_drafts;
+  stats.num_accepted += static_cast<int64_t>(num_accepted);
+  for (size_t i = 0; i < num_accepted; ++i) ++stats.accepted_by_position[i];
+}
+
 // Returns whether the callback succeeded. An embedder's exception must not end the engine.
 bool invoke_callback(const Engine::OutputCallback& on_output, Output&& output) noexcept {
   return run_guarded("[engine] a request's output callback threw",
@@ -210,7 +218,11 @@ void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
   if (!result.error.ok()) return fail(result.error);
   const std::vector<Scheduler::Progress> progress = scheduler_.complete(plan, result.spans);
   for (size_t i = 0; i < progress.size(); ++i) {
-    if (progress[i].seq != nullptr) deliver(progress[i], std::move(result.spans[i]));
+    if (progress[i].seq == nullptr) continue;
+    if (progress[i].num_drafts > 0) {
+      count_drafts(progress[i].num_drafts, result.spans[i].tokens.size() - 1, counts_.speculation);
+    }
+    deliver(progress[i], std::move(result.spans[i]));
   }
   counts_.num_steps += 1;
   publish_stats();

@@ -21,6 +21,7 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.kv_cache_dtype = dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
   if (files.embedding) info.embedding_size = files.config.hidden_size;
+  info.num_speculative_tokens = plan.sizes.limits.num_drafts;
   info.bos_token_id = files.config.bos_token_id;
   const std::vector<int>& eos_ids = files.generation.eos_token_ids;
   info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;
@@ -87,6 +88,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   QUIRE_ASSIGN_OR_RETURN(parts->runner,
                          make_runner(context, parts->target, plan, parts->drafter.get()));
   parts->scheduler = plan.scheduler;
+  parts->scheduler.draft_ranges = speculation.draft_ranges;
   return parts;
 }
 

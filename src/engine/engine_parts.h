@@ -1,11 +1,11 @@
 // Builds everything that a running engine consists of from its configuration.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "engine/engine_plan.h"
+#include "engine/speculation.h"
 #include "model/families.h"
 #include "platform/platform.h"
 #include "platform/runner.h"
@@ -16,21 +16,6 @@ class Value;
 }
 
 namespace quire {
-
-struct DrafterLimits {
-  int num_drafts = 0;
-  int max_num_seqs = 0;
-  int max_model_len = 0;
-  int vocab_size = 0;
-};
-
-// Without a drafter, every step computes one token per decoding sequence.
-struct Speculation {
-  int num_drafts = 0;
-  // The drafter computes on this context, together with the target model.
-  std::function<Result<std::unique_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
-      make_drafter = {};
-};
 
 // A model on one device, with what its runner needs there.
 struct LoadedModel {

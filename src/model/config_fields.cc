@@ -134,6 +134,31 @@ std::vector<int> ConfigFields::integers(std::string_view key, int min, int max, 
   return numbers;
 }
 
+std::vector<std::vector<int>> ConfigFields::integer_rows(std::string_view key, int min, int max,
+                                                         size_t width, size_t max_count) {
+  std::vector<std::vector<int>> rows;
+  const auto value = find(key);
+  if (!value) return rows;
+  const std::string expected = fmt::format("at most {} lists of {} numbers", max_count, width);
+  simdjson::dom::array outer;
+  if (value->get(outer) || outer.size() > max_count) {
+    fail(key, shown(*value), expected);
+    return rows;
+  }
+  for (const simdjson::dom::element item : outer) {
+    simdjson::dom::array inner;
+    if (item.get(inner) || inner.size() != width) {
+      fail(key, shown(item), expected);
+      return {};
+    }
+    std::vector<int>& row = rows.emplace_back();
+    for (const simdjson::dom::element number : inner) {
+      row.push_back(read_integer(key, number, min, max).value_or(min));
+    }
+  }
+  return rows;
+}
+
 std::vector<std::string> ConfigFields::texts(std::string_view key, size_t max_count) {
   const auto value = find(key);
   std::vector<std::string> items;

@@ -37,6 +37,9 @@ class ConfigFields {
   std::optional<std::string> optional_text(std::string_view key);
   // Reads an integer or a list of integers, as in eos_token_id; empty if absent.
   std::vector<int> integers(std::string_view key, int min, int max, size_t max_count);
+  // Reads a list of lists of `width` integers; empty if absent.
+  std::vector<std::vector<int>> integer_rows(std::string_view key, int min, int max, size_t width,
+                                             size_t max_count);
   // Reads a list of strings; empty if absent.
   std::vector<std::string> texts(std::string_view key, size_t max_count);
   // Reads a nested object; nullopt if absent.

@@ -1,5 +1,7 @@
 #include "platform/platform.h"
 
+#include <fmt/format.h>
+
 namespace quire {
 
 Result<std::span<std::byte>> DeviceContext::workspace(size_t num_bytes) {
@@ -9,6 +11,14 @@ Result<std::span<std::byte>> DeviceContext::workspace(size_t num_bytes) {
   }
   const Buffer& largest = workspaces_.back();
   return std::span(static_cast<std::byte*>(largest.data()), largest.num_bytes());
+}
+
+Result<std::unique_ptr<Drafter>> DeviceContext::make_lookup_drafter(
+    const LookupConfig& /*config*/, const DrafterLimits& /*limits*/) {
+  return unimplemented(
+      fmt::format("[engine] `speculative_config`: got a method that looks tokens up, for {}; "
+                  "expected one on a CPU: GPUs do not look tokens up yet",
+                  device().name));
 }
 
 }  // namespace quire

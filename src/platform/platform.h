@@ -62,6 +62,8 @@ class DeviceContext {
   // The memory available now for weights, KV cache and everything else on the device.
   virtual Result<MemoryBudget> memory_budget() const = 0;
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
+  virtual Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
+                                                               const DrafterLimits& limits);
 
   // Returns at least num_bytes of scratch for attention, which all runners of the context use in
   // turn. The memory lives as long as the context, because graphs contain its address. A call for

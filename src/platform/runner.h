@@ -1,5 +1,5 @@
-// A runner executes plans on a device, one step after the other. This header also has its parts:
-// the KV cache, the drafter of speculative decoding, and the attention of a step.
+// A runner executes plans on a device, one step after the other. This header also has two of its
+// parts: the KV cache, and the attention of a step.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "attn/plans.h"
 #include "kv/kv_layout.h"
 #include "model/model.h"
+#include "platform/drafter.h"
 #include "quire/status.h"
 #include "sched/batch_plan.h"
 #include "tensor/tensor.h"
@@ -63,31 +64,6 @@ class KvCache {
   std::vector<Tensor> memory_;
   std::vector<std::vector<KvCacheView>> views_;
   std::vector<size_t> tables_;
-};
-
-// The slots that sampled in a step, after the step's tokens were accepted. All pointers are to
-// device memory.
-struct DraftCall {
-  const int32_t* slots = nullptr;  // [num_spans]; < 0: no proposal for this span
-  int num_spans = 0;
-  // By slot: number of tokens whose keys and values are in the cache.
-  const int32_t* num_computed = nullptr;
-  // [slots, 1 + num_drafts]. Entry 0 of a slot is its newest token, at position num_computed; the
-  // drafter writes the others.
-  int32_t* next_tokens = nullptr;
-};
-
-// A runner verifies the drafts of one step in the next step: a draft is accepted if it equals the
-// token sampled at its position. Therefore the output is the same as without drafts, whatever the
-// drafter proposes.
-class Drafter {
- public:
-  virtual ~Drafter() = default;
-  // Applies the plan's removed and added slots, before its step.
-  virtual Status update_slots(const BatchPlan& plan, Stream& stream) = 0;
-  // Enqueues the proposals that the next step verifies. A proposal may be any token id of the
-  // vocabulary.
-  virtual Status propose(const DraftCall& call, Stream& stream) = 0;
 };
 
 // A model loaded onto one device, with everything that its steps need there. The objects pointed to

@@ -66,7 +66,7 @@ void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan)
                         .samples = rec.step_samples,
                         // A constrained sequence has no drafts: its constraint must see each token
                         // before the next one.
-                        .num_drafts = decodes && !seq.is_constrained ? config.num_drafts : 0,
+                        .num_drafts = decodes && !seq.is_constrained ? plan.decode_q_len - 1 : 0,
                         .num_prompt_logprobs = num_prompt_logprobs_wanted(seq, first)});
   append_token_ids(plan.spans.back(), seq, plan);
   if (rec.added_in_step) append_slot(rec, plan);
@@ -77,16 +77,16 @@ void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan)
 
 }  // namespace
 
-BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,
+BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config, int num_drafts,
                      std::span<SeqRecord* const> running) {
   BatchPlan plan;
   plan.step_id = step_id;
-  const int decode_q_len = 1 + config.num_drafts;
+  plan.decode_q_len = 1 + num_drafts;
   plan.spans.reserve(running.size());
-  plan.token_ids.reserve(running.size() * static_cast<size_t>(decode_q_len));
+  plan.token_ids.reserve(running.size() * static_cast<size_t>(plan.decode_q_len));
   // A chunk of a prompt that has the length of a decode is among the first num_decode spans, too.
   for (SeqRecord* rec : running) {
-    if (rec->step_tokens == decode_q_len) append_span(*rec, config, plan);
+    if (rec->step_tokens == plan.decode_q_len) append_span(*rec, config, plan);
   }
   plan.num_decode = static_cast<int>(plan.spans.size());
   // append_span() sets step_tokens to 0, so the spans already appended are skipped here.

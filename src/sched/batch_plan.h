@@ -124,6 +124,8 @@ struct BatchPlan {
   std::vector<SlotAdded> slots_added;
   std::vector<BlockTableAppend>
       block_appends;  // applied after slots_added; a new slot starts empty
+  // Tokens of each decoding sequence: the newest one, and the drafts that the step verifies.
+  int decode_q_len = 1;
   // The first num_decode spans have as many tokens as a decode. They may include chunks of prompts
   // with that length.
   std::vector<SeqSpan> spans;
@@ -150,10 +152,10 @@ struct SpanResult {
 };
 
 // Turns the scheduler's decisions into a plan: one span for each of `running` that has
-// step_tokens. Spans of one token and its drafts come first. Block table entries and slots that the
-// plan sends to the device are marked as sent. The sequences' counters already include this
-// step.
-BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config,
+// step_tokens, of which a decoding one has num_drafts drafts. Spans of one token and its drafts
+// come first. Block table entries and slots that the plan sends to the device are marked as sent.
+// The sequences' counters already include this step.
+BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config, int num_drafts,
                      std::span<SeqRecord* const> running);
 
 }  // namespace quire

@@ -22,6 +22,13 @@ int num_tokens_due(const Sequence& seq, int num_drafts) {
   return (seq.state == SeqState::kRunning ? seq.num_prefill : num_known) - seq.num_scheduled;
 }
 
+int num_step_drafts(const SchedulerConfig& config, int num_decoding) {
+  const auto range = std::ranges::find_if(config.draft_ranges, [&](const DraftRange& it) {
+    return it.first <= num_decoding && num_decoding <= it.last;
+  });
+  return range == config.draft_ranges.end() ? config.num_drafts : range->num_drafts;
+}
+
 bool has_rules(const SamplingSpec& spec) {
   const SamplingParams& params = *spec.params;
   const bool has_stops = params.min_tokens > 0 && !spec.end_token_ids.empty();

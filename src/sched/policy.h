@@ -16,6 +16,9 @@ bool ranks_before(const Sequence& a, const Sequence& b);
 // may have is certainly in flight, or when any token of a constrained sequence is in flight.
 int num_tokens_due(const Sequence& seq, int num_drafts);
 
+// The number of drafts that a step verifies of each of its decoding sequences.
+int num_step_drafts(const SchedulerConfig& config, int num_decoding);
+
 // Whether sampling needs more of the sequence than its logits: penalties, logit_bias,
 // allowed_token_ids, bad_words or min_tokens. The device keeps a rule table for each such sequence,
 // and has fewer tables than slots because a table is as large as the vocabulary.

@@ -69,6 +69,11 @@ Status validate_scheduler_config(const SchedulerConfig& config) {
   if (config.num_drafts < 0 || config.num_drafts > kMaxDrafts) {
     return refuse("draft tokens per step", config.num_drafts, fmt::format("0 to {}", kMaxDrafts));
   }
+  for (const DraftRange& range : config.draft_ranges) {
+    if (range.num_drafts >= 0 && range.num_drafts <= config.num_drafts) continue;
+    return refuse("draft tokens of a range", range.num_drafts,
+                  fmt::format("0 to {}", config.num_drafts));
+  }
   if (config.max_num_batched_tokens <= config.num_drafts) {
     return refuse("max_num_batched_tokens", config.max_num_batched_tokens,
                   fmt::format("at least {}", config.num_drafts + 1));
@@ -108,7 +113,7 @@ struct Scheduler::Impl {
   void preempt(SeqRecord& rec);
   void leave_running(SeqRecord& rec);
 
-  int num_due(const SeqRecord& rec) const { return num_tokens_due(*rec.seq, config.num_drafts); }
+  int num_due(const SeqRecord& rec) const { return num_tokens_due(*rec.seq, step_drafts); }
   Progress apply_result(const SeqSpan& span, const SpanResult& result);
   void reconcile(SeqRecord& rec, const SeqSpan& span, int num_sampled);
 
@@ -122,6 +127,7 @@ struct Scheduler::Impl {
   std::vector<std::unique_ptr<SeqRecord>> finished;  // readable until the next call
   CachedPrefix prefix;                               // scratch of try_start
   int budget_left = 0;
+  int step_drafts = 0;  // drafts that the step being planned verifies per decoding sequence
   uint64_t next_step_id = 1;
   uint64_t last_completed_step_id = 0;
   SchedulerStats stats;
@@ -149,6 +155,9 @@ Status Scheduler::add(std::unique_ptr<Sequence> seq) {
 BatchPlan Scheduler::schedule() {
   impl_->finished.clear();
   impl_->budget_left = config().max_num_batched_tokens;
+  const auto num_decoding = std::ranges::count_if(
+      impl_->running, [](const SeqRecord* rec) { return rec->seq->decodes(); });
+  impl_->step_drafts = num_step_drafts(config(), static_cast<int>(num_decoding));
   impl_->schedule_decodes();
   impl_->schedule_prefills();
   // Decodes are committed only now, because a prompt of higher rank may have taken the tokens of
@@ -156,7 +165,7 @@ BatchPlan Scheduler::schedule() {
   for (SeqRecord* rec : impl_->running) {
     if (rec->step_tokens > 0 && !rec->step_committed) impl_->commit(*rec);
   }
-  BatchPlan plan = build_plan(impl_->next_step_id, config(), impl_->running);
+  BatchPlan plan = build_plan(impl_->next_step_id, config(), impl_->step_drafts, impl_->running);
   if (plan.empty()) return plan;  // removed slots stay pending until a plan runs
   plan.slots_removed = impl_->slots.take_unsent();
   ++impl_->next_step_id;
@@ -381,7 +390,7 @@ Scheduler::Progress Scheduler::Impl::apply_result(const SeqSpan& span, const Spa
   const int num_taken = std::min(num_sampled, num_left);
   for (int i = 0; i < num_taken; ++i) seq.token_ids.push_back(result.tokens[i].token_id);
   if (seq.state == SeqState::kRunning) reconcile(rec, span, num_sampled);
-  return {&seq, num_taken};
+  return {&seq, num_taken, span.num_drafts};
 }
 
 // A sequence starts again only when none of its steps is in flight, so the span belongs to the

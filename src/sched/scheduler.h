@@ -21,6 +21,13 @@ struct KvTableConfig {
   int window = 0;      // a query reads the last `window` positions, itself included; 0: all
 };
 
+// While first to last sequences decode, a step verifies num_drafts drafts of each.
+struct DraftRange {
+  int first = 0;
+  int last = 0;
+  int num_drafts = 0;
+};
+
 struct SchedulerConfig {
   int max_num_seqs = 256;             // upper bound of the running sequences (slots)
   int max_num_rule_seqs = 256;        // upper bound of those with sampling rules (has_rules())
@@ -28,7 +35,8 @@ struct SchedulerConfig {
   int max_model_len = 4096;
   int block_size = 16;
   std::vector<KvTableConfig> tables;
-  int num_drafts = 0;  // draft tokens that each step proposes and the next one verifies
+  int num_drafts = 0;  // draft tokens that each step proposes, and the next one verifies
+  std::vector<DraftRange> draft_ranges = {};  // exceptions: fewer of the drafts are verified
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
 };
@@ -60,11 +68,12 @@ class Scheduler {
   // with placeholders. The plan is empty when no sequence can run.
   BatchPlan schedule();
 
-  // A sequence and the number of tokens it took from a span. `seq` is null if it has finished
+  // A sequence, and the number of tokens it took from a span. `seq` is null if it has finished
   // meanwhile.
   struct Progress {
     Sequence* seq = nullptr;
     int num_tokens = 0;
+    int num_drafts = 0;  // verified by the span; each but the last of its tokens is one of them
   };
   // Applies the results of a step. Steps complete in the order of their planning, and every plan
   // that is not empty must have been run. `results` are in the order of the plan's spans; spans

@@ -95,7 +95,6 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--block-size", "20"}, "16, 32 or 64"},
       {{"generate", "--device", "tpu"}, "one of auto, cpu, cuda"},
       {{"generate", "--quantization", "fp8"}, "--quantization: is not supported yet"},
-      {{"generate", "--speculative-config", "{}"}, "--speculative-config"},
       {{"generate", "--prompt-ids", "1,x"}, "token ids"},
       {{"generate", "--format", "xml"}, "one of text, json"},
       {{"generate", "--log-level", "loud"}, "debug"},
@@ -287,6 +286,16 @@ TEST(Usage, SizesThatDoNotFitTheModelExitWith1) {
   const SpawnResult result = run_quire({"generate", "--max-model-len", "1M"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, HasSubstr("--max-model-len: must be at most"));
+}
+
+TEST(Usage, SpeculationIsRefusedByItsKeyAndServedWithTheSameText) {
+  const SpawnResult refused = run_quire({"generate", "--speculative-config", "{}"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("--speculative-config: method; got nothing"));
+  const std::vector<std::string> command = {"generate", "--temperature", "0", "What is 12*34?"};
+  std::vector<std::string> drafting = command;
+  drafting.insert(drafting.end(), {"--speculative-config", R"({"method": "suffix"})"});
+  EXPECT_EQ(run_quire(drafting).out, run_quire(command).out);
 }
 
 TEST(Streams, OutputThatIsLostIsAnError) {

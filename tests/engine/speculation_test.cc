@@ -1,7 +1,11 @@
 // With speculative decoding, the tokens (on a CPU also the bits) equal those of a run without
 // drafts, for any drafts and any number of accepted drafts per step.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <functional>
+#include <numeric>
 
 #include "engine/recorded_drafter.h"
 #include "engine/tiny_engine.h"
@@ -10,6 +14,7 @@ namespace quire {
 namespace {
 
 using testing::Collected;
+using ::testing::HasSubstr;
 using testing::RecordedOutputs;
 using testing::run_all;
 using testing::stats_at_rest;
@@ -137,6 +142,93 @@ TEST_P(SpeculationTest, CancellingInTheMiddleFreesEverything) {
 }
 
 INSTANTIATE_TEST_SUITE_P(NumDrafts, SpeculationTest, ::testing::Range(0, 9));
+
+// ---- The drafters that a configuration can name
+
+std::unique_ptr<Engine> make_engine(EngineConfig config, std::string speculative_config) {
+  config.speculative_config = std::move(speculative_config);
+  return testing::make_engine(config);
+}
+
+class SpeculativeConfigTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SpeculativeConfigTest, BringsTheBitsOfAnOrdinaryRun) {
+  const auto engine = make_engine(tiny_config(), GetParam());
+  expect_ordinary_outputs(run_all(*engine, requests()));
+  const EngineStats stats = stats_at_rest(*engine);
+  const SpeculationStats& drafts = stats.speculation;
+  EXPECT_GT(drafts.num_accepted, 0);
+  EXPECT_LT(drafts.num_accepted, drafts.num_drafts);
+  EXPECT_LE(drafts.num_drafts, drafts.num_spans * engine->model_info().num_speculative_tokens);
+  EXPECT_EQ(std::accumulate(drafts.accepted_by_position.begin(), drafts.accepted_by_position.end(),
+                            int64_t{0}),
+            drafts.num_accepted);
+  EXPECT_TRUE(std::ranges::is_sorted(drafts.accepted_by_position, std::greater()));
+}
+
+TEST_P(SpeculativeConfigTest, SurvivesPreemptionAndSmallSteps) {
+  EngineConfig config = tiny_config();
+  config.max_model_len = 256;
+  config.max_num_batched_tokens = 64;
+  config.kv_cache_memory = 16 * 8192;  // 16 blocks for all requests
+  const auto engine = make_engine(config, GetParam());
+  expect_ordinary_outputs(run_all(*engine, requests()));
+  EXPECT_GT(stats_at_rest(*engine).num_preemptions, 0);
+}
+
+TEST_P(SpeculativeConfigTest, AcceptsMostDraftsOfARepeatedPrompt) {
+  const auto engine = make_engine(tiny_config(), GetParam());
+  // A request whose output ends in a loop, which the drafter finds.
+  Request request = testing::greedy(tiny_prompt(8, 3), 200);
+  const Collected got = run_all(*engine, {request}).front();
+  EXPECT_EQ(got.token_ids,
+            run_all(*testing::make_engine(tiny_config()), {request}).front().token_ids);
+  EXPECT_LT(stats_at_rest(*engine).num_steps, 200);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Methods, SpeculativeConfigTest,
+    ::testing::Values(R"({"method": "ngram", "num_speculative_tokens": 1, "prompt_lookup_max": 2})",
+                      R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_min": 1,
+                          "prompt_lookup_max": 3})",
+                      R"({"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_max": 1,
+                          "num_speculative_tokens_per_batch_size": [[1, 4, 5], [5, 12, 2],
+                                                                    [13, 64, 0]]})",
+                      R"({"method": "suffix"})",
+                      R"({"method": "suffix", "num_speculative_tokens": 15})"),
+    [](const auto& param) { return fmt::format("config_{}", param.index); });
+
+TEST(ReadSpeculation, RefusesByName) {
+  const auto message = [](std::string_view text) {
+    return std::string(read_speculation(text).status().message());
+  };
+  EXPECT_THAT(message("{"), HasSubstr("`speculative_config` is not valid JSON"));
+  EXPECT_THAT(message("4"), HasSubstr("got \"4\", expected an object such as"));
+  EXPECT_THAT(message("{}"), HasSubstr("method; got nothing, expected ngram or suffix"));
+  EXPECT_THAT(message(R"({"method": "medusa"})"),
+              HasSubstr("method; got \"medusa\", expected ngram"));
+  EXPECT_THAT(message(R"({"method": "ngram"})"), HasSubstr("num_speculative_tokens; got nothing"));
+  EXPECT_THAT(
+      message(R"({"method": "ngram", "num_speculative_tokens": 16})"),
+      HasSubstr("num_speculative_tokens; got \"16\", expected a whole number from 1 to 15"));
+  EXPECT_THAT(message(R"({"method": "suffix", "prompt_lookup_min": 2})"),
+              HasSubstr("prompt_lookup_min; got it with method suffix"));
+  EXPECT_THAT(message(R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_min": 5,
+                          "prompt_lookup_max": 4})"),
+              HasSubstr("prompt_lookup_min; got 5, expected at most prompt_lookup_max, 4"));
+  EXPECT_THAT(message(R"({"method": "suffix", "draft_model": "x"})"),
+              HasSubstr("\"draft_model\"; got a key that is not served"));
+  EXPECT_THAT(message(R"({"method": "suffix", "method": "ngram"})"), HasSubstr("it twice"));
+  const auto ranges_message = [&](std::string_view ranges) {
+    return message(fmt::format(
+        R"({{"method": "suffix", "num_speculative_tokens_per_batch_size": {}}})", ranges));
+  };
+  EXPECT_THAT(ranges_message("[[1, 4]]"), HasSubstr("lists of 3 numbers"));
+  EXPECT_THAT(ranges_message("[[1, 4, 9]]"), HasSubstr("got [1, 4, 9], expected ascending ranges"));
+  EXPECT_THAT(ranges_message("[[1, 4, 2], [4, 9, 1]]"), HasSubstr("got [4, 9, 1]"));
+  EXPECT_EQ(read_speculation("")->num_drafts, 0);
+  EXPECT_EQ(read_speculation(R"({"method": "suffix"})")->num_drafts, 8);
+}
 
 }  // namespace
 }  // namespace quire

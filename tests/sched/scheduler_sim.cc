@@ -47,6 +47,10 @@ SchedulerConfig random_config(const Choices& below) {
   config.max_num_seqs = 1 + static_cast<int>(below(below(2) == 0 ? 8 : 3));
   config.max_num_rule_seqs = 1 + static_cast<int>(below(4));
   config.num_drafts = below(2) == 0 ? 0 : static_cast<int>(below(9));
+  for (int first = 0; config.num_drafts > 0 && below(3) == 0; first += 2) {
+    const auto num_drafts = static_cast<int>(below(static_cast<uint32_t>(config.num_drafts + 1)));
+    config.draft_ranges.push_back({.first = first, .last = first + 1, .num_drafts = num_drafts});
+  }
   config.max_num_batched_tokens = 1 + config.num_drafts + static_cast<int>(below(96));
   config.max_model_len = 64 + static_cast<int>(below(96));
   config.tables = {{.num_blocks = 2 + static_cast<int>(below(24))}};
@@ -120,14 +124,19 @@ bool SchedulerSim::schedule() {
 void SchedulerSim::check_plan(const BatchPlan& plan) {
   QUIRE_CHECK(plan.step_id > std::exchange(last_step_id_, plan.step_id), "[sim] step id");
   QUIRE_CHECK(plan.num_tokens() <= config_.max_num_batched_tokens, "[sim] over the budget");
+  const int num_drafts = plan.decode_q_len - 1;
+  QUIRE_CHECK(num_drafts == config_.num_drafts ||
+                  std::ranges::any_of(
+                      config_.draft_ranges,
+                      [&](const DraftRange& range) { return range.num_drafts == num_drafts; }),
+              "[sim] the drafts of a step");
   int num_tokens = 0;
   std::vector<SeqId> ids;
   for (size_t i = 0; i < plan.spans.size(); ++i) {
     const SeqSpan& span = plan.spans[i];
     QUIRE_CHECK(span.num_tokens >= 1 && span.first_token == num_tokens, "[sim] spans' tokens");
-    QUIRE_CHECK(
-        (span.num_tokens == 1 + config_.num_drafts) == (static_cast<int>(i) < plan.num_decode),
-        "[sim] short queries of one length come first");
+    QUIRE_CHECK((span.num_tokens == plan.decode_q_len) == (static_cast<int>(i) < plan.num_decode),
+                "[sim] short queries of one length come first");
     num_tokens += span.num_tokens;
     ids.push_back(span.seq_id);
     const Sequence* seq = scheduler_.find(span.seq_id);
@@ -141,7 +150,8 @@ void SchedulerSim::check_plan(const BatchPlan& plan) {
                     span.num_blocks * config_.block_size >=
                         std::min(span.kv_len_bound(), seq->max_total_tokens - 1),
                 "[sim] a span lacks blocks");
-    QUIRE_CHECK(span.num_drafts == (span.decodes && !seq->is_constrained ? config_.num_drafts : 0),
+    QUIRE_CHECK(!span.decodes || span.num_tokens == plan.decode_q_len, "[sim] a decode's length");
+    QUIRE_CHECK(span.num_drafts == (span.decodes && !seq->is_constrained ? span.num_tokens - 1 : 0),
                 "[sim] drafts");
     const bool wants_logprobs = span.num_computed < seq->num_prompt_tokens &&
                                 seq->num_output_tokens() == 0 &&

@@ -243,6 +243,23 @@ TEST_F(SchedulerTest, ConstrainedSequencesAcceptNoDrafts) {
   EXPECT_EQ(plan.spans[1].num_drafts, 4);
 }
 
+TEST_F(SchedulerTest, FewerDraftsAreVerifiedWhileManySequencesDecode) {
+  config_.num_drafts = 4;
+  config_.draft_ranges = {{.first = 2, .last = 2, .num_drafts = 1},
+                          {.first = 3, .last = 8, .num_drafts = 0}};
+  std::vector<int> lengths;
+  for (int i = 0; i < 4; ++i) {
+    add(10, 60);
+    step();
+    const BatchPlan plan = schedule();
+    EXPECT_EQ(plan.num_decode, i + 1);
+    EXPECT_EQ(plan.spans[0].num_drafts, plan.decode_q_len - 1);
+    lengths.push_back(plan.decode_q_len);
+    complete(plan, 4);
+  }
+  EXPECT_THAT(lengths, ElementsAre(5, 2, 1, 1));
+}
+
 TEST_F(SchedulerTest, NoSequenceOvertakesALargeOneThatWaits) {
   config_.tables = {{.num_blocks = 9}};
   config_.max_num_batched_tokens = 128;

@@ -6,6 +6,7 @@
 #include "cpu/attention/reference.h"
 #include "cpu/attention/simd.h"
 #include "cpu/platform/host_runner.h"
+#include "cpu/platform/lookup_drafter.h"
 #include "platform/platform.h"
 
 namespace quire {
@@ -28,6 +29,10 @@ class CpuContext final : public DeviceContext {
   }
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
     return HostRunner::create(parts, host_);
+  }
+  Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
+                                                       const DrafterLimits& limits) override {
+    return quire::make_lookup_drafter(config, limits, host_.pool);
   }
 
  private:

@@ -49,6 +49,25 @@ void write_process(const MetricsSources& sources, MetricsText& out) {
   out.sample(1, {{"version", sources.version}});
 }
 
+// vLLM's names. The mean accepted length is 1 + accepted tokens / drafts.
+void write_speculation(const MetricsSources& sources, MetricsText& out) {
+  const SpeculationStats& stats = sources.engine.speculation;
+  out.counter("vllm:spec_decode_num_drafts_total",
+              "Groups of draft tokens verified: those of one sequence in one step.",
+              stats.num_spans);
+  out.counter("vllm:spec_decode_num_draft_tokens_total", "Draft tokens verified.",
+              stats.num_drafts);
+  out.counter("vllm:spec_decode_num_accepted_tokens_total", "Draft tokens accepted.",
+              stats.num_accepted);
+  out.family("vllm:spec_decode_num_accepted_tokens_per_pos_total", "counter",
+             "Draft tokens accepted, by position within their group.");
+  for (int i = 0; i < sources.model.num_speculative_tokens; ++i) {
+    const std::string position = std::to_string(i);
+    out.sample(static_cast<double>(stats.accepted_by_position[static_cast<size_t>(i)]),
+               {{"position", position}});
+  }
+}
+
 }  // namespace
 
 Histogram::Histogram(std::span<const double> bounds)
@@ -135,6 +154,7 @@ void ServerMetrics::write_vllm(const MetricsSources& sources, MetricsText& out) 
               engine.prefix_cache_queries);
   out.counter("vllm:prefix_cache_hits_total", "Prompt tokens found in the prefix cache.",
               engine.prefix_cache_hits);
+  if (sources.model.num_speculative_tokens > 0) write_speculation(sources, out);
   out.family("vllm:request_success_total", "counter", "Sequences that ended, by finish reason.");
   for (size_t i = 0; i < success_.size(); ++i) {
     const auto reason = openai_finish_reason(static_cast<FinishReason>(i));

@@ -1,0 +1,27 @@
+// Speculative decoding as the configuration asks for it.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "platform/platform.h"
+#include "quire/status.h"
+#include "sched/scheduler.h"
+
+namespace quire {
+
+// Without a drafter, every step computes one token per decoding sequence.
+struct Speculation {
+  int num_drafts = 0;
+  std::vector<DraftRange> draft_ranges = {};
+  // The drafter computes on this context, together with the target model.
+  std::function<Result<std::unique_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
+      make_drafter = {};
+};
+
+// Reads EngineConfig::speculative_config, a JSON object with vLLM's keys; empty: no speculation.
+Result<Speculation> read_speculation(std::string_view speculative_config);
+
+}  // namespace quire
