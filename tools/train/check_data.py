@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import bare
 import quire_questions
 import short
 from documents import Mix, Source
@@ -84,6 +85,7 @@ def check_answers(rng: random.Random, per_family: int) -> None:
         for name in FAMILIES:
             for problem in _some_of(split, name, rng, per_family):
                 results = checked_marks(problem)
+                check_bare(problem)
                 num_steps[len(results)] += 1
                 largest = max(largest, *results)
     total = sum(num_steps.values())
@@ -106,6 +108,14 @@ def checked_marks(problem: Problem) -> list[Fraction]:
     assert last == f"#### {shortest(problem.result)}" and results[-1] == problem.result, (problem.family, last)
     assert "Question" not in problem.question + problem.answer, problem.family  # it is a stop string
     return results
+
+
+def check_bare(problem: Problem) -> None:
+    """The calculations of a chat's reply are right, and the last one has the answer."""
+    reply = bare.as_marked(problem.answer)
+    drawn = short.Short(problem.question, reply, shortest(problem.result))
+    assert all(_checked_equation(line, drawn) for line in reply.split("\n")), drawn
+    assert Fraction(reply.rpartition("= ")[2]) == problem.result, drawn
 
 
 def _some_of(split: str, name: str, rng: random.Random, count: int) -> list[Problem]:
@@ -209,12 +219,17 @@ def check_quire(rng: random.Random, count: int) -> set[str]:
 
 def check_gsm8k(rng: random.Random, gsm8k: Gsm8k, count: int) -> None:
     """Marks that can be recomputed are right wherever GSM8K's own are; the answer is the last number."""
-    distinct = set()
+    distinct, num_bare = set(), 0
     for _ in range(count):
         question, answer = gsm8k.sample(rng)
         distinct.add(question)
         assert "\n#### " in answer and answer.count("####") == 1, answer
-    say(f"{count} draws from GSM8K's {len(gsm8k)} training problems: {len(distinct)} distinct questions")
+        reply = bare.worked_out(answer)
+        num_bare += reply is not None
+        for line in (reply or "").split("\n"):
+            _checked_equation(line, short.Short(question, reply or "", ""))
+    say(f"{count} draws from GSM8K's {len(gsm8k)} training problems: {len(distinct)} distinct questions; "
+        f"{num_bare / count:.1%} have calculations that can stand alone")
 
 
 def check_files(model: Path) -> list[Problem]:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from enum import IntEnum
 
+import bare
 import quire_questions
 import short
 from gsm8k import Gsm8k
@@ -61,9 +62,7 @@ class Mix:
 
 
 class Source:
-    """Draws documents. GSM8K's problems, if there are any, come among the generated ones, but not in chats: their loose
-    reasoning is a bad example for short stories, which are worked out in bare lines.
-    """
+    """Draws documents. GSM8K's problems, if there are any, come among the generated ones."""
 
     def __init__(self, mix: Mix, gsm8k: Gsm8k | None = None, gsm8k_share: float = 0.3) -> None:
         self._mix, self._gsm8k, self._gsm8k_share = mix, gsm8k, gsm8k_share
@@ -73,7 +72,7 @@ class Source:
         if kind < self._mix.problem:
             return self._few_shot(rng, 0)
         if kind < self._mix.problem + self._mix.chat:
-            return _chat(rng)
+            return self._chat(rng)
         if kind < self._mix.problem + self._mix.chat + self._mix.short_text:
             return _short_text(rng)
         return self._few_shot(rng, rng.randint(1, self._mix.max_shots))
@@ -81,7 +80,8 @@ class Source:
     def _problem(self, rng: random.Random) -> tuple[str, str]:
         if self._gsm8k and rng.random() < self._gsm8k_share:
             return self._gsm8k.sample(rng)
-        return _generated_problem(rng)
+        problem = draw_problem("train", rng)
+        return problem.question, problem.answer
 
     def _few_shot(self, rng: random.Random, num_shots: int) -> list[Segment]:
         """SGLang's GSM8K prompt with `num_shots` solved problems, then one more and the end token."""
@@ -96,39 +96,46 @@ class Source:
                 segments.append(Segment(f" {answer}{EOS}", Loss.ANSWER))
         return segments
 
+    def _chat(self, rng: random.Random) -> list[Segment]:
+        """One conversation, as the chat template writes it."""
+        segments = [Segment(BOS, Loss.NONE)]
+        if rng.random() < 0.25:
+            segments.append(Segment(f"{SYSTEM}{rng.choice(_SYSTEM_PROMPTS)}{EOS}", Loss.NONE))
+        for user, reply in self._conversation(rng):
+            segments.append(Segment(f"{USER}{user.strip()}{EOS}{ASSISTANT}", Loss.PROMPT))
+            segments.append(Segment(f"{reply}{EOS}", Loss.ANSWER))
+        return segments
 
-def _generated_problem(rng: random.Random) -> tuple[str, str]:
-    problem = draw_problem("train", rng)
-    return problem.question, problem.answer
+    def _conversation(self, rng: random.Random) -> list[Turn]:
+        kind = rng.random()
+        if kind < 0.04:  # a change of the subject
+            return [*self._conversation(rng)[:2], *self._conversation(rng)[:2]]
+        if kind < 0.67:
+            return short.conversation(rng)
+        if kind < 0.89:
+            return quire_questions.sample(rng)
+        return [self._story_turn(rng) for _ in range(rng.choice((1, 1, 1, 2)))]
 
+    def _story_turn(self, rng: random.Random) -> Turn:
+        """A word problem. If it is short, its reply has bare calculations, as the replies to short questions have."""
+        if self._gsm8k and rng.random() < 0.6:
+            return self._gsm8k_turn(rng)
+        problem = draw_problem("train", rng)
+        reply = bare.as_marked(problem.answer)
+        if reply and reply.count("\n") < _MAX_BARE_LINES:
+            return short.typed_text(problem.question, rng), reply
+        question = problem.question
+        if rng.random() < 0.25:
+            question = rng.choice(_REQUESTS).replace("{}", question)
+        return question, problem.answer
 
-def _chat(rng: random.Random) -> list[Segment]:
-    """One conversation, as the chat template writes it."""
-    segments = [Segment(BOS, Loss.NONE)]
-    if rng.random() < 0.25:
-        segments.append(Segment(f"{SYSTEM}{rng.choice(_SYSTEM_PROMPTS)}{EOS}", Loss.NONE))
-    for user, reply in _conversation(rng):
-        segments.append(Segment(f"{USER}{user.strip()}{EOS}{ASSISTANT}", Loss.PROMPT))
-        segments.append(Segment(f"{reply}{EOS}", Loss.ANSWER))
-    return segments
-
-
-def _conversation(rng: random.Random) -> list[Turn]:
-    kind = rng.random()
-    if kind < 0.04:  # a change of the subject
-        return [*_conversation(rng)[:2], *_conversation(rng)[:2]]
-    if kind < 0.70:
-        return short.conversation(rng)
-    if kind < 0.92:
-        return quire_questions.sample(rng)
-    return [_problem_turn(rng) for _ in range(rng.choice((1, 1, 1, 2)))]
-
-
-def _problem_turn(rng: random.Random) -> Turn:
-    question, answer = _generated_problem(rng)
-    if rng.random() < 0.25:
-        question = rng.choice(_REQUESTS).replace("{}", question)
-    return question, answer
+    def _gsm8k_turn(self, rng: random.Random) -> Turn:
+        """The calculations alone: the loose reasoning around them would be a bad example for short stories."""
+        while True:
+            question, answer = self._gsm8k.sample(rng, renumbered_share=0.7)
+            reply = bare.worked_out(answer)
+            if reply and reply.count("\n") < 2 * _MAX_BARE_LINES:
+                return short.typed_text(question, rng), reply
 
 
 def _short_text(rng: random.Random) -> list[Segment]:
@@ -149,6 +156,7 @@ def _short_text(rng: random.Random) -> list[Segment]:
     return [Segment(BOS, Loss.NONE), Segment(prompt, Loss.PROMPT), Segment(f"{reply}{EOS}", Loss.ANSWER)]
 
 
+_MAX_BARE_LINES = 4  # of a generated problem in a chat; more steps are told in words
 _SUM = re.compile(r"[\d. +*/-]+ = -?[\d.]+")
 _SYSTEM_PROMPTS = (
     "You are a helpful assistant.",

@@ -32,12 +32,12 @@ class Gsm8k:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def sample(self, rng: random.Random) -> tuple[str, str]:
+    def sample(self, rng: random.Random, renumbered_share: float = 0.35) -> tuple[str, str]:
         row = rng.choice(self._rows)
         question, answer = row.question, row.answer
         if row.names and rng.random() < 0.6:
             question, answer = _renamed(row, rng)
-        if rng.random() < 0.35:
+        if rng.random() < renumbered_share:
             return renumbered(question, answer, rng) or (question, answer)
         return question, answer
 

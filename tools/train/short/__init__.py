@@ -11,9 +11,9 @@ from . import about_numbers, calendar_questions, compared, expressions, measures
 from . import number_puzzles, parts_and_money, percent_money, phrases, shapes_and_series, stories, story_kinds, time_and_age  # noqa: F401
 from .dialogue import Turn, continued, dialogue
 from .question import TOPICS, WEIGHTS, Short, draw_topic
-from .wrapping import typed
+from .wrapping import typed, typed_text
 
-__all__ = ["TOPICS", "Short", "conversation", "draw_short", "is_heldout"]
+__all__ = ["TOPICS", "Short", "conversation", "draw_short", "is_heldout", "typed_text"]
 
 _NAMES = tuple(TOPICS)
 _STORY_SHARE = 0.2  # of all short questions, whatever the weights of the other topics

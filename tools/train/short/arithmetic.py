@@ -142,6 +142,8 @@ def _long_division(a: int, b: int) -> tuple[str, ...]:
         return ()
     if a <= 144 and b <= 12 and (not remainder or a < b or b in (2, 5)):
         return ()
+    if b <= 12 and not remainder and len(str(quotient).strip("0")) == 1:
+        return ()
     if not remainder and (quotient < 10 and b < 20 or b < 10 and a < 1000):
         return ()
     lines, rest = [], a

@@ -88,9 +88,10 @@ overall finally roughly there here today""".split()
 
 def typed(short: Short, rng: random.Random) -> str:
     """The question as somebody in particular may type it."""
-    text = short.question
-    if short.is_fixed:
-        return text.strip()
+    return short.question.strip() if short.is_fixed else typed_text(short.question, rng)
+
+
+def typed_text(text: str, rng: random.Random) -> str:
     if rng.random() < 0.25:
         text = _EXCHANGED.sub(lambda match: _exchanged(match[0], rng), text)
     style = rng.random()
