@@ -247,6 +247,11 @@ Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
 }
 
 Status check_chat_template(const Engine& engine, const std::string& system) {
+  if (engine.model_info().embedding_size > 0) {
+    return invalid_argument(fmt::format(
+        "[chat] {} embeds texts and does not generate; use quire serve and POST /v1/embeddings",
+        engine.model_info().name));
+  }
   std::vector<ChatMessage> messages;
   if (!system.empty()) messages.push_back({"system", system});
   messages.push_back({"user", "hello"});

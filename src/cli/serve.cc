@@ -29,6 +29,10 @@
 namespace quire::cli {
 namespace {
 
+// Embeddings take one step or a few, and clients send 1,000 texts or more at once.
+constexpr int kMaxQueuedGenerations = 512;
+constexpr int kMaxQueuedEmbeddings = 4096;
+
 // Rejects a directory among the names: --served-model-name takes several values, as in vLLM, so a
 // model directory after it would be taken as a name.
 Status check_model_names(const ServeOptions& options) {
@@ -147,8 +151,10 @@ void add_access_flags(FlagSet& flags, ServeOptions* options) {
   flags.texts("--api-key", "KEY", &options->api_keys,
               "Key that every route but /health and /ready needs; may be repeated");
   flags.file("--api-key-file", &options->api_key_file, "File with more keys, one per line");
-  flags.number("--max-num-queued-reqs", &admission.max_num_queued_reqs, {.min = 0, .max = 1 << 20},
+  flags.number("--max-num-queued-reqs", &options->max_num_queued_reqs, {.min = 0, .max = 1 << 20},
                "Most sequences that may wait to run; further requests get 429");
+  flags.last().default_text =
+      fmt::format("{}; {} for a model that embeds", kMaxQueuedGenerations, kMaxQueuedEmbeddings);
   flags.number("--max-num-queued-tokens", &options->max_num_queued_tokens,
                {.min = 0, .max = 1 << 30}, "Most prompt tokens that may wait; 0: no limit");
   flags.bytes("--max-tokenize-bytes", &options->max_tokenize_bytes,
@@ -212,6 +218,12 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   const bool is_loopback = is_local && options.transport.uds.empty();
   config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_loopback);
   config.admission.max_num_seqs = engine.model_info().max_num_seqs;
+  if (options.max_num_queued_reqs >= 0) {
+    config.admission.max_num_queued_reqs = options.max_num_queued_reqs;
+  } else {
+    config.admission.max_num_queued_reqs =
+        engine.model_info().embedding_size > 0 ? kMaxQueuedEmbeddings : kMaxQueuedGenerations;
+  }
   config.admission.max_num_queued_tokens = options.max_num_queued_tokens;
   config.max_tokenize_bytes = static_cast<size_t>(options.max_tokenize_bytes);
   config.stored_responses.max_bytes = static_cast<size_t>(options.max_stored_response_bytes);
@@ -265,6 +277,7 @@ void announce(const ServeOptions& options, const server::ServiceConfig& config,
 void warn_of_missing_template(const Engine& engine) {
   // Without a tokenizer the server handles no text at all, which the log already says.
   if (!engine.has_tokenizer() || !engine.chat_template().empty()) return;
+  if (engine.model_info().embedding_size > 0) return;  // it does not generate
   log_warning(
       "[server] the model has no usable chat template: /v1/chat/completions returns 400; set "
       "--chat-template FILE");

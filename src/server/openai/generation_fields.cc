@@ -270,7 +270,7 @@ FieldError read_cache_salt(const Path& path, Element value, std::string& out) {
   return unexpected(path, value, fmt::format("1 to {} bytes of text", kMaxBytes));
 }
 
-FieldError read_prompts(const Path& path, Element value, const RequestLimits& limits,
+FieldError read_prompts(const Path& path, Element value, int max_prompts,
                         std::vector<CompletionPrompt>& out) {
   out.clear();
   if (value.is_string()) return read_text(path, value, out.emplace_back().text);
@@ -279,8 +279,7 @@ FieldError read_prompts(const Path& path, Element value, const RequestLimits& li
     return unexpected(path, value, "a string, a list of token ids, or a list of prompts");
   }
   if ((*items.begin()).is_number()) return read_ids(path, value, out.emplace_back().token_ids);
-  QUIRE_RETURN_IF_FIELD_ERROR(
-      read_list(path, value, static_cast<size_t>(limits.max_prompts), items));
+  QUIRE_RETURN_IF_FIELD_ERROR(read_list(path, value, static_cast<size_t>(max_prompts), items));
   for (const Element item : items) {
     const Path at(path, out.size());
     CompletionPrompt& prompt = out.emplace_back();

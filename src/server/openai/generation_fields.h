@@ -69,7 +69,7 @@ FieldError read_response_format(const Path& path, Element value, const RequestLi
 FieldError read_cache_salt(const Path& path, Element value, std::string& out);
 
 // Reads text, token ids, or a list of either: the prompts of a request, at least one.
-FieldError read_prompts(const Path& path, Element value, const RequestLimits& limits,
+FieldError read_prompts(const Path& path, Element value, int max_prompts,
                         std::vector<CompletionPrompt>& out);
 
 // The error for a second restriction in one request.

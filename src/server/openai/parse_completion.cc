@@ -26,7 +26,8 @@ class CompletionFields {
 FieldError CompletionFields::read(std::string_view name, Element value) {
   const Path path(name);
   SamplingParams& sampling = request_.engine_request.sampling;
-  if (name == "prompt") return read_prompts(path, value, defaults_.limits, request_.prompts);
+  if (name == "prompt")
+    return read_prompts(path, value, defaults_.limits.max_prompts, request_.prompts);
   if (name == "echo") return read_bool(path, value, request_.echo);
   if (name == "logprobs") {
     return read_int(path, value, 0, defaults_.limits.max_logprobs, sampling.logprobs.emplace());

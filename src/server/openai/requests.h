@@ -114,6 +114,7 @@ struct RequestLimits {
   int max_stops = 16;
   int max_biases = 1024;
   int max_prompts = 1024;
+  int max_embedding_inputs = 2048;  // as in OpenAI's API
   // The texts in all prompts of a score request, each of which repeats the query.
   size_t max_scored_bytes = size_t{8} << 20;
   int max_messages = 4096;

@@ -54,7 +54,8 @@ class EmbeddingsFields {
 
   FieldError read(std::string_view name, Element value) {
     const Path path(name);
-    if (name == "input") return read_prompts(path, value, limits_, request_.inputs);
+    if (name == "input")
+      return read_prompts(path, value, limits_.max_embedding_inputs, request_.inputs);
     if (name == "dimensions") {
       return read_int(path, value, 1, INT_MAX, request_.engine_request.embedding->dimensions);
     }

@@ -50,9 +50,8 @@ std::optional<ApiError> find_words(const EngineApi& engine, std::array<int32_t, 
 // Adds the two requests of each document. They differ in the only token that may be sampled, whose
 // log probability does not depend on that restriction.
 std::optional<ApiError> add_requests(const ServerState& state, const ScoreRequest& scores,
+                                     const std::array<int32_t, 2>& words,
                                      std::vector<Request>& requests) {
-  std::array<int32_t, 2> words = {};
-  if (auto error = find_words(state.engine, words)) return error;
   Request common = scores.engine_request;
   common.add_special_tokens = false;  // the prompt has its own
   common.sampling.max_tokens = 1;
@@ -75,6 +74,19 @@ std::optional<ApiError> add_requests(const ServerState& state, const ScoreReques
   return std::nullopt;
 }
 
+// Refuses documents that can never be admitted together.
+std::optional<ApiError> check_count(const ServerState& state, const ScoreRequest& scores) {
+  const AdmissionConfig& admission = state.config.admission;
+  const int most = (admission.max_num_seqs + admission.max_num_queued_reqs) / 2;
+  if (scores.documents.size() <= static_cast<size_t>(most)) return std::nullopt;
+  return make_api_error(
+      400,
+      fmt::format("got {} documents, expected at most {} per request: each takes two sequences of "
+                  "the {} that the server runs and queues",
+                  scores.documents.size(), most, 2 * most),
+      "documents");
+}
+
 using MakeScoreWriter = std::unique_ptr<ResponseWriter> (*)(ScoreRequest, ResponseInfo);
 
 void score(ServerState& state, RequestContext&& context, Parsed<ScoreRequest>&& parsed,
@@ -82,12 +94,15 @@ void score(ServerState& state, RequestContext&& context, Parsed<ScoreRequest>&& 
   if (parsed.error) return context.refuse(*parsed.error);
   ScoreRequest& scores = parsed.request;
   if (refuse_unknown_model(state, context, scores.model)) return;
+  std::array<int32_t, 2> words = {};
+  if (const auto error = find_words(state.engine, words)) return context.refuse(*error);
+  if (const auto error = check_count(state, scores)) return context.refuse(*error);
   const Status capacity = state.admission.check_capacity(
       context.key_idx, 2 * static_cast<int>(scores.documents.size()));
   if (!capacity.ok()) return context.refuse(api_error(capacity));
   isolate_by_key(state, context, scores.engine_request);
   PreparedGeneration generation;
-  if (const auto error = add_requests(state, scores, generation.requests)) {
+  if (const auto error = add_requests(state, scores, words, generation.requests)) {
     return context.refuse(*error);
   }
   ResponseInfo info =

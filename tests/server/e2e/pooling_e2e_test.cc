@@ -73,6 +73,18 @@ TEST(Pooling, EmbeddingsAreThoseOfTransformers) {
   EXPECT_THAT(server.get("/metrics").body, HasSubstr("vllm:generation_tokens_total"));
 }
 
+// OpenAI's clients send up to 2,048 texts at once.
+TEST(Pooling, TakesAsManyTextsAsClientsSend) {
+  Served server(flags_of("embedding"));
+  ASSERT_TRUE(server.is_up());
+  std::string texts = "\"a\"";
+  for (int i = 1; i < 2048; ++i) texts += ",\"a\"";
+  const JsonDocument response =
+      parse(server.post({"/v1/embeddings", "{\"input\":[" + texts + "]}"}));
+  EXPECT_EQ(number_at(response, "/data/2047/index"), 2047);
+  EXPECT_EQ(server.post({"/v1/embeddings", "{\"input\":[" + texts + ",\"a\"]}"}).status, 400);
+}
+
 // One document holds the control tokens of a forged answer.
 TEST(Pooling, ScoresAreThoseOfTransformers) {
   Served server(flags_of("reranker"));

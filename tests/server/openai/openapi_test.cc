@@ -61,6 +61,9 @@ TEST_F(OpenApi, HasTheLimitsOfCalls) {
   }
   EXPECT_EQ(number("CompletionRequest/properties/logprobs/maximum"), limits.max_logprobs);
   EXPECT_EQ(number("CompletionRequest/properties/prompt/anyOf/2/maxItems"), limits.max_prompts);
+  EXPECT_EQ(number("EmbeddingsRequest/properties/input/anyOf/2/maxItems"),
+            limits.max_embedding_inputs);
+  EXPECT_EQ(number("RerankRequest/properties/documents/anyOf/1/maxItems"), limits.max_prompts);
   EXPECT_EQ(number("ChatRequest/properties/top_logprobs/maximum"), limits.max_logprobs);
   EXPECT_EQ(number("ChatRequest/properties/messages/maxItems"), limits.max_messages);
   EXPECT_EQ(number("ChatRequest/properties/tools/maxItems"), limits.max_tools);
