@@ -208,6 +208,8 @@ def settle(body: dict[str, Any], is_answered: bool) -> dict[str, Any]:
         body["logit_bias"] = {str(int(token) % VOCAB_SIZE): bias for token, bias in biases}
     if "messages" in body:
         settle_chat(body)
+    if isinstance(body.get("text_1"), list):  # as many as in text_2, or one
+        body["text_1"] = body["text_1"][0]
     if is_answered:
         settle_restrictions(body)
         settle_answer(body)
