@@ -282,7 +282,7 @@ void Connection::finish_response() {
   const bool keep_alive = response_->keeps_alive() && !is_draining_;
   response_->finish();
   response_.reset();
-  out_ = {};  // frees the memory of a large response
+  std::string().swap(out_);  // frees a large response, whose memory an assignment would keep
   after_write_ = PendingResponse::State::kEmpty;
   if (!keep_alive) return end();
   enter(Phase::kIdle, limits_.idle_timeout);

@@ -188,7 +188,7 @@ void PendingResponse::write(std::string piece) {
   const bool is_too_much = untaken > 0 && untaken + piece.size() > traits_.max_buffered_bytes;
   if (is_too_much || !reserve_locked(untaken + piece.size())) {
     state_ = State::kTooSlow;
-    unsent_ = {};
+    std::string().swap(unsent_);  // frees it; an assignment would keep its memory
     is_take_pending_ = false;  // wake it even if it is writing to this client
     wake_locked();
     return;
@@ -316,7 +316,7 @@ void PendingResponse::close() {
     const std::lock_guard lock(mutex_);
     if (state_ == State::kClosed || state_ == State::kFinished) return;
     state_ = State::kClosed;
-    unsent_ = {};
+    std::string().swap(unsent_);  // frees it; an assignment would keep its memory
     share_.reset();
     callback = std::move(on_closed_);
     waker = std::move(waker_);

@@ -288,7 +288,8 @@ void generate_chat(ServerState& state, RequestContext&& context, ChatRequest&& c
   PreparedGeneration generation = {
       .is_stream = chat.streaming.stream,
       .restriction = is_forced(chat) ? forced_call_schema(chat) : chat.restriction};
-  for (Tool& tool : chat.tools) tool.parameters = {};  // their memory is no longer needed
+  // Frees the schemas, which are no longer needed; an assignment would keep their memory.
+  for (Tool& tool : chat.tools) std::string().swap(tool.parameters);
   generation.requests.push_back(chat.engine_request);
   ResponseInfo response = response_info(state, response_id, generation.requests);
   response.parser = parser_config(state, chat, chat.engine_request.prompt);

@@ -1,6 +1,7 @@
 // Tests how many resources a client can hold, and for how long.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -57,6 +58,27 @@ TEST(HttpLimits, AResponseIsReadAtAMinimumRate) {
   }
   EXPECT_EQ(server.stats().num_timeouts, 1);
   EXPECT_GE(steady_clock::now() - begin, milliseconds(900)) << "and not too early";
+}
+
+// In bytes. Sanitizers report 0.
+size_t heap_in_use() {
+  const struct mallinfo2 heap = ::mallinfo2();
+  return heap.uordblks + heap.hblkhd;
+}
+
+TEST(HttpLimits, AnIdleConnectionKeepsNoLargeResponse) {
+  constexpr size_t kBytes = size_t{64} << 20;
+  TestServer server;
+  HttpClient client = server.connect();
+  const size_t before = heap_in_use();
+  client.send(get("/hold"));
+  server.held()->respond({.body = std::string(kBytes, 'x')});
+  ASSERT_TRUE(client.receive_head().has_value());
+  const std::string part(size_t{64} << 10, 'x');  // so that the client itself keeps little
+  for (size_t i = 0; i < kBytes / part.size(); ++i) ASSERT_EQ(client.receive_until(part), part);
+  EXPECT_TRUE(eventually([&] { return heap_in_use() < before + kBytes / 2; }));
+  client.send(get("/echo"));
+  EXPECT_EQ(client.receive().status, 200);
 }
 
 TEST(HttpLimits, SlowLorisEndsWithTheHeadsTime) {
