@@ -26,10 +26,11 @@ bool valid_second(unsigned lead, unsigned second) {
   return second >= low && second <= high;
 }
 
+// Also separators of lines, and characters that turn the direction of the text around them, which
+// can make a line read as another one.
 bool is_control(char32_t c) {
-  constexpr char32_t kLineSeparator = 0x2028;
-  constexpr char32_t kParagraphSeparator = 0x2029;
-  return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == kLineSeparator || c == kParagraphSeparator;
+  return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) ||
+         (c >= 0x2066 && c <= 0x2069);
 }
 
 void append_escaped(char32_t c, std::string& out) {

@@ -126,7 +126,7 @@ TEST_F(CacheTest, TheErrorDistinguishesTheCases) {
   EXPECT_THAT(error("org/name", Needs::kTokenizer), HasSubstr("[tokenizer] tokenizer: org/name"));
   write("refs/main", kCommit);
   EXPECT_THAT(error("Org/Name"), HasSubstr("which has org/name"));
-  EXPECT_THAT(error("org/name"), HasSubstr("but not its revision main"));
+  EXPECT_THAT(error("org/name"), HasSubstr("but not its revision main; `quire pull"));
   link("config.json");
   EXPECT_TRUE(find_model("org/name", Needs::kConfig).ok());
   EXPECT_THAT(error("org/name"),

@@ -114,6 +114,7 @@ std::vector<std::string> revisions(const fs::path& refs) {
 
 Status no_such_revision(const ModelName& name, const fs::path& folder, Needs needs) {
   std::vector<std::string> have = revisions(folder / "refs");
+  std::erase(have, name.revision);  // its snapshot is missing
   for (const std::string& commit : entries(folder / "snapshots")) have.push_back(commit);
   return not_found(fmt::format(
       "{}: the hub's cache has {}, but not its revision {}{}; `quire pull {}` downloads it",
