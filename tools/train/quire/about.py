@@ -532,15 +532,27 @@ does LoRA work
 I have a LoRA adapter
 merge adapter
 
-# speculative
-= Not yet: speculative decoding is not supported, and such flags are refused.
-%[speculative decoding|draft models|a draft model|EAGLE|Medusa|n-gram speculation|speculation|MTP|multi-token prediction|prompt lookup decoding]
-~use [speculative decoding|a draft model|EAGLE]
---speculative-config
-[speculative decoding|draft model|eagle]
+# --speculative-config *1.5
+= `quire serve --speculative-config '{"method": "ngram", "num_speculative_tokens": 4}'` drafts tokens without a draft model, on a CPU.
+%[speculative decoding|n-gram speculation|speculation|prompt lookup decoding|suffix decoding|drafting]
+~[use|turn on|enable|set up] [speculative decoding|speculation|n-gram drafts|prompt lookup]
+[speculative decoding|speculation|ngram speculation]
 does speculative decoding work
-can quire [speculate|use a drafter|use a draft model]
+can quire speculate
 speculate tokens
+several tokens per step
+faster decoding when the answer repeats the prompt
+the methods ngram and suffix
+num_speculative_tokens
+
+# draft models
+= No: draft models, EAGLE, Medusa and MTP are not supported; `--speculative-config` has the methods ngram and suffix.
+%[draft models|a draft model|EAGLE|Medusa|MTP|multi-token prediction|speculation with a draft model|a drafter]
+~use [a draft model|EAGLE|Medusa|a small model as drafter]
+[draft model|eagle|medusa|mtp]
+can quire [use a drafter|use a draft model|run EAGLE heads]
+--speculative-model
+--model-draft
 
 # formats
 = Safetensors in F32, F16 or BF16, single or sharded, in a Hugging Face folder with `config.json` and a tokenizer.

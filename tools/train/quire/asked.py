@@ -387,9 +387,12 @@ adapter on top of the base model
 %[LoRA|adapters|PEFT]
 load my fine-tuned adapter
 
-# speculative
+# --speculative-config
+%[speculative decoding|n-gram speculation]
+
+# draft models
 draft model
-%[speculative decoding|a draft model|EAGLE|Medusa|n-gram speculation]
+%[a draft model|EAGLE|Medusa]
 faster with a small model that guesses
 
 # several gpus

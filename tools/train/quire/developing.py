@@ -727,12 +727,15 @@ Qwen3-30B-A3B
 experts
 gpt-oss-120b
 
-# speculative
+# draft models
 EAGLE
 draft model
 Medusa
-n-gram speculation
 guess several tokens at once with a small helper model
+
+# --speculative-config
+n-gram speculation
+guess several tokens at once
 
 # save model
 convert a checkpoint

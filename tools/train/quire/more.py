@@ -157,9 +157,11 @@ do adapters work
 my fine-tune is an adapter
 base model plus adapter
 
-# speculative
+# --speculative-config
 any support for [drafting|draft tokens|drafting tokens]
 guess tokens ahead
+
+# draft models
 a small model that drafts for a large one
 
 # embeddings

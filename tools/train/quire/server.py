@@ -107,6 +107,19 @@ bytes of stored responses
 how much memory do stored responses take
 limit on kept responses
 
+# ollama api *1.5
+= Yes: Ollama's clients work. `/api/chat`, `/api/generate`, `/api/tags` and `/api/show` are served; the server's URL is their host.
+%[Ollama's API|the Ollama API|/api/chat|/api/generate|/api/tags|clients of Ollama|ollama-python]
+~[use|connect|point] [an ollama client|ollama clients|the ollama package|a program made for ollama|an app that expects ollama] [with quire|to quire|here|]
+/api/chat
+/api/generate
+/api/tags
+/api/show
+ollama [api|client|compatible|routes|endpoint]
+OLLAMA_HOST
+is it compatible with ollama
+my app speaks ollama
+
 # messages api
 = Yes: `POST /v1/messages` serves Anthropic's Messages API, with streaming and tools.
 %[Anthropic's API|/v1/messages|the Anthropic Messages API|the messages API|Claude's API|the anthropic package]
