@@ -250,7 +250,8 @@ def sum_rule(values: list[Value]) -> Worked:
 
 def _progression(rng: random.Random, count: int) -> list[Value]:
     """Up or down in equal steps, also below zero and by decimals."""
-    step: Value = rng.choice((1, 2, 3, 4, 5, 10, rng.randint(2, 15), rng.randint(2, 60), -rng.randint(1, 10), -rng.choice((5, 10, 25))))
+    ups, downs = (1, 2, 3, 4, 5, 10, rng.randint(2, 15), rng.randint(2, 60)), (-rng.randint(1, 10), -rng.choice((5, 10, 25)))
+    step: Value = rng.choice((*ups, *downs))
     start: Value = rng.randint(0, rng.choice((10, 30, 100)))
     if step < 0:
         start = -step * (count if rng.random() < 0.8 else 1) + rng.randint(0, 60)
@@ -630,7 +631,11 @@ _FACTS: tuple[tuple[str, str, int], ...] = (
     ("millimeters", "a centimeter", 10), ("milliliters", "a liter", 1000), ("degrees", "a circle", 360),
     ("degrees", "a right angle", 90), ("degrees", "a triangle", 180), ("sides", "a triangle", 3), ("sides", "a square", 4),
     ("sides", "a pentagon", 5), ("sides", "a hexagon", 6), ("sides", "an octagon", 8), ("corners", "a square", 4),
-    ("faces", "a cube", 6), ("edges", "a cube", 12), ("corners", "a cube", 8), ("bits", "a byte", 8),
+    ("faces", "a cube", 6), ("edges", "a cube", 12), ("corners", "a cube", 8),
+    ("degrees", "a quadrilateral", 360), ("degrees", "a full turn", 360), ("degrees", "a straight line", 180),
+    ("degrees", "a half circle", 180), ("faces", "a pyramid with a square base", 5), ("faces", "a die", 6),
+    ("corners", "a pentagon", 5), ("corners", "a hexagon", 6), ("corners", "a triangle", 3), ("sides", "a rectangle", 4),
+    ("sides", "a heptagon", 7), ("sides", "a decagon", 10), ("bits", "a byte", 8),
     ("legs", "a spider", 8), ("legs", "a dog", 4), ("legs", "a bee", 6), ("wheels", "a car", 4), ("wheels", "a bicycle", 2),
     ("letters", "the alphabet", 26), ("players", "a football team", 11), ("cards", "a deck", 52), ("items", "a pair", 2),
     ("seasons", "a year", 4), ("days", "a leap year", 366), ("ounces", "a pound", 16), ("cups", "a pint", 2),
@@ -641,12 +646,21 @@ _FACT = Patterns("""
     [How many|how many|HOW MANY] {u} [are in|are there in|does|has|in|make|make up] {x}[ have|][?|]
     {u} in {x}[?|]
     [What is the number of|Number of|Tell me the number of] {u} in {x}[?|]
+    how many {u} [there are|you find] in {x}[?|]
+""")
+_ANGLES = Patterns("""
+    [What is|what's|whats|] [the |][sum of [the |all |]angles|angle sum|sum of the interior angles] [in|of] {x}[?|]
+    [what|how much] do the angles [of|in] {x} [add up to|sum to|make][?|]
+    all angles of {x} together[?|]
 """)
 
 
 @topic(1)
 def facts(rng: random.Random) -> Short:
     unit, whole_thing, count = rng.choice(_FACTS)
+    if unit == "degrees" and whole_thing in ("a triangle", "a quadrilateral"):
+        return said(_ANGLES.expand(rng, x=rng.choice((whole_thing, whole_thing.replace("a ", "any ")))),
+                    f"The angles of {whole_thing} are {count} degrees together: {count}", count)
     return said(_FACT.expand(rng, u=unit, x=whole_thing), f"There are {count} {unit} in {whole_thing}.", count)
 
 

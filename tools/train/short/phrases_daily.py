@@ -640,4 +640,133 @@ a quarter of [a class of |the |][{a}|{a} kids|{a} people|{a} eggs] [is|are] [ill
 one hundred minus {a} times {b}[?|]
 # 60 - a | a=5-55
 [what|how many] minutes [are left|remain] in an hour after {a}[?|]
+# d = a - b; d / c | c=2-9 e=2-12 b=1-9 a==b+c*e
+{x} [knitted|made|drew|wrote|carved|grew] {a} {t}, kept {b} and [divided|split|shared|gave] the rest [equally |evenly |][among|to] {his} {c} [grandchildren|nieces|friends|pupils]. How many [did each receive|for each|does one get|each][?|]
+# d = a * b; d - c | a=2-9 b=2-12 c=1-9
+there are {a} [floors|streets|blocks] with {b} [flats|apartments|houses] each; {c} [stand empty|are empty|are for sale]. How many are [lived in|occupied|not empty][?|]
+{a} [vans|boats|planes] with {b} [seats|places] each, {c} of them [broken|taken by staff|free]. How many [people can ride|are left for guests][?|]
+{a} [weeks|days] of {b} [hours|lessons] each, {c} of which were [cancelled|free]. How many [took place|were held|remain][?|]
+# d = a * b; c - d | a=2-9 b=2-12 e=1-20 c==a*b+e
+from {c} [tulips|roses|flowers|pencils] a [florist|clerk] [ties|makes] {a} [bunches|bouquets|bundles] of {b}. How many [are|remain|stay] [loose|left over|single][?|]
+we want {a} [pictures|lamps|shelves] on each of {b} [walls|floors] but have {c}. How many are [too many|left over][?|]
+every [day|week] the [baker|cook|farmer] [uses|needs|takes] {b} [kg|bags|liters]; the store has {c}. How much is there after {a} [days|weeks][?|]
+a {c} minute [playlist|tape|show]: {a} [songs|pieces] of {b} minutes were played. How many minutes are left[?|]
+# d = a * b; d - c | a=2-9 b=2-12 c=1-20
+we want to [hang|put up|plant] {a} [pictures|lamps|bushes] [on|at] each of {b} [walls|houses|doors] but [own|have] only {c}. How many more do we need[?|]
+each of {a} [kids|guests] needs {b} [cups|cards|chairs], {c} are there. How many [are missing|more are needed][?|]
+{x} sold {a} [jars|bags|boxes] of [jam|nuts|soap] at {b} and spent {c} on [sugar|material|the stand]. [What did {he} make|Gain|Profit][?|]
+a playlist of {a} songs, {b} minutes each. {x} has [heard|listened for] {c} minutes. How many [minutes |][to go|are left][?|]
+# d = a + b; c - d | a=1-40 b=1-40 e=1-60 c==a+b+e
+our [bus|boat|hall|plane] [seats|holds|takes] {c}. {a} [got on|came] at the first [stop|call] and {b} at the second. [Free seats|How many seats are free|How many places are left][?|]
+the [school|club|shop] [ordered|got|bought] {c} [chairs|tablets|balls], {a} came broken and {b} [more |][got|were] stolen; how many can be used[?|]
+{c} [tickets|seats|cakes] in all: {a} sold [early|online], {b} sold [late|at the door]. [Unsold|How many were not sold|Left][?|]
+# d = a - b; d / c | c=10,20,25,30,40,50,60 e=2-12 b=100,200,300,50,150,600 a==b+c*e
+{x} types {c} words a minute. The text has {a} words, {he}'s done {b} already. [Minutes left|How many more minutes|How long will the rest take][?|]
+{x} [saves|earns|gets] {c} a week, needs {a} and has {b}. How many [more |]weeks[?|]
+a {a} page [script|book], {b} pages are read, {c} a day from now on. How many days[?| are left?]
+# d = a * 2; a + d | a=2-200
+[tickets sold|visitors|calls|goals|steps]: {a} on {day}, [double|twice] that on {day2}. [How many over both days|How many on both days|Total|In all][?|]
+there were twice as many [sheep|hens|boys|cats] as [goats|ducks|girls|dogs]. {a} [goats|ducks|girls|dogs]. How many [animals|in all|together][?|]
+# d = a * 3; a + d | a=2-300
+{x} [drank|ran|used|earned] {a} [ml|m|liters|dollars] in the morning and three times that in the afternoon. How [much|many ml] in all[?|]
+{a} on {day} and three times as many on {day2}. Together[?|]
+# d = a - b; d + c | a=10-60 b=1-9 c=1-20
+on {day} {a} [kids|people] [swam|came|sang], on {day2} {b} fewer and on {day3} {c} more than on {day2}. How many on {day3}[?|]
+I climb {a} steps, go back {b}, climb another {c}. On which step am I[?|]
+{x} walks {a} blocks [north|up], {b} back and {c} [north|up] again. How far is {he} from the start[?|]
+a [pond|tank|cage|park] had {a} [fish|birds|swans|frogs]. A [heron|cat|fox|storm] [ate|took|killed] {b}, then {c} new ones were put in. [How many now|How many are there|Now][?|]
+# d = 12 * c; e = a - b; e + d | a=10-60 b=1-9 c=1-5
+a [pond|tank|farm|park] had {a} [fish|birds|hens|frogs]. {b} [were eaten|died|left], then {c} dozen [new ones |][came|were put in|were bought]. [How many now|How many are there|Now][?|]
+# d = a - b; c * d | a=5-30 e=1-4 b==e c=2-9
+what do {c} [adults|people|kids] pay if a [ticket|meal|seat] is {a} dollars and everyone has a {b} dollar [voucher|coupon|discount][?|]
+# d = a + b; a + d | a=2-30 b=1-20
+{y} owns {b} [ties|hats|{t}] more than {x}. {x} owns {a}. How many do they own [jointly|together|in all][?|]
+# d = a / b; d - c | b=2-6 e=12-90 a==b*e c=1-10
+a [carpenter|tailor] cuts a {a} cm [plank|ribbon|board] into {b} equal parts and shortens one by {c} cm. [Its length|How long is it|How long is that one][?|]
+{a} [players|people] in {b} equal teams, then {c} leave every team. How many are in a team now[?|]
+# d = a * b; e = d + c; f - e | a=2-5 b=2-9 c=1-9 g=1-30 f==a*b+c+g
+{x} buys {a} kg of [grapes|nuts|cheese] at {b} [euros|dollars] a kilo and a [melon|bread|cake] for {c}. {He} pays with a {f}. [Change|How much change|What comes back][?|]
+# d = a / 2; d - b | c=5-40 a==2*c b=1-c
+half of {a} [students|kids|guests] [speak French|play chess|sing], {b} of those also [Spanish|checkers|dance]. How many [only the first|do only the first][?|]
+# a * b | a=2-12 b=2-60
+what's the total weight of {a} [sacks|crates|bags] if one weighs {b} kg[?|]
+{a} rows of [desks|chairs|trees], {b} a row, makes[?| how many?]
+{x} owes {a} people {b} [bucks|dollars] each, what's {his} total debt[?|]
+{a} spiders with {b} legs each, count the legs[.|]
+[sleeping|working|reading] {b} hours each [night|day], how many hours in {a} [nights|days][?|]
+a [family|crew|class] of {a}, {b} [apples|euros|tickets] per head[:|,|.] [total|how many|in all][?|]
+# a * 7 | a=2-30
+how many hours did {x} [sleep|work|train|read] in a week if {he} [sleeps|works|trains|reads] {a} each [night|day][?|]
+{a} a day, per week[?|]
+# a - b | b=1-60 c=1-60 a==b+c
+{b} of the {a} [balloons|lamps|cups|eggs] [burst|broke|fell|are gone] so [___|...|how many] are left[?|]
+a [pack|herd|flock|group|team] of {a} loses {b}, leaving how many[?|]
+a [pack|herd|flock|group] of [wolves|cows|geese|deer] with {a} [members|animals] loses {b}[,|.] [how many are left|leaving how many][?|]
+I am {b} pages into a {a} page [comic|book|novel]; pages remaining[?|]
+the [crowd|herd|pile|class|stock] of {a} shrank by {b}, how [big|large] is it[?|]
+{x} is {b} cm [short of|away from|below] {a} cm. How tall is {he}[?|]
+# a + b | a=1-60 b=1-60
+my [brother|sister|friend] got {a} [postcards|points|votes] and that's {b} fewer than me, so I got[?| how many?]
+the [elevator|lift] went from floor {a} up {b} floors, where is it[?|]
+after [a haircut|cutting off|losing|giving away] {b} [cm|] [it|my hair|the rope] is {a} cm [long|], [what was it before|how long was it before][?|]
+the [crowd|herd|pile|class|stock] of {a} grew by {b}, how [big|large] is it[?|]
+# a + b | a=1-9 b=.1-9 | dec
+to a [pot|jug|tank] with {a} liters {x} adds {b}, how much is in it[?|]
+# d = a / b; d * c | b=2-6 e=10-100 a==b*e c=2-12
+the recipe is for {b}, [needs|takes] {a} g [rice|flour|sugar], I cook for {c}, how many grams[?|]
+{b} [notebooks|hats|pens|keys] are {a} dollars, so {c} are[?| how much?]
+a [copier|scanner|robot]: {a} [copies|pages|parts] in {b} minutes. In {c} minutes[?|]
+# a / b | b=2-9 c=2-20 a==b*c
+one [gardener|painter|worker|cook] [mows|paints|needs|takes] {a} [h|hours|days], how long would {b} [gardeners|painters|workers|cooks] [need|take][?|]
+if {b} [friends|kids] split {a} [stickers|dollars|nuts] what does each end up with[?|]
+[two|{b}] [hikers|runners] do {a} km in {b} hours, [pace|speed] in km per hour[?|]
+earning ${b} an hour, I need {a}. Hours to work[?|]
+# a * b / 60 | a=60,120,180,240,300,360,480,500,600 b=15,30,45,20,10
+I burn {a} calories an hour [jogging|walking|swimming]; {b} minutes[?|, how many?]
+{a} [parts|words|liters] an hour, how many in {b} minutes[?|]
+# a * 60 | a=2-60
+a faucet [leaks|loses] {a} drops a second. Drops per minute[?|]
+{a} a second is how many a minute[?|]
+# a * b | a=2-9 b=24,36,48
+it [rains|snows|leaks] {a} [mm|liters] an hour. How much in {b} hours[?|]
+# d = 1000 / a; d * b | a=100,200,250,500 b=$1-9 | dec
+{a} grams cost {b}[,|.] [price of|what's] a kilo[?| then?]
+# a + a / 10 | b=1-40 a==b*10
+what's {a} plus a tenth of it[?|]
+{a} and a tenth of {a} more[?|]
+# d = a * b; e = d / 100; a - e | a=20,40,50,60,80,100,200,250,400,500 b=5,10,15,20,25,30,40,50,60
+out of {a} [emails|seeds|votes], {b}% were [spam|dead|void]. How many were not[?|]
+my [weight|rent|bill|score] [fell|dropped|went down] {b}% from {a}. [New weight|What is it now|New value][?|]
+# d = a * b; e = d / 100; a + e | a=20,40,50,60,80,100,200,250,400,500 b=5,10,15,20,25,30,40,50
+[service|the service charge|tax] is {b}%, the [meal|bill|item] {a} [dollars|euros], what do [we|I] pay [altogether|in all][?|]
+# d = b + 100; e = a * 100; e / d | b=10,20,25,50,100 c=1-20 a==(b+100)*c/5
+the price with {b}% tax is {a}, without tax[?|]
+{a} includes {b}% tax[.|,] [what is it without|price without tax][?|]
+# d = a * 100; d / b | b=10,20,25,30,40,50,60,75 c=1-40 a==b*c/5
+if {b}% is {a}, what's 100%[?|]
+{b}% are {a}. The whole[?|]
+# d = a - b; d / c | c=2-4 e=3-20 b=1-6 a==c*e+b
+{x} is {a}, {c} times as old as {y} plus {b}. How old is {y}[?|]
+# d = a * 2; d - b | a=5-40 b=1-5
+my {kin} is {a} and I'm twice that minus {b}[.|, how old am I?|. My age?]
+# d = a * 2; d + b | a=5-40 b=1-5
+my {kin} is {a} and I'm twice that plus {b}[.|, how old am I?|. My age?]
+# d = a + b; d + c | a=2-40 b=2-40 c=2-40
+sum of [the |]ages of {x} ({a}), {y} ({b}) and {z} ({c})[?|]
+{a}, {b} and {c} years old: how old [together|in all][?|]
+# a - 12 | a=13-80
+what age was somebody who is {a} a dozen years ago[?|]
+if you're {a} now, what age were you a dozen years ago[?|]
+# a * 2 | a=4-60
+half my age is {a}. [My age|How old am I][?|]
+# a - b | b=1-20 c=1-60 a==b+c
+our [cat|dog|baby|club] turns {a} in {b} years. [Now|How old is it now|Age now][?|]
+# (a + b) / 2 | a=3-30 c=1-15 b==a+2*c
+what is exactly [between|halfway between|in the middle of] {a} and {b}[?|]
+# d = a - 2 * b; d / 2 | b=1-20 c=1-20 a==2*b+2*c
+rectangle perimeter {a}, [width|one side] {b}. [Length|Other side][?|]
+# d = a / 4; d * d | b=1-20 a==4*b
+a square has a perimeter of {a}. [Its area|Area][?|]
+# 360 - a | a=100-350
+the angles of a [quadrilateral|four-sided shape] add up to 360. Three [of them |]make {a}. The fourth[?|]
 """

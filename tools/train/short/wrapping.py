@@ -70,7 +70,6 @@ _SAME = tuple(group.split("|") for group in """
     three times as many|thrice as many|3 times as many
     half of them|one half of them|50% of them
     how old will|what age will
-    how old is|what's the age of|what is the age of
     how far|what distance|how many km
     how long does it take|how much time does it take|how long will it take
     at first|at the start|in the beginning|originally|to begin with
