@@ -1,7 +1,8 @@
 """Trains the model: short rows first, then few-shot documents, then rows of the full context.
 
 A run that was cut leaves the weights of at most a minute before, and goes on when it is started again
-with `--resume` and the same flags.
+with `--resume` and the same flags. `--pause-after` cuts it on purpose, where a machine is lent for less time
+than the schedule takes.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Phase:
 class Settings:
     steps: int
     max_minutes: float
+    pause_after: float
     tokens_per_step: int
     seed: int
     learning_rate: float = 0.002
@@ -155,7 +157,7 @@ class Run:
     def save(self) -> None:
         save_weights(self.model, self.output)
         state = {"model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(), "step": self.step,
-                 "seconds": self.seconds, "progress": self.progress}
+                 "seconds": self.seconds}
         temporary = self.output / "training_state.pt.tmp"
         torch.save(state, temporary)
         temporary.replace(self.output / "training_state.pt")
@@ -164,13 +166,18 @@ class Run:
         state = torch.load(self.output / "training_state.pt", map_location=self.device)
         self.model.load_state_dict(state["model"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.step, self.seconds, self.progress = state["step"], state["seconds"], state["progress"]
+        self.step, self.seconds = state["step"], state["seconds"]
+        self.progress = self.share_done()
+
+    def share_done(self) -> float:
+        """Of the whole run, by steps or by the clock."""
+        return max(self.step / self.settings.steps, self.seconds / (60 * self.settings.max_minutes))
 
 
 def train(run: Run, data: Data, log: TrainingLog) -> None:
     settings, device = run.settings, run.device
-    start = time.monotonic() - run.seconds
-    saved = time.monotonic()
+    saved = begun = time.monotonic()
+    start = begun - run.seconds
     for phase in phases(run.model.config.max_position_embeddings):
         if run.progress >= phase.until:
             continue
@@ -181,17 +188,20 @@ def train(run: Run, data: Data, log: TrainingLog) -> None:
             loss, answer_loss = run.advance(ids, losses)
             now = time.monotonic()
             run.seconds = now - start
-            run.progress = max(run.step / settings.steps, run.seconds / (60 * settings.max_minutes))
+            run.progress = run.share_done()
             if run.step % settings.log_every == 0 or run.progress >= 1:
                 log.write(phase=phase.name, step=run.step, seconds=round(run.seconds, 1),
                           tokens=run.step * settings.tokens_per_step, rate=run.rate,
                           loss=loss.item(), answer_loss=answer_loss.item())
+            is_paused = now - begun >= 60 * settings.pause_after
             if now - saved > 60:
                 run.save()
                 saved = now
-            if run.progress >= phase.until:
+            if is_paused or run.progress >= phase.until:
                 break
         del loader
+        if is_paused:
+            break
     run.save()
 
 
@@ -217,6 +227,8 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--max-minutes", type=float, default=16.0,
                         help="a limit; when it is nearer than --steps, the schedule follows the clock")
+    parser.add_argument("--pause-after", type=float, default=1e6, metavar="MINUTES",
+                        help="end this run with the schedule unfinished; --resume goes on with it")
     parser.add_argument("--tokens-per-step", type=int, default=65_536)
     parser.add_argument("--num-layers", type=int, default=LlamaConfig.num_hidden_layers)
     parser.add_argument("--hidden-size", type=int, default=LlamaConfig.hidden_size)
@@ -238,8 +250,8 @@ def main() -> None:
     config = LlamaConfig(vocab_size=tokenizer.get_vocab_size(), num_hidden_layers=args.num_layers,
                          hidden_size=args.hidden_size, max_position_embeddings=args.context)
     write_configs(config, tokenizer, args.output)
-    settings = Settings(args.steps, args.max_minutes, args.tokens_per_step, args.seed, args.learning_rate,
-                        log_every=args.log_every)
+    settings = Settings(args.steps, args.max_minutes, args.pause_after, args.tokens_per_step, args.seed,
+                        args.learning_rate, log_every=args.log_every)
     run = Run(Llama(config).to(device), settings, device, args.output)
     if args.start_from:
         run.model.load_state_dict(load_file(args.start_from / "model.safetensors"))
