@@ -11,7 +11,7 @@ cat <<'EOT'
 
 Next:
   build/quire chat                            talk to the embedded model
-  build/quire generate --model DIR --prompt "Once upon a time"
+  build/quire generate DIR "Once upon a time"
                                               run a Hugging Face checkpoint as it is
   build/quire doctor                          what this machine and build can do
   build/quire --help                          everything else

@@ -478,7 +478,7 @@ Command generate_command() {
       "  quire generate 'Zoe sleeps 7 hours a day, works 6 hours and travels 2 hours. How many "
       "free hours is that in 5 days?'\n"
       "  quire generate ~/models/llama-instruct < question.txt\n"
-      "  quire generate --model ~/models/llama --input prompts.jsonl --format json > answers.jsonl";
+      "  quire generate ~/models/llama --input prompts.jsonl --format json > answers.jsonl";
   command.details = input_details();
   FlagSet& flags = command.flags;
   flags.begin_group("Prompts");
