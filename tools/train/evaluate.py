@@ -1,8 +1,9 @@
 """Scores the saved checkpoint by greedy decoding, through transformers.
 
 Word problems (held-out ones and GSM8K's test split) count by the last number of the answer, as in SGLang's
-GSM8K benchmark. Short questions are asked in chat and have a list of accepted answers; questions about
-Quire also have substrings that must occur.
+GSM8K benchmark. Short questions are asked in chat and have a list of accepted answers. Questions about
+Quire have the parts of a right reply instead: each is a text that must occur, or a list of texts of which
+one must.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Task:
 class Row:
     question: str
     accepted: tuple[str, ...]
-    must: tuple[str, ...] = ()
+    must: tuple[tuple[str, ...], ...] = ()  # parts of a right reply, each with its alternative wordings
     kind: str = "all"
     reference: str = ""  # the whole answer, if there is one
 
@@ -105,13 +106,14 @@ def problem_rows(path: Path) -> list[Row]:
 
 def accepted_row(record: dict[str, Any]) -> Row:
     answers = tuple(map(str, record.get("answers", ())))
-    return Row(str(record["question"]), answers, tuple(map(str, record.get("must", ()))), str(record.get("kind", "all")))
+    must = tuple(tuple(part) if isinstance(part, list) else (part,) for part in record.get("must", ()))
+    return Row(str(record["question"]), answers, must, str(record.get("kind", "all")))
 
 
 def is_right(row: Row, text: str) -> bool:
-    """Every `must` occurs; where there is none, one of the accepted answers is the reply's."""
+    """Each part of `must` occurs in one of its wordings; without `must`, one of the accepted answers is the reply's."""
     if row.must:
-        return all(part.lower() in text.lower() for part in row.must)
+        return all(any(wording.lower() in text.lower() for wording in part) for part in row.must)
     return any(accepts(answer, text) for answer in row.accepted)
 
 
