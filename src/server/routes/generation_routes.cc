@@ -187,7 +187,7 @@ void generate(ServerState& state, RequestContext&& context, PreparedGeneration&&
   if (!generation.restriction) {
     return start(state, std::move(context), std::move(generation), std::move(*ticket));
   }
-  context.request = {};  // its body is no longer needed
+  (void)std::exchange(context.request, {});  // frees its body; an assignment would keep the memory
   const std::shared_ptr<WaitingRequest> waiting(
       new WaitingRequest{std::move(context), std::move(generation), std::move(*ticket)});
   // A request with a cached grammar does not wait in the queue.
