@@ -89,7 +89,7 @@ TEST_F(Embeddings, RefuseFieldsByName) {
               HasSubstr("send a shorter text"));
   EXPECT_THAT(refusal(R"({"messages":[]})"), HasSubstr("send the texts as `input`"));
   EXPECT_THAT(refusal(R"({"input":")" + std::string(65, 'a') + "\"}"),
-              HasSubstr("holds a prompt of at most 64\""));
+              HasSubstr("tokens, a prompt of at most 64\""));
   engine_.refusal_ = invalid_argument("[embedding] dimensions; got 3, expected 1 to 2");
   EXPECT_THAT(refusal(R"({"input":"a","dimensions":3})"), HasSubstr(R"("param":"dimensions")"));
 }
