@@ -19,7 +19,10 @@ Result<DynamicLibrary> DynamicLibrary::open(std::initializer_list<const char*> n
     library.name_ = name;
     return library;
   }
-  return unavailable(fmt::format("[library] a library is missing: {}", tried));
+  return unavailable(
+      fmt::format("[library] a library is missing: {}; install it, or name its folder in "
+                  "LD_LIBRARY_PATH",
+                  tried));
 }
 
 Status DynamicLibrary::find_address(const char* name, void** address) const {

@@ -80,12 +80,10 @@ class GrammarReader {
   }
   // The error for a character where `expected` should be.
   Status unexpected(std::string_view expected) const {
-    const std::string_view rest = text_.substr(at_);
-    const std::string got =
-        rest.empty()
-            ? "the end"
-            : fmt::format("'{}'", rest.substr(0, static_cast<size_t>(decode_utf8(rest).num_bytes)));
-    return fail(at_, fmt::format("got {}, expected {}", got, expected));
+    if (at_end()) return fail(at_, fmt::format("got the end, expected {}", expected));
+    const auto num_bytes = static_cast<size_t>(decode_utf8(rest()).num_bytes);
+    const std::string character = one_line(rest().substr(0, num_bytes));
+    return fail(at_, fmt::format("got '{}', expected {}", character, expected));
   }
 
   std::string_view rest() const { return text_.substr(at_); }

@@ -82,7 +82,7 @@ class RegexReader {
     return RegexText{.text = std::move(out_),
                      .min_length = lengths.least,
                      .max_length = lengths.most,
-                     .repeated = std::move(repeated_)};
+                     .repeated = has_alternatives_ ? std::nullopt : std::move(repeated_)};
   }
 
  private:
@@ -107,7 +107,7 @@ class RegexReader {
     QUIRE_RETURN_IF_ERROR(read_sequence(out));
     while (is_at("|")) {
       copy(1);
-      repeated_.reset();
+      if (depth_ == 0) has_alternatives_ = true;
       Lengths lengths;
       QUIRE_RETURN_IF_ERROR(read_sequence(lengths));
       out = {.least = std::min(out.least, lengths.least), .most = std::max(out.most, lengths.most)};
@@ -137,8 +137,7 @@ class RegexReader {
       out = {.least = sum(out.least, product(atom.least, repeats.least)),
              .most = sum(out.most, product(atom.most, repeats.most))};
       if (depth_ > 0) continue;
-      const bool is_single =
-          num_atoms++ == 0 && atom.least == 1 && atom.most == 1 && out_.find('|') >= begin;
+      const bool is_single = num_atoms++ == 0 && atom.least == 1 && atom.most == 1;
       repeated_ = is_single ? std::optional(atom_text) : std::nullopt;
     }
     return {};
@@ -414,8 +413,9 @@ class RegexReader {
   size_t start_ = 0;  // after the flags
   size_t depth_ = 0;
   bool ignores_case_ = false;
+  bool has_alternatives_ = false;  // outside of groups
   std::string out_;
-  std::optional<std::string> repeated_;
+  std::optional<std::string> repeated_;  // of the last alternative
 };
 
 }  // namespace

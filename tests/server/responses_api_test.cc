@@ -384,6 +384,8 @@ TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
       {R"({"input":"q","reasoning":{"effort":"high"}})",
        "reasoning.effort; got a reasoning effort"},
       {R"({"input":"q","text":{"format":{"type":"xml"}}})", "text.format.type; got 'xml'"},
+      {R"({"input":"q","text":{"format":{"type":"json_schema"}}})",
+       "text.format; got the type 'json_schema' without a schema"},
       {R"({"input":"q","temperature":-1})", "temperature"},
   };
   expect_refusals(kPath, refusals);

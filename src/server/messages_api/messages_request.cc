@@ -286,7 +286,7 @@ FieldError MessagesFields::read_messages(const Path& path, Element value) {
 FieldError MessagesFields::finish() {
   if (!messages_) return missing("messages", "at least one message");
   if (!has_max_tokens_ && use_ == MessagesUse::kGenerate) {
-    return missing("max_tokens", "the most tokens to generate");
+    return missing("max_tokens", "the largest number of tokens to generate");
   }
   const int max_tokens = request_.engine_request.sampling.max_tokens;
   if (has_max_tokens_ && budget_tokens_ >= max_tokens) {

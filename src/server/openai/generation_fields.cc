@@ -175,7 +175,9 @@ FieldError read_format_schema(const Path& path, simdjson::dom::object fields, st
     }
   } else if (!has_schema) {
     if (type != "json_schema") return {};
-    return missing(wrapper_path, "an object with the member 'schema'");
+    return field_error(path,
+                       "got the type 'json_schema' without a schema, expected one as schema or "
+                       "json_schema.schema");
   }
   return read_schema_restriction(Path(has_wrapper ? wrapper_path : path, "schema"), schema, limits,
                                  out);
@@ -297,8 +299,8 @@ FieldError read_prompts(const Path& path, Element value, int max_prompts,
 FieldError second_restriction(const Path& path) {
   return field_error(path,
                      "got a second restriction of the output, expected one of response_format, "
-                     "structured_outputs, guided_…, json_schema, grammar, regex, ebnf and a "
-                     "tool_choice that forces a call");
+                     "text.format, output_config.format, structured_outputs, guided_…, "
+                     "json_schema, grammar, regex, ebnf and a tool_choice that forces a call");
 }
 
 FieldError GenerationFields::read(std::string_view name, Element value) {

@@ -33,7 +33,7 @@ struct TokenLogprobs {
 // The part of a response that changes while it is generated.
 struct Progress {
   std::string_view status = "in_progress";
-  bool has_output = false;          // false: the output is empty yet
+  bool has_output = false;          // false: nothing is generated yet
   const Usage* usage = nullptr;     // null: not known yet
   const ApiError* error = nullptr;  // null: none
 };
@@ -299,8 +299,8 @@ class ResponsesWriter final : public ResponseWriter {
     } else {
       json.null();
     }
-    write_given("instructions", request_.instructions, json);
-    write_given("max_output_tokens", request_.max_output_tokens, json);
+    write_json("instructions", request_.instructions, json);
+    write_json("max_output_tokens", request_.max_output_tokens, json);
     json.field("model", info_.header.model);
     json.key("output");
     json.begin_array();
@@ -311,13 +311,13 @@ class ResponsesWriter final : public ResponseWriter {
     json.field("parallel_tool_calls", chat.parallel_tool_calls);
     json.key("previous_response_id");
     json.value_or_null(request_.previous_response_id);
-    write_given("reasoning", request_.reasoning, json);
+    write_json("reasoning", request_.reasoning, json);
     json.field("store", request_.stores);
     json.key("temperature");
     write_number(chat.engine_request.sampling.temperature, json);
-    write_given("text", request_.text, json);
-    write_given("tool_choice", request_.tool_choice, json);
-    write_given("tools", request_.tools, json);
+    write_json("text", request_.text, json);
+    write_json("tool_choice", request_.tool_choice, json);
+    write_json("tools", request_.tools, json);
     json.field("top_logprobs", request_.top_logprobs);
     json.key("top_p");
     write_number(chat.engine_request.sampling.top_p, json);
@@ -328,11 +328,12 @@ class ResponsesWriter final : public ResponseWriter {
     } else {
       write_usage(*progress.usage, json);
     }
-    write_given("metadata", request_.metadata, json);
+    write_json("metadata", request_.metadata, json);
     json.end_object();
   }
 
-  static void write_given(std::string_view name, std::string_view value, JsonWriter& json) {
+  // Writes a field whose value is JSON already.
+  static void write_json(std::string_view name, std::string_view value, JsonWriter& json) {
     json.key(name);
     json.raw(value);
   }

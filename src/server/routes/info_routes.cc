@@ -35,7 +35,7 @@ struct SchedulerLoad {
   int num_running = 0;
   int num_waiting = 0;
   int max_running = 0;
-  int64_t num_used_tokens = 0;  // places in the KV cache
+  int64_t num_used_tokens = 0;  // KV slots of the blocks in use
   int64_t max_tokens = 0;
   int64_t num_queued_tokens = 0;  // of prompts that have not started
   double kv_cache_usage = 0;      // 0 to 1

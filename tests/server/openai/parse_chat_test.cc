@@ -459,8 +459,8 @@ TEST(ParseChat, NamesAMissingKey) {
   refused_beside(R"("response_format": {})",
                  "response_format.type; got none, expected 'text', 'json_object' or 'json_schema'");
   refused_beside(R"("response_format": {"type": "json_schema"})",
-                 "response_format.json_schema; got none, expected an object with the member "
-                 "'schema'");
+                 "response_format; got the type 'json_schema' without a schema, expected one as "
+                 "schema or json_schema.schema");
   refused_beside(R"("response_format": {"type": "json_schema", "json_schema": {}})",
                  "response_format.json_schema.schema; got none, expected a JSON schema");
 }
