@@ -49,9 +49,11 @@ void check_conversation(const ChatRequest& chat) {
 
 // The stored response that every previous_response_id names.
 std::shared_ptr<const StoredResponse> previous_response(std::string_view /*id*/) {
+  const auto item = [](const char* text) { return std::make_shared<const std::string>(text); };
   static const auto response = std::make_shared<const StoredResponse>(StoredResponse{
-      .items = {R"({"id":"a","type":"message","role":"user","content":"q"})"},
-      .output = {R"({"id":"b","type":"function_call","call_id":"c","name":"f","arguments":"{}"})"},
+      .items = {item(R"({"id":"a","type":"message","role":"user","content":"q"})")},
+      .output = {item(
+          R"({"id":"b","type":"function_call","call_id":"c","name":"f","arguments":"{}"})")},
       .body = "{}"});
   return response;
 }
@@ -64,8 +66,8 @@ void check_given(const ResponsesRequest& request) {
     QUIRE_CHECK(JsonDocument::parse("[" + *json + "]", "field", {.max_depth = 128}).ok(),
                 "a field that the response repeats is no JSON");
   }
-  for (const std::string& item : request.items) {
-    QUIRE_CHECK(JsonDocument::parse(item, "item", {.max_depth = 128}).ok(),
+  for (const ItemText& item : request.items) {
+    QUIRE_CHECK(JsonDocument::parse(*item, "item", {.max_depth = 128}).ok(),
                 "a stored item is no JSON");
   }
 }
