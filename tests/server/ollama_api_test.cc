@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <regex>
 
 #include "server/service_fixture.h"
@@ -156,6 +157,22 @@ TEST_F(OllamaApi, SendsThinkingAndCalls) {
   const auto silent = call("POST", kChat, chat_with(R"("think":false,)" + more));
   send(3);
   EXPECT_THAT(silent->wait().body, Not(HasSubstr("hm")));
+}
+
+// A model may write its arguments in several lines; an object of a stream has one.
+TEST_F(OllamaApi, ACallIsOneLine) {
+  start({.tool_call_parser = "hermes"});
+  engine_.chat_template_ = "{{ messages }} {{ tools }}";
+  const auto exchange = call("POST", kChat, chat_with(std::string(R"("tools":[)") + kTool + "]"));
+  engine_.wait_for(1);
+  engine_.say(1,
+              "<tool_call>\n{\"name\":\"get_weather\",\"arguments\":{\r\n\"a\": \"x\\ny\"\n}}\n"
+              "</tool_call>",
+              FinishReason::kStop);
+  const std::string body = exchange->wait().body;
+  EXPECT_THAT(body, HasSubstr(R"("arguments":{  "a": "x\ny" }}})"));
+  EXPECT_EQ(std::ranges::count(body, '\n'), 2);  // the call, and the end
+  EXPECT_EQ(std::ranges::count(body, '\r'), 0);
 }
 
 TEST_F(OllamaApi, ACutCallHasNoArguments) {

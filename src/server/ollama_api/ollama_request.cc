@@ -357,8 +357,9 @@ FieldError OllamaFields::read_tool_calls(const Path& path, Element value) {
   QUIRE_RETURN_IF_FIELD_ERROR(
       read_list(path, value, static_cast<size_t>(chat_.defaults.limits.max_tools), calls));
   if (calls.size() > 0) unanswered_.clear();
+  size_t idx = 0;
   for (const Element call : calls) {
-    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_call(Path(path, unanswered_.size()), call));
+    QUIRE_RETURN_IF_FIELD_ERROR(read_tool_call(Path(path, idx++), call));
   }
   return {};
 }
@@ -404,8 +405,8 @@ void OllamaFields::find_call(TemplateMessage& message) {
 
 // --- Checks of the fields against each other ---
 
-// Ollama's penalties read the last repeat_last_n tokens; here they read all. So a window, or an
-// exception for the newline, is refused if a penalty is on.
+// Ollama's penalties read the last repeat_last_n tokens; here they read all. A window, or an
+// exception for the newline, is therefore refused if a penalty is on.
 FieldError OllamaFields::finish_penalties() {
   SamplingParams& sampling = request_.chat.engine_request.sampling;
   if (repeat_last_n_ == 0) {

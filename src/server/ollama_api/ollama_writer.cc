@@ -23,6 +23,15 @@ struct Part {
   int first_call = 0;  // index of calls[0] among all calls of the output
 };
 
+// A stream has one object per line, but a model may write its arguments in several. JSON has line
+// ends only between its tokens, where a space means the same.
+std::string in_one_line(std::string_view json) {
+  std::string line(json);
+  std::ranges::replace_if(
+      line, [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
+
 void write_calls(const Part& part, JsonWriter& json) {
   json.key("tool_calls");
   json.begin_array();
@@ -35,7 +44,7 @@ void write_calls(const Part& part, JsonWriter& json) {
     json.field("index", idx++);
     json.field("name", call.call_name);
     json.key("arguments");
-    json.raw(whole_arguments(call.text));
+    json.raw(in_one_line(whole_arguments(call.text)));
     json.end_object();
     json.end_object();
   }
@@ -182,8 +191,8 @@ class OllamaWriter final : public ResponseWriter {
   const std::unique_ptr<OutputParser> parser_;  // null: the whole text is content
   UsageCount usage_;
   OutputBlocks blocks_;
-  int num_calls_ = 0;               // that the stream has sent
-  std::vector<int32_t> token_ids_;  // tokens that no object has had yet; only with logprobs
+  int num_calls_ = 0;               // calls that the stream has sent
+  std::vector<int32_t> token_ids_;  // not yet in an object; only with logprobs
   std::vector<PositionLogprobs> logprobs_;
   FinishReason finish_reason_ = FinishReason::kStop;
   std::optional<Clock::time_point> scheduled_;
