@@ -27,6 +27,7 @@ void add_times(const RequestResult& request, EngineBenchResult& result) {
   }
 }
 
+// Adds `other` times `factor`, which is -1 for a difference.
 void add(SpeculationStats& stats, const SpeculationStats& other, int64_t factor) {
   stats.num_spans += factor * other.num_spans;
   stats.num_drafts += factor * other.num_drafts;
@@ -170,12 +171,12 @@ std::string token_times(const EngineBenchResult& result) {
          times_line("Time per output token", result.per_token_s);
 }
 
-// The number of tokens per step and sequence, and the share of groups of drafts in which the draft
-// at each position was accepted.
+// The number of tokens per step and sequence.
 double mean_accepted_length(const SpeculationStats& stats) {
   return 1 + static_cast<double>(stats.num_accepted) / static_cast<double>(stats.num_spans);
 }
 
+// By position in a group of drafts: the share of the groups whose draft there was accepted.
 std::vector<double> acceptance_by_position(const SpeculationStats& stats) {
   std::vector<double> shares;
   for (const int64_t accepted : stats.accepted_by_position) {

@@ -17,9 +17,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr JsonLimits kLimits = {.max_bytes = size_t{1} << 20, .max_depth = 16};
+constexpr std::string_view kPoolingFlag = "pooling_mode_";
+constexpr std::string_view kLastTokenFlag = "pooling_mode_lasttoken";
 constexpr std::string_view kLastToken = "lasttoken";
 
-// One entry of modules.json.
+// One entry of modules.json, whose document has the texts.
 struct Module {
   std::string_view kind;  // the class without its package: "Pooling"
   std::string_view path;  // its folder in the checkpoint
@@ -50,8 +52,18 @@ Status refuse_pooling(const fs::path& file, std::string_view got) {
                   file.string(), got));
 }
 
-// Accepts pooling_mode ("lasttoken") or one pooling_mode_… flag per kind, as older versions of
-// sentence-transformers write them.
+// The kind of pooling that a field of the configuration asks for: pooling_mode names it, and older
+// versions of sentence-transformers write one pooling_mode_… flag per kind. Empty: none. The name
+// of a field whose value is not understood counts as a kind, because no such kind is supported.
+std::string_view pooling_kind(std::string_view key, simdjson::dom::element value) {
+  std::string_view kind;
+  bool is_on = false;
+  if (key == "pooling_mode") return value.get(kind) ? key : kind;
+  if (!key.starts_with(kPoolingFlag)) return {};
+  if (!value.get(is_on) && !is_on) return {};
+  return key == kLastTokenFlag ? kLastToken : key;
+}
+
 Status check_pooling(const fs::path& file) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(file, kLimits));
   simdjson::dom::object fields;
@@ -60,15 +72,9 @@ Status check_pooling(const fs::path& file) {
   }
   bool takes_last = false;
   for (const auto [key, value] : fields) {
-    if (!key.starts_with("pooling_mode")) continue;
-    std::string_view mode;
-    if (value.get(mode)) {
-      bool is_on = true;
-      if (!value.get(is_on) && !is_on) continue;
-      mode = key.substr(std::min(key.size(), std::string_view("pooling_mode_").size()));
-    }
-    if (mode != kLastToken)
-      return refuse_pooling(file, clipped(key == "pooling_mode" ? mode : key));
+    const std::string_view kind = pooling_kind(key, value);
+    if (kind.empty()) continue;
+    if (kind != kLastToken) return refuse_pooling(file, clipped(kind));
     takes_last = true;
   }
   return takes_last ? Status() : refuse_pooling(file, "none");

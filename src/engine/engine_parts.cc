@@ -76,7 +76,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   parts->info = describe_model(files, plan);
   parts->info.attention_backend = report.backends;
   DeviceContext& context = *parts->platform->contexts().front();
-  QUIRE_ASSIGN_OR_RETURN(parts->target, load_onto(context, files, plan, progress));
+  // A device that cannot draft refuses before the weights are read, which takes minutes.
   if (speculation.make_drafter) {
     QUIRE_ASSIGN_OR_RETURN(
         parts->drafter,
@@ -85,6 +85,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                            .max_model_len = plan.sizes.limits.max_model_len,
                                            .vocab_size = plan.sizes.vocab_size}));
   }
+  QUIRE_ASSIGN_OR_RETURN(parts->target, load_onto(context, files, plan, progress));
   QUIRE_ASSIGN_OR_RETURN(parts->runner,
                          make_runner(context, parts->target, plan, parts->drafter.get()));
   parts->scheduler = plan.scheduler;

@@ -70,6 +70,11 @@ int limit_rule_seqs(const EngineConfig& config, int wanted) {
 // to what a step can compute.
 Result<EngineConfig> resolve_config(const EngineConfig& wanted, const ModelConfig& model,
                                     const PlatformDefaults& defaults, int num_drafts) {
+  if (model.embeds && num_drafts > 0) {
+    return invalid_argument(
+        "[engine] `speculative_config`: got one for a model that embeds prompts and never decodes, "
+        "expected none; leave it out");
+  }
   EngineConfig config = wanted;
   config.enforce_eager |= model.embeds;  // it never decodes, and graphs are of decode steps
   if (config.max_num_batched_tokens == 0) {

@@ -26,7 +26,7 @@ constexpr int kMaxSeqs = 1 << 20;
 // vLLM's defaults.
 constexpr int kNgramMatch = 5;
 constexpr int kSuffixMatch = 24;
-// A rejected draft costs a row of every product, and long matches end soon.
+// A rejected draft costs a token row of every matrix product, and long matches end soon.
 constexpr int kSuffixDrafts = 8;
 
 void refuse_other_keys(simdjson::dom::object object, ConfigFields& fields) {
@@ -37,7 +37,7 @@ void refuse_other_keys(simdjson::dom::object object, ConfigFields& fields) {
   }
 }
 
-// Whichever bound is not given equals the other one, as in vLLM.
+// A bound that is not given equals the other one, as in vLLM.
 LookupConfig read_ngram(ConfigFields& fields) {
   const auto least = fields.optional_integer("prompt_lookup_min", 1, 1024);
   const auto most = fields.optional_integer("prompt_lookup_max", 1, 1024);

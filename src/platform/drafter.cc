@@ -17,9 +17,9 @@ int match_length(std::span<const int32_t> tokens, size_t end, int most) {
   return length;
 }
 
-// The ends of the newest occurrences with the longest match, the newest first.
-void find_occurrences(std::span<const int32_t> tokens, const LookupConfig& config,
-                      std::vector<size_t>& ends) {
+// Finds the ends of the newest of the longest matches, the newest first.
+void find_matches(std::span<const int32_t> tokens, const LookupConfig& config,
+                  std::vector<size_t>& ends) {
   const size_t most = config.by_vote ? LookupConfig::kMaxVotes : 1;
   int longest = config.min_match;
   ends.clear();
@@ -51,9 +51,9 @@ int32_t most_frequent(std::span<const int32_t> tokens) {
 bool look_up_drafts(std::span<const int32_t> tokens, const LookupConfig& config,
                     std::span<int32_t> drafts) {
   thread_local std::vector<size_t> ends;
-  find_occurrences(tokens, config, ends);
+  find_matches(tokens, config, ends);
   if (ends.empty()) return false;
-  thread_local std::vector<int32_t> next;  // by occurrence
+  thread_local std::vector<int32_t> next;  // by match
   for (size_t i = 0; i < drafts.size(); ++i) {
     const auto token_after = [&](size_t end) {
       return end + i < tokens.size() ? tokens[end + i] : drafts[end + i - tokens.size()];

@@ -42,21 +42,21 @@ struct DrafterLimits {
   int vocab_size = 0;
 };
 
-// Drafts by lookup: the tokens that followed an earlier occurrence of a sequence's last tokens.
+// Drafts by lookup: a match is an earlier occurrence of the sequence's last tokens, and the drafts
+// are the tokens that followed it. The longest match is taken.
 struct LookupConfig {
-  // Bounds of the match: the number of last tokens that the earlier occurrence ends with too. The
-  // longest match is taken.
+  // Bounds of a match's length, in tokens.
   int min_match = 1;
   int max_match = 1;
-  // Which of several longest matches is continued. False: the newest one. True: of the newest
-  // kMaxVotes, each draft is the token that most of those have next which agree with the drafts
-  // before it.
+  // Decides between several longest matches. False: the newest one is continued. True: the newest
+  // kMaxVotes vote on each draft, which is the most frequent next token; a match with another next
+  // token does not vote on the later drafts.
   bool by_vote = false;
 
   static constexpr int kMaxVotes = 64;
 };
 
-// Writes the drafts for a sequence. Beyond the sequence's end, an occurrence continues with the
+// Writes the drafts for a sequence. A match that reaches the sequence's end continues with the
 // drafts themselves, so that a period repeats. Returns false, and writes nothing, if there is no
 // match.
 bool look_up_drafts(std::span<const int32_t> tokens, const LookupConfig& config,

@@ -16,8 +16,8 @@ Result<std::span<std::byte>> DeviceContext::workspace(size_t num_bytes) {
 Result<std::unique_ptr<Drafter>> DeviceContext::make_lookup_drafter(
     const LookupConfig& /*config*/, const DrafterLimits& /*limits*/) {
   return unimplemented(
-      fmt::format("[engine] `speculative_config`: got a method that looks tokens up, for {}; "
-                  "expected one on a CPU: GPUs do not look tokens up yet",
+      fmt::format("[engine] `speculative_config`: ngram and suffix draft on a CPU only, got {}; "
+                  "leave it out, or use `device` cpu; outputs are the same without it",
                   device().name));
 }
 

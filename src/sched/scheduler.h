@@ -36,7 +36,7 @@ struct SchedulerConfig {
   int block_size = 16;
   std::vector<KvTableConfig> tables;
   int num_drafts = 0;  // draft tokens that each step proposes, and the next one verifies
-  std::vector<DraftRange> draft_ranges = {};  // exceptions: fewer of the drafts are verified
+  std::vector<DraftRange> draft_ranges = {};  // outside of all ranges, num_drafts are verified
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
 };
@@ -68,12 +68,12 @@ class Scheduler {
   // with placeholders. The plan is empty when no sequence can run.
   BatchPlan schedule();
 
-  // A sequence, and the number of tokens it took from a span. `seq` is null if it has finished
+  // The tokens that a sequence took from a span. `seq` is null if the sequence has finished
   // meanwhile.
   struct Progress {
     Sequence* seq = nullptr;
     int num_tokens = 0;
-    int num_drafts = 0;  // verified by the span; each but the last of its tokens is one of them
+    int num_drafts = 0;  // drafts that the span verified; 0 if it failed
   };
   // Applies the results of a step. Steps complete in the order of their planning, and every plan
   // that is not empty must have been run. `results` are in the order of the plan's spans; spans

@@ -295,7 +295,9 @@ TEST(Usage, SpeculationIsRefusedByItsKeyAndServedWithTheSameText) {
   const std::vector<std::string> command = {"generate", "--temperature", "0", "What is 12*34?"};
   std::vector<std::string> drafting = command;
   drafting.insert(drafting.end(), {"--speculative-config", R"({"method": "suffix"})"});
-  EXPECT_EQ(run_quire(drafting).out, run_quire(command).out);
+  const SpawnResult drafted = run_quire(drafting);
+  EXPECT_EQ(drafted.exit_code, 0) << drafted.err;
+  EXPECT_EQ(drafted.out, run_quire(command).out);
 }
 
 TEST(Streams, OutputThatIsLostIsAnError) {

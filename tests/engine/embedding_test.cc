@@ -219,6 +219,12 @@ TEST(Embedding, IsRefusedWithTheReason) {
   EXPECT_THAT(refusal(*generating, embed({5})), HasSubstr("use an embedding model"));
 }
 
+TEST(Embedding, HasNoSpeculation) {
+  EngineConfig config = embedding_config();
+  config.speculative_config = R"({"method": "suffix"})";
+  EXPECT_THAT(Engine::create(config).status().message(), HasSubstr("never decodes"));
+}
+
 TEST(MakeEmbedding, RefusesNumbersThatAreNotFinite) {
   const auto embedding = make_embedding({1, NAN}, {.params = {}, .normalizes = true});
   EXPECT_THAT(embedding.status().message(), HasSubstr("got NaN or infinity"));
@@ -280,6 +286,8 @@ TEST(EmbeddingModules, AreRefusedByName) {
               HasSubstr("got pooling_mode_max_tokens"));
   EXPECT_THAT(message(all, R"({"pooling_mode":["cls","mean"]})"), HasSubstr("not supported"));
   EXPECT_THAT(message(all, R"({"pooling_mode":"cls"})"), HasSubstr("got cls"));
+  EXPECT_THAT(message(all, R"({"pooling_mode":7})"), HasSubstr("got pooling_mode, expected"));
+  EXPECT_THAT(message(all, R"({"pooling_mode_lasttoken":false})"), HasSubstr("got none"));
   EXPECT_THAT(message(all, "{}"), HasSubstr("got none"));
   EXPECT_THAT(message(all, "[]"), HasSubstr("not a JSON object"));
   EXPECT_THAT(message(all), HasSubstr("config.json"));

@@ -68,12 +68,12 @@ class HostRunner final : public Runner {
   // Samples the spans; their logits rows must fit into outputs_ together.
   Status sample_together(const BatchPlan& plan, std::span<const SeqSpan* const> spans,
                          std::span<SpanResult> results);
-  void sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
-                   SpanResult& sampled);
-  // The same for an embedding model: reads the hidden states of the tokens `token_rows`, one per
-  // span.
+  // Replaces the sampling of an embedding model: reads the hidden states of the tokens
+  // `token_rows`, one per span.
   Status read_hidden_states(std::span<const int32_t> token_rows,
                             std::span<const SeqSpan* const> spans, std::span<SpanResult> results);
+  void sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
+                   SpanResult& sampled);
   Status propose_drafts(const BatchPlan& plan);
   void update_progress(int slot_idx);
   std::span<int32_t> next_tokens(int slot_idx);

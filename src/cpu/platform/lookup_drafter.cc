@@ -33,8 +33,8 @@ class LookupDrafter final : public Drafter {
   }
 
  private:
-  // `next` still has the drafts of the step before; those that it accepted precede the newest
-  // token.
+  // `next` has the newest token, and still the drafts that the step has verified: the accepted ones
+  // precede the newest token in the sequence.
   void propose(size_t num_computed, std::span<int32_t> next, std::vector<int32_t>& tokens) {
     const std::span<int32_t> drafts = next.subspan(1);
     if (num_computed >= tokens.size()) {
