@@ -77,13 +77,14 @@ std::optional<ApiError> add_requests(const ServerState& state, const ScoreReques
 // Refuses documents that can never be admitted together.
 std::optional<ApiError> check_count(const ServerState& state, const ScoreRequest& scores) {
   const AdmissionConfig& admission = state.config.admission;
-  const int most = (admission.max_num_seqs + admission.max_num_queued_reqs) / 2;
+  const int max_sequences = admission.max_num_seqs + admission.max_num_queued_reqs;
+  const int most = max_sequences / 2;
   if (scores.documents.size() <= static_cast<size_t>(most)) return std::nullopt;
   return make_api_error(
       400,
       fmt::format("got {} documents, expected at most {} per request: each takes two sequences of "
                   "the {} that the server runs and queues",
-                  scores.documents.size(), most, 2 * most),
+                  scores.documents.size(), most, max_sequences),
       "documents");
 }
 
