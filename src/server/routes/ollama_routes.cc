@@ -83,13 +83,13 @@ std::string parameter_size(int64_t num_parameters) {
   return fmt::format("{:.2f}K", number / kThousand);
 }
 
-// The bytes of all weights in their type, whose name has its bits: "BF16".
+// The bytes of all weights in their type, whose name has its bits: 16 in "bf16".
 int64_t weight_bytes(const ModelInfo& info) {
   constexpr int kBitsPerByte = 8;
   int64_t num_bits = 0;
   for (const char c : info.weight_dtype) {
     if (is_digit(c)) num_bits = num_bits * 10 + (c - '0');
-    if (!is_digit(c) && num_bits > 0) break;  // F8_E4M3
+    if (!is_digit(c) && num_bits > 0) break;  // the 8 of "fp8_e4m3"
   }
   return info.num_parameters * num_bits / kBitsPerByte;
 }
