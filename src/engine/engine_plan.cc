@@ -18,6 +18,7 @@ namespace {
 
 // Sequences are a dimension of kernels' grids, which is limited to this size.
 constexpr int kMaxNumSeqs = 65535;
+constexpr int kMaxNumBatchedTokens = 1 << 20;
 
 Status in_range(const char* field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
@@ -39,7 +40,7 @@ Status check_config(const EngineConfig& config) {
   QUIRE_RETURN_IF_ERROR(
       in_range("max_num_rule_seqs", config.max_num_rule_seqs, 1, std::numeric_limits<int>::max()));
   QUIRE_RETURN_IF_ERROR(
-      in_range("max_num_batched_tokens", config.max_num_batched_tokens, 1, 1 << 20));
+      in_range("max_num_batched_tokens", config.max_num_batched_tokens, 1, kMaxNumBatchedTokens));
   QUIRE_RETURN_IF_ERROR(in_range("kv_cache_memory", config.kv_cache_memory, 0, int64_t{1} << 46));
   return in_range("max_model_len", config.max_model_len, 0, kMaxModelLen);
 }
@@ -48,10 +49,11 @@ Status check_config(const EngineConfig& config) {
 int limit_seqs_to_tokens(const EngineConfig& config, int decode_q_len) {
   const int most = std::max(config.max_num_batched_tokens / decode_q_len, 1);
   if (config.max_num_seqs <= most) return config.max_num_seqs;
-  log_info(
+  log_warning(
       "[engine] `max_num_seqs` {} is lowered to {}: a step of `max_num_batched_tokens` {} decodes "
-      "{} tokens per sequence",
-      config.max_num_seqs, most, config.max_num_batched_tokens, decode_q_len);
+      "{} tokens per sequence; `max_num_batched_tokens` {} is enough for all",
+      config.max_num_seqs, most, config.max_num_batched_tokens, decode_q_len,
+      int64_t{config.max_num_seqs} * decode_q_len);
   return most;
 }
 
@@ -77,15 +79,19 @@ Result<EngineConfig> resolve_config(const EngineConfig& wanted, const ModelConfi
   }
   EngineConfig config = wanted;
   config.enforce_eager |= model.embeds;  // it never decodes, and graphs are of decode steps
+  const int decode_q_len = 1 + num_drafts;
   if (config.max_num_batched_tokens == 0) {
-    config.max_num_batched_tokens = std::max(defaults.max_num_batched_tokens, config.max_num_seqs);
+    const int64_t num_seqs = wanted.max_num_seqs > 0 ? wanted.max_num_seqs : defaults.max_num_seqs;
+    const int64_t num_decoded = std::min<int64_t>(num_seqs * decode_q_len, kMaxNumBatchedTokens);
+    config.max_num_batched_tokens =
+        std::max(defaults.max_num_batched_tokens, static_cast<int>(num_decoded));
   }
   if (config.max_num_seqs == 0) {
     config.max_num_seqs = std::min(defaults.max_num_seqs, config.max_num_batched_tokens);
   }
   if (config.max_num_rule_seqs == 0) config.max_num_rule_seqs = defaults.max_num_rule_seqs;
   QUIRE_RETURN_IF_ERROR(check_config(config));
-  config.max_num_seqs = limit_seqs_to_tokens(config, 1 + num_drafts);
+  config.max_num_seqs = limit_seqs_to_tokens(config, decode_q_len);
   config.max_num_rule_seqs = limit_rule_seqs(config, wanted.max_num_rule_seqs);
   return config;
 }

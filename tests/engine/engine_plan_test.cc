@@ -81,10 +81,10 @@ class FakePlatform final : public Platform {
 
 class EnginePlanTest : public ::testing::Test {
  protected:
-  Result<EnginePlan> plan(const EngineConfig& config) {
+  Result<EnginePlan> plan(const EngineConfig& config, int num_drafts = 0) {
     const auto files = open_model_files(config);
     EXPECT_TRUE(files.ok()) << files.status().message();
-    return plan_engine(config, *files, platform_);
+    return plan_engine(config, *files, platform_, num_drafts);
   }
   Result<EnginePlan> plan_with(const std::string& any, const std::string& decode = "",
                                const std::string& prefill = "") {
@@ -173,6 +173,16 @@ TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
   EXPECT_EQ(this->plan(config)->scheduler.max_num_seqs, 32);
   config.max_num_seqs = 65536;
   EXPECT_THAT(this->plan(config).status().message(), HasSubstr("max_num_seqs: must be"));
+}
+
+TEST_F(EnginePlanTest, AStepHasTheDraftsOfEachSequence) {
+  EngineConfig config = tiny_config();
+  EXPECT_EQ(plan(config, 7)->scheduler.max_num_batched_tokens, 32 * 8);
+  config.max_num_seqs = 64;
+  EXPECT_EQ(plan(config, 7)->scheduler.max_num_batched_tokens, 64 * 8);
+  EXPECT_EQ(plan(config, 7)->scheduler.max_num_seqs, 64);
+  config.max_num_batched_tokens = 100;
+  EXPECT_EQ(plan(config, 7)->scheduler.max_num_seqs, 12) << "8 tokens each";
 }
 
 TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {
