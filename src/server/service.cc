@@ -31,10 +31,11 @@ ApiError wrong_method(RequestContext& context, const std::string& allowed) {
 
 // Also prevents cross-site form posts: a page of another site cannot send this content type without
 // a CORS preflight.
-bool is_json(std::string_view content_type) {
-  constexpr std::string_view kJson = "application/json";
-  const std::string_view rest = content_type.substr(std::min(kJson.size(), content_type.size()));
-  return equals_ignoring_case(content_type.substr(0, kJson.size()), kJson) &&
+// Whether a Content-Type names this media type, with or without parameters.
+bool names_media_type(std::string_view content_type, std::string_view media_type) {
+  const std::string_view rest =
+      content_type.substr(std::min(media_type.size(), content_type.size()));
+  return equals_ignoring_case(content_type.substr(0, media_type.size()), media_type) &&
          (rest.empty() || rest.front() == ';' || rest.front() == ' ');
 }
 
@@ -62,7 +63,7 @@ bool is_ollama_curl(const RequestContext& context) {
   constexpr std::string_view kForm = "application/x-www-form-urlencoded";
   const http::Request& request = context.request;
   return context.error_shape == ErrorShape::kOllama &&
-         equals_ignoring_case(request.header("content-type"), kForm) &&
+         names_media_type(request.header("content-type"), kForm) &&
          request.header("origin").empty() && request.header("sec-fetch-site").empty();
 }
 
@@ -238,10 +239,14 @@ std::optional<ApiError> Service::Impl::authorize(RequestContext& context, std::s
 
 void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
   if (route.kind == RouteKind::kPolled) context.log.success_level = LogLevel::kDebug;
-  if (route.method == "POST" && !is_json(context.request.header("content-type")) &&
+  const std::string_view type = context.request.header("content-type");
+  if (route.method == "POST" && !names_media_type(type, "application/json") &&
       !is_ollama_curl(context)) {
-    return context.refuse(make_api_error(415, "expected a body of Content-Type: application/json",
-                                         "", "unsupported_media_type"));
+    return context.refuse(
+        make_api_error(415,
+                       fmt::format("expected a body of Content-Type: application/json; got '{}'",
+                                   type.substr(0, 200)),
+                       "", "unsupported_media_type"));
   }
   const std::string_view coding = context.request.header("content-encoding");
   if (!coding.empty() && !equals_ignoring_case(coding, "identity")) {

@@ -350,6 +350,7 @@ TEST_F(OllamaApi, RefusesByNameWithTheRemedy) {
           {chat_with(R"("top_logprobs":2)"), "top_logprobs; got 2 without logprobs"},
           {chat_with(std::string(R"("tools":[)") + kTool + "]"),
            "tools; got tools, but the model's chat template does not use them"},
+          {chat_with(R"("tool_choice":"required")"), "tool_choice; got it on a route of Ollama"},
           {chat_with(R"("tools":[{"function":{}}])"), "tools[0].function.name; got none"},
           {one(R"({"role":"user","content":"q","images":["aGk="]})"),
            "messages[0].images; got a list of 1, expected none: this server reads text only"},

@@ -162,6 +162,11 @@ FieldError OllamaFields::read_chat_field(std::string_view name, Element value, b
     return {};
   }
   if (name == "tools") return read_tools(name, value);
+  if (name == "tool_choice") {
+    return field_error(name,
+                       "got it on a route of Ollama, whose API cannot force or forbid calls; "
+                       "expected POST /v1/chat/completions, or no such field");
+  }
   is_known = false;
   return {};
 }

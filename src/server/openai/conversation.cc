@@ -345,9 +345,10 @@ FieldError check_effort(const Path& path, const RequestDefaults& defaults) {
 FieldError check_tools(const ChatRequest& request, const RequestDefaults& defaults) {
   if (is_forced(request) && request.restriction) return second_restriction("tool_choice");
   if (request.tool_choice != ToolChoice::kAuto || !template_ignores(defaults, "tools")) return {};
-  return field_error("tools",
-                     "got tools, but the model's chat template does not use them; expected no "
-                     "tools, or a tool_choice that forces or forbids calls");
+  return field_error(
+      "tools",
+      "got tools, but the model's chat template does not use them; expected no "
+      "tools, or a tool_choice that forces or forbids calls (on routes that have one)");
 }
 
 FieldError read_allowed_tools(const Path& path, const simdjson::dom::object& fields,

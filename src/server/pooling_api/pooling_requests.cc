@@ -132,7 +132,7 @@ class ScoreFields {
     if (num_bytes <= limits_.max_scored_bytes) return {};
     return field_error(
         field, fmt::format("got prompts of {} bytes, each of which repeats the query, expected at "
-                           "most {}; send fewer documents per request",
+                           "most {}; send fewer or shorter texts per request",
                            num_bytes, limits_.max_scored_bytes));
   }
 

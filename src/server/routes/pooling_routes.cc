@@ -82,9 +82,10 @@ std::optional<ApiError> check_count(const ServerState& state, const ScoreRequest
   if (scores.documents.size() <= static_cast<size_t>(most)) return std::nullopt;
   return make_api_error(
       400,
-      fmt::format("got {} documents, expected at most {} per request: each takes two sequences of "
-                  "the {} that the server runs and queues",
-                  scores.documents.size(), most, max_sequences),
+      fmt::format(
+          "got {} texts to score, expected at most {} per request: each takes two sequences "
+          "of the {} that the server runs and queues",
+          scores.documents.size(), most, max_sequences),
       "documents");
 }
 
