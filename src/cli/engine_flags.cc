@@ -150,11 +150,16 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
              "Select backends by this table: a file of quire tune, builtin (the build's for this "
              "GPU) or measured (at start, kept in the user's cache directory); without it, "
              "builtin, or measured on a GPU that the build has no table for");
-  flags.text(
-      "--speculative-config", "JSON", &config->speculative_config,
+  const auto parse_speculation = [](std::string_view text) -> Result<std::string> {
+    if (text.empty()) return unexpected(text, "a JSON object, or no such flag");
+    return parse_text(text);
+  };
+  flags.value(
+      "--speculative-config", "JSON", &config->speculative_config, "",
       "Speculative decoding with vLLM's keys, such as "
       "'{\"method\": \"ngram\", \"num_speculative_tokens\": 4}'; methods: ngram, suffix (on a "
-      "CPU)");
+      "CPU)",
+      parse_speculation);
   flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,
                {.min = 0, .max = 1, .min_excluded = true},
                "Share of a GPU's memory to use; without effect on a CPU");

@@ -395,7 +395,7 @@ Command serve_command() {
   const auto options = std::make_shared<ServeOptions>();
   Command command;
   command.name = "serve";
-  command.summary = "Serve a model over HTTP with OpenAI's API";
+  command.summary = "Serve a model over HTTP with the APIs of OpenAI, Anthropic and Ollama";
   command.example =
       "  quire serve ~/models/llama --api-key-file keys.txt\n"
       "  curl http://127.0.0.1:8000/v1/models";

@@ -50,6 +50,10 @@ constexpr Row kNamed[] = {
     {{"--tp", "--tp-size"}, "--tensor-parallel-size"},
     {{"--threads-http"}, "--num-workers"}};
 
+constexpr std::string_view kSpeculation =
+    "is a key of --speculative-config here, which has the methods ngram and suffix; without it "
+    "outputs are the same";
+
 constexpr Row kRefused[] = {
     {{"-hf", "--hf-repo", "-hfr", "-mu", "--model-url", "--download-dir"},
      "is not needed: quire pull ORG/NAME downloads a model, and --model ORG/NAME finds it"},
@@ -58,9 +62,15 @@ constexpr Row kRefused[] = {
      "is part of the model's name here: --model ORG/NAME@REVISION"},
     {{"-q", "--quantization"},
      "is not supported yet; leave it out: a checkpoint runs in the type it has"},
-    {{"-md", "--model-draft", "--speculative-algorithm"},
-     "is not supported; --speculative-config has the methods ngram and suffix, and without it "
-     "outputs are the same"},
+    {{"-md", "--model-draft", "--speculative-algorithm", "--speculative-model", "--spec-method",
+      "--spec-type"},
+     kSpeculation},
+    {{"--num-speculative-tokens", "--speculative-num-draft-tokens", "--speculative-num-steps",
+      "--draft", "--draft-max", "--draft-min"},
+     kSpeculation},
+    {{"--ngram-prompt-lookup-max", "--ngram-prompt-lookup-min", "--num-lookahead-slots",
+      "--speculative-eagle-topk"},
+     kSpeculation},
     {{"--enable-lora"},
      "is not supported; expected a checkpoint with the adapter merged in",
      kNoValue},

@@ -90,8 +90,11 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
                     kSource, quote_name(speculative_config)));
   }
   ConfigFields fields(object, kSource);
-  refuse_other_keys(object, fields);
   const std::string method = fields.optional_text("method").value_or("");
+  if (method != "ngram" && method != "suffix") {
+    fields.fail("method", method.empty() ? "nothing" : quote_name(method),
+                "ngram or suffix: methods with a draft model are not served yet");
+  }
   LookupConfig lookup;
   if (method == "ngram") {
     lookup = read_ngram(fields);
@@ -99,9 +102,8 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
   } else if (method == "suffix") {
     lookup = read_suffix(fields);
     speculation.num_drafts = fields.integer("num_speculative_tokens", 1, kMaxDrafts, kSuffixDrafts);
-  } else {
-    fields.fail("method", method.empty() ? "nothing" : quote_name(method), "ngram or suffix");
   }
+  refuse_other_keys(object, fields);
   speculation.draft_ranges = read_draft_ranges(fields, speculation.num_drafts);
   QUIRE_RETURN_IF_ERROR(fields.status());
   speculation.make_drafter = [lookup](DeviceContext& context, const DrafterLimits& limits) {

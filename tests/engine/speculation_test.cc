@@ -206,6 +206,8 @@ TEST(ReadSpeculation, RefusesByName) {
   EXPECT_THAT(message("{}"), HasSubstr("method; got nothing, expected ngram or suffix"));
   EXPECT_THAT(message(R"({"method": "medusa"})"),
               HasSubstr("method; got \"medusa\", expected ngram"));
+  EXPECT_THAT(message(R"({"method": "eagle3", "model": "some/drafter"})"),
+              HasSubstr("method; got \"eagle3\", expected ngram or suffix"));
   EXPECT_THAT(message(R"({"method": "ngram"})"), HasSubstr("num_speculative_tokens; got nothing"));
   EXPECT_THAT(
       message(R"({"method": "ngram", "num_speculative_tokens": 16})"),
