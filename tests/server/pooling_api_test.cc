@@ -13,6 +13,7 @@
 namespace quire::server {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -90,6 +91,9 @@ TEST_F(Embeddings, RefuseFieldsByName) {
   EXPECT_THAT(refusal(R"({"messages":[]})"), HasSubstr("send the texts as `input`"));
   EXPECT_THAT(refusal(R"({"input":")" + std::string(65, 'a') + "\"}"),
               HasSubstr("tokens, a prompt of at most 64\""));
+  EXPECT_THAT(
+      refusal(R"({"input":["a",")" + std::string(65, 'a') + "\"]}"),
+      AllOf(HasSubstr("\"input[1]: the prompt is too long"), HasSubstr(R"("param":"input[1]")")));
   engine_.refusal_ = invalid_argument("[embedding] dimensions; got 3, expected 1 to 2");
   EXPECT_THAT(refusal(R"({"input":"a","dimensions":3})"), HasSubstr(R"("param":"dimensions")"));
 }

@@ -13,9 +13,11 @@
 namespace quire::server {
 namespace {
 
-// Names the field of the body that has the text of the error.
-ApiError with_field(ApiError error, std::string_view field) {
-  if (error.param == "prompt") error.param = field;
+// Names the text that an error is about, one of the `count` texts of a field.
+ApiError with_text(ApiError error, std::string_view field, size_t idx, size_t count) {
+  if (error.param != "prompt") return error;
+  error.param = count == 1 ? std::string(field) : fmt::format("{}[{}]", field, idx);
+  error.message = fmt::format("{}: {}", error.param, error.message);
   return error;
 }
 
@@ -63,7 +65,7 @@ std::optional<ApiError> add_requests(const ServerState& state, const ScoreReques
     Request judged = common;
     judged.prompt = std::move(prompt.text);
     if (auto error = prepare_prompt(state, judged, prompt.untrusted)) {
-      return with_field(std::move(*error), "documents");
+      return with_text(std::move(*error), "documents", i, scores.documents.size());
     }
     judged.prompt.clear();  // the engine takes its ids
     for (const int32_t word : words) {
@@ -126,12 +128,13 @@ void post_embeddings(ServerState& state, RequestContext&& context) {
   if (!capacity.ok()) return context.refuse(api_error(capacity));
   isolate_by_key(state, context, embeddings.engine_request);
   PreparedGeneration generation;
-  for (CompletionPrompt& input : embeddings.inputs) {
+  for (size_t i = 0; i < embeddings.inputs.size(); ++i) {
+    CompletionPrompt& input = embeddings.inputs[i];
     Request request = embeddings.engine_request;
     request.prompt = std::move(input.text);
     request.prompt_token_ids = std::move(input.token_ids);
     if (auto error = prepare_prompt(state, request, {})) {
-      return context.refuse(with_field(std::move(*error), "input"));
+      return context.refuse(with_text(std::move(*error), "input", i, embeddings.inputs.size()));
     }
     generation.requests.push_back(std::move(request));
   }
