@@ -13,6 +13,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "engine/speculation.h"
 #include "hub/cache/model_cache.h"
 #include "platform/platform.h"
 
@@ -131,6 +132,28 @@ void add_tensor_parallel_size(FlagSet& flags, int* target) {
   flags.last().alias = "-tp";
 }
 
+// A wrong value ends the command before the model is read, with the engine's message.
+Result<std::string> parse_speculative_config(std::string_view text) {
+  if (text.empty()) return unexpected(text, "a JSON object, or no such flag");
+  const Status status = read_speculation(text).status();
+  if (status.ok()) return std::string(text);
+  constexpr std::string_view kSetting = "`speculative_config`";
+  const std::string_view message = status.message();
+  const size_t begin = message.find(kSetting);
+  if (begin == std::string_view::npos) return status;
+  const std::string_view rest = message.substr(begin + kSetting.size());
+  return invalid_argument(std::string(rest.substr(rest.find_first_not_of(":; "))));
+}
+
+void add_speculative_config(FlagSet& flags, std::string* target) {
+  flags.value(
+      "--speculative-config", "JSON", target, "",
+      "Speculative decoding with vLLM's keys, such as "
+      "'{\"method\": \"ngram\", \"num_speculative_tokens\": 4}'; methods: ngram, suffix (on a "
+      "CPU)",
+      parse_speculative_config);
+}
+
 void add_device_flags(FlagSet& flags, EngineConfig* config) {
   flags.begin_group("Device");
   flags.choice("--device", {"auto", "cpu", "cuda"}, &config->device, "Where to compute");
@@ -150,16 +173,7 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
              "Select backends by this table: a file of quire tune, builtin (the build's for this "
              "GPU) or measured (at start, kept in the user's cache directory); without it, "
              "builtin, or measured on a GPU that the build has no table for");
-  const auto parse_speculation = [](std::string_view text) -> Result<std::string> {
-    if (text.empty()) return unexpected(text, "a JSON object, or no such flag");
-    return parse_text(text);
-  };
-  flags.value(
-      "--speculative-config", "JSON", &config->speculative_config, "",
-      "Speculative decoding with vLLM's keys, such as "
-      "'{\"method\": \"ngram\", \"num_speculative_tokens\": 4}'; methods: ngram, suffix (on a "
-      "CPU)",
-      parse_speculation);
+  add_speculative_config(flags, &config->speculative_config);
   flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,
                {.min = 0, .max = 1, .min_excluded = true},
                "Share of a GPU's memory to use; without effect on a CPU");

@@ -290,7 +290,7 @@ TEST(Usage, SizesThatDoNotFitTheModelExitWith1) {
 
 TEST(Usage, SpeculationIsRefusedByItsKeyAndServedWithTheSameText) {
   const SpawnResult refused = run_quire({"generate", "--speculative-config", "{}"});
-  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_EQ(refused.exit_code, 2);
   EXPECT_THAT(refused.err, HasSubstr("--speculative-config: method; got nothing"));
   const std::vector<std::string> command = {"generate", "--temperature", "0", "What is 12*34?"};
   std::vector<std::string> drafting = command;
