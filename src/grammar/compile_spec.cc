@@ -172,8 +172,8 @@ Status refused(std::string_view message) {
         "string must escape; write them without [], as alternatives (a|b)");
   }
   return invalid_argument(
-      "[grammar] the grammar cannot be compiled, although its parts are supported; simplify it, "
-      "and see the server's log at --log-level debug for the details");
+      "[grammar] the grammar cannot be compiled, although its parts are supported; simplify it; "
+      "a log of level debug has the details");
 }
 
 Status stopped() {

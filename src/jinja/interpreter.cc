@@ -173,8 +173,8 @@ void Interpreter::emit(const MarkedText& text) {
     captured_bytes_ += num_bytes;
   }
   if (num_bytes > limits.max_output_bytes - out.text.size()) {
-    fail(
-        fmt::format("the output is too large; expected at most {} bytes", limits.max_output_bytes));
+    fail(fmt::format("the output is too large; expected at most {} bytes: shorten the messages",
+                     limits.max_output_bytes));
   }
   budget.read(num_bytes);
   const size_t num_mark_bytes = out.untrusted.num_heap_bytes();

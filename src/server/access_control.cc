@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/sha.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -54,30 +52,10 @@ bool take_scheme(std::string_view& header, std::string_view scheme) {
   return true;
 }
 
-bool is_base64_digit(char c) {
-  return is_alphanumeric(c) || c == '+' || c == '/';
-}
-
-// Returns "" for malformed input. EVP_DecodeBlock() alone accepts '=' anywhere and counts it as a
-// byte.
-std::string decode_base64(std::string_view encoded) {
-  const auto digits_end = std::ranges::find_if_not(encoded, is_base64_digit);
-  const std::string_view padding(digits_end, encoded.end());
-  const bool is_padding = padding.empty() || padding == "=" || padding == "==";
-  if (encoded.empty() || encoded.size() % 4 != 0 || !is_padding) return "";
-  std::string bytes(encoded.size() / 4 * 3, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                                   reinterpret_cast<const unsigned char*>(encoded.data()),
-                                   static_cast<int>(encoded.size()));
-  if (size != static_cast<int>(bytes.size())) return "";
-  bytes.resize(bytes.size() - padding.size());
-  return bytes;
-}
-
 // The password of "Basic base64(USER:PASSWORD)".
 std::optional<std::string> basic_password(std::string_view encoded) {
   if (encoded.size() > 2 * kMaxKeyBytes) return std::nullopt;
-  const std::string text = decode_base64(encoded);
+  const std::string text = from_base64(encoded);
   const size_t colon = text.find(':');
   if (colon == std::string::npos) return std::nullopt;
   return text.substr(colon + 1);
@@ -100,18 +78,12 @@ bool is_allowed_origin(const std::vector<std::string>& allowed, std::string_view
 
 }  // namespace
 
-ApiKeys::Digest ApiKeys::digest_of(std::string_view text) {
-  Digest digest;
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return digest;
-}
-
 Result<ApiKeys> ApiKeys::create(const std::vector<std::string>& keys, const std::string& file) {
   ApiKeys all;
   const auto add = [&](const std::vector<std::string>& from, const std::string& source) {
     for (const std::string& key : from) {
       QUIRE_RETURN_IF_ERROR(check_key(key, source));
-      all.digests_.push_back(digest_of(key));
+      all.digests_.push_back(sha256_of(key));
     }
     return Status();
   };
@@ -136,7 +108,7 @@ std::optional<int> ApiKeys::find(std::string_view authorization) const {
 // with all of them, so that the time does not reveal a key's position in the list.
 std::optional<int> ApiKeys::find_key(std::string_view key) const {
   if (key.empty()) return std::nullopt;
-  const Digest digest = digest_of(key);
+  const Sha256Digest digest = sha256_of(key);
   std::optional<int> found;
   for (size_t i = 0; i < digests_.size(); ++i) {
     if (CRYPTO_memcmp(digest.data(), digests_[i].data(), digest.size()) == 0) {
@@ -147,7 +119,7 @@ std::optional<int> ApiKeys::find_key(std::string_view key) const {
 }
 
 std::string ApiKeys::cache_salt(int key_idx) const {
-  const Digest& digest = digests_[static_cast<size_t>(key_idx)];
+  const Sha256Digest& digest = digests_[static_cast<size_t>(key_idx)];
   return {digest.begin(), digest.end()};
 }
 

@@ -2,13 +2,12 @@
 // (CORS).
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/digest.h"
 #include "quire/status.h"
 #include "server/http/http.h"
 
@@ -34,10 +33,7 @@ class ApiKeys {
   std::string cache_salt(int key_idx) const;
 
  private:
-  using Digest = std::array<uint8_t, 32>;
-  static Digest digest_of(std::string_view text);
-
-  std::vector<Digest> digests_;
+  std::vector<Sha256Digest> digests_;
 };
 
 // Returns whether users who are neither the owner of a file nor in its group may read it. False for

@@ -8,7 +8,7 @@ from typing import Any
 import anthropic
 from anthropic import Anthropic
 
-from client_case import ServedCase, main, tool_template
+from client_case import ClientCase, main, tool_template
 
 QUESTION: list[Any] = [{"role": "user", "content": "Tom has 3 apples and buys 5. How many?"}]
 WEATHER: dict[str, Any] = {
@@ -24,19 +24,10 @@ WEATHER: dict[str, Any] = {
 KEY = "secret"
 
 
-class MessagesTest(ServedCase):
+class MessagesTest(ClientCase):
     flags = ("--chat-template", tool_template(), "--tool-call-parser", "hermes",
              "--api-key", KEY)  # fmt: skip
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        super().setUpClass()
-        cls.client = cls.new_client()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.client.close()
-        super().tearDownClass()
+    client: Anthropic
 
     @classmethod
     def new_client(cls, **more: Any) -> Anthropic:

@@ -4,6 +4,7 @@ import argparse
 import sys
 import unittest
 from pathlib import Path
+from typing import Any
 
 from served import Served
 
@@ -23,6 +24,26 @@ class ServedCase(unittest.TestCase):
         status = cls.served.stop()
         if status != 0:
             raise AssertionError(f"SIGTERM ended the server with {status}: {cls.served.log()}")
+
+
+class ClientCase(ServedCase):
+    """A server and a client for all tests of a class; new_client() of the class makes the client."""
+
+    client: Any
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.client = cls.new_client()
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.client.close()
+        super().tearDownClass()
+
+    @classmethod
+    def new_client(cls) -> Any:
+        raise NotImplementedError
 
 
 def tool_template() -> str:

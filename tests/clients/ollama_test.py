@@ -9,7 +9,7 @@ from typing import Any
 
 import ollama
 
-from client_case import ServedCase, main, tool_template
+from client_case import ClientCase, main, tool_template
 
 PROMPT = "Tom has 3 apples and buys 5. How many?"
 QUESTION: list[Any] = [{"role": "user", "content": PROMPT}]
@@ -35,19 +35,10 @@ COUNT: dict[str, Any] = {
 KEY = "secret"
 
 
-class OllamaTest(ServedCase):
+class OllamaTest(ClientCase):
     flags = ("--chat-template", tool_template(), "--tool-call-parser", "hermes",
              "--api-key", KEY)  # fmt: skip
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        super().setUpClass()
-        cls.client = cls.new_client()
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.client.close()
-        super().tearDownClass()
+    client: ollama.Client
 
     @classmethod
     def new_client(cls, key: str = KEY) -> ollama.Client:
@@ -129,6 +120,8 @@ class OllamaTest(ServedCase):
         self.assertEqual(self.chat(model=listed.model).message.content, self.chat().message.content)
         [running] = self.client.ps().models
         self.assertEqual((running.name, running.digest), (listed.model, listed.digest))
+        self.assertGreater(running.size, 0)
+        self.assertIn(running.size_vram, (0, running.size))
         shown = self.client.show(listed.model)
         self.assertEqual(shown.details, listed.details)
         self.assertEqual(shown.capabilities, ["completion", "tools"])

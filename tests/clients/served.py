@@ -1,5 +1,6 @@
 """Runs a `quire serve` for one test, on a free port."""
 
+import json
 import os
 import re
 import subprocess
@@ -92,11 +93,12 @@ class Served:
         return int(metrics["quire_kv_blocks"] - metrics["quire_kv_blocks_free"])
 
     def num_unfinished(self) -> int:
-        metrics = self.metrics()
-        return int(metrics["vllm:num_requests_running"] + metrics["vllm:num_requests_waiting"])
+        """Returns the requests that the server has. The engine may have finished one that still takes a place of the queue."""
+        with urllib.request.urlopen(self.url + "/load", timeout=30) as answer:
+            return int(json.load(answer)["server_load"])
 
     def seconds_until_free(self, timeout_s: float = 10.0) -> float:
-        """Returns the seconds until no request runs and no block is in use."""
+        """Returns the seconds until the server has no request and no block is in use."""
         begin = time.monotonic()
         while self.num_unfinished() > 0 or self.num_used_blocks() > 0:
             if time.monotonic() - begin > timeout_s:

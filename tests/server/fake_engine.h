@@ -1,6 +1,9 @@
 // An engine whose outputs the test sends, and an exchange that records the response.
 #pragma once
 
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -146,6 +149,10 @@ class FakeExchange final : public http::Exchange {
   explicit FakeExchange(size_t room = SIZE_MAX) : room_(room) {}
 
   bool respond(http::Response response) override {
+    if (response.status >= 400) {
+      EXPECT_THAT(response.body, ::testing::Not(::testing::ContainsRegex("--[a-z]")))
+          << "a client cannot set the server's flags";
+    }
     const std::lock_guard lock(mutex_);
     if (response.body.size() > room_) return false;
     response_ = std::move(response);

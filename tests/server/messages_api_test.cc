@@ -108,19 +108,9 @@ TEST_F(MessagesApi, StreamsThinkingAndACall) {
   start({.tool_call_parser = "hermes", .reasoning_parser = "think"});
   engine_.chat_template_ = "{{ messages }} {{ tools }}";
   const std::string more = std::string(R"("thinking":{"type":"adaptive"},"tools":[)") + kTool + "]";
-  const std::string thought = "<think>hm</think>";
-  const std::string head = R"(<tool_call>{"name":"get_weather","arguments":{"a":)";
-  const std::string tail = "1}}</tool_call>";
-  const auto send = [&](RequestId id) {
-    engine_.wait_for(id);
-    engine_.say(id, thought);
-    engine_.say(id, head);
-    engine_.say(id, tail, FinishReason::kStop);
-  };
-  const std::string counts = usage(static_cast<int>(thought.size() + head.size() + tail.size()),
-                                   static_cast<int>(thought.size()));
+  const std::string counts = usage(kNumThoughtTokens + kNumCallTokens, kNumThoughtTokens);
   const auto stream = post(body_with(R"("stream":true,)" + more));
-  send(1);
+  say_thought_and_call(1);
   EXPECT_EQ(
       fixed(stream->wait().body),
       begin() + block_start(0, R"({"type":"thinking","thinking":"","signature":""})") +
@@ -131,7 +121,7 @@ TEST_F(MessagesApi, StreamsThinkingAndACall) {
           delta(1, "input_json_delta", "partial_json", "1}") + block_stop(1) +
           ending("tool_use", counts));
   const auto whole = post(body_with(more));
-  send(2);
+  say_thought_and_call(2);
   EXPECT_EQ(fixed(whole->wait().body),
             message(R"({"type":"thinking","thinking":"hm","signature":"msg_r1"},)"
                     R"({"type":"tool_use","id":"call_1","name":"get_weather","input":{"a":1}})",
@@ -274,7 +264,7 @@ TEST_F(MessagesApi, RefusesByNameWithTheRemedy) {
            "thinking.budget_tokens; got 1024, expected less than max_tokens, which is 9"},
           {body_with(R"("mcp_servers":[{}])"), "mcp_servers; got a list of 1"},
           {body_with(R"("output_config":{"effort":"high"})"), "output_config.effort; got"},
-          {body_with(R"("stop_sequences":[""])"), "stop_sequences; got an empty text"},
+          {body_with(R"("stop_sequences":[""])"), "stop_sequences; got an empty string"},
           {body_with(R"("n":2)"), "n; got 2"},
       });
 }

@@ -160,6 +160,8 @@ std::string used_metrics(std::string_view model_name = "fake") {
   ModelInfo model;
   model.block_size = 16;
   model.kv_cache_dtype = "bf16";
+  model.num_speculative_tokens = 2;
+  model.has_synthetic_acceptance = true;
   return metrics.text({.model_name = model_name,
                        .version = "1.2.3",
                        .model = model,
@@ -210,6 +212,12 @@ TEST(Metrics, HaveTheLabelsThatDashboardsRead) {
             R"({model_name="fake",engine="0",block_size="16",cache_dtype="bf16",)"
             R"(num_gpu_blocks="72"})");
   EXPECT_EQ(metrics.family("quire_build_info").samples.at(0).labels, R"({version="1.2.3"})");
+}
+
+TEST(Metrics, LabelSyntheticAcceptance) {
+  const Exposition metrics(used_metrics());
+  EXPECT_EQ(metrics.family("quire_spec_decode_synthetic_acceptance").samples.at(0).value, 1);
+  EXPECT_EQ(metrics.family("vllm:spec_decode_num_accepted_tokens_per_pos_total").samples.size(), 2);
 }
 
 TEST(Metrics, ShowTheProcess) {

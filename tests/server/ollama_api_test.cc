@@ -132,30 +132,20 @@ TEST_F(OllamaApi, SendsThinkingAndCalls) {
   start({.tool_call_parser = "hermes", .reasoning_parser = "think"});
   engine_.chat_template_ = "{{ messages }} {{ tools }}";
   const std::string more = std::string(R"("tools":[)") + kTool + "]";
-  const std::string thought = "<think>hm</think>";
-  const std::string head = R"(<tool_call>{"name":"get_weather","arguments":{"a":)";
-  const std::string tail = "1}}</tool_call>";
-  const auto send = [&](RequestId id) {
-    engine_.wait_for(id);
-    engine_.say(id, thought);
-    engine_.say(id, head);
-    engine_.say(id, tail, FinishReason::kStop);
-  };
   const std::string calls =
       R"(,"tool_calls":[{"id":"call_1","function":{"index":0,"name":"get_weather",)"
       R"("arguments":{"a":1}}}])";
-  const std::string end =
-      ending("stop", static_cast<int>(thought.size() + head.size() + tail.size()));
+  const std::string end = ending("stop", kNumThoughtTokens + kNumCallTokens);
   const auto stream = call("POST", kChat, chat_with(more));
-  send(1);
+  say_thought_and_call(1);
   EXPECT_EQ(fixed(stream->wait().body), object(message("", R"(,"thinking":"hm")"), kMore) + "\n" +
                                             object(message("", calls), kMore) + "\n" +
                                             object(message(""), end) + "\n");
   const auto whole = call("POST", kChat, chat_with(R"("stream":false,)" + more));
-  send(2);
+  say_thought_and_call(2);
   EXPECT_EQ(fixed(whole->wait().body), object(message("", R"(,"thinking":"hm")" + calls), end));
   const auto silent = call("POST", kChat, chat_with(R"("think":false,)" + more));
-  send(3);
+  say_thought_and_call(3);
   EXPECT_THAT(silent->wait().body, Not(HasSubstr("hm")));
 }
 
@@ -334,6 +324,8 @@ TEST_F(OllamaApi, RefusesByNameWithTheRemedy) {
           {options(R"("num_predict":-3)"), "options.num_predict; got -3"},
           {options(R"("seed":1.5)"), "options.seed; got 1.5"},
           {options(R"("stop":["a",7])"), "options.stop; got"},
+          {options(R"("stop":[""])"), "[request] options.stop; got an empty string, expected"},
+          {chat_with(R"("n":5)"), "n; got 5, expected 1: a request of this API has one response"},
           {options(R"("repeat_last_n":32,"repeat_penalty":1.1)"),
            "options.repeat_last_n; got 32, expected -1"},
           {options(R"("penalize_newline":false,"repeat_penalty":1.1)"),
@@ -380,6 +372,8 @@ TEST_F(OllamaApi, DescribesTheModel) {
   engine_.info_.architecture = "Qwen3ForCausalLM";
   engine_.info_.weight_dtype = "bf16";
   engine_.info_.num_parameters = 4'300'000'000;
+  engine_.info_.weight_bytes = 8'600'000'000;
+  engine_.info_.on_gpu = true;
   engine_.chat_template_ = "{{ messages }} {{ tools }}";
   start({.tool_call_parser = "hermes", .reasoning_parser = "think", .started_at = 86400});
   const std::string details =
@@ -392,7 +386,10 @@ TEST_F(OllamaApi, DescribesTheModel) {
             HasSubstr(R"({"name":"alias:latest","model":"alias:latest",)"), HasSubstr(details),
             HasSubstr(R"("modified_at":"1970-01-02T00:00:00.000000Z")")));
   EXPECT_THAT(get("/api/ps").body,
-              AllOf(HasSubstr(digest), HasSubstr(details), HasSubstr(R"("context_length":64)")));
+              AllOf(HasSubstr(digest), HasSubstr(details),
+                    HasSubstr(R"("size_vram":8600000000,"context_length":64)")));
+  engine_.info_.on_gpu = false;
+  EXPECT_THAT(get("/api/ps").body, HasSubstr(R"("size_vram":0,)"));
   EXPECT_EQ(get("/api/version").body, R"({"version":"0.12.11","quire_version":"1.2.3"})");
   const auto show = [&](const std::string& body) {
     return call("POST", "/api/show", body)->wait().body;

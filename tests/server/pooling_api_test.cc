@@ -88,7 +88,11 @@ TEST_F(Embeddings, RefuseFieldsByName) {
   EXPECT_THAT(refusal(R"({"input":"a","dimensions":0})"), HasSubstr("dimensions; got 0"));
   EXPECT_THAT(refusal(R"({"input":"a","truncate_prompt_tokens":1})"),
               HasSubstr("send a shorter text"));
+  EXPECT_THAT(refusal(R"({"input":"a","normalize":false})"), HasSubstr("normalize; got false"));
   EXPECT_THAT(refusal(R"({"messages":[]})"), HasSubstr("send the texts as `input`"));
+  EXPECT_THAT(refusal(R"({"input":[[97],[98,256]]})"),
+              AllOf(HasSubstr("\"input[1]: the prompt has the token id 256"),
+                    HasSubstr(R"("param":"input[1]")")));
   EXPECT_THAT(refusal(R"({"input":")" + std::string(65, 'a') + "\"}"),
               HasSubstr("tokens, a prompt of at most 64\""));
   EXPECT_THAT(
@@ -151,6 +155,13 @@ TEST_F(Scores, NameTheWrongField) {
               HasSubstr("documents[0].text; got none"));
   EXPECT_THAT(refusal("/v1/rerank", R"({"query":"a","documents":["b"],"top_n":-1})"),
               HasSubstr("top_n; got -1"));
+  const auto with = [&](const std::string& field) {
+    return refusal("/v1/rerank", R"({"query":"a","documents":["b"],)" + field + "}");
+  };
+  EXPECT_THAT(with(R"("max_tokens_per_doc":9)"), HasSubstr("got 9, expected no such field: send"));
+  EXPECT_THAT(with(R"("rank_fields":["title"])"), HasSubstr("got a list of 1, expected [\\\"text"));
+  EXPECT_THAT(with(R"("label_token_ids":[1,2])"), HasSubstr("the probabilities of yes and no"));
+  EXPECT_THAT(with(R"("use_activation":false)"), HasSubstr("expected true: a score is a"));
   EXPECT_THAT(refusal("/v1/score", R"({"text_2":"b"})"), HasSubstr("text_1; got none"));
   EXPECT_THAT(refusal("/v1/score", R"({"text_1":["a","b"],"text_2":["c"]})"),
               HasSubstr("got 2 texts and 1 in text_2"));

@@ -155,10 +155,7 @@ TEST_F(ResponsesApi, StreamsReasoningAndACall) {
   engine_.chat_template_ = "{{ messages }} {{ tools }}";
   const std::string tools = std::string("[") + kTool + "]";
   const auto exchange = post(R"({"input":"hi","stream":true,"tools":)" + tools + "}");
-  engine_.wait_for(1);
-  engine_.say(1, "<think>hm</think>");
-  engine_.say(1, R"(<tool_call>{"name":"get_weather","arguments":{"a":)");
-  engine_.say(1, "1}}</tool_call>", FinishReason::kStop);
+  say_thought_and_call(1);
   const std::string of_thought = EventList::place("rs_r1_0", 0) + R"(,"content_index":0)";
   const std::string of_call = EventList::place("fc_r1_1", 1);
   const std::string thought = R"({"type":"reasoning_text","text":"hm"})";
@@ -182,7 +179,9 @@ TEST_F(ResponsesApi, StreamsReasoningAndACall) {
                      R"("response":)" + response("completed",
                                                  "[" + reasoning(0, "completed", thought) + "," +
                                                      function_call(1, "completed", arguments) + "]",
-                                                 usage(kPrompt, 82, 17), "null", tools))
+                                                 usage(kPrompt, kNumThoughtTokens + kNumCallTokens,
+                                                       kNumThoughtTokens),
+                                                 "null", tools))
                 .text());
 }
 
@@ -370,8 +369,8 @@ TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
       {R"({"input":"q","tool_choice":{"type":"function","name":"f"}})",
        "tool_choice.name; got 'f', expected the name of one of the tools"},
       {R"({"input":"q","background":true})", "background; got true, expected false"},
-      {R"({"input":"q","store":true})", "--max-stored-responses"},
-      {R"({"input":"q","previous_response_id":"resp_1"})", "--max-stored-responses"},
+      {R"({"input":"q","store":true})", "unless its operator allows it"},
+      {R"({"input":"q","previous_response_id":"resp_1"})", "send the whole conversation"},
       {R"({"input":"q","conversation":"c"})", "conversation; got 'c', expected previous_response"},
       {R"({"input":"q","truncation":"auto"})", "truncation; got 'auto', expected 'disabled'"},
       {R"({"input":"q","include":["secrets"]})", "include; got 'secrets'"},
@@ -379,7 +378,7 @@ TEST_F(ResponsesApi, RefusesByNameWithTheRemedy) {
       {R"({"input":"q","max_tokens":2})", "max_tokens; got 2, expected max_output_tokens"},
       {R"({"input":"q","max_output_tokens":0})", "max_output_tokens; got 0"},
       {R"({"input":"q","messages":[]})", "messages; got a list of 0, expected input"},
-      {R"({"input":"q","n":2})", "n; got 2, expected an integer in [1, 1]"},
+      {R"({"input":"q","n":2})", "n; got 2, expected 1: a request of this API has one response"},
       {R"({"input":"q","metadata":{"a":1}})", "metadata.a; got 1, expected a string"},
       {R"({"input":"q","reasoning":{"effort":"high"}})",
        "reasoning.effort; got a reasoning effort"},

@@ -79,6 +79,15 @@ class ServiceTest : public ::testing::Test {
     EXPECT_EQ(response.status, 200) << response.body;
     return response.body;
   }
+  // Responds to a request with the thought "hm" and the call get_weather({"a":1}), in three pieces.
+  void say_thought_and_call(RequestId id) {
+    engine_.wait_for(id);
+    engine_.say(id, "<think>hm</think>");
+    engine_.say(id, R"(<tool_call>{"name":"get_weather","arguments":{"a":)");
+    engine_.say(id, "1}}</tool_call>", FinishReason::kStop);
+  }
+  static constexpr int kNumThoughtTokens = 17;
+  static constexpr int kNumCallTokens = 65;
   // Expects that each body is refused with a message that contains the text.
   void expect_refusals(const std::string& path,
                        const std::vector<std::pair<std::string, std::string>>& refusals) {

@@ -497,6 +497,7 @@ TEST_F(ServiceTest, ARouteThatIsNotServedNamesAnother) {
       {"/v1/chat", "use POST /v1/chat/completions"},
       {"/generate", "use POST /v1/completions"},
       {"/api/embed", "use POST /v1/embeddings"},
+      {"/api/copy", "the operator names the model"},
       {"/api/pull", "this server has the one model of its start; run 'quire pull NAME'"},
       {"/v1/imagesque", "GET /openapi.json lists all routes"},
   };

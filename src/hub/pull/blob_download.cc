@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/digest.h"
 
 namespace quire::hub {
 namespace {
@@ -112,9 +113,7 @@ class BlobHash {
     unsigned int size = 0;
     QUIRE_CHECK(EVP_DigestFinal_ex(context_.get(), digest.data(), &size) == 1,
                 "[hub] libcrypto cannot hash");
-    std::string text;
-    for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
-    return text;
+    return to_hexadecimal({digest.data(), size});
   }
 
  private:

@@ -94,10 +94,7 @@ FieldError MessagesFields::read_stops(const Path& path, Element value) {
   std::vector<std::string> stops;
   QUIRE_RETURN_IF_FIELD_ERROR(
       read_texts(path, value, static_cast<size_t>(chat_.defaults.limits.max_stops), stops));
-  for (const std::string& stop : stops) {
-    if (stop.empty()) return field_error(path, "got an empty text, expected at least 1 byte");
-  }
-  return chat_.read("stop", value);
+  return chat_.read_sampling(path, "stop", value);
 }
 
 FieldError MessagesFields::read_thinking(const Path& path, Element value) {

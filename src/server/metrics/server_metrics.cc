@@ -52,6 +52,11 @@ void write_process(const MetricsSources& sources, MetricsText& out) {
 // vLLM's names. The mean accepted length is 1 + accepted tokens / drafts.
 void write_speculation(const MetricsSources& sources, MetricsText& out) {
   const SpeculationStats& stats = sources.engine.speculation;
+  out.gauge(
+      "quire_spec_decode_synthetic_acceptance",
+      "1 if drafts are accepted at given rates for a measurement, so that the outputs have no "
+      "meaning.",
+      sources.model.has_synthetic_acceptance ? 1 : 0);
   out.counter("vllm:spec_decode_num_drafts_total",
               "Groups of draft tokens verified: those of one sequence in one step.",
               stats.num_spans);

@@ -121,14 +121,6 @@ FieldError refuse_items(const Path& path, Element value, std::string_view expect
   return items.size() == 0 ? FieldError() : unexpected(path, value, expected);
 }
 
-// Reads a text that the object may lack.
-FieldError read_optional(const Path& path, const simdjson::dom::object& fields,
-                         std::string_view name, std::string& out) {
-  Element value;
-  if (fields[name].get(value) || value.is_null()) return {};
-  return read_text(Path(path, name), value, out);
-}
-
 constexpr std::string_view kNoImages = "none: this server reads text only";
 
 // --- Fields of the body ---
@@ -311,7 +303,7 @@ FieldError OllamaFields::read_num_ctx(const Path& path, Element value) const {
   QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, 0, INT_MAX, number));
   if (number <= model_.max_model_len) return {};
   return field_error(path, fmt::format("got {}, expected at most {}, the context of the served "
-                                       "model (--max-model-len)",
+                                       "model",
                                        number, model_.max_model_len));
 }
 

@@ -33,8 +33,9 @@ ChatBuilder::ChatBuilder(ChatRequest& the_request, const RequestDefaults& the_de
 
 FieldError ChatBuilder::read(std::string_view name, Element value) {
   if (name == "n" || name == "best_of") {
-    int n = 1;
-    return read_int(name, value, 1, 1, n);
+    double number = 0;
+    if (!value.get_double().get(number) && number == 1) return {};
+    return unexpected(name, value, "1: a request of this API has one response");
   }
   if (std::ranges::find(kIgnored, name) != kIgnored.end()) return {};
   return shared_.read(name, value);

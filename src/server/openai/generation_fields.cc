@@ -234,12 +234,16 @@ FieldError read_stream_options(const Path& path, Element value, StreamOptions& o
 // Reads one field of SamplingParams by its entry in the table of sampling fields.
 FieldError read_by_table(const SamplingField& field, const Path& path, Element value,
                          SamplingParams& params) {
-  const Status status = set_sampling_field(field, value, params);
-  if (status.ok()) return {};
-  std::string_view what = status.message();
-  constexpr std::string_view kExpected = "expected ";
-  if (what.starts_with(kExpected)) what.remove_prefix(kExpected.size());
-  return unexpected(path, value, what);
+  const Status readable = set_sampling_field(field, value, params);
+  if (!readable.ok()) {
+    std::string_view what = readable.message();
+    constexpr std::string_view kExpected = "expected ";
+    if (what.starts_with(kExpected)) what.remove_prefix(kExpected.size());
+    return unexpected(path, value, what);
+  }
+  // Later checks would not know the API's name of the field.
+  const Status valid = check_sampling_field(field, params, INT_MAX);
+  return valid.ok() ? FieldError() : field_error(path, valid.message());
 }
 
 // Refuses known fields that this server does not support, because ignoring one would give the

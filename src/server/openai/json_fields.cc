@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 
 #include "base/text.h"
@@ -38,12 +39,44 @@ size_t first_invalid_utf8(std::string_view text) {
   return text.size();
 }
 
+// The UTF-16 unit of the escape \uXXXX that the text begins with; 0 if it begins with none.
+uint32_t escaped_unit(std::string_view text) {
+  constexpr size_t kEscapeBytes = 6;
+  uint32_t unit = 0;
+  if (text.size() < kEscapeBytes || !text.starts_with("\\u")) return 0;
+  const char* end = text.data() + kEscapeBytes;
+  const auto parsed = std::from_chars(text.data() + 2, end, unit, 16);
+  return parsed.ptr == end ? unit : 0;
+}
+
+// Half of a surrogate pair is no character, so that JSON cannot have it alone.
+size_t first_half_pair(std::string_view text) {
+  constexpr uint32_t kKindMask = 0xfc00;
+  constexpr uint32_t kHigh = 0xd800;
+  constexpr uint32_t kLow = 0xdc00;
+  constexpr size_t kPairBytes = 12;
+  for (size_t i = 0; i < text.size();) {
+    const std::string_view rest = text.substr(i);
+    const uint32_t kind = escaped_unit(rest) & kKindMask;
+    if (kind == kHigh && (escaped_unit(rest.substr(kPairBytes / 2)) & kKindMask) == kLow) {
+      i += kPairBytes;
+    } else if (kind == kHigh || kind == kLow) {
+      return i;
+    } else {
+      i += rest.front() == '\\' ? 2 : 1;
+    }
+  }
+  return text.size();
+}
+
 // Finds the position of a JSON error, which simdjson does not report.
 std::optional<Position> find_error(std::string_view body) {
   const size_t bad_utf8 = first_invalid_utf8(body);
+  const size_t half_pair = first_half_pair(body);
   JsonScanner scanner;
   for (size_t i = 0; i < body.size(); ++i) {
     if (i == bad_utf8) return Position{i, "invalid UTF-8"};
+    if (i == half_pair) return Position{i, "half of a surrogate pair"};
     if (scanner.done() && is_json_space(body[i])) continue;
     if (scanner.done()) return Position{i, "text after the object"};
     if (!scanner.push(body[i])) return Position{i, "not valid JSON, or more than 64 levels deep"};
@@ -156,6 +189,13 @@ FieldError read_required(const Path& path, const simdjson::dom::object& fields,
   Element value;
   if (fields[name].get(value)) return missing(Path(path, name), "an object");
   return read_object(Path(path, name), value, out);
+}
+
+FieldError read_optional(const Path& path, const simdjson::dom::object& fields,
+                         std::string_view name, std::string& out) {
+  Element value;
+  if (fields[name].get(value) || value.is_null()) return {};
+  return read_text(Path(path, name), value, out);
 }
 
 FieldError read_ids(const Path& path, Element value, std::vector<int32_t>& out) {

@@ -63,6 +63,9 @@ FieldError read_required(const Path& path, const simdjson::dom::object& fields,
                          std::string_view name, std::string& out);
 FieldError read_required(const Path& path, const simdjson::dom::object& fields,
                          std::string_view name, simdjson::dom::object& out);
+// Reads a text that the object at `path` may lack, or that may be null.
+FieldError read_optional(const Path& path, const simdjson::dom::object& fields,
+                         std::string_view name, std::string& out);
 
 // Parses a body that must be an object. Refuses a key that occurs twice in any of its objects,
 // because JSON readers differ in which value they use.

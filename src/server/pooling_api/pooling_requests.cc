@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <climits>
+#include <cstdint>
 #include <initializer_list>
 
 #include "server/openai/generation_fields.h"
@@ -20,6 +22,29 @@ constexpr std::string_view kPromptBegin =
 constexpr std::string_view kPromptEnd =
     "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 
+// Fields of other servers that this one lacks. If it ignored one, the client would get another
+// result than it asked for.
+struct AbsentField {
+  std::string_view name;
+  std::string_view expected;
+};
+constexpr std::string_view kNothingIsCut = "no such field: send a shorter text";
+constexpr std::string_view kFixedWords =
+    "no such field: a score compares the probabilities of yes and no";
+constexpr auto kAbsentFields =
+    std::to_array<AbsentField>({{"truncate_prompt_tokens", kNothingIsCut},
+                                {"max_tokens_per_doc", kNothingIsCut},
+                                {"max_tokens_per_query", kNothingIsCut},
+                                {"max_chunks_per_doc", kNothingIsCut},
+                                {"label_token_ids", kFixedWords}});
+
+// Fields of vLLM by which a client chooses whether the result is normalized.
+constexpr auto kNormalizations =
+    std::to_array<std::string_view>({"normalize", "use_activation", "activation", "softmax"});
+bool is_normalization(std::string_view name) {
+  return std::ranges::find(kNormalizations, name) != kNormalizations.end();
+}
+
 // Reads the fields that all of these bodies share. `is_known`: the field is one of them.
 FieldError read_common(std::string_view name, Element value, std::string& model, Request& request,
                        bool& is_known) {
@@ -29,9 +54,8 @@ FieldError read_common(std::string_view name, Element value, std::string& model,
   if (name == "priority") return read_int(path, value, INT_MIN, INT_MAX, request.priority);
   if (name == "cache_salt") return read_cache_salt(path, value, request.cache_salt);
   if (name == "add_special_tokens") return read_bool(path, value, request.add_special_tokens);
-  if (name == "truncate_prompt_tokens") {
-    return unexpected(path, value, "no such field: send a shorter text");
-  }
+  const auto absent = std::ranges::find(kAbsentFields, name, &AbsentField::name);
+  if (absent != kAbsentFields.end()) return unexpected(path, value, absent->expected);
   is_known = false;
   return {};
 }
@@ -64,6 +88,10 @@ class EmbeddingsFields {
     if (name == "endianness") return require_text(path, value, {"native", "little"});
     if (name == "messages") {
       return unexpected(path, value, "no such field: send the texts as `input`");
+    }
+    if (is_normalization(name)) {
+      return unexpected(path, value,
+                        "no such field: the model decides whether embeddings are normalized");
     }
     bool is_known = false;
     return read_common(name, value, request_.model, request_.engine_request, is_known);
@@ -98,6 +126,7 @@ class ScoreFields {
     if (name == "instruction" || name == "instruct") {
       return read_text(path, value, request_.instruction);
     }
+    if (is_normalization(name)) return read_normalization(path, value);
     bool is_known = false;
     QUIRE_RETURN_IF_FIELD_ERROR(
         read_common(name, value, request_.model, request_.engine_request, is_known));
@@ -123,6 +152,11 @@ class ScoreFields {
   }
 
  private:
+  static FieldError read_normalization(const Path& path, Element value) {
+    bool is_wanted = true;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, is_wanted));
+    return is_wanted ? FieldError() : unexpected(path, value, "true: a score is a probability");
+  }
   FieldError check_size(std::string_view field) const {
     size_t num_bytes = 0;
     for (size_t i = 0; i < request_.documents.size(); ++i) {
@@ -155,11 +189,20 @@ class ScoreFields {
     }
     if (name == "documents") return read_all(path, value, request_.documents);
     if (name == "return_documents") return read_bool(path, value, request_.return_documents);
+    if (name == "rank_fields") return read_rank_fields(path, value);
     if (name != "top_n") return {};
     int top_n = 0;
     QUIRE_RETURN_IF_FIELD_ERROR(read_int(path, value, 0, INT_MAX, top_n));
     request_.top_n = static_cast<size_t>(top_n);
     return {};
+  }
+
+  // Cohere's clients name the fields of a document that count.
+  static FieldError read_rank_fields(const Path& path, Element value) {
+    std::vector<std::string> names;
+    QUIRE_RETURN_IF_FIELD_ERROR(read_texts(path, value, SIZE_MAX, names));
+    if (names == std::vector<std::string>{"text"}) return {};
+    return unexpected(path, value, "[\"text\"], the only field of a document that is read");
   }
 
   // A text, or {"text": …} as rerankers' clients send documents.

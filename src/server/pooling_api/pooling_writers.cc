@@ -10,6 +10,8 @@
 #include <span>
 #include <utility>
 
+#include "base/digest.h"
+
 namespace quire::server {
 namespace {
 
@@ -35,24 +37,10 @@ std::string number_list(std::span<const float> numbers) {
   return fmt::format("[{}]", fmt::join(numbers, ","));
 }
 
-// Base64 (RFC 4648) of the numbers as little-endian F32.
+// Base64 of the numbers as little-endian F32.
 std::string base64_of(std::span<const float> numbers) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const size_t num_bytes = numbers.size() * sizeof(float);
-  const auto byte_at = [&](size_t i) -> uint32_t {
-    if (i >= num_bytes) return 0;
-    return (std::bit_cast<uint32_t>(numbers[i / 4]) >> (8 * (i % 4))) & 0xff;
-  };
-  std::string text;
-  for (size_t i = 0; i < num_bytes; i += 3) {
-    const uint32_t group = byte_at(i) << 16 | byte_at(i + 1) << 8 | byte_at(i + 2);
-    for (size_t digit = 0; digit < 4; ++digit) {
-      const bool is_padding = i + digit > num_bytes;
-      text += is_padding ? '=' : kDigits[(group >> (18 - 6 * digit)) & 0x3f];
-    }
-  }
-  return text;
+  static_assert(std::endian::native == std::endian::little);
+  return to_base64({reinterpret_cast<const uint8_t*>(numbers.data()), numbers.size_bytes()});
 }
 
 class EmbeddingsWriter final : public ResponseWriter {

@@ -319,8 +319,7 @@ FieldError ResponsesFields::read_store(const Path& path, Element value) {
   QUIRE_RETURN_IF_FIELD_ERROR(read_bool(path, value, request_.stores));
   if (!request_.stores || stored_.is_enabled) return {};
   return unexpected(path, value,
-                    "false: this server stores no responses; its operator can allow it by "
-                    "--max-stored-responses");
+                    "false: this server stores no responses, unless its operator allows it");
 }
 
 FieldError ResponsesFields::read_include(const Path& path, Element value) {
@@ -465,8 +464,7 @@ FieldError ResponsesFields::read_previous() {
   if (!stored_.is_enabled) {
     return field_error(path,
                        "got an id, expected none: this server stores no responses, unless its "
-                       "operator allows it by --max-stored-responses; send the whole conversation "
-                       "in input");
+                       "operator allows it; send the whole conversation in input");
   }
   const std::shared_ptr<const StoredResponse> response = stored_.find(id);
   if (response == nullptr) {

@@ -103,6 +103,17 @@ int longest_prompt(const ModelInfo& model) {
   return model.max_model_len - (model.embedding_size > 0 ? 0 : 1);
 }
 
+std::optional<ApiError> check_ids(const std::vector<int32_t>& ids, const ModelInfo& model) {
+  const auto unknown =
+      std::ranges::find_if(ids, [&](int32_t id) { return id >= model.vocab_size; });
+  if (unknown == ids.end()) return std::nullopt;
+  return make_api_error(400,
+                        fmt::format("the prompt has the token id {}, which is not in the model's "
+                                    "vocabulary; expected 0 to {}",
+                                    *unknown, model.vocab_size - 1),
+                        "prompt");
+}
+
 // Some clients recognise this error by its words: litellm by "this model's maximum context length
 // is", langchain's ChatAnthropic by "prompt is too long".
 ApiError too_long(const std::string& size, const ModelInfo& model) {
@@ -207,6 +218,8 @@ std::optional<ApiError> prepare_prompt(const ServerState& state, Request& reques
     auto encoded = state.engine.encode(request.prompt, request.add_special_tokens, untrusted);
     if (!encoded.ok()) return api_error(encoded.status());
     ids = std::move(*encoded);
+  } else if (auto error = check_ids(ids, model)) {
+    return error;
   }
   if (ids.empty()) return make_api_error(400, "the prompt is empty", "prompt");
   if (ids.size() > static_cast<size_t>(longest_prompt(model))) {

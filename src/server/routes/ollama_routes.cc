@@ -1,8 +1,6 @@
 // POST /api/chat and /api/generate, and the routes that describe the model, as Ollama has them.
 #include <fmt/format.h>
-#include <openssl/sha.h>
 
-#include <array>
 #include <chrono>
 #include <utility>
 
@@ -83,28 +81,6 @@ std::string parameter_size(int64_t num_parameters) {
   return fmt::format("{:.2f}K", number / kThousand);
 }
 
-// The bytes of all weights in their type, whose name has its bits: 16 in "bf16".
-int64_t weight_bytes(const ModelInfo& info) {
-  constexpr int kBitsPerByte = 8;
-  int64_t num_bits = 0;
-  for (const char c : info.weight_dtype) {
-    if (is_digit(c)) num_bits = num_bits * 10 + (c - '0');
-    if (!is_digit(c) && num_bits > 0) break;  // the 8 of "fp8_e4m3"
-  }
-  return info.num_parameters * num_bits / kBitsPerByte;
-}
-
-// 64 hexadecimal digits, as Ollama's digest of a model. Equal for the same build, model and
-// configuration.
-std::string digest_of(const ServerState& state) {
-  const std::string& text = state.system_fingerprint;
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  std::string hex;
-  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
-  return hex;
-}
-
 std::string start_time(const ServerState& state) {
   return utc_time(
       std::chrono::system_clock::time_point(std::chrono::seconds(state.config.started_at)));
@@ -139,8 +115,8 @@ void respond_with_models(const ServerState& state, RequestContext& context,
     json.begin_object();
     json.field("name", tagged_name(name));
     json.field("model", tagged_name(name));
-    json.field("size", weight_bytes(info));
-    json.field("digest", digest_of(state));
+    json.field("size", info.weight_bytes);
+    json.field("digest", state.model_digest);
     write_details(info, json);
     write_more(json);
     json.end_object();
@@ -213,8 +189,10 @@ void get_ollama_tags(ServerState& state, RequestContext&& context) {
 
 // The model never expires; a date that is far away says so to clients.
 void get_ollama_ps(ServerState& state, RequestContext&& context) {
+  const ModelInfo& info = state.engine.model_info();
   respond_with_models(state, context, [&](JsonWriter& json) {
-    json.field("context_length", state.engine.model_info().max_model_len);
+    json.field("size_vram", info.on_gpu ? info.weight_bytes : 0);
+    json.field("context_length", info.max_model_len);
     json.field("expires_at", "2300-01-01T00:00:00Z");
   });
 }

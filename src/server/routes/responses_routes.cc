@@ -35,8 +35,7 @@ ApiError unknown_response(const ServerState& state, const std::string& id) {
       fmt::format("there is no stored response '{}'{}", clipped(id),
                   state.responses.is_enabled()
                       ? "; it may have been removed to make room"
-                      : "; this server stores no responses, unless its operator allows it by "
-                        "--max-stored-responses"),
+                      : "; this server stores no responses, unless its operator allows it"),
       "response_id", "not_found");
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/text.h"
 
 namespace quire::server {
@@ -59,7 +60,7 @@ constexpr std::string_view kNoPull =
 // Routes of other servers' APIs.
 constexpr Replacement kReplacements[] = {
     {"/api/blobs", kNoPull},
-    {"/api/copy", "name the model by --served-model-name"},
+    {"/api/copy", "the operator names the model, when the server starts"},
     {"/api/create", kNoPull},
     {"/api/delete", "remove the model's folder from the cache while no server has it"},
     {"/api/embed", "use POST /v1/embeddings"},
@@ -75,7 +76,7 @@ constexpr Replacement kReplacements[] = {
     {"/v1/edits", "use POST /v1/chat/completions"},
     {"/v1/engines", "use GET /v1/models and POST /v1/completions"},
     {"/v1/files", kNoFiles},
-    {"/v1/fine_tuning", "this server does not train; serve a trained model by --model"},
+    {"/v1/fine_tuning", "this server does not train; train elsewhere and serve the result"},
     {"/v1/images", kOnlyText},
     {"/v1/messages/batches", "use POST /v1/messages for each request"},
     {"/v1/metrics", "use GET /metrics"},
@@ -117,7 +118,8 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
       health(config.stall_timeout,
              {{"parsing", &workers}, {"writing", &writers}, {"grammar", &grammar_workers}}),
       max_prompt_bytes(max_context_bytes(engine)),
-      system_fingerprint(fingerprint_of(engine, config)) {}
+      system_fingerprint(fingerprint_of(engine, config)),
+      model_digest(to_hexadecimal(sha256_of(system_fingerprint))) {}
 
 RequestDefaults request_defaults(const ServerState& state) {
   RequestDefaults defaults;

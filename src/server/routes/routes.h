@@ -45,6 +45,8 @@ struct ServerState {
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   // "fp_…": equal for the same build, model and configuration
   std::string system_fingerprint;
+  // SHA-256 of the fingerprint in hexadecimal digits, because Ollama identifies models by a digest
+  std::string model_digest;
   std::atomic<const http::Server*> transport = nullptr;
 };
 

@@ -255,10 +255,14 @@ TEST(ParseCompletion, NamesThePlaceWhereABodyIsNotJson) {
   EXPECT_THAT(refusal(""), HasSubstr("the body is empty; expected a JSON object"));
   EXPECT_THAT(refusal("{\"prompt\":\n  \"a\" \"b\"}"), HasSubstr("line 2, column 7 (byte 17)"));
   EXPECT_THAT(refusal("{\"prompt\": \"a\xff\"}"), HasSubstr("invalid UTF-8 at line 1, column 14"));
+  for (const char* text : {R"(\ud83d)", R"(\ude00\ud83d)", R"(\udfffx)", R"(\ud83d\n)"}) {
+    EXPECT_THAT(refusal(R"({"prompt": "\\ud83d\ud83d\ude00)" + std::string(text) + "\"}"),
+                HasSubstr("half of a surrogate pair at line 1, column 32"))
+        << text;
+  }
   EXPECT_THAT(refusal("{\"prompt\": \"a\"} x"), HasSubstr("text after the object"));
   EXPECT_THAT(refusal("{\"prompt\": \"a\""), HasSubstr("does not end"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("a list of 1, expected a JSON object"));
-  EXPECT_THAT(refusal("{\"prompt\": \"\\ud800\"}"), HasSubstr("not valid JSON"));
   EXPECT_THAT(refusal("{\"top_p\": 1e999}"), HasSubstr("not valid JSON"));
 }
 
