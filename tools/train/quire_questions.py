@@ -24,12 +24,14 @@ from quire.commands import COMMANDS
 from quire.contrasts import CONTRASTS
 from quire.developing import DEVELOPING
 from quire.flags import FLAGS
+from quire.further import FURTHER
 from quire.more import MORE
 from quire.near_misses import NEAR_MISSES
 from quire.needs import NEEDS
 from quire.operating import OPERATING
 from quire.refusals import FLAG_QUESTIONS, LISTS, NO_SUCH_FLAG, SEEDS, UNKNOWN, draw_false_flag, invented
 from quire.server import SERVER
+from quire.spoken import SPOKEN
 from quire.stories import STORIES
 from quire.trouble import TROUBLE
 from quire.wishes import WISHES, WORLDLY
@@ -86,11 +88,11 @@ def with_more(topics_so_far: list[Topic], text: str) -> list[Topic]:
 
 
 _TOPICS = [*parse(TALK, is_talk=True),
-           *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE) for topic in parse(text))]
-for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS, WISHES, STORIES, ASKED):
+           *(topic for text in (ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE, FURTHER) for topic in parse(text))]
+for _further in (MORE, NEEDS, OPERATING, DEVELOPING, CONTRASTS, WISHES, STORIES, ASKED, SPOKEN):
     with_more(_TOPICS, _further)
 _TALK = [topic for topic in _TOPICS if topic.name in ("hello", "thanks", "bye")]
-_COMMON = frozenset(topic.name for text in (NEEDS, OPERATING, DEVELOPING, CONTRASTS, ASKED) for topic in parse(text))
+_COMMON = frozenset(topic.name for text in (NEEDS, OPERATING, DEVELOPING, CONTRASTS, ASKED, SPOKEN) for topic in parse(text))
 _CUMULATED = list(itertools.accumulate(topic.weight * (_COMMON_WEIGHT if topic.name in _COMMON else 1) for topic in _TOPICS))
 _REAL_FLAGS = frozenset(re.findall(r"--[a-z][a-z-]*", " ".join((ABOUT, COMMANDS, FLAGS, SERVER, TROUBLE))))
 _SEEDS = [re.sub(r"@(\w+)", lambda found: LISTS[found[1]], line) for line in (SEEDS + NEAR_MISSES + 3 * WORLDLY).split("\n") if line]

@@ -798,12 +798,8 @@ where do I start as a contributor
 how do I become a contributor
 contributing [guide|guidelines|]
 pull request
-coding style
-which style does the code follow
-clang-format version
 ~change the code
 developer guide
-~add a [model family|route|attention backend|new model]
 
 # security report
 = Privately: report it through the security advisories of the repository's host, not in a public issue; see SECURITY.md.

@@ -218,4 +218,64 @@ my [printer|router|TV] is on the same network. from my laptop I get no connectio
 our [Postgres|MySQL|Redis] server runs out of memory at night. which of its settings do I lower
 we run [nginx|Kafka|Jenkins] in production. it crashed [on Monday|this night]. why
 the lock of my door jams. the key turns but nothing moves. what helps
+how do I leave a [party|marriage|job|group on WhatsApp] [politely|]
+how do I redo my [kitchen|bathroom|garden]
+which key [opens a locked door|is the Enter key|of a piano is middle C]
+how do I get out of [debt|jail|bed|a lease]
+~[forget an ex|start over in life|wipe a hard disk of my TV]
+is [parking|the museum|the swimming pool|public transport] free [on Sundays|for children]
+may we [sell beer|park here|fish in this lake]
+how long is the line at the [post office|airport|cinema]
+~[shut up a noisy neighbor|stop my dog from barking|make my baby sleep]
+*my [car|fridge|oven|knee] makes a strange noise
+*the [heating|washing machine|television] does not start
+which ports are in [Spain|Japan|the Baltic Sea]
+how many users has [Instagram|Spotify|Netflix]
+who drives the [bus|train] to the airport
+what is on the [menu|agenda|news] today
+is the [bakery|library|pool] open tomorrow
+~[book a flight|rent a car|renew my passport|find a dentist]
+how do I [pass a driving test|win the lottery|tie a tie]
+what [broke|went wrong] at [Chernobyl|Fukushima|the Titanic]
+how do I turn [water into wine|a frog into a prince]
+are there alarms in [banks|museums|cars]
+how long do [eggs|potatoes|noodles] have to boil
+which [certificate|diploma] does a [nurse|pilot|welder] need
+*I have [a headache|a fever|no appetite]
+is my [mole|cough|rash] dangerous
+which [compiler|translator] of the Bible was first
+who keeps the [crown jewels|nuclear codes]
+what is the [population|currency|flag] of [Norway|Kenya|Chile]
+who [discovered|invented] [penicillin|the telephone|gravity]
+write a [song|limerick|haiku|love letter] about [spring|my cat|the sea]
+translate [good night|thank you|I love you] into [French|Japanese|Latin]
+summarize [Hamlet|the Odyssey|this year's news]
+who is the [mayor|king|chancellor|prime minister] of [London|Spain|Austria|Canada]
+what [happened|was decided] in [parliament|Brussels|the stock market] [today|yesterday]
+will [stocks|house prices|bitcoin] [rise|fall] [next year|soon]
+is it going to [snow|rain|be hot] [tomorrow|at the weekend] in [Oslo|Rome|Boston]
+recommend [a film|a novel|a restaurant|a wine]
+what did I just [eat|step on|hear in the attic]
+why not just take the [bus|stairs|money]
+is it in fashion to wear [hats|white socks]
+what is [bread|a saxophone|cheese|glass] made of
+is there [sugar|gluten|alcohol] in [ketchup|soy sauce|kefir]
+my boss asks for [a raise|a report about sales|my vacation plan], what do I write
+how much weight can an [elephant|ant|ox] carry
+where do I get [concert tickets|fresh fish|a haircut|cheap furniture]
+compile a list of [rivers in Asia|Greek gods|vegan recipes]
+put it into the [oven|freezer|bank]: how long
+how old is [the moon|my dog in human years|Stonehenge|Madonna]
+who [published|edited|illustrated] [Harry Potter|the first atlas]
+which [handbook|guide] is best for [Rome|beekeeping|chess openings]
+could a [spider|snake|mushroom] from [my garden|the shop] kill me
+is it dangerous to [swim after lunch|eat raw eggs|look at the sun]
+how do I know whether [he loves me|the milk is bad|the gold is real]
+what stops [a war|hiccups|a nosebleed]
+at what speed do [cheetahs|glaciers|nerves] move
+how do I lower my [cholesterol|blood pressure|taxes]
+who answers at the [police|fire brigade] in [Italy|Canada]
+which cards are in a [tarot|poker] deck
+what does the [weather|traffic|market] look like
+nobody answers my [letters|love letters|job applications]
 """

@@ -7,8 +7,9 @@ import random
 from dataclasses import replace
 from itertools import accumulate
 
-from . import about_numbers, calendar_questions, compared, expressions, measures  # noqa: F401  They register topics.
-from . import number_puzzles, parts_and_money, percent_money, phrases, shapes_and_series, stories, story_kinds, time_and_age  # noqa: F401
+from . import about_numbers, calendar_questions, calendar_scenes, compared, compared_scenes, equations, expressions  # noqa: F401  They register topics.
+from . import fraction_kinds, measures, number_puzzles, parts_and_money, percent_money, phrases, series_rules  # noqa: F401
+from . import shape_facts, shapes_and_series, situations, stories, story_kinds, time_and_age, time_scenes, unit_scenes  # noqa: F401
 from .dialogue import Turn, continued, dialogue
 from .question import TOPICS, WEIGHTS, Short, draw_topic
 from .wrapping import typed, typed_text

@@ -311,8 +311,7 @@ def _next_in(rng: random.Random, count: int) -> tuple[list[Value], Worked]:
 @topic(6)
 def sequences(rng: random.Random) -> Short:
     values, worked = _next_in(rng, rng.choice((3, 4, 4, 4, 5, 5, 6)))
-    separator = rng.choice((", ", ", ", ", ", ", ", " ", ",", " - ", "; ", " , "))
-    require(separator != " - " or min(values) >= 0)
+    separator = rng.choice((", ", ", ", ", ", ", ", " ", ",", "; ", " , "))  # "9 - 6 - 3" is a calculation
     question = _NEXT.expand(rng, l=separator.join(map(show, values)))
     return Short(question, "\n".join(worked.lines), show(worked.value), worked.value)
 
@@ -635,7 +634,7 @@ _FACTS: tuple[tuple[str, str, int], ...] = (
     ("degrees", "a quadrilateral", 360), ("degrees", "a full turn", 360), ("degrees", "a straight line", 180),
     ("degrees", "a half circle", 180), ("faces", "a pyramid with a square base", 5), ("faces", "a die", 6),
     ("corners", "a pentagon", 5), ("corners", "a hexagon", 6), ("corners", "a triangle", 3), ("sides", "a rectangle", 4),
-    ("sides", "a heptagon", 7), ("sides", "a decagon", 10), ("bits", "a byte", 8),
+    ("sides", "a heptagon", 7), ("sides", "a decagon", 10), ("sides", "a nonagon", 9), ("sides", "a dodecagon", 12), ("bits", "a byte", 8),
     ("legs", "a spider", 8), ("legs", "a dog", 4), ("legs", "a bee", 6), ("wheels", "a car", 4), ("wheels", "a bicycle", 2),
     ("letters", "the alphabet", 26), ("players", "a football team", 11), ("cards", "a deck", 52), ("items", "a pair", 2),
     ("seasons", "a year", 4), ("days", "a leap year", 366), ("ounces", "a pound", 16), ("cups", "a pint", 2),

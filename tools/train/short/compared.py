@@ -124,9 +124,12 @@ _SIGNED = {"more expensive": "${}", "warmer": "{} degrees", "faster": "{} km/h",
 def compared_things(rng: random.Random) -> Short:
     p = rng.choice(_PROPERTIES)
     count = 2 if rng.random() < 0.65 else rng.choice((3, 3, 4))
-    values = [_amount(rng, p) for _ in range(count)]
     names, shown = _names(rng, p, count)
-    units, lines, sizes = _units(rng, p, values)
+    if p.things == _PEOPLE and p.most[0] == "tallest":
+        values, units, lines, sizes = _heights(rng, count)
+    else:
+        values = [_amount(rng, p) for _ in range(count)]
+        units, lines, sizes = _units(rng, p, values)
     require(len(set(sizes)) == count)
     facts = [p.fact.expand(rng, x=n, a=show(v), u=u) for n, v, u in zip(names, values, units, strict=True)]
     said_amounts = [_SIGNED.get(p.more[0], "{} {}").format(show(v), u).strip() for v, u in zip(values, units, strict=True)]
@@ -185,6 +188,21 @@ def _units(rng: random.Random, p: _Property, values: list[Value]) -> tuple[list[
             lines.append(f"{show(value)} {large} = {sizes[-1]} {small}")
         units.append(small if in_small else large)
     return units, lines if len(set(units)) > 1 else [], sizes
+
+
+def _heights(rng: random.Random, count: int) -> tuple[list[Value], list[str], list[str], list[Value]]:
+    """Of people: in cm, in m, or in both. As `_units`, after the values."""
+    sizes = [rng.randint(90, 205) for _ in range(count)]
+    in_meters = [Fraction(size, 100) for size in sizes]
+    style = rng.random()
+    if style < 0.45:
+        return list(sizes), ["cm"] * count, [], list(sizes)
+    if style < 0.65:
+        return list(in_meters), ["m"] * count, [], list(in_meters)
+    units = [("m", "cm")[(i + (style < 0.82)) % 2] for i in range(count)]
+    values = [m if unit == "m" else size for m, unit, size in zip(in_meters, units, sizes, strict=True)]
+    lines = [f"{show(m)} m = {size} cm" for m, unit, size in zip(in_meters, units, sizes, strict=True) if unit == "m"]
+    return values, units, lines, list(sizes)
 
 
 def _winner(question: str, lines: list[str], name: str, word: str) -> Short:

@@ -8,9 +8,8 @@ from .arithmetic import Worked, apply
 from .expressions import operands
 from .grammar import Patterns
 from .numbers import Reject, Value, require, show
-from .question import Short, computed
-
-Turn = tuple[str, str]
+from .question import Short, Turn, computed
+from .time_talk import talk_of_time
 
 _GO_ON = {
     "+": Patterns("""
@@ -74,7 +73,8 @@ def dialogue(rng: random.Random) -> list[Turn]:
     """Two to four turns."""
     while True:
         try:
-            return _same_again(rng) if rng.random() < 0.3 else _going_on(rng)
+            kind = rng.random()
+            return _same_again(rng) if kind < 0.27 else talk_of_time(rng) if kind < 0.42 else _going_on(rng)
         except Reject:
             continue
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from .arithmetic import Worked, apply, chain
 from .grammar import Patterns
-from .numbers import Hand, Value, ordinal, places_of, require, show
+from .numbers import Hand, Value, in_words, ordinal, places_of, require, show
 from .question import Short, computed, said, topic, with_unit
 from .things import person, subject, two_people
 
@@ -42,10 +42,23 @@ _UNITS: dict[str, dict[str, tuple[Fraction, tuple[str, ...]]]] = {
         "ml": (Fraction(1), ("ml", "milliliters", "millilitres", "mL")),
     },
     "imperial volume": {
-        "gal": (Fraction(16), ("gallons", "gallons")),
-        "qt": (Fraction(4), ("quarts", "quarts")),
-        "pt": (Fraction(2), ("pints", "pints")),
-        "cup": (Fraction(1), ("cups", "cups")),
+        "gal": (Fraction(128), ("gallons", "gallons")),
+        "qt": (Fraction(32), ("quarts", "quarts")),
+        "pt": (Fraction(16), ("pints", "pints")),
+        "cup": (Fraction(8), ("cups", "cups")),
+        "fl oz": (Fraction(1), ("fluid ounces", "fluid ounces", "fl oz")),
+    },
+    "spoons": {
+        "cup": (Fraction(48), ("cups", "cups")),
+        "tbsp": (Fraction(3), ("tablespoons", "tablespoons", "tbsp")),
+        "tsp": (Fraction(1), ("teaspoons", "teaspoons", "tsp")),
+    },
+    "money": {
+        "dollar": (Fraction(100), ("dollars", "dollars")),
+        "quarter": (Fraction(25), ("quarters", "quarters")),
+        "dime": (Fraction(10), ("dimes", "dimes")),
+        "nickel": (Fraction(5), ("nickels", "nickels")),
+        "cent": (Fraction(1), ("cents", "cents", "pennies")),
     },
     "time": {
         "wk": (Fraction(604800), ("weeks", "weeks")),
@@ -68,12 +81,15 @@ _UNITS: dict[str, dict[str, tuple[Fraction, tuple[str, ...]]]] = {
         "byte": (Fraction(1), ("bytes", "bytes")),
     },
     "bits": {"byte": (Fraction(8), ("bytes", "bytes")), "bit": (Fraction(1), ("bits", "bits"))},
+    "space": {"m3": (Fraction(1000), ("m³", "cubic meters", "cubic metres")), "l": (Fraction(1), ("liters", "liters", "litres"))},
+    "land": {"km2": (Fraction(1_000_000), ("km²", "square kilometers")), "ha": (Fraction(10_000), ("hectares", "hectares", "ha")),
+             "m2": (Fraction(1), ("m²", "square meters"))},
     "area": {"m2": (Fraction(10_000), ("m²", "square meters", "m²", "square metres")),
              "cm2": (Fraction(1), ("cm²", "square centimeters", "cm²"))},
 }
-_SINGULAR = {"feet": "foot", "inches": "inch", "centuries": "century", "metric tons": "metric ton"}
+_SINGULAR = {"pennies": "penny", "feet": "foot", "inches": "inch", "centuries": "century", "metric tons": "metric ton"}
 _ABBREVIATIONS = {"km", "m", "cm", "mm", "mi", "yd", "ft", "in", "t", "kg", "g", "mg", "lb", "oz", "l", "L", "dl", "cl",
-                  "ml", "mL", "h", "min", "s", "sec", "TB", "GB", "MB", "KB", "kB", "m²", "cm²"}
+                  "ml", "mL", "fl oz", "tbsp", "tsp", "ha", "km²", "m³", "h", "min", "s", "sec", "TB", "GB", "MB", "KB", "kB", "m²", "cm²"}
 
 
 def named(name: str, count: Value) -> str:
@@ -91,12 +107,26 @@ _CONVERT = Patterns("""
     [How long|How much|What] [is|are] {a} {u} in {v}[?|]
     {a} {u}[,|:] how many {v}[?|]
     [Something|It] [takes|measures|is] {a} {u}. [How many {v} is that|How much is that in {v}][?|]
+    {v} in {a} {u}[: how many?| is?|: ? | =]
+    {v} in {a} {u}[?|]
+    [number of|amount of|total|no. of] {v} in {a} {u}[?|]
+    [{u} to {v}|{u} -> {v}|from {u} to {v}|{u} into {v}|{u} in {v}]: {a}[?| {u}|]
+    {a} {u}[, {v}|: {v}|; in {v}|, in {v}][?|]
+    {a} {u} =[ ? {v}|... {v}| __ {v}| how many {v}?|{v}?]
+    [How many {v}|how many {v}] [go into|are contained in|make up|have we got in] {a} {u}[?|]
+    [I have|There is|We measured|The label says|It says|The recipe says|Given:] {a} {u}[.|,|;] [and need it in {v}|but I need {v}|In {v}?|What's that in {v}?|How many {v}?|Put that in {v}.]
+    [I need|Give me|I want|write|rewrite|state|say|put] {a} {u} in {v}[.|, please.|]
+    [Which number of|What number of|What amount of] {v} [equals|corresponds to|is the same as] {a} {u}[?|]
+    {a} {u} [corresponds to|equals|is the same as|amounts to|comes to|is worth] [how many|what number of] {v}[?|]
+    [Fill in|Complete|Fill the gap|Complete the line]: {a} {u} = [_|__|...|?] {v}[.|]
+    [If|When] [something|it|a thing] [is|measures|has|comes to] {a} {u}, how many {v} is [it|that][?|]
 """)
 
 
 @topic(3)
 def convert(rng: random.Random) -> Short:
-    units = _UNITS[rng.choice(list(_UNITS))]
+    kind = rng.choice(list(_UNITS))
+    units = _UNITS[kind]
     source, target = rng.sample(list(units), 2)
     (size, names), (other, targets) = units[source], units[target]
     factor = size / other
@@ -104,8 +134,21 @@ def convert(rng: random.Random) -> Short:
     value = _to_convert(rng, factor)
     result = value * factor
     require((places_of(result) if places_of(result) is not None else 9) <= 3 and result < 100_000_000)
-    question = _CONVERT.expand(rng, a=Hand(rng).write(value), u=_unit(rng, names, value), v=rng.choice(targets))
+    a, u = Hand(rng).write(value), _unit(rng, names, value)
+    if Fraction(value).denominator == 2 and "time" not in kind and len(u) > 3 and rng.random() < 0.5:
+        a, u = _and_a_half(rng, value, names[1] if len(names[1]) > 3 else u)
+    question = _CONVERT.expand(rng, a=a, u=u, v=rng.choice(targets))
+    if "length" not in kind and "time" not in kind:
+        question = question.replace("How long", "How much")
     return with_unit(question, *_conversion(value, factor, names[0], targets[0]))
+
+
+def _and_a_half(rng: random.Random, value: Value, unit: str) -> tuple[str, str]:
+    """`two and a half meters`, `half a meter`: the number, and the unit."""
+    whole = int(value)
+    if whole == 0:
+        return rng.choice(("half a", "1/2")), unit.removesuffix("s") if unit not in _SINGULAR else _SINGULAR[unit]
+    return rng.choice((f"{whole} and a half", f"{in_words(whole)} and a half", f"{whole} 1/2")), unit
 
 
 def _to_convert(rng: random.Random, factor: Fraction) -> Value:
@@ -113,7 +156,7 @@ def _to_convert(rng: random.Random, factor: Fraction) -> Value:
         kind = rng.random()
         if kind < 0.65:
             return rng.choice((rng.randint(1, 12), rng.randint(1, 60), 1, 2, 3, 5, 10, 100))
-        return Fraction(rng.randint(1, 200), rng.choice((2, 4, 10, 10, 10)))
+        return Fraction(rng.randint(1, rng.choice((12, 200))), rng.choice((2, 2, 4, 10, 10, 10, 100)))
     steps = 1 / factor
     unit = rng.choice((1, 1, 1, Fraction(1, 2), Fraction(1, 10) if steps % 10 == 0 else 1))
     return _whole(steps * unit * rng.randint(1, rng.choice((5, 12, 40))))
@@ -157,11 +200,22 @@ def mixed_units(rng: random.Random) -> Short:
 
 
 _FAHRENHEIT = Patterns("""
+    [How many|how many] [degrees Fahrenheit|degrees F] [is|are] {a} [degrees Celsius|°C|degrees C][?|]
+    {a}°C [->|=|= ?|to|as|into] °F[?|]
+    [It's|It is|The forecast says|Water at|The oven is at] {a}°C[ outside|]. [What is that in Fahrenheit|In Fahrenheit|How many °F][?|]
+    [celsius to fahrenheit|C to F|°C to °F|°C -> °F]: {a}[?|]
+    Americans would say how many degrees [at|for] {a} degrees Celsius[?|]
+    {a} [Celsius|C] [is|equals|are] how many [degrees |]Fahrenheit[?|]
     [Convert|convert|Change] {a}[°C| degrees Celsius| C| celsius|° C] to [Fahrenheit|°F|F|degrees Fahrenheit|fahrenheit][.|]
     [What is|How much is|what's] {a}[°C| degrees Celsius| celsius| C] in [Fahrenheit|°F|F|degrees Fahrenheit][?|]
     {a}[°C| C| celsius| degrees C] in [F|°F|Fahrenheit][?|]
 """)
 _CELSIUS = Patterns("""
+    [How many|how many] [degrees Celsius|degrees C] [is|are] {a} [degrees Fahrenheit|°F|degrees F][?|]
+    {a}°F [->|=|= ?|to|as|into] °C[?|]
+    [It's|It is|The forecast says|The recipe says|The oven is at] {a}°F. [What is that in Celsius|In Celsius|How many °C][?|]
+    [fahrenheit to celsius|F to C|°F to °C|°F -> °C]: {a}[?|]
+    {a} [Fahrenheit|F] [is|equals|are] how many [degrees |]Celsius[?|]
     [Convert|convert|Change] {a}[°F| degrees Fahrenheit| F| fahrenheit] to [Celsius|°C|C|degrees Celsius|celsius][.|]
     [What is|How much is|what's] {a}[°F| degrees Fahrenheit| fahrenheit| F] in [Celsius|°C|C|degrees Celsius][?|]
     {a}[°F| F| fahrenheit| degrees F] in [C|°C|Celsius][?|]
@@ -208,8 +262,8 @@ def typed_clock(rng: random.Random, time: int) -> str:
     hour, minute = time % _DAY // 60, time % 60
     half = "am" if hour < 12 else "pm"
     text = f"{(hour - 1) % 12 + 1}" + (f":{minute:02}" if minute or rng.random() < 0.5 else "")
-    if hour == 12 and not minute and rng.random() < 0.5:
-        return "noon"
+    if hour in (0, 12) and not minute and rng.random() < 0.5:
+        return "noon" if hour else "midnight"
     return text + rng.choice((f" {half}", f" {half}", half, f" {half.upper()}", half.upper(), f" {half[0]}.m."))
 
 
@@ -222,23 +276,34 @@ def span(minutes: int) -> str:
     return " ".join(parts)
 
 
+_SPOKEN_SPANS = {30: ("half an hour", "a half hour", "half hour"), 15: ("a quarter of an hour", "quarter of an hour"),
+                 45: ("three quarters of an hour", "3/4 of an hour"), 60: ("an hour", "one hour"), 75: ("an hour and a quarter",),
+                 90: ("an hour and a half", "1.5 hours", "one and a half hours", "1 1/2 hours"), 120: ("two hours",),
+                 105: ("an hour and three quarters",), 10: ("ten minutes",), 20: ("twenty minutes",), 180: ("three hours",)}
+
+
 def typed_span(rng: random.Random, minutes: int) -> str:
     hours, rest = divmod(minutes, 60)
-    if minutes == 30 and rng.random() < 0.3:
-        return "half an hour"
-    if minutes == 90 and rng.random() < 0.3:
-        return rng.choice(("an hour and a half", "1.5 hours", "one and a half hours"))
-    if not hours or rng.random() < 0.2:
+    if minutes in _SPOKEN_SPANS and rng.random() < 0.3:
+        return rng.choice(_SPOKEN_SPANS[minutes])
+    if rng.random() < 0.06 and (not hours and minutes % 5 == 0 or hours > 1 and not rest):
+        return f"{in_words(hours or minutes)} {'hours' if hours else 'minutes'}"
+    if hours > 1 and rest == 30 and rng.random() < 0.3:
+        return rng.choice((f"{hours}.5 hours", f"{hours} and a half hours", f"{in_words(hours)} and a half hours", f"{hours} 1/2 hours",
+                           f"{hours}.5h"))
+    if not hours or minutes < 240 and rng.random() < 0.2:
         return f"{minutes} {rng.choice(('minutes', 'minutes', 'min', 'mins'))}"
     if not rest:
         return rng.choice((f"{hours} hour{'' if hours == 1 else 's'}", f"{hours} h", f"{hours}h"))
     return rng.choice((f"{hours} hour{'' if hours == 1 else 's'} and {rest} minutes",
-                       f"{hours} hour{'' if hours == 1 else 's'} {rest} minutes", f"{hours}h {rest}min", f"{hours} h {rest} min"))
+                       f"{hours} hour{'' if hours == 1 else 's'} {rest} minutes", f"{hours}h {rest}min", f"{hours} h {rest} min",
+                       f"{hours}h{rest:02}", f"{hours}h{rest}m", f"{hours} hr{'' if hours == 1 else 's'} {rest}",
+                       f"{hours} hour{'' if hours == 1 else 's'} {rest}"))
 
 
 def _span(rng: random.Random) -> int:
     return rng.choice((5 * rng.randint(1, 11), 60 * rng.randint(1, 8), 15 * rng.randint(1, 24), rng.randint(1, 59),
-                       rng.randint(61, 300), 30, 45, 90, 20))
+                       rng.randint(61, 300), 30, 45, 90, 20, 30 * rng.randint(10, 24)))
 
 
 def _moment(rng: random.Random) -> int:

@@ -121,7 +121,7 @@ _TIP = Patterns("""
     [How much|What] do I save with {p} off ${n}[?|]
     [How much is the|What is the] discount if ${n} is reduced by {p}[?|]
 """)
-_GOODS = "shirt jacket lamp phone bike book bag chair ticket toy game hat coat watch table pen camera dress".split()
+_GOODS = "shirt jacket lamp phone bike book bag chair ticket toy game hat coat skirt table pen camera scooter".split()  # plurals in -s
 
 
 @topic(1.5)

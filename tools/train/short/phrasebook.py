@@ -5,11 +5,14 @@
 
 A header has the calculation, the numbers in the order drawn, and flags. A number is `2-99` (a range, whose ends may
 be earlier numbers), `2,5,10` (a choice), `$1-20` (a price), `.1-9` (one decimal) or `=b*c` (computed). Flags: `neg`
-allows a negative result, `dec` one that is not whole, `unit=km` is said after the result, and with `from=m` the last
-line converts `a`: `3 km = 3000 m`. A calculation of several steps names its results: `d = a * b; d - d / 3`.
+allows a negative result, `dec` one that is not whole, `years` has all numbers in plain digits, `unit=km` is said after
+the result, and with `from=m` the last line converts `a`: `3 km = 3000 m`. A calculation of several steps names its
+results: `d = a * b; d - d / 3`. Of whole things, a step may be `a // b` (so many can be had), `ceil(a / b)` (so many
+are needed) or `a % b` (left over).
 
-A line is a pattern of `grammar.py`. Its slots are the numbers, `{as}` and `{bs}` for "sevens" or "7s", and the people,
-things and times of `drawn_words`.
+A line `& {x} has {a} {t} ; {x} eats {b} ; how many are left ; the rest` has facts, the question and what it asks for,
+of which `composing.py` makes a text. Any other line is a pattern of `grammar.py`. Slots are the numbers, `{as}` and
+`{bs}` for "sevens" or "7s", and the people, things and times of `drawn_words`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from . import story_words as lexicon
-from .arithmetic import Worked
+from .arithmetic import Worked, apply, remainder
+from .composing import compose
 from .expressions import Tree, evaluate
 from .grammar import Pattern
 from .names import PLACES
@@ -31,7 +35,7 @@ from .things import person, plural
 
 _DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
 _OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_AT_NUMBER = re.compile(r"[-$+^/]\{[a-i]\}|\{[a-i]\}(th|s|k|M|-|%|\^|/|\[-)")
+_AT_NUMBER = re.compile(r"[-$€£+^/(]\{[a-i]\}|\{[a-i]\}([A-Za-z°€£)%^/-]|\[-)")
 _DRAW = re.compile(r"([a-z])=(\S+)")
 
 
@@ -89,15 +93,21 @@ class Phrasebook:
         drawn = dict(values)
         worked = Worked((), 0)
         for name, expression in section.steps:
-            step = evaluate(_tree(expression, values), top=not name, limit=100_000_000)  # Only the last may be rounded.
+            step = (_of_whole_things(expression, values, is_last=not name)
+                    or evaluate(_tree(expression, values), top=not name, limit=100_000_000))  # Only the last may be rounded.
             worked = Worked(worked.lines + step.lines, step.value)
             values[name] = step.value
         require(worked.value >= 0 or "neg" in section.flags)
         require(Fraction(worked.value).denominator == 1 or "dec" in section.flags)
-        write = show if section.needs_digits else Hand(rng).write
+        write = show if section.needs_digits or "years" in section.flags else Hand(rng).write
         slots |= {name: write(value) for name, value in drawn.items()}
         slots |= {name: dollars(values[name]) for name, spec in section.draws if spec.startswith("$")}
-        question = " ".join(rng.choice(section.patterns).expand(rng, **slots, **drawn_words(rng)).split())
+        words = drawn_words(rng)
+        question = " ".join(rng.choice(section.patterns).expand(rng, **slots, **words).split())
+        if question.startswith("& "):
+            *facts, ask, noun = question[2:].split(" ; ")
+            question = compose(rng, facts, ask, noun)
+        question = question.replace(f". {words['x']}", f". {str(words['x'])[0].upper()}{str(words['x'])[1:]}")
         lines = worked.lines
         if section.unit_before:
             lines += (f"{show(values['a'])} {section.unit_before} = {show(worked.value)} {section.unit}",)
@@ -112,6 +122,24 @@ def _plural(rng: random.Random, value: Value) -> str:
         return f"{show(value)}s"
     word = in_words(value)
     return word[:-1] + "ies" if word.endswith("y") else word + ("es" if word.endswith("x") else "s")
+
+
+def _of_whole_things(node: ast.expr, values: dict[str, Value], is_last: bool) -> Worked | None:
+    """A division of which the remainder counts."""
+    rounds_up = isinstance(node, ast.Call)
+    division = node.args[0] if isinstance(node, ast.Call) else node
+    if not isinstance(division, ast.BinOp) or not (rounds_up or isinstance(division.op, ast.FloorDiv | ast.Mod)):
+        return None
+    a, b = _tree(division.left, values), _tree(division.right, values)
+    require(isinstance(a, int) and isinstance(b, int))
+    divided = remainder(a, b)
+    if isinstance(division.op, ast.Mod):
+        return divided
+    if not divided.value:
+        return apply("/", a, b)
+    if rounds_up:
+        return Worked((*divided.lines, f"{a // b} + 1 = {a // b + 1}"), a // b + 1)
+    return Worked((*divided.lines, *((f"So it is {a // b}.",) if is_last else ())), a // b)
 
 
 def _tree(node: ast.expr, values: dict[str, Value]) -> Tree:
@@ -149,13 +177,12 @@ def _drawn(rng: random.Random, spec: str, values: dict[str, Value]) -> Value:
 def drawn_words(rng: random.Random) -> dict[str, object]:
     """People, places and things for one question."""
     thing = lexicon.thing(rng)
-    he, him, his = rng.choice((("he", "him", "his"), ("she", "her", "her")))
+    x = lexicon.person(rng) if rng.random() < 0.75 else rng.choice(_ONE_ROLES)
     box, day = rng.choice(thing.containers), rng.randrange(7)
-    role = rng.choice(_ONE_ROLES).name
     unit = rng.choice(("day", "week", "hour", "minute", "month"))
     noun = thing.noun if rng.random() < 0.8 else plural(rng)
-    return {"x": person(rng) if rng.random() < 0.75 else role, "y": person(rng), "z": person(rng), "he": he, "him": him, "his": his,
-            "He": he.capitalize(), "t": noun, "u": lexicon.thing(rng).noun, "one": lexicon.singular(noun), "boxes": box,
+    return {"x": x.name, "y": person(rng), "z": person(rng), "he": x.subject, "him": x.object, "his": x.possessive,
+            "He": x.subject.capitalize(), "t": noun, "u": lexicon.thing(rng).noun, "one": lexicon.singular(noun), "boxes": box,
             "box": lexicon.singular(box), "place": rng.choice(PLACES), "day": _DAYS[day], "day2": _DAYS[(day + 1) % 7],
             "day3": _DAYS[(day + 2) % 7], "unit": unit, "units": unit + "s", "kin": rng.choice(_KIN),
             "kids": rng.choice(_KIDS), "job": rng.choice(_JOBS)}

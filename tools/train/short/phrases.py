@@ -7,11 +7,16 @@ import random
 from .phrasebook import Phrasebook
 from .phrases_daily import DAILY
 from .phrases_numbers import NUMBERS
+from .phrases_rates import RATES
+from .phrases_shapes import SHAPES
+from .phrases_situations import SITUATIONS
 from .phrases_stories import STORIES
+from .phrases_time import TIME
 from .phrases_world import WORLD
 from .question import Short, topic
 
-BOOKS = _NUMBERS, _STORIES, _WORLD, _DAILY = tuple(map(Phrasebook, (NUMBERS, STORIES, WORLD, DAILY)))
+BOOKS = tuple(map(Phrasebook, (NUMBERS, STORIES, WORLD, DAILY, TIME, SITUATIONS, RATES, SHAPES)))
+_NUMBERS, _STORIES, _WORLD, _DAILY, _TIME, _SITUATIONS, _RATES, _SHAPES = BOOKS
 
 
 @topic(20)
@@ -32,3 +37,23 @@ def stories_in_phrases(rng: random.Random) -> Short:
 @topic(44)
 def daily_life_in_phrases(rng: random.Random) -> Short:
     return _DAILY.draw(rng)
+
+
+@topic(30)
+def time_and_units_in_phrases(rng: random.Random) -> Short:
+    return _TIME.draw(rng)
+
+
+@topic(36)
+def situations_in_phrases(rng: random.Random) -> Short:
+    return _SITUATIONS.draw(rng)
+
+
+@topic(28)
+def rates_in_phrases(rng: random.Random) -> Short:
+    return _RATES.draw(rng)
+
+
+@topic(28)
+def shapes_and_parts_in_phrases(rng: random.Random) -> Short:
+    return _SHAPES.draw(rng)

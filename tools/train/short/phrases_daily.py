@@ -3,9 +3,9 @@
 DAILY = """
 # a * b + c * d | a=2-6 b=2-12 c=2-6 d=1-9
 how much [does|will|must] {x} [pay|spend] for {a} {t} at {b} dollars each and {c} {u} at {d} dollars each[?|]
-the bill for {a} [coffees|meals|tickets] at {b} and {c} [teas|desserts|drinks] at {d}[?| is how much?| comes to?]
-[admission|entry|a ticket|the fare] is ${b} for [adults|grown-ups] and ${d} for [children|kids]. {a} [adults|grown-ups] and {c} [children|kids] [go|come|enter]. [Total|What's the total|What do they pay|How much in all][?|]
-{a} [tables|cars|boats|tents] for {b} and {c} for {d}[.|:|,|;] how many [people|places|seats] [in all|altogether|is that][?|]
+the bill for {a} [#coffees|meals|tickets] at {b} and {c} [#teas|desserts|drinks] at {d}[?| is how much?| comes to?]
+[admission|entry|a ticket|the fare] is ${b} for [#adults|grown-ups] and ${d} for [children|kids]. {a} [#adults|grown-ups] and {c} [children|kids] [go|come|enter]. [Total|What's the total|What do they pay|How much in all][?|]
+{a} [#tables|cars|boats|tents] for {b} and {c} for {d}[.|:|,|;] how many [#people|seats|places|places] [in all|altogether|is that][?|]
 {x} scored {a} [baskets|goals|shots] worth {b} points and {c} worth {d}. How many points[?| in all?| is that?]
 [a|the] [shop|bakery|kiosk|farm] sold {a} {t} for ${b} and {c} {u} for ${d}. [How much did it take in|Income|Revenue|How much money came in][?|]
 there are {a} {boxes} with {b} {t} and {c} {boxes} with {d} {t}. How many {t} [altogether|in all|in total|are there][?|]
@@ -13,10 +13,10 @@ there are {a} {boxes} with {b} {t} and {c} {boxes} with {d} {t}. How many {t} [a
 how much [does|will] {x} [pay|owe|spend] for {a} {t} at {b} dollars each and [a|one] {u} for {c} dollars[?|]
 [what|how much] is the [bill|total|cost] for {a} {t} at ${b} [each|apiece] [plus|and] {c} dollars [for shipping|delivery|for the bag|tip|for parking][?|]
 a {c} dollar [drink|hat|bag|beer|salad] and {a} [burgers|pizzas|shirts|pens|tacos] at {b} [dollars |]each[:|,|.] [total|how much in all|what's the bill|what do I pay][?|]
-a [box|crate|bag|suitcase] weighs {c} [kg|kilos|pounds] [empty|when empty|by itself]. With {a} [books|bottles|bricks|jars] of {b} [kg|kilos|pounds] each, [how heavy is it|what does it weigh|what's the total weight][?|]
+a [box|crate|bag|suitcase] weighs {c} [#kg|kilos|pounds] [empty|when empty|by itself]. With {a} [books|bottles|bricks|jars] of {b} [#kg|kilos|pounds] each, [how heavy is it|what does it weigh|what's the total weight][?|]
 [a|the] [gym|club|phone plan|streaming service] [costs|charges|takes] ${b} a month and a [one-time|joining|setup|sign-up] fee of ${c}. [What|How much] do you pay [for|in the first|over] {a} months[?|]
 [a|the] [plumber|driver|painter|tutor] [charges|takes|asks] ${c} [to come|for the trip|as a base fee] and ${b} [per|an|for each] hour. [How much is|What do I pay for|Cost of] {a} hours[?|]
-[renting|hiring] a [bike|boat|car|tent] is {c} dollars plus {b} dollars [per|a|for every] [hour|day]. {a} [hours|days] [cost|are|come to] [what|how much][?|]
+[renting|hiring] a [bike|boat|car|tent] is {c} dollars plus {b} dollars [per|a|for every] [#hour|day]. {a} [#hours|days] [cost|are|come to] [what|how much][?|]
 a {a} km ride at ${b} per km [plus|with] a [base|starting|fixed] fee of ${c}[?|, how much?|. Price?]
 {a} [full|] {boxes} of {b} {t} and {c} [loose|single|odd|spare] {t}, how many {t} is that[?|]
 there were {c} {t} {place}, and then {a} {kids} brought {b} more each. How many [are there now|now|are there][?|]
@@ -30,17 +30,17 @@ we have {c} [chairs|cups|plates|seats] and {a} tables with {b} [guests|people|ki
 [a|the] [bottle|jug|can|tank] of {c} ml fills {a} [glasses|cups|bowls] of {b} ml. [How many ml are left|What's left in it|How much remains][?|]
 {a} {kids} took {b} {t} each from a {box} [of|with] {c}. [What's left|How many are still in it|How many stay in it|Left][?|]
 # d = a * b; d - c | a=2-9 b=3-12 c=1-5
-[a|each] [pizza|cake|pie] is cut [into|in] {b} [slices|pieces]. [We|They|The kids] [order|buy|get|have] {a} and eat {c} [slices|pieces]. How many [slices |pieces |][are left|remain|are left over][?|]
+[a|each] [pizza|cake|pie] is cut [into|in] {b} [#slices|pieces]. [We|They|The kids] [order|buy|get|have] {a} and eat {c} [#slices|pieces]. How many [slices |pieces |][are left|remain|are left over][?|]
 {a} [pizzas|cakes|pies] with {b} [slices|pieces] [each|], {c} eaten[,|:|;|.] [how many left|what's left|how many slices remain][?|]
 {x} [borrows|takes|checks out] {b} [books|films|games] on each of {a} [visits|trips|days] and [returns|brings back] {c}. How many does {he} still have[?|]
-there are {a} [houses|garages|homes] with {b} [cars|bikes|trees] each. {c} [cars|bikes|trees] are [sold|gone|stolen|cut down|removed]. How many are left[?|]
+there are {a} [houses|garages|homes] with {b} [#cars|bikes|trees] each. {c} [#cars|bikes|trees] are [sold|gone|stolen|cut down|removed]. How many are left[?|]
 {x} buys {a} {boxes} of {b} {t}. {c} of the {t} are [rotten|broken|stale|too small|for {y}]. How many [are good|are left|can {he} use|remain][?|]
-in a [hall|theater|bus|room] with {a} rows of {b} [seats|chairs], {c} [seats|chairs] are [empty|free|broken|reserved][.|;|,] how many are [taken|used|not|left][?|]
+in a [hall|theater|bus|room] with {a} rows of {b} [#seats|chairs], {c} [#seats|chairs] are [empty|free|broken|reserved][.|;|,] how many are [taken|used|not|left][?|]
 # d = a - b; d * c | b=20-80 e=5-60 a==b+e c=2-12
 {x} [earns|makes|gets] {a} a week, [spends|uses] {b} and [saves|keeps] the rest. How much [does {he} save|is saved|is that] in {c} weeks[?|]
-[I|we] [earn|make|get] ${a} a [month|week|day] and [spend|need|use] ${b}. [What|How much] [do we|do I|can I] save in {c} [months|weeks|days][?|]
+[I|we] [earn|make|get] ${a} a [#month|week|day] and [spend|need|use] ${b}. [What|How much] [do we|do I|can I] save in {c} [#months|weeks|days][?|]
 {a} dollars come in and {b} go out [each|every|a|per] {unit}. [What's left|How much is left|How much is saved] after {c} {units}[?|]
-a [machine|factory|bakery] makes {a} {t} [an hour|a day], {b} are [bad|faulty|sold]. How many [good ones|are left] in {c} [hours|days][?|]
+a [machine|factory|bakery] makes {a} {t} [#an hour|a day], {b} are [bad|faulty|sold]. How many [good ones|are left] in {c} [#hours|days][?|]
 # d = a + b; d * c | a=2-30 b=2-30 c=2-9
 {x} [walks|drives|rides|bikes] {a} [km|miles|blocks] to [work|school|the station] and {b} back [each|every|a|per] day. How far in {c} days[?|]
 [breakfast|lunch|a bus ticket] costs me ${a} and [dinner|coffee|a paper] ${b} [a|each|every|per] day. How much [for|in|is that for] {c} days[?|]
@@ -105,14 +105,14 @@ a third of [half of|one half of] {a}[?|]
 half of a third of {a}[?|]
 # d = a / 2; d / 2 | c=1-25 a==4*c
 [half|one half] of [a half|half|one half] of {a}[?|]
-[there are|a class has|a team has] {a} [kids|students|players]. Half are [boys|girls], and half of the [boys|girls] [wear glasses|play chess|can swim]. How many is that[?|]
+[there are|a class has|a team has] {a} [kids|students|players]. Half are [#boys|girls], and half of the [#boys|girls] [wear glasses|play chess|can swim]. How many is that[?|]
 # d = a * b; e = c * f; d + e | a=2-12 b=4 c=2-12 f=2
 [on|at] [a|the] farm there are {a} [cows|pigs|sheep|goats|horses] and {c} [chickens|hens|ducks|geese]. How many legs[?| in all?| are there?| is that?]
 {a} [cows|pigs|dogs|cats] and {c} [hens|ducks|people|birds] have how many legs[?|]
 how many wheels do {a} cars and {c} [bikes|bicycles|motorcycles|scooters] have [altogether|in all|together|][?|]
 [legs|number of legs] of {a} [dogs|cats|horses|tables] and {c} [birds|parrots|men|children][?|]
 # a + b - c | a=2-40 b=2-30 c=1-a
-{x} had {a} [red|big|old] and {b} [blue|small|new] [balloons|balls|cups|{t}]. {c} [popped|broke|got lost|burst|were stolen]. How many [does {he} have|are left|now|remain][?|]
+{x} had {a} [#red|big|old] and {b} [#blue|small|new] [balloons|balls|cups|{t}]. {c} [popped|broke|got lost|burst|were stolen]. How many [does {he} have|are left|now|remain][?|]
 first there were {a} [ducks|birds|kids|cars|people], then {b} [more|others] [came|landed|joined|arrived], [and then|then|later] {c} [left|went away|flew off]. [How many are there|number now|How many now|how many is that][?|]
 [a|the] [dog|noise|storm|child] scared away {c} of the {b} [birds|geese|ducks] that had [joined|come to] the first {a}. How many are left in all[?|]
 I had {a} [followers|fans|subscribers|members] in [May|June|spring], {b} more [joined|came] in [July|August|summer] and {c} left. How many [now|are there|do I have][?|]
@@ -124,7 +124,7 @@ there were {a} [birds|pigeons|crows] on a [wire|roof|fence|branch]. {b} flew [of
 a [train|bus|plane|ferry] had {a} [passengers|people] [on board|]. {b} got off and {c} got on. How many [are on it|are there|now|is that] [now|][?|]
 {x} lost {b} of {his} {a} [marbles|cards|{t}] and then won {c}. How many [has {he}|does {he} have] [now|][?|]
 # a - b | b=1-60 c=1-60 a==b+c
-of {a} [guests|kids|people|passengers] {b} are [adults|boys|men|women], so how many are [children|girls|women|men|not][?|]
+of {a} [guests|people|passengers] {b} are [#adults|men|women], so how many are [#children|women|men][?|]
 among [the|] {a} [guests|people|animals|visitors] [there are|are] {b} [adults|men|dogs|women][.|,|;] how many are [not|children|others|cats][?|]
 my [phone|disk|tablet|card] has {a} [GB|gigabytes] and {b} are [full|used|taken][,|.|;] [so |][how much [space|storage] is free|how much is left|what's free][?|]
 a [carton|box|shelf] [has room|is] for {a} {t} and {b} are in it[.|,|;] how many [fit in|more fit|are missing|can I add][?|]
@@ -133,7 +133,7 @@ I [need|want] {a} [points|dollars|stamps|votes] and [have|got|already have] {b},
 I've [done|read|seen|finished] {b} [chapters|levels|parts|lessons|episodes] of {a}, [how many do I still have [to do|to read|left]|how many to go|what's left][?|]
 the [parking lot|pool|room|store] had {a} [cars|people|kids|carts] until {b} [left|drove away|went home]; how many [remain|are left|stay][?|]
 how much more is a ${a} [ticket|shirt|phone|room] than a ${b} one[?|]
-by how much is a {a} [dollar|euro] {one} [dearer|more expensive] than a {b} [dollar|euro] one[?|]
+by how much is a {a} [#dollar|euro] {one} [dearer|more expensive] than a {b} [#dollar|euro] one[?|]
 {x} was {a} cm [tall|] and {y} {b}[.|;|,] how much [taller|bigger] is {x}[?|]
 after [spending|paying|losing|using] {b} of my {a} [euros|dollars|coins], [I have how much|how much have I got|what do I have|what is left][?|]
 it was {a} degrees [this morning|at noon|yesterday] and [fell|dropped|went down] by {b}, [what is it now|what is the temperature|how warm is it][?|]
@@ -141,7 +141,7 @@ it was {a} degrees [this morning|at noon|yesterday] and [fell|dropped|went down]
 I deleted {b} of my {a} [photos|mails|songs|files], [so now I have|how many are left|what's left][?|...|]
 a [baker|shop|{job}] who [makes|has|bakes] {a} {t} and sells {b} [of them |]has how many [left|left over][?|]
 {x}'s team has {a} points, the other[s| team] {b}. [How many more|Lead|By how much does {x}'s team lead|Difference][?|]
-a {a} [minute|hour] [film|game|flight|class] [started|began] {b} [minutes|hours] ago. [How long is it still|How much longer|How many are left|What's left][?|]
+a {a} [#minute|hour] [film|game|flight|class] [started|began] {b} [#minutes|hours] ago. [How long is it still|How much longer|How many are left|What's left][?|]
 # a + b | a=2-90 b=1-60
 {x} [weighs|is|measures] {a} [kg|kilos|pounds|cm] after [losing|dropping|giving up] {b}, [what did {he} weigh|how much was it] before[?|]
 {x} weighs {a} [kg|kilos|pounds] after losing {b}[.|,|;] [weight before|what was {his} weight before|what did {he} weigh before][?|]
@@ -153,7 +153,7 @@ a [zoo|farm|kennel] has {a} [monkeys|lions|goats|dogs]. {b} [babies|young ones|c
 {x} had {a} {t} and got {b} more for {his} birthday, how many has {he} now[?|]
 there are {a} {t} in the first {box} and {b} in the second[.|;|,] [how many in both|sum|how many together][?|]
 # a * b | a=2-12 b=2-30
-a family of {a} eats {b} [rolls|eggs|apples|pancakes] each, how many [rolls|eggs|apples|pancakes|] [should I buy|are needed|is that|do we need][?|]
+a family of {a} eats {b} [#rolls|eggs|apples|pancakes] each, how many [#rolls|eggs|apples|pancakes] [should I buy|are needed|is that|do we need][?|]
 [if|] each of {a} [friends|kids|guests] brings {b} [drinks|{t}], how many [drinks|{t}|] [will we have|are there|do we get][?|]
 {a} buses with {b} people each are how many people[?|]
 {x} jogs {b} km {a} times a week[:|.|,|;] how many km [is that|] [a|per] week[?|]
@@ -162,9 +162,9 @@ how many [legs|eyes|wheels|sides] do {a} [creatures|things|shapes|robots] with {
 a [tower|stack|pile|wall] of {a} [cubes|bricks|boxes|books], each {b} cm [high|tall|thick|], is how [tall|high][?|]
 how [tall|high] is a [tower|stack|pile] of {a} [cubes|bricks|boxes|books], each {b} cm[?|]
 how long is a [row|line|chain] of {a} [desks|carpets|cars|rods] of {b} m [each|][?|]
-{a} [orchards|fields|gardens] with {b} [trees|plants|rows] [each|]; number of [trees|plants|rows][?|]
-if every [row|shelf|bus|bag] has {b} [plants|books|seats|{t}] and there are {a} [rows|shelves|buses|bags], what's the total [number|][?|]
-{x} spends {b} dollars a [day|week] on [coffee|lunch|snacks], how much [in|is that in] {a} [days|weeks][?|]
+{a} [orchards|fields|gardens] with {b} [#trees|plants|rows] [each|]; number of [#trees|plants|rows][?|]
+if every [#row|shelf|bus|bag] has {b} [#plants|books|seats|{t}] and there are {a} [#rows|shelves|buses|bags], what's the total [number|][?|]
+{x} spends {b} dollars a [#day|week] on [coffee|lunch|snacks], how much [in|is that in] {a} [#days|weeks][?|]
 how many {t} do I need for {a} {kids} if each [gets|wants|needs] {b}[?|]
 # a / b | b=2-12 c=2-15 a==b*c
 how many [tables|cars|boats|tents|teams] of {b} do [we|they] need [to seat|for|to hold] {a} [guests|people|kids|players][?|]
@@ -180,7 +180,7 @@ how many [pieces|parts] of {b} m can be cut from a {a} m [rope|board|wire][?|]
 [you buy|{x} buys] a ${a} [phone|bike|sofa|TV], [pay|pays] ${b} now and the rest in {c} equal [payments|rates|parts|monthly payments]. How [big|much] is [each|one][ payment| of them|][?|]
 a {a} dollar {one}: {b} down, the rest over {c} months. [What|How much] [each|per|a] month[?|]
 {x} [baked|made|cooked] {a} [cupcakes|rolls|cookies|{t}], gave {b} to [the neighbors|{y}|{his} {kin}] and [then |]put the rest on {c} plates equally. How many [per|on each|on one] plate[?|]
-we [picked|bought|found] {a} [apples|nuts|eggs|{t}], threw away {b} [rotten|bad|broken] ones and packed the rest in [bags|boxes|crates] of {c}. How many [bags|boxes|crates][?|]
+we [picked|bought|found] {a} [apples|nuts|eggs|{t}], threw away {b} [rotten|bad|broken] ones and packed the rest in [#bags|boxes|crates] of {c}. How many [#bags|boxes|crates][?|]
 # d = a / b; d + c | b=2-8 e=3-30 a==b*e c=1-10
 {b} friends [split|share] a {a} dollar [bill|dinner|taxi] and each adds [a |]{c} dollar[s|] [tip|for the driver|more]. What does each pay[?|]
 [a|the] [bill|meal] of ${a} is split by {b} and everybody [tips|adds|gives] ${c} [more|on top|]. [How much each|What does one pay|Each pays][?|]
@@ -191,11 +191,11 @@ two [kids|friends|sisters] [collected|found|picked] {a} and {b} [nuts|shells|che
 {a} [bags|boxes|trays] with {b} [oranges|cookies|{t}] each are [split|shared|divided] [between|among] {c} [families|kids|people], how many [{t} |][does each get|for each|each][?|]
 how many [cookies|{t}] does each of {c} kids get if I bake {a} trays of {b}[?|]
 # d = a * b; d * c | a=2-6 b=2-6 c=2-8
-if one [hen|cow|machine|worker] [lays|gives|makes|packs] {a} [eggs|liters|parts|boxes] a [week|day|month], how many do {b} [make|give] in {c} [weeks|days|months][?|]
-I have {a} [cats|dogs|pets], each eats {b} [cans|cups|bowls] a day. How many [cans|cups|bowls] [for|in] {c} days[?|]
+if one [1:hen|cow|machine|worker] [1:lays|gives|makes|packs] {a} [1:eggs|liters|parts|boxes] a [#week|day|month], how many do {b} [make|give] in {c} [#weeks|days|months][?|]
+I have {a} [cats|dogs|pets], each eats {b} [#cans|cups|bowls] a day. How many [#cans|cups|bowls] [for|in] {c} days[?|]
 {a} [people|kids|workers] [drink|use|need|eat] {b} [bottles|cups|plates] a day each. How many in {c} days[?|]
 # d = a * b; d * 7 | a=2-6 b=2-6
-I have {a} [cats|dogs|pets], [each eats|each of them eats|and each gets] {b} [cans|cups|bowls] a day. How many [cans|cups|bowls|] [for|in] a week[?|]
+I have {a} [cats|dogs|pets], [each eats|each of them eats|and each gets] {b} [#cans|cups|bowls] a day. How many [#cans|cups|bowls] [for|in] a week[?|]
 {a} [people|kids|workers] [drink|use|eat] {b} [bottles|cups|plates] a day each. How many in [a|one] week[?|]
 # a - b | b=1-40 e=1-40 a==b+e c=1-200
 {x} is {c} cm tall, {y} has {a} {t} and gives away {b}. How many {t} does {y} have[?|]
@@ -222,35 +222,35 @@ at {c} Elm Street there are {a} floors with {b} [rooms|windows|doors] each. How 
 {b} [loaves|cakes|pies|jars] need {a} [cups|kg|eggs|spoons], how much for one[?|]
 if {a} {t} are enough for {b} [kids|cakes|days], how many for one[?|]
 # d = a / b; d * c | b=2-6 e=2-9 a==b*e c=2-10
-if {b} [loaves|cakes|pies|shirts] need {a} [cups|eggs|spoons|buttons], how many for {c}[?|]
-{a} [cups|pages|km|parts] in {b} [minutes|hours|days] = ? [cups|pages|km|parts] in {c} [minutes|hours|days]
+if {b} [#loaves|cakes|pies|shirts] need {a} [#cups|eggs|spoons|buttons], how many for {c}[?|]
+{a} [1:cups|pages|km|parts] in {b} [2:minutes|hours|days] = ? [1] in {c} [2]
 [at|with] {b} for ${a}, how much are {c}[?|]
 {b} {t} cost ${a}. [And|Then|So how much do] {c}[?| cost?]
 ${a} for {b} hours of work, how much for {c} hours[?|]
 [when|if] {b} [tickets|shirts|lamps|meals] cost {a} dollars, what do {c} [tickets|shirts|lamps|meals|of them] cost[?|]
 {x} [earned|made|got] ${a} in {b} hours. [How much in|What for|And in] {c} hours[?|]
-it takes {a} minutes to [wash|paint|clean|check] {b} [windows|cars|rooms|bikes][.|,|;] how long [for|will] {c}[ take|][?|]
-if it takes {a} minutes to [wash|paint|clean|check] {b} [windows|cars|rooms|bikes] how long [will|for|do] {c} [windows|cars|rooms|bikes|take][?|]
-{b} [hens|machines|printers] make {a} [eggs|parts|pages] a day[.|;|,] [how many|what] do {c} [hens|machines|printers] make[?|]
+it takes {a} minutes to [#wash|paint|clean|check] {b} [#windows|cars|rooms|bikes][.|,|;] how long [for|will] {c}[ take|][?|]
+if it takes {a} minutes to [wash|paint|clean|check] {b} [#windows|cars|rooms|bikes], how long do {c} [#windows|cars|rooms|bikes] take[?|]
+{b} [#hens|machines|printers] make {a} [eggs|parts|pages] a day[.|;|,] [how many|what] do {c} [#hens|machines|printers] make[?|]
 {x} [bakes|makes|types|plants] {a} {t} [every|in] {b} hours. How many in {c} hours[?|]
 a [bakery|factory|shop] makes {a} {t} every {b} hours. How many in a {c} hour day[?|]
 # d = a / b; c / d | b=2-6 e=2-9 a==b*e f=2-10 c==e*f
 [when|if] {b} hours [are|take|pay|bring] {a} [km|dollars|pages], how many hours for {c}[?|]
 {a} [cups|pages|km|parts] in {b} [minutes|hours|days], {c} in how many[?|]
 # a * c / b | b=2-8 c=2-8 a=2-12
-{c} [workers|people|men|painters|machines] [need|take] {a} [hours|days] for a [job|fence|wall|field]. How long do {b} [need|take][?|]
+{c} [workers|people|men|painters|machines] [#need|take] {a} [hours|days] for a [job|fence|wall|field]. How long do {b} [#need|take][?|]
 [a|the] [job|fence|wall|house] takes {c} [people|workers|men] {a} [hours|days]. How long for {b}[ people| workers| men|][?|]
-if {c} [workers|people|taps|pumps] [need|take] {a} hours, how many hours do {b} [need|take][?|]
+if {c} [workers|people|taps|pumps] [#need|take] {a} hours, how many hours do {b} [#need|take][?|]
 {c} [horses|cows|hens] eat the [hay|food|corn] in {a} days. How long [does it last|will it last] for {b}[?|]
 # a / b | b=20,25,30,40,50,60,80,100,120 c=2-9 a==b*c
 how long does it take to [drive|go|cover|ride] {a} km at {b} km/h[?| in hours?| (hours)]
 {a} [km|miles] at {b} [km/h|mph|kilometers per hour] [takes|is|needs] how many hours[?|]
 {x} [cycled|drove|rode|ran|flew] {a} km at {b} km/h. [Hours|How many hours|How long|Time][?|]
 downloading {a} MB at {b} MB per second takes how many seconds[?|]
-my [internet|line|phone] does {b} [megabytes|MB] per second, how [many seconds|long] for {a} [megabytes|MB][?|]
+my [internet|line|phone] does {b} [#megabytes|MB] per second, how [many seconds|long] for {a} [#megabytes|MB][?|]
 burning {b} calories a [minute|km], how [many minutes|long] until [I burned|I have burned] {a}[ calories|][?|]
 at {b} [liters|words|steps] a minute, how many minutes for {a} [liters|words|steps|][?|]
-I save {b} a [week|month|day]. After how many [weeks|months|days] do I have {a}[?|]
+I save {b} a [#week|month|day]. After how many [#weeks|months|days] do I have {a}[?|]
 # a * b | a=2-12 b=20,25,30,40,50,60,80,100,120,15,12
 how far [do you get|does {x} get|do I get|is it] in {a} hours at {b} [mph|km/h|miles per hour|km per hour][?|]
 {a} hours at {b} [mph|km/h], [how far|what distance|which distance][?|]
@@ -274,10 +274,10 @@ rent is ${a} [a|per] month, [what's|how much is] that [per|a] year[?|]
 # a * 1.5 | b=1-60 a==b*2
 at {a} km/h, how far in [an hour and a half|one and a half hours][?|]
 # a / 12 | b=.1-9 a==b*12 | dec
-[if|] a dozen [eggs|rolls|roses|pens] [is|costs|are] ${a}, how much [per|is one|for one|each] [egg|roll|rose|pen|][?|]
+[if|] a dozen [#eggs|rolls|roses|pens] [cost|are] ${a}, how much [per|is one|for one] [#egg|roll|rose|pen][?|]
 # a / b | a=10-60 b=2,4,5,8 | dec
-{a} [points|goals|km|dollars] in {b} [games|days|hours], how [many|much] [per|a] [game|day|hour|one][?| on average?]
-{b} [games|matches|days], {a} [points|goals|km] in [total|all][.|,|;] [points|goals|km|how many] per [game|match|day] on average[?|]
+{a} [points|goals|km|dollars] in {b} [#games|days|hours], how [many|much] [per|a] [#game|day|hour][?| on average?]
+{b} [#games|matches|days], {a} [1:points|goals|km] in [total|all][.|,|;] [1] per [#game|match|day] on average[?|]
 sold {a} in {b} days[.|,|;] how many a day on average[?|]
 total of {a} over {b} days, daily average[?|]
 # d = a + b; e = d + c; e / 3 | a=2-40 b=2-40 g=2-40 c==3*g-a-b
@@ -332,7 +332,7 @@ simple interest on ${a} at {b}% for {c} years[?|]
 [how much|what] simple interest [does|do] ${a} [earn|bring|make] in {c} years at {b}%[?|]
 {a} dollars at {b} percent simple interest, interest after {c} years[?|]
 # d = a * b; d / 100 | a=10,20,40,50,60,80,100,200,300,500,600,1000 b=1,2,5,10,20,25,30,40,50,60,75,80 | dec
-[of|out of|from] {a} [cars|kids|eggs|balls] {b}% are [red|boys|brown|new][;|,|.] how many [are red|is that|are they][?|]
+[of|out of|from] {a} [#cars|kids|eggs|balls] {b}% are [#red|boys|brown|new][;|,|.] how many [are [#red|boys|brown|new]|is that|are they][?|]
 {b}% of my {a} [photos|songs|books] [is|are] how many[?|]
 [how much|what] [tax|interest|discount|tip] is {b}% [on|of] {a}[?|]
 [sales tax|the tax|the fee] is {b}%, the item costs ${a}, how much [tax|fee] [do I owe|is that|do I pay][?|]
@@ -357,7 +357,7 @@ by what percent did it [rise|grow|go up|increase] if it went from {a} to {b}[?|]
 [the|a] [price|number|score|rent] [went|rose|grew|climbed] from {a} to {b}[,|.|;] [by what percent|what percent [increase |]is that|percent increase|how many percent][?|]
 # d = a / b; d * 100 | b=4,5,8,10,12,16,20,24,25,40,48,50,60,80 a=1-b | dec
 {a} out of {b} [in|as a] percent[age|][?|]
-{a} of {b} [eggs|questions|seats|kids] are [broken|right|taken|boys], what percent[age|] is that[?|]
+{a} of {b} [#eggs|questions|seats|kids] are [#broken|right|taken|boys], what percent[age|] is that[?|]
 I got {a} of {b} [questions|points|answers] [right|]. [What's my score in percent|What percent|How many percent is that|percent][?|]
 write {a}/{b} as a percent[age|][.|]
 what's {a}/{b} [as a percent|in percent|as percent][?|]
@@ -431,9 +431,9 @@ if {x} is a third of {his} [mother|father|grandpa]'s age and [she|he] is {a}, ho
 # d = a / b; d + c | b=2-5 e=3-20 a==b*e c=1-12
 {x} is {a}. {his} [son|daughter] is one {b}th of that. How old [is|will] [the son|the child] [be |]in {c} years[?|]
 # d = a / 4; d + c | e=3-20 a==4*e c=1-12
-{x} is {a}. {his} [son|daughter|dog] is a quarter of {his} age. How old [is|will] the [son|daughter|dog] [be |]in {c} years[?|]
+{x} is {a}. {his} [#son|daughter|dog] is a quarter of {his} age. How old [is|will] the [#son|daughter|dog] [be |]in {c} years[?|]
 # d = a / 2; d + c | e=3-30 a==2*e c=1-12
-{x} is {a}. {his} [son|daughter|cousin] is half {his} age. How old [is|will] the [son|daughter|cousin] [be |]in {c} years[?|]
+{x} is {a}. {his} [#son|daughter|cousin] is half {his} age. How old [is|will] the [#son|daughter|cousin] [be |]in {c} years[?|]
 # d = a + b; a + d | a=5-70 b=1-20
 [grandma|{x}] is {a} and [grandpa|{y}] is {b} years older. [What is the sum of their ages|How old are they together|Sum of their ages|Their ages together][?|]
 # d = a - b; a + d | b=1-20 c=3-40 a==b+c
@@ -459,12 +459,12 @@ in {b} years {x} will be {a}. How old was {he} a year ago[?|]
 [a|my] dog is {a}. [One|A|Each] dog year is 7 human years. [How old is it in human years|Human age|Its age in human years][?|]
 how old is a {a} year old dog in human years if one counts as 7[?|]
 {a} dog years in human years (times 7)[?|]
-# a - b | b=1-90 c=1900-2020 a==b+c
+# a - b | b=1-90 c=1900-2020 a==b+c | years
 if my [grandfather|aunt|neighbor] died in {a} aged {b}, when was [he|she] born[?|]
 [somebody|she|he|a king] died in {a} at the age of {b}. Born in[?| what year?]
 in {a} {x} turned {b}. When was {he} born[?|]
 {x} was {b} in {a}. In which year was {he} born[?|]
-# b - a | a=1000-1990 c=1-600 b==a+c
+# b - a | a=1000-1990 c=1-600 b==a+c | years
 a [castle|church|bridge|city] [built|founded] in {a}[,|:| -] how old was it in {b}[?|]
 years between {a} and {b}[?|]
 how many years [are|lie|passed] between {a} and {b}[?|]
@@ -585,8 +585,8 @@ how much are {a} [stamps|pens|apples] at ${b} each[?|]
 how much are {a} [stamps|pens|apples|eggs] at {b} cents [each |]in dollars[?|]
 {a} [rolls|stamps|cards] for {b} cents each, in dollars[?|]
 # a * b | a=20,50,100,200,300,500 b=.1-2 | dec
-[exchange rate|rate]: 1 [euro|pound|franc] = {b} [dollars|euros]. {a} [euros|pounds|francs] in [dollars|euros][?|]
-if one [euro|pound|franc] is {b} dollars, how [much is|many dollars are] {a} [euros|pounds|francs][?|]
+[exchange rate|rate]: 1 [#euro|pound|franc] = {b} dollars. {a} [#euros|pounds|francs] in dollars[?|]
+if one [#euro|pound|franc] is {b} dollars, how [much is|many dollars are] {a} [#euros|pounds|francs][?|]
 1 [euro|coin|pound] is {b} [dollars|points]. [What are|How much is] {a}[?|]
 # d = a * b; e = d / 100; a + e | a=10,20,40,50,60,80,100,200 b=5,6,7,8,10,15,20,25 | dec
 {b}% [sales tax|tax|tip] on ${a} [plus the|added to the|and the] {a}[?|]
@@ -649,7 +649,7 @@ there are {a} [floors|streets|blocks] with {b} [flats|apartments|houses] each; {
 # d = a * b; c - d | a=2-9 b=2-12 e=1-20 c==a*b+e
 from {c} [tulips|roses|flowers|pencils] a [florist|clerk] [ties|makes] {a} [bunches|bouquets|bundles] of {b}. How many [are|remain|stay] [loose|left over|single][?|]
 we want {a} [pictures|lamps|shelves] on each of {b} [walls|floors] but have {c}. How many are [too many|left over][?|]
-every [day|week] the [baker|cook|farmer] [uses|needs|takes] {b} [kg|bags|liters]; the store has {c}. How much is there after {a} [days|weeks][?|]
+every [#day|week] the [baker|cook|farmer] [uses|needs|takes] {b} [kg|bags|liters]; the store has {c}. How much is there after {a} [#days|weeks][?|]
 a {c} minute [playlist|tape|show]: {a} [songs|pieces] of {b} minutes were played. How many minutes are left[?|]
 # d = a * b; d - c | a=2-9 b=2-12 c=1-20
 we want to [hang|put up|plant] {a} [pictures|lamps|bushes] [on|at] each of {b} [walls|houses|doors] but [own|have] only {c}. How many more do we need[?|]
@@ -666,14 +666,14 @@ the [school|club|shop] [ordered|got|bought] {c} [chairs|tablets|balls], {a} came
 a {a} page [script|book], {b} pages are read, {c} a day from now on. How many days[?| are left?]
 # d = a * 2; a + d | a=2-200
 [tickets sold|visitors|calls|goals|steps]: {a} on {day}, [double|twice] that on {day2}. [How many over both days|How many on both days|Total|In all][?|]
-there were twice as many [sheep|hens|boys|cats] as [goats|ducks|girls|dogs]. {a} [goats|ducks|girls|dogs]. How many [animals|in all|together][?|]
+there were twice as many [#sheep|hens|boys|cats] as [#goats|ducks|girls|dogs]. {a} [#goats|ducks|girls|dogs]. How many [animals|in all|together][?|]
 # d = a * 3; a + d | a=2-300
-{x} [drank|ran|used|earned] {a} [ml|m|liters|dollars] in the morning and three times that in the afternoon. How [much|many ml] in all[?|]
+{x} [#drank|ran|used|earned] {a} [#ml|m|liters|dollars] in the morning and three times that in the afternoon. How many [#ml|m|liters|dollars] in all[?|]
 {a} on {day} and three times as many on {day2}. Together[?|]
 # d = a - b; d + c | a=10-60 b=1-9 c=1-20
 on {day} {a} [kids|people] [swam|came|sang], on {day2} {b} fewer and on {day3} {c} more than on {day2}. How many on {day3}[?|]
 I climb {a} steps, go back {b}, climb another {c}. On which step am I[?|]
-{x} walks {a} blocks [north|up], {b} back and {c} [north|up] again. How far is {he} from the start[?|]
+{x} walks {a} blocks [#north|up], {b} back and {c} [#north|up] again. How far is {he} from the start[?|]
 a [pond|tank|cage|park] had {a} [fish|birds|swans|frogs]. A [heron|cat|fox|storm] [ate|took|killed] {b}, then {c} new ones were put in. [How many now|How many are there|Now][?|]
 # d = 12 * c; e = a - b; e + d | a=10-60 b=1-9 c=1-5
 a [pond|tank|farm|park] had {a} [fish|birds|hens|frogs]. {b} [were eaten|died|left], then {c} dozen [new ones |][came|were put in|were bought]. [How many now|How many are there|Now][?|]
@@ -687,19 +687,19 @@ a [carpenter|tailor] cuts a {a} cm [plank|ribbon|board] into {b} equal parts and
 # d = a * b; e = d + c; f - e | a=2-5 b=2-9 c=1-9 g=1-30 f==a*b+c+g
 {x} buys {a} kg of [grapes|nuts|cheese] at {b} [euros|dollars] a kilo and a [melon|bread|cake] for {c}. {He} pays with a {f}. [Change|How much change|What comes back][?|]
 # d = a / 2; d - b | c=5-40 a==2*c b=1-c
-half of {a} [students|kids|guests] [speak French|play chess|sing], {b} of those also [Spanish|checkers|dance]. How many [only the first|do only the first][?|]
+half of {a} [students|kids|guests] [#speak French|play chess|sing], {b} of those also [#Spanish|checkers|dance]. How many [only the first|do only the first][?|]
 # a * b | a=2-12 b=2-60
 what's the total weight of {a} [sacks|crates|bags] if one weighs {b} kg[?|]
 {a} rows of [desks|chairs|trees], {b} a row, makes[?| how many?]
 {x} owes {a} people {b} [bucks|dollars] each, what's {his} total debt[?|]
 {a} spiders with {b} legs each, count the legs[.|]
-[sleeping|working|reading] {b} hours each [night|day], how many hours in {a} [nights|days][?|]
+[sleeping|working|reading] {b} hours each [#night|day], how many hours in {a} [#nights|days][?|]
 a [family|crew|class] of {a}, {b} [apples|euros|tickets] per head[:|,|.] [total|how many|in all][?|]
 # a * 7 | a=2-30
-how many hours did {x} [sleep|work|train|read] in a week if {he} [sleeps|works|trains|reads] {a} each [night|day][?|]
+how many hours did {x} [#sleep|work|train|read] in a week if {he} [#sleeps|works|trains|reads] {a} each day[?|]
 {a} a day, per week[?|]
 # a - b | b=1-60 c=1-60 a==b+c
-{b} of the {a} [balloons|lamps|cups|eggs] [burst|broke|fell|are gone] so [___|...|how many] are left[?|]
+{b} of the {a} [#balloons|lamps|cups|eggs] [#burst|broke|fell|are gone] so [___|...|how many] are left[?|]
 a [pack|herd|flock|group|team] of {a} loses {b}, leaving how many[?|]
 a [pack|herd|flock|group] of [wolves|cows|geese|deer] with {a} [members|animals] loses {b}[,|.] [how many are left|leaving how many][?|]
 I am {b} pages into a {a} page [comic|book|novel]; pages remaining[?|]
@@ -715,9 +715,9 @@ to a [pot|jug|tank] with {a} liters {x} adds {b}, how much is in it[?|]
 # d = a / b; d * c | b=2-6 e=10-100 a==b*e c=2-12
 the recipe is for {b}, [needs|takes] {a} g [rice|flour|sugar], I cook for {c}, how many grams[?|]
 {b} [notebooks|hats|pens|keys] are {a} dollars, so {c} are[?| how much?]
-a [copier|scanner|robot]: {a} [copies|pages|parts] in {b} minutes. In {c} minutes[?|]
+a [#copier|scanner|robot]: {a} [#copies|pages|parts] in {b} minutes. In {c} minutes[?|]
 # a / b | b=2-9 c=2-20 a==b*c
-one [gardener|painter|worker|cook] [mows|paints|needs|takes] {a} [h|hours|days], how long would {b} [gardeners|painters|workers|cooks] [need|take][?|]
+one [#gardener|painter|worker|cook] [needs|takes] {a} [h|hours|days], how long would {b} [#gardeners|painters|workers|cooks] [need|take][?|]
 if {b} [friends|kids] split {a} [stickers|dollars|nuts] what does each end up with[?|]
 [two|{b}] [hikers|runners] do {a} km in {b} hours, [pace|speed] in km per hour[?|]
 earning ${b} an hour, I need {a}. Hours to work[?|]
@@ -735,7 +735,7 @@ it [rains|snows|leaks] {a} [mm|liters] an hour. How much in {b} hours[?|]
 what's {a} plus a tenth of it[?|]
 {a} and a tenth of {a} more[?|]
 # d = a * b; e = d / 100; a - e | a=20,40,50,60,80,100,200,250,400,500 b=5,10,15,20,25,30,40,50,60
-out of {a} [emails|seeds|votes], {b}% were [spam|dead|void]. How many were not[?|]
+out of {a} [#emails|seeds|votes], {b}% were [#spam|dead|void]. How many were not[?|]
 my [weight|rent|bill|score] [fell|dropped|went down] {b}% from {a}. [New weight|What is it now|New value][?|]
 # d = a * b; e = d / 100; a + e | a=20,40,50,60,80,100,200,250,400,500 b=5,10,15,20,25,30,40,50
 [service|the service charge|tax] is {b}%, the [meal|bill|item] {a} [dollars|euros], what do [we|I] pay [altogether|in all][?|]

@@ -220,7 +220,7 @@ when {x} was born, {his} [mom|mother] was {a}. Now [the|{his}] mother is {b}[.|;
 {a} years ago {x} was {b}[.|;|,] [how old is {he} [now|today]|{his} age now|age today][?|]
 {x} is {b} and {y} is {a} years older. [How old is {y}|What's the age of {y}|{y}'s age|{y} is how old][?|]
 my {kin} is {a} years older than I am and I'm {b}[.|;] [how old is [he|she]|the {kin}'s age|how old is my {kin}][?|]
-when {x} was born, {his} [dad|father] was {a}. Now {x} is {b}[.|;] [how old is [the|{his}] [dad|father]|the father's age][?|]
+when {x} was born, {his} [#dad|father] was {a}. Now {x} is {b}[.|;] [how old is [the|{his}] [#dad|father]|the father's age][?|]
 {x} is {a}, {y} is {b}[.|;] [how old are they together|sum of their ages|their ages add up to|combined age][?|]
 # a * b | a=2-30 b=2-5
 [Dad|Mom|my {kin}|{x}] is {b} times my age. I'm {a}. How old is [Dad|Mom|my {kin}|{x}|he|she][?|]
@@ -242,14 +242,14 @@ when I was {a} my {kin} was {b}. Now I'm {c}. How old is [he|she|my {kin}][?|]
 # c + (b - a) | a=1-20 d=1-30 b==a+d e=1-50 c==a+e
 when I was {a} my {kin} was {b}. Now I'm {c}. How old is [he|she|my {kin}][?|]
 {x} was {a} when {y} was {b}. {x} is {c} now[.|;] [how old is {y}|{y}'s age][?|]
-# b - d | c=0-90 d=3-80 b==1930+c+d
+# b - d | c=0-90 d=3-80 b==1930+c+d | years
 [what year|in which year|when] was [somebody|a man|a woman|a person] born who [turned|became|was] {d} in {b}[?|]
 {x} was {d} in {b}[.|;] [when was {he} born|birth year|{his} year of birth|in which year was {he} born][?|]
 in {b} {x} [turned|was|became] {d}[.|;] [when was {he} born|birth year|{his} year of birth|what year was {x} born][?|]
-# b - a | c=0-90 a==1930+c d=3-80 b==a+d
+# b - a | c=0-90 a==1930+c d=3-80 b==a+d | years
 born in {a}, how old in {b}[?|]
 {x} was born in {a}. [What age does {he} reach in {b}|How old is {he} in {b}|{his} age in {b}|How old does {he} turn in {b}][?|]
-my {kin} was born in {a}[.|;] [how old is [he|she] in {b}|what age in {b}|what age does [he|she] reach in {b}][?|]
+my {kin} was born in {a}[.|;] [how old is [#he|she] in {b}|what age in {b}|what age does [#he|she] reach in {b}][?|]
 [the|our] [house|bridge|school|firm|club|tree] [dates from|was built in|was founded in|goes back to] {a}[.|;] [how old in {b}|its age in {b}|how many years is that until {b}][?|]
 from [the year |]{a} to [the year |]{b} [is|are] how many years[?|]
 # a + b + c | a=1-60 b=1-60 c=1-60
@@ -328,7 +328,7 @@ each {unit} {b} [drops|cars|people|letters] [come|pass|arrive|fall]. How many in
 [a|the] [tap|hose|pump|pipe] [fills|gives|moves|delivers] {a} liters in {b} minutes. [Liters per minute|How many liters per minute|How much per minute][?|]
 it takes {b} hours to [drive|ride|travel|cover|go] {a} km. [What's the speed|How fast is that|Speed|Average speed|km per hour][?|]
 {a} [km|miles] in {b} hours [is what speed|is how fast|: speed|, how fast][?|]
-{b} [painters|workers|kids|cooks|machines|teams] [paint|make|clean|cook|build] {a} [rooms|chairs|cars|meals|boxes]. How many [rooms|] does one [paint|make|do|manage][?|]
+{b} [#painters|workers|kids|cooks|teams] [#paint|make|clean|cook|build] {a} [#rooms|chairs|cars|meals|boxes]. How many does one [#paint|make|clean|cook|build][?|]
 [running|walking|biking] {b} km in {a} minutes means how many minutes per km[?|]
 I read {b} pages a day. When am I [through|done with|finished with] a {a}-page book[?| (in days)?]
 I read {b} pages [a|per|each] day. How many days [for|does it take for|do I need for] {a} pages[?|]
@@ -341,7 +341,7 @@ how many {units} [do I need|does it take] for {a} [tasks|pages|boxes|miles] at {
 # a / b * c | b=2-9 d=1-12 a==b*d c=2-12
 if {b} {t} cost ${a} what is the cost of {c} [of them|][?|]
 {b} {t} cost ${a}[.|;|,] [what do {c} cost|how much are {c}|how much for {c}|price of {c}][?|]
-{b} [machines|hens|workers|pumps|bees] [make|lay|do|move] {a} [parts|eggs|jobs|liters]. How many do {c} of them [make|manage|do][?|]
+{b} [#machines|hens|workers|pumps] [#make|lay|do|move] {a} [#parts|eggs|jobs|liters]. How many do {c} of them [#make|lay|do|move][?|]
 in {b} {units} it [makes|does|moves|fills] {a}[.|;] [how many in {c}|how much in {c} {units}][?|]
 {a} [km|miles] in {b} hours[.|;|,] [how far in {c} hours|how far does one get in {c} hours][?|]
 a recipe for {b} people [needs|takes|uses] {a} [eggs|cups of flour|grams of sugar|spoons of oil]. How [many|much] for {c} people[?|]
@@ -551,7 +551,7 @@ a [club|town|school|company] has {a} [members|people|kids] and [gains|grows by|g
 # d = b * 2; e = a - b; e + d | b=1-12 f=1-30 a==b+f
 a bus starts with {a} riders. {b} get off, then twice as many [as got off |]get on. How many [riders|are on it][?|]
 # d = a * b; d + c | a=2-9 b=2-30 c=1-40
-{x} [reads|runs|types|sells|plants] {b} [pages|km|lines|cards|trees] on each of {a} days and {c} on [the weekend|the last day|{day}]. How many [is that|in all|altogether][?|]
+{x} [#reads|runs|types|sells|plants] {b} [#pages|km|lines|cards|trees] on each of {a} days and {c} on [the weekend|the last day|{day}]. How many [is that|in all|altogether][?|]
 on each of {a} days {x} [reads|runs|types|sells|plants] {b}, and {c} on the day after. Total[?|]
 # b * a / 100 | a=10,20,25,30,40,50,60,70,75,80,90 b=40,80,100,200,300,400,500,1000,2000,4000,5000
 my [phone|battery|tank|disk|laptop] is at {a}% of {b} [mAh|liters|MB|GB|units]. How [many|much] [mAh |liters |MB |GB |units |][is left|are left|is in it|remains][?|]
@@ -594,7 +594,7 @@ my dog is {a} and my cat is twice as old. How old will my cat be next year[?|]
 {x} is {a} and {y} is twice as old. [How old is {y} next year|{y}'s age next year][?|]
 # d = a * b; d - c | a=4-15 b=2-4 c=1-3
 {x} is {a}, {y} is {b} times as old. How old was {y} {c} years ago[?|]
-# d = c - b; a + d | a=3-40 e=0-90 f=1-40 b==1930+e c==b+f
+# d = c - b; a + d | a=3-40 e=0-90 f=1-40 b==1930+e c==b+f | years
 {x} was {a} in {b}. How old is {he} in {c}[?|]
 in {b} {x} was {a}[.|;|,] [and in {c}|how old is {he} in {c}|{his} age in {c}][?|]
 # d = a + c; e = b + c; d + e | a=2-40 b=2-40 c=1-15
@@ -615,7 +615,7 @@ two [brothers|sisters|friends] are {a} and {b}. What's the [total|sum] of their 
 {x} is a quarter of {his} [dad|mom|aunt]'s {a} years. How old is {x}[?|]
 # a * b * c | a=5-30 b=2-8 c=2-9
 if one worker earns ${a} an hour, what do {b} workers earn in {c} hours[?|]
-{b} [machines|hens|taps|printers] make {a} [parts|eggs|liters|pages] an hour each. How many in {c} hours[?|]
+{b} [#machines|workers|presses|printers] make {a} [#parts|chairs|sheets|pages] an hour each. How many in {c} hours[?|]
 one [cow|horse|dog] eats {a} kilos a day. How many kilos for {b} of them in {c} days[?|]
 # 60 / a | a=2,3,4,5,6,10,12,15,20,30
 [a|the] tap drips [once|one time] every {a} seconds. How many drips in a minute[?|]

@@ -22,6 +22,7 @@ class Short:
     is_fixed: bool = False  # spelled as it must be: no typing errors, no politeness
 
 
+Turn = tuple[str, str]
 Topic = Callable[[random.Random], Short]
 TOPICS: dict[str, Topic] = {}
 WEIGHTS: dict[str, float] = {}

@@ -237,7 +237,8 @@ def series(rng: random.Random) -> Short:
         require(end.value >= -50)
         text = _TERM.expand(rng, a=start, d=d, n=ordinal(n), l=", ".join(map(str, values[:4])), z="" if up else " less",
                             w="number is larger by" if up else "number is smaller by", v="add" if up else "subtract", g="adding" if up else "subtracting")
-        return computed(text.replace(" less.", "."), Worked(worked.lines + end.lines, end.value))
+        first = (f"{max(values[:2])} - {min(values[:2])} = {d}",) if "..." in text else ()  # The step is read off the list.
+        return computed(text.replace(" less.", "."), Worked(first + worked.lines + end.lines, end.value))
     separator = rng.choice((", ", ", ", ", ", " ", ",", "; ", " - ", " and then ", " then "))
     x = some_people(rng, 1, first_person=True)[0]
     if kind < 6:

@@ -22,7 +22,7 @@ _TIDY = (
 )
 
 
-def _tidied(text: str) -> str:
+def tidied(text: str) -> str:
     """Articles before vowels, no space before a full stop, one dollar."""
     for pattern, replacement in _TIDY:
         text = pattern.sub(replacement, text)
@@ -51,7 +51,7 @@ class Tally:
         require(self.value >= 0)
 
     def short(self, text: str) -> Short:
-        return computed(_tidied(text), Worked(self.lines, self.value))
+        return computed(tidied(text), Worked(self.lines, self.value))
 
 
 def _limit(rng: random.Random) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from .arithmetic import Worked, apply, chain
+from .arithmetic import Worked, apply, chain, remainder
 from .composing import Who, compose, named_again, some_people, who
 from .grammar import Patterns
 from .measures import _DAYS, LENGTHS, MONTHS, clock, span, typed_clock, typed_span
@@ -14,12 +14,21 @@ from .question import Short, computed, said, topic
 _DAY = 24 * 60
 
 
-class _Dial:
+class Dial:
     """How one question writes the time: with am and pm, without, or in 24 hours."""
 
-    def __init__(self, rng: random.Random) -> None:
+    def __init__(self, rng: random.Random, casual: bool = False) -> None:
+        """`casual`: a full hour may be a bare number, `from 9 to 5`; the wording must have it after a word such as `at`."""
         self._rng = rng
         self._style = rng.choice(("half", "half", "half", "bare", "bare", "24", "words"))
+        self._is_short = casual and rng.random() < 0.5
+        self._joint = rng.choice((":", ":", ":", ":", ".", "h")) if casual else ":"
+        self._in_words = rng.random() < (0.3 if self._is_short else 0.5)
+
+    @property
+    def turns_at_noon(self) -> bool:
+        """The same time stands for a morning and an evening."""
+        return self._style in ("bare", "words")
 
     def typed(self, time: int) -> str:
         hour, minute = time % _DAY // 60, time % 60
@@ -29,12 +38,14 @@ class _Dial:
                 return f"{(hour - 1) % 12 + 1}{f':{minute:02}' if minute else ''} in the {part}"
             return typed_clock(self._rng, time)
         if self._style == "24":
+            if self._joint == "h":
+                return f"{hour}h{minute:02}" if minute else f"{hour}h"
             return f"{hour:02}{self._rng.choice((':', ':', '.'))}{minute:02}" if hour < 13 else f"{hour}:{minute:02}"
         hour = (hour - 1) % 12 + 1
-        if self._style == "words" and minute in (0, 15, 30, 45):
-            following = hour % 12 + 1
-            return {0: f"{hour} o'clock", 15: f"quarter past {hour}", 30: f"half past {hour}",
-                    45: f"quarter to {following}"}[minute]
+        if self._style == "words" and minute % 5 == 0:
+            return spoken_time(hour, minute, self._in_words)
+        if self._is_short and not minute:
+            return in_words(hour) if self._in_words else str(hour)
         return f"{hour}:{minute:02}"
 
     def shown(self, time: int) -> str:
@@ -55,19 +66,32 @@ class _Dial:
         return lines
 
 
-def _time(rng: random.Random) -> int:
+def spoken_time(hour: int, minute: int, in_letters: bool) -> str:
+    """`half past 3`, `twenty to four`."""
+    write = in_words if in_letters else str
+    following = write(hour % 12 + 1)
+    if minute == 0:
+        return f"{write(hour)} o'clock"
+    if minute == 30:
+        return f"half past {write(hour)}"
+    rest = minute if minute < 30 else 60 - minute
+    part = "quarter" if rest == 15 else write(rest)
+    return f"{part} past {write(hour)}" if minute < 30 else f"{part} to {following}"
+
+
+def some_time(rng: random.Random) -> int:
     return rng.choice((60 * rng.randint(5, 22), 30 * rng.randint(12, 44), 15 * rng.randint(24, 88), 5 * rng.randint(72, 270),
                        rng.randint(0, _DAY - 1), rng.randint(360, 1300)))
 
 
-def _minutes(rng: random.Random) -> int:
-    return rng.choice((5 * rng.randint(1, 11), 60 * rng.randint(1, 9), 15 * rng.randint(1, 20), rng.randint(2, 59),
-                       rng.randint(61, 299), 30, 45, 90, 20))
+def some_minutes(rng: random.Random) -> int:
+    return rng.choice((5 * rng.randint(1, 11), 60 * rng.randint(1, 11), 15 * rng.randint(1, 20), rng.randint(2, 59),
+                       rng.randint(61, 299), 30, 45, 90, 20, 30 * rng.randint(10, 23), 5 * rng.randint(60, 140)))
 
 
-_EVENT = ("film movie meeting lesson class concert game match show party lecture test exam play flight call interview ride "
+EVENTS = ("film movie meeting lesson class concert game match show party lecture test exam play flight call interview ride "
           "race trip tour workout rehearsal ceremony festival journey walk nap dinner recipe shift speech webinar drive ferry "
-          "broadcast training service program performance appointment surgery hike swim bus trip parade storm power cut "
+          "broadcast training service program performance appointment surgery hike swim bus trip parade storm blackout "
           "download laundry cycle song contest break").split()
 _STARTS = Patterns("[starts|begins|started|began|opens|is due to start|will start|is scheduled] at {t}")
 _ENDS = Patterns("[ends|ended|finishes|finished|stops|is over|was over|will end|closes|is done] at {t}")
@@ -97,12 +121,12 @@ def _mover(rng: random.Random) -> _Mover:
 @topic(5)
 def clock_stories(rng: random.Random) -> Short:
     """Start, end and length; one of them is asked for."""
-    dial, start, minutes = _Dial(rng), _time(rng), _minutes(rng)
+    dial, start, minutes = Dial(rng), some_time(rng), some_minutes(rng)
     end = start + minutes
     t, u, d = dial.typed(start), dial.typed(end), typed_span(rng, minutes)
     asked = rng.choice(("end", "end", "start", "length"))
     if rng.random() < 0.6:
-        name = _EVENT_NAME.expand(rng, e=rng.choice(_EVENT))
+        name = _EVENT_NAME.expand(rng, e=rng.choice(EVENTS))
         it = rng.choice(("it", name.replace("a ", "the ", 1) if name.startswith("a ") else name))
         first, second, third = (f"{name} {_STARTS.expand(rng, t=t)}", f"{name} {_ENDS.expand(rng, t=u)}",
                                 f"{rng.choice(('it', name))} {_LASTS.expand(rng, d=d)}")
@@ -121,10 +145,10 @@ def clock_stories(rng: random.Random) -> Short:
                  "length": ("the travel time", "the duration", "the length of the trip")}[asked]
     facts = {"end": [first, third], "start": [second, third], "length": [first, second]}[asked]
     question = compose(rng, facts, asks, rng.choice(nouns))
-    return _clock_reply(question, dial, start, minutes, asked)
+    return clock_reply(question, dial, start, minutes, asked)
 
 
-def _clock_reply(question: str, dial: _Dial, start: int, minutes: int, asked: str) -> Short:
+def clock_reply(question: str, dial: Dial, start: int, minutes: int, asked: str) -> Short:
     if asked == "length":
         lines = dial.steps(start, minutes)
         return said(question, "\n".join((*lines, span(minutes)) if len(lines) > 1 else (span(minutes),)), span(minutes))
@@ -150,10 +174,10 @@ _LATE = Patterns("""
 
 @topic(2)
 def minutes_between(rng: random.Random) -> Short:
-    dial, start = _Dial(rng), _time(rng)
+    dial, start = Dial(rng), some_time(rng)
     minutes = rng.choice((rng.randint(2, 59), 5 * rng.randint(1, 24), rng.randint(61, 150)))
     patterns = _LATE if minutes < 60 and rng.random() < 0.4 else _UNTIL
-    question = patterns.expand(rng, t=dial.typed(start), u=dial.typed(start + minutes), e=rng.choice(_EVENT),
+    question = patterns.expand(rng, t=dial.typed(start), u=dial.typed(start + minutes), e=rng.choice(EVENTS),
                                x=some_people(rng, 1)[0])
     to_hour = -start % 60
     if minutes < 60 and 0 < to_hour < minutes:
@@ -217,7 +241,7 @@ _LASTED = Patterns("""
 
 @topic(5)
 def clock_phrases(rng: random.Random) -> Short:
-    dial, start, minutes = _Dial(rng), _time(rng), _minutes(rng)
+    dial, start, minutes = Dial(rng), some_time(rng), some_minutes(rng)
     asked = rng.choice(("end", "end", "start", "length"))
     slots = {"t": dial.typed(start + minutes if asked == "start" else start), "u": dial.typed(start + minutes), "d": typed_span(rng, minutes),
              "x": some_people(rng, 1)[0]}
@@ -225,7 +249,7 @@ def clock_phrases(rng: random.Random) -> Short:
         hours = minutes // 60
         slots["d"] = f"{in_words(hours)} hour{'' if hours == 1 else 's'}"
     question = {"end": _FORWARD, "start": _BACKWARD, "length": _LASTED}[asked].expand(rng, **slots)
-    return _clock_reply(" ".join(question.split()).replace(" ,", ",").replace(" .", "."), dial, start, minutes, asked)
+    return clock_reply(" ".join(question.split()).replace(" ,", ",").replace(" .", "."), dial, start, minutes, asked)
 
 
 _WRONG = Patterns("""
@@ -244,7 +268,7 @@ _CITIES = "London Paris Tokyo Delhi Cairo Lima Rome Oslo Boston Dubai Sydney Mad
 
 @topic(1)
 def clocks_apart(rng: random.Random) -> Short:
-    dial, time, ahead = _Dial(rng), _time(rng), rng.random() < 0.5
+    dial, time, ahead = Dial(rng), some_time(rng), rng.random() < 0.5
     if rng.random() < 0.5:
         minutes = rng.choice((5, 10, 15, 20, 3, 12, rng.randint(2, 40)))
         change = -minutes if ahead else minutes
@@ -282,7 +306,7 @@ def spans_of_time(rng: random.Random) -> Short:
         if rng.random() < 0.3:
             a, b = rng.randint(5, 99), rng.randint(5, 99)
         total = apply("+", a, b)
-        slots = {"x": x, "a": a, "b": b, "e": rng.choice(_EVENT)}
+        slots = {"x": x, "a": a, "b": b, "e": rng.choice(EVENTS)}
         if rng.random() < 0.5 or a + b <= 60:
             return computed(_TWO_SPANS.expand(rng, q=_TWO_ASK.expand(rng), **slots), total)
         lines = (*total.lines, f"{a + b} minutes = {span(a + b)}")
@@ -307,14 +331,16 @@ _BREAK = Patterns("""
 
 @topic(1.2)
 def clock_in_steps(rng: random.Random) -> Short:
-    dial, start, e = _Dial(rng), _time(rng), rng.choice(_EVENT)
+    dial, start, e = Dial(rng), some_time(rng), rng.choice(EVENTS)
     if rng.random() < 0.5:
         n, m = rng.randint(2, 6), rng.choice((5, 10, 15, 20, 30, 40, 45, 50, 12, 25))
         text = _PERIODS.expand(rng, e=e, t=dial.typed(start), n=n, m=m, k=ordinal(n))
         times = n - 1 if ordinal(n) in text else n
         lines = list(apply("*", times, m).lines) if times > 1 else []
+        if times * m >= 120:
+            lines += remainder(times * m, 60).lines
         return said(text, "\n".join((*lines, *dial.steps(start, times * m))), dial.shown(start + times * m))
-    minutes, more = _minutes(rng), 5 * rng.randint(1, 9)
+    minutes, more = some_minutes(rng), 5 * rng.randint(1, 9)
     text = _BREAK.expand(rng, e=e, t=dial.typed(start), d=typed_span(rng, minutes), m=more, x=who(rng))
     lines = (*dial.steps(start, minutes), *dial.steps(start + minutes, more))
     return said(text, "\n".join(lines), dial.shown(start + minutes + more))
@@ -397,7 +423,7 @@ def dates_moved(rng: random.Random) -> Short:
     if weeks and n > 1:
         lines.insert(0, f"{n} * 7 = {7 * n}")
     question = (_DATE_AFTER if forward else _DATE_BEFORE).expand(
-        rng, n=amount, d=typed_date(rng, date), e=rng.choice(_EVENT), x=who(rng, False))
+        rng, n=amount, d=typed_date(rng, date), e=rng.choice(EVENTS), x=who(rng, False))
     return said(question, "\n".join(lines), shown_date(end))
 
 
@@ -436,7 +462,7 @@ def near_dates(rng: random.Random) -> Short:
         lines, end = days_forward(date, 7 * weeks)
         if weeks > 1:
             lines.insert(0, f"{weeks} * 7 = {7 * weeks}")
-        return said(_WEEK_AFTER.expand(rng, d=typed_date(rng, date), n=text, e=rng.choice(_EVENT)), "\n".join(lines), shown_date(end))
+        return said(_WEEK_AFTER.expand(rng, d=typed_date(rng, date), n=text, e=rng.choice(EVENTS)), "\n".join(lines), shown_date(end))
     lines, end = (days_forward if kind == 0 else days_backward)(date, 1)
     question = (_NEAR_AFTER if kind == 0 else _NEAR_BEFORE).expand(rng, d=typed_date(rng, date))
     return said(question, "\n".join(lines), shown_date(end))
@@ -517,7 +543,7 @@ def weekday_stories(rng: random.Random) -> Short:
         lines = [f"{b} - {a} = {n}"]
     else:
         n, forward = rng.choice((rng.randint(2, 9), rng.randint(2, 16), rng.randint(2, 50), 7, 10, 30)), rng.random() < 0.65
-        slots = {"n": Hand(rng).write(n), "w": _DAYS[day], "e": rng.choice(_EVENT), "v": _DAYS[(day - 1) % 7]}
+        slots = {"n": Hand(rng).write(n), "w": _DAYS[day], "e": rng.choice(EVENTS), "v": _DAYS[(day - 1) % 7]}
         question = (_MOVED_DAY if forward else _BACK_DAY).expand(rng, x=who(rng, forward), **slots)
         lines = []
         if "esterday was" in question:
