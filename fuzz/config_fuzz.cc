@@ -1,11 +1,15 @@
-// Parses config.json and generation_config.json. Accepted values are in range and usable.
+// Parses config.json, also as that of a draft head, generation_config.json, and the files of an
+// embedding model. Accepted values are in range and usable.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string_view>
 
 #include "base/check.h"
+#include "engine/embedding.h"
 #include "model/config.h"
 #include "model/decoder.h"
+#include "model/eagle3/eagle3.h"
 #include "model/families.h"
 
 namespace quire {
@@ -29,7 +33,7 @@ void check_rope(const RopeConfig& rope, const DecoderConfig& decoder) {
   }
 }
 
-void check_config(const ModelConfig& config) {
+void check_decoder(const ModelConfig& config) {
   const DecoderConfig& decoder = decoder_config(config);
   const auto num_layers = static_cast<size_t>(config.num_layers);
   QUIRE_CHECK(decoder.head_dim >= 2 && decoder.head_dim % 2 == 0, "head_dim is even");
@@ -41,19 +45,60 @@ void check_config(const ModelConfig& config) {
   }
   QUIRE_CHECK(config.longest_model_len > 0 && config.longest_model_len <= kMaxModelLen, "context");
   QUIRE_CHECK(std::isfinite(decoder.attention_scale), "the scale is finite");
-  QUIRE_CHECK(num_parameters(config) > 0, "the count does not overflow");
   for (const RopeConfig& rope : decoder.ropes) check_rope(rope, decoder);
+}
+
+void check_head(const ModelConfig& head) {
+  check_decoder(head);
+  const auto& eagle = dynamic_cast<const Eagle3Config&>(*head.family);
+  QUIRE_CHECK(head.vocab_size <= eagle.target_vocab_size, "drafts are the target's tokens");
+  for (const TensorSpec& tensor : list_eagle3_tensors(head)) {
+    QUIRE_CHECK(tensor.shape.num_elements() > 0, "the count does not overflow");
+  }
+  ModelConfig target;
+  target.vocab_size = eagle.target_vocab_size;
+  target.hidden_size = eagle.target_hidden_size;
+  for (target.num_layers = 1; target.num_layers < 2000; target.num_layers *= 5) {
+    const Status fits = check_eagle3(head, target);
+    if (!fits.ok()) check_error(fits);
+    if (fits.ok()) {
+      QUIRE_CHECK(eagle3_tapped_layers(head, target).back() <= target.num_layers,
+                  "taps are layers");
+    }
+  }
+}
+
+void check_modules(std::string_view text) {
+  const auto list = parse_modules(text, "input");
+  if (!list.ok()) {
+    check_error(list.status());
+  } else if (*list) {
+    const std::filesystem::path& folder = (*list)->pooling;
+    QUIRE_CHECK(!folder.is_absolute() && std::ranges::find(folder, "..") == folder.end(),
+                "the folder lies in the checkpoint");
+  }
+  const Status pooling = check_pooling(text, "input");
+  if (!pooling.ok()) check_error(pooling);
 }
 
 void fuzz(std::string_view text) {
   const auto model = parse_model_config(text, "input");
   if (model.ok()) {
-    check_config(*model);
+    check_decoder(*model);
+    QUIRE_CHECK(num_parameters(*model) > 0, "the count does not overflow");
   } else {
     check_error(model.status());
   }
+  static const DummyWeights weights(DType::kF32);
+  const auto head = parse_eagle3_config(text, "input", weights);
+  if (head.ok()) {
+    check_head(*head);
+  } else {
+    check_error(head.status());
+  }
   const auto generation = parse_generation_config(text, "input");
   if (!generation.ok()) check_error(generation.status());
+  check_modules(text);
 }
 
 }  // namespace

@@ -38,6 +38,11 @@ void fuzz(std::span<const std::byte> bytes) {
     read_all(*view);
     read_all(*aligned);
     checkpoint->release(name);
+    if (view->shape.rank() == 1) {
+      const auto integers = checkpoint->integers(name, view->shape[0]);
+      const bool are_stored = view->dtype == DType::kI32 || view->dtype == DType::kI64;
+      QUIRE_CHECK(integers.ok() == are_stored, "integers are read from integers alone");
+    }
     check_error(checkpoint->tensor(name, {1, 2, 3, 4}).status());
   }
 }

@@ -62,11 +62,15 @@ struct ModelInfo {
   std::string weight_dtype;
   std::string kv_cache_dtype;
   int64_t num_parameters = 0;
+  int64_t weight_bytes = 0;  // that the weights take on the device
+  bool on_gpu = false;
   int embedding_size = 0;  // numbers of an embedding; 0: the model generates text
   std::optional<int32_t> bos_token_id;
   std::vector<int32_t> eos_token_ids;  // tokens that end a sequence
   std::string attention_backend;       // backends by phase: "decode: cpu, prefill: cpu"
   int num_speculative_tokens = 0;      // drafts verified per sequence and step; 0: no speculation
+  // Drafts are accepted at given rates, whatever the model computes: the outputs have no meaning.
+  bool has_synthetic_acceptance = false;
 };
 
 struct ChatMessage {

@@ -36,7 +36,7 @@ struct PhaseRange {
   int num_reqs = 0;
   int first_token = 0;
   int num_tokens = 0;
-  int max_q_len = 0;   // decode: the query tokens of every request
+  int max_q_len = 0;   // of any request; on a GPU, a decode has exactly as many
   int max_kv_len = 0;  // upper bound; in a graph's batch the longest possible context
 };
 
@@ -44,7 +44,7 @@ struct PhaseRange {
 // request r attends to positions [0, seq_lens[r] - q_len(r) + (t - query_start[r])] (causal, itself
 // included).
 struct AttentionBatch {
-  PhaseRange decode;                      // uniform short queries: first in the batch
+  PhaseRange decode;                      // short queries, uniform on a GPU: first in the batch
   PhaseRange prefill;                     // all others
   HostDev<int32_t> query_start;           // [num_reqs + 1], index of each request's first token
   const int32_t* seq_lens = nullptr;      // device, [num_reqs], exact, including this step's tokens

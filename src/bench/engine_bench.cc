@@ -79,6 +79,7 @@ Result<EngineBenchResult> run_batch(Engine& engine, std::span<const DatasetReque
   EngineBenchResult result = summarize(results, elapsed_s);
   result.speculation = engine.stats().speculation;
   add(result.speculation, drafted_before, -1);
+  result.has_synthetic_acceptance = engine.model_info().has_synthetic_acceptance;
   if (interrupted) {
     result.end = cancelled(
         fmt::format("[bench] interrupted after {} of {} requests", num_done, requests.size()));
@@ -186,17 +187,22 @@ std::vector<double> acceptance_by_position(const SpeculationStats& stats) {
   return shares;
 }
 
-std::string to_text(const SpeculationStats& stats) {
+std::string draft_line(const EngineBenchResult& result) {
+  const SpeculationStats& stats = result.speculation;
   if (stats.num_spans == 0) return "";
-  return fmt::format("Drafts: {} of {} accepted; mean accepted length {:.2f}; by position {:.2f}\n",
-                     stats.num_accepted, stats.num_drafts, mean_accepted_length(stats),
-                     fmt::join(acceptance_by_position(stats), " "));
+  return fmt::format(
+      "Drafts{}: {} of {} accepted; mean accepted length {:.2f}; by position {:.2f}\n",
+      result.has_synthetic_acceptance ? " (synthetic acceptance: the outputs have no meaning)" : "",
+      stats.num_accepted, stats.num_drafts, mean_accepted_length(stats),
+      fmt::join(acceptance_by_position(stats), " "));
 }
 
-void write_speculation(JsonWriter& json, const SpeculationStats& stats) {
+void write_speculation(JsonWriter& json, const EngineBenchResult& result) {
+  const SpeculationStats& stats = result.speculation;
   if (stats.num_spans == 0) return;
   json.key("speculation");
   json.begin_object();
+  json.field("synthetic_acceptance", result.has_synthetic_acceptance);
   json.field("num_drafts", stats.num_spans);
   json.field("num_draft_tokens", stats.num_drafts);
   json.field("num_accepted_tokens", stats.num_accepted);
@@ -311,8 +317,7 @@ std::string to_text(const ThroughputResult& result) {
              "Total num output tokens:  {}\n",
              all.requests_per_s(), all.total_tokens_per_s(), all.output_tokens_per_s(),
              all.num_prompt_tokens, all.num_output_tokens) +
-         token_times(all) + to_text(all.speculation) +
-         (result.profile ? to_text(*result.profile) : "");
+         token_times(all) + draft_line(all) + (result.profile ? to_text(*result.profile) : "");
 }
 
 std::string to_json(const ThroughputResult& result) {
@@ -328,7 +333,7 @@ std::string to_json(const ThroughputResult& result) {
   json.field("total_prompt_tokens", all.num_prompt_tokens);
   json.field("total_output_tokens", all.num_output_tokens);
   write_token_times(json, all);
-  write_speculation(json, all.speculation);
+  write_speculation(json, all);
   if (result.profile) write_profile(json, *result.profile);
   json.end_object();
   return json.text() + "\n";
@@ -341,6 +346,7 @@ Result<LatencyResult> measure_latency(Engine& engine, const LatencyOptions& opti
                                       "`input_len` or `output_len`"));
   const auto requests = batch_of_prompts(options, model.vocab_size);
   LatencyResult result;
+  result.requests.has_synthetic_acceptance = model.has_synthetic_acceptance;
   const int num_total = options.num_iters_warmup + options.num_iters;
   for (int i = 0; i < num_total; ++i) {
     hooks.on_progress(static_cast<size_t>(i), static_cast<size_t>(num_total),
@@ -368,7 +374,7 @@ std::string to_text(const LatencyResult& result) {
   for (const auto& [percent, value] : percentiles(result.latencies_s)) {
     text += fmt::format("{}% percentile latency: {:.6f} seconds\n", percent, value);
   }
-  return text + token_times(result.requests) + to_text(result.requests.speculation);
+  return text + token_times(result.requests) + draft_line(result.requests);
 }
 
 std::string to_json(const LatencyResult& result) {
@@ -382,7 +388,7 @@ std::string to_json(const LatencyResult& result) {
   json.end_array();
   write_percentiles(json, result.latencies_s);
   write_token_times(json, result.requests);
-  write_speculation(json, result.requests.speculation);
+  write_speculation(json, result.requests);
   json.end_object();
   return json.text() + "\n";
 }

@@ -22,6 +22,7 @@ struct EngineBenchResult {
   std::vector<double> first_token_s;  // per request: from submission to its first token
   std::vector<double> per_token_s;    // per request of two or more tokens: mean time between them
   SpeculationStats speculation = {};  // of the measured steps
+  bool has_synthetic_acceptance = false;
 
   double requests_per_s() const { return static_cast<double>(num_requests) / elapsed_s; }
   double output_tokens_per_s() const { return static_cast<double>(num_output_tokens) / elapsed_s; }

@@ -153,6 +153,16 @@ struct TemplateOptions {
   std::string input;
 };
 
+// Sets the model of the command line, which the flag or the argument gives.
+Status set_tokenizer(std::string_view model, TemplateOptions& options) {
+  if (!options.tokenizer.empty() && options.tokenizer != model) {
+    return invalid_argument(fmt::format("got {} and --tokenizer {}, expected one of them",
+                                        clipped(model), options.tokenizer));
+  }
+  options.tokenizer = model;
+  return {};
+}
+
 Result<ChatFormat> load_format(const TemplateOptions& options) {
   if (!options.template_file.empty()) {
     constexpr size_t kMaxTemplateBytes = size_t{4} << 20;
@@ -249,7 +259,7 @@ Command template_command() {
   command.name = "template";
   command.summary = "Render a chat template, byte for byte";
   command.example =
-      "  quire template --tokenizer ~/models/llama --input conversation.json\n"
+      "  quire template ~/models/llama --input conversation.json\n"
       "  echo '{\"messages\": [{\"role\": \"user\", \"content\": \"Hi\"}]}' | quire template "
       "--input -";
   FlagSet& flags = command.flags;
@@ -262,6 +272,11 @@ Command template_command() {
              "A file with a template, instead of --tokenizer");
   flags.file("--input", &options->input,
              "A JSON object: messages, tools, add_generation_prompt, …; - is standard input");
+  command.positional = {
+      .name = "MODEL",
+      .help = "The model, as --tokenizer MODEL",
+      .kind = ValueKind::kDirectory,
+      .set = [options](std::string_view word) { return set_tokenizer(word, *options); }};
   command.check = [options](Complaints& complaints) {
     if (options->input.empty()) complaints.add("expected --input FILE");
     if (!options->tokenizer.empty() && !options->template_file.empty()) {

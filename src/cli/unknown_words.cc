@@ -51,8 +51,8 @@ constexpr Row kNamed[] = {
     {{"--threads-http"}, "--num-workers"}};
 
 constexpr std::string_view kSpeculation =
-    "is a key of --speculative-config here, which has the methods ngram and suffix; without it "
-    "outputs are the same";
+    "is a key of --speculative-config here, which has the methods ngram, suffix, draft_model and "
+    "eagle3; without it outputs are the same";
 
 constexpr Row kRefused[] = {
     {{"-hf", "--hf-repo", "-hfr", "-mu", "--model-url", "--download-dir"},
@@ -138,6 +138,14 @@ constexpr Row kIgnored[] = {
      kNoValue},
     {{"--uvicorn-log-level"}, kLogLevel}};
 
+struct Table {
+  ForeignFlag::Answer answer;
+  std::span<const Row> rows;
+};
+constexpr Table kTables[] = {{ForeignFlag::Answer::kNamed, kNamed},
+                             {ForeignFlag::Answer::kRefused, kRefused},
+                             {ForeignFlag::Answer::kIgnored, kIgnored}};
+
 struct ForeignCommands {
   std::array<std::string_view, 4> names;
   std::string_view remedy;
@@ -167,18 +175,23 @@ std::string_view without_dashes(std::string_view word) {
 }  // namespace
 
 std::optional<ForeignFlag> find_foreign_flag(std::string_view name) {
-  using Answer = ForeignFlag::Answer;
-  using Table = std::pair<Answer, std::span<const Row>>;
-  const std::array<Table, 3> tables = {
-      {{Answer::kNamed, kNamed}, {Answer::kRefused, kRefused}, {Answer::kIgnored, kIgnored}}};
   if (name.empty()) return std::nullopt;
-  for (const auto& [answer, rows] : tables) {
+  for (const auto& [answer, rows] : kTables) {
     for (const Row& row : rows) {
       if (std::ranges::find(row.names, name) == row.names.end()) continue;
       return ForeignFlag{.answer = answer, .takes_value = row.takes_value, .text = row.text};
     }
   }
   return std::nullopt;
+}
+
+std::vector<std::string_view> foreign_flag_names() {
+  std::vector<std::string_view> names;
+  for (const auto& [answer, rows] : kTables) {
+    for (const Row& row : rows) names.insert(names.end(), row.names.begin(), row.names.end());
+  }
+  std::erase(names, "");
+  return names;
 }
 
 std::string_view foreign_command_remedy(std::string_view word) {

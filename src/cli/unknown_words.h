@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace quire::cli {
 
@@ -24,6 +25,9 @@ struct ForeignFlag {
 
 // Returns nullopt for an unknown flag.
 std::optional<ForeignFlag> find_foreign_flag(std::string_view name);
+
+// All names that find_foreign_flag() knows, for tests.
+std::vector<std::string_view> foreign_flag_names();
 
 // The remedy for a command of Ollama, vLLM or SGLang, for example "is quire doctor MODEL here" for
 // "show". Empty for an unknown word.

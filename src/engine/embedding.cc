@@ -27,11 +27,11 @@ struct Module {
   std::string_view path;  // its folder in the checkpoint
 };
 
-Result<Module> read_module(simdjson::dom::element entry, const fs::path& file) {
+Result<Module> read_module(simdjson::dom::element entry, std::string_view source) {
   Module module;
   if (entry["type"].get(module.kind)) {
     return invalid_argument(
-        fmt::format("[config] {}: got a module without a type, expected a class", file.string()));
+        fmt::format("[config] {}: got a module without a type, expected a class", source));
   }
   module.kind.remove_prefix(module.kind.rfind('.') + 1);
   if (entry["path"].get(module.path)) module.path = {};
@@ -40,16 +40,16 @@ Result<Module> read_module(simdjson::dom::element entry, const fs::path& file) {
   if (path.is_absolute() || leaves) {
     return invalid_argument(
         fmt::format("[config] {}: the path of a module must lie in the checkpoint, got '{}'",
-                    file.string(), clipped(module.path)));
+                    source, clipped(module.path)));
   }
   return module;
 }
 
-Status refuse_pooling(const fs::path& file, std::string_view got) {
+Status refuse_pooling(std::string_view source, std::string_view got) {
   return unimplemented(
       fmt::format("[config] {}: this kind of pooling is not supported; got {}, expected "
                   "pooling_mode_lasttoken alone",
-                  file.string(), got));
+                  source, got));
 }
 
 // The kind of pooling that a field of the configuration asks for: pooling_mode names it, and older
@@ -64,54 +64,64 @@ std::string_view pooling_kind(std::string_view key, simdjson::dom::element value
   return key == kLastTokenFlag ? kLastToken : key;
 }
 
-Status check_pooling(const fs::path& file) {
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(file, kLimits));
+}  // namespace
+
+Result<std::optional<ModuleList>> parse_modules(std::string_view text, std::string_view source) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, source, kLimits));
+  simdjson::dom::array entries;
+  if (document.root().get(entries)) {
+    return invalid_argument(fmt::format("[config] {}: not a JSON array", source));
+  }
+  ModuleList list;
+  bool has_pooling = false;
+  std::string_view unknown;
+  for (const simdjson::dom::element entry : entries) {
+    QUIRE_ASSIGN_OR_RETURN(const Module module, read_module(entry, source));
+    if (module.kind == "Pooling") {
+      list.pooling = module.path;
+      has_pooling = true;
+    } else if (module.kind == "Normalize") {
+      list.modules.normalizes = true;
+    } else if (module.kind != "Transformer") {
+      unknown = module.kind;
+    }
+  }
+  if (!has_pooling) return std::optional<ModuleList>();
+  if (!unknown.empty()) {
+    return unimplemented(fmt::format(
+        "[config] {}: a module is not supported; got {}, expected Transformer, Pooling, Normalize",
+        source, clipped(unknown)));
+  }
+  return std::optional(std::move(list));
+}
+
+Status check_pooling(std::string_view text, std::string_view source) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, source, kLimits));
   simdjson::dom::object fields;
   if (document.root().get(fields)) {
-    return invalid_argument(fmt::format("[config] {}: not a JSON object", file.string()));
+    return invalid_argument(fmt::format("[config] {}: not a JSON object", source));
   }
   bool takes_last = false;
   for (const auto [key, value] : fields) {
     const std::string_view kind = pooling_kind(key, value);
     if (kind.empty()) continue;
-    if (kind != kLastToken) return refuse_pooling(file, clipped(kind));
+    if (kind != kLastToken) return refuse_pooling(source, clipped(kind));
     takes_last = true;
   }
-  return takes_last ? Status() : refuse_pooling(file, "none");
+  return takes_last ? Status() : refuse_pooling(source, "none");
 }
-
-}  // namespace
 
 Result<std::optional<EmbeddingModules>> read_embedding_modules(const fs::path& directory) {
   const fs::path file = directory / "modules.json";
   QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(file));
   if (!exists) return std::optional<EmbeddingModules>();
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::load(file, kLimits));
-  simdjson::dom::array entries;
-  if (document.root().get(entries)) {
-    return invalid_argument(fmt::format("[config] {}: not a JSON array", file.string()));
-  }
-  EmbeddingModules modules;
-  std::optional<fs::path> pooling;
-  std::string_view unknown;
-  for (const simdjson::dom::element entry : entries) {
-    QUIRE_ASSIGN_OR_RETURN(const Module module, read_module(entry, file));
-    if (module.kind == "Pooling") {
-      pooling = directory / module.path / "config.json";
-    } else if (module.kind == "Normalize") {
-      modules.normalizes = true;
-    } else if (module.kind != "Transformer") {
-      unknown = module.kind;
-    }
-  }
-  if (!pooling) return std::optional<EmbeddingModules>();
-  if (!unknown.empty()) {
-    return unimplemented(fmt::format(
-        "[config] {}: a module is not supported; got {}, expected Transformer, Pooling, Normalize",
-        file.string(), clipped(unknown)));
-  }
-  QUIRE_RETURN_IF_ERROR(check_pooling(*pooling));
-  return std::optional(modules);
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(file, kLimits.max_bytes));
+  QUIRE_ASSIGN_OR_RETURN(const auto list, parse_modules(text, file.string()));
+  if (!list) return std::optional<EmbeddingModules>();
+  const fs::path pooling = directory / list->pooling / "config.json";
+  QUIRE_ASSIGN_OR_RETURN(const std::string pooling_text, read_file(pooling, kLimits.max_bytes));
+  QUIRE_RETURN_IF_ERROR(check_pooling(pooling_text, pooling.string()));
+  return std::optional(list->modules);
 }
 
 Result<std::vector<float>> make_embedding(std::vector<float> hidden_state,

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "quire/request.h"
@@ -21,6 +22,14 @@ struct EmbeddingModules {
 // are not supported, and names them.
 Result<std::optional<EmbeddingModules>> read_embedding_modules(
     const std::filesystem::path& directory);
+
+// The parsers of those two files, for their text. `source` names it in errors.
+struct ModuleList {
+  EmbeddingModules modules;
+  std::filesystem::path pooling;  // the folder of the Pooling module, within the checkpoint
+};
+Result<std::optional<ModuleList>> parse_modules(std::string_view text, std::string_view source);
+Status check_pooling(std::string_view text, std::string_view source);
 
 // How one request's embedding is made of a hidden state.
 struct EmbeddingSpec {

@@ -95,9 +95,11 @@ Engine::~Engine() {
 Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
                                                const LoadProgress& progress) {
   try {
-    QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
-                           read_speculation(config.speculative_config));
-    return EngineInternals::create(config, speculation, progress);
+    const Result<Speculation> speculation = read_speculation(config.speculative_config);
+    if (!speculation.ok()) {
+      return invalid_argument("[config] `speculative_config`: " + speculation.status().message());
+    }
+    return EngineInternals::create(config, *speculation, progress);
   } catch (const std::exception& error) {  // e.g. no thread or no memory
     return resource_exhausted(fmt::format("[engine] cannot start; {}", error.what()));
   }
@@ -115,6 +117,12 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& conf
            info.architecture, static_cast<double>(info.num_parameters) / 1e6,
            info.embedding_size > 0 ? ", embeds prompts" : "", info.max_model_len,
            info.attention_backend);
+  if (info.has_synthetic_acceptance) {
+    log_warning(
+        "[engine] drafts are accepted at synthetic rates, whatever the model computes: the outputs "
+        "have no meaning, and only times can be measured; leave out rejection_sample_method "
+        "synthetic to serve requests");
+  }
   InputProcessor::Limits limits = {
       .vocab_size = info.vocab_size,
       .max_model_len = info.max_model_len,

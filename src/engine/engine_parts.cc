@@ -1,5 +1,6 @@
 #include "engine/engine_parts.h"
 
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -20,12 +21,40 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.weight_dtype = dtype_name(plan.dtype);
   info.kv_cache_dtype = dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
+  info.weight_bytes = plan.memory_request.weight_bytes;
   if (files.embedding) info.embedding_size = files.config.hidden_size;
   info.num_speculative_tokens = plan.sizes.limits.num_drafts;
   info.bos_token_id = files.config.bos_token_id;
   const std::vector<int>& eos_ids = files.generation.eos_token_ids;
   info.eos_token_ids = eos_ids.empty() ? files.config.eos_token_ids : eos_ids;
   return info;
+}
+
+Status add_cache(DeviceContext& context, const MemoryPlan& memory, AttentionSetup& attention,
+                 LoadedModel& model) {
+  QUIRE_ASSIGN_OR_RETURN(model.kv_cache,
+                         KvCache::allocate(attention.kv_groups, memory.num_blocks, context.ops()));
+  model.attention = std::move(attention);
+  return {};
+}
+
+// Loads `draft` into parts.draft and makes the drafter that runs it.
+Status add_model_drafter(DeviceContext& context, DraftModel& draft, const DrafterLimits& limits,
+                         EnginePlan& plan, EngineParts& parts) {
+  LoadedModel& loaded = parts.draft;
+  QUIRE_ASSIGN_OR_RETURN(loaded.model,
+                         draft.load(*parts.target.model, context.ops(), plan.draft->limits));
+  QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.draft->attention, loaded));
+  QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
+                         context.workspace(parts.target.attention.workspace_bytes));
+  QUIRE_ASSIGN_OR_RETURN(parts.drafter,
+                         context.make_model_drafter({.instance = loaded.instance(),
+                                                     .target = parts.target.model.get(),
+                                                     .limits = plan.draft->limits,
+                                                     .windows = plan.sizes.windows,
+                                                     .workspace = workspace},
+                                                    limits));
+  return {};
 }
 
 }  // namespace
@@ -43,21 +72,20 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
   LoadedModel loaded;
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
                                                   plan.sizes.limits, progress));
-  QUIRE_ASSIGN_OR_RETURN(
-      loaded.kv_cache,
-      KvCache::allocate(plan.attention.kv_groups, plan.memory_plan.num_blocks, context.ops()));
-  loaded.attention = std::move(plan.attention);
+  QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.attention, loaded));
   return loaded;
 }
 
 Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const LoadedModel& target,
-                                            const EnginePlan& plan, Drafter* drafter) {
+                                            const EnginePlan& plan, Drafter* drafter,
+                                            const Verification& verification) {
   QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
                          context.workspace(target.attention.workspace_bytes));
   return context.make_runner({.instances = {target.instance()},
                               .sizes = plan.sizes,
                               .workspace = workspace,
                               .drafter = drafter,
+                              .verification = verification,
                               .reserve_bytes = plan.memory_request.reserve_bytes,
                               .left_bytes = plan.memory_plan.left_bytes});
 }
@@ -68,26 +96,42 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                                      const LoadProgress& progress) {
   auto parts = std::make_unique<EngineParts>();
   QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files.config));
+  DeviceContext& context = *parts->platform->contexts().front();
+  std::optional<DraftModel> draft;
+  if (speculation.draft_model) {
+    QUIRE_RETURN_IF_ERROR(context.check_model_drafter());
+    QUIRE_ASSIGN_OR_RETURN(draft, DraftModel::open(config, *speculation.draft_model, files.config));
+  }
   QUIRE_ASSIGN_OR_RETURN(EnginePlan plan,
-                         plan_engine(config, files, *parts->platform, speculation.num_drafts));
+                         plan_engine(config, files, *parts->platform,
+                                     {.num_drafts = speculation.num_drafts,
+                                      .model = draft ? &*draft : nullptr,
+                                      .has_probs = speculation.verification.samples_drafts}));
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   const SelectionReport report = report_attention(plan.attention);
   for (const std::string& line : report.summary) log_info("[attention] {}", line);
+  if (plan.draft) {
+    const SelectionReport of_draft = report_attention(plan.draft->attention);
+    for (const std::string& line : of_draft.summary) log_info("[attention] drafter: {}", line);
+  }
   parts->info = describe_model(files, plan);
+  parts->info.on_gpu = context.device().kind != DeviceKind::kCpu;
   parts->info.attention_backend = report.backends;
-  DeviceContext& context = *parts->platform->contexts().front();
+  parts->info.has_synthetic_acceptance =
+      speculation.verification.method == RejectionMethod::kSynthetic;
+  const DrafterLimits limits = {.num_drafts = speculation.num_drafts,
+                                .max_num_seqs = plan.sizes.max_num_seqs,
+                                .max_model_len = plan.sizes.limits.max_model_len,
+                                .vocab_size = plan.sizes.vocab_size};
   // A device that cannot draft refuses before the weights are read, which takes minutes.
   if (speculation.make_drafter) {
-    QUIRE_ASSIGN_OR_RETURN(
-        parts->drafter,
-        speculation.make_drafter(context, {.num_drafts = speculation.num_drafts,
-                                           .max_num_seqs = plan.sizes.max_num_seqs,
-                                           .max_model_len = plan.sizes.limits.max_model_len,
-                                           .vocab_size = plan.sizes.vocab_size}));
+    QUIRE_ASSIGN_OR_RETURN(parts->drafter, speculation.make_drafter(context, limits));
   }
   QUIRE_ASSIGN_OR_RETURN(parts->target, load_onto(context, files, plan, progress));
-  QUIRE_ASSIGN_OR_RETURN(parts->runner,
-                         make_runner(context, parts->target, plan, parts->drafter.get()));
+  if (draft) QUIRE_RETURN_IF_ERROR(add_model_drafter(context, *draft, limits, plan, *parts));
+  QUIRE_ASSIGN_OR_RETURN(
+      parts->runner,
+      make_runner(context, parts->target, plan, parts->drafter.get(), speculation.verification));
   parts->scheduler = plan.scheduler;
   parts->scheduler.draft_ranges = speculation.draft_ranges;
   return parts;

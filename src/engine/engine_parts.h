@@ -31,16 +31,17 @@ struct LoadedModel {
 // the attention plans out of `plan`.
 Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, EnginePlan& plan,
                               const LoadProgress& progress = {});
-
 // Makes a runner for one model loaded by `plan`. `target` and `drafter` (or null) outlive it.
 Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const LoadedModel& target,
-                                            const EnginePlan& plan, Drafter* drafter);
+                                            const EnginePlan& plan, Drafter* drafter,
+                                            const Verification& verification = {});
 
 // Each member needs the members before it. All are of rank 0, the only rank until tensor
 // parallelism is supported.
 struct EngineParts {
   std::unique_ptr<Platform> platform;
   LoadedModel target;
+  LoadedModel draft;                 // empty: no model drafts
   std::unique_ptr<Drafter> drafter;  // null: no speculation
   std::unique_ptr<Runner> runner;
   SchedulerConfig scheduler;

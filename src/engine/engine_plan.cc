@@ -140,7 +140,7 @@ struct PlanInputs {
   const Platform& platform;
   DeviceContext& context;
   DType kv_dtype;
-  int num_drafts;
+  const DraftRequest& drafts;
   std::shared_ptr<const TuningTable> table;  // empty until find_tuning_table()
 };
 
@@ -148,18 +148,71 @@ RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
   const EngineConfig& config = in.config;
   // At least this many rows of logits, so that prompt log probabilities are computed in batches.
   constexpr int kMinLogitRows = 32;
-  return {.limits = {.max_num_tokens = config.max_num_batched_tokens,
-                     .max_num_logit_rows =
-                         std::max(config.max_num_seqs * (1 + in.num_drafts), kMinLogitRows),
-                     .max_model_len = max_model_len,
-                     .num_drafts = in.num_drafts,
-                     .page_size = config.block_size,
-                     .kv_dtype = in.kv_dtype},
-          .max_num_seqs = config.max_num_seqs,
-          .max_num_rule_seqs = config.max_num_rule_seqs,
-          .vocab_size = in.files.config.vocab_size,
-          .num_layers = in.files.config.num_layers,
-          .enforce_eager = config.enforce_eager};
+  return {
+      .limits = {.max_num_tokens = config.max_num_batched_tokens,
+                 .max_num_logit_rows =
+                     std::max(config.max_num_seqs * (1 + in.drafts.num_drafts), kMinLogitRows),
+                 .max_model_len = max_model_len,
+                 .num_drafts = in.drafts.num_drafts,
+                 .page_size = config.block_size,
+                 .kv_dtype = in.kv_dtype,
+                 .tapped_layers = in.drafts.model == nullptr ? std::vector<int>()
+                                                             : in.drafts.model->tapped_layers()},
+      .max_num_seqs = config.max_num_seqs,
+      .max_num_rule_seqs = config.max_num_rule_seqs,
+      .vocab_size = in.files.config.vocab_size,
+      .num_layers = in.files.config.num_layers,
+      .enforce_eager = config.enforce_eager};
+}
+
+// A model of the plan: the target, or the model that drafts for it.
+struct PlannedModel {
+  ModelLimits limits;
+  std::vector<KvGroup> kv_groups;
+  int64_t weight_bytes;
+  int64_t activation_bytes;
+};
+
+PlannedModel plan_target(const PlanInputs& in, const ModelLimits& limits) {
+  const ModelConfig& config = in.files.config;
+  const Ops& ops = in.context.ops();
+  const DType activation = ops.activation_dtype();
+  return {.limits = limits,
+          .kv_groups = make_kv_groups(config, limits, activation),
+          .weight_bytes = estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel),
+          .activation_bytes = estimate_activation_bytes(config, limits, activation)};
+}
+
+PlannedModel plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
+  const DraftModel& draft = *in.drafts.model;
+  const Ops& ops = in.context.ops();
+  const ModelLimits limits = draft.limits(target, in.config.max_num_seqs);
+  return {.limits = limits,
+          .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
+          .weight_bytes = draft.weight_bytes(limits, ops),
+          .activation_bytes = draft.activation_bytes(limits, ops.activation_dtype())};
+}
+
+std::vector<KvGroup> groups_of(std::span<const PlannedModel> models) {
+  std::vector<KvGroup> groups;
+  for (const PlannedModel& model : models) {
+    groups.insert(groups.end(), model.kv_groups.begin(), model.kv_groups.end());
+  }
+  return groups;
+}
+
+// The target, then the model that drafts, if there is one. A sequence has one list of blocks per
+// window, which the models share: a page holds the keys and values of all.
+std::vector<PlannedModel> planned_models(const PlanInputs& in, const ModelLimits& limits) {
+  std::vector<PlannedModel> models = {plan_target(in, limits)};
+  if (in.drafts.model != nullptr) models.push_back(plan_draft_model(in, limits));
+  std::vector<KvGroup> groups = groups_of(models);
+  assign_tables(groups);
+  auto next = groups.begin();
+  for (PlannedModel& model : models) {
+    for (KvGroup& group : model.kv_groups) group.table = next++->table;
+  }
+  return models;
 }
 
 Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& group,
@@ -237,34 +290,30 @@ Result<TuningTable> find_tuning_table(const PlanInputs& in, int max_model_len) {
   return table;
 }
 
-// The memory that is known before attention plans are made: a lower bound of the request.
-Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const ModelLimits& limits,
-                                           std::span<const KvGroup> groups) {
-  QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, in.context.memory_budget());
-  const ModelConfig& model = in.files.config;
-  return MemoryRequest{.tables = kv_table_bytes(groups),
-                       .block_size = in.config.block_size,
-                       .max_model_len = limits.max_model_len,
-                       .max_num_seqs = in.config.max_num_seqs,
-                       .max_num_batched_tokens = in.config.max_num_batched_tokens,
-                       .kv_cache_memory = in.config.kv_cache_memory,
-                       .budget = budget,
-                       .weight_bytes = estimate_weight_bytes(model, *in.files.weights,
-                                                             in.context.ops(), limits.parallel),
-                       .activation_bytes = estimate_activation_bytes(
-                           model, limits, in.context.ops().activation_dtype())};
+// F32 [max_num_seqs, num_drafts, vocab_size], as DraftCall::probs.
+int64_t draft_probs_bytes(const PlanInputs& in) {
+  if (!in.drafts.has_probs) return 0;
+  return (Saturated(in.config.max_num_seqs) * in.drafts.num_drafts * in.files.config.vocab_size *
+          static_cast<int64_t>(sizeof(float)))
+      .get();
 }
 
-// The complete request. The attention plans already hold memory of the device, which the budget
-// read here no longer contains.
-Result<MemoryRequest> memory_with_plans(const PlanInputs& in, const RunnerSizes& sizes,
-                                        const AttentionSetup& attention) {
-  QUIRE_ASSIGN_OR_RETURN(MemoryRequest request,
-                         memory_without_plans(in, sizes.limits, attention.kv_groups));
-  const RunnerBytes runner = in.platform.runner_bytes(sizes, attention.selectors);
-  request.activation_bytes += runner.buffers;
-  request.workspace_bytes = static_cast<int64_t>(attention.workspace_bytes);
-  request.reserve_bytes = runner.reserve;
+// The memory that is known before attention plans are made: a lower bound of the request.
+Result<MemoryRequest> memory_without_plans(const PlanInputs& in,
+                                           std::span<const PlannedModel> models) {
+  QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, in.context.memory_budget());
+  MemoryRequest request = {.tables = kv_table_bytes(groups_of(models)),
+                           .block_size = in.config.block_size,
+                           .max_model_len = models.front().limits.max_model_len,
+                           .max_num_seqs = in.config.max_num_seqs,
+                           .max_num_batched_tokens = in.config.max_num_batched_tokens,
+                           .kv_cache_memory = in.config.kv_cache_memory,
+                           .budget = budget,
+                           .activation_bytes = draft_probs_bytes(in)};
+  for (const PlannedModel& model : models) {
+    request.weight_bytes += model.weight_bytes;
+    request.activation_bytes += model.activation_bytes;
+  }
   return request;
 }
 
@@ -272,6 +321,7 @@ Result<MemoryRequest> memory_with_plans(const PlanInputs& in, const RunnerSizes&
 struct ContextPlan {
   RunnerSizes sizes;
   AttentionSetup attention;
+  std::optional<DraftModelPlan> draft;
   MemoryRequest memory_request;
   MemoryPlan memory_plan;
 };
@@ -282,16 +332,30 @@ struct ContextPlan {
 Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bool check_first) {
   ContextPlan plan;
   plan.sizes = runner_sizes(in, max_model_len);
-  const ModelLimits& limits = plan.sizes.limits;
-  std::vector<KvGroup> groups =
-      make_kv_groups(in.files.config, limits, in.context.ops().activation_dtype());
+  const std::vector<PlannedModel> models = planned_models(in, plan.sizes.limits);
   if (check_first) {
-    QUIRE_ASSIGN_OR_RETURN(const MemoryRequest least, memory_without_plans(in, limits, groups));
+    QUIRE_ASSIGN_OR_RETURN(const MemoryRequest least, memory_without_plans(in, models));
     QUIRE_RETURN_IF_ERROR(plan_memory(least).status());
   }
-  plan.sizes.windows = table_windows(groups);
-  QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, limits, std::move(groups)));
-  QUIRE_ASSIGN_OR_RETURN(plan.memory_request, memory_with_plans(in, plan.sizes, plan.attention));
+  plan.sizes.windows = table_windows(groups_of(models));
+  const PlannedModel& target = models.front();
+  QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, target.limits, target.kv_groups));
+  if (models.size() > 1) {
+    const PlannedModel& draft = models.back();
+    plan.draft = DraftModelPlan{.limits = draft.limits, .attention = {}};
+    QUIRE_ASSIGN_OR_RETURN(plan.draft->attention,
+                           plan_attention(in, draft.limits, draft.kv_groups));
+    // The drafter runs after the target, in the same workspace.
+    plan.attention.workspace_bytes =
+        std::max(plan.attention.workspace_bytes, plan.draft->attention.workspace_bytes);
+  }
+  // The attention plans already hold memory of the device, which the budget that is read now no
+  // longer contains.
+  QUIRE_ASSIGN_OR_RETURN(plan.memory_request, memory_without_plans(in, models));
+  const RunnerBytes runner = in.platform.runner_bytes(plan.sizes, plan.attention.selectors);
+  plan.memory_request.activation_bytes += runner.buffers;
+  plan.memory_request.workspace_bytes = static_cast<int64_t>(plan.attention.workspace_bytes);
+  plan.memory_request.reserve_bytes = runner.reserve;
   QUIRE_ASSIGN_OR_RETURN(plan.memory_plan, plan_memory(plan.memory_request));
   return plan;
 }
@@ -319,13 +383,16 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const ContextPlan& plan) 
   const EngineConfig& config = in.config;
   // A prompt to embed may fill the context: the token that would follow it is not computed.
   const int num_beyond = in.files.config.embeds ? 1 : 0;
+  const DraftModel* draft = in.drafts.model;
   SchedulerConfig scheduler = {.max_num_seqs = config.max_num_seqs,
                                .max_num_rule_seqs = config.max_num_rule_seqs,
                                .max_num_batched_tokens = config.max_num_batched_tokens,
                                .max_model_len = plan.sizes.limits.max_model_len + num_beyond,
                                .block_size = config.block_size,
                                .tables = {},
-                               .num_drafts = in.num_drafts,
+                               .num_drafts = in.drafts.num_drafts,
+                               .num_draft_kv_slots = draft == nullptr ? 0 : in.drafts.num_drafts,
+                               .num_tokens_ahead = draft != nullptr && draft->is_head() ? 1 : 0,
                                .enable_prefix_caching = config.enable_prefix_caching,
                                .enable_chunked_prefill = config.enable_chunked_prefill};
   for (size_t t = 0; t < plan.memory_request.tables.size(); ++t) {
@@ -383,16 +450,17 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
 }
 
 Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,
-                               const Platform& platform, int num_drafts) {
+                               const Platform& platform, const DraftRequest& drafts) {
   DeviceContext& context = *platform.contexts().front();
   QUIRE_RETURN_IF_ERROR(context.bind_thread());
-  QUIRE_ASSIGN_OR_RETURN(const EngineConfig config,
-                         resolve_config(wanted, files.config, platform.defaults(), num_drafts));
+  QUIRE_ASSIGN_OR_RETURN(
+      const EngineConfig config,
+      resolve_config(wanted, files.config, platform.defaults(), drafts.num_drafts));
   const DType dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, dtype));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
   PlanInputs in = {
-      config, files, platform, context, kv_dtype, num_drafts, std::make_shared<TuningTable>()};
+      config, files, platform, context, kv_dtype, drafts, std::make_shared<TuningTable>()};
   QUIRE_ASSIGN_OR_RETURN(TuningTable table, find_tuning_table(in, max_model_len));
   in.table = std::make_shared<const TuningTable>(std::move(table));
   QUIRE_ASSIGN_OR_RETURN(ContextPlan plan, plan_longest_context(in, max_model_len));
@@ -401,6 +469,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   return EnginePlan{.dtype = dtype,
                     .sizes = std::move(plan.sizes),
                     .attention = std::move(plan.attention),
+                    .draft = std::move(plan.draft),
                     .memory_request = std::move(plan.memory_request),
                     .memory_plan = std::move(plan.memory_plan),
                     .scheduler = std::move(scheduler)};

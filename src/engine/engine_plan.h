@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/draft_model.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "model/model.h"
@@ -23,10 +25,17 @@ struct AttentionSetup {
   size_t workspace_bytes = 0;                // the largest of any plan
 };
 
+// A drafter's model as the engine loads it beside the target.
+struct DraftModelPlan {
+  ModelLimits limits;
+  AttentionSetup attention;
+};
+
 struct EnginePlan {
   DType dtype = DType::kF32;  // of the checkpoint
   RunnerSizes sizes;
   AttentionSetup attention;
+  std::optional<DraftModelPlan> draft;  // absent: no model drafts
   MemoryRequest memory_request;
   MemoryPlan memory_plan;  // made from memory_request
   SchedulerConfig scheduler;
@@ -37,10 +46,16 @@ struct EnginePlan {
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                                 const ModelConfig& model);
 
+struct DraftRequest {
+  int num_drafts = 0;                 // draft tokens that each step verifies per sequence
+  const DraftModel* model = nullptr;  // null: no model drafts
+  bool has_probs = false;             // the runner keeps the distributions of drafts
+};
+
 // Makes the plan for rank 0, the only rank until tensor parallelism is supported. `platform`
-// outlives the plan. num_drafts is the number of draft tokens that each step verifies per sequence.
+// outlives the plan.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
-                               const Platform& platform, int num_drafts = 0);
+                               const Platform& platform, const DraftRequest& drafts = {});
 
 // Reports the backend of each kind of step. A line names its KV group if there are several.
 SelectionReport report_attention(const AttentionSetup& attention);

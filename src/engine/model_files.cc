@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxConfigBytes = size_t{16} << 20;
-
 bool is_file(const fs::path& path) {
   std::error_code error;
   return fs::is_regular_file(path, error);
@@ -131,8 +129,8 @@ Status check_dtype(const EngineConfig& engine, const ModelConfig& config) {
 }
 
 Result<std::unique_ptr<WeightSource>> dummy_weights(const EngineConfig& engine,
-                                                    const ModelConfig& config) {
-  const auto dtype = engine.dtype == "auto" ? config.dtype : parse_dtype(engine.dtype);
+                                                    std::optional<DType> dtype_of_config) {
+  const auto dtype = engine.dtype == "auto" ? dtype_of_config : parse_dtype(engine.dtype);
   if (engine.dtype != "auto" && (!dtype || dtype_bytes(*dtype) < 2 || *dtype > DType::kBF16)) {
     return invalid_argument(
         fmt::format("[model] dtype: must be auto, f32, f16 or bf16, got {}", engine.dtype));
@@ -161,11 +159,16 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
       ChatFormat::from_config(model.tokenizer_config_json, "embedded model", engine.chat_template),
       files));
   if (uses_dummy_weights(engine)) {
-    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config));
+    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype));
   } else {
     QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::from_memory(model.weights, "embedded model"));
   }
   return files;
+}
+
+Result<ModelConfig> read_config(const fs::path& path) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
+  return parse_model_config(text, path.string());
 }
 
 Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, ModelFiles& files) {
@@ -228,47 +231,53 @@ std::unique_ptr<WeightSource> with_full_names(std::unique_ptr<WeightSource> weig
 
 }  // namespace
 
+Result<ConfigFile> find_config(const std::string& model, const EngineConfig& engine) {
+  QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,
+                         hub::find_model(model, uses_dummy_weights(engine) ? hub::Needs::kConfig
+                                                                           : hub::Needs::kWeights));
+  const fs::path& path = found.directory;
+  if (is_file(path)) {
+    if (!uses_dummy_weights(engine)) return refuse_file(path);
+    return ConfigFile{fs::absolute(path), found.name.empty() ? path.stem().string() : found.name};
+  }
+  QUIRE_RETURN_IF_ERROR(check_is_snapshot(path));
+  QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(path / "config.json"));
+  if (!has_config) {
+    const fs::path gguf = find_gguf(path);
+    if (!gguf.empty()) return refuse_file(gguf);
+    return not_found(fmt::format(
+        "[model] model: {} has no config.json; expected a Hugging Face directory with config.json "
+        "and safetensors",
+        model));
+  }
+  return ConfigFile{path / "config.json", found.name.empty() ? directory_name(path) : found.name};
+}
+
+Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
+                                                   const fs::path& directory,
+                                                   std::optional<DType> dtype_of_config) {
+  if (uses_dummy_weights(engine)) return dummy_weights(engine, dtype_of_config);
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> weights, Checkpoint::open(directory));
+  return weights;
+}
+
 Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   if (engine.load_format != "auto" && !uses_dummy_weights(engine)) {
     return invalid_argument(
         fmt::format("[model] load_format: must be auto or dummy, got {}", engine.load_format));
   }
   if (engine.model.empty()) return open_embedded(engine);
-  QUIRE_ASSIGN_OR_RETURN(
-      const hub::FoundModel found,
-      hub::find_model(engine.model,
-                      uses_dummy_weights(engine) ? hub::Needs::kConfig : hub::Needs::kWeights));
-  const fs::path& path = found.directory;
-  const bool is_config_only = uses_dummy_weights(engine) && is_file(path);
-  if (is_file(path) && !is_config_only) return refuse_file(path);
-  const fs::path directory = is_config_only ? fs::absolute(path).parent_path() : path;
-  const fs::path config_path = is_config_only ? path : path / "config.json";
-  QUIRE_RETURN_IF_ERROR(check_is_snapshot(directory));
-  QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(config_path));
-  if (!has_config) {
-    const fs::path gguf = find_gguf(directory);
-    if (!gguf.empty()) return refuse_file(gguf);
-    return not_found(fmt::format(
-        "[model] model: {} has no config.json; expected a Hugging Face directory with config.json "
-        "and safetensors",
-        engine.model));
-  }
   ModelFiles files;
-  files.name = !found.name.empty() ? found.name
-               : is_config_only    ? path.stem().string()
-                                   : directory_name(path);
-  QUIRE_ASSIGN_OR_RETURN(const std::string config, read_file(config_path, kMaxConfigBytes));
-  QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(config, config_path.string()));
+  QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(engine.model, engine));
+  files.name = config.model_name;
+  QUIRE_ASSIGN_OR_RETURN(files.config, read_config(config.path));
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
-  QUIRE_RETURN_IF_ERROR(open_modules(directory, config_path, files));
+  const fs::path directory = config.path.parent_path();
+  QUIRE_RETURN_IF_ERROR(open_modules(directory, config.path, files));
   QUIRE_RETURN_IF_ERROR(open_generation_config(directory / "generation_config.json", files));
   QUIRE_RETURN_IF_ERROR(open_tokenizer(engine, directory, files));
-  if (uses_dummy_weights(engine)) {
-    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config));
-  } else {
-    QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::open(directory));
-    if (files.config.embeds) files.weights = with_full_names(std::move(files.weights));
-  }
+  QUIRE_ASSIGN_OR_RETURN(files.weights, open_weights(engine, directory, files.config.dtype));
+  if (files.config.embeds) files.weights = with_full_names(std::move(files.weights));
   return files;
 }
 

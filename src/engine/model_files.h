@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,23 @@ struct ModelFiles {
 // Opens engine.model: a directory, which for dummy weights needs only a config.json, or the name of
 // a model in the hub's cache. If it is empty, opens the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
+
+inline constexpr size_t kMaxConfigBytes = size_t{16} << 20;
+
+// A model's config.json, and the model's name.
+struct ConfigFile {
+  std::filesystem::path path;
+  std::string model_name;
+};
+
+// Finds the configuration of `model`: a directory, the name of a model in the hub's cache, or, if
+// `engine` has dummy weights, a config.json.
+Result<ConfigFile> find_config(const std::string& model, const EngineConfig& engine);
+// Opens the weights in a model's directory, or dummy weights, whose type is that of `engine` or of
+// the configuration.
+Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
+                                                   const std::filesystem::path& directory,
+                                                   std::optional<DType> dtype_of_config);
 
 struct EmbeddedModel {
   std::string_view name;

@@ -14,13 +14,23 @@
 namespace quire {
 namespace {
 
-constexpr std::string_view kSource = "`speculative_config`";
 constexpr JsonLimits kLimits = {.max_bytes = size_t{64} << 10, .max_depth = 8};
 
-constexpr std::array<std::string_view, 5> kKeys = {"method", "num_speculative_tokens",
-                                                   "num_speculative_tokens_per_batch_size",
-                                                   "prompt_lookup_max", "prompt_lookup_min"};
+constexpr std::string_view kDraftKey = "draft_sample_method";
+constexpr std::string_view kRejectionKey = "rejection_sample_method";
+constexpr std::string_view kRatesKey = "synthetic_acceptance_rates";
+constexpr std::string_view kLengthKey = "synthetic_acceptance_length";
 constexpr std::string_view kRangesKey = "num_speculative_tokens_per_batch_size";
+constexpr std::array<std::string_view, 10> kKeys = {"method",
+                                                    "model",
+                                                    "num_speculative_tokens",
+                                                    kRangesKey,
+                                                    "prompt_lookup_max",
+                                                    "prompt_lookup_min",
+                                                    kDraftKey,
+                                                    kRejectionKey,
+                                                    kRatesKey,
+                                                    kLengthKey};
 constexpr size_t kMaxRanges = 1024;
 constexpr int kMaxSeqs = 1 << 20;
 // vLLM's defaults.
@@ -50,11 +60,16 @@ LookupConfig read_ngram(ConfigFields& fields) {
   return lookup;
 }
 
-LookupConfig read_suffix(ConfigFields& fields) {
-  for (const std::string_view key : {"prompt_lookup_min", "prompt_lookup_max"}) {
-    if (fields.has(key)) fields.fail(key, "it with method suffix", "it only with method ngram");
+constexpr LookupConfig kSuffixLookup = {.min_match = 1, .max_match = kSuffixMatch, .by_vote = true};
+
+// Refuses keys that only other methods have.
+void refuse_keys_of(std::string_view methods, std::initializer_list<std::string_view> keys,
+                    std::string_view method, ConfigFields& fields) {
+  for (const std::string_view key : keys) {
+    if (!fields.has(key)) continue;
+    fields.fail(key, fmt::format("it with method {}", method),
+                fmt::format("it only with method {}", methods));
   }
-  return {.min_match = 1, .max_match = kSuffixMatch, .by_vote = true};
 }
 
 // A list of [first, last, num_drafts], where first and last are numbers of decoding sequences.
@@ -75,40 +90,127 @@ std::vector<DraftRange> read_draft_ranges(ConfigFields& fields, int most_drafts)
   return ranges;
 }
 
+std::string read_model(ConfigFields& fields) {
+  const std::string model = fields.optional_text("model").value_or("");
+  if (model.empty()) {
+    fields.fail("model", "nothing", "the drafter's directory, or its name in the hub's cache");
+  }
+  return model;
+}
+
+void draft_by_lookup(const LookupConfig& lookup, Speculation& speculation) {
+  speculation.make_drafter = [lookup](DeviceContext& context, const DrafterLimits& limits) {
+    return context.make_lookup_drafter(lookup, limits);
+  };
+}
+
+// Reads a text that must be one of `values`; the first one if it is absent.
+std::string read_choice(std::string_view key, std::initializer_list<std::string_view> values,
+                        ConfigFields& fields) {
+  const std::string fallback(*values.begin());
+  std::string value = fields.optional_text(key).value_or(fallback);
+  if (std::ranges::find(values, value) != values.end()) return value;
+  fields.fail(key, quote_name(value), fmt::format("one of {}", fmt::join(values, ", ")));
+  return fallback;
+}
+
+// The rates of synthetic acceptance, from exactly one of the two keys.
+std::vector<double> read_synthetic_rates(int num_drafts, ConfigFields& fields) {
+  const auto length = fields.optional_number(kLengthKey, 1, 1 + num_drafts);
+  if (fields.has(kRatesKey) == length.has_value()) {
+    fields.fail(kRejectionKey,
+                length ? "synthetic with both rates and a length" : "synthetic without a rate",
+                fmt::format("either {} or {}", kRatesKey, kLengthKey));
+  }
+  if (length) return synthetic_rates(*length, num_drafts);
+  std::vector<double> rates = fields.numbers(kRatesKey, 0, 1, kMaxDrafts);
+  if (std::ssize(rates) != num_drafts || !std::ranges::is_sorted(rates, std::greater())) {
+    fields.fail(kRatesKey, fmt::format("[{}]", fmt::join(rates, ", ")),
+                fmt::format("num_speculative_tokens, {}, rates that do not increase: each is the "
+                            "probability that its draft and all before it are accepted",
+                            num_drafts));
+    rates.assign(static_cast<size_t>(num_drafts), 0);
+  }
+  return rates;
+}
+
+// `has_probs`: drafts of this method can be sampled from a distribution.
+Verification read_verification(std::string_view method, bool has_probs, int num_drafts,
+                               ConfigFields& fields) {
+  Verification verification;
+  verification.samples_drafts =
+      read_choice(kDraftKey, {"greedy", "probabilistic"}, fields) == "probabilistic";
+  if (verification.samples_drafts && !has_probs) {
+    fields.fail(kDraftKey, "probabilistic",
+                fmt::format("greedy: drafts of method {} have no distribution", method));
+  }
+  const std::string rejection =
+      read_choice(kRejectionKey, {"standard", "block", "synthetic"}, fields);
+  if (rejection == "synthetic") {
+    verification.method = RejectionMethod::kSynthetic;
+    verification.synthetic_rates = read_synthetic_rates(num_drafts, fields);
+    return verification;
+  }
+  for (const std::string_view key : {kRatesKey, kLengthKey}) {
+    if (!fields.has(key)) continue;
+    fields.fail(key, fmt::format("it with {} {}", kRejectionKey, rejection),
+                fmt::format("it only with {} synthetic", kRejectionKey));
+  }
+  if (rejection == "block") {
+    verification.method = RejectionMethod::kBlock;
+    if (!verification.samples_drafts) {
+      fields.fail(kRejectionKey, "block",
+                  has_probs ? fmt::format("standard, or {} probabilistic", kDraftKey)
+                            : fmt::format("standard: drafts of method {} have no distribution, "
+                                          "and are accepted if they equal the sampled token",
+                                          method));
+    }
+  }
+  return verification;
+}
+
 }  // namespace
 
 Result<Speculation> read_speculation(std::string_view speculative_config) {
   Speculation speculation;
   if (speculative_config.empty()) return speculation;
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         JsonDocument::parse(speculative_config, kSource, kLimits));
+  const Result<JsonDocument> document = JsonDocument::parse(speculative_config, "", kLimits);
   simdjson::dom::object object;
-  if (document.root().get(object)) {
+  if (!document.ok() || document->root().get(object)) {
     return invalid_argument(
-        fmt::format("[config] {}; got {}, expected an object such as "
+        fmt::format("got {}, expected a JSON object of at most {} KiB and {} levels such as "
                     "{{\"method\": \"ngram\", \"num_speculative_tokens\": 4}}",
-                    kSource, quote_name(speculative_config)));
+                    quote_name(speculative_config), kLimits.max_bytes >> 10, kLimits.max_depth));
   }
-  ConfigFields fields(object, kSource);
+  ConfigFields fields(object, "");
   const std::string method = fields.optional_text("method").value_or("");
-  if (method != "ngram" && method != "suffix") {
-    fields.fail("method", method.empty() ? "nothing" : quote_name(method),
-                "ngram or suffix: methods with a draft model are not served yet");
-  }
-  LookupConfig lookup;
+  std::optional<int> default_drafts;
   if (method == "ngram") {
-    lookup = read_ngram(fields);
-    speculation.num_drafts = fields.integer("num_speculative_tokens", 1, kMaxDrafts);
+    draft_by_lookup(read_ngram(fields), speculation);
   } else if (method == "suffix") {
-    lookup = read_suffix(fields);
-    speculation.num_drafts = fields.integer("num_speculative_tokens", 1, kMaxDrafts, kSuffixDrafts);
+    draft_by_lookup(kSuffixLookup, speculation);
+    default_drafts = kSuffixDrafts;
+  } else if (method == "draft_model") {
+    speculation.draft_model = {DraftModelKind::kModel, read_model(fields)};
+  } else if (method == "eagle3") {
+    speculation.draft_model = {DraftModelKind::kEagle3, read_model(fields)};
+  } else {
+    fields.fail("method", method.empty() ? "nothing" : quote_name(method),
+                "ngram, suffix, draft_model or eagle3");
+  }
+  QUIRE_RETURN_IF_ERROR(fields.status());
+  if (method != "ngram") {
+    refuse_keys_of("ngram", {"prompt_lookup_min", "prompt_lookup_max"}, method, fields);
+  }
+  if (!speculation.draft_model) {
+    refuse_keys_of("draft_model or eagle3", {"model"}, method, fields);
   }
   refuse_other_keys(object, fields);
+  speculation.num_drafts = fields.integer("num_speculative_tokens", 1, kMaxDrafts, default_drafts);
   speculation.draft_ranges = read_draft_ranges(fields, speculation.num_drafts);
+  speculation.verification = read_verification(method, speculation.draft_model.has_value(),
+                                               speculation.num_drafts, fields);
   QUIRE_RETURN_IF_ERROR(fields.status());
-  speculation.make_drafter = [lookup](DeviceContext& context, const DrafterLimits& limits) {
-    return context.make_lookup_drafter(lookup, limits);
-  };
   return speculation;
 }
 

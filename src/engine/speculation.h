@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "engine/draft_model.h"
 #include "platform/platform.h"
 #include "quire/status.h"
 #include "sched/scheduler.h"
@@ -16,12 +18,15 @@ namespace quire {
 struct Speculation {
   int num_drafts = 0;
   std::vector<DraftRange> draft_ranges = {};
+  Verification verification = {};
+  std::optional<DraftModelChoice> draft_model = {};  // absent: make_drafter makes the drafter
   // The drafter computes on this context, together with the target model.
   std::function<Result<std::unique_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
       make_drafter = {};
 };
 
 // Reads EngineConfig::speculative_config, a JSON object with vLLM's keys; empty: no speculation.
+// Errors begin with the wrong key; the caller adds the name of its setting.
 Result<Speculation> read_speculation(std::string_view speculative_config);
 
 }  // namespace quire

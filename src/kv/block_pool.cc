@@ -138,14 +138,16 @@ BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids
   return sha256(parent, std::as_bytes(token_ids));
 }
 
-void extend_block_hashes(std::string_view salt, int block_size, std::span<const int32_t> token_ids,
-                         int num_blocks, std::vector<BlockHash>& hashes) {
-  const size_t size = static_cast<size_t>(block_size);
-  QUIRE_CHECK(static_cast<size_t>(num_blocks) * size <= token_ids.size(),
-              "[kv] a block to be hashed is not full");
+void extend_block_hashes(std::string_view salt, const HashedBlocks& blocks,
+                         std::span<const int32_t> token_ids, int num_blocks,
+                         std::vector<BlockHash>& hashes) {
+  const auto size = static_cast<size_t>(blocks.size);
+  const size_t num_hashed = size + static_cast<size_t>(blocks.num_tokens_ahead);
   for (size_t idx = hashes.size(); idx < static_cast<size_t>(num_blocks); ++idx) {
-    const BlockHash parent = idx == 0 ? root_block_hash(salt, block_size) : hashes[idx - 1];
-    hashes.push_back(block_hash(parent, token_ids.subspan(idx * size, size)));
+    QUIRE_CHECK(idx * size + num_hashed <= token_ids.size(),
+                "[kv] a block to be hashed is not full, or the tokens ahead of it are not known");
+    const BlockHash parent = idx == 0 ? root_block_hash(salt, blocks.size) : hashes[idx - 1];
+    hashes.push_back(block_hash(parent, token_ids.subspan(idx * size, num_hashed)));
   }
 }
 

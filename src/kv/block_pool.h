@@ -55,12 +55,20 @@ using BlockHash = std::array<std::byte, 32>;
 BlockHash root_block_hash(std::string_view salt, int block_size);
 
 // The hash covers everything that the block's keys and values depend on: the tokens before the
-// block (through the parent's hash) and its own tokens.
+// block (through the parent's hash), and `token_ids`, its own tokens and those after it that its
+// content depends on.
 BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids);
 
+// The blocks of one chain of hashes.
+struct HashedBlocks {
+  int size = 16;             // tokens
+  int num_tokens_ahead = 0;  // tokens after a block that its content depends on
+};
+
 // Appends the hashes of the full blocks of token_ids that `hashes` lacks, up to num_blocks of them.
-void extend_block_hashes(std::string_view salt, int block_size, std::span<const int32_t> token_ids,
-                         int num_blocks, std::vector<BlockHash>& hashes);
+void extend_block_hashes(std::string_view salt, const HashedBlocks& blocks,
+                         std::span<const int32_t> token_ids, int num_blocks,
+                         std::vector<BlockHash>& hashes);
 
 // Maps the hash of a full block to the block that holds its keys and values. A block stays cached
 // after its last holder has released it, until the pool allocates it again and evict() is called.

@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <initializer_list>
 #include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 
-#include "base/json.h"
 #include "model/config_fields.h"
 #include "model/families.h"
 #include "tensor/tensor.h"
@@ -16,17 +14,8 @@
 namespace quire {
 namespace {
 
-constexpr JsonLimits kConfigLimits = {.max_bytes = size_t{16} << 20, .max_depth = 32};
 constexpr int kMaxId = std::numeric_limits<int>::max();
 constexpr size_t kMaxEosIds = 1024;
-
-Result<simdjson::dom::object> root_object(const JsonDocument& document, std::string_view source) {
-  simdjson::dom::object object;
-  if (document.root().get(object)) {
-    return invalid_argument(fmt::format("[config] {}: not a JSON object", source));
-  }
-  return object;
-}
 
 // The family of an architecture's layers without lm_head, as sentence-transformers saves embedding
 // models: "Qwen3Model" for Qwen3ForCausalLM. Null: there is none.
@@ -49,54 +38,14 @@ Result<const ModelFamily*> read_family(ConfigFields& fields, std::string_view so
     }
   }
   const std::string got = architectures.empty() ? "nothing" : quote_name(architectures.front());
+  const std::string_view remedy =
+      fields.has("draft_vocab_size")
+          ? "; the checkpoint is a draft head: `speculative_config` names it beside its target"
+          : "";
   return unimplemented(
       fmt::format("[config] {}: unsupported architectures; got {}, expected one "
-                  "of {}",
-                  source, got, supported_architectures()));
-}
-
-void read_dtype(ConfigFields& fields, ModelConfig& config) {
-  const char* key = fields.has("dtype") ? "dtype" : "torch_dtype";
-  const std::optional<std::string> name = fields.optional_text(key);
-  if (!name) return;
-  config.dtype = parse_dtype(*name);
-  if (!config.dtype || !is_weight_dtype(*config.dtype)) {
-    fields.fail(key, quote_name(*name), "float32, float16 or bfloat16");
-  }
-}
-
-// The first of several fields, which tools spell differently, that is an integer.
-std::optional<int> first_integer(ConfigFields& fields,
-                                 std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (const auto value = fields.optional_integer(key, 1, kMaxId)) return value;
-  }
-  return std::nullopt;
-}
-
-// The scheme of a quantized checkpoint, such as "gptq, 4 bits, groups of 128".
-std::string describe_quantization(ConfigFields& scheme) {
-  std::string text = quote_name(scheme.optional_text("quant_method").value_or("unknown method"));
-  if (const auto format = scheme.optional_text("format")) text += ", " + quote_name(*format);
-  if (const auto bits = first_integer(scheme, {"bits", "w_bit"})) {
-    text += fmt::format(", {} bits", *bits);
-  }
-  if (const auto size = first_integer(scheme, {"group_size", "q_group_size"})) {
-    text += fmt::format(", groups of {}", *size);
-  }
-  if (scheme.optional_boolean("load_in_4bit").value_or(false)) text += ", 4 bits";
-  if (scheme.optional_boolean("load_in_8bit").value_or(false)) text += ", 8 bits";
-  return text;
-}
-
-void refuse_quantized(ConfigFields& fields, std::string_view source) {
-  std::optional<ConfigFields> scheme = fields.object("quantization_config");
-  if (!scheme) return;
-  // Errors inside the object do not matter: the checkpoint is refused in any case.
-  fields.keep(unimplemented(fmt::format(
-      "[config] {}: the checkpoint is quantized ({}), and quantization_config is not supported; "
-      "expected the checkpoint in float32, float16 or bfloat16 that it was made from",
-      source, describe_quantization(*scheme))));
+                  "of {}{}",
+                  source, got, supported_architectures(), remedy));
 }
 
 }  // namespace
@@ -111,7 +60,7 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   config.architecture = family->architecture;
   refuse_quantized(fields, source);
   config.family = family->parse(fields, config);
-  read_dtype(fields, config);
+  config.dtype = read_dtype(fields);
   config.bos_token_id = fields.optional_integer("bos_token_id", 0, kMaxId);
   config.eos_token_ids = fields.integers("eos_token_id", 0, kMaxId, kMaxEosIds);
   QUIRE_RETURN_IF_ERROR(fields.status());

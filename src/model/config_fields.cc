@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <initializer_list>
+#include <limits>
 #include <utility>
 
-#include "base/json.h"
 #include "tensor/tensor.h"
+#include "tensor/weight_source.h"
 
 namespace quire {
 namespace {
@@ -42,8 +44,9 @@ void ConfigFields::keep(const Status& status) {
 }
 
 void ConfigFields::fail(std::string_view key, std::string_view got, std::string_view expected) {
+  const std::string place = source_.empty() ? "" : fmt::format("[config] {}: ", source_);
   keep(invalid_argument(
-      fmt::format("[config] {}: {}{}; got {}, expected {}", source_, path_, key, got, expected)));
+      fmt::format("{}{}{}; got {}, expected {}", place, path_, key, got, expected)));
 }
 
 std::optional<int> ConfigFields::read_integer(std::string_view key, simdjson::dom::element value,
@@ -134,6 +137,22 @@ std::vector<int> ConfigFields::integers(std::string_view key, int min, int max, 
   return numbers;
 }
 
+std::vector<double> ConfigFields::numbers(std::string_view key, double min, double max,
+                                          size_t max_count) {
+  const auto value = find(key);
+  std::vector<double> all;
+  if (!value) return all;
+  simdjson::dom::array array;
+  if (value->get(array) || array.size() > max_count) {
+    fail(key, shown(*value), fmt::format("a list of at most {} numbers", max_count));
+    return all;
+  }
+  for (const simdjson::dom::element item : array) {
+    all.push_back(read_number(key, item, min, max).value_or(min));
+  }
+  return all;
+}
+
 std::vector<std::vector<int>> ConfigFields::integer_rows(std::string_view key, int min, int max,
                                                          size_t width, size_t max_count) {
   std::vector<std::vector<int>> rows;
@@ -186,6 +205,65 @@ std::optional<ConfigFields> ConfigFields::object(std::string_view key) {
   if (!value->get(nested)) return ConfigFields(nested, source_, fmt::format("{}{}.", path_, key));
   fail(key, shown(*value), "an object");
   return std::nullopt;
+}
+
+Result<simdjson::dom::object> root_object(const JsonDocument& document, std::string_view source) {
+  simdjson::dom::object object;
+  if (document.root().get(object)) {
+    return invalid_argument(fmt::format("[config] {}: not a JSON object", source));
+  }
+  return object;
+}
+
+std::optional<DType> read_dtype(ConfigFields& fields) {
+  const char* key = fields.has("dtype") ? "dtype" : "torch_dtype";
+  const std::optional<std::string> name = fields.optional_text(key);
+  if (!name) return std::nullopt;
+  const std::optional<DType> dtype = parse_dtype(*name);
+  if (!dtype || !is_weight_dtype(*dtype)) {
+    fields.fail(key, quote_name(*name), "float32, float16 or bfloat16");
+  }
+  return dtype;
+}
+
+namespace {
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+
+// The first of several fields, which tools spell differently, that is an integer.
+std::optional<int> first_integer(ConfigFields& fields,
+                                 std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (const auto value = fields.optional_integer(key, 1, kMaxInt)) return value;
+  }
+  return std::nullopt;
+}
+
+// The scheme of a quantized checkpoint, such as "gptq, 4 bits, groups of 128".
+std::string describe_quantization(ConfigFields& scheme) {
+  std::string text = quote_name(scheme.optional_text("quant_method").value_or("unknown method"));
+  if (const auto format = scheme.optional_text("format")) text += ", " + quote_name(*format);
+  if (const auto bits = first_integer(scheme, {"bits", "w_bit"})) {
+    text += fmt::format(", {} bits", *bits);
+  }
+  if (const auto size = first_integer(scheme, {"group_size", "q_group_size"})) {
+    text += fmt::format(", groups of {}", *size);
+  }
+  if (scheme.optional_boolean("load_in_4bit").value_or(false)) text += ", 4 bits";
+  if (scheme.optional_boolean("load_in_8bit").value_or(false)) text += ", 8 bits";
+  return text;
+}
+
+}  // namespace
+
+void refuse_quantized(ConfigFields& fields, std::string_view source) {
+  std::optional<ConfigFields> scheme = fields.object("quantization_config");
+  if (!scheme) return;
+  // Errors inside the object do not matter: the checkpoint is refused in any case.
+  fields.keep(unimplemented(fmt::format(
+      "[config] {}: the checkpoint is quantized ({}), and quantization_config is not supported; "
+      "expected the checkpoint in float32, float16 or bfloat16 that it was made from",
+      source, describe_quantization(*scheme))));
 }
 
 }  // namespace quire

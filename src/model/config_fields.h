@@ -8,7 +8,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "quire/status.h"
+#include "tensor/dtype.h"
 
 namespace quire {
 
@@ -17,7 +19,8 @@ namespace quire {
 class ConfigFields {
  public:
   // `path` precedes a field's name in errors: "" or "rope_scaling.". A key that appears twice is an
-  // error, because JSON readers differ in which value they take.
+  // error, because JSON readers differ in which value they take. With an empty source, errors begin
+  // with the field, and the caller adds the place.
   ConfigFields(simdjson::dom::object object, std::string_view source, std::string path = "");
 
   const Status& status() const { return status_; }
@@ -37,6 +40,8 @@ class ConfigFields {
   std::optional<std::string> optional_text(std::string_view key);
   // Reads an integer or a list of integers, as in eos_token_id; empty if absent.
   std::vector<int> integers(std::string_view key, int min, int max, size_t max_count);
+  // Reads a list of numbers; empty if absent.
+  std::vector<double> numbers(std::string_view key, double min, double max, size_t max_count);
   // Reads a list of lists of `width` integers; empty if absent.
   std::vector<std::vector<int>> integer_rows(std::string_view key, int min, int max, size_t width,
                                              size_t max_count);
@@ -61,5 +66,14 @@ class ConfigFields {
   std::string path_;
   Status status_;
 };
+
+inline constexpr JsonLimits kConfigLimits = {.max_bytes = size_t{16} << 20, .max_depth = 32};
+
+// The object of a config.json; the document must outlive it and its fields.
+Result<simdjson::dom::object> root_object(const JsonDocument& document, std::string_view source);
+// The checkpoint's type of weights, if its config.json states it.
+std::optional<DType> read_dtype(ConfigFields& fields);
+// Records an error that describes the quantization, if the checkpoint is quantized.
+void refuse_quantized(ConfigFields& fields, std::string_view source);
 
 }  // namespace quire

@@ -71,8 +71,9 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
                                  DType activation) {
   const DecoderConfig& decoder = decoder_config(config);
   const Saturated num_tokens = limits.max_num_tokens;
-  const Saturated per_token =
-      3 * Saturated(config.hidden_size) + decoder_widths(decoder, limits.parallel).scratch();
+  const auto num_taps = static_cast<int64_t>(limits.tapped_layers.size());
+  const Saturated per_token = (3 + num_taps) * Saturated(config.hidden_size) +
+                              decoder_widths(decoder, limits.parallel).scratch();
   const Saturated angles =
       num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
   const Saturated logits = Saturated(limits.max_num_logit_rows) *
@@ -82,7 +83,8 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
 }
 
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
-                                  DecoderLayer& layer, float addend) {
+                                  DecoderLayer& layer, float addend,
+                                  std::optional<int64_t> qkv_columns) {
   const DecoderConfig& c = decoder_config(config);
   const int64_t hidden = config.hidden_size;
   const int64_t inner = c.intermediate_size;
@@ -96,7 +98,7 @@ WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& 
        {{attention + "q_proj", q_size},
         {attention + "k_proj", kv_size},
         {attention + "v_proj", kv_size}},
-       hidden,
+       qkv_columns.value_or(hidden),
        Split::kRows,
        c.qkv_bias,
        c.format},
@@ -153,6 +155,22 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
     const std::vector<int>& layers = kv_groups_[g].layers;
     for (size_t i = 0; i < layers.size(); ++i) places_[static_cast<size_t>(layers[i])] = {g, i};
   }
+  for (size_t i = 0; i < limits_.tapped_layers.size(); ++i) {
+    const int layer = limits_.tapped_layers[i];
+    QUIRE_CHECK(layer >= 0 && layer <= config.num_layers &&
+                    (i == 0 || limits_.tapped_layers[i - 1] < layer),
+                "[model] the tapped layers are not ascending layers of the model");
+  }
+}
+
+const Linear* DecoderModel::embeddings() const {
+  return ends_.embed != nullptr ? ends_.embed.get() : ends_.shared_embed;
+}
+
+const Linear* DecoderModel::lm_head() const {
+  if (ends_.lm_head != nullptr) return ends_.lm_head.get();
+  if (ends_.shared_lm_head != nullptr) return ends_.shared_lm_head;
+  return config_.embeds ? nullptr : embeddings();
 }
 
 Status DecoderModel::allocate_buffers() {
@@ -165,6 +183,9 @@ Status DecoderModel::allocate_buffers() {
   const int64_t num_elements =
       std::max(num_tokens * widths_.scratch(), limits_.max_num_logit_rows * 3 * hidden);
   QUIRE_ASSIGN_OR_RETURN(scratch_, ops_.allocate({num_elements}, dtype));
+  if (const auto num_taps = static_cast<int64_t>(limits_.tapped_layers.size()); num_taps > 0) {
+    QUIRE_ASSIGN_OR_RETURN(taps_, ops_.allocate({num_tokens, num_taps * hidden}, dtype));
+  }
   for (const RopeConfig& rope : decoder_.ropes) QUIRE_RETURN_IF_ERROR(add_rotation(rope));
   return {};
 }
@@ -194,11 +215,29 @@ void DecoderModel::begin_step(const StepInput& input, float embed_scale, Stream&
               "[model] a step has no tokens, or more than max_num_tokens");
   QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(),
               "[model] a step does not have every KV group");
-  ops_.embed(*ends_.embed, input.token_ids, embed_scale, residual(input.num_tokens), stream);
+  ops_.embed(*embeddings(), input.token_ids, embed_scale, residual(input.num_tokens), stream);
   for (const Rotation& rotation : rotations_) {
     ops_.rope_angles(weights_of(rotation.inv_freq), rotation.attention_factor, input.positions,
                      rotation.cos_sin.view.rows(0, input.num_tokens), stream);
   }
+}
+
+void DecoderModel::tap_residual(size_t layer_idx, int64_t num_tokens, Stream& stream) {
+  const std::vector<int>& tapped = limits_.tapped_layers;
+  const auto found = std::ranges::find(tapped, static_cast<int>(layer_idx));
+  if (found == tapped.end()) return;
+  ops_.write_columns(residual(num_tokens), taps_.view.rows(0, num_tokens),
+                     (found - tapped.begin()) * config_.hidden_size, stream);
+}
+
+bool DecoderModel::taps_output() const {
+  return !limits_.tapped_layers.empty() && limits_.tapped_layers.back() == config_.num_layers;
+}
+
+void DecoderModel::tap_output(int64_t num_tokens, Stream& stream) {
+  if (!taps_output()) return;
+  add_and_norm(ends_.final_norm, num_tokens, stream);
+  tap_residual(static_cast<size_t>(config_.num_layers), num_tokens, stream);
 }
 
 void DecoderModel::norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream) {
@@ -268,31 +307,33 @@ void DecoderModel::mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& st
   ops_.all_reduce(delta(num_tokens), stream);
 }
 
-void DecoderModel::last_norm(const int32_t* rows, int num_rows, TensorView out, Stream& stream) {
+void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView output,
+                               TensorView norm, Stream& stream) {
   QUIRE_CHECK(num_rows > 0 && num_rows <= limits_.max_num_logit_rows,
               "[model] a step has no logits rows, or more than max_num_logit_rows");
   const int64_t hidden = config_.hidden_size;
-  const TensorView last_residual = scratch(0, num_rows, hidden);
+  const float* weights = weights_of(ends_.final_norm);
+  ops_.gather_rows(residual_.view, rows, output, stream);
+  if (taps_output()) {
+    return ops_.rms_norm(output, weights, decoder_.rms_norm_eps, norm, stream);
+  }
   const TensorView last_delta = scratch(num_rows * hidden, num_rows, hidden);
-  ops_.gather_rows(residual_.view, rows, last_residual, stream);
   ops_.gather_rows(delta_.view, rows, last_delta, stream);
-  ops_.add_rms_norm(last_residual, last_delta, weights_of(ends_.final_norm), decoder_.rms_norm_eps,
-                    out, stream);
+  ops_.add_rms_norm(output, last_delta, weights, decoder_.rms_norm_eps, norm, stream);
 }
 
 // Only rows whose logits are requested go through the final norm and lm_head, the largest matrix.
 Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                                     Stream& stream) {
-  const int64_t hidden = config_.hidden_size;
-  const TensorView normed = scratch(2 * num_rows * hidden, num_rows, hidden);
-  last_norm(rows, num_rows, normed, stream);
-  ops_.linear(ends_.lm_head != nullptr ? *ends_.lm_head : *ends_.embed, normed, logits, stream);
+  const TensorView normed = last_norm_view(num_rows);
+  last_output(rows, num_rows, last_output_view(num_rows), normed, stream);
+  ops_.linear(*lm_head(), normed, logits, stream);
   return {};
 }
 
 Status DecoderModel::hidden_states(const int32_t* rows, int num_rows, TensorView out,
                                    Stream& stream) {
-  last_norm(rows, num_rows, out, stream);
+  last_output(rows, num_rows, last_output_view(num_rows), out, stream);
   return {};
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,13 +36,18 @@ struct DecoderEnds {
   std::unique_ptr<Linear> embed;    // [vocab, hidden]
   std::unique_ptr<Linear> lm_head;  // [vocab, hidden]; null: tied to embed, or not needed
   Tensor final_norm;                // [hidden]
+  // Matrices of another model, which outlives this one, in place of those above; null: none.
+  const Linear* shared_embed = nullptr;
+  const Linear* shared_lm_head = nullptr;
 };
 
 // The bindings of a layer's matrices and QK-norms, and of DecoderEnds, by the names that Hugging
 // Face's checkpoints use below `prefix` ("model.layers.0.", "model."). `addend` is
-// VectorBinding::addend of the family's norms.
+// VectorBinding::addend of the family's norms, and `qkv_columns` the width of the layer's input
+// where it is not hidden_size.
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
-                                  DecoderLayer& layer, float addend = 0.0F);
+                                  DecoderLayer& layer, float addend = 0.0F,
+                                  std::optional<int64_t> qkv_columns = {});
 WeightGroup embedding_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderEnds& ends);
 WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
@@ -59,13 +65,16 @@ struct DecoderWidths {
   int64_t scratch() const { return std::max(qkv + 2 * q, 3 * intermediate); }
 };
 
-class DecoderModel : public Model {
+class DecoderModel : public virtual Model {
  public:
   const ModelConfig& config() const final { return config_; }
   const std::vector<KvGroup>& kv_groups() const final { return kv_groups_; }
   Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                         Stream& stream) override;
   Status hidden_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) final;
+  TensorView taps() const final { return taps_.view; }
+  const Linear* embeddings() const final;
+  const Linear* lm_head() const final;
   // Allocates every buffer for steps within the limits. Called once, before the first step.
   Status allocate_buffers();
 
@@ -77,7 +86,7 @@ class DecoderModel : public Model {
 
   // Activations by token row. A layer adds to the residual; `normed` is the input of a projection,
   // and `delta` the output of a sub-layer. After a step, residual + delta is the last layer's
-  // output.
+  // output, or the residual alone if taps_output().
   TensorView residual(int64_t num_tokens) const { return residual_.view.rows(0, num_tokens); }
   TensorView normed(int64_t num_tokens) const { return normed_.view.rows(0, num_tokens); }
   TensorView delta(int64_t num_tokens) const { return delta_.view.rows(0, num_tokens); }
@@ -85,7 +94,7 @@ class DecoderModel : public Model {
   // it, and the next layer begins with the first line again:
   //   attention: qkv | rotated queries | attention's output
   //   MLP:       gate and up | their product
-  //   logits:    residual, delta and normed of the rows that last_norm() gathers
+  //   logits:    the output of the rows that last_output() gathers | their delta | their norm
   TensorView qkv_view(int64_t num_tokens) const { return scratch(0, num_tokens, widths_.qkv); }
   TensorView query_view(int64_t num_tokens) const {
     return scratch(num_tokens * widths_.qkv, num_tokens, widths_.q);
@@ -99,10 +108,21 @@ class DecoderModel : public Model {
   TensorView product_view(int64_t num_tokens) const {
     return scratch(num_tokens * 2 * widths_.intermediate, num_tokens, widths_.intermediate);
   }
+  TensorView last_output_view(int64_t num_rows) const {
+    return scratch(0, num_rows, config_.hidden_size);
+  }
+  TensorView last_norm_view(int64_t num_rows) const {
+    return scratch(2 * num_rows * config_.hidden_size, num_rows, config_.hidden_size);
+  }
 
   // The parts of a step. This one embeds the tokens into the residual and computes their rotary
   // angles.
   void begin_step(const StepInput& input, float embed_scale, Stream& stream);
+  // residual → taps(), if the layer is tapped. A family calls it for every layer, once the residual
+  // is the layer's input.
+  void tap_residual(size_t layer_idx, int64_t num_tokens, Stream& stream);
+  // residual += delta; residual → taps(), if taps_output(). A family calls it after the last layer.
+  void tap_output(int64_t num_tokens, Stream& stream);
   // residual → normed
   void norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // residual += delta; residual → normed
@@ -118,6 +138,10 @@ class DecoderModel : public Model {
   void project_output(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
   // normed → delta
   void mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
+  // The last layer's output for the tokens `rows` of the last step → output; its final norm → norm.
+  // Each is [num_rows, hidden]: the view above, or memory of the caller.
+  void last_output(const int32_t* rows, int num_rows, TensorView output, TensorView norm,
+                   Stream& stream);
 
  private:
   // A layer's place in the KV cache: its group, and its index among the group's layers.
@@ -132,8 +156,8 @@ class DecoderModel : public Model {
   };
 
   Status add_rotation(const RopeConfig& rope);
-  // The final norm of the tokens `rows` of the last step → out.
-  void last_norm(const int32_t* rows, int num_rows, TensorView out, Stream& stream);
+  // Whether the last layer's output is tapped.
+  bool taps_output() const;
   // A view of `rows` rows of `width` elements, `offset` elements into the scratch buffer.
   TensorView scratch(int64_t offset, int64_t rows, int64_t width) const;
 
@@ -151,6 +175,7 @@ class DecoderModel : public Model {
   Tensor normed_;
   Tensor delta_;
   Tensor scratch_;  // inner values, and the rows for logits
+  Tensor taps_;     // [max_num_tokens, tapped layers * hidden]; empty: none is tapped
 };
 
 // Loads a family's weights and makes its model. `list_weights` binds the checkpoint's tensors to

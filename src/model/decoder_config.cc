@@ -13,11 +13,8 @@
 namespace quire {
 namespace {
 
-// Far above any existing model, and small enough that products of these sizes fit 63 bits. Products
-// with limits from flags use Saturated.
-constexpr int kMaxHiddenSize = 1 << 17;
+// As the bounds in the header. Products with limits from flags use Saturated.
 constexpr int kMaxIntermediateSize = 1 << 20;
-constexpr int kMaxLayers = 1024;
 constexpr int kMaxHeads = 1024;
 constexpr int kMaxHeadDim = 512;
 constexpr int kMaxVocabSize = 1 << 23;

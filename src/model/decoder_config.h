@@ -37,6 +37,9 @@ struct DecoderConfig : FamilyConfig {
 
 const DecoderConfig& decoder_config(const ModelConfig& config);
 
+// Far above any existing model, and small enough that products of sizes fit 63 bits.
+inline constexpr int kMaxHiddenSize = 1 << 17;
+inline constexpr int kMaxLayers = 1024;
 // The lower bound of rope_theta is above 1 because YaRN divides by its logarithm.
 inline constexpr double kMinRopeTheta = 1.001;
 inline constexpr double kMaxRopeTheta = 1e15;

@@ -47,6 +47,8 @@ struct ModelLimits {
   int page_size = 16;
   DType kv_dtype = DType::kBF16;
   Parallel parallel = {};
+  // Layers whose input Model::taps() keeps, ascending; num_layers stands for the last one's output.
+  std::vector<int> tapped_layers = {};
 
   // Query tokens of a decoding sequence in one step.
   int decode_q_len() const { return 1 + num_drafts; }
@@ -71,6 +73,7 @@ struct StepInput {
   const int32_t* token_ids = nullptr;      // device, [num_tokens]
   const int32_t* positions = nullptr;      // device, [num_tokens]
   std::span<const KvGroupStep> kv_groups;  // as Model::kv_groups()
+  TensorView hidden = {};                  // [num_tokens, hidden_size]; only a DraftHead reads it
 };
 
 class Model {
@@ -88,6 +91,32 @@ class Model {
   // The same without lm_head. out: [num_rows, hidden_size] in the type of the activations.
   virtual Status hidden_states(const int32_t* rows, int num_rows, TensorView out,
                                Stream& stream) = 0;
+  // The inputs of ModelLimits::tapped_layers side by side, [max_num_tokens, number of tapped layers
+  // * hidden_size] in the type of the activations. A layer's input is the sum of the embeddings and
+  // of the outputs of all layers before it. The first num_tokens rows are those of the last step.
+  // Empty if no layer is tapped.
+  virtual TensorView taps() const { return {}; }
+  // The matrices that a draft head uses where its checkpoint has none of its own, valid as long as
+  // the model; null: there is none to share. Both are [vocab_size, hidden_size].
+  virtual const Linear* embeddings() const { return nullptr; }
+  virtual const Linear* lm_head() const { return nullptr; }
+};
+
+// A drafter that continues the hidden states of its target: the step input's `hidden` of position p
+// and the token of p + 1 give the logits of p + 2. The pair has the position p in `positions` and
+// in the KV cache. In the first pass over a token, `hidden` is combine() of the target's taps; a
+// later pass continues its own output_states(). The logits are over the draft vocabulary, whose
+// size is config().vocab_size; token_ids are always the target's.
+class DraftHead : public virtual Model {
+ public:
+  // taps: at most max_num_tokens rows of the target's taps(); out: [as many rows, hidden_size].
+  virtual void combine(TensorView taps, TensorView out, Stream& stream) = 0;
+  // The states of tokens `rows` of the last step (as for compute_logits), which the next pass reads
+  // as `hidden`. out: [num_rows, hidden_size].
+  virtual Status output_states(const int32_t* rows, int num_rows, TensorView out,
+                               Stream& stream) = 0;
+  // By draft id, the target's token id; empty: the two vocabularies are the same.
+  virtual std::span<const int32_t> target_ids() const = 0;
 };
 
 }  // namespace quire

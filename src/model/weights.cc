@@ -106,8 +106,9 @@ Status Loader::load_vector(const VectorBinding& binding) {
   QUIRE_ASSIGN_OR_RETURN(TensorView view, take_float(binding.name, {binding.size}));
   std::vector<float> sums;
   if (binding.addend != 0.0F) {
-    for (int64_t i = 0; i < binding.size; ++i)
+    for (int64_t i = 0; i < binding.size; ++i) {
       sums.push_back(binding.addend + element_as_f32(view, i));
+    }
     view = {sums.data(), DType::kF32, {binding.size}};
   }
   QUIRE_ASSIGN_OR_RETURN(*binding.vector, ops_.make_vector(view));
@@ -334,6 +335,30 @@ Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
   }
   QUIRE_ASSIGN_OR_RETURN(part.values, copy_columns(matrix.values, slice, copies));
   return part;
+}
+
+namespace {
+
+// Bytes of a tensor in one rank's memory.
+int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
+                   const Parallel& parallel) {
+  const int64_t count = tensor.shape.num_elements();
+  if (tensor.kind == TensorSpec::Kind::kVector) {
+    return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
+  }
+  const DType stored = source.dtype_of(tensor.name).value_or(DType::kF32);
+  const DType kept = tensor.kind == TensorSpec::Kind::kMatrix ? ops.linear_dtype(stored) : stored;
+  const int64_t num_parts = tensor.split == Split::kNone ? 1 : parallel.size;
+  return count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
+}
+
+}  // namespace
+
+int64_t estimate_weight_bytes(std::span<const TensorSpec> tensors, const WeightSource& source,
+                              const Ops& ops, const Parallel& parallel) {
+  int64_t bytes = 0;
+  for (const TensorSpec& tensor : tensors) bytes += kept_bytes(tensor, source, ops, parallel);
+  return bytes;
 }
 
 }  // namespace quire

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,6 +73,11 @@ struct TensorSpec {
 
 // All tensors that the checkpoint must have for this list.
 std::vector<TensorSpec> list_tensors(const WeightList& list);
+
+// Bytes of one rank's part of the tensors in the types that `ops` keeps, without the padding of the
+// device's layout.
+int64_t estimate_weight_bytes(std::span<const TensorSpec> tensors, const WeightSource& source,
+                              const Ops& ops, const Parallel& parallel);
 
 // Reads every tensor of the list from `source` and packs it for `ops`. A tensor's memory in the
 // source is released once it is packed. Fails, naming the tensor and the architecture, if a tensor

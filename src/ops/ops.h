@@ -143,6 +143,10 @@ class Ops {
   virtual void soft_cap(float cap, TensorView x, Stream& stream) = 0;
   // out[i, :] = x[rows[i], :].
   virtual void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) = 0;
+  // out[t, first_column + i] = x[t, i]; the other columns of out are kept. x and out are in the
+  // type of the activations.
+  virtual void write_columns(TensorView x, TensorView out, int64_t first_column,
+                             Stream& stream) = 0;
   // x = sum of every rank's x. With one rank, it does nothing.
   virtual void all_reduce(TensorView /*x*/, Stream& /*stream*/) {}
   // Returns true if the tail was enqueued as one kernel, which is faster here. Otherwise nothing

@@ -22,17 +22,34 @@ PhaseRange phase_range(std::span<const SeqSpan> spans, int first, int last) {
   return range;
 }
 
-void BatchInputs::add_span(const BatchPlan& plan, const SeqSpan& span, const SlotView& slot,
-                           int page_size, std::span<const int> windows) {
-  // A sequence may have ended in a step whose result the host has not seen; its length then stays
-  // within its blocks.
+std::vector<SeqSpan> cut_drafts(const BatchPlan& plan, std::span<const int32_t> num_proposed) {
+  std::vector<SeqSpan> spans = plan.spans;
+  int first_token = 0;
+  for (SeqSpan& span : spans) {
+    if (span.decodes) {
+      span.num_drafts = std::min(span.num_drafts, num_proposed[static_cast<size_t>(span.slot)]);
+      span.num_tokens = 1 + span.num_drafts;
+    }
+    span.first_token = first_token;
+    first_token += span.num_tokens;
+  }
+  return spans;
+}
+
+// `planned_ids` begins with the span's tokens.
+void BatchInputs::add_span(std::span<const int32_t> planned_ids, const SeqSpan& span,
+                           const SlotView& slot, int page_size, std::span<const int> windows) {
+  // A sequence may have ended in a step whose result the host has not seen. Its length then stays
+  // within its blocks, and its tokens up to num_kept are not written again, because other sequences
+  // may read the blocks by now.
   const int last = span.num_blocks * page_size - 1;
-  const int num_computed = span.decodes ? std::min(slot.num_computed, last) : span.num_computed;
+  const int num_kept = span.decodes ? slot.num_computed : span.num_computed;
+  const int num_computed = span.decodes ? std::min(num_kept, last) : num_kept;
   QUIRE_CHECK(num_computed <= span.num_computed,
               "[platform] a slot is longer than its upper bound");
   const int kv_len = num_computed + span.num_tokens;
   for (int i = 0; i < span.num_tokens; ++i) {
-    const int32_t token = plan.token_ids[static_cast<size_t>(span.first_token + i)];
+    const int32_t token = planned_ids[static_cast<size_t>(i)];
     token_ids.push_back(token == kPlaceholderToken ? slot.next_tokens[i] : token);
     positions.push_back(num_computed + i);
   }
@@ -46,7 +63,7 @@ void BatchInputs::add_span(const BatchPlan& plan, const SeqSpan& span, const Slo
     const std::vector<int32_t>& block_ids = slot.block_ids[t];
     for (int position = num_computed; position < kv_len; ++position) {
       const int page = position / page_size;
-      table.kv_slots.push_back(page < num_pages
+      table.kv_slots.push_back(position >= num_kept && page < num_pages
                                    ? int64_t{block_ids[static_cast<size_t>(page)]} * page_size +
                                          position % page_size
                                    : -1);
@@ -61,7 +78,8 @@ void BatchInputs::add_span(const BatchPlan& plan, const SeqSpan& span, const Slo
   }
 }
 
-void BatchInputs::build(const BatchPlan& plan, std::span<const SlotView> slots, int page_size,
+void BatchInputs::build(const BatchPlan& plan, std::span<const SeqSpan> spans,
+                        std::span<const SlotView> slots, int page_size,
                         std::span<const int> windows) {
   token_ids.clear();
   positions.clear();
@@ -69,16 +87,20 @@ void BatchInputs::build(const BatchPlan& plan, std::span<const SlotView> slots, 
   seq_lens.clear();
   kv_len_bound.clear();
   tables.resize(windows.size());
-  const int num_reqs = static_cast<int>(plan.spans.size());
-  const PhaseRange decode = phase_range(plan.spans, 0, plan.num_decode);
-  const PhaseRange prefill = phase_range(plan.spans, plan.num_decode, num_reqs);
+  const int num_reqs = static_cast<int>(spans.size());
+  const PhaseRange decode = phase_range(spans, 0, plan.num_decode);
+  const PhaseRange prefill = phase_range(spans, plan.num_decode, num_reqs);
   const int max_kv_len = std::max(decode.max_kv_len, prefill.max_kv_len);
   for (TableInputs& table : tables) {
     table.kv_slots.clear();
     table.block_table.clear();
     table.attention.max_pages = num_blocks_for(max_kv_len, page_size);
   }
-  for (int i = 0; i < num_reqs; ++i) add_span(plan, plan.spans[i], slots[i], page_size, windows);
+  for (int i = 0; i < num_reqs; ++i) {
+    const auto first_planned = static_cast<size_t>(plan.spans[i].first_token);
+    add_span(std::span(plan.token_ids).subspan(first_planned), spans[i], slots[i], page_size,
+             windows);
+  }
   for (TableInputs& table : tables) {
     AttentionBatch& attention = table.attention;
     attention.decode = decode;

@@ -12,6 +12,11 @@
 
 namespace quire {
 
+// The spans of a runner that computes only the drafts that exist: as planned, but a decoding span
+// has at most num_proposed[slot] drafts and no padding. first_token is recomputed. The plan's other
+// upper bounds remain valid.
+std::vector<SeqSpan> cut_drafts(const BatchPlan& plan, std::span<const int32_t> num_proposed);
+
 // The part of a slot's device state that the inputs need.
 struct SlotView {
   std::span<const std::vector<int32_t>> block_ids;  // by block table
@@ -21,7 +26,8 @@ struct SlotView {
 
 // The inputs of the KV groups that share one block table.
 struct TableInputs {
-  std::vector<int64_t> kv_slots;  // [num_tokens]; -1 beyond the slot's blocks
+  // [num_tokens]; -1: not written, because it lies beyond the slot's blocks or was written before.
+  std::vector<int64_t> kv_slots;
   // [num_reqs, max_pages]; 0, the padding page, beyond a slot's blocks and before its window.
   std::vector<int32_t> block_table;
   AttentionBatch attention;  // views of all arrays
@@ -35,14 +41,15 @@ struct BatchInputs {
   std::vector<int32_t> kv_len_bound;  // [num_reqs]
   std::vector<TableInputs> tables;
 
-  // Rebuilds all arrays; memory is reused from step to step. slots[i] belongs to plan.spans[i];
-  // windows[t] is the window of block table t, 0 for none.
-  void build(const BatchPlan& plan, std::span<const SlotView> slots, int page_size,
-             std::span<const int> windows);
+  // Rebuilds all arrays; memory is reused from step to step. `spans` are the plan's, or what
+  // cut_drafts() leaves of them. slots[i] belongs to spans[i]; windows[t] is the window of block
+  // table t, 0 for none.
+  void build(const BatchPlan& plan, std::span<const SeqSpan> spans, std::span<const SlotView> slots,
+             int page_size, std::span<const int> windows);
 
  private:
-  void add_span(const BatchPlan& plan, const SeqSpan& span, const SlotView& slot, int page_size,
-                std::span<const int> windows);
+  void add_span(std::span<const int32_t> planned_ids, const SeqSpan& span, const SlotView& slot,
+                int page_size, std::span<const int> windows);
 };
 
 // The consecutive requests [first, last) of `spans` as one phase.

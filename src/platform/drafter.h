@@ -5,6 +5,7 @@
 #include <span>
 
 #include "ops/ops.h"
+#include "platform/batch_inputs.h"
 #include "quire/status.h"
 #include "sched/batch_plan.h"
 
@@ -15,16 +16,33 @@ namespace quire {
 struct DraftCall {
   const int32_t* slots = nullptr;  // [num_spans]; < 0: no proposal for this span
   int num_spans = 0;
+  // [num_spans]: drafts that the next step can probably verify. Null, on a GPU: as many as each
+  // step can verify.
+  const int32_t* num_wanted = nullptr;
   // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;
   // [slots, 1 + num_drafts]. Entry 0 of a slot is its newest token, at position num_computed; the
   // drafter writes the others.
   int32_t* next_tokens = nullptr;
+  // By slot: the drafter writes how many drafts it proposes, 0 to num_drafts; the entries of
+  // next_tokens after them are not read. Null: the next step verifies all num_drafts entries,
+  // because on a GPU all spans of a step have one length.
+  int32_t* num_proposed = nullptr;
+  // On a CPU, the step itself: its spans, as they were computed, and their slots before it.
+  std::span<const SeqSpan> spans = {};
+  std::span<const SlotView> slot_views = {};
+  // F32 [slots, num_drafts, vocab_size], only with Verification::samples_drafts: the drafter
+  // samples each draft by DraftNoise::draft(), where the step's first draft is at position
+  // num_computed + 1, and writes the distribution that it sampled from: probabilities of all
+  // tokens, with a sum of 1. Whether it proposes a draft must not depend on the token that it
+  // sampled for it, because that would bias the output; it may depend on the distribution, and on
+  // the drafts before.
+  float* probs = nullptr;
 };
 
-// A runner verifies the drafts of one step in the next step: a draft is accepted if it equals the
-// token sampled at its position. Therefore the output is the same as without drafts, whatever the
-// drafter proposes.
+// A runner verifies the drafts of one step in the next step. Without `probs`, a draft is accepted
+// if it equals the token sampled at its position, so that the output is the same as without drafts,
+// whatever the drafter proposes. With them, it keeps the distribution (sample/rejection.h).
 class Drafter {
  public:
   virtual ~Drafter() = default;

@@ -21,4 +21,16 @@ Result<std::unique_ptr<Drafter>> DeviceContext::make_lookup_drafter(
                   device().name));
 }
 
+Status DeviceContext::check_model_drafter() const {
+  return unimplemented(
+      fmt::format("[engine] `speculative_config`: a model drafts on a CPU only, got {}; leave it "
+                  "out, or use `device` cpu; outputs are the same without it",
+                  device().name));
+}
+
+Result<std::unique_ptr<Drafter>> DeviceContext::make_model_drafter(
+    const DraftModelParts& /*parts*/, const DrafterLimits& /*limits*/) {
+  return check_model_drafter();
+}
+
 }  // namespace quire

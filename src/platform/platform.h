@@ -64,6 +64,10 @@ class DeviceContext {
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
   virtual Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
                                                                const DrafterLimits& limits);
+  // Ok if make_model_drafter works here. The engine calls it before it reads weights.
+  virtual Status check_model_drafter() const;
+  virtual Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
+                                                              const DrafterLimits& limits);
 
   // Returns at least num_bytes of scratch for attention, which all runners of the context use in
   // turn. The memory lives as long as the context, because graphs contain its address. A call for

@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "platform/drafter.h"
 #include "quire/status.h"
+#include "sample/rejection.h"
 #include "sched/batch_plan.h"
 #include "tensor/tensor.h"
 
@@ -75,6 +76,15 @@ struct ModelInstance {
   std::span<const AttentionPlans> plans = {};     // of the same groups, for this instance alone
 };
 
+// A model that drafts for the target of a runner. The objects pointed to outlive its drafter.
+struct DraftModelParts {
+  ModelInstance instance;  // a DraftHead reads the taps of the target
+  Model* target = nullptr;
+  ModelLimits limits;              // as the model was loaded
+  std::vector<int> windows = {0};  // by block table, of the target and this model
+  std::span<std::byte> workspace;
+};
+
 // The sizes that determine the runner's own memory.
 struct RunnerSizes {
   ModelLimits limits;         // of the model that is sampled from, as it was loaded
@@ -88,11 +98,11 @@ struct RunnerSizes {
 
 // The parts of a runner, all on one device. The objects pointed to outlive it.
 struct RunnerParts {
-  // The first instance is the target, whose logits are sampled. The drafter runs the others.
-  std::vector<ModelInstance> instances;
+  std::vector<ModelInstance> instances;  // only the target, whose logits are sampled
   RunnerSizes sizes;
   std::span<std::byte> workspace;  // for the attention of all instances in turn
   Drafter* drafter = nullptr;      // proposes limits.num_drafts tokens after each step; null: none
+  Verification verification = {};  // of the drafts
   // Parts of the memory budget: reserve_bytes is for graphs and libraries, and left_bytes is not
   // planned for anything.
   int64_t reserve_bytes = 0;

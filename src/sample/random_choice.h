@@ -8,11 +8,23 @@
 
 namespace quire {
 
+// Streams of random numbers. They are independent of each other at the same position.
+enum class NoiseStream : uint32_t {
+  kToken,                // of the token that is sampled without drafts
+  kDraft,                // of the tokens that a drafter samples
+  kAcceptance,           // of the decision whether a draft is accepted
+  kResidual,             // of the token in the place of a rejected draft
+  kSyntheticAcceptance,  // of the number of drafts that are accepted for a measurement
+};
+
 // The uniform random number of each token of a vocabulary, at one position of one sequence. It
-// depends only on (seed, position, token id).
+// depends only on (seed, position, stream, draft_idx, token id).
 class TokenNoise {
  public:
-  TokenNoise(uint64_t seed, uint64_t position);
+  // draft_idx tells the drafts of one step apart where `position` is that of the first of them. It
+  // is less than 2^16.
+  TokenNoise(uint64_t seed, uint64_t position, NoiseStream stream = NoiseStream::kToken,
+             uint32_t draft_idx = 0);
 
   // Writes the numbers of token ids [4 * quad, 4 * quad + 4).
   void uniform_quad(uint32_t quad, double (&out)[4]) const;
@@ -20,6 +32,7 @@ class TokenNoise {
  private:
   uint64_t seed_;
   uint64_t position_;
+  uint32_t domain_;
 };
 
 struct TokenFilter {
@@ -34,6 +47,13 @@ struct TokenFilter {
 struct Candidate {
   double weight;  // exp((logit - max_logit) / temperature)
   int32_t token_id;
+};
+
+// The distribution that a token is drawn from: a candidate's probability is weight / total, and
+// that of every other token is 0.
+struct TokenDistribution {
+  std::vector<Candidate> candidates;  // in no particular order, each token once
+  double total = 0;
 };
 
 // Selects the tokens that pass the filter, as vLLM defines it, in no particular order:

@@ -62,6 +62,37 @@ Status check_largest(const Largest& largest, std::span<const float> logits, int6
   return {};
 }
 
+bool is_greedy(const SamplingParams& params) {
+  return params.temperature < kGreedyBelow;
+}
+
+TokenFilter token_filter(const SamplingParams& params) {
+  return {.temperature = params.temperature,
+          .top_k = params.top_k,
+          .top_p = params.top_p,
+          .min_p = params.min_p};
+}
+
+int32_t first_of(std::span<const float> logits, float max_logit) {
+  return static_cast<int32_t>(std::ranges::find(logits, max_logit) - logits.begin());
+}
+
+// The candidates among logits that pass check_largest().
+void find_candidates(std::span<const float> logits, float max_logit, const SamplingParams& params,
+                     std::vector<Candidate>& candidates) {
+  if (is_greedy(params)) {
+    candidates = {{.weight = 1, .token_id = first_of(logits, max_logit)}};
+  } else {
+    filter_tokens(logits, max_logit, token_filter(params), candidates);
+  }
+}
+
+double sum_weights(std::span<const Candidate> candidates) {
+  double sum = 0;
+  for (const Candidate& candidate : candidates) sum += candidate.weight;
+  return sum;
+}
+
 void keep_masked(std::span<float> logits, std::span<const uint32_t> mask) {
   for (size_t i = 0; i < logits.size(); ++i) {
     const bool is_allowed = i / 32 < mask.size() && ((mask[i / 32] >> (i % 32)) & 1U) != 0;
@@ -78,8 +109,18 @@ struct SamplerState::Impl {
   int64_t num_tokens;  // known tokens; also the position of the next one
   int32_t last_token;
   LogitsRules rules;
+  std::vector<int32_t> assumed = {};  // drafts, not in num_tokens; the rules count them
 
-  int32_t choose(std::span<const float> logits, float max_logit) const;
+  // The logits after the request's rules, and the largest of them.
+  struct Ruled {
+    std::span<const float> logits;
+    float max_logit = 0;
+  };
+
+  int64_t position() const { return num_tokens + std::ssize(assumed); }
+  Status apply_rules(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
+                     Ruled& ruled) const;
+  int32_t choose(const Ruled& ruled) const;
 };
 
 SamplerState::SamplerState(std::shared_ptr<const SamplingParams> params, uint64_t seed,
@@ -112,48 +153,123 @@ Status check_logits(std::span<const float> logits, int64_t position) {
   return check_largest(find_largest(logits), logits, position);
 }
 
-Status SamplerState::sample(std::span<float> logits, std::optional<std::span<const uint32_t>> mask,
-                            int32_t& token_id, PositionLogprobs& logprobs) {
-  Impl& state = *impl_;
-  QUIRE_CHECK(logits.size() == static_cast<size_t>(state.vocab_size),
+// The result may point to a buffer of the thread, which is valid until its next call.
+Status SamplerState::Impl::apply_rules(std::span<const float> logits,
+                                       std::optional<std::span<const uint32_t>> mask,
+                                       Ruled& ruled) const {
+  QUIRE_CHECK(logits.size() == static_cast<size_t>(vocab_size),
               "[sample] the number of logits is not the size of the vocabulary");
-  thread_local std::vector<float> raw_logits;
   Largest largest = find_largest(logits);
-  QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));
-  // Log probabilities are computed from the model's logits, before the request's rules are applied.
-  std::span<const float> raw = logits;
-  if (state.rules.changes_logits() || mask) {
-    if (state.params->logprobs) {
-      raw_logits.assign(logits.begin(), logits.end());
-      raw = raw_logits;
-    }
-    if (mask) keep_masked(logits, *mask);
-    state.rules.apply(logits);
-    largest = find_largest(logits);
+  QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, position()));
+  if (rules.changes_logits() || mask) {
+    thread_local std::vector<float> changed;
+    changed.assign(logits.begin(), logits.end());
+    if (mask) keep_masked(changed, *mask);
+    rules.apply(changed);
+    largest = find_largest(changed);
     const bool is_none_left = largest.logit == kMinusInfinity;
-    if (is_none_left && !largest.has_nan) return no_token_allowed(state.num_tokens);
-    QUIRE_RETURN_IF_ERROR(check_largest(largest, logits, state.num_tokens));
+    if (is_none_left && !largest.has_nan) return no_token_allowed(position());
+    QUIRE_RETURN_IF_ERROR(check_largest(largest, changed, position()));
+    logits = changed;
   }
-  token_id = state.choose(logits, largest.logit);
-  if (state.params->logprobs) logprobs = compute_logprobs(raw, token_id, *state.params->logprobs);
-  state.rules.append_output(token_id);
-  state.last_token = token_id;
-  ++state.num_tokens;
+  ruled = {.logits = logits, .max_logit = largest.logit};
   return {};
 }
 
-int32_t SamplerState::Impl::choose(std::span<const float> logits, float max_logit) const {
-  if (params->temperature < kGreedyBelow) {
-    return static_cast<int32_t>(std::ranges::find(logits, max_logit) - logits.begin());
+int32_t SamplerState::Impl::choose(const Ruled& ruled) const {
+  const auto& [logits, max_logit] = ruled;
+  if (is_greedy(*params)) return first_of(logits, max_logit);
+  const TokenNoise noise(seed, static_cast<uint64_t>(position()));
+  const TokenFilter filter = token_filter(*params);
+  if (filter.keeps_all()) {
+    return sample_gumbel_max(logits, max_logit, params->temperature, noise);
   }
-  const TokenNoise noise(seed, static_cast<uint64_t>(num_tokens));
-  const TokenFilter filter = {.temperature = params->temperature,
-                              .top_k = params->top_k,
-                              .top_p = params->top_p,
-                              .min_p = params->min_p};
-  if (filter.keeps_all()) return sample_gumbel_max(logits, max_logit, params->temperature, noise);
   thread_local std::vector<Candidate> candidates;
   filter_tokens(logits, max_logit, filter, candidates);
+  return sample_gumbel_max(candidates, noise);
+}
+
+Status SamplerState::sample(std::span<const float> logits,
+                            std::optional<std::span<const uint32_t>> mask, int32_t& token_id,
+                            PositionLogprobs& logprobs) {
+  QUIRE_RETURN_IF_ERROR(choose(logits, mask, token_id));
+  logprobs = this->logprobs(logits, token_id);
+  append(token_id);
+  return {};
+}
+
+Status SamplerState::choose(std::span<const float> logits,
+                            std::optional<std::span<const uint32_t>> mask,
+                            int32_t& token_id) const {
+  Impl::Ruled ruled;
+  QUIRE_RETURN_IF_ERROR(impl_->apply_rules(logits, mask, ruled));
+  token_id = impl_->choose(ruled);
+  return {};
+}
+
+Status SamplerState::distribution(std::span<const float> logits,
+                                  std::optional<std::span<const uint32_t>> mask,
+                                  TokenDistribution& target) const {
+  Impl::Ruled ruled;
+  QUIRE_RETURN_IF_ERROR(impl_->apply_rules(logits, mask, ruled));
+  find_candidates(ruled.logits, ruled.max_logit, *impl_->params, target.candidates);
+  target.total = sum_weights(target.candidates);
+  return {};
+}
+
+// Log probabilities are computed from the model's logits, before the request's rules are applied.
+PositionLogprobs SamplerState::logprobs(std::span<const float> logits, int32_t token_id) const {
+  const std::optional<int>& num_top = impl_->params->logprobs;
+  return num_top ? compute_logprobs(logits, token_id, *num_top) : PositionLogprobs();
+}
+
+void SamplerState::append(int32_t token_id) {
+  QUIRE_CHECK(impl_->assumed.empty(), "[sample] assumed drafts were not settled");
+  impl_->rules.append_output(token_id);
+  impl_->last_token = token_id;
+  ++impl_->num_tokens;
+}
+
+void SamplerState::assume(int32_t draft) {
+  impl_->rules.append_output(draft);
+  impl_->assumed.push_back(draft);
+}
+
+void SamplerState::settle(size_t num_accepted) {
+  std::vector<int32_t>& assumed = impl_->assumed;
+  QUIRE_CHECK(num_accepted <= assumed.size(), "[sample] more drafts are accepted than assumed");
+  for (; assumed.size() > num_accepted; assumed.pop_back()) {
+    impl_->rules.remove_output(assumed.back());
+  }
+  if (!assumed.empty()) impl_->last_token = assumed.back();
+  impl_->num_tokens += std::ssize(assumed);
+  assumed.clear();
+}
+
+DraftNoise SamplerState::draft_noise() const {
+  return {impl_->seed, static_cast<uint64_t>(impl_->num_tokens)};
+}
+
+std::optional<int32_t> most_likely_token(std::span<const float> logits) {
+  const Largest largest = find_largest(logits);
+  if (!check_largest(largest, logits, 0).ok()) return std::nullopt;
+  return first_of(logits, largest.logit);
+}
+
+// The draft is drawn from the probabilities as they are written, in F32.
+std::optional<int32_t> sample_draft(std::span<const float> logits, const SamplingParams& params,
+                                    const TokenNoise& noise, std::span<float> probs) {
+  const Largest largest = find_largest(logits);
+  if (!check_largest(largest, logits, 0).ok()) return std::nullopt;
+  thread_local std::vector<Candidate> candidates;
+  find_candidates(logits, largest.logit, params, candidates);
+  const double total = sum_weights(candidates);
+  std::ranges::fill(probs, 0.F);
+  for (auto& [weight, token_id] : candidates) {
+    const auto prob = static_cast<float>(weight / total);
+    probs[static_cast<size_t>(token_id)] = prob;
+    weight = static_cast<double>(prob);
+  }
   return sample_gumbel_max(candidates, noise);
 }
 
@@ -191,6 +307,15 @@ void LogitsRules::append_output(int32_t token_id) {
   ++num_output_;
   if (!bad_words_ids_.empty()) output_ids_.push_back(token_id);
   if (has_penalties_) ++seen_[token_id].num_output;
+}
+
+void LogitsRules::remove_output(int32_t token_id) {
+  --num_output_;
+  if (!bad_words_ids_.empty()) output_ids_.pop_back();
+  if (!has_penalties_) return;
+  const auto seen = seen_.find(token_id);
+  // Penalties are applied to every token of the map.
+  if (--seen->second.num_output == 0 && !seen->second.in_prompt) seen_.erase(seen);
 }
 
 void LogitsRules::apply(std::span<float> logits) const {

@@ -11,6 +11,7 @@
 
 #include "quire/request.h"
 #include "quire/status.h"
+#include "sample/rejection.h"
 
 namespace quire {
 
@@ -29,15 +30,34 @@ class SamplerState {
   SamplerState(SamplerState&&) noexcept;
   SamplerState& operator=(SamplerState&&) noexcept;
 
-  // Samples the next token from `logits` ([vocab_size], overwritten) and appends it to the state.
-  // The result depends only on the logits, the parameters, the seed and the token's position. Fails
-  // on NaN and when no token is allowed. `logprobs` are computed from the original logits, when
-  // requested. `mask` is in the form of TokenConstraint::allowed_tokens; without one, every token
-  // is allowed.
-  Status sample(std::span<float> logits, std::optional<std::span<const uint32_t>> mask,
+  // Samples the next token from `logits` ([vocab_size]) and appends it to the state. The result
+  // depends only on the logits, the parameters, the seed and the token's position. Fails on NaN and
+  // when no token is allowed. `logprobs` are computed from the original logits, when requested.
+  // `mask` is in the form of TokenConstraint::allowed_tokens; without one, every token is allowed.
+  Status sample(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id, PositionLogprobs& logprobs);
 
-  // The last sampled (or known) token, and the number of known tokens.
+  // The parts of sample(), for steps that verify drafts.
+  // Chooses the token that sample() draws, and does not append it.
+  Status choose(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
+                int32_t& token_id) const;
+  // Writes the distribution that sample() draws from, and fails as it does. With temperature 0 it
+  // is a single token.
+  Status distribution(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
+                      TokenDistribution& target) const;
+  // The log probabilities of a token as sample() reports them; empty if they are not requested.
+  PositionLogprobs logprobs(std::span<const float> logits, int32_t token_id) const;
+  // Appends a known token.
+  void append(int32_t token_id);
+  // Appends a draft as if it were accepted, so that the rules of the next position count it. Before
+  // any token is appended, settle() keeps the first num_accepted of these drafts and takes back the
+  // others.
+  void assume(int32_t draft);
+  void settle(size_t num_accepted);
+  // The random numbers of the drafts that follow the known tokens.
+  DraftNoise draft_noise() const;
+
+  // The last sampled (or known) token, and the number of known tokens, without assumed drafts.
   int32_t last_token() const;
   int num_tokens() const;
 
@@ -45,6 +65,16 @@ class SamplerState {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// The most likely token, and of several the one with the lowest id. Absent if no token can be
+// chosen, for example because of a NaN.
+std::optional<int32_t> most_likely_token(std::span<const float> logits);
+
+// Samples a draft from the logits of a drafter, by the request's temperature and filters but not
+// its rules, and writes the distribution that it was drawn from to `probs`, by token id. Absent if
+// no token can be chosen, for example because of a NaN.
+std::optional<int32_t> sample_draft(std::span<const float> logits, const SamplingParams& params,
+                                    const TokenNoise& noise, std::span<float> probs);
 
 // Fails if no token can be chosen from the model's logits at `position`: NaN, +infinity, or
 // -infinity for every token.
@@ -71,6 +101,8 @@ class LogitsRules {
   bool changes_logits() const;
   void apply(std::span<float> logits) const;
   void append_output(int32_t token_id);
+  // Takes back the newest output token, which is `token_id`.
+  void remove_output(int32_t token_id);
 
  private:
   struct Seen {

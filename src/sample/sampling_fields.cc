@@ -213,71 +213,21 @@ constexpr size_t kMaxStrings = 1024;
 // every token.
 constexpr size_t kMaxStringBytes = 4096;
 
-Status refuse(std::string_view field, auto got, std::string_view expected) {
-  return invalid_argument(fmt::format("[sampling] {}; got {}, expected {}", field, got, expected));
+Status refuse(auto got, std::string_view expected) {
+  return invalid_argument(fmt::format("got {}, expected {}", got, expected));
 }
 
-// Refuses NaN and infinity too.
-Status check_range(std::string_view field, auto value, const Range& range) {
+// Refuses NaN and infinity too. `noun` precedes the value in errors: "" or "token id ".
+Status check_range(auto value, const Range& range, std::string_view noun = "") {
   if (std::isfinite(static_cast<double>(value)) && range.contains(value)) return {};
+  const std::string got = fmt::format("{}{}", noun, value);
   if (std::isinf(range.max)) {
     const bool is_integer = std::is_same_v<decltype(value), int>;
-    return refuse(field, value,
-                  fmt::format("{}at least {}", is_integer ? "" : "a number of ", range.min));
+    return refuse(got, fmt::format("{}at least {}", is_integer ? "" : "a number of ", range.min));
   }
-  return refuse(field, value,
-                range.min_excluded
-                    ? fmt::format("more than {} and at most {}", range.min, range.max)
-                    : fmt::format("{} to {}", range.min, range.max));
-}
-
-// Checks a member against its field's range. Only numbers have one.
-struct RangeCheck {
-  const SamplingField& field;
-
-  Status operator()(int value) const { return check_range(field.name, value, field.range); }
-  Status operator()(float value) const { return check_range(field.name, value, field.range); }
-  Status operator()(const std::optional<int>& value) const {
-    return value ? (*this)(*value) : Status();
-  }
-  Status operator()(const auto& /*other*/) const { return {}; }
-};
-
-Status check_ranges(const SamplingParams& params) {
-  for (const SamplingField& field : kFields) {
-    QUIRE_RETURN_IF_ERROR(
-        std::visit([&](auto member) { return RangeCheck{field}(params.*member); }, field.member));
-  }
-  return {};
-}
-
-Range id_range(int vocab_size) {
-  return {.min = 0, .max = static_cast<double>(vocab_size - 1)};
-}
-
-Status check_ids(std::string_view field, const std::vector<int32_t>& ids, int vocab_size) {
-  if (ids.size() > static_cast<size_t>(vocab_size)) {
-    return refuse(field, ids.size(), "no more ids than the vocabulary has");
-  }
-  for (const int32_t id : ids) {
-    QUIRE_RETURN_IF_ERROR(check_range(field, id, id_range(vocab_size)));
-  }
-  return {};
-}
-
-Status check_strings(std::string_view field, const std::vector<std::string>& strings) {
-  if (strings.size() > kMaxStrings) {
-    return refuse(field, strings.size(), fmt::format("at most {} strings", kMaxStrings));
-  }
-  size_t num_bytes = 0;
-  for (const std::string& text : strings) {
-    if (text.empty()) return refuse(field, "an empty string", "only strings that are not empty");
-    num_bytes += text.size();
-  }
-  if (num_bytes > kMaxStringBytes) {
-    return refuse(field, num_bytes, fmt::format("at most {} bytes in all", kMaxStringBytes));
-  }
-  return {};
+  return refuse(got, range.min_excluded
+                         ? fmt::format("more than {} and at most {}", range.min, range.max)
+                         : fmt::format("{} to {}", range.min, range.max));
 }
 
 // The biases of one token would add up, and their sum could leave the range. In JSON, "5" and "05"
@@ -289,35 +239,82 @@ Status check_bias_ids(const std::vector<std::pair<int32_t, float>>& biases) {
   std::sort(ids.begin(), ids.end());
   const auto repeated = std::adjacent_find(ids.begin(), ids.end());
   if (repeated == ids.end()) return {};
-  return refuse("logit_bias", fmt::format("token id {} twice", *repeated), "each id once");
+  return refuse(fmt::format("token id {} twice", *repeated), "each id once");
 }
 
-Status check_bias(const SamplingParams& params, int vocab_size) {
-  if (params.logit_bias.size() > static_cast<size_t>(vocab_size)) {
-    return refuse("logit_bias", params.logit_bias.size(), "no more ids than the vocabulary has");
+// Checks a member: a number against its field's range, a list against the limits of its type.
+struct MemberCheck {
+  const Range& range;
+  int vocab_size;
+
+  Status operator()(int value) const { return check_range(value, range); }
+  Status operator()(float value) const { return check_range(value, range); }
+  Status operator()(const std::optional<int>& value) const {
+    return value ? (*this)(*value) : Status();
   }
-  for (const auto& [id, bias] : params.logit_bias) {
-    QUIRE_RETURN_IF_ERROR(check_range("logit_bias token id", id, id_range(vocab_size)));
-    QUIRE_RETURN_IF_ERROR(check_range("logit_bias", bias, kBiasRange));
+  Status operator()(const std::vector<std::string>& strings) const {
+    if (strings.size() > kMaxStrings) {
+      return refuse(strings.size(), fmt::format("at most {} strings", kMaxStrings));
+    }
+    size_t num_bytes = 0;
+    for (const std::string& text : strings) {
+      if (text.empty()) return refuse("an empty string", "only strings that are not empty");
+      num_bytes += text.size();
+    }
+    if (num_bytes <= kMaxStringBytes) return {};
+    return refuse(num_bytes, fmt::format("at most {} bytes in all", kMaxStringBytes));
   }
-  return check_bias_ids(params.logit_bias);
+  Status operator()(const std::vector<int32_t>& ids) const {
+    QUIRE_RETURN_IF_ERROR(check_count(ids.size()));
+    for (const int32_t id : ids) QUIRE_RETURN_IF_ERROR(check_range(id, id_range()));
+    return {};
+  }
+  Status operator()(const std::vector<std::pair<int32_t, float>>& biases) const {
+    QUIRE_RETURN_IF_ERROR(check_count(biases.size()));
+    for (const auto& [id, bias] : biases) {
+      QUIRE_RETURN_IF_ERROR(check_range(id, id_range(), "token id "));
+      QUIRE_RETURN_IF_ERROR(check_range(bias, kBiasRange));
+    }
+    return check_bias_ids(biases);
+  }
+  Status operator()(const auto& /*other*/) const { return {}; }
+
+ private:
+  Range id_range() const { return {.min = 0, .max = static_cast<double>(vocab_size - 1)}; }
+  Status check_count(size_t num_ids) const {
+    if (num_ids <= static_cast<size_t>(vocab_size)) return {};
+    return refuse(num_ids, "no more ids than the vocabulary has");
+  }
+};
+
+Status with_name(std::string_view field, const Status& status) {
+  return invalid_argument(fmt::format("[sampling] {}; {}", field, status.message()));
 }
 
 }  // namespace
 
+Status check_sampling_field(const SamplingField& field, const SamplingParams& params,
+                            int vocab_size) {
+  return std::visit(
+      [&](auto member) {
+        return MemberCheck{field.range, vocab_size}(params.*member);
+      },
+      field.member);
+}
+
 Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len) {
-  QUIRE_RETURN_IF_ERROR(check_ranges(params));
-  if (params.min_tokens > params.max_tokens) {
-    return refuse("min_tokens", params.min_tokens, fmt::format("0 to {}", params.max_tokens));
+  for (const SamplingField& field : kFields) {
+    const Status status = check_sampling_field(field, params, vocab_size);
+    if (!status.ok()) return with_name(field.name, status);
   }
-  if (params.min_tokens >= max_model_len) {
-    return refuse("min_tokens", params.min_tokens, fmt::format("fewer than {}", max_model_len));
+  const int num_min = params.min_tokens;
+  if (num_min > params.max_tokens) {
+    return with_name("min_tokens", refuse(num_min, fmt::format("0 to {}", params.max_tokens)));
   }
-  QUIRE_RETURN_IF_ERROR(check_bias(params, vocab_size));
-  QUIRE_RETURN_IF_ERROR(check_ids("allowed_token_ids", params.allowed_token_ids, vocab_size));
-  QUIRE_RETURN_IF_ERROR(check_ids("stop_token_ids", params.stop_token_ids, vocab_size));
-  QUIRE_RETURN_IF_ERROR(check_strings("bad_words", params.bad_words));
-  return check_strings("stop", params.stop);
+  if (num_min >= max_model_len) {
+    return with_name("min_tokens", refuse(num_min, fmt::format("fewer than {}", max_model_len)));
+  }
+  return {};
 }
 
 }  // namespace quire

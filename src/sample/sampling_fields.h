@@ -49,7 +49,11 @@ const SamplingField* find_sampling_field(std::string_view name);
 Status set_sampling_field(const SamplingField& field, simdjson::dom::element value,
                           SamplingParams& params);
 
-// Fails if a value is outside its range, and names the field. vocab_size bounds every token id.
+// Fails if the field's value is outside its range; vocab_size bounds every token id. The error says
+// what was got and expected, without the field's name.
+Status check_sampling_field(const SamplingField& field, const SamplingParams& params,
+                            int vocab_size);
+// Checks all fields, also against each other. Errors name the field.
 Status validate_sampling_params(const SamplingParams& params, int vocab_size, int max_model_len);
 
 }  // namespace quire

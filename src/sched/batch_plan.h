@@ -92,7 +92,8 @@ struct BlockTableAppend {
 // One sequence's part of the step: a chunk of known tokens, or a decoding sequence's next tokens.
 //
 // Only the device knows the length of a decoding sequence, because it depends on how many drafts
-// the steps in flight accept. The host plans with upper bounds and reserves blocks for them.
+// the steps in flight propose and accept. The host plans with upper bounds and reserves blocks for
+// them. A runner may leave out drafts of a decoding span, but never adds any.
 struct SeqSpan {
   SeqId seq_id = 0;
   int slot = 0;
@@ -105,7 +106,7 @@ struct SeqSpan {
   // Entries of each of the slot's block tables. Tokens beyond them are padding and are not written.
   int num_blocks = 0;
   // A chunk samples from its last token if the known tokens end there. A decoding span samples
-  // from its first token, and continues from each draft that equals the token sampled before it.
+  // from its first token, and continues from each draft that is accepted.
   // An embedding model returns the last token's hidden state instead of a sampled token.
   bool samples = false;
   int num_drafts = 0;            // drafts among its tokens that may be accepted
@@ -124,7 +125,7 @@ struct BatchPlan {
   std::vector<SlotAdded> slots_added;
   std::vector<BlockTableAppend>
       block_appends;  // applied after slots_added; a new slot starts empty
-  // Tokens of each decoding sequence: the newest one, and the drafts that the step verifies.
+  // Tokens planned for each decoding sequence: the newest one, and drafts that the step verifies.
   int decode_q_len = 1;
   // The first num_decode spans have as many tokens as a decode. They may include chunks of prompts
   // with that length.
@@ -145,7 +146,8 @@ struct SampledToken {
 // The result of one span that samples: the accepted drafts, then one more token.
 struct SpanResult {
   SeqId seq_id = 0;
-  std::vector<SampledToken> tokens;               // 1 to SeqSpan::max_sampled(); empty on an error
+  int num_drafts = 0;                             // verified, at most SeqSpan::num_drafts
+  std::vector<SampledToken> tokens;               // 1 to 1 + num_drafts; empty on an error
   std::vector<PositionLogprobs> prompt_logprobs;  // of the whole prompt, once, when requested
   std::vector<float> hidden_state;                // an embedding model's, instead of tokens
   Status error;                                   // e.g. NaN logits: only this request fails

@@ -35,11 +35,13 @@ double BlockTables::usage() const {
 
 void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
   const Sequence& seq = *rec.seq;
+  const HashedBlocks hashed = {.size = config_.block_size,
+                               .num_tokens_ahead = config_.num_tokens_ahead};
   const auto extend = [&](int count, std::vector<BlockHash>& hashes) {
-    extend_block_hashes(seq.cache_salt, config_.block_size, seq.token_ids.get(), count, hashes);
+    extend_block_hashes(seq.cache_salt, hashed, seq.token_ids.get(), count, hashes);
   };
   if (seq.prompt_hashes != nullptr) {
-    const int num_of_prompt = std::min(num_blocks, seq.num_prompt_tokens / config_.block_size);
+    const int num_of_prompt = std::min(num_blocks, num_hashable(seq.num_prompt_tokens));
     extend(num_of_prompt, *seq.prompt_hashes);
     for (auto i = rec.block_hashes.size(); i < static_cast<size_t>(num_of_prompt); ++i) {
       rec.block_hashes.push_back((*seq.prompt_hashes)[i]);
@@ -63,6 +65,11 @@ int BlockTables::longest_prefix(std::span<const SeqBlocks> cached) const {
     if (is_whole) best = n;
   }
   return best;
+}
+
+// The number of leading blocks whose hashes depend only on the first num_tokens tokens.
+int BlockTables::num_hashable(int num_tokens) const {
+  return std::max(num_tokens - config_.num_tokens_ahead, 0) / config_.block_size;
 }
 
 // The first block read by the query that follows a prefix of num_blocks blocks.
@@ -136,11 +143,12 @@ int BlockTables::num_freed_by(size_t table, std::span<SeqRecord* const> victims,
 // computed again.
 bool BlockTables::can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                             std::span<SeqRecord* const> victims) const {
-  const auto num_known = static_cast<int>(rec.seq->token_ids.size());
+  const Sequence& seq = *rec.seq;
+  const int num_kv_slots = max_kv_slots(config_, seq, static_cast<int>(seq.token_ids.size()));
   for (size_t t = 0; t < tables_.size(); ++t) {
     const SeqBlocks& held = prefix.tables[t];
     const int num_held = prefix.num_blocks - held.first;
-    const int num_new = max_blocks_held(config_, tables_[t].config, num_known) - num_held;
+    const int num_new = max_blocks_held(config_, tables_[t].config, num_kv_slots) - num_held;
     const int num_free = num_free_beside(t, held.ids) + num_freed_by(t, victims, held.ids);
     if (num_new + num_spare > num_free) return false;
   }
@@ -176,7 +184,7 @@ void BlockTables::free_outside_window(SeqRecord& rec) {
 // The last token of a sequence is returned but never fed to the model, so neither it nor any draft
 // after it needs a place in the cache.
 int BlockTables::num_blocks_of(const Sequence& seq, int num_tokens) const {
-  return num_blocks_for(std::min(num_tokens, seq.max_total_tokens - 1), config_.block_size);
+  return num_blocks_for(max_kv_slots(config_, seq, num_tokens), config_.block_size);
 }
 
 bool BlockTables::has_room(const SeqRecord& rec, int num_tokens) const {
@@ -229,7 +237,7 @@ void BlockTables::release(SeqRecord& rec) {
 void BlockTables::register_full_blocks(SeqRecord& rec) {
   const Sequence& seq = *rec.seq;
   const int num_known = static_cast<int>(seq.token_ids.size());
-  const int num_full = std::min(seq.num_scheduled, num_known) / config_.block_size;
+  const int num_full = std::min(seq.num_scheduled / config_.block_size, num_hashable(num_known));
   if (!config_.enable_prefix_caching) return;
   for (size_t t = 0; t < tables_.size(); ++t) {
     SeqBlocks& blocks = rec.seq->tables[t];

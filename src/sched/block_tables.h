@@ -50,8 +50,8 @@ class BlockTables {
   void free_unscheduled_blocks(SeqRecord& rec);
   void release(SeqRecord& rec);
 
-  // Registers in the prefix cache the blocks that are full of known tokens and that planned steps
-  // write.
+  // Registers in the prefix cache the blocks that are full of known tokens, are followed by
+  // num_tokens_ahead known tokens, and that planned steps write.
   //
   // Blocks are registered as soon as the step is planned, because steps run in the order of their
   // planning: a sequence that finds such a block runs in the same step or a later one. In a later
@@ -80,6 +80,7 @@ class BlockTables {
   };
 
   int num_blocks_of(const Sequence& seq, int num_tokens) const;
+  int num_hashable(int num_tokens) const;
   int longest_prefix(std::span<const SeqBlocks> cached) const;
   int first_read(size_t table, int num_blocks) const;
   static std::vector<int32_t> find_cached(const Table& table, std::span<const BlockHash> hashes);

@@ -40,10 +40,15 @@ int num_blocks_for(int num_tokens, int block_size) {
   return ceil_div(num_tokens, block_size);
 }
 
+int max_kv_slots(const SchedulerConfig& config, const Sequence& seq, int num_tokens) {
+  return std::min(num_tokens + config.num_draft_kv_slots, seq.max_total_tokens - 1);
+}
+
 int max_blocks_held(const SchedulerConfig& config, const KvTableConfig& table, int num_tokens) {
   const int num_blocks = num_blocks_for(num_tokens, config.block_size);
   if (table.window == 0) return num_blocks;
-  const int64_t num_read = int64_t{table.window} - 1 + config.max_num_batched_tokens;
+  const int64_t num_read =
+      int64_t{table.window} - 1 + config.max_num_batched_tokens + config.num_draft_kv_slots;
   // The tokens that a step reads may begin and end inside a block.
   return static_cast<int>(std::min<int64_t>(num_blocks, num_read / config.block_size + 2));
 }

@@ -74,6 +74,13 @@ Status validate_scheduler_config(const SchedulerConfig& config) {
     return refuse("draft tokens of a range", range.num_drafts,
                   fmt::format("0 to {}", config.num_drafts));
   }
+  if (config.num_draft_kv_slots < 0 || config.num_draft_kv_slots > kMaxDrafts) {
+    return refuse("KV slots of drafts", config.num_draft_kv_slots,
+                  fmt::format("0 to {}", kMaxDrafts));
+  }
+  if (config.num_tokens_ahead < 0 || config.num_tokens_ahead > 1) {
+    return refuse("tokens ahead of a block", config.num_tokens_ahead, "0 or 1");
+  }
   if (config.max_num_batched_tokens <= config.num_drafts) {
     return refuse("max_num_batched_tokens", config.max_num_batched_tokens,
                   fmt::format("at least {}", config.num_drafts + 1));
@@ -384,13 +391,14 @@ Scheduler::Progress Scheduler::Impl::apply_result(const SeqSpan& span, const Spa
   --seq.num_in_flight;
   if (!result.error.ok() || !result.hidden_state.empty()) return {&seq, 0};
   const int num_sampled = static_cast<int>(result.tokens.size());
-  QUIRE_CHECK(num_sampled >= 1 && num_sampled <= span.max_sampled(),
-              "[sched] a result has no tokens, or more than max_sampled()");
+  QUIRE_CHECK(num_sampled >= 1 && num_sampled <= 1 + result.num_drafts &&
+                  result.num_drafts <= span.num_drafts,
+              "[sched] a result has no tokens, or more than its drafts and one");
   const int num_left = seq.max_total_tokens - static_cast<int>(seq.token_ids.size());
   const int num_taken = std::min(num_sampled, num_left);
   for (int i = 0; i < num_taken; ++i) seq.token_ids.push_back(result.tokens[i].token_id);
   if (seq.state == SeqState::kRunning) reconcile(rec, span, num_sampled);
-  return {&seq, num_taken, span.num_drafts};
+  return {&seq, num_taken, result.num_drafts};
 }
 
 // A sequence starts again only when none of its steps is in flight, so the span belongs to the

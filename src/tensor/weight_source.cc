@@ -99,6 +99,19 @@ void fill(const RepeatedTensor& numbers, const TensorView& out) {
 
 }  // namespace
 
+Result<std::vector<int64_t>> WeightSource::integers(std::string_view name, int64_t count) {
+  QUIRE_ASSIGN_OR_RETURN(const TensorView view, tensor(name, {count}));
+  std::vector<int64_t> numbers;
+  if (view.dtype == DType::kI64) numbers.assign(view.as<int64_t>(), view.as<int64_t>() + count);
+  if (view.dtype == DType::kI32) numbers.assign(view.as<int32_t>(), view.as<int32_t>() + count);
+  release(name);
+  if (view.dtype == DType::kI64 || view.dtype == DType::kI32) return numbers;
+  return invalid_argument(
+      fmt::format("[weights] tensor {} has another type than whole numbers; got "
+                  "{}, expected i64 or i32",
+                  quote_name(name), dtype_name(view.dtype)));
+}
+
 std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,
                                               std::string prefix) {
   return std::make_unique<PrefixedSource>(std::move(source), std::move(prefix));
@@ -127,6 +140,10 @@ Result<TensorView> DummyWeights::tensor(std::string_view name, const Shape& expe
   const TensorView view = tensor.view;
   tensors_.insert_or_assign(std::string(name), std::move(tensor));
   return view;
+}
+
+Result<std::vector<int64_t>> DummyWeights::integers(std::string_view /*name*/, int64_t count) {
+  return std::vector<int64_t>(static_cast<size_t>(count), 0);
 }
 
 void DummyWeights::release(std::string_view name) {

@@ -25,12 +25,14 @@ class WeightSource {
  public:
   virtual ~WeightSource() = default;
 
-  // Returns an F32, F16, BF16 or F8_E4M3 tensor of exactly this shape in host memory, aligned to
-  // its type. It is valid until release(name). Errors name the file and the tensor.
+  // Returns a tensor of exactly this shape in host memory, aligned to its type: F32, F16, BF16,
+  // F8_E4M3, I32 or I64. It is valid until release(name). Errors name the file and the tensor.
   virtual Result<TensorView> tensor(std::string_view name, const Shape& expected) = 0;
   virtual bool has(std::string_view name) const = 0;
   // The type of the tensor that tensor() would return, without reading it; absent: no such tensor.
   virtual std::optional<DType> dtype_of(std::string_view name) const = 0;
+  // Copies the numbers of an I32 or I64 tensor [count].
+  virtual Result<std::vector<int64_t>> integers(std::string_view name, int64_t count);
   // If the tensor repeats a pool, returns the pool, so that a device can fill the tensor itself.
   virtual Result<std::optional<RepeatedTensor>> repeated(std::string_view /*name*/) {
     return std::optional<RepeatedTensor>();
@@ -42,7 +44,7 @@ class WeightSource {
 };
 
 // Random weights of any requested shape (load_format dummy). A name always gets the same numbers.
-// Matrices and biases are approximately N(0, 0.02²); norm weights are near 1.
+// Matrices and biases are approximately N(0, 0.02²); norm weights are near 1; integers are 0.
 class DummyWeights : public WeightSource {
  public:
   explicit DummyWeights(DType dtype);
@@ -50,6 +52,7 @@ class DummyWeights : public WeightSource {
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
   bool has(std::string_view /*name*/) const override { return true; }
   std::optional<DType> dtype_of(std::string_view /*name*/) const override { return dtype_; }
+  Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override;
   Result<std::optional<RepeatedTensor>> repeated(std::string_view name) override;
   void release(std::string_view name) override;
   std::vector<std::string> names() const override { return {}; }

@@ -143,6 +143,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"tokenize", "--model", "m", "--text", "a"}, "--tokenizer DIR"},
       {{"detokenize", "--model", "m", "--ids", "1"}, "--tokenizer DIR"},
       {{"template", "--model", "m", "--input", "-"}, "--tokenizer DIR"},
+      {{"template", "a", "--tokenizer", "b", "--input", "-"}, "MODEL: got a and --tokenizer b"},
       {{"detokenize", "--ids", "1", "--text", "2"}, "--ids: got '1' and '2', expected one of them"},
       {{"bench", "serve", "throughput"}, "got 'throughput', expected flags only"},
       {{"tune", "m", "--num-heads", "8"}, "together"},
@@ -385,6 +386,12 @@ TEST(Tokenize, IdsOutsideTheVocabularyAreRefused) {
       run_quire({"detokenize", "--input", "-"}, {.input = "[1]\n[1, 99999999]\n"});
   EXPECT_EQ(lines.exit_code, 1);
   EXPECT_THAT(lines.err, HasSubstr("standard input:2: token id 99999999"));
+}
+
+TEST(Template, TakesTheModelAsAnArgument) {
+  const SpawnResult result = run_quire({"template", "/no/such", "--input", "-"}, {.input = "{}"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("/no/such"));
 }
 
 TEST(Template, RendersByteForByte) {

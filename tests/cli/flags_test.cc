@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <algorithm>
+#include <iterator>
+#include <regex>
+
 #include "cli/command_line.h"
 #include "cli/engine_flags.h"
 #include "cli/sampling_flags.h"
@@ -12,6 +16,7 @@
 namespace quire::cli {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -167,12 +172,15 @@ TEST(ForeignNames, NameFlagsThatExist) {
              return self(subcommand, name, self);
            });
   };
-  for (const char* name : {"--temp", "--ngl", "--model-path", "--tp", "--mem-fraction-static", "-m",
-                           "-np", "--disable-radix-cache", "-hf"}) {
-    const std::optional<ForeignFlag> foreign = find_foreign_flag(name);
-    ASSERT_TRUE(foreign) << name;
-    if (foreign->answer != ForeignFlag::Answer::kNamed) continue;
-    EXPECT_TRUE(has_flag(root, foreign->text, has_flag)) << foreign->text;
+  const std::vector<std::string_view> names = foreign_flag_names();
+  for (const char* name : {"--temp", "-ngl", "--jinja"}) EXPECT_THAT(names, Contains(name));
+  for (const std::string_view name : names) {
+    EXPECT_EQ(std::ranges::count(names, name), 1) << name;
+    const std::string text(find_foreign_flag(name)->text);
+    const std::regex flag("--[a-z][a-z-]*");
+    for (std::sregex_iterator found(text.begin(), text.end(), flag), end; found != end; ++found) {
+      EXPECT_TRUE(has_flag(root, found->str(), has_flag)) << name << ": " << text;
+    }
   }
   EXPECT_FALSE(find_foreign_flag("--model"));
   EXPECT_FALSE(find_foreign_flag(""));

@@ -81,10 +81,10 @@ class FakePlatform final : public Platform {
 
 class EnginePlanTest : public ::testing::Test {
  protected:
-  Result<EnginePlan> plan(const EngineConfig& config, int num_drafts = 0) {
+  Result<EnginePlan> plan(const EngineConfig& config, const DraftRequest& drafts = {}) {
     const auto files = open_model_files(config);
     EXPECT_TRUE(files.ok()) << files.status().message();
-    return plan_engine(config, *files, platform_, num_drafts);
+    return plan_engine(config, *files, platform_, drafts);
   }
   Result<EnginePlan> plan_with(const std::string& any, const std::string& decode = "",
                                const std::string& prefill = "") {
@@ -177,12 +177,22 @@ TEST_F(EnginePlanTest, AStepHasATokenOfEachSequence) {
 
 TEST_F(EnginePlanTest, AStepHasTheDraftsOfEachSequence) {
   EngineConfig config = tiny_config();
-  EXPECT_EQ(plan(config, 7)->scheduler.max_num_batched_tokens, 32 * 8);
+  EXPECT_EQ(plan(config, {.num_drafts = 7})->scheduler.max_num_batched_tokens, 32 * 8);
   config.max_num_seqs = 64;
-  EXPECT_EQ(plan(config, 7)->scheduler.max_num_batched_tokens, 64 * 8);
-  EXPECT_EQ(plan(config, 7)->scheduler.max_num_seqs, 64);
+  EXPECT_EQ(plan(config, {.num_drafts = 7})->scheduler.max_num_batched_tokens, 64 * 8);
+  EXPECT_EQ(plan(config, {.num_drafts = 7})->scheduler.max_num_seqs, 64);
   config.max_num_batched_tokens = 100;
-  EXPECT_EQ(plan(config, 7)->scheduler.max_num_seqs, 12) << "8 tokens each";
+  EXPECT_EQ(plan(config, {.num_drafts = 7})->scheduler.max_num_seqs, 12) << "8 tokens each";
+}
+
+TEST_F(EnginePlanTest, PlansTheDistributionsOfDrafts) {
+  EngineConfig config = tiny_config();
+  config.max_num_seqs = 8;
+  const auto without = plan(config, {.num_drafts = 4});
+  const auto with = plan(config, {.num_drafts = 4, .has_probs = true});
+  ASSERT_TRUE(without.ok() && with.ok());
+  EXPECT_EQ(with->memory_request.activation_bytes,
+            without->memory_request.activation_bytes + 8 * 4 * 96 * 4);
 }
 
 TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {

@@ -1,12 +1,20 @@
 #include "engine/recorded_drafter.h"
 
+#include <algorithm>
+#include <limits>
+#include <utility>
+
 namespace quire::testing {
 namespace {
 
 class RecordedDrafter final : public Drafter {
  public:
-  RecordedDrafter(const RecordedOutputs& outputs, const DrafterLimits& limits)
-      : outputs_(outputs), limits_(limits), slots_(static_cast<size_t>(limits.max_num_seqs)) {}
+  RecordedDrafter(const RecordedOutputs& outputs, const DrafterLimits& limits,
+                  NumProposals num_proposals)
+      : outputs_(outputs),
+        limits_(limits),
+        num_proposals_(std::move(num_proposals)),
+        slots_(static_cast<size_t>(limits.max_num_seqs)) {}
 
   Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
     for (const SlotAdded& added : plan.slots_added) {
@@ -26,8 +34,14 @@ class RecordedDrafter final : public Drafter {
       const auto slot_idx = static_cast<size_t>(call.slots[i]);
       const Slot& slot = slots_[slot_idx];
       const std::span next(call.next_tokens + slot_idx * q_len, q_len);
-      draft_tokens(slot.tokens, slot.seed, call.num_computed[slot_idx], limits_.vocab_size,
-                   next.subspan(1));
+      const int num_computed = call.num_computed[slot_idx];
+      int count = call.num_wanted[i];
+      if (num_proposals_) count = std::min(count, num_proposals_(call.slots[i], num_computed));
+      const auto num_read = static_cast<size_t>(1 + count);
+      draft_tokens(slot.tokens, slot.seed, num_computed, limits_.vocab_size,
+                   next.first(num_read).subspan(1));
+      std::ranges::fill(next.subspan(num_read), std::numeric_limits<int32_t>::min());
+      call.num_proposed[slot_idx] = count;
     }
     return {};
   }
@@ -40,6 +54,7 @@ class RecordedDrafter final : public Drafter {
 
   const RecordedOutputs& outputs_;
   DrafterLimits limits_;
+  NumProposals num_proposals_;
   std::vector<Slot> slots_;
 };
 
@@ -58,8 +73,9 @@ void draft_tokens(std::span<const int32_t> known, uint64_t seed, int num_compute
 }
 
 std::unique_ptr<Drafter> make_recorded_drafter(const RecordedOutputs& outputs,
-                                               const DrafterLimits& limits) {
-  return std::make_unique<RecordedDrafter>(outputs, limits);
+                                               const DrafterLimits& limits,
+                                               NumProposals num_proposals) {
+  return std::make_unique<RecordedDrafter>(outputs, limits, std::move(num_proposals));
 }
 
 }  // namespace quire::testing

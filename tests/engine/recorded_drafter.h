@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -20,8 +21,13 @@ using RecordedOutputs = std::map<std::vector<int32_t>, std::vector<int32_t>>;
 void draft_tokens(std::span<const int32_t> known, uint64_t seed, int num_computed, int vocab_size,
                   std::span<int32_t> drafts);
 
-// Creates a drafter for the CPU. `outputs` must outlive it.
+// The drafts to propose for a slot that has num_computed tokens.
+using NumProposals = std::function<int(int slot, int num_computed)>;
+
+// Creates a drafter for the CPU. `outputs` must outlive it. It proposes as many drafts as are
+// wanted, or fewer where `num_proposals` says so; the entries after them are invalid token ids.
 std::unique_ptr<Drafter> make_recorded_drafter(const RecordedOutputs& outputs,
-                                               const DrafterLimits& limits);
+                                               const DrafterLimits& limits,
+                                               NumProposals num_proposals = {});
 
 }  // namespace quire::testing

@@ -17,11 +17,28 @@ using testing::Collected;
 using ::testing::HasSubstr;
 using testing::RecordedOutputs;
 using testing::run_all;
+using ::testing::StartsWith;
 using testing::stats_at_rest;
 using testing::tiny_config;
 using testing::tiny_prompt;
 
-// Greedy and random requests, with and without rules. Some prompts share prefixes.
+// Allows the tokens whose parity differs from the newest one's.
+class AlternatesParity final : public TokenConstraint {
+ public:
+  std::vector<uint32_t> allowed_tokens() override {
+    return std::vector<uint32_t>(3, next_ == 0 ? 0x55555555U : 0xAAAAAAAAU);
+  }
+  bool accept(int32_t token_id) override {
+    if (token_id % 2 != next_) return false;
+    next_ = 1 - next_;
+    return true;
+  }
+
+ private:
+  int next_ = 0;
+};
+
+// Greedy and random requests, with and without rules and constraints. Some prompts share prefixes.
 std::vector<Request> requests() {
   std::vector<Request> all;
   for (int i = 0; i < 40; ++i) {
@@ -36,6 +53,9 @@ std::vector<Request> requests() {
     if (i % 5 == 0) request.sampling.min_tokens = std::min(8, request.sampling.max_tokens);
     if (i % 7 == 0) request.sampling.top_p = 0.7F;
     if (i % 8 == 0) request.sampling.prompt_logprobs = 1;
+    if (i % 11 == 9) {
+      request.make_constraint = [] { return std::make_unique<AlternatesParity>(); };
+    }
     all.push_back(request);
   }
   return all;
@@ -59,13 +79,15 @@ const RecordedOutputs& recorded_outputs() {
   return recorded;
 }
 
-std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts) {
+std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts,
+                                    const testing::NumProposals& num_proposals = {}) {
   auto engine = EngineInternals::create(
-      config, {.num_drafts = num_drafts,
-               .make_drafter = [](DeviceContext&,
-                                  const DrafterLimits& limits) -> Result<std::unique_ptr<Drafter>> {
-                 return testing::make_recorded_drafter(recorded_outputs(), limits);
-               }});
+      config,
+      {.num_drafts = num_drafts,
+       .make_drafter = [&](DeviceContext&,
+                           const DrafterLimits& limits) -> Result<std::unique_ptr<Drafter>> {
+         return testing::make_recorded_drafter(recorded_outputs(), limits, num_proposals);
+       }});
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   return std::move(*engine);
 }
@@ -142,6 +164,68 @@ TEST_P(SpeculationTest, CancellingInTheMiddleFreesEverything) {
 
 INSTANTIATE_TEST_SUITE_P(NumDrafts, SpeculationTest, ::testing::Range(0, 9));
 
+// ---- Spans of different lengths in one step
+
+// 0 to k drafts, which differ between slots and steps.
+testing::NumProposals up_to(int k) {
+  return [k](int slot, int num_computed) { return (slot * 7 + num_computed * 5) % (k + 1); };
+}
+
+testing::NumProposals by_slot(std::vector<int> num_proposals) {
+  return [all = std::move(num_proposals)](int slot, int /*num_computed*/) {
+    return all[static_cast<size_t>(slot) % all.size()];
+  };
+}
+
+class RaggedSpeculationTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(RaggedSpeculationTest, BringsTheBitsOfAnOrdinaryRun) {
+  const auto engine = make_engine(tiny_config(), GetParam(), up_to(GetParam()));
+  expect_ordinary_outputs(run_all(*engine, requests()));
+  const SpeculationStats drafts = stats_at_rest(*engine).speculation;
+  EXPECT_GT(drafts.num_accepted, 0);
+  EXPECT_GE(drafts.num_drafts, drafts.num_spans);
+  EXPECT_EQ(drafts.num_drafts<drafts.num_spans * GetParam(), GetParam()> 1);
+}
+
+TEST_P(RaggedSpeculationTest, SurvivesPreemptionAndSmallSteps) {
+  EngineConfig config = tiny_config();
+  config.max_model_len = 256;
+  config.max_num_batched_tokens = 64;
+  config.kv_cache_memory = 16 * 8192;  // 16 blocks for all requests
+  const auto engine = make_engine(config, GetParam(), up_to(GetParam()));
+  expect_ordinary_outputs(run_all(*engine, requests()));
+  EXPECT_GT(stats_at_rest(*engine).num_preemptions, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(NumDrafts, RaggedSpeculationTest, ::testing::Range(1, 16));
+
+TEST(RaggedSpeculation, VerifiesSpansOfFixedLengthsTogether) {
+  const std::vector<std::vector<int>> patterns = {{4, 4, 0, 2}, {1, 0}, {0, 0, 15}};
+  for (const std::vector<int>& pattern : patterns) {
+    const int most = *std::ranges::max_element(pattern);
+    SCOPED_TRACE(most);
+    EngineConfig config = tiny_config();
+    config.max_num_seqs = static_cast<int>(pattern.size());
+    const auto engine = make_engine(config, most, by_slot(pattern));
+    expect_ordinary_outputs(run_all(*engine, requests()));
+    const SpeculationStats drafts = stats_at_rest(*engine).speculation;
+    EXPECT_GT(drafts.num_spans, 0);
+    if (most == 4) {
+      EXPECT_GT(drafts.num_drafts, drafts.num_spans * 2);
+      EXPECT_LT(drafts.num_drafts, drafts.num_spans * 4);
+    } else {
+      EXPECT_EQ(drafts.num_drafts, drafts.num_spans * most);
+    }
+  }
+}
+
+TEST(RaggedSpeculation, ADrafterWithoutProposalsVerifiesNothing) {
+  const auto engine = make_engine(tiny_config(), 4, by_slot({0}));
+  expect_ordinary_outputs(run_all(*engine, requests()));
+  EXPECT_EQ(stats_at_rest(*engine).speculation.num_spans, 0);
+}
+
 // ---- The drafters that a configuration can name
 
 std::unique_ptr<Engine> make_engine(EngineConfig config, std::string speculative_config) {
@@ -201,13 +285,13 @@ TEST(ReadSpeculation, RefusesByName) {
   const auto message = [](std::string_view text) {
     return std::string(read_speculation(text).status().message());
   };
-  EXPECT_THAT(message("{"), HasSubstr("`speculative_config` is not valid JSON"));
-  EXPECT_THAT(message("4"), HasSubstr("got \"4\", expected an object such as"));
-  EXPECT_THAT(message("{}"), HasSubstr("method; got nothing, expected ngram or suffix"));
+  EXPECT_THAT(message("{"), StartsWith("got \"{\", expected a JSON object"));
+  EXPECT_THAT(message("4"), StartsWith("got \"4\", expected a JSON object"));
+  EXPECT_THAT(message("{}"), StartsWith("method; got nothing, expected ngram, suffix, draft"));
   EXPECT_THAT(message(R"({"method": "medusa"})"),
               HasSubstr("method; got \"medusa\", expected ngram"));
-  EXPECT_THAT(message(R"({"method": "eagle3", "model": "some/drafter"})"),
-              HasSubstr("method; got \"eagle3\", expected ngram or suffix"));
+  EXPECT_THAT(message(R"({"method": "mtp", "model": "some/drafter"})"),
+              HasSubstr("method; got \"mtp\", expected ngram, suffix,"));
   EXPECT_THAT(message(R"({"method": "ngram"})"), HasSubstr("num_speculative_tokens; got nothing"));
   EXPECT_THAT(
       message(R"({"method": "ngram", "num_speculative_tokens": 16})"),
@@ -220,6 +304,41 @@ TEST(ReadSpeculation, RefusesByName) {
   EXPECT_THAT(message(R"({"method": "suffix", "draft_model": "x"})"),
               HasSubstr("\"draft_model\"; got a key that is not served"));
   EXPECT_THAT(message(R"({"method": "suffix", "method": "ngram"})"), HasSubstr("it twice"));
+  // Drafts of these methods are certain.
+  const auto ngram = [&](std::string_view keys) {
+    return message(fmt::format(R"({{"method": "ngram", "num_speculative_tokens": 2, {}}})", keys));
+  };
+  EXPECT_THAT(ngram(R"("draft_sample_method": "gumbel")"),
+              HasSubstr("draft_sample_method; got \"gumbel\", expected one of greedy, prob"));
+  EXPECT_THAT(ngram(R"("draft_sample_method": "probabilistic")"),
+              HasSubstr("draft_sample_method; got probabilistic, expected greedy: drafts of "
+                        "method ngram have no distribution"));
+  EXPECT_THAT(ngram(R"("rejection_sample_method": "block")"),
+              HasSubstr("rejection_sample_method; got block, expected standard: drafts of method "
+                        "ngram have no distribution"));
+  EXPECT_THAT(ngram(R"("rejection_sample_method": "typical")"),
+              HasSubstr("rejection_sample_method; got \"typical\", expected one of standard, "
+                        "block, synthetic"));
+  const std::string synthetic = R"("rejection_sample_method": "synthetic")";
+  EXPECT_THAT(ngram(synthetic),
+              HasSubstr("got synthetic without a rate, expected either synthetic_acceptance_rates "
+                        "or synthetic_acceptance_length"));
+  EXPECT_THAT(ngram(synthetic + R"(, "synthetic_acceptance_length": 3.5)"),
+              HasSubstr("synthetic_acceptance_length; got \"3.5\", expected a number from 1 to 3"));
+  EXPECT_THAT(ngram(synthetic + R"(, "synthetic_acceptance_length": 2,
+                                     "synthetic_acceptance_rates": [1, 0])"),
+              HasSubstr("got synthetic with both rates and a length"));
+  const auto rates = [&](std::string_view list) {
+    return ngram(fmt::format(R"({}, "synthetic_acceptance_rates": {})", synthetic, list));
+  };
+  EXPECT_THAT(rates("[0.5]"), HasSubstr("synthetic_acceptance_rates; got [0.5], expected "
+                                        "num_speculative_tokens, 2, rates that do not increase"));
+  EXPECT_THAT(rates("[0.5, 0.6]"), HasSubstr("got [0.5, 0.6], expected"));
+  EXPECT_THAT(rates("[1.5, 0.6]"), HasSubstr("got \"1.5\", expected a number from 0 to 1"));
+  EXPECT_THAT(rates("0.5"), HasSubstr("expected a list of at most 15 numbers"));
+  EXPECT_THAT(
+      ngram(R"("synthetic_acceptance_length": 2)"),
+      HasSubstr("synthetic_acceptance_length; got it with rejection_sample_method standard"));
   const auto ranges_message = [&](std::string_view ranges) {
     return message(fmt::format(
         R"({{"method": "suffix", "num_speculative_tokens_per_batch_size": {}}})", ranges));
@@ -227,6 +346,17 @@ TEST(ReadSpeculation, RefusesByName) {
   EXPECT_THAT(ranges_message("[[1, 4]]"), HasSubstr("lists of 3 numbers"));
   EXPECT_THAT(ranges_message("[[1, 4, 9]]"), HasSubstr("got [1, 4, 9], expected ascending ranges"));
   EXPECT_THAT(ranges_message("[[1, 4, 2], [4, 9, 1]]"), HasSubstr("got [4, 9, 1]"));
+  EngineConfig config = tiny_config();
+  config.speculative_config = "{}";
+  EXPECT_THAT(Engine::create(config).status().message(),
+              StartsWith("[config] `speculative_config`: method; got nothing"));
+  const auto accepted = read_speculation(
+      R"({"method": "suffix", "num_speculative_tokens": 3, "draft_sample_method": "greedy",
+          "rejection_sample_method": "synthetic", "synthetic_acceptance_length": 2.5})");
+  ASSERT_TRUE(accepted.ok()) << accepted.status().message();
+  EXPECT_EQ(accepted->verification.method, RejectionMethod::kSynthetic);
+  EXPECT_FALSE(accepted->verification.samples_drafts);
+  EXPECT_THAT(accepted->verification.synthetic_rates, ::testing::ElementsAre(1.0, 0.5, 0.0));
   EXPECT_EQ(read_speculation("")->num_drafts, 0);
   EXPECT_EQ(read_speculation(R"({"method": "suffix"})")->num_drafts, 8);
 }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -22,16 +23,12 @@ bool same_counts(const EngineStats& a, const EngineStats& b) {
 
 }  // namespace
 
-namespace {
-
-std::string write_config(const std::string& name, const char* json) {
+std::string write_config(const std::string& name, const std::string& json) {
   const auto file =
       std::filesystem::temp_directory_path() / (name + "_" + std::to_string(::getpid()) + ".json");
   std::ofstream(file) << json;
   return file.string();
 }
-
-}  // namespace
 
 std::string tiny_config_path() {
   static const std::string path =
@@ -128,6 +125,25 @@ std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& reque
   std::vector<Collected> samples;
   for (const auto& stream : streams) samples.push_back(collect(*stream));
   return samples;
+}
+
+void expect_same(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE("request " + std::to_string(i));
+    EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
+    ASSERT_FALSE(expected[i].token_ids.empty());
+    EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
+    EXPECT_EQ(got[i].finish_reason, expected[i].finish_reason);
+    ASSERT_EQ(got[i].logprobs.size(), expected[i].logprobs.size());
+    for (size_t j = 0; j < got[i].logprobs.size(); ++j) {
+      const auto is_same = [](const TokenLogprob& a, const TokenLogprob& b) {
+        return a.token_id == b.token_id && a.logprob == b.logprob && a.rank == b.rank;
+      };
+      EXPECT_TRUE(std::ranges::equal(got[i].logprobs[j], expected[i].logprobs[j], is_same))
+          << "token " << j;
+    }
+  }
 }
 
 EngineStats stats_at_rest(const Engine& engine) {

@@ -11,6 +11,9 @@
 
 namespace quire::testing {
 
+// Writes a config.json and returns its path.
+std::string write_config(const std::string& name, const std::string& json);
+
 // The path of a config.json for dummy weights and no tokenizer: 2 layers, hidden size 64, 4 heads
 // of 16 on 2 KV heads, vocabulary 96, context 512.
 std::string tiny_config_path();
@@ -46,6 +49,9 @@ Collected collect(RequestStream& stream);
 
 // Submits all requests at once and waits for them.
 std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& requests);
+
+// Compares tokens, finish reasons and the bits of log probabilities.
+void expect_same(const std::vector<Collected>& got, const std::vector<Collected>& expected);
 
 // The statistics when nothing runs and the last step has been counted.
 EngineStats stats_at_rest(const Engine& engine);

@@ -34,25 +34,6 @@ std::vector<Collected> alone(const EngineConfig& config) {
   return run_all(*make_engine(config), requests());
 }
 
-void expect_same_bits(const std::vector<PositionLogprobs>& got,
-                      const std::vector<PositionLogprobs>& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t t = 0; t < got.size(); ++t) {
-    EXPECT_EQ(got[t][0].logprob, expected[t][0].logprob) << "token " << t;
-  }
-}
-
-void expect_same(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    SCOPED_TRACE("request " + std::to_string(i));
-    EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
-    ASSERT_FALSE(expected[i].token_ids.empty());
-    EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
-    expect_same_bits(got[i].logprobs, expected[i].logprobs);
-  }
-}
-
 void expect_same(const std::vector<SteppedModel::SampledTokens>& got,
                  const std::vector<SteppedModel::SampledTokens>& expected) {
   ASSERT_EQ(got.size(), expected.size());

@@ -154,17 +154,31 @@ TEST(BlockHash, SeparatesSaltsSizesParentsAndTokens) {
 TEST(BlockHash, ExtendsAChainByTheMissingHashes) {
   const std::vector<int32_t> ids = iota_ids(70);
   std::vector<BlockHash> at_once;
-  extend_block_hashes("s", 16, ids, 4, at_once);
+  extend_block_hashes("s", {}, ids, 4, at_once);
   std::vector<BlockHash> in_steps;
-  for (const int count : {0, 1, 3, 3, 4}) extend_block_hashes("s", 16, ids, count, in_steps);
+  for (const int count : {0, 1, 3, 3, 4}) extend_block_hashes("s", {}, ids, count, in_steps);
   EXPECT_EQ(at_once.size(), 4U);
   EXPECT_EQ(at_once, in_steps);
   EXPECT_EQ(at_once[1], block_hash(at_once[0], std::span(ids).subspan(16, 16)));
 }
 
+TEST(BlockHash, CoversTheTokensThatABlockDependsOn) {
+  std::vector<int32_t> ids = iota_ids(33);
+  std::vector<BlockHash> hashes;
+  extend_block_hashes("", {.num_tokens_ahead = 1}, ids, 2, hashes);
+  ids[16] = ids[32] = 7;
+  std::vector<BlockHash> others;
+  extend_block_hashes("", {.num_tokens_ahead = 1}, ids, 2, others);
+  EXPECT_NE(hashes[0], others[0]);
+  EXPECT_NE(hashes[1], others[1]);
+  others.clear();
+  EXPECT_DEATH(extend_block_hashes("", {.num_tokens_ahead = 1}, iota_ids(32), 2, others),
+               "not known");
+}
+
 TEST(BlockHashDeathTest, OnlyFullBlocksHaveAHash) {
   std::vector<BlockHash> hashes;
-  EXPECT_DEATH(extend_block_hashes("", 16, iota_ids(31), 2, hashes), "is not full");
+  EXPECT_DEATH(extend_block_hashes("", {}, iota_ids(31), 2, hashes), "is not full");
 }
 
 using ::testing::ElementsAre;
@@ -173,7 +187,7 @@ using ::testing::IsEmpty;
 std::vector<BlockHash> chain(int num_blocks, const char* salt = "") {
   std::vector<int32_t> ids(static_cast<size_t>(num_blocks) * 16, 5);
   std::vector<BlockHash> hashes;
-  extend_block_hashes(salt, 16, ids, num_blocks, hashes);
+  extend_block_hashes(salt, {}, ids, num_blocks, hashes);
   return hashes;
 }
 

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -443,6 +444,117 @@ TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
       expect_near_all(logits, expected);
     }
   }
+}
+
+// Computes layer tails as a device with a fused kernel does: the tail of layer i adds its output to
+// the residual for layer i + 1.
+class FusedTailOps final : public ReferenceOps {
+ public:
+  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
+    run_layer_tail(*this, tail, stream);
+    return true;
+  }
+};
+
+const std::vector<int32_t> kTapTokens = {1, 5, 19, 0, 7};
+
+ModelConfig tap_config(std::string_view architecture, int num_layers) {
+  const std::string json = fmt::format(
+      R"({{"architectures":["{}"],"hidden_size":16,"intermediate_size":24,"num_hidden_layers":{},)"
+      R"("num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,"vocab_size":20,)"
+      R"("max_position_embeddings":64}})",
+      architecture, num_layers);
+  return parse_model_config(json, architecture).value();
+}
+
+// A model of dummy weights, which depend on their names alone, after a step over kTapTokens.
+std::unique_ptr<Model> run_tap_tokens(const ModelConfig& config, Ops& ops,
+                                      const ModelLimits& limits) {
+  DummyWeights weights(DType::kF32);
+  auto model = load_model(config, weights, ops, limits).value();
+  const auto attention = make_reference_attention();
+  ModelHarness harness(*model, *attention, limits);
+  EXPECT_TRUE(harness.step({{0, kTapTokens}}).ok());
+  return model;
+}
+
+// [tokens, hidden] of one tap.
+std::vector<float> tap_rows(const Model& model, size_t tap) {
+  const TensorView taps = model.taps();
+  std::vector<float> rows;
+  for (size_t token = 0; token < kTapTokens.size(); ++token) {
+    const float* row =
+        taps.as<float>() + token * static_cast<size_t>(taps.shape[1]) + tap * size_t{16};
+    rows.insert(rows.end(), row, row + 16);
+  }
+  return rows;
+}
+
+// rms_norm(rows) with the dummy weights of the final norm.
+std::vector<float> final_norm(std::vector<float> rows, bool is_gemma) {
+  DummyWeights weights(DType::kF32);
+  const TensorView stored = weights.tensor("model.norm.weight", {16}).value();
+  std::vector<float> weight(stored.as<float>(), stored.as<float>() + 16);
+  for (float& value : weight) value += is_gemma ? 1.0F : 0.0F;
+  ReferenceOps ops;
+  Stream stream;
+  const TensorView view = {rows.data(), DType::kF32, {static_cast<int64_t>(rows.size() / 16), 16}};
+  ops.rms_norm(view, weight.data(), 1e-6F, view, stream);
+  return rows;
+}
+
+// The output of a model's last layer after the final norm, by token.
+std::vector<float> last_states(Model& model) {
+  std::vector<float> states(kTapTokens.size() * 16);
+  Stream stream;
+  for (int32_t token = 0; token < static_cast<int32_t>(kTapTokens.size()); ++token) {
+    const TensorView row = {states.data() + token * 16, DType::kF32, {1, 16}};
+    EXPECT_TRUE(model.hidden_states(&token, 1, row, stream).ok());
+  }
+  return states;
+}
+
+// The tap of layer i is the output of a model of i layers.
+TEST(Taps, AreTheInputsOfTheirLayers) {
+  ReferenceOps separate;
+  FusedTailOps fused;
+  ModelLimits limits = small_limits();
+  limits.tapped_layers = {0, 1, 3, 4};
+  for (const char* architecture : {"LlamaForCausalLM", "Gemma2ForCausalLM"}) {
+    const bool is_gemma = std::string_view(architecture).starts_with("Gemma");
+    for (Ops* ops : {static_cast<Ops*>(&separate), static_cast<Ops*>(&fused)}) {
+      const auto model = run_tap_tokens(tap_config(architecture, 4), *ops, limits);
+      EXPECT_EQ(model->taps().shape, (Shape{limits.max_num_tokens, 4 * 16}));
+      for (const size_t tap : {1, 2, 3}) {
+        const int layer = limits.tapped_layers[tap];
+        const auto shorter =
+            run_tap_tokens(tap_config(architecture, layer), separate, small_limits());
+        EXPECT_EQ(shorter->taps().data, nullptr);
+        if (layer == 4) {
+          EXPECT_EQ(last_states(*model), last_states(*shorter)) << "taps change nothing";
+        }
+        expect_near_all(final_norm(tap_rows(*model, tap), is_gemma), last_states(*shorter));
+      }
+      std::vector<float> embedded(kTapTokens.size() * 16);
+      Stream stream;
+      ops->embed(*model->embeddings(), kTapTokens.data(), is_gemma ? 4.0F : 1.0F,
+                 {embedded.data(), DType::kF32, {5, 16}}, stream);
+      EXPECT_EQ(tap_rows(*model, 0), embedded);
+    }
+  }
+}
+
+TEST(Taps, CountAsActivations) {
+  const ModelConfig config = small_config();
+  ModelLimits limits = small_limits();
+  const int64_t without = estimate_activation_bytes(config, limits, DType::kF32);
+  limits.tapped_layers = {0, 1};
+  EXPECT_EQ(estimate_activation_bytes(config, limits, DType::kF32),
+            without + int64_t{limits.max_num_tokens} * 2 * 16 * 4);
+  limits.tapped_layers = {1, 0};
+  DummyWeights weights(DType::kF32);
+  ReferenceOps ops;
+  EXPECT_DEATH((void)load_model(config, weights, ops, limits), "not ascending layers");
 }
 
 TEST(Fp8Checkpoint, IsTheModelOfItsNumbers) {

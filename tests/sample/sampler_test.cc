@@ -221,7 +221,6 @@ TEST(Sampler, AMaskOfNothingFails) {
 using ::testing::ElementsAre;
 using ::testing::FloatEq;
 
-
 struct Case {
   SamplingParams params;
   std::vector<int32_t> token_ids = {0};
@@ -409,6 +408,101 @@ TEST(Logprobs, EqualsAreListedByIdAndShareTheLastRank) {
 TEST(Logprobs, NoneOfTheMostLikelyAndMoreThanThereAre) {
   EXPECT_EQ(compute_logprobs(std::vector<float>{1, 2}, 0, 0).size(), 1U);
   EXPECT_EQ(compute_logprobs(std::vector<float>{1, 2}, 0, 9).size(), 3U);
+}
+
+// Parameters with every kind of rule and filter.
+SamplingParams ruled(int top_k, float temperature) {
+  SamplingParams params;
+  params.temperature = temperature;
+  params.top_k = top_k;
+  params.repetition_penalty = 1.5F;
+  params.frequency_penalty = 0.5F;
+  params.presence_penalty = 0.25F;
+  params.min_tokens = 5;
+  params.logit_bias = {{3, 1.5F}};
+  params.logprobs = 2;
+  return params;
+}
+
+SamplerState ruled_state(const SamplingParams& params, const std::vector<int32_t>& token_ids) {
+  return {std::make_shared<const SamplingParams>(params), 11, token_ids, 2, {4}, {{5, 6}, {7}}, 12};
+}
+
+std::vector<std::pair<int32_t, double>> distribution(const SamplerState& state,
+                                                     const std::vector<float>& logits) {
+  TokenDistribution target;
+  EXPECT_TRUE(state.distribution(logits, {}, target).ok());
+  std::vector<std::pair<int32_t, double>> probs;
+  double total = 0;
+  for (const auto& [weight, token_id] : target.candidates) {
+    probs.emplace_back(token_id, weight / target.total);
+    total += weight;
+  }
+  EXPECT_EQ(total, target.total);
+  std::ranges::sort(probs);
+  return probs;
+}
+
+TEST(Drafts, ADistributionIsThatOfTheSampledToken) {
+  std::mt19937 rng(3);
+  for (const int top_k : {0, 4}) {
+    for (const float temperature : {0.F, 0.7F}) {
+      SamplerState state = ruled_state(ruled(top_k, temperature), {5, 6});
+      for (int i = 0; i < 200; ++i) {
+        const std::vector<float> logits = random_logits(rng, 12);
+        TokenDistribution target;
+        ASSERT_TRUE(state.distribution(logits, {}, target).ok());
+        const int32_t drawn = sample_gumbel_max(target.candidates, state.draft_noise().token(0));
+        EXPECT_EQ(sample(state, logits), drawn);
+        EXPECT_EQ(target.candidates.size() == 1, temperature == 0);
+      }
+    }
+  }
+}
+
+// A draft that is assumed changes the rules of the next position as a known token does; afterwards
+// only the accepted ones count.
+TEST(Drafts, AssumedDraftsCountForTheRulesUntilTheyAreRejected) {
+  const std::vector<int32_t> known = {5, 8, 5};  // the last one is output
+  const std::vector<int32_t> drafts = {7, 5, 8, 5};
+  std::mt19937 rng(4);
+  const std::vector<float> logits = random_logits(rng, 12);
+  const SamplingParams params = ruled(0, 1);
+  for (size_t num_assumed = 0; num_assumed <= drafts.size(); ++num_assumed) {
+    for (size_t num_accepted = 0; num_accepted <= num_assumed; ++num_accepted) {
+      SamplerState state = ruled_state(params, known);
+      std::vector<int32_t> tokens = known;
+      for (size_t i = 0; i < num_assumed; ++i) {
+        state.assume(drafts[i]);
+        tokens.push_back(drafts[i]);
+        EXPECT_EQ(distribution(state, logits), distribution(ruled_state(params, tokens), logits));
+      }
+      EXPECT_EQ(state.num_tokens(), 3);
+      EXPECT_EQ(state.last_token(), 5);
+      state.settle(num_accepted);
+      tokens.resize(known.size() + num_accepted);
+      EXPECT_EQ(state.num_tokens(), static_cast<int>(tokens.size()));
+      EXPECT_EQ(state.last_token(), tokens.back());
+      EXPECT_EQ(distribution(state, logits), distribution(ruled_state(params, tokens), logits));
+      state.append(9);
+      tokens.push_back(9);
+      EXPECT_EQ(state.last_token(), 9);
+      SamplerState expected = ruled_state(params, tokens);
+      EXPECT_EQ(sample(state, logits), sample(expected, logits));
+    }
+  }
+}
+
+TEST(Drafts, ADistributionFailsAsASampleDoes) {
+  SamplerState state = sampler({}, 3);
+  TokenDistribution target;
+  const std::vector<float> broken = {0, std::nanf(""), 1};
+  EXPECT_THAT(state.distribution(broken, {}, target).message(), HasSubstr("position 1; got NaN"));
+  state.assume(2);
+  EXPECT_THAT(state.distribution(broken, {}, target).message(), HasSubstr("position 2; got NaN"));
+  const std::vector<uint32_t> none = {0};
+  const std::vector<float> logits = {0, 1, 2};
+  EXPECT_EQ(state.distribution(logits, none, target).code(), StatusCode::kInvalidArgument);
 }
 
 }  // namespace

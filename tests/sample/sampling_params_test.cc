@@ -79,7 +79,7 @@ TEST(SamplingParams, IdsMustBeOfTheVocabulary) {
   EXPECT_THAT(refusal([](SamplingParams& p) {
                 p.logit_bias = {{100, 1.F}};
               }),
-              HasSubstr("logit_bias token id; got 100"));
+              HasSubstr("logit_bias; got token id 100"));
   EXPECT_THAT(refusal([](SamplingParams& p) {
                 p.logit_bias = {{1, NAN}};
               }),

@@ -34,13 +34,20 @@ int32_t fake_sample(Content prefix, uint64_t seed) {
 }
 
 FakeDevice::FakeDevice(const SchedulerConfig& config)
-    : block_size_(config.block_size), slots_(static_cast<size_t>(config.max_num_seqs)) {
+    : block_size_(config.block_size),
+      num_draft_kv_slots_(config.num_draft_kv_slots),
+      num_tokens_ahead_(config.num_tokens_ahead),
+      slots_(static_cast<size_t>(config.max_num_seqs)) {
   for (const KvTableConfig& table : config.tables) {
     const auto num_blocks = static_cast<size_t>(table.num_blocks);
     tables_.push_back({.window = table.window,
                        .cache = std::vector<Content>(num_blocks * static_cast<size_t>(block_size_)),
                        .num_old_holders = std::vector<int>(num_blocks)});
   }
+  if (num_draft_kv_slots_ == 0) return;
+  draft_table_ = static_cast<size_t>(std::ranges::find(config.tables, 0, &KvTableConfig::window) -
+                                     config.tables.begin());
+  draft_cache_.resize(tables_.at(draft_table_).cache.size());
 }
 
 std::vector<SpanResult> FakeDevice::run(const BatchPlan& plan,
@@ -58,6 +65,7 @@ std::vector<SpanResult> FakeDevice::run(const BatchPlan& plan,
   for (const SeqSpan& span : plan.spans) {
     if (span.samples) spans.push_back(sample(span));
   }
+  if (num_draft_kv_slots_ > 0) draft(plan);
   return spans;
 }
 
@@ -220,11 +228,44 @@ void FakeDevice::check_reads(const SeqSpan& span) const {
   }
 }
 
+Content FakeDevice::draft_content(const Slot& slot, int position) const {
+  return slot.contents[static_cast<size_t>(position + num_tokens_ahead_)];
+}
+
+// Writes the drafter's content of the tokens that the step has computed, and of no token in the KV
+// slots after them. As in the step, the whole batch writes before any sequence reads.
+void FakeDevice::draft(const BatchPlan& plan) {
+  const auto at = [&](const Slot& slot, int position) -> Content& {
+    return draft_cache_[kv_slot(slot, draft_table_, position)];
+  };
+  for (const SeqSpan& span : plan.spans) {
+    const Slot& slot = slots_[static_cast<size_t>(span.slot)];
+    const int capacity = span.num_blocks * block_size_;
+    for (int p = slot.step_begin; p < std::min(slot.num_computed, capacity); ++p) {
+      at(slot, p) = draft_content(slot, p);
+    }
+    if (!span.samples) continue;
+    for (int p = slot.num_computed; p < slot.num_computed + num_draft_kv_slots_; ++p) {
+      const Content wrong = slot.contents.back() + static_cast<Content>(p);
+      if (p < capacity) at(slot, p) = wrong;
+    }
+  }
+  for (const SeqSpan& span : plan.spans) {
+    const Slot& slot = slots_[static_cast<size_t>(span.slot)];
+    const int end = std::min(slot.num_computed, span.num_blocks * block_size_);
+    for (int p = 0; p < end; ++p) {
+      QUIRE_CHECK(at(slot, p) == draft_content(slot, p),
+                  "[sim] the drafter's cache holds other tokens than the sequence");
+    }
+  }
+}
+
 SpanResult FakeDevice::sample(const SeqSpan& span) {
   Slot& slot = slots_[static_cast<size_t>(span.slot)];
   append_sampled(slot);
   SpanResult sampled;
   sampled.seq_id = span.seq_id;
+  sampled.num_drafts = span.num_drafts;
   const int num_tokens = 1 + (span.decodes ? slot.num_accepted : 0);
   for (auto id = slot.token_ids.end() - num_tokens; id != slot.token_ids.end(); ++id) {
     sampled.tokens.push_back({.token_id = *id, .logprobs = {}});

@@ -58,6 +58,9 @@ class FakeDevice {
   void write_next_tokens(const BatchPlan& plan, const SeqSpan& span, Slot& slot);
   void write_kv(const Slot& slot, int position, Content content);
   void check_reads(const SeqSpan& span) const;
+  // The drafter's part of a step, if it has a cache of its own.
+  void draft(const BatchPlan& plan);
+  Content draft_content(const Slot& slot, int position) const;
   bool is_old(const Slot& slot, size_t table, int block_idx) const;
   SpanResult sample(const SeqSpan& span);
   static void append_sampled(Slot& slot);
@@ -70,8 +73,12 @@ class FakeDevice {
   };
 
   int block_size_;
+  int num_draft_kv_slots_;
+  int num_tokens_ahead_;
   std::vector<Slot> slots_;
   std::vector<Table> tables_;
+  size_t draft_table_ = 0;            // the table that the drafter uses, which has no window
+  std::vector<Content> draft_cache_;  // as Table::cache
   int64_t num_computed_tokens_ = 0;
   int64_t num_shared_tokens_ = 0;
   int64_t num_accepted_drafts_ = 0;

@@ -81,6 +81,7 @@ class SchedulerTest : public ::testing::Test {
       if (!span.samples) continue;
       spans.emplace_back();
       spans.back().seq_id = span.seq_id;
+      spans.back().num_drafts = span.num_drafts;
       for (int i = 0; i <= std::min(num_accepted, span.num_drafts); ++i) {
         spans.back().tokens.push_back({.token_id = ++last_token_, .logprobs = {}});
       }

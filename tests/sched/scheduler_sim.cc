@@ -59,6 +59,12 @@ SchedulerConfig random_config(const Choices& below) {
         {.num_blocks = 4 + static_cast<int>(below(16)), .window = 1 + static_cast<int>(below(60))});
   }
   if (below(5) == 4) std::swap(config.tables.front(), config.tables.back());
+  const bool has_full_table =
+      std::ranges::find(config.tables, 0, &KvTableConfig::window) != config.tables.end();
+  if (config.num_drafts > 0 && has_full_table && below(2) == 0) {
+    config.num_tokens_ahead = static_cast<int>(below(2));
+    config.num_draft_kv_slots = config.num_drafts;
+  }
   config.enable_prefix_caching = below(4) != 0;
   config.enable_chunked_prefill = below(4) != 0;
   return config;
@@ -148,7 +154,7 @@ void SchedulerSim::check_plan(const BatchPlan& plan) {
                 "[sim] beyond max_total_tokens");
     QUIRE_CHECK(span.num_blocks == static_cast<int>(seq->tables[0].ids.size()) &&
                     span.num_blocks * config_.block_size >=
-                        std::min(span.kv_len_bound(), seq->max_total_tokens - 1),
+                        max_kv_slots(config_, *seq, span.kv_len_bound()),
                 "[sim] a span lacks blocks");
     QUIRE_CHECK(!span.decodes || span.num_tokens == plan.decode_q_len, "[sim] a decode's length");
     QUIRE_CHECK(span.num_drafts == (span.decodes && !seq->is_constrained ? span.num_tokens - 1 : 0),
@@ -224,10 +230,10 @@ int SchedulerSim::num_blocks_of_higher_ranks(const Sequence& seq, size_t table) 
 }
 
 bool SchedulerSim::has_blocks_of_lower_ranks(const Sequence& seq, int num_higher) {
-  const auto num_known = static_cast<int>(seq.token_ids.size());
+  const int num_kv_slots = max_kv_slots(config_, seq, static_cast<int>(seq.token_ids.size()));
   const int num_spare = seq.num_preemptions > 0 ? num_higher : 0;
   for (size_t t = 0; t < config_.tables.size(); ++t) {
-    const int num_blocks = max_blocks_held(config_, config_.tables[t], num_known) + num_spare +
+    const int num_blocks = max_blocks_held(config_, config_.tables[t], num_kv_slots) + num_spare +
                            num_blocks_of_higher_ranks(seq, t);
     if (num_blocks > config_.tables[t].num_blocks - 1) return false;
   }

@@ -14,6 +14,7 @@ struct ModelHarness::Batch {
   std::vector<int> order;  // position in the batch -> index of the chunk
   std::vector<int> seqs;
   std::vector<int32_t> token_ids, positions, query_start, seq_lens;
+  std::vector<float> hidden;  // empty unless the model is a DraftHead
   PhaseRange decode, prefill;
 };
 
@@ -86,6 +87,7 @@ ModelHarness::Batch ModelHarness::order_chunks(const std::vector<HarnessChunk>& 
     batch.query_start.push_back(batch.query_start.back() + q_len);
     batch.seq_lens.push_back(begin + q_len);
     batch.token_ids.insert(batch.token_ids.end(), chunk.token_ids.begin(), chunk.token_ids.end());
+    batch.hidden.insert(batch.hidden.end(), chunk.hidden.begin(), chunk.hidden.end());
     for (int i = 0; i < q_len; ++i) batch.positions.push_back(begin + i);
   }
   return batch;
@@ -151,9 +153,12 @@ Status ModelHarness::run_forward(Batch& batch) {
     arenas.push_back(std::move(arena));
     steps.push_back(step);
   }
-  return model_.forward({static_cast<int>(batch.token_ids.size()), batch.token_ids.data(),
-                         batch.positions.data(), steps},
-                        stream);
+  const auto num_tokens = static_cast<int>(batch.token_ids.size());
+  StepInput input = {num_tokens, batch.token_ids.data(), batch.positions.data(), steps};
+  if (!batch.hidden.empty()) {
+    input.hidden = {batch.hidden.data(), DType::kF32, {num_tokens, model_.config().hidden_size}};
+  }
+  return model_.forward(input, stream);
 }
 
 Result<std::vector<float>> ModelHarness::all_logits(const Batch& batch) {

@@ -17,6 +17,7 @@ namespace quire::testing {
 struct HarnessChunk {
   int seq = 0;
   std::vector<int32_t> token_ids;
+  std::vector<float> hidden = {};  // [num_tokens, hidden_size], for a DraftHead alone
 };
 
 // Allocates pages of one pool in shuffled order, separately for every KV group. Slots never written

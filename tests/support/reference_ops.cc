@@ -244,4 +244,13 @@ void ReferenceOps::gather_rows(TensorView x, const int32_t* rows, TensorView out
   }
 }
 
+void ReferenceOps::write_columns(TensorView x, TensorView out, int64_t first_column,
+                                 Stream& /*stream*/) {
+  const int64_t width = x.shape[1];
+  for (int64_t t = 0; t < x.shape[0]; ++t) {
+    std::copy_n(x.as<float>() + t * width, width,
+                out.as<float>() + t * out.shape[1] + first_column);
+  }
+}
+
 }  // namespace quire::testing

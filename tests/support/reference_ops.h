@@ -30,6 +30,7 @@ class ReferenceOps : public Ops {
                  Stream& stream) override;
   void soft_cap(float cap, TensorView x, Stream& stream) override;
   void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override;
+  void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override;
 };
 
 }  // namespace quire::testing

@@ -8,6 +8,7 @@
 namespace quire::testing {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
 
@@ -56,7 +57,7 @@ TEST_F(CheckpointTest, ReadsTypesFromTheHeaders) {
   const auto bytes =
       safetensors_bytes(R"({"w":{"dtype":"F8_E4M3","shape":[2,2],"data_offsets":[0,4]},)"
                         R"("w.scale":{"dtype":"BF16","shape":[2,1],"data_offsets":[4,8]},)"
-                        R"("ids":{"dtype":"I64","shape":[1],"data_offsets":[8,16]}})",
+                        R"("ids":{"dtype":"U8","shape":[8],"data_offsets":[8,16]}})",
                         16);
   write_file(directory_ / "model.safetensors", bytes.data(), bytes.size());
   auto checkpoint = Checkpoint::open(directory_).value();
@@ -65,6 +66,23 @@ TEST_F(CheckpointTest, ReadsTypesFromTheHeaders) {
   EXPECT_EQ(checkpoint->dtype_of("ids"), std::nullopt) << "no model computes with this type";
   EXPECT_EQ(checkpoint->dtype_of("b"), std::nullopt);
   EXPECT_EQ(checkpoint->tensor("w", {2, 2})->as<uint8_t>()[3], 3);
+}
+
+TEST_F(CheckpointTest, CopiesIntegers) {
+  auto bytes = safetensors_bytes(R"({"wide":{"dtype":"I64","shape":[2],"data_offsets":[0,16]},)"
+                                 R"("narrow":{"dtype":"I32","shape":[2],"data_offsets":[16,24]},)"
+                                 R"("w":{"dtype":"F32","shape":[2],"data_offsets":[24,32]}})",
+                                 32);
+  const int64_t wide[] = {-3, int64_t{1} << 40};
+  const int32_t narrow[] = {-5, 7};
+  std::memcpy(bytes.data() + bytes.size() - 32, wide, sizeof(wide));
+  std::memcpy(bytes.data() + bytes.size() - 16, narrow, sizeof(narrow));
+  const auto checkpoint = Checkpoint::from_memory(std::as_bytes(std::span(bytes)), "file").value();
+  EXPECT_THAT(checkpoint->integers("wide", 2).value(), ElementsAre(-3, int64_t{1} << 40));
+  EXPECT_THAT(checkpoint->integers("narrow", 2).value(), ElementsAre(-5, 7));
+  EXPECT_THAT(checkpoint->integers("wide", 3).status().message(), HasSubstr("expected [3]"));
+  EXPECT_THAT(checkpoint->integers("w", 2).status().message(),
+              HasSubstr("tensor \"w\" has another type than whole numbers; got f32"));
 }
 
 TEST_F(CheckpointTest, ReadsShards) {

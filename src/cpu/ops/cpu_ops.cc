@@ -138,6 +138,19 @@ class CpuOps final : public Ops {
     });
   }
 
+  void write_columns(TensorView x, TensorView out, int64_t first_column,
+                     Stream& /*stream*/) override {
+    check_rows(x, x.shape[1]);
+    check_rows(out, out.shape[1]);
+    QUIRE_CHECK(x.shape[0] == out.shape[0] && first_column >= 0 &&
+                    first_column + x.shape[1] <= out.shape[1],
+                "[ops] write_columns: x does not fit the columns of out");
+    for_rows(x, [&](int64_t t) {
+      std::memcpy(row(out, t) + first_column, row(x, t),
+                  static_cast<size_t>(x.shape[1]) * sizeof(float));
+    });
+  }
+
  private:
   static float* row(const TensorView& x, int64_t t) { return x.as<float>() + t * x.shape[1]; }
 

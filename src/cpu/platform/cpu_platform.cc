@@ -7,6 +7,7 @@
 #include "cpu/attention/simd.h"
 #include "cpu/platform/host_runner.h"
 #include "cpu/platform/lookup_drafter.h"
+#include "cpu/platform/model_drafter.h"
 #include "platform/platform.h"
 
 namespace quire {
@@ -33,6 +34,11 @@ class CpuContext final : public DeviceContext {
   Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
                                                        const DrafterLimits& limits) override {
     return quire::make_lookup_drafter(config, limits, host_.pool);
+  }
+  Status check_model_drafter() const override { return {}; }
+  Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
+                                                      const DrafterLimits& limits) override {
+    return quire::make_model_drafter(parts, limits, host_);
   }
 
  private:

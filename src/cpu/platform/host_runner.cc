@@ -18,16 +18,26 @@ Result<std::unique_ptr<Runner>> HostRunner::create(const RunnerParts& parts, Hos
   QUIRE_ASSIGN_OR_RETURN(
       Tensor outputs,
       device.ops->allocate({parts.sizes.limits.max_num_logit_rows, width}, DType::kF32));
-  return std::unique_ptr<Runner>(new HostRunner(parts, device, std::move(outputs)));
+  Tensor draft_probs;
+  if (parts.verification.samples_drafts) {
+    const int64_t num_drafts = int64_t{parts.sizes.max_num_seqs} * parts.sizes.limits.num_drafts;
+    QUIRE_ASSIGN_OR_RETURN(draft_probs,
+                           device.ops->allocate({num_drafts, parts.sizes.vocab_size}, DType::kF32));
+  }
+  return std::unique_ptr<Runner>(
+      new HostRunner(parts, device, std::move(outputs), std::move(draft_probs)));
 }
 
-HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outputs)
+HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outputs,
+                       Tensor draft_probs)
     : parts_(parts),
       device_(device),
       outputs_(std::move(outputs)),
+      draft_probs_(std::move(draft_probs)),
       slots_(static_cast<size_t>(parts.sizes.max_num_seqs)),
       num_computed_(slots_.size()),
       next_tokens_(slots_.size() * static_cast<size_t>(parts.sizes.limits.decode_q_len())),
+      num_proposed_(slots_.size()),
       thread_([this] { device_loop(); }) {}
 
 HostRunner::~HostRunner() {
@@ -92,8 +102,9 @@ StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
   StepResult result;
   update_slots(plan);
   if (parts_.drafter != nullptr) result.error = parts_.drafter->update_slots(plan, device_.stream);
+  spans_ = cut_drafts(plan, num_proposed_);
   if (result.error.ok()) result.error = run_model(plan);
-  if (result.error.ok()) result.error = collect_prompt_logprobs(plan);
+  if (result.error.ok()) result.error = collect_prompt_logprobs();
   if (result.error.ok()) result.error = sample(plan, result.spans);
   return result;
 }
@@ -125,31 +136,38 @@ void HostRunner::add_slot(const SlotAdded& added) {
 
 Status HostRunner::run_model(const BatchPlan& plan) {
   slot_views_.clear();
-  for (const SeqSpan& span : plan.spans) {
+  for (const SeqSpan& span : spans_) {
     slot_views_.push_back({.block_ids = slots_[span.slot].block_ids,
                            .num_computed = num_computed_[static_cast<size_t>(span.slot)],
                            .next_tokens = next_tokens(span.slot)});
   }
-  inputs_.build(plan, slot_views_, parts_.sizes.limits.page_size, parts_.sizes.windows);
+  inputs_.build(plan, spans_, slot_views_, parts_.sizes.limits.page_size, parts_.sizes.windows);
   std::vector<const AttentionBatch*> batches;
   for (const TableInputs& table : inputs_.tables) batches.push_back(&table.attention);
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<const KvGroupStep> steps,
       attention_.update(batches, attention_.choose(*batches[0]), device_.stream));
-  const StepInput input = {.num_tokens = plan.num_tokens(),
+  const StepInput input = {.num_tokens = static_cast<int>(inputs_.token_ids.size()),
                            .token_ids = inputs_.token_ids.data(),
                            .positions = inputs_.positions.data(),
                            .kv_groups = steps};
   return model().forward(input, device_.stream);
 }
 
-std::span<float> HostRunner::logits_row(int64_t i) {
+std::span<const float> HostRunner::logits_row(int64_t i) const {
   const int64_t vocab_size = parts_.sizes.vocab_size;
   return {outputs_.view.as<float>() + i * vocab_size, static_cast<size_t>(vocab_size)};
 }
 
-Status HostRunner::collect_prompt_logprobs(const BatchPlan& plan) {
-  for (const SeqSpan& span : plan.spans) {
+std::span<float> HostRunner::draft_probs(int slot_idx, size_t draft_idx) {
+  const auto vocab_size = static_cast<size_t>(parts_.sizes.vocab_size);
+  const auto num_drafts = static_cast<size_t>(parts_.sizes.limits.num_drafts);
+  const size_t row = static_cast<size_t>(slot_idx) * num_drafts + draft_idx;
+  return {draft_probs_.view.as<float>() + row * vocab_size, vocab_size};
+}
+
+Status HostRunner::collect_prompt_logprobs() {
+  for (const SeqSpan& span : spans_) {
     if (span.num_prompt_logprobs < 0) continue;
     QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs(span, slots_[span.slot]));
   }
@@ -186,7 +204,7 @@ Status HostRunner::collect_prompt_logprobs(const SeqSpan& span, Slot& slot) {
 
 Status HostRunner::sample(const BatchPlan& plan, std::vector<SpanResult>& results) {
   std::vector<const SeqSpan*> spans;
-  for (const SeqSpan& span : plan.spans) {
+  for (const SeqSpan& span : spans_) {
     if (span.samples) spans.push_back(&span);
   }
   results.resize(spans.size());
@@ -241,31 +259,81 @@ Status HostRunner::read_hidden_states(std::span<const int32_t> token_rows,
   return {};
 }
 
-// Samples the span's tokens in order, and stops at the first that differs from its draft: the
-// logits after it are not valid.
 void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
                              SpanResult& sampled) {
   Slot& slot = slots_[span.slot];
-  const std::span<const int32_t> inputs = next_tokens(span.slot);
-  std::optional<std::span<const uint32_t>> mask;
-  if (span.mask_idx >= 0) mask = plan.token_masks[static_cast<size_t>(span.mask_idx)];
+  SpanLogits logits = {.first_row = first_logits_row};
+  if (span.mask_idx >= 0) logits.mask = plan.token_masks[static_cast<size_t>(span.mask_idx)];
   sampled.seq_id = span.seq_id;
+  sampled.num_drafts = span.num_drafts;
   sampled.prompt_logprobs = std::exchange(slot.prompt_logprobs, {});
-  for (int i = 0; i < span.max_sampled(); ++i) {
-    SampledToken token;
-    const Status status = slot.sampler->sample(logits_row(first_logits_row + i), mask,
-                                               token.token_id, token.logprobs);
-    if (!status.ok()) {
-      // After accepted drafts the next step reports the error, because it samples from the same
-      // logits.
-      if (i == 0) sampled.error = status;
-      break;
-    }
-    sampled.tokens.push_back(std::move(token));
-    if (i < span.num_drafts && sampled.tokens.back().token_id != inputs[i + 1]) break;
-  }
+  const Verification& verification = parts_.verification;
+  const bool compares_probs =
+      verification.samples_drafts && verification.method != RejectionMethod::kSynthetic;
+  const Status status = compares_probs ? verify_sampled_drafts(span, logits, sampled.tokens)
+                                       : match_drafts(span, logits, sampled.tokens);
+  // After accepted drafts the next step reports the error, because it samples from the same logits.
+  if (sampled.tokens.empty()) sampled.error = status;
   if (!slot.prompt_error.ok()) sampled.error = slot.prompt_error;
   update_progress(span.slot);
+}
+
+// Samples the span's tokens in order, and stops at the first that differs from its draft: the
+// logits after it are not valid. Synthetic acceptance samples as well, so that it costs the same,
+// but it takes as many drafts as its rates say.
+Status HostRunner::match_drafts(const SeqSpan& span, const SpanLogits& logits,
+                                std::vector<SampledToken>& tokens) {
+  SamplerState& sampler = *slots_[span.slot].sampler;
+  const Verification& verification = parts_.verification;
+  const auto num_drafts = static_cast<size_t>(span.num_drafts);
+  const std::span drafts = next_tokens(span.slot).subspan(1, num_drafts);
+  std::optional<size_t> num_synthetic;
+  if (verification.method == RejectionMethod::kSynthetic) {
+    num_synthetic = count_synthetic(std::span(verification.synthetic_rates).first(num_drafts),
+                                    sampler.draft_noise().synthetic_acceptance());
+  }
+  for (size_t i = 0; i <= num_drafts; ++i) {
+    const std::span row = logits_row(logits.first_row + static_cast<int64_t>(i));
+    int32_t token_id = 0;
+    QUIRE_RETURN_IF_ERROR(sampler.choose(row, logits.mask, token_id));
+    const bool is_accepted =
+        i < num_drafts && (num_synthetic ? i < *num_synthetic : token_id == drafts[i]);
+    if (is_accepted) token_id = drafts[i];
+    sampler.append(token_id);
+    tokens.push_back({.token_id = token_id, .logprobs = sampler.logprobs(row, token_id)});
+    if (!is_accepted) break;
+  }
+  return {};
+}
+
+Status HostRunner::verify_sampled_drafts(const SeqSpan& span, const SpanLogits& logits,
+                                         std::vector<SampledToken>& tokens) {
+  SamplerState& sampler = *slots_[span.slot].sampler;
+  const auto row = [&](size_t i) { return logits_row(logits.first_row + static_cast<int64_t>(i)); };
+  std::vector<Draft> drafts;
+  for (size_t i = 0; i < static_cast<size_t>(span.num_drafts); ++i) {
+    drafts.push_back(
+        {.token_id = next_tokens(span.slot)[i + 1], .probs = draft_probs(span.slot, i)});
+  }
+  thread_local TokenDistribution target;
+  Status status;
+  const TargetAt target_at = [&](size_t i) -> const TokenDistribution* {
+    if (i > 0) sampler.assume(drafts[i - 1].token_id);
+    status = sampler.distribution(row(i), logits.mask, target);
+    return status.ok() ? &target : nullptr;
+  };
+  const auto [num_accepted, next_token] =
+      verify_drafts(parts_.verification.method, drafts, target_at, sampler.draft_noise());
+  sampler.settle(num_accepted);
+  const auto report = [&](size_t i, int32_t token_id) {
+    tokens.push_back({.token_id = token_id, .logprobs = sampler.logprobs(row(i), token_id)});
+  };
+  for (size_t i = 0; i < num_accepted; ++i) report(i, drafts[i].token_id);
+  if (next_token >= 0) {
+    sampler.append(next_token);
+    report(num_accepted, next_token);
+  }
+  return status;
 }
 
 // Updates the slot's length and next token: the newest known token is not computed yet.
@@ -280,13 +348,26 @@ std::span<int32_t> HostRunner::next_tokens(int slot_idx) {
   return std::span(next_tokens_).subspan(static_cast<size_t>(slot_idx) * q_len, q_len);
 }
 
+// The next step is not known yet. It most likely verifies as many drafts as this one may: none of a
+// sequence under a constraint, and none of any while too many sequences decode.
 Status HostRunner::propose_drafts(const BatchPlan& plan) {
   std::vector<int32_t> slots;
-  for (const SeqSpan& span : plan.spans) slots.push_back(span.samples ? span.slot : -1);
+  std::vector<int32_t> num_wanted;
+  for (const SeqSpan& span : plan.spans) {
+    slots.push_back(span.samples ? span.slot : -1);
+    const bool is_constrained = span.mask_idx >= 0;
+    const int after_prompt = is_constrained ? 0 : plan.decode_q_len - 1;
+    num_wanted.push_back(span.decodes ? span.num_drafts : after_prompt);
+  }
   return parts_.drafter->propose({.slots = slots.data(),
                                   .num_spans = static_cast<int>(slots.size()),
+                                  .num_wanted = num_wanted.data(),
                                   .num_computed = num_computed_.data(),
-                                  .next_tokens = next_tokens_.data()},
+                                  .next_tokens = next_tokens_.data(),
+                                  .num_proposed = num_proposed_.data(),
+                                  .spans = spans_,
+                                  .slot_views = slot_views_,
+                                  .probs = draft_probs_.view.as<float>()},
                                  device_.stream);
 }
 

@@ -48,13 +48,19 @@ class HostRunner final : public Runner {
     Status prompt_error;  // error of the first position whose logits are invalid
   };
 
+  // The logits of a span's positions, from logits_row(first_row) on.
+  struct SpanLogits {
+    int64_t first_row = 0;
+    std::optional<std::span<const uint32_t>> mask = {};  // of the first position, if any
+  };
+
   // A node of the queues below, so that a step moves between them without an allocation.
   struct Step {
     std::shared_ptr<const BatchPlan> plan;
     StepResult result;
   };
 
-  HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outputs);
+  HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outputs, Tensor draft_probs);
 
   void device_loop();
   StepResult run_step(const BatchPlan& plan) noexcept;
@@ -62,7 +68,7 @@ class HostRunner final : public Runner {
   void update_slots(const BatchPlan& plan);
   void add_slot(const SlotAdded& added);
   Status run_model(const BatchPlan& plan);
-  Status collect_prompt_logprobs(const BatchPlan& plan);
+  Status collect_prompt_logprobs();
   Status collect_prompt_logprobs(const SeqSpan& span, Slot& slot);
   Status sample(const BatchPlan& plan, std::vector<SpanResult>& results);
   // Samples the spans; their logits rows must fit into outputs_ together.
@@ -74,10 +80,15 @@ class HostRunner final : public Runner {
                             std::span<const SeqSpan* const> spans, std::span<SpanResult> results);
   void sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
                    SpanResult& sampled);
+  Status match_drafts(const SeqSpan& span, const SpanLogits& logits,
+                      std::vector<SampledToken>& tokens);
+  Status verify_sampled_drafts(const SeqSpan& span, const SpanLogits& logits,
+                               std::vector<SampledToken>& tokens);
   Status propose_drafts(const BatchPlan& plan);
   void update_progress(int slot_idx);
   std::span<int32_t> next_tokens(int slot_idx);
-  std::span<float> logits_row(int64_t i);
+  std::span<float> draft_probs(int slot_idx, size_t draft_idx);
+  std::span<const float> logits_row(int64_t i) const;
   Model& model() const { return *parts_.target().model; }
 
   RunnerParts parts_;
@@ -86,10 +97,13 @@ class HostRunner final : public Runner {
   // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size], or the hidden states of an
   // embedding model, F32 [max_num_logit_rows, hidden_size].
   Tensor outputs_;
+  Tensor draft_probs_;  // DraftCall::probs; empty: drafts are not sampled
   std::vector<Slot> slots_;
   // By slot, as in DraftCall.
   std::vector<int32_t> num_computed_;
   std::vector<int32_t> next_tokens_;
+  std::vector<int32_t> num_proposed_;
+  std::vector<SeqSpan> spans_;  // of the step that runs, as it computes them
   BatchInputs inputs_;
   std::vector<SlotView> slot_views_;
 

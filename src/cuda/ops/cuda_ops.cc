@@ -129,6 +129,15 @@ class CudaOpsImpl final : public CudaOps {
     run_gather_rows(context_for(stream), x, rows, out);
   }
 
+  void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override {
+    check_rows(x, x.shape[1]);
+    check_rows(out, out.shape[1]);
+    QUIRE_CHECK(x.shape[0] == out.shape[0] && first_column >= 0 &&
+                    first_column + x.shape[1] <= out.shape[1],
+                "[ops] write_columns: x does not fit the columns of out");
+    run_write_columns(context_for(stream), x, out, first_column);
+  }
+
   // While a step is recorded, the tail runs as separate products, so that they are recorded too.
   bool try_layer_tail(const LayerTail& layer, Stream& stream) override {
     check_stream(stream);

@@ -33,6 +33,9 @@ struct LaunchContext {
 // out[i, :] = x[rows[i], :]; x and out have one type.
 void run_gather_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
                      const TensorView& out);
+// out[t, first_column + i] = x[t, i]; x and out have one type.
+void run_write_columns(const LaunchContext& context, const TensorView& x, const TensorView& out,
+                       int64_t first_column);
 // out[i, :] = scale * x[rows[i], :]; x and out have one type.
 void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
                             float scale, const TensorView& out);

@@ -31,6 +31,18 @@ __global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t r
   for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) to[i] = from[i];
 }
 
+// One thread block per row of x; `to` is the first row's first column. Word: as above, for the rows
+// of both.
+template <typename Word>
+__global__ void write_columns_kernel(const Word* x, int64_t row_words, int64_t out_words,
+                                     Word* to) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  x += blockIdx.x * row_words;
+  to += blockIdx.x * out_words;
+  for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) to[i] = x[i];
+}
+
 template <typename T>
 __global__ void gather_scaled_rows_kernel(const T* x, const int32_t* rows, float scale,
                                           int64_t width, T* out) {
@@ -203,11 +215,26 @@ bool takes_vectors(int64_t width, std::initializer_list<const void*> addresses) 
   return width % kWidestVec<T> == 0 && is_aligned(addresses, 16);
 }
 
+// `width` elements in words.
+template <typename Word>
+int64_t words_of(int64_t width, DType dtype) {
+  return width * static_cast<int64_t>(dtype_bytes(dtype)) / static_cast<int64_t>(sizeof(Word));
+}
+
+template <typename Word>
+void write_columns(const LaunchContext& context, const TensorView& x, const TensorView& out,
+                   int64_t first_column) {
+  const int64_t row_words = words_of<Word>(x.shape[1], x.dtype);
+  QUIRE_LAUNCH(*context.stream, write_columns_kernel<Word>,
+               context.shape(x.shape[0], block_for(row_words)), x.as<const Word>(), row_words,
+               words_of<Word>(out.shape[1], out.dtype),
+               out.as<Word>() + words_of<Word>(first_column, out.dtype));
+}
+
 template <typename Word>
 void gather(const LaunchContext& context, const TensorView& x, const int32_t* rows,
             const TensorView& out) {
-  const int64_t row_words = out.shape[1] * static_cast<int64_t>(dtype_bytes(out.dtype)) /
-                            static_cast<int64_t>(sizeof(Word));
+  const int64_t row_words = words_of<Word>(out.shape[1], out.dtype);
   QUIRE_LAUNCH(*context.stream, gather_rows_kernel<Word>,
                context.shape(out.shape[0], block_for(row_words)), x.as<const Word>(), rows,
                row_words, out.as<Word>());
@@ -236,6 +263,17 @@ void run_gather_rows(const LaunchContext& context, const TensorView& x, const in
     return gather<uint4>(context, x, rows, out);
   }
   gather<uint16_t>(context, x, rows, out);
+}
+
+void run_write_columns(const LaunchContext& context, const TensorView& x, const TensorView& out,
+                       int64_t first_column) {
+  const int64_t vec = static_cast<int64_t>(sizeof(uint4) / dtype_bytes(x.dtype));
+  const bool whole_vectors =
+      x.shape[1] % vec == 0 && out.shape[1] % vec == 0 && first_column % vec == 0;
+  if (whole_vectors && is_aligned({x.data, out.data}, sizeof(uint4))) {
+    return write_columns<uint4>(context, x, out, first_column);
+  }
+  write_columns<uint16_t>(context, x, out, first_column);
 }
 
 void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,

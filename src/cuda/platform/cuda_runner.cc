@@ -74,6 +74,12 @@ Status add_remedy(Status status) {
 
 Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, CudaOps& ops,
                                                    CudaStream& stream) {
+  const Verification& verification = parts.verification;
+  if (verification.samples_drafts || verification.method != RejectionMethod::kStandard) {
+    return invalid_argument(
+        "[cuda] a GPU accepts drafts that equal the sampled token; got another method, expected "
+        "draft_sample_method greedy and rejection_sample_method standard in `speculative_config`");
+  }
   std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, stream));
   const Status started = runner->start(ops);
   if (!started.ok()) return add_remedy(started);
@@ -382,7 +388,9 @@ std::vector<SpanResult> CudaRunner::read_spans(const Step& step) const {
       spans.push_back(DeviceSampler::read_span(step.results->sampled.data(), step.num_rows,
                                                step.has_logprobs, range.first_row));
     }
-    spans.back().seq_id = step.plan->spans[range.span_idx].seq_id;
+    const SeqSpan& span = step.plan->spans[range.span_idx];
+    spans.back().seq_id = span.seq_id;
+    spans.back().num_drafts = span.num_drafts;
   }
   return spans;
 }

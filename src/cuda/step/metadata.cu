@@ -12,11 +12,10 @@ namespace {
 
 constexpr int kThreads = 128;
 
-__device__ int num_computed_of(const StepArrays& arrays, const StepSpan& span) {
-  if (span.slot < 0 || span.num_computed >= 0) return span.num_computed;
-  // A sequence may have ended in a step whose results the host has not read yet; its progress is
-  // then limited to its pages.
-  return min(arrays.num_computed[span.slot], span.num_pages * arrays.page_size - 1);
+// The tokens of the span's sequence that have keys and values.
+__device__ int num_kept_of(const StepArrays& arrays, const StepSpan& span) {
+  return span.slot < 0 || span.num_computed >= 0 ? span.num_computed
+                                                 : arrays.num_computed[span.slot];
 }
 
 __device__ void append_pages(const StepArrays& arrays, const StepSpan& span,
@@ -43,7 +42,7 @@ __device__ void derive_tokens(const StepArrays& arrays, const StepSpan& span, in
 }
 
 __device__ void derive_table(const StepArrays& arrays, const TableArrays& table,
-                             const StepSpan& span, int num_computed) {
+                             const StepSpan& span, int num_kept, int num_computed) {
   const int32_t* slot_pages = table.slot_pages + span.slot * arrays.max_pages;
   int32_t* batch_pages = table.block_table + blockIdx.x * arrays.max_pages;
   const int kv_len = num_computed + span.q_len;
@@ -56,9 +55,10 @@ __device__ void derive_table(const StepArrays& arrays, const TableArrays& table,
     const int position = num_computed + i;
     const int page_idx = position / arrays.page_size;
     table.kv_slots[span.first_token + i] =
-        page_idx < span.num_pages ? static_cast<int64_t>(slot_pages[page_idx]) * arrays.page_size +
-                                        position % arrays.page_size
-                                  : -1;
+        position >= num_kept && page_idx < span.num_pages
+            ? static_cast<int64_t>(slot_pages[page_idx]) * arrays.page_size +
+                  position % arrays.page_size
+            : -1;
   }
 }
 
@@ -103,7 +103,12 @@ __global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arr
   const auto* words = reinterpret_cast<const int32_t*>(arrays.packed_step);
   const StepSpan span =
       reinterpret_cast<const StepSpan*>(arrays.packed_step + sizeof(StepHeader))[blockIdx.x];
-  const int num_computed = num_computed_of(arrays, span);
+  // A sequence may have ended in a step whose results the host has not read yet. Its progress is
+  // then limited to its pages, which are not written again, because other sequences may read them
+  // by now.
+  const int num_kept = num_kept_of(arrays, span);
+  const int num_computed =
+      span.slot < 0 ? num_kept : min(num_kept, span.num_pages * arrays.page_size - 1);
   describe_request(arrays, header, span, num_computed);
   derive_logits_rows(arrays, span);
   if (span.slot < 0) return pad(arrays, span);
@@ -112,7 +117,7 @@ __global__ void __launch_bounds__(kThreads) metadata_kernel(const StepArrays arr
   derive_tokens(arrays, span, num_computed, words + header.tokens_at);
   __syncthreads();
   for (int t = 0; t < arrays.num_tables; ++t) {
-    derive_table(arrays, arrays.tables[t], span, num_computed);
+    derive_table(arrays, arrays.tables[t], span, num_kept, num_computed);
   }
 }
 

@@ -227,6 +227,7 @@ Status GemmaModel::forward(const StepInput& input, Stream& stream) {
     } else {
       add_and_norm(layer.input_norm, num_tokens, stream);
     }
+    tap_residual(i, num_tokens, stream);
     project_qkv(layer, num_tokens, stream);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
     project_output(layer, num_tokens, stream);
@@ -235,6 +236,7 @@ Status GemmaModel::forward(const StepInput& input, Stream& stream) {
     mlp(layer, num_tokens, stream);
     norm_delta(layer.post_feedforward_norm, num_tokens, stream);
   }
+  tap_output(num_tokens, stream);
   return {};
 }
 

@@ -142,6 +142,7 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
       }
       project_qkv(layer, num_tokens, stream);
     }
+    tap_residual(i, num_tokens, stream);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
     has_qkv = ops().try_layer_tail(tail_of(i, num_tokens), stream);
     if (has_qkv) continue;
@@ -149,6 +150,7 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
     add_and_norm(layer.post_attention_norm, num_tokens, stream);
     mlp(layer, num_tokens, stream);
   }
+  tap_output(num_tokens, stream);
   return {};
 }
 

@@ -167,6 +167,23 @@ TEST(GatherRows, CopiesTheRowsNamed) {
   }
 }
 
+TEST(WriteColumns, KeepsTheOtherColumns) {
+  ThreadPool pool(2);
+  const auto ops = make_cpu_ops(pool);
+  for (const int64_t m : {1, 3, 900}) {  // 900 rows are written in parallel
+    for (const int64_t first : {0, 7, 31}) {
+      std::vector<float> x = random_floats(static_cast<size_t>(m * 19), 1);
+      std::vector<float> out = random_floats(static_cast<size_t>(m * 50), 2);
+      std::vector<float> want = out;
+      for (int64_t t = 0; t < m; ++t) {
+        std::copy_n(x.begin() + t * 19, 19, want.begin() + t * 50 + first);
+      }
+      ops->write_columns(matrix(x, m, 19), matrix(out, m, 50), first, host_stream());
+      EXPECT_EQ(out, want) << m << " rows from column " << first;
+    }
+  }
+}
+
 TEST(MakeVector, WidensToF32) {
   ThreadPool pool(1);
   const auto ops = make_cpu_ops(pool);

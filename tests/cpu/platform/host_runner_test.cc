@@ -5,8 +5,14 @@
 
 #include <limits>
 
+#include "cpu/platform/lookup_drafter.h"
+
 namespace quire {
 namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
 
 constexpr int kVocabSize = 8;
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -37,6 +43,8 @@ class CountingModel final : public Model {
 
   Status hidden_states(const int32_t*, int, TensorView, Stream&) override { return {}; }
 
+  const std::vector<int32_t>& tokens() const { return tokens_; }  // of the last step
+
  private:
   int32_t broken_token_;
   ModelConfig config_;
@@ -44,21 +52,31 @@ class CountingModel final : public Model {
   std::vector<int32_t> tokens_;
 };
 
+std::shared_ptr<const SamplingSpec> greedy_spec(std::optional<int> prompt_logprobs) {
+  SamplingParams params;
+  params.temperature = 0;
+  params.prompt_logprobs = prompt_logprobs;
+  return std::make_shared<SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<SamplingParams>(params)});
+}
+
+StepResult run_step(Runner& runner, std::shared_ptr<const BatchPlan> plan) {
+  runner.enqueue(std::move(plan));
+  StepResult result = runner.wait();
+  EXPECT_TRUE(result.error.ok()) << result.error.message();
+  return result;
+}
+
 // Runs one prompt in chunks of two tokens, with log probabilities of all of it.
 SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) {
   HostDevice device(2);
   RunnerParts parts;
   parts.instances = {{.model = &model}};
-  parts.sizes = {.limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64},
-                 .max_num_seqs = 2,
-                 .vocab_size = kVocabSize};
+  const ModelLimits limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64};
+  parts.sizes = {.limits = limits, .max_num_seqs = 2, .vocab_size = kVocabSize};
   Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, device);
   EXPECT_TRUE(runner.ok());
-  SamplingParams params;
-  params.temperature = 0;
-  params.prompt_logprobs = 1;
-  const auto spec = std::make_shared<SamplingSpec>(
-      SamplingSpec{.params = std::make_shared<SamplingParams>(params)});
+  const auto spec = greedy_spec(1);
   const auto size = static_cast<int>(prompt.size());
   SpanResult sampled;
   for (int first = 0; first < size; first += 2) {
@@ -76,9 +94,7 @@ SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) 
                     .samples = first + count == size,
                     .num_prompt_logprobs = 1}};
     plan->token_ids.assign(prompt.begin() + first, prompt.begin() + first + count);
-    (*runner)->enqueue(plan);
-    StepResult result = (*runner)->wait();
-    EXPECT_TRUE(result.error.ok()) << result.error.message();
+    StepResult result = run_step(**runner, plan);
     if (!result.spans.empty()) sampled = std::move(result.spans.front());
   }
   return sampled;
@@ -103,6 +119,188 @@ TEST(HostRunner, FailsARequestWhosePromptHasBrokenLogits) {
   const SpanResult sampled = run_prompt(model, {1, 2, 3, 4, 3, 6});
   EXPECT_EQ(sampled.error.code(), StatusCode::kInternal);
   EXPECT_THAT(sampled.error.message(), testing::HasSubstr("position 3; got NaN for token 4"));
+}
+
+// Proposes the right tokens, but a wrong one at the position wrong_at of every slot's drafts.
+class CountingDrafter final : public Drafter {
+ public:
+  static constexpr int kNumDrafts = 4;
+
+  std::vector<int> most = {};  // proposals by slot
+  int wrong_at = kNumDrafts;
+  std::vector<int32_t> num_wanted = {};  // of the last step's spans
+
+  Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
+  Status propose(const DraftCall& call, Stream& /*stream*/) override {
+    num_wanted.assign(call.num_wanted, call.num_wanted + call.num_spans);
+    for (int i = 0; i < call.num_spans; ++i) {
+      const int slot = call.slots[i];
+      if (slot < 0) continue;
+      int32_t* next = call.next_tokens + slot * (1 + kNumDrafts);
+      for (int k = 0; k < kNumDrafts; ++k) {
+        next[1 + k] = (next[0] + 1 + k + (k == wrong_at ? 1 : 0)) % kVocabSize;
+      }
+      call.num_proposed[slot] = std::min(most[static_cast<size_t>(slot)], call.num_wanted[i]);
+    }
+    return {};
+  }
+};
+
+class HostRunnerDraftsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    RunnerParts parts;
+    parts.instances = {{.model = &model_}};
+    const ModelLimits limits = {.max_num_tokens = 64,
+                                .max_num_logit_rows = 8,  // less than a step's rows
+                                .max_model_len = 64,
+                                .num_drafts = CountingDrafter::kNumDrafts};
+    parts.sizes = {.limits = limits, .max_num_seqs = 4, .vocab_size = kVocabSize};
+    parts.drafter = &drafter_;
+    Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, device_);
+    ASSERT_TRUE(runner.ok());
+    runner_ = std::move(*runner);
+  }
+
+  // Starts a sequence in each slot; its prompt is the token slot + 1. The slots then have the token
+  // slot + 2, and as many drafts as the drafter proposes.
+  void start(std::vector<int> num_proposals) {
+    drafter_.most = std::move(num_proposals);
+    auto plan = std::make_shared<BatchPlan>();
+    plan->decode_q_len = 1 + CountingDrafter::kNumDrafts;
+    for (int slot = 0; slot < 4; ++slot) {
+      plan->slots_added.push_back({.slot = slot,
+                                   .token_ids = std::vector<int32_t>{slot + 1},
+                                   .num_prompt_tokens = 1,
+                                   .sampling = greedy_spec({})});
+      plan->block_appends.push_back({.slot = slot, .block_ids = {slot + 1}});
+      plan->spans.push_back(
+          {.slot = slot, .num_tokens = 1, .first_token = slot, .num_blocks = 1, .samples = true});
+      plan->token_ids.push_back(slot + 1);
+    }
+    run_step(*runner_, plan);
+  }
+
+  // Verifies num_drafts[i] drafts of slots[i], in spans of one length.
+  std::vector<SpanResult> decode(const std::vector<int>& slots,
+                                 const std::vector<int>& num_drafts) {
+    auto plan = std::make_shared<BatchPlan>();
+    plan->decode_q_len = 1 + CountingDrafter::kNumDrafts;
+    for (size_t i = 0; i < slots.size(); ++i) {
+      plan->spans.push_back({.slot = slots[i],
+                             .decodes = true,
+                             .num_computed = 12,
+                             .num_tokens = plan->decode_q_len,
+                             .first_token = plan->num_tokens(),
+                             .num_blocks = 1,
+                             .samples = true,
+                             .num_drafts = num_drafts[i]});
+      plan->token_ids.resize(plan->spans.size() * static_cast<size_t>(plan->decode_q_len),
+                             kPlaceholderToken);
+    }
+    plan->num_decode = static_cast<int>(slots.size());
+    return run_step(*runner_, plan).spans;
+  }
+
+  // The verified drafts and the tokens of each span.
+  static std::vector<std::pair<int, int>> counts(const std::vector<SpanResult>& spans) {
+    std::vector<std::pair<int, int>> all;
+    for (const SpanResult& span : spans) {
+      EXPECT_TRUE(span.error.ok()) << span.error.message();
+      all.emplace_back(span.num_drafts, static_cast<int>(span.tokens.size()));
+    }
+    return all;
+  }
+
+  CountingModel model_{-1};
+  CountingDrafter drafter_;
+  HostDevice device_{2};
+  std::unique_ptr<Runner> runner_;
+};
+
+TEST_F(HostRunnerDraftsTest, ComputesOnlyTheDraftsThatWereProposed) {
+  start({4, 4, 0, 2});
+  EXPECT_THAT(drafter_.num_wanted, ElementsAre(4, 4, 4, 4));
+  drafter_.most = {1, 0, 0, 0};
+  const std::vector<SpanResult> spans = decode({0, 1, 2, 3}, {4, 4, 4, 4});
+  EXPECT_THAT(model_.tokens(), ElementsAre(2, 3, 4, 5, 6, 3, 4, 5, 6, 7, 4, 5, 6, 7));
+  EXPECT_THAT(counts(spans), ElementsAre(Pair(4, 5), Pair(4, 5), Pair(0, 1), Pair(2, 3)));
+  EXPECT_EQ(spans[0].tokens.back().token_id, 7);
+  EXPECT_EQ(spans[1].tokens.back().token_id, 0);
+  EXPECT_EQ(spans[2].tokens.back().token_id, 5);
+  EXPECT_EQ(spans[3].tokens.back().token_id, 0);
+  EXPECT_THAT(counts(decode({0, 1}, {4, 4})), ElementsAre(Pair(1, 2), Pair(0, 1)));
+  EXPECT_THAT(model_.tokens(), ElementsAre(7, 0, 0));
+}
+
+TEST_F(HostRunnerDraftsTest, VerifiesNoMoreDraftsThanPlanned) {
+  start({4, 4, 4, 4});
+  const std::vector<SpanResult> spans = decode({0, 1, 2}, {1, 0, 4});
+  EXPECT_THAT(model_.tokens(), ElementsAre(2, 3, 3, 4, 5, 6, 7, 0));
+  EXPECT_THAT(counts(spans), ElementsAre(Pair(1, 2), Pair(0, 1), Pair(4, 5)));
+  EXPECT_THAT(drafter_.num_wanted, ElementsAre(1, 0, 4));
+}
+
+TEST_F(HostRunnerDraftsTest, CountsRejectedDraftsAsVerified) {
+  drafter_.wrong_at = 1;
+  start({4, 1, 0, 2});
+  EXPECT_THAT(counts(decode({0, 1, 2, 3}, {4, 4, 4, 4})),
+              ElementsAre(Pair(4, 2), Pair(1, 2), Pair(0, 1), Pair(2, 2)));
+}
+
+// Runs the lookup drafter on one slot, as a runner does after a step.
+class LookupDrafterTest : public ::testing::Test {
+ protected:
+  static constexpr int kNumDrafts = 3;
+
+  void start(const std::vector<int32_t>& prompt) {
+    BatchPlan plan;
+    plan.slots_added = {{.token_ids = prompt,
+                         .num_prompt_tokens = static_cast<int>(prompt.size()),
+                         .sampling = {}}};
+    ASSERT_TRUE(drafter_->update_slots(plan, stream_).ok());
+    num_computed_ = static_cast<int32_t>(prompt.size());
+  }
+
+  // Continues the sequence with the accepted drafts and one more token; returns the new drafts.
+  std::vector<int32_t> propose(int num_accepted, int32_t newest, int32_t num_wanted) {
+    num_computed_ += num_accepted;
+    next_tokens_[0] = newest;
+    const int32_t slot = 0;
+    int32_t num_proposed = -1;
+    const DraftCall call = {.slots = &slot,
+                            .num_spans = 1,
+                            .num_wanted = &num_wanted,
+                            .num_computed = &num_computed_,
+                            .next_tokens = next_tokens_.data(),
+                            .num_proposed = &num_proposed};
+    EXPECT_TRUE(drafter_->propose(call, stream_).ok());
+    num_computed_ += 1;
+    return {next_tokens_.begin() + 1, next_tokens_.begin() + 1 + num_proposed};
+  }
+
+  ThreadPool pool_{1};
+  Stream stream_;
+  std::unique_ptr<Drafter> drafter_ =
+      make_lookup_drafter({.min_match = 2, .max_match = 2},
+                          {.num_drafts = kNumDrafts, .max_num_seqs = 1, .vocab_size = 100}, pool_);
+  int32_t num_computed_ = 0;
+  std::vector<int32_t> next_tokens_ = std::vector<int32_t>(1 + kNumDrafts);
+};
+
+TEST_F(LookupDrafterTest, ProposesTheTokensAfterAMatch) {
+  start({1, 2, 3, 4, 5, 1});
+  EXPECT_THAT(propose(0, 9, kNumDrafts), IsEmpty());
+  EXPECT_THAT(propose(0, 1, kNumDrafts), IsEmpty());
+  EXPECT_THAT(propose(0, 2, kNumDrafts), ElementsAre(3, 4, 5));
+  EXPECT_THAT(propose(2, 9, kNumDrafts), IsEmpty());  // ... 1 2 3 4 9
+  EXPECT_THAT(propose(0, 1, 2), ElementsAre(2, 3));   // ... 9 1, as after the prompt
+}
+
+TEST_F(LookupDrafterTest, RemembersTheTokensOfStepsThatWantedNoDrafts) {
+  start({7, 8});
+  for (const int32_t token : {1, 2, 3, 4, 1, 2}) EXPECT_THAT(propose(0, token, 0), IsEmpty());
+  EXPECT_THAT(propose(0, 3, 1), ElementsAre(4));
 }
 
 }  // namespace

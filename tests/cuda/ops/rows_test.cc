@@ -115,6 +115,22 @@ TEST_P(RowsTest, GatherAndEmbedCopyRows) {
   }
 }
 
+TEST_P(RowsTest, WriteColumnsKeepsTheOtherColumns) {
+  for (const int64_t width : kWidths) {
+    for (const int64_t rows : kRowCounts) {
+      for (const int64_t first : {int64_t{0}, int64_t{3}, 2 * width}) {
+        std::vector<float> x = random(rows * width, 7);
+        std::vector<float> expected = random(rows * 3 * width, 8);
+        const DeviceData input = device({rows, width}, x);
+        DeviceData out = device({rows, 3 * width}, expected);
+        reference_.write_columns(host_view(x, rows), host_view(expected, rows), first, stream());
+        ops_->write_columns(input.view(), out.view(), first, stream());
+        EXPECT_EQ(out.values(), expected) << "width " << width << ", column " << first;
+      }
+    }
+  }
+}
+
 TEST_P(RowsTest, AnglesOfFarPositions) {
   const std::vector<int32_t> positions = {0, 1, 17, 131071, 1000000};
   for (const int64_t half : {3, 64, 128}) {
@@ -156,6 +172,13 @@ TEST_P(RowsTest, CanBeCaptured) {
   expect_capturable(
       [&] { ops_->gather_rows(narrow.view(), ids.as<int32_t>(), out.view(), stream()); }, out,
       poison);
+  DeviceData both = blank({rows, 2 * width});
+  expect_capturable(
+      [&] {
+        ops_->write_columns(narrow.view(), both.view(), 0, stream());
+        ops_->write_columns(narrow.view(), both.view(), width, stream());
+      },
+      both, [&] { both.poison(); });
   // In a chain each kernel starts while the previous one runs.
   expect_capturable(
       [&] {

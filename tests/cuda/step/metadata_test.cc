@@ -161,7 +161,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
       slots.push_back({seqs_[i].pages, seqs_[i].num_computed, seqs_[i].next_tokens});
     }
     BatchInputs inputs;
-    inputs.build(plan, slots, page_size(), limits_.windows);
+    inputs.build(plan, plan.spans, slots, page_size(), limits_.windows);
     return inputs;
   }
 

@@ -1,0 +1,20 @@
+// Drafts by a model of its own, for runners that compute on the CPU.
+#pragma once
+
+#include <memory>
+
+#include "cpu/platform/host_runner.h"
+#include "platform/drafter.h"
+#include "platform/runner.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// After each step of the target, the model computes the tokens that it has not seen, and then one
+// token per draft. Its keys and values are in the pages of the target's blocks. `device` outlives
+// the drafter.
+Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
+                                                    const DrafterLimits& limits,
+                                                    HostDevice& device);
+
+}  // namespace quire

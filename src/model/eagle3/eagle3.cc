@@ -1,0 +1,454 @@
+#include "model/eagle3/eagle3.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "model/config_fields.h"
+#include "model/decoder.h"
+#include "tensor/tensor.h"
+
+namespace quire {
+namespace {
+
+constexpr int64_t kDefaultTaps = 3;
+constexpr size_t kMaxTaps = 64;
+
+const Eagle3Config& eagle3_config(const ModelConfig& head) {
+  const auto* eagle = dynamic_cast<const Eagle3Config*>(head.family.get());
+  QUIRE_CHECK(eagle != nullptr, "[model] the configuration is not that of an EAGLE-3 head");
+  return *eagle;
+}
+
+// Refuses the value of a switch that is not served.
+void require(ConfigFields& fields, std::string_view key, bool served) {
+  if (fields.boolean(key, served) != served) {
+    fields.fail(key, served ? "false" : "true", served ? "true" : "false");
+  }
+}
+
+void require_text(ConfigFields& fields, std::string_view key, std::string_view served) {
+  const std::optional<std::string> text = fields.optional_text(key);
+  if (text && *text != served) fields.fail(key, quote_name(*text), quote_name(served));
+}
+
+// The authors' first heads are named as the model whose layer they have.
+void check_architectures(ConfigFields& fields) {
+  constexpr std::array<std::string_view, 3> kServed = {
+      "LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM", "LlamaForCausalLM"};
+  const std::vector<std::string> names = fields.texts("architectures", 16);
+  const bool is_served = names.empty() || std::ranges::find_first_of(names, kServed) != names.end();
+  if (is_served) return;
+  fields.fail("architectures", quote_name(names.front()),
+              fmt::format("one of {}", fmt::join(kServed, ", ")));
+}
+
+// Reads the sizes and the rotation of the head's layers, as a Llama's config.json gives them.
+void read_layers(ConfigFields& fields, ModelConfig& config, Eagle3Config& eagle) {
+  require_text(fields, "model_type", "llama");
+  require_text(fields, "hidden_act", "silu");
+  require(fields, "use_sliding_window", false);
+  read_decoder_sizes(fields, {}, config, eagle);
+  if (!fields.status().ok()) return;
+  read_decoder_rope(fields, config, eagle);
+  for (const std::string& type : read_layer_types(fields, config.num_layers)) {
+    if (type != "full_attention") {
+      fields.fail("layer_types", quote_name(type), "full_attention in every layer");
+    }
+  }
+  eagle.layer_windows.assign(static_cast<size_t>(config.num_layers), 0);
+  eagle.qkv_bias = eagle.o_bias = fields.boolean("attention_bias", false);
+  eagle.mlp_bias = fields.boolean("mlp_bias", false);
+  eagle.tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
+  eagle.target_vocab_size = config.vocab_size;
+}
+
+void read_tapped_layers(ConfigFields& fields, Eagle3Config& eagle) {
+  constexpr std::string_view kKey = "eagle_aux_hidden_state_layer_ids";
+  if (!eagle.tapped_layers.empty()) return;
+  eagle.tapped_layers = fields.integers(kKey, 0, kMaxLayers, kMaxTaps);
+  // The columns of fc are in the order of the layers, whatever the order of the list.
+  std::ranges::sort(eagle.tapped_layers);
+  const auto twice = std::ranges::adjacent_find(eagle.tapped_layers);
+  if (twice != eagle.tapped_layers.end()) {
+    fields.fail(kKey, fmt::format("layer {} twice", *twice), "each layer once");
+  }
+}
+
+// Reads the fields beside those of the layers.
+void read_head(ConfigFields& fields, bool default_norm_before_residual, ModelConfig& config,
+               Eagle3Config& eagle) {
+  config.vocab_size =
+      fields.integer("draft_vocab_size", 1, eagle.target_vocab_size, eagle.target_vocab_size);
+  eagle.target_hidden_size =
+      fields.integer("target_hidden_size", 1, kMaxHiddenSize, config.hidden_size);
+  eagle.norm_before_residual = fields.boolean("norm_before_residual", default_norm_before_residual);
+  eagle.norm_before_fc = fields.boolean("norm_before_fc", false);
+  eagle.norm_output = fields.boolean("norm_output", false);
+  require(fields, "fc_norm", false);
+  require(fields, "parallel_drafting", false);
+  read_tapped_layers(fields, eagle);
+  std::optional<ConfigFields> options = fields.object("eagle_config");
+  if (!options) return;
+  require(*options, "use_aux_hidden_state", true);
+  require(*options, "use_input_layernorm_in_first_layer", true);
+  require(*options, "use_last_layernorm", true);
+  require(*options, "use_mtp_layernorm", false);
+  eagle.norm_before_fc = options->boolean("norm_before_fc", eagle.norm_before_fc);
+  read_tapped_layers(*options, eagle);
+  fields.keep(options->status());
+}
+
+// The layout of `speculators` nests the layers' fields. Without norm_before_residual, it norms
+// before the residual, as in vLLM.
+void read_fields(ConfigFields& fields, ModelConfig& config, Eagle3Config& eagle) {
+  const bool is_speculators = fields.has("speculators_model_type");
+  if (!is_speculators) {
+    check_architectures(fields);
+    read_layers(fields, config, eagle);
+  } else if (std::optional<ConfigFields> layers = fields.object("transformer_layer_config")) {
+    require_text(fields, "speculators_model_type", "eagle3");
+    read_layers(*layers, config, eagle);
+    fields.keep(layers->status());
+  } else {
+    fields.fail("transformer_layer_config", "nothing", "an object");
+  }
+  if (fields.status().ok()) read_head(fields, is_speculators, config, eagle);
+}
+
+void find_tensors(const WeightSource& weights, Eagle3Config& eagle) {
+  const bool is_speculators = std::ranges::any_of(
+      weights.names(), [](const std::string& name) { return name.starts_with("layers.0."); });
+  eagle.first_layer = is_speculators ? "layers.0." : "midlayer.";
+  eagle.has_embeddings = weights.has("embed_tokens.weight");
+  eagle.has_lm_head = weights.has("lm_head.weight");
+}
+
+struct HeadLayer : DecoderLayer {
+  Tensor hidden_norm;          // [hidden]; of the hidden states, in the first layer alone
+  Tensor input_norm;           // [hidden]; in the first layer of the embeddings
+  Tensor post_attention_norm;  // [hidden]; before the MLP
+};
+
+struct HeadWeights {
+  DecoderEnds ends;
+  std::unique_ptr<Linear> fc;  // [hidden, num_taps * target_hidden]
+  Tensor taps_norm;            // [num_taps * target_hidden]; empty unless norm_before_fc
+  std::vector<HeadLayer> layers;
+};
+
+WeightGroup input_weights(const ModelConfig& head, HeadWeights& weights) {
+  const Eagle3Config& eagle = eagle3_config(head);
+  const int64_t taps_width = eagle.num_taps() * eagle.target_hidden_size;
+  WeightGroup group;
+  group.matrices.push_back({&weights.fc, {{"fc", head.hidden_size}}, taps_width});
+  if (eagle.norm_before_fc) {
+    group.vectors.push_back({&weights.taps_norm, "input_norm.weight", taps_width});
+  }
+  if (eagle.has_embeddings) {
+    group.matrices.push_back(
+        {&weights.ends.embed, {{"embed_tokens", eagle.target_vocab_size}}, head.hidden_size});
+  }
+  return group;
+}
+
+WeightGroup layer_weights(const ModelConfig& head, size_t layer_idx, HeadLayer& layer) {
+  const bool is_first = layer_idx == 0;
+  const std::string prefix =
+      is_first ? eagle3_config(head).first_layer : fmt::format("layers.{}.", layer_idx);
+  const int64_t input_width = (is_first ? 2 : 1) * int64_t{head.hidden_size};
+  WeightGroup group = decoder_layer_weights(head, prefix, layer, 0.0F, input_width);
+  const auto add_norm = [&](Tensor& norm, const char* name) {
+    group.vectors.push_back({&norm, fmt::format("{}{}.weight", prefix, name), head.hidden_size});
+  };
+  if (is_first) add_norm(layer.hidden_norm, "hidden_norm");
+  add_norm(layer.input_norm, "input_layernorm");
+  add_norm(layer.post_attention_norm, "post_attention_layernorm");
+  return group;
+}
+
+WeightGroup output_weights(const ModelConfig& head, DecoderEnds& ends) {
+  WeightGroup group;
+  group.vectors = {{&ends.final_norm, "norm.weight", head.hidden_size}};
+  if (eagle3_config(head).has_lm_head) {
+    group.matrices = {{&ends.lm_head, {{"lm_head", head.vocab_size}}, head.hidden_size}};
+  }
+  return group;
+}
+
+WeightList list_weights(const ModelConfig& head, HeadWeights& weights) {
+  WeightList list;
+  list.groups.push_back(input_weights(head, weights));
+  weights.layers.resize(static_cast<size_t>(head.num_layers));
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    list.groups.push_back(layer_weights(head, i, weights.layers[i]));
+  }
+  list.groups.push_back(output_weights(head, weights.ends));
+  // read_target_ids() reads d2t, of which t2d is the inverse; `speculators` may save copies of the
+  // target's last matrices.
+  list.ignored_prefixes = {"d2t", "t2d", "verifier_norm.", "verifier_lm_head."};
+  return list;
+}
+
+// As DraftHead::target_ids(), from d2t: the target's id minus the draft id, by draft id.
+Result<std::vector<int32_t>> read_target_ids(const ModelConfig& head, WeightSource& source) {
+  const int target_size = eagle3_config(head).target_vocab_size;
+  if (head.vocab_size == target_size && !source.has("d2t")) return std::vector<int32_t>();
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<int64_t> differences,
+                         source.integers("d2t", head.vocab_size));
+  std::vector<int32_t> ids;
+  std::vector<bool> is_taken(static_cast<size_t>(target_size), false);
+  for (const int64_t difference : differences) {
+    const auto draft_id = static_cast<int64_t>(ids.size());
+    // draft_id + difference could overflow.
+    if (difference < -draft_id || difference >= target_size - draft_id) {
+      return invalid_argument(fmt::format(
+          "[model] tensor \"d2t\" maps draft id {} outside of the target's vocabulary; got a "
+          "difference of {}, expected {} to {}",
+          draft_id, difference, -draft_id, target_size - draft_id - 1));
+    }
+    const int64_t id = draft_id + difference;
+    if (is_taken[static_cast<size_t>(id)]) {
+      return invalid_argument(
+          fmt::format("[model] tensor \"d2t\" maps two draft ids to one token; got {} for draft id "
+                      "{} and for one before it, expected each token once",
+                      id, draft_id));
+    }
+    is_taken[static_cast<size_t>(id)] = true;
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  const bool is_same = std::ranges::all_of(differences, [](int64_t d) { return d == 0; });
+  if (is_same && head.vocab_size == target_size) ids.clear();
+  return ids;
+}
+
+class Eagle3Head final : public DraftHead, public DecoderModel {
+ public:
+  Eagle3Head(const ModelConfig& head, const ModelLimits& limits, Ops& ops, HeadWeights weights,
+             std::vector<int32_t> target_ids)
+      : DecoderModel(head, limits, ops, std::move(weights.ends)),
+        eagle_(eagle3_config(head)),
+        max_num_tokens_(limits.max_num_tokens),
+        hidden_(head.hidden_size),
+        fc_(std::move(weights.fc)),
+        taps_norm_(std::move(weights.taps_norm)),
+        layers_(std::move(weights.layers)),
+        target_ids_(std::move(target_ids)) {}
+
+  Status allocate();
+  Status forward(const StepInput& input, Stream& stream) override;
+  void combine(TensorView taps, TensorView out, Stream& stream) override;
+  Status output_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) override;
+  std::span<const int32_t> target_ids() const override { return target_ids_; }
+
+ private:
+  // The first layer's input → pairs: the norms of the embeddings, which begin_step() left in the
+  // residual, beside those of the hidden states, which then become the residual.
+  void read_pairs(const HeadLayer& layer, TensorView hidden, TensorView pairs, Stream& stream);
+
+  Eagle3Config eagle_;
+  int64_t max_num_tokens_ = 0;
+  int64_t hidden_ = 0;
+  std::unique_ptr<Linear> fc_;
+  Tensor taps_norm_;
+  std::vector<HeadLayer> layers_;
+  std::vector<int32_t> target_ids_;
+  Tensor pairs_;        // [max_num_tokens, 2 * hidden]
+  Tensor normed_taps_;  // [max_num_tokens, num_taps * target_hidden]; empty unless norm_before_fc
+};
+
+Status Eagle3Head::allocate() {
+  QUIRE_RETURN_IF_ERROR(allocate_buffers());
+  const DType dtype = ops().activation_dtype();
+  QUIRE_ASSIGN_OR_RETURN(pairs_, ops().allocate({max_num_tokens_, 2 * hidden_}, dtype));
+  if (!eagle_.norm_before_fc) return {};
+  QUIRE_ASSIGN_OR_RETURN(normed_taps_,
+                         ops().allocate({max_num_tokens_, fc_->in_features()}, dtype));
+  return {};
+}
+
+void Eagle3Head::read_pairs(const HeadLayer& layer, TensorView hidden, TensorView pairs,
+                            Stream& stream) {
+  const int64_t num_tokens = hidden.shape[0];
+  const TensorView half = normed(num_tokens);
+  norm_residual(layer.input_norm, num_tokens, stream);
+  ops().write_columns(half, pairs, 0, stream);
+  ops().rms_norm(hidden, layer.hidden_norm.view.as<float>(), eagle_.rms_norm_eps, half, stream);
+  ops().write_columns(half, pairs, hidden_, stream);
+  ops().write_columns(eagle_.norm_before_residual ? half : hidden, residual(num_tokens), 0, stream);
+}
+
+Status Eagle3Head::forward(const StepInput& input, Stream& stream) {
+  const int64_t num_tokens = input.num_tokens;
+  QUIRE_CHECK(input.hidden.data != nullptr && input.hidden.shape == (Shape{num_tokens, hidden_}),
+              "[model] a draft head's step has no hidden state per token");
+  begin_step(input, 1.0F, stream);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const HeadLayer& layer = layers_[i];
+    if (i == 0) {
+      const TensorView pairs = pairs_.view.rows(0, num_tokens);
+      read_pairs(layer, input.hidden, pairs, stream);
+      ops().linear(*layer.qkv, pairs, qkv_view(num_tokens), stream);
+    } else {
+      add_and_norm(layer.input_norm, num_tokens, stream);
+      project_qkv(layer, num_tokens, stream);
+    }
+    QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
+    project_output(layer, num_tokens, stream);
+    add_and_norm(layer.post_attention_norm, num_tokens, stream);
+    mlp(layer, num_tokens, stream);
+  }
+  return {};
+}
+
+void Eagle3Head::combine(TensorView taps, TensorView out, Stream& stream) {
+  if (eagle_.norm_before_fc) {
+    const TensorView normed = normed_taps_.view.rows(0, taps.shape[0]);
+    ops().rms_norm(taps, taps_norm_.view.as<float>(), eagle_.rms_norm_eps, normed, stream);
+    taps = normed;
+  }
+  ops().linear(*fc_, taps, out, stream);
+}
+
+Status Eagle3Head::output_states(const int32_t* rows, int num_rows, TensorView out,
+                                 Stream& stream) {
+  if (eagle_.norm_output) return hidden_states(rows, num_rows, out, stream);
+  last_output(rows, num_rows, out, last_norm_view(num_rows), stream);
+  return {};
+}
+
+}  // namespace
+
+int64_t Eagle3Config::num_taps() const {
+  return tapped_layers.empty() ? kDefaultTaps : static_cast<int64_t>(tapped_layers.size());
+}
+
+Result<ModelConfig> parse_eagle3_config(std::string_view json, std::string_view source,
+                                        const WeightSource& weights) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(json, source, kConfigLimits));
+  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
+  ConfigFields fields(object, source);
+  refuse_quantized(fields, source);
+  ModelConfig config;
+  config.architecture = "the EAGLE-3 head";
+  auto eagle = std::make_shared<Eagle3Config>();
+  read_fields(fields, config, *eagle);
+  config.dtype = read_dtype(fields);
+  QUIRE_RETURN_IF_ERROR(fields.status());
+  find_tensors(weights, *eagle);
+  config.family = std::move(eagle);
+  return config;
+}
+
+std::vector<int> eagle3_tapped_layers(const ModelConfig& head, const ModelConfig& target) {
+  const std::vector<int>& layers = eagle3_config(head).tapped_layers;
+  if (!layers.empty()) return layers;
+  return {2, target.num_layers / 2, target.num_layers - 3};
+}
+
+namespace {
+
+Status misfit(std::string_view what, int got, int expected) {
+  return invalid_argument(
+      fmt::format("[model] the EAGLE-3 head's {} is not that of the target; got {}, expected {}; "
+                  "use a head that was trained for this model",
+                  what, got, expected));
+}
+
+Status check_tapped_layers(const ModelConfig& head, const ModelConfig& target) {
+  const std::vector<int> layers = eagle3_tapped_layers(head, target);
+  if (eagle3_config(head).tapped_layers.empty() &&
+      (layers[0] >= layers[1] || layers[1] >= layers[2])) {
+    return invalid_argument(fmt::format(
+        "[model] the target has too few layers for the EAGLE-3 head's default taps, layers 2, n/2 "
+        "and n-3; got {}, expected at least 7, or eagle_aux_hidden_state_layer_ids in the head's "
+        "config.json",
+        target.num_layers));
+  }
+  if (layers.back() <= target.num_layers) return {};
+  return invalid_argument(fmt::format(
+      "[model] the EAGLE-3 head's eagle_aux_hidden_state_layer_ids are beyond the target's layers; "
+      "got {}, expected at most {}; use a head that was trained for this model",
+      layers.back(), target.num_layers));
+}
+
+// Checks that the target's matrices have the shapes of those that the head's checkpoint lacks.
+Status check_shared(const ModelConfig& head, const ModelConfig& target) {
+  const Eagle3Config& eagle = eagle3_config(head);
+  const auto lacks = [](std::string_view tensor, std::string_view size, int got, int expected) {
+    return invalid_argument(fmt::format(
+        "[model] the EAGLE-3 head's checkpoint has no tensor \"{}\", and the target's has another "
+        "{}; got {}, expected {}",
+        tensor, size, got, expected));
+  };
+  if (!eagle.has_embeddings && head.hidden_size != target.hidden_size) {
+    return lacks("embed_tokens.weight", "hidden_size", target.hidden_size, head.hidden_size);
+  }
+  if (eagle.has_lm_head) return {};
+  if (head.vocab_size != target.vocab_size) {
+    return lacks("lm_head.weight", "vocabulary", target.vocab_size, head.vocab_size);
+  }
+  if (eagle.shares_lm_head() && head.hidden_size != target.hidden_size) {
+    return lacks("lm_head.weight", "hidden_size", target.hidden_size, head.hidden_size);
+  }
+  return {};
+}
+
+}  // namespace
+
+Status check_eagle3(const ModelConfig& head, const ModelConfig& target) {
+  const Eagle3Config& eagle = eagle3_config(head);
+  if (eagle.target_vocab_size != target.vocab_size) {
+    return misfit("vocab_size", eagle.target_vocab_size, target.vocab_size);
+  }
+  if (eagle.target_hidden_size != target.hidden_size) {
+    return misfit("target_hidden_size", eagle.target_hidden_size, target.hidden_size);
+  }
+  QUIRE_RETURN_IF_ERROR(check_tapped_layers(head, target));
+  return check_shared(head, target);
+}
+
+std::vector<TensorSpec> list_eagle3_tensors(const ModelConfig& head) {
+  HeadWeights weights;
+  return list_tensors(list_weights(head, weights));
+}
+
+int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
+                                DType activation) {
+  const Eagle3Config& eagle = eagle3_config(head);
+  ModelLimits own = limits;
+  own.tapped_layers.clear();
+  const int64_t taps_width = eagle.num_taps() * eagle.target_hidden_size;
+  const int64_t per_token = 2 * int64_t{head.hidden_size} + (eagle.norm_before_fc ? taps_width : 0);
+  const Saturated inputs =
+      Saturated(limits.max_num_tokens) * per_token * static_cast<int64_t>(dtype_bytes(activation));
+  return (inputs + decoder_activation_bytes(head, own, activation)).get();
+}
+
+Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Model& target,
+                                               WeightSource& source, Ops& ops,
+                                               const ModelLimits& limits,
+                                               const LoadProgress& progress) {
+  const Eagle3Config& eagle = eagle3_config(head);
+  QUIRE_RETURN_IF_ERROR(check_eagle3(head, target.config()));
+  QUIRE_RETURN_IF_ERROR(check_shards(eagle, limits.parallel));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(head, source));
+  HeadWeights weights;
+  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,
+                                     limits.parallel, progress));
+  if (!eagle.has_embeddings) weights.ends.shared_embed = target.embeddings();
+  if (eagle.shares_lm_head()) weights.ends.shared_lm_head = target.lm_head();
+  ModelLimits own = limits;
+  own.tapped_layers.clear();
+  auto model =
+      std::make_unique<Eagle3Head>(head, own, ops, std::move(weights), std::move(target_ids));
+  QUIRE_RETURN_IF_ERROR(model->allocate());
+  return std::unique_ptr<DraftHead>(std::move(model));
+}
+
+}  // namespace quire

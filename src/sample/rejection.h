@@ -1,0 +1,101 @@
+// Verifies the drafts of speculative decoding against the target's distributions. With standard
+// rejection sampling (Leviathan et al., "Fast inference from transformers via speculative
+// decoding", 2023) and with block verification (Sun et al., "Block verification accelerates
+// speculative decoding", 2024) the output has the target's distribution, whatever the drafter's is.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "sample/random_choice.h"
+
+namespace quire {
+
+enum class RejectionMethod {
+  kStandard,   // accepts or rejects each draft by itself, up to the first rejected one
+  kBlock,      // decides on all drafts together, and accepts at least as many on average
+  kSynthetic,  // accepts drafts at given rates, for measurements: the output has no meaning
+};
+
+// How a runner verifies drafts.
+struct Verification {
+  RejectionMethod method = RejectionMethod::kStandard;
+  // Whether the drafter samples its drafts and writes DraftCall::probs. Otherwise each draft is
+  // certain, and it is accepted if it equals the token that is sampled without drafts.
+  bool samples_drafts = false;
+  // For kSynthetic, by draft: the probability that this draft and all before it are accepted. The
+  // rates do not increase.
+  std::vector<double> synthetic_rates = {};
+};
+
+// The random numbers for the drafts of one step. They are keyed by the position of the step's first
+// draft, and not by each draft's own: a step may use the numbers of a draft that it rejects, as
+// block verification does, and a later step that drafts the same position again needs new ones.
+class DraftNoise {
+ public:
+  DraftNoise(uint64_t seed, uint64_t first_position) : seed_(seed), position_(first_position) {}
+
+  // The noise by which the drafter samples the draft.
+  TokenNoise draft(size_t draft_idx) const { return noise(NoiseStream::kDraft, draft_idx); }
+  // Uniform in (0, 1).
+  double acceptance(size_t draft_idx) const {
+    return first_uniform(noise(NoiseStream::kAcceptance, draft_idx));
+  }
+  TokenNoise residual(size_t draft_idx) const { return noise(NoiseStream::kResidual, draft_idx); }
+  // The noise of the token that is sampled after `draft_idx` accepted drafts, if no draft of that
+  // position was verified. It is the same as without drafts.
+  TokenNoise token(size_t draft_idx) const { return {seed_, position_ + draft_idx}; }
+  // Uniform in (0, 1), one per step.
+  double synthetic_acceptance() const {
+    return first_uniform(noise(NoiseStream::kSyntheticAcceptance, 0));
+  }
+
+ private:
+  TokenNoise noise(NoiseStream stream, size_t draft_idx) const {
+    return {seed_, position_, stream, static_cast<uint32_t>(draft_idx)};
+  }
+  static double first_uniform(const TokenNoise& noise) {
+    double quad[4];
+    noise.uniform_quad(0, quad);
+    return quad[0];
+  }
+
+  uint64_t seed_;
+  uint64_t position_;
+};
+
+struct Draft {
+  int32_t token_id = 0;
+  // The distribution that the draft was sampled from by DraftNoise::draft(), by token id,
+  // [vocab_size]; empty: the draft is certain.
+  std::span<const float> probs = {};
+};
+
+// The target's distribution of the token after the first `num_drafts` drafts; null: it has none,
+// for example because of a NaN in the logits. Calls come with 0, 1, 2, … drafts. The result is used
+// until the next call.
+using TargetAt = std::function<const TokenDistribution*(size_t num_drafts)>;
+
+struct VerifiedDrafts {
+  size_t num_accepted = 0;
+  // The token after the accepted drafts; -1: all drafts were accepted up to a position whose target
+  // distribution does not exist.
+  int32_t next_token = -1;
+};
+
+// Verifies the drafts by `method`, kStandard or kBlock. A draft whose `probs` are not a
+// distribution (a NaN, a sum other than 1), or do not contain it, ends the drafts: if all before it
+// are accepted, the target's token takes its place.
+VerifiedDrafts verify_drafts(RejectionMethod method, std::span<const Draft> drafts,
+                             const TargetAt& target_at, const DraftNoise& noise);
+
+// The number of drafts to accept at Verification::synthetic_rates, by `u`, uniform in (0, 1).
+size_t count_synthetic(std::span<const double> rates, double u);
+// The rates whose mean accepted length, 1 + accepted drafts, is `length` with the least variance:
+// all but one of them are 0 or 1. `length` is from 1 to 1 + num_drafts.
+std::vector<double> synthetic_rates(double length, int num_drafts);
+
+}  // namespace quire

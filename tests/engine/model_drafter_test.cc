@@ -1,0 +1,282 @@
+// A model drafts for another one. The output is that of an ordinary run; and a model that drafts
+// for itself sees all of its drafts accepted, which shows that its keys and values are right in
+// every page: after chunks of prompts, prefix hits, preemptions and rejected drafts.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/tiny_engine.h"
+#include "engine/two_models.h"
+
+namespace quire {
+namespace {
+
+using testing::Collected;
+using testing::expect_same;
+using ::testing::HasSubstr;
+using testing::run_all;
+using testing::stats_at_rest;
+using testing::tiny_config;
+using testing::tiny_prompt;
+using testing::tiny_windows_config;
+
+EngineConfig with_drafter(EngineConfig config, const std::string& model, int num_drafts,
+                          std::string_view method = "draft_model") {
+  config.speculative_config =
+      fmt::format(R"({{"method": "{}", "model": "{}", "num_speculative_tokens": {}}})", method,
+                  model, num_drafts);
+  return config;
+}
+
+// Many share a prefix, of which some have the length of whole pages.
+std::vector<Request> greedy_requests() {
+  std::vector<Request> all;
+  for (int i = 0; i < 24; ++i) {
+    std::vector<int32_t> prompt = tiny_prompt(16 * (1 + i % 5), static_cast<uint64_t>(i % 3));
+    const std::vector<int32_t> own = tiny_prompt(i % 20, static_cast<uint64_t>(100 + i));
+    prompt.insert(prompt.end(), own.begin(), own.end());
+    all.push_back(testing::greedy(std::move(prompt), 1 + (i * 7) % 60));
+  }
+  return all;
+}
+
+std::vector<Request> sampled_requests() {
+  std::vector<Request> all = greedy_requests();
+  for (size_t i = 0; i < all.size(); ++i) {
+    SamplingParams& sampling = all[i].sampling;
+    sampling.seed = i;
+    sampling.logprobs = 1;
+    sampling.temperature = i % 3 == 0 ? 0.0F : 0.8F;
+    if (i % 4 == 0) sampling.repetition_penalty = 1.3F;
+    if (i % 5 == 0) sampling.prompt_logprobs = 1;
+    if (i % 6 == 0) sampling.ignore_eos = false;
+  }
+  return all;
+}
+
+std::vector<Collected> ordinary(const EngineConfig& config, const std::vector<Request>& requests) {
+  return run_all(*testing::make_engine(config), requests);
+}
+
+// 64 tokens per step and 20 blocks for all requests, each with pages of two models of this size.
+EngineConfig small(EngineConfig config) {
+  config.max_model_len = 256;
+  config.max_num_batched_tokens = 64;
+  config.kv_cache_memory = 20 * 2 * 8192;
+  return config;
+}
+
+class SelfDrafterTest : public ::testing::TestWithParam<int> {
+ protected:
+  // Runs all requests twice: the second time, their prompts are in the prefix cache.
+  static void expect_all_accepted(const EngineConfig& config, int num_drafts) {
+    const auto engine = testing::make_engine(with_drafter(config, config.model, num_drafts));
+    ASSERT_NE(engine, nullptr);
+    const std::vector<Collected> expected = ordinary(config, greedy_requests());
+    for (int round = 0; round < 2; ++round) {
+      expect_same(run_all(*engine, greedy_requests()), expected);
+      const EngineStats stats = stats_at_rest(*engine);
+      EXPECT_GT(stats.speculation.num_drafts, 100);
+      EXPECT_EQ(stats.speculation.num_accepted, stats.speculation.num_drafts);
+      if (round == 1) {
+        EXPECT_GT(stats.prefix_cache_hits, 0);
+      }
+    }
+  }
+};
+
+TEST_P(SelfDrafterTest, SeesAllDraftsAccepted) {
+  expect_all_accepted(tiny_config(), GetParam());
+}
+
+TEST_P(SelfDrafterTest, SeesAllDraftsAcceptedInSmallStepsAndFewBlocks) {
+  expect_all_accepted(small(tiny_config()), GetParam());
+}
+
+TEST_P(SelfDrafterTest, SeesAllDraftsAcceptedWithSlidingWindows) {
+  expect_all_accepted(tiny_windows_config(), GetParam());
+}
+
+// A step may run for a sequence that has ended at the end of its last page. The page is in the
+// prefix cache by then and must stay as it is.
+TEST_P(SelfDrafterTest, LeavesTheLastPageOfAnEndedSequence) {
+  const EngineConfig config = tiny_config();
+  const auto engine = testing::make_engine(with_drafter(config, config.model, GetParam()));
+  const auto plain = testing::make_engine(config);
+  for (int i = 0; i < 30; ++i) {
+    const int num_output = 1 + i;
+    const int num_prompt = 16 * 4 + 1 - num_output;
+    Request request =
+        testing::greedy(tiny_prompt(num_prompt, static_cast<uint64_t>(i)), num_output);
+    const Collected first = run_all(*engine, {request}).front();
+    request.prompt_token_ids.insert(request.prompt_token_ids.end(), first.token_ids.begin(),
+                                    first.token_ids.end());
+    request.sampling.logprobs = 1;
+    const std::vector<Collected> next = run_all(*engine, {request});
+    EXPECT_EQ(next.front().num_cached_tokens, 64);
+    expect_same(next, run_all(*plain, {request}));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(NumDrafts, SelfDrafterTest, ::testing::Values(1, 2, 3, 5, 8, 15));
+
+class ModelDrafterTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(ModelDrafterTest, BringsTheBitsOfAnOrdinaryRun) {
+  const std::vector<std::pair<EngineConfig, EngineConfig>> pairs = {
+      {tiny_config(), tiny_windows_config()}, {tiny_windows_config(), tiny_config()}};
+  for (const auto& [target, drafter] : pairs) {
+    const auto engine = testing::make_engine(with_drafter(target, drafter.model, GetParam()));
+    ASSERT_NE(engine, nullptr);
+    const std::vector<Collected> expected = ordinary(target, sampled_requests());
+    expect_same(run_all(*engine, sampled_requests()), expected);
+    expect_same(run_all(*engine, sampled_requests()), expected);
+    const SpeculationStats drafts = stats_at_rest(*engine).speculation;
+    EXPECT_GT(drafts.num_drafts, 0);
+    EXPECT_LT(drafts.num_accepted, drafts.num_drafts);
+  }
+}
+
+TEST_P(ModelDrafterTest, SurvivesPreemptionAndSmallSteps) {
+  const EngineConfig target = small(tiny_config());
+  const auto engine =
+      testing::make_engine(with_drafter(target, tiny_windows_config().model, GetParam()));
+  ASSERT_NE(engine, nullptr);
+  expect_same(run_all(*engine, sampled_requests()), ordinary(target, sampled_requests()));
+  EXPECT_GT(stats_at_rest(*engine).num_preemptions, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(NumDrafts, ModelDrafterTest, ::testing::Values(1, 4, 7));
+
+// A sequence outgrows the drafter's context while its prompt is computed, while it decodes, or in
+// the cached prefix of its prompt.
+TEST_P(ModelDrafterTest, StopsAtTheEndOfTheDraftersContext) {
+  const std::string drafter = testing::write_config("quire_short_drafter", R"({
+      "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+      "intermediate_size": 112, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "vocab_size": 96, "max_position_embeddings": 60,
+      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+      "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+  EngineConfig config = tiny_config();
+  config.max_num_batched_tokens = 20 + GetParam();  // less than the drafter's context
+  config.max_num_seqs = 2;
+  const auto engine = testing::make_engine(with_drafter(config, drafter, GetParam()));
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Collected> expected = ordinary(config, sampled_requests());
+  for (int round = 0; round < 2; ++round)
+    expect_same(run_all(*engine, sampled_requests()), expected);
+  const EngineStats stats = stats_at_rest(*engine);
+  EXPECT_GT(stats.speculation.num_drafts, 0);
+  EXPECT_GT(stats.prefix_cache_hits, 1000);
+}
+
+// ---- EAGLE-3
+
+// A model of 8 tokens: a random head is right so often that the number of accepted drafts shows
+// whether the head computes the same.
+EngineConfig eagle_target() {
+  static const std::string path = testing::write_config("quire_eagle_target", R"({
+      "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
+      "intermediate_size": 112, "num_hidden_layers": 4, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "vocab_size": 8, "max_position_embeddings": 512,
+      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+      "tie_word_embeddings": false, "bos_token_id": 1, "eos_token_id": 2,
+      "torch_dtype": "bfloat16"})");
+  EngineConfig config = tiny_config();
+  config.model = path;
+  return config;
+}
+
+std::string eagle_head(int vocab_size = 8) {
+  static const std::string format = R"({{
+      "architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "hidden_size": 64,
+      "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "vocab_size": {}, "draft_vocab_size": 6,
+      "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+      "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16",
+      "eagle_config": {{"eagle_aux_hidden_state_layer_ids": [0, 2, 3]}}}})";
+  return testing::write_config(fmt::format("quire_eagle_head_{}", vocab_size),
+                               fmt::format(fmt::runtime(format), vocab_size));
+}
+
+// Their prompts share prefixes, some of whole pages, which continue differently.
+std::vector<Request> eagle_requests() {
+  std::vector<Request> all = sampled_requests();
+  for (Request& request : all) {
+    for (int32_t& id : request.prompt_token_ids) id %= 8;
+    request.sampling.ignore_eos = true;
+    request.sampling.max_tokens = 40;
+  }
+  return all;
+}
+
+SpeculationStats drafts_of(Engine& engine, const std::vector<Collected>& expected) {
+  const SpeculationStats before = stats_at_rest(engine).speculation;
+  expect_same(run_all(engine, eagle_requests()), expected);
+  SpeculationStats drafts = stats_at_rest(engine).speculation;
+  drafts.num_drafts -= before.num_drafts;
+  drafts.num_accepted -= before.num_accepted;
+  return drafts;
+}
+
+class EagleDrafterTest : public ::testing::TestWithParam<int> {};
+
+// A draft depends on its sequence alone, not on the way in which the head computed its tokens.
+TEST_P(EagleDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
+  EngineConfig config = with_drafter(eagle_target(), eagle_head(), GetParam(), "eagle3");
+  const std::vector<Collected> expected = ordinary(eagle_target(), eagle_requests());
+  config.enable_prefix_caching = false;
+  const SpeculationStats whole = drafts_of(*testing::make_engine(config), expected);
+  EXPECT_GT(whole.num_accepted, whole.num_drafts / 20);
+  EXPECT_LT(whole.num_accepted, whole.num_drafts);
+  config.enable_prefix_caching = true;
+  config.max_num_batched_tokens = 40 + GetParam();
+  config.max_num_seqs = 5;
+  const auto engine = testing::make_engine(config);
+  for (int round = 0; round < 2; ++round) {
+    const SpeculationStats drafts = drafts_of(*engine, expected);
+    EXPECT_EQ(drafts.num_drafts, whole.num_drafts);
+    EXPECT_EQ(drafts.num_accepted, whole.num_accepted);
+  }
+  EXPECT_GT(stats_at_rest(*engine).prefix_cache_hits, 1000);
+}
+
+TEST_P(EagleDrafterTest, SurvivesPreemptionAndSmallSteps) {
+  const EngineConfig config =
+      with_drafter(small(eagle_target()), eagle_head(), GetParam(), "eagle3");
+  const auto engine = testing::make_engine(config);
+  const SpeculationStats drafts = drafts_of(*engine, ordinary(eagle_target(), eagle_requests()));
+  EXPECT_GT(drafts.num_accepted, drafts.num_drafts / 20);
+  EXPECT_GT(stats_at_rest(*engine).num_preemptions, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(NumDrafts, EagleDrafterTest, ::testing::Values(1, 2, 4, 7));
+
+// ---- What a drafter may be
+
+std::string error_of(const EngineConfig& config) {
+  return std::string(Engine::create(config).status().message());
+}
+
+TEST(DraftModel, IsRefusedWithItsReason) {
+  EXPECT_THAT(error_of(with_drafter(tiny_config(), testing::other_config_path(), 4)),
+              HasSubstr("vocab_size; got 128, expected the 96 of the model that it drafts for"));
+  EXPECT_THAT(error_of(with_drafter(tiny_config(), "/nowhere/drafter", 4)),
+              HasSubstr("/nowhere/drafter"));
+  EXPECT_THAT(error_of(with_drafter(eagle_target(), eagle_head(16), 4, "eagle3")),
+              HasSubstr("vocab_size is not that of the target; got 16, expected 8"));
+  EngineConfig config = tiny_config();
+  config.speculative_config = R"({"method": "draft_model", "num_speculative_tokens": 4})";
+  EXPECT_THAT(error_of(config), HasSubstr("model; got nothing, expected the drafter's directory"));
+  config.speculative_config = R"({"method": "draft_model", "model": "x"})";
+  EXPECT_THAT(error_of(config), HasSubstr("num_speculative_tokens; got nothing"));
+  config.speculative_config = R"({"method": "draft_model", "model": "x",
+      "num_speculative_tokens": 4, "rejection_sample_method": "block"})";
+  EXPECT_THAT(error_of(config), HasSubstr("rejection_sample_method; got block, expected standard, "
+                                          "or draft_sample_method probabilistic"));
+  config.speculative_config = R"({"method": "suffix", "model": "x"})";
+  EXPECT_THAT(error_of(config), HasSubstr("model; got it with method suffix"));
+}
+
+}  // namespace
+}  // namespace quire
