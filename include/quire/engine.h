@@ -32,6 +32,9 @@ struct SpeculationStats {
   int64_t num_drafts = 0;    // tokens verified
   int64_t num_accepted = 0;  // drafts that became output
   std::array<int64_t, kMaxPositions> accepted_by_position = {};  // [0]: first drafts
+  // On a CPU, the time of the steps' models and sampling, and of their drafters.
+  double verify_seconds = 0;
+  double draft_seconds = 0;
 };
 
 struct EngineStats {

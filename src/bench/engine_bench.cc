@@ -35,6 +35,8 @@ void add(SpeculationStats& stats, const SpeculationStats& other, int64_t factor)
   for (size_t i = 0; i < stats.accepted_by_position.size(); ++i) {
     stats.accepted_by_position[i] += factor * other.accepted_by_position[i];
   }
+  stats.verify_seconds += static_cast<double>(factor) * other.verify_seconds;
+  stats.draft_seconds += static_cast<double>(factor) * other.draft_seconds;
 }
 
 // Sampling as in vLLM's benchmarks: temperature 1, end-of-sequence ignored, output_len tokens.
@@ -174,6 +176,7 @@ std::string token_times(const EngineBenchResult& result) {
 
 // The number of tokens per step and sequence.
 double mean_accepted_length(const SpeculationStats& stats) {
+  if (stats.num_spans == 0) return 1;
   return 1 + static_cast<double>(stats.num_accepted) / static_cast<double>(stats.num_spans);
 }
 
@@ -189,17 +192,20 @@ std::vector<double> acceptance_by_position(const SpeculationStats& stats) {
 
 std::string draft_line(const EngineBenchResult& result) {
   const SpeculationStats& stats = result.speculation;
-  if (stats.num_spans == 0) return "";
+  if (stats.num_spans == 0 && stats.draft_seconds == 0) return "";
+  const std::string times = fmt::format("drafter {:.3f} s, model and sampling {:.3f} s",
+                                        stats.draft_seconds, stats.verify_seconds);
+  if (stats.num_spans == 0) return fmt::format("Drafts: none was worth its time; {}\n", times);
   return fmt::format(
-      "Drafts{}: {} of {} accepted; mean accepted length {:.2f}; by position {:.2f}\n",
+      "Drafts{}: {} of {} accepted; mean accepted length {:.2f}; by position {:.2f}; {}\n",
       result.has_synthetic_acceptance ? " (synthetic acceptance: the outputs have no meaning)" : "",
       stats.num_accepted, stats.num_drafts, mean_accepted_length(stats),
-      fmt::join(acceptance_by_position(stats), " "));
+      fmt::join(acceptance_by_position(stats), " "), times);
 }
 
 void write_speculation(JsonWriter& json, const EngineBenchResult& result) {
   const SpeculationStats& stats = result.speculation;
-  if (stats.num_spans == 0) return;
+  if (stats.num_spans == 0 && stats.draft_seconds == 0) return;
   json.key("speculation");
   json.begin_object();
   json.field("synthetic_acceptance", result.has_synthetic_acceptance);
@@ -207,6 +213,8 @@ void write_speculation(JsonWriter& json, const EngineBenchResult& result) {
   json.field("num_draft_tokens", stats.num_drafts);
   json.field("num_accepted_tokens", stats.num_accepted);
   json.field("mean_accepted_length", mean_accepted_length(stats));
+  json.field("draft_seconds", stats.draft_seconds);
+  json.field("verify_seconds", stats.verify_seconds);
   json.key("acceptance_by_position");
   json.begin_array();
   for (const double share : acceptance_by_position(stats)) json.value(share);

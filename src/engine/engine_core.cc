@@ -224,6 +224,8 @@ void EngineCore::postprocess(const BatchPlan& plan, StepResult result) {
     }
     deliver(progress[i], std::move(result.spans[i]));
   }
+  counts_.speculation.verify_seconds += result.verify_seconds;
+  counts_.speculation.draft_seconds += result.draft_seconds;
   counts_.num_steps += 1;
   publish_stats();
 }

@@ -21,7 +21,8 @@ constexpr std::string_view kRejectionKey = "rejection_sample_method";
 constexpr std::string_view kRatesKey = "synthetic_acceptance_rates";
 constexpr std::string_view kLengthKey = "synthetic_acceptance_length";
 constexpr std::string_view kRangesKey = "num_speculative_tokens_per_batch_size";
-constexpr std::array<std::string_view, 10> kKeys = {"method",
+constexpr std::string_view kAdaptiveKey = "enable_adaptive_verification";
+constexpr std::array<std::string_view, 11> kKeys = {"method",
                                                     "model",
                                                     "num_speculative_tokens",
                                                     kRangesKey,
@@ -30,7 +31,8 @@ constexpr std::array<std::string_view, 10> kKeys = {"method",
                                                     kDraftKey,
                                                     kRejectionKey,
                                                     kRatesKey,
-                                                    kLengthKey};
+                                                    kLengthKey,
+                                                    kAdaptiveKey};
 constexpr size_t kMaxRanges = 1024;
 constexpr int kMaxSeqs = 1 << 20;
 // vLLM's defaults.
@@ -138,6 +140,7 @@ std::vector<double> read_synthetic_rates(int num_drafts, ConfigFields& fields) {
 Verification read_verification(std::string_view method, bool has_probs, int num_drafts,
                                ConfigFields& fields) {
   Verification verification;
+  verification.is_adaptive = fields.boolean(kAdaptiveKey, true);
   verification.samples_drafts =
       read_choice(kDraftKey, {"greedy", "probabilistic"}, fields) == "probabilistic";
   if (verification.samples_drafts && !has_probs) {

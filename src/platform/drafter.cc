@@ -18,8 +18,9 @@ int match_length(std::span<const int32_t> tokens, size_t end, int most) {
 }
 
 // Finds the ends of the newest of the longest matches, the newest first.
-void find_matches(std::span<const int32_t> tokens, const LookupConfig& config,
-                  std::vector<size_t>& ends) {
+// Returns their length.
+int find_matches(std::span<const int32_t> tokens, const LookupConfig& config,
+                 std::vector<size_t>& ends) {
   const size_t most = config.by_vote ? LookupConfig::kMaxVotes : 1;
   int longest = config.min_match;
   ends.clear();
@@ -30,8 +31,9 @@ void find_matches(std::span<const int32_t> tokens, const LookupConfig& config,
     if (length > longest) ends.clear();
     longest = length;
     if (ends.size() < most) ends.push_back(end);
-    if (longest == config.max_match && ends.size() == most) return;
+    if (longest == config.max_match && ends.size() == most) break;
   }
+  return longest;
 }
 
 // The most frequent token; the first of them decides a tie.
@@ -49,9 +51,9 @@ int32_t most_frequent(std::span<const int32_t> tokens) {
 }  // namespace
 
 bool look_up_drafts(std::span<const int32_t> tokens, const LookupConfig& config,
-                    std::span<int32_t> drafts) {
+                    std::span<int32_t> drafts, std::span<float> confidences) {
   thread_local std::vector<size_t> ends;
-  find_matches(tokens, config, ends);
+  const int length = find_matches(tokens, config, ends);
   if (ends.empty()) return false;
   thread_local std::vector<int32_t> next;  // by match
   for (size_t i = 0; i < drafts.size(); ++i) {
@@ -62,6 +64,8 @@ bool look_up_drafts(std::span<const int32_t> tokens, const LookupConfig& config,
     for (const size_t end : ends) next.push_back(token_after(end));
     drafts[i] = most_frequent(next);
     std::erase_if(ends, [&](size_t end) { return token_after(end) != drafts[i]; });
+    const float share = static_cast<float>(ends.size()) / static_cast<float>(next.size());
+    confidences[i] = share * static_cast<float>(length) / static_cast<float>(length + 1);
   }
   return true;
 }

@@ -3,13 +3,27 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "ops/ops.h"
 #include "platform/batch_inputs.h"
 #include "quire/status.h"
+#include "sample/rejection.h"
 #include "sched/batch_plan.h"
 
 namespace quire {
+
+// How a runner verifies drafts.
+struct Verification {
+  RejectionMethod method = RejectionMethod::kStandard;
+  // Whether the drafter samples its drafts and writes DraftCall::probs. Otherwise each draft is
+  // certain, and it is accepted if it equals the token that is sampled without drafts.
+  bool samples_drafts = false;
+  // For kSynthetic, as for count_synthetic().
+  std::vector<double> synthetic_rates = {};
+  // Whether a step leaves out drafts that are not worth their time (platform/adaptive_drafts.h).
+  bool is_adaptive = false;
+};
 
 // The slots that sampled in a step, after the step's tokens were accepted. All pointers are to
 // device memory.
@@ -28,15 +42,18 @@ struct DraftCall {
   // next_tokens after them are not read. Null: the next step verifies all num_drafts entries,
   // because on a GPU all spans of a step have one length.
   int32_t* num_proposed = nullptr;
+  // [slots, num_drafts]: how sure the drafter is of each draft, in [0, 1]; 0 if it cannot tell. It
+  // need not be calibrated. Null, on a GPU: not wanted.
+  float* confidences = nullptr;
   // On a CPU, the step itself: its spans, as they were computed, and their slots before it.
   std::span<const SeqSpan> spans = {};
   std::span<const SlotView> slot_views = {};
   // F32 [slots, num_drafts, vocab_size], only with Verification::samples_drafts: the drafter
   // samples each draft by DraftNoise::draft(), where the step's first draft is at position
   // num_computed + 1, and writes the distribution that it sampled from: probabilities of all
-  // tokens, with a sum of 1. Whether it proposes a draft must not depend on the token that it
-  // sampled for it, because that would bias the output; it may depend on the distribution, and on
-  // the drafts before.
+  // tokens, with a sum of 1. Neither the decision to propose a draft nor its confidence may depend
+  // on the token that was sampled for it, because that would bias the output; they may depend on
+  // the distribution, and on the drafts before.
   float* probs = nullptr;
 };
 
@@ -77,7 +94,9 @@ struct LookupConfig {
 // Writes the drafts for a sequence. A match that reaches the sequence's end continues with the
 // drafts themselves, so that a period repeats. Returns false, and writes nothing, if there is no
 // match.
+// confidences: as DraftCall::confidences, one per draft. A draft's is the share of votes for it,
+// and less after a short match.
 bool look_up_drafts(std::span<const int32_t> tokens, const LookupConfig& config,
-                    std::span<int32_t> drafts);
+                    std::span<int32_t> drafts, std::span<float> confidences);
 
 }  // namespace quire

@@ -21,6 +21,9 @@ namespace quire {
 struct StepResult {
   std::vector<SpanResult> spans;  // one per span that samples, in the plan's order
   Status error;                   // a device fault: no result of this step is valid
+  // On a CPU, the time of the model and of sampling, and of the drafter.
+  double verify_seconds = 0;
+  double draft_seconds = 0;
 };
 
 // One step runs and one waits behind it. This is enough to hide the host's work, and a stop is seen

@@ -20,17 +20,6 @@ enum class RejectionMethod {
   kSynthetic,  // accepts drafts at given rates, for measurements: the output has no meaning
 };
 
-// How a runner verifies drafts.
-struct Verification {
-  RejectionMethod method = RejectionMethod::kStandard;
-  // Whether the drafter samples its drafts and writes DraftCall::probs. Otherwise each draft is
-  // certain, and it is accepted if it equals the token that is sampled without drafts.
-  bool samples_drafts = false;
-  // For kSynthetic, by draft: the probability that this draft and all before it are accepted. The
-  // rates do not increase.
-  std::vector<double> synthetic_rates = {};
-};
-
 // The random numbers for the drafts of one step. They are keyed by the position of the step's first
 // draft, and not by each draft's own: a step may use the numbers of a draft that it rejects, as
 // block verification does, and a later step that drafts the same position again needs new ones.
@@ -92,7 +81,8 @@ struct VerifiedDrafts {
 VerifiedDrafts verify_drafts(RejectionMethod method, std::span<const Draft> drafts,
                              const TargetAt& target_at, const DraftNoise& noise);
 
-// The number of drafts to accept at Verification::synthetic_rates, by `u`, uniform in (0, 1).
+// The number of drafts to accept by `u`, uniform in (0, 1). rates: by draft, the probability that
+// this draft and all before it are accepted; they do not increase.
 size_t count_synthetic(std::span<const double> rates, double u);
 // The rates whose mean accepted length, 1 + accepted drafts, is `length` with the least variance:
 // all but one of them are 0 or 1. `length` is from 1 to 1 + num_drafts.

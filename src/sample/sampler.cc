@@ -256,6 +256,17 @@ std::optional<int32_t> most_likely_token(std::span<const float> logits) {
   return first_of(logits, largest.logit);
 }
 
+float lead_of_most_likely(std::span<const float> logits) {
+  constexpr float kLowest = -std::numeric_limits<float>::infinity();
+  float first = kLowest;
+  float second = kLowest;
+  for (const float logit : logits) {
+    second = std::max(second, std::min(first, logit));
+    first = std::max(first, logit);
+  }
+  return second == kLowest ? 1.0F : 1.0F / (1.0F + std::exp(second - first));
+}
+
 // The draft is drawn from the probabilities as they are written, in F32.
 std::optional<int32_t> sample_draft(std::span<const float> logits, const SamplingParams& params,
                                     const TokenNoise& noise, std::span<float> probs) {

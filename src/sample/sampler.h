@@ -70,6 +70,9 @@ class SamplerState {
 // chosen, for example because of a NaN.
 std::optional<int32_t> most_likely_token(std::span<const float> logits);
 
+// The probability of the most likely token if it and the second were the only ones: 0.5 to 1.
+float lead_of_most_likely(std::span<const float> logits);
+
 // Samples a draft from the logits of a drafter, by the request's temperature and filters but not
 // its rules, and writes the distribution that it was drawn from to `probs`, by token id. Absent if
 // no token can be chosen, for example because of a NaN.

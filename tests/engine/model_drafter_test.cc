@@ -22,9 +22,10 @@ using testing::tiny_windows_config;
 
 EngineConfig with_drafter(EngineConfig config, const std::string& model, int num_drafts,
                           std::string_view method = "draft_model") {
-  config.speculative_config =
-      fmt::format(R"({{"method": "{}", "model": "{}", "num_speculative_tokens": {}}})", method,
-                  model, num_drafts);
+  config.speculative_config = fmt::format(
+      R"({{"method": "{}", "model": "{}", "num_speculative_tokens": {},
+           "enable_adaptive_verification": false}})",
+      method, model, num_drafts);
   return config;
 }
 

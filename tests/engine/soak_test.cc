@@ -60,7 +60,9 @@ std::string eagle_head() {
 
 EngineConfig with_drafter(EngineConfig config, std::string_view method, const std::string& model) {
   config.speculative_config = fmt::format(
-      R"({{"method": "{}", "model": "{}", "num_speculative_tokens": 4}})", method, model);
+      R"({{"method": "{}", "model": "{}", "num_speculative_tokens": 4,
+           "enable_adaptive_verification": false}})",
+      method, model);
   return config;
 }
 

@@ -80,10 +80,12 @@ const RecordedOutputs& recorded_outputs() {
 }
 
 std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts,
-                                    const testing::NumProposals& num_proposals = {}) {
+                                    const testing::NumProposals& num_proposals = {},
+                                    const Verification& verification = {}) {
   auto engine = EngineInternals::create(
       config,
       {.num_drafts = num_drafts,
+       .verification = verification,
        .make_drafter = [&](DeviceContext&,
                            const DrafterLimits& limits) -> Result<std::unique_ptr<Drafter>> {
          return testing::make_recorded_drafter(recorded_outputs(), limits, num_proposals);
@@ -226,10 +228,24 @@ TEST(RaggedSpeculation, ADrafterWithoutProposalsVerifiesNothing) {
   EXPECT_EQ(stats_at_rest(*engine).speculation.num_spans, 0);
 }
 
+// Which drafts are left out depends on the time that steps take.
+TEST(AdaptiveSpeculation, BringsTheBitsOfAnOrdinaryRun) {
+  for (const int k : {1, 4, 8}) {
+    SCOPED_TRACE(k);
+    const auto engine = make_engine(tiny_config(), k, up_to(k), {.is_adaptive = true});
+    expect_ordinary_outputs(run_all(*engine, requests()));
+    expect_ordinary_outputs(run_all(*engine, requests()));
+    const SpeculationStats drafts = stats_at_rest(*engine).speculation;
+    EXPECT_LE(drafts.num_drafts, drafts.num_spans * k);
+  }
+}
+
 // ---- The drafters that a configuration can name
 
+// Verifies all drafts, so that what is counted does not depend on the time that steps take.
 std::unique_ptr<Engine> make_engine(EngineConfig config, std::string speculative_config) {
   config.speculative_config = std::move(speculative_config);
+  config.speculative_config.insert(1, R"("enable_adaptive_verification": false, )");
   return testing::make_engine(config);
 }
 
@@ -296,6 +312,8 @@ TEST(ReadSpeculation, RefusesByName) {
   EXPECT_THAT(
       message(R"({"method": "ngram", "num_speculative_tokens": 16})"),
       HasSubstr("num_speculative_tokens; got \"16\", expected a whole number from 1 to 15"));
+  EXPECT_THAT(message(R"({"method": "suffix", "enable_adaptive_verification": 1})"),
+              HasSubstr("enable_adaptive_verification; got"));
   EXPECT_THAT(message(R"({"method": "suffix", "prompt_lookup_min": 2})"),
               HasSubstr("prompt_lookup_min; got it with method suffix"));
   EXPECT_THAT(message(R"({"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_min": 5,

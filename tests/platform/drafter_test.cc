@@ -46,7 +46,8 @@ Tokens expected_drafts(const Tokens& tokens, const LookupConfig& config, size_t 
 
 Tokens drafts_of(const Tokens& tokens, const LookupConfig& config, size_t num_drafts) {
   Tokens drafts(num_drafts, -1);
-  if (!look_up_drafts(tokens, config, drafts)) {
+  std::vector<float> confidences(num_drafts);
+  if (!look_up_drafts(tokens, config, drafts, confidences)) {
     EXPECT_EQ(drafts, Tokens(num_drafts, -1)) << "drafts were written without a match";
     return {};
   }
@@ -71,6 +72,20 @@ TEST(LookUpDrafts, TakesTheTokenThatMostOccurrencesHaveNext) {
   const LookupConfig vote = {.min_match = 1, .max_match = 1, .by_vote = true};
   EXPECT_THAT(drafts_of(tokens, vote, 2), ElementsAre(4, 9));
   EXPECT_THAT(drafts_of(tokens, {.min_match = 1, .max_match = 1}, 2), ElementsAre(5, 7));
+}
+
+// Two of three occurrences of 1 continue with 4, and then one has the vote.
+TEST(LookUpDrafts, IsSureOfLongMatchesAndOfUnanimousVotes) {
+  const Tokens tokens = {1, 4, 8, 1, 4, 9, 1, 5, 7, 1};
+  std::vector<int32_t> drafts(2);
+  std::vector<float> confidences(2);
+  const LookupConfig vote = {.min_match = 1, .max_match = 1, .by_vote = true};
+  ASSERT_TRUE(look_up_drafts(tokens, vote, drafts, confidences));
+  EXPECT_FLOAT_EQ(confidences[0], 0.5F * 2 / 3);
+  EXPECT_FLOAT_EQ(confidences[1], 0.5F / 2);
+  const Tokens loop = {6, 7, 8, 6, 7, 8};
+  ASSERT_TRUE(look_up_drafts(loop, {.min_match = 1, .max_match = 3}, drafts, confidences));
+  EXPECT_THAT(confidences, ElementsAre(0.75F, 0.75F));
 }
 
 TEST(LookUpDrafts, HasNoMatchInAShortSequence) {

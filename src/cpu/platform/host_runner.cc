@@ -3,12 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/check.h"
 #include "base/guarded.h"
 #include "cpu/ops/cpu_ops.h"
 
 namespace quire {
+namespace {
+
+// Measures wall time from its creation on.
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
 
 HostDevice::HostDevice(int num_threads) : pool(num_threads), ops(make_cpu_ops(pool)) {}
 
@@ -38,7 +53,10 @@ HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outp
       num_computed_(slots_.size()),
       next_tokens_(slots_.size() * static_cast<size_t>(parts.sizes.limits.decode_q_len())),
       num_proposed_(slots_.size()),
-      thread_([this] { device_loop(); }) {}
+      confidences_(slots_.size() * static_cast<size_t>(parts.sizes.limits.num_drafts)) {
+  if (parts.verification.is_adaptive) adaptive_.emplace(parts.sizes.limits.num_drafts);
+  thread_ = std::thread([this] { device_loop(); });
+}
 
 HostRunner::~HostRunner() {
   {
@@ -102,11 +120,23 @@ StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
   StepResult result;
   update_slots(plan);
   if (parts_.drafter != nullptr) result.error = parts_.drafter->update_slots(plan, device_.stream);
-  spans_ = cut_drafts(plan, num_proposed_);
-  if (result.error.ok()) result.error = run_model(plan);
-  if (result.error.ok()) result.error = collect_prompt_logprobs();
-  if (result.error.ok()) result.error = sample(plan, result.spans);
+  if (result.error.ok()) result.error = verify_step(plan, result);
+  if (result.error.ok() && parts_.drafter != nullptr) {
+    result.error = propose_drafts(plan, result.draft_seconds);
+  }
   return result;
+}
+
+Status HostRunner::verify_step(const BatchPlan& plan, StepResult& result) {
+  const Stopwatch watch;
+  spans_ = cut_drafts(plan, num_proposed_);
+  if (adaptive_) leave_out_drafts(plan);
+  QUIRE_RETURN_IF_ERROR(run_model(plan));
+  QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs());
+  QUIRE_RETURN_IF_ERROR(sample(plan, result.spans));
+  result.verify_seconds = watch.seconds();
+  if (adaptive_) learn_from(result);
+  return {};
 }
 
 void HostRunner::update_slots(const BatchPlan& plan) {
@@ -220,7 +250,7 @@ Status HostRunner::sample(const BatchPlan& plan, std::vector<SpanResult>& result
                                           std::span(results).subspan(begin, count)));
     begin = end;
   }
-  return parts_.drafter == nullptr ? Status() : propose_drafts(plan);
+  return {};
 }
 
 Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSpan* const> spans,
@@ -348,27 +378,74 @@ std::span<int32_t> HostRunner::next_tokens(int slot_idx) {
   return std::span(next_tokens_).subspan(static_cast<size_t>(slot_idx) * q_len, q_len);
 }
 
+std::span<const float> HostRunner::confidences(const SeqSpan& span) const {
+  const auto num_drafts = static_cast<size_t>(parts_.sizes.limits.num_drafts);
+  return std::span(confidences_)
+      .subspan(static_cast<size_t>(span.slot) * num_drafts, static_cast<size_t>(span.num_drafts));
+}
+
+void HostRunner::leave_out_drafts(const BatchPlan& plan) {
+  std::vector<AdaptiveDrafts::Proposal> proposals;
+  int num_other_rows = 0;
+  for (const SeqSpan& span : spans_) {
+    num_other_rows += span.num_tokens - span.num_drafts;
+    if (span.decodes) proposals.push_back({.confidences = confidences(span)});
+  }
+  if (proposals.empty()) return;
+  adaptive_->choose(proposals, num_other_rows);
+  auto proposal = proposals.begin();
+  for (const SeqSpan& span : spans_) {
+    if (span.decodes) num_proposed_[static_cast<size_t>(span.slot)] = proposal++->num_kept;
+  }
+  spans_ = cut_drafts(plan, num_proposed_);
+}
+
+void HostRunner::learn_from(const StepResult& result) {
+  std::vector<VerifiedSpan> verified;
+  auto sampled = result.spans.begin();
+  for (const SeqSpan& span : spans_) {
+    if (!span.samples) continue;
+    const auto num_tokens = static_cast<int>(sampled++->tokens.size());
+    if (span.num_drafts == 0) continue;
+    verified.push_back(
+        {.confidences = confidences(span), .num_accepted = std::max(num_tokens - 1, 0)});
+  }
+  const auto num_rows = static_cast<int>(inputs_.token_ids.size());
+  adaptive_->observe_step(num_rows, result.verify_seconds, verified);
+}
+
 // The next step is not known yet. It most likely verifies as many drafts as this one may: none of a
 // sequence under a constraint, and none of any while too many sequences decode.
-Status HostRunner::propose_drafts(const BatchPlan& plan) {
+Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
+  const Stopwatch watch;
   std::vector<int32_t> slots;
   std::vector<int32_t> num_wanted;
   for (const SeqSpan& span : plan.spans) {
     slots.push_back(span.samples ? span.slot : -1);
     const bool is_constrained = span.mask_idx >= 0;
     const int after_prompt = is_constrained ? 0 : plan.decode_q_len - 1;
-    num_wanted.push_back(span.decodes ? span.num_drafts : after_prompt);
+    const int most = span.decodes ? span.num_drafts : after_prompt;
+    num_wanted.push_back(span.samples ? most : 0);
   }
-  return parts_.drafter->propose({.slots = slots.data(),
-                                  .num_spans = static_cast<int>(slots.size()),
-                                  .num_wanted = num_wanted.data(),
-                                  .num_computed = num_computed_.data(),
-                                  .next_tokens = next_tokens_.data(),
-                                  .num_proposed = num_proposed_.data(),
-                                  .spans = spans_,
-                                  .slot_views = slot_views_,
-                                  .probs = draft_probs_.view.as<float>()},
-                                 device_.stream);
+  if (adaptive_) adaptive_->lower_wanted(num_wanted);
+  const DraftCall call = {.slots = slots.data(),
+                          .num_spans = static_cast<int>(slots.size()),
+                          .num_wanted = num_wanted.data(),
+                          .num_computed = num_computed_.data(),
+                          .next_tokens = next_tokens_.data(),
+                          .num_proposed = num_proposed_.data(),
+                          .confidences = confidences_.data(),
+                          .spans = spans_,
+                          .slot_views = slot_views_,
+                          .probs = draft_probs_.view.as<float>()};
+  const Status status = parts_.drafter->propose(call, device_.stream);
+  seconds = watch.seconds();
+  if (adaptive_) {
+    const int most = std::ranges::max(num_wanted);
+    const auto num_seqs = static_cast<int>(std::ranges::count(num_wanted, most));
+    adaptive_->observe_proposal(most, num_seqs, seconds);
+  }
+  return status;
 }
 
 }  // namespace quire

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "platform/adaptive_drafts.h"
 #include "platform/batch_inputs.h"
 #include "platform/runner.h"
 #include "sample/sampler.h"
@@ -65,6 +66,7 @@ class HostRunner final : public Runner {
   void device_loop();
   StepResult run_step(const BatchPlan& plan) noexcept;
   StepResult run_step_unguarded(const BatchPlan& plan);
+  Status verify_step(const BatchPlan& plan, StepResult& result);
   void update_slots(const BatchPlan& plan);
   void add_slot(const SlotAdded& added);
   Status run_model(const BatchPlan& plan);
@@ -84,10 +86,14 @@ class HostRunner final : public Runner {
                       std::vector<SampledToken>& tokens);
   Status verify_sampled_drafts(const SeqSpan& span, const SpanLogits& logits,
                                std::vector<SampledToken>& tokens);
-  Status propose_drafts(const BatchPlan& plan);
+  // Lowers num_proposed_ to the drafts that are worth their verification in this step.
+  void leave_out_drafts(const BatchPlan& plan);
+  void learn_from(const StepResult& result);
+  Status propose_drafts(const BatchPlan& plan, double& seconds);
   void update_progress(int slot_idx);
   std::span<int32_t> next_tokens(int slot_idx);
   std::span<float> draft_probs(int slot_idx, size_t draft_idx);
+  std::span<const float> confidences(const SeqSpan& span) const;  // of the span's drafts
   std::span<const float> logits_row(int64_t i) const;
   Model& model() const { return *parts_.target().model; }
 
@@ -103,7 +109,9 @@ class HostRunner final : public Runner {
   std::vector<int32_t> num_computed_;
   std::vector<int32_t> next_tokens_;
   std::vector<int32_t> num_proposed_;
-  std::vector<SeqSpan> spans_;  // of the step that runs, as it computes them
+  std::vector<float> confidences_;
+  std::optional<AdaptiveDrafts> adaptive_;  // absent: each step verifies all drafts that it may
+  std::vector<SeqSpan> spans_;              // of the step that runs, as it computes them
   BatchInputs inputs_;
   std::vector<SlotView> slot_views_;
 

@@ -22,7 +22,8 @@ class LookupDrafter final : public Drafter {
       tokens_.append_sampled(call, slot);
       const std::span drafts =
           tokens_.next_tokens(call, slot).subspan(1, static_cast<size_t>(call.num_wanted[i]));
-      const bool found = !drafts.empty() && look_up_drafts(tokens_.of(slot), config_, drafts);
+      const bool found = !drafts.empty() && look_up_drafts(tokens_.of(slot), config_, drafts,
+                                                           tokens_.confidences(call, slot));
       call.num_proposed[slot] = found ? call.num_wanted[i] : 0;
     });
     return {};

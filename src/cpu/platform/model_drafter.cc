@@ -99,7 +99,8 @@ class ModelDrafter final : public Drafter {
   // Adds one draft to each sequence, from the logits of the last pass. A sequence stops at
   // num_wanted drafts, or when the model has no place for another token.
   Status add_drafts(const DraftCall& call, Stream& stream);
-  // The draft id of a slot's next draft; absent if its logits have a NaN, or no finite value.
+  // The draft id of a slot's next draft, whose confidence it writes; absent if its logits have a
+  // NaN, or no finite value.
   std::optional<int32_t> next_draft(const DraftCall& call, int slot,
                                     std::span<const float> logits) const;
   // Computes the newest drafts.
@@ -254,16 +255,22 @@ Status ModelDrafter::add_drafts(const DraftCall& call, Stream& stream) {
 
 std::optional<int32_t> ModelDrafter::next_draft(const DraftCall& call, int slot,
                                                 std::span<const float> logits) const {
-  if (call.probs == nullptr) return most_likely_token(logits);
-  const SamplingSpec& sampling = *sampling_[static_cast<size_t>(slot)];
   const auto draft_idx = static_cast<size_t>(call.num_proposed[slot]);
+  float& confidence = tokens_.confidences(call, slot)[draft_idx];
+  if (call.probs == nullptr) {
+    confidence = lead_of_most_likely(logits);
+    return most_likely_token(logits);
+  }
+  const SamplingSpec& sampling = *sampling_[static_cast<size_t>(slot)];
   const auto num_drafts = static_cast<size_t>(limits_.num_drafts);
   const auto vocab_size = static_cast<size_t>(limits_.vocab_size);
   const size_t row = static_cast<size_t>(slot) * num_drafts + draft_idx;
   const std::span<float> probs(call.probs + row * vocab_size, vocab_size);
   const DraftNoise noise(sampling.seed, static_cast<uint64_t>(call.num_computed[slot]) + 1);
   const auto sample = [&](std::span<float> out) {
-    return sample_draft(logits, *sampling.params, noise.draft(draft_idx), out);
+    const auto draft = sample_draft(logits, *sampling.params, noise.draft(draft_idx), out);
+    confidence = std::ranges::max(out);
+    return draft;
   };
   if (target_ids().empty()) return sample(probs);
   thread_local std::vector<float> draft_probs;  // by draft id

@@ -46,6 +46,10 @@ class SlotTokens {
   std::span<int32_t> next_tokens(const DraftCall& call, int slot) const {
     return {call.next_tokens + static_cast<size_t>(slot) * q_len_, q_len_};
   }
+  // The slot's entries of DraftCall::confidences.
+  std::span<float> confidences(const DraftCall& call, int slot) const {
+    return {call.confidences + static_cast<size_t>(slot) * (q_len_ - 1), q_len_ - 1};
+  }
 
  private:
   size_t q_len_;

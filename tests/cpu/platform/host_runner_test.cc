@@ -148,7 +148,9 @@ class CountingDrafter final : public Drafter {
 
 class HostRunnerDraftsTest : public ::testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { make_runner({}); }
+
+  void make_runner(const Verification& verification) {
     RunnerParts parts;
     parts.instances = {{.model = &model_}};
     const ModelLimits limits = {.max_num_tokens = 64,
@@ -157,6 +159,7 @@ class HostRunnerDraftsTest : public ::testing::Test {
                                 .num_drafts = CountingDrafter::kNumDrafts};
     parts.sizes = {.limits = limits, .max_num_seqs = 4, .vocab_size = kVocabSize};
     parts.drafter = &drafter_;
+    parts.verification = verification;
     Result<std::unique_ptr<Runner>> runner = HostRunner::create(parts, device_);
     ASSERT_TRUE(runner.ok());
     runner_ = std::move(*runner);
@@ -248,6 +251,15 @@ TEST_F(HostRunnerDraftsTest, CountsRejectedDraftsAsVerified) {
               ElementsAre(Pair(4, 2), Pair(1, 2), Pair(0, 1), Pair(2, 2)));
 }
 
+// One step of a size is not enough to tell its time: the first may contain first-use costs.
+TEST_F(HostRunnerDraftsTest, MeasuresAStepBeforeItVerifiesDraftsAdaptively) {
+  make_runner({.is_adaptive = true});
+  start({4, 4, 4, 4});
+  EXPECT_THAT(counts(decode({0, 1, 2, 3}, {4, 4, 4, 4})),
+              ElementsAre(Pair(0, 1), Pair(0, 1), Pair(0, 1), Pair(0, 1)));
+  EXPECT_THAT(model_.tokens(), ElementsAre(2, 3, 4, 5));
+}
+
 // Runs the lookup drafter on one slot, as a runner does after a step.
 class LookupDrafterTest : public ::testing::Test {
  protected:
@@ -273,7 +285,8 @@ class LookupDrafterTest : public ::testing::Test {
                             .num_wanted = &num_wanted,
                             .num_computed = &num_computed_,
                             .next_tokens = next_tokens_.data(),
-                            .num_proposed = &num_proposed};
+                            .num_proposed = &num_proposed,
+                            .confidences = confidences_.data()};
     EXPECT_TRUE(drafter_->propose(call, stream_).ok());
     num_computed_ += 1;
     return {next_tokens_.begin() + 1, next_tokens_.begin() + 1 + num_proposed};
@@ -286,6 +299,7 @@ class LookupDrafterTest : public ::testing::Test {
                           {.num_drafts = kNumDrafts, .max_num_seqs = 1, .vocab_size = 100}, pool_);
   int32_t num_computed_ = 0;
   std::vector<int32_t> next_tokens_ = std::vector<int32_t>(1 + kNumDrafts);
+  std::vector<float> confidences_ = std::vector<float>(kNumDrafts);
 };
 
 TEST_F(LookupDrafterTest, ProposesTheTokensAfterAMatch) {

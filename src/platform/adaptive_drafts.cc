@@ -1,0 +1,233 @@
+#include "platform/adaptive_drafts.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <utility>
+
+#include "base/numbers.h"
+
+namespace quire {
+namespace {
+
+// Times are averages of about this many observations.
+constexpr int kTimeWindow = 8;
+// Rates are averages of about this many steps, and of about this many drafts at most.
+constexpr int kRateWindow = 64;
+constexpr double kMostVerified = 1024;
+// Drafts that are not verified teach nothing, so each rate begins as if 4 of 5 had been accepted.
+constexpr double kFirstVerified = 5;
+constexpr double kFirstAccepted = 4;
+// Numbers of rows up to this one have a bucket each; larger ones share one with their neighbors.
+constexpr int kExactRows = 8;
+constexpr double kBucketGrowth = 1.1;
+// The first observation may contain first-use costs.
+constexpr int kMinObservations = 2;
+// A larger number of drafts is chosen if its rate is almost the best: the verification may still
+// cut it, with better knowledge.
+constexpr double kNearlyBest = 0.995;
+
+size_t bucket_of(int num_rows) {
+  if (num_rows <= kExactRows) return static_cast<size_t>(std::max(num_rows, 0));
+  const double steps =
+      std::log(static_cast<double>(num_rows) / kExactRows) / std::log(kBucketGrowth);
+  return kExactRows + 1 + static_cast<size_t>(steps);
+}
+
+// Moves the average of the newest observations, the count-th of which is `value`.
+void average_in(double& average, double value, int count) {
+  average += (value - average) / std::min(count, kTimeWindow);
+}
+
+}  // namespace
+
+void StepTimes::observe(int num_rows, double seconds) {
+  const size_t idx = bucket_of(num_rows);
+  if (idx >= buckets_.size()) buckets_.resize(idx + 1);
+  Bucket& bucket = buckets_[idx];
+  ++bucket.count;
+  average_in(bucket.num_rows, num_rows, bucket.count);
+  average_in(bucket.seconds, seconds, bucket.count);
+}
+
+bool StepTimes::knows(int num_rows) const {
+  const size_t idx = bucket_of(num_rows);
+  return idx < buckets_.size() && buckets_[idx].count >= kMinObservations;
+}
+
+// Times do not fall with the number of rows, and the time per row does not fall either: the weights
+// are read once, and then each row is computed. So between two observations far apart, no step is
+// faster than the lines through the observations on either side.
+double StepTimes::at(double num_rows) const {
+  std::vector<const Bucket*> seen;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.count > 0) seen.push_back(&bucket);
+  }
+  if (seen.empty()) return 0;
+  const auto above =
+      std::ranges::find_if(seen, [&](const Bucket* bucket) { return bucket->num_rows > num_rows; });
+  if (above == seen.begin()) return seen.front()->seconds;
+  const auto below = std::prev(above);
+  const bool has_before = below != seen.begin();
+  if (above == seen.end()) {
+    const double from_left = has_before ? on_line(**std::prev(below), **below, num_rows) : 0;
+    return std::max(from_left, (*below)->seconds);
+  }
+  const double lowest = (*below)->seconds;
+  const double highest = std::max((*above)->seconds, lowest);
+  if (*above - *below == 1) {  // neighbors
+    return std::clamp(on_line(**below, **above, num_rows), lowest, highest);
+  }
+  const double from_left = has_before ? on_line(**std::prev(below), **below, num_rows) : 0;
+  const double from_right =
+      std::next(above) != seen.end() ? on_line(**above, **std::next(above), num_rows) : 0;
+  return std::clamp(std::max(from_left, from_right), lowest, highest);
+}
+
+double StepTimes::on_line(const Bucket& a, const Bucket& b, double num_rows) {
+  return a.seconds + (b.seconds - a.seconds) / (b.num_rows - a.num_rows) * (num_rows - a.num_rows);
+}
+
+double AcceptanceRates::mean(size_t draft_idx) const {
+  const Position& position = positions_[draft_idx];
+  return (position.num_accepted + kFirstAccepted) / (position.num_verified + kFirstVerified);
+}
+
+double AcceptanceRates::probability(size_t draft_idx, double confidence) const {
+  const Position& position = positions_[draft_idx];
+  if (position.confidence <= 0) return mean(draft_idx);
+  const double mean_confidence = position.confidence / position.num_verified;
+  return std::min(mean(draft_idx) * confidence / mean_confidence, 1.0);
+}
+
+void AcceptanceRates::observe(std::span<const VerifiedSpan> spans) {
+  for (size_t i = 0; i < positions_.size(); ++i) {
+    Position step;
+    for (const VerifiedSpan& span : spans) {
+      const auto num_accepted = static_cast<size_t>(span.num_accepted);
+      // The drafts after the first rejected one were not compared.
+      if (i >= span.confidences.size() || i > num_accepted) continue;
+      step.num_verified += 1;
+      step.num_accepted += i < num_accepted ? 1 : 0;
+      step.confidence += span.confidences[i];
+    }
+    if (step.num_verified == 0) continue;
+    Position& sums = positions_[i];
+    const double kept = std::min(1 - 1.0 / kRateWindow, kMostVerified / (sums.num_verified + 1));
+    sums.num_verified = kept * sums.num_verified + step.num_verified;
+    sums.num_accepted = kept * sums.num_accepted + step.num_accepted;
+    sums.confidence = kept * sums.confidence + step.confidence;
+  }
+}
+
+AdaptiveDrafts::AdaptiveDrafts(int num_drafts)
+    : proposal_times_(1 + static_cast<size_t>(num_drafts)), rates_(num_drafts) {}
+
+double AdaptiveDrafts::proposal_seconds(int num_drafts, int num_seqs) const {
+  const auto known = [&](int k) { return proposal_times_[static_cast<size_t>(k)].knows(num_seqs); };
+  const auto at = [&](int k) { return proposal_times_[static_cast<size_t>(k)].at(num_seqs); };
+  if (known(num_drafts)) return at(num_drafts);
+  // From the next larger number of drafts, or else the next smaller one, in proportion.
+  const int most = static_cast<int>(proposal_times_.size()) - 1;
+  for (int k = num_drafts + 1; k <= most; ++k) {
+    if (known(k)) return at(k) * num_drafts / k;
+  }
+  for (int k = num_drafts - 1; k > 0; --k) {
+    if (known(k)) return at(k) * num_drafts / k;
+  }
+  return 0;
+}
+
+double AdaptiveDrafts::rate(int num_spans, int num_seqs, int num_drafts, int num_proposed) const {
+  double survival = 1;
+  double num_tokens = num_spans;
+  for (int i = 0; i < num_drafts; ++i) {
+    survival *= rates_.mean(static_cast<size_t>(i));
+    num_tokens += survival * num_seqs;
+  }
+  const double seconds =
+      step_times_.at(num_spans + num_seqs * num_drafts) + proposal_seconds(num_proposed, num_seqs);
+  return num_tokens / std::max(seconds, 1e-9);
+}
+
+void AdaptiveDrafts::lower_wanted(std::span<int32_t> num_wanted) const {
+  const auto num_spans = static_cast<int>(num_wanted.size());
+  const auto num_seqs = static_cast<int>(
+      std::ranges::count_if(num_wanted, [](int32_t wanted) { return wanted > 0; }));
+  if (num_seqs == 0 || !step_times_.knows(num_spans)) return;
+  std::vector<double> best_rates;  // by number of proposed drafts
+  for (int proposed = 0; proposed < static_cast<int>(proposal_times_.size()); ++proposed) {
+    double best = 0;
+    for (int kept = 0; kept <= proposed; ++kept) {
+      best = std::max(best, rate(num_spans, num_seqs, kept, proposed));
+    }
+    best_rates.push_back(best);
+  }
+  const double enough = kNearlyBest * std::ranges::max(best_rates);
+  int most = static_cast<int>(best_rates.size()) - 1;
+  while (best_rates[static_cast<size_t>(most)] < enough) --most;
+  bool probes = (num_steps_ + 1) % kProbePeriod == 0;
+  for (int32_t& wanted : num_wanted) {
+    const bool is_probe = probes && wanted > most;
+    wanted = std::min(wanted, is_probe ? most + 1 : most);
+    probes &= !is_probe;
+  }
+}
+
+void AdaptiveDrafts::choose(std::span<Proposal> proposals, int num_other_rows) {
+  ++num_steps_;
+  for (Proposal& proposal : proposals) proposal.num_kept = 0;
+  if (!step_times_.knows(num_other_rows)) return;
+  // A draft survives if all drafts before it do, so the best drafts of all sequences are the first
+  // ones of each.
+  struct Candidate {
+    double survival = 0;
+    Proposal* proposal = nullptr;
+  };
+  std::vector<Candidate> candidates;
+  for (Proposal& proposal : proposals) {
+    double survival = 1;
+    for (size_t i = 0; i < proposal.confidences.size(); ++i) {
+      survival *= rates_.probability(i, proposal.confidences[i]);
+      candidates.push_back({.survival = survival, .proposal = &proposal});
+    }
+  }
+  std::ranges::stable_sort(candidates, std::ranges::greater(), &Candidate::survival);
+  std::vector<double> survivals;
+  for (const Candidate& candidate : candidates) survivals.push_back(candidate.survival);
+  const size_t num_kept = num_steps_ % kProbePeriod == 0
+                              ? mix(static_cast<uint64_t>(num_steps_)) % (candidates.size() + 1)
+                              : best_count(survivals, std::ssize(proposals), num_other_rows);
+  for (const Candidate& candidate : std::span(candidates).first(num_kept)) {
+    ++candidate.proposal->num_kept;
+  }
+}
+
+// The number of drafts, with descending survivals, that brings the most tokens per second.
+size_t AdaptiveDrafts::best_count(std::span<const double> survivals, int64_t num_seqs,
+                                  int num_other_rows) const {
+  auto num_tokens = static_cast<double>(num_seqs);
+  double best_rate = num_tokens / step_times_.at(num_other_rows);
+  size_t best = 0;
+  for (size_t i = 0; i < survivals.size(); ++i) {
+    num_tokens += survivals[i];
+    const double rate = num_tokens / step_times_.at(num_other_rows + static_cast<double>(i + 1));
+    if (rate <= best_rate) continue;
+    best_rate = rate;
+    best = i + 1;
+  }
+  return best;
+}
+
+void AdaptiveDrafts::observe_proposal(int num_drafts, int num_seqs, double seconds) {
+  proposal_times_[static_cast<size_t>(num_drafts)].observe(num_seqs, seconds);
+}
+
+void AdaptiveDrafts::observe_step(int num_rows, double seconds,
+                                  std::span<const VerifiedSpan> spans) {
+  step_times_.observe(num_rows, seconds);
+  rates_.observe(spans);
+}
+
+}  // namespace quire

@@ -1,0 +1,113 @@
+// Chooses how many drafts a step proposes and verifies, so that it brings the most tokens per
+// second. The choice rests on the times of earlier steps and on how often drafts were accepted.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sched/batch_plan.h"
+
+namespace quire {
+
+// The time of a step by its number of token rows, learned from the steps that run.
+class StepTimes {
+ public:
+  void observe(int num_rows, double seconds);
+  // Whether a step with about as many rows was observed.
+  bool knows(int num_rows) const;
+  // Seconds. Optimistic where nothing was observed, so that it is tried: beyond all observations,
+  // one more row costs what it costs between the last two, or nothing.
+  double at(double num_rows) const;
+
+ private:
+  // Steps of about the same number of rows.
+  struct Bucket {
+    int count = 0;
+    double num_rows = 0;  // mean
+    double seconds = 0;   // moving average
+  };
+
+  // Seconds on the line through `a` and `b`.
+  static double on_line(const Bucket& a, const Bucket& b, double num_rows);
+
+  std::vector<Bucket> buckets_;
+};
+
+// A span whose drafts a step has verified.
+struct VerifiedSpan {
+  std::span<const float> confidences;  // of its drafts, in [0, 1]
+  int num_accepted = 0;
+};
+
+// The probability that a draft is accepted, by its index in the span and its drafter's confidence.
+class AcceptanceRates {
+ public:
+  explicit AcceptanceRates(int num_drafts) : positions_(static_cast<size_t>(num_drafts)) {}
+
+  // The probability that the draft is accepted if all before it are. A confidence need not be
+  // calibrated: it counts in relation to its mean at the same index.
+  double probability(size_t draft_idx, double confidence) const;
+  // The same for a draft of mean confidence.
+  double mean(size_t draft_idx) const;
+  // The spans of one step.
+  void observe(std::span<const VerifiedSpan> spans);
+
+ private:
+  // Sums over the newest steps that verified a draft at this index, if all drafts before it were
+  // accepted.
+  struct Position {
+    double num_verified = 0;
+    double num_accepted = 0;
+    double confidence = 0;
+  };
+
+  std::vector<Position> positions_;
+};
+
+// The choices of one runner. A draft is worth its verification if the step then brings more tokens
+// per second, and worth its proposal if this remains so with the time that the proposal takes.
+class AdaptiveDrafts {
+ public:
+  // num_drafts: upper bound per sequence and step.
+  explicit AdaptiveDrafts(int num_drafts);
+
+  // Lowers the number of drafts to propose for each decoding sequence of the next step to what is
+  // worth it. `num_wanted` holds the upper bounds, 0 for a sequence that gets no drafts.
+  void lower_wanted(std::span<int32_t> num_wanted) const;
+
+  // A decoding sequence of the step that begins. Its drafts are at most as many as the step may
+  // verify.
+  struct Proposal {
+    std::span<const float> confidences = {};  // of each draft, in [0, 1]
+    int num_kept = 0;                         // result of choose(): drafts that the step verifies
+  };
+  // Keeps the drafts that are worth their verification. num_other_rows: rows of the step that are
+  // no drafts. Whether a draft is kept depends on confidences and on earlier steps, never on a
+  // draft itself, so that rejection sampling keeps its distribution.
+  void choose(std::span<Proposal> proposals, int num_other_rows);
+
+  // Learns from a step: its time without proposals, and the drafts that it accepted.
+  void observe_step(int num_rows, double seconds, std::span<const VerifiedSpan> spans);
+  // Learns the time to propose at most num_drafts drafts for each of num_seqs sequences.
+  void observe_proposal(int num_drafts, int num_seqs, double seconds);
+
+  // One step of this many is a probe: one sequence proposes a draft more than is worth it, and the
+  // step verifies a random number of all drafts, so that better drafts and changed times are
+  // noticed.
+  static constexpr int kProbePeriod = 32;
+
+ private:
+  size_t best_count(std::span<const double> survivals, int64_t num_seqs, int num_other_rows) const;
+  double proposal_seconds(int num_drafts, int num_seqs) const;
+  // Tokens per second of a step in which num_seqs of num_spans sequences verify num_drafts drafts
+  // each and have proposed `num_proposed` for the next.
+  double rate(int num_spans, int num_seqs, int num_drafts, int num_proposed) const;
+
+  int64_t num_steps_ = 0;  // choices so far
+  StepTimes step_times_;
+  std::vector<StepTimes> proposal_times_;  // by number of drafts; the rows are sequences
+  AcceptanceRates rates_;
+};
+
+}  // namespace quire
