@@ -237,6 +237,29 @@ TEST_F(ServiceTest, RefusesRequestsThatCanNeverFitWithTheNumbers) {
   EXPECT_THAT(response.body, HasSubstr("this model's maximum context length is 64 tokens"));
 }
 
+TEST_F(ServiceTest, SaysWhichOfSeveralPromptsIsWrong) {
+  const auto refusal = [&](const std::string& prompt) {
+    const http::Response response =
+        call("POST", "/v1/completions", R"({"prompt":)" + prompt + "}")->wait();
+    EXPECT_EQ(response.status, 400);
+    return response.body;
+  };
+  const std::string text(64, 'x');
+  EXPECT_THAT(refusal(R"(["a",")" + text + "\"]"),
+              AllOf(HasSubstr(R"("message":"prompt[1]: the prompt is too long: got 64 tokens)"),
+                    HasSubstr(R"("param":"prompt[1]")")));
+  EXPECT_THAT(refusal(R"(["a","b",""])"),
+              AllOf(HasSubstr("prompt[2]: the prompt is empty"), HasSubstr(R"("prompt[2]")")));
+  EXPECT_THAT(refusal("[[1],[1,1000000]]"),
+              HasSubstr("prompt[1]: the prompt has the token id 1000000"));
+  EXPECT_THAT(refusal("\"\""), AllOf(HasSubstr(R"("message":"the prompt is empty")"),
+                                     HasSubstr(R"("param":"prompt")")));
+  engine_.encode_error_ = invalid_argument("[tokenizer] the text is too hard");
+  EXPECT_THAT(refusal(R"(["a","b"])"),
+              AllOf(HasSubstr("prompt[0]: "), HasSubstr("the text is too hard"),
+                    HasSubstr(R"("param":"prompt[0]")")));
+}
+
 TEST_F(ServiceTest, TooManyIsFourTwentyNineWithAHint) {
   start({.admission = {.max_num_seqs = 1, .max_num_queued_reqs = 0}});
   const auto first = call("POST", "/v1/completions", R"({"prompt":"a"})");

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "server/tools/json_scanner.h"
 
@@ -27,7 +29,8 @@ std::string described(Element value) {
 
 struct Position {
   size_t byte = 0;
-  std::string_view what;
+  std::string what;
+  std::string_view expected = "a JSON object";
 };
 
 size_t first_invalid_utf8(std::string_view text) {
@@ -69,7 +72,28 @@ size_t first_half_pair(std::string_view text) {
   return text.size();
 }
 
-// Finds the position of a JSON error, which simdjson does not report.
+// Finds a number beyond the largest double in valid JSON.
+std::optional<Position> find_huge_number(std::string_view body) {
+  bool in_string = false;
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (in_string && body[i] == '\\') {
+      ++i;
+    } else if (body[i] == '"') {
+      in_string = !in_string;
+    } else if (!in_string && (is_digit(body[i]) || body[i] == '-')) {
+      const size_t end = std::min(body.find_first_not_of("0123456789.eE+-", i), body.size());
+      const std::string number(body.substr(i, end - i));
+      if (std::isinf(std::strtod(number.c_str(), nullptr))) {
+        return Position{i, fmt::format("the number {} is out of range", clipped(number)),
+                        "numbers of magnitude 1.79e308 at most"};
+      }
+      i = end - 1;
+    }
+  }
+  return {};
+}
+
+// Finds the position of an error in the JSON, which simdjson does not report.
 std::optional<Position> find_error(std::string_view body) {
   const size_t bad_utf8 = first_invalid_utf8(body);
   const size_t half_pair = first_half_pair(body);
@@ -82,7 +106,7 @@ std::optional<Position> find_error(std::string_view body) {
     if (!scanner.push(body[i])) return Position{i, "not valid JSON, or more than 64 levels deep"};
   }
   if (!scanner.done()) return Position{body.size(), "the object does not end"};
-  return {};
+  return find_huge_number(body);
 }
 
 std::string invalid_body(std::string_view body, const Status& status) {
@@ -94,8 +118,8 @@ std::string invalid_body(std::string_view body, const Status& status) {
   const std::string_view before = body.substr(0, found->byte);
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
-  return fmt::format("[request] body; {} at line {}, column {} (byte {}), expected a JSON object",
-                     found->what, line, found->byte - line_start + 1, found->byte);
+  return fmt::format("[request] body; {} at line {}, column {} (byte {}), expected {}", found->what,
+                     line, found->byte - line_start + 1, found->byte, found->expected);
 }
 
 // `param` is the top-level field only, because it is logged and deeper keys may contain user text.

@@ -230,6 +230,15 @@ std::optional<ApiError> prepare_prompt(const ServerState& state, Request& reques
   return std::nullopt;
 }
 
+ApiError with_prompt(ApiError error, std::string_view field, size_t idx, size_t count) {
+  const bool is_about_prompt =
+      error.http_status == 400 && (error.param == "prompt" || error.param.empty());
+  if (!is_about_prompt || (count == 1 && field == "prompt")) return error;
+  error.param = count == 1 ? std::string(field) : fmt::format("{}[{}]", field, idx);
+  error.message = fmt::format("{}: {}", error.param, error.message);
+  return error;
+}
+
 void isolate_by_key(const ServerState& state, const RequestContext& context, Request& request) {
   if (!state.config.allow_request_priority) request.priority = 0;
   if (context.key_idx < 0) return;
@@ -266,8 +275,10 @@ void generate_completion(ServerState& state, RequestContext&& context,
     requests.push_back(completion.engine_request);
     requests.back().prompt = std::move(prompt.text);
     requests.back().prompt_token_ids = std::move(prompt.token_ids);
-    if (const auto error = prepare_prompt(state, requests.back(), {}))
-      return context.refuse(*error);
+    if (auto error = prepare_prompt(state, requests.back(), {})) {
+      return context.refuse(
+          with_prompt(std::move(*error), "prompt", requests.size() - 1, completion.prompts.size()));
+    }
   }
   ResponseInfo response = response_info(state, response_id, requests);
   if (completion.echo) response.prompt_texts = prompt_texts(state, requests);

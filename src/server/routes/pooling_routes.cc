@@ -13,14 +13,6 @@
 namespace quire::server {
 namespace {
 
-// Names the text that an error is about, one of the `count` texts of a field.
-ApiError with_text(ApiError error, std::string_view field, size_t idx, size_t count) {
-  if (error.param != "prompt") return error;
-  error.param = count == 1 ? std::string(field) : fmt::format("{}[{}]", field, idx);
-  error.message = fmt::format("{}: {}", error.param, error.message);
-  return error;
-}
-
 // Finds the id of a text that is one token of the model. Any model whose vocabulary has the tokens
 // of the prompt can score; others have no such route, as in service.cc.
 std::optional<ApiError> find_token(const EngineApi& engine, std::string_view text, int32_t& id) {
@@ -65,7 +57,7 @@ std::optional<ApiError> add_requests(const ServerState& state, const ScoreReques
     Request judged = common;
     judged.prompt = std::move(prompt.text);
     if (auto error = prepare_prompt(state, judged, prompt.untrusted)) {
-      return with_text(std::move(*error), "documents", i, scores.documents.size());
+      return with_prompt(std::move(*error), "documents", i, scores.documents.size());
     }
     judged.prompt.clear();  // the engine takes its ids
     for (const int32_t word : words) {
@@ -134,7 +126,7 @@ void post_embeddings(ServerState& state, RequestContext&& context) {
     request.prompt = std::move(input.text);
     request.prompt_token_ids = std::move(input.token_ids);
     if (auto error = prepare_prompt(state, request, {})) {
-      return context.refuse(with_text(std::move(*error), "input", i, embeddings.inputs.size()));
+      return context.refuse(with_prompt(std::move(*error), "input", i, embeddings.inputs.size()));
     }
     generation.requests.push_back(std::move(request));
   }

@@ -151,6 +151,8 @@ void isolate_by_key(const ServerState& state, const RequestContext& context, Req
 // which control tokens are plain text.
 std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request,
                                        const ByteSpans& untrusted);
+// Adds to an error of prepare_prompt() which of the `count` prompts of the field it is about.
+ApiError with_prompt(ApiError error, std::string_view field, size_t idx, size_t count);
 ResponseInfo response_info(const ServerState& state, const std::string& response_id,
                            const std::vector<Request>& requests);
 // Admits the request and submits it to the engine, after its grammar is compiled if it has one.

@@ -263,7 +263,20 @@ TEST(ParseCompletion, NamesThePlaceWhereABodyIsNotJson) {
   EXPECT_THAT(refusal("{\"prompt\": \"a\"} x"), HasSubstr("text after the object"));
   EXPECT_THAT(refusal("{\"prompt\": \"a\""), HasSubstr("does not end"));
   EXPECT_THAT(refusal("[1]"), HasSubstr("a list of 1, expected a JSON object"));
-  EXPECT_THAT(refusal("{\"top_p\": 1e999}"), HasSubstr("not valid JSON"));
+}
+
+TEST(ParseCompletion, NamesANumberThatIsOutOfRange) {
+  EXPECT_THAT(refusal("{\"prompt\": \"\\\" 1e999\",\n \"top_p\": 1e999}"),
+              HasSubstr("body; the number 1e999 is out of range at line 2, column 11 (byte 33), "
+                        "expected numbers of magnitude 1.79e308 at most"));
+  EXPECT_THAT(refusal(R"({"logit_bias": {"1": -2.5E+400}})"),
+              HasSubstr("the number -2.5E+400 is out of range at line 1, column 22"));
+  EXPECT_THAT(refusal(R"({"prompt": [1, )" + std::string(400, '7') + "]}"),
+              HasSubstr("7… is out of range at line 1, column 16 (byte 15)"));
+  // Simdjson takes these, so that their fields are checked.
+  EXPECT_THAT(refusal(R"({"prompt": "a", "top_p": 1e308})"), HasSubstr("top_p; got 1"));
+  EXPECT_EQ(parsed(R"({"prompt": "a", "temperature": 1e-999})").engine_request.sampling.temperature,
+            0.0F);
 }
 
 TEST(ParseCompletion, TakesStructuredOutputs) {

@@ -177,11 +177,10 @@ TEST(CompletionChunk, StreamsTextThenItsEnd) {
                 std::string(kUsageJson) + "}");
   out.clear();
   usage_chunk(kCompletionHead, kUsage, out);
-  EXPECT_EQ(out,
-            R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m",)"
-            R"("system_fingerprint":"fp_1","choices":[],)"
-            R"("usage":)" +
-                std::string(kUsageJson) + "}");
+  EXPECT_EQ(out, R"({"id":"cmpl-1","object":"text_completion","created":7,"model":"m",)"
+                 R"("system_fingerprint":"fp_1","choices":[],)"
+                 R"("usage":)" +
+                     std::string(kUsageJson) + "}");
 }
 
 TEST(CompletionChunk, EchoesAndContinuesCountingCharacters) {
@@ -232,6 +231,26 @@ TEST(ChatBody, IsOpenAIs) {
   EXPECT_THAT(bare, HasSubstr(R"("logprobs":null)"));
   EXPECT_THAT(bare, HasSubstr(R"("token_ids":[1,4]}])"));
   EXPECT_THAT(bare, HasSubstr(R"("prompt_token_ids":[0]})"));
+}
+
+// The end token is one of the tokens that usage counts, so it is listed, as by vLLM.
+TEST(ChatBody, ListsTheLogprobsOfTheEndToken) {
+  ChatRequest request;
+  request.engine_request.sampling.logprobs = 0;
+  const Choice choice = {.index = 0,
+                         .text = "",
+                         .message = {.reasoning = "", .content = "Hi", .tool_calls = {}},
+                         .token_ids = {1, 0},
+                         .logprobs = {{{1, -0.5F, 1}}, {{0, -0.25F, 1}}},
+                         .prompt_logprobs = {},
+                         .prompt_token_ids = shared_ids({0}),
+                         .finish_reason = FinishReason::kStop};
+  EXPECT_EQ(kUsage.num_completion_tokens, 2);
+  EXPECT_THAT(
+      valid(chat_body(kHeader, request, {choice}, kUsage, decode)),
+      HasSubstr(R"("content":"Hi","refusal":null},"logprobs":{"content":[)"
+                R"({"token":"Hi","logprob":-0.5,"bytes":[72,105],"top_logprobs":[]},)"
+                R"({"token":"<s>","logprob":-0.25,"bytes":[60,115,62],"top_logprobs":[]}]})"));
 }
 
 TEST(ChatBody, HasToolCalls) {
