@@ -27,18 +27,6 @@ void add_times(const RequestResult& request, EngineBenchResult& result) {
   }
 }
 
-// Adds `other` times `factor`, which is -1 for a difference.
-void add(SpeculationStats& stats, const SpeculationStats& other, int64_t factor) {
-  stats.num_spans += factor * other.num_spans;
-  stats.num_drafts += factor * other.num_drafts;
-  stats.num_accepted += factor * other.num_accepted;
-  for (size_t i = 0; i < stats.accepted_by_position.size(); ++i) {
-    stats.accepted_by_position[i] += factor * other.accepted_by_position[i];
-  }
-  stats.verify_seconds += static_cast<double>(factor) * other.verify_seconds;
-  stats.draft_seconds += static_cast<double>(factor) * other.draft_seconds;
-}
-
 // Sampling as in vLLM's benchmarks: temperature 1, end-of-sequence ignored, output_len tokens.
 std::vector<Request> to_requests(std::span<const DatasetRequest> requests) {
   std::vector<Request> all;
@@ -79,9 +67,8 @@ Result<EngineBenchResult> run_batch(Engine& engine, std::span<const DatasetReque
   if (interrupted) std::erase_if(results, [](const auto& one) { return one.was_cancelled(); });
   for (const RequestResult& request : results) QUIRE_RETURN_IF_ERROR(request.first_error());
   EngineBenchResult result = summarize(results, elapsed_s);
-  result.speculation = engine.stats().speculation;
-  add(result.speculation, drafted_before, -1);
-  result.has_synthetic_acceptance = engine.model_info().has_synthetic_acceptance;
+  result.speculation = {engine.stats().speculation, engine.model_info().has_synthetic_acceptance};
+  add(result.speculation.stats, drafted_before, -1);
   if (interrupted) {
     result.end = cancelled(
         fmt::format("[bench] interrupted after {} of {} requests", num_done, requests.size()));
@@ -172,54 +159,6 @@ std::string partial_line(const EngineBenchResult& result) {
 std::string token_times(const EngineBenchResult& result) {
   return times_line("Time to first token", result.first_token_s) +
          times_line("Time per output token", result.per_token_s);
-}
-
-// The number of tokens per step and sequence.
-double mean_accepted_length(const SpeculationStats& stats) {
-  if (stats.num_spans == 0) return 1;
-  return 1 + static_cast<double>(stats.num_accepted) / static_cast<double>(stats.num_spans);
-}
-
-// By position in a group of drafts: the share of the groups whose draft there was accepted.
-std::vector<double> acceptance_by_position(const SpeculationStats& stats) {
-  std::vector<double> shares;
-  for (const int64_t accepted : stats.accepted_by_position) {
-    if (accepted == 0) break;
-    shares.push_back(static_cast<double>(accepted) / static_cast<double>(stats.num_spans));
-  }
-  return shares;
-}
-
-std::string draft_line(const EngineBenchResult& result) {
-  const SpeculationStats& stats = result.speculation;
-  if (stats.num_spans == 0 && stats.draft_seconds == 0) return "";
-  const std::string times = fmt::format("drafter {:.3f} s, model and sampling {:.3f} s",
-                                        stats.draft_seconds, stats.verify_seconds);
-  if (stats.num_spans == 0) return fmt::format("Drafts: none was worth its time; {}\n", times);
-  return fmt::format(
-      "Drafts{}: {} of {} accepted; mean accepted length {:.2f}; by position {:.2f}; {}\n",
-      result.has_synthetic_acceptance ? " (synthetic acceptance: the outputs have no meaning)" : "",
-      stats.num_accepted, stats.num_drafts, mean_accepted_length(stats),
-      fmt::join(acceptance_by_position(stats), " "), times);
-}
-
-void write_speculation(JsonWriter& json, const EngineBenchResult& result) {
-  const SpeculationStats& stats = result.speculation;
-  if (stats.num_spans == 0 && stats.draft_seconds == 0) return;
-  json.key("speculation");
-  json.begin_object();
-  json.field("synthetic_acceptance", result.has_synthetic_acceptance);
-  json.field("num_drafts", stats.num_spans);
-  json.field("num_draft_tokens", stats.num_drafts);
-  json.field("num_accepted_tokens", stats.num_accepted);
-  json.field("mean_accepted_length", mean_accepted_length(stats));
-  json.field("draft_seconds", stats.draft_seconds);
-  json.field("verify_seconds", stats.verify_seconds);
-  json.key("acceptance_by_position");
-  json.begin_array();
-  for (const double share : acceptance_by_position(stats)) json.value(share);
-  json.end_array();
-  json.end_object();
 }
 
 void write_token_times(JsonWriter& json, const EngineBenchResult& result) {
@@ -325,7 +264,8 @@ std::string to_text(const ThroughputResult& result) {
              "Total num output tokens:  {}\n",
              all.requests_per_s(), all.total_tokens_per_s(), all.output_tokens_per_s(),
              all.num_prompt_tokens, all.num_output_tokens) +
-         token_times(all) + draft_line(all) + (result.profile ? to_text(*result.profile) : "");
+         token_times(all) + draft_line(all.speculation) +
+         (result.profile ? to_text(*result.profile) : "");
 }
 
 std::string to_json(const ThroughputResult& result) {
@@ -341,7 +281,7 @@ std::string to_json(const ThroughputResult& result) {
   json.field("total_prompt_tokens", all.num_prompt_tokens);
   json.field("total_output_tokens", all.num_output_tokens);
   write_token_times(json, all);
-  write_speculation(json, all);
+  write_speculation(json, all.speculation);
   if (result.profile) write_profile(json, *result.profile);
   json.end_object();
   return json.text() + "\n";
@@ -354,7 +294,7 @@ Result<LatencyResult> measure_latency(Engine& engine, const LatencyOptions& opti
                                       "`input_len` or `output_len`"));
   const auto requests = batch_of_prompts(options, model.vocab_size);
   LatencyResult result;
-  result.requests.has_synthetic_acceptance = model.has_synthetic_acceptance;
+  result.requests.speculation.has_synthetic_acceptance = model.has_synthetic_acceptance;
   const int num_total = options.num_iters_warmup + options.num_iters;
   for (int i = 0; i < num_total; ++i) {
     hooks.on_progress(static_cast<size_t>(i), static_cast<size_t>(num_total),
@@ -370,7 +310,7 @@ Result<LatencyResult> measure_latency(Engine& engine, const LatencyOptions& opti
     result.latencies_s.push_back(batch.elapsed_s);
     append(result.requests.first_token_s, batch.first_token_s);
     append(result.requests.per_token_s, batch.per_token_s);
-    add(result.requests.speculation, batch.speculation, 1);
+    add(result.requests.speculation.stats, batch.speculation.stats, 1);
   }
   return result;
 }
@@ -382,7 +322,7 @@ std::string to_text(const LatencyResult& result) {
   for (const auto& [percent, value] : percentiles(result.latencies_s)) {
     text += fmt::format("{}% percentile latency: {:.6f} seconds\n", percent, value);
   }
-  return text + token_times(result.requests) + draft_line(result.requests);
+  return text + token_times(result.requests) + draft_line(result.requests.speculation);
 }
 
 std::string to_json(const LatencyResult& result) {
@@ -396,7 +336,7 @@ std::string to_json(const LatencyResult& result) {
   json.end_array();
   write_percentiles(json, result.latencies_s);
   write_token_times(json, result.requests);
-  write_speculation(json, result.requests);
+  write_speculation(json, result.requests.speculation);
   json.end_object();
   return json.text() + "\n";
 }

@@ -8,6 +8,7 @@
 
 #include "bench/dataset.h"
 #include "bench/measurement.h"
+#include "bench/speculation_report.h"
 #include "engine/run_requests.h"
 #include "platform/platform.h"
 
@@ -21,8 +22,7 @@ struct EngineBenchResult {
   int64_t num_output_tokens = 0;
   std::vector<double> first_token_s;  // per request: from submission to its first token
   std::vector<double> per_token_s;    // per request of two or more tokens: mean time between them
-  SpeculationStats speculation = {};  // of the measured steps
-  bool has_synthetic_acceptance = false;
+  MeasuredSpeculation speculation = {};
 
   double requests_per_s() const { return static_cast<double>(num_requests) / elapsed_s; }
   double output_tokens_per_s() const { return static_cast<double>(num_output_tokens) / elapsed_s; }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr size_t kMaxInfoBytes = size_t{16} << 20;
 constexpr size_t kNumErrorsShown = 3;
+constexpr std::chrono::seconds kMetricsTimeout(5);
 constexpr double kBusyShare = 0.9;  // of one core: beyond it the client itself may limit the result
 constexpr std::string_view kChat = "/v1/chat/completions";
 
@@ -63,6 +65,16 @@ class ServerInfoClient {
           "`vocab_size`, or `random_prompts` to words");
     }
     return static_cast<int>(size);
+  }
+
+  // Returns nullopt if the server has no counters of speculation or does not send them at once.
+  std::optional<MeasuredSpeculation> speculation() {
+    const auto deadline = std::chrono::steady_clock::now() + kMetricsTimeout;
+    const auto metrics = http_client::fetch(client_, {.target = "/metrics"}, kMaxInfoBytes, [&] {
+      return std::chrono::steady_clock::now() > deadline;
+    });
+    if (!metrics.ok() || metrics->status != 200) return std::nullopt;
+    return parse_speculation(metrics->body);
   }
 
   // Counts tokens with POST /tokenize. On a server without that route, assumes four bytes per token
@@ -211,11 +223,17 @@ Result<ServeBenchResult> measure_server(const ServeBenchOptions& options, const 
   const LoadConfig config = {.target = options.endpoint,
                              .max_concurrency = options.max_concurrency};
   QUIRE_RETURN_IF_ERROR(warm_up(*client, options, config, requests.front(), hooks));
+  const auto drafts_before = server.speculation();
   const LoadResult load = run_load(*client, requests, config, hooks);
+  const auto drafts_after = server.speculation();
   ServeResult& result = bench.result;
   result = summarize(load.responses, load.duration_s, options.goodput);
   result.peak_concurrent = load.peak_concurrent;
   result.client_cpu_s = load.cpu_s;
+  if (drafts_before && drafts_after) {
+    result.speculation = *drafts_after;
+    add(result.speculation.stats, drafts_before->stats, -1);
+  }
   bench.remarks = remarks_on(result, load.responses);
   if (hooks.interrupted()) {
     bench.end = cancelled(fmt::format("[bench] interrupted after {} of {} requests",

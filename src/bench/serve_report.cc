@@ -142,7 +142,7 @@ std::string to_table(const ServeResult& result, const ReportConfig& config) {
                rate(result.num_prompt_tokens + result.num_output_tokens));
   text += line("Client CPU (% of a core):", 100 * result.client_cpu_share());
   for (const LatencyKind kind : config.kinds) text += latency_lines(result, kind, config);
-  return text + fmt::format("{:=^50}\n", "");
+  return text + draft_line(result.speculation) + fmt::format("{:=^50}\n", "");
 }
 
 void write_report(JsonWriter& json, const ServeResult& result, const ReportConfig& config) {
@@ -174,6 +174,7 @@ void write_report(JsonWriter& json, const ServeResult& result, const ReportConfi
       json.field(fmt::format("p{}_{}_ms", percent, name), percentile(values, percent));
     }
   }
+  write_speculation(json, result.speculation);
   json.key("errors");
   json.begin_object();
   for (const auto& [kind, count] : result.errors) json.field(kind, count);

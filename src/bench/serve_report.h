@@ -10,6 +10,7 @@
 
 #include "base/json_writer.h"
 #include "bench/server_load.h"
+#include "bench/speculation_report.h"
 
 namespace quire::bench {
 
@@ -40,12 +41,13 @@ struct ServeResult {
   std::map<LatencyKind, std::vector<double>> latencies_ms;
   std::map<std::string, size_t> errors;  // count by kind
   double client_cpu_s = 0.0;             // of this program, during the measurement
+  MeasuredSpeculation speculation = {};  // of the server, also for other clients
 
   double per_s(double count) const { return duration_s > 0 ? count / duration_s : 0.0; }
   double client_cpu_share() const { return per_s(client_cpu_s); }  // of one core
 };
 
-// Leaves peak_concurrent and client_cpu_s for the caller to fill.
+// Leaves peak_concurrent, client_cpu_s and speculation for the caller to fill.
 ServeResult summarize(std::span<const ServedResponse> responses, double duration_s,
                       std::span<const Goodput> limits);
 

@@ -186,7 +186,8 @@ Command bench_serve_command() {
       "Random prompts are token ids, which Quire and vLLM accept; --random-prompts words is for\n"
       "servers that accept only text. A trace has one JSON object per line: timestamp_ms (or\n"
       "none), output_length, and prompt, prompt_token_ids or input_length. Definitions and names\n"
-      "of metrics are vLLM's. Token counts are the server's own (usage) where it reports them.";
+      "of metrics are vLLM's. Token counts are the server's own (usage) where it reports them.\n"
+      "Drafts are counted by its /metrics (vllm:spec_decode_*), for all clients of the server.";
   add_server_flags(command.flags, &state->options);
   add_workload_flags(command.flags, &state->options);
   add_load_flags(command.flags, &state->options);

@@ -20,6 +20,7 @@ using quire::testing::SpawnResult;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string scratch(const std::string& name) {
   return (fs::path(::testing::TempDir()) / ("quire_bench_serve_" + name)).string();
@@ -60,6 +61,8 @@ TEST_F(BenchServe, MeasuresTheServersOutput) {
     EXPECT_GT(number("mean_ttft_ms"), 0);
     EXPECT_NEAR(number("output_throughput") * number("duration"), 80, 1e-6);
     EXPECT_NEAR(number("request_goodput"), number("request_throughput"), 1e-9);
+    EXPECT_THAT(result.out, Not(HasSubstr("Drafts")));
+    EXPECT_TRUE(document->root()["speculation"].error()) << "the server does not speculate";
   }
 }
 
@@ -110,6 +113,43 @@ TEST_F(BenchServe, CtrlCReportsTheMeasuredPart) {
   EXPECT_THAT(err, HasSubstr("interrupted after"));
 }
 
+// Serves the embedded model with drafts, and returns the text and the JSON of a measurement.
+std::pair<std::string, JsonDocument> measure_drafts(const std::string& speculation) {
+  const std::string socket = scratch(std::to_string(::getpid()) + "_drafts.sock");
+  const std::string report = scratch("drafts.json");
+  Process server({"serve", "--uds", socket, "--log-level", "error", "--speculative-config",
+                  R"({"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 1,)"
+                  R"("enable_adaptive_verification": false)" +
+                      speculation + "}"});
+  EXPECT_THAT(server.read_out("\n"), HasSubstr("serving"));
+  const SpawnResult result = run_quire({"bench", "serve", "--uds", socket, "--random-input-len",
+                                        "12", "--random-output-len", "60", "--num-prompts", "4",
+                                        "--num-warmups", "1", "--ignore-eos", "--json", report});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return {result.out, JsonDocument::load(report).value()};
+}
+
+TEST(BenchServeDrafts, AreThoseOfTheMeasurement) {
+  const auto [out, json] = measure_drafts("");
+  EXPECT_THAT(out, AllOf(HasSubstr("\nDrafts: "), HasSubstr("; mean accepted length ")));
+  const auto drafts = json.root()["speculation"];
+  const auto count = [&](const char* name) { return drafts[name].get_int64().value(); };
+  EXPECT_FALSE(drafts["synthetic_acceptance"].get_bool().value());
+  EXPECT_GT(count("num_accepted_tokens"), 0);
+  EXPECT_GT(count("num_draft_tokens"), count("num_accepted_tokens"));
+  EXPECT_LE(count("num_drafts") + count("num_accepted_tokens"), 4 * 60) << "the warm-up counts not";
+  EXPECT_GT(drafts["mean_accepted_length"].get_double().value(), 1.0);
+}
+
+TEST(BenchServeDrafts, AreLabelledIfTheirAcceptanceIsSynthetic) {
+  const auto [out, json] = measure_drafts(
+      R"(, "rejection_sample_method": "synthetic", "synthetic_acceptance_rates": [1, 0, 0])");
+  EXPECT_THAT(out, HasSubstr("\nDrafts (synthetic acceptance: the outputs have no meaning): "));
+  const auto drafts = json.root()["speculation"];
+  EXPECT_TRUE(drafts["synthetic_acceptance"].get_bool().value());
+  EXPECT_EQ(drafts["mean_accepted_length"].get_double().value(), 2.0);
+}
+
 TEST(BenchServeUsage, RefusesWrongServersWithoutShowingSecrets) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{"--base-url", "nope"}, "--base-url: got 'nope'"},
@@ -126,7 +166,7 @@ TEST(BenchServeUsage, RefusesWrongServersWithoutShowingSecrets) {
     const SpawnResult result = run_quire(arguments);
     EXPECT_EQ(result.exit_code, 2) << error;
     EXPECT_THAT(result.err, HasSubstr(error));
-    EXPECT_THAT(result.err, ::testing::Not(HasSubstr("secret")));
+    EXPECT_THAT(result.err, Not(HasSubstr("secret")));
   }
 }
 
@@ -142,7 +182,7 @@ TEST(BenchAttention, FailsWithAReasonWithoutAGpu) {
   const SpawnResult tune = run_quire({"tune", "--quick"});
   EXPECT_EQ(tune.exit_code, 1);
   EXPECT_THAT(tune.err, HasSubstr("[tune] there is nothing to tune"));
-  EXPECT_THAT(tune.err, ::testing::Not(HasSubstr("to cpu"))) << "tune has no flag for the device";
+  EXPECT_THAT(tune.err, Not(HasSubstr("to cpu"))) << "tune has no flag for the device";
 }
 
 TEST(BenchAttention, MistakesAreOneLineAndExitCode2) {
