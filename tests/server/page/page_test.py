@@ -1032,6 +1032,47 @@ class StandInTest(PageTest):
         self.assertTrue(rate and 30 < rate < 300, rate)  # 100, and a busy machine's jitter
         self.assertEqual(self.tab.text("#panel-state"), "live")
 
+    def panel_value(self, gauge: str) -> str:
+        return self.tab.text(f"[data-gauge={gauge}] .value")
+
+    def wait_for_drafts(self, text: str) -> None:
+        self.tab.wait_for(f"document.querySelector('[data-gauge=drafts] .value').innerText === '{text}'")
+
+    def test_panel_shows_accepted_drafts_while_the_server_speculates(self) -> None:
+        def count(num_groups: int, num_drafts: int, num_accepted: int, is_synthetic: bool = False) -> None:
+            self.server.drafts = {
+                "quire_spec_decode_synthetic_acceptance": int(is_synthetic),
+                "vllm:spec_decode_num_drafts_total": num_groups,
+                "vllm:spec_decode_num_draft_tokens_total": num_drafts,
+                "vllm:spec_decode_num_accepted_tokens_total": num_accepted,
+            }
+
+        self.tab.wait_for("document.querySelector('[data-gauge=hits] .value').innerText !== '–'")
+        self.assertNotRegex(self.tab.text("#side"), "(?i)drafts|accepted|synthetic")
+        self.addCleanup(setattr, self.server, "drafts", {})
+        count(0, 0, 0)
+        self.reload()
+        self.tab.wait_for("document.querySelector('[data-gauge=length]').checkVisibility()")
+        self.assertEqual(self.panel_value("length") + self.panel_value("drafts"), "––")
+        count(100, 400, 150)
+        self.wait_for_drafts("150 of 400")
+        self.assertEqual(self.panel_value("length"), "2.50")
+        count(110, 440, 180)  # since the last reading, 10 groups with 30 accepted drafts
+        self.wait_for_drafts("180 of 440")
+        self.assertEqual(self.panel_value("length"), "4.00")
+        calls = self.server.num_metrics_calls
+        while self.server.num_metrics_calls < calls + 2:
+            time.sleep(0.1)
+        self.assertEqual(self.panel_value("length"), "4.00")  # the last one while nothing runs
+        self.assertNotIn("Synthetic", self.tab.text("#side"))
+        count(1_000_000, 4_000_000, 1_234_567, is_synthetic=True)
+        self.wait_for_drafts("1.2M of 4M")
+        self.assertIn("Synthetic acceptance", self.tab.text("#side"))
+        self.check_contrasts()
+        self.server.drafts = {}
+        self.tab.wait_for("document.querySelector('[data-gauge=drafts]').hidden")
+        self.assertNotRegex(self.tab.text("#side"), "(?i)drafts|accepted|synthetic")
+
     def test_panel_says_when_the_engine_is_silent(self) -> None:
         self.server.is_up = False
         try:
@@ -1262,6 +1303,45 @@ class ServeTest(PageTest):
             self.tab.prefer(scheme)
             self.tab.wait_for(f"document.documentElement.dataset.theme === '{scheme}'")
             self.check_contrasts()
+
+
+class DraftsTest(PageTest):
+    """A server that speculates, with real or with synthetic acceptance."""
+
+    def setUp(self) -> None:  # each test has a server of its own
+        if not options.quire:
+            self.skipTest("no --quire")
+
+    def serve(self, more: str) -> None:
+        speculation = ('{"method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_min": 1, '
+                       '"enable_adaptive_verification": false' + more + "}")  # fmt: skip
+        server = Serve("--log-level", "error", "--speculative-config", speculation)
+        self.addCleanup(server.close)
+        self.url = server.url
+        super().setUp()
+
+    def check_figures(self) -> None:
+        """Asks, and compares the panel with /metrics."""
+        self.tab.wait_for("!document.querySelector('[data-gauge=length]').hidden")
+        self.set_field("max_tokens", "60")  # with synthetic acceptance, an answer need not end
+        self.ask(QUESTION)
+        drafts = "document.querySelector('[data-gauge=drafts] .value').innerText"
+        self.tab.wait_for(f"/^[1-9][0-9]* of [1-9][0-9]*$/.test({drafts})")
+        with urllib.request.urlopen(self.url + "/metrics") as answer:
+            metrics = answer.read().decode()
+        total = lambda name: re.search(rf"^vllm:spec_decode_num_{name}_total\S* (\d+)$", metrics, re.M)[1]  # noqa: E731
+        self.tab.wait_for(f"{drafts} === '{total('accepted_tokens')} of {total('draft_tokens')}'")
+        self.assertRegex(self.tab.text("[data-gauge=length] .value"), r"^[1-4]\.\d\d$")
+
+    def test_shows_accepted_drafts(self) -> None:
+        self.serve("")
+        self.assertNotIn("Synthetic", self.tab.text("#side"))
+        self.check_figures()
+
+    def test_labels_synthetic_acceptance(self) -> None:
+        self.serve(', "rejection_sample_method": "synthetic", "synthetic_acceptance_length": 2')
+        self.tab.wait_for("document.querySelector('#panel-synthetic').checkVisibility()")
+        self.check_figures()
 
 
 class KeyTest(PageTest):

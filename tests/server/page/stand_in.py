@@ -137,6 +137,7 @@ class StandIn:
         self.num_dropped = 0  # streams whose client disconnected
         self.num_metrics_calls = 0
         self.is_up = True
+        self.drafts: dict[str, int] = {}  # counters of speculation; empty: the server has none
         self.model = MODEL
 
         class Handler(BaseHTTPRequestHandler):
@@ -197,6 +198,7 @@ class StandIn:
             "vllm:generation_tokens_total": round(100 * time.monotonic()),
             "vllm:prefix_cache_queries_total": 200,
             "vllm:prefix_cache_hits_total": 150,
+            **self.drafts,
         }
         return "".join(f"# TYPE {name} gauge\n{name}{label} {v}\n" for name, v in values.items())
 

@@ -6,6 +6,9 @@ const kTimeoutMs = 5000;
 const kNumSamples = 60;
 const kWidth = 120;
 const kHeight = 28;
+const kGroups = 'vllm:spec_decode_num_drafts_total'; // of drafts: one sequence's in one step
+const kDrafts = 'vllm:spec_decode_num_draft_tokens_total';
+const kAccepted = 'vllm:spec_decode_num_accepted_tokens_total';
 
 // Returns a map of name to value, summed over labels. The sums of histogram buckets have no
 // meaning.
@@ -22,15 +25,19 @@ export function parseMetrics(text) {
 
 const percent = (share) => `${(100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0)} %`;
 const count = (value) => Math.round(value).toLocaleString('en');
+const kCompact = new Intl.NumberFormat('en', { notation: 'compact' }); // 412, 1.2K, 35K
 
 // The gauges, computed from the metrics now and at the previous reading. `top` is the upper end of
-// the drawing; without it, the highest sample, at least 1.
+// the drawing; without it, the highest sample, at least 1. A gauge that `needs` a metric is hidden
+// without it.
 const kGauges = [
   { id: 'running', value: (now) => now.get('vllm:num_requests_running'), show: count },
   { id: 'waiting', value: (now) => now.get('vllm:num_requests_waiting'), show: count },
   { id: 'kv', value: (now) => now.get('vllm:kv_cache_usage_perc'), show: percent, top: 1 },
   { id: 'rate', value: tokensPerSecond, show: count },
   { id: 'hits', value: hitShare, show: percent, top: 1 },
+  { id: 'length', value: acceptedLength, show: (length) => length.toFixed(2), needs: kGroups },
+  { id: 'drafts', value: acceptedShare, show: acceptedCount, top: 1, needs: kGroups },
 ];
 
 // Returns NaN at the first reading, since a rate needs two.
@@ -43,6 +50,22 @@ function tokensPerSecond(now, before, seconds) {
 function hitShare(now) {
   const queries = now.get('vllm:prefix_cache_queries_total');
   return queries > 0 ? now.get('vllm:prefix_cache_hits_total') / queries : 0;
+}
+
+// Returns the tokens per step of the sequences that had drafts, since the previous reading, or since
+// the server started if there was none. NaN if no drafts were verified.
+function acceptedLength(now, before) {
+  const since = (name) => now.get(name) - (before?.get(name) ?? 0);
+  return since(kGroups) > 0 ? 1 + since(kAccepted) / since(kGroups) : NaN;
+}
+
+// Returns the share of all drafts since the server started.
+function acceptedShare(now) {
+  return now.get(kAccepted) / now.get(kDrafts);
+}
+
+function acceptedCount(share, now) {
+  return `${kCompact.format(now.get(kAccepted))} of ${kCompact.format(now.get(kDrafts))}`;
 }
 
 // Returns the points "x,y x,y …" of a line through the samples, with the newest at the right edge.
@@ -78,20 +101,24 @@ export function startPanel() {
     ...gauge,
     samples: [],
     draw: drawing(gauge),
+    row: document.querySelector(`[data-gauge="${gauge.id}"]`),
     output: document.querySelector(`[data-gauge="${gauge.id}"] .value`),
   }));
+  const synthetic = document.getElementById('panel-synthetic');
   let before = null;
   let beforeMs = 0;
   let timer = 0;
   let inFlight = null;
 
   function show(now, nowMs) {
+    synthetic.hidden = !now.get('quire_spec_decode_synthetic_acceptance');
     for (const gauge of gauges) {
+      gauge.row.hidden = gauge.needs !== undefined && !now.has(gauge.needs);
       const value = gauge.value(now, before, (nowMs - beforeMs) / 1000);
       if (!Number.isFinite(value)) continue;
       gauge.samples.push(value);
       if (gauge.samples.length > kNumSamples) gauge.samples.shift();
-      gauge.output.textContent = gauge.show(value);
+      gauge.output.textContent = gauge.show(value, now);
       gauge.draw(sparklinePoints(gauge.samples, gauge.top));
     }
     before = now;
