@@ -1,4 +1,4 @@
-// What speculative decoding did during a measurement, in the words of all benchmarks.
+// The effect of speculative decoding during a measurement, in the words of all benchmarks.
 #pragma once
 
 #include <optional>
