@@ -1,5 +1,5 @@
-// Parses config.json, also as that of a draft head, generation_config.json, and the files of an
-// embedding model. Accepted values are in range and usable.
+// Parses config.json, also as that of a draft head or a block drafter, generation_config.json, and
+// the files of an embedding model. Accepted values are in range and usable.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include "engine/embedding.h"
 #include "model/config.h"
 #include "model/decoder.h"
+#include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
 #include "model/families.h"
 
@@ -68,6 +69,25 @@ void check_head(const ModelConfig& head) {
   }
 }
 
+void check_block_drafter(const ModelConfig& drafter) {
+  check_decoder(drafter);
+  const DFlashConfig& config = dflash_config(drafter);
+  QUIRE_CHECK(config.block.mask_token_id >= 0 && config.block.mask_token_id < drafter.vocab_size,
+              "the mask is a token");
+  QUIRE_CHECK(config.block.max_drafts() > 0, "a block has drafts");
+  QUIRE_CHECK(config.tapped_layers.front() >= 0 && std::ranges::is_sorted(config.tapped_layers),
+              "taps are layers in order");
+  for (const TensorSpec& tensor : list_dflash_tensors(drafter)) {
+    QUIRE_CHECK(tensor.shape.num_elements() > 0, "the count does not overflow");
+  }
+  ModelConfig target;
+  target.vocab_size = drafter.vocab_size;
+  target.hidden_size = config.target_hidden_size;
+  target.num_layers = config.num_target_layers.value_or(config.tapped_layers.back());
+  const Status fits = check_dflash(drafter, target);
+  if (!fits.ok()) check_error(fits);
+}
+
 void check_modules(std::string_view text) {
   const auto list = parse_modules(text, "input");
   if (!list.ok()) {
@@ -95,6 +115,14 @@ void fuzz(std::string_view text) {
     check_head(*head);
   } else {
     check_error(head.status());
+  }
+  for (const BlockMethod method : {BlockMethod::kDFlash, BlockMethod::kDSpark}) {
+    const auto drafter = parse_dflash_config(text, "input", weights, method);
+    if (drafter.ok()) {
+      check_block_drafter(*drafter);
+    } else {
+      check_error(drafter.status());
+    }
   }
   const auto generation = parse_generation_config(text, "input");
   if (!generation.ok()) check_error(generation.status());

@@ -41,6 +41,7 @@ AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& 
   shape.scale = decoder.attention_scale;
   shape.softcap = decoder.attention_softcap;
   shape.window = window;
+  shape.causal = decoder.is_causal;
   return shape;
 }
 
@@ -211,11 +212,15 @@ TensorView DecoderModel::scratch(int64_t offset, int64_t rows, int64_t width) co
 }
 
 void DecoderModel::begin_step(const StepInput& input, float embed_scale, Stream& stream) {
+  begin_rotation(input, stream);
+  ops_.embed(*embeddings(), input.token_ids, embed_scale, residual(input.num_tokens), stream);
+}
+
+void DecoderModel::begin_rotation(const StepInput& input, Stream& stream) {
   QUIRE_CHECK(input.num_tokens > 0 && input.num_tokens <= limits_.max_num_tokens,
               "[model] a step has no tokens, or more than max_num_tokens");
   QUIRE_CHECK(input.kv_groups.size() == kv_groups_.size(),
               "[model] a step does not have every KV group");
-  ops_.embed(*embeddings(), input.token_ids, embed_scale, residual(input.num_tokens), stream);
   for (const Rotation& rotation : rotations_) {
     ops_.rope_angles(weights_of(rotation.inv_freq), rotation.attention_factor, input.positions,
                      rotation.cos_sin.view.rows(0, input.num_tokens), stream);
@@ -259,28 +264,43 @@ void DecoderModel::project_qkv(const DecoderLayer& layer, int64_t num_tokens, St
   ops_.linear(*layer.qkv, normed(num_tokens), qkv_view(num_tokens), stream);
 }
 
-Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
-                            Stream& stream) {
+RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
+                                          const StepInput& input) const {
   const LayerPlace place = places_[layer_idx];
   const KvGroupStep& step = input.kv_groups[place.group];
-  const int64_t num_tokens = input.num_tokens;
-  const TensorView q = query_view(num_tokens);
-  const Shape per_head = {num_tokens, widths_.num_heads, decoder_.head_dim};
   const auto& rotation = rotations_[static_cast<size_t>(decoder_.layer_ropes[layer_idx])];
-
   RopeAndCache rope;
-  rope.qkv = qkv_view(num_tokens);
-  rope.q_out = {q.data, q.dtype, per_head};
-  rope.cos_sin = rotation.cos_sin.view.rows(0, num_tokens);
+  rope.cos_sin = rotation.cos_sin.view.rows(0, input.num_tokens);
   rope.q_norm = decoder_.qk_norm ? weights_of(layer.q_norm) : nullptr;
   rope.k_norm = decoder_.qk_norm ? weights_of(layer.k_norm) : nullptr;
   rope.norm_eps = decoder_.rms_norm_eps;
-  rope.num_heads = widths_.num_heads;
   rope.num_kv_heads = widths_.num_kv_heads;
   rope.head_dim = decoder_.head_dim;
   rope.page_size = limits_.page_size;
   rope.kv = step.caches[place.index];
   rope.kv_slots = step.batch->kv_slots;
+  return rope;
+}
+
+void DecoderModel::cache_keys_values(size_t layer_idx, const DecoderLayer& layer,
+                                     TensorView keys_values, const StepInput& input,
+                                     Stream& stream) {
+  RopeAndCache rope = rope_and_cache(layer_idx, layer, input);
+  rope.qkv = keys_values;
+  rope.q_out = {keys_values.data, keys_values.dtype, {input.num_tokens, 0, decoder_.head_dim}};
+  ops_.rope_and_cache(rope, stream);
+}
+
+Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
+                            Stream& stream) {
+  const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
+  const int64_t num_tokens = input.num_tokens;
+  const TensorView q = query_view(num_tokens);
+  const Shape per_head = {num_tokens, widths_.num_heads, decoder_.head_dim};
+  RopeAndCache rope = rope_and_cache(layer_idx, layer, input);
+  rope.qkv = qkv_view(num_tokens);
+  rope.q_out = {q.data, q.dtype, per_head};
+  rope.num_heads = widths_.num_heads;
   ops_.rope_and_cache(rope, stream);
 
   AttentionCall call;

@@ -118,6 +118,8 @@ class DecoderModel : public virtual Model {
   // The parts of a step. This one embeds the tokens into the residual and computes their rotary
   // angles.
   void begin_step(const StepInput& input, float embed_scale, Stream& stream);
+  // The rotary angles alone.
+  void begin_rotation(const StepInput& input, Stream& stream);
   // residual → taps(), if the layer is tapped. A family calls it for every layer, once the residual
   // is the layer's input.
   void tap_residual(size_t layer_idx, int64_t num_tokens, Stream& stream);
@@ -134,6 +136,9 @@ class DecoderModel : public virtual Model {
   // qkv_view → attention_view
   Status attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                 Stream& stream);
+  // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, as attend() writes them
+  void cache_keys_values(size_t layer_idx, const DecoderLayer& layer, TensorView keys_values,
+                         const StepInput& input, Stream& stream);
   // attention_view → delta
   void project_output(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
   // normed → delta
@@ -156,6 +161,9 @@ class DecoderModel : public virtual Model {
   };
 
   Status add_rotation(const RopeConfig& rope);
+  // Everything but the tensors that are read and rotated, and the number of query heads.
+  RopeAndCache rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
+                              const StepInput& input) const;
   // Whether the last layer's output is tapped.
   bool taps_output() const;
   // A view of `rows` rows of `width` elements, `offset` elements into the scratch buffer.

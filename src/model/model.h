@@ -73,7 +73,7 @@ struct StepInput {
   const int32_t* token_ids = nullptr;      // device, [num_tokens]
   const int32_t* positions = nullptr;      // device, [num_tokens]
   std::span<const KvGroupStep> kv_groups;  // as Model::kv_groups()
-  TensorView hidden = {};                  // [num_tokens, hidden_size]; only a DraftHead reads it
+  TensorView hidden = {};                  // [num_tokens, hidden_size]; only a TapReader reads it
 };
 
 class Model {
@@ -102,21 +102,60 @@ class Model {
   virtual const Linear* lm_head() const { return nullptr; }
 };
 
+// The model of a drafter that reads its target's taps.
+class TapReader : public virtual Model {
+ public:
+  // The hidden state of each token, as StepInput::hidden. taps: at most max_num_tokens rows of the
+  // target's taps(); out: [as many rows, hidden_size].
+  virtual void combine(TensorView taps, TensorView out, Stream& stream) = 0;
+};
+
 // A drafter that continues the hidden states of its target: the step input's `hidden` of position p
 // and the token of p + 1 give the logits of p + 2. The pair has the position p in `positions` and
 // in the KV cache. In the first pass over a token, `hidden` is combine() of the target's taps; a
 // later pass continues its own output_states(). The logits are over the draft vocabulary, whose
 // size is config().vocab_size; token_ids are always the target's.
-class DraftHead : public virtual Model {
+class DraftHead : public TapReader {
  public:
-  // taps: at most max_num_tokens rows of the target's taps(); out: [as many rows, hidden_size].
-  virtual void combine(TensorView taps, TensorView out, Stream& stream) = 0;
   // The states of tokens `rows` of the last step (as for compute_logits), which the next pass reads
   // as `hidden`. out: [num_rows, hidden_size].
   virtual Status output_states(const int32_t* rows, int num_rows, TensorView out,
                                Stream& stream) = 0;
   // By draft id, the target's token id; empty: the two vocabularies are the same.
   virtual std::span<const int32_t> target_ids() const = 0;
+};
+
+// The tokens that a block drafter reads in one pass: a sequence's newest token, and then mask
+// tokens in the places of its drafts.
+struct BlockLayout {
+  int size = 0;  // the largest block that the drafter was trained for, the newest token included
+  int32_t mask_token_id = 0;
+  // Whether the logits of a token predict the next one. Otherwise those of a mask token predict the
+  // token in its own place, and the newest token has none.
+  bool predicts_next = false;
+
+  // Number of tokens before the one that predicts the first draft.
+  int num_before_drafts() const { return predicts_next ? 0 : 1; }
+  int max_drafts() const { return size - num_before_drafts(); }
+  int num_tokens(int num_drafts) const { return num_before_drafts() + num_drafts; }
+};
+
+// A drafter that computes the logits of a whole block of drafts in one forward(). Every token of
+// the block attends to the whole block and to the context: keys and values of the positions before
+// it, which write_context() writes. The keys and values of the block itself are provisional.
+class BlockHead : public TapReader {
+ public:
+  virtual const BlockLayout& block() const = 0;
+  // Writes the keys and values of known positions, from the input's `hidden`. Neither its tokens
+  // nor its attention plans are read.
+  virtual Status write_context(const StepInput& input, Stream& stream) = 0;
+  // Whether the logits of a draft also depend on the token before it, by transitions().
+  virtual bool has_transitions() const { return false; }
+  // Writes the summands that the tokens `previous` (device, [num_rows]; num_rows <=
+  // max_num_logit_rows) add to the logits of the tokens after them. out: F32 [num_rows,
+  // vocab_size].
+  virtual void transitions(const int32_t* previous, int num_rows, TensorView out,
+                           Stream& stream) = 0;
 };
 
 }  // namespace quire

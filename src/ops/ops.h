@@ -64,7 +64,7 @@ struct RopeAndCache {
   const float* q_norm = nullptr;  // [head_dim] weights; null: no norm
   const float* k_norm = nullptr;
   float norm_eps = 0.0F;
-  int num_heads = 0;
+  int num_heads = 0;              // 0: qkv has keys and values alone, and q_out is empty
   int num_kv_heads = 0;
   int head_dim = 0;
   int page_size = 0;

@@ -1,30 +1,15 @@
 // Small EAGLE-3 heads with random weights, as files, and their computation in fp64.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "support/reference_layer.h"
+
 namespace quire::testing {
-
-// A tensor of a safetensors file.
-struct StoredTensor {
-  std::string dtype;  // as the format spells it
-  std::vector<int64_t> shape;
-  std::vector<std::byte> bytes;
-};
-using StoredTensors = std::map<std::string, StoredTensor>;
-
-StoredTensor stored_floats(const std::vector<int64_t>& shape, std::span<const float> values);
-StoredTensor stored_integers(std::span<const int64_t> values);        // I64
-StoredTensor stored_short_integers(std::span<const int32_t> values);  // I32
-std::vector<float> floats_of(const StoredTensor& tensor);
-
-std::vector<std::byte> safetensors_file(const StoredTensors& tensors);
 
 struct HeadShape {
   bool is_speculators = false;  // the layout of config.json and of the tensors' names
@@ -49,7 +34,7 @@ StoredTensors random_head(const HeadShape& shape, uint32_t seed = 1);
 
 class Eagle3Reference {
  public:
-  using Row = std::vector<double>;
+  using Row = ReferenceTensors::Row;
   struct Output {
     std::vector<Row> states;  // the next pass's hidden states
     std::vector<Row> logits;  // over the draft vocabulary
@@ -64,14 +49,11 @@ class Eagle3Reference {
   Output run(std::span<const int32_t> tokens, std::span<const Row> hidden) const;
 
  private:
-  Row apply(const std::string& matrix, const Row& x) const;
-  Row norm(const std::string& vector, const Row& x) const;
   std::string layer_name(int layer, std::string_view tensor) const;
   std::vector<Row> attend(int layer, const std::vector<Row>& inputs) const;
-  Row mlp(int layer, const Row& x) const;
 
   HeadShape shape_;
-  std::map<std::string, std::vector<float>> tensors_;  // the floats
+  ReferenceTensors tensors_;
 };
 
 }  // namespace quire::testing

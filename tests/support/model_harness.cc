@@ -14,7 +14,7 @@ struct ModelHarness::Batch {
   std::vector<int> order;  // position in the batch -> index of the chunk
   std::vector<int> seqs;
   std::vector<int32_t> token_ids, positions, query_start, seq_lens;
-  std::vector<float> hidden;  // empty unless the model is a DraftHead
+  std::vector<float> hidden;  // empty unless the model is a TapReader
   PhaseRange decode, prefill;
 };
 
@@ -112,7 +112,7 @@ void ModelHarness::fill_group(const Batch& batch, GroupCache& cache,
   }
 }
 
-Status ModelHarness::run_forward(Batch& batch) {
+Status ModelHarness::run_model(Batch& batch, bool writes_context) {
   CpuStream stream;
   const size_t num_groups = caches_.size();
   std::vector<std::vector<int32_t>> block_tables(num_groups);
@@ -158,7 +158,21 @@ Status ModelHarness::run_forward(Batch& batch) {
   if (!batch.hidden.empty()) {
     input.hidden = {batch.hidden.data(), DType::kF32, {num_tokens, model_.config().hidden_size}};
   }
+  if (writes_context) return dynamic_cast<BlockHead&>(model_).write_context(input, stream);
   return model_.forward(input, stream);
+}
+
+void ModelHarness::keep_lengths(const Batch& batch) {
+  for (size_t place = 0; place < batch.seqs.size(); ++place) {
+    lengths_[static_cast<size_t>(batch.seqs[place])] = batch.seq_lens[place];
+  }
+}
+
+Status ModelHarness::write_context(const std::vector<HarnessChunk>& chunks) {
+  Batch batch = order_chunks(chunks);
+  QUIRE_RETURN_IF_ERROR(run_model(batch, true));
+  keep_lengths(batch);
+  return {};
 }
 
 Result<std::vector<float>> ModelHarness::all_logits(const Batch& batch) {
@@ -180,7 +194,7 @@ Result<std::vector<float>> ModelHarness::all_logits(const Batch& batch) {
 Result<std::vector<std::vector<float>>> ModelHarness::step(
     const std::vector<HarnessChunk>& chunks) {
   Batch batch = order_chunks(chunks);
-  QUIRE_RETURN_IF_ERROR(run_forward(batch));
+  QUIRE_RETURN_IF_ERROR(run_model(batch, false));
   QUIRE_ASSIGN_OR_RETURN(const std::vector<float> logits, all_logits(batch));
   std::vector<std::vector<float>> result(chunks.size());
   for (size_t place = 0; place < batch.order.size(); ++place) {
@@ -188,8 +202,8 @@ Result<std::vector<std::vector<float>>> ModelHarness::step(
     result[static_cast<size_t>(batch.order[place])].assign(
         logits.begin() + batch.query_start[place] * vocab_size,
         logits.begin() + batch.query_start[place + 1] * vocab_size);
-    lengths_[static_cast<size_t>(batch.seqs[place])] = batch.seq_lens[place];
   }
+  keep_lengths(batch);
   return result;
 }
 

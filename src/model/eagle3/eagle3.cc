@@ -10,13 +10,13 @@
 #include "base/json.h"
 #include "model/config_fields.h"
 #include "model/decoder.h"
+#include "model/draft_config.h"
 #include "tensor/tensor.h"
 
 namespace quire {
 namespace {
 
 constexpr int64_t kDefaultTaps = 3;
-constexpr size_t kMaxTaps = 64;
 
 const Eagle3Config& eagle3_config(const ModelConfig& head) {
   const auto* eagle = dynamic_cast<const Eagle3Config*>(head.family.get());
@@ -24,34 +24,17 @@ const Eagle3Config& eagle3_config(const ModelConfig& head) {
   return *eagle;
 }
 
-// Refuses the value of a switch that is not served.
-void require(ConfigFields& fields, std::string_view key, bool served) {
-  if (fields.boolean(key, served) != served) {
-    fields.fail(key, served ? "false" : "true", served ? "true" : "false");
-  }
-}
-
-void require_text(ConfigFields& fields, std::string_view key, std::string_view served) {
-  const std::optional<std::string> text = fields.optional_text(key);
-  if (text && *text != served) fields.fail(key, quote_name(*text), quote_name(served));
-}
-
 // The authors' first heads are named as the model whose layer they have.
 void check_architectures(ConfigFields& fields) {
-  constexpr std::array<std::string_view, 3> kServed = {
-      "LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM", "LlamaForCausalLM"};
-  const std::vector<std::string> names = fields.texts("architectures", 16);
-  const bool is_served = names.empty() || std::ranges::find_first_of(names, kServed) != names.end();
-  if (is_served) return;
-  fields.fail("architectures", quote_name(names.front()),
-              fmt::format("one of {}", fmt::join(kServed, ", ")));
+  require_architecture(fields,
+                       {"LlamaForCausalLMEagle3", "Eagle3LlamaForCausalLM", "LlamaForCausalLM"});
 }
 
 // Reads the sizes and the rotation of the head's layers, as a Llama's config.json gives them.
 void read_layers(ConfigFields& fields, ModelConfig& config, Eagle3Config& eagle) {
   require_text(fields, "model_type", "llama");
   require_text(fields, "hidden_act", "silu");
-  require(fields, "use_sliding_window", false);
+  require_switch(fields, "use_sliding_window", false);
   read_decoder_sizes(fields, {}, config, eagle);
   if (!fields.status().ok()) return;
   read_decoder_rope(fields, config, eagle);
@@ -89,15 +72,15 @@ void read_head(ConfigFields& fields, bool default_norm_before_residual, ModelCon
   eagle.norm_before_residual = fields.boolean("norm_before_residual", default_norm_before_residual);
   eagle.norm_before_fc = fields.boolean("norm_before_fc", false);
   eagle.norm_output = fields.boolean("norm_output", false);
-  require(fields, "fc_norm", false);
-  require(fields, "parallel_drafting", false);
+  require_switch(fields, "fc_norm", false);
+  require_switch(fields, "parallel_drafting", false);
   read_tapped_layers(fields, eagle);
   std::optional<ConfigFields> options = fields.object("eagle_config");
   if (!options) return;
-  require(*options, "use_aux_hidden_state", true);
-  require(*options, "use_input_layernorm_in_first_layer", true);
-  require(*options, "use_last_layernorm", true);
-  require(*options, "use_mtp_layernorm", false);
+  require_switch(*options, "use_aux_hidden_state", true);
+  require_switch(*options, "use_input_layernorm_in_first_layer", true);
+  require_switch(*options, "use_last_layernorm", true);
+  require_switch(*options, "use_mtp_layernorm", false);
   eagle.norm_before_fc = options->boolean("norm_before_fc", eagle.norm_before_fc);
   read_tapped_layers(*options, eagle);
   fields.keep(options->status());
@@ -353,13 +336,6 @@ std::vector<int> eagle3_tapped_layers(const ModelConfig& head, const ModelConfig
 
 namespace {
 
-Status misfit(std::string_view what, int got, int expected) {
-  return invalid_argument(
-      fmt::format("[model] the EAGLE-3 head's {} is not that of the target; got {}, expected {}; "
-                  "use a head that was trained for this model",
-                  what, got, expected));
-}
-
 Status check_tapped_layers(const ModelConfig& head, const ModelConfig& target) {
   const std::vector<int> layers = eagle3_tapped_layers(head, target);
   if (eagle3_config(head).tapped_layers.empty() &&
@@ -377,40 +353,18 @@ Status check_tapped_layers(const ModelConfig& head, const ModelConfig& target) {
       layers.back(), target.num_layers));
 }
 
-// Checks that the target's matrices have the shapes of those that the head's checkpoint lacks.
-Status check_shared(const ModelConfig& head, const ModelConfig& target) {
-  const Eagle3Config& eagle = eagle3_config(head);
-  const auto lacks = [](std::string_view tensor, std::string_view size, int got, int expected) {
-    return invalid_argument(fmt::format(
-        "[model] the EAGLE-3 head's checkpoint has no tensor \"{}\", and the target's has another "
-        "{}; got {}, expected {}",
-        tensor, size, got, expected));
-  };
-  if (!eagle.has_embeddings && head.hidden_size != target.hidden_size) {
-    return lacks("embed_tokens.weight", "hidden_size", target.hidden_size, head.hidden_size);
-  }
-  if (eagle.has_lm_head) return {};
-  if (head.vocab_size != target.vocab_size) {
-    return lacks("lm_head.weight", "vocabulary", target.vocab_size, head.vocab_size);
-  }
-  if (eagle.shares_lm_head() && head.hidden_size != target.hidden_size) {
-    return lacks("lm_head.weight", "hidden_size", target.hidden_size, head.hidden_size);
-  }
-  return {};
-}
-
 }  // namespace
 
 Status check_eagle3(const ModelConfig& head, const ModelConfig& target) {
   const Eagle3Config& eagle = eagle3_config(head);
   if (eagle.target_vocab_size != target.vocab_size) {
-    return misfit("vocab_size", eagle.target_vocab_size, target.vocab_size);
+    return refuse_target(head, "vocab_size", eagle.target_vocab_size, target.vocab_size);
   }
   if (eagle.target_hidden_size != target.hidden_size) {
-    return misfit("target_hidden_size", eagle.target_hidden_size, target.hidden_size);
+    return refuse_target(head, "target_hidden_size", eagle.target_hidden_size, target.hidden_size);
   }
   QUIRE_RETURN_IF_ERROR(check_tapped_layers(head, target));
-  return check_shared(head, target);
+  return check_shared_ends(head, eagle, target);
 }
 
 std::vector<TensorSpec> list_eagle3_tensors(const ModelConfig& head) {
@@ -441,8 +395,7 @@ Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Mo
   HeadWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,
                                      limits.parallel, progress));
-  if (!eagle.has_embeddings) weights.ends.shared_embed = target.embeddings();
-  if (eagle.shares_lm_head()) weights.ends.shared_lm_head = target.lm_head();
+  share_ends(eagle, target, weights.ends);
   ModelLimits own = limits;
   own.tapped_layers.clear();
   auto model =

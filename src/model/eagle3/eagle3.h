@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/decoder_config.h"
+#include "model/draft_config.h"
 #include "model/model.h"
 #include "model/weights.h"
 
@@ -18,22 +18,16 @@ namespace quire {
 
 // ModelConfig::vocab_size is the size of the draft vocabulary; hidden_size and num_layers are the
 // head's.
-struct Eagle3Config : DecoderConfig {
+struct Eagle3Config : DraftConfig {
   int target_vocab_size = 0;  // of the token ids that the head reads
-  int target_hidden_size = 0;
   // As ModelLimits::tapped_layers of the target; empty: three layers that depend on its depth.
   std::vector<int> tapped_layers = {};
   bool norm_before_fc = false;        // the taps of a token are normed together
   bool norm_before_residual = false;  // the residual begins with the normed hidden state
   bool norm_output = false;           // the next pass reads the output after the final norm
-  // The tensors of the checkpoint that decide what the target shares.
-  std::string first_layer;  // name prefix: "midlayer." or "layers.0."
-  bool has_embeddings = false;
-  bool has_lm_head = false;
+  std::string first_layer;            // name prefix of its tensors: "midlayer." or "layers.0."
 
   int64_t num_taps() const;
-  // Whether the logits come from the target's lm_head.
-  bool shares_lm_head() const { return !has_lm_head && !(tie_word_embeddings && has_embeddings); }
 };
 
 // Parses a head's config.json, in the layout of the EAGLE authors (which SpecForge and SGLang

@@ -1,0 +1,397 @@
+#include "model/dflash/dflash.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "model/config_fields.h"
+#include "model/decoder.h"
+#include "tensor/tensor.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxBlock = 1024;
+constexpr int kMaxMarkovRank = 1 << 16;
+constexpr int kDefaultHeadDim = 128;  // of Qwen3
+
+// ---- config.json
+
+// Reads the sizes and the rotation of the layers, as a Qwen3's config.json gives them.
+void read_layers(ConfigFields& fields, ModelConfig& config, DFlashConfig& drafter) {
+  require_text(fields, "model_type", "qwen3");
+  require_text(fields, "hidden_act", "silu");
+  require_switch(fields, "use_sliding_window", false);
+  require_switch(fields, "is_causal", false);
+  require_switch(fields, "is_neox_style", true);
+  require_switch(fields, "rope_is_neox_style", true);
+  require_switch(fields, "add_swa_attention_sink_bias", false);
+  read_decoder_sizes(fields, {.head_dim = kDefaultHeadDim}, config, drafter);
+  if (!fields.status().ok()) return;
+  read_decoder_rope(fields, config, drafter);
+  for (const std::string& type : read_layer_types(fields, config.num_layers)) {
+    if (type != "full_attention") {
+      fields.fail("layer_types", quote_name(type), "full_attention in every layer");
+    }
+  }
+  drafter.layer_windows.assign(static_cast<size_t>(config.num_layers), 0);
+  drafter.qkv_bias = drafter.o_bias = fields.boolean("attention_bias", false);
+  drafter.tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
+  drafter.qk_norm = true;
+  drafter.is_causal = false;
+}
+
+void read_tapped_layers(ConfigFields& fields, DFlashConfig& drafter) {
+  constexpr std::string_view kKey = "target_layer_ids";
+  const std::vector<int> ids = fields.integers(kKey, -1, kMaxLayers - 1, kMaxTaps);
+  if (ids.empty()) {
+    fields.fail(kKey, "nothing", "the target's layers that the drafter reads");
+  }
+  // An id is that of the state after the layer, which enters the next one. The columns of fc are in
+  // the order of the list.
+  for (const int id : ids) drafter.tapped_layers.push_back(id + 1);
+  const bool is_ascending =
+      std::ranges::adjacent_find(ids, std::ranges::greater_equal()) == ids.end();
+  if (!is_ascending) {
+    fields.fail(kKey, fmt::format("[{}]", fmt::join(ids, ", ")), "layers in ascending order");
+  }
+}
+
+// Reads the fields that DFlash's authors put into dflash_config, and DSpark's beside the others.
+void read_block(ConfigFields& fields, ConfigFields* nested, int vocab_size, BlockMethod method,
+                DFlashConfig& drafter) {
+  const auto holder_of = [&](std::string_view key) -> ConfigFields& {
+    return nested != nullptr && nested->has(key) ? *nested : fields;
+  };
+  drafter.block.mask_token_id =
+      holder_of("mask_token_id").integer("mask_token_id", 0, vocab_size - 1);
+  read_tapped_layers(holder_of("target_layer_ids"), drafter);
+  drafter.block.predicts_next =
+      holder_of("sample_from_anchor").boolean("sample_from_anchor", method == BlockMethod::kDSpark);
+  const int smallest = 1 + drafter.block.num_before_drafts();
+  drafter.block.size = holder_of("block_size").integer("block_size", smallest, kMaxBlock);
+  ConfigFields& markov = holder_of("markov_rank");
+  drafter.markov_rank = markov.integer("markov_rank", 0, kMaxMarkovRank, 0);
+  if (drafter.markov_rank == 0) return;
+  if (method == BlockMethod::kDFlash) {
+    markov.fail("markov_rank", std::to_string(drafter.markov_rank), "0, or method dspark");
+  }
+  require_text(holder_of("markov_head_type"), "markov_head_type", "vanilla");
+}
+
+void read_fields(ConfigFields& fields, BlockMethod method, ModelConfig& config,
+                 DFlashConfig& drafter) {
+  if (const auto layout = fields.optional_text("speculators_model_type")) {
+    fields.fail("speculators_model_type", quote_name(*layout),
+                "the layout of the method's authors, which has no such field");
+  }
+  if (method == BlockMethod::kDFlash) {
+    require_architecture(fields, {"DFlashDraftModel"});
+  } else {
+    require_architecture(fields, {"Qwen3DSparkModel", "DSparkDraftModel"});
+  }
+  read_layers(fields, config, drafter);
+  if (!fields.status().ok()) return;
+  drafter.target_hidden_size =
+      fields.integer("target_hidden_size", 1, kMaxHiddenSize, config.hidden_size);
+  drafter.num_target_layers = fields.optional_integer("num_target_layers", 1, kMaxLayers);
+  if (fields.integer("draft_vocab_size", 1, config.vocab_size, config.vocab_size) !=
+      config.vocab_size) {
+    fields.fail("draft_vocab_size", "a part of the vocabulary",
+                fmt::format("all of its {} tokens", config.vocab_size));
+  }
+  if (fields.number("logit_scale", 0.0, 1e6, 1.0) != 1.0) {
+    fields.fail("logit_scale", "another scale", "1");
+  }
+  std::optional<ConfigFields> nested = fields.object("dflash_config");
+  if (nested) {
+    require_switch(*nested, "causal", false);
+    require_switch(*nested, "use_swa", false);
+    require_switch(*nested, "attention_sink_bias", false);
+    require_switch(*nested, "use_aux_hidden_state", true);
+  }
+  read_block(fields, nested ? &*nested : nullptr, config.vocab_size, method, drafter);
+  if (nested) fields.keep(nested->status());
+}
+
+// ---- Weights
+
+// `qkv` is null: queries are computed for blocks alone, keys and values also for the context.
+struct BlockLayer : DecoderLayer {
+  std::unique_ptr<Linear> q;   // [heads * head_dim, hidden]
+  std::unique_ptr<Linear> kv;  // [2 * kv_heads * head_dim, hidden]
+  Tensor input_norm;           // [hidden]
+  Tensor post_attention_norm;  // [hidden]; before the MLP
+};
+
+struct BlockWeights {
+  DecoderEnds ends;
+  std::unique_ptr<Linear> fc;  // [hidden, taps * target_hidden]
+  Tensor hidden_norm;          // [hidden]; of the output of fc
+  std::vector<BlockLayer> layers;
+  // DSpark only; both [vocab, markov_rank]: of the previous token, and of the next.
+  std::unique_ptr<Linear> markov_previous;
+  std::unique_ptr<Linear> markov_next;
+};
+
+WeightGroup input_weights(const ModelConfig& config, BlockWeights& weights) {
+  const DFlashConfig& drafter = dflash_config(config);
+  const int64_t taps_width =
+      static_cast<int64_t>(drafter.tapped_layers.size()) * drafter.target_hidden_size;
+  WeightGroup group;
+  group.matrices = {{&weights.fc, {{"fc", config.hidden_size}}, taps_width}};
+  group.vectors = {{&weights.hidden_norm, "hidden_norm.weight", config.hidden_size}};
+  if (drafter.has_embeddings) {
+    group.matrices.push_back(
+        {&weights.ends.embed, {{"embed_tokens", config.vocab_size}}, config.hidden_size});
+  }
+  return group;
+}
+
+WeightGroup layer_weights(const ModelConfig& config, size_t layer_idx, BlockLayer& layer) {
+  const std::string prefix = fmt::format("layers.{}.", layer_idx);
+  WeightGroup group = decoder_layer_weights(config, prefix, layer);
+  MatrixBinding& kv = group.matrices.front();  // of the queries, keys and values
+  MatrixBinding q = kv;
+  q.linear = &layer.q;
+  q.parts = {kv.parts.front()};
+  kv.linear = &layer.kv;
+  kv.parts.erase(kv.parts.begin());
+  group.matrices.insert(group.matrices.begin(), std::move(q));
+  group.vectors.push_back(
+      {&layer.input_norm, prefix + "input_layernorm.weight", config.hidden_size});
+  group.vectors.push_back(
+      {&layer.post_attention_norm, prefix + "post_attention_layernorm.weight", config.hidden_size});
+  return group;
+}
+
+WeightGroup output_weights(const ModelConfig& config, BlockWeights& weights) {
+  const DFlashConfig& drafter = dflash_config(config);
+  WeightGroup group;
+  group.vectors = {{&weights.ends.final_norm, "norm.weight", config.hidden_size}};
+  if (drafter.has_lm_head) {
+    group.matrices.push_back(
+        {&weights.ends.lm_head, {{"lm_head", config.vocab_size}}, config.hidden_size});
+  }
+  if (drafter.markov_rank > 0) {
+    group.matrices.push_back({&weights.markov_previous,
+                              {{"markov_head.markov_w1", config.vocab_size}},
+                              drafter.markov_rank});
+    group.matrices.push_back({&weights.markov_next,
+                              {{"markov_head.markov_w2", config.vocab_size}},
+                              drafter.markov_rank});
+  }
+  return group;
+}
+
+WeightList list_weights(const ModelConfig& config, BlockWeights& weights) {
+  WeightList list;
+  list.groups.push_back(input_weights(config, weights));
+  weights.layers.resize(static_cast<size_t>(config.num_layers));
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    list.groups.push_back(layer_weights(config, i, weights.layers[i]));
+  }
+  list.groups.push_back(output_weights(config, weights));
+  // The number of drafts does not depend on DSpark's estimate of their acceptance.
+  list.ignored_prefixes = {"confidence_head."};
+  return list;
+}
+
+// ---- The model
+
+class BlockModel final : public BlockHead, public DecoderModel {
+ public:
+  BlockModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, BlockWeights weights)
+      : DecoderModel(config, limits, ops, std::move(weights.ends)),
+        drafter_(dflash_config(config)),
+        max_num_tokens_(limits.max_num_tokens),
+        max_num_rows_(limits.max_num_logit_rows),
+        hidden_(config.hidden_size),
+        weights_(std::move(weights)) {}
+
+  Status allocate();
+  Status forward(const StepInput& input, Stream& stream) override;
+  void combine(TensorView taps, TensorView out, Stream& stream) override;
+  const BlockLayout& block() const override { return drafter_.block; }
+  Status write_context(const StepInput& input, Stream& stream) override;
+  bool has_transitions() const override { return drafter_.markov_rank > 0; }
+  void transitions(const int32_t* previous, int num_rows, TensorView out, Stream& stream) override;
+
+ private:
+  TensorView keys_values(int64_t num_tokens) const { return keys_values_.view.rows(0, num_tokens); }
+  // normed → qkv_view
+  void project(const BlockLayer& layer, int64_t num_tokens, Stream& stream);
+
+  DFlashConfig drafter_;
+  int64_t max_num_tokens_ = 0;
+  int64_t max_num_rows_ = 0;
+  int64_t hidden_ = 0;
+  BlockWeights weights_;  // without the ends
+  Tensor keys_values_;    // [max_num_tokens, 2 * kv_heads * head_dim], of one layer
+  Tensor markov_rows_;    // [max_num_logit_rows, markov_rank]; empty without transitions
+};
+
+Status BlockModel::allocate() {
+  QUIRE_RETURN_IF_ERROR(allocate_buffers());
+  const DType dtype = ops().activation_dtype();
+  const int64_t kv_width = weights_.layers.front().kv->out_features();
+  QUIRE_ASSIGN_OR_RETURN(keys_values_, ops().allocate({max_num_tokens_, kv_width}, dtype));
+  if (!has_transitions()) return {};
+  QUIRE_ASSIGN_OR_RETURN(markov_rows_,
+                         ops().allocate({max_num_rows_, drafter_.markov_rank}, dtype));
+  return {};
+}
+
+void BlockModel::project(const BlockLayer& layer, int64_t num_tokens, Stream& stream) {
+  const TensorView queries = query_view(num_tokens);
+  ops().linear(*layer.q, normed(num_tokens), queries, stream);
+  ops().linear(*layer.kv, normed(num_tokens), keys_values(num_tokens), stream);
+  ops().write_columns(queries, qkv_view(num_tokens), 0, stream);
+  ops().write_columns(keys_values(num_tokens), qkv_view(num_tokens), queries.shape[1], stream);
+}
+
+Status BlockModel::forward(const StepInput& input, Stream& stream) {
+  const int64_t num_tokens = input.num_tokens;
+  begin_step(input, 1.0F, stream);
+  for (size_t i = 0; i < weights_.layers.size(); ++i) {
+    const BlockLayer& layer = weights_.layers[i];
+    if (i == 0) {
+      norm_residual(layer.input_norm, num_tokens, stream);
+    } else {
+      add_and_norm(layer.input_norm, num_tokens, stream);
+    }
+    project(layer, num_tokens, stream);
+    QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
+    project_output(layer, num_tokens, stream);
+    add_and_norm(layer.post_attention_norm, num_tokens, stream);
+    mlp(layer, num_tokens, stream);
+  }
+  return {};
+}
+
+void BlockModel::combine(TensorView taps, TensorView out, Stream& stream) {
+  ops().linear(*weights_.fc, taps, out, stream);
+  ops().rms_norm(out, weights_.hidden_norm.view.as<float>(), drafter_.rms_norm_eps, out, stream);
+}
+
+Status BlockModel::write_context(const StepInput& input, Stream& stream) {
+  QUIRE_CHECK(
+      input.hidden.data != nullptr && input.hidden.shape == (Shape{input.num_tokens, hidden_}),
+      "[model] the context of a block has no hidden state per token");
+  begin_rotation(input, stream);
+  const TensorView rows = keys_values(input.num_tokens);
+  for (size_t i = 0; i < weights_.layers.size(); ++i) {
+    const BlockLayer& layer = weights_.layers[i];
+    ops().linear(*layer.kv, input.hidden, rows, stream);
+    cache_keys_values(i, layer, rows, input, stream);
+  }
+  return {};
+}
+
+void BlockModel::transitions(const int32_t* previous, int num_rows, TensorView out,
+                             Stream& stream) {
+  QUIRE_CHECK(has_transitions() && num_rows > 0 && num_rows <= max_num_rows_,
+              "[model] a block drafter has no transitions, or not for so many rows");
+  const TensorView rows = markov_rows_.view.rows(0, num_rows);
+  ops().embed(*weights_.markov_previous, previous, 1.0F, rows, stream);
+  ops().linear(*weights_.markov_next, rows, out, stream);
+}
+
+Status check_tapped_layers(const ModelConfig& config, const ModelConfig& target) {
+  const int last = dflash_config(config).tapped_layers.back();
+  if (last <= target.num_layers) return {};
+  return invalid_argument(
+      fmt::format("[model] {}'s target_layer_ids are beyond the target's layers; got {}, expected "
+                  "at most {}; use a drafter that was trained for this model",
+                  config.architecture, last - 1, target.num_layers - 1));
+}
+
+}  // namespace
+
+const DFlashConfig& dflash_config(const ModelConfig& drafter) {
+  const auto* config = dynamic_cast<const DFlashConfig*>(drafter.family.get());
+  QUIRE_CHECK(config != nullptr, "[model] the configuration is not that of a block drafter");
+  return *config;
+}
+
+Result<ModelConfig> parse_dflash_config(std::string_view json, std::string_view source,
+                                        const WeightSource& weights, BlockMethod method) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(json, source, kConfigLimits));
+  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
+  ConfigFields fields(object, source);
+  refuse_quantized(fields, source);
+  ModelConfig config;
+  config.architecture =
+      method == BlockMethod::kDFlash ? "the DFlash drafter" : "the DSpark drafter";
+  auto drafter = std::make_shared<DFlashConfig>();
+  read_fields(fields, method, config, *drafter);
+  config.dtype = read_dtype(fields);
+  QUIRE_RETURN_IF_ERROR(fields.status());
+  // Dummy weights list no names. They share the target's matrices, as most checkpoints do.
+  for (const std::string& name : weights.names()) {
+    drafter->has_embeddings |= name == "embed_tokens.weight";
+    drafter->has_lm_head |= name == "lm_head.weight";
+  }
+  config.family = std::move(drafter);
+  return config;
+}
+
+Status check_dflash(const ModelConfig& drafter, const ModelConfig& target) {
+  const DFlashConfig& config = dflash_config(drafter);
+  if (drafter.vocab_size != target.vocab_size) {
+    return refuse_target(drafter, "vocab_size", drafter.vocab_size, target.vocab_size);
+  }
+  if (config.target_hidden_size != target.hidden_size) {
+    return refuse_target(drafter, "target_hidden_size", config.target_hidden_size,
+                         target.hidden_size);
+  }
+  if (config.num_target_layers && *config.num_target_layers != target.num_layers) {
+    return refuse_target(drafter, "num_target_layers", *config.num_target_layers,
+                         target.num_layers);
+  }
+  QUIRE_RETURN_IF_ERROR(check_tapped_layers(drafter, target));
+  return check_shared_ends(drafter, config, target);
+}
+
+std::vector<TensorSpec> list_dflash_tensors(const ModelConfig& drafter) {
+  BlockWeights weights;
+  return list_tensors(list_weights(drafter, weights));
+}
+
+int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& limits,
+                                DType activation) {
+  const DFlashConfig& config = dflash_config(drafter);
+  ModelLimits own = limits;
+  own.tapped_layers.clear();
+  const int64_t kv_width = 2 * int64_t{config.num_kv_heads} * config.head_dim;
+  const Saturated elements = Saturated(limits.max_num_tokens) * kv_width +
+                             Saturated(limits.max_num_logit_rows) * config.markov_rank;
+  return (elements * static_cast<int64_t>(dtype_bytes(activation)) +
+          decoder_activation_bytes(drafter, own, activation))
+      .get();
+}
+
+Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const Model& target,
+                                               WeightSource& source, Ops& ops,
+                                               const ModelLimits& limits,
+                                               const LoadProgress& progress) {
+  const DFlashConfig& config = dflash_config(drafter);
+  QUIRE_RETURN_IF_ERROR(check_dflash(drafter, target.config()));
+  QUIRE_RETURN_IF_ERROR(check_shards(config, limits.parallel));
+  BlockWeights weights;
+  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(drafter, weights), drafter.architecture, source,
+                                     ops, limits.parallel, progress));
+  share_ends(config, target, weights.ends);
+  ModelLimits own = limits;
+  own.tapped_layers.clear();
+  auto model = std::make_unique<BlockModel>(drafter, own, ops, std::move(weights));
+  QUIRE_RETURN_IF_ERROR(model->allocate());
+  return std::unique_ptr<BlockHead>(std::move(model));
+}
+
+}  // namespace quire

@@ -1,0 +1,68 @@
+#include "model/draft_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "model/config_fields.h"
+
+namespace quire {
+
+void require_switch(ConfigFields& fields, std::string_view key, bool served) {
+  if (fields.boolean(key, served) != served) {
+    fields.fail(key, served ? "false" : "true", served ? "true" : "false");
+  }
+}
+
+void require_text(ConfigFields& fields, std::string_view key, std::string_view served) {
+  const std::optional<std::string> text = fields.optional_text(key);
+  if (text && *text != served) fields.fail(key, quote_name(*text), quote_name(served));
+}
+
+void require_architecture(ConfigFields& fields, std::initializer_list<std::string_view> served) {
+  const std::vector<std::string> names = fields.texts("architectures", 16);
+  const bool is_served = names.empty() || std::ranges::find_first_of(names, served) != names.end();
+  if (is_served) return;
+  fields.fail("architectures", quote_name(names.front()),
+              served.size() == 1 ? std::string(*served.begin())
+                                 : fmt::format("one of {}", fmt::join(served, ", ")));
+}
+
+Status refuse_target(const ModelConfig& drafter, std::string_view what, int got, int expected) {
+  return invalid_argument(
+      fmt::format("[model] {}'s {} is not that of the target; got {}, expected {}; use a drafter "
+                  "that was trained for this model",
+                  drafter.architecture, what, got, expected));
+}
+
+Status check_shared_ends(const ModelConfig& drafter, const DraftConfig& config,
+                         const ModelConfig& target) {
+  const auto lacks = [&](std::string_view tensor, std::string_view size, int got, int expected) {
+    return invalid_argument(
+        fmt::format("[model] {}'s checkpoint has no tensor \"{}\", and the target's has another "
+                    "{}; got {}, expected {}",
+                    drafter.architecture, tensor, size, got, expected));
+  };
+  if (!config.has_embeddings && drafter.hidden_size != target.hidden_size) {
+    return lacks("embed_tokens.weight", "hidden_size", target.hidden_size, drafter.hidden_size);
+  }
+  if (config.has_lm_head) return {};
+  if (drafter.vocab_size != target.vocab_size) {
+    return lacks("lm_head.weight", "vocabulary", target.vocab_size, drafter.vocab_size);
+  }
+  if (config.shares_lm_head() && drafter.hidden_size != target.hidden_size) {
+    return lacks("lm_head.weight", "hidden_size", target.hidden_size, drafter.hidden_size);
+  }
+  return {};
+}
+
+void share_ends(const DraftConfig& config, const Model& target, DecoderEnds& ends) {
+  if (!config.has_embeddings) ends.shared_embed = target.embeddings();
+  if (config.shares_lm_head()) ends.shared_lm_head = target.lm_head();
+}
+
+}  // namespace quire

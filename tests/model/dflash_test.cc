@@ -1,0 +1,394 @@
+#include "model/dflash/dflash.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/thread_pool.h"
+#include "cpu/attention/reference.h"
+#include "cpu/ops/cpu_ops.h"
+#include "model/families.h"
+#include "support/dflash_reference.h"
+#include "support/model_harness.h"
+#include "support/reference_ops.h"
+#include "tensor/checkpoint.h"
+
+namespace quire::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Row = DFlashReference::Row;
+
+ModelConfig target_config(int hidden = 16, int vocab = 20, int num_layers = 7) {
+  const std::string json = fmt::format(
+      R"({{"architectures":["LlamaForCausalLM"],"hidden_size":{},"intermediate_size":24,)"
+      R"("num_hidden_layers":{},"num_attention_heads":4,"head_dim":8,"vocab_size":{},)"
+      R"("max_position_embeddings":64}})",
+      hidden, num_layers, vocab);
+  return parse_model_config(json, "target").value();
+}
+
+ModelLimits drafter_limits() {
+  ModelLimits limits;
+  limits.max_num_tokens = 16;
+  limits.max_num_logit_rows = 16;
+  limits.max_model_len = 32;
+  limits.kv_dtype = DType::kF32;
+  return limits;
+}
+
+BlockMethod method_of(const BlockShape& shape) {
+  return shape.is_dspark ? BlockMethod::kDSpark : BlockMethod::kDFlash;
+}
+
+// The file of a drafter; the checkpoint refers to its bytes.
+struct DrafterFile {
+  explicit DrafterFile(const StoredTensors& tensors)
+      : bytes(safetensors_file(tensors)),
+        weights(Checkpoint::from_memory(bytes, "drafter.safetensors").value()) {}
+
+  std::vector<std::byte> bytes;
+  std::unique_ptr<Checkpoint> weights;
+};
+
+// A target, a drafter in a file, and the drafter's reference.
+class DrafterOfTarget {
+ public:
+  DrafterOfTarget(const BlockShape& shape, Ops& ops)
+      : DrafterOfTarget(shape, random_block_drafter(shape), ops) {}
+  DrafterOfTarget(const BlockShape& shape, const StoredTensors& tensors, Ops& ops)
+      : shape_(shape), tensors_(tensors), file_(tensors), ops_(ops), limits_(drafter_limits()) {
+    target_ =
+        load_model(target_config(shape.target_hidden, shape.vocab), target_weights_, ops_, limits_)
+            .value();
+  }
+
+  Result<std::unique_ptr<BlockHead>> load() {
+    QUIRE_ASSIGN_OR_RETURN(const ModelConfig config,
+                           parse_dflash_config(block_config_json(shape_), "config.json",
+                                               *file_.weights, method_of(shape_)));
+    return load_dflash(config, *target_, *file_.weights, ops_, limits_);
+  }
+
+  DFlashReference reference() {
+    return DFlashReference(shape_, tensors_, own_or_shared("embed_tokens.weight"),
+                           own_or_shared("lm_head.weight"));
+  }
+
+  const ModelLimits& limits() const { return limits_; }
+
+ private:
+  std::vector<float> own_or_shared(const std::string& name) {
+    if (const auto own = tensors_.find(name); own != tensors_.end()) return floats_of(own->second);
+    const std::string shared = name.starts_with("embed") ? "model." + name : name;
+    const TensorView view = target_weights_.tensor(shared, {shape_.vocab, shape_.hidden}).value();
+    return {view.as<float>(), view.as<float>() + view.shape.num_elements()};
+  }
+
+  BlockShape shape_;
+  StoredTensors tensors_;
+  DrafterFile file_;
+  Ops& ops_;
+  ModelLimits limits_;
+  DummyWeights target_weights_{DType::kF32};
+  std::unique_ptr<Model> target_;
+};
+
+std::string load_error(const BlockShape& shape, const StoredTensors& tensors) {
+  ReferenceOps ops;
+  const auto drafter = DrafterOfTarget(shape, tensors, ops).load();
+  return drafter.ok() ? "" : drafter.status().message();
+}
+
+std::vector<float> random_floats(size_t count, uint32_t seed) {
+  std::mt19937 generator(seed);
+  std::normal_distribution<float> numbers;
+  std::vector<float> values(count);
+  for (float& value : values) value = numbers(generator);
+  return values;
+}
+
+std::vector<Row> rows_of(std::span<const float> values, size_t width) {
+  std::vector<Row> rows;
+  for (size_t i = 0; i < values.size(); i += width) {
+    rows.emplace_back(values.begin() + static_cast<int64_t>(i),
+                      values.begin() + static_cast<int64_t>(i + width));
+  }
+  return rows;
+}
+
+void expect_near_rows(std::span<const float> got, std::span<const Row> expected, double tolerance,
+                      const std::string& what) {
+  size_t at = 0;
+  for (const Row& row : expected) {
+    for (const double value : row) {
+      ASSERT_LT(at, got.size()) << what;
+      ASSERT_NEAR(got[at], value, tolerance * (1.0 + std::fabs(value))) << what << ", " << at;
+      ++at;
+    }
+  }
+  EXPECT_EQ(at, got.size()) << what;
+}
+
+// Two sequences: each has a context, a block after it, then more context in the block's place, and
+// a shorter block. Everything is compared with the reference.
+void expect_agrees(const BlockShape& shape, Ops& ops, double tolerance, const std::string& what) {
+  DrafterOfTarget parts(shape, ops);
+  const auto drafter = parts.load();
+  ASSERT_TRUE(drafter.ok()) << what << ": " << drafter.status().message();
+  const DFlashReference reference = parts.reference();
+  const auto attention = make_reference_attention();
+  ModelHarness harness(**drafter, *attention, parts.limits());
+  const auto hidden = static_cast<size_t>(shape.hidden);
+  const size_t taps_width =
+      shape.target_layer_ids.size() * static_cast<size_t>(shape.target_hidden);
+  Stream stream;
+
+  std::vector<std::vector<Row>> contexts(2);
+  const auto extend = [&](std::vector<int> counts, uint32_t seed) {
+    std::vector<HarnessChunk> chunks;
+    for (size_t seq = 0; seq < counts.size(); ++seq) {
+      const int count = counts[seq];
+      std::vector<float> taps =
+          random_floats(static_cast<size_t>(count) * taps_width, seed + static_cast<uint32_t>(seq));
+      std::vector<float> states(static_cast<size_t>(count) * hidden);
+      (*drafter)->combine({taps.data(), DType::kF32, {count, static_cast<int64_t>(taps_width)}},
+                          {states.data(), DType::kF32, {count, shape.hidden}}, stream);
+      std::vector<Row> expected;
+      for (const Row& row : rows_of(taps, taps_width)) expected.push_back(reference.combine(row));
+      expect_near_rows(states, expected, tolerance, what + ", combined");
+      contexts[seq].insert(contexts[seq].end(), expected.begin(), expected.end());
+      chunks.push_back({static_cast<int>(seq), std::vector<int32_t>(static_cast<size_t>(count)),
+                        std::move(states)});
+    }
+    const Status status = harness.write_context(chunks);
+    ASSERT_TRUE(status.ok()) << what << ": " << status.message();
+  };
+  const auto expect_blocks = [&](const std::vector<std::vector<int32_t>>& blocks) {
+    const auto logits = harness.step({{0, blocks[0]}, {1, blocks[1]}});
+    ASSERT_TRUE(logits.ok()) << logits.status().message();
+    for (int seq = 0; seq < 2; ++seq) {
+      const auto i = static_cast<size_t>(seq);
+      expect_near_rows((*logits)[i], reference.run(contexts[i], blocks[i]), tolerance,
+                       fmt::format("{}, block of {}", what, seq));
+      harness.cut(seq, static_cast<int>(contexts[i].size()));
+    }
+  };
+  const int32_t mask = shape.mask_token_id;
+  extend({5, 2}, 2);
+  expect_blocks({{7, mask, mask, mask}, {3, mask, mask, mask}});
+  extend({1, 3}, 7);
+  expect_blocks({{0, mask}, {11, mask, mask}});
+}
+
+TEST(DFlash, AgreesWithTheReference) {
+  const std::pair<const char*, BlockShape> cases[] = {
+      {"DFlash", {}},
+      {"DFlash, one layer and tap", {.num_layers = 1, .target_layer_ids = {-1}}},
+      {"DFlash, biases", {.has_bias = true}},
+      {"DFlash, own matrices and a wider target",
+       {.target_hidden = 24, .has_embeddings = true, .has_lm_head = true}},
+      {"DSpark", {.is_dspark = true, .markov_rank = 6}},
+      {"DSpark, own matrices",
+       {.is_dspark = true, .num_layers = 3, .has_embeddings = true, .has_lm_head = true}},
+  };
+  ThreadPool pool(2);
+  const auto cpu = make_cpu_ops(pool);
+  ReferenceOps reference;
+  for (const auto& [what, shape] : cases) {
+    expect_agrees(shape, reference, 1e-5, what);
+    expect_agrees(shape, *cpu, 1e-4, std::string(what) + " on the CPU");
+  }
+}
+
+TEST(DFlash, HasTheTransitionsOfDSpark) {
+  const BlockShape shape = {.is_dspark = true, .markov_rank = 6};
+  ReferenceOps ops;
+  DrafterOfTarget parts(shape, ops);
+  const auto drafter = parts.load();
+  ASSERT_TRUE(drafter.ok()) << drafter.status().message();
+  ASSERT_TRUE((*drafter)->has_transitions());
+  const int32_t previous[] = {4, 19, 4};
+  std::vector<float> got(3 * 20);
+  Stream stream;
+  (*drafter)->transitions(previous, 3, {got.data(), DType::kF32, {3, 20}}, stream);
+  const DFlashReference reference = parts.reference();
+  const std::vector<Row> expected = {reference.transition(4), reference.transition(19),
+                                     reference.transition(4)};
+  expect_near_rows(got, expected, 1e-5, "transitions");
+}
+
+TEST(DFlash, NamesTheTensorThatIsMissingOrHasAnotherShape) {
+  for (const bool is_dspark : {false, true}) {
+    const BlockShape shape = {.is_dspark = is_dspark, .markov_rank = is_dspark ? 3 : 0};
+    for (const auto& [name, tensor] : random_block_drafter(shape)) {
+      if (name.starts_with("confidence_head.")) continue;
+      StoredTensors tensors = random_block_drafter(shape);
+      tensors[name].shape.insert(tensors[name].shape.begin(), 1);
+      EXPECT_THAT(load_error(shape, tensors), HasSubstr('"' + name + '"')) << "another shape";
+      tensors.erase(name);
+      EXPECT_THAT(load_error(shape, tensors), HasSubstr('"' + name + '"')) << "missing";
+    }
+  }
+}
+
+TEST(DFlash, RefusesTensorsThatItDoesNotUse) {
+  StoredTensors tensors = random_block_drafter({});
+  tensors["mask_embedding"] = tensors["norm.weight"];
+  EXPECT_THAT(load_error({}, tensors),
+              AllOf(HasSubstr("\"mask_embedding\""), HasSubstr("the DFlash drafter")));
+}
+
+TEST(DFlash, PlansItsMemory) {
+  // Counts the memory of activations.
+  class CountingOps final : public ReferenceOps {
+   public:
+    Result<Tensor> allocate(const Shape& shape, DType dtype) override {
+      num_bytes += shape.num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
+      return ReferenceOps::allocate(shape, dtype);
+    }
+    int64_t num_bytes = 0;
+  };
+  for (const int markov_rank : {0, 5}) {
+    const BlockShape shape = {.is_dspark = true, .markov_rank = markov_rank};
+    const StoredTensors tensors = random_block_drafter(shape);
+    const DrafterFile file(tensors);
+    const ModelConfig config = parse_dflash_config(block_config_json(shape), "config.json",
+                                                   *file.weights, BlockMethod::kDSpark)
+                                   .value();
+    CountingOps ops;
+    DrafterOfTarget parts(shape, ops);
+    ops.num_bytes = 0;
+    ModelLimits limits = parts.limits();
+    ASSERT_TRUE(parts.load().ok());
+    limits.tapped_layers = {1, 4, 7};  // of the target
+    const int64_t logits = int64_t{limits.max_num_logit_rows} * shape.vocab * 4;
+    EXPECT_EQ(dflash_activation_bytes(config, limits, DType::kF32), ops.num_bytes + logits);
+
+    std::set<std::string> listed = {"confidence_head.proj.bias", "confidence_head.proj.weight"};
+    for (const TensorSpec& tensor : list_dflash_tensors(config)) listed.insert(tensor.name);
+    std::set<std::string> stored;
+    for (const auto& [name, tensor] : tensors) stored.insert(name);
+    EXPECT_EQ(listed, stored);
+  }
+}
+
+// ------ configuration
+
+std::string misfit(const BlockShape& shape, const ModelConfig& target) {
+  const DrafterFile file(random_block_drafter(shape));
+  const auto config =
+      parse_dflash_config(block_config_json(shape), "config.json", *file.weights, method_of(shape));
+  if (!config.ok()) return config.status().message();
+  return check_dflash(*config, target).message();
+}
+
+TEST(DFlashConfig, FitsItsTargetAlone) {
+  EXPECT_EQ(misfit({}, target_config()), "");
+  EXPECT_THAT(misfit({}, target_config(16, 21)),
+              HasSubstr("the DFlash drafter's vocab_size is not that of the target; got 20, "
+                        "expected 21"));
+  EXPECT_THAT(misfit({.is_dspark = true}, target_config(24)),
+              HasSubstr("the DSpark drafter's target_hidden_size is not that of the target; got "
+                        "16, expected 24"));
+  EXPECT_THAT(misfit({}, target_config(16, 20, 8)),
+              HasSubstr("num_target_layers is not that of the target; got 7, expected 8"));
+  EXPECT_THAT(misfit({.target_layer_ids = {2, 7}}, target_config()),
+              HasSubstr("target_layer_ids are beyond the target's layers; got 7, expected at most "
+                        "6"));
+  EXPECT_THAT(
+      misfit({.target_hidden = 24}, target_config(24)),
+      AllOf(HasSubstr("no tensor \"embed_tokens.weight\""), HasSubstr("got 24, expected 16")));
+  EXPECT_THAT(misfit({.target_hidden = 24, .has_embeddings = true}, target_config(24)),
+              HasSubstr("no tensor \"lm_head.weight\""));
+  EXPECT_EQ(
+      misfit({.target_hidden = 24, .has_embeddings = true, .has_lm_head = true}, target_config(24)),
+      "");
+}
+
+// A valid config.json with `from` replaced by `to`.
+Result<ModelConfig> parse_with(std::string_view from, std::string_view to,
+                               const BlockShape& shape = {}) {
+  std::string json = block_config_json(shape);
+  json.replace(json.find(from), from.size(), to);
+  return parse_dflash_config(json, "c", DummyWeights(DType::kF32), method_of(shape));
+}
+
+std::string config_error(std::string_view from, std::string_view to, const BlockShape& shape = {}) {
+  const auto config = parse_with(from, to, shape);
+  return config.ok() ? "" : config.status().message();
+}
+
+TEST(DFlashConfig, ReadsItsBlock) {
+  const auto config = parse_with("{", "{");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_THAT(dflash_config(*config).tapped_layers, ElementsAre(1, 4, 7));
+  const BlockLayout block = dflash_config(*config).block;
+  EXPECT_EQ(block.size, 5);
+  EXPECT_EQ(block.mask_token_id, 18);
+  EXPECT_EQ(block.max_drafts(), 4);
+  EXPECT_EQ(block.num_tokens(3), 4);
+  const auto dspark = parse_with("{", "{", {.is_dspark = true, .markov_rank = 3});
+  ASSERT_TRUE(dspark.ok()) << dspark.status().message();
+  EXPECT_EQ(dflash_config(*dspark).markov_rank, 3);
+  EXPECT_EQ(dflash_config(*dspark).block.max_drafts(), 5);
+  EXPECT_EQ(dflash_config(*dspark).block.num_tokens(3), 3);
+  const auto shifted = parse_with("{", R"({"sample_from_anchor":false,)", {.is_dspark = true});
+  EXPECT_EQ(dflash_config(*shifted).block.max_drafts(), 4);
+}
+
+TEST(DFlashConfig, RefusesVariantsByName) {
+  const auto added = [](std::string_view fields, const BlockShape& shape = {}) {
+    return config_error("{", fmt::format("{{{},", fields), shape);
+  };
+  const auto nested = [](std::string_view fields) {
+    return config_error(R"("dflash_config":{)", fmt::format(R"("dflash_config":{{{},)", fields));
+  };
+  EXPECT_EQ(added(R"("use_sliding_window":false,"sliding_window":null)"), "");
+  EXPECT_EQ(nested(R"("causal":false)"), "");
+  EXPECT_THAT(nested(R"("causal":true)"),
+              HasSubstr("c: dflash_config.causal; got true, expected false"));
+  EXPECT_THAT(nested(R"("use_swa":true)"), HasSubstr("dflash_config.use_swa"));
+  EXPECT_THAT(nested(R"("attention_sink_bias":true)"), HasSubstr("attention_sink_bias"));
+  EXPECT_THAT(added(R"("is_causal":true)"), HasSubstr("is_causal; got true, expected false"));
+  EXPECT_THAT(added(R"("is_neox_style":false)"), HasSubstr("is_neox_style"));
+  EXPECT_THAT(added(R"("layer_types":["full_attention","sliding_attention"])"),
+              HasSubstr("layer_types"));
+  EXPECT_THAT(added(R"("draft_vocab_size":12)"),
+              HasSubstr("draft_vocab_size; got a part of the vocabulary, expected all of its 20"));
+  EXPECT_THAT(added(R"("logit_scale":0.5)"), HasSubstr("logit_scale"));
+  EXPECT_THAT(added(R"("markov_rank":2)"), HasSubstr("markov_rank; got 2, expected 0, or method "
+                                                     "dspark"));
+  EXPECT_THAT(added(R"("speculators_model_type":"dflash")"),
+              HasSubstr("speculators_model_type; got \"dflash\""));
+  EXPECT_THAT(added(R"("quantization_config":{"quant_method":"fp8"})"), HasSubstr("quantized"));
+  EXPECT_THAT(config_error("DFlashDraftModel", "DFlash2DraftModel"),
+              HasSubstr("architectures; got \"DFlash2DraftModel\", expected DFlashDraftModel"));
+  EXPECT_THAT(config_error("qwen3", "gemma4_text"), HasSubstr("model_type; got \"gemma4_text\""));
+  const BlockShape dspark = {.is_dspark = true, .markov_rank = 3};
+  EXPECT_THAT(config_error("vanilla", "rnn", dspark),
+              HasSubstr("markov_head_type; got \"rnn\", expected \"vanilla\""));
+}
+
+TEST(DFlashConfig, RefusesValuesOutOfRange) {
+  EXPECT_THAT(
+      config_error(R"("mask_token_id":18)", R"("mask_token_id":20)"),
+      HasSubstr("dflash_config.mask_token_id; got \"20\", expected a whole number from 0 to "
+                "19"));
+  EXPECT_THAT(config_error(R"("mask_token_id":18,)", ""), HasSubstr("mask_token_id; got nothing"));
+  EXPECT_THAT(config_error(R"("block_size":5)", R"("block_size":1)"),
+              HasSubstr("block_size; got \"1\""));
+  EXPECT_THAT(config_error(R"("block_size":5,)", ""), HasSubstr("block_size; got nothing"));
+  EXPECT_THAT(config_error("[0,3,6]", "[]"), HasSubstr("target_layer_ids; got nothing"));
+  EXPECT_THAT(config_error("[0,3,6]", "[3,0]"),
+              HasSubstr("target_layer_ids; got [3, 0], expected layers in ascending order"));
+  EXPECT_THAT(config_error("[0,3,6]", "[3,3]"), HasSubstr("ascending order"));
+  EXPECT_THAT(config_error("[0,3,6]", "[-2]"), HasSubstr("target_layer_ids"));
+}
+
+}  // namespace
+}  // namespace quire::testing
