@@ -51,8 +51,8 @@ constexpr Row kNamed[] = {
     {{"--threads-http"}, "--num-workers"}};
 
 constexpr std::string_view kSpeculation =
-    "is a key of --speculative-config here, which has the methods ngram, suffix, draft_model and "
-    "eagle3; without it outputs are the same";
+    "is a key of --speculative-config here, which has the methods ngram, suffix, draft_model, "
+    "eagle3, dflash and dspark; without it outputs are the same";
 
 constexpr Row kRefused[] = {
     {{"-hf", "--hf-repo", "-hfr", "-mu", "--model-url", "--download-dir"},

@@ -8,85 +8,185 @@
 #include "base/numbers.h"
 #include "engine/model_files.h"
 #include "model/decoder.h"
+#include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
 #include "model/families.h"
 
 namespace quire {
 namespace {
 
-Status check_vocabulary(const ModelConfig& draft, const ModelConfig& target,
-                        const std::string& config_path) {
-  if (draft.vocab_size == target.vocab_size) return {};
-  return invalid_argument(fmt::format(
-      "[engine] {}: vocab_size; got {}, expected the {} of the model that it drafts for; take a "
-      "drafter of the same family",
-      config_path, draft.vocab_size, target.vocab_size));
+// In one pass a drafter computes the tokens of the target's step.
+ModelLimits limits_of_steps(const ModelLimits& target, int max_num_logit_rows) {
+  ModelLimits limits = target;
+  limits.tapped_layers.clear();
+  limits.num_drafts = 0;
+  limits.max_num_logit_rows = max_num_logit_rows;
+  return limits;
+}
+
+// Two copies of the hidden states that a drafter reads.
+Saturated tapped_states_bytes(const ModelConfig& config, const ModelLimits& limits,
+                              DType activation) {
+  return 2 * Saturated(limits.max_num_tokens) * config.hidden_size *
+         static_cast<int64_t>(dtype_bytes(activation));
+}
+
+class OrdinaryDraftModel final : public DraftModel {
+ public:
+  // A model computes at most its own context, and in one pass also each sequence's newest token.
+  ModelLimits limits(const ModelLimits& target, int max_num_seqs) const override {
+    ModelLimits limits = limits_of_steps(target, max_num_seqs);
+    limits.max_num_tokens = target.max_num_tokens + max_num_seqs;
+    limits.max_model_len = std::min(target.max_model_len, config().longest_model_len);
+    return limits;
+  }
+  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
+    return make_kv_groups(config(), limits, activation);
+  }
+  int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
+    return estimate_weight_bytes(config(), weights(), ops, limits.parallel);
+  }
+  int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
+    return estimate_activation_bytes(config(), limits, activation);
+  }
+  Result<std::unique_ptr<Model>> load(const Model& /*target*/, Ops& ops,
+                                      const ModelLimits& limits) override {
+    return load_model(config(), weights(), ops, limits);
+  }
+
+ private:
+  Result<ModelConfig> read_config(const std::string& text, const std::string& path,
+                                  const ModelConfig& target) override {
+    QUIRE_ASSIGN_OR_RETURN(ModelConfig config, parse_model_config(text, path));
+    if (config.vocab_size == target.vocab_size) return config;
+    return invalid_argument(fmt::format(
+        "[engine] {}: vocab_size; got {}, expected the {} of the model that it drafts for; take a "
+        "drafter of the same family",
+        path, config.vocab_size, target.vocab_size));
+  }
+};
+
+// A head does not limit the context, because its rotary positions need no table: beyond the context
+// that it was trained for, fewer of its drafts are accepted.
+class Eagle3DraftModel final : public DraftModel {
+ public:
+  std::vector<int> tapped_layers() const override { return tapped_layers_; }
+  int num_tokens_ahead() const override { return 1; }
+  ModelLimits limits(const ModelLimits& target, int max_num_seqs) const override {
+    return limits_of_steps(target, max_num_seqs);
+  }
+  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
+    return decoder_kv_groups(config(), limits, activation);
+  }
+  int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
+    return estimate_weight_bytes(list_eagle3_tensors(config()), weights(), ops, limits.parallel);
+  }
+  int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
+    return (tapped_states_bytes(config(), limits, activation) +
+            eagle3_activation_bytes(config(), limits, activation))
+        .get();
+  }
+  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
+                                      const ModelLimits& limits) override {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DraftHead> head,
+                           load_eagle3(config(), target, weights(), ops, limits));
+    return std::unique_ptr<Model>(std::move(head));
+  }
+
+ private:
+  Result<ModelConfig> read_config(const std::string& text, const std::string& path,
+                                  const ModelConfig& target) override {
+    QUIRE_ASSIGN_OR_RETURN(ModelConfig config, parse_eagle3_config(text, path, weights()));
+    QUIRE_RETURN_IF_ERROR(check_eagle3(config, target));
+    tapped_layers_ = eagle3_tapped_layers(config, target);
+    return config;
+  }
+
+  std::vector<int> tapped_layers_;
+};
+
+// Like a head, it does not limit the context.
+class BlockDraftModel final : public DraftModel {
+ public:
+  BlockDraftModel(BlockMethod method, int num_drafts) : method_(method), num_drafts_(num_drafts) {}
+
+  std::vector<int> tapped_layers() const override { return block_config().tapped_layers; }
+  int num_kv_slots(int num_drafts) const override {
+    return block_config().block.num_tokens(num_drafts);
+  }
+  // A pass computes the context of a step, or a block per sequence and the logits of all drafts.
+  ModelLimits limits(const ModelLimits& target, int max_num_seqs) const override {
+    ModelLimits limits = limits_of_steps(target, max_num_seqs * num_drafts_);
+    limits.max_num_tokens = std::max(limits.max_num_tokens,
+                                     max_num_seqs * block_config().block.num_tokens(num_drafts_));
+    return limits;
+  }
+  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
+    return decoder_kv_groups(config(), limits, activation);
+  }
+  int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
+    return estimate_weight_bytes(list_dflash_tensors(config()), weights(), ops, limits.parallel);
+  }
+  int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
+    const bool has_transitions = block_config().markov_rank > 0;
+    const int num_transitions = has_transitions ? limits.max_num_logit_rows / num_drafts_ : 0;
+    return (tapped_states_bytes(config(), limits, activation) +
+            Saturated(num_transitions) * config().vocab_size * static_cast<int64_t>(sizeof(float)) +
+            dflash_activation_bytes(config(), limits, activation))
+        .get();
+  }
+  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
+                                      const ModelLimits& limits) override {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockHead> head,
+                           load_dflash(config(), target, weights(), ops, limits));
+    return std::unique_ptr<Model>(std::move(head));
+  }
+
+ private:
+  const DFlashConfig& block_config() const { return dflash_config(config()); }
+  Result<ModelConfig> read_config(const std::string& text, const std::string& path,
+                                  const ModelConfig& target) override {
+    QUIRE_ASSIGN_OR_RETURN(ModelConfig config, parse_dflash_config(text, path, weights(), method_));
+    QUIRE_RETURN_IF_ERROR(check_dflash(config, target));
+    const BlockLayout& block = dflash_config(config).block;
+    if (num_drafts_ <= block.max_drafts()) return config;
+    return invalid_argument(
+        fmt::format("[engine] `speculative_config`: num_speculative_tokens; got {}, expected at "
+                    "most {}, because {}'s block_size is {}",
+                    num_drafts_, block.max_drafts(), config.architecture, block.size));
+  }
+
+  BlockMethod method_;
+  int num_drafts_;  // per sequence and step
+};
+
+std::unique_ptr<DraftModel> make_draft_model(const DraftModelChoice& choice) {
+  switch (choice.kind) {
+    case DraftModelKind::kModel:
+      return std::make_unique<OrdinaryDraftModel>();
+    case DraftModelKind::kEagle3:
+      return std::make_unique<Eagle3DraftModel>();
+    case DraftModelKind::kDFlash:
+      return std::make_unique<BlockDraftModel>(BlockMethod::kDFlash, choice.num_drafts);
+    case DraftModelKind::kDSpark:
+      return std::make_unique<BlockDraftModel>(BlockMethod::kDSpark, choice.num_drafts);
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-Result<DraftModel> DraftModel::open(const EngineConfig& engine, const DraftModelChoice& choice,
-                                    const ModelConfig& target) {
-  DraftModel draft;
-  draft.kind_ = choice.kind;
+Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
+                                                     const DraftModelChoice& choice,
+                                                     const ModelConfig& target) {
+  std::unique_ptr<DraftModel> draft = make_draft_model(choice);
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(choice.model, engine));
-  draft.name_ = config.model_name;
+  draft->name_ = config.model_name;
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(config.path, kMaxConfigBytes));
-  QUIRE_ASSIGN_OR_RETURN(draft.weights_,
+  QUIRE_ASSIGN_OR_RETURN(draft->weights_,
                          open_weights(engine, config.path.parent_path(), target.dtype));
-  if (draft.is_head()) {
-    QUIRE_ASSIGN_OR_RETURN(draft.config_,
-                           parse_eagle3_config(text, config.path.string(), *draft.weights_));
-    QUIRE_RETURN_IF_ERROR(check_eagle3(draft.config_, target));
-    draft.tapped_layers_ = eagle3_tapped_layers(draft.config_, target);
-  } else {
-    QUIRE_ASSIGN_OR_RETURN(draft.config_, parse_model_config(text, config.path.string()));
-    QUIRE_RETURN_IF_ERROR(check_vocabulary(draft.config_, target, config.path.string()));
-  }
+  QUIRE_ASSIGN_OR_RETURN(draft->config_, draft->read_config(text, config.path.string(), target));
   return draft;
-}
-
-// A head does not limit the context, because its rotary positions need no table: beyond the context
-// that it was trained for, fewer of its drafts are accepted. A model computes at most its own
-// context.
-//
-// In one pass a drafter computes the step's tokens, and a model also each sequence's newest token.
-ModelLimits DraftModel::limits(const ModelLimits& target, int max_num_seqs) const {
-  ModelLimits limits = target;
-  limits.tapped_layers.clear();
-  limits.num_drafts = 0;
-  limits.max_num_logit_rows = max_num_seqs;
-  if (is_head()) return limits;
-  limits.max_num_tokens = target.max_num_tokens + max_num_seqs;
-  limits.max_model_len = std::min(target.max_model_len, config_.longest_model_len);
-  return limits;
-}
-
-std::vector<KvGroup> DraftModel::kv_groups(const ModelLimits& limits, DType activation) const {
-  return is_head() ? decoder_kv_groups(config_, limits, activation)
-                   : make_kv_groups(config_, limits, activation);
-}
-
-int64_t DraftModel::weight_bytes(const ModelLimits& limits, const Ops& ops) const {
-  return is_head()
-             ? estimate_weight_bytes(list_eagle3_tensors(config_), *weights_, ops, limits.parallel)
-             : estimate_weight_bytes(config_, *weights_, ops, limits.parallel);
-}
-
-// The drafter keeps two copies of the hidden states that a head reads.
-int64_t DraftModel::activation_bytes(const ModelLimits& limits, DType activation) const {
-  if (!is_head()) return estimate_activation_bytes(config_, limits, activation);
-  const Saturated hidden = 2 * Saturated(limits.max_num_tokens) * config_.hidden_size *
-                           static_cast<int64_t>(dtype_bytes(activation));
-  return (hidden + eagle3_activation_bytes(config_, limits, activation)).get();
-}
-
-Result<std::unique_ptr<Model>> DraftModel::load(const Model& target, Ops& ops,
-                                                const ModelLimits& limits) {
-  if (!is_head()) return load_model(config_, *weights_, ops, limits);
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DraftHead> head,
-                         load_eagle3(config_, target, *weights_, ops, limits));
-  return std::unique_ptr<Model>(std::move(head));
 }
 
 }  // namespace quire

@@ -18,40 +18,55 @@ namespace quire {
 enum class DraftModelKind {
   kModel,   // an ordinary model, which reads tokens
   kEagle3,  // a head, which also reads hidden states of the target (model/eagle3)
+  kDFlash,  // a block drafter, which reads hidden states of the target (model/dflash)
+  kDSpark,  // the same with transitions between drafts
 };
 
 struct DraftModelChoice {
   DraftModelKind kind = DraftModelKind::kModel;
-  std::string model;  // a directory, or a name in the hub's cache
+  std::string model;   // a directory, or a name in the hub's cache
+  int num_drafts = 0;  // per sequence and step
 };
 
 // The opened checkpoint of a drafter, which fits its target.
 class DraftModel {
  public:
   // Opens the checkpoint with the load format of `engine`. Fails if it cannot draft for `target`.
-  static Result<DraftModel> open(const EngineConfig& engine, const DraftModelChoice& choice,
-                                 const ModelConfig& target);
+  static Result<std::unique_ptr<DraftModel>> open(const EngineConfig& engine,
+                                                  const DraftModelChoice& choice,
+                                                  const ModelConfig& target);
+  virtual ~DraftModel() = default;
 
   const std::string& name() const { return name_; }
-  bool is_head() const { return kind_ == DraftModelKind::kEagle3; }
   // As ModelLimits::tapped_layers of the target.
-  const std::vector<int>& tapped_layers() const { return tapped_layers_; }
+  virtual std::vector<int> tapped_layers() const { return {}; }
+  // SchedulerConfig::num_draft_kv_slots and num_tokens_ahead.
+  virtual int num_kv_slots(int num_drafts) const { return num_drafts; }
+  virtual int num_tokens_ahead() const { return 0; }
   // The limits of a drafter for steps of at most max_num_seqs sequences of a target with the limits
   // `target`.
-  ModelLimits limits(const ModelLimits& target, int max_num_seqs) const;
+  virtual ModelLimits limits(const ModelLimits& target, int max_num_seqs) const = 0;
 
-  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const;
-  int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const;
-  int64_t activation_bytes(const ModelLimits& limits, DType activation) const;
-  // A DraftHead if is_head(). `target` outlives it.
-  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits);
+  virtual std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const = 0;
+  virtual int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
+  // Of the model and of its drafter's buffers.
+  virtual int64_t activation_bytes(const ModelLimits& limits, DType activation) const = 0;
+  // `target` outlives the model.
+  virtual Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
+                                              const ModelLimits& limits) = 0;
+
+ protected:
+  const ModelConfig& config() const { return config_; }
+  WeightSource& weights() const { return *weights_; }
 
  private:
-  DraftModelKind kind_ = DraftModelKind::kModel;
+  // Reads the drafter's config.json, and checks that the drafter fits its target.
+  virtual Result<ModelConfig> read_config(const std::string& text, const std::string& path,
+                                          const ModelConfig& target) = 0;
+
   std::string name_;
   ModelConfig config_;
   std::unique_ptr<WeightSource> weights_;
-  std::vector<int> tapped_layers_;
 };
 
 }  // namespace quire

@@ -1,6 +1,5 @@
 #include "engine/engine_parts.h"
 
-#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -97,7 +96,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   auto parts = std::make_unique<EngineParts>();
   QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files.config));
   DeviceContext& context = *parts->platform->contexts().front();
-  std::optional<DraftModel> draft;
+  std::unique_ptr<DraftModel> draft;  // null: no model drafts
   if (speculation.draft_model) {
     QUIRE_RETURN_IF_ERROR(context.check_model_drafter());
     QUIRE_ASSIGN_OR_RETURN(draft, DraftModel::open(config, *speculation.draft_model, files.config));
@@ -105,7 +104,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   QUIRE_ASSIGN_OR_RETURN(EnginePlan plan,
                          plan_engine(config, files, *parts->platform,
                                      {.num_drafts = speculation.num_drafts,
-                                      .model = draft ? &*draft : nullptr,
+                                      .model = draft.get(),
                                       .has_probs = speculation.verification.samples_drafts}));
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   const SelectionReport report = report_attention(plan.attention);

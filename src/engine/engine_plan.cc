@@ -384,17 +384,18 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const ContextPlan& plan) 
   // A prompt to embed may fill the context: the token that would follow it is not computed.
   const int num_beyond = in.files.config.embeds ? 1 : 0;
   const DraftModel* draft = in.drafts.model;
-  SchedulerConfig scheduler = {.max_num_seqs = config.max_num_seqs,
-                               .max_num_rule_seqs = config.max_num_rule_seqs,
-                               .max_num_batched_tokens = config.max_num_batched_tokens,
-                               .max_model_len = plan.sizes.limits.max_model_len + num_beyond,
-                               .block_size = config.block_size,
-                               .tables = {},
-                               .num_drafts = in.drafts.num_drafts,
-                               .num_draft_kv_slots = draft == nullptr ? 0 : in.drafts.num_drafts,
-                               .num_tokens_ahead = draft != nullptr && draft->is_head() ? 1 : 0,
-                               .enable_prefix_caching = config.enable_prefix_caching,
-                               .enable_chunked_prefill = config.enable_chunked_prefill};
+  SchedulerConfig scheduler = {
+      .max_num_seqs = config.max_num_seqs,
+      .max_num_rule_seqs = config.max_num_rule_seqs,
+      .max_num_batched_tokens = config.max_num_batched_tokens,
+      .max_model_len = plan.sizes.limits.max_model_len + num_beyond,
+      .block_size = config.block_size,
+      .tables = {},
+      .num_drafts = in.drafts.num_drafts,
+      .num_draft_kv_slots = draft == nullptr ? 0 : draft->num_kv_slots(in.drafts.num_drafts),
+      .num_tokens_ahead = draft == nullptr ? 0 : draft->num_tokens_ahead(),
+      .enable_prefix_caching = config.enable_prefix_caching,
+      .enable_chunked_prefill = config.enable_chunked_prefill};
   for (size_t t = 0; t < plan.memory_request.tables.size(); ++t) {
     scheduler.tables.push_back({.num_blocks = plan.memory_plan.num_blocks[t],
                                 .window = plan.memory_request.tables[t].window});

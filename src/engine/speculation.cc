@@ -62,6 +62,15 @@ LookupConfig read_ngram(ConfigFields& fields) {
   return lookup;
 }
 
+struct ModelMethod {
+  std::string_view name;
+  DraftModelKind kind;
+};
+constexpr std::array<ModelMethod, 4> kModelMethods = {{{"draft_model", DraftModelKind::kModel},
+                                                       {"eagle3", DraftModelKind::kEagle3},
+                                                       {"dflash", DraftModelKind::kDFlash},
+                                                       {"dspark", DraftModelKind::kDSpark}}};
+
 constexpr LookupConfig kSuffixLookup = {.min_match = 1, .max_match = kSuffixMatch, .by_vote = true};
 
 // Refuses keys that only other methods have.
@@ -193,23 +202,23 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
   } else if (method == "suffix") {
     draft_by_lookup(kSuffixLookup, speculation);
     default_drafts = kSuffixDrafts;
-  } else if (method == "draft_model") {
-    speculation.draft_model = {DraftModelKind::kModel, read_model(fields)};
-  } else if (method == "eagle3") {
-    speculation.draft_model = {DraftModelKind::kEagle3, read_model(fields)};
+  } else if (const auto found = std::ranges::find(kModelMethods, method, &ModelMethod::name);
+             found != kModelMethods.end()) {
+    speculation.draft_model = {.kind = found->kind, .model = read_model(fields)};
   } else {
     fields.fail("method", method.empty() ? "nothing" : quote_name(method),
-                "ngram, suffix, draft_model or eagle3");
+                "ngram, suffix, draft_model, eagle3, dflash or dspark");
   }
   QUIRE_RETURN_IF_ERROR(fields.status());
   if (method != "ngram") {
     refuse_keys_of("ngram", {"prompt_lookup_min", "prompt_lookup_max"}, method, fields);
   }
   if (!speculation.draft_model) {
-    refuse_keys_of("draft_model or eagle3", {"model"}, method, fields);
+    refuse_keys_of("draft_model, eagle3, dflash or dspark", {"model"}, method, fields);
   }
   refuse_other_keys(object, fields);
   speculation.num_drafts = fields.integer("num_speculative_tokens", 1, kMaxDrafts, default_drafts);
+  if (speculation.draft_model) speculation.draft_model->num_drafts = speculation.num_drafts;
   speculation.draft_ranges = read_draft_ranges(fields, speculation.num_drafts);
   speculation.verification = read_verification(method, speculation.draft_model.has_value(),
                                                speculation.num_drafts, fields);

@@ -58,6 +58,9 @@ inline constexpr int32_t kPlaceholderToken = -1;
 
 // Upper bound of the draft tokens that one step verifies per sequence.
 inline constexpr int kMaxDrafts = 15;
+// Upper bound of the KV slots that a drafter writes per sequence and step: those of the drafts, and
+// with a block drafter also that of the newest token.
+inline constexpr int kMaxDraftKvSlots = 1 + kMaxDrafts;
 
 // How to sample one sequence: the request's parameters, with everything that needs the tokenizer or
 // the model's configuration resolved to token ids.

@@ -74,9 +74,9 @@ Status validate_scheduler_config(const SchedulerConfig& config) {
     return refuse("draft tokens of a range", range.num_drafts,
                   fmt::format("0 to {}", config.num_drafts));
   }
-  if (config.num_draft_kv_slots < 0 || config.num_draft_kv_slots > kMaxDrafts) {
+  if (config.num_draft_kv_slots < 0 || config.num_draft_kv_slots > kMaxDraftKvSlots) {
     return refuse("KV slots of drafts", config.num_draft_kv_slots,
-                  fmt::format("0 to {}", kMaxDrafts));
+                  fmt::format("0 to {}", kMaxDraftKvSlots));
   }
   if (config.num_tokens_ahead < 0 || config.num_tokens_ahead > 1) {
     return refuse("tokens ahead of a block", config.num_tokens_ahead, "0 or 1");

@@ -38,7 +38,7 @@ struct SchedulerConfig {
   int num_drafts = 0;  // draft tokens that each step proposes, and the next one verifies
   std::vector<DraftRange> draft_ranges = {};  // outside of all ranges, num_drafts are verified
   // KV slots after a sequence's scheduled tokens that a drafter with keys and values of its own
-  // writes.
+  // writes; at most kMaxDraftKvSlots.
   int num_draft_kv_slots = 0;
   // 1 with a draft head: its keys of position p depend on the token of p + 1. Otherwise 0.
   int num_tokens_ahead = 0;

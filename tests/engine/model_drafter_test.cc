@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "engine/tiny_engine.h"
 #include "engine/two_models.h"
 
@@ -220,19 +222,17 @@ SpeculationStats drafts_of(Engine& engine, const std::vector<Collected>& expecte
   return drafts;
 }
 
-class EagleDrafterTest : public ::testing::TestWithParam<int> {};
-
-// A draft depends on its sequence alone, not on the way in which the head computed its tokens.
-TEST_P(EagleDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
-  EngineConfig config = with_drafter(eagle_target(), eagle_head(), GetParam(), "eagle3");
+// A draft depends on its sequence alone, not on the way in which the drafter computed its tokens.
+// Every step has at most 40 tokens beside the drafts.
+void expect_as_much_after_chunks_and_prefix_hits(EngineConfig config, int num_drafts) {
   const std::vector<Collected> expected = ordinary(eagle_target(), eagle_requests());
   config.enable_prefix_caching = false;
   const SpeculationStats whole = drafts_of(*testing::make_engine(config), expected);
-  EXPECT_GT(whole.num_accepted, whole.num_drafts / 20);
+  EXPECT_GT(whole.num_accepted, 50);
   EXPECT_LT(whole.num_accepted, whole.num_drafts);
   config.enable_prefix_caching = true;
-  config.max_num_batched_tokens = 40 + GetParam();
-  config.max_num_seqs = 5;
+  config.max_num_batched_tokens = 40 + num_drafts;
+  config.max_num_seqs = std::min(5, config.max_num_batched_tokens / (1 + num_drafts));
   const auto engine = testing::make_engine(config);
   for (int round = 0; round < 2; ++round) {
     const SpeculationStats drafts = drafts_of(*engine, expected);
@@ -242,16 +242,74 @@ TEST_P(EagleDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
   EXPECT_GT(stats_at_rest(*engine).prefix_cache_hits, 1000);
 }
 
-TEST_P(EagleDrafterTest, SurvivesPreemptionAndSmallSteps) {
-  const EngineConfig config =
-      with_drafter(small(eagle_target()), eagle_head(), GetParam(), "eagle3");
+void expect_as_much_with_preemption(const EngineConfig& config) {
   const auto engine = testing::make_engine(config);
   const SpeculationStats drafts = drafts_of(*engine, ordinary(eagle_target(), eagle_requests()));
-  EXPECT_GT(drafts.num_accepted, drafts.num_drafts / 20);
+  EXPECT_GT(drafts.num_accepted, 50);
   EXPECT_GT(stats_at_rest(*engine).num_preemptions, 0);
 }
 
+class EagleDrafterTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(EagleDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
+  expect_as_much_after_chunks_and_prefix_hits(
+      with_drafter(eagle_target(), eagle_head(), GetParam(), "eagle3"), GetParam());
+}
+
+TEST_P(EagleDrafterTest, SurvivesPreemptionAndSmallSteps) {
+  expect_as_much_with_preemption(
+      with_drafter(small(eagle_target()), eagle_head(), GetParam(), "eagle3"));
+}
+
 INSTANTIATE_TEST_SUITE_P(NumDrafts, EagleDrafterTest, ::testing::Values(1, 2, 4, 7));
+
+// ---- Block drafters
+
+// For a model of 4 layers and hidden size 64.
+std::string block_drafter(std::string_view method, int vocab_size = 8) {
+  const std::string json = fmt::format(
+      R"({{"architectures": ["{}"], "model_type": "qwen3", "hidden_size": 64, "head_dim": 16,
+      "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "vocab_size": {}, "max_position_embeddings": 64,
+      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+      "tie_word_embeddings": false, "torch_dtype": "bfloat16", "num_target_layers": 4,
+      "block_size": 8, "markov_rank": {}, "dflash_config": {{"mask_token_id": 3,
+      "target_layer_ids": [-1, 1, 3]}}}})",
+      method == "dflash" ? "DFlashDraftModel" : "Qwen3DSparkModel", vocab_size,
+      method == "dflash" ? 0 : 24);
+  return testing::write_config(fmt::format("quire_block_{}_{}", method, vocab_size), json);
+}
+
+class BlockDrafterTest : public ::testing::TestWithParam<std::tuple<const char*, int>> {
+ protected:
+  static EngineConfig with_block(const EngineConfig& config, int vocab_size = 8) {
+    const auto [method, num_drafts] = GetParam();
+    return with_drafter(config, block_drafter(method, vocab_size), num_drafts, method);
+  }
+};
+
+TEST_P(BlockDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
+  expect_as_much_after_chunks_and_prefix_hits(with_block(eagle_target()), std::get<1>(GetParam()));
+}
+
+TEST_P(BlockDrafterTest, SurvivesPreemptionAndSmallSteps) {
+  expect_as_much_with_preemption(with_block(small(eagle_target())));
+}
+
+TEST_P(BlockDrafterTest, BringsTheBitsOfAnOrdinaryRun) {
+  const EngineConfig target = tiny_windows_config();
+  const auto engine = testing::make_engine(with_block(target, 96));
+  ASSERT_NE(engine, nullptr);
+  const std::vector<Collected> expected = ordinary(target, sampled_requests());
+  for (int round = 0; round < 2; ++round) {
+    expect_same(run_all(*engine, sampled_requests()), expected);
+  }
+  EXPECT_GT(stats_at_rest(*engine).speculation.num_drafts, 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(MethodAndDrafts, BlockDrafterTest,
+                         ::testing::Combine(::testing::Values("dflash", "dspark"),
+                                            ::testing::Values(1, 2, 4, 7)));
 
 // ---- What a drafter may be
 
@@ -266,8 +324,19 @@ TEST(DraftModel, IsRefusedWithItsReason) {
               HasSubstr("/nowhere/drafter"));
   EXPECT_THAT(error_of(with_drafter(eagle_target(), eagle_head(16), 4, "eagle3")),
               HasSubstr("vocab_size is not that of the target; got 16, expected 8"));
+  EXPECT_THAT(error_of(with_drafter(eagle_target(), block_drafter("dflash"), 8, "dflash")),
+              HasSubstr("num_speculative_tokens; got 8, expected at most 7, because the DFlash "
+                        "drafter's block_size is 8"));
+  EXPECT_THAT(error_of(with_drafter(eagle_target(), block_drafter("dspark"), 9, "dspark")),
+              HasSubstr("num_speculative_tokens; got 9, expected at most 8, because the DSpark"));
+  EXPECT_THAT(error_of(with_drafter(eagle_target(), block_drafter("dflash"), 4, "dspark")),
+              HasSubstr("architectures; got \"DFlashDraftModel\", expected one of Qwen3DSpark"));
+  EXPECT_THAT(error_of(with_drafter(tiny_config(), block_drafter("dflash"), 4, "dflash")),
+              HasSubstr("vocab_size is not that of the target; got 8, expected 96"));
   EngineConfig config = tiny_config();
   config.speculative_config = R"({"method": "draft_model", "num_speculative_tokens": 4})";
+  EXPECT_THAT(error_of(config), HasSubstr("model; got nothing, expected the drafter's directory"));
+  config.speculative_config = R"({"method": "dflash", "num_speculative_tokens": 4})";
   EXPECT_THAT(error_of(config), HasSubstr("model; got nothing, expected the drafter's directory"));
   config.speculative_config = R"({"method": "draft_model", "model": "x"})";
   EXPECT_THAT(error_of(config), HasSubstr("num_speculative_tokens; got nothing"));

@@ -96,16 +96,30 @@ class SampledDraftsTest : public ::testing::TestWithParam<std::tuple<RejectionMe
     return quire::make_engine(num_drafts, {.method = method, .is_adaptive = is_adaptive},
                               draft_probs);
   }
-  // The model drafts for itself.
-  std::unique_ptr<Engine> make_engine_with_model() const {
+  static std::unique_ptr<Engine> make_engine_with_drafter(std::string_view drafting_method,
+                                                          const std::string& model) {
     const auto [method, num_drafts] = GetParam();
     EngineConfig config = tiny_config();
     config.speculative_config = fmt::format(
-        R"({{"method": "draft_model", "model": "{}", "num_speculative_tokens": {},
+        R"({{"method": "{}", "model": "{}", "num_speculative_tokens": {},
              "enable_adaptive_verification": false, "draft_sample_method": "probabilistic",
              "rejection_sample_method": "{}"}})",
-        config.model, num_drafts, method == RejectionMethod::kBlock ? "block" : "standard");
+        drafting_method, model, num_drafts,
+        method == RejectionMethod::kBlock ? "block" : "standard");
     return testing::make_engine(config);
+  }
+  // The model drafts for itself.
+  static std::unique_ptr<Engine> make_engine_with_model() {
+    return make_engine_with_drafter("draft_model", tiny_config().model);
+  }
+  // Transitions make a draft depend on the one before it.
+  static std::unique_ptr<Engine> make_engine_with_block_drafter() {
+    return make_engine_with_drafter("dspark", testing::write_config("quire_sampled_block", R"({
+        "architectures": ["Qwen3DSparkModel"], "model_type": "qwen3", "hidden_size": 64,
+        "head_dim": 16, "intermediate_size": 96, "num_hidden_layers": 1,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 96,
+        "max_position_embeddings": 64, "block_size": 4, "markov_rank": 64,
+        "mask_token_id": 3, "target_layer_ids": [0, 1]})"));
   }
 };
 
@@ -201,16 +215,18 @@ TEST_P(SampledDraftsTest, KeepTheDistributionIfSomeAreLeftOut) {
   EXPECT_LT(chi_square(counts, ordinary_counts()), kChiBound);
 }
 
-// The drafter is the target itself, but the rules make the distributions differ.
+// The drafter is the target itself, but the rules make the distributions differ; or it is another.
 TEST_P(SampledDraftsTest, OfAModelKeepTheDistributionToo) {
   static const std::vector<int> ordinary =
       count_outputs(run_all(*testing::make_engine(tiny_config()), ruled_requests(1000000, false)));
-  const auto engine = make_engine_with_model();
-  const std::vector<int> counts = count_outputs(run_all(*engine, ruled_requests(0, false)));
-  EXPECT_LT(chi_square(counts, ordinary), kChiBound);
-  const SpeculationStats drafts = stats_at_rest(*engine).speculation;
-  EXPECT_GT(drafts.num_accepted, drafts.num_drafts / 4);
-  EXPECT_LT(drafts.num_accepted, drafts.num_drafts);
+  for (const bool is_block : {false, true}) {
+    const auto engine = is_block ? make_engine_with_block_drafter() : make_engine_with_model();
+    const std::vector<int> counts = count_outputs(run_all(*engine, ruled_requests(0, false)));
+    EXPECT_LT(chi_square(counts, ordinary), kChiBound);
+    const SpeculationStats drafts = stats_at_rest(*engine).speculation;
+    EXPECT_GT(drafts.num_accepted, drafts.num_drafts / 4);
+    EXPECT_LT(drafts.num_accepted, drafts.num_drafts);
+  }
 }
 
 // Without rules, the model that drafts has the distribution of the target.

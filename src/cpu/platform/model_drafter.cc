@@ -4,9 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include "cpu/platform/draft_pass.h"
 #include "cpu/platform/slot_tokens.h"
-#include "platform/batch_inputs.h"
-#include "sample/sampler.h"
 
 namespace quire {
 namespace {
@@ -15,12 +14,12 @@ class ModelDrafter final : public Drafter {
  public:
   ModelDrafter(const DraftModelParts& parts, const DrafterLimits& limits, HostDevice& device)
       : parts_(parts),
-        limits_(limits),
         head_(dynamic_cast<DraftHead*>(parts.instance.model)),
         num_ahead_(head_ == nullptr ? 0 : 1),
         device_(device),
+        pass_(parts),
         tokens_(limits),
-        sampling_(static_cast<size_t>(limits.max_num_seqs)),
+        chooser_(limits),
         num_cached_(static_cast<size_t>(limits.max_num_seqs)) {}
 
   Status allocate_buffers() {
@@ -29,19 +28,14 @@ class ModelDrafter final : public Drafter {
     QUIRE_ASSIGN_OR_RETURN(
         logits_, ops().allocate({limits.max_num_logit_rows, config.vocab_size}, DType::kF32));
     if (head_ == nullptr) return {};
-    for (Tensor* buffer : {&combined_, &hidden_}) {
-      QUIRE_ASSIGN_OR_RETURN(*buffer, ops().allocate({limits.max_num_tokens, config.hidden_size},
-                                                     ops().activation_dtype()));
-    }
+    QUIRE_ASSIGN_OR_RETURN(states_, TappedStates::allocate(parts_, ops()));
     return {};
   }
 
   Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
     tokens_.update(plan);
-    for (const SlotAdded& added : plan.slots_added) {
-      num_cached(added.slot) = 0;
-      sampling_[static_cast<size_t>(added.slot)] = added.sampling;
-    }
+    chooser_.update(plan);
+    for (const SlotAdded& added : plan.slots_added) num_cached(added.slot) = 0;
     return {};
   }
 
@@ -55,13 +49,6 @@ class ModelDrafter final : public Drafter {
   }
 
  private:
-  // Consecutive positions of a sequence that a pass computes.
-  struct Chunk {
-    size_t span_idx = 0;                      // of the call
-    int first = 0;                            // position
-    std::span<const int32_t> token_ids = {};  // that the model reads at these positions
-    int first_row = 0;                        // heads only: row of `first` in the target's step
-  };
   // A sequence that gets drafts in this call.
   struct DraftingSeq {
     size_t span_idx = 0;
@@ -76,109 +63,53 @@ class ModelDrafter final : public Drafter {
   std::span<const int32_t> target_ids() const {
     return head_ == nullptr ? std::span<const int32_t>() : head_->target_ids();
   }
-  int32_t target_id(int32_t draft_id) const {
-    const std::span<const int32_t> ids = target_ids();
-    return ids.empty() ? draft_id : ids[static_cast<size_t>(draft_id)];
-  }
+  int capacity(const SeqSpan& span) const { return draft_capacity(span, parts_.limits); }
 
-  // Tokens that fit the sequence's blocks and the model's context.
-  int capacity(const SeqSpan& span) const {
-    return std::min(span.num_blocks * parts_.limits.page_size, parts_.limits.max_model_len);
-  }
+  DraftChunk new_tokens(const DraftCall& call, size_t span_idx);
 
-  Chunk new_tokens(const DraftCall& call, size_t span_idx);
-
-  // Runs the model over the chunks. Chunks of one token must come first. A head reads the rows of
-  // hidden_.
-  Status run_pass(const DraftCall& call, std::span<const Chunk> chunks, Stream& stream);
-  // Writes the target's hidden states of the chunks' positions to hidden_.
-  void read_taps(const DraftCall& call, std::span<const Chunk> chunks, Stream& stream);
+  // Runs the model over the chunks. Chunks of one token must come first. A head reads the first
+  // rows of states_.
+  Status run_pass(const DraftCall& call, std::span<const DraftChunk> chunks, Stream& stream);
   // Computes the tokens of the step that the model has not seen, and starts drafting for the
   // sequences with num_wanted > 0.
   Status compute_new_tokens(const DraftCall& call, Stream& stream);
   // Adds one draft to each sequence, from the logits of the last pass. A sequence stops at
   // num_wanted drafts, or when the model has no place for another token.
   Status add_drafts(const DraftCall& call, Stream& stream);
-  // The draft id of a slot's next draft, whose confidence it writes; absent if its logits have a
-  // NaN, or no finite value.
-  std::optional<int32_t> next_draft(const DraftCall& call, int slot,
-                                    std::span<const float> logits) const;
   // Computes the newest drafts.
   Status compute_drafts(const DraftCall& call, Stream& stream);
 
   DraftModelParts parts_;
-  DrafterLimits limits_;
   DraftHead* head_;  // the model, if it is one; otherwise null
   // 1 for a head: at position p it reads the hidden state of p and the token of p + 1. Otherwise 0.
   int num_ahead_;
   HostDevice& device_;
-  StepAttention attention_{parts_.instance, parts_.workspace};
+  DraftPass pass_;
   SlotTokens tokens_;
-  std::vector<std::shared_ptr<const SamplingSpec>> sampling_;  // by slot
+  DraftChooser chooser_;
   std::vector<int> num_cached_;  // by slot: positions whose keys and values the model has written
   Tensor logits_;                // F32 [max_num_seqs, vocab_size]
-  // Heads only: [max_num_tokens, hidden_size].
-  Tensor combined_;  // of each token of the target's step
-  Tensor hidden_;    // of each token of a pass
+  TappedStates states_;          // heads only
 
   std::vector<DraftingSeq> drafting_seqs_;
-  std::vector<Chunk> chunks_;
-
-  // One pass of the model.
-  BatchPlan pass_;
-  std::vector<SlotView> views_;
-  BatchInputs inputs_;
-  std::vector<const AttentionBatch*> batches_;
+  std::vector<DraftChunk> chunks_;
 };
 
-Status ModelDrafter::run_pass(const DraftCall& call, std::span<const Chunk> chunks,
+Status ModelDrafter::run_pass(const DraftCall& call, std::span<const DraftChunk> chunks,
                               Stream& stream) {
-  pass_ = BatchPlan();
-  views_.clear();
-  for (const Chunk& chunk : chunks) {
-    const SeqSpan& span = call.spans[chunk.span_idx];
-    const auto num_tokens = static_cast<int>(chunk.token_ids.size());
-    if (num_tokens == 1) ++pass_.num_decode;
-    pass_.spans.push_back({.slot = span.slot,
-                           .num_computed = chunk.first,
-                           .num_tokens = num_tokens,
-                           .first_token = pass_.num_tokens(),
-                           .num_blocks = span.num_blocks});
-    pass_.token_ids.insert(pass_.token_ids.end(), chunk.token_ids.begin(), chunk.token_ids.end());
-    views_.push_back(call.slot_views[chunk.span_idx]);
-    num_cached(span.slot) = chunk.first + num_tokens;
+  for (const DraftChunk& chunk : chunks) {
+    num_cached(call.spans[chunk.span_idx].slot) =
+        chunk.first + static_cast<int>(chunk.token_ids.size());
   }
-  inputs_.build(pass_, pass_.spans, views_, parts_.limits.page_size, parts_.windows);
-  batches_.clear();
-  for (const TableInputs& table : inputs_.tables) batches_.push_back(&table.attention);
-  QUIRE_ASSIGN_OR_RETURN(const std::span<const KvGroupStep> steps,
-                         attention_.update(batches_, attention_.choose(*batches_[0]), stream));
-  StepInput input = {.num_tokens = pass_.num_tokens(),
-                     .token_ids = inputs_.token_ids.data(),
-                     .positions = inputs_.positions.data(),
-                     .kv_groups = steps};
-  if (head_ != nullptr) input.hidden = hidden_.view.rows(0, input.num_tokens);
+  QUIRE_ASSIGN_OR_RETURN(StepInput input, pass_.build(call, chunks, stream));
+  if (head_ != nullptr) input.hidden = states_.rows(input.num_tokens);
   return model().forward(input, stream);
-}
-
-void ModelDrafter::read_taps(const DraftCall& call, std::span<const Chunk> chunks, Stream& stream) {
-  const SeqSpan& last = call.spans.back();
-  const int num_step_tokens = last.first_token + last.num_tokens;
-  head_->combine(parts_.target->taps().rows(0, num_step_tokens),
-                 combined_.view.rows(0, num_step_tokens), stream);
-  std::vector<int32_t> rows;
-  for (const Chunk& chunk : chunks) {
-    for (size_t i = 0; i < chunk.token_ids.size(); ++i) {
-      rows.push_back(chunk.first_row + static_cast<int32_t>(i));
-    }
-  }
-  ops().gather_rows(combined_.view, rows.data(), hidden_.view.rows(0, std::ssize(rows)), stream);
 }
 
 // Positions that the target has computed and the drafter has not. A model skips accepted drafts
 // whose keys and values it wrote while drafting. A head recomputes them: it drafted from its own
 // states, and now has the target's.
-ModelDrafter::Chunk ModelDrafter::new_tokens(const DraftCall& call, size_t span_idx) {
+DraftChunk ModelDrafter::new_tokens(const DraftCall& call, size_t span_idx) {
   const SeqSpan& span = call.spans[span_idx];
   if (span.samples) tokens_.append_sampled(call, span.slot);
   const std::vector<int32_t>& tokens = tokens_.of(span.slot);
@@ -205,11 +136,11 @@ Status ModelDrafter::compute_new_tokens(const DraftCall& call, Stream& stream) {
     chunks_.push_back(new_tokens(call, i));
     if (call.spans[i].samples) call.num_proposed[call.spans[i].slot] = 0;
   }
-  std::erase_if(chunks_, [](const Chunk& chunk) { return chunk.token_ids.empty(); });
+  std::erase_if(chunks_, [](const DraftChunk& chunk) { return chunk.token_ids.empty(); });
   if (chunks_.empty()) return {};
   std::stable_partition(chunks_.begin(), chunks_.end(),
-                        [](const Chunk& chunk) { return chunk.token_ids.size() == 1; });
-  if (head_ != nullptr) read_taps(call, chunks_, stream);
+                        [](const DraftChunk& chunk) { return chunk.token_ids.size() == 1; });
+  if (head_ != nullptr) states_.read(call, *head_, chunks_, ops(), stream);
   QUIRE_RETURN_IF_ERROR(run_pass(call, chunks_, stream));
   for (size_t c = 0; c < chunks_.size(); ++c) {
     const size_t i = chunks_[c].span_idx;
@@ -217,7 +148,7 @@ Status ModelDrafter::compute_new_tokens(const DraftCall& call, Stream& stream) {
     const auto num_known = static_cast<int>(tokens_.of(span.slot).size());
     const bool reached_newest = num_cached(span.slot) == num_known - num_ahead_;
     if (!span.samples || !reached_newest || call.num_wanted[i] == 0) continue;
-    const SeqSpan& computed = pass_.spans[c];
+    const SeqSpan& computed = pass_.span(c);
     drafting_seqs_.push_back(
         {.span_idx = i, .row = computed.first_token + computed.num_tokens - 1});
   }
@@ -234,8 +165,8 @@ Status ModelDrafter::add_drafts(const DraftCall& call, Stream& stream) {
   device_.pool.parallel_for(num_rows, [&](int64_t row) {
     const auto i = static_cast<size_t>(row);
     const auto width = static_cast<size_t>(logits.shape[1]);
-    drafts[i] = next_draft(call, call.spans[drafting_seqs_[i].span_idx].slot,
-                           {logits.as<float>() + i * width, width});
+    drafts[i] = chooser_.choose(call, call.spans[drafting_seqs_[i].span_idx].slot,
+                                {logits.as<float>() + i * width, width}, target_ids());
   });
   std::vector<DraftingSeq> unfinished;
   for (size_t i = 0; i < drafts.size(); ++i) {
@@ -243,8 +174,7 @@ Status ModelDrafter::add_drafts(const DraftCall& call, Stream& stream) {
     const size_t span_idx = drafting_seqs_[i].span_idx;
     const SeqSpan& span = call.spans[span_idx];
     int32_t& num_proposed = call.num_proposed[span.slot];
-    tokens_.next_tokens(call, span.slot)[static_cast<size_t>(++num_proposed)] =
-        target_id(*drafts[i]);
+    tokens_.next_tokens(call, span.slot)[static_cast<size_t>(++num_proposed)] = *drafts[i];
     const bool has_room = num_cached(span.slot) < capacity(span);
     if (has_room && num_proposed < call.num_wanted[span_idx])
       unfinished.push_back(drafting_seqs_[i]);
@@ -253,43 +183,13 @@ Status ModelDrafter::add_drafts(const DraftCall& call, Stream& stream) {
   return {};
 }
 
-std::optional<int32_t> ModelDrafter::next_draft(const DraftCall& call, int slot,
-                                                std::span<const float> logits) const {
-  const auto draft_idx = static_cast<size_t>(call.num_proposed[slot]);
-  float& confidence = tokens_.confidences(call, slot)[draft_idx];
-  if (call.probs == nullptr) {
-    confidence = lead_of_most_likely(logits);
-    return most_likely_token(logits);
-  }
-  const SamplingSpec& sampling = *sampling_[static_cast<size_t>(slot)];
-  const auto num_drafts = static_cast<size_t>(limits_.num_drafts);
-  const auto vocab_size = static_cast<size_t>(limits_.vocab_size);
-  const size_t row = static_cast<size_t>(slot) * num_drafts + draft_idx;
-  const std::span<float> probs(call.probs + row * vocab_size, vocab_size);
-  const DraftNoise noise(sampling.seed, static_cast<uint64_t>(call.num_computed[slot]) + 1);
-  const auto sample = [&](std::span<float> out) {
-    const auto draft = sample_draft(logits, *sampling.params, noise.draft(draft_idx), out);
-    confidence = std::ranges::max(out);
-    return draft;
-  };
-  if (target_ids().empty()) return sample(probs);
-  thread_local std::vector<float> draft_probs;  // by draft id
-  draft_probs.resize(logits.size());
-  const std::optional<int32_t> draft = sample(draft_probs);
-  std::ranges::fill(probs, 0.0F);
-  for (size_t id = 0; id < draft_probs.size(); ++id) {
-    probs[static_cast<size_t>(target_ids()[id])] = draft_probs[id];
-  }
-  return draft;
-}
-
 Status ModelDrafter::compute_drafts(const DraftCall& call, Stream& stream) {
   if (head_ != nullptr) {
     std::vector<int32_t> rows;
     for (const DraftingSeq& drafting : drafting_seqs_) rows.push_back(drafting.row);
     const auto num_rows = static_cast<int>(rows.size());
     QUIRE_RETURN_IF_ERROR(
-        head_->output_states(rows.data(), num_rows, hidden_.view.rows(0, num_rows), stream));
+        head_->output_states(rows.data(), num_rows, states_.rows(num_rows), stream));
   }
   chunks_.clear();
   for (DraftingSeq& drafting : drafting_seqs_) {
@@ -308,6 +208,9 @@ Status ModelDrafter::compute_drafts(const DraftCall& call, Stream& stream) {
 Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
                                                     const DrafterLimits& limits,
                                                     HostDevice& device) {
+  if (dynamic_cast<BlockHead*>(parts.instance.model) != nullptr) {
+    return make_block_drafter(parts, limits, device);
+  }
   auto drafter = std::make_unique<ModelDrafter>(parts, limits, device);
   QUIRE_RETURN_IF_ERROR(drafter->allocate_buffers());
   return std::unique_ptr<Drafter>(std::move(drafter));

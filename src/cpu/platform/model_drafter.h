@@ -11,9 +11,14 @@
 namespace quire {
 
 // After each step of the target, the model computes the tokens that it has not seen, and then one
-// token per draft. Its keys and values are in the pages of the target's blocks. `device` outlives
-// the drafter.
+// token per draft; a BlockHead computes all drafts of a sequence in one pass. Its keys and values
+// are in the pages of the target's blocks. `device` outlives the drafter.
 Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
+                                                    const DrafterLimits& limits,
+                                                    HostDevice& device);
+
+// The same for a model that is a BlockHead.
+Result<std::unique_ptr<Drafter>> make_block_drafter(const DraftModelParts& parts,
                                                     const DrafterLimits& limits,
                                                     HostDevice& device);
 

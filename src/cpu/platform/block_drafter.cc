@@ -1,0 +1,221 @@
+// Drafts a block of tokens per sequence in one pass of a BlockHead.
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "base/check.h"
+#include "cpu/platform/draft_pass.h"
+#include "cpu/platform/model_drafter.h"
+#include "cpu/platform/slot_tokens.h"
+
+namespace quire {
+namespace {
+
+class BlockDrafter final : public Drafter {
+ public:
+  BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, HostDevice& device)
+      : parts_(parts),
+        limits_(limits),
+        model_(dynamic_cast<BlockHead&>(*parts.instance.model)),
+        device_(device),
+        pass_(parts),
+        tokens_(limits),
+        chooser_(limits) {
+    QUIRE_CHECK(limits.num_drafts <= layout().max_drafts(),
+                "[cpu] more drafts than the drafter's block has");
+  }
+
+  Status allocate_buffers() {
+    const int64_t vocab_size = model_.config().vocab_size;
+    QUIRE_ASSIGN_OR_RETURN(states_, TappedStates::allocate(parts_, ops()));
+    QUIRE_ASSIGN_OR_RETURN(
+        logits_, ops().allocate({parts_.limits.max_num_logit_rows, vocab_size}, DType::kF32));
+    if (!model_.has_transitions()) return {};
+    QUIRE_ASSIGN_OR_RETURN(transitions_,
+                           ops().allocate({limits_.max_num_seqs, vocab_size}, DType::kF32));
+    return {};
+  }
+
+  Status update_slots(const BatchPlan& plan, Stream& /*stream*/) override {
+    tokens_.update(plan);
+    chooser_.update(plan);
+    return {};
+  }
+
+  Status propose(const DraftCall& call, Stream& stream) override {
+    QUIRE_RETURN_IF_ERROR(write_context(call, stream));
+    find_blocks(call);
+    if (blocks_.empty()) return {};
+    QUIRE_RETURN_IF_ERROR(compute_blocks(call, stream));
+    for (int i = 0; i < limits_.num_drafts && !blocks_.empty(); ++i) add_drafts(call, stream);
+    return {};
+  }
+
+ private:
+  // A sequence that gets drafts in this call.
+  struct Block {
+    size_t span_idx = 0;
+    int num_drafts = 0;
+    int first_row = 0;  // of its drafts' logits
+  };
+
+  const BlockLayout& layout() const { return model_.block(); }
+  Ops& ops() const { return *device_.ops; }
+  int slot_of(const DraftCall& call, const Block& block) const {
+    return call.spans[block.span_idx].slot;
+  }
+  std::span<float> row_of(const Tensor& rows, int64_t row) const {
+    const auto width = static_cast<size_t>(rows.view.shape[1]);
+    return {rows.view.as<float>() + static_cast<size_t>(row) * width, width};
+  }
+
+  DraftChunk new_context(const DraftCall& call, size_t span_idx);
+  // Writes the context of all tokens that the step has computed and not rejected.
+  Status write_context(const DraftCall& call, Stream& stream);
+  // Finds the sequences whose whole context is written and that want drafts.
+  void find_blocks(const DraftCall& call);
+  // Writes the logits of all drafts.
+  Status compute_blocks(const DraftCall& call, Stream& stream);
+  // Adds one draft to each sequence, and removes those that have all of theirs.
+  void add_drafts(const DraftCall& call, Stream& stream);
+  // Adds what the token before each sequence's next draft says about it to the draft's logits.
+  void add_transitions(const DraftCall& call, Stream& stream);
+
+  DraftModelParts parts_;
+  DrafterLimits limits_;
+  BlockHead& model_;
+  HostDevice& device_;
+  DraftPass pass_;
+  SlotTokens tokens_;
+  DraftChooser chooser_;
+  TappedStates states_;
+  Tensor logits_;       // F32 [max_num_seqs * num_drafts, vocab_size]
+  Tensor transitions_;  // F32 [max_num_seqs, vocab_size]; empty if the model has none
+
+  std::vector<DraftChunk> context_;  // by span of the call; some are empty
+  std::vector<Block> blocks_;
+};
+
+DraftChunk BlockDrafter::new_context(const DraftCall& call, size_t span_idx) {
+  const SeqSpan& span = call.spans[span_idx];
+  if (span.samples) tokens_.append_sampled(call, span.slot);
+  const std::vector<int32_t>& tokens = tokens_.of(span.slot);
+  const int first = span.decodes ? call.slot_views[span_idx].num_computed : span.num_computed;
+  // The newest token has no hidden state yet.
+  const int end = span.samples ? static_cast<int>(tokens.size()) - 1 : span.kv_len_bound();
+  const int num_new = std::max(std::min(end, draft_capacity(span, parts_.limits)) - first, 0);
+  return {.span_idx = span_idx,
+          .first = first,
+          .token_ids =
+              std::span(tokens).subspan(static_cast<size_t>(first), static_cast<size_t>(num_new)),
+          .first_row = span.first_token};
+}
+
+Status BlockDrafter::write_context(const DraftCall& call, Stream& stream) {
+  context_.clear();
+  std::vector<DraftChunk> chunks;
+  for (size_t i = 0; i < call.spans.size(); ++i) {
+    context_.push_back(new_context(call, i));
+    if (!context_.back().token_ids.empty()) chunks.push_back(context_.back());
+  }
+  if (chunks.empty()) return {};
+  states_.read(call, model_, chunks, ops(), stream);
+  QUIRE_ASSIGN_OR_RETURN(StepInput input, pass_.build_prompts(call, chunks, stream));
+  input.hidden = states_.rows(input.num_tokens);
+  return model_.write_context(input, stream);
+}
+
+// A block that does not fit the sequence's last page is cut: the sequence ends within it.
+void BlockDrafter::find_blocks(const DraftCall& call) {
+  blocks_.clear();
+  for (size_t i = 0; i < call.spans.size(); ++i) {
+    const SeqSpan& span = call.spans[i];
+    if (!span.samples) continue;
+    call.num_proposed[span.slot] = 0;
+    const int newest = static_cast<int>(tokens_.of(span.slot).size()) - 1;
+    const DraftChunk& context = context_[i];
+    if (context.first + std::ssize(context.token_ids) != newest) continue;
+    const int num_places = draft_capacity(span, parts_.limits) - newest;
+    const int most = std::min(call.num_wanted[i], num_places - layout().num_before_drafts());
+    if (most > 0) blocks_.push_back({.span_idx = i, .num_drafts = most});
+  }
+}
+
+// The block of a sequence has as many mask tokens as a step can verify, whatever this one wants:
+// they see each other, and a drafter expects the number of its training.
+Status BlockDrafter::compute_blocks(const DraftCall& call, Stream& stream) {
+  const auto most_tokens = static_cast<size_t>(layout().num_tokens(limits_.num_drafts));
+  std::vector<int32_t> ids(blocks_.size() * most_tokens, layout().mask_token_id);
+  std::vector<DraftChunk> chunks;
+  for (const Block& block : blocks_) {
+    const SeqSpan& span = call.spans[block.span_idx];
+    const std::vector<int32_t>& tokens = tokens_.of(span.slot);
+    const auto newest = tokens.size() - 1;
+    const std::span block_ids = std::span(ids).subspan(chunks.size() * most_tokens, most_tokens);
+    block_ids.front() = tokens.back();
+    const auto num_places = static_cast<size_t>(draft_capacity(span, parts_.limits)) - newest;
+    chunks.push_back({.span_idx = block.span_idx,
+                      .first = static_cast<int>(newest),
+                      .token_ids = block_ids.first(std::min(most_tokens, num_places))});
+  }
+  QUIRE_ASSIGN_OR_RETURN(const StepInput input, pass_.build_prompts(call, chunks, stream));
+  QUIRE_RETURN_IF_ERROR(model_.forward(input, stream));
+  std::vector<int32_t> rows;
+  for (size_t b = 0; b < blocks_.size(); ++b) {
+    const int first = pass_.span(b).first_token + layout().num_before_drafts();
+    blocks_[b].first_row = static_cast<int>(rows.size());
+    for (int i = 0; i < blocks_[b].num_drafts; ++i) rows.push_back(first + i);
+  }
+  const auto num_rows = static_cast<int>(rows.size());
+  return model_.compute_logits(rows.data(), num_rows, logits_.view.rows(0, num_rows), stream);
+}
+
+void BlockDrafter::add_drafts(const DraftCall& call, Stream& stream) {
+  if (model_.has_transitions()) add_transitions(call, stream);
+  std::vector<std::optional<int32_t>> drafts(blocks_.size());
+  device_.pool.parallel_for(std::ssize(blocks_), [&](int64_t b) {
+    const Block& block = blocks_[static_cast<size_t>(b)];
+    const int slot = slot_of(call, block);
+    drafts[static_cast<size_t>(b)] =
+        chooser_.choose(call, slot, row_of(logits_, block.first_row + call.num_proposed[slot]));
+  });
+  std::vector<Block> unfinished;
+  for (size_t b = 0; b < drafts.size(); ++b) {
+    if (!drafts[b]) continue;
+    const int slot = slot_of(call, blocks_[b]);
+    int32_t& num_proposed = call.num_proposed[slot];
+    tokens_.next_tokens(call, slot)[static_cast<size_t>(++num_proposed)] = *drafts[b];
+    if (num_proposed < blocks_[b].num_drafts) unfinished.push_back(blocks_[b]);
+  }
+  blocks_ = std::move(unfinished);
+}
+
+void BlockDrafter::add_transitions(const DraftCall& call, Stream& stream) {
+  std::vector<int32_t> previous;
+  for (const Block& block : blocks_) {
+    const int slot = slot_of(call, block);
+    const auto num_proposed = static_cast<size_t>(call.num_proposed[slot]);
+    previous.push_back(tokens_.next_tokens(call, slot)[num_proposed]);
+  }
+  const auto num_rows = static_cast<int>(previous.size());
+  model_.transitions(previous.data(), num_rows, transitions_.view.rows(0, num_rows), stream);
+  device_.pool.parallel_for(num_rows, [&](int64_t b) {
+    const Block& block = blocks_[static_cast<size_t>(b)];
+    const std::span<float> logits =
+        row_of(logits_, block.first_row + call.num_proposed[slot_of(call, block)]);
+    const std::span<const float> summands = row_of(transitions_, b);
+    for (size_t id = 0; id < logits.size(); ++id) logits[id] += summands[id];
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Drafter>> make_block_drafter(const DraftModelParts& parts,
+                                                    const DrafterLimits& limits,
+                                                    HostDevice& device) {
+  auto drafter = std::make_unique<BlockDrafter>(parts, limits, device);
+  QUIRE_RETURN_IF_ERROR(drafter->allocate_buffers());
+  return std::unique_ptr<Drafter>(std::move(drafter));
+}
+
+}  // namespace quire

@@ -1,0 +1,95 @@
+// The parts that drafters with a model share: the inputs of one pass of the model, the target's
+// hidden states, and the choice of a draft from logits.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cpu/platform/host_runner.h"
+#include "platform/batch_inputs.h"
+#include "platform/drafter.h"
+#include "platform/runner.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// Consecutive positions of a sequence that a pass computes.
+struct DraftChunk {
+  size_t span_idx = 0;                      // of the call
+  int first = 0;                            // position
+  std::span<const int32_t> token_ids = {};  // that the model reads at these positions
+  int first_row = 0;                        // TapReader only: row of `first` in the target's step
+};
+
+// Tokens that fit the sequence's blocks and the drafter's context.
+int draft_capacity(const SeqSpan& span, const ModelLimits& limits);
+
+class DraftPass {
+ public:
+  explicit DraftPass(const DraftModelParts& parts) : parts_(parts) {}
+  DraftPass(const DraftPass&) = delete;
+  DraftPass& operator=(const DraftPass&) = delete;
+
+  // Builds the inputs of a pass over the chunks, of which those of one token come first: the model
+  // may treat them as decoding. The result is valid until the next call.
+  Result<StepInput> build(const DraftCall& call, std::span<const DraftChunk> chunks,
+                          Stream& stream);
+  // The same with every chunk as a prompt, whose length does not matter to the model.
+  Result<StepInput> build_prompts(const DraftCall& call, std::span<const DraftChunk> chunks,
+                                  Stream& stream);
+  // The span of chunk c, in the tokens of the pass.
+  const SeqSpan& span(size_t c) const { return pass_.spans[c]; }
+
+ private:
+  Result<StepInput> build_inputs(const DraftCall& call, std::span<const DraftChunk> chunks,
+                                 int num_decode, Stream& stream);
+
+  DraftModelParts parts_;
+  StepAttention attention_{parts_.instance, parts_.workspace};
+  BatchPlan pass_;
+  std::vector<SlotView> views_;
+  BatchInputs inputs_;
+  std::vector<const AttentionBatch*> batches_;
+};
+
+// The target's hidden states, as a model that reads taps combines them.
+class TappedStates {
+ public:
+  // Each buffer is [max_num_tokens, hidden_size].
+  static Result<TappedStates> allocate(const DraftModelParts& parts, Ops& ops);
+
+  // Combines the taps of the call's step, and writes the states of the chunks' positions to the
+  // first rows().
+  void read(const DraftCall& call, TapReader& model, std::span<const DraftChunk> chunks, Ops& ops,
+            Stream& stream);
+  TensorView rows(int64_t count) const { return hidden_.view.rows(0, count); }
+
+ private:
+  Model* target_ = nullptr;
+  Tensor combined_;  // of each token of the target's step
+  Tensor hidden_;    // of each token of a pass
+};
+
+// Chooses drafts by the sampling of each slot's request.
+class DraftChooser {
+ public:
+  explicit DraftChooser(const DrafterLimits& limits)
+      : limits_(limits), sampling_(static_cast<size_t>(limits.max_num_seqs)) {}
+
+  // Applies the plan's added slots.
+  void update(const BatchPlan& plan);
+  // Chooses the slot's next draft, and writes its confidence and DraftCall::probs. target_ids: as
+  // DraftHead::target_ids(). Returns the target's id; absent if the logits have a NaN, or no finite
+  // value.
+  std::optional<int32_t> choose(const DraftCall& call, int slot, std::span<const float> logits,
+                                std::span<const int32_t> target_ids = {}) const;
+
+ private:
+  DrafterLimits limits_;
+  std::vector<std::shared_ptr<const SamplingSpec>> sampling_;  // by slot
+};
+
+}  // namespace quire
