@@ -49,7 +49,7 @@ class DraftModel {
 
   virtual std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const = 0;
   virtual int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
-  // Of the model and of its drafter's buffers.
+  // Covers the model and its drafter's buffers.
   virtual int64_t activation_bytes(const ModelLimits& limits, DType activation) const = 0;
   // `target` outlives the model.
   virtual Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,

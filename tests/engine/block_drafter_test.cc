@@ -26,7 +26,7 @@ using testing::run_all;
 using testing::stats_at_rest;
 using testing::stored_floats;
 
-// Of the embedded model.
+// Sizes of the embedded model.
 constexpr int kVocab = 1536;
 constexpr int kHidden = 256;
 constexpr int kNumTargetLayers = 8;
@@ -169,8 +169,7 @@ TEST(BlockDrafter, ProposesItsTokensInTheirPlaces) {
       run_all(*testing::make_engine(config), {request}).front().token_ids;
   ASSERT_EQ(output.size(), 120U);
   const NextTokens by_block = most_frequent(output);
-  // Other tokens, so that the transitions show: those after every second token.
-  NextTokens by_transition = by_block;
+  NextTokens by_transition = by_block;  // where a draft follows a token, not a mask
   by_transition.erase(kMask);
   constexpr std::array<DrafterKind, 3> kKinds = {
       {{"dflash", false}, {"dspark", false}, {"dspark", true}}};
