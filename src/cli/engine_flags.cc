@@ -82,9 +82,10 @@ void add_kv_cache_dtype(FlagSet& flags, EngineConfig* config) {
 }
 
 void add_model(FlagSet& flags, EngineConfig* config) {
-  flags.directory("--model", &config->model,
-                  "A Hugging Face directory, or the name of a model in the hub's cache (see quire "
-                  "pull); without it, the embedded model");
+  flags.directory(
+      "--model", &config->model,
+      "A Hugging Face directory, a GGUF file, or the name of a model in the hub's cache "
+      "(see quire pull); without it, the embedded model");
 }
 
 void add_model_flags(FlagSet& flags, EngineConfig* config) {

@@ -8,8 +8,10 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "base/text.h"
+#include "engine/gguf_files.h"
 #include "hub/cache/model_cache.h"
+#include "model/gguf/gguf_config.h"
+#include "model/gguf/gguf_weights.h"
 #include "tensor/checkpoint.h"
 #include "tensor/gguf.h"
 
@@ -23,40 +25,37 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-// The first bytes of a file, enough for the fields of GGUF files that precede their vocabulary.
-std::string read_beginning(const fs::path& path) {
-  constexpr size_t kBytes = size_t{64} << 10;
-  std::string bytes(kBytes, '\0');
+bool is_gguf_file(const fs::path& path) {
+  std::string bytes(4, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<size_t>(file.gcount()));
-  return bytes;
+  return is_file(path) && file.gcount() == 4 && is_gguf(bytes);
 }
 
-// Fails for a file that was given instead of a model's directory; names its format.
+// Fails for a file that was given instead of a model's directory.
 Status refuse_file(const fs::path& path) {
-  const std::optional<GgufInfo> gguf = inspect_gguf(read_beginning(path));
-  if (!gguf) {
-    return invalid_argument(fmt::format(
-        "[model] model: {} is a file; expected its directory, with config.json and safetensors",
+  if (is_gguf_file(path)) {
+    return unimplemented(fmt::format(
+        "[model] model: {} is a GGUF file, which is served as a model of its own and not as one "
+        "that drafts; expected a directory with config.json and safetensors",
         path.string()));
   }
-  return unimplemented(fmt::format(
-      "[model] model: {} is a GGUF file (llama.cpp's format; architecture {}, scheme {}), which is "
-      "not supported; expected the checkpoint that it was made from: a directory with config.json "
-      "and safetensors in BF16, F16 or F32, on a hub mostly the name without -GGUF",
-      path.string(), gguf->architecture.empty() ? "unknown" : clipped(gguf->architecture),
-      gguf->scheme.empty() ? "unknown" : gguf->scheme));
+  return invalid_argument(
+      fmt::format("[model] model: {} is a file; expected a GGUF file, or a directory with "
+                  "config.json and safetensors",
+                  path.string()));
 }
 
-// A GGUF file of the directory; empty: there is none.
+// The first GGUF file of the directory by name; empty: there is none.
 fs::path find_gguf(const fs::path& directory) {
   std::error_code error;
+  fs::path first;
   for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
-    if (entry->path().extension() == ".gguf") return entry->path();
+    const fs::path& path = entry->path();
+    if (path.extension() == ".gguf" && (first.empty() || path < first)) first = path;
   }
-  return {};
+  return first;
 }
 
 // Fails for a model's folder in the Hugging Face hub's cache, which has a directory per commit
@@ -171,6 +170,19 @@ Result<ModelConfig> read_config(const fs::path& path) {
   return parse_model_config(text, path.string());
 }
 
+// Prompts are token ids then; `reason` says that the model has no tokenizer.
+Status go_without_tokenizer(const EngineConfig& engine, std::string_view reason,
+                            ModelFiles& files) {
+  if (!engine.chat_template.empty()) {
+    return invalid_argument(
+        "[template] chat_template: needs a tokenizer, and the model has none; set `tokenizer`");
+  }
+  log_warning("[tokenizer] {}: prompts must be token ids", reason);
+  files.chat_error =
+      invalid_argument("[template] the model has no tokenizer, and so no chat template");
+  return {};
+}
+
 Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, ModelFiles& files) {
   fs::path directory = model_dir;
   if (!engine.tokenizer.empty()) {
@@ -186,17 +198,10 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
           fmt::format("[tokenizer] tokenizer: {} has neither tokenizer.json nor tokenizer.model",
                       engine.tokenizer));
     }
-    if (!engine.chat_template.empty()) {
-      return invalid_argument(
-          "[template] chat_template: needs a tokenizer, and the model has none; set `tokenizer`");
-    }
-    log_warning(
-        "[tokenizer] {} has neither tokenizer.json nor tokenizer.model: prompts must be "
-        "token ids",
-        directory.string());
-    files.chat_error =
-        invalid_argument("[template] the model has no tokenizer, and so no chat template");
-    return {};
+    return go_without_tokenizer(
+        engine,
+        fmt::format("{} has neither tokenizer.json nor tokenizer.model", directory.string()),
+        files);
   }
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer, Tokenizer::load(directory));
   warn_about_excess_tokens(files);
@@ -209,6 +214,37 @@ Status open_generation_config(const fs::path& path, ModelFiles& files) {
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(files.generation, parse_generation_config(text, path.string()));
   return {};
+}
+
+// Opens the tokenizer and the chat template of a GGUF file, unless the operator gives a tokenizer.
+Status open_gguf_tokenizer(const EngineConfig& engine, const GgufModel& gguf, ModelFiles& files) {
+  if (!engine.tokenizer.empty()) return open_tokenizer(engine, {}, files);
+  if (gguf.find("tokenizer.ggml.model") == nullptr) {
+    return go_without_tokenizer(engine, fmt::format("{} has no tokenizer", gguf.source()), files);
+  }
+  QUIRE_ASSIGN_OR_RETURN(files.tokenizer, read_gguf_tokenizer(gguf));
+  warn_about_excess_tokens(files);
+  return take_chat_format(
+      engine,
+      ChatFormat::from_config(gguf_tokenizer_config(gguf), gguf.source(), engine.chat_template),
+      files);
+}
+
+Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
+  QUIRE_ASSIGN_OR_RETURN(GgufModel gguf, GgufModel::open(path));
+  ModelFiles files;
+  files.name = path.stem().string();
+  QUIRE_ASSIGN_OR_RETURN(files.config, read_gguf_config(gguf));
+  QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
+  QUIRE_RETURN_IF_ERROR(open_gguf_tokenizer(engine, gguf, files));
+  if (uses_dummy_weights(engine)) {
+    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype));
+  } else {
+    log_info("[gguf] {}: matrices are computed in {}; quantized ones are expanded to it in memory",
+             gguf.source(), dtype_name(gguf_weight_dtype(gguf)));
+    QUIRE_ASSIGN_OR_RETURN(files.weights, GgufWeights::open(std::move(gguf), files.config));
+  }
+  return files;
 }
 
 // Decides whether the model embeds prompts or generates text.
@@ -244,7 +280,12 @@ Result<ConfigFile> find_config(const std::string& model, const EngineConfig& eng
   QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(path / "config.json"));
   if (!has_config) {
     const fs::path gguf = find_gguf(path);
-    if (!gguf.empty()) return refuse_file(gguf);
+    if (!gguf.empty()) {
+      return not_found(
+          fmt::format("[model] model: {} has no config.json but GGUF files; expected a Hugging "
+                      "Face directory, or the name of one of the files, such as {}",
+                      model, gguf.string()));
+    }
     return not_found(fmt::format(
         "[model] model: {} has no config.json; expected a Hugging Face directory with config.json "
         "and safetensors",
@@ -267,6 +308,7 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
         fmt::format("[model] load_format: must be auto or dummy, got {}", engine.load_format));
   }
   if (engine.model.empty()) return open_embedded(engine);
+  if (is_gguf_file(engine.model)) return open_gguf(engine, engine.model);
   ModelFiles files;
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(engine.model, engine));
   files.name = config.model_name;

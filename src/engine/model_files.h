@@ -30,8 +30,8 @@ struct ModelFiles {
   std::unique_ptr<WeightSource> weights;
 };
 
-// Opens engine.model: a directory, which for dummy weights needs only a config.json, or the name of
-// a model in the hub's cache. If it is empty, opens the embedded model.
+// Opens engine.model: a directory, which for dummy weights needs only a config.json, a GGUF file,
+// or the name of a model in the hub's cache. If it is empty, opens the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
 
 inline constexpr size_t kMaxConfigBytes = size_t{16} << 20;

@@ -21,12 +21,13 @@ constexpr int kMaxVocabSize = 1 << 23;
 constexpr int kMaxPositions = 1 << 28;
 
 std::optional<RopeType> parse_rope_type(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, RopeType>, 5> kTypes = {{
+  constexpr std::array<std::pair<std::string_view, RopeType>, 6> kTypes = {{
       {"default", RopeType::kDefault},
       {"linear", RopeType::kLinear},
       {"dynamic", RopeType::kDynamic},
       {"llama3", RopeType::kLlama3},
       {"yarn", RopeType::kYarn},
+      {"divisors", RopeType::kDivisors},  // written by gguf_config.cc
   }};
   for (const auto& [type_name, type] : kTypes) {
     if (type_name == name) return type;
@@ -73,6 +74,10 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
   }
   rope.type = *known;
   if (rope.type == RopeType::kDefault) return;
+  if (rope.type == RopeType::kDivisors) {
+    rope.divisors = fields.numbers("divisors", 1e-6, 1e6, kMaxHeadDim / 2);
+    return;
+  }
   rope.original_max_position_embeddings =
       fields.integer("original_max_position_embeddings", 1, kMaxPositions, max_position_embeddings);
   // If YaRN's factor is absent, the ratio of the two lengths is used.
@@ -156,6 +161,11 @@ RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double d
 
 void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
   const RopeConfig rope = read_rope(fields, decoder.max_position_embeddings, RopeConfig().theta);
+  if (rope.type == RopeType::kDivisors &&
+      rope.divisors.size() != static_cast<size_t>(decoder.head_dim / 2)) {
+    fields.fail("divisors", fmt::format("{} numbers", rope.divisors.size()),
+                fmt::format("one per frequency, {}", decoder.head_dim / 2));
+  }
   config.longest_model_len = longest_context(rope, decoder.max_position_embeddings);
   decoder.ropes = {rope};
   decoder.layer_ropes.assign(static_cast<size_t>(config.num_layers), 0);

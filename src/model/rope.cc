@@ -88,6 +88,7 @@ int longest_context(const RopeConfig& rope, int max_position_embeddings) {
   switch (rope.type) {
     case RopeType::kDefault:
     case RopeType::kLlama3:  // max_position_embeddings already includes the scaling
+    case RopeType::kDivisors:
       break;
     case RopeType::kLinear:
     case RopeType::kDynamic:
@@ -118,6 +119,11 @@ RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_p
     case RopeType::kYarn:
       scale_yarn(rope, rope_dim, result.inv_freq);
       result.attention_factor = yarn_attention_factor(rope);
+      break;
+    case RopeType::kDivisors:
+      for (size_t i = 0; i < std::min(result.inv_freq.size(), rope.divisors.size()); ++i) {
+        result.inv_freq[i] /= rope.divisors[i];
+      }
       break;
   }
   return result;

@@ -8,7 +8,7 @@
 
 namespace quire {
 
-enum class RopeType { kDefault, kLinear, kDynamic, kLlama3, kYarn };
+enum class RopeType { kDefault, kLinear, kDynamic, kLlama3, kYarn, kDivisors };
 
 struct RopeConfig {
   RopeType type = RopeType::kDefault;
@@ -26,6 +26,8 @@ struct RopeConfig {
   std::optional<double> attention_factor;
   std::optional<double> mscale;
   std::optional<double> mscale_all_dim;
+  // divisors: one per frequency, as GGUF files store the scaling of Llama 3
+  std::vector<double> divisors;
 };
 
 struct RopeFrequencies {

@@ -91,6 +91,14 @@ float f16_to_f32(uint16_t bits) {
 
 uint16_t f32_to_f16(float value) {
   const auto sign = static_cast<uint16_t>((std::bit_cast<uint32_t>(value) >> 16) & 0x8000U);
+  const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7FFFFFFFU;
+  if (magnitude == 0) return sign;
+  constexpr uint32_t kLeastNormal = 0x38800000;  // 2^-14
+  constexpr uint32_t kOverflow = 0x477FF000;     // 65520, the least number that becomes infinity
+  if (magnitude >= kLeastNormal && magnitude < kOverflow) {
+    const uint32_t up = magnitude + 0xFFF + ((magnitude >> 13) & 1);
+    return static_cast<uint16_t>(sign | ((up - (112U << 23)) >> 13));
+  }
   if (std::isnan(value)) return static_cast<uint16_t>(sign | 0x7E00U);
   const float rounded = round_to_format(std::fabs(value), 10, -14);
   if (rounded > 65504.0F) return static_cast<uint16_t>(sign | 0x7C00U);

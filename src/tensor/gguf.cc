@@ -1,113 +1,398 @@
 #include "tensor/gguf.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <cstdint>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <utility>
+
+#include "base/json_writer.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 namespace {
 
-// The types of values in a GGUF file's metadata.
-enum GgufType : uint32_t { kUint32 = 4, kString = 8, kArray = 9 };
+constexpr std::string_view kMagic = "GGUF";
+constexpr std::string_view kDefaultAlignmentKey = "general.alignment";
+constexpr uint64_t kDefaultAlignment = 32;
+constexpr uint64_t kMaxAlignment = 1 << 20;
+constexpr uint64_t kMaxNameBytes = 1024;
+constexpr uint32_t kMaxDims = 4;
 
-// Bytes per value of the types 0 to 12; 0 for strings and arrays.
-constexpr std::array<size_t, 13> kTypeBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+// Bytes per value of the kinds 0 to 12; 0 for texts and arrays.
+constexpr std::array<uint64_t, 13> kKindBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-// Reads little-endian values; after the first failure everything fails.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+template <typename T>
+T load(std::string_view bytes) {
+  T value;
+  std::memcpy(&value, bytes.data(), sizeof(T));
+  return value;
+}
 
-  bool skip(uint64_t count) {
-    failed_ = failed_ || count > rest_.size();
-    if (!failed_) rest_.remove_prefix(static_cast<size_t>(count));
-    return !failed_;
-  }
-
-  template <typename T>
-  T number() {
-    T value = {};
-    if (failed_ || sizeof(T) > rest_.size()) {
-      failed_ = true;
-      return value;
+std::optional<int64_t> load_integer(GgufKind kind, std::string_view bytes) {
+  switch (kind) {
+    case GgufKind::kUint8:
+      return load<uint8_t>(bytes);
+    case GgufKind::kInt8:
+      return load<int8_t>(bytes);
+    case GgufKind::kUint16:
+      return load<uint16_t>(bytes);
+    case GgufKind::kInt16:
+      return load<int16_t>(bytes);
+    case GgufKind::kUint32:
+      return load<uint32_t>(bytes);
+    case GgufKind::kInt32:
+      return load<int32_t>(bytes);
+    case GgufKind::kInt64:
+      return load<int64_t>(bytes);
+    case GgufKind::kUint64: {
+      const auto number = load<uint64_t>(bytes);
+      if (number > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) return std::nullopt;
+      return static_cast<int64_t>(number);
     }
-    std::memcpy(&value, rest_.data(), sizeof(T));
-    rest_.remove_prefix(sizeof(T));
-    return value;
+    default:
+      return std::nullopt;
   }
+}
 
-  std::string_view text() {
-    const auto size = number<uint64_t>();
-    const std::string_view all = rest_;
-    return skip(size) ? all.substr(0, static_cast<size_t>(size)) : std::string_view();
-  }
+std::optional<double> load_number(GgufKind kind, std::string_view bytes) {
+  if (kind == GgufKind::kFloat32) return load<float>(bytes);
+  if (kind == GgufKind::kFloat64) return load<double>(bytes);
+  if (kind == GgufKind::kBool) return load<uint8_t>(bytes) != 0 ? 1.0 : 0.0;
+  const std::optional<int64_t> integer = load_integer(kind, bytes);
+  return integer ? std::optional(static_cast<double>(*integer)) : std::nullopt;
+}
 
-  // Skips a value that is no array of arrays, which GGUF files do not have.
-  bool skip_value(uint32_t type) {
-    if (type == kArray) {
-      const auto item_type = number<uint32_t>();
-      const auto count = number<uint64_t>();
-      return item_type != kArray && skip_values(item_type, count);
-    }
-    return skip_values(type, 1);
-  }
-
-  bool ok() const { return !failed_; }
-
- private:
-  bool skip_values(uint32_t type, uint64_t count) {
-    if (type == kString) {
-      while (count-- > 0 && !failed_) text();
-      return !failed_;
-    }
-    const size_t size = type < kTypeBytes.size() ? kTypeBytes[type] : 0;
-    failed_ = failed_ || size == 0 || count > rest_.size();
-    return !failed_ && skip(count * size);
-  }
-
-  std::string_view rest_;
-  bool failed_ = false;
-};
-
-// llama.cpp's names of the values of general.file_type.
-std::string scheme_name(uint32_t file_type) {
-  constexpr auto kNames = std::to_array<std::pair<uint32_t, const char*>>(
-      {{0, "F32"},      {1, "F16"},      {2, "Q4_0"},    {3, "Q4_1"},    {7, "Q8_0"},
-       {8, "Q5_0"},     {9, "Q5_1"},     {10, "Q2_K"},   {11, "Q3_K_S"}, {12, "Q3_K_M"},
-       {13, "Q3_K_L"},  {14, "Q4_K_S"},  {15, "Q4_K_M"}, {16, "Q5_K_S"}, {17, "Q5_K_M"},
-       {18, "Q6_K"},    {19, "IQ2_XXS"}, {20, "IQ2_XS"}, {21, "Q2_K_S"}, {22, "IQ3_XS"},
-       {23, "IQ3_XXS"}, {24, "IQ1_S"},   {25, "IQ4_NL"}, {26, "IQ3_S"},  {27, "IQ3_M"},
-       {28, "IQ2_S"},   {29, "IQ2_M"},   {30, "IQ4_XS"}, {31, "IQ1_M"},  {32, "BF16"},
-       {36, "TQ1_0"},   {37, "TQ2_0"},   {38, "MXFP4"}});
-  const auto found = std::ranges::find(kNames, file_type, &std::pair<uint32_t, const char*>::first);
-  return found == kNames.end() ? "" : found->second;
+// F32 numbers are written with the digits that identify them among F32 numbers, so that 1e-5 does
+// not become 9.9999997473787516e-06.
+void write_number(GgufKind kind, std::string_view bytes, JsonWriter& json) {
+  if (kind == GgufKind::kBool) return json.value(load<uint8_t>(bytes) != 0);
+  if (const std::optional<int64_t> integer = load_integer(kind, bytes)) return json.value(*integer);
+  const std::optional<double> number = load_number(kind, bytes);
+  if (!number || !std::isfinite(*number)) return json.null();
+  if (kind == GgufKind::kFloat32) return json.raw(fmt::format("{}", static_cast<float>(*number)));
+  json.value(*number);
 }
 
 }  // namespace
 
-std::optional<GgufInfo> inspect_gguf(std::string_view beginning) {
-  constexpr std::string_view kMagic = "GGUF";
-  if (!beginning.starts_with(kMagic)) return std::nullopt;
-  Reader reader(beginning.substr(kMagic.size()));
-  reader.number<uint32_t>();  // version
-  reader.number<uint64_t>();  // tensors
-  const auto num_fields = reader.number<uint64_t>();
-  GgufInfo info;
-  for (uint64_t i = 0; i < num_fields && reader.ok(); ++i) {
-    const std::string_view key = reader.text();
-    const auto type = reader.number<uint32_t>();
-    if (key == "general.architecture" && type == kString) {
-      info.architecture = reader.text();
-    } else if (key == "general.file_type" && type == kUint32) {
-      const auto file_type = reader.number<uint32_t>();
-      if (reader.ok()) info.scheme = scheme_name(file_type);
-    } else if (!reader.skip_value(type)) {
-      break;
+std::optional<int64_t> GgufValue::integer() const {
+  return is_array_ ? std::nullopt : load_integer(kind_, bytes_);
+}
+
+std::optional<bool> GgufValue::boolean() const {
+  if (is_array_ || kind_ != GgufKind::kBool) return std::nullopt;
+  return bytes_[0] != 0;
+}
+
+std::optional<std::string_view> GgufValue::text() const {
+  if (is_array_ || kind_ != GgufKind::kString) return std::nullopt;
+  return bytes_.substr(sizeof(uint64_t));
+}
+
+std::optional<std::vector<std::string_view>> GgufValue::texts() const {
+  if (!is_array_ || kind_ != GgufKind::kString) return std::nullopt;
+  std::vector<std::string_view> all;
+  all.reserve(static_cast<size_t>(count_));
+  std::string_view rest = bytes_;
+  for (uint64_t i = 0; i < count_; ++i) {
+    const auto size = static_cast<size_t>(load<uint64_t>(rest));
+    all.push_back(rest.substr(sizeof(uint64_t), size));
+    rest.remove_prefix(sizeof(uint64_t) + size);
+  }
+  return all;
+}
+
+std::optional<std::vector<double>> GgufValue::numbers() const {
+  if (!is_array_ || kind_ == GgufKind::kString) return std::nullopt;
+  const auto size = static_cast<size_t>(kKindBytes[static_cast<size_t>(kind_)]);
+  std::vector<double> all;
+  all.reserve(static_cast<size_t>(count_));
+  for (size_t i = 0; i < count_; ++i) {
+    const std::optional<double> number = load_number(kind_, bytes_.substr(i * size, size));
+    if (!number) return std::nullopt;
+    all.push_back(*number);
+  }
+  return all;
+}
+
+void GgufValue::write_json(JsonWriter& json) const {
+  if (!is_array_) {
+    if (const auto one = text()) return json.value(*one);
+    return write_number(kind_, bytes_, json);
+  }
+  json.begin_array();
+  if (const auto all = texts()) {
+    for (const std::string_view one : *all) json.value(one);
+  } else {
+    const auto size = static_cast<size_t>(kKindBytes[static_cast<size_t>(kind_)]);
+    for (size_t i = 0; i < count_; ++i) write_number(kind_, bytes_.substr(i * size, size), json);
+  }
+  json.end_array();
+}
+
+// Reads a header; after the first failure everything fails.
+class GgufHeaderReader {
+ public:
+  GgufHeaderReader(std::string_view bytes, std::string_view source) : all_(bytes), rest_(bytes) {
+    header_.source_ = source;
+  }
+
+  Result<GgufHeader> read();
+
+ private:
+  Status error(std::string_view field, std::string_view got, std::string_view expected) const {
+    return invalid_argument(
+        fmt::format("[gguf] {}: {}; got {}, expected {}", header_.source_, field, got, expected));
+  }
+  Status cut_off(std::string_view field) const {
+    return error(field, fmt::format("the end of the file at byte {}", all_.size()),
+                 "more bytes: the file is incomplete or damaged, fetch it again");
+  }
+
+  template <typename T>
+  Status take(std::string_view field, T& value) {
+    if (rest_.size() < sizeof(T)) return cut_off(field);
+    value = load<T>(rest_);
+    rest_.remove_prefix(sizeof(T));
+    return {};
+  }
+  Status take_text(std::string_view field, uint64_t max_bytes, std::string_view& text);
+  // A count of items of at least `item_bytes` each, which must fit into the rest of the file.
+  Status check_count(std::string_view field, uint64_t count, uint64_t item_bytes) const;
+
+  Status read_version();
+  Status read_field();
+  Status read_value(std::string_view key, uint32_t kind, GgufValue& value);
+  Status skip_values(std::string_view key, GgufKind kind, uint64_t count);
+  Status read_tensor();
+  Status read_shape(std::string_view field, GgufTensor& tensor, uint64_t& num_elements);
+  Status read_alignment();
+  Status place_tensors();
+
+  std::string_view all_;
+  std::string_view rest_;
+  uint64_t alignment_ = kDefaultAlignment;
+  struct Range {
+    uint64_t begin = 0;
+    uint64_t size = 0;
+  };
+  std::vector<Range> ranges_;  // of the tensors, relative to the data
+  GgufHeader header_;
+};
+
+Status GgufHeaderReader::check_count(std::string_view field, uint64_t count,
+                                     uint64_t item_bytes) const {
+  if (count <= rest_.size() / item_bytes) return {};
+  return error(field, fmt::format("{} entries", count),
+               fmt::format("at most {}, which fit into the rest of the file: it is incomplete or "
+                           "damaged, fetch it again",
+                           rest_.size() / item_bytes));
+}
+
+Status GgufHeaderReader::take_text(std::string_view field, uint64_t max_bytes,
+                                   std::string_view& text) {
+  uint64_t size = 0;
+  QUIRE_RETURN_IF_ERROR(take(field, size));
+  if (size > rest_.size()) return cut_off(field);
+  if (size > max_bytes) {
+    return error(field, fmt::format("a text of {} bytes", size),
+                 fmt::format("at most {} bytes", max_bytes));
+  }
+  text = rest_.substr(0, static_cast<size_t>(size));
+  rest_.remove_prefix(static_cast<size_t>(size));
+  return {};
+}
+
+Status GgufHeaderReader::read_version() {
+  if (!is_gguf(rest_)) return error("the first bytes", "another format", "\"GGUF\"");
+  rest_.remove_prefix(kMagic.size());
+  uint32_t version = 0;
+  QUIRE_RETURN_IF_ERROR(take("version", version));
+  if (version == 2 || version == 3) return {};
+  const auto swapped = __builtin_bswap32(version);
+  const bool is_big_endian = version > 0xFFFF && swapped <= 0xFFFF;
+  return unimplemented(fmt::format(
+      "[gguf] {}: version; got {}{}, expected 2 or 3, little endian: convert the checkpoint again "
+      "with a current llama.cpp",
+      header_.source_, is_big_endian ? swapped : version, is_big_endian ? " (big endian)" : ""));
+}
+
+Status GgufHeaderReader::skip_values(std::string_view key, GgufKind kind, uint64_t count) {
+  const std::string field = fmt::format("metadata {}", quote_name(key));
+  if (kind != GgufKind::kString) {
+    const uint64_t size = kKindBytes[static_cast<size_t>(kind)];
+    QUIRE_RETURN_IF_ERROR(check_count(field, count, size));
+    rest_.remove_prefix(static_cast<size_t>(count * size));
+    return {};
+  }
+  QUIRE_RETURN_IF_ERROR(check_count(field, count, sizeof(uint64_t)));
+  for (uint64_t i = 0; i < count; ++i) {
+    std::string_view text;
+    QUIRE_RETURN_IF_ERROR(take_text(field, std::numeric_limits<uint64_t>::max(), text));
+  }
+  return {};
+}
+
+Status GgufHeaderReader::read_value(std::string_view key, uint32_t kind, GgufValue& value) {
+  const std::string field = fmt::format("metadata {}", quote_name(key));
+  value.is_array_ = kind == static_cast<uint32_t>(GgufKind::kArray);
+  if (value.is_array_) {
+    QUIRE_RETURN_IF_ERROR(take(field, kind));
+    QUIRE_RETURN_IF_ERROR(take(field, value.count_));
+    if (kind == static_cast<uint32_t>(GgufKind::kArray)) {
+      return error(field, "an array of arrays", "numbers, texts or booleans");
     }
   }
-  return info;
+  if (kind >= kKindBytes.size()) {
+    return error(field, fmt::format("a value of kind {}", kind), "a kind from 0 to 12");
+  }
+  value.kind_ = static_cast<GgufKind>(kind);
+  const std::string_view before = rest_;
+  QUIRE_RETURN_IF_ERROR(skip_values(key, value.kind_, value.count_));
+  value.bytes_ = before.substr(0, before.size() - rest_.size());
+  return {};
+}
+
+Status GgufHeaderReader::read_field() {
+  std::string_view key;
+  QUIRE_RETURN_IF_ERROR(take_text("a metadata key", kMaxNameBytes, key));
+  uint32_t kind = 0;
+  QUIRE_RETURN_IF_ERROR(take("the kind of a metadata value", kind));
+  GgufValue value;
+  QUIRE_RETURN_IF_ERROR(read_value(key, kind, value));
+  if (header_.fields_.emplace(key, value).second) return {};
+  return error(fmt::format("metadata {}", quote_name(key)), "the key twice", "it once");
+}
+
+Status GgufHeaderReader::read_shape(std::string_view field, GgufTensor& tensor,
+                                    uint64_t& num_elements) {
+  constexpr uint64_t kMaxElements = uint64_t{1} << 56;
+  uint32_t num_dims = 0;
+  QUIRE_RETURN_IF_ERROR(take(field, num_dims));
+  if (num_dims < 1 || num_dims > kMaxDims) {
+    return error(field, fmt::format("{} dimensions", num_dims), "1 to 4");
+  }
+  num_elements = 1;
+  for (uint32_t i = 0; i < num_dims; ++i) {
+    uint64_t extent = 0;
+    QUIRE_RETURN_IF_ERROR(take(field, extent));
+    if (extent < 1 || extent > kMaxElements / num_elements) {
+      return error(field, fmt::format("a dimension of {}", extent),
+                   "at least 1, and less than 2^56 elements in all");
+    }
+    num_elements *= extent;
+    tensor.shape.insert(tensor.shape.begin(), static_cast<int64_t>(extent));
+  }
+  return {};
+}
+
+Status GgufHeaderReader::read_tensor() {
+  GgufTensor tensor;
+  std::string_view name;
+  QUIRE_RETURN_IF_ERROR(take_text("a tensor's name", kMaxNameBytes, name));
+  tensor.name = name;
+  const std::string field = fmt::format("tensor {}", quote_name(name));
+  uint64_t num_elements = 0;
+  QUIRE_RETURN_IF_ERROR(read_shape(field, tensor, num_elements));
+  uint32_t type = 0;
+  QUIRE_RETURN_IF_ERROR(take(field, type));
+  tensor.type = find_gguf_block_type(type);
+  if (tensor.type == nullptr) {
+    return unimplemented(fmt::format(
+        "[gguf] {}: {} has a type that is not served; got {}, expected {}: take a file in one of "
+        "these types, such as Q4_K_M or Q8_0",
+        header_.source_, field, gguf_type_name(type), supported_gguf_types()));
+  }
+  if (tensor.shape.back() % tensor.type->block_elements != 0) {
+    return error(field, fmt::format("rows of {} elements", tensor.shape.back()),
+                 fmt::format("a multiple of the {} of a block of {}", tensor.type->block_elements,
+                             tensor.type->name));
+  }
+  Range range;
+  QUIRE_RETURN_IF_ERROR(take(field, range.begin));
+  range.size = num_elements / static_cast<uint64_t>(tensor.type->block_elements) *
+               static_cast<uint64_t>(tensor.type->block_bytes);
+  ranges_.push_back(range);
+  header_.tensors_.push_back(std::move(tensor));
+  return {};
+}
+
+Status GgufHeaderReader::read_alignment() {
+  const GgufValue* const value = header_.find(kDefaultAlignmentKey);
+  if (value == nullptr) return {};
+  const std::optional<int64_t> number = value->integer();
+  if (number && *number >= 1 && *number <= int64_t{kMaxAlignment} &&
+      std::has_single_bit(static_cast<uint64_t>(*number))) {
+    alignment_ = static_cast<uint64_t>(*number);
+    return {};
+  }
+  return error("metadata \"general.alignment\"", number ? std::to_string(*number) : "no integer",
+               "a power of 2 up to 2^20");
+}
+
+Status GgufHeaderReader::place_tensors() {
+  const uint64_t header_bytes = all_.size() - rest_.size();
+  const uint64_t data_begin = (header_bytes + alignment_ - 1) / alignment_ * alignment_;
+  const uint64_t data_bytes = data_begin <= all_.size() ? all_.size() - data_begin : 0;
+  std::vector<size_t> order;
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    const auto [begin, size] = ranges_[i];
+    GgufTensor& tensor = header_.tensors_[i];
+    const std::string field = fmt::format("tensor {}", quote_name(tensor.name));
+    if (begin % alignment_ != 0) {
+      return error(field, fmt::format("offset {}", begin),
+                   fmt::format("a multiple of the alignment, {}", alignment_));
+    }
+    if (size > data_bytes || begin > data_bytes - size) return cut_off(field);
+    tensor.bytes = std::as_bytes(
+        std::span(all_.substr(static_cast<size_t>(data_begin + begin), static_cast<size_t>(size))));
+    order.push_back(i);
+  }
+  std::ranges::sort(order, {}, [this](size_t i) { return ranges_[i].begin; });
+  for (size_t i = 1; i < order.size(); ++i) {
+    const Range& before = ranges_[order[i - 1]];
+    if (ranges_[order[i]].begin >= before.begin + before.size) continue;
+    return error(fmt::format("tensor {}", quote_name(header_.tensors_[order[i]].name)),
+                 fmt::format("bytes of tensor {}", quote_name(header_.tensors_[order[i - 1]].name)),
+                 "bytes of its own: the file is damaged, fetch it again");
+  }
+  return {};
+}
+
+Result<GgufHeader> GgufHeaderReader::read() {
+  constexpr uint64_t kLeastFieldBytes = 13;   // a key's length, the kind, one byte
+  constexpr uint64_t kLeastTensorBytes = 32;  // a name's length, one dimension, type, offset
+  QUIRE_RETURN_IF_ERROR(read_version());
+  uint64_t num_tensors = 0;
+  uint64_t num_fields = 0;
+  QUIRE_RETURN_IF_ERROR(take("the number of tensors", num_tensors));
+  QUIRE_RETURN_IF_ERROR(take("the number of metadata fields", num_fields));
+  QUIRE_RETURN_IF_ERROR(check_count("the metadata", num_fields, kLeastFieldBytes));
+  for (uint64_t i = 0; i < num_fields; ++i) QUIRE_RETURN_IF_ERROR(read_field());
+  QUIRE_RETURN_IF_ERROR(read_alignment());
+  QUIRE_RETURN_IF_ERROR(check_count("the tensors", num_tensors, kLeastTensorBytes));
+  for (uint64_t i = 0; i < num_tensors; ++i) QUIRE_RETURN_IF_ERROR(read_tensor());
+  QUIRE_RETURN_IF_ERROR(place_tensors());
+  return std::move(header_);
+}
+
+Result<GgufHeader> GgufHeader::parse(std::span<const std::byte> bytes, std::string_view source) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return GgufHeaderReader(text, source).read();
+}
+
+const GgufValue* GgufHeader::find(std::string_view key) const {
+  const auto found = fields_.find(std::string(key));
+  return found == fields_.end() ? nullptr : &found->second;
+}
+
+bool is_gguf(std::string_view beginning) {
+  return beginning.starts_with(kMagic);
 }
 
 }  // namespace quire

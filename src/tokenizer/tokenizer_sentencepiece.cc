@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "quire/status.h"
+#include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/token_model.h"
 #include "tokenizer/tokenizer_parts.h"
 #include "tokenizer/unicode.h"
@@ -108,38 +109,6 @@ bool ProtobufReader::next() {
   return ok_;
 }
 
-// The file that SentencePiece writes (src/sentencepiece_model.proto there), as plain data.
-struct SentencePieceModel {
-  enum class Type { kUnigram = 1, kBpe = 2 };
-  enum class PieceType {
-    kNormal = 1,
-    kUnknown = 2,
-    kControl = 3,
-    kUserDefined = 4,
-    kUnused = 5,
-    kByte = 6,
-  };
-  struct Piece {
-    std::string_view text;  // points into the file's bytes
-    float score = 0;
-    PieceType type = PieceType::kNormal;
-  };
-
-  // Checks bounds and types. `bytes` must outlive the result.
-  static Result<SentencePieceModel> parse(std::string_view bytes);
-
-  std::vector<Piece> pieces;  // by id
-  Type type = Type::kUnigram;
-  bool byte_fallback = false;
-  bool whitespace_as_suffix = false;
-  int32_t unk_id = 0;  // of the unknown piece
-  int32_t bos_id = 1;  // -1: none
-  std::string_view precompiled_charsmap;
-  bool add_dummy_prefix = true;
-  bool remove_extra_whitespaces = true;
-  bool escape_whitespaces = true;
-};
-
 // Every position inside a piece is tried as a merge, so pieces must be short. Known pieces have at
 // most 16 characters, except user-defined ones.
 constexpr size_t kMaxPieceBytes = 256;
@@ -162,13 +131,7 @@ Result<SentencePieceModel::Piece> parse_piece(std::string_view bytes) {
     }
   }
   if (!reader.ok()) return malformed("piece");
-  if (piece.text.empty() || piece.text.size() > kMaxPieceBytes || !is_valid_utf8(piece.text) ||
-      !std::isfinite(piece.score)) {
-    return invalid_argument(
-        fmt::format("a SentencePiece piece of {} bytes is not valid; expected 1 to "
-                    "{} bytes of UTF-8 and a finite score",
-                    piece.text.size(), kMaxPieceBytes));
-  }
+  QUIRE_RETURN_IF_ERROR(check_piece(piece));
   return piece;
 }
 
@@ -228,28 +191,6 @@ Status resolve_special_ids(SentencePieceModel& model) {
   model.unk_id = static_cast<int32_t>(unknown - model.pieces.begin());
   if (model.bos_id < 0 || model.bos_id >= num_pieces) model.bos_id = -1;
   return {};
-}
-
-Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
-  SentencePieceModel model;
-  ProtobufReader reader(bytes);
-  while (reader.next()) {
-    if (!reader.is_bytes()) continue;
-    if (reader.field() == 1) {
-      if (model.pieces.size() > static_cast<size_t>(Vocab::kMaxId)) {
-        return invalid_argument("the SentencePiece model has more than 2^22 pieces");
-      }
-      QUIRE_ASSIGN_OR_RETURN(const Piece piece, parse_piece(reader.bytes()));
-      model.pieces.push_back(piece);
-    } else if (reader.field() == 2) {
-      QUIRE_RETURN_IF_ERROR(parse_trainer_spec(reader.bytes(), model));
-    } else if (reader.field() == 3) {
-      QUIRE_RETURN_IF_ERROR(parse_normalizer_spec(reader.bytes(), model));
-    }
-  }
-  if (!reader.ok()) return malformed("model");
-  QUIRE_RETURN_IF_ERROR(resolve_special_ids(model));
-  return model;
 }
 
 using PieceType = SentencePieceModel::PieceType;
@@ -356,8 +297,45 @@ Status add_control_tokens(const SentencePieceModel& source, TokenizerParts& part
 
 }  // namespace
 
+Status check_piece(const SentencePieceModel::Piece& piece) {
+  if (!piece.text.empty() && piece.text.size() <= kMaxPieceBytes && is_valid_utf8(piece.text) &&
+      std::isfinite(piece.score)) {
+    return {};
+  }
+  return invalid_argument(
+      fmt::format("a SentencePiece piece of {} bytes is not valid; expected 1 to {} bytes of UTF-8 "
+                  "and a finite score",
+                  piece.text.size(), kMaxPieceBytes));
+}
+
+Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
+  SentencePieceModel model;
+  ProtobufReader reader(bytes);
+  while (reader.next()) {
+    if (!reader.is_bytes()) continue;
+    if (reader.field() == 1) {
+      if (model.pieces.size() > static_cast<size_t>(Vocab::kMaxId)) {
+        return invalid_argument("the SentencePiece model has more than 2^22 pieces");
+      }
+      QUIRE_ASSIGN_OR_RETURN(const Piece piece, parse_piece(reader.bytes()));
+      model.pieces.push_back(piece);
+    } else if (reader.field() == 2) {
+      QUIRE_RETURN_IF_ERROR(parse_trainer_spec(reader.bytes(), model));
+    } else if (reader.field() == 3) {
+      QUIRE_RETURN_IF_ERROR(parse_normalizer_spec(reader.bytes(), model));
+    }
+  }
+  if (!reader.ok()) return malformed("model");
+  QUIRE_RETURN_IF_ERROR(resolve_special_ids(model));
+  return model;
+}
+
 Result<std::unique_ptr<TokenizerParts>> parts_from_sentencepiece(std::string_view bytes) {
   QUIRE_ASSIGN_OR_RETURN(const SentencePieceModel source, SentencePieceModel::parse(bytes));
+  return parts_from_pieces(source);
+}
+
+Result<std::unique_ptr<TokenizerParts>> parts_from_pieces(const SentencePieceModel& source) {
   if (source.whitespace_as_suffix) {
     return unimplemented("SentencePiece treat_whitespace_as_suffix is not supported");
   }

@@ -198,7 +198,7 @@ TEST(Usage, MissingFilesAreExitCode1) {
   const std::string file = scratch_file("model.safetensors", "");
   const SpawnResult not_a_directory = run_quire({"generate", "--model", file, "--prompt", "x"});
   EXPECT_EQ(not_a_directory.exit_code, 1);
-  EXPECT_THAT(not_a_directory.err, HasSubstr("is a file; expected its directory"));
+  EXPECT_THAT(not_a_directory.err, HasSubstr("is a file; expected a GGUF file"));
   const SpawnResult input = run_quire({"generate", "--input", "/no/such.jsonl"});
   EXPECT_EQ(input.exit_code, 1);
   EXPECT_THAT(input.err, HasSubstr("/no/such.jsonl"));
@@ -233,19 +233,19 @@ TEST(Usage, AGpusBackendNeedsAGpu) {
   EXPECT_THAT(result.err, HasSubstr("xqa needs a GPU"));
 }
 
-TEST(ModelFiles, AGgufFileIsNamed) {
-  std::string gguf("GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\x11\0\0\0\0\0\0\0", 32);
-  gguf += "general.file_type" + std::string("\4\0\0\0\x0f\0\0\0", 8);
+TEST(ModelFiles, AGgufFileThatIsNotServedIsNamed) {
+  std::string gguf("GGUF\3\0\0\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\x14\0\0\0\0\0\0\0", 32);
+  gguf += "general.architecture" + std::string("\x8\0\0\0\5\0\0\0\0\0\0\0rwkv6", 17);
   const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_gguf";
   fs::create_directories(directory);
   std::ofstream(directory / "model.gguf", std::ios::binary) << gguf;
-  for (const fs::path& model : {directory, directory / "model.gguf"}) {
-    const SpawnResult result = run_quire({"chat", model.string()});
-    EXPECT_EQ(result.exit_code, 1);
-    EXPECT_THAT(result.err,
-                AllOf(HasSubstr("model.gguf is a GGUF file"), HasSubstr("scheme Q4_K_M"),
-                      HasSubstr("expected the checkpoint")));
-  }
+  const SpawnResult file = run_quire({"chat", (directory / "model.gguf").string()});
+  EXPECT_EQ(file.exit_code, 1);
+  EXPECT_THAT(file.err, AllOf(HasSubstr("model.gguf: metadata \"general.architecture\""),
+                              HasSubstr("got \"rwkv6\", expected one of llama")));
+  const SpawnResult folder = run_quire({"chat", directory.string()});
+  EXPECT_EQ(folder.exit_code, 1);
+  EXPECT_THAT(folder.err, HasSubstr("the name of one of the files, such as"));
   fs::remove_all(directory);
 }
 

@@ -1,0 +1,25 @@
+// Opens a GGUF file as a model: configuration, tokenizer and chat template come from its metadata.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "model/config.h"
+#include "quire/status.h"
+#include "tensor/gguf.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire {
+
+// Also the tokens that end a reply by the names that chat formats give them: a file states only one
+// end, mostly that of a text.
+Result<ModelConfig> read_gguf_config(const GgufModel& gguf);
+
+// The tokenizer of the metadata, which has "tokenizer.ggml.model".
+Result<std::shared_ptr<const Tokenizer>> read_gguf_tokenizer(const GgufModel& gguf);
+
+// The chat template and the special tokens in the fields of tokenizer_config.json.
+std::string gguf_tokenizer_config(const GgufModel& gguf);
+
+}  // namespace quire

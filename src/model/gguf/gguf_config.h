@@ -1,0 +1,26 @@
+// The configuration of a GGUF file's model, in the fields of config.json.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "model/config.h"
+#include "quire/status.h"
+#include "tensor/dtype.h"
+#include "tensor/gguf.h"
+
+namespace quire {
+
+// llama.cpp's name of the architecture, checked to be one that Quire serves.
+Result<std::string_view> gguf_architecture(const GgufModel& gguf);
+
+// The type of all matrices after expansion. F32, F16 and BF16 stay as they are if all matrices have
+// the same one of them. Otherwise they become F16, which keeps 3 more bits of a block's numbers
+// than BF16.
+DType gguf_weight_dtype(const GgufModel& gguf);
+
+// Writes a config.json from the metadata. The fields' values are checked by parse_model_config.
+Result<std::string> gguf_config_json(const GgufModel& gguf);
+Result<ModelConfig> gguf_model_config(const GgufModel& gguf);
+
+}  // namespace quire

@@ -1,0 +1,252 @@
+#include "tokenizer/tokenizer_gguf.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/tokenizer_parts.h"
+
+namespace quire {
+namespace {
+
+constexpr std::string_view kGpt2 =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kLlama3 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kQwen2 =
+    R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kTekken =
+    R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kDigit = R"(\p{N})";
+// The four regexes of llama.cpp's "default".
+constexpr std::string_view kPunctuation = R"([\p{P}\$\+<=>\^~\|]+)";
+constexpr std::string_view kWords =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
+constexpr std::string_view kDigits = R"(\p{N}+)";
+constexpr std::string_view kThreeDigits = "[0-9][0-9][0-9]";
+
+// A pre-tokenizer: regexes that split the text one after another.
+struct PreRule {
+  std::string_view name;
+  std::array<std::string_view, 4> splits;  // an empty one is none
+  bool ignore_merges = false;              // a word that is a token is that token, without merges
+  bool adds_bos = false;                   // if the file does not say
+  bool nfc = false;                        // the checkpoint's tokenizer composes characters first
+};
+
+constexpr std::array kPreRules = {
+    PreRule{"llama-bpe", {kLlama3}, true, true},
+    PreRule{"llama3", {kLlama3}, true, true},
+    PreRule{"llama-v3", {kLlama3}, true, true},
+    PreRule{"qwen2", {kQwen2}, false, false, true},
+    PreRule{"deepseek-r1-qwen", {kQwen2}, false, false, true},
+    PreRule{"tekken", {kTekken}, true, true},
+    PreRule{"default", {kPunctuation, kWords, kDigits, kThreeDigits}},
+    PreRule{"gpt-2", {kGpt2}},
+    PreRule{"smollm", {kDigit, kGpt2}},
+    PreRule{"starcoder", {kDigit, kGpt2}},
+    PreRule{"refact", {kDigit, kGpt2}},
+};
+
+Status check_lists(const GgufVocabulary& vocabulary) {
+  const size_t count = vocabulary.tokens.size();
+  if (count == 0) {
+    return invalid_argument("tokenizer.ggml.tokens; got nothing, expected a list of texts");
+  }
+  if (!vocabulary.types.empty() && vocabulary.types.size() != count) {
+    return invalid_argument(
+        fmt::format("tokenizer.ggml.token_type; got {} entries, expected one per token, {}",
+                    vocabulary.types.size(), count));
+  }
+  for (const int64_t type : vocabulary.types) {
+    if (type >= kGgufNormal && type <= kGgufByte) continue;
+    return invalid_argument(
+        fmt::format("tokenizer.ggml.token_type; got {}, expected 1 to 6", type));
+  }
+  for (const auto& id : {vocabulary.bos_id, vocabulary.eos_id, vocabulary.unk_id}) {
+    if (!id || (*id >= 0 && *id < static_cast<int64_t>(count))) continue;
+    return invalid_argument(fmt::format(
+        "tokenizer.ggml: the id of a special token; got {}, expected 0 to {}", *id, count - 1));
+  }
+  return {};
+}
+
+int64_t type_of(const GgufVocabulary& vocabulary, size_t id) {
+  return vocabulary.types.empty() ? int64_t{kGgufNormal} : vocabulary.types[id];
+}
+
+// The number of tokens without the unused ones at the end, which fill the model's embedding up.
+size_t num_used(const GgufVocabulary& vocabulary) {
+  size_t count = vocabulary.tokens.size();
+  while (count > 1 && type_of(vocabulary, count - 1) == kGgufUnused) --count;
+  return count;
+}
+
+Result<PreRule> find_pre_rule(std::string_view name) {
+  std::string known;
+  for (const PreRule& rule : kPreRules) {
+    if (rule.name == name) return rule;
+    known += known.empty() ? "" : ", ";
+    known += rule.name;
+  }
+  return unimplemented(fmt::format(
+      "tokenizer.ggml.pre; got {}, expected one of {}: name the checkpoint's directory with "
+      "tokenizer.json by `tokenizer`",
+      name.empty() ? "nothing" : fmt::format("\"{}\"", clipped(name)), known));
+}
+
+void write_pre_tokenizer(const PreRule& rule, JsonWriter& json) {
+  json.key("pre_tokenizer");
+  json.begin_object();
+  json.field("type", "Sequence");
+  json.key("pretokenizers");
+  json.begin_array();
+  for (const std::string_view regex : rule.splits) {
+    if (regex.empty()) continue;
+    json.begin_object();
+    json.field("type", "Split");
+    json.key("pattern");
+    json.begin_object();
+    json.field("Regex", regex);
+    json.end_object();
+    json.field("behavior", "Isolated");
+    json.field("invert", false);
+    json.end_object();
+  }
+  json.begin_object();
+  json.field("type", "ByteLevel");
+  json.field("add_prefix_space", false);
+  json.field("use_regex", false);
+  json.end_object();
+  json.end_array();
+  json.end_object();
+}
+
+void write_model(const GgufVocabulary& vocabulary, const PreRule& rule, size_t count,
+                 JsonWriter& json) {
+  json.key("model");
+  json.begin_object();
+  json.field("type", "BPE");
+  json.field("ignore_merges", rule.ignore_merges);
+  json.key("vocab");
+  json.begin_object();
+  for (size_t id = 0; id < count; ++id) {
+    const int64_t type = type_of(vocabulary, id);
+    if (type == kGgufNormal || type == kGgufByte) json.field(vocabulary.tokens[id], id);
+  }
+  json.end_object();
+  json.key("merges");
+  json.begin_array();
+  for (const std::string_view merge : vocabulary.merges) json.value(merge);
+  json.end_array();
+  json.end_object();
+}
+
+// The tokens that are matched anywhere in a text: control tokens, and tokens that a user defined.
+void write_added_tokens(const GgufVocabulary& vocabulary, size_t count, JsonWriter& json) {
+  json.key("added_tokens");
+  json.begin_array();
+  for (size_t id = 0; id < count; ++id) {
+    const int64_t type = type_of(vocabulary, id);
+    if (type == kGgufNormal || type == kGgufByte) continue;
+    json.begin_object();
+    json.field("id", id);
+    json.field("content", vocabulary.tokens[id]);
+    json.field("normalized", false);
+    json.field("special", type != kGgufUserDefined);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+// A byte-level BPE is written as the tokenizer.json that it was made from, so that one reader knows
+// both.
+std::string byte_level_json(const GgufVocabulary& vocabulary, const PreRule& rule) {
+  const size_t count = num_used(vocabulary);
+  JsonWriter json;
+  json.begin_object();
+  if (rule.nfc) {
+    json.key("normalizer");
+    json.raw(R"({"type":"NFC"})");
+  }
+  write_pre_tokenizer(rule, json);
+  json.key("decoder");
+  json.raw(R"({"type":"ByteLevel"})");
+  write_model(vocabulary, rule, count, json);
+  write_added_tokens(vocabulary, count, json);
+  json.end_object();
+  return json.take();
+}
+
+// SentencePiece's BPE: neighbours are merged to the piece with the best score.
+Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& vocabulary) {
+  const size_t count = num_used(vocabulary);
+  if (vocabulary.scores.size() != vocabulary.tokens.size()) {
+    return invalid_argument(
+        fmt::format("tokenizer.ggml.scores; got {} entries, expected one per token, {}",
+                    vocabulary.scores.size(), vocabulary.tokens.size()));
+  }
+  if (count > static_cast<size_t>(Vocab::kMaxId)) {
+    return invalid_argument("tokenizer.ggml.tokens; got more than 2^22 entries, expected fewer");
+  }
+  SentencePieceModel model;
+  model.type = SentencePieceModel::Type::kBpe;
+  model.remove_extra_whitespaces = false;
+  model.add_dummy_prefix = vocabulary.add_space_prefix.value_or(true);
+  model.bos_id = -1;
+  bool has_unknown = false;
+  for (size_t id = 0; id < count; ++id) {
+    SentencePieceModel::Piece piece;
+    piece.text = vocabulary.tokens[id];
+    piece.score = static_cast<float>(vocabulary.scores[id]);
+    piece.type = static_cast<SentencePieceModel::PieceType>(type_of(vocabulary, id));
+    model.byte_fallback |= piece.type == SentencePieceModel::PieceType::kByte;
+    if (piece.type == SentencePieceModel::PieceType::kUnknown && !has_unknown) {
+      has_unknown = true;
+      model.unk_id = static_cast<int32_t>(id);
+    }
+    QUIRE_RETURN_IF_ERROR(check_piece(piece));
+    model.pieces.push_back(piece);
+  }
+  if (has_unknown) return parts_from_pieces(model);
+  return invalid_argument(
+      "tokenizer.ggml.token_type; got no unknown token, expected one of type 2");
+}
+
+Result<std::unique_ptr<TokenizerParts>> make_parts(const GgufVocabulary& vocabulary,
+                                                   bool& adds_bos) {
+  QUIRE_RETURN_IF_ERROR(check_lists(vocabulary));
+  adds_bos = true;
+  if (vocabulary.model == "llama") return parts_from_scores(vocabulary);
+  if (vocabulary.model != "gpt2") {
+    return unimplemented(fmt::format(
+        "tokenizer.ggml.model; got \"{}\", expected gpt2 or llama: name the checkpoint's directory "
+        "with tokenizer.json by `tokenizer`",
+        clipped(vocabulary.model)));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const PreRule rule, find_pre_rule(vocabulary.pre));
+  adds_bos = rule.adds_bos;
+  return parts_from_json(byte_level_json(vocabulary, rule), "metadata");
+}
+
+std::optional<int32_t> id_if(bool wanted, std::optional<int64_t> id) {
+  return wanted && id ? std::optional(static_cast<int32_t>(*id)) : std::nullopt;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Tokenizer>> tokenizer_from_gguf(const GgufVocabulary& vocabulary) {
+  bool adds_bos = true;
+  QUIRE_ASSIGN_OR_RETURN(auto parts, make_parts(vocabulary, adds_bos));
+  parts->post_processor =
+      PostProcessor::around(id_if(vocabulary.add_bos.value_or(adds_bos), vocabulary.bos_id),
+                            id_if(vocabulary.add_eos.value_or(false), vocabulary.eos_id));
+  return std::shared_ptr<const Tokenizer>(std::make_shared<Tokenizer>(std::move(parts)));
+}
+
+}  // namespace quire

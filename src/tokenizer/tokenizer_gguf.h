@@ -1,0 +1,45 @@
+// Builds a tokenizer from the vocabulary in the metadata of a GGUF file.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+#include "tokenizer/tokenizer.h"
+
+namespace quire {
+
+// The values behind "tokenizer.ggml."; absent lists are empty.
+struct GgufVocabulary {
+  std::string_view model = {};                // "gpt2", "llama"
+  std::string_view pre = {};                  // "llama-bpe", "qwen2", …; empty: none
+  std::vector<std::string_view> tokens = {};  // by id
+  std::vector<int64_t> types = {};  // per token, numbered as SentencePiece's types of pieces
+  std::vector<double> scores = {};  // per token; only for "llama"
+  std::vector<std::string_view> merges = {};  // "left right"; only for "gpt2"
+  std::optional<int64_t> bos_id = {};
+  std::optional<int64_t> eos_id = {};
+  std::optional<int64_t> unk_id = {};
+  std::optional<bool> add_bos = {};
+  std::optional<bool> add_eos = {};
+  std::optional<bool> add_space_prefix = {};
+};
+
+// The number of the types in GgufVocabulary::types.
+enum GgufTokenType : int64_t {
+  kGgufNormal = 1,
+  kGgufUnknown = 2,
+  kGgufControl = 3,
+  kGgufUserDefined = 4,
+  kGgufUnused = 5,
+  kGgufByte = 6,
+};
+
+// Errors name the key but not the file; the caller adds it.
+Result<std::shared_ptr<const Tokenizer>> tokenizer_from_gguf(const GgufVocabulary& vocabulary);
+
+}  // namespace quire

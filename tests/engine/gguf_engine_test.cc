@@ -1,0 +1,257 @@
+// A GGUF file gives the same output through the whole engine as the checkpoint that it was made
+// from: for every family in the checkpoint's own type, and within a bound for quantized weights.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/file.h"
+#include "engine/model_files.h"
+#include "engine/tiny_engine.h"
+#include "support/gguf_bytes.h"
+#include "support/gguf_conversion.h"
+#include "support/shared_data.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Collected;
+using testing::convert_to_gguf;
+using testing::GgufMatrices;
+using testing::GgufSource;
+using testing::GgufWriter;
+using ::testing::HasSubstr;
+
+// A directory of its own, removed with this object.
+class Scratch {
+ public:
+  Scratch() : path_(fs::temp_directory_path() / fmt::format("quire_gguf_{}", ::getpid())) {
+    fs::create_directories(path_);
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  std::string write(const std::string& name, std::string_view bytes) const {
+    std::ofstream(path_ / name, std::ios::binary) << bytes;
+    return (path_ / name).string();
+  }
+  std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+EngineConfig cpu_config(const std::string& model) {
+  EngineConfig config;
+  config.model = model;
+  config.device = "cpu";
+  config.num_threads = 2;
+  return config;
+}
+
+std::vector<Collected> run(const EngineConfig& config, const std::vector<Request>& requests) {
+  const auto engine = testing::make_engine(config);
+  return engine == nullptr ? std::vector<Collected>() : testing::run_all(*engine, requests);
+}
+
+// The largest difference of the log probabilities of the tokens that both chose, up to the first
+// other token; `min_equal` is the least share of equal tokens.
+double largest_difference(const std::vector<Collected>& got, const std::vector<Collected>& expected,
+                          double min_equal) {
+  double largest = 0;
+  size_t num_equal = 0;
+  size_t num_tokens = 0;
+  EXPECT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    const auto& ids = expected[i].token_ids;
+    num_tokens += ids.size();
+    for (size_t t = 0; t < std::min(ids.size(), got[i].token_ids.size()); ++t) {
+      if (got[i].token_ids[t] != ids[t]) break;
+      ++num_equal;
+      const double difference =
+          got[i].logprobs[t][0].logprob - double{expected[i].logprobs[t][0].logprob};
+      largest = std::max(largest, std::abs(difference));
+    }
+  }
+  EXPECT_GE(static_cast<double>(num_equal), min_equal * static_cast<double>(num_tokens));
+  return largest;
+}
+
+struct Family {
+  const char* weights;  // in tests/golden/models
+  const char* config;
+  const char* architecture;  // llama.cpp's name
+};
+
+class GgufFamilies : public ::testing::TestWithParam<Family> {};
+
+TEST_P(GgufFamilies, EqualTheirCheckpoints) {
+  const fs::path golden = testing::source_path("tests/golden/models") / GetParam().weights;
+  std::string config =
+      read_file(golden / fmt::format("{}.config.json", GetParam().config), 1 << 20).value();
+  // GGUF files have no field for Gemma's scale of the scores: it is that of the head's size.
+  constexpr std::string_view kScale = "\"query_pre_attn_scalar\": ";
+  const size_t scale = config.find(kScale);
+  if (scale != std::string::npos) config.replace(scale + kScale.size(), 1, "8");
+  const std::string weights = read_file(golden / "model.safetensors", size_t{64} << 20).value();
+  const Scratch scratch;
+  scratch.write("config.json", config);
+  scratch.write("model.safetensors", weights);
+  const std::string file = scratch.write(
+      "model.gguf", convert_to_gguf({config, testing::bytes_of(weights)}, GetParam().architecture,
+                                    GgufMatrices::kAsStored));
+  std::vector<Request> requests;
+  for (int length : {1, 7, 30}) {
+    std::vector<int32_t> prompt;
+    for (int i = 0; i < length; ++i) prompt.push_back(3 + (i * 29 + length) % 60);
+    requests.push_back(testing::greedy(std::move(prompt), 20));
+    requests.back().sampling.logprobs = 1;
+  }
+  const std::vector<Collected> expected = run(cpu_config(scratch.path()), requests);
+  // Gemma's norms are rounded when llama.cpp adds 1; frequencies and their divisors are F32.
+  EXPECT_LT(largest_difference(run(cpu_config(file), requests), expected, 1.0), 1e-3);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GgufFamilies,
+    ::testing::Values(Family{"llama", "default", "llama"}, Family{"llama", "linear", "llama"},
+                      Family{"llama", "yarn", "llama"}, Family{"llama", "llama3", "llama"},
+                      Family{"llama_bf16", "default", "llama"},
+                      Family{"llama_f16", "default", "llama"},
+                      Family{"llama_tied_biased", "default", "llama"},
+                      Family{"qwen2", "default", "qwen2"}, Family{"qwen3", "default", "qwen3"},
+                      Family{"gemma2", "default", "gemma2"}, Family{"gemma3", "default", "gemma3"}),
+    [](const auto& family) {
+      return fmt::format("{}_{}", family.param.weights, family.param.config);
+    });
+
+// The embedded model as a GGUF file.
+class GgufEmbedded : public ::testing::Test {
+ protected:
+  std::string convert(GgufMatrices matrices, const std::string& name) const {
+    const EmbeddedModel& model = embedded_model();
+    return scratch_.write(name + ".gguf",
+                          convert_to_gguf({model.config_json, model.weights, model.tokenizer_json,
+                                           "{{ bos_token }}x"},
+                                          "llama", matrices));
+  }
+  static std::vector<Request> questions() {
+    std::vector<Request> all;
+    for (const char* text :
+         {"<|user|>What is 12 + 30?<|end|><|assistant|>",
+          "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
+          "<|assistant|>",
+          "<|user|>Who are you?<|end|><|assistant|>"}) {
+      Request request;
+      request.prompt = text;
+      request.sampling.temperature = 0.0F;
+      request.sampling.max_tokens = 40;
+      request.sampling.logprobs = 1;
+      all.push_back(request);
+    }
+    return all;
+  }
+
+  Scratch scratch_;
+};
+
+TEST_F(GgufEmbedded, TextIsTheSameInPlainTypes) {
+  const std::vector<Collected> expected = run(cpu_config(""), questions());
+  for (const auto& [matrices, name] :
+       {std::pair(GgufMatrices::kAsStored, "bf16"), std::pair(GgufMatrices::kF16, "f16"),
+        std::pair(GgufMatrices::kF32, "f32")}) {
+    SCOPED_TRACE(name);
+    const std::vector<Collected> got = run(cpu_config(convert(matrices, name)), questions());
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_FALSE(expected[i].text.empty());
+      EXPECT_EQ(got[i].text, expected[i].text);
+      EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
+    }
+  }
+}
+
+TEST_F(GgufEmbedded, QuantizedLogProbabilitiesAreNear) {
+  const std::vector<Collected> expected = run(cpu_config(""), questions());
+  const auto q8 = run(cpu_config(convert(GgufMatrices::kQ8_0, "q8")), questions());
+  EXPECT_LT(largest_difference(q8, expected, 0.5), 0.1);
+  const auto q4 = run(cpu_config(convert(GgufMatrices::kQ4_0, "q4")), questions());
+  EXPECT_LT(largest_difference(q4, expected, 0.05), 0.5);
+}
+
+TEST_F(GgufEmbedded, MetadataGivesNameTokenizerAndTemplate) {
+  const EmbeddedModel& model = embedded_model();
+  const ModelFiles files =
+      open_model_files(cpu_config(convert(GgufMatrices::kQ8_0, "abacus"))).value();
+  EXPECT_EQ(files.name, "abacus");
+  EXPECT_EQ(files.config.dtype, DType::kF16);
+  EXPECT_EQ(files.config.bos_token_id, 1);
+  EXPECT_EQ(files.config.eos_token_ids, std::vector<int>{2});
+  ASSERT_TRUE(files.chat.has_value());
+  EXPECT_EQ(files.chat->render(std::vector<ChatMessage>()).value().text, "<|begin|>x");
+  const auto tokenizer = Tokenizer::from_json(model.tokenizer_json, "embedded").value();
+  const std::string text =
+      "<|user|>Tom's 1,234 apples — naïve  café\n\n\t日本 🍎 x<|end|> behind it's 3.5%";
+  const auto ids = files.tokenizer->encode(text, true).value();
+  EXPECT_EQ(ids, tokenizer->encode(text, true).value());
+  EXPECT_EQ(files.tokenizer->decode(ids, false), tokenizer->decode(ids, false));
+}
+
+std::string error_of(const std::string& file) {
+  const auto files = open_model_files(cpu_config(file));
+  return files.ok() ? "" : files.status().message();
+}
+
+TEST(GgufFiles, WrongOnesAreNamed) {
+  const Scratch scratch;
+  const auto write = [&](const GgufWriter& writer) {
+    return scratch.write("m.gguf", writer.file());
+  };
+  EXPECT_THAT(error_of(write(GgufWriter().number("general.architecture", 3))),
+              HasSubstr("\"general.architecture\"; got nothing, expected one of llama, qwen2"));
+  EXPECT_THAT(error_of(write(GgufWriter().text("general.architecture", "rwkv6"))),
+              HasSubstr("got \"rwkv6\""));
+  const auto llama = [] { return GgufWriter().text("general.architecture", "llama"); };
+  EXPECT_THAT(error_of(write(llama())), HasSubstr("token_embd.weight"));
+  const auto sized = [&] {
+    return llama()
+        .number("llama.embedding_length", 4)
+        .number("llama.feed_forward_length", 4)
+        .number("llama.block_count", 1)
+        .number("llama.attention.head_count", 1)
+        .number("llama.context_length", 8)
+        .floats("token_embd.weight", {2, 4}, std::vector<float>(8));
+  };
+  EXPECT_EQ(error_of(write(sized())), "");
+  EXPECT_THAT(error_of(write(llama().floats("token_embd.weight", {2, 4}, std::vector<float>(8)))),
+              HasSubstr("hidden_size"));
+  EXPECT_THAT(error_of(write(sized().number("llama.rope.dimension_count", 2))),
+              HasSubstr("\"llama.rope.dimension_count\"; got 2, expected the head's, 4"));
+  EXPECT_THAT(error_of(write(sized().text("llama.rope.scaling.type", "longrope"))),
+              HasSubstr("expected none, linear or yarn"));
+  EXPECT_THAT(error_of(write(sized().number("llama.expert_count", 8))), HasSubstr("mixtures"));
+  EXPECT_THAT(error_of(write(sized().floats("rope_freqs.weight", {3}, {1, 1, 1}))),
+              HasSubstr("one number per frequency, 2"));
+  EXPECT_THAT(
+      error_of(write(
+          sized().text("tokenizer.ggml.model", "bert").texts("tokenizer.ggml.tokens", {"a"}))),
+      HasSubstr("tokenizer.ggml.model; got \"bert\", expected gpt2 or llama"));
+  EXPECT_THAT(error_of(write(
+                  sized().text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.tokens", "a"))),
+              HasSubstr("expected a list of texts"));
+  EXPECT_THAT(error_of(scratch.path()), HasSubstr("the name of one of the files, such as"));
+}
+
+}  // namespace
+}  // namespace quire

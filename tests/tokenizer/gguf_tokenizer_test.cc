@@ -1,0 +1,143 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "support/shared_data.h"
+#include "tokenizer/byte_level.h"
+#include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/tokenizer_gguf.h"
+
+namespace quire {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using testing::shared_data_path;
+
+// A byte-level BPE whose tokens are the bytes, "ab", and a control token.
+class ByteLevelVocabulary {
+ public:
+  ByteLevelVocabulary() {
+    for (int byte = 0; byte < 256; ++byte) {
+      texts_.push_back(spell_bytes(std::string(1, static_cast<char>(byte))));
+    }
+    texts_.insert(texts_.end(), {"ab", "<|end|>", "[PAD258]"});
+    vocabulary.model = "gpt2";
+    vocabulary.pre = "gpt-2";
+    vocabulary.tokens.assign(texts_.begin(), texts_.end());
+    vocabulary.types.assign(texts_.size(), kGgufNormal);
+    vocabulary.types[257] = kGgufControl;
+    vocabulary.types[258] = kGgufUnused;
+    vocabulary.merges = {"a b"};
+    vocabulary.bos_id = vocabulary.eos_id = 257;
+  }
+
+  GgufVocabulary vocabulary;
+
+ private:
+  std::vector<std::string> texts_;
+};
+
+std::vector<int32_t> encode(const GgufVocabulary& vocabulary, std::string_view text) {
+  return tokenizer_from_gguf(vocabulary).value()->encode(text, true).value();
+}
+
+std::string error_of(const GgufVocabulary& vocabulary) {
+  const auto tokenizer = tokenizer_from_gguf(vocabulary);
+  return tokenizer.ok() ? "" : tokenizer.status().message();
+}
+
+TEST(GgufTokenizer, ByteLevelTokensMergeAndControlTokensAreFound) {
+  const ByteLevelVocabulary bytes;
+  EXPECT_THAT(encode(bytes.vocabulary, "cab<|end|>"), ElementsAre('c', 256, 257));
+  EXPECT_EQ(tokenizer_from_gguf(bytes.vocabulary).value()->vocab_size(), 258);
+  EXPECT_TRUE(tokenizer_from_gguf(bytes.vocabulary).value()->is_special(257));
+}
+
+TEST(GgufTokenizer, FlagsAddTheEnds) {
+  ByteLevelVocabulary bytes;
+  bytes.vocabulary.add_bos = true;
+  EXPECT_THAT(encode(bytes.vocabulary, "x"), ElementsAre(257, 'x'));
+  bytes.vocabulary.add_bos = false;
+  bytes.vocabulary.add_eos = true;
+  EXPECT_THAT(encode(bytes.vocabulary, "x"), ElementsAre('x', 257));
+  bytes.vocabulary.add_bos = bytes.vocabulary.add_eos = std::nullopt;
+  EXPECT_THAT(encode(bytes.vocabulary, "x"), ElementsAre('x'));
+  bytes.vocabulary.pre = "llama-bpe";  // adds BOS unless the file says otherwise
+  EXPECT_THAT(encode(bytes.vocabulary, "x"), ElementsAre(257, 'x'));
+}
+
+TEST(GgufTokenizer, EveryPreTokenizerKeepsTheText) {
+  ByteLevelVocabulary bytes;
+  bytes.vocabulary.add_bos = false;
+  const std::string text = "It's 12345 naïve — apples,\n\n\t x  y 日本 🍎 ab";
+  for (const char* pre : {"llama-bpe", "llama3", "llama-v3", "qwen2", "deepseek-r1-qwen", "tekken",
+                          "default", "gpt-2", "smollm", "starcoder", "refact"}) {
+    bytes.vocabulary.pre = pre;
+    const auto tokenizer = tokenizer_from_gguf(bytes.vocabulary);
+    ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
+    EXPECT_EQ((*tokenizer)->decode((*tokenizer)->encode(text, true).value(), false), text) << pre;
+  }
+}
+
+TEST(GgufTokenizer, UnknownNamesAreRefused) {
+  ByteLevelVocabulary bytes;
+  bytes.vocabulary.pre = "jais";
+  EXPECT_THAT(error_of(bytes.vocabulary),
+              AllOf(HasSubstr("tokenizer.ggml.pre; got \"jais\", expected one of llama-bpe"),
+                    HasSubstr("qwen2"), HasSubstr("`tokenizer`")));
+  bytes.vocabulary.pre = "";
+  EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("got nothing"));
+  for (const char* model : {"bert", "t5", "rwkv"}) {
+    bytes.vocabulary.model = model;
+    EXPECT_THAT(error_of(bytes.vocabulary), AllOf(HasSubstr(model), HasSubstr("gpt2 or llama")));
+  }
+}
+
+TEST(GgufTokenizer, ListsMustFit) {
+  ByteLevelVocabulary bytes;
+  EXPECT_THAT(error_of(GgufVocabulary{.model = "gpt2"}), HasSubstr("tokenizer.ggml.tokens"));
+  bytes.vocabulary.types.pop_back();
+  EXPECT_THAT(error_of(bytes.vocabulary),
+              HasSubstr("got 258 entries, expected one per token, 259"));
+  bytes.vocabulary.types.push_back(7);
+  EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("got 7, expected 1 to 6"));
+  bytes.vocabulary.types.back() = kGgufUnused;
+  bytes.vocabulary.bos_id = 259;
+  EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("got 259, expected 0 to 258"));
+  bytes.vocabulary.bos_id = 1;
+  bytes.vocabulary.model = "llama";
+  EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("tokenizer.ggml.scores; got 0 entries"));
+  bytes.vocabulary.scores.assign(259, 0.0);
+  EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("no unknown token"));
+}
+
+// The metadata holds what the file of SentencePiece holds.
+TEST(GgufTokenizer, ScoresGiveTheIdsOfSentencePiece) {
+  const auto path = shared_data_path("models/stories15M/tokenizer.model");
+  QUIRE_REQUIRE_SHARED(path);
+  const std::string file = read_file(path, size_t{8} << 20).value();
+  const SentencePieceModel model = SentencePieceModel::parse(file).value();
+  GgufVocabulary vocabulary{.model = "llama", .bos_id = 1, .eos_id = 2};
+  for (const SentencePieceModel::Piece& piece : model.pieces) {
+    vocabulary.tokens.push_back(piece.text);
+    vocabulary.scores.push_back(piece.score);
+    vocabulary.types.push_back(static_cast<int64_t>(piece.type));
+  }
+  const auto expected = Tokenizer::from_sentencepiece(file, "tokenizer.model").value();
+  const auto tokenizer = tokenizer_from_gguf(vocabulary).value();
+  for (const char* text : {"Once upon a time", "naïve 日本 🍎  two  spaces", "", " x\n\ty</s>z"}) {
+    const auto ids = tokenizer->encode(text, true).value();
+    EXPECT_EQ(ids, expected->encode(text, true).value()) << text;
+    EXPECT_EQ(tokenizer->decode(ids, false), expected->decode(ids, false)) << text;
+  }
+  vocabulary.add_space_prefix = false;
+  EXPECT_NE(encode(vocabulary, "Once"), expected->encode("Once", true).value());
+}
+
+}  // namespace
+}  // namespace quire
