@@ -56,6 +56,13 @@ class TokenConstraint {
   // Called with the chosen token. Returns false if the constraint rejects it; the sequence then
   // fails.
   virtual bool accept(int32_t token_id) = 0;
+  // Whether rollback() can take back the tokens that are accepted from now on. Only then does
+  // speculative decoding verify drafts of the sequence: the engine accepts them on trial, asking
+  // before each one. A constraint may refuse drafts for a while, for example if they take too long.
+  virtual bool can_roll_back() const { return false; }
+  // Takes back the newest tokens that were accepted, so that the constraint is as it was before
+  // them. Returns false if it cannot; the sequence then fails.
+  virtual bool rollback(int /*num_tokens*/) { return false; }
   // Not ok when an error leaves no token that may come next; the sequence ends with that error.
   virtual Status status() const { return {}; }
 };

@@ -47,6 +47,11 @@ class ByteShare {
     return true;
   }
   bool grow_to(size_t num_bytes) { return num_bytes <= num_bytes_ || grow(num_bytes - num_bytes_); }
+  // `num_bytes` is at most what the object holds.
+  void shrink(size_t num_bytes) {
+    budget_->release(num_bytes);
+    num_bytes_ -= num_bytes;
+  }
 
  private:
   std::shared_ptr<ByteBudget> budget_;  // null after a move

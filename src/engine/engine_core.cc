@@ -209,8 +209,13 @@ void EngineCore::fill_masks(BatchPlan& plan) {
   for (SeqSpan& span : plan.spans) {
     SampleOutput& sample = active_.at(span.seq_id).sample_output;
     if (!span.samples || !sample.is_constrained()) continue;
+    const std::span drafts =
+        std::span(plan.token_ids)
+            .subspan(static_cast<size_t>(span.first_token))
+            .subspan(span.decodes ? 1 : 0, static_cast<size_t>(span.num_drafts));
     span.mask_idx = static_cast<int>(plan.token_masks.size());
-    plan.token_masks.push_back(sample.allowed_tokens());
+    span.num_drafts = sample.add_masks(drafts, plan.token_masks);
+    span.reports_drafts = sample.can_have_drafts();
   }
 }
 
@@ -240,7 +245,7 @@ void EngineCore::deliver(const Scheduler::Progress& progress, SpanResult&& span)
     counts_.num_prompt_tokens += seq.num_prompt_tokens;
   }
   bool succeeded = false;
-  if (!span.error.ok() && !active.sample_output.forced_end()) {
+  if (!span.error.ok() && !active.sample_output.must_end_now()) {
     succeeded = end_sample(found, FinishReason::kError, span.error);
   } else {
     span.tokens.resize(static_cast<size_t>(progress.num_tokens));

@@ -63,7 +63,7 @@ class EngineCore {
   void step();
   bool schedule_and_run();
   void record_first_scheduled(const BatchPlan& plan);
-  // Adds the masks of the constrained samples that sample in this step.
+  // Adds the masks of the constrained samples that sample in this step, and cuts their drafts.
   void fill_masks(BatchPlan& plan);
   void postprocess(const BatchPlan& plan, StepResult result);
   void wait_for_all();

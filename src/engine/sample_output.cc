@@ -27,6 +27,17 @@ std::vector<uint32_t> bitmap_of(std::span<const int32_t> ids) {
   return bitmap;
 }
 
+bool allows(const std::vector<uint32_t>& mask, int32_t id) {
+  constexpr size_t kBitsPerWord = 32;
+  const size_t word = static_cast<size_t>(id) / kBitsPerWord;  // of a negative id, beyond all words
+  return word < mask.size() && ((mask[word] >> (static_cast<size_t>(id) % kBitsPerWord)) & 1U) != 0;
+}
+
+// A mask that allows at least one token.
+std::vector<uint32_t> everything(size_t num_words) {
+  return std::vector<uint32_t>(std::max<size_t>(num_words, 1), ~0U);
+}
+
 }  // namespace
 
 SampleOutput::Start SampleOutput::start_of(const Tokenizer* tokenizer, const SamplingSpec& sampling,
@@ -62,7 +73,57 @@ SampleOutput::SampleOutput(const Start& start, std::shared_ptr<const SamplingSpe
       embedding_(start.embedding),
       stop_search_(start.stop_search) {}
 
-std::vector<uint32_t> SampleOutput::allowed_tokens() {
+// Accepts the drafts on trial. Which drafts are kept must not depend on a draft beyond its mask, by
+// which a draft's own distribution is restricted (keep_allowed()). Therefore a draft that ends the
+// sample is kept, and the token sampled after it is dropped.
+int SampleOutput::add_masks(std::span<const int32_t> drafts,
+                            std::vector<std::vector<uint32_t>>& masks) {
+  forced_end_.reset();
+  masks.push_back(allowed_after(0));
+  int num_kept = 0;
+  int num_accepted = 0;
+  for (const int32_t draft : drafts) {
+    if (!can_have_drafts() || !allows(masks.back(), draft)) break;
+    ++num_kept;
+    const bool is_end =
+        check_stop_token(*sampling_->params, eos_ids_, draft, num_output_tokens_ + num_kept, false)
+            .has_value();
+    if (is_end || !accept_by_constraint(draft).ok()) {
+      masks.push_back(everything(masks.back().size()));
+      break;
+    }
+    ++num_accepted;
+    masks.push_back(allowed_after(static_cast<size_t>(num_kept)));
+  }
+  roll_back(num_accepted);
+  return num_kept;
+}
+
+bool SampleOutput::can_have_drafts() const {
+  if (forced_end_) return false;
+  bool can = false;
+  const auto thrown = exception_text([&] { can = constraint_->can_roll_back(); });
+  return can && !thrown;
+}
+
+void SampleOutput::roll_back(int num_drafts) {
+  if (num_drafts == 0) return;
+  bool is_done = false;
+  Status failure;
+  const auto thrown = exception_text([&] {
+    is_done = constraint_->rollback(num_drafts);
+    failure = constraint_->status();
+  });
+  if (is_done && !thrown) return;
+  if (thrown) failure = constraint_threw(*thrown);
+  if (failure.ok()) {
+    failure = internal_error(
+        fmt::format("[engine] the sequence's constraint does not take back {} drafts", num_drafts));
+  }
+  forced_end_ = {.reason = FinishReason::kError, .error = std::move(failure)};
+}
+
+std::vector<uint32_t> SampleOutput::allowed_after(size_t num_drafts) {
   std::vector<uint32_t> mask;
   Status failure;
   const auto thrown = exception_text([&] {
@@ -71,24 +132,25 @@ std::vector<uint32_t> SampleOutput::allowed_tokens() {
   });
   if (thrown) failure = constraint_threw(*thrown);
   if (!failure.ok()) {
-    forced_end_ = {.reason = FinishReason::kError, .error = std::move(failure)};
-  } else if (allows_only_forbidden_ends(mask)) {
-    forced_end_ = {.reason = FinishReason::kStop, .error = {}};
+    forced_end_ = {
+        .reason = FinishReason::kError, .error = std::move(failure), .num_tokens = num_drafts};
+  } else if (!remove_forbidden_ends(num_output_tokens_ + static_cast<int>(num_drafts), mask)) {
+    forced_end_ = {.reason = FinishReason::kStop, .error = {}, .num_tokens = num_drafts};
   }
   // The sampler needs at least one allowed token, although its result is not used.
-  if (forced_end_) mask.assign(std::max<size_t>(mask.size(), 1), ~0U);
-  return mask;
+  return forced_end_ ? everything(mask.size()) : mask;
 }
 
-bool SampleOutput::allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const {
-  if (num_output_tokens_ >= sampling_->params->min_tokens) return false;
-  bool allows_any = false;
+bool SampleOutput::remove_forbidden_ends(int num_output, std::vector<uint32_t>& mask) const {
+  if (num_output >= sampling_->params->min_tokens) return true;
+  uint32_t before = 0;
+  uint32_t after = 0;
   for (size_t i = 0; i < mask.size(); ++i) {
-    const uint32_t forbidden = i < forbidden_ends_->size() ? (*forbidden_ends_)[i] : 0;
-    if ((mask[i] & ~forbidden) != 0) return false;
-    allows_any |= mask[i] != 0;
+    before |= mask[i];
+    if (i < forbidden_ends_->size()) mask[i] &= ~(*forbidden_ends_)[i];
+    after |= mask[i];
   }
-  return allows_any;
+  return before == 0 || after != 0;
 }
 
 // Log probabilities of the prompt's tokens arrive with the first token sampled after the prompt.
@@ -97,12 +159,6 @@ void SampleOutput::attach_prompt(SpanResult& span, int num_cached_tokens, Output
   output.prompt_token_ids = std::exchange(prompt_ids_, nullptr);
   output.prompt_logprobs = std::move(span.prompt_logprobs);
   output.num_cached_tokens = num_cached_tokens;
-}
-
-Output SampleOutput::end_as_forced(SpanResult&& span, int num_cached_tokens) {
-  Output output = end(forced_end_->reason, forced_end_->error);
-  attach_prompt(span, num_cached_tokens, output);
-  return output;
 }
 
 Output SampleOutput::embed(SpanResult&& span, int num_cached_tokens) {
@@ -116,14 +172,22 @@ Output SampleOutput::embed(SpanResult&& span, int num_cached_tokens) {
 
 Output SampleOutput::accept(SpanResult&& span, int num_cached_tokens, bool at_max_length) {
   if (embedding_) return embed(std::move(span), num_cached_tokens);
-  if (forced_end_) return end_as_forced(std::move(span), num_cached_tokens);
+  const std::optional<ForcedEnd> forced = std::exchange(forced_end_, std::nullopt);
+  // A span that has a token after the forced end has accepted all drafts before it.
+  const bool is_forced =
+      forced && (forced->num_tokens == 0 || forced->num_tokens < span.tokens.size());
+  const size_t num_tokens = is_forced ? forced->num_tokens : span.tokens.size();
   Output output;
   output.index = index_;
   attach_prompt(span, num_cached_tokens, output);
-  for (size_t i = 0; i < span.tokens.size() && !output.finish_reason; ++i) {
+  for (size_t i = 0; i < num_tokens && !output.finish_reason; ++i) {
     const bool is_last = i + 1 == span.tokens.size();
     accept_token(std::move(span.tokens[i]), is_last && at_max_length, output);
   }
+  if (!is_forced || output.finish_reason) return output;
+  output.finish_reason = forced->reason;
+  output.error = forced->error;
+  end_text(output);
   return output;
 }
 
@@ -198,12 +262,15 @@ Output SampleOutput::end(FinishReason reason, Status error) {
   Output output;
   output.index = index_;
   output.finish_reason = reason;
-  if (detokenizer_) {
-    text_ += detokenizer_->finish();
-    emit_text(output);
-  }
+  end_text(output);
   output.error = std::move(error);
   return output;
+}
+
+void SampleOutput::end_text(Output& output) {
+  if (!detokenizer_) return;
+  text_ += detokenizer_->finish();
+  emit_text(output);
 }
 
 std::optional<StopDecision> check_stop_token(const SamplingParams& params,

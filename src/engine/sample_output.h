@@ -91,21 +91,27 @@ class SampleOutput {
                std::unique_ptr<TokenConstraint> constraint = nullptr);
 
   int index() const { return index_; }
-  // Whether a constraint restricts the next token; allowed_tokens() returns the tokens that it
-  // allows.
+  // Whether a constraint restricts the next tokens.
   bool is_constrained() const { return constraint_ != nullptr; }
-  std::vector<uint32_t> allowed_tokens();
-  // Set by allowed_tokens() if the sample must end without the next sampled token. kStop: the
-  // constraint allows only its end tokens, which min_tokens forbids. kError: the constraint failed
-  // or threw.
+  // Adds the masks of the next tokens: one of the tokens that may come next, and one per draft, if
+  // all drafts before it are accepted. Returns the number of drafts that may be verified, which
+  // precede the first that the constraint forbids. The constraint is afterwards as it was.
+  int add_masks(std::span<const int32_t> drafts, std::vector<std::vector<uint32_t>>& masks);
+  // Whether the next step may have drafts of this sample.
+  bool can_have_drafts() const;
+  // Set by add_masks() if the sample must end without the token after the first num_tokens drafts,
+  // if these are accepted. kStop: the constraint allows only its end tokens, which min_tokens
+  // forbids. kError: the constraint failed or threw.
   struct ForcedEnd {
     FinishReason reason = FinishReason::kStop;
     Status error;
+    size_t num_tokens = 0;
   };
   const std::optional<ForcedEnd>& forced_end() const { return forced_end_; }
+  bool must_end_now() const { return forced_end_ && forced_end_->num_tokens == 0; }
 
-  // Appends the span's tokens up to the first that ends the sample; if forced_end() is set, ends
-  // without them. The output has a finish_reason if the sample ended, and kError with an error if
+  // Appends the span's tokens up to the first that ends the sample, or up to forced_end(). The
+  // output has a finish_reason if the sample ended, and kError with an error if
   // its constraint rejects a token. The first output reports num_cached_tokens of the prompt.
   // at_max_length: no token may follow the span. A span with a hidden state ends the sample with
   // its embedding.
@@ -116,11 +122,16 @@ class SampleOutput {
 
  private:
   Output embed(SpanResult&& span, int num_cached_tokens);
-  Output end_as_forced(SpanResult&& span, int num_cached_tokens);
   void attach_prompt(SpanResult& span, int num_cached_tokens, Output& output);
   void accept_token(SampledToken&& token, bool at_max_length, Output& output);
   Status accept_by_constraint(int32_t token_id);
-  bool allows_only_forbidden_ends(const std::vector<uint32_t>& mask) const;
+  // The mask of the token after `num_drafts` drafts, which the constraint has accepted on trial.
+  std::vector<uint32_t> allowed_after(size_t num_drafts);
+  // Removes the end tokens that min_tokens forbids after num_output tokens. Returns false if only
+  // these were allowed.
+  bool remove_forbidden_ends(int num_output, std::vector<uint32_t>& mask) const;
+  void roll_back(int num_drafts);
+  void end_text(Output& output);
   void append_text(int32_t token_id, Output& output);
   void stop_at_string(Output& output);
   void emit_text(Output& output);

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 
 #include "base/guarded.h"
@@ -11,6 +12,9 @@
 
 namespace quire::grammar {
 namespace {
+
+// rollback() takes back at most this many tokens, which is more than a step has drafts.
+constexpr size_t kMaxRollback = 64;
 
 // Adapts XGrammar's matcher to TokenConstraint. If the matcher throws, only this sequence fails: no
 // token is allowed any more.
@@ -43,9 +47,15 @@ class GrammarConstraint : public TokenConstraint {
 
   bool accept(int32_t token_id) override {
     if (!failure_.ok()) return false;
+    const Before before = {.time_left_ns = time_left_ns_,
+                           .spent_ns = spent_ns_,
+                           .bytes_left = bytes_left_,
+                           .completed = completed_,
+                           .ended = ended_};
     const auto& end_ids = compiled_->vocabulary->tokens.end_ids;
     if (std::ranges::binary_search(end_ids, token_id)) {
       ended_ = ended_ || completed_;
+      if (ended_) remember(before);
       return ended_;
     }
     if (ended_) return false;
@@ -56,12 +66,57 @@ class GrammarConstraint : public TokenConstraint {
     });
     hold(bytes_left_ - bytes_left);
     bytes_left_ = bytes_left;
-    return accepted && failure_.ok();
+    if (!accepted || !failure_.ok()) return false;
+    remember(before);
+    newest_.back().in_matcher = true;
+    return true;
+  }
+
+  // Drafts get only half of each allowance, because the sequence itself needs the rest: a request
+  // must not fail by its drafts.
+  bool can_roll_back() const override {
+    const GrammarLimits& limits = compiled_->limits;
+    return failure_.ok() && time_left_ns_ >= limits.sequence_burst_ns / 2 &&
+           bytes_left_ >= limits.sequence_bytes / 2 &&
+           (!shared_time_ ||
+            shared_time_->refill(SharedTime::Clock::now()) >= limits.shared_burst_ns / 2);
+  }
+
+  bool rollback(int num_tokens) override {
+    const auto count = static_cast<size_t>(num_tokens);
+    if (!failure_.ok() || count > newest_.size()) return false;
+    if (count == 0) return true;
+    const auto first = newest_.end() - num_tokens;
+    const auto in_matcher = std::ranges::count(first, newest_.end(), true, &Before::in_matcher);
+    run_in_budget(SIZE_MAX, [&] { matcher_->Rollback(static_cast<int>(in_matcher)); });
+    // The allowance for these tokens is taken back, too. The time that they took is not.
+    time_left_ns_ = first->time_left_ns - (spent_ns_ - first->spent_ns);
+    held_.shrink(first->bytes_left - bytes_left_);
+    bytes_left_ = first->bytes_left;
+    completed_ = first->completed;
+    ended_ = first->ended;
+    newest_.erase(first, newest_.end());
+    return failure_.ok();
   }
 
   Status status() const override { return failure_; }
 
  private:
+  // The state before a token was accepted.
+  struct Before {
+    int64_t time_left_ns = 0;
+    int64_t spent_ns = 0;
+    size_t bytes_left = 0;
+    bool completed = false;
+    bool ended = false;
+    bool in_matcher = false;  // whether the matcher has the token
+  };
+
+  void remember(const Before& before) {
+    if (newest_.size() == kMaxRollback) newest_.pop_front();
+    newest_.push_back(before);
+  }
+
   // Fills the mask without the end tokens, which allowed_tokens() adds.
   void fill(std::vector<uint32_t>& mask) {
     int64_t shape = static_cast<int64_t>(mask.size());
@@ -112,6 +167,7 @@ class GrammarConstraint : public TokenConstraint {
     if (!failure_.ok()) log_warning("{}", failure_.message());
     const int64_t spent_ns = allowed_ns - budget.left_ns();
     time_left_ns_ -= spent_ns;
+    spent_ns_ += spent_ns;
     if (shared_time_)
       shared_time_->spend(std::max(spent_ns - limits.sequence_floor_ns, int64_t{0}));
     return budget.left_state_bytes();
@@ -142,10 +198,12 @@ class GrammarConstraint : public TokenConstraint {
   std::shared_ptr<SharedTime> shared_time_;  // null: no time is shared yet
   std::optional<xgrammar::GrammarMatcher> matcher_;
   int64_t time_left_ns_;
+  int64_t spent_ns_ = 0;  // in all calls
   size_t bytes_left_;
   bool completed_ = false;  // the text may end here
   bool ended_ = false;      // an end token was accepted
   Status failure_;
+  std::deque<Before> newest_;  // of the newest accepted tokens
 };
 
 }  // namespace

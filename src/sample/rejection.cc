@@ -11,19 +11,23 @@ namespace {
 // Sums of F32 probabilities are this close to 1.
 constexpr double kSumTolerance = 1e-3;
 
+bool is_distribution(std::span<const float> probs) {
+  double sum = 0;
+  bool is_valid = true;
+  for (const float prob : probs) {
+    is_valid &= prob >= 0 && prob <= 1;  // false for NaN
+    sum += static_cast<double>(prob);
+  }
+  return is_valid && std::abs(sum - 1) <= kSumTolerance;
+}
+
 // Whether the draft may have been drawn from its distribution. The whole row is checked, because a
 // check that depended on the drafted token alone would favor the other tokens.
 bool is_drawable(const Draft& draft) {
   if (draft.probs.empty()) return true;
   const auto id = static_cast<size_t>(draft.token_id);
   if (draft.token_id < 0 || id >= draft.probs.size() || !(draft.probs[id] > 0)) return false;
-  double sum = 0;
-  bool is_valid = true;
-  for (const float prob : draft.probs) {
-    is_valid &= prob >= 0 && prob <= 1;  // false for NaN
-    sum += static_cast<double>(prob);
-  }
-  return is_valid && std::abs(sum - 1) <= kSumTolerance;
+  return is_distribution(draft.probs);
 }
 
 double draft_prob(const Draft& draft, int32_t token_id) {
@@ -99,6 +103,23 @@ VerifiedDrafts verify_block(std::span<const Draft> drafts, const TargetAt& targe
 }
 
 }  // namespace
+
+void keep_allowed(std::span<const uint32_t> mask, std::span<float> probs) {
+  constexpr size_t kBitsPerWord = 32;
+  if (!is_distribution(probs)) return;
+  const auto is_allowed = [&](size_t id) {
+    const size_t word = id / kBitsPerWord;
+    return word < mask.size() && ((mask[word] >> (id % kBitsPerWord)) & 1U) != 0;
+  };
+  double allowed = 0;
+  for (size_t id = 0; id < probs.size(); ++id) {
+    if (is_allowed(id)) allowed += static_cast<double>(probs[id]);
+  }
+  for (size_t id = 0; id < probs.size(); ++id) {
+    const double prob = static_cast<double>(probs[id]) / allowed;
+    probs[id] = is_allowed(id) ? static_cast<float>(std::min(prob, 1.0)) : 0.0F;
+  }
+}
 
 VerifiedDrafts verify_drafts(RejectionMethod method, std::span<const Draft> drafts,
                              const TargetAt& target_at, const DraftNoise& noise) {

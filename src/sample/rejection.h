@@ -63,6 +63,11 @@ struct Draft {
   std::span<const float> probs = {};
 };
 
+// Restricts the distribution of a draft that `mask` (as TokenConstraint::allowed_tokens) allows to
+// the tokens that it allows: a draft that it forbids is cut and not verified, so those that are
+// verified have this distribution. A distribution that is broken stays so.
+void keep_allowed(std::span<const uint32_t> mask, std::span<float> probs);
+
 // The target's distribution of the token after the first `num_drafts` drafts; null: it has none,
 // for example because of a NaN in the logits. Calls come with 0, 1, 2, … drafts. The result is used
 // until the next call.

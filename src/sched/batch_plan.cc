@@ -37,10 +37,19 @@ int num_prompt_logprobs_wanted(const Sequence& seq, int first) {
   return seq.sampling->params->prompt_logprobs.value_or(-1);
 }
 
+// A constrained sequence verifies the drafts that the host has seen.
+int num_drafts_of(const Sequence& seq, int num_step_drafts) {
+  return seq.is_constrained ? std::min(num_step_drafts, static_cast<int>(seq.next_drafts.size()))
+                            : num_step_drafts;
+}
+
 void append_token_ids(const SeqSpan& span, const Sequence& seq, BatchPlan& plan) {
   if (span.decodes) {
-    plan.token_ids.resize(plan.token_ids.size() + static_cast<size_t>(span.num_tokens),
-                          kPlaceholderToken);
+    const size_t first = plan.token_ids.size();
+    plan.token_ids.resize(first + static_cast<size_t>(span.num_tokens), kPlaceholderToken);
+    if (!seq.is_constrained) return;
+    std::copy_n(seq.next_drafts.begin(), span.num_drafts,
+                plan.token_ids.begin() + static_cast<std::ptrdiff_t>(first) + 1);
   } else {
     const auto first = seq.token_ids.begin() + span.num_computed;
     plan.token_ids.insert(plan.token_ids.end(), first, first + span.num_tokens);
@@ -48,7 +57,7 @@ void append_token_ids(const SeqSpan& span, const Sequence& seq, BatchPlan& plan)
 }
 
 void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan) {
-  const Sequence& seq = *rec.seq;
+  Sequence& seq = *rec.seq;
   const int first = seq.num_scheduled - rec.step_tokens;
   const bool decodes = first >= seq.num_prefill;
   const int num_blocks = static_cast<int>(seq.tables[0].ids.size());
@@ -64,13 +73,12 @@ void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan)
                         .first_token = plan.num_tokens(),
                         .num_blocks = num_blocks,
                         .samples = rec.step_samples,
-                        // A constrained sequence has no drafts: its constraint must see each token
-                        // before the next one.
-                        .num_drafts = decodes && !seq.is_constrained ? plan.decode_q_len - 1 : 0,
+                        .num_drafts = decodes ? num_drafts_of(seq, plan.decode_q_len - 1) : 0,
                         .num_prompt_logprobs = num_prompt_logprobs_wanted(seq, first)});
   append_token_ids(plan.spans.back(), seq, plan);
+  seq.next_drafts.clear();
   if (rec.added_in_step) append_slot(rec, plan);
-  append_blocks(*rec.seq, plan);
+  append_blocks(seq, plan);
   rec.step_tokens = 0;
   rec.step_committed = false;
 }

@@ -97,6 +97,10 @@ struct BlockTableAppend {
 // Only the device knows the length of a decoding sequence, because it depends on how many drafts
 // the steps in flight propose and accept. The host plans with upper bounds and reserves blocks for
 // them. A runner may leave out drafts of a decoding span, but never adds any.
+//
+// A sequence under a constraint is planned only when none of its steps is in flight, so the host
+// has its drafts: they come with the result of its last step. The plan contains them as token ids,
+// and the engine cuts num_drafts at the first draft that the constraint forbids.
 struct SeqSpan {
   SeqId seq_id = 0;
   int slot = 0;
@@ -114,7 +118,11 @@ struct SeqSpan {
   bool samples = false;
   int num_drafts = 0;            // drafts among its tokens that may be accepted
   int num_prompt_logprobs = -1;  // >= 0: log probabilities of this chunk's tokens are computed
-  int mask_idx = -1;             // >= 0: index of the token_masks entry that limits sampling
+  // >= 0: the sequence is under a constraint. token_masks entry mask_idx + i limits the sampling
+  // after i accepted drafts.
+  int mask_idx = -1;
+  // Whether the result should have the next step's drafts. The CUDA runner has none to report.
+  bool reports_drafts = false;
 
   // Upper bound of the sequence's length after this step.
   int kv_len_bound() const { return num_computed + num_tokens; }
@@ -134,7 +142,8 @@ struct BatchPlan {
   // with that length.
   std::vector<SeqSpan> spans;
   int num_decode = 0;
-  std::vector<int32_t> token_ids;  // [num_tokens]; kPlaceholderToken: the device has it
+  // [num_tokens]; kPlaceholderToken: the device has it. Drafts of constrained sequences are given.
+  std::vector<int32_t> token_ids;
   std::vector<std::vector<uint32_t>> token_masks;  // each as TokenConstraint::allowed_tokens
 
   bool empty() const { return spans.empty(); }
@@ -153,6 +162,7 @@ struct SpanResult {
   std::vector<SampledToken> tokens;               // 1 to 1 + num_drafts; empty on an error
   std::vector<PositionLogprobs> prompt_logprobs;  // of the whole prompt, once, when requested
   std::vector<float> hidden_state;                // an embedding model's, instead of tokens
+  std::vector<int32_t> next_drafts;               // with SeqSpan::reports_drafts
   Status error;                                   // e.g. NaN logits: only this request fails
 };
 

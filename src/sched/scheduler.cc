@@ -397,6 +397,7 @@ Scheduler::Progress Scheduler::Impl::apply_result(const SeqSpan& span, const Spa
   const int num_left = seq.max_total_tokens - static_cast<int>(seq.token_ids.size());
   const int num_taken = std::min(num_sampled, num_left);
   for (int i = 0; i < num_taken; ++i) seq.token_ids.push_back(result.tokens[i].token_id);
+  if (seq.is_constrained) seq.next_drafts = result.next_drafts;
   if (seq.state == SeqState::kRunning) reconcile(rec, span, num_sampled);
   return {&seq, num_taken, result.num_drafts};
 }

@@ -37,6 +37,8 @@ struct Sequence {
   // The host must see each token before it can compute the mask for the next one, so no step is
   // planned for the sequence while another is in flight.
   bool is_constrained = false;
+  // Under a constraint: the drafts that the device has proposed for its next step.
+  std::vector<int32_t> next_drafts;
 
   TokenIds token_ids;  // prompt, then the output that the host has seen
   int num_prompt_tokens = 0;

@@ -161,6 +161,13 @@ TEST(SampleOutput, CancellingReturnsHeldBackText) {
   EXPECT_EQ(text + sample.end(FinishReason::kCancelled, {}).text, "Two apples and");
 }
 
+std::vector<uint32_t> first_mask(SampleOutput& sample) {
+  std::vector<std::vector<uint32_t>> masks;
+  EXPECT_EQ(sample.add_masks({}, masks), 0);
+  EXPECT_EQ(masks.size(), 1U);
+  return masks.front();
+}
+
 // A constraint that allows only the end token from the start.
 class OnlyTheEnd final : public TokenConstraint {
  public:
@@ -178,7 +185,7 @@ TEST(SampleOutput, AnEndThatIsForcedAtOnceKeepsThePrompt) {
   const std::vector<int32_t> prompt = {5, 6, 7};
   SampleOutput sample(SampleOutput::start_of(&tokenizer(), *spec, prompt), spec, eos_ids, 0,
                       std::make_unique<OnlyTheEnd>());
-  EXPECT_FALSE(sample.allowed_tokens().empty());
+  EXPECT_FALSE(first_mask(sample).empty());
   ASSERT_TRUE(sample.forced_end());
   SpanResult sampled = span_of(std::array{int32_t{9}});
   sampled.prompt_logprobs.resize(2);
@@ -212,7 +219,7 @@ TEST(SampleOutput, StopIdsThatMinTokensForbidsAreNotReadForEachMask) {
   SampleOutput sample(SampleOutput::start_of(nullptr, *spec, {5}), spec, {}, 0,
                       std::make_unique<Anything>(kVocabSize));
   const int64_t of_masks = cpu_ns_of([&] {
-    for (int i = 0; i < kNumMasks; ++i) EXPECT_FALSE(sample.allowed_tokens().empty());
+    for (int i = 0; i < kNumMasks; ++i) EXPECT_FALSE(first_mask(sample).empty());
   });
   EXPECT_FALSE(sample.forced_end());
   const int64_t of_reads = cpu_ns_of([&] {
@@ -233,6 +240,133 @@ TEST(SampleOutput, OutputsOfARequestShareThePromptsIds) {
     SpanResult sampled = span_of(std::array{int32_t{9}});
     EXPECT_EQ(sample.accept(std::move(sampled), 0, false).prompt_token_ids, start.prompt_ids);
   }
+}
+
+// ---- Drafts under a constraint
+
+// Allows after token n the tokens 2n and 2n + 1, up to token 31, after which only token 2 may come:
+// the end. Begins with token 1.
+class Tree final : public TokenConstraint {
+ public:
+  std::vector<uint32_t> allowed_tokens() override {
+    const int32_t newest = path_.back();
+    return {newest < 16 ? 3U << (2 * newest) : 1U << 2};
+  }
+  bool accept(int32_t token_id) override {
+    if ((allowed_tokens().front() >> token_id & 1U) == 0) return false;
+    path_.push_back(token_id);
+    return true;
+  }
+  bool can_roll_back() const override { return can_; }
+  bool rollback(int num_tokens) override {
+    if (is_stuck_) return false;
+    path_.resize(path_.size() - static_cast<size_t>(num_tokens));
+    return true;
+  }
+
+  bool can_ = true;
+  bool is_stuck_ = false;
+  std::vector<int32_t> path_ = {1};
+};
+
+using Masks = std::vector<std::vector<uint32_t>>;
+
+class ConstrainedDrafts : public ::testing::Test {
+ protected:
+  SampleOutput& sample(int min_tokens = 0) {
+    SamplingParams params;
+    params.min_tokens = min_tokens;
+    const auto spec = std::make_shared<const SamplingSpec>(SamplingSpec{
+        .params = std::make_shared<const SamplingParams>(params), .end_token_ids = {2}});
+    auto constraint = std::make_unique<Tree>();
+    tree_ = constraint.get();
+    const std::vector<int32_t> eos_ids = {2};
+    sample_.emplace(SampleOutput::start_of(nullptr, *spec, {5}), spec, eos_ids, 0,
+                    std::move(constraint));
+    return *sample_;
+  }
+  // Adds the masks of the drafts, and expects that the constraint is as it was.
+  Masks masks_of(const std::vector<int32_t>& drafts, int num_kept) {
+    const std::vector<int32_t> path = tree_->path_;
+    Masks masks;
+    EXPECT_EQ(sample_->add_masks(drafts, masks), num_kept);
+    EXPECT_EQ(masks.size(), 1 + static_cast<size_t>(num_kept));
+    EXPECT_EQ(tree_->path_, path);
+    return masks;
+  }
+  std::vector<int32_t> accept(std::vector<int32_t> ids) {
+    output_ = sample_->accept(span_of(ids), 0, false);
+    return output_.token_ids;
+  }
+
+  std::optional<SampleOutput> sample_;
+  Tree* tree_ = nullptr;
+  Output output_;
+};
+
+TEST_F(ConstrainedDrafts, AreCutAtTheFirstThatIsForbidden) {
+  sample();
+  EXPECT_EQ(masks_of({3, 6, 12}, 3), (Masks{{3U << 2}, {3U << 6}, {3U << 12}, {3U << 24}}));
+  EXPECT_EQ(masks_of({3, 5, 10}, 1), (Masks{{3U << 2}, {3U << 6}})) << "5 does not follow 3";
+  EXPECT_EQ(masks_of({4, 8}, 0), (Masks{{3U << 2}}));
+  for (const int32_t outside : {-1, INT32_MIN, 32, 1000000, INT32_MAX}) masks_of({outside}, 0);
+  EXPECT_EQ(accept({3, 7}), (std::vector<int32_t>{3, 7}));
+  EXPECT_EQ(masks_of({14, 28}, 2), (Masks{{3U << 14}, {3U << 28}, {1U << 2}}));
+}
+
+TEST_F(ConstrainedDrafts, NeedAConstraintThatRollsBack) {
+  sample();
+  EXPECT_TRUE(sample_->can_have_drafts());
+  tree_->can_ = false;
+  EXPECT_FALSE(sample_->can_have_drafts());
+  masks_of({3, 6}, 0);
+}
+
+// The end is verified as any draft; the mask after it is not used.
+TEST_F(ConstrainedDrafts, EndTheSampleInTheirMiddle) {
+  sample();
+  const Masks masks = masks_of({3, 7, 15, 31, 2, 9}, 5);
+  EXPECT_EQ(masks[4], std::vector<uint32_t>{1U << 2});
+  EXPECT_EQ(masks[5], std::vector<uint32_t>{~0U});
+  EXPECT_FALSE(sample_->forced_end());
+  EXPECT_EQ(accept({3, 7, 15, 31, 2, 9}), (std::vector<int32_t>{3, 7, 15, 31, 2}));
+  EXPECT_EQ(output_.finish_reason, FinishReason::kStop);
+}
+
+TEST_F(ConstrainedDrafts, NeverContainAnEndThatMinTokensForbids) {
+  sample(3);
+  EXPECT_EQ(masks_of({2, 4}, 0), (Masks{{1U << 3}})) << "the end is not in the mask";
+  EXPECT_EQ(accept({3, 6}), (std::vector<int32_t>{3, 6}));
+  EXPECT_EQ(masks_of({12, 24, 2}, 3).size(), 4U) << "four tokens precede the end";
+}
+
+// After 31 only the end may come, which min_tokens forbids.
+TEST_F(ConstrainedDrafts, EndWhereTheConstraintIsFinishedButMinTokensIsNot) {
+  sample(9);
+  EXPECT_EQ(masks_of({3, 7, 15, 31, 2}, 4)[4], std::vector<uint32_t>{~0U});
+  ASSERT_TRUE(sample_->forced_end());
+  EXPECT_EQ(sample_->forced_end()->num_tokens, 4U);
+  EXPECT_FALSE(sample_->must_end_now());
+  EXPECT_FALSE(sample_->can_have_drafts());
+  // A draft is rejected, and the sample goes on.
+  EXPECT_EQ(accept({3, 6}), (std::vector<int32_t>{3, 6}));
+  EXPECT_FALSE(output_.finish_reason);
+  EXPECT_FALSE(sample_->forced_end());
+  masks_of({12, 24}, 2);
+  // All are accepted; the token after them is dropped.
+  EXPECT_EQ(accept({12, 24, 9}), (std::vector<int32_t>{12, 24}));
+  EXPECT_EQ(output_.finish_reason, FinishReason::kStop);
+}
+
+TEST_F(ConstrainedDrafts, FailTheSampleIfTheConstraintDoesNotTakeThemBack) {
+  sample();
+  tree_->is_stuck_ = true;
+  Masks masks;
+  EXPECT_EQ(sample_->add_masks(std::array{3, 6}, masks), 2);
+  EXPECT_TRUE(sample_->must_end_now());
+  EXPECT_TRUE(accept({3, 6, 12}).empty());
+  EXPECT_EQ(output_.finish_reason, FinishReason::kError);
+  EXPECT_NE(output_.error.message().find("does not take back 2 drafts"), std::string::npos);
 }
 
 class Throws final : public TokenConstraint {
@@ -256,7 +390,7 @@ TEST(SampleOutput, EndsWithAnErrorWhereItsConstraintThrows) {
   for (const bool in_mask : {true, false}) {
     SampleOutput sample(SampleOutput::start_of(&tokenizer(), *spec, {5, 6}), spec, eos_ids, 0,
                         std::make_unique<Throws>(in_mask));
-    EXPECT_FALSE(sample.allowed_tokens().empty());
+    EXPECT_FALSE(first_mask(sample).empty());
     EXPECT_EQ(sample.forced_end().has_value(), in_mask);
     SpanResult sampled = span_of(std::array{int32_t{9}});
     const Output output = sample.accept(std::move(sampled), 0, false);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -227,6 +228,40 @@ TEST_P(SampledDraftsTest, OfAModelKeepTheDistributionToo) {
     EXPECT_GT(drafts.num_accepted, drafts.num_drafts / 4);
     EXPECT_LT(drafts.num_accepted, drafts.num_drafts);
   }
+}
+
+// Allows the three tokens that the outputs are counted by.
+class ThreeTokens final : public TokenConstraint {
+ public:
+  std::vector<uint32_t> allowed_tokens() override {
+    return {((1U << kNumAllowed) - 1) << kFirstAllowed};
+  }
+  bool accept(int32_t /*token_id*/) override { return true; }
+  bool can_roll_back() const override { return true; }
+  bool rollback(int /*num_tokens*/) override { return true; }
+};
+
+// Half of the drafts are forbidden and are cut. The others then have another distribution than all
+// drafts, which verification must take into account.
+TEST_P(SampledDraftsTest, KeepTheDistributionUnderAConstraint) {
+  const auto requests = [](uint64_t first_seed) {
+    std::vector<Request> all = ruled_requests(first_seed, false);
+    for (Request& request : all) {
+      request.make_constraint = [] { return std::make_unique<ThreeTokens>(); };
+    }
+    return all;
+  };
+  static const std::vector<int> ordinary =
+      count_outputs(run_all(*testing::make_engine(tiny_config()), requests(1000000)));
+  const auto engine = make_engine([](const SlotAdded&, int, int32_t, std::span<float> probs) {
+    std::ranges::fill(probs, 0.F);
+    constexpr std::array kProbs = {0.3F, 0.1F, 0.1F, 0.5F};
+    std::ranges::copy(kProbs, probs.begin() + kFirstAllowed);
+  });
+  const std::vector<int> counts = count_outputs(run_all(*engine, requests(0)));
+  EXPECT_LT(chi_square(counts, ordinary), kChiBound);
+  const SpeculationStats drafts = stats_at_rest(*engine).speculation;
+  EXPECT_GT(drafts.num_accepted, drafts.num_drafts / 4);
 }
 
 // Without rules, the model that drafts has the distribution of the target.

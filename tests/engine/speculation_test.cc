@@ -25,6 +25,7 @@ using testing::tiny_prompt;
 // Allows the tokens whose parity differs from the newest one's.
 class AlternatesParity final : public TokenConstraint {
  public:
+  explicit AlternatesParity(bool can_roll_back) : can_roll_back_(can_roll_back) {}
   std::vector<uint32_t> allowed_tokens() override {
     return std::vector<uint32_t>(3, next_ == 0 ? 0x55555555U : 0xAAAAAAAAU);
   }
@@ -33,8 +34,14 @@ class AlternatesParity final : public TokenConstraint {
     next_ = 1 - next_;
     return true;
   }
+  bool can_roll_back() const override { return can_roll_back_; }
+  bool rollback(int num_tokens) override {
+    next_ = (next_ + num_tokens) % 2;
+    return true;
+  }
 
  private:
+  bool can_roll_back_;
   int next_ = 0;
 };
 
@@ -54,7 +61,7 @@ std::vector<Request> requests() {
     if (i % 7 == 0) request.sampling.top_p = 0.7F;
     if (i % 8 == 0) request.sampling.prompt_logprobs = 1;
     if (i % 11 == 9) {
-      request.make_constraint = [] { return std::make_unique<AlternatesParity>(); };
+      request.make_constraint = [i] { return std::make_unique<AlternatesParity>(i % 2 == 0); };
     }
     all.push_back(request);
   }
@@ -217,7 +224,9 @@ TEST(RaggedSpeculation, VerifiesSpansOfFixedLengthsTogether) {
       EXPECT_GT(drafts.num_drafts, drafts.num_spans * 2);
       EXPECT_LT(drafts.num_drafts, drafts.num_spans * 4);
     } else {
-      EXPECT_EQ(drafts.num_drafts, drafts.num_spans * most);
+      // A few drafts of constrained sequences are cut.
+      EXPECT_LE(drafts.num_drafts, drafts.num_spans * most);
+      EXPECT_GT(drafts.num_drafts * 20, drafts.num_spans * most * 19);
     }
   }
 }

@@ -35,6 +35,7 @@ int32_t fake_sample(Content prefix, uint64_t seed) {
 
 FakeDevice::FakeDevice(const SchedulerConfig& config)
     : block_size_(config.block_size),
+      num_drafts_(config.num_drafts),
       num_draft_kv_slots_(config.num_draft_kv_slots),
       num_tokens_ahead_(config.num_tokens_ahead),
       slots_(static_cast<size_t>(config.max_num_seqs)) {
@@ -175,7 +176,7 @@ void FakeDevice::write_chunk(const BatchPlan& plan, const SeqSpan& span, Slot& s
 }
 
 // Writes the newest token, then as many drafts as the span has further tokens. A pseudo-random
-// number of leading drafts is what the model would sample.
+// number of leading drafts is what the model would sample, or as many as of those reported.
 void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSpan& span, Slot& slot) {
   QUIRE_CHECK(!slot.fresh && slot.num_computed + 1 == static_cast<int>(slot.token_ids.size()),
               "[sim] a slot decodes before its known tokens are computed");
@@ -184,11 +185,17 @@ void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSpan& span, S
               "[sim] a slot is longer than its upper bound");
   slot.step_begin = slot.num_computed;
   const uint64_t luck = mix(slot.contents.back() + 17);
-  slot.num_accepted = static_cast<int>(luck % static_cast<uint64_t>(span.num_drafts + 1));
+  const bool is_constrained = span.mask_idx >= 0;
+  slot.num_accepted = is_constrained
+                          ? std::min(slot.num_right, span.num_drafts)
+                          : static_cast<int>(luck % static_cast<uint64_t>(span.num_drafts + 1));
   const int capacity = span.num_blocks * block_size_;
   for (int i = 0; i < span.num_tokens; ++i) {
-    QUIRE_CHECK(plan.token_ids.at(static_cast<size_t>(span.first_token + i)) == kPlaceholderToken,
-                "[sim] the host claims to know a token of the device");
+    const int32_t planned = plan.token_ids.at(static_cast<size_t>(span.first_token + i));
+    const bool is_reported = is_constrained && i > 0 && i <= span.num_drafts;
+    QUIRE_CHECK(is_reported ? planned == slot.reported.at(static_cast<size_t>(i - 1))
+                            : planned == kPlaceholderToken || is_constrained,
+                "[sim] the host claims to know a token of the device, or knows a wrong one");
     const bool is_right = i <= slot.num_accepted;
     if (i > 0 && is_right) append_sampled(slot);
     const int position = slot.num_computed + i;
@@ -200,6 +207,7 @@ void FakeDevice::write_next_tokens(const BatchPlan& plan, const SeqSpan& span, S
   num_computed_tokens_ += 1 + slot.num_accepted;
   num_accepted_drafts_ += slot.num_accepted;
   num_rejected_drafts_ += span.num_drafts - slot.num_accepted;
+  num_accepted_reported_ += is_constrained ? slot.num_accepted : 0;
 }
 
 // A slot may write a shared block only if the slots that share it were added in this plan.
@@ -270,7 +278,22 @@ SpanResult FakeDevice::sample(const SeqSpan& span) {
   for (auto id = slot.token_ids.end() - num_tokens; id != slot.token_ids.end(); ++id) {
     sampled.tokens.push_back({.token_id = *id, .logprobs = {}});
   }
+  slot.reported.clear();
+  if (span.reports_drafts) propose(slot);
+  sampled.next_drafts = slot.reported;
   return sampled;
+}
+
+void FakeDevice::propose(Slot& slot) const {
+  const uint64_t luck = mix(slot.contents.back() + 23);
+  const auto count = static_cast<int>(luck % static_cast<uint64_t>(num_drafts_ + 1));
+  slot.num_right = static_cast<int>(mix(luck) % static_cast<uint64_t>(count + 1));
+  Content content = slot.contents.back();
+  for (int i = 0; i < count; ++i) {
+    const int32_t right = fake_sample(content, slot.seed);
+    content = next_content(content, right);
+    slot.reported.push_back(i < slot.num_right ? right : right + 1);
+  }
 }
 
 void FakeDevice::append_sampled(Slot& slot) {

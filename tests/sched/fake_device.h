@@ -24,7 +24,8 @@ class FakeDevice {
   explicit FakeDevice(const SchedulerConfig& config);
 
   // `salt_of` gives a sequence's salt, which a real device does not have but the checks need. A
-  // pseudo-random number of each span's drafts is right.
+  // pseudo-random number of each span's drafts is right, and of those that a span reports for its
+  // sequence's next step.
   std::vector<SpanResult> run(const BatchPlan& plan,
                               const std::function<std::string(SeqId)>& salt_of);
 
@@ -32,6 +33,8 @@ class FakeDevice {
   int64_t num_shared_tokens() const { return num_shared_tokens_; }
   int64_t num_accepted_drafts() const { return num_accepted_drafts_; }
   int64_t num_rejected_drafts() const { return num_rejected_drafts_; }
+  // Accepted drafts that a result had reported.
+  int64_t num_accepted_reported() const { return num_accepted_reported_; }
 
  private:
   struct Slot {
@@ -44,9 +47,11 @@ class FakeDevice {
     std::vector<std::vector<int32_t>> block_ids;  // by table
     int num_blocks = 0;                           // blocks per table that its latest span may use
     int num_computed = 0;
-    int num_old = 0;       // computed before this plan
-    int step_begin = 0;    // computed before its latest span
-    int num_accepted = 0;  // accepted drafts of its latest span
+    int num_old = 0;                     // computed before this plan
+    int step_begin = 0;                  // computed before its latest span
+    int num_accepted = 0;                // accepted drafts of its latest span
+    std::vector<int32_t> reported = {};  // drafts of its next span, of which num_right are right
+    int num_right = 0;
   };
 
   void remove_slot(int slot);
@@ -63,6 +68,8 @@ class FakeDevice {
   Content draft_content(const Slot& slot, int position) const;
   bool is_old(const Slot& slot, size_t table, int block_idx) const;
   SpanResult sample(const SeqSpan& span);
+  // Proposes drafts that the result reports.
+  void propose(Slot& slot) const;
   static void append_sampled(Slot& slot);
   size_t kv_slot(const Slot& slot, size_t table, int position) const;
 
@@ -73,6 +80,7 @@ class FakeDevice {
   };
 
   int block_size_;
+  int num_drafts_;
   int num_draft_kv_slots_;
   int num_tokens_ahead_;
   std::vector<Slot> slots_;
@@ -83,6 +91,7 @@ class FakeDevice {
   int64_t num_shared_tokens_ = 0;
   int64_t num_accepted_drafts_ = 0;
   int64_t num_rejected_drafts_ = 0;
+  int64_t num_accepted_reported_ = 0;
 };
 
 }  // namespace quire::testing

@@ -21,6 +21,7 @@ TEST_P(SchedulerProperties, HoldUnderRandomOperations) {
     total.stats.num_preemptions += result.stats.num_preemptions;
     total.num_accepted_drafts += result.num_accepted_drafts;
     total.num_rejected_drafts += result.num_rejected_drafts;
+    total.num_accepted_reported += result.num_accepted_reported;
   }
   // The scenarios contain the checks. This only ensures that they cover the interesting cases.
   EXPECT_GT(total.num_answered, 100);
@@ -28,6 +29,7 @@ TEST_P(SchedulerProperties, HoldUnderRandomOperations) {
   EXPECT_GT(total.stats.num_preemptions, 10);
   EXPECT_GT(total.num_accepted_drafts, 1000);
   EXPECT_GT(total.num_rejected_drafts, 1000);
+  EXPECT_GT(total.num_accepted_reported, 100);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SchedulerProperties, ::testing::Range(0, 10));

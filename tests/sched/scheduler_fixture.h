@@ -82,6 +82,8 @@ class SchedulerTest : public ::testing::Test {
       spans.emplace_back();
       spans.back().seq_id = span.seq_id;
       spans.back().num_drafts = span.num_drafts;
+      const Sequence* of_span = scheduler().find(span.seq_id);
+      if (of_span != nullptr && of_span->is_constrained) spans.back().next_drafts = next_drafts_;
       for (int i = 0; i <= std::min(num_accepted, span.num_drafts); ++i) {
         spans.back().tokens.push_back({.token_id = ++last_token_, .logprobs = {}});
       }
@@ -108,6 +110,7 @@ class SchedulerTest : public ::testing::Test {
   std::unique_ptr<Scheduler> scheduler_;
   SeqId last_id_ = 0;
   int32_t last_token_ = 1000000;
+  std::vector<int32_t> next_drafts_;  // in the results of constrained sequences
 };
 
 using Parts = std::vector<std::pair<SeqId, int>>;

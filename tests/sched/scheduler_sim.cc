@@ -123,8 +123,26 @@ bool SchedulerSim::schedule() {
   check_rule_tables(plan);
   check_no_overtaking(plan);
   check_priority_was_kept(plan);
+  constrain(plan);
   in_flight_.push_back(std::move(plan));
   return true;
+}
+
+void SchedulerSim::constrain(BatchPlan& plan) {
+  for (SeqSpan& span : plan.spans) {
+    if (!span.samples || !scheduler_.find(span.seq_id)->is_constrained) continue;
+    span.mask_idx = 0;
+    const Content luck = next_content(span.seq_id, static_cast<int32_t>(plan.step_id));
+    span.reports_drafts = span.seq_id % 5 != 0;
+    if (luck % 4 != 0) continue;
+    span.num_drafts = static_cast<int>(luck / 4 % static_cast<uint64_t>(span.num_drafts + 1));
+  }
+}
+
+int SchedulerSim::num_drafts_of(const SeqSpan& span, bool is_constrained) const {
+  if (!span.decodes) return 0;
+  const int num_drafts = span.num_tokens - 1;
+  return is_constrained ? std::min(num_drafts, num_reported_.at(span.seq_id)) : num_drafts;
 }
 
 void SchedulerSim::check_plan(const BatchPlan& plan) {
@@ -157,8 +175,7 @@ void SchedulerSim::check_plan(const BatchPlan& plan) {
                         max_kv_slots(config_, *seq, span.kv_len_bound()),
                 "[sim] a span lacks blocks");
     QUIRE_CHECK(!span.decodes || span.num_tokens == plan.decode_q_len, "[sim] a decode's length");
-    QUIRE_CHECK(span.num_drafts == (span.decodes && !seq->is_constrained ? span.num_tokens - 1 : 0),
-                "[sim] drafts");
+    QUIRE_CHECK(span.num_drafts == num_drafts_of(span, seq->is_constrained), "[sim] drafts");
     const bool wants_logprobs = span.num_computed < seq->num_prompt_tokens &&
                                 seq->num_output_tokens() == 0 &&
                                 seq->sampling->params->prompt_logprobs.has_value();
@@ -278,6 +295,9 @@ void SchedulerSim::complete(bool fail) {
   if (fail && !spans.empty()) spans.front().error = internal_error("[sim] NaN");
   const std::vector<Scheduler::Progress> progress = scheduler_.complete(plan, spans);
   QUIRE_CHECK(progress.size() == spans.size(), "[sim] one entry per span");
+  for (const SpanResult& span : spans) {
+    num_reported_[span.seq_id] = static_cast<int>(span.next_drafts.size());
+  }
   for (size_t i = 0; i < progress.size(); ++i) {
     const Sequence* seq = progress[i].seq;
     QUIRE_CHECK((seq != nullptr) == live_.contains(spans[i].seq_id), "[sim] dropped tokens");
@@ -353,7 +373,8 @@ ScenarioResult run_scenario(const Choices& below, int num_ops) {
           .num_answered = sim.num_answered(),
           .num_shared_tokens = sim.device().num_shared_tokens(),
           .num_accepted_drafts = sim.device().num_accepted_drafts(),
-          .num_rejected_drafts = sim.device().num_rejected_drafts()};
+          .num_rejected_drafts = sim.device().num_rejected_drafts(),
+          .num_accepted_reported = sim.device().num_accepted_reported()};
 }
 
 }  // namespace quire::testing

@@ -62,7 +62,12 @@ class SchedulerSim {
     std::vector<int32_t> tokens;  // of prompt and output
   };
 
+  // Does what the engine does for constrained sequences: some constraints cannot roll back, and
+  // others forbid a pseudo-random draft.
+  void constrain(BatchPlan& plan);
   void check_plan(const BatchPlan& plan);
+  // The drafts that the span should have.
+  int num_drafts_of(const SeqSpan& span, bool is_constrained) const;
   // Checks rule tables as the device sees them: slots that are removed and added, plan by plan.
   void check_rule_tables(const BatchPlan& plan);
   void check_no_overtaking(const BatchPlan& plan);
@@ -84,6 +89,7 @@ class SchedulerSim {
   std::deque<BatchPlan> in_flight_;
   std::map<SeqId, Expected> live_;
   std::map<SeqId, std::string> salts_;  // of all sequences ever added
+  std::map<SeqId, int> num_reported_;   // drafts of the sequence's last result
   std::map<int, bool> device_slots_;    // whether the sequence in each slot has rules
   SeqId next_id_ = 1;
   uint64_t last_step_id_ = 0;
@@ -96,6 +102,7 @@ struct ScenarioResult {
   int64_t num_shared_tokens = 0;
   int64_t num_accepted_drafts = 0;
   int64_t num_rejected_drafts = 0;
+  int64_t num_accepted_reported = 0;
 };
 
 // Runs a random configuration with random requests that share prefixes and are cancelled at random.

@@ -231,16 +231,49 @@ TEST_F(SchedulerTest, ASpanEndsWhereTheSequenceMust) {
   EXPECT_TRUE(schedule().empty());
 }
 
-TEST_F(SchedulerTest, ConstrainedSequencesAcceptNoDrafts) {
+TEST_F(SchedulerTest, ConstrainedSequencesVerifyTheDraftsThatTheHostHasSeen) {
   config_.num_drafts = 4;
-  const SeqId a = add(10, 9);
-  const SeqId b = add(10, 9);
+  const SeqId a = add(10, 60);
+  const SeqId b = add(10, 60);
   seq(a).is_constrained = true;
   step();
+  const BatchPlan without = schedule();
+  EXPECT_EQ(parts(without), (Parts{{a, 5}, {b, 5}})) << "the batch is uniform";
+  EXPECT_EQ(without.spans[0].num_drafts, 0);
+  EXPECT_EQ(without.spans[1].num_drafts, 4);
+  EXPECT_THAT(without.token_ids, Each(kPlaceholderToken));
+
+  next_drafts_ = {7, 8};
+  complete(without);
+  const BatchPlan with = schedule();
+  EXPECT_EQ(with.spans[0].num_drafts, 2);
+  constexpr int32_t kUnknown = kPlaceholderToken;
+  EXPECT_THAT(std::span(with.token_ids).first(5), ElementsAre(kUnknown, 7, 8, kUnknown, kUnknown));
+  EXPECT_EQ(parts(schedule()), (Parts{{b, 5}})) << "a's next drafts are not known";
+
+  next_drafts_ = {};
+  complete(with, 2);
+  EXPECT_EQ(seq(a).num_output_tokens(), 1 + 1 + 3);
+  EXPECT_EQ(schedule().spans[0].num_drafts, 0);
+}
+
+TEST_F(SchedulerTest, APreemptionDropsTheDraftsOfAConstrainedSequence) {
+  config_.num_drafts = 4;
+  config_.max_num_seqs = 1;
+  const SeqId a = add(20, 30);
+  seq(a).is_constrained = true;
+  next_drafts_ = {7, 8};
+  step();
+  const SeqId urgent = add(20, 1, {.priority = -1});
+  ASSERT_EQ(parts(step()), (Parts{{urgent, 20}}));
+  scheduler().finish(urgent);
+  next_drafts_ = {9};
+  const BatchPlan again = step();
+  EXPECT_FALSE(again.spans[0].decodes);
+  EXPECT_EQ(again.spans[0].num_drafts, 0);
   const BatchPlan plan = schedule();
-  EXPECT_EQ(parts(plan), (Parts{{a, 5}, {b, 5}})) << "the batch is uniform";
-  EXPECT_EQ(plan.spans[0].num_drafts, 0);
-  EXPECT_EQ(plan.spans[1].num_drafts, 4);
+  EXPECT_EQ(plan.spans[0].num_drafts, 1);
+  EXPECT_EQ(plan.token_ids[1], 9);
 }
 
 TEST_F(SchedulerTest, FewerDraftsAreVerifiedWhileManySequencesDecode) {

@@ -123,6 +123,7 @@ StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
   if (result.error.ok()) result.error = verify_step(plan, result);
   if (result.error.ok() && parts_.drafter != nullptr) {
     result.error = propose_drafts(plan, result.draft_seconds);
+    report_drafts(result.spans);
   }
   return result;
 }
@@ -293,7 +294,11 @@ void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t
                              SpanResult& sampled) {
   Slot& slot = slots_[span.slot];
   SpanLogits logits = {.first_row = first_logits_row};
-  if (span.mask_idx >= 0) logits.mask = plan.token_masks[static_cast<size_t>(span.mask_idx)];
+  if (span.mask_idx >= 0) {
+    logits.masks =
+        std::span(plan.token_masks)
+            .subspan(static_cast<size_t>(span.mask_idx), 1 + static_cast<size_t>(span.num_drafts));
+  }
   sampled.seq_id = span.seq_id;
   sampled.num_drafts = span.num_drafts;
   sampled.prompt_logprobs = std::exchange(slot.prompt_logprobs, {});
@@ -325,7 +330,7 @@ Status HostRunner::match_drafts(const SeqSpan& span, const SpanLogits& logits,
   for (size_t i = 0; i <= num_drafts; ++i) {
     const std::span row = logits_row(logits.first_row + static_cast<int64_t>(i));
     int32_t token_id = 0;
-    QUIRE_RETURN_IF_ERROR(sampler.choose(row, logits.mask, token_id));
+    QUIRE_RETURN_IF_ERROR(sampler.choose(row, logits.mask(i), token_id));
     const bool is_accepted =
         i < num_drafts && (num_synthetic ? i < *num_synthetic : token_id == drafts[i]);
     if (is_accepted) token_id = drafts[i];
@@ -342,14 +347,15 @@ Status HostRunner::verify_sampled_drafts(const SeqSpan& span, const SpanLogits& 
   const auto row = [&](size_t i) { return logits_row(logits.first_row + static_cast<int64_t>(i)); };
   std::vector<Draft> drafts;
   for (size_t i = 0; i < static_cast<size_t>(span.num_drafts); ++i) {
-    drafts.push_back(
-        {.token_id = next_tokens(span.slot)[i + 1], .probs = draft_probs(span.slot, i)});
+    const std::span<float> probs = draft_probs(span.slot, i);
+    if (const auto mask = logits.mask(i)) keep_allowed(*mask, probs);
+    drafts.push_back({.token_id = next_tokens(span.slot)[i + 1], .probs = probs});
   }
   thread_local TokenDistribution target;
   Status status;
   const TargetAt target_at = [&](size_t i) -> const TokenDistribution* {
     if (i > 0) sampler.assume(drafts[i - 1].token_id);
-    status = sampler.distribution(row(i), logits.mask, target);
+    status = sampler.distribution(row(i), logits.mask(i), target);
     return status.ok() ? &target : nullptr;
   };
   const auto [num_accepted, next_token] =
@@ -414,17 +420,18 @@ void HostRunner::learn_from(const StepResult& result) {
   adaptive_->observe_step(num_rows, result.verify_seconds, verified);
 }
 
-// The next step is not known yet. It most likely verifies as many drafts as this one may: none of a
-// sequence under a constraint, and none of any while too many sequences decode.
+// The next step is not known yet. It most likely verifies as many drafts as this one may: none
+// while too many sequences decode. The drafts of a sequence under a constraint have been cut in
+// this step.
 Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
   const Stopwatch watch;
   std::vector<int32_t> slots;
   std::vector<int32_t> num_wanted;
   for (const SeqSpan& span : plan.spans) {
     slots.push_back(span.samples ? span.slot : -1);
-    const bool is_constrained = span.mask_idx >= 0;
-    const int after_prompt = is_constrained ? 0 : plan.decode_q_len - 1;
-    const int most = span.decodes ? span.num_drafts : after_prompt;
+    const int if_free = span.decodes ? span.num_drafts : plan.decode_q_len - 1;
+    const int if_constrained = span.reports_drafts ? plan.decode_q_len - 1 : 0;
+    const int most = span.mask_idx >= 0 ? if_constrained : if_free;
     num_wanted.push_back(span.samples ? most : 0);
   }
   if (adaptive_) adaptive_->lower_wanted(num_wanted);
@@ -446,6 +453,18 @@ Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
     adaptive_->observe_proposal(most, num_seqs, seconds);
   }
   return status;
+}
+
+void HostRunner::report_drafts(std::span<SpanResult> results) {
+  auto result = results.begin();
+  for (const SeqSpan& span : spans_) {
+    if (!span.samples) continue;
+    SpanResult& reported = *result++;
+    if (!span.reports_drafts) continue;
+    const auto count = static_cast<size_t>(num_proposed_[static_cast<size_t>(span.slot)]);
+    const std::span drafts = next_tokens(span.slot).subspan(1, count);
+    reported.next_drafts.assign(drafts.begin(), drafts.end());
+  }
 }
 
 }  // namespace quire

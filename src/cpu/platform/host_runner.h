@@ -52,7 +52,12 @@ class HostRunner final : public Runner {
   // The logits of a span's positions, from logits_row(first_row) on.
   struct SpanLogits {
     int64_t first_row = 0;
-    std::optional<std::span<const uint32_t>> mask = {};  // of the first position, if any
+    std::span<const std::vector<uint32_t>> masks = {};  // by position; empty: none
+
+    std::optional<std::span<const uint32_t>> mask(size_t position) const {
+      if (masks.empty()) return std::nullopt;
+      return masks[position];
+    }
   };
 
   // A node of the queues below, so that a step moves between them without an allocation.
@@ -90,6 +95,8 @@ class HostRunner final : public Runner {
   void leave_out_drafts(const BatchPlan& plan);
   void learn_from(const StepResult& result);
   Status propose_drafts(const BatchPlan& plan, double& seconds);
+  // Adds the proposals to the results of the spans that report them.
+  void report_drafts(std::span<SpanResult> results);
   void update_progress(int slot_idx);
   std::span<int32_t> next_tokens(int slot_idx);
   std::span<float> draft_probs(int slot_idx, size_t draft_idx);

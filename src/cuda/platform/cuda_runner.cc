@@ -341,7 +341,7 @@ Status CudaRunner::sample(Step& step) {
     const SeqSpan& span = step.plan->spans[range.span_idx];
     for (int i = 0; i < range.num_rows; ++i) {
       logits_rows_[static_cast<size_t>(range.first_row + i)] = {
-          .slot = span.slot, .offset = i, .mask_idx = span.mask_idx};
+          .slot = span.slot, .offset = i, .mask_idx = span.mask_idx < 0 ? -1 : span.mask_idx + i};
     }
   }
   QUIRE_ASSIGN_OR_RETURN(const SamplePlan plan,
