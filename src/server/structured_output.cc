@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "base/guarded.h"
 #include "base/numbers.h"
@@ -29,7 +31,12 @@ class AfterReasoning final : public TokenConstraint {
   // The inner constraint does not see the bytes of a token that follow "</think>". In practice they
   // are white space, so they are dropped.
   bool accept(int32_t token_id) override {
-    if (!is_reasoning_) return inner_->accept(token_id);
+    if (!is_reasoning_) {
+      if (!inner_->accept(token_id)) return false;
+      ++num_inner_tokens_;
+      return true;
+    }
+    matched_before_.push_back(static_cast<uint8_t>(end_.num_matched()));
     for (const char c : engine_.token_bytes(token_id)) {
       if (end_.push(c, [](std::string_view) {})) is_reasoning_ = false;
     }
@@ -38,11 +45,29 @@ class AfterReasoning final : public TokenConstraint {
 
   Status status() const override { return inner_->status(); }
 
+  bool can_roll_back() const override { return inner_->can_roll_back(); }
+
+  bool rollback(int num_tokens) override {
+    const int num_inner = std::min(num_tokens, num_inner_tokens_);
+    if (num_inner > 0 && !inner_->rollback(num_inner)) return false;
+    num_inner_tokens_ -= num_inner;
+    const auto num_reasoning = static_cast<size_t>(num_tokens - num_inner);
+    if (num_reasoning > matched_before_.size()) return false;
+    if (num_reasoning == 0) return true;
+    matched_before_.resize(matched_before_.size() - num_reasoning + 1);
+    end_.resume(matched_before_.back());
+    matched_before_.pop_back();
+    is_reasoning_ = true;
+    return true;
+  }
+
  private:
   std::unique_ptr<TokenConstraint> inner_;
   const EngineApi& engine_;
   Marker end_{"</think>"};
   bool is_reasoning_ = true;
+  std::vector<uint8_t> matched_before_;  // by reasoning token: end_.num_matched() before it
+  int num_inner_tokens_ = 0;
 };
 
 }  // namespace

@@ -45,6 +45,52 @@ TEST(AfterReasoning, IsFreeUntilTheBlockEnds) {
   EXPECT_EQ(constraint->status().message(), "five");
 }
 
+// Allows one token, the number of accepted ones.
+class Counts final : public TokenConstraint {
+ public:
+  std::vector<uint32_t> allowed_tokens() override { return {1U << num_accepted_}; }
+  bool accept(int32_t token_id) override {
+    if (token_id != num_accepted_) return false;
+    ++num_accepted_;
+    return true;
+  }
+  bool can_roll_back() const override { return true; }
+  bool rollback(int num_tokens) override {
+    num_accepted_ -= num_tokens;
+    return num_accepted_ >= 0;
+  }
+
+ private:
+  int num_accepted_ = 0;
+};
+
+// Takes back every number of tokens after every number of tokens, and goes on differently.
+TEST(AfterReasoning, RollsBackAcrossTheEndOfTheBlock) {
+  const testing::FakeEngine engine;
+  const ConstraintFactory factory =
+      after_reasoning([] { return std::make_unique<Counts>(); }, engine);
+  std::vector<int32_t> ids;
+  for (const char c : std::string("a </th</</think></think>")) ids.push_back(c);
+  const size_t end = std::string_view("a </th</</think>").size();
+  ids.resize(end);
+  for (int32_t id = 0; id < 5; ++id) ids.push_back(id);
+  for (size_t size = 0; size <= ids.size(); ++size) {
+    for (size_t count = 0; count <= size; ++count) {
+      const auto constraint = factory();
+      for (const int32_t id : std::span(ids).first(size)) ASSERT_TRUE(constraint->accept(id));
+      ASSERT_TRUE(constraint->can_roll_back());
+      ASSERT_TRUE(constraint->rollback(static_cast<int>(count)));
+      const auto fresh = factory();
+      for (const int32_t id : std::span(ids).first(size - count)) ASSERT_TRUE(fresh->accept(id));
+      for (const int32_t id : std::span(ids).subspan(size - count)) {
+        EXPECT_EQ(constraint->allowed_tokens(), fresh->allowed_tokens());
+        EXPECT_TRUE(constraint->accept(id) && fresh->accept(id)) << size << " - " << count;
+      }
+    }
+  }
+  EXPECT_FALSE(factory()->rollback(1));
+}
+
 }  // namespace
 
 namespace {

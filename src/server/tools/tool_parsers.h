@@ -45,6 +45,10 @@ class Marker {
     return true;
   }
 
+  // The state of the search: bytes of the marker that the newest bytes may begin.
+  size_t num_matched() const { return num_matched_; }
+  void resume(size_t num_matched) { num_matched_ = num_matched; }
+
   // Returns the held text and restarts the search.
   std::string_view take_held() {
     const std::string_view held = text_.substr(0, num_matched_);
