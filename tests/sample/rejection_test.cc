@@ -388,5 +388,23 @@ TEST(SyntheticAcceptance, RatesOfALength) {
   EXPECT_THAT(synthetic_rates(3.25, 4), ElementsAre(1.0, 1.0, 0.25, 0.0));
 }
 
+TEST(KeepAllowed, RestrictsADistributionToAMask) {
+  std::array<float, 40> probs = {};
+  probs[1] = 0.2F, probs[2] = 0.5F, probs[33] = 0.2F, probs[39] = 0.1F;
+  std::array<float, 40> broken = probs;
+  broken[3] = kNan;
+  keep_allowed(std::array<uint32_t, 2>{1U << 1, 1U << 1}, probs);
+  EXPECT_FLOAT_EQ(probs[1], 0.5F);
+  EXPECT_FLOAT_EQ(probs[33], 0.5F);
+  EXPECT_EQ(std::ranges::count(probs, 0.F), 38);
+  // A short mask forbids the tokens beyond it.
+  keep_allowed(std::array<uint32_t, 1>{~0U}, probs);
+  EXPECT_FLOAT_EQ(probs[1], 1.F);
+  // A broken distribution must not look like a whole one afterwards.
+  keep_allowed(std::array<uint32_t, 1>{1U << 2}, broken);
+  EXPECT_TRUE(std::isnan(broken[3]));
+  EXPECT_EQ(broken[2], 0.5F);
+}
+
 }  // namespace
 }  // namespace quire
