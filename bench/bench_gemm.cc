@@ -1,6 +1,7 @@
 // Times Ops::linear over all weights of a model's shape, and compares it with the machine's rates:
 //   bench_gemm [--shape 1b|stories15m] [--dtype f16|bf16|f32] [--threads N] [--rounds N]
-//              [--layers N] [--no-amx] [--prefill N]
+//              [--layers N] [--no-amx] [--no-avx512-bf16]
+//              [--bf16-activations] [--prefill N]
 // Each round alternates a plain read of all weights with steps of 1, 8 and 32 rows (GEMM M). The
 // results are medians.
 #include <fmt/format.h>
@@ -73,8 +74,9 @@ struct Weight {
 
 class Bench {
  public:
-  Bench(const std::string& model, DType dtype, int layers, int threads, bool use_amx)
-      : pool_(threads), ops_(make_cpu_ops(pool_, {.use_amx = use_amx})) {
+  Bench(const std::string& model, DType dtype, int layers, int threads,
+        const CpuOpsOptions& options)
+      : pool_(threads), ops_(make_cpu_ops(pool_, options)) {
     std::vector<LinearShape> shapes;
     for (int i = 0; i < layers; ++i) {
       for (const LinearShape& shape : layer_shapes(model)) shapes.push_back(shape);
@@ -217,6 +219,8 @@ int main(int argc, char** argv) {
   int layers = 0;
   int64_t prefill = 512;
   bool no_amx = false;
+  bool no_avx512_bf16 = false;
+  quire::CpuOpsOptions options;
   app.add_option("--shape", shape)->check(CLI::IsMember({"1b", "stories15m"}));
   app.add_option("--dtype", dtype)->check(CLI::IsMember({"f32", "f16", "bf16"}));
   app.add_option("--threads", threads)->check(CLI::Range(1, 1024));
@@ -224,11 +228,15 @@ int main(int argc, char** argv) {
   app.add_option("--layers", layers, "0: as many as the model has");
   app.add_option("--prefill", prefill)->check(CLI::Range(33, 2048));
   app.add_flag("--no-amx", no_amx);
+  app.add_flag("--no-avx512-bf16", no_avx512_bf16);
+  app.add_flag("--bf16-activations", options.bf16_activations);
   CLI11_PARSE(app, argc, argv);
   if (layers == 0) layers = shape == "1b" ? 16 : 6;
   fmt::print("{} {} layers, {}, {} threads{}\n", shape, layers, dtype, threads,
              no_amx ? ", without AMX" : "");
-  quire::bench::Bench bench(shape, *quire::parse_dtype(dtype), layers, threads, !no_amx);
+  options.use_amx = !no_amx;
+  options.use_avx512_bf16 = !no_avx512_bf16;
+  quire::bench::Bench bench(shape, *quire::parse_dtype(dtype), layers, threads, options);
   bench.print_model(rounds, prefill);
   bench.print_shapes(rounds, prefill);
   return 0;

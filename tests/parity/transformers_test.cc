@@ -133,13 +133,13 @@ TEST_P(Transformers, ReferenceOperationsAgree) {
 
 TEST_P(Transformers, CpuOperationsAgree) {
   ThreadPool pool(2);
-  const auto ops = make_cpu_ops(pool, {.use_amx = false});
+  const auto ops = make_cpu_ops(pool, {.use_amx = false, .use_avx512_bf16 = false});
   check(*ops, *make_cpu_attention(pool), 16, true);
 }
 
 TEST_P(Transformers, CpuOperationsAgreeOnLongPages) {
   ThreadPool pool(1);
-  const auto ops = make_cpu_ops(pool, {.use_amx = false});
+  const auto ops = make_cpu_ops(pool, {.use_amx = false, .use_avx512_bf16 = false});
   check(*ops, *make_cpu_attention(pool), 32, true);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "cpu/ops/gemm_amx.h"
+#include "cpu/ops/gemm_bf16.h"
 #include "cpu/ops/gemm_fma.h"
 #include "cpu/ops/packed_linear.h"
 #include "cpu/ops/rows.h"
@@ -19,8 +20,12 @@ constexpr int64_t kParallelElements = 16384;
 
 class CpuOps final : public Ops {
  public:
-  CpuOps(ThreadPool& pool, FmaScratch scratch, bool use_amx)
-      : pool_(pool), fma_scratch_(std::move(scratch)), use_amx_(use_amx) {}
+  CpuOps(ThreadPool& pool, FmaScratch scratch, const CpuOpsOptions& options)
+      : pool_(pool),
+        fma_scratch_(std::move(scratch)),
+        use_amx_(options.use_amx && amx_usable()),
+        use_bf16_(!use_amx_ && options.use_avx512_bf16 && avx512_bf16_usable()),
+        num_terms_(options.bf16_activations ? 1 : 2) {}
 
   DType activation_dtype() const override { return DType::kF32; }
   // Values with scales are multiplied by them when they are packed.
@@ -33,6 +38,9 @@ class CpuOps final : public Ops {
                            PackedLinear::pack(source, use_amx_, pool_));
     if (use_amx_ && packed->layout() == PanelLayout::kPairs) {
       QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
+    }
+    if (multiplies_bf16(*packed)) {
+      QUIRE_RETURN_IF_ERROR(bf16_scratch_.reserve(packed->padded_k()));
     }
     return std::unique_ptr<Linear>(std::move(packed));
   }
@@ -89,6 +97,10 @@ class CpuOps final : public Ops {
     if (x.shape[0] == 0) return;
     if (use_amx_ && packed.layout() == PanelLayout::kPairs) {
       return linear_amx(packed, x.as<float>(), x.shape[0], out.as<float>(), pool_, amx_scratch_);
+    }
+    if (multiplies_bf16(packed)) {
+      return linear_bf16(packed, x.as<float>(), x.shape[0], num_terms_, out.as<float>(), pool_,
+                         bf16_scratch_);
     }
     linear_fma(packed, x.as<float>(), x.shape[0], out.as<float>(), pool_, fma_scratch_);
   }
@@ -152,6 +164,10 @@ class CpuOps final : public Ops {
   }
 
  private:
+  bool multiplies_bf16(const PackedLinear& w) const {
+    return use_bf16_ && w.dtype() == DType::kBF16;
+  }
+
   static float* row(const TensorView& x, int64_t t) { return x.as<float>() + t * x.shape[1]; }
 
   static void check_rows(const TensorView& x, int64_t columns) {
@@ -178,7 +194,10 @@ class CpuOps final : public Ops {
   ThreadPool& pool_;
   FmaScratch fma_scratch_;
   AmxScratch amx_scratch_;
+  Bf16Scratch bf16_scratch_;
   bool use_amx_;
+  bool use_bf16_;
+  int num_terms_;  // of an activation in products with BF16 weights
 };
 
 }  // namespace
@@ -186,8 +205,7 @@ class CpuOps final : public Ops {
 
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuOpsOptions options) {
   Result<cpu::FmaScratch> scratch = cpu::FmaScratch::make(pool.num_threads());
-  return std::make_unique<cpu::CpuOps>(pool, std::move(scratch).value(),
-                                       options.use_amx && cpu::amx_usable());
+  return std::make_unique<cpu::CpuOps>(pool, std::move(scratch).value(), options);
 }
 
 }  // namespace quire

@@ -11,6 +11,11 @@ namespace quire {
 
 struct CpuOpsOptions {
   bool use_amx = true;  // if the machine has it and the kernel permits it
+  // For BF16 weights, if the machine has it and AMX is not used.
+  bool use_avx512_bf16 = true;
+  // Rounds the inputs of products with BF16 weights to BF16, as if the model had computed in BF16,
+  // where AVX-512 BF16 is used.
+  bool bf16_activations = false;
 };
 
 // `pool` outlives the Ops. Only one thread at a time may call them.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "cpu/ops/gemm_bf16.h"
 #include "ops_fixture.h"
 #include "tensor/dtype.h"
 
@@ -160,7 +161,7 @@ TEST(Linear, EveryWeightMeansItself) {
     // Infinities and NaN would affect the whole row's sum, and so would a BF16 value whose product
     // overflows.
     const uint32_t exponent = dtype == DType::kF16 ? 0x7C00U : 0x7F80U;
-    // AMX reads subnormal BF16 values (below 1e-38) as zeros.
+    // AMX and AVX-512 BF16 read subnormal BF16 values (below 1e-38) as zeros.
     const float smallest = dtype == DType::kBF16 ? 0x1p-126F : 0.0F;
     for (const float limit : {31.9F, 1e38F}) {  // F16 weights below 32 take a separate path
       TestWeight w = {.n = kN, .k = kK, .dtype = dtype, .bytes = {}, .values = {}};
@@ -186,6 +187,24 @@ TEST(Linear, EveryWeightMeansItself) {
       }
     }
   }
+}
+
+// Activations that are BF16 already have no second term.
+TEST(Linear, RoundsActivationsToBf16WhereAsked) {
+  if (!cpu::avx512_bf16_usable()) GTEST_SKIP() << "this machine has no AVX-512 BF16";
+  constexpr int64_t kN = 70;
+  constexpr int64_t kK = 300;
+  constexpr int64_t kRows = 20;
+  ThreadPool pool(2);
+  const auto exact = make_cpu_ops(pool, {.use_amx = false});
+  const auto rounding = make_cpu_ops(pool, {.use_amx = false, .bf16_activations = true});
+  TestWeight w = random_weight(kN, kK, DType::kBF16, 4);
+  std::vector<float> x = random_floats(kRows * kK, 6);
+  std::vector<float> rounded;
+  for (const float value : x) rounded.push_back(bf16_to_f32(f32_to_bf16(value)));
+  const std::vector<float> out = run(*rounding, *make_linear(*rounding, w), x, kRows);
+  EXPECT_EQ(out, run(*exact, *make_linear(*exact, w), rounded, kRows));
+  EXPECT_NE(out, run(*exact, *make_linear(*exact, w), x, kRows));
 }
 
 TEST(Linear, KeepsInfinitiesAndNaN) {

@@ -13,10 +13,11 @@
 
 namespace quire::testing {
 
-// One Highway target (all better ones hidden), with or without AMX.
+// One Highway target (all better ones hidden), with AMX, with AVX-512's BF16 products, or with
+// neither.
 struct Variant {
   int64_t target;
-  bool use_amx;
+  CpuOpsOptions options;
   std::string name;
 };
 
@@ -24,9 +25,10 @@ inline std::vector<Variant> variants() {
   std::vector<Variant> all;
   for (const int64_t target : {HWY_SCALAR, HWY_EMU128, HWY_SSE4, HWY_AVX2, HWY_AVX3, HWY_NEON}) {
     if ((hwy::SupportedTargets() & HWY_TARGETS & target) == 0) continue;
-    all.push_back({target, false, hwy::TargetName(target)});
+    all.push_back({target, {.use_amx = false, .use_avx512_bf16 = false}, hwy::TargetName(target)});
   }
-  all.push_back({hwy::SupportedTargets(), true, "best_with_amx"});
+  all.push_back({hwy::SupportedTargets(), {.use_amx = false}, "best_with_avx512_bf16"});
+  all.push_back({hwy::SupportedTargets(), {}, "best_with_amx"});
   return all;
 }
 
@@ -36,7 +38,7 @@ class VariantOps {
  public:
   explicit VariantOps(const Variant& variant, int num_threads = 2) : pool_(num_threads) {
     choose(variant.target);
-    ops_ = make_cpu_ops(pool_, {.use_amx = variant.use_amx});
+    ops_ = make_cpu_ops(pool_, variant.options);
   }
   ~VariantOps() { choose(0); }
   VariantOps(const VariantOps&) = delete;

@@ -1,0 +1,34 @@
+// Computes out = x · Wᵀ + bias with AVX-512's dot products of BF16 pairs (vdpbf16ps), for BF16
+// weights in PanelLayout::kPairs.
+//
+// Numerics. An activation x is one BF16, or split into two, x ≈ x0 + x1, which keeps 16 to 17 of
+// its 24 bits. For each pair of k, in ascending order, the products with x0 are added to the F32
+// sums, then those with x1. The order is the same for any number of rows, and between blocks of k
+// the sums are stored as F32, exactly. BF16 weights and parts of x below 2^-126 count as zero.
+#pragma once
+
+#include "base/thread_pool.h"
+#include "cpu/ops/packed_linear.h"
+
+namespace quire::cpu {
+
+// Whether the processor supports the kernel's instructions.
+bool avx512_bf16_usable();
+
+// Scratch for the activations as BF16, shared by all threads. It is sized when a Linear is made, so
+// that linear() allocates nothing.
+class Bf16Scratch {
+ public:
+  Status reserve(int64_t padded_k);
+  uint16_t* x() const { return static_cast<uint16_t*>(x_.data()); }
+
+ private:
+  Buffer x_;
+};
+
+// x: [num_rows, in_features], out: [num_rows, out_features], both dense. num_terms: BF16 per
+// activation, 1 or 2.
+void linear_bf16(const PackedLinear& w, const float* x, int64_t num_rows, int num_terms, float* out,
+                 ThreadPool& pool, const Bf16Scratch& scratch);
+
+}  // namespace quire::cpu

@@ -1,0 +1,21 @@
+// Replaces the BF16 kernel on architectures without AVX-512.
+#include "cpu/ops/gemm_bf16.h"
+
+#include "base/check.h"
+
+namespace quire::cpu {
+
+bool avx512_bf16_usable() {
+  return false;
+}
+
+Status Bf16Scratch::reserve(int64_t) {
+  return unimplemented("[ops] this build has no AVX-512");
+}
+
+void linear_bf16(const PackedLinear&, const float*, int64_t, int, float*, ThreadPool&,
+                 const Bf16Scratch&) {
+  QUIRE_CHECK(false, "[ops] this build has no AVX-512");
+}
+
+}  // namespace quire::cpu
