@@ -17,6 +17,7 @@
 #include "cli/engine_flags.h"
 #include "cli/output.h"
 #include "cpu/ops/gemm_amx.h"
+#include "cpu/ops/gemm_bf16.h"
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
@@ -80,6 +81,7 @@ void print_machine(const Machine& machine) {
   print_line("features", fmt::format("{}", fmt::join(machine.features, " ")));
   print_line("SIMD targets", simd_targets());
   print_line("AMX", cpu::amx_usable() ? "yes" : "no: the CPU or the kernel does not offer it");
+  print_line("AVX-512 BF16", cpu::avx512_bf16_usable() ? "yes" : "no: the CPU does not offer it");
   print_line("memory", fmt::format("{:.1f} GiB, {:.1f} GiB available", gib(machine.total_bytes),
                                    gib(free_memory_bytes())));
   print_line("huge pages", fmt::format("transparent: {}; reserved: {}",

@@ -154,6 +154,9 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
   flags.number("--threads", &config->num_threads, {.min = 0, .max = 1024},
                "Threads; 0: one per usable core");
   flags.last().field = "num_threads";
+  flags.choice("--cpu-activations", {"f32", "bf16"}, &config->cpu_activations,
+               "Inputs of products with BF16 weights on a CPU; bf16 is faster and needs AVX-512 "
+               "BF16 without AMX");
   add_tensor_parallel_size(flags, &config->tensor_parallel_size);
   add_backend(
       flags, "--attention-backend", &config->attention_backend,
@@ -192,7 +195,12 @@ void warn_of(const EngineConfig& config) {
         "threads would wait for each other",
         config.num_threads, num_cores);
   }
-  if (config.device != "cpu" && cuda_status().ok()) return;
+  if (config.device != "cpu" && cuda_status().ok()) {
+    if (config.cpu_activations != EngineConfig().cpu_activations) {
+      log_warning("[cli] --cpu-activations has no effect on a GPU");
+    }
+    return;
+  }
   if (config.enforce_eager) log_warning("[cli] --enforce-eager has no effect on a CPU");
   if (config.gpu_memory_utilization != EngineConfig().gpu_memory_utilization) {
     log_warning("[cli] --gpu-memory-utilization has no effect on a CPU");

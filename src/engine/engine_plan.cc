@@ -428,8 +428,13 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
         fmt::format("[engine] gpu_memory_utilization: must be more than 0 and at most 1, got {}",
                     config.gpu_memory_utilization));
   }
+  if (config.cpu_activations != "f32" && config.cpu_activations != "bf16") {
+    return invalid_argument(fmt::format("[engine] cpu_activations: must be f32 or bf16, got {}",
+                                        config.cpu_activations));
+  }
   const PlatformConfig platform = {.num_threads = config.num_threads,
                                    .activation_dtype = choose_dtype(config, model),
+                                   .bf16_products = config.cpu_activations == "bf16",
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") {
     QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));

@@ -452,8 +452,8 @@ TEST(Template, AMisspeltKeyCausesAWarning) {
 TEST(Doctor, ReportsTheMachine) {
   const SpawnResult result = run_quire({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  for (const char* what : {"compiler", "SIMD targets", "AMX", "CUDA", "reference", "decode yes",
-                           "memory plan", "xqa"}) {
+  for (const char* what : {"compiler", "SIMD targets", "AMX", "AVX-512 BF16", "CUDA", "reference",
+                           "decode yes", "memory plan", "xqa"}) {
     EXPECT_THAT(result.out, HasSubstr(what));
   }
 }

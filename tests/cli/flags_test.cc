@@ -278,6 +278,7 @@ TEST(EngineFlags, FillTheConfig) {
   EXPECT_TRUE(set(flags, "--no-enable-prefix-caching", "").ok());
   EXPECT_TRUE(set(flags, "--seed", "7").ok());
   EXPECT_TRUE(set(flags, "--enforce-eager", "").ok());
+  EXPECT_TRUE(set(flags, "--cpu-activations", "bf16").ok());
   EXPECT_TRUE(set(flags, "--gpu-memory-utilization", "0.5").ok());
   EXPECT_EQ(config.model, "/m");
   EXPECT_EQ(config.block_size, 32);
@@ -288,6 +289,7 @@ TEST(EngineFlags, FillTheConfig) {
   EXPECT_TRUE(config.enable_chunked_prefill);
   EXPECT_EQ(config.seed, 7U);
   EXPECT_TRUE(config.enforce_eager);
+  EXPECT_EQ(config.cpu_activations, "bf16");
   EXPECT_EQ(config.gpu_memory_utilization, 0.5);
 }
 

@@ -5,6 +5,8 @@
 #include "base/machine.h"
 #include "cpu/attention/reference.h"
 #include "cpu/attention/simd.h"
+#include "cpu/ops/gemm_amx.h"
+#include "cpu/ops/gemm_bf16.h"
 #include "cpu/platform/host_runner.h"
 #include "cpu/platform/lookup_drafter.h"
 #include "cpu/platform/model_drafter.h"
@@ -15,7 +17,7 @@ namespace {
 
 class CpuContext final : public DeviceContext {
  public:
-  explicit CpuContext(int num_threads) : host_(num_threads) {
+  CpuContext(int num_threads, const CpuOpsOptions& options) : host_(num_threads, options) {
     attention_.add(make_cpu_attention(host_.pool));
     attention_.add(make_reference_attention());
   }
@@ -51,8 +53,8 @@ class CpuContext final : public DeviceContext {
 
 class CpuPlatform final : public Platform {
  public:
-  explicit CpuPlatform(int num_threads) {
-    contexts_.push_back(std::make_unique<CpuContext>(num_threads));
+  CpuPlatform(int num_threads, const CpuOpsOptions& options) {
+    contexts_.push_back(std::make_unique<CpuContext>(num_threads, options));
   }
 
   std::span<const std::unique_ptr<DeviceContext>> contexts() const override { return contexts_; }
@@ -91,8 +93,14 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
                     "device 0 alone",
                     config.devices.size()));
   }
+  if (config.bf16_products && (!cpu::avx512_bf16_usable() || cpu::amx_usable())) {
+    return invalid_argument(
+        "[cpu] cpu_activations: got bf16 on a processor that has AMX or lacks AVX-512 BF16, "
+        "expected f32, which is as fast there");
+  }
+  const int num_threads = config.num_threads > 0 ? config.num_threads : num_usable_cores();
   return std::unique_ptr<Platform>(
-      new CpuPlatform(config.num_threads > 0 ? config.num_threads : num_usable_cores()));
+      new CpuPlatform(num_threads, {.bf16_activations = config.bf16_products}));
 }
 
 }  // namespace quire

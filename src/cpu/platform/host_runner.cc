@@ -25,7 +25,8 @@ class Stopwatch {
 
 }  // namespace
 
-HostDevice::HostDevice(int num_threads) : pool(num_threads), ops(make_cpu_ops(pool)) {}
+HostDevice::HostDevice(int num_threads, const CpuOpsOptions& options)
+    : pool(num_threads), ops(make_cpu_ops(pool, options)) {}
 
 Result<std::unique_ptr<Runner>> HostRunner::create(const RunnerParts& parts, HostDevice& device) {
   const ModelConfig& model = parts.target().model->config();

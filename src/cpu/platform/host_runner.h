@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "cpu/ops/cpu_ops.h"
 #include "platform/adaptive_drafts.h"
 #include "platform/batch_inputs.h"
 #include "platform/runner.h"
@@ -20,7 +21,7 @@ namespace quire {
 
 // The parts of a CPU context that its runners share.
 struct HostDevice {
-  explicit HostDevice(int num_threads);
+  explicit HostDevice(int num_threads, const CpuOpsOptions& options = {});
 
   ThreadPool pool;
   std::unique_ptr<Ops> ops;
