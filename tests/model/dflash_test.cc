@@ -341,6 +341,58 @@ TEST(DFlashConfig, ReadsItsBlock) {
   EXPECT_EQ(dflash_config(*shifted).block.max_drafts(), 4);
 }
 
+// The fields of published checkpoints, and those of tools/train/drafters/train_block.py.
+TEST(DFlashConfig, ReadsPublishedConfigurations) {
+  const auto parse = [](std::string_view json, BlockMethod method) {
+    const auto config = parse_dflash_config(json, "c", DummyWeights(DType::kF32), method);
+    EXPECT_TRUE(config.ok()) << config.status().message();
+    return *config;
+  };
+  const ModelConfig dflash = parse(R"({
+      "architectures": ["DFlashDraftModel"], "attention_bias": false, "attention_dropout": 0.0,
+      "auto_map": {"AutoModel": "dflash.DFlashDraftModel"}, "block_size": 16,
+      "dflash_config": {"mask_token_id": 151669, "target_layer_ids": [1, 9, 17, 25, 33]},
+      "dtype": "bfloat16", "eos_token_id": 151645, "head_dim": 128, "hidden_act": "silu",
+      "hidden_size": 4096, "intermediate_size": 12288, "layer_types": ["full_attention",
+      "full_attention", "full_attention", "full_attention", "full_attention"],
+      "max_position_embeddings": 40960, "max_window_layers": 5, "model_type": "qwen3",
+      "num_attention_heads": 32, "num_hidden_layers": 5, "num_key_value_heads": 8,
+      "num_target_layers": 36, "rms_norm_eps": 1e-06, "rope_scaling": null,
+      "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": false,
+      "use_sliding_window": false, "vocab_size": 151936})",
+                                   BlockMethod::kDFlash);
+  EXPECT_EQ(dflash_config(dflash).block.max_drafts(), 15);
+  EXPECT_THAT(dflash_config(dflash).tapped_layers, ElementsAre(2, 10, 18, 26, 34));
+  const ModelConfig dspark = parse(R"({
+      "architectures": ["Qwen3DSparkModel"], "attention_bias": false, "block_size": 7,
+      "confidence_head_with_markov": true, "dtype": "bfloat16", "enable_confidence_head": true,
+      "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 12288,
+      "markov_head_type": "vanilla", "markov_rank": 256, "mask_token_id": 151669,
+      "max_position_embeddings": 40960, "model_type": "qwen3", "num_anchors": 512,
+      "num_attention_heads": 32, "num_hidden_layers": 5, "num_key_value_heads": 8,
+      "num_target_layers": 36, "rms_norm_eps": 1e-06,
+      "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
+      "target_layer_ids": [1, 9, 17, 25, 33], "tie_word_embeddings": false,
+      "vocab_size": 151936})",
+                                   BlockMethod::kDSpark);
+  EXPECT_EQ(dflash_config(dspark).block.max_drafts(), 7);
+  EXPECT_EQ(dflash_config(dspark).markov_rank, 256);
+  const ModelConfig trained = parse(R"({
+      "architectures": ["DFlashDraftModel"], "model_type": "qwen3", "vocab_size": 1536,
+      "hidden_size": 256, "intermediate_size": 192, "num_hidden_layers": 3,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64,
+      "max_position_embeddings": 4096, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+      "block_size": 8, "num_target_layers": 8,
+      "dflash_config": {"mask_token_id": 0, "target_layer_ids": [1, 4, 6]},
+      "layer_types": ["full_attention", "full_attention", "full_attention"],
+      "hidden_act": "silu", "attention_bias": false, "rope_scaling": null,
+      "tie_word_embeddings": true, "use_sliding_window": false, "torch_dtype": "bfloat16"})",
+                                    BlockMethod::kDFlash);
+  EXPECT_EQ(dflash_config(trained).block.max_drafts(), 7);
+  EXPECT_THAT(dflash_config(trained).tapped_layers, ElementsAre(2, 5, 7));
+  EXPECT_TRUE(dflash_config(trained).shares_lm_head());
+}
+
 TEST(DFlashConfig, RefusesVariantsByName) {
   const auto added = [](std::string_view fields, const BlockShape& shape = {}) {
     return config_error("{", fmt::format("{{{},", fields), shape);
