@@ -121,8 +121,10 @@ void AcceptanceRates::observe(std::span<const VerifiedSpan> spans) {
   }
 }
 
-AdaptiveDrafts::AdaptiveDrafts(int num_drafts)
-    : proposal_times_(1 + static_cast<size_t>(num_drafts)), rates_(num_drafts) {}
+AdaptiveDrafts::AdaptiveDrafts(int num_drafts, bool by_confidence)
+    : by_confidence_(by_confidence),
+      proposal_times_(1 + static_cast<size_t>(num_drafts)),
+      rates_(num_drafts) {}
 
 double AdaptiveDrafts::proposal_seconds(int num_drafts, int num_seqs) const {
   const auto known = [&](int k) { return proposal_times_[static_cast<size_t>(k)].knows(num_seqs); };
@@ -175,10 +177,26 @@ void AdaptiveDrafts::lower_wanted(std::span<int32_t> num_wanted) const {
   }
 }
 
+int64_t AdaptiveDrafts::random_count(int64_t most) const {
+  return static_cast<int64_t>(mix(static_cast<uint64_t>(num_steps_)) %
+                              static_cast<uint64_t>(most + 1));
+}
+
 void AdaptiveDrafts::choose(std::span<Proposal> proposals, int num_other_rows) {
   ++num_steps_;
-  for (Proposal& proposal : proposals) proposal.num_kept = 0;
-  if (!step_times_.knows(num_other_rows)) return;
+  if (!step_times_.knows(num_other_rows)) return keep_at_most(0, proposals);
+  if (by_confidence_) return keep_best(proposals, num_other_rows);
+  const auto most = std::ssize(proposal_times_) - 1;
+  keep_at_most(is_probe() ? random_count(most) : most, proposals);
+}
+
+void AdaptiveDrafts::keep_at_most(int64_t count, std::span<Proposal> proposals) const {
+  for (Proposal& proposal : proposals) {
+    proposal.num_kept = static_cast<int>(std::min(count, std::ssize(proposal.confidences)));
+  }
+}
+
+void AdaptiveDrafts::keep_best(std::span<Proposal> proposals, int num_other_rows) const {
   // A draft survives if all drafts before it do, so the best drafts of all sequences are the first
   // ones of each.
   struct Candidate {
@@ -187,6 +205,7 @@ void AdaptiveDrafts::choose(std::span<Proposal> proposals, int num_other_rows) {
   };
   std::vector<Candidate> candidates;
   for (Proposal& proposal : proposals) {
+    proposal.num_kept = 0;
     double survival = 1;
     for (size_t i = 0; i < proposal.confidences.size(); ++i) {
       survival *= rates_.probability(i, proposal.confidences[i]);
@@ -196,9 +215,8 @@ void AdaptiveDrafts::choose(std::span<Proposal> proposals, int num_other_rows) {
   std::ranges::stable_sort(candidates, std::ranges::greater(), &Candidate::survival);
   std::vector<double> survivals;
   for (const Candidate& candidate : candidates) survivals.push_back(candidate.survival);
-  const size_t num_kept = num_steps_ % kProbePeriod == 0
-                              ? mix(static_cast<uint64_t>(num_steps_)) % (candidates.size() + 1)
-                              : best_count(survivals, std::ssize(proposals), num_other_rows);
+  const size_t num_kept = is_probe() ? static_cast<size_t>(random_count(std::ssize(candidates)))
+                                     : best_count(survivals, std::ssize(proposals), num_other_rows);
   for (const Candidate& candidate : std::span(candidates).first(num_kept)) {
     ++candidate.proposal->num_kept;
   }

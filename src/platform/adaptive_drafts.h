@@ -69,8 +69,10 @@ class AcceptanceRates {
 // per second, and worth its proposal if this remains so with the time that the proposal takes.
 class AdaptiveDrafts {
  public:
-  // num_drafts: upper bound per sequence and step.
-  explicit AdaptiveDrafts(int num_drafts);
+  // num_drafts: upper bound per sequence and step. by_confidence: whether choose() weighs each
+  // draft by itself. Drafts that are sampled must not be: a later draft's confidence depends on the
+  // earlier one, and to keep or drop that one by it would bias rejection sampling.
+  AdaptiveDrafts(int num_drafts, bool by_confidence);
 
   // Lowers the number of drafts to propose for each decoding sequence of the next step to what is
   // worth it. `num_wanted` holds the upper bounds, 0 for a sequence that gets no drafts.
@@ -83,8 +85,8 @@ class AdaptiveDrafts {
     int num_kept = 0;                         // result of choose(): drafts that the step verifies
   };
   // Keeps the drafts that are worth their verification. num_other_rows: rows of the step that are
-  // no drafts. Whether a draft is kept depends on confidences and on earlier steps, never on a
-  // draft itself, so that rejection sampling keeps its distribution.
+  // no drafts. Without by_confidence, all are, because lower_wanted() has limited them; only a step
+  // that measures keeps fewer, the same number of each sequence.
   void choose(std::span<Proposal> proposals, int num_other_rows);
 
   // Learns from a step: its time without proposals, and the drafts that it accepted.
@@ -99,11 +101,18 @@ class AdaptiveDrafts {
 
  private:
   size_t best_count(std::span<const double> survivals, int64_t num_seqs, int num_other_rows) const;
+  void keep_at_most(int64_t count, std::span<Proposal> proposals) const;
+  void keep_best(std::span<Proposal> proposals, int num_other_rows) const;
   double proposal_seconds(int num_drafts, int num_seqs) const;
   // Tokens per second of a step in which num_seqs of num_spans sequences verify num_drafts drafts
   // each and have proposed `num_proposed` for the next.
   double rate(int num_spans, int num_seqs, int num_drafts, int num_proposed) const;
 
+  bool is_probe() const { return num_steps_ % kProbePeriod == 0; }
+  // A number from 0 to `most` that differs from probe to probe.
+  int64_t random_count(int64_t most) const;
+
+  bool by_confidence_;
   int64_t num_steps_ = 0;  // choices so far
   StepTimes step_times_;
   std::vector<StepTimes> proposal_times_;  // by number of drafts; the rows are sequences

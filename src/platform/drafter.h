@@ -51,9 +51,9 @@ struct DraftCall {
   // F32 [slots, num_drafts, vocab_size], only with Verification::samples_drafts: the drafter
   // samples each draft by DraftNoise::draft(), where the step's first draft is at position
   // num_computed + 1, and writes the distribution that it sampled from: probabilities of all
-  // tokens, with a sum of 1. Neither the decision to propose a draft nor its confidence may depend
-  // on the token that was sampled for it, because that would bias the output; they may depend on
-  // the distribution, and on the drafts before.
+  // tokens, with a sum of 1. Whether it proposes a draft must not depend on the token that was
+  // sampled for it, because that would bias the output; it may depend on the distribution, and on
+  // the drafts before.
   float* probs = nullptr;
 };
 

@@ -90,8 +90,11 @@ struct Machine {
 
 class Simulation {
  public:
-  Simulation(const Machine& machine, int num_seqs)
-      : machine_(machine), num_wanted_(static_cast<size_t>(num_seqs)), random_(7) {}
+  Simulation(const Machine& machine, int num_seqs, bool by_confidence = true)
+      : machine_(machine),
+        drafts_(kNumDrafts, by_confidence),
+        num_wanted_(static_cast<size_t>(num_seqs)),
+        random_(7) {}
 
   // Returns the tokens per second of the steps.
   double run(int num_steps) {
@@ -148,7 +151,7 @@ class Simulation {
   double noisy(double seconds) { return seconds * (0.97 + 0.06 * uniform_(random_)); }
 
   Machine machine_;
-  AdaptiveDrafts drafts_{kNumDrafts};
+  AdaptiveDrafts drafts_;
   std::vector<int32_t> num_wanted_;
   int num_verified_ = 0;
   std::mt19937 random_;
@@ -195,7 +198,7 @@ TEST(AdaptiveDrafts, VerifiesNoneWhereRowsCostAsMuchAsSteps) {
 }
 
 TEST(AdaptiveDrafts, KeepsTheDraftsOfWhichTheDrafterIsSure) {
-  AdaptiveDrafts drafts(2);
+  AdaptiveDrafts drafts(2, true);
   for (int rows = 1; rows <= 8; ++rows) {
     for (int i = 0; i < 4; ++i) drafts.observe_step(rows, 1.0 + 0.3 * rows, {});
   }
@@ -228,7 +231,7 @@ TEST(AdaptiveDrafts, AsksForNoProposalsThatCostMoreThanTheyBring) {
 
 // Before the first step, and after a change of the batch, no step's time is known.
 TEST(AdaptiveDrafts, MeasuresTheStepWithoutDraftsFirst) {
-  AdaptiveDrafts drafts(2);
+  AdaptiveDrafts drafts(2, true);
   const std::vector<float> sure = {1.0F, 1.0F};
   std::vector<AdaptiveDrafts::Proposal> proposals = {{.confidences = sure}};
   std::vector<int> kept;
@@ -242,19 +245,40 @@ TEST(AdaptiveDrafts, MeasuresTheStepWithoutDraftsFirst) {
 
 TEST(AdaptiveDrafts, ProposesAllBeforeAnythingIsKnown) {
   std::vector<int32_t> wanted = {4, 0, 3};
-  AdaptiveDrafts(4).lower_wanted(wanted);
+  AdaptiveDrafts(4, true).lower_wanted(wanted);
   EXPECT_THAT(wanted, ElementsAre(4, 0, 3));
 }
 
-class AdaptiveRates : public ::testing::TestWithParam<std::tuple<int, double>> {};
+// Sampled drafts are kept or dropped by their number alone.
+TEST(AdaptiveDrafts, DropsNoSampledDraftForTheConfidenceOfAnother) {
+  AdaptiveDrafts drafts(2, false);
+  for (int rows = 1; rows <= 8; ++rows) {
+    for (int i = 0; i < 4; ++i) drafts.observe_step(rows, 1.0 + 0.3 * rows, {});
+  }
+  const std::vector<float> sure = {0.9F, 0.9F};
+  const std::vector<float> unsure = {0.9F, 0.0F};
+  const std::vector<VerifiedSpan> spans = {{sure, 0}, {sure, 0}};
+  for (int i = 0; i < 100; ++i) drafts.observe_step(6, 2.8, spans);
+  std::vector<AdaptiveDrafts::Proposal> proposals = {{.confidences = unsure},
+                                                     {.confidences = sure}};
+  for (int step = 1; step <= 4 * AdaptiveDrafts::kProbePeriod; ++step) {
+    drafts.choose(proposals, 2);
+    EXPECT_EQ(proposals[0].num_kept, proposals[1].num_kept);
+    if (step % AdaptiveDrafts::kProbePeriod == 0) continue;
+    EXPECT_EQ(proposals[0].num_kept, 2);
+  }
+}
+
+// The number of sequences, the acceptance of each draft, and by_confidence.
+class AdaptiveRates : public ::testing::TestWithParam<std::tuple<int, double, bool>> {};
 
 // On a simulated machine whose times vary by 6 %. Where 64 rows are the best choice, between the
 // two sides of the roofline, the distance from the best is the largest.
 TEST_P(AdaptiveRates, AreNearTheBestOfAllNumbersOfDrafts) {
-  const auto [num_seqs, acceptance] = GetParam();
+  const auto [num_seqs, acceptance, by_confidence] = GetParam();
   const Machine machine = {roofline_seconds, head_seconds,
                            std::vector<double>(kNumDrafts, acceptance)};
-  Simulation simulation(machine, num_seqs);
+  Simulation simulation(machine, num_seqs, by_confidence);
   simulation.run(400);
   const double rate = simulation.run(640 + 40000 / num_seqs);
   double best = 0;
@@ -265,7 +289,8 @@ TEST_P(AdaptiveRates, AreNearTheBestOfAllNumbersOfDrafts) {
 
 INSTANTIATE_TEST_SUITE_P(Concurrency, AdaptiveRates,
                          ::testing::Combine(::testing::Values(1, 2, 8, 16, 32, 64, 128, 256, 512),
-                                            ::testing::Values(0.05, 0.3, 0.5, 0.7, 0.9)));
+                                            ::testing::Values(0.05, 0.3, 0.5, 0.7, 0.9),
+                                            ::testing::Bool()));
 
 }  // namespace
 }  // namespace quire

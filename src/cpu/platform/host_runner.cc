@@ -55,7 +55,9 @@ HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outp
       next_tokens_(slots_.size() * static_cast<size_t>(parts.sizes.limits.decode_q_len())),
       num_proposed_(slots_.size()),
       confidences_(slots_.size() * static_cast<size_t>(parts.sizes.limits.num_drafts)) {
-  if (parts.verification.is_adaptive) adaptive_.emplace(parts.sizes.limits.num_drafts);
+  if (parts.verification.is_adaptive) {
+    adaptive_.emplace(parts.sizes.limits.num_drafts, !parts.verification.samples_drafts);
+  }
   thread_ = std::thread([this] { device_loop(); });
 }
 
