@@ -495,7 +495,7 @@ text classification endpoint
 reward model
 
 # gguf *2
-= No. Quire loads safetensors; GGUF and quantized weights are not served. Use the model's original checkpoint.
+= Yes: `quire serve --model FILE.gguf`. Quantized weights of a GGUF file are expanded to 16 bits in memory.
 %[GGUF|GGUF files|gguf|llama.cpp's files|ggml|.gguf files|Q4_K_M|q8_0]
 ~[load|run|serve|use|open] a [GGUF|gguf] [file|model]
 can quire [load|read|open|run] [GGUF|a gguf file|llama.cpp models|ggml files|my model.gguf]
@@ -546,7 +546,7 @@ the methods ngram and suffix
 num_speculative_tokens
 
 # draft models
-= No: draft models, EAGLE, Medusa and MTP are not supported; `--speculative-config` has the methods ngram and suffix.
+= On a CPU, `--speculative-config` has the methods draft_model, eagle3, dflash and dspark, each with a `model`. Medusa and MTP are not supported.
 %[draft models|a draft model|EAGLE|Medusa|MTP|multi-token prediction|speculation with a draft model|a drafter]
 ~use [a draft model|EAGLE|Medusa|a small model as drafter]
 [draft model|eagle|medusa|mtp]
