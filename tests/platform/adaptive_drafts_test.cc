@@ -279,8 +279,8 @@ TEST_P(AdaptiveRates, AreNearTheBestOfAllNumbersOfDrafts) {
   const Machine machine = {roofline_seconds, head_seconds,
                            std::vector<double>(kNumDrafts, acceptance)};
   Simulation simulation(machine, num_seqs, by_confidence);
-  simulation.run(400);
-  const double rate = simulation.run(640 + 40000 / num_seqs);
+  simulation.run(300);
+  const double rate = simulation.run(256 + 20000 / num_seqs);
   double best = 0;
   for (int k = 0; k <= kNumDrafts; ++k) best = std::max(best, rate_of_fixed(machine, num_seqs, k));
   EXPECT_GE(rate, 0.95 * best);
