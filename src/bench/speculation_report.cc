@@ -24,7 +24,7 @@ Sample parse_sample(std::string_view line) {
   Sample sample;
   const size_t name_end = line.find_first_of("{ ");
   const size_t value_start = line.rfind(' ');
-  if (line.starts_with('#') || name_end == std::string_view::npos) return sample;
+  if (line.starts_with('#') || value_start == std::string_view::npos) return sample;
   double value = 0;
   const char* const end = line.data() + line.size();
   const auto parsed = std::from_chars(line.data() + value_start + 1, end, value);
@@ -83,6 +83,7 @@ double mean_accepted_length(const SpeculationStats& stats) {
 // By position in a group of drafts: the share of the groups whose draft there was accepted.
 std::vector<double> acceptance_by_position(const SpeculationStats& stats) {
   std::vector<double> shares;
+  if (stats.num_spans == 0) return shares;
   for (const int64_t accepted : stats.accepted_by_position) {
     if (accepted == 0 && !shares.empty()) break;
     shares.push_back(static_cast<double>(accepted) / static_cast<double>(stats.num_spans));
