@@ -44,44 +44,39 @@ void average_in(double& average, double value, int count) {
 
 void StepTimes::observe(int num_rows, double seconds) {
   const size_t idx = bucket_of(num_rows);
-  if (idx >= buckets_.size()) buckets_.resize(idx + 1);
-  Bucket& bucket = buckets_[idx];
-  ++bucket.count;
-  average_in(bucket.num_rows, num_rows, bucket.count);
-  average_in(bucket.seconds, seconds, bucket.count);
+  auto bucket = std::ranges::lower_bound(buckets_, idx, {}, &Bucket::idx);
+  if (bucket == buckets_.end() || bucket->idx != idx) {
+    bucket = buckets_.insert(bucket, {.idx = idx});
+  }
+  ++bucket->count;
+  average_in(bucket->num_rows, num_rows, bucket->count);
+  average_in(bucket->seconds, seconds, bucket->count);
 }
 
 bool StepTimes::knows(int num_rows) const {
   const size_t idx = bucket_of(num_rows);
-  return idx < buckets_.size() && buckets_[idx].count >= kMinObservations;
+  const auto bucket = std::ranges::lower_bound(buckets_, idx, {}, &Bucket::idx);
+  return bucket != buckets_.end() && bucket->idx == idx && bucket->count >= kMinObservations;
 }
 
 // Times do not fall with the number of rows, and the time per row does not fall either: the weights
 // are read once, and then each row is computed. So between two observations far apart, no step is
 // faster than the lines through the observations on either side.
 double StepTimes::at(double num_rows) const {
-  std::vector<const Bucket*> seen;
-  for (const Bucket& bucket : buckets_) {
-    if (bucket.count > 0) seen.push_back(&bucket);
-  }
-  if (seen.empty()) return 0;
-  const auto above =
-      std::ranges::find_if(seen, [&](const Bucket* bucket) { return bucket->num_rows > num_rows; });
-  if (above == seen.begin()) return seen.front()->seconds;
+  if (buckets_.empty()) return 0;
+  const auto above = std::ranges::upper_bound(buckets_, num_rows, {}, &Bucket::num_rows);
+  if (above == buckets_.begin()) return above->seconds;
   const auto below = std::prev(above);
-  const bool has_before = below != seen.begin();
-  if (above == seen.end()) {
-    const double from_left = has_before ? on_line(**std::prev(below), **below, num_rows) : 0;
-    return std::max(from_left, (*below)->seconds);
+  const bool has_before = below != buckets_.begin();
+  const double from_left = has_before ? on_line(*std::prev(below), *below, num_rows) : 0;
+  const double lowest = below->seconds;
+  if (above == buckets_.end()) return std::max(from_left, lowest);
+  const double highest = std::max(above->seconds, lowest);
+  if (above->idx == below->idx + 1) {
+    return std::clamp(on_line(*below, *above, num_rows), lowest, highest);
   }
-  const double lowest = (*below)->seconds;
-  const double highest = std::max((*above)->seconds, lowest);
-  if (*above - *below == 1) {  // neighbors
-    return std::clamp(on_line(**below, **above, num_rows), lowest, highest);
-  }
-  const double from_left = has_before ? on_line(**std::prev(below), **below, num_rows) : 0;
-  const double from_right =
-      std::next(above) != seen.end() ? on_line(**above, **std::next(above), num_rows) : 0;
+  const auto after = std::next(above);
+  const double from_right = after != buckets_.end() ? on_line(*above, *after, num_rows) : 0;
   return std::clamp(std::max(from_left, from_right), lowest, highest);
 }
 
@@ -197,12 +192,6 @@ void AdaptiveDrafts::keep_at_most(int64_t count, std::span<Proposal> proposals) 
 }
 
 void AdaptiveDrafts::keep_best(std::span<Proposal> proposals, int num_other_rows) const {
-  // A draft survives if all drafts before it do, so the best drafts of all sequences are the first
-  // ones of each.
-  struct Candidate {
-    double survival = 0;
-    Proposal* proposal = nullptr;
-  };
   std::vector<Candidate> candidates;
   for (Proposal& proposal : proposals) {
     proposal.num_kept = 0;
@@ -213,23 +202,22 @@ void AdaptiveDrafts::keep_best(std::span<Proposal> proposals, int num_other_rows
     }
   }
   std::ranges::stable_sort(candidates, std::ranges::greater(), &Candidate::survival);
-  std::vector<double> survivals;
-  for (const Candidate& candidate : candidates) survivals.push_back(candidate.survival);
-  const size_t num_kept = is_probe() ? static_cast<size_t>(random_count(std::ssize(candidates)))
-                                     : best_count(survivals, std::ssize(proposals), num_other_rows);
+  const size_t num_kept = is_probe()
+                              ? static_cast<size_t>(random_count(std::ssize(candidates)))
+                              : best_count(candidates, std::ssize(proposals), num_other_rows);
   for (const Candidate& candidate : std::span(candidates).first(num_kept)) {
     ++candidate.proposal->num_kept;
   }
 }
 
-// The number of drafts, with descending survivals, that brings the most tokens per second.
-size_t AdaptiveDrafts::best_count(std::span<const double> survivals, int64_t num_seqs,
+// The number of the first candidates that brings the most tokens per second.
+size_t AdaptiveDrafts::best_count(std::span<const Candidate> candidates, int64_t num_seqs,
                                   int num_other_rows) const {
   auto num_tokens = static_cast<double>(num_seqs);
   double best_rate = num_tokens / step_times_.at(num_other_rows);
   size_t best = 0;
-  for (size_t i = 0; i < survivals.size(); ++i) {
-    num_tokens += survivals[i];
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    num_tokens += candidates[i].survival;
     const double rate = num_tokens / step_times_.at(num_other_rows + static_cast<double>(i + 1));
     if (rate <= best_rate) continue;
     best_rate = rate;

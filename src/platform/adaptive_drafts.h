@@ -23,6 +23,7 @@ class StepTimes {
  private:
   // Steps of about the same number of rows.
   struct Bucket {
+    size_t idx = 0;
     int count = 0;
     double num_rows = 0;  // mean
     double seconds = 0;   // moving average
@@ -31,7 +32,7 @@ class StepTimes {
   // Seconds on the line through `a` and `b`.
   static double on_line(const Bucket& a, const Bucket& b, double num_rows);
 
-  std::vector<Bucket> buckets_;
+  std::vector<Bucket> buckets_;  // those that were observed, by ascending idx
 };
 
 // A span whose drafts a step has verified.
@@ -100,7 +101,14 @@ class AdaptiveDrafts {
   static constexpr int kProbePeriod = 32;
 
  private:
-  size_t best_count(std::span<const double> survivals, int64_t num_seqs, int num_other_rows) const;
+  // A draft survives if all drafts before it do, so the best drafts of all sequences are the first
+  // ones of each.
+  struct Candidate {
+    double survival = 0;
+    Proposal* proposal = nullptr;
+  };
+  size_t best_count(std::span<const Candidate> candidates, int64_t num_seqs,
+                    int num_other_rows) const;
   void keep_at_most(int64_t count, std::span<Proposal> proposals) const;
   void keep_best(std::span<Proposal> proposals, int num_other_rows) const;
   double proposal_seconds(int num_drafts, int num_seqs) const;
