@@ -133,8 +133,8 @@ StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
 
 Status HostRunner::verify_step(const BatchPlan& plan, StepResult& result) {
   const Stopwatch watch;
-  spans_ = cut_drafts(plan, num_proposed_);
   if (adaptive_) leave_out_drafts(plan);
+  spans_ = cut_drafts(plan, num_proposed_);
   QUIRE_RETURN_IF_ERROR(run_model(plan));
   QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs());
   QUIRE_RETURN_IF_ERROR(sample(plan, result.spans));
@@ -387,26 +387,27 @@ std::span<int32_t> HostRunner::next_tokens(int slot_idx) {
   return std::span(next_tokens_).subspan(static_cast<size_t>(slot_idx) * q_len, q_len);
 }
 
-std::span<const float> HostRunner::confidences(const SeqSpan& span) const {
-  const auto num_drafts = static_cast<size_t>(parts_.sizes.limits.num_drafts);
+std::span<const float> HostRunner::confidences(int slot_idx, int num_drafts) const {
+  const auto most = static_cast<size_t>(parts_.sizes.limits.num_drafts);
   return std::span(confidences_)
-      .subspan(static_cast<size_t>(span.slot) * num_drafts, static_cast<size_t>(span.num_drafts));
+      .subspan(static_cast<size_t>(slot_idx) * most, static_cast<size_t>(num_drafts));
 }
 
 void HostRunner::leave_out_drafts(const BatchPlan& plan) {
   std::vector<AdaptiveDrafts::Proposal> proposals;
   int num_other_rows = 0;
-  for (const SeqSpan& span : spans_) {
-    num_other_rows += span.num_tokens - span.num_drafts;
-    if (span.decodes) proposals.push_back({.confidences = confidences(span)});
+  for (const SeqSpan& span : plan.spans) {
+    num_other_rows += span.decodes ? 1 : span.num_tokens;
+    if (!span.decodes) continue;
+    const int num_drafts = std::min(span.num_drafts, num_proposed(span.slot));
+    proposals.push_back({.confidences = confidences(span.slot, num_drafts)});
   }
   if (proposals.empty()) return;
   adaptive_->choose(proposals, num_other_rows);
   auto proposal = proposals.begin();
-  for (const SeqSpan& span : spans_) {
-    if (span.decodes) num_proposed_[static_cast<size_t>(span.slot)] = proposal++->num_kept;
+  for (const SeqSpan& span : plan.spans) {
+    if (span.decodes) num_proposed(span.slot) = proposal++->num_kept;
   }
-  spans_ = cut_drafts(plan, num_proposed_);
 }
 
 void HostRunner::learn_from(const StepResult& result) {
@@ -416,8 +417,8 @@ void HostRunner::learn_from(const StepResult& result) {
     if (!span.samples) continue;
     const auto num_tokens = static_cast<int>(sampled++->tokens.size());
     if (span.num_drafts == 0) continue;
-    verified.push_back(
-        {.confidences = confidences(span), .num_accepted = std::max(num_tokens - 1, 0)});
+    verified.push_back({.confidences = confidences(span.slot, span.num_drafts),
+                        .num_accepted = std::max(num_tokens - 1, 0)});
   }
   const auto num_rows = static_cast<int>(inputs_.token_ids.size());
   adaptive_->observe_step(num_rows, result.verify_seconds, verified);
@@ -464,7 +465,7 @@ void HostRunner::report_drafts(std::span<SpanResult> results) {
     if (!span.samples) continue;
     SpanResult& reported = *result++;
     if (!span.reports_drafts) continue;
-    const auto count = static_cast<size_t>(num_proposed_[static_cast<size_t>(span.slot)]);
+    const auto count = static_cast<size_t>(num_proposed(span.slot));
     const std::span drafts = next_tokens(span.slot).subspan(1, count);
     reported.next_drafts.assign(drafts.begin(), drafts.end());
   }

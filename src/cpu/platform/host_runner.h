@@ -101,7 +101,8 @@ class HostRunner final : public Runner {
   void update_progress(int slot_idx);
   std::span<int32_t> next_tokens(int slot_idx);
   std::span<float> draft_probs(int slot_idx, size_t draft_idx);
-  std::span<const float> confidences(const SeqSpan& span) const;  // of the span's drafts
+  std::span<const float> confidences(int slot_idx, int num_drafts) const;
+  int32_t& num_proposed(int slot_idx) { return num_proposed_[static_cast<size_t>(slot_idx)]; }
   std::span<const float> logits_row(int64_t i) const;
   Model& model() const { return *parts_.target().model; }
 
