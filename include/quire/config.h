@@ -51,8 +51,8 @@ struct EngineConfig {
 
   bool enforce_eager = false;  // no CUDA graphs
   int num_threads = 0;         // 0: one per usable core
-  // Of a CPU, at the inputs of products with BF16 weights: "f32", or "bf16", which is faster with
-  // AVX-512 BF16 and refused without.
+  // The type in which a CPU multiplies activations by BF16 weights: "f32", or "bf16", which is
+  // faster, needs AVX-512 BF16, and is refused on other processors.
   std::string cpu_activations = "f32";
   int tensor_parallel_size = 1;
   uint64_t seed = 0;  // of requests that give none

@@ -66,20 +66,28 @@ class OrdinaryDraftModel final : public DraftModel {
   }
 };
 
-// A head does not limit the context, because its rotary positions need no table: beyond the context
-// that it was trained for, fewer of its drafts are accepted.
-class Eagle3DraftModel final : public DraftModel {
+// A drafter that reads hidden states of its target. It does not limit the context, because its
+// rotary positions need no table: beyond the context that it was trained for, fewer of its drafts
+// are accepted.
+class TapReadingDraftModel : public DraftModel {
+ public:
+  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const final {
+    return decoder_kv_groups(config(), limits, activation);
+  }
+  int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const final {
+    return estimate_weight_bytes(tensors(), weights(), ops, limits.parallel);
+  }
+
+ private:
+  virtual std::vector<TensorSpec> tensors() const = 0;
+};
+
+class Eagle3DraftModel final : public TapReadingDraftModel {
  public:
   std::vector<int> tapped_layers() const override { return tapped_layers_; }
   int num_tokens_ahead() const override { return 1; }
   ModelLimits limits(const ModelLimits& target, int max_num_seqs) const override {
     return limits_of_steps(target, max_num_seqs);
-  }
-  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
-    return decoder_kv_groups(config(), limits, activation);
-  }
-  int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
-    return estimate_weight_bytes(list_eagle3_tensors(config()), weights(), ops, limits.parallel);
   }
   int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
     return (tapped_states_bytes(config(), limits, activation) +
@@ -101,12 +109,12 @@ class Eagle3DraftModel final : public DraftModel {
     tapped_layers_ = eagle3_tapped_layers(config, target);
     return config;
   }
+  std::vector<TensorSpec> tensors() const override { return list_eagle3_tensors(config()); }
 
   std::vector<int> tapped_layers_;
 };
 
-// Like a head, it does not limit the context.
-class BlockDraftModel final : public DraftModel {
+class BlockDraftModel final : public TapReadingDraftModel {
  public:
   BlockDraftModel(BlockMethod method, int num_drafts) : method_(method), num_drafts_(num_drafts) {}
 
@@ -120,12 +128,6 @@ class BlockDraftModel final : public DraftModel {
     limits.max_num_tokens = std::max(limits.max_num_tokens,
                                      max_num_seqs * block_config().block.num_tokens(num_drafts_));
     return limits;
-  }
-  std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
-    return decoder_kv_groups(config(), limits, activation);
-  }
-  int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
-    return estimate_weight_bytes(list_dflash_tensors(config()), weights(), ops, limits.parallel);
   }
   int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
     const bool has_transitions = block_config().markov_rank > 0;
@@ -144,6 +146,7 @@ class BlockDraftModel final : public DraftModel {
 
  private:
   const DFlashConfig& block_config() const { return dflash_config(config()); }
+  std::vector<TensorSpec> tensors() const override { return list_dflash_tensors(config()); }
   Result<ModelConfig> read_config(const std::string& text, const std::string& path,
                                   const ModelConfig& target) override {
     QUIRE_ASSIGN_OR_RETURN(ModelConfig config, parse_dflash_config(text, path, weights(), method_));

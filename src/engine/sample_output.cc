@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/guarded.h"
+#include "sample/rejection.h"
 
 namespace quire {
 namespace {
@@ -25,12 +26,6 @@ std::vector<uint32_t> bitmap_of(std::span<const int32_t> ids) {
     bitmap[word] |= 1U << (id % kBitsPerWord);
   }
   return bitmap;
-}
-
-bool allows(const std::vector<uint32_t>& mask, int32_t id) {
-  constexpr size_t kBitsPerWord = 32;
-  const size_t word = static_cast<size_t>(id) / kBitsPerWord;  // of a negative id, beyond all words
-  return word < mask.size() && ((mask[word] >> (static_cast<size_t>(id) % kBitsPerWord)) & 1U) != 0;
 }
 
 // A mask that allows at least one token.
@@ -83,7 +78,7 @@ int SampleOutput::add_masks(std::span<const int32_t> drafts,
   int num_kept = 0;
   int num_accepted = 0;
   for (const int32_t draft : drafts) {
-    if (!can_have_drafts() || !allows(masks.back(), draft)) break;
+    if (!can_have_drafts() || !is_allowed(masks.back(), draft)) break;
     ++num_kept;
     const bool is_end =
         check_stop_token(*sampling_->params, eos_ids_, draft, num_output_tokens_ + num_kept, false)

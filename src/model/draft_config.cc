@@ -12,6 +12,22 @@
 
 namespace quire {
 
+Result<ModelConfig> parse_draft_config(
+    std::string_view json, std::string_view source, std::string_view architecture,
+    const std::function<void(ConfigFields&, ModelConfig&)>& read) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(json, source, kConfigLimits));
+  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
+  ConfigFields fields(object, source);
+  refuse_quantized(fields, source);
+  ModelConfig config;
+  config.architecture = architecture;
+  read(fields, config);
+  config.dtype = read_dtype(fields);
+  QUIRE_RETURN_IF_ERROR(fields.status());
+  return config;
+}
+
 void require_switch(ConfigFields& fields, std::string_view key, bool served) {
   if (fields.boolean(key, served) != served) {
     fields.fail(key, served ? "false" : "true", served ? "true" : "false");

@@ -2,6 +2,7 @@
 // variants are refused by name, and matrices that are the target's where the checkpoint has none.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <string_view>
 
@@ -25,6 +26,12 @@ struct DraftConfig : DecoderConfig {
 
 // Upper bound of the tapped layers.
 inline constexpr size_t kMaxTaps = 64;
+
+// Parses a drafter's config.json into a configuration without a family, whose fields `read` reads.
+// `source` (a path) names the text in errors, and `architecture` the drafter.
+Result<ModelConfig> parse_draft_config(
+    std::string_view json, std::string_view source, std::string_view architecture,
+    const std::function<void(ConfigFields&, ModelConfig&)>& read);
 
 // Record an error if the field has another value than the one that is served. The field may be
 // absent.

@@ -105,19 +105,14 @@ VerifiedDrafts verify_block(std::span<const Draft> drafts, const TargetAt& targe
 }  // namespace
 
 void keep_allowed(std::span<const uint32_t> mask, std::span<float> probs) {
-  constexpr size_t kBitsPerWord = 32;
   if (!is_distribution(probs)) return;
-  const auto is_allowed = [&](size_t id) {
-    const size_t word = id / kBitsPerWord;
-    return word < mask.size() && ((mask[word] >> (id % kBitsPerWord)) & 1U) != 0;
-  };
   double allowed = 0;
-  for (size_t id = 0; id < probs.size(); ++id) {
-    if (is_allowed(id)) allowed += static_cast<double>(probs[id]);
+  for (int64_t id = 0; id < std::ssize(probs); ++id) {
+    if (is_allowed(mask, id)) allowed += static_cast<double>(probs[id]);
   }
-  for (size_t id = 0; id < probs.size(); ++id) {
+  for (int64_t id = 0; id < std::ssize(probs); ++id) {
     const double prob = static_cast<double>(probs[id]) / allowed;
-    probs[id] = is_allowed(id) ? static_cast<float>(std::min(prob, 1.0)) : 0.0F;
+    probs[id] = is_allowed(mask, id) ? static_cast<float>(std::min(prob, 1.0)) : 0.0F;
   }
 }
 

@@ -63,6 +63,14 @@ struct Draft {
   std::span<const float> probs = {};
 };
 
+// Whether `mask`, as TokenConstraint::allowed_tokens, allows the token. It allows no negative id.
+inline bool is_allowed(std::span<const uint32_t> mask, int64_t token_id) {
+  constexpr size_t kBitsPerWord = 32;
+  const auto id = static_cast<size_t>(token_id);
+  const size_t word = id / kBitsPerWord;
+  return word < mask.size() && ((mask[word] >> (id % kBitsPerWord)) & 1U) != 0;
+}
+
 // Restricts the distribution of a draft that `mask` (as TokenConstraint::allowed_tokens) allows to
 // the tokens that it allows: a draft that it forbids is cut and not verified, so those that are
 // verified have this distribution. A distribution that is broken stays so.

@@ -94,9 +94,8 @@ double sum_weights(std::span<const Candidate> candidates) {
 }
 
 void keep_masked(std::span<float> logits, std::span<const uint32_t> mask) {
-  for (size_t i = 0; i < logits.size(); ++i) {
-    const bool is_allowed = i / 32 < mask.size() && ((mask[i / 32] >> (i % 32)) & 1U) != 0;
-    if (!is_allowed) logits[i] = kMinusInfinity;
+  for (int64_t id = 0; id < std::ssize(logits); ++id) {
+    if (!is_allowed(mask, id)) logits[id] = kMinusInfinity;
   }
 }
 

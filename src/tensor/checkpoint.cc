@@ -13,16 +13,6 @@
 namespace quire {
 namespace {
 
-std::string shape_text(std::span<const int64_t> dims) {
-  return fmt::format("[{}]", fmt::join(dims, ", "));
-}
-
-std::string shape_text(const Shape& shape) {
-  std::vector<int64_t> dims;
-  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
-  return shape_text(dims);
-}
-
 // Shards must lie in the checkpoint's own directory, because a name with a path could reach any
 // file.
 bool is_plain_file_name(std::string_view name) {

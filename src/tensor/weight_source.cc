@@ -99,6 +99,12 @@ void fill(const RepeatedTensor& numbers, const TensorView& out) {
 
 }  // namespace
 
+std::string shape_text(const Shape& shape) {
+  std::vector<int64_t> dims;
+  for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+  return fmt::format("[{}]", fmt::join(dims, ", "));
+}
+
 Result<std::vector<int64_t>> WeightSource::integers(std::string_view name, int64_t count) {
   QUIRE_ASSIGN_OR_RETURN(const TensorView view, tensor(name, {count}));
   std::vector<int64_t> numbers;

@@ -21,6 +21,9 @@ struct RepeatedTensor {
   int64_t first = 0;
 };
 
+// A shape in an error, for example "[128, 64]".
+std::string shape_text(const Shape& shape);
+
 class WeightSource {
  public:
   virtual ~WeightSource() = default;

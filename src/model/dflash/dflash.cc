@@ -320,18 +320,14 @@ const DFlashConfig& dflash_config(const ModelConfig& drafter) {
 
 Result<ModelConfig> parse_dflash_config(std::string_view json, std::string_view source,
                                         const WeightSource& weights, BlockMethod method) {
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         JsonDocument::parse(json, source, kConfigLimits));
-  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
-  ConfigFields fields(object, source);
-  refuse_quantized(fields, source);
-  ModelConfig config;
-  config.architecture =
+  const std::string_view architecture =
       method == BlockMethod::kDFlash ? "the DFlash drafter" : "the DSpark drafter";
   auto drafter = std::make_shared<DFlashConfig>();
-  read_fields(fields, method, config, *drafter);
-  config.dtype = read_dtype(fields);
-  QUIRE_RETURN_IF_ERROR(fields.status());
+  QUIRE_ASSIGN_OR_RETURN(
+      ModelConfig config,
+      parse_draft_config(json, source, architecture, [&](ConfigFields& fields, ModelConfig& sizes) {
+        read_fields(fields, method, sizes, *drafter);
+      }));
   // Dummy weights list no names. They share the target's matrices, as most checkpoints do.
   for (const std::string& name : weights.names()) {
     drafter->has_embeddings |= name == "embed_tokens.weight";

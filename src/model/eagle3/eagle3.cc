@@ -312,17 +312,12 @@ int64_t Eagle3Config::num_taps() const {
 
 Result<ModelConfig> parse_eagle3_config(std::string_view json, std::string_view source,
                                         const WeightSource& weights) {
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         JsonDocument::parse(json, source, kConfigLimits));
-  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
-  ConfigFields fields(object, source);
-  refuse_quantized(fields, source);
-  ModelConfig config;
-  config.architecture = "the EAGLE-3 head";
   auto eagle = std::make_shared<Eagle3Config>();
-  read_fields(fields, config, *eagle);
-  config.dtype = read_dtype(fields);
-  QUIRE_RETURN_IF_ERROR(fields.status());
+  QUIRE_ASSIGN_OR_RETURN(ModelConfig config,
+                         parse_draft_config(json, source, "the EAGLE-3 head",
+                                            [&](ConfigFields& fields, ModelConfig& sizes) {
+                                              read_fields(fields, sizes, *eagle);
+                                            }));
   find_tensors(weights, *eagle);
   config.family = std::move(eagle);
   return config;

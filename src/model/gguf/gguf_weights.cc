@@ -173,15 +173,9 @@ Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expec
   const Entry& entry = found->second;
   const Shape shape(entry.tensor->shape);
   if (shape != expected || (entry.num_heads > 0 && shape[0] % (2 * entry.num_heads) != 0)) {
-    const auto dims = [](const Shape& of) {
-      std::string text;
-      for (int axis = 0; axis < of.rank(); ++axis)
-        text += fmt::format("{}{}", axis ? ", " : "", of[axis]);
-      return text;
-    };
-    return invalid_argument(
-        fmt::format("[gguf] {}: tensor {}; got shape [{}], expected [{}] by the metadata",
-                    gguf_.source(), quote_name(entry.tensor->name), dims(shape), dims(expected)));
+    return invalid_argument(fmt::format(
+        "[gguf] {}: tensor {}; got shape {}, expected {} by the metadata", gguf_.source(),
+        quote_name(entry.tensor->name), shape_text(shape), shape_text(expected)));
   }
   TensorView view;
   view.dtype = dtype_of(entry);

@@ -8,6 +8,7 @@
 #include <atomic>
 
 #include "cpu/ops/amx/kernel.h"
+#include "cpu/ops/gemm_bf16.h"
 
 namespace quire::cpu {
 namespace {
@@ -25,9 +26,8 @@ bool has_instructions() {
   const auto bit = [](unsigned word, int idx) { return ((word >> idx) & 1U) != 0; };
   const bool vbmi = bit(c, 1);
   const bool amx = bit(d, 22) && bit(d, 24);  // BF16, TILE
-  const bool avx512 = bit(b, 16) && bit(b, 17) && bit(b, 30) && bit(b, 31) && bit(d, 23);  // … FP16
-  if (!amx || !avx512 || !vbmi || __get_cpuid_count(7, 1, &a, &b, &c, &d) == 0) return false;
-  return bit(a, 5);  // AVX512_BF16
+  const bool fp16 = bit(d, 23);
+  return amx && vbmi && fp16 && avx512_bf16_usable();
 }
 
 // Linux grants tile registers on request (arch/x86/xstate documentation of the kernel).
