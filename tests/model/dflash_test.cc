@@ -11,6 +11,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "model/families.h"
 #include "support/dflash_reference.h"
+#include "support/drafter_parts.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
 #include "tensor/checkpoint.h"
@@ -32,28 +33,9 @@ ModelConfig target_config(int hidden = 16, int vocab = 20, int num_layers = 7) {
   return parse_model_config(json, "target").value();
 }
 
-ModelLimits drafter_limits() {
-  ModelLimits limits;
-  limits.max_num_tokens = 16;
-  limits.max_num_logit_rows = 16;
-  limits.max_model_len = 32;
-  limits.kv_dtype = DType::kF32;
-  return limits;
-}
-
 BlockMethod method_of(const BlockShape& shape) {
   return shape.is_dspark ? BlockMethod::kDSpark : BlockMethod::kDFlash;
 }
-
-// The file of a drafter; the checkpoint refers to its bytes.
-struct DrafterFile {
-  explicit DrafterFile(const StoredTensors& tensors)
-      : bytes(safetensors_file(tensors)),
-        weights(Checkpoint::from_memory(bytes, "drafter.safetensors").value()) {}
-
-  std::vector<std::byte> bytes;
-  std::unique_ptr<Checkpoint> weights;
-};
 
 // A target, a drafter in a file, and the drafter's reference.
 class DrafterOfTarget {
@@ -102,36 +84,6 @@ std::string load_error(const BlockShape& shape, const StoredTensors& tensors) {
   ReferenceOps ops;
   const auto drafter = DrafterOfTarget(shape, tensors, ops).load();
   return drafter.ok() ? "" : drafter.status().message();
-}
-
-std::vector<float> random_floats(size_t count, uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> numbers;
-  std::vector<float> values(count);
-  for (float& value : values) value = numbers(generator);
-  return values;
-}
-
-std::vector<Row> rows_of(std::span<const float> values, size_t width) {
-  std::vector<Row> rows;
-  for (size_t i = 0; i < values.size(); i += width) {
-    rows.emplace_back(values.begin() + static_cast<int64_t>(i),
-                      values.begin() + static_cast<int64_t>(i + width));
-  }
-  return rows;
-}
-
-void expect_near_rows(std::span<const float> got, std::span<const Row> expected, double tolerance,
-                      const std::string& what) {
-  size_t at = 0;
-  for (const Row& row : expected) {
-    for (const double value : row) {
-      ASSERT_LT(at, got.size()) << what;
-      ASSERT_NEAR(got[at], value, tolerance * (1.0 + std::fabs(value))) << what << ", " << at;
-      ++at;
-    }
-  }
-  EXPECT_EQ(at, got.size()) << what;
 }
 
 // Two sequences: each has a context, a block after it, then more context in the block's place, and
@@ -244,15 +196,6 @@ TEST(DFlash, RefusesTensorsThatItDoesNotUse) {
 }
 
 TEST(DFlash, PlansItsMemory) {
-  // Counts the memory of activations.
-  class CountingOps final : public ReferenceOps {
-   public:
-    Result<Tensor> allocate(const Shape& shape, DType dtype) override {
-      num_bytes += shape.num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
-      return ReferenceOps::allocate(shape, dtype);
-    }
-    int64_t num_bytes = 0;
-  };
   for (const int markov_rank : {0, 5}) {
     const BlockShape shape = {.is_dspark = true, .markov_rank = markov_rank};
     const StoredTensors tensors = random_block_drafter(shape);

@@ -13,6 +13,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "model/decoder.h"
 #include "model/families.h"
+#include "support/drafter_parts.h"
 #include "support/eagle3_reference.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
@@ -39,31 +40,12 @@ ModelConfig target_config(int hidden = 16, int vocab = 20, int num_layers = kTar
   return parse_model_config(json, "target").value();
 }
 
-ModelLimits head_limits() {
-  ModelLimits limits;
-  limits.max_num_tokens = 16;
-  limits.max_num_logit_rows = 16;
-  limits.max_model_len = 32;
-  limits.kv_dtype = DType::kF32;
-  return limits;
-}
-
-// The file of a head; the checkpoint refers to its bytes.
-struct HeadFile {
-  explicit HeadFile(const StoredTensors& tensors)
-      : bytes(safetensors_file(tensors)),
-        weights(Checkpoint::from_memory(bytes, "head.safetensors").value()) {}
-
-  std::vector<std::byte> bytes;
-  std::unique_ptr<Checkpoint> weights;
-};
-
 // A target, a head in a file, and the head's reference.
 class HeadOfTarget {
  public:
   HeadOfTarget(const HeadShape& shape, Ops& ops) : HeadOfTarget(shape, random_head(shape), ops) {}
   HeadOfTarget(const HeadShape& shape, const StoredTensors& tensors, Ops& ops)
-      : shape_(shape), tensors_(tensors), file_(tensors), ops_(ops), limits_(head_limits()) {
+      : shape_(shape), tensors_(tensors), file_(tensors), ops_(ops), limits_(drafter_limits()) {
     target_ =
         load_model(target_config(shape.target_hidden, shape.vocab), target_weights_, ops_, limits_)
             .value();
@@ -96,7 +78,7 @@ class HeadOfTarget {
 
   HeadShape shape_;
   StoredTensors tensors_;
-  HeadFile file_;
+  DrafterFile file_;
   Ops& ops_;
   ModelLimits limits_;
   DummyWeights target_weights_{DType::kF32};
@@ -107,48 +89,6 @@ std::string load_error(const HeadShape& shape, const StoredTensors& tensors) {
   ReferenceOps ops;
   const auto head = HeadOfTarget(shape, tensors, ops).load();
   return head.ok() ? "" : head.status().message();
-}
-
-std::vector<float> random_floats(size_t count, uint32_t seed) {
-  std::mt19937 generator(seed);
-  std::normal_distribution<float> numbers;
-  std::vector<float> values(count);
-  for (float& value : values) value = numbers(generator);
-  return values;
-}
-
-std::vector<Row> rows_of(std::span<const float> values, size_t width) {
-  std::vector<Row> rows;
-  for (size_t i = 0; i < values.size(); i += width) {
-    rows.emplace_back(values.begin() + static_cast<int64_t>(i),
-                      values.begin() + static_cast<int64_t>(i + width));
-  }
-  return rows;
-}
-
-void expect_near_rows(std::span<const float> got, std::span<const Row> expected, double tolerance,
-                      const std::string& what) {
-  size_t at = 0;
-  for (const Row& row : expected) {
-    for (const double value : row) {
-      ASSERT_LT(at, got.size()) << what;
-      ASSERT_NEAR(got[at], value, tolerance * (1.0 + std::fabs(value))) << what << ", " << at;
-      ++at;
-    }
-  }
-  EXPECT_EQ(at, got.size()) << what;
-}
-
-std::vector<float> output_states(DraftHead& head, int first, int count) {
-  std::vector<int32_t> rows;
-  for (int i = 0; i < count; ++i) rows.push_back(first + i);
-  const int64_t hidden = head.config().hidden_size;
-  std::vector<float> states(static_cast<size_t>(count * hidden));
-  Stream stream;
-  EXPECT_TRUE(
-      head.output_states(rows.data(), count, {states.data(), DType::kF32, {count, hidden}}, stream)
-          .ok());
-  return states;
 }
 
 // Pass 0 over five pairs whose hidden states come from the target, then three passes that continue
@@ -304,19 +244,10 @@ TEST(Eagle3, ATruncatedFileNamesATensor) {
 }
 
 TEST(Eagle3, PlansItsMemory) {
-  // Counts the memory of activations.
-  class CountingOps final : public ReferenceOps {
-   public:
-    Result<Tensor> allocate(const Shape& shape, DType dtype) override {
-      num_bytes += shape.num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
-      return ReferenceOps::allocate(shape, dtype);
-    }
-    int64_t num_bytes = 0;
-  };
   for (const bool norm_before_fc : {false, true}) {
     const HeadShape shape = {.taps = {1, 2}, .norm_before_fc = norm_before_fc};
     const StoredTensors tensors = random_head(shape);
-    const HeadFile file(tensors);
+    const DrafterFile file(tensors);
     const ModelConfig config =
         parse_eagle3_config(head_config_json(shape), "config.json", *file.weights).value();
     CountingOps ops;
@@ -345,7 +276,7 @@ TEST(Eagle3, PlansItsMemory) {
 // ------ configuration
 
 std::string misfit(const HeadShape& shape, const ModelConfig& target) {
-  const HeadFile file(random_head(shape));
+  const DrafterFile file(random_head(shape));
   const auto config = parse_eagle3_config(head_config_json(shape), "config.json", *file.weights);
   if (!config.ok()) return config.status().message();
   return check_eagle3(*config, target).message();
@@ -372,7 +303,7 @@ TEST(Eagle3Config, FitsItsTargetAlone) {
 }
 
 TEST(Eagle3Config, TapsLayersAcrossTheDepthUnlessItListsThem) {
-  const HeadFile file(random_head({}));
+  const DrafterFile file(random_head({}));
   const auto taps = [&](const HeadShape& shape, int num_layers) {
     const ModelConfig head =
         parse_eagle3_config(head_config_json(shape), "config.json", *file.weights).value();
