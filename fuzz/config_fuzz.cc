@@ -12,6 +12,7 @@
 #include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
 #include "model/families.h"
+#include "model/mtp/mtp.h"
 
 namespace quire {
 namespace {
@@ -106,6 +107,7 @@ void fuzz(std::string_view text) {
   if (model.ok()) {
     check_decoder(*model);
     QUIRE_CHECK(num_parameters(*model) > 0, "the count does not overflow");
+    if (check_mtp(*model).ok()) check_decoder(mtp_config(*model));
   } else {
     check_error(model.status());
   }

@@ -52,7 +52,7 @@ constexpr Row kNamed[] = {
 
 constexpr std::string_view kSpeculation =
     "is a key of --speculative-config here, which has the methods ngram, suffix, draft_model, "
-    "eagle3, dflash and dspark; without it outputs are the same";
+    "eagle3, mtp, dflash and dspark; without it outputs are the same";
 
 constexpr Row kRefused[] = {
     {{"-hf", "--hf-repo", "-hfr", "-mu", "--model-url", "--download-dir"},

@@ -11,6 +11,7 @@
 #include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
 #include "model/families.h"
+#include "model/mtp/mtp.h"
 
 namespace quire {
 namespace {
@@ -82,13 +83,18 @@ class TapReadingDraftModel : public DraftModel {
   virtual std::vector<TensorSpec> tensors() const = 0;
 };
 
-class Eagle3DraftModel final : public TapReadingDraftModel {
+// The model is a DraftHead.
+class HeadDraftModel : public TapReadingDraftModel {
  public:
-  std::vector<int> tapped_layers() const override { return tapped_layers_; }
-  int num_tokens_ahead() const override { return 1; }
-  ModelLimits limits(const ModelLimits& target, int max_num_seqs) const override {
+  int num_tokens_ahead() const final { return 1; }
+  ModelLimits limits(const ModelLimits& target, int max_num_seqs) const final {
     return limits_of_steps(target, max_num_seqs);
   }
+};
+
+class Eagle3DraftModel final : public HeadDraftModel {
+ public:
+  std::vector<int> tapped_layers() const override { return tapped_layers_; }
   int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
     return (tapped_states_bytes(config(), limits, activation) +
             eagle3_activation_bytes(config(), limits, activation))
@@ -112,6 +118,32 @@ class Eagle3DraftModel final : public TapReadingDraftModel {
   std::vector<TensorSpec> tensors() const override { return list_eagle3_tensors(config()); }
 
   std::vector<int> tapped_layers_;
+};
+
+class MtpDraftModel final : public HeadDraftModel {
+ public:
+  std::vector<int> tapped_layers() const override { return {num_target_layers_}; }
+  int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
+    return (tapped_states_bytes(config(), limits, activation) +
+            mtp_activation_bytes(config(), limits, activation))
+        .get();
+  }
+  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
+                                      const ModelLimits& limits) override {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DraftHead> head,
+                           load_mtp(config(), target, weights(), ops, limits));
+    return std::unique_ptr<Model>(std::move(head));
+  }
+
+ private:
+  Result<ModelConfig> read_config(const std::string& /*text*/, const std::string& /*path*/,
+                                  const ModelConfig& target) override {
+    num_target_layers_ = target.num_layers;
+    return mtp_config(target);
+  }
+  std::vector<TensorSpec> tensors() const override { return list_mtp_tensors(config()); }
+
+  int num_target_layers_ = 0;
 };
 
 class BlockDraftModel final : public TapReadingDraftModel {
@@ -169,6 +201,8 @@ std::unique_ptr<DraftModel> make_draft_model(const DraftModelChoice& choice) {
       return std::make_unique<OrdinaryDraftModel>();
     case DraftModelKind::kEagle3:
       return std::make_unique<Eagle3DraftModel>();
+    case DraftModelKind::kMtp:
+      return std::make_unique<MtpDraftModel>();
     case DraftModelKind::kDFlash:
       return std::make_unique<BlockDraftModel>(BlockMethod::kDFlash, choice.num_drafts);
     case DraftModelKind::kDSpark:
@@ -183,7 +217,10 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
                                                      const DraftModelChoice& choice,
                                                      const ModelConfig& target) {
   std::unique_ptr<DraftModel> draft = make_draft_model(choice);
-  QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(choice.model, engine));
+  const bool is_in_target = choice.kind == DraftModelKind::kMtp;
+  if (is_in_target) QUIRE_RETURN_IF_ERROR(check_mtp(target));
+  QUIRE_ASSIGN_OR_RETURN(const ConfigFile config,
+                         find_config(is_in_target ? engine.model : choice.model, engine));
   draft->name_ = config.model_name;
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(config.path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(draft->weights_,

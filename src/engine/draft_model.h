@@ -18,13 +18,14 @@ namespace quire {
 enum class DraftModelKind {
   kModel,   // an ordinary model, which reads tokens
   kEagle3,  // a head, which also reads hidden states of the target (model/eagle3)
+  kMtp,     // such a head in the target's own checkpoint (model/mtp)
   kDFlash,  // a block drafter, which reads hidden states of the target (model/dflash)
   kDSpark,  // the same with transitions between drafts
 };
 
 struct DraftModelChoice {
   DraftModelKind kind = DraftModelKind::kModel;
-  std::string model;   // a directory, or a name in the hub's cache
+  std::string model;   // a directory, or a name in the hub's cache; empty with kMtp
   int num_drafts = 0;  // per sequence and step
 };
 

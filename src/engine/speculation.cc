@@ -66,8 +66,9 @@ struct ModelMethod {
   std::string_view name;
   DraftModelKind kind;
 };
-constexpr std::array<ModelMethod, 4> kModelMethods = {{{"draft_model", DraftModelKind::kModel},
+constexpr std::array<ModelMethod, 5> kModelMethods = {{{"draft_model", DraftModelKind::kModel},
                                                        {"eagle3", DraftModelKind::kEagle3},
+                                                       {"mtp", DraftModelKind::kMtp},
                                                        {"dflash", DraftModelKind::kDFlash},
                                                        {"dspark", DraftModelKind::kDSpark}}};
 
@@ -204,16 +205,18 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
     default_drafts = kSuffixDrafts;
   } else if (const auto found = std::ranges::find(kModelMethods, method, &ModelMethod::name);
              found != kModelMethods.end()) {
-    speculation.draft_model = {.kind = found->kind, .model = read_model(fields)};
+    const bool has_model = found->kind != DraftModelKind::kMtp;
+    speculation.draft_model = {.kind = found->kind,
+                               .model = has_model ? read_model(fields) : std::string()};
   } else {
     fields.fail("method", method.empty() ? "nothing" : quote_name(method),
-                "ngram, suffix, draft_model, eagle3, dflash or dspark");
+                "ngram, suffix, draft_model, eagle3, mtp, dflash or dspark");
   }
   QUIRE_RETURN_IF_ERROR(fields.status());
   if (method != "ngram") {
     refuse_keys_of("ngram", {"prompt_lookup_min", "prompt_lookup_max"}, method, fields);
   }
-  if (!speculation.draft_model) {
+  if (!speculation.draft_model || speculation.draft_model->kind == DraftModelKind::kMtp) {
     refuse_keys_of("draft_model, eagle3, dflash or dspark", {"model"}, method, fields);
   }
   refuse_other_keys(object, fields);

@@ -34,6 +34,7 @@ struct DecoderConfig : FamilyConfig {
   std::vector<RopeConfig> ropes;       // one, or several that layers select from
   std::vector<int> layer_ropes;        // [num_layers], indices into ropes
   std::optional<WeightFormat> format;  // of the layers' matrices; absent: not quantized
+  int num_mtp_layers = 0;              // of the checkpoint, beside the decoder's (model/mtp)
 };
 
 const DecoderConfig& decoder_config(const ModelConfig& config);

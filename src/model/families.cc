@@ -20,6 +20,8 @@ constexpr std::array kFamilies = {
                 decoder_activation_bytes, load_llama},
     ModelFamily{"Qwen3ForCausalLM", parse_qwen3, list_llama_tensors, decoder_kv_groups,
                 decoder_activation_bytes, load_llama},
+    ModelFamily{"MiMoForCausalLM", parse_mimo, list_llama_tensors, decoder_kv_groups,
+                decoder_activation_bytes, load_llama},
     ModelFamily{"Gemma2ForCausalLM", parse_gemma2, list_gemma_tensors, decoder_kv_groups,
                 decoder_activation_bytes, load_gemma},
     ModelFamily{"Gemma3ForCausalLM", parse_gemma3, list_gemma_tensors, decoder_kv_groups,

@@ -22,12 +22,13 @@ using testing::tiny_config;
 using testing::tiny_prompt;
 using testing::tiny_windows_config;
 
+// `model` is empty if the drafter is in the target's checkpoint.
 EngineConfig with_drafter(EngineConfig config, const std::string& model, int num_drafts,
                           std::string_view method = "draft_model") {
   config.speculative_config = fmt::format(
-      R"({{"method": "{}", "model": "{}", "num_speculative_tokens": {},
+      R"({{"method": "{}", {} "num_speculative_tokens": {},
            "enable_adaptive_verification": false}})",
-      method, model, num_drafts);
+      method, model.empty() ? "" : fmt::format(R"("model": "{}",)", model), num_drafts);
   return config;
 }
 
@@ -222,10 +223,15 @@ SpeculationStats drafts_of(Engine& engine, const std::vector<Collected>& expecte
   return drafts;
 }
 
+EngineConfig without_drafts(EngineConfig config) {
+  config.speculative_config.clear();
+  return config;
+}
+
 // A draft depends on its sequence alone, not on the way in which the drafter computed its tokens.
 // Every step has at most 40 tokens beside the drafts.
 void expect_as_much_after_chunks_and_prefix_hits(EngineConfig config, int num_drafts) {
-  const std::vector<Collected> expected = ordinary(eagle_target(), eagle_requests());
+  const std::vector<Collected> expected = ordinary(without_drafts(config), eagle_requests());
   config.enable_prefix_caching = false;
   const SpeculationStats whole = drafts_of(*testing::make_engine(config), expected);
   EXPECT_GT(whole.num_accepted, 50);
@@ -244,7 +250,8 @@ void expect_as_much_after_chunks_and_prefix_hits(EngineConfig config, int num_dr
 
 void expect_as_much_with_preemption(const EngineConfig& config) {
   const auto engine = testing::make_engine(config);
-  const SpeculationStats drafts = drafts_of(*engine, ordinary(eagle_target(), eagle_requests()));
+  const SpeculationStats drafts =
+      drafts_of(*engine, ordinary(without_drafts(config), eagle_requests()));
   EXPECT_GT(drafts.num_accepted, 50);
   EXPECT_GT(stats_at_rest(*engine).num_preemptions, 0);
 }
@@ -262,6 +269,35 @@ TEST_P(EagleDrafterTest, SurvivesPreemptionAndSmallSteps) {
 }
 
 INSTANTIATE_TEST_SUITE_P(NumDrafts, EagleDrafterTest, ::testing::Values(1, 2, 4, 7));
+
+// ---- MTP
+
+EngineConfig mimo_target(int num_mtp_layers = 1) {
+  const std::string json = fmt::format(
+      R"({{"architectures": ["MiMoForCausalLM"], "model_type": "mimo", "hidden_size": 64,
+      "intermediate_size": 112, "num_hidden_layers": 4, "num_attention_heads": 4,
+      "num_key_value_heads": 2, "vocab_size": 8, "max_position_embeddings": 512,
+      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "attention_bias": true,
+      "tie_word_embeddings": false, "bos_token_id": 1, "eos_token_id": 2,
+      "num_nextn_predict_layers": {}, "torch_dtype": "bfloat16"}})",
+      num_mtp_layers);
+  EngineConfig config = tiny_config();
+  config.model = testing::write_config(fmt::format("quire_mimo_{}", num_mtp_layers), json);
+  return config;
+}
+
+class MtpDrafterTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(MtpDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
+  expect_as_much_after_chunks_and_prefix_hits(with_drafter(mimo_target(), "", GetParam(), "mtp"),
+                                              GetParam());
+}
+
+TEST_P(MtpDrafterTest, SurvivesPreemptionAndSmallSteps) {
+  expect_as_much_with_preemption(with_drafter(small(mimo_target()), "", GetParam(), "mtp"));
+}
+
+INSTANTIATE_TEST_SUITE_P(NumDrafts, MtpDrafterTest, ::testing::Values(1, 2, 4, 7));
 
 // ---- Block drafters
 
@@ -344,6 +380,14 @@ TEST(DraftModel, IsRefusedWithItsReason) {
       "num_speculative_tokens": 4, "rejection_sample_method": "block"})";
   EXPECT_THAT(error_of(config), HasSubstr("rejection_sample_method; got block, expected standard, "
                                           "or draft_sample_method probabilistic"));
+  EXPECT_THAT(error_of(with_drafter(mimo_target(), "x", 1, "mtp")),
+              HasSubstr("model; got it with method mtp, expected it only with method draft_model"));
+  EXPECT_THAT(error_of(with_drafter(mimo_target(2), "", 1, "mtp")),
+              HasSubstr("num_nextn_predict_layers of a model that drafts with method mtp; got 2"));
+  EXPECT_THAT(error_of(with_drafter(tiny_config(), "", 1, "mtp")),
+              HasSubstr("this one has none; got LlamaForCausalLM without"));
+  EXPECT_THAT(error_of(with_drafter({}, "", 1, "mtp")), HasSubstr("this one has none"))
+      << "the embedded model";
   config.speculative_config = R"({"method": "suffix", "model": "x"})";
   EXPECT_THAT(error_of(config), HasSubstr("model; got it with method suffix"));
 }

@@ -316,7 +316,7 @@ TEST(ReadSpeculation, RefusesByName) {
   EXPECT_THAT(message(R"({"method": "medusa"})"),
               HasSubstr("method; got \"medusa\", expected ngram"));
   EXPECT_THAT(message(R"({"method": "mtp", "model": "some/drafter"})"),
-              HasSubstr("method; got \"mtp\", expected ngram, suffix,"));
+              HasSubstr("model; got it with method mtp, expected it only with method draft_model"));
   EXPECT_THAT(message(R"({"method": "ngram"})"), HasSubstr("num_speculative_tokens; got nothing"));
   EXPECT_THAT(
       message(R"({"method": "ngram", "num_speculative_tokens": 16})"),

@@ -89,6 +89,33 @@ TEST(ModelConfig, BiasesAndNormsAreTheFamilys) {
   EXPECT_EQ(decoder("", "Qwen3ForCausalLM").head_dim, 128);
 }
 
+// The fields of MiMo-7B.
+TEST(ModelConfig, MiMoIsAQwen2WithLayersForPrediction) {
+  constexpr std::string_view kJson = R"({"architectures":["MiMoForCausalLM"],
+      "auto_map":{"AutoConfig":"configuration_mimo.MiMoConfig",
+                  "AutoModelForCausalLM":"modeling_mimo.MiMoForCausalLM"},
+      "attention_bias":true,"attention_dropout":0.0,"bos_token_id":151643,"eos_token_id":151645,
+      "head_dim":128,"hidden_act":"silu","hidden_size":4096,"initializer_range":0.02,
+      "intermediate_size":11008,"max_position_embeddings":32768,"max_window_layers":36,
+      "model_type":"mimo","num_attention_heads":32,"num_hidden_layers":36,
+      "num_key_value_heads":8,"num_nextn_predict_layers":1,"rms_norm_eps":1e-05,
+      "rope_scaling":null,"rope_theta":640000,"sliding_window":null,"tie_word_embeddings":false,
+      "torch_dtype":"bfloat16","use_cache":true,"use_mrope":false,"use_sliding_window":false,
+      "vocab_size":151680})";
+  const auto config = parse_model_config(kJson, "MiMo-7B");
+  ASSERT_TRUE(config.ok()) << config.status().message();
+  EXPECT_EQ(config->num_layers, 36);
+  EXPECT_EQ(config->longest_model_len, 32768);
+  const DecoderConfig& mimo = decoder_config(*config);
+  EXPECT_TRUE(mimo.qkv_bias);
+  EXPECT_FALSE(mimo.o_bias || mimo.mlp_bias || mimo.qk_norm);
+  EXPECT_EQ(mimo.num_mtp_layers, 1);
+  EXPECT_EQ(mimo.ropes[0].theta, 640000.0);
+  EXPECT_EQ(decoder("", "MiMoForCausalLM").num_mtp_layers, 0);
+  EXPECT_THAT(parse(R"("num_nextn_predict_layers":-1)", "MiMoForCausalLM").status().message(),
+              HasSubstr("num_nextn_predict_layers"));
+}
+
 TEST(ModelConfig, EverySpellingOfRopeScalingIsOne) {
   for (const char* fields :
        {R"("rope_theta":500000,"rope_scaling":{"type":"linear","factor":4})",

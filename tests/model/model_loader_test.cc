@@ -618,8 +618,9 @@ TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
 
 TEST(WeightBytes, AreThoseOfTheLoadedModel) {
   // Loading requests exactly the tensors that a family lists.
-  for (const char* architecture : {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM",
-                                   "Qwen3ForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM"}) {
+  for (const char* architecture :
+       {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM",
+        "MiMoForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM"}) {
     const std::string json =
         std::string(R"({"architectures":[")") + architecture +
         R"("],"hidden_size":16,"intermediate_size":24,"num_hidden_layers":2,"head_dim":8,)"

@@ -127,11 +127,11 @@ void RandomTensors::add_layer(const std::string& prefix, int64_t hidden, int64_t
   add_matrix(prefix + "mlp.down_proj", hidden, kIntermediate, has_mlp_bias);
 }
 
-std::string layer_sizes_json() {
+std::string layer_sizes_json(int max_position_embeddings) {
   return fmt::format(
       R"("intermediate_size":{},"num_attention_heads":{},"num_key_value_heads":{},"head_dim":{},)"
-      R"("max_position_embeddings":64,"rms_norm_eps":{},"rope_theta":{})",
-      kIntermediate, kHeads, kKvHeads, kHeadDim, kEps, kTheta);
+      R"("max_position_embeddings":{},"rms_norm_eps":{},"rope_theta":{})",
+      kIntermediate, kHeads, kKvHeads, kHeadDim, max_position_embeddings, kEps, kTheta);
 }
 
 ReferenceTensors::ReferenceTensors(const StoredTensors& tensors) {

@@ -49,7 +49,7 @@ class RandomTensors {
 };
 
 // The sizes of a layer in a config.json.
-std::string layer_sizes_json();
+std::string layer_sizes_json(int max_position_embeddings = 64);
 
 class ReferenceTensors {
  public:

@@ -33,6 +33,7 @@ struct Traits {
   WindowRule window = WindowRule::kNone;
   int default_window = 0;  // if the config has no sliding_window field
   std::optional<int> default_head_dim = {};
+  bool has_mtp_layers = false;  // num_nextn_predict_layers of them
 };
 
 bool resolve(Trait trait, ConfigFields& fields, std::string_view key) {
@@ -80,6 +81,9 @@ std::shared_ptr<const FamilyConfig> parse(ConfigFields& fields, const Traits& tr
   decoder->o_bias = resolve(traits.o_bias, fields, "attention_bias");
   decoder->mlp_bias = resolve(traits.mlp_bias, fields, "mlp_bias");
   decoder->qk_norm = traits.qk_norm;
+  if (traits.has_mtp_layers) {
+    decoder->num_mtp_layers = fields.integer("num_nextn_predict_layers", 0, kMaxLayers, 0);
+  }
   return decoder;
 }
 
@@ -109,7 +113,10 @@ WeightList list_weights(const ModelConfig& config, LlamaWeights& weights) {
   }
   list.groups.push_back(head_weights(config, "model.", weights.ends));
   const bool has_head = !decoder_config(config).tie_word_embeddings && !config.embeds;
-  if (!has_head) list.ignored_prefixes = {"lm_head.weight"};
+  if (!has_head) list.ignored_prefixes.push_back("lm_head.weight");
+  if (decoder_config(config).num_mtp_layers > 0) {
+    list.ignored_prefixes.push_back("model.mtp_layers.");
+  }
   return list;
 }
 
@@ -205,6 +212,15 @@ std::shared_ptr<const FamilyConfig> parse_qwen3(ConfigFields& fields, ModelConfi
                 .window = WindowRule::kFromLayerUp,
                 .default_window = 4096,
                 .default_head_dim = 128},
+               config);
+}
+
+std::shared_ptr<const FamilyConfig> parse_mimo(ConfigFields& fields, ModelConfig& config) {
+  return parse(fields,
+               {.qkv_bias = Trait::kYes,
+                .window = WindowRule::kFromLayerUp,
+                .default_window = 4096,
+                .has_mtp_layers = true},
                config);
 }
 

@@ -546,7 +546,7 @@ the methods ngram and suffix
 num_speculative_tokens
 
 # draft models
-= On a CPU, `--speculative-config` has the methods draft_model, eagle3, dflash and dspark, each with a `model`. Medusa and MTP are not supported.
+= On a CPU, `--speculative-config` has the methods draft_model, eagle3, dflash and dspark, each with a `model`, and mtp. Medusa is not supported.
 %[draft models|a draft model|EAGLE|Medusa|MTP|multi-token prediction|speculation with a draft model|a drafter]
 ~use [a draft model|EAGLE|Medusa|a small model as drafter]
 [draft model|eagle|medusa|mtp]

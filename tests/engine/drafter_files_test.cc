@@ -1,7 +1,8 @@
-// Block drafters whose weights are files. The first one's drafts are known: its layers add nothing,
-// so that the logits of a token depend on the token alone. How many drafts of the embedded model's
-// output are accepted then follows from the output. The others have random weights that are large
-// enough for every draft to depend on its whole context.
+// Drafters whose weights are files. The first ones are block drafters with known drafts: their
+// layers add nothing, so that the logits of a token depend on the token alone. How many drafts of
+// the embedded model's output are accepted then follows from the output. The others, of all methods
+// that read hidden states, have random weights that are large enough for every draft to depend on
+// its whole context.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
@@ -17,6 +18,7 @@
 
 #include "engine/tiny_engine.h"
 #include "support/dflash_reference.h"
+#include "support/mtp_reference.h"
 #include "support/reference_layer.h"
 
 namespace quire {
@@ -227,7 +229,20 @@ std::string write_target() {
                           random.tensors);
 }
 
-EngineConfig with_random_drafter(bool is_dspark, int num_drafts) {
+// `model`: the drafter's directory; empty: it is in the target's checkpoint.
+EngineConfig with_speculation(const std::string& target, std::string_view method,
+                              const std::string& model, int num_drafts) {
+  EngineConfig config;
+  config.num_threads = 2;
+  config.model = target;
+  config.enable_prefix_caching = false;
+  config.speculative_config = fmt::format(
+      R"({{"method": "{}", {} "num_speculative_tokens": {}, "enable_adaptive_verification": false}})",
+      method, model.empty() ? "" : fmt::format(R"("model": "{}",)", model), num_drafts);
+  return config;
+}
+
+EngineConfig with_random_block_drafter(bool is_dspark, int num_drafts) {
   const testing::BlockShape shape = {.is_dspark = is_dspark,
                                      .vocab = kSmallVocab,
                                      .num_target_layers = 2,
@@ -235,18 +250,23 @@ EngineConfig with_random_drafter(bool is_dspark, int num_drafts) {
                                      .block_size = 8,
                                      .mask_token_id = 5,
                                      .markov_rank = is_dspark ? 4 : 0};
-  EngineConfig config;
-  config.num_threads = 2;
-  config.model = write_target();
-  config.enable_prefix_caching = false;
-  config.speculative_config = fmt::format(
-      R"({{"method": "{}", "model": "{}", "num_speculative_tokens": {},
-           "enable_adaptive_verification": false}})",
-      is_dspark ? "dspark" : "dflash",
+  const std::string drafter =
       write_checkpoint(is_dspark ? "dspark_random" : "dflash_random",
-                       testing::block_config_json(shape), testing::random_block_drafter(shape, 7)),
-      num_drafts);
-  return config;
+                       testing::block_config_json(shape), testing::random_block_drafter(shape, 7));
+  return with_speculation(write_target(), is_dspark ? "dspark" : "dflash", drafter, num_drafts);
+}
+
+constexpr testing::MimoShape kMimo = {.vocab = kSmallVocab};
+
+EngineConfig with_random_mtp(int num_drafts) {
+  const std::string target =
+      write_checkpoint("mimo", testing::mimo_config_json(kMimo), testing::random_mimo(kMimo, 7));
+  return with_speculation(target, "mtp", "", num_drafts);
+}
+
+EngineConfig with_random_drafter(std::string_view method, int num_drafts) {
+  return method == "mtp" ? with_random_mtp(num_drafts)
+                         : with_random_block_drafter(method == "dspark", num_drafts);
 }
 
 std::vector<int32_t> small_prompt(int length, uint64_t salt) {
@@ -278,11 +298,11 @@ bool accepts_first_draft(Engine& engine, std::vector<int32_t> prompt,
   return after.num_accepted > before.num_accepted && after.num_spans == before.num_spans + 1;
 }
 
-class RandomBlockDrafterTest : public ::testing::TestWithParam<bool> {};
+class RandomDrafterTest : public ::testing::TestWithParam<const char*> {};
 
 // The first draft after each prefix of an output tells how many are accepted while the same tokens
 // are decoded: the context of decoded tokens, some of which were drafts, is that of a prompt.
-TEST_P(RandomBlockDrafterTest, HasTheContextOfAPromptWhileItDecodes) {
+TEST_P(RandomDrafterTest, HasTheContextOfAPromptWhileItDecodes) {
   const auto engine = testing::make_engine(with_random_drafter(GetParam(), 1));
   ASSERT_NE(engine, nullptr);
   const std::vector<int32_t> prompt = small_prompt(20, 7);
@@ -305,7 +325,7 @@ TEST_P(RandomBlockDrafterTest, HasTheContextOfAPromptWhileItDecodes) {
   EXPECT_EQ(total, expected);
 }
 
-TEST_P(RandomBlockDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
+TEST_P(RandomDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
   std::vector<Request> requests;
   for (int i = 0; i < 20; ++i) {
     std::vector<int32_t> prompt = small_prompt(16 * (1 + i % 4), static_cast<uint64_t>(i % 3));
@@ -328,7 +348,55 @@ TEST_P(RandomBlockDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
   EXPECT_GT(stats_at_rest(*chunked).prefix_cache_hits, 500);
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, RandomBlockDrafterTest, ::testing::Bool());
+INSTANTIATE_TEST_SUITE_P(Methods, RandomDrafterTest, ::testing::Values("dflash", "dspark", "mtp"));
+
+// The drafts after tokens[0, newest], by the reference.
+std::vector<int32_t> mtp_drafts(const testing::MtpReference& reference,
+                                std::span<const testing::MtpReference::Row> states,
+                                std::span<const int32_t> tokens, size_t newest, int num_drafts) {
+  std::vector<int32_t> read(tokens.begin() + 1, tokens.begin() + static_cast<int64_t>(newest) + 1);
+  std::vector<testing::MtpReference::Row> hidden(states.begin(),
+                                                 states.begin() + static_cast<int64_t>(newest));
+  std::vector<int32_t> drafts;
+  for (int i = 0; i < num_drafts; ++i) {
+    const testing::MtpReference::Output output = reference.run(read, hidden);
+    const testing::MtpReference::Row& logits = output.logits.back();
+    drafts.push_back(static_cast<int32_t>(std::ranges::max_element(logits) - logits.begin()));
+    read.push_back(drafts.back());
+    hidden.push_back(output.states.back());
+  }
+  return drafts;
+}
+
+// The reference computes the target, the head and the whole way of each draft from the tokens.
+TEST(MtpDrafter, AcceptsTheDraftsOfTheReference) {
+  constexpr int kNumOutput = 60;
+  const std::vector<int32_t> prompt = small_prompt(20, 7);
+  const testing::MtpReference reference(kMimo, testing::random_mimo(kMimo, 7));
+  for (const int num_drafts : {1, 3}) {
+    const auto engine = testing::make_engine(with_random_mtp(num_drafts));
+    ASSERT_NE(engine, nullptr);
+    std::vector<int32_t> tokens = prompt;
+    const std::vector<int32_t> output =
+        run_all(*engine, {sampled(prompt, kNumOutput + num_drafts)}).front().token_ids;
+    tokens.insert(tokens.end(), output.begin(), output.end());
+    const int64_t before = num_accepted(*engine);
+    run_all(*engine, {sampled(prompt, kNumOutput)});
+
+    const auto states = reference.target_states(tokens);
+    const size_t end = prompt.size() + kNumOutput;
+    int64_t expected = 0;
+    for (size_t newest = prompt.size(); newest + 1 < end; ++newest) {
+      for (const int32_t draft : mtp_drafts(reference, states, tokens, newest, num_drafts)) {
+        if (tokens[newest + 1] != draft) break;
+        ++expected;
+        ++newest;
+      }
+    }
+    EXPECT_GT(expected, 5);
+    EXPECT_EQ(num_accepted(*engine) - before, expected) << num_drafts;
+  }
+}
 
 }  // namespace
 }  // namespace quire

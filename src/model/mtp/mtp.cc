@@ -1,0 +1,171 @@
+#include "model/mtp/mtp.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "base/check.h"
+#include "model/decoder.h"
+#include "tensor/tensor.h"
+
+namespace quire {
+namespace {
+
+constexpr const char* kPrefix = "model.mtp_layers.0.";
+
+struct MtpWeights {
+  std::unique_ptr<Linear> input_proj;  // [hidden, 2 * hidden]
+  Tensor token_norm;                   // [hidden]; of the embeddings
+  Tensor hidden_norm;                  // [hidden]; of the hidden states
+  DecoderLayer layer;
+  Tensor input_norm;           // [hidden]
+  Tensor post_attention_norm;  // [hidden]; before the MLP
+  Tensor final_norm;           // [hidden]
+};
+
+WeightList list_weights(const ModelConfig& head, MtpWeights& weights) {
+  const std::string prefix = kPrefix;
+  const int64_t hidden = head.hidden_size;
+  WeightGroup group = decoder_layer_weights(head, prefix, weights.layer);
+  group.matrices.push_back({&weights.input_proj, {{prefix + "input_proj", hidden}}, 2 * hidden});
+  const std::pair<Tensor*, const char*> norms[] = {
+      {&weights.token_norm, "token_layernorm"},
+      {&weights.hidden_norm, "hidden_layernorm"},
+      {&weights.input_norm, "input_layernorm"},
+      {&weights.post_attention_norm, "post_attention_layernorm"},
+      {&weights.final_norm, "final_layernorm"}};
+  for (const auto& [norm, name] : norms) {
+    group.vectors.push_back({norm, fmt::format("{}{}.weight", prefix, name), hidden});
+  }
+  WeightList list;
+  list.groups.push_back(std::move(group));
+  list.ignored_prefixes = {"model.layers.", "model.embed_tokens.", "model.norm.", "lm_head."};
+  return list;
+}
+
+class MtpHead final : public DraftHead, public DecoderModel {
+ public:
+  MtpHead(const ModelConfig& head, const ModelLimits& limits, Ops& ops, DecoderEnds ends,
+          MtpWeights weights)
+      : DecoderModel(head, limits, ops, std::move(ends)),
+        max_num_tokens_(limits.max_num_tokens),
+        hidden_(head.hidden_size),
+        weights_(std::move(weights)) {}
+
+  Status allocate();
+  Status forward(const StepInput& input, Stream& stream) override;
+  void combine(TensorView taps, TensorView out, Stream& stream) override;
+  Status output_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) override;
+  std::span<const int32_t> target_ids() const override { return {}; }
+
+ private:
+  int64_t max_num_tokens_ = 0;
+  int64_t hidden_ = 0;
+  MtpWeights weights_;
+  Tensor pairs_;  // [max_num_tokens, 2 * hidden]
+};
+
+Status MtpHead::allocate() {
+  QUIRE_RETURN_IF_ERROR(allocate_buffers());
+  QUIRE_ASSIGN_OR_RETURN(pairs_,
+                         ops().allocate({max_num_tokens_, 2 * hidden_}, ops().activation_dtype()));
+  return {};
+}
+
+// vLLM sets the embedding at position 0 to zero. Here it stays, because the pair at position 0 has
+// the token of position 1, which is as good as any other.
+Status MtpHead::forward(const StepInput& input, Stream& stream) {
+  const int64_t num_tokens = input.num_tokens;
+  QUIRE_CHECK(input.hidden.data != nullptr && input.hidden.shape == (Shape{num_tokens, hidden_}),
+              "[model] a draft head's step has no hidden state per token");
+  begin_step(input, 1.0F, stream);
+  const TensorView pairs = pairs_.view.rows(0, num_tokens);
+  const TensorView half = normed(num_tokens);
+  ops().rms_norm(input.hidden, weights_.hidden_norm.view.as<float>(), decoder().rms_norm_eps, half,
+                 stream);
+  ops().write_columns(half, pairs, 0, stream);
+  norm_residual(weights_.token_norm, num_tokens, stream);
+  ops().write_columns(half, pairs, hidden_, stream);
+  ops().linear(*weights_.input_proj, pairs, residual(num_tokens), stream);
+
+  norm_residual(weights_.input_norm, num_tokens, stream);
+  project_qkv(weights_.layer, num_tokens, stream);
+  QUIRE_RETURN_IF_ERROR(attend(0, weights_.layer, input, stream));
+  project_output(weights_.layer, num_tokens, stream);
+  add_and_norm(weights_.post_attention_norm, num_tokens, stream);
+  mlp(weights_.layer, num_tokens, stream);
+  return {};
+}
+
+void MtpHead::combine(TensorView taps, TensorView out, Stream& stream) {
+  ops().write_columns(taps, out, 0, stream);
+}
+
+Status MtpHead::output_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) {
+  return hidden_states(rows, num_rows, out, stream);
+}
+
+}  // namespace
+
+Status check_mtp(const ModelConfig& target) {
+  const auto* decoder = dynamic_cast<const DecoderConfig*>(target.family.get());
+  const int num_layers = decoder == nullptr ? 0 : decoder->num_mtp_layers;
+  if (num_layers == 1) return {};
+  if (num_layers == 0) {
+    return invalid_argument(fmt::format(
+        "[model] method mtp drafts with a layer of the model's own checkpoint, and this one has "
+        "none; got {} without num_nextn_predict_layers, expected MiMoForCausalLM with it; use "
+        "another method",
+        target.architecture));
+  }
+  return invalid_argument(
+      fmt::format("[model] num_nextn_predict_layers of a model that drafts with method mtp; got "
+                  "{}, expected 1; use another method",
+                  num_layers));
+}
+
+ModelConfig mtp_config(const ModelConfig& target) {
+  ModelConfig head = target;
+  head.architecture = "the MTP head";
+  head.num_layers = 1;
+  auto decoder = std::make_shared<DecoderConfig>(decoder_config(target));
+  decoder->layer_windows.resize(1);
+  decoder->layer_ropes.resize(1);
+  head.family = std::move(decoder);
+  return head;
+}
+
+std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head) {
+  MtpWeights weights;
+  return list_tensors(list_weights(head, weights));
+}
+
+int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, DType activation) {
+  ModelLimits own = limits;
+  own.tapped_layers.clear();
+  const Saturated pairs = Saturated(limits.max_num_tokens) * 2 * head.hidden_size *
+                          static_cast<int64_t>(dtype_bytes(activation));
+  return (pairs + decoder_activation_bytes(head, own, activation)).get();
+}
+
+Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model& target,
+                                            WeightSource& source, Ops& ops,
+                                            const ModelLimits& limits,
+                                            const LoadProgress& progress) {
+  QUIRE_RETURN_IF_ERROR(check_shards(decoder_config(head), limits.parallel));
+  MtpWeights weights;
+  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,
+                                     limits.parallel, progress));
+  DecoderEnds ends;
+  ends.shared_embed = target.embeddings();
+  ends.shared_lm_head = target.lm_head();
+  ends.final_norm = std::move(weights.final_norm);
+  ModelLimits own = limits;
+  own.tapped_layers.clear();
+  auto model = std::make_unique<MtpHead>(head, own, ops, std::move(ends), std::move(weights));
+  QUIRE_RETURN_IF_ERROR(model->allocate());
+  return std::unique_ptr<DraftHead>(std::move(model));
+}
+
+}  // namespace quire

@@ -1,0 +1,33 @@
+// Multi-token prediction (MTP) as MiMo has it: one decoder layer in the target's own checkpoint. It
+// reads the output of the target's last layer, before the final norm, beside the embedding of the
+// token that the target sampled from it. Its output after its own final norm gives the logits, by
+// the target's lm_head, and is its own next input.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace quire {
+
+// Checks that the target has such a layer, and only one: the layer of the first draft serves all.
+Status check_mtp(const ModelConfig& target);
+// The configuration of the head of a target that check_mtp() accepts. Its family is a
+// DecoderConfig.
+ModelConfig mtp_config(const ModelConfig& target);
+
+// As the functions of ModelFamily; the KV groups are decoder_kv_groups().
+std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head);
+int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, DType activation);
+
+// Loads the head from `source`, the target's checkpoint. `target` must outlive the head, which uses
+// its embeddings and lm_head. It must tap the output of its last layer.
+Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model& target,
+                                            WeightSource& source, Ops& ops,
+                                            const ModelLimits& limits,
+                                            const LoadProgress& progress = {});
+
+}  // namespace quire
