@@ -1,8 +1,9 @@
-// The commands bench throughput, bench latency and eval gsm8k: flags over src/bench.
+// The commands bench throughput, bench latency and eval: flags over src/bench.
 #include <memory>
 
 #include "bench/engine_bench.h"
 #include "bench/gsm8k.h"
+#include "bench/perplexity.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
@@ -139,6 +140,58 @@ Command gsm8k_command() {
   return command;
 }
 
+struct PerplexityCommand {
+  EngineConfig engine;
+  bench::PerplexityOptions options;
+  std::string json;
+};
+
+Result<int> run(const PerplexityCommand& command) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, bench::load_text(command.options.data));
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(command.engine));
+  QUIRE_ASSIGN_OR_RETURN(const bench::TokenizedText tokens,
+                         bench::tokenize_text(*engine, text, command.options));
+  const CancelScope scope;
+  Progress progress("perplexity");
+  QUIRE_ASSIGN_OR_RETURN(
+      const bench::PerplexityResult result,
+      bench::evaluate_perplexity(*engine, command.options, tokens, measurement_hooks(progress)));
+  append_stdout(to_text(result));
+  QUIRE_RETURN_IF_ERROR(write_output_file(command.json, to_json(result, engine->model_info())));
+  return kExitOk;
+}
+
+Command perplexity_command() {
+  const auto state = std::make_shared<PerplexityCommand>();
+  bench::PerplexityOptions& options = state->options;
+  Command command;
+  command.name = "perplexity";
+  command.summary = "How well a model predicts each token of a text from those before it";
+  command.example = "  quire eval perplexity --data wiki.test.raw --context 512 --stride 256";
+  FlagSet& flags = command.flags;
+  flags.begin_group("Evaluation");
+  flags.file("--data", &options.data, "A text, read as it is; - is standard input (required)");
+  flags.number("--context", &options.context, {.min = 1, .max = 1 << 24},
+               "Most tokens that the model reads before the one it predicts");
+  flags.last().default_text = "512, or all that the model has";
+  flags.number("--stride", &options.stride, {.min = 1, .max = 1 << 24},
+               "Tokens from one window to the next, at most --context");
+  flags.last().default_text = "half of --context";
+  flags.number("--max-tokens", &options.max_tokens, {.min = 2},
+               "Use this many tokens from the start of the text");
+  flags.last().default_text = "all";
+  flags.output_file("--json", &state->json, "Write the results to this file");
+  add_engine_flags(flags, &state->engine, SeedFlag::kOfEngine);
+  command.positional = model_argument(&state->engine);
+  command.check = [state](Complaints& complaints) {
+    const bench::PerplexityOptions& given = state->options;
+    if (given.data.empty()) complaints.add("expected --data FILE");
+    if (given.context > 0) complaints.add(bench::check_stride(given.stride, given.context));
+  };
+  command.run = [state] { return run(*state); };
+  return command;
+}
+
 }  // namespace
 
 Command bench_throughput_command() {
@@ -215,8 +268,10 @@ Command eval_command() {
   Command command;
   command.name = "eval";
   command.summary = "Measure the accuracy of a model";
-  command.example = "  quire eval gsm8k --data test.jsonl";
-  command.subcommands.push_back(gsm8k_command());
+  command.example =
+      "  quire eval gsm8k --data test.jsonl\n"
+      "  quire eval perplexity --data wiki.test.raw";
+  command.subcommands = {gsm8k_command(), perplexity_command()};
   return command;
 }
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <thread>
@@ -21,6 +22,7 @@ namespace fs = std::filesystem;
 using quire::testing::Process;
 using quire::testing::run_quire;
 using quire::testing::shared_data_path;
+using quire::testing::source_path;
 using quire::testing::SpawnResult;
 using ::testing::AllOf;
 using ::testing::AnyOf;
@@ -75,7 +77,8 @@ TEST(Usage, HelpAndVersionSucceed) {
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"bench", "throughput", "--help"},
                                              {"bench", "latency", "--help"},
-                                             {"eval", "gsm8k", "--help"}}) {
+                                             {"eval", "gsm8k", "--help"},
+                                             {"eval", "perplexity", "--help"}}) {
     EXPECT_THAT(run_quire(words).out, HasSubstr("Example:"));
   }
 }
@@ -101,6 +104,12 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"tokenize"}, "--text"},
       {{"template"}, "--input"},
       {{"eval", "gsm8k"}, "--data"},
+      {{"eval", "perplexity"}, "expected --data FILE"},
+      {{"eval", "perplexity", "--data", "a", "--context", "64", "--stride", "65"},
+       "--stride: got 65, expected 1 to 64, the --context"},
+      {{"eval", "perplexity", "--data", "a", "--stride", "0"}, "--stride: got '0', expected"},
+      {{"eval", "perplexity", "--data", "a", "--context", "0"}, "--context: got '0', expected"},
+      {{"eval", "perplexity", "--data", "a", "--max-tokens", "1"}, "--max-tokens: got '1'"},
       {{"bench", "throughput", "--dataset-name", "sharegpt"}, "--dataset-path"},
       {{"bench", "throughput", "--random-range-ratio", "1"}, "in [0, 1)"},
       {{"completion", "tcsh"}, "got 'tcsh', expected one of bash, zsh, fish"},
@@ -205,6 +214,7 @@ TEST(Usage, MissingFilesAreExitCode1) {
   EXPECT_EQ(run_quire({"tokenize", "--tokenizer", "/no/such", "--text", "a"}).exit_code, 1);
   EXPECT_EQ(run_quire({"template", "--template", "/no/such", "--input", "-"}).exit_code, 1);
   EXPECT_EQ(run_quire({"eval", "gsm8k", "--data", "/no/such"}).exit_code, 1);
+  EXPECT_EQ(run_quire({"eval", "perplexity", "--data", "/no/such"}).exit_code, 1);
 }
 
 TEST(Usage, AllMistakesAreReported) {
@@ -662,7 +672,8 @@ TEST_F(Stories, SignalsEndEveryLongCommand) {
       {"bench", "throughput", "--model", model_.string(), "--input-len", "32", "--num-prompts",
        "2000"},
       {"eval", "gsm8k", "--model", model_.string(), "--num-shots", "0", "--max-tokens", "200",
-       "--data", data}};
+       "--data", data},
+      {"eval", "perplexity", "--model", model_.string(), "--stride", "1", "--data", data}};
   for (const int signal : {SIGINT, SIGTERM}) {
     for (const std::vector<std::string>& command : commands) {
       const auto [exit_code, err] = end_after(command, "", signal);
@@ -720,6 +731,58 @@ fs::path tiny_model(const std::string& name) {
     "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 1,
     "vocab_size": 64, "max_position_embeddings": 64, "torch_dtype": "bfloat16"})";
   return directory;
+}
+
+TEST(EvalPerplexity, ScoresATextWithTheEmbeddedModel) {
+  const std::string data = source_path("models/quire-abacus/shots.jsonl");
+  const std::string json = scratch_file("perplexity.json", "");
+  const auto eval = [&](std::vector<std::string> more) {
+    std::vector<std::string> words = {"eval", "perplexity", "--max-tokens", "600",   "--context",
+                                      "200",  "--json",     json,           "--data"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_quire(words);
+  };
+  const SpawnResult result = eval({data});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("Perplexity: "), HasSubstr("600 scored"),
+                                HasSubstr("of context 200 and stride 100, each after a BOS")));
+  const auto first = JsonDocument::load(json);
+  ASSERT_TRUE(first.ok());
+  const auto number = [](const JsonDocument& report, const char* name) {
+    return report.root()[name].get_double().value();
+  };
+  EXPECT_EQ(number(*first, "num_scored"), 600);
+  EXPECT_EQ(number(*first, "num_windows"), 5);
+  EXPECT_NEAR(number(*first, "perplexity"), std::exp(number(*first, "mean_nll")), 1e-9);
+  EXPECT_GT(number(*first, "bits_per_byte"), 0);
+  // Neither the threads nor the batch change a bit.
+  ASSERT_EQ(eval({data, "--threads", "1", "--max-num-seqs", "1"}).exit_code, 0);
+  EXPECT_EQ(number(JsonDocument::load(json).value(), "mean_nll"), number(*first, "mean_nll"));
+}
+
+TEST(EvalPerplexity, RefusalsAreOneLine) {
+  const std::string text = scratch_file("text.txt", "Ann has 3 apples and buys 4.");
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{scratch_file("empty.txt", "")}, "empty.txt is empty; expected a text"},
+      {{scratch_file("latin1.txt", "caf\xe9")}, "is not valid UTF-8 at byte 3"},
+      {{scratch_file("short.txt", "3")}, "short.txt; got 1, expected at least 2"},
+      {{text, "--context", "4096"},
+       "--context: got 4096, expected 1 to 4095: --max-model-len 4096 less the token"},
+      {{text, "--context", "64", "--max-model-len", "64"}, "expected 1 to 63"},
+      {{text, "--stride", "513"}, "--stride: got 513, expected 1 to 512, the --context"},
+      {{text, "--model", source_path("tests/golden/pooling/embedding")},
+       "embeds texts and predicts no tokens"},
+      {{text, "--model", tiny_model("perplexity").string(), "--load-format", "dummy"},
+       "no tokenizer; give one with --tokenizer"}};
+  for (const auto& [more, expected] : cases) {
+    std::vector<std::string> words = {"eval", "perplexity", "--log-level", "error", "--data"};
+    words.insert(words.end(), more.begin(), more.end());
+    const SpawnResult result = run_quire(words);
+    EXPECT_EQ(result.exit_code, 1) << expected;
+    EXPECT_THAT(result.err, AllOf(StartsWith("quire eval perplexity: "), HasSubstr(expected)));
+    EXPECT_EQ(count_lines(result.err), 1U) << result.err;
+    EXPECT_THAT(result.out, IsEmpty());
+  }
 }
 
 TEST(ModelFiles, AFolderOfTheHubsCacheNamesItsSnapshot) {
