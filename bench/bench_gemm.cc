@@ -1,7 +1,7 @@
 // Times Ops::linear over all weights of a model's shape, and compares it with the machine's rates:
-//   bench_gemm [--shape 1b|stories15m] [--dtype f16|bf16|f32] [--threads N] [--rounds N]
-//              [--layers N] [--no-amx] [--no-avx512-bf16]
-//              [--bf16-activations] [--prefill N]
+//   bench_gemm [--shape 1b|stories15m] [--dtype f16|bf16|f32|q8_0|q4_0|q4_k|q5_k|q6_k]
+//              [--threads N] [--rounds N] [--layers N] [--no-amx] [--no-avx512-bf16]
+//              [--activations f32|bf16|int8] [--quantized-kernel NAME] [--prefill N]
 // Each round alternates a plain read of all weights with steps of 1, 8 and 32 rows (GEMM M). The
 // results are medians.
 #include <fmt/format.h>
@@ -16,6 +16,7 @@
 #include "bench_gemm_probes.h"
 #include "cpu/ops/cpu_ops.h"
 #include "cpu/ops/packed_linear.h"
+#include "cpu/ops/quantized_linear.h"
 #include "tensor/dtype.h"
 
 namespace quire::bench {
@@ -67,6 +68,28 @@ std::vector<std::byte> random_source(DType dtype, int64_t count) {
   return bytes;
 }
 
+// Quantized blocks of one small number, whose scales are ordinary numbers in every type.
+std::vector<std::byte> quantized_source(const GgufBlockType& type, int64_t count) {
+  constexpr auto kByte = static_cast<std::byte>(0x11);  // 0x1111 is a small F16 number
+  return std::vector<std::byte>(static_cast<size_t>(count / type.block_elements * type.block_bytes),
+                                kByte);
+}
+
+// A type of weights: plain, or of quantized blocks.
+struct WeightType {
+  DType dtype = DType::kF32;
+  const GgufBlockType* blocks = nullptr;
+};
+
+WeightType parse_weight_type(std::string name) {
+  if (const auto dtype = parse_dtype(name)) return {.dtype = *dtype};
+  std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' ? c - 32 : c; });
+  for (const GgufBlockType& type : gguf_block_types()) {
+    if (name == type.name) return {.blocks = &type};
+  }
+  return {};
+}
+
 struct Weight {
   LinearShape shape;
   std::unique_ptr<Linear> linear;
@@ -74,7 +97,7 @@ struct Weight {
 
 class Bench {
  public:
-  Bench(const std::string& model, DType dtype, int layers, int threads,
+  Bench(const std::string& model, const WeightType& type, int layers, int threads,
         const CpuOpsOptions& options)
       : pool_(threads), ops_(make_cpu_ops(pool_, options)) {
     std::vector<LinearShape> shapes;
@@ -84,11 +107,12 @@ class Bench {
     shapes.push_back(head_shape(model));
     int64_t largest = 0;
     for (const LinearShape& s : shapes) largest = std::max(largest, s.n * s.k);
-    std::vector<std::byte> source = random_source(dtype, largest);
+    std::vector<std::byte> source = type.blocks == nullptr
+                                        ? random_source(type.dtype, largest)
+                                        : quantized_source(*type.blocks, largest);
     const double packing = seconds([&] {
       for (const LinearShape& shape : shapes) {
-        const WeightView view = TensorView{source.data(), dtype, {shape.n, shape.k}};
-        weights_.push_back({shape, std::move(ops_->make_linear({{&view, 1}, {}})).value()});
+        weights_.push_back({shape, make_linear(type, source, shape)});
       }
     });
     for (const Weight& w : weights_) weight_bytes_ += static_cast<double>(w.linear->num_bytes());
@@ -153,6 +177,18 @@ class Bench {
   }
 
  private:
+  std::unique_ptr<Linear> make_linear(const WeightType& type, std::vector<std::byte>& source,
+                                      const LinearShape& shape) {
+    const WeightView view = TensorView{source.data(), type.dtype, {shape.n, shape.k}};
+    BlockMatrix blocks;
+    blocks.type = type.blocks;
+    blocks.bytes = source.data();
+    blocks.shape = {shape.n, shape.k};
+    LinearSource from = {.weights = {&view, 1}, .biases = {}};
+    if (type.blocks != nullptr) from = {.weights = {}, .biases = {}, .blocks = {&blocks, 1}};
+    return std::move(ops_->make_linear(from)).value();
+  }
+
   static constexpr int64_t kMaxRows = 2048;
   static constexpr int64_t kMaxLogitRows = 32;
 
@@ -175,8 +211,11 @@ class Bench {
 
   void read_weights() {
     for (const Weight& w : weights_) {
-      const auto& packed = static_cast<const cpu::PackedLinear&>(*w.linear);
-      read_all(packed.panel(0), packed.num_bytes(), pool_);
+      const auto* const quantized = dynamic_cast<const cpu::QuantizedLinear*>(w.linear.get());
+      const std::byte* const bytes =
+          quantized != nullptr ? quantized->data(quantized->panels().front())
+                               : static_cast<const cpu::PackedLinear&>(*w.linear).panel(0);
+      read_all(bytes, w.linear->num_bytes(), pool_);
     }
   }
 
@@ -222,21 +261,29 @@ int main(int argc, char** argv) {
   bool no_avx512_bf16 = false;
   quire::CpuOpsOptions options;
   app.add_option("--shape", shape)->check(CLI::IsMember({"1b", "stories15m"}));
-  app.add_option("--dtype", dtype)->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  app.add_option("--dtype", dtype)
+      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"}));
   app.add_option("--threads", threads)->check(CLI::Range(1, 1024));
   app.add_option("--rounds", rounds)->check(CLI::Range(1, 1000));
   app.add_option("--layers", layers, "0: as many as the model has");
   app.add_option("--prefill", prefill)->check(CLI::Range(33, 2048));
   app.add_flag("--no-amx", no_amx);
   app.add_flag("--no-avx512-bf16", no_avx512_bf16);
-  app.add_flag("--bf16-activations", options.bf16_activations);
+  std::string activations = "f32";
+  std::string kernel;
+  app.add_option("--activations", activations)->check(CLI::IsMember({"f32", "bf16", "int8"}));
+  app.add_option("--quantized-kernel", kernel, "avx512_vnni, avx2 or plain");
   CLI11_PARSE(app, argc, argv);
   if (layers == 0) layers = shape == "1b" ? 16 : 6;
   fmt::print("{} {} layers, {}, {} threads{}\n", shape, layers, dtype, threads,
              no_amx ? ", without AMX" : "");
+  if (activations == "bf16") options.rounding = quire::InputRounding::kBf16;
+  if (activations == "int8") options.rounding = quire::InputRounding::kInt8;
+  options.quantized_kernel = kernel;
   options.use_amx = !no_amx;
   options.use_avx512_bf16 = !no_avx512_bf16;
-  quire::bench::Bench bench(shape, *quire::parse_dtype(dtype), layers, threads, options);
+  quire::bench::Bench bench(shape, quire::bench::parse_weight_type(dtype), layers, threads,
+                            options);
   bench.print_model(rounds, prefill);
   bench.print_shapes(rounds, prefill);
   return 0;

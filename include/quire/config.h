@@ -51,8 +51,9 @@ struct EngineConfig {
 
   bool enforce_eager = false;  // no CUDA graphs
   int num_threads = 0;         // 0: one per usable core
-  // The type in which a CPU multiplies activations by BF16 weights: "f32", or "bf16", which is
-  // faster, needs AVX-512 BF16, and is refused on other processors.
+  // The type in which a CPU multiplies activations by weights: "f32", or a faster one: "bf16" by
+  // BF16 weights, which needs AVX-512 BF16 and is refused on other processors, or "int8" by
+  // quantized weights, with a scale per 256 activations.
   std::string cpu_activations = "f32";
   int tensor_parallel_size = 1;
   uint64_t seed = 0;  // of requests that give none

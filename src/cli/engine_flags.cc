@@ -154,9 +154,10 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
   flags.number("--threads", &config->num_threads, {.min = 0, .max = 1024},
                "Threads; 0: one per usable core");
   flags.last().field = "num_threads";
-  flags.choice("--cpu-activations", {"f32", "bf16"}, &config->cpu_activations,
-               "Inputs of products with BF16 weights on a CPU; bf16 is faster and needs AVX-512 "
-               "BF16 without AMX");
+  flags.choice(
+      "--cpu-activations", {"f32", "bf16", "int8"}, &config->cpu_activations,
+      "Inputs of products on a CPU; faster are bf16 with BF16 weights, which needs AVX-512 "
+      "BF16 without AMX, and int8 with quantized weights");
   add_tensor_parallel_size(flags, &config->tensor_parallel_size);
   add_backend(
       flags, "--attention-backend", &config->attention_backend,

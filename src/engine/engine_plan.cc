@@ -96,6 +96,26 @@ Result<EngineConfig> resolve_config(const EngineConfig& wanted, const ModelConfi
   return config;
 }
 
+Status check_int8(const EngineConfig& config, const WeightSource& weights) {
+  const auto is_quantized = [&](const std::string& name) {
+    return weights.block_type(name) != nullptr;
+  };
+  if (config.cpu_activations != "int8" || std::ranges::any_of(weights.names(), is_quantized)) {
+    return {};
+  }
+  return invalid_argument(
+      "[engine] cpu_activations: got int8 for a model without quantized matrices, expected f32 or "
+      "bf16");
+}
+
+Result<InputRounding> parse_rounding(std::string_view cpu_activations) {
+  if (cpu_activations == "f32") return InputRounding::kNone;
+  if (cpu_activations == "bf16") return InputRounding::kBf16;
+  if (cpu_activations == "int8") return InputRounding::kInt8;
+  return invalid_argument(
+      fmt::format("[engine] cpu_activations: must be f32, bf16 or int8, got {}", cpu_activations));
+}
+
 // The type of the checkpoint, or of dummy weights. Activations have the same type if the device
 // computes in it.
 DType choose_dtype(const EngineConfig& config, const ModelConfig& model) {
@@ -428,13 +448,10 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
         fmt::format("[engine] gpu_memory_utilization: must be more than 0 and at most 1, got {}",
                     config.gpu_memory_utilization));
   }
-  if (config.cpu_activations != "f32" && config.cpu_activations != "bf16") {
-    return invalid_argument(fmt::format("[engine] cpu_activations: must be f32 or bf16, got {}",
-                                        config.cpu_activations));
-  }
+  QUIRE_ASSIGN_OR_RETURN(const InputRounding rounding, parse_rounding(config.cpu_activations));
   const PlatformConfig platform = {.num_threads = config.num_threads,
                                    .activation_dtype = choose_dtype(config, model),
-                                   .bf16_products = config.cpu_activations == "bf16",
+                                   .rounding = rounding,
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") {
     QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
@@ -462,6 +479,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   QUIRE_ASSIGN_OR_RETURN(
       const EngineConfig config,
       resolve_config(wanted, files.config, platform.defaults(), drafts.num_drafts));
+  QUIRE_RETURN_IF_ERROR(check_int8(config, *files.weights));
   const DType dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, dtype));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));

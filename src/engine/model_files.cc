@@ -240,8 +240,10 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   if (uses_dummy_weights(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype));
   } else {
-    log_info("[gguf] {}: matrices are computed in {}; quantized ones are expanded to it in memory",
-             gguf.source(), dtype_name(gguf_weight_dtype(gguf)));
+    log_info(
+        "[gguf] {}: matrices are kept in {}; quantized ones as they are where the device "
+        "computes with their blocks",
+        gguf.source(), dtype_name(gguf_weight_dtype(gguf)));
     QUIRE_ASSIGN_OR_RETURN(files.weights, GgufWeights::open(std::move(gguf), files.config));
   }
   return files;

@@ -50,6 +50,8 @@ class Loader {
   Status load_group(const WeightGroup& group);
   Status load_matrix(const MatrixBinding& binding);
   Status load_vector(const VectorBinding& binding);
+  bool keeps_blocks(const MatrixBinding& binding) const;
+  Status take_blocks(const MatrixPart& part, const MatrixBinding& binding);
   Status take_part(const MatrixPart& part, const MatrixBinding& binding);
   RepeatedRows repeated_part(const RepeatedTensor& numbers, const Shape& whole, Split split) const;
   Result<WeightView> matrix_part(const MatrixPart& part, const MatrixBinding& binding);
@@ -68,6 +70,7 @@ class Loader {
   std::vector<std::string> taken_;
   std::vector<WeightView> weights_;
   std::vector<RepeatedRows> repeated_;  // used instead of weights_
+  std::vector<BlockMatrix> blocks_;     // used instead of weights_
   std::vector<Tensor> copies_;          // column slices, until the Linear is made
 };
 
@@ -90,14 +93,19 @@ Status Loader::load_group(const WeightGroup& group) {
 
 Status Loader::load_matrix(const MatrixBinding& binding) {
   std::vector<TensorView> biases;
+  const bool in_blocks = keeps_blocks(binding);
   for (const MatrixPart& part : binding.parts) {
-    QUIRE_RETURN_IF_ERROR(take_part(part, binding));
+    if (in_blocks) {
+      QUIRE_RETURN_IF_ERROR(take_blocks(part, binding));
+    } else {
+      QUIRE_RETURN_IF_ERROR(take_part(part, binding));
+    }
     if (!binding.has_bias) continue;
     QUIRE_ASSIGN_OR_RETURN(const TensorView bias,
                            bias_part(bias_name(part), part.num_rows, binding.split));
     biases.push_back(bias);
   }
-  QUIRE_ASSIGN_OR_RETURN(*binding.linear, ops_.make_linear({weights_, biases, repeated_}));
+  QUIRE_ASSIGN_OR_RETURN(*binding.linear, ops_.make_linear({weights_, biases, repeated_, blocks_}));
   release_taken();
   return {};
 }
@@ -113,6 +121,26 @@ Status Loader::load_vector(const VectorBinding& binding) {
   }
   QUIRE_ASSIGN_OR_RETURN(*binding.vector, ops_.make_vector(view));
   release_taken();
+  return {};
+}
+
+// Blocks of quantized numbers are kept as they are if the device computes with those of every part,
+// and otherwise expanded by the source.
+bool Loader::keeps_blocks(const MatrixBinding& binding) const {
+  if (parallel_.size > 1 && binding.split != Split::kNone) return false;
+  return std::ranges::all_of(binding.parts, [this](const MatrixPart& part) {
+    const GgufBlockType* const type = source_.block_type(values_name(part));
+    return type != nullptr && ops_.block_bytes(*type) > 0;
+  });
+}
+
+Status Loader::take_blocks(const MatrixPart& part, const MatrixBinding& binding) {
+  const std::string name = values_name(part);
+  used_.insert(name);
+  taken_.push_back(name);
+  QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix,
+                         source_.blocks(name, {part.num_rows, binding.num_columns}));
+  blocks_.push_back(matrix);
   return {};
 }
 
@@ -219,6 +247,7 @@ void Loader::release_taken() {
   taken_.clear();
   weights_.clear();
   repeated_.clear();
+  blocks_.clear();
   copies_.clear();
 }
 
@@ -346,9 +375,13 @@ int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const O
   if (tensor.kind == TensorSpec::Kind::kVector) {
     return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
   }
+  const int64_t num_parts = tensor.split == Split::kNone ? 1 : parallel.size;
+  const GgufBlockType* const blocks = source.block_type(tensor.name);
+  if (blocks != nullptr && ops.block_bytes(*blocks) > 0 && num_parts == 1) {
+    return count / blocks->block_elements * ops.block_bytes(*blocks);
+  }
   const DType stored = source.dtype_of(tensor.name).value_or(DType::kF32);
   const DType kept = tensor.kind == TensorSpec::Kind::kMatrix ? ops.linear_dtype(stored) : stored;
-  const int64_t num_parts = tensor.split == Split::kNone ? 1 : parallel.size;
   return count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
 }
 

@@ -9,6 +9,7 @@
 
 #include "kv/kv_layout.h"
 #include "quire/status.h"
+#include "tensor/gguf_blocks.h"
 #include "tensor/tensor.h"
 #include "tensor/weight_source.h"
 
@@ -34,11 +35,12 @@ struct RepeatedRows {
 };
 
 // The source of a Linear's numbers: matrices in host memory, stacked in order (q, k and v become
-// one). All have the same in_features and scheme.
+// one). All have the same in_features, and those of `weights` the same scheme.
 struct LinearSource {
   std::span<const WeightView> weights;  // each [rows_i, in_features]
   std::span<const TensorView> biases;   // empty, or one per matrix: [rows_i]; data null: zeros
   std::span<const RepeatedRows> repeated = {};  // used instead of weights if fills_repeated()
+  std::span<const BlockMatrix> blocks = {};     // used instead of weights if block_bytes() > 0
 };
 
 // The activation of a gated MLP.
@@ -53,6 +55,13 @@ enum class RotaryPairs {
   kNeighbours,  // 2 i and 2 i + 1, as GPT-J
 };
 
+// How products on a CPU round their inputs, which are F32.
+enum class InputRounding {
+  kNone,
+  kBf16,  // with BF16 weights
+  kInt8,  // with quantized weights: to 8 bits per block of 256
+};
+
 // Arguments of QK-norm, rotation and cache write. For each query and key head of each token: an
 // optional RMSNorm over head_dim, the rotation of the first rope_dim elements, and the write of
 // keys and values to the cache.
@@ -64,7 +73,7 @@ struct RopeAndCache {
   const float* q_norm = nullptr;  // [head_dim] weights; null: no norm
   const float* k_norm = nullptr;
   float norm_eps = 0.0F;
-  int num_heads = 0;              // 0: qkv has keys and values alone, and q_out is empty
+  int num_heads = 0;  // 0: qkv has keys and values alone, and q_out is empty
   int num_kv_heads = 0;
   int head_dim = 0;
   int page_size = 0;
@@ -102,6 +111,9 @@ class Ops {
 
   // The type in which a Linear keeps values that the checkpoint stores as `stored`.
   virtual DType linear_dtype(DType stored) const = 0;
+
+  // The bytes that a Linear keeps for each block of this type; 0 if make_linear does not take them.
+  virtual int64_t block_bytes(const GgufBlockType& /*type*/) const { return 0; }
 
   // Makes a Linear, at load. The source, including its pages, may be freed once the call returns.
   // Fails with kUnimplemented, naming the scheme, if the device does not compute with it.

@@ -17,10 +17,10 @@
 namespace quire {
 
 struct PlatformConfig {
-  std::vector<int> devices = {0};        // indices within the kind of device, by rank
-  int num_threads = 0;                   // host threads; 0: one per usable core
-  DType activation_dtype = DType::kF32;  // for a GPU; a CPU computes in F32
-  bool bf16_products = false;            // for a CPU: as EngineConfig::cpu_activations
+  std::vector<int> devices = {0};                 // indices within the kind of device, by rank
+  int num_threads = 0;                            // host threads; 0: one per usable core
+  DType activation_dtype = DType::kF32;           // for a GPU; a CPU computes in F32
+  InputRounding rounding = InputRounding::kNone;  // for a CPU
   double gpu_memory_utilization = 0.9;
 };
 

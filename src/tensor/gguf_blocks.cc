@@ -12,14 +12,16 @@ namespace {
 
 constexpr int kSmallBlock = 32;   // elements of a block of Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL
 constexpr int kSuperBlock = 256;  // elements of a block of the K types and of IQ4_XS
+constexpr uint16_t kSignBit = 0x8000;  // of an F16 number
 
 // Byte `at` of a block.
-int byte_of(const std::byte* block, size_t at) {
-  return std::to_integer<int>(block[at]);
+uint8_t byte_of(const std::byte* block, size_t at) {
+  return std::to_integer<uint8_t>(block[at]);
 }
 
-int signed_byte_of(const std::byte* block, size_t at) {
-  return static_cast<int8_t>(block[at]);
+// Bits [shift, shift + 8) of a number of more bits.
+uint8_t bits_from(uint32_t bits, size_t shift) {
+  return static_cast<uint8_t>(bits >> shift);
 }
 
 template <typename T>
@@ -29,108 +31,87 @@ T load(const std::byte* from) {
   return value;
 }
 
-// The F16 number at byte `at` of a block.
-float half_at(const std::byte* block, size_t at) {
-  return f16_to_f32(load<uint16_t>(block + at));
+// The scale of a block without scales per group.
+void set_scale(const std::byte* block, QuantizedBlock& out) {
+  out.scale = load<uint16_t>(block);
+  out.group_scales[0] = 1;
 }
 
-void read_f32(const std::byte* block, float* out) {
-  *out = load<float>(block);
-}
-
-void read_f16(const std::byte* block, float* out) {
-  *out = half_at(block, 0);
-}
-
-void read_bf16(const std::byte* block, float* out) {
-  *out = bf16_to_f32(load<uint16_t>(block));
+// The scale and the minimum of such a block; the file adds the minimum.
+void set_scale_and_minimum(const std::byte* block, QuantizedBlock& out) {
+  set_scale(block, out);
+  out.minimum = load<uint16_t>(block + 2) ^ kSignBit;
+  out.group_minimums[0] = 1;
 }
 
 // F16 scale, then a signed byte per element.
-void read_q8_0(const std::byte* block, float* out) {
-  const float scale = half_at(block, 0);
-  for (size_t i = 0; i < kSmallBlock; ++i) {
-    out[i] = scale * static_cast<float>(signed_byte_of(block, 2 + i));
-  }
+void read_q8_0(const std::byte* block, QuantizedBlock& out) {
+  set_scale(block, out);
+  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = byte_of(block, 2 + i) ^ 0x80;
 }
 
 // The 4 bits of element i of 32: the low halves of 16 bytes hold the first 16 elements, the high
 // halves hold the others.
-int nibble(const std::byte* bytes, size_t i) {
+uint8_t nibble(const std::byte* bytes, size_t i) {
   return i < 16 ? byte_of(bytes, i) & 0xF : byte_of(bytes, i - 16) >> 4;
 }
 
 // F16 scale, then 4 bits per element, which stand for -8 to 7.
-void read_q4_0(const std::byte* block, float* out) {
-  const float scale = half_at(block, 0);
-  for (size_t i = 0; i < kSmallBlock; ++i) {
-    out[i] = scale * static_cast<float>(nibble(block + 2, i) - 8);
-  }
+void read_q4_0(const std::byte* block, QuantizedBlock& out) {
+  set_scale(block, out);
+  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = nibble(block + 2, i);
 }
 
 // F16 scale and minimum, then 4 bits per element.
-void read_q4_1(const std::byte* block, float* out) {
-  const float scale = half_at(block, 0);
-  const float minimum = half_at(block, 2);
-  for (size_t i = 0; i < kSmallBlock; ++i) {
-    out[i] = scale * static_cast<float>(nibble(block + 4, i)) + minimum;
-  }
+void read_q4_1(const std::byte* block, QuantizedBlock& out) {
+  set_scale_and_minimum(block, out);
+  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = nibble(block + 4, i);
 }
 
 // Element i of 32 with 5 bits: the fifth bits are the bits of a number of 32 bits.
-int five_bits(const std::byte* high, const std::byte* low, size_t i) {
+uint8_t five_bits(const std::byte* high, const std::byte* low, size_t i) {
   const uint32_t fifth = (load<uint32_t>(high) >> i) & 1;
-  return nibble(low, i) | static_cast<int>(fifth << 4);
+  return nibble(low, i) | bits_from(fifth << 4, 0);
 }
 
 // F16 scale, the fifth bits, then 4 bits per element; the 5 bits stand for -16 to 15.
-void read_q5_0(const std::byte* block, float* out) {
-  const float scale = half_at(block, 0);
-  for (size_t i = 0; i < kSmallBlock; ++i) {
-    out[i] = scale * static_cast<float>(five_bits(block + 2, block + 6, i) - 16);
-  }
+void read_q5_0(const std::byte* block, QuantizedBlock& out) {
+  set_scale(block, out);
+  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = five_bits(block + 2, block + 6, i);
 }
 
 // F16 scale and minimum, the fifth bits, then 4 bits per element.
-void read_q5_1(const std::byte* block, float* out) {
-  const float scale = half_at(block, 0);
-  const float minimum = half_at(block, 2);
-  for (size_t i = 0; i < kSmallBlock; ++i) {
-    out[i] = scale * static_cast<float>(five_bits(block + 4, block + 8, i)) + minimum;
-  }
+void read_q5_1(const std::byte* block, QuantizedBlock& out) {
+  set_scale_and_minimum(block, out);
+  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = five_bits(block + 4, block + 8, i);
 }
 
-// The values that the 4 bits of IQ4_NL and IQ4_XS stand for.
-constexpr std::array<int, 16> kNonlinear = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                            1,    13,   25,  38,  53,  69,  89,  113};
+// The values that the 4 bits of IQ4_NL and IQ4_XS stand for, plus 128.
+constexpr std::array<uint8_t, 16> kNonlinear = {1,   24,  45,  63,  79,  93,  106, 118,
+                                                129, 141, 153, 166, 181, 197, 217, 241};
 
 // F16 scale, then 4 bits per element.
-void read_iq4_nl(const std::byte* block, float* out) {
-  const float scale = half_at(block, 0);
-  for (size_t i = 0; i < kSmallBlock; ++i) {
-    out[i] = scale * static_cast<float>(kNonlinear[static_cast<size_t>(nibble(block + 2, i))]);
-  }
+void read_iq4_nl(const std::byte* block, QuantizedBlock& out) {
+  set_scale(block, out);
+  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = kNonlinear[nibble(block + 2, i)];
 }
 
 // F16 scale, 8 scales of 6 bits (the upper 2 bits in 16 bits, the lower 4 in 4 bytes), then 8
 // groups of 32 elements with 4 bits each.
-void read_iq4_xs(const std::byte* block, float* out) {
-  const float scale = half_at(block, 0);
+void read_iq4_xs(const std::byte* block, QuantizedBlock& out) {
+  out.scale = load<uint16_t>(block);
   const unsigned upper = load<uint16_t>(block + 2);
   for (size_t group = 0; group < 8; ++group) {
     const int low = (byte_of(block, 4 + group / 2) >> (4 * (group % 2))) & 0xF;
     const int high = static_cast<int>((upper >> (2 * group)) & 3);
-    const float group_scale = scale * static_cast<float>((low | (high << 4)) - 32);
+    out.group_scales[group] = static_cast<int8_t>((low | (high << 4)) - 32);
     const std::byte* bytes = block + 8 + 16 * group;
-    for (size_t i = 0; i < 32; ++i) {
-      const int value = kNonlinear[static_cast<size_t>(nibble(bytes, i))];
-      out[32 * group + i] = group_scale * static_cast<float>(value);
-    }
+    for (size_t i = 0; i < 32; ++i) out.values[32 * group + i] = kNonlinear[nibble(bytes, i)];
   }
 }
 
 // Element i of 256 with 2 bits: 32 bytes hold 4 runs of 32 elements of one half.
-int two_bits(const std::byte* bytes, size_t i) {
+uint8_t two_bits(const std::byte* bytes, size_t i) {
   const size_t half = i / 128;
   const size_t run = i % 128 / 32;
   return (byte_of(bytes, 32 * half + i % 32) >> (2 * run)) & 3;
@@ -138,111 +119,107 @@ int two_bits(const std::byte* bytes, size_t i) {
 
 // 16 bytes with the scale (lower half) and the minimum (upper half) of 16 elements, 2 bits per
 // element, then the F16 scales of the scales and of the minimums.
-void read_q2_k(const std::byte* block, float* out) {
-  const float scale = half_at(block, 80);
-  const float minimum = half_at(block, 82);
-  for (size_t i = 0; i < kSuperBlock; ++i) {
-    const int group = byte_of(block, i / 16);
-    out[i] = scale * static_cast<float>(group & 0xF) * static_cast<float>(two_bits(block + 16, i)) -
-             minimum * static_cast<float>(group >> 4);
+void read_q2_k(const std::byte* block, QuantizedBlock& out) {
+  out.scale = load<uint16_t>(block + 80);
+  out.minimum = load<uint16_t>(block + 82);
+  for (size_t group = 0; group < 16; ++group) {
+    out.group_scales[group] = static_cast<int8_t>(byte_of(block, group) & 0xF);
+    out.group_minimums[group] = byte_of(block, group) >> 4;
   }
+  for (size_t i = 0; i < kSuperBlock; ++i) out.values[i] = two_bits(block + 16, i);
 }
 
 // One of the 16 scales of 6 bits of Q3_K, which stand for -32 to 31: 8 bytes with the lower 4 bits,
 // then 4 bytes with the upper 2 bits.
-int q3_k_scale(const std::byte* bytes, size_t group) {
+int8_t q3_k_scale(const std::byte* bytes, size_t group) {
   const int low = (byte_of(bytes, group % 8) >> (4 * (group / 8))) & 0xF;
   const int high = (byte_of(bytes, 8 + group % 4) >> (2 * (group / 4))) & 3;
-  return (low | (high << 4)) - 32;
+  return static_cast<int8_t>((low | (high << 4)) - 32);
 }
 
-// 32 bytes with the third bits, inverted: bit 4 * half + run of byte i % 32; 2 bits per element,
-// the scales of 16 elements each, then their F16 scale.
-void read_q3_k(const std::byte* block, float* out) {
-  const float scale = half_at(block, 108);
+// 32 bytes with the third bits: bit 4 * half + run of byte i % 32; 2 bits per element, which with
+// the third stand for -4 to 3, the scales of 16 elements each, then their F16 scale.
+void read_q3_k(const std::byte* block, QuantizedBlock& out) {
+  out.scale = load<uint16_t>(block + 108);
+  for (size_t group = 0; group < 16; ++group) {
+    out.group_scales[group] = q3_k_scale(block + 96, group);
+  }
   for (size_t i = 0; i < kSuperBlock; ++i) {
-    const bool has_third = (byte_of(block, i % 32) >> (i / 32) & 1) != 0;
-    const int value = two_bits(block + 32, i) - (has_third ? 0 : 4);
-    out[i] = scale * static_cast<float>(q3_k_scale(block + 96, i / 16)) * static_cast<float>(value);
+    const uint32_t third = (byte_of(block, i % 32) >> (i / 32)) & 1U;
+    out.values[i] = two_bits(block + 32, i) | bits_from(third << 2, 0);
   }
 }
 
-struct ScaleAndMinimum {
-  int scale;
-  int minimum;
-};
-
-// The scale and the minimum of one of 8 groups, 6 bits each, in 12 bytes: of the first four groups
-// in the lower 6 bits of 8 bytes, whose upper 2 bits belong to the other four groups.
-ScaleAndMinimum packed_scale(const std::byte* bytes, size_t group) {
-  if (group < 4) return {byte_of(bytes, group) & 63, byte_of(bytes, group + 4) & 63};
-  const int low = byte_of(bytes, group + 4);
-  return {(low & 0xF) | ((byte_of(bytes, group - 4) >> 6) << 4),
-          (low >> 4) | ((byte_of(bytes, group) >> 6) << 4)};
+// The scales and the minimums of 8 groups, 6 bits each, in 12 bytes: of the first four groups in
+// the lower 6 bits of 8 bytes, whose upper 2 bits belong to the other four groups.
+void set_packed_scales(const std::byte* bytes, QuantizedBlock& out) {
+  for (size_t group = 0; group < 4; ++group) {
+    const uint8_t scale = byte_of(bytes, group);
+    const uint8_t minimum = byte_of(bytes, group + 4);
+    const uint8_t both = byte_of(bytes, group + 8);
+    out.group_scales[group] = static_cast<int8_t>(scale & 63);
+    out.group_minimums[group] = minimum & 63;
+    out.group_scales[group + 4] = static_cast<int8_t>((both & 0xF) | ((scale >> 6) << 4));
+    out.group_minimums[group + 4] = bits_from((both >> 4U) | ((minimum >> 6U) << 4U), 0);
+  }
 }
 
 // The lower 4 bits of element i of 256: 32 bytes hold two groups of 32 elements.
-int group_nibble(const std::byte* bytes, size_t i) {
-  const int both = byte_of(bytes, i / 64 * 32 + i % 32);
+uint8_t group_nibble(const std::byte* bytes, size_t i) {
+  const uint8_t both = byte_of(bytes, i / 64 * 32 + i % 32);
   return i % 64 < 32 ? both & 0xF : both >> 4;
 }
 
 // F16 scales of the scales and of the minimums, both packed for 8 groups, then 4 bits per element.
-void read_q4_k(const std::byte* block, float* out) {
-  const float scale = half_at(block, 0);
-  const float minimum = half_at(block, 2);
-  for (size_t i = 0; i < kSuperBlock; ++i) {
-    const ScaleAndMinimum group = packed_scale(block + 4, i / 32);
-    out[i] =
-        scale * static_cast<float>(group.scale) * static_cast<float>(group_nibble(block + 16, i)) -
-        minimum * static_cast<float>(group.minimum);
-  }
+void read_q4_k(const std::byte* block, QuantizedBlock& out) {
+  out.scale = load<uint16_t>(block);
+  out.minimum = load<uint16_t>(block + 2);
+  set_packed_scales(block + 4, out);
+  for (size_t i = 0; i < kSuperBlock; ++i) out.values[i] = group_nibble(block + 16, i);
 }
 
 // As Q4_K with 32 bytes of fifth bits before the 4 bits: bit `group` of byte i % 32.
-void read_q5_k(const std::byte* block, float* out) {
-  const float scale = half_at(block, 0);
-  const float minimum = half_at(block, 2);
+void read_q5_k(const std::byte* block, QuantizedBlock& out) {
+  out.scale = load<uint16_t>(block);
+  out.minimum = load<uint16_t>(block + 2);
+  set_packed_scales(block + 4, out);
   for (size_t i = 0; i < kSuperBlock; ++i) {
-    const ScaleAndMinimum group = packed_scale(block + 4, i / 32);
-    const int fifth = (byte_of(block, 16 + i % 32) >> (i / 32)) & 1;
-    const int value = group_nibble(block + 48, i) | (fifth << 4);
-    out[i] = scale * static_cast<float>(group.scale) * static_cast<float>(value) -
-             minimum * static_cast<float>(group.minimum);
+    const uint32_t fifth = (byte_of(block, 16 + i % 32) >> (i / 32)) & 1U;
+    out.values[i] = group_nibble(block + 48, i) | bits_from(fifth << 4, 0);
   }
 }
 
 // The lower 4 bits, then the upper 2 bits, of elements that stand for -32 to 31, a signed scale per
 // 16 elements, and their F16 scale. Of the 128 elements of each half, 64 bytes hold the lower bits:
 // the lower halves those of the first 64 elements.
-void read_q6_k(const std::byte* block, float* out) {
-  const float scale = half_at(block, 208);
+void read_q6_k(const std::byte* block, QuantizedBlock& out) {
+  out.scale = load<uint16_t>(block + 208);
+  std::memcpy(out.group_scales.data(), block + 192, out.group_scales.size());
   for (size_t i = 0; i < kSuperBlock; ++i) {
     const size_t within = i % 128;
-    const int both = byte_of(block, i / 128 * 64 + within % 64);
-    const int low = within < 64 ? both & 0xF : both >> 4;
-    const int value = (low | (two_bits(block + 128, i) << 4)) - 32;
-    out[i] =
-        scale * static_cast<float>(signed_byte_of(block, 192 + i / 16)) * static_cast<float>(value);
+    const uint8_t both = byte_of(block, i / 128 * 64 + within % 64);
+    const uint32_t low = within < 64 ? both & 0xFU : both >> 4U;
+    out.values[i] = bits_from(low | (uint32_t{two_bits(block + 128, i)} << 4), 0);
   }
 }
 
+constexpr bool kHasMinimums = true;
 constexpr std::array kBlockTypes = {
-    GgufBlockType{0, "F32", 1, 4, read_f32, DType::kF32},
-    GgufBlockType{1, "F16", 1, 2, read_f16, DType::kF16},
-    GgufBlockType{30, "BF16", 1, 2, read_bf16, DType::kBF16},
-    GgufBlockType{8, "Q8_0", kSmallBlock, 34, read_q8_0},
-    GgufBlockType{2, "Q4_0", kSmallBlock, 18, read_q4_0},
-    GgufBlockType{3, "Q4_1", kSmallBlock, 20, read_q4_1},
-    GgufBlockType{6, "Q5_0", kSmallBlock, 22, read_q5_0},
-    GgufBlockType{7, "Q5_1", kSmallBlock, 24, read_q5_1},
-    GgufBlockType{10, "Q2_K", kSuperBlock, 84, read_q2_k},
-    GgufBlockType{11, "Q3_K", kSuperBlock, 110, read_q3_k},
-    GgufBlockType{12, "Q4_K", kSuperBlock, 144, read_q4_k},
-    GgufBlockType{13, "Q5_K", kSuperBlock, 176, read_q5_k},
-    GgufBlockType{14, "Q6_K", kSuperBlock, 210, read_q6_k},
-    GgufBlockType{20, "IQ4_NL", kSmallBlock, 18, read_iq4_nl},
-    GgufBlockType{23, "IQ4_XS", kSuperBlock, 136, read_iq4_xs},
+    GgufBlockType{0, "F32", 1, 4, DType::kF32},
+    GgufBlockType{1, "F16", 1, 2, DType::kF16},
+    GgufBlockType{30, "BF16", 1, 2, DType::kBF16},
+    GgufBlockType{8, "Q8_0", kSmallBlock, 34, {}, 8, 32, 128, !kHasMinimums, read_q8_0},
+    GgufBlockType{2, "Q4_0", kSmallBlock, 18, {}, 4, 32, 8, !kHasMinimums, read_q4_0},
+    GgufBlockType{3, "Q4_1", kSmallBlock, 20, {}, 4, 32, 0, kHasMinimums, read_q4_1},
+    GgufBlockType{6, "Q5_0", kSmallBlock, 22, {}, 5, 32, 16, !kHasMinimums, read_q5_0},
+    GgufBlockType{7, "Q5_1", kSmallBlock, 24, {}, 5, 32, 0, kHasMinimums, read_q5_1},
+    GgufBlockType{10, "Q2_K", kSuperBlock, 84, {}, 2, 16, 0, kHasMinimums, read_q2_k},
+    GgufBlockType{11, "Q3_K", kSuperBlock, 110, {}, 3, 16, 4, !kHasMinimums, read_q3_k},
+    GgufBlockType{12, "Q4_K", kSuperBlock, 144, {}, 4, 32, 0, kHasMinimums, read_q4_k},
+    GgufBlockType{13, "Q5_K", kSuperBlock, 176, {}, 5, 32, 0, kHasMinimums, read_q5_k},
+    GgufBlockType{14, "Q6_K", kSuperBlock, 210, {}, 6, 16, 32, !kHasMinimums, read_q6_k},
+    GgufBlockType{20, "IQ4_NL", kSmallBlock, 18, {}, 8, 32, 128, !kHasMinimums, read_iq4_nl},
+    GgufBlockType{23, "IQ4_XS", kSuperBlock, 136, {}, 8, 32, 128, !kHasMinimums, read_iq4_xs},
 };
 
 // The names of the types that Quire does not read.
@@ -266,6 +243,35 @@ constexpr auto kOtherTypes = std::to_array<std::pair<uint32_t, const char*>>({{9
                                                                               {40, "NVFP4"}});
 
 }  // namespace
+
+void dequantize(const GgufBlockType& type, const std::byte* block, float* out) {
+  if (type.plain == DType::kF32) {
+    *out = load<float>(block);
+  } else if (type.plain) {
+    *out = (*type.plain == DType::kF16 ? f16_to_f32 : bf16_to_f32)(load<uint16_t>(block));
+  }
+  if (type.plain) return;
+  QuantizedBlock parts;
+  type.read(block, parts);
+  const float scale = f16_to_f32(parts.scale);
+  const float minimum = type.has_minimums ? f16_to_f32(parts.minimum) : 0.0F;
+  for (size_t i = 0; i < static_cast<size_t>(type.block_elements); ++i) {
+    const size_t group = i / static_cast<size_t>(type.group_elements);
+    out[i] = scale * static_cast<float>(parts.group_scales[group]) *
+             static_cast<float>(parts.values[i] - type.offset);
+    if (type.has_minimums) out[i] -= minimum * static_cast<float>(parts.group_minimums[group]);
+  }
+}
+
+const std::byte* BlockMatrix::row(int64_t i) const {
+  int64_t at = i;
+  if (paired_rows > 0) {
+    const int64_t in_head = i % paired_rows;
+    const int64_t half = paired_rows / 2;
+    at = i - in_head + 2 * (in_head % half) + in_head / half;
+  }
+  return bytes + at * blocks_per_row() * type->block_bytes;
+}
 
 std::span<const GgufBlockType> gguf_block_types() {
   return kBlockTypes;

@@ -1,7 +1,8 @@
 // The types of tensors in GGUF files: how llama.cpp packs numbers into blocks, and how they become
-// F32 again. Each function follows the layout of one type and is written for clarity, not speed.
+// F32 again. Each type is read as its layout says, for clarity and not for speed.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -9,18 +10,53 @@
 #include <string>
 
 #include "tensor/dtype.h"
+#include "tensor/tensor.h"
 
 namespace quire {
+
+// The integers that a block of quantized numbers consists of. A group is group_elements adjacent
+// elements, each of which is
+//   scale * group_scales[group] * (value - offset) - minimum * group_minimums[group],
+// where the last term exists only in types with minimums, and offset is the type's.
+struct QuantizedBlock {
+  uint16_t scale = 0;  // F16
+  uint16_t minimum = 0;
+  std::array<int8_t, 16> group_scales = {};
+  std::array<uint8_t, 16> group_minimums = {};
+  std::array<uint8_t, 256> values = {};
+};
 
 struct GgufBlockType {
   uint32_t id;  // in the file
   const char* name;
   int64_t block_elements;
   int64_t block_bytes;
-  // Writes the block_elements numbers of one block. Blocks need no alignment.
-  void (*dequantize)(const std::byte* block, float* out);
-  // The type if a block is one number that Quire computes with as it is.
+  // The type if a block is one number that Quire computes with as it is; then what follows is
+  // absent.
   std::optional<DType> plain = {};
+  int value_bits = 0;      // values are below 2^value_bits
+  int group_elements = 0;  // 16 or 32
+  int offset = 0;
+  bool has_minimums = false;
+  // Blocks need no alignment.
+  void (*read)(const std::byte* block, QuantizedBlock& out) = nullptr;
+};
+
+// Writes the block_elements numbers of one block.
+void dequantize(const GgufBlockType& type, const std::byte* block, float* out);
+
+// A matrix of a GGUF file, in host memory.
+struct BlockMatrix {
+  const GgufBlockType* type = nullptr;
+  const std::byte* bytes = nullptr;
+  Shape shape;  // [rows, columns]; rows are whole blocks
+  // Rows of a head whose rows the file stores in pairs that llama.cpp's rotation turns together:
+  // those of the first half of the head alternate with those of the second half. 0: in order.
+  int64_t paired_rows = 0;
+
+  int64_t blocks_per_row() const { return shape[1] / type->block_elements; }
+  // The blocks of row `i`, in the order of the checkpoint that the file was made from.
+  const std::byte* row(int64_t i) const;
 };
 
 // Returns null if Quire cannot read the type.

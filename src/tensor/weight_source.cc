@@ -24,6 +24,12 @@ class PrefixedSource final : public WeightSource {
   std::optional<DType> dtype_of(std::string_view name) const override {
     return source_->dtype_of(stored_name(name));
   }
+  const GgufBlockType* block_type(std::string_view name) const override {
+    return source_->block_type(stored_name(name));
+  }
+  Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
+    return source_->blocks(stored_name(name), expected);
+  }
   void release(std::string_view name) override { source_->release(stored_name(name)); }
   std::vector<std::string> names() const override {
     std::vector<std::string> all = source_->names();
@@ -103,6 +109,10 @@ std::string shape_text(const Shape& shape) {
   std::vector<int64_t> dims;
   for (int axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
   return fmt::format("[{}]", fmt::join(dims, ", "));
+}
+
+Result<BlockMatrix> WeightSource::blocks(std::string_view name, const Shape& /*expected*/) {
+  return not_found(fmt::format("[model] tensor {} is not stored in blocks", quote_name(name)));
 }
 
 Result<std::vector<int64_t>> WeightSource::integers(std::string_view name, int64_t count) {

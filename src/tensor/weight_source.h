@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "quire/status.h"
+#include "tensor/gguf_blocks.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -40,6 +41,11 @@ class WeightSource {
   virtual Result<std::optional<RepeatedTensor>> repeated(std::string_view /*name*/) {
     return std::optional<RepeatedTensor>();
   }
+  // The type of a matrix that is stored in quantized blocks; null if it is not.
+  virtual const GgufBlockType* block_type(std::string_view /*name*/) const { return nullptr; }
+  // Returns a matrix of exactly this shape that is stored in quantized blocks, valid until
+  // release(name). tensor() would expand it.
+  virtual Result<BlockMatrix> blocks(std::string_view name, const Shape& expected);
   // Frees the tensor's memory. The tensor can be requested again.
   virtual void release(std::string_view name) = 0;
   // The names of all tensors, to check that none was overlooked.

@@ -46,8 +46,8 @@ TEST(GgufBlocks, EqualThoseOfAnotherImplementation) {
               static_cast<int64_t>(count));
     std::vector<float> got(count);
     for (size_t block = 0; block * static_cast<size_t>(type->block_elements) < count; ++block) {
-      type->dequantize(packed.data() + block * static_cast<size_t>(type->block_bytes),
-                       got.data() + block * static_cast<size_t>(type->block_elements));
+      dequantize(*type, packed.data() + block * static_cast<size_t>(type->block_bytes),
+                 got.data() + block * static_cast<size_t>(type->block_elements));
     }
     for (size_t i = 0; i < count; ++i) {
       float expected = 0;

@@ -63,7 +63,7 @@ TEST(Gguf, ReadsTheFileOfAnotherWriter) {
   const GgufTensor& vector = header.tensors()[0];
   EXPECT_THAT(vector.shape, ElementsAre(5));
   float last = 0;
-  vector.type->dequantize(vector.bytes.data() + 16, &last);
+  dequantize(*vector.type, vector.bytes.data() + 16, &last);
   EXPECT_EQ(last, 4.0F);
   EXPECT_THAT(header.tensors()[1].shape, ElementsAre(2, 3));
   EXPECT_EQ(header.tensors()[1].type->name, std::string("F16"));
@@ -199,7 +199,7 @@ TEST_F(GgufSplit, FilesAreOneModel) {
   const GgufModel model = open().value();
   ASSERT_EQ(model.tensors().size(), 2U);
   float value = 0;
-  model.tensor("b")->type->dequantize(model.tensor("b")->bytes.data(), &value);
+  dequantize(*model.tensor("b")->type, model.tensor("b")->bytes.data(), &value);
   EXPECT_EQ(value, 2.0F);
   model.drop_pages(*model.tensor("b"));
   EXPECT_EQ(model.tensor("c"), nullptr);

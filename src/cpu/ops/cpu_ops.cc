@@ -8,6 +8,7 @@
 #include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
 #include "cpu/ops/gemm_fma.h"
+#include "cpu/ops/gemm_quantized.h"
 #include "cpu/ops/packed_linear.h"
 #include "cpu/ops/rows.h"
 
@@ -18,6 +19,14 @@ namespace {
 // Below this number of elements, fork and join cost more than they save.
 constexpr int64_t kParallelElements = 16384;
 
+// The fastest kernel if `name` is empty or not among those of this processor.
+const quantized::Kernel& choose_kernel(std::string_view name) {
+  for (const QuantizedKernel& kernel : quantized_kernels()) {
+    if (kernel.name == name) return *kernel.kernel;
+  }
+  return *quantized_kernels().front().kernel;
+}
+
 class CpuOps final : public Ops {
  public:
   CpuOps(ThreadPool& pool, FmaScratch scratch, const CpuOpsOptions& options)
@@ -25,7 +34,8 @@ class CpuOps final : public Ops {
         fma_scratch_(std::move(scratch)),
         use_amx_(options.use_amx && amx_usable()),
         use_bf16_(!use_amx_ && options.use_avx512_bf16 && avx512_bf16_usable()),
-        num_terms_(options.bf16_activations ? 1 : 2) {}
+        quantized_kernel_(choose_kernel(options.quantized_kernel)),
+        rounding_(options.rounding) {}
 
   DType activation_dtype() const override { return DType::kF32; }
   // Values with scales are multiplied by them when they are packed.
@@ -33,7 +43,19 @@ class CpuOps final : public Ops {
     return stored == DType::kF8E4M3 ? DType::kF32 : stored;
   }
 
+  int64_t block_bytes(const GgufBlockType& type) const override {
+    if (type.plain) return 0;
+    return quantized::block_bytes(quantized_format(type),
+                                  type.block_elements / quantized::kGroupK) /
+           quantized::kFeatures;
+  }
+
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
+    if (!source.blocks.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(auto quantized, QuantizedLinear::pack(source, pool_));
+      QUIRE_RETURN_IF_ERROR(quantized_scratch_.reserve(quantized->in_features()));
+      return std::unique_ptr<Linear>(std::move(quantized));
+    }
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,
                            PackedLinear::pack(source, use_amx_, pool_));
     if (use_amx_ && packed->layout() == PanelLayout::kPairs) {
@@ -63,12 +85,16 @@ class CpuOps final : public Ops {
 
   void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
              Stream& /*stream*/) override {
-    const auto& packed = static_cast<const PackedLinear&>(table);
-    check_rows(out, packed.in_features());
+    const auto* const quantized = dynamic_cast<const QuantizedLinear*>(&table);
+    check_rows(out, table.in_features());
     for_rows(out, [&](int64_t t) {
-      QUIRE_CHECK(ids[t] >= 0 && ids[t] < packed.out_features(),
+      QUIRE_CHECK(ids[t] >= 0 && ids[t] < table.out_features(),
                   "[ops] embed: a token id is not in the table");
-      packed.unpack_row(ids[t], row(out, t));
+      if (quantized != nullptr) {
+        quantized->unpack_row(ids[t], row(out, t));
+      } else {
+        static_cast<const PackedLinear&>(table).unpack_row(ids[t], row(out, t));
+      }
       if (scale == 1.0F) return;
       for (int64_t i = 0; i < out.shape[1]; ++i) row(out, t)[i] *= scale;
     });
@@ -90,16 +116,22 @@ class CpuOps final : public Ops {
   }
 
   void linear(const Linear& w, TensorView x, TensorView out, Stream& /*stream*/) override {
-    const auto& packed = static_cast<const PackedLinear&>(w);
-    check_rows(x, packed.in_features());
-    check_rows(out, packed.out_features());
+    check_rows(x, w.in_features());
+    check_rows(out, w.out_features());
     QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] linear: x and out differ in rows");
     if (x.shape[0] == 0) return;
+    if (const auto* const quantized = dynamic_cast<const QuantizedLinear*>(&w)) {
+      const int num_terms = rounding_ == InputRounding::kInt8 ? 1 : 2;
+      return linear_quantized(*quantized, quantized_kernel_, x.as<float>(), x.shape[0], num_terms,
+                              out.as<float>(), pool_, quantized_scratch_);
+    }
+    const auto& packed = static_cast<const PackedLinear&>(w);
     if (use_amx_ && packed.layout() == PanelLayout::kPairs) {
       return linear_amx(packed, x.as<float>(), x.shape[0], out.as<float>(), pool_, amx_scratch_);
     }
     if (multiplies_bf16(packed)) {
-      return linear_bf16(packed, x.as<float>(), x.shape[0], num_terms_, out.as<float>(), pool_,
+      const int num_terms = rounding_ == InputRounding::kBf16 ? 1 : 2;
+      return linear_bf16(packed, x.as<float>(), x.shape[0], num_terms, out.as<float>(), pool_,
                          bf16_scratch_);
     }
     linear_fma(packed, x.as<float>(), x.shape[0], out.as<float>(), pool_, fma_scratch_);
@@ -195,9 +227,11 @@ class CpuOps final : public Ops {
   FmaScratch fma_scratch_;
   AmxScratch amx_scratch_;
   Bf16Scratch bf16_scratch_;
+  QuantizedScratch quantized_scratch_;
   bool use_amx_;
   bool use_bf16_;
-  int num_terms_;  // of an activation in products with BF16 weights
+  const quantized::Kernel& quantized_kernel_;
+  InputRounding rounding_;
 };
 
 }  // namespace

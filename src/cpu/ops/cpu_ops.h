@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "base/thread_pool.h"
 #include "ops/ops.h"
@@ -13,9 +14,10 @@ struct CpuOpsOptions {
   bool use_amx = true;  // if the machine has it and the kernel permits it
   // For BF16 weights, if the machine has it and AMX is not used.
   bool use_avx512_bf16 = true;
-  // Rounds the inputs of products with BF16 weights to BF16, as if the model had computed in BF16,
-  // where AVX-512 BF16 is used.
-  bool bf16_activations = false;
+  // kBf16 has an effect where AVX-512 BF16 is used.
+  InputRounding rounding = InputRounding::kNone;
+  // For quantized weights, by name (gemm_quantized.h); empty: the fastest.
+  std::string_view quantized_kernel = {};
 };
 
 // `pool` outlives the Ops. Only one thread at a time may call them.

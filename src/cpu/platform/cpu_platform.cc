@@ -93,14 +93,14 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
                     "device 0 alone",
                     config.devices.size()));
   }
-  if (config.bf16_products && (!cpu::avx512_bf16_usable() || cpu::amx_usable())) {
+  if (config.rounding == InputRounding::kBf16 && (!cpu::avx512_bf16_usable() || cpu::amx_usable())) {
     return invalid_argument(
         "[cpu] cpu_activations: got bf16 on a processor that has AMX or lacks AVX-512 BF16, "
         "expected f32, which is as fast there");
   }
   const int num_threads = config.num_threads > 0 ? config.num_threads : num_usable_cores();
   return std::unique_ptr<Platform>(
-      new CpuPlatform(num_threads, {.bf16_activations = config.bf16_products}));
+      new CpuPlatform(num_threads, {.rounding = config.rounding}));
 }
 
 }  // namespace quire

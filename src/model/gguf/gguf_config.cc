@@ -151,7 +151,7 @@ void ConfigWriter::write_rope() {
     std::vector<float> block(static_cast<size_t>(divisors->type->block_elements));
     const auto block_bytes = static_cast<size_t>(divisors->type->block_bytes);
     for (size_t at = 0; at < divisors->bytes.size(); at += block_bytes) {
-      divisors->type->dequantize(divisors->bytes.data() + at, block.data());
+      dequantize(*divisors->type, divisors->bytes.data() + at, block.data());
       for (const float divisor : block) json_.value(double{divisor});
     }
     json_.end_array();

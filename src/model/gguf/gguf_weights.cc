@@ -70,15 +70,6 @@ std::string checkpoint_name(std::string_view name, bool is_gemma) {
   return found ? fmt::format("model.layers.{}.{}{}", layer, *found, suffix) : std::string(name);
 }
 
-// The row of the file that holds row `row` of the checkpoint. llama.cpp stores the rows of each
-// head in pairs that its rotation turns together: the rows of the first half of the head alternate
-// with those of the second half.
-int64_t paired_row(int64_t row, int64_t head_rows) {
-  const int64_t in_head = row % head_rows;
-  const int64_t half = head_rows / 2;
-  return row - in_head + 2 * (in_head % half) + in_head / half;
-}
-
 // Stores the numbers of a block from element `first` on.
 void store(std::span<const float> block, DType dtype, std::byte* out, int64_t first) {
   if (dtype == DType::kF32) {
@@ -87,6 +78,32 @@ void store(std::span<const float> block, DType dtype, std::byte* out, int64_t fi
     std::ranges::transform(block, reinterpret_cast<uint16_t*>(out) + first,
                            dtype == DType::kF16 ? f32_to_f16 : f32_to_bf16);
   }
+}
+
+// Expands rows [first, last).
+void expand_rows(const BlockMatrix& matrix, float addend, int64_t first, int64_t last,
+                 const TensorView& out) {
+  const GgufBlockType& type = *matrix.type;
+  std::vector<float> block(static_cast<size_t>(type.block_elements));
+  for (int64_t row = first; row < last; ++row) {
+    const std::byte* bytes = matrix.row(row);
+    for (int64_t i = 0; i < matrix.blocks_per_row(); ++i) {
+      dequantize(type, bytes + i * type.block_bytes, block.data());
+      for (float& value : block) value += addend;
+      store(block, out.dtype, out.as<std::byte>(), row * matrix.shape[1] + i * type.block_elements);
+    }
+  }
+}
+
+void expand(const BlockMatrix& matrix, float addend, const TensorView& out) {
+  constexpr int64_t kElementsPerTask = 1 << 18;
+  const int64_t rows = matrix.shape[0];
+  const int64_t task_rows = std::max<int64_t>(1, kElementsPerTask / matrix.shape[1]);
+  const int64_t num_tasks = ceil_div(rows, task_rows);
+  ThreadPool threads(static_cast<int>(std::min<int64_t>(num_usable_cores(), num_tasks)));
+  threads.parallel_for(num_tasks, [&](int64_t task) {
+    expand_rows(matrix, addend, task * task_rows, std::min(rows, (task + 1) * task_rows), out);
+  });
 }
 
 }  // namespace
@@ -130,39 +147,21 @@ bool GgufWeights::is_in_place(const Entry& entry) const {
          reinterpret_cast<uintptr_t>(entry.tensor->bytes.data()) % dtype_bytes(dtype) == 0;
 }
 
-void GgufWeights::expand_rows(const Entry& entry, int64_t columns, int64_t first, int64_t last,
-                              const TensorView& out) const {
-  const GgufBlockType& type = *entry.tensor->type;
-  const int64_t rows = out.shape.num_elements() / columns;
-  const int64_t row_bytes = columns / type.block_elements * type.block_bytes;
-  std::vector<float> block(static_cast<size_t>(type.block_elements));
-  for (int64_t row = first; row < last; ++row) {
-    const int64_t from = entry.num_heads > 0 ? paired_row(row, rows / entry.num_heads) : row;
-    const std::byte* bytes = entry.tensor->bytes.data() + from * row_bytes;
-    for (int64_t column = 0; column < columns; column += type.block_elements) {
-      type.dequantize(bytes, block.data());
-      bytes += type.block_bytes;
-      for (float& value : block) value += entry.addend;
-      store(block, out.dtype, out.as<std::byte>(), row * columns + column);
-    }
-  }
-}
-
-void GgufWeights::expand(const Entry& entry, const TensorView& out) const {
-  constexpr int64_t kElementsPerTask = 1 << 18;
+BlockMatrix GgufWeights::matrix_of(const Entry& entry) {
+  const Shape shape(entry.tensor->shape);
   // A vector that is reordered per head is a matrix of one column.
-  const bool is_column = entry.num_heads > 0 && out.shape.rank() == 1;
-  const int64_t columns = is_column ? 1 : out.shape[out.shape.rank() - 1];
-  const int64_t rows = out.shape.num_elements() / columns;
-  const int64_t task_rows = std::max<int64_t>(1, kElementsPerTask / columns);
-  const int64_t num_tasks = ceil_div(rows, task_rows);
-  ThreadPool threads(static_cast<int>(std::min<int64_t>(num_usable_cores(), num_tasks)));
-  threads.parallel_for(num_tasks, [&](int64_t task) {
-    expand_rows(entry, columns, task * task_rows, std::min(rows, (task + 1) * task_rows), out);
-  });
+  const bool is_column = entry.num_heads > 0 && shape.rank() == 1;
+  const int64_t columns = is_column ? 1 : shape[shape.rank() - 1];
+  BlockMatrix matrix;
+  matrix.type = entry.tensor->type;
+  matrix.bytes = entry.tensor->bytes.data();
+  matrix.shape = {shape.num_elements() / columns, columns};
+  if (entry.num_heads > 0) matrix.paired_rows = matrix.shape[0] / entry.num_heads;
+  return matrix;
 }
 
-Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expected) {
+Result<const GgufWeights::Entry*> GgufWeights::find(std::string_view name,
+                                                    const Shape& expected) const {
   const auto found = entries_.find(std::string(name));
   if (found == entries_.end()) {
     return not_found(
@@ -177,18 +176,36 @@ Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expec
         "[gguf] {}: tensor {}; got shape {}, expected {} by the metadata", gguf_.source(),
         quote_name(entry.tensor->name), shape_text(shape), shape_text(expected)));
   }
+  return &entry;
+}
+
+Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expected) {
+  QUIRE_ASSIGN_OR_RETURN(const Entry* const entry, find(name, expected));
   TensorView view;
-  view.dtype = dtype_of(entry);
-  view.shape = shape;
-  if (is_in_place(entry)) {
-    view.data = const_cast<std::byte*>(entry.tensor->bytes.data());
+  view.dtype = dtype_of(*entry);
+  view.shape = expected;
+  if (is_in_place(*entry)) {
+    view.data = const_cast<std::byte*>(entry->tensor->bytes.data());
     return view;
   }
   QUIRE_ASSIGN_OR_RETURN(Buffer buffer, Buffer::host(view.num_bytes()));
   view.data = buffer.data();
-  expand(entry, view);
+  expand(matrix_of(*entry), entry->addend, view);
   expanded_.insert_or_assign(std::string(name), std::move(buffer));
   return view;
+}
+
+const GgufBlockType* GgufWeights::block_type(std::string_view name) const {
+  const auto found = entries_.find(std::string(name));
+  if (found == entries_.end() || found->second.addend != 0.0F) return nullptr;
+  const GgufTensor& tensor = *found->second.tensor;
+  return tensor.type->plain || tensor.shape.size() != 2 ? nullptr : tensor.type;
+}
+
+Result<BlockMatrix> GgufWeights::blocks(std::string_view name, const Shape& expected) {
+  if (block_type(name) == nullptr) return WeightSource::blocks(name, expected);
+  QUIRE_ASSIGN_OR_RETURN(const Entry* const entry, find(name, expected));
+  return matrix_of(*entry);
 }
 
 bool GgufWeights::has(std::string_view name) const {

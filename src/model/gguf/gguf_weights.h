@@ -16,7 +16,7 @@
 namespace quire {
 
 // F32, F16 and BF16 tensors are read in place where their layout is the checkpoint's. Others are
-// expanded when they are requested, one at a time: matrices to gguf_weight_dtype, vectors to F32.
+// expanded when tensor() is called, one at a time: matrices to gguf_weight_dtype, vectors to F32.
 class GgufWeights : public WeightSource {
  public:
   // `config` is the one of gguf_model_config.
@@ -25,6 +25,8 @@ class GgufWeights : public WeightSource {
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
   bool has(std::string_view name) const override;
   std::optional<DType> dtype_of(std::string_view name) const override;
+  const GgufBlockType* block_type(std::string_view name) const override;
+  Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override;
   void release(std::string_view name) override;
   std::vector<std::string> names() const override;
 
@@ -40,10 +42,9 @@ class GgufWeights : public WeightSource {
       : gguf_(std::move(gguf)), matrix_dtype_(matrix_dtype) {}
   DType dtype_of(const Entry& entry) const;
   bool is_in_place(const Entry& entry) const;
-  void expand(const Entry& entry, const TensorView& out) const;
-  // Expands rows [first, last) of a matrix with this number of columns.
-  void expand_rows(const Entry& entry, int64_t columns, int64_t first, int64_t last,
-                   const TensorView& out) const;
+  static BlockMatrix matrix_of(const Entry& entry);
+  // Fails if the tensor does not exist or has another shape.
+  Result<const Entry*> find(std::string_view name, const Shape& expected) const;
 
   GgufModel gguf_;
   DType matrix_dtype_;

@@ -197,7 +197,7 @@ TEST(Linear, RoundsActivationsToBf16WhereAsked) {
   constexpr int64_t kRows = 20;
   ThreadPool pool(2);
   const auto exact = make_cpu_ops(pool, {.use_amx = false});
-  const auto rounding = make_cpu_ops(pool, {.use_amx = false, .bf16_activations = true});
+  const auto rounding = make_cpu_ops(pool, {.use_amx = false, .rounding = InputRounding::kBf16});
   TestWeight w = random_weight(kN, kK, DType::kBF16, 4);
   std::vector<float> x = random_floats(kRows * kK, 6);
   std::vector<float> rounded;

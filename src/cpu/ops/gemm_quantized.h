@@ -1,0 +1,39 @@
+// Computes out = x · Wᵀ + bias with quantized weights, as quantized/kernel.h describes: activations
+// are rounded to integers of 8 or 16 bits per block of 256, and the products are summed exactly
+// within a group of weights.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "base/thread_pool.h"
+#include "cpu/ops/quantized_linear.h"
+
+namespace quire::cpu {
+
+struct QuantizedKernel {
+  std::string_view name;
+  const quantized::Kernel* kernel;
+};
+
+// The kernels that this processor can run, the fastest first; at least "plain".
+std::span<const QuantizedKernel> quantized_kernels();
+
+// Scratch for the activations as integers, shared by all threads. It is sized when a Linear is
+// made, so that linear() allocates nothing.
+class QuantizedScratch {
+ public:
+  Status reserve(int64_t in_features);
+  std::byte* x() const { return static_cast<std::byte*>(x_.data()); }
+
+ private:
+  Buffer x_;
+};
+
+// x: [num_rows, in_features], out: [num_rows, out_features], both dense. num_terms: bytes per
+// activation, 1 or 2.
+void linear_quantized(const QuantizedLinear& w, const quantized::Kernel& kernel, const float* x,
+                      int64_t num_rows, int num_terms, float* out, ThreadPool& pool,
+                      const QuantizedScratch& scratch);
+
+}  // namespace quire::cpu

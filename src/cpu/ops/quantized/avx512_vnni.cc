@@ -1,0 +1,62 @@
+// AVX-512 with VNNI: one instruction adds the products of 4 bytes in each of 16 lanes.
+#include <immintrin.h>
+
+#include "cpu/ops/quantized/kernel-inl.h"
+
+namespace quire::cpu::quantized {
+namespace {
+
+struct Avx512Vnni {
+  using F = __m512;
+  using I = __m512i;
+  static constexpr int kLanes = 16;
+  static constexpr int kVecs = 2;
+  static constexpr int kRows[] = {6, 4};
+
+  static I zero() { return _mm512_setzero_si512(); }
+  static I load(const std::byte* from) { return _mm512_loadu_si512(from); }
+  static I broadcast(const std::byte* from) {
+    int32_t bytes = 0;
+    __builtin_memcpy(&bytes, from, sizeof(bytes));
+    return _mm512_set1_epi32(bytes);
+  }
+  static I and_bytes(I a, char mask) { return _mm512_and_si512(a, _mm512_set1_epi8(mask)); }
+  static I or_bytes(I a, I b) { return _mm512_or_si512(a, b); }
+  template <int kBits>  // to the right; negative: to the left
+  static I shift(I a) {
+    return kBits < 0 ? _mm512_slli_epi32(a, kBits < 0 ? -kBits : 0)
+                     : _mm512_srli_epi32(a, kBits < 0 ? 0 : kBits);
+  }
+  static I add(I a, I b) { return _mm512_add_epi32(a, b); }
+  template <int kBits>
+  static I dot(I sum, I weights, I x) {
+    return _mm512_dpbusd_epi32(sum, weights, x);
+  }
+  static F to_float(I a) { return _mm512_cvtepi32_ps(a); }
+  static F set1(float a) { return _mm512_set1_ps(a); }
+  static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
+  static F mul_add(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static F neg_mul_add(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
+  static F load_f32(const float* from) { return _mm512_loadu_ps(from); }
+  static F load_f16(const std::byte* from) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  static F load_i8(const std::byte* from) {
+    return to_float(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  }
+  static F load_u8(const std::byte* from) {
+    return to_float(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+  }
+  static void store(F a, float* to) { _mm512_storeu_ps(to, a); }
+  static void prefetch(const std::byte* from, int64_t num_bytes) {
+    for (int64_t i = 0; i < num_bytes; i += 64) {
+      _mm_prefetch(reinterpret_cast<const char*>(from) + i, _MM_HINT_T0);
+    }
+  }
+};
+
+}  // namespace
+
+const Kernel kAvx512Vnni = {quantize_row, run<Avx512Vnni>};
+
+}  // namespace quire::cpu::quantized

@@ -1,0 +1,297 @@
+// The kernel for one instruction set, which `Isa` describes:
+//   F, I: vectors of kLanes floats, and of as many 32-bit integers of 4 bytes each.
+//   kVecs: vectors of features at a time; kRows[num_terms - 1]: rows at a time. Their sums stay in
+//   registers.
+// Included by one source file per instruction set, which must not share inline functions.
+#include <algorithm>
+
+#include "cpu/ops/quantized/kernel.h"
+
+namespace quire::cpu::quantized {
+namespace {
+
+constexpr int kBytesPerLane = 4;
+constexpr int kQuadsPerHalf = 4;  // of a group of 32
+constexpr int64_t kPrefetchBytes = 2048;
+
+constexpr int64_t group_bytes(int value_bits) {
+  return kGroupK * kFeatures * value_bits / 8;
+}
+
+// The values of quad `quad` of a group, one byte each, for vector `vec` of the panel's features.
+template <class Isa, int kBits>
+inline __attribute__((always_inline)) typename Isa::I unpack(const std::byte* group, int quad,
+                                                             int64_t vec) {
+  constexpr int64_t kQuadBytes = kFeatures * kBytesPerLane;
+  const std::byte* at = group + vec * Isa::kLanes * kBytesPerLane;
+  if constexpr (kBits == 8) return Isa::load(at + quad * kQuadBytes);
+  const auto both = Isa::load(at + quad % kQuadsPerHalf * kQuadBytes);
+  const auto low = Isa::and_bytes(quad < kQuadsPerHalf ? both : Isa::template shift<4>(both), 0x0F);
+  if constexpr (kBits == 4) return low;
+  const auto upper =
+      Isa::load(at + (kQuadsPerHalf + quad / kQuadsPerHalf) * kQuadBytes);  // of 4 quads
+  switch (quad % kQuadsPerHalf) {
+    case 0:
+      return Isa::or_bytes(low, Isa::and_bytes(Isa::template shift<-4>(upper), 0x30));
+    case 1:
+      return Isa::or_bytes(low, Isa::and_bytes(Isa::template shift<-2>(upper), 0x30));
+    case 2:
+      return Isa::or_bytes(low, Isa::and_bytes(upper, 0x30));
+    default:
+      return Isa::or_bytes(low, Isa::and_bytes(Isa::template shift<2>(upper), 0x30));
+  }
+}
+
+// The scales and the minimums of the groups of one block.
+template <class Isa>
+struct Scales {
+  using F = typename Isa::F;
+
+  Scales(const Format& format_, const std::byte* block, int64_t groups) : format(format_) {
+    const int64_t num_groups = groups * kGroupK / format.group_k;
+    block_scales = block;
+    block_minimums = block + kFeatures * 2;
+    scales = block;
+    if (format.has_block_scales) scales += kFeatures * (format.has_minimums ? 4 : 2);
+    minimums = scales + num_groups * kFeatures * (format.has_block_scales ? 1 : 2);
+  }
+
+  F scale(int64_t group, int64_t vec) const {
+    const int64_t lane = vec * Isa::kLanes;
+    const int64_t at = group * kFeatures + lane;
+    if (!format.has_block_scales) return Isa::load_f16(scales + at * 2);
+    return Isa::mul(Isa::load_f16(block_scales + lane * 2), Isa::load_i8(scales + at));
+  }
+  // The number that a group subtracts per unit of activation, given its scale.
+  F minimum(int64_t group, int64_t vec, F scale) const {
+    const int64_t lane = vec * Isa::kLanes;
+    const int64_t at = group * kFeatures + lane;
+    if (!format.has_minimums) return Isa::mul(scale, Isa::set1(static_cast<float>(format.offset)));
+    if (!format.has_block_scales) return Isa::load_f16(minimums + at * 2);
+    return Isa::mul(Isa::load_f16(block_minimums + lane * 2), Isa::load_u8(minimums + at));
+  }
+
+  Format format;
+  const std::byte* block_scales;
+  const std::byte* block_minimums;
+  const std::byte* scales;
+  const std::byte* minimums;
+};
+
+// sums[row][kFeatures] += rows of one block of activations · the block's weights, for kVecs vectors
+// of features from first_vec on.
+template <class Isa, int kBits, int kRows, int kTerms>
+void multiply_block(const Format& format, const std::byte* block, int64_t groups,
+                    const std::byte* x, int64_t x_stride, int64_t first_vec, float* sums) {
+  using F = typename Isa::F;
+  using I = typename Isa::I;
+  constexpr int kVecs = Isa::kVecs;
+  const Scales<Isa> scales(format, block, groups);
+  const std::byte* values = block + header_bytes(format, groups);
+  const bool has_halves = format.group_k == kGroupK / 2;
+  F block_sums[kRows][kVecs];
+  I products[kRows][kTerms][kVecs];
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVecs; ++v) block_sums[r][v] = Isa::set1(0.0F);
+  }
+  const auto start_group = [&]() __attribute__((always_inline)) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int t = 0; t < kTerms; ++t) {
+#pragma GCC unroll 4
+        for (int v = 0; v < kVecs; ++v) products[r][t][v] = Isa::zero();
+      }
+    }
+  };
+  const auto multiply_quad = [&](const std::byte* group, int quad, int64_t first_quad)
+      __attribute__((always_inline)) {
+    I weights[kVecs];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVecs; ++v) weights[v] = unpack<Isa, kBits>(group, quad, first_vec + v);
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      const std::byte* quads = x + r * x_stride + sizeof(Activations);
+#pragma GCC unroll 2
+      for (int t = 0; t < kTerms; ++t) {
+        const I x_quad = Isa::broadcast(quads + ((first_quad + quad) * kTerms + t) * kBytesPerLane);
+#pragma GCC unroll 4
+        for (int v = 0; v < kVecs; ++v) {
+          products[r][t][v] = Isa::template dot<kBits>(products[r][t][v], weights[v], x_quad);
+        }
+      }
+    }
+  };
+  const auto end_group = [&](int64_t group) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+    for (int v = 0; v < kVecs; ++v) {
+      const F scale = scales.scale(group, first_vec + v);
+      const F minimum = scales.minimum(group, first_vec + v, scale);
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const auto* row = reinterpret_cast<const Activations*>(x + r * x_stride);
+        const float sum = has_halves ? row->sums_of_16[group] : row->sums_of_32[group];
+        I product = products[r][0][v];
+        if constexpr (kTerms == 2) {
+          product = Isa::add(product, Isa::template shift<-8>(products[r][1][v]));
+        }
+        F& block_sum = block_sums[r][v];
+        block_sum = Isa::mul_add(scale, Isa::to_float(product), block_sum);
+        block_sum = Isa::neg_mul_add(minimum, Isa::set1(sum), block_sum);
+      }
+    }
+  };
+  for (int64_t g = 0; g < groups; ++g) {
+    const std::byte* group = values + g * group_bytes(kBits);
+    const int64_t first_quad = g * 2 * kQuadsPerHalf;
+    Isa::prefetch(group + kPrefetchBytes, group_bytes(kBits));
+    start_group();
+#pragma GCC unroll 4
+    for (int quad = 0; quad < kQuadsPerHalf; ++quad) multiply_quad(group, quad, first_quad);
+    if (has_halves) {
+      end_group(2 * g);
+      start_group();
+    }
+#pragma GCC unroll 4
+    for (int quad = kQuadsPerHalf; quad < 2 * kQuadsPerHalf; ++quad) {
+      multiply_quad(group, quad, first_quad);
+    }
+    end_group(has_halves ? 2 * g + 1 : g);
+  }
+#pragma GCC unroll 16
+  for (int r = 0; r < kRows; ++r) {
+    const F scale = Isa::set1(reinterpret_cast<const Activations*>(x + r * x_stride)->scale);
+#pragma GCC unroll 4
+    for (int v = 0; v < kVecs; ++v) {
+      float* sum = sums + r * kFeatures + (first_vec + v) * Isa::kLanes;
+      Isa::store(Isa::mul_add(scale, block_sums[r][v], Isa::load_f32(sum)), sum);
+    }
+  }
+}
+
+// Rows [row, row + kRows) of the task.
+template <class Isa, int kBits, int kRows, int kTerms>
+void multiply_rows(const Task& task, int64_t row) {
+  constexpr int64_t kGroups = kBlockK / kGroupK;
+  const int64_t num_blocks = (task.num_groups + kGroups - 1) / kGroups;
+  const int64_t x_stride = num_blocks * activation_bytes(kTerms);
+  const std::byte* x = task.x + row * x_stride;
+  const std::byte* block = task.panel;
+  alignas(64) float sums[kRows][kFeatures] = {};
+  for (int64_t b = 0; b < num_blocks; ++b) {
+    const int64_t rest = task.num_groups - b * kGroups;
+    const int64_t groups = rest < kGroups ? rest : kGroups;
+    for (int64_t vec = 0; vec < kFeatures / Isa::kLanes; vec += Isa::kVecs) {
+      multiply_block<Isa, kBits, kRows, kTerms>(
+          task.format, block, groups, x + b * activation_bytes(kTerms), x_stride, vec, sums[0]);
+    }
+    block += block_bytes(task.format, groups);
+  }
+  for (int r = 0; r < kRows; ++r) {
+    float* out = task.out + (row + r) * task.out_stride;
+    for (int64_t i = 0; i < task.num_columns; ++i) {
+      out[i] = task.bias == nullptr ? sums[r][i] : sums[r][i] + task.bias[i];
+    }
+  }
+}
+
+// Calls multiply_rows() for `rows`, known only at run time, from 1 to kRows.
+template <class Isa, int kBits, int kRows, int kTerms>
+void multiply_some_rows(const Task& task, int64_t row, int64_t rows) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) return multiply_some_rows<Isa, kBits, kRows - 1, kTerms>(task, row, rows);
+  }
+  multiply_rows<Isa, kBits, kRows, kTerms>(task, row);
+}
+
+// All rows, in sets of nearly equal size.
+template <class Isa, int kBits, int kTerms>
+void multiply_all(const Task& task) {
+  constexpr int kRows = Isa::kRows[kTerms - 1];
+  int64_t num_sets = (task.num_rows + kRows - 1) / kRows;
+  for (int64_t row = 0; row < task.num_rows; --num_sets) {
+    const int64_t rows = (task.num_rows - row + num_sets - 1) / num_sets;
+    multiply_some_rows<Isa, kBits, kRows, kTerms>(task, row, rows);
+    row += rows;
+  }
+}
+
+template <class Isa, int kTerms>
+void run_terms(const Task& task) {
+  switch (task.format.value_bits) {
+    case 4:
+      return multiply_all<Isa, 4, kTerms>(task);
+    case 6:
+      return multiply_all<Isa, 6, kTerms>(task);
+    default:
+      return multiply_all<Isa, 8, kTerms>(task);
+  }
+}
+
+template <class Isa>
+void run(const Task& task) {
+  task.num_terms == 1 ? run_terms<Isa, 1>(task) : run_terms<Isa, 2>(task);
+}
+
+// Writes a block of `count` activations; those beyond are zeros. The compiler vectorizes the loops.
+template <int kTerms>
+void quantize_block(const float* x, int64_t count, std::byte* out) {
+  constexpr float kTiny = 0x1p-100F;
+  constexpr float kMost = kTerms == 1 ? 127.0F : 127.0F * 256.0F;
+  // Added to a number of at most 22 bits and subtracted again, it rounds to an integer.
+  constexpr float kRounder = 0x1.8p23F;
+  float values[kBlockK];
+  uint32_t most_bits = 0;
+  for (int64_t i = 0; i < kBlockK; ++i) values[i] = 0.0F;
+  for (int64_t i = 0; i < count; ++i) values[i] = x[i];
+  for (int64_t i = 0; i < kBlockK; ++i) {
+    uint32_t bits = 0;
+    __builtin_memcpy(&bits, values + i, sizeof(bits));
+    bits &= 0x7FFFFFFFU;
+    most_bits = most_bits < bits ? bits : most_bits;  // of an infinity or a NaN, the largest
+  }
+  float most = 0;
+  __builtin_memcpy(&most, &most_bits, sizeof(most));
+  const bool is_finite = most_bits < 0x7F800000U;
+  const bool is_zero = most < kTiny;
+  const float inverse = !is_finite || is_zero ? 0.0F : kMost / most;
+  int32_t q[kBlockK];
+  for (int64_t i = 0; i < kBlockK; ++i) {
+    const float value = is_finite ? values[i] : 0.0F;
+    const float rounded = (value * inverse + kRounder) - kRounder;
+    q[i] = static_cast<int32_t>(rounded);
+  }
+  auto* const header = reinterpret_cast<Activations*>(out);
+  header->scale = !is_finite ? __builtin_nanf("") : is_zero ? 0.0F : most / kMost;
+  int32_t sums[kBlockK / 16];
+  for (int64_t s = 0; s < kBlockK / 16; ++s) {
+    sums[s] = 0;
+    for (int64_t i = 0; i < 16; ++i) sums[s] += q[s * 16 + i];
+    header->sums_of_16[s] = static_cast<float>(sums[s]);
+  }
+  for (int64_t s = 0; s < kBlockK / 32; ++s) {
+    header->sums_of_32[s] = static_cast<float>(sums[2 * s] + sums[2 * s + 1]);
+  }
+  auto* bytes = reinterpret_cast<int8_t*>(out + sizeof(Activations));
+  for (int64_t quad = 0; quad < kBlockK / 4; ++quad) {
+    for (int64_t i = 0; i < 4; ++i) {
+      const int32_t value = q[quad * 4 + i];
+      const int32_t upper = kTerms == 1 ? 0 : (value + 128) >> 8;
+      bytes[quad * 4 * kTerms + i] = static_cast<int8_t>(value - upper * 256);
+      if (kTerms == 2) bytes[quad * 4 * kTerms + 4 + i] = static_cast<int8_t>(upper);
+    }
+  }
+}
+
+void quantize_row(const float* x, int64_t num_k, int num_terms, std::byte* out) {
+  for (int64_t k = 0; k < num_k; k += kBlockK) {
+    const int64_t count = num_k - k < kBlockK ? num_k - k : kBlockK;
+    num_terms == 1 ? quantize_block<1>(x + k, count, out) : quantize_block<2>(x + k, count, out);
+    out += activation_bytes(num_terms);
+  }
+}
+
+}  // namespace
+}  // namespace quire::cpu::quantized

@@ -1,0 +1,101 @@
+// The part of the GEMM with quantized weights that is compiled once per instruction set, from one
+// source. Its interface has only plain data, so that no shared inline function is compiled with an
+// instruction set's flags. All instruction sets compute the same bits.
+//
+// Activations. The kBlockK activations of a block are integers times the block's scale. With one
+// term an integer has 8 bits, x = scale * q0; with two it has 16, x = scale * (256 q1 + q0), which
+// is about as exact as F32 (half a unit is 2^-17 of the block's largest activation). A block of
+// activations below 2^-100 counts as zeros, and one with an infinity or a NaN as NaN.
+//
+// Numerics. The integer products of a group of weights are summed exactly. A block's sum is, over
+// its groups in ascending order, group scale * products - group minimum * sum of q, in F32; the
+// sum of the row is, over the blocks, scale * the block's sum, then the bias. The order does not
+// depend on the number of rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace quire::cpu::quantized {
+
+inline constexpr int64_t kFeatures = 32;  // features per panel
+inline constexpr int64_t kBlockK = 256;
+inline constexpr int64_t kGroupK = 32;  // the smallest part of a row; a row may end within a block
+
+// How a panel keeps its weights: as integers times a scale per group, minus a minimum per group or
+// an offset times the scale.
+struct Format {
+  int value_bits;  // 4, 6 or 8
+  int group_k;     // 16 or 32
+  int offset;      // 0 with minimums
+  bool has_minimums;
+  bool has_block_scales;  // a group's scale is an F16 number per block times a signed byte
+};
+
+// A panel is its blocks in ascending order. Of a block with `groups` groups of 32, of which the
+// last block may have fewer than 8:
+//   F16 scales[32], if has_block_scales; then F16 minimums[32], if has_minimums;
+//   group scales[num][32], then group minimums[num][32] if has_minimums, where num is the number
+//     of groups of group_k: signed and unsigned bytes if has_block_scales, otherwise F16;
+//   values[groups], each group 32 elements of 32 features: 4 k of one feature lie together.
+//     8 bits: [8 quads][32 features][4 k].
+//     4 bits: [4][32][4]; the lower halves are quads 0 to 3, the upper halves are quads 4 to 7.
+//     6 bits: the lower 4 bits as above, then the upper 2 bits [2][32][4]; the bits 2j and 2j + 1
+//             of byte h are those of quad 4h + j.
+constexpr int64_t header_bytes(const Format& format, int64_t groups) {
+  const int64_t num_groups = groups * kGroupK / format.group_k;
+  const int64_t columns = format.has_minimums ? 2 : 1;
+  if (!format.has_block_scales) return columns * num_groups * kFeatures * 2;
+  return columns * kFeatures * (2 + num_groups);
+}
+constexpr int64_t value_bytes(const Format& format, int64_t groups) {
+  return groups * kGroupK * kFeatures * format.value_bits / 8;
+}
+constexpr int64_t block_bytes(const Format& format, int64_t groups) {
+  return header_bytes(format, groups) + value_bytes(format, groups);
+}
+constexpr int64_t row_bytes(const Format& format, int64_t num_groups) {  // of a panel
+  constexpr int64_t kGroups = kBlockK / kGroupK;
+  const int64_t rest = num_groups % kGroups;
+  return num_groups / kGroups * block_bytes(format, kGroups) +
+         (rest > 0 ? block_bytes(format, rest) : 0);
+}
+
+// A block of a row of activations. The quads of k follow: int32_t[kBlockK / 4][num_terms], the
+// bytes of which are q of 4 adjacent k.
+struct alignas(64) Activations {
+  float scale;
+  float sums_of_16[kBlockK / 16];  // of the integers of 16 activations
+  float sums_of_32[kBlockK / 32];
+  float padding[7];
+};
+constexpr int64_t activation_bytes(int num_terms) {
+  return static_cast<int64_t>(sizeof(Activations)) + kBlockK * num_terms;
+}
+
+// Multiplies some rows with a panel.
+struct Task {
+  Format format;
+  const std::byte* panel;
+  int64_t num_groups;  // of 32 k, in a row
+  const std::byte* x;  // [num_rows][number of blocks] of activation_bytes
+  int num_terms;       // 1 or 2
+  int64_t num_rows;
+  float* out;  // [num_rows, out_stride], at the panel's first feature
+  int64_t out_stride;
+  int64_t num_columns;  // features of the panel, at most 32
+  const float* bias;    // [num_columns] or null
+};
+
+struct Kernel {
+  // Writes the blocks of a row of num_k activations.
+  void (*quantize_row)(const float* x, int64_t num_k, int num_terms, std::byte* out);
+  void (*run)(const Task& task);
+};
+
+extern const Kernel kPlain;
+// Defined only where the processor family has them.
+extern const Kernel kAvx2;
+extern const Kernel kAvx512Vnni;
+
+}  // namespace quire::cpu::quantized

@@ -1,0 +1,62 @@
+// Every other processor: one feature at a time.
+#include <cmath>
+
+#include "cpu/ops/quantized/kernel-inl.h"
+#include "tensor/dtype.h"
+
+namespace quire::cpu::quantized {
+namespace {
+
+struct Plain {
+  using F = float;
+  using I = uint32_t;
+  static constexpr int kLanes = 1;
+  static constexpr int kVecs = 1;
+  static constexpr int kRows[] = {1, 1};
+
+  static I zero() { return 0; }
+  static I load(const std::byte* from) {
+    I bytes = 0;
+    __builtin_memcpy(&bytes, from, sizeof(bytes));
+    return bytes;
+  }
+  static I broadcast(const std::byte* from) { return load(from); }
+  static I and_bytes(I a, char mask) { return a & (0x01010101U * static_cast<uint32_t>(mask)); }
+  static I or_bytes(I a, I b) { return a | b; }
+  template <int kBits>  // to the right; negative: to the left
+  static I shift(I a) {
+    return kBits < 0 ? a << (kBits < 0 ? -kBits : 0) : a >> (kBits < 0 ? 0 : kBits);
+  }
+  static I add(I a, I b) { return a + b; }
+  template <int kBits>
+  static I dot(I sum, I weights, I x) {
+    for (int byte = 0; byte < 4; ++byte) {
+      const int value = static_cast<int>((weights >> (8 * byte)) & 0xFF);
+      sum += static_cast<uint32_t>(value * static_cast<int8_t>(x >> (8 * byte)));
+    }
+    return sum;
+  }
+  static F to_float(I a) { return static_cast<float>(static_cast<int32_t>(a)); }
+  static F set1(float a) { return a; }
+  static F mul(F a, F b) { return a * b; }
+  static F mul_add(F a, F b, F c) { return std::fma(a, b, c); }
+  static F neg_mul_add(F a, F b, F c) { return std::fma(-a, b, c); }
+  static F load_f32(const float* from) { return *from; }
+  static F load_f16(const std::byte* from) {
+    uint16_t bits = 0;
+    __builtin_memcpy(&bits, from, sizeof(bits));
+    return f16_to_f32(bits);
+  }
+  static F load_i8(const std::byte* from) { return static_cast<float>(static_cast<int8_t>(*from)); }
+  static F load_u8(const std::byte* from) {
+    return static_cast<float>(static_cast<uint8_t>(*from));
+  }
+  static void store(F a, float* to) { *to = a; }
+  static void prefetch(const std::byte* /*from*/, int64_t /*num_bytes*/) {}
+};
+
+}  // namespace
+
+const Kernel kPlain = {quantize_row, run<Plain>};
+
+}  // namespace quire::cpu::quantized

@@ -1,0 +1,31 @@
+// The kernels of x86 processors.
+#include <vector>
+
+#include "cpu/ops/gemm_quantized.h"
+
+namespace quire::cpu {
+namespace {
+
+std::vector<QuantizedKernel> find_kernels() {
+  std::vector<QuantizedKernel> kernels;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512vnni")) {
+    kernels.push_back({"avx512_vnni", &quantized::kAvx512Vnni});
+  }
+  // Every processor with AVX2 converts F16.
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    kernels.push_back({"avx2", &quantized::kAvx2});
+  }
+  kernels.push_back({"plain", &quantized::kPlain});
+  return kernels;
+}
+
+}  // namespace
+
+std::span<const QuantizedKernel> quantized_kernels() {
+  static const std::vector<QuantizedKernel> kernels = find_kernels();
+  return kernels;
+}
+
+}  // namespace quire::cpu

@@ -1,0 +1,314 @@
+// Products with the quantized types of GGUF files, with every kernel that this machine can run.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "cpu/ops/gemm_quantized.h"
+#include "ops_fixture.h"
+#include "tensor/dtype.h"
+#include "tensor/gguf_blocks.h"
+
+namespace quire {
+namespace {
+
+using cpu::quantized_kernels;
+using cpu::QuantizedKernel;
+using testing::host_stream;
+using testing::matrix;
+using testing::random_floats;
+
+std::vector<GgufBlockType> quantized_types() {
+  std::vector<GgufBlockType> types;
+  for (const GgufBlockType& type : gguf_block_types()) {
+    if (!type.plain) types.push_back(type);
+  }
+  return types;
+}
+
+// The bytes of a block at which F16 numbers lie.
+std::vector<size_t> half_offsets(const GgufBlockType& type) {
+  const std::string name = type.name;
+  if (name == "Q6_K") return {208};
+  if (name == "Q3_K") return {108};
+  if (name == "Q2_K") return {80, 82};
+  if (type.has_minimums) return {0, 2};
+  return {0};
+}
+
+// A matrix of random blocks, the numbers that they stand for, and the sizes of the terms that these
+// are the sums of.
+struct TestMatrix {
+  int64_t n;
+  int64_t k;
+  GgufBlockType type;
+  std::vector<std::byte> bytes;
+  std::vector<float> values;
+  std::vector<float> magnitudes;
+
+  BlockMatrix view() const {
+    BlockMatrix view;
+    view.type = &type;
+    view.bytes = bytes.data();
+    view.shape = {n, k};
+    return view;
+  }
+};
+
+void append_block(TestMatrix& m, std::mt19937& random) {
+  std::vector<std::byte> block(static_cast<size_t>(m.type.block_bytes));
+  for (std::byte& byte : block) byte = static_cast<std::byte>(random());
+  for (const size_t offset : half_offsets(m.type)) {
+    const float value = 1e-3F * static_cast<float>(1 + random() % 50);
+    const uint16_t half = f32_to_f16(random() % 8 == 0 ? -value : value);
+    std::memcpy(block.data() + offset, &half, sizeof(half));
+  }
+  const size_t first = m.values.size();
+  const auto count = static_cast<size_t>(m.type.block_elements);
+  m.values.resize(first + count);
+  dequantize(m.type, block.data(), m.values.data() + first);
+  QuantizedBlock parts;
+  m.type.read(block.data(), parts);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t group = i / static_cast<size_t>(m.type.group_elements);
+    m.magnitudes.push_back(
+        std::fabs(f16_to_f32(parts.scale) * static_cast<float>(parts.group_scales[group])) *
+            static_cast<float>(parts.values[i] + m.type.offset) +
+        std::fabs(f16_to_f32(parts.minimum) * static_cast<float>(parts.group_minimums[group])));
+  }
+  m.bytes.insert(m.bytes.end(), block.begin(), block.end());
+}
+
+TestMatrix random_matrix(const GgufBlockType& type, int64_t n, int64_t k, uint32_t seed) {
+  TestMatrix m = {.n = n, .k = k, .type = type, .bytes = {}, .values = {}, .magnitudes = {}};
+  std::mt19937 random(seed);
+  for (int64_t i = 0; i < n * k / type.block_elements; ++i) append_block(m, random);
+  return m;
+}
+
+struct TestOps {
+  explicit TestOps(std::string_view kernel, InputRounding rounding = InputRounding::kNone,
+                   int num_threads = 2)
+      : pool(num_threads),
+        ops(make_cpu_ops(pool, {.rounding = rounding, .quantized_kernel = kernel})) {}
+
+  std::unique_ptr<Linear> linear(const std::vector<const TestMatrix*>& parts,
+                                 std::vector<float>* bias = nullptr) {
+    std::vector<BlockMatrix> blocks;
+    std::vector<TensorView> biases;
+    float* at = bias == nullptr ? nullptr : bias->data();
+    for (const TestMatrix* part : parts) {
+      blocks.push_back(part->view());
+      if (bias == nullptr) continue;
+      biases.push_back({at, DType::kF32, {part->n}});
+      at += part->n;
+    }
+    auto made = ops->make_linear({.weights = {}, .biases = biases, .blocks = blocks});
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return std::move(made).value();
+  }
+
+  std::vector<float> run(const Linear& linear, std::vector<float>& x, int64_t m) {
+    std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
+    ops->linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()),
+                host_stream());
+    return out;
+  }
+
+  ThreadPool pool;
+  std::unique_ptr<Ops> ops;
+};
+
+// Half a unit of the integers of a block of activations, per activation.
+double rounding_error(const std::vector<float>& x, int64_t row, int64_t k, int64_t num_k,
+                      double most_integer) {
+  float most = 0;
+  const int64_t first = k / 256 * 256;
+  for (int64_t i = first; i < std::min(first + 256, num_k); ++i) {
+    most = std::max(most, std::fabs(x[static_cast<size_t>(row * num_k + i)]));
+  }
+  return 0.5001 * static_cast<double>(most) / most_integer;
+}
+
+// Computes the product in double. The error of an output is at most that of rounding activations
+// and, relative to the terms that the sum consists of, that of F32.
+void expect_product(const TestMatrix& w, const std::vector<float>& x, int64_t num_rows,
+                    const std::vector<float>& bias, const std::vector<float>& out,
+                    double most_integer, const std::string& what) {
+  std::vector<double> errors;
+  for (int64_t t = 0; t < num_rows; ++t) {
+    errors.clear();
+    for (int64_t k = 0; k < w.k; ++k) {
+      errors.push_back(k % 256 == 0 ? rounding_error(x, t, k, w.k, most_integer) : errors.back());
+    }
+    for (int64_t n = 0; n < w.n; ++n) {
+      double sum = bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<size_t>(n)]);
+      double bound = 1e-6 + 1e-6 * std::fabs(sum);
+      for (int64_t k = 0; k < w.k; ++k) {
+        const auto x_k = static_cast<double>(x[static_cast<size_t>(t * w.k + k)]);
+        const auto at = static_cast<size_t>(n * w.k + k);
+        sum += x_k * static_cast<double>(w.values[at]);
+        bound += errors[static_cast<size_t>(k)] * std::fabs(static_cast<double>(w.values[at])) +
+                 1e-6 * std::fabs(x_k) * static_cast<double>(w.magnitudes[at]);
+      }
+      ASSERT_NEAR(out[static_cast<size_t>(t * w.n + n)], sum, bound)
+          << what << " rows=" << num_rows << " n=" << w.n << " k=" << w.k << " at " << t << ","
+          << n;
+    }
+  }
+}
+
+constexpr double kMostOf16Bits = 32512;
+constexpr double kMostOf8Bits = 127;
+
+TEST(QuantizedLinear, AgreesWithTheDefinitionForEveryType) {
+  for (const GgufBlockType& type : quantized_types()) {
+    const int64_t block = type.block_elements;
+    const int64_t shapes[][2] = {
+        {1, block}, {31, 2 * block}, {32, 3 * block}, {33, 9 * block}, {70, block}};
+    for (const auto& [n, k] : shapes) {
+      const TestMatrix w = random_matrix(type, n, k, static_cast<uint32_t>(n * 1000 + k));
+      std::vector<float> bias = random_floats(static_cast<size_t>(n), 5);
+      for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
+        const double most = rounding == InputRounding::kNone ? kMostOf16Bits : kMostOf8Bits;
+        for (const int64_t num_rows : {0, 1, 2, 3, 5, 7, 13}) {
+          std::vector<float> x = random_floats(static_cast<size_t>(num_rows * k), 9);
+          std::vector<float> first_out;
+          for (const QuantizedKernel& kernel : quantized_kernels()) {
+            TestOps ops(kernel.name, rounding);
+            const std::unique_ptr<Linear> linear = ops.linear({&w}, &bias);
+            const std::vector<float> out = ops.run(*linear, x, num_rows);
+            expect_product(w, x, num_rows, bias, out, most,
+                           std::string(kernel.name) + " " + type.name);
+            if (first_out.empty()) first_out = out;
+            ASSERT_EQ(std::memcmp(out.data(), first_out.data(), out.size() * sizeof(float)), 0)
+                << kernel.name << " computes other bits than " << quantized_kernels()[0].name;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(QuantizedLinear, EmbedsTheNumbersThatTheBlocksStandFor) {
+  TestOps ops({});
+  for (const GgufBlockType& type : quantized_types()) {
+    const TestMatrix w = random_matrix(type, 45, 3 * type.block_elements, 17);
+    const std::unique_ptr<Linear> linear = ops.linear({&w});
+    EXPECT_EQ(linear->in_features(), w.k);
+    EXPECT_EQ(linear->out_features(), w.n);
+    const int32_t ids[] = {44, 0, 31, 32};
+    std::vector<float> out(static_cast<size_t>(4 * w.k));
+    ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k), host_stream());
+    for (size_t i = 0; i < out.size(); ++i) {
+      const auto row = static_cast<size_t>(ids[i / static_cast<size_t>(w.k)]);
+      ASSERT_EQ(out[i], w.values[row * static_cast<size_t>(w.k) + i % static_cast<size_t>(w.k)])
+          << type.name << " at " << i;
+    }
+  }
+}
+
+// As q, k and v in a file whose v has another type; the matrices end within panels.
+TEST(QuantizedLinear, StacksMatricesOfSeveralTypes) {
+  const auto type_of = [](uint32_t id) { return *find_gguf_block_type(id); };
+  const TestMatrix q = random_matrix(type_of(12), 40, 512, 1);  // Q4_K
+  const TestMatrix k = random_matrix(type_of(8), 33, 512, 2);   // Q8_0
+  const TestMatrix v = random_matrix(type_of(14), 7, 512, 3);   // Q6_K
+  std::vector<float> bias = random_floats(80, 4);
+  std::vector<float> x = random_floats(3 * 512, 6);
+  TestOps ops({});
+  const std::unique_ptr<Linear> linear = ops.linear({&q, &k, &v}, &bias);
+  ASSERT_EQ(linear->out_features(), 80);
+  const std::vector<float> out = ops.run(*linear, x, 3);
+  int64_t first = 0;
+  for (const TestMatrix* part : {&q, &k, &v}) {
+    std::vector<float> part_out;
+    for (int64_t t = 0; t < 3; ++t) {
+      const auto from = out.begin() + t * 80 + first;
+      part_out.insert(part_out.end(), from, from + part->n);
+    }
+    const std::vector<float> part_bias(bias.begin() + first, bias.begin() + first + part->n);
+    expect_product(*part, x, 3, part_bias, part_out, kMostOf16Bits, part->type.name);
+    first += part->n;
+  }
+}
+
+TEST(QuantizedLinear, RowsDoNotDependOnTheirBatch) {
+  constexpr int64_t kK = 2304;
+  constexpr int64_t kMaxRows = 260;  // more than are rounded at a time
+  std::vector<float> x = random_floats(kMaxRows * kK, 77);
+  for (const uint32_t id : {8U, 12U, 14U}) {
+    const TestMatrix w = random_matrix(*find_gguf_block_type(id), 100, kK, 3);
+    for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
+      std::vector<float> longest;
+      for (const int num_threads : {2, 1}) {
+        TestOps ops({}, rounding, num_threads);
+        const std::unique_ptr<Linear> linear = ops.linear({&w});
+        for (const int64_t m : {kMaxRows, int64_t{1}, int64_t{4}, int64_t{5}, int64_t{67}}) {
+          const std::vector<float> out = ops.run(*linear, x, m);
+          if (longest.empty()) longest = out;
+          ASSERT_EQ(std::memcmp(longest.data(), out.data(), out.size() * sizeof(float)), 0)
+              << w.type.name << " m=" << m << " threads=" << num_threads;
+        }
+      }
+    }
+  }
+}
+
+TEST(QuantizedLinear, AnInfinityOrNanStaysInItsRow) {
+  const TestMatrix w = random_matrix(*find_gguf_block_type(12), 64, 512, 3);
+  for (const QuantizedKernel& kernel : quantized_kernels()) {
+    TestOps ops(kernel.name);
+    const std::unique_ptr<Linear> linear = ops.linear({&w});
+    std::vector<float> x = random_floats(3 * 512, 8);
+    const std::vector<float> finite = ops.run(*linear, x, 3);
+    for (const float broken : {INFINITY, -INFINITY, NAN}) {
+      x[512 + 300] = broken;
+      const std::vector<float> out = ops.run(*linear, x, 3);
+      for (size_t i = 0; i < 64; ++i) {
+        ASSERT_EQ(out[i], finite[i]);
+        ASSERT_TRUE(std::isnan(out[64 + i])) << kernel.name << " " << broken;
+        ASSERT_EQ(out[128 + i], finite[128 + i]);
+      }
+    }
+  }
+}
+
+TEST(QuantizedLinear, ZerosAndTinyActivationsGiveTheBias) {
+  const TestMatrix w = random_matrix(*find_gguf_block_type(8), 40, 288, 3);
+  std::vector<float> bias = random_floats(40, 4);
+  for (const QuantizedKernel& kernel : quantized_kernels()) {
+    TestOps ops(kernel.name);
+    const std::unique_ptr<Linear> linear = ops.linear({&w}, &bias);
+    for (const float value : {0.0F, -0.0F, 1e-40F, -1e-35F}) {
+      std::vector<float> x(288, value);
+      EXPECT_EQ(ops.run(*linear, x, 1), bias) << kernel.name << " " << value;
+    }
+  }
+}
+
+TEST(QuantizedLinear, RefusesBlocksThatDoNotFitTogether) {
+  TestOps ops({});
+  const TestMatrix a = random_matrix(*find_gguf_block_type(8), 4, 64, 1);
+  const TestMatrix b = random_matrix(*find_gguf_block_type(8), 4, 96, 1);
+  const std::vector<BlockMatrix> blocks = {a.view(), b.view()};
+  const auto made = ops.ops->make_linear({.weights = {}, .biases = {}, .blocks = blocks});
+  ASSERT_FALSE(made.ok());
+  EXPECT_THAT(made.status().message(),
+              ::testing::HasSubstr("weight blocks 1 have shape [4, 96] of Q8_0; expected 64"));
+}
+
+// A block of Q4_K has 144 bytes per row in the file.
+TEST(QuantizedLinear, TakesAboutAsManyBytesAsTheBlocks) {
+  TestOps ops({});
+  EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(12)), 148);
+  EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(14)), 210);
+  EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(8)), 34);
+  EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(1)), 0);
+  const TestMatrix w = random_matrix(*find_gguf_block_type(12), 64, 512, 1);
+  EXPECT_EQ(ops.linear({&w})->num_bytes(), 64U * 2 * 148);
+}
+
+}  // namespace
+}  // namespace quire
