@@ -16,6 +16,14 @@ int64_t row_bytes(int64_t in_features, int num_terms) {
   return ceil_div(in_features, quantized::kBlockK) * quantized::activation_bytes(num_terms);
 }
 
+// Panels of a task: some in a row, so that the end of one prefetches the beginning of the next, but
+// few enough that threads end together.
+int64_t task_panels(int64_t num_panels, int num_threads) {
+  constexpr int64_t kMostPanels = 8;
+  constexpr int64_t kTasksPerThread = 4;
+  return std::clamp(num_panels / (num_threads * kTasksPerThread), int64_t{1}, kMostPanels);
+}
+
 }  // namespace
 
 Status QuantizedScratch::reserve(int64_t in_features) {
@@ -40,9 +48,11 @@ void linear_quantized(const QuantizedLinear& w, const quantized::Kernel& kernel,
     } else {
       for (int64_t row = 0; row < rows; ++row) round(row);
     }
+    const int64_t num_panels = std::ssize(w.panels());
+    const int64_t step = task_panels(num_panels, pool.num_threads());
     std::atomic<int64_t> next = 0;
-    pool.run([&](int) {
-      for (int64_t i = next.fetch_add(1); i < std::ssize(w.panels()); i = next.fetch_add(1)) {
+    const auto run_panels = [&](int64_t begin) {
+      for (int64_t i = begin; i < std::min(begin + step, num_panels); ++i) {
         const QuantizedLinear::Panel& panel = w.panels()[static_cast<size_t>(i)];
         kernel.run({.format = panel.format,
                     .panel = w.data(panel),
@@ -54,6 +64,11 @@ void linear_quantized(const QuantizedLinear& w, const quantized::Kernel& kernel,
                     .out_stride = w.out_features(),
                     .num_columns = panel.num_features,
                     .bias = w.bias() == nullptr ? nullptr : w.bias() + panel.first_feature});
+      }
+    };
+    pool.run([&](int) {
+      for (int64_t i = next.fetch_add(step); i < num_panels; i = next.fetch_add(step)) {
+        run_panels(i);
       }
     });
   }

@@ -12,7 +12,8 @@ namespace {
 
 constexpr int kBytesPerLane = 4;
 constexpr int kQuadsPerHalf = 4;  // of a group of 32
-constexpr int64_t kPrefetchBytes = 2048;
+// How far ahead of their use weights are prefetched.
+constexpr int64_t kPrefetchBytes = 4096;
 
 constexpr int64_t group_bytes(int value_bits) {
   return kGroupK * kFeatures * value_bits / 8;
@@ -88,6 +89,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
   constexpr int kVecs = Isa::kVecs;
   const Scales<Isa> scales(format, block, groups);
   const std::byte* values = block + header_bytes(format, groups);
+  const int64_t bytes_per_group = block_bytes(format, groups) / groups;  // with their scales
   const bool has_halves = format.group_k == kGroupK / 2;
   F block_sums[kRows][kVecs];
   I products[kRows][kTerms][kVecs];
@@ -146,7 +148,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
   for (int64_t g = 0; g < groups; ++g) {
     const std::byte* group = values + g * group_bytes(kBits);
     const int64_t first_quad = g * 2 * kQuadsPerHalf;
-    Isa::prefetch(group + kPrefetchBytes, group_bytes(kBits));
+    Isa::prefetch(block + g * bytes_per_group + kPrefetchBytes, bytes_per_group);
     start_group();
 #pragma GCC unroll 4
     for (int quad = 0; quad < kQuadsPerHalf; ++quad) multiply_quad(group, quad, first_quad);
