@@ -495,7 +495,7 @@ text classification endpoint
 reward model
 
 # gguf *2
-= Yes: `quire serve --model FILE.gguf`. Quantized weights of a GGUF file are expanded to 16 bits in memory.
+= Yes: `quire serve --model FILE.gguf`. A CPU computes with the quantized weights of a GGUF file as they are; a GPU expands them to 16 bits.
 %[GGUF|GGUF files|gguf|llama.cpp's files|ggml|.gguf files|Q4_K_M|q8_0]
 ~[load|run|serve|use|open] a [GGUF|gguf] [file|model]
 can quire [load|read|open|run] [GGUF|a gguf file|llama.cpp models|ggml files|my model.gguf]

@@ -641,6 +641,32 @@ how accurate is my model
 evaluate a model
 accuracy benchmark
 
+# eval perplexity
+= `quire eval perplexity --data FILE --model DIR` measures the perplexity of a text.
+~[measure|compute|get|evaluate] [the|a|] perplexity [of a model|of my text|of a text file|]
+?[eval perplexity|perplexity in quire|quire eval perplexity]
+perplexity
+compare the loss of [weight formats|quantizations|two models]
+how much does quantization lose
+bits per byte of a text
+wikitext
+
+# --context @eval perplexity
+= `--context N` of eval perplexity is the most tokens that the model reads before the one it predicts. Default: 512.
+!the context of eval perplexity
+window size of perplexity
+longer windows for perplexity
+eval perplexity --context
+how much context does perplexity use
+
+# --stride @eval perplexity
+= `--stride N` of eval perplexity is the number of tokens by which a window moves. Default: half of the context.
+!the stride of eval perplexity
+do the windows of perplexity overlap
+disjoint windows for perplexity
+eval perplexity --stride
+overlap of the windows in eval perplexity
+
 # eval shots
 = `quire eval gsm8k --data FILE --num-shots 8 --shots FILE` puts 8 solved problems before each question. Default: 8.
 ~[set|change] the number of [shots|examples] [in eval|for gsm8k|]

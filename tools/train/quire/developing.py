@@ -308,7 +308,6 @@ alternatives for each token, in the reply
 my classifier needs probabilities from the endpoint
 
 # --prompt-logprobs
-perplexity
 how likely is my own text
 score a given text
 rate a sentence by its likelihood

@@ -585,6 +585,16 @@ which of my GPUs is used
 choose GPU
 select gpu by number
 
+# --cpu-activations
+= `--cpu-activations bf16` or `int8` makes products on a CPU faster: bf16 with BF16 weights, int8 with a quantized GGUF file. Default: f32.
+!the rounding of activations on a CPU
+~[speed up|make faster] a [quantized|GGUF|Q4_K_M] model on a CPU
+~[use|compute with] [int8|8-bit|bf16] activations [on a CPU|]
+int8 activations
+bf16 activations
+are activations quantized on a CPU
+inputs of products on a CPU
+
 # --threads @serve
 = `--threads N` is the number of CPU threads that compute. Default: 0, one per usable core.
 !the number of [threads|CPU threads|cores]
@@ -966,9 +976,8 @@ confidence of tokens
 = `--prompt-logprobs N` gives log probabilities at each token of the prompt.
 !log probabilities of the prompt
 ~[get|see] the log probabilities of the prompt
-~compute [perplexity|the likelihood of a text]
+~compute the likelihood of a text
 prompt logprobs
-perplexity
 score a text
 likelihood of a prompt
 prompt_logprobs

@@ -336,7 +336,7 @@ WISHES = r"""
 # logprobs server
 ~[see how sure it is, over HTTP|give my client a confidence score]
 # --prompt-logprobs
-~[score my own text|compute a perplexity|rate a sentence of mine]
+~[score my own text|rate a sentence of mine]
 # echo
 +the reply over HTTP begins with my prompt
 # parallel tool calls
