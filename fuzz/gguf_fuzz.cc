@@ -26,7 +26,7 @@ void expand_all(const GgufTensor& tensor) {
   std::vector<float> block(static_cast<size_t>(tensor.type->block_elements));
   const auto size = static_cast<size_t>(tensor.type->block_bytes);
   for (size_t at = 0; at < tensor.bytes.size(); at += size) {
-    tensor.type->dequantize(tensor.bytes.data() + at, block.data());
+    dequantize(*tensor.type, tensor.bytes.data() + at, block.data());
   }
 }
 
