@@ -181,6 +181,7 @@ TEST(QuantizedLinear, AgreesWithTheDefinitionForEveryType) {
             const std::vector<float> out = ops.run(*linear, x, num_rows);
             expect_product(w, x, num_rows, bias, out, most,
                            std::string(kernel.name) + " " + type.name);
+            if (out.empty()) continue;
             if (first_out.empty()) first_out = out;
             ASSERT_EQ(std::memcmp(out.data(), first_out.data(), out.size() * sizeof(float)), 0)
                 << kernel.name << " computes other bits than " << quantized_kernels()[0].name;
