@@ -290,6 +290,7 @@ class RegexReader {
     if (is_at("^")) copy(1);
     const size_t first = at_;
     std::string other_case;
+    bool ends_with_hyphen = false;
     while (!is_at("]")) {
       if (at_end()) return fail(opened, "an unclosed [", "; write \\[ for the character");
       const size_t begin = at_;
@@ -314,11 +315,14 @@ class RegexReader {
         }
       }
       if (ignores_case_) add_other_case(low, high, other_case);
+      ends_with_hyphen = text_.substr(begin, at_ - begin) == "-";
     }
     if (at_ == first) {
       return fail(opened, "an empty class",
                   "; expected the characters that it allows, or [\\s\\S] for all");
     }
+    // A hyphen stands for itself at the end of a class, but not before more characters.
+    if (ends_with_hyphen && !other_case.empty()) out_.insert(out_.size() - 1, 1, '\\');
     out_ += other_case;
     copy(1);
     return {};

@@ -137,6 +137,7 @@ TEST(CheckSpec, RegexesLoseFlagsNamesAndLazyRepeats) {
   EXPECT_EQ(plain("^(?<year>\\d{4})-(?P<m>\\d+?)$"), "^(\\d{4})-(\\d+)$");
   EXPECT_EQ(plain("(?i)^aB[c-eX]?[^z]\\d1$"), "^[aA][Bb][c-eXC-Ex-x]?[^zZ-Z]\\d1$");
   EXPECT_EQ(plain("(?i)\\x41\\u0062\\n\\."), "[Aa][bB]\\n\\.");
+  EXPECT_EQ(plain("(?i)[a-][a\\-][-a][1-][a-]"), "[a\\-A-A][a\\-A-A][-aA-A][1-][a\\-A-A]");
   EXPECT_EQ(plain("a*?b?"
                   "?(?:c|d){2,}?"),
             "a*b?(?:c|d){2,}");
