@@ -43,6 +43,7 @@ class Settings:
     steps: int
     max_minutes: float
     pause_after: float
+    start_at: float  # share of the schedule
     tokens_per_step: int
     seed: int
     learning_rate: float = 0.002
@@ -135,7 +136,7 @@ class Run:
         self.optimizer = make_optimizer(model, settings, device)
         self.weights = torch.tensor(LOSS_WEIGHTS, device=device)
         self.loss = torch.compile(weighted_loss, dynamic=False) if device.type == "cuda" else weighted_loss
-        self.step, self.seconds, self.progress = 0, 0.0, 0.0
+        self.step, self.seconds, self.progress = 0, settings.start_at * 60 * settings.max_minutes, settings.start_at
 
     def advance(self, ids: Tensor, losses: Tensor) -> tuple[Tensor, Tensor]:
         """One step of the optimizer."""
@@ -239,6 +240,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=3)
     parser.add_argument("--start-from", type=Path, help="a model's folder, whose weights are the first ones; it must have "
                         "the same tokenizer")
+    parser.add_argument("--start-at", type=float, default=0.0, metavar="SHARE",
+                        help="begin at this share of a schedule by the clock; with --start-from, this goes on from weights "
+                        "whose training_state.pt was lost")
     parser.add_argument("--resume", action="store_true", help="go on from the folder's training_state.pt")
     args = parser.parse_args()
 
@@ -250,8 +254,8 @@ def main() -> None:
     config = LlamaConfig(vocab_size=tokenizer.get_vocab_size(), num_hidden_layers=args.num_layers,
                          hidden_size=args.hidden_size, max_position_embeddings=args.context)
     write_configs(config, tokenizer, args.output)
-    settings = Settings(args.steps, args.max_minutes, args.pause_after, args.tokens_per_step, args.seed,
-                        args.learning_rate, log_every=args.log_every)
+    settings = Settings(args.steps, args.max_minutes, args.pause_after, args.start_at, args.tokens_per_step,
+                        args.seed, args.learning_rate, log_every=args.log_every)
     run = Run(Llama(config).to(device), settings, device, args.output)
     if args.start_from:
         run.model.load_state_dict(load_file(args.start_from / "model.safetensors"))

@@ -72,8 +72,9 @@ class Job:
         self.data = Data(args.model / "tokenizer.json", args.gsm8k, args.num_workers)
         tokenizer = Tokenizer.from_file(str(self.data.tokenizer))
         self.pad: int = tokenizer.token_to_id(PAD)
-        self.settings = Settings(args.steps, args.max_minutes, 1e6, args.tokens_per_step, args.seed,
-                                 args.learning_rate, warmup_steps=args.warmup_steps)
+        self.settings = Settings(args.steps, args.max_minutes, pause_after=1e6, start_at=0,
+                                 tokens_per_step=args.tokens_per_step, seed=args.seed,
+                                 learning_rate=args.learning_rate, warmup_steps=args.warmup_steps)
         self.phases = phases(args.context)
         self.output.mkdir(parents=True, exist_ok=True)
         self.log = TrainingLog(self.output / "training_log.jsonl", append=False)
