@@ -30,7 +30,7 @@ def first_token_s(quire: str) -> float:
 
 def memory(name: str, command: list[str]) -> None:
     """Compares the peak resident memory with the memory plan."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    process = subprocess.Popen([*command, "--log-level", "info"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     assert process.stderr
     log = process.stderr.read().decode()
     _, status, usage = os.wait4(process.pid, 0)

@@ -90,7 +90,7 @@ TEST(Footprint, AnIdleChatSleeps) {
   process.write(
       "Zoe sleeps 7 hours a day, works 6 hours and travels 2 hours. How many free hours is that in "
       "5 days?\n");
-  EXPECT_THAT(process.read_out("#### 45\n"), HasSubstr("#### 45\n"));
+  EXPECT_THAT(process.read_out("= 45\n"), HasSubstr("9 * 5 = 45\n"));
   EXPECT_GT(process.cpu_s(), 0.0);  // the right process is measured
   const double after_answer = idle_load(process);
   process.close_input();

@@ -31,8 +31,8 @@ using testing::stats_at_rest;
 using testing::stored_floats;
 
 // Sizes of the embedded model.
-constexpr int kVocab = 1536;
-constexpr int kHidden = 256;
+constexpr int kVocab = 4096;
+constexpr int kHidden = 384;
 constexpr int kNumTargetLayers = 8;
 constexpr int32_t kMask = 0;
 constexpr int kBlockSize = 8;
@@ -306,7 +306,7 @@ TEST_P(RandomDrafterTest, HasTheContextOfAPromptWhileItDecodes) {
   const auto engine = testing::make_engine(with_random_drafter(GetParam(), 1));
   ASSERT_NE(engine, nullptr);
   const std::vector<int32_t> prompt = small_prompt(20, 7);
-  constexpr int kNumDecoded = 100;
+  constexpr int kNumDecoded = 60;
   const std::vector<int32_t> output =
       run_all(*engine, {sampled(prompt, kNumDecoded + 8)}).front().token_ids;
   const int64_t before = num_accepted(*engine);

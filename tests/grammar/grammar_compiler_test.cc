@@ -113,24 +113,25 @@ TEST(GrammarCompiler, StopEndsCompilationsWhoseOutcomeIsNotKept) {
 }
 
 TEST(GrammarCompiler, GrammarsInUseAreBoundedInAndOutsideTheCache) {
+  // Each digit is one token, so that the grammars have one size.
   GrammarLimits limits;
   GrammarCompiler probe(*embedded_tokenizer(), kEos, limits);
-  ASSERT_TRUE(probe.compile(choice({"aaaa"})).ok());
+  ASSERT_TRUE(probe.compile(choice({"1111"})).ok());
   const size_t one = probe.stats().held_bytes;
   ASSERT_GT(one, 0U);
   limits.cache_bytes = one * 2;       // holds one grammar with its key
   limits.shared_bytes = one * 5 / 2;  // holds two
   GrammarCompiler compiler(*embedded_tokenizer(), kEos, limits);
-  auto first = compiler.compile(choice({"aaaa"}));
-  auto second = compiler.compile(choice({"bbbb"}));
+  auto first = compiler.compile(choice({"1111"}));
+  auto second = compiler.compile(choice({"2222"}));
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(compiler.stats().held_bytes, 2 * one);
-  const auto third = compiler.compile(choice({"cccc"}));
+  const auto third = compiler.compile(choice({"3333"}));
   EXPECT_EQ(third.status().code(), StatusCode::kResourceExhausted);
   EXPECT_THAT(third.status().message(), HasSubstr("try again later"));
   first = second;  // the first grammar is no longer cached, and this drops its last user
   EXPECT_EQ(compiler.stats().held_bytes, one);
-  EXPECT_TRUE(compiler.compile(choice({"cccc"})).ok());
+  EXPECT_TRUE(compiler.compile(choice({"3333"})).ok());
 }
 
 TEST(GrammarCompiler, ParsesShareTheMemory) {

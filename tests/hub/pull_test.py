@@ -255,7 +255,7 @@ class Faults(PullTest):
         self.leave_partial(self.content[:1_000_000])
         self.pull()
         self.assertEqual([r.headers.get("Range") for r in self.hub.contents(WEIGHTS)], ["bytes=1000000-"])
-        self.assertIn("15.1 MB, 1.0 MB of them in the cache already", self.err)
+        self.assertIn("31.7 MB, 1.0 MB of them in the cache already", self.err)
         self.check()
 
     def test_a_server_may_ignore_the_range(self) -> None:

@@ -91,14 +91,11 @@ struct Method {
 
 const Method kMethods[] = {
     {"ngram_1", R"("ngram", "num_speculative_tokens": 1, "prompt_lookup_max": 3)"},
-    {"ngram_4", R"("ngram", "num_speculative_tokens": 4, "prompt_lookup_min": 1,
-                   "prompt_lookup_max": 3)"},
     {"ngram_8", R"("ngram", "num_speculative_tokens": 8, "prompt_lookup_min": 1,
                    "prompt_lookup_max": 2)"},
     {"suffix_4", R"("suffix", "num_speculative_tokens": 4)"},
     {"suffix_8", R"("suffix", "num_speculative_tokens": 8)"},
     {"draft_model_1", R"("draft_model", "num_speculative_tokens": 1)"},
-    {"draft_model_4", R"("draft_model", "num_speculative_tokens": 4)"},
     {"draft_model_8", R"("draft_model", "num_speculative_tokens": 8)"},
 };
 

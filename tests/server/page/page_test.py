@@ -1260,7 +1260,7 @@ class ServeTest(PageTest):
         self.tab.click("#examples button")
         self.tab.wait_for("document.querySelector('.answer:not([aria-busy])')")
         self.assertEqual(self.tab.text(".question .text"), QUESTION)
-        self.assertEqual(self.tab.text(".answer .prose :is(h3, h4, h5, h6)"), "190")
+        self.assertRegex(self.tab.text(".answer .prose"), r"= 190\s*$")
         # The text grew; the number of pieces depends on the machine.
         self.assertGreater(len(set(self.tab.evaluate("lengths"))), 1)
         self.assertRegex(self.notes(), r"^\d+ tokens · [\d,]+ tokens/s · first after [\d.]+ m?s$")
@@ -1269,20 +1269,20 @@ class ServeTest(PageTest):
         self.tab.click("#new-chat")
         self.tab.click("#examples button:last-of-type")
         self.tab.wait_for("document.querySelector('.answer:not([aria-busy])')")
-        self.assertEqual(self.tab.text(".answer .prose :is(h3, h4, h5, h6)"), "20")
+        self.assertRegex(self.tab.text(".answer .prose"), r"quire chat --model DIR")
 
     def test_stops(self) -> None:
         # On a fast machine the whole answer may be there before the key is pressed.
-        last_line = "document.querySelector('.answer:last-of-type .prose :is(h3, h4, h5, h6)')"
+        is_whole = "document.querySelector('.answer:last-of-type .prose').innerText.includes('190')"
         for _ in range(10):
             self.ask(QUESTION, waits=False)
             self.tab.wait_for("document.querySelector('.answer:last-of-type .prose').innerText")
             self.tab.press("Escape")
             self.wait_for_answer()
-            if self.tab.evaluate(f"{last_line} === null"):
+            if not self.tab.evaluate(is_whole):
                 break
         self.assertRegex(self.notes(), r"^\d+\stokens?\s.*stopped$")
-        self.assertTrue(self.tab.evaluate(f"{last_line} === null"))
+        self.assertFalse(self.tab.evaluate(is_whole))
         self.tab.wait_for("document.querySelector('[data-gauge=running] .value').innerText === '0'")
 
     def test_attaches_a_file(self) -> None:
