@@ -90,7 +90,7 @@ def check_answers(rng: random.Random, per_family: int) -> None:
                 largest = max(largest, *results)
     total = sum(num_steps.values())
     say(f"{total} problems of {len(FAMILIES)} families: every calculator mark is right")
-    say("steps a problem:", ", ".join(f"{n}: {c / total:.1%}" for n, c in sorted(num_steps.items())))
+    say("steps per problem:", ", ".join(f"{n}: {c / total:.1%}" for n, c in sorted(num_steps.items())))
     say(f"largest number in a step: {largest}")
 
 
@@ -268,7 +268,7 @@ def check_tokenizer(rng: random.Random, tokenizer: Tokenizer, num_documents: int
         num_tokens += len(joined)
         num_bytes += len("".join(parts).encode())
     say(f"{num_documents} documents: segments join cleanly and decode exactly; "
-          f"{num_bytes / num_tokens:.2f} bytes a token")
+          f"{num_bytes / num_tokens:.2f} bytes per token")
 
 
 if __name__ == "__main__":
