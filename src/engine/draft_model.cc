@@ -20,7 +20,6 @@ namespace {
 ModelLimits limits_of_steps(const ModelLimits& target, int max_num_logit_rows) {
   ModelLimits limits = target;
   limits.tapped_layers.clear();
-  limits.num_drafts = 0;
   limits.max_num_logit_rows = max_num_logit_rows;
   return limits;
 }

@@ -188,6 +188,7 @@ RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
 // A model of the plan: the target, or the model that drafts for it.
 struct PlannedModel {
   ModelLimits limits;
+  std::vector<int> decode_q_lens;  // query tokens per sequence of steps that decode, ascending
   std::vector<KvGroup> kv_groups;
   int64_t weight_bytes;
   int64_t activation_bytes;
@@ -198,6 +199,7 @@ PlannedModel plan_target(const PlanInputs& in, const ModelLimits& limits) {
   const Ops& ops = in.context.ops();
   const DType activation = ops.activation_dtype();
   return {.limits = limits,
+          .decode_q_lens = {limits.decode_q_len()},
           .kv_groups = make_kv_groups(config, limits, activation),
           .weight_bytes = estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel),
           .activation_bytes = estimate_activation_bytes(config, limits, activation)};
@@ -208,6 +210,7 @@ PlannedModel plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
   const Ops& ops = in.context.ops();
   const ModelLimits limits = draft.limits(target, in.config.max_num_seqs);
   return {.limits = limits,
+          .decode_q_lens = draft.decode_q_lens(in.drafts.num_drafts),
           .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
           .weight_bytes = draft.weight_bytes(limits, ops),
           .activation_bytes = draft.activation_bytes(limits, ops.activation_dtype())};
@@ -247,12 +250,12 @@ Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& gro
 
 // Selects the backends of the KV groups on one device and makes their plans. All groups share one
 // workspace, because a layer's attention ends before the next begins.
-Result<AttentionSetup> plan_attention(const PlanInputs& in, const ModelLimits& limits,
-                                      std::vector<KvGroup> groups) {
+Result<AttentionSetup> plan_attention(const PlanInputs& in, const PlannedModel& model) {
   const EngineConfig& config = in.config;
+  const ModelLimits& limits = model.limits;
+  const std::vector<int>& q_lens = model.decode_q_lens;
   AttentionSetup setup;
-  const std::array q_lens = {limits.decode_q_len()};
-  setup.kv_groups = std::move(groups);
+  setup.kv_groups = model.kv_groups;
   setup.decode_keys = in.platform.decode_keys(config.max_num_seqs, limits.max_kv_len(), q_lens);
   for (DecodeKey& key : setup.decode_keys) key.eager |= config.enforce_eager;
   const PlanLimits largest = {.use = {},
@@ -359,12 +362,14 @@ Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bo
   }
   plan.sizes.windows = table_windows(groups_of(models));
   const PlannedModel& target = models.front();
-  QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, target.limits, target.kv_groups));
+  QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, target));
   if (models.size() > 1) {
     const PlannedModel& draft = models.back();
+    for (const KvGroup& group : draft.kv_groups) {
+      plan.sizes.num_draft_layers += static_cast<int>(group.layers.size());
+    }
     plan.draft = DraftModelPlan{.limits = draft.limits, .attention = {}};
-    QUIRE_ASSIGN_OR_RETURN(plan.draft->attention,
-                           plan_attention(in, draft.limits, draft.kv_groups));
+    QUIRE_ASSIGN_OR_RETURN(plan.draft->attention, plan_attention(in, draft));
     // The drafter runs after the target, in the same workspace.
     plan.attention.workspace_bytes =
         std::max(plan.attention.workspace_bytes, plan.draft->attention.workspace_bytes);

@@ -13,6 +13,10 @@
 
 namespace quire {
 
+namespace cuda {
+struct DraftStep;
+}
+
 // How a runner verifies drafts.
 struct Verification {
   RejectionMethod method = RejectionMethod::kStandard;
@@ -48,6 +52,8 @@ struct DraftCall {
   // On a CPU, the step itself: its spans, as they were computed, and their slots before it.
   std::span<const SeqSpan> spans = {};
   std::span<const SlotView> slot_views = {};
+  // On a GPU, the same: cuda/step/draft_inputs.h.
+  const cuda::DraftStep* device_step = nullptr;
   // F32 [slots, num_drafts, vocab_size], only with Verification::samples_drafts: the drafter
   // samples each draft by DraftNoise::draft(), where the step's first draft is at position
   // num_computed + 1, and writes the distribution that it sampled from: probabilities of all
@@ -65,6 +71,11 @@ class Drafter {
   virtual ~Drafter() = default;
   // Applies the plan's removed and added slots, before its step.
   virtual Status update_slots(const BatchPlan& plan, Stream& stream) = 0;
+  // On a GPU, the host's part of the next propose(): it chooses kernels and enqueues copies.
+  virtual Status prepare(const DraftCall& /*call*/, Stream& /*stream*/) { return {}; }
+  // Whether a graph may replace propose() for steps of one batch shape. It is captured once, and
+  // replayed after prepare().
+  virtual bool has_graphs() const { return false; }
   // Enqueues the proposals that the next step verifies. A proposal may be any token id of the
   // vocabulary.
   virtual Status propose(const DraftCall& call, Stream& stream) = 0;

@@ -97,6 +97,7 @@ struct RunnerSizes {
   int num_layers = 0;
   std::vector<int> windows = {0};  // by block table; 0: none
   bool enforce_eager = false;      // no graphs
+  int num_draft_layers = 0;        // of the model that drafts; 0: no model drafts
 };
 
 // The parts of a runner, all on one device. The objects pointed to outlive it.

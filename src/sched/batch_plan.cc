@@ -56,6 +56,11 @@ void append_token_ids(const SeqSpan& span, const Sequence& seq, BatchPlan& plan)
   }
 }
 
+int32_t token_after(const Sequence& seq, int num_tokens) {
+  const auto end = static_cast<size_t>(num_tokens);
+  return end < seq.token_ids.size() ? seq.token_ids.get()[end] : 0;
+}
+
 void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan) {
   Sequence& seq = *rec.seq;
   const int first = seq.num_scheduled - rec.step_tokens;
@@ -73,6 +78,7 @@ void append_span(SeqRecord& rec, const SchedulerConfig& config, BatchPlan& plan)
                         .first_token = plan.num_tokens(),
                         .num_blocks = num_blocks,
                         .samples = rec.step_samples,
+                        .token_after = decodes ? 0 : token_after(seq, first + rec.step_tokens),
                         .num_drafts = decodes ? num_drafts_of(seq, plan.decode_q_len - 1) : 0,
                         .num_prompt_logprobs = num_prompt_logprobs_wanted(seq, first)});
   append_token_ids(plan.spans.back(), seq, plan);

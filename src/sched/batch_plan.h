@@ -116,6 +116,9 @@ struct SeqSpan {
   // from its first token, and continues from each draft that is accepted.
   // An embedding model returns the last token's hidden state instead of a sampled token.
   bool samples = false;
+  // The known token after a chunk that does not sample. Draft heads on a GPU read each token
+  // together with the next one.
+  int32_t token_after = 0;
   int num_drafts = 0;            // drafts among its tokens that may be accepted
   int num_prompt_logprobs = -1;  // >= 0: log probabilities of this chunk's tokens are computed
   // >= 0: the sequence is under a constraint. token_masks entry mask_idx + i limits the sampling

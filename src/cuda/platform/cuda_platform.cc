@@ -8,6 +8,7 @@
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/cuda_runner.h"
+#include "cuda/platform/model_drafter.h"
 #include "cuda/sample/sampled_slots.h"
 #include "cuda/step/decode_graphs.h"
 #include "cuda/tune/attention_meter.h"
@@ -49,6 +50,11 @@ class CudaContext final : public DeviceContext {
                            CudaRunner::create(parts, *ops_, *stream_));
     QUIRE_RETURN_IF_ERROR(log_reserve_use(parts));
     return runner;
+  }
+  Status check_model_drafter() const override { return {}; }
+  Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
+                                                      const DrafterLimits& limits) override {
+    return cuda::make_model_drafter(parts, limits, *ops_, *stream_);
   }
 
  private:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "cuda/ops/gemm_runner.h"
 #include "model/weights.h"
 
@@ -55,6 +56,13 @@ DecodeGraphs decode_graphs(std::span<const AttentionSelector> attention, const M
                            int max_num_seqs) {
   const std::array q_lens = {limits.decode_q_len()};
   return {attention, max_num_seqs, limits.max_kv_len(), q_lens};
+}
+
+size_t draft_bytes(const RunnerSizes& sizes) {
+  if (sizes.num_draft_layers == 0) return 0;
+  StepLimits step = step_limits(sizes.limits, sizes.max_num_seqs, sizes.windows);
+  step.max_num_tokens += sizes.max_num_seqs;  // an ordinary model also reads the newest tokens
+  return DraftInputs::device_bytes({.step = std::move(step)});
 }
 
 bool wants_prompt_logprobs(const SeqSpan& span) {
@@ -110,7 +118,8 @@ Status CudaRunner::start(CudaOps& ops) {
   QUIRE_RETURN_IF_ERROR(allocate(ops));
   QUIRE_RETURN_IF_ERROR(warm_up(ops));
   QUIRE_RETURN_IF_ERROR(warm_up_prompts());
-  return parts_.sizes.enforce_eager ? Status() : capture_graphs();
+  if (!parts_.sizes.enforce_eager) QUIRE_RETURN_IF_ERROR(capture_graphs());
+  return parts_.drafter == nullptr ? Status() : start_drafter(ops);
 }
 
 RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
@@ -118,12 +127,18 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
   const ModelLimits& limits = sizes.limits;
   const size_t buffers =
       StepBuffers::device_bytes(step_limits(limits, sizes.max_num_seqs, sizes.windows)) +
-      DeviceSampler::device_bytes(sampler_limits(sizes)) + PromptLogprobs::device_bytes(limits);
+      DeviceSampler::device_bytes(sampler_limits(sizes)) + PromptLogprobs::device_bytes(limits) +
+      draft_bytes(sizes);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
   if (!sizes.enforce_eager) {
     const DecodeGraphs graphs = decode_graphs(attention, limits, sizes.max_num_seqs);
     bytes.reserve += static_cast<int64_t>(graphs.all().size()) *
                      (kGraphBytes + sizes.num_layers * kGraphLayerBytes);
+    if (sizes.num_draft_layers > 0) {
+      const int64_t num_layers = int64_t{1 + limits.num_drafts} * sizes.num_draft_layers;
+      bytes.reserve += static_cast<int64_t>(graph_buckets(sizes.max_num_seqs).size()) *
+                       (kGraphBytes + num_layers * kGraphLayerBytes);
+    }
   }
   return bytes;
 }
@@ -235,6 +250,54 @@ Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
   });
 }
 
+Status CudaRunner::start_drafter(CudaOps& ops) {
+  if (!parts_.drafter->has_graphs()) return {};
+  const int max_num_tokens = parts_.sizes.limits.max_num_tokens;
+  const auto propose = [this](const DraftCall& call) {
+    return parts_.drafter->propose(call, stream_);
+  };
+  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(max_num_tokens), [&] {
+    return draft_for_padding(graphs_.largest().batch, max_num_tokens, propose);
+  }));
+  QUIRE_RETURN_IF_ERROR(stream_.synchronize());
+  if (parts_.sizes.enforce_eager) return {};
+  for (const DecodeGraph& graph : graphs_.all()) {
+    const GraphBatch& batch = graph.batch;
+    if (std::ranges::find(draft_graphs_, batch, &DraftGraph::batch) != draft_graphs_.end())
+      continue;
+    // Runs the work first, because a library may initialize on first use what it must not
+    // initialize within a capture.
+    QUIRE_RETURN_IF_ERROR(draft_for_padding(batch, batch.num_tokens(), propose));
+    QUIRE_RETURN_IF_ERROR(
+        draft_for_padding(batch, batch.num_tokens(), [&](const DraftCall& call) -> Status {
+          QUIRE_ASSIGN_OR_RETURN(CudaGraph captured, CudaGraph::capture(stream_, [&] {
+                                   return parts_.drafter->propose(call, stream_);
+                                 }));
+          draft_graphs_.push_back({batch, std::move(captured)});
+          return {};
+        }));
+  }
+  log_info("[cuda] captured {} graphs for the drafter", draft_graphs_.size());
+  return stream_.synchronize();
+}
+
+Status CudaRunner::draft_for_padding(const GraphBatch& batch, int num_tokens,
+                                     const std::function<Status(const DraftCall&)>& run) {
+  const BatchPlan nothing;
+  QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, {}, &batch, stream_));
+  attention_inputs_.describe(nothing, buffers_.arrays());
+  attention_inputs_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
+  buffers_.derive(batch.num_reqs, stream_);
+  const DraftStep step = {.arrays = &buffers_.arrays(),
+                          .batches = attention_inputs_.batches(),
+                          .num_tokens = num_tokens,
+                          .graph = parts_.sizes.enforce_eager ? nullptr : &batch,
+                          .sampler = sampler_.get()};
+  const DraftCall call = draft_call(step, batch.num_reqs);
+  QUIRE_RETURN_IF_ERROR(parts_.drafter->prepare(call, stream_));
+  return run(call);
+}
+
 void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
   QUIRE_CHECK(in_flight_.size() < results_.size(),
               "[cuda] more steps are in flight than there are buffers for results");
@@ -260,24 +323,26 @@ Status CudaRunner::enqueue_step(Step& step) {
   }
   attention_inputs_.describe(plan, buffers_.arrays());
   int num_spans = static_cast<int>(plan.spans.size());
-  if (const DecodeGraph* graph = graph_for(plan)) {
+  int num_tokens = plan.num_tokens();
+  const DecodeGraph* graph = graph_for(plan);
+  if (graph != nullptr) {
     const GraphBatch& batch = graph->batch;
     step.ranges = sample_ranges(plan, &batch);
-    step.num_rows = batch.num_tokens();
     num_spans = batch.num_reqs;
+    step.num_rows = num_tokens = batch.num_tokens();
     QUIRE_RETURN_IF_ERROR(run_graph(step, *graph));
   } else {
     step.ranges = sample_ranges(plan, nullptr);
     for (const SampleRange& range : step.ranges) step.num_rows += range.num_rows;
     QUIRE_RETURN_IF_ERROR(run_eagerly(step));
   }
-  if (step.num_rows == 0) return {};
   if (embeds()) {
     copy_hidden_states(step);
     return {};
   }
-  QUIRE_RETURN_IF_ERROR(sample(step));
-  return parts_.drafter == nullptr ? Status() : propose_drafts(num_spans);
+  if (step.num_rows > 0) QUIRE_RETURN_IF_ERROR(sample(step));
+  if (parts_.drafter == nullptr) return {};
+  return propose_drafts(graph == nullptr ? nullptr : &graph->batch, num_spans, num_tokens);
 }
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
@@ -331,6 +396,7 @@ Status CudaRunner::compute_outputs(int num_rows) {
 }
 
 void CudaRunner::copy_hidden_states(const Step& step) {
+  if (step.num_rows == 0) return;
   const TensorView rows = outputs(step.num_rows);
   stream_.copy_to_host(step.results->sampled.data(), rows.data, rows.num_bytes());
 }
@@ -354,12 +420,30 @@ Status CudaRunner::sample(Step& step) {
   return {};
 }
 
-Status CudaRunner::propose_drafts(int num_spans) {
-  return parts_.drafter->propose({.slots = buffers_.arrays().span_slots,
-                                  .num_spans = num_spans,
-                                  .num_computed = sampler_->num_computed(),
-                                  .next_tokens = sampler_->next_tokens()},
-                                 stream_);
+DraftCall CudaRunner::draft_call(const DraftStep& step, int num_spans) const {
+  return {.slots = buffers_.arrays().span_slots,
+          .num_spans = num_spans,
+          .num_computed = sampler_->num_computed(),
+          .next_tokens = sampler_->next_tokens(),
+          .device_step = &step};
+}
+
+Status CudaRunner::propose_drafts(const GraphBatch* graph, int num_spans, int num_tokens) {
+  const DraftStep step = {.arrays = &buffers_.arrays(),
+                          .batches = attention_inputs_.batches(),
+                          .num_tokens = num_tokens,
+                          .graph = graph,
+                          .sampler = sampler_.get()};
+  const DraftCall call = draft_call(step, num_spans);
+  QUIRE_RETURN_IF_ERROR(parts_.drafter->prepare(call, stream_));
+  if (graph != nullptr) {
+    const auto captured = std::ranges::find(draft_graphs_, *graph, &DraftGraph::batch);
+    if (captured != draft_graphs_.end()) {
+      captured->graph.launch(stream_);
+      return {};
+    }
+  }
+  return parts_.drafter->propose(call, stream_);
 }
 
 StepResult CudaRunner::wait() {

@@ -60,6 +60,7 @@ StepSpan span_of(const SeqSpan& from) {
           .num_computed = from.decodes ? -1 : from.num_computed,
           .q_len = from.num_tokens,
           .first_token = from.first_token,
+          .token_after = from.token_after,
           .num_pages = from.num_blocks,
           .sample_token = sample_token(from),
           .num_samples = from.max_sampled()};

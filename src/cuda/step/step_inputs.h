@@ -76,6 +76,7 @@ struct StepSpan {
                               // used
   int32_t q_len = 1;
   int32_t first_token = 0;
+  int32_t token_after = 0;  // SeqSpan::token_after
   // Entries in each of the slot's block tables. Tokens beyond them are not written, and read the
   // padding page.
   int32_t num_pages = 0;

@@ -1,0 +1,203 @@
+#include "cuda/platform/model_drafter.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+#include "cuda/base/memory.h"
+#include "cuda/sample/device_sampler.h"
+
+namespace quire::cuda {
+namespace {
+
+// Enqueues the same work for every step of one batch shape, so that a graph can replace it: one
+// pass over the tokens of the target's step, rejected drafts included, then one pass per further
+// draft.
+class ModelDrafter final : public Drafter {
+ public:
+  ModelDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
+      : parts_(parts),
+        head_(dynamic_cast<DraftHead*>(parts.instance.model)),
+        num_drafts_(limits.num_drafts),
+        ops_(ops) {}
+
+  Status allocate(const DrafterLimits& limits, CudaStream& stream);
+
+  // The device has all that a slot needs: the pages of its tokens, and its newest token.
+  Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
+  Status prepare(const DraftCall& call, Stream& stream) override;
+  Status propose(const DraftCall& call, Stream& stream) override;
+  bool has_graphs() const override { return true; }
+
+ private:
+  Model& model() const { return *parts_.instance.model; }
+  int num_ahead() const { return head_ == nullptr ? 0 : 1; }
+  // A head drafts the first token in the first pass. An ordinary model has not read the newest
+  // token by then.
+  int num_passes() const { return num_drafts_ - num_ahead(); }
+  TensorView states(int64_t num_rows) const { return states_.view.rows(0, num_rows); }
+
+  // The plans for a batch of `num_reqs` sequences with q_len tokens each, in a graph.
+  Result<std::span<const KvGroupStep>> plan_graph(StepAttention& attention,
+                                                  std::span<const AttentionBatch* const> batches,
+                                                  const GraphBatch& graph, CudaStream& stream);
+  // Computes the tokens of the step.
+  Status run_first_pass(const DraftCall& call, Stream& stream);
+  // Computes the newest token of each sequence, from which draft pass_idx + num_ahead() follows.
+  Status run_pass(const DraftCall& call, int pass_idx, Stream& stream);
+  // Chooses one draft per sequence from the logits of these rows of the last pass.
+  Status choose(const DraftCall& call, const int32_t* rows, int draft_idx, Stream& stream);
+
+  DraftModelParts parts_;
+  DraftHead* head_;  // the model, if it is one; otherwise null
+  int num_drafts_;
+  CudaOps& ops_;
+  int max_kv_len_ = 0;
+  DraftInputs inputs_;
+  StepAttention first_attention_{parts_.instance, parts_.workspace};
+  StepAttention pass_attention_{parts_.instance, parts_.workspace};
+  // Of the step that was prepared.
+  std::span<const KvGroupStep> first_step_, pass_step_;
+  Tensor logits_;      // F32 [max_num_seqs, vocab_size]
+  Tensor states_;      // [max_num_tokens, hidden_size]; heads only
+  Buffer target_ids_;  // DraftHead::target_ids(); empty if the vocabularies are the same
+};
+
+Status ModelDrafter::allocate(const DrafterLimits& limits, CudaStream& stream) {
+  const ModelConfig& config = model().config();
+  const ModelLimits& model_limits = parts_.limits;
+  max_kv_len_ = model_limits.max_kv_len();
+  QUIRE_ASSIGN_OR_RETURN(
+      inputs_, DraftInputs::create({.step = {.max_num_seqs = limits.max_num_seqs,
+                                             .max_num_tokens = model_limits.max_num_tokens,
+                                             .max_kv_len = max_kv_len_,
+                                             .page_size = model_limits.page_size,
+                                             .windows = parts_.windows},
+                                    .num_ahead = num_ahead(),
+                                    .num_passes = num_passes()},
+                                   stream));
+  QUIRE_ASSIGN_OR_RETURN(logits_,
+                         ops_.allocate({limits.max_num_seqs, config.vocab_size}, DType::kF32));
+  if (head_ == nullptr) return {};
+  QUIRE_ASSIGN_OR_RETURN(states_, ops_.allocate({model_limits.max_num_tokens, config.hidden_size},
+                                                ops_.activation_dtype()));
+  const std::span<const int32_t> ids = head_->target_ids();
+  if (ids.empty()) return {};
+  QUIRE_ASSIGN_OR_RETURN(target_ids_, device_memory(ids.size_bytes()));
+  stream.copy_to_device(target_ids_.data(), ids.data(), ids.size_bytes());
+  return stream.synchronize();
+}
+
+Result<std::span<const KvGroupStep>> ModelDrafter::plan_graph(
+    StepAttention& attention, std::span<const AttentionBatch* const> batches,
+    const GraphBatch& graph, CudaStream& stream) {
+  std::vector<AttentionBackend*> backends;
+  for (const AttentionSelector& selector : parts_.instance.attention) {
+    backends.push_back(selector.decode(
+        {.num_reqs = graph.num_reqs, .max_kv_len = max_kv_len_, .q_len = graph.q_len}));
+  }
+  return attention.update(
+      batches, attention.choose_for_graph(backends, graph.num_reqs, graph.q_len), stream);
+}
+
+Status ModelDrafter::prepare(const DraftCall& call, Stream& stream) {
+  CudaStream& cuda_stream = as_cuda(stream);
+  const DraftStep& step = *call.device_step;
+  inputs_.arrays().num_computed = call.num_computed;
+  inputs_.arrays().next_tokens = call.next_tokens;
+  inputs_.describe(step);
+  if (step.graph != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(first_step_,
+                           plan_graph(first_attention_, step.batches, *step.graph, cuda_stream));
+    QUIRE_ASSIGN_OR_RETURN(pass_step_, plan_graph(pass_attention_, inputs_.batches(),
+                                                  {.num_reqs = step.graph->num_reqs}, cuda_stream));
+    return {};
+  }
+  QUIRE_ASSIGN_OR_RETURN(
+      first_step_, first_attention_.update(
+                       step.batches, first_attention_.choose(*step.batches.front()), cuda_stream));
+  QUIRE_ASSIGN_OR_RETURN(
+      pass_step_, pass_attention_.update(inputs_.batches(), pass_attention_.choose(inputs_.batch()),
+                                         cuda_stream));
+  return {};
+}
+
+Status ModelDrafter::propose(const DraftCall& call, Stream& stream) {
+  QUIRE_RETURN_IF_ERROR(run_first_pass(call, stream));
+  if (head_ != nullptr) {
+    QUIRE_RETURN_IF_ERROR(choose(call, inputs_.arrays().last_rows, 0, stream));
+  }
+  for (int pass = 0; pass < num_passes(); ++pass) {
+    QUIRE_RETURN_IF_ERROR(run_pass(call, pass, stream));
+    QUIRE_RETURN_IF_ERROR(choose(call, inputs_.arrays().query_start, pass + num_ahead(), stream));
+  }
+  return {};
+}
+
+Status ModelDrafter::run_first_pass(const DraftCall& call, Stream& stream) {
+  const DraftStep& step = *call.device_step;
+  launch_first_pass(*step.arrays, inputs_.arrays(), call.num_spans, as_cuda(stream));
+  StepInput input = {.num_tokens = step.num_tokens,
+                     .token_ids = inputs_.arrays().step_token_ids,
+                     .positions = step.arrays->positions,
+                     .kv_groups = first_step_};
+  if (head_ != nullptr) {
+    input.hidden = states(step.num_tokens);
+    head_->combine(parts_.target->taps().rows(0, step.num_tokens), input.hidden, stream);
+  }
+  return model().forward(input, stream);
+}
+
+Status ModelDrafter::run_pass(const DraftCall& call, int pass_idx, Stream& stream) {
+  const DraftArrays& arrays = inputs_.arrays();
+  launch_draft_pass(*call.device_step->arrays, arrays, pass_idx, call.num_spans, as_cuda(stream));
+  StepInput input = {.num_tokens = call.num_spans,
+                     .token_ids = arrays.token_ids,
+                     .positions = arrays.positions,
+                     .kv_groups = pass_step_};
+  if (head_ != nullptr) {
+    input.hidden = states(call.num_spans);
+    const int32_t* rows = pass_idx == 0 ? arrays.last_rows : arrays.query_start;
+    QUIRE_RETURN_IF_ERROR(head_->output_states(rows, call.num_spans, input.hidden, stream));
+  }
+  return model().forward(input, stream);
+}
+
+Status ModelDrafter::choose(const DraftCall& call, const int32_t* rows, int draft_idx,
+                            Stream& stream) {
+  const TensorView logits = logits_.view.rows(0, call.num_spans);
+  QUIRE_RETURN_IF_ERROR(model().compute_logits(rows, call.num_spans, logits, stream));
+  call.device_step->sampler->choose_drafts(
+      {.logits = logits.as<float>(),
+       .width = static_cast<int>(logits.shape[1]),
+       .slots = call.slots,
+       .num_spans = call.num_spans,
+       .draft_idx = draft_idx,
+       .target_ids = static_cast<const int32_t*>(target_ids_.data())},
+      as_cuda(stream));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
+                                                    const DrafterLimits& limits, CudaOps& ops,
+                                                    CudaStream& stream) {
+  if (dynamic_cast<BlockHead*>(parts.instance.model) != nullptr) {
+    return unimplemented(
+        "[cuda] `speculative_config`: a GPU drafts token after token; got a block drafter (dflash "
+        "or dspark), expected draft_model, eagle3 or mtp; or use `device` cpu");
+  }
+  if (parts.limits.max_model_len < limits.max_model_len) {
+    return invalid_argument(fmt::format(
+        "[cuda] `speculative_config`: the drafter's context is shorter than the model's; got {} "
+        "tokens, expected at least `max_model_len`, {}; lower `max_model_len`, or use `device` cpu",
+        parts.limits.max_model_len, limits.max_model_len));
+  }
+  auto drafter = std::make_unique<ModelDrafter>(parts, limits, ops);
+  QUIRE_RETURN_IF_ERROR(drafter->allocate(limits, stream));
+  return std::unique_ptr<Drafter>(std::move(drafter));
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,132 @@
+#include "base/numbers.h"
+#include "cuda/base/launch.h"
+#include "cuda/step/draft_inputs.h"
+#include "kv/kv_layout.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kThreads = 128;
+
+__device__ StepSpan read_span(const StepArrays& step, int span_idx) {
+  return reinterpret_cast<const StepSpan*>(step.packed_step + sizeof(StepHeader))[span_idx];
+}
+
+// The position of the newest token, limited to the sequence's pages: a sequence may have ended in a
+// step whose results the host has not read yet.
+__device__ int first_position(const StepArrays& step, const StepSpan& span, int num_computed) {
+  return min(num_computed, span.num_pages * step.page_size - 1);
+}
+
+// The last token of the span that the target has kept.
+__device__ int last_kept(const StepArrays& step, const StepSpan& span, int num_computed) {
+  if (span.num_computed >= 0) return span.q_len - 1;
+  const int num_kept = num_computed - step.positions[span.first_token];
+  return min(max(num_kept, 1), span.q_len) - 1;
+}
+
+// Tokens after the last kept one are rejected drafts. What the model computes for them is replaced
+// by the next step, and no earlier token sees it.
+__device__ int32_t token_of_first_pass(const StepArrays& step, const DraftArrays& drafts,
+                                       const StepSpan& span, bool samples, int last, int i) {
+  if (span.slot < 0) return 0;
+  const int32_t* tokens = step.token_ids + span.first_token;
+  if (drafts.num_ahead == 0) return tokens[i];
+  if (samples && i == last) return drafts.next_tokens[span.slot * step.q_len];
+  if (i + 1 == span.q_len) return samples ? tokens[i] : span.token_after;
+  return tokens[i + 1];
+}
+
+// The pages of all passes after the first.
+__device__ void copy_pages(const StepArrays& step, const DraftArrays& drafts, const StepSpan& span,
+                           int table_idx, int first) {
+  const TableArrays& table = drafts.tables[table_idx];
+  int32_t* pages = table.block_table + blockIdx.x * step.max_pages;
+  if (first < 0) {
+    if (threadIdx.x == 0) pages[0] = 0;
+    return;
+  }
+  const int32_t* slot_pages = step.tables[table_idx].slot_pages + span.slot * step.max_pages;
+  const int num_pages = ceil_div(first + drafts.num_passes, step.page_size);
+  const int first_page = first_page_read(first, table.window, step.page_size);
+  for (int i = threadIdx.x; i < num_pages; i += kThreads) {
+    pages[i] = i >= first_page && i < span.num_pages ? slot_pages[i] : 0;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    first_pass_kernel(const StepArrays step, const DraftArrays drafts) {
+  const StepSpan span = read_span(step, static_cast<int>(blockIdx.x));
+  const bool samples = step.span_slots[blockIdx.x] >= 0;
+  const int num_computed = samples ? drafts.num_computed[span.slot] : 0;
+  const int last = samples ? last_kept(step, span, num_computed) : 0;
+  for (int i = threadIdx.x; i < span.q_len; i += kThreads) {
+    drafts.step_token_ids[span.first_token + i] =
+        token_of_first_pass(step, drafts, span, samples, last, i);
+  }
+  if (threadIdx.x == 0) drafts.last_rows[blockIdx.x] = span.first_token + last;
+  const int first = samples ? first_position(step, span, num_computed) : -1;
+  for (int t = 0; t < step.num_tables; ++t) copy_pages(step, drafts, span, t, first);
+}
+
+// A token beyond the sequence's pages is not written. Its true position decides: the limited one
+// may lie in a page that other sequences read.
+__device__ int64_t kv_slot(const StepArrays& step, const StepSpan& span, int table_idx,
+                           int position, int true_position) {
+  if (true_position >= span.num_pages * step.page_size) return -1;
+  const int32_t* slot_pages = step.tables[table_idx].slot_pages + span.slot * step.max_pages;
+  return static_cast<int64_t>(slot_pages[position / step.page_size]) * step.page_size +
+         position % step.page_size;
+}
+
+__global__ void __launch_bounds__(kThreads)
+    draft_pass_kernel(const StepArrays step, const DraftArrays drafts, int pass_idx,
+                      int num_spans) {
+  const auto i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  if (i >= num_spans) return;
+  const int slot = step.span_slots[i];
+  if (slot < 0) {
+    drafts.token_ids[i] = 0;
+    drafts.positions[i] = 0;
+    drafts.seq_lens[i] = 0;
+    for (int t = 0; t < step.num_tables; ++t) drafts.tables[t].kv_slots[i] = -1;
+    return;
+  }
+  const StepSpan span = read_span(step, i);
+  const int num_computed = drafts.num_computed[slot];
+  const int position = first_position(step, span, num_computed) + pass_idx;
+  drafts.token_ids[i] = drafts.next_tokens[slot * step.q_len + pass_idx + drafts.num_ahead];
+  drafts.positions[i] = position;
+  drafts.seq_lens[i] = position + 1;
+  for (int t = 0; t < step.num_tables; ++t) {
+    drafts.tables[t].kv_slots[i] = kv_slot(step, span, t, position, num_computed + pass_idx);
+  }
+}
+
+__global__ void count_up_kernel(int32_t* values, int count) {
+  const auto i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (i < count) values[i] = i;
+}
+
+}  // namespace
+
+void launch_first_pass(const StepArrays& step, const DraftArrays& drafts, int num_spans,
+                       CudaStream& stream) {
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kThreads};
+  QUIRE_LAUNCH(stream, first_pass_kernel, shape, step, drafts);
+}
+
+void launch_draft_pass(const StepArrays& step, const DraftArrays& drafts, int pass_idx,
+                       int num_spans, CudaStream& stream) {
+  const auto num_blocks = static_cast<unsigned>(ceil_div(num_spans, kThreads));
+  const LaunchShape shape = {.grid = dim3(num_blocks), .block = kThreads};
+  QUIRE_LAUNCH(stream, draft_pass_kernel, shape, step, drafts, pass_idx, num_spans);
+}
+
+void launch_count_up(int32_t* values, int count, CudaStream& stream) {
+  const auto num_blocks = static_cast<unsigned>(ceil_div(count, kThreads));
+  QUIRE_LAUNCH(stream, count_up_kernel, (LaunchShape{.grid = num_blocks, .block = kThreads}),
+               values, count);
+}
+
+}  // namespace quire::cuda

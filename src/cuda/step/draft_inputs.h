@@ -1,0 +1,100 @@
+// The inputs of a drafter's model on a GPU, which the device derives from the step before it:
+//
+//   StepArrays, SlotTables -- launch_first_pass --> DraftArrays -- launch_draft_pass -->
+//   DraftArrays
+//
+// The first pass computes the tokens of the target's step once more, in the same layout: the same
+// positions, KV slots and attention batch. Then each pass computes one token per sequence.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "attn/backend.h"
+#include "cuda/base/memory.h"
+#include "cuda/base/stream.h"
+#include "cuda/step/step_inputs.h"
+#include "quire/status.h"
+
+namespace quire::cuda {
+
+class DeviceSampler;
+
+// The step that a drafter follows, after its tokens were accepted. The pointers are valid until the
+// next step.
+struct DraftStep {
+  const StepArrays* arrays = nullptr;
+  // The attention batches of the step, by block table.
+  std::span<const AttentionBatch* const> batches = {};
+  int num_tokens = 0;                 // token rows of the target's step
+  const GraphBatch* graph = nullptr;  // the shape of the step's graph; null: it runs eagerly
+  DeviceSampler* sampler = nullptr;
+};
+
+struct DraftLimits {
+  StepLimits step;
+  // Number of tokens by which the model reads ahead: a draft head reads a position's hidden state
+  // together with the token after it, so it has 1.
+  int num_ahead = 0;
+  int num_passes = 0;  // of one token per sequence, after the first pass
+};
+
+// Device pointers. A span whose slot is padding, or that does not sample, is padding in the passes
+// after the first.
+struct DraftArrays {
+  int num_ahead = 0;
+  int num_passes = 0;
+  const int32_t* num_computed = nullptr;  // by slot, after the step
+  const int32_t* next_tokens = nullptr;   // [slots, q_len]: the newest token, then drafts
+
+  int32_t* step_token_ids = nullptr;  // [max_num_tokens]: tokens of the first pass
+  int32_t* last_rows = nullptr;       // [max_num_seqs]: the first pass's row of each span's newest
+                                      // pair or token
+  // The batch of one token per sequence.
+  int32_t* token_ids = nullptr;    // [max_num_seqs]
+  int32_t* positions = nullptr;    // [max_num_seqs]
+  int32_t* query_start = nullptr;  // [max_num_seqs + 1]: 0, 1, 2, …; also the rows of a pass
+  int32_t* seq_lens = nullptr;     // [max_num_seqs]
+  TableArrays tables[kMaxBlockTables];
+};
+
+// Derives the first pass, and the block tables of the passes after it: one thread block per span of
+// the step.
+void launch_first_pass(const StepArrays& step, const DraftArrays& drafts, int num_spans,
+                       CudaStream& stream);
+// Derives the batch of pass `pass_idx` after the first one. The token that it computes has been
+// written to next_tokens.
+void launch_draft_pass(const StepArrays& step, const DraftArrays& drafts, int pass_idx,
+                       int num_spans, CudaStream& stream);
+
+// values[i] = i.
+void launch_count_up(int32_t* values, int count, CudaStream& stream);
+
+// The memory of DraftArrays, and the batch of one token per sequence as attention receives it.
+class DraftInputs {
+ public:
+  // Allocates the memory, and enqueues its initialization.
+  static Result<DraftInputs> create(const DraftLimits& limits, CudaStream& stream);
+  static size_t device_bytes(const DraftLimits& limits);
+
+  DraftArrays& arrays() { return arrays_; }
+  const DraftArrays& arrays() const { return arrays_; }
+  // Describes the batch of the passes after `step`, with upper bounds that hold for all of them.
+  void describe(const DraftStep& step);
+  std::span<const AttentionBatch* const> batches() const { return views_; }
+  const AttentionBatch& batch() const { return batches_.front(); }
+
+ private:
+  static DraftArrays lay_out(BumpAllocator& allocator, const DraftLimits& limits);
+
+  DraftLimits limits_;
+  Buffer memory_;
+  DraftArrays arrays_;
+  std::vector<int32_t> query_start_;   // [max_num_seqs + 1]
+  std::vector<int32_t> kv_len_bound_;  // [num_reqs]
+  std::vector<AttentionBatch> batches_;
+  std::vector<const AttentionBatch*> views_;
+};
+
+}  // namespace quire::cuda
