@@ -104,6 +104,10 @@ DeviceSampler::Parts DeviceSampler::lay_out(const DeviceSamplerLimits& limits, v
   parts.picks = allocator.allocate<SlicePick>(slices);
   parts.slice_logprobs = allocator.allocate<SliceLogprobs>(slices);
   parts.arrivals = allocator.allocate<uint32_t>(rows);
+  const auto slots = static_cast<size_t>(limits.max_num_seqs);
+  parts.draft_picks =
+      allocator.allocate<SlicePick>(slots * static_cast<size_t>(num_slices(limits.vocab_size)));
+  parts.draft_arrivals = allocator.allocate<uint32_t>(slots);
   parts.block = allocator.allocate<std::byte>(block_bytes(limits));
   parts.plan = allocator.allocate<std::byte>(max_plan_bytes(limits));
   parts.num_bytes = allocator.num_bytes();
@@ -138,6 +142,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   stream.set_zero(parts.tables.next_tokens,
                   num_slots * static_cast<size_t>(parts.tables.q_len) * sizeof(int32_t));
   stream.set_zero(parts.arrivals, static_cast<size_t>(limits.max_rows) * sizeof(uint32_t));
+  stream.set_zero(parts.draft_arrivals, num_slots * sizeof(uint32_t));
   return sampler;
 }
 
@@ -236,6 +241,14 @@ void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, con
                             logprobs_results(num_rows), stream);
   }
   launch_commit(parts_.tables, call, stream);
+}
+
+void DeviceSampler::choose_drafts(const DraftLogits& call, CudaStream& stream) {
+  QUIRE_CHECK(call.num_spans > 0 && call.num_spans <= limits_.max_num_seqs && call.width > 0 &&
+                  call.width <= limits_.vocab_size && call.draft_idx >= 0 &&
+                  call.draft_idx < limits_.num_drafts,
+              "[sample] the drafts of a call exceed the sampler's limits");
+  launch_most_likely_drafts(parts_.tables, call, parts_.draft_picks, parts_.draft_arrivals, stream);
 }
 
 LogprobsResult* DeviceSampler::logprobs_results(int num_rows) const {

@@ -56,6 +56,11 @@ class DeviceSampler {
   // to choose, its slot does not change.
   void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
               const int32_t* offsets, CudaStream& stream);
+  // Enqueues; capturable. Writes entry 1 + draft_idx of each slot's next_tokens(): the most likely
+  // token of the row's logits, and of several the one with the lowest draft id. A row with a NaN or
+  // without a finite value gives the target's id of draft id 0, because every draft is verified.
+  // num_spans <= max_num_seqs; width <= vocab_size.
+  void choose_drafts(const DraftLogits& call, CudaStream& stream);
   // Device, [max_num_seqs]: the number of each slot's tokens in the KV cache once it decodes.
   const int32_t* num_computed() const { return parts_.tables.num_computed; }
   // Device, [max_num_seqs, 1 + num_drafts]: each slot's newest token (sampled, or given by
@@ -84,9 +89,11 @@ class DeviceSampler {
     SlicePick* picks = nullptr;
     SliceLogprobs* slice_logprobs = nullptr;
     uint32_t* arrivals = nullptr;
-    std::byte* block = nullptr;  // the uploaded slots
-    std::byte* plan = nullptr;   // the uploaded plan: RowSampling [num_rows], then masks [..,
-                                 // bitmap_words]
+    SlicePick* draft_picks = nullptr;    // [max_num_seqs, slices]
+    uint32_t* draft_arrivals = nullptr;  // [max_num_seqs]
+    std::byte* block = nullptr;          // the uploaded slots
+    std::byte* plan = nullptr;  // the uploaded plan: RowSampling [num_rows], then masks [..,
+                                // bitmap_words]
     size_t num_bytes = 0;
   };
 

@@ -147,6 +147,17 @@ __device__ __forceinline__ void for_each_quad(const LogitsRow& row, int32_t firs
   for (; q < end; q += step) use(q, row.quad(q));
 }
 
+// Runs on one thread of each of `count` thread blocks, once it has written its part of a row's
+// result. Returns true for the last of them, which may read all parts. The counter is 0 before and
+// after.
+__device__ inline bool is_last_to_arrive(uint32_t& arrivals, int count) {
+  const auto last = static_cast<uint32_t>(count) - 1;
+  __threadfence();
+  if (atomicInc(&arrivals, last) != last) return false;
+  __threadfence();
+  return true;
+}
+
 // Reductions over a one-dimensional thread block of whole warps. Every thread gets the result. Each
 // ends with a barrier, so that another may follow directly.
 template <typename T, typename Combine>
@@ -207,6 +218,15 @@ __device__ inline LargestLogit block_largest(const LargestLogit& mine) {
   LargestLogit largest;
   largest.merge(all.logit, all.token_id, all.nan_id);
   return largest;
+}
+// The largest logit of quads [first, end).
+__device__ inline LargestLogit block_largest(const LogitsRow& row, int32_t first, int32_t end) {
+  LargestLogit mine;
+  for_each_quad(row, first, end, [&](int32_t q, const Quad& quad) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) mine.add(quad.x[j], q * 4 + j);
+  });
+  return block_largest(mine);
 }
 
 }  // namespace quire::cuda

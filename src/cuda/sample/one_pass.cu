@@ -10,15 +10,6 @@ namespace {
 
 constexpr int kThreads = 256;
 
-__device__ LargestLogit find_largest(const LogitsRow& row, int32_t first, int32_t end) {
-  LargestLogit mine;
-  for_each_quad(row, first, end, [&](int32_t q, const Quad& quad) {
-#pragma unroll
-    for (int j = 0; j < 4; ++j) mine.add(quad.x[j], q * 4 + j);
-  });
-  return block_largest(mine);
-}
-
 // The pass over the logits also yields the largest one. A logit of -infinity has score -infinity
 // and never wins.
 __device__ SlicePick sample_slice(const LogitsRow& row, int32_t first, int32_t end,
@@ -67,15 +58,13 @@ __global__ void __launch_bounds__(kThreads)
   if (kRandom && state.temperature >= kGreedyBelow) {
     pick = sample_slice(row, first, end, state);
   } else {
-    const LargestLogit largest = find_largest(row, first, end);
+    const LargestLogit largest = block_largest(row, first, end);
     pick = {static_cast<double>(largest.logit), largest.logit, largest.token_id, largest.nan_id, 0};
   }
   if (threadIdx.x != 0) return;
   SlicePick* row_picks = picks + static_cast<int64_t>(i) * count;
   row_picks[slice] = pick;
-  __threadfence();
-  if (atomicInc(&arrivals[i], static_cast<uint32_t>(count) - 1) != count - 1) return;
-  __threadfence();
+  if (!is_last_to_arrive(arrivals[i], count)) return;
   pick_row(row_picks, count, state.position, call.results[i]);
 }
 

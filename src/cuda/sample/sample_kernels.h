@@ -202,6 +202,17 @@ struct SampleCall {
   const uint32_t* masks;  // [.., bitmap_words]: the tokens that a row may sample in this step
 };
 
+// The logits of one draft per span.
+struct DraftLogits {
+  const float* logits = nullptr;   // device, F32 [num_spans, width]
+  int width = 0;                   // size of the draft vocabulary
+  const int32_t* slots = nullptr;  // device, [num_spans]; < 0: padding
+  int num_spans = 0;
+  int draft_idx = 0;                    // 0 to num_drafts - 1
+  const int32_t* target_ids = nullptr;  // device, [width]: the target's id by draft id; null: the
+                                        // same
+};
+
 // Copies uploaded slots from their block into the tables. The block holds `num_slots` headers, then
 // words.
 void launch_add_slots(const SlotTables& tables, const void* block, int num_slots,
@@ -218,6 +229,10 @@ void launch_one_pass(const SlotTables& tables, const SampleCall& call, bool rand
 // num_sms: SMs of the stream's device.
 void launch_filter(const SlotTables& tables, const SampleCall& call, SamplePass pass,
                    int num_pass_rows, int num_sms, CudaStream& stream);
+// Writes each row's most likely token to its slot's next_tokens. picks: [num_spans,
+// num_slices(width)]; arrivals: [num_spans] zeros, which the kernel leaves zero.
+void launch_most_likely_drafts(const SlotTables& tables, const DraftLogits& call, SlicePick* picks,
+                               uint32_t* arrivals, CudaStream& stream);
 // Accepts each span's tokens up to the first that differs from the next draft, and advances its
 // slot.
 void launch_commit(const SlotTables& tables, const SampleCall& call, CudaStream& stream);
