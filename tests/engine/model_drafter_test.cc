@@ -7,56 +7,29 @@
 
 #include <algorithm>
 
+#include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/two_models.h"
 
 namespace quire {
 namespace {
 
+using testing::block_drafter;
 using testing::Collected;
+using testing::eagle_head;
+using testing::eagle_requests;
+using testing::eagle_target;
 using testing::expect_same;
+using testing::greedy_requests;
 using ::testing::HasSubstr;
+using testing::mimo_target;
 using testing::run_all;
+using testing::sampled_requests;
 using testing::stats_at_rest;
 using testing::tiny_config;
 using testing::tiny_prompt;
 using testing::tiny_windows_config;
-
-// `model` is empty if the drafter is in the target's checkpoint.
-EngineConfig with_drafter(EngineConfig config, const std::string& model, int num_drafts,
-                          std::string_view method = "draft_model") {
-  config.speculative_config = fmt::format(
-      R"({{"method": "{}", {} "num_speculative_tokens": {},
-           "enable_adaptive_verification": false}})",
-      method, model.empty() ? "" : fmt::format(R"("model": "{}",)", model), num_drafts);
-  return config;
-}
-
-// Many share a prefix, of which some have the length of whole pages.
-std::vector<Request> greedy_requests() {
-  std::vector<Request> all;
-  for (int i = 0; i < 24; ++i) {
-    std::vector<int32_t> prompt = tiny_prompt(16 * (1 + i % 5), static_cast<uint64_t>(i % 3));
-    const std::vector<int32_t> own = tiny_prompt(i % 20, static_cast<uint64_t>(100 + i));
-    prompt.insert(prompt.end(), own.begin(), own.end());
-    all.push_back(testing::greedy(std::move(prompt), 1 + (i * 7) % 60));
-  }
-  return all;
-}
-
-std::vector<Request> sampled_requests() {
-  std::vector<Request> all = greedy_requests();
-  for (size_t i = 0; i < all.size(); ++i) {
-    SamplingParams& sampling = all[i].sampling;
-    sampling.seed = i;
-    sampling.logprobs = 1;
-    sampling.temperature = i % 3 == 0 ? 0.0F : 0.8F;
-    if (i % 4 == 0) sampling.repetition_penalty = 1.3F;
-    if (i % 5 == 0) sampling.prompt_logprobs = 1;
-    if (i % 6 == 0) sampling.ignore_eos = false;
-  }
-  return all;
-}
+using testing::with_drafter;
 
 std::vector<Collected> ordinary(const EngineConfig& config, const std::vector<Request>& requests) {
   return run_all(*testing::make_engine(config), requests);
@@ -176,44 +149,6 @@ TEST_P(ModelDrafterTest, StopsAtTheEndOfTheDraftersContext) {
 
 // ---- EAGLE-3
 
-// A model of 8 tokens: a random head is right so often that the number of accepted drafts shows
-// whether the head computes the same.
-EngineConfig eagle_target() {
-  static const std::string path = testing::write_config("quire_eagle_target", R"({
-      "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64,
-      "intermediate_size": 112, "num_hidden_layers": 4, "num_attention_heads": 4,
-      "num_key_value_heads": 2, "vocab_size": 8, "max_position_embeddings": 512,
-      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
-      "tie_word_embeddings": false, "bos_token_id": 1, "eos_token_id": 2,
-      "torch_dtype": "bfloat16"})");
-  EngineConfig config = tiny_config();
-  config.model = path;
-  return config;
-}
-
-std::string eagle_head(int vocab_size = 8) {
-  static const std::string format = R"({{
-      "architectures": ["LlamaForCausalLMEagle3"], "model_type": "llama", "hidden_size": 64,
-      "intermediate_size": 96, "num_hidden_layers": 1, "num_attention_heads": 4,
-      "num_key_value_heads": 2, "vocab_size": {}, "draft_vocab_size": 6,
-      "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
-      "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "bfloat16",
-      "eagle_config": {{"eagle_aux_hidden_state_layer_ids": [0, 2, 3]}}}})";
-  return testing::write_config(fmt::format("quire_eagle_head_{}", vocab_size),
-                               fmt::format(fmt::runtime(format), vocab_size));
-}
-
-// Their prompts share prefixes, some of whole pages, which continue differently.
-std::vector<Request> eagle_requests() {
-  std::vector<Request> all = sampled_requests();
-  for (Request& request : all) {
-    for (int32_t& id : request.prompt_token_ids) id %= 8;
-    request.sampling.ignore_eos = true;
-    request.sampling.max_tokens = 40;
-  }
-  return all;
-}
-
 SpeculationStats drafts_of(Engine& engine, const std::vector<Collected>& expected) {
   const SpeculationStats before = stats_at_rest(engine).speculation;
   expect_same(run_all(engine, eagle_requests()), expected);
@@ -272,20 +207,6 @@ INSTANTIATE_TEST_SUITE_P(NumDrafts, EagleDrafterTest, ::testing::Values(1, 2, 4,
 
 // ---- MTP
 
-EngineConfig mimo_target(int num_mtp_layers = 1) {
-  const std::string json = fmt::format(
-      R"({{"architectures": ["MiMoForCausalLM"], "model_type": "mimo", "hidden_size": 64,
-      "intermediate_size": 112, "num_hidden_layers": 4, "num_attention_heads": 4,
-      "num_key_value_heads": 2, "vocab_size": 8, "max_position_embeddings": 512,
-      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "attention_bias": true,
-      "tie_word_embeddings": false, "bos_token_id": 1, "eos_token_id": 2,
-      "num_nextn_predict_layers": {}, "torch_dtype": "bfloat16"}})",
-      num_mtp_layers);
-  EngineConfig config = tiny_config();
-  config.model = testing::write_config(fmt::format("quire_mimo_{}", num_mtp_layers), json);
-  return config;
-}
-
 class MtpDrafterTest : public ::testing::TestWithParam<int> {};
 
 TEST_P(MtpDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
@@ -300,21 +221,6 @@ TEST_P(MtpDrafterTest, SurvivesPreemptionAndSmallSteps) {
 INSTANTIATE_TEST_SUITE_P(NumDrafts, MtpDrafterTest, ::testing::Values(1, 2, 4, 7));
 
 // ---- Block drafters
-
-// For a model of 4 layers and hidden size 64.
-std::string block_drafter(std::string_view method, int vocab_size = 8) {
-  const std::string json = fmt::format(
-      R"({{"architectures": ["{}"], "model_type": "qwen3", "hidden_size": 64, "head_dim": 16,
-      "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
-      "num_key_value_heads": 2, "vocab_size": {}, "max_position_embeddings": 64,
-      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
-      "tie_word_embeddings": false, "torch_dtype": "bfloat16", "num_target_layers": 4,
-      "block_size": 8, "markov_rank": {}, "dflash_config": {{"mask_token_id": 3,
-      "target_layer_ids": [-1, 1, 3]}}}})",
-      method == "dflash" ? "DFlashDraftModel" : "Qwen3DSparkModel", vocab_size,
-      method == "dflash" ? 0 : 24);
-  return testing::write_config(fmt::format("quire_block_{}_{}", method, vocab_size), json);
-}
 
 class BlockDrafterTest : public ::testing::TestWithParam<std::tuple<const char*, int>> {
  protected:

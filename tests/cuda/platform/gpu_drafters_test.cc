@@ -1,0 +1,121 @@
+// Models that draft on a GPU: the outputs equal those of a CPU without drafts, and as many drafts
+// are accepted as on a CPU, which shows that the drafter's keys and values are right in every page.
+#include "cuda/platform/gpu_engine.h"
+#include "engine/tiny_drafters.h"
+
+namespace quire {
+namespace {
+
+using testing::Collected;
+using testing::count_differences;
+using testing::eagle_head;
+using testing::eagle_requests;
+using testing::eagle_target;
+using testing::GpuTest;
+using testing::greedy_requests;
+using testing::kMaxTies;
+using testing::mimo_target;
+using testing::run_all;
+using testing::stats_at_rest;
+using testing::tiny_config;
+using testing::tiny_windows_config;
+using testing::Variant;
+using testing::with_drafter;
+
+// In F32, as testing::tiny_f32().
+EngineConfig on_device(EngineConfig config, const std::string& device) {
+  const EngineConfig sizes = testing::tiny_f32(device);
+  config.device = sizes.device;
+  config.dtype = sizes.dtype;
+  config.max_num_seqs = sizes.max_num_seqs;
+  config.max_num_batched_tokens = sizes.max_num_batched_tokens;
+  config.kv_cache_memory = sizes.kv_cache_memory;
+  return config;
+}
+
+EngineConfig without_drafts(EngineConfig config) {
+  config.speculative_config.clear();
+  return config;
+}
+
+std::vector<Collected> outputs_of_cpu(const EngineConfig& config,
+                                      const std::vector<Request>& requests) {
+  return run_all(*testing::make_engine(on_device(without_drafts(config), "cpu")), requests);
+}
+
+double accepted_share(const SpeculationStats& drafts) {
+  return static_cast<double>(drafts.num_accepted) / static_cast<double>(drafts.num_drafts);
+}
+
+class GpuDrafters : public GpuTest, public ::testing::WithParamInterface<Variant> {
+ protected:
+  static std::unique_ptr<Engine> make_gpu_engine(const EngineConfig& config) {
+    EngineConfig on_gpu = on_device(config, "cuda");
+    GetParam().change(on_gpu);
+    return testing::make_engine(on_gpu);
+  }
+
+  // Runs the requests twice: the second time, their prompts are in the prefix cache.
+  static SpeculationStats expect_outputs(const EngineConfig& config,
+                                         const std::vector<Request>& requests) {
+    const auto engine = make_gpu_engine(config);
+    EXPECT_NE(engine, nullptr);
+    if (engine == nullptr) return {};
+    const std::vector<Collected> expected = outputs_of_cpu(config, requests);
+    for (int round = 0; round < 2; ++round) {
+      EXPECT_LE(count_differences(run_all(*engine, requests), expected), kMaxTies);
+    }
+    const EngineStats stats = stats_at_rest(*engine);
+    EXPECT_LE(stats.num_device_to_host_copies, stats.num_steps) << "at most one copy per step";
+    return stats.speculation;
+  }
+
+  // The same, and compares the share of accepted drafts with that on a CPU.
+  static void expect_drafts_of_cpu(const EngineConfig& config) {
+    const SpeculationStats on_gpu = expect_outputs(config, eagle_requests());
+    const auto engine = testing::make_engine(on_device(config, "cpu"));
+    run_all(*engine, eagle_requests());
+    const SpeculationStats on_cpu = stats_at_rest(*engine).speculation;
+    EXPECT_GT(on_cpu.num_accepted, 50);
+    EXPECT_NEAR(accepted_share(on_gpu), accepted_share(on_cpu), 0.02);
+  }
+};
+
+TEST_P(GpuDrafters, AModelThatDraftsForItselfSeesItsDraftsAccepted) {
+  for (const EngineConfig& config : {tiny_config(), tiny_windows_config()}) {
+    for (const int num_drafts : {1, 2, 5}) {
+      SCOPED_TRACE(num_drafts);
+      const SpeculationStats drafts =
+          expect_outputs(with_drafter(config, config.model, num_drafts), greedy_requests());
+      EXPECT_GT(drafts.num_drafts, 100);
+      EXPECT_GT(accepted_share(drafts), 0.98) << "all but nearly equal logits";
+    }
+  }
+}
+
+TEST_P(GpuDrafters, AnotherModelDrafts) {
+  const SpeculationStats drafts = expect_outputs(
+      with_drafter(tiny_config(), tiny_windows_config().model, 4), testing::sampled_requests());
+  EXPECT_GT(drafts.num_drafts, 0);
+  EXPECT_LT(drafts.num_accepted, drafts.num_drafts);
+}
+
+TEST_P(GpuDrafters, AnEagleHeadDraftsAsOnACpu) {
+  for (const int num_drafts : {1, 2, 4, 7}) {
+    SCOPED_TRACE(num_drafts);
+    expect_drafts_of_cpu(with_drafter(eagle_target(), eagle_head(), num_drafts, "eagle3"));
+  }
+}
+
+TEST_P(GpuDrafters, AnMtpLayerDraftsAsOnACpu) {
+  for (const int num_drafts : {1, 4}) {
+    SCOPED_TRACE(num_drafts);
+    expect_drafts_of_cpu(with_drafter(mimo_target(), "", num_drafts, "mtp"));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Variants, GpuDrafters, ::testing::ValuesIn(testing::common_variants()),
+                         testing::name_of);
+
+}  // namespace
+}  // namespace quire

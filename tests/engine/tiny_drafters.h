@@ -1,0 +1,36 @@
+// Tiny models that draft for tiny models, and the requests of their tests.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/engine.h"
+
+namespace quire::testing {
+
+// The configuration with a drafter that always proposes num_drafts drafts. `model` is empty if the
+// drafter is in the target's checkpoint.
+EngineConfig with_drafter(EngineConfig config, const std::string& model, int num_drafts,
+                          std::string_view method = "draft_model");
+
+// Many share a prefix, of which some have the length of whole pages.
+std::vector<Request> greedy_requests();
+// The same with temperatures, rules and log probabilities.
+std::vector<Request> sampled_requests();
+
+// A model of 8 tokens: a random head is right so often that the number of accepted drafts shows
+// whether the head computes the same.
+EngineConfig eagle_target();
+std::string eagle_head(int vocab_size = 8);
+// Requests for a model of 8 tokens. Their prompts share prefixes, some of whole pages, which
+// continue differently.
+std::vector<Request> eagle_requests();
+
+// A model of 8 tokens with layers for multi-token prediction.
+EngineConfig mimo_target(int num_mtp_layers = 1);
+
+// The path of a block drafter for a model of 4 layers and hidden size 64. method: dflash or dspark.
+std::string block_drafter(std::string_view method, int vocab_size = 8);
+
+}  // namespace quire::testing
