@@ -233,7 +233,7 @@ float AttentionProblem::value(int req, int position, int kv_head, int d) const {
 }
 
 PlanLimits AttentionProblem::limits(Phase phase) const {
-  return {.use = {.phase = phase, .q_len = std::max(1, batch_.decode.max_q_len)},
+  return {.use = {.phase = phase, .q_len = std::max(1, spec_.max_decode_q_len)},
           .max_num_reqs = static_cast<int>(spec_.reqs.size()),
           .max_num_tokens = num_tokens(),
           .max_kv_len = *std::max_element(kv_len_bound_.begin(), kv_len_bound_.end())};

@@ -31,10 +31,11 @@ struct GpuRequirements : Requirements {
     require(shape.causal, "causal is false; it must be true.");
   }
 
-  // For kernels that only compute decode of one query token per request.
-  void require_single_token_decode(const AttentionShape& shape, const AttentionUse& use) {
+  // For kernels that only compute decode, of up to max_q_len query tokens per request.
+  void require_decode(const AttentionShape& shape, const AttentionUse& use, int max_q_len) {
     require(use.phase == Phase::kDecode, "the phase is prefill; it must be decode.");
-    require(use.q_len == 1, fmt::format("q_len is {}; it must be 1.", use.q_len));
+    require(use.q_len <= max_q_len, fmt::format("q_len is {}; it must be {}{}.", use.q_len,
+                                                max_q_len == 1 ? "" : "at most ", max_q_len));
     require(shape.softcap == 0.0F,
             fmt::format("softcap is {}; it must be 0 (off).", shape.softcap));
     require(shape.head_dim_v == shape.head_dim,

@@ -160,6 +160,32 @@ void add_head_cases(DType kv, CaseList& list) {
   }
 }
 
+// Contexts that end around a page's end and around the ends of kernels' tiles, so that the tokens
+// of a request are in one tile or in two.
+std::vector<AttentionRequest> verify_requests(int q_len, int page_size) {
+  std::vector<AttentionRequest> reqs = {{q_len, 0, 1}, {q_len, q_len, 2}, {q_len, 2100, 3}};
+  for (const int end : {page_size, 64, 128, 256}) {
+    for (const int tokens_behind : {-1, 0, 1, q_len - 1, q_len}) {
+      reqs.push_back({q_len, end + tokens_behind, reqs.size() + 1});
+    }
+  }
+  return reqs;
+}
+
+// Each number of query heads per KV head for which kernels of several query tokens are built.
+void add_verify_group_cases(DType kv, int q_len, CaseList& list) {
+  constexpr struct {
+    int group_size, head_dim;
+  } kShapes[] = {{2, 64}, {2, 128}, {4, 64}, {4, 128}, {8, 64}, {8, 128}};
+  for (size_t i = 0; i < std::size(kShapes); ++i) {
+    const auto [group_size, head_dim] = kShapes[i];
+    const int page = kPageSizes[(static_cast<size_t>(q_len) + i) % 3];
+    list.add(fmt::format("verify{}_group{}_dim{}_page{}", q_len, group_size, head_dim, page),
+             make_attention_shape(2 * group_size, 2, head_dim, page, kv),
+             verify_requests(q_len, page), q_len);
+  }
+}
+
 void add_verify_cases(DType kv, CaseList& list) {
   for (int q_len = 2; q_len <= 8; ++q_len) {
     const auto [num_heads, num_kv_heads] = kModelHeads[static_cast<size_t>(q_len) % 6];
@@ -167,7 +193,13 @@ void add_verify_cases(DType kv, CaseList& list) {
     list.add(fmt::format("verify{}_{}_{}_dim{}", q_len, num_heads, num_kv_heads, head_dim),
              make_attention_shape(num_heads, num_kv_heads, head_dim, 16, kv),
              {{q_len, 1300, 1}, {q_len, 40, 2}, {q_len, 0, 3}, {q_len, q_len, 4}}, q_len);
+    add_verify_group_cases(kv, q_len, list);
   }
+  // Eager plans also serve batches of fewer tokens than they are made for.
+  list.add("verify3_planned_for_8", make_attention_shape(8, 2, 128, 16, kv), verify_requests(3, 16),
+           8);
+  list.add("verify1_planned_for_4", make_attention_shape(16, 2, 128, 16, kv),
+           verify_requests(1, 16), 4);
 }
 
 void add_prefill_cases(DType kv, CaseList& list) {

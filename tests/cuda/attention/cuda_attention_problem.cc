@@ -194,6 +194,7 @@ Support CudaAttentionProblem::supports(AttentionBackend& backend, const Device& 
 PlanLimits CudaAttentionProblem::limits(Phase phase, bool in_graph) const {
   PlanLimits limits = host_.limits(phase);
   limits.use.in_graph = in_graph;
+  if (in_graph) limits.use.q_len = std::max(1, batch_.decode.max_q_len);
   limits.max_kv_len = static_cast<int>(batch_.max_pages) * shape_.page_size;
   return limits;
 }

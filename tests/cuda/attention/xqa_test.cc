@@ -1,5 +1,9 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "cuda/attention/backends.h"
@@ -11,15 +15,11 @@
 namespace quire::testing {
 namespace {
 
-std::vector<CudaAttentionParam> one_token_per_request(std::vector<CudaAttentionParam> params) {
-  std::erase_if(params, [](const auto& param) { return param.spec.max_decode_q_len > 1; });
-  return params;
-}
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 CudaAttentionSuite suite() {
-  CudaAttentionSuite suite{.make = cuda::make_xqa_attention};
-  std::erase_if(suite.cases, [](const AttentionCase& spec) { return spec.max_decode_q_len > 1; });
-  return suite;
+  return {.make = cuda::make_xqa_attention};
 }
 
 // Contexts that are split among many thread blocks, and one of padding.
@@ -28,10 +28,23 @@ std::vector<AttentionRequest> long_contexts() {
 }
 
 // More thread blocks than the GPU holds at once, so nothing is split.
-std::vector<AttentionRequest> many_requests() {
+std::vector<AttentionRequest> many_requests(int q_len) {
   std::vector<AttentionRequest> reqs;
-  for (int i = 0; i < 70; ++i) reqs.push_back({1, i % 9 == 4 ? 0 : 1 + 13 * i, uint64_t(i)});
+  for (int i = 0; i < 70; ++i) {
+    reqs.push_back({q_len, i % 9 == 4 ? 0 : q_len + 13 * i, uint64_t(i)});
+  }
   return reqs;
+}
+
+// Contexts that are split, some of them so that a part has no position that the first tokens see.
+std::vector<AttentionRequest> long_contexts_to_verify(int q_len) {
+  return {{q_len, 8192, 1},
+          {q_len, 0, 2},
+          {q_len, q_len, 3},
+          {q_len, 65, 4},
+          {q_len, 5000, 5},
+          {q_len, 64 + q_len - 1, 6},
+          {q_len, 8192 + q_len / 2, 7}};
 }
 
 std::vector<AttentionCase> kernel_cases() {
@@ -53,7 +66,7 @@ std::vector<AttentionCase> kernel_cases() {
       }
     }
     AttentionShape shape = make_attention_shape(64, 8, 128, 16, kv);
-    add(fmt::format("many_{}", dtype_name(kv)), shape, many_requests());
+    add(fmt::format("many_{}", dtype_name(kv)), shape, many_requests(1));
     shape = make_attention_shape(8, 2, 128, 16, kv);
     shape.scale = 0.3F;
     add(fmt::format("scale_{}", dtype_name(kv)), shape, long_contexts());
@@ -67,18 +80,42 @@ std::vector<AttentionCase> kernel_cases() {
   return cases;
 }
 
+// Several query tokens: as many as a kernel is built for, and fewer.
+std::vector<AttentionCase> verify_cases() {
+  std::vector<AttentionCase> cases;
+  for (const DType kv : {DType::kBF16, DType::kF16}) {
+    const auto add = [&](std::string_view name, int group, int num_kv_heads, auto reqs) {
+      const int q_len = reqs[0].q_len;
+      AttentionShape shape = make_attention_shape(group * num_kv_heads, num_kv_heads, 128, 16, kv);
+      shape.scale = 0.3F;
+      for (const bool sinks : {false, true}) {
+        shape.sinks = sinks;
+        cases.push_back({.name = fmt::format("verify{}_{}_group{}{}_{}", q_len, name, group,
+                                             sinks ? "_sinks" : "", dtype_name(kv)),
+                         .shape = shape,
+                         .reqs = reqs,
+                         .max_decode_q_len = q_len});
+      }
+    };
+    for (const auto [group, q_len] : {std::pair(2, 8), {4, 2}, {4, 5}, {4, 8}, {8, 3}, {8, 4}}) {
+      add("long", group, 2, long_contexts_to_verify(q_len));
+      add("many", group, 8, many_requests(q_len));
+    }
+  }
+  return cases;
+}
+
 CudaAttentionSuite kernel_suite() {
   CudaAttentionSuite kernels = suite();
   kernels.cases = kernel_cases();
+  std::ranges::move(verify_cases(), std::back_inserter(kernels.cases));
   return kernels;
 }
 
 INSTANTIATE_TEST_SUITE_P(XqaModels, CudaAttentionTest,
-                         ::testing::ValuesIn(one_token_per_request(cuda_model_params(suite()))),
-                         cuda_attention_name);
+                         ::testing::ValuesIn(cuda_model_params(suite())), cuda_attention_name);
 INSTANTIATE_TEST_SUITE_P(XqaFeatures, CudaAttentionTest,
-                         ::testing::ValuesIn(one_token_per_request(cuda_feature_params(suite()))),
-                         cuda_attention_name);
+                         ::testing::ValuesIn(cuda_feature_params(suite())), cuda_attention_name);
 INSTANTIATE_TEST_SUITE_P(Xqa, CudaAttentionTest,
                          ::testing::ValuesIn(cuda_attention_params(suite())), cuda_attention_name);
 INSTANTIATE_TEST_SUITE_P(XqaKernels, CudaAttentionTest,
@@ -102,9 +139,9 @@ cuda::DeviceInfo hopper_info() {
 // The number of served cases is exact, so that no case with a kernel is skipped.
 TEST(XqaCases, AreServed) {
   EXPECT_EQ(num_served(cuda_attention_params(suite()), hopper_info()), 35);
-  EXPECT_EQ(num_served(one_token_per_request(cuda_model_params(suite())), hopper_info()), 69);
-  EXPECT_EQ(num_served(one_token_per_request(cuda_feature_params(suite())), hopper_info()), 12);
-  EXPECT_EQ(num_served(cuda_attention_params(kernel_suite()), hopper_info()), 76);
+  EXPECT_EQ(num_served(cuda_model_params(suite()), hopper_info()), 121);
+  EXPECT_EQ(num_served(cuda_feature_params(suite()), hopper_info()), 14);
+  EXPECT_EQ(num_served(cuda_attention_params(kernel_suite()), hopper_info()), 120);
 }
 
 TEST(XqaSupport, ServesDecodeOnHopper) {
@@ -124,11 +161,56 @@ TEST(XqaSupport, RefusesWithAllReasons) {
   EXPECT_EQ(support.reasons.size(), 4U);
 }
 
-TEST(XqaSupport, RefusesSeveralQueryTokens) {
+// As many query tokens as make 32 query heads per KV head, at most 8.
+TEST(XqaSupport, ServesSeveralQueryTokens) {
   const auto backend = cuda::make_xqa_attention(hopper_info());
-  const Support support = backend->supports(llama_shape(), {.q_len = 2}, hopper());
-  ASSERT_EQ(support.reasons.size(), 1U);
-  EXPECT_EQ(support.reasons[0], "q_len is 2; it must be 1.");
+  const auto reasons = [&](AttentionShape shape, int q_len) {
+    return backend->supports(shape, {.q_len = q_len, .in_graph = true}, hopper()).reasons;
+  };
+  AttentionShape shape = llama_shape();
+  for (int q_len = 1; q_len <= 8; ++q_len) EXPECT_THAT(reasons(shape, q_len), IsEmpty()) << q_len;
+  EXPECT_THAT(reasons(shape, 9), ElementsAre("q_len is 9; it must be at most 8."));
+  shape.num_heads = 64;
+  EXPECT_THAT(reasons(shape, 4), IsEmpty());
+  EXPECT_THAT(reasons(shape, 5), ElementsAre("q_len is 5; it must be at most 4."));
+}
+
+TEST(XqaSupport, RefusesSeveralQueryTokensWithReasons) {
+  const auto backend = cuda::make_xqa_attention(hopper_info());
+  const auto reasons = [&](AttentionShape shape) {
+    return backend->supports(shape, {.q_len = 2}, hopper()).reasons;
+  };
+  AttentionShape shape = llama_shape();
+  shape.window = 100;
+  EXPECT_THAT(reasons(shape),
+              ElementsAre("window is 100; it must be 0 (off) for several query tokens."));
+  shape = llama_shape();
+  shape.kv = DType::kF8E4M3;
+  EXPECT_THAT(reasons(shape), ElementsAre("q_len is 2; it must be 1."));
+  shape = llama_shape();
+  shape.num_heads = 56;
+  EXPECT_THAT(
+      reasons(shape),
+      ElementsAre("no kernel is built for bf16 queries over a bf16 cache with head_dim 128, "
+                  "7 query heads per KV head and pages of 16 tokens."));
+}
+
+TEST(XqaKernels, HaveTheSmallestTileThatHoldsTheTokens) {
+  const auto tokens_of = [](int group_size, int q_len) {
+    const auto* kernel = cuda::xqa::find_kernel({.q = DType::kBF16,
+                                                 .kv = DType::kBF16,
+                                                 .head_dim = 128,
+                                                 .group_size = group_size,
+                                                 .page_size = 16,
+                                                 .q_len = q_len});
+    return kernel == nullptr ? 0 : kernel->max_q_len;
+  };
+  EXPECT_EQ(tokens_of(4, 1), 1);
+  EXPECT_EQ(tokens_of(4, 2), 8);
+  EXPECT_EQ(tokens_of(4, 8), 8);
+  EXPECT_EQ(tokens_of(4, 9), 0);
+  EXPECT_EQ(tokens_of(8, 4), 4);
+  EXPECT_EQ(tokens_of(8, 5), 0);
 }
 
 PlanLimits limits_of(int num_reqs, int max_kv_len, bool in_graph) {

@@ -199,7 +199,7 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
   needs.require(library_ != nullptr, fmt::format("cuDNN was not found: {}.", missing_.message()));
   // With more query tokens cuDNN uses another kernel, whose results are NaN if an unused slot
   // holds NaN.
-  needs.require_single_token_decode(shape, use);
+  needs.require_decode(shape, use, 1);
   needs.require(!shape.sinks, "sinks is true; it must be false.");
   needs.require(shape.window == 0, fmt::format("window is {}; it must be 0 (off).", shape.window));
   needs.require(shape.q == DType::kBF16 || shape.q == DType::kF16,

@@ -26,7 +26,13 @@
 #include "cuda/attention/xqa/kernel.h"
 
 #define BEAM_WIDTH 1
+// The kernel of several query tokens packs their heads into one tile of at most 32 rows.
+#if MAX_Q_LEN > 1
+#define SPEC_DEC 1
+#define SPEC_Q_SEQ_LEN MAX_Q_LEN
+#else
 #define SPEC_DEC 0
+#endif
 #define USE_INPUT_KV 0
 #define LOW_PREC_OUTPUT 0
 #define USE_CUSTOM_BARRIER 1
@@ -89,18 +95,23 @@ xqa::KVCacheList<true> cache_of(const KernelCall& call) {
 
 constexpr uint32_t kBoxElems = xqa::cacheHeadPartElems;
 static_assert(xqa::gemm0CtaTileNbTokens == kHopperTileTokens);
+static_assert(xqa::ctaNbValidQHeads == HEAD_GRP_SIZE * MAX_Q_LEN);
 
 // Before its wait for the previous kernel it reads lengths, pages, and all tiles of keys and values
-// but the last. Those are complete before the layer's first kernel starts, because the metadata
-// kernel lets no kernel start early. It waits before it reads queries and the last tile, and so
-// before it writes any result.
+// without tokens of this step. Those are complete before the layer's first kernel starts, because
+// the metadata kernel lets no kernel start early. It waits before it reads queries and the other
+// tiles, and so before it writes any result.
 void launch(const KernelCall& call, CudaStream& stream) {
-  launch_kernel(call, stream, xqa::kernel_mha,
-                {1, call.num_splits, call.num_kv_heads * call.num_reqs},
-                {xqa::gmmaWarpGrpSize, 1, 3}, call.num_kv_heads, call.window, call.scale,
-                call.k_scale, static_cast<xqa::OutputHead*>(call.out),
-                static_cast<const xqa::IOHead*>(call.q), call.sinks, cache_of(call), call.num_reqs,
-                1.0F, call.v_scale, *call.k_map, *call.v_map, call.counters, call.scratch);
+  launch_kernel(
+      call, stream, xqa::kernel_mha, {1, call.num_splits, call.num_kv_heads * call.num_reqs},
+      {xqa::gmmaWarpGrpSize, 1, 3}, call.num_kv_heads, call.window, call.scale, call.k_scale,
+      static_cast<xqa::OutputHead*>(call.out), static_cast<const xqa::IOHead*>(call.q), call.sinks,
+      cache_of(call), call.num_reqs, 1.0F, call.v_scale, *call.k_map, *call.v_map,
+#if MAX_Q_LEN > 1
+      // No starts of the requests' tokens: all have q_len. No mask: this kernel is causal.
+      xqa::SpecDecParams{call.q_len, nullptr, nullptr},
+#endif
+      call.counters, call.scratch);
 }
 
 #else
@@ -122,6 +133,6 @@ void launch(const KernelCall& call, CudaStream& stream) {
 #endif
 
 extern const Instance instance;
-const Instance instance = {&xqa::smemSize, kBoxElems, launch};
+const Instance instance = {&xqa::smemSize, kBoxElems, MAX_Q_LEN, launch};
 
 }  // namespace quire::cuda::xqa::QUIRE_XQA_NAME

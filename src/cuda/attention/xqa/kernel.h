@@ -4,6 +4,10 @@
 // queries and weights to FP8 too. If there are too few requests and KV heads to fill the GPU, a
 // request is split, and the last of its thread blocks to finish merges the results.
 //
+// Several query tokens, as in the verification of drafts, need instances of their own (XQA's
+// SPEC_DEC) of the Hopper kernel: they pack the heads of all tokens into one tile of up to 32 rows,
+// and each token attends to those before it and itself. They ignore windows.
+//
 // All instances include this header. It is C++17 without the standard library, which would take
 // nvcc longer than the kernel.
 #pragma once
@@ -27,11 +31,12 @@ struct KernelCall {
   uint32_t num_reqs = 0;
   uint32_t num_kv_heads = 0;
   uint32_t num_splits = 1;
+  uint32_t q_len = 1;              // query tokens of every request, at most Instance::max_q_len
   uint32_t window = 0;             // number of last positions seen; UINT32_MAX: all
   float scale = 1.0F;              // multiplies q·k
   const float* k_scale = nullptr;  // device scalars, of an FP8 cache only; v_scale null: 1
   const float* v_scale = nullptr;
-  const void* q = nullptr;       // [num_reqs, num_heads, head_dim]
+  const void* q = nullptr;       // [num_reqs, q_len, num_heads, head_dim]
   void* out = nullptr;           // like q
   const float* sinks = nullptr;  // [num_heads]
   void* k = nullptr;
@@ -54,6 +59,7 @@ struct KernelCall {
 struct Instance {
   const void* shared_bytes;  // variable on the device: uint32_t, KernelCall::shared_bytes
   uint32_t box_elems;        // Hopper kernel: elements of a row that one bulk copy transfers
+  int max_q_len;             // query tokens per request that its tile holds
   void (*launch)(const KernelCall& call, CudaStream& stream);
 };
 
@@ -61,17 +67,22 @@ struct Instance {
 void enqueue(CudaStream& stream, const KernelCall& call, const void* kernel, dim3 grid, dim3 block,
              void** args);
 
-// The properties that a kernel is built for.
+// The properties of the batches that a kernel must serve.
 struct KernelKey {
   DType q{};
   DType kv{};
   int head_dim = 0;
   int group_size = 0;  // query heads per KV head
   int page_size = 0;
+  int q_len = 1;  // upper bound of the query tokens per request
 };
 
-// Returns null if there is no such kernel.
+// Returns the kernel with the smallest tile that holds q_len tokens, or null if there is none.
 const Instance* find_kernel(const KernelKey& key);
+
+// Returns the most query tokens that a kernel with the key's other properties holds, or 0 if there
+// is no such kernel.
+int max_q_len(const KernelKey& key);
 
 // Positions that a thread block processes at a time; more splits than tiles would be idle.
 inline constexpr int kHopperTileTokens = 64;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "base/check.h"
 #include "base/numbers.h"
@@ -16,27 +17,45 @@
 namespace quire::cuda {
 namespace xqa {
 
-#define XQA_INSTANCE(q, kv, head_dim, group)     \
-  XQA_PAGED_INSTANCE(q, kv, head_dim, group, 16) \
-  XQA_PAGED_INSTANCE(q, kv, head_dim, group, 32) \
-  XQA_PAGED_INSTANCE(q, kv, head_dim, group, 64)
+#define XQA_INSTANCE(q, kv, head_dim, group, tokens)     \
+  XQA_PAGED_INSTANCE(q, kv, head_dim, group, tokens, 16) \
+  XQA_PAGED_INSTANCE(q, kv, head_dim, group, tokens, 32) \
+  XQA_PAGED_INSTANCE(q, kv, head_dim, group, tokens, 64)
 
-#define XQA_PAGED_INSTANCE(q, kv, head_dim, group, page) \
-  namespace q##_##kv##_##head_dim##_##group##_##page {   \
-    extern const Instance instance;                      \
+#define XQA_PAGED_INSTANCE(q, kv, head_dim, group, tokens, page)  \
+  namespace q##_##kv##_##head_dim##_##group##_##tokens##_##page { \
+    extern const Instance instance;                               \
   }
 #include "cuda/attention/xqa/instances.inc"
 #undef XQA_PAGED_INSTANCE
+
+namespace {
+
+// The instances that match the key but for the number of query tokens.
+std::vector<const Instance*> kernels_of(const KernelKey& key) {
+  std::vector<const Instance*> kernels;
+#define XQA_PAGED_INSTANCE(q_type, kv_type, dim, group, tokens, page)                       \
+  if (key.q == DType::k##q_type && key.kv == DType::k##kv_type && key.head_dim == (dim) &&  \
+      key.group_size == (group) && key.page_size == (page)) {                               \
+    kernels.push_back(&q_type##_##kv_type##_##dim##_##group##_##tokens##_##page::instance); \
+  }
+#include "cuda/attention/xqa/instances.inc"
+#undef XQA_PAGED_INSTANCE
+  std::ranges::sort(kernels, {}, &Instance::max_q_len);
+  return kernels;
+}
+
+}  // namespace
 
 const Instance* find_kernel(const KernelKey& key) {
-#define XQA_PAGED_INSTANCE(q_type, kv_type, dim, group, page)                              \
-  if (key.q == DType::k##q_type && key.kv == DType::k##kv_type && key.head_dim == (dim) && \
-      key.group_size == (group) && key.page_size == (page)) {                              \
-    return &q_type##_##kv_type##_##dim##_##group##_##page::instance;                       \
-  }
-#include "cuda/attention/xqa/instances.inc"
-#undef XQA_PAGED_INSTANCE
-  return nullptr;
+  const std::vector<const Instance*> kernels = kernels_of(key);
+  const auto found = std::ranges::lower_bound(kernels, key.q_len, {}, &Instance::max_q_len);
+  return found == kernels.end() ? nullptr : *found;
+}
+
+int max_q_len(const KernelKey& key) {
+  const std::vector<const Instance*> kernels = kernels_of(key);
+  return kernels.empty() ? 0 : kernels.back()->max_q_len;
 }
 
 void enqueue(CudaStream& stream, const KernelCall& call, const void* kernel, dim3 grid, dim3 block,
@@ -56,12 +75,13 @@ namespace {
 constexpr std::string_view kName = "xqa";
 constexpr int kComputeCapability = 90;
 
-xqa::KernelKey key_of(const AttentionShape& shape) {
+xqa::KernelKey key_of(const AttentionShape& shape, int q_len) {
   return {.q = shape.q,
           .kv = shape.kv,
           .head_dim = shape.head_dim,
           .group_size = shape.num_heads / std::max(1, shape.num_kv_heads),
-          .page_size = shape.page_size};
+          .page_size = shape.page_size,
+          .q_len = q_len};
 }
 
 // Chooses the splits from a decode batch's size and its longest possible context, never from live
@@ -80,14 +100,14 @@ int num_splits(const AttentionShape& shape, bool is_hopper, int num_reqs, int ma
 }
 
 // The arrays are consecutive: maxima and sums, then output rows aligned to their size.
-size_t scratch_bytes(const AttentionShape& shape, const xqa::KernelKey& key, int num_reqs,
-                     int splits) {
+size_t scratch_bytes(const AttentionShape& shape, const xqa::KernelKey& key, int max_q_len,
+                     int num_reqs, int splits) {
   if (splits == 1) return 0;
-  const auto group_size = static_cast<size_t>(key.group_size);
+  const size_t num_rows = static_cast<size_t>(key.group_size) * static_cast<size_t>(max_q_len);
   const size_t num_partials = static_cast<size_t>(num_reqs) *
                               static_cast<size_t>(shape.num_kv_heads) * static_cast<size_t>(splits);
-  const size_t state_bytes = num_partials * (is_hopper_kernel(key) ? 8 * group_size : 2 * 128);
-  const size_t rows_bytes = group_size * static_cast<size_t>(key.head_dim) * dtype_bytes(key.q);
+  const size_t state_bytes = num_partials * (is_hopper_kernel(key) ? 8 * num_rows : 2 * 128);
+  const size_t rows_bytes = num_rows * static_cast<size_t>(key.head_dim) * dtype_bytes(key.q);
   return round_up(state_bytes, rows_bytes) + num_partials * rows_bytes;
 }
 
@@ -142,15 +162,16 @@ class XqaPlan final : public AttentionPlan {
   size_t workspace_bytes() const override { return workspace_bytes_; }
 
   Status update(const AttentionBatch& batch, Stream& stream) override {
-    QUIRE_CHECK(batch.decode.num_reqs <= limits_.max_num_reqs && batch.decode.max_q_len == 1,
+    const PhaseRange& range = batch.decode;
+    QUIRE_CHECK(range.num_reqs <= limits_.max_num_reqs && range.max_q_len <= limits_.use.q_len &&
+                    range.num_tokens == range.num_reqs * range.max_q_len,
                 "[xqa] a batch is not one that the plan was made for");
     if (!counters_are_zero_) {
       as_cuda(stream).set_zero(counters_.data(), counters_.num_bytes());
       counters_are_zero_ = true;
     }
     batch_ = batch;
-    num_splits_ =
-        num_splits(shape_, is_hopper_, batch.decode.num_reqs, batch.decode.max_kv_len, num_sms_);
+    num_splits_ = num_splits(shape_, is_hopper_, range.num_reqs, range.max_kv_len, num_sms_);
     return {};
   }
 
@@ -177,9 +198,12 @@ class XqaPlan final : public AttentionPlan {
       : shape_(shape),
         limits_(limits),
         num_sms_(num_sms),
-        key_(key_of(shape)),
+        key_(key_of(shape, limits.use.q_len)),
         is_hopper_(xqa::is_hopper_kernel(key_)),
-        workspace_bytes_(max_scratch_bytes()) {}
+        instance_(xqa::find_kernel(key_)) {
+    QUIRE_CHECK(instance_ != nullptr, "[xqa] a supported shape has no kernel");
+    workspace_bytes_ = max_scratch_bytes();
+  }
 
   size_t max_scratch_bytes() const;
   Status load();
@@ -190,8 +214,8 @@ class XqaPlan final : public AttentionPlan {
   const int num_sms_;
   const xqa::KernelKey key_;
   const bool is_hopper_;
-  const size_t workspace_bytes_;
-  const xqa::Instance* instance_ = nullptr;
+  const xqa::Instance* const instance_;
+  size_t workspace_bytes_ = 0;
   uint32_t shared_bytes_ = 0;  // of the kernel, per thread block
   xqa::DefaultInputs default_inputs_;
   Buffer counters_;  // [max_num_reqs, num_kv_heads] uint32_t, zero between runs
@@ -212,14 +236,12 @@ size_t XqaPlan::max_scratch_bytes() const {
   for (int num_reqs = fewest; num_reqs <= limits_.max_num_reqs; ++num_reqs) {
     const int splits = num_splits(shape_, is_hopper_, num_reqs, limits_.max_kv_len, num_sms_);
     if (splits == 1) break;
-    bytes = std::max(bytes, scratch_bytes(shape_, key_, num_reqs, splits));
+    bytes = std::max(bytes, scratch_bytes(shape_, key_, instance_->max_q_len, num_reqs, splits));
   }
   return bytes;
 }
 
 Status XqaPlan::load() {
-  instance_ = xqa::find_kernel(key_);
-  QUIRE_CHECK(instance_ != nullptr, "[xqa] a supported shape has no kernel");
   // The first access loads the kernel, which no capture permits. The size is read from the device,
   // because sizeof on the host gives another value.
   QUIRE_CUDA_RETURN_IF_ERROR(
@@ -243,6 +265,7 @@ xqa::KernelCall XqaPlan::kernel_call(const AttentionCall& call) const {
   kernel.num_reqs = static_cast<uint32_t>(range.num_reqs);
   kernel.num_kv_heads = static_cast<uint32_t>(shape_.num_kv_heads);
   kernel.num_splits = static_cast<uint32_t>(num_splits_);
+  kernel.q_len = static_cast<uint32_t>(range.max_q_len);
   kernel.window = shape_.window > 0 ? static_cast<uint32_t>(shape_.window)
                                     : std::numeric_limits<uint32_t>::max();
   kernel.scale = shape_.scale;
@@ -293,13 +316,18 @@ Support XqaAttention::supports(const AttentionShape& shape, const AttentionUse& 
   needs.require_causal(shape);
   needs.require_output_type(shape);
   const bool sound = shape_faults(shape).empty();
-  needs.require_single_token_decode(shape, use);
+  const xqa::KernelKey key = key_of(shape, use.q_len);
+  const int max_q_len = xqa::max_q_len(key);
+  const bool has_kernel = max_q_len > 0;
+  needs.require_decode(shape, use, has_kernel ? max_q_len : use.q_len);
+  needs.require(
+      shape.window == 0 || use.q_len == 1,
+      fmt::format("window is {}; it must be 0 (off) for several query tokens.", shape.window));
   needs.require(
       shape.num_heads <= xqa::kMaxHeads,
       fmt::format("num_heads is {}; it must be at most {}.", shape.num_heads, xqa::kMaxHeads));
-  const xqa::KernelKey key = key_of(shape);
   needs.require(
-      !sound || xqa::find_kernel(key) != nullptr,
+      !sound || has_kernel,
       fmt::format("no kernel is built for {} queries over a {} cache with head_dim {}, {} "
                   "query heads per KV head and pages of {} tokens.",
                   dtype_name(key.q), dtype_name(key.kv), key.head_dim, key.group_size,
