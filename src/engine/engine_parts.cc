@@ -105,7 +105,8 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                          plan_engine(config, files, *parts->platform,
                                      {.num_drafts = speculation.num_drafts,
                                       .model = draft.get(),
-                                      .has_probs = speculation.verification.samples_drafts}));
+                                      .has_probs = speculation.verification.samples_drafts,
+                                      .by_lookup = speculation.by_lookup}));
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   const SelectionReport report = report_attention(plan.attention);
   for (const std::string& line : report.summary) log_info("[attention] {}", line);
@@ -118,11 +119,8 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   parts->info.attention_backend = report.backends;
   parts->info.has_synthetic_acceptance =
       speculation.verification.method == RejectionMethod::kSynthetic;
-  const DrafterLimits limits = {.num_drafts = speculation.num_drafts,
-                                .max_num_seqs = plan.sizes.max_num_seqs,
-                                .max_model_len = plan.sizes.limits.max_model_len,
-                                .vocab_size = plan.sizes.vocab_size};
-  // A device that cannot draft refuses before the weights are read, which takes minutes.
+  const DrafterLimits limits = drafter_limits(plan.sizes);
+  // A drafter that cannot be made fails before the weights are read, which takes minutes.
   if (speculation.make_drafter) {
     QUIRE_ASSIGN_OR_RETURN(parts->drafter, speculation.make_drafter(context, limits));
   }

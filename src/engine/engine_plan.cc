@@ -321,8 +321,12 @@ int64_t draft_probs_bytes(const PlanInputs& in) {
       .get();
 }
 
+int64_t lookup_bytes(const PlanInputs& in, const RunnerSizes& sizes) {
+  return in.drafts.by_lookup ? in.context.lookup_drafter_bytes(drafter_limits(sizes)) : 0;
+}
+
 // The memory that is known before attention plans are made: a lower bound of the request.
-Result<MemoryRequest> memory_without_plans(const PlanInputs& in,
+Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const RunnerSizes& sizes,
                                            std::span<const PlannedModel> models) {
   QUIRE_ASSIGN_OR_RETURN(const MemoryBudget budget, in.context.memory_budget());
   MemoryRequest request = {.tables = kv_table_bytes(groups_of(models)),
@@ -332,7 +336,7 @@ Result<MemoryRequest> memory_without_plans(const PlanInputs& in,
                            .max_num_batched_tokens = in.config.max_num_batched_tokens,
                            .kv_cache_memory = in.config.kv_cache_memory,
                            .budget = budget,
-                           .activation_bytes = draft_probs_bytes(in)};
+                           .activation_bytes = draft_probs_bytes(in) + lookup_bytes(in, sizes)};
   for (const PlannedModel& model : models) {
     request.weight_bytes += model.weight_bytes;
     request.activation_bytes += model.activation_bytes;
@@ -357,7 +361,7 @@ Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bo
   plan.sizes = runner_sizes(in, max_model_len);
   const std::vector<PlannedModel> models = planned_models(in, plan.sizes.limits);
   if (check_first) {
-    QUIRE_ASSIGN_OR_RETURN(const MemoryRequest least, memory_without_plans(in, models));
+    QUIRE_ASSIGN_OR_RETURN(const MemoryRequest least, memory_without_plans(in, plan.sizes, models));
     QUIRE_RETURN_IF_ERROR(plan_memory(least).status());
   }
   plan.sizes.windows = table_windows(groups_of(models));
@@ -376,7 +380,7 @@ Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bo
   }
   // The attention plans already hold memory of the device, which the budget that is read now no
   // longer contains.
-  QUIRE_ASSIGN_OR_RETURN(plan.memory_request, memory_without_plans(in, models));
+  QUIRE_ASSIGN_OR_RETURN(plan.memory_request, memory_without_plans(in, plan.sizes, models));
   const RunnerBytes runner = in.platform.runner_bytes(plan.sizes, plan.attention.selectors);
   plan.memory_request.activation_bytes += runner.buffers;
   plan.memory_request.workspace_bytes = static_cast<int64_t>(plan.attention.workspace_bytes);
@@ -502,6 +506,13 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                     .memory_request = std::move(plan.memory_request),
                     .memory_plan = std::move(plan.memory_plan),
                     .scheduler = std::move(scheduler)};
+}
+
+DrafterLimits drafter_limits(const RunnerSizes& sizes) {
+  return {.num_drafts = sizes.limits.num_drafts,
+          .max_num_seqs = sizes.max_num_seqs,
+          .max_model_len = sizes.limits.max_model_len,
+          .vocab_size = sizes.vocab_size};
 }
 
 SelectionReport report_attention(const AttentionSetup& attention) {

@@ -50,12 +50,16 @@ struct DraftRequest {
   int num_drafts = 0;                 // draft tokens that each step verifies per sequence
   const DraftModel* model = nullptr;  // null: no model drafts
   bool has_probs = false;             // the runner keeps the distributions of drafts
+  bool by_lookup = false;             // DeviceContext::make_lookup_drafter makes the drafter
 };
 
 // Makes the plan for rank 0, the only rank until tensor parallelism is supported. `platform`
 // outlives the plan.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                const Platform& platform, const DraftRequest& drafts = {});
+
+// The limits of the drafter of a runner with these sizes.
+DrafterLimits drafter_limits(const RunnerSizes& sizes);
 
 // Reports the backend of each kind of step. A line names its KV group if there are several.
 SelectionReport report_attention(const AttentionSetup& attention);

@@ -111,6 +111,7 @@ std::string read_model(ConfigFields& fields) {
 }
 
 void draft_by_lookup(const LookupConfig& lookup, Speculation& speculation) {
+  speculation.by_lookup = true;
   speculation.make_drafter = [lookup](DeviceContext& context, const DrafterLimits& limits) {
     return context.make_lookup_drafter(lookup, limits);
   };

@@ -13,14 +13,6 @@ Result<std::span<std::byte>> DeviceContext::workspace(size_t num_bytes) {
   return std::span(static_cast<std::byte*>(largest.data()), largest.num_bytes());
 }
 
-Result<std::unique_ptr<Drafter>> DeviceContext::make_lookup_drafter(
-    const LookupConfig& /*config*/, const DrafterLimits& /*limits*/) {
-  return unimplemented(
-      fmt::format("[engine] `speculative_config`: ngram and suffix draft on a CPU only, got {}; "
-                  "leave it out, or use `device` cpu; outputs are the same without it",
-                  device().name));
-}
-
 Status DeviceContext::check_model_drafter() const {
   return unimplemented(
       fmt::format("[engine] `speculative_config`: a model drafts on a CPU only, got {}; leave it "

@@ -64,7 +64,9 @@ class DeviceContext {
   virtual Result<MemoryBudget> memory_budget() const = 0;
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
   virtual Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
-                                                               const DrafterLimits& limits);
+                                                               const DrafterLimits& limits) = 0;
+  // Device memory that make_lookup_drafter allocates; 0 if the memory grows with the sequences.
+  virtual int64_t lookup_drafter_bytes(const DrafterLimits& /*limits*/) const { return 0; }
   // Ok if make_model_drafter works here. The engine calls it before it reads weights.
   virtual Status check_model_drafter() const;
   virtual Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,

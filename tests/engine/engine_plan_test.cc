@@ -42,6 +42,13 @@ class FakeContext final : public DeviceContext {
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& /*parts*/) override {
     return unimplemented("nothing runs here");
   }
+  Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& /*config*/,
+                                                       const DrafterLimits& /*limits*/) override {
+    return unimplemented("nothing drafts here");
+  }
+  int64_t lookup_drafter_bytes(const DrafterLimits& limits) const override {
+    return int64_t{limits.max_num_seqs} * limits.max_model_len * 4;
+  }
 
   int64_t free_bytes = int64_t{64} << 20;
 
@@ -193,6 +200,17 @@ TEST_F(EnginePlanTest, PlansTheDistributionsOfDrafts) {
   ASSERT_TRUE(without.ok() && with.ok());
   EXPECT_EQ(with->memory_request.activation_bytes,
             without->memory_request.activation_bytes + 8 * 4 * 96 * 4);
+}
+
+TEST_F(EnginePlanTest, PlansTheTokensThatAreLookedUp) {
+  EngineConfig config = tiny_config();
+  config.max_num_seqs = 8;
+  config.max_model_len = 200;
+  const auto without = plan(config, {.num_drafts = 4});
+  const auto with = plan(config, {.num_drafts = 4, .by_lookup = true});
+  ASSERT_TRUE(without.ok() && with.ok());
+  EXPECT_EQ(with->memory_request.activation_bytes,
+            without->memory_request.activation_bytes + 8 * 200 * 4);
 }
 
 TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {

@@ -8,6 +8,7 @@
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/cuda_runner.h"
+#include "cuda/platform/lookup_drafter.h"
 #include "cuda/platform/model_drafter.h"
 #include "cuda/sample/sampled_slots.h"
 #include "cuda/step/decode_graphs.h"
@@ -55,6 +56,14 @@ class CudaContext final : public DeviceContext {
   Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
                                                       const DrafterLimits& limits) override {
     return cuda::make_model_drafter(parts, limits, *ops_, *stream_);
+  }
+  Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
+                                                       const DrafterLimits& limits) override {
+    QUIRE_RETURN_IF_ERROR(bind_thread());
+    return cuda::make_lookup_drafter(config, limits, *stream_);
+  }
+  int64_t lookup_drafter_bytes(const DrafterLimits& limits) const override {
+    return static_cast<int64_t>(cuda::lookup_drafter_bytes(limits));
   }
 
  private:
