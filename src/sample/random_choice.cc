@@ -9,16 +9,6 @@
 
 namespace quire {
 
-TokenNoise::TokenNoise(uint64_t seed, uint64_t position, NoiseStream stream, uint32_t draft_idx)
-    : seed_(seed), position_(position), domain_(static_cast<uint32_t>(stream) << 16 | draft_idx) {}
-
-void TokenNoise::uniform_quad(uint32_t quad, double (&out)[4]) const {
-  const PhiloxCounter bits = philox4x32(
-      {quad, domain_, static_cast<uint32_t>(position_), static_cast<uint32_t>(position_ >> 32)},
-      {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
-  for (size_t i = 0; i < 4; ++i) out[i] = open_uniform(bits[i]);
-}
-
 namespace {
 
 // Finds the k-th largest in one pass with a heap of the k largest so far. Most values fail one

@@ -2,11 +2,37 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 namespace quire {
+
+using PhiloxCounter = std::array<uint32_t, 4>;
+using PhiloxKey = std::array<uint32_t, 2>;
+
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a
+// bijection of a 128-bit counter under a 64-bit key. It is stateless, and numbers can be computed
+// in any order.
+constexpr PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t product0 = uint64_t{0xD2511F53} * counter[0];
+    const uint64_t product1 = uint64_t{0xCD9E8D57} * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
+               static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
+               static_cast<uint32_t>(product0)};
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return counter;
+}
+
+// Uniform in (0, 1). It never returns 0 or 1, so logarithms of u are finite.
+constexpr double open_uniform(uint32_t bits) {
+  return (bits + 0.5) * 0x1p-32;
+}
 
 // Streams of random numbers. They are independent of each other at the same position.
 enum class NoiseStream : uint32_t {
@@ -18,16 +44,25 @@ enum class NoiseStream : uint32_t {
 };
 
 // The uniform random number of each token of a vocabulary, at one position of one sequence. It
-// depends only on (seed, position, stream, draft_idx, token id).
+// depends only on (seed, position, stream, draft_idx, token id). A GPU's kernels call the same
+// functions, which are constexpr for this reason.
 class TokenNoise {
  public:
   // draft_idx tells the drafts of one step apart where `position` is that of the first of them. It
   // is less than 2^16.
-  TokenNoise(uint64_t seed, uint64_t position, NoiseStream stream = NoiseStream::kToken,
-             uint32_t draft_idx = 0);
+  constexpr TokenNoise(uint64_t seed, uint64_t position, NoiseStream stream = NoiseStream::kToken,
+                       uint32_t draft_idx = 0)
+      : seed_(seed),
+        position_(position),
+        domain_(static_cast<uint32_t>(stream) << 16 | draft_idx) {}
 
   // Writes the numbers of token ids [4 * quad, 4 * quad + 4).
-  void uniform_quad(uint32_t quad, double (&out)[4]) const;
+  constexpr void uniform_quad(uint32_t quad, double (&out)[4]) const {
+    const PhiloxCounter bits = philox4x32(
+        {quad, domain_, static_cast<uint32_t>(position_), static_cast<uint32_t>(position_ >> 32)},
+        {static_cast<uint32_t>(seed_), static_cast<uint32_t>(seed_ >> 32)});
+    for (size_t i = 0; i < 4; ++i) out[i] = open_uniform(bits[i]);
+  }
 
  private:
   uint64_t seed_;
@@ -71,30 +106,5 @@ int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNois
 // Samples over a whole vocabulary; most tokens are rejected by a cheap bound.
 int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
                           const TokenNoise& noise);
-
-using PhiloxCounter = std::array<uint32_t, 4>;
-using PhiloxKey = std::array<uint32_t, 2>;
-
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a
-// bijection of a 128-bit counter under a 64-bit key. It is stateless, and numbers can be computed
-// in any order.
-inline PhiloxCounter philox4x32(PhiloxCounter counter, PhiloxKey key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t product0 = uint64_t{0xD2511F53} * counter[0];
-    const uint64_t product1 = uint64_t{0xCD9E8D57} * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
-               static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
-               static_cast<uint32_t>(product0)};
-    key[0] += 0x9E3779B9;
-    key[1] += 0xBB67AE85;
-  }
-  return counter;
-}
-
-// Uniform in (0, 1). It never returns 0 or 1, so logarithms of u are finite.
-inline double open_uniform(uint32_t bits) {
-  return (bits + 0.5) * 0x1p-32;
-}
 
 }  // namespace quire

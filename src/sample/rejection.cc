@@ -124,10 +124,6 @@ VerifiedDrafts verify_drafts(RejectionMethod method, std::span<const Draft> draf
                                            : verify_standard(drafts, target_at, noise);
 }
 
-size_t count_synthetic(std::span<const double> rates, double u) {
-  return static_cast<size_t>(std::ranges::count_if(rates, [&](double rate) { return u < rate; }));
-}
-
 std::vector<double> synthetic_rates(double length, int num_drafts) {
   std::vector<double> rates;
   for (int i = 0; i < num_drafts; ++i) rates.push_back(std::clamp(length - 1 - i, 0.0, 1.0));

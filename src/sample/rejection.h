@@ -25,29 +25,34 @@ enum class RejectionMethod {
 // block verification does, and a later step that drafts the same position again needs new ones.
 class DraftNoise {
  public:
-  DraftNoise(uint64_t seed, uint64_t first_position) : seed_(seed), position_(first_position) {}
+  constexpr DraftNoise(uint64_t seed, uint64_t first_position)
+      : seed_(seed), position_(first_position) {}
 
   // The noise by which the drafter samples the draft.
-  TokenNoise draft(size_t draft_idx) const { return noise(NoiseStream::kDraft, draft_idx); }
+  constexpr TokenNoise draft(size_t draft_idx) const {
+    return noise(NoiseStream::kDraft, draft_idx);
+  }
   // Uniform in (0, 1).
-  double acceptance(size_t draft_idx) const {
+  constexpr double acceptance(size_t draft_idx) const {
     return first_uniform(noise(NoiseStream::kAcceptance, draft_idx));
   }
-  TokenNoise residual(size_t draft_idx) const { return noise(NoiseStream::kResidual, draft_idx); }
+  constexpr TokenNoise residual(size_t draft_idx) const {
+    return noise(NoiseStream::kResidual, draft_idx);
+  }
   // The noise of the token that is sampled after `draft_idx` accepted drafts, if no draft of that
   // position was verified. It is the same as without drafts.
-  TokenNoise token(size_t draft_idx) const { return {seed_, position_ + draft_idx}; }
+  constexpr TokenNoise token(size_t draft_idx) const { return {seed_, position_ + draft_idx}; }
   // Uniform in (0, 1), one per step.
-  double synthetic_acceptance() const {
+  constexpr double synthetic_acceptance() const {
     return first_uniform(noise(NoiseStream::kSyntheticAcceptance, 0));
   }
 
  private:
-  TokenNoise noise(NoiseStream stream, size_t draft_idx) const {
+  constexpr TokenNoise noise(NoiseStream stream, size_t draft_idx) const {
     return {seed_, position_, stream, static_cast<uint32_t>(draft_idx)};
   }
-  static double first_uniform(const TokenNoise& noise) {
-    double quad[4];
+  static constexpr double first_uniform(const TokenNoise& noise) {
+    double quad[4] = {};
     noise.uniform_quad(0, quad);
     return quad[0];
   }
@@ -96,7 +101,11 @@ VerifiedDrafts verify_drafts(RejectionMethod method, std::span<const Draft> draf
 
 // The number of drafts to accept by `u`, uniform in (0, 1). rates: by draft, the probability that
 // this draft and all before it are accepted; they do not increase.
-size_t count_synthetic(std::span<const double> rates, double u);
+constexpr size_t count_synthetic(std::span<const double> rates, double u) {
+  size_t count = 0;
+  for (const double rate : rates) count += u < rate ? 1 : 0;
+  return count;
+}
 // The rates whose mean accepted length, 1 + accepted drafts, is `length` with the least variance:
 // all but one of them are 0 or 1. `length` is from 1 to 1 + num_drafts.
 std::vector<double> synthetic_rates(double length, int num_drafts);

@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 
+#include "sample/chi_square.h"
+
 namespace quire {
 namespace {
 
@@ -117,23 +119,6 @@ double expected_share(size_t number, int count) {
     last = token;
   }
   return share;
-}
-
-double chi_square(const std::vector<int>& counts, const std::function<double(size_t)>& share) {
-  double total = 0;
-  for (const int count : counts) total += count;
-  double chi = 0;
-  for (size_t i = 0; i < counts.size(); ++i) {
-    const double expected = total * share(i);
-    chi += (counts[i] - expected) * (counts[i] - expected) / expected;
-  }
-  return chi;
-}
-
-// The 99.9 % point of chi-square by Wilson and Hilferty's approximation.
-double bound(size_t num_cells) {
-  const double df = static_cast<double>(num_cells) - 1;
-  return df * std::pow(1 - 2 / (9 * df) + 3.09 * std::sqrt(2 / (9 * df)), 3);
 }
 
 struct Measured {

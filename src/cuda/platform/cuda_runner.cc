@@ -82,12 +82,6 @@ Status add_remedy(Status status) {
 
 Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, CudaOps& ops,
                                                    CudaStream& stream) {
-  const Verification& verification = parts.verification;
-  if (verification.samples_drafts || verification.method != RejectionMethod::kStandard) {
-    return invalid_argument(
-        "[cuda] a GPU accepts drafts that equal the sampled token; got another method, expected "
-        "draft_sample_method greedy and rejection_sample_method standard in `speculative_config`");
-  }
   std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, stream));
   const Status started = runner->start(ops);
   if (!started.ok()) return add_remedy(started);
@@ -151,7 +145,11 @@ Status CudaRunner::allocate(CudaOps& ops) {
   const int width = embeds() ? target().model->config().hidden_size : parts_.sizes.vocab_size;
   QUIRE_ASSIGN_OR_RETURN(outputs_, ops.allocate({limits.max_num_logit_rows, width},
                                                 embeds() ? ops.activation_dtype() : DType::kF32));
-  QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampler_limits(parts_.sizes), stream_));
+  DeviceSamplerLimits sampled = sampler_limits(parts_.sizes);
+  sampled.verification = {.method = parts_.verification.method,
+                          .samples_drafts = parts_.verification.samples_drafts,
+                          .synthetic_rates = parts_.verification.synthetic_rates};
+  QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampled, stream_));
   buffers_.arrays().num_computed = sampler_->num_computed();
   buffers_.arrays().next_tokens = sampler_->next_tokens();
   QUIRE_ASSIGN_OR_RETURN(prompt_logprobs_,
@@ -425,7 +423,8 @@ DraftCall CudaRunner::draft_call(const DraftStep& step, int num_spans) const {
           .num_spans = num_spans,
           .num_computed = sampler_->num_computed(),
           .next_tokens = sampler_->next_tokens(),
-          .device_step = &step};
+          .device_step = &step,
+          .probs = sampler_->draft_probs()};
 }
 
 Status CudaRunner::propose_drafts(const GraphBatch* graph, int num_spans, int num_tokens) {

@@ -31,6 +31,11 @@ size_t max_plan_bytes(const DeviceSamplerLimits& limits) {
   return plan_bytes(limits, rows, rows);
 }
 
+size_t draft_probs_bytes(const DeviceSamplerLimits& limits) {
+  return static_cast<size_t>(limits.max_num_seqs) * static_cast<size_t>(limits.num_drafts) *
+         static_cast<size_t>(limits.vocab_size) * sizeof(float);
+}
+
 SlotTables lay_out_tables(const DeviceSamplerLimits& limits, BumpAllocator& allocator) {
   const auto num_slots = static_cast<size_t>(limits.max_num_seqs);
   const auto num_tables = static_cast<size_t>(limits.max_rule_seqs);
@@ -91,7 +96,10 @@ PositionLogprobs to_position_logprobs(const LogprobsResult& result) {
 }
 
 DeviceSampler::DeviceSampler(const DeviceSamplerLimits& limits)
-    : limits_(limits), upload_(limits), slots_(limits.max_num_seqs, limits.max_rule_seqs) {}
+    : limits_(limits),
+      upload_(limits),
+      slots_(limits.max_num_seqs, limits.max_rule_seqs,
+             limits.verification.compares_probs() ? SamplePass::kFilter : SamplePass::kOnePass) {}
 
 DeviceSampler::Parts DeviceSampler::lay_out(const DeviceSamplerLimits& limits, void* base) {
   BumpAllocator allocator(base);
@@ -105,6 +113,12 @@ DeviceSampler::Parts DeviceSampler::lay_out(const DeviceSamplerLimits& limits, v
   parts.slice_logprobs = allocator.allocate<SliceLogprobs>(slices);
   parts.arrivals = allocator.allocate<uint32_t>(rows);
   const auto slots = static_cast<size_t>(limits.max_num_seqs);
+  parts.cuts = allocator.allocate<RowCut>(rows);
+  parts.verified = allocator.allocate<VerifiedRow>(rows);
+  parts.num_accepted = allocator.allocate<int32_t>(rows);
+  parts.synthetic_rates = allocator.allocate<double>(static_cast<size_t>(limits.num_drafts));
+  parts.draft_cuts = allocator.allocate<RowCut>(slots);
+  parts.draft_offsets = allocator.allocate<int32_t>(slots);
   parts.draft_picks =
       allocator.allocate<SlicePick>(slots * static_cast<size_t>(num_slices(limits.vocab_size)));
   parts.draft_arrivals = allocator.allocate<uint32_t>(slots);
@@ -123,6 +137,12 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   QUIRE_CHECK(limits.max_num_seqs > 0 && limits.max_rule_seqs > 0 && limits.max_rows > 0 &&
                   limits.num_drafts >= 0 && limits.vocab_size > 0 && limits.max_tokens_per_seq > 0,
               "[sample] a sampler's limit is not positive");
+  const DraftVerification& verification = limits.verification;
+  QUIRE_CHECK(
+      !verification.is_synthetic() || std::ssize(verification.synthetic_rates) == limits.num_drafts,
+      "[sample] synthetic acceptance needs one rate per draft");
+  QUIRE_CHECK(!verification.samples_drafts || limits.num_drafts > 0,
+              "[sample] a sampler without drafts cannot compare them");
   if (num_slices(limits.vocab_size) > kMaxSlices) {
     return unimplemented(
         fmt::format("[sample] the vocabulary is too large to sample from on a GPU; got {} tokens, "
@@ -135,15 +155,30 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   QUIRE_ASSIGN_OR_RETURN(sampler->memory_, device_memory(device_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->plan_ring_, PinnedRing::create(max_plan_bytes(limits)));
-  const Parts& parts = sampler->parts_ = lay_out(limits, sampler->memory_.data());
-  const auto num_slots = static_cast<size_t>(limits.max_num_seqs);
-  stream.set_zero(parts.tables.states, num_slots * sizeof(SlotState));
-  stream.set_zero(parts.tables.num_computed, num_slots * sizeof(int32_t));
-  stream.set_zero(parts.tables.next_tokens,
-                  num_slots * static_cast<size_t>(parts.tables.q_len) * sizeof(int32_t));
-  stream.set_zero(parts.arrivals, static_cast<size_t>(limits.max_rows) * sizeof(uint32_t));
-  stream.set_zero(parts.draft_arrivals, num_slots * sizeof(uint32_t));
+  sampler->parts_ = lay_out(limits, sampler->memory_.data());
+  if (limits.verification.samples_drafts) {
+    QUIRE_ASSIGN_OR_RETURN(sampler->draft_probs_, device_memory(draft_probs_bytes(limits)));
+  }
+  sampler->initialize(stream);
   return sampler;
+}
+
+void DeviceSampler::initialize(CudaStream& stream) {
+  const SlotTables& tables = parts_.tables;
+  const auto num_slots = static_cast<size_t>(limits_.max_num_seqs);
+  stream.set_zero(tables.states, num_slots * sizeof(SlotState));
+  stream.set_zero(tables.num_computed, num_slots * sizeof(int32_t));
+  stream.set_zero(tables.next_tokens,
+                  num_slots * static_cast<size_t>(tables.q_len) * sizeof(int32_t));
+  stream.set_zero(parts_.arrivals, static_cast<size_t>(limits_.max_rows) * sizeof(uint32_t));
+  stream.set_zero(parts_.draft_arrivals, num_slots * sizeof(uint32_t));
+  stream.set_zero(parts_.draft_offsets, num_slots * sizeof(int32_t));
+  // No draft is compared before its distribution is written.
+  if (draft_probs() != nullptr) stream.set_zero(draft_probs(), draft_probs_bytes(limits_));
+  const std::vector<double>& rates = limits_.verification.synthetic_rates;
+  if (!rates.empty()) {
+    stream.copy_to_device(parts_.synthetic_rates, rates.data(), rates.size() * sizeof(double));
+  }
 }
 
 Status DeviceSampler::add_slots(std::span<const SlotAdded> added, CudaStream& stream) {
@@ -219,13 +254,33 @@ void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, con
                            const int32_t* offsets, CudaStream& stream) {
   const int num_rows = plan.num_rows();
   const auto* rows = reinterpret_cast<const RowSampling*>(parts_.plan);
+  const DraftVerification& verification = limits_.verification;
+  const bool has_counts = verification.is_synthetic() || verification.compares_probs();
   const SampleCall call = {.logits = check_logits(logits, num_rows),
                            .slots = slots,
                            .offsets = offsets,
                            .num_rows = num_rows,
                            .results = parts_.results,
                            .rows = plan.is_mixed() ? rows : nullptr,
-                           .masks = reinterpret_cast<const uint32_t*>(rows + num_rows)};
+                           .masks = reinterpret_cast<const uint32_t*>(rows + num_rows),
+                           .num_accepted = has_counts ? parts_.num_accepted : nullptr};
+  if (verification.compares_probs()) {
+    verify_drafts(plan, call, stream);
+  } else {
+    sample_rows(plan, call, stream);
+  }
+  if (verification.is_synthetic()) {
+    launch_accept_synthetic(parts_.tables, call, parts_.synthetic_rates, stream);
+  }
+  if (plan.has_logprobs) {
+    launch_sampled_logprobs(parts_.tables, call, parts_.slice_logprobs, parts_.arrivals,
+                            logprobs_results(num_rows), stream);
+  }
+  launch_commit(parts_.tables, call, stream);
+}
+
+void DeviceSampler::sample_rows(const SamplePlan& plan, const SampleCall& call,
+                                CudaStream& stream) {
   if (plan.num_rows_of(SamplePass::kOnePass) > 0) {
     launch_one_pass(parts_.tables, call, plan.is_random, parts_.picks, parts_.arrivals, stream);
   }
@@ -236,11 +291,29 @@ void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, con
     launch_forbid(parts_.tables, call, stream);
     launch_filter(parts_.tables, call, SamplePass::kRules, count, num_sms_, stream);
   }
-  if (plan.has_logprobs) {
-    launch_sampled_logprobs(parts_.tables, call, parts_.slice_logprobs, parts_.arrivals,
-                            logprobs_results(num_rows), stream);
+}
+
+void DeviceSampler::verify_drafts(const SamplePlan& plan, const SampleCall& call,
+                                  CudaStream& stream) {
+  const bool is_block = limits_.verification.method == RejectionMethod::kBlock;
+  const VerifyCall verify = {
+      .is_block = is_block, .cuts = parts_.cuts, .probs = draft_probs(), .rows = parts_.verified};
+  const auto for_each_pass = [&](auto launch) {
+    for (const SamplePass pass : {SamplePass::kFilter, SamplePass::kRules}) {
+      if (const int count = plan.num_rows_of(pass); count > 0) launch(pass, count);
+    }
+  };
+  for_each_pass([&](SamplePass pass, int count) {
+    if (pass == SamplePass::kRules) launch_forbid(parts_.tables, call, stream);
+    launch_cut(parts_.tables, call, pass, count, num_sms_, parts_.cuts, stream);
+  });
+  for (const VerifyStage stage :
+       {VerifyStage::kCompare, VerifyStage::kResidual, VerifyStage::kSettle}) {
+    if (stage == VerifyStage::kResidual && !is_block) continue;
+    for_each_pass([&](SamplePass pass, int /*count*/) {
+      launch_verify(parts_.tables, call, verify, stage, pass, stream);
+    });
   }
-  launch_commit(parts_.tables, call, stream);
 }
 
 void DeviceSampler::choose_drafts(const DraftLogits& call, CudaStream& stream) {
@@ -248,7 +321,25 @@ void DeviceSampler::choose_drafts(const DraftLogits& call, CudaStream& stream) {
                   call.width <= limits_.vocab_size && call.draft_idx >= 0 &&
                   call.draft_idx < limits_.num_drafts,
               "[sample] the drafts of a call exceed the sampler's limits");
-  launch_most_likely_drafts(parts_.tables, call, parts_.draft_picks, parts_.draft_arrivals, stream);
+  if (!limits_.verification.samples_drafts) {
+    launch_most_likely_drafts(parts_.tables, call, parts_.draft_picks, parts_.draft_arrivals,
+                              stream);
+    return;
+  }
+  // The filters read a row of the draft vocabulary like one of the target.
+  SlotTables tables = parts_.tables;
+  tables.vocab_size = call.width;
+  const SampleCall rows = {.logits = call.logits,
+                           .slots = call.slots,
+                           .offsets = parts_.draft_offsets,
+                           .num_rows = call.num_spans,
+                           .results = nullptr,
+                           .rows = nullptr,
+                           .masks = nullptr,
+                           .num_accepted = nullptr};
+  launch_cut(tables, rows, SamplePass::kFilter, call.num_spans, num_sms_, parts_.draft_cuts,
+             stream);
+  launch_sample_drafts(parts_.tables, call, parts_.draft_cuts, draft_probs(), stream);
 }
 
 LogprobsResult* DeviceSampler::logprobs_results(int num_rows) const {

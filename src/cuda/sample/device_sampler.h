@@ -28,7 +28,7 @@ class DeviceSampler {
  public:
   static Result<std::unique_ptr<DeviceSampler>> create(const DeviceSamplerLimits& limits,
                                                        CudaStream& stream);
-  // Bytes that create() allocates on the device.
+  // Bytes that create() allocates on the device, without draft_probs(), which the engine counts.
   static size_t device_bytes(const DeviceSamplerLimits& limits);
 
   // Fails with kInvalidArgument if a request asks for more than the tables hold. Requests are
@@ -51,21 +51,27 @@ class DeviceSampler {
   // Enqueues; capturable. Slot slots[i] (device, as planned; < 0: padding) samples a token from
   // logits[i] (F32 [num_rows, vocab_size], not modified), as if the first offsets[i] (device) of
   // its drafts had been accepted. A slot's span is consecutive logits rows with offsets from 0 to
-  // at most num_drafts. Its tokens are kept up to the first that differs from the next draft, and
-  // its state advances by the kept tokens. If a span's first logits are invalid, or leave nothing
-  // to choose, its slot does not change.
+  // at most num_drafts. Its tokens are kept up to the first that differs from the next draft, or
+  // its drafts are accepted as limits.verification says, and the token after them is kept. Its
+  // state advances by the kept tokens. If a span's first logits are invalid, or leave nothing to
+  // choose, its slot does not change.
   void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
               const int32_t* offsets, CudaStream& stream);
   // Enqueues; capturable. Writes entry 1 + draft_idx of each slot's next_tokens(): the most likely
-  // token of the row's logits, and of several the one with the lowest draft id. A row with a NaN or
-  // without a finite value gives the target's id of draft id 0, because every draft is verified.
-  // num_spans <= max_num_seqs; width <= vocab_size.
+  // token of the row's logits, and of several the one with the lowest draft id. With
+  // DraftVerification::samples_drafts, a token that is sampled as DraftCall::probs
+  // (platform/drafter.h) demands, with its distribution in draft_probs(). A row with a NaN or
+  // without a finite value gives the target's id of draft id 0, because every draft is verified;
+  // its distribution is 0 everywhere. num_spans <= max_num_seqs; width <= vocab_size. It follows
+  // the sample() of the step, on the same stream.
   void choose_drafts(const DraftLogits& call, CudaStream& stream);
   // Device, [max_num_seqs]: the number of each slot's tokens in the KV cache once it decodes.
   const int32_t* num_computed() const { return parts_.tables.num_computed; }
   // Device, [max_num_seqs, 1 + num_drafts]: each slot's newest token (sampled, or given by
   // add_slots()), then the drafts that follow it, which the caller writes.
   int32_t* next_tokens() const { return parts_.tables.next_tokens; }
+  // Device, F32 [max_num_seqs, num_drafts, vocab_size]; null without samples_drafts.
+  float* draft_probs() const { return static_cast<float*>(draft_probs_.data()); }
 
   // The results of the last sample(): RowResult [num_rows], and with log probabilities
   // LogprobsResult [num_rows] after it.
@@ -89,7 +95,13 @@ class DeviceSampler {
     SlicePick* picks = nullptr;
     SliceLogprobs* slice_logprobs = nullptr;
     uint32_t* arrivals = nullptr;
+    RowCut* cuts = nullptr;              // [max_rows]
+    VerifiedRow* verified = nullptr;     // [max_rows]
+    int32_t* num_accepted = nullptr;     // [max_rows]
+    double* synthetic_rates = nullptr;   // [num_drafts]
     SlicePick* draft_picks = nullptr;    // [max_num_seqs, slices]
+    RowCut* draft_cuts = nullptr;        // [max_num_seqs]
+    int32_t* draft_offsets = nullptr;    // [max_num_seqs] zeros
     uint32_t* draft_arrivals = nullptr;  // [max_num_seqs]
     std::byte* block = nullptr;          // the uploaded slots
     std::byte* plan = nullptr;  // the uploaded plan: RowSampling [num_rows], then masks [..,
@@ -101,6 +113,12 @@ class DeviceSampler {
 
   static Parts lay_out(const DeviceSamplerLimits& limits, void* base);
 
+  // Zeroes the state, and uploads the rates of synthetic acceptance.
+  void initialize(CudaStream& stream);
+  // Samples a token for each logits row.
+  void sample_rows(const SamplePlan& plan, const SampleCall& call, CudaStream& stream);
+  // Accepts drafts by their probabilities, and samples the tokens after them.
+  void verify_drafts(const SamplePlan& plan, const SampleCall& call, CudaStream& stream);
   // Uploads the slots that add_slots() has packed so far.
   Status upload_slots(CudaStream& stream);
   Status upload_plan(const SamplePlan& plan, std::span<const std::vector<uint32_t>> masks,
@@ -111,6 +129,7 @@ class DeviceSampler {
   DeviceSamplerLimits limits_;
   int num_sms_ = 0;  // of the stream's device
   Buffer memory_;
+  Buffer draft_probs_;
   PinnedRing ring_, plan_ring_;
   SlotUpload upload_;
   SampledSlots slots_;

@@ -1,20 +1,26 @@
 // Chooses drafts from the logits of a drafter, as DraftChooser does on a CPU.
 //
 // Grid of the most likely drafts: (rows, slices of a row), as in one_pass.cu. With the vocabulary
-// of a large model, one row occupies several SMs.
+// of a large model, one row occupies several SMs. Sampled drafts: one thread block per row, after
+// filter.cu has found the row's distribution.
 #include "cuda/base/launch.h"
-#include "cuda/sample/logits.cuh"
+#include "cuda/sample/gumbel.cuh"
 
 namespace quire::cuda {
 namespace {
 
 constexpr int kThreads = 256;
+constexpr int kSampleThreads = 1024;
+
+__device__ int32_t target_id(const DraftLogits& call, int32_t draft_id) {
+  return call.target_ids == nullptr ? draft_id : call.target_ids[draft_id];
+}
 
 // A GPU verifies every draft, so each row gives a valid token: id 0 if the logits are broken.
 __device__ void store_draft(const SlotTables& tables, const DraftLogits& call, int slot,
                             int32_t draft_id) {
-  const int32_t token_id = call.target_ids == nullptr ? draft_id : call.target_ids[draft_id];
-  tables.next_tokens[static_cast<int64_t>(slot) * tables.q_len + 1 + call.draft_idx] = token_id;
+  tables.next_tokens[static_cast<int64_t>(slot) * tables.q_len + 1 + call.draft_idx] =
+      target_id(call, draft_id);
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -40,7 +46,61 @@ __global__ void __launch_bounds__(kThreads)
   store_draft(tables, call, slot, largest.status() == RowStatus::kOk ? largest.token_id : 0);
 }
 
+// Writes the probabilities of the row's tokens, in F32, and draws one from them as they are
+// written, as sample_draft() does. `probs` is 0 for every token before.
+__device__ int32_t sample_draft(const DraftLogits& call, const LogitsRow& row, const RowCut& cut,
+                                const TokenNoise& noise, float* probs) {
+  double mine = 0;
+  const auto add = [&](int32_t q, const Quad& quad) {
+#pragma unroll
+    for (int j = 0; j < 4; ++j) mine += weight_of(cut, quad.x[j], q * 4 + j);
+  };
+  for_each_quad(row, 0, row.num_quads(), add);
+  const double total = block_sum(mine);
+  Winner winner;
+  for_each_quad<1>(row, 0, row.num_quads(), [&](int32_t q, const Quad& quad) {
+    for (int j = 0; j < 4; ++j) {
+      const auto prob = static_cast<float>(weight_of(cut, quad.x[j], q * 4 + j) / total);
+      if (!(prob > 0)) continue;
+      probs[target_id(call, q * 4 + j)] = prob;
+      double u[4];
+      noise.uniform_quad(static_cast<uint32_t>(q), u);
+      winner.add(static_cast<double>(prob) / -log(u[j]), q * 4 + j);
+    }
+  });
+  return block_winner(winner).token_id;
+}
+
+// The distribution of a row with broken logits stays 0, so that its draft is not compared.
+__global__ void __launch_bounds__(kSampleThreads)
+    sample_drafts_kernel(SlotTables tables, DraftLogits call, const RowCut* cuts, float* probs) {
+  const auto i = static_cast<int>(blockIdx.x);
+  const int slot = call.slots[i];
+  if (slot < 0) return;
+  const int64_t num_drafts = tables.q_len - 1;
+  float* mine = probs + (slot * num_drafts + call.draft_idx) * tables.vocab_size;
+  for (auto id = static_cast<int>(threadIdx.x); id < tables.vocab_size; id += kSampleThreads) {
+    mine[id] = 0;
+  }
+  __syncthreads();
+  int32_t draft_id = 0;
+  if (cuts[i].status == RowStatus::kOk) {
+    const SlotState& state = tables.states[slot];
+    const DraftNoise noise(state.seed, static_cast<uint64_t>(state.position));
+    draft_id = sample_draft(call, LogitsRow(call.logits, call.width, i), cuts[i],
+                            noise.draft(static_cast<size_t>(call.draft_idx)), mine);
+  }
+  if (threadIdx.x == 0) store_draft(tables, call, slot, draft_id);
+}
+
 }  // namespace
+
+void launch_sample_drafts(const SlotTables& tables, const DraftLogits& call, const RowCut* cuts,
+                          float* probs, CudaStream& stream) {
+  const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_spans),
+                             .block = kSampleThreads};
+  QUIRE_LAUNCH(stream, sample_drafts_kernel, shape, tables, call, cuts, probs);
+}
 
 void launch_most_likely_drafts(const SlotTables& tables, const DraftLogits& call, SlicePick* picks,
                                uint32_t* arrivals, CudaStream& stream) {

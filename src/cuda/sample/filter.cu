@@ -16,8 +16,8 @@
 //   sample_list         list                    a token among the list's (Gumbel-max)
 //   sample_row          logits                  a token among the row's (Gumbel-max)
 //
-// Short path (choose_from_list): all tokens that may be kept fit into the list, where both filters
-// end exactly. Long path: top-k's cut by find_cut_key, then top-p's (choose_by_mass).
+// Short path (find_list_cut): all tokens that may be kept fit into the list, where both filters
+// end exactly. Long path: top-k's cut by find_cut_key, then top-p's (cut_by_mass).
 //
 // Barriers. Besides the reductions' own, bins and list are the only shared data. A phase that
 // writes them (clear, count_steps, count_keys, gather, sort_list) ends with a barrier, so the next
@@ -54,26 +54,6 @@ __device__ __forceinline__ Shared& block_shared() {
 
 struct KeyRange {  // inclusive
   uint64_t low, high;
-};
-
-// Reads a row's logits as its sequence's rules change them.
-template <bool kRules>
-struct RowReader {
-  LogitsRow row;
-  Rules rules;
-
-  __device__ __forceinline__ void change(int32_t q, Quad& quad) const {
-    if constexpr (kRules) rules.apply(q, quad);
-  }
-  // Calls use(logit, id) for every token of the vocabulary.
-  template <typename Use>
-  __device__ __forceinline__ void for_each(Use use) const {
-    for_each_quad(row, 0, row.num_quads(), [&](int32_t q, Quad quad) {
-      change(q, quad);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) use(quad.x[j], q * 4 + j);
-    });
-  }
 };
 
 // The smallest float from -FLT_MAX to `high` that passes. Passing is monotonic, and `high` passes.
@@ -135,10 +115,16 @@ class RowFilter {
         largest_(largest),
         scale_(largest, 1.0 / static_cast<double>(state.temperature)) {}
 
-  __device__ Winner choose() {
+  // The lowest key that is kept.
+  struct Cut {
+    uint64_t key;
+    bool is_in_list;  // the list holds all kept tokens
+  };
+
+  __device__ Cut find_cut() {
     cut_by_min_p();
     const bool by_mass = state_.top_p < 1.0F;
-    if (state_.top_k < 1 && !by_mass) return sample_row(key_from(least_));
+    if (state_.top_k < 1 && !by_mass) return {key_from(least_), false};
     count_steps<false>(by_mass);
     const ThresholdBin kth = top_k_step();
     const int steps = min(kth.bin + 1, num_steps_down_to(least_));
@@ -146,13 +132,16 @@ class RowFilter {
         find_threshold_bin(0, false, [&](int b) {
           return b < steps ? static_cast<double>(block_shared().bins.count[b]) : 0.0;
         }).total;
-    if (below <= kNumBins) return choose_from_list(steps, by_mass);
+    if (below <= kNumBins) return {find_list_cut(steps, by_mass), true};
     if (kth.bin < num_steps_down_to(least_)) {
       const int32_t target = state_.top_k;
       const uint64_t key = find_cut_key(kth.bin, kth.before, target, false);
       least_ = fmaxf(least_, logit_of(key));
     }
-    return by_mass ? choose_by_mass() : sample_row(key_from(least_));
+    return by_mass ? cut_by_mass() : Cut{key_from(least_), false};
+  }
+  __device__ Winner sample(const Cut& cut) const {
+    return cut.is_in_list ? sample_list(cut.key) : sample_row(cut.key);
   }
 
  private:
@@ -230,8 +219,8 @@ class RowFilter {
     return logit >= least ? scale_.weight(logit) : 0;
   }
 
-  // Chooses a token when all tokens that may be kept fit into the list.
-  __device__ __noinline__ Winner choose_from_list(int steps, bool by_mass) {
+  // The cut when all tokens that may be kept fit into the list.
+  __device__ __noinline__ uint64_t find_list_cut(int steps, bool by_mass) {
     gather({key_from(step_floor(steps - 1)), ~uint64_t{0}});
     const int k = state_.top_k;
     if (k >= 1 && k <= block_shared().list_size)
@@ -242,7 +231,7 @@ class RowFilter {
                                                   [&](int i) { return list_weight(i, least_); });
       if (end.bin < kNumBins) cut = block_shared().list[end.bin];
     }
-    return sample_list(cut);
+    return cut;
   }
 
   __device__ Winner sample_list(uint64_t cut) const {
@@ -256,22 +245,22 @@ class RowFilter {
     return block_winner(winner);
   }
 
-  // Chooses a token by top-p when the tokens that the other filters keep do not fit into the list.
-  __device__ Winner choose_by_mass() {
+  // Top-p's cut when the tokens that the other filters keep do not fit into the list.
+  __device__ Cut cut_by_mass() {
     if (least_ > kLeastFloat) count_steps<true>(true);
     const int last = num_steps_down_to(least_) - 1;
     const ThresholdBin end =
         find_threshold_bin(static_cast<double>(state_.top_p), true,
                            [&](int b) { return b <= last ? block_shared().bins.mass(b, b) : 0.0; });
-    if (end.bin == kNumBins) return sample_row(key_from(least_));
+    if (end.bin == kNumBins) return {key_from(least_), false};
     const double target = static_cast<double>(state_.top_p) * end.total;
     const double count =
         find_threshold_bin(0, false, [&](int b) {
           return b <= end.bin ? static_cast<double>(block_shared().bins.count[b]) : 0.0;
         }).total;
-    if (count > kNumBins) return sample_row(find_cut_key(end.bin, end.before, target, true));
+    if (count > kNumBins) return {find_cut_key(end.bin, end.before, target, true), false};
     gather({key_from(fmaxf(step_floor(end.bin), least_)), ~uint64_t{0}});
-    return sample_list(list_cut(target));
+    return {list_cut(target), true};
   }
 
   // The key of the token of `step` at which the count or the mass reaches the target; `before` is
@@ -369,40 +358,55 @@ __device__ RowStatus find_largest(const RowReader<kRules>& reader, LargestLogit&
   return largest.status();
 }
 
+// With `cuts`, writes the row's distribution there, and samples no token.
 template <bool kRules>
-__global__ void __launch_bounds__(kMaxThreads) filter_kernel(SlotTables tables, SampleCall call) {
+__global__ void __launch_bounds__(kMaxThreads)
+    filter_kernel(SlotTables tables, SampleCall call, RowCut* cuts) {
   const auto i = static_cast<int>(blockIdx.x);
   if (!is_of_pass(call, i, kRules ? SamplePass::kRules : SamplePass::kFilter)) return;
   if (call.slots[i] < 0) {
-    if (threadIdx.x == 0) store_padding(call.results[i]);
+    if (threadIdx.x == 0 && cuts == nullptr) store_padding(call.results[i]);
     return;
   }
   const SlotState state = state_at(tables, call, i);
-  const RowReader<kRules> reader = {LogitsRow(call.logits, tables.vocab_size, i),
-                                    Rules(tables, call, state, i, kRules)};
+  const RowReader<kRules> reader = reader_of<kRules>(tables, call, state, i);
   LargestLogit largest;
   const RowStatus status = find_largest(reader, largest);
   int32_t token_id = largest.token_id;
-  if (status == RowStatus::kOk && state.temperature >= kGreedyBelow) {
-    token_id = RowFilter<kRules>(reader, state, largest.logit).choose().token_id;
+  uint64_t key = token_key(largest.logit, token_id);
+  const bool is_random = state.temperature >= kGreedyBelow;
+  if (status == RowStatus::kOk && is_random) {
+    RowFilter<kRules> filter(reader, state, largest.logit);
+    const auto cut = filter.find_cut();
+    key = cut.key;
+    if (cuts == nullptr) token_id = filter.sample(cut).token_id;
   }
   __syncthreads();
-  if (threadIdx.x == 0) {
+  if (threadIdx.x != 0) return;
+  if (cuts == nullptr) {
     store_result(status, state.position, token_id, largest.nan_id, call.results[i]);
+  } else {
+    const double inverse = is_random ? 1.0 / static_cast<double>(state.temperature) : 0.0;
+    cuts[i] = {key, inverse, largest.logit, status, largest.nan_id, 0};
   }
 }
 
 }  // namespace
 
-void launch_filter(const SlotTables& tables, const SampleCall& call, SamplePass pass,
-                   int num_pass_rows, int num_sms, CudaStream& stream) {
+void launch_cut(const SlotTables& tables, const SampleCall& call, SamplePass pass,
+                int num_pass_rows, int num_sms, RowCut* cuts, CudaStream& stream) {
   // With few rows, each has an SM of its own. With many, there are two thread blocks per SM, so
   // that one computes while the other loads.
   const int threads = num_pass_rows <= num_sms ? kMaxThreads : kMaxThreads / 2;
   const LaunchShape shape = {.grid = static_cast<unsigned>(call.num_rows),
                              .block = static_cast<unsigned>(threads)};
   QUIRE_LAUNCH(stream, pass == SamplePass::kRules ? filter_kernel<true> : filter_kernel<false>,
-               shape, tables, call);
+               shape, tables, call, cuts);
+}
+
+void launch_filter(const SlotTables& tables, const SampleCall& call, SamplePass pass,
+                   int num_pass_rows, int num_sms, CudaStream& stream) {
+  launch_cut(tables, call, pass, num_pass_rows, num_sms, nullptr, stream);
 }
 
 }  // namespace quire::cuda

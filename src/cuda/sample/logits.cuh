@@ -37,6 +37,12 @@ __device__ __forceinline__ int32_t token_of(uint64_t key) {
   return static_cast<int32_t>(~static_cast<uint32_t>(key));
 }
 
+// The token's weight in the row's distribution.
+__device__ __forceinline__ double weight_of(const RowCut& cut, float logit, int32_t id) {
+  if (token_key(logit, id) < cut.key) return 0;
+  return exp((static_cast<double>(logit) - static_cast<double>(cut.largest)) * cut.inverse);
+}
+
 // Four neighbouring logits; beyond the vocabulary they are -infinity.
 struct Quad {
   float x[4];

@@ -114,4 +114,31 @@ class Rules {
   float repetition_, presence_, frequency_;
 };
 
+// Reads a row's logits as its sequence's rules change them.
+template <bool kRules>
+struct RowReader {
+  LogitsRow row;
+  Rules rules;
+
+  __device__ __forceinline__ void change(int32_t q, Quad& quad) const {
+    if constexpr (kRules) rules.apply(q, quad);
+  }
+  // Calls use(logit, id) for every token of the vocabulary.
+  template <typename Use>
+  __device__ __forceinline__ void for_each(Use use) const {
+    for_each_quad(row, 0, row.num_quads(), [&](int32_t q, Quad quad) {
+      change(q, quad);
+#pragma unroll
+      for (int j = 0; j < 4; ++j) use(quad.x[j], q * 4 + j);
+    });
+  }
+};
+
+// The reader of logits row i, whose state is `state`.
+template <bool kRules>
+__device__ RowReader<kRules> reader_of(const SlotTables& tables, const SampleCall& call,
+                                       const SlotState& state, int i) {
+  return {LogitsRow(call.logits, tables.vocab_size, i), Rules(tables, call, state, i, kRules)};
+}
+
 }  // namespace quire::cuda

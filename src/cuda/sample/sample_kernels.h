@@ -7,6 +7,7 @@
 
 #include "base/numbers.h"
 #include "cuda/base/stream.h"
+#include "cuda/sample/verdict.h"
 
 #ifdef __CUDACC__
 #define QUIRE_BOTH_SIDES __host__ __device__
@@ -189,6 +190,18 @@ struct SliceLogprobs {
   uint64_t top_keys[kMaxTopLogprobs];  // descending
 };
 
+// The distribution of a logits row after its rules, temperature and filters, without a list of its
+// tokens: those whose token_key() (logits.cuh) is at least `key` have the weight exp((logit -
+// largest) * inverse), and the others 0.
+struct RowCut {
+  uint64_t key;
+  double inverse;    // of the temperature; 0 if greedy, where one token passes
+  float largest;     // logit
+  RowStatus status;  // not kOk: no distribution
+  int32_t nan_id;    // with kNan
+  int32_t pad;
+};
+
 // Arguments of one sample(), per logits row; all pointers are device pointers.
 struct SampleCall {
   const float* logits;     // [num_rows, vocab_size]
@@ -200,7 +213,20 @@ struct SampleCall {
   // without masks.
   const RowSampling* rows;
   const uint32_t* masks;  // [.., bitmap_words]: the tokens that a row may sample in this step
+  // [num_rows], at a span's first row: its accepted drafts. Null: those that equal the sampled
+  // tokens are accepted.
+  int32_t* num_accepted;
 };
+
+// Arguments of the verification by probabilities, besides SampleCall.
+struct VerifyCall {
+  bool is_block;       // block verification; otherwise standard rejection sampling
+  const RowCut* cuts;  // [num_rows]: the target's distributions
+  const float* probs;  // [slots, num_drafts, vocab_size]: the drafts' distributions
+  VerifiedRow* rows;   // [num_rows]: scratch memory
+};
+
+enum class VerifyStage { kCompare, kResidual, kSettle };
 
 // The logits of one draft per span.
 struct DraftLogits {
@@ -229,12 +255,28 @@ void launch_one_pass(const SlotTables& tables, const SampleCall& call, bool rand
 // num_sms: SMs of the stream's device.
 void launch_filter(const SlotTables& tables, const SampleCall& call, SamplePass pass,
                    int num_pass_rows, int num_sms, CudaStream& stream);
+// Writes the distributions of these rows to cuts [num_rows] instead, and no results.
+void launch_cut(const SlotTables& tables, const SampleCall& call, SamplePass pass,
+                int num_pass_rows, int num_sms, RowCut* cuts, CudaStream& stream);
 // Writes each row's most likely token to its slot's next_tokens. picks: [num_spans,
 // num_slices(width)]; arrivals: [num_spans] zeros, which the kernel leaves zero.
 void launch_most_likely_drafts(const SlotTables& tables, const DraftLogits& call, SlicePick* picks,
                                uint32_t* arrivals, CudaStream& stream);
-// Accepts each span's tokens up to the first that differs from the next draft, and advances its
-// slot.
+// Samples each row's draft by its slot's temperature and filters, and writes it to next_tokens and
+// its distribution to probs [slots, num_drafts, vocab_size]; the distribution of a row without one
+// is 0 for every token. cuts: [num_spans], of the drafter's logits.
+void launch_sample_drafts(const SlotTables& tables, const DraftLogits& call, const RowCut* cuts,
+                          float* probs, CudaStream& stream);
+// Verifies the drafts of each span, as verify_drafts() does: writes the results, with the accepted
+// drafts as tokens, and num_accepted. One launch handles the rows of kFilter or kRules. Each stage
+// is launched for all passes before the next one: kCompare, kResidual (only if is_block), kSettle.
+void launch_verify(const SlotTables& tables, const SampleCall& call, const VerifyCall& verify,
+                   VerifyStage stage, SamplePass pass, CudaStream& stream);
+// Accepts as many drafts of each span as count_synthetic() says, whatever was sampled: writes them
+// to the results, and num_accepted. rates: device, [num_drafts].
+void launch_accept_synthetic(const SlotTables& tables, const SampleCall& call, const double* rates,
+                             CudaStream& stream);
+// Keeps each span's accepted drafts and the token after them, and advances its slot.
 void launch_commit(const SlotTables& tables, const SampleCall& call, CudaStream& stream);
 // Computes log probabilities of the tokens in call.results, for the rows of any pass that ask for
 // them.

@@ -205,7 +205,8 @@ bool SamplePlan::is_mixed() const {
   return has_masks || std::ranges::find(counts, num_rows()) == counts.end();
 }
 
-SampledSlots::SampledSlots(int num_slots, int num_tables) : slots_(static_cast<size_t>(num_slots)) {
+SampledSlots::SampledSlots(int num_slots, int num_tables, SamplePass first_pass)
+    : first_pass_(first_pass), slots_(static_cast<size_t>(num_slots)) {
   for (int table = num_tables - 1; table >= 0; --table) free_tables_.push_back(table);
 }
 
@@ -218,7 +219,7 @@ void SampledSlots::remove(int slot) {
 int SampledSlots::add(int slot, const SlotState& state) {
   remove(slot);
   Slot& added = slots_[static_cast<size_t>(slot)];
-  added.pass = lasting_pass(state);
+  added.pass = std::max(first_pass_, lasting_pass(state));
   added.is_random = state.temperature >= kGreedyBelow;
   added.wants_logprobs = state.num_logprobs >= 0;
   if ((state.flags & kHasStops) != 0) added.min_tokens_left = state.min_tokens - state.num_output;
@@ -235,7 +236,7 @@ SamplePlan SampledSlots::plan(std::span<const LogitsRowUse> rows) {
   SamplePlan plan;
   plan.rows.resize(rows.size());
   // Padding rows take the first sequence's pass, so that they add no launch.
-  SamplePass padding = SamplePass::kOnePass;
+  SamplePass padding = first_pass_;
   for (size_t i = rows.size(); i-- > 0;) {
     if (rows[i].slot < 0) continue;
     Slot& slot = slots_[static_cast<size_t>(rows[i].slot)];

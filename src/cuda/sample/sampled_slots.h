@@ -13,9 +13,21 @@
 #include "base/numbers.h"
 #include "cuda/sample/sample_kernels.h"
 #include "quire/status.h"
+#include "sample/rejection.h"
 #include "sched/batch_plan.h"
 
 namespace quire::cuda {
+
+// How the sampler verifies drafts, as the runner's Verification (platform/drafter.h).
+struct DraftVerification {
+  RejectionMethod method = RejectionMethod::kStandard;
+  bool samples_drafts = false;
+  std::vector<double> synthetic_rates = {};  // with kSynthetic, one per draft
+
+  bool is_synthetic() const { return method == RejectionMethod::kSynthetic; }
+  // Whether drafts are compared by their probabilities, and not with the sampled tokens.
+  bool compares_probs() const { return samples_drafts && !is_synthetic(); }
+};
 
 struct DeviceSamplerLimits {
   int max_num_seqs = 0;   // slots
@@ -24,6 +36,7 @@ struct DeviceSamplerLimits {
   int vocab_size = 0;     // at most kMaxSlices * kSliceSize
   int max_tokens_per_seq = 0;
   int num_drafts = 0;  // tokens of a span besides the first
+  DraftVerification verification = {};
 
   int bitmap_words() const { return ceil_div(vocab_size, 32); }
   int tail_size() const;
@@ -86,7 +99,8 @@ struct SamplePlan {
 // Host copy of each slot's sampling state: its pass, its remaining min_tokens and its rule table.
 class SampledSlots {
  public:
-  SampledSlots(int num_slots, int num_tables);
+  // No row is planned for a pass before `first_pass`.
+  SampledSlots(int num_slots, int num_tables, SamplePass first_pass = SamplePass::kOnePass);
 
   // Removes the slot's sequence and frees its table.
   void remove(int slot);
@@ -108,6 +122,7 @@ class SampledSlots {
     bool wants_logprobs = false;
   };
 
+  SamplePass first_pass_;
   std::vector<Slot> slots_;
   std::vector<int> free_tables_;
 };

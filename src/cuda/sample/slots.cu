@@ -68,23 +68,60 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+// The logits rows of the span that begins at row `first`.
+__device__ int count_span_rows(const SampleCall& call, int first) {
+  int end = first + 1;
+  while (end < call.num_rows && call.slots[end] == call.slots[first]) ++end;
+  return end - first;
+}
+
+__device__ bool begins_span(const SampleCall& call, int i) {
+  return i < call.num_rows && call.slots[i] >= 0 && call.offsets[i] == 0;
+}
+
+// Whether the token of a span's row is its draft, so that the next row counts as well.
+__device__ bool is_accepted(const SlotTables& tables, const SampleCall& call, int first,
+                            int offset) {
+  if (call.num_accepted != nullptr) return offset < call.num_accepted[first];
+  const int64_t next = static_cast<int64_t>(call.slots[first]) * tables.q_len + offset + 1;
+  return offset + 1 < tables.q_len &&
+         call.results[first + offset].token_id == tables.next_tokens[next];
+}
+
+// One thread per span. The drafts take the place of the sampled tokens.
+__global__ void __launch_bounds__(kThreads)
+    accept_synthetic_kernel(SlotTables tables, SampleCall call, const double* rates) {
+  const auto first = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (!begins_span(call, first)) return;
+  const int slot = call.slots[first];
+  const SlotState& state = tables.states[slot];
+  const DraftNoise noise(state.seed, static_cast<uint64_t>(state.position));
+  const auto num_drafts = static_cast<size_t>(count_span_rows(call, first) - 1);
+  const auto count =
+      static_cast<int>(count_synthetic({rates, num_drafts}, noise.synthetic_acceptance()));
+  const int32_t* drafts = drafts_of(tables, call, first);
+  for (int i = 0; i < count; ++i) call.results[first + i].token_id = drafts[i];
+  call.num_accepted[first] = count;
+}
+
 // One thread per span.
 __global__ void __launch_bounds__(kThreads) commit_kernel(SlotTables tables, SampleCall call) {
   const auto first = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (first >= call.num_rows || call.slots[first] < 0 || call.offsets[first] != 0) return;
+  if (!begins_span(call, first)) return;
   const int slot = call.slots[first];
   SlotState& state = tables.states[slot];
   int32_t* next_tokens = tables.next_tokens + static_cast<int64_t>(slot) * tables.q_len;
   int32_t newest = next_tokens[0];
   int count = 0;
-  for (int i = first; i < call.num_rows && call.slots[i] == slot; ++i) {
+  const int end = first + count_span_rows(call, first);
+  for (int i = first; i < end; ++i) {
     // After accepted drafts, an error is reported by the next step, which samples from the same
     // logits.
     if (call.results[i].status != RowStatus::kOk) break;
     newest = call.results[i].token_id;
     append_output(tables, state, newest);
     ++count;
-    if (count < tables.q_len && newest != next_tokens[count]) break;
+    if (!is_accepted(tables, call, first, count - 1)) break;
   }
   call.results[first].num_tokens = count;
   next_tokens[0] = newest;
@@ -159,6 +196,14 @@ void launch_add_slots(const SlotTables& tables, const void* block, int num_slots
                              .block = kThreads};
   QUIRE_LAUNCH(stream, add_slots_kernel, shape, tables, headers,
                reinterpret_cast<const int32_t*>(headers + num_slots));
+}
+
+void launch_accept_synthetic(const SlotTables& tables, const SampleCall& call, const double* rates,
+                             CudaStream& stream) {
+  const int num_blocks = ceil_div(call.num_rows, kThreads);
+  QUIRE_LAUNCH(stream, accept_synthetic_kernel,
+               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), tables,
+               call, rates);
 }
 
 void launch_commit(const SlotTables& tables, const SampleCall& call, CudaStream& stream) {
