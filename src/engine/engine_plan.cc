@@ -182,6 +182,7 @@ RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
       .max_num_rule_seqs = config.max_num_rule_seqs,
       .vocab_size = in.files.config.vocab_size,
       .num_layers = in.files.config.num_layers,
+      .decode_q_lens = in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive),
       .enforce_eager = config.enforce_eager};
 }
 
@@ -248,10 +249,9 @@ Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& gro
 // Selects the backends of the KV groups on one device and makes their plans. All groups share one
 // workspace, because a layer's attention ends before the next begins.
 Result<AttentionSetup> plan_attention(const PlanInputs& in, const ModelLimits& limits,
-                                      std::vector<KvGroup> groups) {
+                                      std::span<const int> q_lens, std::vector<KvGroup> groups) {
   const EngineConfig& config = in.config;
   AttentionSetup setup;
-  const std::array q_lens = {limits.decode_q_len()};
   setup.kv_groups = std::move(groups);
   setup.decode_keys = in.platform.decode_keys(config.max_num_seqs, limits.max_kv_len(), q_lens);
   for (DecodeKey& key : setup.decode_keys) key.eager |= config.enforce_eager;
@@ -273,7 +273,7 @@ Result<AttentionSetup> plan_attention(const PlanInputs& in, const ModelLimits& l
 // The times measured on this device, now or at an earlier start.
 Result<TuningTable> measure_backends(const PlanInputs& in, int max_model_len) {
   const RunnerSizes sizes = runner_sizes(in, max_model_len);
-  const std::array q_lens = {sizes.limits.decode_q_len()};
+  const std::vector<int>& q_lens = sizes.decode_q_lens;
   std::vector<AttentionSelector> selectors;  // their candidates compete
   for (const KvGroup& group :
        make_kv_groups(in.files.config, sizes.limits, in.context.ops().activation_dtype())) {
@@ -287,7 +287,7 @@ Result<TuningTable> measure_backends(const PlanInputs& in, int max_model_len) {
                   .steps = {.max_num_seqs = sizes.max_num_seqs,
                             .max_num_tokens = sizes.limits.max_num_tokens,
                             .max_kv_len = sizes.limits.max_kv_len(),
-                            .decode_q_len = sizes.limits.decode_q_len()},
+                            .decode_q_lens = q_lens},
                   .measure = [&](std::span<AttentionBackend* const> backends,
                                  const MeasureConfig& config, const OnMeasured& on_measured) {
                     return measure_attention(in.context, backends, config, on_measured);
@@ -359,12 +359,14 @@ Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bo
   }
   plan.sizes.windows = table_windows(groups_of(models));
   const PlannedModel& target = models.front();
-  QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, target.limits, target.kv_groups));
+  QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, target.limits, plan.sizes.decode_q_lens,
+                                                        target.kv_groups));
   if (models.size() > 1) {
     const PlannedModel& draft = models.back();
     plan.draft = DraftModelPlan{.limits = draft.limits, .attention = {}};
-    QUIRE_ASSIGN_OR_RETURN(plan.draft->attention,
-                           plan_attention(in, draft.limits, draft.kv_groups));
+    QUIRE_ASSIGN_OR_RETURN(
+        plan.draft->attention,
+        plan_attention(in, draft.limits, std::array{draft.limits.decode_q_len()}, draft.kv_groups));
     // The drafter runs after the target, in the same workspace.
     plan.attention.workspace_bytes =
         std::max(plan.attention.workspace_bytes, plan.draft->attention.workspace_bytes);

@@ -50,6 +50,7 @@ struct DraftRequest {
   int num_drafts = 0;                 // draft tokens that each step verifies per sequence
   const DraftModel* model = nullptr;  // null: no model drafts
   bool has_probs = false;             // the runner keeps the distributions of drafts
+  bool is_adaptive = false;           // as Verification::is_adaptive
 };
 
 // Makes the plan for rank 0, the only rank until tensor parallelism is supported. `platform`
