@@ -5,8 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "sched/batch_plan.h"
-
 namespace quire {
 namespace {
 
@@ -81,7 +79,6 @@ int UniformDrafts::num_verified(int num_decoding, int most) const {
 }
 
 int UniformDrafts::plan_proposals(int num_seqs, int most) {
-  if (num_seqs == 0) return 0;  // the drafts of sequences that skip this step remain
   const size_t best = best_choice(num_seqs, most);
   ++steps_since_probe_;
   seconds_since_probe_ += costs_.step_seconds(num_seqs, best);
@@ -115,6 +112,46 @@ void UniformDrafts::observe(std::span<const SpanDrafts> spans) {
          .num_accepted = span.num_accepted});
   }
   rates_.observe(verified);
+}
+
+int StepDrafts::num_verified(int num_decoding, int max_drafts) const {
+  return chooser_ ? chooser_->num_verified(num_decoding, max_drafts) : max_drafts;
+}
+
+std::shared_ptr<const BatchPlan> StepDrafts::without_missing(
+    std::shared_ptr<const BatchPlan> plan) const {
+  const auto num_drafts = [&](const SeqSpan& span) {
+    return std::min(span.num_drafts, num_proposed_[static_cast<size_t>(span.slot)]);
+  };
+  const auto has_all = [&](const SeqSpan& span) { return num_drafts(span) == span.num_drafts; };
+  if (std::ranges::all_of(plan->spans, has_all)) return plan;
+  auto lowered = std::make_shared<BatchPlan>(*plan);
+  for (SeqSpan& span : lowered->spans) span.num_drafts = num_drafts(span);
+  return lowered;
+}
+
+int StepDrafts::plan_proposals(const BatchPlan& plan) {
+  const auto num_sampling = std::ranges::count(plan.spans, true, &SeqSpan::samples);
+  const int count =
+      chooser_ ? chooser_->plan_proposals(static_cast<int>(num_sampling), plan.max_next_drafts)
+               : plan.max_next_drafts;
+  for (const SeqSpan& span : plan.spans) {
+    if (span.samples) num_proposed_[static_cast<size_t>(span.slot)] = count;
+  }
+  return count;
+}
+
+void StepDrafts::observe(const BatchPlan& plan, std::span<const SpanResult> results) {
+  if (!chooser_) return;
+  std::vector<SpanDrafts> spans;
+  auto result = results.begin();
+  for (const SeqSpan& span : plan.spans) {
+    if (!span.samples) continue;
+    const auto num_tokens = static_cast<int>((result++)->tokens.size());
+    if (!span.decodes || num_tokens == 0) continue;
+    spans.push_back({.num_drafts = plan.decode_q_len - 1, .num_accepted = num_tokens - 1});
+  }
+  chooser_->observe(spans);
 }
 
 }  // namespace quire

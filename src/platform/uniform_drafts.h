@@ -4,11 +4,14 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "platform/adaptive_drafts.h"
+#include "sched/batch_plan.h"
 
 namespace quire {
 
@@ -32,7 +35,8 @@ struct SpanDrafts {
   int num_accepted = 0;
 };
 
-// The choices of one runner. They depend only on the costs and on the calls so far.
+// The choices of one runner (through StepDrafts). They depend only on the costs and on the calls so
+// far.
 //
 // The drafts that a step verifies are proposed after the step before it. So each number is chosen
 // twice: when step s is enqueued, plan_proposals() chooses how many drafts the drafter proposes for
@@ -55,7 +59,7 @@ class UniformDrafts {
   // and at most as many as were proposed for it. May be called repeatedly for one step.
   int num_verified(int num_decoding, int most) const;
   // The drafts, at most `most`, that the drafter proposes after the step that is being enqueued for
-  // each of the num_seqs sequences that sample in it. Called once per step.
+  // each of the num_seqs sequences that sample in it. Called once per step in which any does.
   int plan_proposals(int num_seqs, int most);
   // Learns from the decoding spans of a step. A span that could not have drafts counts with those
   // of the step, because its share of the time was spent in vain.
@@ -81,6 +85,31 @@ class UniformDrafts {
   bool is_probe_ = false;  // the next step verifies all of them
   int steps_since_probe_ = 0;
   double seconds_since_probe_ = 0;  // by the costs
+};
+
+// The drafts of one runner's steps, on the thread that enqueues and waits: how many each step
+// verifies and proposes, and which slots have them.
+class StepDrafts {
+ public:
+  // Until adapt(), each step verifies and proposes as many as the plan allows.
+  explicit StepDrafts(int num_slots) : num_proposed_(static_cast<size_t>(num_slots)) {}
+
+  void adapt(DraftCosts costs) { chooser_.emplace(std::move(costs)); }
+
+  // As Runner::drafts_worth.
+  int num_verified(int num_decoding, int max_drafts) const;
+  // The plan, whose step is enqueued next. Returns a copy with fewer drafts if a sequence has not
+  // as many, because it had no part in the step before: entries that no drafter wrote are padding.
+  std::shared_ptr<const BatchPlan> without_missing(std::shared_ptr<const BatchPlan> plan) const;
+  // The drafts that the drafter proposes after the plan's step for each slot that samples in it,
+  // DraftCall::num_next_drafts. Called once per step in which any does.
+  int plan_proposals(const BatchPlan& plan);
+  // Learns from the results of a step.
+  void observe(const BatchPlan& plan, std::span<const SpanResult> results);
+
+ private:
+  std::optional<UniformDrafts> chooser_;
+  std::vector<int> num_proposed_;  // by slot, for the slot's next step
 };
 
 }  // namespace quire

@@ -12,6 +12,7 @@ namespace quire {
 namespace {
 
 using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 
 // A machine of which a step with n token rows takes step_seconds(n), and whose drafter takes
 // draft_seconds(k, sequences) to propose k drafts for each.
@@ -176,16 +177,6 @@ TEST(UniformDrafts, VerifyNothingBeforeSomethingWasProposed) {
   EXPECT_EQ(drafts.num_verified(1, 3), 0);
 }
 
-// A step in which no sequence samples, such as a chunk of a prompt, proposes nothing. The
-// sequences that skip it keep their drafts.
-TEST(UniformDrafts, KeepDraftsOverAStepThatSamplesNothing) {
-  UniformDrafts drafts(two_sizes());
-  drafts.plan_proposals(4, 2);
-  const int before = drafts.num_verified(4, 2);
-  EXPECT_EQ(drafts.plan_proposals(0, 2), 0);
-  EXPECT_EQ(drafts.num_verified(4, 2), before);
-}
-
 TEST(UniformDrafts, ASaturatedBatchDraftsNothing) {
   Simulation simulation({linear_seconds, lookup_seconds}, {0, 1, 2, 3, 4}, 256);
   simulation.set_acceptance(0.5);
@@ -260,6 +251,73 @@ TEST(UniformDrafts, ReturnToManyDraftsWhereOneDoesNotPay) {
   simulation.set_acceptance(0.95);
   simulation.run(4000);
   EXPECT_GE(simulation.run(300), 0.95 * rate_of_fixed(machine, 0.95, 8, 7));
+}
+
+// A step with one decoding span per entry of `slots`, then a chunk of a prompt that samples in slot
+// 3.
+std::shared_ptr<BatchPlan> plan_of(const std::vector<int>& slots, int num_drafts) {
+  auto plan = std::make_shared<BatchPlan>();
+  plan->decode_q_len = 1 + num_drafts;
+  plan->max_next_drafts = 2;
+  for (const int slot : slots) {
+    plan->spans.push_back({.slot = slot,
+                           .decodes = true,
+                           .num_tokens = 1 + num_drafts,
+                           .samples = true,
+                           .num_drafts = num_drafts});
+  }
+  plan->spans.push_back({.slot = 3, .num_tokens = 7, .samples = true});
+  return plan;
+}
+
+std::vector<int> num_drafts_of(const BatchPlan& plan) {
+  std::vector<int> counts;
+  for (const SeqSpan& span : plan.spans) counts.push_back(span.num_drafts);
+  return counts;
+}
+
+TEST(StepDrafts, VerifyWhatThePlanAllowsWithoutCosts) {
+  StepDrafts drafts(4);
+  EXPECT_EQ(drafts.num_verified(7, 3), 3);
+  EXPECT_EQ(drafts.plan_proposals(*plan_of({0}, 0)), 2);
+}
+
+TEST(StepDrafts, LeaveOutDraftsThatWereNotProposed) {
+  StepDrafts drafts(4);
+  drafts.plan_proposals(*plan_of({0, 1}, 0));
+  const auto later = plan_of({1, 0}, 2);
+  EXPECT_EQ(drafts.without_missing(later), later) << "no copy where all exist";
+  auto none = plan_of({1}, 2);
+  none->max_next_drafts = 0;
+  drafts.plan_proposals(*none);
+  const auto mixed = drafts.without_missing(plan_of({0, 1, 2}, 2));
+  EXPECT_THAT(num_drafts_of(*mixed), ElementsAre(2, 0, 0, 0)) << "slot 2 has never had any";
+  EXPECT_EQ(mixed->spans[1].num_tokens, 3) << "all spans keep their length";
+}
+
+TEST(StepDrafts, LearnFromDecodingSpans) {
+  StepDrafts drafts(4);
+  drafts.adapt(two_sizes());
+  EXPECT_EQ(drafts.num_verified(4, 2), 0);
+  // A step with drafts and the proposal takes 2.5 times as long, and brings 3 times the tokens.
+  const auto plan = plan_of({0, 1}, 2);
+  for (int i = 0; i < 400; ++i) {
+    std::vector<SpanResult> results(3);
+    results[0].tokens.resize(3);
+    results[1].tokens.resize(3);
+    results[2].tokens.resize(1);  // the prompt's first token is no rejected draft
+    drafts.observe(*plan, results);
+  }
+  EXPECT_EQ(drafts.plan_proposals(*plan), 2);
+  EXPECT_EQ(drafts.num_verified(4, 2), 2);
+  for (int i = 0; i < 400; ++i) {
+    std::vector<SpanResult> results(3);
+    results[0].tokens.resize(3);
+    results[1].tokens.resize(1);
+    drafts.observe(*plan, results);
+  }
+  EXPECT_EQ(drafts.plan_proposals(*plan), 0);
+  EXPECT_EQ(drafts.num_verified(4, 2), 0);
 }
 
 struct NamedMachine {
