@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/check.h"
 #include "cuda/ops/gemm_runner.h"
+#include "cuda/step/draft_costs.h"
 #include "model/weights.h"
 
 namespace quire::cuda {
@@ -51,10 +51,8 @@ DeviceSamplerLimits sampler_limits(const RunnerSizes& sizes) {
           .num_drafts = limits.num_drafts};
 }
 
-DecodeGraphs decode_graphs(std::span<const AttentionSelector> attention, const ModelLimits& limits,
-                           int max_num_seqs) {
-  const std::array q_lens = {limits.decode_q_len()};
-  return {attention, max_num_seqs, limits.max_kv_len(), q_lens};
+DecodeGraphs decode_graphs(std::span<const AttentionSelector> attention, const RunnerSizes& sizes) {
+  return {attention, sizes.max_num_seqs, sizes.limits.max_kv_len(), sizes.decode_q_lens};
 }
 
 bool wants_prompt_logprobs(const SeqSpan& span) {
@@ -90,7 +88,8 @@ Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, Cud
 CudaRunner::CudaRunner(const RunnerParts& parts, CudaStream& stream)
     : parts_(parts),
       stream_(stream),
-      graphs_(decode_graphs(target().attention, parts_.sizes.limits, parts_.sizes.max_num_seqs)) {}
+      graphs_(decode_graphs(target().attention, parts_.sizes)),
+      drafts_(parts_.sizes.max_num_seqs) {}
 
 CudaRunner::~CudaRunner() {
   (void)bind_thread();
@@ -110,7 +109,8 @@ Status CudaRunner::start(CudaOps& ops) {
   QUIRE_RETURN_IF_ERROR(allocate(ops));
   QUIRE_RETURN_IF_ERROR(warm_up(ops));
   QUIRE_RETURN_IF_ERROR(warm_up_prompts());
-  return parts_.sizes.enforce_eager ? Status() : capture_graphs();
+  if (!parts_.sizes.enforce_eager) QUIRE_RETURN_IF_ERROR(capture_graphs());
+  return measure_drafts();
 }
 
 RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
@@ -121,7 +121,7 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
       DeviceSampler::device_bytes(sampler_limits(sizes)) + PromptLogprobs::device_bytes(limits);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
   if (!sizes.enforce_eager) {
-    const DecodeGraphs graphs = decode_graphs(attention, limits, sizes.max_num_seqs);
+    const DecodeGraphs graphs = decode_graphs(attention, sizes);
     bytes.reserve += static_cast<int64_t>(graphs.all().size()) *
                      (kGraphBytes + sizes.num_layers * kGraphLayerBytes);
   }
@@ -235,11 +235,28 @@ Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
   });
 }
 
+Status CudaRunner::measure_drafts() {
+  if (parts_.drafter == nullptr || !parts_.verification.is_adaptive) return {};
+  const auto verify = [this](const DecodeGraph& graph) -> Status {
+    if (parts_.sizes.enforce_eager) return run_padding(graph, graph.batch.num_tokens());
+    QUIRE_RETURN_IF_ERROR(plan_padding(graph).status());
+    graph.graph.launch(stream_);
+    return {};
+  };
+  const auto propose = [this](const DecodeGraph& graph, int num_drafts) {
+    return propose_drafts(graph.batch.num_reqs, num_drafts);
+  };
+  QUIRE_ASSIGN_OR_RETURN(DraftCosts costs,
+                         measure_draft_costs(graphs_, {verify, propose}, stream_));
+  drafts_.adapt(std::move(costs));
+  return {};
+}
+
 void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
   QUIRE_CHECK(in_flight_.size() < results_.size(),
               "[cuda] more steps are in flight than there are buffers for results");
   Step step;
-  step.plan = std::move(plan);
+  step.plan = drafts_.without_missing(std::move(plan));
   step.results = &results_[next_results_];
   next_results_ = (next_results_ + 1) % results_.size();
   if (fault_.ok()) fault_ = bind_thread();
@@ -277,7 +294,8 @@ Status CudaRunner::enqueue_step(Step& step) {
     return {};
   }
   QUIRE_RETURN_IF_ERROR(sample(step));
-  return parts_.drafter == nullptr ? Status() : propose_drafts(num_spans);
+  if (parts_.drafter == nullptr) return {};
+  return propose_drafts(num_spans, drafts_.plan_proposals(plan));
 }
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
@@ -354,9 +372,10 @@ Status CudaRunner::sample(Step& step) {
   return {};
 }
 
-Status CudaRunner::propose_drafts(int num_spans) {
+Status CudaRunner::propose_drafts(int num_spans, int num_drafts) {
   return parts_.drafter->propose({.slots = buffers_.arrays().span_slots,
                                   .num_spans = num_spans,
+                                  .num_next_drafts = num_drafts,
                                   .num_computed = sampler_->num_computed(),
                                   .next_tokens = sampler_->next_tokens()},
                                  stream_);
@@ -374,6 +393,7 @@ StepResult CudaRunner::wait() {
     return result;
   }
   result.spans = read_spans(step);
+  drafts_.observe(*step.plan, result.spans);
   PromptLogprobs::read(step.prompts, step.results->prompt_logprobs.data(), result.spans);
   return result;
 }

@@ -13,6 +13,7 @@
 #include "cuda/step/decode_graphs.h"
 #include "cuda/step/step_inputs.h"
 #include "platform/platform.h"
+#include "platform/uniform_drafts.h"
 
 namespace quire::cuda {
 
@@ -29,6 +30,9 @@ class CudaRunner final : public Runner {
 
   void enqueue(std::shared_ptr<const BatchPlan> plan) override;
   StepResult wait() override;
+  int drafts_worth(int num_decoding, int max_drafts) const override {
+    return drafts_.num_verified(num_decoding, max_drafts);
+  }
   DeviceTraffic traffic() const override { return stream_.traffic(); }
 
  private:
@@ -66,6 +70,8 @@ class CudaRunner final : public Runner {
   // use what it must not initialize within a capture.
   Status capture_graphs();
   Result<CudaGraph> capture(const DecodeGraph& graph);
+  // Measures the steps and proposals that an adaptive runner chooses between.
+  Status measure_drafts();
   // The plans for attention_inputs_, which is padded to the graph.
   std::span<const AttentionChoice> choices_of(const DecodeGraph& graph);
   // Plans a batch of padding alone.
@@ -85,7 +91,7 @@ class CudaRunner final : public Runner {
   Status sample(Step& step);
   // The same for an embedding model: enqueues the step's one copy to the host.
   void copy_hidden_states(const Step& step);
-  Status propose_drafts(int num_spans);
+  Status propose_drafts(int num_spans, int num_drafts);
   std::vector<SpanResult> read_spans(const Step& step) const;
   // The hidden state in row `row` of the step's results.
   std::vector<float> read_hidden_state(const Step& step, int row) const;
@@ -98,6 +104,7 @@ class CudaRunner final : public Runner {
   AttentionInputs attention_inputs_;
   StepAttention step_attention_{parts_.target(), parts_.workspace};
   DecodeGraphs graphs_;
+  StepDrafts drafts_;
   std::unique_ptr<DeviceSampler> sampler_;
   PromptLogprobs prompt_logprobs_;
   // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size], or the hidden states of an
