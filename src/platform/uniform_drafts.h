@@ -16,7 +16,8 @@
 namespace quire {
 
 // The times of decode steps and of the proposals after them, measured at start. Time that does not
-// depend on the number of drafts may be missing: it would only make drafts cheaper in comparison.
+// depend on the number of drafts may be missing, such as that of copies: without it, drafts seem to
+// cost a larger share of a step than they do.
 struct DraftCosts {
   std::vector<int> batch_sizes;  // sequences of the measured steps, ascending
   std::vector<int> num_drafts;   // drafts that a step may verify per sequence: ascending from 0
@@ -41,8 +42,8 @@ struct SpanDrafts {
 // The drafts that a step verifies are proposed after the step before it. So each number is chosen
 // twice: when step s is enqueued, plan_proposals() chooses how many drafts the drafter proposes for
 // step s + 1 (none in a saturated batch). When step s + 1 is planned, num_verified() keeps all of
-// these or fewer, because the batch may have grown. The results of step s, and usually those of
-// step s - 1, arrive after step s + 1 is planned; both choices use what has arrived.
+// these or fewer, because the batch may have grown. The results of step s arrive after step s + 1
+// is planned, so its choice uses those up to step s - 1.
 //
 // The costs tell at once that drafts pay again when the batch shrinks. That drafts are accepted
 // more often than before is only seen where they are verified. Therefore a probe now and then

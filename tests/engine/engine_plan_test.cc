@@ -15,6 +15,7 @@ namespace quire {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::PickyBackend;
 using testing::tiny_config;

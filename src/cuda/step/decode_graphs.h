@@ -42,7 +42,9 @@ int bucket_index(std::span<const int> buckets, int size);
 
 // The query lengths of decode steps, ascending. Each is captured for every number of requests, so
 // an adaptive runner has only some of the lengths up to 1 + num_drafts: 1, 2, 3, 4, 6, 8, 12, and
-// 1 + num_drafts. Otherwise each step verifies num_drafts.
+// 1 + num_drafts. With one choice of backends and 256 sequences, num_drafts = 4 takes 175 graphs,
+// and 15 takes 280; a graph of 32 layers takes about 1 MiB on an H200 and 10 ms to capture.
+// Otherwise each step verifies num_drafts, with 35 graphs.
 std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive);
 
 // Every kind of decode step that backend selection distinguishes: each query length with each
