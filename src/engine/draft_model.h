@@ -44,9 +44,6 @@ class DraftModel {
   // SchedulerConfig::num_draft_kv_slots and num_tokens_ahead.
   virtual int num_kv_slots(int num_drafts) const { return num_drafts; }
   virtual int num_tokens_ahead() const { return 0; }
-  // Query tokens per sequence of its passes in which all sequences have equally many, ascending:
-  // the tokens that the target's step verified, and one token per draft.
-  virtual std::vector<int> decode_q_lens(int num_drafts) const { return {1, 1 + num_drafts}; }
   // The limits of a drafter for steps of at most max_num_seqs sequences of a target with the limits
   // `target`.
   virtual ModelLimits limits(const ModelLimits& target, int max_num_seqs) const = 0;

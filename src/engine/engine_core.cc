@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/guarded.h"
 #include "base/log.h"
+#include "sched/policy.h"
 
 namespace quire {
 namespace {
@@ -187,7 +188,10 @@ void EngineCore::step() {
 }
 
 bool EngineCore::schedule_and_run() {
-  auto plan = std::make_shared<BatchPlan>(scheduler_.schedule());
+  const int num_decoding = scheduler_.num_decoding();
+  const int max_drafts = num_step_drafts(scheduler_.config(), num_decoding);
+  auto plan = std::make_shared<BatchPlan>(
+      scheduler_.schedule(runner_->drafts_worth(num_decoding, max_drafts)));
   if (plan->empty()) return false;
   if (!plan->slots_added.empty()) record_first_scheduled(*plan);
   if (num_constrained_ > 0) fill_masks(*plan);

@@ -182,6 +182,7 @@ RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
       .max_num_rule_seqs = config.max_num_rule_seqs,
       .vocab_size = in.files.config.vocab_size,
       .num_layers = in.files.config.num_layers,
+      .decode_q_lens = in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive),
       .enforce_eager = config.enforce_eager};
 }
 
@@ -199,7 +200,7 @@ PlannedModel plan_target(const PlanInputs& in, const ModelLimits& limits) {
   const Ops& ops = in.context.ops();
   const DType activation = ops.activation_dtype();
   return {.limits = limits,
-          .decode_q_lens = {limits.decode_q_len()},
+          .decode_q_lens = in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive),
           .kv_groups = make_kv_groups(config, limits, activation),
           .weight_bytes = estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel),
           .activation_bytes = estimate_activation_bytes(config, limits, activation)};
@@ -209,8 +210,11 @@ PlannedModel plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
   const DraftModel& draft = *in.drafts.model;
   const Ops& ops = in.context.ops();
   const ModelLimits limits = draft.limits(target, in.config.max_num_seqs);
+  // On a GPU, it computes the tokens of the target's step, and then one token per draft.
+  std::vector<int> q_lens = in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive);
+  if (q_lens.front() > 1) q_lens.insert(q_lens.begin(), 1);
   return {.limits = limits,
-          .decode_q_lens = draft.decode_q_lens(in.drafts.num_drafts),
+          .decode_q_lens = std::move(q_lens),
           .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
           .weight_bytes = draft.weight_bytes(limits, ops),
           .activation_bytes = draft.activation_bytes(limits, ops.activation_dtype())};
@@ -276,7 +280,7 @@ Result<AttentionSetup> plan_attention(const PlanInputs& in, const PlannedModel& 
 // The times measured on this device, now or at an earlier start.
 Result<TuningTable> measure_backends(const PlanInputs& in, int max_model_len) {
   const RunnerSizes sizes = runner_sizes(in, max_model_len);
-  const std::array q_lens = {sizes.limits.decode_q_len()};
+  const std::vector<int>& q_lens = sizes.decode_q_lens;
   std::vector<AttentionSelector> selectors;  // their candidates compete
   for (const KvGroup& group :
        make_kv_groups(in.files.config, sizes.limits, in.context.ops().activation_dtype())) {
@@ -290,7 +294,7 @@ Result<TuningTable> measure_backends(const PlanInputs& in, int max_model_len) {
                   .steps = {.max_num_seqs = sizes.max_num_seqs,
                             .max_num_tokens = sizes.limits.max_num_tokens,
                             .max_kv_len = sizes.limits.max_kv_len(),
-                            .decode_q_len = sizes.limits.decode_q_len()},
+                            .decode_q_lens = q_lens},
                   .measure = [&](std::span<AttentionBackend* const> backends,
                                  const MeasureConfig& config, const OnMeasured& on_measured) {
                     return measure_attention(in.context, backends, config, on_measured);

@@ -29,15 +29,25 @@ std::vector<int> up_to(int limit, std::initializer_list<int> sizes) {
   return kept;
 }
 
+// One query token, and the largest number: other kernels may be the fastest for several. Lengths
+// between them are decided by the nearest.
+std::vector<int> measured_q_lens(const MeasuredSteps& steps) {
+  const int longest = steps.decode_q_lens.back();
+  if (steps.decode_q_lens.size() == 1) return {longest};
+  return {steps.decode_q_lens.front(), longest};
+}
+
 std::vector<AttentionWorkload> decode_workloads(const MeasuredSteps& steps) {
   std::vector<AttentionWorkload> workloads;
   for (const int kv_len : up_to(steps.max_kv_len, {8192, 1024, 32'768})) {
     for (const int num_reqs : up_to(steps.max_num_seqs, {64, 1, 16, 256})) {
-      if (num_reqs > 1) {  // one request is never ragged
-        constexpr uint64_t kSeed = 0;
-        workloads.push_back(ragged_workload(num_reqs, steps.decode_q_len, kv_len, kSeed));
+      for (const int q_len : measured_q_lens(steps)) {
+        if (num_reqs > 1) {  // one request is never ragged
+          constexpr uint64_t kSeed = 0;
+          workloads.push_back(ragged_workload(num_reqs, q_len, kv_len, kSeed));
+        }
+        workloads.push_back(full_workload(Phase::kDecode, num_reqs, q_len, kv_len));
       }
-      workloads.push_back(full_workload(Phase::kDecode, num_reqs, steps.decode_q_len, kv_len));
     }
   }
   return workloads;

@@ -20,7 +20,7 @@ struct MeasuredSteps {
   int max_num_seqs = 0;
   int max_num_tokens = 0;
   int max_kv_len = 0;
-  int decode_q_len = 1;
+  std::vector<int> decode_q_lens = {1};  // ascending; the first and the last are measured
 };
 
 // The batches that decide between backends, the most informative first, because the time limit may

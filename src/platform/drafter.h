@@ -34,17 +34,20 @@ struct Verification {
 struct DraftCall {
   const int32_t* slots = nullptr;  // [num_spans]; < 0: no proposal for this span
   int num_spans = 0;
-  // [num_spans]: drafts that the next step can probably verify. Null, on a GPU: as many as each
-  // step can verify.
+  // [num_spans]: drafts that the next step can probably verify. Null, on a GPU: num_next_drafts of
+  // each span.
   const int32_t* num_wanted = nullptr;
+  // On a GPU, the drafts that the next step verifies at most of each slot: 0 to num_drafts. With 0,
+  // the drafter only computes what its own later proposals need.
+  int num_next_drafts = 0;
   // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;
   // [slots, 1 + num_drafts]. Entry 0 of a slot is its newest token, at position num_computed; the
   // drafter writes the others.
   int32_t* next_tokens = nullptr;
   // By slot: the drafter writes how many drafts it proposes, 0 to num_drafts; the entries of
-  // next_tokens after them are not read. Null: the next step verifies all num_drafts entries,
-  // because on a GPU all spans of a step have one length.
+  // next_tokens after them are not read. Null: the next step verifies num_next_drafts entries or
+  // fewer, because on a GPU all spans of a step have one length.
   int32_t* num_proposed = nullptr;
   // [slots, num_drafts]: how sure the drafter is of each draft, in [0, 1]; 0 if it cannot tell. It
   // need not be calibrated. Null, on a GPU: not wanted.
@@ -71,10 +74,14 @@ class Drafter {
   virtual ~Drafter() = default;
   // Applies the plan's removed and added slots, before its step.
   virtual Status update_slots(const BatchPlan& plan, Stream& stream) = 0;
-  // On a GPU, the host's part of the next propose(): it chooses kernels and enqueues copies.
+  // On a GPU, the host's part of the next read_step() and propose(): it chooses kernels and
+  // enqueues copies.
   virtual Status prepare(const DraftCall& /*call*/, Stream& /*stream*/) { return {}; }
-  // Whether a graph may replace propose() for steps of one batch shape. It is captured once, and
-  // replayed after prepare().
+  // On a GPU, called after each step, before propose(). Enqueues what later proposals need of the
+  // step, such as the keys and values of its tokens.
+  virtual Status read_step(const DraftCall& /*call*/, Stream& /*stream*/) { return {}; }
+  // Whether graphs may replace read_step() for one batch shape, and propose() for one number of
+  // spans and drafts. They are captured once, and replayed after prepare().
   virtual bool has_graphs() const { return false; }
   // Enqueues the proposals that the next step verifies. A proposal may be any token id of the
   // vocabulary.

@@ -94,6 +94,12 @@ class Platform {
   // target's selectors.
   virtual RunnerBytes runner_bytes(const RunnerSizes& sizes,
                                    std::span<const AttentionSelector> attention) const = 0;
+  // The query lengths of decode steps for which attention is planned: ascending from 1 if the
+  // runner chooses the number of drafts for each step (Verification::is_adaptive) and all spans of
+  // a step have one length. The last is 1 + num_drafts.
+  virtual std::vector<int> decode_q_lens(int num_drafts, bool /*is_adaptive*/) const {
+    return {1 + num_drafts};
+  }
   // The decode steps for which a runner selects a backend, in the ascending order that
   // AttentionSelector::decode_services expects.
   virtual std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,

@@ -39,6 +39,11 @@ class Runner {
   virtual void enqueue(std::shared_ptr<const BatchPlan> plan) = 0;
   // Waits for the oldest step that has not been waited for.
   virtual StepResult wait() = 0;
+  // The drafts, at most max_drafts, that are worth their verification in a step that is planned now
+  // and in which num_decoding sequences decode. All of them verify the same number. A runner that
+  // leaves out drafts itself returns max_drafts. Only the thread that enqueues and waits may call
+  // it.
+  virtual int drafts_worth(int /*num_decoding*/, int max_drafts) const { return max_drafts; }
   // Transfer counts of the context's stream since its newest runner was made. Only the thread that
   // enqueues and waits may call it.
   virtual DeviceTraffic traffic() const { return {}; }
@@ -96,8 +101,11 @@ struct RunnerSizes {
   int vocab_size = 0;
   int num_layers = 0;
   std::vector<int> windows = {0};  // by block table; 0: none
-  bool enforce_eager = false;      // no graphs
-  int num_draft_layers = 0;        // of the model that drafts; 0: no model drafts
+  // Query lengths of decode steps: ascending, and the last is limits.decode_q_len(). A step with
+  // another length, up to the last, runs without a graph.
+  std::vector<int> decode_q_lens = {1};
+  bool enforce_eager = false;  // no graphs
+  int num_draft_layers = 0;    // of the model that drafts; 0: no model drafts
 };
 
 // The parts of a runner, all on one device. The objects pointed to outlive it.

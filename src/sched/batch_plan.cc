@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sched/policy.h"
 #include "sched/scheduler.h"
 
 namespace quire {
@@ -107,6 +108,8 @@ BatchPlan build_plan(uint64_t step_id, const SchedulerConfig& config, int num_dr
   for (SeqRecord* rec : running) {
     if (rec->step_tokens > 0) append_span(*rec, config, plan);
   }
+  const auto num_sampling = std::ranges::count(plan.spans, true, &SeqSpan::samples);
+  plan.max_next_drafts = num_step_drafts(config, static_cast<int>(num_sampling));
   return plan;
 }
 

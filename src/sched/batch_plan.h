@@ -141,6 +141,9 @@ struct BatchPlan {
       block_appends;  // applied after slots_added; a new slot starts empty
   // Tokens planned for each decoding sequence: the newest one, and drafts that the step verifies.
   int decode_q_len = 1;
+  // Upper bound of the drafts per sequence that a drafter need propose after this step: the next
+  // one may verify as many if the sequences that sample in this step decode in it.
+  int max_next_drafts = 0;
   // The first num_decode spans have as many tokens as a decode. They may include chunks of prompts
   // with that length.
   std::vector<SeqSpan> spans;

@@ -157,14 +157,17 @@ Status Scheduler::add(std::unique_ptr<Sequence> seq) {
   return {};
 }
 
+int Scheduler::num_decoding() const {
+  return static_cast<int>(std::ranges::count_if(
+      impl_->running, [](const SeqRecord* rec) { return rec->seq->decodes(); }));
+}
+
 // Plans one step. Every running sequence that decodes gets its tokens first; the rest of the budget
 // goes to running and waiting prompts in order of rank.
-BatchPlan Scheduler::schedule() {
+BatchPlan Scheduler::schedule(int max_drafts) {
   impl_->finished.clear();
   impl_->budget_left = config().max_num_batched_tokens;
-  const auto num_decoding = std::ranges::count_if(
-      impl_->running, [](const SeqRecord* rec) { return rec->seq->decodes(); });
-  impl_->step_drafts = num_step_drafts(config(), static_cast<int>(num_decoding));
+  impl_->step_drafts = std::min(max_drafts, num_step_drafts(config(), num_decoding()));
   impl_->schedule_decodes();
   impl_->schedule_prefills();
   // Decodes are committed only now, because a prompt of higher rank may have taken the tokens of

@@ -69,9 +69,13 @@ class Scheduler {
   // Fails (invalid_argument, with the numbers) when the sequence can never fit.
   Status add(std::unique_ptr<Sequence> seq);
 
+  // Running sequences that decode: the next step computes the next tokens of these, as far as its
+  // tokens and blocks suffice.
+  int num_decoding() const;
   // Plans the next step from upper bounds: sequences whose last tokens are still in flight continue
-  // with placeholders. The plan is empty when no sequence can run.
-  BatchPlan schedule();
+  // with placeholders. The plan is empty when no sequence can run. The step verifies at most
+  // max_drafts drafts of each decoding sequence, and at most what num_step_drafts() allows.
+  BatchPlan schedule(int max_drafts = kMaxDrafts);
 
   // The tokens that a sequence took from a span. `seq` is null if the sequence has finished
   // meanwhile.

@@ -25,7 +25,14 @@ class FakeRunner final : public Runner {
 
   void enqueue(std::shared_ptr<const BatchPlan> plan) override {
     if (num_enqueued_++ == faults_.no_memory_in) throw std::bad_alloc();
+    EXPECT_EQ(plan->decode_q_len, 1 + num_drafts_);
     plans_.push_back(plan);
+  }
+
+  // Another number for each step.
+  int drafts_worth(int /*num_decoding*/, int max_drafts) const override {
+    num_drafts_ = std::min(max_drafts, num_enqueued_ % 3);
+    return num_drafts_;
   }
 
   StepResult wait() override {
@@ -53,16 +60,18 @@ class FakeRunner final : public Runner {
   std::deque<std::shared_ptr<const BatchPlan>> plans_;
   int num_steps_ = 0;
   int num_enqueued_ = 0;
+  mutable int num_drafts_ = 0;  // of the step that is planned
 };
 
 class EngineCoreTest : public ::testing::Test {
  protected:
-  void start(FakeRunner::Faults faults) {
+  void start(FakeRunner::Faults faults, int num_drafts = 0) {
     const SchedulerConfig config = {.max_num_seqs = 4,
                                     .max_num_batched_tokens = 64,
                                     .max_model_len = 64,
                                     .block_size = 16,
-                                    .tables = {{.num_blocks = 32}}};
+                                    .tables = {{.num_blocks = 32}},
+                                    .num_drafts = num_drafts};
     core_ = std::make_unique<EngineCore>(config, std::make_unique<FakeRunner>(faults));
   }
 
@@ -110,6 +119,11 @@ TEST_F(EngineCoreTest, OneSequencesFaultCostsOnlyItsRequest) {
   EXPECT_THAT(failed.error.message(), ::testing::HasSubstr("NaN"));
   EXPECT_EQ(third.get().finish_reason, FinishReason::kLength);
   EXPECT_TRUE(core_->health().ok());
+}
+
+TEST_F(EngineCoreTest, AStepVerifiesAsManyDraftsAsTheRunnerChooses) {
+  start({}, 2);
+  EXPECT_EQ(submit().get().finish_reason, FinishReason::kLength);
 }
 
 TEST_F(EngineCoreTest, ReportsWhenASampleWasFirstScheduled) {

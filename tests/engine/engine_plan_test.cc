@@ -15,6 +15,7 @@ namespace quire {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::PickyBackend;
 using testing::tiny_config;
@@ -75,6 +76,9 @@ class FakePlatform final : public Platform {
                            std::span<const AttentionSelector> attention) const override {
     EXPECT_EQ(attention.size(), sizes.windows.size());
     return {.buffers = 0, .reserve = kReserve};
+  }
+  std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive) const override {
+    return is_adaptive ? std::vector{1, 1 + num_drafts} : std::vector{1 + num_drafts};
   }
   std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
                                      std::span<const int> /*q_lens*/) const override {
@@ -190,6 +194,24 @@ TEST_F(EnginePlanTest, AStepHasTheDraftsOfEachSequence) {
   EXPECT_EQ(plan(config, {.num_drafts = 7})->scheduler.max_num_seqs, 64);
   config.max_num_batched_tokens = 100;
   EXPECT_EQ(plan(config, {.num_drafts = 7})->scheduler.max_num_seqs, 12) << "8 tokens each";
+}
+
+TEST_F(EnginePlanTest, AttentionIsPlannedForEachQueryLengthOfDecode) {
+  const auto q_lens_of = [](const EnginePlan& plan) {
+    std::vector<int> q_lens;
+    for (const AttentionUse& use : plan.attention.selectors[0].eager_uses()) {
+      if (use.phase == Phase::kDecode) q_lens.push_back(use.q_len);
+    }
+    return q_lens;
+  };
+  const auto fixed = plan(tiny_config(), {.num_drafts = 4});
+  ASSERT_TRUE(fixed.ok()) << fixed.status().message();
+  EXPECT_THAT(fixed->sizes.decode_q_lens, ElementsAre(5));
+  EXPECT_THAT(q_lens_of(*fixed), ElementsAre(5));
+  const auto adaptive = plan(tiny_config(), {.num_drafts = 4, .is_adaptive = true});
+  ASSERT_TRUE(adaptive.ok()) << adaptive.status().message();
+  EXPECT_THAT(adaptive->sizes.decode_q_lens, ElementsAre(1, 5));
+  EXPECT_THAT(q_lens_of(*adaptive), ElementsAre(1, 5));
 }
 
 TEST_F(EnginePlanTest, PlansTheDistributionsOfDrafts) {

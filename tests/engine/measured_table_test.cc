@@ -146,13 +146,19 @@ TEST_F(MeasuredTable, AFailureLeavesTheFirstCandidate) {
 
 TEST(StartWorkloads, StayWithinTheLimits) {
   const MeasuredSteps small = {
-      .max_num_seqs = 2, .max_num_tokens = 512, .max_kv_len = 512, .decode_q_len = 3};
+      .max_num_seqs = 2, .max_num_tokens = 512, .max_kv_len = 512, .decode_q_lens = {3}};
   for (const Phase phase : {Phase::kDecode, Phase::kPrefill}) {
     const auto workloads = start_workloads(phase, small);
     ASSERT_EQ(workloads.size(), 1U);
     EXPECT_EQ(workloads[0].num_reqs(), 1);
   }
   EXPECT_EQ(start_workloads(Phase::kDecode, small)[0].q_len, 3);
+  MeasuredSteps adaptive = small;
+  adaptive.decode_q_lens = {1, 2, 3};
+  const auto workloads = start_workloads(Phase::kDecode, adaptive);
+  ASSERT_EQ(workloads.size(), 2U) << "the shortest and the longest query";
+  EXPECT_EQ(workloads[0].q_len, 1);
+  EXPECT_EQ(workloads[1].q_len, 3);
   EXPECT_EQ(start_workloads(Phase::kDecode, kSteps).size(), kNumDecode);
   EXPECT_EQ(start_workloads(Phase::kPrefill, kSteps).size(), 2U);
 }

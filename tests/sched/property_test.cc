@@ -22,6 +22,7 @@ TEST_P(SchedulerProperties, HoldUnderRandomOperations) {
     total.num_accepted_drafts += result.num_accepted_drafts;
     total.num_rejected_drafts += result.num_rejected_drafts;
     total.num_accepted_reported += result.num_accepted_reported;
+    total.num_draft_changes += result.num_draft_changes;
   }
   // The scenarios contain the checks. This only ensures that they cover the interesting cases.
   EXPECT_GT(total.num_answered, 100);
@@ -30,6 +31,7 @@ TEST_P(SchedulerProperties, HoldUnderRandomOperations) {
   EXPECT_GT(total.num_accepted_drafts, 1000);
   EXPECT_GT(total.num_rejected_drafts, 1000);
   EXPECT_GT(total.num_accepted_reported, 100);
+  EXPECT_GT(total.num_draft_changes, 1000);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SchedulerProperties, ::testing::Range(0, 10));

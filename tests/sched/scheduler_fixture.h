@@ -69,8 +69,8 @@ class SchedulerTest : public ::testing::Test {
     return last_id_;
   }
 
-  BatchPlan schedule() {
-    BatchPlan plan = scheduler().schedule();
+  BatchPlan schedule(int max_drafts = kMaxDrafts) {
+    BatchPlan plan = scheduler().schedule(max_drafts);
     scheduler().check_invariants();
     return plan;
   }

@@ -84,11 +84,13 @@ std::vector<int32_t> output_alone(const SimRequest& request) {
   return tokens;
 }
 
-SchedulerSim::SchedulerSim(const SchedulerConfig& config, int max_steps_in_flight)
+SchedulerSim::SchedulerSim(const SchedulerConfig& config, int max_steps_in_flight,
+                           bool varies_drafts)
     : config_(config),
       scheduler_(config),
       device_(config),
-      max_steps_in_flight_(static_cast<size_t>(max_steps_in_flight)) {}
+      max_steps_in_flight_(static_cast<size_t>(max_steps_in_flight)),
+      varies_drafts_(varies_drafts) {}
 
 std::optional<SeqId> SchedulerSim::add(const SimRequest& request) {
   auto seq = std::make_unique<Sequence>();
@@ -110,7 +112,9 @@ std::optional<SeqId> SchedulerSim::add(const SimRequest& request) {
 
 bool SchedulerSim::schedule() {
   if (in_flight_.size() >= max_steps_in_flight_) return true;
-  BatchPlan plan = scheduler_.schedule();
+  const int max_drafts = choose_max_drafts();
+  const int num_drafts = std::min(max_drafts, num_step_drafts(config_, scheduler_.num_decoding()));
+  BatchPlan plan = scheduler_.schedule(max_drafts);
   scheduler_.check_invariants();
   if (plan.empty()) {
     QUIRE_CHECK(
@@ -119,7 +123,7 @@ bool SchedulerSim::schedule() {
     QUIRE_CHECK(!in_flight_.empty() || !scheduler_.has_work(), "[sim] sequences wait for nothing");
     return false;
   }
-  check_plan(plan);
+  check_plan(plan, num_drafts);
   check_rule_tables(plan);
   check_no_overtaking(plan);
   check_priority_was_kept(plan);
@@ -145,15 +149,20 @@ int SchedulerSim::num_drafts_of(const SeqSpan& span, bool is_constrained) const 
   return is_constrained ? std::min(num_drafts, num_reported_.at(span.seq_id)) : num_drafts;
 }
 
-void SchedulerSim::check_plan(const BatchPlan& plan) {
+int SchedulerSim::choose_max_drafts() const {
+  const Content luck = next_content(last_step_id_, 3);
+  if (!varies_drafts_ || luck % 4 == 0) return kMaxDrafts;
+  return static_cast<int>(luck / 4 % static_cast<uint64_t>(config_.num_drafts + 1));
+}
+
+void SchedulerSim::check_plan(const BatchPlan& plan, int num_drafts) {
   QUIRE_CHECK(plan.step_id > std::exchange(last_step_id_, plan.step_id), "[sim] step id");
   QUIRE_CHECK(plan.num_tokens() <= config_.max_num_batched_tokens, "[sim] over the budget");
-  const int num_drafts = plan.decode_q_len - 1;
-  QUIRE_CHECK(num_drafts == config_.num_drafts ||
-                  std::ranges::any_of(
-                      config_.draft_ranges,
-                      [&](const DraftRange& range) { return range.num_drafts == num_drafts; }),
-              "[sim] the drafts of a step");
+  QUIRE_CHECK(plan.decode_q_len == 1 + num_drafts, "[sim] the drafts of a step");
+  if (std::exchange(num_step_drafts_, num_drafts) != num_drafts) ++num_draft_changes_;
+  const auto num_sampling = std::ranges::count(plan.spans, true, &SeqSpan::samples);
+  QUIRE_CHECK(plan.max_next_drafts == num_step_drafts(config_, static_cast<int>(num_sampling)),
+              "[sim] the drafts of the next step");
   int num_tokens = 0;
   std::vector<SeqId> ids;
   for (size_t i = 0; i < plan.spans.size(); ++i) {
@@ -353,7 +362,9 @@ void SchedulerSim::drain() {
 }
 
 ScenarioResult run_scenario(const Choices& below, int num_ops) {
-  SchedulerSim sim(random_config(below), 1 + static_cast<int>(below(3)));
+  const SchedulerConfig config = random_config(below);
+  const int max_steps_in_flight = 1 + static_cast<int>(below(3));
+  SchedulerSim sim(config, max_steps_in_flight, below(2) == 1);
   for (int i = 0; i < num_ops; ++i) {
     const uint32_t op = below(16);  // an exhausted fuzzer input reads as zeros, which only plan
     if (op < 5) {
@@ -374,7 +385,8 @@ ScenarioResult run_scenario(const Choices& below, int num_ops) {
           .num_shared_tokens = sim.device().num_shared_tokens(),
           .num_accepted_drafts = sim.device().num_accepted_drafts(),
           .num_rejected_drafts = sim.device().num_rejected_drafts(),
-          .num_accepted_reported = sim.device().num_accepted_reported()};
+          .num_accepted_reported = sim.device().num_accepted_reported(),
+          .num_draft_changes = sim.num_draft_changes()};
 }
 
 }  // namespace quire::testing

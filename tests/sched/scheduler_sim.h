@@ -36,7 +36,8 @@ std::vector<int32_t> output_alone(const SimRequest& request);
 
 class SchedulerSim {
  public:
-  SchedulerSim(const SchedulerConfig& config, int max_steps_in_flight);
+  // varies_drafts: each step may verify another number of drafts, as if a runner chose it.
+  SchedulerSim(const SchedulerConfig& config, int max_steps_in_flight, bool varies_drafts);
 
   // Returns the sequence's id, or nullopt if it is refused.
   std::optional<SeqId> add(const SimRequest& request);
@@ -55,6 +56,8 @@ class SchedulerSim {
     return std::next(live_.begin(), static_cast<std::ptrdiff_t>(idx))->first;
   }
   int num_answered() const { return num_answered_; }
+  // Steps that verify more or fewer drafts than the step before.
+  int num_draft_changes() const { return num_draft_changes_; }
 
  private:
   struct Expected {
@@ -65,7 +68,10 @@ class SchedulerSim {
   // Does what the engine does for constrained sequences: some constraints cannot roll back, and
   // others forbid a pseudo-random draft.
   void constrain(BatchPlan& plan);
-  void check_plan(const BatchPlan& plan);
+  // The upper bound of the next step's drafts.
+  int choose_max_drafts() const;
+  // num_drafts: of each decoding sequence.
+  void check_plan(const BatchPlan& plan, int num_drafts);
   // The drafts that the span should have.
   int num_drafts_of(const SeqSpan& span, bool is_constrained) const;
   // Checks rule tables as the device sees them: slots that are removed and added, plan by plan.
@@ -86,6 +92,9 @@ class SchedulerSim {
   Scheduler scheduler_;
   FakeDevice device_;
   size_t max_steps_in_flight_;
+  bool varies_drafts_;
+  int num_step_drafts_ = 0;  // of the last step
+  int num_draft_changes_ = 0;
   std::deque<BatchPlan> in_flight_;
   std::map<SeqId, Expected> live_;
   std::map<SeqId, std::string> salts_;  // of all sequences ever added
@@ -103,6 +112,7 @@ struct ScenarioResult {
   int64_t num_accepted_drafts = 0;
   int64_t num_rejected_drafts = 0;
   int64_t num_accepted_reported = 0;
+  int64_t num_draft_changes = 0;
 };
 
 // Runs a random configuration with random requests that share prefixes and are cancelled at random.

@@ -293,6 +293,32 @@ TEST_F(SchedulerTest, FewerDraftsAreVerifiedWhileManySequencesDecode) {
   EXPECT_THAT(lengths, ElementsAre(5, 2, 1, 1));
 }
 
+// As on a GPU: the runner chooses the number for each step, while others are in flight.
+TEST_F(SchedulerTest, EachStepMayVerifyAnotherNumberOfDrafts) {
+  config_.num_drafts = 4;
+  config_.draft_ranges = {{.first = 1, .last = 1, .num_drafts = 3}};
+  const SeqId a = add(10, 60);
+  EXPECT_EQ(scheduler().num_decoding(), 0);
+  const BatchPlan prompt = schedule();
+  EXPECT_EQ(prompt.max_next_drafts, 3);
+  EXPECT_EQ(scheduler().num_decoding(), 1);
+  const BatchPlan two = schedule(2);
+  const BatchPlan none = schedule(0);
+  const BatchPlan most = schedule(4);
+  EXPECT_EQ(parts(two), (Parts{{a, 3}}));
+  EXPECT_EQ(parts(none), (Parts{{a, 1}}));
+  EXPECT_EQ(parts(most), (Parts{{a, 4}})) << "as many as the range allows";
+  EXPECT_EQ(none.max_next_drafts, 3) << "whatever this step verifies";
+  EXPECT_EQ(none.spans[0].num_computed, 10 + 3) << "an upper bound";
+  EXPECT_EQ(most.spans[0].num_computed, 10 + 3 + 1);
+  complete(prompt);
+  complete(two, 1);
+  complete(none);
+  complete(most, 3);
+  EXPECT_EQ(seq(a).num_output_tokens(), 1 + 2 + 1 + 4);
+  EXPECT_EQ(schedule().spans[0].num_computed, 10 + 2 + 1 + 4);
+}
+
 TEST_F(SchedulerTest, NoSequenceOvertakesALargeOneThatWaits) {
   config_.tables = {{.num_blocks = 9}};
   config_.max_num_batched_tokens = 128;

@@ -136,6 +136,10 @@ class CudaPlatform final : public Platform {
     return CudaRunner::device_bytes(sizes, attention);
   }
 
+  std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive) const override {
+    return cuda::decode_q_lens(num_drafts, is_adaptive);
+  }
+
   std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
                                      std::span<const int> q_lens) const override {
     return cuda::decode_keys(max_num_seqs, max_model_len, q_lens);

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "base/check.h"
-#include "base/log.h"
 #include "cuda/ops/gemm_runner.h"
+#include "cuda/step/draft_costs.h"
 #include "model/weights.h"
 
 namespace quire::cuda {
@@ -52,10 +51,8 @@ DeviceSamplerLimits sampler_limits(const RunnerSizes& sizes) {
           .num_drafts = limits.num_drafts};
 }
 
-DecodeGraphs decode_graphs(std::span<const AttentionSelector> attention, const ModelLimits& limits,
-                           int max_num_seqs) {
-  const std::array q_lens = {limits.decode_q_len()};
-  return {attention, max_num_seqs, limits.max_kv_len(), q_lens};
+DecodeGraphs decode_graphs(std::span<const AttentionSelector> attention, const RunnerSizes& sizes) {
+  return {attention, sizes.max_num_seqs, sizes.limits.max_kv_len(), sizes.decode_q_lens};
 }
 
 size_t draft_bytes(const RunnerSizes& sizes) {
@@ -92,7 +89,8 @@ Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, Cud
 CudaRunner::CudaRunner(const RunnerParts& parts, CudaStream& stream)
     : parts_(parts),
       stream_(stream),
-      graphs_(decode_graphs(target().attention, parts_.sizes.limits, parts_.sizes.max_num_seqs)) {}
+      graphs_(decode_graphs(target().attention, parts_.sizes)),
+      drafts_(parts_.drafter, parts_.sizes.max_num_seqs, stream) {}
 
 CudaRunner::~CudaRunner() {
   (void)bind_thread();
@@ -125,13 +123,15 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
       draft_bytes(sizes);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
   if (!sizes.enforce_eager) {
-    const DecodeGraphs graphs = decode_graphs(attention, limits, sizes.max_num_seqs);
+    const DecodeGraphs graphs = decode_graphs(attention, sizes);
     bytes.reserve += static_cast<int64_t>(graphs.all().size()) *
                      (kGraphBytes + sizes.num_layers * kGraphLayerBytes);
     if (sizes.num_draft_layers > 0) {
+      // Per batch size and query length, a graph reads the step, and another proposes drafts.
+      const auto num_shapes = static_cast<int64_t>(graphs.batch_sizes().size()) *
+                              static_cast<int64_t>(graphs.q_lens().size());
       const int64_t num_layers = int64_t{1 + limits.num_drafts} * sizes.num_draft_layers;
-      bytes.reserve += static_cast<int64_t>(graph_buckets(sizes.max_num_seqs).size()) *
-                       (kGraphBytes + num_layers * kGraphLayerBytes);
+      bytes.reserve += num_shapes * (2 * kGraphBytes + num_layers * kGraphLayerBytes);
     }
   }
   return bytes;
@@ -145,11 +145,11 @@ Status CudaRunner::allocate(CudaOps& ops) {
   const int width = embeds() ? target().model->config().hidden_size : parts_.sizes.vocab_size;
   QUIRE_ASSIGN_OR_RETURN(outputs_, ops.allocate({limits.max_num_logit_rows, width},
                                                 embeds() ? ops.activation_dtype() : DType::kF32));
-  DeviceSamplerLimits sampled = sampler_limits(parts_.sizes);
-  sampled.verification = {.method = parts_.verification.method,
-                          .samples_drafts = parts_.verification.samples_drafts,
-                          .synthetic_rates = parts_.verification.synthetic_rates};
-  QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampled, stream_));
+  DeviceSamplerLimits sampling = sampler_limits(parts_.sizes);
+  sampling.verification = {.method = parts_.verification.method,
+                           .samples_drafts = parts_.verification.samples_drafts,
+                           .synthetic_rates = parts_.verification.synthetic_rates};
+  QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampling, stream_));
   buffers_.arrays().num_computed = sampler_->num_computed();
   buffers_.arrays().next_tokens = sampler_->next_tokens();
   QUIRE_ASSIGN_OR_RETURN(prompt_logprobs_,
@@ -249,58 +249,63 @@ Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
 }
 
 Status CudaRunner::start_drafter(CudaOps& ops) {
-  if (!parts_.drafter->has_graphs()) return {};
   const int max_num_tokens = parts_.sizes.limits.max_num_tokens;
-  const auto propose = [this](const DraftCall& call) {
-    return parts_.drafter->propose(call, stream_);
-  };
-  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(max_num_tokens), [&] {
-    return draft_for_padding(graphs_.largest().batch, max_num_tokens, propose);
+  const int num_drafts = parts_.sizes.limits.num_drafts;
+  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(max_num_tokens), [&]() -> Status {
+    const GraphBatch& batch = graphs_.largest().batch;
+    QUIRE_RETURN_IF_ERROR(derive_padding(batch));
+    return drafts_.run(draft_step(&batch, max_num_tokens), batch.num_reqs, num_drafts);
   }));
-  QUIRE_RETURN_IF_ERROR(stream_.synchronize());
-  if (parts_.sizes.enforce_eager) return {};
-  for (const DecodeGraph& graph : graphs_.all()) {
-    const GraphBatch& batch = graph.batch;
-    if (std::ranges::find(draft_graphs_, batch, &DraftGraph::batch) != draft_graphs_.end())
-      continue;
-    // Runs the work first, because a library may initialize on first use what it must not
-    // initialize within a capture.
-    QUIRE_RETURN_IF_ERROR(draft_for_padding(batch, batch.num_tokens(), propose));
-    QUIRE_RETURN_IF_ERROR(
-        draft_for_padding(batch, batch.num_tokens(), [&](const DraftCall& call) -> Status {
-          QUIRE_ASSIGN_OR_RETURN(CudaGraph captured, CudaGraph::capture(stream_, [&] {
-                                   return parts_.drafter->propose(call, stream_);
-                                 }));
-          draft_graphs_.push_back({batch, std::move(captured)});
-          return {};
-        }));
+  if (!parts_.sizes.enforce_eager) {
+    for (const DecodeGraph& graph : graphs_.all()) {
+      QUIRE_RETURN_IF_ERROR(derive_padding(graph.batch));
+      QUIRE_RETURN_IF_ERROR(drafts_.capture(draft_step(&graph.batch, graph.batch.num_tokens())));
+    }
+    drafts_.log_graphs();
   }
-  log_info("[cuda] captured {} graphs for the drafter", draft_graphs_.size());
-  return stream_.synchronize();
+  return parts_.verification.is_adaptive ? measure_drafts() : stream_.synchronize();
 }
 
-Status CudaRunner::draft_for_padding(const GraphBatch& batch, int num_tokens,
-                                     const std::function<Status(const DraftCall&)>& run) {
+Status CudaRunner::derive_padding(const GraphBatch& batch) {
   const BatchPlan nothing;
   QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, {}, &batch, stream_));
   attention_inputs_.describe(nothing, buffers_.arrays());
   attention_inputs_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
   buffers_.derive(batch.num_reqs, stream_);
-  const DraftStep step = {.arrays = &buffers_.arrays(),
-                          .batches = attention_inputs_.batches(),
-                          .num_tokens = num_tokens,
-                          .graph = parts_.sizes.enforce_eager ? nullptr : &batch,
-                          .sampler = sampler_.get()};
-  const DraftCall call = draft_call(step, batch.num_reqs);
-  QUIRE_RETURN_IF_ERROR(parts_.drafter->prepare(call, stream_));
-  return run(call);
+  return {};
+}
+
+Status CudaRunner::measure_drafts() {
+  const auto verify = [this](const DecodeGraph& graph) -> Status {
+    if (parts_.sizes.enforce_eager) return run_padding(graph, graph.batch.num_tokens());
+    QUIRE_RETURN_IF_ERROR(plan_padding(graph).status());
+    graph.graph.launch(stream_);
+    return {};
+  };
+  const auto propose = [this](const DecodeGraph& graph, int num_drafts) {
+    return drafts_.run(draft_step(&graph.batch, graph.batch.num_tokens()), graph.batch.num_reqs,
+                       num_drafts);
+  };
+  QUIRE_ASSIGN_OR_RETURN(DraftCosts costs,
+                         measure_draft_costs(graphs_, {verify, propose}, stream_));
+  drafts_.adapt(std::move(costs));
+  return {};
+}
+
+DraftStep CudaRunner::draft_step(const GraphBatch* graph, int num_tokens) {
+  return {.arrays = &buffers_.arrays(),
+          .batches = attention_inputs_.batches(),
+          .num_tokens = num_tokens,
+          .graph = parts_.sizes.enforce_eager ? nullptr : graph,
+          .sampler = sampler_.get()};
+}
 }
 
 void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
   QUIRE_CHECK(in_flight_.size() < results_.size(),
               "[cuda] more steps are in flight than there are buffers for results");
   Step step;
-  step.plan = std::move(plan);
+  step.plan = drafts_.without_missing(std::move(plan));
   step.results = &results_[next_results_];
   next_results_ = (next_results_ + 1) % results_.size();
   if (fault_.ok()) fault_ = bind_thread();
@@ -340,7 +345,9 @@ Status CudaRunner::enqueue_step(Step& step) {
   }
   if (step.num_rows > 0) QUIRE_RETURN_IF_ERROR(sample(step));
   if (parts_.drafter == nullptr) return {};
-  return propose_drafts(graph == nullptr ? nullptr : &graph->batch, num_spans, num_tokens);
+  const int num_drafts = step.num_rows > 0 ? drafts_.plan_proposals(plan) : 0;
+  return drafts_.run(draft_step(graph == nullptr ? nullptr : &graph->batch, num_tokens), num_spans,
+                     num_drafts);
 }
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
@@ -418,33 +425,6 @@ Status CudaRunner::sample(Step& step) {
   return {};
 }
 
-DraftCall CudaRunner::draft_call(const DraftStep& step, int num_spans) const {
-  return {.slots = buffers_.arrays().span_slots,
-          .num_spans = num_spans,
-          .num_computed = sampler_->num_computed(),
-          .next_tokens = sampler_->next_tokens(),
-          .device_step = &step,
-          .probs = sampler_->draft_probs()};
-}
-
-Status CudaRunner::propose_drafts(const GraphBatch* graph, int num_spans, int num_tokens) {
-  const DraftStep step = {.arrays = &buffers_.arrays(),
-                          .batches = attention_inputs_.batches(),
-                          .num_tokens = num_tokens,
-                          .graph = graph,
-                          .sampler = sampler_.get()};
-  const DraftCall call = draft_call(step, num_spans);
-  QUIRE_RETURN_IF_ERROR(parts_.drafter->prepare(call, stream_));
-  if (graph != nullptr) {
-    const auto captured = std::ranges::find(draft_graphs_, *graph, &DraftGraph::batch);
-    if (captured != draft_graphs_.end()) {
-      captured->graph.launch(stream_);
-      return {};
-    }
-  }
-  return parts_.drafter->propose(call, stream_);
-}
-
 StepResult CudaRunner::wait() {
   const Step step = std::move(in_flight_.front());
   in_flight_.pop_front();
@@ -457,6 +437,7 @@ StepResult CudaRunner::wait() {
     return result;
   }
   result.spans = read_spans(step);
+  drafts_.observe(*step.plan, result.spans);
   PromptLogprobs::read(step.prompts, step.results->prompt_logprobs.data(), result.spans);
   return result;
 }

@@ -2,17 +2,16 @@
 #pragma once
 
 #include <deque>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
+#include "cuda/platform/draft_stage.h"
 #include "cuda/platform/prompt_logprobs.h"
 #include "cuda/sample/device_sampler.h"
 #include "cuda/step/decode_graphs.h"
-#include "cuda/step/draft_inputs.h"
 #include "cuda/step/step_inputs.h"
 #include "platform/platform.h"
 
@@ -31,6 +30,9 @@ class CudaRunner final : public Runner {
 
   void enqueue(std::shared_ptr<const BatchPlan> plan) override;
   StepResult wait() override;
+  int drafts_worth(int num_decoding, int max_drafts) const override {
+    return drafts_.num_verified(num_decoding, max_drafts);
+  }
   DeviceTraffic traffic() const override { return stream_.traffic(); }
 
  private:
@@ -39,11 +41,6 @@ class CudaRunner final : public Runner {
     Buffer sampled;          // pinned; an embedding model's hidden states
     Buffer prompt_logprobs;  // pinned, PromptLogprobs::results_bytes
     CudaEvent arrived;
-  };
-  // The graph of the drafter's work after steps of one batch shape.
-  struct DraftGraph {
-    GraphBatch batch;
-    CudaGraph graph;
   };
   // A step that is enqueued.
   struct Step {
@@ -69,15 +66,17 @@ class CudaRunner final : public Runner {
   // kernels before the first request.
   Status warm_up_prompts();
   Status run_padded_prompt(int num_tokens, std::span<const AttentionChoice> choices);
-  // Measures the products of the drafter's model, and captures its graphs.
+  // Measures the products of the drafter's model, captures its graphs, and measures what steps with
+  // drafts cost.
   Status start_drafter(CudaOps& ops);
-  // Plans a batch of padding alone, then calls `run` with it as the step that drafts follow.
-  Status draft_for_padding(const GraphBatch& batch, int num_tokens,
-                           const std::function<Status(const DraftCall&)>& run);
+  // Derives the arrays of a batch of padding alone.
+  Status derive_padding(const GraphBatch& batch);
   // First runs a step with each combination of backends, because a library may initialize on first
   // use what it must not initialize within a capture.
   Status capture_graphs();
   Result<CudaGraph> capture(const DecodeGraph& graph);
+  // Measures the steps and proposals that an adaptive runner chooses between.
+  Status measure_drafts();
   // The plans for attention_inputs_, which is padded to the graph.
   std::span<const AttentionChoice> choices_of(const DecodeGraph& graph);
   // Plans a batch of padding alone.
@@ -97,9 +96,7 @@ class CudaRunner final : public Runner {
   Status sample(Step& step);
   // The same for an embedding model: enqueues the step's one copy to the host.
   void copy_hidden_states(const Step& step);
-  DraftCall draft_call(const DraftStep& step, int num_spans) const;
-  // graph: the shape of the step's graph, or null.
-  Status propose_drafts(const GraphBatch* graph, int num_spans, int num_tokens);
+  DraftStep draft_step(const GraphBatch* graph, int num_tokens);
   std::vector<SpanResult> read_spans(const Step& step) const;
   // The hidden state in row `row` of the step's results.
   std::vector<float> read_hidden_state(const Step& step, int row) const;
@@ -112,7 +109,7 @@ class CudaRunner final : public Runner {
   AttentionInputs attention_inputs_;
   StepAttention step_attention_{parts_.target(), parts_.workspace};
   DecodeGraphs graphs_;
-  std::vector<DraftGraph> draft_graphs_;
+  DraftStage drafts_;
   std::unique_ptr<DeviceSampler> sampler_;
   PromptLogprobs prompt_logprobs_;
   // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size], or the hidden states of an

@@ -97,6 +97,7 @@ class LookupDrafter final : public Drafter {
     launch_lookup(slots_, rules_,
                   {.slots = call.slots,
                    .num_spans = call.num_spans,
+                   .num_drafts = call.num_next_drafts,
                    .num_computed = call.num_computed,
                    .next_tokens = call.next_tokens,
                    .num_proposed = call.num_proposed},
@@ -109,7 +110,7 @@ class LookupDrafter final : public Drafter {
       : rules_{.min_match = config.min_match,
                .max_match = config.max_match,
                .num_votes = config.by_vote ? LookupConfig::kMaxVotes : 1,
-               .num_drafts = limits.num_drafts} {}
+               .max_drafts = limits.num_drafts} {}
 
   static LookupSlots lay_out(BumpAllocator& allocator, const DrafterLimits& limits) {
     const auto num_slots = static_cast<size_t>(limits.max_num_seqs);

@@ -194,10 +194,11 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ int32_t drafts[kMaxLookupDrafts];
   const int slot = call.slots[blockIdx.x];
   if (slot < 0) return;
-  int32_t* next_tokens = call.next_tokens + static_cast<int64_t>(slot) * (1 + rules.num_drafts);
+  int32_t* next_tokens = call.next_tokens + static_cast<int64_t>(slot) * (1 + rules.max_drafts);
   if (threadIdx.x == 0) {
-    length = append_sampled(slots, slot, call, next_tokens, rules.num_drafts);
+    length = append_sampled(slots, slot, call, next_tokens, rules.max_drafts);
   }
+  if (call.num_drafts == 0) return;
   __syncthreads();
   const Sequence sequence = {slots.tokens + static_cast<int64_t>(slot) * slots.max_tokens, length};
   const int warp = static_cast<int>(threadIdx.x) / kWarpSize;
@@ -208,12 +209,12 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   if (warp != 0) return;
   const int count = merge_matches(found, rules, ends);
-  if (count > 0) vote(sequence, ends, count, rules.num_drafts, next, drafts);
-  for (int i = lane_idx(); i < rules.num_drafts; i += kWarpSize) {
+  if (count > 0) vote(sequence, ends, count, call.num_drafts, next, drafts);
+  for (int i = lane_idx(); i < call.num_drafts; i += kWarpSize) {
     next_tokens[1 + i] = count > 0 ? drafts[i] : sequence.newest();
   }
   if (call.num_proposed != nullptr && lane_idx() == 0) {
-    call.num_proposed[slot] = count > 0 ? rules.num_drafts : 0;
+    call.num_proposed[slot] = count > 0 ? call.num_drafts : 0;
   }
 }
 

@@ -18,18 +18,19 @@ struct LookupSlots {
   int max_tokens = 0;
 };
 
-// LookupConfig, and the number of drafts per slot.
+// LookupConfig, and the drafts for which a slot has places.
 struct LookupRules {
   int min_match = 1;
   int max_match = 1;
   int num_votes = 1;  // of the newest of the longest matches, at most kMaxLookupVotes
-  int num_drafts = 0;
+  int max_drafts = 0;
 };
 
-// The arrays of a DraftCall, whose header device code does not include: it uses simdjson and fmt.
+// The parts of a DraftCall, whose header device code does not include: it uses simdjson and fmt.
 struct LookupCall {
   const int32_t* slots = nullptr;
   int num_spans = 0;
+  int num_drafts = 0;  // to write, at most LookupRules::max_drafts
   const int32_t* num_computed = nullptr;
   int32_t* next_tokens = nullptr;
   int32_t* num_proposed = nullptr;  // null: not wanted

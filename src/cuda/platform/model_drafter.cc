@@ -27,6 +27,7 @@ class ModelDrafter final : public Drafter {
   // The device has all that a slot needs: the pages of its tokens, and its newest token.
   Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
   Status prepare(const DraftCall& call, Stream& stream) override;
+  Status read_step(const DraftCall& call, Stream& stream) override;
   Status propose(const DraftCall& call, Stream& stream) override;
   bool has_graphs() const override { return true; }
 
@@ -42,8 +43,6 @@ class ModelDrafter final : public Drafter {
   Result<std::span<const KvGroupStep>> plan_graph(StepAttention& attention,
                                                   std::span<const AttentionBatch* const> batches,
                                                   const GraphBatch& graph, CudaStream& stream);
-  // Computes the tokens of the step.
-  Status run_first_pass(const DraftCall& call, Stream& stream);
   // Computes the newest token of each sequence, from which draft pass_idx + num_ahead() follows.
   Status run_pass(const DraftCall& call, int pass_idx, Stream& stream);
   // Chooses one draft per sequence from the logits of these rows of the last pass.
@@ -124,18 +123,18 @@ Status ModelDrafter::prepare(const DraftCall& call, Stream& stream) {
 }
 
 Status ModelDrafter::propose(const DraftCall& call, Stream& stream) {
-  QUIRE_RETURN_IF_ERROR(run_first_pass(call, stream));
+  if (call.num_next_drafts == 0) return {};
   if (head_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(choose(call, inputs_.arrays().last_rows, 0, stream));
   }
-  for (int pass = 0; pass < num_passes(); ++pass) {
+  for (int pass = 0; pass + num_ahead() < call.num_next_drafts; ++pass) {
     QUIRE_RETURN_IF_ERROR(run_pass(call, pass, stream));
     QUIRE_RETURN_IF_ERROR(choose(call, inputs_.arrays().query_start, pass + num_ahead(), stream));
   }
   return {};
 }
 
-Status ModelDrafter::run_first_pass(const DraftCall& call, Stream& stream) {
+Status ModelDrafter::read_step(const DraftCall& call, Stream& stream) {
   const DraftStep& step = *call.device_step;
   launch_first_pass(*step.arrays, inputs_.arrays(), call.num_spans, as_cuda(stream));
   StepInput input = {.num_tokens = step.num_tokens,

@@ -89,6 +89,16 @@ int bucket_index(std::span<const int> buckets, int size) {
   return found == buckets.end() ? -1 : static_cast<int>(found - buckets.begin());
 }
 
+std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive) {
+  const int longest = 1 + num_drafts;
+  std::vector<int> q_lens;
+  for (const int q_len : {1, 2, 3, 4, 6, 8, 12}) {
+    if (is_adaptive && q_len < longest) q_lens.push_back(q_len);
+  }
+  q_lens.push_back(longest);
+  return q_lens;
+}
+
 std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
                                    std::span<const int> q_lens) {
   std::vector<DecodeKey> keys;

@@ -40,6 +40,13 @@ std::vector<int> context_buckets(int max_model_len);
 // Index of the smallest bucket that is at least `size`; -1 if there is none.
 int bucket_index(std::span<const int> buckets, int size);
 
+// The query lengths of decode steps, ascending. Each is captured for every number of requests, so
+// an adaptive runner has only some of the lengths up to 1 + num_drafts: 1, 2, 3, 4, 6, 8, 12, and
+// 1 + num_drafts. With one choice of backends and 256 sequences, num_drafts = 4 takes 175 graphs,
+// and 15 takes 280; a graph of 32 layers takes about 1 MiB on an H200 and 10 ms to capture.
+// Otherwise each step verifies num_drafts, with 35 graphs.
+std::vector<int> decode_q_lens(int num_drafts, bool is_adaptive);
+
 // Every kind of decode step that backend selection distinguishes: each query length with each
 // bucket of the longest context, full and ragged lengths, and each bucket of requests; all
 // ascending.
@@ -68,6 +75,9 @@ class DecodeGraphs {
   // The largest graph of each query length and combination of backends.
   std::vector<const DecodeGraph*> one_of_each_choice() const;
   std::span<const DecodeGraph> all() const { return graphs_; }
+  std::span<const int> q_lens() const { return q_lens_; }
+  std::span<const int> batch_sizes() const { return batch_sizes_; }
+  int max_model_len() const { return contexts_.back(); }
 
   // Captures all graphs. `device`: the index of the device on which they are captured.
   Status capture(int device, const std::function<Result<CudaGraph>(const DecodeGraph&)>& capture);

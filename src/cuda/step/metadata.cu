@@ -32,7 +32,8 @@ __device__ void append_pages(const StepArrays& arrays, const StepSpan& span,
 
 __device__ void derive_tokens(const StepArrays& arrays, const StepSpan& span, int num_computed,
                               const int32_t* token_ids) {
-  const int32_t* next_tokens = arrays.next_tokens + static_cast<int64_t>(span.slot) * arrays.q_len;
+  const int32_t* next_tokens =
+      arrays.next_tokens + static_cast<int64_t>(span.slot) * arrays.max_q_len;
   for (int i = threadIdx.x; i < span.q_len; i += kThreads) {
     const int token_idx = span.first_token + i;
     const int32_t token = token_ids[token_idx];

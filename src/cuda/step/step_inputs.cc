@@ -169,7 +169,7 @@ StepBuffers::Parts StepBuffers::lay_out(BumpAllocator allocator, const StepLimit
   StepArrays& arrays = parts.arrays;
   const auto logit_rows = static_cast<size_t>(limits.max_num_logit_rows);
   arrays.page_size = limits.page_size;
-  arrays.q_len = limits.decode_q_len;
+  arrays.max_q_len = limits.decode_q_len;
   arrays.max_pages = ceil_div(limits.max_kv_len, limits.page_size);
   const size_t num_entries = seqs * static_cast<size_t>(arrays.max_pages);
   arrays.num_tables = static_cast<int>(limits.windows.size());

@@ -132,8 +132,8 @@ struct StepArrays {
   TableArrays tables[kMaxBlockTables];
   int num_tables = 1;
   const int32_t* num_computed = nullptr;  // [max_num_seqs]: progress of each slot that decodes
-  const int32_t* next_tokens = nullptr;   // [max_num_seqs, q_len]: replace kPlaceholderToken
-  int q_len = 1;                          // tokens of a span that decodes
+  const int32_t* next_tokens = nullptr;   // [max_num_seqs, max_q_len]: replace kPlaceholderToken
+  int max_q_len = 1;                      // tokens of the longest span that decodes
   int64_t max_pages = 0;
   int page_size = 16;
 

@@ -9,6 +9,7 @@
 
 #include "attn/fake_backend.h"
 #include "cuda/ops/gemm_runner.h"
+#include "cuda/step/draft_costs.h"
 
 namespace quire::cuda {
 namespace {
@@ -27,6 +28,22 @@ TEST(ContextBuckets, DoubleToTheLongest) {
   EXPECT_THAT(context_buckets(256), ElementsAre(256));
   EXPECT_THAT(context_buckets(257), ElementsAre(256, 257));
   EXPECT_THAT(context_buckets(1100), ElementsAre(256, 512, 1024, 1100));
+}
+
+TEST(DecodeQLens, AreFewAndIncludeBothEnds) {
+  EXPECT_THAT(decode_q_lens(0, true), ElementsAre(1));
+  EXPECT_THAT(decode_q_lens(4, true), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(decode_q_lens(7, true), ElementsAre(1, 2, 3, 4, 6, 8));
+  EXPECT_THAT(decode_q_lens(15, true), ElementsAre(1, 2, 3, 4, 6, 8, 12, 16));
+  EXPECT_THAT(decode_q_lens(4, false), ElementsAre(5));
+}
+
+// Costs are measured for few of the graphs' sizes, but always for the smallest and the largest.
+TEST(MeasuredBatchSizes, GrowByAThird) {
+  EXPECT_THAT(measured_batch_sizes(graph_buckets(1)), ElementsAre(1));
+  EXPECT_THAT(measured_batch_sizes(graph_buckets(20)), ElementsAre(1, 2, 4, 8, 16, 20));
+  EXPECT_THAT(measured_batch_sizes(graph_buckets(256)),
+              ElementsAre(1, 2, 4, 8, 16, 24, 32, 48, 64, 88, 120, 160, 216, 256));
 }
 
 class DecodeGraphsTest : public ::testing::Test {
@@ -139,6 +156,9 @@ TEST_F(DecodeGraphsTest, EachQueryLengthHasItsGraphs) {
   EXPECT_EQ(name(find(1)), "xqa");
   EXPECT_EQ(name(find(5)), "native");
   EXPECT_EQ(find(3), nullptr) << "graphs have exactly one query length";
+  EXPECT_THAT(graphs.q_lens(), ElementsAre(1, 5));
+  EXPECT_EQ(graphs.batch_sizes().back(), kMaxNumSeqs);
+  EXPECT_EQ(graphs.max_model_len(), kMaxModelLen);
   EXPECT_EQ(graphs.largest().batch.q_len, 5);
   EXPECT_EQ(graphs.largest().batch.num_reqs, 64);
   std::vector<std::pair<int, std::string_view>> choices;

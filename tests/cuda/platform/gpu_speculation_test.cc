@@ -46,12 +46,14 @@ const testing::RecordedOutputs& recorded_outputs() {
   return recorded;
 }
 
-std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts) {
+std::unique_ptr<Engine> make_engine(const EngineConfig& config, int num_drafts,
+                                    bool is_adaptive = false) {
   auto engine = EngineInternals::create(
-      config,
-      {.num_drafts = num_drafts, .make_drafter = [](DeviceContext&, const DrafterLimits& limits) {
-         return cuda::make_device_drafter(recorded_outputs(), limits);
-       }});
+      config, {.num_drafts = num_drafts,
+               .verification = {.is_adaptive = is_adaptive},
+               .make_drafter = [](DeviceContext&, const DrafterLimits& limits) {
+                 return cuda::make_device_drafter(recorded_outputs(), limits);
+               }});
   EXPECT_TRUE(engine.ok()) << engine.status().message();
   return engine.ok() ? std::move(*engine) : nullptr;
 }
@@ -71,6 +73,22 @@ TEST_P(GpuSpeculation, OutputsEqualThoseWithoutDrafts) {
       EXPECT_EQ(outputs[i].finish_reason, expected()[i].finish_reason);
       EXPECT_EQ(outputs[i].logprobs.size(), expected()[i].logprobs.size());
     }
+    const EngineStats stats = stats_at_rest(*engine);
+    EXPECT_LE(stats.num_device_to_host_copies, stats.num_steps) << "at most one copy per step";
+  }
+}
+
+// The number of drafts changes from step to step. 7 drafts have query lengths without a graph
+// between those that have one.
+TEST_P(GpuSpeculation, OutputsWithAdaptiveVerificationEqualThoseWithoutDrafts) {
+  for (const int num_drafts : {1, 4, 7}) {
+    SCOPED_TRACE(num_drafts);
+    EngineConfig config = tiny_f32("cuda");
+    GetParam().change(config);
+    const auto engine = make_engine(config, num_drafts, true);
+    ASSERT_NE(engine, nullptr);
+    const std::vector<Collected> outputs = run_all(*engine, requests());
+    EXPECT_LE(count_differences(outputs, expected()), kMaxTies);
     const EngineStats stats = stats_at_rest(*engine);
     EXPECT_LE(stats.num_device_to_host_copies, stats.num_steps) << "at most one copy per step";
   }

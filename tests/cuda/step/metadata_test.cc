@@ -1,6 +1,7 @@
 // Compares the metadata kernel with its reference implementation, platform/batch_inputs.h, over
 // random steps of random sequences: pages appended and freed, spans of 1 to 9 tokens whose lengths
-// only the device has, drafts beyond a sequence's pages, prefill chunks, padding.
+// only the device has, spans with fewer drafts than their slots, drafts beyond a sequence's pages,
+// prefill chunks, padding.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,8 @@ struct Seq {
 
 struct Shape {
   int page_size = 16;
-  int q_len = 1;  // of spans that decode
+  int q_len = 1;     // of spans that decode
+  int num_left = 0;  // drafts of each slot that the steps do not verify
 };
 
 // Sends the plans of random sequences to a device, and keeps a copy of its state on the host.
@@ -47,11 +49,11 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
                .max_num_logit_rows = kMaxSeqs * q_len(),
                .max_kv_len = kMaxModelLen + q_len() - 1,
                .page_size = page_size(),
-               .decode_q_len = q_len(),
+               .decode_q_len = max_q_len(),
                .windows = {0, 100},
                .max_new_pages = 12};
     buffers_ = std::move(*StepBuffers::create(limits_, *stream_));
-    const auto num_words = static_cast<size_t>(kMaxSeqs * (1 + q_len()));
+    const auto num_words = static_cast<size_t>(kMaxSeqs * (1 + max_q_len()));
     progress_ = std::move(*device_memory(num_words * sizeof(int32_t)));
     buffers_.arrays().num_computed = static_cast<const int32_t*>(progress_.data());
     buffers_.arrays().next_tokens = buffers_.arrays().num_computed + kMaxSeqs;
@@ -60,6 +62,7 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
 
   static int page_size() { return GetParam().page_size; }
   static int q_len() { return GetParam().q_len; }
+  static int max_q_len() { return GetParam().q_len + GetParam().num_left; }
   int uniform(int low, int high) { return std::uniform_int_distribution(low, high)(random_); }
 
   // Resizes the sequence's pages to `kv_len` tokens, and frees the others. Pages before a window
@@ -134,12 +137,12 @@ class MetadataTest : public ::testing::TestWithParam<Shape> {
 
   // Uploads the progress of every slot, including slots whose sequences have ended.
   void upload_progress() {
-    std::vector<int32_t> words(static_cast<size_t>(kMaxSeqs * (1 + q_len())));
+    std::vector<int32_t> words(static_cast<size_t>(kMaxSeqs * (1 + max_q_len())));
     for (Seq& seq : seqs_) {
-      seq.next_tokens.resize(static_cast<size_t>(q_len()));
+      seq.next_tokens.resize(static_cast<size_t>(max_q_len()));
       for (int32_t& token : seq.next_tokens) token = uniform(0, 999);
       words[static_cast<size_t>(seq.slot)] = seq.num_computed;
-      std::ranges::copy(seq.next_tokens, words.begin() + kMaxSeqs + seq.slot * q_len());
+      std::ranges::copy(seq.next_tokens, words.begin() + kMaxSeqs + seq.slot * max_q_len());
     }
     stream_->copy_to_device(progress_.data(), words.data(), words.size() * sizeof(int32_t));
     ASSERT_TRUE(stream_->synchronize().ok());
@@ -326,7 +329,8 @@ TEST(OverflowPages, AreUploadedBeforeTheStep) {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, MetadataTest,
                          ::testing::Values(Shape{16, 1}, Shape{32, 1}, Shape{64, 1}, Shape{16, 2},
-                                           Shape{16, 5}, Shape{32, 9}, Shape{16, 9}));
+                                           Shape{16, 5}, Shape{32, 9}, Shape{16, 9},
+                                           Shape{16, 1, 4}, Shape{32, 3, 2}));
 
 }  // namespace
 }  // namespace quire::cuda

@@ -1,0 +1,78 @@
+#include "cuda/step/draft_costs.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace quire::cuda {
+namespace {
+
+// Timed together, so that the host enqueues each while the one before it runs, as in operation.
+constexpr int kNumTimed = 3;
+
+// Seconds per call of `enqueue`, after one that is not timed: the first launch of a graph uploads
+// it.
+Result<double> seconds_of(const Stopwatch& stopwatch, CudaStream& stream,
+                          const std::function<Status()>& enqueue) {
+  QUIRE_RETURN_IF_ERROR(enqueue());
+  QUIRE_ASSIGN_OR_RETURN(const double us, stopwatch.time(stream, [&]() -> Status {
+    for (int i = 0; i < kNumTimed; ++i) QUIRE_RETURN_IF_ERROR(enqueue());
+    return {};
+  }));
+  return us * 1e-6 / kNumTimed;
+}
+
+void log_costs(const DraftCosts& costs, double seconds) {
+  const size_t num_choices = costs.num_drafts.size();
+  const auto ms = [&](size_t size, size_t choice) {
+    return 1e3 * costs.verify_seconds[size * num_choices + choice];
+  };
+  const size_t last = costs.batch_sizes.size() - 1;
+  log_info(
+      "[cuda] measured steps with 0 to {} drafts in {:.2f} s: {:.2f} to {:.2f} ms with {} "
+      "sequences, "
+      "{:.2f} to {:.2f} ms with {}",
+      costs.num_drafts.back(), seconds, ms(0, 0), ms(0, num_choices - 1), costs.batch_sizes.front(),
+      ms(last, 0), ms(last, num_choices - 1), costs.batch_sizes.back());
+}
+
+}  // namespace
+
+std::vector<int> measured_batch_sizes(std::span<const int> batch_sizes) {
+  std::vector<int> measured;
+  for (const int size : batch_sizes) {
+    const bool is_last = size == batch_sizes.back();
+    if (measured.empty() || 3 * size >= 4 * measured.back() || is_last) measured.push_back(size);
+  }
+  return measured;
+}
+
+Result<DraftCosts> measure_draft_costs(const DecodeGraphs& graphs, const PaddingStep& step,
+                                       CudaStream& stream) {
+  const auto start = std::chrono::steady_clock::now();
+  QUIRE_CHECK(graphs.q_lens().front() == 1, "[cuda] no graph decodes without drafts");
+  QUIRE_ASSIGN_OR_RETURN(const Stopwatch stopwatch, Stopwatch::create());
+  DraftCosts costs;
+  costs.batch_sizes = measured_batch_sizes(graphs.batch_sizes());
+  for (const int q_len : graphs.q_lens()) costs.num_drafts.push_back(q_len - 1);
+  for (const int num_reqs : costs.batch_sizes) {
+    for (const int q_len : graphs.q_lens()) {
+      const DecodeGraph& graph = *graphs.find(
+          {.num_reqs = num_reqs, .max_kv_len = graphs.max_model_len(), .q_len = q_len});
+      QUIRE_ASSIGN_OR_RETURN(const double verify,
+                             seconds_of(stopwatch, stream, [&] { return step.verify(graph); }));
+      QUIRE_ASSIGN_OR_RETURN(const double propose, seconds_of(stopwatch, stream, [&] {
+                               return step.propose(graph, q_len - 1);
+                             }));
+      costs.verify_seconds.push_back(verify);
+      costs.propose_seconds.push_back(propose);
+    }
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  log_costs(costs, took.count());
+  return costs;
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,116 @@
+// Chooses how many drafts the steps of a GPU verify and propose. All decoding sequences of a step
+// verify the same number, because a CUDA graph has a fixed query length, and the host chooses it
+// while earlier steps run.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "platform/adaptive_drafts.h"
+#include "sched/batch_plan.h"
+
+namespace quire {
+
+// The times of decode steps and of the proposals after them, measured at start. Time that does not
+// depend on the number of drafts may be missing, such as that of copies: without it, drafts seem to
+// cost a larger share of a step than they do.
+struct DraftCosts {
+  std::vector<int> batch_sizes;  // sequences of the measured steps, ascending
+  std::vector<int> num_drafts;   // drafts that a step may verify per sequence: ascending from 0
+  // Seconds, [batch_sizes, num_drafts].
+  std::vector<double> verify_seconds;   // of a step that verifies this many drafts
+  std::vector<double> propose_seconds;  // of a drafter that proposes this many
+
+  // Seconds of a step with num_drafts[choice] drafts and of as many proposals after it, on the line
+  // between the measured numbers of sequences.
+  double step_seconds(int num_seqs, size_t choice) const;
+};
+
+// What one sequence's span verified and accepted.
+struct SpanDrafts {
+  int num_drafts = 0;
+  int num_accepted = 0;
+};
+
+// The choices of one runner (through StepDrafts). They depend only on the costs and on the calls so
+// far.
+//
+// The drafts that a step verifies are proposed after the step before it. So each number is chosen
+// twice: when step s is enqueued, plan_proposals() chooses how many drafts the drafter proposes for
+// step s + 1 (none in a saturated batch). When step s + 1 is planned, num_verified() keeps all of
+// these or fewer, because the batch may have grown. The results of step s arrive after step s + 1
+// is planned, so its choice uses those up to step s - 1.
+//
+// The costs tell at once that drafts pay again when the batch shrinks. That drafts are accepted
+// more often than before is only seen where they are verified. Therefore a probe now and then
+// verifies more drafts than are worth it: every kProbePeriod steps, but less often if it would take
+// more than kProbeShare of the time.
+class UniformDrafts {
+ public:
+  explicit UniformDrafts(DraftCosts costs);
+
+  // The number of drafts, at most `most`, that brings the most tokens per second while num_seqs
+  // sequences decode.
+  int choose(int num_seqs, int most) const;
+  // The drafts that the next step verifies of each of its num_decoding sequences: at most `most`,
+  // and at most as many as were proposed for it. May be called repeatedly for one step.
+  int num_verified(int num_decoding, int most) const;
+  // The drafts, at most `most`, that the drafter proposes after the step that is being enqueued for
+  // each of the num_seqs sequences that sample in it. Called once per step in which any does.
+  int plan_proposals(int num_seqs, int most);
+  // Learns from the decoding spans of a step. A span that could not have drafts counts with those
+  // of the step, because its share of the time was spent in vain.
+  void observe(std::span<const SpanDrafts> spans);
+
+  static constexpr int kProbePeriod = 32;
+  static constexpr double kProbeShare = 0.005;
+
+ private:
+  // Index of the largest measured number of drafts that is at most `most`.
+  size_t last_choice(int most) const;
+  size_t best_choice(int num_seqs, int most) const;
+  // Tokens that a sequence is expected to get from one step.
+  double num_tokens(size_t choice) const;
+  // Per sequence.
+  double tokens_per_second(int num_seqs, size_t choice) const;
+  // The largest choice above `best` for which a probe's loss is covered, or `best`.
+  size_t probe_choice(int num_seqs, size_t best, int most) const;
+
+  DraftCosts costs_;
+  AcceptanceRates rates_;
+  int num_proposed_ = 0;   // drafts for the next step
+  bool is_probe_ = false;  // the next step verifies all of them
+  int steps_since_probe_ = 0;
+  double seconds_since_probe_ = 0;  // by the costs
+};
+
+// The drafts of one runner's steps, on the thread that enqueues and waits: how many each step
+// verifies and proposes, and which slots have them.
+class StepDrafts {
+ public:
+  // Until adapt(), each step verifies and proposes as many as the plan allows.
+  explicit StepDrafts(int num_slots) : num_proposed_(static_cast<size_t>(num_slots)) {}
+
+  void adapt(DraftCosts costs) { chooser_.emplace(std::move(costs)); }
+
+  // As Runner::drafts_worth.
+  int num_verified(int num_decoding, int max_drafts) const;
+  // The plan, whose step is enqueued next. Returns a copy with fewer drafts if a sequence has not
+  // as many, because it had no part in the step before: entries that no drafter wrote are padding.
+  std::shared_ptr<const BatchPlan> without_missing(std::shared_ptr<const BatchPlan> plan) const;
+  // The drafts that the drafter proposes after the plan's step for each slot that samples in it,
+  // DraftCall::num_next_drafts. Called once per step in which any does.
+  int plan_proposals(const BatchPlan& plan);
+  // Learns from the results of a step.
+  void observe(const BatchPlan& plan, std::span<const SpanResult> results);
+
+ private:
+  std::optional<UniformDrafts> chooser_;
+  std::vector<int> num_proposed_;  // by slot, for the slot's next step
+};
+
+}  // namespace quire
