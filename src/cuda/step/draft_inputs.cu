@@ -32,7 +32,7 @@ __device__ int32_t token_of_first_pass(const StepArrays& step, const DraftArrays
   if (span.slot < 0) return 0;
   const int32_t* tokens = step.token_ids + span.first_token;
   if (drafts.num_ahead == 0) return tokens[i];
-  if (samples && i == last) return drafts.next_tokens[span.slot * step.q_len];
+  if (samples && i == last) return drafts.next_tokens[span.slot * step.max_q_len];
   if (i + 1 == span.q_len) return samples ? tokens[i] : span.token_after;
   return tokens[i + 1];
 }
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads)
   const StepSpan span = read_span(step, i);
   const int num_computed = drafts.num_computed[slot];
   const int position = first_position(step, span, num_computed) + pass_idx;
-  drafts.token_ids[i] = drafts.next_tokens[slot * step.q_len + pass_idx + drafts.num_ahead];
+  drafts.token_ids[i] = drafts.next_tokens[slot * step.max_q_len + pass_idx + drafts.num_ahead];
   drafts.positions[i] = position;
   drafts.seq_lens[i] = position + 1;
   for (int t = 0; t < step.num_tables; ++t) {

@@ -149,6 +149,7 @@ class LookupRig {
   Status enqueue() {
     return drafter_->propose({.slots = device_array(0),
                               .num_spans = limits_.max_num_seqs,
+                              .num_next_drafts = limits_.num_drafts,
                               .num_computed = device_array(1),
                               .next_tokens = device_array(3),
                               .num_proposed = device_array(2)},
