@@ -22,7 +22,7 @@ constexpr AttentionShape kShape = {.num_heads = 8,
                                    .q = DType::kBF16,
                                    .kv = DType::kBF16,
                                    .out = DType::kBF16};
-constexpr MeasuredSteps kSteps = {.max_num_seqs = 64, .max_num_tokens = 2048, .max_kv_len = 8192};
+const MeasuredSteps kSteps = {.max_num_seqs = 64, .max_num_tokens = 2048, .max_kv_len = 8192};
 // Full lengths of 1, 16 and 64 requests and ragged ones of 16 and 64, at two context lengths.
 constexpr size_t kNumDecode = 10;
 
