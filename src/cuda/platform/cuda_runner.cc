@@ -299,7 +299,6 @@ DraftStep CudaRunner::draft_step(const GraphBatch* graph, int num_tokens) {
           .graph = parts_.sizes.enforce_eager ? nullptr : graph,
           .sampler = sampler_.get()};
 }
-}
 
 void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
   QUIRE_CHECK(in_flight_.size() < results_.size(),
