@@ -251,11 +251,12 @@ Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
 Status CudaRunner::start_drafter(CudaOps& ops) {
   const int max_num_tokens = parts_.sizes.limits.max_num_tokens;
   const int num_drafts = parts_.sizes.limits.num_drafts;
-  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(max_num_tokens), [&]() -> Status {
+  const auto run_largest = [&]() -> Status {
     const GraphBatch& batch = graphs_.largest().batch;
     QUIRE_RETURN_IF_ERROR(derive_padding(batch));
     return drafts_.run(draft_step(&batch, max_num_tokens), batch.num_reqs, num_drafts);
-  }));
+  };
+  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(max_num_tokens), run_largest));
   if (!parts_.sizes.enforce_eager) {
     for (const DecodeGraph& graph : graphs_.all()) {
       QUIRE_RETURN_IF_ERROR(derive_padding(graph.batch));
@@ -298,7 +299,6 @@ DraftStep CudaRunner::draft_step(const GraphBatch* graph, int num_tokens) {
           .num_tokens = num_tokens,
           .graph = parts_.sizes.enforce_eager ? nullptr : graph,
           .sampler = sampler_.get()};
-}
 }
 
 void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
