@@ -265,7 +265,7 @@ Result<AttentionSetup> plan_attention(const PlanInputs& in, const PlannedModel& 
   const PlanLimits largest = {.use = {},
                               .max_num_reqs = config.max_num_seqs,
                               .max_num_tokens = limits.max_num_tokens,
-                              .max_kv_len = limits.max_model_len};
+                              .max_kv_len = limits.max_kv_len()};
   for (const KvGroup& group : setup.kv_groups) {
     QUIRE_ASSIGN_OR_RETURN(AttentionSelector selector, make_selector(in, group, q_lens));
     QUIRE_ASSIGN_OR_RETURN(AttentionPlans plans,
