@@ -130,11 +130,11 @@ Status CudaRunner::allocate(CudaOps& ops) {
   const int width = embeds() ? target().model->config().hidden_size : parts_.sizes.vocab_size;
   QUIRE_ASSIGN_OR_RETURN(outputs_, ops.allocate({limits.max_num_logit_rows, width},
                                                 embeds() ? ops.activation_dtype() : DType::kF32));
-  DeviceSamplerLimits sampled = sampler_limits(parts_.sizes);
-  sampled.verification = {.method = parts_.verification.method,
-                          .samples_drafts = parts_.verification.samples_drafts,
-                          .synthetic_rates = parts_.verification.synthetic_rates};
-  QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampled, stream_));
+  DeviceSamplerLimits sampling = sampler_limits(parts_.sizes);
+  sampling.verification = {.method = parts_.verification.method,
+                           .samples_drafts = parts_.verification.samples_drafts,
+                           .synthetic_rates = parts_.verification.synthetic_rates};
+  QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampling, stream_));
   buffers_.arrays().num_computed = sampler_->num_computed();
   buffers_.arrays().next_tokens = sampler_->next_tokens();
   QUIRE_ASSIGN_OR_RETURN(prompt_logprobs_,
