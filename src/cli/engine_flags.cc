@@ -144,7 +144,7 @@ void add_speculative_config(FlagSet& flags, std::string* target) {
   flags.value("--speculative-config", "JSON", target, "",
               "Speculative decoding with vLLM's keys, such as "
               "'{\"method\": \"ngram\", \"num_speculative_tokens\": 4}'; methods: ngram, suffix, "
-              "draft_model, eagle3, mtp, dflash, dspark (on a CPU)",
+              "draft_model, eagle3, mtp, dflash, dspark",
               parse_speculative_config);
 }
 

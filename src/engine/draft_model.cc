@@ -154,6 +154,10 @@ class BlockDraftModel final : public TapReadingDraftModel {
   int num_kv_slots(int num_drafts) const override {
     return block_config().block.num_tokens(num_drafts);
   }
+  // The context of a step is computed without attention.
+  std::vector<int> decode_q_lens(std::vector<int> /*q_lens*/) const override {
+    return {block_config().block.num_tokens(num_drafts_)};
+  }
   // A pass computes the context of a step, or a block per sequence and the logits of all drafts.
   ModelLimits limits(const ModelLimits& target, int max_num_seqs) const override {
     ModelLimits limits = limits_of_steps(target, max_num_seqs * num_drafts_);
@@ -250,6 +254,12 @@ Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftM
 }
 
 }  // namespace
+
+// It computes the tokens of the target's step, and then one token per draft.
+std::vector<int> DraftModel::decode_q_lens(std::vector<int> q_lens) const {
+  if (q_lens.front() > 1) q_lens.insert(q_lens.begin(), 1);
+  return q_lens;
+}
 
 Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
                                                      const DraftModelChoice& choice,

@@ -52,6 +52,9 @@ class DraftModel {
   // SchedulerConfig::num_draft_kv_slots and num_tokens_ahead.
   virtual int num_kv_slots(int num_drafts) const { return num_drafts; }
   virtual int num_tokens_ahead() const { return 0; }
+  // Query tokens per sequence of the passes that a GPU computes by plans for decode, ascending:
+  // first those of a pass that drafts. q_lens: those of the target's steps, ascending.
+  virtual std::vector<int> decode_q_lens(std::vector<int> q_lens) const;
   // The limits of a drafter for steps of at most max_num_seqs sequences of a target with the limits
   // `target`.
   virtual ModelLimits limits(const ModelLimits& target, int max_num_seqs) const = 0;

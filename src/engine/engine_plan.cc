@@ -210,11 +210,9 @@ PlannedModel plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
   const DraftModel& draft = *in.drafts.model;
   const Ops& ops = in.context.ops();
   const ModelLimits limits = draft.limits(target, in.config.max_num_seqs);
-  // On a GPU, it computes the tokens of the target's step, and then one token per draft.
-  std::vector<int> q_lens = in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive);
-  if (q_lens.front() > 1) q_lens.insert(q_lens.begin(), 1);
   return {.limits = limits,
-          .decode_q_lens = std::move(q_lens),
+          .decode_q_lens = draft.decode_q_lens(
+              in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive)),
           .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
           .weight_bytes = draft.weight_bytes(limits, ops),
           .activation_bytes = draft.activation_bytes(limits, ops.activation_dtype())};
@@ -244,12 +242,17 @@ std::vector<PlannedModel> planned_models(const PlanInputs& in, const ModelLimits
 
 Result<AttentionSelector> make_selector(const PlanInputs& in, const KvGroup& group,
                                         std::span<const int> q_lens) {
-  return AttentionSelector::create(in.context.attention(), {group.decode, group.prefill},
-                                   in.context.device(),
-                                   {.any = in.config.attention_backend,
-                                    .decode = in.config.decode_attention_backend,
-                                    .prefill = in.config.prefill_attention_backend},
-                                   in.table, q_lens);
+  const auto create = [&](const BackendPreference& preference) {
+    return AttentionSelector::create(in.context.attention(), {group.decode, group.prefill},
+                                     in.context.device(), preference, in.table, q_lens);
+  };
+  Result<AttentionSelector> selector = create({.any = in.config.attention_backend,
+                                               .decode = in.config.decode_attention_backend,
+                                               .prefill = in.config.prefill_attention_backend});
+  // The blocks of a drafter attend in both directions, which few backends compute. One that cannot
+  // may still be named for the target.
+  if (selector.ok() || group.decode.causal) return selector;
+  return create({});
 }
 
 // Selects the backends of the KV groups on one device and makes their plans. All groups share one
@@ -376,6 +379,7 @@ Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bo
     for (const KvGroup& group : draft.kv_groups) {
       plan.sizes.num_draft_layers += static_cast<int>(group.layers.size());
     }
+    plan.sizes.draft_q_len = draft.decode_q_lens.front();
     plan.draft = DraftModelPlan{.limits = draft.limits, .attention = {}};
     QUIRE_ASSIGN_OR_RETURN(plan.draft->attention, plan_attention(in, draft));
     // The drafter runs after the target, in the same workspace.

@@ -106,6 +106,9 @@ struct RunnerSizes {
   std::vector<int> decode_q_lens = {1};
   bool enforce_eager = false;  // no graphs
   int num_draft_layers = 0;    // of the model that drafts; 0: no model drafts
+  // Tokens per sequence of a pass of that model in which it drafts. More than 1: a block, and one
+  // pass drafts all of a step's tokens.
+  int draft_q_len = 1;
 };
 
 // The parts of a runner, all on one device. The objects pointed to outlive it.

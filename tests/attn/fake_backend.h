@@ -39,6 +39,7 @@ class PickyBackend final : public AttentionBackend {
     if (shape.num_heads > max_heads_) support.reasons.push_back("too many heads.");
     if (use.phase != phase_) support.reasons.push_back("wrong phase.");
     if (use.q_len > max_q_len) support.reasons.push_back("too many query tokens.");
+    if (is_causal && !shape.causal) support.reasons.push_back("not causal.");
     if (is_for_graphs && !use.in_graph)
       support.reasons_to_prefer_others.push_back("slow outside of graphs.");
     return support;
@@ -51,6 +52,7 @@ class PickyBackend final : public AttentionBackend {
   }
 
   int max_q_len = 8;
+  bool is_causal = false;  // serves only causal shapes
   bool is_for_graphs = false;
   Status fault;                                             // returned by make_plan()
   std::vector<std::pair<AttentionShape, PlanLimits>> made;  // the plans made

@@ -9,6 +9,7 @@
 #include "attn/selection.h"
 #include "base/thread_pool.h"
 #include "cpu/ops/cpu_ops.h"
+#include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 
 namespace quire {
@@ -27,7 +28,9 @@ class FakeContext final : public DeviceContext {
   FakeContext() : pool_(1), ops_(make_cpu_ops(pool_)) {
     // The real flashinfer serves both phases. Here "native" stands for its prefill half.
     attention_.add(std::make_unique<PickyBackend>("flashinfer", 64, Phase::kDecode));
-    attention_.add(std::make_unique<PickyBackend>("xqa", 64, Phase::kDecode));
+    auto xqa = std::make_unique<PickyBackend>("xqa", 64, Phase::kDecode);
+    xqa->is_causal = true;
+    attention_.add(std::move(xqa));
     attention_.add(std::make_unique<PickyBackend>("narrow", 1, Phase::kDecode));
     attention_.add(std::make_unique<PickyBackend>("native", 64, Phase::kPrefill));
   }
@@ -212,6 +215,52 @@ TEST_F(EnginePlanTest, AttentionIsPlannedForEachQueryLengthOfDecode) {
   ASSERT_TRUE(adaptive.ok()) << adaptive.status().message();
   EXPECT_THAT(adaptive->sizes.decode_q_lens, ElementsAre(1, 5));
   EXPECT_THAT(q_lens_of(*adaptive), ElementsAre(1, 5));
+}
+
+TEST_F(EnginePlanTest, ABlockDrafterHasOneQueryLength) {
+  EngineConfig config = testing::eagle_target();
+  // It serves the target, but no block, because it is causal.
+  config.attention_backend = "xqa";
+  const auto files = open_model_files(config);
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  const auto plan_block = [&](DraftModelKind kind, const char* method) {
+    const auto draft = DraftModel::open(
+        config, {.kind = kind, .model = testing::block_drafter(method), .num_drafts = 4},
+        files->config);
+    EXPECT_TRUE(draft.ok()) << draft.status().message();
+    return plan(config, {.num_drafts = 4, .model = draft->get(), .is_adaptive = true});
+  };
+  const auto dflash = plan_block(DraftModelKind::kDFlash, "dflash");
+  ASSERT_TRUE(dflash.ok()) << dflash.status().message();
+  EXPECT_EQ(report_attention(dflash->attention).backends, "decode: xqa, prefill: native");
+  EXPECT_EQ(report_attention(dflash->draft->attention).backends,
+            "decode: flashinfer, prefill: native");
+  EXPECT_EQ(dflash->draft->attention.selectors[0].eager_uses()[0].q_len, 5);
+  EXPECT_EQ(dflash->draft->attention.selectors[0].eager_uses().size(), 2) << "and prompts";
+  EXPECT_EQ(dflash->sizes.draft_q_len, 5);
+  EXPECT_EQ(dflash->scheduler.num_draft_kv_slots, 5);
+
+  const auto dspark = plan_block(DraftModelKind::kDSpark, "dspark");
+  ASSERT_TRUE(dspark.ok()) << dspark.status().message();
+  EXPECT_EQ(dspark->draft->attention.selectors[0].eager_uses()[0].q_len, 4);
+  EXPECT_EQ(dspark->sizes.draft_q_len, 4);
+}
+
+TEST_F(EnginePlanTest, ADrafterPassesOverStepsAndTokens) {
+  const EngineConfig config = testing::eagle_target();
+  const auto files = open_model_files(config);
+  ASSERT_TRUE(files.ok()) << files.status().message();
+  const auto draft = DraftModel::open(
+      config, {.kind = DraftModelKind::kEagle3, .model = testing::eagle_head(), .num_drafts = 4},
+      files->config);
+  ASSERT_TRUE(draft.ok()) << draft.status().message();
+  const auto planned = plan(config, {.num_drafts = 4, .model = draft->get()});
+  ASSERT_TRUE(planned.ok()) << planned.status().message();
+  const std::vector<AttentionUse> uses = planned->draft->attention.selectors[0].eager_uses();
+  ASSERT_EQ(uses.size(), 3);
+  EXPECT_EQ(uses[0].q_len, 1);
+  EXPECT_EQ(uses[1].q_len, 5);
+  EXPECT_EQ(planned->sizes.draft_q_len, 1);
 }
 
 TEST_F(EnginePlanTest, PlansTheDistributionsOfDrafts) {

@@ -404,6 +404,9 @@ std::vector<AttentionCase> attention_cases() {
     shape = make_attention_shape(4, 2, 64, 16, kv);
     shape.causal = false;
     add("not_causal" + suffix, shape, ragged(16))->max_decode_q_len = 0;
+    add("not_causal_decode" + suffix, shape,
+        std::vector<AttentionRequest>{{5, 40, 1}, {5, 700, 2}, {5, 0, 3}, {5, 5, 4}, {5, 18, 5}})
+        ->max_decode_q_len = 5;
   }
   return cases;
 }

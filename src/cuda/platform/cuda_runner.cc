@@ -59,7 +59,14 @@ size_t draft_bytes(const RunnerSizes& sizes) {
   if (sizes.num_draft_layers == 0) return 0;
   StepLimits step = step_limits(sizes.limits, sizes.max_num_seqs, sizes.windows);
   step.max_num_tokens += sizes.max_num_seqs;  // an ordinary model also reads the newest tokens
-  return DraftInputs::device_bytes({.step = std::move(step)});
+  const DraftLimits limits = {.step = std::move(step), .q_len = sizes.draft_q_len};
+  return DraftInputs::device_bytes(limits);
+}
+
+// Passes of the drafter's model after one step: one reads the step, and each of the others computes
+// one draft, or all of them as a block.
+int num_draft_passes(const RunnerSizes& sizes) {
+  return sizes.draft_q_len > 1 ? 2 : 1 + sizes.limits.num_drafts;
 }
 
 bool wants_prompt_logprobs(const SeqSpan& span) {
@@ -130,7 +137,7 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
       // Per batch size and query length, a graph reads the step, and another proposes drafts.
       const auto num_shapes = static_cast<int64_t>(graphs.batch_sizes().size()) *
                               static_cast<int64_t>(graphs.q_lens().size());
-      const int64_t num_layers = int64_t{1 + limits.num_drafts} * sizes.num_draft_layers;
+      const int64_t num_layers = int64_t{num_draft_passes(sizes)} * sizes.num_draft_layers;
       bytes.reserve += num_shapes * (2 * kGraphBytes + num_layers * kGraphLayerBytes);
     }
   }

@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 #include "cuda/base/memory.h"
+#include "cuda/platform/block_drafter.h"
+#include "cuda/platform/draft_attention.h"
 #include "cuda/sample/device_sampler.h"
 
 namespace quire::cuda {
@@ -39,10 +41,6 @@ class ModelDrafter final : public Drafter {
   int num_passes() const { return num_drafts_ - num_ahead(); }
   TensorView states(int64_t num_rows) const { return states_.view.rows(0, num_rows); }
 
-  // The plans for a batch of `num_reqs` sequences with q_len tokens each, in a graph.
-  Result<std::span<const KvGroupStep>> plan_graph(StepAttention& attention,
-                                                  std::span<const AttentionBatch* const> batches,
-                                                  const GraphBatch& graph, CudaStream& stream);
   // Computes the newest token of each sequence, from which draft pass_idx + num_ahead() follows.
   Status run_pass(const DraftCall& call, int pass_idx, Stream& stream);
   // Chooses one draft per sequence from the logits of these rows of the last pass.
@@ -52,10 +50,9 @@ class ModelDrafter final : public Drafter {
   DraftHead* head_;  // the model, if it is one; otherwise null
   int num_drafts_;
   CudaOps& ops_;
-  int max_kv_len_ = 0;
   DraftInputs inputs_;
-  StepAttention first_attention_{parts_.instance, parts_.workspace};
-  StepAttention pass_attention_{parts_.instance, parts_.workspace};
+  DraftAttention first_attention_{parts_};
+  DraftAttention pass_attention_{parts_};
   // Of the step that was prepared.
   std::span<const KvGroupStep> first_step_, pass_step_;
   Tensor logits_;      // F32 [max_num_seqs, vocab_size]
@@ -66,16 +63,10 @@ class ModelDrafter final : public Drafter {
 Status ModelDrafter::allocate(const DrafterLimits& limits, CudaStream& stream) {
   const ModelConfig& config = model().config();
   const ModelLimits& model_limits = parts_.limits;
-  max_kv_len_ = model_limits.max_kv_len();
-  QUIRE_ASSIGN_OR_RETURN(
-      inputs_, DraftInputs::create({.step = {.max_num_seqs = limits.max_num_seqs,
-                                             .max_num_tokens = model_limits.max_num_tokens,
-                                             .max_kv_len = max_kv_len_,
-                                             .page_size = model_limits.page_size,
-                                             .windows = parts_.windows},
+  const DraftLimits input_limits = {.step = draft_step_limits(parts_, limits.max_num_seqs),
                                     .num_ahead = num_ahead(),
-                                    .num_passes = num_passes()},
-                                   stream));
+                                    .num_passes = num_passes()};
+  QUIRE_ASSIGN_OR_RETURN(inputs_, DraftInputs::create(input_limits, stream));
   QUIRE_ASSIGN_OR_RETURN(logits_,
                          ops_.allocate({limits.max_num_seqs, config.vocab_size}, DType::kF32));
   if (head_ == nullptr) return {};
@@ -88,37 +79,16 @@ Status ModelDrafter::allocate(const DrafterLimits& limits, CudaStream& stream) {
   return stream.synchronize();
 }
 
-Result<std::span<const KvGroupStep>> ModelDrafter::plan_graph(
-    StepAttention& attention, std::span<const AttentionBatch* const> batches,
-    const GraphBatch& graph, CudaStream& stream) {
-  std::vector<AttentionBackend*> backends;
-  for (const AttentionSelector& selector : parts_.instance.attention) {
-    backends.push_back(selector.decode(
-        {.num_reqs = graph.num_reqs, .max_kv_len = max_kv_len_, .q_len = graph.q_len}));
-  }
-  return attention.update(
-      batches, attention.choose_for_graph(backends, graph.num_reqs, graph.q_len), stream);
-}
-
 Status ModelDrafter::prepare(const DraftCall& call, Stream& stream) {
   CudaStream& cuda_stream = as_cuda(stream);
   const DraftStep& step = *call.device_step;
   inputs_.arrays().num_computed = call.num_computed;
   inputs_.arrays().next_tokens = call.next_tokens;
   inputs_.describe(step);
-  if (step.graph != nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(first_step_,
-                           plan_graph(first_attention_, step.batches, *step.graph, cuda_stream));
-    QUIRE_ASSIGN_OR_RETURN(pass_step_, plan_graph(pass_attention_, inputs_.batches(),
-                                                  {.num_reqs = step.graph->num_reqs}, cuda_stream));
-    return {};
-  }
-  QUIRE_ASSIGN_OR_RETURN(
-      first_step_, first_attention_.update(
-                       step.batches, first_attention_.choose(*step.batches.front()), cuda_stream));
-  QUIRE_ASSIGN_OR_RETURN(
-      pass_step_, pass_attention_.update(inputs_.batches(), pass_attention_.choose(inputs_.batch()),
-                                         cuda_stream));
+  const bool in_graph = step.graph != nullptr;
+  QUIRE_ASSIGN_OR_RETURN(first_step_, first_attention_.plan(step.batches, in_graph, cuda_stream));
+  QUIRE_ASSIGN_OR_RETURN(pass_step_,
+                         pass_attention_.plan(inputs_.batches(), in_graph, cuda_stream));
   return {};
 }
 
@@ -184,9 +154,7 @@ Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts
                                                     const DrafterLimits& limits, CudaOps& ops,
                                                     CudaStream& stream) {
   if (dynamic_cast<BlockHead*>(parts.instance.model) != nullptr) {
-    return unimplemented(
-        "[cuda] `speculative_config`: a GPU drafts token after token; got a block drafter (dflash "
-        "or dspark), expected draft_model, eagle3 or mtp; or use `device` cpu");
+    return make_block_drafter(parts, limits, ops, stream);
   }
   if (parts.limits.max_model_len < limits.max_model_len) {
     return invalid_argument(fmt::format(

@@ -1,4 +1,5 @@
-// The drafter whose drafts come from a model on the same GPU: an ordinary model, or a draft head.
+// The drafter whose drafts come from a model on the same GPU: an ordinary model, a
+// draft head, or a block drafter.
 #pragma once
 
 #include <memory>

@@ -47,7 +47,7 @@ __device__ void copy_pages(const StepArrays& step, const DraftArrays& drafts, co
     return;
   }
   const int32_t* slot_pages = step.tables[table_idx].slot_pages + span.slot * step.max_pages;
-  const int num_pages = ceil_div(first + drafts.num_passes, step.page_size);
+  const int num_pages = ceil_div(first + drafts.num_passes * drafts.q_len, step.page_size);
   const int first_page = first_page_read(first, table.window, step.page_size);
   for (int i = threadIdx.x; i < num_pages; i += kThreads) {
     pages[i] = i >= first_page && i < span.num_pages ? slot_pages[i] : 0;
@@ -103,9 +103,60 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-__global__ void count_up_kernel(int32_t* values, int count) {
+// Token i of the block of span blockIdx.x, whose newest token is at `first` (limited; < 0: padding)
+// and truly at `true_first`.
+__device__ void write_block_token(const StepArrays& step, const DraftArrays& drafts,
+                                  const BlockTokens& block, const StepSpan& span, int first,
+                                  int true_first, int i) {
+  const int token = static_cast<int>(blockIdx.x) * drafts.q_len + i;
+  if (first < 0) {
+    drafts.token_ids[token] = 0;
+    drafts.positions[token] = 0;
+    for (int t = 0; t < step.num_tables; ++t) drafts.tables[t].kv_slots[token] = -1;
+    return;
+  }
+  drafts.token_ids[token] =
+      i == 0 ? drafts.next_tokens[span.slot * step.max_q_len] : block.mask_token_id;
+  drafts.positions[token] = first + i;
+  for (int t = 0; t < step.num_tables; ++t) {
+    drafts.tables[t].kv_slots[token] = kv_slot(step, span, t, first + i, true_first + i);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    block_pass_kernel(const StepArrays step, const DraftArrays drafts, const BlockTokens block) {
+  const auto span_idx = static_cast<int>(blockIdx.x);
+  const auto num_spans = static_cast<int>(gridDim.x);
+  const StepSpan span = read_span(step, span_idx);
+  const bool samples = step.span_slots[span_idx] >= 0;
+  const int num_computed = samples ? drafts.num_computed[span.slot] : 0;
+  const int first = samples ? first_position(step, span, num_computed) : -1;
+  for (int i = threadIdx.x; i < drafts.q_len; i += kThreads) {
+    write_block_token(step, drafts, block, span, first, num_computed, i);
+  }
+  for (int i = threadIdx.x; i < block.num_drafts; i += kThreads) {
+    drafts.logit_tokens[i * num_spans + span_idx] =
+        span_idx * drafts.q_len + block.num_before_drafts + i;
+  }
+  if (threadIdx.x == 0) {
+    drafts.seq_lens[span_idx] =
+        samples ? min(first + drafts.q_len, span.num_pages * step.page_size) : 0;
+  }
+  for (int t = 0; t < step.num_tables; ++t) copy_pages(step, drafts, span, t, first);
+}
+
+__global__ void __launch_bounds__(kThreads)
+    previous_tokens_kernel(const StepArrays step, const DraftArrays drafts, int draft_idx,
+                           int num_spans) {
+  const auto i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  if (i >= num_spans) return;
+  const int slot = step.span_slots[i];
+  drafts.previous_tokens[i] = slot < 0 ? 0 : drafts.next_tokens[slot * step.max_q_len + draft_idx];
+}
+
+__global__ void count_up_kernel(int32_t* values, int count, int stride) {
   const auto i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (i < count) values[i] = i;
+  if (i < count) values[i] = i * stride;
 }
 
 }  // namespace
@@ -123,10 +174,23 @@ void launch_draft_pass(const StepArrays& step, const DraftArrays& drafts, int pa
   QUIRE_LAUNCH(stream, draft_pass_kernel, shape, step, drafts, pass_idx, num_spans);
 }
 
-void launch_count_up(int32_t* values, int count, CudaStream& stream) {
+void launch_block_pass(const StepArrays& step, const DraftArrays& drafts, const BlockTokens& block,
+                       int num_spans, CudaStream& stream) {
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(num_spans)), .block = kThreads};
+  QUIRE_LAUNCH(stream, block_pass_kernel, shape, step, drafts, block);
+}
+
+void launch_previous_tokens(const StepArrays& step, const DraftArrays& drafts, int draft_idx,
+                            int num_spans, CudaStream& stream) {
+  const auto num_blocks = static_cast<unsigned>(ceil_div(num_spans, kThreads));
+  const LaunchShape shape = {.grid = dim3(num_blocks), .block = kThreads};
+  QUIRE_LAUNCH(stream, previous_tokens_kernel, shape, step, drafts, draft_idx, num_spans);
+}
+
+void launch_count_up(int32_t* values, int count, int stride, CudaStream& stream) {
   const auto num_blocks = static_cast<unsigned>(ceil_div(count, kThreads));
   QUIRE_LAUNCH(stream, count_up_kernel, (LaunchShape{.grid = num_blocks, .block = kThreads}),
-               values, count);
+               values, count, stride);
 }
 
 }  // namespace quire::cuda

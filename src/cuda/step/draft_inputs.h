@@ -5,6 +5,11 @@
 //
 // The first pass computes the tokens of the target's step once more, in the same layout: the same
 // positions, KV slots and attention batch. Then each pass computes one token per sequence.
+//
+//   StepArrays, SlotTables -- launch_block_pass --> DraftArrays
+//
+// A block drafter has one pass, of a block per sequence. It reads the target's step in the layout
+// of the step.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +42,16 @@ struct DraftLimits {
   // Number of tokens by which the model reads ahead: a draft head reads a position's hidden state
   // together with the token after it, so it has 1.
   int num_ahead = 0;
-  int num_passes = 0;  // of one token per sequence, after the first pass
+  // Passes after the first. Each computes q_len tokens per sequence, at the next positions.
+  int num_passes = 0;
+  int q_len = 1;  // of a block drafter, the tokens of its block
+};
+
+// The tokens of a block, and the logits that a block drafter computes of it.
+struct BlockTokens {
+  int32_t mask_token_id = 0;  // of all tokens but the first one
+  int num_before_drafts = 0;  // as BlockLayout::num_before_drafts()
+  int num_drafts = 0;         // at most DraftLimits::q_len - num_before_drafts
 };
 
 // Device pointers. A span whose slot is padding, or that does not sample, is padding in the passes
@@ -45,18 +59,25 @@ struct DraftLimits {
 struct DraftArrays {
   int num_ahead = 0;
   int num_passes = 0;
+  int q_len = 1;
   const int32_t* num_computed = nullptr;  // by slot, after the step
-  const int32_t* next_tokens = nullptr;   // [slots, q_len]: the newest token, then drafts
+  const int32_t* next_tokens = nullptr;   // [slots, StepArrays::max_q_len]: the newest
+                                          // token, then drafts
 
   int32_t* step_token_ids = nullptr;  // [max_num_tokens]: tokens of the first pass
   int32_t* last_rows = nullptr;       // [max_num_seqs]: the first pass's row of each span's newest
                                       // pair or token
-  // The batch of one token per sequence.
-  int32_t* token_ids = nullptr;    // [max_num_seqs]
-  int32_t* positions = nullptr;    // [max_num_seqs]
-  int32_t* query_start = nullptr;  // [max_num_seqs + 1]: 0, 1, 2, …; also the rows of a pass
-  int32_t* seq_lens = nullptr;     // [max_num_seqs]
+  // The batch of q_len tokens per sequence. The arrays per token, kv_slots too, are [max_num_seqs *
+  // q_len].
+  int32_t* token_ids = nullptr;
+  int32_t* positions = nullptr;
+  int32_t* query_start = nullptr;  // [max_num_seqs + 1]: 0, q_len, 2 * q_len, …; with one token per
+                                   // sequence also the rows of a pass
+  int32_t* seq_lens = nullptr;  // [max_num_seqs]
   TableArrays tables[kMaxBlockTables];
+  // Of a block drafter.
+  int32_t* logit_tokens = nullptr;  // [num_drafts, num_spans]: the tokens that predict each draft
+  int32_t* previous_tokens = nullptr;  // [num_spans]: the tokens before one draft
 };
 
 // Derives the first pass, and the block tables of the passes after it: one thread block per span of
@@ -68,10 +89,20 @@ void launch_first_pass(const StepArrays& step, const DraftArrays& drafts, int nu
 void launch_draft_pass(const StepArrays& step, const DraftArrays& drafts, int pass_idx,
                        int num_spans, CudaStream& stream);
 
-// values[i] = i.
-void launch_count_up(int32_t* values, int count, CudaStream& stream);
+// Derives the pass of a block drafter: the block of a sequence begins with its newest token, and
+// ends at the end of its pages at the latest. Tokens beyond that end have positions, but no other
+// token attends to them. Also derives logit_tokens.
+void launch_block_pass(const StepArrays& step, const DraftArrays& drafts, const BlockTokens& block,
+                       int num_spans, CudaStream& stream);
+// Writes the token before draft `draft_idx` of each span to previous_tokens: the newest token, or
+// the draft before it.
+void launch_previous_tokens(const StepArrays& step, const DraftArrays& drafts, int draft_idx,
+                            int num_spans, CudaStream& stream);
 
-// The memory of DraftArrays, and the batch of one token per sequence as attention receives it.
+// values[i] = i * stride.
+void launch_count_up(int32_t* values, int count, int stride, CudaStream& stream);
+
+// The memory of DraftArrays, and the batch of q_len tokens per sequence as attention receives it.
 class DraftInputs {
  public:
   // Allocates the memory, and enqueues its initialization.

@@ -44,6 +44,21 @@ std::vector<AttentionCase> own_cases() {
       add("long_prefill_" + name, make_attention_shape(8, 2, dim, 16, kv),
           Reqs{{300, 300, 1}, {129, 1000, 2}, {64, 64, 3}, {0, 0, 4}, {33, 2050, 5}}, 0);
     }
+    // Blocks of a drafter, whose tokens see each other in both directions: 16 packed rows and 12 of
+    // 16, a whole tile of rows, and more than one without splits.
+    for (const int dim : {64, 128, 256}) {
+      const std::string name = std::to_string(dim) + suffix;
+      const auto add_blocks = [&](std::string title, int num_heads, int page, int q_len) {
+        AttentionShape shape = make_attention_shape(num_heads, 2, dim, page, kv);
+        shape.causal = false;
+        add(std::move(title) + name, shape,
+            Reqs{{q_len, 2100, 1}, {q_len, q_len, 2}, {q_len, 0, 3}, {q_len, 517, 4}}, q_len);
+      };
+      add_blocks("blocks_of_4_", 8, 16, 4);
+      add_blocks("blocks_of_3_", 8, 64, 3);
+      add_blocks("blocks_of_8_", 16, 32, 8);
+      add_blocks("blocks_of_16_", 10, 16, 16);
+    }
     AttentionShape window = make_attention_shape(16, 2, 128, 16, kv);
     window.window = 700;
     window.sinks = true;

@@ -6,6 +6,7 @@
 namespace quire {
 namespace {
 
+using testing::block_drafter;
 using testing::Collected;
 using testing::count_differences;
 using testing::eagle_head;
@@ -121,6 +122,22 @@ TEST_P(GpuDrafters, AnMtpLayerDraftsAsOnACpu) {
     SCOPED_TRACE(num_drafts);
     expect_drafts_of_cpu(with_drafter(mimo_target(), "", num_drafts, "mtp"));
   }
+}
+
+TEST_P(GpuDrafters, ABlockDrafterDraftsAsOnACpu) {
+  for (const std::string method : {"dflash", "dspark"}) {
+    for (const int num_drafts : {1, 4, 7}) {
+      SCOPED_TRACE(method + " with " + std::to_string(num_drafts));
+      expect_drafts_of_cpu(with_drafter(eagle_target(), block_drafter(method), num_drafts, method));
+    }
+  }
+}
+
+TEST_P(GpuDrafters, ABlockDrafterSharesBlocksWithWindows) {
+  const SpeculationStats drafts =
+      expect_outputs(with_drafter(tiny_windows_config(), block_drafter("dspark", 96), 4, "dspark"),
+                     testing::sampled_requests());
+  EXPECT_GT(drafts.num_drafts, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, GpuDrafters, ::testing::ValuesIn(testing::common_variants()),

@@ -1,0 +1,157 @@
+#include "cuda/platform/block_drafter.h"
+
+#include <utility>
+
+#include "base/check.h"
+#include "cuda/platform/add_kernel.h"
+#include "cuda/platform/draft_attention.h"
+#include "cuda/sample/device_sampler.h"
+#include "cuda/step/draft_inputs.h"
+
+namespace quire::cuda {
+namespace {
+
+// Enqueues the same work for every step of one batch shape, so that a graph can replace it. After a
+// step it writes the context of the step's tokens, rejected drafts included: their keys and values
+// lie after those of the accepted tokens, and the next block takes their place. The proposals are
+// one pass over a block per span.
+class BlockDrafter final : public Drafter {
+ public:
+  BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
+      : parts_(parts),
+        limits_(limits),
+        model_(dynamic_cast<BlockHead&>(*parts.instance.model)),
+        ops_(ops) {
+    QUIRE_CHECK(limits.num_drafts <= layout().max_drafts(),
+                "[cuda] more drafts than the drafter's block has");
+  }
+
+  Status allocate(CudaStream& stream);
+
+  // The device has all that a slot needs: the pages of its tokens, and its newest token.
+  Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
+  Status prepare(const DraftCall& call, Stream& stream) override;
+  Status read_step(const DraftCall& call, Stream& stream) override;
+  Status propose(const DraftCall& call, Stream& stream) override;
+  bool has_graphs() const override { return true; }
+
+ private:
+  const BlockLayout& layout() const { return model_.block(); }
+  // A block has as many mask tokens as a step can verify, whatever this one wants: they see each
+  // other, and a drafter expects the number of its training.
+  int block_len() const { return layout().num_tokens(limits_.num_drafts); }
+
+  // Writes the logits of the drafts that the call wants: [drafts, spans].
+  Status compute_blocks(const DraftCall& call, Stream& stream);
+  // Chooses one draft per span, whose logits are complete once the draft before it is chosen.
+  void choose(const DraftCall& call, int draft_idx, Stream& stream);
+
+  DraftModelParts parts_;
+  DrafterLimits limits_;
+  BlockHead& model_;
+  CudaOps& ops_;
+  DraftInputs inputs_;
+  DraftAttention context_attention_{parts_};
+  DraftAttention block_attention_{parts_};
+  // Of the step that was prepared.
+  std::span<const KvGroupStep> context_step_, block_step_;
+  Tensor states_;       // [max_num_tokens, hidden_size]: the target's, combined
+  Tensor logits_;       // F32 [max_num_seqs * num_drafts, vocab_size]
+  Tensor transitions_;  // F32 [max_num_seqs, vocab_size]; empty if the model has none
+};
+
+Status BlockDrafter::allocate(CudaStream& stream) {
+  const ModelConfig& config = model_.config();
+  const ModelLimits& limits = parts_.limits;
+  const DraftLimits input_limits = {.step = draft_step_limits(parts_, limits_.max_num_seqs),
+                                    .num_passes = 1,
+                                    .q_len = block_len()};
+  QUIRE_ASSIGN_OR_RETURN(inputs_, DraftInputs::create(input_limits, stream));
+  QUIRE_ASSIGN_OR_RETURN(
+      states_, ops_.allocate({limits.max_num_tokens, config.hidden_size}, ops_.activation_dtype()));
+  QUIRE_ASSIGN_OR_RETURN(
+      logits_, ops_.allocate({limits.max_num_logit_rows, config.vocab_size}, DType::kF32));
+  if (!model_.has_transitions()) return {};
+  QUIRE_ASSIGN_OR_RETURN(transitions_,
+                         ops_.allocate({limits_.max_num_seqs, config.vocab_size}, DType::kF32));
+  return {};
+}
+
+Status BlockDrafter::prepare(const DraftCall& call, Stream& stream) {
+  CudaStream& cuda_stream = as_cuda(stream);
+  const DraftStep& step = *call.device_step;
+  inputs_.arrays().num_computed = call.num_computed;
+  inputs_.arrays().next_tokens = call.next_tokens;
+  inputs_.describe(step);
+  QUIRE_ASSIGN_OR_RETURN(context_step_,
+                         context_attention_.without_plans(step.batches, cuda_stream));
+  QUIRE_ASSIGN_OR_RETURN(
+      block_step_, block_attention_.plan(inputs_.batches(), step.graph != nullptr, cuda_stream));
+  return {};
+}
+
+Status BlockDrafter::read_step(const DraftCall& call, Stream& stream) {
+  const DraftStep& step = *call.device_step;
+  const TensorView states = states_.view.rows(0, step.num_tokens);
+  model_.combine(parts_.target->taps().rows(0, step.num_tokens), states, stream);
+  return model_.write_context({.num_tokens = step.num_tokens,
+                               .positions = step.arrays->positions,
+                               .kv_groups = context_step_,
+                               .hidden = states},
+                              stream);
+}
+
+Status BlockDrafter::propose(const DraftCall& call, Stream& stream) {
+  if (call.num_next_drafts == 0) return {};
+  QUIRE_RETURN_IF_ERROR(compute_blocks(call, stream));
+  for (int i = 0; i < call.num_next_drafts; ++i) choose(call, i, stream);
+  return {};
+}
+
+Status BlockDrafter::compute_blocks(const DraftCall& call, Stream& stream) {
+  const DraftArrays& arrays = inputs_.arrays();
+  launch_block_pass(*call.device_step->arrays, arrays,
+                    {.mask_token_id = layout().mask_token_id,
+                     .num_before_drafts = layout().num_before_drafts(),
+                     .num_drafts = call.num_next_drafts},
+                    call.num_spans, as_cuda(stream));
+  QUIRE_RETURN_IF_ERROR(model_.forward({.num_tokens = call.num_spans * block_len(),
+                                        .token_ids = arrays.token_ids,
+                                        .positions = arrays.positions,
+                                        .kv_groups = block_step_},
+                                       stream));
+  const int num_rows = call.num_next_drafts * call.num_spans;
+  return model_.compute_logits(arrays.logit_tokens, num_rows, logits_.view.rows(0, num_rows),
+                               stream);
+}
+
+void BlockDrafter::choose(const DraftCall& call, int draft_idx, Stream& stream) {
+  CudaStream& cuda_stream = as_cuda(stream);
+  const int num_spans = call.num_spans;
+  const TensorView logits = logits_.view.rows(int64_t{draft_idx} * num_spans, num_spans);
+  if (model_.has_transitions()) {
+    const DraftArrays& arrays = inputs_.arrays();
+    const TensorView summands = transitions_.view.rows(0, num_spans);
+    launch_previous_tokens(*call.device_step->arrays, arrays, draft_idx, num_spans, cuda_stream);
+    model_.transitions(arrays.previous_tokens, num_spans, summands, stream);
+    launch_add(logits.as<float>(), summands.as<float>(), logits.shape.num_elements(), cuda_stream);
+  }
+  call.device_step->sampler->choose_drafts({.logits = logits.as<float>(),
+                                            .width = static_cast<int>(logits.shape[1]),
+                                            .slots = call.slots,
+                                            .num_spans = num_spans,
+                                            .draft_idx = draft_idx},
+                                           cuda_stream);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Drafter>> make_block_drafter(const DraftModelParts& parts,
+                                                    const DrafterLimits& limits, CudaOps& ops,
+                                                    CudaStream& stream) {
+  auto drafter = std::make_unique<BlockDrafter>(parts, limits, ops);
+  QUIRE_RETURN_IF_ERROR(drafter->allocate(stream));
+  return std::unique_ptr<Drafter>(std::move(drafter));
+}
+
+}  // namespace quire::cuda
