@@ -30,7 +30,7 @@ struct SpeculationStats {
 
   int64_t num_spans = 0;     // groups of drafts: those of one sequence in one step
   int64_t num_drafts = 0;    // tokens verified
-  int64_t num_accepted = 0;  // drafts that became output
+  int64_t num_accepted = 0;  // also those after the end of a request within its span
   std::array<int64_t, kMaxPositions> accepted_by_position = {};  // [0]: first drafts
   // On a CPU, the time of the steps' models and sampling, and of their drafters.
   double verify_seconds = 0;

@@ -12,6 +12,7 @@
 #include "model/eagle3/eagle3.h"
 #include "model/families.h"
 #include "model/mtp/mtp.h"
+#include "tensor/checkpoint.h"
 
 namespace quire {
 namespace {
@@ -214,6 +215,44 @@ std::unique_ptr<DraftModel> make_draft_model(const DraftModelChoice& choice) {
   return nullptr;
 }
 
+struct DrafterFiles {
+  std::string name;
+  std::string config;  // the text of config.json
+  std::string source;  // names it in errors
+  std::unique_ptr<WeightSource> weights;
+};
+
+Result<DrafterFiles> open_embedded_drafter(const EngineConfig& engine,
+                                           const DraftModelChoice& choice) {
+  const auto drafters = embedded_drafters();
+  const auto found = std::ranges::find(drafters, choice.method, &EmbeddedDrafter::method);
+  if (!engine.model.empty() || found == drafters.end()) {
+    return invalid_argument(fmt::format(
+        "[engine] `speculative_config`: model; got nothing, expected {}", kWhichDrafter));
+  }
+  DrafterFiles files = {.name = fmt::format("the embedded {} drafter", choice.method),
+                        .config = std::string(found->config_json),
+                        .source = "embedded drafter",
+                        .weights = nullptr};
+  QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::from_memory(found->weights, files.source));
+  return files;
+}
+
+Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftModelChoice& choice,
+                                        const ModelConfig& target) {
+  const bool is_in_target = choice.kind == DraftModelKind::kMtp;
+  if (is_in_target) QUIRE_RETURN_IF_ERROR(check_mtp(target));
+  if (!is_in_target && choice.model.empty()) return open_embedded_drafter(engine, choice);
+  QUIRE_ASSIGN_OR_RETURN(const ConfigFile config,
+                         find_config(is_in_target ? engine.model : choice.model, engine));
+  DrafterFiles files = {
+      .name = config.model_name, .config = {}, .source = config.path.string(), .weights = nullptr};
+  QUIRE_ASSIGN_OR_RETURN(files.config, read_file(config.path, kMaxConfigBytes));
+  QUIRE_ASSIGN_OR_RETURN(files.weights,
+                         open_weights(engine, config.path.parent_path(), target.dtype));
+  return files;
+}
+
 }  // namespace
 
 // It computes the tokens of the target's step, and then one token per draft.
@@ -226,15 +265,10 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
                                                      const DraftModelChoice& choice,
                                                      const ModelConfig& target) {
   std::unique_ptr<DraftModel> draft = make_draft_model(choice);
-  const bool is_in_target = choice.kind == DraftModelKind::kMtp;
-  if (is_in_target) QUIRE_RETURN_IF_ERROR(check_mtp(target));
-  QUIRE_ASSIGN_OR_RETURN(const ConfigFile config,
-                         find_config(is_in_target ? engine.model : choice.model, engine));
-  draft->name_ = config.model_name;
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(config.path, kMaxConfigBytes));
-  QUIRE_ASSIGN_OR_RETURN(draft->weights_,
-                         open_weights(engine, config.path.parent_path(), target.dtype));
-  QUIRE_ASSIGN_OR_RETURN(draft->config_, draft->read_config(text, config.path.string(), target));
+  QUIRE_ASSIGN_OR_RETURN(DrafterFiles files, open_drafter_files(engine, choice, target));
+  draft->name_ = std::move(files.name);
+  draft->weights_ = std::move(files.weights);
+  QUIRE_ASSIGN_OR_RETURN(draft->config_, draft->read_config(files.config, files.source, target));
   return draft;
 }
 

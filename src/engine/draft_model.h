@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/config.h"
@@ -25,9 +26,16 @@ enum class DraftModelKind {
 
 struct DraftModelChoice {
   DraftModelKind kind = DraftModelKind::kModel;
-  std::string model;   // a directory, or a name in the hub's cache; empty with kMtp
+  // A directory, or a name in the hub's cache. Empty: with kMtp, the target's; otherwise the
+  // drafter that is embedded beside the embedded model.
+  std::string model;
+  std::string method;  // of `speculative_config`
   int num_drafts = 0;  // per sequence and step
 };
+
+// What a `speculative_config` without a drafter's name should have.
+inline constexpr std::string_view kWhichDrafter =
+    "the drafter's directory, or its name in the hub's cache";
 
 // The opened checkpoint of a drafter, which fits its target.
 class DraftModel {

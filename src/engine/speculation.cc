@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "engine/model_files.h"
 #include "model/config_fields.h"
 #include "sched/batch_plan.h"
 #include "tensor/tensor.h"
@@ -102,10 +103,14 @@ std::vector<DraftRange> read_draft_ranges(ConfigFields& fields, int most_drafts)
   return ranges;
 }
 
-std::string read_model(ConfigFields& fields) {
+// Without a name, the drafter is the embedded model's own. DraftModel::open() refuses that for
+// another target.
+std::string read_model(std::string_view method, ConfigFields& fields) {
   const std::string model = fields.optional_text("model").value_or("");
-  if (model.empty()) {
-    fields.fail("model", "nothing", "the drafter's directory, or its name in the hub's cache");
+  const auto drafters = embedded_drafters();
+  if (model.empty() &&
+      std::ranges::find(drafters, method, &EmbeddedDrafter::method) == drafters.end()) {
+    fields.fail("model", "nothing", kWhichDrafter);
   }
   return model;
 }
@@ -208,7 +213,8 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
              found != kModelMethods.end()) {
     const bool has_model = found->kind != DraftModelKind::kMtp;
     speculation.draft_model = {.kind = found->kind,
-                               .model = has_model ? read_model(fields) : std::string()};
+                               .model = has_model ? read_model(method, fields) : std::string(),
+                               .method = method};
   } else {
     fields.fail("method", method.empty() ? "nothing" : quote_name(method),
                 "ngram, suffix, draft_model, eagle3, mtp, dflash or dspark");

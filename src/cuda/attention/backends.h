@@ -23,7 +23,8 @@ std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 // 340 with FA2.
 std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info);
 
-// XQA: TensorRT-LLM's decode kernel, on Hopper. It serves decode of one query token per request.
+// XQA: TensorRT-LLM's decode kernels, on Hopper. They serve decode of one query token per request,
+// or of up to 8 if the cache has 16 bits and there is no window.
 std::unique_ptr<AttentionBackend> make_xqa_attention(const DeviceInfo& info);
 
 // cuDNN's scaled-dot-product attention over the paged cache. It serves decode of one query token

@@ -97,7 +97,7 @@ std::vector<AttentionCase> verify_cases() {
                          .max_decode_q_len = q_len});
       }
     };
-    for (const auto [group, q_len] : {std::pair(2, 8), {4, 2}, {4, 5}, {4, 8}, {8, 3}, {8, 4}}) {
+    for (const auto& [group, q_len] : {std::pair(2, 8), {4, 2}, {4, 5}, {4, 8}, {8, 3}, {8, 4}}) {
       add("long", group, 2, long_contexts_to_verify(q_len));
       add("many", group, 8, many_requests(q_len));
     }

@@ -60,6 +60,16 @@ TEST(SamplePlan, EachRowTakesThePassThatItNeeds) {
   EXPECT_FALSE(greedy.has_logprobs);
 }
 
+// Drafts that are compared by their probabilities need every row's distribution.
+TEST(SamplePlan, NoRowTakesAPassBeforeTheFirst) {
+  SampledSlots slots(4, 2, SamplePass::kFilter);
+  slots.add(0, plain(0));
+  slots.add(1, plain());
+  slots.add(2, with_rules());
+  EXPECT_THAT(slots.plan(uses({0, -1, 1, -1})).counts, ElementsAre(0, 4, 0));
+  EXPECT_THAT(slots.plan(uses({0, 1, 2})).counts, ElementsAre(0, 2, 1));
+}
+
 TEST(SamplePlan, PaddingLaunchesNothingOfItsOwn) {
   SampledSlots slots(2, 2);
   slots.add(0, with_rules());
