@@ -276,7 +276,7 @@ std::vector<int> num_drafts_of(const BatchPlan& plan) {
   return counts;
 }
 
-TEST(StepDrafts, VerifyWhatThePlanAllowsWithoutCosts) {
+TEST(StepDrafts, VerifyAllDraftsOfThePlanWithoutCosts) {
   StepDrafts drafts(4);
   EXPECT_EQ(drafts.num_verified(7, 3), 3);
   EXPECT_EQ(drafts.plan_proposals(*plan_of({0}, 0)), 2);

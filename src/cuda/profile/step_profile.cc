@@ -37,6 +37,11 @@ constexpr NamePart kNameParts[] = {
     {"forbid_kernel", WorkKind::kSampling},
     {"add_slots_kernel", WorkKind::kSampling},
     {"commit_kernel", WorkKind::kSampling},
+    {"drafts_kernel", WorkKind::kSampling},
+    {"accept_synthetic_kernel", WorkKind::kSampling},
+    {"compare_kernel", WorkKind::kSampling},
+    {"residual_kernel", WorkKind::kSampling},
+    {"settle_kernel", WorkKind::kSampling},
     {"logprobs_kernel", WorkKind::kSampling},
 };
 

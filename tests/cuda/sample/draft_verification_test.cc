@@ -145,7 +145,7 @@ size_t compare_with_host(const Agreement& agreement) {
   return num_accepted;
 }
 
-TEST(DraftVerification, AcceptsWhatTheCpuAccepts) {
+TEST(DraftVerification, AcceptsTheDraftsOfTheCpu) {
   SKIP_WITHOUT_DEVICE();
   for (const RejectionMethod method : kMethods) {
     for (const int vocab_size : {17, 1000, 32003}) {
