@@ -20,7 +20,7 @@ evaluate() { # QUIRE DRAFTER BACKEND [FLAG]...
       config='{"method": "eagle3", "num_speculative_tokens": 4, "draft_sample_method": "probabilistic",
                "rejection_sample_method": "block"}' ;;
     dflash) config='{"method": "dflash", "num_speculative_tokens": 7}' ;;
-    suffix) config='{"method": "suffix"}' ;;
+    suffix) config='{"method": "suffix", "num_speculative_tokens": 7}' ;;
   esac
   accuracy=$("$quire" eval gsm8k --data models/quire-abacus/heldout.jsonl --num-shots 0 \
     --num-questions 500 --device cuda --log-level error --kv-cache-memory 1G \

@@ -225,7 +225,8 @@ TEST_F(EnginePlanTest, ABlockDrafterHasOneQueryLength) {
   ASSERT_TRUE(files.ok()) << files.status().message();
   const auto plan_block = [&](DraftModelKind kind, const char* method) {
     const auto draft = DraftModel::open(
-        config, {.kind = kind, .model = testing::block_drafter(method), .num_drafts = 4},
+        config,
+        {.kind = kind, .model = testing::block_drafter(method), .method = method, .num_drafts = 4},
         files->config);
     EXPECT_TRUE(draft.ok()) << draft.status().message();
     return plan(config, {.num_drafts = 4, .model = draft->get(), .is_adaptive = true});
@@ -250,9 +251,12 @@ TEST_F(EnginePlanTest, ADrafterPassesOverStepsAndTokens) {
   const EngineConfig config = testing::eagle_target();
   const auto files = open_model_files(config);
   ASSERT_TRUE(files.ok()) << files.status().message();
-  const auto draft = DraftModel::open(
-      config, {.kind = DraftModelKind::kEagle3, .model = testing::eagle_head(), .num_drafts = 4},
-      files->config);
+  const auto draft = DraftModel::open(config,
+                                      {.kind = DraftModelKind::kEagle3,
+                                       .model = testing::eagle_head(),
+                                       .method = "eagle3",
+                                       .num_drafts = 4},
+                                      files->config);
   ASSERT_TRUE(draft.ok()) << draft.status().message();
   const auto planned = plan(config, {.num_drafts = 4, .model = draft->get()});
   ASSERT_TRUE(planned.ok()) << planned.status().message();
