@@ -66,6 +66,10 @@ set(other quire-cuda)
 if(QUIRE_HAS_CUDA)
   set(CPACK_PACKAGE_NAME quire-cuda)
   set(other quire)
+  # Opened at run time. They are in NVIDIA's repository only, and a machine without a GPU does
+  # without them, so nothing depends on them.
+  set(CPACK_DEBIAN_PACKAGE_SUGGESTS
+      "libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")
 endif()
 set(CPACK_PACKAGE_VENDOR Quire)
 set(CPACK_PACKAGE_CONTACT Quire)

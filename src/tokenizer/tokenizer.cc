@@ -48,23 +48,33 @@ class Encoder {
     parts_.added.split(text, marks, AddedTokens::Stage::kNormalized, budget_, encode_part);
   }
 
+  // Added tokens are split off before, so a control token that the model finds in a text with
+  // untrusted bytes is theirs. It is rare, so it is looked for in the whole segment at once, and
+  // only a segment that has one is encoded again.
   void encode_segment(Piece segment, bool has_untrusted) {
+    const size_t num_before = ids_.size();
     parts_.pre_tokenizer.run(segment, budget_, [&](Piece piece) {
-      if (!budget_.is_spent()) encode_piece(piece.text, has_untrusted);
+      if (!budget_.is_spent()) parts_.model->encode(piece.text, budget_, ids_);
+    });
+    if (!has_untrusted || !has_vocab_control(num_before)) return;
+    ids_.resize(num_before);
+    parts_.pre_tokenizer.run(segment, budget_, [&](Piece piece) {
+      if (!budget_.is_spent()) encode_without_control(piece.text);
     });
   }
 
-  // Added tokens are split off before, so a control token that the model finds in a text with
-  // untrusted bytes is theirs.
-  void encode_piece(std::string_view piece, bool has_untrusted) {
+  void encode_without_control(std::string_view piece) {
     const size_t num_before = ids_.size();
     parts_.model->encode(piece, budget_, ids_);
-    if (!has_untrusted) return;
-    if (!parts_.added.has_vocab_control(std::span(ids_).subspan(num_before))) return;
+    if (!has_vocab_control(num_before)) return;
     ids_.resize(num_before);
     parts_.added.cut_vocab_control(piece, budget_, [&](std::string_view part) {
       if (!budget_.is_spent()) parts_.model->encode(part, budget_, ids_);
     });
+  }
+
+  bool has_vocab_control(size_t num_before) const {
+    return parts_.added.has_vocab_control(std::span(ids_).subspan(num_before));
   }
 
   const TokenizerParts& parts_;

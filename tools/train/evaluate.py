@@ -1,50 +1,18 @@
-"""Scores the saved checkpoint by greedy decoding, through transformers.
-
-Word problems (held-out ones and GSM8K's test split) count by the last number of the answer, as in SGLang's
-GSM8K benchmark. Short questions are asked in chat and have a list of accepted answers. Questions about
-Quire have the parts of a right reply instead: each is a text that must occur, or a list of texts of which
-one must.
+"""Scores the saved checkpoint by greedy decoding, through transformers. `scoring.py` says which replies are
+right; `evaluate_served.py` scores what `quire serve` answers.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
-import re
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerFast
 
-import short
-
-STOPS = ("Question", "Assistant:", "<|separator|>")
-_NUMBER = re.compile(r"(?<![\d.])-?\d+(?:\.\d+)?(?:/\d+)?")
-
-
-@dataclass(frozen=True)
-class Task:
-    """One set of questions, asked in one form."""
-
-    name: str
-    form: str  # 0-shot, 8-shot or chat
-    rows: list[Row]
-
-
-@dataclass(frozen=True)
-class Row:
-    question: str
-    accepted: tuple[str, ...]
-    must: tuple[tuple[str, ...], ...] = ()  # parts of a right reply, each with its alternative wordings
-    kind: str = "all"
-    reference: str = ""  # the whole answer, if there is one
+from scoring import Row, cut_at_stop, is_right, read_jsonl, report, share, tasks, text_prompt
 
 
 def main() -> None:
@@ -70,78 +38,17 @@ def main() -> None:
         if args.only and task.name not in args.only:
             continue
         start = time.monotonic()
-        rows = task.rows[: args.num_questions]
+        rows = task.rows()[: args.num_questions]
         prompts = [prompt_ids(tokenizer, task.form, shots, row.question) for row in rows]
         completions = generate_all(model, tokenizer, prompts, args.batch_size, args.max_tokens)
         right = [is_right(row, completion.text) for row, completion in zip(rows, completions, strict=True)]
         result = {"task": task.name, "form": task.form, "dtype": args.dtype, **score(rows, completions, right),
                   "seconds": round(time.monotonic() - start, 1)}
-        report(result, rows, completions, right, args.show_misses)
+        print(json.dumps(result), flush=True)
+        report(rows, [completion.text for completion in completions], right, args.show_misses)
         if args.output:
             with args.output.open("a") as file:
                 print(json.dumps(result), file=file)
-
-
-def tasks(model: Path, sets: Path, gsm8k_test: Path | None) -> Iterator[Task]:
-    heldout = problem_rows(model / "heldout.jsonl")
-    for form in ("0-shot", "8-shot", "chat"):
-        yield Task(f"heldout-{form}", form, heldout)
-    rng = random.Random("evaluate/short")
-    generated = [short.draw_short(rng, heldout=True) for _ in range(1000)]
-    yield Task("generated-short", "chat", [Row(s.question, (s.answer,), reference=s.reply) for s in generated])
-    for name in ("short_questions", "quire_questions"):
-        path = sets / f"{name}.jsonl"
-        if path.exists():
-            yield Task(name, "chat", [accepted_row(record) for record in read_jsonl(path)])
-        else:
-            print(f"{path} does not exist; it is left out")
-    if gsm8k_test:
-        yield Task("gsm8k-test", "0-shot", problem_rows(gsm8k_test))
-
-
-def problem_rows(path: Path) -> list[Row]:
-    return [Row(r["question"], (r["answer"].rpartition("#### ")[2].replace(",", ""),), reference=r["answer"])
-            for r in read_jsonl(path)]
-
-
-def accepted_row(record: dict[str, Any]) -> Row:
-    answers = tuple(map(str, record.get("answers", ())))
-    must = tuple(tuple(part) if isinstance(part, list) else (part,) for part in record.get("must", ()))
-    return Row(str(record["question"]), answers, must, str(record.get("kind", "all")))
-
-
-def is_right(row: Row, text: str) -> bool:
-    """Each part of `must` occurs in one of its wordings; without `must`, one of the accepted answers is the reply's."""
-    if row.must:
-        return all(any(wording.lower() in text.lower() for wording in part) for part in row.must)
-    return any(accepts(answer, text) for answer in row.accepted)
-
-
-def accepts(answer: str, text: str) -> bool:
-    """A number is the reply's last one; words occur in its last line."""
-    wanted = answer.strip().lstrip("$€£").rstrip("%").replace(",", "")
-    if _NUMBER.fullmatch(wanted):
-        return last_number(text) == Fraction(wanted)
-    lines = text.strip().splitlines()
-    return bool(lines) and re.search(rf"(?<!\w){re.escape(answer.strip().lower())}(?!\w)", lines[-1].lower()) is not None
-
-
-def last_number(text: str) -> Fraction | None:
-    numbers = _NUMBER.findall(re.sub(r"(?<=\d),(?=\d{3})", "", text))
-    return None if not numbers or numbers[-1].endswith("/0") else Fraction(numbers[-1])
-
-
-def report(result: dict[str, object], rows: list[Row], completions: list[Completion], right: list[bool],
-           show_misses: bool) -> None:
-    print(json.dumps(result), flush=True)
-    totals, hits = Counter(row.kind for row in rows), Counter(row.kind for row, ok in zip(rows, right) if ok)
-    if len(totals) > 1:
-        for kind, total in sorted(totals.items(), key=lambda item: hits[item[0]] / item[1]):
-            print(f"  {kind:28} {hits[kind]:4} of {total:4}  {hits[kind] / total:.1%}")
-    for row, completion, ok in zip(rows, completions, right, strict=True):
-        if show_misses and not ok:
-            print("  " + json.dumps({"question": row.question, "accepted": row.accepted, "must": row.must,
-                                      "reply": completion.text}, ensure_ascii=False))
 
 
 def generate_all(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, prompts: list[list[int]],
@@ -155,18 +62,12 @@ def generate_all(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, pro
     return [found[i] for i in range(len(prompts))]
 
 
-def read_jsonl(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
 def prompt_ids(tokenizer: PreTrainedTokenizerFast, form: str, shots: list[dict[str, str]], question: str) -> list[int]:
     if form == "chat":
         text = tokenizer.apply_chat_template([{"role": "user", "content": question}], add_generation_prompt=True,
                                              tokenize=False)
         return tokenizer(text, add_special_tokens=False)["input_ids"]
-    solved = shots[:8] if form == "8-shot" else []
-    text = "".join(f"Question: {s['question']}\nAnswer: {s['answer']}\n\n" for s in solved)
-    return tokenizer(f"{text}Question: {question}\nAnswer:")["input_ids"]
+    return tokenizer(text_prompt(form, shots, question))["input_ids"]
 
 
 class Completion:
@@ -193,10 +94,6 @@ def generate(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, prompts
     return completions
 
 
-def cut_at_stop(text: str) -> str:
-    return text[: min((i for i in map(text.find, STOPS) if i >= 0), default=len(text))]
-
-
 def score(rows: list[Row], completions: list[Completion], right: list[bool]) -> dict[str, object]:
     margins = sorted(c.smallest_margin for c in completions)
     return {
@@ -207,11 +104,6 @@ def score(rows: list[Row], completions: list[Completion], right: list[bool]) -> 
         "smallest_margin_median": round(margins[len(margins) // 2], 3),
         "smallest_margin_1_percent": round(margins[len(margins) // 100], 3),
     }
-
-
-def share(flags: Iterable[bool]) -> float:
-    values = list(flags)
-    return round(sum(values) / len(values), 4)
 
 
 if __name__ == "__main__":
