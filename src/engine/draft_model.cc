@@ -154,7 +154,7 @@ class BlockDraftModel final : public TapReadingDraftModel {
   int num_kv_slots(int num_drafts) const override {
     return block_config().block.num_tokens(num_drafts);
   }
-  // The context of a step is computed without attention.
+  // Only the pass over blocks has attention: the context of a step is computed without it.
   std::vector<int> decode_q_lens(std::vector<int> /*q_lens*/) const override {
     return {block_config().block.num_tokens(num_drafts_)};
   }
@@ -255,7 +255,8 @@ Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftM
 
 }  // namespace
 
-// It computes the tokens of the target's step, and then one token per draft.
+// The first pass computes the tokens of the target's step. Each further pass computes one token per
+// sequence.
 std::vector<int> DraftModel::decode_q_lens(std::vector<int> q_lens) const {
   if (q_lens.front() > 1) q_lens.insert(q_lens.begin(), 1);
   return q_lens;

@@ -29,11 +29,11 @@ struct DraftModelChoice {
   // A directory, or a name in the hub's cache. Empty: with kMtp, the target's; otherwise the
   // drafter that is embedded beside the embedded model.
   std::string model;
-  std::string method;  // of `speculative_config`
-  int num_drafts = 0;  // per sequence and step
+  std::string method = {};  // of `speculative_config`: names the embedded drafter
+  int num_drafts = 0;       // per sequence and step
 };
 
-// What a `speculative_config` without a drafter's name should have.
+// The value that an error expects where a `speculative_config` names no drafter.
 inline constexpr std::string_view kWhichDrafter =
     "the drafter's directory, or its name in the hub's cache";
 
@@ -52,8 +52,8 @@ class DraftModel {
   // SchedulerConfig::num_draft_kv_slots and num_tokens_ahead.
   virtual int num_kv_slots(int num_drafts) const { return num_drafts; }
   virtual int num_tokens_ahead() const { return 0; }
-  // Query tokens per sequence of the passes that a GPU computes by plans for decode, ascending:
-  // first those of a pass that drafts. q_lens: those of the target's steps, ascending.
+  // The query lengths for which a GPU plans the drafter's decode attention, ascending. The first is
+  // that of a pass that drafts. q_lens: those of the target's steps, ascending.
   virtual std::vector<int> decode_q_lens(std::vector<int> q_lens) const;
   // The limits of a drafter for steps of at most max_num_seqs sequences of a target with the limits
   // `target`.

@@ -98,7 +98,6 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   DeviceContext& context = *parts->platform->contexts().front();
   std::unique_ptr<DraftModel> draft;  // null: no model drafts
   if (speculation.draft_model) {
-    QUIRE_RETURN_IF_ERROR(context.check_model_drafter());
     QUIRE_ASSIGN_OR_RETURN(draft, DraftModel::open(config, *speculation.draft_model, files.config));
   }
   QUIRE_ASSIGN_OR_RETURN(EnginePlan plan,

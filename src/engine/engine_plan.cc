@@ -164,6 +164,11 @@ struct PlanInputs {
   std::shared_ptr<const TuningTable> table;  // empty until find_tuning_table()
 };
 
+// The query lengths of the target's decode steps.
+std::vector<int> target_q_lens(const PlanInputs& in) {
+  return in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive);
+}
+
 RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
   const EngineConfig& config = in.config;
   // At least this many rows of logits, so that prompt log probabilities are computed in batches.
@@ -182,7 +187,7 @@ RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
       .max_num_rule_seqs = config.max_num_rule_seqs,
       .vocab_size = in.files.config.vocab_size,
       .num_layers = in.files.config.num_layers,
-      .decode_q_lens = in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive),
+      .decode_q_lens = target_q_lens(in),
       .enforce_eager = config.enforce_eager};
 }
 
@@ -200,7 +205,7 @@ PlannedModel plan_target(const PlanInputs& in, const ModelLimits& limits) {
   const Ops& ops = in.context.ops();
   const DType activation = ops.activation_dtype();
   return {.limits = limits,
-          .decode_q_lens = in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive),
+          .decode_q_lens = target_q_lens(in),
           .kv_groups = make_kv_groups(config, limits, activation),
           .weight_bytes = estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel),
           .activation_bytes = estimate_activation_bytes(config, limits, activation)};
@@ -211,8 +216,7 @@ PlannedModel plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
   const Ops& ops = in.context.ops();
   const ModelLimits limits = draft.limits(target, in.config.max_num_seqs);
   return {.limits = limits,
-          .decode_q_lens = draft.decode_q_lens(
-              in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive)),
+          .decode_q_lens = draft.decode_q_lens(target_q_lens(in)),
           .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
           .weight_bytes = draft.weight_bytes(limits, ops),
           .activation_bytes = draft.activation_bytes(limits, ops.activation_dtype())};

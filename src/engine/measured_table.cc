@@ -29,8 +29,8 @@ std::vector<int> up_to(int limit, std::initializer_list<int> sizes) {
   return kept;
 }
 
-// One query token, and the largest number: other kernels may be the fastest for several. Lengths
-// between them are decided by the nearest.
+// The shortest and the longest query length: other kernels may be the fastest for several query
+// tokens. The nearest of the two decides the lengths between them.
 std::vector<int> measured_q_lens(const MeasuredSteps& steps) {
   const int longest = steps.decode_q_lens.back();
   if (steps.decode_q_lens.size() == 1) return {longest};

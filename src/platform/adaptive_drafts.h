@@ -1,5 +1,6 @@
-// Chooses how many drafts a step proposes and verifies, so that it brings the most tokens per
-// second. The choice rests on the times of earlier steps and on how often drafts were accepted.
+// Chooses how many drafts a step on a CPU proposes and verifies, so that it brings the most tokens
+// per second. The choice rests on the times of earlier steps and on how often drafts were accepted.
+// The choice for a GPU (platform/uniform_drafts.h) shares AcceptanceRates.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,8 @@ struct Verification {
   bool samples_drafts = false;
   // For kSynthetic, as for count_synthetic().
   std::vector<double> synthetic_rates = {};
-  // Whether a step leaves out drafts that are not worth their time (platform/adaptive_drafts.h).
+  // Whether a step leaves out drafts that are not worth their time: on a CPU as in
+  // platform/adaptive_drafts.h, on a GPU as in platform/uniform_drafts.h.
   bool is_adaptive = false;
 };
 
@@ -34,11 +35,12 @@ struct Verification {
 struct DraftCall {
   const int32_t* slots = nullptr;  // [num_spans]; < 0: no proposal for this span
   int num_spans = 0;
-  // [num_spans]: drafts that the next step can probably verify. Null, on a GPU: num_next_drafts of
-  // each span.
+  // On a CPU, [num_spans]: upper bound of the proposals for each span, which the next step can
+  // probably verify. Null on a GPU.
   const int32_t* num_wanted = nullptr;
-  // On a GPU, the drafts that the next step verifies at most of each slot: 0 to num_drafts. With 0,
-  // the drafter only computes what its own later proposals need.
+  // On a GPU, the number of proposals for each span, 0 to num_drafts: an upper bound of the drafts
+  // that the next step verifies. With 0, the drafter only computes what its own later proposals
+  // need.
   int num_next_drafts = 0;
   // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;
@@ -46,16 +48,16 @@ struct DraftCall {
   // drafter writes the others.
   int32_t* next_tokens = nullptr;
   // By slot: the drafter writes how many drafts it proposes, 0 to num_drafts; the entries of
-  // next_tokens after them are not read. Null: the next step verifies num_next_drafts entries or
-  // fewer, because on a GPU all spans of a step have one length.
+  // next_tokens after them are not read. Null on a GPU, where each span has num_next_drafts
+  // proposals, because all spans of a step have one length.
   int32_t* num_proposed = nullptr;
   // [slots, num_drafts]: how sure the drafter is of each draft, in [0, 1]; 0 if it cannot tell. It
-  // need not be calibrated. Null, on a GPU: not wanted.
+  // need not be calibrated. Null on a GPU, which does not use it.
   float* confidences = nullptr;
   // On a CPU, the step itself: its spans, as they were computed, and their slots before it.
   std::span<const SeqSpan> spans = {};
   std::span<const SlotView> slot_views = {};
-  // On a GPU, the same: cuda/step/draft_inputs.h.
+  // On a GPU, the step itself (cuda/step/draft_inputs.h).
   const cuda::DraftStep* device_step = nullptr;
   // F32 [slots, num_drafts, vocab_size], only with Verification::samples_drafts: the drafter
   // samples each draft by DraftNoise::draft(), where the step's first draft is at position

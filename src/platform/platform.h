@@ -67,10 +67,8 @@ class DeviceContext {
                                                                const DrafterLimits& limits) = 0;
   // Device memory that make_lookup_drafter allocates; 0 if the memory grows with the sequences.
   virtual int64_t lookup_drafter_bytes(const DrafterLimits& /*limits*/) const { return 0; }
-  // Ok if make_model_drafter works here. The engine calls it before it reads weights.
-  virtual Status check_model_drafter() const;
   virtual Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
-                                                              const DrafterLimits& limits);
+                                                              const DrafterLimits& limits) = 0;
 
   // Returns at least num_bytes of scratch for attention, which all runners of the context use in
   // turn. The memory lives as long as the context, because graphs contain its address. A call for
@@ -94,9 +92,9 @@ class Platform {
   // target's selectors.
   virtual RunnerBytes runner_bytes(const RunnerSizes& sizes,
                                    std::span<const AttentionSelector> attention) const = 0;
-  // The query lengths of decode steps for which attention is planned: ascending from 1 if the
-  // runner chooses the number of drafts for each step (Verification::is_adaptive) and all spans of
-  // a step have one length. The last is 1 + num_drafts.
+  // The query lengths of decode steps for which attention is planned, ascending; the last is
+  // 1 + num_drafts. They begin with 1 if all decoding spans of a step have one length, which the
+  // runner chooses for each step (Verification::is_adaptive).
   virtual std::vector<int> decode_q_lens(int num_drafts, bool /*is_adaptive*/) const {
     return {1 + num_drafts};
   }

@@ -17,7 +17,7 @@ namespace quire {
 
 // The times of decode steps and of the proposals after them, measured at start. Time that does not
 // depend on the number of drafts may be missing, such as that of copies: without it, drafts seem to
-// cost a larger share of a step than they do.
+// cost a larger share of a step than they do. cuda/step/draft_costs.h says what else is missing.
 struct DraftCosts {
   std::vector<int> batch_sizes;  // sequences of the measured steps, ascending
   std::vector<int> num_drafts;   // drafts that a step may verify per sequence: ascending from 0
@@ -30,7 +30,7 @@ struct DraftCosts {
   double step_seconds(int num_seqs, size_t choice) const;
 };
 
-// What one sequence's span verified and accepted.
+// The drafts that one sequence's span verified and accepted.
 struct SpanDrafts {
   int num_drafts = 0;
   int num_accepted = 0;
@@ -45,10 +45,10 @@ struct SpanDrafts {
 // these or fewer, because the batch may have grown. The results of step s arrive after step s + 1
 // is planned, so its choice uses those up to step s - 1.
 //
-// The costs tell at once that drafts pay again when the batch shrinks. That drafts are accepted
-// more often than before is only seen where they are verified. Therefore a probe now and then
-// verifies more drafts than are worth it: every kProbePeriod steps, but less often if it would take
-// more than kProbeShare of the time.
+// When the batch shrinks, the costs show at once that drafts pay again. A higher acceptance shows
+// only in drafts that are verified. Therefore a probe now and then verifies more drafts than are
+// worth it: every kProbePeriod steps, but less often if probes would take more than kProbeShare of
+// the time.
 class UniformDrafts {
  public:
   explicit UniformDrafts(DraftCosts costs);
@@ -92,15 +92,16 @@ class UniformDrafts {
 // verifies and proposes, and which slots have them.
 class StepDrafts {
  public:
-  // Until adapt(), each step verifies and proposes as many as the plan allows.
+  // Each step verifies and proposes as many as the plan allows, until adapt() is called.
   explicit StepDrafts(int num_slots) : num_proposed_(static_cast<size_t>(num_slots)) {}
 
   void adapt(DraftCosts costs) { chooser_.emplace(std::move(costs)); }
 
   // As Runner::drafts_worth.
   int num_verified(int num_decoding, int max_drafts) const;
-  // The plan, whose step is enqueued next. Returns a copy with fewer drafts if a sequence has not
-  // as many, because it had no part in the step before: entries that no drafter wrote are padding.
+  // Returns the plan, whose step is enqueued next. If a sequence has fewer proposals than the plan
+  // has drafts of it, as when the upper bound has risen since, returns a copy with fewer drafts:
+  // the span keeps its length, and tokens that no drafter wrote are not verified.
   std::shared_ptr<const BatchPlan> without_missing(std::shared_ptr<const BatchPlan> plan) const;
   // The drafts that the drafter proposes after the plan's step for each slot that samples in it,
   // DraftCall::num_next_drafts. Called once per step in which any does.

@@ -124,7 +124,8 @@ struct SeqSpan {
   // >= 0: the sequence is under a constraint. token_masks entry mask_idx + i limits the sampling
   // after i accepted drafts.
   int mask_idx = -1;
-  // Whether the result should have the next step's drafts. The CUDA runner has none to report.
+  // Whether the result should have the next step's drafts. The CudaRunner does not report them, so
+  // on a GPU a sequence under a constraint has none.
   bool reports_drafts = false;
 
   // Upper bound of the sequence's length after this step.
@@ -141,8 +142,8 @@ struct BatchPlan {
       block_appends;  // applied after slots_added; a new slot starts empty
   // Tokens planned for each decoding sequence: the newest one, and drafts that the step verifies.
   int decode_q_len = 1;
-  // Upper bound of the drafts per sequence that a drafter need propose after this step: the next
-  // one may verify as many if the sequences that sample in this step decode in it.
+  // On a GPU, upper bound of a drafter's proposals per sequence after this step: the next step
+  // verifies no more if the sequences that sample in this step are those that decode in it.
   int max_next_drafts = 0;
   // The first num_decode spans have as many tokens as a decode. They may include chunks of prompts
   // with that length.

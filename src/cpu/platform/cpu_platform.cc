@@ -37,7 +37,6 @@ class CpuContext final : public DeviceContext {
                                                        const DrafterLimits& limits) override {
     return quire::make_lookup_drafter(config, limits, host_.pool);
   }
-  Status check_model_drafter() const override { return {}; }
   Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
                                                       const DrafterLimits& limits) override {
     return quire::make_model_drafter(parts, limits, host_);
@@ -93,14 +92,14 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
                     "device 0 alone",
                     config.devices.size()));
   }
-  if (config.rounding == InputRounding::kBf16 && (!cpu::avx512_bf16_usable() || cpu::amx_usable())) {
+  if (config.rounding == InputRounding::kBf16 &&
+      (!cpu::avx512_bf16_usable() || cpu::amx_usable())) {
     return invalid_argument(
         "[cpu] cpu_activations: got bf16 on a processor that has AMX or lacks AVX-512 BF16, "
         "expected f32, which is as fast there");
   }
   const int num_threads = config.num_threads > 0 ? config.num_threads : num_usable_cores();
-  return std::unique_ptr<Platform>(
-      new CpuPlatform(num_threads, {.rounding = config.rounding}));
+  return std::unique_ptr<Platform>(new CpuPlatform(num_threads, {.rounding = config.rounding}));
 }
 
 }  // namespace quire

@@ -12,9 +12,9 @@ namespace quire::cuda {
 namespace {
 
 // Enqueues the same work for every step of one batch shape, so that a graph can replace it. After a
-// step it writes the context of the step's tokens, rejected drafts included: their keys and values
-// lie after those of the accepted tokens, and the next block takes their place. The proposals are
-// one pass over a block per span.
+// step it writes the context of the step's tokens, rejected drafts included: the keys and values of
+// those lie after the accepted tokens, where the next block replaces them. The proposals are one
+// pass over a block per span.
 class BlockDrafter final : public Drafter {
  public:
   BlockDrafter(const DraftModelParts& parts, const DrafterLimits& limits, CudaOps& ops)
@@ -37,13 +37,13 @@ class BlockDrafter final : public Drafter {
 
  private:
   const BlockLayout& layout() const { return model_.block(); }
-  // A block has as many mask tokens as a step can verify, whatever this one wants: they see each
-  // other, and a drafter expects the number of its training.
+  // A block always has mask tokens for all num_drafts drafts, even if fewer are proposed: its
+  // tokens see each other, and the drafter was trained with blocks of one length.
   int block_len() const { return layout().num_tokens(limits_.num_drafts); }
 
-  // Writes the logits of the drafts that the call wants: [drafts, spans].
+  // Writes the logits of the call's proposals: [drafts, spans].
   Status compute_blocks(const DraftCall& call, Stream& stream);
-  // Chooses one draft per span, whose logits are complete once the draft before it is chosen.
+  // Chooses one draft per span. With transitions, its logits depend on the draft before it.
   void choose(const DraftCall& call, int draft_idx, Stream& stream);
 
   DraftModelParts parts_;
@@ -53,7 +53,7 @@ class BlockDrafter final : public Drafter {
   DraftInputs inputs_;
   DraftAttention context_attention_{parts_};
   DraftAttention block_attention_{parts_};
-  // Of the step that was prepared.
+  // The attention of the step that was prepared.
   std::span<const KvGroupStep> context_step_, block_step_;
   Tensor states_;       // [max_num_tokens, hidden_size]: the target's, combined
   Tensor logits_;       // F32 [max_num_seqs * num_drafts, vocab_size]

@@ -52,7 +52,6 @@ class CudaContext final : public DeviceContext {
     QUIRE_RETURN_IF_ERROR(log_reserve_use(parts));
     return runner;
   }
-  Status check_model_drafter() const override { return {}; }
   Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
                                                       const DrafterLimits& limits) override {
     return cuda::make_model_drafter(parts, limits, *ops_, *stream_);

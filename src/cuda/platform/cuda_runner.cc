@@ -58,7 +58,7 @@ DecodeGraphs decode_graphs(std::span<const AttentionSelector> attention, const R
 size_t draft_bytes(const RunnerSizes& sizes) {
   if (sizes.num_draft_layers == 0) return 0;
   StepLimits step = step_limits(sizes.limits, sizes.max_num_seqs, sizes.windows);
-  step.max_num_tokens += sizes.max_num_seqs;  // an ordinary model also reads the newest tokens
+  step.max_num_tokens += sizes.max_num_seqs;  // the limit of an ordinary model, the largest
   const DraftLimits limits = {.step = std::move(step), .q_len = sizes.draft_q_len};
   return DraftInputs::device_bytes(limits);
 }
@@ -174,12 +174,16 @@ Status CudaRunner::allocate(CudaOps& ops) {
   return {};
 }
 
-Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph& graph) {
+Status CudaRunner::upload_padding(const GraphBatch& batch) {
   const BatchPlan nothing;
-  const GraphBatch& batch = graph.batch;
   QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, {}, &batch, stream_));
   attention_inputs_.describe(nothing, buffers_.arrays());
   attention_inputs_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
+  return {};
+}
+
+Result<std::span<const KvGroupStep>> CudaRunner::plan_padding(const DecodeGraph& graph) {
+  QUIRE_RETURN_IF_ERROR(upload_padding(graph.batch));
   return step_attention_.update(attention_inputs_.batches(), choices_of(graph), stream_);
 }
 
@@ -275,10 +279,7 @@ Status CudaRunner::start_drafter(CudaOps& ops) {
 }
 
 Status CudaRunner::derive_padding(const GraphBatch& batch) {
-  const BatchPlan nothing;
-  QUIRE_RETURN_IF_ERROR(buffers_.upload(nothing, {}, &batch, stream_));
-  attention_inputs_.describe(nothing, buffers_.arrays());
-  attention_inputs_.pad_to_graph(batch, parts_.sizes.limits.max_kv_len());
+  QUIRE_RETURN_IF_ERROR(upload_padding(batch));
   buffers_.derive(batch.num_reqs, stream_);
   return {};
 }

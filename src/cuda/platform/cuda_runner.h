@@ -69,7 +69,9 @@ class CudaRunner final : public Runner {
   // Measures the products of the drafter's model, captures its graphs, and measures what steps with
   // drafts cost.
   Status start_drafter(CudaOps& ops);
-  // Derives the arrays of a batch of padding alone.
+  // Uploads a batch of padding alone, and describes it in attention_inputs_.
+  Status upload_padding(const GraphBatch& batch);
+  // The same, and derives the batch's arrays.
   Status derive_padding(const GraphBatch& batch);
   // First runs a step with each combination of backends, because a library may initialize on first
   // use what it must not initialize within a capture.
@@ -79,7 +81,7 @@ class CudaRunner final : public Runner {
   Status measure_drafts();
   // The plans for attention_inputs_, which is padded to the graph.
   std::span<const AttentionChoice> choices_of(const DecodeGraph& graph);
-  // Plans a batch of padding alone.
+  // Uploads and plans a batch of padding alone.
   Result<std::span<const KvGroupStep>> plan_padding(const DecodeGraph& graph);
   // Runs the model on num_tokens tokens of padding, of which the graph's batch describes the first
   // ones to attention, and computes the logits of that batch.
@@ -96,6 +98,8 @@ class CudaRunner final : public Runner {
   Status sample(Step& step);
   // The same for an embedding model: enqueues the step's one copy to the host.
   void copy_hidden_states(const Step& step);
+  // The step that was enqueued last, as the drafter receives it. graph: the shape of its graph;
+  // null if it ran eagerly.
   DraftStep draft_step(const GraphBatch* graph, int num_tokens);
   std::vector<SpanResult> read_spans(const Step& step) const;
   // The hidden state in row `row` of the step's results.

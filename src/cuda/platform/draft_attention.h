@@ -1,5 +1,5 @@
-// The parts that the drafters with a model share on a GPU: the limits of their steps, and the
-// attention of a pass, in a graph and eagerly.
+// The parts that drafters with a model share on a GPU: the limits of their steps, and the attention
+// of a pass, in a graph and eagerly.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace quire::cuda {
 
-// The limits of the target's steps, as DraftInputs needs them.
+// The limits of the target's steps that DraftInputs needs.
 StepLimits draft_step_limits(const DraftModelParts& parts, int max_num_seqs);
 
 // The plans of one kind of pass.

@@ -49,8 +49,8 @@ Status DraftStage::capture(const DraftStep& step) {
   if (!drafter_->has_graphs()) return {};
   const GraphBatch& batch = *step.graph;
   const DraftCall call = call_of(step, batch.num_reqs, batch.q_len - 1);
-  // The work runs once before it is captured, because a library may initialize on first use what
-  // it must not initialize within a capture.
+  // Runs the work once before it is captured, because a library may initialize on first use what it
+  // must not initialize within a capture.
   QUIRE_RETURN_IF_ERROR(run(step, call.num_spans, call.num_next_drafts));
   QUIRE_RETURN_IF_ERROR(drafter_->prepare(call, stream_));
   if (find_read(batch) == nullptr) {

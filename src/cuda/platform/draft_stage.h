@@ -22,12 +22,12 @@ class DraftStage {
   DraftStage(Drafter* drafter, int num_slots, CudaStream& stream)
       : drafter_(drafter), stream_(stream), drafts_(num_slots) {}
 
-  // Enqueues the drafter's work after a step whose tokens have been sampled, by graphs where it was
+  // Enqueues the drafter's work after a step whose tokens have been sampled, as graphs if they were
   // captured. num_drafts: proposals per sequence.
   Status run(const DraftStep& step, int num_spans, int num_drafts);
-  // Captures the work after steps of the shape step.graph: what the drafter needs of the step, and
-  // as many proposals as such a step verifies. `step` has padding alone. Does nothing if the drafter
-  // has no graphs.
+  // Captures the work after steps of the shape step.graph: one graph that reads the step, and one
+  // that proposes as many drafts as such a step verifies. `step` is one of padding alone. Does
+  // nothing if the drafter has no graphs.
   Status capture(const DraftStep& step);
   void log_graphs() const;
 

@@ -13,8 +13,8 @@ namespace {
 
 static_assert(kMaxLookupVotes == LookupConfig::kMaxVotes && kMaxLookupDrafts == kMaxDrafts);
 
-// Tokens per slot of the pinned ring. Four of them hold the prompts that most steps add, so that
-// the host does not wait for the steps in flight.
+// Tokens per slot of the pinned ring. The ring's slots together hold the prompts that most steps
+// add, so that the host does not wait for the steps in flight.
 constexpr size_t kStagedTokens = size_t{256} << 10;
 
 // Copies arrays to the device through slots of a pinned ring, each of which holds many arrays or a
@@ -99,8 +99,7 @@ class LookupDrafter final : public Drafter {
                    .num_spans = call.num_spans,
                    .num_drafts = call.num_next_drafts,
                    .num_computed = call.num_computed,
-                   .next_tokens = call.next_tokens,
-                   .num_proposed = call.num_proposed},
+                   .next_tokens = call.next_tokens},
                   as_cuda(stream));
     return {};
   }

@@ -213,9 +213,6 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = lane_idx(); i < call.num_drafts; i += kWarpSize) {
     next_tokens[1 + i] = count > 0 ? drafts[i] : sequence.newest();
   }
-  if (call.num_proposed != nullptr && lane_idx() == 0) {
-    call.num_proposed[slot] = count > 0 ? call.num_drafts : 0;
-  }
 }
 
 }  // namespace

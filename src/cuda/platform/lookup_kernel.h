@@ -33,7 +33,6 @@ struct LookupCall {
   int num_drafts = 0;  // to write, at most LookupRules::max_drafts
   const int32_t* num_computed = nullptr;
   int32_t* next_tokens = nullptr;
-  int32_t* num_proposed = nullptr;  // null: not wanted
 };
 
 // Appends the tokens that the step sampled to each span's slot, then writes the slot's drafts.

@@ -4,11 +4,11 @@
 
 #include <utility>
 
-#include "base/check.h"
 #include "cuda/base/memory.h"
 #include "cuda/platform/block_drafter.h"
 #include "cuda/platform/draft_attention.h"
 #include "cuda/sample/device_sampler.h"
+#include "cuda/step/draft_inputs.h"
 
 namespace quire::cuda {
 namespace {
@@ -41,9 +41,11 @@ class ModelDrafter final : public Drafter {
   int num_passes() const { return num_drafts_ - num_ahead(); }
   TensorView states(int64_t num_rows) const { return states_.view.rows(0, num_rows); }
 
-  // Computes the newest token of each sequence, from which draft pass_idx + num_ahead() follows.
+  // Computes the newest token or draft of each sequence, whose logits give draft pass_idx +
+  // num_ahead().
   Status run_pass(const DraftCall& call, int pass_idx, Stream& stream);
-  // Chooses one draft per sequence from the logits of these rows of the last pass.
+  // Chooses one draft per sequence from the logits of the last pass. rows: device, [num_spans], the
+  // sequences' rows of that pass.
   Status choose(const DraftCall& call, const int32_t* rows, int draft_idx, Stream& stream);
 
   DraftModelParts parts_;
@@ -53,7 +55,7 @@ class ModelDrafter final : public Drafter {
   DraftInputs inputs_;
   DraftAttention first_attention_{parts_};
   DraftAttention pass_attention_{parts_};
-  // Of the step that was prepared.
+  // The attention of the step that was prepared.
   std::span<const KvGroupStep> first_step_, pass_step_;
   Tensor logits_;      // F32 [max_num_seqs, vocab_size]
   Tensor states_;      // [max_num_tokens, hidden_size]; heads only

@@ -144,8 +144,7 @@ struct RowResult {
   RowStatus status;
   int64_t position;  // of the token
   int32_t detail;
-  int32_t
-      num_tokens;  // at a span's first row: how many of the span's tokens, from here on, are kept
+  int32_t num_tokens;  // at a span's first row: the number of the span's tokens that are kept
   int32_t pad[2];
 };
 

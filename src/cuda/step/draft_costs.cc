@@ -32,8 +32,7 @@ void log_costs(const DraftCosts& costs, double seconds) {
   const size_t last = costs.batch_sizes.size() - 1;
   log_info(
       "[cuda] measured steps with 0 to {} drafts in {:.2f} s: {:.2f} to {:.2f} ms with {} "
-      "sequences, "
-      "{:.2f} to {:.2f} ms with {}",
+      "sequences, {:.2f} to {:.2f} ms with {}",
       costs.num_drafts.back(), seconds, ms(0, 0), ms(0, num_choices - 1), costs.batch_sizes.front(),
       ms(last, 0), ms(last, num_choices - 1), costs.batch_sizes.back());
 }

@@ -8,8 +8,8 @@
 //
 //   StepArrays, SlotTables -- launch_block_pass --> DraftArrays
 //
-// A block drafter has one pass, of a block per sequence. It reads the target's step in the layout
-// of the step.
+// A block drafter has one pass, with a block per sequence. It reads the target's step from
+// StepArrays themselves.
 #pragma once
 
 #include <cstdint>
@@ -65,17 +65,17 @@ struct DraftArrays {
                                           // token, then drafts
 
   int32_t* step_token_ids = nullptr;  // [max_num_tokens]: tokens of the first pass
-  int32_t* last_rows = nullptr;       // [max_num_seqs]: the first pass's row of each span's newest
-                                      // pair or token
+  int32_t* last_rows = nullptr;       // [max_num_seqs]: the first pass's row of the last token of
+                                      // each span that the target has kept
   // The batch of q_len tokens per sequence. The arrays per token, kv_slots too, are [max_num_seqs *
   // q_len].
   int32_t* token_ids = nullptr;
   int32_t* positions = nullptr;
-  int32_t* query_start = nullptr;  // [max_num_seqs + 1]: 0, q_len, 2 * q_len, …; with one token per
-                                   // sequence also the rows of a pass
-  int32_t* seq_lens = nullptr;  // [max_num_seqs]
+  int32_t* query_start = nullptr;  // [max_num_seqs + 1]: 0, q_len, 2 * q_len, …; if q_len is 1,
+                                   // also the row of each span in a pass
+  int32_t* seq_lens = nullptr;     // [max_num_seqs]
   TableArrays tables[kMaxBlockTables];
-  // Of a block drafter.
+  // Used by a block drafter only.
   int32_t* logit_tokens = nullptr;  // [num_drafts, num_spans]: the tokens that predict each draft
   int32_t* previous_tokens = nullptr;  // [num_spans]: the tokens before one draft
 };

@@ -33,12 +33,11 @@ class LookupRig {
         random_(seed),
         num_computed_(num_slots()),
         next_tokens_(num_slots() * q_len()),
-        num_proposed_(num_slots(), -1),
         tokens_(num_slots()),
         patterns_(num_slots()) {
     stream_ = std::move(*CudaStream::create());
     drafter_ = std::move(*make_lookup_drafter(config, limits, *stream_));
-    const size_t num_words = num_slots() * (3 + q_len());
+    const size_t num_words = num_slots() * (2 + q_len());
     memory_ = std::move(*device_memory(num_words * sizeof(int32_t)));
   }
 
@@ -138,7 +137,7 @@ class LookupRig {
     next_tokens(slot)[0] = tokens.back();
   }
 
-  // The device's arrays: slots, num_computed, num_proposed, next_tokens.
+  // The device's arrays: slots, num_computed, next_tokens.
   int32_t* device_array(size_t idx) const {
     return static_cast<int32_t*>(memory_.data()) + idx * num_slots();
   }
@@ -151,8 +150,7 @@ class LookupRig {
                               .num_spans = limits_.max_num_seqs,
                               .num_next_drafts = limits_.num_drafts,
                               .num_computed = device_array(1),
-                              .next_tokens = device_array(3),
-                              .num_proposed = device_array(2)},
+                              .next_tokens = device_array(2)},
                              *stream_);
   }
 
@@ -161,17 +159,14 @@ class LookupRig {
     std::ranges::shuffle(slots, random_);
     upload(slots, 0);
     upload(num_computed_, 1);
-    upload(num_proposed_, 2);
-    upload(next_tokens_, 3);
+    upload(next_tokens_, 2);
     if (in_graph) {
       if (!graph_) graph_ = std::move(*CudaGraph::capture(*stream_, [&] { return enqueue(); }));
       graph_->launch(*stream_);
     } else {
       ASSERT_TRUE(enqueue().ok());
     }
-    stream_->copy_to_host(num_proposed_.data(), device_array(2),
-                          num_proposed_.size() * sizeof(int32_t));
-    stream_->copy_to_host(next_tokens_.data(), device_array(3),
+    stream_->copy_to_host(next_tokens_.data(), device_array(2),
                           next_tokens_.size() * sizeof(int32_t));
     const Status status = stream_->synchronize();
     ASSERT_TRUE(status.ok()) << status.message();
@@ -186,7 +181,6 @@ class LookupRig {
     ++(found ? num_found_ : num_not_found_);
     EXPECT_EQ(Tokens(got.begin() + 1, got.end()), expected)
         << "slot " << slot << " of " << tokens.size() << " tokens";
-    EXPECT_EQ(num_proposed_[static_cast<size_t>(slot)], found ? limits_.num_drafts : 0);
   }
 
   LookupConfig config_;
@@ -194,7 +188,6 @@ class LookupRig {
   std::mt19937 random_;
   std::vector<int32_t> num_computed_;
   std::vector<int32_t> next_tokens_;
-  std::vector<int32_t> num_proposed_;
   std::vector<Tokens> tokens_;  // by slot, at most max_model_len
   std::vector<Pattern> patterns_;
   int num_found_ = 0;
