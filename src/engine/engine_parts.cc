@@ -106,7 +106,8 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                       .model = draft.get(),
                                       .has_probs = speculation.verification.samples_drafts,
                                       .by_lookup = speculation.by_lookup,
-                                      .is_adaptive = speculation.verification.is_adaptive}));
+                                      .is_adaptive = speculation.verification.is_adaptive ||
+                                                     !speculation.draft_ranges.empty()}));
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   const SelectionReport report = report_attention(plan.attention);
   for (const std::string& line : report.summary) log_info("[attention] {}", line);

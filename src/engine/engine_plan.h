@@ -51,7 +51,7 @@ struct DraftRequest {
   const DraftModel* model = nullptr;  // null: no model drafts
   bool has_probs = false;             // the runner keeps the distributions of drafts
   bool by_lookup = false;             // DeviceContext::make_lookup_drafter makes the drafter
-  bool is_adaptive = false;           // as Verification::is_adaptive
+  bool is_adaptive = false;           // steps may verify fewer drafts than num_drafts
 };
 
 // Makes the plan for rank 0, the only rank until tensor parallelism is supported. `platform`

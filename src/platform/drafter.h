@@ -76,14 +76,17 @@ class Drafter {
   virtual ~Drafter() = default;
   // Applies the plan's removed and added slots, before its step.
   virtual Status update_slots(const BatchPlan& plan, Stream& stream) = 0;
-  // On a GPU, the host's part of the next read_step() and propose(): it chooses kernels and
-  // enqueues copies.
-  virtual Status prepare(const DraftCall& /*call*/, Stream& /*stream*/) { return {}; }
+  // On a GPU, the host's part of the next read_step(): it chooses kernels and enqueues copies.
+  virtual Status prepare_read(const DraftCall& /*call*/, Stream& /*stream*/) { return {}; }
   // On a GPU, called after each step, before propose(). Enqueues what later proposals need of the
   // step, such as the keys and values of its tokens.
   virtual Status read_step(const DraftCall& /*call*/, Stream& /*stream*/) { return {}; }
+  // The same as prepare_read() for the next propose(). It follows read_step(), because both may run
+  // by one attention plan, which holds the state of one pass.
+  virtual Status prepare_proposal(const DraftCall& /*call*/, Stream& /*stream*/) { return {}; }
   // Whether graphs may replace read_step() for one batch shape, and propose() for one number of
-  // spans and drafts. They are captured once, and replayed after prepare().
+  // spans and drafts. They are captured once, and replayed after prepare_read() and
+  // prepare_proposal().
   virtual bool has_graphs() const { return false; }
   // Enqueues the proposals that the next step verifies. A proposal may be any token id of the
   // vocabulary.

@@ -30,7 +30,8 @@ class BlockDrafter final : public Drafter {
 
   // The device has all that a slot needs: the pages of its tokens, and its newest token.
   Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
-  Status prepare(const DraftCall& call, Stream& stream) override;
+  Status prepare_read(const DraftCall& call, Stream& stream) override;
+  Status prepare_proposal(const DraftCall& call, Stream& stream) override;
   Status read_step(const DraftCall& call, Stream& stream) override;
   Status propose(const DraftCall& call, Stream& stream) override;
   bool has_graphs() const override { return true; }
@@ -77,16 +78,21 @@ Status BlockDrafter::allocate(CudaStream& stream) {
   return {};
 }
 
-Status BlockDrafter::prepare(const DraftCall& call, Stream& stream) {
-  CudaStream& cuda_stream = as_cuda(stream);
-  const DraftStep& step = *call.device_step;
+Status BlockDrafter::prepare_read(const DraftCall& call, Stream& stream) {
   inputs_.arrays().num_computed = call.num_computed;
   inputs_.arrays().next_tokens = call.next_tokens;
-  inputs_.describe(step);
-  QUIRE_ASSIGN_OR_RETURN(context_step_,
-                         context_attention_.without_plans(step.batches, cuda_stream));
   QUIRE_ASSIGN_OR_RETURN(
-      block_step_, block_attention_.plan(inputs_.batches(), step.graph != nullptr, cuda_stream));
+      context_step_, context_attention_.without_plans(call.device_step->batches, as_cuda(stream)));
+  return {};
+}
+
+Status BlockDrafter::prepare_proposal(const DraftCall& call, Stream& stream) {
+  if (call.num_next_drafts == 0) return {};
+  const DraftStep& step = *call.device_step;
+  inputs_.describe(step);
+  QUIRE_ASSIGN_OR_RETURN(
+      block_step_,
+      block_attention_.plan(inputs_.batches(), step.graph != nullptr, as_cuda(stream)));
   return {};
 }
 

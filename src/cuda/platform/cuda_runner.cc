@@ -353,7 +353,7 @@ Status CudaRunner::enqueue_step(Step& step) {
   }
   if (step.num_rows > 0) QUIRE_RETURN_IF_ERROR(sample(step));
   if (parts_.drafter == nullptr) return {};
-  const int num_drafts = step.num_rows > 0 ? drafts_.plan_proposals(plan) : 0;
+  const int num_drafts = step.ranges.empty() ? 0 : drafts_.plan_proposals(plan);
   return drafts_.run(draft_step(graph == nullptr ? nullptr : &graph->batch, num_tokens), num_spans,
                      num_drafts);
 }

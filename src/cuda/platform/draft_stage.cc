@@ -31,13 +31,14 @@ const CudaGraph* DraftStage::find_proposal(int num_spans, int num_drafts) const 
 
 Status DraftStage::run(const DraftStep& step, int num_spans, int num_drafts) {
   const DraftCall call = call_of(step, num_spans, num_drafts);
-  QUIRE_RETURN_IF_ERROR(drafter_->prepare(call, stream_));
+  QUIRE_RETURN_IF_ERROR(drafter_->prepare_read(call, stream_));
   const bool in_graph = step.graph != nullptr;
   if (const CudaGraph* read = in_graph ? find_read(*step.graph) : nullptr) {
     read->launch(stream_);
   } else {
     QUIRE_RETURN_IF_ERROR(drafter_->read_step(call, stream_));
   }
+  QUIRE_RETURN_IF_ERROR(drafter_->prepare_proposal(call, stream_));
   if (const CudaGraph* proposal = in_graph ? find_proposal(num_spans, num_drafts) : nullptr) {
     proposal->launch(stream_);
     return {};
@@ -52,14 +53,15 @@ Status DraftStage::capture(const DraftStep& step) {
   // Runs the work once before it is captured, because a library may initialize on first use what it
   // must not initialize within a capture.
   QUIRE_RETURN_IF_ERROR(run(step, call.num_spans, call.num_next_drafts));
-  QUIRE_RETURN_IF_ERROR(drafter_->prepare(call, stream_));
   if (find_read(batch) == nullptr) {
+    QUIRE_RETURN_IF_ERROR(drafter_->prepare_read(call, stream_));
     QUIRE_ASSIGN_OR_RETURN(CudaGraph graph, CudaGraph::capture(stream_, [&] {
                              return drafter_->read_step(call, stream_);
                            }));
     read_graphs_.push_back({batch, std::move(graph)});
   }
   if (find_proposal(call.num_spans, call.num_next_drafts) == nullptr) {
+    QUIRE_RETURN_IF_ERROR(drafter_->prepare_proposal(call, stream_));
     QUIRE_ASSIGN_OR_RETURN(CudaGraph graph, CudaGraph::capture(stream_, [&] {
                              return drafter_->propose(call, stream_);
                            }));

@@ -28,7 +28,8 @@ class ModelDrafter final : public Drafter {
 
   // The device has all that a slot needs: the pages of its tokens, and its newest token.
   Status update_slots(const BatchPlan& /*plan*/, Stream& /*stream*/) override { return {}; }
-  Status prepare(const DraftCall& call, Stream& stream) override;
+  Status prepare_read(const DraftCall& call, Stream& stream) override;
+  Status prepare_proposal(const DraftCall& call, Stream& stream) override;
   Status read_step(const DraftCall& call, Stream& stream) override;
   Status propose(const DraftCall& call, Stream& stream) override;
   bool has_graphs() const override { return true; }
@@ -81,16 +82,21 @@ Status ModelDrafter::allocate(const DrafterLimits& limits, CudaStream& stream) {
   return stream.synchronize();
 }
 
-Status ModelDrafter::prepare(const DraftCall& call, Stream& stream) {
-  CudaStream& cuda_stream = as_cuda(stream);
+Status ModelDrafter::prepare_read(const DraftCall& call, Stream& stream) {
   const DraftStep& step = *call.device_step;
   inputs_.arrays().num_computed = call.num_computed;
   inputs_.arrays().next_tokens = call.next_tokens;
+  QUIRE_ASSIGN_OR_RETURN(
+      first_step_, first_attention_.plan(step.batches, step.graph != nullptr, as_cuda(stream)));
+  return {};
+}
+
+Status ModelDrafter::prepare_proposal(const DraftCall& call, Stream& stream) {
+  if (call.num_next_drafts <= num_ahead()) return {};  // no pass follows
+  const DraftStep& step = *call.device_step;
   inputs_.describe(step);
-  const bool in_graph = step.graph != nullptr;
-  QUIRE_ASSIGN_OR_RETURN(first_step_, first_attention_.plan(step.batches, in_graph, cuda_stream));
-  QUIRE_ASSIGN_OR_RETURN(pass_step_,
-                         pass_attention_.plan(inputs_.batches(), in_graph, cuda_stream));
+  QUIRE_ASSIGN_OR_RETURN(
+      pass_step_, pass_attention_.plan(inputs_.batches(), step.graph != nullptr, as_cuda(stream)));
   return {};
 }
 

@@ -1,5 +1,7 @@
 // Models that draft on a GPU: the outputs equal those of a CPU without drafts, and as many drafts
 // are accepted as on a CPU, which shows that the drafter's keys and values are right in every page.
+#include <fmt/format.h>
+
 #include "cuda/platform/gpu_engine.h"
 #include "engine/tiny_drafters.h"
 
@@ -102,6 +104,30 @@ TEST_P(GpuDrafters, AModelThatDraftsForItselfSeesItsDraftsAccepted) {
       EXPECT_GT(accepted_share(drafts), 0.98) << "all but nearly equal logits";
     }
   }
+}
+
+// While many sequences decode, a step has one query token, as a pass of the drafter has: the two
+// must not mix their attention. What the drafter reads then shows in its later drafts.
+TEST_P(GpuDrafters, AModelReadsStepsWithoutDrafts) {
+  EngineConfig config = tiny_config();
+  config.speculative_config = fmt::format(
+      R"({{"method": "draft_model", "model": "{}", "num_speculative_tokens": 4,
+           "num_speculative_tokens_per_batch_size": [[3, 1024, 0]],
+           "enable_adaptive_verification": false}})",
+      config.model);
+  const SpeculationStats drafts = expect_outputs(config, greedy_requests());
+  EXPECT_GT(drafts.num_drafts, 10);
+  EXPECT_GT(accepted_share(drafts), 0.98);
+}
+
+// The number of drafts changes from step to step.
+TEST_P(GpuDrafters, AnAdaptiveNumberOfDraftsKeepsTheOutputs) {
+  EngineConfig config = tiny_config();
+  config.speculative_config = fmt::format(
+      R"({{"method": "draft_model", "model": "{}", "num_speculative_tokens": 4}})", config.model);
+  const SpeculationStats drafts = expect_outputs(config, greedy_requests());
+  EXPECT_GE(static_cast<double>(drafts.num_accepted),
+            0.98 * static_cast<double>(drafts.num_drafts));
 }
 
 TEST_P(GpuDrafters, AStepCopiesItsResultsOnce) {

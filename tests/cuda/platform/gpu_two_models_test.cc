@@ -15,8 +15,9 @@ using testing::SteppedModel;
 using testing::tiny_f32;
 
 constexpr float kF32Tolerance = 1e-4F;
-constexpr float kBf16Tolerance = 0.1F;  // another start may choose other kernels for matrix
-                                        // products
+// Another start may choose other kernels for matrix products. In three starts on an H100, that
+// changed a log probability of the embedded model by up to 0.14, back and forth.
+constexpr float kBf16Tolerance = 0.2F;
 
 std::array<EngineConfig, 2> configs() {
   const EngineConfig first = tiny_f32("cuda");
