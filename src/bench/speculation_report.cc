@@ -136,7 +136,7 @@ std::string draft_line(const MeasuredSpeculation& speculation) {
   const SpeculationStats& stats = speculation.stats;
   if (!has_figures(stats)) return "";
   if (stats.num_spans == 0) {
-    return fmt::format("Drafts: none was worth its time{}\n", times_part(stats));
+    return fmt::format("Drafts: none was verified{}\n", times_part(stats));
   }
   return fmt::format(
       "Drafts{}: {} of {} accepted; mean accepted length {:.2f}; by position {:.2f}{}\n",

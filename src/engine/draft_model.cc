@@ -238,18 +238,28 @@ Result<DrafterFiles> open_embedded_drafter(const EngineConfig& engine,
   return files;
 }
 
+// find_config() blames the field `model` of the engine.
+Status about_drafter(const Status& status) {
+  constexpr std::string_view kField = "[model] model: ";
+  std::string_view message = status.message();
+  if (message.starts_with(kField)) message.remove_prefix(kField.size());
+  return Status(status.code(), fmt::format("[engine] `speculative_config`: model; {}", message));
+}
+
 Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftModelChoice& choice,
                                         const ModelConfig& target) {
   const bool is_in_target = choice.kind == DraftModelKind::kMtp;
   if (is_in_target) QUIRE_RETURN_IF_ERROR(check_mtp(target));
   if (!is_in_target && choice.model.empty()) return open_embedded_drafter(engine, choice);
-  QUIRE_ASSIGN_OR_RETURN(const ConfigFile config,
-                         find_config(is_in_target ? engine.model : choice.model, engine));
-  DrafterFiles files = {
-      .name = config.model_name, .config = {}, .source = config.path.string(), .weights = nullptr};
-  QUIRE_ASSIGN_OR_RETURN(files.config, read_file(config.path, kMaxConfigBytes));
+  const Result<ConfigFile> config = find_config(is_in_target ? engine.model : choice.model, engine);
+  if (!config.ok()) return is_in_target ? config.status() : about_drafter(config.status());
+  DrafterFiles files = {.name = config->model_name,
+                        .config = {},
+                        .source = config->path.string(),
+                        .weights = nullptr};
+  QUIRE_ASSIGN_OR_RETURN(files.config, read_file(config->path, kMaxConfigBytes));
   QUIRE_ASSIGN_OR_RETURN(files.weights,
-                         open_weights(engine, config.path.parent_path(), target.dtype));
+                         open_weights(engine, config->path.parent_path(), target.dtype));
   return files;
 }
 

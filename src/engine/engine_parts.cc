@@ -1,5 +1,7 @@
 #include "engine/engine_parts.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "base/log.h"
@@ -41,8 +43,13 @@ Status add_cache(DeviceContext& context, const MemoryPlan& memory, AttentionSetu
 Status add_model_drafter(DeviceContext& context, DraftModel& draft, const DrafterLimits& limits,
                          EnginePlan& plan, EngineParts& parts) {
   LoadedModel& loaded = parts.draft;
-  QUIRE_ASSIGN_OR_RETURN(loaded.model,
-                         draft.load(*parts.target.model, context.ops(), plan.draft->limits));
+  Result<std::unique_ptr<Model>> model =
+      draft.load(*parts.target.model, context.ops(), plan.draft->limits);
+  if (!model.ok()) {
+    return Status(model.status().code(),
+                  fmt::format("{} (in the drafter, {})", model.status().message(), draft.name()));
+  }
+  loaded.model = std::move(*model);
   QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.draft->attention, loaded));
   QUIRE_ASSIGN_OR_RETURN(const std::span<std::byte> workspace,
                          context.workspace(parts.target.attention.workspace_bytes));
@@ -96,6 +103,13 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   auto parts = std::make_unique<EngineParts>();
   QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files.config));
   DeviceContext& context = *parts->platform->contexts().front();
+  if (speculation.wants_no_padding && context.device().kind != DeviceKind::kCpu) {
+    return invalid_argument(
+        "[engine] `speculative_config`: disable_padded_drafter_batch; got true, expected false on "
+        "a "
+        "GPU: its drafters also compute rejected drafts, so that the host need not know their "
+        "number; leave it out");
+  }
   std::unique_ptr<DraftModel> draft;  // null: no model drafts
   if (speculation.draft_model) {
     QUIRE_ASSIGN_OR_RETURN(draft, DraftModel::open(config, *speculation.draft_model, files.config));

@@ -91,6 +91,12 @@ Result<EngineConfig> resolve_config(const EngineConfig& wanted, const ModelConfi
   }
   if (config.max_num_rule_seqs == 0) config.max_num_rule_seqs = defaults.max_num_rule_seqs;
   QUIRE_RETURN_IF_ERROR(check_config(config));
+  if (config.max_num_batched_tokens < decode_q_len) {
+    return invalid_argument(fmt::format(
+        "[engine] `max_num_batched_tokens`: got {}, expected at least {}, the newest token of a "
+        "sequence and its drafts; raise it, or lower num_speculative_tokens",
+        config.max_num_batched_tokens, decode_q_len));
+  }
   config.max_num_seqs = limit_seqs_to_tokens(config, decode_q_len);
   config.max_num_rule_seqs = limit_rule_seqs(config, wanted.max_num_rule_seqs);
   return config;

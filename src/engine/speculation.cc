@@ -23,7 +23,8 @@ constexpr std::string_view kRatesKey = "synthetic_acceptance_rates";
 constexpr std::string_view kLengthKey = "synthetic_acceptance_length";
 constexpr std::string_view kRangesKey = "num_speculative_tokens_per_batch_size";
 constexpr std::string_view kAdaptiveKey = "enable_adaptive_verification";
-constexpr std::array<std::string_view, 11> kKeys = {"method",
+constexpr std::string_view kUnpaddedKey = "disable_padded_drafter_batch";
+constexpr std::array<std::string_view, 12> kKeys = {"method",
                                                     "model",
                                                     "num_speculative_tokens",
                                                     kRangesKey,
@@ -33,7 +34,8 @@ constexpr std::array<std::string_view, 11> kKeys = {"method",
                                                     kRejectionKey,
                                                     kRatesKey,
                                                     kLengthKey,
-                                                    kAdaptiveKey};
+                                                    kAdaptiveKey,
+                                                    kUnpaddedKey};
 constexpr size_t kMaxRanges = 1024;
 constexpr int kMaxSeqs = 1 << 20;
 // vLLM's defaults.
@@ -107,6 +109,7 @@ std::vector<DraftRange> read_draft_ranges(ConfigFields& fields, int most_drafts)
 // another target.
 std::string read_model(std::string_view method, ConfigFields& fields) {
   const std::string model = fields.optional_text("model").value_or("");
+  if (model.empty() && fields.has("model")) fields.fail("model", "an empty text", kWhichDrafter);
   const auto drafters = embedded_drafters();
   if (model.empty() &&
       std::ranges::find(drafters, method, &EmbeddedDrafter::method) == drafters.end()) {
@@ -230,6 +233,7 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
   speculation.num_drafts = fields.integer("num_speculative_tokens", 1, kMaxDrafts, default_drafts);
   if (speculation.draft_model) speculation.draft_model->num_drafts = speculation.num_drafts;
   speculation.draft_ranges = read_draft_ranges(fields, speculation.num_drafts);
+  speculation.wants_no_padding = fields.boolean(kUnpaddedKey, false);
   speculation.verification = read_verification(method, speculation.draft_model.has_value(),
                                                speculation.num_drafts, fields);
   QUIRE_RETURN_IF_ERROR(fields.status());

@@ -23,7 +23,8 @@ struct Speculation {
   // The drafter computes on this context, together with the target model.
   std::function<Result<std::unique_ptr<Drafter>>(DeviceContext&, const DrafterLimits&)>
       make_drafter = {};
-  bool by_lookup = false;  // make_drafter calls DeviceContext::make_lookup_drafter
+  bool by_lookup = false;         // make_drafter calls DeviceContext::make_lookup_drafter
+  bool wants_no_padding = false;  // refused on a GPU, whose drafters compute padded batches
 };
 
 // Reads EngineConfig::speculative_config, a JSON object with vLLM's keys; empty: no speculation.

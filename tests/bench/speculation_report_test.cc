@@ -74,7 +74,7 @@ TEST(SpeculationReport, HasTheTimesThatQuireCounts) {
                                    "quire_spec_decode_verify_seconds_total{engine=\"0\"} 1.5\n")
                                    .value();
   EXPECT_EQ(draft_line(drafts),
-            "Drafts: none was worth its time; drafter 0.250 s, model and sampling 1.500 s\n");
+            "Drafts: none was verified; drafter 0.250 s, model and sampling 1.500 s\n");
   drafts.stats.num_spans = 2;
   drafts.stats.num_drafts = 4;
   EXPECT_EQ(draft_line(drafts),

@@ -263,7 +263,7 @@ TEST(DraftModel, IsRefusedWithItsReason) {
   EXPECT_THAT(error_of(with_drafter(tiny_config(), testing::other_config_path(), 4)),
               HasSubstr("vocab_size; got 128, expected the 96 of the model that it drafts for"));
   EXPECT_THAT(error_of(with_drafter(tiny_config(), "/nowhere/drafter", 4)),
-              HasSubstr("/nowhere/drafter"));
+              HasSubstr("`speculative_config`: model; /nowhere/drafter"));
   EXPECT_THAT(error_of(with_drafter(eagle_target(), eagle_head(16), 4, "eagle3")),
               HasSubstr("vocab_size is not that of the target; got 16, expected 8"));
   EXPECT_THAT(error_of(with_drafter(eagle_target(), block_drafter("dflash"), 8, "dflash")),
@@ -280,6 +280,12 @@ TEST(DraftModel, IsRefusedWithItsReason) {
   EXPECT_THAT(error_of(config), HasSubstr("model; got nothing, expected the drafter's directory"));
   config.speculative_config = R"({"method": "dflash", "num_speculative_tokens": 4})";
   EXPECT_THAT(error_of(config), HasSubstr("model; got nothing, expected the drafter's directory"));
+  config.speculative_config = R"({"method": "eagle3", "model": "", "num_speculative_tokens": 4})";
+  EXPECT_THAT(error_of(config), HasSubstr("model; got an empty text, expected the drafter's"));
+  EngineConfig few_tokens = with_drafter(tiny_config(), tiny_config().model, 4);
+  few_tokens.max_num_batched_tokens = 4;
+  EXPECT_THAT(error_of(few_tokens), HasSubstr("`max_num_batched_tokens`: got 4, expected at least "
+                                              "5"));
   config.speculative_config = R"({"method": "draft_model", "model": "x"})";
   EXPECT_THAT(error_of(config), HasSubstr("num_speculative_tokens; got nothing"));
   config.speculative_config = R"({"method": "draft_model", "model": "x",

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.h"
 #include "sample/sampler.h"
 
 namespace quire {
@@ -82,6 +83,20 @@ void DraftChooser::update(const BatchPlan& plan) {
 std::optional<int32_t> DraftChooser::choose(const DraftCall& call, int slot,
                                             std::span<const float> logits,
                                             std::span<const int32_t> target_ids) const {
+  const std::optional<int32_t> draft = try_choose(call, slot, logits, target_ids);
+  if (draft) return draft;
+  std::call_once(has_warned_, [] {
+    log_warning(
+        "[cpu] the drafter's logits have a NaN or no finite value, so a sequence gets no draft; "
+        "the "
+        "drafter's weights are broken or do not fit the model (this is logged once)");
+  });
+  return draft;
+}
+
+std::optional<int32_t> DraftChooser::try_choose(const DraftCall& call, int slot,
+                                                std::span<const float> logits,
+                                                std::span<const int32_t> target_ids) const {
   const auto draft_idx = static_cast<size_t>(call.num_proposed[slot]);
   const size_t row =
       static_cast<size_t>(slot) * static_cast<size_t>(limits_.num_drafts) + draft_idx;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -83,13 +84,17 @@ class DraftChooser {
   void update(const BatchPlan& plan);
   // Chooses the slot's next draft, and writes its confidence and DraftCall::probs. target_ids: as
   // DraftHead::target_ids(). Returns the target's id; absent if the logits have a NaN, or no finite
-  // value.
+  // value, which the first time is logged.
   std::optional<int32_t> choose(const DraftCall& call, int slot, std::span<const float> logits,
                                 std::span<const int32_t> target_ids = {}) const;
 
  private:
+  std::optional<int32_t> try_choose(const DraftCall& call, int slot, std::span<const float> logits,
+                                    std::span<const int32_t> target_ids) const;
+
   DrafterLimits limits_;
   std::vector<std::shared_ptr<const SamplingSpec>> sampling_;  // by slot
+  mutable std::once_flag has_warned_;
 };
 
 }  // namespace quire
