@@ -19,14 +19,14 @@ std::string_view name_of(std::string_view argument) {
   return argument.substr(0, argument.find('='));
 }
 
-// Dashes with a name behind them. "-", "--", "-5+3" and "- a list" are words.
+// Dashes with a name behind them, such as "--a.b". "-", "--", "-5+3" and "- a list" are words.
 bool is_flag(std::string_view argument) {
   const std::string_view name = name_of(argument);
   const size_t begin = name.find_first_not_of('-');
   if (begin == 0 || begin == std::string_view::npos) return false;
   const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
   return is_letter(name[begin]) && std::ranges::all_of(name.substr(begin), [&](char c) {
-           return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_';
+           return is_letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
          });
 }
 

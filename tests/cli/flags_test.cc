@@ -124,6 +124,9 @@ TEST(CommandLine, GathersAllMistakes) {
                           HasSubstr("--tempurature: is no flag of this command"),
                           "--host: expected a value: --host ADDRESS",
                           "got 'b' as well, expected one MODEL"));
+  // vLLM's form of a key of a flag.
+  EXPECT_THAT(Parsed({"serve", "--speculative-config.method=eagle3"}).complaints(),
+              ElementsAre(HasSubstr("--speculative-config.method: is no flag of this command")));
   // A check of flags together with flags that are unknown.
   EXPECT_THAT(Parsed({"chat", "--zz", "--n", "2", "--logprobs", "1"}).complaints(),
               ElementsAre(HasSubstr("--zz"), HasSubstr("--n: a turn"), HasSubstr("--logprobs")));
