@@ -1,4 +1,5 @@
-// Measures the cost of constraints at a vocabulary of 128 k tokens, and prints the figures.
+// Walks through random texts of grammars at a vocabulary of 128 k tokens: each mask allows a token,
+// and the grammar accepts each token that its mask allows. Prints the cost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +35,11 @@ TEST(MaskCost, Of128kTokens) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   const std::array eos = {*(*tokenizer)->token_to_id("<|eot_id|>")};
   auto start = Clock::now();
-  GrammarCompiler compiler(**tokenizer, eos);
+  // The test computes one mask after the other, where an engine runs the model in between, and
+  // another program may slow it down. With the server's limits on time, sequences would end early.
+  const GrammarLimits limits = {.sequence_burst_ns = 60'000'000'000,
+                                .shared_burst_ns = 60'000'000'000};
+  GrammarCompiler compiler(**tokenizer, eos, limits);
   std::printf("vocabulary: %.0f ms\n", microseconds_since(start) / 1e3);
   const std::pair<const char*, GrammarSpec> cases[] = {
       {"json_object", {.kind = Kind::kJsonObject}},
@@ -79,7 +84,6 @@ TEST(MaskCost, Of128kTokens) {
         "accept p50 %5.1f us, p99 %6.1f us\n",
         name, compile_ms, quantile(masks, 0.5), quantile(masks, 0.99), quantile(accepts, 0.5),
         quantile(accepts, 0.99));
-    EXPECT_LT(quantile(masks, 0.5), 5000.0) << name;  // a step also does other work
   }
 }
 
