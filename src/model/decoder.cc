@@ -291,22 +291,28 @@ void DecoderModel::cache_keys_values(size_t layer_idx, const DecoderLayer& layer
   ops_.rope_and_cache(rope, stream);
 }
 
-Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
-                            Stream& stream) {
-  const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
-  const int64_t num_tokens = input.num_tokens;
-  const TensorView q = query_view(num_tokens);
-  const Shape per_head = {num_tokens, widths_.num_heads, decoder_.head_dim};
+void DecoderModel::rotate_and_cache(size_t layer_idx, const DecoderLayer& layer,
+                                    const StepInput& input, Stream& stream) {
   RopeAndCache rope = rope_and_cache(layer_idx, layer, input);
-  rope.qkv = qkv_view(num_tokens);
-  rope.q_out = {q.data, q.dtype, per_head};
+  rope.qkv = qkv_view(input.num_tokens);
+  rope.q_out = by_head(query_view(input.num_tokens));
   rope.num_heads = widths_.num_heads;
   ops_.rope_and_cache(rope, stream);
+}
 
+TensorView DecoderModel::by_head(const TensorView& rows) const {
+  return {rows.data, rows.dtype, {rows.shape[0], widths_.num_heads, decoder_.head_dim}};
+}
+
+Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
+                            Stream& stream) {
+  rotate_and_cache(layer_idx, layer, input, stream);
+  const LayerPlace place = places_[layer_idx];
+  const KvGroupStep& step = input.kv_groups[place.group];
   AttentionCall call;
-  call.q = rope.q_out;
-  call.out = {attention_view(num_tokens).data, q.dtype, per_head};
-  call.kv = rope.kv;
+  call.q = by_head(query_view(input.num_tokens));
+  call.out = by_head(attention_view(input.num_tokens));
+  call.kv = step.caches[place.index];
   call.workspace = step.workspace;
   if (step.decode != nullptr) QUIRE_RETURN_IF_ERROR(step.decode->run(call, stream));
   if (step.prefill != nullptr) QUIRE_RETURN_IF_ERROR(step.prefill->run(call, stream));

@@ -133,10 +133,13 @@ class DecoderModel : public virtual Model {
   void norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // normed → qkv_view
   void project_qkv(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
-  // qkv_view → attention_view
+  // qkv_view → query_view, rotated; keys and values → the cache
+  void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
+                        Stream& stream);
+  // The same, and query_view → attention_view.
   Status attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                 Stream& stream);
-  // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, as attend() writes them
+  // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, without queries
   void cache_keys_values(size_t layer_idx, const DecoderLayer& layer, TensorView keys_values,
                          const StepInput& input, Stream& stream);
   // attention_view → delta
@@ -164,6 +167,8 @@ class DecoderModel : public virtual Model {
   // Everything but the tensors that are read and rotated, and the number of query heads.
   RopeAndCache rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
                               const StepInput& input) const;
+  // Queries or attention's output as [num_tokens, num_heads, head_dim].
+  TensorView by_head(const TensorView& rows) const;
   // Whether the last layer's output is tapped.
   bool taps_output() const;
   // A view of `rows` rows of `width` elements, `offset` elements into the scratch buffer.

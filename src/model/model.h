@@ -108,6 +108,11 @@ class TapReader : public virtual Model {
   // The hidden state of each token, as StepInput::hidden. taps: at most max_num_tokens rows of the
   // target's taps(); out: [as many rows, hidden_size].
   virtual void combine(TensorView taps, TensorView out, Stream& stream) = 0;
+  // Writes the keys and values of known positions, which later passes read, from the input's
+  // `hidden` and, of a draft head, its tokens. This takes less time than forward(). Attention plans
+  // are read only if context_attends().
+  virtual Status write_context(const StepInput& input, Stream& stream) = 0;
+  virtual bool context_attends() const { return false; }
 };
 
 // A drafter that continues the hidden states of its target: the step input's `hidden` of position p
@@ -146,9 +151,6 @@ struct BlockLayout {
 class BlockHead : public TapReader {
  public:
   virtual const BlockLayout& block() const = 0;
-  // Writes the keys and values of known positions, from the input's `hidden`. Neither its tokens
-  // nor its attention plans are read.
-  virtual Status write_context(const StepInput& input, Stream& stream) = 0;
   // Whether the logits of a draft also depend on the token before it, by transitions().
   virtual bool has_transitions() const { return false; }
   // Writes the summands that the tokens `previous` (device, [num_rows]; num_rows <=

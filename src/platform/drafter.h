@@ -17,19 +17,6 @@ namespace cuda {
 struct DraftStep;
 }
 
-// How a runner verifies drafts.
-struct Verification {
-  RejectionMethod method = RejectionMethod::kStandard;
-  // Whether the drafter samples its drafts and writes DraftCall::probs. Otherwise each draft is
-  // certain, and it is accepted if it equals the token that is sampled without drafts.
-  bool samples_drafts = false;
-  // For kSynthetic, as for count_synthetic().
-  std::vector<double> synthetic_rates = {};
-  // Whether a step leaves out drafts that are not worth their time: on a CPU as in
-  // platform/adaptive_drafts.h, on a GPU as in platform/uniform_drafts.h.
-  bool is_adaptive = false;
-};
-
 // The slots that sampled in a step, after the step's tokens were accepted. All pointers are to
 // device memory.
 struct DraftCall {
@@ -40,7 +27,7 @@ struct DraftCall {
   const int32_t* num_wanted = nullptr;
   // On a GPU, the number of proposals for each span, 0 to num_drafts: an upper bound of the drafts
   // that the next step verifies. With 0, the drafter only computes what its own later proposals
-  // need.
+  // need, such as the keys and values of a draft head without its output.
   int num_next_drafts = 0;
   // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;
@@ -84,9 +71,9 @@ class Drafter {
   // The same as prepare_read() for the next propose(). It follows read_step(), because both may run
   // by one attention plan, which holds the state of one pass.
   virtual Status prepare_proposal(const DraftCall& /*call*/, Stream& /*stream*/) { return {}; }
-  // Whether graphs may replace read_step() for one batch shape, and propose() for one number of
-  // spans and drafts. They are captured once, and replayed after prepare_read() and
-  // prepare_proposal().
+  // Whether graphs may replace read_step() for one batch shape, with proposals or without, and
+  // propose() for one number of spans and drafts. They are captured once, and replayed after
+  // prepare_read() and prepare_proposal().
   virtual bool has_graphs() const { return false; }
   // Enqueues the proposals that the next step verifies. A proposal may be any token id of the
   // vocabulary.

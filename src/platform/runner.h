@@ -21,7 +21,7 @@ namespace quire {
 struct StepResult {
   std::vector<SpanResult> spans;  // one per span that samples, in the plan's order
   Status error;                   // a device fault: no result of this step is valid
-  // On a CPU, the time of the model and of sampling, and of the drafter.
+  // The time of the model and of sampling, and of the drafter. 0 on a GPU without a drafter.
   double verify_seconds = 0;
   double draft_seconds = 0;
 };

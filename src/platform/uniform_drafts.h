@@ -67,7 +67,7 @@ class UniformDrafts {
   void observe(std::span<const SpanDrafts> spans);
 
   static constexpr int kProbePeriod = 32;
-  static constexpr double kProbeShare = 0.005;
+  static constexpr double kProbeShare = 0.0025;
 
  private:
   // Index of the largest measured number of drafts that is at most `most`.

@@ -20,6 +20,22 @@ enum class RejectionMethod {
   kSynthetic,  // accepts drafts at given rates, for measurements: the output has no meaning
 };
 
+// How a runner verifies drafts.
+struct Verification {
+  RejectionMethod method = RejectionMethod::kStandard;
+  // Whether the drafter samples its drafts and gives their distributions. Otherwise each draft is
+  // certain, and it is accepted if it equals the token that is sampled without drafts.
+  bool samples_drafts = false;
+  std::vector<double> synthetic_rates = {};  // with kSynthetic, as for count_synthetic()
+  // Whether a step leaves out drafts that are not worth their time: on a CPU as in
+  // platform/adaptive_drafts.h, on a GPU as in platform/uniform_drafts.h.
+  bool is_adaptive = false;
+
+  bool is_synthetic() const { return method == RejectionMethod::kSynthetic; }
+  // Whether drafts are compared by their probabilities, and not with the sampled tokens.
+  bool compares_probs() const { return samples_drafts && !is_synthetic(); }
+};
+
 // The random numbers for the drafts of one step. They are keyed by the position of the step's first
 // draft, and not by each draft's own: a step may use the numbers of a draft that it rejects, as
 // block verification does, and a later step that drafts the same position again needs new ones.

@@ -130,6 +130,16 @@ void expect_agrees(const HeadShape& shape, Ops& ops, double tolerance, const std
     state = output_states(**head, 0, 1);
     expect_near_rows(state, {&expected.states.back(), 1}, tolerance, what + ", states");
   }
+
+  // The first four pairs of another sequence are context.
+  const auto four = static_cast<ptrdiff_t>(4 * width);
+  ASSERT_TRUE(harness
+                  .write_context({{1,
+                                   {tokens.begin(), tokens.begin() + 4},
+                                   {combined.begin(), combined.begin() + four}}})
+                  .ok());
+  logits = harness.step({{1, {tokens[4]}, {combined.begin() + four, combined.end()}}});
+  expect_near_rows(logits->front(), {&expected.logits[4], 1}, tolerance, what + ", after context");
 }
 
 TEST(Eagle3, AgreesWithTheReference) {

@@ -158,7 +158,7 @@ Status ModelHarness::run_model(Batch& batch, bool writes_context) {
   if (!batch.hidden.empty()) {
     input.hidden = {batch.hidden.data(), DType::kF32, {num_tokens, model_.config().hidden_size}};
   }
-  if (writes_context) return dynamic_cast<BlockHead&>(model_).write_context(input, stream);
+  if (writes_context) return dynamic_cast<TapReader&>(model_).write_context(input, stream);
   return model_.forward(input, stream);
 }
 

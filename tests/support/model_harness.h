@@ -35,7 +35,7 @@ class ModelHarness {
   // Runs one step. Chunks of one token run first, as decode. Returns the logits of each chunk,
   // [num_tokens, vocab_size], in the order of `chunks`.
   Result<std::vector<std::vector<float>>> step(const std::vector<HarnessChunk>& chunks);
-  // Calls write_context() of a BlockHead with the chunks' hidden states.
+  // Calls write_context() of a TapReader with the chunks' hidden states.
   Status write_context(const std::vector<HarnessChunk>& chunks);
   // Forgets the tokens of a sequence from `length` on; their keys and values stay in the pages.
   void cut(int seq, int length) { lengths_[static_cast<size_t>(seq)] = length; }
@@ -54,7 +54,7 @@ class ModelHarness {
   Batch order_chunks(const std::vector<HarnessChunk>& chunks) const;
   void fill_group(const Batch& batch, GroupCache& cache, std::vector<int32_t>& block_table,
                   std::vector<int64_t>& kv_slots);
-  // Calls forward(), or write_context() of a BlockHead.
+  // Calls forward(), or write_context() of a TapReader.
   Status run_model(Batch& batch, bool writes_context);
   void keep_lengths(const Batch& batch);
   Result<std::vector<float>> all_logits(const Batch& batch);

@@ -326,7 +326,7 @@ Status HostRunner::match_drafts(const SeqSpan& span, const SpanLogits& logits,
   const auto num_drafts = static_cast<size_t>(span.num_drafts);
   const std::span drafts = next_tokens(span.slot).subspan(1, num_drafts);
   std::optional<size_t> num_synthetic;
-  if (verification.method == RejectionMethod::kSynthetic) {
+  if (verification.is_synthetic()) {
     num_synthetic = count_synthetic(std::span(verification.synthetic_rates).first(num_drafts),
                                     sampler.draft_noise().synthetic_acceptance());
   }

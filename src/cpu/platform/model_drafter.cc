@@ -70,6 +70,11 @@ class ModelDrafter final : public Drafter {
   // Runs the model over the chunks. Chunks of one token must come first. A head reads the first
   // rows of states_.
   Status run_pass(const DraftCall& call, std::span<const DraftChunk> chunks, Stream& stream);
+  // The same where no draft follows from the pass. A head then only writes keys and values.
+  Status write_context(const DraftCall& call, std::span<const DraftChunk> chunks, Stream& stream);
+  // The input of a pass over the chunks, whose keys and values it writes.
+  Result<StepInput> build_pass(const DraftCall& call, std::span<const DraftChunk> chunks,
+                               Stream& stream);
   // Computes the tokens of the step that the model has not seen, and starts drafting for the
   // sequences with num_wanted > 0.
   Status compute_new_tokens(const DraftCall& call, Stream& stream);
@@ -95,15 +100,28 @@ class ModelDrafter final : public Drafter {
   std::vector<DraftChunk> chunks_;
 };
 
-Status ModelDrafter::run_pass(const DraftCall& call, std::span<const DraftChunk> chunks,
-                              Stream& stream) {
+Result<StepInput> ModelDrafter::build_pass(const DraftCall& call,
+                                           std::span<const DraftChunk> chunks, Stream& stream) {
   for (const DraftChunk& chunk : chunks) {
     num_cached(call.spans[chunk.span_idx].slot) =
         chunk.first + static_cast<int>(chunk.token_ids.size());
   }
   QUIRE_ASSIGN_OR_RETURN(StepInput input, pass_.build(call, chunks, stream));
   if (head_ != nullptr) input.hidden = states_.rows(input.num_tokens);
+  return input;
+}
+
+Status ModelDrafter::run_pass(const DraftCall& call, std::span<const DraftChunk> chunks,
+                              Stream& stream) {
+  QUIRE_ASSIGN_OR_RETURN(const StepInput input, build_pass(call, chunks, stream));
   return model().forward(input, stream);
+}
+
+Status ModelDrafter::write_context(const DraftCall& call, std::span<const DraftChunk> chunks,
+                                   Stream& stream) {
+  if (head_ == nullptr) return run_pass(call, chunks, stream);
+  QUIRE_ASSIGN_OR_RETURN(const StepInput input, build_pass(call, chunks, stream));
+  return head_->write_context(input, stream);
 }
 
 // Positions that the target has computed and the drafter has not. A model skips accepted drafts
@@ -141,6 +159,10 @@ Status ModelDrafter::compute_new_tokens(const DraftCall& call, Stream& stream) {
   std::stable_partition(chunks_.begin(), chunks_.end(),
                         [](const DraftChunk& chunk) { return chunk.token_ids.size() == 1; });
   if (head_ != nullptr) states_.read(call, *head_, chunks_, ops(), stream);
+  const bool wants_drafts = std::ranges::any_of(chunks_, [&](const DraftChunk& chunk) {
+    return call.spans[chunk.span_idx].samples && call.num_wanted[chunk.span_idx] > 0;
+  });
+  if (!wants_drafts) return write_context(call, chunks_, stream);
   QUIRE_RETURN_IF_ERROR(run_pass(call, chunks_, stream));
   for (size_t c = 0; c < chunks_.size(); ++c) {
     const size_t i = chunks_[c].span_idx;

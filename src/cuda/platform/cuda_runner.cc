@@ -63,10 +63,11 @@ size_t draft_bytes(const RunnerSizes& sizes) {
   return DraftInputs::device_bytes(limits);
 }
 
-// Passes of the drafter's model after one step: one reads the step, and each of the others computes
-// one draft, or all of them as a block.
+// Passes of the drafter's model in the graphs for one batch shape: two of them read the step, one
+// before proposals and one where none follow. Each of the others computes one draft, or all of them
+// as a block.
 int num_draft_passes(const RunnerSizes& sizes) {
-  return sizes.draft_q_len > 1 ? 2 : 1 + sizes.limits.num_drafts;
+  return 2 + (sizes.draft_q_len > 1 ? 1 : sizes.limits.num_drafts);
 }
 
 bool wants_prompt_logprobs(const SeqSpan& span) {
@@ -97,7 +98,8 @@ CudaRunner::CudaRunner(const RunnerParts& parts, CudaStream& stream)
     : parts_(parts),
       stream_(stream),
       graphs_(decode_graphs(target().attention, parts_.sizes)),
-      drafts_(parts_.drafter, parts_.sizes.max_num_seqs, stream) {}
+      num_drafts_(parts_.sizes.max_num_seqs),
+      draft_stage_(parts_.drafter, stream) {}
 
 CudaRunner::~CudaRunner() {
   (void)bind_thread();
@@ -134,11 +136,11 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
     bytes.reserve += static_cast<int64_t>(graphs.all().size()) *
                      (kGraphBytes + sizes.num_layers * kGraphLayerBytes);
     if (sizes.num_draft_layers > 0) {
-      // Per batch size and query length, a graph reads the step, and another proposes drafts.
+      // Per batch size and query length, two graphs read the step, and another proposes drafts.
       const auto num_shapes = static_cast<int64_t>(graphs.batch_sizes().size()) *
                               static_cast<int64_t>(graphs.q_lens().size());
       const int64_t num_layers = int64_t{num_draft_passes(sizes)} * sizes.num_draft_layers;
-      bytes.reserve += num_shapes * (2 * kGraphBytes + num_layers * kGraphLayerBytes);
+      bytes.reserve += num_shapes * (3 * kGraphBytes + num_layers * kGraphLayerBytes);
     }
   }
   return bytes;
@@ -153,9 +155,7 @@ Status CudaRunner::allocate(CudaOps& ops) {
   QUIRE_ASSIGN_OR_RETURN(outputs_, ops.allocate({limits.max_num_logit_rows, width},
                                                 embeds() ? ops.activation_dtype() : DType::kF32));
   DeviceSamplerLimits sampling = sampler_limits(parts_.sizes);
-  sampling.verification = {.method = parts_.verification.method,
-                           .samples_drafts = parts_.verification.samples_drafts,
-                           .synthetic_rates = parts_.verification.synthetic_rates};
+  sampling.verification = parts_.verification;
   QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampling, stream_));
   buffers_.arrays().num_computed = sampler_->num_computed();
   buffers_.arrays().next_tokens = sampler_->next_tokens();
@@ -169,7 +169,11 @@ Status CudaRunner::allocate(CudaOps& ops) {
     QUIRE_ASSIGN_OR_RETURN(Buffer prompt_logprobs,
                            pinned_memory(PromptLogprobs::results_bytes(limits)));
     QUIRE_ASSIGN_OR_RETURN(CudaEvent arrived, CudaEvent::create());
-    results_.push_back({std::move(sampled), std::move(prompt_logprobs), std::move(arrived)});
+    results_.push_back({std::move(sampled), std::move(prompt_logprobs), std::move(arrived), {}});
+    if (parts_.drafter == nullptr) continue;
+    QUIRE_ASSIGN_OR_RETURN(Stopwatch verify, Stopwatch::create());
+    QUIRE_ASSIGN_OR_RETURN(Stopwatch draft, Stopwatch::create());
+    results_.back().times.emplace(std::move(verify), std::move(draft));
   }
   return {};
 }
@@ -265,15 +269,16 @@ Status CudaRunner::start_drafter(CudaOps& ops) {
   const auto run_largest = [&]() -> Status {
     const GraphBatch& batch = graphs_.largest().batch;
     QUIRE_RETURN_IF_ERROR(derive_padding(batch));
-    return drafts_.run(draft_step(&batch, max_num_tokens), batch.num_reqs, num_drafts);
+    return draft_stage_.run(draft_step(&batch, max_num_tokens), batch.num_reqs, num_drafts);
   };
   QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(max_num_tokens), run_largest));
   if (!parts_.sizes.enforce_eager) {
     for (const DecodeGraph& graph : graphs_.all()) {
       QUIRE_RETURN_IF_ERROR(derive_padding(graph.batch));
-      QUIRE_RETURN_IF_ERROR(drafts_.capture(draft_step(&graph.batch, graph.batch.num_tokens())));
+      QUIRE_RETURN_IF_ERROR(
+          draft_stage_.capture(draft_step(&graph.batch, graph.batch.num_tokens())));
     }
-    drafts_.log_graphs();
+    draft_stage_.log_graphs();
   }
   return parts_.verification.is_adaptive ? measure_drafts() : stream_.synchronize();
 }
@@ -292,12 +297,12 @@ Status CudaRunner::measure_drafts() {
     return {};
   };
   const auto propose = [this](const DecodeGraph& graph, int num_drafts) {
-    return drafts_.run(draft_step(&graph.batch, graph.batch.num_tokens()), graph.batch.num_reqs,
-                       num_drafts);
+    return draft_stage_.run(draft_step(&graph.batch, graph.batch.num_tokens()),
+                            graph.batch.num_reqs, num_drafts);
   };
   QUIRE_ASSIGN_OR_RETURN(DraftCosts costs,
                          measure_draft_costs(graphs_, {verify, propose}, stream_));
-  drafts_.adapt(std::move(costs));
+  num_drafts_.adapt(std::move(costs));
   return {};
 }
 
@@ -313,7 +318,7 @@ void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
   QUIRE_CHECK(in_flight_.size() < results_.size(),
               "[cuda] more steps are in flight than there are buffers for results");
   Step step;
-  step.plan = drafts_.without_missing(std::move(plan));
+  step.plan = num_drafts_.without_missing(std::move(plan));
   step.results = &results_[next_results_];
   next_results_ = (next_results_ + 1) % results_.size();
   if (fault_.ok()) fault_ = bind_thread();
@@ -332,15 +337,12 @@ Status CudaRunner::enqueue_step(Step& step) {
   if (parts_.drafter != nullptr) {
     QUIRE_RETURN_IF_ERROR(parts_.drafter->update_slots(plan, stream_));
   }
+  if (step.results->times) step.results->times->verify.start(stream_);
   attention_inputs_.describe(plan, buffers_.arrays());
-  int num_spans = static_cast<int>(plan.spans.size());
-  int num_tokens = plan.num_tokens();
   const DecodeGraph* graph = graph_for(plan);
   if (graph != nullptr) {
-    const GraphBatch& batch = graph->batch;
-    step.ranges = sample_ranges(plan, &batch);
-    num_spans = batch.num_reqs;
-    step.num_rows = num_tokens = batch.num_tokens();
+    step.ranges = sample_ranges(plan, &graph->batch);
+    step.num_rows = graph->batch.num_tokens();
     QUIRE_RETURN_IF_ERROR(run_graph(step, *graph));
   } else {
     step.ranges = sample_ranges(plan, nullptr);
@@ -352,10 +354,20 @@ Status CudaRunner::enqueue_step(Step& step) {
     return {};
   }
   if (step.num_rows > 0) QUIRE_RETURN_IF_ERROR(sample(step));
-  if (parts_.drafter == nullptr) return {};
-  const int num_drafts = step.ranges.empty() ? 0 : drafts_.plan_proposals(plan);
-  return drafts_.run(draft_step(graph == nullptr ? nullptr : &graph->batch, num_tokens), num_spans,
-                     num_drafts);
+  return parts_.drafter == nullptr ? Status() : draft(step, graph);
+}
+
+Status CudaRunner::draft(const Step& step, const DecodeGraph* graph) {
+  const BatchPlan& plan = *step.plan;
+  const GraphBatch* batch = graph == nullptr ? nullptr : &graph->batch;
+  const int num_tokens = batch == nullptr ? plan.num_tokens() : batch->num_tokens();
+  const int num_spans = batch == nullptr ? static_cast<int>(plan.spans.size()) : batch->num_reqs;
+  const int num_drafts = step.ranges.empty() ? 0 : num_drafts_.plan_proposals(plan);
+  step.results->times->verify.end(stream_);
+  step.results->times->draft.start(stream_);
+  QUIRE_RETURN_IF_ERROR(draft_stage_.run(draft_step(batch, num_tokens), num_spans, num_drafts));
+  step.results->times->draft.end(stream_);
+  return {};
 }
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
@@ -440,14 +452,24 @@ StepResult CudaRunner::wait() {
   result.error = bind_thread();
   if (result.error.ok()) result.error = step.results->arrived.wait(stream_);
   if (!step.error.ok()) result.error = step.error;
+  if (result.error.ok()) result.error = read_times(step, result);
   if (!result.error.ok()) {
     if (fault_.ok()) fault_ = result.error;
     return result;
   }
   result.spans = read_spans(step);
-  drafts_.observe(*step.plan, result.spans);
+  num_drafts_.observe(*step.plan, result.spans);
   PromptLogprobs::read(step.prompts, step.results->prompt_logprobs.data(), result.spans);
   return result;
+}
+
+Status CudaRunner::read_times(const Step& step, StepResult& result) {
+  if (!step.results->times) return {};
+  QUIRE_ASSIGN_OR_RETURN(const double verify_us, step.results->times->verify.elapsed());
+  QUIRE_ASSIGN_OR_RETURN(const double draft_us, step.results->times->draft.elapsed());
+  result.verify_seconds = verify_us * 1e-6;
+  result.draft_seconds = draft_us * 1e-6;
+  return {};
 }
 
 std::vector<SpanResult> CudaRunner::read_spans(const Step& step) const {

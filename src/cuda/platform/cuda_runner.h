@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "cuda/base/device_info.h"
@@ -14,6 +15,7 @@
 #include "cuda/step/decode_graphs.h"
 #include "cuda/step/step_inputs.h"
 #include "platform/platform.h"
+#include "platform/uniform_drafts.h"
 
 namespace quire::cuda {
 
@@ -31,16 +33,21 @@ class CudaRunner final : public Runner {
   void enqueue(std::shared_ptr<const BatchPlan> plan) override;
   StepResult wait() override;
   int drafts_worth(int num_decoding, int max_drafts) const override {
-    return drafts_.num_verified(num_decoding, max_drafts);
+    return num_drafts_.num_verified(num_decoding, max_drafts);
   }
   DeviceTraffic traffic() const override { return stream_.traffic(); }
 
  private:
+  struct StepTimes {
+    Stopwatch verify;  // the target and sampling
+    Stopwatch draft;   // the drafter
+  };
   // Host memory of a step's results: sampled spans, then the prompts' log probabilities.
   struct Results {
     Buffer sampled;          // pinned; an embedding model's hidden states
     Buffer prompt_logprobs;  // pinned, PromptLogprobs::results_bytes
     CudaEvent arrived;
+    std::optional<StepTimes> times;  // absent without a drafter
   };
   // A step that is enqueued.
   struct Step {
@@ -98,6 +105,10 @@ class CudaRunner final : public Runner {
   Status sample(Step& step);
   // The same for an embedding model: enqueues the step's one copy to the host.
   void copy_hidden_states(const Step& step);
+  // Enqueues the drafter's work after the step. graph: the step's; null if it ran eagerly.
+  Status draft(const Step& step, const DecodeGraph* graph);
+  // Reads the times of a step that has ended.
+  static Status read_times(const Step& step, StepResult& result);
   // The step that was enqueued last, as the drafter receives it. graph: the shape of its graph;
   // null if it ran eagerly.
   DraftStep draft_step(const GraphBatch* graph, int num_tokens);
@@ -113,7 +124,8 @@ class CudaRunner final : public Runner {
   AttentionInputs attention_inputs_;
   StepAttention step_attention_{parts_.target(), parts_.workspace};
   DecodeGraphs graphs_;
-  DraftStage drafts_;
+  StepDrafts num_drafts_;
+  DraftStage draft_stage_;
   std::unique_ptr<DeviceSampler> sampler_;
   PromptLogprobs prompt_logprobs_;
   // The model's outputs: logits, F32 [max_num_logit_rows, vocab_size], or the hidden states of an

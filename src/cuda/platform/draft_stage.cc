@@ -17,8 +17,10 @@ DraftCall DraftStage::call_of(const DraftStep& step, int num_spans, int num_draf
           .probs = step.sampler->draft_probs()};
 }
 
-const CudaGraph* DraftStage::find_read(const GraphBatch& batch) const {
-  const auto found = std::ranges::find(read_graphs_, batch, &ReadGraph::batch);
+const CudaGraph* DraftStage::find_read(const GraphBatch& batch, bool is_for_proposals) const {
+  const auto found = std::ranges::find_if(read_graphs_, [&](const ReadGraph& graph) {
+    return graph.batch == batch && graph.is_for_proposals == is_for_proposals;
+  });
   return found == read_graphs_.end() ? nullptr : &found->graph;
 }
 
@@ -33,7 +35,7 @@ Status DraftStage::run(const DraftStep& step, int num_spans, int num_drafts) {
   const DraftCall call = call_of(step, num_spans, num_drafts);
   QUIRE_RETURN_IF_ERROR(drafter_->prepare_read(call, stream_));
   const bool in_graph = step.graph != nullptr;
-  if (const CudaGraph* read = in_graph ? find_read(*step.graph) : nullptr) {
+  if (const CudaGraph* read = in_graph ? find_read(*step.graph, num_drafts > 0) : nullptr) {
     read->launch(stream_);
   } else {
     QUIRE_RETURN_IF_ERROR(drafter_->read_step(call, stream_));
@@ -49,24 +51,33 @@ Status DraftStage::run(const DraftStep& step, int num_spans, int num_drafts) {
 Status DraftStage::capture(const DraftStep& step) {
   if (!drafter_->has_graphs()) return {};
   const GraphBatch& batch = *step.graph;
-  const DraftCall call = call_of(step, batch.num_reqs, batch.q_len - 1);
-  // Runs the work once before it is captured, because a library may initialize on first use what it
-  // must not initialize within a capture.
-  QUIRE_RETURN_IF_ERROR(run(step, call.num_spans, call.num_next_drafts));
-  if (find_read(batch) == nullptr) {
-    QUIRE_RETURN_IF_ERROR(drafter_->prepare_read(call, stream_));
-    QUIRE_ASSIGN_OR_RETURN(CudaGraph graph, CudaGraph::capture(stream_, [&] {
-                             return drafter_->read_step(call, stream_);
-                           }));
-    read_graphs_.push_back({batch, std::move(graph)});
+  const int num_drafts = batch.q_len - 1;
+  // A step without drafts may be followed by proposals.
+  for (const int num_proposals : {0, std::max(num_drafts, 1)}) {
+    QUIRE_RETURN_IF_ERROR(run(step, batch.num_reqs, num_proposals));
+    QUIRE_RETURN_IF_ERROR(capture_read(batch, call_of(step, batch.num_reqs, num_proposals)));
   }
-  if (find_proposal(call.num_spans, call.num_next_drafts) == nullptr) {
-    QUIRE_RETURN_IF_ERROR(drafter_->prepare_proposal(call, stream_));
-    QUIRE_ASSIGN_OR_RETURN(CudaGraph graph, CudaGraph::capture(stream_, [&] {
-                             return drafter_->propose(call, stream_);
-                           }));
-    proposal_graphs_.push_back({call.num_spans, call.num_next_drafts, std::move(graph)});
-  }
+  return num_drafts == 0 ? Status() : capture_proposal(call_of(step, batch.num_reqs, num_drafts));
+}
+
+Status DraftStage::capture_read(const GraphBatch& batch, const DraftCall& call) {
+  const bool is_for_proposals = call.num_next_drafts > 0;
+  if (find_read(batch, is_for_proposals) != nullptr) return {};
+  QUIRE_RETURN_IF_ERROR(drafter_->prepare_read(call, stream_));
+  QUIRE_ASSIGN_OR_RETURN(CudaGraph graph, CudaGraph::capture(stream_, [&] {
+                           return drafter_->read_step(call, stream_);
+                         }));
+  read_graphs_.push_back({batch, is_for_proposals, std::move(graph)});
+  return {};
+}
+
+Status DraftStage::capture_proposal(const DraftCall& call) {
+  if (find_proposal(call.num_spans, call.num_next_drafts) != nullptr) return {};
+  QUIRE_RETURN_IF_ERROR(drafter_->prepare_proposal(call, stream_));
+  QUIRE_ASSIGN_OR_RETURN(CudaGraph graph, CudaGraph::capture(stream_, [&] {
+                           return drafter_->propose(call, stream_);
+                         }));
+  proposal_graphs_.push_back({call.num_spans, call.num_next_drafts, std::move(graph)});
   return {};
 }
 

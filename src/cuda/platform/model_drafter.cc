@@ -42,6 +42,12 @@ class ModelDrafter final : public Drafter {
   int num_passes() const { return num_drafts_ - num_ahead(); }
   TensorView states(int64_t num_rows) const { return states_.view.rows(0, num_rows); }
 
+  // Whether read_step() only writes the keys and values that later proposals read. A head can do
+  // that in less time, because no draft follows from its output.
+  bool writes_context(const DraftCall& call) const {
+    return head_ != nullptr && call.num_next_drafts == 0;
+  }
+
   // Computes the newest token or draft of each sequence, whose logits give draft pass_idx +
   // num_ahead().
   Status run_pass(const DraftCall& call, int pass_idx, Stream& stream);
@@ -86,8 +92,11 @@ Status ModelDrafter::prepare_read(const DraftCall& call, Stream& stream) {
   const DraftStep& step = *call.device_step;
   inputs_.arrays().num_computed = call.num_computed;
   inputs_.arrays().next_tokens = call.next_tokens;
+  const bool attends = !writes_context(call) || head_->context_attends();
   QUIRE_ASSIGN_OR_RETURN(
-      first_step_, first_attention_.plan(step.batches, step.graph != nullptr, as_cuda(stream)));
+      first_step_, attends
+                       ? first_attention_.plan(step.batches, step.graph != nullptr, as_cuda(stream))
+                       : first_attention_.without_plans(step.batches, as_cuda(stream)));
   return {};
 }
 
@@ -123,7 +132,8 @@ Status ModelDrafter::read_step(const DraftCall& call, Stream& stream) {
     input.hidden = states(step.num_tokens);
     head_->combine(parts_.target->taps().rows(0, step.num_tokens), input.hidden, stream);
   }
-  return model().forward(input, stream);
+  return writes_context(call) ? head_->write_context(input, stream)
+                              : model().forward(input, stream);
 }
 
 Status ModelDrafter::run_pass(const DraftCall& call, int pass_idx, Stream& stream) {

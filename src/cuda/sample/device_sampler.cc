@@ -137,7 +137,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
   QUIRE_CHECK(limits.max_num_seqs > 0 && limits.max_rule_seqs > 0 && limits.max_rows > 0 &&
                   limits.num_drafts >= 0 && limits.vocab_size > 0 && limits.max_tokens_per_seq > 0,
               "[sample] a sampler's limit is not positive");
-  const DraftVerification& verification = limits.verification;
+  const Verification& verification = limits.verification;
   QUIRE_CHECK(
       !verification.is_synthetic() || std::ssize(verification.synthetic_rates) == limits.num_drafts,
       "[sample] synthetic acceptance needs one rate per draft");
@@ -254,7 +254,7 @@ void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, con
                            const int32_t* offsets, CudaStream& stream) {
   const int num_rows = plan.num_rows();
   const auto* rows = reinterpret_cast<const RowSampling*>(parts_.plan);
-  const DraftVerification& verification = limits_.verification;
+  const Verification& verification = limits_.verification;
   const bool has_counts = verification.is_synthetic() || verification.compares_probs();
   const SampleCall call = {.logits = check_logits(logits, num_rows),
                            .slots = slots,

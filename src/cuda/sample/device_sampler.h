@@ -59,7 +59,7 @@ class DeviceSampler {
               const int32_t* offsets, CudaStream& stream);
   // Enqueues; capturable. Writes entry 1 + draft_idx of each slot's next_tokens(): the most likely
   // token of the row's logits, and of several the one with the lowest draft id. With
-  // DraftVerification::samples_drafts, a token that is sampled as DraftCall::probs
+  // Verification::samples_drafts, a token that is sampled as DraftCall::probs
   // (platform/drafter.h) demands, with its distribution in draft_probs(). A row with a NaN or
   // without a finite value gives the target's id of draft id 0, because every draft is verified;
   // its distribution is 0 everywhere. num_spans <= max_num_seqs; width <= vocab_size. It follows

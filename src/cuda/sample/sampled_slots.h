@@ -18,17 +18,6 @@
 
 namespace quire::cuda {
 
-// How the sampler verifies drafts, as the runner's Verification (platform/drafter.h).
-struct DraftVerification {
-  RejectionMethod method = RejectionMethod::kStandard;
-  bool samples_drafts = false;
-  std::vector<double> synthetic_rates = {};  // with kSynthetic, one per draft
-
-  bool is_synthetic() const { return method == RejectionMethod::kSynthetic; }
-  // Whether drafts are compared by their probabilities, and not with the sampled tokens.
-  bool compares_probs() const { return samples_drafts && !is_synthetic(); }
-};
-
 struct DeviceSamplerLimits {
   int max_num_seqs = 0;   // slots
   int max_rule_seqs = 0;  // the most of them with rules at a time (sched/policy.h, has_rules)
@@ -36,7 +25,7 @@ struct DeviceSamplerLimits {
   int vocab_size = 0;     // at most kMaxSlices * kSliceSize
   int max_tokens_per_seq = 0;
   int num_drafts = 0;  // tokens of a span besides the first
-  DraftVerification verification = {};
+  Verification verification = {};
 
   int bitmap_words() const { return ceil_div(vocab_size, 32); }
   int tail_size() const;

@@ -1,5 +1,7 @@
 #include "cuda/step/draft_costs.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -25,16 +27,18 @@ Result<double> seconds_of(const Stopwatch& stopwatch, CudaStream& stream,
 }
 
 void log_costs(const DraftCosts& costs, double seconds) {
+  log_info("[cuda] measured steps with 0 to {} drafts in {:.2f} s", costs.num_drafts.back(),
+           seconds);
   const size_t num_choices = costs.num_drafts.size();
-  const auto ms = [&](size_t size, size_t choice) {
-    return 1e3 * costs.verify_seconds[size * num_choices + choice];
-  };
-  const size_t last = costs.batch_sizes.size() - 1;
-  log_info(
-      "[cuda] measured steps with 0 to {} drafts in {:.2f} s: {:.2f} to {:.2f} ms with {} "
-      "sequences, {:.2f} to {:.2f} ms with {}",
-      costs.num_drafts.back(), seconds, ms(0, 0), ms(0, num_choices - 1), costs.batch_sizes.front(),
-      ms(last, 0), ms(last, num_choices - 1), costs.batch_sizes.back());
+  for (const size_t size : {size_t{0}, costs.batch_sizes.size() - 1}) {
+    const auto range = [&](const std::vector<double>& all) {
+      const size_t first = size * num_choices;
+      return fmt::format("{:.2f} to {:.2f} ms", 1e3 * all[first],
+                         1e3 * all[first + num_choices - 1]);
+    };
+    log_info("[cuda] with {} sequences, a step takes {}, and the drafter after it {}",
+             costs.batch_sizes[size], range(costs.verify_seconds), range(costs.propose_seconds));
+  }
 }
 
 }  // namespace

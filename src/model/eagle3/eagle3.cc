@@ -224,6 +224,8 @@ class Eagle3Head final : public DraftHead, public DecoderModel {
 
   Status allocate();
   Status forward(const StepInput& input, Stream& stream) override;
+  Status write_context(const StepInput& input, Stream& stream) override;
+  bool context_attends() const override { return layers_.size() > 1; }
   void combine(TensorView taps, TensorView out, Stream& stream) override;
   Status output_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) override;
   std::span<const int32_t> target_ids() const override { return target_ids_; }
@@ -232,6 +234,12 @@ class Eagle3Head final : public DraftHead, public DecoderModel {
   // The first layer's input → pairs: the norms of the embeddings, which begin_step() left in the
   // residual, beside those of the hidden states, which then become the residual.
   void read_pairs(const HeadLayer& layer, TensorView hidden, TensorView pairs, Stream& stream);
+  // The layer's input → qkv_view
+  void begin_layer(size_t layer_idx, const StepInput& input, Stream& stream);
+  // qkv_view → delta
+  Status finish_layer(size_t layer_idx, const StepInput& input, Stream& stream);
+  // Computes the layers before the last one, and the queries, keys and values of the last.
+  Status reach_last_layer(const StepInput& input, Stream& stream);
 
   Eagle3Config eagle_;
   int64_t max_num_tokens_ = 0;
@@ -265,26 +273,50 @@ void Eagle3Head::read_pairs(const HeadLayer& layer, TensorView hidden, TensorVie
   ops().write_columns(eagle_.norm_before_residual ? half : hidden, residual(num_tokens), 0, stream);
 }
 
-Status Eagle3Head::forward(const StepInput& input, Stream& stream) {
+void Eagle3Head::begin_layer(size_t layer_idx, const StepInput& input, Stream& stream) {
   const int64_t num_tokens = input.num_tokens;
-  QUIRE_CHECK(input.hidden.data != nullptr && input.hidden.shape == (Shape{num_tokens, hidden_}),
-              "[model] a draft head's step has no hidden state per token");
-  begin_step(input, 1.0F, stream);
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    const HeadLayer& layer = layers_[i];
-    if (i == 0) {
-      const TensorView pairs = pairs_.view.rows(0, num_tokens);
-      read_pairs(layer, input.hidden, pairs, stream);
-      ops().linear(*layer.qkv, pairs, qkv_view(num_tokens), stream);
-    } else {
-      add_and_norm(layer.input_norm, num_tokens, stream);
-      project_qkv(layer, num_tokens, stream);
-    }
-    QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
-    project_output(layer, num_tokens, stream);
-    add_and_norm(layer.post_attention_norm, num_tokens, stream);
-    mlp(layer, num_tokens, stream);
+  const HeadLayer& layer = layers_[layer_idx];
+  if (layer_idx > 0) {
+    add_and_norm(layer.input_norm, num_tokens, stream);
+    project_qkv(layer, num_tokens, stream);
+    return;
   }
+  const TensorView pairs = pairs_.view.rows(0, num_tokens);
+  read_pairs(layer, input.hidden, pairs, stream);
+  ops().linear(*layer.qkv, pairs, qkv_view(num_tokens), stream);
+}
+
+Status Eagle3Head::finish_layer(size_t layer_idx, const StepInput& input, Stream& stream) {
+  const HeadLayer& layer = layers_[layer_idx];
+  QUIRE_RETURN_IF_ERROR(attend(layer_idx, layer, input, stream));
+  project_output(layer, input.num_tokens, stream);
+  add_and_norm(layer.post_attention_norm, input.num_tokens, stream);
+  mlp(layer, input.num_tokens, stream);
+  return {};
+}
+
+Status Eagle3Head::reach_last_layer(const StepInput& input, Stream& stream) {
+  QUIRE_CHECK(
+      input.hidden.data != nullptr && input.hidden.shape == (Shape{input.num_tokens, hidden_}),
+      "[model] a draft head's step has no hidden state per token");
+  begin_step(input, 1.0F, stream);
+  const size_t last = layers_.size() - 1;
+  for (size_t i = 0; i < last; ++i) {
+    begin_layer(i, input, stream);
+    QUIRE_RETURN_IF_ERROR(finish_layer(i, input, stream));
+  }
+  begin_layer(last, input, stream);
+  return {};
+}
+
+Status Eagle3Head::forward(const StepInput& input, Stream& stream) {
+  QUIRE_RETURN_IF_ERROR(reach_last_layer(input, stream));
+  return finish_layer(layers_.size() - 1, input, stream);
+}
+
+Status Eagle3Head::write_context(const StepInput& input, Stream& stream) {
+  QUIRE_RETURN_IF_ERROR(reach_last_layer(input, stream));
+  rotate_and_cache(layers_.size() - 1, layers_.back(), input, stream);
   return {};
 }
 

@@ -55,11 +55,15 @@ class MtpHead final : public DraftHead, public DecoderModel {
 
   Status allocate();
   Status forward(const StepInput& input, Stream& stream) override;
+  Status write_context(const StepInput& input, Stream& stream) override;
   void combine(TensorView taps, TensorView out, Stream& stream) override;
   Status output_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) override;
   std::span<const int32_t> target_ids() const override { return {}; }
 
  private:
+  // Computes the layer's queries, keys and values.
+  void begin_layer(const StepInput& input, Stream& stream);
+
   int64_t max_num_tokens_ = 0;
   int64_t hidden_ = 0;
   MtpWeights weights_;
@@ -75,7 +79,7 @@ Status MtpHead::allocate() {
 
 // vLLM sets the embedding at position 0 to zero. Here it stays, because the pair at position 0 has
 // the token of position 1, which is as good as any other.
-Status MtpHead::forward(const StepInput& input, Stream& stream) {
+void MtpHead::begin_layer(const StepInput& input, Stream& stream) {
   const int64_t num_tokens = input.num_tokens;
   QUIRE_CHECK(input.hidden.data != nullptr && input.hidden.shape == (Shape{num_tokens, hidden_}),
               "[model] a draft head's step has no hidden state per token");
@@ -91,6 +95,17 @@ Status MtpHead::forward(const StepInput& input, Stream& stream) {
 
   norm_residual(weights_.input_norm, num_tokens, stream);
   project_qkv(weights_.layer, num_tokens, stream);
+}
+
+Status MtpHead::write_context(const StepInput& input, Stream& stream) {
+  begin_layer(input, stream);
+  rotate_and_cache(0, weights_.layer, input, stream);
+  return {};
+}
+
+Status MtpHead::forward(const StepInput& input, Stream& stream) {
+  const int64_t num_tokens = input.num_tokens;
+  begin_layer(input, stream);
   QUIRE_RETURN_IF_ERROR(attend(0, weights_.layer, input, stream));
   project_output(weights_.layer, num_tokens, stream);
   add_and_norm(weights_.post_attention_norm, num_tokens, stream);

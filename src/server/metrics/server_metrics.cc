@@ -71,10 +71,10 @@ void write_speculation(const MetricsSources& sources, MetricsText& out) {
     out.sample(static_cast<double>(stats.accepted_by_position[static_cast<size_t>(i)]),
                {{"position", position}});
   }
-  out.family("quire_spec_decode_draft_seconds_total", "counter", "Time of the drafter, on a CPU.");
+  out.family("quire_spec_decode_draft_seconds_total", "counter", "Time of the drafter.");
   out.sample(stats.draft_seconds);
   out.family("quire_spec_decode_verify_seconds_total", "counter",
-             "Time of the model and of sampling, on a CPU.");
+             "Time of the model and of sampling.");
   out.sample(stats.verify_seconds);
 }
 

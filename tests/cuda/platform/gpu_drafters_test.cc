@@ -88,9 +88,11 @@ class GpuDrafters : public GpuTest, public ::testing::WithParamInterface<Variant
   }
 
   // Also compares the share of accepted drafts with that on a CPU.
-  static void expect_drafts_of_cpu(const EngineConfig& config) {
+  static void expect_drafts_of_cpu(const EngineConfig& config, double tolerance = 0.02) {
     const SpeculationStats on_gpu = expect_outputs(config, eagle_requests());
-    EXPECT_NEAR(accepted_share(on_gpu), accepted_share(drafts_of_cpu(config)), 0.02);
+    EXPECT_NEAR(accepted_share(on_gpu), accepted_share(drafts_of_cpu(config)), tolerance);
+    EXPECT_GT(on_gpu.verify_seconds, 0);
+    EXPECT_GT(on_gpu.draft_seconds, 0);
   }
 };
 
@@ -118,6 +120,18 @@ TEST_P(GpuDrafters, AModelReadsStepsWithoutDrafts) {
   const SpeculationStats drafts = expect_outputs(config, greedy_requests());
   EXPECT_GT(drafts.num_drafts, 10);
   EXPECT_GT(accepted_share(drafts), 0.98);
+}
+
+// A head writes only the keys and values of such steps. A few sequences are drafted for later, at
+// other places than on a CPU.
+TEST_P(GpuDrafters, AHeadReadsStepsWithoutDrafts) {
+  EngineConfig config = eagle_target();
+  config.speculative_config = fmt::format(
+      R"({{"method": "eagle3", "model": "{}", "num_speculative_tokens": 4,
+           "num_speculative_tokens_per_batch_size": [[3, 1024, 0]],
+           "enable_adaptive_verification": false}})",
+      eagle_head());
+  expect_drafts_of_cpu(config, 0.05);
 }
 
 // The number of drafts changes from step to step.

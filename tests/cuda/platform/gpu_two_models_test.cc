@@ -1,5 +1,10 @@
 // Two engines or two models on one GPU give the same outputs as each of them alone.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
 
 #include "cuda/platform/gpu_engine.h"
 #include "engine/two_models.h"
@@ -15,8 +20,9 @@ using testing::SteppedModel;
 using testing::tiny_f32;
 
 constexpr float kF32Tolerance = 1e-4F;
-// Another start may choose other kernels for matrix products. In three starts on an H100, that
-// changed a log probability of the embedded model by up to 0.14, back and forth.
+// Another start may choose other kernels for matrix products, which round differently. In three
+// starts on an H100, a log probability of the embedded model differed by up to 0.14. The test
+// prints how much two starts of one model alone differ.
 constexpr float kBf16Tolerance = 0.2F;
 
 std::array<EngineConfig, 2> configs() {
@@ -43,21 +49,22 @@ class GpuTwoModels : public testing::GpuTest {
   }
 };
 
-// Compares outputs up to the first token that a near tie decides, after which their contexts
-// differ.
-void expect_close(const std::vector<SteppedModel::SampledTokens>& got,
-                  const std::vector<SteppedModel::SampledTokens>& expected, float tolerance) {
-  ASSERT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < got.size(); ++i) {
-    SCOPED_TRACE("sequence " + std::to_string(i));
-    ASSERT_EQ(expected[i].size(), size_t{SteppedModel::kNumSteps});
-    ASSERT_EQ(got[i].size(), expected[i].size());
-    for (size_t t = 0; t < got[i].size(); ++t) {
-      EXPECT_NEAR(got[i][t].logprobs[0].logprob, expected[i][t].logprobs[0].logprob, tolerance)
-          << "token " << t;
+// The largest difference of log probabilities, up to the first token that a near tie decides, after
+// which the contexts differ.
+float largest_difference(const std::vector<SteppedModel::SampledTokens>& got,
+                         const std::vector<SteppedModel::SampledTokens>& expected) {
+  float largest = 0;
+  EXPECT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    EXPECT_EQ(expected[i].size(), size_t{SteppedModel::kNumSteps});
+    EXPECT_EQ(got[i].size(), expected[i].size());
+    for (size_t t = 0; t < std::min(got[i].size(), expected[i].size()); ++t) {
+      const float difference = got[i][t].logprobs[0].logprob - expected[i][t].logprobs[0].logprob;
+      largest = std::max(largest, std::isnan(difference) ? INFINITY : std::abs(difference));
       if (got[i][t].token_id != expected[i][t].token_id) break;
     }
   }
+  return largest;
 }
 
 TEST_F(GpuTwoModels, OutputsOfTwoEnginesAreThoseOfEachAlone) {
@@ -81,8 +88,11 @@ void expect_models_to_keep_apart(EngineConfig first, EngineConfig second, float 
     SCOPED_TRACE(enforce_eager ? "eager" : "graphs");
     first.enforce_eager = second.enforce_eager = enforce_eager;
     const auto outputs = testing::step_together(first, second);
-    expect_close(outputs[0], testing::step_alone(first), tolerance);
-    expect_close(outputs[1], testing::step_alone(second), tolerance);
+    const auto alone = testing::step_alone(first);
+    EXPECT_LE(largest_difference(outputs[0], alone), tolerance);
+    EXPECT_LE(largest_difference(outputs[1], testing::step_alone(second)), tolerance);
+    std::printf("together %.4f, another start alone %.4f\n", largest_difference(outputs[0], alone),
+                largest_difference(testing::step_alone(first), alone));
   }
 }
 

@@ -150,7 +150,7 @@ std::span<const float> DraftRig::row(std::span<const float> logits, size_t i) co
 Status DraftRig::match_on_host(SamplerState& state, std::span<const float> logits,
                                std::span<const int32_t> drafts,
                                std::vector<SampledToken>& tokens) const {
-  const DraftVerification& verification = limits_.verification;
+  const Verification& verification = limits_.verification;
   const size_t num_accepted =
       count_synthetic(verification.synthetic_rates, state.draft_noise().synthetic_acceptance());
   for (size_t i = 0; i <= drafts.size(); ++i) {

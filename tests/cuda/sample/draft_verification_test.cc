@@ -25,7 +25,7 @@ constexpr RejectionMethod kMethods[] = {RejectionMethod::kStandard, RejectionMet
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message()
 
 DeviceSamplerLimits limits(int num_slots, int vocab_size, int num_drafts,
-                           DraftVerification verification) {
+                           Verification verification) {
   return {.max_num_seqs = num_slots,
           .max_rule_seqs = num_slots,
           .max_rows = num_slots * (1 + num_drafts),
@@ -72,7 +72,7 @@ std::vector<int32_t> all_slots(int count) {
 // ---- Equality with the CPU
 
 struct Agreement {
-  DraftVerification verification;
+  Verification verification;
   int vocab_size = 0;
   int num_drafts = 0;
 };
@@ -145,7 +145,7 @@ size_t compare_with_host(const Agreement& agreement) {
   return num_accepted;
 }
 
-TEST(DraftVerification, AcceptsTheDraftsOfTheCpu) {
+TEST(Verification, AcceptsTheDraftsOfTheCpu) {
   SKIP_WITHOUT_DEVICE();
   for (const RejectionMethod method : kMethods) {
     for (const int vocab_size : {17, 1000, 32003}) {
@@ -163,7 +163,7 @@ TEST(DraftVerification, AcceptsTheDraftsOfTheCpu) {
 }
 
 // Synthetic acceptance takes as many drafts as on the CPU, bit for bit, with either kind of drafts.
-TEST(DraftVerification, SyntheticCountsAreThoseOfTheCpu) {
+TEST(Verification, SyntheticCountsAreThoseOfTheCpu) {
   SKIP_WITHOUT_DEVICE();
   for (const bool samples_drafts : {false, true}) {
     SCOPED_TRACE(samples_drafts ? "sampled drafts" : "most likely drafts");
@@ -428,7 +428,7 @@ INSTANTIATE_TEST_SUITE_P(MethodAndDrafts, KeptDistribution,
 
 // The tests above can fail: drafts that share a stream with the acceptance or the residual change
 // the distribution visibly, and drafts of their own stream do not.
-TEST(DraftVerification, ASharedNoiseStreamIsDetected) {
+TEST(Verification, ASharedNoiseStreamIsDetected) {
   SKIP_WITHOUT_DEVICE();
   for (const RejectionMethod method : kMethods) {
     Drafting drafting = {.method = method, .num_drafts = 2};
