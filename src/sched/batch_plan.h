@@ -124,8 +124,8 @@ struct SeqSpan {
   // >= 0: the sequence is under a constraint. token_masks entry mask_idx + i limits the sampling
   // after i accepted drafts.
   int mask_idx = -1;
-  // Whether the result should have the next step's drafts. The CudaRunner does not report them, so
-  // on a GPU a sequence under a constraint has none.
+  // Whether the result should have the next step's drafts. A GPU does not report drafts that were
+  // sampled (Verification::samples_drafts).
   bool reports_drafts = false;
 
   // Upper bound of the sequence's length after this step.

@@ -44,14 +44,19 @@ EngineConfig embedded(std::string_view method, int num_drafts) {
   return config;
 }
 
-// The mean accepted length; the outputs equal those without drafts.
-double accepted_length(std::string_view method, int num_drafts) {
+// The outputs equal those without drafts.
+SpeculationStats drafts_of(const EngineConfig& config) {
   static const std::vector<Collected> expected =
       run_all(*testing::make_engine(embedded("", 0)), held_out_problems());
-  const auto engine = testing::make_engine(embedded(method, num_drafts));
-  if (engine == nullptr) return 0;
+  const auto engine = testing::make_engine(config);
+  if (engine == nullptr) return {};
   testing::expect_same(run_all(*engine, held_out_problems()), expected);
-  const SpeculationStats stats = testing::stats_at_rest(*engine).speculation;
+  return testing::stats_at_rest(*engine).speculation;
+}
+
+// The mean accepted length.
+double accepted_length(std::string_view method, int num_drafts) {
+  const SpeculationStats stats = drafts_of(embedded(method, num_drafts));
   return 1 + static_cast<double>(stats.num_accepted) / static_cast<double>(stats.num_spans);
 }
 
@@ -61,6 +66,22 @@ TEST(EmbeddedDrafters, Eagle3AcceptsThreeTokensPerStep) {
 
 TEST(EmbeddedDrafters, DFlashAcceptsFourTokensPerStep) {
   EXPECT_GE(accepted_length("dflash", 7), 4.0);
+}
+
+// While many sequences decode, no drafts are wanted, and the drafter only writes keys and values.
+// Those that remain are drafted for afterwards.
+TEST(EmbeddedDrafters, AcceptAsManyAfterStepsWithoutDrafts) {
+  const std::pair<const char*, int> methods[] = {{"eagle3", 4}, {"dflash", 7}};
+  for (const auto& [method, num_drafts] : methods) {
+    SCOPED_TRACE(method);
+    EngineConfig config = embedded(method, num_drafts);
+    config.speculative_config.insert(
+        1, R"("num_speculative_tokens_per_batch_size": [[7, 1024, 0]], )");
+    const SpeculationStats stats = drafts_of(config);
+    EXPECT_GT(stats.num_drafts, 50);
+    EXPECT_GT(static_cast<double>(stats.num_accepted),
+              0.85 * static_cast<double>(stats.num_drafts));
+  }
 }
 
 }  // namespace

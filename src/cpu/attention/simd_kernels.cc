@@ -127,10 +127,13 @@ class Tile {
       scale_by(rescale, kLanes, sums);
       out_.max[row] = max;
     }
-    const Floats max_all = hn::Set(d, max);
+    // While every score is -inf, the weights are relative to 0, because -inf - -inf is a NaN.
+    const Floats max_all = hn::Set(d, max == kMinusInf ? 0.0F : max);
     Floats sum = hn::Load(d, sums);
     for (int i = first; i < seen.end; i += kLanes) {
-      const Floats weight = hn::Exp(d, hn::Sub(hn::Load(d, s + i), max_all));
+      const Floats score = hn::Sub(hn::Load(d, s + i), max_all);
+      // Exp() of a NaN is 0, which would hide a broken key.
+      const Floats weight = hn::IfThenElse(hn::IsNaN(score), score, hn::Exp(d, score));
       sum = hn::Add(sum, weight);
       hn::Store(weight, d, s + i);
     }

@@ -169,8 +169,10 @@ Status CudaRunner::allocate(CudaOps& ops) {
     QUIRE_ASSIGN_OR_RETURN(Buffer prompt_logprobs,
                            pinned_memory(PromptLogprobs::results_bytes(limits)));
     QUIRE_ASSIGN_OR_RETURN(CudaEvent arrived, CudaEvent::create());
-    results_.push_back({std::move(sampled), std::move(prompt_logprobs), std::move(arrived), {}});
+    results_.push_back(
+        {std::move(sampled), std::move(prompt_logprobs), {}, std::move(arrived), {}});
     if (parts_.drafter == nullptr) continue;
+    QUIRE_ASSIGN_OR_RETURN(results_.back().next_tokens, pinned_memory(next_tokens_bytes()));
     QUIRE_ASSIGN_OR_RETURN(Stopwatch verify, Stopwatch::create());
     QUIRE_ASSIGN_OR_RETURN(Stopwatch draft, Stopwatch::create());
     results_.back().times.emplace(std::move(verify), std::move(draft));
@@ -357,7 +359,7 @@ Status CudaRunner::enqueue_step(Step& step) {
   return parts_.drafter == nullptr ? Status() : draft(step, graph);
 }
 
-Status CudaRunner::draft(const Step& step, const DecodeGraph* graph) {
+Status CudaRunner::draft(Step& step, const DecodeGraph* graph) {
   const BatchPlan& plan = *step.plan;
   const GraphBatch* batch = graph == nullptr ? nullptr : &graph->batch;
   const int num_tokens = batch == nullptr ? plan.num_tokens() : batch->num_tokens();
@@ -367,7 +369,17 @@ Status CudaRunner::draft(const Step& step, const DecodeGraph* graph) {
   step.results->times->draft.start(stream_);
   QUIRE_RETURN_IF_ERROR(draft_stage_.run(draft_step(batch, num_tokens), num_spans, num_drafts));
   step.results->times->draft.end(stream_);
+  report_drafts(step, num_drafts);
   return {};
+}
+
+// A draft that was sampled is accepted by its probability, which the host's mask would change.
+void CudaRunner::report_drafts(Step& step, int num_drafts) {
+  const bool is_needed = std::ranges::any_of(step.plan->spans, &SeqSpan::reports_drafts);
+  if (!is_needed || num_drafts == 0 || parts_.verification.samples_drafts) return;
+  stream_.copy_to_host(step.results->next_tokens.data(), sampler_->next_tokens(),
+                       next_tokens_bytes());
+  step.num_reported_drafts = num_drafts;
 }
 
 const DecodeGraph* CudaRunner::graph_for(const BatchPlan& plan) const {
@@ -485,8 +497,22 @@ std::vector<SpanResult> CudaRunner::read_spans(const Step& step) const {
     const SeqSpan& span = step.plan->spans[range.span_idx];
     spans.back().seq_id = span.seq_id;
     spans.back().num_drafts = span.num_drafts;
+    if (span.reports_drafts && step.num_reported_drafts > 0) {
+      spans.back().next_drafts = read_drafts(step, span.slot);
+    }
   }
   return spans;
+}
+
+size_t CudaRunner::next_tokens_bytes() const {
+  return static_cast<size_t>(parts_.sizes.max_num_seqs) * static_cast<size_t>(num_next_tokens()) *
+         sizeof(int32_t);
+}
+
+std::vector<int32_t> CudaRunner::read_drafts(const Step& step, int slot) const {
+  const auto* tokens = static_cast<const int32_t*>(step.results->next_tokens.data());
+  const int32_t* drafts = tokens + int64_t{slot} * num_next_tokens() + 1;
+  return {drafts, drafts + step.num_reported_drafts};
 }
 
 std::vector<float> CudaRunner::read_hidden_state(const Step& step, int row) const {

@@ -46,6 +46,7 @@ class CudaRunner final : public Runner {
   struct Results {
     Buffer sampled;          // pinned; an embedding model's hidden states
     Buffer prompt_logprobs;  // pinned, PromptLogprobs::results_bytes
+    Buffer next_tokens;      // pinned, DeviceSampler::next_tokens(); empty without a drafter
     CudaEvent arrived;
     std::optional<StepTimes> times;  // absent without a drafter
   };
@@ -57,6 +58,7 @@ class CudaRunner final : public Runner {
     std::vector<SampleRange> ranges;   // the spans that sample, and their logits rows
     int num_rows = 0;                  // logits rows that were sampled, padding included
     bool has_logprobs = false;         // the results include log probabilities
+    int num_reported_drafts = 0;       // per span with reports_drafts, in Results::next_tokens
     Results* results = nullptr;
   };
 
@@ -106,7 +108,11 @@ class CudaRunner final : public Runner {
   // The same for an embedding model: enqueues the step's one copy to the host.
   void copy_hidden_states(const Step& step);
   // Enqueues the drafter's work after the step. graph: the step's; null if it ran eagerly.
-  Status draft(const Step& step, const DecodeGraph* graph);
+  Status draft(Step& step, const DecodeGraph* graph);
+  // Copies the proposals to the host if a sequence under a constraint needs them there.
+  void report_drafts(Step& step, int num_drafts);
+  // The proposals of a span's slot in the step's results.
+  std::vector<int32_t> read_drafts(const Step& step, int slot) const;
   // Reads the times of a step that has ended.
   static Status read_times(const Step& step, StepResult& result);
   // The step that was enqueued last, as the drafter receives it. graph: the shape of its graph;
@@ -117,6 +123,9 @@ class CudaRunner final : public Runner {
   std::vector<float> read_hidden_state(const Step& step, int row) const;
   TensorView outputs(int num_rows) const { return outputs_.view.rows(0, num_rows); }
   bool embeds() const { return target().model->config().embeds; }
+  // Tokens of a slot in DeviceSampler::next_tokens().
+  int num_next_tokens() const { return parts_.sizes.limits.decode_q_len(); }
+  size_t next_tokens_bytes() const;
 
   RunnerParts parts_;
   CudaStream& stream_;

@@ -5,6 +5,7 @@
 #include <hwy/targets.h>
 
 #include <cmath>
+#include <limits>
 
 #include "cpu/attention/reference.h"
 #include "cpu/attention/simd_plan.h"
@@ -112,6 +113,33 @@ TEST(CpuAttentionFeatures, PaddingGivesZeros) {
   for (const auto& backend : {make_reference_attention(), make_cpu_attention(pool)}) {
     const AttentionResult result = testing::run_attention(spec, *backend);
     EXPECT_THAT(result.out, Each(0.0F));
+  }
+}
+
+// A NaN in one key shows in every output that attends to it, and in no other.
+TEST(CpuAttentionFeatures, ABrokenKeyShows) {
+  const AttentionCase spec{.name = "broken_key",
+                           .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kF32),
+                           .reqs = {{1, 700, 1}, {9, 200, 2}}};
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  for (const int position : {0, 17, 699}) {
+    ThreadPool pool(2);
+    const AttentionProblem problem(spec);
+    const KvCacheView& cache = problem.cache();
+    static_cast<float*>(cache.k)[problem.batch().block_table[position / 16] * cache.page_stride_k +
+                                 position % 16 * cache.token_stride_k] = kNan;
+    const AttentionResult expected = problem.run(*make_reference_attention());
+    for (const int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+      if ((hwy::SupportedTargets() & target) == 0) continue;
+      const TargetScope scope(target);
+      const AttentionResult actual = problem.run(*make_cpu_attention(pool));
+      ASSERT_EQ(actual.out.size(), expected.out.size());
+      for (size_t i = 0; i < actual.out.size(); ++i) {
+        const bool is_broken = i < size_t{2} * 64;  // the query heads of KV head 0, one token
+        EXPECT_EQ(std::isnan(expected.out[i]), is_broken) << i;
+        EXPECT_EQ(std::isnan(actual.out[i]), is_broken) << hwy::TargetName(target) << ' ' << i;
+      }
+    }
   }
 }
 

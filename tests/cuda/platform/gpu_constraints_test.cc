@@ -4,14 +4,17 @@
 
 #include "base/numbers.h"
 #include "cuda/platform/gpu_engine.h"
+#include "engine/tiny_drafters.h"
 
 namespace quire {
 namespace {
 
 using testing::Collected;
+using testing::count_differences;
 using testing::cpu_answers;
 using testing::GpuTest;
 using testing::greedy;
+using testing::kMaxTies;
 using testing::make_engine;
 using testing::run_all;
 using testing::stats_at_rest;
@@ -34,8 +37,17 @@ class HashedMasks final : public TokenConstraint {
   }
   bool accept(int32_t token_id) override {
     const bool is_allowed = allows(token_id);
+    earlier_.push_back(state_);
     state_ = mix(state_ ^ static_cast<uint64_t>(token_id));
     return is_allowed;
+  }
+  bool can_roll_back() const override { return true; }
+  bool rollback(int num_tokens) override {
+    const auto count = static_cast<size_t>(num_tokens);
+    if (count == 0 || count > earlier_.size()) return count == 0;
+    state_ = earlier_[earlier_.size() - count];
+    earlier_.resize(earlier_.size() - count);
+    return true;
   }
 
  private:
@@ -46,6 +58,7 @@ class HashedMasks final : public TokenConstraint {
   }
 
   uint64_t state_;
+  std::vector<uint64_t> earlier_;  // before each accepted token
 };
 
 class NothingAfter final : public TokenConstraint {
@@ -140,6 +153,20 @@ TEST_P(GpuConstraints, AreKeptAndLeaveTheOthersAlone) {
   }
   const EngineStats stats = stats_at_rest(*engine);
   EXPECT_EQ(stats.num_preemptions > 0, GetParam().name == std::string_view("preemption"));
+}
+
+// A constraint cuts the drafts that it forbids, and the others are verified.
+TEST_P(GpuConstraints, VerifyTheDraftsThatTheyAllow) {
+  EngineConfig config = testing::with_drafter(tiny_f32("cuda"), tiny_f32("cuda").model, 4);
+  GetParam().change(config);
+  // A variant with little memory means it for a model of two layers, without a drafter.
+  if (config.kv_cache_memory < int64_t{1} << 20) config.kv_cache_memory *= 4;
+  const auto engine = make_engine(config);
+  ASSERT_NE(engine, nullptr);
+  EXPECT_LE(count_differences(run_all(*engine, constrained_requests()), expected()), kMaxTies);
+  const SpeculationStats drafts = stats_at_rest(*engine).speculation;
+  EXPECT_GT(drafts.num_accepted, 50);
+  EXPECT_GT(drafts.num_drafts, drafts.num_accepted);
 }
 
 INSTANTIATE_TEST_SUITE_P(Variants, GpuConstraints, ::testing::ValuesIn(testing::common_variants()),
