@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -19,8 +21,10 @@
 #include <random>
 #include <set>
 
+#include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "support/dflash_reference.h"
+#include "support/eagle3_reference.h"
 #include "support/mtp_reference.h"
 #include "support/reference_layer.h"
 
@@ -28,6 +32,7 @@ namespace quire {
 namespace {
 
 using testing::Collected;
+using ::testing::HasSubstr;
 using testing::RandomTensors;
 using testing::run_all;
 using testing::stats_at_rest;
@@ -410,6 +415,91 @@ TEST_P(RandomDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
 INSTANTIATE_TEST_SUITE_P(Methods, RandomDrafterTest,
                          ::testing::Values("dflash", "dflash of speculators", "dspark",
                                            "dspark of speculators", "mtp"));
+
+// ---- Broken drafters
+
+struct BrokenDrafter {
+  const char* method;
+  std::string config;
+  testing::StoredTensors tensors;
+};
+
+std::vector<BrokenDrafter> drafters_to_break() {
+  const testing::BlockShape block = small_block_shape(false, true);
+  const testing::BlockShape transitions = small_block_shape(true, true);
+  const testing::HeadShape head = {.vocab = kSmallVocab, .draft_vocab = 5, .taps = {0, 1}};
+  return {{"dflash", testing::block_config_json(block), testing::random_block_drafter(block)},
+          {"dspark", testing::block_config_json(transitions),
+           testing::random_block_drafter(transitions)},
+          {"eagle3", testing::head_config_json(head), testing::random_head(head)}};
+}
+
+TEST(BrokenDrafter, ATruncatedFileIsRefusedByItsName) {
+  const std::string target = write_target();
+  for (const BrokenDrafter& whole : drafters_to_break()) {
+    const std::filesystem::path folder =
+        write_checkpoint(fmt::format("truncated_{}", whole.method), whole.config, whole.tensors);
+    const std::filesystem::path file = folder / "model.safetensors";
+    const auto num_bytes = std::filesystem::file_size(file);
+    for (const uintmax_t left : {num_bytes - 1, num_bytes / 2, uintmax_t{20}, uintmax_t{0}}) {
+      std::filesystem::resize_file(file, left);
+      const auto engine =
+          Engine::create(with_speculation(target, whole.method, folder.string(), 4));
+      EXPECT_THAT(engine.status().message(), HasSubstr(file.string())) << left;
+    }
+    std::filesystem::remove_all(folder);
+  }
+}
+
+// A drafter whose logits are NaN proposes nothing, and the output is that of the target alone.
+TEST(BrokenDrafter, NanWeightsProposeNothing) {
+  EngineConfig alone;
+  alone.model = write_target();
+  alone.num_threads = 2;
+  const std::vector<Request> requests = {sampled(small_prompt(20, 7), 40),
+                                         sampled(small_prompt(33, 8), 40)};
+  const std::vector<Collected> expected = run_all(*testing::make_engine(alone), requests);
+  for (const BrokenDrafter& whole : drafters_to_break()) {
+    for (const char* name : {"norm.weight", "lm_head.weight"}) {
+      testing::StoredTensors tensors = whole.tensors;
+      const std::vector<float> values = testing::floats_of(tensors[name]);
+      tensors[name] =
+          stored_floats(tensors[name].shape, std::vector<float>(values.size(), std::nanf("")));
+      const std::string folder =
+          write_checkpoint(fmt::format("nan_{}", whole.method), whole.config, tensors);
+      const auto engine =
+          testing::make_engine(with_speculation(alone.model, whole.method, folder, 4));
+      ASSERT_NE(engine, nullptr);
+      testing::expect_same(run_all(*engine, requests), expected);
+      EXPECT_EQ(stats_at_rest(*engine).speculation.num_drafts, 0) << whole.method << ", " << name;
+      std::filesystem::remove_all(folder);
+    }
+  }
+}
+
+// The target fits; the drafter does not, or the KV cache of both.
+TEST(BrokenDrafter, ADrafterThatDoesNotFitTheMemoryIsRefusedBeforeItIsLoaded) {
+  const std::string huge = testing::write_config("quire_huge_drafter", R"({
+      "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 16384,
+      "intermediate_size": 65536, "num_hidden_layers": 500, "num_attention_heads": 128,
+      "num_key_value_heads": 8, "vocab_size": 96, "max_position_embeddings": 512,
+      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+      "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+  const auto too_large = Engine::create(testing::with_drafter(testing::tiny_config(), huge, 4));
+  EXPECT_EQ(too_large.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(too_large.status().message(),
+              ::testing::AllOf(HasSubstr("does not fit"), HasSubstr("quire_huge_drafter"),
+                               HasSubstr("use a smaller one, or leave out `speculative_config`")));
+  EngineConfig config = testing::tiny_config();
+  config.max_model_len = 512;
+  config.kv_cache_memory = int64_t{33} * 4096;  // 33 blocks of 16 tokens, all for the target
+  ASSERT_TRUE(Engine::create(config).ok());
+  const auto no_cache = Engine::create(testing::with_drafter(config, config.model, 4));
+  EXPECT_EQ(no_cache.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(no_cache.status().message(),
+              ::testing::AllOf(HasSubstr("the KV cache is too small for one sequence"),
+                               HasSubstr("leave out `speculative_config`")));
+}
 
 // The drafts after tokens[0, newest], by the reference.
 std::vector<int32_t> mtp_drafts(const testing::MtpReference& reference,
