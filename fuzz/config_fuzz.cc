@@ -73,8 +73,10 @@ void check_head(const ModelConfig& head) {
 void check_block_drafter(const ModelConfig& drafter) {
   check_decoder(drafter);
   const DFlashConfig& config = dflash_config(drafter);
-  QUIRE_CHECK(config.block.mask_token_id >= 0 && config.block.mask_token_id < drafter.vocab_size,
-              "the mask is a token");
+  QUIRE_CHECK(
+      config.block.mask_token_id >= 0 && config.block.mask_token_id < config.target_vocab_size,
+      "the mask is a token");
+  QUIRE_CHECK(drafter.vocab_size <= config.target_vocab_size, "drafts are the target's tokens");
   QUIRE_CHECK(config.block.max_drafts() > 0, "a block has drafts");
   QUIRE_CHECK(config.tapped_layers.front() >= 0 && std::ranges::is_sorted(config.tapped_layers),
               "taps are layers in order");
@@ -82,7 +84,7 @@ void check_block_drafter(const ModelConfig& drafter) {
     QUIRE_CHECK(tensor.shape.num_elements() > 0, "the count does not overflow");
   }
   ModelConfig target;
-  target.vocab_size = drafter.vocab_size;
+  target.vocab_size = config.target_vocab_size;
   target.hidden_size = config.target_hidden_size;
   target.num_layers = config.num_target_layers.value_or(config.tapped_layers.back());
   const Status fits = check_dflash(drafter, target);

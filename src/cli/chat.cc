@@ -21,6 +21,7 @@
 #include "cli/output.h"
 #include "cli/sampling_flags.h"
 #include "engine/run_requests.h"
+#include "engine/speculation.h"
 
 namespace quire::cli {
 namespace {
@@ -337,9 +338,18 @@ class Session {
   std::string file_;  // of this conversation, by /save or /load; empty: none
 };
 
+// Says by which method the engine drafts, if it does.
+Status report_drafts(const EngineConfig& config) {
+  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
+                         read_speculation(config.speculative_config));
+  if (speculation.num_drafts > 0) print_stderr("(drafts by {})\n", describe(speculation));
+  return {};
+}
+
 Result<int> run(const Options& options) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_RETURN_IF_ERROR(check_chat_template(*engine, options.system));
+  QUIRE_RETURN_IF_ERROR(report_drafts(options.engine));
   return Session(*engine, options).run();
 }
 

@@ -18,9 +18,11 @@
 #include "cli/output.h"
 #include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
+#include "engine/engine_parts.h"
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
+#include "engine/speculation.h"
 #include "model/families.h"
 #include "platform/platform.h"
 
@@ -130,7 +132,35 @@ std::string served_context(const EnginePlan& plan, const ModelConfig& config) {
   return fmt::format("{} tokens of the model's {}", served, longest);
 }
 
-void print_model(const EngineConfig& engine, const ModelFiles& files) {
+std::string describe_drafter(const Speculation& speculation, const DraftModel* draft) {
+  const std::string method = describe(speculation);
+  return draft == nullptr ? method : fmt::format("{} ({})", draft->name(), method);
+}
+
+void print_serving_backends(std::string_view what, const AttentionSetup& attention) {
+  for (const std::string& line : report_attention(attention).details) print_line(what, line);
+}
+
+// Prints the plan of an engine that starts with these settings.
+void print_plan(const EngineConfig& engine, const Speculation& speculation,
+                const ModelFiles& files) {
+  const auto platform = make_platform(engine, files.config);
+  if (!platform.ok()) return print_line("memory plan", "no: " + engine_message(platform.status()));
+  const Result<PlannedEngine> planned = plan_with_drafter(engine, speculation, files, **platform);
+  if (!planned.ok()) return print_line("memory plan", "no: " + engine_message(planned.status()));
+  const EnginePlan& plan = planned->plan;
+  print_line("context", served_context(plan, files.config));
+  if (speculation.num_drafts > 0) {
+    print_line("drafter", describe_drafter(speculation, planned->draft.get()));
+  }
+  print_line("memory plan", describe(plan.memory_request, plan.memory_plan));
+  print_serving_backends("serves", plan.attention);
+  if (plan.draft) print_serving_backends("drafter serves", plan.draft->attention);
+  const DeviceContext& context = *(*platform)->contexts().front();
+  for (const KvGroup& group : plan.attention.kv_groups) print_backends(context, group);
+}
+
+void print_model(const ModelFiles& files) {
   const ModelConfig& config = files.config;
   print_stdout("\n");
   print_line("model",
@@ -145,16 +175,6 @@ void print_model(const EngineConfig& engine, const ModelFiles& files) {
                  ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())
                  : "no: neither tokenizer.json nor tokenizer.model; prompts must be token ids");
   print_line("chat template", files.chat ? "yes" : "no: " + engine_message(files.chat_error));
-  const auto platform = make_platform(engine, config);
-  if (!platform.ok()) return print_line("memory plan", "no: " + engine_message(platform.status()));
-  const Result<EnginePlan> plan = plan_engine(engine, files, **platform);
-  if (!plan.ok()) return print_line("memory plan", "no: " + engine_message(plan.status()));
-  print_line("context", served_context(*plan, config));
-  print_line("memory plan", describe(plan->memory_request, plan->memory_plan));
-  for (const std::string& line : report_attention(plan->attention).details)
-    print_line("serves", line);
-  const DeviceContext& context = *(*platform)->contexts().front();
-  for (const KvGroup& group : plan->attention.kv_groups) print_backends(context, group);
 }
 
 // A config.json alone is enough for the report, which needs no weights.
@@ -169,11 +189,14 @@ EngineConfig with_dummy_weights_of_config(EngineConfig engine) {
 
 Result<int> run(const EngineConfig& given) {
   const EngineConfig engine = with_dummy_weights_of_config(given);
+  QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
+                         read_speculation(engine.speculative_config));
   print_build();
   print_machine(inspect_machine());
   (void)finish_stdout();
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(engine));
-  print_model(engine, files);
+  print_model(files);
+  print_plan(engine, speculation, files);
   return kExitOk;
 }
 

@@ -96,6 +96,35 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
                               .left_bytes = plan.memory_plan.left_bytes});
 }
 
+Result<PlannedEngine> plan_with_drafter(const EngineConfig& config, const Speculation& speculation,
+                                        const ModelFiles& files, const Platform& platform) {
+  if (speculation.wants_no_padding &&
+      platform.contexts().front()->device().kind != DeviceKind::kCpu) {
+    return invalid_argument(
+        "[engine] `speculative_config`: disable_padded_drafter_batch; got true, expected false on "
+        "a GPU: its drafters also compute rejected drafts, so that the host need not know their "
+        "number; leave it out");
+  }
+  std::unique_ptr<DraftModel> draft;
+  if (speculation.draft_model) {
+    QUIRE_ASSIGN_OR_RETURN(draft, DraftModel::open(config, *speculation.draft_model, files.config));
+  }
+  Result<EnginePlan> plan = plan_engine(
+      config, files, platform,
+      {.num_drafts = speculation.num_drafts,
+       .model = draft.get(),
+       .has_probs = speculation.verification.samples_drafts,
+       .by_lookup = speculation.by_lookup,
+       .is_adaptive = speculation.verification.is_adaptive || !speculation.draft_ranges.empty()});
+  if (plan.ok()) return PlannedEngine{.plan = std::move(*plan), .draft = std::move(draft)};
+  const Status error = plan.status();
+  if (draft == nullptr || error.code() != StatusCode::kResourceExhausted) return error;
+  return resource_exhausted(
+      fmt::format("{}; this is with the drafter, {}: use a smaller one, or leave out "
+                  "`speculative_config`",
+                  error.message(), draft->name()));
+}
+
 Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                                      const Speculation& speculation,
                                                      ModelFiles& files,
@@ -103,25 +132,9 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   auto parts = std::make_unique<EngineParts>();
   QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files.config));
   DeviceContext& context = *parts->platform->contexts().front();
-  if (speculation.wants_no_padding && context.device().kind != DeviceKind::kCpu) {
-    return invalid_argument(
-        "[engine] `speculative_config`: disable_padded_drafter_batch; got true, expected false on "
-        "a "
-        "GPU: its drafters also compute rejected drafts, so that the host need not know their "
-        "number; leave it out");
-  }
-  std::unique_ptr<DraftModel> draft;  // null: no model drafts
-  if (speculation.draft_model) {
-    QUIRE_ASSIGN_OR_RETURN(draft, DraftModel::open(config, *speculation.draft_model, files.config));
-  }
-  QUIRE_ASSIGN_OR_RETURN(EnginePlan plan,
-                         plan_engine(config, files, *parts->platform,
-                                     {.num_drafts = speculation.num_drafts,
-                                      .model = draft.get(),
-                                      .has_probs = speculation.verification.samples_drafts,
-                                      .by_lookup = speculation.by_lookup,
-                                      .is_adaptive = speculation.verification.is_adaptive ||
-                                                     !speculation.draft_ranges.empty()}));
+  QUIRE_ASSIGN_OR_RETURN(PlannedEngine planned,
+                         plan_with_drafter(config, speculation, files, *parts->platform));
+  EnginePlan& plan = planned.plan;
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   const SelectionReport report = report_attention(plan.attention);
   for (const std::string& line : report.summary) log_info("[attention] {}", line);
@@ -140,7 +153,9 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
     QUIRE_ASSIGN_OR_RETURN(parts->drafter, speculation.make_drafter(context, limits));
   }
   QUIRE_ASSIGN_OR_RETURN(parts->target, load_onto(context, files, plan, progress));
-  if (draft) QUIRE_RETURN_IF_ERROR(add_model_drafter(context, *draft, limits, plan, *parts));
+  if (planned.draft) {
+    QUIRE_RETURN_IF_ERROR(add_model_drafter(context, *planned.draft, limits, plan, *parts));
+  }
   QUIRE_ASSIGN_OR_RETURN(
       parts->runner,
       make_runner(context, parts->target, plan, parts->drafter.get(), speculation.verification));

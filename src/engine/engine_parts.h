@@ -27,6 +27,16 @@ struct LoadedModel {
   ModelInstance instance() const;
 };
 
+// An engine's plan, and the model of its drafter.
+struct PlannedEngine {
+  EnginePlan plan;
+  std::unique_ptr<DraftModel> draft;  // opened, and in the plan; null: no model drafts
+};
+
+// Opens the drafter's model, if a model drafts, and plans the engine with it. `platform` outlives
+// the plan.
+Result<PlannedEngine> plan_with_drafter(const EngineConfig& config, const Speculation& speculation,
+                                        const ModelFiles& files, const Platform& platform);
 // Loads files.weights onto the device that `plan` was made for, allocates the KV cache, and moves
 // the attention plans out of `plan`.
 Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, EnginePlan& plan,

@@ -230,6 +230,7 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
     refuse_keys_of("draft_model, eagle3, dflash or dspark", {"model"}, method, fields);
   }
   refuse_other_keys(object, fields);
+  speculation.method = method;
   speculation.num_drafts = fields.integer("num_speculative_tokens", 1, kMaxDrafts, default_drafts);
   if (speculation.draft_model) speculation.draft_model->num_drafts = speculation.num_drafts;
   speculation.draft_ranges = read_draft_ranges(fields, speculation.num_drafts);
@@ -238,6 +239,12 @@ Result<Speculation> read_speculation(std::string_view speculative_config) {
                                                speculation.num_drafts, fields);
   QUIRE_RETURN_IF_ERROR(fields.status());
   return speculation;
+}
+
+std::string describe(const Speculation& speculation) {
+  const int num_drafts = speculation.num_drafts;
+  return fmt::format("{}, up to {} token{} per step", speculation.method, num_drafts,
+                     num_drafts == 1 ? "" : "s");
 }
 
 }  // namespace quire

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace quire {
 
 // Without a drafter, every step computes one token per decoding sequence.
 struct Speculation {
+  std::string method = {};  // as `speculative_config` names it; empty: no drafter
   int num_drafts = 0;
   std::vector<DraftRange> draft_ranges = {};
   Verification verification = {};
@@ -30,5 +32,9 @@ struct Speculation {
 // Reads EngineConfig::speculative_config, a JSON object with vLLM's keys; empty: no speculation.
 // Errors begin with the wrong key; the caller adds the name of its setting.
 Result<Speculation> read_speculation(std::string_view speculative_config);
+
+// Names the method and its number of drafts, for example "eagle3, up to 4 tokens per step". There
+// must be a drafter.
+std::string describe(const Speculation& speculation);
 
 }  // namespace quire

@@ -76,6 +76,55 @@ Status check_shared_ends(const ModelConfig& drafter, const DraftConfig& config,
   return {};
 }
 
+namespace {
+
+constexpr std::string_view kDraftIds = "d2t";
+
+// Appends the place and the remedy of a broken mapping.
+Status refuse_draft_ids(const DraftConfig& config, const Status& error) {
+  return Status(error.code(),
+                fmt::format("{}; use a drafter that was trained for this model, or get the "
+                            "checkpoint beside {} again",
+                            error.message(), config.source));
+}
+
+}  // namespace
+
+Result<std::vector<int32_t>> read_target_ids(const ModelConfig& drafter, const DraftConfig& config,
+                                             WeightSource& source) {
+  const int target_size = config.target_vocab_size;
+  if (drafter.vocab_size == target_size && !source.has(kDraftIds)) return std::vector<int32_t>();
+  const Result<std::vector<int64_t>> differences = source.integers(kDraftIds, drafter.vocab_size);
+  if (!differences.ok()) return refuse_draft_ids(config, differences.status());
+  std::vector<int32_t> ids;
+  std::vector<bool> is_taken(static_cast<size_t>(target_size), false);
+  for (const int64_t difference : *differences) {
+    const auto draft_id = static_cast<int64_t>(ids.size());
+    // draft_id + difference could overflow.
+    if (difference < -draft_id || difference >= target_size - draft_id) {
+      return refuse_draft_ids(
+          config,
+          invalid_argument(fmt::format("[model] tensor {} maps draft id {} outside of the target's "
+                                       "{} tokens; got a difference of {}, expected {} to {}",
+                                       quote_name(kDraftIds), draft_id, target_size, difference,
+                                       -draft_id, target_size - draft_id - 1)));
+    }
+    const int64_t id = draft_id + difference;
+    if (is_taken[static_cast<size_t>(id)]) {
+      return refuse_draft_ids(
+          config, invalid_argument(fmt::format(
+                      "[model] tensor {} maps two draft ids to one token; got {} for draft id {} "
+                      "and for one before it, expected each token once",
+                      quote_name(kDraftIds), id, draft_id)));
+    }
+    is_taken[static_cast<size_t>(id)] = true;
+    ids.push_back(static_cast<int32_t>(id));
+  }
+  const bool is_same = std::ranges::all_of(*differences, [](int64_t d) { return d == 0; });
+  if (is_same && drafter.vocab_size == target_size) ids.clear();
+  return ids;
+}
+
 void share_ends(const DraftConfig& config, const Model& target, DecoderEnds& ends) {
   if (!config.has_embeddings) ends.shared_embed = target.embeddings();
   if (config.shares_lm_head()) ends.shared_lm_head = target.lm_head();

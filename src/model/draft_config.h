@@ -2,19 +2,27 @@
 // variants are refused by name, and matrices that are the target's where the checkpoint has none.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "model/decoder.h"
 #include "model/decoder_config.h"
 #include "quire/status.h"
+#include "tensor/weight_source.h"
 
 namespace quire {
 
 class ConfigFields;
 
+// ModelConfig::vocab_size is the size of the draft vocabulary.
 struct DraftConfig : DecoderConfig {
+  std::string source;          // the config.json that it was read from, for errors
+  int target_vocab_size = 0;   // of the token ids that the drafter reads
   int target_hidden_size = 0;  // width of one tap
   // Whether the checkpoint has these tensors.
   bool has_embeddings = false;
@@ -45,6 +53,15 @@ Status refuse_target(const ModelConfig& drafter, std::string_view what, int got,
 // Checks that the target's matrices have the shapes of those that the drafter's checkpoint lacks.
 Status check_shared_ends(const ModelConfig& drafter, const DraftConfig& config,
                          const ModelConfig& target);
+// Reads TapReader::target_ids() from the tensor "d2t": by draft id, the target's id minus the draft
+// id.
+Result<std::vector<int32_t>> read_target_ids(const ModelConfig& drafter, const DraftConfig& config,
+                                             WeightSource& source);
+// The tensors beside the weights that a checkpoint in the layout of `speculators` may have:
+// read_target_ids() reads d2t, of which t2d is the inverse, and the others are copies of the
+// target's last matrices.
+inline constexpr std::array<std::string_view, 4> kSpeculatorsTensors = {
+    "d2t", "t2d", "verifier_norm.", "verifier_lm_head."};
 // Takes the matrices that the checkpoint lacks from the target.
 void share_ends(const DraftConfig& config, const Model& target, DecoderEnds& ends);
 

@@ -113,21 +113,22 @@ class TapReader : public virtual Model {
   // are read only if context_attends().
   virtual Status write_context(const StepInput& input, Stream& stream) = 0;
   virtual bool context_attends() const { return false; }
+  // By draft id, the target's token id; empty: the two vocabularies are the same. The logits are
+  // over the draft vocabulary, whose size is config().vocab_size; token_ids are always the
+  // target's.
+  virtual std::span<const int32_t> target_ids() const = 0;
 };
 
 // A drafter that continues the hidden states of its target: the step input's `hidden` of position p
 // and the token of p + 1 give the logits of p + 2. The pair has the position p in `positions` and
 // in the KV cache. In the first pass over a token, `hidden` is combine() of the target's taps; a
-// later pass continues its own output_states(). The logits are over the draft vocabulary, whose
-// size is config().vocab_size; token_ids are always the target's.
+// later pass continues its own output_states().
 class DraftHead : public TapReader {
  public:
   // The states of tokens `rows` of the last step (as for compute_logits), which the next pass reads
   // as `hidden`. out: [num_rows, hidden_size].
   virtual Status output_states(const int32_t* rows, int num_rows, TensorView out,
                                Stream& stream) = 0;
-  // By draft id, the target's token id; empty: the two vocabularies are the same.
-  virtual std::span<const int32_t> target_ids() const = 0;
 };
 
 // The tokens that a block drafter reads in one pass: a sequence's newest token, and then mask
@@ -153,8 +154,8 @@ class BlockHead : public TapReader {
   virtual const BlockLayout& block() const = 0;
   // Whether the logits of a draft also depend on the token before it, by transitions().
   virtual bool has_transitions() const { return false; }
-  // Writes the summands that the tokens `previous` (device, [num_rows]; num_rows <=
-  // max_num_logit_rows) add to the logits of the tokens after them. out: F32 [num_rows,
+  // Writes the summands that the tokens `previous` (device, [num_rows], the target's ids; num_rows
+  // <= max_num_logit_rows) add to the logits of the tokens after them. out: F32 [num_rows,
   // vocab_size].
   virtual void transitions(const int32_t* previous, int num_rows, TensorView out,
                            Stream& stream) = 0;

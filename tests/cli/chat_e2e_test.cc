@@ -20,6 +20,7 @@ using quire::testing::TerminalProcess;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr const char* kUp = "\x1b[A";
 constexpr const char* kRight = "\x1b[C";
@@ -151,6 +152,18 @@ class ChatAtAPipe : public ::testing::Test {
 
   fs::path file_ = fs::path(::testing::TempDir()) / "quire_chat.json";
 };
+
+TEST_F(ChatAtAPipe, SaysByWhichMethodItDrafts) {
+  const SpawnResult plain = chat("What is 12*34?\n");
+  EXPECT_THAT(plain.err, Not(HasSubstr("drafts")));
+  const SpawnResult drafting =
+      run_quire({"chat", "--temperature", "0", "--log-level", "error", "--speculative-config",
+                 R"({"method": "eagle3", "num_speculative_tokens": 4})"},
+                {.input = "What is 12*34?\n"});
+  EXPECT_EQ(drafting.exit_code, 0) << drafting.err;
+  EXPECT_THAT(drafting.err, HasSubstr("(drafts by eagle3, up to 4 tokens per step)\n"));
+  EXPECT_EQ(drafting.out, plain.out);
+}
 
 TEST_F(ChatAtAPipe, SavesAndLoadsAConversation) {
   fs::remove(file_);

@@ -476,6 +476,37 @@ TEST(Doctor, ReportsTheServedContext) {
               AllOf(HasSubstr(" tokens of the model's 4096\n"), HasSubstr("memory plan")));
 }
 
+// The number before " MiB" after `what` in the memory plan.
+double planned_mib(const std::string& report, const std::string& what) {
+  const size_t at = report.find(what + " ", report.find("memory plan"));
+  return at == std::string::npos ? -1 : std::stod(report.substr(at + what.size() + 1));
+}
+
+TEST(Doctor, PlansWithTheDrafter) {
+  const std::string plain = run_quire({"doctor"}).out;
+  EXPECT_THAT(plain, Not(HasSubstr("drafter")));
+  const auto report = [](const char* config) {
+    const SpawnResult result = run_quire({"doctor", "--speculative-config", config});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  };
+  const std::string head = report(R"({"method": "eagle3", "num_speculative_tokens": 4})");
+  EXPECT_THAT(head,
+              AllOf(HasSubstr("drafter              the embedded eagle3 drafter (eagle3, up to "
+                              "4 tokens per step)\n"),
+                    HasSubstr("drafter serves       ")));
+  for (const char* what : {"weights", "KV cache"}) {
+    EXPECT_GT(planned_mib(plain, what), 0) << plain;
+    EXPECT_GT(planned_mib(head, what), planned_mib(plain, what)) << what;
+  }
+  EXPECT_THAT(report(R"({"method": "suffix"})"),
+              AllOf(HasSubstr("drafter              suffix, up to 8 tokens per step\n"),
+                    Not(HasSubstr("drafter serves"))));
+  EXPECT_THAT(report(R"({"method": "mtp", "num_speculative_tokens": 1})"),
+              HasSubstr("memory plan          no: "));
+  EXPECT_EQ(run_quire({"doctor", "--speculative-config", "{}"}).exit_code, 2);
+}
+
 TEST(Embedded, TheMainJobAnswersAWordProblem) {
   const SpawnResult result = run_quire({"generate"});
   EXPECT_EQ(result.exit_code, 0) << result.err;

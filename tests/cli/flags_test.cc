@@ -185,6 +185,11 @@ TEST(ForeignNames, NameFlagsThatExist) {
       EXPECT_TRUE(has_flag(root, found->str(), has_flag)) << name << ": " << text;
     }
   }
+  for (const char* name : {"--spec-model", "--spec-tokens", "--speculative-model",
+                           "--num-speculative-tokens", "--model-draft", "--draft-max"}) {
+    ASSERT_THAT(names, Contains(name));
+    EXPECT_THAT(std::string(find_foreign_flag(name)->text), HasSubstr("--speculative-config"));
+  }
   EXPECT_FALSE(find_foreign_flag("--model"));
   EXPECT_FALSE(find_foreign_flag(""));
   EXPECT_THAT(Parsed({"show", "x"}).complaints(), ElementsAre("show is quire doctor MODEL here"));

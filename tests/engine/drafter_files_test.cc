@@ -11,13 +11,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <random>
+#include <set>
 
+#include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "support/dflash_reference.h"
+#include "support/eagle3_reference.h"
 #include "support/mtp_reference.h"
 #include "support/reference_layer.h"
 
@@ -25,6 +32,7 @@ namespace quire {
 namespace {
 
 using testing::Collected;
+using ::testing::HasSubstr;
 using testing::RandomTensors;
 using testing::run_all;
 using testing::stats_at_rest;
@@ -91,7 +99,47 @@ std::string write_checkpoint(const std::string& name, const std::string& config,
 struct DrafterKind {
   const char* method;
   bool has_transitions;
+  bool is_speculators = false;  // the layout, with a draft vocabulary
 };
+
+// The tokens that a drafter prefers somewhere, in descending order, so that no draft id is its own
+// target's id.
+std::vector<int32_t> draft_vocabulary(const NextTokens& next) {
+  std::set<int32_t, std::greater<>> ids;
+  for (const auto& [source, target] : next) ids.insert(target);
+  return {ids.begin(), ids.end()};
+}
+
+// The rows `ids` of [kVocab, width].
+std::vector<float> rows_of_ids(const std::vector<float>& rows, const std::vector<int32_t>& ids,
+                               int width) {
+  std::vector<float> chosen;
+  for (const int32_t id : ids) {
+    const auto first = rows.begin() + int64_t{id} * width;
+    chosen.insert(chosen.end(), first, first + width);
+  }
+  return chosen;
+}
+
+std::string drafter_config(const DrafterKind& kind, size_t num_draft_ids) {
+  const int markov_rank = kind.has_transitions ? kHidden : 0;
+  const std::string layers = fmt::format(
+      R"({},"model_type":"qwen3","hidden_size":{},"num_hidden_layers":1,"vocab_size":{},)"
+      R"("tie_word_embeddings":false)",
+      testing::layer_sizes_json(), kHidden, kVocab);
+  const std::string block =
+      fmt::format(R"("block_size":{},"num_target_layers":{},"mask_token_id":{},"markov_rank":{},)"
+                  R"("draft_vocab_size":{})",
+                  kBlockSize, kNumTargetLayers, kMask, markov_rank, num_draft_ids);
+  if (kind.is_speculators) {
+    return fmt::format(R"({{"speculators_model_type":"{}",{},"aux_hidden_state_layer_ids":[2,7],)"
+                       R"("transformer_layer_config":{{{}}}}})",
+                       kind.method, block, layers);
+  }
+  const bool is_dflash = std::string_view(kind.method) == "dflash";
+  return fmt::format(R"({{"architectures":["{}"],{},{},"target_layer_ids":[1,6]}})",
+                     is_dflash ? "DFlashDraftModel" : "Qwen3DSparkModel", layers, block);
+}
 
 // Returns the drafter's directory. After a token and after a mask, the logits prefer the tokens of
 // `by_block`, and transitions prefer those of `by_transition` even more.
@@ -118,21 +166,25 @@ std::string write_drafter(const DrafterKind& kind, const NextTokens& by_block,
   }
   tensors["norm.weight"] = stored_floats({kHidden}, std::vector<float>(kHidden, 1.0F));
   const Association logits(by_block, kHidden, 1.0F);
+  std::vector<int32_t> draft_ids(kVocab);
+  std::iota(draft_ids.begin(), draft_ids.end(), 0);
+  if (kind.is_speculators) {
+    draft_ids = draft_vocabulary(by_block);
+    std::vector<int64_t> differences;
+    for (const int32_t id : draft_ids) differences.push_back(id - std::ssize(differences));
+    tensors["d2t"] = testing::stored_integers(differences);
+  }
   put("embed_tokens.weight", kVocab, logits.from);
-  put("lm_head.weight", kVocab, logits.to);
+  put("lm_head.weight", std::ssize(draft_ids), rows_of_ids(logits.to, draft_ids, kHidden));
   if (kind.has_transitions) {
     const Association transitions(by_transition, kHidden, 16.0F);
     put("markov_head.markov_w1.weight", kVocab, transitions.from);
-    put("markov_head.markov_w2.weight", kVocab, transitions.to);
+    put("markov_head.markov_w2.weight", std::ssize(draft_ids),
+        rows_of_ids(transitions.to, draft_ids, kHidden));
   }
-  const bool is_dflash = std::string_view(kind.method) == "dflash";
-  const std::string config = fmt::format(
-      R"({{{},"architectures":["{}"],"model_type":"qwen3","hidden_size":{},"num_hidden_layers":1,)"
-      R"("vocab_size":{},"tie_word_embeddings":false,"block_size":{},"num_target_layers":{},)"
-      R"("mask_token_id":{},"target_layer_ids":[1,6],"markov_rank":{}}})",
-      testing::layer_sizes_json(), is_dflash ? "DFlashDraftModel" : "Qwen3DSparkModel", kHidden,
-      kVocab, kBlockSize, kNumTargetLayers, kMask, kind.has_transitions ? kHidden : 0);
-  return write_checkpoint(fmt::format("{}_{}", kind.method, kind.has_transitions), config, tensors);
+  return write_checkpoint(
+      fmt::format("{}_{}_{}", kind.method, kind.has_transitions, kind.is_speculators),
+      drafter_config(kind, draft_ids.size()), tensors);
 }
 
 int32_t after(const NextTokens& next, int32_t token) {
@@ -184,8 +236,11 @@ TEST(BlockDrafter, ProposesItsTokensInTheirPlaces) {
   const NextTokens by_block = most_frequent(output);
   NextTokens by_transition = by_block;  // where a draft follows a token, not a mask
   by_transition.erase(kMask);
-  constexpr std::array<DrafterKind, 3> kKinds = {
-      {{"dflash", false}, {"dspark", false}, {"dspark", true}}};
+  constexpr std::array<DrafterKind, 5> kKinds = {{{"dflash", false},
+                                                  {"dspark", false},
+                                                  {"dspark", true},
+                                                  {"dflash", false, true},
+                                                  {"dspark", true, true}}};
   for (const DrafterKind& kind : kKinds) {
     const std::string folder = write_drafter(kind, by_block, by_transition);
     for (const int num_drafts : {1, 3, kBlockSize - 1}) {
@@ -200,7 +255,8 @@ TEST(BlockDrafter, ProposesItsTokensInTheirPlaces) {
       const int64_t expected = count_accepted(kind, by_block, by_transition, output, num_drafts);
       EXPECT_GT(expected, 5);
       EXPECT_EQ(stats_at_rest(*engine).speculation.num_accepted, expected)
-          << kind.method << ", transitions " << kind.has_transitions << ", " << num_drafts;
+          << kind.method << ", transitions " << kind.has_transitions << ", speculators "
+          << kind.is_speculators << ", " << num_drafts;
     }
     std::filesystem::remove_all(folder);
   }
@@ -242,16 +298,23 @@ EngineConfig with_speculation(const std::string& target, std::string_view method
   return config;
 }
 
-EngineConfig with_random_block_drafter(bool is_dspark, int num_drafts) {
-  const testing::BlockShape shape = {.is_dspark = is_dspark,
-                                     .vocab = kSmallVocab,
-                                     .num_target_layers = 2,
-                                     .target_layer_ids = {0, 1},
-                                     .block_size = 8,
-                                     .mask_token_id = 5,
-                                     .markov_rank = is_dspark ? 4 : 0};
+testing::BlockShape small_block_shape(bool is_dspark, bool is_speculators) {
+  return {.is_dspark = is_dspark,
+          .is_speculators = is_speculators,
+          .vocab = kSmallVocab,
+          .draft_vocab = is_speculators ? 5 : 0,
+          .num_target_layers = 2,
+          .target_layer_ids = {0, 1},
+          .block_size = 8,
+          .mask_token_id = 5,
+          .markov_rank = is_dspark ? 4 : 0,
+          .has_lm_head = is_speculators};
+}
+
+EngineConfig with_random_block_drafter(bool is_dspark, bool is_speculators, int num_drafts) {
+  const testing::BlockShape shape = small_block_shape(is_dspark, is_speculators);
   const std::string drafter =
-      write_checkpoint(is_dspark ? "dspark_random" : "dflash_random",
+      write_checkpoint(fmt::format("random_{}_{}", is_dspark, is_speculators),
                        testing::block_config_json(shape), testing::random_block_drafter(shape, 7));
   return with_speculation(write_target(), is_dspark ? "dspark" : "dflash", drafter, num_drafts);
 }
@@ -265,8 +328,9 @@ EngineConfig with_random_mtp(int num_drafts) {
 }
 
 EngineConfig with_random_drafter(std::string_view method, int num_drafts) {
-  return method == "mtp" ? with_random_mtp(num_drafts)
-                         : with_random_block_drafter(method == "dspark", num_drafts);
+  if (method == "mtp") return with_random_mtp(num_drafts);
+  return with_random_block_drafter(method.starts_with("dspark"), method.ends_with("speculators"),
+                                   num_drafts);
 }
 
 std::vector<int32_t> small_prompt(int length, uint64_t salt) {
@@ -348,7 +412,94 @@ TEST_P(RandomDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
   EXPECT_GT(stats_at_rest(*chunked).prefix_cache_hits, 500);
 }
 
-INSTANTIATE_TEST_SUITE_P(Methods, RandomDrafterTest, ::testing::Values("dflash", "dspark", "mtp"));
+INSTANTIATE_TEST_SUITE_P(Methods, RandomDrafterTest,
+                         ::testing::Values("dflash", "dflash of speculators", "dspark",
+                                           "dspark of speculators", "mtp"));
+
+// ---- Broken drafters
+
+struct BrokenDrafter {
+  const char* method;
+  std::string config;
+  testing::StoredTensors tensors;
+};
+
+std::vector<BrokenDrafter> drafters_to_break() {
+  const testing::BlockShape block = small_block_shape(false, true);
+  const testing::BlockShape transitions = small_block_shape(true, true);
+  const testing::HeadShape head = {.vocab = kSmallVocab, .draft_vocab = 5, .taps = {0, 1}};
+  return {{"dflash", testing::block_config_json(block), testing::random_block_drafter(block)},
+          {"dspark", testing::block_config_json(transitions),
+           testing::random_block_drafter(transitions)},
+          {"eagle3", testing::head_config_json(head), testing::random_head(head)}};
+}
+
+TEST(BrokenDrafter, ATruncatedFileIsRefusedByItsName) {
+  const std::string target = write_target();
+  for (const BrokenDrafter& whole : drafters_to_break()) {
+    const std::filesystem::path folder =
+        write_checkpoint(fmt::format("truncated_{}", whole.method), whole.config, whole.tensors);
+    const std::filesystem::path file = folder / "model.safetensors";
+    const auto num_bytes = std::filesystem::file_size(file);
+    for (const uintmax_t left : {num_bytes - 1, num_bytes / 2, uintmax_t{20}, uintmax_t{0}}) {
+      std::filesystem::resize_file(file, left);
+      const auto engine =
+          Engine::create(with_speculation(target, whole.method, folder.string(), 4));
+      EXPECT_THAT(engine.status().message(), HasSubstr(file.string())) << left;
+    }
+    std::filesystem::remove_all(folder);
+  }
+}
+
+// A drafter whose logits are NaN proposes nothing, and the output is that of the target alone.
+TEST(BrokenDrafter, NanWeightsProposeNothing) {
+  EngineConfig alone;
+  alone.model = write_target();
+  alone.num_threads = 2;
+  const std::vector<Request> requests = {sampled(small_prompt(20, 7), 40),
+                                         sampled(small_prompt(33, 8), 40)};
+  const std::vector<Collected> expected = run_all(*testing::make_engine(alone), requests);
+  for (const BrokenDrafter& whole : drafters_to_break()) {
+    for (const char* name : {"norm.weight", "lm_head.weight"}) {
+      testing::StoredTensors tensors = whole.tensors;
+      const std::vector<float> values = testing::floats_of(tensors[name]);
+      tensors[name] =
+          stored_floats(tensors[name].shape, std::vector<float>(values.size(), std::nanf("")));
+      const std::string folder =
+          write_checkpoint(fmt::format("nan_{}", whole.method), whole.config, tensors);
+      const auto engine =
+          testing::make_engine(with_speculation(alone.model, whole.method, folder, 4));
+      ASSERT_NE(engine, nullptr);
+      testing::expect_same(run_all(*engine, requests), expected);
+      EXPECT_EQ(stats_at_rest(*engine).speculation.num_drafts, 0) << whole.method << ", " << name;
+      std::filesystem::remove_all(folder);
+    }
+  }
+}
+
+// The target fits; the drafter does not, or the KV cache of both.
+TEST(BrokenDrafter, ADrafterThatDoesNotFitTheMemoryIsRefusedBeforeItIsLoaded) {
+  const std::string huge = testing::write_config("quire_huge_drafter", R"({
+      "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 16384,
+      "intermediate_size": 65536, "num_hidden_layers": 500, "num_attention_heads": 128,
+      "num_key_value_heads": 8, "vocab_size": 96, "max_position_embeddings": 512,
+      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+      "tie_word_embeddings": false, "torch_dtype": "bfloat16"})");
+  const auto too_large = Engine::create(testing::with_drafter(testing::tiny_config(), huge, 4));
+  EXPECT_EQ(too_large.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(too_large.status().message(),
+              ::testing::AllOf(HasSubstr("does not fit"), HasSubstr("quire_huge_drafter"),
+                               HasSubstr("use a smaller one, or leave out `speculative_config`")));
+  EngineConfig config = testing::tiny_config();
+  config.max_model_len = 512;
+  config.kv_cache_memory = int64_t{33} * 4096;  // 33 blocks of 16 tokens, all for the target
+  ASSERT_TRUE(Engine::create(config).ok());
+  const auto no_cache = Engine::create(testing::with_drafter(config, config.model, 4));
+  EXPECT_EQ(no_cache.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(no_cache.status().message(),
+              ::testing::AllOf(HasSubstr("the KV cache is too small for one sequence"),
+                               HasSubstr("leave out `speculative_config`")));
+}
 
 // The drafts after tokens[0, newest], by the reference.
 std::vector<int32_t> mtp_drafts(const testing::MtpReference& reference,

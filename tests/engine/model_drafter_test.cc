@@ -234,6 +234,13 @@ TEST_P(BlockDrafterTest, AcceptsAsMuchAfterChunksAndPrefixHits) {
   expect_as_much_after_chunks_and_prefix_hits(with_block(eagle_target()), std::get<1>(GetParam()));
 }
 
+TEST_P(BlockDrafterTest, DraftsFromAPartOfTheVocabulary) {
+  const auto [method, num_drafts] = GetParam();
+  expect_as_much_after_chunks_and_prefix_hits(
+      with_drafter(eagle_target(), testing::speculators_block_drafter(method), num_drafts, method),
+      num_drafts);
+}
+
 TEST_P(BlockDrafterTest, SurvivesPreemptionAndSmallSteps) {
   expect_as_much_with_preemption(with_block(small(eagle_target())));
 }

@@ -89,18 +89,36 @@ EngineConfig mimo_target(int num_mtp_layers) {
   return config;
 }
 
+namespace {
+
+std::string block_layers_json(int vocab_size) {
+  return fmt::format(
+      R"("model_type": "qwen3", "hidden_size": 64, "head_dim": 16, "intermediate_size": 96,
+      "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+      "vocab_size": {}, "max_position_embeddings": 64, "rms_norm_eps": 1e-5,
+      "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": false)",
+      vocab_size);
+}
+
+}  // namespace
+
 std::string block_drafter(std::string_view method, int vocab_size) {
   const std::string json = fmt::format(
-      R"({{"architectures": ["{}"], "model_type": "qwen3", "hidden_size": 64, "head_dim": 16,
-      "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4,
-      "num_key_value_heads": 2, "vocab_size": {}, "max_position_embeddings": 64,
-      "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
-      "tie_word_embeddings": false, "torch_dtype": "bfloat16", "num_target_layers": 4,
+      R"({{"architectures": ["{}"], {}, "torch_dtype": "bfloat16", "num_target_layers": 4,
       "block_size": 8, "markov_rank": {}, "dflash_config": {{"mask_token_id": 3,
       "target_layer_ids": [-1, 1, 3]}}}})",
-      method == "dflash" ? "DFlashDraftModel" : "Qwen3DSparkModel", vocab_size,
+      method == "dflash" ? "DFlashDraftModel" : "Qwen3DSparkModel", block_layers_json(vocab_size),
       method == "dflash" ? 0 : 24);
   return write_config(fmt::format("quire_block_{}_{}", method, vocab_size), json);
+}
+
+std::string speculators_block_drafter(std::string_view method) {
+  const std::string json = fmt::format(
+      R"({{"speculators_model_type": "{}", "transformer_layer_config": {{{}}},
+      "torch_dtype": "bfloat16", "draft_vocab_size": 6, "block_size": 8, "markov_rank": {},
+      "mask_token_id": 3, "aux_hidden_state_layer_ids": [0, 2, 4]}})",
+      method, block_layers_json(8), method == "dflash" ? 0 : 24);
+  return write_config(fmt::format("quire_speculators_{}", method), json);
 }
 
 }  // namespace quire::testing

@@ -32,5 +32,7 @@ EngineConfig mimo_target(int num_mtp_layers = 1);
 
 // The path of a block drafter for a model of 4 layers and hidden size 64. method: dflash or dspark.
 std::string block_drafter(std::string_view method, int vocab_size = 8);
+// The same in the layout of `speculators`, with 6 of the target's 8 tokens as its draft vocabulary.
+std::string speculators_block_drafter(std::string_view method);
 
 }  // namespace quire::testing

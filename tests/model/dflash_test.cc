@@ -144,7 +144,18 @@ TEST(DFlash, AgreesWithTheReference) {
       {"DFlash, biases", {.has_bias = true}},
       {"DFlash, own matrices and a wider target",
        {.target_hidden = 24, .has_embeddings = true, .has_lm_head = true}},
+      {"DFlash of speculators",
+       {.is_speculators = true, .draft_vocab = 12, .has_embeddings = true, .has_lm_head = true}},
+      {"DFlash of speculators, the target's matrices", {.is_speculators = true}},
+      {"DFlash of speculators, own embeddings", {.is_speculators = true, .has_embeddings = true}},
+      {"DFlash, a part of the vocabulary", {.draft_vocab = 7, .has_lm_head = true}},
       {"DSpark", {.is_dspark = true, .markov_rank = 6}},
+      {"DSpark of speculators",
+       {.is_dspark = true,
+        .is_speculators = true,
+        .draft_vocab = 12,
+        .markov_rank = 6,
+        .has_lm_head = true}},
       {"DSpark, own matrices",
        {.is_dspark = true, .num_layers = 3, .has_embeddings = true, .has_lm_head = true}},
   };
@@ -158,27 +169,71 @@ TEST(DFlash, AgreesWithTheReference) {
 }
 
 TEST(DFlash, HasTheTransitionsOfDSpark) {
-  const BlockShape shape = {.is_dspark = true, .markov_rank = 6};
+  for (const int draft_vocab : {20, 12}) {
+    const BlockShape shape = {
+        .is_dspark = true, .draft_vocab = draft_vocab, .markov_rank = 6, .has_lm_head = true};
+    ReferenceOps ops;
+    DrafterOfTarget parts(shape, ops);
+    const auto drafter = parts.load();
+    ASSERT_TRUE(drafter.ok()) << drafter.status().message();
+    ASSERT_TRUE((*drafter)->has_transitions());
+    const int32_t previous[] = {4, 19, 4};
+    std::vector<float> got(3 * static_cast<size_t>(draft_vocab));
+    Stream stream;
+    (*drafter)->transitions(previous, 3, {got.data(), DType::kF32, {3, draft_vocab}}, stream);
+    const DFlashReference reference = parts.reference();
+    const std::vector<Row> expected = {reference.transition(4), reference.transition(19),
+                                       reference.transition(4)};
+    expect_near_rows(got, expected, 1e-5, "transitions");
+  }
+}
+
+TEST(DFlash, ListsTheTargetsIdsByDraftId) {
   ReferenceOps ops;
-  DrafterOfTarget parts(shape, ops);
-  const auto drafter = parts.load();
-  ASSERT_TRUE(drafter.ok()) << drafter.status().message();
-  ASSERT_TRUE((*drafter)->has_transitions());
-  const int32_t previous[] = {4, 19, 4};
-  std::vector<float> got(3 * 20);
-  Stream stream;
-  (*drafter)->transitions(previous, 3, {got.data(), DType::kF32, {3, 20}}, stream);
-  const DFlashReference reference = parts.reference();
-  const std::vector<Row> expected = {reference.transition(4), reference.transition(19),
-                                     reference.transition(4)};
-  expect_near_rows(got, expected, 1e-5, "transitions");
+  const auto ids = [&](const BlockShape& shape) {
+    const auto drafter = DrafterOfTarget(shape, ops).load();
+    EXPECT_TRUE(drafter.ok()) << drafter.status().message();
+    const std::span<const int32_t> span = (*drafter)->target_ids();
+    return std::vector<int32_t>(span.begin(), span.end());
+  };
+  EXPECT_THAT(ids({.is_speculators = true, .draft_vocab = 12, .has_lm_head = true}),
+              ElementsAre(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 0, 2));
+  EXPECT_THAT(ids({.is_speculators = true}), ElementsAre());
+}
+
+TEST(DFlash, RefusesAWrongVocabulary) {
+  const BlockShape shape = {.is_speculators = true, .draft_vocab = 3, .has_lm_head = true};
+  const auto error_of = [&](const std::vector<int64_t>& differences) {
+    StoredTensors tensors = random_block_drafter(shape);
+    tensors["d2t"] = stored_integers(differences);
+    return load_error(shape, tensors);
+  };
+  EXPECT_EQ(error_of({0, 5, 17}), "");
+  EXPECT_THAT(error_of({0, 5, 18}),
+              AllOf(HasSubstr("tensor \"d2t\" maps draft id 2 outside of the "
+                              "target's 20 tokens; got a difference of 18, expected -2 to 17"),
+                    HasSubstr("use a drafter that was trained for this model, or get the "
+                              "checkpoint beside config.json again")));
+  EXPECT_THAT(error_of({0, 0}), AllOf(HasSubstr("got [2], expected [3]"),
+                                      HasSubstr("use a drafter that was trained for this model")));
+  StoredTensors tensors = random_block_drafter(shape);
+  tensors.erase("d2t");
+  EXPECT_THAT(load_error(shape, tensors), HasSubstr("\"d2t\" of shape [3] is missing"));
+  tensors = random_block_drafter(shape);
+  tensors.erase("lm_head.weight");
+  EXPECT_THAT(load_error(shape, tensors),
+              HasSubstr("no tensor \"lm_head.weight\", and the target's has another vocabulary; "
+                        "got 20, expected 3"));
 }
 
 TEST(DFlash, NamesTheTensorThatIsMissingOrHasAnotherShape) {
   for (const bool is_dspark : {false, true}) {
-    const BlockShape shape = {.is_dspark = is_dspark, .markov_rank = is_dspark ? 3 : 0};
+    const BlockShape shape = {.is_dspark = is_dspark,
+                              .draft_vocab = 12,
+                              .markov_rank = is_dspark ? 3 : 0,
+                              .has_lm_head = true};
     for (const auto& [name, tensor] : random_block_drafter(shape)) {
-      if (name.starts_with("confidence_head.")) continue;
+      if (name.starts_with("confidence_head.") || name == "t2d") continue;
       StoredTensors tensors = random_block_drafter(shape);
       tensors[name].shape.insert(tensors[name].shape.begin(), 1);
       EXPECT_THAT(load_error(shape, tensors), HasSubstr('"' + name + '"')) << "another shape";
@@ -197,7 +252,8 @@ TEST(DFlash, RefusesTensorsThatItDoesNotUse) {
 
 TEST(DFlash, PlansItsMemory) {
   for (const int markov_rank : {0, 5}) {
-    const BlockShape shape = {.is_dspark = true, .markov_rank = markov_rank};
+    const BlockShape shape = {
+        .is_dspark = true, .draft_vocab = 12, .markov_rank = markov_rank, .has_lm_head = true};
     const StoredTensors tensors = random_block_drafter(shape);
     const DrafterFile file(tensors);
     const ModelConfig config = parse_dflash_config(block_config_json(shape), "config.json",
@@ -209,10 +265,11 @@ TEST(DFlash, PlansItsMemory) {
     ModelLimits limits = parts.limits();
     ASSERT_TRUE(parts.load().ok());
     limits.tapped_layers = {1, 4, 7};  // of the target
-    const int64_t logits = int64_t{limits.max_num_logit_rows} * shape.vocab * 4;
+    const int64_t logits = int64_t{limits.max_num_logit_rows} * shape.draft_vocab * 4;
     EXPECT_EQ(dflash_activation_bytes(config, limits, DType::kF32), ops.num_bytes + logits);
 
-    std::set<std::string> listed = {"confidence_head.proj.bias", "confidence_head.proj.weight"};
+    std::set<std::string> listed = {"confidence_head.proj.bias", "confidence_head.proj.weight",
+                                    "d2t", "t2d"};
     for (const TensorSpec& tensor : list_dflash_tensors(config)) listed.insert(tensor.name);
     std::set<std::string> stored;
     for (const auto& [name, tensor] : tensors) stored.insert(name);
@@ -243,6 +300,11 @@ TEST(DFlashConfig, FitsItsTargetAlone) {
   EXPECT_THAT(misfit({.target_layer_ids = {2, 7}}, target_config()),
               HasSubstr("target_layer_ids are beyond the target's layers; got 7, expected at most "
                         "6"));
+  EXPECT_THAT(misfit({.is_speculators = true, .target_layer_ids = {2, 7}}, target_config()),
+              HasSubstr("aux_hidden_state_layer_ids are beyond the target's layers; got 8, "
+                        "expected at most 7"));
+  EXPECT_THAT(misfit({.draft_vocab = 12, .has_lm_head = true}, target_config(16, 12)),
+              HasSubstr("vocab_size is not that of the target; got 20, expected 12"));
   EXPECT_THAT(
       misfit({.target_hidden = 24}, target_config(24)),
       AllOf(HasSubstr("no tensor \"embed_tokens.weight\""), HasSubstr("got 24, expected 16")));
@@ -306,6 +368,28 @@ TEST(DFlashConfig, ReadsPublishedConfigurations) {
                                    BlockMethod::kDFlash);
   EXPECT_EQ(dflash_config(dflash).block.max_drafts(), 15);
   EXPECT_THAT(dflash_config(dflash).tapped_layers, ElementsAre(2, 10, 18, 26, 34));
+  const ModelConfig speculators = parse(R"({
+      "architectures": ["DFlashDraftModel"], "aux_hidden_state_layer_ids": [1, 9, 17, 25, 33],
+      "block_size": 8, "draft_vocab_size": 32000, "dtype": "bfloat16", "has_no_defaults_at_init":
+      false, "mask_token_id": 151669, "sample_from_anchor": false, "sliding_window_non_causal":
+      false, "speculators_config": {"algorithm": "dflash", "default_proposal_method": "greedy",
+      "proposal_methods": [{"accept_tolerance": 0.0, "proposal_type": "greedy",
+      "speculative_tokens": 7, "verifier_accept_k": 1}], "verifier": {"architectures":
+      ["Qwen3ForCausalLM"], "name_or_path": "Qwen/Qwen3-8B"}}, "speculators_model_type": "dflash",
+      "speculators_version": "0.5.0", "target_hidden_size": null, "tie_word_embeddings": false,
+      "transformer_layer_config": {"attention_bias": false, "attention_dropout": 0.0, "head_dim":
+      128, "hidden_act": "silu", "hidden_size": 4096, "initializer_range": 0.02,
+      "intermediate_size": 12288, "layer_types": ["full_attention", "full_attention",
+      "full_attention"], "max_position_embeddings": 40960, "max_window_layers": 3, "model_type":
+      "qwen3", "num_attention_heads": 32, "num_hidden_layers": 3, "num_key_value_heads": 8,
+      "rms_norm_eps": 1e-06, "rope_parameters": {"rope_theta": 1000000, "rope_type": "default"},
+      "sliding_window": null, "use_cache": true, "use_sliding_window": false, "vocab_size":
+      151936}, "transformers_version": "5.0.0"})",
+                                        BlockMethod::kDFlash);
+  EXPECT_EQ(speculators.vocab_size, 32000);
+  EXPECT_EQ(dflash_config(speculators).target_vocab_size, 151936);
+  EXPECT_EQ(dflash_config(speculators).block.max_drafts(), 7);
+  EXPECT_THAT(dflash_config(speculators).tapped_layers, ElementsAre(1, 9, 17, 25, 33));
   const ModelConfig dspark = parse(R"({
       "architectures": ["Qwen3DSparkModel"], "attention_bias": false, "block_size": 7,
       "confidence_head_with_markov": true, "dtype": "bfloat16", "enable_confidence_head": true,
@@ -353,13 +437,9 @@ TEST(DFlashConfig, RefusesVariantsByName) {
   EXPECT_THAT(added(R"("is_neox_style":false)"), HasSubstr("is_neox_style"));
   EXPECT_THAT(added(R"("layer_types":["full_attention","sliding_attention"])"),
               HasSubstr("layer_types"));
-  EXPECT_THAT(added(R"("draft_vocab_size":12)"),
-              HasSubstr("draft_vocab_size; got a part of the vocabulary, expected all of its 20"));
   EXPECT_THAT(added(R"("logit_scale":0.5)"), HasSubstr("logit_scale"));
   EXPECT_THAT(added(R"("markov_rank":2)"), HasSubstr("markov_rank; got 2, expected 0, or method "
                                                      "dspark"));
-  EXPECT_THAT(added(R"("speculators_model_type":"dflash")"),
-              HasSubstr("speculators_model_type; got \"dflash\""));
   EXPECT_THAT(added(R"("quantization_config":{"quant_method":"fp8"})"), HasSubstr("quantized"));
   EXPECT_THAT(config_error("DFlashDraftModel", "DFlash2DraftModel"),
               HasSubstr("architectures; got \"DFlash2DraftModel\", expected DFlashDraftModel"));
@@ -367,6 +447,42 @@ TEST(DFlashConfig, RefusesVariantsByName) {
   const BlockShape dspark = {.is_dspark = true, .markov_rank = 3};
   EXPECT_THAT(config_error("vanilla", "rnn", dspark),
               HasSubstr("markov_head_type; got \"rnn\", expected \"vanilla\""));
+}
+
+TEST(DFlashConfig, RefusesVariantsOfSpeculatorsByName) {
+  const BlockShape shape = {.is_speculators = true};
+  const auto added = [&](std::string_view fields) {
+    return config_error("{", fmt::format("{{{},", fields), shape);
+  };
+  const auto nested = [&](std::string_view fields) {
+    return config_error(R"("transformer_layer_config":{)",
+                        fmt::format(R"("transformer_layer_config":{{{},)", fields), shape);
+  };
+  EXPECT_EQ(added(R"("projector_type":"dflash","shift_label":false,"sample_from_anchor":false)"),
+            "");
+  EXPECT_THAT(added(R"("projector_type":"domino")"),
+              HasSubstr("projector_type; got \"domino\", expected \"dflash\""));
+  EXPECT_THAT(added(R"("shift_label":true)"), HasSubstr("shift_label; got true"));
+  EXPECT_THAT(added(R"("layer_types":["full_attention","sliding_attention"])"),
+              HasSubstr("c: layer_types; got \"sliding_attention\""));
+  EXPECT_THAT(added(R"("use_sliding_window":true)"), HasSubstr("use_sliding_window"));
+  EXPECT_THAT(nested(R"("layer_types":["full_attention","sliding_attention"])"),
+              HasSubstr("c: transformer_layer_config.layer_types; got \"sliding_attention\""));
+  EXPECT_THAT(config_error("qwen3", "llama", shape),
+              HasSubstr("transformer_layer_config.model_type; got \"llama\""));
+  EXPECT_THAT(config_error(R"("dflash")", R"("dspark")", shape),
+              HasSubstr("speculators_model_type; got \"dspark\", expected \"dflash\""));
+  EXPECT_THAT(config_error("transformer_layer_config", "layers", shape),
+              HasSubstr("transformer_layer_config; got nothing, expected an object"));
+  EXPECT_THAT(config_error("aux_hidden_state_layer_ids", "other", shape),
+              HasSubstr("aux_hidden_state_layer_ids; got nothing"));
+  EXPECT_THAT(config_error(R"("mask_token_id":18)", R"("mask_token_id":null)", shape),
+              HasSubstr("mask_token_id; got nothing"));
+  EXPECT_THAT(config_error("[1,4,7]", "[4,1]", shape),
+              HasSubstr("aux_hidden_state_layer_ids; got [4, 1], expected layers in ascending"));
+  EXPECT_THAT(config_error("[1,4,7]", "[-1]", shape), HasSubstr("aux_hidden_state_layer_ids"));
+  EXPECT_THAT(config_error(R"("draft_vocab_size":20)", R"("draft_vocab_size":21)", shape),
+              HasSubstr("draft_vocab_size; got \"21\", expected a whole number from 1 to 20"));
 }
 
 TEST(DFlashConfig, RefusesValuesOutOfRange) {

@@ -207,15 +207,20 @@ TEST(Eagle3, RefusesAWrongVocabulary) {
   };
   EXPECT_EQ(error_of(with(11, 8)), "");
   EXPECT_THAT(error_of(with(11, 9)),
-              AllOf(HasSubstr("\"d2t\" maps draft id 11"), HasSubstr("got a difference of 9")));
+              AllOf(HasSubstr("tensor \"d2t\" maps draft id 11 outside of "
+                              "the target's 20 tokens; got a difference of 9, expected -11 to 8"),
+                    HasSubstr("use a drafter that was trained for this model")));
   EXPECT_THAT(error_of(with(3, -4)), HasSubstr("expected -3 to 16"));
   EXPECT_THAT(error_of(with(3, std::numeric_limits<int64_t>::max())), HasSubstr("draft id 3"));
   EXPECT_THAT(error_of(with(3, std::numeric_limits<int64_t>::min())), HasSubstr("draft id 3"));
   EXPECT_THAT(error_of(with(0, 5)), HasSubstr("\"d2t\" maps two draft ids to one token; got 5"));
   EXPECT_THAT(error_of(stored_floats({12}, std::vector<float>(12, std::nanf("")))),
-              HasSubstr("\"d2t\" has another type than whole numbers; got f32"));
-  EXPECT_THAT(error_of(stored_integers(std::vector<int64_t>(13, 0))),
-              AllOf(HasSubstr("\"d2t\""), HasSubstr("got [13], expected [12]")));
+              AllOf(HasSubstr("\"d2t\" has another type than whole numbers; got f32"),
+                    HasSubstr("checkpoint beside")));
+  EXPECT_THAT(
+      error_of(stored_integers(std::vector<int64_t>(13, 0))),
+      AllOf(HasSubstr("drafter.safetensors: tensor \"d2t\""), HasSubstr("got [13], expected [12]"),
+            HasSubstr("use a drafter that was trained for this model")));
 }
 
 TEST(Eagle3, NamesTheTensorThatIsMissingOrHasAnotherShape) {

@@ -14,15 +14,33 @@ std::string layer_prefix(int layer) {
   return fmt::format("layers.{}.", layer);
 }
 
+std::string layers_json(const BlockShape& shape) {
+  return fmt::format(
+      R"({},"model_type":"qwen3","hidden_act":"silu","hidden_size":{},"num_hidden_layers":{},)"
+      R"("vocab_size":{},"attention_bias":{},"tie_word_embeddings":{})",
+      layer_sizes_json(), shape.hidden, shape.num_layers, shape.vocab, shape.has_bias,
+      shape.is_speculators);
+}
+
+std::string speculators_json(const BlockShape& shape, const std::string& sizes) {
+  const char* method = shape.is_dspark ? "dspark" : "dflash";
+  std::vector<int> entered_layers;
+  for (const int id : shape.target_layer_ids) entered_layers.push_back(id + 1);
+  return fmt::format(R"({{"architectures":["AnySpeculator"],"speculators_model_type":"{}",{},)"
+                     R"("mask_token_id":{},"aux_hidden_state_layer_ids":[{}],"markov_rank":{},)"
+                     R"("transformer_layer_config":{{{}}}}})",
+                     method, sizes, shape.mask_token_id, fmt::join(entered_layers, ","),
+                     shape.markov_rank, layers_json(shape));
+}
+
 }  // namespace
 
 std::string block_config_json(const BlockShape& shape) {
-  const std::string common = fmt::format(
-      R"({},"model_type":"qwen3","hidden_act":"silu","hidden_size":{},"num_hidden_layers":{},)"
-      R"("vocab_size":{},"attention_bias":{},"tie_word_embeddings":false,"block_size":{},)"
-      R"("num_target_layers":{},"target_hidden_size":{})",
-      layer_sizes_json(), shape.hidden, shape.num_layers, shape.vocab, shape.has_bias,
-      shape.block_size, shape.num_target_layers, shape.target_hidden);
+  const std::string sizes = fmt::format(
+      R"("block_size":{},"num_target_layers":{},"target_hidden_size":{},"draft_vocab_size":{})",
+      shape.block_size, shape.num_target_layers, shape.target_hidden, shape.num_draft_ids());
+  if (shape.is_speculators) return speculators_json(shape, sizes);
+  const std::string common = fmt::format("{},{}", layers_json(shape), sizes);
   const std::string taps = fmt::format(R"("mask_token_id":{},"target_layer_ids":[{}])",
                                        shape.mask_token_id, fmt::join(shape.target_layer_ids, ","));
   if (!shape.is_dspark) {
@@ -52,12 +70,15 @@ StoredTensors random_block_drafter(const BlockShape& shape, uint32_t seed) {
     add_norm(prefix + "self_attn.k_norm", kReferenceHeadDim);
   }
   if (shape.has_embeddings) random.add_matrix("embed_tokens", shape.vocab, shape.hidden);
-  if (shape.has_lm_head) random.add_matrix("lm_head", shape.vocab, shape.hidden);
+  if (shape.has_lm_head) random.add_matrix("lm_head", shape.num_draft_ids(), shape.hidden);
   if (shape.markov_rank > 0) {
     random.add_matrix("markov_head.markov_w1", shape.vocab, shape.markov_rank);
-    random.add_matrix("markov_head.markov_w2", shape.vocab, shape.markov_rank);
+    random.add_matrix("markov_head.markov_w2", shape.num_draft_ids(), shape.markov_rank);
   }
   if (shape.is_dspark) random.add_matrix("confidence_head.proj", 1, shape.hidden, true);
+  if (shape.num_draft_ids() < shape.vocab) {
+    add_draft_vocabulary(shape.vocab, shape.draft_vocab, random.tensors);
+  }
   return std::move(random.tensors);
 }
 

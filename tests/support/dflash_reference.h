@@ -12,10 +12,12 @@ namespace quire::testing {
 
 struct BlockShape {
   bool is_dspark = false;
+  bool is_speculators = false;  // the layout of config.json
   int hidden = 16;
   int target_hidden = 16;
   int num_layers = 2;
-  int vocab = 20;  // also the target's
+  int vocab = 20;       // the target's
+  int draft_vocab = 0;  // 0: as the target's
   int num_target_layers = 7;
   std::vector<int> target_layer_ids = {0, 3, 6};
   int block_size = 5;
@@ -24,16 +26,19 @@ struct BlockShape {
   bool has_bias = false;
   bool has_embeddings = false;
   bool has_lm_head = false;
+
+  int num_draft_ids() const { return draft_vocab == 0 ? vocab : draft_vocab; }
 };
 
 std::string block_config_json(const BlockShape& shape);
+// All tensors of a drafter. Its draft vocabulary is that of add_draft_vocabulary().
 StoredTensors random_block_drafter(const BlockShape& shape, uint32_t seed = 1);
 
 class DFlashReference {
  public:
   using Row = ReferenceTensors::Row;
 
-  // embeddings and lm_head: [vocab, hidden], the drafter's own or the target's.
+  // embeddings: [vocab, hidden], lm_head: [draft ids, hidden], the drafter's own or the target's.
   DFlashReference(const BlockShape& shape, const StoredTensors& tensors,
                   std::vector<float> embeddings, std::vector<float> lm_head);
 

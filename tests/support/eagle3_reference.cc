@@ -65,19 +65,10 @@ StoredTensors random_head(const HeadShape& shape, uint32_t seed) {
     random.add(prefix + "input_layernorm.weight", {shape.hidden}, 1.0F);
     random.add(prefix + "post_attention_layernorm.weight", {shape.hidden}, 1.0F);
   }
-  StoredTensors& tensors = random.tensors;
-  if (shape.draft_vocab == shape.vocab) return tensors;
-  std::vector<int64_t> differences;
-  std::vector<std::byte> is_drafted(static_cast<size_t>(shape.vocab), std::byte{0});
-  for (int64_t draft_id = 0; draft_id < shape.draft_vocab; ++draft_id) {
-    const int64_t num_odd = shape.vocab / 2;
-    const int64_t id = draft_id < num_odd ? 2 * draft_id + 1 : 2 * (draft_id - num_odd);
-    differences.push_back(id - draft_id);
-    is_drafted[static_cast<size_t>(id)] = std::byte{1};
+  if (shape.draft_vocab < shape.vocab) {
+    add_draft_vocabulary(shape.vocab, shape.draft_vocab, random.tensors);
   }
-  tensors["d2t"] = stored_integers(differences);
-  tensors["t2d"] = {"BOOL", {shape.vocab}, is_drafted};
-  return tensors;
+  return std::move(random.tensors);
 }
 
 Eagle3Reference::Eagle3Reference(const HeadShape& shape, const StoredTensors& tensors,

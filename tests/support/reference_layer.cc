@@ -78,6 +78,19 @@ StoredTensor stored_short_integers(std::span<const int32_t> values) {
   return stored("I32", {static_cast<int64_t>(values.size())}, values);
 }
 
+void add_draft_vocabulary(int vocab, int draft_vocab, StoredTensors& tensors) {
+  std::vector<int64_t> differences;
+  std::vector<std::byte> is_drafted(static_cast<size_t>(vocab), std::byte{0});
+  const int num_odd = vocab / 2;
+  for (int draft_id = 0; draft_id < draft_vocab; ++draft_id) {
+    const int id = draft_id < num_odd ? 2 * draft_id + 1 : 2 * (draft_id - num_odd);
+    differences.push_back(id - draft_id);
+    is_drafted[static_cast<size_t>(id)] = std::byte{1};
+  }
+  tensors["d2t"] = stored_integers(differences);
+  tensors["t2d"] = {"BOOL", {vocab}, is_drafted};
+}
+
 std::vector<float> floats_of(const StoredTensor& tensor) {
   std::vector<float> values(tensor.bytes.size() / sizeof(float));
   std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());

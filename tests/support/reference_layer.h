@@ -26,6 +26,8 @@ using StoredTensors = std::map<std::string, StoredTensor>;
 StoredTensor stored_floats(const std::vector<int64_t>& shape, std::span<const float> values);
 StoredTensor stored_integers(std::span<const int64_t> values);        // I64
 StoredTensor stored_short_integers(std::span<const int32_t> values);  // I32
+// The tensors "d2t" and "t2d" of a draft vocabulary: the odd tokens, then the even ones.
+void add_draft_vocabulary(int vocab, int draft_vocab, StoredTensors& tensors);
 std::vector<float> floats_of(const StoredTensor& tensor);
 
 std::vector<std::byte> safetensors_file(const StoredTensors& tensors);

@@ -177,7 +177,8 @@ void BlockDrafter::add_drafts(const DraftCall& call, Stream& stream) {
     const Block& block = blocks_[static_cast<size_t>(b)];
     const int slot = slot_of(call, block);
     drafts[static_cast<size_t>(b)] =
-        chooser_.choose(call, slot, row_of(logits_, block.first_row + call.num_proposed[slot]));
+        chooser_.choose(call, slot, row_of(logits_, block.first_row + call.num_proposed[slot]),
+                        model_.target_ids());
   });
   std::vector<Block> unfinished;
   for (size_t b = 0; b < drafts.size(); ++b) {

@@ -83,7 +83,7 @@ class DraftChooser {
   // Applies the plan's added slots.
   void update(const BatchPlan& plan);
   // Chooses the slot's next draft, and writes its confidence and DraftCall::probs. target_ids: as
-  // DraftHead::target_ids(). Returns the target's id; absent if the logits have a NaN, or no finite
+  // TapReader::target_ids(). Returns the target's id; absent if the logits have a NaN, or no finite
   // value, which the first time is logged.
   std::optional<int32_t> choose(const DraftCall& call, int slot, std::span<const float> logits,
                                 std::span<const int32_t> target_ids = {}) const;

@@ -59,7 +59,7 @@ class ModelDrafter final : public Drafter {
   Ops& ops() const { return *device_.ops; }
   int& num_cached(int slot) { return num_cached_[static_cast<size_t>(slot)]; }
 
-  // As DraftHead::target_ids().
+  // As TapReader::target_ids().
   std::span<const int32_t> target_ids() const {
     return head_ == nullptr ? std::span<const int32_t>() : head_->target_ids();
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cuda/base/memory.h"
 #include "cuda/platform/add_kernel.h"
 #include "cuda/platform/draft_attention.h"
 #include "cuda/sample/device_sampler.h"
@@ -59,6 +60,7 @@ class BlockDrafter final : public Drafter {
   Tensor states_;       // [max_num_tokens, hidden_size]: the target's, combined
   Tensor logits_;       // F32 [max_num_seqs * num_drafts, vocab_size]
   Tensor transitions_;  // F32 [max_num_seqs, vocab_size]; empty if the model has none
+  Buffer target_ids_;   // TapReader::target_ids(); empty if the vocabularies are the same
 };
 
 Status BlockDrafter::allocate(CudaStream& stream) {
@@ -72,10 +74,15 @@ Status BlockDrafter::allocate(CudaStream& stream) {
       states_, ops_.allocate({limits.max_num_tokens, config.hidden_size}, ops_.activation_dtype()));
   QUIRE_ASSIGN_OR_RETURN(
       logits_, ops_.allocate({limits.max_num_logit_rows, config.vocab_size}, DType::kF32));
-  if (!model_.has_transitions()) return {};
-  QUIRE_ASSIGN_OR_RETURN(transitions_,
-                         ops_.allocate({limits_.max_num_seqs, config.vocab_size}, DType::kF32));
-  return {};
+  if (model_.has_transitions()) {
+    QUIRE_ASSIGN_OR_RETURN(transitions_,
+                           ops_.allocate({limits_.max_num_seqs, config.vocab_size}, DType::kF32));
+  }
+  const std::span<const int32_t> ids = model_.target_ids();
+  if (ids.empty()) return {};
+  QUIRE_ASSIGN_OR_RETURN(target_ids_, device_memory(ids.size_bytes()));
+  stream.copy_to_device(target_ids_.data(), ids.data(), ids.size_bytes());
+  return stream.synchronize();
 }
 
 Status BlockDrafter::prepare_read(const DraftCall& call, Stream& stream) {
@@ -142,12 +149,14 @@ void BlockDrafter::choose(const DraftCall& call, int draft_idx, Stream& stream) 
     model_.transitions(arrays.previous_tokens, num_spans, summands, stream);
     launch_add(logits.as<float>(), summands.as<float>(), logits.shape.num_elements(), cuda_stream);
   }
-  call.device_step->sampler->choose_drafts({.logits = logits.as<float>(),
-                                            .width = static_cast<int>(logits.shape[1]),
-                                            .slots = call.slots,
-                                            .num_spans = num_spans,
-                                            .draft_idx = draft_idx},
-                                           cuda_stream);
+  call.device_step->sampler->choose_drafts(
+      {.logits = logits.as<float>(),
+       .width = static_cast<int>(logits.shape[1]),
+       .slots = call.slots,
+       .num_spans = num_spans,
+       .draft_idx = draft_idx,
+       .target_ids = static_cast<const int32_t*>(target_ids_.data())},
+      cuda_stream);
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ class ModelDrafter final : public Drafter {
   std::span<const KvGroupStep> first_step_, pass_step_;
   Tensor logits_;      // F32 [max_num_seqs, vocab_size]
   Tensor states_;      // [max_num_tokens, hidden_size]; heads only
-  Buffer target_ids_;  // DraftHead::target_ids(); empty if the vocabularies are the same
+  Buffer target_ids_;  // TapReader::target_ids(); empty if the vocabularies are the same
 };
 
 Status ModelDrafter::allocate(const DrafterLimits& limits, CudaStream& stream) {

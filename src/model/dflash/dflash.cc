@@ -21,6 +21,18 @@ constexpr int kDefaultHeadDim = 128;  // of Qwen3
 
 // ---- config.json
 
+// An id of the authors is that of the state after the layer, which enters the next one.
+constexpr TapIds kAuthorsTapIds = {.key = "target_layer_ids", .layer_offset = 1};
+constexpr TapIds kSpeculatorsTapIds = {.key = "aux_hidden_state_layer_ids", .layer_offset = 0};
+
+void require_full_attention(ConfigFields& fields, int num_layers) {
+  for (const std::string& type : read_layer_types(fields, num_layers)) {
+    if (type != "full_attention") {
+      fields.fail("layer_types", quote_name(type), "full_attention in every layer");
+    }
+  }
+}
+
 // Reads the sizes and the rotation of the layers, as a Qwen3's config.json gives them.
 void read_layers(ConfigFields& fields, ModelConfig& config, DFlashConfig& drafter) {
   require_text(fields, "model_type", "qwen3");
@@ -33,11 +45,7 @@ void read_layers(ConfigFields& fields, ModelConfig& config, DFlashConfig& drafte
   read_decoder_sizes(fields, {.head_dim = kDefaultHeadDim}, config, drafter);
   if (!fields.status().ok()) return;
   read_decoder_rope(fields, config, drafter);
-  for (const std::string& type : read_layer_types(fields, config.num_layers)) {
-    if (type != "full_attention") {
-      fields.fail("layer_types", quote_name(type), "full_attention in every layer");
-    }
-  }
+  require_full_attention(fields, config.num_layers);
   drafter.layer_windows.assign(static_cast<size_t>(config.num_layers), 0);
   drafter.qkv_bias = drafter.o_bias = fields.boolean("attention_bias", false);
   drafter.tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
@@ -46,30 +54,31 @@ void read_layers(ConfigFields& fields, ModelConfig& config, DFlashConfig& drafte
 }
 
 void read_tapped_layers(ConfigFields& fields, DFlashConfig& drafter) {
-  constexpr std::string_view kKey = "target_layer_ids";
-  const std::vector<int> ids = fields.integers(kKey, -1, kMaxLayers - 1, kMaxTaps);
+  const TapIds& taps = drafter.tap_ids;
+  const std::vector<int> ids =
+      fields.integers(taps.key, -taps.layer_offset, kMaxLayers - taps.layer_offset, kMaxTaps);
   if (ids.empty()) {
-    fields.fail(kKey, "nothing", "the target's layers that the drafter reads");
+    fields.fail(taps.key, "nothing", "the target's layers that the drafter reads");
   }
-  // An id is that of the state after the layer, which enters the next one. The columns of fc are in
-  // the order of the list.
-  for (const int id : ids) drafter.tapped_layers.push_back(id + 1);
+  // The columns of fc are in the order of the list.
+  for (const int id : ids) drafter.tapped_layers.push_back(id + taps.layer_offset);
   const bool is_ascending =
       std::ranges::adjacent_find(ids, std::ranges::greater_equal()) == ids.end();
   if (!is_ascending) {
-    fields.fail(kKey, fmt::format("[{}]", fmt::join(ids, ", ")), "layers in ascending order");
+    fields.fail(taps.key, fmt::format("[{}]", fmt::join(ids, ", ")), "layers in ascending order");
   }
 }
 
-// Reads the fields that DFlash's authors put into dflash_config, and DSpark's beside the others.
-void read_block(ConfigFields& fields, ConfigFields* nested, int vocab_size, BlockMethod method,
+// Reads the fields that DFlash's authors put into dflash_config, and the other layouts beside the
+// others.
+void read_block(ConfigFields& fields, ConfigFields* nested, BlockMethod method,
                 DFlashConfig& drafter) {
   const auto holder_of = [&](std::string_view key) -> ConfigFields& {
     return nested != nullptr && nested->has(key) ? *nested : fields;
   };
   drafter.block.mask_token_id =
-      holder_of("mask_token_id").integer("mask_token_id", 0, vocab_size - 1);
-  read_tapped_layers(holder_of("target_layer_ids"), drafter);
+      holder_of("mask_token_id").integer("mask_token_id", 0, drafter.target_vocab_size - 1);
+  read_tapped_layers(holder_of(drafter.tap_ids.key), drafter);
   drafter.block.predicts_next =
       holder_of("sample_from_anchor").boolean("sample_from_anchor", method == BlockMethod::kDSpark);
   const int smallest = 1 + drafter.block.num_before_drafts();
@@ -83,30 +92,30 @@ void read_block(ConfigFields& fields, ConfigFields* nested, int vocab_size, Bloc
   require_text(holder_of("markov_head_type"), "markov_head_type", "vanilla");
 }
 
-void read_fields(ConfigFields& fields, BlockMethod method, ModelConfig& config,
-                 DFlashConfig& drafter) {
-  if (const auto layout = fields.optional_text("speculators_model_type")) {
-    fields.fail("speculators_model_type", quote_name(*layout),
-                "the layout of the method's authors, which has no such field");
+// Reads what both layouts have beside the fields of the layers.
+void read_target(ConfigFields& fields, ModelConfig& config, DFlashConfig& drafter) {
+  drafter.target_vocab_size = config.vocab_size;
+  config.vocab_size =
+      fields.integer("draft_vocab_size", 1, drafter.target_vocab_size, drafter.target_vocab_size);
+  drafter.target_hidden_size =
+      fields.integer("target_hidden_size", 1, kMaxHiddenSize, config.hidden_size);
+  drafter.num_target_layers = fields.optional_integer("num_target_layers", 1, kMaxLayers);
+  if (fields.number("logit_scale", 0.0, 1e6, 1.0) != 1.0) {
+    fields.fail("logit_scale", "another scale", "1");
   }
+}
+
+void read_authors_layout(ConfigFields& fields, BlockMethod method, ModelConfig& config,
+                         DFlashConfig& drafter) {
   if (method == BlockMethod::kDFlash) {
     require_architecture(fields, {"DFlashDraftModel"});
   } else {
     require_architecture(fields, {"Qwen3DSparkModel", "DSparkDraftModel"});
   }
+  drafter.tap_ids = kAuthorsTapIds;
   read_layers(fields, config, drafter);
   if (!fields.status().ok()) return;
-  drafter.target_hidden_size =
-      fields.integer("target_hidden_size", 1, kMaxHiddenSize, config.hidden_size);
-  drafter.num_target_layers = fields.optional_integer("num_target_layers", 1, kMaxLayers);
-  if (fields.integer("draft_vocab_size", 1, config.vocab_size, config.vocab_size) !=
-      config.vocab_size) {
-    fields.fail("draft_vocab_size", "a part of the vocabulary",
-                fmt::format("all of its {} tokens", config.vocab_size));
-  }
-  if (fields.number("logit_scale", 0.0, 1e6, 1.0) != 1.0) {
-    fields.fail("logit_scale", "another scale", "1");
-  }
+  read_target(fields, config, drafter);
   std::optional<ConfigFields> nested = fields.object("dflash_config");
   if (nested) {
     require_switch(*nested, "causal", false);
@@ -114,8 +123,39 @@ void read_fields(ConfigFields& fields, BlockMethod method, ModelConfig& config,
     require_switch(*nested, "attention_sink_bias", false);
     require_switch(*nested, "use_aux_hidden_state", true);
   }
-  read_block(fields, nested ? &*nested : nullptr, config.vocab_size, method, drafter);
+  read_block(fields, nested ? &*nested : nullptr, method, drafter);
   if (nested) fields.keep(nested->status());
+}
+
+// `speculators` nests the fields of the layers, and has all others side by side.
+void read_speculators_layout(ConfigFields& fields, BlockMethod method, ModelConfig& config,
+                             DFlashConfig& drafter) {
+  require_text(fields, "speculators_model_type",
+               method == BlockMethod::kDFlash ? "dflash" : "dspark");
+  std::optional<ConfigFields> layers = fields.object("transformer_layer_config");
+  if (!layers) fields.fail("transformer_layer_config", "nothing", "an object");
+  if (!fields.status().ok()) return;
+  drafter.tap_ids = kSpeculatorsTapIds;
+  read_layers(*layers, config, drafter);
+  fields.keep(layers->status());
+  if (!fields.status().ok()) return;
+  // The nested fields began as the target's, and may say that its matrices are tied. A drafter's
+  // lm_head is its checkpoint's or the target's.
+  drafter.tie_word_embeddings = false;
+  // vLLM prefers these to the nested ones.
+  require_switch(fields, "use_sliding_window", false);
+  require_full_attention(fields, config.num_layers);
+  require_text(fields, "projector_type", "dflash");
+  require_switch(fields, "shift_label", false);
+  read_target(fields, config, drafter);
+  read_block(fields, nullptr, method, drafter);
+}
+
+void read_fields(ConfigFields& fields, BlockMethod method, ModelConfig& config,
+                 DFlashConfig& drafter) {
+  const bool is_speculators = fields.has("speculators_model_type");
+  const auto read_layout = is_speculators ? read_speculators_layout : read_authors_layout;
+  read_layout(fields, method, config, drafter);
 }
 
 // ---- Weights
@@ -133,7 +173,8 @@ struct BlockWeights {
   std::unique_ptr<Linear> fc;  // [hidden, taps * target_hidden]
   Tensor hidden_norm;          // [hidden]; of the output of fc
   std::vector<BlockLayer> layers;
-  // DSpark only; both [vocab, markov_rank]: of the previous token, and of the next.
+  // DSpark only: of the previous token, [target_vocab, markov_rank], and of the next one, [vocab,
+  // markov_rank].
   std::unique_ptr<Linear> markov_previous;
   std::unique_ptr<Linear> markov_next;
 };
@@ -147,7 +188,7 @@ WeightGroup input_weights(const ModelConfig& config, BlockWeights& weights) {
   group.vectors = {{&weights.hidden_norm, "hidden_norm.weight", config.hidden_size}};
   if (drafter.has_embeddings) {
     group.matrices.push_back(
-        {&weights.ends.embed, {{"embed_tokens", config.vocab_size}}, config.hidden_size});
+        {&weights.ends.embed, {{"embed_tokens", drafter.target_vocab_size}}, config.hidden_size});
   }
   return group;
 }
@@ -179,7 +220,7 @@ WeightGroup output_weights(const ModelConfig& config, BlockWeights& weights) {
   }
   if (drafter.markov_rank > 0) {
     group.matrices.push_back({&weights.markov_previous,
-                              {{"markov_head.markov_w1", config.vocab_size}},
+                              {{"markov_head.markov_w1", drafter.target_vocab_size}},
                               drafter.markov_rank});
     group.matrices.push_back({&weights.markov_next,
                               {{"markov_head.markov_w2", config.vocab_size}},
@@ -198,6 +239,8 @@ WeightList list_weights(const ModelConfig& config, BlockWeights& weights) {
   list.groups.push_back(output_weights(config, weights));
   // The number of drafts does not depend on DSpark's estimate of their acceptance.
   list.ignored_prefixes = {"confidence_head."};
+  list.ignored_prefixes.insert(list.ignored_prefixes.end(), kSpeculatorsTensors.begin(),
+                               kSpeculatorsTensors.end());
   return list;
 }
 
@@ -205,17 +248,20 @@ WeightList list_weights(const ModelConfig& config, BlockWeights& weights) {
 
 class BlockModel final : public BlockHead, public DecoderModel {
  public:
-  BlockModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, BlockWeights weights)
+  BlockModel(const ModelConfig& config, const ModelLimits& limits, Ops& ops, BlockWeights weights,
+             std::vector<int32_t> target_ids)
       : DecoderModel(config, limits, ops, std::move(weights.ends)),
         drafter_(dflash_config(config)),
         max_num_tokens_(limits.max_num_tokens),
         max_num_rows_(limits.max_num_logit_rows),
         hidden_(config.hidden_size),
-        weights_(std::move(weights)) {}
+        weights_(std::move(weights)),
+        target_ids_(std::move(target_ids)) {}
 
   Status allocate();
   Status forward(const StepInput& input, Stream& stream) override;
   void combine(TensorView taps, TensorView out, Stream& stream) override;
+  std::span<const int32_t> target_ids() const override { return target_ids_; }
   const BlockLayout& block() const override { return drafter_.block; }
   Status write_context(const StepInput& input, Stream& stream) override;
   bool has_transitions() const override { return drafter_.markov_rank > 0; }
@@ -231,8 +277,9 @@ class BlockModel final : public BlockHead, public DecoderModel {
   int64_t max_num_rows_ = 0;
   int64_t hidden_ = 0;
   BlockWeights weights_;  // without the ends
-  Tensor keys_values_;    // [max_num_tokens, 2 * kv_heads * head_dim], of one layer
-  Tensor markov_rows_;    // [max_num_logit_rows, markov_rank]; empty without transitions
+  std::vector<int32_t> target_ids_;
+  Tensor keys_values_;  // [max_num_tokens, 2 * kv_heads * head_dim], of one layer
+  Tensor markov_rows_;  // [max_num_logit_rows, markov_rank]; empty without transitions
 };
 
 Status BlockModel::allocate() {
@@ -304,10 +351,12 @@ void BlockModel::transitions(const int32_t* previous, int num_rows, TensorView o
 Status check_tapped_layers(const ModelConfig& config, const ModelConfig& target) {
   const int last = dflash_config(config).tapped_layers.back();
   if (last <= target.num_layers) return {};
+  const TapIds& taps = dflash_config(config).tap_ids;
   return invalid_argument(
-      fmt::format("[model] {}'s target_layer_ids are beyond the target's layers; got {}, expected "
-                  "at most {}; use a drafter that was trained for this model",
-                  config.architecture, last - 1, target.num_layers - 1));
+      fmt::format("[model] {}'s {} are beyond the target's layers; got {}, expected at most {}; "
+                  "use a drafter that was trained for this model",
+                  config.architecture, taps.key, last - taps.layer_offset,
+                  target.num_layers - taps.layer_offset));
 }
 
 }  // namespace
@@ -328,19 +377,23 @@ Result<ModelConfig> parse_dflash_config(std::string_view json, std::string_view 
       parse_draft_config(json, source, architecture, [&](ConfigFields& fields, ModelConfig& sizes) {
         read_fields(fields, method, sizes, *drafter);
       }));
-  // Dummy weights list no names. They share the target's matrices, as most checkpoints do.
-  for (const std::string& name : weights.names()) {
+  // Dummy weights list no names. They share the target's matrices, as most checkpoints do, if the
+  // vocabularies are the same.
+  const std::vector<std::string> names = weights.names();
+  drafter->has_lm_head = names.empty() && config.vocab_size != drafter->target_vocab_size;
+  for (const std::string& name : names) {
     drafter->has_embeddings |= name == "embed_tokens.weight";
     drafter->has_lm_head |= name == "lm_head.weight";
   }
+  drafter->source = source;
   config.family = std::move(drafter);
   return config;
 }
 
 Status check_dflash(const ModelConfig& drafter, const ModelConfig& target) {
   const DFlashConfig& config = dflash_config(drafter);
-  if (drafter.vocab_size != target.vocab_size) {
-    return refuse_target(drafter, "vocab_size", drafter.vocab_size, target.vocab_size);
+  if (config.target_vocab_size != target.vocab_size) {
+    return refuse_target(drafter, "vocab_size", config.target_vocab_size, target.vocab_size);
   }
   if (config.target_hidden_size != target.hidden_size) {
     return refuse_target(drafter, "target_hidden_size", config.target_hidden_size,
@@ -379,13 +432,15 @@ Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const
   const DFlashConfig& config = dflash_config(drafter);
   QUIRE_RETURN_IF_ERROR(check_dflash(drafter, target.config()));
   QUIRE_RETURN_IF_ERROR(check_shards(config, limits.parallel));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(drafter, config, source));
   BlockWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(drafter, weights), drafter.architecture, source,
                                      ops, limits.parallel, progress));
   share_ends(config, target, weights.ends);
   ModelLimits own = limits;
   own.tapped_layers.clear();
-  auto model = std::make_unique<BlockModel>(drafter, own, ops, std::move(weights));
+  auto model =
+      std::make_unique<BlockModel>(drafter, own, ops, std::move(weights), std::move(target_ids));
   QUIRE_RETURN_IF_ERROR(model->allocate());
   return std::unique_ptr<BlockHead>(std::move(model));
 }

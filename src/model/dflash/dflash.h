@@ -16,16 +16,23 @@ namespace quire {
 
 enum class BlockMethod { kDFlash, kDSpark };
 
+// How a layout numbers the states that the drafter reads.
+struct TapIds {
+  std::string_view key;  // of config.json
+  int layer_offset = 0;  // an id plus this is a layer of ModelLimits::tapped_layers
+};
+
 struct DFlashConfig : DraftConfig {
   BlockLayout block;
+  TapIds tap_ids;
   std::vector<int> tapped_layers;        // as ModelLimits::tapped_layers of the target
   std::optional<int> num_target_layers;  // of the model that the drafter was trained for
   int markov_rank = 0;                   // of DSpark's transitions; 0: there are none
 };
 
-// Parses a drafter's config.json, in the layout of the methods' authors. `weights` are the tensors
-// beside it, of which only the names are read. `source` (a path) names the text in errors. Variants
-// that are not served are errors that name their field.
+// Parses a drafter's config.json, in the layout of the methods' authors or that of `speculators`.
+// `weights` are the tensors beside it, of which only the names are read. `source` (a path) names
+// the text in errors. Variants that are not served are errors that name their field.
 Result<ModelConfig> parse_dflash_config(std::string_view json, std::string_view source,
                                         const WeightSource& weights, BlockMethod method);
 

@@ -171,42 +171,8 @@ WeightList list_weights(const ModelConfig& head, HeadWeights& weights) {
     list.groups.push_back(layer_weights(head, i, weights.layers[i]));
   }
   list.groups.push_back(output_weights(head, weights.ends));
-  // read_target_ids() reads d2t, of which t2d is the inverse; `speculators` may save copies of the
-  // target's last matrices.
-  list.ignored_prefixes = {"d2t", "t2d", "verifier_norm.", "verifier_lm_head."};
+  list.ignored_prefixes.assign(kSpeculatorsTensors.begin(), kSpeculatorsTensors.end());
   return list;
-}
-
-// As DraftHead::target_ids(), from d2t: the target's id minus the draft id, by draft id.
-Result<std::vector<int32_t>> read_target_ids(const ModelConfig& head, WeightSource& source) {
-  const int target_size = eagle3_config(head).target_vocab_size;
-  if (head.vocab_size == target_size && !source.has("d2t")) return std::vector<int32_t>();
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<int64_t> differences,
-                         source.integers("d2t", head.vocab_size));
-  std::vector<int32_t> ids;
-  std::vector<bool> is_taken(static_cast<size_t>(target_size), false);
-  for (const int64_t difference : differences) {
-    const auto draft_id = static_cast<int64_t>(ids.size());
-    // draft_id + difference could overflow.
-    if (difference < -draft_id || difference >= target_size - draft_id) {
-      return invalid_argument(fmt::format(
-          "[model] tensor \"d2t\" maps draft id {} outside of the target's vocabulary; got a "
-          "difference of {}, expected {} to {}",
-          draft_id, difference, -draft_id, target_size - draft_id - 1));
-    }
-    const int64_t id = draft_id + difference;
-    if (is_taken[static_cast<size_t>(id)]) {
-      return invalid_argument(
-          fmt::format("[model] tensor \"d2t\" maps two draft ids to one token; got {} for draft id "
-                      "{} and for one before it, expected each token once",
-                      id, draft_id));
-    }
-    is_taken[static_cast<size_t>(id)] = true;
-    ids.push_back(static_cast<int32_t>(id));
-  }
-  const bool is_same = std::ranges::all_of(differences, [](int64_t d) { return d == 0; });
-  if (is_same && head.vocab_size == target_size) ids.clear();
-  return ids;
 }
 
 class Eagle3Head final : public DraftHead, public DecoderModel {
@@ -351,6 +317,7 @@ Result<ModelConfig> parse_eagle3_config(std::string_view json, std::string_view 
                                               read_fields(fields, sizes, *eagle);
                                             }));
   find_tensors(weights, *eagle);
+  eagle->source = source;
   config.family = std::move(eagle);
   return config;
 }
@@ -418,7 +385,7 @@ Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Mo
   const Eagle3Config& eagle = eagle3_config(head);
   QUIRE_RETURN_IF_ERROR(check_eagle3(head, target.config()));
   QUIRE_RETURN_IF_ERROR(check_shards(eagle, limits.parallel));
-  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(head, source));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(head, eagle, source));
   HeadWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,
                                      limits.parallel, progress));

@@ -16,10 +16,8 @@
 
 namespace quire {
 
-// ModelConfig::vocab_size is the size of the draft vocabulary; hidden_size and num_layers are the
-// head's.
+// ModelConfig::hidden_size and num_layers are the head's.
 struct Eagle3Config : DraftConfig {
-  int target_vocab_size = 0;  // of the token ids that the head reads
   // As ModelLimits::tapped_layers of the target; empty: three layers that depend on its depth.
   std::vector<int> tapped_layers = {};
   bool norm_before_fc = false;        // the taps of a token are normed together

@@ -178,6 +178,17 @@ TEST_P(GpuDrafters, ABlockDrafterDraftsAsOnACpu) {
   }
 }
 
+TEST_P(GpuDrafters, ABlockDrafterDraftsFromAPartOfTheVocabulary) {
+  for (const std::string method : {"dflash", "dspark"}) {
+    SCOPED_TRACE(method);
+    const EngineConfig config =
+        with_drafter(eagle_target(), testing::speculators_block_drafter(method), 4, method);
+    const double on_cpu = accepted_per_span(drafts_of_cpu(config));
+    const SpeculationStats on_gpu = expect_outputs(config, eagle_requests());
+    EXPECT_NEAR(accepted_per_span(on_gpu), on_cpu, 0.06 * on_cpu);
+  }
+}
+
 TEST_P(GpuDrafters, ABlockDrafterSamplesItsDrafts) {
   for (const std::string method : {"dflash", "dspark"}) {
     EngineConfig config = with_drafter(eagle_target(), block_drafter(method), 4, method);
