@@ -16,9 +16,10 @@ constexpr int kTimeWindow = 8;
 // Rates are averages of about this many steps, and of about this many drafts at most.
 constexpr int kRateWindow = 64;
 constexpr double kMostVerified = 1024;
-// Drafts that are not verified teach nothing, so each rate begins as if 4 of 5 had been accepted.
-constexpr double kFirstVerified = 5;
-constexpr double kFirstAccepted = 4;
+// Drafts that are not verified teach nothing, so a rate begins as if this many had been, and
+// accepted as often as the draft before them. So a bad first draft soon lowers all rates.
+constexpr double kFirstVerified = 3;
+constexpr double kFirstRate = 0.8;
 // Numbers of rows up to this one have a bucket each; larger ones share one with their neighbors.
 constexpr int kExactRows = 8;
 constexpr double kBucketGrowth = 1.1;
@@ -85,8 +86,12 @@ double StepTimes::on_line(const Bucket& a, const Bucket& b, double num_rows) {
 }
 
 double AcceptanceRates::mean(size_t draft_idx) const {
-  const Position& position = positions_[draft_idx];
-  return (position.num_accepted + kFirstAccepted) / (position.num_verified + kFirstVerified);
+  double rate = kFirstRate;
+  for (const Position& position : std::span(positions_).first(draft_idx + 1)) {
+    rate =
+        (position.num_accepted + kFirstVerified * rate) / (position.num_verified + kFirstVerified);
+  }
+  return rate;
 }
 
 double AcceptanceRates::probability(size_t draft_idx, double confidence) const {
