@@ -1,5 +1,6 @@
-// Parses config.json, also as that of a draft head or a block drafter, generation_config.json, and
-// the files of an embedding model. Accepted values are in range and usable.
+// Parses config.json, also as that of a draft head or a block drafter, generation_config.json,
+// hf_quant_config.json, and the files of an embedding model. Accepted values are in range and
+// usable.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -104,10 +105,17 @@ void check_modules(std::string_view text) {
   if (!pooling.ok()) check_error(pooling);
 }
 
+void check_format(const WeightFormat& format) {
+  QUIRE_CHECK(format.scheme.values == DType::kF8E4M3 && !format.scales_suffix.empty(),
+              "the format is served");
+  QUIRE_CHECK(scales_shape(format.scheme, {100, 300}).num_elements() > 0, "there are scales");
+}
+
 void fuzz(std::string_view text) {
   const auto model = parse_model_config(text, "input");
   if (model.ok()) {
     check_decoder(*model);
+    if (model->format) check_format(*model->format);
     QUIRE_CHECK(num_parameters(*model) > 0, "the count does not overflow");
     if (check_mtp(*model).ok()) check_decoder(mtp_config(*model));
   } else {
@@ -127,6 +135,12 @@ void fuzz(std::string_view text) {
     } else {
       check_error(drafter.status());
     }
+  }
+  const auto format = parse_hf_quant_config(text, "input");
+  if (format.ok()) {
+    check_format(*format);
+  } else {
+    check_error(format.status());
   }
   const auto generation = parse_generation_config(text, "input");
   if (!generation.ok()) check_error(generation.status());

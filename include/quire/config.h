@@ -18,6 +18,9 @@ struct EngineConfig {
   bool allow_special_tokens_in_messages = false;  // lets chat messages hold control tokens
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
   std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's
+  // "fp8": quantizes the layers' matrices from F32, F16 or BF16 when they are loaded; on a CPU
+  // only.
+  std::string quantization = "none";
   std::string kv_cache_dtype = "auto";  // "f32", "f16", "bf16", "fp8"; auto: the weights' type
   std::string device = "auto";          // "cpu", "cuda" or "auto"
 

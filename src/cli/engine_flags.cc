@@ -97,6 +97,11 @@ void add_model_flags(FlagSet& flags, EngineConfig* config) {
                "dummy: random weights of the config's shape");
   flags.choice("--dtype", {"auto", "f32", "f16", "bf16"}, &config->dtype, "Type of dummy weights",
                dtype_synonyms());
+  flags.choice(
+      "--quantization", {"none", "fp8"}, &config->quantization,
+      "fp8: quantize the layers' matrices when they are loaded, with a scale per row; on a "
+      "CPU only");
+  flags.last().alias = "-q";
   add_max_model_len(flags, &config->max_model_len);
   flags.toggle("--allow-long-max-model-len", &config->allow_long_max_model_len,
                "Let --max-model-len exceed the model's context");

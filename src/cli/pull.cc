@@ -11,13 +11,12 @@
 #include <memory>
 #include <optional>
 
-#include "base/file.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "engine/model_files.h"
 #include "hub/cache/model_cache.h"
 #include "hub/pull/repository_list.h"
-#include "model/config.h"
 
 namespace quire::cli {
 namespace {
@@ -83,9 +82,7 @@ class PullProgress {
 
 // Refuses a model that Quire could not run, before its weights are downloaded.
 Status check_config(const std::filesystem::path& path) {
-  constexpr size_t kMaxConfigBytes = size_t{16} << 20;
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
-  const Status status = parse_model_config(text, path.string()).status();
+  const Status status = read_model_config(path).status();
   if (status.ok()) return {};
   return {status.code(), status.message() + "; its weights were not downloaded"};
 }

@@ -60,8 +60,6 @@ constexpr Row kRefused[] = {
     {{"--hf-token", "-hft"}, "is not needed: only quire pull downloads; it reads HF_TOKEN"},
     {{"--revision", "--tokenizer-revision", "--code-revision"},
      "is part of the model's name here: --model ORG/NAME@REVISION"},
-    {{"-q", "--quantization"},
-     "is not supported yet; leave it out: a checkpoint runs in the type it has"},
     {{"-md", "--model-draft", "--speculative-algorithm", "--speculative-model", "--spec-method",
       "--spec-type"},
      kSpeculation},

@@ -56,9 +56,9 @@ class OrdinaryDraftModel final : public DraftModel {
   }
 
  private:
-  Result<ModelConfig> read_config(const std::string& text, const std::string& path,
+  Result<ModelConfig> read_config(const std::string& /*text*/, const std::string& path,
                                   const ModelConfig& target) override {
-    QUIRE_ASSIGN_OR_RETURN(ModelConfig config, parse_model_config(text, path));
+    QUIRE_ASSIGN_OR_RETURN(ModelConfig config, read_model_config(path));
     if (config.vocab_size == target.vocab_size) return config;
     return invalid_argument(fmt::format(
         "[engine] {}: vocab_size; got {}, expected the {} of the model that it drafts for; take a "

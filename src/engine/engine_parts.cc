@@ -19,7 +19,8 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.max_model_len = plan.sizes.limits.max_model_len;
   info.max_num_seqs = plan.sizes.max_num_seqs;
   info.block_size = plan.sizes.limits.page_size;
-  info.weight_dtype = dtype_name(plan.dtype);
+  const std::optional<WeightFormat>& format = files.config.format;
+  info.weight_dtype = dtype_name(format ? format->scheme.values : plan.dtype);
   info.kv_cache_dtype = dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
   info.weight_bytes = plan.memory_request.weight_bytes;

@@ -103,12 +103,7 @@ Result<EngineConfig> resolve_config(const EngineConfig& wanted, const ModelConfi
 }
 
 Status check_int8(const EngineConfig& config, const WeightSource& weights) {
-  const auto is_quantized = [&](const std::string& name) {
-    return weights.block_type(name) != nullptr;
-  };
-  if (config.cpu_activations != "int8" || std::ranges::any_of(weights.names(), is_quantized)) {
-    return {};
-  }
+  if (config.cpu_activations != "int8" || has_blocks(weights)) return {};
   return invalid_argument(
       "[engine] cpu_activations: got int8 for a model without quantized matrices, expected f32 or "
       "bf16");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -138,6 +139,24 @@ Result<std::unique_ptr<WeightSource>> dummy_weights(const EngineConfig& engine,
       std::make_unique<DummyWeights>(dtype.value_or(DType::kBF16)));
 }
 
+// Lets the layers' matrices be quantized when they are loaded, if the operator wants it.
+Status quantize_at_load(const EngineConfig& engine, ModelFiles& files) {
+  if (engine.quantization == "none") return {};
+  if (engine.quantization != "fp8") {
+    return invalid_argument(
+        fmt::format("[model] quantization: must be none or fp8, got {}", engine.quantization));
+  }
+  if (files.config.format || has_blocks(*files.weights)) {
+    return invalid_argument(
+        "[model] quantization: got fp8 for a checkpoint that is already quantized, expected one in "
+        "float32, float16 or bfloat16; leave it out: a checkpoint runs in the type that it has");
+  }
+  files.config.format = fp8_at_load();
+  const bool is_other = uses_dummy_weights(engine) && engine.dtype != "auto";
+  set_product(is_other ? parse_dtype(engine.dtype) : files.config.dtype, files.config.format);
+  return {};
+}
+
 Result<ModelFiles> open_embedded(const EngineConfig& engine) {
   const EmbeddedModel& model = embedded_model();
   if (!engine.tokenizer.empty()) {
@@ -163,11 +182,6 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::from_memory(model.weights, "embedded model"));
   }
   return files;
-}
-
-Result<ModelConfig> read_config(const fs::path& path) {
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
-  return parse_model_config(text, path.string());
 }
 
 // Prompts are token ids then; `reason` says that the model has no tokenizer.
@@ -304,17 +318,45 @@ Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
   return weights;
 }
 
-Result<ModelFiles> open_model_files(const EngineConfig& engine) {
-  if (engine.load_format != "auto" && !uses_dummy_weights(engine)) {
-    return invalid_argument(
-        fmt::format("[model] load_format: must be auto or dummy, got {}", engine.load_format));
+bool has_blocks(const WeightSource& weights) {
+  return std::ranges::any_of(weights.names(), [&](const std::string& name) {
+    return weights.block_type(name) != nullptr;
+  });
+}
+
+Result<ModelConfig> read_model_config(const fs::path& path) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxConfigBytes));
+  QUIRE_ASSIGN_OR_RETURN(ModelConfig config, parse_model_config(text, path.string()));
+  const fs::path quantized = path.parent_path() / kQuantConfigFile;
+  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(quantized));
+  if (!exists) return config;
+  QUIRE_ASSIGN_OR_RETURN(const std::string quantized_text, read_file(quantized, kMaxConfigBytes));
+  std::optional<WeightFormat> format;
+  QUIRE_ASSIGN_OR_RETURN(format, parse_hf_quant_config(quantized_text, quantized.string()));
+  set_product(config.dtype, format);
+  if (config.format && config.format != format) {
+    return invalid_argument(fmt::format(
+        "[config] {}: quantization; got {}, expected {}, as quantization_config of config.json "
+        "says; download the checkpoint again",
+        quantized.string(), describe(*format), describe(*config.format)));
   }
-  if (engine.model.empty()) return open_embedded(engine);
-  if (is_gguf_file(engine.model)) return open_gguf(engine, engine.model);
+  config.format = format;
+  return config;
+}
+
+namespace {
+
+Result<ModelFiles> open_directory(const EngineConfig& engine) {
   ModelFiles files;
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(engine.model, engine));
   files.name = config.model_name;
-  QUIRE_ASSIGN_OR_RETURN(files.config, read_config(config.path));
+  QUIRE_ASSIGN_OR_RETURN(files.config, read_model_config(config.path));
+  if (uses_dummy_weights(engine) && files.config.format) {
+    return unimplemented(fmt::format(
+        "[model] load_format: got dummy for a quantized checkpoint, {}, expected auto; or take the "
+        "config.json of the model that it was made from, with `quantization` fp8",
+        config.path.string()));
+  }
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   const fs::path directory = config.path.parent_path();
   QUIRE_RETURN_IF_ERROR(open_modules(directory, config.path, files));
@@ -322,6 +364,24 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   QUIRE_RETURN_IF_ERROR(open_tokenizer(engine, directory, files));
   QUIRE_ASSIGN_OR_RETURN(files.weights, open_weights(engine, directory, files.config.dtype));
   if (files.config.embeds) files.weights = with_full_names(std::move(files.weights));
+  return files;
+}
+
+Result<ModelFiles> open_files(const EngineConfig& engine) {
+  if (engine.model.empty()) return open_embedded(engine);
+  if (is_gguf_file(engine.model)) return open_gguf(engine, engine.model);
+  return open_directory(engine);
+}
+
+}  // namespace
+
+Result<ModelFiles> open_model_files(const EngineConfig& engine) {
+  if (engine.load_format != "auto" && !uses_dummy_weights(engine)) {
+    return invalid_argument(
+        fmt::format("[model] load_format: must be auto or dummy, got {}", engine.load_format));
+  }
+  QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_files(engine));
+  QUIRE_RETURN_IF_ERROR(quantize_at_load(engine, files));
   return files;
 }
 

@@ -45,6 +45,10 @@ struct ConfigFile {
 // Finds the configuration of `model`: a directory, the name of a model in the hub's cache, or, if
 // `engine` has dummy weights, a config.json.
 Result<ConfigFile> find_config(const std::string& model, const EngineConfig& engine);
+// Reads a model's config.json, and the hf_quant_config.json beside it if there is one.
+Result<ModelConfig> read_model_config(const std::filesystem::path& path);
+// Whether matrices are stored in quantized blocks.
+bool has_blocks(const WeightSource& weights);
 // Opens the weights in a model's directory, or dummy weights, whose type is that of `engine` or of
 // the configuration.
 Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,

@@ -58,9 +58,10 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   ModelConfig config;
   QUIRE_ASSIGN_OR_RETURN(const ModelFamily* const family, read_family(fields, source, config));
   config.architecture = family->architecture;
-  refuse_quantized(fields, source);
+  config.format = read_quantization(fields, source);
   config.family = family->parse(fields, config);
   config.dtype = read_dtype(fields);
+  set_product(config.dtype, config.format);
   config.bos_token_id = fields.optional_integer("bos_token_id", 0, kMaxId);
   config.eos_token_ids = fields.integers("eos_token_id", 0, kMaxId, kMaxEosIds);
   QUIRE_RETURN_IF_ERROR(fields.status());

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/quantization.h"
 #include "quire/status.h"
 #include "tensor/dtype.h"
 
@@ -29,7 +30,8 @@ struct ModelConfig {
   int vocab_size = 0;
   // The longest supported context: the model's positions, stretched by its RoPE scaling.
   int longest_model_len = 0;
-  std::optional<DType> dtype;  // the checkpoint's, if config.json states it
+  std::optional<DType> dtype;          // the checkpoint's, if config.json states it
+  std::optional<WeightFormat> format;  // of the layers' matrices; absent: not quantized
   std::optional<int> bos_token_id;
   std::vector<int> eos_token_ids;
   // The architecture is that of the layers alone ("Qwen3Model"): the checkpoint has no lm_head.

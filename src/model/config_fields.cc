@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <initializer_list>
-#include <limits>
 #include <utility>
 
 #include "tensor/tensor.h"
@@ -33,6 +32,22 @@ std::optional<simdjson::dom::element> ConfigFields::find(std::string_view key) c
 
 bool ConfigFields::mentions(std::string_view key) const {
   return object_[key].error() == simdjson::SUCCESS;
+}
+
+std::vector<std::string> ConfigFields::keys() const {
+  std::vector<std::string> all;
+  for (const auto& [key, value] : object_) {
+    if (!value.is_null()) all.emplace_back(key);
+  }
+  return all;
+}
+
+void ConfigFields::expect_only(std::initializer_list<std::string_view> known) {
+  for (const std::string& key : keys()) {
+    if (std::ranges::find(known, key) != known.end()) continue;
+    fail(quote_name(key), "a field that Quire does not know",
+         fmt::format("one of {}", fmt::join(known, ", ")));
+  }
 }
 
 bool ConfigFields::has(std::string_view key) const {
@@ -207,6 +222,17 @@ std::optional<ConfigFields> ConfigFields::object(std::string_view key) {
   return std::nullopt;
 }
 
+void require_switch(ConfigFields& fields, std::string_view key, bool served) {
+  if (fields.boolean(key, served) != served) {
+    fields.fail(key, served ? "false" : "true", served ? "true" : "false");
+  }
+}
+
+void require_text(ConfigFields& fields, std::string_view key, std::string_view served) {
+  const std::optional<std::string> text = fields.optional_text(key);
+  if (text && *text != served) fields.fail(key, quote_name(*text), quote_name(served));
+}
+
 Result<simdjson::dom::object> root_object(const JsonDocument& document, std::string_view source) {
   simdjson::dom::object object;
   if (document.root().get(object)) {
@@ -224,46 +250,6 @@ std::optional<DType> read_dtype(ConfigFields& fields) {
     fields.fail(key, quote_name(*name), "float32, float16 or bfloat16");
   }
   return dtype;
-}
-
-namespace {
-
-constexpr int kMaxInt = std::numeric_limits<int>::max();
-
-// The first of several fields, which tools spell differently, that is an integer.
-std::optional<int> first_integer(ConfigFields& fields,
-                                 std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) {
-    if (const auto value = fields.optional_integer(key, 1, kMaxInt)) return value;
-  }
-  return std::nullopt;
-}
-
-// The scheme of a quantized checkpoint, such as "gptq, 4 bits, groups of 128".
-std::string describe_quantization(ConfigFields& scheme) {
-  std::string text = quote_name(scheme.optional_text("quant_method").value_or("unknown method"));
-  if (const auto format = scheme.optional_text("format")) text += ", " + quote_name(*format);
-  if (const auto bits = first_integer(scheme, {"bits", "w_bit"})) {
-    text += fmt::format(", {} bits", *bits);
-  }
-  if (const auto size = first_integer(scheme, {"group_size", "q_group_size"})) {
-    text += fmt::format(", groups of {}", *size);
-  }
-  if (scheme.optional_boolean("load_in_4bit").value_or(false)) text += ", 4 bits";
-  if (scheme.optional_boolean("load_in_8bit").value_or(false)) text += ", 8 bits";
-  return text;
-}
-
-}  // namespace
-
-void refuse_quantized(ConfigFields& fields, std::string_view source) {
-  std::optional<ConfigFields> scheme = fields.object("quantization_config");
-  if (!scheme) return;
-  // Errors inside the object do not matter: the checkpoint is refused in any case.
-  fields.keep(unimplemented(fmt::format(
-      "[config] {}: the checkpoint is quantized ({}), and quantization_config is not supported; "
-      "expected the checkpoint in float32, float16 or bfloat16 that it was made from",
-      source, describe_quantization(*scheme))));
 }
 
 }  // namespace quire

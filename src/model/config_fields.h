@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ class ConfigFields {
   bool has(std::string_view key) const;
   // Whether the key is present, even with a null value.
   bool mentions(std::string_view key) const;
+  // The keys whose values are not null, in the order of the text.
+  std::vector<std::string> keys() const;
+  // Fails if there is a key besides these.
+  void expect_only(std::initializer_list<std::string_view> known);
 
   // If the field is absent, returns the fallback; without a fallback, the error says that it is
   // missing.
@@ -67,13 +72,16 @@ class ConfigFields {
   Status status_;
 };
 
+// Record an error if the field has another value than the one that is served. The field may be
+// absent.
+void require_switch(ConfigFields& fields, std::string_view key, bool served);
+void require_text(ConfigFields& fields, std::string_view key, std::string_view served);
+
 inline constexpr JsonLimits kConfigLimits = {.max_bytes = size_t{16} << 20, .max_depth = 32};
 
 // The object of a config.json; the document must outlive it and its fields.
 Result<simdjson::dom::object> root_object(const JsonDocument& document, std::string_view source);
 // The checkpoint's type of weights, if its config.json states it.
 std::optional<DType> read_dtype(ConfigFields& fields);
-// Records an error that describes the quantization, if the checkpoint is quantized.
-void refuse_quantized(ConfigFields& fields, std::string_view source);
 
 }  // namespace quire

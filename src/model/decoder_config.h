@@ -28,13 +28,12 @@ struct DecoderConfig : FamilyConfig {
   bool qkv_bias = false;
   bool o_bias = false;
   bool mlp_bias = false;
-  bool qk_norm = false;                // RMSNorm of each query and key head
-  bool is_causal = true;               // AttentionShape::causal
-  std::vector<int> layer_windows;      // [num_layers]; 0: full attention
-  std::vector<RopeConfig> ropes;       // one, or several that layers select from
-  std::vector<int> layer_ropes;        // [num_layers], indices into ropes
-  std::optional<WeightFormat> format;  // of the layers' matrices; absent: not quantized
-  int num_mtp_layers = 0;              // of the checkpoint, beside the decoder's (model/mtp)
+  bool qk_norm = false;            // RMSNorm of each query and key head
+  bool is_causal = true;           // AttentionShape::causal
+  std::vector<int> layer_windows;  // [num_layers]; 0: full attention
+  std::vector<RopeConfig> ropes;   // one, or several that layers select from
+  std::vector<int> layer_ropes;    // [num_layers], indices into ropes
+  int num_mtp_layers = 0;          // of the checkpoint, beside the decoder's (model/mtp)
 };
 
 const DecoderConfig& decoder_config(const ModelConfig& config);

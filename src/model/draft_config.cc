@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "model/config_fields.h"
+#include "model/quantization.h"
 
 namespace quire {
 
@@ -26,17 +27,6 @@ Result<ModelConfig> parse_draft_config(
   config.dtype = read_dtype(fields);
   QUIRE_RETURN_IF_ERROR(fields.status());
   return config;
-}
-
-void require_switch(ConfigFields& fields, std::string_view key, bool served) {
-  if (fields.boolean(key, served) != served) {
-    fields.fail(key, served ? "false" : "true", served ? "true" : "false");
-  }
-}
-
-void require_text(ConfigFields& fields, std::string_view key, std::string_view served) {
-  const std::optional<std::string> text = fields.optional_text(key);
-  if (text && *text != served) fields.fail(key, quote_name(*text), quote_name(served));
 }
 
 void require_architecture(ConfigFields& fields, std::initializer_list<std::string_view> served) {

@@ -41,10 +41,6 @@ Result<ModelConfig> parse_draft_config(
     std::string_view json, std::string_view source, std::string_view architecture,
     const std::function<void(ConfigFields&, ModelConfig&)>& read);
 
-// Record an error if the field has another value than the one that is served. The field may be
-// absent.
-void require_switch(ConfigFields& fields, std::string_view key, bool served);
-void require_text(ConfigFields& fields, std::string_view key, std::string_view served);
 // At least one of `architectures`, if there are any, must be served.
 void require_architecture(ConfigFields& fields, std::initializer_list<std::string_view> served);
 

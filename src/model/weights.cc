@@ -43,6 +43,8 @@ class Loader {
       : source_(source), ops_(ops), parallel_(parallel) {}
 
   Status load(const WeightList& list, const LoadProgress& progress);
+  // Checks the scales of an FP8 KV cache, which no device uses yet.
+  Status check_kv_scales();
   // Called after load: every tensor of the source must have been used or be ignored.
   Status check_nothing_left(const WeightList& list, std::string_view architecture) const;
 
@@ -57,6 +59,10 @@ class Loader {
   Result<WeightView> matrix_part(const MatrixPart& part, const MatrixBinding& binding);
   Result<WeightView> take_matrix(const std::string& name, const Shape& whole,
                                  const MatrixPart& part, const MatrixBinding& binding);
+  Result<WeightView> take_quantized(const std::string& name, const Shape& whole,
+                                    const MatrixPart& part, const WeightFormat& format);
+  Result<TensorView> take_scales(const std::string& name, const Shape& shape);
+  Status about_tensor(const std::string& name, std::string_view fault, const Status& status) const;
   Result<TensorView> bias_part(const std::string& name, int64_t num_rows, Split split);
   Result<TensorView> take(const std::string& name, const Shape& shape);
   Result<TensorView> take_float(const std::string& name, const Shape& shape);
@@ -71,7 +77,8 @@ class Loader {
   std::vector<WeightView> weights_;
   std::vector<RepeatedRows> repeated_;  // used instead of weights_
   std::vector<BlockMatrix> blocks_;     // used instead of weights_
-  std::vector<Tensor> copies_;          // column slices, until the Linear is made
+  float input_scale_ = 0.0F;            // the largest of the parts'; 0: they have none
+  std::vector<Tensor> copies_;          // slices and quantized matrices, until the Linear is made
 };
 
 Status Loader::load(const WeightList& list, const LoadProgress& progress) {
@@ -105,7 +112,8 @@ Status Loader::load_matrix(const MatrixBinding& binding) {
                            bias_part(bias_name(part), part.num_rows, binding.split));
     biases.push_back(bias);
   }
-  QUIRE_ASSIGN_OR_RETURN(*binding.linear, ops_.make_linear({weights_, biases, repeated_, blocks_}));
+  QUIRE_ASSIGN_OR_RETURN(*binding.linear,
+                         ops_.make_linear({weights_, biases, repeated_, blocks_, input_scale_}));
   release_taken();
   return {};
 }
@@ -196,23 +204,56 @@ Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixBindi
 
 Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& whole,
                                        const MatrixPart& part, const MatrixBinding& binding) {
-  if (!binding.format) {
+  const DType stored = source_.dtype_of(name).value_or(DType::kF32);
+  if (scheme_of(binding.format, stored).scales != ScaleLayout::kNone) {
+    return take_quantized(name, whole, part, *binding.format);
+  }
+  QUIRE_ASSIGN_OR_RETURN(const TensorView values, take_float(name, whole));
+  return WeightView(values);
+}
+
+Result<WeightView> Loader::take_quantized(const std::string& name, const Shape& whole,
+                                          const MatrixPart& part, const WeightFormat& format) {
+  if (format.at_load) {
     QUIRE_ASSIGN_OR_RETURN(const TensorView values, take_float(name, whole));
-    return WeightView(values);
+    Result<WeightView> quantized = quantize_rows(values, format.scheme, copies_);
+    if (!quantized.ok()) return about_tensor(name, "cannot be quantized", quantized.status());
+    return quantized;
   }
-  const WeightScheme& scheme = binding.format->scheme;
   QUIRE_ASSIGN_OR_RETURN(const TensorView values, take(name, whole));
-  if (values.dtype != scheme.values) {
-    return invalid_argument(
-        fmt::format("[model] tensor {} has another type than its format; got "
-                    "{}, expected {}",
-                    quote_name(name), dtype_name(values.dtype), dtype_name(scheme.values)));
+  QUIRE_ASSIGN_OR_RETURN(const TensorView scales, take_scales(part.name + format.scales_suffix,
+                                                              scales_shape(format.scheme, whole)));
+  if (!format.input_scale_suffix.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const TensorView input_scale,
+                           take_scales(part.name + format.input_scale_suffix, {1}));
+    input_scale_ = std::max(input_scale_, element_as_f32(input_scale, 0));
   }
-  if (scheme.scales == ScaleLayout::kNone) return WeightView(values);
-  QUIRE_ASSIGN_OR_RETURN(
-      const TensorView scales,
-      take_float(part.name + binding.format->scales_suffix, scales_shape(scheme, whole)));
-  return WeightView(values, scales, scheme);
+  return WeightView(values, scales, format.scheme);
+}
+
+Result<TensorView> Loader::take_scales(const std::string& name, const Shape& shape) {
+  QUIRE_ASSIGN_OR_RETURN(const TensorView scales, take_float(name, shape));
+  const Status status = check_scales(scales);
+  if (!status.ok()) return about_tensor(name, "has a wrong scale", status);
+  return scales;
+}
+
+// The error of a tensor's numbers, with its file.
+Status Loader::about_tensor(const std::string& name, std::string_view fault,
+                            const Status& status) const {
+  const std::string file = source_.file_of(name);
+  return Status(status.code(),
+                fmt::format("[model] {}{}tensor {} {}; {}", file, file.empty() ? "" : ": ",
+                            quote_name(name), fault, status.message()));
+}
+
+Status Loader::check_kv_scales() {
+  for (const std::string& name : source_.names()) {
+    if (!is_kv_scale(name) || used_.contains(name)) continue;
+    QUIRE_RETURN_IF_ERROR(take_scales(name, {1}).status());
+    release_taken();
+  }
+  return {};
 }
 
 Result<TensorView> Loader::bias_part(const std::string& name, int64_t num_rows, Split split) {
@@ -248,6 +289,7 @@ void Loader::release_taken() {
   weights_.clear();
   repeated_.clear();
   blocks_.clear();
+  input_scale_ = 0.0F;
   copies_.clear();
 }
 
@@ -271,18 +313,26 @@ Status Loader::check_nothing_left(const WeightList& list, std::string_view archi
                   num_left, architecture, named, num_left > kMaxNamed ? ", …" : ""));
 }
 
-void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
+// The tensors of one part besides its bias: values, and scales if they are stored.
+void add_matrix(const MatrixPart& part, const MatrixBinding& binding,
+                std::vector<TensorSpec>& tensors) {
   using Kind = TensorSpec::Kind;
+  const Shape whole = {part.num_rows, binding.num_columns};
+  const std::optional<WeightFormat>& format = binding.format;
+  tensors.push_back({values_name(part), whole, Kind::kMatrix, binding.split, format});
+  if (!format || format->at_load) return;
+  tensors.push_back({part.name + format->scales_suffix, scales_shape(format->scheme, whole),
+                     Kind::kScales, binding.split});
+  if (format->input_scale_suffix.empty()) return;
+  tensors.push_back({part.name + format->input_scale_suffix, {1}, Kind::kScales, Split::kNone});
+}
+
+void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
   for (const MatrixPart& part : binding.parts) {
-    const Shape whole = {part.num_rows, binding.num_columns};
-    tensors.push_back({values_name(part), whole, Kind::kMatrix, binding.split});
-    if (binding.format && binding.format->scheme.scales != ScaleLayout::kNone) {
-      tensors.push_back({part.name + binding.format->scales_suffix,
-                         scales_shape(binding.format->scheme, whole), Kind::kScales,
-                         binding.split});
-    }
+    add_matrix(part, binding, tensors);
     if (binding.has_bias) {
-      tensors.push_back({bias_name(part), {part.num_rows}, Kind::kVector, Split::kNone});
+      tensors.push_back(
+          {bias_name(part), {part.num_rows}, TensorSpec::Kind::kVector, Split::kNone});
     }
   }
 }
@@ -304,6 +354,7 @@ Status load_weights(const WeightList& list, std::string_view architecture, Weigh
                     Ops& ops, const Parallel& parallel, const LoadProgress& progress) {
   Loader loader(source, ops, parallel);
   QUIRE_RETURN_IF_ERROR(loader.load(list, progress));
+  QUIRE_RETURN_IF_ERROR(loader.check_kv_scales());
   return loader.check_nothing_left(list, architecture);
 }
 
@@ -372,6 +423,7 @@ namespace {
 int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
                    const Parallel& parallel) {
   const int64_t count = tensor.shape.num_elements();
+  if (tensor.kind == TensorSpec::Kind::kScales) return 0;  // multiplied into the packed matrix
   if (tensor.kind == TensorSpec::Kind::kVector) {
     return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
   }
@@ -381,7 +433,7 @@ int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const O
     return count / blocks->block_elements * ops.block_bytes(*blocks);
   }
   const DType stored = source.dtype_of(tensor.name).value_or(DType::kF32);
-  const DType kept = tensor.kind == TensorSpec::Kind::kMatrix ? ops.linear_dtype(stored) : stored;
+  const DType kept = ops.linear_dtype(scheme_of(tensor.format, stored));
   return count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/model.h"
+#include "model/quantization.h"
 #include "quire/config.h"
 #include "tensor/weight_source.h"
 
@@ -18,12 +19,6 @@ namespace quire {
 
 // How a matrix is divided among ranks.
 enum class Split { kNone, kRows, kColumns };
-
-// How a checkpoint stores quantized matrices.
-struct WeightFormat {
-  WeightScheme scheme;
-  std::string scales_suffix;  // name suffix of a matrix's scales: ".weight_scale"
-};
 
 // A matrix of the checkpoint, [num_rows, MatrixBinding::num_columns].
 struct MatrixPart {
@@ -38,7 +33,7 @@ struct MatrixBinding {
   int64_t num_columns = 0;
   Split split = Split::kNone;
   bool has_bias = false;
-  std::optional<WeightFormat> format = {};  // absent: F32, F16 or BF16 without scales
+  std::optional<WeightFormat> format = {};  // of its quantized parts; absent: there are none
 };
 
 struct VectorBinding {
@@ -69,9 +64,11 @@ struct TensorSpec {
   Shape shape;
   Kind kind = Kind::kMatrix;
   Split split = Split::kNone;
+  std::optional<WeightFormat> format = {};  // MatrixBinding::format
 };
 
-// All tensors that the checkpoint must have for this list.
+// All tensors that the checkpoint must have for this list, if all its matrices with a format are
+// quantized.
 std::vector<TensorSpec> list_tensors(const WeightList& list);
 
 // Bytes of one rank's part of the tensors in the types that `ops` keeps, without the padding of the

@@ -41,6 +41,9 @@ struct LinearSource {
   std::span<const TensorView> biases;   // empty, or one per matrix: [rows_i]; data null: zeros
   std::span<const RepeatedRows> repeated = {};  // used instead of weights if fills_repeated()
   std::span<const BlockMatrix> blocks = {};     // used instead of weights if block_bytes() > 0
+  // The checkpoint's scale of FP8 inputs (input = FP8 value * scale), the largest of its matrices;
+  // 0: none. A CPU does not quantize its inputs.
+  float input_scale = 0.0F;
 };
 
 // The activation of a gated MLP.
@@ -109,8 +112,8 @@ class Ops {
   // The type of activations: F32 on a CPU.
   virtual DType activation_dtype() const = 0;
 
-  // The type in which a Linear keeps values that the checkpoint stores as `stored`.
-  virtual DType linear_dtype(DType stored) const = 0;
+  // The type in which a Linear keeps a matrix that is stored in this scheme.
+  virtual DType linear_dtype(const WeightScheme& scheme) const = 0;
 
   // The bytes that a Linear keeps for each block of this type; 0 if make_linear does not take them.
   virtual int64_t block_bytes(const GgufBlockType& /*type*/) const { return 0; }

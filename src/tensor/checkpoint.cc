@@ -134,6 +134,8 @@ Result<TensorView> Checkpoint::tensor(std::string_view name, const Shape& expect
   }
   const Shard& shard = shards_[found->second];
   QUIRE_ASSIGN_OR_RETURN(TensorView view, shard.tensors.view(name));
+  const bool is_number = view.shape.num_elements() == 1 && expected.num_elements() == 1;
+  if (is_number) view.shape = expected;
   if (view.shape != expected) {
     return invalid_argument(fmt::format(
         "[checkpoint] {}: tensor {} has another shape than config.json says; got {}, expected {}",
@@ -157,6 +159,11 @@ std::optional<DType> Checkpoint::dtype_of(std::string_view name) const {
   if (found == shard_of_.end()) return std::nullopt;
   const Result<TensorView> view = shards_[found->second].tensors.view(name);
   return view.ok() ? std::optional(view->dtype) : std::nullopt;
+}
+
+std::string Checkpoint::file_of(std::string_view name) const {
+  const auto found = shard_of_.find(std::string(name));
+  return found == shard_of_.end() ? std::string() : shards_[found->second].source;
 }
 
 void Checkpoint::release(std::string_view name) {

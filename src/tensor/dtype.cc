@@ -113,22 +113,27 @@ float e4m3_to_f32(uint8_t bits) {
   const int exponent = (bits >> 3) & 0xF;
   const int mantissa = bits & 0x7;
   if (exponent == 0xF && mantissa == 0x7) return std::nanf("");
-  const float magnitude = exponent == 0
-                              ? std::ldexp(static_cast<float>(mantissa), -9)
-                              : std::ldexp(static_cast<float>(8 + mantissa), exponent - 10);
-  return (bits & 0x80) != 0 ? -magnitude : magnitude;
+  const uint32_t sign = static_cast<uint32_t>(bits & 0x80U) << 24;
+  if (exponent != 0) {
+    return std::bit_cast<float>(sign | (static_cast<uint32_t>((bits & 0x7FU) + (120U << 3)) << 20));
+  }
+  const float magnitude = std::ldexp(static_cast<float>(mantissa), -9);
+  return sign != 0 ? -magnitude : magnitude;
 }
 
 uint8_t f32_to_e4m3(float value) {
   const auto sign = static_cast<uint8_t>(std::signbit(value) ? 0x80 : 0);
   if (std::isnan(value)) return static_cast<uint8_t>(sign | 0x7F);
   if (std::fabs(value) >= 448.0F) return static_cast<uint8_t>(sign | 0x7E);
-  const float rounded = round_to_format(std::fabs(value), 3, -6);
-  if (rounded < 0.015625F) {
-    return static_cast<uint8_t>(sign | static_cast<uint8_t>(std::ldexp(rounded, 9)));
+  const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7FFFFFFFU;
+  constexpr uint32_t kLeastNormal = 0x3C800000;  // 2^-6
+  if (magnitude >= kLeastNormal) {
+    const uint32_t up = magnitude + 0x7FFFF + ((magnitude >> 20) & 1);
+    return static_cast<uint8_t>(sign | ((up - (120U << 23)) >> 20));
   }
-  const auto bits = std::bit_cast<uint32_t>(rounded);
-  return static_cast<uint8_t>(sign | ((bits - (120U << 23)) >> 20));
+  // The codes below the least normal number, and its own, are multiples of 2^-9.
+  const float rounded = round_to_format(std::fabs(value), 3, -6);
+  return static_cast<uint8_t>(sign | static_cast<uint8_t>(std::ldexp(rounded, 9)));
 }
 
 }  // namespace quire

@@ -24,6 +24,9 @@ class PrefixedSource final : public WeightSource {
   std::optional<DType> dtype_of(std::string_view name) const override {
     return source_->dtype_of(stored_name(name));
   }
+  std::string file_of(std::string_view name) const override {
+    return source_->file_of(stored_name(name));
+  }
   const GgufBlockType* block_type(std::string_view name) const override {
     return source_->block_type(stored_name(name));
   }

@@ -30,11 +30,14 @@ class WeightSource {
   virtual ~WeightSource() = default;
 
   // Returns a tensor of exactly this shape in host memory, aligned to its type: F32, F16, BF16,
-  // F8_E4M3, I32 or I64. It is valid until release(name). Errors name the file and the tensor.
+  // F8_E4M3, I32 or I64. A single number may be stored with any number of axes. It is valid until
+  // release(name). Errors name the file and the tensor.
   virtual Result<TensorView> tensor(std::string_view name, const Shape& expected) = 0;
   virtual bool has(std::string_view name) const = 0;
   // The type of the tensor that tensor() would return, without reading it; absent: no such tensor.
   virtual std::optional<DType> dtype_of(std::string_view name) const = 0;
+  // The file that has the tensor, for errors; empty: there is none.
+  virtual std::string file_of(std::string_view /*name*/) const { return {}; }
   // Copies the numbers of an I32 or I64 tensor [count].
   virtual Result<std::vector<int64_t>> integers(std::string_view name, int64_t count);
   // If the tensor repeats a pool, returns the pool, so that a device can fill the tensor itself.
@@ -91,6 +94,8 @@ struct WeightScheme {
   ScaleLayout scales = ScaleLayout::kNone;
   int64_t block_rows = 0;  // kBlocks: the rows and columns that share one scale
   int64_t block_columns = 0;
+  // With scales, the type of values * scales: that of the model before it was quantized.
+  DType product = DType::kF32;
 
   friend bool operator==(const WeightScheme&, const WeightScheme&) = default;
 };

@@ -97,7 +97,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--max-tokens"}, "--max-tokens: expected a value"},
       {{"generate", "--block-size", "20"}, "16, 32 or 64"},
       {{"generate", "--device", "tpu"}, "one of auto, cpu, cuda"},
-      {{"generate", "--quantization", "fp8"}, "--quantization: is not supported yet"},
+      {{"generate", "--quantization", "awq"}, "one of none, fp8"},
       {{"generate", "--prompt-ids", "1,x"}, "token ids"},
       {{"generate", "--format", "xml"}, "one of text, json"},
       {{"generate", "--log-level", "loud"}, "debug"},

@@ -190,6 +190,14 @@ TEST_F(GgufEmbedded, QuantizedLogProbabilitiesAreNear) {
   EXPECT_LT(largest_difference(q4, expected, 0.05), 0.5);
 }
 
+TEST_F(GgufEmbedded, QuantizationAtLoadNeedsAFileWithoutBlocks) {
+  EngineConfig config = cpu_config(convert(GgufMatrices::kF16, "f16"));
+  config.quantization = "fp8";
+  EXPECT_TRUE(open_model_files(config).ok());
+  config.model = convert(GgufMatrices::kQ8_0, "q8");
+  EXPECT_THAT(open_model_files(config).status().message(), HasSubstr("already quantized"));
+}
+
 TEST_F(GgufEmbedded, MetadataGivesNameTokenizerAndTemplate) {
   const EmbeddedModel& model = embedded_model();
   const ModelFiles files =

@@ -300,6 +300,7 @@ class Fp8Weights : public WeightSource {
       : scheme_(scheme), multiplied_(multiplied) {}
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
+    if (name.ends_with(kInputSuffix)) return input_scale(name);
     if (!is_quantized(name)) return dummy_.tensor(name, expected);
     const std::string matrix(name.substr(0, name.find(".weight")));
     const bool is_scales = name.ends_with(kSuffix);
@@ -319,8 +320,15 @@ class Fp8Weights : public WeightSource {
   std::vector<std::string> names() const override { return {}; }
 
   static constexpr std::string_view kSuffix = ".weight_scale";
+  static constexpr std::string_view kInputSuffix = ".input_scale";
 
  private:
+  TensorView input_scale(std::string_view name) {
+    float& scale = input_scales_[std::string(name)];
+    scale = name.find("k_proj") != std::string_view::npos ? 0.5F : 0.25F;
+    return {&scale, DType::kF32, {1}};
+  }
+
   struct Parts {
     std::vector<uint8_t> values;
     std::vector<float> scales;
@@ -362,12 +370,13 @@ class Fp8Weights : public WeightSource {
   DummyWeights dummy_{DType::kF32};
   std::map<std::string, Shape> shapes_;
   std::map<std::string, Parts> parts_;
+  std::map<std::string, float> input_scales_;
 };
 
 ModelConfig fp8_config(const WeightScheme& scheme) {
-  DecoderConfig decoder = small_decoder();
-  decoder.format = {.scheme = scheme, .scales_suffix = std::string(Fp8Weights::kSuffix)};
-  return small_config(decoder);
+  ModelConfig config = small_config();
+  config.format = {.scheme = scheme, .scales_suffix = std::string(Fp8Weights::kSuffix)};
+  return config;
 }
 
 // Adds over two threads, each of which runs one rank.
@@ -587,12 +596,30 @@ TEST(Fp8Checkpoint, NamesTensorsThatDoNotFitTheFormat) {
   EXPECT_THAT(load_model(fp8_config(blocks), cut, ops, limits).status().message(),
               AllOf(HasSubstr("mlp.gate_proj.weight"), HasSubstr("rows 12 to 24"),
                     HasSubstr("blocks of 8")));
-  Fp8Weights plain(blocks, true);
-  EXPECT_THAT(load_model(fp8_config(blocks), plain, ops, small_limits()).status().message(),
-              AllOf(HasSubstr("q_proj.weight"), HasSubstr("got f32, expected fp8_e4m3")));
   Fp8Weights scaled(blocks, false);
   EXPECT_THAT(load_model(small_config(), scaled, ops, small_limits()).status().message(),
               AllOf(HasSubstr("q_proj.weight"), HasSubstr("got fp8_e4m3, expected f32")));
+}
+
+// Keeps the scales of the inputs of every Linear.
+class InputScaleOps final : public ReferenceOps {
+ public:
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
+    scales.push_back(source.input_scale);
+    return ReferenceOps::make_linear(source);
+  }
+  std::vector<float> scales;
+};
+
+TEST(Fp8Checkpoint, ALinearHasTheLargestScaleOfItsInputs) {
+  const WeightScheme scheme = {DType::kF8E4M3, ScaleLayout::kTensor};
+  Fp8Weights weights(scheme, false);
+  ModelConfig config = fp8_config(scheme);
+  config.format->input_scale_suffix = Fp8Weights::kInputSuffix;
+  InputScaleOps ops;
+  ASSERT_TRUE(load_model(config, weights, ops, small_limits()).ok());
+  // Embeddings; queries, keys and values, output, gate and up, down of two layers; lm_head.
+  EXPECT_THAT(ops.scales, ElementsAre(0, 0.5F, 0.25F, 0.25F, 0.25F, 0.5F, 0.25F, 0.25F, 0.25F, 0));
 }
 
 TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
@@ -605,13 +632,22 @@ TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
   const DummyWeights bf16(DType::kBF16);
   EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {}), 2 * num_matrix + 4 * num_vectors);
   EXPECT_EQ(estimate_weight_bytes(config, bf16, in_f32, {}), 4 * num_matrix + 4 * num_vectors);
-  // The CPU expands FP8 to F32. The embeddings are not quantized, and each rank holds all of them.
-  const WeightScheme rows = {DType::kF8E4M3, ScaleLayout::kRows};
+  // The CPU multiplies FP8 by its scales, into the type that the model had before. The embeddings
+  // are not quantized, and each rank holds all of them.
+  WeightScheme rows = {DType::kF8E4M3, ScaleLayout::kRows};
   const Fp8Weights fp8(rows, false);
-  const int64_t num_scales = 2 * (32 + 16 + 16 + 16 + 24 + 24 + 16);
-  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}),
-            4 * (num_matrix + num_vectors + num_scales));
+  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}), 4 * (num_matrix + num_vectors));
   const int64_t num_ends = 2 * 20 * 16;
+  rows.product = DType::kBF16;
+  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}),
+            2 * (num_matrix - num_ends) + 4 * (num_ends + num_vectors));
+  // Without quantized values in the checkpoint, its types count, unless they are quantized at load.
+  ModelConfig at_load = fp8_config(rows);
+  EXPECT_EQ(estimate_weight_bytes(at_load, DummyWeights(DType::kF32), *cpu, {}),
+            4 * (num_matrix + num_vectors));
+  at_load.format->at_load = true;
+  EXPECT_EQ(estimate_weight_bytes(at_load, DummyWeights(DType::kF32), *cpu, {}),
+            2 * (num_matrix - num_ends) + 4 * (num_ends + num_vectors));
   EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {0, 2}),
             2 * (num_ends + (num_matrix - num_ends) / 2) + 4 * num_vectors);
 }

@@ -10,7 +10,7 @@ namespace quire::testing {
 class ReferenceOps : public Ops {
  public:
   DType activation_dtype() const override { return DType::kF32; }
-  DType linear_dtype(DType /*stored*/) const override { return DType::kF32; }
+  DType linear_dtype(const WeightScheme& /*scheme*/) const override { return DType::kF32; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
   Result<Tensor> make_vector(const TensorView& source) override;

@@ -38,10 +38,7 @@ class CpuOps final : public Ops {
         rounding_(options.rounding) {}
 
   DType activation_dtype() const override { return DType::kF32; }
-  // Values with scales are multiplied by them when they are packed.
-  DType linear_dtype(DType stored) const override {
-    return stored == DType::kF8E4M3 ? DType::kF32 : stored;
-  }
+  DType linear_dtype(const WeightScheme& scheme) const override { return packed_dtype(scheme); }
 
   int64_t block_bytes(const GgufBlockType& type) const override {
     if (type.plain) return 0;

@@ -151,15 +151,30 @@ void multiply_row(const WeightView& matrix, int64_t row, float* out) {
   }
 }
 
-// A panel's rows multiplied by their scales, [kPanelWidth, k].
-std::vector<float> scaled_rows(const LinearSource& source, int64_t first_row, int64_t k) {
-  std::vector<float> products(static_cast<size_t>(kPanelWidth * k));
+// Writes the numbers as F32 or BF16.
+void store(const std::vector<float>& numbers, DType dtype, std::byte* out) {
+  if (dtype == DType::kF32) {
+    std::memcpy(out, numbers.data(), numbers.size() * sizeof(float));
+    return;
+  }
+  auto* const halves = reinterpret_cast<uint16_t*>(out);
+  std::ranges::transform(numbers, halves, f32_to_bf16);
+}
+
+// A panel's rows multiplied by their scales, [kPanelWidth, k] of packed_dtype().
+std::vector<std::byte> scaled_rows(const LinearSource& source, int64_t first_row, int64_t k) {
+  const DType dtype = packed_dtype(source.weights[0].scheme);
+  const auto row_bytes = static_cast<size_t>(k) * dtype_bytes(dtype);
+  std::vector<std::byte> products(kPanelWidth * row_bytes);
+  std::vector<float> numbers(static_cast<size_t>(k));
   int64_t block_start = 0;
   for (const WeightView& matrix : source.weights) {
     const int64_t num_rows = matrix.values.shape[0];
     for (int64_t r = 0; r < kPanelWidth; ++r) {
       const int64_t row = first_row + r - block_start;
-      if (row >= 0 && row < num_rows) multiply_row(matrix, row, products.data() + r * k);
+      if (row < 0 || row >= num_rows) continue;
+      multiply_row(matrix, row, numbers.data());
+      store(numbers, dtype, products.data() + static_cast<size_t>(r) * row_bytes);
     }
     block_start += num_rows;
   }
@@ -167,10 +182,10 @@ std::vector<float> scaled_rows(const LinearSource& source, int64_t first_row, in
 }
 
 // Pointers into `products` for the rows that exist.
-PanelRows rows_in(const std::vector<float>& products, PanelRows rows, int64_t k) {
-  for (int64_t r = 0; r < kPanelWidth; ++r) {
-    const std::byte*& row = rows[static_cast<size_t>(r)];
-    if (row != nullptr) row = reinterpret_cast<const std::byte*>(products.data() + r * k);
+PanelRows rows_in(const std::vector<std::byte>& products, PanelRows rows) {
+  const size_t row_bytes = products.size() / kPanelWidth;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    if (rows[r] != nullptr) rows[r] = products.data() + r * row_bytes;
   }
   return rows;
 }
@@ -190,13 +205,18 @@ std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
 
 }  // namespace
 
+DType packed_dtype(const WeightScheme& scheme) {
+  if (scheme.scales == ScaleLayout::kNone) return scheme.values;
+  return scheme.product == DType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
 Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& source, bool for_amx,
                                                          ThreadPool& pool) {
   QUIRE_RETURN_IF_ERROR(check_source(source));
   std::unique_ptr<PackedLinear> packed(new PackedLinear);
   PackedLinear& p = *packed;
   const WeightView& first = source.weights[0];
-  p.dtype_ = has_scales(first) ? DType::kF32 : first.values.dtype;
+  p.dtype_ = packed_dtype(first.scheme);
   p.in_features_ = first.values.shape[1];
   for (const WeightView& matrix : source.weights) p.out_features_ += matrix.values.shape[0];
   p.padded_k_ = round_up(p.in_features_, kKAlign);
@@ -218,11 +238,11 @@ bool PackedLinear::pack_panels(const LinearSource& source, ThreadPool& pool) {
   std::atomic<bool> fits = true;
   pool.parallel_for(num_panels(), [&](int64_t i) {
     std::byte* panel = base + i * panel_bytes_;
-    std::vector<float> products;
+    std::vector<std::byte> products;
     PanelRows rows = panel_rows(source, i * kPanelWidth);
     if (has_scales(source.weights[0])) {
       products = scaled_rows(source, i * kPanelWidth, in_features_);
-      rows = rows_in(products, rows, in_features_);
+      rows = rows_in(products, rows);
     }
     pack_panel(rows, dtype_, layout_, in_features_, panel);
     if (!has_f16_pairs()) return;

@@ -29,7 +29,7 @@ class CudaOpsImpl final : public CudaOps {
         upload_(context) {}
 
   DType activation_dtype() const override { return activation_; }
-  DType linear_dtype(DType /*stored*/) const override { return activation_; }
+  DType linear_dtype(const WeightScheme& /*scheme*/) const override { return activation_; }
   bool fills_repeated() const override { return true; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {

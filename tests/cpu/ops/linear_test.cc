@@ -295,7 +295,9 @@ struct ScaledWeight {
     const Shape num_scales = scales_shape(spec.scheme, shape);
     const Shape block = scale_block(spec.scheme, shape);
     scales = random_weight(num_scales[0], num_scales[1], spec.scales, seed);
-    numbers = {.n = n, .k = k, .dtype = DType::kF32, .bytes = {}, .values = {}};
+    const bool in_bf16 = spec.scheme.product == DType::kBF16;
+    numbers = {
+        .n = n, .k = k, .dtype = in_bf16 ? DType::kBF16 : DType::kF32, .bytes = {}, .values = {}};
     std::mt19937 random(seed + 1);
     for (int64_t row = 0; row < n; ++row) {
       for (int64_t column = 0; column < k; ++column) {
@@ -304,7 +306,8 @@ struct ScaledWeight {
         if ((bits & 0x7FU) == 0x7FU) bits = 0;
         values.push_back(bits);
         const auto at = row / block[0] * num_scales[1] + column / block[1];
-        numbers.values.push_back(e4m3_to_f32(bits) * scales.values[static_cast<size_t>(at)]);
+        const float product = e4m3_to_f32(bits) * scales.values[static_cast<size_t>(at)];
+        numbers.values.push_back(in_bf16 ? bf16_to_f32(f32_to_bf16(product)) : product);
       }
     }
     view = {{values.data(), DType::kF8E4M3, shape}, scales.view(), spec.scheme};
@@ -321,7 +324,12 @@ constexpr ScaledCase kScaledCases[] = {
     {{DType::kF8E4M3, ScaleLayout::kRows}, DType::kBF16},
     {{DType::kF8E4M3, ScaleLayout::kBlocks, 16, 32}, DType::kF32},
     {{DType::kF8E4M3, ScaleLayout::kBlocks, 128, 128}, DType::kF16},
+    {{DType::kF8E4M3, ScaleLayout::kRows, 0, 0, DType::kBF16}, DType::kF32},
+    {{DType::kF8E4M3, ScaleLayout::kTensor, 0, 0, DType::kF16}, DType::kF32},
 };
+
+// 37 and 20 rows of 83 numbers take 2 panels of 96 * 32.
+constexpr size_t kPackedNumbers = 2 * 96 * 32;
 
 TEST(Linear, Fp8IsMultipliedByItsScalesWhenItIsPacked) {
   for (const Variant& variant : variants()) {
@@ -332,6 +340,7 @@ TEST(Linear, Fp8IsMultipliedByItsScalesWhenItIsPacked) {
       ScaledWeight b(spec, 20, 83, 5);
       const WeightView stacked[] = {a.view, b.view};
       const auto linear = std::move(ops->make_linear({stacked, {}})).value();
+      EXPECT_EQ(linear->num_bytes(), kPackedNumbers * dtype_bytes(a.numbers.dtype));
       TestWeight both = a.numbers;
       both.n += b.numbers.n;
       both.values.insert(both.values.end(), b.numbers.values.begin(), b.numbers.values.end());

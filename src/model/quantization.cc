@@ -1,0 +1,349 @@
+#include "model/quantization.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "base/ascii.h"
+#include "model/config_fields.h"
+#include "model/weights.h"
+#include "tensor/dtype.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+constexpr size_t kMaxModules = 1 << 16;
+constexpr std::string_view kQuantizationConfig = "quantization_config";
+
+// Reads a nested object, if it is there, and keeps its first error.
+template <class Read>
+void read_nested(ConfigFields& fields, std::string_view key, const Read& read) {
+  std::optional<ConfigFields> nested = fields.object(key);
+  if (!nested) return;
+  read(*nested);
+  fields.keep(nested->status());
+}
+
+// The first of several fields, which tools spell differently, that is an integer.
+std::optional<int> first_integer(ConfigFields& fields,
+                                 std::initializer_list<std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (const auto value = fields.optional_integer(key, 1, kMaxInt)) return value;
+  }
+  return std::nullopt;
+}
+
+// The scheme of a quantized checkpoint, such as "gptq, 4 bits, groups of 128".
+std::string describe_fields(ConfigFields& scheme) {
+  std::string text;
+  for (const std::string_view key : {"quant_method", "quant_algo", "format"}) {
+    const std::optional<std::string> name = scheme.optional_text(key);
+    if (name) text += (text.empty() ? "" : ", ") + quote_name(*name);
+  }
+  if (text.empty()) text = "unknown method";
+  if (const auto bits = first_integer(scheme, {"bits", "w_bit"})) {
+    text += fmt::format(", {} bits", *bits);
+  }
+  if (const auto size = first_integer(scheme, {"group_size", "q_group_size"})) {
+    text += fmt::format(", groups of {}", *size);
+  }
+  if (scheme.optional_boolean("load_in_4bit").value_or(false)) text += ", 4 bits";
+  if (scheme.optional_boolean("load_in_8bit").value_or(false)) text += ", 8 bits";
+  return text;
+}
+
+Status refusal(ConfigFields scheme, std::string_view source, std::string_view served) {
+  return unimplemented(
+      fmt::format("[config] {}: the checkpoint is quantized ({}), which is not supported; expected "
+                  "{}the checkpoint in float32, float16 or bfloat16 that it was made from",
+                  source, describe_fields(scheme), served));
+}
+
+// `scheme` has a quantization that is not served.
+void refuse(ConfigFields& scheme, std::string_view source) {
+  scheme.keep(
+      refusal(scheme, source,
+              "FP8 by modelopt, compressed-tensors or Hugging Face (fp8), a GGUF file, or "));
+}
+
+WeightFormat fp8_format(ScaleLayout layout) {
+  return {.scheme = {.values = DType::kF8E4M3, .scales = layout}, .scales_suffix = ".weight_scale"};
+}
+
+void set_blocks(const std::vector<int>& block, WeightScheme& scheme) {
+  scheme.scales = ScaleLayout::kBlocks;
+  scheme.block_rows = block[0];
+  scheme.block_columns = block[1];
+}
+
+// Two whole numbers; otherwise an error and {1, 1}.
+std::vector<int> read_block(ConfigFields& fields, std::string_view key) {
+  std::vector<int> block = fields.integers(key, 1, kMaxInt, 2);
+  if (block.size() == 2) return block;
+  fields.fail(key, fmt::format("{} numbers", block.size()), "two: rows and columns");
+  return {1, 1};
+}
+
+// quant_method "fp8": Hugging Face's (transformers, DeepSeek, Qwen) and AutoFP8's.
+WeightFormat read_hugging_face(ConfigFields& fields) {
+  fields.expect_only({"quant_method", "activation_scheme", "weight_block_size", "fmt", "scale_fmt",
+                      "modules_to_not_convert", "ignored_layers", "kv_cache_scheme", "dequantize"});
+  require_text(fields, "fmt", "e4m3");
+  require_text(fields, "scale_fmt", "ue8m0");
+  require_text(fields, "kv_cache_scheme", "static");
+  (void)fields.texts("modules_to_not_convert", kMaxModules);
+  (void)fields.texts("ignored_layers", kMaxModules);
+  (void)fields.optional_boolean("dequantize");  // the numbers are the same either way
+  const std::string activations = fields.optional_text("activation_scheme").value_or("dynamic");
+  if (activations != "dynamic" && activations != "static") {
+    fields.fail("activation_scheme", quote_name(activations), "\"dynamic\" or \"static\"");
+  }
+  WeightFormat format = fp8_format(ScaleLayout::kTensor);
+  if (!fields.has("weight_block_size")) {
+    if (activations == "static") format.input_scale_suffix = ".input_scale";
+    return format;
+  }
+  set_blocks(read_block(fields, "weight_block_size"), format.scheme);
+  // In spite of the name, they are the multipliers.
+  format.scales_suffix = ".weight_scale_inv";
+  if (activations == "static") {
+    fields.fail("activation_scheme", "\"static\"", "\"dynamic\", because of weight_block_size");
+  }
+  return format;
+}
+
+// FP8 numbers, as compressed-tensors describes weights, activations and the KV cache.
+void expect_fp8(ConfigFields& numbers) {
+  numbers.expect_only({"num_bits", "type", "strategy", "symmetric", "dynamic", "group_size",
+                       "block_structure", "actorder", "observer", "observer_kwargs", "scale_dtype",
+                       "zp_dtype"});
+  const int num_bits = numbers.integer("num_bits", 1, 64);
+  if (num_bits != 8) numbers.fail("num_bits", std::to_string(num_bits), "8");
+  require_text(numbers, "type", "float");
+  require_switch(numbers, "symmetric", true);
+}
+
+void read_weights(ConfigFields& weights, WeightScheme& scheme) {
+  expect_fp8(weights);
+  require_switch(weights, "dynamic", false);
+  if (weights.has("group_size")) weights.fail("group_size", "a number", "null");
+  const std::string strategy = weights.optional_text("strategy").value_or("tensor");
+  if (strategy == "block") {
+    set_blocks(read_block(weights, "block_structure"), scheme);
+  } else if (strategy == "channel") {
+    scheme.scales = ScaleLayout::kRows;
+  } else if (strategy != "tensor") {
+    weights.fail("strategy", quote_name(strategy), "\"tensor\", \"channel\" or \"block\"");
+  }
+}
+
+void read_input_activations(ConfigFields& inputs, WeightFormat& format) {
+  expect_fp8(inputs);
+  if (inputs.boolean("dynamic", false)) return;
+  require_text(inputs, "strategy", "tensor");
+  format.input_scale_suffix = ".input_scale";
+}
+
+// The one group of config_groups.
+WeightFormat read_groups(ConfigFields& fields) {
+  WeightFormat format = fp8_format(ScaleLayout::kTensor);
+  if (!fields.has("config_groups")) fields.fail("config_groups", "nothing", "an object");
+  read_nested(fields, "config_groups", [&](ConfigFields& groups) {
+    if (groups.keys() != std::vector<std::string>{"group_0"}) {
+      fields.fail("config_groups", fmt::format("{} groups", groups.keys().size()),
+                  "one, \"group_0\", with the scheme of all matrices");
+    }
+    read_nested(groups, "group_0", [&](ConfigFields& group) {
+      group.expect_only({"targets", "weights", "input_activations", "format"});
+      (void)group.texts("targets", kMaxModules);
+      require_text(group, "format", "float-quantized");
+      if (!group.has("weights")) group.fail("weights", "nothing", "an object");
+      read_nested(group, "weights",
+                  [&](ConfigFields& weights) { read_weights(weights, format.scheme); });
+      read_nested(group, "input_activations",
+                  [&](ConfigFields& inputs) { read_input_activations(inputs, format); });
+    });
+  });
+  return format;
+}
+
+void check_kv_cache_scheme(ConfigFields& fields) {
+  read_nested(fields, "kv_cache_scheme", [](ConfigFields& cache) {
+    expect_fp8(cache);
+    require_switch(cache, "dynamic", false);
+    require_text(cache, "strategy", "tensor");
+  });
+}
+
+// quant_method "compressed-tensors", of llm-compressor.
+WeightFormat read_compressed_tensors(ConfigFields& fields, std::string_view source) {
+  const std::string stored = fields.optional_text("format").value_or("");
+  if (stored != "float-quantized" && stored != "naive-quantized") {
+    refuse(fields, source);
+    return {};
+  }
+  fields.expect_only({"quant_method", "format", "config_groups", "ignore", "kv_cache_scheme",
+                      "quantization_status", "global_compression_ratio", "sparsity_config",
+                      "transform_config", "version", "run_compressed"});
+  (void)fields.texts("ignore", kMaxModules);
+  const std::string status = fields.optional_text("quantization_status").value_or("compressed");
+  if (status != "compressed" && status != "frozen") {
+    fields.fail("quantization_status", quote_name(status), "\"compressed\" or \"frozen\"");
+  }
+  read_nested(fields, "sparsity_config",
+              [](ConfigFields& sparsity) { require_text(sparsity, "format", "dense"); });
+  read_nested(fields, "transform_config", [&](const ConfigFields& transform) {
+    if (!transform.keys().empty()) fields.fail("transform_config", "transforms", "none");
+  });
+  check_kv_cache_scheme(fields);
+  return read_groups(fields);
+}
+
+// The object with modelopt's quant_algo: the `quantization` of hf_quant_config.json, or a
+// quantization_config.
+WeightFormat read_modelopt(ConfigFields& fields, std::string_view source) {
+  const std::string algorithm = fields.optional_text("quant_algo").value_or("");
+  if (!equals_ignoring_case(algorithm, "fp8")) {
+    refuse(fields, source);
+    return {};
+  }
+  fields.expect_only({"quant_method", "quant_algo", "kv_cache_quant_algo", "exclude_modules",
+                      "ignore", "config_groups", "kv_cache_scheme", "producer"});
+  (void)fields.texts("exclude_modules", kMaxModules);
+  (void)fields.texts("ignore", kMaxModules);
+  const std::string cache = fields.optional_text("kv_cache_quant_algo").value_or("FP8");
+  if (!equals_ignoring_case(cache, "fp8")) {
+    fields.fail("kv_cache_quant_algo", quote_name(cache), "\"FP8\" or null");
+  }
+  check_kv_cache_scheme(fields);
+  WeightFormat format = fp8_format(ScaleLayout::kTensor);
+  format.input_scale_suffix = ".input_scale";
+  if (fields.has("config_groups") && read_groups(fields) != format) {
+    fields.fail("config_groups", "another scheme",
+                "that of quant_algo FP8: static scales per tensor of weights and inputs");
+  }
+  return format;
+}
+
+WeightFormat read_scheme(ConfigFields& scheme, std::string_view source) {
+  const std::string method = scheme.optional_text("quant_method").value_or("");
+  if (method == "fp8") return read_hugging_face(scheme);
+  if (method == "compressed-tensors") return read_compressed_tensors(scheme, source);
+  if (method != "modelopt") {
+    refuse(scheme, source);
+    return {};
+  }
+  if (!scheme.has("quantization")) return read_modelopt(scheme, source);
+  scheme.expect_only({"quant_method", "quantization", "producer"});
+  WeightFormat format;
+  read_nested(scheme, "quantization",
+              [&](ConfigFields& nested) { format = read_modelopt(nested, source); });
+  return format;
+}
+
+}  // namespace
+
+std::string describe(const WeightFormat& format) {
+  return describe(format.scheme) +
+         (format.input_scale_suffix.empty() ? "" : " and static scales of its inputs");
+}
+
+std::optional<WeightFormat> read_quantization(ConfigFields& fields, std::string_view source) {
+  std::optional<WeightFormat> format;
+  read_nested(fields, kQuantizationConfig,
+              [&](ConfigFields& scheme) { format = read_scheme(scheme, source); });
+  return format;
+}
+
+Result<WeightFormat> parse_hf_quant_config(std::string_view json, std::string_view source) {
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(json, source, kConfigLimits));
+  QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
+  ConfigFields fields(object, source);
+  fields.expect_only({"producer", "quantization"});
+  if (!fields.has("quantization")) fields.fail("quantization", "nothing", "an object");
+  WeightFormat format;
+  read_nested(fields, "quantization",
+              [&](ConfigFields& nested) { format = read_modelopt(nested, source); });
+  QUIRE_RETURN_IF_ERROR(fields.status());
+  return format;
+}
+
+void refuse_quantized(ConfigFields& fields, std::string_view source) {
+  const std::optional<ConfigFields> scheme = fields.object(kQuantizationConfig);
+  if (scheme) fields.keep(refusal(*scheme, source, ""));
+}
+
+WeightFormat fp8_at_load() {
+  WeightFormat format = fp8_format(ScaleLayout::kRows);
+  format.at_load = true;
+  return format;
+}
+
+void set_product(std::optional<DType> dtype, std::optional<WeightFormat>& format) {
+  if (format) format->scheme.product = dtype.value_or(DType::kF32);
+}
+
+WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored) {
+  if (format && (format->at_load || stored == format->scheme.values)) return format->scheme;
+  return {.values = stored};
+}
+
+// modelopt's, compressed-tensors' and AutoFP8's names.
+bool is_kv_scale(std::string_view name) {
+  constexpr std::array<std::string_view, 5> kSuffixes = {
+      ".k_scale", ".v_scale", ".kv_scale", ".k_proj.output_scale", ".v_proj.output_scale"};
+  return std::ranges::any_of(kSuffixes,
+                             [name](std::string_view suffix) { return name.ends_with(suffix); });
+}
+
+Status check_scales(const TensorView& scales) {
+  for (int64_t i = 0; i < scales.shape.num_elements(); ++i) {
+    const float scale = element_as_f32(scales, i);
+    if (scale > 0.0F && std::isfinite(scale)) continue;
+    return invalid_argument(fmt::format(
+        "got {} as number {}, expected finite numbers above 0; download the checkpoint again, or "
+        "another one",
+        scale, i));
+  }
+  return {};
+}
+
+Result<WeightView> quantize_rows(const TensorView& matrix, const WeightScheme& scheme,
+                                 std::vector<Tensor>& copies) {
+  constexpr float kLargest = 448.0F;
+  const int64_t num_columns = matrix.shape[1];
+  QUIRE_ASSIGN_OR_RETURN(Tensor values, Tensor::host(matrix.shape, scheme.values));
+  QUIRE_ASSIGN_OR_RETURN(Tensor scales,
+                         Tensor::host(scales_shape(scheme, matrix.shape), DType::kF32));
+  std::vector<float> row(static_cast<size_t>(num_columns));
+  for (int64_t r = 0; r < matrix.shape[0]; ++r) {
+    float largest = 0.0F;
+    for (int64_t i = 0; i < num_columns; ++i) {
+      const float number = element_as_f32(matrix, r * num_columns + i);
+      if (!std::isfinite(number)) {
+        return invalid_argument(fmt::format(
+            "got {} in row {}, expected finite numbers; download the checkpoint again", number, r));
+      }
+      row[static_cast<size_t>(i)] = number;
+      largest = std::max(largest, std::abs(number));
+    }
+    // A row of zeros also needs a positive scale.
+    const float scale = std::max(largest / kLargest, std::numeric_limits<float>::min());
+    scales.view.as<float>()[r] = scale;
+    std::ranges::transform(row, values.view.as<uint8_t>() + r * num_columns,
+                           [scale](float number) { return f32_to_e4m3(number / scale); });
+  }
+  const WeightView quantized(values.view, scales.view, scheme);
+  copies.push_back(std::move(values));
+  copies.push_back(std::move(scales));
+  return quantized;
+}
+
+}  // namespace quire

@@ -1,0 +1,63 @@
+// How a checkpoint stores the quantized matrices of its layers: read from quantization_config in
+// config.json and from hf_quant_config.json. Only these functions know the formats of the tools
+// that quantize; the rest of the code sees a WeightFormat.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+#include "tensor/weight_source.h"
+
+namespace quire {
+
+class ConfigFields;
+
+// The format of a checkpoint's quantized matrices. Whether a certain matrix is quantized is decided
+// by the type of its stored values (scheme_of), not by the configuration's lists of modules to
+// leave out: the two say the same, and the tools differ in how they match the lists' patterns.
+struct WeightFormat {
+  WeightScheme scheme;
+  std::string scales_suffix;            // name suffix of a matrix's scales: ".weight_scale"
+  std::string input_scale_suffix = {};  // of LinearSource::input_scale; empty: there is none
+  // The checkpoint stores F32, F16 or BF16, and the matrices are quantized when they are loaded.
+  bool at_load = false;
+
+  friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
+};
+
+// Returns for example "fp8_e4m3 with a scale per tensor and static scales of its inputs".
+std::string describe(const WeightFormat& format);
+
+inline constexpr std::string_view kQuantConfigFile = "hf_quant_config.json";
+
+// Reads `quantization_config`; nullopt if there is none. A scheme that is not served is an error
+// that describes it.
+std::optional<WeightFormat> read_quantization(ConfigFields& fields, std::string_view source);
+// Parses an hf_quant_config.json, which NVIDIA's modelopt writes beside config.json.
+Result<WeightFormat> parse_hf_quant_config(std::string_view json, std::string_view source);
+// Records an error if `fields` has any quantization_config.
+void refuse_quantized(ConfigFields& fields, std::string_view source);
+
+// FP8 with a scale per row, quantized when the weights are loaded.
+WeightFormat fp8_at_load();
+// The model's type before it was quantized, if it is known, becomes WeightScheme::product.
+void set_product(std::optional<DType> dtype, std::optional<WeightFormat>& format);
+
+// The scheme in which a device gets a matrix whose values the checkpoint stores as `stored`.
+WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored);
+
+// Whether a tensor is the scale of a layer's keys or values in an FP8 KV cache.
+bool is_kv_scale(std::string_view name);
+
+// Fails if one of the scales, F32, F16 or BF16, is not a positive finite number.
+Status check_scales(const TensorView& scales);
+
+// Quantizes an F32, F16 or BF16 matrix to FP8 with a scale per row: the largest magnitude of a row
+// becomes 448. The result refers to `copies`. Fails if the matrix has an infinity or a NaN.
+Result<WeightView> quantize_rows(const TensorView& matrix, const WeightScheme& scheme,
+                                 std::vector<Tensor>& copies);
+
+}  // namespace quire
