@@ -52,7 +52,7 @@ struct ExpertsWorkspace {
 void sort_pairs(const int32_t* ids, int64_t num_pairs, int num_experts,
                 const ExpertsWorkspace& workspace);
 
-// Experts whose rows a block holds. Each expert's rows begin at a multiple of kGroupAlign.
+// Some rows of one or more experts, each of which begins at a multiple of kGroupAlign.
 struct ExpertsBlock {
   struct Part {
     int64_t expert = 0;

@@ -74,7 +74,7 @@ const RoutingCase kRoutingCases[] = {
     {"every expert", {.num_experts = 5, .top_k = 5}},
     {"one expert", {.num_experts = 1, .top_k = 1}},
     {"the most experts",
-     {.num_experts = kMaxExperts, .top_k = 300, .scores = RouterScores::kSigmoid}},
+     {.num_experts = kMaxExperts, .top_k = 40, .scores = RouterScores::kSigmoid}},
 };
 
 TEST(Routing, AgreesWithTheDefinition) {
