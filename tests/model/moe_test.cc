@@ -335,13 +335,13 @@ TEST(Moe, FaultsOfTheConfigurationAreNamed) {
   EXPECT_THAT(config_error(kQwen, top_k, R"("num_experts_per_tok":7)"),
               AllOf(HasSubstr("num_experts_per_tok; got 7"), HasSubstr("num_experts, 6")));
   EXPECT_THAT(config_error(kMixtral, top_k, R"("num_experts_per_tok":0)"),
-              HasSubstr("num_experts_per_tok; got 0"));
+              HasSubstr(R"(num_experts_per_tok; got "0")"));
   EXPECT_THAT(config_error(kQwen, R"("num_experts":6)", R"("num_experts":0)"),
-              HasSubstr("num_experts; got 0"));
+              HasSubstr(R"(num_experts; got "0")"));
   EXPECT_THAT(config_error(kQwen, R"("num_experts":6)", R"("num_experts":1025)"),
-              HasSubstr("num_experts; got 1025"));
+              HasSubstr(R"(num_experts; got "1025")"));
   EXPECT_THAT(config_error(kQwen, R"("decoder_sparse_step":2)", R"("decoder_sparse_step":0)"),
-              HasSubstr("decoder_sparse_step; got 0"));
+              HasSubstr(R"(decoder_sparse_step; got "0")"));
   EXPECT_THAT(config_error(kQwen, R"("mlp_only_layers":[0])", R"("mlp_only_layers":[-1])"),
               HasSubstr("mlp_only_layers"));
   EXPECT_THAT(config_error(kQwen, "\"norm_topk_prob\":true",

@@ -141,7 +141,9 @@ class CpuOps final : public Ops {
     check_rows(logits, routing.num_experts);
     check_choice(ids, weights, logits.shape[0], routing.top_k);
     QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
-    for_rows(logits, [&](int64_t t) {
+    // The choice of each expert reads the row again.
+    const int64_t num_reads = logits.shape.num_elements() * (1 + routing.top_k);
+    for_each(logits.shape[0], num_reads, [&](int64_t t) {
       route_row(routing, row(logits, t), bias, ids.as<int32_t>() + t * routing.top_k,
                 row(weights, t));
     });

@@ -51,11 +51,13 @@ void for_group_rows(std::span<const RowGroup> groups, int64_t width, int64_t ser
   for (const RowGroup& group : groups) num_rows += group.num_rows;
   const auto call = [&](const RowGroup& group, int64_t i) { body(group, group.first_row + i); };
   std::atomic<int64_t> next = 0;
-  const auto run = [&](int) {
-    run_group_tasks(
-        groups, next, [](const RowGroup& group) { return group.num_rows; }, call);
-  };
-  num_rows* width > serial_elements ? pool.run(run) : run(0);
+  const auto rows_of = [](const RowGroup& group) { return group.num_rows; };
+  const auto run = [&](int) { run_group_tasks(groups, next, rows_of, call); };
+  if (num_rows * width > serial_elements) {
+    pool.run(run);
+  } else {
+    run(0);
+  }
 }
 
 }  // namespace quire::cpu
