@@ -13,8 +13,8 @@ namespace quire {
 namespace {
 
 // Upper bound of the experts of all layers, because each has names in a list of weights. The
-// largest models have 25000.
-constexpr int64_t kMaxExpertsInAll = 1 << 17;
+// largest models have about 25,000.
+constexpr int64_t kMaxExpertsInAll = 1 << 16;
 
 // Reads the numbers of experts. `name` is the field of their number per layer.
 ExpertRouting read_routing(ConfigFields& fields, const ModelConfig& config, std::string_view name,

@@ -283,18 +283,6 @@ TEST(Moe, PlansItsMemory) {
   }
 }
 
-// Operations of a device that does not compute experts.
-class DenseOps final : public ReferenceOps {
- public:
-  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
-    return Ops::make_experts(source);
-  }
-  Result<int64_t> experts_workspace_bytes(const ExpertsShape& shape,
-                                          int64_t max_num_tokens) const override {
-    return Ops::experts_workspace_bytes(shape, max_num_tokens);
-  }
-};
-
 TEST(Moe, ADeviceWithoutExpertsRefusesThem) {
   const DrafterFile file(random_model(kQwen));
   DenseOps ops;

@@ -53,4 +53,16 @@ class ReferenceOps : public Ops {
   void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override;
 };
 
+// Operations of a device that does not compute experts.
+class DenseOps final : public ReferenceOps {
+ public:
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
+    return Ops::make_experts(source);
+  }
+  Result<int64_t> experts_workspace_bytes(const ExpertsShape& shape,
+                                          int64_t max_num_tokens) const override {
+    return Ops::experts_workspace_bytes(shape, max_num_tokens);
+  }
+};
+
 }  // namespace quire::testing
