@@ -46,6 +46,10 @@ void check_decoder(const ModelConfig& config) {
   for (const int rope : decoder.layer_ropes) {
     QUIRE_CHECK(rope >= 0 && static_cast<size_t>(rope) < decoder.ropes.size(), "rotations");
   }
+  if (decoder.moe) {
+    QUIRE_CHECK(is_valid(decoder.moe->routing), "every token has experts");
+    QUIRE_CHECK(decoder.moe->layers.size() == num_layers, "mixtures of experts");
+  }
   QUIRE_CHECK(config.longest_model_len > 0 && config.longest_model_len <= kMaxModelLen, "context");
   QUIRE_CHECK(std::isfinite(decoder.attention_scale), "the scale is finite");
   for (const RopeConfig& rope : decoder.ropes) check_rope(rope, decoder);

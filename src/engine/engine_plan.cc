@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "engine/measured_table.h"
+#include "model/decoder.h"
 #include "model/families.h"
 #include "platform/runner.h"
 
@@ -197,19 +198,22 @@ struct PlannedModel {
   ModelLimits limits;
   std::vector<int> decode_q_lens;  // query tokens per sequence of steps that decode, ascending
   std::vector<KvGroup> kv_groups;
-  int64_t weight_bytes;
-  int64_t activation_bytes;
+  int64_t weight_bytes = 0;
+  int64_t activation_bytes = 0;
 };
 
-PlannedModel plan_target(const PlanInputs& in, const ModelLimits& limits) {
+Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits) {
   const ModelConfig& config = in.files.config;
   const Ops& ops = in.context.ops();
   const DType activation = ops.activation_dtype();
-  return {.limits = limits,
-          .decode_q_lens = target_q_lens(in),
-          .kv_groups = make_kv_groups(config, limits, activation),
-          .weight_bytes = estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel),
-          .activation_bytes = estimate_activation_bytes(config, limits, activation)};
+  QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config, limits, ops));
+  return PlannedModel{
+      .limits = limits,
+      .decode_q_lens = target_q_lens(in),
+      .kv_groups = make_kv_groups(config, limits, activation),
+      .weight_bytes = estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel),
+      .activation_bytes =
+          (Saturated(estimate_activation_bytes(config, limits, activation)) + experts).get()};
 }
 
 PlannedModel plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
@@ -233,8 +237,9 @@ std::vector<KvGroup> groups_of(std::span<const PlannedModel> models) {
 
 // The target, then the model that drafts, if there is one. A sequence has one list of blocks per
 // window, which the models share: a page holds the keys and values of all.
-std::vector<PlannedModel> planned_models(const PlanInputs& in, const ModelLimits& limits) {
-  std::vector<PlannedModel> models = {plan_target(in, limits)};
+Result<std::vector<PlannedModel>> planned_models(const PlanInputs& in, const ModelLimits& limits) {
+  std::vector<PlannedModel> models(1);
+  QUIRE_ASSIGN_OR_RETURN(models.front(), plan_target(in, limits));
   if (in.drafts.model != nullptr) models.push_back(plan_draft_model(in, limits));
   std::vector<KvGroup> groups = groups_of(models);
   assign_tables(groups);
@@ -371,7 +376,8 @@ struct ContextPlan {
 Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bool check_first) {
   ContextPlan plan;
   plan.sizes = runner_sizes(in, max_model_len);
-  const std::vector<PlannedModel> models = planned_models(in, plan.sizes.limits);
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<PlannedModel> models,
+                         planned_models(in, plan.sizes.limits));
   if (check_first) {
     QUIRE_ASSIGN_OR_RETURN(const MemoryRequest least, memory_without_plans(in, plan.sizes, models));
     QUIRE_RETURN_IF_ERROR(plan_memory(least).status());

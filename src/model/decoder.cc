@@ -24,7 +24,10 @@ DecoderWidths decoder_widths(const DecoderConfig& decoder, const Parallel& paral
   widths.num_kv_heads = static_cast<int>(shard(decoder.num_kv_heads, parallel).count);
   widths.q = int64_t{widths.num_heads} * decoder.head_dim;
   widths.qkv = widths.q + 2 * int64_t{widths.num_kv_heads} * decoder.head_dim;
-  widths.intermediate = shard(decoder.intermediate_size, parallel).count;
+  const bool has_dense = !decoder.moe || std::ranges::count(decoder.moe->layers, false) > 0;
+  const int dense = has_dense ? decoder.intermediate_size : 0;
+  const int shared = decoder.moe ? decoder.moe->shared_intermediate_size : 0;
+  widths.intermediate = shard(std::max(dense, shared), parallel).count;
   return widths;
 }
 
@@ -79,53 +82,90 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
       num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
   const Saturated logits = Saturated(limits.max_num_logit_rows) *
                            (config.embeds ? config.hidden_size : config.vocab_size);
-  return (num_tokens * per_token * bytes_of(activation) + (angles + logits) * bytes_of(DType::kF32))
+  const int64_t moe =
+      decoder.moe ? MoeStep::num_bytes(*decoder.moe, limits.max_num_tokens) : int64_t{0};
+  return (num_tokens * per_token * bytes_of(activation) +
+          (angles + logits) * bytes_of(DType::kF32) + moe)
       .get();
 }
 
-WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
-                                  DecoderLayer& layer, float addend,
-                                  std::optional<int64_t> qkv_columns) {
+Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                        const Ops& ops) {
+  const std::optional<MoeConfig>& moe = decoder_config(config).moe;
+  if (!moe) return int64_t{0};
+  return ops.experts_workspace_bytes(
+      MoeStep::experts_shape(*moe, config.hidden_size, limits.parallel), limits.max_num_tokens);
+}
+
+namespace {
+
+WeightGroup attention_weights(const ModelConfig& config, const std::string& prefix,
+                              DecoderLayer& layer, float addend, int64_t qkv_columns) {
   const DecoderConfig& c = decoder_config(config);
-  const int64_t hidden = config.hidden_size;
-  const int64_t inner = c.intermediate_size;
   const int64_t q_size = int64_t{c.num_heads} * c.head_dim;
   const int64_t kv_size = int64_t{c.num_kv_heads} * c.head_dim;
   const std::string attention = prefix + "self_attn.";
   WeightGroup group;
   group.is_layer = true;
-  group.matrices = {
-      {&layer.qkv,
-       {{attention + "q_proj", q_size},
-        {attention + "k_proj", kv_size},
-        {attention + "v_proj", kv_size}},
-       qkv_columns.value_or(hidden),
-       Split::kRows,
-       c.qkv_bias,
-       config.format},
-      {&layer.o,
-       {{attention + "o_proj", hidden}},
-       q_size,
-       Split::kColumns,
-       c.o_bias,
-       config.format},
-      {&layer.gate_up,
-       {{prefix + "mlp.gate_proj", inner}, {prefix + "mlp.up_proj", inner}},
-       hidden,
-       Split::kRows,
-       c.mlp_bias,
-       config.format},
-      {&layer.down,
-       {{prefix + "mlp.down_proj", hidden}},
-       inner,
-       Split::kColumns,
-       c.mlp_bias,
-       config.format},
-  };
+  group.matrices = {{&layer.qkv,
+                     {{attention + "q_proj", q_size},
+                      {attention + "k_proj", kv_size},
+                      {attention + "v_proj", kv_size}},
+                     qkv_columns,
+                     Split::kRows,
+                     c.qkv_bias,
+                     config.format},
+                    {&layer.o,
+                     {{attention + "o_proj", config.hidden_size}},
+                     q_size,
+                     Split::kColumns,
+                     c.o_bias,
+                     config.format}};
   if (c.qk_norm) {
     group.vectors = {{&layer.q_norm, attention + "q_norm.weight", c.head_dim, addend},
                      {&layer.k_norm, attention + "k_norm.weight", c.head_dim, addend}};
   }
+  return group;
+}
+
+// The MLP whose matrices have names below `block`.
+void add_mlp_weights(const ModelConfig& config, const std::string& block, int64_t inner,
+                     DecoderLayer& layer, WeightGroup& group) {
+  const DecoderConfig& c = decoder_config(config);
+  group.matrices.push_back({&layer.gate_up,
+                            {{block + "gate_proj", inner}, {block + "up_proj", inner}},
+                            config.hidden_size,
+                            Split::kRows,
+                            c.mlp_bias,
+                            config.format});
+  group.matrices.push_back({&layer.down,
+                            {{block + "down_proj", config.hidden_size}},
+                            inner,
+                            Split::kColumns,
+                            c.mlp_bias,
+                            config.format});
+}
+
+}  // namespace
+
+WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
+                                  DecoderLayer& layer, float addend,
+                                  std::optional<int64_t> qkv_columns) {
+  WeightGroup group =
+      attention_weights(config, prefix, layer, addend, qkv_columns.value_or(config.hidden_size));
+  add_mlp_weights(config, prefix + "mlp.", decoder_config(config).intermediate_size, layer, group);
+  return group;
+}
+
+WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
+                              DecoderLayer& layer) {
+  const DecoderConfig& c = decoder_config(config);
+  WeightGroup group = attention_weights(config, prefix, layer, 0.0F, config.hidden_size);
+  if (c.moe->shared_intermediate_size > 0) {
+    add_mlp_weights(config, prefix + c.moe->names.block + "shared_experts.",
+                    c.moe->shared_intermediate_size, layer, group);
+  }
+  add_moe_weights(*c.moe, config.hidden_size, prefix, config.format, layer.moe, group);
   return group;
 }
 
@@ -191,6 +231,9 @@ Status DecoderModel::allocate_buffers() {
   QUIRE_ASSIGN_OR_RETURN(scratch_, ops_.allocate({num_elements}, dtype));
   if (const auto num_taps = static_cast<int64_t>(limits_.tapped_layers.size()); num_taps > 0) {
     QUIRE_ASSIGN_OR_RETURN(taps_, ops_.allocate({num_tokens, num_taps * hidden}, dtype));
+  }
+  if (decoder_.moe) {
+    QUIRE_RETURN_IF_ERROR(moe_.allocate(*decoder_.moe, hidden, limits_, ops_));
   }
   for (const RopeConfig& rope : decoder_.ropes) QUIRE_RETURN_IF_ERROR(add_rotation(rope));
   return {};
@@ -330,11 +373,20 @@ void DecoderModel::project_output(const DecoderLayer& layer, int64_t num_tokens,
 }
 
 void DecoderModel::mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
-  const TensorView gate_up = gate_up_view(num_tokens);
-  const TensorView product = product_view(num_tokens);
-  ops_.linear_gated_mul(decoder_.activation, *layer.gate_up, normed(num_tokens), gate_up, product,
-                        stream);
-  ops_.linear(*layer.down, product, delta(num_tokens), stream);
+  if (layer.gate_up != nullptr) {
+    const TensorView product = product_view(layer, num_tokens);
+    ops_.linear_gated_mul(decoder_.activation, *layer.gate_up, normed(num_tokens),
+                          gate_up_view(layer, num_tokens), product, stream);
+    ops_.linear(*layer.down, product, delta(num_tokens), stream);
+  }
+  if (layer.moe.experts != nullptr) {
+    ExpertsCall call;
+    call.activation = decoder_.activation;
+    call.x = normed(num_tokens);
+    call.out = delta(num_tokens);
+    call.adds = layer.gate_up != nullptr;
+    moe_.run(*decoder_.moe, layer.moe, call, ops_, stream);
+  }
   ops_.all_reduce(delta(num_tokens), stream);
 }
 

@@ -1,6 +1,6 @@
-// The base of dense decoders: grouped-query attention with rotary positions over a paged cache, and
-// a gated MLP. A family derives from these classes and defines the order of its norms and
-// additions.
+// The base of decoders: grouped-query attention with rotary positions over a paged cache, and a
+// gated MLP or a mixture of them. A family derives from these classes and defines the order of its
+// norms and additions.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,20 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
                                        DType activation);
 int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                  DType activation);
+// The workspace of the layers that are mixtures of experts, which depends on the device; 0: there
+// are none. Fails with kUnimplemented if the device does not compute them.
+Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                        const Ops& ops);
 
 // One rank's weights of one layer.
 struct DecoderLayer {
-  std::unique_ptr<Linear> qkv;      // [(heads + 2 kv_heads) * head_dim, hidden]
-  std::unique_ptr<Linear> o;        // [hidden, heads * head_dim]
+  std::unique_ptr<Linear> qkv;  // [(heads + 2 kv_heads) * head_dim, hidden]
+  std::unique_ptr<Linear> o;    // [hidden, heads * head_dim]
+  // The MLP of a dense layer. In a mixture of experts, that of the shared experts, or null.
   std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: the rows of gate, then of up
   std::unique_ptr<Linear> down;     // [hidden, intermediate]
-  Tensor q_norm;                    // [head_dim]; empty without QK-norm
+  MoeLayer moe;
+  Tensor q_norm;  // [head_dim]; empty without QK-norm
   Tensor k_norm;
 };
 
@@ -48,6 +54,9 @@ struct DecoderEnds {
 WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& prefix,
                                   DecoderLayer& layer, float addend = 0.0F,
                                   std::optional<int64_t> qkv_columns = {});
+// The same for a layer that is a mixture of experts.
+WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
+                              DecoderLayer& layer);
 WeightGroup embedding_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderEnds& ends);
 WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
@@ -57,9 +66,9 @@ WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, D
 struct DecoderWidths {
   int num_heads = 0;
   int num_kv_heads = 0;
-  int64_t q = 0;    // the queries of all heads
-  int64_t qkv = 0;  // the queries, keys and values
-  int64_t intermediate = 0;
+  int64_t q = 0;             // the queries of all heads
+  int64_t qkv = 0;           // the queries, keys and values
+  int64_t intermediate = 0;  // the widest MLP of a dense layer or of shared experts
 
   // Width of the scratch buffer: the larger of attention's and the MLP's inner values.
   int64_t scratch() const { return std::max(qkv + 2 * q, 3 * intermediate); }
@@ -102,11 +111,12 @@ class DecoderModel : public virtual Model {
   TensorView attention_view(int64_t num_tokens) const {
     return scratch(num_tokens * (widths_.qkv + widths_.q), num_tokens, widths_.q);
   }
-  TensorView gate_up_view(int64_t num_tokens) const {
-    return scratch(0, num_tokens, 2 * widths_.intermediate);
+  TensorView gate_up_view(const DecoderLayer& layer, int64_t num_tokens) const {
+    return scratch(0, num_tokens, layer.gate_up->out_features());
   }
-  TensorView product_view(int64_t num_tokens) const {
-    return scratch(num_tokens * 2 * widths_.intermediate, num_tokens, widths_.intermediate);
+  TensorView product_view(const DecoderLayer& layer, int64_t num_tokens) const {
+    return scratch(num_tokens * layer.gate_up->out_features(), num_tokens,
+                   layer.down->in_features());
   }
   TensorView last_output_view(int64_t num_rows) const {
     return scratch(0, num_rows, config_.hidden_size);
@@ -187,6 +197,7 @@ class DecoderModel : public virtual Model {
   Tensor residual_;                  // [max_num_tokens, hidden]; also normed_ and delta_
   Tensor normed_;
   Tensor delta_;
+  MoeStep moe_;
   Tensor scratch_;  // inner values, and the rows for logits
   Tensor taps_;     // [max_num_tokens, tapped layers * hidden]; empty: none is tapped
 };

@@ -14,7 +14,6 @@ namespace quire {
 namespace {
 
 // As the bounds in the header. Products with limits from flags use Saturated.
-constexpr int kMaxIntermediateSize = 1 << 20;
 constexpr int kMaxHeads = 1024;
 constexpr int kMaxHeadDim = 512;
 constexpr int kMaxVocabSize = 1 << 23;
@@ -159,8 +158,9 @@ RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double d
   return rope;
 }
 
-void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder) {
-  const RopeConfig rope = read_rope(fields, decoder.max_position_embeddings, RopeConfig().theta);
+void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder,
+                       double default_theta) {
+  const RopeConfig rope = read_rope(fields, decoder.max_position_embeddings, default_theta);
   if (rope.type == RopeType::kDivisors &&
       rope.divisors.size() != static_cast<size_t>(decoder.head_dim / 2)) {
     fields.fail("divisors", fmt::format("{} numbers", rope.divisors.size()),
@@ -201,9 +201,13 @@ Status check_shards(const DecoderConfig& config, const Parallel& parallel) {
     const char* name;
     int count;
   };
-  for (const Dimension split : {Dimension{"num_attention_heads", config.num_heads},
-                                Dimension{"num_key_value_heads", config.num_kv_heads},
-                                Dimension{"intermediate_size", config.intermediate_size}}) {
+  const MoeConfig moe = config.moe.value_or(MoeConfig());
+  for (const Dimension split :
+       {Dimension{"num_attention_heads", config.num_heads},
+        Dimension{"num_key_value_heads", config.num_kv_heads},
+        Dimension{"intermediate_size", config.intermediate_size},
+        Dimension{"moe_intermediate_size", moe.intermediate_size},
+        Dimension{"the size of the shared experts", moe.shared_intermediate_size}}) {
     if (split.count % parallel.size != 0) {
       return invalid_argument(
           fmt::format("[model] `tensor_parallel_size` {} does not divide {}; got {}, expected a "

@@ -1,4 +1,4 @@
-// The configuration of dense decoders, and its reading from config.json.
+// The configuration of decoders, and its reading from config.json.
 #pragma once
 
 #include <optional>
@@ -7,6 +7,7 @@
 
 #include "model/config.h"
 #include "model/model.h"
+#include "model/moe.h"
 #include "model/rope.h"
 #include "model/weights.h"
 
@@ -15,7 +16,7 @@ namespace quire {
 class ConfigFields;
 
 struct DecoderConfig : FamilyConfig {
-  int intermediate_size = 0;
+  int intermediate_size = 0;  // of dense layers
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
@@ -33,6 +34,7 @@ struct DecoderConfig : FamilyConfig {
   std::vector<int> layer_windows;  // [num_layers]; 0: full attention
   std::vector<RopeConfig> ropes;   // one, or several that layers select from
   std::vector<int> layer_ropes;    // [num_layers], indices into ropes
+  std::optional<MoeConfig> moe;    // absent: every layer is dense
   int num_mtp_layers = 0;          // of the checkpoint, beside the decoder's (model/mtp)
 };
 
@@ -40,6 +42,7 @@ const DecoderConfig& decoder_config(const ModelConfig& config);
 
 // Far above any existing model, and small enough that products of sizes fit 63 bits.
 inline constexpr int kMaxHiddenSize = 1 << 17;
+inline constexpr int kMaxIntermediateSize = 1 << 20;
 inline constexpr int kMaxLayers = 1024;
 // The lower bound of rope_theta is above 1 because YaRN divides by its logarithm.
 inline constexpr double kMinRopeTheta = 1.001;
@@ -59,7 +62,8 @@ void read_decoder_sizes(ConfigFields& fields, const DecoderDefaults& defaults, M
                         DecoderConfig& decoder);
 // Reads one rotation for all layers and sets the model's longest context. Accepts rope_theta beside
 // rope_scaling (transformers 4), or both inside rope_parameters (transformers 5).
-void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder);
+void read_decoder_rope(ConfigFields& fields, ModelConfig& config, DecoderConfig& decoder,
+                       double default_theta = RopeConfig().theta);
 // Reads the rotation in `fields`: rope_theta, and the scaling in rope_parameters or rope_scaling.
 RopeConfig read_rope(ConfigFields& fields, int max_position_embeddings, double default_theta);
 // Whether rope_parameters holds an object per type of layer instead of one set for all layers.

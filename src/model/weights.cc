@@ -39,6 +39,9 @@ std::string bias_name(const MatrixPart& part) {
 
 class Loader {
  public:
+  // Reads the matrices of experts, one at a time.
+  class BoundExperts;
+
   Loader(WeightSource& source, Ops& ops, const Parallel& parallel)
       : source_(source), ops_(ops), parallel_(parallel) {}
 
@@ -51,6 +54,9 @@ class Loader {
  private:
   Status load_group(const WeightGroup& group);
   Status load_matrix(const MatrixBinding& binding);
+  Status load_experts(const ExpertsBinding& binding);
+  // The numbers of a matrix, valid until release_taken().
+  Result<LinearSource> take_source(const MatrixBinding& binding);
   Status load_vector(const VectorBinding& binding);
   bool keeps_blocks(const MatrixBinding& binding) const;
   Status take_blocks(const MatrixPart& part, const MatrixBinding& binding);
@@ -75,6 +81,7 @@ class Loader {
   // The parts of the Linear or vector being assembled.
   std::vector<std::string> taken_;
   std::vector<WeightView> weights_;
+  std::vector<TensorView> biases_;
   std::vector<RepeatedRows> repeated_;  // used instead of weights_
   std::vector<BlockMatrix> blocks_;     // used instead of weights_
   float input_scale_ = 0.0F;            // the largest of the parts'; 0: they have none
@@ -94,12 +101,49 @@ Status Loader::load(const WeightList& list, const LoadProgress& progress) {
 
 Status Loader::load_group(const WeightGroup& group) {
   for (const MatrixBinding& binding : group.matrices) QUIRE_RETURN_IF_ERROR(load_matrix(binding));
+  for (const ExpertsBinding& binding : group.experts) QUIRE_RETURN_IF_ERROR(load_experts(binding));
   for (const VectorBinding& binding : group.vectors) QUIRE_RETURN_IF_ERROR(load_vector(binding));
   return {};
 }
 
 Status Loader::load_matrix(const MatrixBinding& binding) {
-  std::vector<TensorView> biases;
+  QUIRE_ASSIGN_OR_RETURN(const LinearSource source, take_source(binding));
+  QUIRE_ASSIGN_OR_RETURN(*binding.linear, ops_.make_linear(source));
+  release_taken();
+  return {};
+}
+
+class Loader::BoundExperts final : public ExpertsSource {
+ public:
+  BoundExperts(Loader& loader, const ExpertsBinding& binding)
+      : loader_(loader), binding_(binding), shape_(binding.shape) {
+    shape_.intermediate_size = shard(binding.shape.intermediate_size, loader.parallel_).count;
+  }
+
+  const ExpertsShape& shape() const override { return shape_; }
+  Result<LinearSource> gate_up(int idx) override { return take(expert(idx).gate_up); }
+  Result<LinearSource> down(int idx) override { return take(expert(idx).down); }
+
+ private:
+  const ExpertBinding& expert(int idx) const { return binding_.each[static_cast<size_t>(idx)]; }
+  Result<LinearSource> take(const MatrixBinding& matrix) {
+    loader_.release_taken();
+    return loader_.take_source(matrix);
+  }
+
+  Loader& loader_;
+  const ExpertsBinding& binding_;
+  ExpertsShape shape_;
+};
+
+Status Loader::load_experts(const ExpertsBinding& binding) {
+  BoundExperts source(*this, binding);
+  QUIRE_ASSIGN_OR_RETURN(*binding.experts, ops_.make_experts(source));
+  release_taken();
+  return {};
+}
+
+Result<LinearSource> Loader::take_source(const MatrixBinding& binding) {
   const bool in_blocks = keeps_blocks(binding);
   for (const MatrixPart& part : binding.parts) {
     if (in_blocks) {
@@ -110,12 +154,9 @@ Status Loader::load_matrix(const MatrixBinding& binding) {
     if (!binding.has_bias) continue;
     QUIRE_ASSIGN_OR_RETURN(const TensorView bias,
                            bias_part(bias_name(part), part.num_rows, binding.split));
-    biases.push_back(bias);
+    biases_.push_back(bias);
   }
-  QUIRE_ASSIGN_OR_RETURN(*binding.linear,
-                         ops_.make_linear({weights_, biases, repeated_, blocks_, input_scale_}));
-  release_taken();
-  return {};
+  return LinearSource{weights_, biases_, repeated_, blocks_, input_scale_};
 }
 
 Status Loader::load_vector(const VectorBinding& binding) {
@@ -287,6 +328,7 @@ void Loader::release_taken() {
   for (const std::string& name : taken_) source_.release(name);
   taken_.clear();
   weights_.clear();
+  biases_.clear();
   repeated_.clear();
   blocks_.clear();
   input_scale_ = 0.0F;
@@ -343,6 +385,12 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
   std::vector<TensorSpec> tensors;
   for (const WeightGroup& group : list.groups) {
     for (const MatrixBinding& binding : group.matrices) add_tensors(binding, tensors);
+    for (const ExpertsBinding& binding : group.experts) {
+      for (const ExpertBinding& expert : binding.each) {
+        add_tensors(expert.gate_up, tensors);
+        add_tensors(expert.down, tensors);
+      }
+    }
     for (const VectorBinding& binding : group.vectors) {
       tensors.push_back({binding.name, {binding.size}, TensorSpec::Kind::kVector, Split::kNone});
     }

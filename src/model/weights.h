@@ -36,6 +36,19 @@ struct MatrixBinding {
   std::optional<WeightFormat> format = {};  // of its quantized parts; absent: there are none
 };
 
+// The matrices of one expert; their `linear` is null.
+struct ExpertBinding {
+  MatrixBinding gate_up;
+  MatrixBinding down;
+};
+
+// All experts of one layer, made into one Experts.
+struct ExpertsBinding {
+  std::unique_ptr<Experts>* experts = nullptr;
+  ExpertsShape shape;  // of all ranks together
+  std::vector<ExpertBinding> each;
+};
+
 struct VectorBinding {
   Tensor* vector = nullptr;
   std::string name;
@@ -47,6 +60,7 @@ struct VectorBinding {
 struct WeightGroup {
   bool is_layer = false;
   std::vector<MatrixBinding> matrices = {};
+  std::vector<ExpertsBinding> experts = {};
   std::vector<VectorBinding> vectors = {};
 };
 

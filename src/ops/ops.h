@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "base/check.h"
 #include "kv/kv_layout.h"
 #include "quire/status.h"
 #include "tensor/gguf_blocks.h"
@@ -45,6 +46,79 @@ struct LinearSource {
   // 0: none. A CPU does not quantize its inputs.
   float input_scale = 0.0F;
 };
+
+// The sizes of one layer of experts.
+struct ExpertsShape {
+  int num_experts = 0;
+  int top_k = 0;  // experts per token
+  int64_t hidden_size = 0;
+  int64_t intermediate_size = 0;  // of each expert, on this rank
+};
+
+// The gated MLPs of one layer, all of one shape, in the device's own layout. A token passes through
+// some of them, which its router selects.
+class Experts {
+ public:
+  virtual ~Experts() = default;
+  virtual const ExpertsShape& shape() const = 0;
+  virtual size_t num_bytes() const = 0;
+};
+
+// The source of Experts' numbers. It is read one matrix at a time, in ascending order, gate_up
+// before down, so that host memory need not hold a whole layer twice.
+class ExpertsSource {
+ public:
+  virtual ~ExpertsSource() = default;
+  virtual const ExpertsShape& shape() const = 0;
+  // The matrices of expert `idx`, [2 * intermediate_size, hidden_size] (the rows of gate, then of
+  // up) and [hidden_size, intermediate_size]; valid until the next call. The experts may differ in
+  // their schemes.
+  virtual Result<LinearSource> gate_up(int idx) = 0;
+  virtual Result<LinearSource> down(int idx) = 0;
+};
+
+// A router's score of an expert, from the logits of all experts.
+enum class RouterScores {
+  kSoftmax,
+  kSigmoid,
+};
+
+// A group's score, by the experts' scores for the choice.
+enum class GroupScores {
+  kLargest,     // of the group's experts
+  kTwoLargest,  // the sum of both
+};
+
+// Upper bound of ExpertRouting::num_experts.
+inline constexpr int kMaxExperts = 1024;
+
+// How the logits of a router become the experts of a token and their weights.
+struct ExpertRouting {
+  int num_experts = 0;
+  int top_k = 0;  // experts per token
+  RouterScores scores = RouterScores::kSoftmax;
+  // Experts are divided into this many groups of adjacent ones, and a token's experts come from its
+  // `top_groups` best groups. One group: no limit.
+  int num_groups = 1;
+  int top_groups = 1;
+  GroupScores group_scores = GroupScores::kLargest;
+  bool renormalize = false;  // divides a token's weights by their sum
+  float scale = 1.0F;        // multiplies the weights afterwards
+};
+
+// Whether every token has top_k experts to choose from, and every group the experts that its score
+// needs.
+constexpr bool is_valid(const ExpertRouting& routing) {
+  if (routing.num_experts < 1 || routing.num_experts > kMaxExperts || routing.num_groups < 1 ||
+      routing.num_experts % routing.num_groups != 0) {
+    return false;
+  }
+  const int group_size = routing.num_experts / routing.num_groups;
+  const bool has_scores =
+      routing.num_groups == 1 || routing.group_scores == GroupScores::kLargest || group_size > 1;
+  return has_scores && routing.top_groups >= 1 && routing.top_groups <= routing.num_groups &&
+         routing.top_k >= 1 && routing.top_k <= routing.top_groups * group_size;
+}
 
 // The activation of a gated MLP.
 enum class Activation {
@@ -105,6 +179,19 @@ struct LayerTail {
   TensorView product;
 };
 
+// Arguments of Ops::experts. The numbers of tokens per expert are on the device alone.
+struct ExpertsCall {
+  const Experts* experts = nullptr;
+  Activation activation = Activation::kSilu;
+  TensorView x;        // [num_tokens, hidden_size]
+  TensorView ids;      // I32 [num_tokens, top_k], as route() writes them
+  TensorView weights;  // F32 [num_tokens, top_k]
+  TensorView out;      // [num_tokens, hidden_size]
+  bool adds = false;   // to `out`; otherwise `out` is overwritten
+  // At least experts_workspace_bytes() for num_tokens; undefined afterwards.
+  std::span<std::byte> workspace;
+};
+
 class Ops {
  public:
   virtual ~Ops() = default;
@@ -123,6 +210,16 @@ class Ops {
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
   // Whether make_linear fills LinearSource::repeated itself, without gigabytes of host memory.
   virtual bool fills_repeated() const { return false; }
+  // Makes the experts of one layer, at load, as make_linear makes a Linear.
+  virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& /*source*/) {
+    return no_experts();
+  }
+  // The bytes of ExpertsCall::workspace for steps of up to max_num_tokens. Fails with
+  // kUnimplemented if the device does not compute experts.
+  virtual Result<int64_t> experts_workspace_bytes(const ExpertsShape& /*shape*/,
+                                                  int64_t /*max_num_tokens*/) const {
+    return no_experts();
+  }
   // Copies a small vector (norm weights, inverse frequencies) to the device as F32.
   virtual Result<Tensor> make_vector(const TensorView& source) = 0;
   virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;
@@ -154,6 +251,22 @@ class Ops {
     linear(gate_up, x, scratch, stream);
     gated_mul(activation, scratch, out, stream);
   }
+  // Selects the experts of each token. logits: F32 [num_tokens, num_experts]; `bias` [num_experts]
+  // is added to the scores for the choice alone, null: none. Writes per token the top_k ids of
+  // largest score, the largest first and the lower id first among equal ones, and their weights:
+  //   weight = score / (renormalize ? sum of the token's scores + 1e-20 : 1) * scale
+  // ids: I32, weights: F32 [num_tokens, top_k]. A NaN counts as the smallest score, so the ids are
+  // distinct and in range for any logits; the weight of a NaN is NaN.
+  virtual void route(const ExpertRouting& /*routing*/, TensorView /*logits*/, const float* /*bias*/,
+                     TensorView /*ids*/, TensorView /*weights*/, Stream& /*stream*/) {
+    QUIRE_CHECK(false, "[ops] this device does not route tokens to experts");
+  }
+  // out[t, :] = sum over j of weights[t, j] * down(gated_mul(gate_up(x[t, :]))) of expert ids[t,
+  // j]. On a CPU the sum is in the order of the experts, and the bits of row t do not depend on the
+  // number of rows.
+  virtual void experts(const ExpertsCall& /*call*/, Stream& /*stream*/) {
+    QUIRE_CHECK(false, "[ops] this device does not compute experts");
+  }
   // x = cap * tanh(x / cap), x: F32 rows of logits.
   virtual void soft_cap(float cap, TensorView x, Stream& stream) = 0;
   // out[i, :] = x[rows[i], :].
@@ -167,6 +280,13 @@ class Ops {
   // Returns true if the tail was enqueued as one kernel, which is faster here. Otherwise nothing
   // was enqueued, and the caller computes the tail with the operations above.
   virtual bool try_layer_tail(const LayerTail& /*tail*/, Stream& /*stream*/) { return false; }
+
+ private:
+  static Status no_experts() {
+    return unimplemented(
+        "[ops] the device does not compute mixture-of-experts layers; got a model that has them, "
+        "expected a dense model, or `device` cpu");
+  }
 };
 
 // Computes a layer tail with the operations above; the baseline for testing and measuring a fused

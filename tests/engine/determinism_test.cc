@@ -192,6 +192,33 @@ TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
   }
 }
 
+// A token's experts are the same, with the same bits, whatever tokens share them.
+TEST(DeterminismExperts, SameBitsWhateverTheBatch) {
+  EngineConfig alone = testing::tiny_experts_config();
+  alone.enable_prefix_caching = false;
+  alone.num_threads = 1;
+  std::vector<Collected> expected;
+  const auto baseline_engine = make_engine(alone);
+  for (const Request& request : requests()) {
+    expected.push_back(run_all(*baseline_engine, {request}).front());
+  }
+  constexpr void (*kChanges[])(EngineConfig&) = {
+      [](EngineConfig&) {}, [](EngineConfig& c) { c.max_num_batched_tokens = 33; },
+      [](EngineConfig& c) { c.max_num_batched_tokens = 2048; },
+      [](EngineConfig& c) { c.enable_prefix_caching = false; },
+      [](EngineConfig& c) {
+        c.speculative_config = R"({"method":"ngram","num_speculative_tokens":3})";
+      }};
+  for (const auto& change : kChanges) {
+    EngineConfig config = testing::tiny_experts_config();
+    change(config);
+    const auto engine = make_engine(config);
+    for (int round = 0; round < 2; ++round) {
+      testing::expect_same(run_all(*engine, requests()), expected);
+    }
+  }
+}
+
 TEST(DeterminismSetup, TheSmallCacheDoesPreempt) {
   EngineConfig config = tiny_config();
   config.max_model_len = 192;

@@ -11,6 +11,9 @@
 #include "cpu/ops/cpu_ops.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
+#include "model/decoder.h"
+#include "model/families.h"
+#include "support/reference_ops.h"
 
 namespace quire {
 namespace {
@@ -39,7 +42,7 @@ class FakeContext final : public DeviceContext {
   const Device& device() const override { return device_; }
   const BackendSet& attention() const override { return attention_; }
   Stream& stream() override { return stream_; }
-  Ops& ops() override { return *ops_; }
+  Ops& ops() override { return other_ops != nullptr ? *other_ops : *ops_; }
   Result<MemoryBudget> memory_budget() const override {
     return MemoryBudget{.owner = "GPU", .free_bytes = free_bytes};
   }
@@ -59,6 +62,7 @@ class FakeContext final : public DeviceContext {
   }
 
   int64_t free_bytes = int64_t{64} << 20;
+  Ops* other_ops = nullptr;  // used instead of those of a CPU
 
  private:
   Result<Buffer> allocate_workspace(size_t num_bytes) override { return Buffer::host(num_bytes); }
@@ -290,6 +294,28 @@ TEST_F(EnginePlanTest, PlansTheTokensThatAreLookedUp) {
   ASSERT_TRUE(without.ok() && with.ok());
   EXPECT_EQ(with->memory_request.activation_bytes,
             without->memory_request.activation_bytes + 8 * 200 * 4);
+}
+
+TEST_F(EnginePlanTest, PlansTheWorkspaceOfExperts) {
+  const EngineConfig config = testing::tiny_experts_config();
+  const auto planned = plan(config);
+  ASSERT_TRUE(planned.ok()) << planned.status().message();
+  const ModelConfig model = open_model_files(config)->config;
+  const ModelLimits& limits = planned->sizes.limits;
+  const Ops& ops = platform_.context().ops();
+  const int64_t workspace = experts_workspace_bytes(model, limits, ops).value();
+  EXPECT_GT(workspace, 0);
+  EXPECT_EQ(planned->memory_request.activation_bytes,
+            estimate_activation_bytes(model, limits, ops.activation_dtype()) + workspace);
+}
+
+TEST_F(EnginePlanTest, RefusesExpertsThatTheDeviceDoesNotCompute) {
+  testing::DenseOps ops;
+  platform_.context().other_ops = &ops;
+  EXPECT_TRUE(plan(tiny_config()).ok());
+  const auto refused = plan(testing::tiny_experts_config());
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(refused.status().message(), HasSubstr("`device` cpu"));
 }
 
 TEST_F(EnginePlanTest, SequencesWithRulesAreNoMoreThanAll) {

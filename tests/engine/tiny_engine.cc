@@ -55,6 +55,19 @@ EngineConfig tiny_windows_config() {
   return config;
 }
 
+EngineConfig tiny_experts_config() {
+  static const std::string path = write_config("quire_tiny_experts", R"({
+      "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe",
+      "hidden_size": 64, "intermediate_size": 112, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 96,
+      "max_position_embeddings": 512, "rms_norm_eps": 1e-6, "num_experts": 8,
+      "num_experts_per_tok": 3, "moe_intermediate_size": 48, "decoder_sparse_step": 2,
+      "norm_topk_prob": true, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"})");
+  EngineConfig config = tiny_config();
+  config.model = path;
+  return config;
+}
+
 EngineConfig tiny_config() {
   EngineConfig config;
   config.model = tiny_config_path();

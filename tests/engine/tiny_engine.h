@@ -23,6 +23,9 @@ EngineConfig tiny_config();
 // It has two block tables, one of which frees blocks behind the window.
 EngineConfig tiny_windows_config();
 
+// The config of a model with 4 layers, every second of which is a mixture of 8 experts.
+EngineConfig tiny_experts_config();
+
 std::unique_ptr<Engine> make_engine(const EngineConfig& config);
 
 // A greedy request of exactly max_tokens tokens.

@@ -363,7 +363,7 @@ TEST(ModelConfig, RealOnesAreReadOrRefusedByName) {
       {"Qwen--Qwen2.5-7B-Instruct", 7615616512},
       {"Qwen--Qwen3-0.6B", 596049920},
       {"Qwen--Qwen3-1.7B", 1720574976},
-      {"Qwen--Qwen3-30B-A3B", 0},
+      {"Qwen--Qwen3-30B-A3B", 30532122624},
       {"Qwen--Qwen3-32B", 32762123264},
       {"Qwen--Qwen3-8B", 8190735360},
       {"deepseek-ai--DeepSeek-R1", 0},
@@ -375,6 +375,7 @@ TEST(ModelConfig, RealOnesAreReadOrRefusedByName) {
       {"meta-llama--Meta-Llama-3.1-405B", 405853388800},
       {"meta-llama--Meta-Llama-3.1-70B", 70553706496},
       {"meta-llama--Meta-Llama-3.1-8B", 8030261248},
+      {"mistralai--Mixtral-8x7B-Instruct-v0.1", 46702792704},
   };
   int num_seen = 0;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {

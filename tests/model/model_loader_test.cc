@@ -443,8 +443,13 @@ TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
       R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,)"
       R"("vocab_size":20,"max_position_embeddings":64,"sliding_window":3,)"
       R"("sliding_window_pattern":2,"attention_bias":true,"final_logit_softcapping":2.0})";
+  const std::string mixtral =
+      R"({"architectures":["MixtralForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
+      R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,)"
+      R"("vocab_size":20,"max_position_embeddings":64,"num_local_experts":5})";
   for (const ModelConfig& config :
-       {small_config(biased_decoder()), parse_model_config(gemma, "gemma").value()}) {
+       {small_config(biased_decoder()), parse_model_config(gemma, "gemma").value(),
+        parse_model_config(mixtral, "mixtral").value()}) {
     ReferenceOps one_rank;
     DummyWeights weights(DType::kF32);
     const std::vector<float> expected = prompt_logits(config, weights, one_rank, {0, 1});
@@ -529,7 +534,7 @@ TEST(Taps, AreTheInputsOfTheirLayers) {
   FusedTailOps fused;
   ModelLimits limits = small_limits();
   limits.tapped_layers = {0, 1, 3, 4};
-  for (const char* architecture : {"LlamaForCausalLM", "Gemma2ForCausalLM"}) {
+  for (const char* architecture : {"LlamaForCausalLM", "Gemma2ForCausalLM", "MixtralForCausalLM"}) {
     const bool is_gemma = std::string_view(architecture).starts_with("Gemma");
     for (Ops* ops : {static_cast<Ops*>(&separate), static_cast<Ops*>(&fused)}) {
       const auto model = run_tap_tokens(tap_config(architecture, 4), *ops, limits);
@@ -656,7 +661,8 @@ TEST(WeightBytes, AreThoseOfTheLoadedModel) {
   // Loading requests exactly the tensors that a family lists.
   for (const char* architecture :
        {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM",
-        "MiMoForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM"}) {
+        "MiMoForCausalLM", "Qwen3MoeForCausalLM", "MixtralForCausalLM", "Gemma2ForCausalLM",
+        "Gemma3ForCausalLM"}) {
     const std::string json =
         std::string(R"({"architectures":[")") + architecture +
         R"("],"hidden_size":16,"intermediate_size":24,"num_hidden_layers":2,"head_dim":8,)"

@@ -188,12 +188,17 @@ Row ReferenceTensors::norm(const std::string& vector, const Row& x) const {
 }
 
 Row ReferenceTensors::mlp(const std::string& prefix, const Row& x) const {
-  Row product = apply(prefix + "mlp.gate_proj", x);
-  const Row up = apply(prefix + "mlp.up_proj", x);
+  return gated_mlp(prefix + "mlp.gate_proj", prefix + "mlp.up_proj", prefix + "mlp.down_proj", x);
+}
+
+Row ReferenceTensors::gated_mlp(const std::string& gate, const std::string& up,
+                                const std::string& down, const Row& x) const {
+  Row product = apply(gate, x);
+  const Row factor = apply(up, x);
   for (size_t i = 0; i < product.size(); ++i) {
-    product[i] = product[i] / (1.0 + std::exp(-product[i])) * up[i];
+    product[i] = product[i] / (1.0 + std::exp(-product[i])) * factor[i];
   }
-  return apply(prefix + "mlp.down_proj", product);
+  return apply(down, product);
 }
 
 Row ReferenceTensors::head(const std::string& norm_name, const Row& row, int head_idx) const {

@@ -70,6 +70,9 @@ class ReferenceTensors {
   Row apply(const std::string& matrix, const Row& x) const;
   Row norm(const std::string& vector, const Row& x) const;
   Row mlp(const std::string& prefix, const Row& x) const;
+  // The same with the names of its matrices.
+  Row gated_mlp(const std::string& gate, const std::string& up, const std::string& down,
+                const Row& x) const;
   // Adds the keys and values of a position whose layer input is x. A head has a norm if the layer
   // has a tensor for it.
   void add_keys_values(const std::string& prefix, const Row& x, size_t position,

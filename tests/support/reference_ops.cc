@@ -27,6 +27,62 @@ class ReferenceLinear : public Linear {
   int64_t num_in_;
 };
 
+class ReferenceExperts : public Experts {
+ public:
+  explicit ReferenceExperts(const ExpertsShape& shape) : shape_(shape) {}
+
+  const ExpertsShape& shape() const override { return shape_; }
+  size_t num_bytes() const override { return 0; }
+
+  std::vector<std::unique_ptr<Linear>> gate_up;
+  std::vector<std::unique_ptr<Linear>> down;
+
+ private:
+  ExpertsShape shape_;
+};
+
+std::vector<double> reference_scores(const ExpertRouting& routing, std::span<const float> logits) {
+  std::vector<double> scores;
+  double sum = 0.0;
+  for (const float logit : logits) {
+    const bool is_softmax = routing.scores == RouterScores::kSoftmax;
+    const double e = std::exp(double{logit});
+    scores.push_back(is_softmax ? e : e / (1.0 + e));
+    sum += e;
+  }
+  if (routing.scores == RouterScores::kSigmoid) return scores;
+  for (double& score : scores) score /= sum;
+  return scores;
+}
+
+// The indices of the `count` largest numbers, the lower index first among equal ones.
+std::vector<size_t> largest(const std::vector<double>& numbers, int count) {
+  std::vector<size_t> order(numbers.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::ranges::stable_sort(order, std::ranges::greater(), [&](size_t i) { return numbers[i]; });
+  order.resize(static_cast<size_t>(count));
+  return order;
+}
+
+// Numbers that are never chosen before others, for the experts outside a token's groups.
+void drop_other_groups(const ExpertRouting& routing, std::vector<double>& choices) {
+  const size_t size = choices.size() / static_cast<size_t>(routing.num_groups);
+  std::vector<double> scores;
+  for (size_t first = 0; first < choices.size(); first += size) {
+    const std::vector<double> group(choices.begin() + static_cast<int64_t>(first),
+                                    choices.begin() + static_cast<int64_t>(first + size));
+    double score = 0.0;
+    for (const size_t i : largest(group, routing.group_scores == GroupScores::kLargest ? 1 : 2)) {
+      score += group[i];
+    }
+    scores.push_back(score);
+  }
+  const std::vector<size_t> kept = largest(scores, routing.top_groups);
+  for (size_t i = 0; i < choices.size(); ++i) {
+    if (std::ranges::find(kept, i / size) == kept.end()) choices[i] = -INFINITY;
+  }
+}
+
 float element(const TensorView& view, int64_t i) {
   switch (view.dtype) {
     case DType::kF32:
@@ -110,6 +166,83 @@ void store(void* base, DType dtype, int64_t i, float value) {
 }
 
 }  // namespace
+
+std::vector<RoutedExpert> reference_route(const ExpertRouting& routing,
+                                          std::span<const float> logits,
+                                          std::span<const float> bias) {
+  const std::vector<double> scores = reference_scores(routing, logits);
+  std::vector<double> choices = scores;
+  for (size_t i = 0; i < bias.size(); ++i) choices[i] += bias[i];
+  for (double& choice : choices) {
+    if (std::isnan(choice)) choice = -INFINITY;
+  }
+  drop_other_groups(routing, choices);
+  std::vector<RoutedExpert> routed;
+  double sum = 0.0;
+  for (const size_t i : largest(choices, routing.top_k)) {
+    routed.push_back({static_cast<int32_t>(i), scores[i]});
+    sum += scores[i];
+  }
+  for (RoutedExpert& expert : routed) {
+    expert.weight *= double{routing.scale} / (routing.renormalize ? sum : 1.0);
+  }
+  return routed;
+}
+
+Result<std::unique_ptr<Experts>> ReferenceOps::make_experts(ExpertsSource& source) {
+  auto experts = std::make_unique<ReferenceExperts>(source.shape());
+  for (int i = 0; i < source.shape().num_experts; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(const LinearSource gate_up, source.gate_up(i));
+    QUIRE_ASSIGN_OR_RETURN(experts->gate_up.emplace_back(), make_linear(gate_up));
+    QUIRE_ASSIGN_OR_RETURN(const LinearSource down, source.down(i));
+    QUIRE_ASSIGN_OR_RETURN(experts->down.emplace_back(), make_linear(down));
+  }
+  return std::unique_ptr<Experts>(std::move(experts));
+}
+
+void ReferenceOps::route(const ExpertRouting& routing, TensorView logits, const float* bias,
+                         TensorView ids, TensorView weights, Stream& /*stream*/) {
+  const auto width = static_cast<size_t>(routing.num_experts);
+  for (int64_t t = 0; t < logits.shape[0]; ++t) {
+    const std::span row(logits.as<float>() + t * routing.num_experts, width);
+    const auto routed = reference_route(
+        routing, row, bias == nullptr ? std::span<const float>() : std::span(bias, width));
+    for (int64_t j = 0; j < routing.top_k; ++j) {
+      const RoutedExpert& expert = routed[static_cast<size_t>(j)];
+      ids.as<int32_t>()[t * routing.top_k + j] = expert.id;
+      weights.as<float>()[t * routing.top_k + j] = static_cast<float>(expert.weight);
+    }
+  }
+}
+
+// Token by token, as if each were a dense MLP of its experts.
+void ReferenceOps::experts(const ExpertsCall& call, Stream& stream) {
+  const auto& experts = static_cast<const ReferenceExperts&>(*call.experts);
+  const int64_t hidden = experts.shape().hidden_size;
+  const int64_t inner = experts.shape().intermediate_size;
+  std::vector<float> gate_up(static_cast<size_t>(2 * inner));
+  std::vector<float> product(static_cast<size_t>(inner));
+  std::vector<float> y(static_cast<size_t>(hidden));
+  const TensorView y_view = {y.data(), DType::kF32, {1, hidden}};
+  const TensorView product_view = {product.data(), DType::kF32, {1, inner}};
+  for (int64_t t = 0; t < call.x.shape[0]; ++t) {
+    std::vector<double> sums(y.size(), 0.0);
+    for (int64_t j = 0; j < call.ids.shape[1]; ++j) {
+      const int64_t pair = t * call.ids.shape[1] + j;
+      const auto expert = static_cast<size_t>(call.ids.as<int32_t>()[pair]);
+      linear_gated_mul(call.activation, *experts.gate_up[expert], call.x.rows(t, 1),
+                       {gate_up.data(), DType::kF32, {1, 2 * inner}}, product_view, stream);
+      linear(*experts.down[expert], product_view, y_view, stream);
+      for (size_t i = 0; i < y.size(); ++i) {
+        sums[i] += double{call.weights.as<float>()[pair]} * double{y[i]};
+      }
+    }
+    float* out = call.out.as<float>() + t * hidden;
+    for (size_t i = 0; i < y.size(); ++i) {
+      out[i] = static_cast<float>((call.adds ? double{out[i]} : 0.0) + sums[i]);
+    }
+  }
+}
 
 Result<std::unique_ptr<Linear>> ReferenceOps::make_linear(const LinearSource& source) {
   int64_t num_out = 0;

@@ -1,10 +1,22 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "ops/ops.h"
 
 namespace quire::testing {
+
+struct RoutedExpert {
+  int32_t id = 0;
+  double weight = 0.0;
+};
+
+// The experts of one token, by the definition of Ops::route. bias: one number per expert, or empty.
+std::vector<RoutedExpert> reference_route(const ExpertRouting& routing,
+                                          std::span<const float> logits,
+                                          std::span<const float> bias);
 
 // Reference implementations of ops/ops.h: F32 activations, fp64 arithmetic, one plain loop each.
 class ReferenceOps : public Ops {
@@ -13,6 +25,11 @@ class ReferenceOps : public Ops {
   DType linear_dtype(const WeightScheme& /*scheme*/) const override { return DType::kF32; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override;
+  Result<int64_t> experts_workspace_bytes(const ExpertsShape& /*shape*/,
+                                          int64_t /*max_num_tokens*/) const override {
+    return 0;
+  }
   Result<Tensor> make_vector(const TensorView& source) override;
   Result<Tensor> allocate(const Shape& shape, DType dtype) override;
 
@@ -28,9 +45,24 @@ class ReferenceOps : public Ops {
   void rope_and_cache(const RopeAndCache& args, Stream& stream) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out,
                  Stream& stream) override;
+  void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
+             TensorView weights, Stream& stream) override;
+  void experts(const ExpertsCall& call, Stream& stream) override;
   void soft_cap(float cap, TensorView x, Stream& stream) override;
   void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override;
   void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override;
+};
+
+// Operations of a device that does not compute experts.
+class DenseOps final : public ReferenceOps {
+ public:
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
+    return Ops::make_experts(source);
+  }
+  Result<int64_t> experts_workspace_bytes(const ExpertsShape& shape,
+                                          int64_t max_num_tokens) const override {
+    return Ops::experts_workspace_bytes(shape, max_num_tokens);
+  }
 };
 
 }  // namespace quire::testing

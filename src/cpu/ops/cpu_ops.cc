@@ -2,14 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/check.h"
+#include "cpu/ops/experts.h"
 #include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
 #include "cpu/ops/gemm_fma.h"
 #include "cpu/ops/gemm_quantized.h"
 #include "cpu/ops/packed_linear.h"
+#include "cpu/ops/routing.h"
 #include "cpu/ops/rows.h"
 
 namespace quire {
@@ -112,26 +116,52 @@ class CpuOps final : public Ops {
     });
   }
 
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
+    QUIRE_ASSIGN_OR_RETURN(auto experts, CpuExperts::make(source, *this));
+    return std::unique_ptr<Experts>(std::move(experts));
+  }
+
+  Result<int64_t> experts_workspace_bytes(const ExpertsShape& shape,
+                                          int64_t max_num_tokens) const override {
+    return ExpertsWorkspace::num_bytes(shape, max_num_tokens);
+  }
+
   void linear(const Linear& w, TensorView x, TensorView out, Stream& /*stream*/) override {
     check_rows(x, w.in_features());
     check_rows(out, w.out_features());
     QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] linear: x and out differ in rows");
-    if (x.shape[0] == 0) return;
-    if (const auto* const quantized = dynamic_cast<const QuantizedLinear*>(&w)) {
-      const int num_terms = rounding_ == InputRounding::kInt8 ? 1 : 2;
-      return linear_quantized(*quantized, quantized_kernel_, x.as<float>(), x.shape[0], num_terms,
-                              out.as<float>(), pool_, quantized_scratch_);
+    multiply(w, x.as<float>(), x.shape[0], out.as<float>());
+  }
+
+  void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
+             TensorView weights, Stream& /*stream*/) override {
+    check_rows(logits, routing.num_experts);
+    check_choice(ids, weights, logits.shape[0], routing.top_k);
+    QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
+    // The choice of each expert reads the row again.
+    const int64_t num_reads = logits.shape.num_elements() * (1 + routing.top_k);
+    for_each(logits.shape[0], num_reads, [&](int64_t t) {
+      route_row(routing, row(logits, t), bias, ids.as<int32_t>() + t * routing.top_k,
+                row(weights, t));
+    });
+  }
+
+  void experts(const ExpertsCall& call, Stream& /*stream*/) override {
+    const auto& experts = static_cast<const CpuExperts&>(*call.experts);
+    const ExpertsShape& shape = experts.shape();
+    check_rows(call.x, shape.hidden_size);
+    check_same(call.x, call.out);
+    check_choice(call.ids, call.weights, call.x.shape[0], shape.top_k);
+    const ExpertsWorkspace workspace(shape, call.x.shape[0], call.workspace);
+    if (!call.adds) {
+      for_rows(call.out,
+               [&](int64_t t) { std::fill_n(row(call.out, t), shape.hidden_size, 0.0F); });
     }
-    const auto& packed = static_cast<const PackedLinear&>(w);
-    if (use_amx_ && packed.layout() == PanelLayout::kPairs) {
-      return linear_amx(packed, x.as<float>(), x.shape[0], out.as<float>(), pool_, amx_scratch_);
+    sort_pairs(call.ids.as<int32_t>(), call.ids.shape.num_elements(), shape.num_experts, workspace);
+    ExpertsBlocks blocks(workspace, shape.num_experts);
+    for (ExpertsBlock block = blocks.next(); block.num_rows > 0; block = blocks.next()) {
+      run_block(block, experts, call, workspace);
     }
-    if (multiplies_bf16(packed)) {
-      const int num_terms = rounding_ == InputRounding::kBf16 ? 1 : 2;
-      return linear_bf16(packed, x.as<float>(), x.shape[0], num_terms, out.as<float>(), pool_,
-                         bf16_scratch_);
-    }
-    linear_fma(packed, x.as<float>(), x.shape[0], out.as<float>(), pool_, fma_scratch_);
   }
 
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
@@ -193,6 +223,109 @@ class CpuOps final : public Ops {
   }
 
  private:
+  // The kernels of matrix products. A matrix has one kernel, whatever the rows.
+  enum class Kernel { kFma, kAmx, kBf16, kQuantized };
+
+  Kernel kernel_of(const Linear& w) const {
+    if (dynamic_cast<const QuantizedLinear*>(&w) != nullptr) return Kernel::kQuantized;
+    const auto& packed = static_cast<const PackedLinear&>(w);
+    if (use_amx_ && packed.layout() == PanelLayout::kPairs) return Kernel::kAmx;
+    return multiplies_bf16(packed) ? Kernel::kBf16 : Kernel::kFma;
+  }
+
+  // out[r, :] = x[r, :] · Wᵀ + bias for all rows.
+  void multiply(const Linear& w, const float* x, int64_t num_rows, float* out) {
+    const Kernel kernel = kernel_of(w);
+    if (kernel == Kernel::kQuantized) {
+      const int num_terms = rounding_ == InputRounding::kInt8 ? 1 : 2;
+      return linear_quantized(static_cast<const QuantizedLinear&>(w), quantized_kernel_, x,
+                              num_rows, num_terms, out, pool_, quantized_scratch_);
+    }
+    const auto& packed = static_cast<const PackedLinear&>(w);
+    const int64_t block = kernel == Kernel::kFma ? num_rows : kMaxGroupedRows;
+    for (int64_t row = 0; row < num_rows; row += block) {
+      const RowGroup group = {&packed, 0, std::min(block, num_rows - row)};
+      multiply_groups(kernel, {&group, 1}, x + row * w.in_features(), out + row * w.out_features());
+    }
+  }
+
+  void multiply_groups(Kernel kernel, std::span<const RowGroup> groups, const float* x,
+                       float* out) {
+    if (kernel == Kernel::kAmx) return linear_amx(groups, x, out, pool_, amx_scratch_);
+    if (kernel == Kernel::kBf16) {
+      const int num_terms = rounding_ == InputRounding::kBf16 ? 1 : 2;
+      return linear_bf16(groups, x, num_terms, out, pool_, bf16_scratch_);
+    }
+    linear_fma(groups, x, out, pool_, fma_scratch_);
+  }
+
+  // Multiplies each part's rows of x by one of its expert's matrices. Adjacent parts with the same
+  // kernel share a parallel region; F16 matrices of one layer may have different kernels.
+  template <class MatrixOf>
+  void multiply_parts(const ExpertsBlock& block, const MatrixOf& matrix_of, const float* x,
+                      float* out) {
+    std::array<RowGroup, ExpertsBlock::kMaxParts> groups;
+    size_t num_groups = 0;
+    Kernel kernel = Kernel::kFma;
+    const auto flush = [&] {
+      if (num_groups > 0) multiply_groups(kernel, std::span(groups).first(num_groups), x, out);
+      num_groups = 0;
+    };
+    for (const ExpertsBlock::Part& part : block.parts()) {
+      const Linear& w = matrix_of(part.expert);
+      const Kernel next = kernel_of(w);
+      if (next != kernel) flush();
+      kernel = next;
+      if (kernel == Kernel::kQuantized) {
+        multiply(w, x + part.first_row * w.in_features(), part.num_rows,
+                 out + part.first_row * w.out_features());
+      } else {
+        groups[num_groups++] = {static_cast<const PackedLinear*>(&w), part.first_row,
+                                part.num_rows};
+      }
+    }
+    flush();
+  }
+
+  void run_block(const ExpertsBlock& block, const CpuExperts& experts, const ExpertsCall& call,
+                 const ExpertsWorkspace& workspace) {
+    const int64_t hidden = experts.shape().hidden_size;
+    const int64_t inner = experts.shape().intermediate_size;
+    const auto gate_up_of = [&](int64_t idx) -> const Linear& { return experts.gate_up(idx); };
+    const auto down_of = [&](int64_t idx) -> const Linear& { return experts.down(idx); };
+    for_block_rows(block, hidden, [&](const ExpertsBlock::Row& at) {
+      std::copy_n(row(call.x, at.pair / experts.shape().top_k), hidden,
+                  workspace.x + at.row * hidden);
+    });
+    multiply_parts(block, gate_up_of, workspace.x, workspace.gate_up);
+    for_block_rows(block, 2 * inner, [&](const ExpertsBlock::Row& at) {
+      const float* gate = workspace.gate_up + at.row * 2 * inner;
+      gated_mul_row(call.activation, gate, gate + inner, inner, workspace.product + at.row * inner);
+    });
+    multiply_parts(block, down_of, workspace.product, workspace.y);
+    // Two rows of a block may be of one token, so threads divide the elements, not the rows.
+    constexpr int64_t kElements = 256;
+    const auto add = [&](int64_t i) {
+      add_weighted(block, call, workspace.y, i * kElements, std::min((i + 1) * kElements, hidden));
+    };
+    for_each(ceil_div(hidden, kElements), static_cast<int64_t>(block.num_rows) * hidden, add);
+  }
+
+  template <class Body>
+  void for_block_rows(const ExpertsBlock& block, int64_t width, const Body& body) {
+    const auto num_rows = static_cast<int64_t>(block.num_rows);
+    for_each(num_rows, num_rows * width,
+             [&](int64_t i) { body(block.rows()[static_cast<size_t>(i)]); });
+  }
+
+  static void check_choice(const TensorView& ids, const TensorView& weights, int64_t num_tokens,
+                           int64_t top_k) {
+    check_rows(weights, top_k);
+    QUIRE_CHECK(
+        ids.dtype == DType::kI32 && ids.shape == weights.shape && ids.shape[0] == num_tokens,
+        "[ops] the ids or weights of experts are not [num_tokens, top_k]");
+  }
+
   bool multiplies_bf16(const PackedLinear& w) const {
     return use_bf16_ && w.dtype() == DType::kBF16;
   }
@@ -212,12 +345,18 @@ class CpuOps final : public Ops {
   // Calls body(t) for each row, in parallel if there are enough elements.
   template <class Body>
   void for_rows(const TensorView& x, const Body& body) {
-    const int64_t num_rows = x.shape[0];
-    if (num_rows * x.shape[1] < kParallelElements) {
-      for (int64_t t = 0; t < num_rows; ++t) body(t);
+    for_each(x.shape[0], x.shape[0] * x.shape[1], body);
+  }
+
+  // Calls body(i) for each i of [0, count), in parallel if all of them have at least
+  // kParallelElements.
+  template <class Body>
+  void for_each(int64_t count, int64_t num_elements, const Body& body) {
+    if (num_elements < kParallelElements) {
+      for (int64_t i = 0; i < count; ++i) body(i);
       return;
     }
-    pool_.parallel_for(num_rows, body);
+    pool_.parallel_for(count, body);
   }
 
   ThreadPool& pool_;

@@ -12,8 +12,11 @@
 // weights and parts of x below 2^-126 count as zero.
 #pragma once
 
+#include <span>
+
 #include "base/thread_pool.h"
 #include "cpu/ops/packed_linear.h"
+#include "cpu/ops/row_group.h"
 
 namespace quire::cpu {
 
@@ -38,8 +41,9 @@ class AmxScratch {
 // `values` is 64-byte aligned, `count` a multiple of 32.
 bool amx_encode_f16(uint16_t* values, int64_t count);
 
-// x: [num_rows, in_features], out: [num_rows, out_features], both dense.
-void linear_amx(const PackedLinear& w, const float* x, int64_t num_rows, float* out,
-                ThreadPool& pool, const AmxScratch& scratch);
+// x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
+// all.
+void linear_amx(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
+                const AmxScratch& scratch);
 
 }  // namespace quire::cpu

@@ -7,8 +7,11 @@
 // the sums are stored as F32, exactly. BF16 weights and parts of x below 2^-126 count as zero.
 #pragma once
 
+#include <span>
+
 #include "base/thread_pool.h"
 #include "cpu/ops/packed_linear.h"
+#include "cpu/ops/row_group.h"
 
 namespace quire::cpu {
 
@@ -26,9 +29,9 @@ class Bf16Scratch {
   Buffer x_;
 };
 
-// x: [num_rows, in_features], out: [num_rows, out_features], both dense. num_terms: BF16 per
-// activation, 1 or 2.
-void linear_bf16(const PackedLinear& w, const float* x, int64_t num_rows, int num_terms, float* out,
+// x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
+// all. num_terms: BF16 per activation, 1 or 2.
+void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms, float* out,
                  ThreadPool& pool, const Bf16Scratch& scratch);
 
 }  // namespace quire::cpu

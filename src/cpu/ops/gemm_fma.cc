@@ -287,27 +287,32 @@ float* FmaScratch::sums(int thread_idx) const {
   return weights(thread_idx) + kWeightsFloats;
 }
 
-void linear_fma(const PackedLinear& w, const float* x, int64_t num_rows, float* out,
-                ThreadPool& pool, const FmaScratch& scratch) {
-  const int64_t num_groups = ceil_div(w.num_panels(), kBlockPanels);
-  const int64_t num_tasks = num_groups * ceil_div(num_rows, kBlockRows);
+void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
+                const FmaScratch& scratch) {
+  const auto num_panel_tasks = [](const PackedLinear& w) {
+    return ceil_div(w.num_panels(), kBlockPanels);
+  };
+  const auto num_tasks = [&](const RowGroup& group) {
+    return num_panel_tasks(*group.w) * ceil_div(group.num_rows, kBlockRows);
+  };
   std::atomic<int64_t> next = 0;
   pool.run([&](int thread_idx) {
-    for (int64_t i = next.fetch_add(1); i < num_tasks; i = next.fetch_add(1)) {
-      const int64_t first_panel = i % num_groups * kBlockPanels;
-      const int64_t first_row = i / num_groups * kBlockRows;
+    run_group_tasks(groups, next, num_tasks, [&](const RowGroup& group, int64_t i) {
+      const PackedLinear& w = *group.w;
+      const int64_t first_panel = i % num_panel_tasks(w) * kBlockPanels;
+      const int64_t first_row = group.first_row + i / num_panel_tasks(w) * kBlockRows;
       const FmaTask task = {.panels = w.panel(first_panel),
                             .num_panels = std::min(kBlockPanels, w.num_panels() - first_panel),
                             .padded_k = w.padded_k(),
                             .x = x + first_row * w.in_features(),
-                            .num_rows = std::min(kBlockRows, num_rows - first_row),
+                            .num_rows = std::min(kBlockRows, group.end_row() - first_row),
                             .num_k = w.in_features(),
                             .weights_scratch = scratch.weights(thread_idx),
                             .sums = scratch.sums(thread_idx)};
       run_task(w.dtype(), task);
       write_rows(w, task.sums, task.num_rows, first_panel * kPanelWidth,
                  out + first_row * w.out_features());
-    }
+    });
   });
 }
 

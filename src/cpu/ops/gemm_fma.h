@@ -2,8 +2,11 @@
 // machine.
 #pragma once
 
+#include <span>
+
 #include "base/thread_pool.h"
 #include "cpu/ops/packed_linear.h"
+#include "cpu/ops/row_group.h"
 
 namespace quire::cpu {
 
@@ -34,8 +37,9 @@ class FmaScratch {
   Buffer buffer_;
 };
 
-// x: [num_rows, in_features], out: [num_rows, out_features], both dense.
-void linear_fma(const PackedLinear& w, const float* x, int64_t num_rows, float* out,
-                ThreadPool& pool, const FmaScratch& scratch);
+// x: rows of in_features, out: rows of out_features, both dense. A single group may have any number
+// of rows.
+void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
+                const FmaScratch& scratch);
 
 }  // namespace quire::cpu

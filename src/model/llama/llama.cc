@@ -33,6 +33,10 @@ struct Traits {
   WindowRule window = WindowRule::kNone;
   int default_window = 0;  // if the config has no sliding_window field
   std::optional<int> default_head_dim = {};
+  double default_theta = RopeConfig().theta;
+  // Reads DecoderConfig::moe; null: every layer is dense.
+  void (*read_moe)(ConfigFields& fields, const ModelConfig& config,
+                   DecoderConfig& decoder) = nullptr;
   bool has_mtp_layers = false;  // num_nextn_predict_layers of them
 };
 
@@ -74,13 +78,14 @@ std::shared_ptr<const FamilyConfig> parse(ConfigFields& fields, const Traits& tr
   if (activation != "silu") fields.fail("hidden_act", quote_name(activation), "\"silu\"");
   read_decoder_sizes(fields, {.head_dim = traits.default_head_dim}, config, *decoder);
   if (!fields.status().ok()) return nullptr;
-  read_decoder_rope(fields, config, *decoder);
+  read_decoder_rope(fields, config, *decoder, traits.default_theta);
   decoder->layer_windows = read_windows(fields, traits, config.num_layers);
   decoder->tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
   decoder->qkv_bias = resolve(traits.qkv_bias, fields, "attention_bias");
   decoder->o_bias = resolve(traits.o_bias, fields, "attention_bias");
   decoder->mlp_bias = resolve(traits.mlp_bias, fields, "mlp_bias");
   decoder->qk_norm = traits.qk_norm;
+  if (traits.read_moe != nullptr) traits.read_moe(fields, config, *decoder);
   if (traits.has_mtp_layers) {
     decoder->num_mtp_layers = fields.integer("num_nextn_predict_layers", 0, kMaxLayers, 0);
   }
@@ -104,7 +109,9 @@ WeightList list_weights(const ModelConfig& config, LlamaWeights& weights) {
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     LlamaLayer& layer = weights.layers[i];
     const std::string prefix = fmt::format("model.layers.{}.", i);
-    WeightGroup group = decoder_layer_weights(config, prefix, layer);
+    const std::optional<MoeConfig>& moe = decoder_config(config).moe;
+    WeightGroup group = moe && moe->layers[i] ? moe_layer_weights(config, prefix, layer)
+                                              : decoder_layer_weights(config, prefix, layer);
     group.vectors.push_back(
         {&layer.input_norm, prefix + "input_layernorm.weight", config.hidden_size});
     group.vectors.push_back({&layer.post_attention_norm, prefix + "post_attention_layernorm.weight",
@@ -151,7 +158,7 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
     }
     tap_residual(i, num_tokens, stream);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
-    has_qkv = ops().try_layer_tail(tail_of(i, num_tokens), stream);
+    has_qkv = layer.moe.experts == nullptr && ops().try_layer_tail(tail_of(i, num_tokens), stream);
     if (has_qkv) continue;
     project_output(layer, num_tokens, stream);
     add_and_norm(layer.post_attention_norm, num_tokens, stream);
@@ -179,8 +186,8 @@ LayerTail LlamaModel::tail_of(size_t layer_idx, int64_t num_tokens) const {
   tail.delta = delta(num_tokens);
   tail.qkv = qkv_view(num_tokens);
   tail.normed = normed(num_tokens);
-  tail.gate_up_out = gate_up_view(num_tokens);
-  tail.product = product_view(num_tokens);
+  tail.gate_up_out = gate_up_view(layer, num_tokens);
+  tail.product = product_view(layer, num_tokens);
   return tail;
 }
 
@@ -213,6 +220,22 @@ std::shared_ptr<const FamilyConfig> parse_qwen3(ConfigFields& fields, ModelConfi
                 .default_window = 4096,
                 .default_head_dim = 128},
                config);
+}
+
+std::shared_ptr<const FamilyConfig> parse_qwen3_moe(ConfigFields& fields, ModelConfig& config) {
+  return parse(fields,
+               {.qkv_bias = Trait::kFromConfig,
+                .o_bias = Trait::kFromConfig,
+                .qk_norm = true,
+                .read_moe = read_qwen3_moe},
+               config);
+}
+
+std::shared_ptr<const FamilyConfig> parse_mixtral(ConfigFields& fields, ModelConfig& config) {
+  return parse(
+      fields,
+      {.window = WindowRule::kEveryLayer, .default_theta = 1e6, .read_moe = read_mixtral_moe},
+      config);
 }
 
 std::shared_ptr<const FamilyConfig> parse_mimo(ConfigFields& fields, ModelConfig& config) {

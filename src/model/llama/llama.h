@@ -1,5 +1,5 @@
-// The decoder that Llama, Mistral, Qwen2, Qwen3 and MiMo share: pre-norm, grouped-query attention
-// with rotary positions, gated SiLU MLP.
+// The decoder that Llama, Mistral, Mixtral, Qwen2, Qwen3, Qwen3-MoE and MiMo share: pre-norm,
+// grouped-query attention with rotary positions, gated SiLU MLP or a mixture of such experts.
 #pragma once
 
 #include <memory>
@@ -17,6 +17,8 @@ std::shared_ptr<const FamilyConfig> parse_llama(ConfigFields& fields, ModelConfi
 std::shared_ptr<const FamilyConfig> parse_mistral(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_qwen2(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_qwen3(ConfigFields& fields, ModelConfig& config);
+std::shared_ptr<const FamilyConfig> parse_qwen3_moe(ConfigFields& fields, ModelConfig& config);
+std::shared_ptr<const FamilyConfig> parse_mixtral(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_mimo(ConfigFields& fields, ModelConfig& config);
 std::vector<TensorSpec> list_llama_tensors(const ModelConfig& config);
 Result<std::unique_ptr<Model>> load_llama(const ModelConfig& config, WeightSource& source, Ops& ops,

@@ -13,12 +13,14 @@
 namespace quire::cpu {
 namespace {
 
-constexpr int64_t kBlockRows = 256;                    // rows split into tiles at a time
+constexpr int64_t kBlockRows = kMaxGroupedRows;        // rows split into tiles at a time
 constexpr int64_t kBlockTileBytes = int64_t{1} << 20;  // tiles of x that stay in L2 across panels
 constexpr int64_t kMaxBlockKTiles = 256;               // k tiles of a thread's split weights
 constexpr int64_t kTaskWeightBytes = 1 << 20;          // upper bound; long enough for prefetching
 constexpr int64_t kTasksPerThread = 4;                 // lower bound, so that threads end together
 constexpr int64_t kSplitOnOneThread = 4096;            // elements of x
+
+static_assert(kGroupAlign == amx::kTileRows, "a group's rows begin with a tile");
 
 bool has_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -37,26 +39,19 @@ bool has_permission() {
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-// Splits rows of x into BF16 tiles.
-void split_x(const float* x, int64_t num_rows, const PackedLinear& w, uint16_t* x_tiles,
-             ThreadPool& pool) {
-  const int64_t num_k = w.in_features();
-  const auto split = [&](int64_t row) {
-    amx::split_row(x + row * num_k, num_k, w.padded_k() / amx::kTileK, row, x_tiles);
-  };
-  if (num_rows * num_k > kSplitOnOneThread) return pool.parallel_for(num_rows, split);
-  for (int64_t row = 0; row < num_rows; ++row) split(row);
+int64_t most_rows(std::span<const RowGroup> groups) {
+  return std::ranges::max_element(groups, {}, &RowGroup::num_rows)->num_rows;
 }
 
 // k tiles that all rows process before the next ones: all of them for few rows, otherwise as many
 // as keep x in L2.
-int64_t block_k_tiles(int64_t num_rows, int64_t num_k_tiles) {
-  if (num_rows <= amx::kGroupRows) return num_k_tiles;
+int64_t block_k_tiles(int64_t num_rows, int64_t k_tiles) {
+  if (num_rows <= amx::kGroupRows) return k_tiles;
   const int64_t row_tiles = ceil_div(num_rows, amx::kTileRows);
   const int64_t bytes_per_k_tile =
       row_tiles * amx::kTerms * amx::kTileElements * static_cast<int64_t>(sizeof(uint16_t));
   return std::clamp(kBlockTileBytes / bytes_per_k_tile, int64_t{1},
-                    std::min(num_k_tiles, kMaxBlockKTiles));
+                    std::min(k_tiles, kMaxBlockKTiles));
 }
 
 int64_t panels_per_task(const PackedLinear& w, int64_t k_tiles, int num_threads) {
@@ -105,35 +100,41 @@ uint16_t* AmxScratch::weights(int thread_idx) const {
          thread_idx * kMaxBlockKTiles * 2 * amx::kTerms * amx::kTileElements;
 }
 
-void linear_amx(const PackedLinear& w, const float* x, int64_t num_rows, float* out,
-                ThreadPool& pool, const AmxScratch& scratch) {
-  const int64_t num_k_tiles = w.padded_k() / amx::kTileK;
-  for (int64_t row = 0; row < num_rows; row += kBlockRows) {
-    const int64_t rows = std::min(kBlockRows, num_rows - row);
-    split_x(x + row * w.in_features(), rows, w, scratch.x_tiles(), pool);
-    const int64_t k_step = block_k_tiles(rows, num_k_tiles);
-    const int64_t task_panels = panels_per_task(w, k_step, pool.num_threads());
-    const int64_t num_tasks = ceil_div(w.num_panels(), task_panels);
-    for (int64_t k = 0; k < num_k_tiles; k += k_step) {
-      std::atomic<int64_t> next = 0;
-      pool.run([&](int thread_idx) {
-        const amx::Task task = {.panels = nullptr,
-                                .x_tiles = scratch.x_tiles(),
-                                .num_k_tiles = num_k_tiles,
-                                .k_begin = k,
-                                .k_end = std::min(k + k_step, num_k_tiles),
-                                .num_rows = rows,
-                                .out = out + row * w.out_features(),
-                                .out_stride = w.out_features(),
-                                .num_columns = 0,
-                                .bias = nullptr,
-                                .weights_scratch = scratch.weights(thread_idx)};
-        for (int64_t i = next.fetch_add(1); i < num_tasks; i = next.fetch_add(1)) {
-          run_panels(w, i * task_panels, std::min((i + 1) * task_panels, w.num_panels()), task);
-        }
-        amx::release_tiles();
+void linear_amx(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
+                const AmxScratch& scratch) {
+  const PackedLinear& first = *groups.front().w;
+  const int64_t num_k = first.in_features();
+  const int64_t k_tiles = first.padded_k() / amx::kTileK;
+  for_group_rows(groups, num_k, kSplitOnOneThread, pool, [&](const RowGroup&, int64_t row) {
+    amx::split_row(x + row * num_k, num_k, k_tiles, row, scratch.x_tiles());
+  });
+  const int64_t k_step = block_k_tiles(most_rows(groups), k_tiles);
+  const int64_t task_panels = panels_per_task(first, k_step, pool.num_threads());
+  const auto num_tasks = [&](const RowGroup& group) {
+    return ceil_div(group.w->num_panels(), task_panels);
+  };
+  for (int64_t k = 0; k < k_tiles; k += k_step) {
+    std::atomic<int64_t> next = 0;
+    pool.run([&](int thread_idx) {
+      run_group_tasks(groups, next, num_tasks, [&](const RowGroup& group, int64_t i) {
+        const PackedLinear& w = *group.w;
+        const int64_t first_tile = group.first_row / amx::kTileRows;
+        const amx::Task task = {
+            .panels = nullptr,
+            .x_tiles = scratch.x_tiles() + amx::x_tile_offset(first_tile, 0, k_tiles),
+            .num_k_tiles = k_tiles,
+            .k_begin = k,
+            .k_end = std::min(k + k_step, k_tiles),
+            .num_rows = group.num_rows,
+            .out = out + group.first_row * w.out_features(),
+            .out_stride = w.out_features(),
+            .num_columns = 0,
+            .bias = nullptr,
+            .weights_scratch = scratch.weights(thread_idx)};
+        run_panels(w, i * task_panels, std::min((i + 1) * task_panels, w.num_panels()), task);
       });
-    }
+      amx::release_tiles();
+    });
   }
 }
 

@@ -12,9 +12,9 @@ namespace {
 
 using avx512_bf16::kMaxTerms;
 
-constexpr int64_t kBlockRows = 256;            // rows converted at a time
-constexpr int64_t kTaskPanels = 2;             // panels of a task
-constexpr int64_t kFewRows = 12;               // rows of one group, which read the weights once
+constexpr int64_t kBlockRows = kMaxGroupedRows;  // rows converted at a time
+constexpr int64_t kTaskPanels = 2;               // panels of a task
+constexpr int64_t kFewRows = 12;                 // rows of one group, which read the weights once
 constexpr int64_t kBlockPairs = 128;           // pairs of k that several groups of rows use in turn
 constexpr int64_t kConvertOnOneThread = 4096;  // elements of x
 
@@ -37,15 +37,9 @@ bool has_os_support() {
   return (low & kAvx512State) == kAvx512State;
 }
 
-void convert_x(const PackedLinear& w, const float* x, int64_t num_rows, int num_terms,
-               uint16_t* out, ThreadPool& pool) {
-  const int64_t num_k = w.in_features();
-  const auto convert = [&](int64_t row) {
-    avx512_bf16::convert_row(x + row * num_k, num_k, w.padded_k(), num_terms,
-                             out + row * w.padded_k() * num_terms);
-  };
-  if (num_rows * num_k > kConvertOnOneThread) return pool.parallel_for(num_rows, convert);
-  for (int64_t row = 0; row < num_rows; ++row) convert(row);
+// The first of a row's converted activations.
+uint16_t* converted_row(const PackedLinear& w, int64_t row, int num_terms, uint16_t* converted) {
+  return converted + row * w.padded_k() * num_terms;
 }
 
 // Multiplies all rows of `task` with two panels, or with the last one.
@@ -77,30 +71,35 @@ Status Bf16Scratch::reserve(int64_t padded_k) {
   return {};
 }
 
-void linear_bf16(const PackedLinear& w, const float* x, int64_t num_rows, int num_terms, float* out,
+void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms, float* out,
                  ThreadPool& pool, const Bf16Scratch& scratch) {
-  const int64_t num_tasks = ceil_div(w.num_panels(), kTaskPanels);
-  for (int64_t row = 0; row < num_rows; row += kBlockRows) {
-    const int64_t rows = std::min(kBlockRows, num_rows - row);
-    convert_x(w, x + row * w.in_features(), rows, num_terms, scratch.x(), pool);
-    const avx512_bf16::Task task = {.panels = nullptr,
-                                    .x = scratch.x(),
-                                    .num_terms = num_terms,
-                                    .num_pairs = w.padded_k() / 2,
-                                    .pair_begin = 0,
-                                    .pair_end = 0,
-                                    .num_rows = rows,
-                                    .out = out + row * w.out_features(),
-                                    .out_stride = w.out_features(),
-                                    .num_columns = 0,
-                                    .bias = nullptr};
-    std::atomic<int64_t> next = 0;
-    pool.run([&](int) {
-      for (int64_t i = next.fetch_add(1); i < num_tasks; i = next.fetch_add(1)) {
-        run_panels(w, i * kTaskPanels, task);
-      }
+  const int64_t num_k = groups.front().w->in_features();
+  for_group_rows(groups, num_k, kConvertOnOneThread, pool, [&](const RowGroup& group, int64_t row) {
+    avx512_bf16::convert_row(x + row * num_k, num_k, group.w->padded_k(), num_terms,
+                             converted_row(*group.w, row, num_terms, scratch.x()));
+  });
+  const auto num_tasks = [](const RowGroup& group) {
+    return ceil_div(group.w->num_panels(), kTaskPanels);
+  };
+  std::atomic<int64_t> next = 0;
+  pool.run([&](int) {
+    run_group_tasks(groups, next, num_tasks, [&](const RowGroup& group, int64_t i) {
+      const PackedLinear& w = *group.w;
+      const avx512_bf16::Task task = {
+          .panels = nullptr,
+          .x = converted_row(w, group.first_row, num_terms, scratch.x()),
+          .num_terms = num_terms,
+          .num_pairs = w.padded_k() / 2,
+          .pair_begin = 0,
+          .pair_end = 0,
+          .num_rows = group.num_rows,
+          .out = out + group.first_row * w.out_features(),
+          .out_stride = w.out_features(),
+          .num_columns = 0,
+          .bias = nullptr};
+      run_panels(w, i * kTaskPanels, task);
     });
-  }
+  });
 }
 
 }  // namespace quire::cpu

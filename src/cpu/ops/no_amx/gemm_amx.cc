@@ -21,8 +21,7 @@ bool amx_encode_f16(uint16_t*, int64_t) {
   return false;
 }
 
-void linear_amx(const PackedLinear&, const float*, int64_t, float*, ThreadPool&,
-                const AmxScratch&) {
+void linear_amx(std::span<const RowGroup>, const float*, float*, ThreadPool&, const AmxScratch&) {
   QUIRE_CHECK(false, "[ops] this build has no AMX");
 }
 

@@ -13,7 +13,7 @@ Status Bf16Scratch::reserve(int64_t) {
   return unimplemented("[ops] this build has no AVX-512");
 }
 
-void linear_bf16(const PackedLinear&, const float*, int64_t, int, float*, ThreadPool&,
+void linear_bf16(std::span<const RowGroup>, const float*, int, float*, ThreadPool&,
                  const Bf16Scratch&) {
   QUIRE_CHECK(false, "[ops] this build has no AVX-512");
 }

@@ -1,0 +1,101 @@
+// The experts of a layer on a CPU, and the order in which a step computes them: each expert's
+// tokens together, so that its weights are read once, and in blocks of rows small enough to stay in
+// cache.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/numbers.h"
+#include "cpu/ops/row_group.h"
+#include "ops/ops.h"
+
+namespace quire::cpu {
+
+class CpuExperts final : public Experts {
+ public:
+  // `ops` makes the matrices.
+  static Result<std::unique_ptr<CpuExperts>> make(ExpertsSource& source, Ops& ops);
+
+  const ExpertsShape& shape() const override { return shape_; }
+  size_t num_bytes() const override;
+  const Linear& gate_up(int64_t idx) const { return *gate_up_[static_cast<size_t>(idx)]; }
+  const Linear& down(int64_t idx) const { return *down_[static_cast<size_t>(idx)]; }
+
+ private:
+  explicit CpuExperts(const ExpertsShape& shape) : shape_(shape) {}
+
+  ExpertsShape shape_;
+  std::vector<std::unique_ptr<Linear>> gate_up_;  // [num_experts]
+  std::vector<std::unique_ptr<Linear>> down_;
+};
+
+// The parts of ExpertsCall::workspace.
+struct ExpertsWorkspace {
+  // The rows of one block, F32.
+  float* x = nullptr;        // [kMaxGroupedRows, hidden_size]
+  float* gate_up = nullptr;  // [kMaxGroupedRows, 2 * intermediate_size]
+  float* product = nullptr;  // [kMaxGroupedRows, intermediate_size]
+  float* y = nullptr;        // [kMaxGroupedRows, hidden_size]
+  // A pair is a token and one of its experts: pair i is token i / top_k.
+  int32_t* pairs = nullptr;        // [num_tokens * top_k], ordered by expert, then by token
+  int32_t* expert_ends = nullptr;  // [num_experts], the end of each expert's pairs
+
+  ExpertsWorkspace(const ExpertsShape& shape, int64_t num_tokens, std::span<std::byte> bytes);
+  static int64_t num_bytes(const ExpertsShape& shape, int64_t max_num_tokens);
+};
+
+// Orders the pairs by expert: a counting sort. The ids are checked.
+void sort_pairs(const int32_t* ids, int64_t num_pairs, int num_experts,
+                const ExpertsWorkspace& workspace);
+
+// Some rows of one or more experts, each of which begins at a multiple of kGroupAlign.
+struct ExpertsBlock {
+  struct Part {
+    int64_t expert = 0;
+    int64_t first_pair = 0;  // in ExpertsWorkspace::pairs
+    int64_t first_row = 0;
+    int64_t num_rows = 0;
+  };
+  struct Row {
+    int64_t row = 0;
+    int64_t pair = 0;
+  };
+  static constexpr size_t kMaxParts = kMaxGroupedRows / kGroupAlign;
+
+  std::span<const Part> parts() const { return std::span(all_parts).first(num_parts); }
+  std::span<const Row> rows() const { return std::span(all_rows).first(num_rows); }
+  void add(const Part& part, const int32_t* pairs);
+
+  std::array<Part, kMaxParts> all_parts;
+  std::array<Row, kMaxGroupedRows> all_rows;  // of all parts
+  size_t num_parts = 0;
+  size_t num_rows = 0;
+};
+
+// Cuts sorted pairs into blocks, in the order of the experts. An expert is cut only if it has more
+// than kMaxGroupedRows rows.
+class ExpertsBlocks {
+ public:
+  ExpertsBlocks(const ExpertsWorkspace& workspace, int num_experts)
+      : workspace_(workspace), num_experts_(num_experts) {}
+
+  // The next block; one without rows: there is none.
+  ExpertsBlock next();
+
+ private:
+  const ExpertsWorkspace& workspace_;
+  int num_experts_;
+  int64_t expert_ = 0;
+  int64_t pair_ = 0;  // the first that no block has had
+};
+
+// out[token of the pair] (+)= weight of the pair * y, for the elements [begin, end) of each row of
+// the block, in the order of the rows.
+void add_weighted(const ExpertsBlock& block, const ExpertsCall& call, const float* y, int64_t begin,
+                  int64_t end);
+
+}  // namespace quire::cpu

@@ -1,0 +1,15 @@
+// The choice of a token's experts.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/ops.h"
+
+namespace quire::cpu {
+
+// Ops::route for one token. logits: [num_experts]; bias: [num_experts] or null; ids and weights:
+// [top_k].
+void route_row(const ExpertRouting& routing, const float* logits, const float* bias, int32_t* ids,
+               float* weights);
+
+}  // namespace quire::cpu

@@ -1,0 +1,138 @@
+#include "model/moe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/numbers.h"
+#include "model/config_fields.h"
+#include "model/decoder_config.h"
+
+namespace quire {
+namespace {
+
+// Upper bound of the experts of all layers, because each has names in a list of weights. The
+// largest models have about 25,000.
+constexpr int64_t kMaxExpertsInAll = 1 << 16;
+
+// Reads the numbers of experts. `name` is the field of their number per layer.
+ExpertRouting read_routing(ConfigFields& fields, const ModelConfig& config, std::string_view name,
+                           int default_num_experts, int default_top_k) {
+  ExpertRouting routing;
+  routing.num_experts = fields.integer(name, 1, kMaxExperts, default_num_experts);
+  routing.top_k = fields.integer("num_experts_per_tok", 1, kMaxExperts, default_top_k);
+  if (routing.top_k > routing.num_experts) {
+    fields.fail("num_experts_per_tok", std::to_string(routing.top_k),
+                fmt::format("at most {}, {}", name, routing.num_experts));
+  }
+  if (int64_t{routing.num_experts} * config.num_layers > kMaxExpertsInAll) {
+    fields.fail(name, fmt::format("{} in {} layers", routing.num_experts, config.num_layers),
+                fmt::format("at most {} in all layers", kMaxExpertsInAll));
+  }
+  return routing;
+}
+
+}  // namespace
+
+void read_qwen3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, "num_experts", 128, 8);
+  moe.routing.renormalize = fields.boolean("norm_topk_prob", false);
+  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize, 768);
+  const int sparse_step = fields.integer("decoder_sparse_step", 1, kMaxLayers, 1);
+  const std::vector<int> dense = fields.integers("mlp_only_layers", 0, kMaxLayers, kMaxLayers);
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    const bool is_dense = std::ranges::find(dense, layer) != dense.end();
+    moe.layers.push_back(!is_dense && (layer + 1) % sparse_step == 0);
+  }
+  if (fields.boolean("use_sliding_window", false)) {
+    fields.fail("use_sliding_window", "true", "false: windows of Qwen3-MoE are not supported");
+  }
+  decoder.moe = std::move(moe);
+}
+
+void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, "num_local_experts", 8, 2);
+  moe.routing.renormalize = true;
+  moe.intermediate_size = decoder.intermediate_size;
+  moe.names = {.block = "block_sparse_moe.", .gate = "w1", .up = "w3", .down = "w2"};
+  moe.layers.assign(static_cast<size_t>(config.num_layers), true);
+  decoder.moe = std::move(moe);
+}
+
+void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::string& prefix,
+                     const std::optional<WeightFormat>& format, MoeLayer& layer,
+                     WeightGroup& group) {
+  const std::string block = prefix + config.names.block;
+  const int num_experts = config.routing.num_experts;
+  group.matrices.push_back({&layer.router, {{block + "gate", num_experts}}, hidden_size});
+  if (config.has_correction_bias) {
+    group.vectors.push_back(
+        {&layer.correction_bias, block + "gate.e_score_correction_bias", num_experts});
+  }
+  ExpertsBinding experts = {&layer.experts, MoeStep::experts_shape(config, hidden_size, {}), {}};
+  const int64_t inner = config.intermediate_size;
+  for (int i = 0; i < num_experts; ++i) {
+    const std::string expert = fmt::format("{}experts.{}.", block, i);
+    experts.each.push_back(
+        {.gate_up = {nullptr,
+                     {{expert + config.names.gate, inner}, {expert + config.names.up, inner}},
+                     hidden_size,
+                     Split::kRows,
+                     false,
+                     format},
+         .down = {nullptr,
+                  {{expert + config.names.down, hidden_size}},
+                  inner,
+                  Split::kColumns,
+                  false,
+                  format}});
+  }
+  group.experts.push_back(std::move(experts));
+}
+
+int64_t MoeStep::num_bytes(const MoeConfig& config, int64_t max_num_tokens) {
+  static_assert(sizeof(float) == sizeof(int32_t));
+  const int64_t per_token = config.routing.num_experts + 2 * int64_t{config.routing.top_k};
+  return (Saturated(max_num_tokens) * per_token * static_cast<int64_t>(sizeof(float))).get();
+}
+
+ExpertsShape MoeStep::experts_shape(const MoeConfig& config, int64_t hidden_size,
+                                    const Parallel& parallel) {
+  return {.num_experts = config.routing.num_experts,
+          .top_k = config.routing.top_k,
+          .hidden_size = hidden_size,
+          .intermediate_size = shard(config.intermediate_size, parallel).count};
+}
+
+Status MoeStep::allocate(const MoeConfig& config, int64_t hidden_size, const ModelLimits& limits,
+                         Ops& ops) {
+  const int64_t num_tokens = limits.max_num_tokens;
+  const ExpertRouting& routing = config.routing;
+  QUIRE_ASSIGN_OR_RETURN(logits_, ops.allocate({num_tokens, routing.num_experts}, DType::kF32));
+  QUIRE_ASSIGN_OR_RETURN(ids_, ops.allocate({num_tokens, routing.top_k}, DType::kI32));
+  QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens, routing.top_k}, DType::kF32));
+  const ExpertsShape shape = experts_shape(config, hidden_size, limits.parallel);
+  QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, ops.experts_workspace_bytes(shape, num_tokens));
+  QUIRE_ASSIGN_OR_RETURN(workspace_, ops.allocate({num_bytes}, DType::kF8E4M3));
+  return {};
+}
+
+void MoeStep::run(const MoeConfig& config, const MoeLayer& layer, ExpertsCall call, Ops& ops,
+                  Stream& stream) const {
+  const int64_t num_tokens = call.x.shape[0];
+  const TensorView logits = logits_.view.rows(0, num_tokens);
+  call.experts = layer.experts.get();
+  call.ids = ids_.view.rows(0, num_tokens);
+  call.weights = weights_.view.rows(0, num_tokens);
+  call.workspace = {workspace_.view.as<std::byte>(), workspace_.view.num_bytes()};
+  ops.linear(*layer.router, call.x, logits, stream);
+  ops.route(config.routing, logits,
+            config.has_correction_bias ? layer.correction_bias.view.as<float>() : nullptr, call.ids,
+            call.weights, stream);
+  ops.experts(call, stream);
+}
+
+}  // namespace quire

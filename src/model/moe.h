@@ -1,0 +1,74 @@
+// Mixture of experts: a layer whose MLP is many small ones, of which a router selects a few per
+// token. This is the part that decoders share: configuration, weights, and the step.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace quire {
+
+class ConfigFields;
+struct DecoderConfig;
+
+// The checkpoint's names of a layer's router and experts: the router is BLOCK + "gate", and the
+// matrices of expert 7 are BLOCK + "experts.7." + each of the names.
+struct ExpertNames {
+  std::string block = "mlp.";
+  std::string gate = "gate_proj";
+  std::string up = "up_proj";
+  std::string down = "down_proj";
+};
+
+struct MoeConfig {
+  ExpertRouting routing;
+  int intermediate_size = 0;         // of each expert
+  int shared_intermediate_size = 0;  // of the MLP that every token also passes through; 0: none
+  bool has_correction_bias = false;  // Ops::route's bias, in the checkpoint
+  ExpertNames names;
+  std::vector<bool> layers;  // [num_layers], whether a layer is a mixture; the others are dense
+};
+
+// Read the fields of an architecture. Other fields of `decoder` have been read before.
+void read_qwen3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+void read_mixtral_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder);
+
+// One rank's router and experts of one layer; empty in a dense layer.
+struct MoeLayer {
+  std::unique_ptr<Linear> router;    // [num_experts, hidden]
+  Tensor correction_bias;            // [num_experts], or empty
+  std::unique_ptr<Experts> experts;  // null: the layer is dense
+};
+
+// Adds the bindings of a layer's router and experts. `format` is that of the experts.
+void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::string& prefix,
+                     const std::optional<WeightFormat>& format, MoeLayer& layer,
+                     WeightGroup& group);
+
+// The buffers of a step, which all layers share, and the computation of a layer.
+class MoeStep {
+ public:
+  // Bytes of the buffers on every device, without Ops::experts_workspace_bytes.
+  static int64_t num_bytes(const MoeConfig& config, int64_t max_num_tokens);
+  // One rank's experts.
+  static ExpertsShape experts_shape(const MoeConfig& config, int64_t hidden_size,
+                                    const Parallel& parallel);
+
+  Status allocate(const MoeConfig& config, int64_t hidden_size, const ModelLimits& limits,
+                  Ops& ops);
+  // out (+)= the weighted sum of the experts of each token of x. `config` is that of allocate().
+  void run(const MoeConfig& config, const MoeLayer& layer, ExpertsCall call, Ops& ops,
+           Stream& stream) const;
+
+ private:
+  Tensor logits_;   // F32 [max_num_tokens, num_experts]
+  Tensor ids_;      // I32 [max_num_tokens, top_k]
+  Tensor weights_;  // F32 [max_num_tokens, top_k]
+  Tensor workspace_;
+};
+
+}  // namespace quire

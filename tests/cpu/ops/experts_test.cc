@@ -1,0 +1,470 @@
+// Compares routing and the products of experts with their definitions in double, on every target.
+#include "cpu/ops/experts.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <set>
+
+#include "cpu/ops/routing.h"
+#include "ops_fixture.h"
+#include "support/reference_ops.h"
+#include "tensor/dtype.h"
+
+namespace quire {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::host_stream;
+using testing::matrix;
+using testing::random_floats;
+using testing::reference_route;
+using testing::ReferenceOps;
+using testing::RoutedExpert;
+using testing::Variant;
+using testing::VariantOps;
+using testing::variants;
+
+std::vector<RoutedExpert> route(const ExpertRouting& routing, const std::vector<float>& logits,
+                                const std::vector<float>& bias = {}) {
+  EXPECT_TRUE(is_valid(routing));
+  std::vector<int32_t> ids(static_cast<size_t>(routing.top_k), -1);
+  std::vector<float> weights(ids.size());
+  cpu::route_row(routing, logits.data(), bias.empty() ? nullptr : bias.data(), ids.data(),
+                 weights.data());
+  std::vector<RoutedExpert> routed;
+  for (size_t j = 0; j < ids.size(); ++j) routed.push_back({ids[j], weights[j]});
+  return routed;
+}
+
+std::vector<int32_t> ids_of(const std::vector<RoutedExpert>& routed) {
+  std::vector<int32_t> ids;
+  for (const RoutedExpert& expert : routed) ids.push_back(expert.id);
+  return ids;
+}
+
+struct RoutingCase {
+  const char* name;
+  ExpertRouting routing;
+  bool has_bias = false;
+};
+
+const RoutingCase kRoutingCases[] = {
+    {"Mixtral", {.num_experts = 8, .top_k = 2, .renormalize = true}},
+    {"Qwen3-MoE", {.num_experts = 128, .top_k = 8, .renormalize = true}},
+    {"Qwen3-MoE without norm_topk_prob", {.num_experts = 128, .top_k = 8}},
+    {"DeepSeek-V2-Lite", {.num_experts = 64, .top_k = 6}},
+    {"DeepSeek-V2",
+     {.num_experts = 160, .top_k = 6, .num_groups = 8, .top_groups = 3, .scale = 16.0F}},
+    {"DeepSeek-V3",
+     {.num_experts = 256,
+      .top_k = 8,
+      .scores = RouterScores::kSigmoid,
+      .num_groups = 8,
+      .top_groups = 4,
+      .group_scores = GroupScores::kTwoLargest,
+      .renormalize = true,
+      .scale = 2.5F},
+     true},
+    {"biased softmax", {.num_experts = 12, .top_k = 5, .renormalize = true, .scale = 0.5F}, true},
+    {"every expert", {.num_experts = 5, .top_k = 5}},
+    {"one expert", {.num_experts = 1, .top_k = 1}},
+    {"the most experts",
+     {.num_experts = kMaxExperts, .top_k = 40, .scores = RouterScores::kSigmoid}},
+};
+
+TEST(Routing, AgreesWithTheDefinition) {
+  for (const RoutingCase& c : kRoutingCases) {
+    const auto num_experts = static_cast<size_t>(c.routing.num_experts);
+    for (uint32_t seed = 0; seed < 50; ++seed) {
+      const std::vector<float> logits = random_floats(num_experts, seed, 2.0F);
+      const std::vector<float> bias =
+          c.has_bias ? random_floats(num_experts, seed + 1000, 0.3F) : std::vector<float>();
+      const auto got = route(c.routing, logits, bias);
+      const auto expected = reference_route(c.routing, logits, bias);
+      ASSERT_EQ(ids_of(got), ids_of(expected)) << c.name << " seed " << seed;
+      for (size_t j = 0; j < got.size(); ++j) {
+        ASSERT_NEAR(got[j].weight, expected[j].weight, 2e-6 * expected[j].weight) << c.name;
+      }
+    }
+  }
+}
+
+TEST(Routing, BiasChangesTheChoiceAndNotTheWeights) {
+  const ExpertRouting routing = {.num_experts = 4, .top_k = 2, .scores = RouterScores::kSigmoid};
+  const std::vector<float> logits = {2.0F, 1.0F, 0.0F, -1.0F};
+  const auto routed = route(routing, logits, {0.0F, 0.0F, 0.0F, 9.0F});
+  EXPECT_THAT(ids_of(routed), ElementsAre(3, 0));
+  EXPECT_NEAR(routed[0].weight, 1.0 / (1.0 + std::exp(1.0)), 1e-6);
+}
+
+// The two best experts of all are in the two groups that lose.
+TEST(Routing, GroupsLimitTheChoice) {
+  ExpertRouting routing = {.num_experts = 8,
+                           .top_k = 2,
+                           .num_groups = 4,
+                           .top_groups = 2,
+                           .group_scores = GroupScores::kTwoLargest};
+  const std::vector<float> logits = {3.0F, -9.0F, 2.9F, 2.8F, 3.1F, -9.0F, 2.7F, 2.6F};
+  EXPECT_THAT(ids_of(route(routing, logits)), ElementsAre(2, 3));
+  routing.group_scores = GroupScores::kLargest;
+  EXPECT_THAT(ids_of(route(routing, logits)), ElementsAre(4, 0));
+  routing.top_groups = 4;
+  routing.top_k = 5;
+  EXPECT_THAT(ids_of(route(routing, logits)), ElementsAre(4, 0, 2, 3, 6));
+}
+
+TEST(Routing, TheLowerIdWinsTies) {
+  for (const RouterScores scores : {RouterScores::kSoftmax, RouterScores::kSigmoid}) {
+    ExpertRouting routing = {.num_experts = 6, .top_k = 4, .scores = scores};
+    EXPECT_THAT(ids_of(route(routing, std::vector<float>(6, 0.7F))), ElementsAre(0, 1, 2, 3));
+    EXPECT_THAT(ids_of(route(routing, {1, 2, 2, 1, 3, 2})), ElementsAre(4, 1, 2, 5));
+    routing.num_groups = 3;
+    routing.top_groups = 2;
+    EXPECT_THAT(ids_of(route(routing, std::vector<float>(6, 0.7F))), ElementsAre(0, 1, 2, 3));
+  }
+}
+
+TEST(Routing, UnderflowedScoresGiveWeightsOfZero) {
+  const ExpertRouting routing = {
+      .num_experts = 4, .top_k = 2, .scores = RouterScores::kSigmoid, .renormalize = true};
+  for (const RoutedExpert& expert : route(routing, std::vector<float>(4, -200.0F))) {
+    EXPECT_EQ(expert.weight, 0.0);
+  }
+}
+
+TEST(Routing, AnyLogitsGiveDistinctExpertsInRange) {
+  const std::vector<float> kSpecial = {NAN, -NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 0.0F, 1.0F};
+  std::mt19937 random(3);
+  for (const RoutingCase& c : kRoutingCases) {
+    for (int repeat = 0; repeat < 40; ++repeat) {
+      std::vector<float> logits(static_cast<size_t>(c.routing.num_experts), NAN);
+      for (float& logit : logits) {
+        if (repeat > 0) logit = kSpecial[random() % kSpecial.size()];
+      }
+      const std::vector<float> bias =
+          c.has_bias ? random_floats(logits.size(), 1) : std::vector<float>();
+      const auto routed = route(c.routing, logits, bias);
+      std::set<int32_t> distinct;
+      for (const RoutedExpert& expert : routed) {
+        ASSERT_GE(expert.id, 0) << c.name;
+        ASSERT_LT(expert.id, c.routing.num_experts) << c.name;
+        distinct.insert(expert.id);
+      }
+      ASSERT_EQ(distinct.size(), routed.size()) << c.name;
+      if (repeat > 0) continue;
+      for (const RoutedExpert& expert : routed) EXPECT_TRUE(std::isnan(expert.weight)) << c.name;
+    }
+  }
+}
+
+// An expert whose score is NaN is not chosen while there are others.
+TEST(Routing, NaNComesLast) {
+  const ExpertRouting routing = {.num_experts = 4, .top_k = 3, .scores = RouterScores::kSigmoid};
+  EXPECT_THAT(ids_of(route(routing, {NAN, -5.0F, NAN, 1.0F})), ElementsAre(3, 1, 0));
+}
+
+TEST(Routing, ImpossibleRulesAreNotValid) {
+  const ExpertRouting good = {.num_experts = 8, .top_k = 2, .num_groups = 4, .top_groups = 1};
+  EXPECT_TRUE(is_valid(good));
+  const auto with = [&](auto change) {
+    ExpertRouting routing = good;
+    change(routing);
+    return is_valid(routing);
+  };
+  EXPECT_FALSE(with([](auto& r) { r.num_experts = 0; }));
+  EXPECT_FALSE(with([](auto& r) { r.num_experts = kMaxExperts + 4; }));
+  EXPECT_FALSE(with([](auto& r) { r.num_groups = 3; }));
+  EXPECT_FALSE(with([](auto& r) { r.num_groups = 0; }));
+  EXPECT_FALSE(with([](auto& r) { r.top_groups = 5; }));
+  EXPECT_FALSE(with([](auto& r) { r.top_groups = 0; }));
+  EXPECT_FALSE(with([](auto& r) { r.top_k = 3; })) << "one group has two experts";
+  EXPECT_FALSE(with([](auto& r) { r.top_k = 0; }));
+  EXPECT_FALSE(with([](auto& r) {
+    r.num_groups = r.top_groups = 8;
+    r.group_scores = GroupScores::kTwoLargest;
+  }));
+}
+
+// Random matrices in memory.
+class RandomExperts : public ExpertsSource {
+ public:
+  RandomExperts(const ExpertsShape& shape, DType dtype, uint32_t seed)
+      : shape_(shape), dtype_(dtype) {
+    for (int i = 0; i < shape.num_experts; ++i) {
+      const auto idx = static_cast<uint32_t>(i);
+      add(2 * shape.intermediate_size, shape.hidden_size, seed + 2 * idx);
+      add(shape.hidden_size, shape.intermediate_size, seed + 2 * idx + 1);
+    }
+  }
+
+  const ExpertsShape& shape() const override { return shape_; }
+  Result<LinearSource> gate_up(int idx) override { return source(2 * idx); }
+  Result<LinearSource> down(int idx) override { return source(2 * idx + 1); }
+
+  // Makes one value too large for pairs of F16 (amx/kernel.h), so that the matrix has another
+  // kernel than the others.
+  void enlarge(int expert) {
+    const uint16_t large = f32_to_f16(40.0F);
+    std::memcpy(bytes_[static_cast<size_t>(2 * expert)].data(), &large, sizeof(large));
+  }
+
+ private:
+  void add(int64_t rows, int64_t columns, uint32_t seed) {
+    const auto count = static_cast<size_t>(rows * columns);
+    std::vector<std::byte> bytes(count * dtype_bytes(dtype_));
+    const std::vector<float> values =
+        random_floats(count, seed, 1.0F / std::sqrt(static_cast<float>(columns)));
+    for (size_t i = 0; i < count; ++i) {
+      if (dtype_ == DType::kF32) {
+        std::memcpy(bytes.data() + 4 * i, &values[i], 4);
+        continue;
+      }
+      const uint16_t half = dtype_ == DType::kF16 ? f32_to_f16(values[i]) : f32_to_bf16(values[i]);
+      std::memcpy(bytes.data() + 2 * i, &half, 2);
+    }
+    bytes_.push_back(std::move(bytes));
+    shapes_.push_back({rows, columns});
+  }
+
+  Result<LinearSource> source(int idx) {
+    const auto i = static_cast<size_t>(idx);
+    view_ = TensorView{bytes_[i].data(), dtype_, shapes_[i]};
+    return LinearSource{.weights = {&view_, 1}, .biases = {}};
+  }
+
+  ExpertsShape shape_;
+  DType dtype_;
+  std::vector<std::vector<std::byte>> bytes_;
+  std::vector<Shape> shapes_;
+  WeightView view_;
+};
+
+// The tokens of a step, and their experts.
+struct Step {
+  std::vector<float> x;  // [num_tokens, hidden_size]
+  std::vector<int32_t> ids;
+  std::vector<float> weights;
+  int64_t num_tokens = 0;
+};
+
+// `hot` of 10 tokens have expert 1 first; the last expert has no token if there are enough others.
+Step random_step(const ExpertsShape& shape, int64_t num_tokens, uint32_t seed, uint32_t hot = 0) {
+  Step step;
+  step.num_tokens = num_tokens;
+  step.x = random_floats(static_cast<size_t>(num_tokens * shape.hidden_size), seed);
+  step.weights = random_floats(static_cast<size_t>(num_tokens * shape.top_k), seed + 1);
+  std::mt19937 random(seed);
+  std::vector<int32_t> experts(static_cast<size_t>(shape.num_experts));
+  for (int64_t t = 0; t < num_tokens; ++t) {
+    std::iota(experts.begin(), experts.end(), 0);
+    const int64_t num_used = std::max<int64_t>(shape.num_experts - 1, shape.top_k);
+    std::shuffle(experts.begin(), experts.begin() + num_used, random);
+    if (random() % 10 < hot) std::swap(*std::ranges::find(experts, 1), experts.front());
+    step.ids.insert(step.ids.end(), experts.begin(), experts.begin() + shape.top_k);
+  }
+  return step;
+}
+
+std::vector<float> run(Ops& ops, const Experts& experts, Step& step,
+                       const std::vector<float>* added_to = nullptr) {
+  const ExpertsShape& shape = experts.shape();
+  std::vector<float> out(static_cast<size_t>(step.num_tokens * shape.hidden_size), NAN);
+  if (added_to != nullptr) out = *added_to;
+  const auto num_bytes =
+      static_cast<size_t>(ops.experts_workspace_bytes(shape, step.num_tokens).value());
+  Buffer workspace = Buffer::host(num_bytes).value();
+  if (num_bytes > 0) std::memset(workspace.data(), 0xFF, num_bytes);  // NaN
+  ops.experts({.experts = &experts,
+               .activation = Activation::kSilu,
+               .x = matrix(step.x, step.num_tokens, shape.hidden_size),
+               .ids = {step.ids.data(), DType::kI32, {step.num_tokens, shape.top_k}},
+               .weights = matrix(step.weights, step.num_tokens, shape.top_k),
+               .out = matrix(out, step.num_tokens, shape.hidden_size),
+               .adds = added_to != nullptr,
+               .workspace = {static_cast<std::byte*>(workspace.data()), num_bytes}},
+              host_stream());
+  return out;
+}
+
+void expect_near(const std::vector<float>& got, const std::vector<float>& expected,
+                 const std::string& what) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_NEAR(got[i], expected[i], 2e-5 * (1.0 + std::fabs(expected[i]))) << what << " at " << i;
+  }
+}
+
+constexpr DType kWeightTypes[] = {DType::kF32, DType::kF16, DType::kBF16};
+
+bool is_slow(const Variant& variant) {
+  return variant.target == HWY_SCALAR || variant.target == HWY_EMU128;
+}
+
+TEST(Experts, AgreeWithTheDefinition) {
+  const ExpertsShape shapes[] = {{1, 1, 8, 4}, {4, 2, 33, 17}, {40, 3, 48, 24}, {6, 6, 140, 70}};
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    ReferenceOps reference;
+    for (const ExpertsShape& shape : shapes) {
+      if (is_slow(variant) && shape.hidden_size > 100) continue;
+      for (const DType dtype : kWeightTypes) {
+        RandomExperts source(shape, dtype, 7);
+        const auto experts = ops->make_experts(source).value();
+        const auto expected_experts = reference.make_experts(source).value();
+        EXPECT_GT(experts->num_bytes(), 0U);
+        for (const int64_t num_tokens : {0, 1, 33}) {
+          Step step = random_step(shape, num_tokens, 5);
+          const std::string what = variant.name + " " + std::string(dtype_name(dtype));
+          expect_near(run(*ops, *experts, step), run(reference, *expected_experts, step), what);
+          const std::vector<float> before = random_floats(step.x.size(), 9);
+          expect_near(run(*ops, *experts, step, &before),
+                      run(reference, *expected_experts, step, &before), what + " added");
+        }
+      }
+    }
+  }
+}
+
+// F16 matrices whose values do not fit the pairs of AMX stand between others that do.
+TEST(Experts, MayHaveDifferentKernels) {
+  const ExpertsShape shape = {8, 4, 40, 24};
+  RandomExperts source(shape, DType::kF16, 7);
+  for (const int expert : {0, 3, 4}) source.enlarge(expert);
+  ReferenceOps reference;
+  const auto expected = reference.make_experts(source).value();
+  Step step = random_step(shape, 20, 1);
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    const auto experts = ops->make_experts(source).value();
+    // An input of this size to a gate of 40 leaves errors of up to 1e-3.
+    const auto got = run(*ops, *experts, step);
+    const auto want = run(reference, *expected, step);
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got[i], want[i], 1e-3 * (1.0 + std::fabs(want[i]))) << variant.name;
+    }
+  }
+}
+
+// One expert has more rows than a block, others none.
+TEST(Experts, OneMayHaveAlmostAllTokens) {
+  const ExpertsShape shape = {8, 2, 24, 16};
+  ReferenceOps reference;
+  RandomExperts source(shape, DType::kBF16, 3);
+  const auto expected = reference.make_experts(source).value();
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    const auto experts = ops->make_experts(source).value();
+    for (const uint32_t hot : {9U, 10U}) {
+      Step step = random_step(shape, 700, hot, hot);
+      expect_near(run(*ops, *experts, step), run(reference, *expected, step), variant.name);
+    }
+  }
+}
+
+// A token has the same bits alone and in a batch of any size, on one thread or two.
+TEST(Experts, RowsDoNotDependOnTheirBatch) {
+  const ExpertsShape shape = {24, 4, 160, 96};
+  constexpr int64_t kMaxTokens = 400;
+  const Step whole = random_step(shape, kMaxTokens, 11, 7);
+  const auto part = [&](int64_t first, int64_t count) {
+    Step step;
+    step.num_tokens = count;
+    const auto copy = [&](const auto& from, auto& to, int64_t width) {
+      to.assign(from.begin() + first * width, from.begin() + (first + count) * width);
+    };
+    copy(whole.x, step.x, shape.hidden_size);
+    copy(whole.ids, step.ids, shape.top_k);
+    copy(whole.weights, step.weights, shape.top_k);
+    return step;
+  };
+  for (const Variant& variant : variants()) {
+    if (is_slow(variant)) continue;
+    for (const DType dtype : kWeightTypes) {
+      RandomExperts source(shape, dtype, 3);
+      std::vector<float> all;
+      for (const int num_threads : {1, 2}) {
+        VariantOps ops(variant, num_threads);
+        const auto experts = ops->make_experts(source).value();
+        Step step = whole;
+        const std::vector<float> out = run(*ops, *experts, step);
+        if (all.empty()) all = out;
+        ASSERT_EQ(std::memcmp(out.data(), all.data(), all.size() * sizeof(float)), 0);
+        const int64_t parts[][2] = {{0, 1}, {3, 1}, {399, 1}, {5, 2}, {100, 33}, {7, 300}};
+        for (const auto& [first, count] : parts) {
+          Step some = part(first, count);
+          const std::vector<float> got = run(*ops, *experts, some);
+          ASSERT_EQ(std::memcmp(got.data(), all.data() + first * shape.hidden_size,
+                                got.size() * sizeof(float)),
+                    0)
+              << variant.name << " " << dtype_name(dtype) << " tokens from " << first;
+        }
+      }
+    }
+  }
+}
+
+TEST(Experts, AnExpertIsReadOnceIfItsRowsFitABlock) {
+  const ExpertsShape shape = {.num_experts = 40, .top_k = 3, .hidden_size = 1};
+  std::vector<std::byte> bytes(static_cast<size_t>(cpu::ExpertsWorkspace::num_bytes(shape, 600)));
+  for (const int64_t num_tokens : {1, 20, 600}) {
+    const Step step = random_step(shape, num_tokens, 2, 6);
+    const cpu::ExpertsWorkspace workspace(shape, num_tokens, bytes);
+    cpu::sort_pairs(step.ids.data(), num_tokens * 3, shape.num_experts, workspace);
+    cpu::ExpertsBlocks blocks(workspace, shape.num_experts);
+    std::vector<int64_t> pairs;
+    std::vector<int64_t> num_parts(40, 0);
+    std::vector<int64_t> num_rows(40, 0);
+    for (auto block = blocks.next(); block.num_rows > 0; block = blocks.next()) {
+      int64_t end = 0;
+      for (const auto& part : block.parts()) {
+        EXPECT_EQ(part.first_row % cpu::kGroupAlign, 0);
+        EXPECT_GE(part.first_row, end);
+        end = part.first_row + part.num_rows;
+        ++num_parts[static_cast<size_t>(part.expert)];
+        num_rows[static_cast<size_t>(part.expert)] += part.num_rows;
+      }
+      EXPECT_LE(end, cpu::kMaxGroupedRows);
+      for (const auto& row : block.rows()) pairs.push_back(row.pair);
+    }
+    for (size_t expert = 0; expert < 40; ++expert) {
+      EXPECT_EQ(num_rows[expert], std::ranges::count(step.ids, static_cast<int32_t>(expert)));
+      EXPECT_EQ(num_parts[expert], ceil_div(num_rows[expert], cpu::kMaxGroupedRows));
+    }
+    std::ranges::sort(pairs);
+    for (size_t i = 0; i < pairs.size(); ++i) ASSERT_EQ(pairs[i], static_cast<int64_t>(i));
+    EXPECT_EQ(pairs.size(), step.ids.size());
+  }
+}
+
+TEST(Experts, RefuseMatricesOfAnotherShape) {
+  class Wrong : public RandomExperts {
+   public:
+    using RandomExperts::RandomExperts;
+    Result<LinearSource> down(int idx) override { return gate_up(idx); }
+  };
+  ThreadPool pool(1);
+  const auto ops = make_cpu_ops(pool);
+  Wrong source({2, 1, 8, 4}, DType::kF32, 1);
+  EXPECT_FALSE(ops->make_experts(source).ok());
+}
+
+TEST(Experts, CheckTheirArguments) {
+  const ExpertsShape shape = {4, 2, 8, 4};
+  ThreadPool pool(1);
+  const auto ops = make_cpu_ops(pool);
+  RandomExperts source(shape, DType::kF32, 1);
+  const auto experts = ops->make_experts(source).value();
+  for (const int32_t id : {-1, 4}) {
+    Step step = random_step(shape, 3, 1);
+    step.ids[2] = id;
+    EXPECT_DEATH((void)run(*ops, *experts, step), "an id is not of an expert");
+  }
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,394 @@
+// Mixture-of-experts models with random weights, compared with an fp64 computation of the whole
+// model, token by token.
+#include "model/moe.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+
+#include "base/thread_pool.h"
+#include "cpu/attention/reference.h"
+#include "cpu/attention/simd.h"
+#include "cpu/ops/cpu_ops.h"
+#include "model/decoder.h"
+#include "model/families.h"
+#include "support/drafter_parts.h"
+#include "support/model_harness.h"
+#include "support/reference_layer.h"
+
+namespace quire::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Row = ReferenceTensors::Row;
+
+constexpr int kHidden = 16;
+constexpr int kVocab = 20;
+constexpr int kLayers = 3;
+constexpr int kExperts = 6;
+constexpr int kExpertWidth = 24;  // Mixtral's is intermediate_size
+constexpr int kSharedWidth = 10;
+
+// The names of a family's tensors, and which of its layers are mixtures.
+struct TestFamily {
+  std::string architecture;
+  ExpertNames names;
+  std::vector<bool> moe_layers;
+  bool qk_norm = false;
+  std::string fields;  // of config.json, beside the sizes
+};
+
+const TestFamily kQwen = {
+    "Qwen3MoeForCausalLM",
+    {},
+    {false, true, false},
+    true,
+    R"("num_experts":6,"num_experts_per_tok":2,"moe_intermediate_size":24,"norm_topk_prob":true,)"
+    R"("mlp_only_layers":[0],"decoder_sparse_step":2)"};
+const TestFamily kMixtral = {"MixtralForCausalLM",
+                             {"block_sparse_moe.", "w1", "w3", "w2"},
+                             {true, true, true},
+                             false,
+                             R"("num_local_experts":6,"num_experts_per_tok":2)"};
+
+std::string config_json(const TestFamily& family) {
+  return fmt::format(R"({{{},{},"architectures":["{}"],"hidden_size":{},"num_hidden_layers":{},)"
+                     R"("vocab_size":{},"torch_dtype":"float32"}})",
+                     layer_sizes_json(), family.fields, family.architecture, kHidden, kLayers,
+                     kVocab);
+}
+
+ModelConfig config_of(const TestFamily& family) {
+  return parse_model_config(config_json(family), "config.json").value();
+}
+
+// The configuration with another routing, which no family above has.
+ModelConfig config_with(const TestFamily& family, void (*change)(MoeConfig& moe)) {
+  ModelConfig config = config_of(family);
+  auto decoder = std::make_shared<DecoderConfig>(decoder_config(config));
+  change(*decoder->moe);
+  config.family = decoder;
+  return config;
+}
+
+// As DeepSeek-V3's layers: sigmoid scores, a correction bias, groups, and a shared expert.
+void make_like_deepseek(MoeConfig& moe) {
+  moe.routing.scores = RouterScores::kSigmoid;
+  moe.routing.num_groups = 3;
+  moe.routing.top_groups = 2;
+  moe.routing.group_scores = GroupScores::kTwoLargest;
+  moe.routing.scale = 2.5F;
+  moe.has_correction_bias = true;
+  moe.shared_intermediate_size = kSharedWidth;
+}
+
+std::string layer_prefix(int layer) {
+  return fmt::format("model.layers.{}.", layer);
+}
+
+void add_mlp(const std::string& block, int width, RandomTensors& random) {
+  random.add_matrix(block + "gate_proj", width, kHidden);
+  random.add_matrix(block + "up_proj", width, kHidden);
+  random.add_matrix(block + "down_proj", kHidden, width);
+}
+
+void add_experts(const std::string& prefix, const TestFamily& family, RandomTensors& random) {
+  const std::string block = prefix + family.names.block;
+  random.add_matrix(block + "gate", kExperts, kHidden);
+  for (int i = 0; i < kExperts; ++i) {
+    const std::string expert = fmt::format("{}experts.{}.", block, i);
+    random.add_matrix(expert + family.names.gate, kExpertWidth, kHidden);
+    random.add_matrix(expert + family.names.up, kExpertWidth, kHidden);
+    random.add_matrix(expert + family.names.down, kHidden, kExpertWidth);
+  }
+}
+
+StoredTensors random_model(const TestFamily& family, bool like_deepseek = false) {
+  RandomTensors random(5);
+  random.add_matrix("model.embed_tokens", kVocab, kHidden);
+  random.add_matrix("lm_head", kVocab, kHidden);
+  random.add("model.norm.weight", {kHidden}, 1.0F);
+  for (int i = 0; i < kLayers; ++i) {
+    const std::string prefix = layer_prefix(i);
+    random.add_layer(prefix, kHidden, kHidden, false, false);
+    random.add(prefix + "input_layernorm.weight", {kHidden}, 1.0F);
+    random.add(prefix + "post_attention_layernorm.weight", {kHidden}, 1.0F);
+    if (family.qk_norm) {
+      random.add(prefix + "self_attn.q_norm.weight", {kReferenceHeadDim}, 1.0F);
+      random.add(prefix + "self_attn.k_norm.weight", {kReferenceHeadDim}, 1.0F);
+    }
+    if (!family.moe_layers[static_cast<size_t>(i)]) continue;
+    for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {
+      random.tensors.erase(fmt::format("{}mlp.{}.weight", prefix, name));
+    }
+    add_experts(prefix, family, random);
+    if (!like_deepseek) continue;
+    random.add(prefix + family.names.block + "gate.e_score_correction_bias", {kExperts}, 0.0F);
+    add_mlp(prefix + family.names.block + "shared_experts.", kSharedWidth, random);
+  }
+  return std::move(random.tensors);
+}
+
+// The weighted sum of a token's experts.
+Row mixture(const ReferenceTensors& tensors, const StoredTensors& stored, const std::string& prefix,
+            const TestFamily& family, const MoeConfig& moe, const Row& x) {
+  const std::string block = prefix + family.names.block;
+  const Row logits = tensors.apply(block + "gate", x);
+  std::vector<float> bias;
+  if (moe.has_correction_bias) bias = floats_of(stored.at(block + "gate.e_score_correction_bias"));
+  const std::vector<float> rounded(logits.begin(), logits.end());
+  Row total(x.size(), 0.0);
+  if (moe.shared_intermediate_size > 0) {
+    const std::string shared = block + "shared_experts.";
+    total = tensors.gated_mlp(shared + "gate_proj", shared + "up_proj", shared + "down_proj", x);
+  }
+  for (const RoutedExpert& routed : reference_route(moe.routing, rounded, bias)) {
+    const std::string expert = fmt::format("{}experts.{}.", block, routed.id);
+    Row y = tensors.gated_mlp(expert + family.names.gate, expert + family.names.up,
+                              expert + family.names.down, x);
+    for (double& value : y) value *= routed.weight;
+    total = sum(total, y);
+  }
+  return total;
+}
+
+// The logits of every position.
+std::vector<Row> reference_logits(const StoredTensors& stored, const TestFamily& family,
+                                  const MoeConfig& moe, const std::vector<int32_t>& tokens) {
+  const ReferenceTensors tensors(stored);
+  std::vector<ReferenceTensors::KeysValues> caches(kLayers);
+  std::vector<Row> logits;
+  for (size_t position = 0; position < tokens.size(); ++position) {
+    Row residual = tensors.row("model.embed_tokens", tokens[position], kHidden);
+    for (int i = 0; i < kLayers; ++i) {
+      const std::string prefix = layer_prefix(i);
+      auto& cache = caches[static_cast<size_t>(i)];
+      const Row input = tensors.norm(prefix + "input_layernorm", residual);
+      tensors.add_keys_values(prefix, input, position, cache);
+      residual = sum(residual, tensors.attend(prefix, input, position, cache));
+      const Row normed = tensors.norm(prefix + "post_attention_layernorm", residual);
+      const bool is_moe = family.moe_layers[static_cast<size_t>(i)];
+      residual = sum(residual, is_moe ? mixture(tensors, stored, prefix, family, moe, normed)
+                                      : tensors.mlp(prefix, normed));
+    }
+    logits.push_back(tensors.apply("lm_head", tensors.norm("model.norm", residual)));
+  }
+  return logits;
+}
+
+const std::vector<int32_t> kTokens = {3, 0, 19, 7, 7, 12, 2, 4, 19, 1, 5, 11};
+
+// The logits of the model, whose prompt is cut into chunks of these sizes.
+std::vector<float> model_logits(const ModelConfig& config, const StoredTensors& stored, Ops& ops,
+                                AttentionBackend& attention, const std::vector<int>& chunks) {
+  const DrafterFile file(stored);
+  const auto model = load_model(config, *file.weights, ops, drafter_limits());
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  if (!model.ok()) return {};
+  ModelHarness harness(**model, attention, drafter_limits());
+  std::vector<float> logits;
+  auto next = kTokens.begin();
+  for (const int size : chunks) {
+    const auto part = harness.step({{0, {next, next + size}}}).value().front();
+    logits.insert(logits.end(), part.begin(), part.end());
+    next += size;
+  }
+  return logits;
+}
+
+void expect_agrees(const TestFamily& family, const ModelConfig& config,
+                   const StoredTensors& stored) {
+  const std::vector<Row> expected =
+      reference_logits(stored, family, *decoder_config(config).moe, kTokens);
+  ReferenceOps reference;
+  const auto exact_attention = make_reference_attention();
+  expect_near_rows(model_logits(config, stored, reference, *exact_attention, {12}), expected, 2e-5,
+                   family.architecture);
+  ThreadPool pool(2);
+  const auto cpu = make_cpu_ops(pool);
+  const auto attention = make_cpu_attention(pool);
+  const auto whole = model_logits(config, stored, *cpu, *attention, {12});
+  expect_near_rows(whole, expected, 2e-4, family.architecture + " on the CPU");
+  EXPECT_EQ(model_logits(config, stored, *cpu, *attention, {5, 1, 4, 2}), whole)
+      << "the bits do not depend on the chunks";
+}
+
+TEST(Moe, AgreesWithTheReference) {
+  for (const TestFamily& family : {kQwen, kMixtral}) {
+    expect_agrees(family, config_of(family), random_model(family));
+  }
+}
+
+TEST(Moe, WithoutRenormalizationAgreesWithTheReference) {
+  const ModelConfig config =
+      config_with(kQwen, [](MoeConfig& moe) { moe.routing.renormalize = false; });
+  expect_agrees(kQwen, config, random_model(kQwen));
+}
+
+TEST(Moe, WithSharedExpertsAgreesWithTheReference) {
+  for (const TestFamily& family : {kQwen, kMixtral}) {
+    expect_agrees(family, config_with(family, make_like_deepseek), random_model(family, true));
+  }
+}
+
+std::string load_error(const TestFamily& family, const StoredTensors& tensors) {
+  const DrafterFile file(tensors);
+  ReferenceOps ops;
+  return std::string(
+      load_model(config_of(family), *file.weights, ops, drafter_limits()).status().message());
+}
+
+TEST(Moe, NamesTheTensorThatIsMissingOrHasAnotherShape) {
+  for (const TestFamily& family : {kQwen, kMixtral}) {
+    const StoredTensors whole = random_model(family);
+    for (const auto& [name, tensor] : whole) {
+      if (name.find(family.names.block) == std::string::npos) continue;
+      StoredTensors tensors = whole;
+      tensors[name].shape.insert(tensors[name].shape.begin(), 1);
+      EXPECT_THAT(load_error(family, tensors), HasSubstr('"' + name + '"')) << "another shape";
+      tensors.erase(name);
+      const std::string error = load_error(family, tensors);
+      EXPECT_THAT(error, HasSubstr('"' + name + '"')) << "missing";
+      EXPECT_EQ(error.find('\n'), std::string::npos);
+    }
+    StoredTensors more = whole;
+    const std::string name = layer_prefix(1) + family.names.block + "experts.6." + family.names.up;
+    more[name + ".weight"] = more["model.norm.weight"];
+    EXPECT_THAT(load_error(family, more), HasSubstr(name));
+  }
+}
+
+TEST(Moe, PlansItsMemory) {
+  for (const TestFamily& family : {kQwen, kMixtral}) {
+    const StoredTensors stored = random_model(family);
+    const DrafterFile file(stored);
+    const ModelConfig config = config_of(family);
+    const ModelLimits limits = drafter_limits();
+    CountingOps ops;
+    ASSERT_TRUE(load_model(config, *file.weights, ops, limits).ok());
+    const int64_t logits = int64_t{limits.max_num_logit_rows} * kVocab * 4;
+    EXPECT_EQ(estimate_activation_bytes(config, limits, DType::kF32), ops.num_bytes + logits);
+    int64_t num_elements = 0;
+    for (const auto& [name, tensor] : stored) {
+      num_elements += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
+    }
+    EXPECT_EQ(num_parameters(config), num_elements);
+    EXPECT_EQ(estimate_weight_bytes(config, *file.weights, ops, {}), num_elements * 4);
+    ThreadPool pool(1);
+    const auto cpu = make_cpu_ops(pool);
+    EXPECT_GT(experts_workspace_bytes(config, limits, *cpu).value(), 0);
+  }
+}
+
+TEST(Moe, ADeviceWithoutExpertsRefusesThem) {
+  const DrafterFile file(random_model(kQwen));
+  DenseOps ops;
+  const Status load = load_model(config_of(kQwen), *file.weights, ops, drafter_limits()).status();
+  const Status plan = experts_workspace_bytes(config_of(kQwen), drafter_limits(), ops).status();
+  for (const Status& status : {load, plan}) {
+    EXPECT_EQ(status.code(), StatusCode::kUnimplemented);
+    EXPECT_THAT(status.message(),
+                AllOf(HasSubstr("mixture-of-experts"), HasSubstr("`device` cpu")));
+  }
+}
+
+// The weights of thousands of experts are listed in a fraction of a second.
+TEST(Moe, ManyExpertsAreCheapToList) {
+  ModelConfig config = config_of(kMixtral);
+  auto decoder = std::make_shared<DecoderConfig>(decoder_config(config));
+  decoder->moe->routing.num_experts = 1024;
+  decoder->moe->layers.assign(60, true);
+  decoder->layer_windows.assign(60, 0);
+  decoder->layer_ropes.assign(60, 0);
+  config.num_layers = 60;
+  config.family = decoder;
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(family_of(config).tensors(config).size(), 3U + 60 * (4 + 2 + 1 + 3 * 1024));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+}
+
+std::string config_error(const TestFamily& family, const std::string& from, const std::string& to) {
+  std::string json = config_json(family);
+  const size_t at = json.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  json.replace(at, from.size(), to);
+  return std::string(parse_model_config(json, "config.json").status().message());
+}
+
+TEST(Moe, FaultsOfTheConfigurationAreNamed) {
+  const std::string top_k = R"("num_experts_per_tok":2)";
+  EXPECT_THAT(config_error(kQwen, top_k, R"("num_experts_per_tok":7)"),
+              AllOf(HasSubstr("num_experts_per_tok; got 7"), HasSubstr("num_experts, 6")));
+  EXPECT_THAT(config_error(kMixtral, top_k, R"("num_experts_per_tok":0)"),
+              HasSubstr(R"(num_experts_per_tok; got "0")"));
+  EXPECT_THAT(config_error(kQwen, R"("num_experts":6)", R"("num_experts":0)"),
+              HasSubstr(R"(num_experts; got "0")"));
+  EXPECT_THAT(config_error(kQwen, R"("num_experts":6)", R"("num_experts":1025)"),
+              HasSubstr(R"(num_experts; got "1025")"));
+  EXPECT_THAT(config_error(kQwen, R"("decoder_sparse_step":2)", R"("decoder_sparse_step":0)"),
+              HasSubstr(R"(decoder_sparse_step; got "0")"));
+  EXPECT_THAT(config_error(kQwen, R"("mlp_only_layers":[0])", R"("mlp_only_layers":[-1])"),
+              HasSubstr("mlp_only_layers"));
+  EXPECT_THAT(config_error(kQwen, "\"norm_topk_prob\":true",
+                           R"("norm_topk_prob":true,"use_sliding_window":true)"),
+              HasSubstr("use_sliding_window; got true"));
+  EXPECT_THAT(config_error(kMixtral, R"("num_local_experts":6)",
+                           R"("num_local_experts":6,"hidden_act":"gelu")"),
+              HasSubstr("hidden_act"));
+  std::string many = config_json(kMixtral);
+  many.replace(many.find(R"("num_local_experts":6)"), 21, R"("num_local_experts":1000)");
+  many.replace(many.find(R"("num_hidden_layers":3)"), 21, R"("num_hidden_layers":1000)");
+  EXPECT_THAT(parse_model_config(many, "config.json").status().message(),
+              HasSubstr("num_local_experts; got 1000 in 1000 layers"));
+}
+
+TEST(Moe, DefaultsAreThoseOfTransformers) {
+  const std::string sizes =
+      R"("hidden_size":16,"intermediate_size":24,"num_hidden_layers":2,"vocab_size":20,)"
+      R"("num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":64)";
+  const auto parsed = [&](const char* architecture) {
+    const std::string json = fmt::format(R"({{"architectures":["{}"],{}}})", architecture, sizes);
+    return decoder_config(parse_model_config(json, "config.json").value());
+  };
+  const DecoderConfig qwen = parsed("Qwen3MoeForCausalLM");
+  EXPECT_EQ(qwen.moe->routing.num_experts, 128);
+  EXPECT_EQ(qwen.moe->routing.top_k, 8);
+  EXPECT_FALSE(qwen.moe->routing.renormalize);
+  EXPECT_EQ(qwen.moe->intermediate_size, 768);
+  EXPECT_EQ(qwen.moe->layers, std::vector<bool>({true, true}));
+  EXPECT_TRUE(qwen.qk_norm);
+  const DecoderConfig mixtral = parsed("MixtralForCausalLM");
+  EXPECT_EQ(mixtral.moe->routing.num_experts, 8);
+  EXPECT_EQ(mixtral.moe->routing.top_k, 2);
+  EXPECT_TRUE(mixtral.moe->routing.renormalize);
+  EXPECT_EQ(mixtral.moe->intermediate_size, 24);
+  EXPECT_EQ(mixtral.ropes[0].theta, 1e6);
+  EXPECT_EQ(mixtral.layer_windows, std::vector<int>({0, 0}));
+}
+
+// Computes the tails of dense layers as a device with a fused kernel does.
+class FusedTailOps final : public ReferenceOps {
+ public:
+  bool try_layer_tail(const LayerTail& tail, Stream& stream) override {
+    run_layer_tail(*this, tail, stream);
+    ++num_tails;
+    return true;
+  }
+  int num_tails = 0;
+};
+
+TEST(Moe, OnlyDenseLayersHaveFusedTails) {
+  const StoredTensors stored = random_model(kQwen);
+  const auto attention = make_reference_attention();
+  ReferenceOps separate;
+  FusedTailOps fused;
+  const auto expected = model_logits(config_of(kQwen), stored, separate, *attention, {12});
+  EXPECT_EQ(model_logits(config_of(kQwen), stored, fused, *attention, {12}), expected);
+  EXPECT_EQ(fused.num_tails, 2) << "one per dense layer";
+}
+
+}  // namespace
+}  // namespace quire::testing
