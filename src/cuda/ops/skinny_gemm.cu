@@ -63,9 +63,9 @@ __device__ __forceinline__ void store_out(const Operands& p, int64_t at, float v
 }
 
 // The scaled and biased value of a column, from its sum of products.
-template <typename T>
+template <typename T, typename W>
 __device__ __forceinline__ float finish(const Operands& p, int64_t column, float sum) {
-  if (p.w_scales != nullptr) sum *= p.w_scales[column];
+  if constexpr (!std::is_same_v<T, W>) sum *= p.w_scales[column];
   if (p.bias != nullptr) sum += to_float(static_cast<const T*>(p.bias)[column]);
   return sum;
 }
@@ -133,10 +133,11 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
       for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
         const int token = tokens * kTileTokens + group;
         const int64_t at = k + d * kChunk;
-        const auto* loads = reinterpret_cast<const uint4*>(x + token * p.k + at);
 #pragma unroll
         for (int i = 0; i < kLoadsOfX; ++i) {
-          xs[d][tokens][i] = token < p.m && at < p.k ? loads[i] : zeros;
+          xs[d][tokens][i] = token < p.m && at < p.k
+                                 ? reinterpret_cast<const uint4*>(x + token * p.k + at)[i]
+                                 : zeros;
         }
       }
     }
@@ -145,11 +146,11 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-        for (int step = 0; step < 2 * kLoadsOfX; ++step) {
-          const uint2 a = pairs_of<T, W>(w[d][tile][0], step);
-          const uint2 b = pairs_of<T, W>(w[d][tile][1], step);
+        for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
 #pragma unroll
-          for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
+          for (int step = 0; step < 2 * kLoadsOfX; ++step) {
+            const uint2 a = pairs_of<T, W>(w[d][tile][0], step);
+            const uint2 b = pairs_of<T, W>(w[d][tile][1], step);
             const uint2 v = pairs_of<T, T>(xs[d][tokens][step / 2], step % 2);
             mma<T>(sums[tile][tokens], a.x, b.x, a.y, b.y, v.x, v.y);
           }
@@ -186,7 +187,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
     float sum = 0;
 #pragma unroll
     for (int part = 0; part < kWarps; ++part) sum += parts[part][token][row];
-    store_out<T>(p, token * p.n + column, finish<T>(p, column, sum));
+    store_out<T>(p, token * p.n + column, finish<T, W>(p, column, sum));
   }
 }
 
@@ -221,7 +222,7 @@ __global__ void generic_gemm_kernel(Operands p) {
   for (int t = 0; t < kTokens; ++t) {
     const float sum = warp_sum(sums[t]);
     if (lane != 0 || first + t >= p.m) continue;
-    store_out<T>(p, (first + t) * p.n + column, finish<T>(p, column, sum));
+    store_out<T>(p, (first + t) * p.n + column, finish<T, W>(p, column, sum));
   }
 }
 

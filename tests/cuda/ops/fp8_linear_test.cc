@@ -175,7 +175,8 @@ TEST_P(Fp8LinearTest, AllSizes) {
         return Activations::kExact;
       }
       // For other sizes, cuBLASLt may have no product.
-      return spec.n % 16 == 0 ? Activations::kQuantized : Activations::kEither;
+      const bool is_usual = spec.n % 16 == 0 && spec.k >= 512;
+      return is_usual ? Activations::kQuantized : Activations::kEither;
     };
     check_rows({1, 2, 3, 4, 5, 8, 16, 17, 64, 129, 512}, activations_of);
     EXPECT_EQ(linear_->num_bytes(),
@@ -401,6 +402,7 @@ TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
                             .attention = attention.view(),
                             .residual = residual.view(),
                             .delta = delta.view(),
+                            .qkv = {},
                             .normed = normed.view(),
                             .gate_up_out = gate_up_out.view(),
                             .product = product.view()};
@@ -452,7 +454,9 @@ TEST(E4m3Scale, FillsTheRangeAndHasAFiniteInverse) {
     const float scale = cuda::e4m3_scale(largest);
     EXPECT_TRUE(std::isfinite(1.0F / scale)) << largest;
     EXPECT_LE(largest / scale, 448.001F) << largest;
-    if (largest > 1e-35F) EXPECT_GE(largest / scale, 447.99F) << largest;
+    if (largest > 1e-35F) {
+      EXPECT_GE(largest / scale, 447.99F) << largest;
+    }
   }
 }
 
