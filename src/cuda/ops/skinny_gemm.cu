@@ -62,6 +62,17 @@ __device__ __forceinline__ void store_out(const Operands& p, int64_t at, float v
   }
 }
 
+// Whether kernels with weights of this type have code. E4M3 weights are refused before Hopper,
+// where their conversion in software would take minutes to compile.
+template <typename W>
+__device__ constexpr bool has_code() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  return !std::is_same_v<W, __nv_fp8_e4m3>;
+#else
+  return true;
+#endif
+}
+
 // The scaled and biased value of a column, from its sum of products.
 template <typename T, typename W>
 __device__ __forceinline__ float finish(const Operands& p, int64_t column, float sum) {
@@ -85,6 +96,7 @@ __device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
 // T: type of x. W: type of w, which is T or E4M3.
 template <typename T, typename W, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
+  if (!has_code<W>()) return;
   constexpr int kLaneElements = kWidestVec<W>;              // of K, per lane and chunk
   constexpr int kChunk = 4 * kLaneElements;                 // elements of K per step of a warp
   constexpr int kLoadsOfX = kLaneElements / kWidestVec<T>;  // 16-byte loads
@@ -196,6 +208,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
 // loads and was 20 % slower.
 template <typename T, typename W, int kVec, int kTokens>
 __global__ void generic_gemm_kernel(Operands p) {
+  if (!has_code<W>()) return;
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
