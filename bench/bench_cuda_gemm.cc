@@ -1,9 +1,10 @@
 // Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
-//   bench_cuda_gemm [products] [batches] [layers] [rows] [load]      (default: all)
+//   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8]      (default: all)
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
-// between the products. load: upload, dummy weights, tuning. Weights are BF16 and differ from call
-// to call, so that the L2 holds none of them.
+// between the products. load: upload, dummy weights, tuning. fp8: products with FP8 weights, also
+// of Llama-3.1-70B. Other weights are BF16. Weights differ from call to call, so that the L2 holds
+// none of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -229,6 +230,75 @@ void bench_batches(Bench& bench) {
   }
 }
 
+std::string choice_name(const cuda::GemmChoice& choice) {
+  switch (choice.kind) {
+    case cuda::GemmChoice::Kind::kSkinny:
+      return fmt::format("skinny {}", cuda::skinny_variant_name(choice.skinny_variant));
+    case cuda::GemmChoice::Kind::kCublasLt:
+      return "cublas";
+    case cuda::GemmChoice::Kind::kWgmma:
+      return fmt::format("wgmma {}", cuda::wgmma_plan_name(choice.wgmma));
+    case cuda::GemmChoice::Kind::kGeneric:
+      return "generic";
+  }
+  return "";
+}
+
+// Prints the fastest kernel with FP8 weights (the quantization of the activations included) and
+// with BF16 weights, and the quantization alone. GB/s are of the FP8 weights.
+void bench_fp8(Bench& bench) {
+  constexpr Matrix kFp8Matrices[] = {
+      {"8B qkv", kQkv, kHidden},    {"8B o", kHidden, kHidden}, {"8B gate_up", 2 * kInner, kHidden},
+      {"8B down", kHidden, kInner}, {"70B qkv", 10240, 8192},   {"70B o", 8192, 8192},
+      {"70B gate_up", 57344, 8192}, {"70B down", 8192, 28672}};
+  constexpr int64_t kMaxRows = 2048;
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  const auto runner = cuda::GemmRunner::create(context).value();
+  must(runner->prepare_fp8());
+  const Tensor x = bench.random(*ops, {kMaxRows, 28672});
+  const Tensor quantized = ops->allocate({kMaxRows, 28672}, DType::kF8E4M3).value();
+  const Tensor row_scales = ops->allocate({kMaxRows}, DType::kF32).value();
+  const Tensor out = ops->allocate({kMaxRows, 57344}, DType::kBF16).value();
+  const auto fastest = [&](std::span<const cuda::GemmCall> calls, int64_t rows) {
+    const auto timings = runner->measure(calls, rows, cuda::gemm_search(rows)).value();
+    return *std::min_element(timings.begin(), timings.end(), [](const auto& a, const auto& b) {
+      return a.microseconds < b.microseconds;
+    });
+  };
+  fmt::print("{:12} {:>5} {:>9} {:>7} {:>8} {:>9} {:>9}  kernels (FP8, BF16)\n", "matrix", "rows",
+             "fp8 us", "GB/s", "TFLOP/s", "bf16 us", "quant us");
+  for (const Matrix& m : kFp8Matrices) {
+    const Tensor memory = make_copies(bench, *ops, m);
+    const int64_t num_weight_rows = m.copies() * m.n;
+    const Tensor weights = ops->allocate({num_weight_rows, m.k}, DType::kF8E4M3).value();
+    const Tensor scales = ops->allocate({num_weight_rows}, DType::kF32).value();
+    cuda::run_quantize_rows(context, memory.view, weights.view, scales.view);
+    for (const int64_t rows : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048}) {
+      const std::vector<cuda::GemmCall> bf16_calls = make_calls(m, rows, x, memory, out, {});
+      std::vector<cuda::GemmCall> calls = bf16_calls;
+      for (size_t i = 0; i < calls.size(); ++i) {
+        const int64_t first = static_cast<int64_t>(i) * m.n;
+        calls[i].w = weights.view.rows(first, m.n);
+        calls[i].w_scales = scales.view.rows(first, m.n);
+      }
+      const cuda::GemmTiming fp8 = fastest(calls, rows);
+      const cuda::GemmTiming bf16 = fastest(bf16_calls, rows);
+      const double quantization = bench.time_graph([&] {
+        cuda::run_quantize_rows(context, calls.front().x,
+                                {quantized.view.data, DType::kF8E4M3, {rows, m.k}},
+                                row_scales.view.rows(0, rows));
+      });
+      const auto num_weights = static_cast<double>(m.n * m.k);
+      fmt::print("{:12} {:5} {:9.2f} {:7.0f} {:8.1f} {:9.2f} {:9.2f}  {}, {}\n", m.name, rows,
+                 fp8.microseconds, num_weights / fp8.microseconds / 1e3,
+                 2 * num_weights * static_cast<double>(rows) / fp8.microseconds / 1e6,
+                 bf16.microseconds, quantization, choice_name(fp8.choice),
+                 choice_name(bf16.choice));
+    }
+  }
+}
+
 void bench_layers(Bench& bench) {
   struct Layer {
     std::unique_ptr<Linear> qkv, o, gate_up, down;
@@ -395,6 +465,7 @@ int run(int argc, char** argv) {
   if (wanted("layers")) bench_layers(bench);
   if (wanted("rows")) bench_rows(bench);
   if (wanted("load")) bench_load(bench);
+  if (wanted("fp8")) bench_fp8(bench);
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/thread_pool.h"
 #include "model/config_fields.h"
 #include "model/weights.h"
 #include "tensor/dtype.h"
@@ -315,30 +316,43 @@ Status check_scales(const TensorView& scales) {
   return {};
 }
 
-Result<WeightView> quantize_rows(const TensorView& matrix, const WeightScheme& scheme,
-                                 std::vector<Tensor>& copies) {
+namespace {
+
+// Quantizes one row, and returns the scale of its values; NaN: the row has an infinity or a NaN.
+float quantize_row(const TensorView& row, uint8_t* values) {
   constexpr float kLargest = 448.0F;
-  const int64_t num_columns = matrix.shape[1];
+  const int64_t count = row.shape.num_elements();
+  float largest = 0.0F;
+  for (int64_t i = 0; i < count; ++i) {
+    const float number = element_as_f32(row, i);
+    if (!std::isfinite(number)) return std::numeric_limits<float>::quiet_NaN();
+    largest = std::max(largest, std::abs(number));
+  }
+  // A row of zeros also needs a positive scale.
+  const float scale = std::max(largest / kLargest, std::numeric_limits<float>::min());
+  for (int64_t i = 0; i < count; ++i) values[i] = f32_to_e4m3(element_as_f32(row, i) / scale);
+  return scale;
+}
+
+}  // namespace
+
+Result<WeightView> quantize_rows(const TensorView& matrix, const WeightScheme& scheme,
+                                 std::vector<Tensor>& copies, ThreadPool& threads) {
   QUIRE_ASSIGN_OR_RETURN(Tensor values, Tensor::host(matrix.shape, scheme.values));
   QUIRE_ASSIGN_OR_RETURN(Tensor scales,
                          Tensor::host(scales_shape(scheme, matrix.shape), DType::kF32));
-  std::vector<float> row(static_cast<size_t>(num_columns));
-  for (int64_t r = 0; r < matrix.shape[0]; ++r) {
-    float largest = 0.0F;
-    for (int64_t i = 0; i < num_columns; ++i) {
-      const float number = element_as_f32(matrix, r * num_columns + i);
-      if (!std::isfinite(number)) {
-        return invalid_argument(fmt::format(
-            "got {} in row {}, expected finite numbers; download the checkpoint again", number, r));
-      }
-      row[static_cast<size_t>(i)] = number;
-      largest = std::max(largest, std::abs(number));
-    }
-    // A row of zeros also needs a positive scale.
-    const float scale = std::max(largest / kLargest, std::numeric_limits<float>::min());
-    scales.view.as<float>()[r] = scale;
-    std::ranges::transform(row, values.view.as<uint8_t>() + r * num_columns,
-                           [scale](float number) { return f32_to_e4m3(number / scale); });
+  const int64_t num_rows = matrix.shape[0];
+  float* const scale = scales.view.as<float>();
+  threads.parallel_for(num_rows, [&](int64_t row) {
+    scale[row] =
+        quantize_row(matrix.rows(row, 1), values.view.as<uint8_t>() + row * matrix.shape[1]);
+  });
+  const float* const broken = std::find_if(scale, scale + num_rows, [](float x) { return x != x; });
+  if (broken != scale + num_rows) {
+    return invalid_argument(
+        fmt::format("got an infinity or a NaN in row {}, expected finite numbers; download the "
+                    "checkpoint again",
+                    broken - scale));
   }
   const WeightView quantized(values.view, scales.view, scheme);
   copies.push_back(std::move(values));

@@ -14,6 +14,7 @@
 namespace quire {
 
 class ConfigFields;
+class ThreadPool;
 
 // The format of a checkpoint's quantized matrices. Whether a certain matrix is quantized is decided
 // by the type of its stored values (scheme_of), not by the configuration's lists of modules to
@@ -57,7 +58,8 @@ Status check_scales(const TensorView& scales);
 
 // Quantizes an F32, F16 or BF16 matrix to FP8 with a scale per row: the largest magnitude of a row
 // becomes 448. The result refers to `copies`. Fails if the matrix has an infinity or a NaN.
+// `threads` share the rows.
 Result<WeightView> quantize_rows(const TensorView& matrix, const WeightScheme& scheme,
-                                 std::vector<Tensor>& copies);
+                                 std::vector<Tensor>& copies, ThreadPool& threads);
 
 }  // namespace quire

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 
 #include "base/check.h"
+#include "base/machine.h"
+#include "base/thread_pool.h"
 #include "tensor/dtype.h"
 #include "tensor/tensor.h"
 
@@ -86,6 +89,7 @@ class Loader {
   std::vector<BlockMatrix> blocks_;     // used instead of weights_
   float input_scale_ = 0.0F;            // the largest of the parts'; 0: they have none
   std::vector<Tensor> copies_;          // slices and quantized matrices, until the Linear is made
+  std::optional<ThreadPool> threads_;   // that quantize; made when they are needed
 };
 
 Status Loader::load(const WeightList& list, const LoadProgress& progress) {
@@ -257,7 +261,8 @@ Result<WeightView> Loader::take_quantized(const std::string& name, const Shape& 
                                           const MatrixPart& part, const WeightFormat& format) {
   if (format.at_load) {
     QUIRE_ASSIGN_OR_RETURN(const TensorView values, take_float(name, whole));
-    Result<WeightView> quantized = quantize_rows(values, format.scheme, copies_);
+    if (!threads_) threads_.emplace(num_usable_cores());
+    Result<WeightView> quantized = quantize_rows(values, format.scheme, copies_, *threads_);
     if (!quantized.ok()) return about_tensor(name, "cannot be quantized", quantized.status());
     return quantized;
   }

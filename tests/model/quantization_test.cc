@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/thread_pool.h"
 #include "model/config.h"
 #include "tensor/dtype.h"
 
@@ -209,8 +210,9 @@ TEST(Quantization, ScalesArePositiveAndFinite) {
 TEST(Quantization, RowsAreScaledToTheLargestNumberOfFp8) {
   float numbers[] = {1.0F, -4.0F, 0.5F, 0.0F, 0.0F, 0.0F, 1e-30F, -3e38F, 1e38F};
   std::vector<Tensor> copies;
+  ThreadPool threads(2);
   const auto quantized =
-      quantize_rows({numbers, DType::kF32, {3, 3}}, fp8_at_load().scheme, copies);
+      quantize_rows({numbers, DType::kF32, {3, 3}}, fp8_at_load().scheme, copies, threads);
   ASSERT_TRUE(quantized.ok());
   const auto* const scales = quantized->scales.as<float>();
   EXPECT_EQ(scales[0], 4.0F / 448.0F);

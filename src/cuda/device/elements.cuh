@@ -7,6 +7,7 @@
 #include <cuda_fp8.h>
 
 #include <cstdint>
+#include <type_traits>
 
 namespace quire::cuda {
 
@@ -43,6 +44,23 @@ __device__ __forceinline__ __nv_fp8_e4m3 from_float<__nv_fp8_e4m3>(float x) {
   return __nv_fp8_e4m3(x);
 }
 
+// Converts the two E4M3 numbers in the lower half of `bytes`; exact in either type.
+template <typename T>
+__device__ __forceinline__ uint32_t widen(uint32_t bytes) = delete;
+template <>
+__device__ __forceinline__ uint32_t widen<__half>(uint32_t bytes) {
+  const __half2_raw x =
+      __nv_cvt_fp8x2_to_halfraw2(static_cast<__nv_fp8x2_storage_t>(bytes), __NV_E4M3);
+  return static_cast<uint32_t>(x.x) | static_cast<uint32_t>(x.y) << 16;
+}
+template <>
+__device__ __forceinline__ uint32_t widen<__nv_bfloat16>(uint32_t bytes) {
+  const float2 x = __half22float2(
+      __half2(__nv_cvt_fp8x2_to_halfraw2(static_cast<__nv_fp8x2_storage_t>(bytes), __NV_E4M3)));
+  const __nv_bfloat162 pair = __float22bfloat162_rn(x);
+  return *reinterpret_cast<const uint32_t*>(&pair);
+}
+
 // Elements of a type in a thread's widest access, 16 bytes.
 template <typename T>
 inline constexpr int kWidestVec = 16 / static_cast<int>(sizeof(T));
@@ -60,6 +78,33 @@ __device__ __forceinline__ Vec<T, kSize> load_vec(const T* address) {
 template <typename T, int kSize>
 __device__ __forceinline__ void store_vec(T* address, const Vec<T, kSize>& value) {
   *reinterpret_cast<Vec<T, kSize>*>(address) = value;
+}
+
+// Loads kSize elements by the widest accesses, and converts them. `address` is aligned to 16 bytes
+// unless kSize is 1.
+template <int kSize, typename T>
+__device__ __forceinline__ void load_floats(const T* address, float (&out)[kSize]) {
+  if constexpr (std::is_same_v<T, __nv_fp8_e4m3> && kSize > 1) {
+    // The hardware converts pairs.
+    constexpr int kPairs = kWidestVec<__nv_fp8x2_e4m3>;
+    static_assert(kSize == 2 * kPairs);
+    const auto pairs = load_vec<kPairs>(reinterpret_cast<const __nv_fp8x2_e4m3*>(address));
+#pragma unroll
+    for (int i = 0; i < kPairs; ++i) {
+      const auto pair = static_cast<float2>(pairs.v[i]);
+      out[2 * i] = pair.x;
+      out[2 * i + 1] = pair.y;
+    }
+  } else {
+    constexpr int kPart = kSize < kWidestVec<T> ? kSize : kWidestVec<T>;
+    static_assert(kSize % kPart == 0);
+#pragma unroll
+    for (int i = 0; i < kSize; i += kPart) {
+      const Vec<T, kPart> part = load_vec<kPart>(address + i);
+#pragma unroll
+      for (int j = 0; j < kPart; ++j) out[i + j] = to_float(part.v[j]);
+    }
+  }
 }
 
 // Loads 16 bytes that no kernel writes meanwhile and that are read once, so the L1 keeps no copy.
@@ -91,6 +136,19 @@ __device__ __forceinline__ float block_sum(float x) {
   if (lane == 0) of_warp[threadIdx.x / 32] = x;
   __syncthreads();
   return warp_sum(lane < num_warps ? of_warp[lane] : 0.0F);
+}
+
+// The largest x of a one-dimensional thread block of whole warps, for x >= 0, whose bits have the
+// order of the numbers. Every thread gets it. Call it once per kernel, or with a barrier between
+// two calls.
+__device__ __forceinline__ float block_max(float x) {
+  __shared__ uint32_t of_warp[32];
+  const unsigned num_warps = blockDim.x / 32;
+  const unsigned lane = threadIdx.x % 32;
+  const uint32_t most = __reduce_max_sync(0xFFFFFFFFU, __float_as_uint(x));
+  if (lane == 0) of_warp[threadIdx.x / 32] = most;
+  __syncthreads();
+  return __uint_as_float(__reduce_max_sync(0xFFFFFFFFU, lane < num_warps ? of_warp[lane] : 0U));
 }
 
 }  // namespace quire::cuda

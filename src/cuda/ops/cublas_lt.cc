@@ -9,6 +9,11 @@ namespace {
 
 constexpr size_t kWorkspaceBytes = size_t{32} << 20;
 
+// Names that cublasLt.h has since 12.9. Earlier libraries refuse the attributes.
+const auto kScaleModeOfA = static_cast<cublasLtMatmulDescAttributes_t>(31);
+const auto kScaleModeOfB = static_cast<cublasLtMatmulDescAttributes_t>(32);
+constexpr int32_t kOneScalePerRow = 3;  // CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F
+
 Status check(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return {};
   return internal_error(
@@ -16,7 +21,16 @@ Status check(cublasStatus_t status, const char* what) {
 }
 
 cudaDataType_t data_type(DType dtype) {
-  return dtype == DType::kF32 ? CUDA_R_32F : dtype == DType::kF16 ? CUDA_R_16F : CUDA_R_16BF;
+  switch (dtype) {
+    case DType::kF32:
+      return CUDA_R_32F;
+    case DType::kF16:
+      return CUDA_R_16F;
+    case DType::kF8E4M3:
+      return CUDA_R_8F_E4M3;
+    default:
+      return CUDA_R_16BF;
+  }
 }
 
 Result<CublasLtApi> load_api() {
@@ -79,10 +93,29 @@ Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t
     owned.reset(raw);
     return check(status, "create a layout");
   };
-  QUIRE_RETURN_IF_ERROR(layout(problem.w, shape.type, shape.k, shape.n));
-  QUIRE_RETURN_IF_ERROR(layout(problem.x, shape.type, shape.k, num_rows));
+  QUIRE_RETURN_IF_ERROR(layout(problem.w, shape.weights, shape.k, shape.n));
+  QUIRE_RETURN_IF_ERROR(layout(problem.x, shape.weights, shape.k, num_rows));
   QUIRE_RETURN_IF_ERROR(layout(problem.out, shape.out, shape.n, num_rows));
+  if (shape.weights != DType::kF8E4M3) return problem;
+  // The library's fast accumulation stays off, its default: it would leave sums in the tensor
+  // cores, which keep fewer bits than F32, for all of K.
+  for (const auto mode : {kScaleModeOfA, kScaleModeOfB}) {
+    QUIRE_RETURN_IF_ERROR(check(api_.desc_set(desc, mode, &kOneScalePerRow, sizeof(int32_t)),
+                                "set one scale per row"));
+  }
+  // The heuristic needs addresses, but reads nothing.
+  QUIRE_RETURN_IF_ERROR(set_scales(problem, workspace_.data(), workspace_.data()));
   return problem;
+}
+
+Status CublasLt::set_scales(const Problem& problem, const void* w_scales,
+                            const void* x_scales) const {
+  const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const void* scales) {
+    return check(api_.desc_set(problem.desc.get(), attribute, &scales, sizeof(scales)),
+                 "set the scales");
+  };
+  QUIRE_RETURN_IF_ERROR(set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, w_scales));
+  return set(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, x_scales);
 }
 
 Result<CublasLt::Problem*> CublasLt::problem(const GemmShape& shape) {
@@ -104,7 +137,7 @@ std::vector<cublasLtMatmulAlgo_t> CublasLt::algorithms(const GemmShape& shape, i
     (void)api_.preference_set(raw, attribute, &value, sizeof(value));
   };
   // Buffers are at least 16-byte aligned; a row length may be divisible by less.
-  const uint32_t k_alignment = std::min(16U, alignment_of(shape.k, shape.type));
+  const uint32_t k_alignment = std::min(16U, alignment_of(shape.k, shape.weights));
   const uint32_t n_alignment = std::min(16U, alignment_of(shape.n, shape.out));
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, k_alignment);
@@ -127,7 +160,7 @@ std::vector<cublasLtMatmulAlgo_t> CublasLt::algorithms(const GemmShape& shape, i
 }
 
 Status CublasLt::run(CudaStream& stream, const GemmShape& shape, const GemmCall& call,
-                     const cublasLtMatmulAlgo_t& algorithm) {
+                     const cublasLtMatmulAlgo_t& algorithm, const void* x_scales) {
   QUIRE_ASSIGN_OR_RETURN(Problem* const problem, this->problem(shape));
   const auto num_rows = static_cast<uint64_t>(call.x.shape[0]);
   for (auto* layout : {problem->x.get(), problem->out.get()}) {
@@ -140,6 +173,9 @@ Status CublasLt::run(CudaStream& stream, const GemmShape& shape, const GemmCall&
     QUIRE_RETURN_IF_ERROR(check(
         api_.desc_set(problem->desc.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof(bias)),
         "set the bias"));
+  }
+  if (shape.weights == DType::kF8E4M3) {
+    QUIRE_RETURN_IF_ERROR(set_scales(*problem, call.w_scales.data, x_scales));
   }
   const float one = 1.0F;
   const float zero = 0.0F;

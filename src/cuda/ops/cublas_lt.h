@@ -18,8 +18,9 @@ namespace quire::cuda {
 struct GemmShape {
   int64_t n = 0;
   int64_t k = 0;
-  DType type = DType::kF32;  // of x, w and bias
-  DType out = DType::kF32;   // `type`, or F32
+  DType type = DType::kF32;     // of x and bias
+  DType weights = DType::kF32;  // `type`, or E4M3: then cuBLASLt takes x in E4M3 too
+  DType out = DType::kF32;      // `type`, or F32
   bool has_bias = false;
   bool is_gated = false;  // GemmCall::gated_out is computed too, by other kernels
   auto operator<=>(const GemmShape&) const = default;
@@ -27,6 +28,7 @@ struct GemmShape {
 
 // X(name in cuBLASLt, member of CublasLtApi): the functions that are used.
 #define QUIRE_CUBLAS_LT_FUNCTIONS(X)              \
+  X(GetVersion, get_version)                      \
   X(Create, create)                               \
   X(Destroy, destroy)                             \
   X(Matmul, matmul)                               \
@@ -56,14 +58,18 @@ class CublasLt {
   CublasLt(const CublasLt&) = delete;
   CublasLt& operator=(const CublasLt&) = delete;
 
+  // For example 130100 for version 13.1.0.
+  size_t version() const { return api_.get_version(); }
+
   // At most max_count algorithms for the product at `num_rows` rows, in the order of the library's
   // heuristic; empty if it has none. Runs on the host only.
   std::vector<cublasLtMatmulAlgo_t> algorithms(const GemmShape& shape, int64_t num_rows,
                                                int max_count);
   // Enqueues. Fails with kInternal if the library refuses; the algorithm may have been chosen for
-  // another number of rows.
+  // another number of rows. With E4M3 weights, call.x is E4M3 too, and x_scales (F32) has the scale
+  // of each of its rows.
   Status run(CudaStream& stream, const GemmShape& shape, const GemmCall& call,
-             const cublasLtMatmulAlgo_t& algorithm);
+             const cublasLtMatmulAlgo_t& algorithm, const void* x_scales = nullptr);
 
  private:
   template <typename T>
@@ -80,6 +86,7 @@ class CublasLt {
   };
 
   explicit CublasLt(CublasLtApi api) : api_(std::move(api)) {}
+  Status set_scales(const Problem& problem, const void* w_scales, const void* x_scales) const;
   Result<Problem> make_problem(const GemmShape& shape, int64_t num_rows);
   Result<Problem*> problem(const GemmShape& shape);
 

@@ -30,25 +30,57 @@ TensorView flat_part(const TensorView& view, int64_t first, int64_t count) {
   return flat.rows(first, count);
 }
 
-Status check_block(const Shape& shape, const WeightScheme& scheme, int64_t in_features) {
+bool is_fp8(const WeightScheme& scheme) {
+  return scheme.values == DType::kF8E4M3;
+}
+
+Status check_scheme(const WeightScheme& scheme) {
+  const bool has_row_scales =
+      scheme.scales == ScaleLayout::kTensor || scheme.scales == ScaleLayout::kRows;
+  if (is_fp8(scheme) && has_row_scales) return {};
   if (scheme.scales != ScaleLayout::kNone) {
     return unimplemented(
         fmt::format("[ops] unsupported weight scheme on a GPU; got {}, expected f32, f16 or bf16 "
-                    "without scales",
+                    "without scales, or fp8_e4m3 with a scale per tensor or per row; use --device "
+                    "cpu, or another checkpoint of the model",
                     describe(scheme)));
   }
-  if (!is_weight_dtype(scheme.values)) {
-    return invalid_argument(
-        fmt::format("[ops] unsupported weight type; got {}, expected f32, f16 or bf16",
-                    dtype_name(scheme.values)));
+  if (is_weight_dtype(scheme.values)) return {};
+  return invalid_argument(
+      fmt::format("[ops] unsupported weight type; got {}, expected f32, f16 or bf16",
+                  dtype_name(scheme.values)));
+}
+
+Status check_shape(const Shape& shape, int64_t in_features) {
+  if (shape.rank() == 2 && shape[0] > 0 && shape[1] == in_features && in_features > 0) return {};
+  return invalid_argument(
+      fmt::format("[ops] a block of weights has the wrong shape; got rank {} and {} x {}, "
+                  "expected rank 2 and {} columns",
+                  shape.rank(), shape[0], shape[1], in_features));
+}
+
+Status check_scales(const WeightView& matrix) {
+  if (matrix.scheme.scales == ScaleLayout::kNone) return {};
+  const Shape expected = scales_shape(matrix.scheme, matrix.values.shape);
+  const TensorView& scales = matrix.scales;
+  if (scales.data != nullptr && is_weight_dtype(scales.dtype) && scales.shape == expected) {
+    return {};
   }
-  if (shape.rank() != 2 || shape[0] <= 0 || shape[1] != in_features || in_features <= 0) {
-    return invalid_argument(
-        fmt::format("[ops] a block of weights has the wrong shape; got rank {} and {} x {}, "
-                    "expected rank 2 and {} columns",
-                    shape.rank(), shape[0], shape[1], in_features));
+  return invalid_argument(
+      fmt::format("[ops] the scales of a block of weights do not fit; got {} of shape {}, expected "
+                  "f32, f16 or bf16 of shape {}",
+                  dtype_name(scales.dtype), shape_text(scales.shape), shape_text(expected)));
+}
+
+float number_at(const TensorView& numbers, int64_t i) {
+  switch (numbers.dtype) {
+    case DType::kF16:
+      return f16_to_f32(numbers.as<uint16_t>()[i]);
+    case DType::kBF16:
+      return bf16_to_f32(numbers.as<uint16_t>()[i]);
+    default:
+      return numbers.as<float>()[i];
   }
-  return {};
 }
 
 // One block of a source, in one of its two forms.
@@ -67,6 +99,73 @@ std::vector<Block> blocks_of(const LinearSource& source) {
   for (const WeightView& view : source.weights) blocks.push_back({.memory = &view});
   for (const RepeatedRows& rows : source.repeated) blocks.push_back({.repeated = &rows});
   return blocks;
+}
+
+Status check_blocks(std::span<const Block> blocks) {
+  const Shape& first = blocks.front().shape();
+  const int64_t in_features = first.rank() == 2 ? first[1] : 0;
+  const WeightScheme scheme = blocks.front().scheme();
+  for (const Block& block : blocks) {
+    QUIRE_RETURN_IF_ERROR(check_scheme(block.scheme()));
+    QUIRE_RETURN_IF_ERROR(check_shape(block.shape(), in_features));
+    if (block.memory != nullptr) QUIRE_RETURN_IF_ERROR(check_scales(*block.memory));
+    // Values without scales may differ in type, because all are converted to one.
+    const bool has_scales = is_fp8(scheme) || is_fp8(block.scheme());
+    if (has_scales && block.scheme() != scheme) {
+      return invalid_argument(
+          fmt::format("[ops] the matrices of a Linear have different schemes; got {} and {}",
+                      describe(scheme), describe(block.scheme())));
+    }
+  }
+  return {};
+}
+
+Result<Tensor> load_weights(std::span<const Block> blocks, DType dtype, WeightUpload& upload) {
+  int64_t out_features = 0;
+  for (const Block& block : blocks) out_features += block.shape()[0];
+  QUIRE_ASSIGN_OR_RETURN(Tensor weights,
+                         device_tensor({out_features, blocks.front().shape()[1]}, dtype));
+  int64_t first = 0;
+  for (const Block& block : blocks) {
+    const TensorView rows = weights.view.rows(first, block.shape()[0]);
+    QUIRE_RETURN_IF_ERROR(block.memory != nullptr ? upload.upload(block.memory->values, rows)
+                                                  : upload.fill(*block.repeated, rows));
+    first += block.shape()[0];
+  }
+  return weights;
+}
+
+Result<Tensor> load_scales(std::span<const WeightView> matrices, WeightUpload& upload) {
+  std::vector<float> scales = row_scales(matrices);
+  const Shape shape = {static_cast<int64_t>(scales.size())};
+  QUIRE_ASSIGN_OR_RETURN(Tensor device, device_tensor(shape, DType::kF32));
+  QUIRE_RETURN_IF_ERROR(upload.upload({scales.data(), DType::kF32, shape}, device.view));
+  return device;
+}
+
+Result<Tensor> load_bias(std::span<const TensorView> biases, std::span<const Block> blocks,
+                         const TensorView& weights, DType dtype, WeightUpload& upload,
+                         CudaStream& stream) {
+  if (biases.size() != blocks.size()) {
+    return invalid_argument("[ops] a Linear needs as many blocks of bias as of weights, or none");
+  }
+  QUIRE_ASSIGN_OR_RETURN(Tensor device, device_tensor({weights.shape[0]}, dtype));
+  stream.set_zero(device.view.data, device.view.num_bytes());
+  int64_t first = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    const TensorView& bias = biases[i];
+    const int64_t count = blocks[i].shape()[0];
+    if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != count) {
+      return invalid_argument(
+          fmt::format("[ops] a block of bias has the wrong size; got {} numbers, expected {}",
+                      bias.shape.num_elements(), count));
+    }
+    if (bias.data != nullptr) {
+      QUIRE_RETURN_IF_ERROR(upload.upload(bias, device.view.rows(first, count)));
+    }
+    first += count;
+  }
+  return device;
 }
 
 }  // namespace
@@ -116,6 +215,25 @@ Status WeightUpload::release() {
   return done;
 }
 
+Result<Tensor> device_tensor(const Shape& shape, DType dtype) {
+  const auto num_bytes = static_cast<size_t>(shape.num_elements()) * dtype_bytes(dtype);
+  QUIRE_ASSIGN_OR_RETURN(Buffer buffer, device_memory(num_bytes));
+  void* data = buffer.data();
+  return Tensor{std::move(buffer), {data, dtype, shape}};
+}
+
+std::vector<float> row_scales(std::span<const WeightView> matrices) {
+  std::vector<float> scales;
+  for (const WeightView& matrix : matrices) {
+    const Shape& shape = matrix.values.shape;
+    const int64_t rows_per_scale = scale_block(matrix.scheme, shape)[0];
+    for (int64_t row = 0; row < shape[0]; ++row) {
+      scales.push_back(number_at(matrix.scales, row / rows_per_scale));
+    }
+  }
+  return scales;
+}
+
 Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source, DType dtype,
                                                      WeightUpload& upload, CudaStream& stream) {
   const std::vector<Block> blocks = blocks_of(source);
@@ -123,46 +241,17 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
     return invalid_argument(
         "[ops] a Linear needs blocks of weights, either all in memory or all repeated");
   }
-  const int64_t in_features = blocks.front().shape().rank() == 2 ? blocks.front().shape()[1] : 0;
-  int64_t out_features = 0;
-  for (const Block& block : blocks) {
-    QUIRE_RETURN_IF_ERROR(check_block(block.shape(), block.scheme(), in_features));
-    out_features += block.shape()[0];
-  }
+  QUIRE_RETURN_IF_ERROR(check_blocks(blocks));
+  const WeightScheme scheme = blocks.front().scheme();
   std::unique_ptr<CudaLinear> linear(new CudaLinear());
-  linear->weights_ = {nullptr, dtype, {out_features, in_features}};
-  QUIRE_ASSIGN_OR_RETURN(linear->memory_, device_memory(linear->weights_.num_bytes()));
-  linear->weights_.data = linear->memory_.data();
-  int64_t first = 0;
-  for (const Block& block : blocks) {
-    const TensorView rows = linear->weights_.rows(first, block.shape()[0]);
-    QUIRE_RETURN_IF_ERROR(block.memory != nullptr ? upload.upload(block.memory->values, rows)
-                                                  : upload.fill(*block.repeated, rows));
-    first += block.shape()[0];
+  QUIRE_ASSIGN_OR_RETURN(linear->weights_,
+                         load_weights(blocks, is_fp8(scheme) ? scheme.values : dtype, upload));
+  if (is_fp8(scheme)) {
+    QUIRE_ASSIGN_OR_RETURN(linear->scales_, load_scales(source.weights, upload));
   }
   if (source.biases.empty()) return linear;
-
-  linear->bias_ = {nullptr, dtype, {out_features}};
-  QUIRE_ASSIGN_OR_RETURN(linear->bias_memory_, device_memory(linear->bias_.num_bytes()));
-  linear->bias_.data = linear->bias_memory_.data();
-  stream.set_zero(linear->bias_.data, linear->bias_.num_bytes());
-  if (source.biases.size() != blocks.size()) {
-    return invalid_argument("[ops] a Linear needs as many blocks of bias as of weights, or none");
-  }
-  first = 0;
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    const TensorView& bias = source.biases[i];
-    const int64_t count = blocks[i].shape()[0];
-    if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != count) {
-      return invalid_argument(
-          fmt::format("[ops] a block of bias has the wrong size; got {} numbers, expected {}",
-                      bias.shape.num_elements(), count));
-    }
-    if (bias.data != nullptr) {
-      QUIRE_RETURN_IF_ERROR(upload.upload(bias, linear->bias_.rows(first, count)));
-    }
-    first += count;
-  }
+  QUIRE_ASSIGN_OR_RETURN(linear->bias_, load_bias(source.biases, blocks, linear->weights_.view,
+                                                  dtype, upload, stream));
   return linear;
 }
 

@@ -3,6 +3,8 @@
 
 #include <memory>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "cuda/base/memory.h"
@@ -34,28 +36,39 @@ class WeightUpload {
   Buffer pool_;  // of the last filled rows
 };
 
-// A weight matrix on the device: row-major [out_features, in_features] in the activations' type.
+// Allocates a tensor on the device, not initialized.
+Result<Tensor> device_tensor(const Shape& shape, DType dtype);
+
+// The scale of every row of the stacked matrices, whose schemes have a scale per tensor or per row.
+std::vector<float> row_scales(std::span<const WeightView> matrices);
+
+// A weight matrix on the device: row-major [out_features, in_features] in the activations' type, or
+// in E4M3 with an F32 scale per row. A scale per tensor is repeated, so that stacked matrices with
+// different scales need nothing else.
 class CudaLinear final : public Linear {
  public:
-  // Enqueues the upload of the weights. Fails with kInvalidArgument if the shapes of the blocks do
-  // not match.
+  // Enqueues the upload of the weights. Values with scales keep their type; others get `dtype`, as
+  // does the bias. Fails with kInvalidArgument if the shapes or the schemes of the blocks do not
+  // match, and with kUnimplemented for schemes that a GPU does not compute with.
   static Result<std::unique_ptr<CudaLinear>> load(const LinearSource& source, DType dtype,
                                                   WeightUpload& upload, CudaStream& stream);
 
-  int64_t in_features() const override { return weights_.shape[1]; }
-  int64_t out_features() const override { return weights_.shape[0]; }
-  size_t num_bytes() const override { return memory_.num_bytes() + bias_memory_.num_bytes(); }
+  int64_t in_features() const override { return weights_.view.shape[1]; }
+  int64_t out_features() const override { return weights_.view.shape[0]; }
+  size_t num_bytes() const override {
+    return weights_.buffer.num_bytes() + scales_.buffer.num_bytes() + bias_.buffer.num_bytes();
+  }
 
-  const TensorView& weights() const { return weights_; }
-  const TensorView& bias() const { return bias_; }  // [out_features]; data null: none
+  const TensorView& weights() const { return weights_.view; }
+  const TensorView& scales() const { return scales_.view; }  // [out_features]; data null: none
+  const TensorView& bias() const { return bias_.view; }      // [out_features]; data null: none
 
  private:
   CudaLinear() = default;
 
-  Buffer memory_;
-  Buffer bias_memory_;
-  TensorView weights_;
-  TensorView bias_;
+  Tensor weights_;
+  Tensor scales_;
+  Tensor bias_;
 };
 
 // Every Linear of this device's Ops is a CudaLinear.

@@ -29,12 +29,15 @@ class CudaOpsImpl final : public CudaOps {
         upload_(context) {}
 
   DType activation_dtype() const override { return activation_; }
-  DType linear_dtype(const WeightScheme& /*scheme*/) const override { return activation_; }
+  DType linear_dtype(const WeightScheme& scheme) const override {
+    return scheme.values == DType::kF8E4M3 ? scheme.values : activation_;
+  }
   bool fills_repeated() const override { return true; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
                            CudaLinear::load(source, activation_, upload_, *context_.stream));
+    if (linear->weights().dtype == DType::kF8E4M3) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
     return std::unique_ptr<Linear>(std::move(linear));
   }
 
@@ -45,13 +48,13 @@ class CudaOpsImpl final : public CudaOps {
                       dtype_name(source.dtype)));
     }
     QUIRE_ASSIGN_OR_RETURN(Tensor vector,
-                           allocate_unset({source.shape.num_elements()}, DType::kF32));
+                           device_tensor({source.shape.num_elements()}, DType::kF32));
     QUIRE_RETURN_IF_ERROR(upload_.upload(source, vector.view));
     return vector;
   }
 
   Result<Tensor> allocate(const Shape& shape, DType dtype) override {
-    QUIRE_ASSIGN_OR_RETURN(Tensor tensor, allocate_unset(shape, dtype));
+    QUIRE_ASSIGN_OR_RETURN(Tensor tensor, device_tensor(shape, dtype));
     context_.stream->set_zero(tensor.view.data, tensor.view.num_bytes());
     return tensor;
   }
@@ -59,9 +62,12 @@ class CudaOpsImpl final : public CudaOps {
   void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
              Stream& stream) override {
     const TensorView& weights = as_cuda(table).weights();
+    const TensorView& scales = as_cuda(table).scales();
     check_rows(out, weights.shape[1]);
-    if (scale == 1.0F) return run_gather_rows(context_for(stream), weights, ids, out);
-    run_gather_scaled_rows(context_for(stream), weights, ids, scale, out);
+    if (scale == 1.0F && scales.data == nullptr) {
+      return run_gather_rows(context_for(stream), weights, ids, out);
+    }
+    run_gather_scaled_rows(context_for(stream), weights, scales, ids, scale, out);
   }
 
   void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
@@ -187,14 +193,14 @@ class CudaOpsImpl final : public CudaOps {
         (out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
             out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
         "[ops] linear: out is neither F32 nor of the activations' type, or differs from x in rows");
-    const GemmCall call = {x, linear.weights(), linear.bias(), out, gated_out};
+    const GemmCall call = {x, linear.weights(), linear.bias(), out, gated_out, linear.scales()};
     if (recording_) recording_->products.push_back(call);
     gemm_->run(call);
   }
 
   static bool are_alike(const GemmCall& a, const GemmCall& b) {
-    return a.w.shape == b.w.shape && a.out.dtype == b.out.dtype && a.x.shape == b.x.shape &&
-           (a.bias.data == nullptr) == (b.bias.data == nullptr) &&
+    return a.w.shape == b.w.shape && a.w.dtype == b.w.dtype && a.out.dtype == b.out.dtype &&
+           a.x.shape == b.x.shape && (a.bias.data == nullptr) == (b.bias.data == nullptr) &&
            (a.gated_out.data == nullptr) == (b.gated_out.data == nullptr);
   }
 
@@ -276,13 +282,6 @@ class CudaOpsImpl final : public CudaOps {
     std::sort(separate.begin(), separate.end());
     fuses_layer_tails_ = fused[kRounds / 2] < separate[kRounds / 2];
     return {};
-  }
-
-  Result<Tensor> allocate_unset(const Shape& shape, DType dtype) {
-    const auto num_bytes = static_cast<size_t>(shape.num_elements()) * dtype_bytes(dtype);
-    QUIRE_ASSIGN_OR_RETURN(Buffer buffer, device_memory(num_bytes));
-    void* data = buffer.data();
-    return Tensor{std::move(buffer), {data, dtype, shape}};
   }
 
   // The workspaces of the products and the counters of the fused tail serve one stream.

@@ -1,7 +1,10 @@
 #include "cuda/ops/gemm_runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "base/log.h"
 #include "base/numbers.h"
 
 namespace quire::cuda {
@@ -34,6 +37,15 @@ constexpr const GemmEffort& effort_for(int64_t num_rows) {
 
 // Above this number of rows the generic kernel reads the weights several times.
 constexpr int64_t kMaxGenericRows = 4;
+// With up to this many rows, activations are not quantized: the kernels for few rows read the same
+// weights as fast, and are exact.
+constexpr int64_t kMaxExactRows = 8;
+constexpr int64_t kMaxQuantizedRows = int64_t{1} << 15;
+// Parts of a product's rows are multiples of this, so that few tiles are incomplete.
+constexpr int64_t kPartStep = 128;
+// cuBLASLt requires rows of E4M3 to be a multiple of 16 bytes.
+constexpr int64_t kFp8Step = 16;
+
 // A candidate replaces an earlier one only if it is clearly faster, because it may add in another
 // order.
 constexpr double kWorthwhile = 0.98;
@@ -42,16 +54,18 @@ GemmShape shape_of(const GemmCall& call) {
   GemmShape shape;
   shape.n = call.w.shape[0];
   shape.k = call.w.shape[1];
-  shape.type = call.w.dtype;
+  shape.type = call.x.dtype;
+  shape.weights = call.w.dtype;
   shape.out = call.out.dtype;
   shape.has_bias = call.bias.data != nullptr;
   shape.is_gated = call.gated_out.data != nullptr;
   return shape;
 }
 
-// Whether a separate kernel adds the bias: cuBLASLt only adds a bias of the output's type.
+// Whether a separate kernel adds the bias: cuBLASLt only adds a bias of the output's type, and its
+// E4M3 products with one scale per row are not documented to add any.
 bool adds_bias_after(const GemmShape& shape) {
-  return shape.has_bias && shape.out != shape.type;
+  return shape.has_bias && (shape.out != shape.type || shape.weights != shape.type);
 }
 
 // The part of the product that cuBLASLt computes.
@@ -61,11 +75,21 @@ GemmShape cublas_shape(GemmShape shape) {
   return shape;
 }
 
-GemmCall first_rows(GemmCall call, int64_t num_rows) {
-  call.x = call.x.rows(0, num_rows);
-  call.out = call.out.rows(0, num_rows);
-  if (call.gated_out.data != nullptr) call.gated_out = call.gated_out.rows(0, num_rows);
+GemmCall part_of(GemmCall call, int64_t first, int64_t num_rows) {
+  call.x = call.x.rows(first, num_rows);
+  call.out = call.out.rows(first, num_rows);
+  if (call.gated_out.data != nullptr) call.gated_out = call.gated_out.rows(first, num_rows);
   return call;
+}
+
+std::string capability_text() {
+  int device = 0;
+  int major = 0;
+  int minor = 0;
+  (void)cudaGetDevice(&device);
+  (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+  return fmt::format("{}.{}", major, minor);
 }
 
 }  // namespace
@@ -87,10 +111,59 @@ std::vector<int> row_buckets(int max_rows) {
   return buckets;
 }
 
+int64_t quantized_rows(int64_t num_rows, int64_t width) {
+  const int64_t most = std::min(kQuantizedBytes / width, kMaxQuantizedRows);
+  if (num_rows <= most) return num_rows;
+  const int64_t even = ceil_div(num_rows, ceil_div(num_rows, most));
+  const int64_t whole = round_up(even, kPartStep);
+  return whole <= most ? whole : even;
+}
+
 Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& context) {
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CublasLt> cublas, CublasLt::open());
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WgmmaGemm> wgmma, WgmmaGemm::create(context));
   return std::unique_ptr<GemmRunner>(new GemmRunner(context, std::move(cublas), std::move(wgmma)));
+}
+
+Status GemmRunner::prepare_fp8() {
+  if (quantized_.num_bytes() > 0) return {};
+  const GemmShape sample = {
+      .n = 1024, .k = 1024, .type = DType::kBF16, .weights = DType::kF8E4M3, .out = DType::kBF16};
+  if (cublas_->algorithms(sample, 1024, 1).empty()) {
+    const size_t version = cublas_->version();
+    return unimplemented(
+        fmt::format("[ops] this GPU cannot compute with FP8 weights; got compute capability {} and "
+                    "cuBLASLt {}.{}.{}, expected 9.0 and at least 12.9; use --device cpu, or the "
+                    "BF16 checkpoint of the model",
+                    capability_text(), version / 10000, version / 100 % 100, version % 100));
+  }
+  const auto scale_bytes = static_cast<size_t>(kMaxQuantizedRows) * sizeof(float);
+  QUIRE_ASSIGN_OR_RETURN(quantized_,
+                         device_memory(static_cast<size_t>(kQuantizedBytes) + scale_bytes));
+  return {};
+}
+
+// Empty if cuBLASLt cannot compute the product. Quantized activations need prepare_fp8().
+std::vector<cublasLtMatmulAlgo_t> GemmRunner::cublas_algorithms(const GemmCall& call,
+                                                                int64_t num_rows, int max_count) {
+  if (call.has_fp8_weights()) {
+    const int64_t k = call.w.shape[1];
+    if (quantized_.num_bytes() == 0 || num_rows <= kMaxExactRows || call.x.dtype == DType::kF32 ||
+        k % kFp8Step != 0 || k > kQuantizedBytes) {
+      return {};
+    }
+    num_rows = quantized_rows(num_rows, k);
+  }
+  return cublas_->algorithms(cublas_shape(shape_of(call)), num_rows, max_count);
+}
+
+void GemmRunner::warn_of_generic(const GemmCall& call) {
+  if (has_warned_ || !call.has_fp8_weights() || call.x.shape[0] <= kMaxSkinnyRows) return;
+  has_warned_ = true;
+  log_warning(
+      "[ops] products of many rows with FP8 weights run on the generic kernel, which is slow; "
+      "cuBLASLt has none for {} activations and weights of {} x {}",
+      dtype_name(call.x.dtype), call.w.shape[0], call.w.shape[1]);
 }
 
 void GemmRunner::run(const GemmCall& call) {
@@ -109,11 +182,15 @@ GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows)
   // Measured on an H200 (bench/results/h200/gemm.md).
   constexpr int64_t kSmallMatrix = int64_t{20} << 20;
   if (num_rows == 1) return {.kind = GemmChoice::Kind::kGeneric};
-  if (skinny_takes(call) && call.w.shape.num_elements() <= kSmallMatrix) {
+  const bool is_small = call.has_fp8_weights() || call.w.shape.num_elements() <= kSmallMatrix;
+  if (skinny_takes(call) && is_small) {
     return {.kind = GemmChoice::Kind::kSkinny, .skinny_variant = num_skinny_variants() - 1};
   }
-  const auto algorithms = cublas_->algorithms(cublas_shape(shape_of(call)), num_rows, 1);
-  if (algorithms.empty()) return {.kind = GemmChoice::Kind::kGeneric};
+  const auto algorithms = cublas_algorithms(call, num_rows, 1);
+  if (algorithms.empty()) {
+    warn_of_generic(call);
+    return {.kind = GemmChoice::Kind::kGeneric};
+  }
   return {.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithms.front()};
 }
 
@@ -141,11 +218,11 @@ std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
       add({.kind = GemmChoice::Kind::kSkinny, .skinny_variant = variant});
     }
   }
-  for (const auto& algorithm :
-       cublas_->algorithms(cublas_shape(shape_of(call)), num_rows, search.max_algorithms)) {
+  for (const auto& algorithm : cublas_algorithms(call, num_rows, search.max_algorithms)) {
     add({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
   if (!is_gated) add_wgmma();
+  if (all.empty()) warn_of_generic(call);
   if (num_rows <= kMaxGenericRows || all.empty()) add({.kind = GemmChoice::Kind::kGeneric});
   return all;
 }
@@ -158,15 +235,30 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
   if (choice.kind == GemmChoice::Kind::kSkinny && skinny_takes(call)) {
     run_skinny_gemm(context_, call, choice.skinny_variant);
   } else if (choice.kind == GemmChoice::Kind::kCublasLt) {
-    const GemmShape shape = shape_of(call);
-    QUIRE_RETURN_IF_ERROR(
-        cublas_->run(*context_.stream, cublas_shape(shape), call, choice.algorithm));
-    if (adds_bias_after(shape)) run_add_bias(context_, call.bias, call.out);
+    QUIRE_RETURN_IF_ERROR(run_cublas(call, choice.algorithm));
+    if (adds_bias_after(shape_of(call))) run_add_bias(context_, call.bias, call.out);
   } else {
     run_generic_gemm(context_, call);
   }
   if (call.gated_out.data != nullptr) {
     run_gated_mul(context_, Activation::kSilu, call.out, call.gated_out);
+  }
+  return {};
+}
+
+Status GemmRunner::run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm) {
+  const GemmShape shape = cublas_shape(shape_of(call));
+  if (!call.has_fp8_weights()) return cublas_->run(*context_.stream, shape, call, algorithm);
+  const int64_t num_rows = call.x.shape[0];
+  const int64_t step = quantized_rows(num_rows, shape.k);
+  auto* const scales = static_cast<std::byte*>(quantized_.data()) + kQuantizedBytes;
+  for (int64_t first = 0; first < num_rows; first += step) {
+    const int64_t count = std::min(step, num_rows - first);
+    GemmCall part = part_of(call, first, count);
+    const TensorView quantized = {quantized_.data(), DType::kF8E4M3, {count, shape.k}};
+    run_quantize_rows(context_, part.x, quantized, {scales, DType::kF32, {count}});
+    part.x = quantized;
+    QUIRE_RETURN_IF_ERROR(cublas_->run(*context_.stream, shape, part, algorithm, scales));
   }
   return {};
 }
@@ -218,7 +310,7 @@ Status GemmRunner::time_round(std::span<const GemmCall> calls,
 Result<std::vector<GemmTiming>> GemmRunner::measure(std::span<const GemmCall> calls,
                                                     int64_t num_rows, const GemmSearch& search) {
   std::vector<GemmCall> narrowed;
-  for (const GemmCall& call : calls) narrowed.push_back(first_rows(call, num_rows));
+  for (const GemmCall& call : calls) narrowed.push_back(part_of(call, 0, num_rows));
   QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
   std::vector<Candidate> all = candidates(narrowed.front(), search);
   std::vector<Candidate*> left;

@@ -1,5 +1,8 @@
 // Chooses the kernel of a product: the skinny kernel, cuBLASLt, a wgmma kernel, or the generic
 // kernel. tune() measures the choice; until then a fixed rule applies.
+//
+// With E4M3 weights, the skinny and the generic kernel multiply activations as they are. cuBLASLt
+// multiplies E4M3 by E4M3, so the activations are quantized first, with one scale per row.
 #pragma once
 
 #include <map>
@@ -8,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/base/memory.h"
 #include "cuda/base/stream.h"
 #include "cuda/ops/cublas_lt.h"
 #include "cuda/ops/wgmma_gemm.h"
@@ -20,6 +24,13 @@ namespace quire::cuda {
 int64_t row_bucket(int64_t num_rows);
 // The buckets of all steps of up to max_rows rows; the last one is limited to max_rows.
 std::vector<int> row_buckets(int max_rows);
+
+// Quantized activations are kept in a workspace of this size; a product of more takes several
+// parts of the rows in turn. The largest in_features of current models, 28672, gives 1170 rows.
+inline constexpr int64_t kQuantizedBytes = int64_t{32} << 20;
+// The number of rows of [num_rows, width] that are quantized at a time: num_rows if they fit,
+// otherwise parts of nearly equal size. width is at most kQuantizedBytes.
+int64_t quantized_rows(int64_t num_rows, int64_t width);
 
 struct GemmChoice {
   enum class Kind { kSkinny, kCublasLt, kWgmma, kGeneric };
@@ -48,6 +59,11 @@ class GemmRunner {
  public:
   static Result<std::unique_ptr<GemmRunner>> create(const LaunchContext& context);
 
+  // Allocates what products with E4M3 weights need, once; called before the first of them. Fails
+  // with kUnimplemented if cuBLASLt has no such product on this device: only Hopper's tensor cores
+  // are fast, and no other kernel here serves many rows.
+  Status prepare_fp8();
+
   // Enqueues; capturable.
   void run(const GemmCall& call);
   // Measures the candidates for calls of one shape at `num_rows` rows, and remembers the best. The
@@ -72,6 +88,10 @@ class GemmRunner {
              std::unique_ptr<WgmmaGemm> wgmma)
       : context_(context), cublas_(std::move(cublas)), wgmma_(std::move(wgmma)) {}
 
+  std::vector<cublasLtMatmulAlgo_t> cublas_algorithms(const GemmCall& call, int64_t num_rows,
+                                                      int max_count);
+  void warn_of_generic(const GemmCall& call);
+  Status run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm);
   GemmChoice choose_unmeasured(const GemmCall& call, int64_t num_rows);
   std::vector<Candidate> candidates(const GemmCall& call, const GemmSearch& search);
   Status run_choice(const GemmCall& call, const GemmChoice& choice);
@@ -83,8 +103,10 @@ class GemmRunner {
   LaunchContext context_;
   std::unique_ptr<CublasLt> cublas_;
   std::unique_ptr<WgmmaGemm> wgmma_;  // null: the device has no wgmma instructions
-  std::vector<Stopwatch> watches_;    // one per candidate of a round
-  size_t next_call_ = 0;              // index into the calls that are measured
+  Buffer quantized_;                  // activations in E4M3, then their scales
+  bool has_warned_ = false;
+  std::vector<Stopwatch> watches_;  // one per candidate of a round
+  size_t next_call_ = 0;            // index into the calls that are measured
   std::map<std::pair<GemmShape, int64_t>, GemmChoice> chosen_;  // by shape and row bucket
 };
 

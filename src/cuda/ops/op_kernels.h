@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <type_traits>
 
 #include "base/check.h"
@@ -36,9 +37,11 @@ void run_gather_rows(const LaunchContext& context, const TensorView& x, const in
 // out[t, first_column + i] = x[t, i]; x and out have one type.
 void run_write_columns(const LaunchContext& context, const TensorView& x, const TensorView& out,
                        int64_t first_column);
-// out[i, :] = scale * x[rows[i], :]; x and out have one type.
-void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
-                            float scale, const TensorView& out);
+// out[i, :] = scale * x_scales[rows[i]] * x[rows[i], :]. x has the type of out and no scales (data
+// null), or is E4M3 with F32 scales, one per row.
+void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x,
+                            const TensorView& x_scales, const int32_t* rows, float scale,
+                            const TensorView& out);
 // out = rms_norm(x), after x += *delta unless delta is null.
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
                   const float* weight, float eps, const TensorView& out);
@@ -48,9 +51,22 @@ void run_gated_mul(const LaunchContext& context, Activation activation, const Te
 void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x);
 void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
                      const int32_t* positions, const TensorView& cos_sin);
-// out[t, n] += bias[n]; out is F32, the bias of any float type.
+// out[t, n] += bias[n]; the bias is of any float type, out of the same type or F32.
 void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out);
 void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args);
+// The scale of a row of E4M3 numbers whose largest magnitude is `largest`, so that the largest
+// becomes 448. The lower limit keeps the inverse finite.
+constexpr float e4m3_scale(float largest) {
+  constexpr float kMaxE4m3 = 448;
+  constexpr float kMinScale = std::numeric_limits<float>::min();
+  if (largest == 0) return 1;
+  return largest < kMaxE4m3 * kMinScale ? kMinScale : largest / kMaxE4m3;
+}
+// Quantizes rows: out[t, :] = x[t, :] / scales[t] in E4M3, and scales[t] (F32) is e4m3_scale() of
+// the row's largest magnitude. NaN stays NaN. An infinity becomes NaN and the row's finite numbers
+// 0, but its scale is infinite, so that any product with the row is NaN.
+void run_quantize_rows(const LaunchContext& context, const TensorView& x, const TensorView& out,
+                       const TensorView& scales);
 // Launches an empty kernel in place of a small operation between two products, for measurements.
 void run_empty_kernel(const LaunchContext& context);
 
@@ -62,9 +78,10 @@ void run_convert(const LaunchContext& context, const TensorView& x, const Tensor
 void run_fill_repeated(const LaunchContext& context, const RepeatedRows& rows, const void* pool,
                        const TensorView& out);
 
-// Matrix products: out[t, n] = sum_k x[t, k] * w[n, k] + bias[n].
+// Matrix products: out[t, n] = w_scales[n] * sum_k x[t, k] * w[n, k] + bias[n].
 //
-// Operands on the device; x, w and bias have one type, out has that type or F32.
+// Operands on the device. x, w and bias have one type, and there are no scales; or w is E4M3 with
+// scales, and x and bias have one other type. out has the type of x or F32.
 struct GemmCall {
   TensorView x;     // [m, k]
   TensorView w;     // [n, k]
@@ -73,6 +90,9 @@ struct GemmCall {
   // [m, n / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is
   // scratch memory. The kernels below compute out alone.
   TensorView gated_out = {};
+  TensorView w_scales = {};  // F32 [n]; data null: none
+
+  bool has_fp8_weights() const { return w.dtype == DType::kF8E4M3; }
 };
 
 inline constexpr int64_t kMaxSkinnyRows = 16;
@@ -81,7 +101,8 @@ inline constexpr int64_t kMaxSkinnyRows = 16;
 // differently; the fastest one for a shape is measured.
 int num_skinny_variants();
 const char* skinny_variant_name(int variant);
-// Accepts F16 or BF16, 1 to kMaxSkinnyRows rows, k a multiple of 8, and 16-byte aligned addresses.
+// Accepts x in F16 or BF16, 1 to kMaxSkinnyRows rows, k a multiple of 8 (16 with E4M3 weights), and
+// 16-byte aligned addresses.
 bool skinny_takes(const GemmCall& call);
 void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant);
 

@@ -43,12 +43,14 @@ __global__ void write_columns_kernel(const Word* x, int64_t row_words, int64_t o
   for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) to[i] = x[i];
 }
 
-template <typename T>
-__global__ void gather_scaled_rows_kernel(const T* x, const int32_t* rows, float scale,
-                                          int64_t width, T* out) {
+template <typename From, typename T>
+__global__ void gather_scaled_rows_kernel(const From* x, const float* x_scales, const int32_t* rows,
+                                          float scale, int64_t width, T* out) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  const T* from = x + rows[blockIdx.x] * width;
+  const int64_t row = rows[blockIdx.x];
+  const From* from = x + row * width;
+  if (x_scales != nullptr) scale *= x_scales[row];
   T* to = out + blockIdx.x * width;
   for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
     to[i] = from_float<T>(scale * to_float(from[i]));
@@ -169,12 +171,46 @@ __global__ void rope_angles_kernel(const float* inv_freq, float factor, const in
   }
 }
 
-template <typename T>
-__global__ void add_bias_kernel(const T* bias, int64_t width, float* out) {
+template <typename T, typename Out>
+__global__ void add_bias_kernel(const T* bias, int64_t width, Out* out) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t i = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
-  if (i < width) out[blockIdx.x * width + i] += to_float(bias[i]);
+  if (i >= width) return;
+  Out* at = out + blockIdx.x * width + i;
+  *at = from_float<Out>(to_float(*at) + to_float(bias[i]));
+}
+
+// One thread block per row. A thread's first vector stays in registers; the rest of a row of more
+// than 1024 vectors is read again, from the L1.
+template <typename T, int kVec>
+__global__ void quantize_rows_kernel(const T* x, int64_t width, __nv_fp8_e4m3* out, float* scales) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const int64_t first = int64_t{threadIdx.x} * kVec;
+  const int64_t stride = int64_t{blockDim.x} * kVec;
+  x += blockIdx.x * width;
+  out += blockIdx.x * width;
+  Vec<T, kVec> kept;
+  float largest = 0;
+  for (int64_t i = first; i < width; i += stride) {
+    const Vec<T, kVec> value = load_vec<kVec>(x + i);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) largest = fmaxf(largest, fabsf(to_float(value.v[j])));
+    if (i == first) kept = value;
+  }
+  const float scale = e4m3_scale(block_max(largest));
+  const float inverse = 1.0F / scale;
+  if (threadIdx.x == 0) scales[blockIdx.x] = scale;
+  for (int64_t i = first; i < width; i += stride) {
+    const Vec<T, kVec> value = i == first ? kept : load_vec<kVec>(x + i);
+    Vec<__nv_fp8_e4m3, kVec> quantized;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) {
+      quantized.v[j] = from_float<__nv_fp8_e4m3>(to_float(value.v[j]) * inverse);
+    }
+    store_vec(out + i, quantized);
+  }
 }
 
 __global__ void empty_kernel() {
@@ -276,14 +312,18 @@ void run_write_columns(const LaunchContext& context, const TensorView& x, const 
   write_columns<uint16_t>(context, x, out, first_column);
 }
 
-void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x, const int32_t* rows,
-                            float scale, const TensorView& out) {
+void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x,
+                            const TensorView& x_scales, const int32_t* rows, float scale,
+                            const TensorView& out) {
   const int64_t width = out.shape[1];
   with_float_type(out.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    QUIRE_LAUNCH(*context.stream, gather_scaled_rows_kernel<T>,
-                 context.shape(out.shape[0], block_for(width)), x.as<const T>(), rows, scale, width,
-                 out.as<T>());
+    with_bool(x.dtype == DType::kF8E4M3, [&](auto is_fp8) {
+      using T = typename decltype(type)::type;
+      using From = std::conditional_t<is_fp8.value, __nv_fp8_e4m3, T>;
+      QUIRE_LAUNCH(*context.stream, (gather_scaled_rows_kernel<From, T>),
+                   context.shape(out.shape[0], block_for(width)), x.as<const From>(),
+                   x_scales.as<const float>(), rows, scale, width, out.as<T>());
+    });
   });
 }
 
@@ -331,9 +371,26 @@ void run_rope_angles(const LaunchContext& context, const float* inv_freq, float 
 void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out) {
   with_float_type(bias.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    QUIRE_LAUNCH(*context.stream, add_bias_kernel<T>,
-                 row_shape(context, out.shape[0], out.shape[1]), bias.as<const T>(), out.shape[1],
-                 out.as<float>());
+    with_bool(out.dtype == DType::kF32, [&](auto is_f32) {
+      using Out = std::conditional_t<is_f32.value, float, T>;
+      QUIRE_LAUNCH(*context.stream, (add_bias_kernel<T, Out>),
+                   row_shape(context, out.shape[0], out.shape[1]), bias.as<const T>(), out.shape[1],
+                   out.as<Out>());
+    });
+  });
+}
+
+void run_quantize_rows(const LaunchContext& context, const TensorView& x, const TensorView& out,
+                       const TensorView& scales) {
+  const int64_t width = x.shape[1];
+  with_float_type(x.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    with_bool(takes_vectors<T>(width, {x.data, out.data}), [&](auto by_vectors) {
+      constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+      QUIRE_LAUNCH(*context.stream, (quantize_rows_kernel<T, kVec>),
+                   context.shape(x.shape[0], block_for(width / kVec)), x.as<const T>(), width,
+                   out.as<__nv_fp8_e4m3>(), scales.as<float>());
+    });
   });
 }
 

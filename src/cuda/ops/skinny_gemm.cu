@@ -1,11 +1,13 @@
 // Two kernels, both with a fixed order of sums that is independent of the other rows.
 //
 // skinny_gemm_kernel: a thread block computes 16 * kTiles columns n of out, for all rows t. Its
-// warps split K (in chunks of 32, kDepth at a time) and add up in shared memory, in order. It uses
-// mma m16n8k16 with w as A and x as B. The order of k within the instruction is free as long as A
-// and B agree, so a lane takes 8 consecutive k of its row: one 16-byte load provides the operands
-// of two instructions, and weights reach the tensor cores without shared memory or shuffles. A warp
-// loads its first weights before the kernel waits for the one that makes x.
+// warps split K (in chunks of four loads of 16 bytes, kDepth at a time) and add up in shared
+// memory, in order. It uses mma m16n8k16 with w as A and x as B. The order of k within the
+// instruction is free as long as A and B agree, so a lane takes consecutive k of its row: one
+// 16-byte load provides the operands of two instructions, or of four from E4M3 weights, and weights
+// reach the tensor cores without shared memory or shuffles. A warp loads its first weights before
+// the kernel waits for the one that makes x. E4M3 weights are converted to the type of x, which is
+// exact.
 //
 // generic_gemm_kernel: one warp per column, F32 multiply-adds, up to 4 rows at a time. It reads
 // whole rows of w in long contiguous runs, and is the fastest of all at one row of x.
@@ -20,7 +22,6 @@
 namespace quire::cuda {
 namespace {
 
-constexpr int kChunk = 32;      // elements of K per step of a warp
 constexpr int kTileRows = 16;   // rows of w per instruction
 constexpr int kTileTokens = 8;  // rows of x per instruction
 
@@ -28,6 +29,7 @@ struct Operands {
   const void* w;
   const void* x;
   const void* bias;
+  const float* w_scales;
   void* out;
   bool out_is_f32;
   int m;
@@ -60,22 +62,58 @@ __device__ __forceinline__ void store_out(const Operands& p, int64_t at, float v
   }
 }
 
-template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
+// Whether kernels with weights of this type have code. E4M3 weights are refused before Hopper,
+// where their conversion in software would take minutes to compile.
+template <typename W>
+__device__ constexpr bool has_code() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+  return !std::is_same_v<W, __nv_fp8_e4m3>;
+#else
+  return true;
+#endif
+}
+
+// The scaled and biased value of a column, from its sum of products.
+template <typename T, typename W>
+__device__ __forceinline__ float finish(const Operands& p, int64_t column, float sum) {
+  if constexpr (!std::is_same_v<T, W>) sum *= p.w_scales[column];
+  if (p.bias != nullptr) sum += to_float(static_cast<const T*>(p.bias)[column]);
+  return sum;
+}
+
+// Four of the 16-byte load's numbers, in two pairs of type T: those of the lane's instruction
+// `step`.
+template <typename T, typename W>
+__device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
+  const uint32_t words[] = {load.x, load.y, load.z, load.w};
+  if constexpr (std::is_same_v<T, W>) {
+    return make_uint2(words[2 * step], words[2 * step + 1]);
+  } else {
+    return make_uint2(widen<T>(words[step]), widen<T>(words[step] >> 16));
+  }
+}
+
+// T: type of x. W: type of w, which is T or E4M3.
+template <typename T, typename W, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
+  if (!has_code<W>()) return;
+  constexpr int kLaneElements = kWidestVec<W>;              // of K, per lane and chunk
+  constexpr int kChunk = 4 * kLaneElements;                 // elements of K per step of a warp
+  constexpr int kLoadsOfX = kLaneElements / kWidestVec<T>;  // 16-byte loads
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int group = static_cast<int>(threadIdx.x) % 32 / 4;  // row of a tile, and of x
-  const int quarter = static_cast<int>(threadIdx.x) % 4;     // 8 of a chunk's 32 elements
+  const int quarter = static_cast<int>(threadIdx.x) % 4;     // of a chunk
   const int64_t first_row = int64_t{blockIdx.x} * (kTiles * kTileRows);
   const T* x = static_cast<const T*>(p.x);
 
   // Rows past the end read row n - 1; their sums are not stored.
-  const T* w_rows[kTiles][2];
+  const W* w_rows[kTiles][2];
 #pragma unroll
   for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int64_t row = first_row + tile * kTileRows + half * 8 + group;
-      w_rows[tile][half] = static_cast<const T*>(p.w) + (row < p.n ? row : p.n - 1) * p.k;
+      w_rows[tile][half] = static_cast<const W*>(p.w) + (row < p.n ? row : p.n - 1) * p.k;
     }
   }
   const uint4 zeros = make_uint4(0, 0, 0, 0);
@@ -93,40 +131,46 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
   };
 
   constexpr int64_t kStep = kDepth * kChunk;
-  int64_t k = warp * kStep + quarter * 8;
+  int64_t k = warp * kStep + quarter * kLaneElements;
   load_weights(k);
   trigger_dependent_launch();
   wait_for_previous_kernel();
 
   float sums[kTiles][kTokenTiles][4] = {};
   for (;;) {
-    uint4 xs[kDepth][kTokenTiles];
+    uint4 xs[kDepth][kTokenTiles][kLoadsOfX];
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
 #pragma unroll
       for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
         const int token = tokens * kTileTokens + group;
         const int64_t at = k + d * kChunk;
-        xs[d][tokens] =
-            token < p.m && at < p.k ? *reinterpret_cast<const uint4*>(x + token * p.k + at) : zeros;
+#pragma unroll
+        for (int i = 0; i < kLoadsOfX; ++i) {
+          xs[d][tokens][i] = token < p.m && at < p.k
+                                 ? reinterpret_cast<const uint4*>(x + token * p.k + at)[i]
+                                 : zeros;
+        }
       }
     }
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
-        const uint4& a = w[d][tile][0];
-        const uint4& b = w[d][tile][1];
 #pragma unroll
         for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
-          const uint4& v = xs[d][tokens];
-          mma<T>(sums[tile][tokens], a.x, b.x, a.y, b.y, v.x, v.y);
-          mma<T>(sums[tile][tokens], a.z, b.z, a.w, b.w, v.z, v.w);
+#pragma unroll
+          for (int step = 0; step < 2 * kLoadsOfX; ++step) {
+            const uint2 a = pairs_of<T, W>(w[d][tile][0], step);
+            const uint2 b = pairs_of<T, W>(w[d][tile][1], step);
+            const uint2 v = pairs_of<T, T>(xs[d][tokens][step / 2], step % 2);
+            mma<T>(sums[tile][tokens], a.x, b.x, a.y, b.y, v.x, v.y);
+          }
         }
       }
     }
     k += kWarps * kStep;
-    if (k - quarter * 8 >= p.k) break;
+    if (k - quarter * kLaneElements >= p.k) break;
     load_weights(k);
   }
 
@@ -155,42 +199,43 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
     float sum = 0;
 #pragma unroll
     for (int part = 0; part < kWarps; ++part) sum += parts[part][token][row];
-    if (p.bias != nullptr) sum += to_float(static_cast<const T*>(p.bias)[column]);
-    store_out<T>(p, token * p.n + column, sum);
+    store_out<T>(p, token * p.n + column, finish<T, W>(p, column, sum));
   }
 }
 
 // Grid: (thread blocks of columns, groups of rows). Waits for the previous kernel before it reads
 // weights: loading the first weights before the wait, as skinny_gemm_kernel does, split the loop's
 // loads and was 20 % slower.
-template <typename T, int kVec, int kTokens>
+template <typename T, typename W, int kVec, int kTokens>
 __global__ void generic_gemm_kernel(Operands p) {
+  if (!has_code<W>()) return;
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int64_t column = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32;
   const int first = static_cast<int>(blockIdx.y) * kTokens;
   if (column >= p.n) return;  // the whole warp returns
-  const T* w = static_cast<const T*>(p.w) + column * p.k;
+  const W* w = static_cast<const W*>(p.w) + column * p.k;
   const T* x = static_cast<const T*>(p.x) + first * p.k;
   float sums[kTokens] = {};
 #pragma unroll 4
   for (int64_t k = lane * kVec; k < p.k; k += 32 * kVec) {
-    const Vec<T, kVec> a = load_vec<kVec>(w + k);
+    float a[kVec];
+    load_floats(w + k, a);
 #pragma unroll
     for (int t = 0; t < kTokens; ++t) {
       if (first + t >= p.m) continue;
-      const Vec<T, kVec> b = load_vec<kVec>(x + t * p.k + k);
+      float b[kVec];
+      load_floats(x + t * p.k + k, b);
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) sums[t] += to_float(a.v[j]) * to_float(b.v[j]);
+      for (int j = 0; j < kVec; ++j) sums[t] += a[j] * b[j];
     }
   }
 #pragma unroll
   for (int t = 0; t < kTokens; ++t) {
-    float sum = warp_sum(sums[t]);
+    const float sum = warp_sum(sums[t]);
     if (lane != 0 || first + t >= p.m) continue;
-    if (p.bias != nullptr) sum += to_float(static_cast<const T*>(p.bias)[column]);
-    store_out<T>(p, (first + t) * p.n + column, sum);
+    store_out<T>(p, (first + t) * p.n + column, finish<T, W>(p, column, sum));
   }
 }
 
@@ -199,6 +244,7 @@ Operands operands_of(const GemmCall& call) {
   p.w = call.w.data;
   p.x = call.x.data;
   p.bias = call.bias.data;
+  p.w_scales = call.w_scales.as<const float>();
   p.out = call.out.data;
   p.out_is_f32 = call.out.dtype == DType::kF32;
   p.m = static_cast<int>(call.x.shape[0]);
@@ -207,33 +253,42 @@ Operands operands_of(const GemmCall& call) {
   return p;
 }
 
-template <typename T, int kWarps, int kTiles, int kTokenTiles, int kDepth>
+template <typename T, typename W, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 void launch_skinny(const LaunchContext& context, const Operands& p) {
-  QUIRE_LAUNCH(*context.stream, (skinny_gemm_kernel<T, kWarps, kTiles, kTokenTiles, kDepth>),
+  QUIRE_LAUNCH(*context.stream, (skinny_gemm_kernel<T, W, kWarps, kTiles, kTokenTiles, kDepth>),
                context.shape(ceil_div(p.n, kTiles * kTileRows), kWarps * 32), p);
 }
 
-template <typename T, int kVec, int kTokens>
+template <typename T, typename W, int kVec, int kTokens>
 void launch_generic(const LaunchContext& context, const Operands& p) {
   constexpr int kBlock = 256;
-  QUIRE_LAUNCH(*context.stream, (generic_gemm_kernel<T, kVec, kTokens>),
+  QUIRE_LAUNCH(*context.stream, (generic_gemm_kernel<T, W, kVec, kTokens>),
                context.shape(ceil_div(p.n, kBlock / 32), kBlock, ceil_div(p.m, kTokens)), p);
 }
 
 // All variants: warps, tiles per warp, chunks in flight.
-template <typename T, int kTokenTiles>
+template <typename T, typename W, int kTokenTiles>
 void launch_variant(const LaunchContext& context, const Operands& p, int variant) {
   switch (variant) {
     case 0:
-      return launch_skinny<T, 8, 1, kTokenTiles, 4>(context, p);
+      return launch_skinny<T, W, 8, 1, kTokenTiles, 4>(context, p);
     case 1:
-      return launch_skinny<T, 8, 2, kTokenTiles, 2>(context, p);
+      return launch_skinny<T, W, 8, 2, kTokenTiles, 2>(context, p);
     default:
-      return launch_skinny<T, 16, 2, kTokenTiles, 2>(context, p);
+      return launch_skinny<T, W, 16, 2, kTokenTiles, 2>(context, p);
   }
 }
 
 constexpr const char* kVariantNames[] = {"8x1x4", "8x2x2", "16x2x2"};
+
+// Calls body(type of x, type of w), each as std::type_identity.
+template <typename T, typename Body>
+void with_weight_type(const GemmCall& call, const Body& body) {
+  if (call.has_fp8_weights()) {
+    return body(std::type_identity<T>(), std::type_identity<__nv_fp8_e4m3>());
+  }
+  body(std::type_identity<T>(), std::type_identity<T>());
+}
 
 }  // namespace
 
@@ -247,32 +302,38 @@ const char* skinny_variant_name(int variant) {
 
 bool skinny_takes(const GemmCall& call) {
   const int64_t m = call.x.shape[0];
-  return call.w.dtype != DType::kF32 && m >= 1 && m <= kMaxSkinnyRows && call.w.shape[1] % 8 == 0 &&
-         is_aligned({call.w.data, call.x.data}, 16);
+  const int64_t load_elements = call.has_fp8_weights() ? 16 : 8;
+  return call.x.dtype != DType::kF32 && m >= 1 && m <= kMaxSkinnyRows &&
+         call.w.shape[1] % load_elements == 0 && is_aligned({call.w.data, call.x.data}, 16);
 }
 
 void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant) {
   const Operands p = operands_of(call);
-  const auto launch = [&](auto type) {
+  const auto launch = [&](auto type, auto weight_type) {
     using T = typename decltype(type)::type;
-    if (p.m <= kTileTokens) return launch_variant<T, 1>(context, p, variant);
-    launch_variant<T, 2>(context, p, variant);
+    using W = typename decltype(weight_type)::type;
+    if (p.m <= kTileTokens) return launch_variant<T, W, 1>(context, p, variant);
+    launch_variant<T, W, 2>(context, p, variant);
   };
-  if (call.w.dtype == DType::kF16) return launch(std::type_identity<__half>());
-  launch(std::type_identity<__nv_bfloat16>());
+  if (call.x.dtype == DType::kF16) return with_weight_type<__half>(call, launch);
+  with_weight_type<__nv_bfloat16>(call, launch);
 }
 
 void run_generic_gemm(const LaunchContext& context, const GemmCall& call) {
   const Operands p = operands_of(call);
-  with_float_type(call.w.dtype, [&](auto type) {
+  const auto launch = [&](auto type, auto weight_type) {
     using T = typename decltype(type)::type;
-    const bool vectors = p.k % kWidestVec<T> == 0 && is_aligned({p.w, p.x}, 16);
+    using W = typename decltype(weight_type)::type;
+    const bool vectors = p.k % kWidestVec<W> == 0 && is_aligned({p.w, p.x}, 16);
     with_bool(vectors, [&](auto by_vectors) {
-      constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
-      if (p.m == 1) return launch_generic<T, kVec, 1>(context, p);
-      if (p.m == 2) return launch_generic<T, kVec, 2>(context, p);
-      launch_generic<T, kVec, 4>(context, p);
+      constexpr int kVec = by_vectors.value ? kWidestVec<W> : 1;
+      if (p.m == 1) return launch_generic<T, W, kVec, 1>(context, p);
+      if (p.m == 2) return launch_generic<T, W, kVec, 2>(context, p);
+      launch_generic<T, W, kVec, 4>(context, p);
     });
+  };
+  with_float_type(call.x.dtype, [&](auto type) {
+    with_weight_type<typename decltype(type)::type>(call, launch);
   });
 }
 

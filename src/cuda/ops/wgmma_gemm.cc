@@ -140,7 +140,8 @@ Result<std::unique_ptr<WgmmaGemm>> WgmmaGemm::create(const LaunchContext& contex
 bool WgmmaGemm::takes(const GemmCall& call) {
   const bool has_sizes = call.x.shape[0] >= 1 && call.w.shape[0] % 8 == 0 &&
                          call.w.shape[1] % 8 == 0 && call.w.shape[1] > 0;
-  if (call.w.dtype == DType::kF32 || !has_sizes) return false;
+  const bool has_types = call.w.dtype == DType::kF16 || call.w.dtype == DType::kBF16;
+  if (!has_types || !has_sizes) return false;
   if (is_gated(call) && (call.w.shape[0] % 16 != 0 || call.bias.data != nullptr ||
                          call.gated_out.dtype != call.w.dtype)) {
     return false;

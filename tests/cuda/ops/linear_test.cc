@@ -258,11 +258,15 @@ TEST_P(LinearTest, RefusesShapesThatDoNotFit) {
   EXPECT_EQ(ops_->make_linear({{&int_weights, 1}, {}}).status().code(),
             StatusCode::kInvalidArgument);
   const WeightView scaled = {{data.data(), DType::kF8E4M3, {2, 8}},
-                             {data.data(), DType::kF32, {2, 1}},
-                             {.values = DType::kF8E4M3, .scales = ScaleLayout::kRows}};
+                             {data.data(), DType::kF32, {1, 1}},
+                             {.values = DType::kF8E4M3,
+                              .scales = ScaleLayout::kBlocks,
+                              .block_rows = 128,
+                              .block_columns = 128}};
   const Status refused = ops_->make_linear({{&scaled, 1}, {}}).status();
   EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
-  EXPECT_NE(refused.message().find("fp8_e4m3 with a scale per row"), std::string::npos);
+  EXPECT_NE(refused.message().find("fp8_e4m3 with a scale per block of 128 x 128"),
+            std::string::npos);
   EXPECT_EQ(ops_->make_linear({}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ops_->make_vector(ints).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ops_->allocate({int64_t{1} << 44}, dtype()).status().code(),

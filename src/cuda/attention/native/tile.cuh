@@ -20,6 +20,7 @@
 
 #include "cuda/attention/native/rows.cuh"
 #include "cuda/base/launch.h"
+#include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
 
 namespace quire::cuda::native {
@@ -104,24 +105,6 @@ template <>
 __device__ inline uint32_t pack<__nv_bfloat16>(float low, float high) {
   const __nv_bfloat162 x = __floats2bfloat162_rn(low, high);
   return *reinterpret_cast<const uint32_t*>(&x);
-}
-
-// Converts the two E4M3 numbers in the lower half of `bytes`; exact in either type.
-template <typename T>
-__device__ inline uint32_t widen(uint32_t bytes);
-
-template <>
-__device__ inline uint32_t widen<__half>(uint32_t bytes) {
-  const __half2_raw x =
-      __nv_cvt_fp8x2_to_halfraw2(static_cast<__nv_fp8x2_storage_t>(bytes), __NV_E4M3);
-  return static_cast<uint32_t>(x.x) | static_cast<uint32_t>(x.y) << 16;
-}
-
-template <>
-__device__ inline uint32_t widen<__nv_bfloat16>(uint32_t bytes) {
-  const float2 x = __half22float2(
-      __half2(__nv_cvt_fp8x2_to_halfraw2(static_cast<__nv_fp8x2_storage_t>(bytes), __NV_E4M3)));
-  return pack<__nv_bfloat16>(x.x, x.y);
 }
 
 template <typename QType, typename KvType, int kHeadDim>

@@ -1,0 +1,489 @@
+// Products with E4M3 weights. Kernels that multiply activations as they are match a reference with
+// the activations; those that quantize them match a reference with the quantized activations,
+// within the rounding of the output, so that a wrong scale cannot hide in the error of the
+// quantization.
+#include "cuda/ops/cuda_linear.h"
+#include "cuda/ops/gemm_runner.h"
+#include "cuda/ops/layer_tail.h"
+#include "device_data.h"
+#include "tensor/weight_source.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr WeightScheme kPerTensor = {.values = DType::kF8E4M3, .scales = ScaleLayout::kTensor};
+constexpr WeightScheme kPerRow = {.values = DType::kF8E4M3, .scales = ScaleLayout::kRows};
+
+// A matrix of E4M3 values with scales in host memory; the elements are near N(0, 1).
+struct Fp8Matrix {
+  Fp8Matrix(int64_t n, int64_t k, const WeightScheme& scheme_, DType scale_type_, uint32_t seed)
+      : shape{n, k}, scheme(scheme_), scale_type(scale_type_) {
+    values = encode(random_floats(n * k, seed, 64.0F), DType::kF8E4M3);
+    std::vector<float> numbers =
+        random_floats(scales_shape(scheme, shape).num_elements(), seed + 1000, 0.25F);
+    for (float& number : numbers) number = (1.0F + std::abs(number)) / 64.0F;
+    scales = encode(numbers, scale_type);
+  }
+  WeightView view() {
+    return {{values.data(), DType::kF8E4M3, shape},
+            {scales.data(), scale_type, scales_shape(scheme, shape)},
+            scheme};
+  }
+
+  Shape shape;
+  WeightScheme scheme;
+  DType scale_type;
+  std::vector<std::byte> values;
+  std::vector<std::byte> scales;
+};
+
+// One row as run_quantize_rows rounds it.
+std::vector<float> quantized_row(std::span<const float> x) {
+  float largest = 0;
+  for (const float number : x) largest = std::fmax(largest, std::abs(number));
+  const float scale = cuda::e4m3_scale(largest);
+  const float inverse = 1.0F / scale;
+  std::vector<float> out;
+  for (const float number : x) out.push_back(e4m3_to_f32(f32_to_e4m3(number * inverse)) * scale);
+  return out;
+}
+
+std::vector<float> quantized(const std::vector<float>& x, int64_t width) {
+  std::vector<float> out;
+  for (size_t first = 0; first < x.size(); first += static_cast<size_t>(width)) {
+    const std::vector<float> row = quantized_row({x.data() + first, static_cast<size_t>(width)});
+    out.insert(out.end(), row.begin(), row.end());
+  }
+  return out;
+}
+
+float largest_error(const std::vector<float>& actual, const std::vector<float>& expected) {
+  float largest = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const float error = std::abs(actual[i] - expected[i]) / (1 + std::abs(expected[i]));
+    largest = std::isnan(error) ? INFINITY : std::max(largest, error);
+  }
+  return largest;
+}
+
+// Hopper's tensor cores keep about 14 bits of a sum of E4M3 products before it is added in F32.
+float quantized_tolerance(DType out_type) {
+  return std::max(tolerance(out_type), 5e-3F);
+}
+
+enum class Activations { kExact, kQuantized, kEither };
+
+struct Fp8Case {
+  int64_t n;
+  int64_t k;
+  WeightScheme scheme = kPerRow;
+  DType scale_type = DType::kF32;
+  bool has_bias = false;
+};
+
+class Fp8LinearTest : public CudaOpsTest {
+ protected:
+  void SetUp() override {
+    CudaOpsTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    if (cuda::open_device(0)->device.compute_capability != 90) {
+      GTEST_SKIP() << "products with FP8 weights need compute capability 9.0";
+    }
+  }
+
+  // Stacks two matrices, the second without a bias.
+  void make(const Fp8Case& spec) {
+    const int64_t first = (spec.n + 2) / 3;
+    matrices_.clear();
+    matrices_.emplace_back(first, spec.k, spec.scheme, spec.scale_type, 1);
+    matrices_.emplace_back(spec.n - first, spec.k, spec.scheme, spec.scale_type, 2);
+    bias_ = random(first, 3);
+    const WeightView weights[] = {matrices_[0].view(), matrices_[1].view()};
+    const TensorView biases[] = {{bias_.data(), DType::kF32, {first}},
+                                 {nullptr, DType::kF32, {spec.n - first}}};
+    LinearSource source = {.weights = weights, .biases = {}};
+    if (spec.has_bias) source.biases = biases;
+    auto linear = ops_->make_linear(source);
+    ASSERT_TRUE(linear.ok()) << linear.status().message();
+    linear_ = std::move(linear).value();
+    expected_linear_ = reference_.make_linear(source).value();
+  }
+
+  std::vector<float> inputs(int64_t num_rows) const {
+    const int64_t k = linear_->in_features();
+    return random(num_rows * k, 7, 1.0F / std::sqrt(static_cast<float>(k)));
+  }
+  std::vector<float> expected(std::vector<float> x) {
+    const auto num_rows = static_cast<int64_t>(x.size()) / linear_->in_features();
+    std::vector<float> out(static_cast<size_t>(num_rows * linear_->out_features()));
+    reference_.linear(*expected_linear_, host_view(x, num_rows), host_view(out, num_rows),
+                      stream());
+    return out;
+  }
+
+  // Multiplies rows of `input`, and compares with the first rows of both references.
+  void check(const DeviceData& input, int64_t num_rows, DType out_type, Activations activations,
+             const std::vector<float>& exact, const std::vector<float>& rounded_inputs) {
+    const int64_t n = linear_->out_features();
+    DeviceData out(stream(), {num_rows, n}, out_type);
+    ops_->linear(*linear_, input.view().rows(0, num_rows), out.view(), stream());
+    const std::vector<float> actual = out.values();
+    const float error = largest_error(actual, exact);
+    const float quantized_error = largest_error(actual, rounded_inputs);
+    const bool is_exact = error <= tolerance(out_type);
+    const bool is_quantized = quantized_error <= quantized_tolerance(out_type);
+    const bool is_right = (activations != Activations::kQuantized && is_exact) ||
+                          (activations != Activations::kExact && is_quantized);
+    EXPECT_TRUE(is_right) << num_rows << " rows of " << linear_->in_features() << " to " << n
+                          << " in " << dtype_name(out_type) << ": error " << error
+                          << ", or with quantized activations " << quantized_error;
+  }
+
+  void check_rows(std::initializer_list<int64_t> row_counts,
+                  const std::function<Activations(int64_t)>& activations_of) {
+    const int64_t max_rows = std::max(row_counts);
+    const std::vector<float> x = inputs(max_rows);
+    const DeviceData input = device({max_rows, linear_->in_features()}, x);
+    const std::vector<float> exact = expected(x);
+    const std::vector<float> rounded_inputs = expected(quantized(x, linear_->in_features()));
+    for (const int64_t num_rows : row_counts) {
+      for (const DType out_type : {dtype(), DType::kF32}) {
+        check(input, num_rows, out_type, activations_of(num_rows), exact, rounded_inputs);
+      }
+    }
+  }
+
+  std::vector<Fp8Matrix> matrices_;
+  std::vector<float> bias_;
+  std::unique_ptr<Linear> linear_;
+  std::unique_ptr<Linear> expected_linear_;
+};
+
+TEST_P(Fp8LinearTest, AllSizes) {
+  const Fp8Case cases[] = {{64, 512},
+                           {48, 16, kPerTensor},
+                           {129, 1040, kPerTensor, DType::kBF16},
+                           {7, 33, kPerRow, DType::kF16, true},
+                           {256, 2064, kPerRow, DType::kBF16, true},
+                           {80, 528, kPerTensor, DType::kF32, true},
+                           {3, 4096}};
+  for (const Fp8Case& spec : cases) {
+    make(spec);
+    ASSERT_NE(linear_, nullptr);
+    const auto activations_of = [&](int64_t num_rows) {
+      if (num_rows <= cuda::kMaxSkinnyRows || dtype() == DType::kF32 || spec.k % 16 != 0) {
+        return Activations::kExact;
+      }
+      // For other sizes, cuBLASLt may have no product.
+      const bool is_usual = spec.n % 16 == 0 && spec.k >= 512;
+      return is_usual ? Activations::kQuantized : Activations::kEither;
+    };
+    check_rows({1, 2, 3, 4, 5, 8, 16, 17, 64, 129, 512}, activations_of);
+    EXPECT_EQ(linear_->num_bytes(),
+              static_cast<size_t>(spec.n * spec.k + 4 * spec.n) +
+                  (spec.has_bias ? static_cast<size_t>(spec.n) * dtype_bytes(dtype()) : 0));
+  }
+}
+
+// The kernels that are chosen by measurement.
+TEST_P(Fp8LinearTest, TunedForEveryRowCount) {
+  make({96, 512, kPerRow, DType::kF32, true});
+  ASSERT_NE(linear_, nullptr);
+  const DeviceData x = device({200, 512}, inputs(200));
+  for (const DType out_type : {dtype(), DType::kF32}) {
+    DeviceData out(stream(), {200, 96}, out_type);
+    const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500};
+    const Status tuned = ops_->tune_linears(row_counts, [&] {
+      ops_->linear(*linear_, x.view(), out.view(), stream());
+      return Status();
+    });
+    ASSERT_EQ(tuned.message(), "");
+  }
+  check_rows({1, 3, 8, 11, 16, 17, 90, 128, 130, 200}, [](int64_t num_rows) {
+    return num_rows <= 8 ? Activations::kExact : Activations::kEither;
+  });
+}
+
+TEST_P(Fp8LinearTest, MultipliesTheHalvesOfAProduct) {
+  make({160, 512});
+  ASSERT_NE(linear_, nullptr);
+  for (const int64_t num_rows : {1, 7, 16, 64}) {
+    const bool quantizes = num_rows > cuda::kMaxSkinnyRows && dtype() != DType::kF32;
+    const std::vector<float> x = inputs(num_rows);
+    std::vector<float> gate_up = rounded(expected(quantizes ? quantized(x, 512) : x), dtype());
+    std::vector<float> product(static_cast<size_t>(num_rows * 80));
+    reference_.gated_mul(Activation::kSilu, host_view(gate_up, num_rows),
+                         host_view(product, num_rows), stream());
+    const DeviceData input = device({num_rows, 512}, x);
+    DeviceData scratch = blank({num_rows, 160});
+    DeviceData out = blank({num_rows, 80});
+    ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(), out.view(),
+                           stream());
+    const float limit = quantizes ? 4 * quantized_tolerance(dtype()) : tolerance(dtype());
+    expect_near_all(out.values(), product, limit, std::to_string(num_rows) + " rows");
+  }
+}
+
+TEST_P(Fp8LinearTest, CanBeCaptured) {
+  make({96, 512, kPerTensor, DType::kF32, true});
+  ASSERT_NE(linear_, nullptr);
+  for (const int64_t num_rows : {1, 5, 16, 64}) {
+    const DeviceData x = device({num_rows, 512}, inputs(num_rows));
+    for (const DType out_type : {dtype(), DType::kF32}) {
+      DeviceData out(stream(), {num_rows, 96}, out_type);
+      expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view(), stream()); }, out,
+                        [&] { out.poison(); });
+    }
+  }
+}
+
+TEST_P(Fp8LinearTest, EveryKernelAgrees) {
+  const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
+  for (const Fp8Case& spec : {Fp8Case{70, 4176}, Fp8Case{48, 64}, Fp8Case{500, 1040}}) {
+    make(spec);
+    ASSERT_NE(linear_, nullptr);
+    const auto& linear = cuda::as_cuda(*linear_);
+    for (const int64_t num_rows : {1, 2, 7, 8, 9, 16}) {
+      const std::vector<float> x = inputs(num_rows);
+      const std::vector<float> exact = expected(x);
+      const DeviceData input = device({num_rows, spec.k}, x);
+      DeviceData out(stream(), {num_rows, spec.n}, DType::kF32);
+      const cuda::GemmCall call = {input.view(), linear.weights(), {},
+                                   out.view(),   TensorView{},     linear.scales()};
+      cuda::run_generic_gemm(context, call);
+      expect_near_all(out.values(), exact, 2e-5F, "generic");
+      EXPECT_EQ(cuda::skinny_takes(call), dtype() != DType::kF32);
+      if (!cuda::skinny_takes(call)) continue;
+      for (int variant = 0; variant < cuda::num_skinny_variants(); ++variant) {
+        out.poison();
+        cuda::run_skinny_gemm(context, call, variant);
+        expect_near_all(out.values(), exact, 2e-5F, cuda::skinny_variant_name(variant));
+      }
+    }
+  }
+}
+
+// More rows than the workspace holds.
+TEST_P(Fp8LinearTest, MultipliesPartsOfManyRows) {
+  if (dtype() != DType::kBF16) GTEST_SKIP() << "one type suffices";
+  const int64_t k = 16384;
+  const int64_t num_rows = 2100;
+  make({32, k});
+  ASSERT_NE(linear_, nullptr);
+  const int64_t part = cuda::quantized_rows(num_rows, k);
+  ASSERT_LT(part, num_rows);
+  const std::vector<float> x = inputs(num_rows);
+  const DeviceData input = device({num_rows, k}, x);
+  DeviceData out = blank({num_rows, 32});
+  ops_->linear(*linear_, input.view(), out.view(), stream());
+  const std::vector<float> actual = out.values();
+  for (const int64_t row : {int64_t{0}, part - 1, part, num_rows - 1}) {
+    const std::vector<float> of_row(x.begin() + row * k, x.begin() + (row + 1) * k);
+    expect_near_all({actual.begin() + row * 32, actual.begin() + (row + 1) * 32},
+                    expected(quantized_row(of_row)), tolerance(dtype()),
+                    "row " + std::to_string(row));
+  }
+}
+
+// Each row depends on its own activations alone, whether they are quantized or not.
+TEST_P(Fp8LinearTest, RowsWithNanInfinityAndZeros) {
+  const int64_t k = 512;
+  make({96, k});
+  ASSERT_NE(linear_, nullptr);
+  for (const int64_t num_rows : {4, 16, 64}) {
+    std::vector<float> x = inputs(num_rows);
+    const auto multiply = [&] {
+      const DeviceData input = device({num_rows, k}, x);
+      DeviceData out = blank({num_rows, 96});
+      ops_->linear(*linear_, input.view(), out.view(), stream());
+      return out.values();
+    };
+    const std::vector<float> before = multiply();
+    x[static_cast<size_t>(k + 5)] = NAN;
+    x[static_cast<size_t>(2 * k + 77)] = -INFINITY;
+    std::fill(x.begin() + 3 * k, x.begin() + 4 * k, 0.0F);
+    const std::vector<float> after = multiply();
+    for (size_t i = 0; i < after.size(); ++i) {
+      const size_t row = i / 96;
+      if (row == 1) {
+        EXPECT_TRUE(std::isnan(after[i])) << i;
+      } else if (row == 2) {
+        EXPECT_FALSE(std::isfinite(after[i])) << i;
+      } else {
+        EXPECT_EQ(after[i], row == 3 ? 0.0F : before[i]) << i;
+      }
+    }
+  }
+}
+
+TEST_P(Fp8LinearTest, QuantizesRowsAsTheHostDoes) {
+  const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
+  for (const int64_t width : {16, 33, 4096, 14336, 20008}) {
+    constexpr int64_t kRows = 6;
+    std::vector<float> x = random(kRows * width, 5);
+    const auto fill = [&](int64_t row, float value) {
+      std::fill_n(x.begin() + row * width, width, value);
+    };
+    fill(1, 0.0F);
+    fill(2, dtype() == DType::kF16 ? 6e-8F : 1e-39F);  // subnormal
+    x[static_cast<size_t>(3 * width + width - 1)] = NAN;
+    x[static_cast<size_t>(4 * width)] = INFINITY;
+    x[static_cast<size_t>(5 * width + width / 2)] = 6e4F;
+    x = rounded(x, dtype());
+    const DeviceData input = device({kRows, width}, x);
+    DeviceData out(stream(), {kRows, width}, DType::kF8E4M3);
+    DeviceData scales(stream(), {kRows}, DType::kF32);
+    cuda::run_quantize_rows(context, input.view(), out.view(), scales.view());
+    const std::vector<float> values = out.values();
+    const std::vector<float> actual_scales = scales.values();
+    for (int64_t row = 0; row < kRows; ++row) {
+      const std::span<const float> of_row = {x.data() + row * width, static_cast<size_t>(width)};
+      const std::vector<float> wanted = quantized_row(of_row);
+      for (size_t i = 0; i < wanted.size(); ++i) {
+        const float actual =
+            values[static_cast<size_t>(row * width) + i] * actual_scales[static_cast<size_t>(row)];
+        if (std::isnan(wanted[i])) {
+          ASSERT_TRUE(std::isnan(actual)) << width << ", row " << row << ", " << i;
+        } else {
+          ASSERT_EQ(actual, wanted[i]) << width << ", row " << row << ", " << i;
+        }
+      }
+    }
+    EXPECT_EQ(actual_scales[1], 1.0F);
+    EXPECT_EQ(actual_scales[4], INFINITY);
+  }
+}
+
+TEST_P(Fp8LinearTest, EmbedMultipliesByTheScales) {
+  make({17, 40, kPerRow, DType::kF32});
+  ASSERT_NE(linear_, nullptr);
+  const std::vector<int32_t> ids = {4, 0, 16};
+  std::vector<float> wanted(ids.size() * 40);
+  reference_.embed(*expected_linear_, ids.data(), 1.5F, host_view(wanted, 3), stream());
+  const DeviceData rows = DeviceData::of_ints(stream(), ids);
+  DeviceData out = blank({3, 40});
+  ops_->embed(*linear_, rows.as<int32_t>(), 1.5F, out.view(), stream());
+  expect_near_all(out.values(), wanted, tolerance(dtype()), "embed");
+}
+
+// With weights in the activations' type the same tail is fused.
+TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
+  if (dtype() == DType::kF32) GTEST_SKIP() << "no tail in F32 is fused";
+  const int64_t size = 256;
+  const auto kernel =
+      cuda::LayerTailKernel::create({.stream = &stream(), .overlap_start = true}).value();
+  ASSERT_NE(kernel, nullptr);
+  std::vector<float> ones(static_cast<size_t>(2 * size * size), 1.0F);
+  const Tensor norm = ops_->make_vector({ones.data(), DType::kF32, {size}}).value();
+  const auto zeros = [&](int64_t width) {
+    return device({1, width}, std::vector<float>(static_cast<size_t>(width)));
+  };
+  const DeviceData attention = zeros(size);
+  const DeviceData residual = zeros(size);
+  const DeviceData delta = zeros(size);
+  const DeviceData normed = zeros(size);
+  const DeviceData gate_up_out = zeros(2 * size);
+  const DeviceData product = zeros(size);
+  for (const bool is_fp8 : {false, true}) {
+    const auto linear = [&](int64_t n) {
+      Fp8Matrix matrix(n, size, kPerRow, DType::kF32, 1);
+      const WeightView view =
+          is_fp8 ? matrix.view() : WeightView(TensorView{ones.data(), DType::kF32, {n, size}});
+      return ops_->make_linear({{&view, 1}, {}}).value();
+    };
+    const auto o = linear(size);
+    const auto gate_up = linear(2 * size);
+    const auto down = linear(size);
+    const LayerTail tail = {.o = o.get(),
+                            .post_attention_norm = norm.view.as<float>(),
+                            .gate_up = gate_up.get(),
+                            .down = down.get(),
+                            .norm_eps = 1e-5F,
+                            .attention = attention.view(),
+                            .residual = residual.view(),
+                            .delta = delta.view(),
+                            .qkv = {},
+                            .normed = normed.view(),
+                            .gate_up_out = gate_up_out.view(),
+                            .product = product.view()};
+    EXPECT_EQ(kernel->run(tail), !is_fp8);
+  }
+}
+
+TEST_P(Fp8LinearTest, RefusesSchemesThatDoNotFit) {
+  EXPECT_EQ(ops_->linear_dtype(kPerRow), DType::kF8E4M3);
+  EXPECT_EQ(ops_->linear_dtype({.values = DType::kF32}), dtype());
+  Fp8Matrix per_tensor(4, 32, kPerTensor, DType::kF32, 1);
+  Fp8Matrix per_row(4, 32, kPerRow, DType::kF32, 2);
+  const WeightView mixed[] = {per_tensor.view(), per_row.view()};
+  EXPECT_EQ(ops_->make_linear({mixed, {}}).status().code(), StatusCode::kInvalidArgument);
+  WeightView wrong_scales = per_row.view();
+  wrong_scales.scales = wrong_scales.scales.rows(0, 3);
+  EXPECT_EQ(ops_->make_linear({{&wrong_scales, 1}, {}}).status().code(),
+            StatusCode::kInvalidArgument);
+  WeightView no_scales = per_row.view();
+  no_scales.scales.data = nullptr;
+  EXPECT_EQ(ops_->make_linear({{&no_scales, 1}, {}}).status().code(), StatusCode::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, Fp8LinearTest,
+                         ::testing::Values(DType::kBF16, DType::kF16, DType::kF32), dtype_of_test);
+
+// The functions below run on the host.
+TEST(RowScales, RepeatAScalePerTensor) {
+  float scale = 0.5F;
+  uint16_t row_scales[] = {f32_to_bf16(2.0F), f32_to_bf16(3.0F)};
+  uint16_t half_scale = f32_to_f16(0.25F);
+  uint8_t values[24] = {};
+  const auto view = [&](int64_t rows, void* scales, DType type, const WeightScheme& scheme) {
+    const Shape shape = {rows, 8};
+    return WeightView({values, DType::kF8E4M3, shape}, {scales, type, scales_shape(scheme, shape)},
+                      scheme);
+  };
+  const WeightView matrices[] = {view(3, &scale, DType::kF32, kPerTensor),
+                                 view(2, row_scales, DType::kBF16, kPerRow),
+                                 view(1, &half_scale, DType::kF16, kPerTensor)};
+  EXPECT_EQ(cuda::row_scales(matrices), (std::vector<float>{0.5F, 0.5F, 0.5F, 2.0F, 3.0F, 0.25F}));
+}
+
+TEST(E4m3Scale, FillsTheRangeAndHasAFiniteInverse) {
+  EXPECT_EQ(cuda::e4m3_scale(0.0F), 1.0F);
+  EXPECT_EQ(cuda::e4m3_scale(448.0F), 1.0F);
+  EXPECT_EQ(cuda::e4m3_scale(INFINITY), INFINITY);
+  for (float largest = 1e-45F; largest < 1e38F; largest *= 1.7F) {
+    const float scale = cuda::e4m3_scale(largest);
+    EXPECT_TRUE(std::isfinite(1.0F / scale)) << largest;
+    EXPECT_LE(largest / scale, 448.001F) << largest;
+    if (largest > 1e-35F) {
+      EXPECT_GE(largest / scale, 447.99F) << largest;
+    }
+  }
+}
+
+// Rounding to E4M3 changes a number by at most 1/16 of it, or by half of the smallest step.
+TEST(E4m3Scale, BoundsTheErrorOfTheActivations) {
+  const std::vector<float> x = random_floats(4096, 3);
+  const std::vector<float> out = quantized_row(x);
+  float largest = 0;
+  for (const float number : x) largest = std::max(largest, std::abs(number));
+  const float step = cuda::e4m3_scale(largest) / 1024.0F;
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_LE(std::abs(out[i] - x[i]), std::max(std::abs(x[i]) / 16.0F, step) * 1.0001F) << i;
+  }
+}
+
+TEST(QuantizedRows, PartsFitAndAreFew) {
+  for (const int64_t width : {16, 4096, 14336, 28672, 1 << 25}) {
+    for (const int64_t num_rows : {1, 17, 1170, 1171, 2048, 2341, 8192, 100000}) {
+      const int64_t part = cuda::quantized_rows(num_rows, width);
+      const int64_t most = std::min<int64_t>(cuda::kQuantizedBytes / width, 1 << 15);
+      ASSERT_GT(part, 0);
+      EXPECT_LE(part, most);
+      EXPECT_LE(part, num_rows);
+      EXPECT_EQ(ceil_div(num_rows, part), ceil_div(num_rows, most)) << width << " " << num_rows;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire::testing
