@@ -146,8 +146,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   parts->info = describe_model(files, plan);
   parts->info.on_gpu = context.device().kind != DeviceKind::kCpu;
   parts->info.attention_backend = report.backends;
-  parts->info.has_synthetic_acceptance =
-      speculation.verification.is_synthetic();
+  parts->info.has_synthetic_acceptance = speculation.verification.is_synthetic();
   const DrafterLimits limits = drafter_limits(plan.sizes);
   // A drafter that cannot be made fails before the weights are read, which takes minutes.
   if (speculation.make_drafter) {

@@ -476,7 +476,7 @@ namespace {
 int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
                    const Parallel& parallel) {
   const int64_t count = tensor.shape.num_elements();
-  if (tensor.kind == TensorSpec::Kind::kScales) return 0;  // multiplied into the packed matrix
+  if (tensor.kind == TensorSpec::Kind::kScales) return 0;  // counted with the matrix
   if (tensor.kind == TensorSpec::Kind::kVector) {
     return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
   }
@@ -487,7 +487,9 @@ int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const O
   }
   const DType stored = source.dtype_of(tensor.name).value_or(DType::kF32);
   const DType kept = ops.linear_dtype(scheme_of(tensor.format, stored));
-  return count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
+  const int64_t values = count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
+  // A device that keeps FP8 also keeps an F32 scale per row.
+  return kept == DType::kF8E4M3 ? values + tensor.shape[0] * int64_t{sizeof(float)} : values;
 }
 
 }  // namespace
