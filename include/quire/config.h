@@ -18,8 +18,8 @@ struct EngineConfig {
   bool allow_special_tokens_in_messages = false;  // lets chat messages hold control tokens
   std::string load_format = "auto";  // "auto", or "dummy": random weights of the config's shape
   std::string dtype = "auto";  // of dummy weights: "f32", "f16", "bf16"; auto: the checkpoint's
-  // "fp8": quantizes the layers' matrices from F32, F16 or BF16 when they are loaded; on a CPU
-  // only.
+  // "fp8": quantizes the layers' matrices from F32, F16 or BF16 when they are loaded; on a CPU, or
+  // on a GPU of compute capability 9.0 with cuBLASLt 12.9 or later.
   std::string quantization = "none";
   std::string kv_cache_dtype = "auto";  // "f32", "f16", "bf16", "fp8"; auto: the weights' type
   std::string device = "auto";          // "cpu", "cuda" or "auto"

@@ -32,7 +32,7 @@ struct SpeculationStats {
   int64_t num_drafts = 0;    // tokens verified
   int64_t num_accepted = 0;  // also those after the end of a request within its span
   std::array<int64_t, kMaxPositions> accepted_by_position = {};  // [0]: first drafts
-  // On a CPU, the time of the steps' models and sampling, and of their drafters.
+  // The time of the target and of sampling, and of the drafter. 0 on a GPU without a drafter.
   double verify_seconds = 0;
   double draft_seconds = 0;
 };
@@ -44,7 +44,8 @@ struct EngineStats {
   int num_total_blocks = 0;
   double kv_cache_usage = 0;  // share in use of the fullest block table, 1 is all
   int64_t num_steps = 0;
-  // Totals over all steps: on a GPU a step copies to the host once and waits once, on a CPU never.
+  // Totals over all steps: on a GPU a step waits once and copies to the host once (twice with
+  // drafts under a constraint), on a CPU never.
   int64_t num_device_to_host_copies = 0;
   int64_t num_device_waits = 0;
   int64_t num_prompt_tokens = 0;

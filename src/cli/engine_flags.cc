@@ -99,8 +99,8 @@ void add_model_flags(FlagSet& flags, EngineConfig* config) {
                dtype_synonyms());
   flags.choice(
       "--quantization", {"none", "fp8"}, &config->quantization,
-      "fp8: quantize the layers' matrices when they are loaded, with a scale per row; on a "
-      "CPU only");
+      "fp8: quantize the layers' matrices when they are loaded, with a scale per row; on a CPU, or "
+      "on a GPU of compute capability 9.0");
   flags.last().alias = "-q";
   add_max_model_len(flags, &config->max_model_len);
   flags.toggle("--allow-long-max-model-len", &config->allow_long_max_model_len,

@@ -47,8 +47,11 @@ class OrdinaryDraftModel final : public DraftModel {
   int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
     return estimate_weight_bytes(config(), weights(), ops, limits.parallel);
   }
-  int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
-    return estimate_activation_bytes(config(), limits, activation);
+  Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
+    QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config(), limits, ops));
+    return (Saturated(estimate_activation_bytes(config(), limits, ops.activation_dtype())) +
+            experts)
+        .get();
   }
   Result<std::unique_ptr<Model>> load(const Model& /*target*/, Ops& ops,
                                       const ModelLimits& limits) override {
@@ -95,7 +98,8 @@ class HeadDraftModel : public TapReadingDraftModel {
 class Eagle3DraftModel final : public HeadDraftModel {
  public:
   std::vector<int> tapped_layers() const override { return tapped_layers_; }
-  int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
+  Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
+    const DType activation = ops.activation_dtype();
     return (tapped_states_bytes(config(), limits, activation) +
             eagle3_activation_bytes(config(), limits, activation))
         .get();
@@ -123,7 +127,8 @@ class Eagle3DraftModel final : public HeadDraftModel {
 class MtpDraftModel final : public HeadDraftModel {
  public:
   std::vector<int> tapped_layers() const override { return {num_target_layers_}; }
-  int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
+  Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
+    const DType activation = ops.activation_dtype();
     return (tapped_states_bytes(config(), limits, activation) +
             mtp_activation_bytes(config(), limits, activation))
         .get();
@@ -165,7 +170,8 @@ class BlockDraftModel final : public TapReadingDraftModel {
                                      max_num_seqs * block_config().block.num_tokens(num_drafts_));
     return limits;
   }
-  int64_t activation_bytes(const ModelLimits& limits, DType activation) const override {
+  Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
+    const DType activation = ops.activation_dtype();
     const bool has_transitions = block_config().markov_rank > 0;
     const int num_transitions = has_transitions ? limits.max_num_logit_rows / num_drafts_ : 0;
     return (tapped_states_bytes(config(), limits, activation) +

@@ -62,7 +62,8 @@ class DraftModel {
   virtual std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const = 0;
   virtual int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
   // Covers the model and its drafter's buffers.
-  virtual int64_t activation_bytes(const ModelLimits& limits, DType activation) const = 0;
+  // Fails if the device does not compute the model.
+  virtual Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
   // `target` outlives the model.
   virtual Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
                                               const ModelLimits& limits) = 0;

@@ -121,7 +121,7 @@ Result<PlannedEngine> plan_with_drafter(const EngineConfig& config, const Specul
   const Status error = plan.status();
   if (draft == nullptr || error.code() != StatusCode::kResourceExhausted) return error;
   return resource_exhausted(
-      fmt::format("{}; this is with the drafter, {}: use a smaller one, or leave out "
+      fmt::format("{}; the plan includes the drafter {}; use a smaller one, or leave out "
                   "`speculative_config`",
                   error.message(), draft->name()));
 }

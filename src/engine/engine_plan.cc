@@ -216,15 +216,16 @@ Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits
           (Saturated(estimate_activation_bytes(config, limits, activation)) + experts).get()};
 }
 
-PlannedModel plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
+Result<PlannedModel> plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
   const DraftModel& draft = *in.drafts.model;
   const Ops& ops = in.context.ops();
   const ModelLimits limits = draft.limits(target, in.config.max_num_seqs);
-  return {.limits = limits,
-          .decode_q_lens = draft.decode_q_lens(target_q_lens(in)),
-          .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
-          .weight_bytes = draft.weight_bytes(limits, ops),
-          .activation_bytes = draft.activation_bytes(limits, ops.activation_dtype())};
+  QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes, draft.activation_bytes(limits, ops));
+  return PlannedModel{.limits = limits,
+                      .decode_q_lens = draft.decode_q_lens(target_q_lens(in)),
+                      .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
+                      .weight_bytes = draft.weight_bytes(limits, ops),
+                      .activation_bytes = activation_bytes};
 }
 
 std::vector<KvGroup> groups_of(std::span<const PlannedModel> models) {

@@ -139,7 +139,7 @@ Result<std::unique_ptr<WeightSource>> dummy_weights(const EngineConfig& engine,
       std::make_unique<DummyWeights>(dtype.value_or(DType::kBF16)));
 }
 
-// Lets the layers' matrices be quantized when they are loaded, if the operator wants it.
+// Applies `quantization`: the loader then quantizes the layers' matrices.
 Status quantize_at_load(const EngineConfig& engine, ModelFiles& files) {
   if (engine.quantization == "none") return {};
   if (engine.quantization != "fp8") {
@@ -152,8 +152,9 @@ Status quantize_at_load(const EngineConfig& engine, ModelFiles& files) {
         "float32, float16 or bfloat16; leave it out: a checkpoint runs in the type that it has");
   }
   files.config.format = fp8_at_load();
-  const bool is_other = uses_dummy_weights(engine) && engine.dtype != "auto";
-  set_product(is_other ? parse_dtype(engine.dtype) : files.config.dtype, files.config.format);
+  const bool has_dummy_dtype = uses_dummy_weights(engine) && engine.dtype != "auto";
+  set_dequantized_dtype(has_dummy_dtype ? parse_dtype(engine.dtype) : files.config.dtype,
+                        files.config.format);
   return {};
 }
 
@@ -333,7 +334,7 @@ Result<ModelConfig> read_model_config(const fs::path& path) {
   QUIRE_ASSIGN_OR_RETURN(const std::string quantized_text, read_file(quantized, kMaxConfigBytes));
   std::optional<WeightFormat> format;
   QUIRE_ASSIGN_OR_RETURN(format, parse_hf_quant_config(quantized_text, quantized.string()));
-  set_product(config.dtype, format);
+  set_dequantized_dtype(config.dtype, format);
   if (config.format && config.format != format) {
     return invalid_argument(fmt::format(
         "[config] {}: quantization; got {}, expected {}, as quantization_config of config.json "

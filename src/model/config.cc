@@ -61,7 +61,7 @@ Result<ModelConfig> parse_model_config(std::string_view json, std::string_view s
   config.format = read_quantization(fields, source);
   config.family = family->parse(fields, config);
   config.dtype = read_dtype(fields);
-  set_product(config.dtype, config.format);
+  set_dequantized_dtype(config.dtype, config.format);
   config.bos_token_id = fields.optional_integer("bos_token_id", 0, kMaxId);
   config.eos_token_ids = fields.integers("eos_token_id", 0, kMaxId, kMaxEosIds);
   QUIRE_RETURN_IF_ERROR(fields.status());

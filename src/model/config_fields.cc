@@ -45,8 +45,7 @@ std::vector<std::string> ConfigFields::keys() const {
 void ConfigFields::expect_only(std::initializer_list<std::string_view> known) {
   for (const std::string& key : keys()) {
     if (std::ranges::find(known, key) != known.end()) continue;
-    fail(quote_name(key), "a field that Quire does not know",
-         fmt::format("one of {}", fmt::join(known, ", ")));
+    fail(quote_name(key), "an unknown field", fmt::format("one of {}", fmt::join(known, ", ")));
   }
 }
 

@@ -108,9 +108,9 @@ class TapReader : public virtual Model {
   // The hidden state of each token, as StepInput::hidden. taps: at most max_num_tokens rows of the
   // target's taps(); out: [as many rows, hidden_size].
   virtual void combine(TensorView taps, TensorView out, Stream& stream) = 0;
-  // Writes the keys and values of known positions, which later passes read, from the input's
-  // `hidden` and, of a draft head, its tokens. This takes less time than forward(). Attention plans
-  // are read only if context_attends().
+  // Writes the keys and values of the input's positions for later passes, in less time than
+  // forward(). Reads `hidden`; a draft head also reads the tokens. Attention plans are read only if
+  // context_attends().
   virtual Status write_context(const StepInput& input, Stream& stream) = 0;
   virtual bool context_attends() const { return false; }
   // By draft id, the target's token id; empty: the two vocabularies are the same. The logits are

@@ -16,7 +16,7 @@ namespace {
 // largest models have about 25,000.
 constexpr int64_t kMaxExpertsInAll = 1 << 16;
 
-// Reads the numbers of experts. `name` is the field of their number per layer.
+// Reads the number of experts per layer (field `name`) and the number per token.
 ExpertRouting read_routing(ConfigFields& fields, const ModelConfig& config, std::string_view name,
                            int default_num_experts, int default_top_k) {
   ExpertRouting routing;
@@ -116,6 +116,7 @@ Status MoeStep::allocate(const MoeConfig& config, int64_t hidden_size, const Mod
   QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens, routing.top_k}, DType::kF32));
   const ExpertsShape shape = experts_shape(config, hidden_size, limits.parallel);
   QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, ops.experts_workspace_bytes(shape, num_tokens));
+  // F8_E4M3 stands for bytes.
   QUIRE_ASSIGN_OR_RETURN(workspace_, ops.allocate({num_bytes}, DType::kF8E4M3));
   return {};
 }

@@ -52,7 +52,7 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
 // The buffers of a step, which all layers share, and the computation of a layer.
 class MoeStep {
  public:
-  // Bytes of the buffers on every device, without Ops::experts_workspace_bytes.
+  // Bytes of the buffers that every kind of device needs; Ops::experts_workspace_bytes is extra.
   static int64_t num_bytes(const MoeConfig& config, int64_t max_num_tokens);
   // One rank's experts.
   static ExpertsShape experts_shape(const MoeConfig& config, int64_t hidden_size,

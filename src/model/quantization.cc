@@ -111,7 +111,7 @@ WeightFormat read_hugging_face(ConfigFields& fields) {
     return format;
   }
   set_blocks(read_block(fields, "weight_block_size"), format.scheme);
-  // In spite of the name, they are the multipliers.
+  // The name is misleading: values are multiplied by these scales.
   format.scales_suffix = ".weight_scale_inv";
   if (activations == "static") {
     fields.fail("activation_scheme", "\"static\"", "\"dynamic\", because of weight_block_size");
@@ -287,8 +287,8 @@ WeightFormat fp8_at_load() {
   return format;
 }
 
-void set_product(std::optional<DType> dtype, std::optional<WeightFormat>& format) {
-  if (format) format->scheme.product = dtype.value_or(DType::kF32);
+void set_dequantized_dtype(std::optional<DType> dtype, std::optional<WeightFormat>& format) {
+  if (format) format->scheme.dequantized_dtype = dtype.value_or(DType::kF32);
 }
 
 WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored) {
@@ -320,7 +320,6 @@ namespace {
 
 // Quantizes one row, and returns the scale of its values; NaN: the row has an infinity or a NaN.
 float quantize_row(const TensorView& row, uint8_t* values) {
-  constexpr float kLargest = 448.0F;
   const int64_t count = row.shape.num_elements();
   float largest = 0.0F;
   for (int64_t i = 0; i < count; ++i) {
@@ -328,8 +327,7 @@ float quantize_row(const TensorView& row, uint8_t* values) {
     if (!std::isfinite(number)) return std::numeric_limits<float>::quiet_NaN();
     largest = std::max(largest, std::abs(number));
   }
-  // A row of zeros also needs a positive scale.
-  const float scale = std::max(largest / kLargest, std::numeric_limits<float>::min());
+  const float scale = e4m3_scale(largest);
   for (int64_t i = 0; i < count; ++i) values[i] = f32_to_e4m3(element_as_f32(row, i) / scale);
   return scale;
 }

@@ -1,5 +1,5 @@
 // How a checkpoint stores the quantized matrices of its layers: read from quantization_config in
-// config.json and from hf_quant_config.json. Only these functions know the formats of the tools
+// config.json and from hf_quant_config.json. Only these functions read the formats of the tools
 // that quantize; the rest of the code sees a WeightFormat.
 #pragma once
 
@@ -22,7 +22,7 @@ class ThreadPool;
 struct WeightFormat {
   WeightScheme scheme;
   std::string scales_suffix;            // name suffix of a matrix's scales: ".weight_scale"
-  std::string input_scale_suffix = {};  // of LinearSource::input_scale; empty: there is none
+  std::string input_scale_suffix = {};  // of the scale of its inputs; empty: there is none
   // The checkpoint stores F32, F16 or BF16, and the matrices are quantized when they are loaded.
   bool at_load = false;
 
@@ -45,7 +45,7 @@ void refuse_quantized(ConfigFields& fields, std::string_view source);
 // FP8 with a scale per row, quantized when the weights are loaded.
 WeightFormat fp8_at_load();
 // The model's type before it was quantized, if it is known, becomes WeightScheme::product.
-void set_product(std::optional<DType> dtype, std::optional<WeightFormat>& format);
+void set_dequantized_dtype(std::optional<DType> dtype, std::optional<WeightFormat>& format);
 
 // The scheme in which a device gets a matrix whose values the checkpoint stores as `stored`.
 WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored);

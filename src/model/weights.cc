@@ -17,19 +17,6 @@
 
 namespace quire {
 
-float element_as_f32(const TensorView& view, int64_t i) {
-  switch (view.dtype) {
-    case DType::kF32:
-      return view.as<float>()[i];
-    case DType::kF16:
-      return f16_to_f32(view.as<uint16_t>()[i]);
-    case DType::kBF16:
-      return bf16_to_f32(view.as<uint16_t>()[i]);
-    default:
-      QUIRE_CHECK(false, "[model] the type of an element is none of f32, f16 and bf16");
-  }
-}
-
 namespace {
 
 std::string values_name(const MatrixPart& part) {
@@ -87,7 +74,6 @@ class Loader {
   std::vector<TensorView> biases_;
   std::vector<RepeatedRows> repeated_;  // used instead of weights_
   std::vector<BlockMatrix> blocks_;     // used instead of weights_
-  float input_scale_ = 0.0F;            // the largest of the parts'; 0: they have none
   std::vector<Tensor> copies_;          // slices and quantized matrices, until the Linear is made
   std::optional<ThreadPool> threads_;   // that quantize; made when they are needed
 };
@@ -160,7 +146,7 @@ Result<LinearSource> Loader::take_source(const MatrixBinding& binding) {
                            bias_part(bias_name(part), part.num_rows, binding.split));
     biases_.push_back(bias);
   }
-  return LinearSource{weights_, biases_, repeated_, blocks_, input_scale_};
+  return LinearSource{weights_, biases_, repeated_, blocks_};
 }
 
 Status Loader::load_vector(const VectorBinding& binding) {
@@ -270,9 +256,9 @@ Result<WeightView> Loader::take_quantized(const std::string& name, const Shape& 
   QUIRE_ASSIGN_OR_RETURN(const TensorView scales, take_scales(part.name + format.scales_suffix,
                                                               scales_shape(format.scheme, whole)));
   if (!format.input_scale_suffix.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(const TensorView input_scale,
-                           take_scales(part.name + format.input_scale_suffix, {1}));
-    input_scale_ = std::max(input_scale_, element_as_f32(input_scale, 0));
+    // Checked but not used: a device that rounds activations to FP8 scales each token row by its
+    // own largest magnitude.
+    QUIRE_RETURN_IF_ERROR(take_scales(part.name + format.input_scale_suffix, {1}).status());
   }
   return WeightView(values, scales, format.scheme);
 }
@@ -336,7 +322,6 @@ void Loader::release_taken() {
   biases_.clear();
   repeated_.clear();
   blocks_.clear();
-  input_scale_ = 0.0F;
   copies_.clear();
 }
 

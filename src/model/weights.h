@@ -96,9 +96,6 @@ int64_t estimate_weight_bytes(std::span<const TensorSpec> tensors, const WeightS
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
                     Ops& ops, const Parallel& parallel, const LoadProgress& progress);
 
-// Element i of an F32, F16 or BF16 tensor in host memory.
-float element_as_f32(const TensorView& view, int64_t i);
-
 // A contiguous range of a weight's rows or columns.
 struct Slice {
   int64_t first = 0;

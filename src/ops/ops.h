@@ -42,9 +42,6 @@ struct LinearSource {
   std::span<const TensorView> biases;   // empty, or one per matrix: [rows_i]; data null: zeros
   std::span<const RepeatedRows> repeated = {};  // used instead of weights if fills_repeated()
   std::span<const BlockMatrix> blocks = {};     // used instead of weights if block_bytes() > 0
-  // The checkpoint's scale of FP8 inputs (input = FP8 value * scale), the largest of its matrices;
-  // 0: none. A CPU does not quantize its inputs.
-  float input_scale = 0.0F;
 };
 
 // The sizes of one layer of experts.

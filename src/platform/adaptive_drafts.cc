@@ -16,8 +16,8 @@ constexpr int kTimeWindow = 8;
 // Rates are averages of about this many steps, and of about this many drafts at most.
 constexpr int kRateWindow = 64;
 constexpr double kMostVerified = 1024;
-// Drafts that are not verified teach nothing, so a rate begins as if this many had been, and
-// accepted as often as the draft before them. So a bad first draft soon lowers all rates.
+// The prior of each position: kFirstVerified drafts, accepted at the rate of the position before
+// it. A low rate of the first draft therefore lowers all later ones, which are verified less often.
 constexpr double kFirstVerified = 3;
 constexpr double kFirstRate = 0.8;
 // Numbers of rows up to this one have a bucket each; larger ones share one with their neighbors.

@@ -26,8 +26,8 @@ struct DraftCall {
   // probably verify. Null on a GPU.
   const int32_t* num_wanted = nullptr;
   // On a GPU, the number of proposals for each span, 0 to num_drafts: an upper bound of the drafts
-  // that the next step verifies. With 0, the drafter only computes what its own later proposals
-  // need, such as the keys and values of a draft head without its output.
+  // that the next step verifies. With 0, the drafter does only the work that its later proposals
+  // need; a draft head writes keys and values and computes no output.
   int num_next_drafts = 0;
   // By slot: number of tokens whose keys and values are in the cache.
   const int32_t* num_computed = nullptr;

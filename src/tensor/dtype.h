@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -29,5 +30,13 @@ uint16_t f32_to_f16(float value);  // round to nearest even; overflow to infinit
 // E4M3 of the OCP FP8 specification ("e4m3fn"): no infinities, 0x7F and 0xFF are NaN, max 448.
 float e4m3_to_f32(uint8_t bits);
 uint8_t f32_to_e4m3(float value);  // round to nearest even, saturating to ±448; NaN stays NaN
+// The scale of a row of E4M3 numbers whose largest magnitude is `largest`, so that the largest
+// becomes 448. The lower limit keeps the inverse finite.
+constexpr float e4m3_scale(float largest) {
+  constexpr float kMaxE4m3 = 448;
+  constexpr float kMinScale = std::numeric_limits<float>::min();
+  if (largest == 0) return 1;
+  return largest < kMaxE4m3 * kMinScale ? kMinScale : largest / kMaxE4m3;
+}
 
 }  // namespace quire

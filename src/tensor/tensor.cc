@@ -86,4 +86,17 @@ std::string quote_name(std::string_view name) {
   return writer.text();
 }
 
+float element_as_f32(const TensorView& view, int64_t i) {
+  switch (view.dtype) {
+    case DType::kF32:
+      return view.as<float>()[i];
+    case DType::kF16:
+      return f16_to_f32(view.as<uint16_t>()[i]);
+    case DType::kBF16:
+      return bf16_to_f32(view.as<uint16_t>()[i]);
+    default:
+      QUIRE_CHECK(false, "[tensor] the type of an element is none of f32, f16 and bf16");
+  }
+}
+
 }  // namespace quire

@@ -50,6 +50,9 @@ struct TensorView {
   TensorView rows(int64_t first, int64_t count) const;
 };
 
+// Element i of an F32, F16 or BF16 tensor in host memory.
+float element_as_f32(const TensorView& view, int64_t i);
+
 // Owned memory with its own deleter. Move-only.
 class Buffer {
  public:

@@ -95,7 +95,7 @@ struct WeightScheme {
   int64_t block_rows = 0;  // kBlocks: the rows and columns that share one scale
   int64_t block_columns = 0;
   // With scales, the type of values * scales: that of the model before it was quantized.
-  DType product = DType::kF32;
+  DType dequantized_dtype = DType::kF32;
 
   friend bool operator==(const WeightScheme&, const WeightScheme&) = default;
 };

@@ -28,7 +28,7 @@ double quantile(std::vector<double>& values, double q) {
   return values[static_cast<size_t>(q * double(values.size() - 1))];
 }
 
-TEST(MaskCost, Of128kTokens) {
+TEST(RandomWalk, EveryAllowedTokenIsAccepted) {
   const auto dir = testing::shared_data_path("tokenizers/llama3.2-instruct");
   QUIRE_REQUIRE_SHARED(dir);
   const auto tokenizer = Tokenizer::load(dir);

@@ -37,7 +37,7 @@ std::string error_of(std::string_view scheme) {
 
 WeightFormat fp8(ScaleLayout layout, std::string suffix, std::string input_suffix = "") {
   WeightFormat format = {
-      .scheme = {.values = DType::kF8E4M3, .scales = layout, .product = DType::kBF16},
+      .scheme = {.values = DType::kF8E4M3, .scales = layout, .dequantized_dtype = DType::kBF16},
       .scales_suffix = std::move(suffix),
       .input_scale_suffix = std::move(input_suffix)};
   if (layout == ScaleLayout::kBlocks) format.scheme.block_rows = format.scheme.block_columns = 128;
@@ -101,8 +101,8 @@ TEST(Quantization, ReadsTheFormatsOfEachTool) {
 
 TEST(Quantization, TheProductHasTheTypeOfTheModel) {
   const char* scheme = R"({"quant_method":"fp8"})";
-  EXPECT_EQ((*parse(scheme, "bfloat16"))->scheme.product, DType::kBF16);
-  EXPECT_EQ((*parse(scheme, "float16"))->scheme.product, DType::kF16);
+  EXPECT_EQ((*parse(scheme, "bfloat16"))->scheme.dequantized_dtype, DType::kBF16);
+  EXPECT_EQ((*parse(scheme, "float16"))->scheme.dequantized_dtype, DType::kF16);
 }
 
 TEST(Quantization, OtherSchemesAreNamedWithTheirRemedy) {

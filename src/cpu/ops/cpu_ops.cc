@@ -348,7 +348,7 @@ class CpuOps final : public Ops {
     for_each(x.shape[0], x.shape[0] * x.shape[1], body);
   }
 
-  // Calls body(i) for each i of [0, count), in parallel if all of them have at least
+  // Calls body(i) for each i of [0, count), in parallel if num_elements is at least
   // kParallelElements.
   template <class Body>
   void for_each(int64_t count, int64_t num_elements, const Body& body) {

@@ -52,7 +52,7 @@ struct ExpertsWorkspace {
 void sort_pairs(const int32_t* ids, int64_t num_pairs, int num_experts,
                 const ExpertsWorkspace& workspace);
 
-// Some rows of one or more experts, each of which begins at a multiple of kGroupAlign.
+// Some rows of one or more experts. The rows of each expert begin at a multiple of kGroupAlign.
 struct ExpertsBlock {
   struct Part {
     int64_t expert = 0;
@@ -83,14 +83,14 @@ class ExpertsBlocks {
   ExpertsBlocks(const ExpertsWorkspace& workspace, int num_experts)
       : workspace_(workspace), num_experts_(num_experts) {}
 
-  // The next block; one without rows: there is none.
+  // Returns the next block; it has no rows if all pairs are done.
   ExpertsBlock next();
 
  private:
   const ExpertsWorkspace& workspace_;
   int num_experts_;
   int64_t expert_ = 0;
-  int64_t pair_ = 0;  // the first that no block has had
+  int64_t pair_ = 0;  // the first pair that is not yet in a block
 };
 
 // out[token of the pair] (+)= weight of the pair * y, for the elements [begin, end) of each row of

@@ -207,7 +207,7 @@ std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
 
 DType packed_dtype(const WeightScheme& scheme) {
   if (scheme.scales == ScaleLayout::kNone) return scheme.values;
-  return scheme.product == DType::kBF16 ? DType::kBF16 : DType::kF32;
+  return scheme.dequantized_dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
 }
 
 Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& source, bool for_amx,

@@ -20,9 +20,10 @@ struct RowGroup {
   int64_t end_row() const { return first_row + num_rows; }
 };
 
-// Rows of a call with several groups, which begin at multiples of kGroupAlign (the rows of an AMX
-// tile); the rows between groups are neither read nor written.
+// Upper bound of the rows of one call with several groups.
 inline constexpr int64_t kMaxGroupedRows = 256;
+// Each group begins at a multiple of this, the rows of an AMX tile. Rows of x and out between
+// groups are not accessed.
 inline constexpr int64_t kGroupAlign = 16;
 
 // A thread's part of the tasks of all groups: calls body(group, task) with task of

@@ -28,8 +28,10 @@ cudaDataType_t data_type(DType dtype) {
       return CUDA_R_16F;
     case DType::kF8E4M3:
       return CUDA_R_8F_E4M3;
-    default:
+    case DType::kBF16:
       return CUDA_R_16BF;
+    default:
+      QUIRE_CHECK(false, "[ops] cuBLASLt has no products of integers");
   }
 }
 
@@ -97,8 +99,8 @@ Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t
   QUIRE_RETURN_IF_ERROR(layout(problem.x, shape.weights, shape.k, num_rows));
   QUIRE_RETURN_IF_ERROR(layout(problem.out, shape.out, shape.n, num_rows));
   if (shape.weights != DType::kF8E4M3) return problem;
-  // The library's fast accumulation stays off, its default: it would leave sums in the tensor
-  // cores, which keep fewer bits than F32, for all of K.
+  // Fast accumulation stays off, the library's default: with it, the sums over all of K stay in the
+  // tensor cores, which keep fewer bits than F32.
   for (const auto mode : {kScaleModeOfA, kScaleModeOfB}) {
     QUIRE_RETURN_IF_ERROR(check(api_.desc_set(desc, mode, &kOneScalePerRow, sizeof(int32_t)),
                                 "set one scale per row"));

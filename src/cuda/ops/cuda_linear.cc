@@ -59,7 +59,7 @@ Status check_shape(const Shape& shape, int64_t in_features) {
                   shape.rank(), shape[0], shape[1], in_features));
 }
 
-Status check_scales(const WeightView& matrix) {
+Status check_scale_shape(const WeightView& matrix) {
   if (matrix.scheme.scales == ScaleLayout::kNone) return {};
   const Shape expected = scales_shape(matrix.scheme, matrix.values.shape);
   const TensorView& scales = matrix.scales;
@@ -70,17 +70,6 @@ Status check_scales(const WeightView& matrix) {
       fmt::format("[ops] the scales of a block of weights do not fit; got {} of shape {}, expected "
                   "f32, f16 or bf16 of shape {}",
                   dtype_name(scales.dtype), shape_text(scales.shape), shape_text(expected)));
-}
-
-float number_at(const TensorView& numbers, int64_t i) {
-  switch (numbers.dtype) {
-    case DType::kF16:
-      return f16_to_f32(numbers.as<uint16_t>()[i]);
-    case DType::kBF16:
-      return bf16_to_f32(numbers.as<uint16_t>()[i]);
-    default:
-      return numbers.as<float>()[i];
-  }
 }
 
 // One block of a source, in one of its two forms.
@@ -108,7 +97,7 @@ Status check_blocks(std::span<const Block> blocks) {
   for (const Block& block : blocks) {
     QUIRE_RETURN_IF_ERROR(check_scheme(block.scheme()));
     QUIRE_RETURN_IF_ERROR(check_shape(block.shape(), in_features));
-    if (block.memory != nullptr) QUIRE_RETURN_IF_ERROR(check_scales(*block.memory));
+    if (block.memory != nullptr) QUIRE_RETURN_IF_ERROR(check_scale_shape(*block.memory));
     // Values without scales may differ in type, because all are converted to one.
     const bool has_scales = is_fp8(scheme) || is_fp8(block.scheme());
     if (has_scales && block.scheme() != scheme) {
@@ -228,7 +217,7 @@ std::vector<float> row_scales(std::span<const WeightView> matrices) {
     const Shape& shape = matrix.values.shape;
     const int64_t rows_per_scale = scale_block(matrix.scheme, shape)[0];
     for (int64_t row = 0; row < shape[0]; ++row) {
-      scales.push_back(number_at(matrix.scales, row / rows_per_scale));
+      scales.push_back(element_as_f32(matrix.scales, row / rows_per_scale));
     }
   }
   return scales;

@@ -54,14 +54,6 @@ void run_rope_angles(const LaunchContext& context, const float* inv_freq, float 
 // out[t, n] += bias[n]; the bias is of any float type, out of the same type or F32.
 void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out);
 void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args);
-// The scale of a row of E4M3 numbers whose largest magnitude is `largest`, so that the largest
-// becomes 448. The lower limit keeps the inverse finite.
-constexpr float e4m3_scale(float largest) {
-  constexpr float kMaxE4m3 = 448;
-  constexpr float kMinScale = std::numeric_limits<float>::min();
-  if (largest == 0) return 1;
-  return largest < kMaxE4m3 * kMinScale ? kMinScale : largest / kMaxE4m3;
-}
 // Quantizes rows: out[t, :] = x[t, :] / scales[t] in E4M3, and scales[t] (F32) is e4m3_scale() of
 // the row's largest magnitude. NaN stays NaN. An infinity becomes NaN and the row's finite numbers
 // 0, but its scale is infinite, so that any product with the row is NaN.

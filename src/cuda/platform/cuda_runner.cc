@@ -98,7 +98,7 @@ CudaRunner::CudaRunner(const RunnerParts& parts, CudaStream& stream)
     : parts_(parts),
       stream_(stream),
       graphs_(decode_graphs(target().attention, parts_.sizes)),
-      num_drafts_(parts_.sizes.max_num_seqs),
+      step_drafts_(parts_.sizes.max_num_seqs),
       draft_stage_(parts_.drafter, stream) {}
 
 CudaRunner::~CudaRunner() {
@@ -175,7 +175,7 @@ Status CudaRunner::allocate(CudaOps& ops) {
     QUIRE_ASSIGN_OR_RETURN(results_.back().next_tokens, pinned_memory(next_tokens_bytes()));
     QUIRE_ASSIGN_OR_RETURN(Stopwatch verify, Stopwatch::create());
     QUIRE_ASSIGN_OR_RETURN(Stopwatch draft, Stopwatch::create());
-    results_.back().times.emplace(std::move(verify), std::move(draft));
+    results_.back().timers.emplace(std::move(verify), std::move(draft));
   }
   return {};
 }
@@ -304,7 +304,7 @@ Status CudaRunner::measure_drafts() {
   };
   QUIRE_ASSIGN_OR_RETURN(DraftCosts costs,
                          measure_draft_costs(graphs_, {verify, propose}, stream_));
-  num_drafts_.adapt(std::move(costs));
+  step_drafts_.adapt(std::move(costs));
   return {};
 }
 
@@ -320,7 +320,7 @@ void CudaRunner::enqueue(std::shared_ptr<const BatchPlan> plan) {
   QUIRE_CHECK(in_flight_.size() < results_.size(),
               "[cuda] more steps are in flight than there are buffers for results");
   Step step;
-  step.plan = num_drafts_.without_missing(std::move(plan));
+  step.plan = step_drafts_.without_missing(std::move(plan));
   step.results = &results_[next_results_];
   next_results_ = (next_results_ + 1) % results_.size();
   if (fault_.ok()) fault_ = bind_thread();
@@ -339,7 +339,7 @@ Status CudaRunner::enqueue_step(Step& step) {
   if (parts_.drafter != nullptr) {
     QUIRE_RETURN_IF_ERROR(parts_.drafter->update_slots(plan, stream_));
   }
-  if (step.results->times) step.results->times->verify.start(stream_);
+  if (step.results->timers) step.results->timers->verify.start(stream_);
   attention_inputs_.describe(plan, buffers_.arrays());
   const DecodeGraph* graph = graph_for(plan);
   if (graph != nullptr) {
@@ -364,11 +364,11 @@ Status CudaRunner::draft(Step& step, const DecodeGraph* graph) {
   const GraphBatch* batch = graph == nullptr ? nullptr : &graph->batch;
   const int num_tokens = batch == nullptr ? plan.num_tokens() : batch->num_tokens();
   const int num_spans = batch == nullptr ? static_cast<int>(plan.spans.size()) : batch->num_reqs;
-  const int num_drafts = step.ranges.empty() ? 0 : num_drafts_.plan_proposals(plan);
-  step.results->times->verify.end(stream_);
-  step.results->times->draft.start(stream_);
+  const int num_drafts = step.ranges.empty() ? 0 : step_drafts_.plan_proposals(plan);
+  step.results->timers->verify.end(stream_);
+  step.results->timers->draft.start(stream_);
   QUIRE_RETURN_IF_ERROR(draft_stage_.run(draft_step(batch, num_tokens), num_spans, num_drafts));
-  step.results->times->draft.end(stream_);
+  step.results->timers->draft.end(stream_);
   report_drafts(step, num_drafts);
   return {};
 }
@@ -470,15 +470,15 @@ StepResult CudaRunner::wait() {
     return result;
   }
   result.spans = read_spans(step);
-  num_drafts_.observe(*step.plan, result.spans);
+  step_drafts_.observe(*step.plan, result.spans);
   PromptLogprobs::read(step.prompts, step.results->prompt_logprobs.data(), result.spans);
   return result;
 }
 
 Status CudaRunner::read_times(const Step& step, StepResult& result) {
-  if (!step.results->times) return {};
-  QUIRE_ASSIGN_OR_RETURN(const double verify_us, step.results->times->verify.elapsed());
-  QUIRE_ASSIGN_OR_RETURN(const double draft_us, step.results->times->draft.elapsed());
+  if (!step.results->timers) return {};
+  QUIRE_ASSIGN_OR_RETURN(const double verify_us, step.results->timers->verify.elapsed());
+  QUIRE_ASSIGN_OR_RETURN(const double draft_us, step.results->timers->draft.elapsed());
   result.verify_seconds = verify_us * 1e-6;
   result.draft_seconds = draft_us * 1e-6;
   return {};

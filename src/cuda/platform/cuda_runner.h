@@ -33,22 +33,22 @@ class CudaRunner final : public Runner {
   void enqueue(std::shared_ptr<const BatchPlan> plan) override;
   StepResult wait() override;
   int drafts_worth(int num_decoding, int max_drafts) const override {
-    return num_drafts_.num_verified(num_decoding, max_drafts);
+    return step_drafts_.num_verified(num_decoding, max_drafts);
   }
   DeviceTraffic traffic() const override { return stream_.traffic(); }
 
  private:
-  struct StepTimes {
+  struct StepTimers {
     Stopwatch verify;  // the target and sampling
     Stopwatch draft;   // the drafter
   };
-  // Host memory of a step's results: sampled spans, then the prompts' log probabilities.
+  // Host memory and timers of one step in flight.
   struct Results {
     Buffer sampled;          // pinned; an embedding model's hidden states
     Buffer prompt_logprobs;  // pinned, PromptLogprobs::results_bytes
     Buffer next_tokens;      // pinned, DeviceSampler::next_tokens(); empty without a drafter
     CudaEvent arrived;
-    std::optional<StepTimes> times;  // absent without a drafter
+    std::optional<StepTimers> timers;  // absent without a drafter
   };
   // A step that is enqueued.
   struct Step {
@@ -133,7 +133,7 @@ class CudaRunner final : public Runner {
   AttentionInputs attention_inputs_;
   StepAttention step_attention_{parts_.target(), parts_.workspace};
   DecodeGraphs graphs_;
-  StepDrafts num_drafts_;
+  StepDrafts step_drafts_;
   DraftStage draft_stage_;
   std::unique_ptr<DeviceSampler> sampler_;
   PromptLogprobs prompt_logprobs_;

@@ -12,7 +12,7 @@ namespace quire::cuda {
 
 class DraftStage {
  public:
-  // `drafter` may be null if no function is called. It and `stream` outlive the object.
+  // `drafter` may be null; then no function may be called. It and `stream` outlive the object.
   DraftStage(Drafter* drafter, CudaStream& stream) : drafter_(drafter), stream_(stream) {}
 
   // Enqueues the drafter's work after a step whose tokens have been sampled, as graphs if they were

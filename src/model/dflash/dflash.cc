@@ -21,7 +21,7 @@ constexpr int kDefaultHeadDim = 128;  // of Qwen3
 
 // ---- config.json
 
-// An id of the authors is that of the state after the layer, which enters the next one.
+// In the authors' layout, id i is the output of layer i, thus the input of layer i + 1.
 constexpr TapIds kAuthorsTapIds = {.key = "target_layer_ids", .layer_offset = 1};
 constexpr TapIds kSpeculatorsTapIds = {.key = "aux_hidden_state_layer_ids", .layer_offset = 0};
 
@@ -69,8 +69,8 @@ void read_tapped_layers(ConfigFields& fields, DFlashConfig& drafter) {
   }
 }
 
-// Reads the fields that DFlash's authors put into dflash_config, and the other layouts beside the
-// others.
+// Reads the fields of a block. DFlash's authors nest them in dflash_config; the other layouts have
+// them at the top level.
 void read_block(ConfigFields& fields, ConfigFields* nested, BlockMethod method,
                 DFlashConfig& drafter) {
   const auto holder_of = [&](std::string_view key) -> ConfigFields& {
@@ -139,10 +139,10 @@ void read_speculators_layout(ConfigFields& fields, BlockMethod method, ModelConf
   read_layers(*layers, config, drafter);
   fields.keep(layers->status());
   if (!fields.status().ok()) return;
-  // The nested fields began as the target's, and may say that its matrices are tied. A drafter's
-  // lm_head is its checkpoint's or the target's.
+  // transformer_layer_config is copied from the target and may say that its matrices are tied. A
+  // drafter's lm_head is its checkpoint's or the target's.
   drafter.tie_word_embeddings = false;
-  // vLLM prefers these to the nested ones.
+  // vLLM reads these top-level fields before the nested ones.
   require_switch(fields, "use_sliding_window", false);
   require_full_attention(fields, config.num_layers);
   require_text(fields, "projector_type", "dflash");

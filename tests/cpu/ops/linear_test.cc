@@ -295,7 +295,7 @@ struct ScaledWeight {
     const Shape num_scales = scales_shape(spec.scheme, shape);
     const Shape block = scale_block(spec.scheme, shape);
     scales = random_weight(num_scales[0], num_scales[1], spec.scales, seed);
-    const bool in_bf16 = spec.scheme.product == DType::kBF16;
+    const bool in_bf16 = spec.scheme.dequantized_dtype == DType::kBF16;
     numbers = {
         .n = n, .k = k, .dtype = in_bf16 ? DType::kBF16 : DType::kF32, .bytes = {}, .values = {}};
     std::mt19937 random(seed + 1);
