@@ -1,6 +1,7 @@
 #include "cli/chat.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -220,7 +221,9 @@ class Session {
       const Result<ChatLine> line = parse_chat_line(*typed);
       if (line.ok() && line->action == ChatAction::kExit) return exit_code;
       const Status status = line.ok() ? perform(*line) : line.status();
-      if (was_interrupted_ && !is_interactive_) return CancelScope::exit_code();
+      // At a terminal, Ctrl-C ends the output alone.
+      const bool is_ctrl_c = CancelScope::exit_code() == 128 + SIGINT;
+      if (was_interrupted_ && !(is_interactive_ && is_ctrl_c)) return CancelScope::exit_code();
       if (finish_stdout() != 0) return kExitFailure;  // output can no longer be written
       if (status.ok()) continue;
       print_stderr("quire chat: {}\n", one_line(engine_message(status)));

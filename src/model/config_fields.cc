@@ -203,8 +203,12 @@ std::vector<std::string> ConfigFields::texts(std::string_view key, size_t max_co
   }
   for (const simdjson::dom::element item : array) {
     std::string_view text;
-    if (item.get(text) || items.size() == max_count) {
-      fail(key, shown(item), fmt::format("at most {} strings", max_count));
+    if (item.get(text)) {
+      fail(key, fmt::format("{} in the list", shown(item)), "a list of strings");
+      break;
+    }
+    if (items.size() == max_count) {
+      fail(key, fmt::format("{} strings", array.size()), fmt::format("at most {}", max_count));
       break;
     }
     items.emplace_back(text);

@@ -310,8 +310,9 @@ Result<TensorView> Loader::take_float(const std::string& name, const Shape& shap
   QUIRE_ASSIGN_OR_RETURN(const TensorView view, take(name, shape));
   if (is_weight_dtype(view.dtype)) return view;
   return unimplemented(
-      fmt::format("[model] tensor {} has an unsupported type; got {}, expected f32, f16 or bf16; "
-                  "convert the checkpoint",
+      fmt::format("[model] tensor {} has an unsupported type; got {}, expected f32, f16 or bf16 "
+                  "(fp8_e4m3 only in the matrices of layers, if quantization_config in config.json "
+                  "describes it); convert the checkpoint",
                   quote_name(name), dtype_name(view.dtype)));
 }
 

@@ -129,6 +129,17 @@ TEST_F(ChatAtATerminal, CtrlCStopsAnAnswer) {
   EXPECT_EQ(leave(*chat), 0);
 }
 
+TEST_F(ChatAtATerminal, OtherSignalsEndTheChatDuringAnAnswer) {
+  for (const auto& [signal, exit_code] : {std::pair(SIGTERM, 143), std::pair(SIGHUP, 129)}) {
+    const auto chat = start({"--ignore-eos", "--max-tokens", "3500"});
+    chat->type("Hello!\r");
+    chat->read_until(kPromptEnd);
+    chat->read_until("e");  // a letter of the answer
+    chat->kill(signal);
+    EXPECT_EQ(chat->wait(), exit_code);
+  }
+}
+
 TEST_F(ChatAtATerminal, SaysThatAnAnswerIsCut) {
   const auto chat = start({"--max-tokens", "3", "--ignore-eos"});
   EXPECT_THAT(enter(*chat, "Hello!"),
