@@ -239,9 +239,12 @@ std::vector<KvGroup> groups_of(std::span<const PlannedModel> models) {
 // The target, then the model that drafts, if there is one. A sequence has one list of blocks per
 // window, which the models share: a page holds the keys and values of all.
 Result<std::vector<PlannedModel>> planned_models(const PlanInputs& in, const ModelLimits& limits) {
-  std::vector<PlannedModel> models(1);
+  const bool has_draft_model = in.drafts.model != nullptr;
+  std::vector<PlannedModel> models(has_draft_model ? 2 : 1);
   QUIRE_ASSIGN_OR_RETURN(models.front(), plan_target(in, limits));
-  if (in.drafts.model != nullptr) models.push_back(plan_draft_model(in, limits));
+  if (has_draft_model) {
+    QUIRE_ASSIGN_OR_RETURN(models.back(), plan_draft_model(in, limits));
+  }
   std::vector<KvGroup> groups = groups_of(models);
   assign_tables(groups);
   auto next = groups.begin();
