@@ -41,7 +41,7 @@ struct Fp8Matrix {
 std::vector<float> quantized_row(std::span<const float> x) {
   float largest = 0;
   for (const float number : x) largest = std::fmax(largest, std::abs(number));
-  const float scale = cuda::e4m3_scale(largest);
+  const float scale = e4m3_scale(largest);
   const float inverse = 1.0F / scale;
   std::vector<float> out;
   for (const float number : x) out.push_back(e4m3_to_f32(f32_to_e4m3(number * inverse)) * scale);
@@ -447,11 +447,11 @@ TEST(RowScales, RepeatAScalePerTensor) {
 }
 
 TEST(E4m3Scale, FillsTheRangeAndHasAFiniteInverse) {
-  EXPECT_EQ(cuda::e4m3_scale(0.0F), 1.0F);
-  EXPECT_EQ(cuda::e4m3_scale(448.0F), 1.0F);
-  EXPECT_EQ(cuda::e4m3_scale(INFINITY), INFINITY);
+  EXPECT_EQ(e4m3_scale(0.0F), 1.0F);
+  EXPECT_EQ(e4m3_scale(448.0F), 1.0F);
+  EXPECT_EQ(e4m3_scale(INFINITY), INFINITY);
   for (float largest = 1e-45F; largest < 1e38F; largest *= 1.7F) {
-    const float scale = cuda::e4m3_scale(largest);
+    const float scale = e4m3_scale(largest);
     EXPECT_TRUE(std::isfinite(1.0F / scale)) << largest;
     EXPECT_LE(largest / scale, 448.001F) << largest;
     if (largest > 1e-35F) {
@@ -466,7 +466,7 @@ TEST(E4m3Scale, BoundsTheErrorOfTheActivations) {
   const std::vector<float> out = quantized_row(x);
   float largest = 0;
   for (const float number : x) largest = std::max(largest, std::abs(number));
-  const float step = cuda::e4m3_scale(largest) / 1024.0F;
+  const float step = e4m3_scale(largest) / 1024.0F;
   for (size_t i = 0; i < x.size(); ++i) {
     EXPECT_LE(std::abs(out[i] - x[i]), std::max(std::abs(x[i]) / 16.0F, step) * 1.0001F) << i;
   }
