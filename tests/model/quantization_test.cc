@@ -135,7 +135,7 @@ TEST(Quantization, FieldsThatContradictOrAreUnknownAreNamed) {
       {R"({"quant_method":"fp8","weight_block_size":[128]})", "weight_block_size; got 1 numbers"},
       {R"({"quant_method":"fp8","weight_block_size":[0,128]})", "weight_block_size; got \"0\""},
       {R"({"quant_method":"fp8","ignored_layers":"lm_head"})", "ignored_layers"},
-      {R"({"quant_method":"fp8","group_size":64})", "\"group_size\"; got a field that Quire does"},
+      {R"({"quant_method":"fp8","group_size":64})", "\"group_size\"; got an unknown field"},
       {R"({"quant_method":"modelopt","quant_algo":"FP8","kv_cache_quant_algo":"NVFP4"})",
        "kv_cache_quant_algo; got \"NVFP4\""},
       {R"({"quant_method":"modelopt","quant_algo":"FP8","config_groups":{"group_0":{"weights":)"
@@ -188,7 +188,7 @@ TEST(Quantization, ReadsModeloptsOwnFile) {
       {R"({"quantization":{"quant_algo":"NVFP4","group_size":16}})", "\"NVFP4\", groups of 16"},
       {R"({"quantization":{"quant_algo":"FP8","exclude_modules":7}})",
        "quantization.exclude_modules"},
-      {R"({"quantization":{"quant_algo":"FP8"},"version":1})", "\"version\"; got a field"},
+      {R"({"quantization":{"quant_algo":"FP8"},"version":1})", "\"version\"; got an unknown field"},
       {"[]", "not a JSON object"}};
   for (const auto& [json, expected] : faults) {
     EXPECT_THAT(parse_file(json).status().message(),
