@@ -48,10 +48,7 @@ class OrdinaryDraftModel final : public DraftModel {
     return estimate_weight_bytes(config(), weights(), ops, limits.parallel);
   }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config(), limits, ops));
-    return (Saturated(estimate_activation_bytes(config(), limits, ops.activation_dtype())) +
-            experts)
-        .get();
+    return estimate_activation_bytes(config(), limits, ops);
   }
   Result<std::unique_ptr<Model>> load(const Model& /*target*/, Ops& ops,
                                       const ModelLimits& limits) override {

@@ -10,7 +10,6 @@
 
 #include "base/log.h"
 #include "engine/measured_table.h"
-#include "model/decoder.h"
 #include "model/families.h"
 #include "platform/runner.h"
 
@@ -205,15 +204,14 @@ struct PlannedModel {
 Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits) {
   const ModelConfig& config = in.files.config;
   const Ops& ops = in.context.ops();
-  const DType activation = ops.activation_dtype();
-  QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config, limits, ops));
+  QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes,
+                         estimate_activation_bytes(config, limits, ops));
   return PlannedModel{
       .limits = limits,
       .decode_q_lens = target_q_lens(in),
-      .kv_groups = make_kv_groups(config, limits, activation),
+      .kv_groups = make_kv_groups(config, limits, ops.activation_dtype()),
       .weight_bytes = estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel),
-      .activation_bytes =
-          (Saturated(estimate_activation_bytes(config, limits, activation)) + experts).get()};
+      .activation_bytes = activation_bytes};
 }
 
 Result<PlannedModel> plan_draft_model(const PlanInputs& in, const ModelLimits& target) {

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "model/decoder.h"
 #include "model/gemma/gemma.h"
 #include "model/llama/llama.h"
@@ -88,6 +89,13 @@ int64_t estimate_weight_bytes(const ModelConfig& config, const WeightSource& sou
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                   DType activation) {
   return family_of(config).activation_bytes(config, limits, activation);
+}
+
+Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                          const Ops& ops) {
+  QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config, limits, ops));
+  const int64_t others = estimate_activation_bytes(config, limits, ops.activation_dtype());
+  return (Saturated(others) + experts).get();
 }
 
 }  // namespace quire

@@ -63,8 +63,11 @@ std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits
 int64_t estimate_weight_bytes(const ModelConfig& config, const WeightSource& source, const Ops& ops,
                               const Parallel& parallel);
 
-// Bytes of the buffers of one step within `limits`.
+// Bytes of the buffers of one step within `limits`, without the workspace of experts.
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                   DType activation);
+// The same with that workspace. Fails with kUnimplemented if the device does not compute experts.
+Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
+                                          const Ops& ops);
 
 }  // namespace quire

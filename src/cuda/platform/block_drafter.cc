@@ -78,11 +78,8 @@ Status BlockDrafter::allocate(CudaStream& stream) {
     QUIRE_ASSIGN_OR_RETURN(transitions_,
                            ops_.allocate({limits_.max_num_seqs, config.vocab_size}, DType::kF32));
   }
-  const std::span<const int32_t> ids = model_.target_ids();
-  if (ids.empty()) return {};
-  QUIRE_ASSIGN_OR_RETURN(target_ids_, device_memory(ids.size_bytes()));
-  stream.copy_to_device(target_ids_.data(), ids.data(), ids.size_bytes());
-  return stream.synchronize();
+  QUIRE_ASSIGN_OR_RETURN(target_ids_, upload_target_ids(model_, stream));
+  return {};
 }
 
 Status BlockDrafter::prepare_read(const DraftCall& call, Stream& stream) {

@@ -12,6 +12,15 @@ StepLimits draft_step_limits(const DraftModelParts& parts, int max_num_seqs) {
           .windows = parts.windows};
 }
 
+Result<Buffer> upload_target_ids(const TapReader& model, CudaStream& stream) {
+  const std::span<const int32_t> ids = model.target_ids();
+  if (ids.empty()) return Buffer();
+  QUIRE_ASSIGN_OR_RETURN(Buffer copy, device_memory(ids.size_bytes()));
+  stream.copy_to_device(copy.data(), ids.data(), ids.size_bytes());
+  QUIRE_RETURN_IF_ERROR(stream.synchronize());
+  return copy;
+}
+
 Result<std::span<const KvGroupStep>> DraftAttention::plan(
     std::span<const AttentionBatch* const> batches, bool in_graph, CudaStream& stream) {
   const AttentionBatch& batch = *batches.front();

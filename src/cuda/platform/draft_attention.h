@@ -1,17 +1,22 @@
-// The parts that drafters with a model share on a GPU: the limits of their steps, and the attention
-// of a pass, in a graph and eagerly.
+// The parts that drafters with a model share on a GPU: the limits of their steps, the draft
+// vocabulary, and the attention of a pass, in a graph and eagerly.
 #pragma once
 
 #include <span>
 
+#include "cuda/base/memory.h"
 #include "cuda/base/stream.h"
 #include "cuda/step/draft_inputs.h"
+#include "model/model.h"
 #include "platform/runner.h"
 
 namespace quire::cuda {
 
 // The limits of the target's steps that DraftInputs needs.
 StepLimits draft_step_limits(const DraftModelParts& parts, int max_num_seqs);
+
+// Copies TapReader::target_ids() to the device; empty if the vocabularies are the same.
+Result<Buffer> upload_target_ids(const TapReader& model, CudaStream& stream);
 
 // The plans of one kind of pass.
 class DraftAttention {

@@ -81,11 +81,8 @@ Status ModelDrafter::allocate(const DrafterLimits& limits, CudaStream& stream) {
   if (head_ == nullptr) return {};
   QUIRE_ASSIGN_OR_RETURN(states_, ops_.allocate({model_limits.max_num_tokens, config.hidden_size},
                                                 ops_.activation_dtype()));
-  const std::span<const int32_t> ids = head_->target_ids();
-  if (ids.empty()) return {};
-  QUIRE_ASSIGN_OR_RETURN(target_ids_, device_memory(ids.size_bytes()));
-  stream.copy_to_device(target_ids_.data(), ids.data(), ids.size_bytes());
-  return stream.synchronize();
+  QUIRE_ASSIGN_OR_RETURN(target_ids_, upload_target_ids(*head_, stream));
+  return {};
 }
 
 Status ModelDrafter::prepare_read(const DraftCall& call, Stream& stream) {

@@ -6,6 +6,7 @@
 #include "cuda/ops/gemm_runner.h"
 #include "cuda/ops/layer_tail.h"
 #include "device_data.h"
+#include "few_row_products.h"
 #include "tensor/weight_source.h"
 
 namespace quire::testing {
@@ -250,15 +251,8 @@ TEST_P(Fp8LinearTest, EveryKernelAgrees) {
       DeviceData out(stream(), {num_rows, spec.n}, DType::kF32);
       const cuda::GemmCall call = {input.view(), linear.weights(), {},
                                    out.view(),   TensorView{},     linear.scales()};
-      cuda::run_generic_gemm(context, call);
-      expect_near_all(out.values(), exact, 2e-5F, "generic");
       EXPECT_EQ(cuda::skinny_takes(call), dtype() != DType::kF32);
-      if (!cuda::skinny_takes(call)) continue;
-      for (int variant = 0; variant < cuda::num_skinny_variants(); ++variant) {
-        out.poison();
-        cuda::run_skinny_gemm(context, call, variant);
-        expect_near_all(out.values(), exact, 2e-5F, cuda::skinny_variant_name(variant));
-      }
+      expect_kernels_of_few_rows(context, call, out, exact);
     }
   }
 }

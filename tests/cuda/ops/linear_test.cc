@@ -1,5 +1,6 @@
 #include "cuda/ops/gemm_runner.h"
 #include "device_data.h"
+#include "few_row_products.h"
 #include "tensor/weight_source.h"
 
 namespace quire::testing {
@@ -156,14 +157,7 @@ TEST_P(LinearTest, EveryKernelAgrees) {
       DeviceData out(stream(), {num_rows, spec.n}, DType::kF32);
       const cuda::GemmCall call = {input.view(), weights.view(),
                                    spec.has_bias ? bias.view() : TensorView{}, out.view()};
-      cuda::run_generic_gemm(context, call);
-      expect_near_all(out.values(), expected, 2e-5F, "generic");
-      if (!cuda::skinny_takes(call)) continue;
-      for (int variant = 0; variant < cuda::num_skinny_variants(); ++variant) {
-        out.poison();
-        cuda::run_skinny_gemm(context, call, variant);
-        expect_near_all(out.values(), expected, 2e-5F, cuda::skinny_variant_name(variant));
-      }
+      expect_kernels_of_few_rows(context, call, out, expected);
     }
   }
 }
