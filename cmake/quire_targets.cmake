@@ -34,9 +34,14 @@ function(quire_library name)
 endfunction()
 
 # quire_test(block_pool_test SOURCES … DEPS kv … [LABELS engine] [TIMEOUT 60]): builds a GoogleTest
-# program and adds it as one CTest entry, which is skipped if all of its tests were skipped.
+# program and adds it as one CTest entry, which is skipped if all of its tests were skipped. A build
+# with a sanitizer leaves out the tests labelled release_only: they bound CPU time or memory, or
+# decode for so long that a sanitizer would take a quarter of an hour.
 function(quire_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS;ARGS" ${ARGN})
+  if(QUIRE_SANITIZE AND "release_only" IN_LIST ARG_LABELS)
+    return()
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()

@@ -55,7 +55,7 @@ class Characters : public ::testing::Test {
   }
 
   std::map<char, int32_t> ids_ = byte_tokens();
-  GrammarCompiler compiler_{*embedded_tokenizer(), kEos};
+  GrammarCompiler compiler_{*embedded_tokenizer(), kEos, testing::ample_time()};
   ConstraintFactory factory_;
 };
 

@@ -27,7 +27,8 @@ using Kind = GrammarSpec::Kind;
 
 class GrammarEngine : public ::testing::Test {
  protected:
-  GrammarEngine() : compiler_(*embedded_tokenizer(), std::array{kEmbeddedEosId}) {
+  GrammarEngine()
+      : compiler_(*embedded_tokenizer(), std::array{kEmbeddedEosId}, testing::ample_time()) {
     EngineConfig config;
     config.device = "cpu";
     config.num_threads = 2;

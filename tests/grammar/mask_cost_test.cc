@@ -35,11 +35,7 @@ TEST(RandomWalk, EveryAllowedTokenIsAccepted) {
   ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
   const std::array eos = {*(*tokenizer)->token_to_id("<|eot_id|>")};
   auto start = Clock::now();
-  // The test computes one mask after the other, where an engine runs the model in between, and
-  // another program may slow it down. With the server's limits on time, sequences would end early.
-  const GrammarLimits limits = {.sequence_burst_ns = 60'000'000'000,
-                                .shared_burst_ns = 60'000'000'000};
-  GrammarCompiler compiler(**tokenizer, eos, limits);
+  GrammarCompiler compiler(**tokenizer, eos, testing::ample_time());
   std::printf("vocabulary: %.0f ms\n", microseconds_since(start) / 1e3);
   const std::pair<const char*, GrammarSpec> cases[] = {
       {"json_object", {.kind = Kind::kJsonObject}},

@@ -123,7 +123,7 @@ class NestedAnswers : public ::testing::Test {
     EXPECT_GT(num_ended, 7);
   }
 
-  GrammarCompiler compiler_{*embedded_tokenizer(), kEos};
+  GrammarCompiler compiler_{*embedded_tokenizer(), kEos, testing::ample_time()};
   ConstraintFactory factory_;
   std::string schema_;
 };

@@ -13,16 +13,10 @@ namespace quire {
 namespace {
 
 using testing::allowed_ids;
+using testing::ample_time;
 using testing::embedded_tokenizer;
 using testing::kEmbeddedEosId;
 using Kind = GrammarSpec::Kind;
-
-GrammarLimits ample_time() {
-  GrammarLimits limits;
-  limits.shared_burst_ns = 3'600'000'000'000;  // these tests only make masks
-  limits.sequence_burst_ns = 3'600'000'000'000;
-  return limits;
-}
 
 const GrammarSpec kSpecs[] = {
     {.kind = Kind::kJsonSchema, .text = std::string(testing::kApplesSchema)},

@@ -40,7 +40,7 @@ class SchemaMeaning : public ::testing::Test {
            constraint->accept(kEmbeddedEosId);
   }
 
-  GrammarCompiler compiler_{*embedded_tokenizer(), kEos};
+  GrammarCompiler compiler_{*embedded_tokenizer(), kEos, testing::ample_time()};
   ConstraintFactory factory_;
 };
 

@@ -29,6 +29,15 @@ int32_t closing_token(const std::vector<uint32_t>& mask, const Tokenizer& tokeni
 
 }  // namespace
 
+GrammarLimits ample_time() {
+  constexpr int64_t kHour = 3'600'000'000'000;
+  GrammarLimits limits;
+  limits.compile_cpu_ns = kHour;
+  limits.sequence_burst_ns = kHour;
+  limits.shared_burst_ns = kHour;
+  return limits;
+}
+
 std::shared_ptr<const Tokenizer> embedded_tokenizer() {
   static const auto tokenizer = [] {
     auto loaded = Tokenizer::load(source_path("models/quire-abacus"));

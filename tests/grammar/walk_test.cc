@@ -42,9 +42,7 @@ class GrammarWalk : public ::testing::TestWithParam<NamedTokenizer> {
       ASSERT_TRUE(end) << GetParam().end;
       eos_ids_ = {*end};
     }
-    GrammarLimits limits;
-    limits.shared_burst_ns = 3'600'000'000'000;  // this test only makes masks
-    compiler_ = std::make_unique<GrammarCompiler>(*tokenizer_, eos_ids_, limits);
+    compiler_ = std::make_unique<GrammarCompiler>(*tokenizer_, eos_ids_, testing::ample_time());
   }
 
   // Calls `check` with the text of each sequence that ended.

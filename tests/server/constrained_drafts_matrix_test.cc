@@ -155,7 +155,8 @@ class Subject {
     return engine_->encode(text, false).value();
   }
 
-  GrammarCompiler compiler_{*testing::embedded_tokenizer(), std::array{testing::kEmbeddedEosId}};
+  GrammarCompiler compiler_{*testing::embedded_tokenizer(), std::array{testing::kEmbeddedEosId},
+                            testing::ample_time()};
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<server::EngineApi> api_;
 };

@@ -37,7 +37,8 @@ TEST_P(GpuGrammar, EachKindInABatchWithFreeRequests) {
   config.enforce_eager = GetParam();
   const auto engine = make_engine(config);
   ASSERT_NE(engine, nullptr);
-  GrammarCompiler compiler(*testing::embedded_tokenizer(), std::array{testing::kEmbeddedEosId});
+  GrammarCompiler compiler(*testing::embedded_tokenizer(), std::array{testing::kEmbeddedEosId},
+                           testing::ample_time());
   const std::array<GrammarSpec, 3> specs = {
       GrammarSpec{.kind = Kind::kJsonSchema, .text = std::string(kApplesSchema)},
       GrammarSpec{.kind = Kind::kChoice, .text = "", .choices = {"few", "many apples"}},
