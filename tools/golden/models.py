@@ -10,6 +10,7 @@ named sets are written and all other files stay as they are.
 """
 
 import argparse
+import copy
 import json
 import shutil
 from dataclasses import dataclass, field
@@ -73,6 +74,26 @@ QWEN3_MOE: Config = SMALL | {
     "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 6, "num_experts_per_tok": 2,
     "moe_intermediate_size": 12, "norm_topk_prob": True, "decoder_sparse_step": 1,
     "mlp_only_layers": [], "rope_theta": 1000000.0,
+}
+# rms_norm_eps is that of the published models. Only there do all implementations agree: some use
+# 1e-6 for the norms of the latents, whatever the configuration says.
+DEEPSEEK: Config = COMMON | {
+    "hidden_size": 12, "intermediate_size": 20, "moe_intermediate_size": 8, "rms_norm_eps": 1e-6,
+    "num_attention_heads": 3, "num_key_value_heads": 3, "kv_lora_rank": 32, "q_lora_rank": None,
+    "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 24, "attention_bias": False,
+    "first_k_dense_replace": 1, "moe_layer_freq": 1, "rope_theta": 100.0, "rope_scaling": None,
+}
+DEEPSEEK_V2: Config = DEEPSEEK | {
+    "model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"],
+    "num_hidden_layers": 3, "n_routed_experts": 6, "num_experts_per_tok": 3,
+    "n_shared_experts": 2, "scoring_func": "softmax", "topk_method": "greedy", "n_group": 1,
+    "topk_group": 1, "norm_topk_prob": False, "routed_scaling_factor": 1.0,
+}
+DEEPSEEK_YARN: Config = {
+    # The ratio of the maximum positions is the factor: some versions of transformers use the ratio.
+    "max_position_embeddings": 40 * 64,
+    "rope_scaling": {"type": "yarn", "factor": 40, "original_max_position_embeddings": 64,
+                     "beta_fast": 4, "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.707},
 }
 
 WEIGHT_SETS = [
@@ -144,6 +165,32 @@ WEIGHT_SETS = [
     WeightSet("qwen3_moe_mixed", 14, QWEN3_MOE | {
         "num_hidden_layers": 4, "decoder_sparse_step": 2, "mlp_only_layers": [1],
     }),
+    # No case has norm_topk_prob: transformers ignores it in DeepSeek-V2, the published code then
+    # leaves out routed_scaling_factor, and no published model sets it.
+    WeightSet("deepseek_v2", 16, DEEPSEEK_V2, {
+        "default": {},
+        "scaled": {"routed_scaling_factor": 2.5},
+        "yarn": DEEPSEEK_YARN,
+        # Here, cos and sin have a factor other than 1, too.
+        "yarn_mscale": DEEPSEEK_YARN | {
+            "rope_scaling": DEEPSEEK_YARN["rope_scaling"] | {"mscale": 0.3}},
+    }),
+    WeightSet("deepseek_v2_q_lora", 15, DEEPSEEK_V2 | {
+        "num_hidden_layers": 2, "q_lora_rank": 20, "n_routed_experts": 8, "n_shared_experts": 1,
+        "topk_method": "group_limited_greedy", "n_group": 4, "topk_group": 2,
+        "routed_scaling_factor": 1.7,
+    }),
+    WeightSet("deepseek_v3", 17, DEEPSEEK | {
+        "model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"],
+        "num_hidden_layers": 3, "q_lora_rank": 20, "v_head_dim": 12, "n_routed_experts": 8,
+        "num_experts_per_tok": 3, "n_shared_experts": 1, "scoring_func": "sigmoid",
+        "topk_method": "noaux_tc", "n_group": 4, "topk_group": 2, "norm_topk_prob": True,
+        "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 0,
+    }, {
+        "default": {},
+        "yarn": DEEPSEEK_YARN | {"rope_scaling": DEEPSEEK_YARN["rope_scaling"] | {
+            "mscale": 1.0, "mscale_all_dim": 1.0}},
+    }),
 ]
 
 
@@ -181,7 +228,7 @@ def rope_case(name: str, head_dim: int, theta: float, max_position: int, max_mod
 
 
 def make_config(values: Config) -> transformers.PretrainedConfig:
-    values = dict(values)
+    values = copy.deepcopy(values)  # transformers adds fields to rope_scaling
     return AutoConfig.for_model(values.pop("model_type"), **values)
 
 
@@ -204,6 +251,11 @@ def randomize(model: torch.nn.Module, seed: int) -> None:
             else:
                 # The last dimension is the input, also where experts share one tensor.
                 weight.copy_(noise * (1.5 / weight.shape[-1] ** 0.5))
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                # Positive, so that it does not matter whether the experts outside a token's groups
+                # get 0 or minus infinity; implementations differ in that.
+                buffer.copy_(0.05 + 0.4 * torch.rand(buffer.shape, generator=generator))
 
 
 def logits_of(values: Config, state: dict[str, torch.Tensor], ids: torch.Tensor) -> torch.Tensor:
