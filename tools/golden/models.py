@@ -2,12 +2,15 @@
 
     pip install torch transformers safetensors
     python tools/golden/models.py --output tests/golden/models
+    python tools/golden/models.py --output tests/golden/models --only mixtral qwen3_moe
 
 The output is committed; tests/parity compares Quire's logits with it. Everything is seeded, and the
-manifest (cases.json) names the versions that made it.
+manifest (cases.json) names the versions that made each weight set and rope.json. With `--only`, the
+named sets are written and all other files stay as they are.
 """
 
 import argparse
+import copy
 import json
 import shutil
 from dataclasses import dataclass, field
@@ -23,6 +26,7 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding
 NUM_TOKENS = 40
 VOCAB_SIZE = 67  # no multiple of any vector width
 Config = dict[str, Any]
+VERSIONS: Config = {"torch": torch.__version__, "transformers": transformers.__version__}
 
 
 @dataclass
@@ -65,6 +69,32 @@ GEMMA3: Config = GEMMA | {
 BIASED: Config = SMALL | {"model_type": "llama", "architectures": ["LlamaForCausalLM"],
                           "num_attention_heads": 3, "num_key_value_heads": 3,
                           "tie_word_embeddings": True, "attention_bias": True, "mlp_bias": True}
+QWEN3_MOE: Config = SMALL | {
+    "model_type": "qwen3_moe", "architectures": ["Qwen3MoeForCausalLM"], "head_dim": 8,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 6, "num_experts_per_tok": 2,
+    "moe_intermediate_size": 12, "norm_topk_prob": True, "decoder_sparse_step": 1,
+    "mlp_only_layers": [], "rope_theta": 1000000.0,
+}
+# rms_norm_eps is that of the published models. Only there do all implementations agree: some use
+# 1e-6 for the norms of the latents, whatever the configuration says.
+DEEPSEEK: Config = COMMON | {
+    "hidden_size": 12, "intermediate_size": 20, "moe_intermediate_size": 8, "rms_norm_eps": 1e-6,
+    "num_attention_heads": 3, "num_key_value_heads": 3, "kv_lora_rank": 32, "q_lora_rank": None,
+    "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 24, "attention_bias": False,
+    "first_k_dense_replace": 1, "moe_layer_freq": 1, "rope_theta": 100.0, "rope_scaling": None,
+}
+DEEPSEEK_V2: Config = DEEPSEEK | {
+    "model_type": "deepseek_v2", "architectures": ["DeepseekV2ForCausalLM"],
+    "num_hidden_layers": 3, "n_routed_experts": 6, "num_experts_per_tok": 3,
+    "n_shared_experts": 2, "scoring_func": "softmax", "topk_method": "greedy", "n_group": 1,
+    "topk_group": 1, "norm_topk_prob": False, "routed_scaling_factor": 1.0,
+}
+DEEPSEEK_YARN: Config = {
+    # The ratio of the maximum positions is the factor: some versions of transformers use the ratio.
+    "max_position_embeddings": 40 * 64,
+    "rope_scaling": {"type": "yarn", "factor": 40, "original_max_position_embeddings": 64,
+                     "beta_fast": 4, "beta_slow": 1, "mscale": 0.707, "mscale_all_dim": 0.707},
+}
 
 WEIGHT_SETS = [
     WeightSet("llama", 1, LLAMA, {
@@ -122,6 +152,45 @@ WEIGHT_SETS = [
         "mm_tokens_per_image": 4, "image_token_index": 66, "boi_token_index": 64,
         "eoi_token_index": 65, "bos_token_id": 1, "eos_token_id": 2,
     }),
+    WeightSet("mixtral", 12, SMALL | {
+        "model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_attention_heads": 3,
+        "num_key_value_heads": 1, "num_local_experts": 5, "num_experts_per_tok": 2,
+        "sliding_window": None,
+    }),
+    WeightSet("qwen3_moe", 13, QWEN3_MOE, {
+        "default": {},
+        "unnormalized": {"norm_topk_prob": False},
+    }),
+    # Layers 0 and 2 are dense because of the step, layer 1 because it is named; layer 3 is sparse.
+    WeightSet("qwen3_moe_mixed", 14, QWEN3_MOE | {
+        "num_hidden_layers": 4, "decoder_sparse_step": 2, "mlp_only_layers": [1],
+    }),
+    # No case has norm_topk_prob: transformers ignores it in DeepSeek-V2, the published code then
+    # leaves out routed_scaling_factor, and no published model sets it.
+    WeightSet("deepseek_v2", 16, DEEPSEEK_V2, {
+        "default": {},
+        "scaled": {"routed_scaling_factor": 2.5},
+        "yarn": DEEPSEEK_YARN,
+        # Here, cos and sin have a factor other than 1, too.
+        "yarn_mscale": DEEPSEEK_YARN | {
+            "rope_scaling": DEEPSEEK_YARN["rope_scaling"] | {"mscale": 0.3}},
+    }),
+    WeightSet("deepseek_v2_q_lora", 15, DEEPSEEK_V2 | {
+        "num_hidden_layers": 2, "q_lora_rank": 20, "n_routed_experts": 8, "n_shared_experts": 1,
+        "topk_method": "group_limited_greedy", "n_group": 4, "topk_group": 2,
+        "routed_scaling_factor": 1.7,
+    }),
+    WeightSet("deepseek_v3", 17, DEEPSEEK | {
+        "model_type": "deepseek_v3", "architectures": ["DeepseekV3ForCausalLM"],
+        "num_hidden_layers": 3, "q_lora_rank": 20, "v_head_dim": 12, "n_routed_experts": 8,
+        "num_experts_per_tok": 3, "n_shared_experts": 1, "scoring_func": "sigmoid",
+        "topk_method": "noaux_tc", "n_group": 4, "topk_group": 2, "norm_topk_prob": True,
+        "routed_scaling_factor": 2.5, "num_nextn_predict_layers": 0,
+    }, {
+        "default": {},
+        "yarn": DEEPSEEK_YARN | {"rope_scaling": DEEPSEEK_YARN["rope_scaling"] | {
+            "mscale": 1.0, "mscale_all_dim": 1.0}},
+    }),
 ]
 
 
@@ -159,7 +228,7 @@ def rope_case(name: str, head_dim: int, theta: float, max_position: int, max_mod
 
 
 def make_config(values: Config) -> transformers.PretrainedConfig:
-    values = dict(values)
+    values = copy.deepcopy(values)  # transformers adds fields to rope_scaling
     return AutoConfig.for_model(values.pop("model_type"), **values)
 
 
@@ -180,7 +249,13 @@ def randomize(model: torch.nn.Module, seed: int) -> None:
             elif "embed" in name:
                 weight.copy_(noise)
             else:
-                weight.copy_(noise * (1.5 / weight.shape[1] ** 0.5))
+                # The last dimension is the input, also where experts share one tensor.
+                weight.copy_(noise * (1.5 / weight.shape[-1] ** 0.5))
+        for name, buffer in model.named_buffers():
+            if name.endswith("e_score_correction_bias"):
+                # Positive, so that it does not matter whether the experts outside a token's groups
+                # get 0 or minus infinity; implementations differ in that.
+                buffer.copy_(0.05 + 0.4 * torch.rand(buffer.shape, generator=generator))
 
 
 def logits_of(values: Config, state: dict[str, torch.Tensor], ids: torch.Tensor) -> torch.Tensor:
@@ -196,6 +271,7 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_set(weights: WeightSet, ids: torch.Tensor, output: Path) -> list[Config]:
     folder = output / weights.name
+    shutil.rmtree(folder, ignore_errors=True)
     model = make_model(weights.config)
     randomize(model, weights.seed)
     model = model.to(weights.dtype)
@@ -221,23 +297,43 @@ def write_set(weights: WeightSet, ids: torch.Tensor, output: Path) -> list[Confi
     return cases
 
 
+def write_sets(names: set[str], ids: torch.Tensor, output: Path, manifest: Config) -> None:
+    """Writes the named weight sets; the manifest keeps the entries of all others."""
+    cases = []
+    for weights in WEIGHT_SETS:
+        if weights.name in names:
+            cases += write_set(weights, ids, output)
+            manifest["made_with"][weights.name] = VERSIONS
+        else:
+            cases += [case for case in manifest["cases"] if case["weights"] == weights.name]
+    manifest["cases"] = cases
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
+    all_names = [weights.name for weights in WEIGHT_SETS]
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--only", nargs="+", choices=all_names, metavar="SET",
+                        help="weight sets to write, in an output folder that has the others")
     parser.add_argument("--seed", type=int, default=0, help="of the input ids")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    shutil.rmtree(args.output, ignore_errors=True)
-    args.output.mkdir(parents=True)
     generator = torch.Generator().manual_seed(args.seed)
     ids = torch.randint(VOCAB_SIZE, (NUM_TOKENS,), generator=generator)
-    cases = [case for weights in WEIGHT_SETS for case in write_set(weights, ids, args.output)]
-    write_json(args.output / "cases.json", {
-        "input_ids": ids.tolist(), "vocab_size": VOCAB_SIZE, "cases": cases,
-        "made_with": {"torch": torch.__version__, "transformers": transformers.__version__},
-    })
-    write_json(args.output / "rope.json", [rope_case(*case) for case in ROPE_CASES])
+    manifest: Config = {"input_ids": ids.tolist(), "vocab_size": VOCAB_SIZE, "cases": [],
+                        "made_with": {}}
+    if args.only:
+        manifest = json.loads((args.output / "cases.json").read_text())
+        if manifest["input_ids"] != ids.tolist():
+            parser.error("the input ids differ from those of the other sets: write all sets")
+    else:
+        shutil.rmtree(args.output, ignore_errors=True)
+        args.output.mkdir(parents=True)
+        write_json(args.output / "rope.json", [rope_case(*case) for case in ROPE_CASES])
+        manifest["made_with"]["rope.json"] = VERSIONS
+    write_sets(set(args.only or all_names), ids, args.output, manifest)
+    write_json(args.output / "cases.json", manifest)
 
 
 if __name__ == "__main__":
