@@ -38,6 +38,11 @@ std::vector<std::string> shape_faults(const AttentionShape& shape) {
   require(!heads_known || shape.num_heads % shape.num_kv_heads == 0,
           fmt::format("num_heads is {}; it must be a multiple of num_kv_heads, which is {}.",
                       shape.num_heads, shape.num_kv_heads));
+  require(
+      !shape.is_latent || shape.head_dim_v <= shape.head_dim,
+      fmt::format("head_dim_v is {}; the values of a latent cache are the beginning of its keys, "
+                  "so it must be at most head_dim, which is {}.",
+                  shape.head_dim_v, shape.head_dim));
   require(shape.page_size == 16 || shape.page_size == 32 || shape.page_size == 64,
           fmt::format("page_size is {}; it must be 16, 32 or 64.", shape.page_size));
   require(std::isfinite(shape.scale), fmt::format("scale is {}; it must be finite.", shape.scale));

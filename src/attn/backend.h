@@ -62,6 +62,7 @@ struct AttentionShape {
   int num_kv_heads = 0;
   int head_dim = 0;
   int head_dim_v = 0;
+  bool is_latent = false;  // KvLayout::is_latent
   int page_size = 16;
   DType q = DType::kF32;
   DType kv = DType::kF32;
@@ -85,6 +86,7 @@ inline KvLayout kv_layout(const AttentionShape& shape) {
           .num_kv_heads = shape.num_kv_heads,
           .head_dim = shape.head_dim,
           .head_dim_v = shape.head_dim_v,
+          .is_latent = shape.is_latent,
           .dtype = shape.kv};
 }
 

@@ -19,10 +19,10 @@ struct Requirements {
     if (!ok) support.reasons.push_back(std::move(reason));
   }
 
-  // For kernels that compute any head dimension up to 256.
-  void require_head_dims(const AttentionShape& shape) {
-    require_head_dim("head_dim", shape.head_dim);
-    require_head_dim("head_dim_v", shape.head_dim_v);
+  // For kernels that compute any head dimension up to `max`.
+  void require_head_dims(const AttentionShape& shape, int max = 256) {
+    require_head_dim("head_dim", shape.head_dim, max);
+    require_head_dim("head_dim_v", shape.head_dim_v, max);
   }
 
   // For kernels that convert every type of cache.
@@ -32,9 +32,9 @@ struct Requirements {
   }
 
  private:
-  void require_head_dim(const char* field, int value) {
-    require(value >= 8 && value <= 256 && value % 8 == 0,
-            fmt::format("{} is {}; it must be a multiple of 8 from 8 to 256.", field, value));
+  void require_head_dim(const char* field, int value, int max) {
+    require(value >= 8 && value <= max && value % 8 == 0,
+            fmt::format("{} is {}; it must be a multiple of 8 from 8 to {}.", field, value, max));
   }
 };
 

@@ -24,6 +24,8 @@ DecoderWidths decoder_widths(const DecoderConfig& decoder, const Parallel& paral
   widths.num_kv_heads = static_cast<int>(shard(decoder.num_kv_heads, parallel).count);
   widths.q = int64_t{widths.num_heads} * decoder.head_dim;
   widths.qkv = widths.q + 2 * int64_t{widths.num_kv_heads} * decoder.head_dim;
+  widths.attention =
+      decoder.mla ? MlaViews::width(*decoder.mla, widths.num_heads) : widths.qkv + 2 * widths.q;
   const bool has_dense = !decoder.moe || std::ranges::count(decoder.moe->layers, false) > 0;
   const int dense = has_dense ? decoder.intermediate_size : 0;
   const int shared = decoder.moe ? decoder.moe->shared_intermediate_size : 0;
@@ -38,6 +40,12 @@ AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& 
   shape.num_heads = widths.num_heads;
   shape.num_kv_heads = widths.num_kv_heads;
   shape.head_dim = shape.head_dim_v = decoder.head_dim;
+  if (decoder.mla) {
+    shape.num_kv_heads = 1;
+    shape.head_dim = decoder.mla->latent_head_dim();
+    shape.head_dim_v = decoder.mla->kv_lora_rank;
+    shape.is_latent = true;
+  }
   shape.page_size = limits.page_size;
   shape.q = shape.out = activation;
   shape.kv = limits.kv_dtype;
@@ -102,11 +110,15 @@ namespace {
 WeightGroup attention_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderLayer& layer, float addend, int64_t qkv_columns) {
   const DecoderConfig& c = decoder_config(config);
+  WeightGroup group;
+  group.is_layer = true;
+  if (c.mla) {
+    add_mla_weights(c, config.hidden_size, prefix, config.format, layer.mla, layer.o, group);
+    return group;
+  }
   const int64_t q_size = int64_t{c.num_heads} * c.head_dim;
   const int64_t kv_size = int64_t{c.num_kv_heads} * c.head_dim;
   const std::string attention = prefix + "self_attn.";
-  WeightGroup group;
-  group.is_layer = true;
   group.matrices = {{&layer.qkv,
                      {{attention + "q_proj", q_size},
                       {attention + "k_proj", kv_size},
@@ -308,7 +320,22 @@ void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens, Stream& 
                 stream);
 }
 
+TensorView DecoderModel::attention_view(int64_t num_tokens) const {
+  if (!decoder_.mla) {
+    return scratch(num_tokens * (widths_.qkv + widths_.q), num_tokens, widths_.q);
+  }
+  const TensorView out = mla_views(num_tokens).out;
+  return {out.data, out.dtype, {num_tokens, out.shape[1] * out.shape[2]}};
+}
+
+MlaViews DecoderModel::mla_views(int64_t num_tokens) const {
+  return {*decoder_.mla, widths_.num_heads, scratch(0, num_tokens, widths_.attention)};
+}
+
 void DecoderModel::project_qkv(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
+  if (decoder_.mla) {
+    return project_latent(layer.mla, normed(num_tokens), mla_views(num_tokens), ops_, stream);
+  }
   ops_.linear(*layer.qkv, normed(num_tokens), qkv_view(num_tokens), stream);
 }
 
@@ -354,12 +381,34 @@ TensorView DecoderModel::by_head(const TensorView& rows) const {
 
 Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                             Stream& stream) {
+  if (decoder_.mla) return attend_latent(layer_idx, layer, input, stream);
   rotate_and_cache(layer_idx, layer, input, stream);
+  return run_attention(layer_idx, by_head(query_view(input.num_tokens)),
+                       by_head(attention_view(input.num_tokens)), input, stream);
+}
+
+Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
+                                   const StepInput& input, Stream& stream) {
+  const MlaViews views = mla_views(input.num_tokens);
+  const RopeAndCache common = rope_and_cache(layer_idx, layer, input);
+  LatentRopeAndCache rope;
+  rope.cos_sin = common.cos_sin;
+  rope.page_size = common.page_size;
+  rope.kv = common.kv;
+  rope.kv_slots = common.kv_slots;
+  rotate_and_cache_latent(*decoder_.mla, layer.mla, views, rope, ops_, stream);
+  QUIRE_RETURN_IF_ERROR(run_attention(layer_idx, views.q_latent, views.attended, input, stream));
+  ops_.head_linear(*layer.mla.value, views.attended, views.out, stream);
+  return {};
+}
+
+Status DecoderModel::run_attention(size_t layer_idx, TensorView q, TensorView out,
+                                   const StepInput& input, Stream& stream) {
   const LayerPlace place = places_[layer_idx];
   const KvGroupStep& step = input.kv_groups[place.group];
   AttentionCall call;
-  call.q = by_head(query_view(input.num_tokens));
-  call.out = by_head(attention_view(input.num_tokens));
+  call.q = q;
+  call.out = out;
   call.kv = step.caches[place.index];
   call.workspace = step.workspace;
   if (step.decode != nullptr) QUIRE_RETURN_IF_ERROR(step.decode->run(call, stream));

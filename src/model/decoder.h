@@ -1,6 +1,6 @@
-// The base of decoders: grouped-query attention with rotary positions over a paged cache, and a
-// gated MLP or a mixture of them. A family derives from these classes and defines the order of its
-// norms and additions.
+// The base of decoders: grouped-query or multi-head latent attention with rotary positions over a
+// paged cache, and a gated MLP or a mixture of them. A family derives from these classes and
+// defines the order of its norms and additions.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,9 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
 
 // One rank's weights of one layer.
 struct DecoderLayer {
-  std::unique_ptr<Linear> qkv;  // [(heads + 2 kv_heads) * head_dim, hidden]
-  std::unique_ptr<Linear> o;    // [hidden, heads * head_dim]
+  std::unique_ptr<Linear> qkv;  // [(heads + 2 kv_heads) * head_dim, hidden]; null with `mla`
+  MlaLayer mla;                 // empty with grouped-query attention
+  std::unique_ptr<Linear> o;    // [hidden, heads * head_dim of values]
   // The MLP of a dense layer. In a mixture of experts, that of the shared experts, or null.
   std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: the rows of gate, then of up
   std::unique_ptr<Linear> down;     // [hidden, intermediate]
@@ -68,10 +69,11 @@ struct DecoderWidths {
   int num_kv_heads = 0;
   int64_t q = 0;             // the queries of all heads
   int64_t qkv = 0;           // the queries, keys and values
+  int64_t attention = 0;     // all inner values of attention
   int64_t intermediate = 0;  // the widest MLP of a dense layer or of shared experts
 
   // Width of the scratch buffer: the larger of attention's and the MLP's inner values.
-  int64_t scratch() const { return std::max(qkv + 2 * q, 3 * intermediate); }
+  int64_t scratch() const { return std::max(attention, 3 * intermediate); }
 };
 
 class DecoderModel : public virtual Model {
@@ -101,16 +103,14 @@ class DecoderModel : public virtual Model {
   TensorView delta(int64_t num_tokens) const { return delta_.view.rows(0, num_tokens); }
   // The inner values of a step share one scratch buffer. Each line below overwrites the one before
   // it, and the next layer begins with the first line again:
-  //   attention: qkv | rotated queries | attention's output
+  //   attention: qkv | rotated queries | attention's output; or MlaViews
   //   MLP:       gate and up | their product
   //   logits:    the output of the rows that last_output() gathers | their delta | their norm
   TensorView qkv_view(int64_t num_tokens) const { return scratch(0, num_tokens, widths_.qkv); }
   TensorView query_view(int64_t num_tokens) const {
     return scratch(num_tokens * widths_.qkv, num_tokens, widths_.q);
   }
-  TensorView attention_view(int64_t num_tokens) const {
-    return scratch(num_tokens * (widths_.qkv + widths_.q), num_tokens, widths_.q);
-  }
+  TensorView attention_view(int64_t num_tokens) const;
   TensorView gate_up_view(const DecoderLayer& layer, int64_t num_tokens) const {
     return scratch(0, num_tokens, layer.gate_up->out_features());
   }
@@ -141,12 +141,12 @@ class DecoderModel : public virtual Model {
   void add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // delta → delta
   void norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream);
-  // normed → qkv_view
+  // normed → qkv_view, or the parts of MlaViews
   void project_qkv(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
   // qkv_view → query_view, rotated; keys and values → the cache
   void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                         Stream& stream);
-  // The same, and query_view → attention_view.
+  // The same, or the same of MlaViews; and queries → attention_view.
   Status attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                 Stream& stream);
   // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, without queries
@@ -177,6 +177,12 @@ class DecoderModel : public virtual Model {
   // Everything but the tensors that are read and rotated, and the number of query heads.
   RopeAndCache rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
                               const StepInput& input) const;
+  MlaViews mla_views(int64_t num_tokens) const;
+  Status attend_latent(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
+                       Stream& stream);
+  // q → out, over the layer's cache.
+  Status run_attention(size_t layer_idx, TensorView q, TensorView out, const StepInput& input,
+                       Stream& stream);
   // Queries or attention's output as [num_tokens, num_heads, head_dim].
   TensorView by_head(const TensorView& rows) const;
   // Whether the last layer's output is tapped.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/mla.h"
 #include "model/model.h"
 #include "model/moe.h"
 #include "model/rope.h"
@@ -19,7 +20,7 @@ struct DecoderConfig : FamilyConfig {
   int intermediate_size = 0;  // of dense layers
   int num_heads = 0;
   int num_kv_heads = 0;
-  int head_dim = 0;
+  int head_dim = 0;  // with multi-head latent attention, of the rotated part
   int max_position_embeddings = 0;
   float rms_norm_eps = 1e-6F;
   Activation activation = Activation::kSilu;
@@ -34,6 +35,7 @@ struct DecoderConfig : FamilyConfig {
   std::vector<int> layer_windows;  // [num_layers]; 0: full attention
   std::vector<RopeConfig> ropes;   // one, or several that layers select from
   std::vector<int> layer_ropes;    // [num_layers], indices into ropes
+  std::optional<MlaConfig> mla;    // absent: grouped-query attention
   std::optional<MoeConfig> moe;    // absent: every layer is dense
   int num_mtp_layers = 0;          // of the checkpoint, beside the decoder's (model/mtp)
 };

@@ -18,7 +18,8 @@ constexpr int64_t kMaxExpertsInAll = 1 << 16;
 
 // Reads the number of experts per layer (field `name`) and the number per token.
 ExpertRouting read_routing(ConfigFields& fields, const ModelConfig& config, std::string_view name,
-                           int default_num_experts, int default_top_k) {
+                           std::optional<int> default_num_experts,
+                           std::optional<int> default_top_k) {
   ExpertRouting routing;
   routing.num_experts = fields.integer(name, 1, kMaxExperts, default_num_experts);
   routing.top_k = fields.integer("num_experts_per_tok", 1, kMaxExperts, default_top_k);
@@ -33,7 +34,72 @@ ExpertRouting read_routing(ConfigFields& fields, const ModelConfig& config, std:
   return routing;
 }
 
+// The rule by which DeepSeek's models choose the experts of a token.
+void read_deepseek_choice(ConfigFields& fields, std::string_view method, ExpertRouting& routing) {
+  if (method == "greedy") return;
+  routing.num_groups = fields.integer("n_group", 1, kMaxExperts, 1);
+  routing.top_groups = fields.integer("topk_group", 1, kMaxExperts, 1);
+  if (is_valid(routing)) return;
+  fields.fail("n_group",
+              fmt::format("{} with topk_group {}, {} experts and {} per token", routing.num_groups,
+                          routing.top_groups, routing.num_experts, routing.top_k),
+              "equal groups, of which the best ones have enough experts for a token");
+}
+
+// The number of experts, their sizes, and the layers that have them.
+MoeConfig read_deepseek_experts(ConfigFields& fields, const ModelConfig& config) {
+  MoeConfig moe;
+  moe.routing = read_routing(fields, config, "n_routed_experts", {}, {});
+  moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize);
+  const int num_shared = fields.integer("n_shared_experts", 0, kMaxExperts, 0);
+  if (num_shared > kMaxIntermediateSize / moe.intermediate_size) {
+    fields.fail("n_shared_experts", std::to_string(num_shared),
+                fmt::format("at most {} elements in all", kMaxIntermediateSize));
+    return moe;
+  }
+  moe.shared_intermediate_size = num_shared * moe.intermediate_size;
+  const int num_dense = fields.integer("first_k_dense_replace", 0, kMaxLayers, 0);
+  const int frequency = fields.integer("moe_layer_freq", 1, kMaxLayers, 1);
+  for (int layer = 0; layer < config.num_layers; ++layer) {
+    moe.layers.push_back(layer >= num_dense && layer % frequency == 0);
+  }
+  return moe;
+}
+
 }  // namespace
+
+void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  if (!fields.has("n_routed_experts")) return;
+  MoeConfig moe = read_deepseek_experts(fields, config);
+  require_text(fields, "scoring_func", "softmax");
+  const std::string method = fields.optional_text("topk_method").value_or("greedy");
+  if (method != "greedy" && method != "group_limited_greedy") {
+    fields.fail("topk_method", quote_name(method), "greedy or group_limited_greedy");
+  }
+  read_deepseek_choice(fields, method, moe.routing);
+  moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 1.0));
+  moe.routing.renormalize = fields.boolean("norm_topk_prob", false);
+  if (moe.routing.renormalize && moe.routing.scale != 1.0F) {
+    fields.fail("norm_topk_prob", "true",
+                "false, or a routed_scaling_factor of 1: implementations of DeepSeek-V2 differ in "
+                "whether normalized weights are scaled");
+  }
+  decoder.moe = std::move(moe);
+}
+
+void read_deepseek_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
+  if (!fields.has("n_routed_experts")) return;
+  MoeConfig moe = read_deepseek_experts(fields, config);
+  require_text(fields, "scoring_func", "sigmoid");
+  require_text(fields, "topk_method", "noaux_tc");
+  moe.routing.scores = RouterScores::kSigmoid;
+  moe.routing.group_scores = GroupScores::kTwoLargest;
+  moe.has_correction_bias = true;
+  read_deepseek_choice(fields, "noaux_tc", moe.routing);
+  moe.routing.renormalize = fields.boolean("norm_topk_prob", true);
+  moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 1.0));
+  decoder.moe = std::move(moe);
+}
 
 void read_qwen3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   MoeConfig moe;

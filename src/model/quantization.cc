@@ -287,6 +287,10 @@ WeightFormat fp8_at_load() {
   return format;
 }
 
+std::optional<WeightFormat> stored_format(const std::optional<WeightFormat>& format) {
+  return format && format->at_load ? std::nullopt : format;
+}
+
 void set_dequantized_dtype(std::optional<DType> dtype, std::optional<WeightFormat>& format) {
   if (format) format->scheme.dequantized_dtype = dtype.value_or(DType::kF32);
 }

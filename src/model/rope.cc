@@ -100,6 +100,12 @@ int longest_context(const RopeConfig& rope, int max_position_embeddings) {
   return stretched(max_position_embeddings, 1.0);
 }
 
+float yarn_score_scale(const RopeConfig& rope) {
+  if (rope.type != RopeType::kYarn) return 1.0F;
+  const double magnitude = yarn_magnitude(rope.factor, rope.mscale_all_dim.value_or(0.0));
+  return static_cast<float>(magnitude * magnitude);
+}
+
 RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_position_embeddings,
                                  int max_model_len) {
   const double theta = rope.type == RopeType::kDynamic

@@ -38,6 +38,10 @@ struct RopeFrequencies {
 // The longest context after scaling, at most kMaxModelLen.
 int longest_context(const RopeConfig& rope, int max_position_embeddings);
 
+// DeepSeek multiplies the scale of attention by this number: the square of YaRN's magnitude for
+// mscale_all_dim; 1 without it.
+float yarn_score_scale(const RopeConfig& rope);
+
 // rope_dim is even and at least 2. Only kDynamic uses max_model_len.
 RopeFrequencies rope_frequencies(const RopeConfig& rope, int rope_dim, int max_position_embeddings,
                                  int max_model_len);

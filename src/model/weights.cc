@@ -27,6 +27,39 @@ std::string bias_name(const MatrixPart& part) {
   return part.name + ".bias";
 }
 
+// A copy in plain_dtype().
+Result<Tensor> multiply_scales(const WeightView& matrix) {
+  const Shape& shape = matrix.values.shape;
+  QUIRE_ASSIGN_OR_RETURN(Tensor plain, Tensor::host(shape, plain_dtype(matrix.scheme)));
+  for (int64_t row = 0; row < shape[0]; ++row) {
+    write_plain_row(matrix, row, plain.view.rows(row, 1).as<std::byte>());
+  }
+  return plain;
+}
+
+template <typename T>
+void transpose_into(const TensorView& matrix, T* out) {
+  const int64_t num_rows = matrix.shape[0];
+  const int64_t num_columns = matrix.shape[1];
+  for (int64_t row = 0; row < num_rows; ++row) {
+    for (int64_t column = 0; column < num_columns; ++column) {
+      out[column * num_rows + row] = matrix.as<T>()[row * num_columns + column];
+    }
+  }
+}
+
+// The transpose of an F32, F16 or BF16 matrix.
+Result<Tensor> transpose(const TensorView& matrix) {
+  QUIRE_ASSIGN_OR_RETURN(Tensor out,
+                         Tensor::host({matrix.shape[1], matrix.shape[0]}, matrix.dtype));
+  if (matrix.dtype == DType::kF32) {
+    transpose_into(matrix, out.view.as<float>());
+  } else {
+    transpose_into(matrix, out.view.as<uint16_t>());
+  }
+  return out;
+}
+
 class Loader {
  public:
   // Reads the matrices of experts, one at a time.
@@ -45,6 +78,7 @@ class Loader {
   Status load_group(const WeightGroup& group);
   Status load_matrix(const MatrixBinding& binding);
   Status load_experts(const ExpertsBinding& binding);
+  Status load_latent(const LatentBinding& binding);
   // The numbers of a matrix, valid until release_taken().
   Result<LinearSource> take_source(const MatrixBinding& binding);
   Status load_vector(const VectorBinding& binding);
@@ -92,6 +126,7 @@ Status Loader::load(const WeightList& list, const LoadProgress& progress) {
 Status Loader::load_group(const WeightGroup& group) {
   for (const MatrixBinding& binding : group.matrices) QUIRE_RETURN_IF_ERROR(load_matrix(binding));
   for (const ExpertsBinding& binding : group.experts) QUIRE_RETURN_IF_ERROR(load_experts(binding));
+  for (const LatentBinding& binding : group.latents) QUIRE_RETURN_IF_ERROR(load_latent(binding));
   for (const VectorBinding& binding : group.vectors) QUIRE_RETURN_IF_ERROR(load_vector(binding));
   return {};
 }
@@ -129,6 +164,26 @@ class Loader::BoundExperts final : public ExpertsSource {
 Status Loader::load_experts(const ExpertsBinding& binding) {
   BoundExperts source(*this, binding);
   QUIRE_ASSIGN_OR_RETURN(*binding.experts, ops_.make_experts(source));
+  release_taken();
+  return {};
+}
+
+Status Loader::load_latent(const LatentBinding& binding) {
+  const MatrixBinding& matrix = binding.matrix;
+  QUIRE_ASSIGN_OR_RETURN(const WeightView weights, matrix_part(matrix.parts.front(), matrix));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor plain, multiply_scales(weights));
+  const int64_t head_rows = binding.key_rows + binding.value_rows;
+  std::vector<Tensor> key_copies;
+  std::vector<TensorView> keys;
+  std::vector<TensorView> values;
+  for (int64_t row = 0; row < plain.view.shape[0]; row += head_rows) {
+    QUIRE_ASSIGN_OR_RETURN(Tensor key, transpose(plain.view.rows(row, binding.key_rows)));
+    keys.push_back(key.view);
+    key_copies.push_back(std::move(key));
+    values.push_back(plain.view.rows(row + binding.key_rows, binding.value_rows));
+  }
+  QUIRE_ASSIGN_OR_RETURN(*binding.key, ops_.make_head_linear(keys));
+  QUIRE_ASSIGN_OR_RETURN(*binding.value, ops_.make_head_linear(values));
   release_taken();
   return {};
 }
@@ -347,12 +402,12 @@ Status Loader::check_nothing_left(const WeightList& list, std::string_view archi
 }
 
 // The tensors of one part besides its bias: values, and scales if they are stored.
-void add_matrix(const MatrixPart& part, const MatrixBinding& binding,
+void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec::Kind kind,
                 std::vector<TensorSpec>& tensors) {
   using Kind = TensorSpec::Kind;
   const Shape whole = {part.num_rows, binding.num_columns};
   const std::optional<WeightFormat>& format = binding.format;
-  tensors.push_back({values_name(part), whole, Kind::kMatrix, binding.split, format});
+  tensors.push_back({values_name(part), whole, kind, binding.split, format});
   if (!format || format->at_load) return;
   tensors.push_back({part.name + format->scales_suffix, scales_shape(format->scheme, whole),
                      Kind::kScales, binding.split});
@@ -362,7 +417,7 @@ void add_matrix(const MatrixPart& part, const MatrixBinding& binding,
 
 void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
   for (const MatrixPart& part : binding.parts) {
-    add_matrix(part, binding, tensors);
+    add_matrix(part, binding, TensorSpec::Kind::kMatrix, tensors);
     if (binding.has_bias) {
       tensors.push_back(
           {bias_name(part), {part.num_rows}, TensorSpec::Kind::kVector, Split::kNone});
@@ -381,6 +436,9 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
         add_tensors(expert.gate_up, tensors);
         add_tensors(expert.down, tensors);
       }
+    }
+    for (const LatentBinding& binding : group.latents) {
+      add_matrix(binding.matrix.parts.front(), binding.matrix, TensorSpec::Kind::kPlain, tensors);
     }
     for (const VectorBinding& binding : group.vectors) {
       tensors.push_back({binding.name, {binding.size}, TensorSpec::Kind::kVector, Split::kNone});
@@ -472,7 +530,10 @@ int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const O
     return count / blocks->block_elements * ops.block_bytes(*blocks);
   }
   const DType stored = source.dtype_of(tensor.name).value_or(DType::kF32);
-  const DType kept = ops.linear_dtype(scheme_of(tensor.format, stored));
+  const WeightScheme scheme = scheme_of(tensor.format, stored);
+  const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
+  const DType kept =
+      ops.linear_dtype(is_plain ? WeightScheme{.values = plain_dtype(scheme)} : scheme);
   const int64_t values = count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
   // A device that keeps FP8 also keeps an F32 scale per row.
   return kept == DType::kF8E4M3 ? values + tensor.shape[0] * int64_t{sizeof(float)} : values;

@@ -49,6 +49,16 @@ struct ExpertsBinding {
   std::vector<ExpertBinding> each;
 };
 
+// A matrix whose rows are, by head, those of keys and then those of values, over latent vectors.
+// They are kept in plain_dtype(), because the matrices of keys are transposed.
+struct LatentBinding {
+  std::unique_ptr<HeadLinear>* key;    // by head: [num_columns, key_rows], the transposed rows
+  std::unique_ptr<HeadLinear>* value;  // by head: [value_rows, num_columns]
+  MatrixBinding matrix;                // `linear` is null
+  int64_t key_rows = 0;                // of each head
+  int64_t value_rows = 0;
+};
+
 struct VectorBinding {
   Tensor* vector = nullptr;
   std::string name;
@@ -61,6 +71,7 @@ struct WeightGroup {
   bool is_layer = false;
   std::vector<MatrixBinding> matrices = {};
   std::vector<ExpertsBinding> experts = {};
+  std::vector<LatentBinding> latents = {};
   std::vector<VectorBinding> vectors = {};
 };
 
@@ -73,7 +84,8 @@ struct WeightList {
 
 // One tensor of the checkpoint.
 struct TensorSpec {
-  enum class Kind { kMatrix, kScales, kVector };
+  // kPlain: a matrix that is kept without its scales, in plain_dtype().
+  enum class Kind { kMatrix, kPlain, kScales, kVector };
   std::string name;
   Shape shape;
   Kind kind = Kind::kMatrix;

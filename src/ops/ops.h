@@ -44,6 +44,16 @@ struct LinearSource {
   std::span<const BlockMatrix> blocks = {};     // used instead of weights if block_bytes() > 0
 };
 
+// One matrix per head, [out_features, in_features], in the device's own layout.
+class HeadLinear {
+ public:
+  virtual ~HeadLinear() = default;
+  virtual int num_heads() const = 0;
+  virtual int64_t in_features() const = 0;
+  virtual int64_t out_features() const = 0;
+  virtual size_t num_bytes() const = 0;
+};
+
 // The sizes of one layer of experts.
 struct ExpertsShape {
   int num_experts = 0;
@@ -155,6 +165,23 @@ struct RopeAndCache {
   const int64_t* kv_slots = nullptr;  // device, [num_tokens]; < 0: not written
 };
 
+// Arguments of the rotation and cache write of multi-head latent attention. The cache holds one
+// vector per token (KvLayout::is_latent): an RMSNorm of the first `latent_dim` elements of
+// `latent`, followed by the rotation of the others. Of each query head, the last rope_dim elements
+// are rotated.
+struct LatentRopeAndCache {
+  TensorView q;        // [num_tokens, num_heads, any + rope_dim]
+  TensorView q_out;    // [num_tokens, num_heads, latent_dim + rope_dim]; the end is written
+  TensorView latent;   // [num_tokens, latent_dim + rope_dim]
+  TensorView cos_sin;  // F32 [num_tokens, rope_dim], as in RopeAndCache
+  RotaryPairs pairs = RotaryPairs::kNeighbours;
+  const float* norm = nullptr;  // [latent_dim] weights
+  float norm_eps = 0.0F;
+  int page_size = 0;
+  KvCacheView kv;
+  const int64_t* kv_slots = nullptr;  // device, [num_tokens]; < 0: not written
+};
+
 // The part of a decoder layer after attention, with a gated SiLU MLP, up to the next layer's
 // queries, keys and values. A platform may run it as one kernel (Ops::try_layer_tail). All tensors
 // are [num_tokens, width].
@@ -207,6 +234,14 @@ class Ops {
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
   // Whether make_linear fills LinearSource::repeated itself, without gigabytes of host memory.
   virtual bool fills_repeated() const { return false; }
+  // Makes a HeadLinear of one matrix per head, [out_features, in_features] in F32, F16 or BF16, as
+  // make_linear makes a Linear.
+  virtual Result<std::unique_ptr<HeadLinear>> make_head_linear(
+      std::span<const TensorView> /*matrices*/) {
+    return unimplemented(
+        "[ops] the device does not compute multi-head latent attention; got a model that has it, "
+        "expected another model, or `device` cpu");
+  }
   // Makes the experts of one layer, at load, as make_linear makes a Linear.
   virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& /*source*/) {
     return no_experts();
@@ -234,10 +269,20 @@ class Ops {
   // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU the bits of row t do not depend on the
   // number of rows; a GPU uses the fastest order of summation for that number.
   virtual void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) = 0;
+  // out[t, h, n] = sum_k x[t, h, k] * w[h][n, k]. x and out have num_heads heads of at least
+  // in_features and out_features elements; further elements of x are not read, and those of out are
+  // kept. On a CPU, the bits of a row do not depend on the number of rows.
+  virtual void head_linear(const HeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/,
+                           Stream& /*stream*/) {
+    QUIRE_CHECK(false, "[ops] this device has no matrices by head");
+  }
   // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.
   virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                            TensorView cos_sin, Stream& stream) = 0;
   virtual void rope_and_cache(const RopeAndCache& args, Stream& stream) = 0;
+  virtual void latent_rope_and_cache(const LatentRopeAndCache& /*args*/, Stream& /*stream*/) {
+    QUIRE_CHECK(false, "[ops] this device has no latent caches");
+  }
   // out[t, i] = activation(x[t, i]) * x[t, n + i], x: [num_tokens, 2 n].
   virtual void gated_mul(Activation activation, TensorView gate_up, TensorView out,
                          Stream& stream) = 0;

@@ -206,4 +206,35 @@ Shape scales_shape(const WeightScheme& scheme, const Shape& matrix) {
   return {(matrix[0] + block[0] - 1) / block[0], (matrix[1] + block[1] - 1) / block[1]};
 }
 
+DType plain_dtype(const WeightScheme& scheme) {
+  if (scheme.scales == ScaleLayout::kNone) return scheme.values;
+  return scheme.dequantized_dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
+}
+
+void write_plain_row(const WeightView& matrix, int64_t row, std::byte* out) {
+  const int64_t num_columns = matrix.values.shape[1];
+  if (matrix.scheme.scales == ScaleLayout::kNone) {
+    const TensorView numbers = matrix.values.rows(row, 1);
+    std::memcpy(out, numbers.data, numbers.num_bytes());
+    return;
+  }
+  const Shape block = scale_block(matrix.scheme, matrix.values.shape);
+  std::vector<float> scales(static_cast<size_t>(matrix.scales.shape[1]));
+  const TensorView scales_row = matrix.scales.rows(row / block[0], 1);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    scales[i] = element_as_f32(scales_row, static_cast<int64_t>(i));
+  }
+  const uint8_t* values = matrix.values.as<uint8_t>() + row * num_columns;
+  const bool is_bf16 = plain_dtype(matrix.scheme) == DType::kBF16;
+  for (int64_t column = 0; column < num_columns; ++column) {
+    const float scale = scales[static_cast<size_t>(column / block[1])];
+    const float product = e4m3_to_f32(values[column]) * scale;  // rounded once
+    if (is_bf16) {
+      reinterpret_cast<uint16_t*>(out)[column] = f32_to_bf16(product);
+    } else {
+      reinterpret_cast<float*>(out)[column] = product;
+    }
+  }
+}
+
 }  // namespace quire

@@ -121,4 +121,10 @@ struct WeightView {
   WeightScheme scheme;
 };
 
+// The type of a matrix of this scheme once its values are multiplied by their scales: BF16 if the
+// product has that type, and otherwise F32; without scales, the type of the values.
+DType plain_dtype(const WeightScheme& scheme);
+// Writes row `row` of the matrix in plain_dtype().
+void write_plain_row(const WeightView& matrix, int64_t row, std::byte* out);
+
 }  // namespace quire

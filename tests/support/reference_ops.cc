@@ -27,6 +27,16 @@ class ReferenceLinear : public Linear {
   int64_t num_in_;
 };
 
+class ReferenceHeadLinear : public HeadLinear {
+ public:
+  int num_heads() const override { return static_cast<int>(heads.size()); }
+  int64_t in_features() const override { return heads.front()->in_features(); }
+  int64_t out_features() const override { return heads.front()->out_features(); }
+  size_t num_bytes() const override { return 0; }
+
+  std::vector<std::unique_ptr<Linear>> heads;
+};
+
 class ReferenceExperts : public Experts {
  public:
   explicit ReferenceExperts(const ExpertsShape& shape) : shape_(shape) {}
@@ -347,6 +357,51 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) 
           page * kv.page_stride_v + h * kv.head_stride_v + place * kv.token_stride_v;
       for (int64_t d = 0; d < dim; ++d) store(kv.k, kv.dtype, k_at + d, key[d]);
       for (int64_t d = 0; d < dim; ++d) store(kv.v, kv.dtype, v_at + d, value[d]);
+    }
+  }
+}
+
+Result<std::unique_ptr<HeadLinear>> ReferenceOps::make_head_linear(
+    std::span<const TensorView> matrices) {
+  auto linear = std::make_unique<ReferenceHeadLinear>();
+  for (const TensorView& matrix : matrices) {
+    const WeightView weights(matrix);
+    QUIRE_ASSIGN_OR_RETURN(linear->heads.emplace_back(),
+                           make_linear({.weights = {&weights, 1}, .biases = {}}));
+  }
+  return std::unique_ptr<HeadLinear>(std::move(linear));
+}
+
+void ReferenceOps::head_linear(const HeadLinear& w, TensorView x, TensorView out, Stream& stream) {
+  const auto& heads = static_cast<const ReferenceHeadLinear&>(w).heads;
+  for (int64_t i = 0; i < x.shape[0] * x.shape[1]; ++i) {
+    linear(*heads[static_cast<size_t>(i % x.shape[1])],
+           {x.as<float>() + i * x.shape[2], DType::kF32, {1, w.in_features()}},
+           {out.as<float>() + i * out.shape[2], DType::kF32, {1, w.out_features()}}, stream);
+  }
+}
+
+void ReferenceOps::latent_rope_and_cache(const LatentRopeAndCache& args, Stream& /*stream*/) {
+  const int64_t rope_dim = args.cos_sin.shape[1];
+  const int64_t width = args.latent.shape[1];
+  for (int64_t t = 0; t < args.latent.shape[0]; ++t) {
+    const float* angles = args.cos_sin.as<float>() + t * rope_dim;
+    for (int64_t i = t * args.q.shape[1]; i < (t + 1) * args.q.shape[1]; ++i) {
+      const float* from = args.q.as<float>() + (i + 1) * args.q.shape[2] - rope_dim;
+      float* to = args.q_out.as<float>() + (i + 1) * args.q_out.shape[2] - rope_dim;
+      std::copy_n(from, rope_dim, to);
+      rotate(to, angles, rope_dim, args.pairs);
+    }
+    const int64_t kv_slot = args.kv_slots[t];
+    if (kv_slot < 0) continue;
+    const float* latent = args.latent.as<float>() + t * width;
+    std::vector<float> key(latent, latent + width);
+    normalize(key.data(), width - rope_dim, args.norm, args.norm_eps, key.data());
+    rotate(key.data() + width - rope_dim, angles, rope_dim, args.pairs);
+    const int64_t at = kv_slot / args.page_size * args.kv.page_stride_k +
+                       kv_slot % args.page_size * args.kv.token_stride_k;
+    for (int64_t d = 0; d < width; ++d) {
+      store(args.kv.k, args.kv.dtype, at + d, key[static_cast<size_t>(d)]);
     }
   }
 }

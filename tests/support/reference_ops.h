@@ -25,6 +25,8 @@ class ReferenceOps : public Ops {
   DType linear_dtype(const WeightScheme& /*scheme*/) const override { return DType::kF32; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
+  Result<std::unique_ptr<HeadLinear>> make_head_linear(
+      std::span<const TensorView> matrices) override;
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override;
   Result<int64_t> experts_workspace_bytes(const ExpertsShape& /*shape*/,
                                           int64_t /*max_num_tokens*/) const override {
@@ -40,9 +42,11 @@ class ReferenceOps : public Ops {
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
                     TensorView out, Stream& stream) override;
   void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override;
+  void head_linear(const HeadLinear& w, TensorView x, TensorView out, Stream& stream) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                    TensorView cos_sin, Stream& stream) override;
   void rope_and_cache(const RopeAndCache& args, Stream& stream) override;
+  void latent_rope_and_cache(const LatentRopeAndCache& args, Stream& stream) override;
   void gated_mul(Activation activation, TensorView gate_up, TensorView out,
                  Stream& stream) override;
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
@@ -53,9 +57,13 @@ class ReferenceOps : public Ops {
   void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override;
 };
 
-// Operations of a device that does not compute experts.
+// Operations of a device that computes neither experts nor matrices by head.
 class DenseOps final : public ReferenceOps {
  public:
+  Result<std::unique_ptr<HeadLinear>> make_head_linear(
+      std::span<const TensorView> matrices) override {
+    return Ops::make_head_linear(matrices);
+  }
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
     return Ops::make_experts(source);
   }

@@ -12,7 +12,7 @@ Support attention_support(const AttentionShape& shape, const Device& device) {
   needs.require(
       device.kind == DeviceKind::kCpu,
       fmt::format("device is {}; it must be a CPU.", device.name.empty() ? "a GPU" : device.name));
-  needs.require_head_dims(shape);
+  needs.require_head_dims(shape, kMaxAttentionDim);
   needs.require(shape.q == DType::kF32,
                 fmt::format("q is {}; it must be f32.", dtype_name(shape.q)));
   needs.require(shape.out == DType::kF32,

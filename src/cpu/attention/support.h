@@ -5,9 +5,13 @@
 
 namespace quire::cpu {
 
-// Both backends support any GQA ratio; head_dim and head_dim_v that are multiples of 8 from 8 to
-// 256; q and out in F32; K and V in F32, F16, BF16 or FP8-e4m3; causal or not; windows, soft caps
-// and sinks.
+// The kernels compute any multiple of 8; the bound is that of the tests. DeepSeek's latent keys
+// have 576 elements.
+inline constexpr int kMaxAttentionDim = 1024;
+
+// Both backends support any GQA ratio; head_dim and head_dim_v that are multiples of 8 up to
+// kMaxAttentionDim; latent caches; q and out in F32; K and V in F32, F16, BF16 or FP8-e4m3; causal
+// or not; windows, soft caps and sinks.
 Support attention_support(const AttentionShape& shape, const Device& device);
 
 // The positions [first, end) that query `query_idx` of a request sees; empty for padding.

@@ -12,6 +12,7 @@
 #include "cpu/ops/gemm_bf16.h"
 #include "cpu/ops/gemm_fma.h"
 #include "cpu/ops/gemm_quantized.h"
+#include "cpu/ops/head_linear.h"
 #include "cpu/ops/packed_linear.h"
 #include "cpu/ops/routing.h"
 #include "cpu/ops/rows.h"
@@ -42,7 +43,7 @@ class CpuOps final : public Ops {
         rounding_(options.rounding) {}
 
   DType activation_dtype() const override { return DType::kF32; }
-  DType linear_dtype(const WeightScheme& scheme) const override { return packed_dtype(scheme); }
+  DType linear_dtype(const WeightScheme& scheme) const override { return plain_dtype(scheme); }
 
   int64_t block_bytes(const GgufBlockType& type) const override {
     if (type.plain) return 0;
@@ -116,6 +117,25 @@ class CpuOps final : public Ops {
     });
   }
 
+  Result<std::unique_ptr<HeadLinear>> make_head_linear(
+      std::span<const TensorView> matrices) override {
+    QUIRE_ASSIGN_OR_RETURN(auto linear, CpuHeadLinear::make(matrices, *this));
+    const int64_t num_floats = kMaxGroupedRows * (linear->in_features() + linear->out_features());
+    if (num_floats > head_rows_.view.shape.num_elements()) {
+      QUIRE_ASSIGN_OR_RETURN(head_rows_, Tensor::host({num_floats}, DType::kF32));
+    }
+    return std::unique_ptr<HeadLinear>(std::move(linear));
+  }
+
+  void head_linear(const HeadLinear& w, TensorView x, TensorView out, Stream& /*stream*/) override {
+    check_heads(x, w.num_heads(), w.in_features());
+    check_heads(out, w.num_heads(), w.out_features());
+    QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] head_linear: x and out differ in tokens");
+    for_head_blocks(w.num_heads(), x.shape[0], [&](const HeadBlock& block) {
+      run_head_block(block, static_cast<const CpuHeadLinear&>(w), x, out);
+    });
+  }
+
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
     QUIRE_ASSIGN_OR_RETURN(auto experts, CpuExperts::make(source, *this));
     return std::unique_ptr<Experts>(std::move(experts));
@@ -184,6 +204,23 @@ class CpuOps final : public Ops {
             args.q_out.shape.num_elements() == args.qkv.shape[0] * args.num_heads * args.head_dim,
         "[ops] rope_and_cache: shapes differ in tokens");
     for_rows(args.qkv, [&](int64_t t) { rope_and_cache_row(args, t); });
+  }
+
+  void latent_rope_and_cache(const LatentRopeAndCache& args, Stream& /*stream*/) override {
+    const int64_t rope_dim = args.cos_sin.shape[1];
+    check_rows(args.cos_sin, rope_dim);
+    check_rows(args.latent, args.latent.shape[1]);
+    check_heads(args.q, args.q.shape[1], rope_dim);
+    check_heads(args.q_out, args.q.shape[1], rope_dim);
+    const int64_t latent_dim = args.latent.shape[1] - rope_dim;
+    QUIRE_CHECK(rope_dim % 2 == 0 && rope_dim <= kMaxLatentDim && latent_dim > 0 &&
+                    latent_dim <= kMaxLatentDim,
+                "[ops] latent_rope_and_cache: latent_dim or rope_dim out of range");
+    QUIRE_CHECK(args.cos_sin.shape[0] == args.latent.shape[0] &&
+                    args.q.shape[0] == args.latent.shape[0] &&
+                    args.q_out.shape[0] == args.latent.shape[0],
+                "[ops] latent_rope_and_cache: shapes differ in tokens");
+    for_rows(args.latent, [&](int64_t t) { latent_rope_and_cache_row(args, t); });
   }
 
   void gated_mul(Activation activation, TensorView gate_up, TensorView out,
@@ -259,20 +296,20 @@ class CpuOps final : public Ops {
     linear_fma(groups, x, out, pool_, fma_scratch_);
   }
 
-  // Multiplies each part's rows of x by one of its expert's matrices. Adjacent parts with the same
-  // kernel share a parallel region; F16 matrices of one layer may have different kernels.
-  template <class MatrixOf>
-  void multiply_parts(const ExpertsBlock& block, const MatrixOf& matrix_of, const float* x,
-                      float* out) {
-    std::array<RowGroup, ExpertsBlock::kMaxParts> groups;
+  // Multiplies each part's rows of x by its matrix. Adjacent parts with the same kernel share a
+  // parallel region; F16 matrices of one layer may have different kernels. A part has a first_row,
+  // which is a multiple of kGroupAlign, and num_rows.
+  template <class Parts, class MatrixOf>
+  void multiply_parts(const Parts& parts, const MatrixOf& matrix_of, const float* x, float* out) {
+    std::array<RowGroup, kMaxGroups> groups;
     size_t num_groups = 0;
     Kernel kernel = Kernel::kFma;
     const auto flush = [&] {
       if (num_groups > 0) multiply_groups(kernel, std::span(groups).first(num_groups), x, out);
       num_groups = 0;
     };
-    for (const ExpertsBlock::Part& part : block.parts()) {
-      const Linear& w = matrix_of(part.expert);
+    for (const auto& part : parts) {
+      const Linear& w = matrix_of(part);
       const Kernel next = kernel_of(w);
       if (next != kernel) flush();
       kernel = next;
@@ -291,24 +328,61 @@ class CpuOps final : public Ops {
                  const ExpertsWorkspace& workspace) {
     const int64_t hidden = experts.shape().hidden_size;
     const int64_t inner = experts.shape().intermediate_size;
-    const auto gate_up_of = [&](int64_t idx) -> const Linear& { return experts.gate_up(idx); };
-    const auto down_of = [&](int64_t idx) -> const Linear& { return experts.down(idx); };
+    using Part = ExpertsBlock::Part;
+    const auto gate_up_of = [&](const Part& part) -> const Linear& {
+      return experts.gate_up(part.expert);
+    };
+    const auto down_of = [&](const Part& part) -> const Linear& {
+      return experts.down(part.expert);
+    };
     for_block_rows(block, hidden, [&](const ExpertsBlock::Row& at) {
       std::copy_n(row(call.x, at.pair / experts.shape().top_k), hidden,
                   workspace.x + at.row * hidden);
     });
-    multiply_parts(block, gate_up_of, workspace.x, workspace.gate_up);
+    multiply_parts(block.parts(), gate_up_of, workspace.x, workspace.gate_up);
     for_block_rows(block, 2 * inner, [&](const ExpertsBlock::Row& at) {
       const float* gate = workspace.gate_up + at.row * 2 * inner;
       gated_mul_row(call.activation, gate, gate + inner, inner, workspace.product + at.row * inner);
     });
-    multiply_parts(block, down_of, workspace.product, workspace.y);
+    multiply_parts(block.parts(), down_of, workspace.product, workspace.y);
     // Two rows of a block may be of one token, so threads divide the elements, not the rows.
     constexpr int64_t kElements = 256;
     const auto add = [&](int64_t i) {
       add_weighted(block, call, workspace.y, i * kElements, std::min((i + 1) * kElements, hidden));
     };
     for_each(ceil_div(hidden, kElements), static_cast<int64_t>(block.num_rows) * hidden, add);
+  }
+
+  void run_head_block(const HeadBlock& block, const CpuHeadLinear& w, const TensorView& x,
+                      const TensorView& out) {
+    const int64_t num_in = w.in_features();
+    const int64_t num_out = w.out_features();
+    auto* const x_rows = head_rows_.view.as<float>();
+    float* const out_rows = x_rows + kMaxGroupedRows * num_in;
+    // Calls body(the row of a head's token, the head of `all` that it is).
+    const auto for_heads = [&](const TensorView& all, int64_t width, const auto& body) {
+      for_each(block.num_rows(), block.num_rows() * width, [&](int64_t i) {
+        const int64_t h = i / block.num_tokens;
+        const int64_t t = i % block.num_tokens;
+        const int64_t head = (block.first_token + t) * all.shape[1] + block.first_head + h;
+        body(h * block.row_stride() + t, all.as<float>() + head * all.shape[2]);
+      });
+    };
+    for_heads(x, num_in, [&](int64_t row, const float* head) {
+      std::copy_n(head, num_in, x_rows + row * num_in);
+    });
+    std::array<RowGroup, kMaxGroups> parts;
+    for (int64_t h = 0; h < block.num_heads; ++h) {
+      parts[static_cast<size_t>(h)] = {nullptr, h * block.row_stride(), block.num_tokens};
+    }
+    const auto matrix_of = [&](const RowGroup& part) -> const Linear& {
+      return w.head(block.first_head + part.first_row / block.row_stride());
+    };
+    multiply_parts(std::span(parts).first(static_cast<size_t>(block.num_heads)), matrix_of, x_rows,
+                   out_rows);
+    for_heads(out, num_out, [&](int64_t row, float* head) {
+      std::copy_n(out_rows + row * num_out, num_out, head);
+    });
   }
 
   template <class Body>
@@ -335,6 +409,12 @@ class CpuOps final : public Ops {
   static void check_rows(const TensorView& x, int64_t columns) {
     QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 2 && x.shape[1] == columns,
                 "[ops] activations are not F32 rows of the operation's width");
+  }
+  // [tokens, num_heads, at least `width`]
+  static void check_heads(const TensorView& x, int64_t num_heads, int64_t width) {
+    QUIRE_CHECK(x.dtype == DType::kF32 && x.shape.rank() == 3 && x.shape[1] == num_heads &&
+                    x.shape[2] >= width,
+                "[ops] activations are not F32 heads of the operation's width");
   }
   static void check_same(const TensorView& a, const TensorView& b) {
     check_rows(a, a.shape[1]);
@@ -364,6 +444,7 @@ class CpuOps final : public Ops {
   AmxScratch amx_scratch_;
   Bf16Scratch bf16_scratch_;
   QuantizedScratch quantized_scratch_;
+  Tensor head_rows_;  // F32, the gathered rows of x and of out of one HeadBlock
   bool use_amx_;
   bool use_bf16_;
   const quantized::Kernel& quantized_kernel_;

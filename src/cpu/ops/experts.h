@@ -64,13 +64,11 @@ struct ExpertsBlock {
     int64_t row = 0;
     int64_t pair = 0;
   };
-  static constexpr size_t kMaxParts = kMaxGroupedRows / kGroupAlign;
-
   std::span<const Part> parts() const { return std::span(all_parts).first(num_parts); }
   std::span<const Row> rows() const { return std::span(all_rows).first(num_rows); }
   void add(const Part& part, const int32_t* pairs);
 
-  std::array<Part, kMaxParts> all_parts;
+  std::array<Part, kMaxGroups> all_parts;
   std::array<Row, kMaxGroupedRows> all_rows;  // of all parts
   size_t num_parts = 0;
   size_t num_rows = 0;

@@ -136,45 +136,18 @@ void pack_panel(const PanelRows& rows, DType dtype, PanelLayout layout, int64_t 
   }
 }
 
-// Writes row `row` of the matrix: out[column] = value * scale, rounded once.
-void multiply_row(const WeightView& matrix, int64_t row, float* out) {
-  const Shape& shape = matrix.values.shape;
-  const Shape block = scale_block(matrix.scheme, shape);
-  const int64_t num_scales = matrix.scales.shape[1];
-  std::vector<float> scales(static_cast<size_t>(num_scales));
-  const auto offset = row / block[0] * num_scales * dtype_bytes(matrix.scales.dtype);
-  convert_to_f32(matrix.scales.as<std::byte>() + offset, matrix.scales.dtype, num_scales,
-                 scales.data());
-  const uint8_t* values = matrix.values.as<uint8_t>() + row * shape[1];
-  for (int64_t column = 0; column < shape[1]; ++column) {
-    out[column] = e4m3_to_f32(values[column]) * scales[static_cast<size_t>(column / block[1])];
-  }
-}
-
-// Writes the numbers as F32 or BF16.
-void store(const std::vector<float>& numbers, DType dtype, std::byte* out) {
-  if (dtype == DType::kF32) {
-    std::memcpy(out, numbers.data(), numbers.size() * sizeof(float));
-    return;
-  }
-  auto* const halves = reinterpret_cast<uint16_t*>(out);
-  std::ranges::transform(numbers, halves, f32_to_bf16);
-}
-
-// A panel's rows multiplied by their scales, [kPanelWidth, k] of packed_dtype().
+// A panel's rows multiplied by their scales, [kPanelWidth, k] of plain_dtype().
 std::vector<std::byte> scaled_rows(const LinearSource& source, int64_t first_row, int64_t k) {
-  const DType dtype = packed_dtype(source.weights[0].scheme);
+  const DType dtype = plain_dtype(source.weights[0].scheme);
   const auto row_bytes = static_cast<size_t>(k) * dtype_bytes(dtype);
   std::vector<std::byte> products(kPanelWidth * row_bytes);
-  std::vector<float> numbers(static_cast<size_t>(k));
   int64_t block_start = 0;
   for (const WeightView& matrix : source.weights) {
     const int64_t num_rows = matrix.values.shape[0];
     for (int64_t r = 0; r < kPanelWidth; ++r) {
       const int64_t row = first_row + r - block_start;
       if (row < 0 || row >= num_rows) continue;
-      multiply_row(matrix, row, numbers.data());
-      store(numbers, dtype, products.data() + static_cast<size_t>(r) * row_bytes);
+      write_plain_row(matrix, row, products.data() + static_cast<size_t>(r) * row_bytes);
     }
     block_start += num_rows;
   }
@@ -205,18 +178,13 @@ std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
 
 }  // namespace
 
-DType packed_dtype(const WeightScheme& scheme) {
-  if (scheme.scales == ScaleLayout::kNone) return scheme.values;
-  return scheme.dequantized_dtype == DType::kBF16 ? DType::kBF16 : DType::kF32;
-}
-
 Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& source, bool for_amx,
                                                          ThreadPool& pool) {
   QUIRE_RETURN_IF_ERROR(check_source(source));
   std::unique_ptr<PackedLinear> packed(new PackedLinear);
   PackedLinear& p = *packed;
   const WeightView& first = source.weights[0];
-  p.dtype_ = packed_dtype(first.scheme);
+  p.dtype_ = plain_dtype(first.scheme);
   p.in_features_ = first.values.shape[1];
   for (const WeightView& matrix : source.weights) p.out_features_ += matrix.values.shape[0];
   p.padded_k_ = round_up(p.in_features_, kKAlign);

@@ -17,10 +17,7 @@ inline constexpr int64_t kKAlign = 32;      // the depth of an AMX tile; padded 
 // the operand order of AMX tiles and of two BF16 in one 32-bit lane.
 enum class PanelLayout : uint8_t { kRows, kPairs };
 
-// The type in which a matrix of this scheme is packed. Values with scales are multiplied by them,
-// into BF16 if that is the type of the product, and otherwise into F32.
-DType packed_dtype(const WeightScheme& scheme);
-
+// Matrices are packed in the plain_dtype() of their scheme.
 class PackedLinear final : public Linear {
  public:
   // Fails with kInvalidArgument if the blocks' shapes or types are inconsistent, and with

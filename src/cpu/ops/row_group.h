@@ -25,6 +25,7 @@ inline constexpr int64_t kMaxGroupedRows = 256;
 // Each group begins at a multiple of this, the rows of an AMX tile. Rows of x and out between
 // groups are not accessed.
 inline constexpr int64_t kGroupAlign = 16;
+inline constexpr size_t kMaxGroups = kMaxGroupedRows / kGroupAlign;
 
 // A thread's part of the tasks of all groups: calls body(group, task) with task of
 // [0, num_tasks(group)), in ascending order. The threads share the counter `next`, which begins at

@@ -204,6 +204,16 @@ HWY_INLINE void rotate_neighbours(const float* x, const float* cos, const float*
   }
 }
 
+HWY_INLINE void rotate_pairs(RotaryPairs pairs, const float* x, const float* cos_sin,
+                             int64_t rope_dim, float* out) {
+  const float* sin = cos_sin + rope_dim / 2;
+  if (pairs == RotaryPairs::kHalves) {
+    rotate(x, cos_sin, sin, rope_dim / 2, out);
+  } else {
+    rotate_neighbours(x, cos_sin, sin, rope_dim / 2, out);
+  }
+}
+
 // Processes one query or key head: norm if there are weights, then rotation of the first rope_dim
 // elements.
 HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, const float* cos_sin,
@@ -214,12 +224,7 @@ HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, con
     rms_norm(head, norm, args.norm_eps, args.head_dim, normed.data());
     head = normed.data();
   }
-  const float* sin = cos_sin + rope_dim / 2;
-  if (args.pairs == RotaryPairs::kHalves) {
-    rotate(head, cos_sin, sin, rope_dim / 2, out);
-  } else {
-    rotate_neighbours(head, cos_sin, sin, rope_dim / 2, out);
-  }
+  rotate_pairs(args.pairs, head, cos_sin, rope_dim, out);
   std::copy(head + rope_dim, head + args.head_dim, out + rope_dim);
 }
 
@@ -248,6 +253,31 @@ void rope_row(const RopeAndCache& args, int64_t token) {
   }
 }
 
+void latent_row(const LatentRopeAndCache& args, int64_t token) {
+  const int64_t rope_dim = args.cos_sin.shape[1];
+  const int64_t latent_dim = args.latent.shape[1] - rope_dim;
+  const int64_t num_heads = args.q.shape[1];
+  const int64_t q_dim = args.q.shape[2];
+  const int64_t out_dim = args.q_out.shape[2];
+  const float* cos_sin = args.cos_sin.as<float>() + token * rope_dim;
+  const float* q_end = args.q.as<float>() + token * num_heads * q_dim + q_dim - rope_dim;
+  float* out_end = args.q_out.as<float>() + token * num_heads * out_dim + out_dim - rope_dim;
+  for (int64_t h = 0; h < num_heads; ++h) {
+    rotate_pairs(args.pairs, q_end + h * q_dim, cos_sin, rope_dim, out_end + h * out_dim);
+  }
+  const int64_t kv_slot = args.kv_slots[token];
+  if (kv_slot < 0) return;
+  const KvCacheView& kv = args.kv;
+  const int64_t at =
+      kv_slot / args.page_size * kv.page_stride_k + kv_slot % args.page_size * kv.token_stride_k;
+  const float* latent = args.latent.as<float>() + token * args.latent.shape[1];
+  HWY_ALIGN std::array<float, kMaxLatentDim> part;
+  rms_norm(latent, args.norm, args.norm_eps, latent_dim, part.data());
+  store_as(part.data(), latent_dim, kv.dtype, kv.k_scale, kv.k, at);
+  rotate_pairs(args.pairs, latent + latent_dim, cos_sin, rope_dim, part.data());
+  store_as(part.data(), rope_dim, kv.dtype, kv.k_scale, kv.k, at + latent_dim);
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace quire::cpu
 HWY_AFTER_NAMESPACE();
@@ -261,6 +291,7 @@ HWY_EXPORT(silu_row);
 HWY_EXPORT(gelu_row);
 HWY_EXPORT(cap_row);
 HWY_EXPORT(rope_row);
+HWY_EXPORT(latent_row);
 
 void rms_norm_row(const float* x, const float* weight, float eps, int64_t n, float* out) {
   HWY_DYNAMIC_DISPATCH(norm_row)(x, weight, eps, n, out);
@@ -287,6 +318,10 @@ void soft_cap_row(float cap, float* x, int64_t n) {
 
 void rope_and_cache_row(const RopeAndCache& args, int64_t token) {
   HWY_DYNAMIC_DISPATCH(rope_row)(args, token);
+}
+
+void latent_rope_and_cache_row(const LatentRopeAndCache& args, int64_t token) {
+  HWY_DYNAMIC_DISPATCH(latent_row)(args, token);
 }
 
 void rope_angles_row(const float* inv_freq, float factor, int32_t position, int64_t half,

@@ -19,10 +19,13 @@ void gated_mul_row(Activation activation, const float* gate, const float* up, in
 void soft_cap_row(float cap, float* x, int64_t n);
 // Runs RopeAndCache for one token; the shapes have been checked.
 void rope_and_cache_row(const RopeAndCache& args, int64_t token);
+// Runs LatentRopeAndCache for one token; the shapes have been checked.
+void latent_rope_and_cache_row(const LatentRopeAndCache& args, int64_t token);
 // cos_sin: half cosines, then half sines, of position * inv_freq, times factor.
 void rope_angles_row(const float* inv_freq, float factor, int32_t position, int64_t half,
                      float* cos_sin);
 
 inline constexpr int kMaxHeadDim = 512;
+inline constexpr int kMaxLatentDim = 1024;  // of the normalized and of the rotated part
 
 }  // namespace quire::cpu

@@ -19,6 +19,8 @@ struct GpuRequirements : Requirements {
                                 device.name.empty() ? "a CPU" : device.name));
     require(!is_gpu || has_kernels, fmt::format("compute capability is {}; it must be {}.",
                                                 device.compute_capability, capabilities));
+    require(!shape.is_latent,
+            "the cache is latent (multi-head latent attention); keys and values must be separate.");
   }
 
   // For kernels that write their output in the type of the queries.

@@ -34,6 +34,8 @@ struct Traits {
   int default_window = 0;  // if the config has no sliding_window field
   std::optional<int> default_head_dim = {};
   double default_theta = RopeConfig().theta;
+  // Reads DecoderConfig::mla; null: grouped-query attention.
+  void (*read_mla)(ConfigFields& fields, DecoderConfig& decoder) = nullptr;
   // Reads DecoderConfig::moe; null: every layer is dense.
   void (*read_moe)(ConfigFields& fields, const ModelConfig& config,
                    DecoderConfig& decoder) = nullptr;
@@ -79,6 +81,7 @@ std::shared_ptr<const FamilyConfig> parse(ConfigFields& fields, const Traits& tr
   read_decoder_sizes(fields, {.head_dim = traits.default_head_dim}, config, *decoder);
   if (!fields.status().ok()) return nullptr;
   read_decoder_rope(fields, config, *decoder, traits.default_theta);
+  if (traits.read_mla != nullptr) traits.read_mla(fields, *decoder);
   decoder->layer_windows = read_windows(fields, traits, config.num_layers);
   decoder->tie_word_embeddings = fields.boolean("tie_word_embeddings", false);
   decoder->qkv_bias = resolve(traits.qkv_bias, fields, "attention_bias");
@@ -124,6 +127,9 @@ WeightList list_weights(const ModelConfig& config, LlamaWeights& weights) {
   if (decoder_config(config).num_mtp_layers > 0) {
     list.ignored_prefixes.push_back("model.mtp_layers.");
   }
+  if (decoder_config(config).mla) {  // layers that draft follow those of the model
+    list.ignored_prefixes.push_back(fmt::format("model.layers.{}.", config.num_layers));
+  }
   return list;
 }
 
@@ -158,7 +164,8 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
     }
     tap_residual(i, num_tokens, stream);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
-    has_qkv = layer.moe.experts == nullptr && ops().try_layer_tail(tail_of(i, num_tokens), stream);
+    const bool may_have_tail = layer.qkv != nullptr && layer.moe.experts == nullptr;
+    has_qkv = may_have_tail && ops().try_layer_tail(tail_of(i, num_tokens), stream);
     if (has_qkv) continue;
     project_output(layer, num_tokens, stream);
     add_and_norm(layer.post_attention_norm, num_tokens, stream);
@@ -236,6 +243,22 @@ std::shared_ptr<const FamilyConfig> parse_mixtral(ConfigFields& fields, ModelCon
       fields,
       {.window = WindowRule::kEveryLayer, .default_theta = 1e6, .read_moe = read_mixtral_moe},
       config);
+}
+
+std::shared_ptr<const FamilyConfig> parse_deepseek_v2(ConfigFields& fields, ModelConfig& config) {
+  return parse(fields,
+               {.default_head_dim = 64,  // hidden_size / num_heads may be no whole number
+                .read_mla = read_deepseek_mla,
+                .read_moe = read_deepseek_v2_moe},
+               config);
+}
+
+std::shared_ptr<const FamilyConfig> parse_deepseek_v3(ConfigFields& fields, ModelConfig& config) {
+  return parse(fields,
+               {.default_head_dim = 64,  // hidden_size / num_heads may be no whole number
+                .read_mla = read_deepseek_mla,
+                .read_moe = read_deepseek_v3_moe},
+               config);
 }
 
 std::shared_ptr<const FamilyConfig> parse_mimo(ConfigFields& fields, ModelConfig& config) {

@@ -1,5 +1,6 @@
-// The decoder that Llama, Mistral, Mixtral, Qwen2, Qwen3, Qwen3-MoE and MiMo share: pre-norm,
-// grouped-query attention with rotary positions, gated SiLU MLP or a mixture of such experts.
+// The decoder that Llama, Mistral, Mixtral, Qwen2, Qwen3, Qwen3-MoE, DeepSeek-V2 and V3 and MiMo
+// share: pre-norm, grouped-query or multi-head latent attention with rotary positions, gated SiLU
+// MLP or a mixture of such experts.
 #pragma once
 
 #include <memory>
@@ -19,6 +20,8 @@ std::shared_ptr<const FamilyConfig> parse_qwen2(ConfigFields& fields, ModelConfi
 std::shared_ptr<const FamilyConfig> parse_qwen3(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_qwen3_moe(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_mixtral(ConfigFields& fields, ModelConfig& config);
+std::shared_ptr<const FamilyConfig> parse_deepseek_v2(ConfigFields& fields, ModelConfig& config);
+std::shared_ptr<const FamilyConfig> parse_deepseek_v3(ConfigFields& fields, ModelConfig& config);
 std::shared_ptr<const FamilyConfig> parse_mimo(ConfigFields& fields, ModelConfig& config);
 std::vector<TensorSpec> list_llama_tensors(const ModelConfig& config);
 Result<std::unique_ptr<Model>> load_llama(const ModelConfig& config, WeightSource& source, Ops& ops,

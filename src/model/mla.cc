@@ -1,0 +1,131 @@
+#include "model/mla.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "model/config_fields.h"
+#include "model/decoder_config.h"
+#include "model/rope.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxLoraRank = 1 << 14;
+constexpr int kMaxLatentHeadDim = 1 << 12;
+
+// The published models normalize latent vectors with this number, whatever their rms_norm_eps.
+constexpr float kLatentNormEps = 1e-6F;
+
+// [num_tokens, heads * width] of the same memory.
+TensorView rows_of(const TensorView& heads) {
+  return {heads.data, heads.dtype, {heads.shape[0], heads.shape[1] * heads.shape[2]}};
+}
+
+}  // namespace
+
+void read_deepseek_mla(ConfigFields& fields, DecoderConfig& decoder) {
+  MlaConfig mla;
+  mla.q_lora_rank = fields.integer("q_lora_rank", 0, kMaxLoraRank, 0);
+  mla.kv_lora_rank = fields.integer("kv_lora_rank", 1, kMaxLoraRank);
+  mla.nope_head_dim = fields.integer("qk_nope_head_dim", 1, kMaxLatentHeadDim);
+  mla.rope_head_dim = fields.integer("qk_rope_head_dim", 2, kMaxLatentHeadDim);
+  mla.v_head_dim = fields.integer("v_head_dim", 1, kMaxLatentHeadDim);
+  if (mla.rope_head_dim % 2 != 0) {
+    fields.fail("qk_rope_head_dim", std::to_string(mla.rope_head_dim), "an even number");
+  }
+  const bool is_interleaved = fields.boolean("rope_interleave", true);
+  mla.pairs = is_interleaved ? RotaryPairs::kNeighbours : RotaryPairs::kHalves;
+  require_switch(fields, "attention_bias", false);
+  decoder.head_dim = mla.rope_head_dim;
+  decoder.attention_scale =
+      yarn_score_scale(decoder.ropes.front()) / std::sqrt(static_cast<float>(mla.q_head_dim()));
+  decoder.mla = mla;
+}
+
+void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std::string& prefix,
+                     const std::optional<WeightFormat>& format, MlaLayer& layer,
+                     std::unique_ptr<Linear>& o, WeightGroup& group) {
+  const MlaConfig& mla = *config.mla;
+  const std::string attention = prefix + "self_attn.";
+  const int64_t num_heads = config.num_heads;
+  const auto add = [&](std::unique_ptr<Linear>& linear, const char* name, int64_t num_rows,
+                       int64_t num_columns, Split split) {
+    group.matrices.push_back(
+        {&linear, {{attention + name, num_rows}}, num_columns, split, false, format});
+  };
+  const bool has_q_a = mla.q_lora_rank > 0;
+  if (has_q_a) {
+    add(layer.q_a, "q_a_proj", mla.q_lora_rank, hidden_size, Split::kNone);
+    group.vectors.push_back({&layer.q_a_norm, attention + "q_a_layernorm.weight", mla.q_lora_rank});
+  }
+  add(layer.q, has_q_a ? "q_b_proj" : "q_proj", num_heads * mla.q_head_dim(),
+      has_q_a ? mla.q_lora_rank : hidden_size, Split::kRows);
+  add(layer.kv_a, "kv_a_proj_with_mqa", mla.latent_head_dim(), hidden_size, Split::kNone);
+  group.vectors.push_back(
+      {&layer.kv_a_norm, attention + "kv_a_layernorm.weight", mla.kv_lora_rank});
+  const int64_t head_rows = int64_t{mla.nope_head_dim} + mla.v_head_dim;
+  group.latents.push_back({&layer.key,
+                           &layer.value,
+                           {nullptr,
+                            {{attention + "kv_b_proj", num_heads * head_rows}},
+                            mla.kv_lora_rank,
+                            Split::kRows,
+                            false,
+                            stored_format(format)},
+                           mla.nope_head_dim,
+                           mla.v_head_dim});
+  add(o, "o_proj", hidden_size, num_heads * mla.v_head_dim, Split::kColumns);
+}
+
+int64_t MlaViews::width(const MlaConfig& config, int num_heads) {
+  const int64_t q = std::max(config.q_head_dim(), config.v_head_dim);
+  return config.q_lora_rank + config.latent_head_dim() +
+         num_heads * (q + config.latent_head_dim() + config.kv_lora_rank);
+}
+
+MlaViews::MlaViews(const MlaConfig& config, int num_heads, const TensorView& scratch) {
+  const int64_t num_tokens = scratch.shape[0];
+  auto* at = scratch.as<std::byte>();
+  const auto place = [&](const Shape& shape, int64_t width) {
+    const TensorView view = {at, scratch.dtype, shape};
+    at += num_tokens * width * static_cast<int64_t>(dtype_bytes(scratch.dtype));
+    return view;
+  };
+  const auto by_head = [&](int64_t head_dim, int64_t width) {
+    return place({num_tokens, num_heads, head_dim}, num_heads * width);
+  };
+  q_a = place({num_tokens, config.q_lora_rank}, config.q_lora_rank);
+  latent = place({num_tokens, config.latent_head_dim()}, config.latent_head_dim());
+  q = by_head(config.q_head_dim(), std::max(config.q_head_dim(), config.v_head_dim));
+  out = {q.data, q.dtype, {num_tokens, num_heads, config.v_head_dim}};
+  q_latent = by_head(config.latent_head_dim(), config.latent_head_dim());
+  attended = by_head(config.kv_lora_rank, config.kv_lora_rank);
+}
+
+void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,
+                    Stream& stream) {
+  if (layer.q_a != nullptr) {
+    ops.linear(*layer.q_a, x, views.q_a, stream);
+    ops.rms_norm(views.q_a, layer.q_a_norm.view.as<float>(), kLatentNormEps, views.q_a, stream);
+    ops.linear(*layer.q, views.q_a, rows_of(views.q), stream);
+  } else {
+    ops.linear(*layer.q, x, rows_of(views.q), stream);
+  }
+  ops.linear(*layer.kv_a, x, views.latent, stream);
+  ops.head_linear(*layer.key, views.q, views.q_latent, stream);
+}
+
+void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, const MlaViews& views,
+                             LatentRopeAndCache call, Ops& ops, Stream& stream) {
+  call.q = views.q;
+  call.q_out = views.q_latent;
+  call.latent = views.latent;
+  call.pairs = config.pairs;
+  call.norm = layer.kv_a_norm.view.as<float>();
+  call.norm_eps = kLatentNormEps;
+  ops.latent_rope_and_cache(call, stream);
+}
+
+}  // namespace quire

@@ -1,0 +1,81 @@
+// Multi-head latent attention (DeepSeek-V2, https://arxiv.org/abs/2405.04434): keys and values of
+// all heads are products of one latent vector per token, which the cache holds beside one rotated
+// key. This is the part that decoders share: configuration, weights, and the step.
+//
+// The products are absorbed: the queries are multiplied by each head's matrix of keys and the
+// output of attention by its matrix of values, instead of the cached vectors. Attention then has
+// one KV head, whose keys are [latent | rotated key] and whose values are the latents.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "model/model.h"
+#include "model/weights.h"
+
+namespace quire {
+
+class ConfigFields;
+struct DecoderConfig;
+
+struct MlaConfig {
+  int q_lora_rank = 0;  // width of the queries' own latent vector; 0: they have none
+  int kv_lora_rank = 0;
+  int nope_head_dim = 0;  // of a query and key head, without positions
+  int rope_head_dim = 0;  // of a query head, and of the rotated key that all heads share
+  int v_head_dim = 0;
+  RotaryPairs pairs = RotaryPairs::kNeighbours;
+
+  int q_head_dim() const { return nope_head_dim + rope_head_dim; }
+  int latent_head_dim() const { return kv_lora_rank + rope_head_dim; }
+};
+
+// Reads the fields of DeepSeek's architectures. The rotation has been read before. Sets
+// DecoderConfig::mla and attention_scale.
+void read_deepseek_mla(ConfigFields& fields, DecoderConfig& decoder);
+
+// One rank's matrices of one layer, besides the output projection.
+struct MlaLayer {
+  std::unique_ptr<Linear> q_a;        // [q_lora_rank, hidden], or null
+  Tensor q_a_norm;                    // [q_lora_rank], or empty
+  std::unique_ptr<Linear> q;          // [heads * q_head_dim, q_lora_rank or hidden]
+  std::unique_ptr<Linear> kv_a;       // [latent_head_dim, hidden]
+  Tensor kv_a_norm;                   // [kv_lora_rank]
+  std::unique_ptr<HeadLinear> key;    // by head: [kv_lora_rank, nope_head_dim]
+  std::unique_ptr<HeadLinear> value;  // by head: [v_head_dim, kv_lora_rank]
+};
+
+// Adds the bindings of a layer's matrices, and of its output projection `o`.
+void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std::string& prefix,
+                     const std::optional<WeightFormat>& format, MlaLayer& layer,
+                     std::unique_ptr<Linear>& o, WeightGroup& group);
+
+// The inner values of one layer for `num_tokens` tokens, in one scratch buffer. The output of the
+// values takes the place of the queries.
+class MlaViews {
+ public:
+  // Elements per token, of one rank.
+  static int64_t width(const MlaConfig& config, int num_heads);
+
+  // `scratch` [num_tokens, at least width()], dense.
+  MlaViews(const MlaConfig& config, int num_heads, const TensorView& scratch);
+
+  TensorView q_a;       // [num_tokens, q_lora_rank]
+  TensorView latent;    // [num_tokens, latent_head_dim]
+  TensorView q;         // [num_tokens, num_heads, q_head_dim]
+  TensorView q_latent;  // [num_tokens, num_heads, latent_head_dim]
+  TensorView attended;  // [num_tokens, num_heads, kv_lora_rank]
+  TensorView out;       // [num_tokens, num_heads, v_head_dim]
+};
+
+// The input of a layer, x → q and latent, and q_latent but for its rotated end.
+void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,
+                    Stream& stream);
+// The rotated end of q_latent; latent → the cache. `call` has the step's part of the arguments:
+// angles, cache and slots.
+void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, const MlaViews& views,
+                             LatentRopeAndCache call, Ops& ops, Stream& stream);
+
+}  // namespace quire
