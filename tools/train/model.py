@@ -1,8 +1,13 @@
-"""A Llama in plain PyTorch. Module names are Hugging Face's, so `state_dict` is the checkpoint."""
+"""A Llama in plain PyTorch, and the parts that it shares with `deepseek_v2.py`.
+
+Module names are Hugging Face's, so `state_dict` is the checkpoint.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -10,27 +15,36 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class LlamaConfig:
+class ModelConfig:
+    """The fields of every architecture, with Hugging Face's names."""
+
+    architecture: ClassVar[str]
+    model_type: ClassVar[str]
+
     vocab_size: int = 4096
     hidden_size: int = 384
     intermediate_size: int = 1024
     num_hidden_layers: int = 8
     num_attention_heads: int = 8
-    num_key_value_heads: int = 4
-    head_dim: int = 64
     max_position_embeddings: int = 4096
     rms_norm_eps: float = 1e-5
     rope_theta: float = 10000.0
 
-    def to_hugging_face(self, bos_token_id: int, eos_token_id: int, pad_token_id: int) -> dict[str, object]:
+    @property
+    def rotary_dim(self) -> int:
+        """Elements of a head that are rotated."""
+        raise NotImplementedError
+
+    def to_hugging_face(
+        self, bos_token_id: int, eos_token_id: int, pad_token_id: int
+    ) -> dict[str, object]:
         return {
-            "architectures": ["LlamaForCausalLM"],
-            "model_type": "llama",
+            "architectures": [self.architecture],
+            "model_type": self.model_type,
             **vars(self),
             "hidden_act": "silu",
             "attention_bias": False,
             "attention_dropout": 0.0,
-            "mlp_bias": False,
             "rope_scaling": None,
             "initializer_range": 0.02,
             "tie_word_embeddings": True,
@@ -42,9 +56,28 @@ class LlamaConfig:
         }
 
 
-def rope_tables(config: LlamaConfig, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """cos and sin, both [length, head_dim], in the half-rotated layout."""
-    exponent = torch.arange(0, config.head_dim, 2, device=device).float() / config.head_dim
+@dataclass(frozen=True)
+class LlamaConfig(ModelConfig):
+    architecture = "LlamaForCausalLM"
+    model_type = "llama"
+
+    num_key_value_heads: int = 4
+    head_dim: int = 64
+
+    @property
+    def rotary_dim(self) -> int:
+        return self.head_dim
+
+    def to_hugging_face(
+        self, bos_token_id: int, eos_token_id: int, pad_token_id: int
+    ) -> dict[str, object]:
+        common = super().to_hugging_face(bos_token_id, eos_token_id, pad_token_id)
+        return {**common, "mlp_bias": False}
+
+
+def rope_tables(config: ModelConfig, length: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """cos and sin, both [length, rotary_dim], in the half-rotated layout."""
+    exponent = torch.arange(0, config.rotary_dim, 2, device=device).float() / config.rotary_dim
     angles = torch.outer(torch.arange(length, device=device).float(), config.rope_theta**-exponent)
     angles = torch.cat([angles, angles], dim=-1)
     return angles.cos(), angles.sin()
@@ -80,23 +113,26 @@ class Attention(nn.Module):
 
 
 class Mlp(nn.Module):
-    def __init__(self, config: LlamaConfig) -> None:
+    def __init__(self, hidden_size: int, intermediate_size: int) -> None:
         super().__init__()
-        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
-        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+        self.gate_proj = nn.Linear(hidden_size, intermediate_size, bias=False)
+        self.up_proj = nn.Linear(hidden_size, intermediate_size, bias=False)
+        self.down_proj = nn.Linear(intermediate_size, hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return self.down_proj(self.activations(x))
+
+    def activations(self, x: Tensor) -> Tensor:
+        return F.silu(self.gate_proj(x)) * self.up_proj(x)
 
 
 class Layer(nn.Module):
-    def __init__(self, config: LlamaConfig) -> None:
+    def __init__(self, config: ModelConfig, attention: nn.Module, mlp: nn.Module) -> None:
         super().__init__()
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.self_attn = Attention(config)
+        self.self_attn = attention
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.mlp = Mlp(config)
+        self.mlp = mlp
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         x = x + self.self_attn(self.input_layernorm(x), cos, sin)
@@ -104,20 +140,22 @@ class Layer(nn.Module):
 
 
 class Body(nn.Module):
-    def __init__(self, config: LlamaConfig) -> None:
+    def __init__(self, config: ModelConfig, layers: Iterable[Layer]) -> None:
         super().__init__()
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
-        self.layers = nn.ModuleList(Layer(config) for _ in range(config.num_hidden_layers))
+        self.layers = nn.ModuleList(layers)
         self.norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
 
 
-class Llama(nn.Module):
+class CausalLm(nn.Module):
     """Tied embeddings: the checkpoint has no `lm_head.weight`."""
 
-    def __init__(self, config: LlamaConfig) -> None:
+    config_type: ClassVar[type[ModelConfig]]
+
+    def __init__(self, config: ModelConfig, layers: Iterable[Layer]) -> None:
         super().__init__()
         self.config = config
-        self.model = Body(config)
+        self.model = Body(config, layers)
         residual_std = 0.02 / (2 * config.num_hidden_layers) ** 0.5
         for name, parameter in self.named_parameters():
             if parameter.ndim == 2:
@@ -131,3 +169,12 @@ class Llama(nn.Module):
         for layer in self.model.layers:
             x = layer(x, cos, sin)
         return F.linear(self.model.norm(x), self.model.embed_tokens.weight)
+
+
+class Llama(CausalLm):
+    config_type = LlamaConfig
+
+    def __init__(self, config: LlamaConfig) -> None:
+        super().__init__(config, (
+            Layer(config, Attention(config), Mlp(config.hidden_size, config.intermediate_size))
+            for _ in range(config.num_hidden_layers)))

@@ -22,10 +22,15 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
+from deepseek_v2 import DeepseekV2
 from documents import BOS, EOS, LOSS_WEIGHTS, PAD, Loss, Mix, Source
 from gsm8k import Gsm8k
-from model import Llama, LlamaConfig
+from model import CausalLm, Llama, LlamaConfig, ModelConfig
 from packing import Row, batches
+
+
+MODELS: dict[str, type[CausalLm]] = {
+    model.config_type.model_type: model for model in (Llama, DeepseekV2)}
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,13 @@ def phases(context: int) -> tuple[Phase, ...]:
     return (Phase("alone", 0.5, context // 8, Mix(problem=0.09, chat=0.75, short_text=0.155, max_shots=1)),
             Phase("few shots", 0.85, context // 4, Mix(problem=0.08, chat=0.76, short_text=0.15, max_shots=3)),
             Phase("long", 1.0, context, Mix(problem=0.055, chat=0.80, short_text=0.14, max_shots=8)))
+
+
+def problem_phases(context: int) -> tuple[Phase, ...]:
+    """Word problems as text alone, for a model that only the held-out problems measure."""
+    return (Phase("alone", 0.5, context // 8, Mix(problem=0.9, chat=0, short_text=0, max_shots=1)),
+            Phase("few shots", 0.85, context // 4, Mix(problem=0.7, chat=0, short_text=0, max_shots=3)),
+            Phase("long", 1.0, context, Mix(problem=0.6, chat=0, short_text=0, max_shots=8)))
 
 
 @dataclass(frozen=True)
@@ -121,7 +133,7 @@ class TrainingLog:
         print(line, file=self._file, flush=True)
 
 
-def make_optimizer(model: Llama, settings: Settings, device: torch.device) -> torch.optim.Optimizer:
+def make_optimizer(model: nn.Module, settings: Settings, device: torch.device) -> torch.optim.Optimizer:
     matrices = [p for name, p in model.named_parameters() if p.ndim == 2 and "embed" not in name]
     others = [p for name, p in model.named_parameters() if p.ndim != 2 or "embed" in name]
     groups = [{"params": matrices, "weight_decay": settings.weight_decay}, {"params": others, "weight_decay": 0.0}]
@@ -131,7 +143,7 @@ def make_optimizer(model: Llama, settings: Settings, device: torch.device) -> to
 class Run:
     """The state of a training run, which `--resume` goes on from."""
 
-    def __init__(self, model: Llama, settings: Settings, device: torch.device, output: Path) -> None:
+    def __init__(self, model: CausalLm, settings: Settings, device: torch.device, output: Path) -> None:
         self.model, self.settings, self.device, self.output = model, settings, device, output
         self.optimizer = make_optimizer(model, settings, device)
         self.weights = torch.tensor(LOSS_WEIGHTS, device=device)
@@ -175,11 +187,11 @@ class Run:
         return max(self.step / self.settings.steps, self.seconds / (60 * self.settings.max_minutes))
 
 
-def train(run: Run, data: Data, log: TrainingLog) -> None:
+def train(run: Run, data: Data, schedule: tuple[Phase, ...], log: TrainingLog) -> None:
     settings, device = run.settings, run.device
     saved = begun = time.monotonic()
     start = begun - run.seconds
-    for phase in phases(run.model.config.max_position_embeddings):
+    for phase in schedule:
         if run.progress >= phase.until:
             continue
         loader = DataLoader(Batches(data, phase, settings, run.step), batch_size=None, num_workers=data.num_workers,
@@ -214,7 +226,7 @@ def save_weights(model: nn.Module, output: Path) -> None:
     temporary.replace(output / "model.safetensors")
 
 
-def write_configs(config: LlamaConfig, tokenizer: Tokenizer, output: Path) -> None:
+def write_configs(config: ModelConfig, tokenizer: Tokenizer, output: Path) -> None:
     bos, eos, pad = (tokenizer.token_to_id(token) for token in (BOS, EOS, PAD))
     generation = {"bos_token_id": bos, "eos_token_id": eos, "pad_token_id": pad, "do_sample": False}
     for name, content in (("config.json", config.to_hugging_face(bos, eos, pad)), ("generation_config.json", generation)):
@@ -224,6 +236,9 @@ def write_configs(config: LlamaConfig, tokenizer: Tokenizer, output: Path) -> No
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, required=True, help="the model's folder; holds tokenizer.json")
+    parser.add_argument("--architecture", choices=MODELS, default=LlamaConfig.model_type)
+    parser.add_argument("--only-problems", action="store_true",
+                        help="no chats, no short questions, nothing about Quire")
     parser.add_argument("--gsm8k", type=Path, help="GSM8K's train.jsonl; without it only generated data is used")
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--max-minutes", type=float, default=16.0,
@@ -231,9 +246,9 @@ def main() -> None:
     parser.add_argument("--pause-after", type=float, default=1e6, metavar="MINUTES",
                         help="end this run with the schedule unfinished; --resume goes on with it")
     parser.add_argument("--tokens-per-step", type=int, default=65_536)
-    parser.add_argument("--num-layers", type=int, default=LlamaConfig.num_hidden_layers)
-    parser.add_argument("--hidden-size", type=int, default=LlamaConfig.hidden_size)
-    parser.add_argument("--context", type=int, default=LlamaConfig.max_position_embeddings)
+    parser.add_argument("--num-layers", type=int, help="default: the architecture's")
+    parser.add_argument("--hidden-size", type=int, help="default: the architecture's")
+    parser.add_argument("--context", type=int, default=ModelConfig.max_position_embeddings)
     parser.add_argument("--num-workers", type=int, default=15, help="part of the seed: each has its own stream")
     parser.add_argument("--log-every", type=int, default=Settings.log_every)
     parser.add_argument("--learning-rate", type=float, default=Settings.learning_rate)
@@ -251,12 +266,15 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     data = Data(args.output / "tokenizer.json", args.gsm8k, args.num_workers)
     tokenizer = Tokenizer.from_file(str(data.tokenizer))
-    config = LlamaConfig(vocab_size=tokenizer.get_vocab_size(), num_hidden_layers=args.num_layers,
-                         hidden_size=args.hidden_size, max_position_embeddings=args.context)
+    model_type = MODELS[args.architecture]
+    sizes = {"num_hidden_layers": args.num_layers, "hidden_size": args.hidden_size}
+    config = model_type.config_type(
+        vocab_size=tokenizer.get_vocab_size(), max_position_embeddings=args.context,
+        **{name: size for name, size in sizes.items() if size})
     write_configs(config, tokenizer, args.output)
     settings = Settings(args.steps, args.max_minutes, args.pause_after, args.start_at, args.tokens_per_step,
                         args.seed, args.learning_rate, log_every=args.log_every)
-    run = Run(Llama(config).to(device), settings, device, args.output)
+    run = Run(model_type(config).to(device), settings, device, args.output)
     if args.start_from:
         run.model.load_state_dict(load_file(args.start_from / "model.safetensors"))
     if args.resume:
@@ -264,8 +282,10 @@ def main() -> None:
     log = TrainingLog(args.output / "training_log.jsonl", append=args.resume)
     log.write(parameters=sum(p.numel() for p in run.model.parameters()), torch=torch.__version__,
               device=torch.cuda.get_device_name() if device.type == "cuda" else "cpu",
+              architecture=args.architecture, only_problems=args.only_problems,
               gsm8k=args.gsm8k is not None, **vars(settings))
-    train(run, data, log)
+    schedule = (problem_phases if args.only_problems else phases)(args.context)
+    train(run, data, schedule, log)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class BlockLayer(nn.Module):
         self.input_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.self_attn = ContextAttention(config, config.hidden_size, has_qk_norm=True)
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.mlp = Mlp(config)
+        self.mlp = Mlp(config.hidden_size, config.intermediate_size)
 
 
 class BlockDrafter(Drafter):

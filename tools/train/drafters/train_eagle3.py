@@ -30,7 +30,7 @@ class MidLayer(nn.Module):
         self.hidden_norm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
         self.self_attn = ContextAttention(config, 2 * config.hidden_size, has_qk_norm=False)
         self.post_attention_layernorm = nn.RMSNorm(config.hidden_size, eps=config.rms_norm_eps)
-        self.mlp = Mlp(config)
+        self.mlp = Mlp(config.hidden_size, config.intermediate_size)
 
     def joined(self, embedded: Tensor, hidden: Tensor) -> Tensor:
         return torch.cat([self.input_layernorm(embedded), self.hidden_norm(hidden)], dim=-1)
