@@ -46,6 +46,10 @@ void check_decoder(const ModelConfig& config) {
   for (const int rope : decoder.layer_ropes) {
     QUIRE_CHECK(rope >= 0 && static_cast<size_t>(rope) < decoder.ropes.size(), "rotations");
   }
+  if (decoder.mla) {
+    QUIRE_CHECK(decoder.head_dim == decoder.mla->rope_head_dim, "the rotated part");
+    QUIRE_CHECK(decoder.mla->latent_head_dim() > decoder.head_dim, "a latent vector");
+  }
   if (decoder.moe) {
     QUIRE_CHECK(is_valid(decoder.moe->routing), "every token has experts");
     QUIRE_CHECK(decoder.moe->layers.size() == num_layers, "mixtures of experts");
@@ -142,7 +146,7 @@ void fuzz(std::string_view text) {
   }
   const auto format = parse_hf_quant_config(text, "input");
   if (format.ok()) {
-    check_format(*format);
+    if (*format) check_format(**format);
   } else {
     check_error(format.status());
   }

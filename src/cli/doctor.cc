@@ -141,23 +141,23 @@ void print_serving_backends(std::string_view what, const AttentionSetup& attenti
   for (const std::string& line : report_attention(attention).details) print_line(what, line);
 }
 
-// Prints the plan of an engine that starts with these settings.
-void print_plan(const EngineConfig& engine, const Speculation& speculation,
-                const ModelFiles& files) {
-  const auto platform = make_platform(engine, files.config);
-  if (!platform.ok()) return print_line("memory plan", "no: " + engine_message(platform.status()));
-  const Result<PlannedEngine> planned = plan_with_drafter(engine, speculation, files, **platform);
-  if (!planned.ok()) return print_line("memory plan", "no: " + engine_message(planned.status()));
-  const EnginePlan& plan = planned->plan;
+// Prints the plan of an engine that starts with these settings. Fails if it cannot start.
+Status print_plan(const EngineConfig& engine, const Speculation& speculation,
+                  const ModelFiles& files) {
+  QUIRE_ASSIGN_OR_RETURN(const auto platform, make_platform(engine, files.config));
+  QUIRE_ASSIGN_OR_RETURN(const PlannedEngine planned,
+                         plan_with_drafter(engine, speculation, files, *platform));
+  const EnginePlan& plan = planned.plan;
   print_line("context", served_context(plan, files.config));
   if (speculation.num_drafts > 0) {
-    print_line("drafter", describe_drafter(speculation, planned->draft.get()));
+    print_line("drafter", describe_drafter(speculation, planned.draft.get()));
   }
   print_line("memory plan", describe(plan.memory_request, plan.memory_plan));
   print_serving_backends("serves", plan.attention);
   if (plan.draft) print_serving_backends("drafter serves", plan.draft->attention);
-  const DeviceContext& context = *(*platform)->contexts().front();
+  const DeviceContext& context = *platform->contexts().front();
   for (const KvGroup& group : plan.attention.kv_groups) print_backends(context, group);
+  return {};
 }
 
 void print_model(const ModelFiles& files) {
@@ -196,8 +196,11 @@ Result<int> run(const EngineConfig& given) {
   (void)finish_stdout();
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(engine));
   print_model(files);
-  print_plan(engine, speculation, files);
-  return kExitOk;
+  const Status has_weights = check_names(files.config, *files.weights);
+  print_line("weights", has_weights.ok() ? "yes" : "no: " + engine_message(has_weights));
+  const Status plan = print_plan(engine, speculation, files);
+  if (!plan.ok()) print_line("memory plan", "no: " + engine_message(plan));
+  return has_weights.ok() && plan.ok() ? kExitOk : kExitFailure;
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ class OrdinaryDraftModel final : public DraftModel {
   std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
     return make_kv_groups(config(), limits, activation);
   }
-  int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
+  Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
     return estimate_weight_bytes(config(), weights(), ops, limits.parallel);
   }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
@@ -75,7 +75,7 @@ class TapReadingDraftModel : public DraftModel {
   std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const final {
     return decoder_kv_groups(config(), limits, activation);
   }
-  int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const final {
+  Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const final {
     return estimate_weight_bytes(tensors(), weights(), ops, limits.parallel);
   }
 

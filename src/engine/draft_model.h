@@ -60,9 +60,9 @@ class DraftModel {
   virtual ModelLimits limits(const ModelLimits& target, int max_num_seqs) const = 0;
 
   virtual std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const = 0;
-  virtual int64_t weight_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
+  // Both fail if the device does not compute the model.
+  virtual Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
   // Covers the model and its drafter's buffers.
-  // Fails if the device does not compute the model.
   virtual Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
   // `target` outlives the model.
   virtual Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,

@@ -206,23 +206,25 @@ Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits
   const Ops& ops = in.context.ops();
   QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes,
                          estimate_activation_bytes(config, limits, ops));
-  return PlannedModel{
-      .limits = limits,
-      .decode_q_lens = target_q_lens(in),
-      .kv_groups = make_kv_groups(config, limits, ops.activation_dtype()),
-      .weight_bytes = estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel),
-      .activation_bytes = activation_bytes};
+  QUIRE_ASSIGN_OR_RETURN(const int64_t weight_bytes,
+                         estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel));
+  return PlannedModel{.limits = limits,
+                      .decode_q_lens = target_q_lens(in),
+                      .kv_groups = make_kv_groups(config, limits, ops.activation_dtype()),
+                      .weight_bytes = weight_bytes,
+                      .activation_bytes = activation_bytes};
 }
 
 Result<PlannedModel> plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
   const DraftModel& draft = *in.drafts.model;
   const Ops& ops = in.context.ops();
   const ModelLimits limits = draft.limits(target, in.config.max_num_seqs);
+  QUIRE_ASSIGN_OR_RETURN(const int64_t weight_bytes, draft.weight_bytes(limits, ops));
   QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes, draft.activation_bytes(limits, ops));
   return PlannedModel{.limits = limits,
                       .decode_q_lens = draft.decode_q_lens(target_q_lens(in)),
                       .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
-                      .weight_bytes = draft.weight_bytes(limits, ops),
+                      .weight_bytes = weight_bytes,
                       .activation_bytes = activation_bytes};
 }
 

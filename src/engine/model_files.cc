@@ -332,14 +332,15 @@ Result<ModelConfig> read_model_config(const fs::path& path) {
   QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(quantized));
   if (!exists) return config;
   QUIRE_ASSIGN_OR_RETURN(const std::string quantized_text, read_file(quantized, kMaxConfigBytes));
-  std::optional<WeightFormat> format;
-  QUIRE_ASSIGN_OR_RETURN(format, parse_hf_quant_config(quantized_text, quantized.string()));
+  QUIRE_ASSIGN_OR_RETURN(std::optional<WeightFormat> format,
+                         parse_hf_quant_config(quantized_text, quantized.string()));
   set_dequantized_dtype(config.dtype, format);
   if (config.format && config.format != format) {
     return invalid_argument(fmt::format(
         "[config] {}: quantization; got {}, expected {}, as quantization_config of config.json "
         "says; download the checkpoint again",
-        quantized.string(), describe(*format), describe(*config.format)));
+        quantized.string(), format ? describe(*format) : "no format of weights",
+        describe(*config.format)));
   }
   config.format = format;
   return config;

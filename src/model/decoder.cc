@@ -112,6 +112,7 @@ WeightGroup attention_weights(const ModelConfig& config, const std::string& pref
   const DecoderConfig& c = decoder_config(config);
   WeightGroup group;
   group.is_layer = true;
+  group.kv_scales = {{&layer.kv_scales, prefix + "self_attn."}};
   if (c.mla) {
     add_mla_weights(c, config.hidden_size, prefix, config.format, layer.mla, layer.o, group);
     return group;
@@ -352,7 +353,7 @@ RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& 
   rope.num_kv_heads = widths_.num_kv_heads;
   rope.head_dim = decoder_.head_dim;
   rope.page_size = limits_.page_size;
-  rope.kv = step.caches[place.index];
+  rope.kv = cache_of(layer_idx, layer, input);
   rope.kv_slots = step.batch->kv_slots;
   return rope;
 }
@@ -383,7 +384,7 @@ Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const S
                             Stream& stream) {
   if (decoder_.mla) return attend_latent(layer_idx, layer, input, stream);
   rotate_and_cache(layer_idx, layer, input, stream);
-  return run_attention(layer_idx, by_head(query_view(input.num_tokens)),
+  return run_attention(layer_idx, layer, by_head(query_view(input.num_tokens)),
                        by_head(attention_view(input.num_tokens)), input, stream);
 }
 
@@ -397,19 +398,30 @@ Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
   rope.kv = common.kv;
   rope.kv_slots = common.kv_slots;
   rotate_and_cache_latent(*decoder_.mla, layer.mla, views, rope, ops_, stream);
-  QUIRE_RETURN_IF_ERROR(run_attention(layer_idx, views.q_latent, views.attended, input, stream));
+  QUIRE_RETURN_IF_ERROR(
+      run_attention(layer_idx, layer, views.q_latent, views.attended, input, stream));
   ops_.head_linear(*layer.mla.value, views.attended, views.out, stream);
   return {};
 }
 
-Status DecoderModel::run_attention(size_t layer_idx, TensorView q, TensorView out,
-                                   const StepInput& input, Stream& stream) {
+KvCacheView DecoderModel::cache_of(size_t layer_idx, const DecoderLayer& layer,
+                                   const StepInput& input) const {
   const LayerPlace place = places_[layer_idx];
-  const KvGroupStep& step = input.kv_groups[place.group];
+  KvCacheView cache = input.kv_groups[place.group].caches[place.index];
+  if (cache.dtype != DType::kF8E4M3) return cache;
+  cache.k_scale = layer.kv_scales.k.view.as<float>();
+  // The values of a latent cache are a part of its keys.
+  cache.v_scale = (decoder_.mla ? layer.kv_scales.k : layer.kv_scales.v).view.as<float>();
+  return cache;
+}
+
+Status DecoderModel::run_attention(size_t layer_idx, const DecoderLayer& layer, TensorView q,
+                                   TensorView out, const StepInput& input, Stream& stream) {
+  const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
   AttentionCall call;
   call.q = q;
   call.out = out;
-  call.kv = step.caches[place.index];
+  call.kv = cache_of(layer_idx, layer, input);
   call.workspace = step.workspace;
   if (step.decode != nullptr) QUIRE_RETURN_IF_ERROR(step.decode->run(call, stream));
   if (step.prefill != nullptr) QUIRE_RETURN_IF_ERROR(step.prefill->run(call, stream));

@@ -36,6 +36,7 @@ struct DecoderLayer {
   MoeLayer moe;
   Tensor q_norm;  // [head_dim]; empty without QK-norm
   Tensor k_norm;
+  KvScales kv_scales;  // empty: 1
 };
 
 // The weights before and after the layers: embeddings, lm_head and final norm.
@@ -181,8 +182,10 @@ class DecoderModel : public virtual Model {
   Status attend_latent(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                        Stream& stream);
   // q → out, over the layer's cache.
-  Status run_attention(size_t layer_idx, TensorView q, TensorView out, const StepInput& input,
-                       Stream& stream);
+  Status run_attention(size_t layer_idx, const DecoderLayer& layer, TensorView q, TensorView out,
+                       const StepInput& input, Stream& stream);
+  // The layer's cache, with the checkpoint's scales.
+  KvCacheView cache_of(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) const;
   // Queries or attention's output as [num_tokens, num_heads, head_dim].
   TensorView by_head(const TensorView& rows) const;
   // Whether the last layer's output is tapped.

@@ -1,5 +1,7 @@
 #include "model/families.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "base/check.h"
@@ -80,13 +82,26 @@ int64_t num_parameters(const ModelConfig& config) {
   return count;
 }
 
+Status check_names(const ModelConfig& config, const WeightSource& source) {
+  int num_missing = 0;
+  std::string first;
+  for (const TensorSpec& tensor : family_of(config).tensors(config)) {
+    if (tensor.kind == TensorSpec::Kind::kScales || source.has(tensor.name)) continue;
+    if (++num_missing == 1) first = tensor.name;
+  }
+  if (num_missing == 0) return {};
+  return invalid_argument(fmt::format(
+      "[model] the checkpoint lacks {} tensors of {}, the first of which is {}; download it again",
+      num_missing, config.architecture, quote_name(first)));
+}
+
 std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                     DType activation) {
   return family_of(config).kv_groups(config, limits, activation);
 }
 
-int64_t estimate_weight_bytes(const ModelConfig& config, const WeightSource& source, const Ops& ops,
-                              const Parallel& parallel) {
+Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSource& source,
+                                      const Ops& ops, const Parallel& parallel) {
   return estimate_weight_bytes(family_of(config).tensors(config), source, ops, parallel);
 }
 

@@ -21,6 +21,7 @@ namespace {
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr size_t kMaxModules = 1 << 16;
 constexpr std::string_view kQuantizationConfig = "quantization_config";
+constexpr std::string_view kCompressionConfig = "compression_config";  // of old llm-compressor
 
 // Reads a nested object, if it is there, and keeps its first error.
 template <class Read>
@@ -57,6 +58,14 @@ std::string describe_fields(ConfigFields& scheme) {
   if (scheme.optional_boolean("load_in_4bit").value_or(false)) text += ", 4 bits";
   if (scheme.optional_boolean("load_in_8bit").value_or(false)) text += ", 8 bits";
   return text;
+}
+
+std::string_view quantization_key(ConfigFields& fields) {
+  if (!fields.has(kCompressionConfig)) return kQuantizationConfig;
+  if (fields.has(kQuantizationConfig)) {
+    fields.fail(kCompressionConfig, "it beside quantization_config", "one of them");
+  }
+  return kCompressionConfig;
 }
 
 Status refusal(ConfigFields scheme, std::string_view source, std::string_view served) {
@@ -207,10 +216,11 @@ WeightFormat read_compressed_tensors(ConfigFields& fields, std::string_view sour
 }
 
 // The object with modelopt's quant_algo: the `quantization` of hf_quant_config.json, or a
-// quantization_config.
-WeightFormat read_modelopt(ConfigFields& fields, std::string_view source) {
-  const std::string algorithm = fields.optional_text("quant_algo").value_or("");
-  if (!equals_ignoring_case(algorithm, "fp8")) {
+// quantization_config. Without an algorithm, only the KV cache has scales.
+std::optional<WeightFormat> read_modelopt(ConfigFields& fields, std::string_view source) {
+  const std::optional<std::string> algorithm = fields.optional_text("quant_algo");
+  const bool has_weights = algorithm || !fields.has("kv_cache_quant_algo");
+  if (has_weights && !equals_ignoring_case(algorithm.value_or(""), "fp8")) {
     refuse(fields, source);
     return {};
   }
@@ -223,6 +233,7 @@ WeightFormat read_modelopt(ConfigFields& fields, std::string_view source) {
     fields.fail("kv_cache_quant_algo", quote_name(cache), "\"FP8\" or null");
   }
   check_kv_cache_scheme(fields);
+  if (!has_weights) return std::nullopt;
   WeightFormat format = fp8_format(ScaleLayout::kTensor);
   format.input_scale_suffix = ".input_scale";
   if (fields.has("config_groups") && read_groups(fields) != format) {
@@ -232,7 +243,7 @@ WeightFormat read_modelopt(ConfigFields& fields, std::string_view source) {
   return format;
 }
 
-WeightFormat read_scheme(ConfigFields& scheme, std::string_view source) {
+std::optional<WeightFormat> read_scheme(ConfigFields& scheme, std::string_view source) {
   const std::string method = scheme.optional_text("quant_method").value_or("");
   if (method == "fp8") return read_hugging_face(scheme);
   if (method == "compressed-tensors") return read_compressed_tensors(scheme, source);
@@ -242,7 +253,7 @@ WeightFormat read_scheme(ConfigFields& scheme, std::string_view source) {
   }
   if (!scheme.has("quantization")) return read_modelopt(scheme, source);
   scheme.expect_only({"quant_method", "quantization", "producer"});
-  WeightFormat format;
+  std::optional<WeightFormat> format;
   read_nested(scheme, "quantization",
               [&](ConfigFields& nested) { format = read_modelopt(nested, source); });
   return format;
@@ -257,19 +268,20 @@ std::string describe(const WeightFormat& format) {
 
 std::optional<WeightFormat> read_quantization(ConfigFields& fields, std::string_view source) {
   std::optional<WeightFormat> format;
-  read_nested(fields, kQuantizationConfig,
+  read_nested(fields, quantization_key(fields),
               [&](ConfigFields& scheme) { format = read_scheme(scheme, source); });
   return format;
 }
 
-Result<WeightFormat> parse_hf_quant_config(std::string_view json, std::string_view source) {
+Result<std::optional<WeightFormat>> parse_hf_quant_config(std::string_view json,
+                                                          std::string_view source) {
   QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
                          JsonDocument::parse(json, source, kConfigLimits));
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object object, root_object(document, source));
   ConfigFields fields(object, source);
   fields.expect_only({"producer", "quantization"});
   if (!fields.has("quantization")) fields.fail("quantization", "nothing", "an object");
-  WeightFormat format;
+  std::optional<WeightFormat> format;
   read_nested(fields, "quantization",
               [&](ConfigFields& nested) { format = read_modelopt(nested, source); });
   QUIRE_RETURN_IF_ERROR(fields.status());
@@ -277,7 +289,7 @@ Result<WeightFormat> parse_hf_quant_config(std::string_view json, std::string_vi
 }
 
 void refuse_quantized(ConfigFields& fields, std::string_view source) {
-  const std::optional<ConfigFields> scheme = fields.object(kQuantizationConfig);
+  const std::optional<ConfigFields> scheme = fields.object(quantization_key(fields));
   if (scheme) fields.keep(refusal(*scheme, source, ""));
 }
 
@@ -300,12 +312,16 @@ WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored) 
   return {.values = stored};
 }
 
-// modelopt's, compressed-tensors' and AutoFP8's names.
-bool is_kv_scale(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kSuffixes = {
-      ".k_scale", ".v_scale", ".kv_scale", ".k_proj.output_scale", ".v_proj.output_scale"};
-  return std::ranges::any_of(kSuffixes,
-                             [name](std::string_view suffix) { return name.ends_with(suffix); });
+std::span<const std::string_view> key_scale_names() {
+  static constexpr std::array<std::string_view, 4> kNames = {"k_scale", "k_proj.k_scale",
+                                                             "k_proj.output_scale", "kv_scale"};
+  return kNames;
+}
+
+std::span<const std::string_view> value_scale_names() {
+  static constexpr std::array<std::string_view, 4> kNames = {"v_scale", "v_proj.v_scale",
+                                                             "v_proj.output_scale", "kv_scale"};
+  return kNames;
 }
 
 Status check_scales(const TensorView& scales) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +38,10 @@ inline constexpr std::string_view kQuantConfigFile = "hf_quant_config.json";
 // Reads `quantization_config`; nullopt if there is none. A scheme that is not served is an error
 // that describes it.
 std::optional<WeightFormat> read_quantization(ConfigFields& fields, std::string_view source);
-// Parses an hf_quant_config.json, which NVIDIA's modelopt writes beside config.json.
-Result<WeightFormat> parse_hf_quant_config(std::string_view json, std::string_view source);
+// Parses an hf_quant_config.json, which NVIDIA's modelopt writes beside config.json; nullopt if
+// only the KV cache is quantized.
+Result<std::optional<WeightFormat>> parse_hf_quant_config(std::string_view json,
+                                                          std::string_view source);
 // Records an error if `fields` has any quantization_config.
 void refuse_quantized(ConfigFields& fields, std::string_view source);
 
@@ -53,8 +56,10 @@ std::optional<WeightFormat> stored_format(const std::optional<WeightFormat>& for
 // The scheme in which a device gets a matrix whose values the checkpoint stores as `stored`.
 WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored);
 
-// Whether a tensor is the scale of a layer's keys or values in an FP8 KV cache.
-bool is_kv_scale(std::string_view name);
+// The names, after that of a layer's attention, of the scale of its keys or values in an FP8 KV
+// cache: compressed-tensors', modelopt's, and two of AutoFP8.
+std::span<const std::string_view> key_scale_names();
+std::span<const std::string_view> value_scale_names();
 
 // Fails if one of the scales, F32, F16 or BF16, is not a positive finite number.
 Status check_scales(const TensorView& scales);

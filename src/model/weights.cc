@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -60,17 +61,20 @@ Result<Tensor> transpose(const TensorView& matrix) {
   return out;
 }
 
+std::set<std::string> names_of(const WeightSource& source) {
+  const std::vector<std::string> names = source.names();
+  return {names.begin(), names.end()};
+}
+
 class Loader {
  public:
   // Reads the matrices of experts, one at a time.
   class BoundExperts;
 
   Loader(WeightSource& source, Ops& ops, const Parallel& parallel)
-      : source_(source), ops_(ops), parallel_(parallel) {}
+      : source_(source), ops_(ops), parallel_(parallel), names_(names_of(source)) {}
 
   Status load(const WeightList& list, const LoadProgress& progress);
-  // Checks the scales of an FP8 KV cache, which no device uses yet.
-  Status check_kv_scales();
   // Called after load: every tensor of the source must have been used or be ignored.
   Status check_nothing_left(const WeightList& list, std::string_view architecture) const;
 
@@ -79,6 +83,10 @@ class Loader {
   Status load_matrix(const MatrixBinding& binding);
   Status load_experts(const ExpertsBinding& binding);
   Status load_latent(const LatentBinding& binding);
+  Status load_kv_scales(const KvScalesBinding& binding);
+  // Loads the first of these tensors that the checkpoint has, if any.
+  Status load_first(const std::string& attention, std::span<const std::string_view> names,
+                    Tensor& scale);
   // The numbers of a matrix, valid until release_taken().
   Result<LinearSource> take_source(const MatrixBinding& binding);
   Status load_vector(const VectorBinding& binding);
@@ -101,6 +109,7 @@ class Loader {
   WeightSource& source_;
   Ops& ops_;
   Parallel parallel_;
+  const std::set<std::string> names_;  // of the source; empty if its weights are random
   std::unordered_set<std::string> used_;
   // The parts of the Linear or vector being assembled.
   std::vector<std::string> taken_;
@@ -128,6 +137,9 @@ Status Loader::load_group(const WeightGroup& group) {
   for (const ExpertsBinding& binding : group.experts) QUIRE_RETURN_IF_ERROR(load_experts(binding));
   for (const LatentBinding& binding : group.latents) QUIRE_RETURN_IF_ERROR(load_latent(binding));
   for (const VectorBinding& binding : group.vectors) QUIRE_RETURN_IF_ERROR(load_vector(binding));
+  for (const KvScalesBinding& binding : group.kv_scales) {
+    QUIRE_RETURN_IF_ERROR(load_kv_scales(binding));
+  }
   return {};
 }
 
@@ -334,11 +346,28 @@ Status Loader::about_tensor(const std::string& name, std::string_view fault,
                             quote_name(name), fault, status.message()));
 }
 
-Status Loader::check_kv_scales() {
-  for (const std::string& name : source_.names()) {
-    if (!is_kv_scale(name) || used_.contains(name)) continue;
-    QUIRE_RETURN_IF_ERROR(take_scales(name, {1}).status());
+Status Loader::load_kv_scales(const KvScalesBinding& binding) {
+  KvScales& scales = *binding.scales;
+  QUIRE_RETURN_IF_ERROR(load_first(binding.attention, key_scale_names(), scales.k));
+  QUIRE_RETURN_IF_ERROR(load_first(binding.attention, value_scale_names(), scales.v));
+  if ((scales.k.view.data == nullptr) == (scales.v.view.data == nullptr)) return {};
+  return invalid_argument(fmt::format(
+      "[model] {} has a scale of {} for an FP8 KV cache and none of {}; expected both or neither; "
+      "download the checkpoint again, or remove the scale",
+      quote_name(binding.attention.substr(0, binding.attention.size() - 1)),
+      scales.k.view.data != nullptr ? "keys" : "values",
+      scales.k.view.data != nullptr ? "values" : "keys"));
+}
+
+Status Loader::load_first(const std::string& attention, std::span<const std::string_view> names,
+                          Tensor& scale) {
+  for (const std::string_view name : names) {
+    const std::string full = attention + std::string(name);
+    if (!names_.contains(full)) continue;
+    QUIRE_ASSIGN_OR_RETURN(const TensorView view, take_scales(full, {1}));
+    QUIRE_ASSIGN_OR_RETURN(scale, ops_.make_vector(view));
     release_taken();
+    return {};
   }
   return {};
 }
@@ -385,7 +414,7 @@ Status Loader::check_nothing_left(const WeightList& list, std::string_view archi
   constexpr size_t kMaxNamed = 3;
   std::string named;
   size_t num_left = 0;
-  for (const std::string& name : source_.names()) {
+  for (const std::string& name : names_) {
     const bool is_ignored =
         used_.contains(name) || name.ends_with("rotary_emb.inv_freq") ||
         std::ranges::any_of(list.ignored_prefixes, [&name](const std::string& prefix) {
@@ -447,11 +476,18 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
   return tensors;
 }
 
+bool has_kv_scales(const WeightSource& source) {
+  return std::ranges::any_of(source.names(), [](const std::string& name) {
+    return std::ranges::any_of(key_scale_names(), [&name](std::string_view end) {
+      return name.ends_with("." + std::string(end));
+    });
+  });
+}
+
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
                     Ops& ops, const Parallel& parallel, const LoadProgress& progress) {
   Loader loader(source, ops, parallel);
   QUIRE_RETURN_IF_ERROR(loader.load(list, progress));
-  QUIRE_RETURN_IF_ERROR(loader.check_kv_scales());
   return loader.check_nothing_left(list, architecture);
 }
 
@@ -517,10 +553,10 @@ Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
 namespace {
 
 // Bytes of a tensor in one rank's memory.
-int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
-                   const Parallel& parallel) {
+Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
+                           const Parallel& parallel) {
   const int64_t count = tensor.shape.num_elements();
-  if (tensor.kind == TensorSpec::Kind::kScales) return 0;  // counted with the matrix
+  if (tensor.kind == TensorSpec::Kind::kScales) return int64_t{0};  // counted with the matrix
   if (tensor.kind == TensorSpec::Kind::kVector) {
     return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
   }
@@ -532,8 +568,9 @@ int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const O
   const DType stored = source.dtype_of(tensor.name).value_or(DType::kF32);
   const WeightScheme scheme = scheme_of(tensor.format, stored);
   const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
-  const DType kept =
-      ops.linear_dtype(is_plain ? WeightScheme{.values = plain_dtype(scheme)} : scheme);
+  QUIRE_ASSIGN_OR_RETURN(
+      const DType kept,
+      ops.linear_dtype(is_plain ? WeightScheme{.values = plain_dtype(scheme)} : scheme));
   const int64_t values = count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
   // A device that keeps FP8 also keeps an F32 scale per row.
   return kept == DType::kF8E4M3 ? values + tensor.shape[0] * int64_t{sizeof(float)} : values;
@@ -541,11 +578,15 @@ int64_t kept_bytes(const TensorSpec& tensor, const WeightSource& source, const O
 
 }  // namespace
 
-int64_t estimate_weight_bytes(std::span<const TensorSpec> tensors, const WeightSource& source,
-                              const Ops& ops, const Parallel& parallel) {
-  int64_t bytes = 0;
-  for (const TensorSpec& tensor : tensors) bytes += kept_bytes(tensor, source, ops, parallel);
-  return bytes;
+Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
+                                      const WeightSource& source, const Ops& ops,
+                                      const Parallel& parallel) {
+  int64_t total = 0;
+  for (const TensorSpec& tensor : tensors) {
+    QUIRE_ASSIGN_OR_RETURN(const int64_t bytes, kept_bytes(tensor, source, ops, parallel));
+    total += bytes;
+  }
+  return total;
 }
 
 }  // namespace quire

@@ -59,6 +59,18 @@ struct LatentBinding {
   int64_t value_rows = 0;
 };
 
+// The scales of a layer's keys and values in an FP8 KV cache, [1] each, which a checkpoint may
+// have.
+struct KvScales {
+  Tensor k;
+  Tensor v;  // both, or neither, are empty
+};
+
+struct KvScalesBinding {
+  KvScales* scales = nullptr;
+  std::string attention;  // the name of the layer's attention, with a dot at its end
+};
+
 struct VectorBinding {
   Tensor* vector = nullptr;
   std::string name;
@@ -73,6 +85,7 @@ struct WeightGroup {
   std::vector<ExpertsBinding> experts = {};
   std::vector<LatentBinding> latents = {};
   std::vector<VectorBinding> vectors = {};
+  std::vector<KvScalesBinding> kv_scales = {};
 };
 
 // The bindings point into the family's weights, which must outlive the list.
@@ -98,15 +111,19 @@ struct TensorSpec {
 std::vector<TensorSpec> list_tensors(const WeightList& list);
 
 // Bytes of one rank's part of the tensors in the types that `ops` keeps, without the padding of the
-// device's layout.
-int64_t estimate_weight_bytes(std::span<const TensorSpec> tensors, const WeightSource& source,
-                              const Ops& ops, const Parallel& parallel);
+// device's layout. Fails, naming the scheme, if the device does not compute with one of them.
+Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
+                                      const WeightSource& source, const Ops& ops,
+                                      const Parallel& parallel);
 
 // Reads every tensor of the list from `source` and packs it for `ops`. A tensor's memory in the
 // source is released once it is packed. Fails, naming the tensor and the architecture, if a tensor
 // is missing, has another shape or type, or is left over.
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
                     Ops& ops, const Parallel& parallel, const LoadProgress& progress);
+
+// Whether the checkpoint has scales for an FP8 KV cache.
+bool has_kv_scales(const WeightSource& source);
 
 // A contiguous range of a weight's rows or columns.
 struct Slice {

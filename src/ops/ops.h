@@ -223,14 +223,15 @@ class Ops {
   // The type of activations: F32 on a CPU.
   virtual DType activation_dtype() const = 0;
 
-  // The type in which a Linear keeps a matrix that is stored in this scheme.
-  virtual DType linear_dtype(const WeightScheme& scheme) const = 0;
+  // The type in which a Linear keeps a matrix that is stored in this scheme. Fails with
+  // kUnimplemented, naming the scheme, if the device does not compute with it.
+  virtual Result<DType> linear_dtype(const WeightScheme& scheme) const = 0;
 
   // The bytes that a Linear keeps for each block of this type; 0 if make_linear does not take them.
   virtual int64_t block_bytes(const GgufBlockType& /*type*/) const { return 0; }
 
   // Makes a Linear, at load. The source, including its pages, may be freed once the call returns.
-  // Fails with kUnimplemented, naming the scheme, if the device does not compute with it.
+  // Fails as linear_dtype does.
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
   // Whether make_linear fills LinearSource::repeated itself, without gigabytes of host memory.
   virtual bool fills_repeated() const { return false; }

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/text_input.h"
 #include "support/process.h"
@@ -502,8 +503,10 @@ TEST(Doctor, PlansWithTheDrafter) {
   EXPECT_THAT(report(R"({"method": "suffix"})"),
               AllOf(HasSubstr("drafter              suffix, up to 8 tokens per step\n"),
                     Not(HasSubstr("drafter serves"))));
-  EXPECT_THAT(report(R"({"method": "mtp", "num_speculative_tokens": 1})"),
-              HasSubstr("memory plan          no: "));
+  const SpawnResult refused = run_quire(
+      {"doctor", "--speculative-config", R"({"method": "mtp", "num_speculative_tokens": 1})"});
+  EXPECT_EQ(refused.exit_code, 1) << "a server with this drafter would not start";
+  EXPECT_THAT(refused.out, HasSubstr("memory plan          no: "));
   EXPECT_EQ(run_quire({"doctor", "--speculative-config", "{}"}).exit_code, 2);
 }
 
@@ -847,6 +850,27 @@ TEST(ModelFiles, ABrokenLinkIsNotAnAbsentFile) {
     EXPECT_THAT(result.err, HasSubstr(std::string(name) + " exists but cannot be opened"));
     fs::remove_all(directory);
   }
+}
+
+TEST(ModelFiles, DoctorLooksForEveryTensor) {
+  const fs::path directory = tiny_model("half");
+  fs::copy_file(source_path("tests/golden/models/llama/default.config.json"),
+                directory / "config.json", fs::copy_options::overwrite_existing);
+  fs::copy_file(source_path("tests/golden/models/llama/model.safetensors"),
+                directory / "model.safetensors", fs::copy_options::overwrite_existing);
+  const std::vector<std::string> arguments = {"doctor", "--model", directory.string()};
+  const SpawnResult whole = run_quire(arguments);
+  EXPECT_EQ(whole.exit_code, 0) << whole.err << whole.out;
+  EXPECT_THAT(whole.out, HasSubstr("weights              yes\n"));
+  std::string config = read_file(directory / "config.json", 1 << 20).value();
+  const std::string layers = "\"num_hidden_layers\": 2";
+  config.replace(config.find(layers), layers.size(), "\"num_hidden_layers\": 3");
+  std::ofstream(directory / "config.json") << config;
+  const SpawnResult half = run_quire(arguments);
+  EXPECT_EQ(half.exit_code, 1);
+  EXPECT_THAT(half.out, AllOf(HasSubstr("weights              no: the checkpoint lacks"),
+                              HasSubstr("model.layers.2.")));
+  fs::remove_all(directory);
 }
 
 // Whether a model fits this machine can be asked before its weights are fetched.

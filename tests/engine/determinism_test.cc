@@ -192,9 +192,12 @@ TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
   }
 }
 
-// A token's experts are the same, with the same bits, whatever tokens share them.
-TEST(DeterminismExperts, SameBitsWhateverTheBatch) {
-  EngineConfig alone = testing::tiny_experts_config();
+// Mixtures of experts and latent attention: a token's experts are the same, with the same bits,
+// whatever tokens share them.
+class DeterminismOfFamilies : public ::testing::TestWithParam<EngineConfig (*)()> {};
+
+TEST_P(DeterminismOfFamilies, SameBitsWhateverTheBatch) {
+  EngineConfig alone = GetParam()();
   alone.enable_prefix_caching = false;
   alone.num_threads = 1;
   std::vector<Collected> expected;
@@ -206,11 +209,12 @@ TEST(DeterminismExperts, SameBitsWhateverTheBatch) {
       [](EngineConfig&) {}, [](EngineConfig& c) { c.max_num_batched_tokens = 33; },
       [](EngineConfig& c) { c.max_num_batched_tokens = 2048; },
       [](EngineConfig& c) { c.enable_prefix_caching = false; },
+      [](EngineConfig& c) { c.block_size = 64; },
       [](EngineConfig& c) {
         c.speculative_config = R"({"method":"ngram","num_speculative_tokens":3})";
       }};
   for (const auto& change : kChanges) {
-    EngineConfig config = testing::tiny_experts_config();
+    EngineConfig config = GetParam()();
     change(config);
     const auto engine = make_engine(config);
     for (int round = 0; round < 2; ++round) {
@@ -218,6 +222,10 @@ TEST(DeterminismExperts, SameBitsWhateverTheBatch) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, DeterminismOfFamilies,
+                         ::testing::Values(testing::tiny_experts_config,
+                                           testing::tiny_deepseek_config));
 
 TEST(DeterminismSetup, TheSmallCacheDoesPreempt) {
   EngineConfig config = tiny_config();

@@ -145,7 +145,8 @@ TEST(Fp8Engine, EveryFormatIsTheEmbeddedModelOfItsNumbers) {
 }
 
 TEST(Fp8Engine, EveryFamilyIsTheModelOfItsNumbers) {
-  for (const char* name : {"llama", "llama_bf16", "qwen2", "qwen3", "gemma2", "gemma3"}) {
+  for (const char* name : {"llama", "llama_bf16", "qwen2", "qwen3", "qwen3_moe", "gemma2", "gemma3",
+                           "deepseek_v2", "deepseek_v2_q_lora"}) {
     SCOPED_TRACE(name);
     const Source source = golden(name);
     for (const char* scales : {"F32", "BF16"}) {
@@ -153,6 +154,12 @@ TEST(Fp8Engine, EveryFamilyIsTheModelOfItsNumbers) {
                                                      Fp8Tool::kCompressedChannel, scales));
     }
   }
+}
+
+TEST(Fp8Engine, DeepSeekInBlocksIsTheModelOfItsNumbers) {
+  const Source source = golden("deepseek_v3");
+  expect_dequantized(
+      source, quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kHuggingFaceBlock));
 }
 
 TEST(Fp8Engine, AMatrixThatIsNotQuantizedKeepsItsType) {

@@ -68,6 +68,21 @@ EngineConfig tiny_experts_config() {
   return config;
 }
 
+EngineConfig tiny_deepseek_config() {
+  static const std::string path = write_config("quire_tiny_deepseek", R"({
+      "architectures": ["DeepseekV2ForCausalLM"], "model_type": "deepseek_v2",
+      "hidden_size": 64, "intermediate_size": 112, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "num_key_value_heads": 4, "q_lora_rank": 24, "kv_lora_rank": 32,
+      "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 24, "vocab_size": 96,
+      "max_position_embeddings": 512, "rms_norm_eps": 1e-6, "n_routed_experts": 8,
+      "n_shared_experts": 2, "num_experts_per_tok": 3, "moe_intermediate_size": 48,
+      "first_k_dense_replace": 1, "bos_token_id": 1, "eos_token_id": 2,
+      "torch_dtype": "bfloat16"})");
+  EngineConfig config = tiny_config();
+  config.model = path;
+  return config;
+}
+
 EngineConfig tiny_config() {
   EngineConfig config;
   config.model = tiny_config_path();

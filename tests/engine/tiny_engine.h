@@ -25,6 +25,8 @@ EngineConfig tiny_windows_config();
 
 // The config of a model with 4 layers, every second of which is a mixture of 8 experts.
 EngineConfig tiny_experts_config();
+// The config of a DeepSeek-V2 with 4 layers, the first of which is dense.
+EngineConfig tiny_deepseek_config();
 
 std::unique_ptr<Engine> make_engine(const EngineConfig& config);
 

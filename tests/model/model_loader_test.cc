@@ -623,25 +623,28 @@ TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
   const auto cpu = make_cpu_ops(pool);
   ReferenceOps in_f32;
   const DummyWeights bf16(DType::kBF16);
-  EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {}), 2 * num_matrix + 4 * num_vectors);
-  EXPECT_EQ(estimate_weight_bytes(config, bf16, in_f32, {}), 4 * num_matrix + 4 * num_vectors);
+  EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {}).value(),
+            2 * num_matrix + 4 * num_vectors);
+  EXPECT_EQ(estimate_weight_bytes(config, bf16, in_f32, {}).value(),
+            4 * num_matrix + 4 * num_vectors);
   // The CPU multiplies FP8 by its scales, into the type that the model had before. The embeddings
   // are not quantized, and each rank holds all of them.
   WeightScheme rows = {DType::kF8E4M3, ScaleLayout::kRows};
   const Fp8Weights fp8(rows, false);
-  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}), 4 * (num_matrix + num_vectors));
+  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}).value(),
+            4 * (num_matrix + num_vectors));
   const int64_t num_ends = 2 * 20 * 16;
   rows.dequantized_dtype = DType::kBF16;
-  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}),
+  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}).value(),
             2 * (num_matrix - num_ends) + 4 * (num_ends + num_vectors));
   // Without quantized values in the checkpoint, its types count, unless they are quantized at load.
   ModelConfig at_load = fp8_config(rows);
-  EXPECT_EQ(estimate_weight_bytes(at_load, DummyWeights(DType::kF32), *cpu, {}),
+  EXPECT_EQ(estimate_weight_bytes(at_load, DummyWeights(DType::kF32), *cpu, {}).value(),
             4 * (num_matrix + num_vectors));
   at_load.format->at_load = true;
-  EXPECT_EQ(estimate_weight_bytes(at_load, DummyWeights(DType::kF32), *cpu, {}),
+  EXPECT_EQ(estimate_weight_bytes(at_load, DummyWeights(DType::kF32), *cpu, {}).value(),
             2 * (num_matrix - num_ends) + 4 * (num_ends + num_vectors));
-  EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {0, 2}),
+  EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {0, 2}).value(),
             2 * (num_ends + (num_matrix - num_ends) / 2) + 4 * num_vectors);
 }
 

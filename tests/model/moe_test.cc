@@ -276,7 +276,7 @@ TEST(Moe, PlansItsMemory) {
       num_elements += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
     }
     EXPECT_EQ(num_parameters(config), num_elements);
-    EXPECT_EQ(estimate_weight_bytes(config, *file.weights, ops, {}), num_elements * 4);
+    EXPECT_EQ(estimate_weight_bytes(config, *file.weights, ops, {}).value(), num_elements * 4);
     ThreadPool pool(1);
     const auto cpu = make_cpu_ops(pool);
     EXPECT_GT(experts_workspace_bytes(config, limits, *cpu).value(), 0);

@@ -21,12 +21,13 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Result<std::optional<WeightFormat>> parse(std::string_view scheme,
-                                          std::string_view dtype = "bfloat16") {
+                                          std::string_view dtype = "bfloat16",
+                                          std::string_view key = "quantization_config") {
   const std::string json = fmt::format(
       R"({{"architectures":["LlamaForCausalLM"],"hidden_size":64,"intermediate_size":128,)"
       R"("num_hidden_layers":2,"num_attention_heads":4,"vocab_size":100,)"
-      R"("max_position_embeddings":256,"torch_dtype":"{}","quantization_config":{}}})",
-      dtype, scheme);
+      R"("max_position_embeddings":256,"torch_dtype":"{}","{}":{}}})",
+      dtype, key, scheme);
   QUIRE_ASSIGN_OR_RETURN(const ModelConfig config, parse_model_config(json, "config.json"));
   return config.format;
 }
@@ -173,6 +174,14 @@ TEST(Quantization, FieldsThatContradictOrAreUnknownAreNamed) {
   }
 }
 
+TEST(Quantization, ReadsTheOldKeyOfLlmCompressor) {
+  const std::string scheme = compressed(kPerTensor, kDynamic);
+  EXPECT_EQ(parse(scheme, "bfloat16", "compression_config").value(), parse(scheme).value());
+  EXPECT_THAT(
+      parse("{}", "bfloat16", R"(compression_config":{},"quantization_config)").status().message(),
+      HasSubstr("compression_config; got it beside quantization_config"));
+}
+
 TEST(Quantization, ReadsModeloptsOwnFile) {
   const auto parse_file = [](std::string_view json) {
     return parse_hf_quant_config(json, "hf_quant_config.json");
@@ -181,9 +190,15 @@ TEST(Quantization, ReadsModeloptsOwnFile) {
       parse_file(R"({"producer":{"name":"modelopt"},"quantization":{"quant_algo":"FP8",)"
                  R"("kv_cache_quant_algo":"FP8","exclude_modules":["lm_head","*router*"]}})");
   ASSERT_TRUE(format.ok()) << format.status().message();
-  EXPECT_EQ(format->scales_suffix, ".weight_scale");
-  EXPECT_EQ(format->input_scale_suffix, ".input_scale");
+  ASSERT_TRUE(format->has_value());
+  EXPECT_EQ((*format)->scales_suffix, ".weight_scale");
+  EXPECT_EQ((*format)->input_scale_suffix, ".input_scale");
+  const auto cache_only =
+      parse_file(R"({"quantization":{"quant_algo":null,"kv_cache_quant_algo":"FP8"}})");
+  ASSERT_TRUE(cache_only.ok()) << cache_only.status().message();
+  EXPECT_FALSE(cache_only->has_value());
   const std::pair<const char*, const char*> faults[] = {
+      {R"({"quantization":{"quant_algo":null}})", "unknown method"},
       {R"({"producer":{}})", "quantization; got nothing"},
       {R"({"quantization":{"quant_algo":"NVFP4","group_size":16}})", "\"NVFP4\", groups of 16"},
       {R"({"quantization":{"quant_algo":"FP8","exclude_modules":7}})",

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -153,11 +154,7 @@ void AttentionProblem::place_pages() {
 
 void AttentionProblem::fill_cache() {
   const AttentionShape& shape = spec_.shape;
-  const KvLayout layout{.page_size = shape.page_size,
-                        .num_kv_heads = shape.num_kv_heads,
-                        .head_dim = shape.head_dim,
-                        .head_dim_v = shape.head_dim_v,
-                        .dtype = shape.kv};
+  const KvLayout layout = kv_layout(shape);
   const auto page_bytes = static_cast<size_t>(layout.page_bytes());
   Result<Buffer> memory = Buffer::host(page_bytes * static_cast<size_t>(num_pages_));
   QUIRE_CHECK(memory.ok(), memory.status().message());
@@ -209,6 +206,7 @@ void AttentionProblem::write_token(int req, int position) {
       const float x = 2.0F * noise(Stream::kKey, content, position, head_id, d);
       store(cache_.k, shape.kv, k + d, fp8 ? x / spec_.k_scale : x);
     }
+    if (shape.is_latent) continue;  // the values are the beginning of the keys
     for (int d = 0; d < shape.head_dim_v; ++d) {
       const float x = noise(Stream::kValue, content, position, head_id, d);
       store(cache_.v, shape.kv, v + d, fp8 ? x / spec_.v_scale : x);
@@ -382,6 +380,16 @@ std::vector<AttentionCase> attention_cases() {
     uneven.head_dim_v = 72;
     add("head_dim_v_larger" + suffix, uneven,
         std::vector<AttentionRequest>{{1, 75, 1}, {1, 520, 2}, {9, 40, 3}});
+    for (const auto [num_heads, latent, rope, page] :
+         {std::array{16, 512, 64, 64}, {128, 64, 16, 16}, {3, 24, 8, 32}}) {
+      AttentionShape shape = make_attention_shape(num_heads, 1, latent + rope, page, kv);
+      shape.head_dim_v = latent;
+      shape.is_latent = true;
+      const std::string name = fmt::format("latent_{}{}", latent, suffix);
+      AttentionCase* const decode = add(name + "_decode", shape, lengths_around_page(page));
+      decode->k_scale = decode->v_scale = 0.25F;  // of one and the same vector
+      add(name + "_ragged", shape, ragged(page))->max_decode_q_len = 0;
+    }
   }
   for (const DType kv : {DType::kF32, DType::kBF16}) {
     const std::string suffix = fmt::format("_{}", dtype_name(kv));

@@ -91,7 +91,7 @@ class Quantizer {
       : tool_(tool), scales_(scales), product_(product), out_(out) {}
 
   void add(const std::string& name, const SafetensorsEntry& entry) {
-    if (!name.ends_with("_proj.weight")) {
+    if (!name.ends_with("_proj.weight") && !name.ends_with("_with_mqa.weight")) {
       const StoredTensor same = {
           std::string(entry.dtype), entry.shape, {entry.bytes.begin(), entry.bytes.end()}};
       out_.tensors[name] = out_.dequantized[name] = same;

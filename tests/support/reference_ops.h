@@ -22,7 +22,7 @@ std::vector<RoutedExpert> reference_route(const ExpertRouting& routing,
 class ReferenceOps : public Ops {
  public:
   DType activation_dtype() const override { return DType::kF32; }
-  DType linear_dtype(const WeightScheme& /*scheme*/) const override { return DType::kF32; }
+  Result<DType> linear_dtype(const WeightScheme& /*scheme*/) const override { return DType::kF32; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
   Result<std::unique_ptr<HeadLinear>> make_head_linear(

@@ -43,7 +43,9 @@ class CpuOps final : public Ops {
         rounding_(options.rounding) {}
 
   DType activation_dtype() const override { return DType::kF32; }
-  DType linear_dtype(const WeightScheme& scheme) const override { return plain_dtype(scheme); }
+  Result<DType> linear_dtype(const WeightScheme& scheme) const override {
+    return plain_dtype(scheme);
+  }
 
   int64_t block_bytes(const GgufBlockType& type) const override {
     if (type.plain) return 0;

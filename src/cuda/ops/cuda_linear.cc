@@ -34,23 +34,6 @@ bool is_fp8(const WeightScheme& scheme) {
   return scheme.values == DType::kF8E4M3;
 }
 
-Status check_scheme(const WeightScheme& scheme) {
-  const bool has_row_scales =
-      scheme.scales == ScaleLayout::kTensor || scheme.scales == ScaleLayout::kRows;
-  if (is_fp8(scheme) && has_row_scales) return {};
-  if (scheme.scales != ScaleLayout::kNone) {
-    return unimplemented(
-        fmt::format("[ops] unsupported weight scheme on a GPU; got {}, expected f32, f16 or bf16 "
-                    "without scales, or fp8_e4m3 with a scale per tensor or per row; use --device "
-                    "cpu, or another checkpoint of the model",
-                    describe(scheme)));
-  }
-  if (is_weight_dtype(scheme.values)) return {};
-  return invalid_argument(
-      fmt::format("[ops] unsupported weight type; got {}, expected f32, f16 or bf16",
-                  dtype_name(scheme.values)));
-}
-
 Status check_shape(const Shape& shape, int64_t in_features) {
   if (shape.rank() == 2 && shape[0] > 0 && shape[1] == in_features && in_features > 0) return {};
   return invalid_argument(
@@ -221,6 +204,23 @@ std::vector<float> row_scales(std::span<const WeightView> matrices) {
     }
   }
   return scales;
+}
+
+Status check_scheme(const WeightScheme& scheme) {
+  const bool has_row_scales =
+      scheme.scales == ScaleLayout::kTensor || scheme.scales == ScaleLayout::kRows;
+  if (is_fp8(scheme) && has_row_scales) return {};
+  if (scheme.scales != ScaleLayout::kNone) {
+    return unimplemented(
+        fmt::format("[ops] unsupported weight scheme on a GPU; got {}, expected f32, f16 or bf16 "
+                    "without scales, or fp8_e4m3 with a scale per tensor or per row; use --device "
+                    "cpu, or another checkpoint of the model",
+                    describe(scheme)));
+  }
+  if (is_weight_dtype(scheme.values)) return {};
+  return invalid_argument(
+      fmt::format("[ops] unsupported weight type; got {}, expected f32, f16 or bf16",
+                  dtype_name(scheme.values)));
 }
 
 Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source, DType dtype,

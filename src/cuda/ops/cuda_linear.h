@@ -39,6 +39,9 @@ class WeightUpload {
 // Allocates a tensor on the device, not initialized.
 Result<Tensor> device_tensor(const Shape& shape, DType dtype);
 
+// Fails with kUnimplemented, naming the scheme, if no GPU computes with it.
+Status check_scheme(const WeightScheme& scheme);
+
 // The scale of every row of the stacked matrices, whose schemes have a scale per tensor or per row.
 std::vector<float> row_scales(std::span<const WeightView> matrices);
 

@@ -29,8 +29,11 @@ class CudaOpsImpl final : public CudaOps {
         upload_(context) {}
 
   DType activation_dtype() const override { return activation_; }
-  DType linear_dtype(const WeightScheme& scheme) const override {
-    return scheme.values == DType::kF8E4M3 ? scheme.values : activation_;
+  Result<DType> linear_dtype(const WeightScheme& scheme) const override {
+    QUIRE_RETURN_IF_ERROR(check_scheme(scheme));
+    if (scheme.values != DType::kF8E4M3) return activation_;
+    QUIRE_RETURN_IF_ERROR(gemm_->check_fp8());
+    return scheme.values;
   }
   bool fills_repeated() const override { return true; }
 

@@ -125,18 +125,21 @@ Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& cont
   return std::unique_ptr<GemmRunner>(new GemmRunner(context, std::move(cublas), std::move(wgmma)));
 }
 
-Status GemmRunner::prepare_fp8() {
-  if (quantized_.num_bytes() > 0) return {};
+Status GemmRunner::check_fp8() const {
   const GemmShape sample = {
       .n = 1024, .k = 1024, .type = DType::kBF16, .weights = DType::kF8E4M3, .out = DType::kBF16};
-  if (cublas_->algorithms(sample, 1024, 1).empty()) {
-    const size_t version = cublas_->version();
-    return unimplemented(
-        fmt::format("[ops] this GPU cannot compute with FP8 weights; got compute capability {} and "
-                    "cuBLASLt {}.{}.{}, expected 9.0 and at least 12.9; use --device cpu, or the "
-                    "BF16 checkpoint of the model",
-                    capability_text(), version / 10000, version / 100 % 100, version % 100));
-  }
+  if (!cublas_->algorithms(sample, 1024, 1).empty()) return {};
+  const size_t version = cublas_->version();
+  return unimplemented(
+      fmt::format("[ops] this GPU cannot compute with FP8 weights; got compute capability {} and "
+                  "cuBLASLt {}.{}.{}, expected 9.0 and at least 12.9; use --device cpu, or the "
+                  "BF16 checkpoint of the model",
+                  capability_text(), version / 10000, version / 100 % 100, version % 100));
+}
+
+Status GemmRunner::prepare_fp8() {
+  if (quantized_.num_bytes() > 0) return {};
+  QUIRE_RETURN_IF_ERROR(check_fp8());
   const auto scale_bytes = static_cast<size_t>(kMaxQuantizedRows) * sizeof(float);
   QUIRE_ASSIGN_OR_RETURN(quantized_,
                          device_memory(static_cast<size_t>(kQuantizedBytes) + scale_bytes));

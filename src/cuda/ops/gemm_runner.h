@@ -59,9 +59,11 @@ class GemmRunner {
  public:
   static Result<std::unique_ptr<GemmRunner>> create(const LaunchContext& context);
 
-  // Allocates what products with E4M3 weights need, once; called before the first of them. Fails
-  // with kUnimplemented if cuBLASLt has no such product on this device: only Hopper's tensor cores
-  // are fast, and no other kernel here serves many rows.
+  // Fails with kUnimplemented if cuBLASLt has no product with E4M3 weights on this device: only
+  // Hopper's tensor cores are fast, and no other kernel here serves many rows.
+  Status check_fp8() const;
+  // Allocates what products with E4M3 weights need, once; called before the first of them. Fails as
+  // check_fp8() does.
   Status prepare_fp8();
 
   // Enqueues; capturable.

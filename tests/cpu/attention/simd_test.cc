@@ -175,7 +175,7 @@ TEST(CpuAttentionPools, PastTwoToTheThirtyOneElements) {
 
 TEST(CpuAttentionSupport, NamesEveryReason) {
   AttentionShape shape = testing::make_attention_shape(6, 4, 44, 24, DType::kI32);
-  shape.head_dim_v = 264;
+  shape.head_dim_v = 1032;
   shape.q = DType::kBF16;
   shape.softcap = -1.0F;
   ThreadPool pool(1);
@@ -186,8 +186,8 @@ TEST(CpuAttentionSupport, NamesEveryReason) {
                             "page_size is 24; it must be 16, 32 or 64.",
                             "softcap is -1; it must be 0 (off) or positive.",
                             "device is H200; it must be a CPU.",
-                            "head_dim is 44; it must be a multiple of 8 from 8 to 256.",
-                            "head_dim_v is 264; it must be a multiple of 8 from 8 to 256.",
+                            "head_dim is 44; it must be a multiple of 8 from 8 to 1024.",
+                            "head_dim_v is 1032; it must be a multiple of 8 from 8 to 1024.",
                             "q is bf16; it must be f32.",
                             "kv is i32; it must be f32, f16, bf16 or fp8_e4m3."));
     const AttentionShape good = testing::make_attention_shape(6, 3, 48, 16, DType::kF8E4M3);

@@ -405,8 +405,8 @@ TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
 }
 
 TEST_P(Fp8LinearTest, RefusesSchemesThatDoNotFit) {
-  EXPECT_EQ(ops_->linear_dtype(kPerRow), DType::kF8E4M3);
-  EXPECT_EQ(ops_->linear_dtype({.values = DType::kF32}), dtype());
+  EXPECT_EQ(ops_->linear_dtype(kPerRow).value(), DType::kF8E4M3);
+  EXPECT_EQ(ops_->linear_dtype({.values = DType::kF32}).value(), dtype());
   Fp8Matrix per_tensor(4, 32, kPerTensor, DType::kF32, 1);
   Fp8Matrix per_row(4, 32, kPerRow, DType::kF32, 2);
   const WeightView mixed[] = {per_tensor.view(), per_row.view()};

@@ -1,0 +1,280 @@
+// Multi-head latent attention: configuration, weights and cache. The logits are compared with those
+// of transformers in tests/parity.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "base/file.h"
+#include "base/thread_pool.h"
+#include "cpu/attention/reference.h"
+#include "cpu/ops/cpu_ops.h"
+#include "model/decoder.h"
+#include "model/decoder_config.h"
+#include "model/families.h"
+#include "support/model_harness.h"
+#include "support/reference_layer.h"
+#include "support/reference_ops.h"
+#include "support/shared_data.h"
+#include "tensor/checkpoint.h"
+#include "tensor/safetensors.h"
+
+namespace quire::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string golden_config(const std::string& name) {
+  return read_file(source_path("tests/golden/models/" + name + "/default.config.json"), 1 << 20)
+      .value();
+}
+
+std::string replaced(std::string json, const std::string& from, const std::string& to) {
+  const size_t at = json.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return json.replace(at, from.size(), to);
+}
+
+std::string error_of(const std::string& json) {
+  return std::string(parse_model_config(json, "config.json").status().message());
+}
+
+TEST(Mla, ReadsRealConfigurations) {
+  const auto path =
+      shared_data_path("configs/hf/deepseek-ai--DeepSeek-Coder-V2-Lite-Instruct.json");
+  QUIRE_REQUIRE_SHARED(path);
+  const ModelConfig lite = parse_model_config(read_file(path, 1 << 20).value(), "x").value();
+  const DecoderConfig& decoder = decoder_config(lite);
+  ASSERT_TRUE(decoder.mla && decoder.moe);
+  EXPECT_EQ(decoder.mla->q_lora_rank, 0);
+  EXPECT_EQ(decoder.mla->latent_head_dim(), 576);
+  EXPECT_EQ(decoder.mla->q_head_dim(), 192);
+  EXPECT_EQ(decoder.head_dim, 64);
+  EXPECT_NEAR(decoder.attention_scale, 0.114722, 1e-6);
+  EXPECT_EQ(decoder.moe->routing.num_experts, 64);
+  EXPECT_EQ(decoder.moe->routing.top_k, 6);
+  EXPECT_EQ(decoder.moe->routing.num_groups, 1);
+  EXPECT_EQ(decoder.moe->shared_intermediate_size, 2 * 1408);
+  EXPECT_FALSE(decoder.moe->layers[0]);
+  EXPECT_TRUE(decoder.moe->layers[1]);
+
+  ModelLimits limits;
+  limits.max_num_tokens = 16;
+  limits.max_model_len = 4096;
+  limits.page_size = 64;
+  const std::vector<KvGroup> groups = make_kv_groups(lite, limits, DType::kF32);
+  ASSERT_EQ(groups.size(), 1U);
+  EXPECT_TRUE(groups[0].layout.is_latent);
+  EXPECT_EQ(groups[0].layout.page_bytes(), 64 * 576 * 2) << "one BF16 vector per token";
+  EXPECT_EQ(groups[0].decode.num_heads, 16);
+  EXPECT_EQ(groups[0].decode.num_kv_heads, 1);
+}
+
+TEST(Mla, ReadsTheRoutingOfDeepSeekV3) {
+  const auto path = shared_data_path("configs/hf/deepseek-ai--DeepSeek-V3.json");
+  QUIRE_REQUIRE_SHARED(path);
+  const ModelConfig v3 = parse_model_config(read_file(path, 1 << 20).value(), "x").value();
+  const DecoderConfig& decoder = decoder_config(v3);
+  ASSERT_TRUE(decoder.mla && decoder.moe);
+  EXPECT_EQ(decoder.mla->q_lora_rank, 1536);
+  const ExpertRouting& routing = decoder.moe->routing;
+  EXPECT_EQ(routing.scores, RouterScores::kSigmoid);
+  EXPECT_EQ(routing.group_scores, GroupScores::kTwoLargest);
+  EXPECT_EQ(routing.num_groups, 8);
+  EXPECT_EQ(routing.top_groups, 4);
+  EXPECT_TRUE(routing.renormalize);
+  EXPECT_EQ(routing.scale, 2.5F);
+  EXPECT_TRUE(decoder.moe->has_correction_bias);
+  EXPECT_NEAR(decoder.attention_scale, 1.873854 / std::sqrt(192.0), 1e-6);
+  ASSERT_TRUE(v3.format);
+  EXPECT_EQ(v3.format->scheme.block_rows, 128);
+}
+
+TEST(Mla, FaultsOfTheConfigurationAreNamed) {
+  const std::string v2 = golden_config("deepseek_v2");
+  const std::string v3 = golden_config("deepseek_v3");
+  const std::string rank = R"("kv_lora_rank": 32)";
+  EXPECT_THAT(error_of(replaced(v2, rank, R"("kv_lora_rank": 0)")), HasSubstr("kv_lora_rank"));
+  EXPECT_THAT(error_of(replaced(v2, rank, R"("unknown": 1)")), HasSubstr("kv_lora_rank"));
+  EXPECT_THAT(error_of(replaced(v2, R"("qk_rope_head_dim": 8)", R"("qk_rope_head_dim": 7)")),
+              AllOf(HasSubstr("qk_rope_head_dim; got 7"), HasSubstr("an even number")));
+  EXPECT_THAT(error_of(replaced(v2, R"("topk_method": "greedy")", R"("topk_method": "best")")),
+              AllOf(HasSubstr("topk_method"), HasSubstr("group_limited_greedy")));
+  const std::string normalized =
+      replaced(v2, R"("norm_topk_prob": false)", R"("norm_topk_prob": true)");
+  EXPECT_EQ(error_of(normalized), "");
+  EXPECT_THAT(error_of(replaced(normalized, R"("routed_scaling_factor": 1.0)",
+                                R"("routed_scaling_factor": 2.0)")),
+              AllOf(HasSubstr("norm_topk_prob"), HasSubstr("routed_scaling_factor of 1")));
+  EXPECT_THAT(error_of(replaced(v3, R"("n_group": 4)", R"("n_group": 5)")),
+              AllOf(HasSubstr("n_group; got 5"), HasSubstr("equal groups")));
+  EXPECT_THAT(error_of(replaced(v3, "noaux_tc", "greedy")), HasSubstr("topk_method"));
+}
+
+// The tensors of a golden checkpoint, which a test may change.
+StoredTensors golden_tensors(const std::string& name) {
+  const std::string bytes =
+      read_file(source_path("tests/golden/models/" + name + "/model.safetensors"), 1 << 24).value();
+  StoredTensors tensors;
+  const Safetensors file = Safetensors::parse(std::as_bytes(std::span(bytes)), name).value();
+  for (const std::string& tensor : file.names()) {
+    const SafetensorsEntry& entry = *file.find(tensor);
+    tensors[tensor] = {entry.dtype, entry.shape, {entry.bytes.begin(), entry.bytes.end()}};
+  }
+  return tensors;
+}
+
+ModelLimits small_limits(DType kv) {
+  ModelLimits limits;
+  limits.max_num_tokens = 16;
+  limits.max_num_logit_rows = 16;
+  limits.max_model_len = 64;
+  limits.kv_dtype = kv;
+  return limits;
+}
+
+// The logits of 12 tokens, in steps of 8, 3 and 1.
+Result<std::vector<float>> logits_of(const std::string& config, const StoredTensors& tensors,
+                                     DType kv) {
+  const std::vector<std::byte> bytes = safetensors_file(tensors);
+  QUIRE_ASSIGN_OR_RETURN(const auto checkpoint, Checkpoint::from_memory(bytes, "test"));
+  const ModelLimits limits = small_limits(kv);
+  ThreadPool pool(1);
+  const auto ops = make_cpu_ops(pool);
+  const auto attention = make_reference_attention();
+  QUIRE_ASSIGN_OR_RETURN(
+      const auto model,
+      load_model(parse_model_config(config, "config.json").value(), *checkpoint, *ops, limits));
+  ModelHarness harness(*model, *attention, limits);
+  std::vector<float> logits;
+  int32_t id = 0;
+  for (const int count : {8, 3, 1}) {
+    std::vector<int32_t> ids;
+    for (int i = 0; i < count; ++i) ids.push_back(id = (id * 7 + 5) % 60);
+    QUIRE_ASSIGN_OR_RETURN(const auto of_step, harness.step({{0, ids}}));
+    logits.insert(logits.end(), of_step.front().begin(), of_step.front().end());
+  }
+  return logits;
+}
+
+TEST(Mla, IgnoresTheLayersForPrediction) {
+  const std::string config = golden_config("deepseek_v3");
+  StoredTensors tensors = golden_tensors("deepseek_v3");
+  const auto expected = logits_of(config, tensors, DType::kF32);
+  ASSERT_TRUE(expected.ok()) << expected.status().message();
+  const int num_layers = parse_model_config(config, "x").value().num_layers;
+  const float number = 1.0F;
+  tensors[fmt::format("model.layers.{}.eh_proj.weight", num_layers)] =
+      stored_floats({1, 1}, {&number, 1});
+  EXPECT_EQ(logits_of(config, tensors, DType::kF32).value(), *expected);
+  tensors[fmt::format("model.layers.{}.eh_proj.weight", num_layers + 1)] =
+      stored_floats({1, 1}, {&number, 1});
+  EXPECT_THAT(logits_of(config, tensors, DType::kF32).status().message(), HasSubstr("eh_proj"));
+}
+
+TEST(Mla, NamesTheTensorThatIsMissing) {
+  for (const char* name : {"kv_b_proj.weight", "kv_a_layernorm.weight", "q_b_proj.weight",
+                           "kv_a_proj_with_mqa.weight"}) {
+    StoredTensors tensors = golden_tensors("deepseek_v3");
+    const std::string full = fmt::format("model.layers.1.self_attn.{}", name);
+    ASSERT_EQ(tensors.erase(full), 1U) << full;
+    EXPECT_THAT(logits_of(golden_config("deepseek_v3"), tensors, DType::kF32).status().message(),
+                HasSubstr(full));
+  }
+}
+
+TEST(Mla, ADeviceWithoutItRefuses) {
+  const std::vector<std::byte> bytes = safetensors_file(golden_tensors("deepseek_v3"));
+  const auto checkpoint = Checkpoint::from_memory(bytes, "test").value();
+  DenseOps ops;
+  const auto config = parse_model_config(golden_config("deepseek_v3"), "config.json").value();
+  EXPECT_THAT(load_model(config, *checkpoint, ops, small_limits(DType::kF32)).status().message(),
+              HasSubstr("multi-head latent attention"));
+}
+
+// ---- Scales of an FP8 KV cache
+
+void multiply(StoredTensors& tensors, const std::string& name, float factor) {
+  std::vector<float> numbers = floats_of(tensors.at(name));
+  for (float& number : numbers) number *= factor;
+  tensors[name] = stored_floats(tensors.at(name).shape, numbers);
+}
+
+void add_scale(StoredTensors& tensors, const std::string& name, float scale) {
+  tensors[name] = stored_floats({}, {&scale, 1});
+}
+
+// Keys and values that are 2^12 times as large exceed FP8, but with scales of 2^12 the cache has
+// the same bytes, and queries and the output projection that are as much smaller give the same
+// logits.
+void expect_scales_compensate(const char* k_name, const char* v_name) {
+  constexpr float kFactor = 4096.0F;
+  const std::string config = golden_config("llama");
+  StoredTensors tensors = golden_tensors("llama");
+  const std::vector<float> expected = logits_of(config, tensors, DType::kF8E4M3).value();
+  const int num_layers = parse_model_config(config, "x").value().num_layers;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const std::string attention = fmt::format("model.layers.{}.self_attn.", layer);
+    multiply(tensors, attention + "k_proj.weight", kFactor);
+    multiply(tensors, attention + "q_proj.weight", 1.0F / kFactor);
+    multiply(tensors, attention + "v_proj.weight", kFactor);
+    multiply(tensors, attention + "o_proj.weight", 1.0F / kFactor);
+  }
+  const std::vector<float> without = logits_of(config, tensors, DType::kF8E4M3).value();
+  EXPECT_NE(without, expected);
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const std::string attention = fmt::format("model.layers.{}.self_attn.", layer);
+    add_scale(tensors, attention + k_name, kFactor);
+    add_scale(tensors, attention + v_name, kFactor);
+  }
+  EXPECT_EQ(logits_of(config, tensors, DType::kF8E4M3).value(), expected) << k_name;
+}
+
+TEST(KvScales, OfEveryToolMakeTheCacheFit) {
+  expect_scales_compensate("k_scale", "v_scale");
+  expect_scales_compensate("k_proj.k_scale", "v_proj.v_scale");
+  expect_scales_compensate("k_proj.output_scale", "v_proj.output_scale");
+  expect_scales_compensate("kv_scale", "kv_scale");
+}
+
+TEST(KvScales, AreNotUsedByAnotherCache) {
+  const std::string config = golden_config("llama");
+  StoredTensors tensors = golden_tensors("llama");
+  const std::vector<float> expected = logits_of(config, tensors, DType::kF32).value();
+  add_scale(tensors, "model.layers.0.self_attn.k_scale", 64.0F);
+  add_scale(tensors, "model.layers.0.self_attn.v_scale", 64.0F);
+  EXPECT_EQ(logits_of(config, tensors, DType::kF32).value(), expected);
+}
+
+TEST(KvScales, OfLatentVectorsAreThoseOfKeys) {
+  const std::string config = golden_config("deepseek_v2");
+  StoredTensors tensors = golden_tensors("deepseek_v2");
+  const std::vector<float> expected = logits_of(config, tensors, DType::kF8E4M3).value();
+  const int num_layers = parse_model_config(config, "x").value().num_layers;
+  for (int layer = 0; layer < num_layers; ++layer) {
+    const std::string attention = fmt::format("model.layers.{}.self_attn.", layer);
+    add_scale(tensors, attention + "k_scale", 0.5F);
+    add_scale(tensors, attention + "v_scale", 3.0F);
+  }
+  // A power of two changes only numbers beyond the range of FP8, of which there are few.
+  const std::vector<float> got = logits_of(config, tensors, DType::kF8E4M3).value();
+  double worst = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    worst = std::max(worst, std::abs(double{got[i]} - double{expected[i]}));
+  }
+  EXPECT_LT(worst, 0.05);
+}
+
+TEST(KvScales, HalfOfAPairIsRefused) {
+  StoredTensors tensors = golden_tensors("llama");
+  add_scale(tensors, "model.layers.1.self_attn.k_scale", 1.0F);
+  EXPECT_THAT(logits_of(golden_config("llama"), tensors, DType::kF8E4M3).status().message(),
+              AllOf(HasSubstr("model.layers.1.self_attn"), HasSubstr("a scale of keys"),
+                    HasSubstr("none of values")));
+}
+
+}  // namespace
+}  // namespace quire::testing
