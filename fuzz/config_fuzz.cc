@@ -48,7 +48,9 @@ void check_decoder(const ModelConfig& config) {
   }
   if (decoder.mla) {
     QUIRE_CHECK(decoder.head_dim == decoder.mla->rope_head_dim, "the rotated part");
-    QUIRE_CHECK(decoder.mla->latent_head_dim() > decoder.head_dim, "a latent vector");
+    QUIRE_CHECK(decoder.mla->kv_lora_rank < 1 << 15 && decoder.mla->q_lora_rank < 1 << 15 &&
+                    decoder.mla->q_head_dim() < 1 << 14 && decoder.mla->v_head_dim < 1 << 13,
+                "products of sizes fit");
   }
   if (decoder.moe) {
     QUIRE_CHECK(is_valid(decoder.moe->routing), "every token has experts");

@@ -112,8 +112,9 @@ void print_absent_backends(const BackendSet& present) {
 void print_backends(const DeviceContext& context, const KvGroup& group) {
   const Device& device = context.device();
   const AttentionShape& shape = group.decode;
-  print_stdout("\nattention of {} query heads and {} KV heads, head_dim {}, {} KV cache\n",
-               shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv));
+  print_stdout("\nattention of {} query heads and {} KV heads, head_dim {}, {} {}KV cache\n",
+               shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv),
+               shape.is_latent ? "latent " : "");
   for (const auto& backend : context.attention().all()) {
     print_line(fmt::format("  {}", backend->name()),
                fmt::format("decode {}, prefill {}",
@@ -196,8 +197,12 @@ Result<int> run(const EngineConfig& given) {
   (void)finish_stdout();
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(engine));
   print_model(files);
-  const Status has_weights = check_names(files.config, *files.weights);
-  print_line("weights", has_weights.ok() ? "yes" : "no: " + engine_message(has_weights));
+  const Status has_weights = check_tensors_present(files.config, *files.weights);
+  if (engine.load_format == "dummy") {
+    print_line("weights", "dummy");
+  } else {
+    print_line("weights", has_weights.ok() ? "yes" : "no: " + engine_message(has_weights));
+  }
   const Status plan = print_plan(engine, speculation, files);
   if (!plan.ok()) print_line("memory plan", "no: " + engine_message(plan));
   return has_weights.ok() && plan.ok() ? kExitOk : kExitFailure;

@@ -138,9 +138,11 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   EnginePlan& plan = planned.plan;
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
-    log_info("[engine] the FP8 KV cache has {}",
-             has_kv_scales(*files.weights) ? "the scales of the checkpoint"
-                                           : "the scale 1, because the checkpoint has none");
+    log_info(
+        "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and the scale 1 "
+        "in "
+        "the others",
+        num_kv_scales(*files.weights), files.config.num_layers);
   }
   const SelectionReport report = report_attention(plan.attention);
   for (const std::string& line : report.summary) log_info("[attention] {}", line);

@@ -336,11 +336,11 @@ Result<ModelConfig> read_model_config(const fs::path& path) {
                          parse_hf_quant_config(quantized_text, quantized.string()));
   set_dequantized_dtype(config.dtype, format);
   if (config.format && config.format != format) {
-    return invalid_argument(fmt::format(
-        "[config] {}: quantization; got {}, expected {}, as quantization_config of config.json "
-        "says; download the checkpoint again",
-        quantized.string(), format ? describe(*format) : "no format of weights",
-        describe(*config.format)));
+    return invalid_argument(
+        fmt::format("[config] {}: quantization; got {}, expected {}, as config.json says; download "
+                    "the checkpoint again",
+                    quantized.string(), format ? describe(*format) : "no format of weights",
+                    describe(*config.format)));
   }
   config.format = format;
   return config;

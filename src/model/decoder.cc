@@ -399,8 +399,8 @@ Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
   rope.kv_slots = common.kv_slots;
   rotate_and_cache_latent(*decoder_.mla, layer.mla, views, rope, ops_, stream);
   QUIRE_RETURN_IF_ERROR(
-      run_attention(layer_idx, layer, views.q_latent, views.attended, input, stream));
-  ops_.head_linear(*layer.mla.value, views.attended, views.out, stream);
+      run_attention(layer_idx, layer, views.q_absorbed, views.attended, input, stream));
+  ops_.per_head_linear(*layer.mla.v_up, views.attended, views.out, stream);
   return {};
 }
 

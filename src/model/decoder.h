@@ -36,7 +36,7 @@ struct DecoderLayer {
   MoeLayer moe;
   Tensor q_norm;  // [head_dim]; empty without QK-norm
   Tensor k_norm;
-  KvScales kv_scales;  // empty: 1
+  KvScales kv_scales;  // empty: the scales are 1
 };
 
 // The weights before and after the layers: embeddings, lm_head and final norm.
@@ -67,9 +67,11 @@ WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, D
 // One rank's widths, in elements per token.
 struct DecoderWidths {
   int num_heads = 0;
+  // With multi-head latent attention, these are not used.
   int num_kv_heads = 0;
-  int64_t q = 0;             // the queries of all heads
-  int64_t qkv = 0;           // the queries, keys and values
+  int64_t q = 0;    // the queries of all heads
+  int64_t qkv = 0;  // the queries, keys and values
+
   int64_t attention = 0;     // all inner values of attention
   int64_t intermediate = 0;  // the widest MLP of a dense layer or of shared experts
 
@@ -142,12 +144,12 @@ class DecoderModel : public virtual Model {
   void add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // delta → delta
   void norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream);
-  // normed → qkv_view, or the parts of MlaViews
+  // normed → qkv_view. With multi-head latent attention, it computes project_latent().
   void project_qkv(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
   // qkv_view → query_view, rotated; keys and values → the cache
   void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                         Stream& stream);
-  // The same, or the same of MlaViews; and queries → attention_view.
+  // Writes keys and values to the cache, then computes attention → attention_view.
   Status attend(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                 Stream& stream);
   // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, without queries

@@ -204,7 +204,7 @@ Status check_shards(const DecoderConfig& config, const Parallel& parallel) {
   const MoeConfig moe = config.moe.value_or(MoeConfig());
   for (const Dimension split :
        {Dimension{"num_attention_heads", config.num_heads},
-        Dimension{"num_key_value_heads", config.num_kv_heads},
+        Dimension{"num_key_value_heads", config.mla ? config.num_heads : config.num_kv_heads},
         Dimension{"intermediate_size", config.intermediate_size},
         Dimension{"moe_intermediate_size", moe.intermediate_size},
         Dimension{"the size of the shared experts", moe.shared_intermediate_size}}) {

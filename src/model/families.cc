@@ -82,7 +82,7 @@ int64_t num_parameters(const ModelConfig& config) {
   return count;
 }
 
-Status check_names(const ModelConfig& config, const WeightSource& source) {
+Status check_tensors_present(const ModelConfig& config, const WeightSource& source) {
   int num_missing = 0;
   std::string first;
   for (const TensorSpec& tensor : family_of(config).tensors(config)) {

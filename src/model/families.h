@@ -29,11 +29,6 @@ struct ModelFamily {
   // `activation`.
   std::vector<KvGroup> (*kv_groups)(const ModelConfig& config, const ModelLimits& limits,
                                     DType activation);
-  // Fails, naming the first, if the source lacks a tensor of the model. Reads no tensor. Scales are
-  // not
-  // looked for, because single matrices may be stored without them.
-  Status check_names(const ModelConfig& config, const WeightSource& source);
-
   // Bytes of the buffers of one step within the limits.
   int64_t (*activation_bytes)(const ModelConfig& config, const ModelLimits& limits,
                               DType activation);
@@ -70,7 +65,7 @@ Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSou
 
 // Fails, naming the first, if the source lacks a tensor of the model. Reads no tensor. Scales are
 // not looked for, because single matrices may be stored without them.
-Status check_names(const ModelConfig& config, const WeightSource& source);
+Status check_tensors_present(const ModelConfig& config, const WeightSource& source);
 
 // Bytes of the buffers of one step within `limits`, without the workspace of experts.
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,

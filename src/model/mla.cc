@@ -13,9 +13,9 @@ namespace quire {
 namespace {
 
 constexpr int kMaxLoraRank = 1 << 14;
-constexpr int kMaxLatentHeadDim = 1 << 12;
+constexpr int kMaxHeadPart = 1 << 12;
 
-// The published models normalize latent vectors with this number, whatever their rms_norm_eps.
+// The published code has this epsilon for latent vectors, whatever rms_norm_eps is.
 constexpr float kLatentNormEps = 1e-6F;
 
 // [num_tokens, heads * width] of the same memory.
@@ -29,9 +29,9 @@ void read_deepseek_mla(ConfigFields& fields, DecoderConfig& decoder) {
   MlaConfig mla;
   mla.q_lora_rank = fields.integer("q_lora_rank", 0, kMaxLoraRank, 0);
   mla.kv_lora_rank = fields.integer("kv_lora_rank", 1, kMaxLoraRank);
-  mla.nope_head_dim = fields.integer("qk_nope_head_dim", 1, kMaxLatentHeadDim);
-  mla.rope_head_dim = fields.integer("qk_rope_head_dim", 2, kMaxLatentHeadDim);
-  mla.v_head_dim = fields.integer("v_head_dim", 1, kMaxLatentHeadDim);
+  mla.nope_head_dim = fields.integer("qk_nope_head_dim", 1, kMaxHeadPart);
+  mla.rope_head_dim = fields.integer("qk_rope_head_dim", 2, kMaxHeadPart);
+  mla.v_head_dim = fields.integer("v_head_dim", 1, kMaxHeadPart);
   if (mla.rope_head_dim % 2 != 0) {
     fields.fail("qk_rope_head_dim", std::to_string(mla.rope_head_dim), "an even number");
   }
@@ -66,14 +66,14 @@ void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std
   group.vectors.push_back(
       {&layer.kv_a_norm, attention + "kv_a_layernorm.weight", mla.kv_lora_rank});
   const int64_t head_rows = int64_t{mla.nope_head_dim} + mla.v_head_dim;
-  group.latents.push_back({&layer.key,
-                           &layer.value,
+  group.latents.push_back({&layer.k_up,
+                           &layer.v_up,
                            {nullptr,
                             {{attention + "kv_b_proj", num_heads * head_rows}},
                             mla.kv_lora_rank,
                             Split::kRows,
                             false,
-                            stored_format(format)},
+                            without_load_quantization(format)},
                            mla.nope_head_dim,
                            mla.v_head_dim});
   add(o, "o_proj", hidden_size, num_heads * mla.v_head_dim, Split::kColumns);
@@ -100,7 +100,7 @@ MlaViews::MlaViews(const MlaConfig& config, int num_heads, const TensorView& scr
   latent = place({num_tokens, config.latent_head_dim()}, config.latent_head_dim());
   q = by_head(config.q_head_dim(), std::max(config.q_head_dim(), config.v_head_dim));
   out = {q.data, q.dtype, {num_tokens, num_heads, config.v_head_dim}};
-  q_latent = by_head(config.latent_head_dim(), config.latent_head_dim());
+  q_absorbed = by_head(config.latent_head_dim(), config.latent_head_dim());
   attended = by_head(config.kv_lora_rank, config.kv_lora_rank);
 }
 
@@ -114,13 +114,13 @@ void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& 
     ops.linear(*layer.q, x, rows_of(views.q), stream);
   }
   ops.linear(*layer.kv_a, x, views.latent, stream);
-  ops.head_linear(*layer.key, views.q, views.q_latent, stream);
+  ops.per_head_linear(*layer.k_up, views.q, views.q_absorbed, stream);
 }
 
 void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, const MlaViews& views,
                              LatentRopeAndCache call, Ops& ops, Stream& stream) {
   call.q = views.q;
-  call.q_out = views.q_latent;
+  call.q_out = views.q_absorbed;
   call.latent = views.latent;
   call.pairs = config.pairs;
   call.norm = layer.kv_a_norm.view.as<float>();

@@ -33,18 +33,18 @@ struct MlaConfig {
 };
 
 // Reads the fields of DeepSeek's architectures. The rotation has been read before. Sets
-// DecoderConfig::mla and attention_scale.
+// DecoderConfig::mla, head_dim and attention_scale.
 void read_deepseek_mla(ConfigFields& fields, DecoderConfig& decoder);
 
 // One rank's matrices of one layer, besides the output projection.
 struct MlaLayer {
-  std::unique_ptr<Linear> q_a;        // [q_lora_rank, hidden], or null
-  Tensor q_a_norm;                    // [q_lora_rank], or empty
-  std::unique_ptr<Linear> q;          // [heads * q_head_dim, q_lora_rank or hidden]
-  std::unique_ptr<Linear> kv_a;       // [latent_head_dim, hidden]
-  Tensor kv_a_norm;                   // [kv_lora_rank]
-  std::unique_ptr<HeadLinear> key;    // by head: [kv_lora_rank, nope_head_dim]
-  std::unique_ptr<HeadLinear> value;  // by head: [v_head_dim, kv_lora_rank]
+  std::unique_ptr<Linear> q_a;          // [q_lora_rank, hidden], or null
+  Tensor q_a_norm;                      // [q_lora_rank], or empty
+  std::unique_ptr<Linear> q;            // [heads * q_head_dim, q_lora_rank or hidden]
+  std::unique_ptr<Linear> kv_a;         // [latent_head_dim, hidden]
+  Tensor kv_a_norm;                     // [kv_lora_rank]
+  std::unique_ptr<PerHeadLinear> k_up;  // by head: [kv_lora_rank, nope_head_dim]
+  std::unique_ptr<PerHeadLinear> v_up;  // by head: [v_head_dim, kv_lora_rank]
 };
 
 // Adds the bindings of a layer's matrices, and of its output projection `o`.
@@ -52,8 +52,8 @@ void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std
                      const std::optional<WeightFormat>& format, MlaLayer& layer,
                      std::unique_ptr<Linear>& o, WeightGroup& group);
 
-// The inner values of one layer for `num_tokens` tokens, in one scratch buffer. The output of the
-// values takes the place of the queries.
+// The inner values of one layer for `num_tokens` tokens, in one scratch buffer. `out`
+// shares the memory of `q`.
 class MlaViews {
  public:
   // Elements per token, of one rank.
@@ -62,19 +62,20 @@ class MlaViews {
   // `scratch` [num_tokens, at least width()], dense.
   MlaViews(const MlaConfig& config, int num_heads, const TensorView& scratch);
 
-  TensorView q_a;       // [num_tokens, q_lora_rank]
-  TensorView latent;    // [num_tokens, latent_head_dim]
-  TensorView q;         // [num_tokens, num_heads, q_head_dim]
-  TensorView q_latent;  // [num_tokens, num_heads, latent_head_dim]
-  TensorView attended;  // [num_tokens, num_heads, kv_lora_rank]
-  TensorView out;       // [num_tokens, num_heads, v_head_dim]
+  TensorView q_a;         // [num_tokens, q_lora_rank]
+  TensorView latent;      // [num_tokens, latent_head_dim]
+  TensorView q;           // [num_tokens, num_heads, q_head_dim]
+  TensorView q_absorbed;  // [num_tokens, num_heads, latent_head_dim]
+  TensorView attended;    // [num_tokens, num_heads, kv_lora_rank]
+  TensorView out;         // [num_tokens, num_heads, v_head_dim]
 };
 
-// The input of a layer, x → q and latent, and q_latent but for its rotated end.
+// Computes q and latent from the input x of a layer, and q_absorbed except for the last
+// rope_head_dim elements of each head.
 void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,
                     Stream& stream);
-// The rotated end of q_latent; latent → the cache. `call` has the step's part of the arguments:
-// angles, cache and slots.
+// Computes those elements, and writes latent to the cache. `call` has the step's angles, cache and
+// slots.
 void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, const MlaViews& views,
                              LatentRopeAndCache call, Ops& ops, Stream& stream);
 

@@ -34,11 +34,21 @@ ExpertRouting read_routing(ConfigFields& fields, const ModelConfig& config, std:
   return routing;
 }
 
-// The rule by which DeepSeek's models choose the experts of a token.
-void read_deepseek_choice(ConfigFields& fields, std::string_view method, ExpertRouting& routing) {
-  if (method == "greedy") return;
-  routing.num_groups = fields.integer("n_group", 1, kMaxExperts, 1);
-  routing.top_groups = fields.integer("topk_group", 1, kMaxExperts, 1);
+// The defaults of an architecture of DeepSeek for fields that a config.json may omit.
+struct DeepseekDefaults {
+  int num_groups = 1;
+  int top_groups = 1;
+  int num_shared_experts = 0;
+  int num_dense_layers = 0;
+  double scale = 1.0;
+};
+constexpr DeepseekDefaults kDeepseekV2 = {};
+constexpr DeepseekDefaults kDeepseekV3 = {
+    .num_groups = 8, .top_groups = 4, .num_shared_experts = 1, .num_dense_layers = 3, .scale = 2.5};
+
+void read_groups(ConfigFields& fields, const DeepseekDefaults& defaults, ExpertRouting& routing) {
+  routing.num_groups = fields.integer("n_group", 1, kMaxExperts, defaults.num_groups);
+  routing.top_groups = fields.integer("topk_group", 1, kMaxExperts, defaults.top_groups);
   if (is_valid(routing)) return;
   fields.fail("n_group",
               fmt::format("{} with topk_group {}, {} experts and {} per token", routing.num_groups,
@@ -46,19 +56,24 @@ void read_deepseek_choice(ConfigFields& fields, std::string_view method, ExpertR
               "equal groups, of which the best ones have enough experts for a token");
 }
 
-// The number of experts, their sizes, and the layers that have them.
-MoeConfig read_deepseek_experts(ConfigFields& fields, const ModelConfig& config) {
+// The number of experts, the scale of their weights, their sizes, and the layers that have them.
+MoeConfig read_deepseek_experts(ConfigFields& fields, const ModelConfig& config,
+                                const DeepseekDefaults& defaults) {
   MoeConfig moe;
   moe.routing = read_routing(fields, config, "n_routed_experts", {}, {});
+  moe.routing.scale =
+      static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, defaults.scale));
   moe.intermediate_size = fields.integer("moe_intermediate_size", 1, kMaxIntermediateSize);
-  const int num_shared = fields.integer("n_shared_experts", 0, kMaxExperts, 0);
+  const int num_shared =
+      fields.integer("n_shared_experts", 0, kMaxExperts, defaults.num_shared_experts);
   if (num_shared > kMaxIntermediateSize / moe.intermediate_size) {
     fields.fail("n_shared_experts", std::to_string(num_shared),
                 fmt::format("at most {} elements in all", kMaxIntermediateSize));
     return moe;
   }
   moe.shared_intermediate_size = num_shared * moe.intermediate_size;
-  const int num_dense = fields.integer("first_k_dense_replace", 0, kMaxLayers, 0);
+  const int num_dense =
+      fields.integer("first_k_dense_replace", 0, kMaxLayers, defaults.num_dense_layers);
   const int frequency = fields.integer("moe_layer_freq", 1, kMaxLayers, 1);
   for (int layer = 0; layer < config.num_layers; ++layer) {
     moe.layers.push_back(layer >= num_dense && layer % frequency == 0);
@@ -70,14 +85,14 @@ MoeConfig read_deepseek_experts(ConfigFields& fields, const ModelConfig& config)
 
 void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   if (!fields.has("n_routed_experts")) return;
-  MoeConfig moe = read_deepseek_experts(fields, config);
+  MoeConfig moe = read_deepseek_experts(fields, config, kDeepseekV2);
   require_text(fields, "scoring_func", "softmax");
   const std::string method = fields.optional_text("topk_method").value_or("greedy");
-  if (method != "greedy" && method != "group_limited_greedy") {
+  if (method == "group_limited_greedy") {
+    read_groups(fields, kDeepseekV2, moe.routing);
+  } else if (method != "greedy") {
     fields.fail("topk_method", quote_name(method), "greedy or group_limited_greedy");
   }
-  read_deepseek_choice(fields, method, moe.routing);
-  moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 1.0));
   moe.routing.renormalize = fields.boolean("norm_topk_prob", false);
   if (moe.routing.renormalize && moe.routing.scale != 1.0F) {
     fields.fail("norm_topk_prob", "true",
@@ -89,15 +104,14 @@ void read_deepseek_v2_moe(ConfigFields& fields, const ModelConfig& config, Decod
 
 void read_deepseek_v3_moe(ConfigFields& fields, const ModelConfig& config, DecoderConfig& decoder) {
   if (!fields.has("n_routed_experts")) return;
-  MoeConfig moe = read_deepseek_experts(fields, config);
+  MoeConfig moe = read_deepseek_experts(fields, config, kDeepseekV3);
   require_text(fields, "scoring_func", "sigmoid");
   require_text(fields, "topk_method", "noaux_tc");
   moe.routing.scores = RouterScores::kSigmoid;
   moe.routing.group_scores = GroupScores::kTwoLargest;
   moe.has_correction_bias = true;
-  read_deepseek_choice(fields, "noaux_tc", moe.routing);
+  read_groups(fields, kDeepseekV3, moe.routing);
   moe.routing.renormalize = fields.boolean("norm_topk_prob", true);
-  moe.routing.scale = static_cast<float>(fields.number("routed_scaling_factor", 1e-6, 1e6, 1.0));
   decoder.moe = std::move(moe);
 }
 

@@ -233,7 +233,13 @@ std::optional<WeightFormat> read_modelopt(ConfigFields& fields, std::string_view
     fields.fail("kv_cache_quant_algo", quote_name(cache), "\"FP8\" or null");
   }
   check_kv_cache_scheme(fields);
-  if (!has_weights) return std::nullopt;
+  if (!has_weights) {
+    if (fields.has("config_groups")) {
+      fields.fail("config_groups", "groups without a quant_algo",
+                  "none, where only the KV cache is quantized");
+    }
+    return std::nullopt;
+  }
   WeightFormat format = fp8_format(ScaleLayout::kTensor);
   format.input_scale_suffix = ".input_scale";
   if (fields.has("config_groups") && read_groups(fields) != format) {
@@ -299,7 +305,7 @@ WeightFormat fp8_at_load() {
   return format;
 }
 
-std::optional<WeightFormat> stored_format(const std::optional<WeightFormat>& format) {
+std::optional<WeightFormat> without_load_quantization(const std::optional<WeightFormat>& format) {
   return format && format->at_load ? std::nullopt : format;
 }
 

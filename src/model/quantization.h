@@ -47,11 +47,12 @@ void refuse_quantized(ConfigFields& fields, std::string_view source);
 
 // FP8 with a scale per row, quantized when the weights are loaded.
 WeightFormat fp8_at_load();
-// The model's type before it was quantized, if it is known, becomes WeightScheme::product.
+// The model's type before it was quantized, if it is known, becomes
+// WeightScheme::dequantized_dtype.
 void set_dequantized_dtype(std::optional<DType> dtype, std::optional<WeightFormat>& format);
 
-// The format of matrices that are not quantized at load.
-std::optional<WeightFormat> stored_format(const std::optional<WeightFormat>& format);
+// `format` without a quantization at load.
+std::optional<WeightFormat> without_load_quantization(const std::optional<WeightFormat>& format);
 
 // The scheme in which a device gets a matrix whose values the checkpoint stores as `stored`.
 WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored);

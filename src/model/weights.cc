@@ -29,7 +29,7 @@ std::string bias_name(const MatrixPart& part) {
 }
 
 // A copy in plain_dtype().
-Result<Tensor> multiply_scales(const WeightView& matrix) {
+Result<Tensor> plain_copy(const WeightView& matrix) {
   const Shape& shape = matrix.values.shape;
   QUIRE_ASSIGN_OR_RETURN(Tensor plain, Tensor::host(shape, plain_dtype(matrix.scheme)));
   for (int64_t row = 0; row < shape[0]; ++row) {
@@ -84,9 +84,9 @@ class Loader {
   Status load_experts(const ExpertsBinding& binding);
   Status load_latent(const LatentBinding& binding);
   Status load_kv_scales(const KvScalesBinding& binding);
-  // Loads the first of these tensors that the checkpoint has, if any.
-  Status load_first(const std::string& attention, std::span<const std::string_view> names,
-                    Tensor& scale);
+  // Loads the scale from the tensors of these names that the checkpoint has; all have one value.
+  Status load_kv_scale(const std::string& attention, std::span<const std::string_view> names,
+                       Tensor& scale);
   // The numbers of a matrix, valid until release_taken().
   Result<LinearSource> take_source(const MatrixBinding& binding);
   Status load_vector(const VectorBinding& binding);
@@ -183,8 +183,9 @@ Status Loader::load_experts(const ExpertsBinding& binding) {
 Status Loader::load_latent(const LatentBinding& binding) {
   const MatrixBinding& matrix = binding.matrix;
   QUIRE_ASSIGN_OR_RETURN(const WeightView weights, matrix_part(matrix.parts.front(), matrix));
-  QUIRE_ASSIGN_OR_RETURN(const Tensor plain, multiply_scales(weights));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor plain, plain_copy(weights));
   const int64_t head_rows = binding.key_rows + binding.value_rows;
+  QUIRE_CHECK(plain.view.shape[0] % head_rows == 0, "[model] a rank's rows are not whole heads");
   std::vector<Tensor> key_copies;
   std::vector<TensorView> keys;
   std::vector<TensorView> values;
@@ -194,8 +195,8 @@ Status Loader::load_latent(const LatentBinding& binding) {
     key_copies.push_back(std::move(key));
     values.push_back(plain.view.rows(row + binding.key_rows, binding.value_rows));
   }
-  QUIRE_ASSIGN_OR_RETURN(*binding.key, ops_.make_head_linear(keys));
-  QUIRE_ASSIGN_OR_RETURN(*binding.value, ops_.make_head_linear(values));
+  QUIRE_ASSIGN_OR_RETURN(*binding.k_up, ops_.make_per_head_linear(keys));
+  QUIRE_ASSIGN_OR_RETURN(*binding.v_up, ops_.make_per_head_linear(values));
   release_taken();
   return {};
 }
@@ -348,8 +349,8 @@ Status Loader::about_tensor(const std::string& name, std::string_view fault,
 
 Status Loader::load_kv_scales(const KvScalesBinding& binding) {
   KvScales& scales = *binding.scales;
-  QUIRE_RETURN_IF_ERROR(load_first(binding.attention, key_scale_names(), scales.k));
-  QUIRE_RETURN_IF_ERROR(load_first(binding.attention, value_scale_names(), scales.v));
+  QUIRE_RETURN_IF_ERROR(load_kv_scale(binding.attention, key_scale_names(), scales.k));
+  QUIRE_RETURN_IF_ERROR(load_kv_scale(binding.attention, value_scale_names(), scales.v));
   if ((scales.k.view.data == nullptr) == (scales.v.view.data == nullptr)) return {};
   return invalid_argument(fmt::format(
       "[model] {} has a scale of {} for an FP8 KV cache and none of {}; expected both or neither; "
@@ -359,15 +360,23 @@ Status Loader::load_kv_scales(const KvScalesBinding& binding) {
       scales.k.view.data != nullptr ? "values" : "keys"));
 }
 
-Status Loader::load_first(const std::string& attention, std::span<const std::string_view> names,
-                          Tensor& scale) {
+Status Loader::load_kv_scale(const std::string& attention, std::span<const std::string_view> names,
+                             Tensor& scale) {
+  std::optional<float> first;
   for (const std::string_view name : names) {
     const std::string full = attention + std::string(name);
     if (!names_.contains(full)) continue;
     QUIRE_ASSIGN_OR_RETURN(const TensorView view, take_scales(full, {1}));
-    QUIRE_ASSIGN_OR_RETURN(scale, ops_.make_vector(view));
+    const float value = element_as_f32(view, 0);
+    if (first && *first != value) {
+      return about_tensor(full, "contradicts another scale of the same cache",
+                          invalid_argument(fmt::format("got {}, expected {}", value, *first)));
+    }
+    if (!first) {
+      QUIRE_ASSIGN_OR_RETURN(scale, ops_.make_vector(view));
+    }
+    first = value;
     release_taken();
-    return {};
   }
   return {};
 }
@@ -476,12 +485,15 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
   return tensors;
 }
 
-bool has_kv_scales(const WeightSource& source) {
-  return std::ranges::any_of(source.names(), [](const std::string& name) {
-    return std::ranges::any_of(key_scale_names(), [&name](std::string_view end) {
-      return name.ends_with("." + std::string(end));
-    });
-  });
+int num_kv_scales(const WeightSource& source) {
+  std::set<std::string> layers;
+  for (const std::string& name : source.names()) {
+    for (const std::string_view scale : key_scale_names()) {
+      const std::string end = ".self_attn." + std::string(scale);
+      if (name.ends_with(end)) layers.insert(name.substr(0, name.size() - end.size()));
+    }
+  }
+  return static_cast<int>(layers.size());
 }
 
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
@@ -567,6 +579,8 @@ Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source,
   }
   const DType stored = source.dtype_of(tensor.name).value_or(DType::kF32);
   const WeightScheme scheme = scheme_of(tensor.format, stored);
+  // The load refuses such a tensor by its name.
+  if (scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};
   const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
   QUIRE_ASSIGN_OR_RETURN(
       const DType kept,

@@ -49,21 +49,22 @@ struct ExpertsBinding {
   std::vector<ExpertBinding> each;
 };
 
-// A matrix whose rows are, by head, those of keys and then those of values, over latent vectors.
-// They are kept in plain_dtype(), because the matrices of keys are transposed.
+// A matrix whose rows are, by head, those of keys and then those of values, over latent vectors. It
+// is kept in plain_dtype(), because the rows of keys are transposed, and scales per row or block
+// are then no longer those of rows or blocks.
 struct LatentBinding {
-  std::unique_ptr<HeadLinear>* key;    // by head: [num_columns, key_rows], the transposed rows
-  std::unique_ptr<HeadLinear>* value;  // by head: [value_rows, num_columns]
-  MatrixBinding matrix;                // `linear` is null
-  int64_t key_rows = 0;                // of each head
+  std::unique_ptr<PerHeadLinear>* k_up;  // by head: [num_columns, key_rows], the transposed rows
+  std::unique_ptr<PerHeadLinear>* v_up;  // by head: [value_rows, num_columns]
+  MatrixBinding matrix;                  // `linear` is null
+  int64_t key_rows = 0;                  // of each head
   int64_t value_rows = 0;
 };
 
-// The scales of a layer's keys and values in an FP8 KV cache, [1] each, which a checkpoint may
-// have.
+// The scales of a layer's keys and values in an FP8 KV cache, [1] each. A checkpoint has both or
+// neither, and then they are empty.
 struct KvScales {
   Tensor k;
-  Tensor v;  // both, or neither, are empty
+  Tensor v;
 };
 
 struct KvScalesBinding {
@@ -97,7 +98,7 @@ struct WeightList {
 
 // One tensor of the checkpoint.
 struct TensorSpec {
-  // kPlain: a matrix that is kept without its scales, in plain_dtype().
+  // kPlain: a matrix that is multiplied by its scales at load, into plain_dtype().
   enum class Kind { kMatrix, kPlain, kScales, kVector };
   std::string name;
   Shape shape;
@@ -122,8 +123,8 @@ Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
                     Ops& ops, const Parallel& parallel, const LoadProgress& progress);
 
-// Whether the checkpoint has scales for an FP8 KV cache.
-bool has_kv_scales(const WeightSource& source);
+// The number of layers that have scales for an FP8 KV cache.
+int num_kv_scales(const WeightSource& source);
 
 // A contiguous range of a weight's rows or columns.
 struct Slice {

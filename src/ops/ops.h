@@ -45,9 +45,9 @@ struct LinearSource {
 };
 
 // One matrix per head, [out_features, in_features], in the device's own layout.
-class HeadLinear {
+class PerHeadLinear {
  public:
-  virtual ~HeadLinear() = default;
+  virtual ~PerHeadLinear() = default;
   virtual int num_heads() const = 0;
   virtual int64_t in_features() const = 0;
   virtual int64_t out_features() const = 0;
@@ -231,13 +231,13 @@ class Ops {
   virtual int64_t block_bytes(const GgufBlockType& /*type*/) const { return 0; }
 
   // Makes a Linear, at load. The source, including its pages, may be freed once the call returns.
-  // Fails as linear_dtype does.
+  // Fails as linear_dtype does, and with kInvalidArgument for shapes or scales that do not fit.
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
   // Whether make_linear fills LinearSource::repeated itself, without gigabytes of host memory.
   virtual bool fills_repeated() const { return false; }
-  // Makes a HeadLinear of one matrix per head, [out_features, in_features] in F32, F16 or BF16, as
-  // make_linear makes a Linear.
-  virtual Result<std::unique_ptr<HeadLinear>> make_head_linear(
+  // Makes a PerHeadLinear of one matrix per head, [out_features, in_features] in F32, F16 or BF16,
+  // as make_linear makes a Linear.
+  virtual Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> /*matrices*/) {
     return unimplemented(
         "[ops] the device does not compute multi-head latent attention; got a model that has it, "
@@ -273,8 +273,8 @@ class Ops {
   // out[t, h, n] = sum_k x[t, h, k] * w[h][n, k]. x and out have num_heads heads of at least
   // in_features and out_features elements; further elements of x are not read, and those of out are
   // kept. On a CPU, the bits of a row do not depend on the number of rows.
-  virtual void head_linear(const HeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/,
-                           Stream& /*stream*/) {
+  virtual void per_head_linear(const PerHeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/,
+                               Stream& /*stream*/) {
     QUIRE_CHECK(false, "[ops] this device has no matrices by head");
   }
   // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.

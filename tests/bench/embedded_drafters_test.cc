@@ -98,6 +98,7 @@ TEST(EmbeddedDrafters, AcceptAsManyAfterStepsWithoutDrafts) {
     SCOPED_TRACE(method);
     EngineConfig config = embedded(method, num_drafts);
     const double always = accepted_share(config);
+    EXPECT_GT(always, 0.7);
     config.speculative_config.insert(
         1, R"("num_speculative_tokens_per_batch_size": [[3, 1024, 0]], )");
     const double late = accepted_share(config);

@@ -192,8 +192,7 @@ TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
   }
 }
 
-// Mixtures of experts and latent attention: a token's experts are the same, with the same bits,
-// whatever tokens share them.
+// A token's experts and latent vectors have the same bits, whatever tokens share its step.
 class DeterminismOfFamilies : public ::testing::TestWithParam<EngineConfig (*)()> {};
 
 TEST_P(DeterminismOfFamilies, SameBitsWhateverTheBatch) {
@@ -206,7 +205,8 @@ TEST_P(DeterminismOfFamilies, SameBitsWhateverTheBatch) {
     expected.push_back(run_all(*baseline_engine, {request}).front());
   }
   constexpr void (*kChanges[])(EngineConfig&) = {
-      [](EngineConfig&) {}, [](EngineConfig& c) { c.max_num_batched_tokens = 33; },
+      [](EngineConfig&) {},
+      [](EngineConfig& c) { c.max_num_batched_tokens = 33; },
       [](EngineConfig& c) { c.max_num_batched_tokens = 2048; },
       [](EngineConfig& c) { c.enable_prefix_caching = false; },
       [](EngineConfig& c) { c.block_size = 64; },

@@ -19,6 +19,7 @@
 #include "engine/tiny_engine.h"
 #include "support/fp8_checkpoint.h"
 #include "support/shared_data.h"
+#include "tensor/safetensors.h"
 
 namespace quire {
 namespace {
@@ -187,6 +188,27 @@ TEST(Fp8Engine, QuantizesAtLoad) {
     EXPECT_EQ(got.weight_bytes, expected.weight_bytes);
     EXPECT_NE(got.outputs[2].logprobs[0][0].logprob, plain.outputs[2].logprobs[0][0].logprob);
   }
+}
+
+// The matrices of keys and values of latent vectors keep their type.
+TEST(Fp8Engine, QuantizesDeepSeekAtLoad) {
+  const Source source = golden("deepseek_v2_q_lora");
+  Fp8Checkpoint quantized =
+      quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kCompressedChannel);
+  const auto original = Safetensors::parse(source.bytes(), "weights").value();
+  for (const std::string& name : original.names()) {
+    if (!name.ends_with("kv_b_proj.weight")) continue;
+    const SafetensorsEntry& entry = *original.find(name);
+    quantized.tensors[name] = {entry.dtype, entry.shape, {entry.bytes.begin(), entry.bytes.end()}};
+    ASSERT_EQ(quantized.tensors.erase(name + "_scale"), 1U);
+  }
+  const Scratch scratch;
+  const Outcome expected = run(written(scratch, quantized));
+  scratch.write("config.json", source.config);
+  scratch.write("model.safetensors", source.weights);
+  EngineConfig config = config_for(scratch.path());
+  config.quantization = "fp8";
+  testing::expect_same(run(config).outputs, expected.outputs);
 }
 
 std::string error_of(const EngineConfig& config) {

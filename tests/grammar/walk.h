@@ -16,8 +16,8 @@ namespace quire::testing {
 std::shared_ptr<const Tokenizer> embedded_tokenizer();
 inline constexpr int32_t kEmbeddedEosId = 2;
 
-// The server's limits but those on time: a test computes one mask after the other, where an engine
-// runs the model in between, and other programs or a sanitizer may slow it down.
+// The server's limits, without those on time: a test computes one mask after the other, where an
+// engine runs the model in between, and other programs or a sanitizer may slow it down.
 GrammarLimits ample_time();
 
 // The ids that `mask` allows.

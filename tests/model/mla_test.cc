@@ -14,6 +14,7 @@
 #include "model/decoder.h"
 #include "model/decoder_config.h"
 #include "model/families.h"
+#include "model/mtp/mtp.h"
 #include "support/model_harness.h"
 #include "support/reference_layer.h"
 #include "support/reference_ops.h"
@@ -160,19 +161,27 @@ Result<std::vector<float>> logits_of(const std::string& config, const StoredTens
   return logits;
 }
 
-TEST(Mla, IgnoresTheLayersForPrediction) {
-  const std::string config = golden_config("deepseek_v3");
+TEST(Mla, IgnoresAsManyLayersForPredictionAsThereAre) {
+  const std::string config =
+      replaced(golden_config("deepseek_v3"), R"("num_nextn_predict_layers": 0)",
+               R"("num_nextn_predict_layers": 1)");
+  const ModelConfig parsed = parse_model_config(config, "x").value();
   StoredTensors tensors = golden_tensors("deepseek_v3");
   const auto expected = logits_of(config, tensors, DType::kF32);
   ASSERT_TRUE(expected.ok()) << expected.status().message();
-  const int num_layers = parse_model_config(config, "x").value().num_layers;
   const float number = 1.0F;
-  tensors[fmt::format("model.layers.{}.eh_proj.weight", num_layers)] =
-      stored_floats({1, 1}, {&number, 1});
+  const auto add_layer = [&](int layer) {
+    tensors[fmt::format("model.layers.{}.eh_proj.weight", layer)] =
+        stored_floats({1, 1}, {&number, 1});
+  };
+  add_layer(parsed.num_layers);
   EXPECT_EQ(logits_of(config, tensors, DType::kF32).value(), *expected);
-  tensors[fmt::format("model.layers.{}.eh_proj.weight", num_layers + 1)] =
-      stored_floats({1, 1}, {&number, 1});
+  EXPECT_THAT(logits_of(golden_config("deepseek_v3"), tensors, DType::kF32).status().message(),
+              HasSubstr("eh_proj"));
+  add_layer(parsed.num_layers + 1);
   EXPECT_THAT(logits_of(config, tensors, DType::kF32).status().message(), HasSubstr("eh_proj"));
+  EXPECT_THAT(check_mtp(parsed).message(),
+              AllOf(HasSubstr("DeepseekV3ForCausalLM"), HasSubstr("use another method")));
 }
 
 TEST(Mla, NamesTheTensorThatIsMissing) {
@@ -249,23 +258,56 @@ TEST(KvScales, AreNotUsedByAnotherCache) {
   EXPECT_EQ(logits_of(config, tensors, DType::kF32).value(), expected);
 }
 
+// Multiplies rows [first, first + count) of each block of `period` rows.
+void multiply_rows(StoredTensors& tensors, const std::string& name, int64_t period, int64_t first,
+                   int64_t count, float factor) {
+  StoredTensor& tensor = tensors.at(name);
+  std::vector<float> numbers = floats_of(tensor);
+  const int64_t num_columns = tensor.shape[1];
+  for (int64_t i = 0; i < static_cast<int64_t>(numbers.size()); ++i) {
+    const int64_t row = i / num_columns % period;
+    if (row >= first && row < first + count) numbers[static_cast<size_t>(i)] *= factor;
+  }
+  tensor = stored_floats(tensor.shape, numbers);
+}
+
+// The same with latent vectors and rotated keys that are 2^12 times as large. The scale of values is
+// that of the keys, of which they are a part.
 TEST(KvScales, OfLatentVectorsAreThoseOfKeys) {
+  constexpr float kFactor = 4096.0F;
   const std::string config = golden_config("deepseek_v2");
   StoredTensors tensors = golden_tensors("deepseek_v2");
   const std::vector<float> expected = logits_of(config, tensors, DType::kF8E4M3).value();
-  const int num_layers = parse_model_config(config, "x").value().num_layers;
-  for (int layer = 0; layer < num_layers; ++layer) {
+  const ModelConfig parsed = parse_model_config(config, "x").value();
+  const MlaConfig& mla = *decoder_config(parsed).mla;
+  for (int layer = 0; layer < parsed.num_layers; ++layer) {
     const std::string attention = fmt::format("model.layers.{}.self_attn.", layer);
-    add_scale(tensors, attention + "k_scale", 0.5F);
+    multiply(tensors, attention + "kv_a_layernorm.weight", kFactor);
+    multiply(tensors, attention + "kv_b_proj.weight", 1.0F / kFactor);
+    multiply_rows(tensors, attention + "kv_a_proj_with_mqa.weight", mla.latent_head_dim(),
+                  mla.kv_lora_rank, mla.rope_head_dim, kFactor);
+    multiply_rows(tensors, attention + "q_proj.weight", mla.q_head_dim(), mla.nope_head_dim,
+                  mla.rope_head_dim, 1.0F / kFactor);
+  }
+  EXPECT_NE(logits_of(config, tensors, DType::kF8E4M3).value(), expected);
+  for (int layer = 0; layer < parsed.num_layers; ++layer) {
+    const std::string attention = fmt::format("model.layers.{}.self_attn.", layer);
+    add_scale(tensors, attention + "k_scale", kFactor);
     add_scale(tensors, attention + "v_scale", 3.0F);
   }
-  // A power of two changes only numbers beyond the range of FP8, of which there are few.
-  const std::vector<float> got = logits_of(config, tensors, DType::kF8E4M3).value();
-  double worst = 0;
-  for (size_t i = 0; i < got.size(); ++i) {
-    worst = std::max(worst, std::abs(double{got[i]} - double{expected[i]}));
+  EXPECT_EQ(logits_of(config, tensors, DType::kF8E4M3).value(), expected);
+}
+
+TEST(KvScales, OfTwoToolsMustAgree) {
+  const std::string config = golden_config("llama");
+  StoredTensors tensors = golden_tensors("llama");
+  for (const char* name : {"k_scale", "v_scale", "k_proj.output_scale"}) {
+    add_scale(tensors, fmt::format("model.layers.0.self_attn.{}", name), 2.0F);
   }
-  EXPECT_LT(worst, 0.05);
+  EXPECT_TRUE(logits_of(config, tensors, DType::kF8E4M3).ok());
+  add_scale(tensors, "model.layers.0.self_attn.k_proj.output_scale", 4.0F);
+  EXPECT_THAT(logits_of(config, tensors, DType::kF8E4M3).status().message(),
+              AllOf(HasSubstr("k_proj.output_scale"), HasSubstr("got 4, expected 2")));
 }
 
 TEST(KvScales, HalfOfAPairIsRefused) {

@@ -447,9 +447,17 @@ TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
       R"({"architectures":["MixtralForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
       R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,)"
       R"("vocab_size":20,"max_position_embeddings":64,"num_local_experts":5})";
+  const std::string deepseek =
+      R"({"architectures":["DeepseekV2ForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
+      R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":4,"q_lora_rank":8,)"
+      R"("kv_lora_rank":16,"qk_nope_head_dim":8,"qk_rope_head_dim":8,"v_head_dim":12,)"
+      R"("vocab_size":20,"max_position_embeddings":64,"n_routed_experts":4,)"
+      R"("num_experts_per_tok":2,"moe_intermediate_size":8,"n_shared_experts":1,)"
+      R"("first_k_dense_replace":1})";
   for (const ModelConfig& config :
        {small_config(biased_decoder()), parse_model_config(gemma, "gemma").value(),
-        parse_model_config(mixtral, "mixtral").value()}) {
+        parse_model_config(mixtral, "mixtral").value(),
+        parse_model_config(deepseek, "deepseek").value()}) {
     ReferenceOps one_rank;
     DummyWeights weights(DType::kF32);
     const std::vector<float> expected = prompt_logits(config, weights, one_rank, {0, 1});

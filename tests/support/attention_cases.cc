@@ -367,7 +367,7 @@ std::vector<AttentionCase> attention_cases() {
         add("shared_pages" + suffix, make_attention_shape(4, 2, 64, 16, kv),
             std::vector<AttentionRequest>{{1, 100, 9}, {1, 300, 9}, {1, 33, 9}});
     shared->share_pages = true;
-    for (const int head_dim : {8, 16, 24, 40, 56, 72, 112, 192, 256}) {
+    for (const int head_dim : {8, 16, 24, 40, 56, 72, 112, 192, 256, 512, 1024}) {
       add(fmt::format("head_dim_{}{}", head_dim, suffix),
           make_attention_shape(4, 2, head_dim, 16, kv),
           std::vector<AttentionRequest>{{1, 75, 1}, {1, 16, 2}, {9, 40, 3}});
@@ -381,14 +381,15 @@ std::vector<AttentionCase> attention_cases() {
     add("head_dim_v_larger" + suffix, uneven,
         std::vector<AttentionRequest>{{1, 75, 1}, {1, 520, 2}, {9, 40, 3}});
     for (const auto [num_heads, latent, rope, page] :
-         {std::array{16, 512, 64, 64}, {128, 64, 16, 16}, {3, 24, 8, 32}}) {
+         {std::array{16, 512, 64, 64}, {40, 64, 16, 16}, {3, 24, 8, 32}}) {
       AttentionShape shape = make_attention_shape(num_heads, 1, latent + rope, page, kv);
       shape.head_dim_v = latent;
       shape.is_latent = true;
-      const std::string name = fmt::format("latent_{}{}", latent, suffix);
-      AttentionCase* const decode = add(name + "_decode", shape, lengths_around_page(page));
-      decode->k_scale = decode->v_scale = 0.25F;  // of one and the same vector
-      add(name + "_ragged", shape, ragged(page))->max_decode_q_len = 0;
+      AttentionCase* const mixed = add(
+          fmt::format("latent_{}{}", latent, suffix), shape,
+          std::vector<AttentionRequest>{
+              {1, page - 1, 1}, {1, page + 1, 2}, {1, 0, 3}, {1, 530, 4}, {5, 5, 5}, {7, 90, 6}});
+      mixed->k_scale = mixed->v_scale = 0.25F;  // of one and the same vector
     }
   }
   for (const DType kv : {DType::kF32, DType::kBF16}) {

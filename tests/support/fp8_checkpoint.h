@@ -27,8 +27,8 @@ struct Fp8Checkpoint {
   StoredTensors dequantized;  // values * scales, in BF16 if config.json says so, otherwise in F32
 };
 
-// Quantizes the matrices whose names end in "_proj.weight" or "_with_mqa.weight". `scales` is the type of their scales:
-// "F32" or "BF16".
+// Quantizes the matrices whose names end in "_proj.weight" or "_with_mqa.weight". `scales` is the
+// type of their scales: "F32" or "BF16".
 Fp8Checkpoint quantize_checkpoint(std::string_view config_json,
                                   std::span<const std::byte> safetensors, Fp8Tool tool,
                                   std::string_view scales = "F32");

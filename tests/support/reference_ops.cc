@@ -27,7 +27,7 @@ class ReferenceLinear : public Linear {
   int64_t num_in_;
 };
 
-class ReferenceHeadLinear : public HeadLinear {
+class ReferencePerHeadLinear : public PerHeadLinear {
  public:
   int num_heads() const override { return static_cast<int>(heads.size()); }
   int64_t in_features() const override { return heads.front()->in_features(); }
@@ -361,19 +361,20 @@ void ReferenceOps::rope_and_cache(const RopeAndCache& args, Stream& /*stream*/) 
   }
 }
 
-Result<std::unique_ptr<HeadLinear>> ReferenceOps::make_head_linear(
+Result<std::unique_ptr<PerHeadLinear>> ReferenceOps::make_per_head_linear(
     std::span<const TensorView> matrices) {
-  auto linear = std::make_unique<ReferenceHeadLinear>();
+  auto linear = std::make_unique<ReferencePerHeadLinear>();
   for (const TensorView& matrix : matrices) {
     const WeightView weights(matrix);
     QUIRE_ASSIGN_OR_RETURN(linear->heads.emplace_back(),
                            make_linear({.weights = {&weights, 1}, .biases = {}}));
   }
-  return std::unique_ptr<HeadLinear>(std::move(linear));
+  return std::unique_ptr<PerHeadLinear>(std::move(linear));
 }
 
-void ReferenceOps::head_linear(const HeadLinear& w, TensorView x, TensorView out, Stream& stream) {
-  const auto& heads = static_cast<const ReferenceHeadLinear&>(w).heads;
+void ReferenceOps::per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
+                                   Stream& stream) {
+  const auto& heads = static_cast<const ReferencePerHeadLinear&>(w).heads;
   for (int64_t i = 0; i < x.shape[0] * x.shape[1]; ++i) {
     linear(*heads[static_cast<size_t>(i % x.shape[1])],
            {x.as<float>() + i * x.shape[2], DType::kF32, {1, w.in_features()}},

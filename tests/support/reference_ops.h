@@ -25,7 +25,7 @@ class ReferenceOps : public Ops {
   Result<DType> linear_dtype(const WeightScheme& /*scheme*/) const override { return DType::kF32; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
-  Result<std::unique_ptr<HeadLinear>> make_head_linear(
+  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> matrices) override;
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override;
   Result<int64_t> experts_workspace_bytes(const ExpertsShape& /*shape*/,
@@ -42,7 +42,8 @@ class ReferenceOps : public Ops {
   void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
                     TensorView out, Stream& stream) override;
   void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override;
-  void head_linear(const HeadLinear& w, TensorView x, TensorView out, Stream& stream) override;
+  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
+                       Stream& stream) override;
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                    TensorView cos_sin, Stream& stream) override;
   void rope_and_cache(const RopeAndCache& args, Stream& stream) override;
@@ -60,9 +61,9 @@ class ReferenceOps : public Ops {
 // Operations of a device that computes neither experts nor matrices by head.
 class DenseOps final : public ReferenceOps {
  public:
-  Result<std::unique_ptr<HeadLinear>> make_head_linear(
+  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> matrices) override {
-    return Ops::make_head_linear(matrices);
+    return Ops::make_per_head_linear(matrices);
   }
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
     return Ops::make_experts(source);

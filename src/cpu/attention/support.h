@@ -5,8 +5,7 @@
 
 namespace quire::cpu {
 
-// The kernels compute any multiple of 8; the bound is that of the tests. DeepSeek's latent keys
-// have 576 elements.
+// The kernels compute any multiple of 8; the bound is that of the tests.
 inline constexpr int kMaxAttentionDim = 1024;
 
 // Both backends support any GQA ratio; head_dim and head_dim_v that are multiples of 8 up to

@@ -12,8 +12,8 @@
 #include "cpu/ops/gemm_bf16.h"
 #include "cpu/ops/gemm_fma.h"
 #include "cpu/ops/gemm_quantized.h"
-#include "cpu/ops/head_linear.h"
 #include "cpu/ops/packed_linear.h"
+#include "cpu/ops/per_head_linear.h"
 #include "cpu/ops/routing.h"
 #include "cpu/ops/rows.h"
 
@@ -119,22 +119,23 @@ class CpuOps final : public Ops {
     });
   }
 
-  Result<std::unique_ptr<HeadLinear>> make_head_linear(
+  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> matrices) override {
-    QUIRE_ASSIGN_OR_RETURN(auto linear, CpuHeadLinear::make(matrices, *this));
+    QUIRE_ASSIGN_OR_RETURN(auto linear, CpuPerHeadLinear::make(matrices, *this));
     const int64_t num_floats = kMaxGroupedRows * (linear->in_features() + linear->out_features());
     if (num_floats > head_rows_.view.shape.num_elements()) {
       QUIRE_ASSIGN_OR_RETURN(head_rows_, Tensor::host({num_floats}, DType::kF32));
     }
-    return std::unique_ptr<HeadLinear>(std::move(linear));
+    return std::unique_ptr<PerHeadLinear>(std::move(linear));
   }
 
-  void head_linear(const HeadLinear& w, TensorView x, TensorView out, Stream& /*stream*/) override {
+  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
+                       Stream& /*stream*/) override {
     check_heads(x, w.num_heads(), w.in_features());
     check_heads(out, w.num_heads(), w.out_features());
-    QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] head_linear: x and out differ in tokens");
+    QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] per_head_linear: x and out differ in tokens");
     for_head_blocks(w.num_heads(), x.shape[0], [&](const HeadBlock& block) {
-      run_head_block(block, static_cast<const CpuHeadLinear&>(w), x, out);
+      run_head_block(block, static_cast<const CpuPerHeadLinear&>(w), x, out);
     });
   }
 
@@ -355,7 +356,7 @@ class CpuOps final : public Ops {
     for_each(ceil_div(hidden, kElements), static_cast<int64_t>(block.num_rows) * hidden, add);
   }
 
-  void run_head_block(const HeadBlock& block, const CpuHeadLinear& w, const TensorView& x,
+  void run_head_block(const HeadBlock& block, const CpuPerHeadLinear& w, const TensorView& x,
                       const TensorView& out) {
     const int64_t num_in = w.in_features();
     const int64_t num_out = w.out_features();

@@ -26,6 +26,8 @@ void rope_angles_row(const float* inv_freq, float factor, int32_t position, int6
                      float* cos_sin);
 
 inline constexpr int kMaxHeadDim = 512;
-inline constexpr int kMaxLatentDim = 1024;  // of the normalized and of the rotated part
+// The largest normalized part, and the largest rotated part, of a latent vector. It is at least
+// kMaxAttentionDim of attention/support.h, so that every planned model fits.
+inline constexpr int kMaxLatentDim = 1024;
 
 }  // namespace quire::cpu

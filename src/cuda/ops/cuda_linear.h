@@ -39,7 +39,7 @@ class WeightUpload {
 // Allocates a tensor on the device, not initialized.
 Result<Tensor> device_tensor(const Shape& shape, DType dtype);
 
-// Fails with kUnimplemented, naming the scheme, if no GPU computes with it.
+// Fails, naming the scheme, if it is not computed on GPUs.
 Status check_scheme(const WeightScheme& scheme);
 
 // The scale of every row of the stacked matrices, whose schemes have a scale per tensor or per row.

@@ -122,10 +122,12 @@ int64_t quantized_rows(int64_t num_rows, int64_t width) {
 Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& context) {
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CublasLt> cublas, CublasLt::open());
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WgmmaGemm> wgmma, WgmmaGemm::create(context));
-  return std::unique_ptr<GemmRunner>(new GemmRunner(context, std::move(cublas), std::move(wgmma)));
+  std::unique_ptr<GemmRunner> runner(new GemmRunner(context, std::move(cublas), std::move(wgmma)));
+  runner->fp8_support_ = runner->query_fp8();
+  return runner;
 }
 
-Status GemmRunner::check_fp8() const {
+Status GemmRunner::query_fp8() const {
   const GemmShape sample = {
       .n = 1024, .k = 1024, .type = DType::kBF16, .weights = DType::kF8E4M3, .out = DType::kBF16};
   if (!cublas_->algorithms(sample, 1024, 1).empty()) return {};

@@ -61,7 +61,7 @@ class GemmRunner {
 
   // Fails with kUnimplemented if cuBLASLt has no product with E4M3 weights on this device: only
   // Hopper's tensor cores are fast, and no other kernel here serves many rows.
-  Status check_fp8() const;
+  const Status& check_fp8() const { return fp8_support_; }
   // Allocates what products with E4M3 weights need, once; called before the first of them. Fails as
   // check_fp8() does.
   Status prepare_fp8();
@@ -86,6 +86,7 @@ class GemmRunner {
     double median() const;
   };
 
+  Status query_fp8() const;
   GemmRunner(const LaunchContext& context, std::unique_ptr<CublasLt> cublas,
              std::unique_ptr<WgmmaGemm> wgmma)
       : context_(context), cublas_(std::move(cublas)), wgmma_(std::move(wgmma)) {}
@@ -105,6 +106,7 @@ class GemmRunner {
   LaunchContext context_;
   std::unique_ptr<CublasLt> cublas_;
   std::unique_ptr<WgmmaGemm> wgmma_;  // null: the device has no wgmma instructions
+  Status fp8_support_;                // check_fp8()
   Buffer quantized_;                  // activations in E4M3, then their scales
   bool has_warned_ = false;
   std::vector<Stopwatch> watches_;  // one per candidate of a round

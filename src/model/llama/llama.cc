@@ -42,6 +42,10 @@ struct Traits {
   bool has_mtp_layers = false;  // num_nextn_predict_layers of them
 };
 
+// read_deepseek_mla() sets the size of heads; hidden_size / num_attention_heads may be no whole
+// number.
+constexpr int kReplacedHeadDim = 64;
+
 bool resolve(Trait trait, ConfigFields& fields, std::string_view key) {
   if (trait == Trait::kFromConfig) return fields.boolean(key, false);
   return trait == Trait::kYes;
@@ -124,11 +128,12 @@ WeightList list_weights(const ModelConfig& config, LlamaWeights& weights) {
   list.groups.push_back(head_weights(config, "model.", weights.ends));
   const bool has_head = !decoder_config(config).tie_word_embeddings && !config.embeds;
   if (!has_head) list.ignored_prefixes.push_back("lm_head.weight");
-  if (decoder_config(config).num_mtp_layers > 0) {
-    list.ignored_prefixes.push_back("model.mtp_layers.");
-  }
-  if (decoder_config(config).mla) {  // layers that draft follow those of the model
-    list.ignored_prefixes.push_back(fmt::format("model.layers.{}.", config.num_layers));
+  const DecoderConfig& decoder = decoder_config(config);
+  for (int i = 0; i < decoder.num_mtp_layers; ++i) {
+    // DeepSeek numbers them after the layers of the model.
+    list.ignored_prefixes.push_back(decoder.mla
+                                        ? fmt::format("model.layers.{}.", config.num_layers + i)
+                                        : fmt::format("model.mtp_layers.{}.", i));
   }
   return list;
 }
@@ -247,7 +252,7 @@ std::shared_ptr<const FamilyConfig> parse_mixtral(ConfigFields& fields, ModelCon
 
 std::shared_ptr<const FamilyConfig> parse_deepseek_v2(ConfigFields& fields, ModelConfig& config) {
   return parse(fields,
-               {.default_head_dim = 64,  // hidden_size / num_heads may be no whole number
+               {.default_head_dim = kReplacedHeadDim,
                 .read_mla = read_deepseek_mla,
                 .read_moe = read_deepseek_v2_moe},
                config);
@@ -255,9 +260,10 @@ std::shared_ptr<const FamilyConfig> parse_deepseek_v2(ConfigFields& fields, Mode
 
 std::shared_ptr<const FamilyConfig> parse_deepseek_v3(ConfigFields& fields, ModelConfig& config) {
   return parse(fields,
-               {.default_head_dim = 64,  // hidden_size / num_heads may be no whole number
+               {.default_head_dim = kReplacedHeadDim,
                 .read_mla = read_deepseek_mla,
-                .read_moe = read_deepseek_v3_moe},
+                .read_moe = read_deepseek_v3_moe,
+                .has_mtp_layers = true},
                config);
 }
 

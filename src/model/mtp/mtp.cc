@@ -126,6 +126,12 @@ Status MtpHead::output_states(const int32_t* rows, int num_rows, TensorView out,
 Status check_mtp(const ModelConfig& target) {
   const auto* decoder = dynamic_cast<const DecoderConfig*>(target.family.get());
   const int num_layers = decoder == nullptr ? 0 : decoder->num_mtp_layers;
+  if (decoder != nullptr && decoder->mla) {
+    return unimplemented(
+        fmt::format("[model] method mtp is not served for this architecture; got {}, expected "
+                    "MiMoForCausalLM; use another method",
+                    target.architecture));
+  }
   if (num_layers == 1) return {};
   if (num_layers == 0) {
     return invalid_argument(fmt::format(

@@ -59,13 +59,13 @@ struct HeadCase {
   int64_t out_width;
 };
 
-std::vector<float> run_head_linear(Ops& ops, const HeadLinear& w, const HeadCase& shape,
-                                   std::vector<float> x, int64_t num_tokens) {
+std::vector<float> run_per_head_linear(Ops& ops, const PerHeadLinear& w, const HeadCase& shape,
+                                       std::vector<float> x, int64_t num_tokens) {
   std::vector<float> out(static_cast<size_t>(num_tokens * shape.num_heads * shape.out_width),
                          kUntouched);
-  ops.head_linear(w, {x.data(), DType::kF32, {num_tokens, shape.num_heads, shape.x_width}},
-                  {out.data(), DType::kF32, {num_tokens, shape.num_heads, shape.out_width}},
-                  host_stream());
+  ops.per_head_linear(w, {x.data(), DType::kF32, {num_tokens, shape.num_heads, shape.x_width}},
+                      {out.data(), DType::kF32, {num_tokens, shape.num_heads, shape.out_width}},
+                      host_stream());
   return out;
 }
 
@@ -74,21 +74,21 @@ const HeadCase kHeadCases[] = {
     {20, 512, 128, 512, 128}, {40, 33, 64, 33, 70},
 };
 
-TEST(HeadLinear, AgreesWithTheDefinition) {
+TEST(PerHeadLinear, AgreesWithTheDefinition) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     ReferenceOps reference;
     for (const HeadCase& shape : kHeadCases) {
       for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
         const HeadMatrices matrices(shape.num_heads, shape.num_out, shape.num_in, dtype);
-        const auto w = ops->make_head_linear(matrices.views).value();
-        const auto exact = reference.make_head_linear(matrices.views).value();
+        const auto w = ops->make_per_head_linear(matrices.views).value();
+        const auto exact = reference.make_per_head_linear(matrices.views).value();
         EXPECT_EQ(w->num_heads(), shape.num_heads);
         for (const int64_t num_tokens : {1, 5, 16, 17}) {
           const std::vector<float> x =
               random_floats(static_cast<size_t>(num_tokens * shape.num_heads * shape.x_width), 9);
-          const auto got = run_head_linear(*ops, *w, shape, x, num_tokens);
-          const auto want = run_head_linear(reference, *exact, shape, x, num_tokens);
+          const auto got = run_per_head_linear(*ops, *w, shape, x, num_tokens);
+          const auto want = run_per_head_linear(reference, *exact, shape, x, num_tokens);
           for (size_t i = 0; i < got.size(); ++i) {
             ASSERT_NEAR(got[i], want[i], 3e-5)
                 << variant.name << " " << dtype_name(dtype) << " heads " << shape.num_heads
@@ -101,7 +101,7 @@ TEST(HeadLinear, AgreesWithTheDefinition) {
 }
 
 // 300 tokens are more than one block of rows.
-TEST(HeadLinear, RowsDoNotDependOnTheirBatch) {
+TEST(PerHeadLinear, RowsDoNotDependOnTheirBatch) {
   constexpr int64_t kTokens = 300;
   const HeadCase shape = {3, 40, 72, 48, 80};
   const auto x_row = static_cast<size_t>(shape.num_heads * shape.x_width);
@@ -110,12 +110,12 @@ TEST(HeadLinear, RowsDoNotDependOnTheirBatch) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     const HeadMatrices matrices(shape.num_heads, shape.num_out, shape.num_in, DType::kBF16);
-    const auto w = ops->make_head_linear(matrices.views).value();
-    const std::vector<float> all = run_head_linear(*ops, *w, shape, x, kTokens);
+    const auto w = ops->make_per_head_linear(matrices.views).value();
+    const std::vector<float> all = run_per_head_linear(*ops, *w, shape, x, kTokens);
     for (const size_t t : {size_t{0}, size_t{17}, size_t{255}, size_t{256}, size_t{299}}) {
       const auto at = x.begin() + static_cast<int64_t>(t * x_row);
       const std::vector<float> one =
-          run_head_linear(*ops, *w, shape, {at, at + static_cast<int64_t>(x_row)}, 1);
+          run_per_head_linear(*ops, *w, shape, {at, at + static_cast<int64_t>(x_row)}, 1);
       EXPECT_TRUE(
           std::equal(one.begin(), one.end(), all.begin() + static_cast<int64_t>(t * out_row)))
           << variant.name << " token " << t;
@@ -216,7 +216,9 @@ TEST(LatentRopeAndCache, ScalesFp8) {
     VariantOps ops(variant);
     LatentRun exact(shape, DType::kF32);
     LatentRun scaled(shape, DType::kF8E4M3);
-    scaled.args.kv.k_scale = scaled.args.kv.v_scale = &scale;
+    const float other_scale = 3.0F;
+    scaled.args.kv.k_scale = &scale;
+    scaled.args.kv.v_scale = &other_scale;  // of no use: the values are a part of the keys
     ops->latent_rope_and_cache(exact.args, host_stream());
     ops->latent_rope_and_cache(scaled.args, host_stream());
     const int64_t width = shape.latent_dim + shape.rope_dim;

@@ -92,6 +92,7 @@ TEST(NativeAttentionSupport, ServesEveryCase) {
   const auto backend = cuda::make_native_attention({});
   const Device device{.kind = DeviceKind::kCuda, .compute_capability = 80, .name = "A100"};
   for (const AttentionCase& spec : attention_cases()) {
+    if (spec.shape.is_latent || spec.shape.head_dim > 256) continue;
     for (const DType q : {DType::kF32, DType::kF16, DType::kBF16}) {
       AttentionShape shape = spec.shape;
       shape.q = shape.out = q;
@@ -101,6 +102,18 @@ TEST(NativeAttentionSupport, ServesEveryCase) {
       }
     }
   }
+}
+
+TEST(NativeAttentionSupport, RefusesLatentCaches) {
+  AttentionShape shape = make_attention_shape(16, 1, 128, 64, DType::kBF16);
+  shape.head_dim_v = 64;
+  shape.is_latent = true;
+  shape.q = shape.out = DType::kBF16;
+  const auto backend = cuda::make_native_attention({});
+  const Device device{.kind = DeviceKind::kCuda, .compute_capability = 90, .name = "H200"};
+  EXPECT_THAT(backend->supports(shape, {}, device).reasons,
+              ElementsAre("the cache is latent (multi-head latent attention); keys and values must "
+                          "be separate."));
 }
 
 TEST(NativeAttentionSupport, NamesEveryReason) {

@@ -13,11 +13,11 @@
 
 namespace quire::cpu {
 
-class CpuHeadLinear final : public HeadLinear {
+class CpuPerHeadLinear final : public PerHeadLinear {
  public:
   // `ops` makes the matrices.
-  static Result<std::unique_ptr<CpuHeadLinear>> make(std::span<const TensorView> matrices,
-                                                     Ops& ops);
+  static Result<std::unique_ptr<CpuPerHeadLinear>> make(std::span<const TensorView> matrices,
+                                                        Ops& ops);
 
   int num_heads() const override { return static_cast<int>(heads_.size()); }
   int64_t in_features() const override { return heads_.front()->in_features(); }
@@ -26,7 +26,7 @@ class CpuHeadLinear final : public HeadLinear {
   const Linear& head(int64_t idx) const { return *heads_[static_cast<size_t>(idx)]; }
 
  private:
-  CpuHeadLinear() = default;
+  CpuPerHeadLinear() = default;
 
   std::vector<std::unique_ptr<Linear>> heads_;
 };

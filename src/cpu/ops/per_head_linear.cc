@@ -1,16 +1,16 @@
-#include "cpu/ops/head_linear.h"
+#include "cpu/ops/per_head_linear.h"
 
 #include "base/check.h"
 
 namespace quire::cpu {
 
-Result<std::unique_ptr<CpuHeadLinear>> CpuHeadLinear::make(std::span<const TensorView> matrices,
-                                                           Ops& ops) {
-  QUIRE_CHECK(!matrices.empty(), "[ops] make_head_linear: there are no heads");
-  std::unique_ptr<CpuHeadLinear> linear(new CpuHeadLinear());
+Result<std::unique_ptr<CpuPerHeadLinear>> CpuPerHeadLinear::make(
+    std::span<const TensorView> matrices, Ops& ops) {
+  QUIRE_CHECK(!matrices.empty(), "[ops] make_per_head_linear: there are no heads");
+  std::unique_ptr<CpuPerHeadLinear> linear(new CpuPerHeadLinear());
   for (const TensorView& matrix : matrices) {
     QUIRE_CHECK(matrix.shape == matrices.front().shape,
-                "[ops] make_head_linear: the heads differ in shape");
+                "[ops] make_per_head_linear: the heads differ in shape");
     const WeightView weights(matrix);
     QUIRE_ASSIGN_OR_RETURN(linear->heads_.emplace_back(),
                            ops.make_linear({.weights = {&weights, 1}, .biases = {}}));
@@ -18,7 +18,7 @@ Result<std::unique_ptr<CpuHeadLinear>> CpuHeadLinear::make(std::span<const Tenso
   return linear;
 }
 
-size_t CpuHeadLinear::num_bytes() const {
+size_t CpuPerHeadLinear::num_bytes() const {
   size_t bytes = 0;
   for (const auto& head : heads_) bytes += head->num_bytes();
   return bytes;
