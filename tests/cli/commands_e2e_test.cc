@@ -868,7 +868,7 @@ TEST(ModelFiles, DoctorLooksForEveryTensor) {
   std::ofstream(directory / "config.json") << config;
   const SpawnResult half = run_quire(arguments);
   EXPECT_EQ(half.exit_code, 1);
-  EXPECT_THAT(half.out, AllOf(HasSubstr("weights              no: the checkpoint lacks"),
+  EXPECT_THAT(half.out, AllOf(HasSubstr("weights              no: [model] the checkpoint lacks"),
                               HasSubstr("model.layers.2.")));
   fs::remove_all(directory);
 }
