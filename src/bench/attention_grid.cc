@@ -63,7 +63,8 @@ DecodeSizes decode_sizes(bool quick, int q_len) {
 double num_kv_bytes(const AttentionShape& shape, const AttentionWorkload& workload) {
   double num_tokens = 0.0;
   for (const int32_t kv_len : workload.kv_lens) num_tokens += kv_len;
-  return num_tokens * shape.num_kv_heads * (shape.head_dim + shape.head_dim_v) *
+  const int token_elements = shape.head_dim + (shape.is_latent ? 0 : shape.head_dim_v);
+  return num_tokens * shape.num_kv_heads * token_elements *
          static_cast<double>(dtype_bytes(shape.kv));
 }
 
