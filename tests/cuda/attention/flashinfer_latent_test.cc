@@ -112,7 +112,9 @@ TEST(FlashInferLatentSupport, RefusesWithEveryReason) {
       EXPECT_TRUE(reasons(latent_shape(num_heads, page_size, DType::kF8E4M3)).empty());
     }
   }
-  EXPECT_EQ(reasons(latent_shape(16), {.kind = DeviceKind::kCuda, .compute_capability = 89}).size(),
+  EXPECT_EQ(reasons(latent_shape(16),
+                    {.kind = DeviceKind::kCuda, .compute_capability = 89, .name = "Ada"})
+                .size(),
             1U);
   for (const auto& change : std::vector<void (*)(AttentionShape&)>{
            [](AttentionShape& of) { of.window = 100; }, [](AttentionShape& of) { of.sinks = true; },
@@ -160,8 +162,8 @@ Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
   planned.grid = fi::choose_latent_grid(shape, batch.decode, kNumSms);
   fi::LatentPlanner planner;
   const int64_t max_works = planner.measure(shape, batch, batch.decode, planned.grid);
-  const PlanLimits limits = {.max_num_reqs = batch.decode.num_reqs,
-                             .max_num_tokens = batch.decode.num_tokens};
+  const PlanLimits limits = {
+      .use = {}, .max_num_reqs = batch.decode.num_reqs, .max_num_tokens = batch.decode.num_tokens};
   EXPECT_LE(max_works, fi::max_latent_works(shape, limits, kNumSms));
   planned.memory.assign(fi::latent_array_bytes(kNumSms, max_works) / sizeof(int32_t), -77);
   planned.arrays = fi::place_latent_arrays(planned.memory.data(), kNumSms);

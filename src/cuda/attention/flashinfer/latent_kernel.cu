@@ -17,7 +17,7 @@
 namespace quire::cuda::flashinfer_backend {
 namespace {
 
-// What the members of the parameters read.
+// The memory that the members of the parameters read.
 struct LatentInputs {
   const LatentWork* works = nullptr;
   const int32_t* query_start = nullptr;
@@ -174,6 +174,7 @@ void launch(const LatentCall& call, CudaStream& stream) {
   using Traits =
       hopper::HopperKernelTraits</*CAUSAL=*/true, /*NUM_STAGES=*/2, kLatentDim, kLatentRopeDim,
                                  kLatentBlockRows, kLatentStep, Q, Kv, Q, int32_t>;
+  static_assert(sizeof(typename Traits::SharedStorage) <= size_t{227} << 10);
   // A barrier of the whole grid separates partial results from their merge, so all thread blocks
   // must be resident.
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.grid.tile_blocks),
