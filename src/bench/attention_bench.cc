@@ -25,9 +25,12 @@ constexpr double kPeakTflops = 989.0;
 // Without head counts, reads the model's config.json and returns its shape. Only numbers of the
 // config are used, so the weights need not be there.
 Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
-  AttentionShape shape = {.num_heads = options.num_heads,
-                          .num_kv_heads = options.num_kv_heads,
-                          .head_dim = options.head_dim};
+  AttentionShape shape = {
+      .num_heads = options.num_heads,
+      .num_kv_heads = options.num_kv_heads,
+      .head_dim = options.head_dim,
+      .head_dim_v = options.latent_dim > 0 ? options.latent_dim : options.head_dim,
+      .is_latent = options.latent_dim > 0};
   std::optional<DType> model_dtype;
   if (options.num_heads == 0) {
     EngineConfig engine = options.engine;
@@ -43,7 +46,7 @@ Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
       .num_heads = shape.num_heads,
       .num_kv_heads = shape.num_kv_heads,
       .head_dim = shape.head_dim,
-      .head_dim_v = shape.is_latent ? shape.head_dim_v : shape.head_dim,
+      .head_dim_v = shape.head_dim_v,
       .is_latent = shape.is_latent,
       .page_size = options.engine.block_size,
       .q = query_dtype,
@@ -54,9 +57,10 @@ Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
 }
 
 std::string describe(const AttentionShape& shape) {
-  return fmt::format("{} query heads, {} KV heads, head_dim {}, page {}, {} with {} KV cache",
-                     shape.num_heads, shape.num_kv_heads, shape.head_dim, shape.page_size,
-                     dtype_name(shape.q), dtype_name(shape.kv));
+  return fmt::format("{} query heads, {} KV heads, head_dim {}{}, page {}, {} with {} KV cache",
+                     shape.num_heads, shape.num_kv_heads, shape.head_dim,
+                     shape.is_latent ? fmt::format(" ({} latent)", shape.head_dim_v) : "",
+                     shape.page_size, dtype_name(shape.q), dtype_name(shape.kv));
 }
 
 Phase phase_of(const AttentionBenchOptions& options) {

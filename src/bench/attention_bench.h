@@ -17,6 +17,7 @@ struct AttentionShapeOptions {
   int num_heads = 0;    // 0: the model's
   int num_kv_heads = 0;
   int head_dim = 0;
+  int latent_dim = 0;  // > 0: the cache is latent, and its values are this part of the keys
 };
 
 struct AttentionBenchOptions {

@@ -25,6 +25,8 @@ void add_shape(Command& command, bench::AttentionShapeOptions* options) {
                "Query heads, instead of a model's");
   flags.number("--num-kv-heads", &options->num_kv_heads, {.min = 0, .max = 4096}, "KV heads");
   flags.number("--head-dim", &options->head_dim, {.min = 0, .max = 4096}, "Size of a head");
+  flags.number("--latent-dim", &options->latent_dim, {.min = 0, .max = 4096},
+               "Latent elements of a head (multi-head latent attention): these are the values too");
 }
 
 // Rejects an incomplete set of head flags, and head flags given together with a model.
@@ -36,6 +38,11 @@ Status check(const bench::AttentionShapeOptions& options) {
   }
   if (any && !options.engine.model.empty()) {
     return invalid_argument("expected a model or --num-heads, not both");
+  }
+  if (options.latent_dim > options.head_dim || (options.latent_dim > 0 && !all)) {
+    return invalid_argument(
+        fmt::format("--latent-dim: got {}, expected at most --head-dim, which is {}",
+                    options.latent_dim, options.head_dim));
   }
   if (all && options.num_heads % options.num_kv_heads != 0) {
     return invalid_argument(

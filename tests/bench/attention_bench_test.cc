@@ -56,6 +56,20 @@ TEST(AttentionGrid, CountsPagesBytesAndOperations) {
   EXPECT_EQ(num_operations(kShape, prompt), 10 * 64 * 512.0);
 }
 
+// A latent cache's values are a part of its keys, so they are read once.
+TEST(AttentionGrid, BytesOfALatentCache) {
+  AttentionShape shape = kShape;
+  shape.num_heads = 16;
+  shape.num_kv_heads = 1;
+  shape.head_dim = 576;
+  shape.head_dim_v = 512;
+  shape.is_latent = true;
+  const AttentionWorkload workload = full_workload(Phase::kDecode, 3, 1, 17);
+  EXPECT_EQ(num_kv_bytes(shape, workload),
+            3 * 17 * 576.0 * static_cast<double>(dtype_bytes(shape.kv)));
+  EXPECT_EQ(num_operations(shape, workload), 2.0 * 3 * 17 * 16 * (576 + 512));
+}
+
 TEST(AttentionGrid, AStepIsKnownByItsLengths) {
   AttentionWorkload workload = full_workload(Phase::kDecode, 4, 1, 1024);
   EXPECT_EQ(decode_key(workload), (DecodeKey{.num_reqs = 4, .max_kv_len = 1024}));
@@ -181,7 +195,8 @@ TEST(AttentionReport, ATableHasAColumnForEachBackend) {
   EXPECT_THAT(table, HasSubstr("* pages repeat"));
   EXPECT_THAT(table, HasSubstr("xqa 40.00, native 31.62, auto 31.62, best of each row 28.28; over "
                                "the 2 of 3 rows"));
-  EXPECT_THAT(table, HasSubstr("+25.0 % at 1 x 1 of 1024, where it selects native and xqa is best"));
+  EXPECT_THAT(table,
+              HasSubstr("+25.0 % at 1 x 1 of 1024, where it selects native and xqa is best"));
 }
 
 TEST(AttentionReport, CsvHasEveryNumber) {

@@ -190,6 +190,8 @@ TEST(BenchAttention, MistakesAreOneLineAndExitCode2) {
       {{"--grid", "table"}, "one of seed, strict, prefill"},
       {{"--num-heads", "8"}, "--num-kv-heads"},
       {{"--num-heads", "9", "--num-kv-heads", "2", "--head-dim", "64"}, "multiple"},
+      {{"--num-heads", "16", "--num-kv-heads", "1", "--head-dim", "64", "--latent-dim", "65"},
+       "--latent-dim"},
       {{"--num-seqs", "1,x"}, "--num-seqs"},
       {{"--num-seqs", "0"}, "integers in [1, 4096]"},
       {{"--seq-lens", "4", "--q-len", "5"}, "at least the 5 tokens"},

@@ -9,10 +9,10 @@
 namespace quire::cuda {
 
 // Quire's own kernels for every GPU from sm_80 on: decode and prefill with every feature of the CPU
-// backend. Supports any GQA ratio; head_dim and head_dim_v that are multiples of 8 from 8 to 256; q
-// and out in F32, F16 or BF16; K and V in F32, F16, BF16 or FP8-e4m3 with scales on the device; any
-// strides. It uses tensor cores if q is F16 or BF16 and the cache has the same type or FP8, and F32
-// arithmetic otherwise.
+// backend. Supports any GQA ratio; head_dim and head_dim_v that are multiples of 8 from 8 to 256,
+// or to 576 with a latent cache; q and out in F32, F16 or BF16; K and V in F32, F16, BF16 or
+// FP8-e4m3 with scales on the device; any strides. It uses tensor cores if q is F16 or BF16, the
+// cache has the same type or FP8, and no head_dim is above 256, and F32 arithmetic otherwise.
 std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 
 // FlashInfer's kernels for paged caches. FA2 uses tensor cores for decode too. It serves BF16 or
@@ -20,7 +20,8 @@ std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 // head_dim 64 or 128; any group size, window, soft cap and sinks. On Hopper FA3 serves prompts if
 // cache and queries have one type, head_dim is 64 or 128, and there is neither window nor soft cap.
 // For one prompt of 8192 tokens with 64:8 heads of 128, an H200 reaches 614 TFLOP/s with FA3 and
-// 340 with FA2.
+// 340 with FA2. On Hopper the MLA kernel serves latent caches of 512 + 64 elements with BF16 or F16
+// queries, over a cache of their type or, with BF16, of FP8; up to 128 heads, a power of two.
 std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info);
 
 // XQA: TensorRT-LLM's decode kernels, on Hopper. They serve decode of one query token per request,

@@ -19,6 +19,10 @@ struct GpuRequirements : Requirements {
                                 device.name.empty() ? "a CPU" : device.name));
     require(!is_gpu || has_kernels, fmt::format("compute capability is {}; it must be {}.",
                                                 device.compute_capability, capabilities));
+  }
+
+  // For kernels that read keys and values from different memory.
+  void require_separate_values(const AttentionShape& shape) {
     require(!shape.is_latent,
             "the cache is latent (multi-head latent attention); keys and values must be separate.");
   }

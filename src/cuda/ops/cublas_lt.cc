@@ -55,6 +55,14 @@ uint32_t alignment_of(int64_t row_elements, DType dtype) {
   return alignment;
 }
 
+int64_t x_width_of(const GemmShape& shape) {
+  return shape.x_width > 0 ? shape.x_width : shape.k;
+}
+
+int64_t out_width_of(const GemmShape& shape) {
+  return shape.out_width > 0 ? shape.out_width : shape.n;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CublasLt>> CublasLt::open() {
@@ -87,17 +95,32 @@ Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t
         check(api_.desc_set(desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue, sizeof(epilogue)),
               "set the epilogue"));
   }
+  // `width`: from one head's row to the next one's.
   const auto layout = [&](Owned<cublasLtMatrixLayoutOpaque_t>& owned, DType dtype, int64_t rows,
-                          int64_t columns) {
+                          int64_t columns, int64_t stride, int64_t width) -> Status {
     cublasLtMatrixLayout_t raw = nullptr;
-    const cublasStatus_t status = api_.layout_create(
-        &raw, data_type(dtype), static_cast<uint64_t>(rows), static_cast<uint64_t>(columns), rows);
+    const cublasStatus_t status =
+        api_.layout_create(&raw, data_type(dtype), static_cast<uint64_t>(rows),
+                           static_cast<uint64_t>(columns), stride);
     owned.reset(raw);
-    return check(status, "create a layout");
+    QUIRE_RETURN_IF_ERROR(check(status, "create a layout"));
+    if (shape.num_heads == 1) return {};
+    const auto num_heads = static_cast<int32_t>(shape.num_heads);
+    QUIRE_RETURN_IF_ERROR(check(
+        api_.layout_set(raw, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &num_heads, sizeof(num_heads)),
+        "set the number of heads"));
+    return check(
+        api_.layout_set(raw, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &width, sizeof(width)),
+        "set the width of a head");
   };
-  QUIRE_RETURN_IF_ERROR(layout(problem.w, shape.weights, shape.k, shape.n));
-  QUIRE_RETURN_IF_ERROR(layout(problem.x, shape.weights, shape.k, num_rows));
-  QUIRE_RETURN_IF_ERROR(layout(problem.out, shape.out, shape.n, num_rows));
+  const int64_t x_width = x_width_of(shape);
+  const int64_t out_width = out_width_of(shape);
+  QUIRE_RETURN_IF_ERROR(
+      layout(problem.w, shape.weights, shape.k, shape.n, shape.k, shape.n * shape.k));
+  QUIRE_RETURN_IF_ERROR(
+      layout(problem.x, shape.weights, shape.k, num_rows, shape.num_heads * x_width, x_width));
+  QUIRE_RETURN_IF_ERROR(
+      layout(problem.out, shape.out, shape.n, num_rows, shape.num_heads * out_width, out_width));
   if (shape.weights != DType::kF8E4M3) return problem;
   // Fast accumulation stays off, the library's default: with it, the sums over all of K stay in the
   // tensor cores, which keep fewer bits than F32.
@@ -139,13 +162,14 @@ std::vector<cublasLtMatmulAlgo_t> CublasLt::algorithms(const GemmShape& shape, i
     (void)api_.preference_set(raw, attribute, &value, sizeof(value));
   };
   // Buffers are at least 16-byte aligned; a row length may be divisible by less.
-  const uint32_t k_alignment = std::min(16U, alignment_of(shape.k, shape.weights));
-  const uint32_t n_alignment = std::min(16U, alignment_of(shape.n, shape.out));
+  const uint32_t w_alignment = std::min(16U, alignment_of(shape.k, shape.weights));
+  const uint32_t x_alignment = std::min(16U, alignment_of(x_width_of(shape), shape.weights));
+  const uint32_t out_alignment = std::min(16U, alignment_of(out_width_of(shape), shape.out));
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes});
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, k_alignment);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, k_alignment);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, n_alignment);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, n_alignment);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, w_alignment);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, x_alignment);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, out_alignment);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, out_alignment);
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(max_count));
   int count = 0;
   if (api_.heuristic(handle_, problem->desc.get(), problem->w.get(), problem->x.get(),

@@ -23,6 +23,11 @@ struct GemmShape {
   DType out = DType::kF32;      // `type`, or F32
   bool has_bias = false;
   bool is_gated = false;  // GemmCall::gated_out is computed too, by other kernels
+  // Products side by side, one per head: x is [m, num_heads, x_width], w [num_heads, n, k], and out
+  // [m, num_heads, out_width].
+  int64_t num_heads = 1;
+  int64_t x_width = 0;    // 0: k
+  int64_t out_width = 0;  // 0: n
   auto operator<=>(const GemmShape&) const = default;
 };
 

@@ -14,6 +14,7 @@
 #include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/gemm_runner.h"
 #include "cuda/ops/layer_tail.h"
+#include "cuda/ops/per_head_gemm.h"
 
 namespace quire::cuda {
 namespace {
@@ -42,6 +43,16 @@ class CudaOpsImpl final : public CudaOps {
                            CudaLinear::load(source, activation_, upload_, *context_.stream));
     if (linear->weights().dtype == DType::kF8E4M3) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
     return std::unique_ptr<Linear>(std::move(linear));
+  }
+
+  Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
+      std::span<const TensorView> matrices) override {
+    if (per_head_gemm_ == nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(per_head_gemm_, PerHeadGemm::create(context_));
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        auto linear, CudaPerHeadLinear::load(matrices, activation_, upload_, *context_.stream));
+    return std::unique_ptr<PerHeadLinear>(std::move(linear));
   }
 
   Result<Tensor> make_vector(const TensorView& source) override {
@@ -90,6 +101,17 @@ class CudaOpsImpl final : public CudaOps {
     run_linear(w, x, out, {}, stream);
   }
 
+  void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
+                       Stream& stream) override {
+    check_stream(stream);
+    check_heads(x, w.num_heads(), w.in_features());
+    check_heads(out, w.num_heads(), w.out_features());
+    QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] per_head_linear: x and out differ in tokens");
+    const PerHeadGemmCall call = {x, as_cuda(w).weights(), out};
+    if (recording_) recording_->per_head_products.push_back(call);
+    per_head_gemm_->run(call);
+  }
+
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
                    TensorView cos_sin, Stream& stream) override {
     check_angles(cos_sin);
@@ -106,6 +128,22 @@ class CudaOpsImpl final : public CudaOps {
             args.q_out.shape.num_elements() == args.qkv.shape[0] * args.num_heads * args.head_dim,
         "[ops] rope_and_cache: shapes differ in tokens");
     run_rope_and_cache(context_for(stream), args);
+  }
+
+  void latent_rope_and_cache(const LatentRopeAndCache& args, Stream& stream) override {
+    check_angles(args.cos_sin);
+    check_rows(args.latent, args.latent.shape[1]);
+    const int64_t rope_dim = args.cos_sin.shape[1];
+    const int64_t latent_width = args.latent.shape[1];
+    check_heads(args.q, args.q.shape[1], rope_dim);
+    check_heads(args.q_out, args.q.shape[1], rope_dim);
+    QUIRE_CHECK(rope_dim < latent_width && args.page_size > 0,
+                "[ops] latent_rope_and_cache: rope_dim or page_size out of range");
+    QUIRE_CHECK(args.cos_sin.shape[0] == args.latent.shape[0] &&
+                    args.q.shape[0] == args.latent.shape[0] &&
+                    args.q_out.shape[0] == args.latent.shape[0],
+                "[ops] latent_rope_and_cache: shapes differ in tokens");
+    run_latent_rope_and_cache(context_for(stream), args);
   }
 
   void gated_mul(Activation activation, TensorView gate_up, TensorView out,
@@ -163,16 +201,9 @@ class CudaOpsImpl final : public CudaOps {
     const Status ran = run_step();
     Recording recording = *std::exchange(recording_, std::nullopt);
     QUIRE_RETURN_IF_ERROR(ran);
-    std::vector<GemmCall>& left = recording.products;
-    while (!left.empty()) {
-      const GemmCall first = left.front();
-      std::vector<GemmCall> alike;
-      std::erase_if(left, [&](const GemmCall& call) {
-        if (!are_alike(call, first)) return false;
-        alike.push_back(call);
-        return true;
-      });
-      QUIRE_RETURN_IF_ERROR(tune(alike, row_counts));
+    QUIRE_RETURN_IF_ERROR(tune_alike(recording.products, *gemm_, row_counts));
+    if (per_head_gemm_ != nullptr) {
+      QUIRE_RETURN_IF_ERROR(tune_alike(recording.per_head_products, *per_head_gemm_, row_counts));
     }
     return tune_layer_tails(recording.layers);
   }
@@ -181,6 +212,7 @@ class CudaOpsImpl final : public CudaOps {
   // The products and layer tails of the step that tune_linears() runs.
   struct Recording {
     std::vector<GemmCall> products;
+    std::vector<PerHeadGemmCall> per_head_products;
     std::vector<LayerTail> layers;
   };
 
@@ -207,14 +239,30 @@ class CudaOpsImpl final : public CudaOps {
            (a.gated_out.data == nullptr) == (b.gated_out.data == nullptr);
   }
 
-  Status tune(std::span<const GemmCall> calls, std::span<const int> row_counts) {
-    calls = calls.first(std::min(calls.size(), kMaxCalls));
-    int64_t last = 0;
-    for (const int num_rows : row_counts) {
-      const int64_t rows = std::min(row_bucket(num_rows), calls.front().x.shape[0]);
-      if (rows <= last) continue;
-      QUIRE_RETURN_IF_ERROR(gemm_->tune(calls, rows));
-      last = rows;
+  static bool are_alike(const PerHeadGemmCall& a, const PerHeadGemmCall& b) {
+    return a.w.shape == b.w.shape && a.x.shape == b.x.shape && a.out.shape == b.out.shape;
+  }
+
+  // Tunes the calls in groups of one shape.
+  template <typename Call, typename Runner>
+  static Status tune_alike(std::vector<Call> left, Runner& runner,
+                           std::span<const int> row_counts) {
+    while (!left.empty()) {
+      const Call first = left.front();
+      std::vector<Call> alike;
+      std::erase_if(left, [&](const Call& call) {
+        if (!are_alike(call, first)) return false;
+        alike.push_back(call);
+        return true;
+      });
+      alike.resize(std::min(alike.size(), kMaxCalls), first);
+      int64_t last = 0;
+      for (const int num_rows : row_counts) {
+        const int64_t rows = std::min(row_bucket(num_rows), first.x.shape[0]);
+        if (rows <= last) continue;
+        QUIRE_RETURN_IF_ERROR(runner.tune(alike, rows));
+        last = rows;
+      }
     }
     return {};
   }
@@ -301,6 +349,12 @@ class CudaOpsImpl final : public CudaOps {
     QUIRE_CHECK(x.dtype == activation_ && x.shape.rank() == 2 && x.shape[1] == columns,
                 "[ops] activations are not rows of the operation's width in the activations' type");
   }
+  // [tokens, num_heads, at least `width`]
+  void check_heads(const TensorView& x, int64_t num_heads, int64_t width) const {
+    QUIRE_CHECK(x.dtype == activation_ && x.shape.rank() == 3 && x.shape[1] == num_heads &&
+                    x.shape[2] >= width,
+                "[ops] activations are not heads of the operation's width");
+  }
   void check_same(const TensorView& a, const TensorView& b) const {
     check_rows(a, a.shape[1]);
     check_rows(b, a.shape[1]);
@@ -315,6 +369,7 @@ class CudaOpsImpl final : public CudaOps {
   LaunchContext context_;
   DType activation_;
   std::unique_ptr<GemmRunner> gemm_;
+  std::unique_ptr<PerHeadGemm> per_head_gemm_;   // null: no model has matrices by head
   std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device does not support it
   bool fuses_layer_tails_ = false;
   WeightUpload upload_;

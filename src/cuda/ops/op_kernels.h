@@ -54,6 +54,7 @@ void run_rope_angles(const LaunchContext& context, const float* inv_freq, float 
 // out[t, n] += bias[n]; the bias is of any float type, out of the same type or F32.
 void run_add_bias(const LaunchContext& context, const TensorView& bias, const TensorView& out);
 void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args);
+void run_latent_rope_and_cache(const LaunchContext& context, const LatentRopeAndCache& args);
 // Quantizes rows: out[t, :] = x[t, :] / scales[t] in E4M3, and scales[t] (F32) is e4m3_scale() of
 // the row's largest magnitude. NaN stays NaN. An infinity becomes NaN and the row's finite numbers
 // 0, but its scale is infinite, so that any product with the row is NaN.
@@ -101,6 +102,22 @@ void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int var
 // Computes products of any size, alignment, type and number of rows. It is the fastest at one row,
 // and slow at many.
 void run_generic_gemm(const LaunchContext& context, const GemmCall& call);
+
+// One product per head: out[t, h, n] = sum_k x[t, h, k] * w[h, n, k]. All operands are on the
+// device and have one type. Further elements of the heads of x are not read, and those of out are
+// kept.
+struct PerHeadGemmCall {
+  TensorView x;    // [m, heads, at least k]
+  TensorView w;    // [heads, n, k]
+  TensorView out;  // [m, heads, at least n]
+};
+
+// Accepts x in F16 or BF16, 1 to kMaxSkinnyRows rows, widths of x and k that are multiples of 8,
+// and 16-byte aligned addresses.
+bool skinny_takes(const PerHeadGemmCall& call);
+void run_skinny_gemm(const LaunchContext& context, const PerHeadGemmCall& call);
+// Computes products of any size, alignment, type and number of rows, slowly.
+void run_generic_gemm(const LaunchContext& context, const PerHeadGemmCall& call);
 
 // Dispatch from run-time values to template parameters.
 //

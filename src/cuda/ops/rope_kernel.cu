@@ -4,6 +4,9 @@
 // There are two mappings. Wide: a head is a group of 2^n lanes, each with one 16-byte vector of
 // either half, so that both elements of a rotation's pair are in one thread. Generic: one warp per
 // head, element by element, for head and rotation widths that do not divide into such vectors.
+//
+// Multi-head latent attention has a kernel of its own, with one warp per query head and one for the
+// latent vector of a token.
 #include <type_traits>
 
 #include "base/numbers.h"
@@ -47,16 +50,15 @@ struct HeadTask {
 };
 
 template <typename T>
+constexpr DType kDType = sizeof(T) == 4              ? DType::kF32
+                         : std::is_same_v<T, __half> ? DType::kF16
+                                                     : DType::kBF16;
+
+template <typename T>
 __device__ HeadTask head_task(const Params& p, int64_t token, int head) {
   if (head < p.num_heads) {
-    return {Role::kQuery,
-            p.q_norm,
-            nullptr,
-            p.q_out,
-            sizeof(T) == 4              ? DType::kF32
-            : std::is_same_v<T, __half> ? DType::kF16
-                                        : DType::kBF16,
-            (token * p.num_heads + head) * p.head_dim};
+    return {Role::kQuery, p.q_norm,  nullptr,
+            p.q_out,      kDType<T>, (token * p.num_heads + head) * p.head_dim};
   }
   const int64_t kv_slot = p.kv_slots[token];
   const int64_t page = kv_slot / p.page_size;
@@ -141,8 +143,35 @@ __device__ __forceinline__ void scale_by(float scale, const float* weight, float
   for (int j = 0; j < kCount; ++j) x[j] *= scale * weight[j];
 }
 
-__device__ __forceinline__ float norm_scale(float squares, const Params& p) {
-  return 1.0F / sqrtf(squares / static_cast<float>(p.head_dim) + p.norm_eps);
+__device__ __forceinline__ float norm_scale(float squares, int width, float eps) {
+  return 1.0F / sqrtf(squares / static_cast<float>(width) + eps);
+}
+
+// Rotates elements [first, first + rope_dim) of a head, whose lanes are a warp. load(d) is element
+// d before the rotation.
+template <RotaryPairs kPairs, typename Load>
+__device__ __forceinline__ void rotate_by_warp(const HeadTask& task, const float* cos_sin,
+                                               int rope_dim, int first, const Load& load) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int i = lane; i < rope_dim / 2; i += 32) {
+    const int one = first + (kPairs == RotaryPairs::kHalves ? i : 2 * i);
+    const int other = first + (kPairs == RotaryPairs::kHalves ? rope_dim / 2 + i : 2 * i + 1);
+    float a[1] = {load(one)};
+    float b[1] = {load(other)};
+    rotate(cos_sin, rope_dim / 2, i, a, b);
+    store(task, one, a);
+    store(task, other, b);
+  }
+}
+
+// The scale of an RMSNorm over x[0, width), by a warp.
+template <typename T>
+__device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float eps) {
+  float squares = 0;
+  for (int d = static_cast<int>(threadIdx.x) % 32; d < width; d += 32) {
+    squares += to_float(x[d]) * to_float(x[d]);
+  }
+  return norm_scale(warp_sum(squares), width, eps);
 }
 
 // rope_dim == head_dim == 2 * group * kVec; group is a power of two up to 32.
@@ -179,8 +208,9 @@ __global__ void rope_wide_kernel(Params p, int group) {
   if (!is_valid) return;
   const HeadTask task = head_task<T>(p, token, head);
   if (task.norm != nullptr) {
-    scale_by(norm_scale(squares, p), task.norm + i, a);
-    scale_by(norm_scale(squares, p), task.norm + half + i, b);
+    const float scale = norm_scale(squares, p.head_dim, p.norm_eps);
+    scale_by(scale, task.norm + i, a);
+    scale_by(scale, task.norm + half + i, b);
   }
   if (task.role != Role::kValue) {
     const float* cos_sin = p.cos_sin + token * p.rope_dim;
@@ -208,29 +238,71 @@ __global__ void rope_generic_kernel(Params p) {
   const HeadTask task = head_task<T>(p, token, static_cast<int>(item % num_heads));
   if (task.out == nullptr) return;
   const T* x = static_cast<const T*>(p.qkv) + item * p.head_dim;
-  float scale = 1.0F;
-  if (task.norm != nullptr) {
-    float squares = 0;
-    for (int d = lane; d < p.head_dim; d += 32) squares += to_float(x[d]) * to_float(x[d]);
-    scale = norm_scale(warp_sum(squares), p);
-  }
+  const float scale = task.norm == nullptr ? 1.0F : norm_scale_by_warp(x, p.head_dim, p.norm_eps);
   const auto normed = [&](int d) {
     return task.norm == nullptr ? to_float(x[d]) : to_float(x[d]) * (scale * task.norm[d]);
   };
   const int rope_dim = task.role == Role::kValue ? 0 : p.rope_dim;
-  for (int i = lane; i < rope_dim / 2; i += 32) {
-    const int first = kPairs == RotaryPairs::kHalves ? i : 2 * i;
-    const int second = kPairs == RotaryPairs::kHalves ? rope_dim / 2 + i : 2 * i + 1;
-    float a[1] = {normed(first)};
-    float b[1] = {normed(second)};
-    rotate(p.cos_sin + token * p.rope_dim, rope_dim / 2, i, a, b);
-    store(task, first, a);
-    store(task, second, b);
-  }
+  rotate_by_warp<kPairs>(task, p.cos_sin + token * p.rope_dim, rope_dim, 0, normed);
   for (int d = rope_dim + lane; d < p.head_dim; d += 32) {
     const float rest[1] = {normed(d)};
     store(task, d, rest);
   }
+}
+
+struct LatentParams {
+  const void* q;
+  void* q_out;
+  const void* latent;
+  const float* cos_sin;
+  const float* norm;
+  const int64_t* kv_slots;
+  KvCacheView kv;
+  float norm_eps;
+  int num_heads;
+  int q_width;
+  int q_out_width;
+  int latent_dim;
+  int rope_dim;
+  int page_size;
+  int64_t num_tokens;
+};
+
+// One warp per query head of a token, whose end it rotates, and one for the token's latent vector.
+template <typename T, RotaryPairs kPairs>
+__global__ void latent_rope_kernel(LatentParams p) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const int64_t item = int64_t{blockIdx.x} * (kBlock / 32) + threadIdx.x / 32;
+  const int64_t token = item / (p.num_heads + 1);
+  const int head = static_cast<int>(item % (p.num_heads + 1));
+  if (token >= p.num_tokens) return;  // the whole warp returns
+  const float* cos_sin = p.cos_sin + token * p.rope_dim;
+  if (head < p.num_heads) {
+    const int64_t row = token * p.num_heads + head;
+    const T* x = static_cast<const T*>(p.q) + (row + 1) * p.q_width - p.rope_dim;
+    const HeadTask task = {Role::kQuery, nullptr,   nullptr,
+                           p.q_out,      kDType<T>, (row + 1) * p.q_out_width - p.rope_dim};
+    return rotate_by_warp<kPairs>(task, cos_sin, p.rope_dim, 0,
+                                  [&](int d) { return to_float(x[d]); });
+  }
+  const int64_t kv_slot = p.kv_slots[token];
+  if (kv_slot < 0) return;
+  const T* x = static_cast<const T*>(p.latent) + token * (p.latent_dim + p.rope_dim);
+  const HeadTask task = {
+      Role::kKey,
+      p.norm,
+      p.kv.k_scale,
+      p.kv.k,
+      p.kv.dtype,
+      kv_slot / p.page_size * p.kv.page_stride_k + kv_slot % p.page_size * p.kv.token_stride_k};
+  const float scale = norm_scale_by_warp(x, p.latent_dim, p.norm_eps);
+  for (int d = static_cast<int>(threadIdx.x) % 32; d < p.latent_dim; d += 32) {
+    const float normed[1] = {to_float(x[d]) * (scale * p.norm[d])};
+    store(task, d, normed);
+  }
+  rotate_by_warp<kPairs>(task, cos_sin, p.rope_dim, p.latent_dim,
+                         [&](int d) { return to_float(x[d]); });
 }
 
 // Lanes per head in the wide mapping, or 0 if a width, stride or address does not divide.
@@ -257,6 +329,14 @@ void launch_heads(const LaunchContext& context, Kernel kernel, int64_t num_heads
                args...);
 }
 
+// Calls body(std::type_identity<type of activations>(), std::bool_constant<pairs are kHalves>()).
+template <typename Body>
+void with_type_and_pairs(DType dtype, RotaryPairs pairs, const Body& body) {
+  with_float_type(dtype, [&](auto type) {
+    with_bool(pairs == RotaryPairs::kHalves, [&](auto in_halves) { body(type, in_halves); });
+  });
+}
+
 }  // namespace
 
 void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) {
@@ -276,16 +356,38 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args) 
   p.page_size = args.page_size;
   p.num_tokens = args.qkv.shape[0];
   const int64_t num_heads = p.num_tokens * (p.num_heads + 2 * p.num_kv_heads);
-  with_float_type(args.qkv.dtype, [&](auto type) {
-    with_bool(args.pairs == RotaryPairs::kHalves, [&](auto in_halves) {
-      using T = typename decltype(type)::type;
-      constexpr auto kPairs = in_halves.value ? RotaryPairs::kHalves : RotaryPairs::kNeighbours;
-      const int group = wide_group(args, p.rope_dim, kWidestVec<T>);
-      if (group > 0) {
-        return launch_heads(context, rope_wide_kernel<T, kPairs>, num_heads, group, p, group);
-      }
-      launch_heads(context, rope_generic_kernel<T, kPairs>, num_heads, 32, p);
-    });
+  with_type_and_pairs(args.qkv.dtype, args.pairs, [&](auto type, auto in_halves) {
+    using T = typename decltype(type)::type;
+    constexpr auto kPairs = in_halves.value ? RotaryPairs::kHalves : RotaryPairs::kNeighbours;
+    const int group = wide_group(args, p.rope_dim, kWidestVec<T>);
+    if (group > 0) {
+      return launch_heads(context, rope_wide_kernel<T, kPairs>, num_heads, group, p, group);
+    }
+    launch_heads(context, rope_generic_kernel<T, kPairs>, num_heads, 32, p);
+  });
+}
+
+void run_latent_rope_and_cache(const LaunchContext& context, const LatentRopeAndCache& args) {
+  LatentParams p = {};
+  p.q = args.q.data;
+  p.q_out = args.q_out.data;
+  p.latent = args.latent.data;
+  p.cos_sin = args.cos_sin.as<const float>();
+  p.norm = args.norm;
+  p.kv_slots = args.kv_slots;
+  p.kv = args.kv;
+  p.norm_eps = args.norm_eps;
+  p.num_heads = static_cast<int>(args.q.shape[1]);
+  p.q_width = static_cast<int>(args.q.shape[2]);
+  p.q_out_width = static_cast<int>(args.q_out.shape[2]);
+  p.rope_dim = static_cast<int>(args.cos_sin.shape[1]);
+  p.latent_dim = static_cast<int>(args.latent.shape[1]) - p.rope_dim;
+  p.page_size = args.page_size;
+  p.num_tokens = args.latent.shape[0];
+  with_type_and_pairs(args.latent.dtype, args.pairs, [&](auto type, auto in_halves) {
+    using T = typename decltype(type)::type;
+    constexpr auto kPairs = in_halves.value ? RotaryPairs::kHalves : RotaryPairs::kNeighbours;
+    launch_heads(context, latent_rope_kernel<T, kPairs>, p.num_tokens * (p.num_heads + 1), 32, p);
   });
 }
 

@@ -11,6 +11,8 @@
 //
 // generic_gemm_kernel: one warp per column, F32 multiply-adds, up to 4 rows at a time. It reads
 // whole rows of w in long contiguous runs, and is the fastest of all at one row of x.
+//
+// Both also compute one product per head (PerHeadGemmCall), with the heads along the grid.
 #include <iterator>
 
 #include "base/numbers.h"
@@ -35,7 +37,26 @@ struct Operands {
   int m;
   int64_t n;
   int64_t k;
+  // Products by head: the elements of one head of x and of out, and of one token of all heads.
+  int64_t x_width;
+  int64_t out_width;
+  int64_t x_stride;
+  int64_t out_stride;
 };
+
+// The operands of one head, or p without heads.
+template <typename T, typename W, bool kByHead>
+__device__ __forceinline__ Operands operands_of_head(Operands p, unsigned head) {
+  if constexpr (kByHead) {
+    p.w = static_cast<const W*>(p.w) + head * p.n * p.k;
+    p.x = static_cast<const T*>(p.x) + head * p.x_width;
+    p.out = static_cast<T*>(p.out) + head * p.out_width;
+  } else {
+    p.x_stride = p.k;
+    p.out_stride = p.n;
+  }
+  return p;
+}
 
 template <typename T>
 __device__ __forceinline__ void mma(float (&sum)[4], uint32_t a0, uint32_t a1, uint32_t a2,
@@ -94,9 +115,10 @@ __device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
 }
 
 // T: type of x. W: type of w, which is T or E4M3.
-template <typename T, typename W, int kWarps, int kTiles, int kTokenTiles, int kDepth>
-__global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
+template <typename T, typename W, int kWarps, int kTiles, int kTokenTiles, int kDepth, bool kByHead>
+__global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands operands) {
   if (!has_code<W>()) return;
+  const Operands p = operands_of_head<T, W, kByHead>(operands, blockIdx.y);
   constexpr int kLaneElements = kWidestVec<W>;              // of K, per lane and chunk
   constexpr int kChunk = 4 * kLaneElements;                 // elements of K per step of a warp
   constexpr int kLoadsOfX = kLaneElements / kWidestVec<T>;  // 16-byte loads
@@ -148,7 +170,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
 #pragma unroll
         for (int i = 0; i < kLoadsOfX; ++i) {
           xs[d][tokens][i] = token < p.m && at < p.k
-                                 ? reinterpret_cast<const uint4*>(x + token * p.k + at)[i]
+                                 ? reinterpret_cast<const uint4*>(x + token * p.x_stride + at)[i]
                                  : zeros;
         }
       }
@@ -199,16 +221,17 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands p) {
     float sum = 0;
 #pragma unroll
     for (int part = 0; part < kWarps; ++part) sum += parts[part][token][row];
-    store_out<T>(p, token * p.n + column, finish<T, W>(p, column, sum));
+    store_out<T>(p, token * p.out_stride + column, finish<T, W>(p, column, sum));
   }
 }
 
-// Grid: (thread blocks of columns, groups of rows). Waits for the previous kernel before it reads
-// weights: loading the first weights before the wait, as skinny_gemm_kernel does, split the loop's
-// loads and was 20 % slower.
-template <typename T, typename W, int kVec, int kTokens>
-__global__ void generic_gemm_kernel(Operands p) {
+// Grid: (thread blocks of columns, groups of rows, heads). Waits for the previous kernel before it
+// reads weights: loading the first weights before the wait, as skinny_gemm_kernel does, split the
+// loop's loads and was 20 % slower.
+template <typename T, typename W, int kVec, int kTokens, bool kByHead>
+__global__ void generic_gemm_kernel(Operands operands) {
   if (!has_code<W>()) return;
+  const Operands p = operands_of_head<T, W, kByHead>(operands, blockIdx.z);
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -216,7 +239,7 @@ __global__ void generic_gemm_kernel(Operands p) {
   const int first = static_cast<int>(blockIdx.y) * kTokens;
   if (column >= p.n) return;  // the whole warp returns
   const W* w = static_cast<const W*>(p.w) + column * p.k;
-  const T* x = static_cast<const T*>(p.x) + first * p.k;
+  const T* x = static_cast<const T*>(p.x) + first * p.x_stride;
   float sums[kTokens] = {};
 #pragma unroll 4
   for (int64_t k = lane * kVec; k < p.k; k += 32 * kVec) {
@@ -226,7 +249,7 @@ __global__ void generic_gemm_kernel(Operands p) {
     for (int t = 0; t < kTokens; ++t) {
       if (first + t >= p.m) continue;
       float b[kVec];
-      load_floats(x + t * p.k + k, b);
+      load_floats(x + t * p.x_stride + k, b);
 #pragma unroll
       for (int j = 0; j < kVec; ++j) sums[t] += a[j] * b[j];
     }
@@ -235,7 +258,7 @@ __global__ void generic_gemm_kernel(Operands p) {
   for (int t = 0; t < kTokens; ++t) {
     const float sum = warp_sum(sums[t]);
     if (lane != 0 || first + t >= p.m) continue;
-    store_out<T>(p, (first + t) * p.n + column, finish<T, W>(p, column, sum));
+    store_out<T>(p, (first + t) * p.out_stride + column, finish<T, W>(p, column, sum));
   }
 }
 
@@ -253,17 +276,46 @@ Operands operands_of(const GemmCall& call) {
   return p;
 }
 
+Operands operands_of(const PerHeadGemmCall& call) {
+  Operands p = {};
+  p.w = call.w.data;
+  p.x = call.x.data;
+  p.out = call.out.data;
+  p.m = static_cast<int>(call.x.shape[0]);
+  p.n = call.w.shape[1];
+  p.k = call.w.shape[2];
+  p.x_width = call.x.shape[2];
+  p.out_width = call.out.shape[2];
+  p.x_stride = call.x.shape[1] * p.x_width;
+  p.out_stride = call.out.shape[1] * p.out_width;
+  return p;
+}
+
 template <typename T, typename W, int kWarps, int kTiles, int kTokenTiles, int kDepth>
 void launch_skinny(const LaunchContext& context, const Operands& p) {
-  QUIRE_LAUNCH(*context.stream, (skinny_gemm_kernel<T, W, kWarps, kTiles, kTokenTiles, kDepth>),
+  QUIRE_LAUNCH(*context.stream,
+               (skinny_gemm_kernel<T, W, kWarps, kTiles, kTokenTiles, kDepth, false>),
                context.shape(ceil_div(p.n, kTiles * kTileRows), kWarps * 32), p);
 }
 
-template <typename T, typename W, int kVec, int kTokens>
-void launch_generic(const LaunchContext& context, const Operands& p) {
+template <typename T, typename W, int kVec, int kTokens, bool kByHead>
+void launch_generic(const LaunchContext& context, const Operands& p, int64_t num_heads = 1) {
   constexpr int kBlock = 256;
-  QUIRE_LAUNCH(*context.stream, (generic_gemm_kernel<T, W, kVec, kTokens>),
-               context.shape(ceil_div(p.n, kBlock / 32), kBlock, ceil_div(p.m, kTokens)), p);
+  LaunchShape shape = context.shape(ceil_div(p.n, kBlock / 32), kBlock, ceil_div(p.m, kTokens));
+  shape.grid.z = static_cast<unsigned>(num_heads);
+  QUIRE_LAUNCH(*context.stream, (generic_gemm_kernel<T, W, kVec, kTokens, kByHead>), shape, p);
+}
+
+// A warp of the skinny kernel takes 128 of K at once, and the matrices of heads have few more: that
+// many warps per thread block, up to four.
+constexpr int kHeadDepth = 4;
+constexpr int kHeadWarpElements = kHeadDepth * 4 * 8;
+
+template <typename T, int kWarps, int kTokenTiles>
+void launch_head_skinny(const LaunchContext& context, const Operands& p, int64_t num_heads) {
+  QUIRE_LAUNCH(*context.stream,
+               (skinny_gemm_kernel<T, T, kWarps, 1, kTokenTiles, kHeadDepth, true>),
+               context.shape(ceil_div(p.n, kTileRows), kWarps * 32, num_heads), p);
 }
 
 // All variants: warps, tiles per warp, chunks in flight.
@@ -327,13 +379,42 @@ void run_generic_gemm(const LaunchContext& context, const GemmCall& call) {
     const bool vectors = p.k % kWidestVec<W> == 0 && is_aligned({p.w, p.x}, 16);
     with_bool(vectors, [&](auto by_vectors) {
       constexpr int kVec = by_vectors.value ? kWidestVec<W> : 1;
-      if (p.m == 1) return launch_generic<T, W, kVec, 1>(context, p);
-      if (p.m == 2) return launch_generic<T, W, kVec, 2>(context, p);
-      launch_generic<T, W, kVec, 4>(context, p);
+      if (p.m == 1) return launch_generic<T, W, kVec, 1, false>(context, p);
+      if (p.m == 2) return launch_generic<T, W, kVec, 2, false>(context, p);
+      launch_generic<T, W, kVec, 4, false>(context, p);
     });
   };
   with_float_type(call.x.dtype, [&](auto type) {
     with_weight_type<typename decltype(type)::type>(call, launch);
+  });
+}
+
+bool skinny_takes(const PerHeadGemmCall& call) {
+  const int64_t m = call.x.shape[0];
+  return call.x.dtype != DType::kF32 && m >= 1 && m <= kMaxSkinnyRows && call.w.shape[2] % 8 == 0 &&
+         call.x.shape[2] % 8 == 0 && is_aligned({call.w.data, call.x.data}, 16);
+}
+
+void run_skinny_gemm(const LaunchContext& context, const PerHeadGemmCall& call) {
+  const Operands p = operands_of(call);
+  const int64_t num_heads = call.w.shape[0];
+  const auto launch = [&](auto type) {
+    using T = typename decltype(type)::type;
+    with_bool(p.k > kHeadWarpElements, [&](auto has_several) {
+      constexpr int kWarps = has_several.value ? 4 : 1;
+      if (p.m <= kTileTokens) return launch_head_skinny<T, kWarps, 1>(context, p, num_heads);
+      launch_head_skinny<T, kWarps, 2>(context, p, num_heads);
+    });
+  };
+  if (call.x.dtype == DType::kF16) return launch(std::type_identity<__half>());
+  launch(std::type_identity<__nv_bfloat16>());
+}
+
+void run_generic_gemm(const LaunchContext& context, const PerHeadGemmCall& call) {
+  const Operands p = operands_of(call);
+  with_float_type(call.x.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    launch_generic<T, T, 1, 4, true>(context, p, call.w.shape[0]);
   });
 }
 

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include <vector>
 
@@ -96,6 +97,15 @@ TEST(CudnnSupport, RefusesSeveralQueryTokensAndIsForGraphs) {
             support({.in_graph = true}).reasons.size() + 1);
   EXPECT_TRUE(support({.in_graph = true}).reasons_to_prefer_others.empty());
   EXPECT_EQ(support({}).reasons_to_prefer_others.size(), 1U);
+}
+
+TEST(CudnnSupport, RefusesLatentCaches) {
+  AttentionShape shape = llama_shape();
+  shape.is_latent = true;
+  const Device device{.kind = DeviceKind::kCuda, .compute_capability = 90, .name = "H200"};
+  EXPECT_THAT(cuda::make_cudnn_attention({})->supports(shape, {}, device).reasons,
+              ::testing::Contains("the cache is latent (multi-head latent attention); keys and "
+                                  "values must be separate."));
 }
 
 TEST(CudnnPlan, PlansAreIndependent) {

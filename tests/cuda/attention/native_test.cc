@@ -92,7 +92,7 @@ TEST(NativeAttentionSupport, ServesEveryCase) {
   const auto backend = cuda::make_native_attention({});
   const Device device{.kind = DeviceKind::kCuda, .compute_capability = 80, .name = "A100"};
   for (const AttentionCase& spec : attention_cases()) {
-    if (spec.shape.is_latent || spec.shape.head_dim > 256) continue;
+    if (!spec.shape.is_latent && spec.shape.head_dim > cuda::native::kMaxDim) continue;
     for (const DType q : {DType::kF32, DType::kF16, DType::kBF16}) {
       AttentionShape shape = spec.shape;
       shape.q = shape.out = q;
@@ -104,16 +104,24 @@ TEST(NativeAttentionSupport, ServesEveryCase) {
   }
 }
 
-TEST(NativeAttentionSupport, RefusesLatentCaches) {
-  AttentionShape shape = make_attention_shape(16, 1, 128, 64, DType::kBF16);
-  shape.head_dim_v = 64;
-  shape.is_latent = true;
-  shape.q = shape.out = DType::kBF16;
+// A latent cache has wider keys than others, without tensor cores.
+TEST(NativeAttentionSupport, LatentCachesHaveWiderKeys) {
   const auto backend = cuda::make_native_attention({});
   const Device device{.kind = DeviceKind::kCuda, .compute_capability = 90, .name = "H200"};
+  AttentionShape shape = shape_of(16, 1, 576, DType::kBF16, DType::kBF16);
+  shape.head_dim_v = 512;
+  shape.is_latent = true;
+  const Support support = backend->supports(shape, {}, device);
+  EXPECT_THAT(support.reasons, IsEmpty());
+  EXPECT_THAT(support.reasons_to_prefer_others,
+              ElementsAre("head_dim is 576; above 256, the kernel does not use tensor cores."));
+  shape.head_dim = 584;
   EXPECT_THAT(backend->supports(shape, {}, device).reasons,
-              ElementsAre("the cache is latent (multi-head latent attention); keys and values must "
-                          "be separate."));
+              ElementsAre("head_dim is 584; it must be a multiple of 8 from 8 to 576."));
+  shape = shape_of(16, 1, 512, DType::kBF16, DType::kBF16);
+  EXPECT_THAT(backend->supports(shape, {}, device).reasons,
+              ElementsAre("head_dim is 512; it must be a multiple of 8 from 8 to 256.",
+                          "head_dim_v is 512; it must be a multiple of 8 from 8 to 256."));
 }
 
 TEST(NativeAttentionSupport, NamesEveryReason) {

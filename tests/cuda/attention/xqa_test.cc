@@ -161,6 +161,14 @@ TEST(XqaSupport, RefusesWithAllReasons) {
   EXPECT_EQ(support.reasons.size(), 4U);
 }
 
+TEST(XqaSupport, RefusesLatentCaches) {
+  AttentionShape shape = llama_shape();
+  shape.is_latent = true;
+  EXPECT_THAT(cuda::make_xqa_attention(hopper_info())->supports(shape, {}, hopper()).reasons,
+              ElementsAre("the cache is latent (multi-head latent attention); keys and values must "
+                          "be separate."));
+}
+
 // As many query tokens as make 32 query heads per KV head, at most 8.
 TEST(XqaSupport, ServesSeveralQueryTokens) {
   const auto backend = cuda::make_xqa_attention(hopper_info());

@@ -194,6 +194,7 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
                                  const Device& device) const {
   GpuRequirements needs(shape, device, device.compute_capability >= kOldestComputeCapability,
                         fmt::format("{} or later", kOldestComputeCapability));
+  needs.require_separate_values(shape);
   needs.require_causal(shape);
   needs.require_output_type(shape);
   needs.require(library_ != nullptr, fmt::format("cuDNN was not found: {}.", missing_.message()));

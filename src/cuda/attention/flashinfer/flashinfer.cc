@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
-#include <limits>
 #include <utility>
 
 #include "base/check.h"
 #include "base/numbers.h"
 #include "cuda/attention/backends.h"
 #include "cuda/attention/flashinfer/kernel.h"
+#include "cuda/attention/flashinfer/latent.h"
 #include "cuda/attention/flashinfer/plan.h"
 #include "cuda/attention/requirements.h"
 #include "cuda/base/memory.h"
@@ -51,39 +51,11 @@ Partials partials_of(const AttentionShape& shape, fi::DeviceLimits limits) {
   return {lse_bytes, lse_bytes + num_rows * static_cast<size_t>(shape.head_dim) * 2};
 }
 
-// FlashInfer counts positions of the whole block table in 32 bits.
-Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_reqs) {
-  const int64_t last_position = max_pages * shape.page_size * num_reqs;
-  if (last_position <= std::numeric_limits<int32_t>::max()) return {};
-  return unimplemented(fmt::format(
-      "[flashinfer] the block table has too many positions; got {}, expected at most {}",
-      last_position, std::numeric_limits<int32_t>::max()));
-}
-
-// FlashInfer indexes the elements of a step's queries with uint32_t.
-Status check_queries(const AttentionShape& shape, int max_num_tokens) {
-  const int64_t elements = int64_t{max_num_tokens} * shape.num_heads * shape.head_dim;
-  if (elements <= std::numeric_limits<uint32_t>::max()) return {};
-  return unimplemented(
-      fmt::format("[flashinfer] a step's queries have too many elements ({} tokens × {} heads × "
-                  "head_dim {}); got {}, expected at most {}; lower "
-                  "`max_num_batched_tokens`",
-                  max_num_tokens, shape.num_heads, shape.head_dim, elements,
-                  std::numeric_limits<uint32_t>::max()));
-}
-
-// FlashInfer stores strides in 32 bits and copies 16 bytes at a time. FA3 uses one set of strides
-// for keys and values.
+// FA3 uses one set of strides for keys and values.
 bool can_address(const KvCacheView& kv, fi::Template kernel) {
-  const auto align = static_cast<int64_t>(16 / dtype_bytes(kv.dtype));
-  for (const int64_t stride : {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k,
-                               kv.page_stride_v, kv.head_stride_v, kv.token_stride_v}) {
-    if (stride < 0 || stride > std::numeric_limits<uint32_t>::max() || stride % align != 0) {
-      return false;
-    }
-  }
-  return kernel == fi::Template::kFa2 ||
-         (kv.page_stride_k == kv.page_stride_v && kv.token_stride_k == kv.token_stride_v);
+  return fi::has_aligned_strides(kv) &&
+         (kernel == fi::Template::kFa2 ||
+          (kv.page_stride_k == kv.page_stride_v && kv.token_stride_k == kv.token_stride_v));
 }
 
 class FlashInferPlan final : public AttentionPlan {
@@ -132,8 +104,8 @@ class FlashInferPlan final : public AttentionPlan {
 
 Status FlashInferPlan::allocate() {
   const int64_t pages = ceil_div(int64_t{limits_.max_kv_len}, shape_.page_size);
-  QUIRE_RETURN_IF_ERROR(check_positions(shape_, pages, limits_.max_num_reqs));
-  QUIRE_RETURN_IF_ERROR(check_queries(shape_, limits_.max_num_tokens));
+  QUIRE_RETURN_IF_ERROR(fi::check_positions(shape_, pages, limits_.max_num_reqs));
+  QUIRE_RETURN_IF_ERROR(fi::check_queries(shape_, limits_.max_num_tokens));
   num_words_ = fi::plan_words(fi::max_tiles(shape_, limits_, device_limits_), limits_.max_num_reqs);
   const auto num_bytes = static_cast<size_t>(num_words_) * sizeof(int32_t);
   QUIRE_ASSIGN_OR_RETURN(device_, device_memory(num_bytes));
@@ -240,6 +212,7 @@ class FlashInferAttention final : public AttentionBackend {
                    const Device& device) const override;
   Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                    const PlanLimits& limits) override {
+    if (shape.is_latent) return fi::make_latent_plan(shape, limits, info_);
     return FlashInferPlan::create(shape, limits, info_);
   }
 
@@ -249,6 +222,7 @@ class FlashInferAttention final : public AttentionBackend {
 
 Support FlashInferAttention::supports(const AttentionShape& shape, const AttentionUse& /*use*/,
                                       const Device& device) const {
+  if (shape.is_latent) return fi::supports_latent(shape, device);
   const int capability = device.compute_capability;
   GpuRequirements needs(shape, device, capability / 10 == 8 || capability == 90,
                         "80 to 90 (Ampere, Ada or Hopper)");

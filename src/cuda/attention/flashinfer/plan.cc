@@ -1,5 +1,7 @@
 #include "cuda/attention/flashinfer/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -70,6 +72,38 @@ void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& 
 }
 
 }  // namespace
+
+// FlashInfer counts positions of the whole block table in 32 bits.
+Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_reqs) {
+  const int64_t last_position = max_pages * shape.page_size * num_reqs;
+  if (last_position <= std::numeric_limits<int32_t>::max()) return {};
+  return unimplemented(fmt::format(
+      "[flashinfer] the block table has too many positions; got {}, expected at most {}",
+      last_position, std::numeric_limits<int32_t>::max()));
+}
+
+// FlashInfer indexes the elements of a step's queries with uint32_t.
+Status check_queries(const AttentionShape& shape, int max_num_tokens) {
+  const int64_t elements = int64_t{max_num_tokens} * shape.num_heads * shape.head_dim;
+  if (elements <= std::numeric_limits<uint32_t>::max()) return {};
+  return unimplemented(
+      fmt::format("[flashinfer] a step's queries have too many elements ({} tokens × {} heads × "
+                  "head_dim {}); got {}, expected at most {}; lower "
+                  "`max_num_batched_tokens`",
+                  max_num_tokens, shape.num_heads, shape.head_dim, elements,
+                  std::numeric_limits<uint32_t>::max()));
+}
+
+bool has_aligned_strides(const KvCacheView& kv) {
+  const auto align = static_cast<int64_t>(16 / dtype_bytes(kv.dtype));
+  for (const int64_t stride : {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k,
+                               kv.page_stride_v, kv.head_stride_v, kv.token_stride_v}) {
+    if (stride < 0 || stride > std::numeric_limits<uint32_t>::max() || stride % align != 0) {
+      return false;
+    }
+  }
+  return true;
+}
 
 DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device) {
   const int num_resident = device.num_sms * kBlocksPerSm;

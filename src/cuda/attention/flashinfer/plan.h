@@ -12,6 +12,13 @@
 
 namespace quire::cuda::flashinfer_backend {
 
+// The limits of FlashInfer's indices: whether a block table of `max_pages` for each of num_reqs, or
+// the queries of a step, fit. The errors are kUnimplemented.
+Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_reqs);
+Status check_queries(const AttentionShape& shape, int max_num_tokens);
+// FlashInfer stores strides in 32 bits and copies 16 bytes at a time.
+bool has_aligned_strides(const KvCacheView& kv);
+
 // The parameters that kernels get by value; for a graph they depend on the range's shape alone.
 struct PhaseShape {
   Template kernel = Template::kFa2;

@@ -14,17 +14,16 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
 constexpr int kAtOnce = 4;  // positions per iteration, so that their loads overlap
-constexpr int kMaxDim = 256;
-constexpr int kLaneDims = kMaxDim / 32;
 
 // A lane's share of a vector of `dim` elements: every 32nd element.
+template <int kLaneDims>
 struct LaneVec {
   float x[kLaneDims];
 };
 
-template <typename T>
-__device__ LaneVec load_lane(const T* from, int dim, int lane) {
-  LaneVec vec;
+template <int kLaneDims, typename T>
+__device__ LaneVec<kLaneDims> load_lane(const T* from, int dim, int lane) {
+  LaneVec<kLaneDims> vec;
 #pragma unroll
   for (int i = 0; i < kLaneDims; ++i) {
     const int d = i * 32 + lane;
@@ -33,15 +32,16 @@ __device__ LaneVec load_lane(const T* from, int dim, int lane) {
   return vec;
 }
 
-__device__ LaneVec load_query(const Params& p, int64_t row, int lane) {
+template <int kLaneDims>
+__device__ LaneVec<kLaneDims> load_query(const Params& p, int64_t row, int lane) {
   const int64_t at = row * p.head_dim;
   if (p.q_dtype == DType::kF16) {
-    return load_lane(static_cast<const __half*>(p.q) + at, p.head_dim, lane);
+    return load_lane<kLaneDims>(static_cast<const __half*>(p.q) + at, p.head_dim, lane);
   }
   if (p.q_dtype == DType::kBF16) {
-    return load_lane(static_cast<const __nv_bfloat16*>(p.q) + at, p.head_dim, lane);
+    return load_lane<kLaneDims>(static_cast<const __nv_bfloat16*>(p.q) + at, p.head_dim, lane);
   }
-  return load_lane(static_cast<const float*>(p.q) + at, p.head_dim, lane);
+  return load_lane<kLaneDims>(static_cast<const float*>(p.q) + at, p.head_dim, lane);
 }
 
 __device__ void store_output(const Params& p, int64_t at, float x) {
@@ -59,9 +59,11 @@ __device__ int request_of_token(const Params& p, int token) {
                           [&](int req) { return p.query_start[req]; });
 }
 
-template <typename Kv>
+// kWidth: the largest head dimension, a multiple of 32.
+template <typename Kv, int kWidth>
 __global__ __launch_bounds__(kThreads) void generic_kernel(const Params p) {
-  __shared__ float of_warp[kWarps][kMaxDim];
+  constexpr int kLaneDims = kWidth / 32;
+  __shared__ float of_warp[kWarps][kWidth];
   __shared__ float max_of_warp[kWarps];
   __shared__ float sum_of_warp[kWarps];
   const int token = p.first_token + static_cast<int>(blockIdx.x);
@@ -75,11 +77,11 @@ __global__ __launch_bounds__(kThreads) void generic_kernel(const Params p) {
   const Kv* keys = static_cast<const Kv*>(p.k) + head / p.group * p.head_stride_k;
   const Kv* values = static_cast<const Kv*>(p.v) + head / p.group * p.head_stride_v;
   const LogitScale scale(p);
-  const LaneVec q = load_query(p, row, lane);
+  const LaneVec q = load_query<kLaneDims>(p, row, lane);
 
   float max = -INFINITY;
   float sum = 0.0F;
-  LaneVec o = {};
+  LaneVec<kLaneDims> o = {};
   for (int first = span.first + warp * kAtOnce; first < span.end; first += kWarps * kAtOnce) {
     float logits[kAtOnce];
     int64_t value_at[kAtOnce];
@@ -91,8 +93,8 @@ __global__ __launch_bounds__(kThreads) void generic_kernel(const Params p) {
       if (first + i >= span.end) continue;
       const int64_t page = req.pages[(first + i) >> p.page_shift];
       const int64_t offset = (first + i) & page_mask;
-      const LaneVec k =
-          load_lane(keys + page * p.page_stride_k + offset * p.token_stride_k, p.head_dim, lane);
+      const LaneVec k = load_lane<kLaneDims>(
+          keys + page * p.page_stride_k + offset * p.token_stride_k, p.head_dim, lane);
       value_at[i] = page * p.page_stride_v + offset * p.token_stride_v;
       float dot = 0.0F;
 #pragma unroll
@@ -109,7 +111,7 @@ __global__ __launch_bounds__(kThreads) void generic_kernel(const Params p) {
     for (int i = 0; i < kAtOnce; ++i) {
       if (value_at[i] < 0) continue;
       const float weight = exp2f(logits[i] - top);
-      const LaneVec v = load_lane(values + value_at[i], p.head_dim_v, lane);
+      const LaneVec v = load_lane<kLaneDims>(values + value_at[i], p.head_dim_v, lane);
       sum += weight;
 #pragma unroll
       for (int d = 0; d < kLaneDims; ++d) o.x[d] += weight * v.x[d];
@@ -126,21 +128,30 @@ __global__ __launch_bounds__(kThreads) void generic_kernel(const Params p) {
   float top = -INFINITY;
   for (int w = 0; w < kWarps; ++w) top = fmaxf(top, max_of_warp[w]);
   float total = 0.0F;
-  float x = 0.0F;
-  const int d = static_cast<int>(threadIdx.x);
+  float weights[kWarps];
+#pragma unroll
   for (int w = 0; w < kWarps; ++w) {
-    const float weight = top == -INFINITY ? 0.0F : exp2f(max_of_warp[w] - top);
-    total += weight * sum_of_warp[w];
-    x += weight * of_warp[w][d];
+    weights[w] = top == -INFINITY ? 0.0F : exp2f(max_of_warp[w] - top);
+    total += weights[w] * sum_of_warp[w];
   }
   const float factor = output_factor(p, head, top, total);
-  if (d < p.head_dim_v) store_output(p, row * p.head_dim_v + d, x * factor);
+  for (int d = static_cast<int>(threadIdx.x); d < p.head_dim_v; d += kThreads) {
+    float x = 0.0F;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) x += weights[w] * of_warp[w][d];
+    store_output(p, row * p.head_dim_v + d, x * factor);
+  }
 }
 
 template <typename Kv>
 void launch_kernel(CudaStream& stream, const Params& p) {
   const dim3 grid(static_cast<unsigned>(p.num_tokens), static_cast<unsigned>(p.num_heads));
-  QUIRE_LAUNCH(stream, generic_kernel<Kv>, (LaunchShape{.grid = grid, .block = kThreads}), p);
+  const LaunchShape shape = {.grid = grid, .block = kThreads};
+  if (p.head_dim <= kMaxDim && p.head_dim_v <= kMaxDim) {
+    QUIRE_LAUNCH(stream, (generic_kernel<Kv, kMaxDim>), shape, p);
+  } else {
+    QUIRE_LAUNCH(stream, (generic_kernel<Kv, kMaxLatentDim>), shape, p);
+  }
 }
 
 constexpr int kMergeThreads = 128;

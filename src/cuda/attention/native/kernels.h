@@ -61,10 +61,15 @@ void launch_generic(CudaStream& stream, const Params& params, DType kv);
 // Merges the splits' partial results into output rows.
 void launch_merge(CudaStream& stream, const Params& params);
 
+// The largest head dimensions: of any cache, and of a latent one, which is DeepSeek's. The
+// tensor-core kernels have registers for the former only.
+inline constexpr int kMaxDim = 256;
+inline constexpr int kMaxLatentDim = 576;
+
 enum class KernelKind {
   kRows16,   // up to 16 packed rows per request and KV head; each warp has its own positions
   kTile,     // tiles of 64 packed rows; all warps share the positions
-  kGeneric,  // no tensor cores: F32, mixed dtypes, memory without 16-byte alignment
+  kGeneric,  // no tensor cores: F32, mixed dtypes, memory without 16-byte alignment, wide heads
 };
 
 struct KernelChoice {
@@ -77,7 +82,7 @@ inline constexpr int kTileRows = 64;
 inline constexpr int kMaxSplits = 64;
 inline constexpr int kMinSplitTokens = 64;
 
-// Whether the tensor-core kernels support these dtypes.
+// Whether the tensor-core kernels support these dtypes and head dimensions.
 bool has_mma(const AttentionShape& shape);
 // Whether the call's memory can be copied in units of 16 bytes.
 bool is_aligned(const AttentionShape& shape, const AttentionCall& call);

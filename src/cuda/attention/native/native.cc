@@ -119,11 +119,16 @@ class NativeAttention final : public AttentionBackend {
                    const Device& device) const override {
     GpuRequirements needs(shape, device, device.compute_capability >= kMinComputeCapability,
                           fmt::format("{} or later", kMinComputeCapability));
-    needs.require_head_dims(shape);
+    needs.require_head_dims(shape, shape.is_latent ? native::kMaxLatentDim : native::kMaxDim);
     needs.require(shape.q == DType::kF32 || shape.q == DType::kF16 || shape.q == DType::kBF16,
                   fmt::format("q is {}; it must be f32, f16 or bf16.", dtype_name(shape.q)));
     needs.require_output_type(shape);
     needs.require_float_cache(shape);
+    if (shape.head_dim > native::kMaxDim) {
+      needs.support.reasons_to_prefer_others.push_back(
+          fmt::format("head_dim is {}; above {}, the kernel does not use tensor cores.",
+                      shape.head_dim, native::kMaxDim));
+    }
     return needs.support;
   }
 

@@ -51,6 +51,7 @@ bool is_16_byte_multiple(int64_t elements, DType dtype) {
 
 bool has_mma(const AttentionShape& shape) {
   if (shape.q != DType::kBF16 && shape.q != DType::kF16) return false;
+  if (shape.head_dim > kMaxDim || shape.head_dim_v > kMaxDim) return false;
   return shape.kv == shape.q || shape.kv == DType::kF8E4M3;
 }
 

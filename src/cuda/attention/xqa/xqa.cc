@@ -313,6 +313,7 @@ Support XqaAttention::supports(const AttentionShape& shape, const AttentionUse& 
                                const Device& device) const {
   GpuRequirements needs(shape, device, device.compute_capability == kComputeCapability,
                         "90 (Hopper)");
+  needs.require_separate_values(shape);
   needs.require_causal(shape);
   needs.require_output_type(shape);
   const bool sound = shape_faults(shape).empty();

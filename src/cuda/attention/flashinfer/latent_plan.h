@@ -1,0 +1,106 @@
+// The plan of FlashInfer's MLA kernel, on the host and from upper bounds of the lengths. The kernel
+// computes attention over a latent cache: one KV head, whose values are the beginning of its keys.
+//
+// A tile is up to 64 or 128 packed rows of one request: row = token * num_heads + head. Its work is
+// a number of steps of 64 positions. A worker is the one or two thread blocks that compute a tile
+// of 64 or 128 rows, and there are as many workers as the device holds at once. The steps of all
+// tiles, one tile after another, are cut into equal parts, one per worker. The parts of a tile that
+// was cut are partial results, which the kernel merges at its end, behind a barrier of the whole
+// grid.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attn/backend.h"
+
+namespace quire::cuda::flashinfer_backend {
+
+inline constexpr int kLatentDim = 512;  // of values
+inline constexpr int kLatentRopeDim = 64;
+inline constexpr int kLatentBlockRows = 64;  // rows of a thread block
+inline constexpr int kLatentStep = 64;       // positions
+// FlashInfer limits what a tile's rows see by the first token behind the tile, so a tile must not
+// end within the heads of a token.
+inline constexpr int kMaxLatentHeads = 128;  // and a power of two
+
+// The grid of a range; for a graph it depends on the range's shape alone.
+struct LatentGrid {
+  int tile_blocks = 1;  // thread blocks of a worker: 1 or 2
+  int num_workers = 1;
+
+  int tile_rows() const { return tile_blocks * kLatentBlockRows; }
+  friend bool operator==(const LatentGrid&, const LatentGrid&) = default;
+};
+LatentGrid choose_latent_grid(const AttentionShape& shape, const PhaseRange& range, int num_sms);
+
+// A part of a tile's positions. The kernel reads the true length from the device, and leaves out
+// positions beyond it.
+struct LatentWork {
+  int32_t req = 0;       // of the phase
+  int32_t row = 0;       // first packed row of the tile
+  int32_t kv_start = 0;  // multiple of kLatentStep
+  int32_t kv_end = 0;    // upper bound
+  int32_t partial = -1;  // first partial row; -1: the result is complete
+};
+
+// The arrays of a plan, in one piece of memory: those of fixed size, and then the work items, so
+// that the part in use is contiguous. A thread block merges rows [merge_row, merge_row_end) of out,
+// counted over all heads of all tokens of the step: row i of them is the sum of partial rows
+// merge_partial + i, merge_partial + i + merge_stride, … below merge_partial_end.
+struct LatentArrays {
+  int32_t* worker_start = nullptr;       // [num_sms + 1], index into works
+  int32_t* merge_row = nullptr;          // [num_sms]
+  int32_t* merge_row_end = nullptr;      // [num_sms]
+  int32_t* merge_partial = nullptr;      // [num_sms]
+  int32_t* merge_partial_end = nullptr;  // [num_sms]
+  int32_t* merge_stride = nullptr;       // [num_sms]
+  LatentWork* works = nullptr;
+};
+LatentArrays place_latent_arrays(void* memory, int num_sms);
+// Bytes of the arrays with this number of work items.
+size_t latent_array_bytes(int num_sms, int64_t num_works);
+
+// Upper bounds for every batch within the limits.
+int64_t max_latent_works(const AttentionShape& shape, const PlanLimits& limits, int num_sms);
+int64_t max_latent_partial_rows(int num_sms);
+
+class LatentPlanner {
+ public:
+  // Lists the tiles of the range and chooses how they are cut. Returns an upper bound of the number
+  // of work items.
+  int64_t measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
+                  const LatentGrid& grid);
+  // Fills the arrays for the range that was measured; returns the number of work items.
+  int64_t fill(int num_sms, const LatentArrays& arrays);
+
+ private:
+  struct Tile {
+    int32_t req;
+    int32_t row;
+    int32_t num_rows;
+    int32_t out_row;  // over all heads of all tokens of the step
+    int32_t kv_end;   // of the positions that any of the rows sees
+  };
+  // A tile that was cut.
+  struct Cut {
+    Tile tile;
+    int32_t partial;
+    int32_t num_parts;
+  };
+
+  void list_tiles(const AttentionShape& shape, const AttentionBatch& batch,
+                  const PhaseRange& range);
+  void choose_budget();
+  void cut_tiles(const LatentArrays& arrays);
+  void share_merges(int num_sms, const LatentArrays& arrays) const;
+
+  LatentGrid grid_;
+  std::vector<Tile> tiles_;
+  std::vector<Cut> cuts_;
+  int64_t budget_ = 0;     // of a worker, in steps
+  bool one_each_ = false;  // each tile has a worker of its own
+  int64_t num_works_ = 0;
+};
+
+}  // namespace quire::cuda::flashinfer_backend

@@ -1,0 +1,344 @@
+// Latent caches (multi-head latent attention) in the flashinfer backend: the plan, which needs no
+// GPU, and the kernel.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "base/numbers.h"
+#include "cuda/attention/backends.h"
+#include "cuda/attention/flashinfer/latent_plan.h"
+#include "cuda_attention_cases.h"
+
+namespace quire::testing {
+namespace {
+
+namespace fi = cuda::flashinfer_backend;
+
+constexpr int kNumSms = 132;
+constexpr int kDimV = fi::kLatentDim;
+constexpr int kDim = fi::kLatentDim + fi::kLatentRopeDim;
+
+const Device kHopper = {
+    .kind = DeviceKind::kCuda, .index = 0, .compute_capability = 90, .name = "Hopper"};
+
+AttentionShape latent_shape(int num_heads, int page_size = 64, DType kv = DType::kBF16) {
+  AttentionShape shape = make_attention_shape(num_heads, 1, kDim, page_size, kv);
+  shape.head_dim_v = kDimV;
+  shape.is_latent = true;
+  shape.q = shape.out = kv == DType::kF16 ? kv : DType::kBF16;
+  return shape;
+}
+
+using Reqs = std::vector<AttentionRequest>;
+
+// Contexts that end around the ends of pages and of the kernel's tiles.
+Reqs requests_around_tiles(int q_len) {
+  Reqs reqs = {{q_len, 0, 1}, {q_len, q_len, 2}};
+  for (const int end : {16, 64, 128, 192, 1024}) {
+    for (const int behind : {-1, 0, 1, q_len - 1, q_len}) {
+      reqs.push_back({q_len, end + behind, reqs.size() + 1});
+    }
+  }
+  return reqs;
+}
+
+std::vector<AttentionCase> latent_cases() {
+  std::vector<AttentionCase> cases;
+  for (const DType kv : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+    const auto add = [&](std::string name, int num_heads, int page_size, Reqs reqs, int q_len) {
+      cases.push_back(
+          {.name = fmt::format("{}_{}_heads_page{}_{}", name, num_heads, page_size, dtype_name(kv)),
+           .shape = latent_shape(num_heads, page_size, kv),
+           .reqs = std::move(reqs),
+           .max_decode_q_len = q_len,
+           // Not a number of BF16.
+           .k_scale = 0.07F,
+           .v_scale = 0.07F});
+    };
+    for (const int q_len : {1, 2, 4, 5, 8}) {
+      add(fmt::format("verify{}", q_len), 16, q_len % 2 == 0 ? 16 : 32,
+          requests_around_tiles(q_len), q_len);
+      add(fmt::format("verify{}", q_len), 128, 64,
+          {{q_len, 300, 1}, {q_len, 0, 2}, {q_len, 65, 3}, {q_len, q_len, 4}}, q_len);
+    }
+    for (const int num_heads : {1, 8, 64}) {
+      add("verify3", num_heads, 64, {{3, 700, 1}, {3, 0, 2}, {3, 64, 3}}, 3);
+    }
+    add("one_long", 16, 64, {{1, 8192, 1}}, 1);
+    add("two_long", 128, 64, {{1, 8192, 1}, {1, 5000, 2}}, 1);
+    // Every worker has several tiles, and some tiles are cut.
+    Reqs ragged;
+    for (int i = 0; i < 256; ++i) ragged.push_back({1, 1 + i * 37 % 900, 1 + ragged.size()});
+    ragged.push_back({1, 8192, 999});
+    add("ragged", 16, 64, ragged, 1);
+    add("many", 16, 16, Reqs(256, {1, 77, 1}), 1);
+    // Decode and prompts: with and without a cached prefix, padding, tiles that end within a token
+    // sequence.
+    add("mixed", 16, 64,
+        {{1, 300, 1}, {1, 0, 2}, {33, 33, 3}, {64, 2000, 4}, {0, 0, 5}, {129, 129, 6}}, 1);
+    add("prompts", 16, 32,
+        {{300, 300, 1}, {64, 1500, 2}, {0, 0, 3}, {129, 0, 4}, {1, 700, 5}, {2, 2, 6}}, 0);
+    add("prompts", 128, 64, {{70, 70, 1}, {5, 300, 2}, {1, 1, 3}}, 0);
+    // Upper bounds of lengths that are far above the lengths: see check_cuda_attention.
+    add("short", 16, 64, Reqs(40, {1, 3, 1}), 1);
+  }
+  // The last pages are beyond 2^31 elements.
+  AttentionCase huge = {.name = "huge_pool",
+                        .shape = latent_shape(16),
+                        .reqs = {{1, 300, 1}, {1, 70, 2}, {5, 700, 3}, {100, 333, 4}}};
+  huge.num_unused_pages = (int64_t{1} << 31) / (64 * kDim) + 10;
+  cases.push_back(huge);
+  return cases;
+}
+
+CudaAttentionSuite suite() {
+  return {.make = cuda::make_flashinfer_attention, .cases = latent_cases()};
+}
+
+INSTANTIATE_TEST_SUITE_P(FlashInferLatent, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(suite())), cuda_attention_name);
+
+TEST(FlashInferLatentSupport, RefusesWithEveryReason) {
+  const auto backend = cuda::make_flashinfer_attention({.device = kHopper, .num_sms = kNumSms});
+  const auto reasons = [&](const AttentionShape& shape, const Device& device = kHopper) {
+    return backend->supports(shape, {}, device).reasons;
+  };
+  for (const int num_heads : {1, 2, 16, 64, 128}) {
+    for (const int page_size : {16, 32, 64}) {
+      EXPECT_TRUE(reasons(latent_shape(num_heads, page_size)).empty());
+      EXPECT_TRUE(reasons(latent_shape(num_heads, page_size, DType::kF8E4M3)).empty());
+    }
+  }
+  EXPECT_EQ(reasons(latent_shape(16),
+                    {.kind = DeviceKind::kCuda, .compute_capability = 89, .name = "Ada"})
+                .size(),
+            1U);
+  for (const auto& change : std::vector<void (*)(AttentionShape&)>{
+           [](AttentionShape& of) { of.window = 100; }, [](AttentionShape& of) { of.sinks = true; },
+           [](AttentionShape& of) { of.softcap = 5.0F; },
+           [](AttentionShape& of) { of.num_heads = 24; },
+           [](AttentionShape& of) { of.num_heads = 256; },
+           [](AttentionShape& of) { of.head_dim = 512; },
+           [](AttentionShape& of) { of.causal = false; },
+           [](AttentionShape& of) { of.kv = DType::kF32; },
+           [](AttentionShape& of) { of.out = DType::kF32; }}) {
+    AttentionShape shape = latent_shape(16);
+    change(shape);
+    EXPECT_EQ(reasons(shape).size(), 1U) << reasons(shape).front();
+  }
+}
+
+TEST(FlashInferLatentPlans, AreIndependent) {
+  const Result<cuda::DeviceInfo> device = test_device();
+  if (!device.ok()) GTEST_SKIP() << device.status().message();
+  check_independent_plans(*cuda::make_flashinfer_attention(*device), *device, latent_shape(16));
+}
+
+// A batch and its plan, all of it on the host.
+struct Planned {
+  std::vector<int32_t> query_start = {0};
+  std::vector<int32_t> kv_lens;
+  fi::LatentGrid grid;
+  std::vector<int32_t> memory;
+  fi::LatentArrays arrays;
+  int64_t num_works = 0;
+};
+
+Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
+             const std::vector<int32_t>& kv_lens) {
+  Planned planned;
+  for (const int32_t q_len : q_lens) {
+    planned.query_start.push_back(planned.query_start.back() + q_len);
+  }
+  planned.kv_lens = kv_lens;
+  AttentionBatch batch;
+  batch.query_start.host = planned.query_start.data();
+  batch.kv_len_bound = planned.kv_lens;
+  batch.decode = {.num_reqs = static_cast<int>(q_lens.size()),
+                  .num_tokens = planned.query_start.back()};
+  planned.grid = fi::choose_latent_grid(shape, batch.decode, kNumSms);
+  fi::LatentPlanner planner;
+  const int64_t max_works = planner.measure(shape, batch, batch.decode, planned.grid);
+  const PlanLimits limits = {
+      .use = {}, .max_num_reqs = batch.decode.num_reqs, .max_num_tokens = batch.decode.num_tokens};
+  EXPECT_LE(max_works, fi::max_latent_works(shape, limits, kNumSms));
+  planned.memory.assign(fi::latent_array_bytes(kNumSms, max_works) / sizeof(int32_t), -77);
+  planned.arrays = fi::place_latent_arrays(planned.memory.data(), kNumSms);
+  planned.num_works = planner.fill(kNumSms, planned.arrays);
+  EXPECT_LE(planned.num_works, max_works);
+  return planned;
+}
+
+// The tile that a work item belongs to.
+using TileKey = std::pair<int32_t, int32_t>;  // request, first row
+
+TileKey key_of(const fi::LatentWork& work) {
+  return {work.req, work.row};
+}
+
+// The rows of a tile, and the positions that they see.
+struct TileBounds {
+  int32_t num_rows = 0;
+  int32_t kv_end = 0;
+};
+
+TileBounds bounds_of(const AttentionShape& shape, const Planned& planned, const TileKey& key) {
+  const auto req = static_cast<size_t>(key.first);
+  const int32_t q_len = planned.query_start[req + 1] - planned.query_start[req];
+  const int32_t num_rows = std::min(planned.grid.tile_rows(), q_len * shape.num_heads - key.second);
+  const int32_t last_token = (key.second + num_rows - 1) / shape.num_heads;
+  return {num_rows, std::max(0, planned.kv_lens[req] - q_len + last_token + 1)};
+}
+
+// Each tile's positions are planned exactly once, and partial rows are distinct.
+void expect_complete(const AttentionShape& shape, const Planned& planned) {
+  std::map<TileKey, std::vector<fi::LatentWork>> tiles;
+  for (int64_t i = 0; i < planned.num_works; ++i) {
+    tiles[key_of(planned.arrays.works[i])].push_back(planned.arrays.works[i]);
+  }
+  size_t num_tiles = 0;
+  for (size_t req = 0; req + 1 < planned.query_start.size(); ++req) {
+    const int rows = (planned.query_start[req + 1] - planned.query_start[req]) * shape.num_heads;
+    num_tiles += static_cast<size_t>(ceil_div(rows, planned.grid.tile_rows()));
+  }
+  EXPECT_EQ(tiles.size(), num_tiles);
+  std::set<int32_t> partials;
+  std::map<int32_t, int32_t> merged;  // row of out -> first partial row
+  for (const auto& [key, works] : tiles) {
+    const TileBounds bounds = bounds_of(shape, planned, key);
+    EXPECT_EQ(key.second % planned.grid.tile_rows(), 0);
+    int32_t next = 0;
+    for (size_t part = 0; part < works.size(); ++part) {
+      const fi::LatentWork& work = works[part];
+      EXPECT_EQ(work.kv_start, next);
+      EXPECT_EQ(work.kv_start % fi::kLatentStep, 0);
+      EXPECT_TRUE(work.kv_end > work.kv_start || bounds.kv_end == 0);
+      next = work.kv_end;
+      EXPECT_EQ(work.partial >= 0, works.size() > 1);
+      if (work.partial < 0) continue;
+      EXPECT_EQ(work.partial, works.front().partial + static_cast<int32_t>(part) * bounds.num_rows);
+      for (int32_t row = 0; row < bounds.num_rows; ++row) {
+        EXPECT_TRUE(partials.insert(work.partial + row).second);
+      }
+    }
+    EXPECT_EQ(next, bounds.kv_end);
+    if (works.size() == 1) continue;
+    const int32_t first_row =
+        planned.query_start[static_cast<size_t>(key.first)] * shape.num_heads + key.second;
+    for (int32_t row = 0; row < bounds.num_rows; ++row) {
+      merged[first_row + row] = works.front().partial + row;
+    }
+  }
+  if (!partials.empty()) {
+    EXPECT_LT(*partials.rbegin(), fi::max_latent_partial_rows(kNumSms));
+  }
+  // The kernel's loop over a thread block's rows.
+  const fi::LatentArrays& arrays = planned.arrays;
+  for (int block = 0; block < kNumSms; ++block) {
+    for (int32_t row = arrays.merge_row[block]; row < arrays.merge_row_end[block]; ++row) {
+      const int32_t first = arrays.merge_partial[block] + row - arrays.merge_row[block];
+      ASSERT_TRUE(merged.contains(row)) << row;
+      EXPECT_EQ(merged[row], first);
+      merged.erase(row);
+      for (int32_t at = first; at < arrays.merge_partial_end[block];
+           at += arrays.merge_stride[block]) {
+        EXPECT_EQ(partials.erase(at), 1U);
+      }
+    }
+  }
+  EXPECT_TRUE(merged.empty());
+  EXPECT_TRUE(partials.empty());
+}
+
+int64_t steps_of(const fi::LatentWork& work) {
+  return ceil_div(work.kv_end, fi::kLatentStep) - work.kv_start / fi::kLatentStep;
+}
+
+// The largest number of steps of a worker. Workers take all work items in order.
+int64_t longest_worker(const Planned& planned) {
+  const int32_t* const starts = planned.arrays.worker_start;
+  EXPECT_EQ(starts[0], 0);
+  EXPECT_EQ(starts[planned.grid.num_workers], planned.num_works);
+  int64_t longest = 0;
+  for (int worker = 0; worker < planned.grid.num_workers; ++worker) {
+    EXPECT_LE(starts[worker], starts[worker + 1]);
+    int64_t steps = 0;
+    for (int32_t i = starts[worker]; i < starts[worker + 1]; ++i) {
+      steps += steps_of(planned.arrays.works[i]);
+    }
+    longest = std::max(longest, steps);
+  }
+  return longest;
+}
+
+TEST(FlashInferLatentPlan, CoversEveryRowAndPositionOnce) {
+  for (const int num_heads : {1, 16, 128}) {
+    const AttentionShape shape = latent_shape(num_heads);
+    for (const int num_reqs : {1, 2, 7, 66, 131, 132, 133, 256}) {
+      for (const int q_len : {1, 5, 40}) {
+        SCOPED_TRACE(fmt::format("{} heads, {} requests of {} tokens", num_heads, num_reqs, q_len));
+        std::vector<int32_t> q_lens, kv_lens;
+        for (int i = 0; i < num_reqs; ++i) {
+          q_lens.push_back(q_len + i % 3);
+          kv_lens.push_back(i % 5 == 4 ? 0 : q_len + 2 + i * 317 % 5000);
+        }
+        const Planned planned = plan(shape, q_lens, kv_lens);
+        expect_complete(shape, planned);
+        longest_worker(planned);
+      }
+    }
+  }
+}
+
+TEST(FlashInferLatentPlan, SharesTheWorkEvenly) {
+  const AttentionShape shape = latent_shape(16);
+  const auto longest = [&](const std::vector<int32_t>& kv_lens) {
+    return longest_worker(plan(shape, std::vector<int32_t>(kv_lens.size(), 1), kv_lens));
+  };
+  // One request: at least two steps each.
+  EXPECT_EQ(longest({4096}), 2);
+  EXPECT_EQ(longest({131072}), 16);  // 2048 steps on 132 workers
+  EXPECT_EQ(longest(std::vector<int32_t>(32, 4096)), 16);
+  EXPECT_EQ(longest(std::vector<int32_t>(64, 4096)), 32);
+  std::vector<int32_t> ragged;
+  int64_t total = 0;
+  for (int i = 1; i <= 200; ++i) {
+    ragged.push_back(i * 100);
+    total += ceil_div(i * 100, fi::kLatentStep);
+  }
+  EXPECT_LE(longest(ragged), total / kNumSms + 8);
+}
+
+// As many equal requests as nearly fill the device are not cut: a cut would cost more.
+TEST(FlashInferLatentPlan, LeavesEqualRequestsWhole) {
+  const AttentionShape shape = latent_shape(16);
+  const Planned planned =
+      plan(shape, std::vector<int32_t>(128, 1), std::vector<int32_t>(128, 8192));
+  EXPECT_EQ(planned.num_works, 128);
+  EXPECT_EQ(longest_worker(planned), 128);
+}
+
+// A graph's grid is fixed when it is captured, while lengths may change.
+TEST(FlashInferLatentPlan, GridDoesNotDependOnLengths) {
+  for (const auto& [num_heads, q_len, tile_blocks] :
+       {std::tuple{16, 1, 1}, {16, 4, 1}, {16, 5, 2}, {64, 1, 1}, {64, 2, 2}, {128, 1, 2}}) {
+    for (const int32_t kv_len : {0, 8, 5000}) {
+      const Planned planned = plan(latent_shape(num_heads), {q_len, q_len}, {kv_len, kv_len});
+      EXPECT_EQ(planned.grid.tile_blocks, tile_blocks);
+      EXPECT_EQ(planned.grid.num_workers, kNumSms / tile_blocks);
+    }
+  }
+}
+
+// A graph is captured for no lengths; then each tile still has a work item, which writes zeros.
+TEST(FlashInferLatentPlan, PaddingHasWork) {
+  const Planned planned = plan(latent_shape(16), {1, 1, 1}, {0, 0, 0});
+  EXPECT_EQ(planned.num_works, 3);
+  expect_complete(latent_shape(16), planned);
+}
+
+}  // namespace
+}  // namespace quire::testing
