@@ -119,23 +119,32 @@ __device__ __forceinline__ float dot(const Packed<W, kVec>& w, const float (&x)[
   return sum;
 }
 
-// Sums each number over the warp's lanes; kCount is a power of two up to 32. Returns the sum of
-// number lane % kCount. Each step halves the numbers of a lane, so it needs far fewer shuffles than
-// kCount sums.
+// Sums each number over every group of kCount lanes; kCount is a power of two up to 32. Returns the
+// sum of number lane % kCount. Each step halves the numbers of a lane, so it needs far fewer
+// shuffles than kCount sums. It is a recursion, because a loop with such a step is not unrolled,
+// and then keeps the numbers in local memory.
 template <int kCount>
-__device__ __forceinline__ float scatter_sums(float (&numbers)[kCount]) {
-  const int lane = static_cast<int>(threadIdx.x) % kLanes;
+__device__ __forceinline__ float scatter_sums(const float (&numbers)[kCount]) {
+  if constexpr (kCount == 1) {
+    return numbers[0];
+  } else {
+    constexpr int kHalf = kCount / 2;
+    const bool keeps_upper = (threadIdx.x & kHalf) != 0;
+    float halves[kHalf];
 #pragma unroll
-  for (int half = kCount / 2; half > 0; half /= 2) {
-    const bool keeps_upper = (lane & half) != 0;
-#pragma unroll
-    for (int i = 0; i < half; ++i) {
-      const float kept = keeps_upper ? numbers[i + half] : numbers[i];
-      const float sent = keeps_upper ? numbers[i] : numbers[i + half];
-      numbers[i] = kept + __shfl_xor_sync(kAllLanes, sent, half);
+    for (int i = 0; i < kHalf; ++i) {
+      const float kept = keeps_upper ? numbers[i + kHalf] : numbers[i];
+      const float sent = keeps_upper ? numbers[i] : numbers[i + kHalf];
+      halves[i] = kept + __shfl_xor_sync(kAllLanes, sent, kHalf);
     }
+    return scatter_sums(halves);
   }
-  float sum = numbers[0];
+}
+
+// Sums each number over all lanes of the warp; returns the sum of number lane % kCount.
+template <int kCount>
+__device__ __forceinline__ float warp_scatter_sums(const float (&numbers)[kCount]) {
+  float sum = scatter_sums(numbers);
 #pragma unroll
   for (int distance = kCount; distance < kLanes; distance *= 2) {
     sum += __shfl_xor_sync(kAllLanes, sum, distance);
@@ -193,7 +202,7 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
     }
   }
   // Lane t has the gate of token t, and lane kTokens + t its up.
-  float gate_sum = scatter_sums(sums);
+  float gate_sum = warp_scatter_sums(sums);
   float up_sum = __shfl_down_sync(kAllLanes, gate_sum, kTokens);
   int own_pair = -1;
 #pragma unroll
@@ -317,7 +326,7 @@ __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
   }
 
   __shared__ float parts[kWarps][kColumns * kTokens];
-  const float sum = scatter_sums(sums);
+  const float sum = warp_scatter_sums(sums);
   if (lane < kColumns * kTokens) parts[warp][lane] = sum;
   __syncthreads();
   const auto item = static_cast<int>(threadIdx.x);
