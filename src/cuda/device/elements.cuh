@@ -61,17 +61,6 @@ __device__ __forceinline__ uint32_t widen<__nv_bfloat16>(uint32_t bytes) {
   return *reinterpret_cast<const uint32_t*>(&pair);
 }
 
-// Whether kernels with weights of this type have code. E4M3 weights are refused before Hopper,
-// where their conversion in software would take minutes to compile.
-template <typename W>
-__device__ constexpr bool has_code() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-  return !std::is_same_v<W, __nv_fp8_e4m3>;
-#else
-  return true;
-#endif
-}
-
 // Elements of a type in a thread's widest access, 16 bytes.
 template <typename T>
 inline constexpr int kWidestVec = 16 / static_cast<int>(sizeof(T));

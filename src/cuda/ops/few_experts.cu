@@ -18,6 +18,7 @@
 #include "cuda/device/hopper.cuh"
 #include "cuda/ops/activation.cuh"
 #include "cuda/ops/expert_kernels.h"
+#include "cuda/ops/weight_code.cuh"
 
 namespace quire::cuda {
 namespace {

@@ -18,6 +18,7 @@
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
 #include "cuda/ops/op_kernels.h"
+#include "cuda/ops/weight_code.cuh"
 
 namespace quire::cuda {
 namespace {
