@@ -81,6 +81,16 @@ Result<CUtensorMap> rows_map(const TensorView& rows, int box_rows) {
       {.base = rows.data, .dtype = rows.dtype, .sizes = sizes, .strides = strides, .box = box});
 }
 
+// E4M3 numbers as pairs, because the elements of a tensor map are 16 bits wide.
+TensorView as_pairs(TensorView view) {
+  if (view.dtype != DType::kF8E4M3) return view;
+  const Shape& shape = view.shape;
+  view.dtype = DType::kBF16;
+  view.shape =
+      shape.rank() == 2 ? Shape{shape[0], shape[1] / 2} : Shape{shape[0], shape[1], shape[2] / 2};
+  return view;
+}
+
 int tile_rows(bool has_few_tokens) {
   return has_few_tokens ? wgmma::kGroupedFewTokens : wgmma::kGroupedTokens;
 }
@@ -139,6 +149,10 @@ bool CudaExperts::has_fp8_weights() const {
          down_.weights.view.dtype == DType::kF8E4M3;
 }
 
+bool CudaExperts::has_one_type() const {
+  return gate_up_.weights.view.dtype == down_.weights.view.dtype;
+}
+
 Result<ExpertsRunner> ExpertsRunner::create(const LaunchContext& context) {
   ExpertsRunner runner(context);
   int device = 0;
@@ -160,7 +174,7 @@ bool ExpertsRunner::takes_grouped(const ExpertsShape& shape, DType activation) c
 
 bool ExpertsRunner::runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const {
   return call.x.shape[0] > kFewTokens && call.activation == Activation::kSilu &&
-         !experts.has_fp8_weights() && takes_grouped(experts.shape(), call.x.dtype) &&
+         experts.has_one_type() && takes_grouped(experts.shape(), call.x.dtype) &&
          is_aligned({call.x.data, call.out.data}, 16);
 }
 
@@ -172,6 +186,10 @@ ExpertsRunner::Workspace ExpertsRunner::workspace(const ExpertsShape& shape, DTy
   workspace.product = parts.tensor({num_pairs, shape.intermediate_size}, activation);
   if (num_tokens > kFewTokens && takes_grouped(shape, activation)) {
     workspace.rows = parts.tensor({num_pairs, shape.hidden_size}, activation);
+    const int64_t num_quantized =
+        std::max(num_tokens * shape.hidden_size, num_pairs * shape.intermediate_size);
+    workspace.quantized = parts.tensor({num_quantized}, DType::kF8E4M3);
+    workspace.scales = parts.tensor({num_pairs}, DType::kF32);
     workspace.sorted.tokens = parts.tensor({num_pairs}, DType::kI32).as<int32_t>();
     workspace.sorted.rows = parts.tensor({num_pairs}, DType::kI32).as<int32_t>();
     workspace.sorted.num_tiles = parts.tensor({1}, DType::kI32).as<int32_t>();
@@ -212,18 +230,40 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
   const bool has_few_tokens = num_pairs <= int64_t{wgmma::kGroupedFewTokens} * shape.num_experts;
   const SortedPairs& sorted = workspace.sorted;
   run_sort_pairs(context_, call.ids, tile_rows(has_few_tokens), sorted);
-  run_gather_rows(context_, call.x, sorted.tokens, workspace.rows);
-  QUIRE_RETURN_IF_ERROR(multiply(experts.matrices().gate_up, workspace.rows, sorted, true,
-                                 has_few_tokens, workspace.product));
-  QUIRE_RETURN_IF_ERROR(multiply(experts.matrices().down, workspace.product, sorted, false,
-                                 has_few_tokens, workspace.rows));
+  GroupedOperands gate_up = {.w = experts.matrices().gate_up, .rows = workspace.rows};
+  GroupedOperands down = {.w = experts.matrices().down, .rows = workspace.product};
+  if (experts.has_fp8_weights()) {
+    const TensorView x = quantize(call.x, workspace);
+    gate_up.rows.dtype = x.dtype;
+    run_gather_rows(context_, x, sorted.tokens, gate_up.rows);
+    gate_up.w_scales = experts.matrices().gate_up_scales.as<const float>();
+    gate_up.x_scales = workspace.scales.as<const float>();
+    gate_up.x_scale_rows = sorted.tokens;
+  } else {
+    run_gather_rows(context_, call.x, sorted.tokens, gate_up.rows);
+  }
+  QUIRE_RETURN_IF_ERROR(multiply(gate_up, sorted, true, has_few_tokens, workspace.product));
+  if (experts.has_fp8_weights()) {
+    down.rows = quantize(workspace.product, workspace);
+    down.w_scales = experts.matrices().down_scales.as<const float>();
+    down.x_scales = workspace.scales.as<const float>();
+  }
+  QUIRE_RETURN_IF_ERROR(multiply(down, sorted, false, has_few_tokens, workspace.rows));
   run_combine(context_, workspace.rows, sorted.rows, call.weights, call.adds, call.out);
   return {};
 }
 
-Status ExpertsRunner::multiply(const TensorView& w, const TensorView& rows,
-                               const SortedPairs& sorted, bool is_gated, bool has_few_tokens,
-                               const TensorView& out) {
+TensorView ExpertsRunner::quantize(const TensorView& x, const Workspace& workspace) const {
+  const TensorView quantized = {workspace.quantized.data, DType::kF8E4M3, x.shape};
+  run_quantize_rows(context_, x, quantized, workspace.scales.rows(0, x.shape[0]));
+  return quantized;
+}
+
+Status ExpertsRunner::multiply(const GroupedOperands& operands, const SortedPairs& sorted,
+                               bool is_gated, bool has_few_tokens, const TensorView& out) {
+  const bool is_fp8 = operands.w.dtype == DType::kF8E4M3;
+  const TensorView w = as_pairs(operands.w);
+  const TensorView rows = as_pairs(operands.rows);
   const int tokens = tile_rows(has_few_tokens);
   const auto shared_bytes = [&](int num_stages) {
     return wgmma::shared_bytes(wgmma::kGroupedWeights, tokens, true, num_stages);
@@ -238,14 +278,17 @@ Status ExpertsRunner::multiply(const TensorView& w, const TensorView& rows,
   p.is_gated = is_gated;
   p.tiles = sorted.tiles;
   p.num_tiles = sorted.num_tiles;
+  p.w_scales = operands.w_scales;
+  p.x_scales = operands.x_scales;
+  p.x_scale_rows = operands.x_scale_rows;
   p.num_weight_tiles = static_cast<int>(ceil_div(w.shape[1], int64_t{wgmma::kGroupedWeights}));
   p.num_k_blocks = static_cast<int>(ceil_div(w.shape[2], int64_t{wgmma::kBlockK}));
   const LaunchShape shape = {.grid = static_cast<unsigned>(num_sms_),
                              .block = wgmma::kThreads,
                              .shared_bytes = shared_bytes(p.num_stages),
                              .overlap_start = context_.overlap_start};
-  QUIRE_LAUNCH(*context_.stream, wgmma::grouped_kernel(w.dtype == DType::kF16, has_few_tokens),
-               shape, p);
+  QUIRE_LAUNCH(*context_.stream,
+               wgmma::grouped_kernel(out.dtype == DType::kF16, is_fp8, has_few_tokens), shape, p);
   return {};
 }
 
@@ -255,7 +298,7 @@ void ExpertsRunner::warn_of_few(const CudaExperts& experts, int64_t num_tokens) 
   has_warned_ = true;
   log_warning(
       "[ops] experts of many tokens run on the kernels for few, which are slow; the fast ones need "
-      "a Hopper GPU, and weights and activations in f16 or bf16; got weights in {}",
+      "a Hopper GPU, activations in f16 or bf16, and SiLU; got weights in {}",
       dtype_name(experts.matrices().gate_up.dtype));
 }
 

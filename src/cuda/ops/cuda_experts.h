@@ -23,6 +23,8 @@ class CudaExperts final : public Experts {
   size_t num_bytes() const override;
   const ExpertMatrices& matrices() const { return matrices_; }
   bool has_fp8_weights() const;
+  // Whether both products have weights of the same type.
+  bool has_one_type() const;
 
  private:
   // The matrices of one of the two products.
@@ -58,22 +60,36 @@ class ExpertsRunner {
   struct Workspace {
     TensorView product;  // [num_pairs, intermediate_size]
     // The rows of x in the order of the experts, then their outputs; data null: not needed.
-    TensorView rows;  // [num_pairs, hidden_size]
+    TensorView rows;       // [num_pairs, hidden_size]
+    TensorView quantized;  // E4M3, of x, then of product
+    TensorView scales;     // F32 [num_pairs], of the quantized rows
     SortedPairs sorted;
     int64_t num_bytes = 0;
   };
 
+  // The operands of one grouped product; the scales are those of wgmma::GroupedParams.
+  struct GroupedOperands {
+    TensorView w;     // [num_experts, rows, columns]
+    TensorView rows;  // [num_pairs, columns], sorted
+    const float* w_scales = nullptr;
+    const float* x_scales = nullptr;
+    const int32_t* x_scale_rows = nullptr;
+  };
+
   explicit ExpertsRunner(const LaunchContext& context) : context_(context) {}
-  // Whether grouped products can compute experts of this shape with weights of the same type.
+  // Whether grouped products can compute experts of this shape. With FP8 weights they round
+  // activations to FP8, with one scale per row.
   bool takes_grouped(const ExpertsShape& shape, DType activation) const;
   bool runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const;
   Workspace workspace(const ExpertsShape& shape, DType activation, int64_t num_tokens,
                       std::byte* start) const;
   Status run_grouped(const CudaExperts& experts, const ExpertsCall& call,
                      const Workspace& workspace);
+  // x in E4M3 with a scale per row, in the workspace.
+  TensorView quantize(const TensorView& x, const Workspace& workspace) const;
   // out = rows * w^T of each expert; with is_gated, out = silu(gate) * up.
-  Status multiply(const TensorView& w, const TensorView& rows, const SortedPairs& sorted,
-                  bool is_gated, bool has_few_tokens, const TensorView& out);
+  Status multiply(const GroupedOperands& operands, const SortedPairs& sorted, bool is_gated,
+                  bool has_few_tokens, const TensorView& out);
   void warn_of_few(const CudaExperts& experts, int64_t num_tokens);
 
   LaunchContext context_;

@@ -8,7 +8,8 @@
 
 namespace quire::cuda::wgmma {
 
-template <typename T, int kTokens>
+// T: type of the output. Operand: type of w and x, which is T or E4M3.
+template <typename T, typename Operand, int kTokens>
 class GroupedThreadBlock {
  public:
   static constexpr int kRowBytes = kBlockK * 2;
@@ -68,11 +69,13 @@ class GroupedThreadBlock {
     const int end = num_tiles();
     for (int idx = first_tile(); idx < end; idx += tile_step()) {
       const ExpertTile tile = tile_of(idx);
-      multiply_blocks<T>(sums, ring, p_.num_k_blocks, stage, [this](int read) {
+      multiply_blocks<Operand>(sums, ring, p_.num_k_blocks, stage, [this](int read) {
         if (threadIdx.x % 128 == 0) empty_[read].arrive();
       });
+      const int weight = first_weight(idx) + warp * 16;
+      if constexpr (!std::is_same_v<T, Operand>) scale(sums[0], tile, weight);
       output.num_rows = tile.end_row;
-      epilogue.store(sums[0], tile.first_row, first_weight(idx) + warp * 16);
+      epilogue.store(sums[0], tile.first_row, weight);
     }
   }
 
@@ -86,6 +89,34 @@ class GroupedThreadBlock {
   }
   __device__ __forceinline__ int first_weight(int idx) const {
     return idx % p_.num_weight_tiles * kGroupedWeights;
+  }
+
+  // Multiplies a warp's sums by the scales of their rows of w and x. `weight` is the first of the
+  // warp's 16 rows of w; the order of the sums is that of Epilogue.
+  __device__ __forceinline__ void scale(float (&sums)[kTokens / 2], const ExpertTile& tile,
+                                        int weight) const {
+    const auto lane = static_cast<int>(threadIdx.x) % 32;
+    const int64_t num_rows = p_.is_gated ? 2 * p_.num_columns : p_.num_columns;
+    float w_scales[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int column = p_.is_gated ? weight / 2 + lane / 4 : weight + half * 8 + lane / 4;
+      const int64_t row = p_.is_gated ? half * p_.num_columns + column : column;
+      w_scales[half] = column < p_.num_columns ? p_.w_scales[tile.expert * num_rows + row] : 0.0F;
+    }
+#pragma unroll
+    for (int i = 0; i < kTokens / 2; i += 4) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const float x_scale = scale_of(tile, tile.first_row + i / 4 * 8 + lane % 4 * 2 + e);
+        sums[i + e] *= w_scales[0] * x_scale;
+        sums[i + 2 + e] *= w_scales[1] * x_scale;
+      }
+    }
+  }
+  __device__ __forceinline__ float scale_of(const ExpertTile& tile, int row) const {
+    if (row >= tile.end_row) return 0.0F;
+    return p_.x_scales[p_.x_scale_rows == nullptr ? row : p_.x_scale_rows[row]];
   }
 
   __device__ __forceinline__ uint32_t stage_at(int stage) const {
@@ -128,11 +159,11 @@ class GroupedThreadBlock {
   Mbarrier* empty_;  // per stage: both warpgroups have read it
 };
 
-template <typename T, int kTokens>
+template <typename T, typename Operand, int kTokens>
 __global__ void __launch_bounds__(kThreads, 1)
     grouped_gemm_kernel(const __grid_constant__ GroupedParams p) {
   extern __shared__ unsigned char memory[];
-  GroupedThreadBlock<T, kTokens> block(p, memory);
+  GroupedThreadBlock<T, Operand, kTokens> block(p, memory);
   constexpr int kProducer = kWarpgroups * 128;
   if (threadIdx.x == kProducer) block.init_barriers();
   __syncthreads();

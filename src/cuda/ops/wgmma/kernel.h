@@ -71,7 +71,11 @@ struct GroupedParams : Output {  // num_rows is unused
   CUtensorMap x;
   const ExpertTile* tiles = nullptr;
   const int* num_tiles = nullptr;  // on the device
-  int num_weight_tiles = 0;        // of an expert
+  // With E4M3 operands, whose maps have pairs of numbers as elements:
+  const float* w_scales = nullptr;  // of each row of all experts
+  const float* x_scales = nullptr;  // of x_scale_rows[row], or of each row if that is null
+  const int32_t* x_scale_rows = nullptr;
+  int num_weight_tiles = 0;  // of an expert
   int num_k_blocks = 0;
   int num_stages = 0;
 };
@@ -97,7 +101,8 @@ inline constexpr int kGroupedFewTokens = 32;
 inline constexpr int kGroupedTokens = 128;
 
 using GroupedKernel = void (*)(GroupedParams);
-// For F16 or BF16 and kGroupedFewTokens or kGroupedTokens.
-GroupedKernel grouped_kernel(bool is_f16, bool has_few_tokens);
+// For F16 or BF16 outputs, operands of the same type or in E4M3, and kGroupedFewTokens or
+// kGroupedTokens.
+GroupedKernel grouped_kernel(bool is_f16, bool is_fp8, bool has_few_tokens);
 
 }  // namespace quire::cuda::wgmma
