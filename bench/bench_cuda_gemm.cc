@@ -1,10 +1,10 @@
 // Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
-//   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8]      (default: all)
+//   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [experts]   (default: all)
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
 // between the products. load: upload, dummy weights, tuning. fp8: products with FP8 weights, also
-// of Llama-3.1-70B. Other weights are BF16. Weights differ from call to call, so that the L2 holds
-// none of them.
+// of Llama-3.1-70B. experts: the routing and the experts of Qwen3-30B-A3B. Other weights are BF16.
+// Weights differ from call to call, so that the L2 holds none of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +17,9 @@
 
 #include "base/check.h"
 #include "cuda/base/device_info.h"
+#include "cuda/ops/cuda_experts.h"
 #include "cuda/ops/cuda_ops.h"
+#include "cuda/ops/expert_kernels.h"
 #include "cuda/ops/gemm_runner.h"
 #include "tensor/weight_source.h"
 
@@ -450,6 +452,127 @@ void bench_load(Bench& bench) {
   fmt::print("tuning of 8B at {} numbers of rows: {:.3f} s\n", row_counts.size(), tuning);
 }
 
+// Dummy weights of one layer's experts.
+class DummyExperts : public ExpertsSource {
+ public:
+  DummyExperts(DummyWeights& weights, const ExpertsShape& shape)
+      : weights_(weights), shape_(shape) {}
+
+  const ExpertsShape& shape() const override { return shape_; }
+  Result<LinearSource> gate_up(int idx) override {
+    return source(fmt::format("gate_up {}", idx),
+                  {2 * shape_.intermediate_size, shape_.hidden_size});
+  }
+  Result<LinearSource> down(int idx) override {
+    return source(fmt::format("down {}", idx), {shape_.hidden_size, shape_.intermediate_size});
+  }
+
+ private:
+  Result<LinearSource> source(const std::string& name, const Shape& shape) {
+    const RepeatedTensor numbers = *weights_.repeated(name).value();
+    rows_ = {numbers.pool, numbers.first, shape[1], shape};
+    return LinearSource{{}, {}, {&rows_, 1}};
+  }
+
+  DummyWeights& weights_;
+  ExpertsShape shape_;
+  RepeatedRows rows_;
+};
+
+// The experts of each token, which differ from layer to layer, and how many are distinct.
+struct ExpertsOfTokens {
+  std::vector<int32_t> ids;
+  double num_distinct = 0;
+};
+
+ExpertsOfTokens random_ids(const ExpertsShape& shape, int64_t num_tokens, uint32_t seed) {
+  std::mt19937 random(seed);
+  ExpertsOfTokens experts;
+  std::vector<int32_t> all(static_cast<size_t>(shape.num_experts));
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<int32_t>(i);
+  std::vector<bool> used(all.size());
+  for (int64_t t = 0; t < num_tokens; ++t) {
+    std::shuffle(all.begin(), all.end(), random);
+    for (int j = 0; j < shape.top_k; ++j) {
+      const int32_t id = all[static_cast<size_t>(j)];
+      experts.ids.push_back(id);
+      used[static_cast<size_t>(id)] = true;
+    }
+  }
+  experts.num_distinct = static_cast<double>(std::count(used.begin(), used.end(), true));
+  return experts;
+}
+
+// GB/s are of the chosen experts' weights, each read once. Tokens choose their experts at random.
+void bench_experts(Bench& bench) {
+  constexpr ExpertsShape kShape = {128, 8, 2048, 768};
+  constexpr ExpertRouting kRouting = {.num_experts = 128, .top_k = 8, .renormalize = true};
+  constexpr int64_t kMaxTokens = 8192;
+  constexpr int kExpertLayers = 4;  // 4.8 GB
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  std::vector<std::unique_ptr<Experts>> layers;
+  DummyExperts source(bench.weights, kShape);
+  for (int i = 0; i < kExpertLayers; ++i) layers.push_back(ops->make_experts(source).value());
+  const Tensor x = bench.random(*ops, {kMaxTokens, kShape.hidden_size});
+  const Tensor out = ops->allocate({kMaxTokens, kShape.hidden_size}, DType::kBF16).value();
+  const Tensor logits = ops->allocate({kMaxTokens, kShape.num_experts}, DType::kF32).value();
+  const Tensor routed = ops->allocate({kMaxTokens, kShape.top_k}, DType::kI32).value();
+  const Tensor weights = ops->allocate({kMaxTokens, kShape.top_k}, DType::kF32).value();
+  const int64_t num_bytes = ops->experts_workspace_bytes(kShape, kMaxTokens).value();
+  const Tensor workspace = ops->allocate({num_bytes}, DType::kF8E4M3).value();
+  const Tensor product =
+      ops->allocate({kMaxTokens * kShape.top_k, kShape.intermediate_size}, DType::kBF16).value();
+  const double expert_bytes =
+      2.0 * static_cast<double>(3 * kShape.hidden_size * kShape.intermediate_size);
+  fmt::print("{:>6} {:>9} {:>10} {:>7} {:>8} {:>10} {:>9}\n", "tokens", "route us", "experts us",
+             "GB/s", "TFLOP/s", "few us", "distinct");
+  for (const int64_t tokens : {1, 2, 4, 8, 9, 16, 32, 64, 128, 256, 1024, 2048, 8192}) {
+    std::vector<ExpertsCall> calls;
+    std::vector<Tensor> ids;
+    double num_distinct = 0;
+    for (int i = 0; i < kExpertLayers; ++i) {
+      const ExpertsOfTokens experts = random_ids(kShape, tokens, static_cast<uint32_t>(i));
+      ids.push_back(ops->allocate({tokens, kShape.top_k}, DType::kI32).value());
+      const TensorView& on_device = ids.back().view;
+      bench.stream->copy_to_device(on_device.data, experts.ids.data(), on_device.num_bytes());
+      must(bench.stream->synchronize());
+      num_distinct += experts.num_distinct / kExpertLayers;
+      calls.push_back({layers[static_cast<size_t>(i)].get(),
+                       Activation::kSilu,
+                       x.view.rows(0, tokens),
+                       on_device,
+                       weights.view.rows(0, tokens),
+                       out.view.rows(0, tokens),
+                       false,
+                       {workspace.view.as<std::byte>(), workspace.view.num_bytes()}});
+    }
+    const double route_us = bench.time_graph([&] {
+      for (int i = 0; i < kExpertLayers; ++i) {
+        ops->route(kRouting, logits.view.rows(0, tokens), nullptr, routed.view.rows(0, tokens),
+                   weights.view.rows(0, tokens), *bench.stream);
+      }
+    });
+    const double us = bench.time_graph([&] {
+      for (const ExpertsCall& call : calls) ops->experts(call, *bench.stream);
+    }) / kExpertLayers;
+    double few_us = 0;  // not measured
+    if (tokens <= 64) {
+      few_us = bench.time_graph([&] {
+        for (const ExpertsCall& call : calls) {
+          const auto& experts = static_cast<const cuda::CudaExperts&>(*call.experts);
+          cuda::run_few_experts(context, experts.matrices(), call,
+                                product.view.rows(0, tokens * kShape.top_k));
+        }
+      }) / kExpertLayers;
+    }
+    fmt::print("{:6} {:9.2f} {:10.2f} {:7.0f} {:8.1f} {:10.2f} {:9.1f}\n", tokens,
+               route_us / kExpertLayers, us, num_distinct * expert_bytes / us / 1e3,
+               expert_bytes * static_cast<double>(tokens * kShape.top_k) / us / 1e6, few_us,
+               num_distinct);
+  }
+}
+
 int run(int argc, char** argv) {
   const Status status = cuda::open_device(0).status();
   if (!status.ok()) {
@@ -466,6 +589,7 @@ int run(int argc, char** argv) {
   if (wanted("rows")) bench_rows(bench);
   if (wanted("load")) bench_load(bench);
   if (wanted("fp8")) bench_fp8(bench);
+  if (wanted("experts")) bench_experts(bench);
   return 0;
 }
 

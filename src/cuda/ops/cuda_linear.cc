@@ -92,27 +92,41 @@ Status check_blocks(std::span<const Block> blocks) {
   return {};
 }
 
-Result<Tensor> load_weights(std::span<const Block> blocks, DType dtype, WeightUpload& upload) {
-  int64_t out_features = 0;
-  for (const Block& block : blocks) out_features += block.shape()[0];
-  QUIRE_ASSIGN_OR_RETURN(Tensor weights,
-                         device_tensor({out_features, blocks.front().shape()[1]}, dtype));
+// The checked blocks of a source.
+Result<std::vector<Block>> checked_blocks(const LinearSource& source) {
+  std::vector<Block> blocks = blocks_of(source);
+  if (blocks.empty() || (!source.weights.empty() && !source.repeated.empty())) {
+    return invalid_argument(
+        "[ops] a Linear needs blocks of weights, either all in memory or all repeated");
+  }
+  QUIRE_RETURN_IF_ERROR(check_blocks(blocks));
+  return blocks;
+}
+
+DType kept_dtype(std::span<const Block> blocks, DType dtype) {
+  return is_fp8(blocks.front().scheme()) ? DType::kF8E4M3 : dtype;
+}
+
+int64_t num_rows_of(std::span<const Block> blocks) {
+  int64_t num_rows = 0;
+  for (const Block& block : blocks) num_rows += block.shape()[0];
+  return num_rows;
+}
+
+// Uploads the blocks to `weights`, and the scales of their rows to `scales` unless its data is
+// null.
+Status upload_blocks(const LinearSource& source, std::span<const Block> blocks,
+                     const TensorView& weights, const TensorView& scales, WeightUpload& upload) {
   int64_t first = 0;
   for (const Block& block : blocks) {
-    const TensorView rows = weights.view.rows(first, block.shape()[0]);
+    const TensorView rows = weights.rows(first, block.shape()[0]);
     QUIRE_RETURN_IF_ERROR(block.memory != nullptr ? upload.upload(block.memory->values, rows)
                                                   : upload.fill(*block.repeated, rows));
     first += block.shape()[0];
   }
-  return weights;
-}
-
-Result<Tensor> load_scales(std::span<const WeightView> matrices, WeightUpload& upload) {
-  std::vector<float> scales = row_scales(matrices);
-  const Shape shape = {static_cast<int64_t>(scales.size())};
-  QUIRE_ASSIGN_OR_RETURN(Tensor device, device_tensor(shape, DType::kF32));
-  QUIRE_RETURN_IF_ERROR(upload.upload({scales.data(), DType::kF32, shape}, device.view));
-  return device;
+  if (scales.data == nullptr) return {};
+  std::vector<float> numbers = row_scales(source.weights);
+  return upload.upload({numbers.data(), DType::kF32, scales.shape}, scales);
 }
 
 Result<Tensor> load_bias(std::span<const TensorView> biases, std::span<const Block> blocks,
@@ -223,21 +237,36 @@ Status check_scheme(const WeightScheme& scheme) {
                   dtype_name(scheme.values)));
 }
 
+Result<DType> kept_dtype(const LinearSource& source, DType dtype) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<Block> blocks, checked_blocks(source));
+  return kept_dtype(blocks, dtype);
+}
+
+Status upload_matrix(const LinearSource& source, const TensorView& weights,
+                     const TensorView& scales, WeightUpload& upload) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<Block> blocks, checked_blocks(source));
+  const Shape got = {num_rows_of(blocks), blocks.front().shape()[1]};
+  if (got != weights.shape || !source.biases.empty()) {
+    return invalid_argument(fmt::format(
+        "[ops] a matrix has the wrong shape, or a bias; got {}, expected {} without a bias",
+        shape_text(got), shape_text(weights.shape)));
+  }
+  return upload_blocks(source, blocks, weights, scales, upload);
+}
+
 Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source, DType dtype,
                                                      WeightUpload& upload, CudaStream& stream) {
-  const std::vector<Block> blocks = blocks_of(source);
-  if (blocks.empty() || (!source.weights.empty() && !source.repeated.empty())) {
-    return invalid_argument(
-        "[ops] a Linear needs blocks of weights, either all in memory or all repeated");
-  }
-  QUIRE_RETURN_IF_ERROR(check_blocks(blocks));
-  const WeightScheme scheme = blocks.front().scheme();
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<Block> blocks, checked_blocks(source));
   std::unique_ptr<CudaLinear> linear(new CudaLinear());
+  const DType kept = kept_dtype(blocks, dtype);
+  const int64_t num_rows = num_rows_of(blocks);
   QUIRE_ASSIGN_OR_RETURN(linear->weights_,
-                         load_weights(blocks, is_fp8(scheme) ? scheme.values : dtype, upload));
-  if (is_fp8(scheme)) {
-    QUIRE_ASSIGN_OR_RETURN(linear->scales_, load_scales(source.weights, upload));
+                         device_tensor({num_rows, blocks.front().shape()[1]}, kept));
+  if (kept == DType::kF8E4M3) {
+    QUIRE_ASSIGN_OR_RETURN(linear->scales_, device_tensor({num_rows}, DType::kF32));
   }
+  QUIRE_RETURN_IF_ERROR(
+      upload_blocks(source, blocks, linear->weights_.view, linear->scales_.view, upload));
   if (source.biases.empty()) return linear;
   QUIRE_ASSIGN_OR_RETURN(linear->bias_, load_bias(source.biases, blocks, linear->weights_.view,
                                                   dtype, upload, stream));

@@ -45,6 +45,14 @@ Status check_scheme(const WeightScheme& scheme);
 // The scale of every row of the stacked matrices, whose schemes have a scale per tensor or per row.
 std::vector<float> row_scales(std::span<const WeightView> matrices);
 
+// The type in which CudaLinear::load(source, dtype) keeps the weights; fails as it does.
+Result<DType> kept_dtype(const LinearSource& source, DType dtype);
+
+// Enqueues the upload of a matrix without a bias to `weights` [out_features, in_features], whose
+// type is kept_dtype(), and of the scale of each row to `scales` if that is E4M3.
+Status upload_matrix(const LinearSource& source, const TensorView& weights,
+                     const TensorView& scales, WeightUpload& upload);
+
 // A weight matrix on the device: row-major [out_features, in_features] in the activations' type, or
 // in E4M3 with an F32 scale per row. A scale per tensor is repeated, so that stacked matrices with
 // different scales need nothing else.

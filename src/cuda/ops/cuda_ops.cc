@@ -11,7 +11,9 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "cuda/base/stream.h"
+#include "cuda/ops/cuda_experts.h"
 #include "cuda/ops/cuda_linear.h"
+#include "cuda/ops/expert_kernels.h"
 #include "cuda/ops/gemm_runner.h"
 #include "cuda/ops/layer_tail.h"
 #include "cuda/ops/per_head_gemm.h"
@@ -22,11 +24,12 @@ namespace {
 class CudaOpsImpl final : public CudaOps {
  public:
   CudaOpsImpl(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
-              std::unique_ptr<LayerTailKernel> layer_tail)
+              std::unique_ptr<LayerTailKernel> layer_tail, const ExpertsRunner& experts)
       : context_(context),
         activation_(activation),
         gemm_(std::move(gemm)),
         layer_tail_(std::move(layer_tail)),
+        experts_(experts),
         upload_(context) {}
 
   DType activation_dtype() const override { return activation_; }
@@ -53,6 +56,17 @@ class CudaOpsImpl final : public CudaOps {
     QUIRE_ASSIGN_OR_RETURN(
         auto linear, CudaPerHeadLinear::load(matrices, activation_, upload_, *context_.stream));
     return std::unique_ptr<PerHeadLinear>(std::move(linear));
+  }
+
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaExperts> experts,
+                           CudaExperts::load(source, activation_, upload_));
+    if (experts->has_fp8_weights()) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
+    return std::unique_ptr<Experts>(std::move(experts));
+  }
+  Result<int64_t> experts_workspace_bytes(const ExpertsShape& shape,
+                                          int64_t max_num_tokens) const override {
+    return experts_.workspace_bytes(shape, activation_, max_num_tokens);
   }
 
   Result<Tensor> make_vector(const TensorView& source) override {
@@ -163,6 +177,25 @@ class CudaOpsImpl final : public CudaOps {
     check_rows(scratch, 2 * out.shape[1]);
     QUIRE_CHECK(out.shape[0] == scratch.shape[0], "[ops] operands differ in rows");
     run_linear(gate_up, x, scratch, out, stream);
+  }
+
+  void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
+             TensorView weights, Stream& stream) override {
+    QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
+    QUIRE_CHECK(logits.dtype == DType::kF32 && logits.shape.rank() == 2 &&
+                    logits.shape[1] == routing.num_experts,
+                "[ops] route: the logits are not F32 rows of one number per expert");
+    check_choice(ids, weights, logits.shape[0], routing.top_k);
+    run_route(context_for(stream), routing, logits, bias, ids, weights);
+  }
+
+  void experts(const ExpertsCall& call, Stream& stream) override {
+    check_stream(stream);
+    const ExpertsShape& shape = call.experts->shape();
+    check_rows(call.x, shape.hidden_size);
+    check_same(call.x, call.out);
+    check_choice(call.ids, call.weights, call.x.shape[0], shape.top_k);
+    experts_.run(call);
   }
 
   void soft_cap(float cap, TensorView x, Stream& stream) override {
@@ -360,6 +393,13 @@ class CudaOpsImpl final : public CudaOps {
     check_rows(b, a.shape[1]);
     QUIRE_CHECK(a.shape[0] == b.shape[0], "[ops] operands differ in rows");
   }
+  static void check_choice(const TensorView& ids, const TensorView& weights, int64_t num_tokens,
+                           int64_t top_k) {
+    const Shape expected = {num_tokens, top_k};
+    QUIRE_CHECK(ids.dtype == DType::kI32 && weights.dtype == DType::kF32 && ids.shape == expected &&
+                    weights.shape == expected,
+                "[ops] the ids or weights of experts are not [num_tokens, top_k]");
+  }
   static void check_angles(const TensorView& cos_sin) {
     QUIRE_CHECK(
         cos_sin.dtype == DType::kF32 && cos_sin.shape.rank() == 2 && cos_sin.shape[1] % 2 == 0,
@@ -372,6 +412,7 @@ class CudaOpsImpl final : public CudaOps {
   std::unique_ptr<PerHeadGemm> per_head_gemm_;   // null: no model has matrices by head
   std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device does not support it
   bool fuses_layer_tails_ = false;
+  ExpertsRunner experts_;
   WeightUpload upload_;
   std::optional<Recording> recording_;  // engaged while tune_linears() runs its step
 };
@@ -389,8 +430,9 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LayerTailKernel> layer_tail,
                          LayerTailKernel::create(context, options.layer_tail_blocks));
-  return std::unique_ptr<CudaOps>(
-      std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm), std::move(layer_tail)));
+  QUIRE_ASSIGN_OR_RETURN(const ExpertsRunner experts, ExpertsRunner::create(context));
+  return std::unique_ptr<CudaOps>(std::make_unique<CudaOpsImpl>(
+      context, activation, std::move(gemm), std::move(layer_tail), experts));
 }
 
 }  // namespace quire::cuda

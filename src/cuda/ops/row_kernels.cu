@@ -6,6 +6,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
+#include "cuda/ops/activation.cuh"
 #include "cuda/ops/op_kernels.h"
 
 namespace quire::cuda {
@@ -104,29 +105,6 @@ __global__ void rms_norm_kernel(T* x, const T* delta, const float* weight, float
   }
 }
 
-// The error of the fast exponential and quotient is below the precision of 16-bit types.
-template <typename T>
-__device__ __forceinline__ float silu(float x) {
-  if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(-x));
-  return x / (1.0F + expf(-x));
-}
-
-// Computes x / 2 (1 + tanh(u)) as x / (1 + exp(-2 u)).
-template <typename T>
-__device__ __forceinline__ float gelu_tanh(float x) {
-  constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
-  constexpr float kCubic = -0.071354816273F;  // kLinear * 0.044715
-  const float y = x * fmaf(kCubic, x * x, kLinear);
-  if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(y));
-  return x / (1.0F + expf(y));
-}
-
-template <typename T, Activation kActivation>
-__device__ __forceinline__ float activate(float x) {
-  if constexpr (kActivation == Activation::kSilu) return silu<T>(x);
-  return gelu_tanh<T>(x);
-}
-
 // Grid: (rows, thread blocks per row).
 template <typename T, int kVec, Activation kActivation>
 __global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
@@ -140,7 +118,7 @@ __global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
   Vec<T, kVec> product;
 #pragma unroll
   for (int j = 0; j < kVec; ++j) {
-    product.v[j] = from_float<T>(activate<T, kActivation>(to_float(gate.v[j])) * to_float(up.v[j]));
+    product.v[j] = from_float<T>(activate<T>(kActivation, to_float(gate.v[j])) * to_float(up.v[j]));
   }
   store_vec(out + blockIdx.x * width + i, product);
 }

@@ -20,6 +20,7 @@
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
 #include "cuda/ops/op_kernels.h"
+#include "cuda/ops/weight_code.cuh"
 
 namespace quire::cuda {
 namespace {
@@ -81,17 +82,6 @@ __device__ __forceinline__ void store_out(const Operands& p, int64_t at, float v
   } else {
     static_cast<T*>(p.out)[at] = from_float<T>(value);
   }
-}
-
-// Whether kernels with weights of this type have code. E4M3 weights are refused before Hopper,
-// where their conversion in software would take minutes to compile.
-template <typename W>
-__device__ constexpr bool has_code() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-  return !std::is_same_v<W, __nv_fp8_e4m3>;
-#else
-  return true;
-#endif
 }
 
 // The scaled and biased value of a column, from its sum of products.

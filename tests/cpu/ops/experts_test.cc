@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 #include <set>
 
 #include "cpu/ops/routing.h"
 #include "ops_fixture.h"
+#include "support/expert_cases.h"
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
 
@@ -20,11 +20,16 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::host_stream;
+using testing::kRoutingCases;
 using testing::matrix;
 using testing::random_floats;
+using testing::random_step;
+using testing::RandomExperts;
 using testing::reference_route;
 using testing::ReferenceOps;
 using testing::RoutedExpert;
+using testing::RoutingCase;
+using testing::Step;
 using testing::Variant;
 using testing::VariantOps;
 using testing::variants;
@@ -46,36 +51,6 @@ std::vector<int32_t> ids_of(const std::vector<RoutedExpert>& routed) {
   for (const RoutedExpert& expert : routed) ids.push_back(expert.id);
   return ids;
 }
-
-struct RoutingCase {
-  const char* name;
-  ExpertRouting routing;
-  bool has_bias = false;
-};
-
-const RoutingCase kRoutingCases[] = {
-    {"Mixtral", {.num_experts = 8, .top_k = 2, .renormalize = true}},
-    {"Qwen3-MoE", {.num_experts = 128, .top_k = 8, .renormalize = true}},
-    {"Qwen3-MoE without norm_topk_prob", {.num_experts = 128, .top_k = 8}},
-    {"DeepSeek-V2-Lite", {.num_experts = 64, .top_k = 6}},
-    {"DeepSeek-V2",
-     {.num_experts = 160, .top_k = 6, .num_groups = 8, .top_groups = 3, .scale = 16.0F}},
-    {"DeepSeek-V3",
-     {.num_experts = 256,
-      .top_k = 8,
-      .scores = RouterScores::kSigmoid,
-      .num_groups = 8,
-      .top_groups = 4,
-      .group_scores = GroupScores::kTwoLargest,
-      .renormalize = true,
-      .scale = 2.5F},
-     true},
-    {"biased softmax", {.num_experts = 12, .top_k = 5, .renormalize = true, .scale = 0.5F}, true},
-    {"every expert", {.num_experts = 5, .top_k = 5}},
-    {"one expert", {.num_experts = 1, .top_k = 1}},
-    {"the most experts",
-     {.num_experts = kMaxExperts, .top_k = 40, .scores = RouterScores::kSigmoid}},
-};
 
 TEST(Routing, AgreesWithTheDefinition) {
   for (const RoutingCase& c : kRoutingCases) {
@@ -188,86 +163,6 @@ TEST(Routing, ImpossibleRulesAreNotValid) {
     r.num_groups = r.top_groups = 8;
     r.group_scores = GroupScores::kTwoLargest;
   }));
-}
-
-// Random matrices in memory.
-class RandomExperts : public ExpertsSource {
- public:
-  RandomExperts(const ExpertsShape& shape, DType dtype, uint32_t seed)
-      : shape_(shape), dtype_(dtype) {
-    for (int i = 0; i < shape.num_experts; ++i) {
-      const auto idx = static_cast<uint32_t>(i);
-      add(2 * shape.intermediate_size, shape.hidden_size, seed + 2 * idx);
-      add(shape.hidden_size, shape.intermediate_size, seed + 2 * idx + 1);
-    }
-  }
-
-  const ExpertsShape& shape() const override { return shape_; }
-  Result<LinearSource> gate_up(int idx) override { return source(2 * idx); }
-  Result<LinearSource> down(int idx) override { return source(2 * idx + 1); }
-
-  // Makes one value too large for pairs of F16 (amx/kernel.h), so that the matrix has another
-  // kernel than the others.
-  void enlarge(int expert) {
-    const uint16_t large = f32_to_f16(40.0F);
-    std::memcpy(bytes_[static_cast<size_t>(2 * expert)].data(), &large, sizeof(large));
-  }
-
- private:
-  void add(int64_t rows, int64_t columns, uint32_t seed) {
-    const auto count = static_cast<size_t>(rows * columns);
-    std::vector<std::byte> bytes(count * dtype_bytes(dtype_));
-    const std::vector<float> values =
-        random_floats(count, seed, 1.0F / std::sqrt(static_cast<float>(columns)));
-    for (size_t i = 0; i < count; ++i) {
-      if (dtype_ == DType::kF32) {
-        std::memcpy(bytes.data() + 4 * i, &values[i], 4);
-        continue;
-      }
-      const uint16_t half = dtype_ == DType::kF16 ? f32_to_f16(values[i]) : f32_to_bf16(values[i]);
-      std::memcpy(bytes.data() + 2 * i, &half, 2);
-    }
-    bytes_.push_back(std::move(bytes));
-    shapes_.push_back({rows, columns});
-  }
-
-  Result<LinearSource> source(int idx) {
-    const auto i = static_cast<size_t>(idx);
-    view_ = TensorView{bytes_[i].data(), dtype_, shapes_[i]};
-    return LinearSource{.weights = {&view_, 1}, .biases = {}};
-  }
-
-  ExpertsShape shape_;
-  DType dtype_;
-  std::vector<std::vector<std::byte>> bytes_;
-  std::vector<Shape> shapes_;
-  WeightView view_;
-};
-
-// The tokens of a step, and their experts.
-struct Step {
-  std::vector<float> x;  // [num_tokens, hidden_size]
-  std::vector<int32_t> ids;
-  std::vector<float> weights;
-  int64_t num_tokens = 0;
-};
-
-// `hot` of 10 tokens have expert 1 first; the last expert has no token if there are enough others.
-Step random_step(const ExpertsShape& shape, int64_t num_tokens, uint32_t seed, uint32_t hot = 0) {
-  Step step;
-  step.num_tokens = num_tokens;
-  step.x = random_floats(static_cast<size_t>(num_tokens * shape.hidden_size), seed);
-  step.weights = random_floats(static_cast<size_t>(num_tokens * shape.top_k), seed + 1);
-  std::mt19937 random(seed);
-  std::vector<int32_t> experts(static_cast<size_t>(shape.num_experts));
-  for (int64_t t = 0; t < num_tokens; ++t) {
-    std::iota(experts.begin(), experts.end(), 0);
-    const int64_t num_used = std::max<int64_t>(shape.num_experts - 1, shape.top_k);
-    std::shuffle(experts.begin(), experts.begin() + num_used, random);
-    if (random() % 10 < hot) std::swap(*std::ranges::find(experts, 1), experts.front());
-    step.ids.insert(step.ids.end(), experts.begin(), experts.begin() + shape.top_k);
-  }
-  return step;
 }
 
 std::vector<float> run(Ops& ops, const Experts& experts, Step& step,

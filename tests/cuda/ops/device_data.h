@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,17 @@ inline std::vector<float> rounded(const std::vector<float>& values, DType dtype)
 
 inline float tolerance(DType dtype) {
   return dtype == DType::kBF16 ? 1e-2F : dtype == DType::kF16 ? 2e-3F : 2e-5F;
+}
+
+// One row as run_quantize_rows rounds it.
+inline std::vector<float> quantized_row(std::span<const float> x) {
+  float largest = 0;
+  for (const float number : x) largest = std::fmax(largest, std::abs(number));
+  const float scale = e4m3_scale(largest);
+  const float inverse = 1.0F / scale;
+  std::vector<float> out;
+  for (const float number : x) out.push_back(e4m3_to_f32(f32_to_e4m3(number * inverse)) * scale);
+  return out;
 }
 
 inline TensorView host_view(std::vector<float>& values, int64_t rows) {

@@ -38,17 +38,6 @@ struct Fp8Matrix {
   std::vector<std::byte> scales;
 };
 
-// One row as run_quantize_rows rounds it.
-std::vector<float> quantized_row(std::span<const float> x) {
-  float largest = 0;
-  for (const float number : x) largest = std::fmax(largest, std::abs(number));
-  const float scale = e4m3_scale(largest);
-  const float inverse = 1.0F / scale;
-  std::vector<float> out;
-  for (const float number : x) out.push_back(e4m3_to_f32(f32_to_e4m3(number * inverse)) * scale);
-  return out;
-}
-
 std::vector<float> quantized(const std::vector<float>& x, int64_t width) {
   std::vector<float> out;
   for (size_t first = 0; first < x.size(); first += static_cast<size_t>(width)) {

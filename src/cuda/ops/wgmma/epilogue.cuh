@@ -28,7 +28,7 @@ class Epilogue {
  public:
   static constexpr int kPairs = kB / 16;
 
-  __device__ __forceinline__ Epilogue(const Params& p, unsigned char* staged,
+  __device__ __forceinline__ Epilogue(const Output& p, unsigned char* staged,
                                       const StoredPairs& stored)
       : p_(p), staged_(staged), stored_(stored) {}
 
@@ -201,7 +201,7 @@ class Epilogue {
     }
   }
 
-  const Params& p_;
+  const Output& p_;
   unsigned char* staged_;  // of the thread block
   const StoredPairs& stored_;
 };

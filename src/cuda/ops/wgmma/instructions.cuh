@@ -4,6 +4,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <cuda_fp8.h>
 
 #include <cstdint>
 #include <type_traits>
@@ -161,18 +162,33 @@ __device__ __forceinline__ void keep(float (&d)[kCount]) {
     QUIRE_WGMMA("224", types, QUIRE_NAMES112, "%112", "%113", "%114", QUIRE_D112);           \
   else                                                                                       \
     QUIRE_WGMMA("256", types, QUIRE_NAMES128, "%128", "%129", "%130", QUIRE_D128)
+// With E4M3, K is 32, which is as many bytes, and there is no choice of the operands' layout.
+#define QUIRE_WGMMA_FP8(n, names, a_name, b_name, adds_name, operands)                       \
+  asm volatile("{\n.reg .pred adds;\nsetp.ne.b32 adds, " adds_name ", 0;\n"                  \
+               "wgmma.mma_async.sync.aligned.m64n" n "k32.f32.e4m3.e4m3 {" names "}, " a_name \
+               ", " b_name ", adds, 1, 1;\n}"                                                \
+               : operands                                                                    \
+               : "l"(a), "l"(b), "r"(adds))
 // clang-format on
 
 template <typename T, int kN>
 __device__ __forceinline__ void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int adds) {
   static_assert(kN % 32 == 0 && kN >= 32 && kN <= 256);
-  if constexpr (std::is_same_v<T, __half>) {
+  if constexpr (std::is_same_v<T, __nv_fp8_e4m3>) {
+    static_assert(kN == 32 || kN == 128, "grouped products have no other sizes");
+    if constexpr (kN == 32) {
+      QUIRE_WGMMA_FP8("32", QUIRE_NAMES16, "%16", "%17", "%18", QUIRE_D16(0));
+    } else {
+      QUIRE_WGMMA_FP8("128", QUIRE_NAMES64, "%64", "%65", "%66", QUIRE_D64);
+    }
+  } else if constexpr (std::is_same_v<T, __half>) {
     QUIRE_WGMMA_SIZES("f16.f16");
   } else {
     QUIRE_WGMMA_SIZES("bf16.bf16");
   }
 }
 
+#undef QUIRE_WGMMA_FP8
 #undef QUIRE_WGMMA_SIZES
 #undef QUIRE_WGMMA
 

@@ -39,6 +39,54 @@ struct Stage {
   }
 };
 
+// A warpgroup's operands in the stages of a ring in shared memory.
+struct RingView {
+  uint32_t a_at;  // in the first stage
+  uint32_t b_at;
+  int stage_bytes;
+  int num_stages;
+  Mbarrier* full;  // per stage: its bytes have arrived
+};
+
+// sums = A * B^T over the next `num_blocks` stages, kSlabs times 64 rows of A by kB rows of B.
+// Calls release(index of a stage) when a stage has been read. All threads of a warpgroup call it.
+template <typename T, int kSlabs, int kHalfB, typename Release>
+__device__ __forceinline__ void multiply_blocks(float (&sums)[kSlabs][kHalfB], const RingView& ring,
+                                                int num_blocks, Stage& stage,
+                                                const Release& release) {
+  constexpr int kRowBytes = kBlockK * 2;
+  int last = -1;
+  for (int block = 0; block < num_blocks; ++block) {
+    ring.full[stage.idx].wait(stage.parity);
+    const auto offset = static_cast<uint32_t>(stage.idx * ring.stage_bytes);
+    const uint64_t a = operand_descriptor(ring.a_at + offset);
+    const uint64_t b = operand_descriptor(ring.b_at + offset);
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
+    begin();
+#pragma unroll
+    for (int k = 0; k < kBlockK / 16; ++k) {
+#pragma unroll
+      for (int slab = 0; slab < kSlabs; ++slab) {
+        const int adds = k > 0 || block > 0;
+        multiply<T, 2 * kHalfB>(sums[slab], a + slab * (64 * kRowBytes >> 4) + k * 2, b + k * 2,
+                                adds);
+      }
+    }
+    commit();
+#pragma unroll
+    for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
+    wait<1>();
+    if (last >= 0) release(last);
+    last = stage.idx;
+    stage.advance(ring.num_stages);
+  }
+  wait<0>();
+#pragma unroll
+  for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
+  release(last);
+}
+
 template <typename T, int kWeights, int kTokens, bool kWeightsAreA>
 class ThreadBlock {
  public:
@@ -247,35 +295,9 @@ class ThreadBlock {
     const int warpgroup = static_cast<int>(threadIdx.x) / 128;
     const uint32_t a_at = ring_ + static_cast<uint32_t>(warpgroup * kSlabs * 64 * kRowBytes);
     const uint32_t b_at = ring_ + static_cast<uint32_t>(kA * kRowBytes);
-    int last = -1;
-    for (int k_block = first_k_block_; k_block < end_k_block_; ++k_block) {
-      full_[stage.idx].wait(stage.parity);
-      const auto offset = static_cast<uint32_t>(stage.idx * kStageBytes);
-      const uint64_t a = operand_descriptor(a_at + offset);
-      const uint64_t b = operand_descriptor(b_at + offset);
-#pragma unroll
-      for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
-      begin();
-#pragma unroll
-      for (int k = 0; k < kBlockK / 16; ++k) {
-#pragma unroll
-        for (int slab = 0; slab < kSlabs; ++slab) {
-          const int adds = k > 0 || k_block > first_k_block_;
-          multiply<T, kB>(sums[slab], a + slab * (64 * kRowBytes >> 4) + k * 2, b + k * 2, adds);
-        }
-      }
-      commit();
-#pragma unroll
-      for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
-      wait<1>();
-      if (last >= 0) release(last);
-      last = stage.idx;
-      stage.advance(p_.num_stages);
-    }
-    wait<0>();
-#pragma unroll
-    for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
-    release(last);
+    const RingView ring = {a_at, b_at, kStageBytes, p_.num_stages, full_};
+    multiply_blocks<T>(sums, ring, end_k_block_ - first_k_block_, stage,
+                       [this](int read) { release(read); });
   }
 
   // Address of the sums that an owner receives. Each other split has a slot.

@@ -35,13 +35,19 @@ constexpr size_t shared_bytes(int weights, int tokens, bool weights_are_a, int n
                              kWarpgroups * 4 * staged_bytes(weights_are_a) + num_stages * 16);
 }
 
-struct Params {
-  CUtensorMap w;
-  CUtensorMap x;
+// The result of a product.
+struct Output {
   void* out = nullptr;         // [num_rows, num_columns]
   const void* bias = nullptr;  // [num_columns], or none
   int64_t num_columns = 0;
   int num_rows = 0;
+  bool out_is_f32 = false;
+  bool is_gated = false;  // w's map has 8 rows of gate, then 8 of up; out = silu(gate) * up
+};
+
+struct Params : Output {
+  CUtensorMap w;
+  CUtensorMap x;
   int num_k_blocks = 0;
   int token_clusters = 0;  // clusters side by side along the tokens, and along the weights
   int weight_clusters = 0;
@@ -50,8 +56,28 @@ struct Params {
   int splits = 1;
   int num_stages = 0;
   uint64_t w_policy = 0;  // cache hint for the L2
-  bool out_is_f32 = false;
-  bool is_gated = false;  // w's map has 8 rows of gate, then 8 of up; out = silu(gate) * up
+};
+
+// Some rows of one expert, which thread blocks multiply with the expert's weights.
+struct ExpertTile {
+  int expert;
+  int first_row;
+  int end_row;
+};
+
+// Products of the rows of each expert, which are adjacent, with its matrix.
+struct GroupedParams : Output {  // num_rows is unused
+  CUtensorMap w;
+  CUtensorMap x;
+  const ExpertTile* tiles = nullptr;
+  const int* num_tiles = nullptr;  // on the device
+  // With E4M3 operands, whose maps have pairs of numbers as elements:
+  const float* w_scales = nullptr;  // of each row of all experts
+  const float* x_scales = nullptr;  // of x_scale_rows[row], or of each row if that is null
+  const int32_t* x_scale_rows = nullptr;
+  int num_weight_tiles = 0;  // of an expert
+  int num_k_blocks = 0;
+  int num_stages = 0;
 };
 
 // X(weights, tokens, weights_are_a): the members of WgmmaTile.
@@ -68,5 +94,15 @@ using Kernel = void (*)(Params);
 // One kernel per tile of QUIRE_WGMMA_TILES.
 extern const Kernel kBf16Kernels[];
 extern const Kernel kF16Kernels[];
+
+inline constexpr int kGroupedWeights = 128;  // rows of w in a tile of grouped products
+// Rows of x in a tile: few where each expert has few rows, so that little is multiplied in vain.
+inline constexpr int kGroupedFewTokens = 32;
+inline constexpr int kGroupedTokens = 128;
+
+using GroupedKernel = void (*)(GroupedParams);
+// For F16 or BF16 outputs, operands of the same type or in E4M3, and kGroupedFewTokens or
+// kGroupedTokens.
+GroupedKernel grouped_kernel(bool is_f16, bool is_fp8, bool has_few_tokens);
 
 }  // namespace quire::cuda::wgmma

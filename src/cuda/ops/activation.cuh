@@ -1,0 +1,30 @@
+// The activations of gated MLPs in F32. T: type of the result, which decides the precision.
+#pragma once
+
+#include "ops/ops.h"
+
+namespace quire::cuda {
+
+// The error of the fast exponential and quotient is below the precision of 16-bit types.
+template <typename T>
+__device__ __forceinline__ float silu(float x) {
+  if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(-x));
+  return x / (1.0F + expf(-x));
+}
+
+// Computes x / 2 (1 + tanh(u)) as x / (1 + exp(-2 u)).
+template <typename T>
+__device__ __forceinline__ float gelu_tanh(float x) {
+  constexpr float kLinear = -1.5957691216F;   // -2 sqrt(2 / pi)
+  constexpr float kCubic = -0.071354816273F;  // kLinear * 0.044715
+  const float y = x * fmaf(kCubic, x * x, kLinear);
+  if constexpr (sizeof(T) == 2) return __fdividef(x, 1.0F + __expf(y));
+  return x / (1.0F + expf(y));
+}
+
+template <typename T>
+__device__ __forceinline__ float activate(Activation activation, float x) {
+  return activation == Activation::kSilu ? silu<T>(x) : gelu_tanh<T>(x);
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,183 @@
+// Grouped products: the rows of x are sorted by expert, and each expert's rows are multiplied with
+// its matrix. The numbers of rows are on the device alone, so a fixed number of thread blocks walks
+// a list of tiles that another kernel has written. w is A, x is B. A tile of x may contain rows of
+// the next experts; their sums are not stored.
+#pragma once
+
+#include "cuda/ops/wgmma/kernel.cuh"
+
+namespace quire::cuda::wgmma {
+
+// T: type of the output. Operand: type of w and x, which is T or E4M3.
+template <typename T, typename Operand, int kTokens>
+class GroupedThreadBlock {
+ public:
+  static constexpr int kRowBytes = kBlockK * 2;
+  static constexpr int kStageBytes = stage_bytes(kGroupedWeights, kTokens);
+  static constexpr int kTokensAt = kGroupedWeights * kRowBytes;
+  static_assert(kGroupedWeights == 64 * kWarpgroups, "a warpgroup has 64 rows of w");
+
+  __device__ __forceinline__ GroupedThreadBlock(const GroupedParams& p, unsigned char* memory)
+      : p_(p) {
+    const uint32_t start = shared_address(memory);
+    ring_ = round_up(start, kSharedAlignment);
+    const uint32_t staged = ring_ + static_cast<uint32_t>(p.num_stages * kStageBytes);
+    staged_ = memory + (staged - start);
+    full_ = reinterpret_cast<Mbarrier*>(staged_ + kWarpgroups * 4 * staged_bytes(true));
+    empty_ = full_ + p.num_stages;
+  }
+
+  // Runs on one thread.
+  __device__ void init_barriers() {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&p_.w) : "memory");
+    asm volatile("prefetch.tensormap [%0];" ::"l"(&p_.x) : "memory");
+    for (int i = 0; i < p_.num_stages; ++i) {
+      full_[i].init();
+      empty_[i].init(kWarpgroups);
+    }
+    publish_barriers();
+  }
+
+  // Runs on the producer thread.
+  __device__ __forceinline__ void copy_tiles() {
+    Stage stage;
+    const int end = num_tiles();
+    for (int idx = first_tile(); idx < end; idx += tile_step()) {
+      const ExpertTile tile = tile_of(idx);
+      for (int k_block = 0; k_block < p_.num_k_blocks; ++k_block) {
+        empty_[stage.idx].wait(stage.parity ^ 1);
+        full_[stage.idx].arrive_expecting(kStageBytes);
+        copy_weights(tile.expert, first_weight(idx), k_block * kBlockK, stage.idx);
+        copy_tokens(tile.first_row, k_block * kBlockK, stage.idx);
+        stage.advance(p_.num_stages);
+      }
+    }
+  }
+
+  // Runs on the consumer warpgroups.
+  __device__ __forceinline__ void multiply_tiles() {
+    const int warpgroup = static_cast<int>(threadIdx.x) / 128;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const RingView ring = {ring_ + static_cast<uint32_t>(warpgroup * 64 * kRowBytes),
+                           ring_ + static_cast<uint32_t>(kTokensAt), kStageBytes, p_.num_stages,
+                           full_};
+    const StoredPairs stored = {.first = 0, .count = kTokens / 16};
+    Output output = p_;
+    Epilogue<T, kTokens, true> epilogue(output, staged_, stored);
+    Stage stage;
+    float sums[1][kTokens / 2];
+    const int end = num_tiles();
+    for (int idx = first_tile(); idx < end; idx += tile_step()) {
+      const ExpertTile tile = tile_of(idx);
+      multiply_blocks<Operand>(sums, ring, p_.num_k_blocks, stage, [this](int read) {
+        if (threadIdx.x % 128 == 0) empty_[read].arrive();
+      });
+      const int weight = first_weight(idx) + warp * 16;
+      if constexpr (!std::is_same_v<T, Operand>) scale(sums[0], tile, weight);
+      output.num_rows = tile.end_row;
+      epilogue.store(sums[0], tile.first_row, weight);
+    }
+  }
+
+ private:
+  // Tiles of the same rows of x follow one another, and those of the same expert.
+  __device__ __forceinline__ int first_tile() const { return static_cast<int>(blockIdx.x); }
+  __device__ __forceinline__ int tile_step() const { return static_cast<int>(gridDim.x); }
+  __device__ __forceinline__ int num_tiles() const { return *p_.num_tiles * p_.num_weight_tiles; }
+  __device__ __forceinline__ ExpertTile tile_of(int idx) const {
+    return p_.tiles[idx / p_.num_weight_tiles];
+  }
+  __device__ __forceinline__ int first_weight(int idx) const {
+    return idx % p_.num_weight_tiles * kGroupedWeights;
+  }
+
+  // Multiplies a warp's sums by the scales of their rows of w and x. `weight` is the first of the
+  // warp's 16 rows of w; the order of the sums is that of Epilogue.
+  __device__ __forceinline__ void scale(float (&sums)[kTokens / 2], const ExpertTile& tile,
+                                        int weight) const {
+    const auto lane = static_cast<int>(threadIdx.x) % 32;
+    const int64_t num_rows = p_.is_gated ? 2 * p_.num_columns : p_.num_columns;
+    float w_scales[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int column = p_.is_gated ? weight / 2 + lane / 4 : weight + half * 8 + lane / 4;
+      const int64_t row = p_.is_gated ? half * p_.num_columns + column : column;
+      w_scales[half] = column < p_.num_columns ? p_.w_scales[tile.expert * num_rows + row] : 0.0F;
+    }
+#pragma unroll
+    for (int i = 0; i < kTokens / 2; i += 4) {
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        const float x_scale = scale_of(tile, tile.first_row + i / 4 * 8 + lane % 4 * 2 + e);
+        sums[i + e] *= w_scales[0] * x_scale;
+        sums[i + 2 + e] *= w_scales[1] * x_scale;
+      }
+    }
+  }
+  __device__ __forceinline__ float scale_of(const ExpertTile& tile, int row) const {
+    if (row >= tile.end_row) return 0.0F;
+    return p_.x_scales[p_.x_scale_rows == nullptr ? row : p_.x_scale_rows[row]];
+  }
+
+  __device__ __forceinline__ uint32_t stage_at(int stage) const {
+    return ring_ + static_cast<uint32_t>(stage * kStageBytes);
+  }
+  // The axes of the map are K, rows and experts; or K, 8 rows, gate and up, groups of 8 rows, and
+  // experts.
+  __device__ __forceinline__ void copy_weights(int expert, int row, int k, int stage) {
+    const uint32_t arrived = shared_address(&full_[stage]);
+    constexpr uint64_t kEvictFirst = 0x12F0000000000000;
+    constexpr uint64_t kEvictNormal = 0x1000000000000000;
+    // An expert of few rows is read once.
+    const uint64_t policy = kTokens == kGroupedFewTokens ? kEvictFirst : kEvictNormal;
+    if (p_.is_gated) {
+      asm volatile(
+          "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+          ".L2::cache_hint [%0], [%1, {%3, %4, %4, %5, %6}], [%2], %7;" ::"r"(stage_at(stage)),
+          "l"(&p_.w), "r"(arrived), "r"(k), "r"(0), "r"(row / 16), "r"(expert), "l"(policy)
+          : "memory");
+    } else {
+      asm volatile(
+          "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes"
+          ".L2::cache_hint [%0], [%1, {%3, %4, %5}], [%2], %6;" ::"r"(stage_at(stage)),
+          "l"(&p_.w), "r"(arrived), "r"(k), "r"(row), "r"(expert), "l"(policy)
+          : "memory");
+    }
+  }
+  __device__ __forceinline__ void copy_tokens(int row, int k, int stage) {
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4}], [%2];" ::"r"(stage_at(stage) + kTokensAt),
+        "l"(&p_.x), "r"(shared_address(&full_[stage])), "r"(k), "r"(row)
+        : "memory");
+  }
+
+  const GroupedParams& p_;
+  uint32_t ring_;
+  unsigned char* staged_;
+  Mbarrier* full_;   // per stage: its bytes have arrived
+  Mbarrier* empty_;  // per stage: both warpgroups have read it
+};
+
+template <typename T, typename Operand, int kTokens>
+__global__ void __launch_bounds__(kThreads, 1)
+    grouped_gemm_kernel(const __grid_constant__ GroupedParams p) {
+  extern __shared__ unsigned char memory[];
+  GroupedThreadBlock<T, Operand, kTokens> block(p, memory);
+  constexpr int kProducer = kWarpgroups * 128;
+  if (threadIdx.x == kProducer) block.init_barriers();
+  __syncthreads();
+  trigger_dependent_launch();
+  // The tiles, too, are written by an earlier kernel.
+  wait_for_previous_kernel();
+  if (threadIdx.x >= kProducer) {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+    if (threadIdx.x == kProducer) block.copy_tiles();
+  } else {
+    // The SM has 65536 registers: 40 for each of 128 threads, and 232 for each of 256.
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+    block.multiply_tiles();
+  }
+}
+
+}  // namespace quire::cuda::wgmma

@@ -1,0 +1,415 @@
+// Compares routing and the products of experts with their definitions in double: few tokens, many,
+// one expert with almost all of them, and experts with none.
+#include <cmath>
+#include <set>
+
+#include "cuda/ops/expert_kernels.h"
+#include "device_data.h"
+#include "support/expert_cases.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr int64_t kManyTokens = 300;
+
+// Ids and weights that route() chose.
+struct Choice {
+  std::vector<int32_t> ids;
+  std::vector<float> weights;
+};
+
+std::vector<int32_t> ints_of(DeviceData& data) {
+  const std::vector<std::byte> bytes = data.bytes();
+  std::vector<int32_t> ints(bytes.size() / sizeof(int32_t));
+  std::memcpy(ints.data(), bytes.data(), bytes.size());
+  return ints;
+}
+
+// A source whose matrices repeat a pool, and the same numbers in memory.
+class RepeatedExperts : public ExpertsSource {
+ public:
+  RepeatedExperts(const ExpertsShape& shape, bool in_memory)
+      : shape_(shape), in_memory_(in_memory), pool_(normal_floats(97, 1, 0.2F)) {}
+
+  const ExpertsShape& shape() const override { return shape_; }
+  Result<LinearSource> gate_up(int idx) override {
+    return source(7 * idx, {2 * shape_.intermediate_size, shape_.hidden_size});
+  }
+  Result<LinearSource> down(int idx) override {
+    return source(7 * idx + 3, {shape_.hidden_size, shape_.intermediate_size});
+  }
+
+ private:
+  Result<LinearSource> source(int64_t first, const Shape& shape) {
+    const auto size = static_cast<int64_t>(pool_.size());
+    rows_ = {{pool_.data(), DType::kF32, {size}}, first, shape[1], shape};
+    if (!in_memory_) return LinearSource{.weights = {}, .biases = {}, .repeated = {&rows_, 1}};
+    copy_.clear();
+    for (int64_t i = 0; i < shape.num_elements(); ++i) {
+      copy_.push_back(pool_[static_cast<size_t>((first + i) % size)]);
+    }
+    view_ = TensorView{copy_.data(), DType::kF32, shape};
+    return LinearSource{.weights = {&view_, 1}, .biases = {}};
+  }
+
+  ExpertsShape shape_;
+  bool in_memory_;
+  std::vector<float> pool_;
+  std::vector<float> copy_;
+  RepeatedRows rows_;
+  WeightView view_;
+};
+
+class ExpertsTest : public CudaOpsTest {
+ protected:
+  Choice route(const ExpertRouting& routing, const std::vector<float>& logits,
+               const std::vector<float>& bias = {}) {
+    const int64_t num_tokens = static_cast<int64_t>(logits.size()) / routing.num_experts;
+    DeviceData device_logits(stream(), {num_tokens, routing.num_experts}, DType::kF32, logits);
+    DeviceData device_bias(stream(), {routing.num_experts}, DType::kF32);
+    if (!bias.empty()) device_bias.set(bias);
+    DeviceData ids(stream(), {num_tokens, routing.top_k}, DType::kI32);
+    DeviceData weights(stream(), {num_tokens, routing.top_k}, DType::kF32);
+    ops_->route(routing, device_logits.view(), bias.empty() ? nullptr : device_bias.as<float>(),
+                ids.view(), weights.view(), stream());
+    return {ints_of(ids), weights.values()};
+  }
+
+  // A step's operands on the device, and the call.
+  struct DeviceStep {
+    DeviceStep(cuda::CudaStream& stream, cuda::CudaOps& ops, DType dtype, const ExpertsShape& shape,
+               const Step& step)
+        : x(stream, {step.num_tokens, shape.hidden_size}, dtype, step.x),
+          ids(stream, {step.num_tokens, shape.top_k}, DType::kI32),
+          weights(stream, {step.num_tokens, shape.top_k}, DType::kF32, step.weights),
+          out(stream, {step.num_tokens, shape.hidden_size}, dtype),
+          workspace(stream, {ops.experts_workspace_bytes(shape, step.num_tokens).value()},
+                    DType::kF8E4M3) {
+      ids.write(step.ids.data());
+    }
+    ExpertsCall call(const Experts& experts, Activation activation, bool adds) const {
+      return {.experts = &experts,
+              .activation = activation,
+              .x = x.view(),
+              .ids = ids.view(),
+              .weights = weights.view(),
+              .out = out.view(),
+              .adds = adds,
+              .workspace = {workspace.as<std::byte>(), workspace.view().num_bytes()}};
+    }
+
+    DeviceData x;
+    DeviceData ids;
+    DeviceData weights;
+    DeviceData out;
+    DeviceData workspace;
+  };
+
+  // Products, outputs of experts and the sum are rounded to the type of the activations.
+  float rounding() const { return 2 * tolerance(dtype()); }
+
+  DeviceStep on_device(const ExpertsShape& shape, const Step& step) {
+    return DeviceStep(stream(), *ops_, dtype(), shape, step);
+  }
+
+  // A step whose numbers are of the activations' type.
+  Step rounded_step(const ExpertsShape& shape, int64_t num_tokens, uint32_t seed,
+                    uint32_t hot = 0) const {
+    Step step = random_step(shape, num_tokens, seed, hot);
+    step.x = rounded(step.x, dtype());
+    // As large as those of a router, so that rounded terms do not exceed the tolerance.
+    for (float& weight : step.weights) weight /= std::sqrt(static_cast<float>(shape.top_k));
+    return step;
+  }
+
+  std::vector<float> run(const Experts& experts, const Step& step,
+                         Activation activation = Activation::kSilu,
+                         const std::vector<float>* added_to = nullptr) {
+    DeviceStep device_step = on_device(experts.shape(), step);
+    if (added_to != nullptr) device_step.out.set(*added_to);
+    ops_->experts(device_step.call(experts, activation, added_to != nullptr), stream());
+    (void)device_step.workspace.bytes();  // fails if the guard was overwritten
+    return device_step.out.values();
+  }
+
+  std::vector<float> expected(const Experts& experts, Step step,
+                              Activation activation = Activation::kSilu,
+                              const std::vector<float>* added_to = nullptr) {
+    const ExpertsShape& shape = experts.shape();
+    std::vector<float> out(step.x.size());
+    if (added_to != nullptr) out = *added_to;
+    ExpertsCall call;
+    call.experts = &experts;
+    call.activation = activation;
+    call.x = host_view(step.x, step.num_tokens);
+    call.ids = {step.ids.data(), DType::kI32, {step.num_tokens, shape.top_k}};
+    call.weights = host_view(step.weights, step.num_tokens);
+    call.out = host_view(out, step.num_tokens);
+    call.adds = added_to != nullptr;
+    reference_.experts(call, stream());
+    return out;
+  }
+
+  void expect_agrees(RandomExperts& source, const std::vector<int64_t>& token_counts,
+                     uint32_t hot = 0) {
+    const auto experts = ops_->make_experts(source).value();
+    const auto reference = reference_.make_experts(source).value();
+    EXPECT_GT(experts->num_bytes(), 0U);
+    for (const int64_t num_tokens : token_counts) {
+      const ExpertsShape& shape = source.shape();
+      const Step step = rounded_step(shape, num_tokens, 5, hot);
+      const std::string what = std::to_string(shape.num_experts) + " experts of " +
+                               std::to_string(shape.hidden_size) + ", " +
+                               std::to_string(num_tokens) + " tokens";
+      expect_near_all(run(*experts, step), expected(*reference, step), rounding(), what);
+      const std::vector<float> before = random(static_cast<int64_t>(step.x.size()), 9);
+      expect_near_all(run(*experts, step, Activation::kSilu, &before),
+                      expected(*reference, step, Activation::kSilu, &before), rounding(),
+                      what + " added");
+    }
+  }
+};
+
+// The logits are multiples of 1/64, so that scores are either equal, or differ by more than the
+// error of the device's exponential.
+TEST_P(ExpertsTest, RoutingAgreesWithTheDefinition) {
+  constexpr size_t kTokens = 37;
+  for (const RoutingCase& c : kRoutingCases) {
+    const auto num_experts = static_cast<size_t>(c.routing.num_experts);
+    const auto top_k = static_cast<size_t>(c.routing.top_k);
+    std::vector<float> logits = normal_floats(kTokens * num_experts, 17, 2.0F);
+    for (float& logit : logits) logit = std::round(logit * 64.0F) / 64.0F;
+    const std::vector<float> bias =
+        c.has_bias ? normal_floats(num_experts, 1000, 0.3F) : std::vector<float>();
+    const Choice got = route(c.routing, logits, bias);
+    for (size_t t = 0; t < kTokens; ++t) {
+      const auto want =
+          reference_route(c.routing, std::span(logits).subspan(t * num_experts, num_experts), bias);
+      for (size_t j = 0; j < top_k; ++j) {
+        ASSERT_EQ(got.ids[t * top_k + j], want[j].id) << c.name << " token " << t << " place " << j;
+        ASSERT_NEAR(got.weights[t * top_k + j], want[j].weight, 1e-5 * want[j].weight) << c.name;
+      }
+    }
+  }
+}
+
+TEST_P(ExpertsTest, AnyLogitsGiveDistinctExpertsInRange) {
+  constexpr size_t kTokens = 40;
+  const std::vector<float> kSpecial = {NAN, -NAN, INFINITY, -INFINITY, 3e38F, -3e38F, 0.0F, 1.0F};
+  std::mt19937 random(3);
+  for (const RoutingCase& c : kRoutingCases) {
+    const auto num_experts = static_cast<size_t>(c.routing.num_experts);
+    const auto top_k = static_cast<size_t>(c.routing.top_k);
+    std::vector<float> logits(kTokens * num_experts, NAN);  // those of the first token stay
+    for (size_t i = num_experts; i < logits.size(); ++i) {
+      logits[i] = kSpecial[random() % kSpecial.size()];
+    }
+    const Choice got =
+        route(c.routing, logits, c.has_bias ? normal_floats(num_experts, 1) : std::vector<float>());
+    for (size_t t = 0; t < kTokens; ++t) {
+      const auto first = got.ids.begin() + static_cast<int64_t>(t * top_k);
+      const std::set<int32_t> distinct(first, first + c.routing.top_k);
+      ASSERT_EQ(distinct.size(), top_k) << c.name << " token " << t;
+      ASSERT_GE(*distinct.begin(), 0) << c.name;
+      ASSERT_LT(*distinct.rbegin(), c.routing.num_experts) << c.name;
+    }
+    for (size_t j = 0; j < top_k; ++j) EXPECT_TRUE(std::isnan(got.weights[j])) << c.name;
+  }
+}
+
+TEST_P(ExpertsTest, TheLowerIdWinsTiesAndNaNComesLast) {
+  ExpertRouting routing = {.num_experts = 6, .top_k = 4, .scores = RouterScores::kSigmoid};
+  EXPECT_EQ(route(routing, {1, 2, 2, 1, 3, 2}).ids, (std::vector<int32_t>{4, 1, 2, 5}));
+  EXPECT_EQ(route(routing, std::vector<float>(6, 0.7F)).ids, (std::vector<int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(route(routing, {NAN, -5.0F, NAN, 1.0F, NAN, 0.0F}).ids,
+            (std::vector<int32_t>{3, 5, 1, 0}));
+  routing = {.num_experts = 8,
+             .top_k = 2,
+             .num_groups = 4,
+             .top_groups = 2,
+             .group_scores = GroupScores::kTwoLargest};
+  const std::vector<float> logits = {3.0F, -9.0F, 2.9F, 2.8F, 3.1F, -9.0F, 2.7F, 2.6F};
+  EXPECT_EQ(route(routing, logits).ids, (std::vector<int32_t>{2, 3}));
+  routing.group_scores = GroupScores::kLargest;
+  EXPECT_EQ(route(routing, logits).ids, (std::vector<int32_t>{4, 0}));
+}
+
+// Sizes that no vector divides, and those of the kernels for many tokens.
+TEST_P(ExpertsTest, AgreeWithTheDefinition) {
+  const ExpertsShape shapes[] = {{1, 1, 8, 4},      {4, 2, 33, 17},  {40, 3, 48, 24},
+                                 {8, 2, 64, 32},    {6, 6, 144, 72}, {8, 2, 136, 200},
+                                 {128, 8, 320, 96}, {4, 2, 328, 552}};
+  for (const ExpertsShape& shape : shapes) {
+    RandomExperts source(shape, dtype(), 7);
+    expect_agrees(source, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 64, kManyTokens});
+  }
+}
+
+TEST_P(ExpertsTest, OneMayHaveAlmostAllTokens) {
+  RandomExperts source({8, 2, 24, 16}, dtype(), 3);
+  for (const uint32_t hot : {9U, 10U}) expect_agrees(source, {8, 40, 700}, hot);
+}
+
+class Fp8ExpertsTest : public ExpertsTest {
+ protected:
+  void SetUp() override {
+    ExpertsTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    if (cuda::open_device(0)->device.compute_capability != 90) {
+      GTEST_SKIP() << "products with FP8 weights need compute capability 9.0";
+    }
+  }
+
+  // The products of quantized rows. Outputs of each product are rounded to the activations' type.
+  std::vector<float> expected_quantized(RandomExperts& source, const Step& step) {
+    const auto hidden = static_cast<size_t>(source.shape().hidden_size);
+    const auto inner = static_cast<size_t>(source.shape().intermediate_size);
+    const auto top_k = static_cast<size_t>(source.shape().top_k);
+    std::vector<std::unique_ptr<Linear>> gate_up;
+    std::vector<std::unique_ptr<Linear>> down;
+    for (int i = 0; i < source.shape().num_experts; ++i) {
+      gate_up.push_back(reference_.make_linear(source.gate_up(i).value()).value());
+      down.push_back(reference_.make_linear(source.down(i).value()).value());
+    }
+    std::vector<float> out(step.x.size());
+    for (size_t pair = 0; pair < step.ids.size(); ++pair) {
+      const size_t token = pair / top_k;
+      const auto expert = static_cast<size_t>(step.ids[pair]);
+      const std::vector<float> both = multiply(
+          *gate_up[expert], quantized_row(std::span(step.x).subspan(token * hidden, hidden)));
+      std::vector<float> product;
+      for (size_t i = 0; i < inner; ++i) {
+        product.push_back(both[i] / (1.0F + std::exp(-both[i])) * both[inner + i]);
+      }
+      const std::vector<float> y =
+          multiply(*down[expert], quantized_row(rounded(product, dtype())));
+      for (size_t i = 0; i < hidden; ++i) out[token * hidden + i] += step.weights[pair] * y[i];
+    }
+    return out;
+  }
+
+ private:
+  std::vector<float> multiply(const Linear& w, std::vector<float> row) {
+    std::vector<float> out(static_cast<size_t>(w.out_features()));
+    reference_.linear(w, host_view(row, 1), host_view(out, 1), stream());
+    return rounded(out, dtype());
+  }
+};
+
+TEST_P(Fp8ExpertsTest, FewTokensAreMultipliedAsTheyAre) {
+  for (const ExpertsShape& shape : {ExpertsShape{8, 2, 64, 48}, ExpertsShape{8, 4, 1040, 592}}) {
+    RandomExperts source(shape, DType::kF8E4M3, 7);
+    expect_agrees(source, {1, 2, 8});
+    if (dtype() == DType::kF32) expect_agrees(source, {9, 40});
+  }
+}
+
+TEST_P(Fp8ExpertsTest, ManyTokensAreQuantized) {
+  if (dtype() == DType::kF32) GTEST_SKIP() << "F32 activations are not quantized";
+  for (const ExpertsShape& shape : {ExpertsShape{8, 2, 64, 48}, ExpertsShape{4, 2, 1040, 592}}) {
+    RandomExperts source(shape, DType::kF8E4M3, 7);
+    const auto experts = ops_->make_experts(source).value();
+    for (const int64_t num_tokens : {int64_t{9}, int64_t{40}, kManyTokens}) {
+      const Step step = rounded_step(shape, num_tokens, 5);
+      // A value near the middle of two E4M3 numbers may be rounded to either.
+      expect_near_all(run(*experts, step), expected_quantized(source, step),
+                      std::max(rounding(), 1e-2F), std::to_string(num_tokens) + " tokens");
+    }
+  }
+}
+
+TEST_P(ExpertsTest, OtherActivations) {
+  RandomExperts source({8, 2, 64, 32}, dtype(), 3);
+  const auto experts = ops_->make_experts(source).value();
+  const auto reference = reference_.make_experts(source).value();
+  for (const int64_t num_tokens : {1, 3, 20}) {
+    const Step step = rounded_step(source.shape(), num_tokens, 1);
+    expect_near_all(run(*experts, step, Activation::kGeluTanh),
+                    expected(*reference, step, Activation::kGeluTanh), rounding(), "gelu");
+  }
+}
+
+// Tokens share tiles of the grouped products.
+TEST_P(ExpertsTest, ANaNStaysInItsToken) {
+  RandomExperts source({8, 2, 64, 32}, dtype(), 3);
+  const auto experts = ops_->make_experts(source).value();
+  for (const int64_t num_tokens : {3, 60}) {
+    Step step = rounded_step(source.shape(), num_tokens, 1);
+    step.x[0] = NAN;
+    step.weights[2] = NAN;  // of token 1
+    const std::vector<float> out = run(*experts, step);
+    for (size_t i = 0; i < out.size(); ++i) EXPECT_EQ(std::isnan(out[i]), i < 2 * 64) << i;
+  }
+}
+
+// The launches depend on the number of tokens alone, so a graph serves any ids.
+TEST_P(ExpertsTest, GraphsServeOtherIds) {
+  const ExpertsShape shape = {24, 4, 64, 32};
+  RandomExperts source(shape, dtype(), 3);
+  const auto experts = ops_->make_experts(source).value();
+  for (const int64_t num_tokens : {1, 5, 8, 9, 200}) {
+    const Step first = rounded_step(shape, num_tokens, 1);
+    Step second = rounded_step(shape, num_tokens, 2, 9);
+    const std::vector<float> want = run(*experts, second);
+    DeviceStep device_step = on_device(shape, first);
+    const ExpertsCall call = device_step.call(*experts, Activation::kSilu, false);
+    cudaGraph_t graph = nullptr;
+    cudaGraphExec_t executable = nullptr;
+    ASSERT_EQ(cudaStreamBeginCapture(stream().get(), cudaStreamCaptureModeThreadLocal),
+              cudaSuccess);
+    ops_->experts(call, stream());
+    ASSERT_EQ(cudaStreamEndCapture(stream().get(), &graph), cudaSuccess);
+    ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
+    ASSERT_EQ(cudaGraphLaunch(executable, stream().get()), cudaSuccess);
+    device_step.x.set(second.x);
+    device_step.ids.write(second.ids.data());
+    device_step.weights.set(second.weights);
+    ASSERT_EQ(cudaGraphLaunch(executable, stream().get()), cudaSuccess);
+    EXPECT_EQ(device_step.out.values(), want) << num_tokens << " tokens";
+    EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+  }
+}
+
+TEST_P(ExpertsTest, RepeatedWeightsAreFilledOnTheDevice) {
+  const ExpertsShape shape = {3, 2, 24, 16};
+  RepeatedExperts repeated(shape, false);
+  RepeatedExperts in_memory(shape, true);
+  const auto experts = ops_->make_experts(repeated).value();
+  const auto same = ops_->make_experts(in_memory).value();
+  for (const int64_t num_tokens : {2, 20}) {
+    const Step step = rounded_step(shape, num_tokens, 1);
+    EXPECT_EQ(run(*experts, step), run(*same, step));
+  }
+}
+
+TEST_P(ExpertsTest, RefuseMatricesThatDoNotFit) {
+  class Wrong : public RandomExperts {
+   public:
+    using RandomExperts::RandomExperts;
+    Result<LinearSource> down(int idx) override { return gate_up(idx); }
+  };
+  Wrong wrong({2, 1, 16, 16}, dtype(), 1);
+  EXPECT_EQ(ops_->make_experts(wrong).status().code(), StatusCode::kInvalidArgument);
+  class Mixed : public RandomExperts {
+   public:
+    Mixed(const ExpertsShape& shape, DType dtype)
+        : RandomExperts(shape, dtype, 1), fp8_(shape, DType::kF8E4M3, 1) {}
+    Result<LinearSource> gate_up(int idx) override {
+      return idx == 1 ? fp8_.gate_up(idx) : RandomExperts::gate_up(idx);
+    }
+
+   private:
+    RandomExperts fp8_;
+  };
+  Mixed mixed({2, 1, 16, 16}, dtype());
+  EXPECT_EQ(ops_->make_experts(mixed).status().code(), StatusCode::kUnimplemented);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, ExpertsTest,
+                         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16), dtype_of_test);
+INSTANTIATE_TEST_SUITE_P(Types, Fp8ExpertsTest,
+                         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16), dtype_of_test);
+
+}  // namespace
+}  // namespace quire::testing
