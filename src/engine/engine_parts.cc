@@ -140,8 +140,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
     log_info(
         "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and the scale 1 "
-        "in "
-        "the others",
+        "in the others",
         num_kv_scales(*files.weights), files.config.num_layers);
   }
   const SelectionReport report = report_attention(plan.attention);

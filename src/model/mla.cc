@@ -88,31 +88,29 @@ int64_t MlaViews::width(const MlaConfig& config, int num_heads) {
 MlaViews::MlaViews(const MlaConfig& config, int num_heads, const TensorView& scratch) {
   const int64_t num_tokens = scratch.shape[0];
   auto* at = scratch.as<std::byte>();
-  const auto place = [&](const Shape& shape, int64_t width) {
+  const auto place = [&](const Shape& shape) {
     const TensorView view = {at, scratch.dtype, shape};
-    at += num_tokens * width * static_cast<int64_t>(dtype_bytes(scratch.dtype));
+    at += view.num_bytes();
     return view;
   };
-  const auto by_head = [&](int64_t head_dim, int64_t width) {
-    return place({num_tokens, num_heads, head_dim}, num_heads * width);
-  };
-  q_a = place({num_tokens, config.q_lora_rank}, config.q_lora_rank);
-  latent = place({num_tokens, config.latent_head_dim()}, config.latent_head_dim());
-  q = by_head(config.q_head_dim(), std::max(config.q_head_dim(), config.v_head_dim));
-  out = {q.data, q.dtype, {num_tokens, num_heads, config.v_head_dim}};
-  q_absorbed = by_head(config.latent_head_dim(), config.latent_head_dim());
-  attended = by_head(config.kv_lora_rank, config.kv_lora_rank);
+  q_a = place({num_tokens, config.q_lora_rank});
+  latent = place({num_tokens, config.latent_head_dim()});
+  const int q_width = std::max(config.q_head_dim(), config.v_head_dim);
+  q = out = place({num_tokens, num_heads, q_width});
+  q.shape = {num_tokens, num_heads, config.q_head_dim()};
+  out.shape = {num_tokens, num_heads, config.v_head_dim};
+  q_absorbed = place({num_tokens, num_heads, config.latent_head_dim()});
+  attended = place({num_tokens, num_heads, config.kv_lora_rank});
 }
 
 void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,
                     Stream& stream) {
-  if (layer.q_a != nullptr) {
+  const bool has_q_a = layer.q_a != nullptr;
+  if (has_q_a) {
     ops.linear(*layer.q_a, x, views.q_a, stream);
     ops.rms_norm(views.q_a, layer.q_a_norm.view.as<float>(), kLatentNormEps, views.q_a, stream);
-    ops.linear(*layer.q, views.q_a, rows_of(views.q), stream);
-  } else {
-    ops.linear(*layer.q, x, rows_of(views.q), stream);
   }
+  ops.linear(*layer.q, has_q_a ? views.q_a : x, rows_of(views.q), stream);
   ops.linear(*layer.kv_a, x, views.latent, stream);
   ops.per_head_linear(*layer.k_up, views.q, views.q_absorbed, stream);
 }

@@ -351,13 +351,14 @@ Status Loader::load_kv_scales(const KvScalesBinding& binding) {
   KvScales& scales = *binding.scales;
   QUIRE_RETURN_IF_ERROR(load_kv_scale(binding.attention, key_scale_names(), scales.k));
   QUIRE_RETURN_IF_ERROR(load_kv_scale(binding.attention, value_scale_names(), scales.v));
-  if ((scales.k.view.data == nullptr) == (scales.v.view.data == nullptr)) return {};
+  const bool has_keys = scales.k.view.data != nullptr;
+  const bool has_values = scales.v.view.data != nullptr;
+  if (has_keys == has_values) return {};
   return invalid_argument(fmt::format(
       "[model] {} has a scale of {} for an FP8 KV cache and none of {}; expected both or neither; "
       "download the checkpoint again, or remove the scale",
       quote_name(binding.attention.substr(0, binding.attention.size() - 1)),
-      scales.k.view.data != nullptr ? "keys" : "values",
-      scales.k.view.data != nullptr ? "values" : "keys"));
+      has_keys ? "keys" : "values", has_keys ? "values" : "keys"));
 }
 
 Status Loader::load_kv_scale(const std::string& attention, std::span<const std::string_view> names,

@@ -41,6 +41,16 @@ std::string tiny_config_path() {
   return path;
 }
 
+namespace {
+
+EngineConfig tiny_config_of(const std::string& path) {
+  EngineConfig config = tiny_config();
+  config.model = path;
+  return config;
+}
+
+}  // namespace
+
 EngineConfig tiny_windows_config() {
   static const std::string path = write_config("quire_tiny_windows", R"({
       "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2",
@@ -50,9 +60,7 @@ EngineConfig tiny_windows_config() {
       "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "rms_norm_eps": 1e-6,
       "hidden_activation": "gelu_pytorch_tanh", "bos_token_id": 1, "eos_token_id": 2,
       "torch_dtype": "bfloat16"})");
-  EngineConfig config = tiny_config();
-  config.model = path;
-  return config;
+  return tiny_config_of(path);
 }
 
 EngineConfig tiny_experts_config() {
@@ -63,9 +71,7 @@ EngineConfig tiny_experts_config() {
       "max_position_embeddings": 512, "rms_norm_eps": 1e-6, "num_experts": 8,
       "num_experts_per_tok": 3, "moe_intermediate_size": 48, "decoder_sparse_step": 2,
       "norm_topk_prob": true, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"})");
-  EngineConfig config = tiny_config();
-  config.model = path;
-  return config;
+  return tiny_config_of(path);
 }
 
 EngineConfig tiny_deepseek_config() {
@@ -78,9 +84,7 @@ EngineConfig tiny_deepseek_config() {
       "n_shared_experts": 2, "num_experts_per_tok": 3, "moe_intermediate_size": 48,
       "first_k_dense_replace": 1, "bos_token_id": 1, "eos_token_id": 2,
       "torch_dtype": "bfloat16"})");
-  EngineConfig config = tiny_config();
-  config.model = path;
-  return config;
+  return tiny_config_of(path);
 }
 
 EngineConfig tiny_config() {
