@@ -240,14 +240,17 @@ std::string choice_name(const cuda::GemmChoice& choice) {
       return "cublas";
     case cuda::GemmChoice::Kind::kWgmma:
       return fmt::format("wgmma {}", cuda::wgmma_plan_name(choice.wgmma));
+    case cuda::GemmChoice::Kind::kBlockScaled:
+      return choice.has_few_tokens ? "blocks 32" : "blocks 128";
     case cuda::GemmChoice::Kind::kGeneric:
       return "generic";
   }
   return "";
 }
 
-// Prints the fastest kernel with FP8 weights (the quantization of the activations included) and
-// with BF16 weights, and the quantization alone. GB/s are of the FP8 weights.
+// Prints the fastest kernel with FP8 weights (the quantization of the activations included), with a
+// scale per row and with one per block of 128 x 128, and with BF16 weights, and the quantization of
+// rows alone. GB/s are of the FP8 weights.
 void bench_fp8(Bench& bench) {
   constexpr Matrix kFp8Matrices[] = {
       {"8B qkv", kQkv, kHidden},    {"8B o", kHidden, kHidden}, {"8B gate_up", 2 * kInner, kHidden},
@@ -268,8 +271,9 @@ void bench_fp8(Bench& bench) {
       return a.microseconds < b.microseconds;
     });
   };
-  fmt::print("{:12} {:>5} {:>9} {:>7} {:>8} {:>9} {:>9}  kernels (FP8, BF16)\n", "matrix", "rows",
-             "fp8 us", "GB/s", "TFLOP/s", "bf16 us", "quant us");
+  fmt::print("{:12} {:>5} {:>9} {:>7} {:>8} {:>9} {:>7} {:>8} {:>9} {:>9}  kernels\n", "matrix",
+             "rows", "fp8 us", "GB/s", "TFLOP/s", "blocks us", "GB/s", "TFLOP/s", "bf16 us",
+             "quant us");
   for (const Matrix& m : kFp8Matrices) {
     const Tensor memory = make_copies(bench, *ops, m);
     const int64_t num_weight_rows = m.copies() * m.n;
@@ -284,7 +288,14 @@ void bench_fp8(Bench& bench) {
         calls[i].w = weights.view.rows(first, m.n);
         calls[i].w_scales = scales.view.rows(first, m.n);
       }
+      // All copies share some of the row scales, whose number suffices for each matrix.
+      std::vector<cuda::GemmCall> block_calls = calls;
+      for (cuda::GemmCall& call : block_calls) {
+        call.scale_rows = 128;
+        call.w_scales = {scales.view.data, DType::kF32, {m.n / 128, cuda::num_scale_columns(m.k)}};
+      }
       const cuda::GemmTiming fp8 = fastest(calls, rows);
+      const cuda::GemmTiming blocks = fastest(block_calls, rows);
       const cuda::GemmTiming bf16 = fastest(bf16_calls, rows);
       const double quantization = bench.time_graph([&] {
         cuda::run_quantize_rows(context, calls.front().x,
@@ -292,11 +303,15 @@ void bench_fp8(Bench& bench) {
                                 row_scales.view.rows(0, rows));
       });
       const auto num_weights = static_cast<double>(m.n * m.k);
-      fmt::print("{:12} {:5} {:9.2f} {:7.0f} {:8.1f} {:9.2f} {:9.2f}  {}, {}\n", m.name, rows,
-                 fp8.microseconds, num_weights / fp8.microseconds / 1e3,
-                 2 * num_weights * static_cast<double>(rows) / fp8.microseconds / 1e6,
-                 bf16.microseconds, quantization, choice_name(fp8.choice),
-                 choice_name(bf16.choice));
+      const double num_operations = 2 * num_weights * static_cast<double>(rows);
+      fmt::print(
+          "{:12} {:5} {:9.2f} {:7.0f} {:8.1f} {:9.2f} {:7.0f} {:8.1f} {:9.2f} {:9.2f}  {}, {}, "
+          "{}\n",
+          m.name, rows, fp8.microseconds, num_weights / fp8.microseconds / 1e3,
+          num_operations / fp8.microseconds / 1e6, blocks.microseconds,
+          num_weights / blocks.microseconds / 1e3, num_operations / blocks.microseconds / 1e6,
+          bf16.microseconds, quantization, choice_name(fp8.choice), choice_name(blocks.choice),
+          choice_name(bf16.choice));
     }
   }
 }

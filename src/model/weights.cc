@@ -587,8 +587,13 @@ Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source,
       const DType kept,
       ops.linear_dtype(is_plain ? WeightScheme{.values = plain_dtype(scheme)} : scheme));
   const int64_t values = count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
-  // A device that keeps FP8 also keeps an F32 scale per row.
-  return kept == DType::kF8E4M3 ? values + tensor.shape[0] * int64_t{sizeof(float)} : values;
+  if (kept != DType::kF8E4M3) return values;
+  // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row. A stack of matrices
+  // whose heights are not multiples of a block has more.
+  const int64_t num_scales = scheme.scales == ScaleLayout::kBlocks
+                                 ? scales_shape(scheme, tensor.shape).num_elements()
+                                 : tensor.shape[0];
+  return values + num_scales * int64_t{sizeof(float)};
 }
 
 }  // namespace

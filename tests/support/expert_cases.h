@@ -55,8 +55,11 @@ inline std::vector<float> normal_floats(size_t count, uint32_t seed, float scale
 // Random matrices in memory: F32, F16 or BF16, or E4M3 with a scale per row.
 class RandomExperts : public ExpertsSource {
  public:
-  RandomExperts(const ExpertsShape& shape, DType dtype, uint32_t seed)
-      : shape_(shape), dtype_(dtype) {
+  // fp8_scheme: that of E4M3 values.
+  RandomExperts(const ExpertsShape& shape, DType dtype, uint32_t seed,
+                const WeightScheme& fp8_scheme = {.values = DType::kF8E4M3,
+                                                  .scales = ScaleLayout::kRows})
+      : shape_(shape), dtype_(dtype), fp8_scheme_(fp8_scheme) {
     for (int i = 0; i < shape.num_experts; ++i) {
       const auto idx = static_cast<uint32_t>(i);
       add(2 * shape.intermediate_size, shape.hidden_size, seed + 2 * idx);
@@ -79,7 +82,7 @@ class RandomExperts : public ExpertsSource {
   struct Matrix {
     Shape shape;
     std::vector<std::byte> bytes;
-    std::vector<float> scales;  // of each row of E4M3
+    std::vector<float> scales;  // of E4M3
   };
 
   void add(int64_t rows, int64_t columns, uint32_t seed) {
@@ -92,7 +95,8 @@ class RandomExperts : public ExpertsSource {
     const std::vector<float> values = normal_floats(count, seed, scale);
     for (size_t i = 0; i < count; ++i) write(values[i], matrix.bytes.data(), i);
     if (is_fp8) {
-      matrix.scales = normal_floats(static_cast<size_t>(rows), seed + 1, 0.25F);
+      const int64_t num_scales = scales_shape(fp8_scheme_, matrix.shape).num_elements();
+      matrix.scales = normal_floats(static_cast<size_t>(num_scales), seed + 1, 0.25F);
       for (float& number : matrix.scales) number = (1.0F + std::fabs(number)) / kFp8Scale;
     }
     matrices_.push_back(std::move(matrix));
@@ -114,16 +118,15 @@ class RandomExperts : public ExpertsSource {
     const TensorView values = {matrix.bytes.data(), dtype_, matrix.shape};
     view_ = WeightView(values);
     if (dtype_ == DType::kF8E4M3) {
-      constexpr WeightScheme kPerRow = {.values = DType::kF8E4M3, .scales = ScaleLayout::kRows};
-      view_ = WeightView(values,
-                         {matrix.scales.data(), DType::kF32, scales_shape(kPerRow, matrix.shape)},
-                         kPerRow);
+      const Shape shape = scales_shape(fp8_scheme_, matrix.shape);
+      view_ = WeightView(values, {matrix.scales.data(), DType::kF32, shape}, fp8_scheme_);
     }
     return LinearSource{.weights = {&view_, 1}, .biases = {}};
   }
 
   ExpertsShape shape_;
   DType dtype_;
+  WeightScheme fp8_scheme_;
   std::vector<Matrix> matrices_;
   WeightView view_;
 };

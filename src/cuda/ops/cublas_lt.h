@@ -22,7 +22,8 @@ struct GemmShape {
   DType weights = DType::kF32;  // `type`, or E4M3: then cuBLASLt takes x in E4M3 too
   DType out = DType::kF32;      // `type`, or F32
   bool has_bias = false;
-  bool is_gated = false;  // GemmCall::gated_out is computed too, by other kernels
+  bool is_gated = false;   // GemmCall::gated_out is computed too, by other kernels
+  int64_t scale_rows = 0;  // GemmCall::scale_rows; cuBLASLt computes products with 0
   // Products side by side, one per head: x is [m, num_heads, x_width], w [num_heads, n, k], and out
   // [m, num_heads, out_width].
   int64_t num_heads = 1;

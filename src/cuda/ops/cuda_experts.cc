@@ -8,14 +8,12 @@
 #include "base/log.h"
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
-#include "cuda/base/tensor_map.h"
 #include "cuda/ops/wgmma/kernel.h"
 
 namespace quire::cuda {
 namespace {
 
 constexpr int64_t kAlign = 256;  // bytes, of the parts of the workspace
-constexpr uint64_t kSwizzleRows = 8;
 
 // The matrix of expert `idx` in a stack, as a tensor of one axis less.
 TensorView slice(const TensorView& stack, int64_t idx) {
@@ -23,6 +21,11 @@ TensorView slice(const TensorView& stack, int64_t idx) {
   const TensorView row = stack.rows(idx, 1);
   if (stack.shape.rank() == 2) return {row.data, row.dtype, {stack.shape[1]}};
   return {row.data, row.dtype, {stack.shape[1], stack.shape[2]}};
+}
+
+// The shape of a stack of tensors of this shape.
+Shape stack_of(int64_t count, const Shape& shape) {
+  return shape.rank() == 1 ? Shape{count, shape[0]} : Shape{count, shape[0], shape[1]};
 }
 
 // Hands out the parts of a workspace. With a null start it only counts the bytes.
@@ -42,55 +45,6 @@ class PartAllocator {
   int64_t num_bytes_ = 0;
 };
 
-// The axes are K, rows and experts. With is_gated, 8 rows of gate and then the same 8 rows of up
-// follow one another.
-Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated) {
-  const auto num_experts = static_cast<uint64_t>(w.shape[0]);
-  const auto num_rows = static_cast<uint64_t>(w.shape[1]);
-  const auto width = static_cast<uint64_t>(w.shape[2]);
-  constexpr uint32_t kRows = wgmma::kGroupedWeights;
-  if (!is_gated) {
-    const uint64_t sizes[] = {width, num_rows, num_experts};
-    const uint64_t strides[] = {width, num_rows * width};
-    const uint32_t box[] = {wgmma::kBlockK, kRows, 1};
-    return encode_tensor_map({.base = w.data,
-                              .dtype = w.dtype,
-                              .sizes = sizes,
-                              .strides = strides,
-                              .box = box,
-                              .is_read_in_full = true});
-  }
-  const uint64_t half = num_rows / 2;
-  const uint64_t sizes[] = {width, kSwizzleRows, 2, half / kSwizzleRows, num_experts};
-  const uint64_t strides[] = {width, half * width, kSwizzleRows * width, num_rows * width};
-  const uint32_t box[] = {wgmma::kBlockK, kSwizzleRows, 2, kRows / (2 * kSwizzleRows), 1};
-  return encode_tensor_map({.base = w.data,
-                            .dtype = w.dtype,
-                            .sizes = sizes,
-                            .strides = strides,
-                            .box = box,
-                            .is_read_in_full = true});
-}
-
-Result<CUtensorMap> rows_map(const TensorView& rows, int box_rows) {
-  const auto width = static_cast<uint64_t>(rows.shape[1]);
-  const uint64_t sizes[] = {width, static_cast<uint64_t>(rows.shape[0])};
-  const uint64_t strides[] = {width};
-  const uint32_t box[] = {wgmma::kBlockK, static_cast<uint32_t>(box_rows)};
-  return encode_tensor_map(
-      {.base = rows.data, .dtype = rows.dtype, .sizes = sizes, .strides = strides, .box = box});
-}
-
-// E4M3 numbers as pairs, because the elements of a tensor map are 16 bits wide.
-TensorView as_pairs(TensorView view) {
-  if (view.dtype != DType::kF8E4M3) return view;
-  const Shape& shape = view.shape;
-  view.dtype = DType::kBF16;
-  view.shape =
-      shape.rank() == 2 ? Shape{shape[0], shape[1] / 2} : Shape{shape[0], shape[1], shape[2] / 2};
-  return view;
-}
-
 int tile_rows(bool has_few_tokens) {
   return has_few_tokens ? wgmma::kGroupedFewTokens : wgmma::kGroupedTokens;
 }
@@ -105,15 +59,20 @@ Status CudaExperts::add(int idx, const LinearSource& source, const Shape& shape,
     return unimplemented(
         "[ops] experts with FP8 weights need sizes that are multiples of 16; use --device cpu");
   }
+  const ScalesLayout layout =
+      kept == DType::kF8E4M3 ? scales_layout(source.weights) : ScalesLayout{};
   if (idx == 0) {
     QUIRE_ASSIGN_OR_RETURN(stack.weights, device_tensor(shape, kept));
+    stack.layout = layout;
     if (kept == DType::kF8E4M3) {
-      QUIRE_ASSIGN_OR_RETURN(stack.scales, device_tensor({shape[0], shape[1]}, DType::kF32));
+      QUIRE_ASSIGN_OR_RETURN(stack.scales,
+                             device_tensor(stack_of(shape[0], layout.shape), DType::kF32));
     }
   }
-  if (kept != stack.weights.view.dtype) {
+  if (kept != stack.weights.view.dtype || layout != stack.layout) {
     return unimplemented(
-        "[ops] some experts of a layer have FP8 weights and others do not; expected one type");
+        "[ops] the experts of a layer have different types of weights or scales; expected one "
+        "type");
   }
   return upload_matrix(source, slice(stack.weights.view, idx), slice(stack.scales.view, idx),
                        upload);
@@ -131,8 +90,9 @@ Result<std::unique_ptr<CudaExperts>> CudaExperts::load(ExpertsSource& source, DT
     QUIRE_ASSIGN_OR_RETURN(const LinearSource down, source.down(i));
     QUIRE_RETURN_IF_ERROR(add(i, down, down_shape, dtype, upload, experts->down_));
   }
-  experts->matrices_ = {experts->gate_up_.weights.view, experts->gate_up_.scales.view,
-                        experts->down_.weights.view, experts->down_.scales.view};
+  experts->matrices_ = {experts->gate_up_.weights.view,      experts->gate_up_.scales.view,
+                        experts->gate_up_.layout.scale_rows, experts->down_.weights.view,
+                        experts->down_.scales.view,          experts->down_.layout.scale_rows};
   return experts;
 }
 
@@ -189,7 +149,13 @@ ExpertsRunner::Workspace ExpertsRunner::workspace(const ExpertsShape& shape, DTy
     const int64_t num_quantized =
         std::max(num_tokens * shape.hidden_size, num_pairs * shape.intermediate_size);
     workspace.quantized = parts.tensor({num_quantized}, DType::kF8E4M3);
-    workspace.scales = parts.tensor({num_pairs}, DType::kF32);
+    // The grouped kernel reads the scales of whole tiles.
+    const int64_t hidden_scales = num_scale_columns(shape.hidden_size);
+    const int64_t num_scales = std::max(num_tokens * hidden_scales,
+                                        num_pairs * num_scale_columns(shape.intermediate_size));
+    workspace.scales = parts.tensor({num_scales + wgmma::kGroupedTokens}, DType::kF32);
+    workspace.sorted_scales =
+        parts.tensor({num_pairs * hidden_scales + wgmma::kGroupedTokens}, DType::kF32);
     workspace.sorted.tokens = parts.tensor({num_pairs}, DType::kI32).as<int32_t>();
     workspace.sorted.rows = parts.tensor({num_pairs}, DType::kI32).as<int32_t>();
     workspace.sorted.num_tiles = parts.tensor({1}, DType::kI32).as<int32_t>();
@@ -230,66 +196,58 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
   const bool has_few_tokens = num_pairs <= int64_t{wgmma::kGroupedFewTokens} * shape.num_experts;
   const SortedPairs& sorted = workspace.sorted;
   run_sort_pairs(context_, call.ids, tile_rows(has_few_tokens), sorted);
-  GroupedOperands gate_up = {.w = experts.matrices().gate_up, .rows = workspace.rows};
-  GroupedOperands down = {.w = experts.matrices().down, .rows = workspace.product};
-  if (experts.has_fp8_weights()) {
-    const TensorView x = quantize(call.x, workspace);
-    gate_up.rows.dtype = x.dtype;
-    run_gather_rows(context_, x, sorted.tokens, gate_up.rows);
-    gate_up.w_scales = experts.matrices().gate_up_scales.as<const float>();
-    gate_up.x_scales = workspace.scales.as<const float>();
-    gate_up.x_scale_rows = sorted.tokens;
-  } else {
-    run_gather_rows(context_, call.x, sorted.tokens, gate_up.rows);
-  }
-  QUIRE_RETURN_IF_ERROR(multiply(gate_up, sorted, true, has_few_tokens, workspace.product));
-  if (experts.has_fp8_weights()) {
-    down.rows = quantize(workspace.product, workspace);
-    down.w_scales = experts.matrices().down_scales.as<const float>();
-    down.x_scales = workspace.scales.as<const float>();
-  }
-  QUIRE_RETURN_IF_ERROR(multiply(down, sorted, false, has_few_tokens, workspace.rows));
+  const ExpertMatrices& matrices = experts.matrices();
+  GroupedGemmCall gate_up = {.w = matrices.gate_up,
+                             .x = call.x,
+                             .out = workspace.product,
+                             .type = call.x.dtype,
+                             .is_gated = true,
+                             .has_few_tokens = has_few_tokens,
+                             .sorted = &sorted,
+                             .w_scales = matrices.gate_up_scales,
+                             .scale_rows = matrices.gate_up_scale_rows};
+  if (experts.has_fp8_weights()) quantize(call.x, workspace, gate_up);
+  sort_rows(workspace, gate_up);
+  QUIRE_RETURN_IF_ERROR(run_grouped_gemm(context_, num_sms_, gate_up));
+  GroupedGemmCall down = {.w = matrices.down,
+                          .x = workspace.product,
+                          .out = workspace.rows,
+                          .type = call.x.dtype,
+                          .has_few_tokens = has_few_tokens,
+                          .sorted = &sorted,
+                          .w_scales = matrices.down_scales,
+                          .scale_rows = matrices.down_scale_rows};
+  if (experts.has_fp8_weights()) quantize(workspace.product, workspace, down);
+  QUIRE_RETURN_IF_ERROR(run_grouped_gemm(context_, num_sms_, down));
   run_combine(context_, workspace.rows, sorted.rows, call.weights, call.adds, call.out);
   return {};
 }
 
-TensorView ExpertsRunner::quantize(const TensorView& x, const Workspace& workspace) const {
-  const TensorView quantized = {workspace.quantized.data, DType::kF8E4M3, x.shape};
-  run_quantize_rows(context_, x, quantized, workspace.scales.rows(0, x.shape[0]));
-  return quantized;
+void ExpertsRunner::quantize(const TensorView& x, const Workspace& workspace,
+                             GroupedGemmCall& product) const {
+  product.x = {workspace.quantized.data, DType::kF8E4M3, x.shape};
+  product.x_scales = workspace.scales.rows(0, x.shape[0]);
+  if (product.scale_rows == 0) {
+    return run_quantize_rows(context_, x, product.x, product.x_scales);
+  }
+  product.x_scales.shape = {num_scale_columns(x.shape[1]), x.shape[0]};
+  run_quantize_blocks(context_, x, product.x, product.x_scales);
 }
 
-Status ExpertsRunner::multiply(const GroupedOperands& operands, const SortedPairs& sorted,
-                               bool is_gated, bool has_few_tokens, const TensorView& out) {
-  const bool is_fp8 = operands.w.dtype == DType::kF8E4M3;
-  const TensorView w = as_pairs(operands.w);
-  const TensorView rows = as_pairs(operands.rows);
-  const int tokens = tile_rows(has_few_tokens);
-  const auto shared_bytes = [&](int num_stages) {
-    return wgmma::shared_bytes(wgmma::kGroupedWeights, tokens, true, num_stages);
-  };
-  wgmma::GroupedParams p;
-  p.num_stages = wgmma::kMaxStages;
-  while (shared_bytes(p.num_stages) > context_.stream->limits().max_shared_bytes) --p.num_stages;
-  QUIRE_ASSIGN_OR_RETURN(p.w, weights_map(w, is_gated));
-  QUIRE_ASSIGN_OR_RETURN(p.x, rows_map(rows, tokens));
-  p.out = out.data;
-  p.num_columns = out.shape[1];
-  p.is_gated = is_gated;
-  p.tiles = sorted.tiles;
-  p.num_tiles = sorted.num_tiles;
-  p.w_scales = operands.w_scales;
-  p.x_scales = operands.x_scales;
-  p.x_scale_rows = operands.x_scale_rows;
-  p.num_weight_tiles = static_cast<int>(ceil_div(w.shape[1], int64_t{wgmma::kGroupedWeights}));
-  p.num_k_blocks = static_cast<int>(ceil_div(w.shape[2], int64_t{wgmma::kBlockK}));
-  const LaunchShape shape = {.grid = static_cast<unsigned>(num_sms_),
-                             .block = wgmma::kThreads,
-                             .shared_bytes = shared_bytes(p.num_stages),
-                             .overlap_start = context_.overlap_start};
-  QUIRE_LAUNCH(*context_.stream,
-               wgmma::grouped_kernel(out.dtype == DType::kF16, is_fp8, has_few_tokens), shape, p);
-  return {};
+void ExpertsRunner::sort_rows(const Workspace& workspace, GroupedGemmCall& product) const {
+  const int32_t* tokens = workspace.sorted.tokens;
+  const TensorView rows = {workspace.rows.data, product.x.dtype, workspace.rows.shape};
+  run_gather_rows(context_, product.x, tokens, rows);
+  product.x = rows;
+  if (product.x_scales.data == nullptr) return;
+  if (product.scale_rows == 0) {
+    product.x_scale_rows = tokens;
+    return;
+  }
+  const TensorView scales = {
+      workspace.sorted_scales.data, DType::kF32, {product.x_scales.shape[0], rows.shape[0]}};
+  run_gather_columns(context_, product.x_scales, tokens, scales);
+  product.x_scales = scales;
 }
 
 void ExpertsRunner::warn_of_few(const CudaExperts& experts, int64_t num_tokens) {

@@ -7,6 +7,7 @@
 
 #include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/expert_kernels.h"
+#include "cuda/ops/grouped_gemm.h"
 #include "ops/ops.h"
 
 namespace quire::cuda {
@@ -29,12 +30,14 @@ class CudaExperts final : public Experts {
  private:
   // The matrices of one of the two products.
   struct Stack {
-    Tensor weights;  // [num_experts, rows, columns]
-    Tensor scales;   // [num_experts, rows], or empty
+    Tensor weights;       // [num_experts, rows, columns]
+    Tensor scales;        // [num_experts, scales of an expert], or empty
+    ScalesLayout layout;  // of the scales of an expert
   };
 
   explicit CudaExperts(const ExpertsShape& shape) : shape_(shape) {}
-  // Allocates the stack with the first expert, whose type the others must have.
+  // Allocates the stack with the first expert, whose type and layout of scales the others must
+  // have.
   static Status add(int idx, const LinearSource& source, const Shape& shape, DType dtype,
                     WeightUpload& upload, Stack& stack);
 
@@ -60,36 +63,27 @@ class ExpertsRunner {
   struct Workspace {
     TensorView product;  // [num_pairs, intermediate_size]
     // The rows of x in the order of the experts, then their outputs; data null: not needed.
-    TensorView rows;       // [num_pairs, hidden_size]
-    TensorView quantized;  // E4M3, of x, then of product
-    TensorView scales;     // F32 [num_pairs], of the quantized rows
+    TensorView rows;           // [num_pairs, hidden_size]
+    TensorView quantized;      // E4M3, of x, then of product
+    TensorView scales;         // F32, of the quantized rows: per row or per block
+    TensorView sorted_scales;  // F32, those of blocks in the order of `rows`
     SortedPairs sorted;
     int64_t num_bytes = 0;
   };
 
-  // The operands of one grouped product; the scales are those of wgmma::GroupedParams.
-  struct GroupedOperands {
-    TensorView w;     // [num_experts, rows, columns]
-    TensorView rows;  // [num_pairs, columns], sorted
-    const float* w_scales = nullptr;
-    const float* x_scales = nullptr;
-    const int32_t* x_scale_rows = nullptr;
-  };
-
   explicit ExpertsRunner(const LaunchContext& context) : context_(context) {}
   // Whether grouped products can compute experts of this shape. With FP8 weights they round
-  // activations to FP8, with one scale per row.
+  // activations to FP8, with one scale per row, or per block if the weights have those.
   bool takes_grouped(const ExpertsShape& shape, DType activation) const;
   bool runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const;
   Workspace workspace(const ExpertsShape& shape, DType activation, int64_t num_tokens,
                       std::byte* start) const;
   Status run_grouped(const CudaExperts& experts, const ExpertsCall& call,
                      const Workspace& workspace);
-  // x in E4M3 with a scale per row, in the workspace.
-  TensorView quantize(const TensorView& x, const Workspace& workspace) const;
-  // out = rows * w^T of each expert; with is_gated, out = silu(gate) * up.
-  Status multiply(const GroupedOperands& operands, const SortedPairs& sorted, bool is_gated,
-                  bool has_few_tokens, const TensorView& out);
+  // Makes x, quantized as the product's weights are, the input of the product.
+  void quantize(const TensorView& x, const Workspace& workspace, GroupedGemmCall& product) const;
+  // Replaces the product's input, whose rows are tokens, by the sorted rows.
+  void sort_rows(const Workspace& workspace, GroupedGemmCall& product) const;
   void warn_of_few(const CudaExperts& experts, int64_t num_tokens);
 
   LaunchContext context_;

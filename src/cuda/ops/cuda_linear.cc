@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,9 @@ TensorView flat_part(const TensorView& view, int64_t first, int64_t count) {
   const TensorView flat = {view.data, view.dtype, {view.shape.num_elements()}};
   return flat.rows(first, count);
 }
+
+// Rows of a checkpoint's blocks with one scale; their columns are kScaleColumns.
+constexpr int64_t kStoredScaleRows = 128;
 
 bool is_fp8(const WeightScheme& scheme) {
   return scheme.values == DType::kF8E4M3;
@@ -113,8 +117,7 @@ int64_t num_rows_of(std::span<const Block> blocks) {
   return num_rows;
 }
 
-// Uploads the blocks to `weights`, and the scales of their rows to `scales` unless its data is
-// null.
+// Uploads the blocks to `weights`, and their scales to `scales` unless its data is null.
 Status upload_blocks(const LinearSource& source, std::span<const Block> blocks,
                      const TensorView& weights, const TensorView& scales, WeightUpload& upload) {
   int64_t first = 0;
@@ -125,7 +128,9 @@ Status upload_blocks(const LinearSource& source, std::span<const Block> blocks,
     first += block.shape()[0];
   }
   if (scales.data == nullptr) return {};
-  std::vector<float> numbers = row_scales(source.weights);
+  const ScalesLayout layout = scales_layout(source.weights);
+  QUIRE_CHECK(layout.shape == scales.shape, "[ops] the scales of a matrix have the wrong shape");
+  std::vector<float> numbers = stacked_scales(source.weights, layout);
   return upload.upload({numbers.data(), DType::kF32, scales.shape}, scales);
 }
 
@@ -208,13 +213,31 @@ Result<Tensor> device_tensor(const Shape& shape, DType dtype) {
   return Tensor{std::move(buffer), {data, dtype, shape}};
 }
 
-std::vector<float> row_scales(std::span<const WeightView> matrices) {
+ScalesLayout scales_layout(std::span<const WeightView> matrices) {
+  const bool has_blocks = matrices.front().scheme.scales == ScaleLayout::kBlocks;
+  int64_t num_rows = 0;
+  int64_t scale_rows = kStoredScaleRows;
+  for (const WeightView& matrix : matrices) {
+    scale_rows = std::gcd(scale_rows, num_rows);
+    num_rows += matrix.values.shape[0];
+  }
+  if (!has_blocks) return {{num_rows}, 0};
+  const int64_t columns = num_scale_columns(matrices.front().values.shape[1]);
+  return {{ceil_div(num_rows, scale_rows), columns}, scale_rows};
+}
+
+std::vector<float> stacked_scales(std::span<const WeightView> matrices,
+                                  const ScalesLayout& layout) {
+  const int64_t step = std::max<int64_t>(layout.scale_rows, 1);
   std::vector<float> scales;
   for (const WeightView& matrix : matrices) {
     const Shape& shape = matrix.values.shape;
     const int64_t rows_per_scale = scale_block(matrix.scheme, shape)[0];
-    for (int64_t row = 0; row < shape[0]; ++row) {
-      scales.push_back(element_as_f32(matrix.scales, row / rows_per_scale));
+    const int64_t columns = matrix.scales.shape[1];
+    for (int64_t row = 0; row < shape[0]; row += step) {
+      for (int64_t column = 0; column < columns; ++column) {
+        scales.push_back(element_as_f32(matrix.scales, row / rows_per_scale * columns + column));
+      }
     }
   }
   return scales;
@@ -223,12 +246,15 @@ std::vector<float> row_scales(std::span<const WeightView> matrices) {
 Status check_scheme(const WeightScheme& scheme) {
   const bool has_row_scales =
       scheme.scales == ScaleLayout::kTensor || scheme.scales == ScaleLayout::kRows;
-  if (is_fp8(scheme) && has_row_scales) return {};
+  const bool has_block_scales = scheme.scales == ScaleLayout::kBlocks &&
+                                scheme.block_rows == kStoredScaleRows &&
+                                scheme.block_columns == kScaleColumns;
+  if (is_fp8(scheme) && (has_row_scales || has_block_scales)) return {};
   if (scheme.scales != ScaleLayout::kNone) {
     return unimplemented(
         fmt::format("[ops] unsupported weight scheme on a GPU; got {}, expected f32, f16 or bf16 "
-                    "without scales, or fp8_e4m3 with a scale per tensor or per row; use --device "
-                    "cpu, or another checkpoint of the model",
+                    "without scales, or fp8_e4m3 with a scale per tensor, per row or per block of "
+                    "128 x 128; use --device cpu, or another checkpoint of the model",
                     describe(scheme)));
   }
   if (is_weight_dtype(scheme.values)) return {};
@@ -263,7 +289,9 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
   QUIRE_ASSIGN_OR_RETURN(linear->weights_,
                          device_tensor({num_rows, blocks.front().shape()[1]}, kept));
   if (kept == DType::kF8E4M3) {
-    QUIRE_ASSIGN_OR_RETURN(linear->scales_, device_tensor({num_rows}, DType::kF32));
+    const ScalesLayout layout = scales_layout(source.weights);
+    QUIRE_ASSIGN_OR_RETURN(linear->scales_, device_tensor(layout.shape, DType::kF32));
+    linear->scale_rows_ = layout.scale_rows;
   }
   QUIRE_RETURN_IF_ERROR(
       upload_blocks(source, blocks, linear->weights_.view, linear->scales_.view, upload));

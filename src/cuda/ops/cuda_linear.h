@@ -42,20 +42,32 @@ Result<Tensor> device_tensor(const Shape& shape, DType dtype);
 // Fails, naming the scheme, if it is not computed on GPUs.
 Status check_scheme(const WeightScheme& scheme);
 
-// The scale of every row of the stacked matrices, whose schemes have a scale per tensor or per row.
-std::vector<float> row_scales(std::span<const WeightView> matrices);
+// How the scales of stacked matrices are kept: F32 [rows], one per row; or one per block of
+// `scale_rows` rows and kScaleColumns columns, as GemmCall has them.
+struct ScalesLayout {
+  Shape shape;
+  int64_t scale_rows = 0;
+
+  bool operator==(const ScalesLayout&) const = default;
+};
+
+// The layout for matrices of one scheme. With scales per block, scale_rows divides 128 and the
+// heights of all matrices but the last, so that no block of the stack has rows of two matrices.
+ScalesLayout scales_layout(std::span<const WeightView> matrices);
+// The scales of the matrices in this layout. A scale per tensor is repeated for each row.
+std::vector<float> stacked_scales(std::span<const WeightView> matrices, const ScalesLayout& layout);
 
 // The type in which CudaLinear::load(source, dtype) keeps the weights; fails as it does.
 Result<DType> kept_dtype(const LinearSource& source, DType dtype);
 
 // Enqueues the upload of a matrix without a bias to `weights` [out_features, in_features], whose
-// type is kept_dtype(), and of the scale of each row to `scales` if that is E4M3.
+// type is kept_dtype(), and of the scales to `scales`, of scales_layout(), if that is E4M3.
 Status upload_matrix(const LinearSource& source, const TensorView& weights,
                      const TensorView& scales, WeightUpload& upload);
 
 // A weight matrix on the device: row-major [out_features, in_features] in the activations' type, or
-// in E4M3 with an F32 scale per row. A scale per tensor is repeated, so that stacked matrices with
-// different scales need nothing else.
+// in E4M3 with F32 scales per row or per block. A scale per tensor is repeated per row, so that
+// stacked matrices with different scales need nothing else.
 class CudaLinear final : public Linear {
  public:
   // Enqueues the upload of the weights. Values with scales keep their type; others get `dtype`, as
@@ -71,14 +83,17 @@ class CudaLinear final : public Linear {
   }
 
   const TensorView& weights() const { return weights_.view; }
-  const TensorView& scales() const { return scales_.view; }  // [out_features]; data null: none
-  const TensorView& bias() const { return bias_.view; }      // [out_features]; data null: none
+  // GemmCall::w_scales and scale_rows.
+  const TensorView& scales() const { return scales_.view; }
+  int64_t scale_rows() const { return scale_rows_; }
+  const TensorView& bias() const { return bias_.view; }  // [out_features]; data null: none
 
  private:
   CudaLinear() = default;
 
   Tensor weights_;
   Tensor scales_;
+  int64_t scale_rows_ = 0;
   Tensor bias_;
 };
 

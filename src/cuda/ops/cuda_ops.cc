@@ -95,7 +95,8 @@ class CudaOpsImpl final : public CudaOps {
     if (scale == 1.0F && scales.data == nullptr) {
       return run_gather_rows(context_for(stream), weights, ids, out);
     }
-    run_gather_scaled_rows(context_for(stream), weights, scales, ids, scale, out);
+    run_gather_scaled_rows(context_for(stream), weights, scales, as_cuda(table).scale_rows(), ids,
+                           scale, out);
   }
 
   void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
@@ -261,14 +262,16 @@ class CudaOpsImpl final : public CudaOps {
         (out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
             out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
         "[ops] linear: out is neither F32 nor of the activations' type, or differs from x in rows");
-    const GemmCall call = {x, linear.weights(), linear.bias(), out, gated_out, linear.scales()};
+    const GemmCall call = {x,         linear.weights(), linear.bias(),      out,
+                           gated_out, linear.scales(),  linear.scale_rows()};
     if (recording_) recording_->products.push_back(call);
     gemm_->run(call);
   }
 
   static bool are_alike(const GemmCall& a, const GemmCall& b) {
     return a.w.shape == b.w.shape && a.w.dtype == b.w.dtype && a.out.dtype == b.out.dtype &&
-           a.x.shape == b.x.shape && (a.bias.data == nullptr) == (b.bias.data == nullptr) &&
+           a.x.shape == b.x.shape && a.scale_rows == b.scale_rows &&
+           (a.bias.data == nullptr) == (b.bias.data == nullptr) &&
            (a.gated_out.data == nullptr) == (b.gated_out.data == nullptr);
   }
 

@@ -14,13 +14,15 @@ namespace quire::cuda {
 void run_route(const LaunchContext& context, const ExpertRouting& routing, const TensorView& logits,
                const float* bias, const TensorView& ids, const TensorView& weights);
 
-// The matrices of all experts of a layer: E4M3 with an F32 scale per row, or in the type of the
-// activations without scales (data null).
+// The matrices of all experts of a layer: E4M3 with F32 scales, or in the type of the activations
+// without scales (data null). An expert's scales are GemmCall::w_scales and scale_rows.
 struct ExpertMatrices {
   TensorView gate_up;         // [num_experts, 2 * intermediate_size, hidden_size]
-  TensorView gate_up_scales;  // [num_experts, 2 * intermediate_size]
-  TensorView down;            // [num_experts, hidden_size, intermediate_size]
-  TensorView down_scales;     // [num_experts, hidden_size]
+  TensorView gate_up_scales;  // [num_experts, scales of an expert]
+  int64_t gate_up_scale_rows = 0;
+  TensorView down;         // [num_experts, hidden_size, intermediate_size]
+  TensorView down_scales;  // [num_experts, scales of an expert]
+  int64_t down_scale_rows = 0;
 };
 
 // Upper bound of the tokens that share one read of an expert's weights in run_few_experts().

@@ -34,9 +34,9 @@ struct Params {
   const int32_t* ids;    // [num_tokens, top_k]
   const float* weights;  // [num_tokens, top_k]
   const void* gate_up;
-  const float* gate_up_scales;
+  BlockScales gate_up_scales;  // one per row, with Scaling::kRows
   const void* down;
-  const float* down_scales;
+  BlockScales down_scales;
   void* product;  // [num_tokens * top_k, inner]
   void* out;      // [num_tokens, hidden]
   int num_tokens;
@@ -155,7 +155,7 @@ __device__ __forceinline__ float warp_scatter_sums(const float (&numbers)[kCount
 
 // T: type of x, product and out. W: type of the weights, which is T or E4M3.
 // Grid: (thread blocks of columns, pairs of a chunk, chunks).
-template <typename T, typename W, int kVec, int kTokens>
+template <typename T, typename W, Scaling kScaling, int kVec, int kTokens>
 __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p) {
   if (!has_code<W>()) return;
   constexpr int kDepth = 4;  // loads in flight, per row
@@ -173,10 +173,19 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
   const int lane = static_cast<int>(threadIdx.x) % kLanes;
   const int64_t column = int64_t{blockIdx.x} * kWarps + threadIdx.x / kLanes;
   if (column >= p.inner) return;
-  const int64_t gate_row = ids[pair] * 2 * p.inner + column;
+  const int64_t first_row = ids[pair] * 2 * p.inner;  // of the expert
+  const int64_t gate_row = first_row + column;
   const W* gate = static_cast<const W*>(p.gate_up) + gate_row * p.hidden;
   const W* up = gate + p.inner * p.hidden;
   const T* x = static_cast<const T*>(p.x) + chunk.first_token * p.hidden;
+  // With blocks, the scales of the two rows, which are counted per expert.
+  const float* gate_scales = nullptr;
+  const float* up_scales = nullptr;
+  if constexpr (kScaling == Scaling::kBlocks) {
+    const BlockScales scales = p.gate_up_scales.of_matrix(ids[pair], 2 * p.inner);
+    gate_scales = scales.of_row(column);
+    up_scales = scales.of_row(p.inner + column);
+  }
   float sums[2 * kTokens] = {};  // of gate, then of up
   for (int64_t k = lane * kVec; k < p.hidden; k += kDepth * kLanes * kVec) {
     Packed<W, kVec> gates[kDepth];
@@ -192,13 +201,19 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
     for (int d = 0; d < kDepth; ++d) {
       const int64_t at = k + d * kLanes * kVec;
       if (at >= p.hidden) continue;
+      float gate_scale = 1.0F;
+      float up_scale = 1.0F;
+      if constexpr (kScaling == Scaling::kBlocks) {
+        gate_scale = gate_scales[at / kScaleColumns];
+        up_scale = up_scales[at / kScaleColumns];
+      }
 #pragma unroll
       for (int t = 0; t < kTokens; ++t) {
         if (pair_of[t] < 0) continue;
         float numbers[kVec];
         load_floats(x + t * p.hidden + at, numbers);
-        sums[t] += dot<W>(gates[d], numbers);
-        sums[kTokens + t] += dot<W>(ups[d], numbers);
+        sums[t] += gate_scale * dot<W>(gates[d], numbers);
+        sums[kTokens + t] += up_scale * dot<W>(ups[d], numbers);
       }
     }
   }
@@ -211,9 +226,9 @@ __global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p
     if (lane == t) own_pair = pair_of[t];
   }
   if (own_pair < 0) return;
-  if constexpr (!std::is_same_v<T, W>) {
-    gate_sum *= p.gate_up_scales[gate_row];
-    up_sum *= p.gate_up_scales[gate_row + p.inner];
+  if constexpr (kScaling == Scaling::kRows) {
+    gate_sum *= p.gate_up_scales.values[gate_row];
+    up_sum *= p.gate_up_scales.values[gate_row + p.inner];
   }
   const int64_t row = chunk.first_token * p.top_k + own_pair;
   static_cast<T*>(p.product)[row * p.inner + column] =
@@ -254,7 +269,7 @@ class ExpertWalk {
 };
 
 // Grid: (thread blocks of columns, 1, chunks).
-template <typename T, typename W, int kVec, int kTokens>
+template <typename T, typename W, Scaling kScaling, int kVec, int kTokens>
 __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
   if (!has_code<W>()) return;
   constexpr int kDepth = kVec == kWidestVec<__nv_fp8_e4m3> ? 2 : 3;  // loads in flight, per row
@@ -296,9 +311,14 @@ __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
   float sums[kColumns * kTokens] = {};
   while (walk.has_expert()) {
     float scales[kColumns];
+    const float* block_scales[kColumns];
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
-      scales[c] = std::is_same_v<T, W> ? 1.0F : p.down_scales[row_of(c)];
+      scales[c] = kScaling == Scaling::kRows ? p.down_scales.values[row_of(c)] : 1.0F;
+      if constexpr (kScaling == Scaling::kBlocks) {
+        block_scales[c] = p.down_scales.of_matrix(walk.expert(), p.hidden)
+                              .of_row(min(first_column + c, last_column));
+      }
     }
     for (int64_t k = first_k; k < p.inner;) {
 #pragma unroll
@@ -314,8 +334,10 @@ __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
           load_floats(product + pair * p.inner + at, numbers);
 #pragma unroll
           for (int c = 0; c < kColumns; ++c) {
+            float scale = scales[c];
+            if constexpr (kScaling == Scaling::kBlocks) scale = block_scales[c][at / kScaleColumns];
             float& sum = sums[c * kTokens + t];
-            sum = fmaf(weight * scales[c], dot<W>(w[d][c], numbers), sum);
+            sum = fmaf(weight * scale, dot<W>(w[d][c], numbers), sum);
           }
         }
       }
@@ -342,40 +364,47 @@ __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
   *out = from_float<T>(total);
 }
 
-template <typename T, typename W, int kVec, int kTokens>
+template <typename T, typename W, Scaling kScaling, int kVec, int kTokens>
 void launch_gate_up(const LaunchContext& context, const Params& p) {
   LaunchShape shape =
       context.shape(ceil_div(p.inner, kWarps), kThreads, std::min(kTokens, p.num_tokens) * p.top_k);
   shape.grid.z = static_cast<unsigned>(ceil_div(p.num_tokens, kTokens));
   shape.shared_bytes = static_cast<size_t>(kTokens * p.top_k) * sizeof(int32_t);
-  QUIRE_LAUNCH(*context.stream, (few_gate_up_kernel<T, W, kVec, kTokens>), shape, p);
+  QUIRE_LAUNCH(*context.stream, (few_gate_up_kernel<T, W, kScaling, kVec, kTokens>), shape, p);
 }
 
-template <typename T, typename W, int kVec, int kTokens>
+template <typename T, typename W, Scaling kScaling, int kVec, int kTokens>
 void launch_down(const LaunchContext& context, const Params& p) {
   LaunchShape shape = context.shape(ceil_div(p.hidden, kColumns), kThreads);
   shape.grid.z = static_cast<unsigned>(ceil_div(p.num_tokens, kTokens));
   shape.shared_bytes = static_cast<size_t>(kTokens * p.top_k) * sizeof(int32_t);
-  QUIRE_LAUNCH(*context.stream, (few_down_kernel<T, W, kVec, kTokens>), shape, p);
+  QUIRE_LAUNCH(*context.stream, (few_down_kernel<T, W, kScaling, kVec, kTokens>), shape, p);
 }
 
-// Calls body(type of the weights, elements per load, tokens per chunk). E4M3 weights always have
-// whole vectors.
+struct Operand {
+  DType dtype;
+  int64_t scale_rows;
+};
+
+// Calls body(type of the weights, scaling, elements per load, tokens per chunk). E4M3 weights
+// always have whole vectors.
 template <typename T, typename Body>
-void with_variant(DType weights, bool has_vectors, int num_tokens, const Body& body) {
+void with_variant(const Operand& weights, bool has_vectors, int num_tokens, const Body& body) {
   using std::integral_constant;
-  const auto with_tokens = [&](auto weight_type, auto vec) {
-    if (num_tokens == 1) return body(weight_type, vec, integral_constant<int, 1>());
-    body(weight_type, vec, integral_constant<int, kFewTokens>());
+  constexpr std::type_identity<T> type;
+  constexpr ScalingConstant<Scaling::kNone> unscaled;
+  const auto with_tokens = [&](auto weight_type, auto scaling, auto vec) {
+    if (num_tokens == 1) return body(weight_type, scaling, vec, integral_constant<int, 1>());
+    body(weight_type, scaling, vec, integral_constant<int, kFewTokens>());
   };
-  if (weights == DType::kF8E4M3) {
-    constexpr int kVec = kWidestVec<__nv_fp8_e4m3>;
-    return with_tokens(std::type_identity<__nv_fp8_e4m3>(), integral_constant<int, kVec>());
+  if (weights.dtype == DType::kF8E4M3) {
+    constexpr std::type_identity<__nv_fp8_e4m3> fp8;
+    constexpr integral_constant<int, kWidestVec<__nv_fp8_e4m3>> vec;
+    if (weights.scale_rows > 0) return with_tokens(fp8, ScalingConstant<Scaling::kBlocks>(), vec);
+    return with_tokens(fp8, ScalingConstant<Scaling::kRows>(), vec);
   }
-  if (has_vectors) {
-    return with_tokens(std::type_identity<T>(), integral_constant<int, kWidestVec<T>>());
-  }
-  body(std::type_identity<T>(), integral_constant<int, 1>(), integral_constant<int, kFewTokens>());
+  if (has_vectors) return with_tokens(type, unscaled, integral_constant<int, kWidestVec<T>>());
+  body(type, unscaled, integral_constant<int, 1>(), integral_constant<int, kFewTokens>());
 }
 
 Params params_of(const ExpertMatrices& matrices, const ExpertsCall& call,
@@ -385,9 +414,11 @@ Params params_of(const ExpertMatrices& matrices, const ExpertsCall& call,
   p.ids = call.ids.as<const int32_t>();
   p.weights = call.weights.as<const float>();
   p.gate_up = matrices.gate_up.data;
-  p.gate_up_scales = matrices.gate_up_scales.as<const float>();
+  p.gate_up_scales = block_scales(matrices.gate_up_scales.as<const float>(),
+                                  matrices.gate_up_scale_rows, matrices.gate_up.shape[2]);
   p.down = matrices.down.data;
-  p.down_scales = matrices.down_scales.as<const float>();
+  p.down_scales = block_scales(matrices.down_scales.as<const float>(), matrices.down_scale_rows,
+                               matrices.down.shape[2]);
   p.product = product.data;
   p.out = call.out.data;
   p.num_tokens = static_cast<int>(call.x.shape[0]);
@@ -412,15 +443,17 @@ void run_few_experts(const LaunchContext& context, const ExpertMatrices& matrice
   const Params p = params_of(matrices, call, product);
   with_float_type(call.x.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    with_variant<T>(matrices.gate_up.dtype, has_vectors(matrices.gate_up, call.x), p.num_tokens,
-                    [&](auto weight_type, auto vec, auto tokens) {
+    with_variant<T>({matrices.gate_up.dtype, matrices.gate_up_scale_rows},
+                    has_vectors(matrices.gate_up, call.x), p.num_tokens,
+                    [&](auto weight_type, auto scaling, auto vec, auto tokens) {
                       using W = typename decltype(weight_type)::type;
-                      launch_gate_up<T, W, vec.value, tokens.value>(context, p);
+                      launch_gate_up<T, W, scaling.value, vec.value, tokens.value>(context, p);
                     });
-    with_variant<T>(matrices.down.dtype, has_vectors(matrices.down, product), p.num_tokens,
-                    [&](auto weight_type, auto vec, auto tokens) {
+    with_variant<T>({matrices.down.dtype, matrices.down_scale_rows},
+                    has_vectors(matrices.down, product), p.num_tokens,
+                    [&](auto weight_type, auto scaling, auto vec, auto tokens) {
                       using W = typename decltype(weight_type)::type;
-                      launch_down<T, W, vec.value, tokens.value>(context, p);
+                      launch_down<T, W, scaling.value, vec.value, tokens.value>(context, p);
                     });
   });
 }

@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/numbers.h"
+#include "cuda/ops/grouped_gemm.h"
 
 namespace quire::cuda {
 namespace {
@@ -43,7 +44,13 @@ constexpr int64_t kMaxExactRows = 8;
 constexpr int64_t kMaxQuantizedRows = int64_t{1} << 15;
 // Parts of a product's rows are multiples of this, so that few tiles are incomplete.
 constexpr int64_t kPartStep = 128;
-// cuBLASLt requires rows of E4M3 to be a multiple of 16 bytes.
+// Upper bound of the F32 scales of quantized activations: one per row, or one per row and
+// kScaleColumns columns, with a row and a column more, and those of a tile past the end.
+constexpr int64_t kMaxQuantizedScales =
+    2 * kQuantizedBytes / kScaleColumns + kMaxQuantizedRows + 2 * wgmma::kGroupedTokens;
+// Up to this many rows, the tiles of fewer rows are chosen without a measurement.
+constexpr int64_t kFewTileRows = 2 * wgmma::kGroupedFewTokens;
+// cuBLASLt and the grouped kernel require rows of E4M3 to be a multiple of 16 bytes.
 constexpr int64_t kFp8Step = 16;
 
 // A candidate replaces an earlier one only if it is clearly faster, because it may add in another
@@ -59,6 +66,7 @@ GemmShape shape_of(const GemmCall& call) {
   shape.out = call.out.dtype;
   shape.has_bias = call.bias.data != nullptr;
   shape.is_gated = call.gated_out.data != nullptr;
+  shape.scale_rows = call.scale_rows;
   return shape;
 }
 
@@ -124,6 +132,8 @@ Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& cont
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WgmmaGemm> wgmma, WgmmaGemm::create(context));
   std::unique_ptr<GemmRunner> runner(new GemmRunner(context, std::move(cublas), std::move(wgmma)));
   runner->fp8_support_ = runner->query_fp8();
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(
+      &runner->num_sms_, cudaDevAttrMultiProcessorCount, context.stream->limits().device));
   return runner;
 }
 
@@ -142,7 +152,7 @@ Status GemmRunner::query_fp8() const {
 Status GemmRunner::prepare_fp8() {
   if (quantized_.num_bytes() > 0) return {};
   QUIRE_RETURN_IF_ERROR(check_fp8());
-  const auto scale_bytes = static_cast<size_t>(kMaxQuantizedRows) * sizeof(float);
+  const auto scale_bytes = static_cast<size_t>(kMaxQuantizedScales) * sizeof(float);
   QUIRE_ASSIGN_OR_RETURN(quantized_,
                          device_memory(static_cast<size_t>(kQuantizedBytes) + scale_bytes));
   return {};
@@ -153,8 +163,8 @@ std::vector<cublasLtMatmulAlgo_t> GemmRunner::cublas_algorithms(const GemmCall& 
                                                                 int64_t num_rows, int max_count) {
   if (call.has_fp8_weights()) {
     const int64_t k = call.w.shape[1];
-    if (quantized_.num_bytes() == 0 || num_rows <= kMaxExactRows || call.x.dtype == DType::kF32 ||
-        k % kFp8Step != 0 || k > kQuantizedBytes) {
+    if (quantized_.num_bytes() == 0 || call.scale_rows > 0 || num_rows <= kMaxExactRows ||
+        call.x.dtype == DType::kF32 || k % kFp8Step != 0 || k > kQuantizedBytes) {
       return {};
     }
     num_rows = quantized_rows(num_rows, k);
@@ -167,7 +177,7 @@ void GemmRunner::warn_of_generic(const GemmCall& call) {
   has_warned_ = true;
   log_warning(
       "[ops] products of many rows with FP8 weights run on the generic kernel, which is slow; "
-      "cuBLASLt has none for {} activations and weights of {} x {}",
+      "no other kernel takes {} activations and weights of {} x {}",
       dtype_name(call.x.dtype), call.w.shape[0], call.w.shape[1]);
 }
 
@@ -190,6 +200,9 @@ GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows)
   const bool is_small = call.has_fp8_weights() || call.w.shape.num_elements() <= kSmallMatrix;
   if (skinny_takes(call) && is_small) {
     return {.kind = GemmChoice::Kind::kSkinny, .skinny_variant = num_skinny_variants() - 1};
+  }
+  if (takes_block_scaled(call)) {
+    return {.kind = GemmChoice::Kind::kBlockScaled, .has_few_tokens = num_rows <= kFewTileRows};
   }
   const auto algorithms = cublas_algorithms(call, num_rows, 1);
   if (algorithms.empty()) {
@@ -226,6 +239,11 @@ std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
   for (const auto& algorithm : cublas_algorithms(call, num_rows, search.max_algorithms)) {
     add({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
+  if (takes_block_scaled(call)) {
+    for (const bool has_few_tokens : {true, false}) {
+      add({.kind = GemmChoice::Kind::kBlockScaled, .has_few_tokens = has_few_tokens});
+    }
+  }
   if (!is_gated) add_wgmma();
   if (all.empty()) warn_of_generic(call);
   if (num_rows <= kMaxGenericRows || all.empty()) add({.kind = GemmChoice::Kind::kGeneric});
@@ -237,6 +255,9 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
   if (choice.kind == GemmChoice::Kind::kWgmma && WgmmaGemm::takes(call)) {
     return wgmma_->run(call, choice.wgmma);
   }
+  if (choice.kind == GemmChoice::Kind::kBlockScaled && takes_block_scaled(call)) {
+    return run_block_scaled(call, choice.has_few_tokens);
+  }
   if (choice.kind == GemmChoice::Kind::kSkinny && skinny_takes(call)) {
     run_skinny_gemm(context_, call, choice.skinny_variant);
   } else if (choice.kind == GemmChoice::Kind::kCublasLt) {
@@ -247,6 +268,45 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
   }
   if (call.gated_out.data != nullptr) {
     run_gated_mul(context_, Activation::kSilu, call.out, call.gated_out);
+  }
+  return {};
+}
+
+// The gated product needs groups of 8 rows of gate and of up.
+bool GemmRunner::takes_block_scaled(const GemmCall& call) const {
+  const int64_t k = call.w.shape[1];
+  const bool is_gated = call.gated_out.data != nullptr;
+  const bool has_sizes =
+      k % kFp8Step == 0 && k <= kQuantizedBytes && call.w.shape[0] % (is_gated ? 16 : 8) == 0;
+  return call.scale_rows > 0 && wgmma_ != nullptr && quantized_.num_bytes() > 0 &&
+         call.x.dtype != DType::kF32 && call.x.shape[0] > kMaxExactRows && has_sizes &&
+         !(is_gated && call.bias.data != nullptr) &&
+         is_aligned({call.w.data, call.x.data, call.out.data, call.gated_out.data}, 16);
+}
+
+Status GemmRunner::run_block_scaled(const GemmCall& call, bool has_few_tokens) {
+  const int64_t num_rows = call.x.shape[0];
+  const int64_t k = call.w.shape[1];
+  const int64_t step = quantized_rows(num_rows, k);
+  auto* const scales = static_cast<std::byte*>(quantized_.data()) + kQuantizedBytes;
+  for (int64_t first = 0; first < num_rows; first += step) {
+    const int64_t count = std::min(step, num_rows - first);
+    const GemmCall part = part_of(call, first, count);
+    const bool is_gated = part.gated_out.data != nullptr;
+    // Rows of scales of an even length are read by pairs.
+    const GroupedGemmCall product = {
+        .w = {call.w.data, call.w.dtype, {1, call.w.shape[0], k}},
+        .x = {quantized_.data(), DType::kF8E4M3, {count, k}},
+        .out = is_gated ? part.gated_out : part.out,
+        .type = call.x.dtype,
+        .bias = call.bias,
+        .is_gated = is_gated,
+        .has_few_tokens = has_few_tokens,
+        .w_scales = call.w_scales,
+        .x_scales = {scales, DType::kF32, {num_scale_columns(k), round_up(count, 2)}},
+        .scale_rows = call.scale_rows};
+    run_quantize_blocks(context_, part.x, product.x, product.x_scales);
+    QUIRE_RETURN_IF_ERROR(run_grouped_gemm(context_, num_sms_, product));
   }
   return {};
 }

@@ -1,8 +1,10 @@
 // Chooses the kernel of a product: the skinny kernel, cuBLASLt, a wgmma kernel, or the generic
 // kernel. tune() measures the choice; until then a fixed rule applies.
 //
-// With E4M3 weights, the skinny and the generic kernel multiply activations as they are. cuBLASLt
-// multiplies E4M3 by E4M3, so the activations are quantized first, with one scale per row.
+// With E4M3 weights, the skinny and the generic kernel multiply activations as they are. The others
+// multiply E4M3 by E4M3, so the activations are quantized first: for cuBLASLt, which multiplies
+// weights with a scale per row, with one scale per row; and for the grouped kernel, which
+// multiplies weights with a scale per block, with one per row and kScaleColumns columns.
 #pragma once
 
 #include <map>
@@ -33,11 +35,12 @@ inline constexpr int64_t kQuantizedBytes = int64_t{32} << 20;
 int64_t quantized_rows(int64_t num_rows, int64_t width);
 
 struct GemmChoice {
-  enum class Kind { kSkinny, kCublasLt, kWgmma, kGeneric };
+  enum class Kind { kSkinny, kCublasLt, kWgmma, kBlockScaled, kGeneric };
   Kind kind = Kind::kGeneric;
   int skinny_variant = 0;
   cublasLtMatmulAlgo_t algorithm = {};
   WgmmaPlan wgmma = {};
+  bool has_few_tokens = false;  // kBlockScaled: GroupedGemmCall::has_few_tokens
 };
 
 // Number of candidates that are measured, besides the variants of the skinny kernel.
@@ -94,6 +97,8 @@ class GemmRunner {
   std::vector<cublasLtMatmulAlgo_t> cublas_algorithms(const GemmCall& call, int64_t num_rows,
                                                       int max_count);
   void warn_of_generic(const GemmCall& call);
+  bool takes_block_scaled(const GemmCall& call) const;
+  Status run_block_scaled(const GemmCall& call, bool has_few_tokens);
   Status run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm);
   GemmChoice choose_unmeasured(const GemmCall& call, int64_t num_rows);
   std::vector<Candidate> candidates(const GemmCall& call, const GemmSearch& search);
@@ -108,6 +113,7 @@ class GemmRunner {
   std::unique_ptr<WgmmaGemm> wgmma_;  // null: the device has no wgmma instructions
   Status fp8_support_;                // check_fp8()
   Buffer quantized_;                  // activations in E4M3, then their scales
+  int num_sms_ = 0;
   bool has_warned_ = false;
   std::vector<Stopwatch> watches_;  // one per candidate of a round
   size_t next_call_ = 0;            // index into the calls that are measured

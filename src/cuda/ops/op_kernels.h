@@ -37,11 +37,14 @@ void run_gather_rows(const LaunchContext& context, const TensorView& x, const in
 // out[t, first_column + i] = x[t, i]; x and out have one type.
 void run_write_columns(const LaunchContext& context, const TensorView& x, const TensorView& out,
                        int64_t first_column);
-// out[i, :] = scale * x_scales[rows[i]] * x[rows[i], :]. x has the type of out and no scales (data
-// null), or is E4M3 with F32 scales, one per row.
+// out[i, :] = scale * x[rows[i], :]. x has the type of out and no scales (data null), or is E4M3
+// with the scales of a GemmCall's weights, by which it is multiplied.
 void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x,
-                            const TensorView& x_scales, const int32_t* rows, float scale,
-                            const TensorView& out);
+                            const TensorView& x_scales, int64_t scale_rows, const int32_t* rows,
+                            float scale, const TensorView& out);
+// out[i, j] = x[i, columns[j]]; x and out are F32.
+void run_gather_columns(const LaunchContext& context, const TensorView& x, const int32_t* columns,
+                        const TensorView& out);
 // out = rms_norm(x), after x += *delta unless delta is null.
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
                   const float* weight, float eps, const TensorView& out);
@@ -60,6 +63,10 @@ void run_latent_rope_and_cache(const LaunchContext& context, const LatentRopeAnd
 // 0, but its scale is infinite, so that any product with the row is NaN.
 void run_quantize_rows(const LaunchContext& context, const TensorView& x, const TensorView& out,
                        const TensorView& scales);
+// The same with one scale per row and kScaleColumns columns: scales[k / kScaleColumns, t]. A row of
+// scales may be longer than x has rows. x is F16 or BF16 with rows of whole 16-byte vectors.
+void run_quantize_blocks(const LaunchContext& context, const TensorView& x, const TensorView& out,
+                         const TensorView& scales);
 // Launches an empty kernel in place of a small operation between two products, for measurements.
 void run_empty_kernel(const LaunchContext& context);
 
@@ -71,7 +78,15 @@ void run_convert(const LaunchContext& context, const TensorView& x, const Tensor
 void run_fill_repeated(const LaunchContext& context, const RepeatedRows& rows, const void* pool,
                        const TensorView& out);
 
-// Matrix products: out[t, n] = w_scales[n] * sum_k x[t, k] * w[n, k] + bias[n].
+// Columns of E4M3 weights that share a scale, if their scales are per block. Quantized activations
+// then have a scale for as many, so that a sum over them has one factor.
+inline constexpr int64_t kScaleColumns = 128;
+// The blocks of scales along K.
+constexpr int64_t num_scale_columns(int64_t k) {
+  return ceil_div(k, kScaleColumns);
+}
+
+// Matrix products: out[t, n] = sum_k x[t, k] * scale(n, k) * w[n, k] + bias[n].
 //
 // Operands on the device. x, w and bias have one type, and there are no scales; or w is E4M3 with
 // scales, and x and bias have one other type. out has the type of x or F32.
@@ -83,7 +98,10 @@ struct GemmCall {
   // [m, n / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is
   // scratch memory. The kernels below compute out alone.
   TensorView gated_out = {};
-  TensorView w_scales = {};  // F32 [n]; data null: none
+  // F32 [n], or with scale_rows [ceil(n / scale_rows), num_scale_columns(k)]; data null: none.
+  TensorView w_scales = {};
+  // 0, or the rows of w that share the scales of blocks: a power of two up to 128.
+  int64_t scale_rows = 0;
 
   bool has_fp8_weights() const { return w.dtype == DType::kF8E4M3; }
 };

@@ -8,6 +8,7 @@
 #include "cuda/device/hopper.cuh"
 #include "cuda/ops/activation.cuh"
 #include "cuda/ops/op_kernels.h"
+#include "cuda/ops/weight_code.cuh"
 
 namespace quire::cuda {
 namespace {
@@ -44,18 +45,30 @@ __global__ void write_columns_kernel(const Word* x, int64_t row_words, int64_t o
   for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) to[i] = x[i];
 }
 
+// Scales per row are blocks as wide as a row.
 template <typename From, typename T>
-__global__ void gather_scaled_rows_kernel(const From* x, const float* x_scales, const int32_t* rows,
-                                          float scale, int64_t width, T* out) {
+__global__ void gather_scaled_rows_kernel(const From* x, BlockScales x_scales,
+                                          int64_t scale_columns, const int32_t* rows, float scale,
+                                          int64_t width, T* out) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t row = rows[blockIdx.x];
   const From* from = x + row * width;
-  if (x_scales != nullptr) scale *= x_scales[row];
   T* to = out + blockIdx.x * width;
   for (int64_t i = threadIdx.x; i < width; i += blockDim.x) {
-    to[i] = from_float<T>(scale * to_float(from[i]));
+    float factor = scale;
+    if (x_scales.values != nullptr) factor *= x_scales.of_row(row)[i / scale_columns];
+    to[i] = from_float<T>(factor * to_float(from[i]));
   }
+}
+
+// Grid: (thread blocks of columns, rows).
+__global__ void gather_columns_kernel(const float* x, int64_t x_width, const int32_t* columns,
+                                      int64_t width, float* out) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < width) out[blockIdx.y * width + i] = x[blockIdx.y * x_width + columns[i]];
 }
 
 // One thread block per row. A thread's first vector stays in registers between the sum and the
@@ -191,6 +204,43 @@ __global__ void quantize_rows_kernel(const T* x, int64_t width, __nv_fp8_e4m3* o
   }
 }
 
+// One thread block per row. As many lanes as kScaleColumns has vectors share a scale.
+template <typename T>
+__global__ void quantize_blocks_kernel(const T* x, int64_t width, __nv_fp8_e4m3* out, float* scales,
+                                       int64_t scales_width) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  constexpr int kVec = kWidestVec<T>;
+  constexpr int kGroup = static_cast<int>(kScaleColumns) / kVec;
+  x += blockIdx.x * width;
+  out += blockIdx.x * width;
+  // All lanes of a warp run equally often, because they exchange their largest magnitudes.
+  for (int64_t start = 0; start < width; start += int64_t{blockDim.x} * kVec) {
+    const int64_t i = start + int64_t{threadIdx.x} * kVec;
+    Vec<T, kVec> value;
+    float largest = 0;
+    if (i < width) {
+      value = load_vec<kVec>(x + i);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) largest = fmaxf(largest, fabsf(to_float(value.v[j])));
+    }
+#pragma unroll
+    for (int distance = kGroup / 2; distance > 0; distance /= 2) {
+      largest = fmaxf(largest, __shfl_xor_sync(0xFFFFFFFFU, largest, distance));
+    }
+    if (i >= width) continue;
+    const float scale = e4m3_scale(largest);
+    const float inverse = 1.0F / scale;
+    if (threadIdx.x % kGroup == 0) scales[i / kScaleColumns * scales_width + blockIdx.x] = scale;
+    Vec<__nv_fp8_e4m3, kVec> quantized;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) {
+      quantized.v[j] = from_float<__nv_fp8_e4m3>(to_float(value.v[j]) * inverse);
+    }
+    store_vec(out + i, quantized);
+  }
+}
+
 __global__ void empty_kernel() {
   trigger_dependent_launch();
   wait_for_previous_kernel();
@@ -291,18 +341,29 @@ void run_write_columns(const LaunchContext& context, const TensorView& x, const 
 }
 
 void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x,
-                            const TensorView& x_scales, const int32_t* rows, float scale,
-                            const TensorView& out) {
+                            const TensorView& x_scales, int64_t scale_rows, const int32_t* rows,
+                            float scale, const TensorView& out) {
   const int64_t width = out.shape[1];
+  const int64_t scale_columns = scale_rows > 0 ? kScaleColumns : width;
+  BlockScales scales = block_scales(x_scales.as<const float>(), scale_rows, width);
+  if (scale_rows == 0) scales.num_columns = 1;
   with_float_type(out.dtype, [&](auto type) {
     with_bool(x.dtype == DType::kF8E4M3, [&](auto is_fp8) {
       using T = typename decltype(type)::type;
       using From = std::conditional_t<is_fp8.value, __nv_fp8_e4m3, T>;
       QUIRE_LAUNCH(*context.stream, (gather_scaled_rows_kernel<From, T>),
-                   context.shape(out.shape[0], block_for(width)), x.as<const From>(),
-                   x_scales.as<const float>(), rows, scale, width, out.as<T>());
+                   context.shape(out.shape[0], block_for(width)), x.as<const From>(), scales,
+                   scale_columns, rows, scale, width, out.as<T>());
     });
   });
+}
+
+void run_gather_columns(const LaunchContext& context, const TensorView& x, const int32_t* columns,
+                        const TensorView& out) {
+  const int64_t width = out.shape[1];
+  QUIRE_LAUNCH(*context.stream, gather_columns_kernel,
+               context.shape(ceil_div(width, kFlatBlock), kFlatBlock, out.shape[0]),
+               x.as<const float>(), x.shape[1], columns, width, out.as<float>());
 }
 
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
@@ -370,6 +431,19 @@ void run_quantize_rows(const LaunchContext& context, const TensorView& x, const 
                    out.as<__nv_fp8_e4m3>(), scales.as<float>());
     });
   });
+}
+
+void run_quantize_blocks(const LaunchContext& context, const TensorView& x, const TensorView& out,
+                         const TensorView& scales) {
+  const int64_t width = x.shape[1];
+  const auto launch = [&](auto type) {
+    using T = typename decltype(type)::type;
+    QUIRE_LAUNCH(*context.stream, quantize_blocks_kernel<T>,
+                 context.shape(x.shape[0], block_for(width / kWidestVec<T>)), x.as<const T>(),
+                 width, out.as<__nv_fp8_e4m3>(), scales.as<float>(), scales.shape[1]);
+  };
+  if (x.dtype == DType::kF16) return launch(std::type_identity<__half>());
+  launch(std::type_identity<__nv_bfloat16>());
 }
 
 void run_empty_kernel(const LaunchContext& context) {

@@ -7,7 +7,8 @@
 // 16-byte load provides the operands of two instructions, or of four from E4M3 weights, and weights
 // reach the tensor cores without shared memory or shuffles. A warp loads its first weights before
 // the kernel waits for the one that makes x. E4M3 weights are converted to the type of x, which is
-// exact.
+// exact. With scales per block, the products of each 128 columns are added up from zero, scaled in
+// F32, and then added to the sums.
 //
 // generic_gemm_kernel: one warp per column, F32 multiply-adds, up to 4 rows at a time. It reads
 // whole rows of w in long contiguous runs, and is the fastest of all at one row of x.
@@ -32,7 +33,7 @@ struct Operands {
   const void* w;
   const void* x;
   const void* bias;
-  const float* w_scales;
+  BlockScales w_scales;
   void* out;
   bool out_is_f32;
   int m;
@@ -85,9 +86,9 @@ __device__ __forceinline__ void store_out(const Operands& p, int64_t at, float v
 }
 
 // The scaled and biased value of a column, from its sum of products.
-template <typename T, typename W>
+template <typename T, Scaling kScaling>
 __device__ __forceinline__ float finish(const Operands& p, int64_t column, float sum) {
-  if constexpr (!std::is_same_v<T, W>) sum *= p.w_scales[column];
+  if constexpr (kScaling == Scaling::kRows) sum *= p.w_scales.values[column];
   if (p.bias != nullptr) sum += to_float(static_cast<const T*>(p.bias)[column]);
   return sum;
 }
@@ -105,13 +106,18 @@ __device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
 }
 
 // T: type of x. W: type of w, which is T or E4M3.
-template <typename T, typename W, int kWarps, int kTiles, int kTokenTiles, int kDepth, bool kByHead>
+template <typename T, typename W, Scaling kScaling, int kWarps, int kTiles, int kTokenTiles,
+          int kDepth, bool kByHead>
 __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands operands) {
   if (!has_code<W>()) return;
   const Operands p = operands_of_head<T, W, kByHead>(operands, blockIdx.y);
   constexpr int kLaneElements = kWidestVec<W>;              // of K, per lane and chunk
   constexpr int kChunk = 4 * kLaneElements;                 // elements of K per step of a warp
   constexpr int kLoadsOfX = kLaneElements / kWidestVec<T>;  // 16-byte loads
+  // Chunks whose products are added up before they are scaled.
+  constexpr int kScaledChunks =
+      kScaling == Scaling::kBlocks ? static_cast<int>(kScaleColumns) / kChunk : kDepth;
+  static_assert(kDepth % kScaledChunks == 0);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int group = static_cast<int>(threadIdx.x) % 32 / 4;  // row of a tile, and of x
   const int quarter = static_cast<int>(threadIdx.x) % 4;     // of a chunk
@@ -120,16 +126,22 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands opera
 
   // Rows past the end read row n - 1; their sums are not stored.
   const W* w_rows[kTiles][2];
+  const float* scale_rows[kTiles][2];
 #pragma unroll
   for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int64_t row = first_row + tile * kTileRows + half * 8 + group;
-      w_rows[tile][half] = static_cast<const W*>(p.w) + (row < p.n ? row : p.n - 1) * p.k;
+      const int64_t read_row = row < p.n ? row : p.n - 1;
+      w_rows[tile][half] = static_cast<const W*>(p.w) + read_row * p.k;
+      if constexpr (kScaling == Scaling::kBlocks) {
+        scale_rows[tile][half] = p.w_scales.of_row(read_row);
+      }
     }
   }
   const uint4 zeros = make_uint4(0, 0, 0, 0);
   uint4 w[kDepth][kTiles][2];
+  float scales[kDepth / kScaledChunks][kTiles][2];
   const auto load_weights = [&](int64_t k) {
 #pragma unroll
     for (int d = 0; d < kDepth; ++d) {
@@ -138,6 +150,20 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands opera
       for (int tile = 0; tile < kTiles; ++tile) {
         w[d][tile][0] = at < p.k ? load_once(w_rows[tile][0] + at) : zeros;
         w[d][tile][1] = at < p.k ? load_once(w_rows[tile][1] + at) : zeros;
+      }
+    }
+    if constexpr (kScaling == Scaling::kBlocks) {
+#pragma unroll
+      for (int block = 0; block < kDepth / kScaledChunks; ++block) {
+        const int64_t column = k / kScaleColumns + block;  // a lane's k is in its warp's block
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            scales[block][tile][half] =
+                column < p.w_scales.num_columns ? scale_rows[tile][half][column] : 0.0F;
+          }
+        }
       }
     }
   };
@@ -165,18 +191,34 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands opera
         }
       }
     }
+    // Adds the products of chunk d to four sums of a tile.
+    const auto multiply = [&](float(&to)[4], int d, int tile, int tokens) {
 #pragma unroll
-    for (int d = 0; d < kDepth; ++d) {
+      for (int step = 0; step < 2 * kLoadsOfX; ++step) {
+        const uint2 a = pairs_of<T, W>(w[d][tile][0], step);
+        const uint2 b = pairs_of<T, W>(w[d][tile][1], step);
+        const uint2 v = pairs_of<T, T>(xs[d][tokens][step / 2], step % 2);
+        mma<T>(to, a.x, b.x, a.y, b.y, v.x, v.y);
+      }
+    };
+#pragma unroll
+    for (int d = 0; d < kDepth; d += kScaledChunks) {
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
         for (int tokens = 0; tokens < kTokenTiles; ++tokens) {
+          float(&total)[4] = sums[tile][tokens];
+          if constexpr (kScaling == Scaling::kBlocks) {
+            float part[4] = {};
 #pragma unroll
-          for (int step = 0; step < 2 * kLoadsOfX; ++step) {
-            const uint2 a = pairs_of<T, W>(w[d][tile][0], step);
-            const uint2 b = pairs_of<T, W>(w[d][tile][1], step);
-            const uint2 v = pairs_of<T, T>(xs[d][tokens][step / 2], step % 2);
-            mma<T>(sums[tile][tokens], a.x, b.x, a.y, b.y, v.x, v.y);
+            for (int i = 0; i < kScaledChunks; ++i) multiply(part, d + i, tile, tokens);
+#pragma unroll
+            for (int i = 0; i < 4; ++i) {
+              total[i] = fmaf(scales[d / kScaledChunks][tile][i / 2], part[i], total[i]);
+            }
+          } else {
+#pragma unroll
+            for (int i = 0; i < kScaledChunks; ++i) multiply(total, d + i, tile, tokens);
           }
         }
       }
@@ -211,14 +253,14 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands opera
     float sum = 0;
 #pragma unroll
     for (int part = 0; part < kWarps; ++part) sum += parts[part][token][row];
-    store_out<T>(p, token * p.out_stride + column, finish<T, W>(p, column, sum));
+    store_out<T>(p, token * p.out_stride + column, finish<T, kScaling>(p, column, sum));
   }
 }
 
 // Grid: (thread blocks of columns, groups of rows, heads). Waits for the previous kernel before it
 // reads weights: loading the first weights before the wait, as skinny_gemm_kernel does, split the
 // loop's loads and was 20 % slower.
-template <typename T, typename W, int kVec, int kTokens, bool kByHead>
+template <typename T, typename W, Scaling kScaling, int kVec, int kTokens, bool kByHead>
 __global__ void generic_gemm_kernel(Operands operands) {
   if (!has_code<W>()) return;
   const Operands p = operands_of_head<T, W, kByHead>(operands, blockIdx.z);
@@ -230,25 +272,35 @@ __global__ void generic_gemm_kernel(Operands operands) {
   if (column >= p.n) return;  // the whole warp returns
   const W* w = static_cast<const W*>(p.w) + column * p.k;
   const T* x = static_cast<const T*>(p.x) + first * p.x_stride;
+  const float* scales = kScaling == Scaling::kBlocks ? p.w_scales.of_row(column) : nullptr;
   float sums[kTokens] = {};
 #pragma unroll 4
   for (int64_t k = lane * kVec; k < p.k; k += 32 * kVec) {
     float a[kVec];
     load_floats(w + k, a);
+    float scale = 1.0F;
+    if constexpr (kScaling == Scaling::kBlocks) scale = scales[k / kScaleColumns];
 #pragma unroll
     for (int t = 0; t < kTokens; ++t) {
       if (first + t >= p.m) continue;
       float b[kVec];
       load_floats(x + t * p.x_stride + k, b);
+      if constexpr (kScaling == Scaling::kBlocks) {
+        float part = 0;
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) sums[t] += a[j] * b[j];
+        for (int j = 0; j < kVec; ++j) part += a[j] * b[j];
+        sums[t] += scale * part;
+      } else {
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) sums[t] += a[j] * b[j];
+      }
     }
   }
 #pragma unroll
   for (int t = 0; t < kTokens; ++t) {
     const float sum = warp_sum(sums[t]);
     if (lane != 0 || first + t >= p.m) continue;
-    store_out<T>(p, (first + t) * p.out_stride + column, finish<T, W>(p, column, sum));
+    store_out<T>(p, (first + t) * p.out_stride + column, finish<T, kScaling>(p, column, sum));
   }
 }
 
@@ -257,7 +309,7 @@ Operands operands_of(const GemmCall& call) {
   p.w = call.w.data;
   p.x = call.x.data;
   p.bias = call.bias.data;
-  p.w_scales = call.w_scales.as<const float>();
+  p.w_scales = block_scales(call.w_scales.as<const float>(), call.scale_rows, call.w.shape[1]);
   p.out = call.out.data;
   p.out_is_f32 = call.out.dtype == DType::kF32;
   p.m = static_cast<int>(call.x.shape[0]);
@@ -281,19 +333,21 @@ Operands operands_of(const PerHeadGemmCall& call) {
   return p;
 }
 
-template <typename T, typename W, int kWarps, int kTiles, int kTokenTiles, int kDepth>
+template <typename T, typename W, Scaling kScaling, int kWarps, int kTiles, int kTokenTiles,
+          int kDepth>
 void launch_skinny(const LaunchContext& context, const Operands& p) {
   QUIRE_LAUNCH(*context.stream,
-               (skinny_gemm_kernel<T, W, kWarps, kTiles, kTokenTiles, kDepth, false>),
+               (skinny_gemm_kernel<T, W, kScaling, kWarps, kTiles, kTokenTiles, kDepth, false>),
                context.shape(ceil_div(p.n, kTiles * kTileRows), kWarps * 32), p);
 }
 
-template <typename T, typename W, int kVec, int kTokens, bool kByHead>
+template <typename T, typename W, Scaling kScaling, int kVec, int kTokens, bool kByHead>
 void launch_generic(const LaunchContext& context, const Operands& p, int64_t num_heads = 1) {
   constexpr int kBlock = 256;
   LaunchShape shape = context.shape(ceil_div(p.n, kBlock / 32), kBlock, ceil_div(p.m, kTokens));
   shape.grid.z = static_cast<unsigned>(num_heads);
-  QUIRE_LAUNCH(*context.stream, (generic_gemm_kernel<T, W, kVec, kTokens, kByHead>), shape, p);
+  QUIRE_LAUNCH(*context.stream, (generic_gemm_kernel<T, W, kScaling, kVec, kTokens, kByHead>),
+               shape, p);
 }
 
 // A warp of the skinny kernel takes 128 of K at once, and the matrices of heads have few more: that
@@ -304,32 +358,33 @@ constexpr int kHeadWarpElements = kHeadDepth * 4 * 8;
 template <typename T, int kWarps, int kTokenTiles>
 void launch_head_skinny(const LaunchContext& context, const Operands& p, int64_t num_heads) {
   QUIRE_LAUNCH(*context.stream,
-               (skinny_gemm_kernel<T, T, kWarps, 1, kTokenTiles, kHeadDepth, true>),
+               (skinny_gemm_kernel<T, T, Scaling::kNone, kWarps, 1, kTokenTiles, kHeadDepth, true>),
                context.shape(ceil_div(p.n, kTileRows), kWarps * 32, num_heads), p);
 }
 
 // All variants: warps, tiles per warp, chunks in flight.
-template <typename T, typename W, int kTokenTiles>
+template <typename T, typename W, Scaling kScaling, int kTokenTiles>
 void launch_variant(const LaunchContext& context, const Operands& p, int variant) {
   switch (variant) {
     case 0:
-      return launch_skinny<T, W, 8, 1, kTokenTiles, 4>(context, p);
+      return launch_skinny<T, W, kScaling, 8, 1, kTokenTiles, 4>(context, p);
     case 1:
-      return launch_skinny<T, W, 8, 2, kTokenTiles, 2>(context, p);
+      return launch_skinny<T, W, kScaling, 8, 2, kTokenTiles, 2>(context, p);
     default:
-      return launch_skinny<T, W, 16, 2, kTokenTiles, 2>(context, p);
+      return launch_skinny<T, W, kScaling, 16, 2, kTokenTiles, 2>(context, p);
   }
 }
 
 constexpr const char* kVariantNames[] = {"8x1x4", "8x2x2", "16x2x2"};
 
-// Calls body(type of x, type of w), each as std::type_identity.
+// Calls body(type of x, type of w, scaling); the types as std::type_identity.
 template <typename T, typename Body>
 void with_weight_type(const GemmCall& call, const Body& body) {
-  if (call.has_fp8_weights()) {
-    return body(std::type_identity<T>(), std::type_identity<__nv_fp8_e4m3>());
-  }
-  body(std::type_identity<T>(), std::type_identity<T>());
+  constexpr std::type_identity<T> type;
+  constexpr std::type_identity<__nv_fp8_e4m3> fp8;
+  if (!call.has_fp8_weights()) return body(type, type, ScalingConstant<Scaling::kNone>());
+  if (call.scale_rows == 0) return body(type, fp8, ScalingConstant<Scaling::kRows>());
+  body(type, fp8, ScalingConstant<Scaling::kBlocks>());
 }
 
 }  // namespace
@@ -351,11 +406,11 @@ bool skinny_takes(const GemmCall& call) {
 
 void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int variant) {
   const Operands p = operands_of(call);
-  const auto launch = [&](auto type, auto weight_type) {
+  const auto launch = [&](auto type, auto weight_type, auto scaling) {
     using T = typename decltype(type)::type;
     using W = typename decltype(weight_type)::type;
-    if (p.m <= kTileTokens) return launch_variant<T, W, 1>(context, p, variant);
-    launch_variant<T, W, 2>(context, p, variant);
+    if (p.m <= kTileTokens) return launch_variant<T, W, scaling.value, 1>(context, p, variant);
+    launch_variant<T, W, scaling.value, 2>(context, p, variant);
   };
   if (call.x.dtype == DType::kF16) return with_weight_type<__half>(call, launch);
   with_weight_type<__nv_bfloat16>(call, launch);
@@ -363,15 +418,16 @@ void run_skinny_gemm(const LaunchContext& context, const GemmCall& call, int var
 
 void run_generic_gemm(const LaunchContext& context, const GemmCall& call) {
   const Operands p = operands_of(call);
-  const auto launch = [&](auto type, auto weight_type) {
+  const auto launch = [&](auto type, auto weight_type, auto scaling) {
     using T = typename decltype(type)::type;
     using W = typename decltype(weight_type)::type;
+    constexpr Scaling kScaling = scaling.value;
     const bool vectors = p.k % kWidestVec<W> == 0 && is_aligned({p.w, p.x}, 16);
     with_bool(vectors, [&](auto by_vectors) {
       constexpr int kVec = by_vectors.value ? kWidestVec<W> : 1;
-      if (p.m == 1) return launch_generic<T, W, kVec, 1, false>(context, p);
-      if (p.m == 2) return launch_generic<T, W, kVec, 2, false>(context, p);
-      launch_generic<T, W, kVec, 4, false>(context, p);
+      if (p.m == 1) return launch_generic<T, W, kScaling, kVec, 1, false>(context, p);
+      if (p.m == 2) return launch_generic<T, W, kScaling, kVec, 2, false>(context, p);
+      launch_generic<T, W, kScaling, kVec, 4, false>(context, p);
     });
   };
   with_float_type(call.x.dtype, [&](auto type) {
@@ -404,7 +460,7 @@ void run_generic_gemm(const LaunchContext& context, const PerHeadGemmCall& call)
   const Operands p = operands_of(call);
   with_float_type(call.x.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    launch_generic<T, T, 1, 4, true>(context, p, call.w.shape[0]);
+    launch_generic<T, T, Scaling::kNone, 1, 4, true>(context, p, call.w.shape[0]);
   });
 }
 

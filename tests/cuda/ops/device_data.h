@@ -14,6 +14,7 @@
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
+#include "cuda/ops/op_kernels.h"
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
 
@@ -70,6 +71,18 @@ inline std::vector<float> quantized_row(std::span<const float> x) {
   const float inverse = 1.0F / scale;
   std::vector<float> out;
   for (const float number : x) out.push_back(e4m3_to_f32(f32_to_e4m3(number * inverse)) * scale);
+  return out;
+}
+
+// One row as run_quantize_blocks rounds it.
+inline std::vector<float> block_quantized_row(std::span<const float> x) {
+  constexpr auto kBlock = static_cast<size_t>(cuda::kScaleColumns);
+  std::vector<float> out;
+  for (size_t first = 0; first < x.size(); first += kBlock) {
+    const std::vector<float> part =
+        quantized_row(x.subspan(first, std::min(kBlock, x.size() - first)));
+    out.insert(out.end(), part.begin(), part.end());
+  }
   return out;
 }
 

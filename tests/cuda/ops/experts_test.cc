@@ -260,8 +260,11 @@ class Fp8ExpertsTest : public ExpertsTest {
     }
   }
 
+  using QuantizeRow = std::vector<float> (*)(std::span<const float>);
+
   // The products of quantized rows. Outputs of each product are rounded to the activations' type.
-  std::vector<float> expected_quantized(RandomExperts& source, const Step& step) {
+  std::vector<float> expected_quantized(RandomExperts& source, const Step& step,
+                                        QuantizeRow quantize_row) {
     const auto hidden = static_cast<size_t>(source.shape().hidden_size);
     const auto inner = static_cast<size_t>(source.shape().intermediate_size);
     const auto top_k = static_cast<size_t>(source.shape().top_k);
@@ -276,16 +279,25 @@ class Fp8ExpertsTest : public ExpertsTest {
       const size_t token = pair / top_k;
       const auto expert = static_cast<size_t>(step.ids[pair]);
       const std::vector<float> both = multiply(
-          *gate_up[expert], quantized_row(std::span(step.x).subspan(token * hidden, hidden)));
+          *gate_up[expert], quantize_row(std::span(step.x).subspan(token * hidden, hidden)));
       std::vector<float> product;
       for (size_t i = 0; i < inner; ++i) {
         product.push_back(both[i] / (1.0F + std::exp(-both[i])) * both[inner + i]);
       }
-      const std::vector<float> y =
-          multiply(*down[expert], quantized_row(rounded(product, dtype())));
+      const std::vector<float> y = multiply(*down[expert], quantize_row(rounded(product, dtype())));
       for (size_t i = 0; i < hidden; ++i) out[token * hidden + i] += step.weights[pair] * y[i];
     }
     return out;
+  }
+
+  void expect_quantizes(RandomExperts& source, QuantizeRow quantize_row) {
+    const auto experts = ops_->make_experts(source).value();
+    for (const int64_t num_tokens : {int64_t{9}, int64_t{40}, kManyTokens}) {
+      const Step step = rounded_step(source.shape(), num_tokens, 5);
+      // A value near the middle of two E4M3 numbers may be rounded to either.
+      expect_near_all(run(*experts, step), expected_quantized(source, step, quantize_row),
+                      std::max(rounding(), 1e-2F), std::to_string(num_tokens) + " tokens");
+    }
   }
 
  private:
@@ -308,14 +320,43 @@ TEST_P(Fp8ExpertsTest, ManyTokensAreQuantized) {
   if (dtype() == DType::kF32) GTEST_SKIP() << "F32 activations are not quantized";
   for (const ExpertsShape& shape : {ExpertsShape{8, 2, 64, 48}, ExpertsShape{4, 2, 1040, 592}}) {
     RandomExperts source(shape, DType::kF8E4M3, 7);
-    const auto experts = ops_->make_experts(source).value();
-    for (const int64_t num_tokens : {int64_t{9}, int64_t{40}, kManyTokens}) {
-      const Step step = rounded_step(shape, num_tokens, 5);
-      // A value near the middle of two E4M3 numbers may be rounded to either.
-      expect_near_all(run(*experts, step), expected_quantized(source, step),
-                      std::max(rounding(), 1e-2F), std::to_string(num_tokens) + " tokens");
+    expect_quantizes(source, quantized_row);
+  }
+}
+
+constexpr WeightScheme kPerBlock = {.values = DType::kF8E4M3,
+                                    .scales = ScaleLayout::kBlocks,
+                                    .block_rows = 128,
+                                    .block_columns = 128};
+
+// Shapes with incomplete blocks, and with blocks that have rows of gate and of up.
+TEST_P(Fp8ExpertsTest, ScalesPerBlock) {
+  for (const ExpertsShape& shape :
+       {ExpertsShape{8, 2, 64, 48}, ExpertsShape{6, 3, 1040, 592}, ExpertsShape{16, 4, 384, 256}}) {
+    RandomExperts source(shape, DType::kF8E4M3, 7, kPerBlock);
+    expect_agrees(source, {1, 2, 8});
+    if (dtype() == DType::kF32) {
+      expect_agrees(source, {9, 40});
+    } else {
+      expect_quantizes(source, block_quantized_row);
     }
   }
+}
+
+TEST_P(Fp8ExpertsTest, RefusesExpertsWithDifferentScales) {
+  class Mixed : public RandomExperts {
+   public:
+    explicit Mixed(const ExpertsShape& shape)
+        : RandomExperts(shape, DType::kF8E4M3, 1), blocks_(shape, DType::kF8E4M3, 1, kPerBlock) {}
+    Result<LinearSource> gate_up(int idx) override {
+      return idx == 1 ? blocks_.gate_up(idx) : RandomExperts::gate_up(idx);
+    }
+
+   private:
+    RandomExperts blocks_;
+  };
+  Mixed mixed({2, 1, 16, 16});
+  EXPECT_EQ(ops_->make_experts(mixed).status().code(), StatusCode::kUnimplemented);
 }
 
 TEST_P(ExpertsTest, OtherActivations) {

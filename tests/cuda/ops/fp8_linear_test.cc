@@ -14,15 +14,25 @@ namespace {
 
 constexpr WeightScheme kPerTensor = {.values = DType::kF8E4M3, .scales = ScaleLayout::kTensor};
 constexpr WeightScheme kPerRow = {.values = DType::kF8E4M3, .scales = ScaleLayout::kRows};
+constexpr WeightScheme kPerBlock = {.values = DType::kF8E4M3,
+                                    .scales = ScaleLayout::kBlocks,
+                                    .block_rows = 128,
+                                    .block_columns = 128};
 
-// A matrix of E4M3 values with scales in host memory; the elements are near N(0, 1).
+// A matrix of E4M3 values with scales in host memory; the elements are near N(0, 1). The scales of
+// blocks differ by powers of 4, so that a wrong one is a large error.
 struct Fp8Matrix {
   Fp8Matrix(int64_t n, int64_t k, const WeightScheme& scheme_, DType scale_type_, uint32_t seed)
       : shape{n, k}, scheme(scheme_), scale_type(scale_type_) {
     values = encode(random_floats(n * k, seed, 64.0F), DType::kF8E4M3);
     std::vector<float> numbers =
         random_floats(scales_shape(scheme, shape).num_elements(), seed + 1000, 0.25F);
-    for (float& number : numbers) number = (1.0F + std::abs(number)) / 64.0F;
+    std::mt19937 generator(seed);
+    for (float& number : numbers) {
+      number = (1.0F + std::abs(number)) / 64.0F;
+      const auto factor = static_cast<float>(1 << generator() % 4 * 2);
+      if (scheme.scales == ScaleLayout::kBlocks) number /= factor;
+    }
     scales = encode(numbers, scale_type);
   }
   WeightView view() {
@@ -38,10 +48,13 @@ struct Fp8Matrix {
   std::vector<std::byte> scales;
 };
 
-std::vector<float> quantized(const std::vector<float>& x, int64_t width) {
+using QuantizeRow = std::vector<float> (*)(std::span<const float>);
+
+std::vector<float> quantized(const std::vector<float>& x, int64_t width,
+                             QuantizeRow quantize_row = quantized_row) {
   std::vector<float> out;
   for (size_t first = 0; first < x.size(); first += static_cast<size_t>(width)) {
-    const std::vector<float> row = quantized_row({x.data() + first, static_cast<size_t>(width)});
+    const std::vector<float> row = quantize_row({x.data() + first, static_cast<size_t>(width)});
     out.insert(out.end(), row.begin(), row.end());
   }
   return out;
@@ -84,6 +97,7 @@ class Fp8LinearTest : public CudaOpsTest {
   // Stacks two matrices, the second without a bias.
   void make(const Fp8Case& spec) {
     const int64_t first = (spec.n + 2) / 3;
+    quantize_row_ = spec.scheme == kPerBlock ? block_quantized_row : quantized_row;
     matrices_.clear();
     matrices_.emplace_back(first, spec.k, spec.scheme, spec.scale_type, 1);
     matrices_.emplace_back(spec.n - first, spec.k, spec.scheme, spec.scale_type, 2);
@@ -135,7 +149,8 @@ class Fp8LinearTest : public CudaOpsTest {
     const std::vector<float> x = inputs(max_rows);
     const DeviceData input = device({max_rows, linear_->in_features()}, x);
     const std::vector<float> exact = expected(x);
-    const std::vector<float> rounded_inputs = expected(quantized(x, linear_->in_features()));
+    const std::vector<float> rounded_inputs =
+        expected(quantized(x, linear_->in_features(), quantize_row_));
     for (const int64_t num_rows : row_counts) {
       for (const DType out_type : {dtype(), DType::kF32}) {
         check(input, num_rows, out_type, activations_of(num_rows), exact, rounded_inputs);
@@ -143,7 +158,92 @@ class Fp8LinearTest : public CudaOpsTest {
     }
   }
 
+  // Compares silu(first half) * second half of a product.
+  void expect_halves(const WeightScheme& scheme) {
+    make({160, 512, scheme});
+    ASSERT_NE(linear_, nullptr);
+    for (const int64_t num_rows : {1, 7, 16, 64}) {
+      const bool quantizes = num_rows > cuda::kMaxSkinnyRows && dtype() != DType::kF32;
+      const std::vector<float> x = inputs(num_rows);
+      std::vector<float> gate_up =
+          rounded(expected(quantizes ? quantized(x, 512, quantize_row_) : x), dtype());
+      std::vector<float> product(static_cast<size_t>(num_rows * 80));
+      reference_.gated_mul(Activation::kSilu, host_view(gate_up, num_rows),
+                           host_view(product, num_rows), stream());
+      const DeviceData input = device({num_rows, 512}, x);
+      DeviceData scratch = blank({num_rows, 160});
+      DeviceData out = blank({num_rows, 80});
+      ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(), out.view(),
+                             stream());
+      const float limit = quantizes ? 4 * quantized_tolerance(dtype()) : tolerance(dtype());
+      expect_near_all(out.values(), product, limit, std::to_string(num_rows) + " rows");
+    }
+  }
+
+  void expect_parts(const WeightScheme& scheme) {
+    const int64_t k = 16384;
+    const int64_t num_rows = 2100;
+    make({32, k, scheme});
+    ASSERT_NE(linear_, nullptr);
+    const int64_t part = cuda::quantized_rows(num_rows, k);
+    ASSERT_LT(part, num_rows);
+    const std::vector<float> x = inputs(num_rows);
+    const DeviceData input = device({num_rows, k}, x);
+    DeviceData out = blank({num_rows, 32});
+    ops_->linear(*linear_, input.view(), out.view(), stream());
+    const std::vector<float> actual = out.values();
+    for (const int64_t row : {int64_t{0}, part - 1, part, num_rows - 1}) {
+      const std::vector<float> of_row(x.begin() + row * k, x.begin() + (row + 1) * k);
+      expect_near_all({actual.begin() + row * 32, actual.begin() + (row + 1) * 32},
+                      expected(quantize_row_(of_row)), tolerance(dtype()),
+                      "row " + std::to_string(row));
+    }
+  }
+
+  void expect_independent_rows(const WeightScheme& scheme) {
+    const int64_t k = 512;
+    make({96, k, scheme});
+    ASSERT_NE(linear_, nullptr);
+    for (const int64_t num_rows : {4, 16, 64}) {
+      std::vector<float> x = inputs(num_rows);
+      const auto multiply = [&] {
+        const DeviceData input = device({num_rows, k}, x);
+        DeviceData out = blank({num_rows, 96});
+        ops_->linear(*linear_, input.view(), out.view(), stream());
+        return out.values();
+      };
+      const std::vector<float> before = multiply();
+      x[static_cast<size_t>(k + 5)] = NAN;
+      x[static_cast<size_t>(2 * k + 77)] = -INFINITY;
+      std::fill(x.begin() + 3 * k, x.begin() + 4 * k, 0.0F);
+      const std::vector<float> after = multiply();
+      for (size_t i = 0; i < after.size(); ++i) {
+        const size_t row = i / 96;
+        if (row == 1) {
+          EXPECT_TRUE(std::isnan(after[i])) << i;
+        } else if (row == 2) {
+          EXPECT_FALSE(std::isfinite(after[i])) << i;
+        } else {
+          EXPECT_EQ(after[i], row == 3 ? 0.0F : before[i]) << i;
+        }
+      }
+    }
+  }
+
+  void expect_embeds(const WeightScheme& scheme) {
+    make({17, 200, scheme, DType::kF32});
+    ASSERT_NE(linear_, nullptr);
+    const std::vector<int32_t> ids = {4, 0, 16};
+    std::vector<float> wanted(ids.size() * 200);
+    reference_.embed(*expected_linear_, ids.data(), 1.5F, host_view(wanted, 3), stream());
+    const DeviceData rows = DeviceData::of_ints(stream(), ids);
+    DeviceData out = blank({3, 200});
+    ops_->embed(*linear_, rows.as<int32_t>(), 1.5F, out.view(), stream());
+    expect_near_all(out.values(), wanted, tolerance(dtype()), "embed");
+  }
+
   std::vector<Fp8Matrix> matrices_;
+  QuantizeRow quantize_row_ = quantized_row;
   std::vector<float> bias_;
   std::unique_ptr<Linear> linear_;
   std::unique_ptr<Linear> expected_linear_;
@@ -175,61 +275,88 @@ TEST_P(Fp8LinearTest, AllSizes) {
   }
 }
 
+// The first of the two matrices has 128, 192, 67, 22, 16, 43, 88, 334, 128 and 3 rows, which
+// decides how many rows of the stack share a scale.
+TEST_P(Fp8LinearTest, BlocksOfAllSizes) {
+  struct BlockCase {
+    Fp8Case spec;
+    int64_t scale_rows;
+  };
+  const BlockCase cases[] = {{{384, 512, kPerBlock}, 128},
+                             {{576, 1040, kPerBlock}, 64},
+                             {{200, 128, kPerBlock, DType::kBF16}, 1},
+                             {{64, 384, kPerBlock, DType::kF16, true}, 2},
+                             {{48, 16, kPerBlock}, 16},
+                             {{129, 1040, kPerBlock, DType::kF32, true}, 1},
+                             {{264, 2064, kPerBlock, DType::kBF16, true}, 8},
+                             {{1000, 640, kPerBlock}, 2},
+                             {{384, 1536, kPerBlock}, 128},
+                             {{7, 33, kPerBlock}, 1}};
+  for (const auto& [spec, scale_rows] : cases) {
+    make(spec);
+    ASSERT_NE(linear_, nullptr);
+    EXPECT_EQ(cuda::as_cuda(*linear_).scale_rows(), scale_rows) << spec.n;
+    const bool is_exact = dtype() == DType::kF32 || spec.k % 16 != 0 || spec.n % 8 != 0;
+    const auto activations_of = [&](int64_t num_rows) {
+      return num_rows <= cuda::kMaxSkinnyRows || is_exact ? Activations::kExact
+                                                          : Activations::kQuantized;
+    };
+    check_rows({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 64, 65, 200},
+               activations_of);
+    // The reference takes long for larger matrices.
+    if (spec.n * spec.k <= 1 << 18) check_rows({1000}, activations_of);
+    const int64_t num_scales = ceil_div(spec.n, scale_rows) * ceil_div(spec.k, 128);
+    EXPECT_EQ(linear_->num_bytes(),
+              static_cast<size_t>(spec.n * spec.k + 4 * num_scales) +
+                  (spec.has_bias ? static_cast<size_t>(spec.n) * dtype_bytes(dtype()) : 0));
+  }
+}
+
 // The kernels that are chosen by measurement.
 TEST_P(Fp8LinearTest, TunedForEveryRowCount) {
-  make({96, 512, kPerRow, DType::kF32, true});
-  ASSERT_NE(linear_, nullptr);
-  const DeviceData x = device({200, 512}, inputs(200));
-  for (const DType out_type : {dtype(), DType::kF32}) {
-    DeviceData out(stream(), {200, 96}, out_type);
-    const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500};
-    const Status tuned = ops_->tune_linears(row_counts, [&] {
-      ops_->linear(*linear_, x.view(), out.view(), stream());
-      return Status();
+  for (const WeightScheme& scheme : {kPerRow, kPerBlock}) {
+    make({96, 512, scheme, DType::kF32, true});
+    ASSERT_NE(linear_, nullptr);
+    const DeviceData x = device({200, 512}, inputs(200));
+    for (const DType out_type : {dtype(), DType::kF32}) {
+      DeviceData out(stream(), {200, 96}, out_type);
+      const int row_counts[] = {1, 2, 4, 8, 16, 24, 96, 128, 500};
+      const Status tuned = ops_->tune_linears(row_counts, [&] {
+        ops_->linear(*linear_, x.view(), out.view(), stream());
+        return Status();
+      });
+      ASSERT_EQ(tuned.message(), "");
+    }
+    check_rows({1, 3, 8, 11, 16, 17, 90, 128, 130, 200}, [](int64_t num_rows) {
+      return num_rows <= 8 ? Activations::kExact : Activations::kEither;
     });
-    ASSERT_EQ(tuned.message(), "");
   }
-  check_rows({1, 3, 8, 11, 16, 17, 90, 128, 130, 200}, [](int64_t num_rows) {
-    return num_rows <= 8 ? Activations::kExact : Activations::kEither;
-  });
 }
 
 TEST_P(Fp8LinearTest, MultipliesTheHalvesOfAProduct) {
-  make({160, 512});
-  ASSERT_NE(linear_, nullptr);
-  for (const int64_t num_rows : {1, 7, 16, 64}) {
-    const bool quantizes = num_rows > cuda::kMaxSkinnyRows && dtype() != DType::kF32;
-    const std::vector<float> x = inputs(num_rows);
-    std::vector<float> gate_up = rounded(expected(quantizes ? quantized(x, 512) : x), dtype());
-    std::vector<float> product(static_cast<size_t>(num_rows * 80));
-    reference_.gated_mul(Activation::kSilu, host_view(gate_up, num_rows),
-                         host_view(product, num_rows), stream());
-    const DeviceData input = device({num_rows, 512}, x);
-    DeviceData scratch = blank({num_rows, 160});
-    DeviceData out = blank({num_rows, 80});
-    ops_->linear_gated_mul(Activation::kSilu, *linear_, input.view(), scratch.view(), out.view(),
-                           stream());
-    const float limit = quantizes ? 4 * quantized_tolerance(dtype()) : tolerance(dtype());
-    expect_near_all(out.values(), product, limit, std::to_string(num_rows) + " rows");
-  }
+  for (const WeightScheme& scheme : {kPerRow, kPerBlock}) expect_halves(scheme);
 }
 
 TEST_P(Fp8LinearTest, CanBeCaptured) {
-  make({96, 512, kPerTensor, DType::kF32, true});
-  ASSERT_NE(linear_, nullptr);
-  for (const int64_t num_rows : {1, 5, 16, 64}) {
-    const DeviceData x = device({num_rows, 512}, inputs(num_rows));
-    for (const DType out_type : {dtype(), DType::kF32}) {
-      DeviceData out(stream(), {num_rows, 96}, out_type);
-      expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view(), stream()); }, out,
-                        [&] { out.poison(); });
+  for (const WeightScheme& scheme : {kPerTensor, kPerBlock}) {
+    make({96, 512, scheme, DType::kF32, true});
+    ASSERT_NE(linear_, nullptr);
+    for (const int64_t num_rows : {1, 5, 16, 64}) {
+      const DeviceData x = device({num_rows, 512}, inputs(num_rows));
+      for (const DType out_type : {dtype(), DType::kF32}) {
+        DeviceData out(stream(), {num_rows, 96}, out_type);
+        expect_capturable([&] { ops_->linear(*linear_, x.view(), out.view(), stream()); }, out,
+                          [&] { out.poison(); });
+      }
     }
   }
 }
 
 TEST_P(Fp8LinearTest, EveryKernelAgrees) {
   const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
-  for (const Fp8Case& spec : {Fp8Case{70, 4176}, Fp8Case{48, 64}, Fp8Case{500, 1040}}) {
+  for (const Fp8Case& spec :
+       {Fp8Case{70, 4176}, Fp8Case{48, 64}, Fp8Case{500, 1040}, Fp8Case{70, 4176, kPerBlock},
+        Fp8Case{384, 64, kPerBlock}, Fp8Case{500, 1040, kPerBlock}}) {
     make(spec);
     ASSERT_NE(linear_, nullptr);
     const auto& linear = cuda::as_cuda(*linear_);
@@ -238,8 +365,9 @@ TEST_P(Fp8LinearTest, EveryKernelAgrees) {
       const std::vector<float> exact = expected(x);
       const DeviceData input = device({num_rows, spec.k}, x);
       DeviceData out(stream(), {num_rows, spec.n}, DType::kF32);
-      const cuda::GemmCall call = {input.view(), linear.weights(), {},
-                                   out.view(),   TensorView{},     linear.scales()};
+      const cuda::GemmCall call = {input.view(),       linear.weights(), {},
+                                   out.view(),         TensorView{},     linear.scales(),
+                                   linear.scale_rows()};
       EXPECT_EQ(cuda::skinny_takes(call), dtype() != DType::kF32);
       expect_kernels_of_few_rows(context, call, out, exact);
     }
@@ -249,56 +377,13 @@ TEST_P(Fp8LinearTest, EveryKernelAgrees) {
 // More rows than the workspace holds.
 TEST_P(Fp8LinearTest, MultipliesPartsOfManyRows) {
   if (dtype() != DType::kBF16) GTEST_SKIP() << "one type suffices";
-  const int64_t k = 16384;
-  const int64_t num_rows = 2100;
-  make({32, k});
-  ASSERT_NE(linear_, nullptr);
-  const int64_t part = cuda::quantized_rows(num_rows, k);
-  ASSERT_LT(part, num_rows);
-  const std::vector<float> x = inputs(num_rows);
-  const DeviceData input = device({num_rows, k}, x);
-  DeviceData out = blank({num_rows, 32});
-  ops_->linear(*linear_, input.view(), out.view(), stream());
-  const std::vector<float> actual = out.values();
-  for (const int64_t row : {int64_t{0}, part - 1, part, num_rows - 1}) {
-    const std::vector<float> of_row(x.begin() + row * k, x.begin() + (row + 1) * k);
-    expect_near_all({actual.begin() + row * 32, actual.begin() + (row + 1) * 32},
-                    expected(quantized_row(of_row)), tolerance(dtype()),
-                    "row " + std::to_string(row));
-  }
+  for (const WeightScheme& scheme : {kPerRow, kPerBlock}) expect_parts(scheme);
 }
 
 // Each row depends on its own activations alone, whether they are quantized or not.
 TEST_P(Fp8LinearTest, RowsWithNanInfinityAndZeros) {
-  const int64_t k = 512;
-  make({96, k});
-  ASSERT_NE(linear_, nullptr);
-  for (const int64_t num_rows : {4, 16, 64}) {
-    std::vector<float> x = inputs(num_rows);
-    const auto multiply = [&] {
-      const DeviceData input = device({num_rows, k}, x);
-      DeviceData out = blank({num_rows, 96});
-      ops_->linear(*linear_, input.view(), out.view(), stream());
-      return out.values();
-    };
-    const std::vector<float> before = multiply();
-    x[static_cast<size_t>(k + 5)] = NAN;
-    x[static_cast<size_t>(2 * k + 77)] = -INFINITY;
-    std::fill(x.begin() + 3 * k, x.begin() + 4 * k, 0.0F);
-    const std::vector<float> after = multiply();
-    for (size_t i = 0; i < after.size(); ++i) {
-      const size_t row = i / 96;
-      if (row == 1) {
-        EXPECT_TRUE(std::isnan(after[i])) << i;
-      } else if (row == 2) {
-        EXPECT_FALSE(std::isfinite(after[i])) << i;
-      } else {
-        EXPECT_EQ(after[i], row == 3 ? 0.0F : before[i]) << i;
-      }
-    }
-  }
+  for (const WeightScheme& scheme : {kPerRow, kPerBlock}) expect_independent_rows(scheme);
 }
-
 TEST_P(Fp8LinearTest, QuantizesRowsAsTheHostDoes) {
   const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
   for (const int64_t width : {16, 33, 4096, 14336, 20008}) {
@@ -337,16 +422,43 @@ TEST_P(Fp8LinearTest, QuantizesRowsAsTheHostDoes) {
   }
 }
 
+TEST_P(Fp8LinearTest, QuantizesBlocksAsTheHostDoes) {
+  if (dtype() == DType::kF32) GTEST_SKIP() << "F32 activations are not quantized";
+  const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
+  for (const int64_t width : {16, 128, 144, 4096, 20016}) {
+    constexpr int64_t kRows = 5;
+    constexpr int64_t kScalesWidth = 8;  // more than rows
+    std::vector<float> x = random(kRows * width, 5);
+    // Blocks of different magnitudes, and a row of zeros.
+    for (size_t i = 0; i < x.size(); ++i) x[i] *= static_cast<float>(1 << i / 128 % 5);
+    std::fill_n(x.begin() + width, width, 0.0F);
+    x[static_cast<size_t>(3 * width + width - 1)] = NAN;
+    x[static_cast<size_t>(4 * width)] = INFINITY;
+    x = rounded(x, dtype());
+    const DeviceData input = device({kRows, width}, x);
+    DeviceData out(stream(), {kRows, width}, DType::kF8E4M3);
+    DeviceData scales(stream(), {ceil_div(width, int64_t{128}), kScalesWidth}, DType::kF32);
+    cuda::run_quantize_blocks(context, input.view(), out.view(), scales.view());
+    const std::vector<float> values = out.values();
+    const std::vector<float> actual_scales = scales.values();
+    for (int64_t row = 0; row < kRows; ++row) {
+      const std::vector<float> wanted =
+          block_quantized_row({x.data() + row * width, static_cast<size_t>(width)});
+      for (int64_t i = 0; i < width; ++i) {
+        const float actual = values[static_cast<size_t>(row * width + i)] *
+                             actual_scales[static_cast<size_t>(i / 128 * kScalesWidth + row)];
+        const float want = wanted[static_cast<size_t>(i)];
+        ASSERT_TRUE(actual == want || (std::isnan(actual) && std::isnan(want)))
+            << width << ", row " << row << ", " << i << ": " << actual << ", expected " << want;
+      }
+    }
+    EXPECT_EQ(actual_scales[1], 1.0F);
+    EXPECT_TRUE(std::isnan(actual_scales[kRows]));  // was not written
+  }
+}
+
 TEST_P(Fp8LinearTest, EmbedMultipliesByTheScales) {
-  make({17, 40, kPerRow, DType::kF32});
-  ASSERT_NE(linear_, nullptr);
-  const std::vector<int32_t> ids = {4, 0, 16};
-  std::vector<float> wanted(ids.size() * 40);
-  reference_.embed(*expected_linear_, ids.data(), 1.5F, host_view(wanted, 3), stream());
-  const DeviceData rows = DeviceData::of_ints(stream(), ids);
-  DeviceData out = blank({3, 40});
-  ops_->embed(*linear_, rows.as<int32_t>(), 1.5F, out.view(), stream());
-  expect_near_all(out.values(), wanted, tolerance(dtype()), "embed");
+  for (const WeightScheme& scheme : {kPerRow, kPerBlock}) expect_embeds(scheme);
 }
 
 // With weights in the activations' type the same tail is fused.
@@ -395,6 +507,7 @@ TEST_P(Fp8LinearTest, LayerTailIsNotFused) {
 
 TEST_P(Fp8LinearTest, RefusesSchemesThatDoNotFit) {
   EXPECT_EQ(ops_->linear_dtype(kPerRow).value(), DType::kF8E4M3);
+  EXPECT_EQ(ops_->linear_dtype(kPerBlock).value(), DType::kF8E4M3);
   EXPECT_EQ(ops_->linear_dtype({.values = DType::kF32}).value(), dtype());
   Fp8Matrix per_tensor(4, 32, kPerTensor, DType::kF32, 1);
   Fp8Matrix per_row(4, 32, kPerRow, DType::kF32, 2);
@@ -413,7 +526,7 @@ INSTANTIATE_TEST_SUITE_P(Types, Fp8LinearTest,
                          ::testing::Values(DType::kBF16, DType::kF16, DType::kF32), dtype_of_test);
 
 // The functions below run on the host.
-TEST(RowScales, RepeatAScalePerTensor) {
+TEST(ScalesOfRows, RepeatAScalePerTensor) {
   float scale = 0.5F;
   uint16_t row_scales[] = {f32_to_bf16(2.0F), f32_to_bf16(3.0F)};
   uint16_t half_scale = f32_to_f16(0.25F);
@@ -426,7 +539,60 @@ TEST(RowScales, RepeatAScalePerTensor) {
   const WeightView matrices[] = {view(3, &scale, DType::kF32, kPerTensor),
                                  view(2, row_scales, DType::kBF16, kPerRow),
                                  view(1, &half_scale, DType::kF16, kPerTensor)};
-  EXPECT_EQ(cuda::row_scales(matrices), (std::vector<float>{0.5F, 0.5F, 0.5F, 2.0F, 3.0F, 0.25F}));
+  const cuda::ScalesLayout layout = cuda::scales_layout(matrices);
+  EXPECT_EQ(layout, (cuda::ScalesLayout{{6}, 0}));
+  EXPECT_EQ(cuda::stacked_scales(matrices, layout),
+            (std::vector<float>{0.5F, 0.5F, 0.5F, 2.0F, 3.0F, 0.25F}));
+}
+
+// Every row of the stack finds the scale of its block in its own matrix.
+TEST(ScalesOfBlocks, AreFoundFromTheRowsOfTheStack) {
+  struct StackCase {
+    std::vector<int64_t> heights;
+    int64_t scale_rows;
+  };
+  const int64_t k = 300;
+  const StackCase cases[] = {{{256, 128, 384}, 128}, {{576}, 128},        {{128, 576}, 128},
+                             {{576, 128}, 64},       {{192, 64, 10}, 64}, {{3}, 128},
+                             {{200, 40}, 8},         {{130, 5, 7}, 1},    {{1536, 576, 64}, 64}};
+  for (const auto& [heights, scale_rows] : cases) {
+    std::vector<std::vector<float>> scales;
+    std::vector<WeightView> matrices;
+    float next = 1.0F;
+    for (const int64_t height : heights) {
+      const Shape shape = scales_shape(kPerBlock, {height, k});
+      std::vector<float>& numbers = scales.emplace_back();
+      for (int64_t i = 0; i < shape.num_elements(); ++i) numbers.push_back(next++);
+      matrices.push_back({{nullptr, DType::kF8E4M3, {height, k}},
+                          {numbers.data(), DType::kF32, shape},
+                          kPerBlock});
+    }
+    const cuda::ScalesLayout layout = cuda::scales_layout(matrices);
+    ASSERT_EQ(layout.scale_rows, scale_rows);
+    ASSERT_EQ(layout.shape[1], 3);
+    const std::vector<float> stacked = cuda::stacked_scales(matrices, layout);
+    ASSERT_EQ(static_cast<int64_t>(stacked.size()), layout.shape.num_elements());
+    int64_t row = 0;
+    for (size_t i = 0; i < heights.size(); ++i) {
+      for (int64_t in_matrix = 0; in_matrix < heights[i]; ++in_matrix, ++row) {
+        for (int64_t column = 0; column < 3; ++column) {
+          ASSERT_EQ(stacked[static_cast<size_t>(row / scale_rows * 3 + column)],
+                    scales[i][static_cast<size_t>(in_matrix / 128 * 3 + column)])
+              << heights.size() << " matrices, row " << row;
+        }
+      }
+    }
+  }
+}
+
+TEST(CheckScheme, AcceptsBlocksOf128Alone) {
+  EXPECT_TRUE(cuda::check_scheme(kPerBlock).ok());
+  for (const Shape& block : {Shape{64, 128}, Shape{128, 64}, Shape{1, 128}}) {
+    WeightScheme scheme = kPerBlock;
+    scheme.block_rows = block[0];
+    scheme.block_columns = block[1];
+    EXPECT_EQ(cuda::check_scheme(scheme).code(), StatusCode::kUnimplemented);
+  }
 }
 
 TEST(E4m3Scale, FillsTheRangeAndHasAFiniteInverse) {

@@ -1,7 +1,10 @@
 // Grouped products: the rows of x are sorted by expert, and each expert's rows are multiplied with
 // its matrix. The numbers of rows are on the device alone, so a fixed number of thread blocks walks
 // a list of tiles that another kernel has written. w is A, x is B. A tile of x may contain rows of
-// the next experts; their sums are not stored.
+// the next experts; their sums are not stored. Dense products are those of a single expert.
+//
+// With a scale per block of K, a stage of the ring is one such block: its products are added up
+// from zero on the tensor cores, scaled, and added to the sums in F32.
 #pragma once
 
 #include "cuda/ops/wgmma/kernel.cuh"
@@ -9,7 +12,7 @@
 namespace quire::cuda::wgmma {
 
 // T: type of the output. Operand: type of w and x, which is T or E4M3.
-template <typename T, typename Operand, int kTokens>
+template <typename T, typename Operand, bool kBlockScales, int kTokens>
 class GroupedThreadBlock {
  public:
   static constexpr int kRowBytes = kBlockK * 2;
@@ -69,26 +72,119 @@ class GroupedThreadBlock {
     const int end = num_tiles();
     for (int idx = first_tile(); idx < end; idx += tile_step()) {
       const ExpertTile tile = tile_of(idx);
-      multiply_blocks<Operand>(sums, ring, p_.num_k_blocks, stage, [this](int read) {
-        if (threadIdx.x % 128 == 0) empty_[read].arrive();
-      });
       const int weight = first_weight(idx) + warp * 16;
-      if constexpr (!std::is_same_v<T, Operand>) scale(sums[0], tile, weight);
+      if constexpr (kBlockScales) {
+        multiply_scaled_blocks(sums[0], ring, tile, weight, stage);
+      } else {
+        multiply_blocks<Operand>(sums, ring, p_.num_k_blocks, stage,
+                                 [this](int read) { release(read); });
+        if constexpr (!std::is_same_v<T, Operand>) scale(sums[0], tile, weight);
+      }
       output.num_rows = tile.end_row;
       epilogue.store(sums[0], tile.first_row, weight);
     }
   }
 
  private:
-  // Tiles of the same rows of x follow one another, and those of the same expert.
+  __device__ __forceinline__ void release(int stage) {
+    if (threadIdx.x % 128 == 0) empty_[stage].arrive();
+  }
+
+  // Tiles of the same rows of x follow one another, and those of the same expert. Without a list of
+  // tiles, those of the same weights follow one another, because x is the smaller operand.
   __device__ __forceinline__ int first_tile() const { return static_cast<int>(blockIdx.x); }
   __device__ __forceinline__ int tile_step() const { return static_cast<int>(gridDim.x); }
-  __device__ __forceinline__ int num_tiles() const { return *p_.num_tiles * p_.num_weight_tiles; }
+  __device__ __forceinline__ int num_dense_tiles() const { return ceil_div(p_.num_rows, kTokens); }
+  __device__ __forceinline__ int num_tiles() const {
+    return (p_.tiles == nullptr ? num_dense_tiles() : *p_.num_tiles) * p_.num_weight_tiles;
+  }
   __device__ __forceinline__ ExpertTile tile_of(int idx) const {
-    return p_.tiles[idx / p_.num_weight_tiles];
+    if (p_.tiles != nullptr) return p_.tiles[idx / p_.num_weight_tiles];
+    const int first = idx % num_dense_tiles() * kTokens;
+    return {0, first, min(first + kTokens, p_.num_rows)};
   }
   __device__ __forceinline__ int first_weight(int idx) const {
-    return idx % p_.num_weight_tiles * kGroupedWeights;
+    const int tile = p_.tiles == nullptr ? idx / num_dense_tiles() : idx % p_.num_weight_tiles;
+    return tile * kGroupedWeights;
+  }
+
+  // The row of its expert's matrix to which half `half` of a thread's sums belongs, in the order of
+  // Epilogue; at least num_weight_rows() past the end. `weight`: the first of the warp's 16 rows.
+  __device__ __forceinline__ int num_weight_rows() const {
+    const auto num_columns = static_cast<int>(p_.num_columns);
+    return p_.is_gated ? 2 * num_columns : num_columns;
+  }
+  __device__ __forceinline__ int weight_row(int weight, int half) const {
+    const int in_tile = static_cast<int>(threadIdx.x) % 32 / 4;
+    if (!p_.is_gated) return weight + half * 8 + in_tile;
+    const auto num_columns = static_cast<int>(p_.num_columns);
+    const int column = weight / 2 + in_tile;
+    return column < num_columns ? half * num_columns + column : num_weight_rows();
+  }
+
+  // sums = the scaled products of a tile.
+  __device__ __forceinline__ void multiply_scaled_blocks(float (&sums)[kTokens / 2],
+                                                         const RingView& ring,
+                                                         const ExpertTile& tile, int weight,
+                                                         Stage& stage) {
+    const float* w_scales[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      // Rows past the end have sums of zero, or are not stored.
+      const int row = min(weight_row(weight, half), num_weight_rows() - 1);
+      const int64_t group = int64_t{tile.expert} * p_.scale_groups + (row >> p_.scale_shift);
+      w_scales[half] = p_.w_scales + group * p_.num_k_blocks;
+    }
+    const float* x_scales = p_.x_scales + tile.first_row + static_cast<int>(threadIdx.x) % 4 * 2;
+    const bool has_pairs = (tile.first_row | p_.x_scales_width) % 2 == 0;
+#pragma unroll
+    for (int i = 0; i < kTokens / 2; ++i) sums[i] = 0.0F;
+    float products[kTokens / 2] = {};
+    for (int block = 0; block < p_.num_k_blocks; ++block) {
+      // These loads complete while the tensor cores multiply.
+      const float w_scale[2] = {w_scales[0][block], w_scales[1][block]};
+      float x_scale[kTokens / 8][2];
+      load_scales(x_scales + int64_t{block} * p_.x_scales_width, has_pairs, x_scale);
+      ring.full[stage.idx].wait(stage.parity);
+      const auto offset = static_cast<uint32_t>(stage.idx * ring.stage_bytes);
+      const uint64_t a = operand_descriptor(ring.a_at + offset);
+      const uint64_t b = operand_descriptor(ring.b_at + offset);
+      keep(products);
+      begin();
+#pragma unroll
+      for (int k = 0; k < kBlockK / 16; ++k) {
+        multiply<Operand, kTokens>(products, a + k * 2, b + k * 2, k > 0 ? 1 : 0);
+      }
+      commit();
+      keep(products);
+      wait<0>();
+      keep(products);
+      release(stage.idx);
+      stage.advance(ring.num_stages);
+#pragma unroll
+      for (int i = 0; i < kTokens / 2; ++i) {
+        sums[i] = fmaf(w_scale[i / 2 % 2] * x_scale[i / 4][i % 2], products[i], sums[i]);
+      }
+    }
+  }
+
+  // The scales of the thread's rows of x: of each 8 rows, two neighbours.
+  static __device__ __forceinline__ void load_scales(const float* from, bool has_pairs,
+                                                     float (&scales)[kTokens / 8][2]) {
+    if (has_pairs) {
+#pragma unroll
+      for (int i = 0; i < kTokens / 8; ++i) {
+        const float2 pair = *reinterpret_cast<const float2*>(from + i * 8);
+        scales[i][0] = pair.x;
+        scales[i][1] = pair.y;
+      }
+      return;
+    }
+#pragma unroll
+    for (int i = 0; i < kTokens / 8; ++i) {
+      scales[i][0] = from[i * 8];
+      scales[i][1] = from[i * 8 + 1];
+    }
   }
 
   // Multiplies a warp's sums by the scales of their rows of w and x. `weight` is the first of the
@@ -96,13 +192,12 @@ class GroupedThreadBlock {
   __device__ __forceinline__ void scale(float (&sums)[kTokens / 2], const ExpertTile& tile,
                                         int weight) const {
     const auto lane = static_cast<int>(threadIdx.x) % 32;
-    const int64_t num_rows = p_.is_gated ? 2 * p_.num_columns : p_.num_columns;
+    const int num_rows = num_weight_rows();
     float w_scales[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int column = p_.is_gated ? weight / 2 + lane / 4 : weight + half * 8 + lane / 4;
-      const int64_t row = p_.is_gated ? half * p_.num_columns + column : column;
-      w_scales[half] = column < p_.num_columns ? p_.w_scales[tile.expert * num_rows + row] : 0.0F;
+      const int row = weight_row(weight, half);
+      w_scales[half] = row < num_rows ? p_.w_scales[int64_t{tile.expert} * num_rows + row] : 0.0F;
     }
 #pragma unroll
     for (int i = 0; i < kTokens / 2; i += 4) {
@@ -159,11 +254,11 @@ class GroupedThreadBlock {
   Mbarrier* empty_;  // per stage: both warpgroups have read it
 };
 
-template <typename T, typename Operand, int kTokens>
+template <typename T, typename Operand, bool kBlockScales, int kTokens>
 __global__ void __launch_bounds__(kThreads, 1)
     grouped_gemm_kernel(const __grid_constant__ GroupedParams p) {
   extern __shared__ unsigned char memory[];
-  GroupedThreadBlock<T, Operand, kTokens> block(p, memory);
+  GroupedThreadBlock<T, Operand, kBlockScales, kTokens> block(p, memory);
   constexpr int kProducer = kWarpgroups * 128;
   if (threadIdx.x == kProducer) block.init_barriers();
   __syncthreads();

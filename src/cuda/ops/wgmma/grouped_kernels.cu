@@ -3,22 +3,30 @@
 namespace quire::cuda::wgmma {
 namespace {
 
-template <typename T, typename Operand>
+template <typename T, typename Operand, bool kBlockScales>
 GroupedKernel with_tokens(bool has_few_tokens) {
-  return has_few_tokens ? grouped_gemm_kernel<T, Operand, kGroupedFewTokens>
-                        : grouped_gemm_kernel<T, Operand, kGroupedTokens>;
+  return has_few_tokens ? grouped_gemm_kernel<T, Operand, kBlockScales, kGroupedFewTokens>
+                        : grouped_gemm_kernel<T, Operand, kBlockScales, kGroupedTokens>;
 }
 
 template <typename T>
-GroupedKernel with_operands(bool is_fp8, bool has_few_tokens) {
-  return is_fp8 ? with_tokens<T, __nv_fp8_e4m3>(has_few_tokens) : with_tokens<T, T>(has_few_tokens);
+GroupedKernel with_operands(GroupedOperand operand, bool has_few_tokens) {
+  switch (operand) {
+    case GroupedOperand::kSame:
+      return with_tokens<T, T, false>(has_few_tokens);
+    case GroupedOperand::kRowScales:
+      return with_tokens<T, __nv_fp8_e4m3, false>(has_few_tokens);
+    case GroupedOperand::kBlockScales:
+      return with_tokens<T, __nv_fp8_e4m3, true>(has_few_tokens);
+  }
+  return nullptr;
 }
 
 }  // namespace
 
-GroupedKernel grouped_kernel(bool is_f16, bool is_fp8, bool has_few_tokens) {
-  return is_f16 ? with_operands<__half>(is_fp8, has_few_tokens)
-                : with_operands<__nv_bfloat16>(is_fp8, has_few_tokens);
+GroupedKernel grouped_kernel(bool is_f16, GroupedOperand operand, bool has_few_tokens) {
+  return is_f16 ? with_operands<__half>(operand, has_few_tokens)
+                : with_operands<__nv_bfloat16>(operand, has_few_tokens);
 }
 
 }  // namespace quire::cuda::wgmma

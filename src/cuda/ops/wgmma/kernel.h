@@ -65,8 +65,9 @@ struct ExpertTile {
   int end_row;
 };
 
-// Products of the rows of each expert, which are adjacent, with its matrix.
-struct GroupedParams : Output {  // num_rows is unused
+// Products of the rows of each expert, which are adjacent, with its matrix. Without tiles, all
+// num_rows rows are of expert 0.
+struct GroupedParams : Output {
   CUtensorMap w;
   CUtensorMap x;
   const ExpertTile* tiles = nullptr;
@@ -75,6 +76,12 @@ struct GroupedParams : Output {  // num_rows is unused
   const float* w_scales = nullptr;  // of each row of all experts
   const float* x_scales = nullptr;  // of x_scale_rows[row], or of each row if that is null
   const int32_t* x_scale_rows = nullptr;
+  // With a scale per block of K (kBlockScales), w_scales is [experts, scale_groups, num_k_blocks],
+  // where a group is 1 << scale_shift rows of w, and x_scales [num_k_blocks, x_scales_width], which
+  // is read up to the end of a tile.
+  int scale_shift = 0;
+  int scale_groups = 0;
+  int x_scales_width = 0;
   int num_weight_tiles = 0;  // of an expert
   int num_k_blocks = 0;
   int num_stages = 0;
@@ -101,8 +108,9 @@ inline constexpr int kGroupedFewTokens = 32;
 inline constexpr int kGroupedTokens = 128;
 
 using GroupedKernel = void (*)(GroupedParams);
-// For F16 or BF16 outputs, operands of the same type or in E4M3, and kGroupedFewTokens or
-// kGroupedTokens.
-GroupedKernel grouped_kernel(bool is_f16, bool is_fp8, bool has_few_tokens);
+// The operands: of the output's type, or in E4M3 with a scale per row or per block.
+enum class GroupedOperand { kSame, kRowScales, kBlockScales };
+// For F16 or BF16 outputs, and kGroupedFewTokens or kGroupedTokens.
+GroupedKernel grouped_kernel(bool is_f16, GroupedOperand operand, bool has_few_tokens);
 
 }  // namespace quire::cuda::wgmma

@@ -1,0 +1,117 @@
+#include "cuda/ops/grouped_gemm.h"
+
+#include <bit>
+
+#include "base/numbers.h"
+#include "cuda/base/launch.h"
+#include "cuda/base/tensor_map.h"
+#include "cuda/ops/wgmma/kernel.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr uint64_t kSwizzleRows = 8;
+
+// The axes are K, rows and experts. With is_gated, 8 rows of gate and then the same 8 rows of up
+// follow one another.
+Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated) {
+  const auto num_experts = static_cast<uint64_t>(w.shape[0]);
+  const auto num_rows = static_cast<uint64_t>(w.shape[1]);
+  const auto width = static_cast<uint64_t>(w.shape[2]);
+  constexpr uint32_t kRows = wgmma::kGroupedWeights;
+  if (!is_gated) {
+    const uint64_t sizes[] = {width, num_rows, num_experts};
+    const uint64_t strides[] = {width, num_rows * width};
+    const uint32_t box[] = {wgmma::kBlockK, kRows, 1};
+    return encode_tensor_map({.base = w.data,
+                              .dtype = w.dtype,
+                              .sizes = sizes,
+                              .strides = strides,
+                              .box = box,
+                              .is_read_in_full = true});
+  }
+  const uint64_t half = num_rows / 2;
+  const uint64_t sizes[] = {width, kSwizzleRows, 2, half / kSwizzleRows, num_experts};
+  const uint64_t strides[] = {width, half * width, kSwizzleRows * width, num_rows * width};
+  const uint32_t box[] = {wgmma::kBlockK, kSwizzleRows, 2, kRows / (2 * kSwizzleRows), 1};
+  return encode_tensor_map({.base = w.data,
+                            .dtype = w.dtype,
+                            .sizes = sizes,
+                            .strides = strides,
+                            .box = box,
+                            .is_read_in_full = true});
+}
+
+Result<CUtensorMap> rows_map(const TensorView& rows, int box_rows) {
+  const auto width = static_cast<uint64_t>(rows.shape[1]);
+  const uint64_t sizes[] = {width, static_cast<uint64_t>(rows.shape[0])};
+  const uint64_t strides[] = {width};
+  const uint32_t box[] = {wgmma::kBlockK, static_cast<uint32_t>(box_rows)};
+  return encode_tensor_map(
+      {.base = rows.data, .dtype = rows.dtype, .sizes = sizes, .strides = strides, .box = box});
+}
+
+// E4M3 numbers as pairs, because the elements of a tensor map are 16 bits wide.
+TensorView as_pairs(TensorView view) {
+  if (view.dtype != DType::kF8E4M3) return view;
+  const Shape& shape = view.shape;
+  view.dtype = DType::kBF16;
+  view.shape =
+      shape.rank() == 2 ? Shape{shape[0], shape[1] / 2} : Shape{shape[0], shape[1], shape[2] / 2};
+  return view;
+}
+
+wgmma::GroupedOperand operand_of(const GroupedGemmCall& call) {
+  if (call.w.dtype != DType::kF8E4M3) return wgmma::GroupedOperand::kSame;
+  return call.scale_rows == 0 ? wgmma::GroupedOperand::kRowScales
+                              : wgmma::GroupedOperand::kBlockScales;
+}
+
+void set_scales(const GroupedGemmCall& call, wgmma::GroupedParams& p) {
+  p.w_scales = call.w_scales.as<const float>();
+  p.x_scales = call.x_scales.as<const float>();
+  p.x_scale_rows = call.x_scale_rows;
+  if (call.scale_rows == 0) return;
+  p.scale_shift = std::countr_zero(static_cast<uint64_t>(call.scale_rows));
+  p.scale_groups = static_cast<int>(ceil_div(call.w.shape[1], call.scale_rows));
+  p.x_scales_width = static_cast<int>(call.x_scales.shape[1]);
+}
+
+}  // namespace
+
+Status run_grouped_gemm(const LaunchContext& context, int num_sms, const GroupedGemmCall& call) {
+  static_assert(kScaleColumns == 2 * wgmma::kBlockK, "a stage has one scale");
+  const TensorView w = as_pairs(call.w);
+  const int tokens = call.has_few_tokens ? wgmma::kGroupedFewTokens : wgmma::kGroupedTokens;
+  const auto shared_bytes = [&](int num_stages) {
+    return wgmma::shared_bytes(wgmma::kGroupedWeights, tokens, true, num_stages);
+  };
+  wgmma::GroupedParams p;
+  p.num_stages = wgmma::kMaxStages;
+  while (shared_bytes(p.num_stages) > context.stream->limits().max_shared_bytes) --p.num_stages;
+  QUIRE_ASSIGN_OR_RETURN(p.w, weights_map(w, call.is_gated));
+  QUIRE_ASSIGN_OR_RETURN(p.x, rows_map(as_pairs(call.x), tokens));
+  p.out = call.out.data;
+  p.bias = call.bias.data;
+  p.num_columns = call.out.shape[1];
+  p.num_rows = static_cast<int>(call.x.shape[0]);
+  p.out_is_f32 = call.out.dtype == DType::kF32;
+  p.is_gated = call.is_gated;
+  if (call.sorted != nullptr) {
+    p.tiles = call.sorted->tiles;
+    p.num_tiles = call.sorted->num_tiles;
+  }
+  set_scales(call, p);
+  p.num_weight_tiles = static_cast<int>(ceil_div(w.shape[1], int64_t{wgmma::kGroupedWeights}));
+  p.num_k_blocks = static_cast<int>(ceil_div(w.shape[2], int64_t{wgmma::kBlockK}));
+  const LaunchShape shape = {.grid = static_cast<unsigned>(num_sms),
+                             .block = wgmma::kThreads,
+                             .shared_bytes = shared_bytes(p.num_stages),
+                             .overlap_start = context.overlap_start};
+  const bool is_f16 = call.type == DType::kF16;
+  QUIRE_LAUNCH(*context.stream,
+               wgmma::grouped_kernel(is_f16, operand_of(call), call.has_few_tokens), shape, p);
+  return {};
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,36 @@
+// The products of grouped_kernel.cuh: of the experts of a layer, and of E4M3 weights with scales
+// per block. Both have SiLU(gate) * up in the epilogue if wanted.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/ops/expert_kernels.h"
+#include "cuda/ops/op_kernels.h"
+
+namespace quire::cuda {
+
+// out = x * w^T of each expert. w and x are F16 or BF16; or E4M3 with F32 scales, and then out and
+// bias are F16 or BF16, or out is F32 and `type` is the bias's.
+struct GroupedGemmCall {
+  TensorView w;                 // [num_experts, rows, columns], columns a multiple of 16 bytes
+  TensorView x;                 // [num_rows, columns], 16-byte aligned
+  TensorView out;               // [num_rows, rows], or half as many columns with is_gated
+  DType type;                   // F16 or BF16, of out unless that is F32
+  TensorView bias = {};         // [rows]; data null: none
+  bool is_gated = false;        // out = silu(first half) * second half; not F32
+  bool has_few_tokens = false;  // tiles of kGroupedFewTokens rows of x, otherwise of kGroupedTokens
+  const SortedPairs* sorted = nullptr;  // null: all rows are of expert 0
+  // Scales per row: [num_experts * rows], and [num_rows] or, with x_scale_rows, the scale of that
+  // row. With scale_rows they are per block: [num_experts, ceil(rows / scale_rows),
+  // num_scale_columns(columns)], and [num_scale_columns(columns), width] with width >= num_rows and
+  // kGroupedTokens numbers after the last row that may be read.
+  TensorView w_scales = {};
+  TensorView x_scales = {};
+  const int32_t* x_scale_rows = nullptr;
+  int64_t scale_rows = 0;
+};
+
+// Hopper only, with one thread block per SM. Enqueues; capturable.
+Status run_grouped_gemm(const LaunchContext& context, int num_sms, const GroupedGemmCall& call);
+
+}  // namespace quire::cuda
