@@ -36,7 +36,7 @@ struct BlockScales {
   __device__ __forceinline__ const float* of_row(int64_t row) const {
     return values + (row >> row_shift) * num_columns;
   }
-  // Those of matrix `idx` in a stack of matrices of `num_rows` rows.
+  // The scales of matrix `idx` in a stack of matrices of `num_rows` rows.
   __device__ __forceinline__ BlockScales of_matrix(int64_t idx, int64_t num_rows) const {
     const int64_t num_groups = (num_rows + (int64_t{1} << row_shift) - 1) >> row_shift;
     return {values + idx * num_groups * num_columns, row_shift, num_columns};

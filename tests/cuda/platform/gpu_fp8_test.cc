@@ -1,0 +1,115 @@
+// FP8 checkpoints on a GPU: the embedded model, quantized with scales per tensor, per row and per
+// block. A CPU multiplies the values by their scales and does not round activations, so its outputs
+// are the reference. On the GPU, steps of more than 8 token rows may round activations to FP8.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/file.h"
+#include "cuda/base/device_info.h"
+#include "cuda/platform/gpu_engine.h"
+#include "support/fp8_checkpoint.h"
+#include "support/shared_data.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Collected;
+using testing::Fp8Tool;
+
+struct Format {
+  const char* name;
+  Fp8Tool tool;
+};
+
+class GpuFp8 : public testing::GpuTest, public ::testing::WithParamInterface<Format> {
+ protected:
+  void SetUp() override {
+    GpuTest::SetUp();
+    if (IsSkipped()) return;
+    if (cuda::open_device(0)->device.compute_capability != 90) {
+      GTEST_SKIP() << "products with FP8 weights need compute capability 9.0";
+    }
+    write_checkpoint();
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+
+  std::vector<Collected> outputs(const char* device, int prompt_logprobs) const {
+    EngineConfig config = testing::embedded(device);
+    config.model = path_.string();
+    const auto engine = testing::make_engine(config);
+    if (engine == nullptr) return {};
+    std::vector<Request> requests = testing::questions(*engine);
+    for (Request& request : requests) request.sampling.prompt_logprobs = prompt_logprobs;
+    return testing::run_all(*engine, requests);
+  }
+
+ private:
+  void write_checkpoint() const {
+    const fs::path source = testing::source_path("models/quire-abacus");
+    const std::string config = read_file((source / "config.json").string(), 1 << 20).value();
+    const std::string weights =
+        read_file((source / "model.safetensors").string(), size_t{64} << 20).value();
+    const testing::Fp8Checkpoint checkpoint =
+        testing::quantize_checkpoint(config, std::as_bytes(std::span(weights)), GetParam().tool);
+    fs::create_directories(path_);
+    for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
+      fs::copy_file(source / name, path_ / name, fs::copy_options::overwrite_existing);
+    }
+    const std::vector<std::byte> bytes = testing::safetensors_file(checkpoint.tensors);
+    std::ofstream(path_ / "config.json", std::ios::binary) << checkpoint.config_json;
+    std::ofstream(path_ / "model.safetensors", std::ios::binary)
+        .write(reinterpret_cast<const char*>(bytes.data()),
+               static_cast<std::streamsize>(bytes.size()));
+  }
+
+  const fs::path path_ = fs::temp_directory_path() / fmt::format("quire_gpu_fp8_{}", ::getpid());
+};
+
+// Rounding may change the answers of which the model is least certain.
+TEST_P(GpuFp8, MostAnswersAreTheCpus) {
+  const std::vector<Collected> expected = outputs("cpu", 0);
+  const std::vector<Collected> got = outputs("cuda", 0);
+  EXPECT_LE(testing::count_differences(got, expected), testing::kNumQuestions / 4);
+}
+
+// The mean error of the prompts' log probabilities; a wrong scale makes it larger than 1.
+TEST_P(GpuFp8, LogProbabilitiesOfPromptsAreNearTheCpus) {
+  constexpr double kTolerance = 0.25;
+  const std::vector<Collected> expected = outputs("cpu", 1);
+  const std::vector<Collected> got = outputs("cuda", 1);
+  ASSERT_EQ(got.size(), expected.size());
+  double sum = 0;
+  int count = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].prompt_logprobs.size(), expected[i].prompt_logprobs.size());
+    for (size_t j = 0; j < got[i].prompt_logprobs.size(); ++j) {
+      if (expected[i].prompt_logprobs[j].empty()) continue;
+      ASSERT_FALSE(got[i].prompt_logprobs[j].empty());
+      // The first entry is that of the prompt's token.
+      sum += std::abs(got[i].prompt_logprobs[j].front().logprob -
+                      expected[i].prompt_logprobs[j].front().logprob);
+      ++count;
+    }
+  }
+  ASSERT_GT(count, 0);
+  EXPECT_LE(sum / count, kTolerance);
+}
+
+INSTANTIATE_TEST_SUITE_P(Formats, GpuFp8,
+                         ::testing::Values(Format{"PerTensor", Fp8Tool::kHuggingFaceTensor},
+                                           Format{"PerRow", Fp8Tool::kCompressedChannel},
+                                           Format{"PerBlock", Fp8Tool::kHuggingFaceBlock}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+}  // namespace
+}  // namespace quire
