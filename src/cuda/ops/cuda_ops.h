@@ -2,7 +2,7 @@
 // operations can be captured in a graph, and keep errors in the stream. Within a process the same
 // input gives the same bits on every call. A row's bits may depend on the number of rows (linear),
 // and on the kernels that were measured as the fastest in this process (tune_linears). With FP8
-// weights, steps of more than 8 rows may also round activations to FP8, with one scale per row.
+// weights, steps of more than 8 rows may also round activations to FP8.
 #pragma once
 
 #include <functional>

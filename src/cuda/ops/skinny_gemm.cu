@@ -106,9 +106,13 @@ __device__ __forceinline__ uint2 pairs_of(const uint4& load, int step) {
 }
 
 // T: type of x. W: type of w, which is T or E4M3.
+// With scales of blocks and 16 rows of x, the limit of two thread blocks of 8 warps per SM costs
+// few spills; 0 leaves the number of registers to the compiler.
 template <typename T, typename W, Scaling kScaling, int kWarps, int kTiles, int kTokenTiles,
           int kDepth, bool kByHead>
-__global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands operands) {
+__global__ void __launch_bounds__(kWarps * 32, kScaling == Scaling::kBlocks && kTokenTiles == 2
+                                                   ? 16 / kWarps
+                                                   : 0) skinny_gemm_kernel(Operands operands) {
   if (!has_code<W>()) return;
   const Operands p = operands_of_head<T, W, kByHead>(operands, blockIdx.y);
   constexpr int kLaneElements = kWidestVec<W>;              // of K, per lane and chunk
@@ -126,7 +130,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands opera
 
   // Rows past the end read row n - 1; their sums are not stored.
   const W* w_rows[kTiles][2];
-  const float* scale_rows[kTiles][2];
+  int scales_at[kTiles][2];  // 32 bits each, because registers are scarce
 #pragma unroll
   for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
@@ -135,7 +139,7 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands opera
       const int64_t read_row = row < p.n ? row : p.n - 1;
       w_rows[tile][half] = static_cast<const W*>(p.w) + read_row * p.k;
       if constexpr (kScaling == Scaling::kBlocks) {
-        scale_rows[tile][half] = p.w_scales.of_row(read_row);
+        scales_at[tile][half] = static_cast<int>(p.w_scales.of_row(read_row) - p.w_scales.values);
       }
     }
   }
@@ -155,13 +159,15 @@ __global__ void __launch_bounds__(kWarps * 32) skinny_gemm_kernel(Operands opera
     if constexpr (kScaling == Scaling::kBlocks) {
 #pragma unroll
       for (int block = 0; block < kDepth / kScaledChunks; ++block) {
-        const int64_t column = k / kScaleColumns + block;  // a lane's k is in its warp's block
+        // A lane's k is in its warp's block.
+        const auto column = static_cast<int>(k / kScaleColumns) + block;
 #pragma unroll
         for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
           for (int half = 0; half < 2; ++half) {
-            scales[block][tile][half] =
-                column < p.w_scales.num_columns ? scale_rows[tile][half][column] : 0.0F;
+            scales[block][tile][half] = column < p.w_scales.num_columns
+                                            ? p.w_scales.values[scales_at[tile][half] + column]
+                                            : 0.0F;
           }
         }
       }
