@@ -3,6 +3,8 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cmath>
+#include <iterator>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -91,8 +93,15 @@ TensorView as_pairs(TensorView view) {
   return view;
 }
 
-int tile_rows(bool has_few_tokens) {
-  return has_few_tokens ? wgmma::kGroupedFewTokens : wgmma::kGroupedTokens;
+// The smallest tile in which the rows of almost every expert fit, so that its weights are read
+// once: the numbers of rows vary by about the root of their mean. Many rows have several of the
+// largest.
+int tile_rows(int64_t num_pairs, int num_experts) {
+  const double mean = static_cast<double>(num_pairs) / num_experts;
+  for (const int rows : wgmma::kGroupedTokens) {
+    if (mean + 2 * std::sqrt(mean) <= rows) return rows;
+  }
+  return std::end(wgmma::kGroupedTokens)[-1];
 }
 
 }  // namespace
@@ -173,7 +182,7 @@ bool ExpertsRunner::takes_grouped(const ExpertsShape& shape, DType activation) c
 }
 
 bool ExpertsRunner::runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const {
-  return call.x.shape[0] > kFewTokens && call.activation == Activation::kSilu &&
+  return call.x.shape[0] >= kGroupedFromTokens && call.activation == Activation::kSilu &&
          experts.has_one_type() && takes_grouped(experts.shape(), call.x.dtype) &&
          is_aligned({call.x.data, call.out.data}, 16);
 }
@@ -184,7 +193,7 @@ ExpertsRunner::Workspace ExpertsRunner::workspace(const ExpertsShape& shape, DTy
   PartAllocator parts(start);
   Workspace workspace;
   workspace.product = parts.tensor({num_pairs, shape.intermediate_size}, activation);
-  if (num_tokens > kFewTokens && takes_grouped(shape, activation)) {
+  if (num_tokens >= kGroupedFromTokens && takes_grouped(shape, activation)) {
     workspace.rows = parts.tensor({num_pairs, shape.hidden_size}, activation);
     const int64_t num_quantized =
         std::max(num_tokens * shape.hidden_size, num_pairs * shape.intermediate_size);
@@ -195,7 +204,7 @@ ExpertsRunner::Workspace ExpertsRunner::workspace(const ExpertsShape& shape, DTy
     workspace.sorted.num_tiles = parts.tensor({1}, DType::kI32).as<int32_t>();
     static_assert(sizeof(wgmma::ExpertTile) == 3 * sizeof(int32_t));
     const int64_t num_tiles =
-        max_expert_tiles(num_pairs, shape.num_experts, wgmma::kGroupedFewTokens);
+        max_expert_tiles(num_pairs, shape.num_experts, wgmma::kGroupedTokens[0]);
     workspace.sorted.tiles = parts.tensor({num_tiles, 3}, DType::kI32).as<wgmma::ExpertTile>();
   }
   workspace.num_bytes = parts.num_bytes();
@@ -227,9 +236,9 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
                                   const Workspace& workspace) {
   const ExpertsShape& shape = experts.shape();
   const int64_t num_pairs = workspace.rows.shape[0];
-  const bool has_few_tokens = num_pairs <= int64_t{wgmma::kGroupedFewTokens} * shape.num_experts;
+  const int tokens = tile_rows(num_pairs, shape.num_experts);
   const SortedPairs& sorted = workspace.sorted;
-  run_sort_pairs(context_, call.ids, tile_rows(has_few_tokens), sorted);
+  run_sort_pairs(context_, call.ids, tokens, sorted);
   GroupedOperands gate_up = {.w = experts.matrices().gate_up, .rows = workspace.rows};
   GroupedOperands down = {.w = experts.matrices().down, .rows = workspace.product};
   if (experts.has_fp8_weights()) {
@@ -242,13 +251,13 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
   } else {
     run_gather_rows(context_, call.x, sorted.tokens, gate_up.rows);
   }
-  QUIRE_RETURN_IF_ERROR(multiply(gate_up, sorted, true, has_few_tokens, workspace.product));
+  QUIRE_RETURN_IF_ERROR(multiply(gate_up, sorted, true, tokens, workspace.product));
   if (experts.has_fp8_weights()) {
     down.rows = quantize(workspace.product, workspace);
     down.w_scales = experts.matrices().down_scales.as<const float>();
     down.x_scales = workspace.scales.as<const float>();
   }
-  QUIRE_RETURN_IF_ERROR(multiply(down, sorted, false, has_few_tokens, workspace.rows));
+  QUIRE_RETURN_IF_ERROR(multiply(down, sorted, false, tokens, workspace.rows));
   run_combine(context_, workspace.rows, sorted.rows, call.weights, call.adds, call.out);
   return {};
 }
@@ -260,11 +269,10 @@ TensorView ExpertsRunner::quantize(const TensorView& x, const Workspace& workspa
 }
 
 Status ExpertsRunner::multiply(const GroupedOperands& operands, const SortedPairs& sorted,
-                               bool is_gated, bool has_few_tokens, const TensorView& out) {
+                               bool is_gated, int tokens, const TensorView& out) {
   const bool is_fp8 = operands.w.dtype == DType::kF8E4M3;
   const TensorView w = as_pairs(operands.w);
   const TensorView rows = as_pairs(operands.rows);
-  const int tokens = tile_rows(has_few_tokens);
   const auto shared_bytes = [&](int num_stages) {
     return wgmma::shared_bytes(wgmma::kGroupedWeights, tokens, true, num_stages);
   };
@@ -287,8 +295,8 @@ Status ExpertsRunner::multiply(const GroupedOperands& operands, const SortedPair
                              .block = wgmma::kThreads,
                              .shared_bytes = shared_bytes(p.num_stages),
                              .overlap_start = context_.overlap_start};
-  QUIRE_LAUNCH(*context_.stream,
-               wgmma::grouped_kernel(out.dtype == DType::kF16, is_fp8, has_few_tokens), shape, p);
+  QUIRE_LAUNCH(*context_.stream, wgmma::grouped_kernel(out.dtype == DType::kF16, is_fp8, tokens),
+               shape, p);
   return {};
 }
 

@@ -87,9 +87,9 @@ class ExpertsRunner {
                      const Workspace& workspace);
   // x in E4M3 with a scale per row, in the workspace.
   TensorView quantize(const TensorView& x, const Workspace& workspace) const;
-  // out = rows * w^T of each expert; with is_gated, out = silu(gate) * up.
+  // out = rows * w^T of each expert; with is_gated, out = silu(gate) * up. tokens: those of a tile.
   Status multiply(const GroupedOperands& operands, const SortedPairs& sorted, bool is_gated,
-                  bool has_few_tokens, const TensorView& out);
+                  int tokens, const TensorView& out);
   void warn_of_few(const CudaExperts& experts, int64_t num_tokens);
 
   LaunchContext context_;

@@ -296,11 +296,11 @@ class Fp8ExpertsTest : public ExpertsTest {
   }
 };
 
-TEST_P(Fp8ExpertsTest, FewTokensAreMultipliedAsTheyAre) {
+TEST_P(Fp8ExpertsTest, OneTokenIsMultipliedAsItIs) {
   for (const ExpertsShape& shape : {ExpertsShape{8, 2, 64, 48}, ExpertsShape{8, 4, 1040, 592}}) {
     RandomExperts source(shape, DType::kF8E4M3, 7);
-    expect_agrees(source, {1, 2, 8});
-    if (dtype() == DType::kF32) expect_agrees(source, {9, 40});
+    expect_agrees(source, {1});
+    if (dtype() == DType::kF32) expect_agrees(source, {2, 8, 9, 40});
   }
 }
 
@@ -309,11 +309,12 @@ TEST_P(Fp8ExpertsTest, ManyTokensAreQuantized) {
   for (const ExpertsShape& shape : {ExpertsShape{8, 2, 64, 48}, ExpertsShape{4, 2, 1040, 592}}) {
     RandomExperts source(shape, DType::kF8E4M3, 7);
     const auto experts = ops_->make_experts(source).value();
-    for (const int64_t num_tokens : {int64_t{9}, int64_t{40}, kManyTokens}) {
+    for (const int64_t num_tokens : {int64_t{2}, int64_t{9}, int64_t{40}, kManyTokens}) {
       const Step step = rounded_step(shape, num_tokens, 5);
-      // A value near the middle of two E4M3 numbers may be rounded to either.
+      // A value near the middle of two E4M3 numbers, which are up to 1/8 apart, may be rounded to
+      // either.
       expect_near_all(run(*experts, step), expected_quantized(source, step),
-                      std::max(rounding(), 1e-2F), std::to_string(num_tokens) + " tokens");
+                      std::max(rounding(), 3e-2F), std::to_string(num_tokens) + " tokens");
     }
   }
 }

@@ -97,12 +97,10 @@ extern const Kernel kF16Kernels[];
 
 inline constexpr int kGroupedWeights = 128;  // rows of w in a tile of grouped products
 // Rows of x in a tile: few where each expert has few rows, so that little is multiplied in vain.
-inline constexpr int kGroupedFewTokens = 32;
-inline constexpr int kGroupedTokens = 128;
+inline constexpr int kGroupedTokens[] = {32, 64, 128};
 
 using GroupedKernel = void (*)(GroupedParams);
-// For F16 or BF16 outputs, operands of the same type or in E4M3, and kGroupedFewTokens or
-// kGroupedTokens.
-GroupedKernel grouped_kernel(bool is_f16, bool is_fp8, bool has_few_tokens);
+// For F16 or BF16 outputs, operands of the same type or in E4M3, and one of kGroupedTokens.
+GroupedKernel grouped_kernel(bool is_f16, bool is_fp8, int tokens);
 
 }  // namespace quire::cuda::wgmma
