@@ -216,9 +216,8 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
                             shape.head_dim, kMaxHeadDim));
   if (use.phase == Phase::kPrefill) {
     needs.support.reasons_to_prefer_others.push_back(
-        "its plans for prompts take 30 ms to 0.5 s each to build at start, and were not measured "
-        "to "
-        "be faster.");
+        "its plans for prompts take seconds to build at start, and none was measured to be "
+        "faster.");
   } else if (!use.in_graph) {
     needs.support.reasons_to_prefer_others.push_back(
         "its plans are built for one number of requests each, so batches of other sizes are cut "

@@ -56,7 +56,7 @@ std::span<const PrefillPart> PrefillCutter::cut(std::span<const int32_t> query_s
   return parts_;
 }
 
-// Of each size the longest part is the best: fewer requests never cost more.
+// The longest part of each size is the best one: fewer requests never cost more.
 void PrefillCutter::find_tail(std::span<const int32_t> query_start, size_t req) {
   const int32_t q_len = query_start[req + 1] - query_start[req];
   Tail best{.cost = std::numeric_limits<int64_t>::max(), .first = {}};
