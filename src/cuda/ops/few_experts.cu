@@ -156,12 +156,9 @@ __device__ __forceinline__ float warp_scatter_sums(const float (&numbers)[kCount
 // T: type of x, product and out. W: type of the weights, which is T or E4M3.
 // Grid: (thread blocks of columns, pairs of a chunk, chunks).
 template <typename T, typename W, int kVec, int kTokens>
-__global__ void __launch_bounds__(kThreads, kTokens == 1 ? 6 : 2)
-    few_gate_up_kernel(const Params p) {
+__global__ void __launch_bounds__(kThreads, 2) few_gate_up_kernel(const Params p) {
   if (!has_code<W>()) return;
-  // Loads in flight, per row. With one token there are more thread blocks instead, all of which are
-  // resident at once with the sizes of published models.
-  constexpr int kDepth = kTokens == 1 ? 2 : 4;
+  constexpr int kDepth = 4;  // loads in flight, per row
   extern __shared__ int32_t ids[];
   // In this order, so that the ids are complete when few_down_kernel starts early.
   wait_for_previous_kernel();
@@ -258,7 +255,7 @@ class ExpertWalk {
 
 // Grid: (thread blocks of columns, 1, chunks).
 template <typename T, typename W, int kVec, int kTokens>
-__global__ void __launch_bounds__(kThreads, kTokens == 1 ? 4 : 2) few_down_kernel(const Params p) {
+__global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
   if (!has_code<W>()) return;
   constexpr int kDepth = kVec == kWidestVec<__nv_fp8_e4m3> ? 2 : 3;  // loads in flight, per row
   constexpr int kStep = kDepth * kLanes * kVec;                      // of K, per warp
