@@ -3,7 +3,8 @@
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
 // between the products. load: upload, dummy weights, tuning. fp8: products with FP8 weights, also
-// of Llama-3.1-70B. experts: the routing and the experts of Qwen3-30B-A3B. Other weights are BF16.
+// of Llama-3.1-70B. experts: the routing and the experts of
+// Qwen3-30B-A3B and DeepSeek-V2-Lite, in BF16 and FP8. Other weights are BF16.
 // Weights differ from call to call, so that the L2 holds none of them.
 #include <fmt/format.h>
 
@@ -241,7 +242,7 @@ std::string choice_name(const cuda::GemmChoice& choice) {
     case cuda::GemmChoice::Kind::kWgmma:
       return fmt::format("wgmma {}", cuda::wgmma_plan_name(choice.wgmma));
     case cuda::GemmChoice::Kind::kBlockScaled:
-      return choice.has_few_tokens ? "blocks 32" : "blocks 128";
+      return fmt::format("blocks {}", choice.tile_rows);
     case cuda::GemmChoice::Kind::kGeneric:
       return "generic";
   }
@@ -467,11 +468,17 @@ void bench_load(Bench& bench) {
   fmt::print("tuning of 8B at {} numbers of rows: {:.3f} s\n", row_counts.size(), tuning);
 }
 
-// Dummy weights of one layer's experts.
+// Dummy weights of one layer's experts: BF16, or E4M3 with a scale per row.
 class DummyExperts : public ExpertsSource {
  public:
-  DummyExperts(DummyWeights& weights, const ExpertsShape& shape)
-      : weights_(weights), shape_(shape) {}
+  DummyExperts(DummyWeights& weights, const ExpertsShape& shape, bool is_fp8)
+      : weights_(weights), shape_(shape), is_fp8_(is_fp8) {
+    const int64_t most_rows = std::max(2 * shape.intermediate_size, shape.hidden_size);
+    scales_.assign(static_cast<size_t>(most_rows), 0.01F);
+    fp8_.assign(static_cast<size_t>(2 * shape.intermediate_size * shape.hidden_size), 0);
+    std::mt19937 random(7);
+    for (uint8_t& number : fp8_) number = static_cast<uint8_t>(random() % 0x7F);
+  }
 
   const ExpertsShape& shape() const override { return shape_; }
   Result<LinearSource> gate_up(int idx) override {
@@ -484,6 +491,12 @@ class DummyExperts : public ExpertsSource {
 
  private:
   Result<LinearSource> source(const std::string& name, const Shape& shape) {
+    if (is_fp8_) {
+      view_ = WeightView({fp8_.data(), DType::kF8E4M3, shape},
+                         {scales_.data(), DType::kF32, {shape[0], 1}},
+                         {.values = DType::kF8E4M3, .scales = ScaleLayout::kRows});
+      return LinearSource{.weights = {&view_, 1}, .biases = {}};
+    }
     const RepeatedTensor numbers = *weights_.repeated(name).value();
     rows_ = {numbers.pool, numbers.first, shape[1], shape};
     return LinearSource{{}, {}, {&rows_, 1}};
@@ -491,6 +504,10 @@ class DummyExperts : public ExpertsSource {
 
   DummyWeights& weights_;
   ExpertsShape shape_;
+  bool is_fp8_;
+  std::vector<float> scales_;
+  std::vector<uint8_t> fp8_;
+  WeightView view_;
   RepeatedRows rows_;
 };
 
@@ -519,36 +536,37 @@ ExpertsOfTokens random_ids(const ExpertsShape& shape, int64_t num_tokens, uint32
 }
 
 // GB/s are of the chosen experts' weights, each read once. Tokens choose their experts at random.
-void bench_experts(Bench& bench) {
-  constexpr ExpertsShape kShape = {128, 8, 2048, 768};
-  constexpr ExpertRouting kRouting = {.num_experts = 128, .top_k = 8, .renormalize = true};
+void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, bool is_fp8) {
+  const ExpertRouting routing = {
+      .num_experts = shape.num_experts, .top_k = shape.top_k, .renormalize = true};
   constexpr int64_t kMaxTokens = 8192;
   constexpr int kExpertLayers = 4;  // 4.8 GB
   const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   std::vector<std::unique_ptr<Experts>> layers;
-  DummyExperts source(bench.weights, kShape);
+  DummyExperts source(bench.weights, shape, is_fp8);
   for (int i = 0; i < kExpertLayers; ++i) layers.push_back(ops->make_experts(source).value());
-  const Tensor x = bench.random(*ops, {kMaxTokens, kShape.hidden_size});
-  const Tensor out = ops->allocate({kMaxTokens, kShape.hidden_size}, DType::kBF16).value();
-  const Tensor logits = ops->allocate({kMaxTokens, kShape.num_experts}, DType::kF32).value();
-  const Tensor routed = ops->allocate({kMaxTokens, kShape.top_k}, DType::kI32).value();
-  const Tensor weights = ops->allocate({kMaxTokens, kShape.top_k}, DType::kF32).value();
-  const int64_t num_bytes = ops->experts_workspace_bytes(kShape, kMaxTokens).value();
+  const Tensor x = bench.random(*ops, {kMaxTokens, shape.hidden_size});
+  const Tensor out = ops->allocate({kMaxTokens, shape.hidden_size}, DType::kBF16).value();
+  const Tensor logits = ops->allocate({kMaxTokens, shape.num_experts}, DType::kF32).value();
+  const Tensor routed = ops->allocate({kMaxTokens, shape.top_k}, DType::kI32).value();
+  const Tensor weights = ops->allocate({kMaxTokens, shape.top_k}, DType::kF32).value();
+  const int64_t num_bytes = ops->experts_workspace_bytes(shape, kMaxTokens).value();
   const Tensor workspace = ops->allocate({num_bytes}, DType::kF8E4M3).value();
   const Tensor product =
-      ops->allocate({kMaxTokens * kShape.top_k, kShape.intermediate_size}, DType::kBF16).value();
-  const double expert_bytes =
-      2.0 * static_cast<double>(3 * kShape.hidden_size * kShape.intermediate_size);
+      ops->allocate({kMaxTokens * shape.top_k, shape.intermediate_size}, DType::kBF16).value();
+  const double num_weights = static_cast<double>(3 * shape.hidden_size * shape.intermediate_size);
+  const double expert_bytes = num_weights * (is_fp8 ? 1 : 2);
+  fmt::print("experts of {}, {}\n", model, is_fp8 ? "FP8" : "BF16");
   fmt::print("{:>6} {:>9} {:>10} {:>7} {:>8} {:>10} {:>9}\n", "tokens", "route us", "experts us",
              "GB/s", "TFLOP/s", "few us", "distinct");
-  for (const int64_t tokens : {1, 2, 4, 8, 9, 16, 32, 64, 128, 256, 1024, 2048, 8192}) {
+  for (const int64_t tokens : {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 512, 1024, 2048, 8192}) {
     std::vector<ExpertsCall> calls;
     std::vector<Tensor> ids;
     double num_distinct = 0;
     for (int i = 0; i < kExpertLayers; ++i) {
-      const ExpertsOfTokens experts = random_ids(kShape, tokens, static_cast<uint32_t>(i));
-      ids.push_back(ops->allocate({tokens, kShape.top_k}, DType::kI32).value());
+      const ExpertsOfTokens experts = random_ids(shape, tokens, static_cast<uint32_t>(i));
+      ids.push_back(ops->allocate({tokens, shape.top_k}, DType::kI32).value());
       const TensorView& on_device = ids.back().view;
       bench.stream->copy_to_device(on_device.data, experts.ids.data(), on_device.num_bytes());
       must(bench.stream->synchronize());
@@ -564,7 +582,7 @@ void bench_experts(Bench& bench) {
     }
     const double route_us = bench.time_graph([&] {
       for (int i = 0; i < kExpertLayers; ++i) {
-        ops->route(kRouting, logits.view.rows(0, tokens), nullptr, routed.view.rows(0, tokens),
+        ops->route(routing, logits.view.rows(0, tokens), nullptr, routed.view.rows(0, tokens),
                    weights.view.rows(0, tokens), *bench.stream);
       }
     });
@@ -572,19 +590,26 @@ void bench_experts(Bench& bench) {
       for (const ExpertsCall& call : calls) ops->experts(call, *bench.stream);
     }) / kExpertLayers;
     double few_us = 0;  // not measured
-    if (tokens <= 64) {
+    if (tokens <= 16) {
       few_us = bench.time_graph([&] {
         for (const ExpertsCall& call : calls) {
           const auto& experts = static_cast<const cuda::CudaExperts&>(*call.experts);
           cuda::run_few_experts(context, experts.matrices(), call,
-                                product.view.rows(0, tokens * kShape.top_k));
+                                product.view.rows(0, tokens * shape.top_k));
         }
       }) / kExpertLayers;
     }
     fmt::print("{:6} {:9.2f} {:10.2f} {:7.0f} {:8.1f} {:10.2f} {:9.1f}\n", tokens,
                route_us / kExpertLayers, us, num_distinct * expert_bytes / us / 1e3,
-               expert_bytes * static_cast<double>(tokens * kShape.top_k) / us / 1e6, few_us,
+               2 * num_weights * static_cast<double>(tokens * shape.top_k) / us / 1e6, few_us,
                num_distinct);
+  }
+}
+
+void bench_experts(Bench& bench) {
+  for (const bool is_fp8 : {false, true}) {
+    bench_experts(bench, "Qwen3-30B-A3B", {128, 8, 2048, 768}, is_fp8);
+    bench_experts(bench, "DeepSeek-V2-Lite", {64, 6, 2048, 1408}, is_fp8);
   }
 }
 

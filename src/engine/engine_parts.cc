@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/kv_cache_probe.h"
 #include "engine/model_files.h"
 #include "model/families.h"
 
@@ -79,6 +80,9 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
   LoadedModel loaded;
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
                                                   plan.sizes.limits, progress));
+  if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
+    QUIRE_RETURN_IF_ERROR(check_kv_cache(context, files, plan, *loaded.model));
+  }
   QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.attention, loaded));
   return loaded;
 }

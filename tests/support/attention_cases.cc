@@ -98,7 +98,7 @@ void AttentionProblem::number_tokens() {
   for (const AttentionRequest& req : spec_.reqs) {
     query_start_.push_back(query_start_.back() + req.q_len);
     seq_lens_.push_back(req.kv_len);
-    kv_len_bound_.push_back(req.kv_len);
+    kv_len_bound_.push_back(req.kv_len == 0 ? 0 : req.kv_len + spec_.bound_excess);
     for (int t = 0; t < req.q_len; ++t) {
       const int position = std::max(0, req.kv_len - req.q_len + t);
       for (int head = 0; head < shape.num_heads; ++head) {

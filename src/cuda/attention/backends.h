@@ -18,19 +18,21 @@ std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 // FlashInfer's kernels for paged caches. FA2 uses tensor cores for decode too. It serves BF16 or
 // F16 of one type throughout with head_dim 64, 128 or 256, and BF16 over an FP8 (E4M3) cache with
 // head_dim 64 or 128; any group size, window, soft cap and sinks. On Hopper FA3 serves prompts if
-// cache and queries have one type, head_dim is 64 or 128, and there is neither window nor soft cap.
-// For one prompt of 8192 tokens with 64:8 heads of 128, an H200 reaches 614 TFLOP/s with FA3 and
-// 340 with FA2. On Hopper the MLA kernel serves latent caches of 512 + 64 elements with BF16 or F16
-// queries, over a cache of their type or, with BF16, of FP8; up to 128 heads, a power of two.
+// head_dim is 64 or 128 and there is neither window nor soft cap: over the pages if cache and
+// queries have one type, or, where it pays, over contiguous copies of the contexts in the workspace
+// (flashinfer/plan.h), to which an FP8 cache is converted. Over pages, for one prompt of 8192
+// tokens with 64:8 heads of 128, an H200 reaches 614 TFLOP/s with FA3 and 340 with FA2. On Hopper
+// the MLA kernel serves latent caches of 512 + 64 elements with BF16 or F16 queries, over a cache
+// of their type or, with BF16, of FP8; up to 128 heads, a power of two.
 std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info);
 
 // XQA: TensorRT-LLM's decode kernels, on Hopper. They serve decode of one query token per request,
 // or of up to 8 if the cache has 16 bits and there is no window.
 std::unique_ptr<AttentionBackend> make_xqa_attention(const DeviceInfo& info);
 
-// cuDNN's scaled-dot-product attention over the paged cache. It serves decode of one query token
-// per request in 16-bit types. The library is opened at run time; if it is missing, supports()
-// gives that as a reason.
+// cuDNN's scaled-dot-product attention over the paged cache. It serves prompts, and decode of one
+// query token per request, in 16-bit types. The library is opened at run time; if it is missing,
+// supports() gives that as a reason.
 std::unique_ptr<AttentionBackend> make_cudnn_attention(const DeviceInfo& info);
 
 }  // namespace quire::cuda

@@ -40,10 +40,22 @@ struct GpuRequirements : Requirements {
   // For kernels that only compute decode, of up to max_q_len query tokens per request.
   void require_decode(const AttentionShape& shape, const AttentionUse& use, int max_q_len) {
     require(use.phase == Phase::kDecode, "the phase is prefill; it must be decode.");
+    require_q_len(use, max_q_len);
+    require_no_softcap(shape);
+    require_equal_head_dims(shape);
+  }
+
+  void require_q_len(const AttentionUse& use, int max_q_len) {
     require(use.q_len <= max_q_len, fmt::format("q_len is {}; it must be {}{}.", use.q_len,
                                                 max_q_len == 1 ? "" : "at most ", max_q_len));
+  }
+
+  void require_no_softcap(const AttentionShape& shape) {
     require(shape.softcap == 0.0F,
             fmt::format("softcap is {}; it must be 0 (off).", shape.softcap));
+  }
+
+  void require_equal_head_dims(const AttentionShape& shape) {
     require(shape.head_dim_v == shape.head_dim,
             fmt::format("head_dim_v is {}; it must be head_dim, which is {}.", shape.head_dim_v,
                         shape.head_dim));

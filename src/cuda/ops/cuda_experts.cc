@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -45,8 +46,15 @@ class PartAllocator {
   int64_t num_bytes_ = 0;
 };
 
-int tile_rows(bool has_few_tokens) {
-  return has_few_tokens ? wgmma::kGroupedFewTokens : wgmma::kGroupedTokens;
+// The smallest tile in which the rows of almost every expert fit, so that its weights are read
+// once: the numbers of rows vary by about the root of their mean. Many rows have several of the
+// largest.
+int tile_rows(int64_t num_pairs, int num_experts) {
+  const double mean = static_cast<double>(num_pairs) / num_experts;
+  for (const int rows : wgmma::kGroupedTokens) {
+    if (mean + 2 * std::sqrt(mean) <= rows) return rows;
+  }
+  return wgmma::kMostGroupedTokens;
 }
 
 }  // namespace
@@ -133,7 +141,7 @@ bool ExpertsRunner::takes_grouped(const ExpertsShape& shape, DType activation) c
 }
 
 bool ExpertsRunner::runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const {
-  return call.x.shape[0] > kFewTokens && call.activation == Activation::kSilu &&
+  return call.x.shape[0] >= kGroupedFromTokens && call.activation == Activation::kSilu &&
          experts.has_one_type() && takes_grouped(experts.shape(), call.x.dtype) &&
          is_aligned({call.x.data, call.out.data}, 16);
 }
@@ -144,7 +152,7 @@ ExpertsRunner::Workspace ExpertsRunner::workspace(const ExpertsShape& shape, DTy
   PartAllocator parts(start);
   Workspace workspace;
   workspace.product = parts.tensor({num_pairs, shape.intermediate_size}, activation);
-  if (num_tokens > kFewTokens && takes_grouped(shape, activation)) {
+  if (num_tokens >= kGroupedFromTokens && takes_grouped(shape, activation)) {
     workspace.rows = parts.tensor({num_pairs, shape.hidden_size}, activation);
     const int64_t num_quantized =
         std::max(num_tokens * shape.hidden_size, num_pairs * shape.intermediate_size);
@@ -153,15 +161,15 @@ ExpertsRunner::Workspace ExpertsRunner::workspace(const ExpertsShape& shape, DTy
     const int64_t hidden_scales = num_scale_columns(shape.hidden_size);
     const int64_t num_scales = std::max(num_tokens * hidden_scales,
                                         num_pairs * num_scale_columns(shape.intermediate_size));
-    workspace.scales = parts.tensor({num_scales + wgmma::kGroupedTokens}, DType::kF32);
+    workspace.scales = parts.tensor({num_scales + wgmma::kMostGroupedTokens}, DType::kF32);
     workspace.sorted_scales =
-        parts.tensor({num_pairs * hidden_scales + wgmma::kGroupedTokens}, DType::kF32);
+        parts.tensor({num_pairs * hidden_scales + wgmma::kMostGroupedTokens}, DType::kF32);
     workspace.sorted.tokens = parts.tensor({num_pairs}, DType::kI32).as<int32_t>();
     workspace.sorted.rows = parts.tensor({num_pairs}, DType::kI32).as<int32_t>();
     workspace.sorted.num_tiles = parts.tensor({1}, DType::kI32).as<int32_t>();
     static_assert(sizeof(wgmma::ExpertTile) == 3 * sizeof(int32_t));
     const int64_t num_tiles =
-        max_expert_tiles(num_pairs, shape.num_experts, wgmma::kGroupedFewTokens);
+        max_expert_tiles(num_pairs, shape.num_experts, wgmma::kGroupedTokens[0]);
     workspace.sorted.tiles = parts.tensor({num_tiles, 3}, DType::kI32).as<wgmma::ExpertTile>();
   }
   workspace.num_bytes = parts.num_bytes();
@@ -193,16 +201,16 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
                                   const Workspace& workspace) {
   const ExpertsShape& shape = experts.shape();
   const int64_t num_pairs = workspace.rows.shape[0];
-  const bool has_few_tokens = num_pairs <= int64_t{wgmma::kGroupedFewTokens} * shape.num_experts;
+  const int tokens = tile_rows(num_pairs, shape.num_experts);
   const SortedPairs& sorted = workspace.sorted;
-  run_sort_pairs(context_, call.ids, tile_rows(has_few_tokens), sorted);
+  run_sort_pairs(context_, call.ids, tokens, sorted);
   const ExpertMatrices& matrices = experts.matrices();
   GroupedGemmCall gate_up = {.w = matrices.gate_up,
                              .x = call.x,
                              .out = workspace.product,
                              .type = call.x.dtype,
                              .is_gated = true,
-                             .has_few_tokens = has_few_tokens,
+                             .tile_rows = tokens,
                              .sorted = &sorted,
                              .w_scales = matrices.gate_up_scales,
                              .scale_rows = matrices.gate_up_scale_rows};
@@ -213,7 +221,7 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
                           .x = workspace.product,
                           .out = workspace.rows,
                           .type = call.x.dtype,
-                          .has_few_tokens = has_few_tokens,
+                          .tile_rows = tokens,
                           .sorted = &sorted,
                           .w_scales = matrices.down_scales,
                           .scale_rows = matrices.down_scale_rows};

@@ -28,6 +28,10 @@ struct ExpertMatrices {
 // Upper bound of the tokens that share one read of an expert's weights in run_few_experts().
 inline constexpr int kFewTokens = 8;
 
+// From this number of tokens on, grouped products are faster on an H200, if they take the operands:
+// by 14 % with 2 tokens and by 39 % with 8 of Qwen3-30B-A3B's shape in BF16.
+inline constexpr int64_t kGroupedFromTokens = 2;
+
 // Ops::experts by two kernels for few tokens. They compute any number, but read the weights again
 // for each kFewTokens of them. product: [num_tokens * top_k, intermediate_size], scratch memory.
 void run_few_experts(const LaunchContext& context, const ExpertMatrices& matrices,

@@ -47,9 +47,8 @@ constexpr int64_t kPartStep = 128;
 // Upper bound of the F32 scales of quantized activations: one per row, or one per row and
 // kScaleColumns columns, with a row and a column more, and those of a tile past the end.
 constexpr int64_t kMaxQuantizedScales =
-    2 * kQuantizedBytes / kScaleColumns + kMaxQuantizedRows + 2 * wgmma::kGroupedTokens;
+    2 * kQuantizedBytes / kScaleColumns + kMaxQuantizedRows + 2 * wgmma::kMostGroupedTokens;
 // Up to this many rows, the tiles of fewer rows are chosen without a measurement.
-constexpr int64_t kFewTileRows = 2 * wgmma::kGroupedFewTokens;
 // cuBLASLt and the grouped kernel require rows of E4M3 to be a multiple of 16 bytes.
 constexpr int64_t kFp8Step = 16;
 
@@ -202,7 +201,9 @@ GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows)
     return {.kind = GemmChoice::Kind::kSkinny, .skinny_variant = num_skinny_variants() - 1};
   }
   if (takes_block_scaled(call)) {
-    return {.kind = GemmChoice::Kind::kBlockScaled, .has_few_tokens = num_rows <= kFewTileRows};
+    const bool has_few_rows = num_rows <= 2 * wgmma::kGroupedTokens[0];
+    return {.kind = GemmChoice::Kind::kBlockScaled,
+            .tile_rows = has_few_rows ? wgmma::kGroupedTokens[0] : wgmma::kMostGroupedTokens};
   }
   const auto algorithms = cublas_algorithms(call, num_rows, 1);
   if (algorithms.empty()) {
@@ -240,8 +241,8 @@ std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
     add({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
   if (takes_block_scaled(call)) {
-    for (const bool has_few_tokens : {true, false}) {
-      add({.kind = GemmChoice::Kind::kBlockScaled, .has_few_tokens = has_few_tokens});
+    for (const int tile_rows : wgmma::kGroupedTokens) {
+      add({.kind = GemmChoice::Kind::kBlockScaled, .tile_rows = tile_rows});
     }
   }
   if (!is_gated) add_wgmma();
@@ -256,7 +257,7 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
     return wgmma_->run(call, choice.wgmma);
   }
   if (choice.kind == GemmChoice::Kind::kBlockScaled && takes_block_scaled(call)) {
-    return run_block_scaled(call, choice.has_few_tokens);
+    return run_block_scaled(call, choice.tile_rows);
   }
   if (choice.kind == GemmChoice::Kind::kSkinny && skinny_takes(call)) {
     run_skinny_gemm(context_, call, choice.skinny_variant);
@@ -284,7 +285,7 @@ bool GemmRunner::takes_block_scaled(const GemmCall& call) const {
          is_aligned({call.w.data, call.x.data, call.out.data, call.gated_out.data}, 16);
 }
 
-Status GemmRunner::run_block_scaled(const GemmCall& call, bool has_few_tokens) {
+Status GemmRunner::run_block_scaled(const GemmCall& call, int tile_rows) {
   const int64_t num_rows = call.x.shape[0];
   const int64_t k = call.w.shape[1];
   const int64_t step = quantized_rows(num_rows, k);
@@ -301,7 +302,7 @@ Status GemmRunner::run_block_scaled(const GemmCall& call, bool has_few_tokens) {
         .type = call.x.dtype,
         .bias = call.bias,
         .is_gated = is_gated,
-        .has_few_tokens = has_few_tokens,
+        .tile_rows = tile_rows,
         .w_scales = call.w_scales,
         .x_scales = {scales, DType::kF32, {num_scale_columns(k), round_up(count, 2)}},
         .scale_rows = call.scale_rows};

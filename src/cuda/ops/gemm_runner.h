@@ -40,7 +40,7 @@ struct GemmChoice {
   int skinny_variant = 0;
   cublasLtMatmulAlgo_t algorithm = {};
   WgmmaPlan wgmma = {};
-  bool has_few_tokens = false;  // kBlockScaled: GroupedGemmCall::has_few_tokens
+  int tile_rows = 0;  // kBlockScaled: GroupedGemmCall::tile_rows
 };
 
 // Number of candidates that are measured, besides the variants of the skinny kernel.
@@ -98,7 +98,7 @@ class GemmRunner {
                                                       int max_count);
   void warn_of_generic(const GemmCall& call);
   bool takes_block_scaled(const GemmCall& call) const;
-  Status run_block_scaled(const GemmCall& call, bool has_few_tokens);
+  Status run_block_scaled(const GemmCall& call, int tile_rows);
   Status run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm);
   GemmChoice choose_unmeasured(const GemmCall& call, int64_t num_rows);
   std::vector<Candidate> candidates(const GemmCall& call, const GemmSearch& search);

@@ -82,15 +82,14 @@ void set_scales(const GroupedGemmCall& call, wgmma::GroupedParams& p) {
 Status run_grouped_gemm(const LaunchContext& context, int num_sms, const GroupedGemmCall& call) {
   static_assert(kScaleColumns == 2 * wgmma::kBlockK, "a stage has one scale");
   const TensorView w = as_pairs(call.w);
-  const int tokens = call.has_few_tokens ? wgmma::kGroupedFewTokens : wgmma::kGroupedTokens;
   const auto shared_bytes = [&](int num_stages) {
-    return wgmma::shared_bytes(wgmma::kGroupedWeights, tokens, true, num_stages);
+    return wgmma::shared_bytes(wgmma::kGroupedWeights, call.tile_rows, true, num_stages);
   };
   wgmma::GroupedParams p;
   p.num_stages = wgmma::kMaxStages;
   while (shared_bytes(p.num_stages) > context.stream->limits().max_shared_bytes) --p.num_stages;
   QUIRE_ASSIGN_OR_RETURN(p.w, weights_map(w, call.is_gated));
-  QUIRE_ASSIGN_OR_RETURN(p.x, rows_map(as_pairs(call.x), tokens));
+  QUIRE_ASSIGN_OR_RETURN(p.x, rows_map(as_pairs(call.x), call.tile_rows));
   p.out = call.out.data;
   p.bias = call.bias.data;
   p.num_columns = call.out.shape[1];
@@ -109,8 +108,8 @@ Status run_grouped_gemm(const LaunchContext& context, int num_sms, const Grouped
                              .shared_bytes = shared_bytes(p.num_stages),
                              .overlap_start = context.overlap_start};
   const bool is_f16 = call.type == DType::kF16;
-  QUIRE_LAUNCH(*context.stream,
-               wgmma::grouped_kernel(is_f16, operand_of(call), call.has_few_tokens), shape, p);
+  QUIRE_LAUNCH(*context.stream, wgmma::grouped_kernel(is_f16, operand_of(call), call.tile_rows),
+               shape, p);
   return {};
 }
 

@@ -12,18 +12,18 @@ namespace quire::cuda {
 // out = x * w^T of each expert. w and x are F16 or BF16; or E4M3 with F32 scales, and then out and
 // bias are F16 or BF16, or out is F32 and `type` is the bias's.
 struct GroupedGemmCall {
-  TensorView w;                 // [num_experts, rows, columns], columns a multiple of 16 bytes
-  TensorView x;                 // [num_rows, columns], 16-byte aligned
-  TensorView out;               // [num_rows, rows], or half as many columns with is_gated
-  DType type;                   // F16 or BF16, of out unless that is F32
-  TensorView bias = {};         // [rows]; data null: none
-  bool is_gated = false;        // out = silu(first half) * second half; not F32
-  bool has_few_tokens = false;  // tiles of kGroupedFewTokens rows of x, otherwise of kGroupedTokens
+  TensorView w;           // [num_experts, rows, columns], columns a multiple of 16 bytes
+  TensorView x;           // [num_rows, columns], 16-byte aligned
+  TensorView out;         // [num_rows, rows], or half as many columns with is_gated
+  DType type;             // F16 or BF16, of out unless that is F32
+  TensorView bias = {};   // [rows]; data null: none
+  bool is_gated = false;  // out = silu(first half) * second half; not F32
+  int tile_rows = 0;      // rows of x in a tile: one of wgmma::kGroupedTokens
   const SortedPairs* sorted = nullptr;  // null: all rows are of expert 0
   // Scales per row: [num_experts * rows], and [num_rows] or, with x_scale_rows, the scale of that
   // row. With scale_rows they are per block: [num_experts, ceil(rows / scale_rows),
   // num_scale_columns(columns)], and [num_scale_columns(columns), width] with width >= num_rows and
-  // kGroupedTokens numbers after the last row that may be read.
+  // wgmma::kMostGroupedTokens numbers after the last row that may be read.
   TensorView w_scales = {};
   TensorView x_scales = {};
   const int32_t* x_scale_rows = nullptr;

@@ -164,12 +164,15 @@ __device__ __forceinline__ void rotate_by_warp(const HeadTask& task, const float
   }
 }
 
-// The scale of an RMSNorm over x[0, width), by a warp.
-template <typename T>
+// The scale of an RMSNorm over x[0, width), by a warp; width is a multiple of kVec.
+template <int kVec = 1, typename T>
 __device__ __forceinline__ float norm_scale_by_warp(const T* x, int width, float eps) {
   float squares = 0;
-  for (int d = static_cast<int>(threadIdx.x) % 32; d < width; d += 32) {
-    squares += to_float(x[d]) * to_float(x[d]);
+  for (int d = static_cast<int>(threadIdx.x) % 32 * kVec; d < width; d += 32 * kVec) {
+    float numbers[kVec];
+    load_floats(x + d, numbers);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) squares += numbers[j] * numbers[j];
   }
   return norm_scale(warp_sum(squares), width, eps);
 }
@@ -268,8 +271,9 @@ struct LatentParams {
   int64_t num_tokens;
 };
 
-// One warp per query head of a token, whose end it rotates, and one for the token's latent vector.
-template <typename T, RotaryPairs kPairs>
+// One warp per query head of a token, whose end it rotates, and one for the token's latent vector,
+// of which a lane loads kVec elements at a time.
+template <typename T, RotaryPairs kPairs, int kVec>
 __global__ void latent_rope_kernel(LatentParams p) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
@@ -296,10 +300,12 @@ __global__ void latent_rope_kernel(LatentParams p) {
       p.kv.k,
       p.kv.dtype,
       kv_slot / p.page_size * p.kv.page_stride_k + kv_slot % p.page_size * p.kv.token_stride_k};
-  const float scale = norm_scale_by_warp(x, p.latent_dim, p.norm_eps);
-  for (int d = static_cast<int>(threadIdx.x) % 32; d < p.latent_dim; d += 32) {
-    const float normed[1] = {to_float(x[d]) * (scale * p.norm[d])};
-    store(task, d, normed);
+  const float scale = norm_scale_by_warp<kVec>(x, p.latent_dim, p.norm_eps);
+  for (int d = static_cast<int>(threadIdx.x) % 32 * kVec; d < p.latent_dim; d += 32 * kVec) {
+    float numbers[kVec];
+    load_floats(x + d, numbers);
+    scale_by(scale, p.norm + d, numbers);
+    store(task, d, numbers);
   }
   rotate_by_warp<kPairs>(task, cos_sin, p.rope_dim, p.latent_dim,
                          [&](int d) { return to_float(x[d]); });
@@ -320,6 +326,14 @@ int wide_group(const RopeAndCache& args, int64_t rope_dim, int vec) {
                     aligned(kv.k, kv.page_stride_k, kv.head_stride_k, kv.token_stride_k) &&
                     aligned(kv.v, kv.page_stride_v, kv.head_stride_v, kv.token_stride_v);
   return divides && fits ? group : 0;
+}
+
+// Whether latent vectors divide into vectors of `vec` elements, in memory and in the cache.
+bool has_latent_vectors(const LatentRopeAndCache& args, const LatentParams& p, int vec) {
+  const auto store_bytes = static_cast<size_t>(vec) * dtype_bytes(args.kv.dtype);
+  return p.latent_dim % vec == 0 && p.rope_dim % vec == 0 && args.kv.page_stride_k % vec == 0 &&
+         args.kv.token_stride_k % vec == 0 && is_aligned({args.latent.data}, 16) &&
+         is_aligned({args.kv.k}, store_bytes);
 }
 
 template <typename Kernel, typename... Args>
@@ -387,7 +401,10 @@ void run_latent_rope_and_cache(const LaunchContext& context, const LatentRopeAnd
   with_type_and_pairs(args.latent.dtype, args.pairs, [&](auto type, auto in_halves) {
     using T = typename decltype(type)::type;
     constexpr auto kPairs = in_halves.value ? RotaryPairs::kHalves : RotaryPairs::kNeighbours;
-    launch_heads(context, latent_rope_kernel<T, kPairs>, p.num_tokens * (p.num_heads + 1), 32, p);
+    constexpr int kVec = kWidestVec<T>;
+    const auto kernel = has_latent_vectors(args, p, kVec) ? latent_rope_kernel<T, kPairs, kVec>
+                                                          : latent_rope_kernel<T, kPairs, 1>;
+    launch_heads(context, kernel, p.num_tokens * (p.num_heads + 1), 32, p);
   });
 }
 

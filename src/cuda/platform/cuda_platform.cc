@@ -86,8 +86,10 @@ class CudaContext final : public DeviceContext {
     return device_memory(num_bytes);
   }
 
-  // Logs how much of the memory reserve the graphs and libraries took.
+  // Logs how much of the memory reserve the graphs and libraries took. A runner without a reserve
+  // is temporary.
   Status log_reserve_use(const RunnerParts& parts) const {
+    if (parts.reserve_bytes == 0) return {};
     QUIRE_ASSIGN_OR_RETURN(const MemoryBudget now, memory_budget());
     const int64_t taken = parts.left_bytes + parts.reserve_bytes - now.free_bytes;
     const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / double{1 << 20}; };

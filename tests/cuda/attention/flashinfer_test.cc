@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <tuple>
 
 #include "base/numbers.h"
@@ -25,6 +26,19 @@ const Device kAda = {
 
 fi::DeviceLimits limits_of(const AttentionShape& shape, const Device& device = kAda) {
   return fi::device_limits(shape, {.device = device, .num_sms = kNumSms});
+}
+
+// The limits of a Hopper GPU's prefill plan.
+fi::DeviceLimits gathering_limits(const AttentionShape& shape, int max_num_reqs, int max_num_tokens,
+                                  int max_kv_len) {
+  fi::DeviceLimits limits = limits_of(shape, kHopper);
+  limits.scratch_tokens = fi::scratch_tokens(shape,
+                                             {.use = {.phase = Phase::kPrefill},
+                                              .max_num_reqs = max_num_reqs,
+                                              .max_num_tokens = max_num_tokens,
+                                              .max_kv_len = max_kv_len},
+                                             limits);
+  return limits;
 }
 
 // Verification steps that are split, with every feature; and more requests than the GPU runs at
@@ -59,6 +73,48 @@ std::vector<AttentionCase> own_cases() {
       add(fmt::format("prompts_sinks_head_dim_{}", head_dim), shape, prompts, 0);
     }
     add("many", make_attention_shape(8, 4, 128, 64, kv), Reqs(200, {1, 77}), 1);
+  }
+  return cases;
+}
+
+// Batches that a Hopper GPU gathers. Contexts end around a page's end and a tile's, and before
+// their upper bounds; some are padding. In most cases they need more than one group.
+std::vector<AttentionCase> gathered_cases() {
+  std::vector<AttentionCase> cases;
+  const auto add = [&](std::string_view name, AttentionShape shape,
+                       std::vector<AttentionRequest> reqs, int max_decode_q_len = 0) {
+    cases.push_back({.name = fmt::format("{}_dim{}_page{}_{}", name, shape.head_dim,
+                                         shape.page_size, dtype_name(shape.kv)),
+                     .shape = shape,
+                     .reqs = std::move(reqs),
+                     .max_decode_q_len = max_decode_q_len,
+                     .k_scale = 0.02F,
+                     .v_scale = 0.01F});
+  };
+  for (const DType kv : {DType::kBF16, DType::kF16, DType::kF8E4M3}) {
+    for (const int head_dim : {64, 128}) {
+      for (const int page : {16, 64}) {
+        add("prefixes", make_attention_shape(64, 2, head_dim, page, kv),
+            {{300, 300, 1},
+             {301, 302, 2},
+             {310, 309 + page, 3},
+             {256, 256 + page, 4},
+             {311, 312 + page, 5},
+             {130, 0, 6},
+             {384, 384, 7},
+             {0, 0, 8},
+             {320, 380, 9}});
+        cases.back().bound_excess = 20;
+      }
+      AttentionShape shape = make_attention_shape(64, 2, head_dim, 16, kv);
+      shape.sinks = true;
+      add("sinks", shape, {{300, 300, 1}, {257, 300, 2}, {0, 0, 3}, {400, 450, 4}});
+      shape = make_attention_shape(32, 1, head_dim, 16, kv);
+      add("groups", shape,
+          {{260, 1500, 1}, {1, 700, 2}, {280, 1510, 3}, {270, 400, 4}, {200, 1536, 5}});
+      add("behind_decode", shape, {{1, 500, 1}, {1, 0, 2}, {400, 400, 3}, {300, 421, 4}}, 1);
+    }
+    add("long", make_attention_shape(32, 1, 128, 16, kv), {{256, 8448, 1}, {129, 129, 2}});
   }
   return cases;
 }
@@ -104,6 +160,16 @@ INSTANTIATE_TEST_SUITE_P(FlashInferOwn, CudaAttentionTest,
                          ::testing::ValuesIn(cuda_attention_params(own_suite())),
                          cuda_attention_name);
 
+CudaAttentionSuite gathered_suite() {
+  CudaAttentionSuite gathered = suite();
+  gathered.cases = gathered_cases();
+  return gathered;
+}
+
+INSTANTIATE_TEST_SUITE_P(FlashInferGathered, CudaAttentionTest,
+                         ::testing::ValuesIn(cuda_attention_params(gathered_suite())),
+                         cuda_attention_name);
+
 struct PlannedTile {
   int32_t req, rows, chunk;
   auto operator<=>(const PlannedTile&) const = default;
@@ -114,6 +180,7 @@ struct Planned {
   fi::PhaseShape phase;
   std::vector<int32_t> words;
   fi::PlanArrays arrays;
+  std::vector<fi::RequestGroup> groups;
 };
 
 Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
@@ -133,7 +200,9 @@ Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
       static_cast<size_t>(fi::plan_words(planned.phase.num_tiles, batch.decode.num_reqs)));
   planned.arrays =
       fi::place_arrays(planned.words.data(), planned.phase.num_tiles, batch.decode.num_reqs);
-  fi::Planner().fill(shape, batch, batch.decode, planned.phase, limits, planned.arrays);
+  fi::Planner planner;
+  planner.fill(shape, batch, batch.decode, planned.phase, limits, planned.arrays);
+  planned.groups.assign(planner.groups().begin(), planner.groups().end());
   return planned;
 }
 
@@ -262,6 +331,157 @@ TEST(FlashInferPlan, UsesFa3OnlyForSupportedShapes) {
     AttentionShape other = shape;
     change(other);
     EXPECT_EQ(kernel_of(other, kHopper, 500), fi::Template::kFa2);
+  }
+}
+
+AttentionShape hopper_shape(int num_heads, int num_kv_heads, DType kv) {
+  AttentionShape shape = make_attention_shape(num_heads, num_kv_heads, 128, 16, kv);
+  shape.q = shape.out = DType::kBF16;
+  return shape;
+}
+
+// Rows per gathered position decide: query tokens × heads of a KV head that see it.
+TEST(FlashInferGather, PaysForManyQueriesPerPosition) {
+  const auto pays = [](int64_t group, int64_t q_len, int64_t kv_len, bool is_fp8) {
+    return fi::gather_pays(
+        {.num_positions = kv_len, .num_pairs = group * (q_len * kv_len - q_len * (q_len - 1) / 2)},
+        is_fp8);
+  };
+  EXPECT_TRUE(pays(8, 8192, 8192, false));
+  EXPECT_TRUE(pays(8, 1024, 1024, false));
+  EXPECT_FALSE(pays(8, 1000, 1000, false));
+  EXPECT_FALSE(pays(8, 16, 8192, false));
+  EXPECT_TRUE(pays(8, 520, 100000, false));  // hardly any of the prefix is masked
+  EXPECT_FALSE(pays(1, 4096, 4096, false));
+  EXPECT_TRUE(pays(8, 64, 64, true));
+  EXPECT_FALSE(pays(8, 16, 8192, true));
+  static_assert(!fi::gather_pays({}, true));
+}
+
+TEST(FlashInferGather, BoundsTheScratch) {
+  const AttentionShape shape = hopper_shape(64, 8, DType::kBF16);
+  const auto tokens = [&](int max_num_reqs, int max_num_tokens, int max_kv_len) {
+    return gathering_limits(shape, max_num_reqs, max_num_tokens, max_kv_len).scratch_tokens;
+  };
+  EXPECT_EQ(tokens(256, 2048, 8192), 8192);
+  EXPECT_EQ(tokens(16, 16384, 1024), 16384);  // a step of whole prompts
+  EXPECT_EQ(tokens(1, 8192, 300), 384);       // never more than all contexts
+  EXPECT_EQ(tokens(256, 8192, 131072), 65536);
+  EXPECT_EQ(65536 * fi::gathered_token_bytes(shape), fi::kMaxScratchBytes);
+  for (const int num_kv_heads : {1, 3, 40}) {
+    const AttentionShape other = hopper_shape(num_kv_heads, num_kv_heads, DType::kF8E4M3);
+    const fi::DeviceLimits limits = gathering_limits(other, 256, 8192, 1 << 20);
+    EXPECT_EQ(limits.scratch_tokens % fi::kFa3TilePositions, 0);
+    EXPECT_GT(limits.scratch_tokens, 0);
+    EXPECT_LE(limits.scratch_tokens * fi::gathered_token_bytes(other), fi::kMaxScratchBytes);
+  }
+  const PlanLimits decode = {.use = {.phase = Phase::kDecode},
+                             .max_num_reqs = 256,
+                             .max_num_tokens = 256,
+                             .max_kv_len = 8192};
+  EXPECT_EQ(fi::scratch_tokens(shape, decode, limits_of(shape, kHopper)), 0);
+  const PlanLimits prefill = {.use = {.phase = Phase::kPrefill},
+                              .max_num_reqs = 256,
+                              .max_num_tokens = 2048,
+                              .max_kv_len = 8192};
+  EXPECT_EQ(fi::scratch_tokens(shape, prefill, limits_of(shape, kAda)), 0);
+  AttentionShape windowed = shape;
+  windowed.window = 100;
+  EXPECT_EQ(fi::scratch_tokens(windowed, prefill, limits_of(windowed, kHopper)), 0);
+}
+
+TEST(FlashInferGather, PacksRequestsInOrder) {
+  std::vector<fi::RequestGroup> groups;
+  const std::vector<int64_t> tokens = {128, 256, 0, 128, 512, 128, 0};
+  std::vector<int32_t> starts(tokens.size());
+  fi::pack_groups(tokens, 512, groups, starts.data());
+  EXPECT_EQ(starts, (std::vector<int32_t>{0, 128, 384, 384, 0, 0, 128}));
+  const std::vector<fi::RequestGroup> expected = {
+      {.first_req = 0, .num_reqs = 4, .num_tokens = 512},
+      {.first_req = 4, .num_reqs = 1, .num_tokens = 512},
+      {.first_req = 5, .num_reqs = 2, .num_tokens = 128}};
+  EXPECT_EQ(groups, expected);
+}
+
+// Each group has the tiles of its own requests, longest first, and each tile is in one group.
+TEST(FlashInferGather, PlansEveryTileInItsGroup) {
+  const AttentionShape shape = hopper_shape(64, 2, DType::kBF16);
+  const std::vector<int32_t> q_lens = {300, 0, 1000, 129, 700};
+  const std::vector<int32_t> kv_lens = {310, 0, 1500, 129, 1200};
+  const Planned planned = plan(shape, q_lens, kv_lens, gathering_limits(shape, 5, 1500, 1536));
+  EXPECT_EQ(planned.phase.kernel, fi::Template::kFa3Gathered);
+  EXPECT_FALSE(planned.phase.split);
+  const std::vector<fi::RequestGroup> expected = {
+      {.first_req = 0, .num_reqs = 2, .num_tokens = 384, .first_tile = 0, .num_tiles = 3},
+      {.first_req = 2, .num_reqs = 1, .num_tokens = 1536, .first_tile = 3, .num_tiles = 8},
+      {.first_req = 3, .num_reqs = 2, .num_tokens = 1536, .first_tile = 11, .num_tiles = 8}};
+  EXPECT_EQ(planned.groups, expected);
+  EXPECT_EQ(planned.arrays.tile_req[11], 4);
+  int next_tile = 0;
+  for (const fi::RequestGroup& group : planned.groups) {
+    EXPECT_EQ(group.first_tile, next_tile);
+    next_tile += group.num_tiles;
+    std::map<std::pair<int32_t, int32_t>, int> seen;
+    for (int i = group.first_tile; i < next_tile; ++i) {
+      ++seen[{planned.arrays.tile_req[i], planned.arrays.tile_rows[i]}];
+    }
+    EXPECT_EQ(seen.size(), static_cast<size_t>(group.num_tiles));
+    for (const auto& [tile, count] : seen) {
+      EXPECT_EQ(count, 1);
+      EXPECT_GE(tile.first, group.first_req);
+      EXPECT_LT(tile.first, group.first_req + group.num_reqs);
+      EXPECT_LT(tile.second * fi::kFa3TileTokens, q_lens[static_cast<size_t>(tile.first)]);
+    }
+  }
+  EXPECT_EQ(next_tile, planned.phase.num_tiles);
+}
+
+// A phase with a context that the scratch cannot hold is attended as without gathering.
+TEST(FlashInferGather, LeavesLongerContextsToThePagedKernels) {
+  const auto kernel_of = [](DType kv, const std::vector<int32_t>& kv_lens) {
+    const AttentionShape shape = hopper_shape(64, 8, kv);
+    const std::vector<int32_t> q_lens(kv_lens.size(), 2048);
+    return plan(shape, q_lens, kv_lens, gathering_limits(shape, 8, 8192, 131072)).phase.kernel;
+  };
+  for (const DType kv : {DType::kBF16, DType::kF8E4M3}) {
+    EXPECT_EQ(kernel_of(kv, {65536}), fi::Template::kFa3Gathered);
+    EXPECT_EQ(kernel_of(kv, {65536, 65536, 4096}), fi::Template::kFa3Gathered);
+  }
+  EXPECT_EQ(kernel_of(DType::kBF16, {65537, 4096}), fi::Template::kFa3);
+  EXPECT_EQ(kernel_of(DType::kF8E4M3, {65537, 4096}), fi::Template::kFa2);
+}
+
+// With an FP8 cache, which FA3 cannot read otherwise, gathering pays for shorter prompts.
+TEST(FlashInferGather, ServesFp8CachesOfShorterPrompts) {
+  const auto kernel_of = [](DType kv, int32_t q_len) {
+    const AttentionShape shape = hopper_shape(32, 8, kv);
+    return plan(shape, {q_len}, {q_len}, gathering_limits(shape, 8, 8192, 8192)).phase.kernel;
+  };
+  EXPECT_EQ(kernel_of(DType::kF8E4M3, 64), fi::Template::kFa2);
+  EXPECT_EQ(kernel_of(DType::kF8E4M3, 512), fi::Template::kFa3Gathered);
+  EXPECT_EQ(kernel_of(DType::kBF16, 512), fi::Template::kFa3);
+  EXPECT_EQ(kernel_of(DType::kBF16, 4096), fi::Template::kFa3Gathered);
+}
+
+// Otherwise the GPU tests of gathered cases would test another kernel.
+TEST(FlashInferGather, GathersTheCasesOfItsTests) {
+  for (const AttentionCase& spec : gathered_cases()) {
+    SCOPED_TRACE(spec.name);
+    AttentionShape shape = spec.shape;
+    shape.q = shape.out = shape.kv == DType::kF16 ? DType::kF16 : DType::kBF16;
+    std::vector<int32_t> q_lens, kv_lens;
+    for (const AttentionRequest& req : spec.reqs) {
+      if (req.q_len > 0 && req.q_len <= spec.max_decode_q_len) continue;
+      q_lens.push_back(req.q_len);
+      kv_lens.push_back(req.kv_len == 0 ? 0 : req.kv_len + spec.bound_excess);
+    }
+    const int num_tokens = std::accumulate(q_lens.begin(), q_lens.end(), 0);
+    const int longest = *std::max_element(kv_lens.begin(), kv_lens.end());
+    const Planned planned =
+        plan(shape, q_lens, kv_lens,
+             gathering_limits(shape, static_cast<int>(q_lens.size()), num_tokens, longest));
+    EXPECT_EQ(planned.phase.kernel, fi::Template::kFa3Gathered);
+    EXPECT_GE(planned.groups.size(), spec.name.starts_with("groups") ? 3U : 1U);
   }
 }
 

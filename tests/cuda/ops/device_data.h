@@ -87,7 +87,8 @@ inline std::vector<float> block_quantized_row(std::span<const float> x) {
 }
 
 inline TensorView host_view(std::vector<float>& values, int64_t rows) {
-  return {values.data(), DType::kF32, {rows, static_cast<int64_t>(values.size()) / rows}};
+  const int64_t columns = rows == 0 ? 0 : static_cast<int64_t>(values.size()) / rows;
+  return {values.data(), DType::kF32, {rows, columns}};
 }
 
 // |actual - expected| ≤ tolerance * (1 + |expected|); NaN is never close.

@@ -284,19 +284,31 @@ class Fp8ExpertsTest : public ExpertsTest {
       for (size_t i = 0; i < inner; ++i) {
         product.push_back(both[i] / (1.0F + std::exp(-both[i])) * both[inner + i]);
       }
-      const std::vector<float> y = multiply(*down[expert], quantize_row(rounded(product, dtype())));
+      const std::vector<float> y =
+          rounded(multiply(*down[expert], quantize_row(rounded(product, dtype()))), dtype());
       for (size_t i = 0; i < hidden; ++i) out[token * hidden + i] += step.weights[pair] * y[i];
     }
     return out;
   }
 
+  // A number of the product near the middle of two E4M3 numbers may be rounded to either. That
+  // changes all outputs of its token by up to 1/16 of the number times a weight, and is rare,
+  // because the sums before it differ only by their order.
   void expect_quantizes(RandomExperts& source, QuantizeRow quantize_row) {
     const auto experts = ops_->make_experts(source).value();
-    for (const int64_t num_tokens : {int64_t{9}, int64_t{40}, kManyTokens}) {
+    const auto hidden = static_cast<size_t>(source.shape().hidden_size);
+    for (const int64_t num_tokens : {int64_t{2}, int64_t{9}, int64_t{40}, kManyTokens}) {
       const Step step = rounded_step(source.shape(), num_tokens, 5);
-      // A value near the middle of two E4M3 numbers may be rounded to either.
-      expect_near_all(run(*experts, step), expected_quantized(source, step, quantize_row),
-                      std::max(rounding(), 1e-2F), std::to_string(num_tokens) + " tokens");
+      const std::vector<float> got = run(*experts, step);
+      const std::vector<float> want = expected_quantized(source, step, quantize_row);
+      int64_t num_changed = 0;
+      for (size_t first = 0; first < got.size(); first += hidden) {
+        const float worst = worst_error(std::span(got).subspan(first, hidden),
+                                        std::span(want).subspan(first, hidden));
+        ASSERT_LE(worst, 0.3F) << num_tokens << " tokens, token " << first / hidden;
+        num_changed += worst > std::max(rounding(), 1e-2F) ? 1 : 0;
+      }
+      EXPECT_LE(num_changed, num_tokens / 40) << num_tokens << " tokens";
     }
   }
 
@@ -304,15 +316,24 @@ class Fp8ExpertsTest : public ExpertsTest {
   std::vector<float> multiply(const Linear& w, std::vector<float> row) {
     std::vector<float> out(static_cast<size_t>(w.out_features()));
     reference_.linear(w, host_view(row, 1), host_view(out, 1), stream());
-    return rounded(out, dtype());
+    return out;
+  }
+  // Relative to 1 + |want|.
+  static float worst_error(std::span<const float> got, std::span<const float> want) {
+    float worst = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      const float error = std::abs(got[i] - want[i]) / (1 + std::abs(want[i]));
+      worst = error <= worst ? worst : error;  // also a NaN
+    }
+    return worst;
   }
 };
 
-TEST_P(Fp8ExpertsTest, FewTokensAreMultipliedAsTheyAre) {
+TEST_P(Fp8ExpertsTest, OneTokenIsMultipliedAsItIs) {
   for (const ExpertsShape& shape : {ExpertsShape{8, 2, 64, 48}, ExpertsShape{8, 4, 1040, 592}}) {
     RandomExperts source(shape, DType::kF8E4M3, 7);
-    expect_agrees(source, {1, 2, 8});
-    if (dtype() == DType::kF32) expect_agrees(source, {9, 40});
+    expect_agrees(source, {1});
+    if (dtype() == DType::kF32) expect_agrees(source, {2, 8, 9, 40});
   }
 }
 
@@ -334,9 +355,9 @@ TEST_P(Fp8ExpertsTest, ScalesPerBlock) {
   for (const ExpertsShape& shape :
        {ExpertsShape{8, 2, 64, 48}, ExpertsShape{6, 3, 1040, 592}, ExpertsShape{16, 4, 384, 256}}) {
     RandomExperts source(shape, DType::kF8E4M3, 7, kPerBlock);
-    expect_agrees(source, {1, 2, 8});
+    expect_agrees(source, {1});
     if (dtype() == DType::kF32) {
-      expect_agrees(source, {9, 40});
+      expect_agrees(source, {2, 8, 9, 40});
     } else {
       expect_quantizes(source, block_quantized_row);
     }

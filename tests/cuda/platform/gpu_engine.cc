@@ -65,10 +65,11 @@ std::vector<std::string> served_backends(const EngineConfig& config, Phase phase
   const bool is_decode = phase == Phase::kDecode;
   std::vector<std::string> names;
   const DeviceContext& context = *(*platform)->contexts().front();
-  for (const AttentionBackend* backend :
-       context.attention().supporting(is_decode ? group.decode : group.prefill,
-                                      {.phase = phase, .in_graph = is_decode}, context.device())) {
-    names.emplace_back(backend->name());
+  for (const auto& backend : context.attention().all()) {
+    const AttentionUse use = {.phase = phase, .in_graph = is_decode};
+    if (backend->supports(is_decode ? group.decode : group.prefill, use, context.device()).ok()) {
+      names.emplace_back(backend->name());
+    }
   }
   return names;
 }

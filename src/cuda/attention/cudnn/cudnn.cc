@@ -8,6 +8,8 @@
 #include "base/check.h"
 #include "base/numbers.h"
 #include "cuda/attention/backends.h"
+#include "cuda/attention/cudnn/padding.h"
+#include "cuda/attention/cudnn/prefill.h"
 #include "cuda/attention/cudnn/sdpa.h"
 #include "cuda/attention/requirements.h"
 
@@ -17,44 +19,28 @@ namespace {
 constexpr std::string_view kName = "cudnn";
 constexpr int kOldestComputeCapability = 80;
 constexpr int kMaxHeadDim = 256;
+// Prompts begin at any offsets, which cuDNN accepted before Hopper only from this version on.
+constexpr size_t kOldestForOffsets = 91801;
+constexpr int kHopper = 90;
 
 // The plan for the longest request that a block table holds serves all batches: there is one
 // SdpaPlan per number of requests, whatever their lengths.
 cudnn::SdpaKey key_of(const AttentionShape& shape, int num_reqs, int64_t max_pages) {
-  const KvLayout layout = kv_layout(shape);
-  return {.num_reqs = num_reqs,
-          .num_heads = shape.num_heads,
-          .num_kv_heads = shape.num_kv_heads,
-          .head_dim = shape.head_dim,
-          .page_size = shape.page_size,
-          .num_pages = max_pages,
-          .table_stride = max_pages,
-          .page_stride = layout.page_stride(),
-          .head_stride = layout.head_stride_k(),
-          .token_stride = layout.token_stride_k(),
-          .dtype = shape.q,
-          .scale = shape.scale};
+  cudnn::SdpaKey key = cudnn::sdpa_key(shape);
+  key.num_reqs = num_reqs;
+  key.num_pages = key.table_stride = max_pages;
+  return key;
 }
 
-// Keys and values have the same strides, because head_dim_v is head_dim.
-bool has_layout(const KvCacheView& kv, const KvLayout& layout) {
-  const auto matches = [&](int64_t page, int64_t head, int64_t token) {
-    return page == layout.page_stride() && head == layout.head_stride_k() &&
-           token == layout.token_stride_k();
-  };
-  return matches(kv.page_stride_k, kv.head_stride_k, kv.token_stride_k) &&
-         matches(kv.page_stride_v, kv.head_stride_v, kv.token_stride_v);
-}
-
-// An SdpaPlan is built for one number of requests, which takes 30 ms or more. So a graph's batch
-// has a plan of its own size, and other batches are split into parts whose sizes are powers of two,
-// which need few plans.
-class CudnnPlan final : public AttentionPlan {
+// Decode of one query token per request. An SdpaPlan is built for one number of requests, which
+// takes 30 ms or more. So a graph's batch has a plan of its own size, and other batches are split
+// into parts whose sizes are powers of two, which need few plans.
+class DecodePlan final : public AttentionPlan {
  public:
   static Result<std::unique_ptr<AttentionPlan>> create(const AttentionShape& shape,
                                                        const PlanLimits& limits,
                                                        cudnn::Library& library) {
-    std::unique_ptr<CudnnPlan> plan(new CudnnPlan(shape, limits));
+    std::unique_ptr<DecodePlan> plan(new DecodePlan(shape, limits));
     QUIRE_RETURN_IF_ERROR(plan->build(library));
     return std::unique_ptr<AttentionPlan>(std::move(plan));
   }
@@ -72,7 +58,7 @@ class CudnnPlan final : public AttentionPlan {
   Status run(const AttentionCall& call, Stream& stream) override {
     QUIRE_CHECK(call.workspace.size() >= workspace_bytes_,
                 "[cudnn] the workspace is smaller than what the plan asked for");
-    QUIRE_CHECK(has_layout(call.kv, layout_),
+    QUIRE_CHECK(cudnn::has_strides(cudnn::sdpa_key(shape_), call.kv),
                 "[cudnn] the cache is not laid out as its shape says");
     for (int done = 0; done < batch_.decode.num_reqs;) {
       const int size = part_size(batch_.decode.num_reqs - done);
@@ -88,10 +74,9 @@ class CudnnPlan final : public AttentionPlan {
     std::unique_ptr<cudnn::SdpaPlan> plan;
   };
 
-  CudnnPlan(const AttentionShape& shape, const PlanLimits& limits)
+  DecodePlan(const AttentionShape& shape, const PlanLimits& limits)
       : shape_(shape),
         limits_(limits),
-        layout_(kv_layout(shape)),
         num_pages_(ceil_div(int64_t{std::max(1, limits.max_kv_len)}, shape.page_size)) {}
 
   int part_size(int num_left) const {
@@ -105,7 +90,6 @@ class CudnnPlan final : public AttentionPlan {
 
   const AttentionShape shape_;
   const PlanLimits limits_;
-  const KvLayout layout_;
   const int64_t num_pages_;  // of a request of the largest length
   size_t workspace_bytes_ = 0;
   std::vector<Part> parts_;
@@ -114,7 +98,7 @@ class CudnnPlan final : public AttentionPlan {
 };
 
 // Sizes of the parts of all batches within the limits.
-std::vector<int> CudnnPlan::part_sizes() const {
+std::vector<int> DecodePlan::part_sizes() const {
   std::vector<int> sizes;
   if (!limits_.use.in_graph) {
     const int most = std::min(limits_.max_num_reqs, cudnn::kMaxReqs);
@@ -128,7 +112,7 @@ std::vector<int> CudnnPlan::part_sizes() const {
   return sizes;
 }
 
-Status CudnnPlan::build(cudnn::Library& library) {
+Status DecodePlan::build(cudnn::Library& library) {
   for (const int size : part_sizes()) {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<cudnn::SdpaPlan> plan,
                            library.build(key_of(shape_, size, num_pages_)));
@@ -140,8 +124,8 @@ Status CudnnPlan::build(cudnn::Library& library) {
 }
 
 // Requests [first_req, first_req + num_reqs) of the range.
-Status CudnnPlan::run_part(const AttentionCall& call, int first_req, int num_reqs,
-                           CudaStream& stream) {
+Status DecodePlan::run_part(const AttentionCall& call, int first_req, int num_reqs,
+                            CudaStream& stream) {
   const auto part = std::ranges::find(parts_, num_reqs, &Part::num_reqs);
   QUIRE_CHECK(part != parts_.end(), "[cudnn] a part of a batch has no plan");
   const size_t token_bytes = dtype_bytes(shape_.q) * static_cast<size_t>(shape_.num_heads) *
@@ -158,6 +142,7 @@ Status CudnnPlan::run_part(const AttentionCall& call, int first_req, int num_req
                            .v = call.kv.v,
                            .block_table = batch_.block_table + req * batch_.max_pages,
                            .q_lens = q_lens_,
+                           .q_offsets = nullptr,
                            .seq_lens = seq_lens,
                            .workspace = call.workspace.data()},
                           stream.get()));
@@ -182,13 +167,31 @@ class CudnnAttention final : public AttentionBackend {
   Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                    const PlanLimits& limits) override {
     QUIRE_RETURN_IF_ERROR(missing_);
-    return CudnnPlan::create(shape, limits, *library_);
+    if (limits.use.phase == Phase::kPrefill) {
+      return cudnn::make_prefill_plan(shape, limits, *library_);
+    }
+    return DecodePlan::create(shape, limits, *library_);
   }
 
  private:
+  void require_phase(const AttentionUse& use, const Device& device, GpuRequirements& needs) const;
+
   std::unique_ptr<cudnn::Library> library_;
   Status missing_;
 };
+
+// Prompts of any length, and decode of one query token. A decode step of several tokens is part of
+// a graph, for which no plan for prompts is made.
+void CudnnAttention::require_phase(const AttentionUse& use, const Device& device,
+                                   GpuRequirements& needs) const {
+  if (use.phase == Phase::kDecode) {
+    needs.require_q_len(use, 1);
+  } else if (device.compute_capability < kHopper && library_ != nullptr) {
+    needs.require(library_->version() >= kOldestForOffsets,
+                  fmt::format("cuDNN has version {}; prompts need {} on compute capability {}.",
+                              library_->version(), kOldestForOffsets, device.compute_capability));
+  }
+}
 
 Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse& use,
                                  const Device& device) const {
@@ -198,19 +201,24 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
   needs.require_causal(shape);
   needs.require_output_type(shape);
   needs.require(library_ != nullptr, fmt::format("cuDNN was not found: {}.", missing_.message()));
-  // With more query tokens cuDNN uses another kernel, whose results are NaN if an unused slot
-  // holds NaN.
-  needs.require_decode(shape, use, 1);
+  needs.require_no_softcap(shape);
+  needs.require_equal_head_dims(shape);
+  require_phase(use, device, needs);
   needs.require(!shape.sinks, "sinks is true; it must be false.");
   needs.require(shape.window == 0, fmt::format("window is {}; it must be 0 (off).", shape.window));
   needs.require(shape.q == DType::kBF16 || shape.q == DType::kF16,
                 fmt::format("q is {}; it must be bf16 or f16.", dtype_name(shape.q)));
+  // cuDNN reads an FP8 cache with FP8 queries only; rounding the queries would lose precision.
   needs.require(shape.kv == shape.q, fmt::format("kv is {}; it must be q's type, which is {}.",
                                                  dtype_name(shape.kv), dtype_name(shape.q)));
   needs.require(shape.head_dim % 8 == 0 && shape.head_dim >= 8 && shape.head_dim <= kMaxHeadDim,
                 fmt::format("head_dim is {}; it must be a multiple of 8 from 8 to {}.",
                             shape.head_dim, kMaxHeadDim));
-  if (!use.in_graph) {
+  if (use.phase == Phase::kPrefill) {
+    needs.support.reasons_to_prefer_others.push_back(
+        "its plans for prompts take seconds to build at start, and none was measured to be "
+        "faster.");
+  } else if (!use.in_graph) {
     needs.support.reasons_to_prefer_others.push_back(
         "its plans are built for one number of requests each, so batches of other sizes are cut "
         "into parts.");

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nvrtc.h>
 
+#include <atomic>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -67,7 +68,19 @@ constexpr size_t kOldestVersion = 91100;
 // has.
 constexpr int64_t kPoolPages = int64_t{1} << 24;
 
-enum TensorId : int64_t { kQ = 1, kK, kV, kBlockTable, kQLens, kSeqLens, kOut };
+enum TensorId : int64_t {
+  kQ = 1,
+  kK,
+  kV,
+  kBlockTable,
+  kQLens,
+  kSeqLens,
+  kOut,
+  kQOffsets,
+  kOutOffsets,
+};
+
+std::atomic<int64_t> builds = 0;
 
 Status to_status(fe::error_t error, const char* what) {
   if (error.is_good()) return {};
@@ -113,6 +126,9 @@ class Plan final : public SdpaPlan {
           {kQLens, const_cast<int32_t*>(memory.q_lens)},
           {kSeqLens, const_cast<int32_t*>(memory.seq_lens)},
           {kOut, memory.out}};
+      if (memory.q_offsets != nullptr) {
+        tensors[kQOffsets] = tensors[kOutOffsets] = const_cast<int32_t*>(memory.q_offsets);
+      }
       return to_status(graph_->execute(handle_, tensors, memory.workspace), "execution");
     });
   }
@@ -136,8 +152,8 @@ std::shared_ptr<Graph> make_graph(const SdpaKey& key) {
   };
   const int64_t num_reqs = key.num_reqs;
   const int64_t row = int64_t{key.num_heads} * key.head_dim;
-  const Sizes rows = {num_reqs, key.num_heads, 1, key.head_dim};
-  const Sizes row_strides = {row, key.head_dim, row, 1};
+  const Sizes rows = {num_reqs, key.num_heads, key.max_q_len, key.head_dim};
+  const Sizes row_strides = {row * key.max_q_len, key.head_dim, row, 1};
   const Sizes pages = {kPoolPages, key.num_kv_heads, key.page_size, key.head_dim};
   const Sizes page_strides = {key.page_stride, key.head_stride, key.token_stride, 1};
   const auto i32 = fe::DataType_t::INT32;
@@ -159,13 +175,24 @@ std::shared_ptr<Graph> make_graph(const SdpaKey& key) {
           .set_paged_attention_k_table(table)
           .set_paged_attention_v_table(table)
           .set_paged_attention_max_seq_len_kv(static_cast<int>(key.num_pages * key.page_size));
+  const bool is_prefill = key.max_q_len > 1;
+  const auto offsets = [&](TensorId id) {
+    return tensor(id, {num_reqs + 1, 1, 1, 1}, {1, 1, 1, 1}, i32);
+  };
+  if (is_prefill) {
+    q->set_ragged_offset(offsets(kQOffsets));
+    options.set_diagonal_alignment(fe::DiagonalAlignment_t::BOTTOM_RIGHT)
+        .set_diagonal_band_right_bound(0);
+  }
   const auto outputs = graph->sdpa(q, k, v, options);
   outputs[0]->set_output(true).set_uid(kOut).set_dim(rows).set_stride(row_strides);
+  if (is_prefill) outputs[0]->set_ragged_offset(offsets(kOutOffsets));
   return graph;
 }
 
 class OpenLibrary final : public Library {
  public:
+  size_t version() const override { return cudnnGetVersion(); }
   Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) override {
     QUIRE_RETURN_IF_ERROR(make_handle());
     return catch_exceptions([&]() -> Result<std::unique_ptr<SdpaPlan>> {
@@ -178,6 +205,7 @@ class OpenLibrary final : public Library {
       QUIRE_RETURN_IF_ERROR(to_status(graph->build_plans(handle), "the plan's build"));
       int64_t bytes = 0;
       QUIRE_RETURN_IF_ERROR(to_status(graph->get_workspace_size(bytes), "the workspace's size"));
+      ++builds;
       return std::unique_ptr<SdpaPlan>(
           std::make_unique<Plan>(handle, std::move(graph), static_cast<size_t>(bytes)));
     });
@@ -205,6 +233,10 @@ Result<std::unique_ptr<Library>> Library::open() {
                     kOldestVersion));
   }
   return std::unique_ptr<Library>(std::make_unique<OpenLibrary>());
+}
+
+int64_t num_builds() {
+  return builds;
 }
 
 }  // namespace quire::cuda::cudnn

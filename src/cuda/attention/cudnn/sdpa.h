@@ -1,6 +1,5 @@
 // Wraps cuDNN: the library, and execution plans of its attention. Only sdpa.cc includes cuDNN's
-// headers, and it lets no exceptions out. padding.cu supplements cuDNN: zeros in the rows of
-// padding, and an array of query lengths.
+// headers, and it lets no exceptions out.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,16 +8,18 @@
 #include <cstdint>
 #include <memory>
 
-#include "cuda/base/stream.h"
+#include "attn/backend.h"
 #include "quire/status.h"
-#include "tensor/dtype.h"
 
 namespace quire::cuda::cudnn {
 
-// The problem that a plan is built for, with one query token per request. Building takes 30 ms, or
-// 0.5 s if cuDNN has to generate a kernel.
+// The problem that a plan is built for. Building takes 30 ms, or 0.5 s if cuDNN has to generate a
+// kernel.
 struct SdpaKey {
   int num_reqs = 0;
+  // 1: decode. More: prompts of up to this many query tokens, which begin at any offsets, under a
+  // causal mask that ends at each request's last key.
+  int max_q_len = 1;
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
@@ -31,15 +32,40 @@ struct SdpaKey {
   float scale = 1.0F;
 };
 
+// The fields that follow from the shape; the sizes stay 0.
+inline SdpaKey sdpa_key(const AttentionShape& shape) {
+  const KvLayout layout = kv_layout(shape);
+  return {.num_heads = shape.num_heads,
+          .num_kv_heads = shape.num_kv_heads,
+          .head_dim = shape.head_dim,
+          .page_size = shape.page_size,
+          .page_stride = layout.page_stride(),
+          .head_stride = layout.head_stride_k(),
+          .token_stride = layout.token_stride_k(),
+          .dtype = shape.q,
+          .scale = shape.scale};
+}
+
+// Whether a plan for the key reads this cache correctly.
+inline bool has_strides(const SdpaKey& key, const KvCacheView& kv) {
+  const auto matches = [&](int64_t page, int64_t head, int64_t token) {
+    return page == key.page_stride && head == key.head_stride && token == key.token_stride;
+  };
+  return matches(kv.page_stride_k, kv.head_stride_k, kv.token_stride_k) &&
+         matches(kv.page_stride_v, kv.head_stride_v, kv.token_stride_v);
+}
+
 // Device pointers.
 struct SdpaMemory {
-  const void* q = nullptr;  // [num_reqs, num_heads, head_dim]
+  const void* q = nullptr;  // [num_tokens, num_heads, head_dim]
   void* out = nullptr;      // like q
   const void* k = nullptr;
   const void* v = nullptr;
   const int32_t* block_table = nullptr;  // [num_reqs, table_stride]
-  const int32_t* q_lens = nullptr;       // [num_reqs], all 1
-  const int32_t* seq_lens = nullptr;     // [num_reqs]
+  const int32_t* q_lens = nullptr;       // [num_reqs]; decode: all 1
+  // Prompts: [num_reqs + 1], each request's first element in `q` and `out`.
+  const int32_t* q_offsets = nullptr;
+  const int32_t* seq_lens = nullptr;  // [num_reqs]
   void* workspace = nullptr;
 };
 
@@ -57,17 +83,12 @@ class Library {
   // Fails with kUnavailable if there is no cuDNN, or one older than 9.11.
   static Result<std::unique_ptr<Library>> open();
   virtual ~Library() = default;
+  virtual size_t version() const = 0;  // for example 91900 for 9.19.0
   // Fails with kUnimplemented if this cuDNN has no kernel for the problem.
   virtual Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) = 0;
 };
 
-inline constexpr int kMaxReqs = 1024;
-
-// Zeroes the output rows of requests of length 0. row_bytes is a multiple of 16.
-void zero_padding(const int32_t* seq_lens, int num_reqs, void* out, size_t row_bytes,
-                  CudaStream& stream);
-
-// Query lengths on the device, [kMaxReqs], all 1. The first call loads them and cannot be captured.
-Result<const int32_t*> single_q_lens();
+// Plans that this process has built so far; a step builds none.
+int64_t num_builds();
 
 }  // namespace quire::cuda::cudnn

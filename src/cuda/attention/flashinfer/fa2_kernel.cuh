@@ -58,11 +58,6 @@ struct PagedParams {
   __device__ uint32_t get_kv_len(uint32_t req) const { return seq_lens[req]; }
 };
 
-// The scales of an FP8 cache are weights: no kernel writes them.
-__device__ inline float scale_or_one(const float* scale) {
-  return scale != nullptr ? *scale : 1.0F;
-}
-
 template <int kTileRows, bool kSoftcap, bool kScaled>
 struct Variant : flashinfer::AttentionVariantBase {
   static constexpr bool use_softmax = true;

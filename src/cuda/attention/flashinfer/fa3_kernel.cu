@@ -1,4 +1,4 @@
-// Calls FlashInfer's FA3 kernel for a KernelCall: prefill on Hopper. The schedule and the variant
+// Calls FlashInfer's FA3 kernels for a KernelCall: prefill on Hopper. The schedule and the variants
 // are defined here; unlike FlashInfer's own schedule, this one reads lengths on the device. One
 // file has all instances, because each alone takes half of their common compile time. This macro
 // leaves out FlashInfer's list of CUTLASS headers, of which FA3 needs only the few below.
@@ -25,7 +25,7 @@ struct Fa3Schedule {
   struct Params {
     const int32_t* tile_req;
     const int32_t* tile_rows;
-    const int32_t* page_start;
+    const int32_t* kv_start;  // first entry in the block table, or first gathered position
     const int32_t* query_start;
     const int32_t* seq_lens;
     int num_items;
@@ -36,11 +36,11 @@ struct Fa3Schedule {
   struct WorkTileInfo {
     int round;
     int item;
-    int tile, req, head, kv_head, first_token, page_start, q_len, kv_len;
+    int tile, req, head, kv_head, first_token, kv_start, q_len, kv_len;
 
     CUTLASS_DEVICE bool is_valid(const Params& params) const { return item < params.num_items; }
     CUTLASS_DEVICE auto get_block_coord(const Params&) const {
-      return cute::tuple{tile, head, kv_head, first_token, page_start, q_len, kv_len, req};
+      return cute::tuple{tile, head, kv_head, first_token, kv_start, q_len, kv_len, req};
     }
   };
 
@@ -58,7 +58,7 @@ struct Fa3Schedule {
     info.first_token = params.query_start[info.req];
     info.q_len = params.query_start[info.req + 1] - info.first_token;
     info.kv_len = params.seq_lens[info.req];
-    info.page_start = params.page_start[info.req];
+    info.kv_start = params.kv_start[info.req];
     return info;
   }
 
@@ -101,6 +101,8 @@ struct SinkSoftmax : flashinfer::OnlineSoftmax<kRowsAThread, /*WITH_SCALE=*/true
 struct Fa3Inputs {
   float scale;
   const float* sinks;
+  const float* k_scale;
+  const float* v_scale;
 };
 
 struct Fa3Variant : flashinfer::AttentionVariantBase {
@@ -121,13 +123,27 @@ struct Fa3Variant : flashinfer::AttentionVariantBase {
   }
 };
 
+// The copies of an FP8 cache are unscaled. FlashInfer reads the member scale_pv by its name and
+// multiplies the results by it.
+struct GatheredVariant : Fa3Variant {
+  float scale_pv;
+
+  template <typename MainloopParams, typename BlockCoord>
+  __device__ GatheredVariant(const MainloopParams& params, const BlockCoord& block_coord)
+      : Fa3Variant(params, block_coord) {
+    const Fa3Inputs& inputs = params.additional_params;
+    scale_log2 *= scale_or_one(inputs.k_scale);
+    scale_pv = scale_or_one(inputs.v_scale);
+  }
+};
+
 // FlashInfer's epilogue with another synchronization of a tile's results in shared memory. In the
 // original, each warp group arrives at a barrier and then waits at the same one, so its own
 // arrivals let it pass, and it reads data that the other group has not written yet: under
 // compute-sanitizer's racecheck results are wrong. racecheck still reports that the next tile's
 // values overwrite results that are being read. barrier_O orders that: consumers arrive at it
 // through its cluster address.
-template <typename Traits>
+template <typename Traits, bool kGathered>
 struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
   using Base = flashinfer::CollectiveEpilogue<Traits>;
   using Element = typename Traits::DTypeO;
@@ -153,6 +169,8 @@ struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
     NamedBarrier::sync(Base::NUM_MMA_THREADS,
                        static_cast<int>(flashinfer::NamedBarriers::kValueEmpty));
     cute::copy(copy, my_copy.retile_S(rounded), my_copy.partition_D(shared_out));
+    // TMA, which writes the next tile's values there, is another proxy.
+    if constexpr (kGathered) cutlass::arch::fence_view_async_shared();
     NamedBarrier::sync(Base::NUM_MMA_THREADS,
                        cutlass::arch::ReservedNamedBarriers::EpilogueBarrier);
     flashinfer::write_O<Base::NUM_COPY_THREADS>(
@@ -161,32 +179,65 @@ struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
   }
 };
 
-template <typename T, int kHeadDim>
+// The types that FlashInfer's kernel consists of.
+template <typename T, int kHeadDim, bool kGathered>
+struct Fa3 {
+  using Traits = flashinfer::AttentionKernelTraits<
+      /*USE_TMA_LOAD_KV=*/kGathered, kHeadDim, kHeadDim, kFa3TileTokens, kFa3TilePositions,
+      /*NUM_STAGES=*/2, T, T, T, int32_t,
+      std::conditional_t<kGathered, GatheredVariant, Fa3Variant>>;
+  using Mainloop =
+      std::conditional_t<kGathered,
+                         flashinfer::CollectiveMainloop<Fa3Inputs, Traits, /*CAUSAL=*/true>,
+                         flashinfer::SparseCollectiveMainloop<Fa3Inputs, Traits, /*CAUSAL=*/true>>;
+  using Epilogue = Fa3Epilogue<Traits, kGathered>;
+
+  static auto kernel() {
+    return flashinfer::PrefillWithKVCacheKernel<Mainloop, Epilogue, Traits,
+                                                /*LEFT_SLIDING_WINDOW=*/false,
+                                                /*CAUSAL=*/true, Fa3Schedule>;
+  }
+
+  // The layout of queries and results.
+  static auto rows(const KernelCall& call) {
+    return flashinfer::get_gmem_layout(call.num_tokens, call.num_heads, kHeadDim,
+                                       int64_t{call.num_heads} * kHeadDim, kHeadDim);
+  }
+
+  static typename Mainloop::Params mainloop(const KernelCall& call) {
+    const T* q = static_cast<const T*>(call.q);
+    const T* k = static_cast<const T*>(call.k);
+    const T* v = static_cast<const T*>(call.v);
+    const auto cache = [&](const int64_t* strides) {
+      return flashinfer::get_gmem_layout(call.scratch_tokens, call.num_kv_heads, kHeadDim,
+                                         strides[2], strides[1]);
+    };
+    const Fa3Inputs inputs = {call.scale, call.sinks, call.k_scale, call.v_scale};
+    if constexpr (kGathered) {
+      return Mainloop::to_underlying_arguments({q, rows(call), k, cache(call.k_strides), v,
+                                                cache(call.v_strides), /*window_left=*/-1, inputs});
+    } else {
+      return Mainloop::to_underlying_arguments(
+          {q, rows(call), k, cache(call.k_strides), v, cache(call.v_strides), call.block_table,
+           /*window_left=*/-1, call.k_strides[0], call.v_strides[0],
+           static_cast<uint32_t>(call.page_size), inputs});
+    }
+  }
+
+  static typename Epilogue::Params epilogue(const KernelCall& call) {
+    return Epilogue::to_underlying_arguments(
+        {static_cast<T*>(call.out), rows(call), /*lse=*/nullptr,
+         flashinfer::get_lse_gmem_layout(call.num_tokens, call.num_heads)});
+  }
+};
+
+template <typename T, int kHeadDim, bool kGathered>
 void launch_fa3(const KernelCall& call, CudaStream& stream) {
-  // 128 positions at a time; FlashInfer's choice of 96 is up to 8 % slower on an H200.
-  using Traits = flashinfer::AttentionKernelTraits</*USE_TMA_LOAD_KV=*/false, kHeadDim, kHeadDim,
-                                                   kFa3TileTokens, /*CTA_KV=*/128, /*NUM_STAGES=*/2,
-                                                   T, T, T, int32_t, Fa3Variant>;
-  using Mainloop = flashinfer::SparseCollectiveMainloop<Fa3Inputs, Traits, /*CAUSAL=*/true>;
-  using Epilogue = Fa3Epilogue<Traits>;
-  const auto rows = flashinfer::get_gmem_layout(call.num_tokens, call.num_heads, kHeadDim,
-                                                int64_t{call.num_heads} * kHeadDim, kHeadDim);
-  const auto cache = [&](const int64_t* strides) {
-    return flashinfer::get_gmem_layout(/*nnz=*/0, call.num_kv_heads, kHeadDim, strides[2],
-                                       strides[1]);
-  };
-  const typename Mainloop::Params mainloop = Mainloop::to_underlying_arguments(
-      {static_cast<const T*>(call.q), rows, static_cast<const T*>(call.k), cache(call.k_strides),
-       static_cast<const T*>(call.v), cache(call.v_strides), call.block_table, /*window_left=*/-1,
-       call.k_strides[0], call.v_strides[0], static_cast<uint32_t>(call.page_size),
-       Fa3Inputs{call.scale, call.sinks}});
-  const typename Epilogue::Params epilogue = Epilogue::to_underlying_arguments(
-      {static_cast<T*>(call.out), rows, /*lse=*/nullptr,
-       flashinfer::get_lse_gmem_layout(call.num_tokens, call.num_heads)});
+  using Types = Fa3<T, kHeadDim, kGathered>;
   const int num_items = call.num_tiles * call.num_heads;
   const Fa3Schedule::Params schedule = {call.tile_req,
                                         call.tile_rows,
-                                        call.page_start,
+                                        kGathered ? call.scratch_start : call.page_start,
                                         call.query_start,
                                         call.seq_lens,
                                         num_items,
@@ -194,26 +245,34 @@ void launch_fa3(const KernelCall& call, CudaStream& stream) {
                                         cutlass::FastDivmod(call.num_heads / call.num_kv_heads)};
   const LaunchShape shape = {
       .grid = static_cast<unsigned>(num_items < call.num_sms ? num_items : call.num_sms),
-      .block = Traits::NUM_WARPS * 32,
-      .shared_bytes = sizeof(typename Traits::SharedStorage)};
-  QUIRE_LAUNCH(stream,
-               (flashinfer::PrefillWithKVCacheKernel<Mainloop, Epilogue, Traits,
-                                                     /*LEFT_SLIDING_WINDOW=*/false,
-                                                     /*CAUSAL=*/true, Fa3Schedule>),
-               shape, mainloop, epilogue, schedule);
+      .block = Types::Traits::NUM_WARPS * 32,
+      .shared_bytes = sizeof(typename Types::Traits::SharedStorage)};
+  QUIRE_LAUNCH(stream, Types::kernel(), shape, Types::mainloop(call), Types::epilogue(call),
+               schedule);
 }
 
-template <DType kDType, int kHeadDim>
+template <typename T, int kHeadDim, bool kGathered>
+cudaError_t load_fa3() {
+  cudaFuncAttributes attributes = {};
+  return cudaFuncGetAttributes(
+      &attributes, reinterpret_cast<const void*>(Fa3<T, kHeadDim, kGathered>::kernel()));
+}
+
+template <DType kDType, int kHeadDim, bool kGathered>
 constexpr KernelInstance fa3_instance() {
   using T = std::conditional_t<kDType == DType::kBF16, cutlass::bfloat16_t, cutlass::half_t>;
-  return {{Template::kFa3, kDType, kDType, kHeadDim, kFa3TileTokens, false},
-          launch_fa3<T, kHeadDim>};
+  return {{kGathered ? Template::kFa3Gathered : Template::kFa3, kDType, kDType, kHeadDim,
+           kFa3TileTokens, false},
+          launch_fa3<T, kHeadDim, kGathered>,
+          load_fa3<T, kHeadDim, kGathered>};
 }
 
 const KernelInstance* find_fa3(const KernelKey& key) {
   static constexpr KernelInstance kInstances[] = {
-      fa3_instance<DType::kBF16, 64>(), fa3_instance<DType::kBF16, 128>(),
-      fa3_instance<DType::kF16, 64>(), fa3_instance<DType::kF16, 128>()};
+      fa3_instance<DType::kBF16, 64, false>(),  fa3_instance<DType::kBF16, 64, true>(),
+      fa3_instance<DType::kBF16, 128, false>(), fa3_instance<DType::kBF16, 128, true>(),
+      fa3_instance<DType::kF16, 64, false>(),   fa3_instance<DType::kF16, 64, true>(),
+      fa3_instance<DType::kF16, 128, false>(),  fa3_instance<DType::kF16, 128, true>()};
   return find_instance({kInstances}, key);
 }
 

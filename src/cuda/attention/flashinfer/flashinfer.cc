@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -32,7 +33,7 @@ constexpr std::string_view kName = "flashinfer";
 fi::KernelKey key_of(const AttentionShape& shape, const fi::PhaseShape& phase) {
   return {.kernel = phase.kernel,
           .q = shape.q,
-          .kv = shape.kv,
+          .kv = phase.kernel == fi::Template::kFa3Gathered ? shape.q : shape.kv,
           .head_dim = shape.head_dim,
           .tile_rows = phase.tile_rows,
           .softcap = shape.softcap > 0.0F};
@@ -51,11 +52,18 @@ Partials partials_of(const AttentionShape& shape, fi::DeviceLimits limits) {
   return {lse_bytes, lse_bytes + num_rows * static_cast<size_t>(shape.head_dim) * 2};
 }
 
-// FA3 uses one set of strides for keys and values.
+// FA3 over pages uses one set of strides for keys and values.
 bool can_address(const KvCacheView& kv, fi::Template kernel) {
   return fi::has_aligned_strides(kv) &&
-         (kernel == fi::Template::kFa2 ||
+         (kernel != fi::Template::kFa3 ||
           (kv.page_stride_k == kv.page_stride_v && kv.token_stride_k == kv.token_stride_v));
+}
+
+fi::DeviceLimits limits_with_scratch(const AttentionShape& shape, const PlanLimits& largest,
+                                     const DeviceInfo& device) {
+  fi::DeviceLimits limits = fi::device_limits(shape, device);
+  limits.scratch_tokens = fi::scratch_tokens(shape, largest, limits);
+  return limits;
 }
 
 class FlashInferPlan final : public AttentionPlan {
@@ -68,7 +76,10 @@ class FlashInferPlan final : public AttentionPlan {
     return std::unique_ptr<AttentionPlan>(std::move(plan));
   }
 
-  size_t workspace_bytes() const override { return partials_.num_bytes; }
+  // A phase is split or gathered, never both.
+  size_t workspace_bytes() const override {
+    return std::max(partials_.num_bytes, 2 * scratch_bytes());
+  }
   Status update(const AttentionBatch& batch, Stream& stream) override;
   Status run(const AttentionCall& call, Stream& stream) override;
 
@@ -77,12 +88,21 @@ class FlashInferPlan final : public AttentionPlan {
       : shape_(shape),
         limits_(limits),
         num_sms_(info.num_sms),
-        device_limits_(fi::device_limits(shape, info)),
+        device_limits_(limits_with_scratch(shape, limits, info)),
         partials_(partials_of(shape, device_limits_)) {}
 
   Status allocate();
+  Status load_gathered() const;
+  // Bytes of the gathered keys, which are as many as those of the values behind them.
+  size_t scratch_bytes() const {
+    return static_cast<size_t>(device_limits_.scratch_tokens * fi::gathered_token_bytes(shape_) /
+                               2);
+  }
   const PhaseRange& range() const { return batch_.range(limits_.use.phase); }
-  fi::KernelCall kernel_call(const AttentionCall& call) const;
+  fi::KernelCall kernel_call(const AttentionCall& call, const fi::RequestGroup& group) const;
+  fi::GatherCall gather_call(const AttentionCall& call, const fi::RequestGroup& group) const;
+  void attend_gathered(const AttentionCall& call, const fi::RequestGroup& group,
+                       CudaStream& stream) const;
   fi::MergeCall merge_call(const AttentionCall& call) const;
 
   const AttentionShape shape_;
@@ -110,6 +130,16 @@ Status FlashInferPlan::allocate() {
   const auto num_bytes = static_cast<size_t>(num_words_) * sizeof(int32_t);
   QUIRE_ASSIGN_OR_RETURN(device_, device_memory(num_bytes));
   QUIRE_ASSIGN_OR_RETURN(ring_, PinnedRing::create(num_bytes));
+  return device_limits_.scratch_tokens > 0 ? load_gathered() : Status();
+}
+
+// Prompts of padding, which load the other kernels at start, are not gathered.
+Status FlashInferPlan::load_gathered() const {
+  const fi::KernelInstance* kernel = fi::find_kernel(
+      key_of(shape_, {.kernel = fi::Template::kFa3Gathered, .tile_rows = fi::kFa3TileTokens}));
+  QUIRE_CHECK(kernel != nullptr, "[flashinfer] a shape that is gathered has no kernel");
+  QUIRE_CUDA_RETURN_IF_ERROR(kernel->load());
+  QUIRE_CUDA_RETURN_IF_ERROR(fi::load_gather(shape_.kv, shape_.head_dim));
   return {};
 }
 
@@ -136,7 +166,8 @@ Status FlashInferPlan::update(const AttentionBatch& batch, Stream& stream) {
   return {};
 }
 
-fi::KernelCall FlashInferPlan::kernel_call(const AttentionCall& call) const {
+fi::KernelCall FlashInferPlan::kernel_call(const AttentionCall& call,
+                                           const fi::RequestGroup& group) const {
   const KvCacheView& kv = call.kv;
   const PhaseRange& range = this->range();
   const int32_t* query_start = batch_.query_start.device + range.first_req;
@@ -152,8 +183,8 @@ fi::KernelCall FlashInferPlan::kernel_call(const AttentionCall& call) const {
           .seq_lens = batch_.seq_lens + range.first_req,
           .block_table = batch_.block_table + range.first_req * batch_.max_pages,
           .sinks = shape_.sinks ? call.sinks : nullptr,
-          .k_scale = kv.k_scale,
-          .v_scale = kv.v_scale,
+          .k_scale = shape_.kv == DType::kF8E4M3 ? kv.k_scale : nullptr,
+          .v_scale = shape_.kv == DType::kF8E4M3 ? kv.v_scale : nullptr,
           .num_tokens = batch_.decode.num_tokens + batch_.prefill.num_tokens,
           .num_reqs = range.num_reqs,
           .num_heads = shape_.num_heads,
@@ -162,16 +193,55 @@ fi::KernelCall FlashInferPlan::kernel_call(const AttentionCall& call) const {
           .window = shape_.window,
           .scale = shape_.scale,
           .softcap = shape_.softcap,
-          .num_tiles = phase_.num_tiles,
+          .num_tiles = group.num_tiles,
           .num_sms = num_sms_,
-          .tile_req = arrays_.tile_req,
-          .tile_rows = arrays_.tile_rows,
+          .tile_req = arrays_.tile_req + group.first_tile,
+          .tile_rows = arrays_.tile_rows + group.first_tile,
           .tile_chunk = arrays_.tile_chunk,
           .page_start = arrays_.page_start,
+          .scratch_start = arrays_.scratch_start,
+          .scratch_tokens = device_limits_.scratch_tokens,
           .partial_start = phase_.split ? arrays_.partial_start : query_start,
           .chunk_tokens = arrays_.chunk_tokens,
           .tile_valid = phase_.split ? arrays_.tile_valid : nullptr,
           .split = phase_.split};
+}
+
+fi::GatherCall FlashInferPlan::gather_call(const AttentionCall& call,
+                                           const fi::RequestGroup& group) const {
+  const KvCacheView& kv = call.kv;
+  const PhaseRange& range = this->range();
+  return {.k = kv.k,
+          .v = kv.v,
+          .k_strides = {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k},
+          .v_strides = {kv.page_stride_v, kv.head_stride_v, kv.token_stride_v},
+          .k_out = call.workspace.data(),
+          .v_out = call.workspace.data() + scratch_bytes(),
+          .seq_lens = batch_.seq_lens + range.first_req + group.first_req,
+          .block_table = batch_.block_table + range.first_req * batch_.max_pages,
+          .page_start = arrays_.page_start + group.first_req,
+          .scratch_start = arrays_.scratch_start + group.first_req,
+          .num_reqs = group.num_reqs,
+          .num_tokens = group.num_tokens,
+          .scratch_tokens = device_limits_.scratch_tokens,
+          .num_kv_heads = shape_.num_kv_heads,
+          .page_size = shape_.page_size};
+}
+
+void FlashInferPlan::attend_gathered(const AttentionCall& call, const fi::RequestGroup& group,
+                                     CudaStream& stream) const {
+  const fi::GatherCall gather = gather_call(call, group);
+  fi::launch_gather(gather, shape_.kv, shape_.head_dim, stream);
+  fi::KernelCall attend = kernel_call(call, group);
+  attend.k = gather.k_out;
+  attend.v = gather.v_out;
+  // [num_kv_heads, scratch_tokens, head_dim], without pages.
+  for (int64_t* strides : {attend.k_strides, attend.v_strides}) {
+    strides[0] = 0;
+    strides[1] = int64_t{gather.scratch_tokens} * shape_.head_dim;
+    strides[2] = shape_.head_dim;
+  }
+  kernel_->launch(attend, stream);
 }
 
 fi::MergeCall FlashInferPlan::merge_call(const AttentionCall& call) const {
@@ -198,7 +268,13 @@ Status FlashInferPlan::run(const AttentionCall& call, Stream& stream) {
   QUIRE_CHECK(
       can_address(call.kv, phase_.kernel),
       "[flashinfer] strides of the cache are not multiples of 16 bytes below 2^32 elements");
-  kernel_->launch(kernel_call(call), as_cuda(stream));
+  for (const fi::RequestGroup& group : planner_.groups()) {
+    if (phase_.kernel == fi::Template::kFa3Gathered) {
+      attend_gathered(call, group, as_cuda(stream));
+    } else {
+      kernel_->launch(kernel_call(call, group), as_cuda(stream));
+    }
+  }
   if (phase_.split) fi::launch_merge(merge_call(call), shape_.q, as_cuda(stream));
   return {};
 }

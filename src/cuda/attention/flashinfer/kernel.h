@@ -1,6 +1,7 @@
 // FlashInfer's kernels for paged caches, compiled ahead of time for the shapes in CMakeLists.txt:
-// FA2 for any GPU, and FA3 for prefill on Hopper. This header has plain data only; FlashInfer's
-// headers are included by fa2_kernel.cuh and fa3_kernel.cu alone.
+// FA2 for any GPU, and FA3 for prefill on Hopper, over the pages or over contiguous copies of them.
+// This header has plain data only; FlashInfer's headers are included by fa2_kernel.cuh and
+// fa3_kernel.cu alone.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,17 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-enum class Template { kFa2, kFa3 };
+// kFa3 reads pages with cp.async; kFa3Gathered reads the copies of launch_gather() with TMA.
+enum class Template { kFa2, kFa3, kFa3Gathered };
+
+constexpr bool is_fa3(Template kernel) {
+  return kernel != Template::kFa2;
+}
 
 struct KernelKey {
   Template kernel = Template::kFa2;
-  DType q = DType::kBF16;  // of the output too
-  DType kv = DType::kBF16;
+  DType q = DType::kBF16;   // of the output too
+  DType kv = DType::kBF16;  // that the kernel reads: gathered copies have the queries' type
   int head_dim = 0;
   // Rows that a thread block processes at a time. FA2's 16, 64 or 128 rows are tokens packed with
   // the query heads of one KV head: row = token * group_size + head. FA3's rows are tokens of one
@@ -29,6 +35,9 @@ struct KernelKey {
 };
 
 inline constexpr int kFa3TileTokens = 128;
+// Positions of a context that FA3 reads at once; FlashInfer's choice of 96 is up to 8 % slower on
+// an H200. TMA reads whole tiles, so a gathered context takes a multiple of them.
+inline constexpr int kFa3TilePositions = 128;
 
 // Positions that a thread block of FA2 reads at once, which makes them the unit of splitting.
 inline constexpr int kSplitUnit = 128;
@@ -64,6 +73,8 @@ struct KernelCall {
   const int32_t* tile_rows = nullptr;      // [num_tiles], index among the request's tiles
   const int32_t* tile_chunk = nullptr;     // [num_tiles], index among its chunks; FA2
   const int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
+  const int32_t* scratch_start = nullptr;  // [num_reqs], first position in gathered copies
+  int scratch_tokens = 0;                  // capacity of the copies, which k and v point to
   const int32_t* partial_start = nullptr;  // [num_reqs], first partial row; query_start: no chunks
   const int32_t* chunk_tokens = nullptr;   // [1]
   const bool* tile_valid = nullptr;        // [num_tiles]; null: all true
@@ -72,9 +83,13 @@ struct KernelCall {
 
 using LaunchKernel = void (*)(const KernelCall& call, CudaStream& stream);
 
+// Loads a kernel on the current device. CUDA otherwise does so at the first launch.
+using LoadKernel = cudaError_t (*)();
+
 struct KernelInstance {
   KernelKey key;
   LaunchKernel launch = nullptr;
+  LoadKernel load = nullptr;  // of FA3
 };
 
 // Returns null if no such instance is built.
@@ -94,6 +109,10 @@ inline const KernelInstance* find_instance(
     }
   }
   return nullptr;
+}
+
+constexpr float scale_or_one(const float* scale) {
+  return scale != nullptr ? *scale : 1.0F;
 }
 
 // The number of chunks of a request. FlashInfer evaluates this rule on the device with the true
@@ -125,5 +144,32 @@ struct MergeCall {
 };
 
 void launch_merge(const MergeCall& call, DType dtype, CudaStream& stream);
+
+// Arguments of the copy of contexts from their pages to contiguous memory, with device pointers.
+// Requests are consecutive ones of one phase.
+struct GatherCall {
+  const void* k = nullptr;
+  const void* v = nullptr;
+  int64_t k_strides[3] = {};  // page, head, token, in elements
+  int64_t v_strides[3] = {};
+  void* k_out = nullptr;  // [num_kv_heads, scratch_tokens, head_dim]
+  void* v_out = nullptr;
+  const int32_t* seq_lens = nullptr;       // [num_reqs]
+  const int32_t* block_table = nullptr;    // of the phase
+  const int32_t* page_start = nullptr;     // [num_reqs], first entry in block_table
+  const int32_t* scratch_start = nullptr;  // [num_reqs], multiples of kFa3TilePositions
+  int num_reqs = 0;
+  int num_tokens = 0;  // end of the last request's positions, a multiple of kFa3TilePositions
+  int scratch_tokens = 0;
+  int num_kv_heads = 0;
+  int page_size = 0;
+};
+
+// Copies elements of 16 bits, and converts FP8 to BF16, which is exact: the cache's scales are left
+// to the kernel that reads the copies. Every tile of kFa3TilePositions in which a context ends is
+// filled up with zeros, because FA3 multiplies the values behind a context by weights of zero, and
+// a NaN there would remain one. head_dim is 64 or 128.
+void launch_gather(const GatherCall& call, DType cache, int head_dim, CudaStream& stream);
+cudaError_t load_gather(DType cache, int head_dim);
 
 }  // namespace quire::cuda::flashinfer_backend

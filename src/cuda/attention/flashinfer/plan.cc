@@ -46,8 +46,32 @@ int32_t q_len_of(const AttentionBatch& batch, int req) {
 
 int64_t num_tiles_of(const AttentionShape& shape, const AttentionBatch& batch, int req,
                      const PhaseShape& phase) {
-  const int64_t group = phase.kernel == Template::kFa3 ? 1 : group_size(shape);
+  const int64_t group = is_fa3(phase.kernel) ? 1 : group_size(shape);
   return ceil_div(q_len_of(batch, req) * group, int64_t{phase.tile_rows});
+}
+
+// Whether a phase is gathered: every context fits into the scratch, and it pays.
+bool is_gathered(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
+                 DeviceLimits limits) {
+  GatherWork work;
+  for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
+    const int64_t q_len = q_len_of(batch, req);
+    const int64_t kv_len = batch.kv_len_bound[static_cast<size_t>(req)];
+    if (gathered_tokens(q_len_of(batch, req), static_cast<int>(kv_len)) > limits.scratch_tokens) {
+      return false;
+    }
+    if (kv_len == 0) continue;  // padding
+    work.num_positions += kv_len;
+    work.num_pairs += group_size(shape) * (q_len * kv_len - q_len * (q_len - 1) / 2);
+  }
+  return gather_pays(work, shape.kv == DType::kF8E4M3);
+}
+
+Template choose_kernel(const AttentionShape& shape, const AttentionBatch& batch,
+                       const PhaseRange& range, DeviceLimits limits) {
+  if (range.num_tokens / range.num_reqs < kMinFa3Tokens) return Template::kFa2;
+  if (is_gathered(shape, batch, range, limits)) return Template::kFa3Gathered;
+  return limits.has_fa3 ? Template::kFa3 : Template::kFa2;
 }
 
 size_t length_class(uint32_t length) {
@@ -107,19 +131,43 @@ bool has_aligned_strides(const KvCacheView& kv) {
 
 DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device) {
   const int num_resident = device.num_sms * kBlocksPerSm;
-  const bool fits_fa3 = device.device.compute_capability == 90 && shape.q == shape.kv &&
+  const bool fits_fa3 = device.device.compute_capability == 90 &&
                         (shape.head_dim == 64 || shape.head_dim == 128) && shape.window == 0 &&
                         shape.softcap == 0.0F;
   return {.num_resident_blocks = std::max(1, num_resident / shape.num_kv_heads),
-          .has_fa3 = fits_fa3};
+          .has_fa3 = fits_fa3 && shape.q == shape.kv,
+          .can_gather = fits_fa3};
+}
+
+int scratch_tokens(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits) {
+  if (!limits.can_gather || largest.use.phase != Phase::kPrefill) return 0;
+  const int64_t longest = round_up(int64_t{largest.max_kv_len}, kFa3TilePositions);
+  const int64_t step = round_up(int64_t{largest.max_num_tokens}, kFa3TilePositions);
+  const int64_t wanted = std::min(std::max(longest, step), longest * largest.max_num_reqs);
+  const int64_t most = kMaxScratchBytes / gathered_token_bytes(shape);
+  return static_cast<int>(std::min(wanted, most / kFa3TilePositions * kFa3TilePositions));
+}
+
+void pack_groups(std::span<const int64_t> tokens, int scratch_tokens,
+                 std::vector<RequestGroup>& groups, int32_t* starts) {
+  groups.assign(1, {});
+  for (size_t req = 0; req < tokens.size(); ++req) {
+    if (groups.back().num_tokens + tokens[req] > scratch_tokens) {
+      groups.push_back({.first_req = static_cast<int>(req)});
+    }
+    RequestGroup& group = groups.back();
+    starts[req] = group.num_tokens;
+    group.num_tokens += static_cast<int>(tokens[req]);
+    ++group.num_reqs;
+  }
 }
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
                         const PhaseRange& range, DeviceLimits limits) {
   PhaseShape phase;
   if (range.num_reqs == 0) return phase;
-  const bool fa3 = limits.has_fa3 && range.num_tokens / range.num_reqs >= kMinFa3Tokens;
-  phase.kernel = fa3 ? Template::kFa3 : Template::kFa2;
+  phase.kernel = choose_kernel(shape, batch, range, limits);
+  const bool fa3 = is_fa3(phase.kernel);
   phase.tile_rows =
       fa3 ? kFa3TileTokens
           : choose_tile_rows(range.num_tokens * group_size(shape) / range.num_reqs, shape.head_dim);
@@ -154,7 +202,7 @@ int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits) {
 
 int64_t plan_words(int64_t num_tiles, int64_t num_reqs) {
   const int64_t valid_words = ceil_div(num_tiles, 4);  // tile_valid has one byte per tile
-  return 3 * num_tiles + 2 * num_reqs + 2 + valid_words;
+  return 3 * num_tiles + 3 * num_reqs + 2 + valid_words;
 }
 
 PlanArrays place_arrays(int32_t* words, int num_tiles, int num_reqs) {
@@ -165,7 +213,8 @@ PlanArrays place_arrays(int32_t* words, int num_tiles, int num_reqs) {
   arrays.tile_chunk = arrays.tile_rows + num_tiles;
   arrays.page_start = arrays.tile_chunk + num_tiles;
   arrays.partial_start = arrays.page_start + num_reqs + 1;
-  arrays.tile_valid = reinterpret_cast<bool*>(arrays.partial_start + num_reqs);
+  arrays.scratch_start = arrays.partial_start + num_reqs;
+  arrays.tile_valid = reinterpret_cast<bool*>(arrays.scratch_start + num_reqs);
   return arrays;
 }
 
@@ -248,12 +297,35 @@ void Planner::fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays) 
   std::fill_n(arrays.tile_valid + tile, num_tiles - tile, false);
 }
 
-// Orders tiles by the positions that each one sees.
-void Planner::fill_fa3(const AttentionBatch& batch, const PhaseRange& range, int num_tiles,
-                       const PlanArrays& arrays) {
+void Planner::group_requests(const AttentionBatch& batch, const PhaseRange& range,
+                             const PhaseShape& phase, DeviceLimits limits,
+                             const PlanArrays& arrays) {
+  if (phase.kernel != Template::kFa3Gathered) {
+    groups_.assign(1, {.num_reqs = range.num_reqs, .num_tiles = phase.num_tiles});
+    return;
+  }
+  gathered_tokens_.clear();
+  for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
+    gathered_tokens_.push_back(
+        gathered_tokens(q_len_of(batch, req), batch.kv_len_bound[static_cast<size_t>(req)]));
+  }
+  pack_groups(gathered_tokens_, limits.scratch_tokens, groups_, arrays.scratch_start);
+  int next_tile = 0;
+  for (RequestGroup& group : groups_) {
+    group.first_tile = next_tile;
+    for (int i = group.first_req; i < group.first_req + group.num_reqs; ++i) {
+      group.num_tiles += static_cast<int>(req_work_[static_cast<size_t>(i)].num_tiles);
+    }
+    next_tile += group.num_tiles;
+  }
+}
+
+// Orders a group's tiles by the positions that each one sees.
+void Planner::fill_fa3(const AttentionBatch& batch, const PhaseRange& range,
+                       const RequestGroup& group, const PlanArrays& arrays) {
   tiles_.clear();
   lengths_.clear();
-  for (int32_t i = 0; i < range.num_reqs; ++i) {
+  for (int32_t i = group.first_req; i < group.first_req + group.num_reqs; ++i) {
     const int req = range.first_req + i;
     const int32_t q_len = q_len_of(batch, req);
     const int32_t kv_len = batch.kv_len_bound[static_cast<size_t>(req)];
@@ -265,10 +337,10 @@ void Planner::fill_fa3(const AttentionBatch& batch, const PhaseRange& range, int
     }
   }
   sort_by_length(lengths_, order_);
-  for (int i = 0; i < num_tiles; ++i) {
+  for (int i = 0; i < group.num_tiles; ++i) {
     const Tile tile = tiles_[static_cast<size_t>(order_[static_cast<size_t>(i)])];
-    arrays.tile_req[i] = tile.req;
-    arrays.tile_rows[i] = tile.rows;
+    arrays.tile_req[group.first_tile + i] = tile.req;
+    arrays.tile_rows[group.first_tile + i] = tile.rows;
   }
 }
 
@@ -289,11 +361,9 @@ void Planner::fill(const AttentionShape& shape, const AttentionBatch& batch,
                 static_cast<int32_t>(ceil_div(req_work_[static_cast<size_t>(i)].num_units, chunk));
   }
   arrays.page_start[range.num_reqs] = static_cast<int32_t>(range.num_reqs * batch.max_pages);
-  if (phase.kernel == Template::kFa3) {
-    fill_fa3(batch, range, phase.num_tiles, arrays);
-  } else {
-    fill_fa2(chunk, phase.num_tiles, arrays);
-  }
+  group_requests(batch, range, phase, limits, arrays);
+  if (!is_fa3(phase.kernel)) return fill_fa2(chunk, phase.num_tiles, arrays);
+  for (const RequestGroup& group : groups_) fill_fa3(batch, range, group, arrays);
 }
 
 }  // namespace quire::cuda::flashinfer_backend

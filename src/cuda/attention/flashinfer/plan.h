@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attn/backend.h"
@@ -32,9 +33,69 @@ struct PhaseShape {
 // The device's limits for a shape.
 struct DeviceLimits {
   int num_resident_blocks = 1;  // resident thread blocks per KV head
-  bool has_fa3 = false;
+  bool has_fa3 = false;         // FA3 can read the paged cache
+  bool can_gather = false;      // FA3 can read gathered copies of it
+  int scratch_tokens = 0;       // that a plan's workspace holds gathered at once; 0: none
 };
+// The limits without a scratch.
 DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device);
+
+// Gathering: before FA3 attends, launch_gather() copies the contexts of a phase from their pages to
+// contiguous scratch in the workspace, which TMA can read; an FP8 cache becomes BF16. Each
+// request's positions take whole tiles of the scratch, so that no tile has positions of two
+// requests.
+
+// Bytes of a token's gathered keys and values.
+inline int64_t gathered_token_bytes(const AttentionShape& shape) {
+  return 2 * int64_t{shape.num_kv_heads} * shape.head_dim *
+         static_cast<int64_t>(dtype_bytes(shape.q));
+}
+
+// The capacity of a plan's scratch in tokens, a multiple of kFa3TilePositions: the longest context
+// or a whole step of fresh prompts, whichever is more, within kMaxScratchBytes. 0 for plans that
+// do not gather. A phase whose contexts exceed it together is attended in groups of requests; a
+// phase with a longer context is not gathered.
+inline constexpr int64_t kMaxScratchBytes = int64_t{256} << 20;
+int scratch_tokens(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits);
+
+// The work of a phase, from upper bounds.
+struct GatherWork {
+  int64_t num_positions = 0;  // that are copied
+  int64_t num_pairs = 0;      // of a query row (a token's head) and a position that it sees, per KV
+                              // head
+};
+
+// Whether FA3 over gathered copies is faster than the kernel that serves otherwise: FA3 over pages
+// for 16-bit caches, FA2 for FP8. Copying a position costs a fixed time, and each pair of a query
+// row with it saves some. The thresholds, in query rows per position, are estimates: on an H200 a
+// copy runs at about 4 TB/s and pays from them on if FA3 then gains 7 % over its paged kernel, and
+// more than twice the rate over FA2.
+constexpr bool gather_pays(const GatherWork& work, bool is_fp8) {
+  const int64_t min_rows_per_position = is_fp8 ? 256 : 4096;
+  return work.num_positions > 0 && work.num_pairs >= min_rows_per_position * work.num_positions;
+}
+
+// Consecutive requests of a phase that one launch attends, after one gather if the phase gathers.
+struct RequestGroup {
+  int first_req = 0;  // within the phase
+  int num_reqs = 0;
+  int num_tokens = 0;  // of the scratch
+  int first_tile = 0;
+  int num_tiles = 0;
+
+  friend bool operator==(const RequestGroup&, const RequestGroup&) = default;
+};
+
+// The positions of the scratch that a request takes: none if it has no query tokens.
+constexpr int64_t gathered_tokens(int q_len, int kv_len) {
+  return q_len > 0 ? round_up(int64_t{kv_len}, kFa3TilePositions) : 0;
+}
+
+// Packs requests in order into groups that fit into the scratch, as every single request does.
+// `tokens` has gathered_tokens() per request; `starts` gets each request's first position in the
+// scratch. The groups have no tiles yet.
+void pack_groups(std::span<const int64_t> tokens, int scratch_tokens,
+                 std::vector<RequestGroup>& groups, int32_t* starts);
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
                         const PhaseRange& range, DeviceLimits limits);
@@ -51,6 +112,7 @@ struct PlanArrays {
   int32_t* tile_chunk = nullptr;     // [num_tiles], index among the request's chunks
   int32_t* page_start = nullptr;     // [num_reqs + 1], first entry in block_table
   int32_t* partial_start = nullptr;  // [num_reqs], first row of partial results
+  int32_t* scratch_start = nullptr;  // [num_reqs], if contexts are gathered; else unset
   bool* tile_valid = nullptr;        // [num_tiles], false: idle, and the other entries are unset
 };
 // The arrays' size in words of 4 bytes.
@@ -63,6 +125,8 @@ class Planner {
   // Fills the arrays for the requests of `range`.
   void fill(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,
             const PhaseShape& phase, DeviceLimits limits, const PlanArrays& arrays);
+  // The launches of the last fill(), in order. Without gathering there is one.
+  std::span<const RequestGroup> groups() const { return groups_; }
 
  private:
   // An upper bound of one request's work.
@@ -78,7 +142,9 @@ class Planner {
   uint32_t shortest_chunk(uint32_t budget) const;
   uint64_t count_tiles(uint32_t chunk) const;
   void fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays);
-  void fill_fa3(const AttentionBatch& batch, const PhaseRange& range, int num_tiles,
+  void group_requests(const AttentionBatch& batch, const PhaseRange& range, const PhaseShape& phase,
+                      DeviceLimits limits, const PlanArrays& arrays);
+  void fill_fa3(const AttentionBatch& batch, const PhaseRange& range, const RequestGroup& group,
                 const PlanArrays& arrays);
 
   struct Tile {
@@ -86,6 +152,8 @@ class Planner {
   };
 
   std::vector<RequestWork> req_work_;
+  std::vector<RequestGroup> groups_;
+  std::vector<int64_t> gathered_tokens_;  // per request
   std::vector<Tile> tiles_;
   std::vector<uint32_t> lengths_;  // the lengths that order_ sorts
   std::vector<int32_t> order_;     // longest first

@@ -224,7 +224,7 @@ class GroupedThreadBlock {
     constexpr uint64_t kEvictFirst = 0x12F0000000000000;
     constexpr uint64_t kEvictNormal = 0x1000000000000000;
     // An expert of few rows is read once.
-    const uint64_t policy = kTokens == kGroupedFewTokens ? kEvictFirst : kEvictNormal;
+    const uint64_t policy = kTokens < kMostGroupedTokens ? kEvictFirst : kEvictNormal;
     if (p_.is_gated) {
       asm volatile(
           "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"

@@ -175,9 +175,11 @@ template <typename T, int kN>
 __device__ __forceinline__ void multiply(float (&d)[kN / 2], uint64_t a, uint64_t b, int adds) {
   static_assert(kN % 32 == 0 && kN >= 32 && kN <= 256);
   if constexpr (std::is_same_v<T, __nv_fp8_e4m3>) {
-    static_assert(kN == 32 || kN == 128, "grouped products have no other sizes");
+    static_assert(kN == 32 || kN == 64 || kN == 128, "grouped products have no other sizes");
     if constexpr (kN == 32) {
       QUIRE_WGMMA_FP8("32", QUIRE_NAMES16, "%16", "%17", "%18", QUIRE_D16(0));
+    } else if constexpr (kN == 64) {
+      QUIRE_WGMMA_FP8("64", QUIRE_NAMES32, "%32", "%33", "%34", QUIRE_D32);
     } else {
       QUIRE_WGMMA_FP8("128", QUIRE_NAMES64, "%64", "%65", "%66", QUIRE_D64);
     }

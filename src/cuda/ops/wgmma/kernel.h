@@ -104,13 +104,13 @@ extern const Kernel kF16Kernels[];
 
 inline constexpr int kGroupedWeights = 128;  // rows of w in a tile of grouped products
 // Rows of x in a tile: few where each expert has few rows, so that little is multiplied in vain.
-inline constexpr int kGroupedFewTokens = 32;
-inline constexpr int kGroupedTokens = 128;
+inline constexpr int kGroupedTokens[] = {32, 64, 128};
+inline constexpr int kMostGroupedTokens = 128;
 
 using GroupedKernel = void (*)(GroupedParams);
 // The operands: of the output's type, or in E4M3 with a scale per row or per block.
 enum class GroupedOperand { kSame, kRowScales, kBlockScales };
-// For F16 or BF16 outputs, and kGroupedFewTokens or kGroupedTokens.
-GroupedKernel grouped_kernel(bool is_f16, GroupedOperand operand, bool has_few_tokens);
+// For F16 or BF16 outputs, and one of kGroupedTokens.
+GroupedKernel grouped_kernel(bool is_f16, GroupedOperand operand, int tokens);
 
 }  // namespace quire::cuda::wgmma

@@ -1,0 +1,297 @@
+#include "engine/kv_cache_probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <iterator>
+#include <limits>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "model/weights.h"
+#include "platform/runner.h"
+#include "sample/sampling_fields.h"
+#include "sched/policy.h"
+#include "sched/scheduler.h"
+
+namespace quire {
+namespace {
+
+// A model trained on any text predicts ordinary English better than chance, and a text has the
+// sequence that attention is trained for. Its words occur twice, so that attention over the first
+// half matters for the second.
+constexpr std::string_view kProbeText =
+    "The cache holds the keys and values of every token before the current one. "
+    "A small error in each of them is harmless, but a wrong scale makes all of them useless. "
+    "The cache holds the keys and values of every token before the current one. "
+    "A small error in each of them is harmless, but a wrong scale makes all of them useless.";
+
+// The logits that the probe's runner computes at once.
+constexpr int kMaxLogitRows = 32;
+
+RunnerSizes probe_sizes(const EnginePlan& plan, int num_tokens) {
+  RunnerSizes sizes = plan.sizes;
+  ModelLimits& limits = sizes.limits;
+  limits.max_num_tokens = std::min(limits.max_num_tokens, num_tokens);
+  limits.max_num_logit_rows = std::min(limits.max_num_logit_rows, kMaxLogitRows);
+  limits.max_model_len = num_tokens + 1;
+  limits.num_drafts = 0;
+  limits.tapped_layers = {};
+  sizes.max_num_seqs = 1;
+  sizes.max_num_rule_seqs = 1;
+  sizes.decode_q_lens = {1};
+  sizes.enforce_eager = true;
+  sizes.num_draft_layers = 0;
+  sizes.draft_q_len = 1;
+  return sizes;
+}
+
+SchedulerConfig probe_scheduler(const RunnerSizes& sizes, std::span<const int> num_blocks) {
+  SchedulerConfig config = {.max_num_seqs = 1,
+                            .max_num_rule_seqs = 1,
+                            .max_num_batched_tokens = sizes.limits.max_num_tokens,
+                            .max_model_len = sizes.limits.max_model_len,
+                            .block_size = sizes.limits.page_size,
+                            .tables = {},
+                            .enable_prefix_caching = false};
+  for (size_t t = 0; t < num_blocks.size(); ++t) {
+    config.tables.push_back({.num_blocks = num_blocks[t], .window = sizes.windows[t]});
+  }
+  return config;
+}
+
+std::unique_ptr<Sequence> probe_sequence(const std::vector<int32_t>& token_ids) {
+  SamplingParams params;
+  params.temperature = 0.0F;
+  params.max_tokens = 1;
+  params.logprobs = kMaxLogprobs;
+  params.prompt_logprobs = kMaxLogprobs;
+  auto seq = std::make_unique<Sequence>();
+  seq->sampling = std::make_shared<const SamplingSpec>(
+      SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
+  seq->token_ids = token_ids;
+  seq->num_prompt_tokens = static_cast<int>(token_ids.size());
+  seq->max_total_tokens = seq->num_prompt_tokens + 1;
+  return seq;
+}
+
+// Runs the steps of one sequence up to its first result.
+Result<SpanResult> run_sequence(Runner& runner, const SchedulerConfig& config,
+                                std::unique_ptr<Sequence> seq) {
+  Scheduler scheduler(config);
+  QUIRE_RETURN_IF_ERROR(scheduler.add(std::move(seq)));
+  while (true) {
+    const auto plan = std::make_shared<const BatchPlan>(scheduler.schedule());
+    if (plan->empty()) {
+      return internal_error("[engine] the probe of the KV cache was not scheduled");
+    }
+    runner.enqueue(plan);
+    StepResult step = runner.wait();
+    QUIRE_RETURN_IF_ERROR(step.error);
+    if (!step.spans.empty()) return std::move(step.spans.front());
+    scheduler.complete(*plan, step.spans);
+  }
+}
+
+// A model on its device, with the probe.
+struct Probe {
+  DeviceContext& context;
+  Model& model;
+  std::vector<int32_t> token_ids;
+  RunnerSizes sizes;
+  size_t engine_workspace_bytes = 0;  // the workspace that the engine takes later
+};
+
+// The most likely tokens after each of the probe's, with a cache of its own that the attention of
+// `setup` reads.
+Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const AttentionSetup& setup) {
+  const int page_size = probe.sizes.limits.page_size;
+  const int num_pages = num_blocks_for(probe.sizes.limits.max_model_len, page_size);
+  // One page more than the sequence has, because block 0 is the padding page.
+  const std::vector<int> num_blocks(probe.sizes.windows.size(), num_pages + 1);
+  QUIRE_ASSIGN_OR_RETURN(const KvCache cache,
+                         KvCache::allocate(setup.kv_groups, num_blocks, probe.context.ops()));
+  // A smaller workspace would be kept beside the engine's.
+  QUIRE_ASSIGN_OR_RETURN(
+      const std::span<std::byte> workspace,
+      probe.context.workspace(std::max(setup.workspace_bytes, probe.engine_workspace_bytes)));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner,
+                         probe.context.make_runner({.instances = {{.model = &probe.model,
+                                                                   .kv_cache = &cache,
+                                                                   .attention = setup.selectors,
+                                                                   .plans = setup.plans}},
+                                                    .sizes = probe.sizes,
+                                                    .workspace = workspace}));
+  QUIRE_ASSIGN_OR_RETURN(SpanResult result,
+                         run_sequence(*runner, probe_scheduler(probe.sizes, num_blocks),
+                                      probe_sequence(probe.token_ids)));
+  QUIRE_RETURN_IF_ERROR(result.error);
+  std::vector<PositionLogprobs> positions = std::move(result.prompt_logprobs);
+  positions.erase(positions.begin());  // nothing predicts the first token
+  positions.push_back(std::move(result.tokens.front().logprobs));
+  return positions;
+}
+
+// The attention of the engine's KV groups over a cache in the type of the activations. Any backend
+// may compute it: one that the configuration names may not support the type.
+Result<AttentionSetup> unquantized_attention(const Probe& probe, const AttentionSetup& configured) {
+  const Device& device = probe.context.device();
+  const PlanLimits largest = {.use = {},
+                              .max_num_reqs = 1,
+                              .max_num_tokens = probe.sizes.limits.max_num_tokens,
+                              .max_kv_len = probe.sizes.limits.max_kv_len()};
+  AttentionSetup setup;
+  setup.kv_groups = configured.kv_groups;
+  for (KvGroup& group : setup.kv_groups) {
+    const DType dtype = probe.context.ops().activation_dtype();
+    group.layout.dtype = group.decode.kv = group.prefill.kv = dtype;
+    QUIRE_ASSIGN_OR_RETURN(
+        AttentionSelector selector,
+        AttentionSelector::create(probe.context.attention(), {group.decode, group.prefill}, device,
+                                  {}, std::make_shared<TuningTable>(builtin_table(device)),
+                                  probe.sizes.decode_q_lens));
+    QUIRE_ASSIGN_OR_RETURN(AttentionPlans plans, AttentionPlans::make(selector, largest, {}));
+    setup.workspace_bytes = std::max(setup.workspace_bytes, plans.workspace_bytes());
+    setup.selectors.push_back(std::move(selector));
+    setup.plans.push_back(std::move(plans));
+  }
+  return setup;
+}
+
+// The error of a run, for example of logits that are not numbers.
+Status about_probe(std::string_view cache, const Status& status) {
+  return Status(status.code(),
+                fmt::format("[engine] kv_cache_dtype: the probe of the FP8 KV cache failed with {} "
+                            "cache; {}",
+                            cache, status.message()));
+}
+
+Status refuse_kv_cache(const ModelFiles& files, double variation, int num_tokens) {
+  const int num_scaled = num_kv_scales(*files.weights);
+  return invalid_argument(fmt::format(
+      "[engine] kv_cache_dtype: the FP8 KV cache moves too much of the next-token probability "
+      "after {} tokens of a probe; got {:.1f} %, expected at most {:.0f} %; the checkpoint has "
+      "scales of keys and values (self_attn.k_scale, v_scale) in {} of {} layers, {}; set "
+      "`kv_cache_dtype` to auto, or take a checkpoint with other scales",
+      num_tokens, 100 * variation, 100 * kKvProbeRefusal, num_scaled, files.config.num_layers,
+      num_scaled == 0 ? "and the model needs some" : "and they do not fit the model"));
+}
+
+Status report_kv_probe(const ModelFiles& files, double variation, int num_tokens, double seconds) {
+  switch (judge_kv_probe(variation)) {
+    case KvProbeVerdict::kGood:
+      log_info(
+          "[engine] the FP8 KV cache moves {:.2f} % of the next-token probability after {} tokens "
+          "of a probe (at most {:.0f} % is expected); checked in {:.2f} s",
+          100 * variation, num_tokens, 100 * kKvProbeWarning, seconds);
+      return {};
+    case KvProbeVerdict::kWarning:
+      log_warning(
+          "[engine] kv_cache_dtype: the FP8 KV cache moves {:.1f} % of the next-token probability "
+          "after {} tokens of a probe; expected at most {:.0f} % (more than {:.0f} % is refused); "
+          "set `kv_cache_dtype` to auto, or take a checkpoint with other scales of keys and values",
+          100 * variation, num_tokens, 100 * kKvProbeWarning, 100 * kKvProbeRefusal);
+      return {};
+    case KvProbeVerdict::kRefusal:
+      break;
+  }
+  return refuse_kv_cache(files, variation, num_tokens);
+}
+
+// The most likely tokens, in descending order, without the chosen one before them.
+std::span<const TokenLogprob> most_likely(const PositionLogprobs& position) {
+  return std::span(position).subspan(std::min<size_t>(1, position.size()));
+}
+
+// The sum of p - q where it is positive, over the tokens of p. A token that q lacks is at most as
+// likely as the last one that it has.
+double excess(std::span<const TokenLogprob> p, std::span<const TokenLogprob> q) {
+  if (q.empty()) return p.empty() ? 0.0 : std::numeric_limits<double>::quiet_NaN();
+  double sum = 0.0;
+  for (const TokenLogprob& token : p) {
+    auto found = std::ranges::find(q, token.token_id, &TokenLogprob::token_id);
+    if (found == q.end()) found = std::prev(q.end());
+    const double difference = std::exp(double{token.logprob}) - std::exp(double{found->logprob});
+    sum += std::isnan(difference) ? difference : std::max(difference, 0.0);
+  }
+  return sum;
+}
+
+}  // namespace
+
+double mean_variation(std::span<const PositionLogprobs> got,
+                      std::span<const PositionLogprobs> expected) {
+  if (got.size() != expected.size() || got.empty()) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+  double sum = 0.0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    const double more = excess(most_likely(got[i]), most_likely(expected[i]));
+    const double less = excess(most_likely(expected[i]), most_likely(got[i]));
+    if (std::isnan(more) || std::isnan(less)) return std::numeric_limits<double>::quiet_NaN();
+    sum += std::max(more, less);
+  }
+  return sum / static_cast<double>(got.size());
+}
+
+KvProbeVerdict judge_kv_probe(double variation) {
+  if (variation <= kKvProbeWarning) return KvProbeVerdict::kGood;
+  return variation <= kKvProbeRefusal ? KvProbeVerdict::kWarning : KvProbeVerdict::kRefusal;
+}
+
+Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_tokens) {
+  const auto size = static_cast<size_t>(std::clamp(max_tokens, 0, kKvProbeTokens));
+  if (files.tokenizer != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, files.tokenizer->encode(kProbeText, true));
+    ids.resize(std::min(ids.size(), size));
+    return ids;
+  }
+  std::vector<int32_t> ids;
+  // Fractions of the golden ratio are spread evenly, whatever their number.
+  constexpr double kGoldenRatio = 0.6180339887498949;
+  for (size_t i = 0; i < size; ++i) {
+    const double fraction = std::fmod(static_cast<double>(i + 1) * kGoldenRatio, 1.0);
+    ids.push_back(static_cast<int32_t>(fraction * files.config.vocab_size));
+  }
+  return ids;
+}
+
+Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
+                      Model& model) {
+  const auto start = std::chrono::steady_clock::now();
+  if (files.weights->names().empty()) {
+    log_info("[engine] the FP8 KV cache is not checked: the weights are random");
+    return {};
+  }
+  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                         kv_probe_tokens(files, plan.sizes.limits.max_model_len - 1));
+  if (files.config.embeds || ids.size() < 2) {
+    log_warning("[engine] the FP8 KV cache is not checked: {}",
+                files.config.embeds ? "an embedding model has no logits to compare"
+                                    : "the context is too short for a probe");
+    return {};
+  }
+  const auto num_tokens = static_cast<int>(ids.size());
+  const Probe probe = {.context = context,
+                       .model = model,
+                       .token_ids = std::move(ids),
+                       .sizes = probe_sizes(plan, num_tokens),
+                       .engine_workspace_bytes = plan.attention.workspace_bytes};
+  const Result<AttentionSetup> unquantized = unquantized_attention(probe, plan.attention);
+  if (!unquantized.ok()) {
+    log_warning("[engine] the FP8 KV cache is not checked; {}", unquantized.status().message());
+    return {};
+  }
+  const auto expected = run_probe(probe, *unquantized);
+  if (!expected.ok()) return about_probe("an unquantized", expected.status());
+  const auto got = run_probe(probe, plan.attention);
+  if (!got.ok()) return about_probe("the FP8", got.status());
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+  return report_kv_probe(files, mean_variation(*got, *expected), num_tokens, seconds.count());
+}
+
+}  // namespace quire

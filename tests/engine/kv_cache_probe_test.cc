@@ -1,0 +1,198 @@
+// An FP8 KV cache whose scales fit the model passes the check at start; one whose scales do not is
+// warned of or refused. The weights are those of the embedded model, which is trained.
+#include "engine/kv_cache_probe.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/scaled_model.h"
+#include "engine/tiny_engine.h"
+#include "support/shared_data.h"
+
+namespace quire {
+namespace {
+
+using ::testing::AllOf;
+using testing::count;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using testing::ScaledModel;
+using testing::start;
+using testing::Started;
+
+// ---- The measure and the verdict
+
+PositionLogprobs position_of(const std::vector<std::pair<int32_t, double>>& probabilities) {
+  PositionLogprobs position = {{.token_id = 0, .logprob = -100.0F}};  // the chosen token
+  for (const auto& [token_id, probability] : probabilities) {
+    position.push_back(
+        {.token_id = token_id, .logprob = static_cast<float>(std::log(probability))});
+  }
+  return position;
+}
+
+double variation(const PositionLogprobs& got, const PositionLogprobs& expected) {
+  return mean_variation({&got, 1}, {&expected, 1});
+}
+
+TEST(KvCacheProbe, MeasuresTheProbabilityThatMoves) {
+  const PositionLogprobs sure = position_of({{7, 0.9}, {8, 0.06}, {9, 0.02}});
+  EXPECT_EQ(variation(sure, sure), 0.0);
+  const PositionLogprobs other = position_of({{7, 0.5}, {8, 0.46}, {9, 0.02}});
+  EXPECT_NEAR(variation(other, sure), 0.4, 1e-6);
+  EXPECT_NEAR(variation(sure, other), 0.4, 1e-6);
+  // Tokens 1 to 3 are not among the most likely ones of the other: each is at most 0.02.
+  const PositionLogprobs elsewhere = position_of({{1, 0.6}, {2, 0.2}, {3, 0.1}});
+  EXPECT_NEAR(variation(elsewhere, sure), 0.84, 1e-6);
+  const std::vector<PositionLogprobs> both = {sure, other};
+  const std::vector<PositionLogprobs> expected = {sure, sure};
+  EXPECT_NEAR(mean_variation(both, expected), 0.2, 1e-6);
+}
+
+TEST(KvCacheProbe, GivesNoNumberWithoutNumbers) {
+  const PositionLogprobs sure = position_of({{7, 0.9}, {8, 0.06}});
+  const PositionLogprobs broken = position_of({{7, std::nan("")}, {8, 0.06}});
+  EXPECT_TRUE(std::isnan(variation(broken, sure)));
+  EXPECT_TRUE(std::isnan(variation(sure, broken)));
+  EXPECT_TRUE(std::isnan(mean_variation({}, {})));
+  EXPECT_TRUE(std::isnan(mean_variation({}, {&sure, 1})));
+}
+
+TEST(KvCacheProbe, JudgesByTheBounds) {
+  EXPECT_EQ(judge_kv_probe(0.0), KvProbeVerdict::kGood);
+  EXPECT_EQ(judge_kv_probe(kKvProbeWarning), KvProbeVerdict::kGood);
+  EXPECT_EQ(judge_kv_probe(kKvProbeWarning + 0.001), KvProbeVerdict::kWarning);
+  EXPECT_EQ(judge_kv_probe(kKvProbeRefusal), KvProbeVerdict::kWarning);
+  EXPECT_EQ(judge_kv_probe(kKvProbeRefusal + 0.001), KvProbeVerdict::kRefusal);
+  EXPECT_EQ(judge_kv_probe(std::numeric_limits<double>::quiet_NaN()), KvProbeVerdict::kRefusal);
+}
+
+TEST(KvCacheProbe, SpreadsIdsWithoutATokenizer) {
+  ModelFiles files;
+  files.config.vocab_size = 32000;
+  const std::vector<int32_t> ids = kv_probe_tokens(files, 1000).value();
+  ASSERT_EQ(ids.size(), static_cast<size_t>(kKvProbeTokens));
+  EXPECT_EQ(std::set<int32_t>(ids.begin(), ids.end()).size(), ids.size());
+  const auto [least, most] = std::ranges::minmax(ids);
+  EXPECT_GE(least, 0);
+  EXPECT_LT(least, 1000);
+  EXPECT_GT(most, 31000);
+  EXPECT_LT(most, 32000);
+  EXPECT_EQ(kv_probe_tokens(files, 5).value().size(), 5U);
+}
+
+// ---- The check at start
+
+// "moves 6.32 % of the next-token probability …"
+constexpr const char* kMoves = "of the next-token probability after 64 tokens";
+
+TEST(KvCacheProbe, ScalesThatFitPass) {
+  for (const float scale : {0.0F, 1.0F, 0.1F, 10.0F}) {
+    const ScaledModel model(scale, scale);
+    const Started started = start(model.config());
+    EXPECT_THAT(started.error, IsEmpty());
+    EXPECT_EQ(count(started.log, kMoves), 1U) << started.log;
+    EXPECT_THAT(started.log, HasSubstr("checked in"));
+  }
+}
+
+TEST(KvCacheProbe, AWrongScaleIsWarnedOfOnce) {
+  const ScaledModel model(100.0F, 100.0F);
+  const Started started = start(model.config());
+  EXPECT_THAT(started.error, IsEmpty());
+  EXPECT_EQ(count(started.log, kMoves), 1U);
+  EXPECT_THAT(started.log, AllOf(HasSubstr(" W [engine] kv_cache_dtype: "),
+                                 HasSubstr("expected at most 10 % (more than 25 % is refused)")));
+}
+
+TEST(KvCacheProbe, ScalesThatMakeTheCacheUselessAreRefused) {
+  for (const float scale : {1000.0F, 0.01F, 0.001F}) {
+    const ScaledModel model(scale, scale);
+    const Started started = start(model.config());
+    EXPECT_THAT(
+        started.error,
+        AllOf(HasSubstr("[engine] kv_cache_dtype: "), HasSubstr(kMoves),
+              HasSubstr("expected at most 25 %"), HasSubstr("self_attn.k_scale, v_scale"),
+              HasSubstr("they do not fit the model"), HasSubstr("`kv_cache_dtype` to auto")))
+        << scale;
+    EXPECT_EQ(count(started.log, kMoves), 0U);
+  }
+}
+
+// Values up to 2^12 times as large exceed E4M3. Scales of 2^12 give the cache the same bytes as
+// those of the embedded model with scales of 1.
+TEST(KvCacheProbe, AModelThatNeedsScalesIsRefusedWithoutThem) {
+  EXPECT_THAT(start(ScaledModel(0.0F, 0.0F, 12).config()).error,
+              AllOf(HasSubstr(kMoves), HasSubstr("in 0 of "), HasSubstr("the model needs some")));
+  const Started scaled = start(ScaledModel(1.0F, 4096.0F, 12).config());
+  EXPECT_THAT(scaled.error, IsEmpty());
+  EXPECT_THAT(scaled.log, AllOf(HasSubstr(kMoves), HasSubstr("checked in")));
+}
+
+// The same numbers, whatever the steps in which the probe is computed.
+TEST(KvCacheProbe, FitsShortStepsAndContexts) {
+  const ScaledModel model(1000.0F, 1000.0F);
+  EngineConfig config = model.config();
+  const std::string error = start(config).error;
+  config.max_num_batched_tokens = 24;
+  EXPECT_EQ(start(config).error, error);
+  config.max_model_len = 20;
+  EXPECT_THAT(start(config).error, HasSubstr("after 19 tokens"));
+  config.max_model_len = 2;
+  const Started shortest = start(config);
+  EXPECT_THAT(shortest.error, IsEmpty());
+  EXPECT_THAT(shortest.log, HasSubstr("the FP8 KV cache is not checked: the context is too short"));
+}
+
+// Models with several block tables, latent attention and experts, without a tokenizer.
+TEST(KvCacheProbe, ServesEveryKindOfCache) {
+  namespace fs = std::filesystem;
+  const fs::path path = fs::temp_directory_path() / fmt::format("quire_kv_probe_{}", ::getpid());
+  fs::create_directories(path);
+  for (const char* name : {"gemma2", "gemma3", "deepseek_v2", "mixtral"}) {
+    const fs::path source = fs::path(testing::source_path("tests/golden/models")) / name;
+    constexpr auto kOverwrite = fs::copy_options::overwrite_existing;
+    fs::copy_file(source / "default.config.json", path / "config.json", kOverwrite);
+    fs::copy_file(source / "model.safetensors", path / "model.safetensors", kOverwrite);
+    EngineConfig config;
+    config.model = path.string();
+    config.device = "cpu";
+    config.num_threads = 2;
+    config.kv_cache_dtype = "fp8";
+    const Started started = start(config);
+    EXPECT_THAT(started.error, IsEmpty()) << name;
+    EXPECT_THAT(started.log, AllOf(HasSubstr(kMoves), HasSubstr("checked in"))) << name;
+  }
+  fs::remove_all(path);
+}
+
+TEST(KvCacheProbe, OtherCachesAreNotChecked) {
+  const ScaledModel model(1000.0F, 1000.0F);
+  const Started started = start(model.config("auto"));
+  EXPECT_THAT(started.error, IsEmpty());
+  EXPECT_THAT(started.log, Not(HasSubstr("FP8 KV cache")));
+}
+
+TEST(KvCacheProbe, RandomWeightsAreNotChecked) {
+  EngineConfig config = testing::tiny_config();
+  config.kv_cache_dtype = "fp8";
+  const Started started = start(config);
+  EXPECT_THAT(started.error, IsEmpty());
+  EXPECT_THAT(started.log, HasSubstr("the FP8 KV cache is not checked: the weights are random"));
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,112 @@
+#include "engine/scaled_model.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <span>
+#include <system_error>
+#include <vector>
+
+#include "base/file.h"
+#include "quire/engine.h"
+#include "support/reference_layer.h"
+#include "support/shared_data.h"
+#include "tensor/dtype.h"
+#include "tensor/safetensors.h"
+
+namespace quire::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+StoredTensors read_tensors(const fs::path& path) {
+  const std::string bytes = read_file(path, size_t{64} << 20).value();
+  const Safetensors file = Safetensors::parse(std::as_bytes(std::span(bytes)), "model").value();
+  StoredTensors tensors;
+  for (const std::string& name : file.names()) {
+    const SafetensorsEntry& entry = *file.find(name);
+    tensors[name] = {entry.dtype, entry.shape, {entry.bytes.begin(), entry.bytes.end()}};
+  }
+  return tensors;
+}
+
+// Multiplies a BF16 matrix by 2^exponent.
+void multiply(StoredTensor& matrix, int exponent) {
+  ASSERT_EQ(matrix.dtype, "BF16");
+  const float factor = std::ldexp(1.0F, exponent);
+  for (size_t i = 0; i < matrix.bytes.size(); i += sizeof(uint16_t)) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, matrix.bytes.data() + i, sizeof(bits));
+    bits = f32_to_bf16(bf16_to_f32(bits) * factor);
+    std::memcpy(matrix.bytes.data() + i, &bits, sizeof(bits));
+  }
+}
+
+// The prefixes of the attention's tensors, by layer: "model.layers.0.self_attn.".
+std::set<std::string> attention_names(const StoredTensors& tensors) {
+  std::set<std::string> names;
+  for (const auto& [name, tensor] : tensors) {
+    const size_t end = name.find("q_proj.weight");
+    if (end != std::string::npos) names.insert(name.substr(0, end));
+  }
+  return names;
+}
+
+}  // namespace
+
+ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent)
+    : path_(fs::temp_directory_path() / fmt::format("quire_scaled_model_{}", ::getpid())) {
+  fs::create_directories(path_);
+  const fs::path source = source_path("models/quire-abacus");
+  for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
+    fs::copy_file(source / name, path_ / name, fs::copy_options::overwrite_existing);
+  }
+  StoredTensors tensors = read_tensors(source / "model.safetensors");
+  for (const std::string& attention : attention_names(tensors)) {
+    multiply(tensors.at(attention + "v_proj.weight"), values_exponent);
+    multiply(tensors.at(attention + "o_proj.weight"), -values_exponent);
+    if (k_scale == 0 || v_scale == 0) continue;
+    tensors[attention + "k_scale"] = stored_floats({}, {&k_scale, 1});
+    tensors[attention + "v_scale"] = stored_floats({}, {&v_scale, 1});
+  }
+  const std::vector<std::byte> bytes = safetensors_file(tensors);
+  std::ofstream(path_ / "model.safetensors", std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
+}
+
+ScaledModel::~ScaledModel() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+EngineConfig ScaledModel::config(const std::string& kv_cache_dtype) const {
+  EngineConfig config;
+  config.model = path_.string();
+  config.device = "cpu";
+  config.num_threads = 2;
+  config.max_model_len = 256;
+  config.kv_cache_dtype = kv_cache_dtype;
+  return config;
+}
+
+Started start(const EngineConfig& config) {
+  ::testing::internal::CaptureStderr();
+  const auto engine = Engine::create(config);
+  return {::testing::internal::GetCapturedStderr(), engine.ok() ? "" : engine.status().message()};
+}
+
+size_t count(std::string_view text, std::string_view part) {
+  size_t found = 0;
+  for (size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+}  // namespace quire::testing

@@ -1,0 +1,41 @@
+// The embedded model with scales for an FP8 KV cache, and the log of an engine's start.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "quire/config.h"
+
+namespace quire::testing {
+
+// The embedded model in a directory of its own, which is removed with this object. The embedded
+// model is trained, so wrong scales harm its output as they harm that of any other model.
+class ScaledModel {
+ public:
+  // The scales of every layer's keys and values; 0: none. The values are 2^values_exponent times as
+  // large as in the embedded model, and the output projection as much smaller.
+  ScaledModel(float k_scale, float v_scale, int values_exponent = 0);
+  ~ScaledModel();
+  ScaledModel(const ScaledModel&) = delete;
+  ScaledModel& operator=(const ScaledModel&) = delete;
+
+  EngineConfig config(const std::string& kv_cache_dtype = "fp8") const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+struct Started {
+  std::string log;
+  std::string error;  // empty: the engine has started
+};
+
+// Starts an engine and stops it.
+Started start(const EngineConfig& config);
+
+// How often `part` occurs in `text`.
+size_t count(std::string_view text, std::string_view part);
+
+}  // namespace quire::testing
