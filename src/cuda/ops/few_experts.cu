@@ -311,13 +311,13 @@ __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
   float sums[kColumns * kTokens] = {};
   while (walk.has_expert()) {
     float scales[kColumns];
-    const float* block_scales[kColumns];
+    const float* column_scales[kColumns];
 #pragma unroll
     for (int c = 0; c < kColumns; ++c) {
       scales[c] = kScaling == Scaling::kRows ? p.down_scales.values[row_of(c)] : 1.0F;
       if constexpr (kScaling == Scaling::kBlocks) {
-        block_scales[c] = p.down_scales.of_matrix(walk.expert(), p.hidden)
-                              .of_row(min(first_column + c, last_column));
+        column_scales[c] = p.down_scales.of_matrix(walk.expert(), p.hidden)
+                               .of_row(min(first_column + c, last_column));
       }
     }
     for (int64_t k = first_k; k < p.inner;) {
@@ -335,7 +335,8 @@ __global__ void __launch_bounds__(kThreads, 2) few_down_kernel(const Params p) {
 #pragma unroll
           for (int c = 0; c < kColumns; ++c) {
             float scale = scales[c];
-            if constexpr (kScaling == Scaling::kBlocks) scale = block_scales[c][at / kScaleColumns];
+            if constexpr (kScaling == Scaling::kBlocks)
+              scale = column_scales[c][at / kScaleColumns];
             float& sum = sums[c * kTokens + t];
             sum = fmaf(weight * scale, dot<W>(w[d][c], numbers), sum);
           }
