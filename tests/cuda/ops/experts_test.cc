@@ -291,24 +291,23 @@ class Fp8ExpertsTest : public ExpertsTest {
     return out;
   }
 
-  // A number of the product near the middle of two E4M3 numbers may be rounded to either. That
-  // changes all outputs of its token by up to 1/16 of the number times a weight, and is rare,
-  // because the sums before it differ only by their order.
+  // The tensor cores add E4M3 products with fewer bits than F32, so a number of the product that is
+  // near the middle of two E4M3 numbers may be rounded to either. That changes all outputs of its
+  // token a little, while a wrong scale changes them by 25 % and more.
   void expect_quantizes(RandomExperts& source, QuantizeRow quantize_row) {
+    constexpr double kTolerance = 0.1;
     const auto experts = ops_->make_experts(source).value();
     const auto hidden = static_cast<size_t>(source.shape().hidden_size);
     for (const int64_t num_tokens : {int64_t{2}, int64_t{9}, int64_t{40}, kManyTokens}) {
       const Step step = rounded_step(source.shape(), num_tokens, 5);
       const std::vector<float> got = run(*experts, step);
       const std::vector<float> want = expected_quantized(source, step, quantize_row);
-      int64_t num_changed = 0;
       for (size_t first = 0; first < got.size(); first += hidden) {
-        const float worst = worst_error(std::span(got).subspan(first, hidden),
-                                        std::span(want).subspan(first, hidden));
-        ASSERT_LE(worst, 0.3F) << num_tokens << " tokens, token " << first / hidden;
-        num_changed += worst > std::max(rounding(), 1e-2F) ? 1 : 0;
+        EXPECT_LE(relative_error(std::span(got).subspan(first, hidden),
+                                 std::span(want).subspan(first, hidden)),
+                  kTolerance)
+            << num_tokens << " tokens, token " << first / hidden;
       }
-      EXPECT_LE(num_changed, num_tokens / 40) << num_tokens << " tokens";
     }
   }
 
@@ -318,14 +317,16 @@ class Fp8ExpertsTest : public ExpertsTest {
     reference_.linear(w, host_view(row, 1), host_view(out, 1), stream());
     return out;
   }
-  // Relative to 1 + |want|.
-  static float worst_error(std::span<const float> got, std::span<const float> want) {
-    float worst = 0;
+  // |got - want| / |want|, of vectors.
+  static double relative_error(std::span<const float> got, std::span<const float> want) {
+    double squares = 0;
+    double all = 0;
     for (size_t i = 0; i < got.size(); ++i) {
-      const float error = std::abs(got[i] - want[i]) / (1 + std::abs(want[i]));
-      worst = error <= worst ? worst : error;  // also a NaN
+      const double difference = got[i] - want[i];
+      squares += difference * difference;
+      all += double{want[i]} * want[i];
     }
-    return worst;
+    return std::sqrt(squares / all);
   }
 };
 
