@@ -122,7 +122,8 @@ std::vector<AttentionCase> gathered_cases() {
 // Needs no GPU: FlashInfer's offsets into the queries have 32 bits.
 TEST(FlashInferPlans, RefuseMoreQueriesThanOffsetsReach) {
   const auto backend = cuda::make_flashinfer_attention({.device = kHopper, .num_sms = kNumSms});
-  const AttentionShape shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
+  AttentionShape shape = make_attention_shape(64, 8, 128, 16, DType::kBF16);
+  shape.q = shape.out = DType::kBF16;
   const auto make_plan = [&](int max_num_tokens) {
     return backend
         ->make_plan(shape, {.use = {.phase = Phase::kPrefill},
