@@ -46,6 +46,7 @@
 
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
+#include "cuda/device/mma.cuh"
 #include "cuda/ops/layer_tail.h"
 
 namespace quire::cuda::tail {
@@ -190,9 +191,14 @@ class WeightLoader {
   int stage_ = 0;
 };
 
+template <typename V>
+__device__ __forceinline__ V load_as(const unsigned char* base, int idx) {
+  return reinterpret_cast<const V*>(base)[idx];
+}
+
 template <typename T>
 __device__ __forceinline__ Vec<T, kVec> load_shared(const unsigned char* base, int vec) {
-  return reinterpret_cast<const Vec<T, kVec>*>(base)[vec];
+  return load_as<Vec<T, kVec>>(base, vec);
 }
 
 template <typename T>
@@ -209,55 +215,94 @@ __device__ __forceinline__ Vec<T, kVec> load_written(const void* base, int vec) 
   return *reinterpret_cast<const Vec<T, kVec>*>(&bits);
 }
 
-// Converts weights, exactly; the hardware converts pairs of E4M3.
-template <typename W>
-__device__ __forceinline__ void to_floats(const Vec<W, kVec>& weights, float (&out)[kVec]) {
-  if constexpr (std::is_same_v<W, __nv_fp8_e4m3>) {
-    const auto& pairs = reinterpret_cast<const Vec<__nv_fp8x2_e4m3, kVec / 2>&>(weights);
+template <typename T>
+__device__ __forceinline__ float dot(const Vec<T, kVec>& a, const Vec<T, kVec>& b, float sum) {
 #pragma unroll
-    for (int j = 0; j < kVec / 2; ++j) {
-      const auto pair = static_cast<float2>(pairs.v[j]);
-      out[2 * j] = pair.x;
-      out[2 * j + 1] = pair.y;
-    }
-  } else {
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) out[j] = to_float(weights.v[j]);
-  }
-}
-
-template <typename T, typename W>
-__device__ __forceinline__ float dot(const Vec<W, kVec>& w, const Vec<T, kVec>& x, float sum) {
-  float weights[kVec];
-  to_floats(w, weights);
-#pragma unroll
-  for (int j = 0; j < kVec; ++j) sum = fmaf(weights[j], to_float(x.v[j]), sum);
+  for (int j = 0; j < kVec; ++j) sum = fmaf(to_float(a.v[j]), to_float(b.v[j]), sum);
   return sum;
 }
+
+// A lane's part of a sum of products, of kVec at a time. W: type of the weights; here it is T.
+template <typename T, typename W>
+class LaneSum {
+ public:
+  using Weights = Vec<W, kVec>;
+  using Input = Vec<T, kVec>;
+
+  // Called before add() where lanes may have taken different branches.
+  static __device__ __forceinline__ void join_lanes() {}
+  __device__ __forceinline__ void add(const Weights& w, const Input& x) { sum_ = dot(w, x, sum_); }
+  __device__ __forceinline__ float value() const { return sum_; }
+
+ private:
+  float sum_ = 0;
+};
+
+// The same for E4M3 weights, by tensor cores. An H200's memory delivers 19 weights per SM and cycle
+// (4.4 TB/s at 1.75 GHz), and an SM issues instructions for 128 lanes per cycle, so about 7 per
+// weight. FMAs take 4.1 of these, because x and the weights are converted to F32; tensor cores take
+// 2.7 with BF16 and 1.3 with F16.
+//
+// The tiles multiply every x with every weight of the 4 lanes that share a row or column; the sums
+// that are wanted are on diagonals. Lanes 4 g to 4 g + 3 have column g of b, and rows g and g + 8
+// of a: a lane's first and third pair of x are in row g, the second and fourth in row g + 8.
+template <typename T>
+class LaneSum<T, __nv_fp8_e4m3> {
+ public:
+  using Weights = uint2;
+  using Input = uint4;
+
+  // All lanes of the warp call add(), at once.
+  static __device__ __forceinline__ void join_lanes() { __syncwarp(); }
+  __device__ __forceinline__ void add(const Weights& w, const Input& x) {
+    mma<T>(row_g_, x.x, x.y, x.z, x.w, widen<T>(w.x), widen<T>(w.y));
+    mma<T>(row_g_plus_8_, x.x, x.y, x.z, x.w, widen<T>(w.x >> 16), widen<T>(w.y >> 16));
+  }
+  __device__ __forceinline__ float value() const {
+    const unsigned column = threadIdx.x % 32 / 4;
+    if (threadIdx.x % 4 != column / 2) return 0;
+    return column % 2 == 0 ? row_g_[0] + row_g_plus_8_[2] : row_g_[1] + row_g_plus_8_[3];
+  }
+
+ private:
+  float row_g_[4] = {};
+  float row_g_plus_8_[4] = {};
+};
 
 // Multiplies a segment with its part of x; returns the lane's part of the sum. Calls `release` once
 // the segment has been read, so that its stage is refilled early.
 template <typename T, typename W, typename Release>
 __device__ __forceinline__ float multiply_segment(const unsigned char* w, const unsigned char* x,
                                                   int num_vecs, int lane, const Release& release) {
+  using Sum = LaneSum<T, W>;
+  using Weights = typename Sum::Weights;
+  using Input = typename Sum::Input;
   constexpr int kLaneVecs = kSegmentBytes / static_cast<int>(sizeof(W)) / kVec / 32;
-  float sums[2] = {};
+  Sum sums[2];
   if (num_vecs == kLaneVecs * 32) {
-    Vec<W, kVec> weights[kLaneVecs];
+    Weights weights[kLaneVecs];
 #pragma unroll
-    for (int i = 0; i < kLaneVecs; ++i) weights[i] = load_shared<W>(w, i * 32 + lane);
+    for (int i = 0; i < kLaneVecs; ++i) weights[i] = load_as<Weights>(w, i * 32 + lane);
     release();
+    Sum::join_lanes();
 #pragma unroll
     for (int i = 0; i < kLaneVecs; ++i) {
-      sums[i % 2] = dot(weights[i], load_shared<T>(x, i * 32 + lane), sums[i % 2]);
+      sums[i % 2].add(weights[i], load_as<Input>(x, i * 32 + lane));
     }
   } else {
-    for (int i = lane; i < num_vecs; i += 32) {
-      sums[0] = dot(load_shared<W>(w, i), load_shared<T>(x, i), sums[0]);
+    Sum::join_lanes();
+    int first = 0;
+    for (; first + 32 <= num_vecs; first += 32) {
+      sums[0].add(load_as<Weights>(w, first + lane), load_as<Input>(x, first + lane));
+    }
+    if (first < num_vecs) {
+      const bool has_vec = first + lane < num_vecs;
+      sums[0].add(has_vec ? load_as<Weights>(w, first + lane) : Weights(),
+                  has_vec ? load_as<Input>(x, first + lane) : Input());
     }
     release();
   }
-  return sums[0] + sums[1];
+  return sums[0].value() + sums[1].value();
 }
 
 // A consumer's position in its warp's ring.
@@ -477,9 +522,11 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s,
 
 #endif
 
-// T: type of the activations. W: type of the weights, which is T or E4M3.
+// T: type of the activations. W: type of the weights, which is T or E4M3. With E4M3 the kernel is
+// limited to half of an SM's registers, as it needs no more with 16-bit weights, because a thread
+// block of attention runs on the same SM while the rings fill.
 template <typename T, typename W>
-__global__ void __launch_bounds__(kThreads, 1)
+__global__ void __launch_bounds__(kThreads, std::is_same_v<W, T> ? 1 : 2)
     layer_tail_gemm_kernel(const __grid_constant__ Params p) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
