@@ -65,6 +65,9 @@ std::span<const std::string_view> value_scale_names();
 // Fails if one of the scales, F32, F16 or BF16, is not a positive finite number.
 Status check_scales(const TensorView& scales);
 
+// Fails if an F32, F16 or BF16 matrix has an infinity or a NaN, which cannot be quantized.
+Status check_finite(const TensorView& matrix);
+
 // Quantizes an F32, F16 or BF16 matrix to FP8 with a scale per row: the largest magnitude of a row
 // becomes 448. The result refers to `copies`. Fails if the matrix has an infinity or a NaN.
 // `threads` share the rows.

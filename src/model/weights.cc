@@ -91,6 +91,14 @@ class Loader {
   Result<LinearSource> take_source(const MatrixBinding& binding);
   Status load_vector(const VectorBinding& binding);
   bool keeps_blocks(const MatrixBinding& binding) const;
+  // Whether make_linear quantizes the matrix.
+  bool quantizes_on_device(const MatrixBinding& binding) const;
+  // How the numbers of the source are divided. A device that quantizes gets whole rows, whose
+  // columns it divides.
+  Split split_of_source(const MatrixBinding& binding) const;
+  // The error of make_linear or make_experts. If the matrix could not be quantized, names the
+  // tensor.
+  Status explain(const Status& status, const MatrixBinding& binding);
   Status take_blocks(const MatrixPart& part, const MatrixBinding& binding);
   Status take_part(const MatrixPart& part, const MatrixBinding& binding);
   RepeatedRows repeated_part(const RepeatedTensor& numbers, const Shape& whole, Split split) const;
@@ -145,7 +153,9 @@ Status Loader::load_group(const WeightGroup& group) {
 
 Status Loader::load_matrix(const MatrixBinding& binding) {
   QUIRE_ASSIGN_OR_RETURN(const LinearSource source, take_source(binding));
-  QUIRE_ASSIGN_OR_RETURN(*binding.linear, ops_.make_linear(source));
+  Result<std::unique_ptr<Linear>> linear = ops_.make_linear(source);
+  if (!linear.ok()) return explain(linear.status(), binding);
+  *binding.linear = std::move(linear).value();
   release_taken();
   return {};
 }
@@ -160,22 +170,30 @@ class Loader::BoundExperts final : public ExpertsSource {
   const ExpertsShape& shape() const override { return shape_; }
   Result<LinearSource> gate_up(int idx) override { return take(expert(idx).gate_up); }
   Result<LinearSource> down(int idx) override { return take(expert(idx).down); }
+  const MatrixBinding* last_taken() const { return last_taken_; }  // null: none
 
  private:
   const ExpertBinding& expert(int idx) const { return binding_.each[static_cast<size_t>(idx)]; }
   Result<LinearSource> take(const MatrixBinding& matrix) {
     loader_.release_taken();
+    last_taken_ = &matrix;
     return loader_.take_source(matrix);
   }
 
   Loader& loader_;
   const ExpertsBinding& binding_;
   ExpertsShape shape_;
+  const MatrixBinding* last_taken_ = nullptr;
 };
 
 Status Loader::load_experts(const ExpertsBinding& binding) {
   BoundExperts source(*this, binding);
-  QUIRE_ASSIGN_OR_RETURN(*binding.experts, ops_.make_experts(source));
+  Result<std::unique_ptr<Experts>> experts = ops_.make_experts(source);
+  if (!experts.ok()) {
+    const MatrixBinding* const matrix = source.last_taken();
+    return matrix == nullptr ? experts.status() : explain(experts.status(), *matrix);
+  }
+  *binding.experts = std::move(experts).value();
   release_taken();
   return {};
 }
@@ -214,7 +232,34 @@ Result<LinearSource> Loader::take_source(const MatrixBinding& binding) {
                            bias_part(bias_name(part), part.num_rows, binding.split));
     biases_.push_back(bias);
   }
-  return LinearSource{weights_, biases_, repeated_, blocks_};
+  LinearSource source = {weights_, biases_, repeated_, blocks_};
+  if (quantizes_on_device(binding)) {
+    source.quantized_columns = binding.split == Split::kColumns
+                                   ? shard(binding.num_columns, parallel_)
+                                   : Slice{0, binding.num_columns};
+  }
+  return source;
+}
+
+bool Loader::quantizes_on_device(const MatrixBinding& binding) const {
+  return binding.format && binding.format->at_load && ops_.quantizes_rows();
+}
+
+Split Loader::split_of_source(const MatrixBinding& binding) const {
+  const bool gets_whole_rows = binding.split == Split::kColumns && quantizes_on_device(binding);
+  return gets_whole_rows ? Split::kNone : binding.split;
+}
+
+Status Loader::explain(const Status& status, const MatrixBinding& binding) {
+  if (status.code() != StatusCode::kInvalidArgument || !quantizes_on_device(binding)) return status;
+  for (const MatrixPart& part : binding.parts) {
+    const std::string name = values_name(part);
+    QUIRE_ASSIGN_OR_RETURN(const TensorView matrix,
+                           take_float(name, {part.num_rows, binding.num_columns}));
+    const Status finite = check_finite(matrix);
+    if (!finite.ok()) return about_tensor(name, "cannot be quantized", finite);
+  }
+  return status;
 }
 
 Status Loader::load_vector(const VectorBinding& binding) {
@@ -254,16 +299,17 @@ Status Loader::take_blocks(const MatrixPart& part, const MatrixBinding& binding)
 Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
   const Shape whole = {part.num_rows, binding.num_columns};
   const std::string name = values_name(part);
-  if (ops_.fills_repeated() && !binding.format) {
+  const bool quantizes = quantizes_on_device(binding);
+  if (ops_.fills_repeated() && (!binding.format || quantizes)) {
     QUIRE_ASSIGN_OR_RETURN(const auto numbers, source_.repeated(name));
     if (numbers.has_value()) {
       used_.insert(name);
-      repeated_.push_back(repeated_part(*numbers, whole, binding.split));
+      repeated_.push_back(repeated_part(*numbers, whole, split_of_source(binding)));
       return {};
     }
   }
   QUIRE_ASSIGN_OR_RETURN(const WeightView weight, matrix_part(part, binding));
-  if (!weights_.empty() && weight.scheme != weights_.front().scheme) {
+  if (!quantizes && !weights_.empty() && weight.scheme != weights_.front().scheme) {
     return invalid_argument(
         fmt::format("[model] tensor {} is stored in another type than the matrices that it is "
                     "stacked with; got {}, expected {}",
@@ -294,8 +340,9 @@ Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixBindi
   const Shape whole = {part.num_rows, binding.num_columns};
   const std::string name = values_name(part);
   QUIRE_ASSIGN_OR_RETURN(const WeightView matrix, take_matrix(name, whole, part, binding));
-  if (parallel_.size == 1 || binding.split == Split::kNone) return matrix;
-  if (binding.split == Split::kColumns) {
+  const Split split = split_of_source(binding);
+  if (parallel_.size == 1 || split == Split::kNone) return matrix;
+  if (split == Split::kColumns) {
     return slice_columns(matrix, shard(whole[1], parallel_), name, copies_);
   }
   return slice_rows(matrix, shard(whole[0], parallel_), name);
@@ -304,7 +351,8 @@ Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixBindi
 Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& whole,
                                        const MatrixPart& part, const MatrixBinding& binding) {
   const DType stored = source_.dtype_of(name).value_or(DType::kF32);
-  if (scheme_of(binding.format, stored).scales != ScaleLayout::kNone) {
+  const bool is_quantized = scheme_of(binding.format, stored).scales != ScaleLayout::kNone;
+  if (is_quantized && !quantizes_on_device(binding)) {
     return take_quantized(name, whole, part, *binding.format);
   }
   QUIRE_ASSIGN_OR_RETURN(const TensorView values, take_float(name, whole));

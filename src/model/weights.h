@@ -126,12 +126,6 @@ Status load_weights(const WeightList& list, std::string_view architecture, Weigh
 // The number of layers that have scales for an FP8 KV cache.
 int num_kv_scales(const WeightSource& source);
 
-// A contiguous range of a weight's rows or columns.
-struct Slice {
-  int64_t first = 0;
-  int64_t count = 0;
-};
-
 // This rank's equal part of `total`, which must be a multiple of the number of ranks. Heads are
 // stored one after another, so a part of the rows is a part of the heads if the number of heads is
 // also a multiple.

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "base/check.h"
@@ -35,6 +36,12 @@ struct RepeatedRows {
   Shape shape;
 };
 
+// A contiguous range of a weight's rows or columns.
+struct Slice {
+  int64_t first = 0;
+  int64_t count = 0;
+};
+
 // The source of a Linear's numbers: matrices in host memory, stacked in order (q, k and v become
 // one). All have the same in_features, and those of `weights` the same scheme.
 struct LinearSource {
@@ -42,6 +49,10 @@ struct LinearSource {
   std::span<const TensorView> biases;   // empty, or one per matrix: [rows_i]; data null: zeros
   std::span<const RepeatedRows> repeated = {};  // used instead of weights if fills_repeated()
   std::span<const BlockMatrix> blocks = {};     // used instead of weights if block_bytes() > 0
+  // Set only if quantizes_rows(): the matrices are F32, F16 or BF16, and make_linear quantizes them
+  // to E4M3 with a scale per row. The Linear gets these columns of the quantized rows, so that the
+  // scale of a row does not depend on the number of ranks.
+  std::optional<Slice> quantized_columns = {};
 };
 
 // One matrix per head, [out_features, in_features], in the device's own layout.
@@ -235,6 +246,10 @@ class Ops {
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;
   // Whether make_linear fills LinearSource::repeated itself, without gigabytes of host memory.
   virtual bool fills_repeated() const { return false; }
+  // Whether make_linear and make_experts take LinearSource::quantized_columns. The Linear then has
+  // the bits that quantize_rows() computes on the host. They fail with kInvalidArgument if a matrix
+  // in memory has an infinity or a NaN.
+  virtual bool quantizes_rows() const { return false; }
   // Makes a PerHeadLinear of one matrix per head, [out_features, in_features] in F32, F16 or BF16,
   // as make_linear makes a Linear.
   virtual Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(

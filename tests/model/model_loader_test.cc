@@ -415,7 +415,7 @@ std::vector<float> prompt_logits(const ModelConfig& config, WeightSource& weight
 }
 
 // Computes the parts of two ranks. `make_source` gives each rank its own weights.
-template <class MakeSource>
+template <class RankOps = TwoRankOps, class MakeSource>
 std::array<std::vector<float>, 2> logits_of_two_ranks(const ModelConfig& config,
                                                       const MakeSource& make_source) {
   TwoRankOps::Rendezvous rendezvous;
@@ -423,7 +423,7 @@ std::array<std::vector<float>, 2> logits_of_two_ranks(const ModelConfig& config,
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     ranks.emplace_back([&, rank] {
-      TwoRankOps ops(rendezvous, rank);
+      RankOps ops(rendezvous, rank);
       auto weights = make_source();
       got[static_cast<size_t>(rank)] = prompt_logits(config, weights, ops, {rank, 2});
     });
@@ -437,27 +437,28 @@ void expect_near_all(const std::vector<float>& got, const std::vector<float>& ex
   for (size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], expected[i], 1e-5) << i;
 }
 
+constexpr std::string_view kMixtral =
+    R"({"architectures":["MixtralForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
+    R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,)"
+    R"("vocab_size":20,"max_position_embeddings":64,"num_local_experts":5})";
+constexpr std::string_view kDeepseek =
+    R"({"architectures":["DeepseekV2ForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
+    R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":4,"q_lora_rank":8,)"
+    R"("kv_lora_rank":16,"qk_nope_head_dim":8,"qk_rope_head_dim":8,"v_head_dim":12,)"
+    R"("vocab_size":20,"max_position_embeddings":64,"n_routed_experts":4,)"
+    R"("num_experts_per_tok":2,"moe_intermediate_size":8,"n_shared_experts":1,)"
+    R"("first_k_dense_replace":1})";
+
 TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
   const std::string gemma =
       R"({"architectures":["Gemma3ForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
       R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,)"
       R"("vocab_size":20,"max_position_embeddings":64,"sliding_window":3,)"
       R"("sliding_window_pattern":2,"attention_bias":true,"final_logit_softcapping":2.0})";
-  const std::string mixtral =
-      R"({"architectures":["MixtralForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
-      R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,)"
-      R"("vocab_size":20,"max_position_embeddings":64,"num_local_experts":5})";
-  const std::string deepseek =
-      R"({"architectures":["DeepseekV2ForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
-      R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":4,"q_lora_rank":8,)"
-      R"("kv_lora_rank":16,"qk_nope_head_dim":8,"qk_rope_head_dim":8,"v_head_dim":12,)"
-      R"("vocab_size":20,"max_position_embeddings":64,"n_routed_experts":4,)"
-      R"("num_experts_per_tok":2,"moe_intermediate_size":8,"n_shared_experts":1,)"
-      R"("first_k_dense_replace":1})";
   for (const ModelConfig& config :
        {small_config(biased_decoder()), parse_model_config(gemma, "gemma").value(),
-        parse_model_config(mixtral, "mixtral").value(),
-        parse_model_config(deepseek, "deepseek").value()}) {
+        parse_model_config(kMixtral, "mixtral").value(),
+        parse_model_config(kDeepseek, "deepseek").value()}) {
     ReferenceOps one_rank;
     DummyWeights weights(DType::kF32);
     const std::vector<float> expected = prompt_logits(config, weights, one_rank, {0, 1});
@@ -612,6 +613,85 @@ TEST(Fp8Checkpoint, NamesTensorsThatDoNotFitTheFormat) {
   Fp8Weights scaled(blocks, false);
   EXPECT_THAT(load_model(small_config(), scaled, ops, small_limits()).status().message(),
               AllOf(HasSubstr("q_proj.weight"), HasSubstr("got fp8_e4m3, expected f32")));
+}
+
+// Quantizes matrices itself, as a GPU does.
+template <class Base>
+class QuantizingOps : public Base {
+ public:
+  using Base::Base;
+  bool quantizes_rows() const override { return true; }
+  bool fills_repeated() const override { return fills_repeated_; }
+  void set_fills_repeated(bool fills) { fills_repeated_ = fills; }
+
+ private:
+  bool fills_repeated_ = false;
+};
+
+// The loader quantizes for operations that do not.
+TEST(Fp8AtLoad, DevicesQuantizeAsTheLoader) {
+  for (ModelConfig config : {small_config(), parse_model_config(kMixtral, "mixtral").value(),
+                             parse_model_config(kDeepseek, "deepseek").value()}) {
+    config.format = fp8_at_load();
+    const auto make_source = [] { return DummyWeights(DType::kBF16); };
+    DummyWeights weights = make_source();
+    ReferenceOps reference;
+    const std::vector<float> expected = prompt_logits(config, weights, reference, {0, 1});
+    QuantizingOps<ReferenceOps> ops;
+    for (const bool fills_repeated : {false, true}) {
+      ops.set_fills_repeated(fills_repeated);
+      EXPECT_EQ(prompt_logits(config, weights, ops, {0, 1}), expected) << fills_repeated;
+    }
+    // The sums of two ranks are those of the loader's ranks, because the scales are the same.
+    EXPECT_EQ(logits_of_two_ranks<QuantizingOps<TwoRankOps>>(config, make_source),
+              logits_of_two_ranks(config, make_source));
+    ModelConfig plain = config;
+    plain.format.reset();
+    EXPECT_NE(prompt_logits(plain, weights, reference, {0, 1}), expected);
+  }
+}
+
+// Has a NaN in one matrix.
+class BrokenWeights : public DummyWeights {
+ public:
+  explicit BrokenWeights(std::string broken)
+      : DummyWeights(DType::kF32), broken_(std::move(broken)) {}
+
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
+    QUIRE_ASSIGN_OR_RETURN(const TensorView view, DummyWeights::tensor(name, expected));
+    if (name == broken_) view.as<float>()[2 * expected[1] + 3] = std::nanf("");
+    return view;
+  }
+
+ private:
+  std::string broken_;
+};
+
+// Fails as a GPU does, without the tensor's name.
+class RefusingOps : public QuantizingOps<ReferenceOps> {
+ public:
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
+    for (const WeightView& matrix : source.weights) {
+      if (!source.quantized_columns) continue;
+      if (!check_finite(matrix.values).ok()) return invalid_argument("not finite");
+    }
+    return ReferenceOps::make_linear(source);
+  }
+};
+
+TEST(Fp8AtLoad, NamesTheTensorThatADeviceCannotQuantize) {
+  const ModelConfig moe = parse_model_config(kMixtral, "mixtral").value();
+  const std::pair<ModelConfig, std::string> cases[] = {
+      {small_config(), "model.layers.1.self_attn.k_proj.weight"},
+      {moe, "model.layers.1.block_sparse_moe.experts.3.w3.weight"}};
+  for (auto [config, name] : cases) {
+    config.format = fp8_at_load();
+    BrokenWeights weights(name);
+    RefusingOps ops;
+    EXPECT_THAT(load_model(config, weights, ops, small_limits()).status().message(),
+                AllOf(HasSubstr(name), HasSubstr("cannot be quantized; got an infinity or a NaN in "
+                                                 "row 2")));
+  }
 }
 
 TEST(Fp8Checkpoint, ScalesOfInputsAreRead) {

@@ -56,6 +56,10 @@ class ReferenceOps : public Ops {
   void soft_cap(float cap, TensorView x, Stream& stream) override;
   void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override;
   void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override;
+
+ private:
+  // Writes out the repeated rows, and quantizes the matrices that are to be quantized.
+  Result<std::unique_ptr<Linear>> make_expanded_linear(const LinearSource& source);
 };
 
 // Operations of a device that computes neither experts nor matrices by head.

@@ -67,8 +67,7 @@ Status CudaExperts::add(int idx, const LinearSource& source, const Shape& shape,
     return unimplemented(
         "[ops] experts with FP8 weights need sizes that are multiples of 16; use --device cpu");
   }
-  const ScalesLayout layout =
-      kept == DType::kF8E4M3 ? scales_layout(source.weights) : ScalesLayout{};
+  const ScalesLayout layout = kept == DType::kF8E4M3 ? scales_layout(source) : ScalesLayout{};
   if (idx == 0) {
     QUIRE_ASSIGN_OR_RETURN(stack.weights, device_tensor(shape, kept));
     stack.layout = layout;

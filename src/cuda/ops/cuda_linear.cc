@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "base/numbers.h"
+#include "tensor/finite.h"
 
 namespace quire::cuda {
 namespace {
@@ -17,18 +19,28 @@ constexpr size_t kSlotBytes = size_t{16} << 20;
 // One core reads page-cached files at about a quarter of the PCIe bandwidth.
 constexpr int kNumThreads = 6;
 constexpr int64_t kPieceBytes = int64_t{1} << 20;  // bytes that a thread copies at a time
-
-void copy_in_pieces(ThreadPool& threads, const void* from, void* to, int64_t num_bytes) {
-  threads.parallel_for(ceil_div(num_bytes, kPieceBytes), [&](int64_t piece) {
-    const int64_t at = piece * kPieceBytes;
-    std::memcpy(static_cast<std::byte*>(to) + at, static_cast<const std::byte*>(from) + at,
-                static_cast<size_t>(std::min(kPieceBytes, num_bytes - at)));
-  });
-}
+// Bytes of rows that are quantized at a time. They stay in the L2 between the kernel that fills
+// them and the one that quantizes them.
+constexpr int64_t kStagedBytes = int64_t{32} << 20;
 
 TensorView flat_part(const TensorView& view, int64_t first, int64_t count) {
   const TensorView flat = {view.data, view.dtype, {view.shape.num_elements()}};
   return flat.rows(first, count);
+}
+
+// With `checks`, returns whether all elements are finite.
+bool copy_in_pieces(ThreadPool& threads, const TensorView& from, std::byte* to, bool checks) {
+  const auto element_bytes = static_cast<int64_t>(dtype_bytes(from.dtype));
+  const int64_t piece_elements = kPieceBytes / element_bytes;
+  const int64_t total = from.shape.num_elements();
+  std::atomic<bool> is_finite = true;
+  threads.parallel_for(ceil_div(total, piece_elements), [&](int64_t piece) {
+    const int64_t first = piece * piece_elements;
+    const TensorView part = flat_part(from, first, std::min(piece_elements, total - first));
+    if (checks && !all_finite(part)) is_finite = false;
+    std::memcpy(to + first * element_bytes, part.data, part.num_bytes());
+  });
+  return is_finite;
 }
 
 // Rows of a checkpoint's blocks with one scale; their columns are kScaleColumns.
@@ -38,12 +50,12 @@ bool is_fp8(const WeightScheme& scheme) {
   return scheme.values == DType::kF8E4M3;
 }
 
-Status check_shape(const Shape& shape, int64_t in_features) {
-  if (shape.rank() == 2 && shape[0] > 0 && shape[1] == in_features && in_features > 0) return {};
+Status check_shape(const Shape& shape, int64_t num_columns) {
+  if (shape.rank() == 2 && shape[0] > 0 && shape[1] == num_columns && num_columns > 0) return {};
   return invalid_argument(
       fmt::format("[ops] a block of weights has the wrong shape; got rank {} and {} x {}, "
                   "expected rank 2 and {} columns",
-                  shape.rank(), shape[0], shape[1], in_features));
+                  shape.rank(), shape[0], shape[1], num_columns));
 }
 
 Status check_scale_shape(const WeightView& matrix) {
@@ -63,27 +75,58 @@ Status check_scale_shape(const WeightView& matrix) {
 struct Block {
   const WeightView* memory = nullptr;
   const RepeatedRows* repeated = nullptr;
+  std::optional<Slice> quantized_columns = {};  // LinearSource's
 
-  const Shape& shape() const { return memory != nullptr ? memory->values.shape : repeated->shape; }
-  WeightScheme scheme() const {
+  // As the source has it.
+  const Shape& stored_shape() const {
+    return memory != nullptr ? memory->values.shape : repeated->shape;
+  }
+  WeightScheme stored_scheme() const {
     return memory != nullptr ? memory->scheme : WeightScheme{.values = repeated->pool.dtype};
+  }
+  // As the device gets it.
+  Shape shape() const {
+    if (!quantized_columns) return stored_shape();
+    return {stored_shape()[0], quantized_columns->count};
+  }
+  WeightScheme scheme() const {
+    if (!quantized_columns) return stored_scheme();
+    return {.values = DType::kF8E4M3, .scales = ScaleLayout::kRows};
   }
 };
 
 std::vector<Block> blocks_of(const LinearSource& source) {
   std::vector<Block> blocks;
-  for (const WeightView& view : source.weights) blocks.push_back({.memory = &view});
-  for (const RepeatedRows& rows : source.repeated) blocks.push_back({.repeated = &rows});
+  for (const WeightView& view : source.weights) {
+    blocks.push_back({.memory = &view, .quantized_columns = source.quantized_columns});
+  }
+  for (const RepeatedRows& rows : source.repeated) {
+    blocks.push_back({.repeated = &rows, .quantized_columns = source.quantized_columns});
+  }
   return blocks;
 }
 
+Status check_quantized(const Block& block) {
+  if (!block.quantized_columns) return {};
+  const Slice& columns = *block.quantized_columns;
+  const int64_t num_columns = block.stored_shape()[1];
+  const bool fits = columns.first >= 0 && columns.count > 0 && columns.count <= num_columns &&
+                    columns.first <= num_columns - columns.count;
+  if (fits && block.stored_scheme().scales == ScaleLayout::kNone) return {};
+  return invalid_argument(fmt::format(
+      "[ops] a block of weights cannot be quantized; got columns {} to {} of {} in {}, "
+      "expected columns of values without scales",
+      columns.first, columns.first + columns.count, num_columns, describe(block.stored_scheme())));
+}
+
 Status check_blocks(std::span<const Block> blocks) {
-  const Shape& first = blocks.front().shape();
-  const int64_t in_features = first.rank() == 2 ? first[1] : 0;
+  const Shape& first = blocks.front().stored_shape();
+  const int64_t num_columns = first.rank() == 2 ? first[1] : 0;
   const WeightScheme scheme = blocks.front().scheme();
   for (const Block& block : blocks) {
-    QUIRE_RETURN_IF_ERROR(check_scheme(block.scheme()));
-    QUIRE_RETURN_IF_ERROR(check_shape(block.shape(), in_features));
+    QUIRE_RETURN_IF_ERROR(check_scheme(block.stored_scheme()));
+    QUIRE_RETURN_IF_ERROR(check_shape(block.stored_shape(), num_columns));
+    QUIRE_RETURN_IF_ERROR(check_quantized(block));
     if (block.memory != nullptr) QUIRE_RETURN_IF_ERROR(check_scale_shape(*block.memory));
     // Values without scales may differ in type, because all are converted to one.
     const bool has_scales = is_fp8(scheme) || is_fp8(block.scheme());
@@ -117,19 +160,33 @@ int64_t num_rows_of(std::span<const Block> blocks) {
   return num_rows;
 }
 
+Status upload_block(const Block& block, const TensorView& rows, WeightUpload& upload) {
+  if (block.memory != nullptr) return upload.upload(block.memory->values, rows);
+  return upload.fill(*block.repeated, rows);
+}
+
+Status quantize_block(const Block& block, const TensorView& rows, const TensorView& scales,
+                      WeightUpload& upload) {
+  const QuantizedRows device = {rows, scales, *block.quantized_columns};
+  if (block.memory != nullptr) return upload.quantize(block.memory->values, device);
+  return upload.quantize(*block.repeated, device);
+}
+
 // Uploads the blocks to `weights`, and their scales to `scales` unless its data is null.
 Status upload_blocks(const LinearSource& source, std::span<const Block> blocks,
                      const TensorView& weights, const TensorView& scales, WeightUpload& upload) {
+  const ScalesLayout layout = scales.data == nullptr ? ScalesLayout{} : scales_layout(source);
+  QUIRE_CHECK(layout.shape == scales.shape, "[ops] the scales of a matrix have the wrong shape");
   int64_t first = 0;
   for (const Block& block : blocks) {
-    const TensorView rows = weights.rows(first, block.shape()[0]);
-    QUIRE_RETURN_IF_ERROR(block.memory != nullptr ? upload.upload(block.memory->values, rows)
-                                                  : upload.fill(*block.repeated, rows));
-    first += block.shape()[0];
+    const int64_t count = block.shape()[0];
+    const TensorView rows = weights.rows(first, count);
+    QUIRE_RETURN_IF_ERROR(block.quantized_columns
+                              ? quantize_block(block, rows, scales.rows(first, count), upload)
+                              : upload_block(block, rows, upload));
+    first += count;
   }
-  if (scales.data == nullptr) return {};
-  const ScalesLayout layout = scales_layout(source.weights);
-  QUIRE_CHECK(layout.shape == scales.shape, "[ops] the scales of a matrix have the wrong shape");
+  if (scales.data == nullptr || source.quantized_columns) return {};
   std::vector<float> numbers = stacked_scales(source.weights, layout);
   return upload.upload({numbers.data(), DType::kF32, scales.shape}, scales);
 }
@@ -170,6 +227,10 @@ Status WeightUpload::start() {
 }
 
 Status WeightUpload::upload(const TensorView& host, const TensorView& device) {
+  return copy(host, device, Check::kNone);
+}
+
+Status WeightUpload::copy(const TensorView& host, const TensorView& device, Check check) {
   QUIRE_RETURN_IF_ERROR(start());
   const auto slot_elements = static_cast<int64_t>(kSlotBytes / dtype_bytes(host.dtype));
   const int64_t total = host.shape.num_elements();
@@ -178,24 +239,68 @@ Status WeightUpload::upload(const TensorView& host, const TensorView& device) {
     const TensorView part = flat_part(host, first, count);
     const TensorView to = flat_part(device, first, count);
     QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, staging_->begin(*context_.stream));
-    copy_in_pieces(*threads_, part.data, slot, static_cast<int64_t>(part.num_bytes()));
+    const bool is_finite = copy_in_pieces(*threads_, part, slot, check == Check::kFinite);
     if (host.dtype == device.dtype) {
       context_.stream->copy_to_device(to.data, slot, part.num_bytes());
     } else {
       run_convert(context_, {slot, host.dtype, part.shape}, to);
     }
     staging_->end(*context_.stream);
+    if (is_finite || check == Check::kNone) continue;
+    return invalid_argument(
+        "[ops] weights cannot be quantized; got an infinity or a NaN, expected finite numbers");
   }
   return {};
 }
 
-Status WeightUpload::fill(const RepeatedRows& rows, const TensorView& device) {
-  if (pool_.num_bytes() < rows.pool.num_bytes()) {
-    QUIRE_ASSIGN_OR_RETURN(pool_, device_memory(rows.pool.num_bytes()));
+Status WeightUpload::upload_pool(const TensorView& pool) {
+  if (pool_.num_bytes() < pool.num_bytes()) {
+    QUIRE_ASSIGN_OR_RETURN(pool_, device_memory(pool.num_bytes()));
   }
-  QUIRE_RETURN_IF_ERROR(upload(rows.pool, {pool_.data(), rows.pool.dtype, rows.pool.shape}));
+  return upload(pool, {pool_.data(), pool.dtype, pool.shape});
+}
+
+Status WeightUpload::fill(const RepeatedRows& rows, const TensorView& device) {
+  QUIRE_RETURN_IF_ERROR(upload_pool(rows.pool));
   run_fill_repeated(context_, rows, pool_.data(), device);
   return {};
+}
+
+template <class Stage>
+Status WeightUpload::quantize_staged(const Shape& shape, DType dtype, const QuantizedRows& device,
+                                     const Stage& stage) {
+  const int64_t row_bytes = shape[1] * static_cast<int64_t>(dtype_bytes(dtype));
+  const int64_t max_rows = std::clamp<int64_t>(kStagedBytes / row_bytes, 1, shape[0]);
+  if (static_cast<int64_t>(staged_rows_.num_bytes()) < max_rows * row_bytes) {
+    const int64_t num_bytes = std::max(kStagedBytes, row_bytes);
+    QUIRE_ASSIGN_OR_RETURN(staged_rows_, device_memory(static_cast<size_t>(num_bytes)));
+  }
+  for (int64_t first = 0; first < shape[0]; first += max_rows) {
+    const int64_t count = std::min(max_rows, shape[0] - first);
+    const TensorView part = {staged_rows_.data(), dtype, {count, shape[1]}};
+    QUIRE_RETURN_IF_ERROR(stage(first, part));
+    run_quantize_weights(context_, part, device.columns, device.values.rows(first, count),
+                         device.scales.rows(first, count));
+  }
+  return {};
+}
+
+Status WeightUpload::quantize(const TensorView& host, const QuantizedRows& device) {
+  return quantize_staged(host.shape, host.dtype, device,
+                         [&](int64_t first, const TensorView& part) {
+                           return copy(host.rows(first, part.shape[0]), part, Check::kFinite);
+                         });
+}
+
+Status WeightUpload::quantize(const RepeatedRows& rows, const QuantizedRows& device) {
+  QUIRE_RETURN_IF_ERROR(upload_pool(rows.pool));
+  return quantize_staged(rows.shape, rows.pool.dtype, device,
+                         [&](int64_t first, const TensorView& part) {
+                           RepeatedRows numbers = rows;
+                           numbers.first += first * rows.row_stride;
+                           run_fill_repeated(context_, numbers, pool_.data(), part);
+                           return Status();
+                         });
 }
 
 Status WeightUpload::release() {
@@ -203,6 +308,7 @@ Status WeightUpload::release() {
   threads_.reset();
   staging_.reset();
   pool_ = Buffer();
+  staged_rows_ = Buffer();
   return done;
 }
 
@@ -224,6 +330,11 @@ ScalesLayout scales_layout(std::span<const WeightView> matrices) {
   if (!has_blocks) return {{num_rows}, 0};
   const int64_t columns = num_scale_columns(matrices.front().values.shape[1]);
   return {{ceil_div(num_rows, scale_rows), columns}, scale_rows};
+}
+
+ScalesLayout scales_layout(const LinearSource& source) {
+  if (!source.quantized_columns) return scales_layout(source.weights);
+  return {{num_rows_of(blocks_of(source))}, 0};
 }
 
 std::vector<float> stacked_scales(std::span<const WeightView> matrices,
@@ -289,7 +400,7 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
   QUIRE_ASSIGN_OR_RETURN(linear->weights_,
                          device_tensor({num_rows, blocks.front().shape()[1]}, kept));
   if (kept == DType::kF8E4M3) {
-    const ScalesLayout layout = scales_layout(source.weights);
+    const ScalesLayout layout = scales_layout(source);
     QUIRE_ASSIGN_OR_RETURN(linear->scales_, device_tensor(layout.shape, DType::kF32));
     linear->scale_rows_ = layout.scale_rows;
   }

@@ -13,6 +13,13 @@
 
 namespace quire::cuda {
 
+// Rows that are quantized on the device.
+struct QuantizedRows {
+  TensorView values;  // E4M3 [rows, columns.count]
+  TensorView scales;  // F32 [rows]
+  Slice columns;      // of the rows that are quantized
+};
+
 // Uploads weights from host memory (usually a mapped file) to the device.
 class WeightUpload {
  public:
@@ -24,16 +31,31 @@ class WeightUpload {
   Status upload(const TensorView& host, const TensorView& device);
   // Enqueues the fill of the rows, which are contiguous on the device.
   Status fill(const RepeatedRows& rows, const TensorView& device);
+  // Enqueue the quantization of rows in F32, F16 or BF16, as LinearSource::quantized_columns
+  // defines it. They pass through a part of the device's memory that holds some of them at a time.
+  Status quantize(const TensorView& host, const QuantizedRows& device);
+  Status quantize(const RepeatedRows& rows, const QuantizedRows& device);
   // Waits for all enqueued uploads, and frees threads and memory until the next one.
   Status release();
 
  private:
+  enum class Check { kNone, kFinite };
+
   Status start();
+  // upload(); kFinite: fails if an element is an infinity or a NaN.
+  Status copy(const TensorView& host, const TensorView& device, Check check);
+  Status upload_pool(const TensorView& pool);
+  // Calls stage(first, part) for ranges of the rows, which start at `first`: it enqueues writes of
+  // their numbers to `part`, in device memory. Enqueues the quantization of each part.
+  template <class Stage>
+  Status quantize_staged(const Shape& shape, DType dtype, const QuantizedRows& device,
+                         const Stage& stage);
 
   LaunchContext context_;
   std::optional<ThreadPool> threads_;
   std::optional<PinnedRing> staging_;
-  Buffer pool_;  // of the last filled rows
+  Buffer pool_;         // of the last filled rows
+  Buffer staged_rows_;  // rows before they are quantized
 };
 
 // Allocates a tensor on the device, not initialized.
@@ -54,14 +76,17 @@ struct ScalesLayout {
 // The layout for matrices of one scheme. With scales per block, scale_rows divides 128 and the
 // heights of all matrices but the last, so that no block of the stack has rows of two matrices.
 ScalesLayout scales_layout(std::span<const WeightView> matrices);
+// The layout for a source whose matrices have scales or get them.
+ScalesLayout scales_layout(const LinearSource& source);
 // The scales of the matrices in this layout. A scale per tensor is repeated for each row.
 std::vector<float> stacked_scales(std::span<const WeightView> matrices, const ScalesLayout& layout);
 
 // The type in which CudaLinear::load(source, dtype) keeps the weights; fails as it does.
 Result<DType> kept_dtype(const LinearSource& source, DType dtype);
 
-// Enqueues the upload of a matrix without a bias to `weights` [out_features, in_features], whose
-// type is kept_dtype(), and of the scales to `scales`, of scales_layout(), if that is E4M3.
+// Enqueues the upload or quantization of a matrix without a bias to `weights` [out_features,
+// in_features], whose type is kept_dtype(), and of the scales to `scales`, of scales_layout(), if
+// that is E4M3.
 Status upload_matrix(const LinearSource& source, const TensorView& weights,
                      const TensorView& scales, WeightUpload& upload);
 
@@ -70,9 +95,9 @@ Status upload_matrix(const LinearSource& source, const TensorView& weights,
 // stacked matrices with different scales need nothing else.
 class CudaLinear final : public Linear {
  public:
-  // Enqueues the upload of the weights. Values with scales keep their type; others get `dtype`, as
-  // does the bias. Fails with kInvalidArgument if the shapes or the schemes of the blocks do not
-  // match, and with kUnimplemented for schemes that a GPU does not compute with.
+  // Enqueues the upload or quantization of the weights. Values with scales keep their type; others
+  // get `dtype`, as does the bias. Fails with kInvalidArgument if the shapes or the schemes of the
+  // blocks do not match, and with kUnimplemented for schemes that a GPU does not compute with.
   static Result<std::unique_ptr<CudaLinear>> load(const LinearSource& source, DType dtype,
                                                   WeightUpload& upload, CudaStream& stream);
 

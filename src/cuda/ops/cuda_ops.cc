@@ -40,6 +40,7 @@ class CudaOpsImpl final : public CudaOps {
     return scheme.values;
   }
   bool fills_repeated() const override { return true; }
+  bool quantizes_rows() const override { return true; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,

@@ -74,6 +74,11 @@ void run_empty_kernel(const LaunchContext& context);
 //
 // out[i] = x[i], converted; x may be pinned host memory.
 void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out);
+// Quantizes rows of weights as quantize_rows() does on the host: run_quantize_rows() of these
+// columns with the scale of the whole row, but divided by the scale, which can round to another
+// number than the product with its inverse. x is finite.
+void run_quantize_weights(const LaunchContext& context, const TensorView& x, const Slice& columns,
+                          const TensorView& out, const TensorView& scales);
 // Fills out[i, j] as RepeatedRows defines it; `pool` is a copy of its numbers on the device.
 void run_fill_repeated(const LaunchContext& context, const RepeatedRows& rows, const void* pool,
                        const TensorView& out);

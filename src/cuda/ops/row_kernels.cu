@@ -204,6 +204,35 @@ __global__ void quantize_rows_kernel(const T* x, int64_t width, __nv_fp8_e4m3* o
   }
 }
 
+// One thread block per row, of which it quantizes `count` columns from `first_column`. It does not
+// let the next kernel start early, as the kernels that write weights below.
+template <typename T, int kVec>
+__global__ void quantize_weights_kernel(const T* x, int64_t width, int64_t first_column,
+                                        int64_t count, __nv_fp8_e4m3* out, float* scales) {
+  wait_for_previous_kernel();
+  const int64_t first = int64_t{threadIdx.x} * kVec;
+  const int64_t stride = int64_t{blockDim.x} * kVec;
+  x += blockIdx.x * width;
+  out += blockIdx.x * count;
+  float largest = 0;
+  for (int64_t i = first; i < width; i += stride) {
+    const Vec<T, kVec> value = load_vec<kVec>(x + i);
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) largest = fmaxf(largest, fabsf(to_float(value.v[j])));
+  }
+  const float scale = e4m3_scale(block_max(largest));
+  if (threadIdx.x == 0) scales[blockIdx.x] = scale;
+  for (int64_t i = first; i < count; i += stride) {
+    const Vec<T, kVec> value = load_vec<kVec>(x + first_column + i);
+    Vec<__nv_fp8_e4m3, kVec> quantized;
+#pragma unroll
+    for (int j = 0; j < kVec; ++j) {
+      quantized.v[j] = from_float<__nv_fp8_e4m3>(__fdiv_rn(to_float(value.v[j]), scale));
+    }
+    store_vec(out + i, quantized);
+  }
+}
+
 // One thread block per row. As many lanes as kScaleColumns has vectors share a scale.
 template <typename T>
 __global__ void quantize_blocks_kernel(const T* x, int64_t width, __nv_fp8_e4m3* out, float* scales,
@@ -460,6 +489,23 @@ void run_convert(const LaunchContext& context, const TensorView& x, const Tensor
       const int64_t num_blocks = std::min(ceil_div(count, kFlatBlock), kMaxBlocks);
       QUIRE_LAUNCH(*context.stream, (convert_kernel<From, To>),
                    context.shape(num_blocks, kFlatBlock), x.as<const From>(), count, out.as<To>());
+    });
+  });
+}
+
+void run_quantize_weights(const LaunchContext& context, const TensorView& x, const Slice& columns,
+                          const TensorView& out, const TensorView& scales) {
+  const int64_t width = x.shape[1];
+  with_float_type(x.dtype, [&](auto type) {
+    using T = typename decltype(type)::type;
+    const bool has_whole_vectors =
+        columns.first % kWidestVec<T> == 0 && columns.count % kWidestVec<T> == 0;
+    const bool vectors = has_whole_vectors && takes_vectors<T>(width, {x.data, out.data});
+    with_bool(vectors, [&](auto by_vectors) {
+      constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+      QUIRE_LAUNCH(*context.stream, (quantize_weights_kernel<T, kVec>),
+                   context.shape(x.shape[0], block_for(width / kVec)), x.as<const T>(), width,
+                   columns.first, columns.count, out.as<__nv_fp8_e4m3>(), scales.as<float>());
     });
   });
 }

@@ -86,6 +86,14 @@ inline std::vector<float> block_quantized_row(std::span<const float> x) {
   return out;
 }
 
+// A copy of device memory.
+inline std::vector<std::byte> bytes_of(cuda::CudaStream& stream, const TensorView& view) {
+  std::vector<std::byte> bytes(view.num_bytes());
+  stream.copy_to_host(bytes.data(), view.data, bytes.size());
+  EXPECT_EQ(stream.synchronize().message(), "");
+  return bytes;
+}
+
 inline TensorView host_view(std::vector<float>& values, int64_t rows) {
   const int64_t columns = rows == 0 ? 0 : static_cast<int64_t>(values.size()) / rows;
   return {values.data(), DType::kF32, {rows, columns}};

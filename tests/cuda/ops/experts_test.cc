@@ -3,8 +3,10 @@
 #include <cmath>
 #include <set>
 
+#include "cuda/ops/cuda_experts.h"
 #include "cuda/ops/expert_kernels.h"
 #include "device_data.h"
+#include "model/quantization.h"
 #include "support/expert_cases.h"
 
 namespace quire::testing {
@@ -57,6 +59,36 @@ class RepeatedExperts : public ExpertsSource {
   std::vector<float> pool_;
   std::vector<float> copy_;
   RepeatedRows rows_;
+  WeightView view_;
+};
+
+// Experts that the device quantizes, or that quantize_rows() quantizes first.
+class QuantizedExperts : public ExpertsSource {
+ public:
+  QuantizedExperts(ExpertsSource& plain, bool on_device) : plain_(plain), on_device_(on_device) {}
+
+  const ExpertsShape& shape() const override { return plain_.shape(); }
+  Result<LinearSource> gate_up(int idx) override { return quantized(plain_.gate_up(idx).value()); }
+  Result<LinearSource> down(int idx) override { return quantized(plain_.down(idx).value()); }
+
+ private:
+  Result<LinearSource> quantized(LinearSource source) {
+    if (on_device_) {
+      const Shape& shape = source.repeated.empty() ? source.weights.front().values.shape
+                                                   : source.repeated.front().shape;
+      source.quantized_columns = Slice{0, shape[1]};
+      return source;
+    }
+    copies_.clear();
+    QUIRE_ASSIGN_OR_RETURN(view_, quantize_rows(source.weights.front().values, fp8_at_load().scheme,
+                                                copies_, threads_));
+    return LinearSource{.weights = {&view_, 1}, .biases = {}};
+  }
+
+  ExpertsSource& plain_;
+  bool on_device_;
+  ThreadPool threads_{2};
+  std::vector<Tensor> copies_;
   WeightView view_;
 };
 
@@ -335,6 +367,31 @@ TEST_P(Fp8ExpertsTest, OneTokenIsMultipliedAsItIs) {
     RandomExperts source(shape, DType::kF8E4M3, 7);
     expect_agrees(source, {1});
     if (dtype() == DType::kF32) expect_agrees(source, {2, 8, 9, 40});
+  }
+}
+
+TEST_P(Fp8ExpertsTest, WeightsAreQuantizedToTheBitsOfTheHost) {
+  const auto expect_same = [&](ExpertsSource& source, ExpertsSource& in_memory) {
+    QuantizedExperts device_source(source, true);
+    QuantizedExperts host_source(in_memory, false);
+    const auto got = ops_->make_experts(device_source);
+    ASSERT_TRUE(got.ok()) << got.status().message();
+    const auto want = ops_->make_experts(host_source).value();
+    const cuda::ExpertMatrices& actual = static_cast<cuda::CudaExperts&>(**got).matrices();
+    const cuda::ExpertMatrices& expected = static_cast<cuda::CudaExperts&>(*want).matrices();
+    const auto bits = [&](const TensorView& view) { return bytes_of(stream(), view); };
+    EXPECT_TRUE(bits(actual.gate_up) == bits(expected.gate_up));
+    EXPECT_TRUE(bits(actual.gate_up_scales) == bits(expected.gate_up_scales));
+    EXPECT_TRUE(bits(actual.down) == bits(expected.down));
+    EXPECT_TRUE(bits(actual.down_scales) == bits(expected.down_scales));
+    EXPECT_EQ((*got)->num_bytes(), want->num_bytes());
+  };
+  for (const ExpertsShape& shape : {ExpertsShape{8, 2, 64, 48}, ExpertsShape{4, 2, 1040, 592}}) {
+    RandomExperts random(shape, dtype(), 7);
+    expect_same(random, random);
+    RepeatedExperts repeated(shape, false);
+    RepeatedExperts in_memory(shape, true);
+    expect_same(repeated, in_memory);
   }
 }
 

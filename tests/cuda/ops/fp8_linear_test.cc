@@ -8,6 +8,9 @@
 #include "device_data.h"
 #include "few_row_products.h"
 #include "fp8_matrix.h"
+#include "model/quantization.h"
+#include "model/weights.h"
+#include "tensor/weight_source.h"
 
 namespace quire::testing {
 namespace {
@@ -142,6 +145,33 @@ class Fp8LinearTest : public CudaOpsTest {
       const float limit = quantizes ? 4 * quantized_tolerance(dtype()) : tolerance(dtype());
       expect_near_all(out.values(), product, limit, std::to_string(num_rows) + " rows");
     }
+  }
+
+  // Quantizes the columns of the source's matrices, and compares with those of `matrices`, the same
+  // numbers, as the loader quantizes them.
+  void expect_bits_of_the_host(LinearSource source, std::span<const TensorView> matrices,
+                               const Slice& columns) {
+    ThreadPool threads(4);
+    std::vector<Tensor> copies;
+    std::vector<WeightView> quantized;
+    for (const TensorView& matrix : matrices) {
+      const WeightView rows = quantize_rows(matrix, fp8_at_load().scheme, copies, threads).value();
+      quantized.push_back(slice_columns(rows, columns, "matrix", copies).value());
+    }
+    source.quantized_columns = columns;
+    const auto linear = ops_->make_linear(source);
+    ASSERT_TRUE(linear.ok()) << linear.status().message();
+    const auto expected = ops_->make_linear({.weights = quantized, .biases = {}}).value();
+    const cuda::CudaLinear& got = cuda::as_cuda(**linear);
+    const cuda::CudaLinear& want = cuda::as_cuda(*expected);
+    ASSERT_EQ(got.weights().shape, want.weights().shape);
+    EXPECT_EQ(got.scale_rows(), 0);
+    EXPECT_EQ(got.num_bytes(), want.num_bytes());
+    const std::string what = std::string(dtype_name(matrices.front().dtype)) + ", " +
+                             shape_text(matrices.front().shape) + ", columns from " +
+                             std::to_string(columns.first);
+    EXPECT_TRUE(bytes_of(stream(), got.scales()) == bytes_of(stream(), want.scales())) << what;
+    EXPECT_TRUE(bytes_of(stream(), got.weights()) == bytes_of(stream(), want.weights())) << what;
   }
 
   void expect_parts(const WeightScheme& scheme) {
@@ -419,6 +449,80 @@ TEST_P(Fp8LinearTest, QuantizesBlocksAsTheHostDoes) {
     EXPECT_EQ(actual_scales[1], 1.0F);
     EXPECT_TRUE(std::isnan(actual_scales[kRows]));  // was not written
   }
+}
+
+// Matrices that pass through the staging memory in one part and in several, whose rows have whole
+// vectors and have not, with all columns and with some.
+TEST_P(Fp8LinearTest, QuantizesWeightsToTheBitsOfTheHost) {
+  struct Quantized {
+    int64_t rows;
+    int64_t width;
+    Slice columns;
+  };
+  const Quantized cases[] = {{7, 16, {0, 16}},           {9, 33, {0, 33}},
+                             {9, 33, {5, 20}},           {300, 14336, {7168, 7168}},
+                             {300, 1000, {3, 200}},      {6000, 4096, {0, 4096}},
+                             {5000, 4096, {1024, 2048}}, {1, 20008, {8, 20000}}};
+  for (const Quantized& spec : cases) {
+    const int64_t first = (spec.rows + 2) / 3;
+    std::vector<float> numbers = random_floats(spec.rows * spec.width, 5, 0.02F);
+    std::fill_n(numbers.begin(), spec.width, 0.0F);
+    if (spec.rows > 2) {
+      const float subnormal = dtype() == DType::kF16 ? -6e-8F : -1e-39F;
+      std::fill_n(numbers.begin() + spec.width, spec.width, subnormal);
+      numbers[static_cast<size_t>(3 * spec.width - 1)] = 6e4F;
+    }
+    std::vector<std::byte> bytes = encode(numbers, dtype());
+    const TensorView whole = {bytes.data(), dtype(), {spec.rows, spec.width}};
+    std::vector<TensorView> matrices = {whole.rows(0, first)};
+    if (first < spec.rows) matrices.push_back(whole.rows(first, spec.rows - first));
+    const std::vector<WeightView> weights(matrices.begin(), matrices.end());
+    expect_bits_of_the_host({.weights = weights, .biases = {}}, matrices, spec.columns);
+  }
+}
+
+TEST_P(Fp8LinearTest, QuantizesRepeatedWeightsToTheBitsOfTheHost) {
+  DummyWeights source(dtype());
+  const Shape shapes[] = {{5000, 4096}, {333, 4096}};
+  const TensorView matrices[] = {source.tensor("a", shapes[0]).value(),
+                                 source.tensor("b", shapes[1]).value()};
+  std::vector<RepeatedRows> repeated;
+  for (int i = 0; i < 2; ++i) {
+    const RepeatedTensor numbers = *source.repeated(i == 0 ? "a" : "b").value();
+    repeated.push_back({numbers.pool, numbers.first, shapes[i][1], shapes[i]});
+  }
+  for (const Slice& columns : {Slice{0, 4096}, Slice{2048, 2048}, Slice{3, 50}}) {
+    expect_bits_of_the_host({.weights = {}, .biases = {}, .repeated = repeated}, matrices, columns);
+  }
+}
+
+TEST_P(Fp8LinearTest, QuantizesFiniteWeightsAlone) {
+  const int64_t rows = 3000;
+  const int64_t width = 4096;
+  for (const float fault : {NAN, INFINITY, -INFINITY}) {
+    std::vector<float> numbers(static_cast<size_t>(rows * width), 1.0F);
+    numbers.back() = fault;
+    std::vector<std::byte> bytes = encode(numbers, dtype());
+    const WeightView view = TensorView{bytes.data(), dtype(), {rows, width}};
+    LinearSource source = {.weights = {&view, 1}, .biases = {}};
+    EXPECT_TRUE(ops_->make_linear(source).ok());
+    source.quantized_columns = Slice{0, width};
+    EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_P(Fp8LinearTest, RefusesColumnsThatAMatrixDoesNotHave) {
+  std::vector<std::byte> bytes = encode(std::vector<float>(64, 1.0F), dtype());
+  const WeightView view = TensorView{bytes.data(), dtype(), {2, 32}};
+  LinearSource source = {.weights = {&view, 1}, .biases = {}};
+  for (const Slice& columns : {Slice{0, 33}, Slice{16, 17}, Slice{-1, 2}, Slice{0, 0}}) {
+    source.quantized_columns = columns;
+    EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
+  }
+  Fp8Matrix scaled(2, 32, kPerRow, DType::kF32, 1);
+  const WeightView scaled_view = scaled.view();
+  source = {.weights = {&scaled_view, 1}, .biases = {}, .quantized_columns = Slice{0, 32}};
+  EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_P(Fp8LinearTest, EmbedMultipliesByTheScales) {
