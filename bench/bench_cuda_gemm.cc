@@ -3,8 +3,8 @@
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
 // between the products. load: upload, dummy weights, tuning. fp8: products with FP8 weights, also
-// of Llama-3.1-70B. experts: the routing and the experts of
-// Qwen3-30B-A3B and DeepSeek-V2-Lite, in BF16 and FP8. Other weights are BF16.
+// of Llama-3.1-70B. experts: the routing and the experts of Qwen3-30B-A3B and DeepSeek-V2-Lite, in
+// BF16 and FP8. Other weights are BF16.
 // Weights differ from call to call, so that the L2 holds none of them.
 #include <fmt/format.h>
 

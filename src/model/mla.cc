@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/numbers.h"
 #include "model/config_fields.h"
 #include "model/decoder_config.h"
 #include "model/rope.h"
@@ -79,10 +80,20 @@ void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std
   add(o, "o_proj", hidden_size, num_heads * mla.v_head_dim, Split::kColumns);
 }
 
+// Views begin at multiples of 16 bytes, which matrix products may require; so a view takes whole
+// groups of 8 elements per token, which are at least as many bytes.
+constexpr int64_t kViewElements = 8;
+constexpr size_t kViewBytes = 16;
+
 int64_t MlaViews::width(const MlaConfig& config, int num_heads) {
-  const int64_t q = std::max(config.q_head_dim(), config.v_head_dim);
-  return config.q_lora_rank + config.latent_head_dim() +
-         num_heads * (q + config.latent_head_dim() + config.kv_lora_rank);
+  const int64_t q = num_heads * std::max(config.q_head_dim(), config.v_head_dim);
+  int64_t width = 0;
+  for (const int64_t view :
+       {int64_t{config.q_lora_rank}, int64_t{config.latent_head_dim()}, q,
+        int64_t{num_heads} * config.latent_head_dim(), int64_t{num_heads} * config.kv_lora_rank}) {
+    width += round_up(view, kViewElements);
+  }
+  return width;
 }
 
 MlaViews::MlaViews(const MlaConfig& config, int num_heads, const TensorView& scratch) {
@@ -90,7 +101,7 @@ MlaViews::MlaViews(const MlaConfig& config, int num_heads, const TensorView& scr
   auto* at = scratch.as<std::byte>();
   const auto place = [&](const Shape& shape) {
     const TensorView view = {at, scratch.dtype, shape};
-    at += view.num_bytes();
+    at += round_up(view.num_bytes(), kViewBytes);
     return view;
   };
   q_a = place({num_tokens, config.q_lora_rank});

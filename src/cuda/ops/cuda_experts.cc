@@ -1,6 +1,7 @@
 #include "cuda/ops/cuda_experts.h"
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,12 +10,11 @@
 #include "base/log.h"
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
+#include "cuda/base/memory.h"
 #include "cuda/ops/wgmma/kernel.h"
 
 namespace quire::cuda {
 namespace {
-
-constexpr int64_t kAlign = 256;  // bytes, of the parts of the workspace
 
 // The matrix of expert `idx` in a stack, as a tensor of one axis less.
 TensorView slice(const TensorView& stack, int64_t idx) {
@@ -29,26 +29,15 @@ Shape stack_of(int64_t count, const Shape& shape) {
   return shape.rank() == 1 ? Shape{count, shape[0]} : Shape{count, shape[0], shape[1]};
 }
 
-// Hands out the parts of a workspace. With a null start it only counts the bytes.
-class PartAllocator {
- public:
-  explicit PartAllocator(std::byte* start) : start_(start) {}
-
-  TensorView tensor(const Shape& shape, DType dtype) {
-    TensorView view = {start_ == nullptr ? nullptr : start_ + num_bytes_, dtype, shape};
-    num_bytes_ += round_up(static_cast<int64_t>(view.num_bytes()), kAlign);
-    return view;
-  }
-  int64_t num_bytes() const { return num_bytes_; }
-
- private:
-  std::byte* start_;
-  int64_t num_bytes_ = 0;
-};
+// The next part of a workspace.
+TensorView part(BumpAllocator& parts, const Shape& shape, DType dtype) {
+  const auto num_bytes = static_cast<size_t>(shape.num_elements()) * dtype_bytes(dtype);
+  return {parts.allocate<std::byte>(num_bytes), dtype, shape};
+}
 
 // The smallest tile in which the rows of almost every expert fit, so that its weights are read
-// once: the numbers of rows vary by about the root of their mean. Many rows have several of the
-// largest.
+// once: the numbers of rows vary by about the root of their mean. Experts with more rows than the
+// largest tile get several tiles.
 int tile_rows(int64_t num_pairs, int num_experts) {
   const double mean = static_cast<double>(num_pairs) / num_experts;
   for (const int rows : wgmma::kGroupedTokens) {
@@ -65,7 +54,9 @@ Status CudaExperts::add(int idx, const LinearSource& source, const Shape& shape,
   QUIRE_ASSIGN_OR_RETURN(const DType kept, kept_dtype(source, dtype));
   if (kept == DType::kF8E4M3 && shape[2] % kFp8Step != 0) {
     return unimplemented(
-        "[ops] experts with FP8 weights need sizes that are multiples of 16; use --device cpu");
+        fmt::format("[ops] experts with FP8 weights need sizes that are multiples of 16; got {} "
+                    "columns; use --device cpu",
+                    shape[2]));
   }
   const ScalesLayout layout = kept == DType::kF8E4M3 ? scales_layout(source) : ScalesLayout{};
   if (idx == 0) {
@@ -79,7 +70,7 @@ Status CudaExperts::add(int idx, const LinearSource& source, const Shape& shape,
   if (kept != stack.weights.view.dtype || layout != stack.layout) {
     return unimplemented(
         "[ops] the experts of a layer have different types of weights or scales; expected one "
-        "type");
+        "type; use --device cpu");
   }
   return upload_matrix(source, slice(stack.weights.view, idx), slice(stack.scales.view, idx),
                        upload);
@@ -148,30 +139,30 @@ bool ExpertsRunner::runs_grouped(const CudaExperts& experts, const ExpertsCall& 
 ExpertsRunner::Workspace ExpertsRunner::workspace(const ExpertsShape& shape, DType activation,
                                                   int64_t num_tokens, std::byte* start) const {
   const int64_t num_pairs = num_tokens * shape.top_k;
-  PartAllocator parts(start);
+  BumpAllocator parts(start);
   Workspace workspace;
-  workspace.product = parts.tensor({num_pairs, shape.intermediate_size}, activation);
+  workspace.product = part(parts, {num_pairs, shape.intermediate_size}, activation);
   if (num_tokens >= kGroupedFromTokens && takes_grouped(shape, activation)) {
-    workspace.rows = parts.tensor({num_pairs, shape.hidden_size}, activation);
+    workspace.rows = part(parts, {num_pairs, shape.hidden_size}, activation);
     const int64_t num_quantized =
         std::max(num_tokens * shape.hidden_size, num_pairs * shape.intermediate_size);
-    workspace.quantized = parts.tensor({num_quantized}, DType::kF8E4M3);
+    workspace.quantized = part(parts, {num_quantized}, DType::kF8E4M3);
     // The grouped kernel reads the scales of whole tiles.
     const int64_t hidden_scales = num_scale_columns(shape.hidden_size);
     const int64_t num_scales = std::max(num_tokens * hidden_scales,
                                         num_pairs * num_scale_columns(shape.intermediate_size));
-    workspace.scales = parts.tensor({num_scales + wgmma::kMostGroupedTokens}, DType::kF32);
+    workspace.scales = part(parts, {num_scales + wgmma::kMostGroupedTokens}, DType::kF32);
     workspace.sorted_scales =
-        parts.tensor({num_pairs * hidden_scales + wgmma::kMostGroupedTokens}, DType::kF32);
-    workspace.sorted.tokens = parts.tensor({num_pairs}, DType::kI32).as<int32_t>();
-    workspace.sorted.rows = parts.tensor({num_pairs}, DType::kI32).as<int32_t>();
-    workspace.sorted.num_tiles = parts.tensor({1}, DType::kI32).as<int32_t>();
+        part(parts, {num_pairs * hidden_scales + wgmma::kMostGroupedTokens}, DType::kF32);
+    workspace.sorted.tokens = part(parts, {num_pairs}, DType::kI32).as<int32_t>();
+    workspace.sorted.rows = part(parts, {num_pairs}, DType::kI32).as<int32_t>();
+    workspace.sorted.num_tiles = part(parts, {1}, DType::kI32).as<int32_t>();
     static_assert(sizeof(wgmma::ExpertTile) == 3 * sizeof(int32_t));
     const int64_t num_tiles =
         max_expert_tiles(num_pairs, shape.num_experts, wgmma::kGroupedTokens[0]);
-    workspace.sorted.tiles = parts.tensor({num_tiles, 3}, DType::kI32).as<wgmma::ExpertTile>();
+    workspace.sorted.tiles = part(parts, {num_tiles, 3}, DType::kI32).as<wgmma::ExpertTile>();
   }
-  workspace.num_bytes = parts.num_bytes();
+  workspace.num_bytes = static_cast<int64_t>(parts.num_bytes());
   return workspace;
 }
 
@@ -263,7 +254,8 @@ void ExpertsRunner::warn_of_few(const CudaExperts& experts, int64_t num_tokens) 
   has_warned_ = true;
   log_warning(
       "[ops] experts of many tokens run on the kernels for few, which are slow; the fast ones need "
-      "a Hopper GPU, activations in f16 or bf16, and SiLU; got weights in {}",
+      "a Hopper GPU, activations in f16 or bf16, SiLU, one type of weights, and sizes that are "
+      "multiples of 8; got weights in {}",
       dtype_name(experts.matrices().gate_up.dtype));
 }
 

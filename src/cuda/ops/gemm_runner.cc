@@ -48,7 +48,6 @@ constexpr int64_t kPartStep = 128;
 // kScaleColumns columns, with a row and a column more, and those of a tile past the end.
 constexpr int64_t kMaxQuantizedScales =
     2 * kQuantizedBytes / kScaleColumns + kMaxQuantizedRows + 2 * wgmma::kMostGroupedTokens;
-// Up to this many rows, the tiles of fewer rows are chosen without a measurement.
 // cuBLASLt and the grouped kernel require rows of E4M3 to be a multiple of 16 bytes.
 constexpr int64_t kFp8Step = 16;
 

@@ -95,11 +95,11 @@ __device__ __forceinline__ float group_score(GroupScores rule, const float* choi
   return rule == GroupScores::kLargest ? first : first + second;
 }
 
-// Takes the experts outside the best groups.
+// Excludes the experts outside the best groups.
 template <int kPerLane>
-__device__ __forceinline__ void take_other_groups(const ExpertRouting& routing, int lane,
-                                                  const float (&choices)[kPerLane],
-                                                  Candidates<kPerLane>& experts) {
+__device__ __forceinline__ void exclude_other_groups(const ExpertRouting& routing, int lane,
+                                                     const float (&choices)[kPerLane],
+                                                     Candidates<kPerLane>& experts) {
   __shared__ float of_experts[kPerLane * kLanes];
   __shared__ bool is_best[kPerLane * kLanes];  // of each group
 #pragma unroll
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(kLanes)
     experts.keys[i] = exists ? key_of(choices[i]) : kTakenKey;
   }
   if (routing.top_groups < routing.num_groups) {
-    take_other_groups(routing, lane, choices, experts);
+    exclude_other_groups(routing, lane, choices, experts);
   }
   float sum = kSmallestSum;
   for (int j = 0; j < routing.top_k; ++j) {

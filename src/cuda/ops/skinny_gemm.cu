@@ -341,8 +341,8 @@ void launch_generic(const LaunchContext& context, const Operands& p, int64_t num
                shape, p);
 }
 
-// A warp of the skinny kernel takes 128 of K at once, and the matrices of heads have few more: that
-// many warps per thread block, up to four.
+// A warp takes 128 of K at once. Matrices of heads with more get four warps per thread block,
+// others one.
 constexpr int kHeadDepth = 4;
 constexpr int kHeadWarpElements = kHeadDepth * 4 * 8;
 

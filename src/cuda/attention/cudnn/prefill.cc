@@ -78,7 +78,7 @@ Status PrefillPlan::build(Library& library) {
   if (int64_t{limits_.max_num_tokens} * row_size_ > std::numeric_limits<int32_t>::max()) {
     return unimplemented(
         fmt::format("[cudnn] the queries of a step are too large; got {} tokens of {} elements, "
-                    "expected fewer than 2^31 elements",
+                    "expected fewer than 2^31 elements; lower `max_num_batched_tokens`",
                     limits_.max_num_tokens, row_size_));
   }
   QUIRE_RETURN_IF_ERROR(build_plans(library));
@@ -92,7 +92,7 @@ Status PrefillPlan::build_plans(Library& library) {
     if (!plan.ok()) {
       return unimplemented(
           fmt::format("[cudnn] no plan for {} requests of up to {} query tokens "
-                      "and {} pages: {}",
+                      "and {} pages; choose another `prefill_attention_backend`: {}",
                       size.num_reqs, size.q_len, num_pages_, plan.status().message()));
     }
     workspace_bytes_ = std::max(workspace_bytes_, (*plan)->workspace_bytes());

@@ -13,8 +13,8 @@ namespace {
 constexpr int kShort = 256;
 constexpr int kMedium = 1024;
 constexpr int kTileTokens = 128;  // query tokens per thread block
-// A launch counts as much as the thread blocks of this many query tokens that end at once: with 32
-// heads on an H200 both are estimated to take about 10 us.
+// A launch is counted as this many query tokens of padding: both are estimated to take about 10 us
+// on an H200 with 32 heads.
 constexpr int64_t kLaunchTokens = 8192;
 
 }  // namespace

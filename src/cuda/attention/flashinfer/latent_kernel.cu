@@ -55,8 +55,9 @@ struct WorkArray {
   }
 };
 
-// The scale of the cache, which the kernel rounds to BF16 before it multiplies. It converts members
-// of the parameters to float; the host never does.
+// The scale of the cache, which the kernel rounds to BF16 before it multiplies values of the cache,
+// whose products it rounds too: exact for powers of two, otherwise two errors of up to 2^-9. It
+// converts members of the parameters to float; the host never does.
 struct CacheScale {
   const float* scale = nullptr;
 

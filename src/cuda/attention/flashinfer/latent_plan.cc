@@ -89,8 +89,8 @@ void LatentPlanner::list_tiles(const AttentionShape& shape, const AttentionBatch
   }
 }
 
-// Each worker but the last may lose up to kWorkCost: the part behind a cut costs that again, and a
-// rest of the budget of that size is not used.
+// A cut costs kWorkCost again, and a worker leaves up to kWorkCost of its budget unused. The budget
+// has as much to spare, so that all tiles fit.
 void LatentPlanner::choose_budget() {
   int64_t total = 0;
   int64_t longest = 0;

@@ -102,7 +102,8 @@ Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_r
   const int64_t last_position = max_pages * shape.page_size * num_reqs;
   if (last_position <= std::numeric_limits<int32_t>::max()) return {};
   return unimplemented(fmt::format(
-      "[flashinfer] the block table has too many positions; got {}, expected at most {}",
+      "[flashinfer] the block table has too many positions; got {}, expected at most {}; lower "
+      "`max_num_seqs` or `max_model_len`",
       last_position, std::numeric_limits<int32_t>::max()));
 }
 

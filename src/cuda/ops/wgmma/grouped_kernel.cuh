@@ -73,12 +73,12 @@ class GroupedThreadBlock {
     for (int idx = first_tile(); idx < end; idx += tile_step()) {
       const ExpertTile tile = tile_of(idx);
       const int weight = first_weight(idx) + warp * 16;
-      if constexpr (kBlockScales) {
-        multiply_scaled_blocks(sums[0], ring, tile, weight, stage);
-      } else {
+      if constexpr (std::is_same_v<T, Operand>) {
         multiply_blocks<Operand>(sums, ring, p_.num_k_blocks, stage,
                                  [this](int read) { release(read); });
-        if constexpr (!std::is_same_v<T, Operand>) scale(sums[0], tile, weight);
+      } else {
+        multiply_fp8_blocks(sums[0], ring, tile, weight, stage);
+        if constexpr (!kBlockScales) scale(sums[0], tile, weight);
       }
       output.num_rows = tile.end_row;
       epilogue.store(sums[0], tile.first_row, weight);
@@ -122,14 +122,14 @@ class GroupedThreadBlock {
     return column < num_columns ? half * num_columns + column : num_weight_rows();
   }
 
-  // sums = the scaled products of a tile.
-  __device__ __forceinline__ void multiply_scaled_blocks(float (&sums)[kTokens / 2],
-                                                         const RingView& ring,
-                                                         const ExpertTile& tile, int weight,
-                                                         Stage& stage) {
-    const float* w_scales[2];
+  // sums = the products of a tile, scaled if the scales are per block. The tensor cores keep about
+  // 14 bits of a sum of E4M3 products, so the sums of all blocks of K are added in F32.
+  __device__ __forceinline__ void multiply_fp8_blocks(float (&sums)[kTokens / 2],
+                                                      const RingView& ring, const ExpertTile& tile,
+                                                      int weight, Stage& stage) {
+    const float* w_scales[2] = {};
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
+    for (int half = 0; half < (kBlockScales ? 2 : 0); ++half) {
       // Rows past the end have sums of zero, or are not stored.
       const int row = min(weight_row(weight, half), num_weight_rows() - 1);
       const int64_t group = int64_t{tile.expert} * p_.scale_groups + (row >> p_.scale_shift);
@@ -142,9 +142,13 @@ class GroupedThreadBlock {
     float products[kTokens / 2] = {};
     for (int block = 0; block < p_.num_k_blocks; ++block) {
       // These loads complete while the tensor cores multiply.
-      const float w_scale[2] = {w_scales[0][block], w_scales[1][block]};
+      float w_scale[2];
       float x_scale[kTokens / 8][2];
-      load_scales(x_scales + int64_t{block} * p_.x_scales_width, has_pairs, x_scale);
+      if constexpr (kBlockScales) {
+        w_scale[0] = w_scales[0][block];
+        w_scale[1] = w_scales[1][block];
+        load_scales(x_scales + int64_t{block} * p_.x_scales_width, has_pairs, x_scale);
+      }
       ring.full[stage.idx].wait(stage.parity);
       const auto offset = static_cast<uint32_t>(stage.idx * ring.stage_bytes);
       const uint64_t a = operand_descriptor(ring.a_at + offset);
@@ -163,7 +167,11 @@ class GroupedThreadBlock {
       stage.advance(ring.num_stages);
 #pragma unroll
       for (int i = 0; i < kTokens / 2; ++i) {
-        sums[i] = fmaf(w_scale[i / 2 % 2] * x_scale[i / 4][i % 2], products[i], sums[i]);
+        if constexpr (kBlockScales) {
+          sums[i] = fmaf(w_scale[i / 2 % 2] * x_scale[i / 4][i % 2], products[i], sums[i]);
+        } else {
+          sums[i] += products[i];
+        }
       }
     }
   }
