@@ -14,14 +14,13 @@ tail::Params params_of(const LayerTail& layer, int num_blocks,
   const auto add = [&](const Linear* linear, const TensorView& out, int rows_per_column) {
     if (linear == nullptr) return;
     const TensorView& w = as_cuda(*linear).weights();
-    tail::Gemm gemm = {.w = w.data,
-                       .w_scales = as_cuda(*linear).scales().as<float>(),
-                       .out = out.data,
-                       .n = static_cast<int>(w.shape[0]) / rows_per_column,
-                       .k = static_cast<int>(w.shape[1]),
-                       .rows_per_column = rows_per_column};
-    split_rows(gemm, static_cast<int>(dtype_bytes(w.dtype)));
-    add_gemm(p, gemm, num_blocks);
+    add_gemm(p,
+             {.w = w.data,
+              .out = out.data,
+              .n = static_cast<int>(w.shape[0]) / rows_per_column,
+              .k = static_cast<int>(w.shape[1]),
+              .rows_per_column = rows_per_column},
+             num_blocks);
   };
   add(layer.o, layer.delta, 1);
   add(layer.gate_up, layer.product, 2);
@@ -39,19 +38,16 @@ tail::Params params_of(const LayerTail& layer, int num_blocks,
 
 bool has_supported_operands(const LayerTail& layer) {
   const DType dtype = layer.residual.dtype;
-  const DType weight_dtype = as_cuda(*layer.o).weights().dtype;
-  const int64_t row_multiple = 16 / static_cast<int64_t>(dtype_bytes(weight_dtype));
   const auto is_supported = [&](const Linear* linear) {
     if (linear == nullptr) return true;
     const TensorView& w = as_cuda(*linear).weights();
-    return as_cuda(*linear).bias().data == nullptr && w.dtype == weight_dtype &&
-           as_cuda(*linear).scale_rows() == 0 && w.shape[1] % row_multiple == 0 &&
-           w.shape[0] % 2 == 0 && w.shape.num_elements() <= INT32_MAX && is_aligned({w.data}, 16);
+    return as_cuda(*linear).bias().data == nullptr && w.dtype == dtype &&
+           w.shape[1] % tail::kVec == 0 && w.shape[0] % 2 == 0 &&
+           w.shape.num_elements() <= INT32_MAX && is_aligned({w.data}, 16);
   };
-  return (dtype == DType::kF16 || dtype == DType::kBF16) &&
-         (weight_dtype == dtype || weight_dtype == DType::kF8E4M3) &&
-         layer.residual.shape[0] == 1 && is_supported(layer.o) && is_supported(layer.gate_up) &&
-         is_supported(layer.down) && is_supported(layer.next_qkv) &&
+  return (dtype == DType::kF16 || dtype == DType::kBF16) && layer.residual.shape[0] == 1 &&
+         is_supported(layer.o) && is_supported(layer.gate_up) && is_supported(layer.down) &&
+         is_supported(layer.next_qkv) &&
          is_aligned({layer.attention.data, layer.residual.data, layer.delta.data,
                      layer.product.data, layer.post_attention_norm, layer.next_norm},
                     16);
@@ -59,23 +55,14 @@ bool has_supported_operands(const LayerTail& layer) {
 
 // A cooperative launch guarantees that all thread blocks are resident at once, whatever other
 // streams run. The grid barrier needs that.
-template <typename T, typename W>
+template <typename T>
 void launch(const LaunchContext& context, int num_blocks, const tail::Params& p) {
   const LaunchShape shape = {.grid = static_cast<unsigned>(num_blocks),
                              .block = tail::kThreads,
                              .shared_bytes = shared_layout(p).num_bytes,
                              .overlap_start = context.overlap_start,
                              .cooperative = true};
-  QUIRE_LAUNCH(*context.stream, (tail::layer_tail_gemm_kernel<T, W>), shape, p);
-}
-
-template <typename T>
-void launch_with_weights(const LaunchContext& context, int num_blocks, const tail::Params& p) {
-  if (p.gemms[tail::kO].w_scales != nullptr) {
-    launch<T, __nv_fp8_e4m3>(context, num_blocks, p);
-  } else {
-    launch<T, T>(context, num_blocks, p);
-  }
+  QUIRE_LAUNCH(*context.stream, tail::layer_tail_gemm_kernel<T>, shape, p);
 }
 
 }  // namespace
@@ -119,9 +106,9 @@ bool LayerTailKernel::run(const LayerTail& layer) {
   if (p.num_stages == 0) return false;
   p.arrivals = static_cast<uint64_t*>(arrivals_.data());
   if (layer.residual.dtype == DType::kF16) {
-    launch_with_weights<__half>(context_, num_blocks_, p);
+    launch<__half>(context_, num_blocks_, p);
   } else {
-    launch_with_weights<__nv_bfloat16>(context_, num_blocks_, p);
+    launch<__nv_bfloat16>(context_, num_blocks_, p);
   }
   return true;
 }

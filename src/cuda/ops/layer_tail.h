@@ -29,11 +29,11 @@ namespace tail {
 
 inline constexpr int kWarps = 8;
 inline constexpr int kThreads = kWarps * 32;
-// Elements that a lane multiplies at a time: 16 bytes of x, and 16 or 8 bytes of w.
-inline constexpr int kVec = 8;
-// Bytes of one weight row that a warp loads per stage of its ring, at most. Halving this (with
-// twice the stages) is 20 % slower on an H200, because each SM then issues too many bulk copies.
-inline constexpr int kSegmentBytes = 4096;
+inline constexpr int kVec = 8;  // elements of a 16-byte access
+// Elements of K of one weight row that a warp loads per stage of its ring. Halving this (with twice
+// the stages) is 20 % slower on an H200, because each SM then issues too many bulk copies.
+inline constexpr int kSegment = 2048;
+inline constexpr int kSegmentBytes = kSegment * 2;
 inline constexpr int kMaxGemms = 4;
 
 // The products in the order of their phases; kQkv is absent behind the last layer.
@@ -42,27 +42,11 @@ enum GemmIdx { kO, kGateUp, kDown, kQkv };
 // One product: out[n] = w[n, k] * x[k].
 struct Gemm {
   const void* w = nullptr;
-  const float* w_scales = nullptr;  // one per row of w; null unless w is E4M3
   void* out = nullptr;
   int n = 0;  // columns of out; for gate and up, w has 2 n rows
   int k = 0;
   int rows_per_column = 1;  // rows of w per column of out
-  int segment = 0;          // elements of K per stage of a ring; fewer in a row's last segment
-  int row_segments = 0;     // segments per row of w
 };
-
-// Splits the rows of w into segments. 16-bit weights fill a stage, which needs the fewest bulk
-// copies. E4M3 weights need twice the arithmetic per byte, so a warp that gets all the long
-// segments of rows could not keep up with memory; their segments are even.
-inline void split_rows(Gemm& gemm, int weight_bytes) {
-  constexpr int kWarpVecs = 32 * kVec;
-  gemm.segment = kSegmentBytes / weight_bytes;
-  if (weight_bytes == 1) {
-    const int num_segments = ceil_div(gemm.k, gemm.segment);
-    gemm.segment = round_up(ceil_div(gemm.k, num_segments), kWarpVecs);
-  }
-  gemm.row_segments = ceil_div(gemm.k, gemm.segment);
-}
 
 // A thread block's contiguous range of a product's columns, and the segments of w that they need.
 struct ColumnRange {
@@ -72,12 +56,16 @@ struct ColumnRange {
   int num_segments;  // segments of all rows
 };
 
+QUIRE_BOTH_SIDES inline int num_row_segments(const Gemm& gemm) {
+  return ceil_div(gemm.k, kSegment);
+}
+
 QUIRE_BOTH_SIDES inline ColumnRange column_range(const Gemm& gemm, int block, int num_blocks) {
   ColumnRange range = {};
   range.first_column = static_cast<int>(int64_t{gemm.n} * block / num_blocks);
   const auto end = static_cast<int>(int64_t{gemm.n} * (block + 1) / num_blocks);
   range.num_columns = end - range.first_column;
-  range.row_segments = gemm.row_segments;
+  range.row_segments = num_row_segments(gemm);
   range.num_segments = range.num_columns * gemm.rows_per_column * range.row_segments;
   return range;
 }
@@ -121,10 +109,9 @@ QUIRE_BOTH_SIDES inline SharedLayout shared_layout(const Params& params) {
 // Segments of the largest range: the numbers of columns differ by at most one.
 inline int max_range_segments(const Gemm& gemm, int num_blocks) {
   const int num_columns = ceil_div(gemm.n, num_blocks);
-  return num_columns * gemm.rows_per_column * gemm.row_segments;
+  return num_columns * gemm.rows_per_column * num_row_segments(gemm);
 }
 
-// The rows of gemm are split.
 inline void add_gemm(Params& params, const Gemm& gemm, int num_blocks) {
   params.max_k = std::max(params.max_k, gemm.k);
   params.max_segments = std::max(params.max_segments, max_range_segments(gemm, num_blocks));
@@ -170,8 +157,7 @@ class LayerTailKernel {
 
   // Enqueues; capturable. Only one stream may use it at a time, because the grid barrier's counter
   // belongs to this object. Returns false, and enqueues nothing, unless the layer has one row of
-  // F16 or BF16, all weights in that type or all in E4M3 with a scale per row, no biases, widths
-  // that are multiples of 16 bytes of activations and of weights and fit in shared memory, and
+  // F16 or BF16, no biases, widths that are multiples of 8 elements and fit in shared memory, and
   // 16-byte aligned addresses.
   [[nodiscard]] bool run(const LayerTail& layer);
 

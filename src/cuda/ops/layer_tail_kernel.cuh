@@ -9,9 +9,6 @@
 //
 // The last layer has no kQkv. Every thread block adds and normalizes the whole row for itself.
 //
-// The weights are in the type of x, or all in E4M3 with a scale per row, which multiplies the row's
-// sum.
-//
 // Each thread block computes a contiguous range of every product's columns (ColumnRange). Its warps
 // take segments of the weights' rows in turn, each with a partial sum in shared memory; the sums of
 // a row are added in order, so that every run has the same bits.
@@ -42,11 +39,8 @@
 // has read it before the first grid barrier.
 #pragma once
 
-#include <type_traits>
-
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/device/mma.cuh"
 #include "cuda/ops/layer_tail.h"
 
 namespace quire::cuda::tail {
@@ -109,14 +103,7 @@ struct Cursor {
   int segment_step_;
 };
 
-// The row of w behind row `row` of a thread block's range, whose gate and up rows alternate.
-__device__ __forceinline__ int weight_row(const Gemm& gemm, int first_column, int row) {
-  if (gemm.rows_per_column == 2) row = row / 2 + row % 2 * gemm.n;
-  return first_column + row;
-}
-
-// Issues the bulk copies of a warp's segments; runs on one lane. W: type of the weights.
-template <typename W>
+// Issues the bulk copies of a warp's segments; runs on one lane.
 class WeightLoader {
  public:
   __device__ __forceinline__ WeightLoader(const Params& p, const Shared& s) : p_(p), s_(s) {
@@ -175,11 +162,12 @@ class WeightLoader {
   }
   __device__ __forceinline__ Source next_source() const {
     const Gemm& gemm = p_.gemms[phase_];
-    const int first = cursor_.segment * gemm.segment;
-    const int row = weight_row(gemm, range_.first_column, cursor_.row);
-    const int64_t at = int64_t{row} * gemm.k + first;
-    return {static_cast<const W*>(gemm.w) + at,
-            static_cast<uint32_t>(min(gemm.segment, gemm.k - first) * sizeof(W))};
+    const int first = cursor_.segment * kSegment;
+    int row = cursor_.row;
+    if (phase_ == kGateUp) row = row / 2 + row % 2 * gemm.n;
+    const int64_t at = int64_t{range_.first_column + row} * gemm.k + first;
+    return {static_cast<const unsigned char*>(gemm.w) + at * 2,
+            static_cast<uint32_t>(min(kSegment, gemm.k - first)) * 2};
   }
 
   const Params& p_;
@@ -191,14 +179,9 @@ class WeightLoader {
   int stage_ = 0;
 };
 
-template <typename V>
-__device__ __forceinline__ V load_as(const unsigned char* base, int idx) {
-  return reinterpret_cast<const V*>(base)[idx];
-}
-
 template <typename T>
 __device__ __forceinline__ Vec<T, kVec> load_shared(const unsigned char* base, int vec) {
-  return load_as<Vec<T, kVec>>(base, vec);
+  return reinterpret_cast<const Vec<T, kVec>*>(base)[vec];
 }
 
 template <typename T>
@@ -222,87 +205,29 @@ __device__ __forceinline__ float dot(const Vec<T, kVec>& a, const Vec<T, kVec>& 
   return sum;
 }
 
-// A lane's part of a sum of products, of kVec at a time. W: type of the weights; here it is T.
-template <typename T, typename W>
-class LaneSum {
- public:
-  using Weights = Vec<W, kVec>;
-  using Input = Vec<T, kVec>;
-
-  // Called before add() where lanes may have taken different branches.
-  static __device__ __forceinline__ void join_lanes() {}
-  __device__ __forceinline__ void add(const Weights& w, const Input& x) { sum_ = dot(w, x, sum_); }
-  __device__ __forceinline__ float value() const { return sum_; }
-
- private:
-  float sum_ = 0;
-};
-
-// The same for E4M3 weights, by tensor cores. An H200's memory delivers 19 weights per SM and cycle
-// (4.4 TB/s at 1.75 GHz), and an SM issues instructions for 128 lanes per cycle, so about 7 per
-// weight. FMAs take 4.1 of these, because x and the weights are converted to F32; tensor cores take
-// 2.7 with BF16 and 1.3 with F16.
-//
-// The tiles multiply every x with every weight of the 4 lanes that share a row or column; the sums
-// that are wanted are on diagonals. Lanes 4 g to 4 g + 3 have column g of b, and rows g and g + 8
-// of a: a lane's first and third pair of x are in row g, the second and fourth in row g + 8.
-template <typename T>
-class LaneSum<T, __nv_fp8_e4m3> {
- public:
-  using Weights = uint2;
-  using Input = uint4;
-
-  // All lanes of the warp call add(), at once.
-  static __device__ __forceinline__ void join_lanes() { __syncwarp(); }
-  __device__ __forceinline__ void add(const Weights& w, const Input& x) {
-    mma<T>(row_g_, x.x, x.y, x.z, x.w, widen<T>(w.x), widen<T>(w.y));
-    mma<T>(row_g_plus_8_, x.x, x.y, x.z, x.w, widen<T>(w.x >> 16), widen<T>(w.y >> 16));
-  }
-  __device__ __forceinline__ float value() const {
-    const unsigned column = threadIdx.x % 32 / 4;
-    if (threadIdx.x % 4 != column / 2) return 0;
-    return column % 2 == 0 ? row_g_[0] + row_g_plus_8_[2] : row_g_[1] + row_g_plus_8_[3];
-  }
-
- private:
-  float row_g_[4] = {};
-  float row_g_plus_8_[4] = {};
-};
-
 // Multiplies a segment with its part of x; returns the lane's part of the sum. Calls `release` once
 // the segment has been read, so that its stage is refilled early.
-template <typename T, typename W, typename Release>
+template <typename T, typename Release>
 __device__ __forceinline__ float multiply_segment(const unsigned char* w, const unsigned char* x,
                                                   int num_vecs, int lane, const Release& release) {
-  using Sum = LaneSum<T, W>;
-  using Weights = typename Sum::Weights;
-  using Input = typename Sum::Input;
-  constexpr int kLaneVecs = kSegmentBytes / static_cast<int>(sizeof(W)) / kVec / 32;
-  Sum sums[2];
-  if (num_vecs == kLaneVecs * 32) {
-    Weights weights[kLaneVecs];
+  constexpr int kLaneVecs = kSegment / kVec / 32;
+  float sums[2] = {};
+  if (num_vecs == kSegment / kVec) {
+    Vec<T, kVec> weights[kLaneVecs];
 #pragma unroll
-    for (int i = 0; i < kLaneVecs; ++i) weights[i] = load_as<Weights>(w, i * 32 + lane);
+    for (int i = 0; i < kLaneVecs; ++i) weights[i] = load_shared<T>(w, i * 32 + lane);
     release();
-    Sum::join_lanes();
 #pragma unroll
     for (int i = 0; i < kLaneVecs; ++i) {
-      sums[i % 2].add(weights[i], load_as<Input>(x, i * 32 + lane));
+      sums[i % 2] = dot(weights[i], load_shared<T>(x, i * 32 + lane), sums[i % 2]);
     }
   } else {
-    Sum::join_lanes();
-    int first = 0;
-    for (; first + 32 <= num_vecs; first += 32) {
-      sums[0].add(load_as<Weights>(w, first + lane), load_as<Input>(x, first + lane));
-    }
-    if (first < num_vecs) {
-      const bool has_vec = first + lane < num_vecs;
-      sums[0].add(has_vec ? load_as<Weights>(w, first + lane) : Weights(),
-                  has_vec ? load_as<Input>(x, first + lane) : Input());
+    for (int i = lane; i < num_vecs; i += 32) {
+      sums[0] = dot(load_shared<T>(w, i), load_shared<T>(x, i), sums[0]);
     }
     release();
   }
-  return sums[0].value() + sums[1].value();
+  return sums[0] + sums[1];
 }
 
 // A consumer's position in its warp's ring.
@@ -312,10 +237,10 @@ struct Stage {
 };
 
 // Multiplies a warp's segments of a range with x; writes one partial sum per segment.
-template <typename T, typename W>
+template <typename T>
 __device__ __forceinline__ void multiply_range(const Params& p, const Gemm& gemm,
                                                const ColumnRange& range, const Shared& s,
-                                               WeightLoader<W>& loader, Stage& stage) {
+                                               WeightLoader& loader, Stage& stage) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto warp = static_cast<int>(threadIdx.x) / 32;
   const auto refill = [&] {
@@ -324,11 +249,10 @@ __device__ __forceinline__ void multiply_range(const Params& p, const Gemm& gemm
   };
   Cursor cursor(range.row_segments);
   for (int segment = warp; segment < range.num_segments; segment += kWarps, cursor.advance()) {
-    const int first = cursor.segment * gemm.segment;
+    const int first = cursor.segment * kSegment;
     s.arrived[stage.idx].wait(stage.parity);
-    const float part =
-        multiply_segment<T, W>(s.ring + stage.idx * kSegmentBytes, s.x + first * 2,
-                               min(gemm.segment, gemm.k - first) / kVec, lane, refill);
+    const float part = multiply_segment<T>(s.ring + stage.idx * kSegmentBytes, s.x + first * 2,
+                                           min(kSegment, gemm.k - first) / kVec, lane, refill);
     const float sum = warp_sum(part);
     if (lane == 0) s.sums[segment] = sum;
     if (++stage.idx == p.num_stages) {
@@ -338,49 +262,24 @@ __device__ __forceinline__ void multiply_range(const Params& p, const Gemm& gemm
   }
 }
 
-// The scales of the rows of E4M3 weights behind a thread's first column, loaded while the product
-// is computed.
-template <typename W>
-struct PreloadedScales {
-  float v[2];  // of gate and up, or of the one row
-
-  __device__ __forceinline__ void load(const Gemm& gemm, const ColumnRange& range) {
-    if constexpr (std::is_same_v<W, __nv_fp8_e4m3>) {
-      const int row = static_cast<int>(threadIdx.x) * gemm.rows_per_column;
-      if (static_cast<int>(threadIdx.x) >= range.num_columns) return;
-      v[0] = gemm.w_scales[weight_row(gemm, range.first_column, row)];
-      if (gemm.rows_per_column == 2) {
-        v[1] = gemm.w_scales[weight_row(gemm, range.first_column, row + 1)];
-      }
-    }
-  }
-};
-
 // Stores the columns that this thread block computed.
-template <typename T, typename W>
+template <typename T>
 __device__ __forceinline__ void store_columns(const Gemm& gemm, const ColumnRange& range,
-                                              const Shared& s,
-                                              const PreloadedScales<W>& preloaded) {
-  // The sum of the range's row, scaled; `part` is the row's index in its column.
-  const auto row_sum = [&](int row, int part) {
+                                              const Shared& s) {
+  const auto row_sum = [&](int row) {
     const float* sums = s.sums + row * range.row_segments;
     float sum = 0;
     for (int i = 0; i < range.row_segments; ++i) sum += sums[i];
-    if constexpr (std::is_same_v<W, __nv_fp8_e4m3>) {
-      const bool is_preloaded = row < kThreads * gemm.rows_per_column;
-      sum *= is_preloaded ? preloaded.v[part]
-                          : gemm.w_scales[weight_row(gemm, range.first_column, row)];
-    }
     return sum;
   };
   T* out = static_cast<T*>(gemm.out) + range.first_column;
   for (int i = static_cast<int>(threadIdx.x); i < range.num_columns; i += kThreads) {
     if (gemm.rows_per_column == 1) {
-      out[i] = from_float<T>(row_sum(i, 0));
+      out[i] = from_float<T>(row_sum(i));
       continue;
     }
-    const float gate = to_float(from_float<T>(row_sum(2 * i, 0)));
-    const float up = to_float(from_float<T>(row_sum(2 * i + 1, 1)));
+    const float gate = to_float(from_float<T>(row_sum(2 * i)));
+    const float up = to_float(from_float<T>(row_sum(2 * i + 1)));
     out[i] = from_float<T>(__fdividef(gate, 1.0F + __expf(-gate)) * up);
   }
 }
@@ -483,9 +382,8 @@ __device__ __forceinline__ void copy_row(unsigned char* shared, const void* row,
   }
 }
 
-template <typename T, typename W>
-__device__ __forceinline__ void run_phases(const Params& p, const Shared& s,
-                                           WeightLoader<W>& loader) {
+template <typename T>
+__device__ __forceinline__ void run_phases(const Params& p, const Shared& s, WeightLoader& loader) {
   GridBarrier barrier(p.arrivals);
   copy_row<T>(s.residual, p.residual, p.hidden);
   copy_row<T>(s.x, p.attention, p.gemms[kO].k);
@@ -500,11 +398,9 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s,
     const float* norm_weights = p.norms[phase / kDown];
     PreloadedWeights preloaded;
     if (has_norm) preloaded.load(norm_weights, p.hidden / kVec);
-    PreloadedScales<W> scales;
-    scales.load(gemm, range);
-    multiply_range<T, W>(p, gemm, range, s, loader, stage);
+    multiply_range<T>(p, gemm, range, s, loader, stage);
     __syncthreads();
-    store_columns<T, W>(gemm, range, s, scales);
+    store_columns<T>(gemm, range, s);
     if (is_last) break;
     barrier.wait();
     if (has_norm) {
@@ -522,16 +418,13 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s,
 
 #endif
 
-// T: type of the activations. W: type of the weights, which is T or E4M3. With E4M3 the kernel is
-// limited to half of an SM's registers, as it needs no more with 16-bit weights, because a thread
-// block of attention runs on the same SM while the rings fill.
-template <typename T, typename W>
-__global__ void __launch_bounds__(kThreads, std::is_same_v<W, T> ? 1 : 2)
+template <typename T>
+__global__ void __launch_bounds__(kThreads, 1)
     layer_tail_gemm_kernel(const __grid_constant__ Params p) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
   const Shared s = shared_of(p, memory);
-  WeightLoader<W> loader(p, s);
+  WeightLoader loader(p, s);
   if (threadIdx.x % 32 == 0) {
     for (int i = 0; i < p.num_stages; ++i) s.arrived[i].init();
     publish_barriers();
@@ -542,7 +435,7 @@ __global__ void __launch_bounds__(kThreads, std::is_same_v<W, T> ? 1 : 2)
   __syncwarp();
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  run_phases<T, W>(p, s, loader);
+  run_phases<T>(p, s, loader);
 #endif
 }
 

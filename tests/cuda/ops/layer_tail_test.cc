@@ -1,7 +1,7 @@
 #include "cuda/ops/layer_tail.h"
 
 #include "device_data.h"
-#include "fp8_matrix.h"
+#include "tensor/weight_source.h"
 
 namespace quire::testing {
 namespace {
@@ -12,8 +12,6 @@ struct TailCase {
   int64_t intermediate;
   int64_t qkv_size;  // 0: no layer follows
 };
-
-enum class Weights { kAsActivations, kFp8 };
 
 // A matrix on the device and its copy on the host.
 struct Matrix {
@@ -29,14 +27,7 @@ class LayerTailTest : public CudaOpsTest {
     kernel_ = cuda::LayerTailKernel::create({.stream = &stream(), .overlap_start = true}).value();
   }
 
-  Matrix fp8_matrix(int64_t n, int64_t k, uint32_t seed) {
-    Fp8Matrix matrix(n, k, kPerRow, DType::kF32, seed, 0.8F / std::sqrt(static_cast<float>(k)));
-    const WeightView weights[] = {matrix.view()};
-    const LinearSource source = {.weights = weights, .biases = {}};
-    return {ops_->make_linear(source).value(), reference_.make_linear(source).value()};
-  }
   Matrix matrix(int64_t n, int64_t k, uint32_t seed, bool has_bias) {
-    if (weights_ == Weights::kFp8) return fp8_matrix(n, k, seed);
     const std::vector<float> w = random(n * k, seed, 1.0F / std::sqrt(static_cast<float>(k)));
     const std::vector<float> b = random(n, seed + 100);
     const WeightView weights[] = {TensorView{const_cast<float*>(w.data()), DType::kF32, {n, k}}};
@@ -165,35 +156,13 @@ class LayerTailTest : public CudaOpsTest {
     ASSERT_EQ(tuned.message(), "");
   }
 
-  void expect_same_bits() {
-    make({512, 512, 1536, 512});
-    Rows rows(*this, 1, 5);
-    // Each run's qkv is the next one's attention.
-    const auto chain = [&] {
-      for (int i = 0; i < 20; ++i) {
-        LayerTail tail = rows.tail();
-        if (i % 2 == 1) std::swap(tail.attention, tail.qkv);
-        EXPECT_TRUE(run_fused(tail));
-      }
-    };
-    const auto reset = [&] {
-      rows.reset();
-      rows.attention.set(rows.host_attention);
-    };
-    for (DeviceData* out : {&rows.attention, &rows.residual}) {
-      for (int repeat = 0; repeat < 10; ++repeat) expect_capturable(chain, *out, reset);
-    }
-  }
-
   bool has_kernel() const { return kernel_ != nullptr && dtype() != DType::kF32; }
-  bool has_kernel_with_fp8() const { return has_kernel() && ops_->linear_dtype(kPerRow).ok(); }
 
   TailCase spec_ = {};
   Matrix o_, gate_up_, down_, qkv_;
   std::vector<float> host_norms_[2];
   Tensor norms_[2];
   std::unique_ptr<cuda::LayerTailKernel> kernel_;
-  Weights weights_ = Weights::kAsActivations;
 };
 
 // Fewer columns than SMs, rows of one short segment and of several, and norms that exceed a
@@ -215,42 +184,6 @@ TEST_P(LayerTailTest, OneKernelAgrees) {
   }
 }
 
-// Among the rows of E4M3 are rows of one whole segment, of one short segment and of several even
-// ones. With two thread blocks, a thread stores more columns than it preloads scales for.
-TEST_P(LayerTailTest, OneKernelAgreesWithFp8Weights) {
-  if (!has_kernel_with_fp8()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
-  weights_ = Weights::kFp8;
-  const auto few_blocks =
-      cuda::LayerTailKernel::create({.stream = &stream(), .overlap_start = true}, 2).value();
-  constexpr TailCase kFp8Cases[] = {{16, 32, 48, 40},         {64, 128, 96, 0},
-                                    {256, 512, 1008, 768},    {2064, 2048, 6160, 2570},
-                                    {4112, 1024, 2064, 1536}, {4096, 4096, 1040, 512},
-                                    {1040, 14336, 528, 1042}};
-  for (const TailCase& spec : kFp8Cases) {
-    make(spec);
-    for (const uint32_t seed : {20U, 30U}) {
-      expect(
-          1, seed, [&](const LayerTail& tail) { ASSERT_TRUE(run_fused(tail)); }, "one kernel");
-      expect(
-          1, seed, [&](const LayerTail& tail) { ASSERT_TRUE(few_blocks->run(tail)); },
-          "two thread blocks");
-    }
-  }
-}
-
-TEST_P(LayerTailTest, RefusesUnsupportedFp8Weights) {
-  if (!has_kernel_with_fp8()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
-  weights_ = Weights::kFp8;
-  make({64, 64, 64, 64});
-  EXPECT_TRUE(run_fused(Rows(*this, 1, 1).tail()));
-  make({72, 64, 64, 64});
-  EXPECT_FALSE(run_fused(Rows(*this, 1, 1).tail())) << "rows of 72 bytes";
-  make({64, 64, 64, 64});
-  weights_ = Weights::kAsActivations;
-  down_ = matrix(64, 64, 3, false);
-  EXPECT_FALSE(run_fused(Rows(*this, 1, 1).tail())) << "weights of two types";
-}
-
 TEST_P(LayerTailTest, RefusesUnsupportedShapes) {
   if (kernel_ == nullptr) GTEST_SKIP() << "no kernel on this device";
   make({64, 64, 64, 64});
@@ -265,13 +198,23 @@ TEST_P(LayerTailTest, RefusesUnsupportedShapes) {
 // Runs captured, with every kernel starting early; the counters must return to their state.
 TEST_P(LayerTailTest, SameBitsEveryTime) {
   if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
-  expect_same_bits();
-}
-
-TEST_P(LayerTailTest, SameBitsEveryTimeWithFp8Weights) {
-  if (!has_kernel_with_fp8()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
-  weights_ = Weights::kFp8;
-  expect_same_bits();
+  make({512, 512, 1536, 512});
+  Rows rows(*this, 1, 5);
+  // Each run's qkv is the next one's attention.
+  const auto chain = [&] {
+    for (int i = 0; i < 20; ++i) {
+      LayerTail tail = rows.tail();
+      if (i % 2 == 1) std::swap(tail.attention, tail.qkv);
+      EXPECT_TRUE(run_fused(tail));
+    }
+  };
+  const auto reset = [&] {
+    rows.reset();
+    rows.attention.set(rows.host_attention);
+  };
+  for (DeviceData* out : {&rows.attention, &rows.residual}) {
+    for (int repeat = 0; repeat < 10; ++repeat) expect_capturable(chain, *out, reset);
+  }
 }
 
 // Tails with biases and F32 tails run as separate kernels; a single row uses the faster variant.
@@ -287,57 +230,17 @@ TEST_P(LayerTailTest, OpsChooseByMeasurement) {
   }
 }
 
-// Products with FP8 weights and up to 8 rows take the activations as they are.
-TEST_P(LayerTailTest, OpsChooseByMeasurementWithFp8Weights) {
-  if (!ops_->linear_dtype(kPerRow).ok()) GTEST_SKIP() << "no FP8 weights on this device";
-  weights_ = Weights::kFp8;
-  make({512, 256, 1024, 384});
-  const auto run = [&](const LayerTail& tail) { layer_tail(tail); };
-  for (const int64_t num_rows : {1, 2, 8}) expect(num_rows, 40, run, "untuned");
-  Rows rows(*this, 8, 7);
-  const int row_counts[] = {1, 2, 4, 8};
-  tune(row_counts, rows.tail());
-  for (const int64_t num_rows : {1, 2, 8}) expect(num_rows, 50, run, "tuned");
-}
-
-// Needs no GPU: segments fit a stage, cover a row, and none is empty.
-TEST(LayerTailPlanTest, SegmentsCoverARow) {
-  const int stage = cuda::tail::kSegmentBytes;
-  for (const int weight_bytes : {1, 2}) {
-    for (int k = 16; k < 60000; k += 16) {
-      cuda::tail::Gemm gemm;
-      gemm.k = k;
-      split_rows(gemm, weight_bytes);
-      ASSERT_LE(gemm.segment * weight_bytes, stage) << k;
-      ASSERT_EQ(gemm.segment % (32 * cuda::tail::kVec), 0) << k;
-      ASSERT_GE(gemm.segment * gemm.row_segments, k);
-      ASSERT_LT(gemm.segment * (gemm.row_segments - 1), k);
-      ASSERT_EQ(gemm.row_segments, ceil_div(k * weight_bytes, stage)) << k;
-    }
-  }
-  const auto segment = [](int k) {
-    cuda::tail::Gemm gemm;
-    gemm.k = k;
-    split_rows(gemm, 1);
-    return gemm.segment;
-  };
-  EXPECT_EQ(segment(4096), 4096);
-  EXPECT_EQ(segment(5120), 2560);
-  EXPECT_EQ(segment(14336), 3584);
-}
-
 // Needs no GPU: thread blocks cover all columns, and max_range_segments() is the number of the
 // largest range.
 TEST(LayerTailPlanTest, RangesCoverAllColumnsAndOneIsTheLargest) {
   for (const int num_blocks : {1, 2, 7, 108, 132}) {
     for (const int n : {1, 2, 8, 131, 132, 133, 264, 1000, 4096, 14336}) {
-      for (const int k : {8, 2048, 2056, 14336}) {
+      for (const int k : {8, cuda::tail::kSegment, cuda::tail::kSegment + 8, 14336}) {
         for (const int rows_per_column : {1, 2}) {
           cuda::tail::Gemm gemm;
           gemm.n = n;
           gemm.k = k;
           gemm.rows_per_column = rows_per_column;
-          split_rows(gemm, 2);
           int next_column = 0;
           int most = 0;
           for (int block = 0; block < num_blocks; ++block) {
@@ -376,33 +279,29 @@ TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
       .beside_attention = kSmBytes - 2 * 1024 - cuda::tail::kAttentionBytes - 128};
   struct Model {
     const char* name;
-    int hidden, q_size, intermediate, qkv_size;
-    int num_stages[2];  // with 1 and 2 bytes per weight
+    int hidden, q_size, intermediate, qkv_size, num_stages;
   };
-  for (const Model& model : {Model{"Llama-3.1-8B", 4096, 4096, 14336, 6144, {4, 4}},
-                             Model{"Qwen3-14B", 5120, 5120, 17408, 7168, {3, 3}},
-                             Model{"Qwen3-32B", 5120, 8192, 25600, 10240, {3, 3}},
-                             Model{"Llama-3.3-70B", 8192, 8192, 28672, 10240, {3, 2}}}) {
-    SCOPED_TRACE(model.name);
-    for (const int weight_bytes : {1, 2}) {
-      cuda::tail::Params params;
-      params.hidden = model.hidden;
-      const auto add = [&](int n, int k, int rows_per_column) {
-        cuda::tail::Gemm gemm;
-        gemm.n = n;
-        gemm.k = k;
-        gemm.rows_per_column = rows_per_column;
-        split_rows(gemm, weight_bytes);
-        cuda::tail::add_gemm(params, gemm, 132);
-      };
-      add(model.hidden, model.q_size, 1);
-      add(model.intermediate, model.hidden, 2);
-      add(model.hidden, model.intermediate, 1);
-      add(model.qkv_size, model.hidden, 1);
-      cuda::tail::fit_rings(params, kSharedMemory);
-      EXPECT_EQ(params.num_stages, model.num_stages[weight_bytes - 1]) << weight_bytes;
-      EXPECT_LE(cuda::tail::shared_layout(params).num_bytes, kSharedMemory.beside_attention);
-    }
+  for (const Model& model : {Model{"Llama-3.1-8B", 4096, 4096, 14336, 6144, 4},
+                             Model{"Qwen3-14B", 5120, 5120, 17408, 7168, 3},
+                             Model{"Qwen3-32B", 5120, 8192, 25600, 10240, 3},
+                             Model{"Llama-3.3-70B", 8192, 8192, 28672, 10240, 2}}) {
+    cuda::tail::Params params;
+    params.hidden = model.hidden;
+    const auto add = [&](int n, int k, int rows_per_column) {
+      cuda::tail::Gemm gemm;
+      gemm.n = n;
+      gemm.k = k;
+      gemm.rows_per_column = rows_per_column;
+      cuda::tail::add_gemm(params, gemm, 132);
+    };
+    add(model.hidden, model.q_size, 1);
+    add(model.intermediate, model.hidden, 2);
+    add(model.hidden, model.intermediate, 1);
+    add(model.qkv_size, model.hidden, 1);
+    cuda::tail::fit_rings(params, kSharedMemory);
+    EXPECT_EQ(params.num_stages, model.num_stages) << model.name;
+    EXPECT_LE(cuda::tail::shared_layout(params).num_bytes, kSharedMemory.beside_attention)
+        << model.name;
   }
 }
 
