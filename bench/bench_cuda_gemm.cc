@@ -241,8 +241,8 @@ std::string choice_name(const cuda::GemmChoice& choice) {
       return "cublas";
     case cuda::GemmChoice::Kind::kWgmma:
       return fmt::format("wgmma {}", cuda::wgmma_plan_name(choice.wgmma));
-    case cuda::GemmChoice::Kind::kBlockScaled:
-      return fmt::format("blocks {}", choice.tile_rows);
+    case cuda::GemmChoice::Kind::kGrouped:
+      return fmt::format("grouped {}", choice.tile_rows);
     case cuda::GemmChoice::Kind::kGeneric:
       return "generic";
   }

@@ -42,6 +42,7 @@ constexpr int64_t kMaxGenericRows = 4;
 // weights as fast, and are exact.
 constexpr int64_t kMaxExactRows = 8;
 constexpr int64_t kMaxQuantizedRows = int64_t{1} << 15;
+constexpr int64_t kMaxGroupedRows = 128;  // of products with scales per row
 // Parts of a product's rows are multiples of this, so that few tiles are incomplete.
 constexpr int64_t kPartStep = 128;
 // Upper bound of the F32 scales of quantized activations: one per row, or one per row and
@@ -199,9 +200,9 @@ GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows)
   if (skinny_takes(call) && is_small) {
     return {.kind = GemmChoice::Kind::kSkinny, .skinny_variant = num_skinny_variants() - 1};
   }
-  if (takes_block_scaled(call)) {
+  if (call.scale_rows > 0 && takes_grouped(call)) {
     const bool has_few_rows = num_rows <= 2 * wgmma::kGroupedTokens[0];
-    return {.kind = GemmChoice::Kind::kBlockScaled,
+    return {.kind = GemmChoice::Kind::kGrouped,
             .tile_rows = has_few_rows ? wgmma::kGroupedTokens[0] : wgmma::kMostGroupedTokens};
   }
   const auto algorithms = cublas_algorithms(call, num_rows, 1);
@@ -239,9 +240,10 @@ std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
   for (const auto& algorithm : cublas_algorithms(call, num_rows, search.max_algorithms)) {
     add({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
-  if (takes_block_scaled(call)) {
+  // With scales per row and more rows, cuBLASLt is faster.
+  if (takes_grouped(call) && (call.scale_rows > 0 || num_rows <= kMaxGroupedRows)) {
     for (const int tile_rows : wgmma::kGroupedTokens) {
-      add({.kind = GemmChoice::Kind::kBlockScaled, .tile_rows = tile_rows});
+      add({.kind = GemmChoice::Kind::kGrouped, .tile_rows = tile_rows});
     }
   }
   if (!is_gated) add_wgmma();
@@ -255,8 +257,8 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
   if (choice.kind == GemmChoice::Kind::kWgmma && WgmmaGemm::takes(call)) {
     return wgmma_->run(call, choice.wgmma);
   }
-  if (choice.kind == GemmChoice::Kind::kBlockScaled && takes_block_scaled(call)) {
-    return run_block_scaled(call, choice.tile_rows);
+  if (choice.kind == GemmChoice::Kind::kGrouped && takes_grouped(call)) {
+    return run_grouped(call, choice.tile_rows);
   }
   if (choice.kind == GemmChoice::Kind::kSkinny && skinny_takes(call)) {
     run_skinny_gemm(context_, call, choice.skinny_variant);
@@ -273,59 +275,69 @@ Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
 }
 
 // The gated product needs groups of 8 rows of gate and of up.
-bool GemmRunner::takes_block_scaled(const GemmCall& call) const {
+bool GemmRunner::takes_grouped(const GemmCall& call) const {
   const int64_t k = call.w.shape[1];
   const bool is_gated = call.gated_out.data != nullptr;
   const bool has_sizes =
       k % kFp8Step == 0 && k <= kQuantizedBytes && call.w.shape[0] % (is_gated ? 16 : 8) == 0;
-  return call.scale_rows > 0 && wgmma_ != nullptr && quantized_.num_bytes() > 0 &&
+  return call.has_fp8_weights() && wgmma_ != nullptr && quantized_.num_bytes() > 0 &&
          call.x.dtype != DType::kF32 && call.x.shape[0] > kMaxExactRows && has_sizes &&
          !(is_gated && call.bias.data != nullptr) &&
          is_aligned({call.w.data, call.x.data, call.out.data, call.gated_out.data}, 16);
 }
 
-Status GemmRunner::run_block_scaled(const GemmCall& call, int tile_rows) {
+// Calls body(part, quantized, scales) for each part of the rows whose quantized activations fit
+// into their workspace: `quantized` and `scales` are the memory of the part's.
+template <typename Body>
+Status GemmRunner::for_each_quantized_part(const GemmCall& call, const Body& body) {
   const int64_t num_rows = call.x.shape[0];
-  const int64_t k = call.w.shape[1];
-  const int64_t step = quantized_rows(num_rows, k);
+  const int64_t width = call.x.shape[1];
+  const int64_t step = quantized_rows(num_rows, width);
   auto* const scales = static_cast<std::byte*>(quantized_.data()) + kQuantizedBytes;
   for (int64_t first = 0; first < num_rows; first += step) {
     const int64_t count = std::min(step, num_rows - first);
-    const GemmCall part = part_of(call, first, count);
-    const bool is_gated = part.gated_out.data != nullptr;
-    // Rows of scales of an even length are read by pairs.
-    const GroupedGemmCall product = {
-        .w = {call.w.data, call.w.dtype, {1, call.w.shape[0], k}},
-        .x = {quantized_.data(), DType::kF8E4M3, {count, k}},
-        .out = is_gated ? part.gated_out : part.out,
-        .type = call.x.dtype,
-        .bias = call.bias,
-        .is_gated = is_gated,
-        .tile_rows = tile_rows,
-        .w_scales = call.w_scales,
-        .x_scales = {scales, DType::kF32, {num_scale_columns(k), round_up(count, 2)}},
-        .scale_rows = call.scale_rows};
-    run_quantize_blocks(context_, part.x, product.x, product.x_scales);
-    QUIRE_RETURN_IF_ERROR(run_grouped_gemm(context_, num_sms_, product));
+    const TensorView quantized = {quantized_.data(), DType::kF8E4M3, {count, width}};
+    QUIRE_RETURN_IF_ERROR(body(part_of(call, first, count), quantized, scales));
   }
   return {};
+}
+
+Status GemmRunner::run_grouped(const GemmCall& call, int tile_rows) {
+  return for_each_quantized_part(
+      call, [&](const GemmCall& part, const TensorView& quantized, std::byte* scales) {
+        const int64_t count = quantized.shape[0];
+        const int64_t width = quantized.shape[1];
+        const bool is_gated = part.gated_out.data != nullptr;
+        GroupedGemmCall product = {.w = {call.w.data, call.w.dtype, {1, call.w.shape[0], width}},
+                                   .x = quantized,
+                                   .out = is_gated ? part.gated_out : part.out,
+                                   .type = call.x.dtype,
+                                   .bias = call.bias,
+                                   .is_gated = is_gated,
+                                   .tile_rows = tile_rows,
+                                   .w_scales = call.w_scales,
+                                   .x_scales = {scales, DType::kF32, {count}},
+                                   .scale_rows = call.scale_rows};
+        if (call.scale_rows == 0) {
+          run_quantize_rows(context_, part.x, quantized, product.x_scales);
+        } else {
+          // Rows of scales of an even length are read by pairs.
+          product.x_scales.shape = {num_scale_columns(width), round_up(count, 2)};
+          run_quantize_blocks(context_, part.x, quantized, product.x_scales);
+        }
+        return run_grouped_gemm(context_, num_sms_, product);
+      });
 }
 
 Status GemmRunner::run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm) {
   const GemmShape shape = cublas_shape(shape_of(call));
   if (!call.has_fp8_weights()) return cublas_->run(*context_.stream, shape, call, algorithm);
-  const int64_t num_rows = call.x.shape[0];
-  const int64_t step = quantized_rows(num_rows, shape.k);
-  auto* const scales = static_cast<std::byte*>(quantized_.data()) + kQuantizedBytes;
-  for (int64_t first = 0; first < num_rows; first += step) {
-    const int64_t count = std::min(step, num_rows - first);
-    GemmCall part = part_of(call, first, count);
-    const TensorView quantized = {quantized_.data(), DType::kF8E4M3, {count, shape.k}};
-    run_quantize_rows(context_, part.x, quantized, {scales, DType::kF32, {count}});
-    part.x = quantized;
-    QUIRE_RETURN_IF_ERROR(cublas_->run(*context_.stream, shape, part, algorithm, scales));
-  }
-  return {};
+  return for_each_quantized_part(
+      call, [&](GemmCall part, const TensorView& quantized, std::byte* scales) {
+        run_quantize_rows(context_, part.x, quantized, {scales, DType::kF32, {quantized.shape[0]}});
+        part.x = quantized;
+        return cublas_->run(*context_.stream, shape, part, algorithm, scales);
+      });
 }
 
 double GemmRunner::Candidate::median() const {

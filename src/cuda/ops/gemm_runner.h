@@ -35,12 +35,12 @@ inline constexpr int64_t kQuantizedBytes = int64_t{32} << 20;
 int64_t quantized_rows(int64_t num_rows, int64_t width);
 
 struct GemmChoice {
-  enum class Kind { kSkinny, kCublasLt, kWgmma, kBlockScaled, kGeneric };
+  enum class Kind { kSkinny, kCublasLt, kWgmma, kGrouped, kGeneric };
   Kind kind = Kind::kGeneric;
   int skinny_variant = 0;
   cublasLtMatmulAlgo_t algorithm = {};
   WgmmaPlan wgmma = {};
-  int tile_rows = 0;  // kBlockScaled: GroupedGemmCall::tile_rows
+  int tile_rows = 0;  // kGrouped: GroupedGemmCall::tile_rows
 };
 
 // Number of candidates that are measured, besides the variants of the skinny kernel.
@@ -97,8 +97,10 @@ class GemmRunner {
   std::vector<cublasLtMatmulAlgo_t> cublas_algorithms(const GemmCall& call, int64_t num_rows,
                                                       int max_count);
   void warn_of_generic(const GemmCall& call);
-  bool takes_block_scaled(const GemmCall& call) const;
-  Status run_block_scaled(const GemmCall& call, int tile_rows);
+  bool takes_grouped(const GemmCall& call) const;
+  template <typename Body>
+  Status for_each_quantized_part(const GemmCall& call, const Body& body);
+  Status run_grouped(const GemmCall& call, int tile_rows);
   Status run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm);
   GemmChoice choose_unmeasured(const GemmCall& call, int64_t num_rows);
   std::vector<Candidate> candidates(const GemmCall& call, const GemmSearch& search);
