@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <string>
@@ -18,6 +16,7 @@
 #include "base/file.h"
 #include "engine/tiny_engine.h"
 #include "support/fp8_checkpoint.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 #include "tensor/safetensors.h"
 
@@ -32,34 +31,10 @@ using testing::Fp8Tool;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::quantize_checkpoint;
+using testing::safetensors_file;
+using testing::ScratchDirectory;
 using testing::StoredTensor;
 using testing::StoredTensors;
-
-// A directory of its own, removed with this object.
-class Scratch {
- public:
-  Scratch() : path_(fs::temp_directory_path() / fmt::format("quire_fp8_{}", ::getpid())) {
-    fs::create_directories(path_);
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  void write(const std::string& name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-  }
-  void write(const std::string& name, const StoredTensors& tensors) const {
-    const std::vector<std::byte> bytes = testing::safetensors_file(tensors);
-    write(name, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  }
-  fs::path path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 struct Source {
   std::string config;
@@ -91,9 +66,9 @@ EngineConfig config_for(const fs::path& model) {
   return config;
 }
 
-EngineConfig written(const Scratch& scratch, const Fp8Checkpoint& checkpoint) {
+EngineConfig written(const ScratchDirectory& scratch, const Fp8Checkpoint& checkpoint) {
   scratch.write("config.json", checkpoint.config_json);
-  scratch.write("model.safetensors", checkpoint.tensors);
+  scratch.write("model.safetensors", safetensors_file(checkpoint.tensors));
   if (!checkpoint.quant_json.empty()) scratch.write("hf_quant_config.json", checkpoint.quant_json);
   return config_for(scratch.path());
 }
@@ -119,15 +94,15 @@ Outcome run(const EngineConfig& config) {
 
 // The output of the checkpoint with its values multiplied by its scales.
 Outcome run_dequantized(const Source& source, const Fp8Checkpoint& checkpoint) {
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   scratch.write("config.json", source.config);
-  scratch.write("model.safetensors", checkpoint.dequantized);
+  scratch.write("model.safetensors", safetensors_file(checkpoint.dequantized));
   return run(config_for(scratch.path()));
 }
 
 void expect_dequantized(const Source& source, const Fp8Checkpoint& checkpoint) {
   const Outcome expected = run_dequantized(source, checkpoint);
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   const Outcome got = run(written(scratch, checkpoint));
   testing::expect_same(got.outputs, expected.outputs);
   EXPECT_EQ(got.weight_bytes, expected.weight_bytes) << "FP8 takes the bytes of its products";
@@ -175,7 +150,7 @@ TEST(Fp8Engine, AMatrixThatIsNotQuantizedKeepsItsType) {
 
 TEST(Fp8Engine, QuantizesAtLoad) {
   for (const Source& source : {golden("llama"), golden("llama_bf16"), embedded_model()}) {
-    const Scratch scratch;
+    const ScratchDirectory scratch;
     const Outcome expected = run(written(
         scratch, quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kCompressedChannel)));
     scratch.write("config.json", source.config);
@@ -202,7 +177,7 @@ TEST(Fp8Engine, QuantizesDeepSeekAtLoad) {
     quantized.tensors[name] = {entry.dtype, entry.shape, {entry.bytes.begin(), entry.bytes.end()}};
     ASSERT_EQ(quantized.tensors.erase(name + "_scale"), 1U);
   }
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   const Outcome expected = run(written(scratch, quantized));
   scratch.write("config.json", source.config);
   scratch.write("model.safetensors", source.weights);
@@ -217,13 +192,13 @@ std::string error_of(const EngineConfig& config) {
 }
 
 std::string error_of(const Fp8Checkpoint& checkpoint) {
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   return error_of(written(scratch, checkpoint));
 }
 
 TEST(Fp8Engine, QuantizationAtLoadIsRefusedByName) {
   const Source source = golden("llama");
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   EngineConfig config =
       written(scratch, quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kModelopt));
   config.quantization = "fp8";
@@ -245,9 +220,9 @@ TEST(Fp8Engine, NumbersThatCannotBeQuantizedAreNamed) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::string name = "model.layers.1.self_attn.k_proj.weight";
   std::memcpy(tensors.at(name).bytes.data() + 8, &nan, sizeof(nan));
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   scratch.write("config.json", source.config);
-  scratch.write("model.safetensors", tensors);
+  scratch.write("model.safetensors", safetensors_file(tensors));
   EngineConfig config = config_for(scratch.path());
   config.quantization = "fp8";
   EXPECT_THAT(error_of(config),
@@ -343,7 +318,7 @@ TEST(Fp8Engine, ATruncatedFileIsRefused) {
   const Fp8Checkpoint checkpoint =
       quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kHuggingFaceBlock);
   const std::vector<std::byte> bytes = testing::safetensors_file(checkpoint.tensors);
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   const EngineConfig config = written(scratch, checkpoint);
   for (const size_t size : {bytes.size() - 1, bytes.size() / 2, size_t{7}, size_t{0}}) {
     fs::resize_file(scratch.path() / "model.safetensors", size);

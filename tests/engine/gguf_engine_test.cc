@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "base/file.h"
@@ -16,6 +14,7 @@
 #include "engine/tiny_engine.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_conversion.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
 namespace quire {
@@ -28,29 +27,7 @@ using testing::GgufMatrices;
 using testing::GgufSource;
 using testing::GgufWriter;
 using ::testing::HasSubstr;
-
-// A directory of its own, removed with this object.
-class Scratch {
- public:
-  Scratch() : path_(fs::temp_directory_path() / fmt::format("quire_gguf_{}", ::getpid())) {
-    fs::create_directories(path_);
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  std::string write(const std::string& name, std::string_view bytes) const {
-    std::ofstream(path_ / name, std::ios::binary) << bytes;
-    return (path_ / name).string();
-  }
-  std::string path() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
+using testing::ScratchDirectory;
 
 EngineConfig cpu_config(const std::string& model) {
   EngineConfig config;
@@ -105,7 +82,7 @@ TEST_P(GgufFamilies, EqualTheirCheckpoints) {
   const size_t scale = config.find(kScale);
   if (scale != std::string::npos) config.replace(scale + kScale.size(), 1, "8");
   const std::string weights = read_file(golden / "model.safetensors", size_t{64} << 20).value();
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   scratch.write("config.json", config);
   scratch.write("model.safetensors", weights);
   const std::string file = scratch.write(
@@ -163,7 +140,7 @@ class GgufEmbedded : public ::testing::Test {
     return all;
   }
 
-  Scratch scratch_;
+  ScratchDirectory scratch_;
 };
 
 TEST_F(GgufEmbedded, TextIsTheSameInPlainTypes) {
@@ -222,7 +199,7 @@ std::string error_of(const std::string& file) {
 }
 
 TEST(GgufFiles, WrongOnesAreNamed) {
-  const Scratch scratch;
+  const ScratchDirectory scratch;
   const auto write = [&](const GgufWriter& writer) {
     return scratch.write("m.gguf", writer.file());
   };

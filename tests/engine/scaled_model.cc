@@ -1,16 +1,12 @@
 #include "engine/scaled_model.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <set>
 #include <span>
-#include <system_error>
 #include <vector>
 
 #include "base/file.h"
@@ -60,12 +56,10 @@ std::set<std::string> attention_names(const StoredTensors& tensors) {
 
 }  // namespace
 
-ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent)
-    : path_(fs::temp_directory_path() / fmt::format("quire_scaled_model_{}", ::getpid())) {
-  fs::create_directories(path_);
+ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent) {
   const fs::path source = source_path("models/quire-abacus");
   for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
-    fs::copy_file(source / name, path_ / name, fs::copy_options::overwrite_existing);
+    directory_.copy(source / name, name);
   }
   StoredTensors tensors = read_tensors(source / "model.safetensors");
   for (const std::string& attention : attention_names(tensors)) {
@@ -75,19 +69,12 @@ ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent)
     tensors[attention + "k_scale"] = stored_floats({}, {&k_scale, 1});
     tensors[attention + "v_scale"] = stored_floats({}, {&v_scale, 1});
   }
-  const std::vector<std::byte> bytes = safetensors_file(tensors);
-  std::ofstream(path_ / "model.safetensors", std::ios::binary)
-      .write(reinterpret_cast<const char*>(bytes.data()), std::ssize(bytes));
-}
-
-ScaledModel::~ScaledModel() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+  directory_.write("model.safetensors", safetensors_file(tensors));
 }
 
 EngineConfig ScaledModel::config(const std::string& kv_cache_dtype) const {
   EngineConfig config;
-  config.model = path_.string();
+  config.model = directory_.path();
   config.device = "cpu";
   config.num_threads = 2;
   config.max_model_len = 256;

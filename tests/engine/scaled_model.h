@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "quire/config.h"
+#include "support/scratch_directory.h"
 
 namespace quire::testing {
 
@@ -17,14 +17,11 @@ class ScaledModel {
   // The scales of every layer's keys and values; 0: none. The values are 2^values_exponent times as
   // large as in the embedded model, and the output projection as much smaller.
   ScaledModel(float k_scale, float v_scale, int values_exponent = 0);
-  ~ScaledModel();
-  ScaledModel(const ScaledModel&) = delete;
-  ScaledModel& operator=(const ScaledModel&) = delete;
 
   EngineConfig config(const std::string& kv_cache_dtype = "fp8") const;
 
  private:
-  std::filesystem::path path_;
+  ScratchDirectory directory_;
 };
 
 struct Started {

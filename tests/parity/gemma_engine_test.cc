@@ -1,10 +1,8 @@
 // Runs Gemma 2 and 3 through the whole engine: greedy ids equal those of the operations'
 // definitions, and text goes in and out.
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "base/json.h"
 #include "cpu/attention/reference.h"
@@ -13,6 +11,7 @@
 #include "parity/golden_models.h"
 #include "support/model_harness.h"
 #include "support/reference_ops.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 #include "tokenizer/tokenizer.h"
 
@@ -22,28 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kNumTokens = 40;  // several windows of 12
-
-// A directory for --model, removed with this object.
-class ModelDirectory {
- public:
-  explicit ModelDirectory(const std::string& name)
-      : path_(fs::temp_directory_path() / (name + "_" + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~ModelDirectory() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  ModelDirectory(const ModelDirectory&) = delete;
-  ModelDirectory& operator=(const ModelDirectory&) = delete;
-
-  std::string path() const { return path_.string(); }
-  void copy(const fs::path& from, const char* name) const { fs::copy_file(from, path_ / name); }
-  void write(const char* name, std::string_view text) const { std::ofstream(path_ / name) << text; }
-
- private:
-  fs::path path_;
-};
 
 std::vector<GoldenCase> gemma_cases() {
   std::vector<GoldenCase> cases = read_golden_cases().cases;
@@ -68,7 +45,7 @@ std::vector<int32_t> expected_ids(const GoldenCase& golden, int32_t first) {
 class GemmaEngine : public ::testing::TestWithParam<GoldenCase> {};
 
 TEST_P(GemmaEngine, GreedyIdsAreThoseOfTheDefinitions) {
-  const ModelDirectory directory("quire_gemma");
+  const ScratchDirectory directory;
   directory.copy(GetParam().config, "config.json");
   directory.copy(GetParam().weights / "model.safetensors", "model.safetensors");
   EngineConfig config;
@@ -105,7 +82,7 @@ INSTANTIATE_TEST_SUITE_P(Golden, GemmaEngine, ::testing::ValuesIn(gemma_cases())
 
 // The model has a tokenizer like Gemma's, Gemma's template, and random weights.
 TEST(GemmaText, GoesInAndComesOut) {
-  const ModelDirectory directory("quire_gemma_text");
+  const ScratchDirectory directory;
   directory.write("config.json",
                   R"({"architectures":["Gemma3ForCausalLM"],"hidden_size":32,)"
                   R"("intermediate_size":48,"num_hidden_layers":3,"num_attention_heads":2,)"

@@ -1,6 +1,7 @@
 #include "cuda/ops/grouped_gemm.h"
 
 #include <bit>
+#include <span>
 
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
@@ -19,27 +20,26 @@ Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated) {
   const auto num_rows = static_cast<uint64_t>(w.shape[1]);
   const auto width = static_cast<uint64_t>(w.shape[2]);
   constexpr uint32_t kRows = wgmma::kGroupedWeights;
-  if (!is_gated) {
-    const uint64_t sizes[] = {width, num_rows, num_experts};
-    const uint64_t strides[] = {width, num_rows * width};
-    const uint32_t box[] = {wgmma::kBlockK, kRows, 1};
+  const auto encode = [&w](std::span<const uint64_t> sizes, std::span<const uint64_t> strides,
+                           std::span<const uint32_t> box) {
     return encode_tensor_map({.base = w.data,
                               .dtype = w.dtype,
                               .sizes = sizes,
                               .strides = strides,
                               .box = box,
                               .is_read_in_full = true});
+  };
+  if (!is_gated) {
+    const uint64_t sizes[] = {width, num_rows, num_experts};
+    const uint64_t strides[] = {width, num_rows * width};
+    const uint32_t box[] = {wgmma::kBlockK, kRows, 1};
+    return encode(sizes, strides, box);
   }
   const uint64_t half = num_rows / 2;
   const uint64_t sizes[] = {width, kSwizzleRows, 2, half / kSwizzleRows, num_experts};
   const uint64_t strides[] = {width, half * width, kSwizzleRows * width, num_rows * width};
   const uint32_t box[] = {wgmma::kBlockK, kSwizzleRows, 2, kRows / (2 * kSwizzleRows), 1};
-  return encode_tensor_map({.base = w.data,
-                            .dtype = w.dtype,
-                            .sizes = sizes,
-                            .strides = strides,
-                            .box = box,
-                            .is_read_in_full = true});
+  return encode(sizes, strides, box);
 }
 
 Result<CUtensorMap> rows_map(const TensorView& rows, int box_rows) {

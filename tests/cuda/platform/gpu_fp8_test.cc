@@ -1,19 +1,17 @@
 // FP8 checkpoints on a GPU: the embedded model, quantized with scales per tensor, per row and per
 // block. A CPU multiplies the values by their scales and does not round activations, so its outputs
 // are the reference. On the GPU, steps of more than 8 token rows may round activations to FP8.
-#include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "base/file.h"
 #include "cuda/base/device_info.h"
 #include "cuda/platform/gpu_engine.h"
 #include "support/fp8_checkpoint.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
 namespace quire {
@@ -38,14 +36,10 @@ class GpuFp8 : public testing::GpuTest, public ::testing::WithParamInterface<For
     }
     write_checkpoint();
   }
-  void TearDown() override {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
 
   std::vector<Collected> outputs(const char* device, int prompt_logprobs) const {
     EngineConfig config = testing::embedded(device);
-    config.model = path_.string();
+    config.model = directory_.path();
     const auto engine = testing::make_engine(config);
     if (engine == nullptr) return {};
     std::vector<Request> requests = testing::questions(*engine);
@@ -61,18 +55,14 @@ class GpuFp8 : public testing::GpuTest, public ::testing::WithParamInterface<For
         read_file((source / "model.safetensors").string(), size_t{64} << 20).value();
     const testing::Fp8Checkpoint checkpoint =
         testing::quantize_checkpoint(config, std::as_bytes(std::span(weights)), GetParam().tool);
-    fs::create_directories(path_);
     for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
-      fs::copy_file(source / name, path_ / name, fs::copy_options::overwrite_existing);
+      directory_.copy(source / name, name);
     }
-    const std::vector<std::byte> bytes = testing::safetensors_file(checkpoint.tensors);
-    std::ofstream(path_ / "config.json", std::ios::binary) << checkpoint.config_json;
-    std::ofstream(path_ / "model.safetensors", std::ios::binary)
-        .write(reinterpret_cast<const char*>(bytes.data()),
-               static_cast<std::streamsize>(bytes.size()));
+    directory_.write("config.json", checkpoint.config_json);
+    directory_.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
   }
 
-  const fs::path path_ = fs::temp_directory_path() / fmt::format("quire_gpu_fp8_{}", ::getpid());
+  const testing::ScratchDirectory directory_;
 };
 
 // Rounding may change the answers of which the model is least certain.
