@@ -101,8 +101,8 @@ Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLi
                                         const Ops& ops) {
   const std::optional<MoeConfig>& moe = decoder_config(config).moe;
   if (!moe) return int64_t{0};
-  return ops.experts_workspace_bytes(
-      MoeStep::experts_shape(*moe, config.hidden_size, limits.parallel), limits.max_num_tokens);
+  return ops.experts_workspace_bytes(MoeStep::experts_shape(config, limits.parallel, ops),
+                                     limits.max_num_tokens);
 }
 
 namespace {
@@ -142,21 +142,26 @@ WeightGroup attention_weights(const ModelConfig& config, const std::string& pref
 }
 
 // The MLP whose matrices have names below `block`.
-void add_mlp_weights(const ModelConfig& config, const std::string& block, int64_t inner,
-                     DecoderLayer& layer, WeightGroup& group) {
+MlpBinding mlp_weights(const ModelConfig& config, const std::string& block, int64_t inner,
+                       DecoderLayer& layer) {
   const DecoderConfig& c = decoder_config(config);
-  group.matrices.push_back({&layer.gate_up,
-                            {{block + "gate_proj", inner}, {block + "up_proj", inner}},
-                            config.hidden_size,
-                            Split::kRows,
-                            c.mlp_bias,
-                            config.format});
-  group.matrices.push_back({&layer.down,
-                            {{block + "down_proj", config.hidden_size}},
-                            inner,
-                            Split::kColumns,
-                            c.mlp_bias,
-                            config.format});
+  return {.gate_up = {&layer.gate_up,
+                      {{block + "gate_proj", inner}, {block + "up_proj", inner}},
+                      config.hidden_size,
+                      Split::kRows,
+                      c.mlp_bias,
+                      config.format},
+          .down = {&layer.down,
+                   {{block + "down_proj", config.hidden_size}},
+                   inner,
+                   Split::kColumns,
+                   c.mlp_bias,
+                   config.format}};
+}
+
+void add_mlp(MlpBinding mlp, WeightGroup& group) {
+  group.matrices.push_back(std::move(mlp.gate_up));
+  group.matrices.push_back(std::move(mlp.down));
 }
 
 }  // namespace
@@ -166,7 +171,8 @@ WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& 
                                   std::optional<int64_t> qkv_columns) {
   WeightGroup group =
       attention_weights(config, prefix, layer, addend, qkv_columns.value_or(config.hidden_size));
-  add_mlp_weights(config, prefix + "mlp.", decoder_config(config).intermediate_size, layer, group);
+  add_mlp(mlp_weights(config, prefix + "mlp.", decoder_config(config).intermediate_size, layer),
+          group);
   return group;
 }
 
@@ -174,11 +180,16 @@ WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& pref
                               DecoderLayer& layer) {
   const DecoderConfig& c = decoder_config(config);
   WeightGroup group = attention_weights(config, prefix, layer, 0.0F, config.hidden_size);
-  if (c.moe->shared_intermediate_size > 0) {
-    add_mlp_weights(config, prefix + c.moe->names.block + "shared_experts.",
-                    c.moe->shared_intermediate_size, layer, group);
-  }
   add_moe_weights(*c.moe, config.hidden_size, prefix, config.format, layer.moe, group);
+  if (c.moe->shared_intermediate_size == 0) return group;
+  MlpBinding shared = mlp_weights(config, prefix + c.moe->names.block + "shared_experts.",
+                                  c.moe->shared_intermediate_size, layer);
+  if (const int num_shared = num_mergeable_experts(config); num_shared > 0) {
+    group.experts.back().num_shared = num_shared;
+    group.experts.back().shared = std::move(shared);
+  } else {
+    add_mlp(std::move(shared), group);
+  }
   return group;
 }
 
@@ -246,7 +257,7 @@ Status DecoderModel::allocate_buffers() {
     QUIRE_ASSIGN_OR_RETURN(taps_, ops_.allocate({num_tokens, num_taps * hidden}, dtype));
   }
   if (decoder_.moe) {
-    QUIRE_RETURN_IF_ERROR(moe_.allocate(*decoder_.moe, hidden, limits_, ops_));
+    QUIRE_RETURN_IF_ERROR(moe_.allocate(config_, limits_, ops_));
   }
   for (const RopeConfig& rope : decoder_.ropes) QUIRE_RETURN_IF_ERROR(add_rotation(rope));
   return {};
@@ -446,7 +457,7 @@ void DecoderModel::mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& st
     call.x = normed(num_tokens);
     call.out = delta(num_tokens);
     call.adds = layer.gate_up != nullptr;
-    moe_.run(*decoder_.moe, layer.moe, call, ops_, stream);
+    moe_.run(layer.moe, call, ops_, stream);
   }
   ops_.all_reduce(delta(num_tokens), stream);
 }

@@ -30,7 +30,8 @@ struct DecoderLayer {
   std::unique_ptr<Linear> qkv;  // [(heads + 2 kv_heads) * head_dim, hidden]; null with `mla`
   MlaLayer mla;                 // empty with grouped-query attention
   std::unique_ptr<Linear> o;    // [hidden, heads * head_dim of values]
-  // The MLP of a dense layer. In a mixture of experts, that of the shared experts, or null.
+  // The MLP of a dense layer. In a mixture of experts, that of the shared experts; null if there
+  // are none, or if they are among the other experts.
   std::unique_ptr<Linear> gate_up;  // [2 * intermediate, hidden]: the rows of gate, then of up
   std::unique_ptr<Linear> down;     // [hidden, intermediate]
   MoeLayer moe;

@@ -152,7 +152,12 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
     group.vectors.push_back(
         {&layer.correction_bias, block + "gate.e_score_correction_bias", num_experts});
   }
-  ExpertsBinding experts = {&layer.experts, MoeStep::experts_shape(config, hidden_size, {}), {}};
+  ExpertsBinding experts = {&layer.experts,
+                            {.num_experts = num_experts,
+                             .top_k = config.routing.top_k,
+                             .hidden_size = hidden_size,
+                             .intermediate_size = config.intermediate_size},
+                            {}};
   const int64_t inner = config.intermediate_size;
   for (int i = 0; i < num_experts; ++i) {
     const std::string expert = fmt::format("{}experts.{}.", block, i);
@@ -173,46 +178,74 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
   group.experts.push_back(std::move(experts));
 }
 
+int num_mergeable_experts(const ModelConfig& config) {
+  const DecoderConfig& decoder = decoder_config(config);
+  const MoeConfig& moe = *decoder.moe;
+  const int inner = moe.intermediate_size;
+  const int num_shared = moe.shared_intermediate_size / inner;
+  if (num_shared * inner != moe.shared_intermediate_size || decoder.mlp_bias ||
+      moe.routing.num_experts + num_shared > kMaxExperts) {
+    return 0;
+  }
+  if (config.format && config.format->scheme.scales == ScaleLayout::kBlocks) {
+    const WeightScheme& scheme = config.format->scheme;
+    if (inner % scheme.block_rows != 0 || inner % scheme.block_columns != 0) return 0;
+  }
+  return num_shared;
+}
+
+namespace {
+
+ExpertRouting routing_for(const ModelConfig& config, const Ops& ops) {
+  ExpertRouting routing = decoder_config(config).moe->routing;
+  if (ops.merges_shared_experts()) routing.num_shared = num_mergeable_experts(config);
+  return routing;
+}
+
+}  // namespace
+
 int64_t MoeStep::num_bytes(const MoeConfig& config, int64_t max_num_tokens) {
   static_assert(sizeof(float) == sizeof(int32_t));
-  const int64_t per_token = config.routing.num_experts + 2 * int64_t{config.routing.top_k};
+  const int num_shared = config.shared_intermediate_size / config.intermediate_size;
+  const int64_t num_chosen = int64_t{config.routing.top_k} + num_shared;
+  const int64_t per_token = config.routing.num_experts + 2 * num_chosen;
   return (Saturated(max_num_tokens) * per_token * static_cast<int64_t>(sizeof(float))).get();
 }
 
-ExpertsShape MoeStep::experts_shape(const MoeConfig& config, int64_t hidden_size,
-                                    const Parallel& parallel) {
-  return {.num_experts = config.routing.num_experts,
-          .top_k = config.routing.top_k,
-          .hidden_size = hidden_size,
-          .intermediate_size = shard(config.intermediate_size, parallel).count};
+ExpertsShape MoeStep::experts_shape(const ModelConfig& config, const Parallel& parallel,
+                                    const Ops& ops) {
+  const ExpertRouting routing = routing_for(config, ops);
+  const int64_t inner = decoder_config(config).moe->intermediate_size;
+  return {.num_experts = routing.num_experts + routing.num_shared,
+          .top_k = routing.num_per_token(),
+          .hidden_size = config.hidden_size,
+          .intermediate_size = shard(inner, parallel).count};
 }
 
-Status MoeStep::allocate(const MoeConfig& config, int64_t hidden_size, const ModelLimits& limits,
-                         Ops& ops) {
+Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops) {
   const int64_t num_tokens = limits.max_num_tokens;
-  const ExpertRouting& routing = config.routing;
-  QUIRE_ASSIGN_OR_RETURN(logits_, ops.allocate({num_tokens, routing.num_experts}, DType::kF32));
-  QUIRE_ASSIGN_OR_RETURN(ids_, ops.allocate({num_tokens, routing.top_k}, DType::kI32));
-  QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens, routing.top_k}, DType::kF32));
-  const ExpertsShape shape = experts_shape(config, hidden_size, limits.parallel);
+  routing_ = routing_for(config, ops);
+  const int num_chosen = routing_.num_per_token();
+  QUIRE_ASSIGN_OR_RETURN(logits_, ops.allocate({num_tokens, routing_.num_experts}, DType::kF32));
+  QUIRE_ASSIGN_OR_RETURN(ids_, ops.allocate({num_tokens, num_chosen}, DType::kI32));
+  QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens, num_chosen}, DType::kF32));
+  const ExpertsShape shape = experts_shape(config, limits.parallel, ops);
   QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, ops.experts_workspace_bytes(shape, num_tokens));
   // F8_E4M3 stands for bytes.
   QUIRE_ASSIGN_OR_RETURN(workspace_, ops.allocate({num_bytes}, DType::kF8E4M3));
   return {};
 }
 
-void MoeStep::run(const MoeConfig& config, const MoeLayer& layer, ExpertsCall call, Ops& ops,
-                  Stream& stream) const {
+void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& stream) const {
   const int64_t num_tokens = call.x.shape[0];
   const TensorView logits = logits_.view.rows(0, num_tokens);
   call.experts = layer.experts.get();
   call.ids = ids_.view.rows(0, num_tokens);
   call.weights = weights_.view.rows(0, num_tokens);
   call.workspace = {workspace_.view.as<std::byte>(), workspace_.view.num_bytes()};
+  const float* const bias = layer.correction_bias.view.as<float>();  // null: none
   ops.linear(*layer.router, call.x, logits, stream);
-  ops.route(config.routing, logits,
-            config.has_correction_bias ? layer.correction_bias.view.as<float>() : nullptr, call.ids,
-            call.weights, stream);
+  ops.route(routing_, logits, bias, call.ids, call.weights, stream);
   ops.experts(call, stream);
 }
 

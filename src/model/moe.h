@@ -52,25 +52,28 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
                      const std::optional<WeightFormat>& format, MoeLayer& layer,
                      WeightGroup& group);
 
+// The number of shared experts that a device may merge with the others
+// (Ops::merges_shared_experts). 0: there are none, or their MLP cannot be divided into experts.
+int num_mergeable_experts(const ModelConfig& config);
+
 // The buffers of a step, which all layers share, and the computation of a layer.
 class MoeStep {
  public:
   // Bytes of the buffers that every kind of device needs; Ops::experts_workspace_bytes is extra.
   static int64_t num_bytes(const MoeConfig& config, int64_t max_num_tokens);
-  // One rank's experts.
-  static ExpertsShape experts_shape(const MoeConfig& config, int64_t hidden_size,
-                                    const Parallel& parallel);
+  // One rank's experts, and the shared ones if `ops` merges them.
+  static ExpertsShape experts_shape(const ModelConfig& config, const Parallel& parallel,
+                                    const Ops& ops);
 
-  Status allocate(const MoeConfig& config, int64_t hidden_size, const ModelLimits& limits,
-                  Ops& ops);
-  // out (+)= the weighted sum of the experts of each token of x. `config` is that of allocate().
-  void run(const MoeConfig& config, const MoeLayer& layer, ExpertsCall call, Ops& ops,
-           Stream& stream) const;
+  Status allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops);
+  // out (+)= the weighted sum of the experts of each token of x.
+  void run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& stream) const;
 
  private:
+  ExpertRouting routing_;
   Tensor logits_;   // F32 [max_num_tokens, num_experts]
-  Tensor ids_;      // I32 [max_num_tokens, top_k]
-  Tensor weights_;  // F32 [max_num_tokens, top_k]
+  Tensor ids_;      // I32 [max_num_tokens, routing_.num_per_token()]
+  Tensor weights_;  // F32, as ids_
   Tensor workspace_;
 };
 

@@ -82,6 +82,7 @@ class Loader {
   Status load_group(const WeightGroup& group);
   Status load_matrix(const MatrixBinding& binding);
   Status load_experts(const ExpertsBinding& binding);
+  bool merges_shared_experts(const ExpertsBinding& binding) const;
   Status load_latent(const LatentBinding& binding);
   Status load_kv_scales(const KvScalesBinding& binding);
   // Loads the scale from the tensors of these names that the checkpoint has; all have one value.
@@ -101,7 +102,11 @@ class Loader {
   Status explain(const Status& status, const MatrixBinding& binding);
   Status take_blocks(const MatrixPart& part, const MatrixBinding& binding);
   Status take_part(const MatrixPart& part, const MatrixBinding& binding);
-  RepeatedRows repeated_part(const RepeatedTensor& numbers, const Shape& whole, Split split) const;
+  // The part of a matrix's rows or columns that this rank has of the binding.
+  Slice slice_of(int64_t total, const MatrixBinding& binding) const;
+  bool is_whole(const MatrixBinding& binding) const;
+  RepeatedRows repeated_part(const RepeatedTensor& numbers, const Shape& whole,
+                             const MatrixBinding& binding) const;
   Result<WeightView> matrix_part(const MatrixPart& part, const MatrixBinding& binding);
   Result<WeightView> take_matrix(const std::string& name, const Shape& whole,
                                  const MatrixPart& part, const MatrixBinding& binding);
@@ -163,8 +168,15 @@ Status Loader::load_matrix(const MatrixBinding& binding) {
 class Loader::BoundExperts final : public ExpertsSource {
  public:
   BoundExperts(Loader& loader, const ExpertsBinding& binding)
-      : loader_(loader), binding_(binding), shape_(binding.shape) {
+      : loader_(loader), each_(binding.each), shape_(binding.shape) {
     shape_.intermediate_size = shard(binding.shape.intermediate_size, loader.parallel_).count;
+    if (!loader.merges_shared_experts(binding)) return;
+    for (int i = 0; i < binding.num_shared; ++i) {
+      MlpBinding& expert = each_.emplace_back(binding.shared);
+      expert.gate_up.portion = expert.down.portion = {i, binding.num_shared};
+    }
+    shape_.num_experts += binding.num_shared;
+    shape_.top_k += binding.num_shared;
   }
 
   const ExpertsShape& shape() const override { return shape_; }
@@ -173,7 +185,7 @@ class Loader::BoundExperts final : public ExpertsSource {
   const MatrixBinding* last_taken() const { return last_taken_; }  // null: none
 
  private:
-  const ExpertBinding& expert(int idx) const { return binding_.each[static_cast<size_t>(idx)]; }
+  const MlpBinding& expert(int idx) const { return each_[static_cast<size_t>(idx)]; }
   Result<LinearSource> take(const MatrixBinding& matrix) {
     loader_.release_taken();
     last_taken_ = &matrix;
@@ -181,12 +193,20 @@ class Loader::BoundExperts final : public ExpertsSource {
   }
 
   Loader& loader_;
-  const ExpertsBinding& binding_;
+  std::vector<MlpBinding> each_;
   ExpertsShape shape_;
   const MatrixBinding* last_taken_ = nullptr;
 };
 
+bool Loader::merges_shared_experts(const ExpertsBinding& binding) const {
+  return binding.num_shared > 0 && ops_.merges_shared_experts();
+}
+
 Status Loader::load_experts(const ExpertsBinding& binding) {
+  if (binding.num_shared > 0 && !merges_shared_experts(binding)) {
+    QUIRE_RETURN_IF_ERROR(load_matrix(binding.shared.gate_up));
+    QUIRE_RETURN_IF_ERROR(load_matrix(binding.shared.down));
+  }
   BoundExperts source(*this, binding);
   Result<std::unique_ptr<Experts>> experts = ops_.make_experts(source);
   if (!experts.ok()) {
@@ -235,7 +255,7 @@ Result<LinearSource> Loader::take_source(const MatrixBinding& binding) {
   LinearSource source = {weights_, biases_, repeated_, blocks_};
   if (quantizes_on_device(binding)) {
     source.quantized_columns = binding.split == Split::kColumns
-                                   ? shard(binding.num_columns, parallel_)
+                                   ? slice_of(binding.num_columns, binding)
                                    : Slice{0, binding.num_columns};
   }
   return source;
@@ -279,7 +299,7 @@ Status Loader::load_vector(const VectorBinding& binding) {
 // Blocks of quantized numbers are kept as they are if the device computes with those of every part,
 // and otherwise expanded by the source.
 bool Loader::keeps_blocks(const MatrixBinding& binding) const {
-  if (parallel_.size > 1 && binding.split != Split::kNone) return false;
+  if (!is_whole(binding)) return false;
   return std::ranges::all_of(binding.parts, [this](const MatrixPart& part) {
     const GgufBlockType* const type = source_.block_type(values_name(part));
     return type != nullptr && ops_.block_bytes(*type) > 0;
@@ -304,7 +324,7 @@ Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
     QUIRE_ASSIGN_OR_RETURN(const auto numbers, source_.repeated(name));
     if (numbers.has_value()) {
       used_.insert(name);
-      repeated_.push_back(repeated_part(*numbers, whole, split_of_source(binding)));
+      repeated_.push_back(repeated_part(*numbers, whole, binding));
       return {};
     }
   }
@@ -320,16 +340,28 @@ Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
   return {};
 }
 
+Slice Loader::slice_of(int64_t total, const MatrixBinding& binding) const {
+  const int64_t size = total / binding.portion.count;
+  Slice slice = shard(size, parallel_);
+  slice.first += binding.portion.idx * size;
+  return slice;
+}
+
+bool Loader::is_whole(const MatrixBinding& binding) const {
+  return binding.split == Split::kNone || (parallel_.size == 1 && binding.portion.count == 1);
+}
+
 RepeatedRows Loader::repeated_part(const RepeatedTensor& numbers, const Shape& whole,
-                                   Split split) const {
+                                   const MatrixBinding& binding) const {
+  const Split split = split_of_source(binding);
   RepeatedRows rows = {numbers.pool, numbers.first, whole[1], whole};
   if (split == Split::kRows) {
-    const Slice slice = shard(whole[0], parallel_);
+    const Slice slice = slice_of(whole[0], binding);
     rows.first += slice.first * whole[1];
     rows.shape = {slice.count, whole[1]};
   }
   if (split == Split::kColumns) {
-    const Slice slice = shard(whole[1], parallel_);
+    const Slice slice = slice_of(whole[1], binding);
     rows.first += slice.first;
     rows.shape = {whole[0], slice.count};
   }
@@ -341,11 +373,11 @@ Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixBindi
   const std::string name = values_name(part);
   QUIRE_ASSIGN_OR_RETURN(const WeightView matrix, take_matrix(name, whole, part, binding));
   const Split split = split_of_source(binding);
-  if (parallel_.size == 1 || split == Split::kNone) return matrix;
+  if (is_whole(binding) || split == Split::kNone) return matrix;
   if (split == Split::kColumns) {
-    return slice_columns(matrix, shard(whole[1], parallel_), name, copies_);
+    return slice_columns(matrix, slice_of(whole[1], binding), name, copies_);
   }
-  return slice_rows(matrix, shard(whole[0], parallel_), name);
+  return slice_rows(matrix, slice_of(whole[0], binding), name);
 }
 
 Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& whole,
@@ -519,10 +551,13 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
   for (const WeightGroup& group : list.groups) {
     for (const MatrixBinding& binding : group.matrices) add_tensors(binding, tensors);
     for (const ExpertsBinding& binding : group.experts) {
-      for (const ExpertBinding& expert : binding.each) {
+      for (const MlpBinding& expert : binding.each) {
         add_tensors(expert.gate_up, tensors);
         add_tensors(expert.down, tensors);
       }
+      if (binding.num_shared == 0) continue;
+      add_tensors(binding.shared.gate_up, tensors);
+      add_tensors(binding.shared.down, tensors);
     }
     for (const LatentBinding& binding : group.latents) {
       add_matrix(binding.matrix.parts.front(), binding.matrix, TensorSpec::Kind::kPlain, tensors);

@@ -26,6 +26,12 @@ struct MatrixPart {
   int64_t num_rows = 0;
 };
 
+// One of `count` equal parts of each matrix, of its rows or columns as `split` says.
+struct Portion {
+  int idx = 0;
+  int count = 1;
+};
+
 // Matrices stacked into one Linear.
 struct MatrixBinding {
   std::unique_ptr<Linear>* linear = nullptr;
@@ -34,10 +40,11 @@ struct MatrixBinding {
   Split split = Split::kNone;
   bool has_bias = false;
   std::optional<WeightFormat> format = {};  // of its quantized parts; absent: there are none
+  Portion portion = {};
 };
 
-// The matrices of one expert; their `linear` is null.
-struct ExpertBinding {
+// The matrices of a gated MLP: of an expert, for example.
+struct MlpBinding {
   MatrixBinding gate_up;
   MatrixBinding down;
 };
@@ -45,8 +52,12 @@ struct ExpertBinding {
 // All experts of one layer, made into one Experts.
 struct ExpertsBinding {
   std::unique_ptr<Experts>* experts = nullptr;
-  ExpertsShape shape;  // of all ranks together
-  std::vector<ExpertBinding> each;
+  ExpertsShape shape;            // of all ranks together, without shared experts
+  std::vector<MlpBinding> each;  // their `linear` is null
+  // The MLP of the shared experts, whose inner elements are one expert after the other. It is one
+  // Linear each, or, if the device merges shared experts, further experts.
+  int num_shared = 0;
+  MlpBinding shared = {};
 };
 
 // A matrix whose rows are, by head, those of keys and then those of values, over latent vectors. It

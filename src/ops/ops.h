@@ -65,7 +65,7 @@ class PerHeadLinear {
   virtual size_t num_bytes() const = 0;
 };
 
-// The sizes of one layer of experts.
+// The sizes of one layer of experts. The numbers include shared experts (ExpertRouting::num_shared).
 struct ExpertsShape {
   int num_experts = 0;
   int top_k = 0;  // experts per token
@@ -122,13 +122,18 @@ struct ExpertRouting {
   GroupScores group_scores = GroupScores::kLargest;
   bool renormalize = false;  // divides a token's weights by their sum
   float scale = 1.0F;        // multiplies the weights afterwards
+  // Experts that every token has, with weight 1. Their ids follow those of the num_experts others,
+  // among which the router chooses.
+  int num_shared = 0;
+
+  constexpr int num_per_token() const { return top_k + num_shared; }
 };
 
 // Whether every token has top_k experts to choose from, and every group the experts that its score
 // needs.
 constexpr bool is_valid(const ExpertRouting& routing) {
-  if (routing.num_experts < 1 || routing.num_experts > kMaxExperts || routing.num_groups < 1 ||
-      routing.num_experts % routing.num_groups != 0) {
+  if (routing.num_experts < 1 || routing.num_experts > kMaxExperts || routing.num_shared < 0 ||
+      routing.num_groups < 1 || routing.num_experts % routing.num_groups != 0) {
     return false;
   }
   const int group_size = routing.num_experts / routing.num_groups;
@@ -219,8 +224,8 @@ struct ExpertsCall {
   const Experts* experts = nullptr;
   Activation activation = Activation::kSilu;
   TensorView x;        // [num_tokens, hidden_size]
-  TensorView ids;      // I32 [num_tokens, top_k], as route() writes them
-  TensorView weights;  // F32 [num_tokens, top_k]
+  TensorView ids;      // I32 [num_tokens, top_k of the experts' shape], as route() writes them
+  TensorView weights;  // F32, as ids
   TensorView out;      // [num_tokens, hidden_size]
   bool adds = false;   // to `out`; otherwise `out` is overwritten
   // At least experts_workspace_bytes() for num_tokens; undefined afterwards.
@@ -258,6 +263,8 @@ class Ops {
         "[ops] the device does not compute multi-head latent attention; got a model that has it, "
         "expected another model, or `device` cpu");
   }
+  // Whether shared experts are faster as experts that every token has than as a gated MLP.
+  virtual bool merges_shared_experts() const { return false; }
   // Makes the experts of one layer, at load, as make_linear makes a Linear.
   virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& /*source*/) {
     return no_experts();
@@ -313,8 +320,9 @@ class Ops {
   // is added to the scores for the choice alone, null: none. Writes per token the top_k ids of
   // largest score, the largest first and the lower id first among equal ones, and their weights:
   //   weight = score / (renormalize ? sum of the token's scores + 1e-20 : 1) * scale
-  // ids: I32, weights: F32 [num_tokens, top_k]. A NaN counts as the smallest score, so the ids are
-  // distinct and in range for any logits; the weight of a NaN is NaN.
+  // and behind them the shared experts. ids: I32, weights: F32 [num_tokens, num_per_token()]. A NaN
+  // counts as the smallest score, so the ids are distinct and in range for any logits; the weight
+  // of a NaN is NaN.
   virtual void route(const ExpertRouting& /*routing*/, TensorView /*logits*/, const float* /*bias*/,
                      TensorView /*ids*/, TensorView /*weights*/, Stream& /*stream*/) {
     QUIRE_CHECK(false, "[ops] this device does not route tokens to experts");

@@ -30,7 +30,7 @@ constexpr int kVocab = 20;
 constexpr int kLayers = 3;
 constexpr int kExperts = 6;
 constexpr int kExpertWidth = 24;  // Mixtral's is intermediate_size
-constexpr int kSharedWidth = 10;
+constexpr int kSharedWidth = 10;  // of shared experts that cannot be merged with the others
 
 // The names of a family's tensors, and which of its layers are mixtures.
 struct TestFamily {
@@ -74,7 +74,8 @@ ModelConfig config_with(const TestFamily& family, void (*change)(MoeConfig& moe)
   return config;
 }
 
-// As DeepSeek-V3's layers: sigmoid scores, a correction bias, groups, and a shared expert.
+// As DeepSeek-V3's layers: sigmoid scores, a correction bias, groups, and a shared MLP.
+template <int kWidth>
 void make_like_deepseek(MoeConfig& moe) {
   moe.routing.scores = RouterScores::kSigmoid;
   moe.routing.num_groups = 3;
@@ -82,7 +83,7 @@ void make_like_deepseek(MoeConfig& moe) {
   moe.routing.group_scores = GroupScores::kTwoLargest;
   moe.routing.scale = 2.5F;
   moe.has_correction_bias = true;
-  moe.shared_intermediate_size = kSharedWidth;
+  moe.shared_intermediate_size = kWidth;
 }
 
 std::string layer_prefix(int layer) {
@@ -106,7 +107,7 @@ void add_experts(const std::string& prefix, const TestFamily& family, RandomTens
   }
 }
 
-StoredTensors random_model(const TestFamily& family, bool like_deepseek = false) {
+StoredTensors random_model(const TestFamily& family, int shared_width = 0) {
   RandomTensors random(5);
   random.add_matrix("model.embed_tokens", kVocab, kHidden);
   random.add_matrix("lm_head", kVocab, kHidden);
@@ -125,9 +126,9 @@ StoredTensors random_model(const TestFamily& family, bool like_deepseek = false)
       random.tensors.erase(fmt::format("{}mlp.{}.weight", prefix, name));
     }
     add_experts(prefix, family, random);
-    if (!like_deepseek) continue;
+    if (shared_width == 0) continue;
     random.add(prefix + family.names.block + "gate.e_score_correction_bias", {kExperts}, 0.0F);
-    add_mlp(prefix + family.names.block + "shared_experts.", kSharedWidth, random);
+    add_mlp(prefix + family.names.block + "shared_experts.", shared_width, random);
   }
   return std::move(random.tensors);
 }
@@ -230,8 +231,56 @@ TEST(Moe, WithoutRenormalizationAgreesWithTheReference) {
 
 TEST(Moe, WithSharedExpertsAgreesWithTheReference) {
   for (const TestFamily& family : {kQwen, kMixtral}) {
-    expect_agrees(family, config_with(family, make_like_deepseek), random_model(family, true));
+    expect_agrees(family, config_with(family, make_like_deepseek<kSharedWidth>),
+                  random_model(family, kSharedWidth));
   }
+}
+
+// A device that merges shared experts with the others.
+class MergingOps final : public ReferenceOps {
+ public:
+  bool merges_shared_experts() const override { return true; }
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
+    num_experts = source.shape().num_experts;
+    return ReferenceOps::make_experts(source);
+  }
+
+  int num_experts = 0;  // of the last layer that was made
+};
+
+TEST(Moe, MergedSharedExpertsAgreeWithTheReference) {
+  constexpr int kNumShared = 2;
+  for (const auto& [width, num_merged] :
+       {std::pair{kNumShared * kExpertWidth, kNumShared}, std::pair{kSharedWidth, 0}}) {
+    const ModelConfig config =
+        config_with(kQwen, width == kSharedWidth ? make_like_deepseek<kSharedWidth>
+                                                 : make_like_deepseek<kNumShared * kExpertWidth>);
+    const StoredTensors stored = random_model(kQwen, width);
+    EXPECT_EQ(num_mergeable_experts(config), num_merged);
+    MergingOps ops;
+    const auto attention = make_reference_attention();
+    expect_near_rows(model_logits(config, stored, ops, *attention, {7, 5}),
+                     reference_logits(stored, kQwen, *decoder_config(config).moe, kTokens), 2e-5,
+                     "shared experts");
+    EXPECT_EQ(ops.num_experts, kExperts + num_merged);
+    int64_t num_elements = 0;
+    for (const auto& [name, tensor] : stored) {
+      num_elements += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
+    }
+    EXPECT_EQ(num_parameters(config), num_elements) << "shared experts are counted once";
+  }
+}
+
+TEST(Moe, BlocksOfScalesAreNotDividedToMergeExperts) {
+  ModelConfig config = config_with(kQwen, make_like_deepseek<2 * kExpertWidth>);
+  config.format = WeightFormat{.scheme = {.values = DType::kF8E4M3,
+                                          .scales = ScaleLayout::kBlocks,
+                                          .block_rows = 16,
+                                          .block_columns = 16},
+                               .scales_suffix = ".weight_scale_inv"};
+  EXPECT_EQ(num_mergeable_experts(config), 0);
+  config.format->scheme.block_rows = config.format->scheme.block_columns = 8;
+  EXPECT_EQ(num_mergeable_experts(config), 2);
 }
 
 std::string load_error(const TestFamily& family, const StoredTensors& tensors) {

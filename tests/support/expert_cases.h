@@ -38,6 +38,7 @@ inline constexpr RoutingCase kRoutingCases[] = {
       .scale = 2.5F},
      true},
     {"biased softmax", {.num_experts = 12, .top_k = 5, .renormalize = true, .scale = 0.5F}, true},
+    {"DeepSeek-V2-Lite with its shared experts", {.num_experts = 64, .top_k = 6, .num_shared = 2}},
     {"every expert", {.num_experts = 5, .top_k = 5}},
     {"one expert", {.num_experts = 1, .top_k = 1}},
     {"the most experts",

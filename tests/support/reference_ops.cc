@@ -199,6 +199,7 @@ std::vector<RoutedExpert> reference_route(const ExpertRouting& routing,
   for (RoutedExpert& expert : routed) {
     expert.weight *= double{routing.scale} / (routing.renormalize ? sum : 1.0);
   }
+  for (int i = 0; i < routing.num_shared; ++i) routed.push_back({routing.num_experts + i, 1.0});
   return routed;
 }
 
@@ -220,10 +221,10 @@ void ReferenceOps::route(const ExpertRouting& routing, TensorView logits, const 
     const std::span row(logits.as<float>() + t * routing.num_experts, width);
     const auto routed = reference_route(
         routing, row, bias == nullptr ? std::span<const float>() : std::span(bias, width));
-    for (int64_t j = 0; j < routing.top_k; ++j) {
-      const RoutedExpert& expert = routed[static_cast<size_t>(j)];
-      ids.as<int32_t>()[t * routing.top_k + j] = expert.id;
-      weights.as<float>()[t * routing.top_k + j] = static_cast<float>(expert.weight);
+    int64_t pair = t * routing.num_per_token();
+    for (const RoutedExpert& expert : routed) {
+      ids.as<int32_t>()[pair] = expert.id;
+      weights.as<float>()[pair++] = static_cast<float>(expert.weight);
     }
   }
 }

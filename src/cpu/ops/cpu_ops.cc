@@ -159,12 +159,12 @@ class CpuOps final : public Ops {
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
              TensorView weights, Stream& /*stream*/) override {
     check_rows(logits, routing.num_experts);
-    check_choice(ids, weights, logits.shape[0], routing.top_k);
+    check_choice(ids, weights, logits.shape[0], routing.num_per_token());
     QUIRE_CHECK(is_valid(routing), "[ops] route: the routing is not valid");
     // The choice of each expert reads the row again.
     const int64_t num_reads = logits.shape.num_elements() * (1 + routing.top_k);
     for_each(logits.shape[0], num_reads, [&](int64_t t) {
-      route_row(routing, row(logits, t), bias, ids.as<int32_t>() + t * routing.top_k,
+      route_row(routing, row(logits, t), bias, ids.as<int32_t>() + t * routing.num_per_token(),
                 row(weights, t));
     });
   }

@@ -8,7 +8,7 @@
 namespace quire::cpu {
 
 // Ops::route for one token. logits: [num_experts]; bias: [num_experts] or null; ids and weights:
-// [top_k].
+// [num_per_token()].
 void route_row(const ExpertRouting& routing, const float* logits, const float* bias, int32_t* ids,
                float* weights);
 

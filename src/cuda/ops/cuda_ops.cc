@@ -41,6 +41,7 @@ class CudaOpsImpl final : public CudaOps {
   }
   bool fills_repeated() const override { return true; }
   bool quantizes_rows() const override { return true; }
+  bool merges_shared_experts() const override { return true; }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
@@ -187,7 +188,7 @@ class CudaOpsImpl final : public CudaOps {
     QUIRE_CHECK(logits.dtype == DType::kF32 && logits.shape.rank() == 2 &&
                     logits.shape[1] == routing.num_experts,
                 "[ops] route: the logits are not F32 rows of one number per expert");
-    check_choice(ids, weights, logits.shape[0], routing.top_k);
+    check_choice(ids, weights, logits.shape[0], routing.num_per_token());
     run_route(context_for(stream), routing, logits, bias, ids, weights);
   }
 

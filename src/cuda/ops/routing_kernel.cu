@@ -151,8 +151,8 @@ __global__ void __launch_bounds__(kLanes)
   trigger_dependent_launch();
   wait_for_previous_kernel();
   logits += int64_t{blockIdx.x} * routing.num_experts;
-  ids += int64_t{blockIdx.x} * routing.top_k;
-  weights += int64_t{blockIdx.x} * routing.top_k;
+  ids += int64_t{blockIdx.x} * routing.num_per_token();
+  weights += int64_t{blockIdx.x} * routing.num_per_token();
   float scores[kPerLane];
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
@@ -185,6 +185,10 @@ __global__ void __launch_bounds__(kLanes)
   __syncwarp();
   for (int j = lane; j < routing.top_k; j += kLanes) {
     weights[j] = (routing.renormalize ? chosen[j] / sum : chosen[j]) * routing.scale;
+  }
+  for (int i = lane; i < routing.num_shared; i += kLanes) {
+    ids[routing.top_k + i] = routing.num_experts + i;
+    weights[routing.top_k + i] = 1.0F;
   }
 }
 

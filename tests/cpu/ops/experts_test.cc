@@ -37,7 +37,7 @@ using testing::variants;
 std::vector<RoutedExpert> route(const ExpertRouting& routing, const std::vector<float>& logits,
                                 const std::vector<float>& bias = {}) {
   EXPECT_TRUE(is_valid(routing));
-  std::vector<int32_t> ids(static_cast<size_t>(routing.top_k), -1);
+  std::vector<int32_t> ids(static_cast<size_t>(routing.num_per_token()), -1);
   std::vector<float> weights(ids.size());
   cpu::route_row(routing, logits.data(), bias.empty() ? nullptr : bias.data(), ids.data(),
                  weights.data());
@@ -127,12 +127,14 @@ TEST(Routing, AnyLogitsGiveDistinctExpertsInRange) {
       std::set<int32_t> distinct;
       for (const RoutedExpert& expert : routed) {
         ASSERT_GE(expert.id, 0) << c.name;
-        ASSERT_LT(expert.id, c.routing.num_experts) << c.name;
+        ASSERT_LT(expert.id, c.routing.num_experts + c.routing.num_shared) << c.name;
         distinct.insert(expert.id);
       }
       ASSERT_EQ(distinct.size(), routed.size()) << c.name;
       if (repeat > 0) continue;
-      for (const RoutedExpert& expert : routed) EXPECT_TRUE(std::isnan(expert.weight)) << c.name;
+      for (const RoutedExpert& expert : routed) {
+        EXPECT_EQ(std::isnan(expert.weight), expert.id < c.routing.num_experts) << c.name;
+      }
     }
   }
 }
@@ -159,6 +161,7 @@ TEST(Routing, ImpossibleRulesAreNotValid) {
   EXPECT_FALSE(with([](auto& r) { r.top_groups = 0; }));
   EXPECT_FALSE(with([](auto& r) { r.top_k = 3; })) << "one group has two experts";
   EXPECT_FALSE(with([](auto& r) { r.top_k = 0; }));
+  EXPECT_FALSE(with([](auto& r) { r.num_shared = -1; }));
   EXPECT_FALSE(with([](auto& r) {
     r.num_groups = r.top_groups = 8;
     r.group_scores = GroupScores::kTwoLargest;

@@ -100,8 +100,8 @@ class ExpertsTest : public CudaOpsTest {
     DeviceData device_logits(stream(), {num_tokens, routing.num_experts}, DType::kF32, logits);
     DeviceData device_bias(stream(), {routing.num_experts}, DType::kF32);
     if (!bias.empty()) device_bias.set(bias);
-    DeviceData ids(stream(), {num_tokens, routing.top_k}, DType::kI32);
-    DeviceData weights(stream(), {num_tokens, routing.top_k}, DType::kF32);
+    DeviceData ids(stream(), {num_tokens, routing.num_per_token()}, DType::kI32);
+    DeviceData weights(stream(), {num_tokens, routing.num_per_token()}, DType::kF32);
     ops_->route(routing, device_logits.view(), bias.empty() ? nullptr : device_bias.as<float>(),
                 ids.view(), weights.view(), stream());
     return {ints_of(ids), weights.values()};
@@ -208,7 +208,7 @@ TEST_P(ExpertsTest, RoutingAgreesWithTheDefinition) {
   constexpr size_t kTokens = 37;
   for (const RoutingCase& c : kRoutingCases) {
     const auto num_experts = static_cast<size_t>(c.routing.num_experts);
-    const auto top_k = static_cast<size_t>(c.routing.top_k);
+    const auto num_chosen = static_cast<size_t>(c.routing.num_per_token());
     std::vector<float> logits = normal_floats(kTokens * num_experts, 17, 2.0F);
     for (float& logit : logits) logit = std::round(logit * 64.0F) / 64.0F;
     const std::vector<float> bias =
@@ -217,9 +217,11 @@ TEST_P(ExpertsTest, RoutingAgreesWithTheDefinition) {
     for (size_t t = 0; t < kTokens; ++t) {
       const auto want =
           reference_route(c.routing, std::span(logits).subspan(t * num_experts, num_experts), bias);
-      for (size_t j = 0; j < top_k; ++j) {
-        ASSERT_EQ(got.ids[t * top_k + j], want[j].id) << c.name << " token " << t << " place " << j;
-        ASSERT_NEAR(got.weights[t * top_k + j], want[j].weight, 1e-5 * want[j].weight) << c.name;
+      for (size_t j = 0; j < num_chosen; ++j) {
+        ASSERT_EQ(got.ids[t * num_chosen + j], want[j].id)
+            << c.name << " token " << t << " place " << j;
+        ASSERT_NEAR(got.weights[t * num_chosen + j], want[j].weight, 1e-5 * want[j].weight)
+            << c.name;
       }
     }
   }
@@ -231,7 +233,7 @@ TEST_P(ExpertsTest, AnyLogitsGiveDistinctExpertsInRange) {
   std::mt19937 random(3);
   for (const RoutingCase& c : kRoutingCases) {
     const auto num_experts = static_cast<size_t>(c.routing.num_experts);
-    const auto top_k = static_cast<size_t>(c.routing.top_k);
+    const auto num_chosen = static_cast<size_t>(c.routing.num_per_token());
     std::vector<float> logits(kTokens * num_experts, NAN);  // those of the first token stay
     for (size_t i = num_experts; i < logits.size(); ++i) {
       logits[i] = kSpecial[random() % kSpecial.size()];
@@ -239,13 +241,16 @@ TEST_P(ExpertsTest, AnyLogitsGiveDistinctExpertsInRange) {
     const Choice got =
         route(c.routing, logits, c.has_bias ? normal_floats(num_experts, 1) : std::vector<float>());
     for (size_t t = 0; t < kTokens; ++t) {
-      const auto first = got.ids.begin() + static_cast<int64_t>(t * top_k);
-      const std::set<int32_t> distinct(first, first + c.routing.top_k);
-      ASSERT_EQ(distinct.size(), top_k) << c.name << " token " << t;
+      const auto first = got.ids.begin() + static_cast<int64_t>(t * num_chosen);
+      const std::set<int32_t> distinct(first, first + c.routing.num_per_token());
+      ASSERT_EQ(distinct.size(), num_chosen) << c.name << " token " << t;
       ASSERT_GE(*distinct.begin(), 0) << c.name;
-      ASSERT_LT(*distinct.rbegin(), c.routing.num_experts) << c.name;
+      ASSERT_LT(*distinct.rbegin(), c.routing.num_experts + c.routing.num_shared) << c.name;
     }
-    for (size_t j = 0; j < top_k; ++j) EXPECT_TRUE(std::isnan(got.weights[j])) << c.name;
+    const auto num_routed = static_cast<size_t>(c.routing.top_k);
+    for (size_t j = 0; j < num_chosen; ++j) {
+      EXPECT_EQ(std::isnan(got.weights[j]), j < num_routed) << c.name << ", place " << j;
+    }
   }
 }
 
