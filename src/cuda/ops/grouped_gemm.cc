@@ -11,15 +11,15 @@
 namespace quire::cuda {
 namespace {
 
-constexpr uint64_t kSwizzleRows = 8;
+constexpr uint32_t kSwizzleRows = 8;
 
 // The axes are K, rows and experts. With is_gated, 8 rows of gate and then the same 8 rows of up
 // follow one another.
-Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated) {
+Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated, int box_rows) {
   const auto num_experts = static_cast<uint64_t>(w.shape[0]);
   const auto num_rows = static_cast<uint64_t>(w.shape[1]);
   const auto width = static_cast<uint64_t>(w.shape[2]);
-  constexpr uint32_t kRows = wgmma::kGroupedWeights;
+  const auto tile_rows = static_cast<uint32_t>(box_rows);
   const auto encode = [&w](std::span<const uint64_t> sizes, std::span<const uint64_t> strides,
                            std::span<const uint32_t> box) {
     return encode_tensor_map({.base = w.data,
@@ -32,13 +32,13 @@ Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated) {
   if (!is_gated) {
     const uint64_t sizes[] = {width, num_rows, num_experts};
     const uint64_t strides[] = {width, num_rows * width};
-    const uint32_t box[] = {wgmma::kBlockK, kRows, 1};
+    const uint32_t box[] = {wgmma::kBlockK, tile_rows, 1};
     return encode(sizes, strides, box);
   }
   const uint64_t half = num_rows / 2;
   const uint64_t sizes[] = {width, kSwizzleRows, 2, half / kSwizzleRows, num_experts};
   const uint64_t strides[] = {width, half * width, kSwizzleRows * width, num_rows * width};
-  const uint32_t box[] = {wgmma::kBlockK, kSwizzleRows, 2, kRows / (2 * kSwizzleRows), 1};
+  const uint32_t box[] = {wgmma::kBlockK, kSwizzleRows, 2, tile_rows / (2 * kSwizzleRows), 1};
   return encode(sizes, strides, box);
 }
 
@@ -82,14 +82,17 @@ void set_scales(const GroupedGemmCall& call, wgmma::GroupedParams& p) {
 Status run_grouped_gemm(const LaunchContext& context, int num_sms, const GroupedGemmCall& call) {
   static_assert(kScaleColumns == 2 * wgmma::kBlockK, "a stage has one scale");
   const TensorView w = as_pairs(call.w);
-  const auto shared_bytes = [&](int num_stages) {
-    return wgmma::shared_bytes(wgmma::kGroupedWeights, call.tile_rows, true, num_stages);
-  };
+  const wgmma::GroupedOperand operand = operand_of(call);
+  // Few rows of a dense product have too few large tiles for all thread blocks.
+  const wgmma::GroupedTile tile = call.sorted != nullptr
+                                      ? wgmma::largest_tile(operand, call.tile_rows)
+                                      : wgmma::GroupedTile{wgmma::kGroupedWeights, call.tile_rows};
   wgmma::GroupedParams p;
   p.num_stages = wgmma::kMaxStages;
-  while (shared_bytes(p.num_stages) > context.stream->limits().max_shared_bytes) --p.num_stages;
-  QUIRE_ASSIGN_OR_RETURN(p.w, weights_map(w, call.is_gated));
-  QUIRE_ASSIGN_OR_RETURN(p.x, rows_map(as_pairs(call.x), call.tile_rows));
+  while (grouped_shared_bytes(tile, p.num_stages) > context.stream->limits().max_shared_bytes)
+    --p.num_stages;
+  QUIRE_ASSIGN_OR_RETURN(p.w, weights_map(w, call.is_gated, tile.weights));
+  QUIRE_ASSIGN_OR_RETURN(p.x, rows_map(as_pairs(call.x), tile.tokens));
   p.out = call.out.data;
   p.bias = call.bias.data;
   p.num_columns = call.out.shape[1];
@@ -101,15 +104,14 @@ Status run_grouped_gemm(const LaunchContext& context, int num_sms, const Grouped
     p.num_tiles = call.sorted->num_tiles;
   }
   set_scales(call, p);
-  p.num_weight_tiles = static_cast<int>(ceil_div(w.shape[1], int64_t{wgmma::kGroupedWeights}));
+  p.num_weight_tiles = static_cast<int>(ceil_div(w.shape[1], int64_t{tile.weights}));
   p.num_k_blocks = static_cast<int>(ceil_div(w.shape[2], int64_t{wgmma::kBlockK}));
   const LaunchShape shape = {.grid = static_cast<unsigned>(num_sms),
                              .block = wgmma::kThreads,
-                             .shared_bytes = shared_bytes(p.num_stages),
+                             .shared_bytes = grouped_shared_bytes(tile, p.num_stages),
                              .overlap_start = context.overlap_start};
   const bool is_f16 = call.type == DType::kF16;
-  QUIRE_LAUNCH(*context.stream, wgmma::grouped_kernel(is_f16, operand_of(call), call.tile_rows),
-               shape, p);
+  QUIRE_LAUNCH(*context.stream, wgmma::grouped_kernel(is_f16, operand, tile), shape, p);
   return {};
 }
 

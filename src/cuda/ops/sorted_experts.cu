@@ -37,6 +37,28 @@ __device__ __forceinline__ int sum_before(int x, int* of_warp) {
   return inclusive - x + (warp > 0 ? before_warp : 0);
 }
 
+// Calls visit(pair, its expert) for every pair, in any order. A thread loads several ids at once,
+// because waiting for each one would take most of the time.
+template <typename Visit>
+__device__ __forceinline__ void for_each_pair(const int32_t* ids, int num_pairs,
+                                              const Visit& visit) {
+  constexpr int kBatch = 8;
+  for (int first = static_cast<int>(threadIdx.x); first < num_pairs;
+       first += kBatch * kSortThreads) {
+    int32_t experts[kBatch];
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const int pair = first + i * kSortThreads;
+      if (pair < num_pairs) experts[i] = ids[pair];
+    }
+#pragma unroll
+    for (int i = 0; i < kBatch; ++i) {
+      const int pair = first + i * kSortThreads;
+      if (pair < num_pairs) visit(pair, experts[i]);
+    }
+  }
+}
+
 // One thread block: a counting sort, which reads the ids twice.
 __global__ void __launch_bounds__(kSortThreads)
     sort_pairs_kernel(const int32_t* ids, int num_pairs, int top_k, int tile_rows,
@@ -48,7 +70,7 @@ __global__ void __launch_bounds__(kSortThreads)
   const auto expert = static_cast<int>(threadIdx.x);
   counts[expert] = 0;
   __syncthreads();
-  for (int i = expert; i < num_pairs; i += kSortThreads) atomicAdd(&counts[ids[i]], 1);
+  for_each_pair(ids, num_pairs, [&](int /*pair*/, int of_pair) { atomicAdd(&counts[of_pair], 1); });
   __syncthreads();
   const int count = counts[expert];
   const int num_tiles = ceil_div(count, tile_rows);
@@ -61,11 +83,11 @@ __global__ void __launch_bounds__(kSortThreads)
   if (expert == kSortThreads - 1) *sorted.num_tiles = first_tile + num_tiles;
   counts[expert] = first_row;
   __syncthreads();
-  for (int i = expert; i < num_pairs; i += kSortThreads) {
-    const int row = atomicAdd(&counts[ids[i]], 1);
-    sorted.tokens[row] = i / top_k;
-    sorted.rows[i] = row;
-  }
+  for_each_pair(ids, num_pairs, [&](int pair, int of_pair) {
+    const int row = atomicAdd(&counts[of_pair], 1);
+    sorted.tokens[row] = pair / top_k;
+    sorted.rows[pair] = row;
+  });
 }
 
 // One thread block per token.

@@ -3,8 +3,9 @@
 // a list of tiles that another kernel has written. w is A, x is B. A tile of x may contain rows of
 // the next experts; their sums are not stored. Dense products are those of a single expert.
 //
-// With a scale per block of K, a stage of the ring is one such block: its products are added up
-// from zero on the tensor cores, scaled, and added to the sums in F32.
+// With E4M3, the products of a stage of the ring are added up from zero on the tensor cores, and
+// then, in F32 and with the scales of its block of K, to the sums. The two warpgroups take turns,
+// so that the tensor cores multiply for one of them while the other one adds.
 #pragma once
 
 #include "cuda/ops/wgmma/kernel.cuh"
@@ -12,13 +13,15 @@
 namespace quire::cuda::wgmma {
 
 // T: type of the output. Operand: type of w and x, which is T or E4M3.
-template <typename T, typename Operand, bool kBlockScales, int kTokens>
+template <typename T, typename Operand, bool kBlockScales, int kWeights, int kTokens>
 class GroupedThreadBlock {
  public:
+  static constexpr bool kIsFp8 = !std::is_same_v<T, Operand>;
   static constexpr int kRowBytes = kBlockK * 2;
-  static constexpr int kStageBytes = stage_bytes(kGroupedWeights, kTokens);
-  static constexpr int kTokensAt = kGroupedWeights * kRowBytes;
-  static_assert(kGroupedWeights == 64 * kWarpgroups, "a warpgroup has 64 rows of w");
+  static constexpr int kStageBytes = stage_bytes(kWeights, kTokens);
+  static constexpr int kTokensAt = kWeights * kRowBytes;
+  static constexpr int kSlabs = kWeights / (64 * kWarpgroups);  // of 64 rows of w, per warpgroup
+  static_assert(kWeights % (64 * kWarpgroups) == 0);
 
   __device__ __forceinline__ GroupedThreadBlock(const GroupedParams& p, unsigned char* memory)
       : p_(p) {
@@ -59,42 +62,67 @@ class GroupedThreadBlock {
 
   // Runs on the consumer warpgroups.
   __device__ __forceinline__ void multiply_tiles() {
-    const int warpgroup = static_cast<int>(threadIdx.x) / 128;
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const RingView ring = {ring_ + static_cast<uint32_t>(warpgroup * 64 * kRowBytes),
+    const int warp = static_cast<int>(threadIdx.x) % 128 / 32;
+    const int slab_row = warpgroup() * kSlabs * 64;
+    const RingView ring = {ring_ + static_cast<uint32_t>(slab_row * kRowBytes),
                            ring_ + static_cast<uint32_t>(kTokensAt), kStageBytes, p_.num_stages,
                            full_};
     const StoredPairs stored = {.first = 0, .count = kTokens / 16};
     Output output = p_;
     Epilogue<T, kTokens, true> epilogue(output, staged_, stored);
     Stage stage;
-    float sums[1][kTokens / 2];
+    float sums[kSlabs][kTokens / 2];
     const int end = num_tiles();
+    if (kIsFp8 && warpgroup() == 1) end_turn();  // warpgroup 0 begins
     for (int idx = first_tile(); idx < end; idx += tile_step()) {
       const ExpertTile tile = tile_of(idx);
-      const int weight = first_weight(idx) + warp * 16;
-      if constexpr (std::is_same_v<T, Operand>) {
+      const int weight = first_weight(idx) + slab_row + warp * 16;
+      if constexpr (kIsFp8) {
+        const float x_scale = kBlockScales ? 0.0F : scale_of_thread(tile);
+        multiply_fp8_blocks(sums, ring, tile, weight, stage);
+        if constexpr (!kBlockScales) share_scale(x_scale);
+      } else {
         multiply_blocks<Operand>(sums, ring, p_.num_k_blocks, stage,
                                  [this](int read) { release(read); });
-      } else {
-        multiply_fp8_blocks(sums[0], ring, tile, weight, stage);
-        if constexpr (!kBlockScales) scale(sums[0], tile, weight);
       }
       output.num_rows = tile.end_row;
-      epilogue.store(sums[0], tile.first_row, weight);
+#pragma unroll
+      for (int slab = 0; slab < kSlabs; ++slab) {
+        if constexpr (kIsFp8 && !kBlockScales) scale(sums[slab], tile.expert, weight + slab * 64);
+        epilogue.store(sums[slab], tile.first_row, weight + slab * 64);
+      }
     }
+    if (kIsFp8 && warpgroup() == 0) begin_turn();  // which the last turn of warpgroup 1 has allowed
   }
 
  private:
+  static __device__ __forceinline__ int warpgroup() {
+    return static_cast<int>(threadIdx.x) / 128;
+  }
   __device__ __forceinline__ void release(int stage) {
     if (threadIdx.x % 128 == 0) empty_[stage].arrive();
   }
 
+  // A warpgroup's turn to start products. Each warpgroup has a named barrier, at which the other
+  // one arrives at the end of its turn; barrier 0 is that of __syncthreads.
+  static __device__ __forceinline__ void begin_turn() {
+    asm volatile("barrier.cta.sync.aligned %0, 256;" ::"r"(1 + warpgroup()) : "memory");
+  }
+  static __device__ __forceinline__ void end_turn() {
+    asm volatile("barrier.cta.arrive.aligned %0, 256;" ::"r"(2 - warpgroup()) : "memory");
+  }
+
   // Tiles of the same rows of x follow one another, and those of the same expert. Without a list of
   // tiles, those of the same weights follow one another, because x is the smaller operand.
-  __device__ __forceinline__ int first_tile() const { return static_cast<int>(blockIdx.x); }
-  __device__ __forceinline__ int tile_step() const { return static_cast<int>(gridDim.x); }
-  __device__ __forceinline__ int num_dense_tiles() const { return ceil_div(p_.num_rows, kTokens); }
+  __device__ __forceinline__ int first_tile() const {
+    return static_cast<int>(blockIdx.x);
+  }
+  __device__ __forceinline__ int tile_step() const {
+    return static_cast<int>(gridDim.x);
+  }
+  __device__ __forceinline__ int num_dense_tiles() const {
+    return ceil_div(p_.num_rows, kTokens);
+  }
   __device__ __forceinline__ int num_tiles() const {
     return (p_.tiles == nullptr ? num_dense_tiles() : *p_.num_tiles) * p_.num_weight_tiles;
   }
@@ -105,7 +133,7 @@ class GroupedThreadBlock {
   }
   __device__ __forceinline__ int first_weight(int idx) const {
     const int tile = p_.tiles == nullptr ? idx / num_dense_tiles() : idx % p_.num_weight_tiles;
-    return tile * kGroupedWeights;
+    return tile * kWeights;
   }
 
   // The row of its expert's matrix to which half `half` of a thread's sums belongs, in the order of
@@ -124,9 +152,10 @@ class GroupedThreadBlock {
 
   // sums = the products of a tile, scaled if the scales are per block. The tensor cores keep about
   // 14 bits of a sum of E4M3 products, so the sums of all blocks of K are added in F32.
-  __device__ __forceinline__ void multiply_fp8_blocks(float (&sums)[kTokens / 2],
+  __device__ __forceinline__ void multiply_fp8_blocks(float (&sums)[kSlabs][kTokens / 2],
                                                       const RingView& ring, const ExpertTile& tile,
                                                       int weight, Stage& stage) {
+    static_assert(!kBlockScales || kSlabs == 1);
     const float* w_scales[2] = {};
 #pragma unroll
     for (int half = 0; half < (kBlockScales ? 2 : 0); ++half) {
@@ -138,8 +167,7 @@ class GroupedThreadBlock {
     const float* x_scales = p_.x_scales + tile.first_row + static_cast<int>(threadIdx.x) % 4 * 2;
     const bool has_pairs = (tile.first_row | p_.x_scales_width) % 2 == 0;
 #pragma unroll
-    for (int i = 0; i < kTokens / 2; ++i) sums[i] = 0.0F;
-    float products[kTokens / 2] = {};
+    for (int i = 0; i < kSlabs * kTokens / 2; ++i) sums[i * 2 / kTokens][i % (kTokens / 2)] = 0.0F;
     for (int block = 0; block < p_.num_k_blocks; ++block) {
       // These loads complete while the tensor cores multiply.
       float w_scale[2];
@@ -153,27 +181,40 @@ class GroupedThreadBlock {
       const auto offset = static_cast<uint32_t>(stage.idx * ring.stage_bytes);
       const uint64_t a = operand_descriptor(ring.a_at + offset);
       const uint64_t b = operand_descriptor(ring.b_at + offset);
-      keep(products);
-      begin();
 #pragma unroll
-      for (int k = 0; k < kBlockK / 16; ++k) {
-        multiply<Operand, kTokens>(products, a + k * 2, b + k * 2, k > 0 ? 1 : 0);
-      }
-      commit();
-      keep(products);
-      wait<0>();
-      keep(products);
-      release(stage.idx);
-      stage.advance(ring.num_stages);
+      for (int slab = 0; slab < kSlabs; ++slab) {
+        float products[kTokens / 2];
+        multiply_slab(a + slab * (64 * kRowBytes >> 4), b, products);
+        if (slab + 1 == kSlabs) release(stage.idx);
 #pragma unroll
-      for (int i = 0; i < kTokens / 2; ++i) {
-        if constexpr (kBlockScales) {
-          sums[i] = fmaf(w_scale[i / 2 % 2] * x_scale[i / 4][i % 2], products[i], sums[i]);
-        } else {
-          sums[i] += products[i];
+        for (int i = 0; i < kTokens / 2; ++i) {
+          float& sum = sums[slab][i];
+          if constexpr (kBlockScales) {
+            sum = fmaf(w_scale[i / 2 % 2] * x_scale[i / 4][i % 2], products[i], sum);
+          } else {
+            sum += products[i];
+          }
         }
       }
+      stage.advance(ring.num_stages);
     }
+  }
+
+  // products = 64 rows of w by the tile's rows of x, over a stage.
+  static __device__ __forceinline__ void multiply_slab(uint64_t a, uint64_t b,
+                                                       float (&products)[kTokens / 2]) {
+    begin_turn();
+    keep(products);
+    begin();
+#pragma unroll
+    for (int k = 0; k < kBlockK / 16; ++k) {
+      multiply<Operand, kTokens>(products, a + k * 2, b + k * 2, k > 0 ? 1 : 0);
+    }
+    commit();
+    end_turn();
+    keep(products);
+    wait<0>();
+    keep(products);
   }
 
   // The scales of the thread's rows of x: of each 8 rows, two neighbours.
@@ -195,31 +236,43 @@ class GroupedThreadBlock {
     }
   }
 
+  // The scale of the row of x that has the thread's number in the tile. It is loaded before the
+  // products of the tile and used after them.
+  __device__ __forceinline__ float scale_of_thread(const ExpertTile& tile) const {
+    const int row = tile.first_row + static_cast<int>(threadIdx.x) % 128;
+    if (row >= min(tile.end_row, tile.first_row + kTokens)) return 0.0F;
+    return p_.x_scales[p_.x_scale_rows == nullptr ? row : p_.x_scale_rows[row]];
+  }
+  // Gives all threads of the warpgroup the scales of the tile's rows. begin_turn() of the next tile
+  // comes after every thread's last use of them.
+  __device__ __forceinline__ void share_scale(float x_scale) const {
+    if (threadIdx.x % 128 < kTokens) tile_scales()[threadIdx.x % 128] = x_scale;
+    asm volatile("barrier.cta.sync.aligned %0, 128;" ::"r"(3 + warpgroup()) : "memory");
+  }
+  __device__ __forceinline__ float* tile_scales() const {
+    return reinterpret_cast<float*>(empty_ + p_.num_stages) + warpgroup() * kMostGroupedTokens;
+  }
+
   // Multiplies a warp's sums by the scales of their rows of w and x. `weight` is the first of the
   // warp's 16 rows of w; the order of the sums is that of Epilogue.
-  __device__ __forceinline__ void scale(float (&sums)[kTokens / 2], const ExpertTile& tile,
-                                        int weight) const {
+  __device__ __forceinline__ void scale(float (&sums)[kTokens / 2], int expert, int weight) const {
     const auto lane = static_cast<int>(threadIdx.x) % 32;
     const int num_rows = num_weight_rows();
     float w_scales[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int row = weight_row(weight, half);
-      w_scales[half] = row < num_rows ? p_.w_scales[int64_t{tile.expert} * num_rows + row] : 0.0F;
+      w_scales[half] = row < num_rows ? p_.w_scales[int64_t{expert} * num_rows + row] : 0.0F;
     }
 #pragma unroll
     for (int i = 0; i < kTokens / 2; i += 4) {
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        const float x_scale = scale_of(tile, tile.first_row + i / 4 * 8 + lane % 4 * 2 + e);
-        sums[i + e] *= w_scales[0] * x_scale;
-        sums[i + 2 + e] *= w_scales[1] * x_scale;
-      }
+      const auto x_scales =
+          *reinterpret_cast<const float2*>(tile_scales() + i / 4 * 8 + lane % 4 * 2);
+      sums[i] *= w_scales[0] * x_scales.x;
+      sums[i + 1] *= w_scales[0] * x_scales.y;
+      sums[i + 2] *= w_scales[1] * x_scales.x;
+      sums[i + 3] *= w_scales[1] * x_scales.y;
     }
-  }
-  __device__ __forceinline__ float scale_of(const ExpertTile& tile, int row) const {
-    if (row >= tile.end_row) return 0.0F;
-    return p_.x_scales[p_.x_scale_rows == nullptr ? row : p_.x_scale_rows[row]];
   }
 
   __device__ __forceinline__ uint32_t stage_at(int stage) const {
@@ -262,11 +315,11 @@ class GroupedThreadBlock {
   Mbarrier* empty_;  // per stage: both warpgroups have read it
 };
 
-template <typename T, typename Operand, bool kBlockScales, int kTokens>
+template <typename T, typename Operand, bool kBlockScales, int kWeights, int kTokens>
 __global__ void __launch_bounds__(kThreads, 1)
     grouped_gemm_kernel(const __grid_constant__ GroupedParams p) {
   extern __shared__ unsigned char memory[];
-  GroupedThreadBlock<T, Operand, kBlockScales, kTokens> block(p, memory);
+  GroupedThreadBlock<T, Operand, kBlockScales, kWeights, kTokens> block(p, memory);
   constexpr int kProducer = kWarpgroups * 128;
   if (threadIdx.x == kProducer) block.init_barriers();
   __syncthreads();

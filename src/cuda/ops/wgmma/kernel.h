@@ -102,15 +102,35 @@ using Kernel = void (*)(Params);
 extern const Kernel kBf16Kernels[];
 extern const Kernel kF16Kernels[];
 
-inline constexpr int kGroupedWeights = 128;  // rows of w in a tile of grouped products
 // Rows of x in a tile: few where each expert has few rows, so that little is multiplied in vain.
 inline constexpr int kGroupedTokens[] = {32, 64, 128};
 inline constexpr int kMostGroupedTokens = 128;
 
+// Rows of w in a tile of grouped products. Tiles of many rows of w and of x need fewer bytes from
+// the L2 per product, which limits the products of many tokens.
+inline constexpr int kGroupedWeights = 128;
+inline constexpr int kManyGroupedWeights = 256;
+
 using GroupedKernel = void (*)(GroupedParams);
 // The operands: of the output's type, or in E4M3 with a scale per row or per block.
 enum class GroupedOperand { kSame, kRowScales, kBlockScales };
-// For F16 or BF16 outputs, and one of kGroupedTokens.
-GroupedKernel grouped_kernel(bool is_f16, GroupedOperand operand, int tokens);
+struct GroupedTile {
+  int weights = 0;  // rows of w
+  int tokens = 0;   // one of kGroupedTokens
+};
+// The largest tile with this number of rows of x.
+constexpr GroupedTile largest_tile(GroupedOperand operand, int tokens) {
+  // The sums of a tile and the scales per block together do not fit in a thread's registers.
+  const bool is_wide = tokens == kMostGroupedTokens && operand != GroupedOperand::kBlockScales;
+  return {is_wide ? kManyGroupedWeights : kGroupedWeights, tokens};
+}
+// Bytes of shared memory: those of other products, and the scales of a tile's rows of x for each
+// warpgroup.
+constexpr size_t grouped_shared_bytes(const GroupedTile& tile, int num_stages) {
+  return shared_bytes(tile.weights, tile.tokens, true, num_stages) +
+         kWarpgroups * kMostGroupedTokens * sizeof(float);
+}
+// For F16 or BF16 outputs. The tile is the largest one, or has kGroupedWeights.
+GroupedKernel grouped_kernel(bool is_f16, GroupedOperand operand, const GroupedTile& tile);
 
 }  // namespace quire::cuda::wgmma
