@@ -6,6 +6,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_deps.sh test
+# With a sanitizer, the soak of all requests takes minutes.
+export QUIRE_SOAK_REQUESTS=${QUIRE_SOAK_REQUESTS:-1000}
 # The presets build with -O1: with full unrolling of SIMD kernels, a sanitizer takes minutes per file.
 if [[ "${1:-}" == thread ]]; then
   cmake --preset tsan >/dev/null

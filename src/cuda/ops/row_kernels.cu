@@ -22,15 +22,27 @@ int64_t block_for(int64_t num_items) {
   return std::clamp(round_up(num_items, kWarp), kWarp, kMaxBlock);
 }
 
-// One thread block per row. Word: the widest type of which rows are whole multiples.
-template <typename Word>
-__global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t row_words,
-                                   Word* out) {
+// kRows rows per thread block. Word: the widest type of which rows are whole multiples.
+template <typename Word, int kRows>
+__global__ void gather_rows_kernel(const Word* x, const int32_t* rows, int64_t num_rows,
+                                   int64_t row_words, Word* out) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  const Word* from = x + rows[blockIdx.x] * row_words;
-  Word* to = out + blockIdx.x * row_words;
-  for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) to[i] = from[i];
+  const int64_t first = int64_t{blockIdx.x} * kRows;
+  const Word* from[kRows];
+#pragma unroll
+  for (int r = 0; r < kRows; ++r) {
+    from[r] = x + rows[min(first + r, num_rows - 1)] * row_words;
+  }
+  for (int64_t i = threadIdx.x; i < row_words; i += blockDim.x) {
+    Word words[kRows];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) words[r] = from[r][i];
+#pragma unroll
+    for (int r = 0; r < kRows; ++r) {
+      if (first + r < num_rows) out[(first + r) * row_words + i] = words[r];
+    }
+  }
 }
 
 // One thread block per row of x; `to` is the first row's first column. Word: as above, for the rows
@@ -327,10 +339,19 @@ void write_columns(const LaunchContext& context, const TensorView& x, const Tens
 template <typename Word>
 void gather(const LaunchContext& context, const TensorView& x, const int32_t* rows,
             const TensorView& out) {
+  const int64_t num_rows = out.shape[0];
   const int64_t row_words = words_of<Word>(out.shape[1], out.dtype);
-  QUIRE_LAUNCH(*context.stream, gather_rows_kernel<Word>,
-               context.shape(out.shape[0], block_for(row_words)), x.as<const Word>(), rows,
-               row_words, out.as<Word>());
+  const auto launch = [&](auto rows_of_block) {
+    constexpr int kRows = decltype(rows_of_block)::value;
+    QUIRE_LAUNCH(*context.stream, (gather_rows_kernel<Word, kRows>),
+                 context.shape(ceil_div(num_rows, kRows), block_for(row_words)), x.as<const Word>(),
+                 rows, num_rows, row_words, out.as<Word>());
+  };
+  // With many rows, loads of several rows at once hide the latency; few rows need all thread
+  // blocks.
+  constexpr int64_t kManyRows = 4096;
+  if (num_rows >= kManyRows) return launch(std::integral_constant<int, 4>{});
+  launch(std::integral_constant<int, 1>{});
 }
 
 template <Activation kActivation>
