@@ -67,6 +67,18 @@ wgmma::GroupedOperand operand_of(const GroupedGemmCall& call) {
                               : wgmma::GroupedOperand::kBlockScales;
 }
 
+// Large tiles are faster if there are so many that an incomplete last round of them over the thread
+// blocks matters little.
+wgmma::GroupedTile tile_of(const GroupedGemmCall& call, wgmma::GroupedOperand operand,
+                           int num_sms) {
+  constexpr int64_t kManyRounds = 8;
+  const wgmma::GroupedTile largest = wgmma::largest_tile(operand, call.tile_rows);
+  const int64_t num_tiles = ceil_div(call.x.shape[0], int64_t{largest.tokens}) *
+                            ceil_div(call.w.shape[1], int64_t{largest.weights});
+  if (num_tiles >= kManyRounds * num_sms) return largest;
+  return {wgmma::kGroupedWeights, call.tile_rows};
+}
+
 void set_scales(const GroupedGemmCall& call, wgmma::GroupedParams& p) {
   p.w_scales = call.w_scales.as<const float>();
   p.x_scales = call.x_scales.as<const float>();
@@ -83,10 +95,7 @@ Status run_grouped_gemm(const LaunchContext& context, int num_sms, const Grouped
   static_assert(kScaleColumns == 2 * wgmma::kBlockK, "a stage has one scale");
   const TensorView w = as_pairs(call.w);
   const wgmma::GroupedOperand operand = operand_of(call);
-  // Few rows of a dense product have too few large tiles for all thread blocks.
-  const wgmma::GroupedTile tile = call.sorted != nullptr
-                                      ? wgmma::largest_tile(operand, call.tile_rows)
-                                      : wgmma::GroupedTile{wgmma::kGroupedWeights, call.tile_rows};
+  const wgmma::GroupedTile tile = tile_of(call, operand, num_sms);
   wgmma::GroupedParams p;
   p.num_stages = wgmma::kMaxStages;
   while (grouped_shared_bytes(tile, p.num_stages) > context.stream->limits().max_shared_bytes)
