@@ -111,7 +111,7 @@ bool CudaExperts::has_one_type() const {
   return gate_up_.weights.view.dtype == down_.weights.view.dtype;
 }
 
-Result<ExpertsRunner> ExpertsRunner::create(const LaunchContext& context) {
+Result<ExpertsRunner> ExpertsRunner::create(const LaunchContext& context, int num_blocks) {
   ExpertsRunner runner(context);
   int device = 0;
   int major = 0;
@@ -119,7 +119,8 @@ Result<ExpertsRunner> ExpertsRunner::create(const LaunchContext& context) {
   QUIRE_CUDA_RETURN_IF_ERROR(
       cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaDeviceGetAttribute(&runner.num_sms_, cudaDevAttrMultiProcessorCount, device));
+      cudaDeviceGetAttribute(&runner.num_blocks_, cudaDevAttrMultiProcessorCount, device));
+  if (num_blocks > 0) runner.num_blocks_ = num_blocks;
   runner.has_wgmma_ = major == 9;
   return runner;
 }
@@ -206,7 +207,7 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
                              .scale_rows = matrices.gate_up_scale_rows};
   if (experts.has_fp8_weights()) quantize(call.x, workspace, gate_up);
   sort_rows(workspace, gate_up);
-  QUIRE_RETURN_IF_ERROR(run_grouped_gemm(context_, num_sms_, gate_up));
+  QUIRE_RETURN_IF_ERROR(run_grouped_gemm(context_, num_blocks_, gate_up));
   GroupedGemmCall down = {.w = matrices.down,
                           .x = workspace.product,
                           .out = workspace.rows,
@@ -216,7 +217,7 @@ Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall&
                           .w_scales = matrices.down_scales,
                           .scale_rows = matrices.down_scale_rows};
   if (experts.has_fp8_weights()) quantize(workspace.product, workspace, down);
-  QUIRE_RETURN_IF_ERROR(run_grouped_gemm(context_, num_sms_, down));
+  QUIRE_RETURN_IF_ERROR(run_grouped_gemm(context_, num_blocks_, down));
   run_combine(context_, workspace.rows, sorted.rows, call.weights, call.adds, call.out);
   return {};
 }

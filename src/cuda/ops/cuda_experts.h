@@ -51,7 +51,8 @@ class CudaExperts final : public Experts {
 // on Hopper's tensor cores where those take the operands.
 class ExpertsRunner {
  public:
-  static Result<ExpertsRunner> create(const LaunchContext& context);
+  // num_blocks: thread blocks of grouped products; 0: one per SM.
+  static Result<ExpertsRunner> create(const LaunchContext& context, int num_blocks = 0);
 
   int64_t workspace_bytes(const ExpertsShape& shape, DType activation,
                           int64_t max_num_tokens) const;
@@ -87,7 +88,7 @@ class ExpertsRunner {
   void warn_of_few(const CudaExperts& experts, int64_t num_tokens);
 
   LaunchContext context_;
-  int num_sms_ = 0;
+  int num_blocks_ = 0;
   bool has_wgmma_ = false;
   bool has_warned_ = false;
 };

@@ -435,7 +435,8 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LayerTailKernel> layer_tail,
                          LayerTailKernel::create(context, options.layer_tail_blocks));
-  QUIRE_ASSIGN_OR_RETURN(const ExpertsRunner experts, ExpertsRunner::create(context));
+  QUIRE_ASSIGN_OR_RETURN(const ExpertsRunner experts,
+                         ExpertsRunner::create(context, options.expert_blocks));
   return std::unique_ptr<CudaOps>(std::make_unique<CudaOpsImpl>(
       context, activation, std::move(gemm), std::move(layer_tail), experts));
 }

@@ -36,6 +36,7 @@ class CudaOps : public Ops {
 struct CudaOpsOptions {
   bool overlap_kernels = true;  // programmatic dependent launch, if the device has it
   int layer_tail_blocks = 0;    // thread blocks of the fused layer tail; 0: one per SM
+  int expert_blocks = 0;        // thread blocks of the experts' grouped products; 0: one per SM
 };
 
 // `stream` must outlive the Ops, and is the stream of every operation. activation: BF16, F16 or

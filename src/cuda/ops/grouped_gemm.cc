@@ -70,12 +70,12 @@ wgmma::GroupedOperand operand_of(const GroupedGemmCall& call) {
 // Large tiles are faster if there are so many that an incomplete last round of them over the thread
 // blocks matters little.
 wgmma::GroupedTile tile_of(const GroupedGemmCall& call, wgmma::GroupedOperand operand,
-                           int num_sms) {
+                           int num_blocks) {
   constexpr int64_t kManyRounds = 8;
   const wgmma::GroupedTile largest = wgmma::largest_tile(operand, call.tile_rows);
   const int64_t num_tiles = ceil_div(call.x.shape[0], int64_t{largest.tokens}) *
                             ceil_div(call.w.shape[1], int64_t{largest.weights});
-  if (num_tiles >= kManyRounds * num_sms) return largest;
+  if (num_tiles >= kManyRounds * num_blocks) return largest;
   return {wgmma::kGroupedWeights, call.tile_rows};
 }
 
@@ -91,11 +91,11 @@ void set_scales(const GroupedGemmCall& call, wgmma::GroupedParams& p) {
 
 }  // namespace
 
-Status run_grouped_gemm(const LaunchContext& context, int num_sms, const GroupedGemmCall& call) {
+Status run_grouped_gemm(const LaunchContext& context, int num_blocks, const GroupedGemmCall& call) {
   static_assert(kScaleColumns == 2 * wgmma::kBlockK, "a stage has one scale");
   const TensorView w = as_pairs(call.w);
   const wgmma::GroupedOperand operand = operand_of(call);
-  const wgmma::GroupedTile tile = tile_of(call, operand, num_sms);
+  const wgmma::GroupedTile tile = tile_of(call, operand, num_blocks);
   wgmma::GroupedParams p;
   p.num_stages = wgmma::kMaxStages;
   while (grouped_shared_bytes(tile, p.num_stages) > context.stream->limits().max_shared_bytes)
@@ -115,7 +115,7 @@ Status run_grouped_gemm(const LaunchContext& context, int num_sms, const Grouped
   set_scales(call, p);
   p.num_weight_tiles = static_cast<int>(ceil_div(w.shape[1], int64_t{tile.weights}));
   p.num_k_blocks = static_cast<int>(ceil_div(w.shape[2], int64_t{wgmma::kBlockK}));
-  const LaunchShape shape = {.grid = static_cast<unsigned>(num_sms),
+  const LaunchShape shape = {.grid = static_cast<unsigned>(num_blocks),
                              .block = wgmma::kThreads,
                              .shared_bytes = grouped_shared_bytes(tile, p.num_stages),
                              .overlap_start = context.overlap_start};

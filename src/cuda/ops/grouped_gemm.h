@@ -30,7 +30,7 @@ struct GroupedGemmCall {
   int64_t scale_rows = 0;
 };
 
-// Hopper only, with one thread block per SM. Enqueues; capturable.
-Status run_grouped_gemm(const LaunchContext& context, int num_sms, const GroupedGemmCall& call);
+// Hopper only. num_blocks: thread blocks, of which an SM runs one. Enqueues; capturable.
+Status run_grouped_gemm(const LaunchContext& context, int num_blocks, const GroupedGemmCall& call);
 
 }  // namespace quire::cuda
