@@ -73,7 +73,8 @@ void run_latent_rope_and_cache(const LaunchContext& context, const LatentRopeAnd
 // Quantizes rows: out[t, :] = x[t, :] / scales[t] in E4M3, and scales[t] (F32) is e4m3_scale() of
 // the row's largest magnitude. NaN stays NaN. An infinity becomes NaN and the row's finite numbers
 // 0, but its scale is infinite, so that any product with the row is NaN. With an operation, x is
-// the rows that it would write, and is neither read nor written; the bits are the same.
+// the rows that it would write, and is neither read nor written; the bits are the same. A GatedMul
+// needs Hopper, and takes up to 65535 rows.
 void run_quantize_rows(const LaunchContext& context, const TensorView& x, const TensorView& out,
                        const TensorView& scales, const RowOperation& operation = {});
 // The same with one scale per row and kScaleColumns columns: scales[k / kScaleColumns, t]. A row of

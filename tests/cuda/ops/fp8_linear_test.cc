@@ -277,7 +277,7 @@ class Fp8LinearTest : public CudaOpsTest {
     std::vector<std::pair<std::string, cuda::RowOperation>> all;
   };
 
-  // Of rows that are random, zero, subnormal, with a NaN, with an infinity, and huge.
+  // The rows are random, zero, subnormal, with a NaN, with an infinity, and huge.
   Operations operations(int64_t width) {
     constexpr int64_t kRows = 6;
     std::vector<float> x = random(kRows * width, 5);
