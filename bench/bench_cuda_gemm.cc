@@ -1,11 +1,13 @@
 // Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
-//   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [experts]   (default: all)
+//   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [fusion] [experts]
+// Without arguments, it runs all.
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
 // between the products. load: upload, dummy weights, tuning. fp8: products with FP8 weights, also
-// of Llama-3.1-70B. experts: the routing and the experts of Qwen3-30B-A3B and DeepSeek-V2-Lite, in
-// BF16 and FP8. Other weights are BF16.
-// Weights differ from call to call, so that the L2 holds none of them.
+// of Llama-3.1-70B. fusion: norms, products with FP8 weights and SiLU(gate) * up of both models, as
+// separate operations and as fused ones. experts: the routing and the experts of Qwen3-30B-A3B and
+// DeepSeek-V2-Lite, in BF16 and FP8. Other weights are BF16. Weights differ from call to call, so
+// that the L2 holds none of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -314,6 +316,177 @@ void bench_fp8(Bench& bench) {
           bf16.microseconds, quantization, choice_name(fp8.choice), choice_name(blocks.choice),
           choice_name(bf16.choice));
     }
+  }
+}
+
+// Prints the times of the kernels that compute and quantize rows, in turn and as one.
+void bench_quantization(Bench& bench) {
+  constexpr int64_t kMostRows = 8192;
+  constexpr int64_t kMostColumns = 28672;
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  const Tensor in = bench.random(*ops, {kMostRows, 2 * kMostColumns});
+  const Tensor delta = ops->allocate({kMostRows, kMostColumns}, DType::kBF16).value();
+  const Tensor x = ops->allocate({kMostRows, kMostColumns}, DType::kBF16).value();
+  const Tensor quantized = ops->allocate({kMostRows, kMostColumns}, DType::kF8E4M3).value();
+  const Tensor scales =
+      ops->allocate({kMostRows * cuda::num_scale_columns(kMostColumns)}, DType::kF32).value();
+  const Tensor weight = ops->allocate({kMostColumns}, DType::kF32).value();
+  fmt::print("{:14} {:>6} {:>6} {:>9} {:>9} {:>9} {:>9}   {}\n", "operation", "width", "rows",
+             "alone us", "quant us", "both us", "fused us", "the last three with block scales");
+  for (const int64_t width : {4096, 8192, 14336, 28672}) {
+    const bool is_norm = width <= 8192;
+    for (const int64_t rows : {16, 32, 64, 128, 300, 1024, 8192}) {
+      const auto part = [&](const Tensor& tensor, int64_t columns) {
+        return TensorView{tensor.view.data, tensor.view.dtype, {rows, columns}};
+      };
+      cuda::RowOperation operation = cuda::GatedMul{Activation::kSilu, part(in, 2 * width)};
+      if (is_norm) {
+        operation =
+            ResidualNorm{part(in, width), part(delta, width), weight.view.as<float>(), 1.0F};
+      }
+      const auto time = [&](const std::function<void()>& body) {
+        constexpr int kRepeats = 20;
+        return bench.time_graph([&] {
+          for (int i = 0; i < kRepeats; ++i) body();
+        }) / kRepeats;
+      };
+      const auto compute = [&] { cuda::run_row_operation(context, operation, part(x, width)); };
+      fmt::print("{:14} {:6} {:6} {:9.2f}", is_norm ? "add_rms_norm" : "gated_mul", width, rows,
+                 time(compute));
+      for (const bool has_blocks : {false, true}) {
+        const auto quantize = [&](const cuda::RowOperation& made_by) {
+          TensorView out_scales = {scales.view.data, DType::kF32, {rows}};
+          if (!has_blocks) {
+            return cuda::run_quantize_rows(context, part(x, width), part(quantized, width),
+                                           out_scales, made_by);
+          }
+          out_scales.shape = {cuda::num_scale_columns(width), rows};
+          cuda::run_quantize_blocks(context, part(x, width), part(quantized, width), out_scales,
+                                    made_by);
+        };
+        const double alone = time([&] { quantize({}); });
+        const double both = time([&] {
+          compute();
+          quantize({});
+        });
+        const double fused = time([&] { quantize(operation); });
+        fmt::print(" {:9.2f} {:9.2f} {:9.2f}", alone, both, fused);
+      }
+      fmt::print("\n");
+    }
+  }
+}
+
+// The sizes of a decoder layer.
+struct LayerSizes {
+  const char* model;
+  int64_t hidden, inner, qkv;
+  int num_layers;  // that are measured
+};
+
+// The matrices of a layer that follow a norm, and down, in E4M3 of random bits.
+struct Fp8Layer {
+  std::unique_ptr<Linear> qkv, gate_up, down;
+};
+
+std::unique_ptr<Linear> fp8_linear(cuda::CudaOps& ops, int64_t n, int64_t k, ScaleLayout layout,
+                                   std::vector<uint8_t>& pool) {
+  std::mt19937 random(7);
+  while (pool.size() < static_cast<size_t>(n * k)) {
+    const auto number = static_cast<uint8_t>(random());
+    pool.push_back((number & 0x7F) == 0x7F ? uint8_t{0} : number);  // no NaN
+  }
+  const WeightScheme scheme = {
+      .values = DType::kF8E4M3, .scales = layout, .block_rows = 128, .block_columns = 128};
+  const Shape shape = {n, k};
+  std::vector<float> scales(static_cast<size_t>(scales_shape(scheme, shape).num_elements()), 1e-4F);
+  const WeightView view = {{pool.data(), DType::kF8E4M3, shape},
+                           {scales.data(), DType::kF32, scales_shape(scheme, shape)},
+                           scheme};
+  return ops.make_linear({.weights = {&view, 1}, .biases = {}}).value();
+}
+
+// Prints the time of a norm and qkv, and of a norm and the MLP, of one layer after tuning.
+void bench_fused_layers(Bench& bench, const LayerSizes& sizes, ScaleLayout layout,
+                        std::vector<uint8_t>& pool) {
+  constexpr int64_t kMostRows = 8192;
+  const auto make_ops = [&] { return cuda::make_cuda_ops(*bench.stream, DType::kBF16).value(); };
+  const auto maker = make_ops();
+  std::vector<Fp8Layer> layers;
+  const auto linear = [&](int64_t n, int64_t k) { return fp8_linear(*maker, n, k, layout, pool); };
+  for (int i = 0; i < sizes.num_layers; ++i) {
+    layers.push_back({linear(sizes.qkv, sizes.hidden), linear(2 * sizes.inner, sizes.hidden),
+                      linear(sizes.hidden, sizes.inner)});
+  }
+  std::vector<float> ones(static_cast<size_t>(sizes.hidden), 1.0F);
+  const Tensor weight = maker->make_vector({ones.data(), DType::kF32, {sizes.hidden}}).value();
+  const Tensor residual = bench.random(*maker, {kMostRows, sizes.hidden});
+  const Tensor delta = bench.random(*maker, {kMostRows, sizes.hidden});
+  const Tensor normed = maker->allocate({kMostRows, sizes.hidden}, DType::kBF16).value();
+  const Tensor qkv = maker->allocate({kMostRows, sizes.qkv}, DType::kBF16).value();
+  const Tensor gate_up = maker->allocate({kMostRows, 2 * sizes.inner}, DType::kBF16).value();
+  const Tensor product = maker->allocate({kMostRows, sizes.inner}, DType::kBF16).value();
+  for (const int rows : {16, 32, 64, 128, 300, 1024, 8192}) {
+    const ResidualNorm norm = {.residual = residual.view.rows(0, rows),
+                               .delta = delta.view.rows(0, rows),
+                               .weight = weight.view.as<float>(),
+                               .eps = 1e-5F};
+    const auto run_qkv = [&](cuda::CudaOps& ops, bool is_fused) {
+      for (const Fp8Layer& layer : layers) {
+        const TensorView scratch = normed.view.rows(0, rows);
+        const TensorView out = qkv.view.rows(0, rows);
+        if (is_fused) {
+          ops.norm_linear(norm, *layer.qkv, scratch, out, *bench.stream);
+        } else {
+          ops.Ops::norm_linear(norm, *layer.qkv, scratch, out, *bench.stream);
+        }
+      }
+    };
+    const auto run_mlp = [&](cuda::CudaOps& ops, bool is_fused) {
+      for (const Fp8Layer& layer : layers) {
+        GatedMlp mlp;
+        mlp.gate_up = layer.gate_up.get();
+        mlp.down = layer.down.get();
+        mlp.norm = norm;
+        mlp.x = normed.view.rows(0, rows);
+        mlp.out = delta.view.rows(0, rows);
+        mlp.gate_up_out = gate_up.view.rows(0, rows);
+        mlp.product = product.view.rows(0, rows);
+        if (is_fused) {
+          ops.gated_mlp(mlp, *bench.stream);
+        } else {
+          ops.Ops::gated_mlp(mlp, *bench.stream);
+        }
+      }
+    };
+    fmt::print("{:4} {:7} {:6}", sizes.model, layout == ScaleLayout::kRows ? "rows" : "blocks",
+               rows);
+    for (const bool is_fused : {false, true}) {
+      const auto ops = make_ops();
+      (void)fp8_linear(*ops, 16, 16, layout, pool);  // prepares FP8 products
+      must(ops->tune_linears({&rows, 1}, [&] {
+        run_qkv(*ops, is_fused);
+        run_mlp(*ops, is_fused);
+        return Status();
+      }));
+      for (const auto& body : {std::function<void()>([&] { run_qkv(*ops, is_fused); }),
+                               std::function<void()>([&] { run_mlp(*ops, is_fused); })}) {
+        fmt::print(" {:10.2f}", bench.time_graph(body) / sizes.num_layers);
+      }
+    }
+    fmt::print("\n");
+  }
+}
+
+void bench_fusion(Bench& bench) {
+  bench_quantization(bench);
+  std::vector<uint8_t> pool;
+  fmt::print("{:4} {:7} {:>6} {:>10} {:>10} {:>10} {:>10}\n", "", "scales", "rows", "qkv us",
+             "mlp us", "fused qkv", "fused mlp");
+  for (const ScaleLayout layout : {ScaleLayout::kRows, ScaleLayout::kBlocks}) {
+    bench_fused_layers(bench, {"8B", kHidden, kInner, kQkv, kLayers}, layout, pool);
+    bench_fused_layers(bench, {"70B", 8192, 28672, 10240, 3}, layout, pool);
   }
 }
 
@@ -629,6 +802,7 @@ int run(int argc, char** argv) {
   if (wanted("rows")) bench_rows(bench);
   if (wanted("load")) bench_load(bench);
   if (wanted("fp8")) bench_fp8(bench);
+  if (wanted("fusion")) bench_fusion(bench);
   if (wanted("experts")) bench_experts(bench);
   return 0;
 }

@@ -317,14 +317,23 @@ void DecoderModel::tap_output(int64_t num_tokens, Stream& stream) {
   tap_residual(static_cast<size_t>(config_.num_layers), num_tokens, stream);
 }
 
+ResidualNorm DecoderModel::residual_norm(const Tensor& weight, int64_t num_tokens) const {
+  return {
+      .residual = residual(num_tokens), .weight = weights_of(weight), .eps = decoder_.rms_norm_eps};
+}
+
+ResidualNorm DecoderModel::added_norm(const Tensor& weight, int64_t num_tokens) const {
+  ResidualNorm norm = residual_norm(weight, num_tokens);
+  norm.delta = delta(num_tokens);
+  return norm;
+}
+
 void DecoderModel::norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream) {
-  ops_.rms_norm(residual(num_tokens), weights_of(weight), decoder_.rms_norm_eps, normed(num_tokens),
-                stream);
+  ops_.residual_norm(residual_norm(weight, num_tokens), normed(num_tokens), stream);
 }
 
 void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream) {
-  ops_.add_rms_norm(residual(num_tokens), delta(num_tokens), weights_of(weight),
-                    decoder_.rms_norm_eps, normed(num_tokens), stream);
+  ops_.residual_norm(added_norm(weight, num_tokens), normed(num_tokens), stream);
 }
 
 void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream) {
@@ -344,11 +353,14 @@ MlaViews DecoderModel::mla_views(int64_t num_tokens) const {
   return {*decoder_.mla, widths_.num_heads, scratch(0, num_tokens, widths_.attention)};
 }
 
-void DecoderModel::project_qkv(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
+void DecoderModel::project_qkv(const DecoderLayer& layer, const ResidualNorm& norm,
+                               Stream& stream) {
+  const int64_t num_tokens = norm.residual.shape[0];
   if (decoder_.mla) {
+    ops_.residual_norm(norm, normed(num_tokens), stream);
     return project_latent(layer.mla, normed(num_tokens), mla_views(num_tokens), ops_, stream);
   }
-  ops_.linear(*layer.qkv, normed(num_tokens), qkv_view(num_tokens), stream);
+  ops_.norm_linear(norm, *layer.qkv, normed(num_tokens), qkv_view(num_tokens), stream);
 }
 
 RopeAndCache DecoderModel::rope_and_cache(size_t layer_idx, const DecoderLayer& layer,
@@ -444,14 +456,24 @@ void DecoderModel::project_output(const DecoderLayer& layer, int64_t num_tokens,
   ops_.all_reduce(delta(num_tokens), stream);
 }
 
-void DecoderModel::mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
+void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream) {
+  const int64_t num_tokens = norm.residual.shape[0];
+  const bool has_experts = layer.moe.experts != nullptr;
+  // The router, the experts and the shared expert all read the norm.
+  if (has_experts) ops_.residual_norm(norm, normed(num_tokens), stream);
   if (layer.gate_up != nullptr) {
-    const TensorView product = product_view(layer, num_tokens);
-    ops_.linear_gated_mul(decoder_.activation, *layer.gate_up, normed(num_tokens),
-                          gate_up_view(layer, num_tokens), product, stream);
-    ops_.linear(*layer.down, product, delta(num_tokens), stream);
+    GatedMlp mlp;
+    mlp.gate_up = layer.gate_up.get();
+    mlp.down = layer.down.get();
+    mlp.activation = decoder_.activation;
+    if (!has_experts) mlp.norm = norm;
+    mlp.x = normed(num_tokens);
+    mlp.out = delta(num_tokens);
+    mlp.gate_up_out = gate_up_view(layer, num_tokens);
+    mlp.product = product_view(layer, num_tokens);
+    ops_.gated_mlp(mlp, stream);
   }
-  if (layer.moe.experts != nullptr) {
+  if (has_experts) {
     ExpertsCall call;
     call.activation = decoder_.activation;
     call.x = normed(num_tokens);

@@ -139,14 +139,17 @@ class DecoderModel : public virtual Model {
   void tap_residual(size_t layer_idx, int64_t num_tokens, Stream& stream);
   // residual += delta; residual → taps(), if taps_output(). A family calls it after the last layer.
   void tap_output(int64_t num_tokens, Stream& stream);
+  // The norm of the residual; added_norm() is that of residual += delta.
+  ResidualNorm residual_norm(const Tensor& weight, int64_t num_tokens) const;
+  ResidualNorm added_norm(const Tensor& weight, int64_t num_tokens) const;
   // residual → normed
   void norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // residual += delta; residual → normed
   void add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // delta → delta
   void norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream);
-  // normed → qkv_view. With multi-head latent attention, it computes project_latent().
-  void project_qkv(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
+  // The norm → qkv_view. With multi-head latent attention, it computes project_latent().
+  void project_qkv(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream);
   // qkv_view → query_view, rotated; keys and values → the cache
   void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                         Stream& stream);
@@ -158,8 +161,8 @@ class DecoderModel : public virtual Model {
                          const StepInput& input, Stream& stream);
   // attention_view → delta
   void project_output(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
-  // normed → delta
-  void mlp(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
+  // The norm → delta
+  void mlp(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream);
   // The last layer's output for the tokens `rows` of the last step → output; its final norm → norm.
   // Each is [num_rows, hidden]: the view above, or memory of the caller.
   void last_output(const int32_t* rows, int num_rows, TensorView output, TensorView norm,

@@ -119,9 +119,12 @@ void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& 
   const bool has_q_a = layer.q_a != nullptr;
   if (has_q_a) {
     ops.linear(*layer.q_a, x, views.q_a, stream);
-    ops.rms_norm(views.q_a, layer.q_a_norm.view.as<float>(), kLatentNormEps, views.q_a, stream);
+    const ResidualNorm norm = {
+        .residual = views.q_a, .weight = layer.q_a_norm.view.as<float>(), .eps = kLatentNormEps};
+    ops.norm_linear(norm, *layer.q, views.q_a, rows_of(views.q), stream);
+  } else {
+    ops.linear(*layer.q, x, rows_of(views.q), stream);
   }
-  ops.linear(*layer.q, has_q_a ? views.q_a : x, rows_of(views.q), stream);
   ops.linear(*layer.kv_a, x, views.latent, stream);
   ops.per_head_linear(*layer.k_up, views.q, views.q_absorbed, stream);
 }

@@ -155,6 +155,27 @@ enum class RotaryPairs {
   kNeighbours,  // 2 i and 2 i + 1, as GPT-J
 };
 
+// An RMSNorm of the residual, after the addition of a sub-layer's output to it.
+struct ResidualNorm {
+  TensorView residual;    // in; also out, if something is added
+  TensorView delta = {};  // data null: nothing is added
+  const float* weight = nullptr;
+  float eps = 0.0F;
+};
+
+// Arguments of Ops::gated_mlp. All tensors are [num_tokens, width].
+struct GatedMlp {
+  const Linear* gate_up = nullptr;  // the rows of gate, then of up
+  const Linear* down = nullptr;
+  Activation activation = Activation::kSilu;
+  std::optional<ResidualNorm> norm = {};  // computes x, which then is scratch
+  TensorView x;
+  TensorView out;  // may be norm->delta
+  // Scratch; its content is undefined afterwards.
+  TensorView gate_up_out;
+  TensorView product;
+};
+
 // How products on a CPU round their inputs, which are F32.
 enum class InputRounding {
   kNone,
@@ -289,9 +310,23 @@ class Ops {
   // residual += delta; out = rms_norm(residual).
   virtual void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
                             TensorView out, Stream& stream) = 0;
+  // out = the norm. If nothing is added, out may be the residual.
+  void residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) {
+    if (norm.delta.data == nullptr) {
+      return rms_norm(norm.residual, norm.weight, norm.eps, out, stream);
+    }
+    add_rms_norm(norm.residual, norm.delta, norm.weight, norm.eps, out, stream);
+  }
   // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU the bits of row t do not depend on the
   // number of rows; a GPU uses the fastest order of summation for that number.
   virtual void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) = 0;
+  // out = linear(w, the norm). A device may compute it without writing the norm; `scratch`, of the
+  // residual's shape, is undefined afterwards. If nothing is added, it may be the residual.
+  virtual void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch,
+                           TensorView out, Stream& stream) {
+    residual_norm(norm, scratch, stream);
+    linear(w, scratch, out, stream);
+  }
   // out[t, h, n] = sum_k x[t, h, k] * w[h][n, k]. x and out have num_heads heads of at least
   // in_features and out_features elements; further elements of x are not read, and those of out are
   // kept. On a CPU, the bits of a row do not depend on the number of rows.
@@ -315,6 +350,12 @@ class Ops {
                                 TensorView scratch, TensorView out, Stream& stream) {
     linear(gate_up, x, scratch, stream);
     gated_mul(activation, scratch, out, stream);
+  }
+  // out = linear(down, gated_mul(linear(gate_up, x))), after x = the norm, if there is one.
+  virtual void gated_mlp(const GatedMlp& mlp, Stream& stream) {
+    if (mlp.norm) residual_norm(*mlp.norm, mlp.x, stream);
+    linear_gated_mul(mlp.activation, *mlp.gate_up, mlp.x, mlp.gate_up_out, mlp.product, stream);
+    linear(*mlp.down, mlp.product, mlp.out, stream);
   }
   // Selects the experts of each token. logits: F32 [num_tokens, num_experts]; `bias` [num_experts]
   // is added to the scores for the choice alone, null: none. Writes per token the top_k ids of

@@ -23,6 +23,7 @@ struct GemmShape {
   DType out = DType::kF32;      // `type`, or F32
   bool has_bias = false;
   bool is_gated = false;   // GemmCall::gated_out is computed too, by other kernels
+  size_t operation = 0;    // the index of GemmCall::operation, if the choice depends on it
   int64_t scale_rows = 0;  // GemmCall::scale_rows; cuBLASLt computes products with 0
   // Products side by side, one per head: x is [m, num_heads, x_width], w [num_heads, n, k], and out
   // [m, num_heads, out_width].

@@ -115,7 +115,17 @@ class CudaOpsImpl final : public CudaOps {
   }
 
   void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override {
-    run_linear(w, x, out, {}, stream);
+    check_stream(stream);
+    run_product(product_of(w, x, out));
+  }
+
+  void norm_linear(const ResidualNorm& norm, const Linear& w, TensorView scratch, TensorView out,
+                   Stream& stream) override {
+    check_stream(stream);
+    check_norm(norm, scratch);
+    GemmCall call = product_of(w, scratch, out);
+    call.operation = norm;
+    run_product(call);
   }
 
   void per_head_linear(const PerHeadLinear& w, TensorView x, TensorView out,
@@ -165,9 +175,7 @@ class CudaOpsImpl final : public CudaOps {
 
   void gated_mul(Activation activation, TensorView gate_up, TensorView out,
                  Stream& stream) override {
-    check_rows(out, out.shape[1]);
-    check_rows(gate_up, 2 * out.shape[1]);
-    QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
+    check_gated(gate_up, out);
     run_gated_mul(context_for(stream), activation, gate_up, out);
   }
 
@@ -176,10 +184,28 @@ class CudaOpsImpl final : public CudaOps {
     if (activation != Activation::kSilu) {
       return Ops::linear_gated_mul(activation, gate_up, x, scratch, out, stream);
     }
-    check_rows(out, out.shape[1]);
-    check_rows(scratch, 2 * out.shape[1]);
-    QUIRE_CHECK(out.shape[0] == scratch.shape[0], "[ops] operands differ in rows");
-    run_linear(gate_up, x, scratch, out, stream);
+    check_stream(stream);
+    check_gated(scratch, out);
+    GemmCall call = product_of(gate_up, x, scratch);
+    call.gated_out = out;
+    run_product(call);
+  }
+
+  // If down quantizes its activations, the kernel that quantizes them also computes the product of
+  // gate and up, unless gate_up's kernel does.
+  void gated_mlp(const GatedMlp& mlp, Stream& stream) override {
+    check_stream(stream);
+    if (mlp.norm) check_norm(*mlp.norm, mlp.x);
+    check_gated(mlp.gate_up_out, mlp.product);
+    GemmCall gate_up = product_of(*mlp.gate_up, mlp.x, mlp.gate_up_out);
+    if (mlp.norm) gate_up.operation = *mlp.norm;
+    const bool may_multiply = mlp.activation == Activation::kSilu;
+    if (may_multiply) gate_up.gated_out = mlp.product;
+    const GemmCall down = product_of(*mlp.down, mlp.product, mlp.out);
+    GemmCall gated_down = down;
+    gated_down.operation = GatedMul{mlp.activation, mlp.gate_up_out};
+    if (recording_) record_mlp(gate_up, down, gated_down);
+    gemm_->run(gemm_->run_gated(gate_up) ? down : gated_down);
   }
 
   void route(const ExpertRouting& routing, TensorView logits, const float* bias, TensorView ids,
@@ -255,24 +281,48 @@ class CudaOpsImpl final : public CudaOps {
   // With this many calls, even a large model's smallest matrices exceed any L2.
   static constexpr size_t kMaxCalls = 8;
 
-  void run_linear(const Linear& w, const TensorView& x, const TensorView& out,
-                  const TensorView& gated_out, Stream& stream) {
-    check_stream(stream);
+  GemmCall product_of(const Linear& w, const TensorView& x, const TensorView& out) const {
     const CudaLinear& linear = as_cuda(w);
     check_rows(x, linear.in_features());
     QUIRE_CHECK(
         (out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
             out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
         "[ops] linear: out is neither F32 nor of the activations' type, or differs from x in rows");
-    const GemmCall call = {x,         linear.weights(), linear.bias(),      out,
-                           gated_out, linear.scales(),  linear.scale_rows()};
-    if (recording_) recording_->products.push_back(call);
+    return {.x = x,
+            .w = linear.weights(),
+            .bias = linear.bias(),
+            .out = out,
+            .w_scales = linear.scales(),
+            .scale_rows = linear.scale_rows()};
+  }
+
+  void run_product(const GemmCall& call) {
+    record(call);
     gemm_->run(call);
+  }
+
+  // The kernel that computes x depends on the product's kernel with FP8 weights alone.
+  void record(GemmCall call) {
+    if (!recording_) return;
+    if (!call.has_fp8_weights()) call.operation = {};
+    recording_->products.push_back(call);
+  }
+
+  // Products are measured in the order of their first record, so that down's choice is known when
+  // gate_up's is measured.
+  void record_mlp(GemmCall gate_up, const GemmCall& down, const GemmCall& gated_down) {
+    record(gated_down);
+    if (gate_up.gated_out.data != nullptr && down.has_fp8_weights()) {
+      record(down);
+      gate_up.next = std::make_shared<const GemmCall>(down);
+    }
+    record(gate_up);
   }
 
   static bool are_alike(const GemmCall& a, const GemmCall& b) {
     return a.w.shape == b.w.shape && a.w.dtype == b.w.dtype && a.out.dtype == b.out.dtype &&
            a.x.shape == b.x.shape && a.scale_rows == b.scale_rows &&
+           a.operation.index() == b.operation.index() &&
            (a.bias.data == nullptr) == (b.bias.data == nullptr) &&
            (a.gated_out.data == nullptr) == (b.gated_out.data == nullptr);
   }
@@ -397,6 +447,15 @@ class CudaOpsImpl final : public CudaOps {
     check_rows(a, a.shape[1]);
     check_rows(b, a.shape[1]);
     QUIRE_CHECK(a.shape[0] == b.shape[0], "[ops] operands differ in rows");
+  }
+  void check_norm(const ResidualNorm& norm, const TensorView& out) const {
+    check_same(norm.residual, out);
+    if (norm.delta.data != nullptr) check_same(norm.residual, norm.delta);
+  }
+  void check_gated(const TensorView& gate_up, const TensorView& out) const {
+    check_rows(out, out.shape[1]);
+    check_rows(gate_up, 2 * out.shape[1]);
+    QUIRE_CHECK(gate_up.shape[0] == out.shape[0], "[ops] operands differ in rows");
   }
   static void check_choice(const TensorView& ids, const TensorView& weights, int64_t num_tokens,
                            int64_t top_k) {

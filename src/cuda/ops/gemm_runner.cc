@@ -66,6 +66,7 @@ GemmShape shape_of(const GemmCall& call) {
   shape.has_bias = call.bias.data != nullptr;
   shape.is_gated = call.gated_out.data != nullptr;
   shape.scale_rows = call.scale_rows;
+  if (call.has_fp8_weights()) shape.operation = call.operation.index();
   return shape;
 }
 
@@ -79,14 +80,31 @@ bool adds_bias_after(const GemmShape& shape) {
 GemmShape cublas_shape(GemmShape shape) {
   shape.has_bias = shape.has_bias && !adds_bias_after(shape);
   shape.is_gated = false;
+  shape.operation = 0;
   return shape;
 }
 
+RowOperation part_of(RowOperation operation, int64_t first, int64_t num_rows) {
+  if (auto* norm = std::get_if<ResidualNorm>(&operation)) {
+    norm->residual = norm->residual.rows(first, num_rows);
+    if (norm->delta.data != nullptr) norm->delta = norm->delta.rows(first, num_rows);
+  } else if (auto* product = std::get_if<GatedMul>(&operation)) {
+    product->gate_up = product->gate_up.rows(first, num_rows);
+  }
+  return operation;
+}
+
 GemmCall part_of(GemmCall call, int64_t first, int64_t num_rows) {
+  call.operation = part_of(call.operation, first, num_rows);
   call.x = call.x.rows(first, num_rows);
   call.out = call.out.rows(first, num_rows);
   if (call.gated_out.data != nullptr) call.gated_out = call.gated_out.rows(first, num_rows);
   return call;
+}
+
+// Whether the kernels of this kind compute gated_out with the product.
+bool multiplies_halves(GemmChoice::Kind kind) {
+  return kind == GemmChoice::Kind::kWgmma || kind == GemmChoice::Kind::kGrouped;
 }
 
 std::string capability_text() {
@@ -180,16 +198,25 @@ void GemmRunner::warn_of_generic(const GemmCall& call) {
       dtype_name(call.x.dtype), call.w.shape[0], call.w.shape[1]);
 }
 
+const GemmChoice& GemmRunner::choice_for(const GemmCall& call) {
+  const auto key = std::pair(shape_of(call), row_bucket(call.x.shape[0]));
+  const auto found = chosen_.find(key);
+  if (found != chosen_.end()) return found->second;
+  return chosen_.emplace(key, choose_unmeasured(call, key.second)).first->second;
+}
+
 void GemmRunner::run(const GemmCall& call) {
-  const int64_t num_rows = call.x.shape[0];
-  if (num_rows == 0) return;
-  const auto key = std::pair(shape_of(call), row_bucket(num_rows));
-  auto found = chosen_.find(key);
-  if (found == chosen_.end()) {
-    found = chosen_.emplace(key, choose_unmeasured(call, key.second)).first;
-  }
-  Status status = run_choice(call, found->second);
+  if (call.x.shape[0] == 0) return;
+  Status status = run_choice(call, choice_for(call));
   if (!status.ok()) context_.stream->record_error(std::move(status));
+}
+
+bool GemmRunner::run_gated(const GemmCall& call) {
+  if (call.x.shape[0] == 0) return false;
+  const GemmChoice& choice = choice_for(call);
+  Status status = run_product(call, choice);
+  if (!status.ok()) context_.stream->record_error(std::move(status));
+  return call.gated_out.data != nullptr && multiplies_halves(kind_for(call, choice));
 }
 
 GemmChoice GemmRunner::choose_unmeasured(const GemmCall& call, int64_t num_rows) {
@@ -252,26 +279,59 @@ std::vector<GemmRunner::Candidate> GemmRunner::candidates(const GemmCall& call,
   return all;
 }
 
+// A bucket's choice may have been made for more rows and other addresses than this call has.
+GemmChoice::Kind GemmRunner::kind_for(const GemmCall& call, const GemmChoice& choice) const {
+  using Kind = GemmChoice::Kind;
+  const bool is_taken = choice.kind == Kind::kWgmma     ? WgmmaGemm::takes(call)
+                        : choice.kind == Kind::kGrouped ? takes_grouped(call)
+                        : choice.kind == Kind::kSkinny  ? skinny_takes(call)
+                                                        : true;
+  return is_taken ? choice.kind : Kind::kGeneric;
+}
+
+// Computes gated_out too, if multiplies_halves().
+Status GemmRunner::run_product(const GemmCall& call, const GemmChoice& choice) {
+  using Kind = GemmChoice::Kind;
+  const Kind kind = kind_for(call, choice);
+  const bool quantizes =
+      call.has_fp8_weights() && (kind == Kind::kCublasLt || kind == Kind::kGrouped);
+  if (!quantizes) run_row_operation(context_, call.operation, call.x);
+  switch (kind) {
+    case Kind::kWgmma:
+      return wgmma_->run(call, choice.wgmma);
+    case Kind::kGrouped:
+      return run_grouped(call, choice.tile_rows);
+    case Kind::kSkinny:
+      run_skinny_gemm(context_, call, choice.skinny_variant);
+      return {};
+    case Kind::kCublasLt:
+      QUIRE_RETURN_IF_ERROR(run_cublas(call, choice.algorithm));
+      if (adds_bias_after(shape_of(call))) run_add_bias(context_, call.bias, call.out);
+      return {};
+    case Kind::kGeneric:
+      run_generic_gemm(context_, call);
+      return {};
+  }
+  return {};
+}
+
 Status GemmRunner::run_choice(const GemmCall& call, const GemmChoice& choice) {
-  // A bucket's choice may have been made for more rows and other addresses than this call has.
-  if (choice.kind == GemmChoice::Kind::kWgmma && WgmmaGemm::takes(call)) {
-    return wgmma_->run(call, choice.wgmma);
-  }
-  if (choice.kind == GemmChoice::Kind::kGrouped && takes_grouped(call)) {
-    return run_grouped(call, choice.tile_rows);
-  }
-  if (choice.kind == GemmChoice::Kind::kSkinny && skinny_takes(call)) {
-    run_skinny_gemm(context_, call, choice.skinny_variant);
-  } else if (choice.kind == GemmChoice::Kind::kCublasLt) {
-    QUIRE_RETURN_IF_ERROR(run_cublas(call, choice.algorithm));
-    if (adds_bias_after(shape_of(call))) run_add_bias(context_, call.bias, call.out);
-  } else {
-    run_generic_gemm(context_, call);
-  }
-  if (call.gated_out.data != nullptr) {
+  QUIRE_RETURN_IF_ERROR(run_product(call, choice));
+  if (call.gated_out.data != nullptr && !multiplies_halves(kind_for(call, choice))) {
     run_gated_mul(context_, Activation::kSilu, call.out, call.gated_out);
   }
   return {};
+}
+
+// Runs a choice to be timed. With the product that follows, it runs that one's choice too.
+Status GemmRunner::run_candidate(const GemmCall& call, const GemmChoice& choice) {
+  if (call.next == nullptr) return run_choice(call, choice);
+  QUIRE_RETURN_IF_ERROR(run_product(call, choice));
+  GemmCall next = part_of(*call.next, 0, call.x.shape[0]);
+  if (!multiplies_halves(kind_for(call, choice))) {
+    next.operation = GatedMul{Activation::kSilu, call.out};
+  }
+  return run_choice(next, choice_for(next));
 }
 
 // The gated product needs groups of 8 rows of gate and of up.
@@ -286,46 +346,53 @@ bool GemmRunner::takes_grouped(const GemmCall& call) const {
          is_aligned({call.w.data, call.x.data, call.out.data, call.gated_out.data}, 16);
 }
 
+// Quantizes x, or the rows that the operation makes, with the scales that a product with these
+// weights needs.
+void GemmRunner::quantize(const GemmCall& call, const TensorView& quantized,
+                          const TensorView& scales) {
+  if (call.scale_rows == 0) {
+    return run_quantize_rows(context_, call.x, quantized, scales, call.operation);
+  }
+  run_quantize_blocks(context_, call.x, quantized, scales, call.operation);
+}
+
 // Calls body(part, quantized, scales) for each part of the rows whose quantized activations fit
-// into their workspace: `quantized` and `scales` are the memory of the part's.
+// into their workspace, after it has quantized the part's activations.
 template <typename Body>
 Status GemmRunner::for_each_quantized_part(const GemmCall& call, const Body& body) {
   const int64_t num_rows = call.x.shape[0];
   const int64_t width = call.x.shape[1];
   const int64_t step = quantized_rows(num_rows, width);
-  auto* const scales = static_cast<std::byte*>(quantized_.data()) + kQuantizedBytes;
+  auto* const scales_start = static_cast<std::byte*>(quantized_.data()) + kQuantizedBytes;
   for (int64_t first = 0; first < num_rows; first += step) {
     const int64_t count = std::min(step, num_rows - first);
+    const GemmCall part = part_of(call, first, count);
     const TensorView quantized = {quantized_.data(), DType::kF8E4M3, {count, width}};
-    QUIRE_RETURN_IF_ERROR(body(part_of(call, first, count), quantized, scales));
+    TensorView scales = {scales_start, DType::kF32, {count}};
+    // The grouped kernel reads rows of scales of an even length by pairs.
+    if (call.scale_rows > 0) scales.shape = {num_scale_columns(width), round_up(count, 2)};
+    quantize(part, quantized, scales);
+    QUIRE_RETURN_IF_ERROR(body(part, quantized, scales));
   }
   return {};
 }
 
 Status GemmRunner::run_grouped(const GemmCall& call, int tile_rows) {
   return for_each_quantized_part(
-      call, [&](const GemmCall& part, const TensorView& quantized, std::byte* scales) {
-        const int64_t count = quantized.shape[0];
+      call, [&](const GemmCall& part, const TensorView& quantized, const TensorView& scales) {
         const int64_t width = quantized.shape[1];
         const bool is_gated = part.gated_out.data != nullptr;
-        GroupedGemmCall product = {.w = {call.w.data, call.w.dtype, {1, call.w.shape[0], width}},
-                                   .x = quantized,
-                                   .out = is_gated ? part.gated_out : part.out,
-                                   .type = call.x.dtype,
-                                   .bias = call.bias,
-                                   .is_gated = is_gated,
-                                   .tile_rows = tile_rows,
-                                   .w_scales = call.w_scales,
-                                   .x_scales = {scales, DType::kF32, {count}},
-                                   .scale_rows = call.scale_rows};
-        if (call.scale_rows == 0) {
-          run_quantize_rows(context_, part.x, quantized, product.x_scales);
-        } else {
-          // Rows of scales of an even length are read by pairs.
-          product.x_scales.shape = {num_scale_columns(width), round_up(count, 2)};
-          run_quantize_blocks(context_, part.x, quantized, product.x_scales);
-        }
-        return run_grouped_gemm(context_, num_sms_, product);
+        return run_grouped_gemm(context_, num_sms_,
+                                {.w = {call.w.data, call.w.dtype, {1, call.w.shape[0], width}},
+                                 .x = quantized,
+                                 .out = is_gated ? part.gated_out : part.out,
+                                 .type = call.x.dtype,
+                                 .bias = call.bias,
+                                 .is_gated = is_gated,
+                                 .tile_rows = tile_rows,
+                                 .w_scales = call.w_scales,
+                                 .x_scales = scales,
+                                 .scale_rows = call.scale_rows});
       });
 }
 
@@ -333,10 +400,9 @@ Status GemmRunner::run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& 
   const GemmShape shape = cublas_shape(shape_of(call));
   if (!call.has_fp8_weights()) return cublas_->run(*context_.stream, shape, call, algorithm);
   return for_each_quantized_part(
-      call, [&](GemmCall part, const TensorView& quantized, std::byte* scales) {
-        run_quantize_rows(context_, part.x, quantized, {scales, DType::kF32, {quantized.shape[0]}});
+      call, [&](GemmCall part, const TensorView& quantized, const TensorView& scales) {
         part.x = quantized;
-        return cublas_->run(*context_.stream, shape, part, algorithm, scales);
+        return cublas_->run(*context_.stream, shape, part, algorithm, scales.data);
       });
 }
 
@@ -352,13 +418,13 @@ Status GemmRunner::run_timed(std::span<const GemmCall> calls, const Candidate& c
                              size_t num_runs, const Stopwatch& watch) {
   const GemmChoice& choice = candidate.choice;
   if (candidate.microseconds.empty()) {
-    QUIRE_RETURN_IF_ERROR(run_choice(calls[next_call_++ % calls.size()], choice));
+    QUIRE_RETURN_IF_ERROR(run_candidate(calls[next_call_++ % calls.size()], choice));
   }
   watch.start(*context_.stream);
   for (size_t i = 0; i < num_runs; ++i) {
     run_empty_kernel(context_);  // a model has another kernel between two products
     // Continues after the last candidate's calls, so that the L2 does not hold the weights.
-    QUIRE_RETURN_IF_ERROR(run_choice(calls[next_call_++ % calls.size()], choice));
+    QUIRE_RETURN_IF_ERROR(run_candidate(calls[next_call_++ % calls.size()], choice));
   }
   watch.end(*context_.stream);
   return context_.stream->take_error();

@@ -4,7 +4,8 @@
 // With E4M3 weights, the skinny and the generic kernel multiply activations as they are. The others
 // multiply E4M3 by E4M3, so the activations are quantized first: for cuBLASLt, which multiplies
 // weights with a scale per row, with one scale per row; and for the grouped kernel, which
-// multiplies weights with a scale per block, with one per row and kScaleColumns columns.
+// multiplies weights with a scale per block, with one per row and kScaleColumns columns. If another
+// operation computes the activations (GemmCall::operation), one kernel computes and quantizes them.
 #pragma once
 
 #include <map>
@@ -71,9 +72,12 @@ class GemmRunner {
 
   // Enqueues; capturable.
   void run(const GemmCall& call);
+  // The same, but where the product's kernel computes `out` alone, it leaves gated_out to the
+  // caller. Returns whether gated_out was computed.
+  bool run_gated(const GemmCall& call);
   // Measures the candidates for calls of one shape at `num_rows` rows, and remembers the best. The
-  // calls have different weights, so that the L2 holds none of them. Cannot be captured. Overwrites
-  // outputs.
+  // calls have different weights, so that the L2 holds none of them. The times include those of
+  // GemmCall::operation and GemmCall::next. Cannot be captured. Overwrites outputs and residuals.
   Status tune(std::span<const GemmCall> calls, int64_t num_rows);
   // Returns the times of all candidates that succeed. If all fail, returns the first one's error.
   Result<std::vector<GemmTiming>> measure(std::span<const GemmCall> calls, int64_t num_rows,
@@ -98,13 +102,18 @@ class GemmRunner {
                                                       int max_count);
   void warn_of_generic(const GemmCall& call);
   bool takes_grouped(const GemmCall& call) const;
+  GemmChoice::Kind kind_for(const GemmCall& call, const GemmChoice& choice) const;
+  const GemmChoice& choice_for(const GemmCall& call);
+  void quantize(const GemmCall& call, const TensorView& quantized, const TensorView& scales);
   template <typename Body>
   Status for_each_quantized_part(const GemmCall& call, const Body& body);
   Status run_grouped(const GemmCall& call, int tile_rows);
   Status run_cublas(const GemmCall& call, const cublasLtMatmulAlgo_t& algorithm);
   GemmChoice choose_unmeasured(const GemmCall& call, int64_t num_rows);
   std::vector<Candidate> candidates(const GemmCall& call, const GemmSearch& search);
+  Status run_product(const GemmCall& call, const GemmChoice& choice);
   Status run_choice(const GemmCall& call, const GemmChoice& choice);
+  Status run_candidate(const GemmCall& call, const GemmChoice& choice);
   Status run_timed(std::span<const GemmCall> calls, const Candidate& candidate, size_t num_runs,
                    const Stopwatch& watch);
   Status time_round(std::span<const GemmCall> calls, std::span<Candidate* const> candidates,

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <limits>
+#include <memory>
 #include <type_traits>
+#include <variant>
 
 #include "base/check.h"
 #include "base/numbers.h"
@@ -50,6 +52,16 @@ void run_rms_norm(const LaunchContext& context, const TensorView& x, const Tenso
                   const float* weight, float eps, const TensorView& out);
 void run_gated_mul(const LaunchContext& context, Activation activation, const TensorView& gate_up,
                    const TensorView& out);
+// gated_mul(activation, gate_up).
+struct GatedMul {
+  Activation activation = Activation::kSilu;
+  TensorView gate_up;  // twice as wide
+};
+// An operation that computes rows of activations; monostate: they are given.
+using RowOperation = std::variant<std::monostate, ResidualNorm, GatedMul>;
+// x = operation. A norm without an addition may be in place.
+void run_row_operation(const LaunchContext& context, const RowOperation& operation,
+                       const TensorView& x);
 // x = cap * tanh(x / cap); x is F32.
 void run_soft_cap(const LaunchContext& context, float cap, const TensorView& x);
 void run_rope_angles(const LaunchContext& context, const float* inv_freq, float attention_factor,
@@ -60,13 +72,15 @@ void run_rope_and_cache(const LaunchContext& context, const RopeAndCache& args);
 void run_latent_rope_and_cache(const LaunchContext& context, const LatentRopeAndCache& args);
 // Quantizes rows: out[t, :] = x[t, :] / scales[t] in E4M3, and scales[t] (F32) is e4m3_scale() of
 // the row's largest magnitude. NaN stays NaN. An infinity becomes NaN and the row's finite numbers
-// 0, but its scale is infinite, so that any product with the row is NaN.
+// 0, but its scale is infinite, so that any product with the row is NaN. With an operation, x is
+// the rows that it would write, and is neither read nor written; the bits are the same. A GatedMul
+// needs Hopper, and takes up to 65535 rows.
 void run_quantize_rows(const LaunchContext& context, const TensorView& x, const TensorView& out,
-                       const TensorView& scales);
+                       const TensorView& scales, const RowOperation& operation = {});
 // The same with one scale per row and kScaleColumns columns: scales[k / kScaleColumns, t]. A row of
 // scales may be longer than x has rows. x is F16 or BF16 with rows of whole 16-byte vectors.
 void run_quantize_blocks(const LaunchContext& context, const TensorView& x, const TensorView& out,
-                         const TensorView& scales);
+                         const TensorView& scales, const RowOperation& operation = {});
 // Launches an empty kernel in place of a small operation between two products, for measurements.
 void run_empty_kernel(const LaunchContext& context);
 
@@ -107,6 +121,12 @@ struct GemmCall {
   TensorView w_scales = {};
   // 0, or the rows of w that share the scales of blocks: a power of two up to 128.
   int64_t scale_rows = 0;
+  // GemmRunner computes x with it, in the form that the product's kernel takes; x then is scratch
+  // memory. The kernels below get x computed.
+  RowOperation operation = {};
+  // For measurements: the product that reads gated_out, if it may quantize its activations. Then it
+  // matters for both whether this product's kernel computes gated_out or that one's operation.
+  std::shared_ptr<const GemmCall> next = nullptr;
 
   bool has_fp8_weights() const { return w.dtype == DType::kF8E4M3; }
 };

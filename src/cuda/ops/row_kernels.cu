@@ -9,6 +9,7 @@
 #include "cuda/ops/activation.cuh"
 #include "cuda/ops/op_kernels.h"
 #include "cuda/ops/weight_code.cuh"
+#include "cuda/ops/wgmma/instructions.cuh"
 
 namespace quire::cuda {
 namespace {
@@ -16,6 +17,12 @@ namespace {
 constexpr int64_t kWarp = 32;
 constexpr int64_t kMaxBlock = 1024;
 constexpr int64_t kFlatBlock = 256;
+// The kernels that split rows over a cluster: threads of a thread block, vectors that each keeps,
+// and thread blocks per SM, which hide each other's latencies.
+constexpr int kSplitBlock = 256;
+constexpr int kSplitKept = 2;
+constexpr int kSplitBlocksPerSm = 6;
+constexpr int64_t kMostSplits = 8;  // that every Hopper device supports
 
 // Threads of a thread block: whole warps, one item per thread up to kMaxBlock.
 int64_t block_for(int64_t num_items) {
@@ -83,50 +90,148 @@ __global__ void gather_columns_kernel(const float* x, int64_t x_width, const int
   if (i < width) out[blockIdx.y * width + i] = x[blockIdx.y * x_width + columns[i]];
 }
 
-// One thread block per row. A thread's first vector stays in registers between the sum and the
-// scaling; rows of more than 1024 vectors read the rest again.
-template <typename T, int kVec, bool kAdd>
-__global__ void rms_norm_kernel(T* x, const T* delta, const float* weight, float eps, int64_t width,
-                                T* out) {
-  trigger_dependent_launch();
-  const int64_t first = int64_t{threadIdx.x} * kVec;
-  const int64_t stride = int64_t{blockDim.x} * kVec;
-  // No kernel writes the weights, so they are read while the previous kernel still runs.
-  float first_weights[kVec] = {};
-  if (first < width) {
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) first_weights[j] = weight[first + j];
+// The sources of rows. A kernel makes the source of its row, which waits for the previous kernel,
+// and then each thread reads vectors of kVec elements. kIsSplit: several thread blocks have a row,
+// and their threads keep up to kSplitKept vectors; otherwise one thread block has it, and a thread
+// keeps one vector.
+//
+// The rows of a tensor. Reading a vector again is an access to the L1.
+template <typename T, int kVecSize>
+class GivenRows {
+ public:
+  using Value = Vec<T, kVecSize>;
+  static constexpr int kVec = kVecSize;
+  static constexpr bool kIsSplit = false;
+  struct Args {
+    const T* x;
+    int width;
+  };
+
+  __device__ GivenRows(const Args& args, int64_t row) : row_(args.x + row * args.width) {
+    wait_for_previous_kernel();
   }
-  wait_for_previous_kernel();
-  x += blockIdx.x * width;
-  delta += kAdd ? blockIdx.x * width : 0;
-  out += blockIdx.x * width;
-  Vec<T, kVec> kept;
-  float squares = 0;
-  for (int64_t i = first; i < width; i += stride) {
-    Vec<T, kVec> value = load_vec<kVec>(x + i);
-    if constexpr (kAdd) {
-      const Vec<T, kVec> add = load_vec<kVec>(delta + i);
+  __device__ Value at(int i) const { return load_vec<kVec>(row_ + i); }
+
+ private:
+  const T* row_;
+};
+
+// rms_norm(x), after x += delta with kAdd. A thread's first vector stays in registers between the
+// sum and the scaling; rows of more than 1024 vectors read the rest again.
+template <typename T, int kVecSize, bool kAdd>
+class NormedRows {
+ public:
+  using Value = Vec<T, kVecSize>;
+  static constexpr int kVec = kVecSize;
+  static constexpr bool kAdds = kAdd;
+  static constexpr bool kIsSplit = false;
+  struct Args {
+    T* x;
+    const T* delta;
+    const float* weight;
+    float eps;
+    int width;
+  };
+
+  __device__ NormedRows(const Args& args, int64_t row)
+      : row_(args.x + row * args.width),
+        weight_(args.weight),
+        first_(static_cast<int>(threadIdx.x) * kVec) {
+    // No kernel writes the weights, so they are read while the previous kernel still runs.
+    if (first_ < args.width) {
 #pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        value.v[j] = from_float<T>(to_float(value.v[j]) + to_float(add.v[j]));
-      }
-      store_vec(x + i, value);
+      for (int j = 0; j < kVec; ++j) first_weights_[j] = weight_[first_ + j];
     }
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) squares += to_float(value.v[j]) * to_float(value.v[j]);
-    if (i == first) kept = value;
+    wait_for_previous_kernel();
+    const float squares = block_sum(add_up(args, row));
+    scale_ = 1.0F / sqrtf(squares / static_cast<float>(args.width) + args.eps);
   }
-  const float scale = 1.0F / sqrtf(block_sum(squares) / static_cast<float>(width) + eps);
-  for (int64_t i = first; i < width; i += stride) {
-    const bool is_first = i == first;
-    Vec<T, kVec> value = is_first ? kept : load_vec<kVec>(x + i);
+
+  __device__ Value at(int i) const {
+    const bool is_first = i == first_;
+    Value value = is_first ? kept_ : load_vec<kVec>(row_ + i);
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
-      const float w = is_first ? first_weights[j] : weight[i + j];
-      value.v[j] = from_float<T>(to_float(value.v[j]) * scale * w);
+      const float w = is_first ? first_weights_[j] : weight_[i + j];
+      value.v[j] = from_float<T>(to_float(value.v[j]) * scale_ * w);
     }
-    store_vec(out + i, value);
+    return value;
+  }
+
+ private:
+  // Adds delta, and returns the sum of this thread's squares.
+  __device__ float add_up(const Args& args, int64_t row) {
+    const T* delta = kAdd ? args.delta + row * args.width : nullptr;
+    float squares = 0;
+    for (int i = first_; i < args.width; i += static_cast<int>(blockDim.x) * kVec) {
+      Value value = load_vec<kVec>(row_ + i);
+      if constexpr (kAdd) {
+        const Value add = load_vec<kVec>(delta + i);
+#pragma unroll
+        for (int j = 0; j < kVec; ++j) {
+          value.v[j] = from_float<T>(to_float(value.v[j]) + to_float(add.v[j]));
+        }
+        store_vec(row_ + i, value);
+      }
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) squares += to_float(value.v[j]) * to_float(value.v[j]);
+      if (i == first_) kept_ = value;
+    }
+    return squares;
+  }
+
+  T* row_;
+  const float* weight_;
+  int first_;
+  float first_weights_[kVec] = {};
+  Value kept_;
+  float scale_;
+};
+
+// activation(gate) * up, of vectors of both.
+template <Activation kActivation, typename T, int kVec>
+__device__ __forceinline__ Vec<T, kVec> gated(const Vec<T, kVec>& gate, const Vec<T, kVec>& up) {
+  Vec<T, kVec> product;
+#pragma unroll
+  for (int j = 0; j < kVec; ++j) {
+    product.v[j] = from_float<T>(activate<T>(kActivation, to_float(gate.v[j])) * to_float(up.v[j]));
+  }
+  return product;
+}
+
+// gated_mul() of rows of gate and up. To compute a vector again takes long.
+template <typename T, int kVecSize, Activation kActivation>
+class GatedRows {
+ public:
+  using Value = Vec<T, kVecSize>;
+  static constexpr int kVec = kVecSize;
+  static constexpr bool kIsSplit = true;
+  struct Args {
+    const T* gate_up;
+    int width;  // of the product
+  };
+
+  __device__ GatedRows(const Args& args, int64_t row)
+      : gate_(args.gate_up + row * 2 * args.width), up_(gate_ + args.width) {
+    wait_for_previous_kernel();
+  }
+  __device__ Value at(int i) const {
+    return gated<kActivation>(load_vec<kVec>(gate_ + i), load_vec<kVec>(up_ + i));
+  }
+
+ private:
+  const T* gate_;
+  const T* up_;
+};
+
+template <typename T, int kVec, bool kAdd>
+__global__ void rms_norm_kernel(typename NormedRows<T, kVec, kAdd>::Args args, T* out) {
+  trigger_dependent_launch();
+  const NormedRows<T, kVec, kAdd> rows(args, blockIdx.x);
+  out += int64_t{blockIdx.x} * args.width;
+  const int first = static_cast<int>(threadIdx.x) * kVec;
+  for (int i = first; i < args.width; i += static_cast<int>(blockDim.x) * kVec) {
+    store_vec(out + i, rows.at(i));
   }
 }
 
@@ -138,14 +243,8 @@ __global__ void gated_mul_kernel(const T* gate_up, int64_t width, T* out) {
   const int64_t i = (int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kVec;
   if (i >= width) return;
   const T* row = gate_up + blockIdx.x * 2 * width + i;
-  const Vec<T, kVec> gate = load_vec<kVec>(row);
-  const Vec<T, kVec> up = load_vec<kVec>(row + width);
-  Vec<T, kVec> product;
-#pragma unroll
-  for (int j = 0; j < kVec; ++j) {
-    product.v[j] = from_float<T>(activate<T>(kActivation, to_float(gate.v[j])) * to_float(up.v[j]));
-  }
-  store_vec(out + blockIdx.x * width + i, product);
+  store_vec(out + blockIdx.x * width + i,
+            gated<kActivation>(load_vec<kVec>(row), load_vec<kVec>(row + width)));
 }
 
 __global__ void soft_cap_kernel(float cap, int64_t width, float* x) {
@@ -184,35 +283,96 @@ __global__ void add_bias_kernel(const T* bias, int64_t width, Out* out) {
   *at = from_float<Out>(to_float(*at) + to_float(bias[i]));
 }
 
-// One thread block per row. A thread's first vector stays in registers; the rest of a row of more
-// than 1024 vectors is read again, from the L1.
 template <typename T, int kVec>
-__global__ void quantize_rows_kernel(const T* x, int64_t width, __nv_fp8_e4m3* out, float* scales) {
-  trigger_dependent_launch();
-  wait_for_previous_kernel();
-  const int64_t first = int64_t{threadIdx.x} * kVec;
-  const int64_t stride = int64_t{blockDim.x} * kVec;
-  x += blockIdx.x * width;
-  out += blockIdx.x * width;
-  Vec<T, kVec> kept;
+__device__ __forceinline__ float largest_magnitude(const Vec<T, kVec>& value) {
   float largest = 0;
-  for (int64_t i = first; i < width; i += stride) {
-    const Vec<T, kVec> value = load_vec<kVec>(x + i);
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) largest = fmaxf(largest, fabsf(to_float(value.v[j])));
-    if (i == first) kept = value;
-  }
-  const float scale = e4m3_scale(block_max(largest));
-  const float inverse = 1.0F / scale;
-  if (threadIdx.x == 0) scales[blockIdx.x] = scale;
-  for (int64_t i = first; i < width; i += stride) {
-    const Vec<T, kVec> value = i == first ? kept : load_vec<kVec>(x + i);
-    Vec<__nv_fp8_e4m3, kVec> quantized;
+  for (int j = 0; j < kVec; ++j) largest = fmaxf(largest, fabsf(to_float(value.v[j])));
+  return largest;
+}
+
+template <typename T, int kVec>
+__device__ __forceinline__ void store_quantized(__nv_fp8_e4m3* out, const Vec<T, kVec>& value,
+                                                float inverse_scale) {
+  Vec<__nv_fp8_e4m3, kVec> quantized;
+  if constexpr (kVec % 2 == 0) {
+    // The hardware converts pairs.
+    auto* const pairs = reinterpret_cast<__nv_fp8x2_e4m3*>(&quantized);
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) {
-      quantized.v[j] = from_float<__nv_fp8_e4m3>(to_float(value.v[j]) * inverse);
+    for (int j = 0; j < kVec / 2; ++j) {
+      pairs[j] = __nv_fp8x2_e4m3(make_float2(to_float(value.v[2 * j]) * inverse_scale,
+                                             to_float(value.v[2 * j + 1]) * inverse_scale));
     }
-    store_vec(out + i, quantized);
+  } else {
+    quantized.v[0] = from_float<__nv_fp8_e4m3>(to_float(value.v[0]) * inverse_scale);
+  }
+  store_vec(out, quantized);
+}
+
+// The largest x >= 0 of a cluster as wide as the grid, in whose thread blocks all threads have the
+// same x. All of the thread blocks have started.
+__device__ __forceinline__ float cluster_max(float x) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  __shared__ float4 of_block[kMostSplits];
+  if (threadIdx.x < gridDim.x) {
+    const uint32_t place = shared_address(&of_block[blockIdx.x]);
+    wgmma::store_in_cluster(wgmma::address_in(place, threadIdx.x), make_float4(x, 0, 0, 0));
+  }
+  wgmma::sync_cluster_memory();
+  for (unsigned i = 0; i < gridDim.x; ++i) x = fmaxf(x, of_block[i].x);
+#endif
+  return x;
+}
+
+template <typename Rows>
+constexpr int kMostThreads = Rows::kIsSplit ? kSplitBlock : kMaxBlock;
+template <typename Rows>
+constexpr int kMinBlocksPerSm = Rows::kIsSplit ? kSplitBlocksPerSm : 1;
+
+// One thread block per row; or, if Rows::kIsSplit, a cluster as wide as the grid.
+template <typename Rows>
+__global__ __launch_bounds__(kMostThreads<Rows>, kMinBlocksPerSm<Rows>)  //
+    void quantize_rows_kernel(typename Rows::Args args, __nv_fp8_e4m3* out, float* scales) {
+  constexpr int kKept = Rows::kIsSplit ? kSplitKept : 1;
+  trigger_dependent_launch();
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  if constexpr (Rows::kIsSplit) wgmma::sync_cluster();  // see cluster_max()
+#endif
+  const int64_t row = Rows::kIsSplit ? blockIdx.y : blockIdx.x;
+  const Rows rows(args, row);
+  const int width = args.width;
+  int first = static_cast<int>(threadIdx.x) * Rows::kVec;
+  int stride = static_cast<int>(blockDim.x) * Rows::kVec;
+  if constexpr (Rows::kIsSplit) {
+    first += static_cast<int>(blockIdx.x) * stride;
+    stride *= static_cast<int>(gridDim.x);
+  }
+  out += row * width;
+  typename Rows::Value kept[kKept];
+  float largest = 0;
+#pragma unroll
+  for (int n = 0; n < kKept; ++n) {
+    const int i = first + n * stride;
+    if (!Rows::kIsSplit && i >= width) continue;
+    // Loads that depend on no branch start at once. Past the end, they repeat the last vector.
+    kept[n] = rows.at(Rows::kIsSplit ? min(i, width - Rows::kVec) : i);
+    largest = fmaxf(largest, largest_magnitude(kept[n]));
+  }
+  for (int i = first + kKept * stride; i < width; i += stride) {
+    largest = fmaxf(largest, largest_magnitude(rows.at(i)));
+  }
+  largest = block_max(largest);
+  if constexpr (Rows::kIsSplit) largest = cluster_max(largest);
+  const float scale = e4m3_scale(largest);
+  const float inverse = 1.0F / scale;
+  if (first == 0) scales[row] = scale;
+#pragma unroll
+  for (int n = 0; n < kKept; ++n) {
+    const int i = first + n * stride;
+    if (i < width) store_quantized(out + i, kept[n], inverse);
+  }
+  for (int i = first + kKept * stride; i < width; i += stride) {
+    store_quantized(out + i, rows.at(i), inverse);
   }
 }
 
@@ -246,24 +406,23 @@ __global__ void quantize_weights_kernel(const T* x, int64_t width, int64_t first
 }
 
 // One thread block per row. As many lanes as kScaleColumns has vectors share a scale.
-template <typename T>
-__global__ void quantize_blocks_kernel(const T* x, int64_t width, __nv_fp8_e4m3* out, float* scales,
+template <typename Rows>
+__global__ void quantize_blocks_kernel(typename Rows::Args args, __nv_fp8_e4m3* out, float* scales,
                                        int64_t scales_width) {
-  trigger_dependent_launch();
-  wait_for_previous_kernel();
-  constexpr int kVec = kWidestVec<T>;
+  constexpr int kVec = Rows::kVec;
   constexpr int kGroup = static_cast<int>(kScaleColumns) / kVec;
-  x += blockIdx.x * width;
-  out += blockIdx.x * width;
+  trigger_dependent_launch();
+  const Rows rows(args, blockIdx.x);
+  const int width = args.width;
+  out += int64_t{blockIdx.x} * width;
   // All lanes of a warp run equally often, because they exchange their largest magnitudes.
-  for (int64_t start = 0; start < width; start += int64_t{blockDim.x} * kVec) {
-    const int64_t i = start + int64_t{threadIdx.x} * kVec;
-    Vec<T, kVec> value;
+  for (int start = 0; start < width; start += static_cast<int>(blockDim.x) * kVec) {
+    const int i = start + static_cast<int>(threadIdx.x) * kVec;
+    typename Rows::Value value;
     float largest = 0;
     if (i < width) {
-      value = load_vec<kVec>(x + i);
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) largest = fmaxf(largest, fabsf(to_float(value.v[j])));
+      value = rows.at(i);
+      largest = largest_magnitude(value);
     }
 #pragma unroll
     for (int distance = kGroup / 2; distance > 0; distance /= 2) {
@@ -271,14 +430,8 @@ __global__ void quantize_blocks_kernel(const T* x, int64_t width, __nv_fp8_e4m3*
     }
     if (i >= width) continue;
     const float scale = e4m3_scale(largest);
-    const float inverse = 1.0F / scale;
     if (threadIdx.x % kGroup == 0) scales[i / kScaleColumns * scales_width + blockIdx.x] = scale;
-    Vec<__nv_fp8_e4m3, kVec> quantized;
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) {
-      quantized.v[j] = from_float<__nv_fp8_e4m3>(to_float(value.v[j]) * inverse);
-    }
-    store_vec(out + i, quantized);
+    store_quantized(out + i, value, 1.0F / scale);
   }
 }
 
@@ -354,6 +507,60 @@ void gather(const LaunchContext& context, const TensorView& x, const int32_t* ro
   launch(std::integral_constant<int, 1>{});
 }
 
+// The launch of quantize_rows_kernel.
+template <typename Rows>
+LaunchShape quantizing_shape(const LaunchContext& context, int64_t num_rows, int64_t width) {
+  const int64_t num_vectors = width / Rows::kVec;
+  if (!Rows::kIsSplit) return context.shape(num_rows, block_for(num_vectors));
+  int64_t splits = 1;
+  while (splits < kMostSplits && splits * kSplitBlock * kSplitKept < num_vectors) splits *= 2;
+  const int64_t num_threads = block_for(ceil_div(num_vectors, splits * kSplitKept));
+  LaunchShape shape =
+      context.shape(splits, std::min<int64_t>(num_threads, kMostThreads<Rows>), num_rows);
+  shape.cluster = static_cast<unsigned>(splits);
+  return shape;
+}
+
+// Calls body(std::type_identity<NormedRows<…>>(), args). `out`: where the rows are written.
+template <typename T, typename Body>
+void with_normed_rows(const ResidualNorm& norm, const TensorView& out, const Body& body) {
+  const int64_t width = norm.residual.shape[1];
+  const bool vectors = takes_vectors<T>(width, {norm.residual.data, norm.delta.data, out.data});
+  with_bool(vectors, [&](auto by_vectors) {
+    with_bool(norm.delta.data != nullptr, [&](auto adds) {
+      using Rows = NormedRows<T, by_vectors.value ? kWidestVec<T> : 1, adds.value>;
+      body(std::type_identity<Rows>(),
+           typename Rows::Args{norm.residual.as<T>(), norm.delta.as<const T>(), norm.weight,
+                               norm.eps, static_cast<int>(width)});
+    });
+  });
+}
+
+// The same with the source of the rows that the operation would write to x.
+template <typename T, typename Body>
+void with_rows(const TensorView& x, const RowOperation& operation, const TensorView& out,
+               const Body& body) {
+  if (const auto* norm = std::get_if<ResidualNorm>(&operation)) {
+    return with_normed_rows<T>(*norm, out, body);
+  }
+  const int64_t width = x.shape[1];
+  const auto* product = std::get_if<GatedMul>(&operation);
+  const void* const in = product == nullptr ? x.data : product->gate_up.data;
+  with_bool(takes_vectors<T>(width, {in, out.data}), [&](auto by_vectors) {
+    constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
+    if (product == nullptr) {
+      using Rows = GivenRows<T, kVec>;
+      return body(std::type_identity<Rows>(),
+                  typename Rows::Args{x.as<const T>(), static_cast<int>(width)});
+    }
+    with_bool(product->activation == Activation::kSilu, [&](auto is_silu) {
+      using Rows = GatedRows<T, kVec, is_silu.value ? Activation::kSilu : Activation::kGeluTanh>;
+      body(std::type_identity<Rows>(),
+           typename Rows::Args{product->gate_up.as<const T>(), static_cast<int>(width)});
+    });
+  });
+}
+
 template <Activation kActivation>
 void gated_mul(const LaunchContext& context, const TensorView& gate_up, const TensorView& out) {
   const int64_t width = out.shape[1];
@@ -418,18 +625,14 @@ void run_gather_columns(const LaunchContext& context, const TensorView& x, const
 
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
                   const float* weight, float eps, const TensorView& out) {
-  const int64_t width = x.shape[1];
-  const void* added = delta == nullptr ? nullptr : delta->data;
+  const ResidualNorm norm = {x, delta == nullptr ? TensorView() : *delta, weight, eps};
   with_float_type(x.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    const bool vectors = takes_vectors<T>(width, {x.data, added, out.data});
-    with_bool(vectors, [&](auto by_vectors) {
-      with_bool(delta != nullptr, [&](auto adds) {
-        constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
-        QUIRE_LAUNCH(*context.stream, (rms_norm_kernel<T, kVec, adds.value>),
-                     context.shape(x.shape[0], block_for(width / kVec)), x.as<T>(),
-                     static_cast<const T*>(added), weight, eps, width, out.as<T>());
-      });
+    with_normed_rows<T>(norm, out, [&](auto rows, const auto& args) {
+      using Rows = typename decltype(rows)::type;
+      QUIRE_LAUNCH(*context.stream, (rms_norm_kernel<T, Rows::kVec, Rows::kAdds>),
+                   context.shape(x.shape[0], block_for(args.width / Rows::kVec)), args,
+                   out.as<T>());
     });
   });
 }
@@ -469,31 +672,43 @@ void run_add_bias(const LaunchContext& context, const TensorView& bias, const Te
   });
 }
 
+void run_row_operation(const LaunchContext& context, const RowOperation& operation,
+                       const TensorView& x) {
+  if (const auto* norm = std::get_if<ResidualNorm>(&operation)) {
+    const TensorView* delta = norm->delta.data == nullptr ? nullptr : &norm->delta;
+    run_rms_norm(context, norm->residual, delta, norm->weight, norm->eps, x);
+  } else if (const auto* product = std::get_if<GatedMul>(&operation)) {
+    run_gated_mul(context, product->activation, product->gate_up, x);
+  }
+}
+
 void run_quantize_rows(const LaunchContext& context, const TensorView& x, const TensorView& out,
-                       const TensorView& scales) {
-  const int64_t width = x.shape[1];
+                       const TensorView& scales, const RowOperation& operation) {
   with_float_type(x.dtype, [&](auto type) {
-    using T = typename decltype(type)::type;
-    with_bool(takes_vectors<T>(width, {x.data, out.data}), [&](auto by_vectors) {
-      constexpr int kVec = by_vectors.value ? kWidestVec<T> : 1;
-      QUIRE_LAUNCH(*context.stream, (quantize_rows_kernel<T, kVec>),
-                   context.shape(x.shape[0], block_for(width / kVec)), x.as<const T>(), width,
+    with_rows<typename decltype(type)::type>(x, operation, out, [&](auto rows, const auto& args) {
+      using Rows = typename decltype(rows)::type;
+      QUIRE_LAUNCH(*context.stream, quantize_rows_kernel<Rows>,
+                   quantizing_shape<Rows>(context, x.shape[0], args.width), args,
                    out.as<__nv_fp8_e4m3>(), scales.as<float>());
     });
   });
 }
 
 void run_quantize_blocks(const LaunchContext& context, const TensorView& x, const TensorView& out,
-                         const TensorView& scales) {
-  const int64_t width = x.shape[1];
-  const auto launch = [&](auto type) {
+                         const TensorView& scales, const RowOperation& operation) {
+  with_float_type(x.dtype, [&](auto type) {
     using T = typename decltype(type)::type;
-    QUIRE_LAUNCH(*context.stream, quantize_blocks_kernel<T>,
-                 context.shape(x.shape[0], block_for(width / kWidestVec<T>)), x.as<const T>(),
-                 width, out.as<__nv_fp8_e4m3>(), scales.as<float>(), scales.shape[1]);
-  };
-  if (x.dtype == DType::kF16) return launch(std::type_identity<__half>());
-  launch(std::type_identity<__nv_bfloat16>());
+    with_rows<T>(x, operation, out, [&](auto rows, const auto& args) {
+      using Rows = typename decltype(rows)::type;
+      if constexpr (sizeof(T) == 2 && Rows::kVec == kWidestVec<T>) {
+        QUIRE_LAUNCH(*context.stream, quantize_blocks_kernel<Rows>,
+                     context.shape(x.shape[0], block_for(args.width / Rows::kVec)), args,
+                     out.as<__nv_fp8_e4m3>(), scales.as<float>(), scales.shape[1]);
+      } else {
+        QUIRE_CHECK(false, "[ops] rows with scales per block are not of whole 16-bit vectors");
+      }
+    });
+  });
 }
 
 void run_empty_kernel(const LaunchContext& context) {

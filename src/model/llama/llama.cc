@@ -160,12 +160,10 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const LlamaLayer& layer = layers_[i];
     if (!has_qkv) {
-      if (i == 0) {
-        norm_residual(layer.input_norm, num_tokens, stream);
-      } else {
-        add_and_norm(layer.input_norm, num_tokens, stream);
-      }
-      project_qkv(layer, num_tokens, stream);
+      project_qkv(layer,
+                  i == 0 ? residual_norm(layer.input_norm, num_tokens)
+                         : added_norm(layer.input_norm, num_tokens),
+                  stream);
     }
     tap_residual(i, num_tokens, stream);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
@@ -173,8 +171,7 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
     has_qkv = may_have_tail && ops().try_layer_tail(tail_of(i, num_tokens), stream);
     if (has_qkv) continue;
     project_output(layer, num_tokens, stream);
-    add_and_norm(layer.post_attention_norm, num_tokens, stream);
-    mlp(layer, num_tokens, stream);
+    mlp(layer, added_norm(layer.post_attention_norm, num_tokens), stream);
   }
   tap_output(num_tokens, stream);
   return {};

@@ -71,6 +71,17 @@ float largest_error(const std::vector<float>& actual, const std::vector<float>& 
   return largest;
 }
 
+// |actual - expected| / |expected| of vectors.
+double relative_distance(const std::vector<float>& actual, const std::vector<float>& expected) {
+  double distance = 0;
+  double length = 0;
+  for (size_t i = 0; i < actual.size(); ++i) {
+    distance += std::pow(double{actual[i]} - double{expected[i]}, 2);
+    length += std::pow(double{expected[i]}, 2);
+  }
+  return std::sqrt(distance / length);
+}
+
 // Hopper's tensor cores keep about 14 bits of a sum of E4M3 products before it is added in F32.
 float quantized_tolerance(DType out_type) {
   return std::max(tolerance(out_type), 5e-3F);
@@ -256,6 +267,156 @@ class Fp8LinearTest : public CudaOpsTest {
           EXPECT_EQ(after[i], row == 3 ? 0.0F : before[i]) << i;
         }
       }
+    }
+  }
+
+  // The operations that compute rows, as a kernel that quantizes them gets them, and what they
+  // read.
+  struct Operations {
+    std::vector<DeviceData> memory;
+    std::vector<std::pair<std::string, cuda::RowOperation>> all;
+  };
+
+  // The rows are random, zero, subnormal, with a NaN, with an infinity, and huge.
+  Operations operations(int64_t width) {
+    constexpr int64_t kRows = 6;
+    std::vector<float> x = random(kRows * width, 5);
+    std::vector<float> delta = random(kRows * width, 6);
+    std::vector<float> gate_up = random(kRows * 2 * width, 7, 3.0F);
+    const auto fill = [&](int64_t row, float value) {
+      std::fill_n(x.begin() + row * width, width, value);
+      std::fill_n(delta.begin() + row * width, width, value);
+      std::fill_n(gate_up.begin() + row * 2 * width, 2 * width, value);
+    };
+    fill(1, 0.0F);
+    fill(2, dtype() == DType::kF16 ? 6e-8F : 1e-39F);
+    x[static_cast<size_t>(3 * width + width - 1)] = NAN;
+    gate_up[static_cast<size_t>(4 * 2 * width - 1)] = NAN;
+    x[static_cast<size_t>(4 * width)] = INFINITY;
+    gate_up[static_cast<size_t>(4 * 2 * width)] = INFINITY;
+    fill(5, dtype() == DType::kF16 ? 3e4F : 1e38F);
+    Operations made;
+    const auto keep = [&](int64_t columns, const std::vector<float>& numbers, DType type) {
+      const int64_t rows = static_cast<int64_t>(numbers.size()) / columns;
+      made.memory.emplace_back(stream(), Shape{rows, columns}, type, numbers);
+      return made.memory.back().view();
+    };
+    const TensorView weight = keep(width, random_floats(width, 8), DType::kF32);
+    ResidualNorm norm = {
+        .residual = keep(width, x, dtype()), .weight = weight.as<float>(), .eps = 1e-5F};
+    made.all.emplace_back("norm", norm);
+    norm.delta = keep(width, delta, dtype());
+    made.all.emplace_back("norm of a sum", norm);
+    const TensorView halves = keep(2 * width, gate_up, dtype());
+    made.all.emplace_back("silu", cuda::GatedMul{Activation::kSilu, halves});
+    made.all.emplace_back("gelu", cuda::GatedMul{Activation::kGeluTanh, halves});
+    return made;
+  }
+
+  // Compares `quantize` of the rows of each operation with that of the rows in memory.
+  void expect_fused_bits(
+      int64_t width, const Shape& scales_shape,
+      const std::function<void(const TensorView& x, const TensorView& out, const TensorView& scales,
+                               const cuda::RowOperation& operation)>& quantize) {
+    Operations separate = operations(width);
+    Operations fused = operations(width);
+    for (size_t i = 0; i < fused.all.size(); ++i) {
+      const std::string what = fused.all[i].first + ", width " + std::to_string(width);
+      const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
+      DeviceData x = blank({6, width});
+      DeviceData wanted(stream(), {6, width}, DType::kF8E4M3);
+      DeviceData wanted_scales(stream(), scales_shape, DType::kF32);
+      cuda::run_row_operation(context, separate.all[i].second, x.view());
+      quantize(x.view(), wanted.view(), wanted_scales.view(), {});
+      DeviceData unread = blank({6, width});
+      const std::vector<std::byte> poison = unread.bytes();
+      DeviceData out(stream(), {6, width}, DType::kF8E4M3);
+      DeviceData scales(stream(), scales_shape, DType::kF32);
+      quantize(unread.view(), out.view(), scales.view(), fused.all[i].second);
+      EXPECT_TRUE(out.bytes() == wanted.bytes()) << what;
+      EXPECT_TRUE(scales.bytes() == wanted_scales.bytes()) << what;
+      EXPECT_TRUE(unread.bytes() == poison) << what;
+    }
+    // The residuals, of which one operation changes its own.
+    for (size_t i = 0; i < fused.memory.size(); ++i) {
+      EXPECT_TRUE(fused.memory[i].bytes() == separate.memory[i].bytes()) << i << ", " << width;
+    }
+  }
+
+  // A norm, gate and up, the activation and down, with weights that are E4M3 if `scheme` has
+  // scales.
+  struct Mlp {
+    std::unique_ptr<Linear> gate_up;
+    std::unique_ptr<Linear> down;
+    std::optional<DeviceData> weight;
+    std::optional<DeviceData> residual;
+    std::optional<DeviceData> delta;
+    std::optional<DeviceData> x;
+    std::optional<DeviceData> gate_up_out;
+    std::optional<DeviceData> product;
+    std::optional<DeviceData> out;
+    GatedMlp call;
+  };
+
+  Mlp make_mlp(int64_t num_rows, int64_t width, int64_t inner, const WeightScheme& scheme) {
+    Mlp mlp;
+    const auto linear = [&](int64_t n, int64_t k) {
+      std::vector<float> numbers;
+      std::optional<Fp8Matrix> matrix;
+      WeightView view;
+      if (scheme.scales == ScaleLayout::kNone) {
+        numbers = random_floats(n * k, 3);
+        view = host_view(numbers, n);
+      } else {
+        view = matrix.emplace(n, k, scheme, DType::kF32, 3).view();
+      }
+      return ops_->make_linear({.weights = {&view, 1}, .biases = {}}).value();
+    };
+    mlp.gate_up = linear(2 * inner, width);
+    mlp.down = linear(width, inner);
+    mlp.weight.emplace(stream(), Shape{width}, DType::kF32, random_floats(width, 4));
+    mlp.residual.emplace(device({num_rows, width}, random(num_rows * width, 5)));
+    mlp.delta.emplace(device({num_rows, width}, random(num_rows * width, 6)));
+    mlp.x.emplace(blank({num_rows, width}));
+    mlp.gate_up_out.emplace(blank({num_rows, 2 * inner}));
+    mlp.product.emplace(blank({num_rows, inner}));
+    mlp.out.emplace(blank({num_rows, width}));
+    mlp.call.gate_up = mlp.gate_up.get();
+    mlp.call.down = mlp.down.get();
+    mlp.call.norm = ResidualNorm{.residual = mlp.residual->view(),
+                                 .delta = mlp.delta->view(),
+                                 .weight = mlp.weight->as<float>(),
+                                 .eps = 1e-5F};
+    mlp.call.x = mlp.x->view();
+    mlp.call.gate_up_out = mlp.gate_up_out->view();
+    mlp.call.product = mlp.product->view();
+    mlp.call.out = mlp.out->view();
+    return mlp;
+  }
+
+  // Compares the fused operations with the ones that they fuse.
+  void expect_bits_of_separate_operations(int64_t num_rows, int64_t width, int64_t inner,
+                                          const WeightScheme& scheme) {
+    const std::string what = std::to_string(num_rows) + " rows of " + std::to_string(width) +
+                             " and " + std::to_string(inner);
+    for (const Activation activation : {Activation::kSilu, Activation::kGeluTanh}) {
+      Mlp fused = make_mlp(num_rows, width, inner, scheme);
+      Mlp separate = make_mlp(num_rows, width, inner, scheme);
+      fused.call.activation = separate.call.activation = activation;
+      ops_->gated_mlp(fused.call, stream());
+      ops_->Ops::gated_mlp(separate.call, stream());
+      EXPECT_TRUE(fused.residual->bytes() == separate.residual->bytes()) << what;
+      EXPECT_TRUE(fused.out->bytes() == separate.out->bytes()) << what;
+      // The norm that the residual has now, in place.
+      for (Mlp* mlp : {&fused, &separate}) {
+        mlp->call.norm->delta = {};
+        mlp->gate_up_out->poison();
+      }
+      ops_->norm_linear(*fused.call.norm, *fused.gate_up, fused.call.norm->residual,
+                        fused.call.gate_up_out, stream());
+      ops_->Ops::norm_linear(*separate.call.norm, *separate.gate_up, separate.call.norm->residual,
+                             separate.call.gate_up_out, stream());
+      EXPECT_TRUE(fused.gate_up_out->bytes() == separate.gate_up_out->bytes()) << what;
     }
   }
 
@@ -558,6 +719,71 @@ TEST_P(Fp8LinearTest, RefusesColumnsThatAMatrixDoesNotHave) {
   const WeightView scaled_view = scaled.view();
   source = {.weights = {&scaled_view, 1}, .biases = {}, .quantized_columns = Slice{0, 32}};
   EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_P(Fp8LinearTest, FusedRowsHaveTheBitsOfSeparateKernels) {
+  const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
+  // More than 8192 elements are several vectors per thread, and more than 32768 more than a thread
+  // keeps.
+  for (const int64_t width : {8, 33, 100, 4096, 8200, 14336, 20008, 33000}) {
+    expect_fused_bits(width, {6},
+                      [&](const auto& x, const auto& out, const auto& scales,
+                          const cuda::RowOperation& operation) {
+                        cuda::run_quantize_rows(context, x, out, scales, operation);
+                      });
+  }
+}
+
+TEST_P(Fp8LinearTest, FusedBlocksHaveTheBitsOfSeparateKernels) {
+  if (dtype() == DType::kF32) GTEST_SKIP() << "F32 activations are not quantized";
+  const cuda::LaunchContext context = {.stream = &stream(), .overlap_start = true};
+  for (const int64_t width : {16, 128, 144, 4096, 8200, 14336, 33008}) {
+    expect_fused_bits(width, {ceil_div(width, int64_t{128}), 8},
+                      [&](const auto& x, const auto& out, const auto& scales,
+                          const cuda::RowOperation& operation) {
+                        cuda::run_quantize_blocks(context, x, out, scales, operation);
+                      });
+  }
+}
+
+TEST_P(Fp8LinearTest, FusedProductsHaveTheBitsOfSeparateOperations) {
+  for (const WeightScheme& scheme : {kPerRow, kPerBlock, WeightScheme{.values = DType::kF32}}) {
+    for (const int64_t num_rows : {1, 8, 9, 16, 17, 64, 200}) {
+      expect_bits_of_separate_operations(num_rows, 512, 256, scheme);
+    }
+    // Kernels that quantize take no such width.
+    expect_bits_of_separate_operations(24, 72, 40, scheme);
+  }
+}
+
+// More rows than the workspace holds.
+TEST_P(Fp8LinearTest, FusedProductsOfManyRowsAreInParts) {
+  if (dtype() != DType::kBF16) GTEST_SKIP() << "one type suffices";
+  for (const WeightScheme& scheme : {kPerRow, kPerBlock}) {
+    expect_bits_of_separate_operations(2100, 16384, 16, scheme);
+    expect_bits_of_separate_operations(2100, 128, 16384, scheme);
+  }
+}
+
+// Whichever kernels the measurement chose.
+TEST_P(Fp8LinearTest, FusedProductsAreTuned) {
+  if (dtype() == DType::kF32) GTEST_SKIP() << "F32 activations are not quantized";
+  for (const WeightScheme& scheme : {kPerRow, kPerBlock}) {
+    for (const int num_rows : {1, 12, 24, 200}) {
+      Mlp mlp = make_mlp(num_rows, 512, 256, scheme);
+      ops_->gated_mlp(mlp.call, stream());
+      const std::vector<float> before = mlp.out->values();
+      const Status tuned = ops_->tune_linears({&num_rows, 1}, [&] {
+        ops_->gated_mlp(mlp.call, stream());
+        return Status();
+      });
+      ASSERT_EQ(tuned.message(), "");
+      Mlp again = make_mlp(num_rows, 512, 256, scheme);
+      ops_->gated_mlp(again.call, stream());
+      // Between 9 and 16 rows, activations may be quantized after the measurement alone.
+      EXPECT_LT(relative_distance(again.out->values(), before), 0.1) << num_rows << " rows";
+    }
+  }
 }
 
 TEST_P(Fp8LinearTest, EmbedMultipliesByTheScales) {
