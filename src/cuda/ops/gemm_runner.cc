@@ -42,7 +42,7 @@ constexpr int64_t kMaxGenericRows = 4;
 // weights as fast, and are exact.
 constexpr int64_t kMaxExactRows = 8;
 constexpr int64_t kMaxQuantizedRows = int64_t{1} << 15;
-constexpr int64_t kMaxGroupedRows = 128;  // of products with scales per row
+constexpr int64_t kMaxGroupedRows = 512;  // of products with scales per row
 // Parts of a product's rows are multiples of this, so that few tiles are incomplete.
 constexpr int64_t kPartStep = 128;
 // Upper bound of the F32 scales of quantized activations: one per row, or one per row and
