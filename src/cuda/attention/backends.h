@@ -22,8 +22,9 @@ std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 // queries have one type, or, where it pays, over contiguous copies of the contexts in the workspace
 // (flashinfer/plan.h), to which an FP8 cache is converted. For one prompt of 8192 tokens with 64:8
 // heads of 128, an H200 reaches 640 TFLOP/s with FA3 over copies, 547 over pages, and 340 with FA2.
-// On Hopper the MLA kernel serves latent caches of 512 + 64 elements with BF16 or F16 queries, over
-// a cache of their type or, with BF16, of FP8; up to 128 heads, a power of two.
+// On Hopper the MLA kernel, or a kernel of this project for up to 16 rows per request, serves
+// latent caches of 512 + 64 elements with BF16 or F16 queries, over a cache of their type or, with
+// BF16, of FP8; up to 128 heads, a power of two.
 std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info);
 
 // XQA: TensorRT-LLM's decode kernels, on Hopper. They serve decode of one query token per request,

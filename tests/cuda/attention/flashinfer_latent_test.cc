@@ -1,5 +1,5 @@
 // Latent caches (multi-head latent attention) in the flashinfer backend: the plan, which needs no
-// GPU, and the kernel.
+// GPU, and the kernels: the decode kernel up to 16 rows per request, FlashInfer's above.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ using Reqs = std::vector<AttentionRequest>;
 // Contexts that end around the ends of pages and of the kernel's tiles.
 Reqs requests_around_tiles(int q_len) {
   Reqs reqs = {{q_len, 0, 1}, {q_len, q_len, 2}};
-  for (const int end : {16, 64, 128, 192, 1024}) {
+  for (const int end : {16, 32, 64, 128, 192, 1024}) {
     for (const int behind : {-1, 0, 1, q_len - 1, q_len}) {
       reqs.push_back({q_len, end + behind, reqs.size() + 1});
     }
@@ -67,9 +67,16 @@ std::vector<AttentionCase> latent_cases() {
     // Neither the scale nor most of its products are numbers of BF16.
     add("rounded_scale", 16, 64, requests_around_tiles(1), 1);
     cases.back().k_scale = cases.back().v_scale = 0.07F;
-    for (const int num_heads : {1, 8, 64}) {
+    for (const int num_heads : {1, 4, 8, 64}) {
       add("verify3", num_heads, 64, {{3, 700, 1}, {3, 0, 2}, {3, 64, 3}}, 3);
     }
+    add("verify2", 8, 16, requests_around_tiles(2), 2);
+    add("verify8", 2, 32, requests_around_tiles(8), 8);
+    // A request with several tiles of 16 rows, because the others are short.
+    add("prompts", 1, 16, {{40, 40, 1}, {5, 300, 2}, {1, 1, 3}, {0, 0, 4}, {1, 2000, 5}}, 0);
+    // Parts of several steps each, with so many parts that lanes share a merged piece.
+    add("one_very_long", 16, 16, {{1, 20001, 1}}, 1);
+    add("several", 16, 16, {{1, 3000, 1}, {1, 1, 2}, {1, 700, 3}, {1, 0, 4}, {1, 5000, 5}}, 1);
     add("one_long", 16, 64, {{1, 8192, 1}}, 1);
     add("two_long", 128, 64, {{1, 8192, 1}, {1, 5000, 2}}, 1);
     // Every worker has several tiles, and some tiles are cut.
@@ -145,7 +152,7 @@ struct Planned {
   std::vector<int32_t> query_start = {0};
   std::vector<int32_t> kv_lens;
   fi::LatentGrid grid;
-  std::vector<int32_t> memory;
+  std::vector<fi::LatentWork> memory;
   fi::LatentArrays arrays;
   int64_t num_works = 0;
 };
@@ -168,7 +175,8 @@ Planned plan(const AttentionShape& shape, const std::vector<int32_t>& q_lens,
   const PlanLimits limits = {
       .use = {}, .max_num_reqs = batch.decode.num_reqs, .max_num_tokens = batch.decode.num_tokens};
   EXPECT_LE(max_works, fi::max_latent_works(shape, limits, kNumSms));
-  planned.memory.assign(fi::latent_array_bytes(kNumSms, max_works) / sizeof(int32_t), -77);
+  planned.memory.assign(
+      ceil_div(fi::latent_array_bytes(kNumSms, max_works), sizeof(fi::LatentWork)), {.req = -77});
   planned.arrays = fi::place_latent_arrays(planned.memory.data(), kNumSms);
   planned.num_works = planner.fill(kNumSms, planned.arrays);
   EXPECT_LE(planned.num_works, max_works);
@@ -186,6 +194,7 @@ TileKey key_of(const fi::LatentWork& work) {
 struct TileBounds {
   int32_t num_rows = 0;
   int32_t kv_end = 0;
+  int32_t q_len = 0;  // of the request
 };
 
 TileBounds bounds_of(const AttentionShape& shape, const Planned& planned, const TileKey& key) {
@@ -193,7 +202,7 @@ TileBounds bounds_of(const AttentionShape& shape, const Planned& planned, const 
   const int32_t q_len = planned.query_start[req + 1] - planned.query_start[req];
   const int32_t num_rows = std::min(planned.grid.tile_rows(), q_len * shape.num_heads - key.second);
   const int32_t last_token = (key.second + num_rows - 1) / shape.num_heads;
-  return {num_rows, std::max(0, planned.kv_lens[req] - q_len + last_token + 1)};
+  return {num_rows, std::max(0, planned.kv_lens[req] - q_len + last_token + 1), q_len};
 }
 
 // Each tile's positions are planned exactly once, and partial rows are distinct.
@@ -208,20 +217,29 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
     num_tiles += static_cast<size_t>(ceil_div(rows, planned.grid.tile_rows()));
   }
   EXPECT_EQ(tiles.size(), num_tiles);
-  std::set<int32_t> partials;
+  std::set<int32_t> partials, cuts;
   std::map<int32_t, int32_t> merged;  // row of out -> first partial row
   for (const auto& [key, works] : tiles) {
     const TileBounds bounds = bounds_of(shape, planned, key);
     EXPECT_EQ(key.second % planned.grid.tile_rows(), 0);
+    const auto num_parts = static_cast<int32_t>(works.size());
+    const int32_t first_row =
+        planned.query_start[static_cast<size_t>(key.first)] * shape.num_heads + key.second;
     int32_t next = 0;
     for (size_t part = 0; part < works.size(); ++part) {
       const fi::LatentWork& work = works[part];
       EXPECT_EQ(work.kv_start, next);
-      EXPECT_EQ(work.kv_start % fi::kLatentStep, 0);
+      EXPECT_EQ(work.kv_start % planned.grid.step(), 0);
       EXPECT_TRUE(work.kv_end > work.kv_start || bounds.kv_end == 0);
       next = work.kv_end;
+      EXPECT_EQ(work.num_rows, bounds.num_rows);
+      EXPECT_EQ(work.q_len, bounds.q_len);
+      EXPECT_EQ(work.out_row, first_row);
       EXPECT_EQ(work.partial >= 0, works.size() > 1);
       if (work.partial < 0) continue;
+      EXPECT_EQ(work.part, static_cast<int32_t>(part));
+      EXPECT_EQ(work.num_parts, num_parts);
+      EXPECT_EQ(work.cut, works.front().cut);
       EXPECT_EQ(work.partial, works.front().partial + static_cast<int32_t>(part) * bounds.num_rows);
       for (int32_t row = 0; row < bounds.num_rows; ++row) {
         EXPECT_TRUE(partials.insert(work.partial + row).second);
@@ -229,8 +247,8 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
     }
     EXPECT_EQ(next, bounds.kv_end);
     if (works.size() == 1) continue;
-    const int32_t first_row =
-        planned.query_start[static_cast<size_t>(key.first)] * shape.num_heads + key.second;
+    EXPECT_LT(works.front().cut, kNumSms);
+    EXPECT_TRUE(cuts.insert(works.front().cut).second);
     for (int32_t row = 0; row < bounds.num_rows; ++row) {
       merged[first_row + row] = works.front().partial + row;
     }
@@ -238,8 +256,10 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
   if (!partials.empty()) {
     EXPECT_LT(*partials.rbegin(), fi::max_latent_partial_rows(kNumSms));
   }
-  // The kernel's loop over a thread block's rows.
   const fi::LatentArrays& arrays = planned.arrays;
+  EXPECT_EQ(std::count(arrays.arrivals, arrays.arrivals + kNumSms, 0ULL), kNumSms);
+  if (planned.grid.kernel == fi::LatentKernel::kDecode) return;
+  // The loop of FlashInfer's kernel over a thread block's rows.
   for (int block = 0; block < kNumSms; ++block) {
     for (int32_t row = arrays.merge_row[block]; row < arrays.merge_row_end[block]; ++row) {
       const int32_t first = arrays.merge_partial[block] + row - arrays.merge_row[block];
@@ -256,8 +276,8 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
   EXPECT_TRUE(partials.empty());
 }
 
-int64_t steps_of(const fi::LatentWork& work) {
-  return ceil_div(work.kv_end, fi::kLatentStep) - work.kv_start / fi::kLatentStep;
+int64_t steps_of(const fi::LatentWork& work, int step) {
+  return ceil_div(work.kv_end, step) - work.kv_start / step;
 }
 
 // The largest number of steps of a worker. Workers take all work items in order.
@@ -268,9 +288,14 @@ int64_t longest_worker(const Planned& planned) {
   int64_t longest = 0;
   for (int worker = 0; worker < planned.grid.num_workers; ++worker) {
     EXPECT_LE(starts[worker], starts[worker + 1]);
+    if (starts[worker] < starts[worker + 1]) {
+      const fi::LatentWork& first = planned.arrays.works[starts[worker]];
+      EXPECT_EQ(planned.arrays.first_works[worker].req, first.req);
+      EXPECT_EQ(planned.arrays.first_works[worker].kv_start, first.kv_start);
+    }
     int64_t steps = 0;
     for (int32_t i = starts[worker]; i < starts[worker + 1]; ++i) {
-      steps += steps_of(planned.arrays.works[i]);
+      steps += steps_of(planned.arrays.works[i], planned.grid.step());
     }
     longest = std::max(longest, steps);
   }
@@ -296,40 +321,68 @@ TEST(FlashInferLatentPlan, CoversEveryRowAndPositionOnce) {
   }
 }
 
-TEST(FlashInferLatentPlan, SharesTheWorkEvenly) {
-  const AttentionShape shape = latent_shape(16);
-  const auto longest = [&](const std::vector<int32_t>& kv_lens) {
-    return longest_worker(plan(shape, std::vector<int32_t>(kv_lens.size(), 1), kv_lens));
-  };
-  // One request: at least two steps each.
-  EXPECT_EQ(longest({4096}), 2);
-  EXPECT_EQ(longest({131072}), 16);  // 2048 steps on 132 workers
-  EXPECT_EQ(longest(std::vector<int32_t>(32, 4096)), 16);
-  EXPECT_EQ(longest(std::vector<int32_t>(64, 4096)), 32);
-  std::vector<int32_t> ragged;
+int64_t longest_decode(int num_heads, const std::vector<int32_t>& kv_lens) {
+  return longest_worker(
+      plan(latent_shape(num_heads), std::vector<int32_t>(kv_lens.size(), 1), kv_lens));
+}
+
+std::vector<int32_t> ragged_lengths() {
+  std::vector<int32_t> lengths;
+  for (int i = 1; i <= 200; ++i) lengths.push_back(i * 100);
+  return lengths;
+}
+
+int64_t total_steps(const std::vector<int32_t>& kv_lens, int step) {
   int64_t total = 0;
-  for (int i = 1; i <= 200; ++i) {
-    ragged.push_back(i * 100);
-    total += ceil_div(i * 100, fi::kLatentStep);
-  }
-  EXPECT_LE(longest(ragged), total / kNumSms + 8);
+  for (const int32_t kv_len : kv_lens) total += ceil_div(kv_len, step);
+  return total;
+}
+
+TEST(FlashInferLatentPlan, SharesStepsOf64Evenly) {
+  // One request: at least two steps each.
+  EXPECT_EQ(longest_decode(64, {4096}), 2);
+  EXPECT_EQ(longest_decode(64, {131072}), 16);  // 2048 steps on 132 workers
+  EXPECT_EQ(longest_decode(64, std::vector<int32_t>(32, 4096)), 16);
+  EXPECT_EQ(longest_decode(64, std::vector<int32_t>(64, 4096)), 32);
+  EXPECT_LE(longest_decode(64, ragged_lengths()), total_steps(ragged_lengths(), 64) / kNumSms + 8);
+}
+
+TEST(FlashInferLatentPlan, SharesStepsOf32Evenly) {
+  EXPECT_EQ(longest_decode(16, {128}), 4);  // whole, because a merge takes longer
+  EXPECT_EQ(longest_decode(16, {384}), 1);
+  EXPECT_EQ(longest_decode(16, {4096}), 2);  // 64 parts
+  EXPECT_EQ(longest_decode(16, {8192}), 4);
+  EXPECT_EQ(longest_decode(16, {131072}), 32);
+  EXPECT_LE(longest_decode(16, std::vector<int32_t>(300, 1150)), 36 * 300 / kNumSms + 4);
+  EXPECT_LE(longest_decode(16, ragged_lengths()), total_steps(ragged_lengths(), 32) / kNumSms + 4);
 }
 
 // As many equal requests as nearly fill the device are not cut: a cut would cost more.
 TEST(FlashInferLatentPlan, LeavesEqualRequestsWhole) {
-  const AttentionShape shape = latent_shape(16);
-  const Planned planned =
-      plan(shape, std::vector<int32_t>(128, 1), std::vector<int32_t>(128, 8192));
-  EXPECT_EQ(planned.num_works, 128);
-  EXPECT_EQ(longest_worker(planned), 128);
+  for (const int num_heads : {16, 64}) {
+    const Planned planned = plan(latent_shape(num_heads), std::vector<int32_t>(128, 1),
+                                 std::vector<int32_t>(128, 8192));
+    EXPECT_EQ(planned.num_works, 128);
+    EXPECT_EQ(longest_worker(planned), 8192 / planned.grid.step());
+  }
 }
 
 // A graph's grid is fixed when it is captured, while lengths may change.
 TEST(FlashInferLatentPlan, GridDoesNotDependOnLengths) {
-  for (const auto& [num_heads, q_len, tile_blocks] :
-       {std::tuple{16, 1, 1}, {16, 4, 1}, {16, 5, 2}, {64, 1, 1}, {64, 2, 2}, {128, 1, 2}}) {
+  constexpr auto kDecode = fi::LatentKernel::kDecode;
+  constexpr auto kFlashInfer = fi::LatentKernel::kFlashInfer;
+  for (const auto& [num_heads, q_len, kernel, tile_blocks] : {std::tuple{16, 1, kDecode, 1},
+                                                              {1, 16, kDecode, 1},
+                                                              {8, 2, kDecode, 1},
+                                                              {8, 3, kFlashInfer, 1},
+                                                              {16, 4, kFlashInfer, 1},
+                                                              {16, 5, kFlashInfer, 2},
+                                                              {64, 1, kFlashInfer, 1},
+                                                              {64, 2, kFlashInfer, 2},
+                                                              {128, 1, kFlashInfer, 2}}) {
     for (const int32_t kv_len : {0, 8, 5000}) {
       const Planned planned = plan(latent_shape(num_heads), {q_len, q_len}, {kv_len, kv_len});
+      EXPECT_EQ(planned.grid.kernel, kernel);
       EXPECT_EQ(planned.grid.tile_blocks, tile_blocks);
       EXPECT_EQ(planned.grid.num_workers, kNumSms / tile_blocks);
     }

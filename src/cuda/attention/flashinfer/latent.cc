@@ -101,6 +101,7 @@ Status LatentPlan::run(const AttentionCall& call, Stream& stream) {
                  .max_pages = static_cast<int>(batch_.max_pages),
                  .num_heads = shape_.num_heads,
                  .page_size = shape_.page_size,
+                 .page_shift = std::countr_zero(static_cast<unsigned>(shape_.page_size)),
                  .scale = shape_.scale,
                  .grid = grid_,
                  .arrays = place_latent_arrays(device_.data(), num_sms_)},

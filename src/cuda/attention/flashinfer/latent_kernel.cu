@@ -195,6 +195,9 @@ bool has_latent_kernel(DType q, DType cache) {
 }
 
 void launch_latent(const LatentCall& call, DType q, DType cache, CudaStream& stream) {
+  if (call.grid.kernel == LatentKernel::kDecode) {
+    return launch_latent_decode(call, q, cache, stream);
+  }
   if (q == DType::kF16) return launch<__half, __half>(call, stream);
   if (cache == q) return launch<__nv_bfloat16, __nv_bfloat16>(call, stream);
   launch<__nv_bfloat16, __nv_fp8_e4m3>(call, stream);

@@ -1,4 +1,4 @@
-// FlashInfer's MLA kernel for Hopper, compiled ahead of time. This header has plain data only.
+// The kernels for latent caches, compiled ahead of time. This header has plain data only.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +25,7 @@ struct LatentCall {
   int max_pages = 0;
   int num_heads = 0;
   int page_size = 0;
+  int page_shift = 0;  // log2 of the page size
   float scale = 1.0F;
   LatentGrid grid;
   LatentArrays arrays;
@@ -33,5 +34,7 @@ struct LatentCall {
 // The cache has the type of q, which is BF16 or F16, or is E4M3 with BF16 queries.
 bool has_latent_kernel(DType q, DType cache);
 void launch_latent(const LatentCall& call, DType q, DType cache, CudaStream& stream);
+// Called by launch_latent for LatentKernel::kDecode.
+void launch_latent_decode(const LatentCall& call, DType q, DType cache, CudaStream& stream);
 
 }  // namespace quire::cuda::flashinfer_backend

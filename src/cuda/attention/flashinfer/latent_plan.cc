@@ -8,15 +8,29 @@ namespace quire::cuda::flashinfer_backend {
 namespace {
 
 constexpr int kNumMergeArrays = 5;
-// Costs in steps, each of which reads 72 KiB of a BF16 cache: to load a tile's queries and write
-// its results; and to merge partial results, which a batch without cuts saves.
-constexpr int64_t kWorkCost = 2;
-constexpr int64_t kMergeCost = 2;
-// Shorter parts cost more to merge than they save.
-constexpr int64_t kMinSteps = 2;
+constexpr int64_t kManyParts = 64;
 
-int64_t num_steps(int32_t kv_end) {
-  return ceil_div(int64_t{kv_end}, int64_t{kLatentStep});
+// Measured on an H200, in steps.
+struct Costs {
+  int64_t work;   // of a tile's queries and results
+  int64_t merge;  // of partial results, which a batch without cuts saves
+  // Shorter parts cost more to merge than they save: of any tile, and of one with kManyParts parts.
+  int64_t min_steps;
+  int64_t min_steps_of_many;
+  // Tiles that can have a worker each stay whole if the longest exceeds an even share by at most
+  // this part of it: memory bandwidth limits such a batch although some SMs are idle.
+  double spare_share;
+};
+
+// A step is 72 KiB of a BF16 cache.
+constexpr Costs kFlashInferCosts = {
+    .work = 2, .merge = 2, .min_steps = 2, .min_steps_of_many = 2, .spare_share = 0.0};
+// A step is 36 KiB. Positions of the next tile are loaded while one is completed.
+constexpr Costs kDecodeCosts = {
+    .work = 1, .merge = 3, .min_steps = 1, .min_steps_of_many = 4, .spare_share = 1.0 / 16};
+
+const Costs& costs_of(LatentKernel kernel) {
+  return kernel == LatentKernel::kDecode ? kDecodeCosts : kFlashInferCosts;
 }
 
 }  // namespace
@@ -24,34 +38,47 @@ int64_t num_steps(int32_t kv_end) {
 LatentGrid choose_latent_grid(const AttentionShape& shape, const PhaseRange& range, int num_sms) {
   const int64_t rows = int64_t{range.num_tokens} * shape.num_heads;
   const int64_t rows_per_req = rows / std::max(1, range.num_reqs);
+  if (rows_per_req <= kLatentDecodeRows && shape.num_heads <= kLatentDecodeRows) {
+    return {.kernel = LatentKernel::kDecode,
+            .tile_blocks = 1,
+            .num_workers = std::min(num_sms, kMaxLatentParts)};
+  }
   const bool is_wide = shape.num_heads > kLatentBlockRows || rows_per_req > kLatentBlockRows;
   const int tile_blocks = is_wide ? 2 : 1;
-  return {.tile_blocks = tile_blocks, .num_workers = std::max(1, num_sms / tile_blocks)};
+  return {.kernel = LatentKernel::kFlashInfer,
+          .tile_blocks = tile_blocks,
+          .num_workers = std::max(1, num_sms / tile_blocks)};
 }
 
 LatentArrays place_latent_arrays(void* memory, int num_sms) {
-  auto* const words = static_cast<int32_t*>(memory);
   LatentArrays arrays;
-  arrays.worker_start = words;
-  arrays.merge_row = arrays.worker_start + num_sms + 1;
+  arrays.first_works = static_cast<LatentWork*>(memory);
+  arrays.arrivals = reinterpret_cast<unsigned long long*>(arrays.first_works + num_sms);
+  arrays.merge_row = reinterpret_cast<int32_t*>(arrays.arrivals + num_sms);
   arrays.merge_row_end = arrays.merge_row + num_sms;
   arrays.merge_partial = arrays.merge_row_end + num_sms;
   arrays.merge_partial_end = arrays.merge_partial + num_sms;
   arrays.merge_stride = arrays.merge_partial_end + num_sms;
-  arrays.works = reinterpret_cast<LatentWork*>(arrays.merge_stride + num_sms);
+  arrays.worker_start = arrays.merge_stride + num_sms;
+  const size_t num_bytes = latent_array_bytes(num_sms, 0);
+  arrays.works = reinterpret_cast<LatentWork*>(static_cast<std::byte*>(memory) + num_bytes);
   return arrays;
 }
 
 size_t latent_array_bytes(int num_sms, int64_t num_works) {
-  const int64_t num_words = 1 + int64_t{1 + kNumMergeArrays} * num_sms;
-  return static_cast<size_t>(num_words) * sizeof(int32_t) +
+  const auto num = static_cast<size_t>(num_sms);
+  const size_t num_words = kNumMergeArrays * num + num + 1;
+  return round_up(
+             num * (sizeof(LatentWork) + sizeof(unsigned long long)) + num_words * sizeof(int32_t),
+             alignof(LatentWork)) +
          static_cast<size_t>(num_works) * sizeof(LatentWork);
 }
 
 // Each request's last tile may be partly filled, and each worker but one ends with a cut at most.
 int64_t max_latent_works(const AttentionShape& shape, const PlanLimits& limits, int num_sms) {
   const int64_t num_rows = int64_t{limits.max_num_tokens} * shape.num_heads;
-  return limits.max_num_reqs + num_rows / kLatentBlockRows + num_sms;
+  const int tile_rows = shape.num_heads <= kLatentDecodeRows ? kLatentDecodeRows : kLatentBlockRows;
+  return limits.max_num_reqs + num_rows / tile_rows + num_sms;
 }
 
 // A worker makes at most one cut, which adds one part to a tile. A tile that has one has two parts
@@ -84,35 +111,50 @@ void LatentPlanner::list_tiles(const AttentionShape& shape, const AttentionBatch
                         .row = row,
                         .num_rows = num_rows,
                         .out_row = first_token * shape.num_heads + row,
-                        .kv_end = std::max(0, kv_len - q_len + last_token + 1)});
+                        .kv_end = std::max(0, kv_len - q_len + last_token + 1),
+                        .q_len = q_len});
     }
   }
 }
 
-// A cut costs kWorkCost again, and a worker leaves up to kWorkCost of its budget unused. The budget
-// has as much to spare, so that all tiles fit.
+int64_t LatentPlanner::num_steps(int32_t kv_end) const {
+  return ceil_div(int64_t{kv_end}, int64_t{grid_.step()});
+}
+
+// A cut costs a work again, and a worker leaves up to the cost of one of its budget unused. The
+// budget has as much to spare, so that all tiles fit.
 void LatentPlanner::choose_budget() {
+  const Costs& costs = costs_of(grid_.kernel);
   int64_t total = 0;
   int64_t longest = 0;
   for (const Tile& tile : tiles_) {
-    const int64_t cost = num_steps(tile.kv_end) + kWorkCost;
+    const int64_t cost = num_steps(tile.kv_end) + costs.work;
     total += cost;
     longest = std::max(longest, cost);
   }
   const int64_t even = ceil_div(total, int64_t{grid_.num_workers});
-  budget_ = std::max(even, kMinSteps) + kWorkCost;
-  one_each_ =
-      static_cast<int64_t>(tiles_.size()) <= grid_.num_workers && longest <= budget_ + kMergeCost;
+  const int64_t min_steps = std::clamp(ceil_div(longest - costs.work, kManyParts), costs.min_steps,
+                                       costs.min_steps_of_many);
+  budget_ = std::max(even, min_steps) + costs.work;
+  const auto spare = static_cast<int64_t>(static_cast<double>(budget_) * costs.spare_share);
+  const int64_t longest_whole = budget_ + costs.merge + spare;
+  one_each_ = static_cast<int64_t>(tiles_.size()) <= grid_.num_workers && longest <= longest_whole;
   if (one_each_) budget_ = std::max(budget_, longest);
 }
 
 int64_t LatentPlanner::fill(int num_sms, const LatentArrays& arrays) {
   cut_tiles(arrays);
   share_merges(num_sms, arrays);
+  std::fill_n(arrays.arrivals, num_sms, 0);
+  for (int worker = 0; worker < grid_.num_workers; ++worker) {
+    const int32_t first = arrays.worker_start[worker];
+    if (first < arrays.worker_start[worker + 1]) arrays.first_works[worker] = arrays.works[first];
+  }
   return num_works_;
 }
 
 void LatentPlanner::cut_tiles(const LatentArrays& arrays) {
+  const int64_t work_cost = costs_of(grid_.kernel).work;
   cuts_.clear();
   num_works_ = 0;
   int worker = 0;
@@ -127,34 +169,51 @@ void LatentPlanner::cut_tiles(const LatentArrays& arrays) {
     const auto add_part = [&](int64_t first, int32_t kv_end, bool is_cut) {
       const int32_t partial = is_cut ? next_partial : -1;
       if (is_cut) next_partial += tile.num_rows;
-      arrays.works[num_works_++] = {tile.req, tile.row, static_cast<int32_t>(first * kLatentStep),
-                                    kv_end, partial};
+      arrays.works[num_works_++] = {.req = tile.req,
+                                    .row = tile.row,
+                                    .kv_start = static_cast<int32_t>(first * grid_.step()),
+                                    .kv_end = kv_end,
+                                    .partial = partial,
+                                    .num_rows = tile.num_rows,
+                                    .out_row = tile.out_row,
+                                    .q_len = tile.q_len};
     };
     if (one_each_ && num_works_ > 0) start_worker();
     const int64_t steps = num_steps(tile.kv_end);
     const int32_t first_partial = next_partial;
     int32_t num_parts = 1;
     int64_t first = 0;
-    while (worker + 1 < grid_.num_workers && steps - first > left - kWorkCost) {
-      const int64_t part = left - kWorkCost;
+    while (worker + 1 < grid_.num_workers && steps - first > left - work_cost) {
+      const int64_t part = left - work_cost;
       if (part > 0) {
-        add_part(first, static_cast<int32_t>((first + part) * kLatentStep), true);
+        add_part(first, static_cast<int32_t>((first + part) * grid_.step()), true);
         first += part;
         ++num_parts;
       }
       start_worker();
     }
     add_part(first, tile.kv_end, num_parts > 1);
-    left -= steps - first + kWorkCost;
-    if (num_parts > 1) cuts_.push_back({tile, first_partial, num_parts});
+    left -= steps - first + work_cost;
+    if (num_parts > 1) {
+      number_parts(arrays.works + num_works_ - num_parts, num_parts);
+      cuts_.push_back({tile, first_partial, num_parts});
+    }
   }
   while (worker < grid_.num_workers) start_worker();
+}
+
+void LatentPlanner::number_parts(LatentWork* parts, int32_t num_parts) const {
+  for (int32_t part = 0; part < num_parts; ++part) {
+    parts[part].part = part;
+    parts[part].num_parts = num_parts;
+    parts[part].cut = static_cast<int32_t>(cuts_.size());
+  }
 }
 
 // Distributes the rows of the tiles that were cut over all thread blocks.
 void LatentPlanner::share_merges(int num_sms, const LatentArrays& arrays) const {
   std::fill_n(arrays.merge_row, int64_t{kNumMergeArrays} * num_sms, 0);
-  if (cuts_.empty()) return;
+  if (grid_.kernel == LatentKernel::kDecode || cuts_.empty()) return;
   const int num_blocks = grid_.num_workers * grid_.tile_blocks;
   const int32_t blocks_per_cut = num_blocks / static_cast<int32_t>(cuts_.size());
   int block = 0;

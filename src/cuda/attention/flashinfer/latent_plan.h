@@ -1,12 +1,13 @@
-// The plan of FlashInfer's MLA kernel, on the host and from upper bounds of the lengths. The kernel
-// computes attention over a latent cache: one KV head, whose values are the beginning of its keys.
+// The plan of the kernels for latent caches, on the host and from upper bounds of the lengths. They
+// compute attention over one KV head, whose values are the beginning of its keys. There are two:
+// FlashInfer's MLA kernel, and one for up to 16 rows per request (latent_decode_kernel.cu).
 //
-// A tile is up to 64 or 128 packed rows of one request: row = token * num_heads + head. Its work is
-// a number of steps of 64 positions. A worker is the one or two thread blocks that compute a tile
-// of 64 or 128 rows, and there are as many workers as the device holds at once. The steps of all
-// tiles, one tile after another, are cut into equal parts, one per worker. The parts of a tile that
-// was cut are partial results, which the kernel merges at its end, behind a barrier of the whole
-// grid.
+// A tile is a number of packed rows of one request: row = token * num_heads + head. Its work is a
+// number of steps over the positions. A worker is the thread blocks that compute a tile, one or
+// two, and there are as many workers as the device holds at once. The steps of all tiles, one tile
+// after another, are cut into equal parts, one per worker. The parts of a tile that was cut are
+// partial results, which the kernels merge at their end: FlashInfer's behind a barrier of the whole
+// grid, the other tile by tile.
 #pragma once
 
 #include <cstdint>
@@ -18,36 +19,60 @@ namespace quire::cuda::flashinfer_backend {
 
 inline constexpr int kLatentDim = 512;  // of values
 inline constexpr int kLatentRopeDim = 64;
-inline constexpr int kLatentBlockRows = 64;  // rows of a thread block
-inline constexpr int kLatentStep = 64;       // positions
+// FlashInfer's kernel: rows of a thread block, and positions of a step.
+inline constexpr int kLatentBlockRows = 64;
+inline constexpr int kLatentStep = 64;
+// The decode kernel: rows of a tile, positions of a step, and the most parts of a tile, so workers.
+inline constexpr int kLatentDecodeRows = 16;
+inline constexpr int kLatentDecodeStep = 32;
+inline constexpr int kMaxLatentParts = 256;
 // FlashInfer limits what a tile's rows see by the first token behind the tile, so a tile must not
 // end within the heads of a token.
 inline constexpr int kMaxLatentHeads = 128;  // and a power of two
 
-// The grid of a range; for a graph it depends on the range's shape alone.
+enum class LatentKernel {
+  kDecode,      // up to 16 rows per request: tiles of 16 rows
+  kFlashInfer,  // tiles of 64 or 128 rows
+};
+
+// The kernel and the grid of a range; for a graph they depend on the range's shape alone.
 struct LatentGrid {
+  LatentKernel kernel = LatentKernel::kFlashInfer;
   int tile_blocks = 1;  // thread blocks of a worker: 1 or 2
   int num_workers = 1;
 
-  int tile_rows() const { return tile_blocks * kLatentBlockRows; }
+  int tile_rows() const {
+    return kernel == LatentKernel::kDecode ? kLatentDecodeRows : tile_blocks * kLatentBlockRows;
+  }
+  int step() const { return kernel == LatentKernel::kDecode ? kLatentDecodeStep : kLatentStep; }
   friend bool operator==(const LatentGrid&, const LatentGrid&) = default;
 };
 LatentGrid choose_latent_grid(const AttentionShape& shape, const PhaseRange& range, int num_sms);
 
 // A part of a tile's positions. The kernel reads the true length from the device, and leaves out
 // positions beyond it.
-struct LatentWork {
+struct alignas(16) LatentWork {
   int32_t req = 0;       // of the phase
   int32_t row = 0;       // first packed row of the tile
-  int32_t kv_start = 0;  // multiple of kLatentStep
+  int32_t kv_start = 0;  // multiple of LatentGrid::step()
   int32_t kv_end = 0;    // upper bound
   int32_t partial = -1;  // first partial row; -1: the result is complete
+  // Of a partial result: its index among the tile's parts, their number, and the tile's index among
+  // those that were cut.
+  int32_t part = 0;
+  int32_t num_parts = 1;
+  int32_t cut = 0;
+  // For the decode kernel, which does not read query_start.
+  int32_t num_rows = 0;
+  int32_t out_row = 0;  // the tile's first row, over all heads of all tokens of the step
+  int32_t q_len = 0;
 };
 
 // The arrays of a plan, in one piece of memory: those of fixed size, and then the work items, so
-// that the part in use is contiguous. A thread block merges rows [merge_row, merge_row_end) of out,
-// counted over all heads of all tokens of the step: row i of them is the sum of partial rows
-// merge_partial + i, merge_partial + i + merge_stride, … below merge_partial_end.
+// that the part in use is contiguous. In FlashInfer's kernel, a thread block merges rows
+// [merge_row, merge_row_end) of out, counted over all heads of all tokens of the step: row i of
+// them is the sum of partial rows merge_partial + i, merge_partial + i + merge_stride, … below
+// merge_partial_end.
 struct LatentArrays {
   int32_t* worker_start = nullptr;       // [num_sms + 1], index into works
   int32_t* merge_row = nullptr;          // [num_sms]
@@ -55,6 +80,9 @@ struct LatentArrays {
   int32_t* merge_partial = nullptr;      // [num_sms]
   int32_t* merge_partial_end = nullptr;  // [num_sms]
   int32_t* merge_stride = nullptr;       // [num_sms]
+  // [num_sms], per tile that was cut: a counter of the decode kernel, 0 at first.
+  unsigned long long* arrivals = nullptr;
+  LatentWork* first_works = nullptr;  // [num_sms], copies of each worker's first work item
   LatentWork* works = nullptr;
 };
 LatentArrays place_latent_arrays(void* memory, int num_sms);
@@ -81,6 +109,7 @@ class LatentPlanner {
     int32_t num_rows;
     int32_t out_row;  // over all heads of all tokens of the step
     int32_t kv_end;   // of the positions that any of the rows sees
+    int32_t q_len;    // of the request
   };
   // A tile that was cut.
   struct Cut {
@@ -91,8 +120,10 @@ class LatentPlanner {
 
   void list_tiles(const AttentionShape& shape, const AttentionBatch& batch,
                   const PhaseRange& range);
+  int64_t num_steps(int32_t kv_end) const;
   void choose_budget();
   void cut_tiles(const LatentArrays& arrays);
+  void number_parts(LatentWork* parts, int32_t num_parts) const;
   void share_merges(int num_sms, const LatentArrays& arrays) const;
 
   LatentGrid grid_;

@@ -47,13 +47,6 @@ __device__ inline Span split_span(Span span, int split, int num_splits, int unit
   return {max(span.first, first), min(span.end, first + units * unit)};
 }
 
-// 2^x to F32's precision, except that subnormal results are 0.
-__device__ inline float fast_exp2(float x) {
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-
 // Converts dot products to logits in log2 units: inner * x, or its soft cap.
 struct LogitScale {
   float inner;

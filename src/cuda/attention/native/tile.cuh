@@ -22,6 +22,7 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
+#include "cuda/device/tensor_core.cuh"
 
 namespace quire::cuda::native {
 
@@ -57,54 +58,6 @@ __device__ inline uint2 load_shared_8(uint32_t address) {
   uint2 x;
   asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(address) : "memory");
   return x;
-}
-
-// Loads four 8x8 matrices of 16-bit elements, transposed.
-__device__ inline uint4 load_transposed(uint32_t address) {
-  uint4 x;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "r"(address)
-               : "memory");
-  return x;
-}
-
-// c[16, 8] += a[16, 16] * b[16, 8], accumulated in F32.
-template <typename T>
-__device__ inline void mma(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
-
-template <>
-__device__ inline void mma<__half>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                                   uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-template <>
-__device__ inline void mma<__nv_bfloat16>(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
-                                          uint32_t b1) {
-  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-
-// Packs two floats as 16-bit numbers, `low` in the lower half.
-template <typename T>
-__device__ inline uint32_t pack(float low, float high);
-
-template <>
-__device__ inline uint32_t pack<__half>(float low, float high) {
-  const __half2 x = __floats2half2_rn(low, high);
-  return *reinterpret_cast<const uint32_t*>(&x);
-}
-
-template <>
-__device__ inline uint32_t pack<__nv_bfloat16>(float low, float high) {
-  const __nv_bfloat162 x = __floats2bfloat162_rn(low, high);
-  return *reinterpret_cast<const uint32_t*>(&x);
 }
 
 template <typename QType, typename KvType, int kHeadDim>
