@@ -103,8 +103,8 @@ void AttentionProblem::number_tokens() {
       const int position = std::max(0, req.kv_len - req.q_len + t);
       for (int head = 0; head < shape.num_heads; ++head) {
         for (int d = 0; d < shape.head_dim; ++d) {
-          queries_.push_back(
-              3.0F * noise(Stream::kQuery, req.content, position, spec_.first_head + head, d));
+          queries_.push_back(spec_.query_scale * noise(Stream::kQuery, req.content, position,
+                                                       spec_.first_head + head, d));
         }
       }
     }

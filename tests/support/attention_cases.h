@@ -27,6 +27,7 @@ struct AttentionCase {
   bool share_pages = false;
   float k_scale = 1.0F;  // FP8 only
   float v_scale = 1.0F;
+  float query_scale = 3.0F;      // queries are in [-query_scale, query_scale)
   int64_t num_unused_pages = 7;  // pages in the pool beyond those in use
   int bound_excess = 0;          // of kv_len_bound over the lengths, up to two pages
   // Index of the first head in a larger problem: heads 4 and 5 there have the same content here.

@@ -1,5 +1,8 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <algorithm>
 
 #include "cuda/attention/backends.h"
 #include "cuda/attention/native/kernels.h"
@@ -18,6 +21,67 @@ AttentionShape shape_of(int num_heads, int num_kv_heads, int head_dim, DType q, 
   AttentionShape shape = make_attention_shape(num_heads, num_kv_heads, head_dim, 16, kv);
   shape.q = shape.out = q;
   return shape;
+}
+
+// At most 8 packed rows per request and KV head: contexts around a page's end, around the ends of a
+// warp's steps and of splits, and long enough to be split.
+void add_few_rows(DType kv, std::vector<AttentionCase>& cases) {
+  const auto add = [&](std::string name, const AttentionShape& shape, int q_len) {
+    AttentionCase spec{.name = std::move(name), .shape = shape};
+    spec.name += "_" + std::string(dtype_name(kv));
+    spec.max_decode_q_len = q_len;
+    spec.k_scale = 0.02F;
+    spec.v_scale = 0.01F;
+    const int page = shape.page_size;
+    for (const int kv_len :
+         {0, q_len, page - 1, page, page + 1, 127, 128, 129, 511, 513, 700, 2600}) {
+      spec.reqs.push_back({q_len, kv_len == 0 ? 0 : std::max(q_len, kv_len),
+                           cases.size() + static_cast<uint64_t>(kv_len)});
+    }
+    cases.push_back(std::move(spec));
+  };
+  constexpr int kPages[] = {16, 32, 64};
+  constexpr struct {
+    int group, q_len;
+    bool every_dim;
+  } kRowCounts[] = {{8, 1, true},  {4, 2, true},  {1, 8, true},  {4, 1, false},
+                    {3, 2, false}, {2, 4, false}, {2, 1, false}, {1, 1, false}};
+  for (const auto& [group, q_len, every_dim] : kRowCounts) {
+    for (const int dim : {16, 64, 80, 128, 192, 256}) {
+      if (!every_dim && dim != 128) continue;
+      const int page = kPages[cases.size() % 3];
+      add(fmt::format("few_rows_{}x{}_dim{}_page{}", group, q_len, dim, page),
+          make_attention_shape(2 * group, 2, dim, page, kv), q_len);
+    }
+  }
+  for (const int q_len : {1, 2}) {
+    AttentionShape shape = make_attention_shape(8, 2, 128, 16, kv);
+    shape.window = 600;
+    shape.sinks = true;
+    add(fmt::format("few_rows_window_q{}", q_len), shape, q_len);
+    shape = make_attention_shape(8, 2, 96, 32, kv);
+    shape.head_dim_v = 160;
+    shape.softcap = 3.0F;
+    add(fmt::format("few_rows_wider_values_q{}", q_len), shape, q_len);
+  }
+}
+
+// BF16 queries beyond F16's range, to which the products with FP8 keys convert them. The logits are
+// as large as in the other cases.
+std::vector<AttentionCase> query_range_cases() {
+  std::vector<AttentionCase> cases;
+  for (const DType kv : {DType::kBF16, DType::kF8E4M3}) {
+    for (const float query_scale : {2e30F, 2e-30F}) {
+      AttentionCase spec{.name = fmt::format("{}_queries_{}", query_scale > 1.0F ? "huge" : "tiny",
+                                             dtype_name(kv)),
+                         .shape = make_attention_shape(16, 2, 128, 16, kv),
+                         .reqs = {{1, 0, 1}, {1, 100, 2}, {1, 2600, 3}}};
+      spec.shape.scale *= 3.0F / query_scale;
+      spec.query_scale = query_scale;
+      cases.push_back(std::move(spec));
+    }
+  }
+  return cases;
 }
 
 // Cases in addition to those that all backends share.
@@ -59,6 +123,7 @@ std::vector<AttentionCase> own_cases() {
       add_blocks("blocks_of_8_", 16, 32, 8);
       add_blocks("blocks_of_16_", 10, 16, 16);
     }
+    add_few_rows(kv, cases);
     AttentionShape window = make_attention_shape(16, 2, 128, 16, kv);
     window.window = 700;
     window.sinks = true;
@@ -79,6 +144,13 @@ INSTANTIATE_TEST_SUITE_P(NativeOwn, CudaAttentionTest,
                          ::testing::ValuesIn(cuda_attention_params(
                              {.make = cuda::make_native_attention, .cases = own_cases()})),
                          cuda_attention_name);
+
+INSTANTIATE_TEST_SUITE_P(
+    NativeQueryRange, CudaAttentionTest,
+    ::testing::ValuesIn(cuda_attention_params({.make = cuda::make_native_attention,
+                                               .q_dtypes = {DType::kBF16},
+                                               .cases = query_range_cases()})),
+    cuda_attention_name);
 
 INSTANTIATE_TEST_SUITE_P(NativeModels, CudaAttentionTest,
                          ::testing::ValuesIn(cuda_model_params({cuda::make_native_attention})),
@@ -151,7 +223,9 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
     return cuda::native::choose_kernel(shape, phase, range, aligned, kNumSms).kind;
   };
   const AttentionShape bf16 = shape_of(32, 8, 128, DType::kBF16, DType::kF8E4M3);
-  EXPECT_EQ(kind_of(bf16, Phase::kDecode, 1, true), KernelKind::kRows16);
+  EXPECT_EQ(kind_of(bf16, Phase::kDecode, 1, true), KernelKind::kRows8);
+  EXPECT_EQ(kind_of(bf16, Phase::kDecode, 2, true), KernelKind::kRows8);
+  EXPECT_EQ(kind_of(bf16, Phase::kDecode, 3, true), KernelKind::kRows16);
   EXPECT_EQ(kind_of(bf16, Phase::kDecode, 4, true), KernelKind::kRows16);
   EXPECT_EQ(kind_of(bf16, Phase::kDecode, 5, true), KernelKind::kTile);
   EXPECT_EQ(kind_of(bf16, Phase::kPrefill, 1, true), KernelKind::kTile);
@@ -160,6 +234,24 @@ TEST(NativeAttentionPlan, ChoosesTheKernelByRowsAndDtypes) {
   EXPECT_EQ(kind_of(mixed, Phase::kDecode, 1, true), KernelKind::kGeneric);
   const AttentionShape f32 = shape_of(32, 8, 128, DType::kF32, DType::kF8E4M3);
   EXPECT_EQ(kind_of(f32, Phase::kPrefill, 9, true), KernelKind::kGeneric);
+}
+
+// A split has at least 32 KB of keys, and there are as few splits as fill the GPU.
+TEST(NativeAttentionPlan, SplitsFillTheGpu) {
+  const auto splits_of = [](DType kv, int num_reqs, int kv_len) {
+    const AttentionShape shape = shape_of(64, 8, 128, DType::kBF16, kv);
+    const PhaseRange range{
+        .num_reqs = num_reqs, .num_tokens = num_reqs, .max_q_len = 1, .max_kv_len = kv_len};
+    return cuda::native::choose_kernel(shape, Phase::kDecode, range, true, kNumSms).num_splits;
+  };
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 128), 1);
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 2048), 8);
+  EXPECT_EQ(splits_of(DType::kBF16, 1, 2048), 16);
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 1, 131072), 30);
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 8, 1024), 4);
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 32, 8192), 1);
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 128, 8192), 1);
+  EXPECT_EQ(splits_of(DType::kF8E4M3, 300, 1150), 1);
 }
 
 // Any batch within the limits fits into the workspace of the plan, and a graph's batch uses all of

@@ -48,6 +48,7 @@ struct Params {
   // With more than one split, a kernel writes the partial result of its span of positions, and
   // merge_splits merges them into rows: [num_tokens * num_heads, num_splits] each.
   int num_splits = 1;
+  uint32_t* counters = nullptr;  // kRows8: [num_reqs, num KV heads], zero before and after a run
   float* partial_out = nullptr;  // [..., head_dim_v], not normalized
   float* partial_max = nullptr;  // of the logits, in log2 units; -infinity: no positions
   float* partial_sum = nullptr;
@@ -55,6 +56,7 @@ struct Params {
 
 // The tensor-core kernels: F16 or BF16 queries, a cache of the same type or of FP8. `padded_dim` is
 // 64, 128 or 256.
+void launch_rows8(CudaStream& stream, const Params& params, DType kv, int padded_dim);
 void launch_rows16(CudaStream& stream, const Params& params, DType kv, int padded_dim);
 void launch_tile(CudaStream& stream, const Params& params, DType kv, int padded_dim);
 void launch_generic(CudaStream& stream, const Params& params, DType kv);
@@ -67,6 +69,7 @@ inline constexpr int kMaxDim = 256;
 inline constexpr int kMaxLatentDim = 576;
 
 enum class KernelKind {
+  kRows8,    // up to 8 packed rows per request and KV head; merges its splits itself
   kRows16,   // up to 16 packed rows per request and KV head; each warp has its own positions
   kTile,     // tiles of 64 packed rows; all warps share the positions
   kGeneric,  // no tensor cores: F32, mixed dtypes, memory without 16-byte alignment, wide heads
@@ -81,6 +84,9 @@ struct KernelChoice {
 inline constexpr int kTileRows = 64;
 inline constexpr int kMaxSplits = 64;
 inline constexpr int kMinSplitTokens = 64;
+// kRows8: a split has at least this many bytes of keys, and as many of values. With less, merging
+// the splits takes longer than they save.
+inline constexpr int kMinSplitKeyBytes = 32 * 1024;
 
 // Whether the tensor-core kernels support these dtypes and head dimensions.
 bool has_mma(const AttentionShape& shape);

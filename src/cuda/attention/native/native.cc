@@ -7,6 +7,7 @@
 #include "cuda/attention/backends.h"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/requirements.h"
+#include "cuda/base/memory.h"
 
 namespace quire::cuda {
 namespace {
@@ -53,16 +54,20 @@ Params make_params(const AttentionShape& shape, const AttentionBatch& batch,
           .softcap = shape.softcap};
 }
 
-// Places the splits' partial results in the workspace: maxima, sums, then rows.
+// Places the splits' partial results in the workspace: rows, which thereby are aligned, then maxima
+// and sums.
 void place_partials(std::span<std::byte> workspace, Params& p) {
   const int64_t num_rows = int64_t{p.num_tokens} * p.num_heads * p.num_splits;
-  p.partial_max = reinterpret_cast<float*>(workspace.data());
+  p.partial_out = reinterpret_cast<float*>(workspace.data());
+  p.partial_max = p.partial_out + num_rows * p.head_dim_v;
   p.partial_sum = p.partial_max + num_rows;
-  p.partial_out = p.partial_sum + num_rows;
 }
 
 void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStream& stream) {
   if (choice.kind == KernelKind::kGeneric) return native::launch_generic(stream, params, kv);
+  if (choice.kind == KernelKind::kRows8) {
+    return native::launch_rows8(stream, params, kv, choice.padded_dim);
+  }
   const auto launch =
       choice.kind == KernelKind::kRows16 ? native::launch_rows16 : native::launch_tile;
   launch(stream, params, kv, choice.padded_dim);
@@ -71,16 +76,21 @@ void enqueue(const Params& params, const KernelChoice& choice, DType kv, CudaStr
 
 class NativePlan final : public AttentionPlan {
  public:
-  NativePlan(const AttentionShape& shape, const PlanLimits& limits, int num_sms)
+  NativePlan(const AttentionShape& shape, const PlanLimits& limits, int num_sms, Buffer counters)
       : shape_(shape),
         phase_(limits.use.phase),
         num_sms_(num_sms),
-        workspace_bytes_(native::max_partial_bytes(shape, limits, num_sms)) {}
+        workspace_bytes_(native::max_partial_bytes(shape, limits, num_sms)),
+        counters_(std::move(counters)) {}
 
   size_t workspace_bytes() const override { return workspace_bytes_; }
 
-  Status update(const AttentionBatch& batch, Stream& /*stream*/) override {
+  Status update(const AttentionBatch& batch, Stream& stream) override {
     const PhaseRange& range = batch.range(phase_);
+    if (phase_ == Phase::kDecode && !counters_are_zero_) {
+      as_cuda(stream).set_zero(counters_.data(), counters_.num_bytes());
+      counters_are_zero_ = true;
+    }
     batch_ = batch;
     aligned_choice_ = native::choose_kernel(shape_, phase_, range, true, num_sms_);
     QUIRE_CHECK(native::partial_bytes(shape_, range.num_tokens, aligned_choice_.num_splits) <=
@@ -95,6 +105,7 @@ class NativePlan final : public AttentionPlan {
     const KernelChoice choice = native::is_aligned(shape_, call) ? aligned_choice_ : KernelChoice();
     Params params = make_params(shape_, batch_, batch_.range(phase_), call);
     params.num_splits = choice.num_splits;
+    params.counters = static_cast<uint32_t*>(counters_.data());
     place_partials(call.workspace, params);
     enqueue(params, choice, call.kv.dtype, as_cuda(stream));
     return {};
@@ -105,8 +116,10 @@ class NativePlan final : public AttentionPlan {
   const Phase phase_;
   const int num_sms_;
   const size_t workspace_bytes_;
-  AttentionBatch batch_;         // of the last update
-  KernelChoice aligned_choice_;  // the choice for batch_ if the call's memory is aligned
+  Buffer counters_;                 // Params::counters
+  bool counters_are_zero_ = false;  // the first update zeroes them
+  AttentionBatch batch_;            // of the last update
+  KernelChoice aligned_choice_;     // the choice for batch_ if the call's memory is aligned
 };
 
 class NativeAttention final : public AttentionBackend {
@@ -134,8 +147,14 @@ class NativeAttention final : public AttentionBackend {
 
   Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
                                                    const PlanLimits& limits) override {
+    Buffer counters;
+    if (limits.use.phase == Phase::kDecode) {
+      const size_t num_counters =
+          static_cast<size_t>(limits.max_num_reqs) * static_cast<size_t>(shape.num_kv_heads);
+      QUIRE_ASSIGN_OR_RETURN(counters, device_memory(num_counters * sizeof(uint32_t)));
+    }
     return std::unique_ptr<AttentionPlan>(
-        std::make_unique<NativePlan>(shape, limits, device_.num_sms));
+        std::make_unique<NativePlan>(shape, limits, device_.num_sms, std::move(counters)));
   }
 
  private:

@@ -16,12 +16,23 @@ int padded_dim(const AttentionShape& shape) {
   return dim <= 64 ? 64 : dim <= 128 ? 128 : 256;
 }
 
+KernelKind decode_kind(int64_t rows) {
+  if (rows <= 8) return KernelKind::kRows8;
+  return rows <= 16 ? KernelKind::kRows16 : KernelKind::kTile;
+}
+
+// The fewest positions of a split.
+int min_split_tokens(const AttentionShape& shape, KernelKind kind) {
+  if (kind != KernelKind::kRows8) return kMinSplitTokens;
+  return kMinSplitKeyBytes / (padded_dim(shape) * static_cast<int>(dtype_bytes(shape.kv)));
+}
+
 // The fewest splits that fill the device's waves to kGoodFilling; otherwise the number that fills
 // them best.
-int choose_splits(int64_t num_blocks, int max_kv_len, int num_sms) {
+int choose_splits(int64_t num_blocks, int max_kv_len, int min_tokens, int num_sms) {
   const int64_t slots = int64_t{kBlocksAtOnce} * num_sms;
   const int limit = static_cast<int>(
-      std::clamp<int64_t>(ceil_div(int64_t{max_kv_len}, kMinSplitTokens), 1, kMaxSplits));
+      std::clamp<int64_t>(ceil_div(int64_t{max_kv_len}, min_tokens), 1, kMaxSplits));
   int best = 1;
   double best_filling = 0.0;
   for (int splits = 1; splits <= limit && best_filling < kGoodFilling; ++splits) {
@@ -35,12 +46,16 @@ int choose_splits(int64_t num_blocks, int max_kv_len, int num_sms) {
   return best;
 }
 
+int64_t rows_per_kv_head(const AttentionShape& shape, int q_len) {
+  return int64_t{q_len} * shape.num_heads / shape.num_kv_heads;
+}
+
 int decode_splits(const AttentionShape& shape, int num_reqs, int q_len, int max_kv_len,
                   int num_sms) {
   if (q_len > kMaxSplitQLen) return 1;
-  const int64_t rows = int64_t{q_len} * shape.num_heads / shape.num_kv_heads;
+  const int64_t rows = rows_per_kv_head(shape, q_len);
   const int64_t num_blocks = num_reqs * ceil_div(rows, kTileRows) * shape.num_kv_heads;
-  return choose_splits(num_blocks, max_kv_len, num_sms);
+  return choose_splits(num_blocks, max_kv_len, min_split_tokens(shape, decode_kind(rows)), num_sms);
 }
 
 bool is_16_byte_multiple(int64_t elements, DType dtype) {
@@ -77,8 +92,7 @@ KernelChoice choose_kernel(const AttentionShape& shape, Phase phase, const Phase
   if (phase == Phase::kPrefill) return choice;
   choice.num_splits =
       decode_splits(shape, range.num_reqs, range.max_q_len, range.max_kv_len, num_sms);
-  const int64_t rows = int64_t{range.max_q_len} * shape.num_heads / shape.num_kv_heads;
-  if (rows <= 16) choice.kind = KernelKind::kRows16;
+  choice.kind = decode_kind(rows_per_kv_head(shape, range.max_q_len));
   return choice;
 }
 

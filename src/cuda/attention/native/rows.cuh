@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include "cuda/attention/native/kernels.h"
+#include "cuda/device/elements.cuh"
 
 namespace quire::cuda::native {
 
@@ -84,11 +85,12 @@ __device__ inline int64_t partial_index(const Params& p, int token, int head, in
 }
 
 // Returns the factor by which the caller multiplies a row's accumulators before it writes them:
-// output_factor() if one thread block has processed all positions. If they are split, the factor is
-// 1, and this stores the row's maximum and sum for the merge.
+// output_factor() if one thread block has processed all positions. A partial row has factor 1, and
+// this stores its maximum and sum for the merge.
 __device__ inline float finish_row_or_store_partial(const Params& p, int token, int head, int split,
-                                                    float max, float sum, bool is_writer) {
-  if (p.num_splits > 1) {
+                                                    float max, float sum, bool is_partial,
+                                                    bool is_writer) {
+  if (is_partial) {
     if (is_writer) {
       const int64_t index = partial_index(p, token, head, split);
       p.partial_max[index] = max;
@@ -98,5 +100,40 @@ __device__ inline float finish_row_or_store_partial(const Params& p, int token, 
   }
   return output_factor(p, head, max, sum);
 }
+
+// Merging the partial results of a row: the weight of each, two per lane (of splits `lane` and
+// `lane` + 32), and the factor from their weighted sum to the output. The whole warp calls it. A
+// split without positions wrote no row: its weight is 0, and its memory must not be read.
+struct SplitWeights {
+  float weights[2];
+  float factor;
+
+  __device__ SplitWeights(const Params& p, int token, int head, int num_parts) {
+    static_assert(kMaxSplits == 64);
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const int64_t base = partial_index(p, token, head, 0);
+    float sums[2];
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int split = i * 32 + lane;
+      weights[i] = split < num_parts ? __ldcg(p.partial_max + base + split) : -INFINITY;
+      sums[i] = split < num_parts ? __ldcg(p.partial_sum + base + split) : 0.0F;
+    }
+    float max = fmaxf(weights[0], weights[1]);
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) {
+      max = fmaxf(max, __shfl_xor_sync(0xFFFFFFFFU, max, distance));
+    }
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      weights[i] = weights[i] == -INFINITY ? 0.0F : exp2f(weights[i] - max);
+    }
+    factor = output_factor(p, head, max, warp_sum(weights[0] * sums[0] + weights[1] * sums[1]));
+  }
+  // The whole warp calls it.
+  __device__ float of(int split) const {
+    return __shfl_sync(0xFFFFFFFFU, split < 32 ? weights[0] : weights[1], split % 32);
+  }
+};
 
 }  // namespace quire::cuda::native

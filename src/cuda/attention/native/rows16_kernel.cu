@@ -2,6 +2,7 @@
 // query tokens. All of them share one pass over K and V. One thread block per (split, KV head,
 // request). Its warps take steps of 16 positions in turn, each with its own pipeline of copies, so
 // that the loop needs no barrier. The warps' results are combined in shared memory at the end.
+#include "cuda/attention/native/decode.cuh"
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
@@ -9,7 +10,7 @@
 
 namespace quire::cuda::native {
 
-inline constexpr int kStepTokens = 16;  // never crosses a page
+inline constexpr int kStepTokens = kUnitTokens;
 
 template <class C>
 struct Rows16 {
@@ -20,10 +21,10 @@ struct Rows16 {
   static constexpr int kStageBytes = 2 * kTileBytes;  // K and V
   static constexpr int kStages = kStageBytes > 4096 ? 3 : 4;
   static constexpr int kPipelineBytes = kWarps * kStages * kStageBytes;
-  // At the end the same memory holds each warp's rows, then their maxima and sums.
-  static constexpr int kRowsBytes = kWarps * 16 * C::kDim * static_cast<int>(sizeof(float));
-  static constexpr int kEndBytes = kRowsBytes + 2 * kWarps * 16 * static_cast<int>(sizeof(float));
-  static constexpr int kSharedBytes = kPipelineBytes > kEndBytes ? kPipelineBytes : kEndBytes;
+  // At the end the same memory holds the warps' rows.
+  using Combined = CombinedRows<kWarps, 16, C::kDim>;
+  static constexpr int kSharedBytes =
+      kPipelineBytes > Combined::kBytes ? kPipelineBytes : Combined::kBytes;
 };
 
 // The page ids of a warp's next 32 steps, one per lane, so that a step's page id is loaded before
@@ -51,75 +52,21 @@ class PageReader {
   int32_t ids_ = 0;
 };
 
-// The rows of all warps, in shared memory.
 template <class C>
-struct CombinedRows {
-  using K = Rows16<C>;
-  float* o;    // [warp][16][kDim]
-  float* max;  // [warp][16]
-  float* sum;
-
-  __device__ explicit CombinedRows(void* shared)
-      : o(static_cast<float*>(shared)),
-        max(o + K::kWarps * 16 * C::kDim),
-        sum(max + K::kWarps * 16) {}
-
-  __device__ void put(const WarpRows<C>& rows, int warp, Lane lane) {
+__device__ inline void put_rows(const typename Rows16<C>::Combined& combined,
+                                const WarpRows<C>& rows, int warp, Lane lane) {
 #pragma unroll
-    for (int r = 0; r < 2; ++r) {
-      const int row = warp * 16 + lane.row + r * 8;
+  for (int r = 0; r < 2; ++r) {
+    const int row = warp * 16 + lane.row + r * 8;
+    float* o = combined.o + row * Rows16<C>::Combined::kRowFloats;
 #pragma unroll
-      for (int j = 0; j < C::kColumnTiles; ++j) {
-        o[row * C::kDim + C::column(j, lane.quad * 2)] = rows.o[j][2 * r];
-        o[row * C::kDim + C::column(j, lane.quad * 2 + 1)] = rows.o[j][2 * r + 1];
-      }
-      if (lane.quad == 0) {
-        max[row] = rows.max[r];
-        sum[row] = rows.sum[r];
-      }
+    for (int j = 0; j < C::kColumnTiles; ++j) {
+      o[C::column(j, lane.quad * 2)] = rows.o[j][2 * r];
+      o[C::column(j, lane.quad * 2 + 1)] = rows.o[j][2 * r + 1];
     }
-  }
-  __device__ float top(int row) const {
-    float top = -INFINITY;
-    for (int warp = 0; warp < K::kWarps; ++warp) top = fmaxf(top, max[warp * 16 + row]);
-    return top;
-  }
-  // The weight of a warp's row relative to the common maximum.
-  __device__ float weight(int warp, int row, float top) const {
-    return top == -INFINITY ? 0.0F : exp2f(max[warp * 16 + row] - top);
-  }
-};
-
-template <class C>
-__device__ inline void write_combined_rows(const Params& p, const Request& req,
-                                           const CombinedRows<C>& combined, int num_rows,
-                                           int kv_head, int split) {
-  using K = Rows16<C>;
-  const int warp_id = static_cast<int>(threadIdx.x) / 32;
-  const int lane_id = static_cast<int>(threadIdx.x) % 32;
-  for (int row = warp_id; row < num_rows; row += K::kWarps) {
-    const int token = req.first_token + row / p.group;
-    const int head = kv_head * p.group + row % p.group;
-    const float top = combined.top(row);
-    float weights[K::kWarps];
-    float sum = 0.0F;
-#pragma unroll
-    for (int w = 0; w < K::kWarps; ++w) {
-      weights[w] = combined.weight(w, row, top);
-      sum += weights[w] * combined.sum[w * 16 + row];
-    }
-    const float factor = finish_row_or_store_partial(p, token, head, split, top, sum, lane_id == 0);
-    for (int d = lane_id; d < p.head_dim_v; d += 32) {
-      float x = 0.0F;
-#pragma unroll
-      for (int w = 0; w < K::kWarps; ++w)
-        x += weights[w] * combined.o[(w * 16 + row) * C::kDim + d];
-      if (p.num_splits > 1) {
-        p.partial_out[partial_index(p, token, head, split) * p.head_dim_v + d] = x;
-      } else {
-        const int64_t at = (int64_t{token} * p.num_heads + head) * p.head_dim_v + d;
-        static_cast<typename C::Q*>(p.out)[at] = from_float<typename C::Q>(x * factor);
-      }
+    if (lane.quad == 0) {
+      combined.max[row] = rows.max[r];
+      combined.sum[row] = rows.sum[r];
     }
   }
 }
@@ -142,7 +89,8 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
   if (p.num_splits > 1 && span.first >= span.end) {
     for (int row = static_cast<int>(threadIdx.x); row < num_rows; row += K::kThreads) {
       finish_row_or_store_partial(p, req.first_token + row / p.group,
-                                  kv_head * p.group + row % p.group, split, -INFINITY, 0.0F, true);
+                                  kv_head * p.group + row % p.group, split, -INFINITY, 0.0F, true,
+                                  true);
     }
     return;
   }
@@ -202,10 +150,10 @@ __global__ __launch_bounds__(Rows16<C>::kThreads, 2) void rows16_kernel(const Pa
   wait_for_copies<0>();
   __syncthreads();  // the pipelines' memory is free
   rows.sum_up();
-  CombinedRows<C> combined(shared);
-  combined.put(rows, warp, lane);
+  const typename K::Combined combined(shared);
+  put_rows<C>(combined, rows, warp, lane);
   __syncthreads();
-  write_combined_rows<C>(p, req, combined, num_rows, kv_head, split);
+  write_combined_rows<typename C::Q>(p, req, combined, num_rows, kv_head, split, p.num_splits > 1);
 }
 
 void launch_rows16(CudaStream& stream, const Params& p, DType kv, int padded_dim) {

@@ -42,7 +42,7 @@ __device__ inline void write_tile_rows(const Params& p, const Request& req, cons
     const int token = req.first_token + row / p.group;
     const int head = kv_head * p.group + row % p.group;
     const float factor = finish_row_or_store_partial(p, token, head, split, rows.max[r],
-                                                     rows.sum[r], lane.quad == 0);
+                                                     rows.sum[r], p.num_splits > 1, lane.quad == 0);
     const int64_t at = (int64_t{token} * p.num_heads + head) * p.head_dim_v;
     const int64_t partial_at =
         p.num_splits > 1 ? partial_index(p, token, head, split) * p.head_dim_v : 0;

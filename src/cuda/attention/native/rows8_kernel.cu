@@ -1,0 +1,555 @@
+// Decode of at most 8 packed rows per request and KV head: one query token of a group of up to 8
+// heads, or several tokens of smaller groups. One thread block per (split, KV head, request); each
+// of its warps takes steps of positions in turn, with its own pipeline of copies.
+//
+// The products are turned round, so that 8 rows fill the tensor cores' tiles: S^T = K Q^T and
+// O^T = V^T P^T, with 16 positions or 16 dimensions as M and the 8 rows as N. A lane has row
+// `group` of the operands Q and P, and rows 2 * quad and 2 * quad + 1 of the results.
+//
+// FP8 keys and values are widened to F16, two elements per instruction. K's products sum over the
+// dimensions in any order: a lane takes 4 consecutive elements of a row as the 4 that it has of an
+// mma step, and the same elements of Q. V is transposed in pairs of dimensions: a lane gets 2
+// dimensions of 2 positions in one register and sorts the 4 bytes by dimension.
+#include "cuda/attention/native/decode.cuh"
+#include "cuda/attention/native/kernels.h"
+#include "cuda/attention/native/tile.cuh"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
+
+namespace quire::cuda::native {
+namespace {
+
+constexpr int kRows = 8;
+
+template <class C>
+struct Rows8 {
+  // A step's keys and values take 8 KB (16 KB if head_dim is 256 and the cache has 16 bits), and
+  // two thread blocks fit in 227 KB per SM, one in 99.
+  static constexpr int kWarps = C::kRowBytes == 512 ? 2 : 4;
+  static constexpr int kThreads = kWarps * 32;
+  static constexpr int kStages = 3;
+  static constexpr int kStepUnits = C::kRowBytes <= 128 ? 2 : 1;
+  static constexpr int kStepTokens = kStepUnits * kUnitTokens;
+  static constexpr int kUnitBytes = kUnitTokens * C::kRowBytes;    // of keys or of values
+  static constexpr int kStageBytes = 2 * kStepUnits * kUnitBytes;  // keys, then values
+  static constexpr int kPipelineBytes = kWarps * kStages * kStageBytes;
+  // At the end the same memory holds the warps' rows.
+  using Combined = CombinedRows<kWarps, kRows, C::kDim>;
+  static constexpr int kSharedBytes =
+      kPipelineBytes > Combined::kBytes ? kPipelineBytes : Combined::kBytes;
+
+  static constexpr int kSteps = C::kDim / 16;       // mma steps of a product with K
+  static constexpr int kDimTiles = C::kDim / 16;    // mma tiles of a product with V
+  static constexpr int kLoads = C::kRowPieces / 2;  // of four matrices, per unit of K or V
+};
+
+// The parts in which thread blocks process a request's positions. Live lengths decide, so that a
+// graph that was captured for long contexts does not split short ones.
+template <class C>
+class Parts {
+ public:
+  int count;  // parts that have positions, at least 1
+
+  __device__ Parts(Span all, int most) : all_(all), most_(most) {
+    const int num_units = (all.end - (all.first & ~(kUnitTokens - 1)) + kTokens - 1) / kTokens;
+    if (num_units <= 2) most_ = 1;
+    const int units = max(1, (num_units + most_ - 1) / most_);
+    count = max(1, (num_units + units - 1) / units);
+  }
+  __device__ Span of(int part) const { return split_span(all_, part, most_, kTokens); }
+
+ private:
+  static constexpr int kTokens = kMinSplitKeyBytes / C::kRowBytes;
+
+  Span all_;
+  int most_;
+};
+
+// A lane's place in the mma fragments.
+struct Place {
+  int group;  // 0 to 7
+  int quad;   // 0 to 3
+  __device__ Place() : group(threadIdx.x % 32 / 4), quad(threadIdx.x % 4) {}
+};
+
+// Loads four 8x8 matrices of 16-bit elements.
+__device__ inline uint4 load_matrices(uint32_t address) {
+  uint4 x;
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(address)
+               : "memory");
+  return x;
+}
+
+// Transposes an 8x8 matrix of 16-bit elements whose rows the warp holds, two elements per lane.
+__device__ inline uint32_t transpose(uint32_t x) {
+  uint32_t y;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+
+// Widens the lower or upper two of four E4M3 numbers. The conversion reads either half of a
+// register; from widen() the compiler would shift the upper one first.
+__device__ inline uint32_t widen_low(uint32_t bytes) {
+  return widen<__half>(bytes & 0xFFFF);
+}
+__device__ inline uint32_t widen_high(uint32_t bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
+  uint32_t x;
+  asm("{.reg .b16 low, high; mov.b32 {low, high}, %1; cvt.rn.f16x2.e4m3x2 %0, high;}"
+      : "=r"(x)
+      : "r"(bytes));
+  return x;
+#else
+  return widen<__half>(bytes >> 16);
+#endif
+}
+
+// The byte offsets of a unit in a head's keys and values.
+struct UnitOffsets {
+  int64_t k, v;
+};
+
+// The offsets of a warp's next 32 units, one per lane, so that they are known before a unit's
+// copies start. A step is kStepUnits consecutive units, and steps are `stride` positions apart.
+template <int kStepUnits>
+class UnitReader {
+ public:
+  __device__ UnitReader(const int32_t* pages, int page_shift, const PagedRows& keys,
+                        const PagedRows& values, int first, int stride, int end)
+      : pages_(pages),
+        keys_(keys),
+        values_(values),
+        shift_(page_shift),
+        first_(first),
+        stride_(stride),
+        end_(end) {
+    refill(0);
+  }
+  // The whole warp calls it, with units in ascending order.
+  __device__ UnitOffsets offsets(int unit) {
+    if (unit % 32 == 0 && unit > 0) refill(unit);
+    return {__shfl_sync(0xFFFFFFFFU, own_.k, unit % 32),
+            __shfl_sync(0xFFFFFFFFU, own_.v, unit % 32)};
+  }
+
+ private:
+  __device__ void refill(int unit) {
+    const int own = unit + static_cast<int>(threadIdx.x) % 32;
+    const int position = first_ + own / kStepUnits * stride_ + own % kStepUnits * kUnitTokens;
+    if (position >= end_) return;
+    const int64_t page = __ldg(pages_ + (position >> shift_));
+    const int slot = position & ((1 << shift_) - 1);
+    own_ = {page * keys_.page_stride + slot * keys_.token_stride,
+            page * values_.page_stride + slot * values_.token_stride};
+  }
+
+  const int32_t* pages_;
+  PagedRows keys_, values_;
+  int shift_, first_, stride_, end_;
+  UnitOffsets own_ = {};
+};
+
+// A lane's share of the copies of one head's keys or values: it copies the same piece of several
+// rows of each unit.
+template <class C>
+class UnitCopies {
+ public:
+  __device__ UnitCopies(const PagedRows& rows, int lane)
+      : row_(lane / C::kRowPieces),
+        piece_(lane % C::kRowPieces),
+        base_(rows.base + row_ * rows.token_stride + piece_ * 16),
+        row_step_(kRowStep * rows.token_stride),
+        in_row_(piece_ < rows.row_pieces) {}
+
+  // Starts the copies of a unit. Positions outside `span` become zeros without being read: the page
+  // table and the pages hold arbitrary data there, and a weight of zero does not silence a NaN.
+  __device__ void start(uint32_t target, int64_t offset, int position, Span span) const {
+    const char* source = base_ + offset;
+    if (position >= span.first && position + kUnitTokens <= span.end) {
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i) {
+        copy_async(target_of(target, i), source, in_row_);
+        source += row_step_;
+      }
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCopies; ++i) {
+        const int at = position + row_ + i * kRowStep;
+        copy_async(target_of(target, i), source, in_row_ && at >= span.first && at < span.end);
+        source += row_step_;
+      }
+    }
+  }
+
+ private:
+  static constexpr int kRowStep = 32 / C::kRowPieces;
+  static constexpr int kCopies = kUnitTokens / kRowStep;
+
+  // target + swizzled(row_ + i * kRowStep, piece_): the rows of one lane differ in some bits only.
+  __device__ uint32_t target_of(uint32_t target, int i) const {
+    constexpr int kMask = (C::kRowPieces < 8 ? C::kRowPieces : 8) - 1;
+    const auto flipped = static_cast<uint32_t>((i * kRowStep & kMask) * 16);
+    return ((target + swizzled<C::kRowPieces>(row_, piece_)) ^ flipped) +
+           static_cast<uint32_t>(i * kRowStep * C::kRowBytes);
+  }
+
+  int row_, piece_;
+  const char* base_;
+  int64_t row_step_;
+  bool in_row_;
+};
+
+// The query rows as an operand, and the factors from products to logits.
+template <class C>
+struct QueryRows {
+  using K = Rows8<C>;
+
+  uint32_t b[K::kSteps][2];
+  float inner[2];  // LogitScale::inner of the lane's rows of the results
+
+  __device__ QueryRows(const Params& p, const Request& req, int kv_head, int num_rows, Place lane,
+                       const LogitScale& scale) {
+    const int row = lane.group;
+    const int64_t at =
+        int64_t{req.first_token + row / p.group} * p.num_heads + kv_head * p.group + row % p.group;
+    const auto* q = static_cast<const typename C::Q*>(p.q) + at * p.head_dim;
+    const auto read = [&](int d) {
+      return row < num_rows && d < p.head_dim ? *reinterpret_cast<const uint32_t*>(q + d) : 0U;
+    };
+#pragma unroll
+    for (int step = 0; step < K::kSteps; ++step) {
+      if constexpr (C::kIsFp8) {
+        b[step][0] = read(step * 16 + lane.quad * 4);
+        b[step][1] = read(step * 16 + lane.quad * 4 + 2);
+      } else {
+        b[step][0] = read(step * 16 + lane.quad * 2);
+        b[step][1] = read(step * 16 + lane.quad * 2 + 8);
+      }
+    }
+    inner[0] = inner[1] = scale.inner;
+    if constexpr (C::kIsFp8 && std::is_same_v<typename C::Q, __nv_bfloat16>) {
+      const int exponent = convert_to_half();
+      const float undo = power_of_two(-exponent);
+      inner[0] *= __shfl_sync(0xFFFFFFFFU, undo, lane.quad * 8);
+      inner[1] *= __shfl_sync(0xFFFFFFFFU, undo, lane.quad * 8 + 4);
+    }
+  }
+
+ private:
+  __device__ static float power_of_two(int exponent) {
+    return __int_as_float((exponent + 127) << 23);
+  }
+
+  // Converts a BF16 row to F16, scaled by a power of two that moves its largest element to
+  // [2^15, 2^16), and returns the exponent. BF16 has 8 significant bits, so every element of at
+  // least 2^-32 of the largest one is exact. A smaller one is off by at most 2^-25 after scaling,
+  // 2^-40 of the largest: less than the rounding of a sum in F32 to which the largest contributes.
+  // Rows below 2^-111 are scaled by 2^126, which makes all their elements exact.
+  __device__ int convert_to_half() {
+    uint32_t largest = 0;
+#pragma unroll
+    for (int step = 0; step < K::kSteps; ++step) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) largest = __vmaxu2(largest, b[step][i] & 0x7FFF7FFFU);
+    }
+    largest = __vmaxu2(largest, __shfl_xor_sync(0xFFFFFFFFU, largest, 1));
+    largest = __vmaxu2(largest, __shfl_xor_sync(0xFFFFFFFFU, largest, 2));
+    const int biased = static_cast<int>(max(largest & 0xFFFF, largest >> 16) >> 7);
+    const int exponent = min(127 + 15 - biased, 126);
+    const float factor = power_of_two(exponent);
+#pragma unroll
+    for (int step = 0; step < K::kSteps; ++step) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const float low = __uint_as_float(b[step][i] << 16);
+        const float high = __uint_as_float(b[step][i] & 0xFFFF0000U);
+        b[step][i] = pack<__half>(low * factor, high * factor);
+      }
+    }
+    return exponent;
+  }
+};
+
+// The accumulators of 8 rows.
+template <class C>
+struct WarpRows8 {
+  using K = Rows8<C>;
+
+  // Weights are relative to a maximum that may lag behind by this much (log2 units), so that the
+  // accumulators are seldom rescaled. 2^8 fits F16, and the lag cancels in the result.
+  static constexpr float kMaxLag = 8.0F;
+
+  float o[K::kDimTiles][4] = {};  // [0] and [2] are of the lane's first row: see dim()
+  float max[2] = {-INFINITY, -INFINITY};
+  float sum[2] = {0.0F, 0.0F};  // this lane's share until sum_up()
+  Span visible[2];
+  Span visible_to_all;
+
+  // The dimension of o[tile][2 * half] and o[tile][2 * half + 1].
+  __device__ static int dim(int tile, int half, Place lane) {
+    return tile * 16 + (C::kIsFp8 ? lane.group * 2 + half : lane.group + half * 8);
+  }
+
+  __device__ void attend(const QueryRows<C>& query, float softcap, uint32_t stage, int first,
+                         Place lane) {
+    float s[K::kStepUnits][4] = {};
+    const int lane_id = static_cast<int>(threadIdx.x) % 32;
+    // Load i reads pieces 2 * i and 2 * i + 1 of 16 positions, which are at `loads` ^ 32 * i:
+    // stages are aligned to their rows.
+    const uint32_t loads = stage + swizzled<C::kRowPieces>(lane_id % 16, lane_id / 16);
+#pragma unroll
+    for (int i = 0; i < K::kLoads; ++i) {
+#pragma unroll
+      for (int u = 0; u < K::kStepUnits; ++u) {
+        multiply_keys(s[u], query, i, load_matrices((loads ^ i * 32) + u * K::kUnitBytes));
+      }
+    }
+    scale_and_mask(s, query, softcap, first, lane);
+    weigh(s);
+#pragma unroll
+    for (int u = 0; u < K::kStepUnits; ++u) {
+      const uint32_t p0 = transpose(pack<typename C::P>(s[u][0], s[u][1]));
+      const uint32_t p1 = transpose(pack<typename C::P>(s[u][2], s[u][3]));
+#pragma unroll
+      for (int i = 0; i < K::kLoads; ++i) {
+        multiply_values(i, load_transposed((loads ^ i * 32) + (K::kStepUnits + u) * K::kUnitBytes),
+                        p0, p1);
+      }
+    }
+  }
+
+  __device__ void sum_up() {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+#pragma unroll
+      for (int distance = 4; distance < 32; distance *= 2) {
+        sum[r] += __shfl_xor_sync(0xFFFFFFFFU, sum[r], distance);
+      }
+    }
+  }
+
+  __device__ void put(const typename K::Combined& combined, int warp, Place lane) const {
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const int row = warp * kRows + lane.quad * 2 + r;
+#pragma unroll
+      for (int tile = 0; tile < K::kDimTiles; ++tile) {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          combined.o[row * K::Combined::kRowFloats + dim(tile, half, lane)] = o[tile][2 * half + r];
+        }
+      }
+      if (lane.group == 0) {
+        combined.max[row] = max[r];
+        combined.sum[row] = sum[r];
+      }
+    }
+  }
+
+ private:
+  __device__ static void multiply_keys(float (&s)[4], const QueryRows<C>& query, int i, uint4 k) {
+    if constexpr (C::kIsFp8) {
+      const uint32_t first[4] = {widen_low(k.x), widen_low(k.y), widen_high(k.x), widen_high(k.y)};
+      const uint32_t second[4] = {widen_low(k.z), widen_low(k.w), widen_high(k.z), widen_high(k.w)};
+      mma<__half>(s, first, query.b[2 * i][0], query.b[2 * i][1]);
+      mma<__half>(s, second, query.b[2 * i + 1][0], query.b[2 * i + 1][1]);
+    } else {
+      const uint32_t a[4] = {k.x, k.y, k.z, k.w};
+      mma<typename C::Q>(s, a, query.b[i][0], query.b[i][1]);
+    }
+  }
+
+  __device__ void multiply_values(int i, uint4 v, uint32_t p0, uint32_t p1) {
+    if constexpr (C::kIsFp8) {
+      constexpr uint32_t kByDimension = 0x3120;
+      const uint32_t words[4] = {
+          __byte_perm(v.x, 0, kByDimension), __byte_perm(v.y, 0, kByDimension),
+          __byte_perm(v.z, 0, kByDimension), __byte_perm(v.w, 0, kByDimension)};
+#pragma unroll
+      for (int j = 0; j < 2; ++j) {
+        const uint32_t a[4] = {widen_low(words[2 * j]), widen_high(words[2 * j]),
+                               widen_low(words[2 * j + 1]), widen_high(words[2 * j + 1])};
+        mma<__half>(o[2 * i + j], a, p0, p1);
+      }
+    } else {
+      const uint32_t a[4] = {v.x, v.z, v.y, v.w};
+      mma<typename C::Q>(o[i], a, p0, p1);
+    }
+  }
+
+  __device__ void scale_and_mask(float (&s)[K::kStepUnits][4], const QueryRows<C>& query,
+                                 float softcap, int first, Place lane) const {
+#pragma unroll
+    for (int u = 0; u < K::kStepUnits; ++u) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) s[u][i] *= query.inner[i % 2];
+    }
+    if (softcap > 0.0F) {
+#pragma unroll
+      for (int u = 0; u < K::kStepUnits; ++u) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) s[u][i] = softcap * tanhf(s[u][i]);
+      }
+    }
+    if (first >= visible_to_all.first && first + K::kStepTokens <= visible_to_all.end) return;
+#pragma unroll
+    for (int u = 0; u < K::kStepUnits; ++u) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int position = first + u * kUnitTokens + lane.group + i / 2 * 8;
+        const Span span = visible[i % 2];
+        if (position < span.first || position >= span.end) s[u][i] = -INFINITY;
+      }
+    }
+  }
+
+  // Converts logits to weights.
+  __device__ void weigh(float (&s)[K::kStepUnits][4]) {
+    float top[2] = {-INFINITY, -INFINITY};
+#pragma unroll
+    for (int u = 0; u < K::kStepUnits; ++u) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) top[i % 2] = fmaxf(top[i % 2], s[u][i]);
+    }
+    const bool rises = top[0] > max[0] + kMaxLag || top[1] > max[1] + kMaxLag;
+    if (__any_sync(0xFFFFFFFFU, rises)) raise_max(top);
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      const float origin = max[r] == -INFINITY ? 0.0F : max[r];  // no positions: all weights are 0
+#pragma unroll
+      for (int u = 0; u < K::kStepUnits; ++u) {
+#pragma unroll
+        for (int i = r; i < 4; i += 2) {
+          s[u][i] = fast_exp2(s[u][i] - origin);
+          sum[r] += s[u][i];
+        }
+      }
+    }
+  }
+
+  // Makes the largest logit so far each row's maximum, and rescales the accumulators.
+  __device__ void raise_max(const float (&top)[2]) {
+    float shrink[2];
+#pragma unroll
+    for (int r = 0; r < 2; ++r) {
+      float of_row = fmaxf(max[r], top[r]);
+#pragma unroll
+      for (int distance = 4; distance < 32; distance *= 2) {
+        of_row = fmaxf(of_row, __shfl_xor_sync(0xFFFFFFFFU, of_row, distance));
+      }
+      shrink[r] = of_row == -INFINITY ? 1.0F : fast_exp2(max[r] - of_row);
+      max[r] = of_row;
+      sum[r] *= shrink[r];
+    }
+#pragma unroll
+    for (int tile = 0; tile < K::kDimTiles; ++tile) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) o[tile][i] *= shrink[i % 2];
+    }
+  }
+};
+
+template <class C>
+__global__ __launch_bounds__(Rows8<C>::kThreads, 2) void rows8_kernel(const Params p) {
+  using K = Rows8<C>;
+  extern __shared__ __align__(512) unsigned char shared[];  // aligned to the widest row
+  const int split = static_cast<int>(blockIdx.x);
+  const int kv_head = static_cast<int>(blockIdx.y);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane_id = static_cast<int>(threadIdx.x) % 32;
+  const Place lane;
+  trigger_dependent_launch();
+  // Before the wait below, this reads only lengths and the page table. The kernels of cuda/step/
+  // write them, which do not let their successors start early.
+  const Request req = read_request(p, p.first_req + static_cast<int>(blockIdx.z));
+  const int num_rows = req.q_len * p.group;
+  const Span of_first = visible_span(p, req, 0);
+  const Span of_last = visible_span(p, req, req.q_len - 1);
+  const Span all = {of_first.first, of_last.end};
+  const Parts<C> parts(all, p.num_splits);
+  if (split >= parts.count) return;  // the first split always stays, and waits
+  const Span span = parts.of(split);
+
+  const int first = (span.first & ~(kUnitTokens - 1)) + warp * K::kStepTokens;
+  constexpr int kStride = K::kWarps * K::kStepTokens;
+  const int num_steps = first < span.end ? (span.end - first + kStride - 1) / kStride : 0;
+  const PagedRows keys = PagedRows::keys<C>(p, kv_head);
+  const PagedRows values = PagedRows::values<C>(p, kv_head);
+  const UnitCopies<C> key_copies(keys, lane_id);
+  const UnitCopies<C> value_copies(values, lane_id);
+  UnitReader<K::kStepUnits> units(req.pages, p.page_shift, keys, values, first, kStride, span.end);
+  const uint32_t pipeline =
+      shared_address(shared) + static_cast<uint32_t>(warp * K::kStages * K::kStageBytes);
+  const auto start_step = [&](int step, int stage_index) {
+    if (step < num_steps) {
+      const uint32_t stage = pipeline + static_cast<uint32_t>(stage_index * K::kStageBytes);
+#pragma unroll
+      for (int u = 0; u < K::kStepUnits; ++u) {
+        const int position = first + step * kStride + u * kUnitTokens;
+        const UnitOffsets at = units.offsets(step * K::kStepUnits + u);
+        key_copies.start(stage + u * K::kUnitBytes, at.k, position, span);
+        value_copies.start(stage + (K::kStepUnits + u) * K::kUnitBytes, at.v, position, span);
+      }
+    }
+    commit_copies();
+  };
+  wait_for_previous_kernel();
+#pragma unroll
+  for (int step = 0; step < K::kStages - 1; ++step) start_step(step, step);
+
+  const LogitScale scale(p);
+  const QueryRows<C> query(p, req, kv_head, num_rows, lane, scale);
+  WarpRows8<C> rows;
+  rows.visible_to_all = {of_last.first, of_first.end};
+#pragma unroll
+  for (int r = 0; r < 2; ++r) {
+    // Rows beyond the last see what it sees: nothing reads their results.
+    const int row = min(lane.quad * 2 + r, num_rows - 1);
+    rows.visible[r] = visible_span(p, req, row / p.group);
+  }
+
+  int stage = 0;
+  for (int step = 0; step < num_steps; ++step) {
+    wait_for_copies<K::kStages - 2>();
+    __syncwarp();
+    rows.attend(query, scale.softcap, pipeline + static_cast<uint32_t>(stage * K::kStageBytes),
+                first + step * kStride, lane);
+    __syncwarp();
+    start_step(step + K::kStages - 1, stage == 0 ? K::kStages - 1 : stage - 1);
+    stage = stage + 1 == K::kStages ? 0 : stage + 1;
+  }
+  wait_for_copies<0>();
+  __syncthreads();  // the pipelines' memory is free
+  rows.sum_up();
+  const typename K::Combined combined(shared);
+  rows.put(combined, warp, lane);
+  __syncthreads();
+  write_combined_rows<typename C::Q>(p, req, combined, num_rows, kv_head, split, parts.count > 1);
+  if (parts.count == 1) return;
+  const int num_kv_heads = static_cast<int>(gridDim.y);
+  if (!is_last_part(p.counters + blockIdx.z * num_kv_heads + kv_head, parts.count)) return;
+  for (int row = warp; row < num_rows; row += K::kWarps) {
+    merge_row<typename C::Q>(p, req.first_token + row / p.group, kv_head * p.group + row % p.group,
+                             parts.count);
+  }
+}
+
+}  // namespace
+
+void launch_rows8(CudaStream& stream, const Params& p, DType kv, int padded_dim) {
+  const dim3 grid(static_cast<unsigned>(p.num_splits), static_cast<unsigned>(p.num_heads / p.group),
+                  static_cast<unsigned>(p.num_reqs));
+  with_config(p.q_dtype, kv, padded_dim, [&]<class C>(C) {
+    using K = Rows8<C>;
+    QUIRE_LAUNCH(stream, rows8_kernel<C>,
+                 (LaunchShape{.grid = grid,
+                              .block = K::kThreads,
+                              .shared_bytes = K::kSharedBytes,
+                              .overlap_start = true}),
+                 p);
+  });
+}
+
+}  // namespace quire::cuda::native
