@@ -90,8 +90,7 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
       num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
   const Saturated logits = Saturated(limits.max_num_logit_rows) *
                            (config.embeds ? config.hidden_size : config.vocab_size);
-  const int64_t moe =
-      decoder.moe ? MoeStep::num_bytes(*decoder.moe, limits.max_num_tokens) : int64_t{0};
+  const int64_t moe = decoder.moe ? MoeStep::num_bytes(config, limits.max_num_tokens) : int64_t{0};
   return (num_tokens * per_token * bytes_of(activation) +
           (angles + logits) * bytes_of(DType::kF32) + moe)
       .get();

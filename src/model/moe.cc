@@ -196,39 +196,37 @@ int num_mergeable_experts(const ModelConfig& config) {
 
 namespace {
 
-ExpertRouting routing_for(const ModelConfig& config, const Ops& ops) {
-  ExpertRouting routing = decoder_config(config).moe->routing;
-  if (ops.merges_shared_experts()) routing.num_shared = num_mergeable_experts(config);
-  return routing;
+int64_t max_experts_per_token(const ModelConfig& config) {
+  return int64_t{decoder_config(config).moe->routing.top_k} + num_mergeable_experts(config);
 }
 
 }  // namespace
 
-int64_t MoeStep::num_bytes(const MoeConfig& config, int64_t max_num_tokens) {
+int64_t MoeStep::num_bytes(const ModelConfig& config, int64_t max_num_tokens) {
   static_assert(sizeof(float) == sizeof(int32_t));
-  const int num_shared = config.shared_intermediate_size / config.intermediate_size;
-  const int64_t num_chosen = int64_t{config.routing.top_k} + num_shared;
-  const int64_t per_token = config.routing.num_experts + 2 * num_chosen;
+  const int64_t per_token =
+      decoder_config(config).moe->routing.num_experts + 2 * max_experts_per_token(config);
   return (Saturated(max_num_tokens) * per_token * static_cast<int64_t>(sizeof(float))).get();
 }
 
 ExpertsShape MoeStep::experts_shape(const ModelConfig& config, const Parallel& parallel,
                                     const Ops& ops) {
-  const ExpertRouting routing = routing_for(config, ops);
-  const int64_t inner = decoder_config(config).moe->intermediate_size;
-  return {.num_experts = routing.num_experts + routing.num_shared,
-          .top_k = routing.num_per_token(),
-          .hidden_size = config.hidden_size,
-          .intermediate_size = shard(inner, parallel).count};
+  const MoeConfig& moe = *decoder_config(config).moe;
+  const ExpertsShape chosen = {.num_experts = moe.routing.num_experts,
+                               .top_k = moe.routing.top_k,
+                               .hidden_size = config.hidden_size,
+                               .intermediate_size = shard(moe.intermediate_size, parallel).count};
+  const ExpertsShape all = with_shared_experts(chosen, num_mergeable_experts(config));
+  return ops.merges_shared_experts(all) ? all : chosen;
 }
 
 Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, Ops& ops) {
   const int64_t num_tokens = limits.max_num_tokens;
-  routing_ = routing_for(config, ops);
-  const int num_chosen = routing_.num_per_token();
+  routing_ = decoder_config(config).moe->routing;
+  const int64_t num_chosen = max_experts_per_token(config);
   QUIRE_ASSIGN_OR_RETURN(logits_, ops.allocate({num_tokens, routing_.num_experts}, DType::kF32));
-  QUIRE_ASSIGN_OR_RETURN(ids_, ops.allocate({num_tokens, num_chosen}, DType::kI32));
-  QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens, num_chosen}, DType::kF32));
+  QUIRE_ASSIGN_OR_RETURN(ids_, ops.allocate({num_tokens * num_chosen}, DType::kI32));
+  QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens * num_chosen}, DType::kF32));
   const ExpertsShape shape = experts_shape(config, limits.parallel, ops);
   QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, ops.experts_workspace_bytes(shape, num_tokens));
   // F8_E4M3 stands for bytes.
@@ -238,14 +236,17 @@ Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, O
 
 void MoeStep::run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& stream) const {
   const int64_t num_tokens = call.x.shape[0];
+  ExpertRouting routing = routing_;
+  routing.num_shared = layer.experts->shape().num_shared;
+  const Shape chosen = {num_tokens, routing.num_per_token()};
   const TensorView logits = logits_.view.rows(0, num_tokens);
   call.experts = layer.experts.get();
-  call.ids = ids_.view.rows(0, num_tokens);
-  call.weights = weights_.view.rows(0, num_tokens);
+  call.ids = {ids_.view.data, DType::kI32, chosen};
+  call.weights = {weights_.view.data, DType::kF32, chosen};
   call.workspace = {workspace_.view.as<std::byte>(), workspace_.view.num_bytes()};
   const float* const bias = layer.correction_bias.view.as<float>();  // null: none
   ops.linear(*layer.router, call.x, logits, stream);
-  ops.route(routing_, logits, bias, call.ids, call.weights, stream);
+  ops.route(routing, logits, bias, call.ids, call.weights, stream);
   ops.experts(call, stream);
 }
 

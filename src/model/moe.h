@@ -60,8 +60,8 @@ int num_mergeable_experts(const ModelConfig& config);
 class MoeStep {
  public:
   // Bytes of the buffers that every kind of device needs; Ops::experts_workspace_bytes is extra.
-  static int64_t num_bytes(const MoeConfig& config, int64_t max_num_tokens);
-  // One rank's experts, and the shared ones if `ops` merges them.
+  static int64_t num_bytes(const ModelConfig& config, int64_t max_num_tokens);
+  // The most that a layer of one rank may have: with shared experts, if `ops` merges them.
   static ExpertsShape experts_shape(const ModelConfig& config, const Parallel& parallel,
                                     const Ops& ops);
 
@@ -70,10 +70,11 @@ class MoeStep {
   void run(const MoeLayer& layer, ExpertsCall call, Ops& ops, Stream& stream) const;
 
  private:
-  ExpertRouting routing_;
-  Tensor logits_;   // F32 [max_num_tokens, num_experts]
-  Tensor ids_;      // I32 [max_num_tokens, routing_.num_per_token()]
-  Tensor weights_;  // F32, as ids_
+  ExpertRouting routing_;  // without shared experts
+  Tensor logits_;          // F32 [max_num_tokens, num_experts]
+  // For the experts of max_num_tokens, also the shared ones that may be merged.
+  Tensor ids_;      // I32
+  Tensor weights_;  // F32
   Tensor workspace_;
 };
 

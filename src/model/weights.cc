@@ -175,8 +175,7 @@ class Loader::BoundExperts final : public ExpertsSource {
       MlpBinding& expert = each_.emplace_back(binding.shared);
       expert.gate_up.portion = expert.down.portion = {i, binding.num_shared};
     }
-    shape_.num_experts += binding.num_shared;
-    shape_.top_k += binding.num_shared;
+    shape_ = with_shared_experts(shape_, binding.num_shared);
   }
 
   const ExpertsShape& shape() const override { return shape_; }
@@ -199,7 +198,14 @@ class Loader::BoundExperts final : public ExpertsSource {
 };
 
 bool Loader::merges_shared_experts(const ExpertsBinding& binding) const {
-  return binding.num_shared > 0 && ops_.merges_shared_experts();
+  if (binding.num_shared == 0) return false;
+  const auto stored = [this](const MatrixBinding& matrix) {
+    return source_.dtype_of(values_name(matrix.parts.front()));
+  };
+  const MlpBinding& first = binding.each.front();
+  return stored(binding.shared.gate_up) == stored(first.gate_up) &&
+         stored(binding.shared.down) == stored(first.down) &&
+         ops_.merges_shared_experts(with_shared_experts(binding.shape, binding.num_shared));
 }
 
 Status Loader::load_experts(const ExpertsBinding& binding) {
@@ -317,6 +323,8 @@ Status Loader::take_blocks(const MatrixPart& part, const MatrixBinding& binding)
 }
 
 Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
+  QUIRE_CHECK(!binding.has_bias || binding.portion.count == 1,
+              "[model] a part of a matrix has a bias");
   const Shape whole = {part.num_rows, binding.num_columns};
   const std::string name = values_name(part);
   const bool quantizes = quantizes_on_device(binding);
@@ -596,7 +604,7 @@ Result<Slice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
   if (block >= total) return Slice{0, 1};
   if (slice.first % block != 0 || (end % block != 0 && end != total)) {
     return invalid_argument(
-        fmt::format("[model] tensor {}: a rank's part cuts a block of scales; got {} {} to {} of "
+        fmt::format("[model] tensor {}: a part of it cuts a block of scales; got {} {} to {} of "
                     "blocks of {}, expected multiples; choose another `tensor_parallel_size`",
                     quote_name(name), axis, slice.first, end, block));
   }

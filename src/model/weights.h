@@ -54,11 +54,20 @@ struct ExpertsBinding {
   std::unique_ptr<Experts>* experts = nullptr;
   ExpertsShape shape;            // of all ranks together, without shared experts
   std::vector<MlpBinding> each;  // their `linear` is null
-  // The MLP of the shared experts, whose inner elements are one expert after the other. It is one
-  // Linear each, or, if the device merges shared experts, further experts.
+  // The MLP of the shared experts, whose inner dimension has one expert after the other. A device
+  // that merges shared experts loads it as num_shared further experts, if its matrices are stored
+  // as those of the others are; otherwise it becomes two Linears.
   int num_shared = 0;
   MlpBinding shared = {};
 };
+
+// The shape of `chosen` and shared experts together.
+constexpr ExpertsShape with_shared_experts(ExpertsShape chosen, int num_shared) {
+  chosen.num_experts += num_shared;
+  chosen.top_k += num_shared;
+  chosen.num_shared = num_shared;
+  return chosen;
+}
 
 // A matrix whose rows are, by head, those of keys and then those of values, over latent vectors. It
 // is kept in plain_dtype(), because the rows of keys are transposed, and scales per row or block

@@ -65,12 +65,14 @@ class PerHeadLinear {
   virtual size_t num_bytes() const = 0;
 };
 
-// The sizes of one layer of experts. The numbers include shared experts (ExpertRouting::num_shared).
+// The sizes of one layer of experts.
 struct ExpertsShape {
   int num_experts = 0;
   int top_k = 0;  // experts per token
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;  // of each expert, on this rank
+  // Of num_experts and of top_k, those that every token has (ExpertRouting::num_shared).
+  int num_shared = 0;
 };
 
 // The gated MLPs of one layer, all of one shape, in the device's own layout. A token passes through
@@ -133,7 +135,8 @@ struct ExpertRouting {
 // needs.
 constexpr bool is_valid(const ExpertRouting& routing) {
   if (routing.num_experts < 1 || routing.num_experts > kMaxExperts || routing.num_shared < 0 ||
-      routing.num_groups < 1 || routing.num_experts % routing.num_groups != 0) {
+      routing.num_shared > kMaxExperts - routing.num_experts || routing.num_groups < 1 ||
+      routing.num_experts % routing.num_groups != 0) {
     return false;
   }
   const int group_size = routing.num_experts / routing.num_groups;
@@ -284,8 +287,9 @@ class Ops {
         "[ops] the device does not compute multi-head latent attention; got a model that has it, "
         "expected another model, or `device` cpu");
   }
-  // Whether shared experts are faster as experts that every token has than as a gated MLP.
-  virtual bool merges_shared_experts() const { return false; }
+  // Whether shared experts are faster as experts that every token has than as a gated MLP. `shape`
+  // is that of all experts together.
+  virtual bool merges_shared_experts(const ExpertsShape& /*shape*/) const { return false; }
   // Makes the experts of one layer, at load, as make_linear makes a Linear.
   virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& /*source*/) {
     return no_experts();

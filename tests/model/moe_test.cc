@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 
 #include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
@@ -239,7 +240,7 @@ TEST(Moe, WithSharedExpertsAgreesWithTheReference) {
 // A device that merges shared experts with the others.
 class MergingOps final : public ReferenceOps {
  public:
-  bool merges_shared_experts() const override { return true; }
+  bool merges_shared_experts(const ExpertsShape& /*shape*/) const override { return true; }
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
     num_experts = source.shape().num_experts;
     return ReferenceOps::make_experts(source);
@@ -269,6 +270,32 @@ TEST(Moe, MergedSharedExpertsAgreeWithTheReference) {
     }
     EXPECT_EQ(num_parameters(config), num_elements) << "shared experts are counted once";
   }
+}
+
+// The stacks of a device have one type.
+TEST(Moe, SharedExpertsOfAnotherTypeAreNotMerged) {
+  constexpr int kWidth = 2 * kExpertWidth;
+  const ModelConfig config = config_with(kQwen, make_like_deepseek<kWidth>);
+  StoredTensors stored = random_model(kQwen, kWidth);
+  StoredTensors rounded = stored;
+  for (auto& [name, tensor] : stored) {
+    if (name.find("shared_experts") == std::string::npos) continue;
+    std::vector<float> values = floats_of(tensor);
+    tensor.dtype = "BF16";
+    tensor.bytes.resize(values.size() * sizeof(uint16_t));
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint16_t bits = f32_to_bf16(values[i]);
+      std::memcpy(tensor.bytes.data() + i * sizeof(bits), &bits, sizeof(bits));
+      values[i] = bf16_to_f32(bits);
+    }
+    rounded[name] = stored_floats(tensor.shape, values);
+  }
+  MergingOps ops;
+  const auto attention = make_reference_attention();
+  expect_near_rows(model_logits(config, stored, ops, *attention, {7, 5}),
+                   reference_logits(rounded, kQwen, *decoder_config(config).moe, kTokens), 2e-5,
+                   "shared experts in BF16");
+  EXPECT_EQ(ops.num_experts, kExperts);
 }
 
 TEST(Moe, BlocksOfScalesAreNotDividedToMergeExperts) {

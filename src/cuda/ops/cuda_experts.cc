@@ -36,10 +36,12 @@ TensorView part(BumpAllocator& parts, const Shape& shape, DType dtype) {
 }
 
 // The smallest tile in which the rows of almost every expert fit, so that its weights are read
-// once: the numbers of rows vary by about the root of their mean. Experts with more rows than the
-// largest tile get several tiles.
-int tile_rows(int64_t num_pairs, int num_experts) {
-  const double mean = static_cast<double>(num_pairs) / num_experts;
+// once: the numbers of rows vary by about the root of their mean. Experts with more rows, such as
+// shared ones, get several tiles.
+int tile_rows(const ExpertsShape& shape, int64_t num_tokens) {
+  const int num_chosen = shape.top_k - shape.num_shared;
+  const double mean = static_cast<double>(num_tokens * num_chosen) /
+                      static_cast<double>(shape.num_experts - shape.num_shared);
   for (const int rows : wgmma::kGroupedTokens) {
     if (mean + 2 * std::sqrt(mean) <= rows) return rows;
   }
@@ -191,8 +193,7 @@ void ExpertsRunner::run(const ExpertsCall& call) {
 Status ExpertsRunner::run_grouped(const CudaExperts& experts, const ExpertsCall& call,
                                   const Workspace& workspace) {
   const ExpertsShape& shape = experts.shape();
-  const int64_t num_pairs = workspace.rows.shape[0];
-  const int tokens = tile_rows(num_pairs, shape.num_experts);
+  const int tokens = tile_rows(shape, call.x.shape[0]);
   const SortedPairs& sorted = workspace.sorted;
   run_sort_pairs(context_, call.ids, tokens, sorted);
   const ExpertMatrices& matrices = experts.matrices();

@@ -54,6 +54,9 @@ class ExpertsRunner {
   // num_blocks: thread blocks of grouped products; 0: one per SM.
   static Result<ExpertsRunner> create(const LaunchContext& context, int num_blocks = 0);
 
+  // Whether grouped products can compute experts of this shape. With FP8 weights they round
+  // activations to FP8, with one scale per row, or per block if the weights have those.
+  bool takes_grouped(const ExpertsShape& shape, DType activation) const;
   int64_t workspace_bytes(const ExpertsShape& shape, DType activation,
                           int64_t max_num_tokens) const;
   // Enqueues; capturable.
@@ -73,9 +76,6 @@ class ExpertsRunner {
   };
 
   explicit ExpertsRunner(const LaunchContext& context) : context_(context) {}
-  // Whether grouped products can compute experts of this shape. With FP8 weights they round
-  // activations to FP8, with one scale per row, or per block if the weights have those.
-  bool takes_grouped(const ExpertsShape& shape, DType activation) const;
   bool runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const;
   Workspace workspace(const ExpertsShape& shape, DType activation, int64_t num_tokens,
                       std::byte* start) const;

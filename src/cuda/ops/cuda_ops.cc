@@ -41,7 +41,9 @@ class CudaOpsImpl final : public CudaOps {
   }
   bool fills_repeated() const override { return true; }
   bool quantizes_rows() const override { return true; }
-  bool merges_shared_experts() const override { return true; }
+  bool merges_shared_experts(const ExpertsShape& shape) const override {
+    return experts_.takes_grouped(shape, activation_);
+  }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,

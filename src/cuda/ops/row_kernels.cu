@@ -407,8 +407,9 @@ __global__ void quantize_weights_kernel(const T* x, int64_t width, int64_t first
 
 // One thread block per row. As many lanes as kScaleColumns has vectors share a scale.
 template <typename Rows>
-__global__ void quantize_blocks_kernel(typename Rows::Args args, __nv_fp8_e4m3* out, float* scales,
-                                       int64_t scales_width) {
+__global__ void __launch_bounds__(kMaxBlock)
+    quantize_blocks_kernel(typename Rows::Args args, __nv_fp8_e4m3* out, float* scales,
+                           int64_t scales_width) {
   constexpr int kVec = Rows::kVec;
   constexpr int kGroup = static_cast<int>(kScaleColumns) / kVec;
   trigger_dependent_launch();

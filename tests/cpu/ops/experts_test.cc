@@ -162,6 +162,7 @@ TEST(Routing, ImpossibleRulesAreNotValid) {
   EXPECT_FALSE(with([](auto& r) { r.top_k = 3; })) << "one group has two experts";
   EXPECT_FALSE(with([](auto& r) { r.top_k = 0; }));
   EXPECT_FALSE(with([](auto& r) { r.num_shared = -1; }));
+  EXPECT_FALSE(with([](auto& r) { r.num_shared = kMaxExperts - r.num_experts + 1; }));
   EXPECT_FALSE(with([](auto& r) {
     r.num_groups = r.top_groups = 8;
     r.group_scores = GroupScores::kTwoLargest;

@@ -91,6 +91,10 @@ class NativePlan final : public AttentionPlan {
       as_cuda(stream).set_zero(counters_.data(), counters_.num_bytes());
       counters_are_zero_ = true;
     }
+    QUIRE_CHECK(phase_ != Phase::kDecode ||
+                    static_cast<size_t>(range.num_reqs * shape_.num_kv_heads) * sizeof(uint32_t) <=
+                        counters_.num_bytes(),
+                "[native] a batch has more requests than the plan was made for");
     batch_ = batch;
     aligned_choice_ = native::choose_kernel(shape_, phase_, range, true, num_sms_);
     QUIRE_CHECK(native::partial_bytes(shape_, range.num_tokens, aligned_choice_.num_splits) <=

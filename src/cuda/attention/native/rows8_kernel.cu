@@ -15,6 +15,7 @@
 #include "cuda/attention/native/tile.cuh"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
+#include "cuda/device/tensor_core.cuh"
 
 namespace quire::cuda::native {
 namespace {
@@ -23,8 +24,8 @@ constexpr int kRows = 8;
 
 template <class C>
 struct Rows8 {
-  // A step's keys and values take 8 KB (16 KB if head_dim is 256 and the cache has 16 bits), and
-  // two thread blocks fit in 227 KB per SM, one in 99.
+  // A step's keys and values take at most 8 KB (16 KB if head_dim is 256 and the cache has 16
+  // bits), and two thread blocks fit in 227 KB per SM, one in 99.
   static constexpr int kWarps = C::kRowBytes == 512 ? 2 : 4;
   static constexpr int kThreads = kWarps * 32;
   static constexpr int kStages = 3;
@@ -71,16 +72,6 @@ struct Place {
   int quad;   // 0 to 3
   __device__ Place() : group(threadIdx.x % 32 / 4), quad(threadIdx.x % 4) {}
 };
-
-// Loads four 8x8 matrices of 16-bit elements.
-__device__ inline uint4 load_matrices(uint32_t address) {
-  uint4 x;
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-               : "r"(address)
-               : "memory");
-  return x;
-}
 
 // Transposes an 8x8 matrix of 16-bit elements whose rows the warp holds, two elements per lane.
 __device__ inline uint32_t transpose(uint32_t x) {
