@@ -24,9 +24,9 @@ __device__ __forceinline__ void wait_for_previous_kernel() {
 
 // May be called before wait_for_previous_kernel(), because the next kernel waits too. Several
 // kernels of a step can therefore be resident at once, and before its wait a kernel may read only
-// memory that none of them writes: weights, and the output of step/metadata.cu, which does not let
-// its successors start early. Memory that was complete before the previous kernel triggered is safe
-// too (few_experts.cu).
+// memory that none of them writes: weights, copies of the host, and the output of the kernels of
+// step/, which do not let their successors start early. Memory that was complete before the
+// previous kernel triggered is safe too (few_experts.cu).
 __device__ __forceinline__ void trigger_dependent_launch() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();

@@ -2,10 +2,10 @@
 // kernel. tune() measures the choice; until then a fixed rule applies.
 //
 // With E4M3 weights, the skinny and the generic kernel multiply activations as they are. The others
-// multiply E4M3 by E4M3, so the activations are quantized first: for cuBLASLt, which multiplies
-// weights with a scale per row, with one scale per row; and for the grouped kernel, which
-// multiplies weights with a scale per block, with one per row and kScaleColumns columns. If another
-// operation computes the activations (GemmCall::operation), one kernel computes and quantizes them.
+// multiply E4M3 by E4M3, so the activations are quantized first: for weights with a scale per row,
+// which cuBLASLt and the grouped kernel multiply, with one scale per row; and for weights with a
+// scale per block, which the grouped kernel multiplies, with one per row and kScaleColumns columns.
+// If another operation computes the activations (GemmCall::operation), one kernel does both.
 #pragma once
 
 #include <map>

@@ -1,6 +1,6 @@
 // Attention without tensor cores, in F32, for any mix of dtypes and any alignment. One thread block
 // per row: its warps take the positions in turn, a few at a time, and combine their results in
-// shared memory. Also merges the partial results of the tensor-core kernels.
+// shared memory. Also merges the partial results of launch_rows16 and launch_tile.
 #include "cuda/attention/native/kernels.h"
 #include "cuda/attention/native/rows.cuh"
 #include "cuda/base/launch.h"

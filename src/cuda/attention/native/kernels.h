@@ -45,8 +45,8 @@ struct Params {
   float scale = 1.0F;
   float softcap = 0.0F;
 
-  // With more than one split, a kernel writes the partial result of its span of positions, and
-  // merge_splits merges them into rows: [num_tokens * num_heads, num_splits] each.
+  // With more than one split, a kernel writes partial results, [num_tokens * num_heads, num_splits]
+  // rows, and merge_splits merges them; with kRows8, a request's last thread block per KV head.
   int num_splits = 1;
   uint32_t* counters = nullptr;  // kRows8: [num_reqs, num KV heads], zero before and after a run
   float* partial_out = nullptr;  // [..., head_dim_v], not normalized
@@ -84,8 +84,8 @@ struct KernelChoice {
 inline constexpr int kTileRows = 64;
 inline constexpr int kMaxSplits = 64;
 inline constexpr int kMinSplitTokens = 64;
-// kRows8: a split has at least this many bytes of keys, and as many of values. With less, merging
-// the splits takes longer than they save.
+// kRows8: a split is a multiple of this many bytes of keys, and of values; the last may be less.
+// Contexts of up to two of these stay whole, because the merge takes longer than it saves.
 inline constexpr int kMinSplitKeyBytes = 32 * 1024;
 
 // Whether the tensor-core kernels support these dtypes and head dimensions.

@@ -103,7 +103,7 @@ __device__ inline float finish_row_or_store_partial(const Params& p, int token, 
 
 // Merging the partial results of a row: the weight of each, two per lane (of splits `lane` and
 // `lane` + 32), and the factor from their weighted sum to the output. The whole warp calls it. A
-// split without positions wrote no row: its weight is 0, and its memory must not be read.
+// split without positions has weight 0; launch_rows16 and launch_tile write no row of it to read.
 struct SplitWeights {
   float weights[2];
   float factor;
