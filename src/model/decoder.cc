@@ -316,23 +316,23 @@ void DecoderModel::tap_output(int64_t num_tokens, Stream& stream) {
   tap_residual(static_cast<size_t>(config_.num_layers), num_tokens, stream);
 }
 
-ResidualNorm DecoderModel::residual_norm(const Tensor& weight, int64_t num_tokens) const {
+ResidualNorm DecoderModel::norm_of_residual(const Tensor& weight, int64_t num_tokens) const {
   return {
       .residual = residual(num_tokens), .weight = weights_of(weight), .eps = decoder_.rms_norm_eps};
 }
 
-ResidualNorm DecoderModel::added_norm(const Tensor& weight, int64_t num_tokens) const {
-  ResidualNorm norm = residual_norm(weight, num_tokens);
+ResidualNorm DecoderModel::norm_of_sum(const Tensor& weight, int64_t num_tokens) const {
+  ResidualNorm norm = norm_of_residual(weight, num_tokens);
   norm.delta = delta(num_tokens);
   return norm;
 }
 
 void DecoderModel::norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream) {
-  ops_.residual_norm(residual_norm(weight, num_tokens), normed(num_tokens), stream);
+  ops_.residual_norm(norm_of_residual(weight, num_tokens), normed(num_tokens), stream);
 }
 
 void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream) {
-  ops_.residual_norm(added_norm(weight, num_tokens), normed(num_tokens), stream);
+  ops_.residual_norm(norm_of_sum(weight, num_tokens), normed(num_tokens), stream);
 }
 
 void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream) {

@@ -139,9 +139,9 @@ class DecoderModel : public virtual Model {
   void tap_residual(size_t layer_idx, int64_t num_tokens, Stream& stream);
   // residual += delta; residual → taps(), if taps_output(). A family calls it after the last layer.
   void tap_output(int64_t num_tokens, Stream& stream);
-  // The norm of the residual; added_norm() is that of residual += delta.
-  ResidualNorm residual_norm(const Tensor& weight, int64_t num_tokens) const;
-  ResidualNorm added_norm(const Tensor& weight, int64_t num_tokens) const;
+  // Describe the norm of the residual, and that of residual += delta, for what computes them.
+  ResidualNorm norm_of_residual(const Tensor& weight, int64_t num_tokens) const;
+  ResidualNorm norm_of_sum(const Tensor& weight, int64_t num_tokens) const;
   // residual → normed
   void norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // residual += delta; residual → normed

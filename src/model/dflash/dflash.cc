@@ -314,7 +314,7 @@ Status BlockModel::forward(const StepInput& input, Stream& stream) {
     project(layer, num_tokens, stream);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
     project_output(layer, num_tokens, stream);
-    mlp(layer, added_norm(layer.post_attention_norm, num_tokens), stream);
+    mlp(layer, norm_of_sum(layer.post_attention_norm, num_tokens), stream);
   }
   return {};
 }

@@ -243,7 +243,7 @@ void Eagle3Head::begin_layer(size_t layer_idx, const StepInput& input, Stream& s
   const int64_t num_tokens = input.num_tokens;
   const HeadLayer& layer = layers_[layer_idx];
   if (layer_idx > 0) {
-    project_qkv(layer, added_norm(layer.input_norm, num_tokens), stream);
+    project_qkv(layer, norm_of_sum(layer.input_norm, num_tokens), stream);
     return;
   }
   const TensorView pairs = pairs_.view.rows(0, num_tokens);
@@ -255,7 +255,7 @@ Status Eagle3Head::finish_layer(size_t layer_idx, const StepInput& input, Stream
   const HeadLayer& layer = layers_[layer_idx];
   QUIRE_RETURN_IF_ERROR(attend(layer_idx, layer, input, stream));
   project_output(layer, input.num_tokens, stream);
-  mlp(layer, added_norm(layer.post_attention_norm, input.num_tokens), stream);
+  mlp(layer, norm_of_sum(layer.post_attention_norm, input.num_tokens), stream);
   return {};
 }
 

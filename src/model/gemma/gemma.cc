@@ -223,14 +223,14 @@ Status GemmaModel::forward(const StepInput& input, Stream& stream) {
   for (size_t i = 0; i < layers_.size(); ++i) {
     const GemmaLayer& layer = layers_[i];
     project_qkv(layer,
-                i == 0 ? residual_norm(layer.input_norm, num_tokens)
-                       : added_norm(layer.input_norm, num_tokens),
+                i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
+                       : norm_of_sum(layer.input_norm, num_tokens),
                 stream);
     tap_residual(i, num_tokens, stream);
     QUIRE_RETURN_IF_ERROR(attend(i, layer, input, stream));
     project_output(layer, num_tokens, stream);
     norm_delta(layer.post_attention_norm, num_tokens, stream);
-    mlp(layer, added_norm(layer.pre_feedforward_norm, num_tokens), stream);
+    mlp(layer, norm_of_sum(layer.pre_feedforward_norm, num_tokens), stream);
     norm_delta(layer.post_feedforward_norm, num_tokens, stream);
   }
   tap_output(num_tokens, stream);

@@ -161,8 +161,8 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
     const LlamaLayer& layer = layers_[i];
     if (!has_qkv) {
       project_qkv(layer,
-                  i == 0 ? residual_norm(layer.input_norm, num_tokens)
-                         : added_norm(layer.input_norm, num_tokens),
+                  i == 0 ? norm_of_residual(layer.input_norm, num_tokens)
+                         : norm_of_sum(layer.input_norm, num_tokens),
                   stream);
     }
     tap_residual(i, num_tokens, stream);
@@ -171,7 +171,7 @@ Status LlamaModel::forward(const StepInput& input, Stream& stream) {
     has_qkv = may_have_tail && ops().try_layer_tail(tail_of(i, num_tokens), stream);
     if (has_qkv) continue;
     project_output(layer, num_tokens, stream);
-    mlp(layer, added_norm(layer.post_attention_norm, num_tokens), stream);
+    mlp(layer, norm_of_sum(layer.post_attention_norm, num_tokens), stream);
   }
   tap_output(num_tokens, stream);
   return {};

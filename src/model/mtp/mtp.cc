@@ -93,7 +93,7 @@ void MtpHead::begin_layer(const StepInput& input, Stream& stream) {
   ops().write_columns(half, pairs, hidden_, stream);
   ops().linear(*weights_.input_proj, pairs, residual(num_tokens), stream);
 
-  project_qkv(weights_.layer, residual_norm(weights_.input_norm, num_tokens), stream);
+  project_qkv(weights_.layer, norm_of_residual(weights_.input_norm, num_tokens), stream);
 }
 
 Status MtpHead::write_context(const StepInput& input, Stream& stream) {
@@ -107,7 +107,7 @@ Status MtpHead::forward(const StepInput& input, Stream& stream) {
   begin_layer(input, stream);
   QUIRE_RETURN_IF_ERROR(attend(0, weights_.layer, input, stream));
   project_output(weights_.layer, num_tokens, stream);
-  mlp(weights_.layer, added_norm(weights_.post_attention_norm, num_tokens), stream);
+  mlp(weights_.layer, norm_of_sum(weights_.post_attention_norm, num_tokens), stream);
   return {};
 }
 
