@@ -71,7 +71,7 @@ struct ExpertsShape {
   int top_k = 0;  // experts per token
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;  // of each expert, on this rank
-  // Of num_experts and of top_k, those that every token has (ExpertRouting::num_shared).
+  // num_experts and top_k include so many that every token has (ExpertRouting::num_shared).
   int num_shared = 0;
 };
 

@@ -396,7 +396,7 @@ struct Softmax {
   float max = -INFINITY;  // log2 units
   float sum = 0.0F;       // this lane's share
   int end;                // of the positions that the row sees
-  // Of the step between read() and write().
+  // These hold a step's values from read() to write().
   float2 logits;
   float top;
 

@@ -57,8 +57,8 @@ struct alignas(16) LatentWork {
   int32_t kv_start = 0;  // multiple of LatentGrid::step()
   int32_t kv_end = 0;    // upper bound
   int32_t partial = -1;  // first partial row; -1: the result is complete
-  // Of a partial result: its index among the tile's parts, their number, and the tile's index among
-  // those that were cut.
+  // With a partial result, these are the part's index in its tile, the number of the tile's parts,
+  // and the tile's index among those that were cut.
   int32_t part = 0;
   int32_t num_parts = 1;
   int32_t cut = 0;

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "cuda/device/tensor_core.cuh"
+
 namespace quire::cuda::wgmma {
 
 __device__ __forceinline__ uint32_t cluster_rank() {
@@ -74,17 +76,6 @@ __device__ __forceinline__ void store_matrices(uint32_t row_address, const uint3
         "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(row_address),
         "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
         : "memory");
-  }
-}
-
-template <typename T>
-__device__ __forceinline__ uint32_t pack(float low, float high) {
-  if constexpr (std::is_same_v<T, __half>) {
-    const __half2 both = __floats2half2_rn(low, high);
-    return *reinterpret_cast<const uint32_t*>(&both);
-  } else {
-    const __nv_bfloat162 both = __floats2bfloat162_rn(low, high);
-    return *reinterpret_cast<const uint32_t*>(&both);
   }
 }
 
