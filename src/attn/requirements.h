@@ -27,7 +27,7 @@ struct Requirements {
 
   // For kernels that convert every type of cache.
   void require_float_cache(const AttentionShape& shape) {
-    require(shape.kv != DType::kI32 && shape.kv != DType::kI64,
+    require(shape.kv != DType::kI8 && shape.kv != DType::kI32 && shape.kv != DType::kI64,
             fmt::format("kv is {}; it must be f32, f16, bf16 or fp8_e4m3.", dtype_name(shape.kv)));
   }
 

@@ -20,8 +20,10 @@ constexpr std::array kNames = {
     DTypeName{DType::kBF16, "bf16"},  DTypeName{DType::kBF16, "bfloat16"},
     DTypeName{DType::kBF16, "BF16"},  DTypeName{DType::kF8E4M3, "fp8_e4m3"},
     DTypeName{DType::kF8E4M3, "fp8"}, DTypeName{DType::kF8E4M3, "F8_E4M3"},
-    DTypeName{DType::kI32, "i32"},    DTypeName{DType::kI32, "I32"},
-    DTypeName{DType::kI64, "i64"},    DTypeName{DType::kI64, "I64"},
+    DTypeName{DType::kI8, "i8"},      DTypeName{DType::kI8, "I8"},
+    DTypeName{DType::kI8, "int8"},    DTypeName{DType::kI32, "i32"},
+    DTypeName{DType::kI32, "I32"},    DTypeName{DType::kI64, "i64"},
+    DTypeName{DType::kI64, "I64"},
 };
 
 }  // namespace
@@ -29,6 +31,7 @@ constexpr std::array kNames = {
 size_t dtype_bytes(DType dtype) {
   switch (dtype) {
     case DType::kF8E4M3:
+    case DType::kI8:
       return 1;
     case DType::kF16:
     case DType::kBF16:

@@ -33,7 +33,7 @@ constexpr std::array kFileTypes = {
     FileType{"I64", 64, DType::kI64},
     FileType{"I32", 32, DType::kI32},
     FileType{"I16", 16, {}},
-    FileType{"I8", 8, {}},
+    FileType{"I8", 8, DType::kI8},
     FileType{"U64", 64, {}},
     FileType{"U32", 32, {}},
     FileType{"U16", 16, {}},
@@ -249,7 +249,7 @@ Result<TensorView> Safetensors::view(std::string_view name) const {
   if (type == nullptr || !type->dtype) {
     return unimplemented(
         fmt::format("[safetensors] {}: tensor {} has an unsupported type; got {}, expected F32, "
-                    "F16, BF16, F8_E4M3, I32 or I64; convert the checkpoint",
+                    "F16, BF16, F8_E4M3, I8, I32 or I64; convert the checkpoint",
                     source_, quote_name(name), quote_name(entry->dtype)));
   }
   if (entry->shape.size() > kMaxRank) {

@@ -30,8 +30,8 @@ class WeightSource {
   virtual ~WeightSource() = default;
 
   // Returns a tensor of exactly this shape in host memory, aligned to its type: F32, F16, BF16,
-  // F8_E4M3, I32 or I64. A single number may be stored with any number of axes. It is valid until
-  // release(name). Errors name the file and the tensor.
+  // F8_E4M3, I8, I32 or I64. A single number may be stored with any number of axes. It is valid
+  // until release(name). Errors name the file and the tensor.
   virtual Result<TensorView> tensor(std::string_view name, const Shape& expected) = 0;
   virtual bool has(std::string_view name) const = 0;
   // The type of the tensor that tensor() would return, without reading it; absent: no such tensor.
