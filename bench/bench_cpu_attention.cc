@@ -59,9 +59,22 @@ void fill(void* data, DType dtype, int64_t count) {
       case DType::kBF16:
         static_cast<uint16_t*>(data)[i] = f32_to_bf16(x);
         break;
+      case DType::kI8:
+        static_cast<int8_t*>(data)[i] = f32_to_i8(x, i8_scale(1.0F));
+        break;
       default:
         static_cast<uint8_t*>(data)[i] = f32_to_e4m3(x);
     }
+  }
+}
+
+// The scales of all keys and values, of which fill() has written the integers.
+void fill_scales(const KvLayout& layout, void* data, int64_t num_pages) {
+  const int64_t num_heads = num_pages * 2 * layout.num_kv_heads;
+  for (int64_t head = 0; head < num_heads; ++head) {
+    auto* const scales = reinterpret_cast<float*>(
+        static_cast<int8_t*>(data) + head * layout.head_stride_k() + layout.scale_offset_k());
+    std::fill_n(scales, layout.page_size, i8_scale(1.0F));
   }
 }
 
@@ -116,6 +129,7 @@ BenchTimes time_case(const BenchCase& c, ThreadPool& pool, int repetitions) {
     auto cache = Tensor::host({batch.num_pages, layout.page_stride()}, c.kv);
     QUIRE_CHECK(cache.ok(), cache.status().message());
     fill(cache->view.data, c.kv, batch.num_pages * layout.page_stride());
+    if (c.kv == DType::kI8) fill_scales(layout, cache->view.data, batch.num_pages);
     caches.push_back(std::move(*cache));
   }
   const int num_tokens = c.num_reqs * c.q_len;
@@ -152,8 +166,9 @@ BenchTimes time_case(const BenchCase& c, ThreadPool& pool, int repetitions) {
 }
 
 void report(const BenchCase& c, const BenchTimes& times) {
-  const double kv_bytes = 2.0 * c.num_reqs * c.kv_len * c.num_kv_heads * c.head_dim *
-                          static_cast<double>(dtype_bytes(c.kv));
+  const double vector_bytes =
+      c.head_dim * static_cast<double>(dtype_bytes(c.kv)) + (c.kv == DType::kI8 ? 4.0 : 0.0);
+  const double kv_bytes = 2.0 * c.num_reqs * c.kv_len * c.num_kv_heads * vector_bytes;
   const double visible = c.q_len * (c.kv_len - (c.q_len - 1) / 2.0);
   const double flops = 4.0 * c.num_reqs * c.num_heads * c.head_dim * visible;
   fmt::print(
@@ -173,16 +188,24 @@ int bench(int num_threads, int repetitions) {
       {"stories15M decode @1024", 6, 6, 48, 6, DType::kBF16, 1, 1, 1024},
       {"stories15M decode @1024", 6, 6, 48, 6, DType::kF32, 1, 1, 1024},
       {"stories15M decode @1024", 6, 6, 48, 6, DType::kF8E4M3, 1, 1, 1024},
+      {"stories15M decode @1024", 6, 6, 48, 6, DType::kI8, 1, 1, 1024},
       {"stories15M prefill 512", 6, 6, 48, 6, DType::kF16, 1, 512, 512},
       {"1B decode @32", 32, 8, 64, 16, DType::kF16, 1, 1, 32},
       {"1B decode @1024", 32, 8, 64, 16, DType::kF16, 1, 1, 1024},
       {"1B decode @1024", 32, 8, 64, 16, DType::kBF16, 1, 1, 1024},
       {"1B decode @1024", 32, 8, 64, 16, DType::kF8E4M3, 1, 1, 1024},
+      {"1B decode @1024", 32, 8, 64, 16, DType::kI8, 1, 1, 1024},
+      {"1B decode @8192", 32, 8, 64, 16, DType::kBF16, 1, 1, 8192},
+      {"1B decode @8192", 32, 8, 64, 16, DType::kF8E4M3, 1, 1, 8192},
+      {"1B decode @8192", 32, 8, 64, 16, DType::kI8, 1, 1, 8192},
+      {"MHA 32:32 decode @8192", 32, 32, 64, 4, DType::kBF16, 1, 1, 8192},
+      {"MHA 32:32 decode @8192", 32, 32, 64, 4, DType::kI8, 1, 1, 8192},
       {"1B decode @16384", 32, 8, 64, 4, DType::kF16, 1, 1, 16384},
       {"1B decode 32 reqs @512", 32, 8, 64, 4, DType::kF16, 32, 1, 512},
       {"1B decode 256 reqs @64", 32, 8, 64, 4, DType::kF16, 256, 1, 64},
       {"1B prefill 512", 32, 8, 64, 16, DType::kF16, 1, 512, 512},
       {"1B prefill 512", 32, 8, 64, 16, DType::kBF16, 1, 512, 512},
+      {"1B prefill 512", 32, 8, 64, 16, DType::kI8, 1, 512, 512},
       {"1B prefill 512 @4096", 32, 8, 64, 4, DType::kF16, 1, 512, 4096},
       {"head_dim 128 prefill 512", 32, 8, 128, 4, DType::kF16, 1, 512, 512},
   };

@@ -21,8 +21,9 @@ struct EngineConfig {
   // "fp8": quantizes the layers' matrices from F32, F16 or BF16 when they are loaded; on a CPU, or
   // on a GPU of compute capability 9.0 with cuBLASLt 12.9 or later.
   std::string quantization = "none";
-  std::string kv_cache_dtype = "auto";  // "f32", "f16", "bf16", "fp8"; auto: the weights' type
-  std::string device = "auto";          // "cpu", "cuda" or "auto"
+  // "f32", "f16", "bf16", "fp8", or on a CPU "int8"; auto: the weights' type.
+  std::string kv_cache_dtype = "auto";
+  std::string device = "auto";  // "cpu", "cuda" or "auto"
 
   int max_model_len = 0;           // tokens of prompt and output; 0: the model's own
   int max_num_seqs = 0;            // sequences in one step; 0: 64 on a CPU, 256 on a GPU

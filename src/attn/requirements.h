@@ -25,13 +25,22 @@ struct Requirements {
     require_head_dim("head_dim_v", shape.head_dim_v, max);
   }
 
-  // For kernels that convert every type of cache.
+  // For kernels that convert every type of cache but 8-bit integers.
   void require_float_cache(const AttentionShape& shape) {
-    require(shape.kv != DType::kI8 && shape.kv != DType::kI32 && shape.kv != DType::kI64,
+    require(is_float(shape.kv),
             fmt::format("kv is {}; it must be f32, f16, bf16 or fp8_e4m3.", dtype_name(shape.kv)));
   }
 
+  // For kernels that convert every type of cache.
+  void require_cache(const AttentionShape& shape) {
+    require(
+        is_float(shape.kv) || shape.kv == DType::kI8,
+        fmt::format("kv is {}; it must be f32, f16, bf16, fp8_e4m3 or i8.", dtype_name(shape.kv)));
+  }
+
  private:
+  static bool is_float(DType dtype) { return dtype <= DType::kF8E4M3; }
+
   void require_head_dim(const char* field, int value, int max) {
     require(value >= 8 && value <= max && value % 8 == 0,
             fmt::format("{} is {}; it must be a multiple of 8 from 8 to {}.", field, value, max));

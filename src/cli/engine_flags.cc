@@ -22,9 +22,9 @@ namespace {
 
 // vLLM's names of data types.
 const FlagSet::Synonyms& dtype_synonyms() {
-  static const FlagSet::Synonyms kSynonyms = {{"float32", "f32"},   {"float", "f32"},
-                                              {"float16", "f16"},   {"half", "f16"},
-                                              {"bfloat16", "bf16"}, {"fp8_e4m3", "fp8"}};
+  static const FlagSet::Synonyms kSynonyms = {
+      {"float32", "f32"},   {"float", "f32"},    {"float16", "f16"}, {"half", "f16"},
+      {"bfloat16", "bf16"}, {"fp8_e4m3", "fp8"}, {"i8", "int8"}};
   return kSynonyms;
 }
 
@@ -77,8 +77,9 @@ void add_block_size(FlagSet& flags, int* target) {
 }
 
 void add_kv_cache_dtype(FlagSet& flags, EngineConfig* config) {
-  flags.choice("--kv-cache-dtype", {"auto", "f32", "f16", "bf16", "fp8"}, &config->kv_cache_dtype,
-               "Type of the KV cache", dtype_synonyms());
+  flags.choice("--kv-cache-dtype", {"auto", "f32", "f16", "bf16", "fp8", "int8"},
+               &config->kv_cache_dtype, "Type of the KV cache; int8 is for a CPU",
+               dtype_synonyms());
 }
 
 void add_model(FlagSet& flags, EngineConfig* config) {

@@ -80,7 +80,7 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
   LoadedModel loaded;
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
                                                   plan.sizes.limits, progress));
-  if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
+  if (is_quantized_cache(plan.sizes.limits.kv_dtype)) {
     QUIRE_RETURN_IF_ERROR(check_kv_cache(context, files, plan, *loaded.model));
   }
   QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.attention, loaded));

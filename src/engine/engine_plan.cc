@@ -127,9 +127,9 @@ DType choose_dtype(const EngineConfig& config, const ModelConfig& model) {
 Result<DType> choose_kv_dtype(const EngineConfig& config, DType dtype_of_model) {
   if (config.kv_cache_dtype == "auto") return dtype_of_model;
   const auto dtype = parse_dtype(config.kv_cache_dtype);
-  if (!dtype || *dtype > DType::kF8E4M3) {
+  if (!dtype || *dtype > DType::kI8) {
     return invalid_argument(
-        fmt::format("[engine] kv_cache_dtype: must be auto, f32, f16, bf16 or fp8, got {}",
+        fmt::format("[engine] kv_cache_dtype: must be auto, f32, f16, bf16, fp8 or int8, got {}",
                     config.kv_cache_dtype));
   }
   return *dtype;
@@ -470,6 +470,14 @@ Status refuse_gpu_backends(const EngineConfig& config, const Status& no_gpu) {
   return {};
 }
 
+// Fails if the configuration asks for a cache that only CPUs have.
+Status refuse_cpu_cache(const EngineConfig& config) {
+  if (parse_dtype(config.kv_cache_dtype) != DType::kI8) return {};
+  return invalid_argument(
+      "[engine] kv_cache_dtype: got int8 on a GPU, expected fp8, a GPU's cache in 8 bits; int8 is "
+      "for `device` cpu");
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
@@ -494,6 +502,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
         fmt::format("[engine] device: must be auto, cpu or cuda, got {}", config.device));
   }
   const Status gpu = cuda_status(platform.devices.front());
+  if (gpu.ok() || config.device == "cuda") QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(config));
   if (gpu.ok()) return make_cuda_platform(platform);
   if (config.device == "cuda") {
     return Status(gpu.code(),

@@ -164,45 +164,70 @@ Result<AttentionSetup> unquantized_attention(const Probe& probe, const Attention
   return setup;
 }
 
-// The error of the run with the FP8 cache, for example of logits that are not numbers.
-Status probe_error(const Status& status) {
-  return Status(
-      status.code(),
-      fmt::format("[engine] kv_cache_dtype: the probe of the FP8 KV cache failed; {}; set "
-                  "`kv_cache_dtype` to auto",
-                  status.message()));
+// The name of a quantized cache in messages: "FP8" or "int8".
+std::string_view cache_name(const EnginePlan& plan) {
+  return plan.sizes.limits.kv_dtype == DType::kI8 ? "int8" : "FP8";
 }
 
-Status refuse_kv_cache(const ModelFiles& files, double variation, int num_tokens) {
+// The error of the run with the quantized cache, for example of logits that are not numbers.
+Status probe_error(std::string_view cache, const Status& status) {
+  return Status(status.code(),
+                fmt::format("[engine] kv_cache_dtype: the probe of the {} KV cache failed; {}; set "
+                            "`kv_cache_dtype` to auto",
+                            cache, status.message()));
+}
+
+// A finished comparison of two runs of the probe.
+struct ProbeResult {
+  std::string_view cache;  // cache_name()
+  double variation = 0.0;
+  int num_tokens = 0;
+  double seconds = 0.0;
+};
+
+// The state of the checkpoint's scales, and the remedy. An int8 cache needs no scales: it makes
+// them.
+std::string remedy(const ModelFiles& files, const ProbeResult& result) {
+  if (result.cache == "int8") return "set `kv_cache_dtype` to auto";
   const int num_scaled = num_kv_scales(*files.weights);
-  return invalid_argument(fmt::format(
-      "[engine] kv_cache_dtype: the FP8 KV cache moves too much of the next-token probability "
-      "after {} tokens of a probe; got {:.1f} %, expected at most {:.0f} %; the checkpoint has "
-      "scales of keys and values (self_attn.k_scale, v_scale) in {} of {} layers, {}; set "
-      "`kv_cache_dtype` to auto, or take a checkpoint with other scales",
-      num_tokens, 100 * variation, 100 * kKvProbeRefusal, num_scaled, files.config.num_layers,
-      num_scaled == 0 ? "and the model needs some" : "and they do not fit the model"));
+  return fmt::format(
+      "the checkpoint has scales of keys and values (self_attn.k_scale, v_scale) in {} of {} "
+      "layers, {}; set `kv_cache_dtype` to auto, or take a checkpoint with other scales",
+      num_scaled, files.config.num_layers,
+      num_scaled == 0 ? "and the model needs some" : "and they do not fit the model");
 }
 
-Status report_kv_probe(const ModelFiles& files, double variation, int num_tokens, double seconds) {
-  switch (judge_kv_probe(variation)) {
+Status refuse_kv_cache(const ModelFiles& files, const ProbeResult& result) {
+  return invalid_argument(fmt::format(
+      "[engine] kv_cache_dtype: the {} KV cache moves too much of the next-token probability "
+      "after {} tokens of a probe; got {:.1f} %, expected at most {:.0f} %; {}",
+      result.cache, result.num_tokens, 100 * result.variation, 100 * kKvProbeRefusal,
+      remedy(files, result)));
+}
+
+Status report_kv_probe(const ModelFiles& files, const ProbeResult& result) {
+  switch (judge_kv_probe(result.variation)) {
     case KvProbeVerdict::kGood:
       log_info(
-          "[engine] the FP8 KV cache moves {:.2f} % of the next-token probability after {} tokens "
+          "[engine] the {} KV cache moves {:.2f} % of the next-token probability after {} tokens "
           "of a probe (at most {:.0f} % is expected); checked in {:.2f} s",
-          100 * variation, num_tokens, 100 * kKvProbeWarning, seconds);
+          result.cache, 100 * result.variation, result.num_tokens, 100 * kKvProbeWarning,
+          result.seconds);
       return {};
     case KvProbeVerdict::kWarning:
       log_warning(
-          "[engine] kv_cache_dtype: the FP8 KV cache moves {:.1f} % of the next-token probability "
+          "[engine] kv_cache_dtype: the {} KV cache moves {:.1f} % of the next-token probability "
           "after {} tokens of a probe; expected at most {:.0f} % (more than {:.0f} % is refused); "
-          "set `kv_cache_dtype` to auto, or take a checkpoint with other scales of keys and values",
-          100 * variation, num_tokens, 100 * kKvProbeWarning, 100 * kKvProbeRefusal);
+          "set `kv_cache_dtype` to auto{}",
+          result.cache, 100 * result.variation, result.num_tokens, 100 * kKvProbeWarning,
+          100 * kKvProbeRefusal,
+          result.cache == "int8" ? ""
+                                 : ", or take a checkpoint with other scales of keys and values");
       return {};
     case KvProbeVerdict::kRefusal:
       break;
   }
-  return refuse_kv_cache(files, variation, num_tokens);
+  return refuse_kv_cache(files, result);
 }
 
 // The most likely tokens, in descending order, without the chosen one before them.
@@ -266,14 +291,15 @@ Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_to
 Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
                       Model& model) {
   const auto start = std::chrono::steady_clock::now();
+  const std::string_view cache = cache_name(plan);
   if (files.weights->names().empty()) {
-    log_info("[engine] the FP8 KV cache is not checked: the weights are random");
+    log_info("[engine] the {} KV cache is not checked: the weights are random", cache);
     return {};
   }
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
                          kv_probe_tokens(files, plan.sizes.limits.max_model_len - 1));
   if (files.config.embeds || ids.size() < 2) {
-    log_warning("[engine] the FP8 KV cache is not checked: {}",
+    log_warning("[engine] the {} KV cache is not checked: {}", cache,
                 files.config.embeds ? "an embedding model has no logits to compare"
                                     : "the context is too short for a probe");
     return {};
@@ -286,19 +312,23 @@ Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
                        .engine_workspace_bytes = plan.attention.workspace_bytes};
   const Result<AttentionSetup> unquantized = unquantized_attention(probe, plan.attention);
   if (!unquantized.ok()) {
-    log_warning("[engine] the FP8 KV cache is not checked; {}", unquantized.status().message());
+    log_warning("[engine] the {} KV cache is not checked; {}", cache,
+                unquantized.status().message());
     return {};
   }
   const auto expected = run_probe(probe, *unquantized);
   if (!expected.ok()) {
-    log_warning("[engine] the FP8 KV cache is not checked: the probe failed without it; {}",
+    log_warning("[engine] the {} KV cache is not checked: the probe failed without it; {}", cache,
                 expected.status().message());
     return {};
   }
   const auto got = run_probe(probe, plan.attention);
-  if (!got.ok()) return probe_error(got.status());
+  if (!got.ok()) return probe_error(cache, got.status());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return report_kv_probe(files, mean_variation(*got, *expected), num_tokens, seconds.count());
+  return report_kv_probe(files, {.cache = cache,
+                                 .variation = mean_variation(*got, *expected),
+                                 .num_tokens = num_tokens,
+                                 .seconds = seconds.count()});
 }
 
 }  // namespace quire

@@ -1,5 +1,5 @@
-// The check of an FP8 KV cache at start: a probe prompt runs with the cache as configured and with
-// an unquantized one, and the next-token distributions are compared.
+// The check of a quantized KV cache (FP8 or int8) at start: a probe prompt runs with the cache as
+// configured and with an unquantized one, and the next-token distributions are compared.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,12 @@ KvProbeVerdict judge_kv_probe(double variation);
 // tokenizer, ids that are spread over the vocabulary.
 Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_tokens);
 
-// Compares the FP8 KV cache of `plan` with an unquantized one. `model` has the weights of
+// Whether a cache of this type has fewer bits than any activations.
+constexpr bool is_quantized_cache(DType kv_dtype) {
+  return kv_dtype == DType::kF8E4M3 || kv_dtype == DType::kI8;
+}
+
+// Compares the quantized KV cache of `plan` with an unquantized one. `model` has the weights of
 // files.weights, and no other runner uses it yet. The memory that the check takes is freed when it
 // returns, so it belongs before the allocation of the KV cache. Warns above kKvProbeWarning, and
 // fails with kInvalidArgument above kKvProbeRefusal. A model without logits, dummy weights and a

@@ -11,6 +11,12 @@ namespace quire {
 // The logical layout per layer is [num_pages, 2, num_kv_heads, page_size, head_dim] (HND). A page
 // is the unit that the block pool allocates. A KV slot is the place of one token:
 // page_id * page_size + offset.
+//
+// A cache in 8-bit integers holds a key or value as head_dim integers and an F32 scale; an element
+// is integer * scale. The scales of one head in one page follow its page_size vectors, so that
+// vectors are aligned and a kernel loads the scales of adjacent tokens at once. A latent vector has
+// two scales, because its normalized part and its rotated part differ in magnitude: after the
+// page's vectors, one array of scales for the first head_dim_v elements, then one for the others.
 struct KvLayout {
   int page_size = 16;  // 16, 32 or 64 tokens
   int num_kv_heads = 0;
@@ -21,11 +27,20 @@ struct KvLayout {
   bool is_latent = false;
   DType dtype = DType::kBF16;
 
+  // The bytes of a vector's scales, which are elements of a cache in 8-bit integers.
+  constexpr int64_t scale_bytes() const {
+    if (dtype != DType::kI8) return 0;
+    return static_cast<int64_t>(sizeof(float)) * (is_latent ? 2 : 1);
+  }
+
   // Strides in elements. They are int64 because pools exceed 2^31 elements.
   int64_t token_stride_k() const { return head_dim; }
   int64_t token_stride_v() const { return is_latent ? head_dim : head_dim_v; }
-  int64_t head_stride_k() const { return int64_t{page_size} * head_dim; }
-  int64_t head_stride_v() const { return page_size * token_stride_v(); }
+  int64_t head_stride_k() const { return page_size * (token_stride_k() + scale_bytes()); }
+  int64_t head_stride_v() const { return page_size * (token_stride_v() + scale_bytes()); }
+  // Offsets in elements from a head's first vector in a page to its scales.
+  int64_t scale_offset_k() const { return page_size * token_stride_k(); }
+  int64_t scale_offset_v() const { return page_size * token_stride_v(); }
   int64_t page_stride() const {
     return num_kv_heads * (head_stride_k() + (is_latent ? 0 : head_stride_v()));
   }
@@ -52,6 +67,8 @@ struct KvCacheView {
   // null: 1.
   const float* k_scale = nullptr;
   const float* v_scale = nullptr;
+  // kI8 only: KvLayout's.
+  int64_t scale_offset_k = 0, scale_offset_v = 0;
 };
 
 inline KvCacheView kv_cache_view(const KvLayout& layout, void* base) {
@@ -65,6 +82,8 @@ inline KvCacheView kv_cache_view(const KvLayout& layout, void* base) {
   view.head_stride_v = layout.head_stride_v();
   view.token_stride_k = layout.token_stride_k();
   view.token_stride_v = layout.token_stride_v();
+  view.scale_offset_k = layout.scale_offset_k();
+  view.scale_offset_v = layout.scale_offset_v();
   return view;
 }
 

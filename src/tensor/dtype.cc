@@ -92,6 +92,11 @@ float f16_to_f32(uint16_t bits) {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
+int8_t f32_to_i8(float value, float scale) {
+  if (!(scale > 0)) return 0;
+  return static_cast<int8_t>(std::nearbyint(value / scale));
+}
+
 uint16_t f32_to_f16(float value) {
   const auto sign = static_cast<uint16_t>((std::bit_cast<uint32_t>(value) >> 16) & 0x8000U);
   const uint32_t magnitude = std::bit_cast<uint32_t>(value) & 0x7FFFFFFFU;

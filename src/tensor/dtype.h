@@ -39,4 +39,18 @@ constexpr float e4m3_scale(float largest) {
   return largest < kMaxE4m3 * kMinScale ? kMinScale : largest / kMaxE4m3;
 }
 
+// The scale of a row of 8-bit integers whose largest magnitude is `largest`, so that the largest
+// becomes 127; 0 for a row of zeros. The lower limit keeps the quotients in range. The scale of a
+// largest that is not finite is a NaN, so that the row does not read as numbers.
+constexpr float i8_scale(float largest) {
+  constexpr float kMaxI8 = 127;
+  constexpr float kMinScale = std::numeric_limits<float>::min();
+  if (largest == 0) return 0;
+  if (!(largest <= std::numeric_limits<float>::max())) {
+    return std::numeric_limits<float>::quiet_NaN();
+  }
+  return largest < kMaxI8 * kMinScale ? kMinScale : largest / kMaxI8;
+}
+int8_t f32_to_i8(float value, float scale);  // round to nearest even; 0 if the scale is 0 or a NaN
+
 }  // namespace quire

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 
 #include "base/check.h"
 #include "base/numbers.h"
@@ -22,7 +23,8 @@ namespace quire::testing {
 namespace {
 
 constexpr int32_t kDeadPage = 0x7FFFFFF0;
-constexpr int kPoisonByte = 0xFF;  // a NaN in F32, F16, BF16 and E4M3 alike
+// A NaN in F32, F16, BF16 and E4M3 alike, and in the scales of a cache in 8-bit integers.
+constexpr int kPoisonByte = 0xFF;
 constexpr size_t kPoisonAllBytes = size_t{64} << 20;
 
 enum class Stream : uint64_t { kQuery = 1, kKey, kValue, kSink };
@@ -62,9 +64,20 @@ float load(const void* data, DType dtype, int64_t idx) {
       return f16_to_f32(static_cast<const uint16_t*>(data)[idx]);
     case DType::kBF16:
       return bf16_to_f32(static_cast<const uint16_t*>(data)[idx]);
+    case DType::kI8:
+      return static_cast<const int8_t*>(data)[idx];
     default:
       return e4m3_to_f32(static_cast<const uint8_t*>(data)[idx]);
   }
+}
+
+// Stores some elements of a vector with one scale, in 8-bit integers.
+void store_i8(void* data, int64_t idx, std::span<const float> x, float* scale) {
+  float largest = 0.0F;
+  for (const float value : x) largest = std::max(largest, std::fabs(value));
+  *scale = i8_scale(largest);
+  auto* const out = static_cast<int8_t*>(data) + idx;
+  for (size_t d = 0; d < x.size(); ++d) out[d] = f32_to_i8(x[d], *scale);
 }
 
 class NullStream final : public quire::Stream {};
@@ -195,39 +208,76 @@ void AttentionProblem::write_token(int req, int position) {
   const uint64_t content = spec_.reqs[static_cast<size_t>(req)].content;
   const int64_t page = page_of(req, position);
   const int offset = position % shape.page_size;
-  const bool fp8 = shape.kv == DType::kF8E4M3;
   for (int head = 0; head < shape.num_kv_heads; ++head) {
     const int head_id = spec_.first_kv_head + head;
-    const int64_t k =
-        page * cache_.page_stride_k + head * cache_.head_stride_k + offset * cache_.token_stride_k;
-    const int64_t v =
-        page * cache_.page_stride_v + head * cache_.head_stride_v + offset * cache_.token_stride_v;
+    std::vector<float> key, value;
     for (int d = 0; d < shape.head_dim; ++d) {
-      const float x = 2.0F * noise(Stream::kKey, content, position, head_id, d);
-      store(cache_.k, shape.kv, k + d, fp8 ? x / spec_.k_scale : x);
+      key.push_back(2.0F * noise(Stream::kKey, content, position, head_id, d));
     }
-    if (shape.is_latent) continue;  // the values are the beginning of the keys
     for (int d = 0; d < shape.head_dim_v; ++d) {
-      const float x = noise(Stream::kValue, content, position, head_id, d);
-      store(cache_.v, shape.kv, v + d, fp8 ? x / spec_.v_scale : x);
+      value.push_back(noise(Stream::kValue, content, position, head_id, d));
     }
+    // The rotated part of a latent key is smaller than the other, so that their scales differ.
+    for (int d = shape.is_latent ? shape.head_dim_v : shape.head_dim; d < shape.head_dim; ++d) {
+      key[static_cast<size_t>(d)] *= 0.25F;
+    }
+    write_vector(key_place(page, head, offset), key, spec_.k_scale);
+    if (shape.is_latent) continue;  // the values are the beginning of the keys
+    write_vector(value_place(page, head, offset), value, spec_.v_scale);
   }
 }
 
+AttentionProblem::VectorPlace AttentionProblem::key_place(int64_t page, int head,
+                                                          int offset) const {
+  const int64_t first = page * cache_.page_stride_k + head * cache_.head_stride_k;
+  return {cache_.k, first + offset * cache_.token_stride_k,
+          first + cache_.scale_offset_k + offset * static_cast<int64_t>(sizeof(float))};
+}
+
+AttentionProblem::VectorPlace AttentionProblem::value_place(int64_t page, int head,
+                                                            int offset) const {
+  const int64_t first = page * cache_.page_stride_v + head * cache_.head_stride_v;
+  return {cache_.v, first + offset * cache_.token_stride_v,
+          first + cache_.scale_offset_v + offset * static_cast<int64_t>(sizeof(float))};
+}
+
+float* AttentionProblem::i8_scale_at(const VectorPlace& place, int d) const {
+  auto* const scale = reinterpret_cast<float*>(static_cast<int8_t*>(place.data) + place.scale);
+  const bool second_part = spec_.shape.is_latent && d >= spec_.shape.head_dim_v;
+  return scale + (second_part ? spec_.shape.page_size : 0);
+}
+
+void AttentionProblem::write_vector(const VectorPlace& place, std::span<const float> x,
+                                    float fp8_scale) {
+  const AttentionShape& shape = spec_.shape;
+  if (shape.kv == DType::kI8) {
+    const size_t first_part = shape.is_latent ? static_cast<size_t>(shape.head_dim_v) : x.size();
+    store_i8(place.data, place.vector, x.first(first_part), i8_scale_at(place, 0));
+    if (first_part == x.size()) return;
+    store_i8(place.data, place.vector + shape.head_dim_v, x.subspan(first_part),
+             i8_scale_at(place, shape.head_dim_v));
+    return;
+  }
+  const float scale = shape.kv == DType::kF8E4M3 ? fp8_scale : 1.0F;
+  for (size_t d = 0; d < x.size(); ++d) {
+    store(place.data, shape.kv, place.vector + static_cast<int64_t>(d), x[d] / scale);
+  }
+}
+
+float AttentionProblem::read_element(const VectorPlace& place, int d, float fp8_scale) const {
+  const float stored = load(place.data, spec_.shape.kv, place.vector + d);
+  if (spec_.shape.kv == DType::kI8) return stored * *i8_scale_at(place, d);
+  return spec_.shape.kv == DType::kF8E4M3 ? stored * fp8_scale : stored;
+}
+
 float AttentionProblem::key(int req, int position, int kv_head, int d) const {
-  const int64_t idx = page_of(req, position) * cache_.page_stride_k +
-                      kv_head * cache_.head_stride_k +
-                      position % spec_.shape.page_size * cache_.token_stride_k + d;
-  const float stored = load(cache_.k, spec_.shape.kv, idx);
-  return spec_.shape.kv == DType::kF8E4M3 ? stored * spec_.k_scale : stored;
+  const int offset = position % spec_.shape.page_size;
+  return read_element(key_place(page_of(req, position), kv_head, offset), d, spec_.k_scale);
 }
 
 float AttentionProblem::value(int req, int position, int kv_head, int d) const {
-  const int64_t idx = page_of(req, position) * cache_.page_stride_v +
-                      kv_head * cache_.head_stride_v +
-                      position % spec_.shape.page_size * cache_.token_stride_v + d;
-  const float stored = load(cache_.v, spec_.shape.kv, idx);
-  return spec_.shape.kv == DType::kF8E4M3 ? stored * spec_.v_scale : stored;
+  const int offset = position % spec_.shape.page_size;
+  return read_element(value_place(page_of(req, position), kv_head, offset), d, spec_.v_scale);
 }
 
 PlanLimits AttentionProblem::limits(Phase phase) const {
@@ -325,98 +375,122 @@ AttentionShape make_attention_shape(int num_heads, int num_kv_heads, int head_di
           .scale = 1.0F / std::sqrt(static_cast<float>(head_dim))};
 }
 
+namespace {
+
+std::vector<AttentionRequest> lengths_around_page(int page) {
+  return {{1, 0, 1},        {1, 1, 2},        {1, page - 1, 3}, {1, page, 4},
+          {1, page + 1, 5}, {1, 2 * page, 6}, {1, 1300, 7}};
+}
+
+std::vector<AttentionRequest> ragged(int page) {
+  return {{1, 5, 1}, {5, 5, 2}, {page + 1, page + 1, 3}, {7, 90, 4}, {40, 150, 5}, {9, 1030, 6}};
+}
+
+AttentionCase* add_case(std::vector<AttentionCase>& cases, std::string name,
+                        const AttentionShape& shape, std::vector<AttentionRequest> reqs) {
+  cases.push_back({.name = std::move(name), .shape = shape, .reqs = std::move(reqs)});
+  return &cases.back();
+}
+
+// Shapes, lengths and batches over a cache of type kv.
+void add_shapes(DType kv, std::vector<AttentionCase>& cases) {
+  const auto add = [&](std::string name, const AttentionShape& shape, auto reqs) {
+    return add_case(cases, std::move(name), shape, std::move(reqs));
+  };
+  for (const int page : {16, 32, 64}) {
+    const std::string suffix = fmt::format("_{}_page{}", dtype_name(kv), page);
+    const AttentionShape gqa = make_attention_shape(8, 2, 64, page, kv);
+    AttentionCase* last = add("gqa_decode" + suffix, gqa, lengths_around_page(page));
+    last->k_scale = 0.02F;
+    last->v_scale = 0.01F;
+    // No request is decode, so any order is allowed.
+    last = add("gqa_ragged" + suffix, gqa, ragged(page));
+    last->max_decode_q_len = 0;
+    last->k_scale = 0.5F;
+  }
+  const std::string suffix = fmt::format("_{}", dtype_name(kv));
+  add("mha_decode" + suffix, make_attention_shape(6, 6, 48, 16, kv), lengths_around_page(16));
+  add("mqa_decode" + suffix, make_attention_shape(9, 1, 128, 32, kv), lengths_around_page(32));
+  add("one_head_decode" + suffix, make_attention_shape(1, 1, 64, 16, kv), lengths_around_page(16));
+  add("mixed_phases" + suffix, make_attention_shape(4, 2, 80, 16, kv),
+      std::vector<AttentionRequest>{{1, 40, 1}, {1, 700, 2}, {1, 0, 3}, {20, 20, 4}, {3, 500, 5}});
+  add("verify" + suffix, make_attention_shape(4, 1, 96, 64, kv),
+      std::vector<AttentionRequest>{{4, 40, 1}, {4, 700, 2}, {4, 0, 3}, {4, 4, 4}})
+      ->max_decode_q_len = 4;
+  AttentionCase* shared = add("shared_pages" + suffix, make_attention_shape(4, 2, 64, 16, kv),
+                              std::vector<AttentionRequest>{{1, 100, 9}, {1, 300, 9}, {1, 33, 9}});
+  shared->share_pages = true;
+  for (const int head_dim : {8, 16, 24, 40, 56, 72, 112, 192, 256, 512, 1024}) {
+    add(fmt::format("head_dim_{}{}", head_dim, suffix),
+        make_attention_shape(4, 2, head_dim, 16, kv),
+        std::vector<AttentionRequest>{{1, 75, 1}, {1, 16, 2}, {9, 40, 3}});
+  }
+  AttentionShape uneven = make_attention_shape(4, 4, 192, 16, kv);
+  uneven.head_dim_v = 128;
+  add("head_dim_v_smaller" + suffix, uneven,
+      std::vector<AttentionRequest>{{1, 75, 1}, {1, 520, 2}, {9, 40, 3}});
+  uneven = make_attention_shape(4, 4, 32, 16, kv);
+  uneven.head_dim_v = 72;
+  add("head_dim_v_larger" + suffix, uneven,
+      std::vector<AttentionRequest>{{1, 75, 1}, {1, 520, 2}, {9, 40, 3}});
+  for (const auto [num_heads, latent, rope, page] :
+       {std::array{16, 512, 64, 64}, {40, 64, 16, 16}, {3, 24, 8, 32}}) {
+    AttentionShape shape = make_attention_shape(num_heads, 1, latent + rope, page, kv);
+    shape.head_dim_v = latent;
+    shape.is_latent = true;
+    AttentionCase* const mixed =
+        add(fmt::format("latent_{}{}", latent, suffix), shape,
+            std::vector<AttentionRequest>{
+                {1, page - 1, 1}, {1, page + 1, 2}, {1, 0, 3}, {1, 530, 4}, {5, 5, 5}, {7, 90, 6}});
+    mixed->k_scale = mixed->v_scale = 0.25F;  // of one and the same vector
+  }
+}
+
+// Windows, soft caps, sinks and attention that is not causal.
+void add_features(DType kv, std::vector<AttentionCase>& cases) {
+  const auto add = [&](std::string name, const AttentionShape& shape, auto reqs) {
+    return add_case(cases, std::move(name), shape, std::move(reqs));
+  };
+  const std::string suffix = fmt::format("_{}", dtype_name(kv));
+  for (const int window : {1, 16, 37, 64, 512, 600, 5000}) {
+    AttentionShape shape = make_attention_shape(4, 2, 64, 16, kv);
+    shape.window = window;
+    add(fmt::format("window_{}{}", window, suffix), shape, ragged(16))->max_decode_q_len = 0;
+    add(fmt::format("window_decode_{}{}", window, suffix), shape, lengths_around_page(16));
+  }
+  AttentionShape shape = make_attention_shape(4, 2, 64, 16, kv);
+  shape.softcap = 2.0F;
+  add("softcap" + suffix, shape, ragged(16))->max_decode_q_len = 0;
+  shape.sinks = true;
+  add("softcap_sinks" + suffix, shape, lengths_around_page(16));
+  shape.window = 50;
+  add("softcap_sinks_window" + suffix, shape, ragged(16))->max_decode_q_len = 0;
+  shape = make_attention_shape(4, 2, 64, 16, kv);
+  shape.sinks = true;
+  add("sinks" + suffix, shape, ragged(16))->max_decode_q_len = 0;
+  shape = make_attention_shape(4, 2, 64, 16, kv);
+  shape.causal = false;
+  add("not_causal" + suffix, shape, ragged(16))->max_decode_q_len = 0;
+  add("not_causal_decode" + suffix, shape,
+      std::vector<AttentionRequest>{{5, 40, 1}, {5, 700, 2}, {5, 0, 3}, {5, 5, 4}, {5, 18, 5}})
+      ->max_decode_q_len = 5;
+}
+
+}  // namespace
+
 std::vector<AttentionCase> attention_cases() {
   std::vector<AttentionCase> cases;
-  const auto lengths_around_page = [](int page) {
-    return std::vector<AttentionRequest>{{1, 0, 1},    {1, 1, 2},        {1, page - 1, 3},
-                                         {1, page, 4}, {1, page + 1, 5}, {1, 2 * page, 6},
-                                         {1, 1300, 7}};
-  };
-  const auto ragged = [](int page) {
-    return std::vector<AttentionRequest>{{1, 5, 1},  {5, 5, 2},    {page + 1, page + 1, 3},
-                                         {7, 90, 4}, {40, 150, 5}, {9, 1030, 6}};
-  };
-  const auto add = [&](std::string name, const AttentionShape& shape, auto reqs) {
-    cases.push_back({.name = std::move(name), .shape = shape, .reqs = std::move(reqs)});
-    return &cases.back();
-  };
   for (const DType kv : {DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3}) {
-    for (const int page : {16, 32, 64}) {
-      const std::string suffix = fmt::format("_{}_page{}", dtype_name(kv), page);
-      const AttentionShape gqa = make_attention_shape(8, 2, 64, page, kv);
-      AttentionCase* last = add("gqa_decode" + suffix, gqa, lengths_around_page(page));
-      last->k_scale = 0.02F;
-      last->v_scale = 0.01F;
-      // No request is decode, so any order is allowed.
-      last = add("gqa_ragged" + suffix, gqa, ragged(page));
-      last->max_decode_q_len = 0;
-      last->k_scale = 0.5F;
-    }
-    const std::string suffix = fmt::format("_{}", dtype_name(kv));
-    add("mha_decode" + suffix, make_attention_shape(6, 6, 48, 16, kv), lengths_around_page(16));
-    add("mqa_decode" + suffix, make_attention_shape(9, 1, 128, 32, kv), lengths_around_page(32));
-    add("one_head_decode" + suffix, make_attention_shape(1, 1, 64, 16, kv),
-        lengths_around_page(16));
-    add("mixed_phases" + suffix, make_attention_shape(4, 2, 80, 16, kv),
-        std::vector<AttentionRequest>{
-            {1, 40, 1}, {1, 700, 2}, {1, 0, 3}, {20, 20, 4}, {3, 500, 5}});
-    add("verify" + suffix, make_attention_shape(4, 1, 96, 64, kv),
-        std::vector<AttentionRequest>{{4, 40, 1}, {4, 700, 2}, {4, 0, 3}, {4, 4, 4}})
-        ->max_decode_q_len = 4;
-    AttentionCase* shared =
-        add("shared_pages" + suffix, make_attention_shape(4, 2, 64, 16, kv),
-            std::vector<AttentionRequest>{{1, 100, 9}, {1, 300, 9}, {1, 33, 9}});
-    shared->share_pages = true;
-    for (const int head_dim : {8, 16, 24, 40, 56, 72, 112, 192, 256, 512, 1024}) {
-      add(fmt::format("head_dim_{}{}", head_dim, suffix),
-          make_attention_shape(4, 2, head_dim, 16, kv),
-          std::vector<AttentionRequest>{{1, 75, 1}, {1, 16, 2}, {9, 40, 3}});
-    }
-    AttentionShape uneven = make_attention_shape(4, 4, 192, 16, kv);
-    uneven.head_dim_v = 128;
-    add("head_dim_v_smaller" + suffix, uneven,
-        std::vector<AttentionRequest>{{1, 75, 1}, {1, 520, 2}, {9, 40, 3}});
-    uneven = make_attention_shape(4, 4, 32, 16, kv);
-    uneven.head_dim_v = 72;
-    add("head_dim_v_larger" + suffix, uneven,
-        std::vector<AttentionRequest>{{1, 75, 1}, {1, 520, 2}, {9, 40, 3}});
-    for (const auto [num_heads, latent, rope, page] :
-         {std::array{16, 512, 64, 64}, {40, 64, 16, 16}, {3, 24, 8, 32}}) {
-      AttentionShape shape = make_attention_shape(num_heads, 1, latent + rope, page, kv);
-      shape.head_dim_v = latent;
-      shape.is_latent = true;
-      AttentionCase* const mixed = add(
-          fmt::format("latent_{}{}", latent, suffix), shape,
-          std::vector<AttentionRequest>{
-              {1, page - 1, 1}, {1, page + 1, 2}, {1, 0, 3}, {1, 530, 4}, {5, 5, 5}, {7, 90, 6}});
-      mixed->k_scale = mixed->v_scale = 0.25F;  // of one and the same vector
-    }
+    add_shapes(kv, cases);
   }
-  for (const DType kv : {DType::kF32, DType::kBF16}) {
-    const std::string suffix = fmt::format("_{}", dtype_name(kv));
-    for (const int window : {1, 16, 37, 64, 512, 600, 5000}) {
-      AttentionShape shape = make_attention_shape(4, 2, 64, 16, kv);
-      shape.window = window;
-      add(fmt::format("window_{}{}", window, suffix), shape, ragged(16))->max_decode_q_len = 0;
-      add(fmt::format("window_decode_{}{}", window, suffix), shape, lengths_around_page(16));
-    }
-    AttentionShape shape = make_attention_shape(4, 2, 64, 16, kv);
-    shape.softcap = 2.0F;
-    add("softcap" + suffix, shape, ragged(16))->max_decode_q_len = 0;
-    shape.sinks = true;
-    add("softcap_sinks" + suffix, shape, lengths_around_page(16));
-    shape.window = 50;
-    add("softcap_sinks_window" + suffix, shape, ragged(16))->max_decode_q_len = 0;
-    shape = make_attention_shape(4, 2, 64, 16, kv);
-    shape.sinks = true;
-    add("sinks" + suffix, shape, ragged(16))->max_decode_q_len = 0;
-    shape = make_attention_shape(4, 2, 64, 16, kv);
-    shape.causal = false;
-    add("not_causal" + suffix, shape, ragged(16))->max_decode_q_len = 0;
-    add("not_causal_decode" + suffix, shape,
-        std::vector<AttentionRequest>{{5, 40, 1}, {5, 700, 2}, {5, 0, 3}, {5, 5, 4}, {5, 18, 5}})
-        ->max_decode_q_len = 5;
-  }
+  for (const DType kv : {DType::kF32, DType::kBF16}) add_features(kv, cases);
+  return cases;
+}
+
+std::vector<AttentionCase> i8_attention_cases() {
+  std::vector<AttentionCase> cases;
+  add_shapes(DType::kI8, cases);
+  add_features(DType::kI8, cases);
   return cases;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,17 @@ class AttentionProblem {
   void place_pages();
   void fill_cache();
   void write_token(int req, int position);
+  // Where a vector lies in the cache, in elements, and its scale in a cache of 8-bit integers.
+  struct VectorPlace {
+    void* data;
+    int64_t vector;
+    int64_t scale;
+  };
+  VectorPlace key_place(int64_t page, int head, int offset) const;
+  VectorPlace value_place(int64_t page, int head, int offset) const;
+  float* i8_scale_at(const VectorPlace& place, int d) const;
+  void write_vector(const VectorPlace& place, std::span<const float> x, float fp8_scale);
+  float read_element(const VectorPlace& place, int d, float fp8_scale) const;
   int64_t page_of(int req, int position) const;
 
   AttentionCase spec_;
@@ -94,6 +106,8 @@ std::vector<AttentionResult> run_interleaved(const std::vector<const AttentionPr
 // The cases that every backend must pass: head shapes, dtypes, page sizes, lengths around the page
 // size, ragged and uniform batches, window, soft cap, sinks, shared pages and padding.
 std::vector<AttentionCase> attention_cases();
+// The same over a cache in 8-bit integers, which the backends of CPUs must pass, too.
+std::vector<AttentionCase> i8_attention_cases();
 
 // A shape with the common defaults: softmax scale 1/sqrt(head_dim), causal, F32.
 AttentionShape make_attention_shape(int num_heads, int num_kv_heads, int head_dim, int page_size,

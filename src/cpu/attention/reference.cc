@@ -21,10 +21,12 @@ double load_element(const void* data, DType dtype, int64_t idx) {
       return bf16_to_f32(static_cast<const uint16_t*>(data)[idx]);
     case DType::kF8E4M3:
       return e4m3_to_f32(static_cast<const uint8_t*>(data)[idx]);
+    case DType::kI8:
+      return static_cast<const int8_t*>(data)[idx];
     default:
       break;
   }
-  QUIRE_CHECK(false, "[attention] the cache has an integer type, which supports() refuses");
+  QUIRE_CHECK(false, "[attention] the cache has a type that supports() refuses");
 }
 
 // One query head of one token.
@@ -65,13 +67,23 @@ class RowAttention {
     return batch_.block_table[row.req * batch_.max_pages + pos / shape_.page_size];
   }
 
+  // The scale that a cache in 8-bit integers has for element d of the vector at `pos`; 1 in others.
+  // `scales`: the offset of the scales of the vector's head and page.
+  double stored_scale(const void* data, int64_t scales, int pos, int d) const {
+    if (call_.kv.dtype != DType::kI8) return 1.0;
+    const bool second_part = shape_.is_latent && d >= shape_.head_dim_v;
+    const int idx = pos % shape_.page_size + (second_part ? shape_.page_size : 0);
+    return reinterpret_cast<const float*>(static_cast<const int8_t*>(data) + scales)[idx];
+  }
+
   double logit(const Row& row, int pos) const {
     const KvCacheView& kv = call_.kv;
-    const int64_t key = page_of(row, pos) * kv.page_stride_k + kv_head(row) * kv.head_stride_k +
-                        pos % shape_.page_size * kv.token_stride_k;
+    const int64_t head = page_of(row, pos) * kv.page_stride_k + kv_head(row) * kv.head_stride_k;
+    const int64_t key = head + pos % shape_.page_size * kv.token_stride_k;
     double dot = 0.0;
     for (int d = 0; d < shape_.head_dim; ++d) {
-      dot += double{row.q[d]} * load_element(kv.k, kv.dtype, key + d);
+      dot += double{row.q[d]} * load_element(kv.k, kv.dtype, key + d) *
+             stored_scale(kv.k, head + kv.scale_offset_k, pos, d);
     }
     const double scaled = dot * k_scale_ * shape_.scale;
     return shape_.softcap > 0.0F ? shape_.softcap * std::tanh(scaled / shape_.softcap) : scaled;
@@ -81,9 +93,10 @@ class RowAttention {
     const KvCacheView& kv = call_.kv;
     acc_.assign(static_cast<size_t>(shape_.head_dim_v), 0.0);
     for (int pos = row.visible.first; pos < row.visible.end; ++pos) {
-      const int64_t value = page_of(row, pos) * kv.page_stride_v + kv_head(row) * kv.head_stride_v +
-                            pos % shape_.page_size * kv.token_stride_v;
-      const double weight = logits_[static_cast<size_t>(pos - row.visible.first)] / sum;
+      const int64_t head = page_of(row, pos) * kv.page_stride_v + kv_head(row) * kv.head_stride_v;
+      const int64_t value = head + pos % shape_.page_size * kv.token_stride_v;
+      const double weight = logits_[static_cast<size_t>(pos - row.visible.first)] / sum *
+                            stored_scale(kv.v, head + kv.scale_offset_v, pos, 0);
       for (size_t d = 0; d < acc_.size(); ++d) {
         acc_[d] += weight * load_element(kv.v, kv.dtype, value + static_cast<int64_t>(d));
       }

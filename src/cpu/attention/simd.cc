@@ -82,6 +82,7 @@ class WorkUnit {
              .group = group,
              .head_dim = shape.head_dim,
              .head_dim_v = shape.head_dim_v,
+             .is_latent = shape.is_latent,
              .kv = call.kv,
              .pages = context_.batch.block_table + item_.req * context_.batch.max_pages,
              .page_size = shape.page_size,

@@ -1,6 +1,7 @@
 // Products and conversions of one block of tokens in vectors: loading the cache as F32, q · k, and
 // weights · v. Every conversion is exact, so results do not depend on where it happens (in a
 // register, or once into a block that rows share).
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -62,6 +63,13 @@ HWY_INLINE Floats load_f32(const Fp8* p) {
   return hn::IfThenElse(is_nan, hn::NaN(d), hn::Or(value, hn::BitCast(d, sign)));
 }
 
+HWY_INLINE Floats load_f32(const int8_t* p) {
+  const FloatTag d;
+  const hn::RebindToSigned<FloatTag> di;
+  const hn::Rebind<int8_t, FloatTag> d8;
+  return hn::ConvertTo(d, hn::PromoteTo(di, hn::LoadU(d8, p)));
+}
+
 // Loads a page's tokens as F32 rows of pad_lanes(dim) elements, padded with zeros.
 template <typename T>
 HWY_INLINE void load_block(const T* from, int64_t token_stride, int dim, int num_tokens,
@@ -77,6 +85,22 @@ HWY_INLINE void load_block(const T* from, int64_t token_stride, int dim, int num
     T tail[kMaxLanes] = {};
     std::memcpy(tail, from + whole, static_cast<size_t>(dim - whole) * sizeof(T));
     hn::Store(load_f32(tail), d, to + whole);
+  }
+}
+
+// Multiplies each token of a block: its first `split` elements by one scale, the others by another.
+HWY_INLINE void scale_parts(const float* HWY_RESTRICT first_scales,
+                            const float* HWY_RESTRICT second_scales, int split, int padded_dim,
+                            float* HWY_RESTRICT block) {
+  const FloatTag d;
+  for (int token = 0; token < kBlockTokens; ++token, block += padded_dim) {
+    const Floats first = hn::Set(d, first_scales[token]);
+    const Floats second = hn::Set(d, second_scales[token]);
+    for (int i = 0; i < padded_dim; i += kLanes) {
+      const auto num_first = static_cast<size_t>(std::clamp(split - i, 0, kLanes));
+      const Floats scales = hn::IfThenElse(hn::FirstN(d, num_first), first, second);
+      hn::Store(hn::Mul(hn::Load(d, block + i), scales), d, block + i);
+    }
   }
 }
 

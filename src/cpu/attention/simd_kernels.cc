@@ -38,6 +38,8 @@ HWY_INLINE void prefetch_block(const T* block, int64_t token_stride, int dim) {
 template <typename T>
 class Tile {
  public:
+  static constexpr bool kHasScales = std::is_same_v<T, int8_t>;  // one per key and value
+
   Tile(const AttentionTask& task, int position, const Partial& out)
       : task_(task), position_(position), out_(out) {}
 
@@ -65,17 +67,29 @@ class Tile {
 
   // A block never crosses a page boundary.
   HWY_INLINE const T* k_block(int block) const {
-    return static_cast<const T*>(task_.kv.k) +
-           block_offset(block, task_.kv.page_stride_k, task_.kv.token_stride_k);
+    return static_cast<const T*>(task_.kv.k) + page_of(block) * task_.kv.page_stride_k +
+           first_offset(block) * task_.kv.token_stride_k;
   }
   HWY_INLINE const T* v_block(int block) const {
-    return static_cast<const T*>(task_.kv.v) +
-           block_offset(block, task_.kv.page_stride_v, task_.kv.token_stride_v);
+    return static_cast<const T*>(task_.kv.v) + page_of(block) * task_.kv.page_stride_v +
+           first_offset(block) * task_.kv.token_stride_v;
   }
-  HWY_INLINE int64_t block_offset(int block, int64_t page_stride, int64_t token_stride) const {
-    const int position = position_ + block;
-    return task_.pages[position / task_.page_size] * page_stride +
-           position % task_.page_size * token_stride;
+  int64_t page_of(int block) const { return task_.pages[(position_ + block) / task_.page_size]; }
+  // The place of the block's first token in its page.
+  int first_offset(int block) const { return (position_ + block) % task_.page_size; }
+
+  // The scales of the block's keys in a cache of 8-bit integers.
+  HWY_INLINE const float* k_scales(int block) const {
+    const KvCacheView& kv = task_.kv;
+    const int64_t at = page_of(block) * kv.page_stride_k + kv.scale_offset_k;
+    return reinterpret_cast<const float*>(static_cast<const int8_t*>(kv.k) + at) +
+           first_offset(block);
+  }
+  HWY_INLINE const float* v_scales(int block) const {
+    const KvCacheView& kv = task_.kv;
+    const int64_t at = page_of(block) * kv.page_stride_v + kv.scale_offset_v;
+    return reinterpret_cast<const float*>(static_cast<const int8_t*>(kv.v) + at) +
+           first_offset(block);
   }
 
   HWY_INLINE void score_block(int block) {
@@ -85,6 +99,11 @@ class Tile {
     if (reads_cache_directly(task_.head_dim)) return score_rows(block, k, stride);
     // Slots after the sequence's end may hold arbitrary data; update_row masks their scores.
     load_block(k, stride, task_.head_dim, kBlockTokens, task_.scratch.block);
+    if (kHasScales && task_.is_latent) {
+      const float* scales = k_scales(block);
+      scale_parts(scales, scales + task_.page_size, task_.head_dim_v,
+                  static_cast<int>(pad_lanes(task_.head_dim)), task_.scratch.block);
+    }
     score_rows(block, task_.scratch.block, pad_lanes(task_.head_dim));
   }
 
@@ -92,7 +111,9 @@ class Tile {
   HWY_INLINE void score_rows(int block, const K* k, int64_t stride) {
     const FloatTag d;
     const auto padded = static_cast<int>(pad_lanes(task_.head_dim));
-    const Floats scale = hn::Set(d, task_.score_scale);
+    // One factor per token.
+    HWY_ALIGN float factors[kBlockTokens];
+    fill_score_factors(block, factors);
     for (int query = 0; query < task_.num_queries; ++query) {
       const VisibleRange seen = seen_part(task_.visible[query], position_ + block, kBlockTokens);
       if (seen.first >= seen.end) continue;
@@ -100,9 +121,21 @@ class Tile {
         for (int i = 0; i < kBlockTokens; i += kLanes) {
           const Floats dots =
               dot_tokens(task_.scratch.q + row * padded, k + i * stride, stride, padded);
-          hn::Store(hn::Mul(dots, scale), d, scores(row) + block + i);
+          hn::Store(hn::Mul(dots, hn::Load(d, factors + i)), d, scores(row) + block + i);
         }
       }
+    }
+  }
+
+  // The factors from products with stored keys to scores. The keys of a latent block have been
+  // scaled, because each has two scales.
+  HWY_INLINE void fill_score_factors(int block, float* factors) const {
+    const FloatTag d;
+    const Floats scale = hn::Set(d, task_.score_scale);
+    const bool are_scaled = !kHasScales || task_.is_latent;
+    for (int i = 0; i < kBlockTokens; i += kLanes) {
+      const Floats factor = are_scaled ? scale : hn::Mul(scale, hn::LoadU(d, k_scales(block) + i));
+      hn::Store(factor, d, factors + i);
     }
   }
 
@@ -175,15 +208,28 @@ class Tile {
       const VisibleRange seen = seen_part(task_.visible[query], position_ + block, kBlockTokens);
       if (seen.first >= seen.end) continue;
       for (int row = query * task_.group; row < (query + 1) * task_.group; ++row) {
+        if (kHasScales) scale_weights(block, scores(row) + block);
         add_weighted_row(scores(row) + block, v, stride, seen.first, seen.end, padded,
                          out_.acc + row * padded);
       }
     }
   }
 
+  // Multiplies a row's weights of a block by the scales of the values.
+  HWY_INLINE void scale_weights(int block, float* weights) const {
+    const FloatTag d;
+    const float* scales = v_scales(block);
+    for (int i = 0; i < kBlockTokens; i += kLanes) {
+      const Floats scaled = hn::Mul(hn::Load(d, weights + i), hn::LoadU(d, scales + i));
+      hn::Store(scaled, d, weights + i);
+    }
+  }
+
   // A single row converts in registers; several rows share a converted block. F32 needs no
-  // conversion.
+  // conversion. The keys of a latent cache in 8-bit integers need a block, in which they are
+  // scaled.
   bool reads_cache_directly(int dim) const {
+    if (kHasScales && task_.is_latent) return false;
     return dim % kMaxLanes == 0 && (std::is_same_v<T, float> || task_.num_rows() == 1);
   }
 
@@ -227,8 +273,10 @@ void attend(const AttentionTask& task, int partition, const Partial& out) {
       return attend_positions<hwy::bfloat16_t>(task, first, end, out);
     case DType::kF8E4M3:
       return attend_positions<Fp8>(task, first, end, out);
+    case DType::kI8:
+      return attend_positions<int8_t>(task, first, end, out);
     default:
-      QUIRE_CHECK(false, "[attention] the cache has an integer type, which supports() refuses");
+      QUIRE_CHECK(false, "[attention] the cache has a type that supports() refuses");
   }
 }
 

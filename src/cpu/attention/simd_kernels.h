@@ -42,6 +42,7 @@ struct AttentionTask {
   int group;
   int head_dim;
   int head_dim_v;
+  bool is_latent;
   KvCacheView kv;        // k and v at this KV head
   const int32_t* pages;  // block table row
   int page_size;

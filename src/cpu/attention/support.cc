@@ -17,7 +17,7 @@ Support attention_support(const AttentionShape& shape, const Device& device) {
                 fmt::format("q is {}; it must be f32.", dtype_name(shape.q)));
   needs.require(shape.out == DType::kF32,
                 fmt::format("out is {}; it must be f32.", dtype_name(shape.out)));
-  needs.require_float_cache(shape);
+  needs.require_cache(shape);
   return needs.support;
 }
 

@@ -9,8 +9,8 @@ namespace quire::cpu {
 inline constexpr int kMaxAttentionDim = 1024;
 
 // Both backends support any GQA ratio; head_dim and head_dim_v that are multiples of 8 up to
-// kMaxAttentionDim; latent caches; q and out in F32; K and V in F32, F16, BF16 or FP8-e4m3; causal
-// or not; windows, soft caps and sinks.
+// kMaxAttentionDim; latent caches; q and out in F32; K and V in F32, F16, BF16, FP8-e4m3 or 8-bit
+// integers; causal or not; windows, soft caps and sinks.
 Support attention_support(const AttentionShape& shape, const Device& device);
 
 // The positions [first, end) that query `query_idx` of a request sees; empty for padding.

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "cpu/ops/rows.cc"
@@ -228,6 +229,52 @@ HWY_INLINE void norm_and_rotate(const RopeAndCache& args, const float* norm, con
   std::copy(head + rope_dim, head + args.head_dim, out + rope_dim);
 }
 
+// The place of one token's keys or values in a layer's cache.
+struct CachePlace {
+  void* data;
+  DType dtype;
+  const float* fp8_scale;
+  int64_t vector;       // index of the first head's vector
+  int64_t scale;        // kI8: index of the first byte of its scale
+  int64_t part_stride;  // kI8: bytes from a latent vector's first scale to its second
+  int64_t head_stride;
+
+  // Writes elements [first, first + n) of a head's vector. They are all of it, or one of the two
+  // parts of a latent vector.
+  HWY_INLINE void write(int64_t head, int64_t first, const float* x, int64_t n) const {
+    const int64_t at = vector + head * head_stride + first;
+    if (dtype != DType::kI8) return store_as(x, n, dtype, fp8_scale, data, at);
+    auto* const bytes = static_cast<int8_t*>(data);
+    const float of_part = store_i8(x, n, bytes + at);
+    const int64_t scale_at = scale + head * head_stride + (first == 0 ? 0 : part_stride);
+    std::memcpy(bytes + scale_at, &of_part, sizeof(of_part));
+  }
+};
+
+HWY_INLINE CachePlace key_place(const KvCacheView& kv, int64_t kv_slot, int64_t page_size) {
+  constexpr auto kScaleBytes = static_cast<int64_t>(sizeof(float));
+  const int64_t page = kv_slot / page_size * kv.page_stride_k;
+  const int64_t offset = kv_slot % page_size;
+  return {.data = kv.k,
+          .dtype = kv.dtype,
+          .fp8_scale = kv.k_scale,
+          .vector = page + offset * kv.token_stride_k,
+          .scale = page + kv.scale_offset_k + offset * kScaleBytes,
+          .part_stride = page_size * kScaleBytes,
+          .head_stride = kv.head_stride_k};
+}
+
+HWY_INLINE CachePlace value_place(const KvCacheView& kv, int64_t kv_slot, int64_t page_size) {
+  KvCacheView values = kv;
+  values.k = kv.v;
+  values.k_scale = kv.v_scale;
+  values.page_stride_k = kv.page_stride_v;
+  values.head_stride_k = kv.head_stride_v;
+  values.token_stride_k = kv.token_stride_v;
+  values.scale_offset_k = kv.scale_offset_v;
+  return key_place(values, kv_slot, page_size);
+}
+
 void rope_row(const RopeAndCache& args, int64_t token) {
   const int64_t head_dim = args.head_dim;
   const float* head = args.qkv.as<float>() + token * args.qkv.shape[1];
@@ -238,19 +285,14 @@ void rope_row(const RopeAndCache& args, int64_t token) {
   }
   const int64_t kv_slot = args.kv_slots[token];
   if (kv_slot < 0) return;
-  const KvCacheView& kv = args.kv;
-  const int64_t page = kv_slot / args.page_size;
-  const int64_t offset = kv_slot % args.page_size;
   HWY_ALIGN std::array<float, kMaxHeadDim> rotated;
-  int64_t at = page * kv.page_stride_k + offset * kv.token_stride_k;
-  for (int h = 0; h < args.num_kv_heads; ++h, head += head_dim, at += kv.head_stride_k) {
+  const CachePlace keys = key_place(args.kv, kv_slot, args.page_size);
+  for (int h = 0; h < args.num_kv_heads; ++h, head += head_dim) {
     norm_and_rotate(args, args.k_norm, cos_sin, head, rotated.data());
-    store_as(rotated.data(), head_dim, kv.dtype, kv.k_scale, kv.k, at);
+    keys.write(h, 0, rotated.data(), head_dim);
   }
-  at = page * kv.page_stride_v + offset * kv.token_stride_v;
-  for (int h = 0; h < args.num_kv_heads; ++h, head += head_dim, at += kv.head_stride_v) {
-    store_as(head, head_dim, kv.dtype, kv.v_scale, kv.v, at);
-  }
+  const CachePlace values = value_place(args.kv, kv_slot, args.page_size);
+  for (int h = 0; h < args.num_kv_heads; ++h, head += head_dim) values.write(h, 0, head, head_dim);
 }
 
 void latent_row(const LatentRopeAndCache& args, int64_t token) {
@@ -267,15 +309,13 @@ void latent_row(const LatentRopeAndCache& args, int64_t token) {
   }
   const int64_t kv_slot = args.kv_slots[token];
   if (kv_slot < 0) return;
-  const KvCacheView& kv = args.kv;
-  const int64_t at =
-      kv_slot / args.page_size * kv.page_stride_k + kv_slot % args.page_size * kv.token_stride_k;
+  const CachePlace keys = key_place(args.kv, kv_slot, args.page_size);
   const float* latent = args.latent.as<float>() + token * args.latent.shape[1];
   HWY_ALIGN std::array<float, kMaxLatentDim> part;
   rms_norm(latent, args.norm, args.norm_eps, latent_dim, part.data());
-  store_as(part.data(), latent_dim, kv.dtype, kv.k_scale, kv.k, at);
+  keys.write(0, 0, part.data(), latent_dim);
   rotate_pairs(args.pairs, latent + latent_dim, cos_sin, rope_dim, part.data());
-  store_as(part.data(), rope_dim, kv.dtype, kv.k_scale, kv.k, at + latent_dim);
+  keys.write(0, latent_dim, part.data(), rope_dim);
 }
 
 }  // namespace HWY_NAMESPACE

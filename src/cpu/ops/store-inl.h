@@ -11,6 +11,7 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "tensor/dtype.h"
@@ -99,7 +100,45 @@ HWY_INLINE void store_converted(const float* x, int64_t n, float scale, T* out,
   for (; i < n; ++i) out[i] = convert_one(x[i] / scale);
 }
 
-// Stores into elements [at, at + n) of a cache of type dtype; only FP8 uses the scale.
+// The largest magnitude of n numbers, or a NaN if one of them is a NaN.
+HWY_INLINE float largest_magnitude(const float* x, int64_t n) {
+  const StoreD d;
+  const StoreU32 du;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  // Magnitudes are ordered as their bits are, with NaN above infinity.
+  StoreBits largest = hn::Zero(du);
+  const auto magnitude_mask = hn::Set(du, 0x7FFFFFFFU);
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto bits = hn::BitCast(du, hn::LoadU(d, x + i));
+    largest = hn::Max(largest, hn::And(bits, magnitude_mask));
+  }
+  uint32_t most = hn::GetLane(hn::MaxOfLanes(du, largest));
+  for (; i < n; ++i) most = std::max(most, std::bit_cast<uint32_t>(x[i]) & 0x7FFFFFFFU);
+  return std::bit_cast<float>(most);
+}
+
+// Quantizes n numbers with one scale, as tensor/dtype.h defines it, and returns the scale.
+HWY_INLINE HWY_MAYBE_UNUSED float store_i8(const float* x, int64_t n, int8_t* out) {
+  const StoreD d;
+  const hn::Rebind<int8_t, StoreD> d8;
+  const float scale = i8_scale(largest_magnitude(x, n));
+  if (!(scale > 0)) {
+    std::fill_n(out, n, int8_t{0});
+    return scale;
+  }
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) {
+    const auto quotient = hn::Div(hn::LoadU(d, x + i), hn::Set(d, scale));
+    hn::StoreU(hn::DemoteTo(d8, hn::NearestInt(quotient)), d8, out + i);
+  }
+  for (; i < n; ++i) out[i] = f32_to_i8(x[i], scale);
+  return scale;
+}
+
+// Stores into elements [at, at + n) of a cache of type dtype, which is not kI8; only FP8 uses the
+// scale.
 HWY_INLINE HWY_MAYBE_UNUSED void store_as(const float* x, int64_t n, DType dtype,
                                           const float* scale, void* cache, int64_t at) {
   switch (dtype) {

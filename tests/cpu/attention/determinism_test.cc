@@ -163,8 +163,31 @@ TEST_P(CpuAttentionDeterminismTest, OtherPlansDoNotMatter) {
   }
 }
 
+// The keys of a latent cache in 8-bit integers are scaled in a converted block, also for one row.
+TEST(CpuAttentionLatentDeterminism, HeadsAndChunksDoNotMatter) {
+  AttentionCase together{.name = "latent",
+                         .shape = testing::make_attention_shape(6, 1, 72, 16, DType::kI8),
+                         .reqs = {{1, 700, 1}, {9, 700, 1}}};
+  together.shape.head_dim_v = 56;
+  together.shape.is_latent = true;
+  ThreadPool pool(2);
+  const auto backend = make_cpu_attention(pool);
+  const AttentionResult all = testing::run_attention(together, *backend);
+  for (int head = 0; head < 6; ++head) {
+    AttentionCase alone = together;
+    alone.reqs = {{1, 700, 1}};
+    alone.shape.num_heads = 1;
+    alone.first_head = head;
+    const std::vector<uint32_t> bits =
+        rows_of(testing::run_attention(alone, *backend).out, 0, 1, 56);
+    EXPECT_EQ(bits, rows_of(all.out, head, 1, 56));
+    EXPECT_EQ(bits, rows_of(all.out, 9 * 6 + head, 1, 56)) << "the last token of the chunk";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Dtypes, CpuAttentionDeterminismTest,
-                         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3),
+                         ::testing::Values(DType::kF32, DType::kF16, DType::kBF16, DType::kF8E4M3,
+                                           DType::kI8),
                          [](const auto& test) { return std::string(dtype_name(test.param)); });
 
 }  // namespace

@@ -90,6 +90,9 @@ TEST(ReferenceAttentionPlans, ThreadsGiveTheSameBits) {
 INSTANTIATE_TEST_SUITE_P(Cases, ReferenceAttentionTest,
                          ::testing::ValuesIn(testing::attention_cases()),
                          [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Int8Cases, ReferenceAttentionTest,
+                         ::testing::ValuesIn(testing::i8_attention_cases()),
+                         [](const auto& test) { return test.param.name; });
 
 }  // namespace
 }  // namespace quire

@@ -40,6 +40,9 @@ TEST_P(CpuAttentionTest, EqualsReference) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, CpuAttentionTest, ::testing::ValuesIn(testing::attention_cases()),
                          [](const auto& test) { return test.param.name; });
+INSTANTIATE_TEST_SUITE_P(Int8Cases, CpuAttentionTest,
+                         ::testing::ValuesIn(testing::i8_attention_cases()),
+                         [](const auto& test) { return test.param.name; });
 
 // Restores the choice of the best target when a test ends.
 struct TargetScope {
@@ -50,13 +53,16 @@ struct TargetScope {
 TEST(CpuAttentionTargets, EachEqualsReference) {
   // Instruction sets that simd_kernels.cc compiles and this machine has.
   std::vector<AttentionCase> cases;
-  for (const AttentionCase& spec : testing::attention_cases()) {
-    if (spec.name.starts_with("mixed_phases") || spec.name.starts_with("head_dim_40") ||
-        spec.name.starts_with("softcap_sinks_window")) {
-      cases.push_back(spec);
+  for (const auto& all : {testing::attention_cases(), testing::i8_attention_cases()}) {
+    for (const AttentionCase& spec : all) {
+      if (spec.name.starts_with("mixed_phases") || spec.name.starts_with("head_dim_40") ||
+          spec.name.starts_with("latent_24") || spec.name.starts_with("one_head") ||
+          spec.name.starts_with("softcap_sinks_window")) {
+        cases.push_back(spec);
+      }
     }
   }
-  ASSERT_EQ(cases.size(), 10U);
+  ASSERT_EQ(cases.size(), 23U);
   int num_targets = 0;
   for (const int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
     if ((hwy::SupportedTargets() & target) == 0) continue;
@@ -165,6 +171,60 @@ TEST(CpuAttentionFeatures, ReadsEveryFp8CodeExactly) {
   }
 }
 
+// Reads all integers from -127 to 127 through the kernel: the output of a single token is the
+// integer times the scale of its vector.
+TEST(CpuAttentionFeatures, ReadsEveryIntegerExactly) {
+  constexpr float kScale = 0.37F;
+  AttentionCase spec{.name = "integers",
+                     .shape = testing::make_attention_shape(1, 1, 256, 16, DType::kI8),
+                     .reqs = {{1, 1, 1}}};
+  for (const int num_heads : {1, 4}) {  // read directly, and from a converted block
+    spec.shape.num_heads = num_heads;
+    for (const int64_t target : {HWY_SSE4, HWY_AVX2, HWY_AVX3}) {
+      if ((hwy::SupportedTargets() & target) == 0) continue;
+      const TargetScope scope(target);
+      ThreadPool pool(1);
+      const AttentionProblem problem(spec);
+      const KvCacheView& cache = problem.cache();
+      auto* const v =
+          static_cast<int8_t*>(cache.v) + problem.batch().block_table[0] * cache.page_stride_v;
+      for (int i = 0; i < 255; ++i) v[i] = static_cast<int8_t>(i - 127);
+      *reinterpret_cast<float*>(v + cache.scale_offset_v) = kScale;
+      const AttentionResult result = problem.run(*make_cpu_attention(pool));
+      for (int i = 0; i < 255 * num_heads; ++i) {
+        const float actual = result.out[static_cast<size_t>(i / 255 * 256 + i % 255)];
+        EXPECT_EQ(actual, static_cast<float>(i % 255 - 127) * kScale) << i;
+      }
+    }
+  }
+}
+
+// The scale of a vector that is not finite is a NaN. It shows in every output that attends to the
+// vector, and in no other.
+TEST(CpuAttentionFeatures, AVectorOfIntegersWithoutAScaleShows) {
+  const AttentionCase spec{.name = "broken_scale",
+                           .shape = testing::make_attention_shape(4, 2, 64, 16, DType::kI8),
+                           .reqs = {{1, 700, 1}, {9, 200, 2}}};
+  for (const bool is_key : {true, false}) {
+    for (const int position : {0, 17, 699}) {
+      ThreadPool pool(2);
+      const AttentionProblem problem(spec);
+      const KvCacheView& cache = problem.cache();
+      const int64_t page = problem.batch().block_table[position / 16] * cache.page_stride_k;
+      auto* const scales = static_cast<int8_t*>(is_key ? cache.k : cache.v) + page +
+                           (is_key ? cache.scale_offset_k : cache.scale_offset_v);
+      reinterpret_cast<float*>(scales)[position % 16] = std::numeric_limits<float>::quiet_NaN();
+      for (const auto& backend : {make_reference_attention(), make_cpu_attention(pool)}) {
+        const AttentionResult result = problem.run(*backend);
+        for (size_t i = 0; i < result.out.size(); ++i) {
+          const bool is_broken = i < size_t{2} * 64;  // the query heads of KV head 0, one token
+          EXPECT_EQ(std::isnan(result.out[i]), is_broken) << backend->name() << ' ' << i;
+        }
+      }
+    }
+  }
+}
+
 TEST(CpuAttentionPools, PastTwoToTheThirtyOneElements) {
   AttentionCase spec{.name = "huge",
                      .shape = testing::make_attention_shape(2, 1, 64, 64, DType::kF8E4M3),
@@ -189,7 +249,7 @@ TEST(CpuAttentionSupport, NamesEveryReason) {
                             "head_dim is 44; it must be a multiple of 8 from 8 to 1024.",
                             "head_dim_v is 1032; it must be a multiple of 8 from 8 to 1024.",
                             "q is bf16; it must be f32.",
-                            "kv is i32; it must be f32, f16, bf16 or fp8_e4m3."));
+                            "kv is i32; it must be f32, f16, bf16, fp8_e4m3 or i8."));
     const AttentionShape good = testing::make_attention_shape(6, 3, 48, 16, DType::kF8E4M3);
     EXPECT_TRUE(backend->supports(good, {.phase = Phase::kPrefill}, Device()).ok());
   }

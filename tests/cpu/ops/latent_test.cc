@@ -234,5 +234,40 @@ TEST(LatentRopeAndCache, ScalesFp8) {
   }
 }
 
+// The normalized part and the rotated part of a latent vector in 8-bit integers have one scale
+// each.
+TEST(LatentRopeAndCache, ScalesEachPartOfAVectorOfIntegers) {
+  const LatentCase shape = {2, 8, 8, 24};
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    LatentRun exact(shape, DType::kF32);
+    LatentRun stored(shape, DType::kI8);
+    ops->latent_rope_and_cache(exact.args, host_stream());
+    ops->latent_rope_and_cache(stored.args, host_stream());
+    const KvCacheView& view = stored.args.kv;
+    const int64_t width = shape.latent_dim + shape.rope_dim;
+    const std::vector<float> values = exact.cached();
+    for (const int64_t slot : {17, 0, 63, 18}) {
+      const int8_t* page = static_cast<const int8_t*>(view.k) + slot / 16 * view.page_stride_k;
+      const auto* scales = reinterpret_cast<const float*>(page + view.scale_offset_k);
+      for (const bool rotated : {false, true}) {
+        const int64_t first = rotated ? shape.latent_dim : 0;
+        const int64_t end = rotated ? width : shape.latent_dim;
+        const float scale = scales[slot % 16 + (rotated ? LatentRun::kPageSize : 0)];
+        float largest = 0.0F;
+        for (int64_t i = first; i < end; ++i) {
+          largest = std::max(largest, std::fabs(values[static_cast<size_t>(slot * width + i)]));
+        }
+        EXPECT_EQ(scale, i8_scale(largest)) << variant.name;
+        for (int64_t i = first; i < end; ++i) {
+          EXPECT_EQ(page[slot % 16 * view.token_stride_k + i],
+                    f32_to_i8(values[static_cast<size_t>(slot * width + i)], scale))
+              << variant.name << " at " << i;
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace quire

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numbers>
 
 #include "ops_fixture.h"
@@ -231,6 +232,8 @@ float cached(const void* cache, DType dtype, int64_t at) {
       return bf16_to_f32(static_cast<const uint16_t*>(cache)[at]);
     case DType::kF8E4M3:
       return e4m3_to_f32(static_cast<const uint8_t*>(cache)[at]);
+    case DType::kI8:
+      return static_cast<const int8_t*>(cache)[at];
     default:
       return static_cast<const float*>(cache)[at];
   }
@@ -268,7 +271,8 @@ class RopeAndCacheRun {
                .head_dim = shape.head_dim,
                .head_dim_v = shape.head_dim,
                .dtype = dtype};
-    cache_.assign(static_cast<size_t>(layout_.page_bytes() * kPages), std::byte{0x11});
+    cache_.assign(static_cast<size_t>(layout_.page_bytes() * kPages), kUntouched);
+    expected_writes_.assign(cache_.size(), false);
     args_ = {.qkv = matrix(qkv_, kTokens, row),
              .q_out = {q_out_.data(), DType::kF32, {kTokens, kHeads, shape.head_dim}},
              .cos_sin = matrix(cos_sin_, kTokens, shape.rope_dim),
@@ -288,7 +292,6 @@ class RopeAndCacheRun {
 
   void check(Ops& ops, const std::string& what) {
     ops.rope_and_cache(args_, host_stream());
-    int64_t written = 0;
     for (int64_t t = 0; t < kTokens; ++t) {
       for (int h = 0; h < kHeads; ++h) {
         const auto want = expected_head(t, h, args_.q_norm);
@@ -298,9 +301,11 @@ class RopeAndCacheRun {
         }
       }
       if (kv_slots_[t] < 0) continue;
-      for (int h = 0; h < kKvHeads; ++h, written += 2 * shape_.head_dim) check_kv(t, h, what);
+      for (int h = 0; h < kKvHeads; ++h) check_kv(t, h, what);
     }
-    EXPECT_EQ(num_changed(), written) << what << ": other bytes were written";
+    for (size_t i = 0; i < cache_.size(); ++i) {
+      if (!expected_writes_[i]) ASSERT_EQ(cache_[i], kUntouched) << what << ": other bytes, " << i;
+    }
   }
 
  private:
@@ -324,17 +329,54 @@ class RopeAndCacheRun {
     return out;
   }
 
-  int64_t cache_index(int64_t t, int h, bool value) const {
+  // The index of the vector of a token and head, or of its scale.
+  int64_t cache_index(int64_t t, int h, bool value, bool scale = false) const {
     const int64_t page = kv_slots_[t] / kPageSize;
     const int64_t token = kv_slots_[t] % kPageSize;
     return page * layout_.page_stride() + (value ? layout_.value_offset() : 0) +
-           h * layout_.head_stride_k() + token * shape_.head_dim;
+           h * layout_.head_stride_k() +
+           (scale ? layout_.scale_offset_k() + 4 * token : token * shape_.head_dim);
+  }
+
+  float i8_scale_of(int64_t t, int h, bool value) const {
+    float scale = 0.0F;
+    std::memcpy(&scale, cache_.data() + cache_index(t, h, value, true), sizeof(scale));
+    return scale;
+  }
+
+  void expect_written(int64_t first_byte, int64_t num_bytes) {
+    std::fill_n(expected_writes_.begin() + first_byte, num_bytes, true);
+  }
+
+  // Each number is within half a scale of the one that was stored.
+  void check_i8(int64_t t, int h, bool is_value, std::span<const double> want,
+                const std::string& what) {
+    const float scale = i8_scale_of(t, h, is_value);
+    const int64_t at = cache_index(t, h, is_value);
+    double largest = 0;
+    for (size_t i = 0; i < want.size(); ++i) {
+      const double stored = double{cached(cache_.data(), dtype_, at + static_cast<int64_t>(i))};
+      largest = std::max(largest, std::fabs(stored));
+      ASSERT_NEAR(stored * scale, want[i], 0.501 * scale + 1e-5) << what;
+    }
+    EXPECT_EQ(largest, 127) << what;
+    expect_written(at, shape_.head_dim);
+    expect_written(cache_index(t, h, is_value, true), sizeof(scale));
   }
 
   void check_kv(int64_t t, int h, const std::string& what) {
     const bool fp8 = dtype_ == DType::kF8E4M3;
     const auto key = expected_head(t, kHeads + h, args_.k_norm);
     const float* value = head(t, kHeads + kKvHeads + h);
+    if (dtype_ == DType::kI8) {
+      check_i8(t, h, false, key, what);
+      check_i8(t, h, true, std::vector<double>(value, value + shape_.head_dim), what);
+      return;
+    }
+    const auto size = static_cast<int64_t>(dtype_bytes(dtype_));
+    for (const bool is_value : {false, true}) {
+      expect_written(cache_index(t, h, is_value) * size, shape_.head_dim * size);
+    }
     for (int64_t i = 0; i < shape_.head_dim; ++i) {
       const double k = key[static_cast<size_t>(i)] / (fp8 ? k_scale_ : 1.0F);
       const double v = static_cast<double>(value[i]) / (fp8 ? v_scale_ : 1.0F);
@@ -349,21 +391,13 @@ class RopeAndCacheRun {
     }
   }
 
-  // The number of elements that no longer have the initial pattern, which no random value equals.
-  int64_t num_changed() const {
-    const auto size = static_cast<int64_t>(dtype_bytes(dtype_));
-    const std::vector<std::byte> pattern(static_cast<size_t>(size), std::byte{0x11});
-    int64_t changed = 0;
-    for (int64_t i = 0; i < layout_.page_stride() * kPages; ++i) {
-      changed += std::memcmp(cache_.data() + i * size, pattern.data(), pattern.size()) != 0;
-    }
-    return changed;
-  }
+  static constexpr std::byte kUntouched{0x11};
 
   RopeCase shape_;
   DType dtype_;
   std::vector<float> qkv_, q_out_, cos_sin_, norms_;
   std::vector<std::byte> cache_;
+  std::vector<bool> expected_writes_;  // by byte of cache_
   KvLayout layout_;
   float k_scale_ = 0.5F;
   float v_scale_ = 0.03125F;
@@ -386,7 +420,7 @@ TEST(RopeAndCache, AgreesWithTheDefinition) {
   for (const Variant& variant : variants()) {
     VariantOps ops(variant);
     for (const RopeCase& shape : cases) {
-      for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+      for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16, DType::kI8}) {
         RopeAndCacheRun(shape, dtype)
             .check(*ops, variant.name + " " + std::string(dtype_name(dtype)) + " head_dim " +
                              std::to_string(shape.head_dim));
@@ -448,6 +482,73 @@ TEST(RopeAndCache, StoresTheBitsOfTheScalarConversion) {
                 << variant.name << " " << std::bit_cast<uint32_t>(x);
           }
         }
+      }
+    }
+  }
+}
+
+// A vector in 8-bit integers has the integers and the scale of the scalar definition, and each
+// element is within half a scale, whatever the vector's magnitude.
+TEST(RopeAndCache, StoresTheIntegersOfTheScalarDefinition) {
+  constexpr int kHeadDim = 72;  // not a multiple of every target's lanes
+  constexpr int64_t kTokens = 256;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> qkv = random_floats(3 * kHeadDim * kTokens, 5);
+  std::vector<float> largest(kTokens, 0.0F);
+  const auto value = [&](int64_t t, int64_t i) -> float& {
+    return qkv[static_cast<size_t>((t * 3 + 2) * kHeadDim + i)];
+  };
+  for (int64_t t = 0; t < kTokens; ++t) {
+    // From subnormal numbers to the largest ones. Token 0 is all zeros; tokens 1 to 3 have an
+    // element that is not finite, in a whole vector and in the rest.
+    for (int64_t i = 0; i < kHeadDim; ++i) {
+      value(t, i) = t == 0 ? 0.0F : std::ldexp(value(t, i), static_cast<int>(t) - 140);
+    }
+    if (t == 1) value(t, 3) = kInfinity;
+    if (t == 2) value(t, kHeadDim - 1) = -kInfinity;
+    if (t == 3) value(t, 40) = std::numeric_limits<float>::quiet_NaN();
+    for (int64_t i = 0; i < kHeadDim; ++i) {
+      largest[static_cast<size_t>(t)] =
+          std::max(largest[static_cast<size_t>(t)], std::fabs(value(t, i)));
+    }
+  }
+  std::vector<float> cos_sin(kTokens * 2, 1.0F);
+  std::vector<float> q_out(kTokens * kHeadDim);
+  std::vector<int64_t> kv_slots(kTokens);
+  for (size_t t = 0; t < kv_slots.size(); ++t) kv_slots[t] = static_cast<int64_t>(t);
+  const KvLayout layout = {.page_size = 32,
+                           .num_kv_heads = 1,
+                           .head_dim = kHeadDim,
+                           .head_dim_v = kHeadDim,
+                           .dtype = DType::kI8};
+  for (const Variant& variant : variants()) {
+    VariantOps ops(variant);
+    std::vector<std::byte> cache(static_cast<size_t>(layout.page_bytes() * kTokens / 32));
+    const KvCacheView view = kv_cache_view(layout, cache.data());
+    ops->rope_and_cache({.qkv = matrix(qkv, kTokens, 3 * kHeadDim),
+                         .q_out = {q_out.data(), DType::kF32, {kTokens, 1, kHeadDim}},
+                         .cos_sin = matrix(cos_sin, kTokens, 2),
+                         .num_heads = 1,
+                         .num_kv_heads = 1,
+                         .head_dim = kHeadDim,
+                         .page_size = 32,
+                         .kv = view,
+                         .kv_slots = kv_slots.data()},
+                        host_stream());
+    for (int64_t t = 0; t < kTokens; ++t) {
+      const int8_t* page = static_cast<const int8_t*>(view.v) + t / 32 * view.page_stride_v;
+      const float scale = reinterpret_cast<const float*>(page + view.scale_offset_v)[t % 32];
+      if (t >= 1 && t <= 3) {
+        EXPECT_TRUE(std::isnan(scale)) << variant.name << " token " << t;
+        continue;
+      }
+      ASSERT_EQ(scale, i8_scale(largest[static_cast<size_t>(t)])) << variant.name << " " << t;
+      for (int64_t i = 0; i < kHeadDim; ++i) {
+        const float x = value(t, i);
+        const int8_t stored = page[t % 32 * view.token_stride_v + i];
+        ASSERT_EQ(stored, f32_to_i8(x, scale)) << variant.name << " token " << t << " at " << i;
+        ASSERT_LE(std::fabs(double{stored} * scale - x), 0.50001 * scale)
+            << variant.name << " token " << t << " at " << i;
       }
     }
   }
