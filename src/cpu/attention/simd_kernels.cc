@@ -139,7 +139,7 @@ class Tile {
     }
   }
 
-  // Turns scores into weights relative to the row's new maximum.
+  // Turns scores into weights relative to the row's new maximum, times the scales of the values.
   HWY_INLINE void update_row(int row, const VisibleRange& seen) {
     const FloatTag d;
     float* HWY_RESTRICT s = scores(row);
@@ -168,9 +168,16 @@ class Tile {
       // Exp() of a NaN is 0, which would hide a broken key.
       const Floats weight = hn::IfThenElse(hn::IsNaN(score), score, hn::Exp(d, score));
       sum = hn::Add(sum, weight);
-      hn::Store(weight, d, s + i);
+      hn::Store(times_v_scales(weight, i), d, s + i);
     }
     hn::Store(sum, d, sums);
+  }
+
+  // The factors of stored values: the weights of kLanes tokens from idx, times the values' scales.
+  HWY_INLINE Floats times_v_scales(Floats weights, int idx) const {
+    if (!kHasScales) return weights;
+    const int block = idx / kBlockTokens * kBlockTokens;
+    return hn::Mul(weights, hn::LoadU(FloatTag(), v_scales(block) + idx % kBlockTokens));
   }
 
   HWY_INLINE Floats cap(Floats score) const {
@@ -208,20 +215,9 @@ class Tile {
       const VisibleRange seen = seen_part(task_.visible[query], position_ + block, kBlockTokens);
       if (seen.first >= seen.end) continue;
       for (int row = query * task_.group; row < (query + 1) * task_.group; ++row) {
-        if (kHasScales) scale_weights(block, scores(row) + block);
         add_weighted_row(scores(row) + block, v, stride, seen.first, seen.end, padded,
                          out_.acc + row * padded);
       }
-    }
-  }
-
-  // Multiplies a row's weights of a block by the scales of the values.
-  HWY_INLINE void scale_weights(int block, float* weights) const {
-    const FloatTag d;
-    const float* scales = v_scales(block);
-    for (int i = 0; i < kBlockTokens; i += kLanes) {
-      const Floats scaled = hn::Mul(hn::Load(d, weights + i), hn::LoadU(d, scales + i));
-      hn::Store(scaled, d, weights + i);
     }
   }
 
