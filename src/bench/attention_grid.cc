@@ -63,9 +63,7 @@ DecodeSizes decode_sizes(bool quick, int q_len) {
 double num_kv_bytes(const AttentionShape& shape, const AttentionWorkload& workload) {
   double num_tokens = 0.0;
   for (const int32_t kv_len : workload.kv_lens) num_tokens += kv_len;
-  const int num_elements = shape.head_dim + (shape.is_latent ? 0 : shape.head_dim_v);
-  return num_tokens * shape.num_kv_heads * num_elements *
-         static_cast<double>(dtype_bytes(shape.kv));
+  return num_tokens * static_cast<double>(kv_layout(shape).page_bytes()) / shape.page_size;
 }
 
 double num_operations(const AttentionShape& shape, const AttentionWorkload& workload) {

@@ -291,6 +291,8 @@ TEST(EngineFlags, FillTheConfig) {
   EXPECT_EQ(config.model, "/m");
   EXPECT_EQ(config.block_size, 32);
   EXPECT_EQ(config.kv_cache_dtype, "fp8");
+  EXPECT_TRUE(set(flags, "--kv-cache-dtype", "i8").ok());
+  EXPECT_EQ(config.kv_cache_dtype, "int8");
   EXPECT_EQ(config.dtype, "bf16");
   EXPECT_EQ(config.kv_cache_memory, 1 << 20);
   EXPECT_FALSE(config.enable_prefix_caching);

@@ -192,6 +192,21 @@ TEST(DeterminismWindows, SameBitsWhateverTheWindowsHaveFreed) {
   }
 }
 
+// Keys and values in 8-bit integers: one scale per head and token, whatever tokens share its step.
+EngineConfig int8_cache_config() {
+  EngineConfig config = tiny_config();
+  config.device = "cpu";
+  config.kv_cache_dtype = "int8";
+  return config;
+}
+
+EngineConfig int8_latent_cache_config() {
+  EngineConfig config = testing::tiny_deepseek_config();
+  config.device = "cpu";
+  config.kv_cache_dtype = "int8";
+  return config;
+}
+
 // A token's experts and latent vectors have the same bits, whatever tokens share its step.
 class DeterminismOfFamilies : public ::testing::TestWithParam<EngineConfig (*)()> {};
 
@@ -225,7 +240,21 @@ TEST_P(DeterminismOfFamilies, SameBitsWhateverTheBatch) {
 
 INSTANTIATE_TEST_SUITE_P(Families, DeterminismOfFamilies,
                          ::testing::Values(testing::tiny_experts_config,
-                                           testing::tiny_deepseek_config));
+                                           testing::tiny_deepseek_config, int8_cache_config,
+                                           int8_latent_cache_config));
+
+// A preempted sequence computes its integers and scales again, to the same bits.
+TEST(DeterminismOfInt8Caches, SameBitsAfterPreemption) {
+  EngineConfig roomy = int8_cache_config();
+  roomy.enable_prefix_caching = false;
+  std::vector<Collected> expected = run_all(*make_engine(roomy), requests());
+  EngineConfig small = roomy;
+  small.max_model_len = 192;
+  small.kv_cache_memory = 16 * 2560;  // 16 blocks
+  const auto engine = make_engine(small);
+  testing::expect_same(run_all(*engine, requests()), expected);
+  EXPECT_GT(engine->stats().num_preemptions, 0);
+}
 
 TEST(DeterminismSetup, TheSmallCacheDoesPreempt) {
   EngineConfig config = tiny_config();

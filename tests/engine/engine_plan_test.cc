@@ -362,6 +362,35 @@ TEST_F(EnginePlanTest, AShrunkContextHasTheGroupsAndTablesOfItsOwn) {
   EXPECT_EQ(shrunk->scheduler.tables.size(), 1U);
 }
 
+// Also on a machine without a GPU, whose absence would be the next error.
+TEST(MakePlatform, RefusesAnInt8CacheOnAGpu) {
+  const auto files = open_model_files(tiny_config());
+  ASSERT_TRUE(files.ok());
+  EngineConfig config = tiny_config();
+  config.device = "cpu";
+  config.kv_cache_dtype = "int8";
+  EXPECT_TRUE(make_platform(config, files->config).ok());
+  config.device = "cuda";
+  EXPECT_EQ(make_platform(config, files->config).status().message(),
+            "[engine] kv_cache_dtype: got int8 on a GPU, expected fp8, a GPU's cache in 8 bits; "
+            "int8 is for `device` cpu");
+}
+
+// A head of 16 elements takes 20 bytes in 8-bit integers and 64 in F32.
+TEST(PlanEngine, PlansTheBytesOfAnInt8Cache) {
+  EngineConfig config = tiny_config();
+  config.device = "cpu";
+  config.kv_cache_dtype = "f32";
+  const auto bytes_of_block = [&] {
+    const auto files = open_model_files(config);
+    const auto platform = make_platform(config, files->config);
+    return plan_engine(config, *files, **platform)->memory_request.tables.front().block_bytes;
+  };
+  const int64_t in_f32 = bytes_of_block();
+  config.kv_cache_dtype = "int8";
+  EXPECT_EQ(bytes_of_block() * 64, in_f32 * 20);
+}
+
 TEST(MakePlatform, RefusesAShareOutOfRange) {
   const auto files = open_model_files(tiny_config());
   ASSERT_TRUE(files.ok());

@@ -216,7 +216,8 @@ TEST(Engine, RefusesBadConfigurations) {
     EXPECT_THAT(refusal([](auto& c) { c.device = "cuda"; }), HasSubstr("set `device` to cpu"));
   }
   EXPECT_THAT(refusal([](auto& c) { c.attention_backend = "xqa"; }), HasSubstr("xqa"));
-  EXPECT_THAT(refusal([](auto& c) { c.kv_cache_dtype = "int4"; }), HasSubstr("int4"));
+  EXPECT_THAT(refusal([](auto& c) { c.kv_cache_dtype = "int4"; }),
+              HasSubstr("must be auto, f32, f16, bf16, fp8 or int8, got int4"));
   EXPECT_THAT(refusal([](auto& c) { c.max_model_len = 1000; }), HasSubstr("at most 512"));
   EXPECT_THAT(refusal([](auto& c) { c.max_num_seqs = -1; }),
               HasSubstr("max_num_seqs: must be 1 to"));

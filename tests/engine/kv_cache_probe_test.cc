@@ -1,5 +1,5 @@
-// An FP8 KV cache whose scales fit the model passes the check at start; one whose scales do not is
-// warned of or refused. The weights are those of the embedded model, which is trained.
+// A quantized KV cache that fits the model passes the check at start; an FP8 cache whose scales do
+// not is warned of or refused. The weights are those of the embedded model, which is trained.
 #include "engine/kv_cache_probe.h"
 
 #include <fmt/format.h>
@@ -171,12 +171,26 @@ TEST(KvCacheProbe, ServesEveryKindOfCache) {
     config.model = path.string();
     config.device = "cpu";
     config.num_threads = 2;
-    config.kv_cache_dtype = "fp8";
-    const Started started = start(config);
-    EXPECT_THAT(started.error, IsEmpty()) << name;
-    EXPECT_THAT(started.log, AllOf(HasSubstr(kMoves), HasSubstr("checked in"))) << name;
+    for (const char* const kv_cache_dtype : {"fp8", "int8"}) {
+      config.kv_cache_dtype = kv_cache_dtype;
+      const Started started = start(config);
+      EXPECT_THAT(started.error, IsEmpty()) << name;
+      EXPECT_THAT(started.log, AllOf(HasSubstr(kMoves), HasSubstr("checked in"))) << name;
+    }
   }
   fs::remove_all(path);
+}
+
+// An int8 cache makes its own scales: those of the checkpoint and the magnitude of values do not
+// matter.
+TEST(KvCacheProbe, AnInt8CachePassesWhateverTheScales) {
+  for (const int values_exponent : {0, 12}) {
+    const ScaledModel model(1000.0F, 1000.0F, values_exponent);
+    const Started started = start(model.config("int8"));
+    EXPECT_THAT(started.error, IsEmpty());
+    EXPECT_THAT(started.log, AllOf(HasSubstr("the int8 KV cache moves"), HasSubstr(kMoves),
+                                   Not(HasSubstr("FP8")), HasSubstr("checked in")));
+  }
 }
 
 TEST(KvCacheProbe, OtherCachesAreNotChecked) {
