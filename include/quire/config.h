@@ -23,6 +23,9 @@ struct EngineConfig {
   std::string quantization = "none";
   // "f32", "f16", "bf16", "fp8", or on a CPU "int8"; auto: the weights' type.
   std::string kv_cache_dtype = "auto";
+  // With an FP8 cache: layers without scales of keys and values in the checkpoint get scales from a
+  // probe at start, instead of 1.
+  bool calculate_kv_scales = false;
   std::string device = "auto";  // "cpu", "cuda" or "auto"
 
   int max_model_len = 0;           // tokens of prompt and output; 0: the model's own

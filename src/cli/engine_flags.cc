@@ -120,6 +120,8 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
               "Most tokens in one step; 0: 512 on a CPU, 8192 on a GPU");
   add_block_size(flags, &config->block_size);
   add_kv_cache_dtype(flags, config);
+  flags.toggle("--calculate-kv-scales", &config->calculate_kv_scales,
+               "With fp8: scales of keys and values from a probe, where the checkpoint has none");
   flags.bytes("--kv-cache-memory", &config->kv_cache_memory,
               "Size of the KV cache, such as 512M or 4G; without it, planned");
   flags.last().alias = "--kv-cache-memory-bytes";

@@ -80,6 +80,9 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
   LoadedModel loaded;
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
                                                   plan.sizes.limits, progress));
+  if (plan.calculates_kv_scales) {
+    QUIRE_RETURN_IF_ERROR(calculate_kv_scales(context, files, plan, *loaded.model));
+  }
   if (is_quantized_cache(plan.sizes.limits.kv_dtype)) {
     QUIRE_RETURN_IF_ERROR(check_kv_cache(context, files, plan, *loaded.model));
   }
@@ -143,9 +146,10 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
     log_info(
-        "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and the scale 1 "
-        "in the others",
-        num_kv_scales(*files.weights), files.config.num_layers);
+        "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and {} in the "
+        "others",
+        num_kv_scales(*files.weights), files.config.num_layers,
+        plan.calculates_kv_scales ? "calculated ones" : "the scale 1");
   }
   const SelectionReport report = report_attention(plan.attention);
   for (const std::string& line : report.summary) log_info("[attention] {}", line);

@@ -135,6 +135,14 @@ Result<DType> choose_kv_dtype(const EngineConfig& config, DType dtype_of_model) 
   return *dtype;
 }
 
+Status check_calculated_scales(const EngineConfig& config, DType kv_dtype) {
+  if (!config.calculate_kv_scales || kv_dtype == DType::kF8E4M3) return {};
+  return invalid_argument(
+      fmt::format("[engine] calculate_kv_scales: got true with a KV cache in {}, expected an FP8 "
+                  "cache; set `kv_cache_dtype` to fp8, or leave calculate_kv_scales out",
+                  dtype_name(kv_dtype)));
+}
+
 Result<int> choose_max_model_len(const EngineConfig& config, const ModelConfig& model) {
   const int longest = model.longest_model_len;
   const int wanted = config.max_model_len == 0 ? longest : config.max_model_len;
@@ -523,6 +531,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   QUIRE_RETURN_IF_ERROR(check_int8(config, *files.weights));
   const DType dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, dtype));
+  QUIRE_RETURN_IF_ERROR(check_calculated_scales(config, kv_dtype));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
   PlanInputs in = {
       config, files, platform, context, kv_dtype, drafts, std::make_shared<TuningTable>()};
@@ -537,7 +546,8 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
                     .draft = std::move(plan.draft),
                     .memory_request = std::move(plan.memory_request),
                     .memory_plan = std::move(plan.memory_plan),
-                    .scheduler = std::move(scheduler)};
+                    .scheduler = std::move(scheduler),
+                    .calculates_kv_scales = config.calculate_kv_scales};
 }
 
 DrafterLimits drafter_limits(const RunnerSizes& sizes) {

@@ -39,6 +39,7 @@ struct EnginePlan {
   MemoryRequest memory_request;
   MemoryPlan memory_plan;  // made from memory_request
   SchedulerConfig scheduler;
+  bool calculates_kv_scales = false;  // EngineConfig::calculate_kv_scales
 };
 
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <memory>
@@ -106,13 +107,19 @@ struct Probe {
   size_t engine_workspace_bytes = 0;  // the workspace that the engine takes later
 };
 
+// The blocks of each table of the probe's cache: one more than the sequence has, because block 0 is
+// the padding page.
+int num_probe_blocks(const Probe& probe) {
+  return num_blocks_for(probe.sizes.limits.max_model_len, probe.sizes.limits.page_size) + 1;
+}
+
+using ReadCache = std::function<Status(const KvCache& cache)>;
+
 // The most likely tokens after each of the probe's, with a cache of its own that the attention of
-// `setup` reads.
-Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const AttentionSetup& setup) {
-  const int page_size = probe.sizes.limits.page_size;
-  const int num_pages = num_blocks_for(probe.sizes.limits.max_model_len, page_size);
-  // One page more than the sequence has, because block 0 is the padding page.
-  const std::vector<int> num_blocks(probe.sizes.windows.size(), num_pages + 1);
+// `setup` reads. Calls read_cache, if it is set, once the cache has all keys and values.
+Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const AttentionSetup& setup,
+                                                const ReadCache& read_cache = {}) {
+  const std::vector<int> num_blocks(probe.sizes.windows.size(), num_probe_blocks(probe));
   QUIRE_ASSIGN_OR_RETURN(const KvCache cache,
                          KvCache::allocate(setup.kv_groups, num_blocks, probe.context.ops()));
   // A smaller workspace would be kept beside the engine's.
@@ -130,6 +137,7 @@ Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const Attent
                          run_sequence(*runner, probe_scheduler(probe.sizes, num_blocks),
                                       probe_sequence(probe.token_ids)));
   QUIRE_RETURN_IF_ERROR(result.error);
+  if (read_cache) QUIRE_RETURN_IF_ERROR(read_cache(cache));
   std::vector<PositionLogprobs> positions = std::move(result.prompt_logprobs);
   QUIRE_CHECK(!positions.empty() && !result.tokens.empty(),
               "[engine] the probe of the KV cache has no log probabilities");
@@ -192,9 +200,11 @@ std::string remedy(const ModelFiles& files, const ProbeResult& result) {
   const int num_scaled = num_kv_scales(*files.weights);
   return fmt::format(
       "the checkpoint has scales of keys and values (self_attn.k_scale, v_scale) in {} of {} "
-      "layers, {}; set `kv_cache_dtype` to auto, or take a checkpoint with other scales",
+      "layers, {}; set `kv_cache_dtype` to auto, {}",
       num_scaled, files.config.num_layers,
-      num_scaled == 0 ? "and the model needs some" : "and they do not fit the model");
+      num_scaled == 0 ? "and the model needs some" : "and they do not fit the model",
+      num_scaled == 0 ? "or calculate_kv_scales to true"
+                      : "or take a checkpoint with other scales");
 }
 
 Status refuse_kv_cache(const ModelFiles& files, const ProbeResult& result) {
@@ -288,6 +298,104 @@ Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_to
   return ids;
 }
 
+namespace {
+
+// Fails if the model, or the longest context, has no probe.
+Result<Probe> make_probe(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
+                         Model& model) {
+  if (files.config.embeds) return unimplemented("an embedding model has no logits to compare");
+  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
+                         kv_probe_tokens(files, plan.sizes.limits.max_model_len - 1));
+  if (ids.size() < 2) return unimplemented("the context is too short for a probe");
+  const auto num_tokens = static_cast<int>(ids.size());
+  return Probe{.context = context,
+               .model = model,
+               .token_ids = std::move(ids),
+               .sizes = probe_sizes(plan, num_tokens),
+               .engine_workspace_bytes = plan.attention.workspace_bytes};
+}
+
+// The largest magnitudes of a layer's keys and values. A cache begins as zeros, so that its unused
+// places do not matter.
+KvScaleValues largest_magnitudes(const KvLayout& layout, const TensorView& cache) {
+  KvScaleValues largest = {0.0F, 0.0F};
+  const int64_t num_elements = cache.shape.num_elements();
+  for (int64_t i = 0; i < num_elements; ++i) {
+    const bool is_key = layout.is_latent || i % layout.page_stride() < layout.value_offset();
+    float& most = is_key ? largest.k : largest.v;
+    const float magnitude = std::abs(element_as_f32(cache, i));
+    if (magnitude > most || std::isnan(magnitude)) most = magnitude;  // a NaN stays
+  }
+  return largest;
+}
+
+// The scales of every layer, from a cache with the probe's keys and values.
+Result<std::vector<KvScaleValues>> scales_of_cache(const Probe& probe, const AttentionSetup& setup,
+                                                   const KvCache& cache) {
+  std::vector<KvScaleValues> by_layer(static_cast<size_t>(probe.model.config().num_layers));
+  for (size_t g = 0; g < setup.kv_groups.size(); ++g) {
+    const KvGroup& group = setup.kv_groups[g];
+    const Shape shape = {num_probe_blocks(probe), group.layout.page_stride()};
+    QUIRE_ASSIGN_OR_RETURN(const Tensor host, Tensor::host(shape, group.layout.dtype));
+    for (size_t i = 0; i < group.layers.size(); ++i) {
+      const TensorView device = {cache.caches(g)[i].k, group.layout.dtype, shape};
+      QUIRE_RETURN_IF_ERROR(probe.context.copy_to_host(device, host.view.data));
+      const KvScaleValues largest = largest_magnitudes(group.layout, host.view);
+      if (!std::isfinite(largest.k) || !std::isfinite(largest.v)) {
+        return invalid_argument(fmt::format(
+            "got an infinity or a NaN among the keys or values of layer {}", group.layers[i]));
+      }
+      by_layer[static_cast<size_t>(group.layers[i])] = {kv_scale(largest.k), kv_scale(largest.v)};
+    }
+  }
+  return by_layer;
+}
+
+std::string range_text(std::span<const KvScaleValues> scales, float KvScaleValues::*member) {
+  const auto [least, most] = std::ranges::minmax(scales, {}, member);
+  return fmt::format("{:.3g} to {:.3g}", least.*member, most.*member);
+}
+
+Result<int> add_scales_of_probe(const Probe& probe, const EnginePlan& plan,
+                                std::vector<KvScaleValues>& scales) {
+  QUIRE_ASSIGN_OR_RETURN(const AttentionSetup unquantized,
+                         unquantized_attention(probe, plan.attention));
+  const auto read_cache = [&](const KvCache& cache) {
+    auto of_cache = scales_of_cache(probe, unquantized, cache);
+    if (of_cache.ok()) scales = std::move(*of_cache);
+    return of_cache.status();
+  };
+  QUIRE_RETURN_IF_ERROR(run_probe(probe, unquantized, read_cache).status());
+  return probe.model.add_kv_scales(scales);
+}
+
+}  // namespace
+
+float kv_scale(float largest_magnitude) {
+  return e4m3_scale(largest_magnitude * kKvScaleMargin);
+}
+
+Status calculate_kv_scales(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
+                           Model& model) {
+  const auto failed = [](const Status& status) {
+    return Status(status.code(),
+                  fmt::format("[engine] calculate_kv_scales: the scales of the FP8 KV cache cannot "
+                              "be calculated; {}; leave calculate_kv_scales out",
+                              status.message()));
+  };
+  const Result<Probe> probe = make_probe(context, files, plan, model);
+  if (!probe.ok()) return failed(probe.status());
+  std::vector<KvScaleValues> scales;
+  const Result<int> num_added = add_scales_of_probe(*probe, plan, scales);
+  if (!num_added.ok()) return failed(num_added.status());
+  log_info(
+      "[engine] calculated the scales of the FP8 KV cache of {} layers from the {} tokens of a "
+      "probe, of all {} layers: keys {}, values {}; magnitudes up to {} times the probe's fit",
+      *num_added, probe->token_ids.size(), scales.size(), range_text(scales, &KvScaleValues::k),
+      range_text(scales, &KvScaleValues::v), kKvScaleMargin);
+  return {};
+}
+
 Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
                       Model& model) {
   const auto start = std::chrono::steady_clock::now();
@@ -296,20 +404,12 @@ Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
     log_info("[engine] the {} KV cache is not checked: the weights are random", cache);
     return {};
   }
-  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids,
-                         kv_probe_tokens(files, plan.sizes.limits.max_model_len - 1));
-  if (files.config.embeds || ids.size() < 2) {
-    log_warning("[engine] the {} KV cache is not checked: {}", cache,
-                files.config.embeds ? "an embedding model has no logits to compare"
-                                    : "the context is too short for a probe");
+  const Result<Probe> made = make_probe(context, files, plan, model);
+  if (!made.ok()) {
+    log_warning("[engine] the {} KV cache is not checked: {}", cache, made.status().message());
     return {};
   }
-  const auto num_tokens = static_cast<int>(ids.size());
-  const Probe probe = {.context = context,
-                       .model = model,
-                       .token_ids = std::move(ids),
-                       .sizes = probe_sizes(plan, num_tokens),
-                       .engine_workspace_bytes = plan.attention.workspace_bytes};
+  const Probe& probe = *made;
   const Result<AttentionSetup> unquantized = unquantized_attention(probe, plan.attention);
   if (!unquantized.ok()) {
     log_warning("[engine] the {} KV cache is not checked; {}", cache,
@@ -327,7 +427,7 @@ Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return report_kv_probe(files, {.cache = cache,
                                  .variation = mean_variation(*got, *expected),
-                                 .num_tokens = num_tokens,
+                                 .num_tokens = static_cast<int>(probe.token_ids.size()),
                                  .seconds = seconds.count()});
 }
 

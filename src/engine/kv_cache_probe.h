@@ -1,5 +1,6 @@
 // The check of a quantized KV cache (FP8 or int8) at start: a probe prompt runs with the cache as
-// configured and with an unquantized one, and the next-token distributions are compared.
+// configured and with an unquantized one, and the next-token distributions are compared. The keys
+// and values of the unquantized one also give the scales of an FP8 cache, if they are wanted.
 #pragma once
 
 #include <cstdint>
@@ -43,6 +44,19 @@ Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_to
 constexpr bool is_quantized_cache(DType kv_dtype) {
   return kv_dtype == DType::kF8E4M3 || kv_dtype == DType::kI8;
 }
+
+// The scales that a layer's FP8 cache gets from the largest magnitudes of the probe's keys and
+// values: magnitudes up to kKvScaleMargin times as large stay below 448, the largest FP8 number.
+// The margin is for text that differs from the probe; it costs no precision, except of numbers far
+// below the largest.
+inline constexpr float kKvScaleMargin = 4.0F;
+float kv_scale(float largest_magnitude);
+
+// Gives the layers that have no scales from the checkpoint those of a probe over an unquantized
+// cache. Called where check_kv_cache() is, before it. Fails if the probe cannot run: then the
+// scales that were asked for do not exist.
+Status calculate_kv_scales(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
+                           Model& model);
 
 // Compares the quantized KV cache of `plan` with an unquantized one. `model` has the weights of
 // files.weights, and no other runner uses it yet. The memory that the check takes is freed when it

@@ -167,6 +167,18 @@ class DecoderModel : public virtual Model {
   // Each is [num_rows, hidden]: the view above, or memory of the caller.
   void last_output(const int32_t* rows, int num_rows, TensorView output, TensorView norm,
                    Stream& stream);
+  // Model::add_kv_scales() for the family's layers.
+  template <class Layer>
+  Result<int> add_kv_scales_to(std::vector<Layer>& layers,
+                               std::span<const KvScaleValues> by_layer) {
+    int num_added = 0;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      if (layers[i].kv_scales.k.view.data != nullptr) continue;
+      QUIRE_ASSIGN_OR_RETURN(layers[i].kv_scales, make_kv_scales(by_layer[i], ops_));
+      ++num_added;
+    }
+    return num_added;
+  }
 
  private:
   // A layer's place in the KV cache: its group, and its index among the group's layers.

@@ -76,6 +76,12 @@ struct StepInput {
   TensorView hidden = {};                  // [num_tokens, hidden_size]; only a TapReader reads it
 };
 
+// The scales of one layer's keys and values in an FP8 KV cache: stored = x / scale.
+struct KvScaleValues {
+  float k = 1.0F;
+  float v = 1.0F;
+};
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -100,6 +106,11 @@ class Model {
   // the model; null: there is none to share. Both are [vocab_size, hidden_size].
   virtual const Linear* embeddings() const { return nullptr; }
   virtual const Linear* lm_head() const { return nullptr; }
+  // Gives each layer without scales for an FP8 KV cache those of `by_layer`, and returns how many
+  // layers got them. Called before the first step.
+  virtual Result<int> add_kv_scales(std::span<const KvScaleValues> /*by_layer*/) {
+    return unimplemented("[model] the layers of this model take no scales for an FP8 KV cache");
+  }
 };
 
 // The model of a drafter that reads its target's taps.

@@ -554,6 +554,15 @@ void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors)
 
 }  // namespace
 
+Result<KvScales> make_kv_scales(const KvScaleValues& values, Ops& ops) {
+  float k = values.k;
+  float v = values.v;
+  KvScales scales;
+  QUIRE_ASSIGN_OR_RETURN(scales.k, ops.make_vector({&k, DType::kF32, {1}}));
+  QUIRE_ASSIGN_OR_RETURN(scales.v, ops.make_vector({&v, DType::kF32, {1}}));
+  return scales;
+}
+
 std::vector<TensorSpec> list_tensors(const WeightList& list) {
   std::vector<TensorSpec> tensors;
   for (const WeightGroup& group : list.groups) {

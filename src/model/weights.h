@@ -87,6 +87,8 @@ struct KvScales {
   Tensor v;
 };
 
+Result<KvScales> make_kv_scales(const KvScaleValues& values, Ops& ops);
+
 struct KvScalesBinding {
   KvScales* scales = nullptr;
   std::string attention;  // the name of the layer's attention, with a dot at its end

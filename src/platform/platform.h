@@ -63,6 +63,8 @@ class DeviceContext {
   // The memory available now for weights, KV cache and everything else on the device.
   virtual Result<MemoryBudget> memory_budget() const = 0;
   virtual Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) = 0;
+  // Copies a tensor of the device to host memory, after all work that is enqueued.
+  virtual Status copy_to_host(const TensorView& device, void* host) = 0;
   virtual Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
                                                                const DrafterLimits& limits) = 0;
   // Device memory that make_lookup_drafter allocates; 0 if the memory grows with the sequences.

@@ -49,6 +49,9 @@ class FakeContext final : public DeviceContext {
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& /*parts*/) override {
     return unimplemented("nothing runs here");
   }
+  Status copy_to_host(const TensorView& /*device*/, void* /*host*/) override {
+    return unimplemented("nothing is copied here");
+  }
   Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& /*config*/,
                                                        const DrafterLimits& /*limits*/) override {
     return unimplemented("nothing drafts here");

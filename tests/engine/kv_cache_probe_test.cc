@@ -142,6 +142,69 @@ TEST(KvCacheProbe, AModelThatNeedsScalesIsRefusedWithoutThem) {
   EXPECT_THAT(scaled.log, AllOf(HasSubstr(kMoves), HasSubstr("checked in")));
 }
 
+// ---- Calculated scales
+
+// The largest scale of values that the log names: "… values 0.0123 to 0.0456; …".
+float largest_value_scale(const std::string& log) {
+  const size_t values = log.find("values ", log.find("calculated the scales"));
+  const size_t to = log.find(" to ", values);
+  return to == std::string::npos ? 0.0F : std::stof(log.substr(to + 4));
+}
+
+TEST(KvCacheProbe, AScaleLeavesAMargin) {
+  EXPECT_EQ(kv_scale(0.0F), 1.0F);
+  EXPECT_FLOAT_EQ(kv_scale(448.0F), kKvScaleMargin);
+  EXPECT_GT(kv_scale(1e-40F), 0.0F);
+}
+
+TEST(KvCacheProbe, CalculatedScalesServeAModelThatNeedsSome) {
+  const ScaledModel plain(0.0F, 0.0F);
+  const ScaledModel large(0.0F, 0.0F, 12);
+  std::vector<float> scales;
+  for (const ScaledModel* model : {&plain, &large}) {
+    EngineConfig config = model->config();
+    config.calculate_kv_scales = true;
+    const Started started = start(config);
+    EXPECT_THAT(started.error, IsEmpty());
+    EXPECT_THAT(started.log, AllOf(HasSubstr("in 0 of "), HasSubstr("calculated ones"),
+                                   HasSubstr(kMoves), HasSubstr("checked in")));
+    scales.push_back(largest_value_scale(started.log));
+  }
+  EXPECT_GT(scales[0], 0.0F);
+  EXPECT_NEAR(scales[1], 4096 * scales[0], 0.02F * scales[1]);
+}
+
+TEST(KvCacheProbe, TheCheckpointsScalesAreKept) {
+  const ScaledModel model(1000.0F, 1000.0F);
+  EngineConfig config = model.config();
+  config.calculate_kv_scales = true;
+  const Started started = start(config);
+  EXPECT_THAT(started.error, HasSubstr("they do not fit the model"));
+  EXPECT_THAT(started.log, HasSubstr("calculated the scales of the FP8 KV cache of 0 layers"));
+}
+
+TEST(KvCacheProbe, ScalesAreCalculatedForAnFp8CacheAlone) {
+  for (const char* kv_cache_dtype : {"auto", "int8"}) {
+    EngineConfig config = testing::tiny_config();
+    config.kv_cache_dtype = kv_cache_dtype;
+    config.calculate_kv_scales = true;
+    EXPECT_THAT(start(config).error, AllOf(HasSubstr("[engine] calculate_kv_scales: got true"),
+                                           HasSubstr("set `kv_cache_dtype` to fp8")));
+  }
+}
+
+TEST(KvCacheProbe, ScalesThatCannotBeCalculatedAreAnError) {
+  const ScaledModel model(0.0F, 0.0F);
+  EngineConfig config = model.config();
+  config.calculate_kv_scales = true;
+  config.max_model_len = 2;
+  EXPECT_THAT(start(config).error,
+              AllOf(HasSubstr("the scales of the FP8 KV cache cannot be calculated"),
+                    HasSubstr("the context is too short")));
+}
+
+// ---- Kinds of caches, and those without a check
+
 // The same numbers, whatever the steps in which the probe is computed.
 TEST(KvCacheProbe, FitsShortStepsAndContexts) {
   const ScaledModel model(1000.0F, 1000.0F);
@@ -171,11 +234,18 @@ TEST(KvCacheProbe, ServesEveryKindOfCache) {
     config.model = path.string();
     config.device = "cpu";
     config.num_threads = 2;
-    for (const char* const kv_cache_dtype : {"fp8", "int8"}) {
-      config.kv_cache_dtype = kv_cache_dtype;
+    struct CacheCase {
+      const char* dtype;
+      bool calculates_scales;
+    };
+    for (const CacheCase& cache : {CacheCase{"fp8", false}, {"fp8", true}, {"int8", false}}) {
+      config.kv_cache_dtype = cache.dtype;
+      config.calculate_kv_scales = cache.calculates_scales;
       const Started started = start(config);
       EXPECT_THAT(started.error, IsEmpty()) << name;
       EXPECT_THAT(started.log, AllOf(HasSubstr(kMoves), HasSubstr("checked in"))) << name;
+      EXPECT_EQ(count(started.log, "calculated the scales"), cache.calculates_scales ? 1U : 0U)
+          << name;
     }
   }
   fs::remove_all(path);

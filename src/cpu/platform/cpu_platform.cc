@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cstring>
 #include <limits>
 
 #include "base/machine.h"
@@ -32,6 +33,10 @@ class CpuContext final : public DeviceContext {
   }
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
     return HostRunner::create(parts, host_);
+  }
+  Status copy_to_host(const TensorView& device, void* host) override {
+    std::memcpy(host, device.data, device.num_bytes());
+    return {};
   }
   Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig& config,
                                                        const DrafterLimits& limits) override {

@@ -52,6 +52,10 @@ class CudaContext final : public DeviceContext {
     QUIRE_RETURN_IF_ERROR(log_reserve_use(parts));
     return runner;
   }
+  Status copy_to_host(const TensorView& device, void* host) override {
+    stream_->copy_to_host(host, device.data, device.num_bytes());
+    return stream_->synchronize();
+  }
   Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
                                                       const DrafterLimits& limits) override {
     return cuda::make_model_drafter(parts, limits, *ops_, *stream_);

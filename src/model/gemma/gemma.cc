@@ -208,6 +208,9 @@ class GemmaModel final : public DecoderModel {
         logits_softcap_(gemma_config(config).logits_softcap) {}
 
   Status forward(const StepInput& input, Stream& stream) override;
+  Result<int> add_kv_scales(std::span<const KvScaleValues> by_layer) override {
+    return add_kv_scales_to(layers_, by_layer);
+  }
   Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                         Stream& stream) override;
 

@@ -145,6 +145,9 @@ class LlamaModel final : public DecoderModel {
         layers_(std::move(weights.layers)) {}
 
   Status forward(const StepInput& input, Stream& stream) override;
+  Result<int> add_kv_scales(std::span<const KvScaleValues> by_layer) override {
+    return add_kv_scales_to(layers_, by_layer);
+  }
 
  private:
   // The operations after attention, up to the next layer's queries, keys and values.
