@@ -1,6 +1,5 @@
 #include "base/machine.h"
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -13,12 +12,13 @@
 #include <sstream>
 #include <string>
 
-#include "base/numbers.h"
+#include "base/ascii.h"
+#include "base/cpu_topology.h"
 
 namespace quire {
 namespace {
 
-std::string text_of(const char* path) {
+std::string text_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
@@ -28,14 +28,6 @@ std::optional<int64_t> number_in(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc()) return std::nullopt;  // "max", or no such file
   return number;
-}
-
-int quota_cores() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");  // "QUOTA PERIOD", or "max PERIOD"
-  int64_t quota_us = 0;
-  int64_t period_us = 0;
-  if (!(file >> quota_us >> period_us) || period_us <= 0) return std::numeric_limits<int>::max();
-  return static_cast<int>(ceil_div(quota_us, period_us));
 }
 
 int64_t available_bytes() {
@@ -104,10 +96,61 @@ ProcessUse process_use() {
 }
 
 int num_usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int affine = ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::max(1, std::min(affine, quota_cores()));
+  const int num_cpus = std::max(1, static_cast<int>(thread_affinity().size()));
+  return std::min(num_cpus, cpu_quota().value_or(num_cpus));
+}
+
+std::optional<int> cpu_quota(std::string_view max, std::string_view quota_us,
+                             std::string_view period_us) {
+  if (!max.empty()) {  // "QUOTA PERIOD", or "max PERIOD"
+    const size_t space = std::min(max.find(' '), max.size() - 1);
+    quota_us = max.substr(0, space);
+    period_us = max.substr(space + 1);
+  }
+  const std::optional<int64_t> quota = number_in(quota_us);  // version 1 has -1 for no limit
+  const std::optional<int64_t> period = number_in(period_us);
+  if (!quota || !period || *quota < 1 || *period < 1) return std::nullopt;
+  constexpr int64_t kMost = std::numeric_limits<int>::max();
+  return static_cast<int>(std::min(kMost, 1 + (*quota - 1) / *period));
+}
+
+std::optional<int> cpu_quota(const std::filesystem::path& root, std::string_view membership) {
+  std::optional<int> lowest = cpu_quota("", text_of(root / "cpu" / "cpu.cfs_quota_us"),
+                                        text_of(root / "cpu" / "cpu.cfs_period_us"));
+  constexpr std::string_view kVersion2 = "0::/";
+  const size_t line = membership.find(kVersion2);
+  std::filesystem::path group;
+  if (line != std::string_view::npos) {
+    const std::string_view path = membership.substr(line + kVersion2.size());
+    group = std::filesystem::path(path.substr(0, path.find('\n'))).relative_path();
+  }
+  while (true) {
+    const std::optional<int> quota = cpu_quota(text_of(root / group / "cpu.max"), "", "");
+    if (quota) lowest = std::min(*quota, lowest.value_or(*quota));
+    if (group.empty()) return lowest;
+    group = group.parent_path();
+  }
+}
+
+std::optional<int> cpu_quota() {
+  return cpu_quota("/sys/fs/cgroup", text_of("/proc/self/cgroup"));
+}
+
+std::string cpu_model() {
+  const std::string name = proc_field(text_of("/proc/cpuinfo"), "model name");
+  return name.empty() ? "unknown" : name;
+}
+
+std::string proc_field(std::string_view text, std::string_view key) {
+  while (!text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos || trimmed(line.substr(0, colon)) != key) continue;
+    return std::string(trimmed(line.substr(colon + 1)));
+  }
+  return "";
 }
 
 std::optional<int64_t> free_cgroup_bytes(std::string_view max, std::string_view current,

@@ -4,13 +4,31 @@
 
 #include <cstdint>
 #include <ctime>
+#include <filesystem>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace quire {
 
-// Logical cores, limited by affinity and the control group's quota; at least 1.
+// Logical CPUs, limited by affinity and the control group's quota; at least 1.
 int num_usable_cores();
+
+// The CPUs whose time the process's control group and those above it grant, rounded up; at least
+// 1. nullopt: no limit.
+std::optional<int> cpu_quota();
+// Reads the lowest quota from the control groups below `root`; `membership` is the text of
+// /proc/self/cgroup.
+std::optional<int> cpu_quota(const std::filesystem::path& root, std::string_view membership);
+// The quota of version 2 from its cpu.max, otherwise that of version 1 from its cpu.cfs_quota_us
+// and cpu.cfs_period_us.
+std::optional<int> cpu_quota(std::string_view max, std::string_view quota_us,
+                             std::string_view period_us);
+
+// The processor's name; "unknown" if the system does not tell.
+std::string cpu_model();
+// The value after "key :" in the first line of /proc/cpuinfo or /proc/meminfo with that key.
+std::string proc_field(std::string_view text, std::string_view key);
 
 // Bytes of memory available without evicting other programs' memory.
 int64_t free_memory_bytes();

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
+#include "support/scratch_directory.h"
+
 namespace quire {
 namespace {
 
@@ -19,6 +23,39 @@ TEST(FreeCgroupBytes, CountsFilesInMemoryAsFree) {
 TEST(FreeCgroupBytes, HasNoneWithoutALimit) {
   EXPECT_EQ(free_cgroup_bytes("max\n", "300\n", ""), std::nullopt);
   EXPECT_EQ(free_cgroup_bytes("", "", ""), std::nullopt) << "no control group";
+}
+
+TEST(CpuQuota, IsRoundedUp) {
+  EXPECT_EQ(cpu_quota("400000 100000\n", "", ""), 4);
+  EXPECT_EQ(cpu_quota("150000 100000\n", "", ""), 2);
+  EXPECT_EQ(cpu_quota("10000 100000\n", "", ""), 1);
+  EXPECT_EQ(cpu_quota("", "250000\n", "100000\n"), 3) << "version 1";
+}
+
+TEST(CpuQuota, HasNoneWithoutALimit) {
+  EXPECT_EQ(cpu_quota("max 100000\n", "", ""), std::nullopt);
+  EXPECT_EQ(cpu_quota("", "-1\n", "100000\n"), std::nullopt) << "version 1";
+  EXPECT_EQ(cpu_quota("", "", ""), std::nullopt) << "no control group";
+  for (const char* malformed : {"5", "5 0", " ", "0 100000", "-5 100000", "5 x", "x"}) {
+    EXPECT_EQ(cpu_quota(malformed, "", ""), std::nullopt) << malformed;
+  }
+}
+
+TEST(CpuQuota, IsTheLowestOfTheGroupsAboveTheProcess) {
+  const testing::ScratchDirectory root;
+  std::filesystem::create_directories(root.path() / "system.slice" / "quire.service");
+  constexpr const char* kGroup = "1:cpu:/other\n0::/system.slice/quire.service\n";
+  EXPECT_EQ(cpu_quota(root.path(), kGroup), std::nullopt);
+  root.write("system.slice/quire.service/cpu.max", "800000 100000\n");
+  EXPECT_EQ(cpu_quota(root.path(), kGroup), 8);
+  root.write("system.slice/cpu.max", "300000 100000\n");
+  EXPECT_EQ(cpu_quota(root.path(), kGroup), 3);
+  EXPECT_EQ(cpu_quota(root.path(), "0::/\n"), std::nullopt);
+  root.write("cpu.max", "200000 100000\n");
+  EXPECT_EQ(cpu_quota(root.path(), "0::/\n"), 2) << "a container's own group is its root";
+  EXPECT_EQ(cpu_quota(root.path(), ""), 2);
+  EXPECT_EQ(cpu_quota(root.path(), "0::/../..\n"), 2);
+  EXPECT_EQ(cpu_quota(root.path(), "0:://x\n"), 2);
 }
 
 TEST(Machine, HasACoreAndMemory) {

@@ -1,0 +1,43 @@
+// The machine's CPUs as the kernel describes them: physical cores, NUMA nodes and efficiency cores.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire {
+
+// A hardware thread, which the kernel calls a CPU.
+struct LogicalCpu {
+  int id = 0;
+  int core = 0;  // the lowest id of its physical core's CPUs
+  int node = 0;
+  bool is_efficient = false;  // of a core that is slower than the others by design
+
+  friend bool operator==(const LogicalCpu&, const LogicalCpu&) = default;
+};
+
+// The CPUs that are online, ascending by id.
+using CpuTopology = std::vector<LogicalCpu>;
+
+// Reads the kernel's description below `root`. A kernel without NUMA has no nodes, so all CPUs are
+// of node 0. Fails if another file is missing or malformed.
+Result<CpuTopology> read_cpu_topology(const std::filesystem::path& root = "/sys/devices");
+
+// Parses the kernel's lists, such as "0-3,8,10-11"; the result is ascending. An empty text is an
+// empty list.
+Result<std::vector<int>> parse_cpu_list(std::string_view text);
+
+// The CPUs on which the kernel may run the calling thread, ascending; empty if it does not tell.
+std::vector<int> thread_affinity();
+Status set_thread_affinity(std::span<const int> cpus);
+
+// Distributes the pages of `data`, which begins with a page and is not touched yet, evenly over
+// these nodes.
+Status interleave_pages(void* data, size_t num_bytes, std::span<const int> nodes);
+
+}  // namespace quire

@@ -1,0 +1,250 @@
+#include "base/thread_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/machine.h"
+
+namespace quire {
+namespace {
+
+struct Core {
+  std::vector<int> cpus;  // those that the process may use, ascending
+};
+
+// The physical cores of one node that threads may use.
+struct Node {
+  int id = 0;
+  std::vector<Core> cores;
+  std::vector<int> cpus;  // of all cores, ascending
+};
+
+struct Usable {
+  std::vector<Node> nodes;  // ascending by id; none is empty
+  int num_cores = 0;
+  int num_cpus = 0;
+  int num_left_out = 0;  // efficiency cores
+};
+
+Usable usable_cores(const CpuTopology& topology, const CpuLimits& limits, CpuCores wanted) {
+  CpuTopology allowed;
+  std::ranges::copy_if(topology, std::back_inserter(allowed), [&](const LogicalCpu& cpu) {
+    return std::ranges::binary_search(limits.affinity, cpu.id);
+  });
+  const auto is_efficient = [](const LogicalCpu& cpu) { return cpu.is_efficient; };
+  // A process that may only use efficiency cores uses them.
+  const bool takes_all = wanted == CpuCores::kAll || std::ranges::all_of(allowed, is_efficient);
+  std::map<int, std::map<int, Core>> nodes;  // by node, then by core
+  std::vector<int> left_out;
+  for (const LogicalCpu& cpu : allowed) {
+    if (cpu.is_efficient && !takes_all) {
+      left_out.push_back(cpu.core);
+      continue;
+    }
+    nodes[cpu.node][cpu.core].cpus.push_back(cpu.id);
+  }
+  Usable usable;
+  left_out.erase(std::unique(left_out.begin(), left_out.end()), left_out.end());
+  usable.num_left_out = static_cast<int>(left_out.size());
+  for (const auto& [id, cores] : nodes) {
+    Node& node = usable.nodes.emplace_back();
+    node.id = id;
+    for (const auto& [first_cpu, core] : cores) {
+      node.cores.push_back(core);
+      node.cpus.insert(node.cpus.end(), core.cpus.begin(), core.cpus.end());
+    }
+    std::ranges::sort(node.cpus);
+    usable.num_cores += static_cast<int>(node.cores.size());
+    usable.num_cpus += static_cast<int>(node.cpus.size());
+  }
+  return usable;
+}
+
+// Keeps as few nodes as have `num_threads` cores, those with the most cores first.
+std::vector<Node> nodes_for(std::vector<Node> nodes, int num_threads) {
+  std::ranges::stable_sort(nodes, std::greater(),
+                           [](const Node& node) { return node.cores.size(); });
+  size_t num_nodes = 0;
+  for (int num_cores = 0; num_cores < num_threads && num_nodes < nodes.size(); ++num_nodes) {
+    num_cores += static_cast<int>(nodes[num_nodes].cores.size());
+  }
+  nodes.resize(num_nodes);
+  std::ranges::sort(nodes, {}, &Node::id);
+  return nodes;
+}
+
+// The places of a node's threads, in the order in which threads take them: the cores, or one CPU
+// of each core before the second CPU of any.
+std::vector<std::vector<int>> places_on(const Node& node, bool shares_cores) {
+  std::vector<std::vector<int>> places;
+  if (!shares_cores) {
+    for (const Core& core : node.cores) places.push_back(core.cpus);
+    return places;
+  }
+  for (size_t round = 0; places.size() < node.cpus.size(); ++round) {
+    for (const Core& core : node.cores) {
+      if (round < core.cpus.size()) places.push_back({core.cpus[round]});
+    }
+  }
+  return places;
+}
+
+// One place per thread. Each thread gets the node of which the lowest share is taken.
+std::vector<ThreadPlace> place_threads(const std::vector<Node>& nodes, int num_threads,
+                                       bool on_nodes) {
+  size_t num_cores = 0;
+  for (const Node& node : nodes) num_cores += node.cores.size();
+  const bool shares_cores = static_cast<size_t>(num_threads) > num_cores;
+  struct Taken {
+    const Node* node;
+    std::vector<std::vector<int>> places;
+    size_t num_taken = 0;
+  };
+  std::vector<Taken> all;
+  for (const Node& node : nodes) all.push_back({&node, places_on(node, shares_cores)});
+  std::vector<ThreadPlace> places;
+  for (int i = 0; i < num_threads; ++i) {
+    Taken& next = *std::ranges::min_element(all, [](const Taken& a, const Taken& b) {
+      return (a.num_taken + 1) * b.places.size() < (b.num_taken + 1) * a.places.size();
+    });
+    const std::vector<int>& place = next.places[next.num_taken++];
+    places.push_back({.cpus = on_nodes ? next.node->cpus : place, .node = next.node->id});
+  }
+  return places;
+}
+
+enum class PinLevel { kNone, kNode, kCore };
+
+struct PinDecision {
+  PinLevel level = PinLevel::kNone;
+  std::string why;
+};
+
+PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
+                           const ThreadOptions& options, int num_threads) {
+  if (options.pinning == CpuPinning::kOff) return {PinLevel::kNone, "off, as --cpu-pinning says"};
+  if (num_threads > usable.num_cpus) {
+    return {PinLevel::kNone,
+            fmt::format("off: {} threads share {} CPUs", num_threads, usable.num_cpus)};
+  }
+  if (options.pinning == CpuPinning::kOn) {
+    return {PinLevel::kCore, "each thread to a core, as --cpu-pinning says"};
+  }
+  if (limits.quota > 0 && limits.quota < std::ssize(limits.affinity)) {
+    return {PinLevel::kNone,
+            fmt::format("off: the quota of {} CPUs is less than the {} CPUs that the process may "
+                        "use, so other programs run on them too",
+                        limits.quota, limits.affinity.size())};
+  }
+  if (num_threads >= usable.num_cores) {
+    return {PinLevel::kCore, "each thread to a core, because all cores have a thread"};
+  }
+  constexpr std::string_view kPart = "because other programs may use the rest of the cores";
+  if (usable.nodes.size() > 1) {
+    return {PinLevel::kNode, fmt::format("each thread to the cores of its node, {}", kPart)};
+  }
+  if (usable.num_left_out > 0) {
+    return {PinLevel::kNode, fmt::format("each thread to the performance cores, {}", kPart)};
+  }
+  return {PinLevel::kNone,
+          fmt::format("off: {} threads of {} cores, {}", num_threads, usable.num_cores, kPart)};
+}
+
+int default_threads(int num_cpus, const CpuLimits& limits) {
+  return std::max(1, limits.quota > 0 ? std::min(num_cpus, limits.quota) : num_cpus);
+}
+
+std::string plural(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+// "node 0: 32, node 1: 32"; empty for one node.
+std::string threads_by_node(const std::vector<ThreadPlace>& places) {
+  std::map<int, int> counts;
+  for (const ThreadPlace& place : places) ++counts[place.node];
+  if (counts.size() < 2) return "";
+  std::string text;
+  for (const auto& [node, count] : counts) {
+    text += fmt::format("{}node {}: {}", text.empty() ? "" : ", ", node, count);
+  }
+  return text;
+}
+
+std::string describe_quota(const CpuLimits& limits) {
+  return limits.quota == 0 ? ""
+                           : fmt::format("the control group has the time of {} CPUs", limits.quota);
+}
+
+}  // namespace
+
+CpuLimits cpu_limits() {
+  return {.affinity = thread_affinity(), .quota = cpu_quota().value_or(0)};
+}
+
+ThreadChoice choose_threads(const CpuTopology& topology, const CpuLimits& limits,
+                            const ThreadOptions& options) {
+  const Usable usable = usable_cores(topology, limits, options.cores);
+  if (usable.nodes.empty()) {
+    return choose_without_topology(limits, options,
+                                   "the kernel describes no CPU that the process may use");
+  }
+  ThreadChoice choice;
+  choice.num_cores = usable.num_cores;
+  choice.num_cpus = usable.num_cpus;
+  const int num_threads =
+      options.num_threads > 0 ? options.num_threads : default_threads(usable.num_cores, limits);
+  const PinDecision pinning = decide_pinning(usable, limits, options, num_threads);
+  choice.pinning = pinning.why;
+  if (pinning.level == PinLevel::kNone) {
+    choice.places.resize(static_cast<size_t>(num_threads));
+  } else {
+    choice.places = place_threads(nodes_for(usable.nodes, num_threads), num_threads,
+                                  pinning.level == PinLevel::kNode);
+  }
+  choice.threads = fmt::format("{} on {} ({} on {})", num_threads,
+                               plural(static_cast<size_t>(usable.num_cores), "physical core"),
+                               plural(static_cast<size_t>(usable.num_cpus), "logical CPU"),
+                               plural(usable.nodes.size(), "node"));
+  const std::string by_node = threads_by_node(choice.places);
+  if (!by_node.empty()) choice.threads += "; " + by_node;
+  if (usable.num_left_out > 0) {
+    choice.left_out = fmt::format("{} left out; --cpu-cores all uses them", usable.num_left_out);
+  }
+  choice.quota = describe_quota(limits);
+  return choice;
+}
+
+ThreadChoice choose_without_topology(const CpuLimits& limits, const ThreadOptions& options,
+                                     std::string_view reason) {
+  ThreadChoice choice;
+  choice.num_cpus = std::max(1, static_cast<int>(limits.affinity.size()));
+  choice.num_cores = choice.num_cpus;
+  const int num_threads =
+      options.num_threads > 0 ? options.num_threads : default_threads(choice.num_cpus, limits);
+  choice.places.resize(static_cast<size_t>(num_threads));
+  choice.threads = fmt::format("{} on {}", num_threads,
+                               plural(static_cast<size_t>(choice.num_cpus), "logical CPU"));
+  choice.pinning = fmt::format("off: {}", reason);
+  choice.quota = describe_quota(limits);
+  return choice;
+}
+
+ThreadChoice choose_threads(const ThreadOptions& options) {
+  const CpuLimits limits = cpu_limits();
+  const Result<CpuTopology> topology = read_cpu_topology();
+  if (topology.ok()) return choose_threads(*topology, limits, options);
+  return choose_without_topology(
+      limits, options,
+      fmt::format("the kernel does not describe its CPUs; {}", topology.status().message()));
+}
+
+std::string describe(const ThreadChoice& choice) {
+  std::string text = fmt::format("{}; pinning {}", choice.threads, choice.pinning);
+  if (!choice.left_out.empty()) text += fmt::format("; efficiency cores: {}", choice.left_out);
+  if (!choice.quota.empty()) text += "; " + choice.quota;
+  return text;
+}
+
+}  // namespace quire
