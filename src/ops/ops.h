@@ -303,6 +303,11 @@ class Ops {
   // Copies a small vector (norm weights, inverse frequencies) to the device as F32.
   virtual Result<Tensor> make_vector(const TensorView& source) = 0;
   virtual Result<Tensor> allocate(const Shape& shape, DType dtype) = 0;
+  // Does the same for a KV cache, of which every thread may read any part: a CPU with several nodes
+  // distributes its pages over them.
+  virtual Result<Tensor> allocate_cache(const Shape& shape, DType dtype) {
+    return allocate(shape, dtype);
+  }
 
   // out[t, :] = scale * row ids[t] of the table. The host has already checked the ids.
   virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,

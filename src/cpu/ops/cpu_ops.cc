@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/check.h"
+#include "base/cpu_topology.h"
+#include "base/log.h"
 #include "cpu/ops/experts.h"
 #include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
@@ -54,21 +57,11 @@ class CpuOps final : public Ops {
            quantized::kFeatures;
   }
 
+  // The caller takes part in packing, so with several nodes it must run on its own.
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
-    if (!source.blocks.empty()) {
-      QUIRE_ASSIGN_OR_RETURN(auto quantized, QuantizedLinear::pack(source, pool_));
-      QUIRE_RETURN_IF_ERROR(quantized_scratch_.reserve(quantized->in_features()));
-      return std::unique_ptr<Linear>(std::move(quantized));
-    }
-    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,
-                           PackedLinear::pack(source, use_amx_, pool_));
-    if (use_amx_ && packed->layout() == PanelLayout::kPairs) {
-      QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
-    }
-    if (multiplies_bf16(*packed)) {
-      QUIRE_RETURN_IF_ERROR(bf16_scratch_.reserve(packed->padded_k()));
-    }
-    return std::unique_ptr<Linear>(std::move(packed));
+    if (pool_.nodes().size() == 1) return pack_linear(source);
+    const BoundThread bound = pool_.bind_caller();
+    return pack_linear(source);
   }
 
   Result<Tensor> make_vector(const TensorView& source) override {
@@ -85,6 +78,19 @@ class CpuOps final : public Ops {
 
   Result<Tensor> allocate(const Shape& shape, DType dtype) override {
     return Tensor::host(shape, dtype);
+  }
+
+  // Otherwise first touch would place the keys of decoded tokens on the node of the thread that
+  // writes a step's few rows.
+  Result<Tensor> allocate_cache(const Shape& shape, DType dtype) override {
+    QUIRE_ASSIGN_OR_RETURN(Tensor cache, Tensor::host(shape, dtype));
+    if (pool_.nodes().size() == 1) return cache;
+    const Status status =
+        interleave_pages(cache.buffer.data(), cache.buffer.num_bytes(), pool_.nodes());
+    if (!status.ok() && !std::exchange(cache_is_refused_, true)) {
+      log_warning("{}; the KV cache lies on the nodes that write it first", status.message());
+    }
+    return cache;
   }
 
   void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
@@ -263,6 +269,23 @@ class CpuOps final : public Ops {
   }
 
  private:
+  Result<std::unique_ptr<Linear>> pack_linear(const LinearSource& source) {
+    if (!source.blocks.empty()) {
+      QUIRE_ASSIGN_OR_RETURN(auto quantized, QuantizedLinear::pack(source, pool_));
+      QUIRE_RETURN_IF_ERROR(quantized_scratch_.reserve(quantized->in_features()));
+      return std::unique_ptr<Linear>(std::move(quantized));
+    }
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,
+                           PackedLinear::pack(source, use_amx_, pool_));
+    if (use_amx_ && packed->layout() == PanelLayout::kPairs) {
+      QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
+    }
+    if (multiplies_bf16(*packed)) {
+      QUIRE_RETURN_IF_ERROR(bf16_scratch_.reserve(packed->padded_k()));
+    }
+    return std::unique_ptr<Linear>(std::move(packed));
+  }
+
   // The kernels of matrix products. A matrix has one kernel, whatever the rows.
   enum class Kernel { kFma, kAmx, kBf16, kQuantized };
 
@@ -448,6 +471,7 @@ class CpuOps final : public Ops {
   Bf16Scratch bf16_scratch_;
   QuantizedScratch quantized_scratch_;
   Tensor head_rows_;  // F32, the gathered rows of x and of out of one HeadBlock
+  bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so
   bool use_amx_;
   bool use_bf16_;
   const quantized::Kernel& quantized_kernel_;

@@ -11,7 +11,6 @@
 #include "cpu/ops/gemm_fma.h"
 
 #include <algorithm>
-#include <atomic>
 #include <type_traits>
 
 #undef HWY_TARGET_INCLUDE
@@ -289,18 +288,16 @@ float* FmaScratch::sums(int thread_idx) const {
 
 void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
                 const FmaScratch& scratch) {
-  const auto num_panel_tasks = [](const PackedLinear& w) {
-    return ceil_div(w.num_panels(), kBlockPanels);
+  const auto tasks_of = [](const RowGroup& group) {
+    return GroupTasks{.num_parts = ceil_div(group.w->num_panels(), kBlockPanels),
+                      .num_row_blocks = ceil_div(group.num_rows, kBlockRows)};
   };
-  const auto num_tasks = [&](const RowGroup& group) {
-    return num_panel_tasks(*group.w) * ceil_div(group.num_rows, kBlockRows);
-  };
-  std::atomic<int64_t> next = 0;
+  NodeTasks tasks(pool);
   pool.run([&](int thread_idx) {
-    run_group_tasks(groups, next, num_tasks, [&](const RowGroup& group, int64_t i) {
+    const auto run = [&](const RowGroup& group, int64_t part, int64_t row_block) {
       const PackedLinear& w = *group.w;
-      const int64_t first_panel = i % num_panel_tasks(w) * kBlockPanels;
-      const int64_t first_row = group.first_row + i / num_panel_tasks(w) * kBlockRows;
+      const int64_t first_panel = part * kBlockPanels;
+      const int64_t first_row = group.first_row + row_block * kBlockRows;
       const FmaTask task = {.panels = w.panel(first_panel),
                             .num_panels = std::min(kBlockPanels, w.num_panels() - first_panel),
                             .padded_k = w.padded_k(),
@@ -312,7 +309,8 @@ void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, Th
       run_task(w.dtype(), task);
       write_rows(w, task.sums, task.num_rows, first_panel * kPanelWidth,
                  out + first_row * w.out_features());
-    });
+    };
+    run_group_tasks(groups, tasks, thread_idx, tasks_of, run);
   });
 }
 

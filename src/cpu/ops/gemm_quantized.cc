@@ -1,7 +1,6 @@
 #include "cpu/ops/gemm_quantized.h"
 
 #include <algorithm>
-#include <atomic>
 
 #include "base/numbers.h"
 
@@ -50,7 +49,6 @@ void linear_quantized(const QuantizedLinear& w, const quantized::Kernel& kernel,
     }
     const int64_t num_panels = std::ssize(w.panels());
     const int64_t step = task_panels(num_panels, pool.num_threads());
-    std::atomic<int64_t> next = 0;
     const auto run_panels = [&](int64_t begin) {
       for (int64_t i = begin; i < std::min(begin + step, num_panels); ++i) {
         const QuantizedLinear::Panel& panel = w.panels()[static_cast<size_t>(i)];
@@ -66,10 +64,9 @@ void linear_quantized(const QuantizedLinear& w, const quantized::Kernel& kernel,
                     .bias = w.bias() == nullptr ? nullptr : w.bias() + panel.first_feature});
       }
     };
-    pool.run([&](int) {
-      for (int64_t i = next.fetch_add(step); i < num_panels; i = next.fetch_add(step)) {
-        run_panels(i);
-      }
+    NodeTasks tasks(pool);
+    pool.run([&](int thread_idx) {
+      tasks.run(thread_idx, ceil_div(num_panels, step), [&](int64_t i) { run_panels(i * step); });
     });
   }
 }

@@ -195,6 +195,7 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& sou
   const bool pairs = p.dtype_ == DType::kBF16 || (p.dtype_ == DType::kF16 && for_amx);
   p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
   if (p.pack_panels(source, pool)) return packed;
+  // The pages keep the nodes on which the first attempt placed them.
   p.layout_ = PanelLayout::kRows;
   std::memset(p.weights_.data(), 0, p.weights_.num_bytes());
   p.pack_panels(source, pool);
@@ -204,7 +205,7 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& sou
 bool PackedLinear::pack_panels(const LinearSource& source, ThreadPool& pool) {
   auto* base = static_cast<std::byte*>(weights_.data());
   std::atomic<bool> fits = true;
-  pool.parallel_for(num_panels(), [&](int64_t i) {
+  pool.parallel_for_by_node(num_panels(), [&](int64_t i) {
     std::byte* panel = base + i * panel_bytes_;
     std::vector<std::byte> products;
     PanelRows rows = panel_rows(source, i * kPanelWidth);

@@ -169,8 +169,9 @@ Result<std::unique_ptr<QuantizedLinear>> QuantizedLinear::pack(const LinearSourc
   QUIRE_ASSIGN_OR_RETURN(l.weights_,
                          Buffer::host(static_cast<size_t>(
                              last.offset + quantized::row_bytes(last.format, l.num_groups()))));
-  pool.parallel_for(std::ssize(l.panels_),
-                    [&](int64_t i) { l.pack_panel(l.panels_[static_cast<size_t>(i)], source); });
+  pool.parallel_for_by_node(std::ssize(l.panels_), [&](int64_t i) {
+    l.pack_panel(l.panels_[static_cast<size_t>(i)], source);
+  });
   int64_t first = 0;
   if (!source.biases.empty()) l.bias_.resize(static_cast<size_t>(l.out_features_));
   for (size_t i = 0; i < source.biases.size(); ++i) {

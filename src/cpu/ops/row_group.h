@@ -2,7 +2,6 @@
 // one parallel region computes all of them.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -27,21 +26,41 @@ inline constexpr int64_t kMaxGroupedRows = 256;
 inline constexpr int64_t kGroupAlign = 16;
 inline constexpr size_t kMaxGroups = kMaxGroupedRows / kGroupAlign;
 
-// A thread's part of the tasks of all groups: calls body(group, task) with task of
-// [0, num_tasks(group)), in ascending order. The threads share the counter `next`, which begins at
-// zero.
-template <class NumTasks, class Body>
-void run_group_tasks(std::span<const RowGroup> groups, std::atomic<int64_t>& next,
-                     const NumTasks& num_tasks, const Body& body) {
-  size_t g = 0;
-  int64_t first_task = 0;  // of group g
-  for (int64_t i = next.fetch_add(1);; i = next.fetch_add(1)) {
-    while (g < groups.size() && i >= first_task + num_tasks(groups[g])) {
-      first_task += num_tasks(groups[g++]);
+// The tasks of a group: each of its row blocks is multiplied by each part of the matrix. Nodes
+// divide the parts, because a part's panels lie on one node.
+struct GroupTasks {
+  int64_t num_parts = 0;
+  int64_t num_row_blocks = 1;
+};
+
+// A thread's part of the tasks of all groups: calls body(group, part, row_block), the parts of one
+// row block after those of another. tasks_of(group) returns its GroupTasks.
+template <class TasksOf, class Body>
+void run_group_tasks(std::span<const RowGroup> groups, NodeTasks& tasks, int thread_idx,
+                     const TasksOf& tasks_of, const Body& body) {
+  tasks.for_nodes(thread_idx, [&](int node) {
+    size_t g = 0;
+    int64_t first_task = 0;  // of group g, among the tasks of this node
+    ThreadPool::Share parts;
+    int64_t num_tasks = 0;
+    const auto read_group = [&] {
+      if (g == groups.size()) return;
+      const GroupTasks group = tasks_of(groups[g]);
+      parts = tasks.share(node, group.num_parts);
+      num_tasks = parts.size() * group.num_row_blocks;
+    };
+    read_group();
+    for (int64_t i = tasks.take(node);; i = tasks.take(node)) {
+      while (g < groups.size() && i >= first_task + num_tasks) {
+        first_task += num_tasks;
+        ++g;
+        read_group();
+      }
+      if (g == groups.size()) return;
+      const int64_t task = i - first_task;
+      body(groups[g], parts.begin + task % parts.size(), task / parts.size());
     }
-    if (g == groups.size()) return;
-    body(groups[g], i - first_task);
-  }
+  });
 }
 
 // Calls body(group, row) for each row of the groups; on several threads if the rows, of `width`
@@ -51,10 +70,14 @@ void for_group_rows(std::span<const RowGroup> groups, int64_t width, int64_t ser
                     ThreadPool& pool, const Body& body) {
   int64_t num_rows = 0;
   for (const RowGroup& group : groups) num_rows += group.num_rows;
-  const auto call = [&](const RowGroup& group, int64_t i) { body(group, group.first_row + i); };
-  std::atomic<int64_t> next = 0;
-  const auto rows_of = [](const RowGroup& group) { return group.num_rows; };
-  const auto run = [&](int) { run_group_tasks(groups, next, rows_of, call); };
+  NodeTasks tasks(pool);
+  const auto rows_of = [](const RowGroup& group) { return GroupTasks{group.num_rows}; };
+  const auto run = [&](int thread_idx) {
+    run_group_tasks(groups, tasks, thread_idx, rows_of,
+                    [&](const RowGroup& group, int64_t i, int64_t /*row_block*/) {
+                      body(group, group.first_row + i);
+                    });
+  };
   if (num_rows * width > serial_elements) {
     pool.run(run);
   } else {

@@ -286,8 +286,8 @@ TEST(Experts, RowsDoNotDependOnTheirBatch) {
     for (const DType dtype : kWeightTypes) {
       RandomExperts source(shape, dtype, 3);
       std::vector<float> all;
-      for (const int num_threads : {1, 2}) {
-        VariantOps ops(variant, num_threads);
+      for (const auto& nodes : {std::vector{0}, {0, 0}, {1, 0, 2}}) {
+        VariantOps ops(variant, testing::on_nodes(nodes));
         const auto experts = ops->make_experts(source).value();
         Step step = whole;
         const std::vector<float> out = run(*ops, *experts, step);

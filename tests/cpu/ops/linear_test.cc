@@ -116,8 +116,8 @@ TEST(Linear, AgreesWithTheDefinitionOnAwkwardShapes) {
   }
 }
 
-// Row t has the same bits alone and in a batch of any size, at any place in it, on one thread or
-// two.
+// Row t has the same bits alone and in a batch of any size, at any place in it, on any threads and
+// nodes.
 TEST(Linear, RowsDoNotDependOnTheirBatch) {
   constexpr int64_t kN = 150;
   constexpr int64_t kK = 2100;  // several blocks of k on every path
@@ -128,8 +128,8 @@ TEST(Linear, RowsDoNotDependOnTheirBatch) {
     for (const DType dtype : kWeightTypes) {
       TestWeight w = random_weight(kN, kK, dtype, 3);
       std::vector<float> alone;
-      for (const int num_threads : {1, 2}) {
-        VariantOps ops(variant, num_threads);
+      for (const auto& nodes : {std::vector{0}, {0, 0}, {0, 1, 0}}) {
+        VariantOps ops(variant, testing::on_nodes(nodes));
         const std::unique_ptr<Linear> linear = make_linear(*ops, w);
         for (const int64_t m : {int64_t{1}, int64_t{2}, int64_t{15}, int64_t{16}, int64_t{17},
                                 int64_t{33}, int64_t{64}, kMaxRows}) {
@@ -137,7 +137,7 @@ TEST(Linear, RowsDoNotDependOnTheirBatch) {
           if (alone.empty()) alone = out;
           const size_t known = std::min(alone.size(), out.size());
           ASSERT_EQ(std::memcmp(alone.data(), out.data(), known * sizeof(float)), 0)
-              << variant.name << " " << dtype_name(dtype) << " m=" << m << " t=" << num_threads;
+              << variant.name << " " << dtype_name(dtype) << " m=" << m << " t=" << nodes.size();
           if (out.size() > alone.size()) alone = out;
         }
         for (const int64_t t : {3L, 31L, 300L, 519L}) {

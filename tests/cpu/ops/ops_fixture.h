@@ -7,9 +7,11 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cpu/ops/cpu_ops.h"
+#include "support/thread_places.h"
 
 namespace quire::testing {
 
@@ -36,7 +38,8 @@ inline std::vector<Variant> variants() {
 // of targets.
 class VariantOps {
  public:
-  explicit VariantOps(const Variant& variant, int num_threads = 2) : pool_(num_threads) {
+  explicit VariantOps(const Variant& variant, std::vector<ThreadPlace> places = on_nodes({0, 0}))
+      : pool_(std::move(places)) {
     choose(variant.target);
     ops_ = make_cpu_ops(pool_, variant.options);
   }

@@ -89,8 +89,8 @@ TestMatrix random_matrix(const GgufBlockType& type, int64_t n, int64_t k, uint32
 
 struct TestOps {
   explicit TestOps(std::string_view kernel, InputRounding rounding = InputRounding::kNone,
-                   int num_threads = 2)
-      : pool(num_threads),
+                   std::vector<ThreadPlace> places = testing::on_nodes({0, 0}))
+      : pool(std::move(places)),
         ops(make_cpu_ops(pool, {.rounding = rounding, .quantized_kernel = kernel})) {}
 
   std::unique_ptr<Linear> linear(const std::vector<const TestMatrix*>& parts,
@@ -243,14 +243,14 @@ TEST(QuantizedLinear, RowsDoNotDependOnTheirBatch) {
     const TestMatrix w = random_matrix(*find_gguf_block_type(id), 100, kK, 3);
     for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
       std::vector<float> longest;
-      for (const int num_threads : {2, 1}) {
-        TestOps ops({}, rounding, num_threads);
+      for (const auto& nodes : {std::vector{0, 0}, {0}, {0, 1, 1}}) {
+        TestOps ops({}, rounding, testing::on_nodes(nodes));
         const std::unique_ptr<Linear> linear = ops.linear({&w});
         for (const int64_t m : {kMaxRows, int64_t{1}, int64_t{4}, int64_t{5}, int64_t{67}}) {
           const std::vector<float> out = ops.run(*linear, x, m);
           if (longest.empty()) longest = out;
           ASSERT_EQ(std::memcmp(longest.data(), out.data(), out.size() * sizeof(float)), 0)
-              << w.type.name << " m=" << m << " threads=" << num_threads;
+              << w.type.name << " m=" << m << " threads=" << nodes.size();
         }
       }
     }

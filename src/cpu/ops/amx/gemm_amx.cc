@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "cpu/ops/amx/kernel.h"
 #include "cpu/ops/gemm_bf16.h"
@@ -110,13 +109,13 @@ void linear_amx(std::span<const RowGroup> groups, const float* x, float* out, Th
   });
   const int64_t k_step = block_k_tiles(most_rows(groups), k_tiles);
   const int64_t task_panels = panels_per_task(first, k_step, pool.num_threads());
-  const auto num_tasks = [&](const RowGroup& group) {
-    return ceil_div(group.w->num_panels(), task_panels);
+  const auto tasks_of = [&](const RowGroup& group) {
+    return GroupTasks{ceil_div(group.w->num_panels(), task_panels)};
   };
   for (int64_t k = 0; k < k_tiles; k += k_step) {
-    std::atomic<int64_t> next = 0;
+    NodeTasks tasks(pool);
     pool.run([&](int thread_idx) {
-      run_group_tasks(groups, next, num_tasks, [&](const RowGroup& group, int64_t i) {
+      const auto run = [&](const RowGroup& group, int64_t part, int64_t /*row_block*/) {
         const PackedLinear& w = *group.w;
         const int64_t first_tile = group.first_row / amx::kTileRows;
         const amx::Task task = {
@@ -131,8 +130,9 @@ void linear_amx(std::span<const RowGroup> groups, const float* x, float* out, Th
             .num_columns = 0,
             .bias = nullptr,
             .weights_scratch = scratch.weights(thread_idx)};
-        run_panels(w, i * task_panels, std::min((i + 1) * task_panels, w.num_panels()), task);
-      });
+        run_panels(w, part * task_panels, std::min((part + 1) * task_panels, w.num_panels()), task);
+      };
+      run_group_tasks(groups, tasks, thread_idx, tasks_of, run);
       amx::release_tiles();
     });
   }

@@ -3,7 +3,6 @@
 #include <cpuid.h>
 
 #include <algorithm>
-#include <atomic>
 
 #include "cpu/ops/avx512_bf16/kernel.h"
 
@@ -78,12 +77,12 @@ void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms
     avx512_bf16::convert_row(x + row * num_k, num_k, group.w->padded_k(), num_terms,
                              converted_row(*group.w, row, num_terms, scratch.x()));
   });
-  const auto num_tasks = [](const RowGroup& group) {
-    return ceil_div(group.w->num_panels(), kTaskPanels);
+  const auto tasks_of = [](const RowGroup& group) {
+    return GroupTasks{ceil_div(group.w->num_panels(), kTaskPanels)};
   };
-  std::atomic<int64_t> next = 0;
-  pool.run([&](int) {
-    run_group_tasks(groups, next, num_tasks, [&](const RowGroup& group, int64_t i) {
+  NodeTasks tasks(pool);
+  pool.run([&](int thread_idx) {
+    const auto run = [&](const RowGroup& group, int64_t part, int64_t /*row_block*/) {
       const PackedLinear& w = *group.w;
       const avx512_bf16::Task task = {
           .panels = nullptr,
@@ -97,8 +96,9 @@ void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms
           .out_stride = w.out_features(),
           .num_columns = 0,
           .bias = nullptr};
-      run_panels(w, i * kTaskPanels, task);
-    });
+      run_panels(w, part * kTaskPanels, task);
+    };
+    run_group_tasks(groups, tasks, thread_idx, tasks_of, run);
   });
 }
 
