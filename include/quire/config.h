@@ -57,7 +57,11 @@ struct EngineConfig {
   std::string speculative_config;
 
   bool enforce_eager = false;  // no CUDA graphs
-  int num_threads = 0;         // 0: one per usable core
+  int num_threads = 0;         // of a CPU; 0: one per physical core, or as `quire tune` measured
+  std::string cpu_cores = "performance";  // "all": also efficiency cores
+  // "on" binds each thread to a core, "off" none; "auto": "on" if the engine runs on all cores that
+  // the process may use, and no quota limits it (base/thread_choice.h).
+  std::string cpu_pinning = "auto";
   // The type in which a CPU multiplies activations by weights: "f32", or a faster one: "bf16" by
   // BF16 weights, which needs AVX-512 BF16 and is refused on other processors, or "int8" by
   // quantized weights, with a scale per 256 activations.

@@ -258,8 +258,8 @@ Result<TuneResult> tune_attention(const TuneOptions& options, const Hooks& hooks
   const Status gpu = cuda_status();
   if (!gpu.ok()) {
     return unavailable(fmt::format(
-        "[tune] there is nothing to tune without a GPU: a CPU uses the first backend that supports "
-        "the shape; {}",
+        "[tune] attention is tuned on a GPU only: a CPU uses the first backend that supports the "
+        "shape; leave out --device cuda and the head flags to tune a CPU's threads; {}",
         gpu.message()));
   }
   MeasureConfig config{.workloads = tuning_grid(options.quick, options.q_lens),

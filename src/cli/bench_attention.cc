@@ -1,4 +1,5 @@
-// The commands bench attention and tune: flags over bench/attention_bench.h.
+// The commands bench attention and tune: flags over bench/attention_bench.h and
+// bench/thread_tuning.h.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -6,11 +7,14 @@
 #include <memory>
 
 #include "attn/selection.h"
+#include "base/log.h"
 #include "bench/attention_bench.h"
+#include "bench/thread_tuning.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "platform/platform.h"
 
 namespace quire::cli {
 namespace {
@@ -118,8 +122,31 @@ struct TuneCommand {
   std::string output;
 };
 
+// A CPU's threads are measured if there is no GPU, unless the flags are those of a GPU.
+bool tunes_threads(const bench::AttentionShapeOptions& shape) {
+  const std::string& device = shape.engine.device;
+  if (shape.num_heads > 0 || device == "cuda") return false;
+  return device == "cpu" || !cuda_status().ok();
+}
+
+Result<int> run_threads(const TuneCommand& command) {
+  if (command.options.q_lens != bench::TuneOptions().q_lens) {
+    log_warning("[cli] --q-len has no effect on a CPU");
+  }
+  Progress progress("tune");
+  QUIRE_ASSIGN_OR_RETURN(
+      const bench::ThreadTuneResult result,
+      bench::tune_threads({.engine = with_dummy_weights_of_config(command.options.shape.engine),
+                           .quick = command.options.quick},
+                          measurement_hooks(progress)));
+  append_stdout(to_table(result));
+  QUIRE_RETURN_IF_ERROR(write_output_file(command.output, to_csv(result)));
+  return kExitOk;
+}
+
 Result<int> run(const TuneCommand& command) {
   const CancelScope scope;
+  if (tunes_threads(command.options.shape)) return run_threads(command);
   Progress progress("tune");
   QUIRE_ASSIGN_OR_RETURN(const bench::TuneResult result,
                          bench::tune_attention(command.options, measurement_hooks(progress)));
@@ -177,18 +204,25 @@ Command tune_command() {
   bench::TuneOptions& options = state->options;
   Command command;
   command.name = "tune";
-  command.summary = "Measure a GPU's attention backends, for --tuning-table";
+  command.summary =
+      "Measure a GPU's attention backends, for --tuning-table, or a CPU's numbers of threads, "
+      "which "
+      "later starts use";
   command.example =
       "  quire tune ~/models/llama --output tuned.csv\n"
+      "  quire tune ~/models/llama --device cpu\n"
       "  quire tune --num-heads 32 --num-kv-heads 8 --head-dim 128 --quick";
   FlagSet& flags = command.flags;
   add_shape(command, &options.shape);
+  flags.begin_group("Device");
+  add_tuned_cpu_flags(flags, &options.shape.engine);
   flags.begin_group("Measurement");
   flags.toggle("--quick", &options.quick, "Measure a few points only");
   add_sizes(flags, "--q-len", &options.q_lens, 64,
             fmt::format("{}", fmt::join(options.q_lens, ",")),
             "Query tokens per sequence in decode; without 1, prompts are not measured");
-  flags.output_file("--output", &state->output, "Write the table to this file");
+  flags.output_file("--output", &state->output,
+                    "Write the table, or the times of a CPU, to this file");
   command.check = [state](Complaints& complaints) { complaints.add(check(state->options.shape)); };
   command.run = [state] { return run(*state); };
   return command;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <sstream>
@@ -13,6 +12,7 @@
 #include "base/ascii.h"
 #include "base/file.h"
 #include "base/machine.h"
+#include "base/thread_choice.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/output.h"
@@ -77,9 +77,16 @@ std::string simd_targets() {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-void print_machine(const Machine& machine) {
+void print_threads(const ThreadChoice& choice) {
+  print_line("threads", choice.threads);
+  print_line("pinning", choice.pinning);
+  if (!choice.left_out.empty()) print_line("efficiency cores", choice.left_out);
+  if (!choice.quota.empty()) print_line("CPU quota", choice.quota);
+}
+
+void print_machine(const Machine& machine, const ThreadChoice& threads) {
   print_line("CPU", machine.cpu);
-  print_line("usable cores", std::to_string(num_usable_cores()));
+  print_threads(threads);
   print_line("features", fmt::format("{}", fmt::join(machine.features, " ")));
   print_line("SIMD targets", simd_targets());
   print_line("AMX", cpu::amx_usable() ? "yes" : "no: the CPU or the kernel does not offer it");
@@ -154,6 +161,11 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
     print_line("drafter", describe_drafter(speculation, planned.draft.get()));
   }
   print_line("memory plan", describe(plan.memory_request, plan.memory_plan));
+  const StepThreads steps = platform->step_threads();
+  if (steps.decode > 0) {
+    print_line("tuned threads",
+               fmt::format("{} for decode, {} for prompts", steps.decode, steps.prefill));
+  }
   print_serving_backends("serves", plan.attention);
   if (plan.draft) print_serving_backends("drafter serves", plan.draft->attention);
   const DeviceContext& context = *platform->contexts().front();
@@ -178,22 +190,13 @@ void print_model(const ModelFiles& files) {
   print_line("chat template", files.chat ? "yes" : "no: " + engine_message(files.chat_error));
 }
 
-// A config.json alone is enough for the report, which needs no weights.
-EngineConfig with_dummy_weights_of_config(EngineConfig engine) {
-  std::error_code error;
-  const std::filesystem::path path = engine.model;
-  if (path.extension() == ".json" && std::filesystem::is_regular_file(path, error)) {
-    engine.load_format = "dummy";
-  }
-  return engine;
-}
-
 Result<int> run(const EngineConfig& given) {
   const EngineConfig engine = with_dummy_weights_of_config(given);
   QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
                          read_speculation(engine.speculative_config));
+  QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(engine));
   print_build();
-  print_machine(inspect_machine());
+  print_machine(inspect_machine(), choose_threads(threads));
   (void)finish_stdout();
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(engine));
   print_model(files);
@@ -209,18 +212,6 @@ Result<int> run(const EngineConfig& given) {
 }
 
 }  // namespace
-
-std::string proc_field(std::string_view text, std::string_view key) {
-  while (!text.empty()) {
-    const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    const size_t colon = line.find(':');
-    if (colon == std::string_view::npos || trimmed(line.substr(0, colon)) != key) continue;
-    return std::string(trimmed(line.substr(colon + 1)));
-  }
-  return "";
-}
 
 int64_t kib_field_bytes(std::string_view value) {
   int64_t kib = 0;
@@ -242,7 +233,7 @@ Machine inspect_machine() {
   const std::string meminfo = read_system_file("/proc/meminfo");
   const std::string x86_flags = proc_field(cpuinfo, "flags");
   Machine machine;
-  machine.cpu = or_unknown(proc_field(cpuinfo, "model name"));
+  machine.cpu = cpu_model();
   machine.features =
       known_features(x86_flags.empty() ? proc_field(cpuinfo, "Features") : x86_flags);
   machine.total_bytes = kib_field_bytes(proc_field(meminfo, "MemTotal"));

@@ -18,8 +18,6 @@ struct Machine {
 
 Machine inspect_machine();
 
-// The value after "key :" in the first line of /proc/cpuinfo or /proc/meminfo with that key.
-std::string proc_field(std::string_view text, std::string_view key);
 // The bytes of a value such as "16384 kB"; 0 if it is malformed.
 int64_t kib_field_bytes(std::string_view value);
 // The word in brackets, such as "madvise" in "always [madvise] never".

@@ -89,20 +89,45 @@ void add_model(FlagSet& flags, EngineConfig* config) {
       "(see quire pull); without it, the embedded model");
 }
 
-void add_model_flags(FlagSet& flags, EngineConfig* config) {
-  flags.begin_group("Model");
-  add_model(flags, config);
-  flags.directory("--tokenizer", &config->tokenizer,
-                  "A directory or name with another tokenizer; without it, the model's");
+void add_device(FlagSet& flags, EngineConfig* config) {
+  flags.choice("--device", {"auto", "cpu", "cuda"}, &config->device, "Where to compute");
+}
+
+void add_cpu_flags(FlagSet& flags, EngineConfig* config) {
+  flags.choice("--cpu-cores", {"performance", "all"}, &config->cpu_cores,
+               "Cores of a CPU to use; all: efficiency cores too");
+  flags.choice(
+      "--cpu-pinning", {"auto", "on", "off"}, &config->cpu_pinning,
+      "Bind each thread to a core of a CPU; auto: if the engine uses all cores that it may, "
+      "and no quota limits it");
+  flags.choice(
+      "--cpu-activations", {"f32", "bf16", "int8"}, &config->cpu_activations,
+      "Inputs of products on a CPU; faster are bf16 with BF16 weights, which needs AVX-512 "
+      "BF16 without AMX, and int8 with quantized weights");
+}
+
+void add_load_format(FlagSet& flags, EngineConfig* config) {
   flags.choice("--load-format", {"auto", "dummy"}, &config->load_format,
                "dummy: random weights of the config's shape");
-  flags.choice("--dtype", {"auto", "f32", "f16", "bf16"}, &config->dtype, "Type of dummy weights",
-               dtype_synonyms());
+}
+
+void add_quantization(FlagSet& flags, EngineConfig* config) {
   flags.choice(
       "--quantization", {"none", "fp8"}, &config->quantization,
       "fp8: quantize the layers' matrices when they are loaded, with a scale per row; on a CPU, or "
       "on a GPU of compute capability 9.0");
   flags.last().alias = "-q";
+}
+
+void add_model_flags(FlagSet& flags, EngineConfig* config) {
+  flags.begin_group("Model");
+  add_model(flags, config);
+  flags.directory("--tokenizer", &config->tokenizer,
+                  "A directory or name with another tokenizer; without it, the model's");
+  add_load_format(flags, config);
+  flags.choice("--dtype", {"auto", "f32", "f16", "bf16"}, &config->dtype, "Type of dummy weights",
+               dtype_synonyms());
+  add_quantization(flags, config);
   add_max_model_len(flags, &config->max_model_len);
   flags.toggle("--allow-long-max-model-len", &config->allow_long_max_model_len,
                "Let --max-model-len exceed the model's context");
@@ -158,14 +183,11 @@ void add_speculative_config(FlagSet& flags, std::string* target) {
 
 void add_device_flags(FlagSet& flags, EngineConfig* config) {
   flags.begin_group("Device");
-  flags.choice("--device", {"auto", "cpu", "cuda"}, &config->device, "Where to compute");
+  add_device(flags, config);
   flags.number("--threads", &config->num_threads, {.min = 0, .max = 1024},
-               "Threads; 0: one per usable core");
+               "Threads of a CPU; 0: one per physical core, or as quire tune measured");
   flags.last().field = "num_threads";
-  flags.choice(
-      "--cpu-activations", {"f32", "bf16", "int8"}, &config->cpu_activations,
-      "Inputs of products on a CPU; faster are bf16 with BF16 weights, which needs AVX-512 "
-      "BF16 without AMX, and int8 with quantized weights");
+  add_cpu_flags(flags, config);
   add_tensor_parallel_size(flags, &config->tensor_parallel_size);
   add_backend(
       flags, "--attention-backend", &config->attention_backend,
@@ -175,10 +197,12 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
               "Force one attention backend for prefill, or do not start");
   add_backend(flags, "--decode-attention-backend", &config->decode_attention_backend,
               "Force one attention backend for decode, or do not start");
-  flags.file("--tuning-table", &config->tuning_table,
-             "Select backends by this table: a file of quire tune, builtin (the build's for this "
-             "GPU) or measured (at start, kept in the user's cache directory); without it, "
-             "builtin, or measured on a GPU that the build has no table for");
+  flags.file(
+      "--tuning-table", &config->tuning_table,
+      "Select backends by this table: a file of quire tune, builtin (the build's for this "
+      "GPU) or measured (at start, kept in the user's cache directory); without it, "
+      "builtin, or measured on a GPU that the build has no table for; on a CPU builtin ignores "
+      "the threads that quire tune measured");
   add_speculative_config(flags, &config->speculative_config);
   flags.number("--gpu-memory-utilization", &config->gpu_memory_utilization,
                {.min = 0, .max = 1, .min_excluded = true},
@@ -217,6 +241,13 @@ void warn_of(const EngineConfig& config) {
 }
 
 }  // namespace
+
+void add_tuned_cpu_flags(FlagSet& flags, EngineConfig* config) {
+  add_device(flags, config);
+  add_load_format(flags, config);
+  add_quantization(flags, config);
+  add_cpu_flags(flags, config);
+}
 
 void add_attention_flags(FlagSet& flags, EngineConfig* config) {
   add_model(flags, config);
@@ -265,6 +296,15 @@ void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
   }
   add_cache_flags(flags, config);
   add_device_flags(flags, config);
+}
+
+EngineConfig with_dummy_weights_of_config(EngineConfig config) {
+  std::error_code error;
+  const std::filesystem::path path = config.model;
+  if (path.extension() == ".json" && std::filesystem::is_regular_file(path, error)) {
+    config.load_format = "dummy";
+  }
+  return config;
 }
 
 Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {

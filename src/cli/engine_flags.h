@@ -31,6 +31,13 @@ void add_chat_flags(FlagSet& flags, EngineConfig* config);
 // The subset that affects the speed of attention backends: the model, types and page size.
 void add_attention_flags(FlagSet& flags, EngineConfig* config);
 
+// The device, and what `quire tune` measures a CPU with: weights, activations, cores and pinning.
+void add_tuned_cpu_flags(FlagSet& flags, EngineConfig* config);
+
+// A config.json alone is enough for reports and times, which need no weights of a checkpoint:
+// `config` with dummy weights if its model is such a file.
+EngineConfig with_dummy_weights_of_config(EngineConfig config);
+
 // Calls Engine::create with a progress bar on standard error while weights are read, and warns of
 // settings that are valid but unwise.
 Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config);

@@ -211,6 +211,10 @@ std::string Engine::decode(const std::vector<int32_t>& token_ids, bool skip_spec
   return impl_->files.tokenizer->decode(token_ids, skip_special_tokens);
 }
 
+Platform& EngineInternals::platform(const Engine& engine) {
+  return *engine.impl_->parts->platform;
+}
+
 const Tokenizer* EngineInternals::tokenizer(const Engine& engine) {
   return engine.impl_->files.tokenizer.get();
 }

@@ -67,6 +67,15 @@ Status add_model_drafter(DeviceContext& context, DraftModel& draft, const Drafte
 
 }  // namespace
 
+std::string describe_threads(const Platform& platform) {
+  const ThreadChoice* choice = platform.thread_choice();
+  if (choice == nullptr) return "";
+  const StepThreads steps = platform.step_threads();
+  if (steps == StepThreads{}) return describe(*choice);
+  return fmt::format("{}; as quire tune measured, decode runs on {} threads and prompts on {}",
+                     describe(*choice), steps.decode, steps.prefill);
+}
+
 ModelInstance LoadedModel::instance() const {
   return {.model = model.get(),
           .kv_cache = &kv_cache,
@@ -144,6 +153,8 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                          plan_with_drafter(config, speculation, files, *parts->platform));
   EnginePlan& plan = planned.plan;
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
+  const std::string threads = describe_threads(*parts->platform);
+  if (!threads.empty()) log_info("[threads] {}", threads);
   if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
     log_info(
         "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and {} in the "

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "engine/engine_plan.h"
@@ -46,6 +47,9 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
                                             const EnginePlan& plan, Drafter* drafter,
                                             const Verification& verification = {});
 
+// One line about a CPU's threads; empty for other devices.
+std::string describe_threads(const Platform& platform);
+
 // Each member needs the members before it. All are of rank 0, the only rank until tensor
 // parallelism is supported.
 struct EngineParts {
@@ -71,6 +75,8 @@ struct EngineInternals {
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config,
                                                 const Speculation& speculation,
                                                 const LoadProgress& progress = {});
+  // Its threads may be changed while no request runs.
+  static Platform& platform(const Engine& engine);
   // Null: the model has no tokenizer.
   static const Tokenizer* tokenizer(const Engine& engine);
   // Does the same as Engine::render_chat_json() for a dict of the template's values, and marks the

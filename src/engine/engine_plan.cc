@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "engine/measured_table.h"
+#include "engine/tuned_threads.h"
 #include "model/families.h"
 #include "platform/runner.h"
 
@@ -486,24 +487,60 @@ Status refuse_cpu_cache(const EngineConfig& config) {
       "for `device` cpu");
 }
 
+// A platform whose pool has the default number of threads, or more if `quire tune` found more to be
+// faster. Steps run on as many of them as it measured, unless the configuration has a number.
+Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& config,
+                                                          const ModelConfig& model,
+                                                          PlatformConfig platform) {
+  if (config.num_threads > 0 || config.tuning_table == "builtin") {
+    return make_cpu_platform(platform);
+  }
+  if (const auto tuned = find_tuned_threads(platform.threads, config, model)) {
+    const auto num_threads = static_cast<int>(choose_threads(platform.threads).places.size());
+    platform.threads.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});
+    platform.step_threads = *tuned;
+  }
+  return make_cpu_platform(platform);
+}
+
 }  // namespace
+
+Result<ThreadOptions> parse_thread_options(const EngineConfig& config) {
+  QUIRE_RETURN_IF_ERROR(in_range("num_threads", config.num_threads, 0, 1024));
+  ThreadOptions options = {.num_threads = config.num_threads};
+  if (config.cpu_cores == "all") {
+    options.cores = CpuCores::kAll;
+  } else if (config.cpu_cores != "performance") {
+    return invalid_argument(
+        fmt::format("[engine] cpu_cores: must be performance or all, got {}", config.cpu_cores));
+  }
+  if (config.cpu_pinning == "on") {
+    options.pinning = CpuPinning::kOn;
+  } else if (config.cpu_pinning == "off") {
+    options.pinning = CpuPinning::kOff;
+  } else if (config.cpu_pinning != "auto") {
+    return invalid_argument(
+        fmt::format("[engine] cpu_pinning: must be auto, on or off, got {}", config.cpu_pinning));
+  }
+  return options;
+}
 
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                                                 const ModelConfig& model) {
-  QUIRE_RETURN_IF_ERROR(in_range("num_threads", config.num_threads, 0, 1024));
+  QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(config));
   if (!(config.gpu_memory_utilization > 0.0 && config.gpu_memory_utilization <= 1.0)) {
     return invalid_argument(
         fmt::format("[engine] gpu_memory_utilization: must be more than 0 and at most 1, got {}",
                     config.gpu_memory_utilization));
   }
   QUIRE_ASSIGN_OR_RETURN(const InputRounding rounding, parse_rounding(config.cpu_activations));
-  const PlatformConfig platform = {.num_threads = config.num_threads,
+  const PlatformConfig platform = {.threads = threads,
                                    .activation_dtype = choose_dtype(config, model),
                                    .rounding = rounding,
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") {
     QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
-    return make_cpu_platform(platform);
+    return make_tuned_cpu_platform(config, model, platform);
   }
   if (config.device != "auto" && config.device != "cuda") {
     return invalid_argument(
@@ -518,7 +555,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
   }
   QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
   log_debug("{}", gpu.message());
-  return make_cpu_platform(platform);
+  return make_tuned_cpu_platform(config, model, platform);
 }
 
 Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,

@@ -42,6 +42,9 @@ struct EnginePlan {
   bool calculates_kv_scales = false;  // EngineConfig::calculate_kv_scales
 };
 
+// The options of a CPU's threads. kInvalidArgument for a value that does not exist.
+Result<ThreadOptions> parse_thread_options(const EngineConfig& config);
+
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
 // and the machine has one.
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,

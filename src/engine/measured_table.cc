@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <initializer_list>
 #include <iterator>
 #include <utility>
 
-#include "base/ascii.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "engine/kept_file.h"
 
 namespace quire {
 namespace {
@@ -63,12 +62,6 @@ std::vector<AttentionWorkload> prefill_workloads(const MeasuredSteps& steps) {
 }
 
 // ---- The file
-
-std::string file_name_part(std::string_view text) {
-  std::string part;
-  for (const char c : text) part += is_alphanumeric(c) || c == '.' ? c : '-';
-  return part;
-}
 
 TuningTable read_kept(const fs::path& file) {
   if (file.empty()) return {};
@@ -212,17 +205,7 @@ TuningTable measured_table(std::span<const AttentionSelector> selectors,
 }
 
 fs::path measured_table_file(std::string_view device, std::string_view driver) {
-  fs::path directory;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
-    directory = cache;
-  } else if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') {
-    directory = fs::path(home) / ".cache";
-  } else {
-    return {};
-  }
-  return directory / "quire" /
-         fmt::format("attention_{}_{}_{}.csv", file_name_part(device), file_name_part(driver),
-                     QUIRE_VERSION);
+  return kept_file("attention", {device, driver});
 }
 
 }  // namespace quire

@@ -49,8 +49,7 @@ struct MeasuredTableConfig {
 TuningTable measured_table(std::span<const AttentionSelector> selectors,
                            const MeasuredTableConfig& config);
 
-// The file of one device, driver and version of Quire in the user's cache directory: below
-// $XDG_CACHE_HOME, or $HOME/.cache. Empty if neither is set.
+// The kept_file() of one device, driver and version of Quire.
 std::filesystem::path measured_table_file(std::string_view device, std::string_view driver);
 
 }  // namespace quire

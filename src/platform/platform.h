@@ -10,15 +10,29 @@
 #include <vector>
 
 #include "attn/selection.h"
+#include "base/thread_choice.h"
 #include "ops/ops.h"
 #include "platform/runner.h"
 #include "quire/status.h"
 
 namespace quire {
 
+// How many of a CPU's threads run a step, by its token rows. Decode is limited by the bandwidth of
+// memory, which fewer threads may use up. 0: all threads.
+struct StepThreads {
+  int decode = 0;   // steps of up to kMaxDecodeRows token rows
+  int prefill = 0;  // longer ones
+
+  friend bool operator==(const StepThreads&, const StepThreads&) = default;
+};
+// Lies in the middle, on a logarithmic scale, of the 8 and the 512 rows that `quire tune` measures.
+inline constexpr int kMaxDecodeRows = 64;
+
 struct PlatformConfig {
   std::vector<int> devices = {0};                 // indices within the kind of device, by rank
-  int num_threads = 0;                            // host threads; 0: one per usable core
+  ThreadOptions threads = {};                     // of a CPU
+  StepThreads step_threads = {};                  // of a CPU; more threads than it has mean all
+  std::vector<ThreadPlace> places = {};           // of a CPU's threads, instead of the chosen ones
   DType activation_dtype = DType::kF32;           // for a GPU; a CPU computes in F32
   InputRounding rounding = InputRounding::kNone;  // for a CPU
   double gpu_memory_utilization = 0.9;
@@ -104,6 +118,11 @@ class Platform {
   // AttentionSelector::decode_services expects.
   virtual std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
                                              std::span<const int> q_lens) const = 0;
+  // A CPU's threads, for reports; null: the device is another one, or their places were given.
+  virtual const ThreadChoice* thread_choice() const { return nullptr; }
+  virtual StepThreads step_threads() const { return {}; }
+  // Sets the threads of later steps. Called while no step runs.
+  virtual void set_step_threads(const StepThreads& /*threads*/) {}
   // kInvalidArgument when a request exceeds the capacity of the device's tables. Thread-safe.
   virtual Status check(const SamplingSpec& /*spec*/, int /*vocab_size*/,
                        int /*max_model_len*/) const {

@@ -179,10 +179,36 @@ TEST(BenchAttention, FailsWithAReasonWithoutAGpu) {
     EXPECT_THAT(result.err, HasSubstr("quire bench attention: [bench] attention is measured on a "
                                       "GPU only; [cuda]"));
   }
-  const SpawnResult tune = run_quire({"tune", "--quick"});
+  const SpawnResult tune = run_quire({"tune", "--quick", "--device", "cuda"});
   EXPECT_EQ(tune.exit_code, 1);
-  EXPECT_THAT(tune.err, HasSubstr("[tune] there is nothing to tune"));
-  EXPECT_THAT(tune.err, Not(HasSubstr("to cpu"))) << "tune has no flag for the device";
+  EXPECT_THAT(tune.err, HasSubstr("[tune] attention is tuned on a GPU only"));
+}
+
+TEST(Tune, KeepsTheThreadsOfACpuForLaterStarts) {
+  const std::string cache = scratch("cache");
+  fs::remove_all(cache);
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  const std::string csv = scratch("threads.csv");
+  const SpawnResult tune =
+      run_quire({"tune", "--device", "cpu", "--quick", "--q-len", "2", "--output", csv});
+  EXPECT_EQ(tune.exit_code, 0) << tune.err;
+  EXPECT_THAT(tune.out, HasSubstr("prompt of 512"));
+  EXPECT_THAT(tune.out, HasSubstr("fastest: "));
+  EXPECT_THAT(tune.out, HasSubstr("kept in " + cache + "/quire/threads_"));
+  EXPECT_THAT(tune.err, HasSubstr("--q-len has no effect on a CPU"));
+  std::ifstream written(csv);
+  std::string header;
+  std::getline(written, header);
+  EXPECT_EQ(header, "threads,decode_s,batch_decode_s,prefill_s");
+
+  const auto doctor = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"doctor", "--device", "cpu"});
+    return run_quire(flags).out;
+  };
+  EXPECT_THAT(doctor({}), HasSubstr("\ntuned threads"));
+  EXPECT_THAT(doctor({"--threads", "1"}), Not(HasSubstr("tuned threads")));
+  EXPECT_THAT(doctor({"--tuning-table", "builtin"}), Not(HasSubstr("tuned threads")));
+  ::unsetenv("XDG_CACHE_HOME");
 }
 
 TEST(BenchAttention, MistakesAreOneLineAndExitCode2) {

@@ -464,9 +464,20 @@ TEST(Doctor, ReportsTheMachine) {
   const SpawnResult result = run_quire({"doctor"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   for (const char* what : {"compiler", "SIMD targets", "AMX", "AVX-512 BF16", "CUDA", "reference",
-                           "decode yes", "memory plan", "xqa"}) {
+                           "decode yes", "memory plan", "xqa", "physical core", "\npinning "}) {
     EXPECT_THAT(result.out, HasSubstr(what));
   }
+}
+
+TEST(Doctor, ReportsTheThreads) {
+  const SpawnResult result = run_quire({"doctor", "--threads", "1", "--cpu-pinning", "off"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("\nthreads              1 on "));
+  EXPECT_THAT(result.out, HasSubstr("\npinning              off, as --cpu-pinning says\n"));
+  EXPECT_THAT(run_quire({"doctor", "--threads", "1", "--cpu-pinning", "on"}).out,
+              HasSubstr("\npinning              each thread to a core, as --cpu-pinning says\n"));
+  EXPECT_THAT(run_quire({"doctor", "--cpu-cores", "fast"}).err,
+              HasSubstr("--cpu-cores: got 'fast', expected one of performance, all"));
 }
 
 TEST(Doctor, ReportsTheServedContext) {

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/text_input.h"
 #include "cli/command.h"
+#include "base/machine.h"
 #include "cli/doctor.h"
 #include "cli/generate.h"
 

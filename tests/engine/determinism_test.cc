@@ -105,6 +105,8 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"no_prefix_cache", 64, [](EngineConfig& c) { c.enable_prefix_caching = false; }},
         Variant{"three_rows", 64, [](EngineConfig& c) { c.max_num_seqs = 3; }},
         Variant{"one_thread", 64, [](EngineConfig& c) { c.num_threads = 1; }},
+        Variant{"three_threads", 64, [](EngineConfig& c) { c.num_threads = 3; }},
+        Variant{"not_pinned", 64, [](EngineConfig& c) { c.cpu_pinning = "off"; }},
         Variant{"preemption", 64,
                 [](EngineConfig& c) {
                   c.max_model_len = 192;

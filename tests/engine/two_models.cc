@@ -178,8 +178,12 @@ void SteppedModel::wait() {
 }
 
 std::vector<SteppedModel::SampledTokens> step_alone(const EngineConfig& config) {
-  const std::unique_ptr<Platform> platform = platform_for(config);
-  const auto model = value_of(SteppedModel::load(config, *platform->contexts().front(), *platform));
+  return step_alone(config, *platform_for(config));
+}
+
+std::vector<SteppedModel::SampledTokens> step_alone(const EngineConfig& config,
+                                                    const Platform& platform) {
+  const auto model = value_of(SteppedModel::load(config, *platform.contexts().front(), platform));
   while (model->has_steps()) model->step();
   return model->finish();
 }

@@ -63,6 +63,8 @@ class SteppedModel {
 
 // The outputs of a model that is the only one on its platform.
 std::vector<SteppedModel::SampledTokens> step_alone(const EngineConfig& config);
+std::vector<SteppedModel::SampledTokens> step_alone(const EngineConfig& config,
+                                                    const Platform& platform);
 
 // The outputs of two models whose runners share a platform and take turns. The first model is
 // destroyed halfway, with a step in flight. It is loaded and run again after the second has ended,

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "support/thread_places.h"
+
 namespace quire {
 namespace {
 
@@ -75,9 +77,29 @@ TEST(TwoModels, OnOnePlatformGiveTheBitsOfEachAlone) {
   EXPECT_NE(outputs[0][0][0].logprobs[0].logprob, outputs[1][0][0].logprobs[0].logprob);
 }
 
+// The bits do not depend on the nodes that divide the weights, nor on how many threads run a step.
+TEST(CpuPlatform, NodesAndStepThreadsGiveTheSameBits) {
+  for (const EngineConfig& config :
+       {testing::tiny_config(), testing::tiny_experts_config(), testing::tiny_deepseek_config()}) {
+    EngineConfig one_thread = config;
+    one_thread.num_threads = 1;
+    const auto expected = testing::step_alone(one_thread);
+    for (const auto& nodes : {std::vector{0, 1}, {0, 1, 0}, {3, 1, 2, 3}}) {
+      for (const StepThreads& threads :
+           {StepThreads{}, {.decode = 1}, {.decode = 2, .prefill = 1}}) {
+        const auto platform =
+            make_cpu_platform({.step_threads = threads, .places = testing::on_nodes(nodes)});
+        ASSERT_TRUE(platform.ok());
+        EXPECT_EQ((*platform)->step_threads(), threads);
+        expect_same(testing::step_alone(config, **platform), expected);
+      }
+    }
+  }
+}
+
 // The scratch memory of an earlier runner keeps its address when a later runner needs more.
 TEST(DeviceContext, KeepsTheWorkspaceOfEarlierRunners) {
-  const auto platform = make_cpu_platform({.num_threads = 1});
+  const auto platform = make_cpu_platform({.threads = {.num_threads = 1}});
   ASSERT_TRUE(platform.ok());
   DeviceContext& context = *(*platform)->contexts().front();
   const std::span<std::byte> small = context.workspace(1000).value();

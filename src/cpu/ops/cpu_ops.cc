@@ -470,7 +470,7 @@ class CpuOps final : public Ops {
   AmxScratch amx_scratch_;
   Bf16Scratch bf16_scratch_;
   QuantizedScratch quantized_scratch_;
-  Tensor head_rows_;  // F32, the gathered rows of x and of out of one HeadBlock
+  Tensor head_rows_;               // F32, the gathered rows of x and of out of one HeadBlock
   bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so
   bool use_amx_;
   bool use_bf16_;

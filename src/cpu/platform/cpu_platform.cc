@@ -2,6 +2,9 @@
 
 #include <cstring>
 #include <limits>
+#include <mutex>
+#include <optional>
+#include <utility>
 
 #include "base/machine.h"
 #include "cpu/attention/reference.h"
@@ -18,9 +21,17 @@ namespace {
 
 class CpuContext final : public DeviceContext {
  public:
-  CpuContext(int num_threads, const CpuOpsOptions& options) : host_(num_threads, options) {
+  CpuContext(std::vector<ThreadPlace> places, const StepThreads& threads,
+             const CpuOpsOptions& options)
+      : host_(std::move(places), threads, options) {
     attention_.add(make_cpu_attention(host_.pool));
     attention_.add(make_reference_attention());
+  }
+
+  StepThreads step_threads() const { return host_.step_threads; }
+  void set_step_threads(const StepThreads& threads) {
+    const std::lock_guard turn(host_.step_mutex);
+    host_.step_threads = threads;
   }
 
   Status bind_thread() override { return {}; }
@@ -57,8 +68,16 @@ class CpuContext final : public DeviceContext {
 
 class CpuPlatform final : public Platform {
  public:
-  CpuPlatform(int num_threads, const CpuOpsOptions& options) {
-    contexts_.push_back(std::make_unique<CpuContext>(num_threads, options));
+  explicit CpuPlatform(const PlatformConfig& config) {
+    std::vector<ThreadPlace> places = config.places;
+    if (places.empty()) {
+      choice_ = choose_threads(config.threads);
+      places = choice_->places;
+    }
+    auto context = std::make_unique<CpuContext>(std::move(places), config.step_threads,
+                                                CpuOpsOptions{.rounding = config.rounding});
+    context_ = context.get();
+    contexts_.push_back(std::move(context));
   }
 
   std::span<const std::unique_ptr<DeviceContext>> contexts() const override { return contexts_; }
@@ -83,8 +102,15 @@ class CpuPlatform final : public Platform {
     }
     return keys;
   }
+  const ThreadChoice* thread_choice() const override { return choice_ ? &*choice_ : nullptr; }
+  StepThreads step_threads() const override { return context_->step_threads(); }
+  void set_step_threads(const StepThreads& threads) override {
+    context_->set_step_threads(threads);
+  }
 
  private:
+  std::optional<ThreadChoice> choice_;
+  CpuContext* context_ = nullptr;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
 };
 
@@ -103,8 +129,7 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
         "[cpu] cpu_activations: got bf16 on a processor that has AMX or lacks AVX-512 BF16, "
         "expected f32, which is as fast there");
   }
-  const int num_threads = config.num_threads > 0 ? config.num_threads : num_usable_cores();
-  return std::unique_ptr<Platform>(new CpuPlatform(num_threads, {.rounding = config.rounding}));
+  return std::unique_ptr<Platform>(new CpuPlatform(config));
 }
 
 }  // namespace quire

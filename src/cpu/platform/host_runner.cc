@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/check.h"
 #include "base/guarded.h"
@@ -26,7 +27,16 @@ class Stopwatch {
 }  // namespace
 
 HostDevice::HostDevice(int num_threads, const CpuOpsOptions& options)
-    : pool(num_threads), ops(make_cpu_ops(pool, options)) {}
+    : HostDevice(std::vector<ThreadPlace>(static_cast<size_t>(num_threads)), {}, options) {}
+
+HostDevice::HostDevice(std::vector<ThreadPlace> places, const StepThreads& threads,
+                       const CpuOpsOptions& options)
+    : pool(std::move(places)), step_threads(threads), ops(make_cpu_ops(pool, options)) {}
+
+int HostDevice::num_threads_for(int64_t num_rows) const {
+  const int wanted = num_rows <= kMaxDecodeRows ? step_threads.decode : step_threads.prefill;
+  return wanted > 0 ? wanted : pool.num_threads();
+}
 
 Result<std::unique_ptr<Runner>> HostRunner::create(const RunnerParts& parts, HostDevice& device) {
   const ModelConfig& model = parts.target().model->config();
@@ -91,6 +101,7 @@ StepResult HostRunner::wait() {
 // An exception that leaves this thread would end the process: run_step() throws none, and the rest
 // of this function does not allocate.
 void HostRunner::device_loop() {
+  const BoundThread bound = device_.pool.bind_caller();
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || !queued_.empty(); });
@@ -185,6 +196,7 @@ Status HostRunner::run_model(const BatchPlan& plan) {
                            .token_ids = inputs_.token_ids.data(),
                            .positions = inputs_.positions.data(),
                            .kv_groups = steps};
+  device_.pool.use_threads(device_.num_threads_for(input.num_tokens));
   return model().forward(input, device_.stream);
 }
 

@@ -14,6 +14,7 @@
 #include "cpu/ops/cpu_ops.h"
 #include "platform/adaptive_drafts.h"
 #include "platform/batch_inputs.h"
+#include "platform/platform.h"
 #include "platform/runner.h"
 #include "sample/sampler.h"
 
@@ -22,8 +23,14 @@ namespace quire {
 // The parts of a CPU context that its runners share.
 struct HostDevice {
   explicit HostDevice(int num_threads, const CpuOpsOptions& options = {});
+  explicit HostDevice(std::vector<ThreadPlace> places, const StepThreads& threads = {},
+                      const CpuOpsOptions& options = {});
+
+  // The number of threads that run a step with this many token rows.
+  int num_threads_for(int64_t num_rows) const;
 
   ThreadPool pool;
+  StepThreads step_threads;  // guarded by step_mutex
   std::unique_ptr<Ops> ops;
   Stream stream;
   // A runner's thread holds this during a step, because the pool, the operations and the workspace

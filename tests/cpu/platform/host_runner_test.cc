@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "base/cpu_topology.h"
 #include "cpu/platform/lookup_drafter.h"
 
 namespace quire {
@@ -28,6 +29,7 @@ class CountingModel final : public Model {
   const std::vector<KvGroup>& kv_groups() const override { return groups_; }
   Status forward(const StepInput& input, Stream& /*stream*/) override {
     tokens_.assign(input.token_ids, input.token_ids + input.num_tokens);
+    affinity_ = thread_affinity();
     return {};
   }
   Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
@@ -44,12 +46,14 @@ class CountingModel final : public Model {
   Status hidden_states(const int32_t*, int, TensorView, Stream&) override { return {}; }
 
   const std::vector<int32_t>& tokens() const { return tokens_; }  // of the last step
+  const std::vector<int>& affinity() const { return affinity_; }  // of the thread that ran it
 
  private:
   int32_t broken_token_;
   ModelConfig config_;
   std::vector<KvGroup> groups_ = std::vector<KvGroup>(1);
   std::vector<int32_t> tokens_;
+  std::vector<int> affinity_;
 };
 
 std::shared_ptr<const SamplingSpec> greedy_spec(std::optional<int> prompt_logprobs) {
@@ -68,8 +72,9 @@ StepResult run_step(Runner& runner, std::shared_ptr<const BatchPlan> plan) {
 }
 
 // Runs one prompt in chunks of two tokens, with log probabilities of all of it.
-SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) {
-  HostDevice device(2);
+SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt,
+                      const std::vector<ThreadPlace>& places = std::vector<ThreadPlace>(2)) {
+  HostDevice device(places);
   RunnerParts parts;
   parts.instances = {{.model = &model}};
   const ModelLimits limits = {.max_num_tokens = 16, .max_num_logit_rows = 2, .max_model_len = 64};
@@ -98,6 +103,27 @@ SpanResult run_prompt(CountingModel& model, const std::vector<int32_t>& prompt) 
     if (!result.spans.empty()) sampled = std::move(result.spans.front());
   }
   return sampled;
+}
+
+TEST(HostRunner, BindsItsThreadAndNotTheCallers) {
+  const std::vector<int> before = thread_affinity();
+  ASSERT_FALSE(before.empty());
+  CountingModel model(-1);
+  run_prompt(model, {1, 2, 3}, {{.cpus = {before.back()}}, {.cpus = {before.front()}}});
+  EXPECT_THAT(model.affinity(), ElementsAre(before.back()));
+  EXPECT_EQ(thread_affinity(), before);
+  run_prompt(model, {1, 2, 3});
+  EXPECT_EQ(model.affinity(), before) << "a pool that is not pinned";
+}
+
+TEST(HostDevice, ChoosesTheThreadsOfAStepByItsRows) {
+  HostDevice device(std::vector<ThreadPlace>(3), {.decode = 1, .prefill = 2});
+  EXPECT_EQ(device.num_threads_for(1), 1);
+  EXPECT_EQ(device.num_threads_for(kMaxDecodeRows), 1);
+  EXPECT_EQ(device.num_threads_for(kMaxDecodeRows + 1), 2);
+  device.step_threads = {};
+  EXPECT_EQ(device.num_threads_for(1), 3);
+  EXPECT_EQ(device.num_threads_for(kMaxDecodeRows + 1), 3);
 }
 
 TEST(HostRunner, GivesLogProbabilitiesOfThePrompt) {

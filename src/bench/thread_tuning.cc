@@ -1,0 +1,209 @@
+#include "bench/thread_tuning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
+#include "bench/engine_bench.h"
+#include "engine/engine_parts.h"
+#include "engine/engine_plan.h"
+#include "engine/model_files.h"
+
+namespace quire::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kBatch = 8;
+constexpr int kPromptLen = 512;
+constexpr int kNumRounds = 5;
+// No round begins after this time, so that a large model is measured less often.
+constexpr std::chrono::seconds kTimeLimit(60);
+
+double shortest(std::span<const double> values) {
+  return values.empty() ? std::numeric_limits<double>::infinity()
+                        : *std::ranges::min_element(values);
+}
+
+// One batch of equal sequences.
+Result<LatencyResult> run_batch(Engine& engine, const LatencyOptions& options, const Hooks& hooks) {
+  QUIRE_ASSIGN_OR_RETURN(LatencyResult result,
+                         measure_latency(engine, options, {.interrupted = hooks.interrupted}));
+  if (!result.requests.end.ok()) return cancelled("[tune] interrupted; nothing was written");
+  return result;
+}
+
+class Measurement {
+ public:
+  Measurement(Engine& engine, const Hooks& hooks)
+      : engine_(engine),
+        hooks_(hooks),
+        prompt_len_(std::min(kPromptLen, engine.model_info().max_model_len - 1)) {}
+
+  int prompt_len() const { return prompt_len_; }
+
+  // Measures one number of threads and lowers `times` to what it finds.
+  Status add(ThreadTimes& times) {
+    EngineInternals::platform(engine_).set_step_threads(
+        {.decode = times.num_threads, .prefill = times.num_threads});
+    QUIRE_RETURN_IF_ERROR(add_decode(1, times.decode_s));
+    QUIRE_RETURN_IF_ERROR(add_decode(kBatch, times.batch_decode_s));
+    QUIRE_ASSIGN_OR_RETURN(const LatencyResult prompt,
+                           run_batch(engine_, options(prompt_len_, 1, 1), hooks_));
+    times.prefill_s = std::min(times.prefill_s, shortest(prompt.requests.first_token_s));
+    return {};
+  }
+
+ private:
+  static LatencyOptions options(int input_len, int output_len, int batch_size) {
+    return {.input_len = input_len,
+            .output_len = output_len,
+            .batch_size = batch_size,
+            .num_iters_warmup = 0,
+            .num_iters = 1};
+  }
+
+  Status add_decode(int batch_size, double& seconds) {
+    constexpr int kInputLen = 8;
+    const int output_len = std::min(24, engine_.model_info().max_model_len - kInputLen);
+    QUIRE_ASSIGN_OR_RETURN(const LatencyResult result,
+                           run_batch(engine_, options(kInputLen, output_len, batch_size), hooks_));
+    seconds = std::min(seconds, shortest(result.requests.per_token_s));
+    return {};
+  }
+
+  Engine& engine_;
+  const Hooks& hooks_;
+  int prompt_len_;
+};
+
+// The engine that is measured: every sequence computes its prompt, and all threads are in the pool.
+EngineConfig measured_config(const EngineConfig& given, int num_threads) {
+  EngineConfig config = given;
+  config.device = "cpu";
+  config.num_threads = num_threads;
+  config.max_num_seqs = kBatch;
+  config.max_num_batched_tokens = kPromptLen;
+  config.enable_prefix_caching = false;
+  return config;
+}
+
+Status check_model(const ModelInfo& info) {
+  if (info.embedding_size > 0) {
+    return invalid_argument(fmt::format(
+        "[tune] {} embeds texts; got a model without decode steps, expected one that generates",
+        info.name));
+  }
+  constexpr int kShortest = 64;
+  if (info.max_model_len >= kShortest) return {};
+  return invalid_argument(fmt::format("[tune] `max_model_len`: got a context of {}, expected {}",
+                                      info.max_model_len, kShortest));
+}
+
+Status measure(Engine& engine, bool quick, const Hooks& hooks, ThreadTuneResult& result) {
+  Measurement measurement(engine, hooks);
+  result.prompt_len = measurement.prompt_len();
+  ThreadTimes warm_up = result.times.back();
+  QUIRE_RETURN_IF_ERROR(measurement.add(warm_up));
+  // Rounds alternate between the numbers of threads, so that a temporary slowdown of the machine
+  // affects all of them.
+  const Clock::time_point start = Clock::now();
+  const size_t num_rounds = quick ? 1 : kNumRounds;
+  const size_t num_total = num_rounds * result.times.size();
+  for (size_t i = 0; i < num_total; ++i) {
+    ThreadTimes& times = result.times[i % result.times.size()];
+    if (&times == result.times.data() && i > 0 && Clock::now() - start > kTimeLimit) break;
+    hooks.on_progress(i, num_total, [&] { return fmt::format("{} threads", times.num_threads); });
+    QUIRE_RETURN_IF_ERROR(measurement.add(times));
+  }
+  return {};
+}
+
+// The fewest threads whose cost is within 2 % of the lowest.
+template <class Cost>
+int fewest_within(std::span<const ThreadTimes> times, const Cost& cost) {
+  constexpr double kTolerance = 1.02;
+  const double lowest = cost(*std::ranges::min_element(times, {}, cost));
+  int fewest = std::numeric_limits<int>::max();
+  for (const ThreadTimes& one : times) {
+    if (cost(one) <= lowest * kTolerance) fewest = std::min(fewest, one.num_threads);
+  }
+  return fewest;
+}
+
+}  // namespace
+
+std::vector<int> thread_counts(int num_cores, int num_cpus) {
+  constexpr int kMostHalvings = 3;
+  std::vector<int> counts = {num_cores};
+  for (int i = 0; i < kMostHalvings && counts.back() > 1; ++i) counts.push_back(counts.back() / 2);
+  std::ranges::reverse(counts);
+  if (num_cpus > num_cores) counts.push_back(num_cpus);
+  return counts;
+}
+
+StepThreads fastest_threads(std::span<const ThreadTimes> times) {
+  const auto one = [](const ThreadTimes& t) { return t.decode_s; };
+  const auto batch = [](const ThreadTimes& t) { return t.batch_decode_s; };
+  const double shortest_one = one(*std::ranges::min_element(times, {}, one));
+  const double shortest_batch = batch(*std::ranges::min_element(times, {}, batch));
+  return {.decode = fewest_within(times,
+                                  [&](const ThreadTimes& t) {
+                                    return one(t) / shortest_one + batch(t) / shortest_batch;
+                                  }),
+          .prefill = fewest_within(times, [](const ThreadTimes& t) { return t.prefill_s; })};
+}
+
+Result<ThreadTuneResult> tune_threads(const ThreadTuneOptions& options, const Hooks& hooks) {
+  QUIRE_ASSIGN_OR_RETURN(ThreadOptions threads, parse_thread_options(options.engine));
+  threads.num_threads = 0;
+  const ThreadChoice choice = choose_threads(threads);
+  const auto num_threads = static_cast<int>(choice.places.size());
+  // A quota leaves fewer threads than cores.
+  const bool is_limited = num_threads < choice.num_cores;
+  const std::vector<int> counts =
+      thread_counts(num_threads, is_limited ? num_threads : choice.num_cpus);
+  const EngineConfig config = measured_config(options.engine, counts.back());
+  QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(config));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Engine> engine, Engine::create(config));
+  const ModelInfo& info = engine->model_info();
+  QUIRE_RETURN_IF_ERROR(check_model(info));
+  ThreadTuneResult result;
+  result.title = fmt::format("{}: {}", info.name, choice.threads);
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  for (const int count : counts) result.times.push_back({count, kNone, kNone, kNone});
+  QUIRE_RETURN_IF_ERROR(measure(*engine, options.quick, hooks, result));
+  result.best = {.cpus = cpus_key(choice),
+                 .model = model_key(options.engine, files.config),
+                 .threads = fastest_threads(result.times)};
+  result.file = tuned_threads_file();
+  QUIRE_RETURN_IF_ERROR(keep_tuned_threads(result.file, result.best));
+  return result;
+}
+
+std::string to_table(const ThreadTuneResult& result) {
+  std::string text = fmt::format("{}; shortest times in milliseconds\n", result.title);
+  text += fmt::format("{:>8} {:>18} {:>18} {:>18}\n", "threads", "decode of 1, step",
+                      fmt::format("decode of {}, step", kBatch),
+                      fmt::format("prompt of {}", result.prompt_len));
+  for (const ThreadTimes& times : result.times) {
+    text += fmt::format("{:>8} {:>18.3f} {:>18.3f} {:>18.3f}\n", times.num_threads,
+                        1e3 * times.decode_s, 1e3 * times.batch_decode_s, 1e3 * times.prefill_s);
+  }
+  const StepThreads& best = result.best.threads;
+  return text + fmt::format("fastest: {} threads for decode, {} for prompts; kept in {}\n",
+                            best.decode, best.prefill, result.file.string());
+}
+
+std::string to_csv(const ThreadTuneResult& result) {
+  std::string text = "threads,decode_s,batch_decode_s,prefill_s\n";
+  for (const ThreadTimes& times : result.times) {
+    text += fmt::format("{},{:.9f},{:.9f},{:.9f}\n", times.num_threads, times.decode_s,
+                        times.batch_decode_s, times.prefill_s);
+  }
+  return text;
+}
+
+}  // namespace quire::bench

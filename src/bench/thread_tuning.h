@@ -1,0 +1,49 @@
+// Measures with how many threads a CPU decodes and prefills fastest: `quire tune` on a CPU.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/measurement.h"
+#include "engine/tuned_threads.h"
+#include "quire/config.h"
+
+namespace quire::bench {
+
+struct ThreadTuneOptions {
+  EngineConfig engine;  // the model, its types, and which cores take part
+  bool quick = false;   // measures each number of threads once
+};
+
+// The shortest times with one number of threads, in seconds.
+struct ThreadTimes {
+  int num_threads = 0;
+  double decode_s = 0.0;        // per token of one sequence
+  double batch_decode_s = 0.0;  // per token of each of 8 sequences
+  double prefill_s = 0.0;       // of one prompt
+};
+
+struct ThreadTuneResult {
+  std::string title;  // the model and the CPUs
+  int prompt_len = 0;
+  std::vector<ThreadTimes> times;  // ascending by threads
+  TunedThreads best;
+  std::filesystem::path file;  // in which `best` is kept
+};
+
+// All logical CPUs, all physical cores, and up to three halvings of the latter; ascending. Without
+// a second CPU per core, or with a quota, physical cores or the quota are the most.
+std::vector<int> thread_counts(int num_cores, int num_cpus);
+// The numbers of threads with the shortest times. Of those within 2 % of the shortest, the fewest
+// threads, because they leave cores to other work. Decode adds up the shares of both batches.
+StepThreads fastest_threads(std::span<const ThreadTimes> times);
+
+// Loads the model with as many threads as the largest number, measures them all, and keeps the best
+// for later starts. Fails with kCancelled after an interrupt, and for a model that embeds.
+Result<ThreadTuneResult> tune_threads(const ThreadTuneOptions& options, const Hooks& hooks);
+std::string to_table(const ThreadTuneResult& result);
+std::string to_csv(const ThreadTuneResult& result);
+
+}  // namespace quire::bench

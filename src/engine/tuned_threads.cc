@@ -1,0 +1,140 @@
+#include "engine/tuned_threads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string_view>
+
+#include "base/ascii.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/machine.h"
+#include "base/text.h"
+#include "engine/kept_file.h"
+#include "model/families.h"
+
+namespace quire {
+namespace {
+
+constexpr std::string_view kHeader = "cpus,model,decode_threads,prefill_threads";
+constexpr int kMaxThreads = 1024;  // as num_threads
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t end = text.find(separator); end != std::string_view::npos;
+       end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+int parse_threads(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return is_number && number <= kMaxThreads ? number : 0;
+}
+
+Result<TunedThreads> parse_row(std::string_view line) {
+  const std::vector<std::string_view> fields = split(line, ',');
+  if (fields.size() == 4) {
+    const StepThreads threads = {.decode = parse_threads(fields[2]),
+                                 .prefill = parse_threads(fields[3])};
+    if (threads.decode > 0 && threads.prefill > 0) {
+      return TunedThreads{
+          .cpus = std::string(fields[0]), .model = std::string(fields[1]), .threads = threads};
+    }
+  }
+  return invalid_argument(fmt::format("got '{}', expected {} with numbers of 1 to {}",
+                                      one_line(line.substr(0, 160)), kHeader, kMaxThreads));
+}
+
+}  // namespace
+
+std::string cpus_key(const ThreadChoice& choice) {
+  std::set<int> nodes;
+  for (const ThreadPlace& place : choice.places) nodes.insert(place.node);
+  return fmt::format("{} cores {} CPUs {} nodes {} threads {}", choice.num_cores, choice.num_cpus,
+                     nodes.size(), choice.places.size(),
+                     choice.places.front().cpus.empty() ? "not pinned" : "pinned");
+}
+
+std::string model_key(const EngineConfig& config, const ModelConfig& model) {
+  const auto forced = config.dtype == "auto" ? std::nullopt : parse_dtype(config.dtype);
+  const DType dtype = model.format ? model.format->scheme.values
+                                   : forced.value_or(model.dtype.value_or(DType::kF32));
+  return fmt::format("{} {}x{} {} {} {}", model.architecture, model.num_layers, model.hidden_size,
+                     num_parameters(model), dtype_name(dtype), config.cpu_activations);
+}
+
+std::filesystem::path tuned_threads_file() {
+  return kept_file("threads", {cpu_model()});
+}
+
+Result<std::vector<TunedThreads>> read_tuned_threads(const std::filesystem::path& file) {
+  constexpr size_t kMaxBytes = size_t{1} << 20;
+  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(file));
+  if (!exists) return std::vector<TunedThreads>();
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(file, kMaxBytes));
+  std::vector<TunedThreads> rows;
+  for (const std::string_view line : split(text, '\n')) {
+    if (trimmed(line).empty() || line.starts_with('#') || line == kHeader) continue;
+    Result<TunedThreads> row = parse_row(line);
+    if (!row.ok()) {
+      return invalid_argument(fmt::format("[tune] {}: {}", file.string(), row.status().message()));
+    }
+    rows.push_back(std::move(*row));
+  }
+  return rows;
+}
+
+Status keep_tuned_threads(const std::filesystem::path& file, const TunedThreads& row) {
+  if (file.empty()) {
+    return unavailable(
+        "[tune] the result cannot be kept: neither XDG_CACHE_HOME nor HOME is set; set one");
+  }
+  Result<std::vector<TunedThreads>> rows = read_tuned_threads(file);
+  if (!rows.ok()) {
+    log_warning("{}; the file is written anew", rows.status().message());
+    rows = std::vector<TunedThreads>();
+  }
+  std::erase_if(*rows, [&](const TunedThreads& other) {
+    return other.cpus == row.cpus && other.model == row.model;
+  });
+  rows->push_back(row);
+  std::string text = fmt::format(
+      "# Thread counts that quire tune measured. Quire may overwrite or delete this file.\n{}\n",
+      kHeader);
+  for (const TunedThreads& one : *rows) {
+    text += fmt::format("{},{},{},{}\n", one.cpus, one.model, one.threads.decode,
+                        one.threads.prefill);
+  }
+  return replace_file(file, text);
+}
+
+std::optional<StepThreads> find_tuned_threads(const ThreadOptions& options,
+                                              const EngineConfig& config,
+                                              const ModelConfig& model) {
+  const std::filesystem::path file = tuned_threads_file();
+  if (file.empty()) return std::nullopt;
+  const Result<std::vector<TunedThreads>> rows = read_tuned_threads(file);
+  if (!rows.ok()) {
+    log_warning("{}; the measured thread counts are not used; run quire tune again",
+                rows.status().message());
+    return std::nullopt;
+  }
+  if (rows->empty()) return std::nullopt;
+  const std::string cpus = cpus_key(choose_threads(options));
+  const std::string shape = model_key(config, model);
+  const auto found = std::ranges::find_if(*rows, [&](const TunedThreads& row) {
+    return row.cpus == cpus && row.model == shape;
+  });
+  if (found == rows->end()) return std::nullopt;
+  return found->threads;
+}
+
+}  // namespace quire
