@@ -91,6 +91,11 @@ Result<ModelConfig> read_gguf_config(const GgufModel& gguf) {
   return config;
 }
 
+bool has_gguf_tokenizer(const GgufModel& gguf) {
+  const GgufValue* const model = gguf.find("tokenizer.ggml.model");
+  return model != nullptr && model->text() != "none" && model->text() != "no_vocab";
+}
+
 Result<std::shared_ptr<const Tokenizer>> read_gguf_tokenizer(const GgufModel& gguf) {
   Metadata metadata(gguf);
   GgufVocabulary vocabulary;

@@ -16,7 +16,10 @@ namespace quire {
 // end, mostly that of a text.
 Result<ModelConfig> read_gguf_config(const GgufModel& gguf);
 
-// The tokenizer of the metadata, which has "tokenizer.ggml.model".
+// Whether the metadata has a tokenizer: files for tests may have none.
+bool has_gguf_tokenizer(const GgufModel& gguf);
+
+// The tokenizer of the metadata, which has one.
 Result<std::shared_ptr<const Tokenizer>> read_gguf_tokenizer(const GgufModel& gguf);
 
 // The chat template and the special tokens in the fields of tokenizer_config.json.

@@ -234,7 +234,7 @@ Status open_generation_config(const fs::path& path, ModelFiles& files) {
 // Opens the tokenizer and the chat template of a GGUF file, unless the operator gives a tokenizer.
 Status open_gguf_tokenizer(const EngineConfig& engine, const GgufModel& gguf, ModelFiles& files) {
   if (!engine.tokenizer.empty()) return open_tokenizer(engine, {}, files);
-  if (gguf.find("tokenizer.ggml.model") == nullptr) {
+  if (!has_gguf_tokenizer(gguf)) {
     return go_without_tokenizer(engine, fmt::format("{} has no tokenizer", gguf.source()), files);
   }
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer, read_gguf_tokenizer(gguf));

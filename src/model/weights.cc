@@ -674,7 +674,8 @@ Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source,
     return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
   }
   const int64_t num_parts = tensor.split == Split::kNone ? 1 : parallel.size;
-  const GgufBlockType* const blocks = source.block_type(tensor.name);
+  const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
+  const GgufBlockType* const blocks = is_plain ? nullptr : source.block_type(tensor.name);
   if (blocks != nullptr && ops.block_bytes(*blocks) > 0 && num_parts == 1) {
     return count / blocks->block_elements * ops.block_bytes(*blocks);
   }
@@ -682,7 +683,6 @@ Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source,
   const WeightScheme scheme = scheme_of(tensor.format, stored);
   // The load refuses such a tensor by its name.
   if (scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};
-  const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
   QUIRE_ASSIGN_OR_RETURN(
       const DType kept,
       ops.linear_dtype(is_plain ? WeightScheme{.values = plain_dtype(scheme)} : scheme));

@@ -84,6 +84,10 @@ std::optional<int64_t> GgufValue::integer() const {
   return is_array_ ? std::nullopt : load_integer(kind_, bytes_);
 }
 
+std::optional<double> GgufValue::number() const {
+  return is_array_ ? std::nullopt : load_number(kind_, bytes_);
+}
+
 std::optional<bool> GgufValue::boolean() const {
   if (is_array_ || kind_ != GgufKind::kBool) return std::nullopt;
   return bytes_[0] != 0;

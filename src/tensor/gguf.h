@@ -45,6 +45,7 @@ class GgufValue {
   std::optional<bool> boolean() const;
   std::optional<std::string_view> text() const;
   std::optional<std::vector<std::string_view>> texts() const;
+  std::optional<double> number() const;  // an integer, a floating-point number, or a boolean
   // An array of integers, floating-point numbers, or booleans as 0 and 1.
   std::optional<std::vector<double>> numbers() const;
   // Writes a number, a text, a boolean, or an array of them.
@@ -104,8 +105,9 @@ class GgufModel {
   const GgufTensor* tensor(std::string_view name) const;
   // In the order of the files.
   std::vector<const GgufTensor*> tensors() const;
-  // Tells the kernel that it may drop the tensor's bytes from memory; they can be read again.
-  void drop_pages(const GgufTensor& tensor) const;
+  // Tells the kernel that it may drop this part of the tensor's bytes from memory; they can be read
+  // again.
+  void drop_pages(const GgufTensor& tensor, std::span<const std::byte> bytes) const;
 
  private:
   struct Part {

@@ -125,9 +125,9 @@ std::vector<const GgufTensor*> GgufModel::tensors() const {
   return all;
 }
 
-void GgufModel::drop_pages(const GgufTensor& tensor) const {
+void GgufModel::drop_pages(const GgufTensor& tensor, std::span<const std::byte> bytes) const {
   const Part& part = parts_[places_.at(tensor.name).part];
-  if (!part.file.empty()) part.file.front().drop_pages(tensor.bytes);
+  if (!part.file.empty()) part.file.front().drop_pages(bytes);
 }
 
 }  // namespace quire

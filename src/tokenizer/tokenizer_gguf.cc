@@ -8,6 +8,7 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "tokenizer/scanners.h"
 #include "tokenizer/sentencepiece_model.h"
 #include "tokenizer/tokenizer_parts.h"
 
@@ -29,11 +30,23 @@ constexpr std::string_view kWords =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S))";
 constexpr std::string_view kDigits = R"(\p{N}+)";
 constexpr std::string_view kThreeDigits = "[0-9][0-9][0-9]";
+// DeepSeek's regexes: of all vocabularies before that of DeepSeek-V3, of "deepseek-llm", of
+// "deepseek-coder" and of "deepseek-v3".
+constexpr std::string_view kLineEnd = R"([\r\n])";
+constexpr std::string_view kHanAndHangul = R"([一-龥ࠀ-一가-퟿]+)";
+constexpr std::string_view kCasedLetters =
+    R"(\s?[A-Za-zµÀ-ÖØ-öø-ƺƼ-ƿǄ-ʓʕ-ʯͰ-ͳͶͷͻ-ͽͿΆΈ-ΊΌΎ-ΡΣ-ϵϷ-ҁҊ-ԯԱ-ՖႠ-ჅᎠ-Ᏽᏸ-ᏽᲐ-ᲺᲽ-Ჿᴀ-ᴫᵫ-ᵷᵹ-ᶚḀ-ἕἘ-Ἕἠ-ὅὈ-Ὅὐ-ὗὙὛὝὟ-ώᾀ-ᾴᾶ-ᾼιῂ-ῄῆ-ῌῐ-ΐῖ-Ίῠ-Ῥῲ-ῴῶ-ῼℂℇℊ-ℓℕℙ-ℝℤΩℨK-ℭℯ-ℴℹℼ-ℿⅅ-ⅉⅎↃↄⰀ-ⱻⱾ-ⳤⳫ-ⳮⳲⳳꙀ-ꙭꚀ-ꚛꜢ-ꝯꝱ-ꞇꞋ-ꞎꭰ-ꮿﬀ-ﬆﬓ-ﬗＡ-Ｚａ-ｚ𐐀-𐑏𐒰-𐓓𐓘-𐓻𐲀-𐲲𐳀-𐳲𑢠-𑣟𞤀-𞥃]+)";
+constexpr std::string_view kAsciiPunctuation = R"(\s?[!-/:-~！-／：-～‘-‟　-。]+)";
+constexpr std::string_view kLastSpaces = R"(\s+$)";
+constexpr std::string_view kLetters = R"(\s?\p{L}+)";
+constexpr std::string_view kAllPunctuation = R"(\s?\p{P}+)";
+constexpr std::string_view kUpToThreeDigits = R"(\p{N}{1,3})";
+constexpr std::string_view kHanAndKana = R"([一-龥぀-ゟ゠-ヿ]+)";
 
 // A pre-tokenizer: regexes that split the text one after another.
 struct PreRule {
   std::string_view name;
-  std::array<std::string_view, 4> splits;  // an empty one is none
+  std::array<std::string_view, 6> splits;  // an empty one is none
   bool ignore_merges = false;              // a word that is a token is that token, without merges
   bool adds_bos = false;                   // if the file does not say
   bool nfc = false;                        // the checkpoint's tokenizer composes characters first
@@ -45,6 +58,10 @@ constexpr std::array kPreRules = {
     PreRule{"llama-v3", {kLlama3}, true, true},
     PreRule{"qwen2", {kQwen2}, false, false, true},
     PreRule{"deepseek-r1-qwen", {kQwen2}, false, false, true},
+    PreRule{"deepseek-llm",
+            {kLineEnd, kCasedLetters, kAsciiPunctuation, kLastSpaces, kHanAndHangul, kDigit}},
+    PreRule{"deepseek-coder", {kLineEnd, kLetters, kAllPunctuation, kHanAndHangul, kDigit}},
+    PreRule{"deepseek-v3", {kUpToThreeDigits, kHanAndKana, scan::kDeepSeekV3Regex}},
     PreRule{"tekken", {kTekken}, true, true},
     PreRule{"default", {kPunctuation, kWords, kDigits, kThreeDigits}},
     PreRule{"gpt-2", {kGpt2}},

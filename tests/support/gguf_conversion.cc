@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cmath>
-#include <cstdlib>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "base/json.h"
 #include "model/rope.h"
 #include "support/gguf_bytes.h"
+#include "support/gguf_quantization.h"
 #include "tensor/dtype.h"
 #include "tensor/safetensors.h"
 
@@ -24,7 +23,7 @@ namespace {
 using simdjson::dom::element;
 
 std::string gguf_name(std::string name, bool is_gemma) {
-  const std::array<std::pair<std::string, std::string>, 17> parts = {{
+  const std::pair<std::string, std::string> parts[] = {
       {"model.embed_tokens.", "token_embd."},
       {"model.norm.", "output_norm."},
       {"lm_head.", "output."},
@@ -35,20 +34,46 @@ std::string gguf_name(std::string name, bool is_gemma) {
       {"self_attn.o_proj.", "attn_output."},
       {"self_attn.q_norm.", "attn_q_norm."},
       {"self_attn.k_norm.", "attn_k_norm."},
+      {"self_attn.q_a_proj.", "attn_q_a."},
+      {"self_attn.q_a_layernorm.", "attn_q_a_norm."},
+      {"self_attn.q_b_proj.", "attn_q_b."},
+      {"self_attn.kv_a_proj_with_mqa.", "attn_kv_a_mqa."},
+      {"self_attn.kv_a_layernorm.", "attn_kv_a_norm."},
+      {"self_attn.kv_b_proj.", "attn_kv_b."},
       {"mlp.gate_proj.", "ffn_gate."},
       {"mlp.up_proj.", "ffn_up."},
       {"mlp.down_proj.", "ffn_down."},
+      {"mlp.shared_experts.gate_proj.", "ffn_gate_shexp."},
+      {"mlp.shared_experts.up_proj.", "ffn_up_shexp."},
+      {"mlp.shared_experts.down_proj.", "ffn_down_shexp."},
+      {"mlp.gate.e_score_correction_bias", "exp_probs_b.bias"},
+      {"mlp.gate.", "ffn_gate_inp."},
+      {"mlp.experts.gate_proj.", "ffn_gate_exps."},
+      {"mlp.experts.up_proj.", "ffn_up_exps."},
+      {"mlp.experts.down_proj.", "ffn_down_exps."},
+      {"block_sparse_moe.gate.", "ffn_gate_inp."},
+      {"block_sparse_moe.experts.w1.", "ffn_gate_exps."},
+      {"block_sparse_moe.experts.w3.", "ffn_up_exps."},
+      {"block_sparse_moe.experts.w2.", "ffn_down_exps."},
       {"input_layernorm.", "attn_norm."},
       {"post_attention_layernorm.", is_gemma ? "post_attention_norm." : "ffn_norm."},
       {"pre_feedforward_layernorm.", "ffn_norm."},
       {"post_feedforward_layernorm.", "post_ffw_norm."},
-  }};
+  };
   for (const auto& [from, to] : parts) {
     const size_t at = name.find(from);
-    if (!from.empty() && at != std::string::npos) name.replace(at, from.size(), to);
+    if (at != std::string::npos) name.replace(at, from.size(), to);
   }
   return name;
 }
+
+// A tensor, in F32, on its way to the file.
+struct Floats {
+  std::string name;   // in the file
+  std::string dtype;  // in the checkpoint
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+};
 
 std::vector<float> floats_of(const SafetensorsEntry& entry) {
   const size_t width = entry.dtype == "F32" ? 4 : 2;
@@ -87,41 +112,6 @@ std::string pack_16_bits(const std::vector<float>& values, uint16_t (*round)(flo
   return bytes;
 }
 
-std::string pack_q8_0(const std::vector<float>& values) {
-  std::string bytes;
-  for (size_t block = 0; block < values.size(); block += 32) {
-    float largest = 0;
-    for (size_t i = 0; i < 32; ++i) largest = std::max(largest, std::abs(values[block + i]));
-    const uint16_t scale = f32_to_f16(largest / 127);
-    bytes += GgufWriter::raw(scale);
-    const float step = f16_to_f32(scale);
-    for (size_t i = 0; i < 32; ++i) {
-      const float steps = step == 0 ? 0 : std::round(values[block + i] / step);
-      bytes += static_cast<char>(std::clamp(steps, -127.0F, 127.0F));
-    }
-  }
-  return bytes;
-}
-
-std::string pack_q4_0(const std::vector<float>& values) {
-  std::string bytes;
-  for (size_t block = 0; block < values.size(); block += 32) {
-    float largest = 0;
-    for (size_t i = 0; i < 32; ++i) {
-      if (std::abs(values[block + i]) > std::abs(largest)) largest = values[block + i];
-    }
-    const uint16_t scale = f32_to_f16(largest / -8);
-    bytes += GgufWriter::raw(scale);
-    const float step = f16_to_f32(scale);
-    const auto steps = [&](size_t i) {
-      const float count = step == 0 ? 0 : std::round(values[block + i] / step);
-      return static_cast<unsigned>(std::clamp(count, -8.0F, 7.0F) + 8);
-    };
-    for (size_t i = 0; i < 16; ++i) bytes += static_cast<char>(steps(i) | (steps(i + 16) << 4));
-  }
-  return bytes;
-}
-
 class Converter {
  public:
   Converter(const GgufSource& source, std::string_view architecture, GgufMatrices matrices)
@@ -136,7 +126,8 @@ class Converter {
     write_rope();
     if (!source_.tokenizer_json.empty()) write_tokenizer();
     const Safetensors tensors = Safetensors::parse(source_.safetensors, "weights").value();
-    for (const std::string& name : tensors.names()) write_tensor(name, *tensors.find(name));
+    for (const std::string& name : tensors.names()) add_tensor(name, *tensors.find(name));
+    for (const auto& [name, experts] : stacks_) write_stack(name, experts);
     return writer_.file();
   }
 
@@ -154,16 +145,26 @@ class Converter {
     return static_cast<uint32_t>(number(document_.root(), name).value_or(fallback));
   }
 
+  bool is_deepseek() const { return architecture_ == "deepseek2"; }
+
   void write_config();
+  void write_experts();
+  void write_mla();
   void write_rope();
   void write_tokenizer();
-  void write_tensor(const std::string& name, const SafetensorsEntry& entry);
+  void add_tensor(const std::string& name, const SafetensorsEntry& entry);
+  void add_expert(const std::string& name, size_t number_at, Floats tensor);
+  void write_stack(const std::string& name, const std::map<int, Floats>& experts);
+  void write_latent(const Floats& tensor);
+  void write_tensor(const Floats& tensor);
 
   GgufSource source_;
   std::string_view architecture_;
   GgufMatrices matrices_;
   JsonDocument document_;
   GgufWriter writer_;
+  // The matrices of experts, by the file's name of their stack and by expert.
+  std::map<std::string, std::map<int, Floats>> stacks_;
 };
 
 void Converter::write_config() {
@@ -172,9 +173,6 @@ void Converter::write_config() {
       {"intermediate_size", "feed_forward_length"},
       {"num_hidden_layers", "block_count"},
       {"num_attention_heads", "attention.head_count"},
-      {"num_key_value_heads", "attention.head_count_kv"},
-      {"head_dim", "attention.key_length"},
-      {"head_dim", "attention.value_length"},
       {"max_position_embeddings", "context_length"},
       {"sliding_window", "attention.sliding_window"},
   };
@@ -183,6 +181,17 @@ void Converter::write_config() {
       writer_.number(key(to), static_cast<uint32_t>(*value));
     }
   }
+  if (is_deepseek()) {
+    write_mla();
+  } else {
+    for (const auto* const name : {"attention.key_length", "attention.value_length"}) {
+      if (number(document_.root(), "head_dim")) writer_.number(key(name), integer("head_dim"));
+    }
+    if (number(document_.root(), "num_key_value_heads")) {
+      writer_.number(key("attention.head_count_kv"), integer("num_key_value_heads"));
+    }
+  }
+  write_experts();
   const std::pair<const char*, const char*> kNumbers[] = {
       {"rms_norm_eps", "attention.layer_norm_rms_epsilon"},
       {"rope_theta", "rope.freq_base"},
@@ -211,11 +220,63 @@ void Converter::write_config() {
   }
 }
 
+void Converter::write_experts() {
+  for (const auto* const name : {"num_local_experts", "num_experts", "n_routed_experts"}) {
+    if (number(document_.root(), name)) writer_.number(key("expert_count"), integer(name));
+  }
+  const std::pair<const char*, const char*> kIntegers[] = {
+      {"num_experts_per_tok", "expert_used_count"},
+      {"moe_intermediate_size", "expert_feed_forward_length"},
+      {"n_shared_experts", "expert_shared_count"},
+      {"first_k_dense_replace", "leading_dense_block_count"},
+      {"n_group", "expert_group_count"},
+      {"topk_group", "expert_group_used_count"},
+  };
+  for (const auto& [from, to] : kIntegers) {
+    if (number(document_.root(), from)) writer_.number(key(to), integer(from));
+  }
+  if (const auto scale = number(document_.root(), "routed_scaling_factor")) {
+    writer_.real(key("expert_weights_scale"), static_cast<float>(*scale));
+  }
+  bool is_set = false;
+  if (document_.root()["norm_topk_prob"].get(is_set) == simdjson::SUCCESS && is_set) {
+    writer_.flag(key("expert_weights_norm"), true);
+  }
+  std::string_view scores;
+  if (document_.root()["scoring_func"].get(scores) == simdjson::SUCCESS) {
+    writer_.number(key("expert_gating_func"), scores == "sigmoid" ? 2 : 1);
+  }
+}
+
+void Converter::write_mla() {
+  const uint32_t rope_dim = integer("qk_rope_head_dim");
+  const uint32_t latent_dim = integer("kv_lora_rank");
+  const uint32_t key_dim = integer("qk_nope_head_dim") + rope_dim;
+  if (integer("q_lora_rank") > 0) {
+    writer_.number(key("attention.q_lora_rank"), integer("q_lora_rank"));
+  }
+  writer_.number(key("attention.kv_lora_rank"), latent_dim);
+  writer_.number(key("rope.dimension_count"), rope_dim);
+  if (source_.joins_latent) {
+    writer_.number(key("attention.head_count_kv"), integer("num_attention_heads"));
+    writer_.number(key("attention.key_length"), key_dim);
+    writer_.number(key("attention.value_length"), integer("v_head_dim"));
+    return;
+  }
+  writer_.number(key("attention.head_count_kv"), 1);
+  writer_.number(key("attention.key_length"), latent_dim + rope_dim);
+  writer_.number(key("attention.value_length"), latent_dim);
+  writer_.number(key("attention.key_length_mla"), key_dim);
+  writer_.number(key("attention.value_length_mla"), integer("v_head_dim"));
+}
+
 void Converter::write_rope() {
   element scaling;
   std::string_view type;
   if (document_.root()["rope_scaling"].get(scaling) != simdjson::SUCCESS ||
-      scaling["rope_type"].get(type) != simdjson::SUCCESS || type == "default") {
+      (scaling["rope_type"].get(type) != simdjson::SUCCESS &&
+       scaling["type"].get(type) != simdjson::SUCCESS) ||
+      type == "default") {
     return;
   }
   if (type != "llama3") {
@@ -224,6 +285,9 @@ void Converter::write_rope() {
     for (const std::string name : {"beta_fast", "beta_slow"}) {
       const auto value = number(scaling, name);
       if (value) writer_.real(key("rope.scaling.yarn_" + name), static_cast<float>(*value));
+    }
+    if (const auto magnitude = number(scaling, "mscale_all_dim")) {
+      writer_.real(key("rope.scaling.yarn_log_multiplier"), static_cast<float>(0.1 * *magnitude));
     }
     if (const auto original = number(scaling, "original_max_position_embeddings")) {
       writer_.number(key("rope.scaling.original_context_length"), static_cast<uint32_t>(*original));
@@ -290,37 +354,117 @@ void Converter::write_tokenizer() {
   }
 }
 
-void Converter::write_tensor(const std::string& name, const SafetensorsEntry& entry) {
+void Converter::add_tensor(const std::string& name, const SafetensorsEntry& entry) {
   const bool is_gemma = architecture_.starts_with("gemma");
-  std::vector<float> values = floats_of(entry);
+  Floats tensor = {.name = {}, .dtype = entry.dtype, .shape = entry.shape, .values = {}};
+  tensor.values = floats_of(entry);
+  const size_t experts = name.find(".experts.");
+  if (experts != std::string::npos) return add_expert(name, experts + 9, std::move(tensor));
   const auto rows = static_cast<size_t>(entry.shape[0]);
   const uint32_t heads = integer("num_attention_heads");
   if (architecture_ == "llama" && name.find("q_proj") != std::string::npos) {
-    pair_rows(values, rows, heads);
+    pair_rows(tensor.values, rows, heads);
   }
   if (architecture_ == "llama" && name.find("k_proj") != std::string::npos) {
-    pair_rows(values, rows, integer("num_key_value_heads", heads));
+    pair_rows(tensor.values, rows, integer("num_key_value_heads", heads));
   }
   if (is_gemma && name.ends_with("norm.weight")) {
-    for (float& value : values) value += 1;
+    for (float& value : tensor.values) value += 1;
   }
-  const std::string to = gguf_name(name, is_gemma);
-  GgufMatrices matrices = matrices_;
-  if (matrices == GgufMatrices::kAsStored) {
-    matrices = entry.dtype == "F16" ? GgufMatrices::kF16 : GgufMatrices::kF32;
-    if (entry.dtype == "BF16" && entry.shape.size() > 1) {
-      writer_.tensor(to, entry.shape, 30, pack_16_bits(values, f32_to_bf16));
-      return;
+  tensor.name = gguf_name(name, is_gemma);
+  const bool is_latent = name.ends_with("kv_b_proj.weight");
+  is_latent && !source_.joins_latent ? write_latent(tensor) : write_tensor(tensor);
+}
+
+// The number of the expert begins at `number_at` of its name.
+void Converter::add_expert(const std::string& name, size_t number_at, Floats tensor) {
+  const size_t end = name.find('.', number_at);
+  const std::string stack = gguf_name(name.substr(0, number_at) + name.substr(end + 1), false);
+  stacks_[stack][std::stoi(name.substr(number_at, end - number_at))] = std::move(tensor);
+}
+
+void Converter::write_stack(const std::string& name, const std::map<int, Floats>& experts) {
+  const size_t gate = name.find("ffn_gate_exps");
+  const size_t up = name.find("ffn_up_exps");
+  if (source_.fuses_gate_and_up && up != std::string::npos) return;  // written with the gates
+  Floats stack = experts.at(0);
+  stack.name = name;
+  stack.values.clear();
+  const std::map<int, Floats>* ups = nullptr;
+  if (source_.fuses_gate_and_up && gate != std::string::npos) {
+    ups = &stacks_.at(std::string(name).replace(gate, 13, "ffn_up_exps"));
+    stack.name.replace(gate, 13, "ffn_gate_up_exps");
+    stack.shape[0] *= 2;
+  }
+  for (const auto& [expert, tensor] : experts) {
+    stack.values.insert(stack.values.end(), tensor.values.begin(), tensor.values.end());
+    if (ups == nullptr) continue;
+    const std::vector<float>& more = ups->at(expert).values;
+    stack.values.insert(stack.values.end(), more.begin(), more.end());
+  }
+  stack.shape.insert(stack.shape.begin(), static_cast<int64_t>(experts.size()));
+  write_tensor(stack);
+}
+
+// The rows of keys become a matrix by head, transposed, and those of values another.
+void Converter::write_latent(const Floats& tensor) {
+  const size_t heads = integer("num_attention_heads");
+  const size_t key_rows = integer("qk_nope_head_dim");
+  const size_t value_rows = integer("v_head_dim");
+  const auto columns = static_cast<size_t>(tensor.shape[1]);
+  const auto value_of = [&](size_t head, size_t row, size_t column) {
+    return tensor.values[((key_rows + value_rows) * head + row) * columns + column];
+  };
+  const auto size = [](size_t count) { return static_cast<int64_t>(count); };
+  const std::string layer = tensor.name.substr(0, tensor.name.rfind("attn_kv_b"));
+  Floats keys = {layer + "attn_k_b.weight", tensor.dtype, {}, {}};
+  Floats values = {layer + "attn_v_b.weight", tensor.dtype, {}, {}};
+  keys.shape = {size(heads), size(columns), size(key_rows)};
+  values.shape = {size(heads), size(value_rows), size(columns)};
+  for (size_t head = 0; head < heads; ++head) {
+    for (size_t column = 0; column < columns; ++column) {
+      for (size_t row = 0; row < key_rows; ++row) {
+        keys.values.push_back(value_of(head, row, column));
+      }
+    }
+    for (size_t row = 0; row < value_rows; ++row) {
+      for (size_t column = 0; column < columns; ++column) {
+        values.values.push_back(value_of(head, key_rows + row, column));
+      }
     }
   }
-  if (entry.shape.size() == 1 || matrices == GgufMatrices::kF32) {
-    writer_.floats(to, entry.shape, values);
-  } else if (matrices == GgufMatrices::kF16) {
-    writer_.tensor(to, entry.shape, 1, pack_16_bits(values, f32_to_f16));
-  } else if (matrices == GgufMatrices::kQ8_0) {
-    writer_.tensor(to, entry.shape, 8, pack_q8_0(values));
+  write_tensor(keys);
+  write_tensor(values);
+}
+
+// The type of a matrix with rows of this many elements. As llama.cpp's tools do, a type whose
+// blocks do not fit the rows is replaced by one of smaller blocks.
+const GgufBlockType* quantized_type(GgufMatrices matrices, int64_t columns) {
+  const bool has_4_bits = matrices == GgufMatrices::kQ4_0 || matrices == GgufMatrices::kQ4_K;
+  const bool has_blocks = matrices >= GgufMatrices::kQ8_0 && columns % 32 == 0;
+  if (!has_blocks) return nullptr;
+  if (matrices == GgufMatrices::kQ4_K && columns % 256 == 0) return &gguf_type("Q4_K");
+  if (matrices == GgufMatrices::kQ6_K && columns % 256 == 0) return &gguf_type("Q6_K");
+  return &gguf_type(has_4_bits ? "Q4_0" : "Q8_0");
+}
+
+void Converter::write_tensor(const Floats& tensor) {
+  const bool is_matrix = tensor.shape.size() > 1;
+  const bool is_router = tensor.name.find("ffn_gate_inp") != std::string::npos;
+  const bool keeps_type = matrices_ == GgufMatrices::kAsStored;
+  const auto write_16_bits = [&](uint32_t type, uint16_t (*round)(float)) {
+    writer_.tensor(tensor.name, tensor.shape, type, pack_16_bits(tensor.values, round));
+  };
+  if (!is_matrix || is_router || matrices_ == GgufMatrices::kF32) {
+    writer_.floats(tensor.name, tensor.shape, tensor.values);
+  } else if (const auto* const type = quantized_type(matrices_, tensor.shape.back())) {
+    writer_.tensor(tensor.name, tensor.shape, type->id, quantize(*type, tensor.values));
+  } else if (keeps_type && tensor.dtype == "F32") {
+    writer_.floats(tensor.name, tensor.shape, tensor.values);
+  } else if (keeps_type && tensor.dtype == "BF16") {
+    write_16_bits(30, f32_to_bf16);
   } else {
-    writer_.tensor(to, entry.shape, 2, pack_q4_0(values));
+    write_16_bits(1, f32_to_f16);
   }
 }
 

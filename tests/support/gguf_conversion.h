@@ -7,17 +7,22 @@
 
 namespace quire::testing {
 
-enum class GgufMatrices { kAsStored, kF32, kF16, kQ8_0, kQ4_0 };
+// Quantized types last. Rows that are not whole blocks get a type of smaller blocks, or F16.
+enum class GgufMatrices { kAsStored, kF32, kF16, kQ8_0, kQ4_0, kQ4_K, kQ6_K };
 
 struct GgufSource {
   std::string_view config_json;
   std::span<const std::byte> safetensors;
   std::string_view tokenizer_json = {};  // a byte-level BPE; empty: none
   std::string_view chat_template = {};
+  // Files of DeepSeek models older than April 2025 have the matrix of keys and values in one
+  // tensor.
+  bool joins_latent = false;
+  // The gates and the ups of experts in one tensor, an option of llama.cpp's converter.
+  bool fuses_gate_and_up = false;
 };
 
-// The bytes of the file. `architecture` is llama.cpp's name. With kQ8_0 and kQ4_0, rows must be
-// multiples of 32.
+// The bytes of the file. `architecture` is llama.cpp's name.
 std::string convert_to_gguf(const GgufSource& source, std::string_view architecture,
                             GgufMatrices matrices);
 

@@ -75,13 +75,40 @@ TEST(GgufTokenizer, EveryPreTokenizerKeepsTheText) {
   ByteLevelVocabulary bytes;
   bytes.vocabulary.add_bos = false;
   const std::string text = "It's 12345 naïve — apples,\n\n\t x  y 日本 🍎 ab";
-  for (const char* pre : {"llama-bpe", "llama3", "llama-v3", "qwen2", "deepseek-r1-qwen", "tekken",
-                          "default", "gpt-2", "smollm", "starcoder", "refact"}) {
+  for (const char* pre : {"llama-bpe", "llama3", "llama-v3", "qwen2", "deepseek-r1-qwen",
+                          "deepseek-llm", "deepseek-coder", "deepseek-v3", "tekken", "default",
+                          "gpt-2", "smollm", "starcoder", "refact"}) {
     bytes.vocabulary.pre = pre;
     const auto tokenizer = tokenizer_from_gguf(bytes.vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
     EXPECT_EQ((*tokenizer)->decode((*tokenizer)->encode(text, true).value(), false), text) << pre;
   }
+}
+
+// Merges that need two characters in one piece. tests/tokenizer/golden/splits.json has DeepSeek's
+// regexes with their pieces.
+TEST(GgufTokenizer, DeepSeekSplitsDigitsAndLines) {
+  ByteLevelVocabulary bytes;
+  bytes.vocabulary.add_bos = false;
+  const std::string line = spell_bytes("\n");
+  const std::vector<std::string> merges = {"1 2", line + " " + line, "! a"};
+  const std::vector<std::string> tokens = {"12", line + line, "!a"};
+  bytes.vocabulary.merges.assign(merges.begin(), merges.end());
+  bytes.vocabulary.types.assign(bytes.vocabulary.tokens.size(), kGgufNormal);
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    bytes.vocabulary.tokens.emplace_back(tokens[i]);
+    bytes.vocabulary.types.push_back(kGgufNormal);
+  }
+  for (const char* pre : {"deepseek-llm", "deepseek-coder"}) {
+    bytes.vocabulary.pre = pre;
+    EXPECT_THAT(encode(bytes.vocabulary, "12"), ElementsAre('1', '2')) << pre;
+    EXPECT_THAT(encode(bytes.vocabulary, "\n\n"), ElementsAre('\n', '\n')) << pre;
+    EXPECT_THAT(encode(bytes.vocabulary, "!a"), ElementsAre('!', 'a')) << pre;
+  }
+  bytes.vocabulary.pre = "deepseek-v3";
+  EXPECT_THAT(encode(bytes.vocabulary, "12"), ElementsAre(259));
+  EXPECT_THAT(encode(bytes.vocabulary, "\n\n"), ElementsAre(260));
+  EXPECT_THAT(encode(bytes.vocabulary, "!a"), ElementsAre(261));
 }
 
 TEST(GgufTokenizer, UnknownNamesAreRefused) {

@@ -286,6 +286,11 @@ class CpuOps final : public Ops {
     return std::unique_ptr<Linear>(std::move(packed));
   }
 
+  struct Rows {
+    int64_t first_row = 0;
+    int64_t num_rows = 0;
+  };
+
   // The kernels of matrix products. A matrix has one kernel, whatever the rows.
   enum class Kernel { kFma, kAmx, kBf16, kQuantized };
 
@@ -298,21 +303,16 @@ class CpuOps final : public Ops {
 
   // out[r, :] = x[r, :] · Wᵀ + bias for all rows.
   void multiply(const Linear& w, const float* x, int64_t num_rows, float* out) {
-    const Kernel kernel = kernel_of(w);
-    if (kernel == Kernel::kQuantized) {
-      const int num_terms = rounding_ == InputRounding::kInt8 ? 1 : 2;
-      return linear_quantized(static_cast<const QuantizedLinear&>(w), quantized_kernel_, x,
-                              num_rows, num_terms, out, pool_, quantized_scratch_);
-    }
-    const auto& packed = static_cast<const PackedLinear&>(w);
-    const int64_t block = kernel == Kernel::kFma ? num_rows : kMaxGroupedRows;
+    const auto matrix_of = [&w](const Rows&) -> const Linear& { return w; };
+    const int64_t block = kernel_of(w) == Kernel::kFma ? num_rows : kMaxGroupedRows;
     for (int64_t row = 0; row < num_rows; row += block) {
-      const RowGroup group = {&packed, 0, std::min(block, num_rows - row)};
-      multiply_groups(kernel, {&group, 1}, x + row * w.in_features(), out + row * w.out_features());
+      const Rows part = {0, std::min(block, num_rows - row)};
+      multiply_parts(std::span(&part, 1), matrix_of, x + row * w.in_features(),
+                     out + row * w.out_features());
     }
   }
 
-  void multiply_groups(Kernel kernel, std::span<const RowGroup> groups, const float* x,
+  void multiply_packed(Kernel kernel, std::span<const RowGroup> groups, const float* x,
                        float* out) {
     if (kernel == Kernel::kAmx) return linear_amx(groups, x, out, pool_, amx_scratch_);
     if (kernel == Kernel::kBf16) {
@@ -322,16 +322,27 @@ class CpuOps final : public Ops {
     linear_fma(groups, x, out, pool_, fma_scratch_);
   }
 
+  void multiply_quantized(std::span<const QuantizedRowGroup> groups, const float* x, float* out) {
+    const int num_terms = rounding_ == InputRounding::kInt8 ? 1 : 2;
+    linear_quantized(groups, quantized_kernel_, x, num_terms, out, pool_, quantized_scratch_);
+  }
+
   // Multiplies each part's rows of x by its matrix. Adjacent parts with the same kernel share a
   // parallel region; F16 matrices of one layer may have different kernels. A part has a first_row,
   // which is a multiple of kGroupAlign, and num_rows.
   template <class Parts, class MatrixOf>
   void multiply_parts(const Parts& parts, const MatrixOf& matrix_of, const float* x, float* out) {
-    std::array<RowGroup, kMaxGroups> groups;
+    std::array<RowGroup, kMaxGroups> packed;
+    std::array<QuantizedRowGroup, kMaxGroups> quantized;
     size_t num_groups = 0;
     Kernel kernel = Kernel::kFma;
     const auto flush = [&] {
-      if (num_groups > 0) multiply_groups(kernel, std::span(groups).first(num_groups), x, out);
+      if (num_groups == 0) return;
+      if (kernel == Kernel::kQuantized) {
+        multiply_quantized(std::span(quantized).first(num_groups), x, out);
+      } else {
+        multiply_packed(kernel, std::span(packed).first(num_groups), x, out);
+      }
       num_groups = 0;
     };
     for (const auto& part : parts) {
@@ -340,10 +351,10 @@ class CpuOps final : public Ops {
       if (next != kernel) flush();
       kernel = next;
       if (kernel == Kernel::kQuantized) {
-        multiply(w, x + part.first_row * w.in_features(), part.num_rows,
-                 out + part.first_row * w.out_features());
+        quantized[num_groups++] = {static_cast<const QuantizedLinear*>(&w), part.first_row,
+                                   part.num_rows};
       } else {
-        groups[num_groups++] = {static_cast<const PackedLinear*>(&w), part.first_row,
+        packed[num_groups++] = {static_cast<const PackedLinear*>(&w), part.first_row,
                                 part.num_rows};
       }
     }
@@ -397,11 +408,11 @@ class CpuOps final : public Ops {
     for_heads(x, num_in, [&](int64_t row, const float* head) {
       std::copy_n(head, num_in, x_rows + row * num_in);
     });
-    std::array<RowGroup, kMaxGroups> parts;
+    std::array<Rows, kMaxGroups> parts;
     for (int64_t h = 0; h < block.num_heads; ++h) {
-      parts[static_cast<size_t>(h)] = {nullptr, h * block.row_stride(), block.num_tokens};
+      parts[static_cast<size_t>(h)] = {h * block.row_stride(), block.num_tokens};
     }
-    const auto matrix_of = [&](const RowGroup& part) -> const Linear& {
+    const auto matrix_of = [&](const Rows& part) -> const Linear& {
       return w.head(block.first_head + part.first_row / block.row_stride());
     };
     multiply_parts(std::span(parts).first(static_cast<size_t>(block.num_heads)), matrix_of, x_rows,

@@ -7,8 +7,8 @@
 namespace quire::cpu {
 namespace {
 
-constexpr int64_t kBlockRows = 256;          // rows rounded at a time
-constexpr int64_t kRoundOnOneThread = 4096;  // elements of x
+constexpr int64_t kBlockRows = kMaxGroupedRows;  // rows rounded at a time
+constexpr int64_t kRoundOnOneThread = 4096;      // elements of x
 constexpr int kMaxTerms = 2;
 
 int64_t row_bytes(int64_t in_features, int num_terms) {
@@ -16,7 +16,7 @@ int64_t row_bytes(int64_t in_features, int num_terms) {
 }
 
 // Panels of a task: some in a row, so that the end of one prefetches the beginning of the next, but
-// few enough that threads end together.
+// few enough that threads end together. `num_panels` are those of all matrices.
 int64_t task_panels(int64_t num_panels, int num_threads) {
   constexpr int64_t kMostPanels = 8;
   constexpr int64_t kTasksPerThread = 4;
@@ -32,43 +32,42 @@ Status QuantizedScratch::reserve(int64_t in_features) {
   return {};
 }
 
-void linear_quantized(const QuantizedLinear& w, const quantized::Kernel& kernel, const float* x,
-                      int64_t num_rows, int num_terms, float* out, ThreadPool& pool,
+void linear_quantized(std::span<const QuantizedRowGroup> groups, const quantized::Kernel& kernel,
+                      const float* x, int num_terms, float* out, ThreadPool& pool,
                       const QuantizedScratch& scratch) {
-  const int64_t num_k = w.in_features();
+  const int64_t num_k = groups.front().w->in_features();
   const int64_t x_bytes = row_bytes(num_k, num_terms);
-  for (int64_t first = 0; first < num_rows; first += kBlockRows) {
-    const int64_t rows = std::min(kBlockRows, num_rows - first);
-    const auto round = [&](int64_t row) {
-      kernel.quantize_row(x + (first + row) * num_k, num_k, num_terms, scratch.x() + row * x_bytes);
-    };
-    if (rows * num_k > kRoundOnOneThread && rows > 1) {
-      pool.parallel_for(rows, round);
-    } else {
-      for (int64_t row = 0; row < rows; ++row) round(row);
-    }
-    const int64_t num_panels = std::ssize(w.panels());
-    const int64_t step = task_panels(num_panels, pool.num_threads());
-    const auto run_panels = [&](int64_t begin) {
-      for (int64_t i = begin; i < std::min(begin + step, num_panels); ++i) {
-        const QuantizedLinear::Panel& panel = w.panels()[static_cast<size_t>(i)];
-        kernel.run({.format = panel.format,
-                    .panel = w.data(panel),
-                    .num_groups = w.num_groups(),
-                    .x = scratch.x(),
-                    .num_terms = num_terms,
-                    .num_rows = rows,
-                    .out = out + first * w.out_features() + panel.first_feature,
-                    .out_stride = w.out_features(),
-                    .num_columns = panel.num_features,
-                    .bias = w.bias() == nullptr ? nullptr : w.bias() + panel.first_feature});
-      }
-    };
-    NodeTasks tasks(pool);
-    pool.run([&](int thread_idx) {
-      tasks.run(thread_idx, ceil_div(num_panels, step), [&](int64_t i) { run_panels(i * step); });
-    });
-  }
+  for_group_rows(
+      groups, num_k, kRoundOnOneThread, pool, [&](const QuantizedRowGroup&, int64_t row) {
+        kernel.quantize_row(x + row * num_k, num_k, num_terms, scratch.x() + row * x_bytes);
+      });
+  int64_t num_panels = 0;
+  for (const QuantizedRowGroup& group : groups) num_panels += std::ssize(group.w->panels());
+  const int64_t step = task_panels(num_panels, pool.num_threads());
+  const auto tasks_of = [&](const QuantizedRowGroup& group) {
+    return GroupTasks{ceil_div(std::ssize(group.w->panels()), step)};
+  };
+  const auto run_panel = [&](const QuantizedRowGroup& group, const QuantizedLinear::Panel& panel) {
+    const QuantizedLinear& w = *group.w;
+    kernel.run({.format = panel.format,
+                .panel = w.data(panel),
+                .num_groups = w.num_groups(),
+                .x = scratch.x() + group.first_row * x_bytes,
+                .num_terms = num_terms,
+                .num_rows = group.num_rows,
+                .out = out + group.first_row * w.out_features() + panel.first_feature,
+                .out_stride = w.out_features(),
+                .num_columns = panel.num_features,
+                .bias = w.bias() == nullptr ? nullptr : w.bias() + panel.first_feature});
+  };
+  const auto run_panels = [&](const QuantizedRowGroup& group, int64_t part, int64_t /*row_block*/) {
+    const std::vector<QuantizedLinear::Panel>& panels = group.w->panels();
+    const int64_t end = std::min((part + 1) * step, std::ssize(panels));
+    for (int64_t i = part * step; i < end; ++i) run_panel(group, panels[static_cast<size_t>(i)]);
+  };
+  NodeTasks tasks(pool);
+  pool.run(
+      [&](int thread_idx) { run_group_tasks(groups, tasks, thread_idx, tasks_of, run_panels); });
 }
 
 }  // namespace quire::cpu

@@ -8,6 +8,7 @@
 
 #include "base/thread_pool.h"
 #include "cpu/ops/quantized_linear.h"
+#include "cpu/ops/row_group.h"
 
 namespace quire::cpu {
 
@@ -30,10 +31,10 @@ class QuantizedScratch {
   Buffer x_;
 };
 
-// x: [num_rows, in_features], out: [num_rows, out_features], both dense. num_terms: bytes per
-// activation, 1 or 2.
-void linear_quantized(const QuantizedLinear& w, const quantized::Kernel& kernel, const float* x,
-                      int64_t num_rows, int num_terms, float* out, ThreadPool& pool,
+// x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
+// all. num_terms: bytes per activation, 1 or 2.
+void linear_quantized(std::span<const QuantizedRowGroup> groups, const quantized::Kernel& kernel,
+                      const float* x, int num_terms, float* out, ThreadPool& pool,
                       const QuantizedScratch& scratch);
 
 }  // namespace quire::cpu

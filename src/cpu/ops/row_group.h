@@ -7,17 +7,21 @@
 
 #include "base/thread_pool.h"
 #include "cpu/ops/packed_linear.h"
+#include "cpu/ops/quantized_linear.h"
 
 namespace quire::cpu {
 
-// Adjacent rows that one matrix multiplies.
-struct RowGroup {
-  const PackedLinear* w = nullptr;
+// Adjacent rows that one matrix, a PackedLinear or a QuantizedLinear, multiplies.
+template <class Matrix>
+struct MatrixRows {
+  const Matrix* w = nullptr;
   int64_t first_row = 0;
   int64_t num_rows = 0;
 
   int64_t end_row() const { return first_row + num_rows; }
 };
+using RowGroup = MatrixRows<PackedLinear>;
+using QuantizedRowGroup = MatrixRows<QuantizedLinear>;
 
 // Upper bound of the rows of one call with several groups.
 inline constexpr int64_t kMaxGroupedRows = 256;
@@ -35,8 +39,8 @@ struct GroupTasks {
 
 // A thread's part of the tasks of all groups: calls body(group, part, row_block), the parts of one
 // row block after those of another. tasks_of(group) returns its GroupTasks.
-template <class TasksOf, class Body>
-void run_group_tasks(std::span<const RowGroup> groups, NodeTasks& tasks, int thread_idx,
+template <class Matrix, class TasksOf, class Body>
+void run_group_tasks(std::span<const MatrixRows<Matrix>> groups, NodeTasks& tasks, int thread_idx,
                      const TasksOf& tasks_of, const Body& body) {
   tasks.for_nodes(thread_idx, [&](int node) {
     size_t g = 0;
@@ -65,16 +69,17 @@ void run_group_tasks(std::span<const RowGroup> groups, NodeTasks& tasks, int thr
 
 // Calls body(group, row) for each row of the groups; on several threads if the rows, of `width`
 // elements each, have more than `serial_elements`.
-template <class Body>
-void for_group_rows(std::span<const RowGroup> groups, int64_t width, int64_t serial_elements,
-                    ThreadPool& pool, const Body& body) {
+template <class Matrix, class Body>
+void for_group_rows(std::span<const MatrixRows<Matrix>> groups, int64_t width,
+                    int64_t serial_elements, ThreadPool& pool, const Body& body) {
+  using Group = MatrixRows<Matrix>;
   int64_t num_rows = 0;
-  for (const RowGroup& group : groups) num_rows += group.num_rows;
+  for (const Group& group : groups) num_rows += group.num_rows;
   NodeTasks tasks(pool);
-  const auto rows_of = [](const RowGroup& group) { return GroupTasks{group.num_rows}; };
+  const auto rows_of = [](const Group& group) { return GroupTasks{group.num_rows}; };
   const auto run = [&](int thread_idx) {
     run_group_tasks(groups, tasks, thread_idx, rows_of,
-                    [&](const RowGroup& group, int64_t i, int64_t /*row_block*/) {
+                    [&](const Group& group, int64_t i, int64_t /*row_block*/) {
                       body(group, group.first_row + i);
                     });
   };

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "ops/ops.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -20,11 +23,23 @@ struct Architecture {
   std::string_view architecture;  // in config.json
 };
 
+// A file's expert_count makes "llama" a Mixtral, and its gating function makes "deepseek2" a
+// DeepSeek-V2 or V3.
 constexpr std::array kArchitectures = {
-    Architecture{"llama", "LlamaForCausalLM"},   Architecture{"qwen2", "Qwen2ForCausalLM"},
-    Architecture{"qwen3", "Qwen3ForCausalLM"},   Architecture{"gemma2", "Gemma2ForCausalLM"},
+    Architecture{"llama", "LlamaForCausalLM"},
+    Architecture{"qwen2", "Qwen2ForCausalLM"},
+    Architecture{"qwen3", "Qwen3ForCausalLM"},
+    Architecture{"qwen3moe", "Qwen3MoeForCausalLM"},
+    Architecture{"deepseek2", "DeepseekV2ForCausalLM"},
+    Architecture{"gemma2", "Gemma2ForCausalLM"},
     Architecture{"gemma3", "Gemma3ForCausalLM"},
 };
+
+// The numbers of expert_gating_func; absent: softmax, as in files older than the field.
+constexpr int64_t kSoftmax = 1;
+constexpr int64_t kSigmoid = 2;
+
+constexpr int64_t kAnyInteger = std::numeric_limits<int32_t>::max();
 
 // A key of the metadata, without the architecture before it, and its field in config.json.
 struct Field {
@@ -37,10 +52,15 @@ constexpr std::array kFields = {
     Field{"feed_forward_length", "intermediate_size"},
     Field{"block_count", "num_hidden_layers"},
     Field{"attention.head_count", "num_attention_heads"},
-    Field{"attention.head_count_kv", "num_key_value_heads"},
     Field{"context_length", "max_position_embeddings"},
     Field{"attention.layer_norm_rms_epsilon", "rms_norm_eps"},
     Field{"rope.freq_base", "rope_theta"},
+};
+
+constexpr std::array kMlaFields = {
+    Field{"attention.q_lora_rank", "q_lora_rank"},
+    Field{"attention.kv_lora_rank", "kv_lora_rank"},
+    Field{"rope.dimension_count", "qk_rope_head_dim"},
 };
 
 constexpr std::array kGemmaFields = {
@@ -56,7 +76,7 @@ class ConfigWriter {
   ConfigWriter(const GgufModel& gguf, std::string_view architecture)
       : gguf_(gguf), architecture_(architecture) {}
 
-  Result<std::string> write(std::string_view hf_architecture);
+  Result<std::string> write();
 
  private:
   const GgufValue* find(std::string_view key) const {
@@ -66,13 +86,32 @@ class ConfigWriter {
     const GgufValue* const value = find(key);
     return value == nullptr ? std::nullopt : value->integer();
   }
+  // An integer from `least` to `most`; anything else is an error, and then `least`. An absent one
+  // is `fallback`, if there is one.
+  int64_t integer(std::string_view key, int64_t least, int64_t most,
+                  std::optional<int64_t> fallback = {});
+  double number(std::string_view key, double fallback);
+  // Also if the field is no integer, which read_routing() reports.
+  bool has_experts() const {
+    const GgufValue* const count = find("expert_count");
+    return count != nullptr && count->integer() != 0;
+  }
+  bool is_deepseek() const { return architecture_ == "deepseek2"; }
+  // The architecture in config.json.
+  std::string_view hf_architecture() const;
   void write_field(const Field& field);
   void write_vocab_size();
   void write_rope();
+  void write_yarn_magnitude();
   void write_gemma();
   void write_layer_types();
   void write_special_tokens();
   void write_head_dim();
+  void write_mla();
+  void check_divisors(int64_t rotated_dim);
+  void write_experts();
+  void write_deepseek_experts(const ExpertRouting& routing);
+  ExpertRouting read_routing();
   void fail(std::string_view key, std::string_view got, std::string_view expected) {
     if (!status_.ok()) return;
     status_ = unimplemented(fmt::format("[gguf] {}: metadata \"{}.{}\"; got {}, expected {}",
@@ -106,9 +145,33 @@ void ConfigWriter::write_vocab_size() {
   json_.field("vocab_size", embedding->shape[0]);
 }
 
+int64_t ConfigWriter::integer(std::string_view key, int64_t least, int64_t most,
+                              std::optional<int64_t> fallback) {
+  const GgufValue* const value = find(key);
+  if (value == nullptr && fallback) return *fallback;
+  const std::optional<int64_t> number = integer(key);
+  if (number && *number >= least && *number <= most) return *number;
+  fail(key,
+       number             ? std::to_string(*number)
+       : value == nullptr ? "nothing"
+                          : "no integer",
+       most == kAnyInteger ? fmt::format("at least {}", least)
+                           : fmt::format("{} to {}", least, most));
+  return least;
+}
+
+double ConfigWriter::number(std::string_view key, double fallback) {
+  const GgufValue* const value = find(key);
+  if (value == nullptr) return fallback;
+  const std::optional<double> number = value->number();
+  if (!number || !std::isfinite(*number)) fail(key, "no number", "a number");
+  return number.value_or(fallback);
+}
+
 // Also refuses what the families' code does not compute: heads that are rotated in part, or whose
 // keys and values differ in size.
 void ConfigWriter::write_head_dim() {
+  write_field({"attention.head_count_kv", "num_key_value_heads"});
   const std::optional<int64_t> heads = integer("attention.head_count");
   const std::optional<int64_t> hidden = integer("embedding_length");
   if (!heads || !hidden || *heads < 1) return;  // the parser of config.json reports that
@@ -118,15 +181,102 @@ void ConfigWriter::write_head_dim() {
     const int64_t got = integer(key).value_or(head_dim);
     if (got != head_dim) fail(key, std::to_string(got), fmt::format("the head's, {}", head_dim));
   }
+  check_divisors(head_dim);
+}
+
+void ConfigWriter::check_divisors(int64_t rotated_dim) {
   const GgufTensor* const divisors = gguf_.tensor("rope_freqs.weight");
-  if (divisors != nullptr && divisors->shape != std::vector<int64_t>{head_dim / 2}) {
-    fail("rope.dimension_count", "tensor \"rope_freqs.weight\" of another size",
-         fmt::format("one number per frequency, {}", head_dim / 2));
+  if (divisors == nullptr || divisors->shape == std::vector<int64_t>{rotated_dim / 2}) return;
+  fail("rope.dimension_count", "tensor \"rope_freqs.weight\" of another size",
+       fmt::format("one number per frequency, {}", rotated_dim / 2));
+}
+
+// Newer files describe the cached vector, which is the only key of all heads, in key_length and
+// value_length, and the heads in fields of their own. Older files have those of the heads.
+void ConfigWriter::write_mla() {
+  for (const Field& field : kMlaFields) {
+    if (find(field.key) != nullptr) json_.field(field.name, integer(field.key, 0, kAnyInteger));
   }
-  if (integer("expert_count").value_or(0) != 0) {
-    fail("expert_count", std::to_string(*integer("expert_count")),
-         "0: mixtures of experts are not served");
+  const bool is_new = find("attention.key_length_mla") != nullptr;
+  const std::string_view key = is_new ? "attention.key_length_mla" : "attention.key_length";
+  const std::string_view value = is_new ? "attention.value_length_mla" : "attention.value_length";
+  const int64_t rope_dim = integer("rope.dimension_count", 2, kAnyInteger);
+  json_.field("qk_nope_head_dim", integer(key, rope_dim + 1, kAnyInteger) - rope_dim);
+  json_.field("v_head_dim", integer(value, 1, kAnyInteger));
+  check_divisors(rope_dim);
+  if (number("attention.temperature_scale", 0.0) != 0.0) {
+    fail("attention.temperature_scale", "a scale by position", "0: it is not served");
   }
+  if (integer("nextn_predict_layers", 0, kAnyInteger, 0) != 0) {
+    fail("nextn_predict_layers", "layers that predict further tokens",
+         "0: they are served from safetensors alone");
+  }
+}
+
+ExpertRouting ConfigWriter::read_routing() {
+  ExpertRouting routing;
+  const int64_t num_experts = integer("expert_count", 1, kMaxExperts);
+  routing.num_experts = static_cast<int>(num_experts);
+  routing.top_k = static_cast<int>(integer("expert_used_count", 1, num_experts));
+  const int64_t gating = integer("expert_gating_func", 0, kAnyInteger, kSoftmax);
+  if (gating == kSigmoid) routing.scores = RouterScores::kSigmoid;
+  if (gating > (is_deepseek() ? kSigmoid : kSoftmax)) {
+    fail("expert_gating_func", std::to_string(gating),
+         is_deepseek() ? "1 (softmax) or 2 (sigmoid)" : "1 (softmax)");
+  }
+  routing.num_groups =
+      std::max(1, static_cast<int>(integer("expert_group_count", 0, num_experts, 1)));
+  routing.top_groups =
+      std::max(1, static_cast<int>(integer("expert_group_used_count", 0, num_experts, 1)));
+  if (gating == kSigmoid) routing.group_scores = GroupScores::kTwoLargest;
+  if (is_valid(routing)) return routing;
+  fail("expert_group_count",
+       fmt::format("{} of which {} are used, with {} experts and {} per token", routing.num_groups,
+                   routing.top_groups, routing.num_experts, routing.top_k),
+       "equal groups, of which the used ones have enough experts for a token");
+  return routing;
+}
+
+// llama.cpp knows by the architecture that Mixtral's and Qwen3-MoE's weights are normalized.
+void ConfigWriter::write_experts() {
+  const ExpertRouting routing = read_routing();
+  json_.field("num_experts_per_tok", routing.top_k);
+  if (is_deepseek()) return write_deepseek_experts(routing);
+  const double scale = number("expert_weights_scale", 1.0);
+  if (scale != 0.0 && scale != 1.0) {
+    fail("expert_weights_scale", fmt::format("{}", scale), "1 for this architecture");
+  }
+  if (routing.num_groups != 1) {
+    fail("expert_group_count", std::to_string(routing.num_groups), "1 for this architecture");
+  }
+  if (architecture_ == "llama") {
+    json_.field("num_local_experts", routing.num_experts);
+    return;
+  }
+  json_.field("num_experts", routing.num_experts);
+  json_.field("moe_intermediate_size", integer("expert_feed_forward_length", 1, kAnyInteger));
+  json_.field("norm_topk_prob", true);
+}
+
+// In files without groups, which are older than the field, the router chooses among all experts, as
+// llama.cpp computes them.
+void ConfigWriter::write_deepseek_experts(const ExpertRouting& routing) {
+  const bool is_v3 = routing.scores == RouterScores::kSigmoid;
+  json_.field("n_routed_experts", routing.num_experts);
+  json_.field("moe_intermediate_size", integer("expert_feed_forward_length", 1, kAnyInteger));
+  json_.field("n_shared_experts", integer("expert_shared_count", 0, kMaxExperts, 0));
+  json_.field("first_k_dense_replace", integer("leading_dense_block_count", 0, kAnyInteger, 0));
+  json_.field("scoring_func", is_v3 ? "sigmoid" : "softmax");
+  const char* const v2_method = routing.num_groups > 1 ? "group_limited_greedy" : "greedy";
+  json_.field("topk_method", is_v3 ? "noaux_tc" : v2_method);
+  json_.field("n_group", routing.num_groups);
+  json_.field("topk_group", routing.top_groups);
+  const double scale = number("expert_weights_scale", 1.0);
+  json_.field("routed_scaling_factor", scale == 0.0 ? 1.0 : scale);  // llama.cpp's 0 is no scale
+  const GgufValue* const norm = find("expert_weights_norm");
+  const std::optional<bool> normalizes = norm == nullptr ? false : norm->boolean();
+  if (!normalizes) fail("expert_weights_norm", "no boolean", "a boolean");
+  json_.field("norm_topk_prob", normalizes.value_or(false));
 }
 
 // llama.cpp stores the scaling of Llama 3 as a divisor per frequency in a tensor.
@@ -164,8 +314,17 @@ void ConfigWriter::write_rope() {
     write_field({"rope.scaling.original_context_length", "original_max_position_embeddings"});
     write_field({"rope.scaling.yarn_beta_fast", "beta_fast"});
     write_field({"rope.scaling.yarn_beta_slow", "beta_slow"});
+    if (is_deepseek()) write_yarn_magnitude();
     json_.end_object();
   }
+}
+
+// llama.cpp stores a tenth of mscale_all_dim, and takes mscale to be equal to it.
+void ConfigWriter::write_yarn_magnitude() {
+  const double tenth = number("rope.scaling.yarn_log_multiplier", 0.0);
+  if (tenth == 0.0) return;
+  json_.field("mscale", 10.0 * tenth);
+  json_.field("mscale_all_dim", 10.0 * tenth);
 }
 
 // The pattern is the number of layers of which the last one has no window, or a flag per layer.
@@ -213,15 +372,22 @@ void ConfigWriter::write_special_tokens() {
   json_.end_array();
 }
 
-Result<std::string> ConfigWriter::write(std::string_view hf_architecture) {
+std::string_view ConfigWriter::hf_architecture() const {
+  if (architecture_ == "llama" && has_experts()) return "MixtralForCausalLM";
+  if (is_deepseek() && integer("expert_gating_func") == kSigmoid) return "DeepseekV3ForCausalLM";
+  return std::ranges::find(kArchitectures, architecture_, &Architecture::name)->architecture;
+}
+
+Result<std::string> ConfigWriter::write() {
   json_.begin_object();
   json_.key("architectures");
   json_.begin_array();
-  json_.value(hf_architecture);
+  json_.value(hf_architecture());
   json_.end_array();
   for (const Field& field : kFields) write_field(field);
   write_vocab_size();
-  write_head_dim();
+  is_deepseek() ? write_mla() : write_head_dim();
+  if (has_experts() || architecture_ == "qwen3moe") write_experts();
   write_rope();
   if (architecture_.starts_with("gemma")) write_gemma();
   json_.field("tie_word_embeddings", gguf_.tensor("output.weight") == nullptr);
@@ -253,7 +419,7 @@ Result<std::string_view> gguf_architecture(const GgufModel& gguf) {
 DType gguf_weight_dtype(const GgufModel& gguf) {
   std::optional<DType> common;
   for (const GgufTensor* tensor : gguf.tensors()) {
-    if (tensor->shape.size() < 2) continue;
+    if (tensor->shape.size() < 2 || is_gguf_router(*tensor)) continue;
     const std::optional<DType> plain = tensor->type->plain;
     if (!plain || (common && *common != *plain)) return DType::kF16;
     common = plain;
@@ -261,10 +427,13 @@ DType gguf_weight_dtype(const GgufModel& gguf) {
   return common.value_or(DType::kF32);
 }
 
+bool is_gguf_router(const GgufTensor& tensor) {
+  return tensor.name.ends_with(".ffn_gate_inp.weight");
+}
+
 Result<std::string> gguf_config_json(const GgufModel& gguf) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view name, gguf_architecture(gguf));
-  const auto* const found = std::ranges::find(kArchitectures, name, &Architecture::name);
-  return ConfigWriter(gguf, name).write(found->architecture);
+  return ConfigWriter(gguf, name).write();
 }
 
 Result<ModelConfig> gguf_model_config(const GgufModel& gguf) {

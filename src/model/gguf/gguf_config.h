@@ -14,10 +14,12 @@ namespace quire {
 // llama.cpp's name of the architecture, checked to be one that Quire serves.
 Result<std::string_view> gguf_architecture(const GgufModel& gguf);
 
-// The type of all matrices after expansion. F32, F16 and BF16 stay as they are if all matrices have
-// the same one of them. Otherwise they become F16, which keeps 3 more bits of a block's numbers
-// than BF16.
+// The type of all matrices except routers after expansion. F32, F16 and BF16 stay as they are if
+// all matrices have the same one of them. Otherwise they become F16, which keeps 3 more bits of a
+// block's numbers than BF16.
 DType gguf_weight_dtype(const GgufModel& gguf);
+// Whether the tensor selects a layer's experts. llama.cpp's converter writes it in F32.
+bool is_gguf_router(const GgufTensor& tensor);
 
 // Writes a config.json from the metadata. The fields' values are checked by parse_model_config.
 Result<std::string> gguf_config_json(const GgufModel& gguf);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "base/machine.h"
@@ -16,58 +17,23 @@
 namespace quire {
 namespace {
 
-struct NamePair {
-  std::string_view gguf;
-  std::string_view checkpoint;
-};
+// The tensors of multi-head latent attention, behind "blk.N.": the matrix of keys and values in one
+// tensor, or in two.
+constexpr std::string_view kLatent = "attn_kv_b.weight";
+constexpr std::string_view kLatentKeys = "attn_k_b.weight";
+constexpr std::string_view kLatentValues = "attn_v_b.weight";
 
-constexpr std::array kEndNames = {
-    NamePair{"token_embd", "model.embed_tokens"},
-    NamePair{"output_norm", "model.norm"},
-    NamePair{"output", "lm_head"},
-};
+// Stacks of the matrices of a layer's experts, behind "blk.N.".
+constexpr std::string_view kDownExperts = "ffn_down_exps.weight";
+constexpr std::string_view kGateExperts = "ffn_gate_exps.weight";
+constexpr std::string_view kUpExperts = "ffn_up_exps.weight";
+constexpr std::string_view kGateUpExperts = "ffn_gate_up_exps.weight";
 
-// Behind "blk.N." and "model.layers.N.".
-constexpr std::array kLayerNames = {
-    NamePair{"attn_norm", "input_layernorm"},    NamePair{"attn_q", "self_attn.q_proj"},
-    NamePair{"attn_k", "self_attn.k_proj"},      NamePair{"attn_v", "self_attn.v_proj"},
-    NamePair{"attn_output", "self_attn.o_proj"}, NamePair{"attn_q_norm", "self_attn.q_norm"},
-    NamePair{"attn_k_norm", "self_attn.k_norm"}, NamePair{"ffn_gate", "mlp.gate_proj"},
-    NamePair{"ffn_up", "mlp.up_proj"},           NamePair{"ffn_down", "mlp.down_proj"},
-};
-
-// The norms after attention and around the MLP.
-constexpr std::array kLlamaNorms = {NamePair{"ffn_norm", "post_attention_layernorm"}};
-constexpr std::array kGemmaNorms = {
-    NamePair{"post_attention_norm", "post_attention_layernorm"},
-    NamePair{"ffn_norm", "pre_feedforward_layernorm"},
-    NamePair{"post_ffw_norm", "post_feedforward_layernorm"},
-};
-
-std::optional<std::string_view> translate(std::span<const NamePair> names, std::string_view name) {
-  const auto found = std::ranges::find(names, name, &NamePair::gguf);
-  if (found == names.end()) return std::nullopt;
-  return found->checkpoint;
-}
-
-// The name in the checkpoint of a tensor in the file, for example
-// "model.layers.3.mlp.up_proj.weight" of "blk.3.ffn_up.weight"; the same name if there is no other.
-std::string checkpoint_name(std::string_view name, bool is_gemma) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return std::string(name);
-  const std::string_view suffix = name.substr(dot);  // ".weight", ".bias"
-  const std::string_view stem = name.substr(0, dot);
-  if (const auto end = translate(kEndNames, stem)) return fmt::format("{}{}", *end, suffix);
-  constexpr std::string_view kBlock = "blk.";
-  const size_t layer_end = stem.find('.', kBlock.size());
-  if (!stem.starts_with(kBlock) || layer_end == std::string_view::npos) return std::string(name);
-  const std::string_view layer = stem.substr(kBlock.size(), layer_end - kBlock.size());
-  const std::string_view part = stem.substr(layer_end + 1);
-  auto found = translate(kLayerNames, part);
-  const std::span<const NamePair> norms =
-      is_gemma ? std::span<const NamePair>(kGemmaNorms) : std::span<const NamePair>(kLlamaNorms);
-  if (!found) found = translate(norms, part);
-  return found ? fmt::format("model.layers.{}.{}{}", layer, *found, suffix) : std::string(name);
+// "blk.3." of "blk.3.attn_k_b.weight" for this part; nothing if the tensor is another part.
+std::optional<std::string_view> layer_of(std::string_view name, std::string_view part) {
+  if (!name.starts_with("blk.") || !name.ends_with(part)) return std::nullopt;
+  const std::string_view layer = name.substr(0, name.size() - part.size());
+  return layer.ends_with('.') ? std::optional(layer) : std::nullopt;
 }
 
 // Stores the numbers of a block from element `first` on.
@@ -106,56 +72,167 @@ void expand(const BlockMatrix& matrix, float addend, const TensorView& out) {
   });
 }
 
+// The matrix of a whole tensor, [all other dimensions, columns].
+BlockMatrix flat_matrix(const GgufTensor& tensor) {
+  const Shape shape(tensor.shape);
+  const int64_t columns = shape[shape.rank() - 1];
+  BlockMatrix matrix;
+  matrix.type = tensor.type;
+  matrix.bytes = tensor.bytes.data();
+  matrix.shape = {shape.num_elements() / columns, columns};
+  return matrix;
+}
+
+// Writes, by head, the rows of keys and then those of values. keys: [heads, columns, key_rows],
+// values: [heads, value_rows, columns].
+template <typename T>
+void join_latent(const T* keys, const T* values, int64_t num_heads, const MlaConfig& mla, T* out) {
+  const int64_t columns = mla.kv_lora_rank;
+  for (int64_t head = 0; head < num_heads; ++head) {
+    for (int64_t row = 0; row < mla.nope_head_dim; ++row) {
+      for (int64_t i = 0; i < columns; ++i) {
+        *out++ = keys[(head * columns + i) * mla.nope_head_dim + row];
+      }
+    }
+    const int64_t count = mla.v_head_dim * columns;
+    out = std::copy_n(values + head * count, count, out);
+  }
+}
+
 }  // namespace
+
+GgufWeights::GgufWeights(GgufModel gguf, const ModelConfig& config, bool is_gemma)
+    : gguf_(std::move(gguf)),
+      config_(config),
+      matrix_dtype_(gguf_weight_dtype(gguf_)),
+      is_gemma_(is_gemma),
+      names_(is_gemma, decoder_config(config)) {}
 
 Result<std::unique_ptr<GgufWeights>> GgufWeights::open(GgufModel gguf, const ModelConfig& config) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view architecture, gguf_architecture(gguf));
   const bool is_gemma = architecture.starts_with("gemma");
-  const bool is_paired = architecture == "llama";
-  const DecoderConfig& decoder = decoder_config(config);
-  const DType matrix_dtype = gguf_weight_dtype(gguf);
-  std::unique_ptr<GgufWeights> weights(new GgufWeights(std::move(gguf), matrix_dtype));
+  std::unique_ptr<GgufWeights> weights(new GgufWeights(std::move(gguf), config, is_gemma));
   for (const GgufTensor* tensor : weights->gguf_.tensors()) {
-    if (tensor->name == "rope_freqs.weight") continue;  // part of the configuration
-    Entry entry;
-    entry.tensor = tensor;
-    const std::string name = checkpoint_name(tensor->name, is_gemma);
-    if (is_paired && name.find("q_proj.") != std::string::npos) entry.num_heads = decoder.num_heads;
-    if (is_paired && name.find("k_proj.") != std::string::npos) {
-      entry.num_heads = decoder.num_kv_heads;
-    }
-    // llama.cpp adds the 1 of Gemma's norms when it converts; the family adds it at load.
-    if (is_gemma && name.ends_with("norm.weight")) entry.addend = -1.0F;
-    if (!weights->entries_.emplace(name, entry).second) {
-      return invalid_argument(
-          fmt::format("[gguf] {}: tensor {}; got two tensors for {}, expected one",
-                      weights->gguf_.source(), quote_name(tensor->name), quote_name(name)));
-    }
+    QUIRE_RETURN_IF_ERROR(weights->add_tensor(*tensor, architecture == "llama"));
   }
   return weights;
 }
 
+Status GgufWeights::add_tensor(const GgufTensor& tensor, bool is_paired) {
+  if (tensor.name == "rope_freqs.weight") return {};  // part of the configuration
+  const DecoderConfig& decoder = decoder_config(config_);
+  if (decoder.mla) {
+    if (const auto layer = layer_of(tensor.name, kLatentKeys)) return add_latent(tensor, *layer);
+    if (layer_of(tensor.name, kLatentValues)) return {};  // added with the keys
+  }
+  const std::string name = names_.in_checkpoint(tensor.name);
+  if (decoder.moe) {
+    const int64_t inner = decoder.moe->intermediate_size;
+    const int64_t hidden = config_.hidden_size;
+    if (layer_of(tensor.name, kDownExperts)) {
+      return add_experts(tensor, name, {hidden, inner}, {0, hidden});
+    }
+    if (layer_of(tensor.name, kGateExperts) || layer_of(tensor.name, kUpExperts)) {
+      return add_experts(tensor, name, {inner, hidden}, {0, inner});
+    }
+    if (const auto layer = layer_of(tensor.name, kGateUpExperts)) {
+      return add_gate_and_up(tensor, *layer);
+    }
+  }
+  Entry entry = {.tensor = &tensor, .bytes = tensor.bytes, .shape = Shape(tensor.shape)};
+  if (is_paired && name.find("q_proj.") != std::string::npos) entry.num_heads = decoder.num_heads;
+  if (is_paired && name.find("k_proj.") != std::string::npos) {
+    entry.num_heads = decoder.num_kv_heads;
+  }
+  // llama.cpp adds the 1 of Gemma's norms when it converts; the family adds it at load.
+  if (is_gemma_ && name.ends_with("norm.weight")) entry.addend = -1.0F;
+  entry.is_router = is_gguf_router(tensor);
+  return add_entry(name, entry);
+}
+
+Status GgufWeights::add_experts(const GgufTensor& tensor, const std::string& stack,
+                                const Shape& matrix, const Slice& rows) {
+  const int64_t num_experts = decoder_config(config_).moe->routing.num_experts;
+  QUIRE_RETURN_IF_ERROR(check_shape(tensor, {num_experts, matrix[0], matrix[1]}));
+  const auto row_bytes = tensor.bytes.size() / static_cast<size_t>(num_experts * matrix[0]);
+  Entry entry = {.tensor = &tensor, .bytes = {}, .shape = {rows.count, matrix[1]}};
+  for (int64_t expert = 0; expert < num_experts; ++expert) {
+    const auto first = static_cast<size_t>(expert * matrix[0] + rows.first);
+    entry.bytes =
+        tensor.bytes.subspan(first * row_bytes, static_cast<size_t>(rows.count) * row_bytes);
+    QUIRE_RETURN_IF_ERROR(add_entry(expert_name(stack, expert), entry));
+  }
+  return {};
+}
+
+Status GgufWeights::add_gate_and_up(const GgufTensor& tensor, std::string_view layer) {
+  const int64_t inner = decoder_config(config_).moe->intermediate_size;
+  const Shape both = {2 * inner, config_.hidden_size};
+  const std::string gate = names_.in_checkpoint(fmt::format("{}{}", layer, kGateExperts));
+  const std::string up = names_.in_checkpoint(fmt::format("{}{}", layer, kUpExperts));
+  QUIRE_RETURN_IF_ERROR(add_experts(tensor, gate, both, {0, inner}));
+  return add_experts(tensor, up, both, {inner, inner});
+}
+
+Status GgufWeights::add_latent(const GgufTensor& keys, std::string_view layer) {
+  const DecoderConfig& decoder = decoder_config(config_);
+  const MlaConfig& mla = *decoder.mla;
+  const std::string joined = fmt::format("{}{}", layer, kLatent);
+  if (gguf_.tensor(joined) != nullptr) return {};  // the file has the matrix in both ways
+  const std::string values_name = fmt::format("{}{}", layer, kLatentValues);
+  const GgufTensor* const values = gguf_.tensor(values_name);
+  if (values == nullptr) {
+    return not_found(
+        fmt::format("[gguf] {}: no tensor {} beside {}; expected both: the file is "
+                    "incomplete",
+                    gguf_.source(), quote_name(values_name), quote_name(keys.name)));
+  }
+  const int64_t num_heads = decoder.num_heads;
+  QUIRE_RETURN_IF_ERROR(check_shape(keys, {num_heads, mla.kv_lora_rank, mla.nope_head_dim}));
+  QUIRE_RETURN_IF_ERROR(check_shape(*values, {num_heads, mla.v_head_dim, mla.kv_lora_rank}));
+  const int64_t head_rows = int64_t{mla.nope_head_dim} + mla.v_head_dim;
+  Entry entry = {
+      .tensor = &keys, .bytes = keys.bytes, .shape = {num_heads * head_rows, mla.kv_lora_rank}};
+  entry.latent_values = values;
+  return add_entry(names_.in_checkpoint(joined), entry);
+}
+
+Status GgufWeights::add_entry(const std::string& name, const Entry& entry) {
+  if (entries_.emplace(name, entry).second) return {};
+  return invalid_argument(fmt::format("[gguf] {}: tensor {}; got two tensors for {}, expected one",
+                                      gguf_.source(), quote_name(entry.tensor->name),
+                                      quote_name(name)));
+}
+
+Status GgufWeights::check_shape(const GgufTensor& tensor, const Shape& expected) const {
+  const Shape shape(tensor.shape);
+  if (shape == expected) return {};
+  return invalid_argument(
+      fmt::format("[gguf] {}: tensor {}; got shape {}, expected {} by the metadata", gguf_.source(),
+                  quote_name(tensor.name), shape_text(shape), shape_text(expected)));
+}
+
 DType GgufWeights::dtype_of(const Entry& entry) const {
-  if (entry.tensor->shape.size() > 1) return matrix_dtype_;
   const std::optional<DType> plain = entry.tensor->type->plain;
+  if (entry.shape.rank() > 1 && !(entry.is_router && plain)) return matrix_dtype_;
   return plain && entry.addend == 0.0F ? *plain : DType::kF32;
 }
 
 bool GgufWeights::is_in_place(const Entry& entry) const {
   const DType dtype = dtype_of(entry);
-  return entry.num_heads == 0 && entry.addend == 0.0F && entry.tensor->type->plain == dtype &&
-         reinterpret_cast<uintptr_t>(entry.tensor->bytes.data()) % dtype_bytes(dtype) == 0;
+  return entry.num_heads == 0 && entry.addend == 0.0F && entry.latent_values == nullptr &&
+         entry.tensor->type->plain == dtype &&
+         reinterpret_cast<uintptr_t>(entry.bytes.data()) % dtype_bytes(dtype) == 0;
 }
 
 BlockMatrix GgufWeights::matrix_of(const Entry& entry) {
-  const Shape shape(entry.tensor->shape);
   // A vector that is reordered per head is a matrix of one column.
-  const bool is_column = entry.num_heads > 0 && shape.rank() == 1;
-  const int64_t columns = is_column ? 1 : shape[shape.rank() - 1];
+  const bool is_column = entry.num_heads > 0 && entry.shape.rank() == 1;
+  const int64_t columns = is_column ? 1 : entry.shape[entry.shape.rank() - 1];
   BlockMatrix matrix;
   matrix.type = entry.tensor->type;
-  matrix.bytes = entry.tensor->bytes.data();
-  matrix.shape = {shape.num_elements() / columns, columns};
+  matrix.bytes = entry.bytes.data();
+  matrix.shape = {entry.shape.num_elements() / columns, columns};
   if (entry.num_heads > 0) matrix.paired_rows = matrix.shape[0] / entry.num_heads;
   return matrix;
 }
@@ -164,19 +241,37 @@ Result<const GgufWeights::Entry*> GgufWeights::find(std::string_view name,
                                                     const Shape& expected) const {
   const auto found = entries_.find(std::string(name));
   if (found == entries_.end()) {
-    return not_found(
-        fmt::format("[gguf] {}: no tensor for {}; expected one: the file is of another "
-                    "model or incomplete",
-                    gguf_.source(), quote_name(name)));
+    return not_found(fmt::format(
+        "[gguf] {}: no tensor {} for {}; expected one: the file is of another model "
+        "or incomplete",
+        gguf_.source(), quote_name(names_.in_file(name).value_or("")), quote_name(name)));
   }
   const Entry& entry = found->second;
-  const Shape shape(entry.tensor->shape);
-  if (shape != expected || (entry.num_heads > 0 && shape[0] % (2 * entry.num_heads) != 0)) {
+  if (entry.shape != expected ||
+      (entry.num_heads > 0 && expected[0] % (2 * entry.num_heads) != 0)) {
     return invalid_argument(fmt::format(
         "[gguf] {}: tensor {}; got shape {}, expected {} by the metadata", gguf_.source(),
-        quote_name(entry.tensor->name), shape_text(shape), shape_text(expected)));
+        quote_name(entry.tensor->name), shape_text(entry.shape), shape_text(expected)));
   }
   return &entry;
+}
+
+Status GgufWeights::expand_latent(const Entry& entry, const TensorView& out) const {
+  const DecoderConfig& decoder = decoder_config(config_);
+  const auto part_of = [&](const GgufTensor& tensor) -> Result<Tensor> {
+    const BlockMatrix matrix = flat_matrix(tensor);
+    QUIRE_ASSIGN_OR_RETURN(Tensor part, Tensor::host(matrix.shape, out.dtype));
+    expand(matrix, 0.0F, part.view);
+    return part;
+  };
+  QUIRE_ASSIGN_OR_RETURN(const Tensor keys, part_of(*entry.tensor));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor values, part_of(*entry.latent_values));
+  const auto join = [&](auto* to) {
+    using T = std::remove_pointer_t<decltype(to)>;
+    join_latent(keys.view.as<T>(), values.view.as<T>(), decoder.num_heads, *decoder.mla, to);
+  };
+  out.dtype == DType::kF32 ? join(out.as<float>()) : join(out.as<uint16_t>());
+  return {};
 }
 
 Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expected) {
@@ -185,21 +280,27 @@ Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expec
   view.dtype = dtype_of(*entry);
   view.shape = expected;
   if (is_in_place(*entry)) {
-    view.data = const_cast<std::byte*>(entry->tensor->bytes.data());
+    view.data = const_cast<std::byte*>(entry->bytes.data());
     return view;
   }
   QUIRE_ASSIGN_OR_RETURN(Buffer buffer, Buffer::host(view.num_bytes()));
   view.data = buffer.data();
-  expand(matrix_of(*entry), entry->addend, view);
+  if (entry->latent_values != nullptr) {
+    QUIRE_RETURN_IF_ERROR(expand_latent(*entry, view));
+  } else {
+    expand(matrix_of(*entry), entry->addend, view);
+  }
   expanded_.insert_or_assign(std::string(name), std::move(buffer));
   return view;
 }
 
 const GgufBlockType* GgufWeights::block_type(std::string_view name) const {
   const auto found = entries_.find(std::string(name));
-  if (found == entries_.end() || found->second.addend != 0.0F) return nullptr;
-  const GgufTensor& tensor = *found->second.tensor;
-  return tensor.type->plain || tensor.shape.size() != 2 ? nullptr : tensor.type;
+  if (found == entries_.end()) return nullptr;
+  const Entry& entry = found->second;
+  const bool is_matrix = entry.shape.rank() == 2 && entry.latent_values == nullptr;
+  const GgufBlockType* const type = entry.tensor->type;
+  return is_matrix && entry.addend == 0.0F && !type->plain ? type : nullptr;
 }
 
 Result<BlockMatrix> GgufWeights::blocks(std::string_view name, const Shape& expected) {
@@ -222,7 +323,12 @@ void GgufWeights::release(std::string_view name) {
   const std::string key(name);
   expanded_.erase(key);
   const auto found = entries_.find(key);
-  if (found != entries_.end()) gguf_.drop_pages(*found->second.tensor);
+  if (found == entries_.end()) return;
+  const Entry& entry = found->second;
+  gguf_.drop_pages(*entry.tensor, entry.bytes);
+  if (entry.latent_values != nullptr) {
+    gguf_.drop_pages(*entry.latent_values, entry.latent_values->bytes);
+  }
 }
 
 std::vector<std::string> GgufWeights::names() const {

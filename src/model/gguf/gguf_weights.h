@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "model/config.h"
+#include "model/gguf/gguf_names.h"
 #include "quire/status.h"
 #include "tensor/gguf.h"
 #include "tensor/weight_source.h"
@@ -16,7 +17,8 @@
 namespace quire {
 
 // F32, F16 and BF16 tensors are read in place where their layout is the checkpoint's. Others are
-// expanded when tensor() is called, one at a time: matrices to gguf_weight_dtype, vectors to F32.
+// expanded when tensor() is called, one at a time: matrices to gguf_weight_dtype, vectors to F32. A
+// router keeps its own type, because the choice of experts depends on its last bits.
 class GgufWeights : public WeightSource {
  public:
   // `config` is the one of gguf_model_config.
@@ -31,15 +33,32 @@ class GgufWeights : public WeightSource {
   std::vector<std::string> names() const override;
 
  private:
-  // The differences between a tensor in the file and in the checkpoint that it was made from.
+  // A tensor of the checkpoint that the file was made from: a tensor in the file, or a part of it,
+  // and the differences between the two.
   struct Entry {
     const GgufTensor* tensor = nullptr;
+    std::span<const std::byte> bytes;
+    Shape shape;
     int num_heads = 0;    // of a matrix whose rows llama.cpp reorders per head; 0: in order
     float addend = 0.0F;  // added to each element at load
+    bool is_router = false;
+    // Set for the matrix of keys and values of latent attention if the file has it in two tensors:
+    // `tensor` with the keys' part by head, transposed, and this one with that of the values.
+    const GgufTensor* latent_values = nullptr;
   };
 
-  GgufWeights(GgufModel gguf, DType matrix_dtype)
-      : gguf_(std::move(gguf)), matrix_dtype_(matrix_dtype) {}
+  GgufWeights(GgufModel gguf, const ModelConfig& config, bool is_gemma);
+  // `is_paired`: the rows of queries and keys are reordered.
+  Status add_tensor(const GgufTensor& tensor, bool is_paired);
+  // Adds these rows of each matrix of a stack, [num_experts] of shape `matrix`, as the matrices of
+  // the checkpoint's stack of this name (GgufNames).
+  Status add_experts(const GgufTensor& tensor, const std::string& stack, const Shape& matrix,
+                     const Slice& rows);
+  Status add_gate_and_up(const GgufTensor& tensor, std::string_view layer);
+  Status add_latent(const GgufTensor& keys, std::string_view layer);
+  Status add_entry(const std::string& name, const Entry& entry);
+  Status check_shape(const GgufTensor& tensor, const Shape& expected) const;
+  Status expand_latent(const Entry& entry, const TensorView& out) const;
   DType dtype_of(const Entry& entry) const;
   bool is_in_place(const Entry& entry) const;
   static BlockMatrix matrix_of(const Entry& entry);
@@ -47,7 +66,10 @@ class GgufWeights : public WeightSource {
   Result<const Entry*> find(std::string_view name, const Shape& expected) const;
 
   GgufModel gguf_;
+  ModelConfig config_;
   DType matrix_dtype_;
+  bool is_gemma_;
+  GgufNames names_;
   std::unordered_map<std::string, Entry> entries_;  // by the checkpoint's name
   std::unordered_map<std::string, Buffer> expanded_;
 };

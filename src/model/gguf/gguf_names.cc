@@ -1,0 +1,141 @@
+#include "model/gguf/gguf_names.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+namespace quire {
+namespace {
+
+struct NamePair {
+  std::string_view file;
+  std::string_view checkpoint;
+};
+
+constexpr std::array kEndNames = {
+    NamePair{"token_embd", "model.embed_tokens"},
+    NamePair{"output_norm", "model.norm"},
+    NamePair{"output", "lm_head"},
+};
+
+constexpr std::array kLayerNames = {
+    NamePair{"attn_norm", "input_layernorm"},
+    NamePair{"attn_q", "self_attn.q_proj"},
+    NamePair{"attn_k", "self_attn.k_proj"},
+    NamePair{"attn_v", "self_attn.v_proj"},
+    NamePair{"attn_output", "self_attn.o_proj"},
+    NamePair{"attn_q_norm", "self_attn.q_norm"},
+    NamePair{"attn_k_norm", "self_attn.k_norm"},
+    NamePair{"attn_q_a", "self_attn.q_a_proj"},
+    NamePair{"attn_q_a_norm", "self_attn.q_a_layernorm"},
+    NamePair{"attn_q_b", "self_attn.q_b_proj"},
+    NamePair{"attn_kv_a_mqa", "self_attn.kv_a_proj_with_mqa"},
+    NamePair{"attn_kv_a_norm", "self_attn.kv_a_layernorm"},
+    NamePair{"attn_kv_b", "self_attn.kv_b_proj"},
+    NamePair{"ffn_gate", "mlp.gate_proj"},
+    NamePair{"ffn_up", "mlp.up_proj"},
+    NamePair{"ffn_down", "mlp.down_proj"},
+    NamePair{"ffn_gate_shexp", "mlp.shared_experts.gate_proj"},
+    NamePair{"ffn_up_shexp", "mlp.shared_experts.up_proj"},
+    NamePair{"ffn_down_shexp", "mlp.shared_experts.down_proj"},
+};
+
+// The norms after attention and around the MLP.
+constexpr std::array kLlamaNorms = {NamePair{"ffn_norm", "post_attention_layernorm"}};
+constexpr std::array kGemmaNorms = {
+    NamePair{"post_attention_norm", "post_attention_layernorm"},
+    NamePair{"ffn_norm", "pre_feedforward_layernorm"},
+    NamePair{"post_ffw_norm", "post_feedforward_layernorm"},
+};
+
+constexpr std::string_view kExperts = "experts.";
+
+// The parts of "blk.3.ffn_up.weight" or "model.layers.3.mlp.up_proj.weight".
+struct LayerName {
+  std::string_view layer;
+  std::string_view part;
+  std::string_view suffix;
+};
+
+std::optional<LayerName> parse_layer_name(std::string_view name, std::string_view prefix) {
+  const size_t dot = name.rfind('.');
+  const size_t layer_end = name.find('.', prefix.size());
+  if (!name.starts_with(prefix) || layer_end == std::string_view::npos || dot <= layer_end) {
+    return std::nullopt;
+  }
+  return LayerName{name.substr(prefix.size(), layer_end - prefix.size()),
+                   name.substr(layer_end + 1, dot - layer_end - 1), name.substr(dot)};
+}
+
+// "mlp.experts.up_proj" of "mlp.experts.7.up_proj"; other names stay as they are.
+std::string without_expert(std::string_view part) {
+  const size_t at = part.find(kExperts);
+  if (at == std::string_view::npos) return std::string(part);
+  const size_t number = at + kExperts.size();
+  const size_t end = part.find('.', number);
+  if (end == std::string_view::npos) return std::string(part);
+  return fmt::format("{}{}", part.substr(0, number), part.substr(end + 1));
+}
+
+}  // namespace
+
+GgufNames::GgufNames(bool is_gemma, const DecoderConfig& decoder) {
+  const auto add = [](std::span<const NamePair> pairs, std::vector<Pair>& names) {
+    for (const NamePair& pair : pairs) {
+      names.push_back({std::string(pair.file), std::string(pair.checkpoint)});
+    }
+  };
+  add(kEndNames, ends_);
+  add(kLayerNames, parts_);
+  add(is_gemma ? std::span<const NamePair>(kGemmaNorms) : std::span<const NamePair>(kLlamaNorms),
+      parts_);
+  if (!decoder.moe) return;
+  const ExpertNames& names = decoder.moe->names;
+  const std::string experts = fmt::format("{}{}", names.block, kExperts);
+  parts_.push_back({"ffn_gate_inp", names.block + "gate"});
+  parts_.push_back({"exp_probs_b", names.block + "gate.e_score_correction_bias"});
+  parts_.push_back({"ffn_gate_exps", experts + names.gate});
+  parts_.push_back({"ffn_up_exps", experts + names.up});
+  parts_.push_back({"ffn_down_exps", experts + names.down});
+}
+
+// llama.cpp's converter appends ".bias" to the name of the router's correction.
+std::string GgufNames::in_checkpoint(std::string_view name) const {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return std::string(name);
+  const auto end = std::ranges::find(ends_, name.substr(0, dot), &Pair::file);
+  if (end != ends_.end()) return fmt::format("{}{}", end->checkpoint, name.substr(dot));
+  const std::optional<LayerName> in_layer = parse_layer_name(name, "blk.");
+  if (!in_layer) return std::string(name);
+  const auto found = std::ranges::find(parts_, in_layer->part, &Pair::file);
+  if (found == parts_.end()) return std::string(name);
+  const std::string_view suffix = found->file == "exp_probs_b" ? "" : in_layer->suffix;
+  return fmt::format("model.layers.{}.{}{}", in_layer->layer, found->checkpoint, suffix);
+}
+
+std::optional<std::string> GgufNames::in_file(std::string_view name) const {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  const auto end = std::ranges::find(ends_, name.substr(0, dot), &Pair::checkpoint);
+  if (end != ends_.end()) return fmt::format("{}{}", end->file, name.substr(dot));
+  const std::optional<LayerName> in_layer = parse_layer_name(name, "model.layers.");
+  if (!in_layer) return std::nullopt;
+  const std::string part = without_expert(in_layer->part);
+  const auto correction =
+      std::ranges::find(parts_, part + std::string(in_layer->suffix), &Pair::checkpoint);
+  if (correction != parts_.end()) {
+    return fmt::format("blk.{}.{}.bias", in_layer->layer, correction->file);
+  }
+  const auto found = std::ranges::find(parts_, part, &Pair::checkpoint);
+  if (found == parts_.end()) return std::nullopt;
+  return fmt::format("blk.{}.{}{}", in_layer->layer, found->file, in_layer->suffix);
+}
+
+std::string expert_name(std::string_view stack, int64_t expert) {
+  const size_t number = stack.find(kExperts) + kExperts.size();
+  return fmt::format("{}{}.{}", stack.substr(0, number), expert, stack.substr(number));
+}
+
+}  // namespace quire

@@ -1,0 +1,298 @@
+// Experts in quantized blocks against their definition in double, with every kernel that this
+// machine can run.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "cpu/ops/gemm_quantized.h"
+#include "ops_fixture.h"
+#include "support/expert_cases.h"
+#include "support/gguf_quantization.h"
+
+namespace quire {
+namespace {
+
+using cpu::quantized_kernels;
+using cpu::QuantizedKernel;
+using testing::gguf_type;
+using testing::host_stream;
+using testing::matrix;
+using testing::normal_floats;
+using testing::quantize;
+using testing::random_step;
+using testing::Step;
+
+// A matrix of random numbers in blocks, and the numbers that the blocks stand for.
+struct BlockNumbers {
+  const GgufBlockType* type;
+  Shape shape;
+  std::string bytes;
+  std::vector<float> values;
+
+  BlockNumbers(const GgufBlockType& type_, int64_t rows, int64_t columns, uint32_t seed)
+      : type(&type_), shape{rows, columns} {
+    const float scale = 1.0F / std::sqrt(static_cast<float>(columns));
+    bytes = quantize(*type, normal_floats(static_cast<size_t>(rows * columns), seed, scale));
+    values.resize(static_cast<size_t>(rows * columns));
+    const auto* block = reinterpret_cast<const std::byte*>(bytes.data());
+    for (int64_t at = 0; at < rows * columns; at += type->block_elements) {
+      dequantize(*type, block, values.data() + at);
+      block += type->block_bytes;
+    }
+  }
+
+  BlockMatrix view() const {
+    BlockMatrix view;
+    view.type = type;
+    view.bytes = reinterpret_cast<const std::byte*>(bytes.data());
+    view.shape = shape;
+    return view;
+  }
+};
+
+// Experts whose gates and ups are of two types, as those of llama.cpp's mixed files may be.
+class BlockExperts final : public ExpertsSource {
+ public:
+  BlockExperts(const ExpertsShape& shape, const GgufBlockType& gate, const GgufBlockType& up,
+               const GgufBlockType& down)
+      : shape_(shape) {
+    for (int i = 0; i < shape.num_experts; ++i) {
+      const auto seed = static_cast<uint32_t>(3 * i);
+      gates_.emplace_back(gate, shape.intermediate_size, shape.hidden_size, seed);
+      ups_.emplace_back(up, shape.intermediate_size, shape.hidden_size, seed + 1);
+      downs_.emplace_back(down, shape.hidden_size, shape.intermediate_size, seed + 2);
+    }
+  }
+
+  const ExpertsShape& shape() const override { return shape_; }
+  Result<LinearSource> gate_up(int idx) override {
+    return source({at(gates_, idx).view(), at(ups_, idx).view()});
+  }
+  Result<LinearSource> down(int idx) override { return source({at(downs_, idx).view()}); }
+
+  // The output of one expert for a row, in double.
+  std::vector<double> output(int expert, const float* x) const {
+    const std::vector<double> input(x, x + shape_.hidden_size);
+    std::vector<double> product = multiply(at(gates_, expert), input);
+    const std::vector<double> up = multiply(at(ups_, expert), input);
+    for (size_t i = 0; i < product.size(); ++i) product[i] *= up[i] / (1.0 + std::exp(-product[i]));
+    return multiply(at(downs_, expert), product);
+  }
+
+ private:
+  static const BlockNumbers& at(const std::vector<BlockNumbers>& all, int idx) {
+    return all[static_cast<size_t>(idx)];
+  }
+  Result<LinearSource> source(std::vector<BlockMatrix> blocks) {
+    blocks_ = std::move(blocks);
+    return LinearSource{.weights = {}, .biases = {}, .blocks = blocks_};
+  }
+  static std::vector<double> multiply(const BlockNumbers& w, const std::vector<double>& x) {
+    std::vector<double> out;
+    for (int64_t row = 0; row < w.shape[0]; ++row) {
+      double sum = 0;
+      for (size_t k = 0; k < x.size(); ++k) {
+        sum += x[k] * static_cast<double>(w.values[static_cast<size_t>(row) * x.size() + k]);
+      }
+      out.push_back(sum);
+    }
+    return out;
+  }
+
+  ExpertsShape shape_;
+  std::vector<BlockNumbers> gates_;
+  std::vector<BlockNumbers> ups_;
+  std::vector<BlockNumbers> downs_;
+  std::vector<BlockMatrix> blocks_;
+};
+
+struct TestOps {
+  explicit TestOps(std::string_view kernel, InputRounding rounding = InputRounding::kNone,
+                   int num_threads = 2)
+      : pool(num_threads),
+        ops(make_cpu_ops(pool, {.rounding = rounding, .quantized_kernel = kernel})) {}
+
+  std::vector<float> run(const Experts& experts, Step& step) {
+    const ExpertsShape& shape = experts.shape();
+    std::vector<float> out(static_cast<size_t>(step.num_tokens * shape.hidden_size), NAN);
+    std::vector<std::byte> workspace(
+        static_cast<size_t>(ops->experts_workspace_bytes(shape, step.num_tokens).value()),
+        std::byte{0xFF});  // NaN
+    ops->experts({.experts = &experts,
+                  .activation = Activation::kSilu,
+                  .x = matrix(step.x, step.num_tokens, shape.hidden_size),
+                  .ids = {step.ids.data(), DType::kI32, {step.num_tokens, shape.top_k}},
+                  .weights = matrix(step.weights, step.num_tokens, shape.top_k),
+                  .out = matrix(out, step.num_tokens, shape.hidden_size),
+                  .adds = false,
+                  .workspace = workspace},
+                 host_stream());
+    return out;
+  }
+
+  ThreadPool pool;
+  std::unique_ptr<Ops> ops;
+};
+
+// Bounds the error by the largest outputs of a row's experts, which may cancel out: a rounded input
+// is off by up to half a unit of its 16 or 8 bits, and these errors add up over two products.
+void expect_outputs(const BlockExperts& source, const Step& step, const std::vector<float>& got,
+                    double bound, const std::string& what) {
+  const auto hidden = static_cast<size_t>(source.shape().hidden_size);
+  const auto top_k = static_cast<size_t>(source.shape().top_k);
+  for (size_t t = 0; t < static_cast<size_t>(step.num_tokens); ++t) {
+    std::vector<double> expected(hidden);
+    double magnitude = 0;
+    for (size_t j = t * top_k; j < (t + 1) * top_k; ++j) {
+      const auto weight = static_cast<double>(step.weights[j]);
+      double most = 0;
+      const std::vector<double> output = source.output(step.ids[j], step.x.data() + t * hidden);
+      for (size_t i = 0; i < hidden; ++i) {
+        expected[i] += weight * output[i];
+        most = std::max(most, std::abs(output[i]));
+      }
+      magnitude += std::abs(weight) * most;
+    }
+    for (size_t i = 0; i < hidden; ++i) {
+      ASSERT_NEAR(got[t * hidden + i], expected[i], bound * magnitude)
+          << what << " at " << t << "," << i;
+    }
+  }
+}
+
+constexpr double kBoundOf16Bits = 2e-4;
+constexpr double kBoundOf8Bits = 5e-2;
+
+struct Types {
+  const char* gate;
+  const char* up;
+  const char* down;
+};
+constexpr Types kTypes[] = {{"Q8_0", "Q8_0", "Q8_0"},
+                            {"Q4_0", "Q4_0", "Q4_0"},
+                            {"Q4_K", "Q4_K", "Q6_K"},
+                            {"Q6_K", "Q4_K", "Q8_0"}};
+
+TEST(QuantizedExperts, AgreeWithTheDefinition) {
+  const ExpertsShape shapes[] = {{1, 1, 256, 256}, {5, 2, 256, 512}, {20, 4, 512, 256}};
+  for (const ExpertsShape& shape : shapes) {
+    for (const auto& [gate, up, down] : kTypes) {
+      BlockExperts source(shape, gguf_type(gate), gguf_type(up), gguf_type(down));
+      for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
+        const double bound = rounding == InputRounding::kNone ? kBoundOf16Bits : kBoundOf8Bits;
+        for (const int64_t num_tokens : {0, 1, 19}) {
+          Step step = random_step(shape, num_tokens, 5);
+          std::vector<float> first;
+          for (const QuantizedKernel& kernel : quantized_kernels()) {
+            TestOps ops(kernel.name, rounding);
+            const auto experts = ops.ops->make_experts(source).value();
+            const std::vector<float> out = ops.run(*experts, step);
+            const std::string what = std::string(kernel.name) + " " + gate + " " + down;
+            expect_outputs(source, step, out, bound, what);
+            if (first.empty()) first = out;
+            if (out.empty()) continue;
+            ASSERT_EQ(std::memcmp(out.data(), first.data(), out.size() * sizeof(float)), 0) << what;
+          }
+        }
+      }
+    }
+  }
+}
+
+// Rows of 32 elements that are no whole block of activations, and features that fill no panel.
+TEST(QuantizedExperts, MayHaveIncompleteBlocksAndPanels) {
+  const ExpertsShape shape = {4, 2, 96, 32};
+  BlockExperts source(shape, gguf_type("Q8_0"), gguf_type("Q4_0"), gguf_type("Q8_0"));
+  for (const QuantizedKernel& kernel : quantized_kernels()) {
+    TestOps ops(kernel.name);
+    const auto experts = ops.ops->make_experts(source).value();
+    for (const int64_t num_tokens : {1, 2, 33}) {
+      Step step = random_step(shape, num_tokens, 3);
+      expect_outputs(source, step, ops.run(*experts, step), kBoundOf16Bits,
+                     std::string(kernel.name));
+    }
+  }
+}
+
+// Experts keep their blocks: their numbers in F16 would take twice or 3.6 times as much memory.
+TEST(QuantizedExperts, TakeTheMemoryOfTheirBlocks) {
+  const ExpertsShape shape = {4, 2, 512, 256};
+  for (const auto& [gate, up, down] : kTypes) {
+    BlockExperts source(shape, gguf_type(gate), gguf_type(up), gguf_type(down));
+    TestOps ops({});
+    size_t num_bytes = 0;
+    const auto add = [&](const LinearSource& matrices) {
+      for (const BlockMatrix& matrix : matrices.blocks) {
+        const int64_t num_blocks = matrix.shape.num_elements() / matrix.type->block_elements;
+        num_bytes += static_cast<size_t>(num_blocks * ops.ops->block_bytes(*matrix.type));
+      }
+    };
+    for (int i = 0; i < shape.num_experts; ++i) {
+      add(source.gate_up(i).value());
+      add(source.down(i).value());
+    }
+    EXPECT_EQ(ops.ops->make_experts(source).value()->num_bytes(), num_bytes) << gate << " " << down;
+  }
+}
+
+// One expert has more rows than a block, the last one none.
+TEST(QuantizedExperts, OneMayHaveAlmostAllTokens) {
+  const ExpertsShape shape = {6, 2, 64, 32};
+  BlockExperts source(shape, gguf_type("Q8_0"), gguf_type("Q8_0"), gguf_type("Q4_0"));
+  for (const QuantizedKernel& kernel : quantized_kernels()) {
+    TestOps ops(kernel.name);
+    const auto experts = ops.ops->make_experts(source).value();
+    for (const uint32_t hot : {9U, 10U}) {
+      Step step = random_step(shape, 600, hot, hot);
+      expect_outputs(source, step, ops.run(*experts, step), kBoundOf16Bits,
+                     std::string(kernel.name));
+    }
+  }
+}
+
+// The tokens [first, first + count) of a step.
+Step part_of(const Step& whole, const ExpertsShape& shape, int64_t first, int64_t count) {
+  Step part;
+  part.num_tokens = count;
+  const auto copy = [&](const auto& from, auto& to, int64_t width) {
+    to.assign(from.begin() + first * width, from.begin() + (first + count) * width);
+  };
+  copy(whole.x, part.x, shape.hidden_size);
+  copy(whole.ids, part.ids, shape.top_k);
+  copy(whole.weights, part.weights, shape.top_k);
+  return part;
+}
+
+// A token has the same bits alone and in a batch of any size, on one thread or several.
+TEST(QuantizedExperts, RowsDoNotDependOnTheirBatch) {
+  const ExpertsShape shape = {12, 3, 256, 96};
+  constexpr int64_t kNumTokens = 400;
+  const Step whole = random_step(shape, kNumTokens, 11, 7);
+  BlockExperts source(shape, gguf_type("Q4_K"), gguf_type("Q6_K"), gguf_type("Q8_0"));
+  for (const QuantizedKernel& kernel : quantized_kernels()) {
+    std::vector<float> all;
+    for (const int num_threads : {1, 2, 5}) {
+      TestOps ops(kernel.name, InputRounding::kNone, num_threads);
+      const auto experts = ops.ops->make_experts(source).value();
+      Step step = whole;
+      const std::vector<float> out = ops.run(*experts, step);
+      if (all.empty()) all = out;
+      ASSERT_EQ(std::memcmp(out.data(), all.data(), all.size() * sizeof(float)), 0) << kernel.name;
+      const int64_t parts[][2] = {{0, 1}, {399, 1}, {5, 2}, {100, 33}, {7, 300}};
+      for (const auto& [first, count] : parts) {
+        Step some = part_of(whole, shape, first, count);
+        const std::vector<float> got = ops.run(*experts, some);
+        ASSERT_EQ(std::memcmp(got.data(), all.data() + first * shape.hidden_size,
+                              got.size() * sizeof(float)),
+                  0)
+            << kernel.name << " tokens from " << first;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,388 @@
+// Mixtures of experts and latent attention in GGUF files, through the whole engine: quantized files
+// against the F32 checkpoint of the numbers that their blocks stand for, independence of the batch,
+// the memory plan, and files that are wrong.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/file.h"
+#include "base/thread_pool.h"
+#include "cpu/ops/cpu_ops.h"
+#include "engine/gguf_files.h"
+#include "engine/model_files.h"
+#include "engine/tiny_engine.h"
+#include "model/families.h"
+#include "model/gguf/gguf_weights.h"
+#include "model/weights.h"
+#include "support/gguf_bytes.h"
+#include "support/gguf_conversion.h"
+#include "support/reference_layer.h"
+#include "support/scratch_directory.h"
+#include "support/shared_data.h"
+
+namespace quire {
+namespace {
+
+using ::testing::AllOf;
+using testing::Collected;
+using testing::convert_to_gguf;
+using testing::GgufMatrices;
+using testing::GgufSource;
+using testing::GgufWriter;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::ScratchDirectory;
+using testing::stored_floats;
+using testing::StoredTensors;
+
+// A model with random weights whose rows are whole blocks of 256 or, of some matrices, of 32.
+struct RandomModel {
+  std::string name;
+  std::string architecture;  // llama.cpp's name
+  std::string config;
+};
+
+std::string sizes(std::string_view architecture) {
+  return fmt::format(R"({{"architectures": ["{}"], "hidden_size": 256, "intermediate_size": 256,
+      "num_hidden_layers": 3, "num_attention_heads": 4, "vocab_size": 96,
+      "max_position_embeddings": 512, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+      "tie_word_embeddings": false, "torch_dtype": "float32", "bos_token_id": 1, "eos_token_id": 2,)",
+                     architecture);
+}
+
+std::string deepseek_sizes(std::string_view architecture, std::string_view routing) {
+  return sizes(architecture) + fmt::format(R"(
+      "num_key_value_heads": 4, "q_lora_rank": 64, "kv_lora_rank": 32, "qk_nope_head_dim": 32,
+      "qk_rope_head_dim": 16, "v_head_dim": 64, "moe_intermediate_size": 64, "n_routed_experts": 8,
+      "n_shared_experts": 2, "num_experts_per_tok": 3, "first_k_dense_replace": 1, {}}})",
+                                           routing);
+}
+
+std::vector<RandomModel> random_models() {
+  const std::string heads =
+      R"("num_key_value_heads": 2, "head_dim": 64, "num_experts_per_tok": 2,)";
+  return {
+      {"mixtral", "llama", sizes("MixtralForCausalLM") + heads + R"("num_local_experts": 5})"},
+      {"qwen3_moe", "qwen3moe",
+       sizes("Qwen3MoeForCausalLM") + heads +
+           R"("num_experts": 6, "moe_intermediate_size": 96, "norm_topk_prob": true})"},
+      {"deepseek_v2", "deepseek2",
+       deepseek_sizes("DeepseekV2ForCausalLM",
+                      R"("scoring_func": "softmax", "topk_method": "group_limited_greedy",
+                         "n_group": 4, "topk_group": 2, "norm_topk_prob": false,
+                         "routed_scaling_factor": 2.0)")},
+      {"deepseek_v3", "deepseek2",
+       deepseek_sizes("DeepseekV3ForCausalLM",
+                      R"("scoring_func": "sigmoid", "topk_method": "noaux_tc", "n_group": 4,
+                         "topk_group": 2, "norm_topk_prob": true,
+                         "routed_scaling_factor": 2.5)")},
+  };
+}
+
+ModelConfig parse(const RandomModel& model) {
+  return parse_model_config(model.config, "config.json").value();
+}
+
+std::vector<std::byte> random_weights(const ModelConfig& config) {
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  StoredTensors tensors;
+  for (const TensorSpec& spec : family_of(config).tensors(config)) {
+    const bool is_vector = spec.shape.rank() == 1;
+    const bool is_norm = is_vector && spec.name.ends_with("norm.weight");
+    const float scale = is_vector ? 0.1F : 1.5F / std::sqrt(static_cast<float>(spec.shape[1]));
+    std::vector<float> values(static_cast<size_t>(spec.shape.num_elements()));
+    for (float& value : values) value = (is_norm ? 1.0F : 0.0F) + scale * normal(random);
+    std::vector<int64_t> shape;
+    for (int i = 0; i < spec.shape.rank(); ++i) shape.push_back(spec.shape[i]);
+    tensors[spec.name] = stored_floats(shape, values);
+  }
+  return testing::safetensors_file(tensors);
+}
+
+std::string gguf_of(const RandomModel& model, GgufMatrices matrices) {
+  const std::vector<std::byte> weights = random_weights(parse(model));
+  return convert_to_gguf({model.config, weights}, model.architecture, matrices);
+}
+
+std::vector<float> floats_of(GgufWeights& weights, const TensorSpec& spec) {
+  std::vector<float> values;
+  const GgufBlockType* const type = weights.block_type(spec.name);
+  if (type == nullptr) {
+    const TensorView view = weights.tensor(spec.name, spec.shape).value();
+    for (int64_t i = 0; i < spec.shape.num_elements(); ++i) {
+      values.push_back(element_as_f32(view, i));
+    }
+    return values;
+  }
+  const BlockMatrix matrix = weights.blocks(spec.name, spec.shape).value();
+  values.resize(static_cast<size_t>(spec.shape.num_elements()));
+  float* out = values.data();
+  for (int64_t row = 0; row < matrix.shape[0]; ++row) {
+    for (int64_t i = 0; i < matrix.blocks_per_row(); ++i, out += type->block_elements) {
+      dequantize(*type, matrix.row(row) + i * type->block_bytes, out);
+    }
+  }
+  return values;
+}
+
+// The numbers of a file as a checkpoint in F32.
+std::vector<std::byte> dequantized(const std::string& file, const ModelConfig& config) {
+  auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
+  const auto weights = GgufWeights::open(std::move(gguf), config).value();
+  StoredTensors tensors;
+  for (const TensorSpec& spec : family_of(config).tensors(config)) {
+    std::vector<int64_t> shape;
+    for (int i = 0; i < spec.shape.rank(); ++i) shape.push_back(spec.shape[i]);
+    tensors[spec.name] = stored_floats(shape, floats_of(*weights, spec));
+    weights->release(spec.name);
+  }
+  return testing::safetensors_file(tensors);
+}
+
+EngineConfig cpu_config(const std::string& model, int num_threads = 2) {
+  EngineConfig config;
+  config.model = model;
+  config.device = "cpu";
+  config.num_threads = num_threads;
+  return config;
+}
+
+std::vector<Request> random_requests() {
+  std::vector<Request> requests;
+  for (const int length : {1, 9, 40}) {
+    requests.push_back(testing::greedy(testing::tiny_prompt(length, 7), 16));
+    requests.back().sampling.logprobs = 1;
+  }
+  return requests;
+}
+
+std::vector<Collected> run(const EngineConfig& config, const std::vector<Request>& requests) {
+  const auto engine = testing::make_engine(config);
+  return engine == nullptr ? std::vector<Collected>() : testing::run_all(*engine, requests);
+}
+
+// The largest difference of the log probabilities of the tokens, which must be the same.
+double difference(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
+  double largest = 0;
+  EXPECT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    EXPECT_FALSE(expected[i].token_ids.empty());
+    EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
+    for (size_t t = 0; t < std::min(got[i].logprobs.size(), expected[i].logprobs.size()); ++t) {
+      largest = std::max(largest, std::abs(got[i].logprobs[t][0].logprob -
+                                           double{expected[i].logprobs[t][0].logprob}));
+    }
+  }
+  return largest;
+}
+
+const std::map<std::string, GgufMatrices>& matrix_types() {
+  static const std::map<std::string, GgufMatrices> types = {
+      {"f32", GgufMatrices::kF32},   {"f16", GgufMatrices::kF16},   {"q8_0", GgufMatrices::kQ8_0},
+      {"q4_0", GgufMatrices::kQ4_0}, {"q4_k", GgufMatrices::kQ4_K}, {"q6_k", GgufMatrices::kQ6_K}};
+  return types;
+}
+
+// Products with blocks round their inputs to 16 bits; the matrix of keys and values of latent
+// attention, which is expanded, to F16. The checkpoint in F32 has the same numbers.
+TEST(GgufExperts, EqualTheNumbersThatTheirBlocksStandFor) {
+  for (const RandomModel& model : random_models()) {
+    const ModelConfig config = parse(model);
+    for (const auto& [name, matrices] : matrix_types()) {
+      SCOPED_TRACE(model.name + " " + name);
+      const ScratchDirectory scratch;
+      const std::string bytes = gguf_of(model, matrices);
+      const std::string file = scratch.write("m.gguf", bytes);
+      const std::vector<std::byte> numbers = dequantized(bytes, config);
+      scratch.write("config.json", model.config);
+      scratch.write("model.safetensors",
+                    std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size()));
+      const std::vector<Request> requests = random_requests();
+      const auto expected = run(cpu_config(scratch.path()), requests);
+      const double largest = difference(run(cpu_config(file), requests), expected);
+      RecordProperty(model.name + "_" + name, fmt::format("{:.2e}", largest));
+      EXPECT_LT(largest, matrices == GgufMatrices::kF32 ? 1e-5 : 1e-3);
+    }
+  }
+}
+
+// The bits of a request do not depend on the others, nor on the number of threads.
+TEST(GgufExperts, QuantizedOutputDoesNotDependOnTheBatch) {
+  for (const RandomModel& model : random_models()) {
+    for (const GgufMatrices matrices : {GgufMatrices::kQ8_0, GgufMatrices::kQ4_K}) {
+      SCOPED_TRACE(model.name);
+      const ScratchDirectory scratch;
+      const std::string file = scratch.write("m.gguf", gguf_of(model, matrices));
+      const std::vector<Request> requests = random_requests();
+      const std::vector<Collected> together = run(cpu_config(file), requests);
+      const auto engine = testing::make_engine(cpu_config(file, 1));
+      ASSERT_NE(engine, nullptr);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        testing::expect_same(testing::run_all(*engine, {requests[i]}), {together[i]});
+      }
+    }
+  }
+}
+
+// The published rounding of weights of 8 bits changes the probabilities of the original little.
+TEST(GgufExperts, QuantizedFilesAreNearTheCheckpoint) {
+  for (const RandomModel& model : random_models()) {
+    SCOPED_TRACE(model.name);
+    const ScratchDirectory scratch;
+    std::vector<Request> requests = random_requests();
+    for (Request& request : requests) request.sampling.max_tokens = 1;
+    const auto run_as = [&](GgufMatrices matrices) {
+      return run(cpu_config(scratch.write("m.gguf", gguf_of(model, matrices))), requests);
+    };
+    const std::vector<Collected> expected = run_as(GgufMatrices::kF32);
+    EXPECT_LT(difference(run_as(GgufMatrices::kF16), expected), 0.01);
+    EXPECT_LT(difference(run_as(GgufMatrices::kQ8_0), expected), 0.2);
+  }
+}
+
+// The memory plan counts the blocks that the CPU keeps: about the size of the file.
+TEST(GgufExperts, PlanCountsTheirBlocks) {
+  ThreadPool pool(1);
+  const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
+  for (const RandomModel& model : random_models()) {
+    SCOPED_TRACE(model.name);
+    const ModelConfig config = parse(model);
+    const std::vector<TensorSpec> specs = family_of(config).tensors(config);
+    const std::string file = gguf_of(model, GgufMatrices::kQ8_0);
+    auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
+    const auto weights = GgufWeights::open(std::move(gguf), config).value();
+    const double planned =
+        static_cast<double>(estimate_weight_bytes(specs, *weights, *ops, {}).value());
+    EXPECT_NEAR(planned / static_cast<double>(file.size()), 1.0, 0.1);
+  }
+}
+
+std::string error_of(const std::string& bytes) {
+  const ScratchDirectory scratch;
+  auto engine = Engine::create(cpu_config(scratch.write("m.gguf", bytes)));
+  return engine.ok() ? "" : engine.status().message();
+}
+
+// The file of a small model with one number of the metadata replaced by another.
+std::string with_number(std::string file, std::string_view key, uint32_t value) {
+  const std::string field = GgufWriter::raw_text(key) + GgufWriter::raw(uint32_t{4});
+  const size_t at = file.find(field);
+  EXPECT_NE(at, std::string::npos) << key;
+  file.replace(at + field.size(), sizeof(value), GgufWriter::raw(value));
+  return file;
+}
+
+// The file with a tensor under another name of the same length.
+std::string with_name(std::string file, std::string_view from, std::string_view to) {
+  const size_t at = file.find(GgufWriter::raw_text(from));
+  EXPECT_NE(at, std::string::npos) << from;
+  file.replace(at + sizeof(uint64_t), to.size(), to);
+  return file;
+}
+
+// The file with the first and the second dimension, as the file orders them, of a tensor exchanged.
+std::string with_dimensions_exchanged(std::string file, std::string_view name) {
+  size_t at = file.find(GgufWriter::raw_text(name));
+  EXPECT_NE(at, std::string::npos) << name;
+  at += sizeof(uint64_t) + name.size() + sizeof(uint32_t);
+  std::swap_ranges(file.begin() + static_cast<int64_t>(at),
+                   file.begin() + static_cast<int64_t>(at + sizeof(uint64_t)),
+                   file.begin() + static_cast<int64_t>(at + sizeof(uint64_t)));
+  return file;
+}
+
+TEST(GgufExperts, WrongNumbersNameTheirKey) {
+  const std::vector<RandomModel> models = random_models();
+  const std::string qwen = gguf_of(models[1], GgufMatrices::kF32);
+  const auto qwen_error = [&](std::string_view key, uint32_t value) {
+    return error_of(with_number(qwen, fmt::format("qwen3moe.{}", key), value));
+  };
+  EXPECT_EQ(error_of(qwen), "");
+  EXPECT_THAT(qwen_error("expert_count", 0),
+              HasSubstr("metadata \"qwen3moe.expert_count\"; got 0, expected 1 to 1024"));
+  EXPECT_THAT(qwen_error("expert_count", 1025), HasSubstr("got 1025, expected 1 to 1024"));
+  EXPECT_THAT(qwen_error("expert_used_count", 7),
+              HasSubstr("\"qwen3moe.expert_used_count\"; got 7, expected 1 to 6"));
+  EXPECT_THAT(qwen_error("expert_used_count", 0), HasSubstr("got 0, expected 1 to 6"));
+  EXPECT_THAT(qwen_error("expert_feed_forward_length", 0),
+              HasSubstr("\"qwen3moe.expert_feed_forward_length\"; got 0, expected at least 1"));
+  EXPECT_THAT(qwen_error("expert_count", 7),
+              HasSubstr("tensor \"blk.0.ffn_down_exps.weight\"; got shape [6, 256, 96], expected "
+                        "[7, 256, 96] by the metadata"));
+  const std::string mixtral = gguf_of(models[0], GgufMatrices::kF32);
+  EXPECT_THAT(error_of(with_number(mixtral, "llama.expert_count", 0)), HasSubstr("blk.0.ffn_"));
+  EXPECT_THAT(error_of(with_number(mixtral, "llama.expert_used_count", 6)),
+              HasSubstr("\"llama.expert_used_count\"; got 6, expected 1 to 5"));
+  const std::string deepseek = gguf_of(models[3], GgufMatrices::kF32);
+  const auto deepseek_error = [&](std::string_view key, uint32_t value) {
+    return error_of(with_number(deepseek, fmt::format("deepseek2.{}", key), value));
+  };
+  EXPECT_THAT(
+      deepseek_error("expert_group_count", 3),
+      HasSubstr("\"deepseek2.expert_group_count\"; got 3 of which 2 are used, with 8 experts "
+                "and 3 per token, expected equal groups"));
+  EXPECT_THAT(deepseek_error("expert_group_used_count", 5), HasSubstr("got 4 of which 5 are used"));
+  EXPECT_THAT(deepseek_error("expert_group_count", 8), HasSubstr("expected equal groups"));
+  EXPECT_THAT(deepseek_error("expert_gating_func", 3),
+              HasSubstr("\"deepseek2.expert_gating_func\"; got 3, expected 1 (softmax) or 2"));
+  EXPECT_THAT(deepseek_error("expert_gating_func", 1), HasSubstr("e_score_correction_bias"));
+  EXPECT_THAT(deepseek_error("attention.key_length_mla", 16),
+              HasSubstr("\"deepseek2.attention.key_length_mla\"; got 16, expected at least 17"));
+  EXPECT_THAT(deepseek_error("attention.value_length_mla", 32),
+              HasSubstr("tensor \"blk.0.attn_v_b.weight\"; got shape [4, 64, 32], expected "
+                        "[4, 32, 32] by the metadata"));
+  EXPECT_THAT(deepseek_error("rope.dimension_count", 18),
+              HasSubstr("tensor \"blk.0.attn_k_b.weight\""));
+  EXPECT_THAT(deepseek_error("leading_dense_block_count", 2), HasSubstr("blk.1.ffn_down.weight"));
+}
+
+TEST(GgufExperts, WrongTensorsAreNamed) {
+  const std::vector<RandomModel> models = random_models();
+  for (const auto& [idx, matrices] :
+       {std::pair(0, GgufMatrices::kQ8_0), std::pair(3, GgufMatrices::kF16)}) {
+    const std::string file = gguf_of(models[static_cast<size_t>(idx)], matrices);
+    SCOPED_TRACE(models[static_cast<size_t>(idx)].name);
+    EXPECT_EQ(error_of(file), "");
+    EXPECT_THAT(error_of(with_name(file, "blk.1.ffn_up_exps.weight", "blk.1.ffn_up_exqs.weight")),
+                AllOf(HasSubstr("no tensor \"blk.1.ffn_up_exps.weight\" for "),
+                      HasSubstr("experts.0."), Not(HasSubstr("\n"))));
+    EXPECT_THAT(error_of(with_name(file, "blk.2.ffn_gate_inp.weight", "blk.2.ffn_gate_inq.weight")),
+                HasSubstr("no tensor \"blk.2.ffn_gate_inp.weight\""));
+  }
+  const std::string file = gguf_of(models[3], GgufMatrices::kF16);
+  EXPECT_THAT(error_of(with_dimensions_exchanged(file, "blk.1.ffn_gate_exps.weight")),
+              HasSubstr("tensor \"blk.1.ffn_gate_exps.weight\"; got shape [8, 256, 64], expected "
+                        "[8, 64, 256] by the metadata"));
+  EXPECT_THAT(error_of(with_dimensions_exchanged(file, "blk.1.ffn_gate_inp.weight")),
+              HasSubstr("tensor \"blk.1.ffn_gate_inp.weight\"; got shape [256, 8], expected "
+                        "[8, 256]"));
+  EXPECT_THAT(error_of(with_name(file, "blk.1.exp_probs_b.bias", "blk.1.exp_probs_c.bias")),
+              HasSubstr("no tensor \"blk.1.exp_probs_b.bias\""));
+  EXPECT_THAT(error_of(with_name(file, "blk.2.attn_v_b.weight", "blk.2.attn_w_b.weight")),
+              HasSubstr("no tensor \"blk.2.attn_v_b.weight\" beside \"blk.2.attn_k_b.weight\""));
+  EXPECT_THAT(error_of(with_name(file, "blk.2.attn_k_b.weight", "blk.2.attn_j_b.weight")),
+              HasSubstr("no tensor \"blk.2.attn_kv_b.weight\""));
+  EXPECT_THAT(error_of(with_name(file, "blk.1.ffn_up_shexp.weight", "blk.1.ffn_up_shexq.weight")),
+              HasSubstr("no tensor \"blk.1.ffn_up_shexp.weight\""));
+}
+
+// Every file that ends early is refused, and by its name.
+TEST(GgufExperts, TruncatedFilesAreRefused) {
+  const std::string file = gguf_of(random_models()[3], GgufMatrices::kQ4_0);
+  for (size_t size = 0; size < file.size(); size += 1 + file.size() / 40) {
+    EXPECT_THAT(error_of(file.substr(0, size)), AllOf(HasSubstr("m.gguf"), Not(HasSubstr("\n"))))
+        << size;
+  }
+}
+
+}  // namespace
+}  // namespace quire

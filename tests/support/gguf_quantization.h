@@ -1,0 +1,19 @@
+// Quantizes numbers to the blocks of GGUF files, for tests. Scales are chosen simply, so the error
+// is somewhat larger than that of llama.cpp's tools.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "tensor/gguf_blocks.h"
+
+namespace quire::testing {
+
+// The type of llama.cpp's name, for example "Q8_0".
+const GgufBlockType& gguf_type(std::string_view name);
+
+// The blocks of these numbers, in Q8_0, Q4_0, Q4_K or Q6_K. Their number is a multiple of a
+// block's.
+std::string quantize(const GgufBlockType& type, std::span<const float> values);
+
+}  // namespace quire::testing
