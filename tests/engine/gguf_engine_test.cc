@@ -128,6 +128,22 @@ INSTANTIATE_TEST_SUITE_P(
                          family.param.fuses_gate_and_up ? "_fused" : "");
     });
 
+std::vector<Request> questions() {
+  std::vector<Request> all;
+  for (const char* text : {"<|user|>What is 12 + 30?<|end|><|assistant|>",
+                           "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
+                           "<|assistant|>",
+                           "<|user|>Who are you?<|end|><|assistant|>"}) {
+    Request request;
+    request.prompt = text;
+    request.sampling.temperature = 0.0F;
+    request.sampling.max_tokens = 40;
+    request.sampling.logprobs = 1;
+    all.push_back(request);
+  }
+  return all;
+}
+
 // The embedded model as a GGUF file.
 class GgufEmbedded : public ::testing::Test {
  protected:
@@ -137,22 +153,6 @@ class GgufEmbedded : public ::testing::Test {
                           convert_to_gguf({model.config_json, model.weights, model.tokenizer_json,
                                            "{{ bos_token }}x"},
                                           "llama", matrices));
-  }
-  static std::vector<Request> questions() {
-    std::vector<Request> all;
-    for (const char* text :
-         {"<|user|>What is 12 + 30?<|end|><|assistant|>",
-          "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
-          "<|assistant|>",
-          "<|user|>Who are you?<|end|><|assistant|>"}) {
-      Request request;
-      request.prompt = text;
-      request.sampling.temperature = 0.0F;
-      request.sampling.max_tokens = 40;
-      request.sampling.logprobs = 1;
-      all.push_back(request);
-    }
-    return all;
   }
 
   ScratchDirectory scratch_;
@@ -206,6 +206,32 @@ TEST_F(GgufEmbedded, MetadataGivesNameTokenizerAndTemplate) {
   const auto ids = files.tokenizer->encode(text, true).value();
   EXPECT_EQ(ids, tokenizer->encode(text, true).value());
   EXPECT_EQ(files.tokenizer->decode(ids, false), tokenizer->decode(ids, false));
+}
+
+// The tiny DeepSeek-V2, a trained model whose experts choose by what they have learned.
+TEST(GgufDeepseek, TextAndLogProbabilitiesAreNear) {
+  const fs::path model = testing::source_path("models/quire-abacus-deepseek");
+  const auto text_of = [&](const char* name) {
+    return read_file(model / name, size_t{64} << 20).value();
+  };
+  const std::string config = text_of("config.json");
+  const std::string weights = text_of("model.safetensors");
+  const std::string tokenizer = text_of("tokenizer.json");
+  const ScratchDirectory scratch;
+  const auto run_as = [&](GgufMatrices matrices, bool joins_latent) {
+    GgufSource source = {config, testing::bytes_of(weights), tokenizer};
+    source.joins_latent = joins_latent;
+    const std::string file = convert_to_gguf(source, "deepseek2", matrices);
+    return run(cpu_config(scratch.write("m.gguf", file)), questions());
+  };
+  const std::vector<Collected> expected = run(cpu_config(model), questions());
+  for (const bool joins_latent : {false, true}) {
+    EXPECT_LT(largest_difference(run_as(GgufMatrices::kAsStored, joins_latent), expected, 1.0),
+              1e-3);
+    EXPECT_LT(largest_difference(run_as(GgufMatrices::kQ8_0, joins_latent), expected, 0.5), 0.25);
+  }
+  EXPECT_LT(largest_difference(run_as(GgufMatrices::kQ6_K, false), expected, 0.5), 0.5);
+  EXPECT_LT(largest_difference(run_as(GgufMatrices::kQ4_K, false), expected, 0.05), 1.0);
 }
 
 std::string error_of(const std::string& file) {
