@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tensor/gguf_encoders.h"
+
 namespace quire {
 namespace {
 
@@ -208,16 +210,17 @@ constexpr std::array kBlockTypes = {
     GgufBlockType{0, "F32", 1, 4, DType::kF32},
     GgufBlockType{1, "F16", 1, 2, DType::kF16},
     GgufBlockType{30, "BF16", 1, 2, DType::kBF16},
-    GgufBlockType{8, "Q8_0", kSmallBlock, 34, {}, 8, 32, 128, !kHasMinimums, read_q8_0},
-    GgufBlockType{2, "Q4_0", kSmallBlock, 18, {}, 4, 32, 8, !kHasMinimums, read_q4_0},
+    GgufBlockType{8, "Q8_0", kSmallBlock, 34, {}, 8, 32, 128, !kHasMinimums, read_q8_0, write_q8_0},
+    GgufBlockType{2, "Q4_0", kSmallBlock, 18, {}, 4, 32, 8, !kHasMinimums, read_q4_0, write_q4_0},
     GgufBlockType{3, "Q4_1", kSmallBlock, 20, {}, 4, 32, 0, kHasMinimums, read_q4_1},
-    GgufBlockType{6, "Q5_0", kSmallBlock, 22, {}, 5, 32, 16, !kHasMinimums, read_q5_0},
-    GgufBlockType{7, "Q5_1", kSmallBlock, 24, {}, 5, 32, 0, kHasMinimums, read_q5_1},
+    GgufBlockType{6, "Q5_0", kSmallBlock, 22, {}, 5, 32, 16, !kHasMinimums, read_q5_0, write_q5_0},
+    GgufBlockType{7, "Q5_1", kSmallBlock, 24, {}, 5, 32, 0, kHasMinimums, read_q5_1, write_q5_1},
     GgufBlockType{10, "Q2_K", kSuperBlock, 84, {}, 2, 16, 0, kHasMinimums, read_q2_k},
     GgufBlockType{11, "Q3_K", kSuperBlock, 110, {}, 3, 16, 4, !kHasMinimums, read_q3_k},
-    GgufBlockType{12, "Q4_K", kSuperBlock, 144, {}, 4, 32, 0, kHasMinimums, read_q4_k},
-    GgufBlockType{13, "Q5_K", kSuperBlock, 176, {}, 5, 32, 0, kHasMinimums, read_q5_k},
-    GgufBlockType{14, "Q6_K", kSuperBlock, 210, {}, 6, 16, 32, !kHasMinimums, read_q6_k},
+    GgufBlockType{12, "Q4_K", kSuperBlock, 144, {}, 4, 32, 0, kHasMinimums, read_q4_k, write_q4_k},
+    GgufBlockType{13, "Q5_K", kSuperBlock, 176, {}, 5, 32, 0, kHasMinimums, read_q5_k, write_q5_k},
+    GgufBlockType{
+        14, "Q6_K", kSuperBlock, 210, {}, 6, 16, 32, !kHasMinimums, read_q6_k, write_q6_k},
     GgufBlockType{20, "IQ4_NL", kSmallBlock, 18, {}, 8, 32, 128, !kHasMinimums, read_iq4_nl},
     GgufBlockType{23, "IQ4_XS", kSuperBlock, 136, {}, 8, 32, 128, !kHasMinimums, read_iq4_xs},
 };
@@ -260,6 +263,21 @@ void dequantize(const GgufBlockType& type, const std::byte* block, float* out) {
     out[i] = scale * static_cast<float>(parts.group_scales[group]) *
              static_cast<float>(parts.values[i] - type.offset);
     if (type.has_minimums) out[i] -= minimum * static_cast<float>(parts.group_minimums[group]);
+  }
+}
+
+bool can_quantize(const GgufBlockType& type) {
+  return type.plain || type.write != nullptr;
+}
+
+void quantize(const GgufBlockType& type, const float* numbers, std::byte* block) {
+  if (type.plain == DType::kF32) {
+    std::memcpy(block, numbers, sizeof(float));
+  } else if (type.plain) {
+    const uint16_t bits = (*type.plain == DType::kF16 ? f32_to_f16 : f32_to_bf16)(*numbers);
+    std::memcpy(block, &bits, sizeof(bits));
+  } else {
+    type.write(numbers, block);
   }
 }
 

@@ -1,5 +1,6 @@
 // The types of tensors in GGUF files: how llama.cpp packs numbers into blocks, and how they become
-// F32 again. Each type is read as its layout says, for clarity and not for speed.
+// F32 again. Each type is read as its layout says, for clarity and not for speed. Some are also
+// written.
 #pragma once
 
 #include <array>
@@ -40,10 +41,18 @@ struct GgufBlockType {
   bool has_minimums = false;
   // Blocks need no alignment.
   void (*read)(const std::byte* block, QuantizedBlock& out) = nullptr;
+  // Writes a block of numbers (gguf_encoders.h); null if Quire only reads the type.
+  void (*write)(const float* numbers, std::byte* block) = nullptr;
 };
 
 // Writes the block_elements numbers of one block.
 void dequantize(const GgufBlockType& type, const std::byte* block, float* out);
+
+// Whether quantize() writes the type.
+bool can_quantize(const GgufBlockType& type);
+// Writes one block of block_elements finite numbers. In types other than F32 and BF16, their
+// magnitude must be at most 65504, the largest F16 number.
+void quantize(const GgufBlockType& type, const float* numbers, std::byte* block);
 
 // A matrix of a GGUF file, in host memory.
 struct BlockMatrix {

@@ -1,4 +1,5 @@
-// Compares each type's numbers with those of the `gguf` package (tools/golden/gguf_blocks.py).
+// Compares each type's numbers with those of the `gguf` package (tools/golden/gguf_blocks.py), and
+// the errors of the encoders with those of llama.cpp's (tools/golden/gguf_encoders.py).
 #include "tensor/gguf_blocks.h"
 
 #include <gtest/gtest.h>
@@ -58,6 +59,96 @@ TEST(GgufBlocks, EqualThoseOfAnotherImplementation) {
     ++num_types;
   }
   EXPECT_EQ(num_types, gguf_block_types().size());
+}
+
+std::vector<float> decode(const GgufBlockType& type, const std::vector<std::byte>& packed) {
+  const size_t num_blocks = packed.size() / static_cast<size_t>(type.block_bytes);
+  const auto elements = static_cast<size_t>(type.block_elements);
+  std::vector<float> numbers(num_blocks * elements);
+  for (size_t i = 0; i < num_blocks; ++i) {
+    dequantize(type, packed.data() + i * static_cast<size_t>(type.block_bytes),
+               numbers.data() + i * elements);
+  }
+  return numbers;
+}
+
+std::vector<std::byte> encode(const GgufBlockType& type, const std::vector<float>& numbers) {
+  const auto elements = static_cast<size_t>(type.block_elements);
+  const auto bytes = static_cast<size_t>(type.block_bytes);
+  std::vector<std::byte> packed(numbers.size() / elements * bytes);
+  for (size_t i = 0; i * elements < numbers.size(); ++i) {
+    quantize(type, numbers.data() + i * elements, packed.data() + i * bytes);
+  }
+  return packed;
+}
+
+double rms_error(const std::vector<float>& got, const std::vector<float>& expected) {
+  double squares = 0;
+  for (size_t i = 0; i < got.size(); ++i) squares += std::pow(double{got[i]} - expected[i], 2);
+  return std::sqrt(squares / static_cast<double>(got.size()));
+}
+
+TEST(GgufEncoders, ErrAtMostTwoPercentMoreThanLlamaCpp) {
+  std::ifstream golden(testing::source_path("tests/tensor/golden/gguf_encoders.txt"));
+  std::string type_name;
+  std::string distribution;
+  std::string hex;
+  std::vector<float> numbers;
+  size_t num_compared = 0;
+  while (golden >> type_name >> distribution >> hex) {
+    SCOPED_TRACE(type_name + " " + distribution);
+    const std::vector<std::byte> bytes = from_hex(hex);
+    if (type_name == "numbers") {
+      numbers.resize(bytes.size() / sizeof(float));
+      std::memcpy(numbers.data(), bytes.data(), bytes.size());
+      continue;
+    }
+    const GgufBlockType* const type = find_by_name(type_name);
+    ASSERT_NE(type, nullptr);
+    ASSERT_TRUE(can_quantize(*type));
+    const double reference = rms_error(decode(*type, bytes), numbers);
+    EXPECT_LE(rms_error(decode(*type, encode(*type, numbers)), numbers), 1.02 * reference);
+    ++num_compared;
+  }
+  EXPECT_EQ(num_compared, 7 * 6);
+}
+
+TEST(GgufEncoders, KeepTheNumbersOfEveryScale) {
+  for (const GgufBlockType& type : gguf_block_types()) {
+    if (!can_quantize(type)) continue;
+    SCOPED_TRACE(type.name);
+    for (const float scale : {1e-30F, 1e-6F, 1e-3F, 1.0F, 1000.0F}) {
+      std::vector<float> numbers(256);
+      for (size_t i = 0; i < numbers.size(); ++i) {
+        numbers[i] = scale * std::sin(static_cast<float>(i * i));
+      }
+      const double error = rms_error(decode(type, encode(type, numbers)), numbers);
+      // Scales are F16, whose smallest number above 0 is 6e-8.
+      const double least = scale < 1e-3F ? 1e-6 : 0.0;
+      EXPECT_LE(error, 0.07 * double{scale} + least) << scale;
+    }
+  }
+}
+
+TEST(GgufEncoders, WriteTheBytesThatTheirReadersTakeApart) {
+  // Integers times a power of 2 are exact in every type that has as many bits.
+  for (const char* name : {"Q8_0", "Q5_0", "Q5_1", "Q5_K", "Q6_K", "Q4_0", "Q4_K"}) {
+    SCOPED_TRACE(name);
+    const GgufBlockType& type = *find_by_name(name);
+    std::vector<float> numbers(256);
+    const int most = type.has_minimums ? (1 << type.value_bits) - 1 : type.offset;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const int integer = static_cast<int>(i * 7 % static_cast<size_t>(most + 1));
+      // Each group has both extremes, so that the step is 1 / 4 for all groups.
+      const int value = i % 16 == 0 ? most : i % 16 == 1 ? 0 : integer;
+      numbers[i] = 0.25F * static_cast<float>(type.has_minimums ? value : -value);
+    }
+    if (std::string(name) == "Q8_0") {
+      for (float& x : numbers) x = std::max(x, -0.25F * 127);
+    }
+    const std::vector<float> got = decode(type, encode(type, numbers));
+    for (size_t i = 0; i < numbers.size(); ++i) ASSERT_NEAR(got[i], numbers[i], 0.02F) << i;
+  }
 }
 
 TEST(GgufBlocks, TypesHaveNames) {
