@@ -339,19 +339,16 @@ void ConfigWriter::write_layer_types() {
   json_.end_array();
 }
 
-// llama.cpp knows the scale of the scores by the model's size: that of the largest model of each
-// generation is by the hidden size, the others' by the size of a head.
 void ConfigWriter::write_gemma() {
   for (const Field& field : kGemmaFields) write_field(field);
   write_layer_types();
-  const int64_t largest = architecture_ == "gemma2" ? 46 : 62;
   const std::optional<int64_t> heads = integer("attention.head_count");
   const std::optional<int64_t> hidden = integer("embedding_length");
   const std::optional<int64_t> head_dim = integer("attention.key_length");
-  if (integer("block_count") == largest && heads && hidden && *heads > 0) {
-    json_.field("query_pre_attn_scalar", *hidden / *heads);
-  } else if (head_dim) {
-    json_.field("query_pre_attn_scalar", *head_dim);
+  if (head_dim && heads && hidden && *heads > 0) {
+    json_.field("query_pre_attn_scalar",
+                gguf_gemma_query_scalar(architecture_, integer("block_count").value_or(0), *hidden,
+                                        *heads, *head_dim));
   }
 }
 
@@ -414,6 +411,14 @@ Result<std::string_view> gguf_architecture(const GgufModel& gguf) {
   return unimplemented(
       fmt::format("[gguf] {}: metadata \"general.architecture\"; got {}, expected one of {}",
                   gguf.source(), name ? quote_name(*name) : "nothing", known));
+}
+
+// llama.cpp knows the scale of the scores by the model's size: that of the largest model of each
+// generation is by the hidden size, the others' by the size of a head.
+int64_t gguf_gemma_query_scalar(std::string_view architecture, int64_t num_layers,
+                                int64_t hidden_size, int64_t num_heads, int64_t head_dim) {
+  const int64_t largest = architecture == "gemma2" ? 46 : 62;
+  return num_layers == largest ? hidden_size / num_heads : head_dim;
 }
 
 DType gguf_weight_dtype(const GgufModel& gguf) {

@@ -1,6 +1,7 @@
 // The configuration of a GGUF file's model, in the fields of config.json.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,6 +14,10 @@ namespace quire {
 
 // llama.cpp's name of the architecture, checked to be one that Quire serves.
 Result<std::string_view> gguf_architecture(const GgufModel& gguf);
+
+// The value of query_pre_attn_scalar that llama.cpp assumes for a Gemma of these sizes.
+int64_t gguf_gemma_query_scalar(std::string_view architecture, int64_t num_layers,
+                                int64_t hidden_size, int64_t num_heads, int64_t head_dim);
 
 // The type of all matrices except routers after expansion. F32, F16 and BF16 stay as they are if
 // all matrices have the same one of them. Otherwise they become F16, which keeps 3 more bits of a
