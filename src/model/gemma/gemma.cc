@@ -291,6 +291,10 @@ std::shared_ptr<const FamilyConfig> parse_gemma3_multimodal(ConfigFields& fields
   return gemma;
 }
 
+float gemma_logits_softcap(const ModelConfig& config) {
+  return gemma_config(config).logits_softcap;
+}
+
 std::vector<TensorSpec> list_gemma_tensors(const ModelConfig& config) {
   GemmaWeights weights;
   return list_tensors(list_weights(config, weights));

@@ -19,6 +19,8 @@ std::shared_ptr<const FamilyConfig> parse_gemma3(ConfigFields& fields, ModelConf
 // Parses Gemma 3 with a vision tower; the vision tower is not loaded.
 std::shared_ptr<const FamilyConfig> parse_gemma3_multimodal(ConfigFields& fields,
                                                             ModelConfig& config);
+// The soft cap of the logits of a Gemma; 0: off.
+float gemma_logits_softcap(const ModelConfig& config);
 std::vector<TensorSpec> list_gemma_tensors(const ModelConfig& config);
 Result<std::unique_ptr<Model>> load_gemma(const ModelConfig& config, WeightSource& source, Ops& ops,
                                           const ModelLimits& limits, const LoadProgress& progress);
