@@ -257,6 +257,21 @@ std::optional<int32_t> id_if(bool wanted, std::optional<int64_t> id) {
 
 }  // namespace
 
+const std::string_view kByteLevelRegex = kGpt2;
+const std::string_view kDigitRegex = kDigit;
+
+std::optional<GgufPreRule> find_gguf_pre_rule(std::span<const std::string> regexes,
+                                              bool ignore_merges) {
+  for (const PreRule& rule : kPreRules) {
+    const auto* const end = std::ranges::find(rule.splits, std::string_view());
+    if (rule.ignore_merges == ignore_merges &&
+        std::equal(rule.splits.begin(), end, regexes.begin(), regexes.end())) {
+      return GgufPreRule{rule.name, rule.nfc};
+    }
+  }
+  return std::nullopt;
+}
+
 Result<std::shared_ptr<const Tokenizer>> tokenizer_from_gguf(const GgufVocabulary& vocabulary) {
   bool adds_bos = true;
   QUIRE_ASSIGN_OR_RETURN(auto parts, make_parts(vocabulary, adds_bos));

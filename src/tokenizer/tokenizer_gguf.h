@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,19 @@ enum GgufTokenType : int64_t {
   kGgufUnused = 5,
   kGgufByte = 6,
 };
+
+// A pre-tokenizer that GGUF files name.
+struct GgufPreRule {
+  std::string_view name;
+  bool nfc;  // tokenizer_from_gguf composes characters first
+};
+// The pre-tokenizer that splits a text by these regexes, one after another. `ignore_merges`: a word
+// that is a token is that token, without merges.
+std::optional<GgufPreRule> find_gguf_pre_rule(std::span<const std::string> regexes,
+                                              bool ignore_merges);
+// The regexes of ByteLevel with use_regex, and of Digits with individual_digits.
+extern const std::string_view kByteLevelRegex;
+extern const std::string_view kDigitRegex;
 
 // Errors name the key but not the file; the caller adds it.
 Result<std::shared_ptr<const Tokenizer>> tokenizer_from_gguf(const GgufVocabulary& vocabulary);

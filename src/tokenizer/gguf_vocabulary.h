@@ -1,0 +1,57 @@
+// The vocabulary of a checkpoint's tokenizer as the metadata of a GGUF file: the inverse of
+// tokenizer_gguf.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/tokenizer_gguf.h"
+
+namespace quire {
+
+// The contents of a checkpoint's files; those that it lacks are empty.
+struct TokenizerTexts {
+  std::string_view json;           // tokenizer.json
+  std::string_view sentencepiece;  // tokenizer.model, which is read only without a tokenizer.json
+  std::string_view config;         // tokenizer_config.json
+};
+
+// The model that the vocabulary belongs to.
+struct VocabularyUse {
+  int num_tokens = 0;  // rows of its embedding; the vocabulary gets as many tokens
+  // Used if tokenizer_config.json does not name the token.
+  std::optional<int> bos_id = {};
+  std::optional<int> eos_id = {};
+};
+
+// As GgufVocabulary, with texts of its own.
+struct OwnedGgufVocabulary {
+  std::string model;
+  std::string pre;
+  std::vector<std::string> tokens;
+  std::vector<int32_t> types;
+  std::vector<float> scores;
+  std::vector<std::string> merges;
+  std::optional<int32_t> bos_id;
+  std::optional<int32_t> eos_id;
+  std::optional<int32_t> unk_id;
+  std::optional<int32_t> pad_id;
+  bool add_bos = false;
+  bool add_eos = false;
+  std::optional<bool> add_space_prefix;
+
+  GgufVocabulary view() const;
+};
+
+// `tokenizer` is the one of these files. Fails, naming the part, if GGUF files cannot express the
+// tokenizer: the result encodes the text of every token, and of every two with adjacent ids, to the
+// same ids. `source` names the files in errors.
+Result<OwnedGgufVocabulary> gguf_vocabulary(const TokenizerTexts& texts, const Tokenizer& tokenizer,
+                                            const VocabularyUse& use, std::string_view source);
+
+}  // namespace quire
