@@ -65,6 +65,7 @@ Command bench_serve_command();
 Command bench_attention_command();
 Command eval_command();
 Command pull_command();
+Command quantize_command();
 Command doctor_command();
 Command tune_command();
 Command completion_command();

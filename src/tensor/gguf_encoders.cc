@@ -329,7 +329,7 @@ void write_q6_k(const float* numbers, std::byte* block) {
       values[j] = static_cast<uint8_t>(round_and_clamp(numbers[j] * steps, -32, 31) + 32);
     }
   }
-  // Of the 128 elements of each half, 64 bytes hold the lower 4 bits, and 32 bytes the upper 2.
+  // For the 128 elements of each half, 64 bytes hold the lower 4 bits, and 32 bytes the upper 2.
   for (size_t half = 0; half < 2; ++half) {
     const uint8_t* const v = values.data() + 128 * half;
     for (size_t i = 0; i < 64; ++i) {

@@ -84,7 +84,9 @@ class GgufWriter {
     bytes.resize(round_up(bytes.size(), kAlignment));
     return bytes;
   }
-  // The whole file, with the bytes that tensor() was given.
+  // The bytes that tensor() was given, padded to the alignment.
+  const std::string& data() const { return data_; }
+  // The whole file, with these bytes.
   std::string file(uint32_t version = 3) const { return header(version) + data_; }
 
  private:

@@ -1,0 +1,192 @@
+// The command quantize: flags over src/quantize, and the perplexity before and after.
+#include "quantize/quantize.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "bench/perplexity.h"
+#include "cli/command.h"
+#include "cli/engine_flags.h"
+#include "cli/interrupt.h"
+#include "cli/output.h"
+#include "hub/pull/repository_list.h"
+
+namespace quire::cli {
+namespace {
+
+constexpr std::string_view kW4A16 = "w4a16";
+constexpr std::array<std::pair<std::string_view, GgufTarget>, 5> kGgufTargets = {{
+    {"q8_0", GgufTarget::kQ8_0},
+    {"q4_0", GgufTarget::kQ4_0},
+    {"q4_k_m", GgufTarget::kQ4KM},
+    {"f16", GgufTarget::kF16},
+    {"bf16", GgufTarget::kBf16},
+}};
+constexpr int kDefaultGroupSize = 128;
+
+struct QuantizeCommand {
+  EngineConfig engine;
+  std::string to;
+  std::string out;
+  int group_size = 0;  // 0: the default
+  bool force = false;
+  bench::PerplexityOptions perplexity;
+};
+
+QuantizeOptions options_of(const QuantizeCommand& command) {
+  QuantizeOptions options;
+  options.model = command.engine.model;
+  options.out = command.out;
+  options.force = command.force;
+  options.num_threads = command.engine.num_threads;
+  options.target = W4A16Target{command.group_size > 0 ? command.group_size : kDefaultGroupSize};
+  for (const auto& [name, target] : kGgufTargets) {
+    if (command.to == name) options.target = target;
+  }
+  return options;
+}
+
+// A bar on a terminal, otherwise a line per tenth of the bytes.
+class QuantizeBar {
+ public:
+  void update(const QuantizeProgress& progress) {
+    constexpr uint64_t kNumLines = 10;
+    const auto text = [&] {
+      return fmt::format("{} of {} {}", hub::bytes_text(static_cast<int64_t>(progress.bytes_done)),
+                         hub::bytes_text(static_cast<int64_t>(progress.bytes_total)),
+                         progress.name);
+    };
+    bar_.update(progress.tensor, progress.num_tensors, text);
+    if (is_terminal_ || progress.bytes_total == 0) return;
+    const uint64_t part = progress.bytes_done * kNumLines / progress.bytes_total;
+    if (part == last_part_) return;
+    last_part_ = part;
+    print_stderr("quantize: tensor {} of {}, {}\n", progress.tensor, progress.num_tensors, text());
+  }
+
+ private:
+  Progress bar_ = Progress("quantize");
+  bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  uint64_t last_part_ = 0;
+};
+
+Result<bench::PerplexityResult> measure(const QuantizeCommand& command, const std::string& model,
+                                        const std::string& text) {
+  EngineConfig engine_config = command.engine;
+  engine_config.model = model;
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(engine_config));
+  QUIRE_ASSIGN_OR_RETURN(const bench::TokenizedText tokens,
+                         bench::tokenize_text(*engine, text, command.perplexity));
+  Progress progress("perplexity");
+  return bench::evaluate_perplexity(*engine, command.perplexity, tokens,
+                                    measurement_hooks(progress));
+}
+
+double bits_per_weight(int64_t bytes, int64_t num_weights) {
+  return 8.0 * static_cast<double>(bytes) / static_cast<double>(num_weights);
+}
+
+Result<QuantizeResult> write(const QuantizeCommand& command) {
+  QuantizeBar bar;
+  return quantize(options_of(command),
+                  {.interrupted = CancelScope::interrupted,
+                   .on_progress = [&](const QuantizeProgress& progress) { bar.update(progress); }});
+}
+
+Result<int> run(const QuantizeCommand& command) {
+  const CancelScope scope;
+  std::string text;
+  std::optional<bench::PerplexityResult> before;
+  if (!command.perplexity.data.empty()) {
+    QUIRE_RETURN_IF_ERROR(check_quantize(options_of(command)));
+    QUIRE_ASSIGN_OR_RETURN(text, bench::load_text(command.perplexity.data));
+    QUIRE_ASSIGN_OR_RETURN(before, measure(command, command.engine.model, text));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const QuantizeResult result, write(command));
+  print_stdout("Output: {}\nSize: {} -> {}\nBits per weight: {:.2f} -> {:.2f}\n", command.out,
+               hub::bytes_text(result.source_bytes), hub::bytes_text(result.output_bytes),
+               bits_per_weight(result.source_bytes, result.num_weights),
+               bits_per_weight(result.output_bytes, result.num_weights));
+  if (!before) return kExitOk;
+  QUIRE_ASSIGN_OR_RETURN(const bench::PerplexityResult after, measure(command, command.out, text));
+  print_stdout("Perplexity: {:.4f} +/- {:.4f} -> {:.4f} +/- {:.4f}\n", before->perplexity(),
+               before->perplexity_error(), after.perplexity(), after.perplexity_error());
+  return kExitOk;
+}
+
+void check(const QuantizeCommand& command, Complaints& complaints) {
+  if (command.to.empty()) complaints.add("expected --to q8_0|q4_0|q4_k_m|f16|bf16|w4a16");
+  if (command.out.empty()) complaints.add("expected --out PATH");
+  if (command.group_size > 0 && command.to != kW4A16) {
+    complaints.add("expected --group-size with --to w4a16 only");
+  }
+  if (command.group_size % 8 != 0) {
+    complaints.add(fmt::format("--group-size: got {}, expected a multiple of 8, such as 128",
+                               command.group_size));
+  }
+  if (command.perplexity.max_tokens > 0 && command.perplexity.data.empty()) {
+    complaints.add("expected --perplexity-tokens with --perplexity FILE only");
+  }
+}
+
+}  // namespace
+
+Command quantize_command() {
+  const auto state = std::make_shared<QuantizeCommand>();
+  Command command;
+  command.name = "quantize";
+  command.summary = "Write a quantized copy of a checkpoint, as a GGUF file or in 4-bit integers";
+  command.details =
+      "Targets:\n"
+      "  q8_0, q4_0, q4_k_m  a GGUF file, with llama.cpp's choice of types per matrix\n"
+      "  f16, bf16           a GGUF file that is not quantized\n"
+      "  w4a16               a directory in compressed-tensors' pack-quantized format\n"
+      "\n"
+      "The same command continues an interrupted run.\n";
+  command.example =
+      "  quire quantize --model DIR --to q4_k_m --out model.gguf\n"
+      "  quire quantize --model DIR --to w4a16 --out DIR-w4a16 --perplexity wiki.test.raw";
+  FlagSet& flags = command.flags;
+  flags.begin_group("Quantization");
+  flags.directory("--model", &state->engine.model,
+                  "A Hugging Face directory in BF16, F16 or F32, or the name of one in the hub's "
+                  "cache (see quire pull); without it, the embedded model");
+  flags.choice("--to", {"q8_0", "q4_0", "q4_k_m", "f16", "bf16", std::string(kW4A16)}, &state->to,
+               "Target (required)",
+               {{"Q8_0", "q8_0"},
+                {"Q4_0", "q4_0"},
+                {"Q4_K_M", "q4_k_m"},
+                {"F16", "f16"},
+                {"BF16", "bf16"},
+                {"W4A16", std::string(kW4A16)}});
+  flags.text("--out", "PATH", &state->out,
+             "The file, or with w4a16 the directory, to write (required)");
+  flags.last().kind = ValueKind::kFile;
+  flags.number("--group-size", &state->group_size, {.min = 8, .max = 65536},
+               "Weights of a row that share a scale, with w4a16");
+  flags.last().default_text = std::to_string(kDefaultGroupSize);
+  flags.toggle("--force", &state->force, "Replace --out if it exists");
+  flags.number("--threads", &state->engine.num_threads, {.min = 0, .max = 1024},
+               "Threads; 0: one per usable core");
+  flags.last().field = "num_threads";
+  flags.begin_group("Perplexity");
+  flags.file("--perplexity", &state->perplexity.data,
+             "Measure the perplexity of this text before and after, as quire eval perplexity does");
+  flags.number("--perplexity-tokens", &state->perplexity.max_tokens, {.min = 2},
+               "Use this many tokens from the start of the text");
+  flags.last().default_text = "all";
+  flags.choice("--device", {"auto", "cpu", "cuda"}, &state->engine.device,
+               "Where to compute the perplexity");
+  command.positional = model_argument(&state->engine);
+  command.check = [state](Complaints& complaints) { check(*state, complaints); };
+  command.run = [state] { return run(*state); };
+  return command;
+}
+
+}  // namespace quire::cli

@@ -1,0 +1,30 @@
+// How llama.cpp's converter stores the tensors of a checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "model/decoder_config.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// The differences between a tensor in a file and in the checkpoint that it is made from.
+struct GgufStorage {
+  std::string name;           // in the file
+  int64_t rows_per_head = 0;  // of a matrix or bias whose rows the file has in another order within
+                              // each head; 0: in order
+  float addend = 0.0F;        // by which the file's numbers are larger
+
+  // The row of the checkpoint that the file has as row `row`: the inverse of BlockMatrix::row.
+  int64_t source_row(int64_t row) const;
+};
+
+// The storage of the tensor that a checkpoint calls `name`, such as
+// "model.layers.3.mlp.up_proj.weight". `architecture` is llama.cpp's. Fails for a name that
+// llama.cpp has no other for.
+Result<GgufStorage> gguf_storage(std::string_view name, std::string_view architecture,
+                                 const DecoderConfig& decoder);
+
+}  // namespace quire

@@ -1,0 +1,60 @@
+// Writes a quantized copy of a checkpoint: a GGUF file, or a checkpoint in 4-bit integers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "quantize/gguf_mixture.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// compressed-tensors' "pack-quantized" integers of 4 bits.
+struct W4A16Target {
+  int group_size = 128;
+};
+
+struct QuantizeOptions {
+  std::string model;          // as EngineConfig::model; empty: the embedded model
+  std::filesystem::path out;  // a file, or with W4A16Target a directory
+  std::variant<GgufTarget, W4A16Target> target;
+  bool force = false;   // replaces `out`
+  int num_threads = 0;  // 0: one per usable core
+};
+
+struct QuantizeProgress {
+  size_t tensor = 0;  // from 0
+  size_t num_tensors = 0;
+  std::string_view name;
+  uint64_t bytes_done = 0;
+  uint64_t bytes_total = 0;
+};
+
+struct QuantizeHooks {
+  std::function<bool()> interrupted = [] { return false; };  // polled; true ends the run
+  std::function<void(const QuantizeProgress& progress)> on_progress = [](const QuantizeProgress&) {
+  };
+};
+
+struct QuantizeResult {
+  int64_t num_weights = 0;
+  int64_t source_bytes = 0;  // of the files with weights
+  int64_t output_bytes = 0;
+  size_t num_tensors = 0;
+  size_t num_continued = 0;  // tensors that an earlier run wrote
+};
+
+// Fails, and leaves an existing `out` as it is, if anything is wrong. After an interruption or a
+// failed write, the same call continues. With equal options and source, the output is the same to
+// the last byte, whatever the number of threads and interruptions.
+Result<QuantizeResult> quantize(const QuantizeOptions& options, const QuantizeHooks& hooks = {});
+
+// Fails if the source or `out` is one that quantize() refuses.
+Status check_quantize(const QuantizeOptions& options);
+
+}  // namespace quire

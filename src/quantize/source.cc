@@ -1,0 +1,149 @@
+#include "quantize/source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <system_error>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "model/families.h"
+#include "tensor/checkpoint.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxTextBytes = size_t{256} << 20;
+
+Result<std::string> read_if_any(const fs::path& path) {
+  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
+  if (!exists) return std::string();
+  return read_file(path, kMaxTextBytes);
+}
+
+Status already_quantized(std::string_view place, std::string_view scheme) {
+  return invalid_argument(fmt::format(
+      "[quantize] model: {} is already quantized, in {}; expected a checkpoint in float32, float16 "
+      "or bfloat16: take the one that it was made from",
+      place, scheme));
+}
+
+// The types of the quantized blocks of a GGUF file, or of its matrices without blocks.
+std::string block_types(const WeightSource& weights) {
+  std::string types;
+  for (const std::string& name : weights.names()) {
+    const GgufBlockType* const type = weights.block_type(name);
+    if (type == nullptr || types.find(type->name) != std::string::npos) continue;
+    types += (types.empty() ? "" : ", ") + std::string(type->name);
+  }
+  return types;
+}
+
+Status check_scheme(const QuantizeSource& source) {
+  const ModelFiles& files = source.files;
+  if (files.config.format) return already_quantized(source.place, describe(*files.config.format));
+  if (files.embedding) {
+    return unimplemented(fmt::format(
+        "[quantize] model: {} is an embedding model; expected one that generates text: serve it as "
+        "it is, or with --quantization fp8",
+        source.place));
+  }
+  for (const TensorSpec& tensor : source.tensors) {
+    const std::optional<DType> dtype = files.weights->dtype_of(tensor.name);
+    if (!dtype || is_weight_dtype(*dtype)) continue;
+    return already_quantized(
+        files.weights->file_of(tensor.name),
+        fmt::format("tensor {} in {}", quote_name(tensor.name), dtype_name(*dtype)));
+  }
+  return {};
+}
+
+// The families that this command does not write; they name what to use instead.
+Status check_family(const QuantizeSource& source) {
+  const DecoderConfig& decoder = source.decoder();
+  std::string_view kind;
+  if (decoder.moe) kind = "a mixture of experts";
+  if (decoder.mla) kind = "a model with multi-head latent attention";
+  if (kind.empty()) return {};
+  return unimplemented(fmt::format(
+      "[quantize] model: {} ({}) is {}; expected a dense Llama, Mistral, Qwen2, Qwen3, Gemma 2 or "
+      "Gemma 3: serve it with --quantization fp8, or convert it by llama.cpp",
+      source.place, source.files.config.architecture, kind));
+}
+
+Status open_files(QuantizeSource& source, const EngineConfig& engine) {
+  QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(engine.model, engine));
+  source.directory = config.path.parent_path();
+  source.place = source.directory.string();
+  const fs::path& folder = source.directory;
+  QUIRE_ASSIGN_OR_RETURN(source.config_json, read_file(config.path, kMaxConfigBytes));
+  QUIRE_ASSIGN_OR_RETURN(source.generation_config_json,
+                         read_if_any(folder / "generation_config.json"));
+  QUIRE_ASSIGN_OR_RETURN(source.tokenizer_json, read_if_any(folder / "tokenizer.json"));
+  QUIRE_ASSIGN_OR_RETURN(source.tokenizer_model, read_if_any(folder / "tokenizer.model"));
+  QUIRE_ASSIGN_OR_RETURN(source.tokenizer_config_json,
+                         read_if_any(folder / "tokenizer_config.json"));
+  std::vector<std::string> names = {std::string(kWeightsFile)};
+  QUIRE_ASSIGN_OR_RETURN(const bool is_one_file, path_exists(folder / kWeightsFile));
+  if (!is_one_file) {
+    QUIRE_ASSIGN_OR_RETURN(names, read_shard_names(folder / kWeightsIndexFile));
+  }
+  for (const std::string& name : names) {
+    std::error_code error;
+    const fs::path path = folder / name;
+    const auto size = static_cast<int64_t>(fs::file_size(path, error));
+    const auto time = fs::last_write_time(path, error);
+    if (error) {
+      return not_found(fmt::format("[quantize] {}: {}", path.string(), error.message()));
+    }
+    source.weight_bytes += size;
+    source.identity += fmt::format("{} {} {}\n", name, size, time.time_since_epoch().count());
+  }
+  return {};
+}
+
+void use_embedded(QuantizeSource& source) {
+  const EmbeddedModel& model = embedded_model();
+  source.place = "the embedded model " + std::string(model.name);
+  source.config_json = model.config_json;
+  source.generation_config_json = model.generation_config_json;
+  source.tokenizer_json = model.tokenizer_json;
+  source.tokenizer_config_json = model.tokenizer_config_json;
+  source.weight_bytes = static_cast<int64_t>(model.weights.size());
+  const std::string_view bytes(reinterpret_cast<const char*>(model.weights.data()),
+                               model.weights.size());
+  source.identity = to_hexadecimal(sha256_of(bytes));
+}
+
+}  // namespace
+
+Result<QuantizeSource> open_quantize_source(const std::string& model) {
+  EngineConfig engine;
+  engine.model = model;
+  QuantizeSource source;
+  QUIRE_ASSIGN_OR_RETURN(source.files, open_model_files(engine));
+  std::error_code ignored;
+  if (model.empty()) {
+    use_embedded(source);
+  } else if (fs::is_regular_file(model, ignored)) {
+    const std::string blocks = block_types(*source.files.weights);
+    if (!blocks.empty()) return already_quantized(model, "GGUF blocks of " + blocks);
+    return unimplemented(fmt::format(
+        "[quantize] model: {} is a GGUF file; expected a directory with config.json and "
+        "safetensors: take the checkpoint that it was made from",
+        model));
+  } else {
+    QUIRE_RETURN_IF_ERROR(open_files(source, engine));
+  }
+  source.tensors = family_of(source.files.config).tensors(source.files.config);
+  std::erase_if(source.tensors,
+                [](const TensorSpec& tensor) { return tensor.kind == TensorSpec::Kind::kScales; });
+  QUIRE_RETURN_IF_ERROR(check_scheme(source));
+  QUIRE_RETURN_IF_ERROR(check_family(source));
+  QUIRE_RETURN_IF_ERROR(check_tensors_present(source.files.config, *source.files.weights));
+  return source;
+}
+
+}  // namespace quire

@@ -1,0 +1,37 @@
+// The checkpoint to quantize: its model, and the texts of its files.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "engine/model_files.h"
+#include "model/decoder_config.h"
+#include "model/weights.h"
+#include "quire/status.h"
+
+namespace quire {
+
+struct QuantizeSource {
+  ModelFiles files;
+  std::vector<TensorSpec> tensors;  // of the model, in a fixed order
+  std::filesystem::path directory;  // empty: the embedded model
+  std::string place;                // the directory, or the embedded model's name, for errors
+  // The contents of the files; those that the checkpoint lacks are empty.
+  std::string config_json;
+  std::string generation_config_json;
+  std::string tokenizer_json;
+  std::string tokenizer_model;
+  std::string tokenizer_config_json;
+  int64_t weight_bytes = 0;  // of the files with the weights
+  std::string identity;      // changes with the files
+
+  const DecoderConfig& decoder() const { return decoder_config(files.config); }
+};
+
+// Opens a directory, the name of a model in the hub's cache, or, if `model` is empty, the embedded
+// model. Fails, naming the reason, unless it is a checkpoint in F32, F16 or BF16 that generates
+// text, with all of its tensors.
+Result<QuantizeSource> open_quantize_source(const std::string& model);
+
+}  // namespace quire

@@ -1,0 +1,285 @@
+#include "quantize/w4a16_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "base/numbers.h"
+
+namespace quire {
+namespace {
+
+constexpr int kValuesPerWord = 8;  // of 4 bits, the first in the lowest
+constexpr float kLeast = -8;       // of the integers
+constexpr float kMost = 7;
+constexpr float kHalfRange = 7.5F;  // (kMost - kLeast) / 2, which the largest magnitude becomes
+
+constexpr std::string_view kWeight = ".weight";
+
+bool is_layer_matrix(const TensorSpec& tensor) {
+  return tensor.shape.rank() == 2 && tensor.name.find(".layers.") != std::string::npos;
+}
+
+std::string_view safetensors_name(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "F32";
+    case DType::kF16:
+      return "F16";
+    case DType::kBF16:
+      return "BF16";
+    case DType::kI64:
+      return "I64";
+    default:
+      return "I32";
+  }
+}
+
+// Stores a number in a type of weights and returns its value there.
+float store(float value, DType dtype, std::byte* out) {
+  if (dtype == DType::kF32) {
+    std::memcpy(out, &value, sizeof(value));
+    return value;
+  }
+  const bool is_f16 = dtype == DType::kF16;
+  const uint16_t bits = is_f16 ? f32_to_f16(value) : f32_to_bf16(value);
+  std::memcpy(out, &bits, sizeof(bits));
+  return is_f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
+}
+
+// The scale of a group in the matrix's type; 1 for a group of zeros, which has no other.
+float group_scale(std::span<const float> group, DType dtype, std::byte* out) {
+  float largest = 0;
+  for (const float x : group) largest = std::max(largest, std::abs(x));
+  const float scale = store(largest / kHalfRange, dtype, out);
+  return scale > 0 ? scale : store(1, dtype, out);
+}
+
+struct Matrix {
+  TensorView view;
+  std::string name;
+  int group_size;
+
+  Result<std::vector<float>> row(int64_t i) const {
+    std::vector<float> numbers(static_cast<size_t>(view.shape[1]));
+    QUIRE_RETURN_IF_ERROR(
+        read_row(view, i, name, std::numeric_limits<float>::max(), numbers.data()));
+    return numbers;
+  }
+};
+
+Status write_scales(const Matrix& matrix, int64_t row, std::byte* out) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<float> numbers, matrix.row(row));
+  const auto size = static_cast<size_t>(matrix.group_size);
+  for (size_t first = 0; first < numbers.size(); first += size) {
+    group_scale(std::span(numbers).subspan(first, size), matrix.view.dtype, out);
+    out += dtype_bytes(matrix.view.dtype);
+  }
+  return {};
+}
+
+Status write_packed(const Matrix& matrix, int64_t row, std::byte* out) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<float> numbers, matrix.row(row));
+  const auto size = static_cast<size_t>(matrix.group_size);
+  std::array<std::byte, sizeof(float)> unused;
+  float scale = 1;
+  for (size_t first = 0; first < numbers.size(); first += kValuesPerWord) {
+    if (first % size == 0) {
+      scale =
+          group_scale(std::span(numbers).subspan(first, size), matrix.view.dtype, unused.data());
+    }
+    uint32_t word = 0;
+    for (size_t i = 0; i < kValuesPerWord; ++i) {
+      const float value =
+          std::clamp(std::nearbyint(numbers[first + i] / scale), kLeast, kMost) - kLeast;
+      word |= static_cast<uint32_t>(value) << (4 * i);
+    }
+    std::memcpy(out, &word, sizeof(word));
+    out += sizeof(word);
+  }
+  return {};
+}
+
+Status copy_row(const Matrix& matrix, int64_t row, std::byte* out) {
+  const Shape& shape = matrix.view.shape;
+  const int64_t columns = shape[shape.rank() - 1];
+  std::vector<float> numbers(static_cast<size_t>(columns));
+  QUIRE_RETURN_IF_ERROR(
+      read_row(matrix.view, row, matrix.name, std::numeric_limits<float>::max(), numbers.data()));
+  const size_t bytes = static_cast<size_t>(columns) * dtype_bytes(matrix.view.dtype);
+  std::memcpy(out, matrix.view.as<std::byte>() + static_cast<size_t>(row) * bytes, bytes);
+  return {};
+}
+
+using RowFunction = Status (*)(const Matrix& matrix, int64_t row, std::byte* out);
+
+class Planner {
+ public:
+  Planner(QuantizeSource& source, int group_size) : source_(source), group_size_(group_size) {}
+
+  Result<OutputPlan> plan();
+
+ private:
+  Status add(const TensorSpec& tensor);
+  Status add_quantized(const TensorSpec& tensor, DType dtype);
+  void add_shape(const std::string& stem, const Shape& shape);
+  void add_rows(std::string name, const TensorSpec& tensor, DType dtype, const Shape& shape,
+                RowFunction write);
+  void place();
+
+  struct Entry {
+    PlannedTensor tensor;
+    DType dtype;
+    Shape shape;
+  };
+
+  QuantizeSource& source_;
+  int group_size_;
+  std::vector<Entry> entries_;
+};
+
+void Planner::add_shape(const std::string& stem, const Shape& shape) {
+  const std::array<int64_t, 2> extents = {shape[0], shape[1]};
+  Entry entry;
+  entry.dtype = DType::kI64;
+  entry.shape = {2};
+  entry.tensor.name = stem + "weight_shape";
+  entry.tensor.row_bytes = sizeof(extents);
+  entry.tensor.open = [extents]() -> Result<RowWriter> {
+    return RowWriter([extents](int64_t, std::byte* out) {
+      std::memcpy(out, extents.data(), sizeof(extents));
+      return Status();
+    });
+  };
+  entries_.push_back(std::move(entry));
+}
+
+void Planner::add_rows(std::string name, const TensorSpec& tensor, DType dtype, const Shape& shape,
+                       RowFunction write) {
+  Entry entry;
+  entry.dtype = dtype;
+  entry.shape = shape;
+  const int64_t columns = shape[shape.rank() - 1];
+  entry.tensor.name = std::move(name);
+  entry.tensor.source = tensor.name;
+  entry.tensor.num_rows = shape.num_elements() / columns;
+  entry.tensor.row_bytes = columns * static_cast<int64_t>(dtype_bytes(dtype));
+  entry.tensor.open = [&weights = *source_.files.weights, tensor, write,
+                       group_size = group_size_]() -> Result<RowWriter> {
+    Matrix matrix = {{}, tensor.name, group_size};
+    QUIRE_ASSIGN_OR_RETURN(matrix.view, weights.tensor(tensor.name, tensor.shape));
+    return RowWriter(
+        [matrix, write](int64_t row, std::byte* out) { return write(matrix, row, out); });
+  };
+  entries_.push_back(std::move(entry));
+}
+
+Status Planner::add_quantized(const TensorSpec& tensor, DType dtype) {
+  const int64_t rows = tensor.shape[0];
+  const int64_t columns = tensor.shape[1];
+  if (columns % group_size_ != 0) {
+    return invalid_argument(fmt::format(
+        "[quantize] group_size: got {}, expected a divisor of {}, the row of tensor {}, such as 32",
+        group_size_, columns, quote_name(tensor.name)));
+  }
+  const std::string stem = tensor.name.substr(0, tensor.name.size() - kWeight.size() + 1);
+  add_shape(stem, tensor.shape);
+  add_rows(stem + "weight_packed", tensor, DType::kI32, {rows, columns / kValuesPerWord},
+           write_packed);
+  add_rows(stem + "weight_scale", tensor, dtype, {rows, columns / group_size_}, write_scales);
+  return {};
+}
+
+Status Planner::add(const TensorSpec& tensor) {
+  const DType dtype = source_.files.weights->dtype_of(tensor.name).value_or(DType::kF32);
+  if (is_layer_matrix(tensor)) return add_quantized(tensor, dtype);
+  add_rows(tensor.name, tensor, dtype, tensor.shape, copy_row);
+  return {};
+}
+
+Result<OutputPlan> Planner::plan() {
+  for (const TensorSpec& tensor : source_.tensors) QUIRE_RETURN_IF_ERROR(add(tensor));
+  // Larger elements first: without gaps, every tensor is then aligned to its type.
+  std::ranges::stable_sort(entries_, std::ranges::greater(),
+                           [](const Entry& entry) { return dtype_bytes(entry.dtype); });
+  JsonWriter json;
+  json.begin_object();
+  json.key("__metadata__");
+  json.raw(R"({"format":"pt"})");
+  uint64_t next = 0;
+  for (Entry& entry : entries_) {
+    entry.tensor.begin = next;
+    next = entry.tensor.end();
+    json.key(entry.tensor.name);
+    json.begin_object();
+    json.field("dtype", safetensors_name(entry.dtype));
+    json.key("shape");
+    json.begin_array();
+    for (int axis = 0; axis < entry.shape.rank(); ++axis) json.value(entry.shape[axis]);
+    json.end_array();
+    json.key("data_offsets");
+    json.begin_array();
+    json.value(static_cast<int64_t>(entry.tensor.begin));
+    json.value(static_cast<int64_t>(entry.tensor.end()));
+    json.end_array();
+    json.end_object();
+  }
+  json.end_object();
+  std::string text = json.take();
+  text.resize(round_up(text.size(), sizeof(uint64_t)), ' ');
+  const uint64_t size = text.size();
+  OutputPlan plan;
+  plan.header = std::string(reinterpret_cast<const char*>(&size), sizeof(size)) + text;
+  for (Entry& entry : entries_) {
+    entry.tensor.begin += plan.header.size();
+    plan.tensors.push_back(std::move(entry.tensor));
+  }
+  plan.file_bytes = plan.header.size() + next;
+  return plan;
+}
+
+}  // namespace
+
+Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size) {
+  return Planner(source, group_size).plan();
+}
+
+std::string w4a16_config_json(const QuantizeSource& source, int group_size) {
+  constexpr std::string_view kFormat =
+      R"({{
+    "config_groups": {{
+      "group_0": {{
+        "targets": ["Linear"],
+        "weights": {{
+          "num_bits": 4,
+          "type": "int",
+          "symmetric": true,
+          "strategy": "group",
+          "group_size": {},
+          "dynamic": false
+        }},
+        "input_activations": null,
+        "output_activations": null
+      }}
+    }},
+    "format": "pack-quantized",
+    "ignore": ["lm_head"],
+    "kv_cache_scheme": null,
+    "quant_method": "compressed-tensors",
+    "quantization_status": "compressed"
+  }})";
+  // The text is a valid object with fields, so that its last brace ends it.
+  std::string config = source.config_json.substr(0, source.config_json.rfind('}'));
+  config.erase(config.find_last_not_of(" \t\r\n") + 1);
+  return fmt::format("{},\n  \"quantization_config\": {}\n}}\n", config,
+                     fmt::format(kFormat, group_size));
+}
+
+}  // namespace quire

@@ -1,0 +1,128 @@
+// `quire quantize` as a user runs it: it is killed and continues, the copies solve the embedded
+// model's problems, and the perplexity is that of `quire eval perplexity`.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <thread>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "support/process.h"
+#include "support/scratch_directory.h"
+#include "support/shared_data.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using quire::testing::Process;
+using quire::testing::run_quire;
+using quire::testing::ScratchDirectory;
+using quire::testing::source_path;
+using quire::testing::SpawnResult;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::vector<std::string> quantize_words(const std::string& target, const fs::path& out) {
+  return {"quantize", "--to", target, "--out", out.string(), "--threads", "1"};
+}
+
+void quantize_to(const std::string& target, const fs::path& out) {
+  const SpawnResult result = run_quire(quantize_words(target, out), {.timeout_s = 200});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("Output: " + out.string()), HasSubstr("Size: 31.5 MB"),
+                                HasSubstr("Bits per weight: 16.0")));
+}
+
+// Kills a run once the file has this many bytes.
+void kill_at(const fs::path& out, uint64_t bytes) {
+  const Process process(quantize_words("q4_k_m", out));
+  const fs::path part = out.string() + ".part";
+  for (int i = 0; i < 20000; ++i) {
+    std::error_code error;
+    const uint64_t size = fs::file_size(part, error);
+    if ((!error && size >= bytes) || fs::exists(out)) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  process.kill(SIGKILL);
+}
+
+TEST(Quantize, AKilledRunContinues) {
+  const ScratchDirectory scratch;
+  const fs::path whole = scratch.path() / "whole.gguf";
+  quantize_to("q4_k_m", whole);
+  const fs::path out = scratch.path() / "out.gguf";
+  for (const uint64_t bytes : {1U, 1000000U, 3000000U, 6000000U}) kill_at(out, bytes);
+  if (!fs::exists(out)) quantize_to("q4_k_m", out);
+  EXPECT_TRUE(read_file(out, 1 << 30).value() == read_file(whole, 1 << 30).value());
+}
+
+TEST(Quantize, AnInterruptSaysHowToContinue) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "out.gguf";
+  Process process(quantize_words("q4_k_m", out));
+  process.read_err("tensor");
+  process.kill(SIGINT);
+  const std::string rest = process.read_err("\xFF");
+  if (process.wait() == 0) GTEST_SKIP() << "the run ended before the interrupt";
+  EXPECT_THAT(rest, HasSubstr("the same command continues"));
+  EXPECT_TRUE(fs::exists(out.string() + ".part"));
+}
+
+int num_solved(const std::string& model, const ScratchDirectory& scratch) {
+  const std::string report = (scratch.path() / "report.json").string();
+  std::vector<std::string> words = {
+      "eval",        "gsm8k", "--data",          source_path("models/quire-abacus/heldout.jsonl"),
+      "--num-shots", "0",     "--num-questions", "100",
+      "--json",      report};
+  if (!model.empty()) words.insert(words.end(), {"--model", model});
+  const SpawnResult result = run_quire(words, {.timeout_s = 200});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const auto json = JsonDocument::load(report);
+  if (!json.ok()) return 0;
+  return static_cast<int>(json->root()["accuracy"].get_double().value() * 100 + 0.5);
+}
+
+TEST(Quantize, TheCopiesSolveAsManyProblems) {
+  const ScratchDirectory scratch;
+  const int expected = num_solved("", scratch);
+  for (const std::string target : {"q8_0", "q4_k_m"}) {
+    const fs::path out = scratch.path() / (target + ".gguf");
+    quantize_to(target, out);
+    EXPECT_GE(num_solved(out.string(), scratch), 0.98 * expected) << target;
+  }
+}
+
+TEST(Quantize, MeasuresThePerplexityOfBoth) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "out.gguf";
+  const std::string text = source_path("models/quire-abacus/shots.jsonl");
+  std::vector<std::string> words = quantize_words("q8_0", out);
+  words.insert(words.end(), {"--perplexity", text, "--perplexity-tokens", "300"});
+  const SpawnResult result = run_quire(words, {.timeout_s = 100});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const std::string& model : {std::string(), out.string()}) {
+    std::vector<std::string> eval = {"eval", "perplexity", "--data", text, "--max-tokens", "300"};
+    if (!model.empty()) eval.insert(eval.end(), {"--model", model});
+    const std::string output = run_quire(eval, {.timeout_s = 100}).out;
+    const std::string line = output.substr(0, output.find('\n'));  // "Perplexity: 9.9 +/- 0.9"
+    EXPECT_THAT(result.out, HasSubstr(line.substr(line.find(' ') + 1)));
+  }
+}
+
+TEST(Quantize, MistakesAreNamed) {
+  const SpawnResult nothing = run_quire({"quantize"});
+  EXPECT_EQ(nothing.exit_code, 2);
+  EXPECT_THAT(nothing.err, AllOf(HasSubstr("expected --to"), HasSubstr("expected --out")));
+  const SpawnResult exists =
+      run_quire({"quantize", "--to", "q8_0", "--out", source_path("README.md").string()});
+  EXPECT_EQ(exists.exit_code, 1);
+  EXPECT_THAT(exists.err, HasSubstr("README.md exists; expected a new path, or --force"));
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,101 @@
+#include "quantize/part_file.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <string>
+
+#include "base/file.h"
+#include "support/scratch_directory.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::ScratchDirectory;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+TEST(PartFile, GetsItsNameAtTheEnd) {
+  const ScratchDirectory scratch;
+  const fs::path path = scratch.path() / "out";
+  PartFile file = PartFile::open(path, "a", 6).value();
+  EXPECT_FALSE(file.is_continued());
+  ASSERT_TRUE(file.append(bytes_of("abc")).ok());
+  ASSERT_TRUE(file.pad(6).ok());
+  EXPECT_FALSE(fs::exists(path));
+  ASSERT_TRUE(file.finish().ok());
+  EXPECT_EQ(read_file(path, 100).value(), std::string("abc\0\0\0", 6));
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 1);
+}
+
+TEST(PartFile, ContinuesOnlyTheSameContent) {
+  const ScratchDirectory scratch;
+  const fs::path path = scratch.path() / "out";
+  {
+    PartFile file = PartFile::open(path, "a", 100).value();
+    ASSERT_TRUE(file.append(bytes_of("abc")).ok());
+  }
+  {
+    PartFile file = PartFile::open(path, "a", 100).value();
+    EXPECT_TRUE(file.is_continued());
+    EXPECT_EQ(file.size(), 3U);
+    ASSERT_TRUE(file.truncate(2).ok());
+    ASSERT_TRUE(file.append(bytes_of("XY")).ok());
+  }
+  EXPECT_EQ(read_file(path.string() + ".part", 100).value(), "abXY");
+  const PartFile other = PartFile::open(path, "b", 100).value();
+  EXPECT_FALSE(other.is_continued());
+  EXPECT_EQ(other.size(), 0U);
+}
+
+TEST(PartFile, HasOneWriter) {
+  const ScratchDirectory scratch;
+  const PartFile file = PartFile::open(scratch.path() / "out", "a", 1).value();
+  EXPECT_THAT(PartFile::open(scratch.path() / "out", "a", 1).status().message(),
+              HasSubstr("is being written by another process"));
+}
+
+TEST(PartFile, RefusedPathsAreNamed) {
+  const ScratchDirectory scratch;
+  EXPECT_THAT(PartFile::open(scratch.path() / "none" / "out", "a", 1).status().message(),
+              AllOf(HasSubstr("cannot create"), HasSubstr("none/out.part; No such file")));
+  EXPECT_THAT(PartFile::open("/proc/quire_out", "a", 1).status().message(),
+              HasSubstr("cannot create /proc/quire_out.part"));
+  EXPECT_THAT(PartFile::open(scratch.path() / "out", "a", uint64_t{1} << 60).status().message(),
+              AllOf(HasSubstr("is too small"), HasSubstr("expected 1152921504606846976")));
+}
+
+// A limit of the file's size fails writes as a full disk does.
+TEST(PartFile, AFailedWriteIsNamedAndCanBeContinued) {
+  const ScratchDirectory scratch;
+  struct rlimit old = {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = old;
+  small.rlim_cur = 1000;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  Status status;
+  {
+    PartFile file = PartFile::open(scratch.path() / "out", "a", 2000).value();
+    status = file.pad(2000);
+  }
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_THAT(status.message(), AllOf(HasSubstr("cannot write"), HasSubstr("out.part; File too"),
+                                      HasSubstr("the same command continues")));
+  PartFile file = PartFile::open(scratch.path() / "out", "a", 2000).value();
+  EXPECT_EQ(file.size(), 1000U);
+  ASSERT_TRUE(file.pad(2000).ok());
+  ASSERT_TRUE(file.finish().ok());
+  EXPECT_EQ(fs::file_size(scratch.path() / "out"), 2000U);
+}
+
+}  // namespace
+}  // namespace quire

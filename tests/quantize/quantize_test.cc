@@ -1,0 +1,405 @@
+// `quire quantize` from a checkpoint to the output of an engine that opens the result: every target
+// of the embedded model and every family, interrupted runs, and what is refused.
+#include "quantize/quantize.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/file.h"
+#include "engine/model_files.h"
+#include "engine/tiny_engine.h"
+#include "support/scratch_directory.h"
+#include "support/shared_data.h"
+#include "tensor/checkpoint.h"
+#include "tensor/dtype.h"
+#include "tensor/gguf.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using testing::Collected;
+using ::testing::HasSubstr;
+using testing::ScratchDirectory;
+
+constexpr size_t kMaxBytes = size_t{256} << 20;
+
+QuantizeOptions options_for(const std::string& model, const fs::path& out,
+                            std::variant<GgufTarget, W4A16Target> target) {
+  QuantizeOptions options;
+  options.model = model;
+  options.out = out;
+  options.target = target;
+  options.num_threads = 2;
+  return options;
+}
+
+std::string error_of(const QuantizeOptions& options) {
+  const auto result = quantize(options);
+  return result.ok() ? "" : result.status().message();
+}
+
+std::vector<Collected> run(const std::string& model, const std::vector<Request>& requests) {
+  EngineConfig config;
+  config.model = model;
+  config.device = "cpu";
+  config.num_threads = 2;
+  config.kv_cache_dtype = "f32";  // by default it is that of the weights
+  const auto engine = testing::make_engine(config);
+  return engine == nullptr ? std::vector<Collected>() : testing::run_all(*engine, requests);
+}
+
+std::vector<Request> questions() {
+  std::vector<Request> all;
+  for (const char* text : {"<|user|>What is 12 + 30?<|end|><|assistant|>",
+                           "<|user|>Tom has 17 apples and buys 5 more. How many has he now?<|end|>"
+                           "<|assistant|>"}) {
+    Request request;
+    request.prompt = text;
+    request.sampling.temperature = 0.0F;
+    request.sampling.max_tokens = 40;
+    request.sampling.logprobs = 1;
+    request.sampling.prompt_logprobs = 1;
+    all.push_back(request);
+  }
+  return all;
+}
+
+// The mean and the largest difference of the log probabilities of the prompts' tokens.
+struct Difference {
+  double mean = 0;
+  double largest = 0;
+};
+
+Difference difference(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
+  Difference result;
+  int count = 0;
+  EXPECT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    EXPECT_EQ(got[i].prompt_logprobs.size(), expected[i].prompt_logprobs.size());
+    for (size_t t = 1; t < expected[i].prompt_logprobs.size(); ++t) {
+      const double one = std::abs(double{got[i].prompt_logprobs[t][0].logprob} -
+                                  double{expected[i].prompt_logprobs[t][0].logprob});
+      result.mean += one;
+      result.largest = std::max(result.largest, one);
+      ++count;
+    }
+  }
+  EXPECT_GT(count, 0);
+  result.mean /= std::max(count, 1);
+  return result;
+}
+
+struct EmbeddedCase {
+  const char* name;
+  GgufTarget target;
+  double most_bits;     // per weight
+  double mean_logprob;  // bounds of the differences of log probabilities
+  double worst_logprob;
+};
+
+class QuantizeEmbedded : public ::testing::TestWithParam<EmbeddedCase> {};
+
+TEST_P(QuantizeEmbedded, GivesNearlyTheSameModel) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "abacus.gguf";
+  const auto result = quantize(options_for("", out, GetParam().target));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(fs::file_size(out), static_cast<uint64_t>(result->output_bytes));
+  EXPECT_LT(8.0 * static_cast<double>(result->output_bytes),
+            GetParam().most_bits * static_cast<double>(result->num_weights));
+  const Difference got = difference(run(out.string(), questions()), run("", questions()));
+  EXPECT_LE(got.mean, GetParam().mean_logprob);
+  EXPECT_LE(got.largest, GetParam().worst_logprob);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, QuantizeEmbedded,
+    ::testing::Values(EmbeddedCase{"bf16", GgufTarget::kBf16, 16.3, 1e-4, 1e-3},
+                      EmbeddedCase{"f16", GgufTarget::kF16, 16.3, 1e-3, 1e-2},
+                      EmbeddedCase{"q8_0", GgufTarget::kQ8_0, 8.8, 0.03, 0.3},
+                      EmbeddedCase{"q4_k_m", GgufTarget::kQ4KM, 6.2, 0.15, 1.5},
+                      EmbeddedCase{"q4_0", GgufTarget::kQ4_0, 5.3, 0.3, 3}),
+    [](const auto& one) { return one.param.name; });
+
+TEST(Quantize, KeepsConfigurationTokenizerAndTemplate) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "abacus.gguf";
+  ASSERT_EQ(error_of(options_for("", out, GgufTarget::kQ8_0)), "");
+  EngineConfig config;
+  const ModelFiles source = open_model_files(config).value();
+  config.model = out.string();
+  const ModelFiles written = open_model_files(config).value();
+  EXPECT_EQ(written.config.vocab_size, source.config.vocab_size);
+  EXPECT_EQ(written.config.longest_model_len, source.config.longest_model_len);
+  EXPECT_EQ(written.config.bos_token_id, source.config.bos_token_id);
+  EXPECT_EQ(written.config.eos_token_ids, source.config.eos_token_ids);
+  ASSERT_TRUE(source.chat && written.chat);
+  EXPECT_EQ(written.chat->source(), source.chat->source());
+  const std::string text = "<|user|>Tom's 1,234 apples — naïve \n\n\t日本 🍎 x<|end|> it's 3.5%";
+  EXPECT_EQ(written.tokenizer->encode(text, true).value(),
+            source.tokenizer->encode(text, true).value());
+}
+
+// The checkpoints of all families, in F32 with random weights.
+struct FamilyCase {
+  const char* weights;  // in tests/golden/models
+  const char* config;
+};
+
+class QuantizeFamilies : public ::testing::TestWithParam<FamilyCase> {};
+
+std::string family_checkpoint(const FamilyCase& family, const ScratchDirectory& scratch) {
+  const fs::path golden = testing::source_path("tests/golden/models") / family.weights;
+  std::string config =
+      read_file(golden / fmt::format("{}.config.json", family.config), 1 << 20).value();
+  // llama.cpp takes Gemma's scale of the scores from the size of the heads.
+  constexpr std::string_view kScale = "\"query_pre_attn_scalar\": ";
+  const size_t scale = config.find(kScale);
+  if (scale != std::string::npos) config.replace(scale + kScale.size(), 1, "8");
+  scratch.write("config.json", config);
+  scratch.copy(golden / "model.safetensors", "model.safetensors");
+  return scratch.path().string();
+}
+
+TEST_P(QuantizeFamilies, EqualTheirCheckpoints) {
+  const ScratchDirectory scratch;
+  const std::string model = family_checkpoint(GetParam(), scratch);
+  const fs::path out = scratch.path() / "model.gguf";
+  ASSERT_EQ(error_of(options_for(model, out, GgufTarget::kF16)), "");
+  std::vector<Request> requests;
+  for (int length : {2, 7, 30}) {
+    std::vector<int32_t> prompt;
+    for (int i = 0; i < length; ++i) prompt.push_back(3 + (i * 29 + length) % 60);
+    requests.push_back(testing::greedy(std::move(prompt), 5));
+    requests.back().sampling.prompt_logprobs = 1;
+  }
+  // The attention of these weights is peaked, so that the rounding to F16 shows.
+  const Difference got = difference(run(out.string(), requests), run(model, requests));
+  EXPECT_LT(got.largest, 0.06);
+  EXPECT_LT(got.mean, 0.005);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, QuantizeFamilies,
+    ::testing::Values(FamilyCase{"llama", "default"}, FamilyCase{"llama", "linear"},
+                      FamilyCase{"llama", "yarn"}, FamilyCase{"llama", "llama3"},
+                      FamilyCase{"llama_bf16", "default"}, FamilyCase{"llama_f16", "default"},
+                      FamilyCase{"llama_tied_biased", "default"}, FamilyCase{"qwen2", "default"},
+                      FamilyCase{"qwen3", "default"}, FamilyCase{"gemma2", "default"},
+                      FamilyCase{"gemma3", "default"}),
+    [](const auto& family) {
+      return fmt::format("{}_{}", family.param.weights, family.param.config);
+    });
+
+// Hooks that interrupt a run when tensor `tensor` begins.
+QuantizeHooks interrupt_at(size_t tensor) {
+  const auto stop = std::make_shared<bool>(false);
+  QuantizeHooks hooks;
+  hooks.on_progress = [stop, tensor](const QuantizeProgress& progress) {
+    *stop = progress.tensor == tensor;
+  };
+  hooks.interrupted = [stop] { return *stop; };
+  return hooks;
+}
+
+TEST(QuantizeResume, GivesTheSameBytes) {
+  const ScratchDirectory scratch;
+  const fs::path whole = scratch.path() / "whole.gguf";
+  ASSERT_EQ(error_of(options_for("", whole, GgufTarget::kQ4KM)), "");
+  const std::string expected = read_file(whole, kMaxBytes).value();
+  const fs::path out = scratch.path() / "out.gguf";
+  const QuantizeOptions options = options_for("", out, GgufTarget::kQ4KM);
+  for (const size_t tensor : {size_t{0}, size_t{1}, size_t{20}, size_t{60}}) {
+    const auto interrupted = quantize(options, interrupt_at(tensor));
+    EXPECT_EQ(interrupted.status().code(), StatusCode::kCancelled);
+    EXPECT_THAT(interrupted.status().message(),
+                HasSubstr(fmt::format("interrupted after {} of", tensor)));
+    EXPECT_FALSE(fs::exists(out));
+  }
+  QuantizeOptions other_threads = options;
+  other_threads.num_threads = 1;
+  const auto result = quantize(other_threads);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_GE(result->num_continued, 59U);
+  EXPECT_EQ(read_file(out, kMaxBytes).value(), expected);
+}
+
+// A process may be killed after any byte.
+TEST(QuantizeResume, ContinuesAfterAnyByte) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "out.gguf";
+  const QuantizeOptions options = options_for("", out, GgufTarget::kQ8_0);
+  ASSERT_EQ(quantize(options, interrupt_at(1)).status().code(), StatusCode::kCancelled);
+  const std::string state = read_file(out.string() + ".part.state", 4096).value();
+  ASSERT_EQ(error_of(options), "");
+  const std::string expected = read_file(out, kMaxBytes).value();
+  for (const size_t size : {size_t{1}, size_t{5000}, size_t{150000}, expected.size() / 3,
+                            expected.size() - 1, expected.size(), expected.size() + 10}) {
+    std::string part = expected;
+    part.resize(size, 'x');
+    // Bytes that the disk did not get.
+    std::fill(part.end() - static_cast<int64_t>(std::min<size_t>(size, 20)), part.end(), '?');
+    fs::remove(out);
+    scratch.write("out.gguf.part", part);
+    scratch.write("out.gguf.part.state", state);
+    ASSERT_EQ(error_of(options), "") << size;
+    EXPECT_TRUE(read_file(out, kMaxBytes).value() == expected) << size;
+  }
+}
+
+TEST(QuantizeResume, OtherOptionsBeginAnew) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "out.gguf";
+  ASSERT_FALSE(quantize(options_for("", out, GgufTarget::kQ4_0), interrupt_at(30)).ok());
+  const auto result = quantize(options_for("", out, GgufTarget::kQ8_0));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->num_continued, 0U);
+  const fs::path whole = scratch.path() / "whole.gguf";
+  ASSERT_EQ(error_of(options_for("", whole, GgufTarget::kQ8_0)), "");
+  EXPECT_TRUE(read_file(out, kMaxBytes).value() == read_file(whole, kMaxBytes).value());
+}
+
+// Decodes w4a16 as compressed-tensors does, and compares with the source.
+TEST(QuantizeW4A16, PacksTheNearestIntegers) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "w4a16";
+  ASSERT_EQ(error_of(options_for("", out, W4A16Target{64})), "");
+  const auto written = Checkpoint::open(out).value();
+  const auto source = Checkpoint::from_memory(embedded_model().weights, "embedded").value();
+  const std::string name = "model.layers.3.mlp.down_proj.";
+  const TensorView packed = written->tensor(name + "weight_packed", {384, 1024 / 8}).value();
+  const TensorView scales = written->tensor(name + "weight_scale", {384, 1024 / 64}).value();
+  const std::vector<int64_t> shape = written->integers(name + "weight_shape", 2).value();
+  const TensorView expected = source->tensor(name + "weight", {384, 1024}).value();
+  EXPECT_EQ(scales.dtype, DType::kBF16);
+  EXPECT_EQ(shape, (std::vector<int64_t>{384, 1024}));
+  for (int64_t i = 0; i < 384 * 1024; ++i) {
+    const auto word = static_cast<uint32_t>(packed.as<int32_t>()[i / 8]);
+    const int integer = static_cast<int>((word >> (4 * (i % 8))) & 15) - 8;
+    const float scale = element_as_f32(scales, i / 64);
+    const float x = element_as_f32(expected, i);
+    // The largest magnitude of a group is 7.5 steps, and the scale is rounded to BF16.
+    ASSERT_NEAR(static_cast<float>(integer) * scale, x, 0.535F * scale) << i;
+  }
+  const std::string norm = "model.layers.3.input_layernorm.weight";
+  EXPECT_EQ(std::memcmp(written->tensor(norm, {384}).value().data,
+                        source->tensor(norm, {384}).value().data, 384 * 2),
+            0);
+  const std::string config = read_file(out / "config.json", 1 << 20).value();
+  EXPECT_THAT(config, AllOf(HasSubstr("\"pack-quantized\""), HasSubstr("\"group_size\": 64"),
+                            HasSubstr("\"hidden_size\": 384")));
+  EXPECT_TRUE(fs::exists(out / "tokenizer.json"));
+  EXPECT_FALSE(fs::exists(out.string() + ".part"));
+}
+
+TEST(QuantizeW4A16, ContinuesAndReplaces) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "w4a16";
+  QuantizeOptions options = options_for("", out, W4A16Target{});
+  ASSERT_EQ(error_of(options), "");
+  const std::string expected = read_file(out / "model.safetensors", kMaxBytes).value();
+  EXPECT_THAT(error_of(options), HasSubstr("w4a16 exists; expected a new path, or --force"));
+  options.force = true;
+  EXPECT_FALSE(quantize(options, interrupt_at(100)).ok());
+  EXPECT_TRUE(fs::exists(out / "model.safetensors"));
+  const auto result = quantize(options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_GE(result->num_continued, 99U);
+  EXPECT_TRUE(read_file(out / "model.safetensors", kMaxBytes).value() == expected);
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 1);
+  scratch.write("w4a16/notes.txt", "x");
+  fs::create_directory(out / "folder");
+  EXPECT_THAT(error_of(options), HasSubstr("a directory with other files"));
+}
+
+TEST(QuantizeW4A16, RowsMustBeWholeGroups) {
+  const ScratchDirectory scratch;
+  EXPECT_THAT(error_of(options_for("", scratch.path() / "out", W4A16Target{256})),
+              AllOf(HasSubstr("group_size: got 256, expected a divisor of 384"),
+                    HasSubstr("q_proj.weight")));
+  EXPECT_TRUE(fs::is_empty(scratch.path()));
+}
+
+TEST(QuantizeRefusals, NameTheOutput) {
+  const ScratchDirectory scratch;
+  const std::string file = scratch.write("old.gguf", "old");
+  QuantizeOptions options = options_for("", file, GgufTarget::kQ8_0);
+  EXPECT_THAT(error_of(options), HasSubstr("old.gguf exists; expected a new path, or --force"));
+  EXPECT_EQ(check_quantize(options).message(), error_of(options));
+  EXPECT_EQ(read_file(file, 100).value(), "old");
+  options.force = true;
+  EXPECT_EQ(check_quantize(options).message(), "");
+  EXPECT_EQ(error_of(options), "");
+  EXPECT_GT(fs::file_size(file), 1000000U);
+  options.target = W4A16Target{};
+  EXPECT_THAT(error_of(options), HasSubstr("is a file; expected a directory"));
+  options.target = GgufTarget::kQ8_0;
+  options.out = scratch.path();
+  EXPECT_THAT(error_of(options), HasSubstr("is a directory; expected a file"));
+  options.out = scratch.path() / "none" / "m.gguf";
+  EXPECT_THAT(error_of(options), AllOf(HasSubstr("out: the folder"), HasSubstr("does not exist")));
+  options.out = "/proc/m.gguf";
+  EXPECT_THAT(error_of(options), HasSubstr("cannot create /proc/m.gguf.part"));
+}
+
+TEST(QuantizeRefusals, NameTheSource) {
+  const ScratchDirectory scratch;
+  const fs::path q8 = scratch.path() / "q8.gguf";
+  const fs::path out = scratch.path() / "out.gguf";
+  ASSERT_EQ(error_of(options_for("", q8, GgufTarget::kQ8_0)), "");
+  EXPECT_THAT(error_of(options_for(q8.string(), out, GgufTarget::kQ4_0)),
+              AllOf(HasSubstr("already quantized, in GGUF blocks of Q8_0"),
+                    HasSubstr("take the one that it was made from")));
+  const std::string deepseek = testing::source_path("models/quire-abacus-deepseek").string();
+  EXPECT_THAT(error_of(options_for(deepseek, out, GgufTarget::kQ4_0)),
+              AllOf(HasSubstr("DeepseekV2ForCausalLM"), HasSubstr("multi-head latent attention"),
+                    HasSubstr("--quantization fp8")));
+  const fs::path mixtral = testing::source_path("tests/golden/models/mixtral");
+  ScratchDirectory experts;
+  experts.copy(mixtral / "default.config.json", "config.json");
+  experts.copy(mixtral / "model.safetensors", "model.safetensors");
+  EXPECT_THAT(error_of(options_for(experts.path().string(), out, W4A16Target{})),
+              HasSubstr("a mixture of experts"));
+  EXPECT_THAT(error_of(options_for((scratch.path() / "none").string(), out, GgufTarget::kQ4_0)),
+              HasSubstr("none"));
+  EXPECT_FALSE(fs::exists(out));
+}
+
+TEST(QuantizeRefusals, NameDamagedWeights) {
+  const ScratchDirectory scratch;
+  const std::string model = family_checkpoint({"llama", "default"}, scratch);
+  const std::string path = (scratch.path() / "model.safetensors").string();
+  const std::string weights = read_file(path, kMaxBytes).value();
+  const fs::path out = scratch.path() / "out.gguf";
+  // The last number of the file becomes a NaN, then one beyond F16.
+  std::string damaged = weights;
+  const float nan = std::nanf("");
+  std::memcpy(damaged.data() + damaged.size() - sizeof(nan), &nan, sizeof(nan));
+  scratch.write("model.safetensors", damaged);
+  EXPECT_THAT(error_of(options_for(model, out, GgufTarget::kBf16)),
+              AllOf(HasSubstr("tensor \""), HasSubstr("got nan, expected a finite number: the "
+                                                      "checkpoint is damaged")));
+  EXPECT_FALSE(fs::exists(out));
+  // A tensor has another name.
+  damaged = weights;
+  const size_t name = damaged.find("model.norm.weight");
+  damaged.replace(name, 17, "model.mist.weight");
+  scratch.write("model.safetensors", damaged);
+  EXPECT_THAT(error_of(options_for(model, out, GgufTarget::kBf16)),
+              HasSubstr("lacks 1 tensors of LlamaForCausalLM, the first of which is "
+                        "\"model.norm.weight\""));
+}
+
+}  // namespace
+}  // namespace quire
