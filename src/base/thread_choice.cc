@@ -115,6 +115,10 @@ std::vector<ThreadPlace> place_threads(const std::vector<Node>& nodes, int num_t
   return places;
 }
 
+std::string plural(size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 enum class PinLevel { kNone, kNode, kCore };
 
 struct PinDecision {
@@ -149,15 +153,12 @@ PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
     return {PinLevel::kNode, fmt::format("each thread to the performance cores, {}", kPart)};
   }
   return {PinLevel::kNone,
-          fmt::format("off: {} threads of {} cores, {}", num_threads, usable.num_cores, kPart)};
+          fmt::format("off: {} of {} cores, {}", plural(static_cast<size_t>(num_threads), "thread"),
+                      usable.num_cores, kPart)};
 }
 
 int default_threads(int num_cpus, const CpuLimits& limits) {
   return std::max(1, limits.quota > 0 ? std::min(num_cpus, limits.quota) : num_cpus);
-}
-
-std::string plural(size_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 // "node 0: 32, node 1: 32"; empty for one node.
