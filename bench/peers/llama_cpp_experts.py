@@ -3,12 +3,15 @@ prompt's tokens, and greedy tokens. The files are written with the names and the
 `gguf` package, so that neither side's reader is compared with a writer of its own.
 
     pip install llama-cpp-python==0.3.36 gguf numpy
-    python bench/peers/llama_cpp_experts.py --quire build/quire models/quire-abacus-deepseek
     python bench/peers/llama_cpp_experts.py --quire build/quire --config default.config.json \\
         tests/golden/models/qwen3_moe
 
 A directory has config.json (or --config's) and model.safetensors, of Mixtral, Qwen3-MoE or DeepSeek-V2
-or V3. Exits with 1 if a difference is larger than --bound.
+or V3. llama.cpp loads a DeepSeek-V2 without q_lora_rank only if it has 26 or 27 layers, and chooses
+the groups of DeepSeek-V2 by the two best experts instead of the best one. Inputs of its products are
+rounded to the type of the weights or to 8 bits, which changes the experts of some tokens; so with
+types other than F32 the median of the differences is what counts. Exits with 1 if the largest
+difference with F32 exceeds --bound, or a median --median-bound.
 """
 
 import argparse
@@ -209,18 +212,20 @@ def quire_output(quire: str, path: Path, ids: list[int], num_tokens: int) -> dic
     return json.loads(output.splitlines()[0])
 
 
-def compare(quire: str, path: Path, config: dict[str, Any], num_prompt: int, num_tokens: int) -> tuple[float, int]:
+def compare(quire: str, path: Path, config: dict[str, Any], num_prompt: int,
+            num_tokens: int) -> tuple[np.ndarray, int]:
+    """The differences of the prompt's log probabilities, and the number of equal greedy tokens."""
     random = np.random.default_rng(3)
     ids = [int(i) for i in random.integers(3, config["vocab_size"], num_prompt)]
     got = quire_output(quire, path, ids, num_tokens)
     peer = LlamaCpp(path, num_prompt + num_tokens)
     expected = peer.logprobs(ids + got["token_ids"])
-    largest = 0.0
+    differences = []
     for position, entry in enumerate(got["prompt_logprobs"]):
         for token in entry or []:  # the first token has none
-            largest = max(largest, abs(token["logprob"] - expected[position - 1, token["token_id"]]))
+            differences.append(abs(token["logprob"] - expected[position - 1, token["token_id"]]))
     greedy = expected[num_prompt - 1:-1].argmax(axis=1)
-    return largest, int((greedy == np.array(got["token_ids"])).sum())
+    return np.array(differences), int((greedy == np.array(got["token_ids"])).sum())
 
 
 def main() -> None:
@@ -231,7 +236,8 @@ def main() -> None:
     parser.add_argument("--types", nargs="+", default=list(TYPES), choices=list(TYPES))
     parser.add_argument("--prompt", type=int, default=100)
     parser.add_argument("--tokens", type=int, default=20)
-    parser.add_argument("--bound", type=float, default=0.05)
+    parser.add_argument("--bound", type=float, default=1e-3)
+    parser.add_argument("--median-bound", type=float, default=0.05)
     args = parser.parse_args()
     config = json.loads((args.model / args.config).read_text())
     tensors = read_safetensors(args.model / "model.safetensors")
@@ -240,10 +246,11 @@ def main() -> None:
         for name in args.types:
             path = Path(scratch) / f"{name}.gguf"
             write_gguf(path, config, tensors, name)
-            largest, num_equal = compare(args.quire, path, config, args.prompt, args.tokens)
-            is_good &= largest <= args.bound
-            print(f"{args.model.name:24} {name:5} largest difference of the log probabilities {largest:.2e}, "
-                  f"greedy tokens {num_equal} of {args.tokens} equal", flush=True)
+            differences, num_equal = compare(args.quire, path, config, args.prompt, args.tokens)
+            median, largest = float(np.median(differences)), float(differences.max())
+            is_good &= median <= args.median_bound and (name != "F32" or largest <= args.bound)
+            print(f"{args.model.name:24} {name:5} differences of the log probabilities: median {median:.1e}, "
+                  f"largest {largest:.1e}; greedy tokens {num_equal} of {args.tokens} equal", flush=True)
     sys.exit(0 if is_good else 1)
 
 

@@ -259,7 +259,8 @@ void ConfigWriter::write_experts() {
 }
 
 // In files without groups, which are older than the field, the router chooses among all experts, as
-// llama.cpp computes them.
+// llama.cpp computes them. With groups, DeepSeek-V2 scores a group by its best expert, as its
+// authors define it; llama.cpp takes the two best, as in V3.
 void ConfigWriter::write_deepseek_experts(const ExpertRouting& routing) {
   const bool is_v3 = routing.scores == RouterScores::kSigmoid;
   json_.field("n_routed_experts", routing.num_experts);
