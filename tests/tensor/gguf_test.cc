@@ -57,6 +57,8 @@ TEST(Gguf, ReadsTheFileOfAnotherWriter) {
   EXPECT_EQ(header.find("absent"), nullptr);
   EXPECT_EQ(header.find("kinds.string")->integer(), std::nullopt);
   EXPECT_EQ(header.find("kinds.texts")->text(), std::nullopt);
+  EXPECT_EQ(header.find("kinds.int8")->number(), -100.0);
+  EXPECT_EQ(header.find("kinds.floats")->number(), std::nullopt);
   EXPECT_EQ(header.find("kinds.bool")->integer(), std::nullopt);
 
   ASSERT_EQ(header.tensors().size(), 3U);
@@ -201,7 +203,7 @@ TEST_F(GgufSplit, FilesAreOneModel) {
   float value = 0;
   dequantize(*model.tensor("b")->type, model.tensor("b")->bytes.data(), &value);
   EXPECT_EQ(value, 2.0F);
-  model.drop_pages(*model.tensor("b"));
+  model.drop_pages(*model.tensor("b"), model.tensor("b")->bytes);
   EXPECT_EQ(model.tensor("c"), nullptr);
 }
 
