@@ -61,7 +61,7 @@ TEST_P(GgufVocabularies, ExpressTheTokenizer) {
   const auto written = tokenizer_from_gguf(vocabulary->view()).value();
   for (const char* text :
        {"Once upon a time, in 1984, there weren't   two spaces.", "naïve — 日本 🍎\n\n\tx", "",
-        "<|im_start|>user\n<s>x</s><|eot_id|>", "def f(x):\n    return x[1:-1]\r\n"}) {
+        "<|im_start|>user\nx<|eot_id|>", "def f(x):\n    return x[1:-1]\r\n"}) {
     EXPECT_EQ(written->encode(text, true).value(), expected->encode(text, true).value()) << text;
   }
 }
