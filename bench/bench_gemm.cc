@@ -1,5 +1,5 @@
 // Times Ops::linear over all weights of a model's shape, and compares it with the machine's rates:
-//   bench_gemm [--shape 1b|stories15m] [--dtype f16|bf16|f32|q8_0|q4_0|q4_k|q5_k|q6_k]
+//   bench_gemm [--shape 1b|stories15m] [--dtype f16|bf16|f32|i4|i8|q8_0|q4_0|q4_k|q5_k|q6_k]
 //              [--threads N] [--rounds N] [--layers N] [--no-amx] [--no-avx512-bf16]
 //              [--activations f32|bf16|int8] [--quantized-kernel NAME] [--prefill N]
 // Each round alternates a plain read of all weights with steps of 1, 8 and 32 rows (GEMM M). The
@@ -75,13 +75,28 @@ std::vector<std::byte> quantized_source(const GgufBlockType& type, int64_t count
                                 kByte);
 }
 
-// A type of weights: plain, or of quantized blocks.
+// A type of weights: plain, of quantized blocks, or integers with a scale and a zero point per
+// group of 128.
 struct WeightType {
   DType dtype = DType::kF32;
   const GgufBlockType* blocks = nullptr;
+  int integer_bits = 0;
 };
 
+WeightScheme integer_scheme(int bits) {
+  WeightScheme scheme = {DType::kI8, ScaleLayout::kBlocks, 1, 128};
+  scheme.bits = bits;
+  scheme.has_zeros = true;
+  return scheme;
+}
+
+// Integers, zero points and scales, all of one small number.
+std::vector<std::byte> integer_source(int64_t count) {
+  return std::vector<std::byte>(static_cast<size_t>(count), std::byte{1});
+}
+
 WeightType parse_weight_type(std::string name) {
+  if (name == "i4" || name == "i8") return {.integer_bits = name == "i4" ? 4 : 8};
   if (const auto dtype = parse_dtype(name)) return {.dtype = *dtype};
   std::ranges::transform(name, name.begin(), [](char c) { return c >= 'a' ? c - 32 : c; });
   for (const GgufBlockType& type : gguf_block_types()) {
@@ -107,7 +122,8 @@ class Bench {
     shapes.push_back(head_shape(model));
     int64_t largest = 0;
     for (const LinearShape& s : shapes) largest = std::max(largest, s.n * s.k);
-    std::vector<std::byte> source = type.blocks == nullptr
+    std::vector<std::byte> source = type.integer_bits > 0 ? integer_source(largest)
+                                    : type.blocks == nullptr
                                         ? random_source(type.dtype, largest)
                                         : quantized_source(*type.blocks, largest);
     const double packing = seconds([&] {
@@ -179,7 +195,14 @@ class Bench {
  private:
   std::unique_ptr<Linear> make_linear(const WeightType& type, std::vector<std::byte>& source,
                                       const LinearShape& shape) {
-    const WeightView view = TensorView{source.data(), type.dtype, {shape.n, shape.k}};
+    WeightView view = TensorView{source.data(), type.dtype, {shape.n, shape.k}};
+    if (type.integer_bits > 0) {
+      view.scheme = integer_scheme(type.integer_bits);
+      view.values.dtype = DType::kI8;
+      const Shape num_scales = scales_shape(view.scheme, view.values.shape);
+      view.scales = {source.data(), DType::kF16, num_scales};
+      view.zeros = {source.data(), DType::kI8, num_scales};
+    }
     BlockMatrix blocks;
     blocks.type = type.blocks;
     blocks.bytes = source.data();
@@ -262,7 +285,8 @@ int main(int argc, char** argv) {
   quire::CpuOpsOptions options;
   app.add_option("--shape", shape)->check(CLI::IsMember({"1b", "stories15m"}));
   app.add_option("--dtype", dtype)
-      ->check(CLI::IsMember({"f32", "f16", "bf16", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"}));
+      ->check(CLI::IsMember(
+          {"f32", "f16", "bf16", "i4", "i8", "q8_0", "q4_0", "q4_k", "q5_k", "q6_k"}));
   app.add_option("--threads", threads)->check(CLI::Range(1, 1024));
   app.add_option("--rounds", rounds)->check(CLI::Range(1, 1000));
   app.add_option("--layers", layers, "0: as many as the model has");

@@ -270,6 +270,13 @@ class Ops {
   // The bytes that a Linear keeps for each block of this type; 0 if make_linear does not take them.
   virtual int64_t block_bytes(const GgufBlockType& /*type*/) const { return 0; }
 
+  // The bytes that a Linear keeps for a matrix of integers (is_integer) with scales of this type; 0
+  // if make_linear does not take them. Then they are expanded to their plain_dtype() at load.
+  virtual int64_t integer_bytes(const WeightScheme& /*scheme*/, DType /*scales*/,
+                                const Shape& /*matrix*/) const {
+    return 0;
+  }
+
   // Makes a Linear, at load. The source, including its pages, may be freed once the call returns.
   // Fails as linear_dtype does, and with kInvalidArgument for shapes or scales that do not fit.
   virtual Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) = 0;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
 #include <utility>
 
 #include "base/check.h"
@@ -54,6 +55,8 @@ class PrefixedSource final : public WeightSource {
 // of round lengths do not repeat each other.
 constexpr size_t kPoolElements = 524287;
 constexpr float kStandardDeviation = 0.02F;
+// Uniform integers of 4 bits times this have the standard deviation of other matrices.
+constexpr float kMeanScale = kStandardDeviation / 4.6F;
 
 uint64_t hash_name(std::string_view name) {  // FNV-1a
   uint64_t hash = 0xCBF29CE484222325ULL;
@@ -86,12 +89,32 @@ void store(const TensorView& view, size_t i, float value) {
   }
 }
 
-Result<Tensor> make_pool(DType dtype, float mean) {
+Result<Tensor> make_pool(DType dtype, float mean, float deviation) {
   QUIRE_ASSIGN_OR_RETURN(Tensor pool, Tensor::host({int64_t{kPoolElements}}, dtype));
   for (size_t i = 0; i < kPoolElements; ++i) {
-    store(pool.view, i, mean + kStandardDeviation * normal_like(mix(i)));
+    store(pool.view, i, mean + deviation * normal_like(mix(i)));
   }
   return pool;
+}
+
+Result<Tensor> make_packed_pool() {
+  QUIRE_ASSIGN_OR_RETURN(Tensor pool, Tensor::host({int64_t{kPoolElements}}, DType::kI32));
+  for (size_t i = 0; i < kPoolElements; ++i) {
+    pool.view.as<uint32_t>()[i] = static_cast<uint32_t>(mix(i));
+  }
+  return pool;
+}
+
+bool ends_with_any(std::string_view name, std::initializer_list<std::string_view> suffixes) {
+  return std::ranges::any_of(suffixes, [&](std::string_view end) { return name.ends_with(end); });
+}
+
+bool is_packed_name(std::string_view name) {
+  return ends_with_any(name, {".qweight", ".qzeros", ".weight_packed", ".weight_zero_point"});
+}
+
+bool is_scale_name(std::string_view name) {
+  return ends_with_any(name, {".scales", ".weight_scale"});
 }
 
 void fill(const RepeatedTensor& numbers, const TensorView& out) {
@@ -105,6 +128,35 @@ void fill(const RepeatedTensor& numbers, const TensorView& out) {
     left -= count;
   }
 }
+
+std::string describe_integers(const WeightScheme& scheme) {
+  std::string part = "tensor";
+  if (scheme.scales == ScaleLayout::kRows) part = "row";
+  if (scheme.scales == ScaleLayout::kBlocks)
+    part = fmt::format("group of {}", scheme.block_columns);
+  return fmt::format("{}-bit integers with a scale{} per {}", scheme.bits,
+                     scheme.has_zeros ? " and a zero point" : "", part);
+}
+
+// The scales of row `row` in F32, and its zero points.
+struct RowScales {
+  RowScales(const WeightView& matrix, int64_t row)
+      : scales(num_scales(matrix)), zeros(scales.size()) {
+    const int64_t scale_row = row / scale_block(matrix.scheme, matrix.values.shape)[0];
+    const int64_t first = scale_row * matrix.scales.shape[1];
+    for (size_t i = 0; i < scales.size(); ++i) {
+      const int64_t at = first + static_cast<int64_t>(i);
+      scales[i] = element_as_f32(matrix.scales, at);
+      if (matrix.zeros.data != nullptr) zeros[i] = matrix.zeros.as<int8_t>()[at];
+    }
+  }
+  static size_t num_scales(const WeightView& matrix) {
+    return static_cast<size_t>(matrix.scales.shape[1]);
+  }
+
+  std::vector<float> scales;
+  std::vector<int> zeros;
+};
 
 }  // namespace
 
@@ -138,11 +190,26 @@ std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> sour
 
 DummyWeights::DummyWeights(DType dtype) : dtype_(dtype) {}
 
+bool DummyWeights::has(std::string_view name) const {
+  return !ends_with_any(name, {".g_idx", ".weight_g_idx", ".weight_shape"});
+}
+
+std::optional<DType> DummyWeights::dtype_of(std::string_view name) const {
+  return is_packed_name(name) ? DType::kI32 : dtype_;
+}
+
 Result<RepeatedTensor> DummyWeights::numbers_of(std::string_view name) {
   const bool is_norm = name.find("norm") != std::string_view::npos;
-  Tensor& pool = is_norm ? norm_pool_ : pool_;
-  if (pool.view.data == nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(pool, make_pool(dtype_, is_norm ? 1.0F : 0.0F));
+  Tensor& pool = is_packed_name(name)  ? packed_pool_
+                 : is_scale_name(name) ? scale_pool_
+                 : is_norm             ? norm_pool_
+                                       : pool_;
+  if (pool.view.data == nullptr && is_packed_name(name)) {
+    QUIRE_ASSIGN_OR_RETURN(pool, make_packed_pool());
+  } else if (pool.view.data == nullptr && is_scale_name(name)) {
+    QUIRE_ASSIGN_OR_RETURN(pool, make_pool(dtype_, kMeanScale, 0.1F * kMeanScale));
+  } else if (pool.view.data == nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(pool, make_pool(dtype_, is_norm ? 1.0F : 0.0F, kStandardDeviation));
   }
   return RepeatedTensor{pool.view, static_cast<int64_t>(hash_name(name) % kPoolElements)};
 }
@@ -154,7 +221,7 @@ Result<std::optional<RepeatedTensor>> DummyWeights::repeated(std::string_view na
 
 Result<TensorView> DummyWeights::tensor(std::string_view name, const Shape& expected) {
   QUIRE_ASSIGN_OR_RETURN(const RepeatedTensor numbers, numbers_of(name));
-  QUIRE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::host(expected, dtype_));
+  QUIRE_ASSIGN_OR_RETURN(Tensor tensor, Tensor::host(expected, numbers.pool.dtype));
   fill(numbers, tensor.view);
   const TensorView view = tensor.view;
   tensors_.insert_or_assign(std::string(name), std::move(tensor));
@@ -169,7 +236,12 @@ void DummyWeights::release(std::string_view name) {
   tensors_.erase(std::string(name));
 }
 
+std::string_view values_name(const WeightScheme& scheme) {
+  return is_integer(scheme) && scheme.bits == 4 ? "i4" : dtype_name(scheme.values);
+}
+
 std::string describe(const WeightScheme& scheme) {
+  if (is_integer(scheme)) return describe_integers(scheme);
   const std::string_view values = dtype_name(scheme.values);
   switch (scheme.scales) {
     case ScaleLayout::kNone:
@@ -218,17 +290,18 @@ void write_plain_row(const WeightView& matrix, int64_t row, std::byte* out) {
     std::memcpy(out, numbers.data, numbers.num_bytes());
     return;
   }
-  const Shape block = scale_block(matrix.scheme, matrix.values.shape);
-  std::vector<float> scales(static_cast<size_t>(matrix.scales.shape[1]));
-  const TensorView scales_row = matrix.scales.rows(row / block[0], 1);
-  for (size_t i = 0; i < scales.size(); ++i) {
-    scales[i] = element_as_f32(scales_row, static_cast<int64_t>(i));
-  }
+  const int64_t columns_per_scale = scale_block(matrix.scheme, matrix.values.shape)[1];
+  const RowScales row_scales(matrix, row);
+  const bool has_integers = is_integer(matrix.scheme);
+  const auto* const order = matrix.order.as<int32_t>();
   const uint8_t* values = matrix.values.as<uint8_t>() + row * num_columns;
   const bool is_bf16 = plain_dtype(matrix.scheme) == DType::kBF16;
-  for (int64_t column = 0; column < num_columns; ++column) {
-    const float scale = scales[static_cast<size_t>(column / block[1])];
-    const float product = e4m3_to_f32(values[column]) * scale;  // rounded once
+  for (int64_t i = 0; i < num_columns; ++i) {
+    const auto group = static_cast<size_t>(i / columns_per_scale);
+    const int integer = static_cast<int8_t>(values[i]) - row_scales.zeros[group];
+    const float value = has_integers ? static_cast<float>(integer) : e4m3_to_f32(values[i]);
+    const float product = value * row_scales.scales[group];  // rounded once
+    const int64_t column = order == nullptr ? i : order[i];
     if (is_bf16) {
       reinterpret_cast<uint16_t*>(out)[column] = f32_to_bf16(product);
     } else {

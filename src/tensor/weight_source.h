@@ -56,14 +56,16 @@ class WeightSource {
 };
 
 // Random weights of any requested shape (load_format dummy). A name always gets the same numbers.
-// Matrices and biases are approximately N(0, 0.02²); norm weights are near 1; integers are 0.
+// Matrices and biases are approximately N(0, 0.02²); norm weights are near 1; integers are 0. Names
+// as AWQ, GPTQ and compressed-tensors give them to packed integers of 4 or 8 bits get random I32,
+// and their scales numbers near 0.004; the optional tensors of such matrices are absent.
 class DummyWeights : public WeightSource {
  public:
   explicit DummyWeights(DType dtype);
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override;
-  bool has(std::string_view /*name*/) const override { return true; }
-  std::optional<DType> dtype_of(std::string_view /*name*/) const override { return dtype_; }
+  bool has(std::string_view name) const override;
+  std::optional<DType> dtype_of(std::string_view name) const override;
   Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override;
   Result<std::optional<RepeatedTensor>> repeated(std::string_view name) override;
   void release(std::string_view name) override;
@@ -75,6 +77,8 @@ class DummyWeights : public WeightSource {
   DType dtype_;
   Tensor pool_;       // numbers around 0
   Tensor norm_pool_;  // numbers around 1
+  Tensor scale_pool_;
+  Tensor packed_pool_;  // random bits
   std::unordered_map<std::string, Tensor> tensors_;
 };
 
@@ -96,19 +100,29 @@ struct WeightScheme {
   int64_t block_columns = 0;
   // With scales, the type of values * scales: that of the model before it was quantized.
   DType dequantized_dtype = DType::kF32;
+  // Values in I8 are integers of so many bits: 4 (-8 to 7) or 8 (-128 to 127).
+  int bits = 8;
+  // Each scale has a zero point, an integer of the same range that is subtracted from the values.
+  bool has_zeros = false;
 
   friend bool operator==(const WeightScheme&, const WeightScheme&) = default;
 };
 
-// Returns for example "fp8_e4m3 with a scale per block of 128 x 128".
+// Returns for example "fp8_e4m3 with a scale per block of 128 x 128", or "4-bit integers with a
+// scale and a zero point per group of 128".
 std::string describe(const WeightScheme& scheme);
+// The name of the values' type: dtype_name(), or "i4" for integers of 4 bits.
+std::string_view values_name(const WeightScheme& scheme);
+constexpr bool is_integer(const WeightScheme& scheme) {
+  return scheme.values == DType::kI8;
+}
 
 // The block of `matrix` [rows, columns] that shares one scale; not for kNone.
 Shape scale_block(const WeightScheme& scheme, const Shape& matrix);
 // The shape of the scales of `matrix`; the last block along either axis may be incomplete.
 Shape scales_shape(const WeightScheme& scheme, const Shape& matrix);
 
-// A matrix [rows, columns] in memory; its elements are values * scales.
+// A matrix [rows, columns] in memory; its elements are (values - zeros) * scales.
 struct WeightView {
   WeightView() = default;
   // Values without scales.
@@ -118,12 +132,19 @@ struct WeightView {
 
   TensorView values;
   TensorView scales;  // F32, F16 or BF16 of scales_shape(); data null: none
+  TensorView zeros;   // I8 of scales_shape(); data null: zeros
+  // I32 [columns]: values[:, i] is column order[i] of the matrix; data null: values are in order.
+  TensorView order;
   WeightScheme scheme;
 };
 
 // The type of a matrix of this scheme once its values are multiplied by their scales: BF16 if the
 // product has that type, and otherwise F32; without scales, the type of the values.
 DType plain_dtype(const WeightScheme& scheme);
+// The scheme of the matrix once its values are multiplied by their scales.
+inline WeightScheme plain_scheme(const WeightScheme& scheme) {
+  return {.values = plain_dtype(scheme)};
+}
 // Writes row `row` of the matrix in plain_dtype().
 void write_plain_row(const WeightView& matrix, int64_t row, std::byte* out);
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "tensor/dtype.h"
 
@@ -63,6 +64,57 @@ TEST(DummyWeights, RowsDiffer) {
   for (int64_t row = 1; row < 1024; ++row) {
     EXPECT_NE(std::memcmp(view.data, view.rows(row, 1).data, 1024 * sizeof(float)), 0) << row;
   }
+}
+
+TEST(DummyWeights, PackedIntegersAreRandomBits) {
+  DummyWeights weights(DType::kBF16);
+  for (const char* name :
+       {"q_proj.qweight", "q_proj.qzeros", "q_proj.weight_packed", "q_proj.weight_zero_point"}) {
+    EXPECT_TRUE(weights.has(name));
+    EXPECT_EQ(weights.dtype_of(name), DType::kI32);
+    const TensorView words = weights.tensor(name, {300, 100}).value();
+    ASSERT_EQ(words.dtype, DType::kI32);
+    double num_ones = 0;
+    for (int i = 0; i < 30000; ++i) num_ones += __builtin_popcount(words.as<uint32_t>()[i]);
+    EXPECT_NEAR(num_ones / 30000, 16.0, 0.1) << name;
+  }
+  for (const char* name : {"q_proj.scales", "q_proj.weight_scale"}) {
+    const TensorView scales = weights.tensor(name, {300, 100}).value();
+    EXPECT_EQ(scales.dtype, DType::kBF16);
+    EXPECT_NEAR(moments(scales).mean, 0.02 / 4.6, 1e-4) << name;
+  }
+  for (const char* name : {"q_proj.g_idx", "q_proj.weight_g_idx", "q_proj.weight_shape"}) {
+    EXPECT_FALSE(weights.has(name)) << name;
+  }
+}
+
+TEST(WeightScheme, RowsOfIntegersArePlainNumbers) {
+  std::vector<int8_t> values = {-8, 7, 0, 1, 2, 3, -1, -2};
+  std::vector<float> scales = {0.5F, -2, 3, 4};
+  std::vector<int8_t> zeros = {1, -8, 7, 0};
+  std::vector<int32_t> order = {3, 1, 0, 2};
+  WeightScheme scheme = {DType::kI8, ScaleLayout::kBlocks, 1, 2};
+  scheme.bits = 4;
+  scheme.has_zeros = true;
+  WeightView matrix({values.data(), DType::kI8, {2, 4}}, {scales.data(), DType::kF32, {2, 2}},
+                    scheme);
+  matrix.zeros = {zeros.data(), DType::kI8, {2, 2}};
+  const auto row = [&](int64_t i) {
+    std::vector<float> numbers(4);
+    write_plain_row(matrix, i, reinterpret_cast<std::byte*>(numbers.data()));
+    return numbers;
+  };
+  EXPECT_EQ(row(0), (std::vector<float>{-4.5F, 3, -16, -18}));
+  EXPECT_EQ(row(1), (std::vector<float>{-15, -12, -4, -8}));
+  matrix.order = {order.data(), DType::kI32, {4}};
+  EXPECT_EQ(row(0), (std::vector<float>{-16, 3, -18, -4.5F}));
+  matrix.zeros = matrix.order = {};
+  matrix.scheme.has_zeros = false;
+  EXPECT_EQ(row(0), (std::vector<float>{-4, 3.5F, 0, -2}));
+  EXPECT_EQ(describe(scheme), "4-bit integers with a scale and a zero point per group of 2");
+  EXPECT_EQ(values_name(scheme), "i4");
+  EXPECT_EQ(describe({DType::kI8, ScaleLayout::kRows}), "8-bit integers with a scale per row");
+  EXPECT_EQ(values_name({DType::kI8, ScaleLayout::kRows}), "i8");
 }
 
 TEST(WeightScheme, ScalesCoverTheMatrix) {

@@ -57,6 +57,14 @@ class CpuOps final : public Ops {
            quantized::kFeatures;
   }
 
+  int64_t integer_bytes(const WeightScheme& scheme, DType scales,
+                        const Shape& matrix) const override {
+    const auto format = quantized_format(scheme, scales, matrix);
+    if (!format) return 0;
+    const int64_t num_groups = ceil_div(matrix[1], quantized::kGroupK);
+    return quantized::row_bytes(*format, num_groups) * matrix[0] / quantized::kFeatures;
+  }
+
   // The caller takes part in packing, so with several nodes it must run on its own.
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
     if (pool_.nodes().size() == 1) return pack_linear(source);
@@ -270,9 +278,10 @@ class CpuOps final : public Ops {
 
  private:
   Result<std::unique_ptr<Linear>> pack_linear(const LinearSource& source) {
-    if (!source.blocks.empty()) {
+    const bool has_integers = !source.weights.empty() && is_integer(source.weights[0].scheme);
+    if (!source.blocks.empty() || has_integers) {
       QUIRE_ASSIGN_OR_RETURN(auto quantized, QuantizedLinear::pack(source, pool_));
-      QUIRE_RETURN_IF_ERROR(quantized_scratch_.reserve(quantized->in_features()));
+      QUIRE_RETURN_IF_ERROR(quantized_scratch_.reserve(*quantized));
       return std::unique_ptr<Linear>(std::move(quantized));
     }
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,

@@ -25,11 +25,16 @@ int64_t task_panels(int64_t num_panels, int num_threads) {
 
 }  // namespace
 
-Status QuantizedScratch::reserve(int64_t in_features) {
-  const auto num_bytes = static_cast<size_t>(kBlockRows * row_bytes(in_features, kMaxTerms));
-  if (num_bytes <= x_.num_bytes()) return {};
-  QUIRE_ASSIGN_OR_RETURN(x_, Buffer::host(num_bytes));
-  return {};
+Status QuantizedScratch::reserve(const QuantizedLinear& w) {
+  const int64_t num_k = w.in_features();
+  const auto grow = [](int64_t num_bytes, Buffer& buffer) -> Status {
+    if (static_cast<size_t>(num_bytes) <= buffer.num_bytes()) return {};
+    QUIRE_ASSIGN_OR_RETURN(buffer, Buffer::host(static_cast<size_t>(num_bytes)));
+    return {};
+  };
+  QUIRE_RETURN_IF_ERROR(grow(kBlockRows * row_bytes(num_k, kMaxTerms), x_));
+  if (w.order().empty()) return {};
+  return grow(kBlockRows * num_k * int64_t{sizeof(float)}, ordered_);
 }
 
 void linear_quantized(std::span<const QuantizedRowGroup> groups, const quantized::Kernel& kernel,
@@ -37,10 +42,17 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups, const quantized
                       const QuantizedScratch& scratch) {
   const int64_t num_k = groups.front().w->in_features();
   const int64_t x_bytes = row_bytes(num_k, num_terms);
-  for_group_rows(
-      groups, num_k, kRoundOnOneThread, pool, [&](const QuantizedRowGroup&, int64_t row) {
-        kernel.quantize_row(x + row * num_k, num_k, num_terms, scratch.x() + row * x_bytes);
-      });
+  const auto round_row = [&](const QuantizedRowGroup& group, int64_t row) {
+    const float* from = x + row * num_k;
+    const std::span<const int32_t> order = group.w->order();
+    if (!order.empty()) {
+      float* const ordered = scratch.ordered() + row * num_k;
+      for (int64_t k = 0; k < num_k; ++k) ordered[k] = from[order[static_cast<size_t>(k)]];
+      from = ordered;
+    }
+    kernel.quantize_row(from, num_k, num_terms, scratch.x() + row * x_bytes);
+  };
+  for_group_rows(groups, num_k, kRoundOnOneThread, pool, round_row);
   int64_t num_panels = 0;
   for (const QuantizedRowGroup& group : groups) num_panels += std::ssize(group.w->panels());
   const int64_t step = task_panels(num_panels, pool.num_threads());

@@ -1,6 +1,7 @@
 // Computes out = x · Wᵀ + bias with quantized weights, as quantized/kernel.h describes: activations
 // are rounded to integers of 8 or 16 bits per block of 256, and the products are summed exactly
-// within a group of weights.
+// within a group of weights. If the columns of the weights have another order, the activations are
+// put into it before they are rounded.
 #pragma once
 
 #include <span>
@@ -20,15 +21,17 @@ struct QuantizedKernel {
 // The kernels that this processor can run, the fastest first; at least "plain".
 std::span<const QuantizedKernel> quantized_kernels();
 
-// Scratch for the activations as integers, shared by all threads. It is sized when a Linear is
-// made, so that linear() allocates nothing.
+// Scratch for the activations as integers, and for those in the order of a Linear's columns, shared
+// by all threads. It is sized when a Linear is made, so that linear() allocates nothing.
 class QuantizedScratch {
  public:
-  Status reserve(int64_t in_features);
+  Status reserve(const QuantizedLinear& w);
   std::byte* x() const { return static_cast<std::byte*>(x_.data()); }
+  float* ordered() const { return static_cast<float*>(ordered_.data()); }
 
  private:
   Buffer x_;
+  Buffer ordered_;
 };
 
 // x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in

@@ -1,9 +1,13 @@
-// A weight matrix of quantized blocks in the order in which the kernels of quantized/ stream it. It
-// is the only copy of the weights, and about as large as the blocks.
+// A weight matrix of quantized blocks, or of integers with scales, in the order in which the
+// kernels of quantized/ stream it. It is the only copy of the weights, and about as large as the
+// source.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "base/numbers.h"
 #include "base/thread_pool.h"
 #include "cpu/ops/quantized/kernel.h"
 #include "ops/ops.h"
@@ -12,6 +16,11 @@ namespace quire::cpu {
 
 // How a panel keeps blocks of this type. Values of 2 and 3 bits take 4 bits, those of 5 bits 6.
 quantized::Format quantized_format(const GgufBlockType& type);
+
+// How a panel keeps integers with scales of this type; absent: it cannot, because the columns that
+// share a scale are not a multiple of 16. A scale of more than 256 columns is kept once per 256.
+std::optional<quantized::Format> quantized_format(const WeightScheme& scheme, DType scales,
+                                                  const Shape& matrix);
 
 class QuantizedLinear final : public Linear {
  public:
@@ -23,15 +32,19 @@ class QuantizedLinear final : public Linear {
     int64_t num_features;
   };
 
-  // Fails with kInvalidArgument if the shapes are inconsistent, and with kResourceExhausted.
+  // Packs the source's blocks or, if it has none, its weights, which are integers. Fails with
+  // kInvalidArgument if the shapes or the orders of columns are inconsistent, with kUnimplemented
+  // if a panel cannot keep the integers, and with kResourceExhausted.
   static Result<std::unique_ptr<QuantizedLinear>> pack(const LinearSource& source,
                                                        ThreadPool& pool);
 
   int64_t in_features() const override { return in_features_; }
   int64_t out_features() const override { return out_features_; }
-  size_t num_bytes() const override { return weights_.num_bytes() + bias_.size() * sizeof(float); }
+  size_t num_bytes() const override {
+    return weights_.num_bytes() + bias_.size() * sizeof(float) + order_.size() * sizeof(int32_t);
+  }
 
-  int64_t num_groups() const { return in_features_ / quantized::kGroupK; }
+  int64_t num_groups() const { return ceil_div(in_features_, quantized::kGroupK); }
   const std::vector<Panel>& panels() const { return panels_; }
   const std::byte* data(const Panel& panel) const {
     return static_cast<const std::byte*>(weights_.data()) + panel.offset;
@@ -39,17 +52,25 @@ class QuantizedLinear final : public Linear {
   // [out_features]; null if the source has no bias.
   const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
 
+  // Column i of the panels is column order()[i] of the matrix; empty: the columns are in order.
+  std::span<const int32_t> order() const { return order_; }
+
   // Writes row `feature` of the matrix as F32.
   void unpack_row(int64_t feature, float* out) const;
 
  private:
+  class SourceMatrix;
+
   QuantizedLinear() = default;
-  void list_panels(const LinearSource& source);
-  void pack_panel(const Panel& panel, const LinearSource& source);
+  void list_panels(std::span<const SourceMatrix> matrices);
+  void pack_panel(const Panel& panel, std::span<const SourceMatrix> matrices);
+  void unpack_block(const Panel& panel, const std::byte* block, int64_t lane, int64_t first_group,
+                    float* out) const;
 
   Buffer weights_;
   std::vector<Panel> panels_;
   std::vector<float> bias_;
+  std::vector<int32_t> order_;
   int64_t in_features_ = 0;
   int64_t out_features_ = 0;
 };

@@ -30,6 +30,12 @@ struct Avx2 {
     return kBits < 0 ? _mm256_slli_epi32(a, kBits < 0 ? -kBits : 0)
                      : _mm256_srli_epi32(a, kBits < 0 ? 0 : kBits);
   }
+  static I set1_int(int32_t a) { return _mm256_set1_epi32(a); }
+  static I subtract(I a, I b) { return _mm256_sub_epi32(a, b); }
+  static I multiply(I a, I b) { return _mm256_mullo_epi32(a, b); }
+  static I widen_u8(const std::byte* from) {
+    return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+  }
   static I add(I a, I b) { return _mm256_add_epi32(a, b); }
   template <int kBits>
   static I dot(I sum, I weights, I x) {
@@ -51,11 +57,12 @@ struct Avx2 {
   static F load_f16(const std::byte* from) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
   }
+  static F load_bf16(const std::byte* from) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(
+        _mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))), 16));
+  }
   static F load_i8(const std::byte* from) {
     return to_float(_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
-  }
-  static F load_u8(const std::byte* from) {
-    return to_float(_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from))));
   }
   static void store(F a, float* to) { _mm256_storeu_ps(to, a); }
   static void prefetch(const std::byte* from, int64_t num_bytes) {

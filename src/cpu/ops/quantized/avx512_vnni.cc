@@ -27,6 +27,12 @@ struct Avx512Vnni {
     return kBits < 0 ? _mm512_slli_epi32(a, kBits < 0 ? -kBits : 0)
                      : _mm512_srli_epi32(a, kBits < 0 ? 0 : kBits);
   }
+  static I set1_int(int32_t a) { return _mm512_set1_epi32(a); }
+  static I subtract(I a, I b) { return _mm512_sub_epi32(a, b); }
+  static I multiply(I a, I b) { return _mm512_mullo_epi32(a, b); }
+  static I widen_u8(const std::byte* from) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
   static I add(I a, I b) { return _mm512_add_epi32(a, b); }
   template <int kBits>
   static I dot(I sum, I weights, I x) {
@@ -41,11 +47,12 @@ struct Avx512Vnni {
   static F load_f16(const std::byte* from) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
   }
+  static F load_bf16(const std::byte* from) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(
+        _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))), 16));
+  }
   static F load_i8(const std::byte* from) {
     return to_float(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
-  }
-  static F load_u8(const std::byte* from) {
-    return to_float(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
   }
   static void store(F a, float* to) { _mm512_storeu_ps(to, a); }
   static void prefetch(const std::byte* from, int64_t num_bytes) {

@@ -43,33 +43,53 @@ inline __attribute__((always_inline)) typename Isa::I unpack(const std::byte* gr
   }
 }
 
-// The scales and the minimums of the groups of one block.
-template <class Isa>
-struct Scales {
-  using F = typename Isa::F;
+// Whether a panel has what no type of GGUF has. Such formats are compiled apart, because their
+// branches and longer groups would make the products of the others 10 % slower.
+constexpr bool is_wide(const Format& format) {
+  const bool has_common_scales =
+      format.scales == Scales::kBlockBytes || format.scales == Scales::kF16;
+  return format.group_k > kGroupK || format.has_zeros || !has_common_scales;
+}
 
-  Scales(const Format& format_, const std::byte* block, int64_t groups) : format(format_) {
-    const int64_t num_groups = groups * kGroupK / format.group_k;
+// The scales, the minimums and the zero points of the groups of one block.
+template <class Isa, bool kWide>
+struct GroupScales {
+  using F = typename Isa::F;
+  using I = typename Isa::I;
+
+  GroupScales(const Format& format_, const std::byte* block, int64_t groups) : format(format_) {
+    const int64_t num_groups = format.num_groups(groups);
     block_scales = block;
     block_minimums = block + kFeatures * 2;
     scales = block;
-    if (format.has_block_scales) scales += kFeatures * (format.has_minimums ? 4 : 2);
-    minimums = scales + num_groups * kFeatures * (format.has_block_scales ? 1 : 2);
+    if (format.has_block_scales()) scales += kFeatures * (format.has_minimums ? 4 : 2);
+    minimums = scales + num_groups * kFeatures * format.scale_bytes();
   }
 
   F scale(int64_t group, int64_t vec) const {
     const int64_t lane = vec * Isa::kLanes;
     const int64_t at = group * kFeatures + lane;
-    if (!format.has_block_scales) return Isa::load_f16(scales + at * 2);
+    if constexpr (kWide) {
+      if (format.scales == Scales::kBF16) return Isa::load_bf16(scales + at * 2);
+      if (format.scales == Scales::kF32) {
+        return Isa::load_f32(reinterpret_cast<const float*>(scales + at * 4));
+      }
+    }
+    if (!format.has_block_scales()) return Isa::load_f16(scales + at * 2);
     return Isa::mul(Isa::load_f16(block_scales + lane * 2), Isa::load_i8(scales + at));
+  }
+  // With zero points, which take the place of minimums.
+  I zero(int64_t group, int64_t vec) const {
+    return Isa::widen_u8(minimums + group * kFeatures + vec * Isa::kLanes);
   }
   // The number that a group subtracts per unit of activation, given its scale.
   F minimum(int64_t group, int64_t vec, F scale) const {
     const int64_t lane = vec * Isa::kLanes;
     const int64_t at = group * kFeatures + lane;
     if (!format.has_minimums) return Isa::mul(scale, Isa::set1(static_cast<float>(format.offset)));
-    if (!format.has_block_scales) return Isa::load_f16(minimums + at * 2);
-    return Isa::mul(Isa::load_f16(block_minimums + lane * 2), Isa::load_u8(minimums + at));
+    if (!format.has_block_scales()) return Isa::load_f16(minimums + at * 2);
+    return Isa::mul(Isa::load_f16(block_minimums + lane * 2),
+                    Isa::to_float(Isa::widen_u8(minimums + at)));
   }
 
   Format format;
@@ -79,18 +99,37 @@ struct Scales {
   const std::byte* minimums;
 };
 
+// Where the sums for groups of group_k begin in Activations, in bytes.
+constexpr int64_t sums_offset(int group_k) {
+  switch (group_k) {
+    case 16:
+      return offsetof(Activations, sums_of_16);
+    case 32:
+      return offsetof(Activations, sums_of_32);
+    case 64:
+      return offsetof(Activations, sums_of_64);
+    case 128:
+      return offsetof(Activations, sums_of_128);
+    default:
+      return offsetof(Activations, sums_of_256);
+  }
+}
+
 // sums[row][kFeatures] += rows of one block of activations · the block's weights, for kVecs vectors
 // of features from first_vec on.
-template <class Isa, int kBits, int kRows, int kTerms>
+template <class Isa, bool kWide, int kBits, int kRows, int kTerms>
 void multiply_block(const Format& format, const std::byte* block, int64_t groups,
                     const std::byte* x, int64_t x_stride, int64_t first_vec, float* sums) {
   using F = typename Isa::F;
   using I = typename Isa::I;
   constexpr int kVecs = Isa::kVecs;
-  const Scales<Isa> scales(format, block, groups);
+  const GroupScales<Isa, kWide> scales(format, block, groups);
   const std::byte* values = block + header_bytes(format, groups);
   const int64_t bytes_per_group = block_bytes(format, groups) / groups;  // with their scales
+  const std::byte* group_sums = x + sums_offset(format.group_k);
   const bool has_halves = format.group_k == kGroupK / 2;
+  // The groups of 32 that share a scale.
+  const int64_t inner_groups = kWide && !has_halves ? format.group_k / kGroupK : 1;
   F block_sums[kRows][kVecs];
   I products[kRows][kTerms][kVecs];
 #pragma GCC unroll 16
@@ -131,36 +170,46 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
     for (int v = 0; v < kVecs; ++v) {
       const F scale = scales.scale(group, first_vec + v);
       const F minimum = scales.minimum(group, first_vec + v, scale);
+      const bool has_zeros = kWide && format.has_zeros;
+      const I zero = has_zeros ? scales.zero(group, first_vec + v) : Isa::zero();
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
-        const auto* row = reinterpret_cast<const Activations*>(x + r * x_stride);
-        const float sum = has_halves ? row->sums_of_16[group] : row->sums_of_32[group];
+        const float sum = reinterpret_cast<const float*>(group_sums + r * x_stride)[group];
         I product = products[r][0][v];
         if constexpr (kTerms == 2) {
           product = Isa::add(product, Isa::template shift<-8>(products[r][1][v]));
         }
         F& block_sum = block_sums[r][v];
-        block_sum = Isa::mul_add(scale, Isa::to_float(product), block_sum);
-        block_sum = Isa::neg_mul_add(minimum, Isa::set1(sum), block_sum);
+        if (has_zeros) {
+          const I zeros = Isa::multiply(zero, Isa::set1_int(static_cast<int32_t>(sum)));
+          block_sum = Isa::mul_add(scale, Isa::to_float(Isa::subtract(product, zeros)), block_sum);
+        } else {
+          block_sum = Isa::mul_add(scale, Isa::to_float(product), block_sum);
+          block_sum = Isa::neg_mul_add(minimum, Isa::set1(sum), block_sum);
+        }
       }
     }
   };
-  for (int64_t g = 0; g < groups; ++g) {
-    const std::byte* group = values + g * group_bytes(kBits);
-    const int64_t first_quad = g * 2 * kQuadsPerHalf;
-    Isa::prefetch(block + g * bytes_per_group + kPrefetchBytes, bytes_per_group);
+  for (int64_t first = 0; first < groups; first += inner_groups) {
+    const bool is_cut = kWide && first + inner_groups > groups;
+    const int64_t end = is_cut ? groups : first + inner_groups;
     start_group();
+    for (int64_t g = first; g < end; ++g) {
+      const std::byte* group = values + g * group_bytes(kBits);
+      const int64_t first_quad = g * 2 * kQuadsPerHalf;
+      Isa::prefetch(block + g * bytes_per_group + kPrefetchBytes, bytes_per_group);
 #pragma GCC unroll 4
-    for (int quad = 0; quad < kQuadsPerHalf; ++quad) multiply_quad(group, quad, first_quad);
-    if (has_halves) {
-      end_group(2 * g);
-      start_group();
-    }
+      for (int quad = 0; quad < kQuadsPerHalf; ++quad) multiply_quad(group, quad, first_quad);
+      if (has_halves) {
+        end_group(2 * g);
+        start_group();
+      }
 #pragma GCC unroll 4
-    for (int quad = kQuadsPerHalf; quad < 2 * kQuadsPerHalf; ++quad) {
-      multiply_quad(group, quad, first_quad);
+      for (int quad = kQuadsPerHalf; quad < 2 * kQuadsPerHalf; ++quad) {
+        multiply_quad(group, quad, first_quad);
+      }
     }
-    end_group(has_halves ? 2 * g + 1 : g);
+    end_group(has_halves ? 2 * first + 1 : first / inner_groups);
   }
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -174,7 +223,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
 }
 
 // Rows [row, row + kRows) of the task.
-template <class Isa, int kBits, int kRows, int kTerms>
+template <class Isa, bool kWide, int kBits, int kRows, int kTerms>
 void multiply_rows(const Task& task, int64_t row) {
   constexpr int64_t kGroups = kBlockK / kGroupK;
   const int64_t num_blocks = (task.num_groups + kGroups - 1) / kGroups;
@@ -186,7 +235,7 @@ void multiply_rows(const Task& task, int64_t row) {
     const int64_t rest = task.num_groups - b * kGroups;
     const int64_t groups = rest < kGroups ? rest : kGroups;
     for (int64_t vec = 0; vec < kFeatures / Isa::kLanes; vec += Isa::kVecs) {
-      multiply_block<Isa, kBits, kRows, kTerms>(
+      multiply_block<Isa, kWide, kBits, kRows, kTerms>(
           task.format, block, groups, x + b * activation_bytes(kTerms), x_stride, vec, sums[0]);
     }
     block += block_bytes(task.format, groups);
@@ -200,35 +249,40 @@ void multiply_rows(const Task& task, int64_t row) {
 }
 
 // Calls multiply_rows() for `rows`, known only at run time, from 1 to kRows.
-template <class Isa, int kBits, int kRows, int kTerms>
+template <class Isa, bool kWide, int kBits, int kRows, int kTerms>
 void multiply_some_rows(const Task& task, int64_t row, int64_t rows) {
   if constexpr (kRows > 1) {
-    if (rows < kRows) return multiply_some_rows<Isa, kBits, kRows - 1, kTerms>(task, row, rows);
+    if (rows < kRows)
+      return multiply_some_rows<Isa, kWide, kBits, kRows - 1, kTerms>(task, row, rows);
   }
-  multiply_rows<Isa, kBits, kRows, kTerms>(task, row);
+  multiply_rows<Isa, kWide, kBits, kRows, kTerms>(task, row);
 }
 
 // All rows, in sets of nearly equal size.
-template <class Isa, int kBits, int kTerms>
+template <class Isa, bool kWide, int kBits, int kTerms>
 void multiply_all(const Task& task) {
   constexpr int kRows = Isa::kRows[kTerms - 1];
   int64_t num_sets = (task.num_rows + kRows - 1) / kRows;
   for (int64_t row = 0; row < task.num_rows; --num_sets) {
     const int64_t rows = (task.num_rows - row + num_sets - 1) / num_sets;
-    multiply_some_rows<Isa, kBits, kRows, kTerms>(task, row, rows);
+    multiply_some_rows<Isa, kWide, kBits, kRows, kTerms>(task, row, rows);
     row += rows;
   }
 }
 
 template <class Isa, int kTerms>
 void run_terms(const Task& task) {
+  if (is_wide(task.format)) {
+    return task.format.value_bits == 4 ? multiply_all<Isa, true, 4, kTerms>(task)
+                                       : multiply_all<Isa, true, 8, kTerms>(task);
+  }
   switch (task.format.value_bits) {
     case 4:
-      return multiply_all<Isa, 4, kTerms>(task);
+      return multiply_all<Isa, false, 4, kTerms>(task);
     case 6:
-      return multiply_all<Isa, 6, kTerms>(task);
+      return multiply_all<Isa, false, 6, kTerms>(task);
     default:
-      return multiply_all<Isa, 8, kTerms>(task);
+      return multiply_all<Isa, false, 8, kTerms>(task);
   }
 }
 
@@ -267,15 +321,18 @@ void quantize_block(const float* x, int64_t count, std::byte* out) {
   }
   auto* const header = reinterpret_cast<Activations*>(out);
   header->scale = !is_finite ? __builtin_nanf("") : is_zero ? 0.0F : most / kMost;
-  int32_t sums[kBlockK / 16];
   for (int64_t s = 0; s < kBlockK / 16; ++s) {
-    sums[s] = 0;
-    for (int64_t i = 0; i < 16; ++i) sums[s] += q[s * 16 + i];
-    header->sums_of_16[s] = static_cast<float>(sums[s]);
+    int32_t sum = 0;
+    for (int64_t i = 0; i < 16; ++i) sum += q[s * 16 + i];
+    header->sums_of_16[s] = static_cast<float>(sum);
   }
-  for (int64_t s = 0; s < kBlockK / 32; ++s) {
-    header->sums_of_32[s] = static_cast<float>(sums[2 * s] + sums[2 * s + 1]);
-  }
+  const auto add_pairs = [](const float* from, int64_t num_pairs, float* to) {
+    for (int64_t s = 0; s < num_pairs; ++s) to[s] = from[2 * s] + from[2 * s + 1];
+  };
+  add_pairs(header->sums_of_16, kBlockK / 32, header->sums_of_32);
+  add_pairs(header->sums_of_32, kBlockK / 64, header->sums_of_64);
+  add_pairs(header->sums_of_64, kBlockK / 128, header->sums_of_128);
+  add_pairs(header->sums_of_128, 1, header->sums_of_256);
   auto* bytes = reinterpret_cast<int8_t*>(out + sizeof(Activations));
   for (int64_t quad = 0; quad < kBlockK / 4; ++quad) {
     for (int64_t i = 0; i < 4; ++i) {

@@ -27,7 +27,11 @@ struct Plain {
   static I shift(I a) {
     return kBits < 0 ? a << (kBits < 0 ? -kBits : 0) : a >> (kBits < 0 ? 0 : kBits);
   }
+  static I set1_int(int32_t a) { return static_cast<I>(a); }
   static I add(I a, I b) { return a + b; }
+  static I subtract(I a, I b) { return a - b; }
+  static I multiply(I a, I b) { return a * b; }
+  static I widen_u8(const std::byte* from) { return static_cast<I>(*from); }
   template <int kBits>
   static I dot(I sum, I weights, I x) {
     for (int byte = 0; byte < 4; ++byte) {
@@ -42,15 +46,14 @@ struct Plain {
   static F mul_add(F a, F b, F c) { return std::fma(a, b, c); }
   static F neg_mul_add(F a, F b, F c) { return std::fma(-a, b, c); }
   static F load_f32(const float* from) { return *from; }
-  static F load_f16(const std::byte* from) {
+  static F load_f16(const std::byte* from) { return f16_to_f32(load_16(from)); }
+  static F load_bf16(const std::byte* from) { return bf16_to_f32(load_16(from)); }
+  static uint16_t load_16(const std::byte* from) {
     uint16_t bits = 0;
     __builtin_memcpy(&bits, from, sizeof(bits));
-    return f16_to_f32(bits);
+    return bits;
   }
   static F load_i8(const std::byte* from) { return static_cast<float>(static_cast<int8_t>(*from)); }
-  static F load_u8(const std::byte* from) {
-    return static_cast<float>(static_cast<uint8_t>(*from));
-  }
   static void store(F a, float* to) { *to = a; }
   static void prefetch(const std::byte* /*from*/, int64_t /*num_bytes*/) {}
 };

@@ -1,0 +1,427 @@
+// Products with integers of 4 and 8 bits, in every layout of scales and zero points, with every
+// kernel that this machine can run. `write_plain_row` defines the numbers.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "cpu/ops/gemm_quantized.h"
+#include "ops_fixture.h"
+#include "tensor/dtype.h"
+
+namespace quire {
+namespace {
+
+using cpu::quantized_kernels;
+using cpu::QuantizedKernel;
+using ::testing::HasSubstr;
+using testing::host_stream;
+using testing::matrix;
+using testing::random_floats;
+
+constexpr int64_t kPerTensor = 0;  // instead of a group size
+constexpr int64_t kPerRow = -1;
+
+struct Spec {
+  int bits = 4;
+  int64_t group_size = 128;  // or one of the above
+  bool has_zeros = false;
+  DType scales = DType::kF16;
+  bool has_order = false;
+};
+
+WeightScheme scheme_of(const Spec& spec) {
+  WeightScheme scheme = {.values = DType::kI8, .scales = ScaleLayout::kBlocks};
+  if (spec.group_size == kPerTensor) scheme.scales = ScaleLayout::kTensor;
+  if (spec.group_size == kPerRow) scheme.scales = ScaleLayout::kRows;
+  if (spec.group_size > 0) {
+    scheme.block_rows = 1;
+    scheme.block_columns = spec.group_size;
+  }
+  scheme.bits = spec.bits;
+  scheme.has_zeros = spec.has_zeros;
+  return scheme;
+}
+
+std::string describe(const Spec& spec) {
+  return quire::describe(scheme_of(spec)) + " " + std::string(dtype_name(spec.scales)) +
+         (spec.has_order ? " in an order" : "");
+}
+
+// A matrix of random integers, and the numbers that it stands for.
+struct TestMatrix {
+  TestMatrix(const Spec& spec, int64_t n_, int64_t k_, uint32_t seed) : n(n_), k(k_) {
+    const WeightScheme scheme = scheme_of(spec);
+    const Shape shape = {n, k};
+    const Shape num_scales = scales_shape(scheme, shape);
+    std::mt19937 random(seed);
+    const int range = 1 << spec.bits;
+    const auto integer = [&] { return static_cast<int8_t>(int(random() % range) - range / 2); };
+    for (int64_t i = 0; i < n * k; ++i) values.push_back(integer());
+    for (int64_t i = 0; i < num_scales.num_elements(); ++i) {
+      zeros.push_back(integer());
+      add_scale(spec.scales,
+                1e-3F * static_cast<float>(1 + random() % 50) * (random() % 8 == 0 ? -1.0F : 1.0F));
+    }
+    view = WeightView({values.data(), DType::kI8, shape}, {scales.data(), spec.scales, num_scales},
+                      scheme);
+    if (spec.has_zeros) view.zeros = {zeros.data(), DType::kI8, num_scales};
+    if (spec.has_order) {
+      order.resize(static_cast<size_t>(k));
+      std::iota(order.begin(), order.end(), 0);
+      std::shuffle(order.begin(), order.end(), random);
+      view.order = {order.data(), DType::kI32, {k}};
+    }
+    plain.resize(static_cast<size_t>(n * k));
+    for (int64_t row = 0; row < n; ++row) {
+      write_plain_row(view, row, reinterpret_cast<std::byte*>(plain.data() + row * k));
+    }
+  }
+
+  void add_scale(DType dtype, float scale) {
+    const auto append = [&](const void* bytes, size_t count) {
+      const auto* const from = static_cast<const std::byte*>(bytes);
+      scales.insert(scales.end(), from, from + count);
+    };
+    // BF16 has scales that F16 does not.
+    const uint16_t half = dtype == DType::kF16 ? f32_to_f16(scale) : f32_to_bf16(scale * 1e-20F);
+    dtype == DType::kF32 ? append(&scale, sizeof(scale)) : append(&half, sizeof(half));
+  }
+
+  int64_t n;
+  int64_t k;
+  std::vector<int8_t> values;
+  std::vector<std::byte> scales;
+  std::vector<int8_t> zeros;
+  std::vector<int32_t> order;
+  WeightView view;
+  std::vector<float> plain;
+};
+
+struct TestOps {
+  explicit TestOps(std::string_view kernel, InputRounding rounding = InputRounding::kNone,
+                   int num_threads = 2)
+      : pool(num_threads),
+        ops(make_cpu_ops(pool, {.rounding = rounding, .quantized_kernel = kernel})) {}
+
+  Result<std::unique_ptr<Linear>> make(const std::vector<const TestMatrix*>& parts,
+                                       std::vector<float>* bias = nullptr) {
+    std::vector<WeightView> weights;
+    std::vector<TensorView> biases;
+    float* at = bias == nullptr ? nullptr : bias->data();
+    for (const TestMatrix* part : parts) {
+      weights.push_back(part->view);
+      if (bias == nullptr) continue;
+      biases.push_back({at, DType::kF32, {part->n}});
+      at += part->n;
+    }
+    return ops->make_linear({.weights = weights, .biases = biases});
+  }
+
+  std::unique_ptr<Linear> linear(const std::vector<const TestMatrix*>& parts,
+                                 std::vector<float>* bias = nullptr) {
+    auto made = make(parts, bias);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    return std::move(made).value();
+  }
+
+  // The output is NaN where nothing is written.
+  std::vector<float> run(const Linear& linear, std::vector<float>& x, int64_t m) {
+    std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
+    ops->linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()),
+                host_stream());
+    return out;
+  }
+
+  ThreadPool pool;
+  std::unique_ptr<Ops> ops;
+};
+
+// The largest error of rounding an activation of the row: half a unit of its block's integers. In
+// an order, the blocks are those of the ordered columns.
+double rounding_error(const TestMatrix& w, const float* x, int64_t place, double most_integer) {
+  float most = 0;
+  const int64_t first = place / 256 * 256;
+  for (int64_t i = first; i < std::min(first + 256, w.k); ++i) {
+    const int64_t column = w.order.empty() ? i : w.order[static_cast<size_t>(i)];
+    most = std::max(most, std::fabs(x[column]));
+  }
+  return 0.5001 * static_cast<double>(most) / most_integer;
+}
+
+// Computes the product in double. An output's error is at most that of rounding activations and,
+// relative to the terms of the sum, that of F32; with an offset, a term is a value without it.
+void expect_product(const TestMatrix& w, const std::vector<float>& x, int64_t num_rows,
+                    const std::vector<float>& bias, const std::vector<float>& out,
+                    double most_integer, const std::string& what) {
+  for (int64_t t = 0; t < num_rows; ++t) {
+    const float* row = x.data() + t * w.k;
+    std::vector<double> errors(static_cast<size_t>(w.k));
+    for (int64_t i = 0; i < w.k; ++i) {
+      const int64_t column = w.order.empty() ? i : w.order[static_cast<size_t>(i)];
+      errors[static_cast<size_t>(column)] = i % 256 == 0 || !w.order.empty()
+                                                ? rounding_error(w, row, i, most_integer)
+                                                : errors[static_cast<size_t>(column - 1)];
+    }
+    for (int64_t n = 0; n < w.n; ++n) {
+      double sum = bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<size_t>(n)]);
+      double largest = 0;
+      double bound = 1e-6 * std::fabs(sum);
+      for (int64_t k = 0; k < w.k; ++k) {
+        const auto weight = static_cast<double>(w.plain[static_cast<size_t>(n * w.k + k)]);
+        sum += static_cast<double>(row[k]) * weight;
+        bound += (errors[static_cast<size_t>(k)] + 1e-6 * std::fabs(row[k])) * std::fabs(weight);
+        largest = std::max(largest, std::fabs(weight));
+      }
+      // The offset of a value is at most as large as the largest of a row of random values.
+      for (int64_t k = 0; k < w.k; ++k) bound += 2e-6 * std::fabs(row[k]) * largest;
+      ASSERT_NEAR(out[static_cast<size_t>(t * w.n + n)], sum, bound)
+          << what << " rows=" << num_rows << " n=" << w.n << " k=" << w.k << " at " << t << ","
+          << n;
+    }
+  }
+}
+
+constexpr double kMostOf16Bits = 32512;
+constexpr double kMostOf8Bits = 127;
+
+// Checks one matrix with every kernel, which all give the same bits.
+void expect_every_kernel(const Spec& spec, int64_t n, int64_t k,
+                         const std::vector<int64_t>& row_counts) {
+  const TestMatrix w(spec, n, k, static_cast<uint32_t>(n * 1000 + k));
+  // The products of BF16 scales are too small to show beside a bias.
+  std::vector<float> bias = random_floats(static_cast<size_t>(n), 5);
+  if (spec.scales == DType::kBF16) bias.assign(bias.size(), 0.0F);
+  for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
+    const double most = rounding == InputRounding::kNone ? kMostOf16Bits : kMostOf8Bits;
+    for (const int64_t num_rows : row_counts) {
+      std::vector<float> x = random_floats(static_cast<size_t>(num_rows * k), 9);
+      std::vector<float> first_out;
+      for (const QuantizedKernel& kernel : quantized_kernels()) {
+        TestOps ops(kernel.name, rounding);
+        const std::unique_ptr<Linear> linear = ops.linear({&w}, &bias);
+        const std::vector<float> out = ops.run(*linear, x, num_rows);
+        expect_product(w, x, num_rows, bias, out, most,
+                       std::string(kernel.name) + " " + describe(spec));
+        if (first_out.empty()) first_out = out;
+        ASSERT_EQ(std::memcmp(out.data(), first_out.data(), out.size() * sizeof(float)), 0)
+            << kernel.name << " computes other bits than " << quantized_kernels()[0].name;
+      }
+    }
+  }
+}
+
+TEST(IntegerLinear, AgreesWithTheDefinitionForEveryGroupSize) {
+  for (const int bits : {4, 8}) {
+    for (const bool has_zeros : {false, true}) {
+      for (const int64_t group_size :
+           {int64_t{16}, int64_t{32}, int64_t{64}, int64_t{96}, int64_t{128}, int64_t{256},
+            int64_t{384}, int64_t{512}, int64_t{1024}, kPerRow, kPerTensor}) {
+        const Spec spec = {.bits = bits, .group_size = group_size, .has_zeros = has_zeros};
+        const int64_t k = group_size == 96 || group_size == 384 ? 768 : 1024;
+        expect_every_kernel(spec, 35, k, {1, 3});
+        // A row that ends within a block, after as many groups as fit.
+        if (group_size == 32 || group_size == 64) expect_every_kernel(spec, 7, 320, {2});
+      }
+    }
+  }
+}
+
+TEST(IntegerLinear, AgreesWithTheDefinitionForEveryTypeOfScale) {
+  for (const DType scales : {DType::kF16, DType::kBF16, DType::kF32}) {
+    for (const int bits : {4, 8}) {
+      for (const bool has_zeros : {false, true}) {
+        for (const int64_t group_size : {int64_t{128}, kPerRow, kPerTensor}) {
+          expect_every_kernel(
+              {.bits = bits, .group_size = group_size, .has_zeros = has_zeros, .scales = scales},
+              33, 256, {1, 2});
+        }
+      }
+    }
+  }
+}
+
+TEST(IntegerLinear, AgreesWithTheDefinitionForEveryNumberOfRows) {
+  std::vector<int64_t> row_counts(34);
+  std::iota(row_counts.begin(), row_counts.end(), 0);
+  for (const bool has_zeros : {false, true}) {
+    expect_every_kernel({.bits = 4, .group_size = 64, .has_zeros = has_zeros}, 31, 128, row_counts);
+    expect_every_kernel({.bits = 8, .group_size = kPerRow, .has_zeros = has_zeros}, 31, 128,
+                        row_counts);
+  }
+}
+
+// Columns that are no multiple of 32, as scales per row allow.
+TEST(IntegerLinear, RowsMayEndAnywhere) {
+  for (const int64_t k : {1, 3, 28, 31, 33, 100, 255, 257, 300}) {
+    for (const int bits : {4, 8}) {
+      expect_every_kernel({.bits = bits, .group_size = kPerRow, .has_zeros = true}, 5, k, {1, 4});
+      expect_every_kernel({.bits = bits, .group_size = 512}, 34, k, {3});
+    }
+  }
+}
+
+TEST(IntegerLinear, ColumnsMayHaveAnOrder) {
+  for (const int64_t group_size : {int64_t{32}, int64_t{128}, kPerRow}) {
+    for (const bool has_zeros : {false, true}) {
+      const Spec spec = {.group_size = group_size, .has_zeros = has_zeros, .has_order = true};
+      expect_every_kernel(spec, 40, 640, {1, 2, 9});
+    }
+  }
+}
+
+// The sums of 256 products of the largest integers are exact: 255 * 32512 * 256 < 2^31.
+TEST(IntegerLinear, TheLargestIntegersDoNotOverflow) {
+  for (const bool is_negative : {false, true}) {
+    TestMatrix w({.bits = 8, .group_size = 256, .has_zeros = true, .scales = DType::kF32}, 3, 256,
+                 1);
+    std::ranges::fill(w.values, is_negative ? -128 : 127);
+    std::ranges::fill(w.zeros, is_negative ? 127 : -128);
+    const float one = 1.0F;
+    for (size_t i = 0; i < 3; ++i) std::memcpy(w.scales.data() + 4 * i, &one, sizeof(one));
+    std::vector<float> x(256, 1.0F);
+    for (const QuantizedKernel& kernel : quantized_kernels()) {
+      TestOps ops(kernel.name);
+      const std::vector<float> out = ops.run(*ops.linear({&w}), x, 1);
+      for (const float sum : out) {
+        EXPECT_NEAR(sum, is_negative ? -65280.0F : 65280.0F, 0.02F) << kernel.name;
+      }
+    }
+  }
+}
+
+TEST(IntegerLinear, EmbedsTheNumbersThatTheIntegersStandFor) {
+  TestOps ops({});
+  for (const int bits : {4, 8}) {
+    for (const bool has_order : {false, true}) {
+      for (const DType scales : {DType::kF16, DType::kBF16, DType::kF32}) {
+        const Spec spec = {.bits = bits,
+                           .group_size = 64,
+                           .has_zeros = true,
+                           .scales = scales,
+                           .has_order = has_order};
+        const TestMatrix w(spec, 45, 320, 17);
+        const std::unique_ptr<Linear> linear = ops.linear({&w});
+        const int32_t ids[] = {44, 0, 31, 32};
+        std::vector<float> out(static_cast<size_t>(4 * w.k));
+        ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k), host_stream());
+        for (size_t i = 0; i < out.size(); ++i) {
+          const auto row = static_cast<size_t>(ids[i / static_cast<size_t>(w.k)]);
+          ASSERT_EQ(out[i], w.plain[row * static_cast<size_t>(w.k) + i % static_cast<size_t>(w.k)])
+              << describe(spec) << " at " << i;
+        }
+      }
+    }
+  }
+}
+
+// As q, k and v; the matrices end within panels, and their scales have several types.
+TEST(IntegerLinear, StacksMatrices) {
+  const TestMatrix q({.group_size = 64, .has_zeros = true, .scales = DType::kF16}, 40, 512, 1);
+  const TestMatrix k({.group_size = 64, .has_zeros = true, .scales = DType::kF32}, 33, 512, 2);
+  const TestMatrix v({.group_size = 64, .has_zeros = true, .scales = DType::kF16}, 7, 512, 3);
+  std::vector<float> bias = random_floats(80, 4);
+  std::vector<float> x = random_floats(3 * 512, 6);
+  TestOps ops({});
+  const std::unique_ptr<Linear> linear = ops.linear({&q, &k, &v}, &bias);
+  ASSERT_EQ(linear->out_features(), 80);
+  const std::vector<float> out = ops.run(*linear, x, 3);
+  int64_t first = 0;
+  for (const TestMatrix* part : {&q, &k, &v}) {
+    std::vector<float> part_out;
+    for (int64_t t = 0; t < 3; ++t) {
+      const auto from = out.begin() + t * 80 + first;
+      part_out.insert(part_out.end(), from, from + part->n);
+    }
+    const std::vector<float> part_bias(bias.begin() + first, bias.begin() + first + part->n);
+    expect_product(*part, x, 3, part_bias, part_out, kMostOf16Bits, "stacked");
+    first += part->n;
+  }
+}
+
+TEST(IntegerLinear, RowsDoNotDependOnTheirBatch) {
+  constexpr int64_t kK = 1152;
+  constexpr int64_t kMaxRows = 260;  // more than are rounded at a time
+  std::vector<float> x = random_floats(kMaxRows * kK, 77);
+  for (const bool has_order : {false, true}) {
+    const TestMatrix w({.group_size = 128, .has_zeros = true, .has_order = has_order}, 100, kK, 3);
+    for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
+      std::vector<float> longest;
+      for (const int num_threads : {2, 1}) {
+        TestOps ops({}, rounding, num_threads);
+        const std::unique_ptr<Linear> linear = ops.linear({&w});
+        for (const int64_t m : {kMaxRows, int64_t{1}, int64_t{4}, int64_t{5}, int64_t{67}}) {
+          const std::vector<float> out = ops.run(*linear, x, m);
+          if (longest.empty()) longest = out;
+          ASSERT_EQ(std::memcmp(longest.data(), out.data(), out.size() * sizeof(float)), 0)
+              << "m=" << m << " threads=" << num_threads;
+        }
+      }
+    }
+  }
+}
+
+TEST(IntegerLinear, AnInfinityOrNanStaysInItsRow) {
+  const TestMatrix w({.group_size = 128, .has_zeros = true}, 64, 512, 3);
+  for (const QuantizedKernel& kernel : quantized_kernels()) {
+    TestOps ops(kernel.name);
+    const std::unique_ptr<Linear> linear = ops.linear({&w});
+    std::vector<float> x = random_floats(3 * 512, 8);
+    const std::vector<float> finite = ops.run(*linear, x, 3);
+    for (const float broken : {INFINITY, -INFINITY, NAN}) {
+      x[512 + 300] = broken;
+      const std::vector<float> out = ops.run(*linear, x, 3);
+      for (size_t i = 0; i < 64; ++i) {
+        ASSERT_EQ(out[i], finite[i]);
+        ASSERT_TRUE(std::isnan(out[64 + i])) << kernel.name << " " << broken;
+        ASSERT_EQ(out[128 + i], finite[128 + i]);
+      }
+    }
+  }
+}
+
+TEST(IntegerLinear, RefusesMatricesThatDoNotFit) {
+  TestOps ops({});
+  const Spec spec = {.group_size = 64, .has_zeros = true, .has_order = true};
+  const auto error_of = [&](const std::vector<const TestMatrix*>& parts) {
+    return ops.make(parts).status().message();
+  };
+  const TestMatrix a(spec, 4, 128, 1);
+  const TestMatrix other_order(spec, 4, 128, 2);
+  EXPECT_THAT(error_of({&a, &other_order}),
+              HasSubstr("weight block 1 has its columns in another order than the first"));
+  TestMatrix longer(spec, 4, 192, 1);
+  longer.view.order = {};
+  EXPECT_THAT(error_of({&a, &longer}), HasSubstr("weight block 1 does not fit"));
+  TestMatrix without_zeros = a;
+  without_zeros.view.zeros = {};
+  EXPECT_THAT(error_of({&without_zeros}), HasSubstr("weight block 0 does not fit"));
+  const TestMatrix odd({.group_size = 40}, 4, 120, 1);
+  EXPECT_THAT(error_of({&odd}),
+              HasSubstr("got 4-bit integers with a scale per group of 40, expected groups of a "
+                        "multiple of 16 columns"));
+}
+
+// 4.25 bits per weight with groups of 128, F16 scales and zero points of a byte: 4 + 16/128 +
+// 8/128.
+TEST(IntegerLinear, TakesTheBytesThatAreEstimated) {
+  TestOps ops({});
+  const Spec specs[] = {{.bits = 4, .group_size = 128, .has_zeros = true},
+                        {.bits = 4, .group_size = 32, .scales = DType::kBF16},
+                        {.bits = 8, .group_size = kPerRow, .scales = DType::kF32},
+                        {.bits = 4, .group_size = 1024, .has_zeros = true}};
+  for (const Spec& spec : specs) {
+    const TestMatrix w(spec, 64, 1024, 1);
+    const WeightScheme scheme = scheme_of(spec);
+    const int64_t estimate = ops.ops->integer_bytes(scheme, spec.scales, w.view.values.shape);
+    EXPECT_EQ(ops.linear({&w})->num_bytes(), static_cast<size_t>(estimate)) << describe(spec);
+  }
+  EXPECT_EQ(ops.ops->integer_bytes(scheme_of(specs[0]), DType::kF16, {64, 1024}),
+            64 * 1024 * 4 / 8 + 64 * 8 * 3);
+  EXPECT_EQ(ops.ops->integer_bytes(scheme_of({.group_size = 40}), DType::kF16, {64, 120}), 0);
+}
+
+}  // namespace
+}  // namespace quire
