@@ -14,6 +14,7 @@
 #include "model/eagle3/eagle3.h"
 #include "model/families.h"
 #include "model/mtp/mtp.h"
+#include "model/packed_integers.h"
 
 namespace quire {
 namespace {
@@ -116,9 +117,20 @@ void check_modules(std::string_view text) {
 }
 
 void check_format(const WeightFormat& format) {
-  QUIRE_CHECK(format.scheme.values == DType::kF8E4M3 && !format.scales_suffix.empty(),
+  const WeightScheme& scheme = format.scheme;
+  const bool has_integers = is_integer(scheme) && (scheme.bits == 4 || scheme.bits == 8);
+  QUIRE_CHECK((scheme.values == DType::kF8E4M3 || has_integers) && !format.scales_suffix.empty(),
               "the format is served");
-  QUIRE_CHECK(scales_shape(format.scheme, {100, 300}).num_elements() > 0, "there are scales");
+  QUIRE_CHECK(scales_shape(scheme, {100, 300}).num_elements() > 0, "there are scales");
+  if (!has_integers) return;
+  const auto shapes = packed_shapes(format.packing, scheme, {96, 384});
+  if (shapes.ok()) {
+    QUIRE_CHECK(shapes->values.num_elements() > 0 && shapes->scales.num_elements() > 0 &&
+                    shapes->zeros.num_elements() > 0,
+                "a matrix has tensors");
+  } else {
+    QUIRE_CHECK(384 % scheme.block_columns != 0, "groups are whole");
+  }
 }
 
 void fuzz(std::string_view text) {

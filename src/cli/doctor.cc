@@ -160,6 +160,9 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   if (speculation.num_drafts > 0) {
     print_line("drafter", describe_drafter(speculation, planned.draft.get()));
   }
+  DeviceContext& context = *platform->contexts().front();
+  const std::string quantization = describe_quantization(files.config, context.ops());
+  if (!quantization.empty()) print_line("quantization", quantization);
   print_line("memory plan", describe(plan.memory_request, plan.memory_plan));
   const StepThreads steps = platform->step_threads();
   if (steps.decode > 0) {
@@ -168,7 +171,6 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   }
   print_serving_backends("serves", plan.attention);
   if (plan.draft) print_serving_backends("drafter serves", plan.draft->attention);
-  const DeviceContext& context = *platform->contexts().front();
   for (const KvGroup& group : plan.attention.kv_groups) print_backends(context, group);
   return {};
 }

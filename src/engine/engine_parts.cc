@@ -21,7 +21,7 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.max_num_seqs = plan.sizes.max_num_seqs;
   info.block_size = plan.sizes.limits.page_size;
   const std::optional<WeightFormat>& format = files.config.format;
-  info.weight_dtype = dtype_name(format ? format->scheme.values : plan.dtype);
+  info.weight_dtype = format ? values_name(format->scheme) : dtype_name(plan.dtype);
   info.kv_cache_dtype = dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
   info.weight_bytes = plan.memory_request.weight_bytes;
@@ -155,6 +155,11 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   const std::string threads = describe_threads(*parts->platform);
   if (!threads.empty()) log_info("[threads] {}", threads);
+  const std::string quantization = describe_quantization(files.config, context.ops());
+  if (!quantization.empty()) {
+    log_info("[engine] weights: {}; all weights take {:.2f} GiB", quantization,
+             static_cast<double>(plan.memory_request.weight_bytes) / double{1 << 30});
+  }
   if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
     log_info(
         "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and {} in the "

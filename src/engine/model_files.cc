@@ -353,11 +353,13 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(engine.model, engine));
   files.name = config.model_name;
   QUIRE_ASSIGN_OR_RETURN(files.config, read_model_config(config.path));
-  if (uses_dummy_weights(engine) && files.config.format) {
+  const std::optional<WeightFormat>& format = files.config.format;
+  if (uses_dummy_weights(engine) && format && format->packing == Packing::kNone) {
     return unimplemented(fmt::format(
-        "[model] load_format: got dummy for a quantized checkpoint, {}, expected auto; or take the "
-        "config.json of the model that it was made from, with `quantization` fp8",
-        config.path.string()));
+        "[model] load_format: got dummy for a quantized checkpoint, {}, with {}, expected auto, or "
+        "packed integers (AWQ, GPTQ or pack-quantized); or take the config.json of the model that "
+        "it was made from, with `quantization` fp8",
+        config.path.string(), describe(*format)));
   }
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   const fs::path directory = config.path.parent_path();

@@ -86,7 +86,8 @@ Status check_tensors_present(const ModelConfig& config, const WeightSource& sour
   int num_missing = 0;
   std::string first;
   for (const TensorSpec& tensor : family_of(config).tensors(config)) {
-    if (tensor.kind == TensorSpec::Kind::kScales || source.has(tensor.name)) continue;
+    const bool is_there = source.has(stored_name(tensor, source));
+    if (tensor.kind == TensorSpec::Kind::kScales || is_there) continue;
     if (++num_missing == 1) first = tensor.name;
   }
   if (num_missing == 0) return {};
@@ -103,6 +104,19 @@ std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits
 Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSource& source,
                                       const Ops& ops, const Parallel& parallel) {
   return estimate_weight_bytes(family_of(config).tensors(config), source, ops, parallel);
+}
+
+std::string describe_quantization(const ModelConfig& config, const Ops& ops) {
+  if (!config.format) return "";
+  const WeightScheme& scheme = config.format->scheme;
+  const Shape row = {1, config.hidden_size};
+  const bool keeps = is_integer(scheme) && ops.integer_bytes(scheme, DType::kF32, row) > 0;
+  const Result<DType> kept = ops.linear_dtype(is_integer(scheme) ? plain_scheme(scheme) : scheme);
+  if (!kept.ok()) return fmt::format("{}, not supported by the device", describe(*config.format));
+  const bool is_same = keeps || *kept == scheme.values;
+  return fmt::format(
+      "{}, {}", describe(*config.format),
+      is_same ? "computed as they are" : fmt::format("expanded to {} at load", dtype_name(*kept)));
 }
 
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,

@@ -21,6 +21,7 @@ namespace {
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr size_t kMaxModules = 1 << 16;
+constexpr int kMinGroup = 16;  // columns that share a scale of integers
 constexpr std::string_view kQuantizationConfig = "quantization_config";
 constexpr std::string_view kCompressionConfig = "compression_config";  // of old llm-compressor
 
@@ -45,8 +46,11 @@ std::optional<int> first_integer(ConfigFields& fields,
 // The scheme of a quantized checkpoint, such as "gptq, 4 bits, groups of 128".
 std::string describe_fields(ConfigFields& scheme) {
   std::string text;
-  for (const std::string_view key : {"quant_method", "quant_algo", "format"}) {
+  const bool is_awq = scheme.optional_text("quant_method") == "awq";
+  for (const std::string_view key :
+       {"quant_method", "quant_algo", "format", "checkpoint_format", "version"}) {
     const std::optional<std::string> name = scheme.optional_text(key);
+    if (key == "version" && !is_awq) continue;
     if (name) text += (text.empty() ? "" : ", ") + quote_name(*name);
   }
   if (text.empty()) text = "unknown method";
@@ -59,6 +63,15 @@ std::string describe_fields(ConfigFields& scheme) {
   if (scheme.optional_boolean("load_in_4bit").value_or(false)) text += ", 4 bits";
   if (scheme.optional_boolean("load_in_8bit").value_or(false)) text += ", 8 bits";
   return text;
+}
+
+// bitsandbytes packs its numbers for its own kernels alone.
+Status bitsandbytes_refusal(ConfigFields& scheme, std::string_view source) {
+  return unimplemented(fmt::format(
+      "[config] {}: the checkpoint is quantized ({}), which is not supported; expected "
+      "the same model in AWQ, GPTQ or compressed-tensors, a GGUF file, or the checkpoint "
+      "in float32, float16 or bfloat16 that it was made from",
+      source, describe_fields(scheme)));
 }
 
 std::string_view quantization_key(ConfigFields& fields) {
@@ -78,9 +91,11 @@ Status refusal(ConfigFields scheme, std::string_view source, std::string_view se
 
 // `scheme` has a quantization that is not served.
 void refuse(ConfigFields& scheme, std::string_view source) {
-  scheme.keep(
-      refusal(scheme, source,
-              "FP8 by modelopt, compressed-tensors or Hugging Face (fp8), a GGUF file, or "));
+  scheme.keep(refusal(
+      scheme, source,
+      "FP8 by modelopt, compressed-tensors or Hugging Face (fp8), integers of 4 or 8 bits by "
+      "AWQ (gemm), GPTQ or compressed-tensors (pack-quantized, int-quantized), a GGUF file, "
+      "or "));
 }
 
 WeightFormat fp8_format(ScaleLayout layout) {
@@ -129,11 +144,91 @@ WeightFormat read_hugging_face(ConfigFields& fields) {
   return format;
 }
 
-// FP8 numbers, as compressed-tensors describes weights, activations and the KV cache.
-void expect_fp8(ConfigFields& numbers) {
+// Integers with a scale per group of columns, or per row with group size -1.
+WeightFormat integer_format(Packing packing, int bits, int group_size) {
+  WeightFormat format = {.scheme = {.values = DType::kI8, .scales = ScaleLayout::kRows},
+                         .scales_suffix = std::string(packed_names(packing).scales),
+                         .packing = packing};
+  format.scheme.bits = bits;
+  if (group_size > 0) set_blocks({1, group_size}, format.scheme);
+  return format;
+}
+
+// The columns that share a scale: -1 for all, or a multiple of 16.
+int read_group_size(ConfigFields& fields, std::string_view key) {
+  const int size = fields.integer(key, -1, kMaxInt);
+  if (size != -1 && (size < 1 || size % kMinGroup != 0)) {
+    fields.fail(key, std::to_string(size), fmt::format("-1 or a multiple of {}", kMinGroup));
+    return -1;
+  }
+  return size;
+}
+
+// Reads a list of module names, which AWQ and GPTQ use as compressed-tensors uses `ignore`.
+void check_modules(ConfigFields& fields) {
+  (void)fields.texts("modules_to_not_convert", kMaxModules);
+  if (fields.boolean("lm_head", false)) {
+    fields.fail("lm_head", "true", "false: a quantized output matrix is not supported");
+  }
+}
+
+// quant_method "awq", of AutoAWQ. Fields that say how the weights were found are not read.
+WeightFormat read_awq(ConfigFields& fields, std::string_view source) {
+  const std::string_view bits_key = fields.has("w_bit") ? "w_bit" : "bits";
+  const std::string_view group_key = fields.has("q_group_size") ? "q_group_size" : "group_size";
+  const std::string version = fields.optional_text("version").value_or("gemm");
+  if (!equals_ignoring_case(version, "gemm") || fields.integer(bits_key, 1, 64, 4) != 4) {
+    refuse(fields, source);
+    return {};
+  }
+  require_switch(fields, "zero_point", true);
+  check_modules(fields);
+  WeightFormat format = integer_format(Packing::kAwq, 4, read_group_size(fields, group_key));
+  format.scheme.has_zeros = true;
+  return format;
+}
+
+// GPTQModel's overrides per module; those that leave modules unquantized begin with "-:".
+void check_overrides(ConfigFields& fields) {
+  read_nested(fields, "dynamic", [&](const ConfigFields& modules) {
+    for (const std::string& module : modules.keys()) {
+      if (module.starts_with("-:")) continue;
+      fields.fail("dynamic", fmt::format("an override of {}", quote_name(module)),
+                  "one scheme for all matrices");
+    }
+  });
+}
+
+// quant_method "gptq", of AutoGPTQ and GPTQModel. Fields that say how the weights were found are
+// not read; `sym` neither, because the zero points are stored in any case.
+WeightFormat read_gptq(ConfigFields& fields, std::string_view source) {
+  const int bits = fields.integer("bits", 1, 64);
+  const std::string stored = fields.optional_text("checkpoint_format").value_or("gptq");
+  const bool is_marlin = fields.boolean("is_marlin_format", false);
+  if ((bits != 4 && bits != 8) || (stored != "gptq" && stored != "gptq_v2") || is_marlin) {
+    refuse(fields, source);
+    return {};
+  }
+  require_text(fields, "pack_dtype", "int32");
+  check_overrides(fields);
+  check_modules(fields);
+  WeightFormat format = integer_format(stored == "gptq" ? Packing::kGptq : Packing::kGptqV2, bits,
+                                       read_group_size(fields, "group_size"));
+  format.scheme.has_zeros = true;
+  format.has_column_groups = fields.boolean("desc_act", false);
+  return format;
+}
+
+// Numbers, as compressed-tensors describes weights, activations and the KV cache.
+void expect_numbers(ConfigFields& numbers) {
   numbers.expect_only({"num_bits", "type", "strategy", "symmetric", "dynamic", "group_size",
                        "block_structure", "actorder", "observer", "observer_kwargs", "scale_dtype",
                        "zp_dtype"});
+}
+
+// FP8 numbers.
+void expect_fp8(ConfigFields& numbers) {
+  expect_numbers(numbers);
   const int num_bits = numbers.integer("num_bits", 1, 64);
   if (num_bits != 8) numbers.fail("num_bits", std::to_string(num_bits), "8");
   require_text(numbers, "type", "float");
@@ -161,9 +256,71 @@ void read_input_activations(ConfigFields& inputs, WeightFormat& format) {
   format.input_scale_suffix = ".input_scale";
 }
 
+// The name of the order in which the columns were quantized; without a name, the one of a switch.
+bool has_column_groups(ConfigFields& weights) {
+  const std::string order = weights.optional_text("actorder").value_or("static");
+  if (order == "group" || order == "dynamic") return true;
+  if (order != "static" && order != "weight") {
+    weights.fail("actorder", quote_name(order), "\"group\", \"weight\", \"static\" or null");
+  }
+  return false;
+}
+
+// Integers of `packing`, which compressed-tensors calls pack-quantized or int-quantized.
+WeightFormat read_integer_weights(ConfigFields& weights, Packing packing) {
+  expect_numbers(weights);
+  require_text(weights, "type", "int");
+  require_switch(weights, "dynamic", false);
+  const int bits = weights.integer("num_bits", 1, 64);
+  const bool is_packed = packing != Packing::kNone;
+  if (bits != 8 && (bits != 4 || !is_packed)) {
+    weights.fail("num_bits", std::to_string(bits), is_packed ? "4 or 8" : "8");
+  }
+  const std::string strategy = weights.optional_text("strategy").value_or("tensor");
+  WeightFormat format = integer_format(packing, bits, -1);
+  if (strategy == "group" && is_packed) {
+    format = integer_format(packing, bits, read_group_size(weights, "group_size"));
+    format.has_column_groups = has_column_groups(weights);
+  } else if (strategy == "tensor") {
+    format.scheme.scales = ScaleLayout::kTensor;
+    if (is_packed) require_switch(weights, "symmetric", true);  // the tool packs no zero point
+  } else if (strategy != "channel") {
+    weights.fail("strategy", quote_name(strategy),
+                 is_packed ? "\"tensor\", \"channel\" or \"group\"" : "\"tensor\" or \"channel\"");
+  }
+  format.scheme.has_zeros = !weights.boolean("symmetric", true);
+  return format;
+}
+
+// Activations are computed with more bits than the tool rounds them to. A static scale is checked.
+void read_integer_activations(ConfigFields& inputs, WeightFormat& format) {
+  expect_numbers(inputs);
+  require_text(inputs, "type", "int");
+  const int num_bits = inputs.integer("num_bits", 1, 64);
+  if (num_bits != 8) inputs.fail("num_bits", std::to_string(num_bits), "8");
+  if (inputs.boolean("dynamic", false)) return;
+  require_text(inputs, "strategy", "tensor");
+  require_switch(inputs, "symmetric", true);
+  format.input_scale_suffix = ".input_scale";
+}
+
+// The formats of compressed-tensors.
+struct CompressedFormat {
+  std::string_view name;
+  DType values = DType::kF8E4M3;
+  Packing packing = Packing::kNone;
+};
+constexpr CompressedFormat kCompressedFormats[] = {
+    {"float-quantized"},
+    {"naive-quantized"},
+    {"pack-quantized", DType::kI8, Packing::kCompressed},
+    {"int-quantized", DType::kI8},
+};
+
 // The one group of config_groups.
-WeightFormat read_groups(ConfigFields& fields) {
+WeightFormat read_groups(ConfigFields& fields, const CompressedFormat& stored) {
   WeightFormat format = fp8_format(ScaleLayout::kTensor);
+  const bool is_fp8 = stored.values == DType::kF8E4M3;
   if (!fields.has("config_groups")) fields.fail("config_groups", "nothing", "an object");
   read_nested(fields, "config_groups", [&](ConfigFields& groups) {
     if (groups.keys() != std::vector<std::string>{"group_0"}) {
@@ -173,12 +330,15 @@ WeightFormat read_groups(ConfigFields& fields) {
     read_nested(groups, "group_0", [&](ConfigFields& group) {
       group.expect_only({"targets", "weights", "input_activations", "format"});
       (void)group.texts("targets", kMaxModules);
-      require_text(group, "format", "float-quantized");
+      require_text(group, "format", is_fp8 ? "float-quantized" : stored.name);
       if (!group.has("weights")) group.fail("weights", "nothing", "an object");
-      read_nested(group, "weights",
-                  [&](ConfigFields& weights) { read_weights(weights, format.scheme); });
-      read_nested(group, "input_activations",
-                  [&](ConfigFields& inputs) { read_input_activations(inputs, format); });
+      read_nested(group, "weights", [&](ConfigFields& weights) {
+        if (is_fp8) return read_weights(weights, format.scheme);
+        format = read_integer_weights(weights, stored.packing);
+      });
+      read_nested(group, "input_activations", [&](ConfigFields& inputs) {
+        is_fp8 ? read_input_activations(inputs, format) : read_integer_activations(inputs, format);
+      });
     });
   });
   return format;
@@ -195,7 +355,8 @@ void check_kv_cache_scheme(ConfigFields& fields) {
 // quant_method "compressed-tensors", of llm-compressor.
 WeightFormat read_compressed_tensors(ConfigFields& fields, std::string_view source) {
   const std::string stored = fields.optional_text("format").value_or("");
-  if (stored != "float-quantized" && stored != "naive-quantized") {
+  const auto* const format = std::ranges::find(kCompressedFormats, stored, &CompressedFormat::name);
+  if (format == std::end(kCompressedFormats)) {
     refuse(fields, source);
     return {};
   }
@@ -213,7 +374,7 @@ WeightFormat read_compressed_tensors(ConfigFields& fields, std::string_view sour
     if (!transform.keys().empty()) fields.fail("transform_config", "transforms", "none");
   });
   check_kv_cache_scheme(fields);
-  return read_groups(fields);
+  return read_groups(fields, *format);
 }
 
 // The object with modelopt's quant_algo: the `quantization` of hf_quant_config.json, or a
@@ -243,7 +404,7 @@ std::optional<WeightFormat> read_modelopt(ConfigFields& fields, std::string_view
   }
   WeightFormat format = fp8_format(ScaleLayout::kTensor);
   format.input_scale_suffix = ".input_scale";
-  if (fields.has("config_groups") && read_groups(fields) != format) {
+  if (fields.has("config_groups") && read_groups(fields, kCompressedFormats[0]) != format) {
     fields.fail("config_groups", "another scheme",
                 "that of quant_algo FP8: static scales per tensor of weights and inputs");
   }
@@ -254,6 +415,12 @@ std::optional<WeightFormat> read_scheme(ConfigFields& scheme, std::string_view s
   const std::string method = scheme.optional_text("quant_method").value_or("");
   if (method == "fp8") return read_hugging_face(scheme);
   if (method == "compressed-tensors") return read_compressed_tensors(scheme, source);
+  if (method == "awq") return read_awq(scheme, source);
+  if (method == "gptq") return read_gptq(scheme, source);
+  if (method == "bitsandbytes") {
+    scheme.keep(bitsandbytes_refusal(scheme, source));
+    return {};
+  }
   if (method != "modelopt") {
     refuse(scheme, source);
     return {};
@@ -314,9 +481,19 @@ void set_dequantized_dtype(std::optional<DType> dtype, std::optional<WeightForma
   if (format) format->scheme.dequantized_dtype = dtype.value_or(DType::kF32);
 }
 
+std::string stored_values_name(const std::string& name, const std::optional<WeightFormat>& format,
+                               const WeightSource& source) {
+  if (format && format->packing != Packing::kNone) {
+    std::string packed = name + std::string(packed_names(format->packing).values);
+    if (source.has(packed)) return packed;
+  }
+  return name + ".weight";
+}
+
 WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored) {
-  if (format && (format->at_load || stored == format->scheme.values)) return format->scheme;
-  return {.values = stored};
+  if (!format) return {.values = stored};
+  const DType quantized = format->packing == Packing::kNone ? format->scheme.values : DType::kI32;
+  return format->at_load || stored == quantized ? format->scheme : WeightScheme{.values = stored};
 }
 
 std::span<const std::string_view> key_scale_names() {
@@ -331,14 +508,15 @@ std::span<const std::string_view> value_scale_names() {
   return kNames;
 }
 
-Status check_scales(const TensorView& scales) {
+Status check_scales(const TensorView& scales, const WeightScheme& scheme) {
+  const bool may_be_any = is_integer(scheme);
   for (int64_t i = 0; i < scales.shape.num_elements(); ++i) {
     const float scale = element_as_f32(scales, i);
-    if (scale > 0.0F && std::isfinite(scale)) continue;
+    if (std::isfinite(scale) && (may_be_any || scale > 0.0F)) continue;
     return invalid_argument(fmt::format(
-        "got {} as number {}, expected finite numbers above 0; download the checkpoint again, or "
+        "got {} as number {}, expected finite numbers{}; download the checkpoint again, or "
         "another one",
-        scale, i));
+        scale, i, may_be_any ? "" : " above 0"));
   }
   return {};
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/packed_integers.h"
 #include "quire/status.h"
 #include "tensor/weight_source.h"
 
@@ -18,7 +19,7 @@ class ConfigFields;
 class ThreadPool;
 
 // The format of a checkpoint's quantized matrices. Whether a certain matrix is quantized is decided
-// by the type of its stored values (scheme_of), not by the configuration's lists of modules to
+// by the names and types of its tensors (scheme_of), not by the configuration's lists of modules to
 // leave out: the two say the same, and the tools differ in how they match the lists' patterns.
 struct WeightFormat {
   WeightScheme scheme;
@@ -26,6 +27,10 @@ struct WeightFormat {
   std::string input_scale_suffix = {};  // of the scale of its inputs; empty: there is none
   // The checkpoint stores F32, F16 or BF16, and the matrices are quantized when they are loaded.
   bool at_load = false;
+  Packing packing = Packing::kNone;  // of integers
+  // The columns of a matrix may be in groups that are not in order. Otherwise a matrix need not
+  // have a tensor with the group of each column.
+  bool has_column_groups = false;
 
   friend bool operator==(const WeightFormat&, const WeightFormat&) = default;
 };
@@ -54,6 +59,9 @@ void set_dequantized_dtype(std::optional<DType> dtype, std::optional<WeightForma
 // `format` without a quantization at load.
 std::optional<WeightFormat> without_load_quantization(const std::optional<WeightFormat>& format);
 
+// The name of the tensor with the values of matrix `name`: packed ones, if the source has them.
+std::string stored_values_name(const std::string& name, const std::optional<WeightFormat>& format,
+                               const WeightSource& source);
 // The scheme in which a device gets a matrix whose values the checkpoint stores as `stored`.
 WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored);
 
@@ -62,8 +70,9 @@ WeightScheme scheme_of(const std::optional<WeightFormat>& format, DType stored);
 std::span<const std::string_view> key_scale_names();
 std::span<const std::string_view> value_scale_names();
 
-// Fails if one of the scales, F32, F16 or BF16, is not a positive finite number.
-Status check_scales(const TensorView& scales);
+// Fails if one of the scales, F32, F16 or BF16, is not a positive finite number; those of integers
+// may be any finite number (AutoRound writes negative ones).
+Status check_scales(const TensorView& scales, const WeightScheme& scheme = {});
 
 // Fails if an F32, F16 or BF16 matrix has an infinity or a NaN, which cannot be quantized.
 Status check_finite(const TensorView& matrix);

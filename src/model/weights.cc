@@ -20,22 +20,23 @@ namespace quire {
 
 namespace {
 
-std::string values_name(const MatrixPart& part) {
-  return part.name + ".weight";
-}
-
 std::string bias_name(const MatrixPart& part) {
   return part.name + ".bias";
 }
 
 // A copy in plain_dtype().
-Result<Tensor> plain_copy(const WeightView& matrix) {
+Result<Tensor> plain_copy(const WeightView& matrix, ThreadPool& threads) {
   const Shape& shape = matrix.values.shape;
   QUIRE_ASSIGN_OR_RETURN(Tensor plain, Tensor::host(shape, plain_dtype(matrix.scheme)));
-  for (int64_t row = 0; row < shape[0]; ++row) {
+  threads.parallel_for(shape[0], [&](int64_t row) {
     write_plain_row(matrix, row, plain.view.rows(row, 1).as<std::byte>());
-  }
+  });
   return plain;
+}
+
+bool have_same_order(const WeightView& a, const WeightView& b) {
+  if (a.order.data == nullptr || b.order.data == nullptr) return a.order.data == b.order.data;
+  return std::memcmp(a.order.data, b.order.data, a.order.num_bytes()) == 0;
 }
 
 template <typename T>
@@ -112,7 +113,18 @@ class Loader {
                                  const MatrixPart& part, const MatrixBinding& binding);
   Result<WeightView> take_quantized(const std::string& name, const Shape& whole,
                                     const MatrixPart& part, const WeightFormat& format);
-  Result<TensorView> take_scales(const std::string& name, const Shape& shape);
+  // Integers, or their products if the device does not compute with integers.
+  Result<WeightView> take_integers(const std::string& name, const Shape& whole,
+                                   const MatrixPart& part, const MatrixBinding& binding);
+  // The order of the columns; empty: they are in order.
+  Result<std::vector<int32_t>> take_order(const MatrixPart& part, const Shape& whole,
+                                          const WeightFormat& format);
+  Status check_stored_shape(const MatrixPart& part, const Shape& whole, const WeightFormat& format);
+  Status take_unused_bias(const MatrixPart& part, const MatrixBinding& binding);
+  Result<TensorView> take_scales(const std::string& name, const Shape& shape,
+                                 const WeightScheme& scheme = {});
+  Result<TensorView> take_zeros(const std::string& name, const Shape& shape, DType dtype);
+  ThreadPool& threads();
   Status about_tensor(const std::string& name, std::string_view fault, const Status& status) const;
   Result<TensorView> bias_part(const std::string& name, int64_t num_rows, Split split);
   Result<TensorView> take(const std::string& name, const Shape& shape);
@@ -131,7 +143,7 @@ class Loader {
   std::vector<RepeatedRows> repeated_;  // used instead of weights_
   std::vector<BlockMatrix> blocks_;     // used instead of weights_
   std::vector<Tensor> copies_;          // slices and quantized matrices, until the Linear is made
-  std::optional<ThreadPool> threads_;   // that quantize; made when they are needed
+  std::optional<ThreadPool> threads_;   // that convert matrices; made when they are needed
 };
 
 Status Loader::load(const WeightList& list, const LoadProgress& progress) {
@@ -200,7 +212,7 @@ class Loader::BoundExperts final : public ExpertsSource {
 bool Loader::merges_shared_experts(const ExpertsBinding& binding) const {
   if (binding.num_shared == 0) return false;
   const auto stored = [this](const MatrixBinding& matrix) {
-    return source_.dtype_of(values_name(matrix.parts.front()));
+    return source_.dtype_of(stored_values_name(matrix.parts.front().name, matrix.format, source_));
   };
   const MlpBinding& first = binding.each.front();
   return stored(binding.shared.gate_up) == stored(first.gate_up) &&
@@ -227,7 +239,7 @@ Status Loader::load_experts(const ExpertsBinding& binding) {
 Status Loader::load_latent(const LatentBinding& binding) {
   const MatrixBinding& matrix = binding.matrix;
   QUIRE_ASSIGN_OR_RETURN(const WeightView weights, matrix_part(matrix.parts.front(), matrix));
-  QUIRE_ASSIGN_OR_RETURN(const Tensor plain, plain_copy(weights));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor plain, plain_copy(weights, threads()));
   const int64_t head_rows = binding.key_rows + binding.value_rows;
   QUIRE_CHECK(plain.view.shape[0] % head_rows == 0, "[model] a rank's rows are not whole heads");
   std::vector<Tensor> key_copies;
@@ -279,7 +291,7 @@ Split Loader::split_of_source(const MatrixBinding& binding) const {
 Status Loader::explain(const Status& status, const MatrixBinding& binding) {
   if (status.code() != StatusCode::kInvalidArgument || !quantizes_on_device(binding)) return status;
   for (const MatrixPart& part : binding.parts) {
-    const std::string name = values_name(part);
+    const std::string name = part.name + ".weight";
     QUIRE_ASSIGN_OR_RETURN(const TensorView matrix,
                            take_float(name, {part.num_rows, binding.num_columns}));
     const Status finite = check_finite(matrix);
@@ -307,13 +319,13 @@ Status Loader::load_vector(const VectorBinding& binding) {
 bool Loader::keeps_blocks(const MatrixBinding& binding) const {
   if (!is_whole(binding)) return false;
   return std::ranges::all_of(binding.parts, [this](const MatrixPart& part) {
-    const GgufBlockType* const type = source_.block_type(values_name(part));
+    const GgufBlockType* const type = source_.block_type(part.name + ".weight");
     return type != nullptr && ops_.block_bytes(*type) > 0;
   });
 }
 
 Status Loader::take_blocks(const MatrixPart& part, const MatrixBinding& binding) {
-  const std::string name = values_name(part);
+  const std::string name = part.name + ".weight";
   used_.insert(name);
   taken_.push_back(name);
   QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix,
@@ -326,7 +338,7 @@ Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
   QUIRE_CHECK(!binding.has_bias || binding.portion.count == 1,
               "[model] a part of a matrix has a bias");
   const Shape whole = {part.num_rows, binding.num_columns};
-  const std::string name = values_name(part);
+  const std::string name = stored_values_name(part.name, binding.format, source_);
   const bool quantizes = quantizes_on_device(binding);
   if (ops_.fills_repeated() && (!binding.format || quantizes)) {
     QUIRE_ASSIGN_OR_RETURN(const auto numbers, source_.repeated(name));
@@ -338,11 +350,18 @@ Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
   }
   QUIRE_ASSIGN_OR_RETURN(const WeightView weight, matrix_part(part, binding));
   if (!quantizes && !weights_.empty() && weight.scheme != weights_.front().scheme) {
-    return invalid_argument(
-        fmt::format("[model] tensor {} is stored in another type than the matrices that it is "
-                    "stacked with; got {}, expected {}",
-                    quote_name(name), dtype_name(weight.values.dtype),
-                    dtype_name(weights_.front().values.dtype)));
+    return invalid_argument(fmt::format(
+        "[model] tensor {} is stored in another type than the matrices that it is "
+        "stacked with; got {}, expected {}",
+        quote_name(name), values_name(weight.scheme), values_name(weights_.front().scheme)));
+  }
+  if (!weights_.empty() && !have_same_order(weight, weights_.front())) {
+    return invalid_argument(fmt::format(
+        "[model] {} and {} are stacked and have their columns in different orders; got another "
+        "order of groups than in the first, expected the same; quantize the model without "
+        "act-order "
+        "(desc_act)",
+        quote_name(binding.parts.front().name), quote_name(part.name)));
   }
   weights_.push_back(weight);
   return {};
@@ -378,7 +397,7 @@ RepeatedRows Loader::repeated_part(const RepeatedTensor& numbers, const Shape& w
 
 Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixBinding& binding) {
   const Shape whole = {part.num_rows, binding.num_columns};
-  const std::string name = values_name(part);
+  const std::string name = stored_values_name(part.name, binding.format, source_);
   QUIRE_ASSIGN_OR_RETURN(const WeightView matrix, take_matrix(name, whole, part, binding));
   const Split split = split_of_source(binding);
   if (is_whole(binding) || split == Split::kNone) return matrix;
@@ -391,7 +410,9 @@ Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixBindi
 Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& whole,
                                        const MatrixPart& part, const MatrixBinding& binding) {
   const DType stored = source_.dtype_of(name).value_or(DType::kF32);
-  const bool is_quantized = scheme_of(binding.format, stored).scales != ScaleLayout::kNone;
+  const WeightScheme scheme = scheme_of(binding.format, stored);
+  const bool is_quantized = scheme.scales != ScaleLayout::kNone;
+  if (is_integer(scheme)) return take_integers(name, whole, part, binding);
   if (is_quantized && !quantizes_on_device(binding)) {
     return take_quantized(name, whole, part, *binding.format);
   }
@@ -403,8 +424,7 @@ Result<WeightView> Loader::take_quantized(const std::string& name, const Shape& 
                                           const MatrixPart& part, const WeightFormat& format) {
   if (format.at_load) {
     QUIRE_ASSIGN_OR_RETURN(const TensorView values, take_float(name, whole));
-    if (!threads_) threads_.emplace(num_usable_cores());
-    Result<WeightView> quantized = quantize_rows(values, format.scheme, copies_, *threads_);
+    Result<WeightView> quantized = quantize_rows(values, format.scheme, copies_, threads());
     if (!quantized.ok()) return about_tensor(name, "cannot be quantized", quantized.status());
     return quantized;
   }
@@ -419,11 +439,105 @@ Result<WeightView> Loader::take_quantized(const std::string& name, const Shape& 
   return WeightView(values, scales, format.scheme);
 }
 
-Result<TensorView> Loader::take_scales(const std::string& name, const Shape& shape) {
+Result<WeightView> Loader::take_integers(const std::string& name, const Shape& whole,
+                                         const MatrixPart& part, const MatrixBinding& binding) {
+  const WeightFormat& format = *binding.format;
+  const WeightScheme& scheme = format.scheme;
+  const PackedNames names = packed_names(format.packing);
+  const bool is_packed = format.packing != Packing::kNone;
+  const Result<PackedShapes> shapes = packed_shapes(format.packing, scheme, whole);
+  if (!shapes.ok()) return about_tensor(name, "cannot be packed", shapes.status());
+  PackedMatrix packed;
+  QUIRE_ASSIGN_OR_RETURN(packed.values, take(name, shapes->values));
+  QUIRE_ASSIGN_OR_RETURN(
+      packed.scales, take_scales(part.name + std::string(names.scales), shapes->scales, scheme));
+  if (scheme.has_zeros) {
+    QUIRE_ASSIGN_OR_RETURN(packed.zeros,
+                           take_zeros(part.name + std::string(names.zeros), shapes->zeros,
+                                      is_packed ? DType::kI32 : DType::kI8));
+  }
+  if (!format.input_scale_suffix.empty()) {
+    QUIRE_RETURN_IF_ERROR(take_scales(part.name + format.input_scale_suffix, {1}).status());
+  }
+  QUIRE_RETURN_IF_ERROR(check_stored_shape(part, whole, format));
+  QUIRE_RETURN_IF_ERROR(take_unused_bias(part, binding));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> order, take_order(part, whole, format));
+  WeightView matrix(packed.values, packed.scales, scheme);
+  matrix.zeros = packed.zeros;
+  if (is_packed) {
+    QUIRE_ASSIGN_OR_RETURN(
+        matrix, unpack_integers(format.packing, packed, scheme, whole, order, copies_, threads()));
+  }
+  if (ops_.integer_bytes(scheme, packed.scales.dtype, whole) > 0) return matrix;
+  QUIRE_ASSIGN_OR_RETURN(Tensor plain, plain_copy(matrix, threads()));
+  copies_.push_back(std::move(plain));
+  return WeightView(copies_.back().view);
+}
+
+Result<TensorView> Loader::take_zeros(const std::string& name, const Shape& shape, DType dtype) {
+  QUIRE_ASSIGN_OR_RETURN(const TensorView zeros, take(name, shape));
+  if (zeros.dtype == dtype) return zeros;
+  return about_tensor(name, "has an unsupported type",
+                      unimplemented(fmt::format("got {}, expected {}; convert the checkpoint",
+                                                dtype_name(zeros.dtype), dtype_name(dtype))));
+}
+
+Result<std::vector<int32_t>> Loader::take_order(const MatrixPart& part, const Shape& whole,
+                                                const WeightFormat& format) {
+  const std::string name = part.name + std::string(packed_names(format.packing).groups);
+  if (name == part.name || (!format.has_column_groups && !source_.has(name))) {
+    return std::vector<int32_t>();
+  }
+  used_.insert(name);
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<int64_t> groups, source_.integers(name, whole[1]));
+  const int64_t group_size = scale_block(format.scheme, whole)[1];
+  Result<std::vector<int32_t>> order = column_order(groups, group_size);
+  if (!order.ok()) return about_tensor(name, "does not divide the columns", order.status());
+  return order;
+}
+
+Status Loader::check_stored_shape(const MatrixPart& part, const Shape& whole,
+                                  const WeightFormat& format) {
+  const std::string name = part.name + std::string(packed_names(format.packing).shape);
+  if (name == part.name || !source_.has(name)) return {};
+  used_.insert(name);
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<int64_t> stored, source_.integers(name, 2));
+  const Shape shape = {stored[0], stored[1]};
+  if (shape == whole) return {};
+  return about_tensor(
+      name, "has another shape than config.json says",
+      invalid_argument(fmt::format("got {}, expected {}", shape_text(shape), shape_text(whole))));
+}
+
+// Old versions of AutoGPTQ store biases of zeros for all matrices.
+Status Loader::take_unused_bias(const MatrixPart& part, const MatrixBinding& binding) {
+  const std::string name = bias_name(part);
+  if (binding.has_bias || binding.format->packing != Packing::kGptq || !names_.contains(name)) {
+    return {};
+  }
+  QUIRE_ASSIGN_OR_RETURN(const TensorView bias, take_float(name, {part.num_rows}));
+  for (int64_t i = 0; i < part.num_rows; ++i) {
+    const float number = element_as_f32(bias, i);
+    if (number == 0.0F) continue;
+    return about_tensor(name, "is a bias that the architecture does not have",
+                        invalid_argument(fmt::format("got {} as number {}, expected zeros or no "
+                                                     "such tensor",
+                                                     number, i)));
+  }
+  return {};
+}
+
+Result<TensorView> Loader::take_scales(const std::string& name, const Shape& shape,
+                                       const WeightScheme& scheme) {
   QUIRE_ASSIGN_OR_RETURN(const TensorView scales, take_float(name, shape));
-  const Status status = check_scales(scales);
+  const Status status = check_scales(scales, scheme);
   if (!status.ok()) return about_tensor(name, "has a wrong scale", status);
   return scales;
+}
+
+ThreadPool& Loader::threads() {
+  if (!threads_) threads_.emplace(num_usable_cores());
+  return *threads_;
 }
 
 // The error of a tensor's numbers, with its file.
@@ -528,16 +642,22 @@ Status Loader::check_nothing_left(const WeightList& list, std::string_view archi
                   num_left, architecture, named, num_left > kMaxNamed ? ", …" : ""));
 }
 
-// The tensors of one part besides its bias: values, and scales if they are stored.
+// The tensors of one part besides its bias: values, and scales and zero points if they are stored.
 void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec::Kind kind,
                 std::vector<TensorSpec>& tensors) {
   using Kind = TensorSpec::Kind;
   const Shape whole = {part.num_rows, binding.num_columns};
   const std::optional<WeightFormat>& format = binding.format;
-  tensors.push_back({values_name(part), whole, kind, binding.split, format});
+  const Packing packing = format ? format->packing : Packing::kNone;
+  const PackedNames names = packed_names(packing);
+  tensors.push_back(
+      {part.name + std::string(names.values), whole, kind, binding.split, format, part.name});
   if (!format || format->at_load) return;
-  tensors.push_back({part.name + format->scales_suffix, scales_shape(format->scheme, whole),
-                     Kind::kScales, binding.split});
+  const Shape scales = scales_shape(format->scheme, whole);
+  tensors.push_back({part.name + format->scales_suffix, scales, Kind::kScales, binding.split});
+  if (format->scheme.has_zeros) {
+    tensors.push_back({part.name + std::string(names.zeros), scales, Kind::kScales, binding.split});
+  }
   if (format->input_scale_suffix.empty()) return;
   tensors.push_back({part.name + format->input_scale_suffix, {1}, Kind::kScales, Split::kNone});
 }
@@ -584,6 +704,11 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
     }
   }
   return tensors;
+}
+
+std::string stored_name(const TensorSpec& tensor, const WeightSource& source) {
+  if (tensor.matrix.empty()) return tensor.name;
+  return stored_values_name(tensor.matrix, tensor.format, source);
 }
 
 int num_kv_scales(const WeightSource& source) {
@@ -644,12 +769,19 @@ Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std:
   const int64_t block = scale_block(matrix.scheme, shape)[0];
   QUIRE_ASSIGN_OR_RETURN(const Slice scales, slice_of_scales(slice, block, shape[0], "rows", name));
   part.scales = matrix.scales.rows(scales.first, scales.count);
+  if (matrix.zeros.data != nullptr) part.zeros = matrix.zeros.rows(scales.first, scales.count);
   return part;
 }
 
 Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
                                  std::string_view name, std::vector<Tensor>& copies) {
   WeightView part = matrix;
+  if (matrix.order.data != nullptr) {
+    return unimplemented(
+        fmt::format("[model] tensor {}: its columns are in an order of groups (act-order), and "
+                    "cannot be divided; set `tensor_parallel_size` to 1",
+                    quote_name(name)));
+  }
   if (matrix.scheme.scales != ScaleLayout::kNone) {
     const Shape& shape = matrix.values.shape;
     const int64_t block = scale_block(matrix.scheme, shape)[1];
@@ -657,6 +789,9 @@ Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
                            slice_of_scales(slice, block, shape[1], "columns", name));
     if (block < shape[1]) {
       QUIRE_ASSIGN_OR_RETURN(part.scales, copy_columns(matrix.scales, scales, copies));
+      if (matrix.zeros.data != nullptr) {
+        QUIRE_ASSIGN_OR_RETURN(part.zeros, copy_columns(matrix.zeros, scales, copies));
+      }
     }
   }
   QUIRE_ASSIGN_OR_RETURN(part.values, copy_columns(matrix.values, slice, copies));
@@ -664,6 +799,15 @@ Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
 }
 
 namespace {
+
+// Bytes of a matrix that a device keeps as integers; 0: it does not.
+int64_t kept_integer_bytes(const TensorSpec& tensor, const WeightScheme& scheme,
+                           const WeightSource& source, const Ops& ops) {
+  if (!is_integer(scheme)) return 0;
+  const DType scales =
+      source.dtype_of(tensor.matrix + tensor.format->scales_suffix).value_or(DType::kF32);
+  return ops.integer_bytes(scheme, scales, tensor.shape);
+}
 
 // Bytes of a tensor in one rank's memory.
 Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
@@ -674,18 +818,22 @@ Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source,
     return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
   }
   const int64_t num_parts = tensor.split == Split::kNone ? 1 : parallel.size;
+  const std::string name = stored_name(tensor, source);
   const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
-  const GgufBlockType* const blocks = is_plain ? nullptr : source.block_type(tensor.name);
+  const GgufBlockType* const blocks = is_plain ? nullptr : source.block_type(name);
   if (blocks != nullptr && ops.block_bytes(*blocks) > 0 && num_parts == 1) {
     return count / blocks->block_elements * ops.block_bytes(*blocks);
   }
-  const DType stored = source.dtype_of(tensor.name).value_or(DType::kF32);
-  const WeightScheme scheme = scheme_of(tensor.format, stored);
+  const DType stored = source.dtype_of(name).value_or(DType::kF32);
+  const WeightScheme stored_scheme = scheme_of(tensor.format, stored);
+  const int64_t integers =
+      is_plain ? 0 : kept_integer_bytes(tensor, stored_scheme, source, ops) / num_parts;
+  if (integers > 0) return integers;
+  const bool is_expanded = is_plain || is_integer(stored_scheme);
+  const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
   // The load refuses such a tensor by its name.
-  if (scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};
-  QUIRE_ASSIGN_OR_RETURN(
-      const DType kept,
-      ops.linear_dtype(is_plain ? WeightScheme{.values = plain_dtype(scheme)} : scheme));
+  if (stored_scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};
+  QUIRE_ASSIGN_OR_RETURN(const DType kept, ops.linear_dtype(scheme));
   const int64_t values = count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
   if (kept != DType::kF8E4M3) return values;
   // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row. A stack of matrices

@@ -127,7 +127,11 @@ struct TensorSpec {
   Kind kind = Kind::kMatrix;
   Split split = Split::kNone;
   std::optional<WeightFormat> format = {};  // MatrixBinding::format
+  std::string matrix = {};                  // MatrixPart::name; empty: a vector or scales
 };
+
+// The name of the spec's tensor in `source`, which may have left a matrix unquantized.
+std::string stored_name(const TensorSpec& tensor, const WeightSource& source);
 
 // All tensors that the checkpoint must have for this list, if all its matrices with a format are
 // quantized.
@@ -157,8 +161,9 @@ constexpr Slice shard(int64_t total, const Parallel& parallel) {
 }
 
 // Slices a matrix together with its scales. Fails if the slice's border cuts a block that shares
-// one scale; `name` names the matrix in the error. Row slices are views of the same memory; column
-// slices are copied into `copies`, which the result refers to.
+// one scale, or if columns that have an order are sliced; `name` names the matrix in the error. Row
+// slices are views of the same memory; column slices are copied into `copies`, which the result
+// refers to.
 Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name);
 Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
                                  std::string_view name, std::vector<Tensor>& copies);

@@ -269,7 +269,7 @@ TEST(ModelConfig, GemmasFaultsAreNamed) {
        "rope_parameters.full_attention; got nothing"},
       {R"("rope_parameters":{"full_attention":null,"sliding_attention":null})",
        "rope_parameters.full_attention; got nothing"},
-      {R"("quantization_config":{"quant_method":"gptq"})", "is quantized (\"gptq\")"},
+      {R"("quantization_config":{"quant_method":"mxfp4"})", "is quantized (\"mxfp4\")"},
   };
   for (const auto& [fields, expected] : faults) {
     EXPECT_THAT(error_of(fields, "Gemma3ForCausalLM"), HasSubstr(expected)) << fields;
@@ -312,9 +312,9 @@ TEST(ModelConfig, EachFaultNamesItsFieldAndTheExpectedValue) {
       {R"("tie_word_embeddings":"yes")", "tie_word_embeddings"},
       {R"("eos_token_id":[1,-2])", "eos_token_id"},
       {R"("eos_token_id":"</s>")", "eos_token_id"},
-      {R"("quantization_config":{"quant_method":"gptq"})", "is quantized (\"gptq\")"},
-      {R"("quantization_config":{"quant_method":"awq","bits":4,"group_size":128})",
-       "is quantized (\"awq\", 4 bits, groups of 128)"},
+      {R"("quantization_config":{"quant_method":"mxfp4"})", "is quantized (\"mxfp4\")"},
+      {R"("quantization_config":{"quant_method":"gptq","bits":3,"group_size":128})",
+       "is quantized (\"gptq\", 3 bits, groups of 128)"},
       {R"("quantization_config":{"quant_method":"bitsandbytes","load_in_4bit":true})",
        "is quantized (\"bitsandbytes\", 4 bits)"},
       {R"("quantization_config":{"quant_method":3,"bits":"four"})",

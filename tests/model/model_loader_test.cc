@@ -280,6 +280,39 @@ TEST(Shard, SlicesKeepTheirScales) {
   }
 }
 
+TEST(Shard, SlicesOfIntegersKeepTheirScalesAndZeroPoints) {
+  std::vector<int8_t> values;
+  std::vector<int8_t> zeros;
+  std::vector<float> scales;
+  for (int i = 0; i < 6 * 16; ++i) values.push_back(static_cast<int8_t>(i * 7 % 16 - 8));
+  for (int i = 0; i < 6 * 4; ++i) zeros.push_back(static_cast<int8_t>(i * 5 % 16 - 8));
+  for (int i = 0; i < 6 * 4; ++i) scales.push_back(static_cast<float>(i + 1));
+  WeightScheme scheme = {DType::kI8, ScaleLayout::kBlocks, 1, 4};
+  scheme.bits = 4;
+  scheme.has_zeros = true;
+  WeightView whole({values.data(), DType::kI8, {6, 16}}, {scales.data(), DType::kF32, {6, 4}},
+                   scheme);
+  whole.zeros = {zeros.data(), DType::kI8, {6, 4}};
+  const auto row_of = [](const WeightView& matrix, int64_t row) {
+    std::vector<float> numbers(static_cast<size_t>(matrix.values.shape[1]));
+    write_plain_row(matrix, row, reinterpret_cast<std::byte*>(numbers.data()));
+    return numbers;
+  };
+  const WeightView rows = slice_rows(whole, {2, 3}, "w").value();
+  for (int64_t row = 0; row < 3; ++row) EXPECT_EQ(row_of(rows, row), row_of(whole, 2 + row));
+  std::vector<Tensor> copies;
+  const WeightView columns = slice_columns(whole, {4, 8}, "w", copies).value();
+  for (int64_t row = 0; row < 6; ++row) {
+    const std::vector<float> all = row_of(whole, row);
+    EXPECT_EQ(row_of(columns, row), std::vector<float>(all.begin() + 4, all.begin() + 12));
+  }
+  std::vector<int32_t> order(16);
+  whole.order = {order.data(), DType::kI32, {16}};
+  EXPECT_THAT(slice_columns(whole, {4, 8}, "w", copies).status().message(),
+              AllOf(HasSubstr("\"w\": its columns are in an order of groups (act-order)"),
+                    HasSubstr("tensor_parallel_size")));
+}
+
 TEST(Shard, BordersThatCutABlockOfScalesAreRefused) {
   std::vector<uint8_t> values;
   std::vector<float> scales;
@@ -734,6 +767,36 @@ TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
             2 * (num_matrix - num_ends) + 4 * (num_ends + num_vectors));
   EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {0, 2}).value(),
             2 * (num_ends + (num_matrix - num_ends) / 2) + 4 * num_vectors);
+}
+
+TEST(WeightBytes, CountIntegersAsTheDeviceKeepsThem) {
+  ModelConfig config = small_config();
+  WeightFormat format = {.scheme = {.values = DType::kI8, .scales = ScaleLayout::kRows},
+                         .scales_suffix = ".weight_scale",
+                         .packing = Packing::kCompressed};
+  config.format = format;
+  const int64_t num_vectors = 2 * 2 * 16 + 16;
+  const int64_t num_ends = 2 * 20 * 16;
+  const int64_t num_matrix = num_parameters(config) - num_vectors;
+  const DummyWeights weights(DType::kF32);
+  ThreadPool pool(1);
+  const auto cpu = make_cpu_ops(pool);
+  ReferenceOps in_f32;
+  EXPECT_EQ(estimate_weight_bytes(config, weights, in_f32, {}).value(),
+            4 * (num_matrix + num_vectors));
+  const int64_t bytes = estimate_weight_bytes(config, weights, *cpu, {}).value();
+  EXPECT_GT(bytes, num_matrix - num_ends + 4 * (num_ends + num_vectors));
+  EXPECT_LT(bytes, 4 * (num_matrix + num_vectors));
+  EXPECT_EQ(describe_quantization(config, *cpu),
+            "8-bit integers with a scale per row, computed as they are");
+  EXPECT_EQ(describe_quantization(config, in_f32),
+            "8-bit integers with a scale per row, expanded to f32 at load");
+  config.format->scheme.dequantized_dtype = DType::kBF16;
+  for (Ops* ops : {cpu.get(), static_cast<Ops*>(&in_f32)}) {
+    DummyWeights source(DType::kBF16);
+    const auto model = load_model(config, source, *ops, small_limits());
+    EXPECT_TRUE(model.ok()) << model.status().message();
+  }
 }
 
 TEST(WeightBytes, AreThoseOfTheLoadedModel) {

@@ -108,12 +108,21 @@ TEST(Quantization, TheProductHasTheTypeOfTheModel) {
 
 TEST(Quantization, OtherSchemesAreNamedWithTheirRemedy) {
   const std::vector<std::pair<std::string, std::string>> cases = {
-      {R"({"quant_method":"gptq","bits":4,"group_size":128})", "\"gptq\", 4 bits, groups of 128"},
-      {R"({"quant_method":"awq","bits":4})", "\"awq\", 4 bits"},
-      {R"({"quant_method":"bitsandbytes","load_in_8bit":true})", "\"bitsandbytes\", 8 bits"},
+      {R"({"quant_method":"gptq","bits":3,"group_size":128})", "\"gptq\", 3 bits, groups of 128"},
+      {R"({"quant_method":"gptq","bits":2,"group_size":128})", "\"gptq\", 2 bits, groups of 128"},
+      {R"({"quant_method":"gptq","bits":4,"group_size":128,"checkpoint_format":"marlin"})",
+       "\"gptq\", \"marlin\", 4 bits, groups of 128"},
+      {R"({"quant_method":"gptq","bits":4,"group_size":128,"is_marlin_format":true})",
+       "\"gptq\", 4 bits, groups of 128"},
+      {R"({"quant_method":"awq","bits":4,"group_size":128,"version":"gemv"})",
+       "\"awq\", \"gemv\", 4 bits, groups of 128"},
+      {R"({"quant_method":"awq","w_bit":8,"q_group_size":64})", "\"awq\", 8 bits, groups of 64"},
       {R"({"quant_method":"mxfp4"})", "\"mxfp4\""},
-      {R"({"quant_method":"compressed-tensors","format":"int-quantized"})",
-       "\"compressed-tensors\", \"int-quantized\""},
+      {R"({"quant_method":"auto-round","bits":4})", "\"auto-round\", 4 bits"},
+      {R"({"quant_method":"compressed-tensors","format":"marlin-24"})",
+       "\"compressed-tensors\", \"marlin-24\""},
+      {R"({"quant_method":"compressed-tensors","format":"mixed-precision"})",
+       "\"compressed-tensors\", \"mixed-precision\""},
       {R"({"quant_method":"compressed-tensors","format":"nvfp4-pack-quantized"})",
        "\"compressed-tensors\", \"nvfp4-pack-quantized\""},
       {R"({"quant_method":"modelopt","quant_algo":"NVFP4"})", "\"modelopt\", \"NVFP4\""},
@@ -123,8 +132,95 @@ TEST(Quantization, OtherSchemesAreNamedWithTheirRemedy) {
     EXPECT_THAT(error_of(scheme),
                 AllOf(HasSubstr(fmt::format("config.json: the checkpoint is quantized ({})", name)),
                       HasSubstr("expected FP8 by modelopt, compressed-tensors or Hugging Face"),
+                      HasSubstr("integers of 4 or 8 bits by AWQ (gemm), GPTQ or"),
                       HasSubstr("a GGUF file")));
   }
+}
+
+TEST(Quantization, BitsandbytesIsNamedWithItsRemedy) {
+  for (const char* bits : {"4", "8"}) {
+    EXPECT_THAT(
+        error_of(fmt::format(R"({{"quant_method":"bitsandbytes","load_in_{}bit":true}})", bits)),
+        AllOf(HasSubstr(fmt::format("\"bitsandbytes\", {} bits", bits)),
+              HasSubstr("expected the same model in AWQ, GPTQ or compressed-tensors, a GGUF "
+                        "file, or the checkpoint in float32")));
+  }
+}
+
+WeightFormat integers(Packing packing, int bits, int group_size, bool has_zeros) {
+  WeightFormat format = {
+      .scheme = {.values = DType::kI8,
+                 .scales = group_size > 0 ? ScaleLayout::kBlocks : ScaleLayout::kRows,
+                 .dequantized_dtype = DType::kBF16,
+                 .bits = bits,
+                 .has_zeros = has_zeros},
+      .scales_suffix = packing == Packing::kCompressed || packing == Packing::kNone
+                           ? ".weight_scale"
+                           : ".scales",
+      .packing = packing};
+  if (group_size > 0) {
+    format.scheme.block_rows = 1;
+    format.scheme.block_columns = group_size;
+  }
+  return format;
+}
+
+std::string compressed_integers(std::string_view format, std::string_view weights,
+                                std::string_view inputs = "null") {
+  return fmt::format(
+      R"({{"quant_method":"compressed-tensors","format":"{}","config_groups":)"
+      R"({{"group_0":{{"targets":["Linear"],"weights":{},"input_activations":{}}}}}}})",
+      format, weights, inputs);
+}
+
+TEST(Quantization, ReadsIntegersOfEveryTool) {
+  WeightFormat ordered = integers(Packing::kGptq, 4, 128, true);
+  ordered.has_column_groups = true;
+  WeightFormat ordered_pack = integers(Packing::kCompressed, 4, 64, true);
+  ordered_pack.has_column_groups = true;
+  WeightFormat tensor = integers(Packing::kNone, 8, -1, false);
+  tensor.scheme.scales = ScaleLayout::kTensor;
+  WeightFormat static_inputs = integers(Packing::kNone, 8, -1, false);
+  static_inputs.input_scale_suffix = ".input_scale";
+  const std::vector<std::pair<std::string, WeightFormat>> cases = {
+      {R"({"quant_method":"awq","bits":4,"group_size":128,"zero_point":true,"version":"GEMM",)"
+       R"("modules_to_not_convert":["gate"]})",
+       integers(Packing::kAwq, 4, 128, true)},
+      {R"({"quant_method":"awq","w_bit":4,"q_group_size":-1})",
+       integers(Packing::kAwq, 4, -1, true)},
+      {R"({"quant_method":"gptq","bits":8,"group_size":-1,"sym":true,"desc_act":false})",
+       integers(Packing::kGptq, 8, -1, true)},
+      {R"({"quant_method":"gptq","bits":4,"group_size":128,"desc_act":true,"damp_percent":0.1})",
+       ordered},
+      {R"({"quant_method":"gptq","bits":4,"group_size":32,"checkpoint_format":"gptq_v2",)"
+       R"("dynamic":{"-:.*gate.*":{}},"pack_dtype":"int32"})",
+       integers(Packing::kGptqV2, 4, 32, true)},
+      {compressed_integers("pack-quantized",
+                           R"({"num_bits":4,"type":"int","strategy":"group","group_size":128,)"
+                           R"("actorder":"weight"})"),
+       integers(Packing::kCompressed, 4, 128, false)},
+      {compressed_integers("pack-quantized",
+                           R"({"num_bits":4,"type":"int","strategy":"group","group_size":64,)"
+                           R"("actorder":"group","symmetric":false})"),
+       ordered_pack},
+      {compressed_integers("pack-quantized", R"({"num_bits":8,"type":"int","strategy":"channel"})"),
+       integers(Packing::kCompressed, 8, -1, false)},
+      {compressed_integers(
+           "int-quantized", R"({"num_bits":8,"type":"int","strategy":"tensor"})",
+           R"({"num_bits":8,"type":"int","strategy":"token","dynamic":true,"symmetric":false})"),
+       tensor},
+      {compressed_integers("int-quantized", R"({"num_bits":8,"type":"int","strategy":"channel"})",
+                           R"({"num_bits":8,"type":"int","strategy":"tensor"})"),
+       static_inputs}};
+  for (const auto& [scheme, expected] : cases) {
+    const auto format = parse(scheme);
+    ASSERT_TRUE(format.ok()) << scheme << ": " << format.status().message();
+    ASSERT_TRUE(format->has_value()) << scheme;
+    EXPECT_EQ(**format, expected) << scheme << ": " << describe(**format);
+  }
+  EXPECT_EQ(describe(ordered), "4-bit integers with a scale and a zero point per group of 128");
+  EXPECT_EQ(describe(static_inputs),
+            "8-bit integers with a scale per row and static scales of its inputs");
 }
 
 TEST(Quantization, FieldsThatContradictOrAreUnknownAreNamed) {
@@ -137,6 +233,34 @@ TEST(Quantization, FieldsThatContradictOrAreUnknownAreNamed) {
       {R"({"quant_method":"fp8","weight_block_size":[0,128]})", "weight_block_size; got \"0\""},
       {R"({"quant_method":"fp8","ignored_layers":"lm_head"})", "ignored_layers"},
       {R"({"quant_method":"fp8","group_size":64})", "\"group_size\"; got an unknown field"},
+      {R"({"quant_method":"awq","bits":4})", "group_size"},
+      {R"({"quant_method":"awq","bits":4,"group_size":40})",
+       "group_size; got 40, expected -1 or a multiple of 16"},
+      {R"({"quant_method":"awq","bits":4,"group_size":0})", "group_size; got 0"},
+      {R"({"quant_method":"awq","bits":4,"group_size":64,"zero_point":false})", "zero_point"},
+      {R"({"quant_method":"gptq","group_size":64})", "bits"},
+      {R"({"quant_method":"gptq","bits":4,"group_size":64,"lm_head":true})",
+       "lm_head; got true, expected false"},
+      {R"({"quant_method":"gptq","bits":4,"group_size":64,"pack_dtype":"int8"})", "pack_dtype"},
+      {R"({"quant_method":"gptq","bits":4,"group_size":64,"dynamic":{"+:.*down.*":{"bits":8}}})",
+       "dynamic; got an override of \"+:.*down.*\", expected one scheme for all matrices"},
+      {compressed_integers("pack-quantized", R"({"num_bits":3,"type":"int","strategy":"channel"})"),
+       "weights.num_bits; got 3, expected 4 or 8"},
+      {compressed_integers("int-quantized", R"({"num_bits":4,"type":"int","strategy":"channel"})"),
+       "weights.num_bits; got 4, expected 8"},
+      {compressed_integers("int-quantized",
+                           R"({"num_bits":8,"type":"int","strategy":"group","group_size":64})"),
+       "weights.strategy; got \"group\", expected \"tensor\" or \"channel\""},
+      {compressed_integers("pack-quantized", R"({"num_bits":4,"type":"float"})"), "weights.type"},
+      {compressed_integers("pack-quantized", R"({"num_bits":4,"type":"int","symmetric":false})"),
+       "weights.symmetric"},
+      {compressed_integers("pack-quantized",
+                           R"({"num_bits":4,"type":"int","strategy":"group","group_size":64,)"
+                           R"("actorder":"random"})"),
+       "actorder; got \"random\""},
+      {compressed_integers("int-quantized", R"({"num_bits":8,"type":"int","strategy":"channel"})",
+                           R"({"num_bits":4,"type":"int","dynamic":true})"),
+       "input_activations.num_bits; got 4, expected 8"},
       {R"({"quant_method":"modelopt","quant_algo":"FP8","kv_cache_quant_algo":"NVFP4"})",
        "kv_cache_quant_algo; got \"NVFP4\""},
       {R"({"quant_method":"modelopt","quant_algo":"FP8","config_groups":{"group_0":{"weights":)"
@@ -219,6 +343,18 @@ TEST(Quantization, ScalesArePositiveAndFinite) {
   EXPECT_TRUE(check(std::numeric_limits<float>::denorm_min()).ok());
   for (const float wrong : {0.0F, -1.0F, std::nanf(""), std::numeric_limits<float>::infinity()}) {
     EXPECT_THAT(check(wrong).message(), HasSubstr("as number 1, expected")) << wrong;
+  }
+}
+
+TEST(Quantization, ScalesOfIntegersMayBeNegative) {
+  const WeightScheme scheme = {.values = DType::kI8, .scales = ScaleLayout::kRows};
+  const auto check = [&](float scale) {
+    float numbers[] = {1.0F, scale};
+    return check_scales({numbers, DType::kF32, {2, 1}}, scheme);
+  };
+  for (const float right : {0.0F, -1.0F}) EXPECT_TRUE(check(right).ok()) << right;
+  for (const float wrong : {std::nanf(""), -std::numeric_limits<float>::infinity()}) {
+    EXPECT_THAT(check(wrong).message(), HasSubstr("as number 1, expected finite numbers;"));
   }
 }
 

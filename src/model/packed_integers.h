@@ -1,0 +1,72 @@
+// Matrices of 4 and 8-bit integers, as the tools that quantize pack them into numbers of 32 bits,
+// and their conversion to one form: a WeightView with one byte per value.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+#include "tensor/weight_source.h"
+
+namespace quire {
+
+class ThreadPool;
+
+// How the integers of a matrix [rows, columns] are stored. A word is an I32 with 32 / bits
+// integers, the first in its lowest bits. Stored integers are unsigned: 2^(bits - 1) is added to
+// them.
+enum class Packing : uint8_t {
+  kNone,  // one I8 per value
+  // AutoAWQ's "gemm": values [columns, rows / 8] and zero points [groups, rows / 8] in words along
+  // the rows, in the order 0, 2, 4, 6, 1, 3, 5, 7; scales [groups, rows].
+  kAwq,
+  // AutoGPTQ's: values in words along the columns, [columns / per word, rows]; zero points in words
+  // along the rows, [groups, rows / per word], each one less than it is; scales [groups, rows].
+  kGptq,
+  kGptqV2,  // GPTQModel's: as kGptq, with the zero points as they are
+  // compressed-tensors' "pack-quantized": values in words along the columns, [rows, columns / per
+  // word]; zero points in words along the rows, [rows / per word, groups]; scales [rows, groups].
+  kCompressed,
+};
+
+// The suffixes of a matrix's tensors after its name. Empty: the packing has none.
+struct PackedNames {
+  std::string_view values;
+  std::string_view scales;
+  std::string_view zeros;        // if the scheme has zero points
+  std::string_view groups = {};  // the group of each column; absent: the columns are in order
+  std::string_view shape = {};   // the shape of the matrix, in a tensor that need not be there
+};
+PackedNames packed_names(Packing packing);
+
+// The shapes in which a matrix of this shape is stored.
+struct PackedShapes {
+  Shape values;
+  Shape scales;
+  Shape zeros;
+};
+// Fails if the matrix cannot be stored so: its groups or words are not whole.
+Result<PackedShapes> packed_shapes(Packing packing, const WeightScheme& scheme,
+                                   const Shape& matrix);
+
+// The order of columns whose groups are `groups`: sorted by group, and stable. Empty if they are in
+// order. Fails if a number is not that of a group, or if a group has not `group_size` columns.
+Result<std::vector<int32_t>> column_order(std::span<const int64_t> groups, int64_t group_size);
+
+// The tensors of a matrix, of packed_shapes().
+struct PackedMatrix {
+  TensorView values;  // I32
+  TensorView scales;  // F32, F16 or BF16
+  TensorView zeros;   // I32; only if the scheme has zero points
+};
+
+// Converts a matrix whose packing is not kNone. With an `order`, which is not empty, the columns of
+// the result are in it. The result refers to `copies` and to the tensors. `threads` share the rows.
+Result<WeightView> unpack_integers(Packing packing, const PackedMatrix& packed,
+                                   const WeightScheme& scheme, const Shape& shape,
+                                   std::span<const int32_t> order, std::vector<Tensor>& copies,
+                                   ThreadPool& threads);
+
+}  // namespace quire
