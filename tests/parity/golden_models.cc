@@ -6,8 +6,9 @@
 
 namespace quire::testing {
 
-GoldenCases read_golden_cases() {
-  const std::filesystem::path root = source_path("tests/golden/models");
+namespace {
+
+GoldenCases read_cases(const std::filesystem::path& root) {
   const JsonDocument document = JsonDocument::load(root / "cases.json").value();
   const simdjson::dom::object object = document.root().get_object().value();
   GoldenCases golden;
@@ -21,6 +22,18 @@ GoldenCases read_golden_cases() {
     golden.cases.push_back(
         {text("name"), root / text("weights"), root / text("config"), root / text("logits")});
   }
+  return golden;
+}
+
+}  // namespace
+
+GoldenCases read_golden_cases() {
+  return read_cases(source_path("tests/golden/models"));
+}
+
+GoldenCases read_integer_cases() {
+  GoldenCases golden = read_cases(source_path("tests/golden/integers"));
+  for (GoldenCase& entry : golden.cases) entry.has_integers = true;
   return golden;
 }
 
