@@ -42,11 +42,12 @@ TEST(FastestThreads, AreTheFewestOfThoseThatAreEquallyFast) {
 }
 
 TEST(ThreadTuneReport, HasEachNumberOfThreads) {
-  const ThreadTuneResult result = {.title = "model: 4 threads",
-                                   .prompt_len = 512,
-                                   .times = {{2, 0.002, 0.004, 0.3}, {4, 0.001, 0.003, 0.2}},
-                                   .best = {.cpus = "", .model = "", .threads = {4, 4}},
-                                   .file = "/cache/threads.csv"};
+  ThreadTuneResult result;
+  result.title = "model: 4 threads";
+  result.prompt_len = 512;
+  result.times = {{2, 0.002, 0.004, 0.3}, {4, 0.001, 0.003, 0.2}};
+  result.best.threads = {4, 4};
+  result.file = "/cache/threads.csv";
   EXPECT_THAT(to_table(result), HasSubstr("model: 4 threads; shortest times in milliseconds\n"));
   EXPECT_THAT(to_table(result), HasSubstr("prompt of 512"));
   EXPECT_THAT(

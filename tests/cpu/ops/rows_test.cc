@@ -574,13 +574,13 @@ TEST(RowOps, RowsDoNotDependOnTheirBatch) {
     std::vector<float> normed(x.size());
     std::vector<float> activated(kM * kN);
     {
-      VariantOps ops(variant, 2);
+      VariantOps ops(variant, testing::on_nodes({0, 0}));
       ops->rms_norm(matrix(x, kM, 2 * kN), weight.data(), 1e-5F, matrix(normed, kM, 2 * kN),
                     host_stream());
       ops->gated_mul(Activation::kSilu, matrix(x, kM, 2 * kN), matrix(activated, kM, kN),
                      host_stream());
     }
-    VariantOps ops(variant, 1);
+    VariantOps ops(variant, testing::on_nodes({0}));
     for (int64_t t = 0; t < kM; ++t) {
       std::vector<float> row(x.begin() + t * 2 * kN, x.begin() + (t + 1) * 2 * kN);
       std::vector<float> out(2 * kN);
