@@ -107,8 +107,8 @@ constexpr Row kRefused[] = {
     {{"-C", "--cpu-mask", "-Cr", "--cpu-range"},
      "is not needed: Quire uses the CPUs that taskset, numactl or a container leave to it"},
     {{"--numa"},
-     "is not needed: weights lie on the nodes whose threads read them; numactl --cpunodebind "
-     "limits the nodes"},
+     "is not needed: weights lie on the nodes whose threads read them; taskset or numactl limits "
+     "the nodes"},
     {{"--cpu-strict"}, "is --cpu-pinning on or off here"},
     {{"-pp", "--pipeline-parallel-size", "--pp-size", "-sm", "--split-mode", "--pp"}, kOneDevice},
     {{"-dp", "--data-parallel-size", "--dp-size", "--dp", "-ts", "--tensor-split"}, kOneDevice},
