@@ -266,6 +266,19 @@ TEST(GgufFiles, WrongOnesAreNamed) {
               HasSubstr("\"llama.rope.dimension_count\"; got 2, expected the head's, 4"));
   EXPECT_THAT(error_of(write(sized().text("llama.rope.scaling.type", "longrope"))),
               HasSubstr("expected none, linear or yarn"));
+  EXPECT_THAT(error_of(write(sized().text("llama.rope.scaling.type", "yarn"))),
+              HasSubstr("\"llama.rope.scaling.factor\"; got nothing, expected a factor"));
+  EXPECT_THAT(error_of(write(sized().real("llama.rope.freq_base", NAN))),
+              HasSubstr("\"llama.rope.freq_base\"; got an infinity, a NaN"));
+  EXPECT_THAT(error_of(write(sized().text("llama.attention.key_length", "4"))),
+              HasSubstr("\"llama.attention.key_length\"; got no integer"));
+  // A factor without a type is linear, so it needs no frequencies beside it.
+  for (const char* const key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    const auto scaled = [&] { return sized().real(key, 8.0F); };
+    EXPECT_EQ(error_of(write(scaled())), "");
+    EXPECT_THAT(error_of(write(scaled().floats("rope_freqs.weight", {2}, {1, 1}))),
+                HasSubstr("got \"linear\", expected none beside"));
+  }
   EXPECT_THAT(error_of(write(sized().floats("rope_freqs.weight", {3}, {1, 1, 1}))),
               HasSubstr("one number per frequency, 2"));
   EXPECT_THAT(

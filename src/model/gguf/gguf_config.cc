@@ -127,6 +127,10 @@ class ConfigWriter {
 void ConfigWriter::write_field(const Field& field) {
   const GgufValue* const value = find(field.key);
   if (value == nullptr) return;
+  const bool is_list = value->numbers() || value->texts();
+  if (!is_list && !value->text() && !std::isfinite(value->number().value_or(NAN))) {
+    return fail(field.key, "an infinity, a NaN, or more than 2^63 - 1", "another number");
+  }
   json_.key(field.name);
   value->write_json(json_);
 }
@@ -175,10 +179,10 @@ void ConfigWriter::write_head_dim() {
   const std::optional<int64_t> heads = integer("attention.head_count");
   const std::optional<int64_t> hidden = integer("embedding_length");
   if (!heads || !hidden || *heads < 1) return;  // the parser of config.json reports that
-  const int64_t head_dim = integer("attention.key_length").value_or(*hidden / *heads);
+  const int64_t head_dim = integer("attention.key_length", 1, kAnyInteger, *hidden / *heads);
   json_.field("head_dim", head_dim);
   for (const std::string_view key : {"attention.value_length", "rope.dimension_count"}) {
-    const int64_t got = integer(key).value_or(head_dim);
+    const int64_t got = integer(key, 0, kAnyInteger, head_dim);
     if (got != head_dim) fail(key, std::to_string(got), fmt::format("the head's, {}", head_dim));
   }
   check_divisors(head_dim);
@@ -281,10 +285,16 @@ void ConfigWriter::write_deepseek_experts(const ExpertRouting& routing) {
 }
 
 // llama.cpp stores the scaling of Llama 3 as a divisor per frequency in a tensor.
+// llama.cpp takes a factor without a type as linear, also under the key of old files.
 void ConfigWriter::write_rope() {
+  constexpr std::string_view kFactor = "rope.scaling.factor";
+  constexpr std::string_view kOldFactor = "rope.scale_linear";
+  const std::string_view factor = find(kFactor) != nullptr ? kFactor : kOldFactor;
+  const bool has_factor = find(factor) != nullptr;
   const GgufValue* const type_value = find("rope.scaling.type");
-  const std::optional<std::string_view> type =
-      type_value == nullptr ? std::optional<std::string_view>("none") : type_value->text();
+  const std::optional<std::string_view> type = type_value != nullptr ? type_value->text()
+                                               : has_factor          ? "linear"
+                                                                     : "none";
   const GgufTensor* const divisors = gguf_.tensor("rope_freqs.weight");
   if (!type || (*type != "none" && *type != "linear" && *type != "yarn")) {
     return fail("rope.scaling.type", type ? quote_name(*type) : "no text", "none, linear or yarn");
@@ -308,10 +318,13 @@ void ConfigWriter::write_rope() {
     json_.end_array();
     json_.end_object();
   } else if (*type != "none") {
+    if (!has_factor) {
+      return fail(kFactor, "nothing", fmt::format("a factor beside the type {}", *type));
+    }
     json_.key("rope_scaling");
     json_.begin_object();
     json_.field("rope_type", *type);
-    write_field({"rope.scaling.factor", "factor"});
+    write_field({factor, "factor"});
     write_field({"rope.scaling.original_context_length", "original_max_position_embeddings"});
     write_field({"rope.scaling.yarn_beta_fast", "beta_fast"});
     write_field({"rope.scaling.yarn_beta_slow", "beta_slow"});
