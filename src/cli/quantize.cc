@@ -109,12 +109,14 @@ Result<int> run(const QuantizeCommand& command) {
     QUIRE_ASSIGN_OR_RETURN(before, measure(command, command.engine.model, text));
   }
   QUIRE_ASSIGN_OR_RETURN(const QuantizeResult result, write(command));
-  print_stdout("Output: {}\nSize: {} -> {}\nBits per weight: {:.2f} -> {:.2f}\n", command.out,
-               hub::bytes_text(result.source_bytes), hub::bytes_text(result.output_bytes),
+  print_stdout("Output: {}\nSize: {} -> {}\nBits per weight: {:.2f} -> {:.2f}\n",
+               result.out.string(), hub::bytes_text(result.source_bytes),
+               hub::bytes_text(result.output_bytes),
                bits_per_weight(result.source_bytes, result.num_weights),
                bits_per_weight(result.output_bytes, result.num_weights));
   if (!before) return kExitOk;
-  QUIRE_ASSIGN_OR_RETURN(const bench::PerplexityResult after, measure(command, command.out, text));
+  QUIRE_ASSIGN_OR_RETURN(const bench::PerplexityResult after,
+                         measure(command, result.out.string(), text));
   print_stdout("Perplexity: {:.4f} +/- {:.4f} -> {:.4f} +/- {:.4f}\n", before->perplexity(),
                before->perplexity_error(), after.perplexity(), after.perplexity_error());
   return kExitOk;

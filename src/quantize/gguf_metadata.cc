@@ -219,6 +219,11 @@ void write_other_ends(const QuantizeSource& source, std::optional<int32_t> eos,
   }
 }
 
+void write_id(std::string_view name, std::optional<int32_t> id, GgufWriter& writer) {
+  if (!id) return;
+  writer.number(fmt::format("tokenizer.ggml.{}_token_id", name), static_cast<uint32_t>(*id));
+}
+
 void write_vocabulary(const OwnedGgufVocabulary& vocabulary, GgufWriter& writer) {
   writer.text("tokenizer.ggml.model", vocabulary.model);
   if (!vocabulary.pre.empty()) writer.text("tokenizer.ggml.pre", vocabulary.pre);
@@ -226,14 +231,10 @@ void write_vocabulary(const OwnedGgufVocabulary& vocabulary, GgufWriter& writer)
   writer.numbers("tokenizer.ggml.token_type", vocabulary.types);
   if (!vocabulary.scores.empty()) writer.numbers("tokenizer.ggml.scores", vocabulary.scores);
   if (vocabulary.scores.empty()) writer.texts("tokenizer.ggml.merges", vocabulary.merges);
-  const auto id = [&](std::string_view name, std::optional<int32_t> value) {
-    if (!value) return;
-    writer.number(fmt::format("tokenizer.ggml.{}_token_id", name), static_cast<uint32_t>(*value));
-  };
-  id("bos", vocabulary.bos_id);
-  id("eos", vocabulary.eos_id);
-  id("unknown", vocabulary.unk_id);
-  id("padding", vocabulary.pad_id);
+  write_id("bos", vocabulary.bos_id, writer);
+  write_id("eos", vocabulary.eos_id, writer);
+  write_id("unknown", vocabulary.unk_id, writer);
+  write_id("padding", vocabulary.pad_id, writer);
   writer.flag("tokenizer.ggml.add_bos_token", vocabulary.add_bos);
   writer.flag("tokenizer.ggml.add_eos_token", vocabulary.add_eos);
   if (vocabulary.add_space_prefix) {
@@ -271,14 +272,18 @@ Status write_gguf_config(const ModelConfig& config, GgufWriter& writer) {
 
 Status write_gguf_tokenizer(const QuantizeSource& source, GgufWriter& writer) {
   const ModelFiles& files = source.files;
-  if (files.tokenizer == nullptr) {
-    log_warning("[quantize] {} has no tokenizer, so the file has none", source.place);
-    return {};
-  }
   VocabularyUse use;
   use.num_tokens = files.config.vocab_size;
   use.bos_id = files.config.bos_token_id;
   if (!files.config.eos_token_ids.empty()) use.eos_id = files.config.eos_token_ids.front();
+  if (files.tokenizer == nullptr) {
+    log_warning("[quantize] {} has no tokenizer, so the file has none", source.place);
+    writer.text("tokenizer.ggml.model", "none");
+    write_id("bos", use.bos_id, writer);
+    write_id("eos", use.eos_id, writer);
+    write_other_ends(source, use.eos_id, writer);
+    return {};
+  }
   QUIRE_ASSIGN_OR_RETURN(
       const OwnedGgufVocabulary vocabulary,
       gguf_vocabulary({source.tokenizer_json, source.tokenizer_model, source.tokenizer_config_json},

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -28,10 +27,9 @@ struct Conversion {
   const GgufBlockType* type = nullptr;
 
   bool is_vector() const { return source.shape.rank() == 1; }
-  float largest() const {
-    return type->plain == DType::kF32 || type->plain == DType::kBF16
-               ? std::numeric_limits<float>::max()
-               : kLargestF16;
+  NumberRange range() const {
+    if (type->plain == DType::kF32 || type->plain == DType::kBF16) return {};
+    return {kLargestF16, type->name};
   }
 };
 
@@ -40,7 +38,7 @@ Status convert_row(const Conversion& conversion, int64_t row, std::byte* out) {
   std::vector<float> numbers(static_cast<size_t>(shape[shape.rank() - 1]));
   const int64_t from = conversion.is_vector() ? row : conversion.storage.source_row(row);
   QUIRE_RETURN_IF_ERROR(
-      read_row(conversion.source, from, conversion.name, conversion.largest(), numbers.data()));
+      read_row(conversion.source, from, conversion.name, conversion.range(), numbers.data()));
   if (conversion.is_vector() && conversion.storage.rows_per_head > 0) {
     const std::vector<float> in_order = numbers;
     for (size_t i = 0; i < numbers.size(); ++i) {

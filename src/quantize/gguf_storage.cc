@@ -23,8 +23,9 @@ Result<GgufStorage> gguf_storage(std::string_view name, std::string_view archite
   const bool is_gemma = architecture.starts_with("gemma");
   const std::optional<std::string> in_file = GgufNames(is_gemma, decoder).in_file(of_text);
   if (!in_file) {
-    return unimplemented(fmt::format("[quantize] tensor {}; got a name without one in GGUF files",
-                                     quote_name(name)));
+    return unimplemented(
+        fmt::format("[quantize] tensor {} has no name in GGUF files of architecture {}",
+                    quote_name(name), architecture));
   }
   GgufStorage storage;
   storage.name = *in_file;

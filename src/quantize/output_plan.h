@@ -5,7 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "quire/status.h"
@@ -34,9 +36,15 @@ struct OutputPlan {
   uint64_t file_bytes = 0;
 };
 
+// The numbers that a type of the output stores.
+struct NumberRange {
+  float largest = std::numeric_limits<float>::max();
+  std::string_view type = {};  // for errors
+};
+
 // Row `row` of an F32, F16 or BF16 matrix, or all of a vector, as F32. Fails if a number is an
-// infinity or a NaN, or its magnitude is above `largest`; `name` names the tensor.
-Status read_row(const TensorView& tensor, int64_t row, std::string_view name, float largest,
-                float* out);
+// infinity or a NaN, or out of `range`; `name` names the tensor.
+Status read_row(const TensorView& tensor, int64_t row, std::string_view name,
+                const NumberRange& range, float* out);
 
 }  // namespace quire

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,20 +24,11 @@ constexpr size_t kMaxStateBytes = 4096;
 
 }  // namespace
 
-PartFile::PartFile(fs::path path)
-    : path_(std::move(path)), part_(path_.string() + ".part"), state_(part_.string() + ".state") {}
-
-PartFile::PartFile(PartFile&& other) noexcept
-    : path_(std::move(other.path_)),
-      part_(std::move(other.part_)),
-      state_(std::move(other.state_)),
-      fd_(std::exchange(other.fd_, -1)),
-      size_(other.size_),
-      is_continued_(other.is_continued_) {}
-
-PartFile::~PartFile() {
-  if (fd_ >= 0) ::close(fd_);
-}
+PartFile::PartFile(fs::path path, LockedFile file)
+    : path_(std::move(path)),
+      part_(path_.string() + ".part"),
+      state_(part_.string() + ".state"),
+      file_(std::move(file)) {}
 
 Status PartFile::error(std::string_view action) const {
   const int code = errno;
@@ -54,48 +44,52 @@ Status PartFile::check_space(uint64_t file_bytes) const {
   const fs::space_info space = fs::space(part_, failed);
   if (failed || size_ >= file_bytes || space.available >= file_bytes - size_) return {};
   return {StatusCode::kInternal,
-          fmt::format("[quantize] the disk of {} is too small; got {} bytes of room, expected {}",
+          fmt::format("[quantize] the disk of {} is too small; {} bytes free, {} needed",
                       part_.string(), space.available, file_bytes - size_)};
+}
+
+Result<bool> PartFile::has_fingerprint(std::string_view fingerprint) const {
+  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(state_));
+  if (exists) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string state, read_file(state_, kMaxStateBytes));
+    if (size_ > 0 && state != fingerprint) {
+      log_info("[quantize] {} was made from another source or with other options; starting anew",
+               part_.string());
+    }
+    return state == fingerprint;
+  }
+  if (size_ == 0) return false;
+  return invalid_argument(
+      fmt::format("[quantize] {} has {} bytes, but {} does not exist; expected both or neither: "
+                  "remove or rename {}, or choose another output",
+                  part_.string(), size_, state_.string(), part_.string()));
 }
 
 Result<PartFile> PartFile::open(const fs::path& path, std::string_view fingerprint,
                                 uint64_t file_bytes) {
-  PartFile file(path);
-  file.fd_ = ::open(file.part_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (file.fd_ < 0) return file.error("create");
-  if (::flock(file.fd_, LOCK_EX | LOCK_NB) != 0) {
-    return unavailable(fmt::format(
-        "[quantize] {} is being written by another process; expected none: wait for it, or choose "
-        "another output",
-        file.part_.string()));
-  }
+  QUIRE_ASSIGN_OR_RETURN(LockedFile locked,
+                         LockedFile::open(path.string() + ".part", O_RDWR | O_CREAT));
+  PartFile file(path, std::move(locked));
   struct stat info = {};
-  if (::fstat(file.fd_, &info) != 0) return file.error("read");
-  const Result<std::string> state = read_file(file.state_, kMaxStateBytes);
-  const bool is_same = state.ok() && *state == fingerprint;
-  if (info.st_size > 0 && is_same) {
-    file.size_ = std::min(static_cast<uint64_t>(info.st_size), file_bytes);
-    file.is_continued_ = true;
-  } else if (info.st_size > 0) {
-    log_info("[quantize] {} was made from another source or with other options; starting anew",
-             file.part_.string());
-  }
-  QUIRE_RETURN_IF_ERROR(file.truncate(file.size_));
+  if (::fstat(file.file_.fd(), &info) != 0) return file.error("read");
+  file.size_ = static_cast<uint64_t>(info.st_size);
+  QUIRE_ASSIGN_OR_RETURN(const bool is_same, file.has_fingerprint(fingerprint));
+  QUIRE_RETURN_IF_ERROR(file.truncate(is_same ? std::min(file.size_, file_bytes) : 0));
   QUIRE_RETURN_IF_ERROR(file.check_space(file_bytes));
   if (!is_same) QUIRE_RETURN_IF_ERROR(replace_file(file.state_, fingerprint));
   return file;
 }
 
 Status PartFile::truncate(uint64_t size) {
-  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0) return error("truncate");
-  if (::lseek(fd_, static_cast<off_t>(size), SEEK_SET) < 0) return error("write");
+  if (::ftruncate(file_.fd(), static_cast<off_t>(size)) != 0) return error("truncate");
+  if (::lseek(file_.fd(), static_cast<off_t>(size), SEEK_SET) < 0) return error("write");
   size_ = size;
   return {};
 }
 
 Status PartFile::append(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = ::write(fd_, bytes.data(), bytes.size());
+    const ssize_t count = ::write(file_.fd(), bytes.data(), bytes.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return error("write");
     size_ += static_cast<uint64_t>(count);
@@ -114,14 +108,14 @@ Status PartFile::pad(uint64_t size) {
 }
 
 Status PartFile::sync() {
-  return ::fdatasync(fd_) == 0 ? Status() : error("write");
+  return ::fdatasync(file_.fd()) == 0 ? Status() : error("write");
 }
 
-Status PartFile::finish() {
+// Once the file has its name, another process may begin the next one, whose state must stay.
+Status PartFile::finish(bool replaces) {
   QUIRE_RETURN_IF_ERROR(sync());
-  if (::rename(part_.c_str(), path_.c_str()) != 0) return error("rename");
-  ::unlink(state_.c_str());
-  return {};
+  if (::unlink(state_.c_str()) != 0 && errno != ENOENT) return error("remove the state of");
+  return give_name(part_, path_, replaces);
 }
 
 }  // namespace quire

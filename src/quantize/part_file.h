@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "quantize/locked_file.h"
 #include "quire/status.h"
 
 namespace quire {
@@ -17,16 +18,12 @@ namespace quire {
 class PartFile {
  public:
   // Continues the file if its fingerprint is `fingerprint`, otherwise begins it. `file_bytes` is
-  // its final size, which must fit the disk. Fails if another process writes it.
+  // its final size, which must fit the disk. Fails if another process writes it, and if NAME.part
+  // has bytes but no state: it is then another program's.
   static Result<PartFile> open(const std::filesystem::path& path, std::string_view fingerprint,
                                uint64_t file_bytes);
-  PartFile(PartFile&& other) noexcept;
-  PartFile& operator=(PartFile&& other) = delete;
-  ~PartFile();
 
   uint64_t size() const { return size_; }
-  // Whether the file began before this process.
-  bool is_continued() const { return is_continued_; }
   // Drops all bytes from `size` on.
   Status truncate(uint64_t size);
   Status append(std::span<const std::byte> bytes);
@@ -34,20 +31,21 @@ class PartFile {
   Status pad(uint64_t size);
   // Waits until the disk has all bytes.
   Status sync();
-  // Gives the file its name, and removes the state.
-  Status finish();
+  // Removes the state, and gives the file its name, which another file has only if `replaces`.
+  Status finish(bool replaces);
 
  private:
-  explicit PartFile(std::filesystem::path path);
+  PartFile(std::filesystem::path path, LockedFile file);
+  // Whether the state is there and is `fingerprint`.
+  Result<bool> has_fingerprint(std::string_view fingerprint) const;
   Status error(std::string_view action) const;
   Status check_space(uint64_t file_bytes) const;
 
   std::filesystem::path path_;
   std::filesystem::path part_;
   std::filesystem::path state_;
-  int fd_ = -1;
+  LockedFile file_;
   uint64_t size_ = 0;
-  bool is_continued_ = false;
 };
 
 }  // namespace quire

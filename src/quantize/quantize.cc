@@ -1,5 +1,6 @@
 #include "quantize/quantize.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,6 +19,7 @@
 #include "base/thread_pool.h"
 #include "model/families.h"
 #include "quantize/gguf_plan.h"
+#include "quantize/locked_file.h"
 #include "quantize/part_file.h"
 #include "quantize/source.h"
 #include "quantize/w4a16_plan.h"
@@ -133,23 +135,107 @@ std::string fingerprint(const QuantizeSource& source, const OutputPlan& plan) {
   return to_hexadecimal(sha256_of(source.identity + plan.header)) + "\n";
 }
 
+// The files that w4a16 has beside the weights.
+constexpr std::string_view kTextFiles[] = {"config.json",
+                                           "generation_config.json",
+                                           "tokenizer.json",
+                                           "tokenizer.model",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "chat_template.jinja"};
+
+// An entry of a directory that this command does not write; empty: there is none.
+Result<std::string> find_foreign(const fs::path& directory) {
+  const std::string part = std::string(kWeightsFile) + ".part";
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    const bool is_known = name == kWeightsFile || name.starts_with(part) ||
+                          std::ranges::find(kTextFiles, name) != std::end(kTextFiles);
+    if (!is_known || !entry->is_regular_file(error)) return name;
+  }
+  if (!error) return std::string();
+  return invalid_argument(
+      fmt::format("[quantize] cannot read {}; {}", directory.string(), error.message()));
+}
+
 // Fails unless the directory, which is to be replaced, has only the files of a quantized
 // checkpoint.
 Status check_is_checkpoint(const fs::path& directory) {
-  std::error_code error;
-  const Result<std::string> config = read_file(directory / "config.json", kMaxConfigBytes);
-  bool is_flat = true;
-  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
-       entry.increment(error)) {
-    is_flat &= entry->is_regular_file(error);
-  }
-  if (!error && is_flat && config.ok() && config->find("quantization_config") != config->npos) {
-    return {};
+  QUIRE_ASSIGN_OR_RETURN(std::string foreign, find_foreign(directory));
+  if (foreign.empty()) {
+    const Result<std::string> config = read_file(directory / "config.json", kMaxConfigBytes);
+    constexpr std::string_view kFormat = "\"format\": \"pack-quantized\"";
+    if (config.ok() && config->find(kFormat) != config->npos) return {};
+    foreign = "config.json";
   }
   return invalid_argument(fmt::format(
-      "[quantize] out: {} is a directory with other files than those of a quantized checkpoint; "
-      "expected one that may be replaced: remove it first",
-      directory.string()));
+      "[quantize] out: {} is a directory whose {} is not of a w4a16 checkpoint that this command "
+      "wrote; expected one that may be replaced: remove it first",
+      directory.string(), quote_name(foreign)));
+}
+
+// Fails unless an earlier run left the directory, and removes the files that are written after the
+// weights, which may be of another source.
+Status prepare_part_directory(const fs::path& part) {
+  std::error_code error;
+  if (fs::is_empty(part, error)) return {};
+  QUIRE_ASSIGN_OR_RETURN(std::string foreign, find_foreign(part));
+  const std::string weights_part = std::string(kWeightsFile) + ".part";
+  const bool is_of_a_run = fs::exists(part / weights_part, error);
+  if (!foreign.empty() || !is_of_a_run) {
+    return invalid_argument(fmt::format(
+        "[quantize] {} {}; expected the files of an interrupted run alone: rename or remove it, or "
+        "choose another output",
+        part.string(),
+        foreign.empty() ? fmt::format("lacks {}", weights_part)
+                        : fmt::format("has {}", quote_name(foreign))));
+  }
+  for (const std::string_view name : kTextFiles) {
+    fs::remove(part / name, error);
+    if (error) {
+      return {StatusCode::kInternal, fmt::format("[quantize] cannot remove {}; {}",
+                                                 (part / name).string(), error.message())};
+    }
+  }
+  return {};
+}
+
+bool is_gguf_file(const fs::path& path) {
+  std::string magic(4, '\0');
+  std::ifstream(path, std::ios::binary).read(magic.data(), std::ssize(magic));
+  return magic == "GGUF";
+}
+
+// Fails if `out` is a file of the checkpoint, or one that the checkpoint links to. A GGUF file
+// beside the checkpoint is none.
+Status check_is_not_source(const fs::path& out, const fs::path& source) {
+  std::error_code error;
+  for (fs::directory_iterator entry(source, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code differs;
+    if (!fs::equivalent(entry->path(), out, differs) || is_gguf_file(out)) continue;
+    return invalid_argument(
+        fmt::format("[quantize] out: {} is a file of the model; expected another path, or the name "
+                    "of a GGUF file",
+                    out.string()));
+  }
+  return {};
+}
+
+// The options with an output that can get a suffix.
+Result<QuantizeOptions> with_plain_out(QuantizeOptions options) {
+  fs::path& out = options.out;
+  while (!out.has_filename() && out.has_relative_path()) out = out.parent_path();
+  if (out.has_filename() && out.filename() != "." && out.filename() != "..") return options;
+  return invalid_argument(fmt::format(
+      "[quantize] out: got {}, expected a path that ends with the name of a new file or "
+      "directory",
+      quote_name(out.string())));
 }
 
 Status check_out(const QuantizeOptions& options, const QuantizeSource& source) {
@@ -169,6 +255,9 @@ Status check_out(const QuantizeOptions& options, const QuantizeSource& source) {
   if (!options.force) {
     return invalid_argument(fmt::format(
         "[quantize] out: {} exists; expected a new path, or --force to replace it", out.string()));
+  }
+  if (!source.directory.empty()) {
+    QUIRE_RETURN_IF_ERROR(check_is_not_source(out, source.directory));
   }
   const bool wants_directory = std::holds_alternative<W4A16Target>(options.target);
   if (wants_directory != fs::is_directory(out, error)) {
@@ -198,7 +287,7 @@ class Run {
   Result<QuantizeResult> w4a16(const W4A16Target& target);
 
  private:
-  Status write(const OutputPlan& plan, const fs::path& path);
+  Status write(const OutputPlan& plan, PartFile& file);
   Status write_other_files(const fs::path& folder, int group_size) const;
   Status replace_directory(const fs::path& part) const;
 
@@ -208,23 +297,25 @@ class Run {
   QuantizeResult result_;
 };
 
-Status Run::write(const OutputPlan& plan, const fs::path& path) {
-  QUIRE_ASSIGN_OR_RETURN(PartFile file,
-                         PartFile::open(path, fingerprint(source_, plan), plan.file_bytes));
+Status Run::write(const OutputPlan& plan, PartFile& file) {
   const int num_threads = options_.num_threads > 0 ? options_.num_threads : num_usable_cores();
   PlanWriter writer(plan, file, *source_.files.weights, num_threads, hooks_);
   QUIRE_RETURN_IF_ERROR(writer.write());
+  result_.out = options_.out;
   result_.num_weights = num_parameters(source_.files.config);
   result_.source_bytes = source_.weight_bytes;
   result_.output_bytes = static_cast<int64_t>(plan.file_bytes);
   result_.num_tensors = plan.tensors.size();
   result_.num_continued = writer.num_continued();
-  return file.finish();
+  return {};
 }
 
 Result<QuantizeResult> Run::gguf(GgufTarget target) {
   QUIRE_ASSIGN_OR_RETURN(const OutputPlan plan, plan_gguf(source_, target));
-  QUIRE_RETURN_IF_ERROR(write(plan, options_.out));
+  QUIRE_ASSIGN_OR_RETURN(PartFile file,
+                         PartFile::open(options_.out, fingerprint(source_, plan), plan.file_bytes));
+  QUIRE_RETURN_IF_ERROR(write(plan, file));
+  QUIRE_RETURN_IF_ERROR(file.finish(options_.force));
   return result_;
 }
 
@@ -251,19 +342,18 @@ Status Run::write_other_files(const fs::path& folder, int group_size) const {
   return {};
 }
 
-// Gives the complete directory its name. An older one is moved aside first, and removed last.
+// Gives the complete directory its name, and removes the one that it replaces.
 Status Run::replace_directory(const fs::path& part) const {
-  const fs::path& out = options_.out;
-  const fs::path old = out.string() + ".replaced";
   std::error_code error;
-  const bool replaces = fs::exists(out, error);
-  if (replaces) fs::rename(out, old, error);
-  if (!error) fs::rename(part, out, error);
-  if (error) {
-    return {StatusCode::kInternal, fmt::format("[quantize] cannot rename {} to {}; {}",
-                                               part.string(), out.string(), error.message())};
+  if (options_.force && fs::exists(options_.out, error)) {
+    QUIRE_RETURN_IF_ERROR(check_is_checkpoint(options_.out));
   }
-  if (replaces) fs::remove_all(old, error);
+  QUIRE_RETURN_IF_ERROR(give_name(part, options_.out, options_.force));
+  fs::remove_all(part, error);
+  if (error) {
+    log_warning("[quantize] cannot remove {}, the directory that {} replaced; {}", part.string(),
+                options_.out.string(), error.message());
+  }
   return {};
 }
 
@@ -276,8 +366,14 @@ Result<QuantizeResult> Run::w4a16(const W4A16Target& target) {
     return invalid_argument(
         fmt::format("[quantize] cannot create {}; {}", part.string(), error.message()));
   }
+  QUIRE_ASSIGN_OR_RETURN(const LockedFile locked, LockedFile::open(part, O_RDONLY | O_DIRECTORY));
+  QUIRE_RETURN_IF_ERROR(prepare_part_directory(part));
+  QUIRE_ASSIGN_OR_RETURN(
+      PartFile file,
+      PartFile::open(part / kWeightsFile, fingerprint(source_, plan), plan.file_bytes));
+  QUIRE_RETURN_IF_ERROR(write(plan, file));
   QUIRE_RETURN_IF_ERROR(write_other_files(part, target.group_size));
-  QUIRE_RETURN_IF_ERROR(write(plan, part / kWeightsFile));
+  QUIRE_RETURN_IF_ERROR(file.finish(true));
   QUIRE_RETURN_IF_ERROR(replace_directory(part));
   return result_;
 }
@@ -285,18 +381,20 @@ Result<QuantizeResult> Run::w4a16(const W4A16Target& target) {
 }  // namespace
 
 Status check_quantize(const QuantizeOptions& options) {
-  QUIRE_ASSIGN_OR_RETURN(const QuantizeSource source, open_quantize_source(options.model));
-  return check_out(options, source);
+  QUIRE_ASSIGN_OR_RETURN(const QuantizeOptions plain, with_plain_out(options));
+  QUIRE_ASSIGN_OR_RETURN(const QuantizeSource source, open_quantize_source(plain.model));
+  return check_out(plain, source);
 }
 
 Result<QuantizeResult> quantize(const QuantizeOptions& options, const QuantizeHooks& hooks) {
-  QUIRE_ASSIGN_OR_RETURN(QuantizeSource source, open_quantize_source(options.model));
-  QUIRE_RETURN_IF_ERROR(check_out(options, source));
-  Run run(options, hooks, source);
-  if (const auto* const target = std::get_if<W4A16Target>(&options.target)) {
+  QUIRE_ASSIGN_OR_RETURN(const QuantizeOptions plain, with_plain_out(options));
+  QUIRE_ASSIGN_OR_RETURN(QuantizeSource source, open_quantize_source(plain.model));
+  QUIRE_RETURN_IF_ERROR(check_out(plain, source));
+  Run run(plain, hooks, source);
+  if (const auto* const target = std::get_if<W4A16Target>(&plain.target)) {
     return run.w4a16(*target);
   }
-  return run.gguf(std::get<GgufTarget>(options.target));
+  return run.gguf(std::get<GgufTarget>(plain.target));
 }
 
 }  // namespace quire

@@ -23,7 +23,7 @@ struct QuantizeOptions {
   std::string model;          // as EngineConfig::model; empty: the embedded model
   std::filesystem::path out;  // a file, or with W4A16Target a directory
   std::variant<GgufTarget, W4A16Target> target;
-  bool force = false;   // replaces `out`
+  bool force = false;   // replaces `out`, unless it is a file of the model
   int num_threads = 0;  // 0: one per usable core
 };
 
@@ -42,6 +42,7 @@ struct QuantizeHooks {
 };
 
 struct QuantizeResult {
+  std::filesystem::path out;  // without separators at its end
   int64_t num_weights = 0;
   int64_t source_bytes = 0;  // of the files with weights
   int64_t output_bytes = 0;

@@ -1,8 +1,10 @@
 #include "quantize/source.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
-#include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <system_error>
 
 #include "base/digest.h"
@@ -73,6 +75,42 @@ Status check_family(const QuantizeSource& source) {
       source.place, source.files.config.architecture, kind));
 }
 
+// Adds a file of weights. The times alone do not identify it: tools that copy files keep them.
+Status add_shard(QuantizeSource& source, const fs::path& path) {
+  std::error_code error;
+  const fs::path canonical = fs::canonical(path, error);
+  struct stat info = {};
+  if (error || ::stat(path.c_str(), &info) != 0) {
+    return not_found(fmt::format("[quantize] {}: {}", path.string(),
+                                 error ? error.message() : std::strerror(errno)));
+  }
+  source.weight_bytes += info.st_size;
+  source.identity += fmt::format("{} {} {} {} {}.{:09} {}.{:09}\n", canonical.string(), info.st_dev,
+                                 info.st_ino, info.st_size, info.st_mtim.tv_sec,
+                                 info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
+  return {};
+}
+
+// Identifies the program, and the texts that the output depends on.
+std::string identity_of_texts(const QuantizeSource& source) {
+  std::string identity = "quire " QUIRE_VERSION "\n";
+  for (const std::string* text : {&source.config_json, &source.tokenizer_json}) {
+    identity += to_hexadecimal(sha256_of(*text)) + "\n";
+  }
+  return identity;
+}
+
+// Fails if the checkpoint stores a tensor in another shape than its configuration says. A mapped
+// tensor is not read for that.
+Status check_shapes(const QuantizeSource& source) {
+  for (const TensorSpec& tensor : source.tensors) {
+    const Result<TensorView> view = source.files.weights->tensor(tensor.name, tensor.shape);
+    if (!view.ok()) return view.status();
+    source.files.weights->release(tensor.name);
+  }
+  return {};
+}
+
 Status open_files(QuantizeSource& source, const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(engine.model, engine));
   source.directory = config.path.parent_path();
@@ -90,17 +128,7 @@ Status open_files(QuantizeSource& source, const EngineConfig& engine) {
   if (!is_one_file) {
     QUIRE_ASSIGN_OR_RETURN(names, read_shard_names(folder / kWeightsIndexFile));
   }
-  for (const std::string& name : names) {
-    std::error_code error;
-    const fs::path path = folder / name;
-    const auto size = static_cast<int64_t>(fs::file_size(path, error));
-    const auto time = fs::last_write_time(path, error);
-    if (error) {
-      return not_found(fmt::format("[quantize] {}: {}", path.string(), error.message()));
-    }
-    source.weight_bytes += size;
-    source.identity += fmt::format("{} {} {}\n", name, size, time.time_since_epoch().count());
-  }
+  for (const std::string& name : names) QUIRE_RETURN_IF_ERROR(add_shard(source, folder / name));
   return {};
 }
 
@@ -143,6 +171,8 @@ Result<QuantizeSource> open_quantize_source(const std::string& model) {
   QUIRE_RETURN_IF_ERROR(check_scheme(source));
   QUIRE_RETURN_IF_ERROR(check_family(source));
   QUIRE_RETURN_IF_ERROR(check_tensors_present(source.files.config, *source.files.weights));
+  QUIRE_RETURN_IF_ERROR(check_shapes(source));
+  source.identity += identity_of_texts(source);
   return source;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "base/json_writer.h"
 #include "base/numbers.h"
 
@@ -54,12 +55,19 @@ float store(float value, DType dtype, std::byte* out) {
   return is_f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
 }
 
-// The scale of a group in the matrix's type; 1 for a group of zeros, which has no other.
+float smallest_positive(DType dtype) {
+  if (dtype == DType::kF16) return 0x1p-24F;
+  return dtype == DType::kBF16 ? 0x1p-133F : std::numeric_limits<float>::denorm_min();
+}
+
+// The scale of a group in the matrix's type: at least the smallest number above 0, and 1 for a
+// group of zeros.
 float group_scale(std::span<const float> group, DType dtype, std::byte* out) {
   float largest = 0;
   for (const float x : group) largest = std::max(largest, std::abs(x));
   const float scale = store(largest / kHalfRange, dtype, out);
-  return scale > 0 ? scale : store(1, dtype, out);
+  if (scale > 0) return scale;
+  return store(largest > 0 ? smallest_positive(dtype) : 1, dtype, out);
 }
 
 struct Matrix {
@@ -69,8 +77,7 @@ struct Matrix {
 
   Result<std::vector<float>> row(int64_t i) const {
     std::vector<float> numbers(static_cast<size_t>(view.shape[1]));
-    QUIRE_RETURN_IF_ERROR(
-        read_row(view, i, name, std::numeric_limits<float>::max(), numbers.data()));
+    QUIRE_RETURN_IF_ERROR(read_row(view, i, name, {}, numbers.data()));
     return numbers;
   }
 };
@@ -111,8 +118,7 @@ Status copy_row(const Matrix& matrix, int64_t row, std::byte* out) {
   const Shape& shape = matrix.view.shape;
   const int64_t columns = shape[shape.rank() - 1];
   std::vector<float> numbers(static_cast<size_t>(columns));
-  QUIRE_RETURN_IF_ERROR(
-      read_row(matrix.view, row, matrix.name, std::numeric_limits<float>::max(), numbers.data()));
+  QUIRE_RETURN_IF_ERROR(read_row(matrix.view, row, matrix.name, {}, numbers.data()));
   const size_t bytes = static_cast<size_t>(columns) * dtype_bytes(matrix.view.dtype);
   std::memcpy(out, matrix.view.as<std::byte>() + static_cast<size_t>(row) * bytes, bytes);
   return {};
@@ -132,7 +138,6 @@ class Planner {
   void add_shape(const std::string& stem, const Shape& shape);
   void add_rows(std::string name, const TensorSpec& tensor, DType dtype, const Shape& shape,
                 RowFunction write);
-  void place();
 
   struct Entry {
     PlannedTensor tensor;
@@ -248,8 +253,42 @@ Result<OutputPlan> Planner::plan() {
 }  // namespace
 
 Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size) {
+  if (group_size <= 0 || group_size % kValuesPerWord != 0) {
+    return invalid_argument(fmt::format(
+        "[quantize] group_size: got {}, expected a positive multiple of {}, such as 128",
+        group_size, kValuesPerWord));
+  }
+  const std::string& architecture = source.files.config.architecture;
+  if (architecture == "Gemma3ForConditionalGeneration") {
+    return unimplemented(fmt::format(
+        "[quantize] model: {} ({}) has a vision tower; expected a text model, because a w4a16 copy "
+        "would lose it: write a GGUF file of the text model, such as --to q8_0",
+        source.place, architecture));
+  }
   return Planner(source, group_size).plan();
 }
+
+namespace {
+
+// The text of an object without a field, which is null if it is there: another value names a
+// scheme, and the checkpoint is then refused.
+std::string without_field(const std::string& text, std::string_view name) {
+  const Result<JsonDocument> json = JsonDocument::parse(text, "config.json");
+  simdjson::dom::object fields;
+  if (!json.ok() || json->root().get(fields) != simdjson::SUCCESS) return text;
+  if (fields.at_key(name).error() != simdjson::SUCCESS) return text;
+  JsonWriter writer;
+  writer.begin_object();
+  for (const auto& [key, value] : fields) {
+    if (key == name) continue;
+    writer.key(key);
+    writer.raw(simdjson::minify(value));
+  }
+  writer.end_object();
+  return writer.take();
+}
+
+}  // namespace
 
 std::string w4a16_config_json(const QuantizeSource& source, int group_size) {
   constexpr std::string_view kFormat =
@@ -276,7 +315,8 @@ std::string w4a16_config_json(const QuantizeSource& source, int group_size) {
     "quantization_status": "compressed"
   }})";
   // The text is a valid object with fields, so that its last brace ends it.
-  std::string config = source.config_json.substr(0, source.config_json.rfind('}'));
+  std::string config = without_field(source.config_json, "quantization_config");
+  config.erase(config.rfind('}'));
   config.erase(config.find_last_not_of(" \t\r\n") + 1);
   return fmt::format("{},\n  \"quantization_config\": {}\n}}\n", config,
                      fmt::format(kFormat, group_size));

@@ -1,13 +1,19 @@
 #include "quantize/part_file.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
+#include <atomic>
 #include <csignal>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/file.h"
+#include "quantize/locked_file.h"
 #include "support/scratch_directory.h"
 
 namespace quire {
@@ -26,11 +32,11 @@ TEST(PartFile, GetsItsNameAtTheEnd) {
   const ScratchDirectory scratch;
   const fs::path path = scratch.path() / "out";
   PartFile file = PartFile::open(path, "a", 6).value();
-  EXPECT_FALSE(file.is_continued());
+  EXPECT_EQ(file.size(), 0U);
   ASSERT_TRUE(file.append(bytes_of("abc")).ok());
   ASSERT_TRUE(file.pad(6).ok());
   EXPECT_FALSE(fs::exists(path));
-  ASSERT_TRUE(file.finish().ok());
+  ASSERT_TRUE(file.finish(false).ok());
   EXPECT_EQ(read_file(path, 100).value(), std::string("abc\0\0\0", 6));
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 1);
 }
@@ -44,14 +50,12 @@ TEST(PartFile, ContinuesOnlyTheSameContent) {
   }
   {
     PartFile file = PartFile::open(path, "a", 100).value();
-    EXPECT_TRUE(file.is_continued());
     EXPECT_EQ(file.size(), 3U);
     ASSERT_TRUE(file.truncate(2).ok());
     ASSERT_TRUE(file.append(bytes_of("XY")).ok());
   }
   EXPECT_EQ(read_file(path.string() + ".part", 100).value(), "abXY");
   const PartFile other = PartFile::open(path, "b", 100).value();
-  EXPECT_FALSE(other.is_continued());
   EXPECT_EQ(other.size(), 0U);
 }
 
@@ -62,6 +66,59 @@ TEST(PartFile, HasOneWriter) {
               HasSubstr("is being written by another process"));
 }
 
+TEST(PartFile, OfAnotherProgramIsKept) {
+  const ScratchDirectory scratch;
+  const std::string part = scratch.write("out.part", "foreign");
+  EXPECT_THAT(PartFile::open(scratch.path() / "out", "a", 1).status().message(),
+              AllOf(HasSubstr("out.part has 7 bytes"), HasSubstr("out.part.state does not exist"),
+                    HasSubstr("remove or rename")));
+  EXPECT_EQ(read_file(part, 100).value(), "foreign");
+}
+
+TEST(PartFile, ReplacesAnotherFileOnlyIfAsked) {
+  const ScratchDirectory scratch;
+  const fs::path path = scratch.path() / "out";
+  {
+    PartFile file = PartFile::open(path, "a", 3).value();
+    ASSERT_TRUE(file.append(bytes_of("new")).ok());
+    scratch.write("out", "old");
+    EXPECT_THAT(file.finish(false).message(),
+                AllOf(HasSubstr("cannot rename"), HasSubstr("out; File exists")));
+  }
+  EXPECT_EQ(read_file(path, 100).value(), "old");
+  EXPECT_EQ(read_file(path.string() + ".part", 100).value(), "new");
+  fs::remove(path.string() + ".part");
+  PartFile file = PartFile::open(path, "a", 3).value();
+  ASSERT_TRUE(file.append(bytes_of("new")).ok());
+  ASSERT_TRUE(file.finish(true).ok());
+  EXPECT_EQ(read_file(path, 100).value(), "new");
+}
+
+// Writers that rename the file while others wait between the opening and the lock.
+TEST(LockedFile, IsTheFileThatHasTheName) {
+  const ScratchDirectory scratch;
+  const fs::path path = scratch.path() / "part";
+  std::atomic<int> num_locked = 0;
+  std::atomic<int> num_renamed_before = 0;
+  const auto write = [&] {
+    for (int i = 0; i < 3000; ++i) {
+      const Result<LockedFile> file = LockedFile::open(path, O_RDWR | O_CREAT);
+      if (!file.ok()) continue;
+      ++num_locked;
+      struct stat own = {};
+      struct stat named = {};
+      const bool is_there = ::fstat(file->fd(), &own) == 0 && ::stat(path.c_str(), &named) == 0;
+      if (!is_there || own.st_ino != named.st_ino) ++num_renamed_before;
+      ::rename(path.c_str(), (scratch.path() / "out").c_str());
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (int i = 0; i < 4; ++i) threads.emplace_back(write);
+  threads.clear();
+  EXPECT_GT(num_locked, 0);
+  EXPECT_EQ(num_renamed_before, 0);
+}
+
 TEST(PartFile, RefusedPathsAreNamed) {
   const ScratchDirectory scratch;
   EXPECT_THAT(PartFile::open(scratch.path() / "none" / "out", "a", 1).status().message(),
@@ -69,7 +126,7 @@ TEST(PartFile, RefusedPathsAreNamed) {
   EXPECT_THAT(PartFile::open("/proc/quire_out", "a", 1).status().message(),
               HasSubstr("cannot create /proc/quire_out.part"));
   EXPECT_THAT(PartFile::open(scratch.path() / "out", "a", uint64_t{1} << 60).status().message(),
-              AllOf(HasSubstr("is too small"), HasSubstr("expected 1152921504606846976")));
+              AllOf(HasSubstr("is too small"), HasSubstr("1152921504606846976 needed")));
 }
 
 // A limit of the file's size fails writes as a full disk does.
@@ -93,7 +150,7 @@ TEST(PartFile, AFailedWriteIsNamedAndCanBeContinued) {
   PartFile file = PartFile::open(scratch.path() / "out", "a", 2000).value();
   EXPECT_EQ(file.size(), 1000U);
   ASSERT_TRUE(file.pad(2000).ok());
-  ASSERT_TRUE(file.finish().ok());
+  ASSERT_TRUE(file.finish(false).ok());
   EXPECT_EQ(fs::file_size(scratch.path() / "out"), 2000U);
 }
 

@@ -270,6 +270,25 @@ TEST(QuantizeResume, OtherOptionsBeginAnew) {
   EXPECT_TRUE(read_file(out, kMaxBytes).value() == read_file(whole, kMaxBytes).value());
 }
 
+// Tools that copy a checkpoint keep its files' sizes and times.
+TEST(QuantizeResume, AnotherCheckpointBeginsAnew) {
+  const ScratchDirectory first;
+  const ScratchDirectory second;
+  const ScratchDirectory scratch;
+  const std::string model = family_checkpoint({"llama", "default"}, first);
+  const std::string other = family_checkpoint({"llama", "default"}, second);
+  std::string weights = read_file(first.path() / "model.safetensors", kMaxBytes).value();
+  std::fill(weights.end() - 4000, weights.end(), '\0');
+  second.write("model.safetensors", weights);
+  fs::last_write_time(second.path() / "model.safetensors",
+                      fs::last_write_time(first.path() / "model.safetensors"));
+  const fs::path out = scratch.path() / "out.gguf";
+  ASSERT_FALSE(quantize(options_for(model, out, GgufTarget::kF16), interrupt_at(10)).ok());
+  const auto result = quantize(options_for(other, out, GgufTarget::kF16));
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->num_continued, 0U);
+}
+
 // Decodes w4a16 as compressed-tensors does, and compares with the source.
 TEST(QuantizeW4A16, PacksTheNearestIntegers) {
   const ScratchDirectory scratch;
@@ -313,14 +332,83 @@ TEST(QuantizeW4A16, ContinuesAndReplaces) {
   options.force = true;
   EXPECT_FALSE(quantize(options, interrupt_at(100)).ok());
   EXPECT_TRUE(fs::exists(out / "model.safetensors"));
+  fs::create_directory(out.string() + ".replaced");  // of an earlier version
   const auto result = quantize(options);
   ASSERT_TRUE(result.ok()) << result.status().message();
   EXPECT_GE(result->num_continued, 99U);
   EXPECT_TRUE(read_file(out / "model.safetensors", kMaxBytes).value() == expected);
-  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 2);
   scratch.write("w4a16/notes.txt", "x");
   fs::create_directory(out / "folder");
-  EXPECT_THAT(error_of(options), HasSubstr("a directory with other files"));
+  EXPECT_THAT(error_of(options), HasSubstr("is not of a w4a16 checkpoint"));
+}
+
+TEST(QuantizeW4A16, ASecondRunChangesNothingOfTheFirst) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "w4a16";
+  std::string second;
+  QuantizeHooks hooks;
+  hooks.on_progress = [&](const QuantizeProgress& progress) {
+    if (progress.tensor == 10) second = error_of(options_for("", out, W4A16Target{32}));
+  };
+  ASSERT_TRUE(quantize(options_for("", out, W4A16Target{64}), hooks).ok());
+  EXPECT_THAT(second, HasSubstr("w4a16.part is being written by another process"));
+  EXPECT_THAT(read_file(out / "config.json", 1 << 20).value(), HasSubstr("\"group_size\": 64"));
+}
+
+TEST(QuantizeW4A16, TakesOverNoFilesOfTheFolder) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "w4a16";
+  const QuantizeOptions options = options_for("", out, W4A16Target{});
+  ASSERT_FALSE(quantize(options, interrupt_at(10)).ok());
+  scratch.write("w4a16.part/notes.txt", "x");
+  EXPECT_THAT(error_of(options),
+              AllOf(HasSubstr("w4a16.part has \"notes.txt\""), HasSubstr("rename or remove it")));
+  fs::remove(out.string() + ".part/notes.txt");
+  scratch.write("w4a16.part/added_tokens.json", "stale");
+  ASSERT_EQ(error_of(options), "");
+  EXPECT_FALSE(fs::exists(out / "added_tokens.json"));
+  fs::create_directory(out.string() + ".part");
+  scratch.write("w4a16.part/config.json", "of the user");
+  QuantizeOptions again = options;
+  again.force = true;
+  EXPECT_THAT(error_of(again), HasSubstr("w4a16.part lacks model.safetensors.part"));
+  EXPECT_TRUE(fs::exists(out.string() + ".part/config.json"));
+}
+
+TEST(QuantizeW4A16, TheOutputMayEndWithASeparator) {
+  const ScratchDirectory scratch;
+  QuantizeOptions options = options_for("", scratch.path() / "w4a16//", W4A16Target{});
+  const auto result = quantize(options);
+  ASSERT_TRUE(result.ok()) << result.status().message();
+  EXPECT_EQ(result->out, scratch.path() / "w4a16");
+  EXPECT_TRUE(fs::exists(scratch.path() / "w4a16/model.safetensors"));
+  options.force = true;
+  EXPECT_EQ(error_of(options), "");
+  EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 1);
+  for (const char* out : {"", ".", "..", "/", "w4a16/..", "./"}) {
+    options.out = out;
+    EXPECT_THAT(error_of(options), HasSubstr("expected a path that ends with the name")) << out;
+  }
+}
+
+TEST(QuantizeW4A16, WritesItsSchemeOnce) {
+  const ScratchDirectory source;
+  const ScratchDirectory scratch;
+  const fs::path abacus = testing::source_path("models/quire-abacus");
+  source.copy(abacus / "model.safetensors", "model.safetensors");
+  std::string config = read_file(abacus / "config.json", 1 << 20).value();
+  config.insert(config.find('{') + 1, "\"quantization_config\": null,");
+  source.write("config.json", config);
+  const fs::path out = scratch.path() / "w4a16";
+  ASSERT_EQ(error_of(options_for(source.path().string(), out, W4A16Target{})), "");
+  const std::string written = read_file(out / "config.json", 1 << 20).value();
+  const size_t field = written.find("quantization_config");
+  EXPECT_NE(field, written.npos);
+  EXPECT_EQ(written.find("quantization_config", field + 1), written.npos);
+  EngineConfig engine;
+  engine.model = out.string();
+  EXPECT_TRUE(open_model_files(engine).ok());
 }
 
 TEST(QuantizeW4A16, RowsMustBeWholeGroups) {
@@ -328,7 +416,41 @@ TEST(QuantizeW4A16, RowsMustBeWholeGroups) {
   EXPECT_THAT(error_of(options_for("", scratch.path() / "out", W4A16Target{256})),
               AllOf(HasSubstr("group_size: got 256, expected a divisor of 384"),
                     HasSubstr("q_proj.weight")));
+  for (const int group_size : {0, -8, 12}) {
+    EXPECT_THAT(error_of(options_for("", scratch.path() / "out", W4A16Target{group_size})),
+                HasSubstr(fmt::format("group_size: got {}, expected a positive multiple of 8",
+                                      group_size)));
+  }
   EXPECT_TRUE(fs::is_empty(scratch.path()));
+}
+
+TEST(Quantize, KeepsTheEndsOfAModelWithoutTokenizer) {
+  const ScratchDirectory source;
+  const ScratchDirectory scratch;
+  EngineConfig engine;
+  engine.model = family_checkpoint({"llama", "default"}, source);
+  const ModelConfig expected = open_model_files(engine).value().config;
+  ASSERT_FALSE(expected.eos_token_ids.empty());
+  const fs::path out = scratch.path() / "out.gguf";
+  ASSERT_EQ(error_of(options_for(engine.model, out, GgufTarget::kF16)), "");
+  engine.model = out.string();
+  const ModelConfig written = open_model_files(engine).value().config;
+  EXPECT_EQ(written.bos_token_id, expected.bos_token_id);
+  EXPECT_EQ(written.eos_token_ids, expected.eos_token_ids);
+}
+
+TEST(QuantizeRefusals, KeepTheFilesOfTheModel) {
+  const ScratchDirectory scratch;
+  const std::string model = family_checkpoint({"llama", "default"}, scratch);
+  const std::string weights = read_file(scratch.path() / "model.safetensors", kMaxBytes).value();
+  QuantizeOptions options =
+      options_for(model, scratch.path() / "model.safetensors", GgufTarget::kQ8_0);
+  options.force = true;
+  EXPECT_THAT(error_of(options), HasSubstr("model.safetensors is a file of the model"));
+  EXPECT_TRUE(read_file(options.out, kMaxBytes).value() == weights);
+  options.out = scratch.path() / "model.gguf";
+  EXPECT_EQ(error_of(options), "");
+  EXPECT_EQ(error_of(options), "");
 }
 
 TEST(QuantizeRefusals, NameTheOutput) {
@@ -391,6 +513,27 @@ TEST(QuantizeRefusals, NameDamagedWeights) {
               AllOf(HasSubstr("tensor \""), HasSubstr("got nan, expected a finite number: the "
                                                       "checkpoint is damaged")));
   EXPECT_FALSE(fs::exists(out));
+  // A number beyond F16, then a tensor of another shape.
+  damaged = weights;
+  const float large = 1e6F;
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, damaged.data(), sizeof(header_bytes));
+  std::memcpy(damaged.data() + sizeof(header_bytes) + header_bytes, &large, sizeof(large));
+  scratch.write("model.safetensors", damaged);
+  EXPECT_THAT(
+      error_of(options_for(model, out, GgufTarget::kF16)),
+      HasSubstr("magnitude 1000000 exceeds 65504, the largest that F16 stores; use --to bf16"));
+  fs::remove(out.string() + ".part");
+  fs::remove(out.string() + ".part.state");
+  scratch.write("model.safetensors", weights);
+  const std::string config = read_file(scratch.path() / "config.json", 1 << 20).value();
+  constexpr std::string_view kSize = "\"intermediate_size\": ";
+  std::string other_size = config;
+  other_size.insert(config.find(kSize) + kSize.size(), "1");
+  scratch.write("config.json", other_size);
+  EXPECT_THAT(error_of(options_for(model, out, GgufTarget::kBf16)), HasSubstr("shape"));
+  EXPECT_FALSE(fs::exists(out.string() + ".part"));
+  scratch.write("config.json", config);
   // A tensor has another name.
   damaged = weights;
   const size_t name = damaged.find("model.norm.weight");

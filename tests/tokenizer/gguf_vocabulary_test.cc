@@ -127,6 +127,8 @@ TEST(GgufVocabulary, OtherRulesAreRefused) {
       AllOf(HasSubstr("[tokenizer] test: "), HasSubstr("add_prefix_space true")));
   EXPECT_THAT(error_of(byte_level(plain, R"({"type": "Lowercase"})", "")),
               HasSubstr("normalizer; got \"Lowercase\", expected NFC or none"));
+  EXPECT_THAT(error_of(byte_level(plain, R"({"type": "NFC"})", "")),
+              HasSubstr("normalizer; got NFC, expected none, with the pre-tokenizer \"gpt-2\""));
   const std::string split =
       R"({"type": "Sequence", "pretokenizers": [{"type": "Split", "pattern": {"Regex": "x+"},
           "behavior": "Isolated", "invert": false},

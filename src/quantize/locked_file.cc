@@ -1,0 +1,91 @@
+#include "quantize/locked_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+
+Status failed_to(std::string_view action, const fs::path& path) {
+  return {StatusCode::kInternal,
+          fmt::format("[quantize] cannot {} {}; {}", action, path.string(), std::strerror(errno))};
+}
+
+Status lock(int fd, const fs::path& path) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return {};
+  if (errno != EWOULDBLOCK) return failed_to("lock", path);
+  return unavailable(fmt::format(
+      "[quantize] {} is being written by another process; expected none: wait for it, or choose "
+      "another output",
+      path.string()));
+}
+
+// Returns 0, or the number of the error.
+int rename_to_new(const fs::path& part, const fs::path& out) {
+  if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, out.c_str(), RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL) return errno;
+  // Some file systems, such as NFS, know no flags.
+  std::error_code ignored;
+  if (fs::exists(out, ignored)) return EEXIST;
+  return ::rename(part.c_str(), out.c_str()) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+LockedFile::LockedFile(LockedFile&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+
+LockedFile& LockedFile::operator=(LockedFile&& other) noexcept {
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+LockedFile::~LockedFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+// Between the opening and the lock, the process that had the lock may have given the file another
+// name. The file is then its complete output.
+Result<LockedFile> LockedFile::open(const fs::path& path, int flags) {
+  for (;;) {
+    LockedFile file;
+    file.fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    if (file.fd_ < 0) return failed_to((flags & O_CREAT) != 0 ? "create" : "open", path);
+    QUIRE_RETURN_IF_ERROR(lock(file.fd_, path));
+    struct stat own = {};
+    struct stat named = {};
+    if (::fstat(file.fd_, &own) != 0) return failed_to("read", path);
+    const bool is_named = ::stat(path.c_str(), &named) == 0;
+    if (is_named && own.st_dev == named.st_dev && own.st_ino == named.st_ino) return file;
+  }
+}
+
+Status give_name(const fs::path& part, const fs::path& out, bool replaces) {
+  std::error_code ignored;
+  const bool exchanges = replaces && fs::is_directory(part, ignored) && fs::exists(out, ignored);
+  int code = 0;
+  if (!replaces) {
+    code = rename_to_new(part, out);
+  } else if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, out.c_str(),
+                         exchanges ? RENAME_EXCHANGE : 0) != 0) {
+    code = errno;
+  }
+  if (code == 0) return {};
+  return {
+      StatusCode::kInternal,
+      fmt::format("[quantize] cannot rename {} to {}; {}: the output is complete, so remove {} "
+                  "if it is there and not needed, and rename {} yourself",
+                  part.string(), out.string(), std::strerror(code), out.string(), part.string())};
+}
+
+}  // namespace quire

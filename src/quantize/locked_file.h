@@ -1,0 +1,33 @@
+// An open file or directory that one process holds at a time, and the renames that give a complete
+// output its name.
+#pragma once
+
+#include <filesystem>
+
+#include "quire/status.h"
+
+namespace quire {
+
+class LockedFile {
+ public:
+  // Opens the path with open()'s `flags`, and locks it until this object is destroyed. Fails if
+  // another process has it.
+  static Result<LockedFile> open(const std::filesystem::path& path, int flags);
+  LockedFile(LockedFile&& other) noexcept;
+  LockedFile& operator=(LockedFile&& other) noexcept;
+  ~LockedFile();
+
+  int fd() const { return fd_; }
+
+ private:
+  LockedFile() = default;
+
+  int fd_ = -1;
+};
+
+// Gives `part` the name `out`. If `out` exists, it is an error, or with `replaces` `out` is
+// replaced at once: a directory that is replaced is then called `part`.
+Status give_name(const std::filesystem::path& part, const std::filesystem::path& out,
+                 bool replaces);
+
+}  // namespace quire
