@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -343,6 +344,29 @@ TEST(QuantizeW4A16, ContinuesAndReplaces) {
   EXPECT_THAT(error_of(options), HasSubstr("is not of a w4a16 checkpoint"));
 }
 
+// Numbers whose scale is less than the smallest one that BF16 has.
+TEST(QuantizeW4A16, KeepsTheSmallestNumbers) {
+  const ScratchDirectory source;
+  const ScratchDirectory scratch;
+  const fs::path abacus = testing::source_path("models/quire-abacus");
+  source.copy(abacus / "config.json", "config.json");
+  std::string weights = read_file(abacus / "model.safetensors", kMaxBytes).value();
+  const std::string name = "model.layers.3.mlp.down_proj.";
+  const auto original = Checkpoint::from_memory(std::as_bytes(std::span(weights)), "test").value();
+  const TensorView matrix = original->tensor(name + "weight", {384, 1024}).value();
+  const auto begin = matrix.as<char>() - weights.data();
+  const std::vector<uint16_t> tiny(128, 1);  // 2^-133
+  std::memcpy(weights.data() + begin, tiny.data(), tiny.size() * sizeof(uint16_t));
+  source.write("model.safetensors", weights);
+  const fs::path out = scratch.path() / "w4a16";
+  ASSERT_EQ(error_of(options_for(source.path().string(), out, W4A16Target{})), "");
+  const auto written = Checkpoint::open(out).value();
+  const TensorView packed = written->tensor(name + "weight_packed", {384, 1024 / 8}).value();
+  const TensorView scales = written->tensor(name + "weight_scale", {384, 1024 / 128}).value();
+  EXPECT_EQ(element_as_f32(scales, 0), 0x1p-133F);
+  EXPECT_EQ(static_cast<uint32_t>(packed.as<int32_t>()[0]), 0x99999999U);  // 1 + 8 each
+}
+
 TEST(QuantizeW4A16, ASecondRunChangesNothingOfTheFirst) {
   const ScratchDirectory scratch;
   const fs::path out = scratch.path() / "w4a16";
@@ -493,6 +517,12 @@ TEST(QuantizeRefusals, NameTheSource) {
   experts.copy(mixtral / "model.safetensors", "model.safetensors");
   EXPECT_THAT(error_of(options_for(experts.path().string(), out, W4A16Target{})),
               HasSubstr("a mixture of experts"));
+  const fs::path vision = testing::source_path("tests/golden/models/gemma3_vision");
+  ScratchDirectory multimodal;
+  multimodal.copy(vision / "default.config.json", "config.json");
+  multimodal.copy(vision / "model.safetensors", "model.safetensors");
+  EXPECT_THAT(error_of(options_for(multimodal.path().string(), out, W4A16Target{})),
+              AllOf(HasSubstr("has a vision tower"), HasSubstr("write a GGUF file")));
   EXPECT_THAT(error_of(options_for((scratch.path() / "none").string(), out, GgufTarget::kQ4_0)),
               HasSubstr("none"));
   EXPECT_FALSE(fs::exists(out));
