@@ -35,7 +35,7 @@ Status lock(int fd, const fs::path& path) {
 int rename_to_new(const fs::path& part, const fs::path& out) {
   if (::renameat2(AT_FDCWD, part.c_str(), AT_FDCWD, out.c_str(), RENAME_NOREPLACE) == 0) return 0;
   if (errno != EINVAL) return errno;
-  // Some file systems, such as NFS, know no flags.
+  // Some file systems, such as NFS, support no flags.
   std::error_code ignored;
   if (fs::exists(out, ignored)) return EEXIST;
   return ::rename(part.c_str(), out.c_str()) == 0 ? 0 : errno;
