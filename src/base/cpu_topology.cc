@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <thread>
 
 #include "base/ascii.h"
 #include "base/file.h"
@@ -26,7 +27,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxCpus = 1 << 16;  // above the kernel's own limit
+constexpr int kMaxCpus = 1 << 16;      // above the kernel's own limit
+constexpr int kMaxCapacity = 1 << 16;  // above the kernel's 1024
 
 Result<std::string> read_small_file(const fs::path& path) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
@@ -121,9 +123,9 @@ Status read_capacities(const fs::path& root, CpuTopology& cpus) {
     if (!exists) return {};
     QUIRE_ASSIGN_OR_RETURN(const std::string text, read_small_file(path));
     const std::optional<int> capacity = parse_number(text);
-    if (!capacity || *capacity < 1 || *capacity > kMaxCpus) {
-      return in_file(path,
-                     invalid_argument(fmt::format("got '{}', expected a number", one_line(text))));
+    if (!capacity || *capacity < 1 || *capacity > kMaxCapacity) {
+      return in_file(path, invalid_argument(fmt::format("got '{}', expected a number of 1 to {}",
+                                                        one_line(text), kMaxCapacity)));
     }
     capacities.push_back(*capacity);
   }
@@ -208,6 +210,11 @@ std::vector<int> thread_affinity() {
     if (errno != EINVAL) break;
   }
   return {};
+}
+
+int count_cpus(std::span<const int> affinity) {
+  const size_t num_cpus = affinity.empty() ? std::thread::hardware_concurrency() : affinity.size();
+  return std::max(1, static_cast<int>(num_cpus));
 }
 
 Status set_thread_affinity(std::span<const int> cpus) {

@@ -34,6 +34,8 @@ Result<std::vector<int>> parse_cpu_list(std::string_view text);
 
 // The CPUs on which the kernel may run the calling thread, ascending; empty if it does not tell.
 std::vector<int> thread_affinity();
+// The number of CPUs of an affinity; if it is empty, of all CPUs of the machine; at least 1.
+int count_cpus(std::span<const int> affinity);
 Status set_thread_affinity(std::span<const int> cpus);
 
 // Distributes the pages of `data`, which begins with a page and is not touched yet, evenly over

@@ -1,5 +1,6 @@
 #include "base/machine.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -76,6 +77,34 @@ int64_t num_open_descriptors() {
   return std::max<int64_t>(0, count - 1);  // without the descriptor of the iterator
 }
 
+// The control group, below the root, in the line of /proc/self/cgroup with this controller. The
+// line of version 2 has none (""). A group that the file does not name is the root.
+std::filesystem::path group_of(std::string_view membership, std::string_view controller) {
+  while (!membership.empty()) {
+    const std::string_view line = membership.substr(0, membership.find('\n'));
+    membership.remove_prefix(std::min(line.size() + 1, membership.size()));
+    const size_t first = line.find(':');  // "4:cpu,cpuacct:/group"
+    const size_t second = line.find(':', first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string controllers = fmt::format(",{},", line.substr(first + 1, second - first - 1));
+    if (controllers.find(fmt::format(",{},", controller)) == std::string::npos) continue;
+    return std::filesystem::path(line.substr(second + 1)).relative_path();
+  }
+  return {};
+}
+
+// The lowest quota of a group and those above it.
+template <typename QuotaOf>
+std::optional<int> lowest_quota(std::filesystem::path group, const QuotaOf& quota_of) {
+  std::optional<int> lowest;
+  while (true) {
+    const std::optional<int> quota = quota_of(group);
+    if (quota) lowest = std::min(*quota, lowest.value_or(*quota));
+    if (group.empty()) return lowest;
+    group = group.parent_path();
+  }
+}
+
 }  // namespace
 
 ProcessUse process_use() {
@@ -96,7 +125,7 @@ ProcessUse process_use() {
 }
 
 int num_usable_cores() {
-  const int num_cpus = std::max(1, static_cast<int>(thread_affinity().size()));
+  const int num_cpus = count_cpus(thread_affinity());
   return std::min(num_cpus, cpu_quota().value_or(num_cpus));
 }
 
@@ -115,21 +144,16 @@ std::optional<int> cpu_quota(std::string_view max, std::string_view quota_us,
 }
 
 std::optional<int> cpu_quota(const std::filesystem::path& root, std::string_view membership) {
-  std::optional<int> lowest = cpu_quota("", text_of(root / "cpu" / "cpu.cfs_quota_us"),
-                                        text_of(root / "cpu" / "cpu.cfs_period_us"));
-  constexpr std::string_view kVersion2 = "0::/";
-  const size_t line = membership.find(kVersion2);
-  std::filesystem::path group;
-  if (line != std::string_view::npos) {
-    const std::string_view path = membership.substr(line + kVersion2.size());
-    group = std::filesystem::path(path.substr(0, path.find('\n'))).relative_path();
-  }
-  while (true) {
-    const std::optional<int> quota = cpu_quota(text_of(root / group / "cpu.max"), "", "");
-    if (quota) lowest = std::min(*quota, lowest.value_or(*quota));
-    if (group.empty()) return lowest;
-    group = group.parent_path();
-  }
+  const std::filesystem::path root1 = root / "cpu";  // of version 1
+  const std::optional<int> version1 =
+      lowest_quota(group_of(membership, "cpu"), [&](const auto& group) {
+        return cpu_quota("", text_of(root1 / group / "cpu.cfs_quota_us"),
+                         text_of(root1 / group / "cpu.cfs_period_us"));
+      });
+  const std::optional<int> version2 = lowest_quota(
+      group_of(membership, ""),
+      [&](const auto& group) { return cpu_quota(text_of(root / group / "cpu.max"), "", ""); });
+  return version1 && version2 ? std::min(version1, version2) : version1 ? version1 : version2;
 }
 
 std::optional<int> cpu_quota() {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/machine.h"
 
@@ -37,16 +38,15 @@ Usable usable_cores(const CpuTopology& topology, const CpuLimits& limits, CpuCor
   // A process that may only use efficiency cores uses them.
   const bool takes_all = wanted == CpuCores::kAll || std::ranges::all_of(allowed, is_efficient);
   std::map<int, std::map<int, Core>> nodes;  // by node, then by core
-  std::vector<int> left_out;
+  std::set<int> left_out;                    // cores
   for (const LogicalCpu& cpu : allowed) {
     if (cpu.is_efficient && !takes_all) {
-      left_out.push_back(cpu.core);
+      left_out.insert(cpu.core);
       continue;
     }
     nodes[cpu.node][cpu.core].cpus.push_back(cpu.id);
   }
   Usable usable;
-  left_out.erase(std::unique(left_out.begin(), left_out.end()), left_out.end());
   usable.num_left_out = static_cast<int>(left_out.size());
   for (const auto& [id, cores] : nodes) {
     Node& node = usable.nodes.emplace_back();
@@ -133,8 +133,9 @@ PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
     return {PinLevel::kNone,
             fmt::format("off: {} threads share {} CPUs", num_threads, usable.num_cpus)};
   }
+  const std::string_view place = num_threads > usable.num_cores ? "logical CPU" : "core";
   if (options.pinning == CpuPinning::kOn) {
-    return {PinLevel::kCore, "each thread to a core, as --cpu-pinning says"};
+    return {PinLevel::kCore, fmt::format("each thread to a {}, as --cpu-pinning says", place)};
   }
   if (limits.quota > 0 && limits.quota < std::ssize(limits.affinity)) {
     return {PinLevel::kNone,
@@ -143,7 +144,8 @@ PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
                         limits.quota, limits.affinity.size())};
   }
   if (num_threads >= usable.num_cores) {
-    return {PinLevel::kCore, "each thread to a core, because all cores have a thread"};
+    return {PinLevel::kCore,
+            fmt::format("each thread to a {}, because all cores have a thread", place)};
   }
   constexpr std::string_view kPart = "because other programs may use the rest of the cores";
   if (usable.nodes.size() > 1) {
@@ -189,7 +191,9 @@ ThreadChoice choose_threads(const CpuTopology& topology, const CpuLimits& limits
   const Usable usable = usable_cores(topology, limits, options.cores);
   if (usable.nodes.empty()) {
     return choose_without_topology(limits, options,
-                                   "the kernel describes no CPU that the process may use");
+                                   limits.affinity.empty()
+                                       ? "the kernel does not tell which CPUs the process may use"
+                                       : "the kernel describes no CPU that the process may use");
   }
   ThreadChoice choice;
   choice.num_cores = usable.num_cores;
@@ -220,7 +224,7 @@ ThreadChoice choose_threads(const CpuTopology& topology, const CpuLimits& limits
 ThreadChoice choose_without_topology(const CpuLimits& limits, const ThreadOptions& options,
                                      std::string_view reason) {
   ThreadChoice choice;
-  choice.num_cpus = std::max(1, static_cast<int>(limits.affinity.size()));
+  choice.num_cpus = count_cpus(limits.affinity);
   choice.num_cores = choice.num_cpus;
   const int num_threads =
       options.num_threads > 0 ? options.num_threads : default_threads(choice.num_cpus, limits);

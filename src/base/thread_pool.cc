@@ -21,7 +21,10 @@ BoundThread::BoundThread(std::span<const int> cpus) noexcept {
   if (cpus.empty()) return;
   try {
     std::vector<int> before = thread_affinity();
-    const Status bound = set_thread_affinity(cpus);
+    // Without the former affinity the thread could not be restored.
+    const Status bound =
+        before.empty() ? unavailable("[threads] the kernel does not tell the affinity of a thread")
+                       : set_thread_affinity(cpus);
     if (bound.ok()) {
       before_ = std::move(before);
       return;

@@ -116,7 +116,8 @@ TEST(CpuTopology, RefusesACapacityThatIsNotANumber) {
   tree.add_core({0});
   tree.write_online(1);
   tree.write_capacity(0, "fast");
-  EXPECT_THAT(read_cpu_topology(tree.root()).status().message(), HasSubstr("got 'fast'"));
+  EXPECT_THAT(read_cpu_topology(tree.root()).status().message(),
+              HasSubstr("got 'fast', expected a number of 1 to 65536"));
 }
 
 TEST(ThreadAffinity, IsSetAndRead) {

@@ -58,6 +58,29 @@ TEST(CpuQuota, IsTheLowestOfTheGroupsAboveTheProcess) {
   EXPECT_EQ(cpu_quota(root.path(), "0:://x\n"), 2);
 }
 
+TEST(CpuQuota, OfVersion1IsTheLowestOfTheGroupsAboveTheProcess) {
+  const testing::ScratchDirectory root;
+  std::filesystem::create_directories(root.path() / "cpu" / "outer" / "inner");
+  constexpr const char* kGroup = "4:cpuset:/\n3:cpu,cpuacct:/outer/inner\n1:name=systemd:/x\n";
+  const auto set_quota = [&](const std::string& group, const std::string& quota_us) {
+    root.write("cpu/" + group + "cpu.cfs_quota_us", quota_us);
+    root.write("cpu/" + group + "cpu.cfs_period_us", "100000\n");
+  };
+  set_quota("", "-1\n");
+  EXPECT_EQ(cpu_quota(root.path(), kGroup), std::nullopt);
+  set_quota("outer/inner/", "800000\n");
+  EXPECT_EQ(cpu_quota(root.path(), kGroup), 8);
+  set_quota("outer/", "300000\n");
+  EXPECT_EQ(cpu_quota(root.path(), kGroup), 3);
+  EXPECT_EQ(cpu_quota(root.path(), "3:cpu:/of/the/host\n"), std::nullopt);
+  set_quota("", "200000\n");
+  EXPECT_EQ(cpu_quota(root.path(), "3:cpu:/of/the/host\n"), 2)
+      << "a container's own group is its root";
+  root.write("cpu.max", "100000 100000\n");
+  EXPECT_EQ(cpu_quota(root.path(), kGroup), 1) << "both versions";
+  EXPECT_EQ(cpu_quota(root.path(), "3:cpu\n:\n\n"), 1) << "malformed";
+}
+
 TEST(Machine, HasACoreAndMemory) {
   EXPECT_GE(num_usable_cores(), 1);
   EXPECT_GT(free_memory_bytes(), 0);

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "fake_cpus.h"
 
@@ -112,6 +114,7 @@ TEST(ChooseThreads, MoreThreadsThanCoresTakeTheSecondCpus) {
     EXPECT_EQ(choice.places[i].cpus[0] >= 8, i >= 8) << "first one CPU of each core";
   }
   EXPECT_EQ(cpus.size(), 12U);
+  EXPECT_THAT(choice.pinning, StartsWith("each thread to a logical CPU, because"));
 }
 
 TEST(ChooseThreads, FillsUnequalNodesToTheLastCpu) {
@@ -192,7 +195,10 @@ TEST(ChooseThreads, WithoutATopologyCountsTheCpus) {
   const ThreadChoice choice = choose_without_topology(limits, {}, "no files");
   EXPECT_EQ(choice.places, std::vector<ThreadPlace>(4));
   EXPECT_EQ(choice.pinning, "off: no files");
-  EXPECT_EQ(choose_without_topology({}, {}, "").places.size(), 1U);
+  // The kernel did not tell the affinity.
+  const size_t num_cpus = std::max(1U, std::thread::hardware_concurrency());
+  EXPECT_EQ(choose_without_topology({}, {}, "").places.size(), num_cpus);
+  EXPECT_EQ(choose_threads(hybrid(), {}, {}).places, std::vector<ThreadPlace>(num_cpus));
   EXPECT_EQ(choose_without_topology(limits, {.num_threads = 9}, "").places.size(), 9U);
   // A mask of CPUs that the kernel does not describe.
   EXPECT_EQ(choose_threads(hybrid(), {.affinity = {100, 101}}, {}).places,
