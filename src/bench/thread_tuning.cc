@@ -137,6 +137,8 @@ int fewest_within(std::span<const ThreadTimes> times, const Cost& cost) {
 
 std::vector<int> thread_counts(int num_cores, int num_cpus) {
   constexpr int kMostHalvings = 3;
+  num_cores = std::min(num_cores, kMaxTunedThreads);
+  num_cpus = std::min(num_cpus, kMaxTunedThreads);
   std::vector<int> counts = {num_cores};
   for (int i = 0; i < kMostHalvings && counts.back() > 1; ++i) counts.push_back(counts.back() / 2);
   std::ranges::reverse(counts);
@@ -176,7 +178,7 @@ Result<ThreadTuneResult> tune_threads(const ThreadTuneOptions& options, const Ho
   for (const int count : counts) result.times.push_back({count, kNone, kNone, kNone});
   QUIRE_RETURN_IF_ERROR(measure(*engine, options.quick, hooks, result));
   result.best = {.cpus = cpus_key(choice),
-                 .model = model_key(options.engine, files.config),
+                 .model = model_key(options.engine, files),
                  .threads = fastest_threads(result.times)};
   result.file = tuned_threads_file();
   QUIRE_RETURN_IF_ERROR(keep_tuned_threads(result.file, result.best));

@@ -152,7 +152,7 @@ void print_serving_backends(std::string_view what, const AttentionSetup& attenti
 // Prints the plan of an engine that starts with these settings. Fails if it cannot start.
 Status print_plan(const EngineConfig& engine, const Speculation& speculation,
                   const ModelFiles& files) {
-  QUIRE_ASSIGN_OR_RETURN(const auto platform, make_platform(engine, files.config));
+  QUIRE_ASSIGN_OR_RETURN(const auto platform, make_platform(engine, files));
   QUIRE_ASSIGN_OR_RETURN(const PlannedEngine planned,
                          plan_with_drafter(engine, speculation, files, *platform));
   const EnginePlan& plan = planned.plan;

@@ -147,7 +147,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                                      ModelFiles& files,
                                                      const LoadProgress& progress) {
   auto parts = std::make_unique<EngineParts>();
-  QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files.config));
+  QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files));
   DeviceContext& context = *parts->platform->contexts().front();
   QUIRE_ASSIGN_OR_RETURN(PlannedEngine planned,
                          plan_with_drafter(config, speculation, files, *parts->platform));

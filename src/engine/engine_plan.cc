@@ -103,11 +103,14 @@ Result<EngineConfig> resolve_config(const EngineConfig& wanted, const ModelConfi
   return config;
 }
 
-Status check_int8(const EngineConfig& config, const WeightSource& weights) {
-  if (config.cpu_activations != "int8" || has_blocks(weights)) return {};
+// The CPU multiplies integers of quantized matrices by int8 activations; of FP8 it makes floats.
+Status check_int8(const EngineConfig& config, const ModelFiles& files) {
+  const std::optional<WeightFormat>& format = files.config.format;
+  const bool has_integers = format && is_integer(format->scheme);
+  if (config.cpu_activations != "int8" || has_integers || has_blocks(*files.weights)) return {};
   return invalid_argument(
-      "[engine] cpu_activations: got int8 for a model without quantized matrices, expected f32 or "
-      "bf16");
+      "[engine] cpu_activations: got int8 for a model without matrices of quantized integers, "
+      "expected f32 or bf16; or take a GGUF file, or AWQ, GPTQ or integers of compressed-tensors");
 }
 
 Result<InputRounding> parse_rounding(std::string_view cpu_activations) {
@@ -490,12 +493,12 @@ Status refuse_cpu_cache(const EngineConfig& config) {
 // A platform whose pool has the default number of threads, or more if `quire tune` found more to be
 // faster. Steps run on as many of them as it measured, unless the configuration has a number.
 Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& config,
-                                                          const ModelConfig& model,
+                                                          const ModelFiles& files,
                                                           PlatformConfig platform) {
   if (config.num_threads > 0 || config.tuning_table == "builtin") {
     return make_cpu_platform(platform);
   }
-  if (const auto tuned = find_tuned_threads(platform.threads, config, model)) {
+  if (const auto tuned = find_tuned_threads(platform.threads, config, files)) {
     const auto num_threads = static_cast<int>(choose_threads(platform.threads).places.size());
     platform.threads.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});
     platform.step_threads = *tuned;
@@ -526,7 +529,7 @@ Result<ThreadOptions> parse_thread_options(const EngineConfig& config) {
 }
 
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
-                                                const ModelConfig& model) {
+                                                const ModelFiles& files) {
   QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(config));
   if (!(config.gpu_memory_utilization > 0.0 && config.gpu_memory_utilization <= 1.0)) {
     return invalid_argument(
@@ -535,12 +538,12 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
   }
   QUIRE_ASSIGN_OR_RETURN(const InputRounding rounding, parse_rounding(config.cpu_activations));
   const PlatformConfig platform = {.threads = threads,
-                                   .activation_dtype = choose_dtype(config, model),
+                                   .activation_dtype = choose_dtype(config, files.config),
                                    .rounding = rounding,
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") {
     QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
-    return make_tuned_cpu_platform(config, model, platform);
+    return make_tuned_cpu_platform(config, files, platform);
   }
   if (config.device != "auto" && config.device != "cuda") {
     return invalid_argument(
@@ -555,7 +558,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
   }
   QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
   log_debug("{}", gpu.message());
-  return make_tuned_cpu_platform(config, model, platform);
+  return make_tuned_cpu_platform(config, files, platform);
 }
 
 Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,
@@ -565,7 +568,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   QUIRE_ASSIGN_OR_RETURN(
       const EngineConfig config,
       resolve_config(wanted, files.config, platform.defaults(), drafts.num_drafts));
-  QUIRE_RETURN_IF_ERROR(check_int8(config, *files.weights));
+  QUIRE_RETURN_IF_ERROR(check_int8(config, files));
   const DType dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, dtype));
   QUIRE_RETURN_IF_ERROR(check_calculated_scales(config, kv_dtype));

@@ -48,7 +48,7 @@ Result<ThreadOptions> parse_thread_options(const EngineConfig& config);
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
 // and the machine has one.
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
-                                                const ModelConfig& model);
+                                                const ModelFiles& files);
 
 struct DraftRequest {
   int num_drafts = 0;                 // draft tokens that each step verifies per sequence

@@ -13,13 +13,13 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "engine/kept_file.h"
+#include "engine/model_files.h"
 #include "model/families.h"
 
 namespace quire {
 namespace {
 
 constexpr std::string_view kHeader = "cpus,model,decode_threads,prefill_threads";
-constexpr int kMaxThreads = 1024;  // as num_threads
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -36,7 +36,7 @@ int parse_threads(std::string_view text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_number = error == std::errc() && end == text.data() + text.size();
-  return is_number && number <= kMaxThreads ? number : 0;
+  return is_number && number <= kMaxTunedThreads ? number : 0;
 }
 
 Result<TunedThreads> parse_row(std::string_view line) {
@@ -50,7 +50,20 @@ Result<TunedThreads> parse_row(std::string_view line) {
     }
   }
   return invalid_argument(fmt::format("got '{}', expected {} with numbers of 1 to {}",
-                                      one_line(line.substr(0, 160)), kHeader, kMaxThreads));
+                                      one_line(line.substr(0, 160)), kHeader, kMaxTunedThreads));
+}
+
+// The type of the weights: of a GGUF file, those of its quantized matrices.
+std::string weights_key(const EngineConfig& config, const ModelFiles& files) {
+  std::set<std::string_view> block_types;
+  for (const std::string& name : files.weights->names()) {
+    const GgufBlockType* const type = files.weights->block_type(name);
+    if (type != nullptr) block_types.insert(type->name);
+  }
+  if (!block_types.empty()) return fmt::format("{}", fmt::join(block_types, "+"));
+  if (files.config.format) return std::string(values_name(files.config.format->scheme));
+  const auto forced = config.dtype == "auto" ? std::nullopt : parse_dtype(config.dtype);
+  return std::string(dtype_name(forced.value_or(files.config.dtype.value_or(DType::kF32))));
 }
 
 }  // namespace
@@ -63,12 +76,10 @@ std::string cpus_key(const ThreadChoice& choice) {
                      choice.places.front().cpus.empty() ? "not pinned" : "pinned");
 }
 
-std::string model_key(const EngineConfig& config, const ModelConfig& model) {
-  const auto forced = config.dtype == "auto" ? std::nullopt : parse_dtype(config.dtype);
-  const DType dtype = model.format ? model.format->scheme.values
-                                   : forced.value_or(model.dtype.value_or(DType::kF32));
+std::string model_key(const EngineConfig& config, const ModelFiles& files) {
+  const ModelConfig& model = files.config;
   return fmt::format("{} {}x{} {} {} {}", model.architecture, model.num_layers, model.hidden_size,
-                     num_parameters(model), dtype_name(dtype), config.cpu_activations);
+                     num_parameters(model), weights_key(config, files), config.cpu_activations);
 }
 
 std::filesystem::path tuned_threads_file() {
@@ -110,15 +121,14 @@ Status keep_tuned_threads(const std::filesystem::path& file, const TunedThreads&
       "# Thread counts that quire tune measured. Quire may overwrite or delete this file.\n{}\n",
       kHeader);
   for (const TunedThreads& one : *rows) {
-    text += fmt::format("{},{},{},{}\n", one.cpus, one.model, one.threads.decode,
-                        one.threads.prefill);
+    text +=
+        fmt::format("{},{},{},{}\n", one.cpus, one.model, one.threads.decode, one.threads.prefill);
   }
   return replace_file(file, text);
 }
 
 std::optional<StepThreads> find_tuned_threads(const ThreadOptions& options,
-                                              const EngineConfig& config,
-                                              const ModelConfig& model) {
+                                              const EngineConfig& config, const ModelFiles& files) {
   const std::filesystem::path file = tuned_threads_file();
   if (file.empty()) return std::nullopt;
   const Result<std::vector<TunedThreads>> rows = read_tuned_threads(file);
@@ -129,10 +139,9 @@ std::optional<StepThreads> find_tuned_threads(const ThreadOptions& options,
   }
   if (rows->empty()) return std::nullopt;
   const std::string cpus = cpus_key(choose_threads(options));
-  const std::string shape = model_key(config, model);
-  const auto found = std::ranges::find_if(*rows, [&](const TunedThreads& row) {
-    return row.cpus == cpus && row.model == shape;
-  });
+  const std::string shape = model_key(config, files);
+  const auto found = std::ranges::find_if(
+      *rows, [&](const TunedThreads& row) { return row.cpus == cpus && row.model == shape; });
   if (found == rows->end()) return std::nullopt;
   return found->threads;
 }

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "base/thread_choice.h"
-#include "model/config.h"
 #include "platform/platform.h"
 #include "quire/config.h"
 
 namespace quire {
+
+struct ModelFiles;
+
+inline constexpr int kMaxTunedThreads = 1024;  // as EngineConfig::num_threads
 
 // One row per machine and model. The file is CSV:
 //   cpus,model,decode_threads,prefill_threads
@@ -27,7 +30,7 @@ struct TunedThreads {
 std::string cpus_key(const ThreadChoice& choice);
 // The key of what the speed of a model depends on: its shape, and the types of its weights and
 // activations.
-std::string model_key(const EngineConfig& config, const ModelConfig& model);
+std::string model_key(const EngineConfig& config, const ModelFiles& files);
 
 // The file of this CPU's model and this version of Quire; empty: there is no cache directory.
 std::filesystem::path tuned_threads_file();
@@ -38,6 +41,6 @@ Status keep_tuned_threads(const std::filesystem::path& file, const TunedThreads&
 
 // The kept threads of this machine and model. A file that cannot be read is reported by a warning.
 std::optional<StepThreads> find_tuned_threads(const ThreadOptions& options,
-                                              const EngineConfig& config, const ModelConfig& model);
+                                              const EngineConfig& config, const ModelFiles& files);
 
 }  // namespace quire

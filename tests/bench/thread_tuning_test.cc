@@ -21,6 +21,8 @@ TEST(ThreadCounts, AreHalvingsOfTheCoresAndAllCpus) {
   EXPECT_THAT(thread_counts(12, 12), ElementsAre(1, 3, 6, 12));
   EXPECT_THAT(thread_counts(2, 4), ElementsAre(1, 2, 4));
   EXPECT_THAT(thread_counts(1, 1), ElementsAre(1));
+  EXPECT_THAT(thread_counts(1000, 2000), ElementsAre(125, 250, 500, 1000, kMaxTunedThreads));
+  EXPECT_THAT(thread_counts(2000, 4000), ElementsAre(128, 256, 512, kMaxTunedThreads));
 }
 
 TEST(FastestThreads, AreChosenPerPhase) {
@@ -81,7 +83,7 @@ TEST(TuneThreads, MeasuresAndKeepsThem) {
   ASSERT_THAT(*kept, ::testing::SizeIs(1));
 
   const ModelFiles files = open_model_files(options.engine).value();
-  const auto platform = make_platform(options.engine, files.config);
+  const auto platform = make_platform(options.engine, files);
   ASSERT_TRUE(platform.ok());
   EXPECT_EQ((*platform)->step_threads(), result->best.threads) << "a later start uses them";
   ::unsetenv("XDG_CACHE_HOME");

@@ -20,7 +20,7 @@ class AttentionReport : public ::testing::Test {
   Result<EnginePlan> plan(const EngineConfig& config) {
     const auto files = open_model_files(config);
     EXPECT_TRUE(files.ok()) << files.status().message();
-    auto platform = make_platform(config, files->config);
+    auto platform = make_platform(config, *files);
     EXPECT_TRUE(platform.ok()) << platform.status().message();
     platform_ = std::move(*platform);
     return plan_engine(config, *files, *platform_);

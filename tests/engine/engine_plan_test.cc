@@ -372,9 +372,9 @@ TEST(MakePlatform, RefusesAnInt8CacheOnAGpu) {
   EngineConfig config = tiny_config();
   config.device = "cpu";
   config.kv_cache_dtype = "int8";
-  EXPECT_TRUE(make_platform(config, files->config).ok());
+  EXPECT_TRUE(make_platform(config, *files).ok());
   config.device = "cuda";
-  EXPECT_EQ(make_platform(config, files->config).status().message(),
+  EXPECT_EQ(make_platform(config, *files).status().message(),
             "[engine] kv_cache_dtype: got int8 on a GPU, expected fp8, a GPU's cache in 8 bits; "
             "int8 is for `device` cpu");
 }
@@ -386,7 +386,7 @@ TEST(PlanEngine, PlansTheBytesOfAnInt8Cache) {
   config.kv_cache_dtype = "f32";
   const auto bytes_of_block = [&] {
     const auto files = open_model_files(config);
-    const auto platform = make_platform(config, files->config);
+    const auto platform = make_platform(config, *files);
     return plan_engine(config, *files, **platform)->memory_request.tables.front().block_bytes;
   };
   const int64_t in_f32 = bytes_of_block();
@@ -400,7 +400,7 @@ TEST(MakePlatform, RefusesAShareOutOfRange) {
   for (const double share : {0.0, -0.5, 1.5, std::nan("")}) {
     EngineConfig config = tiny_config();
     config.gpu_memory_utilization = share;
-    EXPECT_THAT(make_platform(config, files->config).status().message(),
+    EXPECT_THAT(make_platform(config, *files).status().message(),
                 HasSubstr("gpu_memory_utilization: must be"));
   }
 }

@@ -208,8 +208,9 @@ TEST(Engine, RefusesBadConfigurations) {
               HasSubstr("block_size: must be 16, 32 or 64, got 8"));
   EXPECT_THAT(refusal([](auto& c) { c.device = "tpu"; }),
               HasSubstr("device: must be auto, cpu or cuda, got tpu"));
-  EXPECT_THAT(refusal([](auto& c) { c.cpu_activations = "int8"; }),
-              HasSubstr("cpu_activations: got int8 for a model without quantized matrices"));
+  EXPECT_THAT(
+      refusal([](auto& c) { c.cpu_activations = "int8"; }),
+      HasSubstr("cpu_activations: got int8 for a model without matrices of quantized integers"));
   EXPECT_THAT(refusal([](auto& c) { c.cpu_activations = "f16"; }),
               HasSubstr("cpu_activations: must be f32, bf16 or int8, got f16"));
   if (!cuda_status().ok()) {

@@ -5,6 +5,10 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "engine/engine_plan.h"
 #include "engine/model_files.h"
@@ -75,9 +79,7 @@ class TunedPlatform : public ::testing::Test {
     config.num_threads = 0;
     return config;
   }
-  static ModelConfig model(const EngineConfig& config) {
-    return open_model_files(config).value().config;
-  }
+  static ModelFiles model(const EngineConfig& config) { return open_model_files(config).value(); }
 
   const testing::ScratchDirectory directory_;
   const StepThreads measured_ = {.decode = 1, .prefill = 2};
@@ -109,6 +111,50 @@ TEST_F(TunedPlatform, OtherModelsAndTypesAreNotAffected) {
   EngineConfig other_model = testing::tiny_windows_config();
   other_model.num_threads = 0;
   EXPECT_EQ(threads_of(other_model), StepThreads{});
+}
+
+// The number of bits decides the time of a step.
+TEST_F(TunedPlatform, IntegersOfOtherWidthsAreOtherTypes) {
+  const EngineConfig config = tiny_model();
+  ModelFiles files = model(config);
+  std::set<std::string> keys = {model_key(config, files)};
+  files.config.format = WeightFormat{.scheme = {.values = DType::kI8, .scales = ScaleLayout::kRows},
+                                     .scales_suffix = ".scales"};
+  for (const int bits : {4, 8}) {
+    files.config.format->scheme.bits = bits;
+    keys.insert(model_key(config, files));
+  }
+  EXPECT_THAT(keys, SizeIs(3));
+  EXPECT_THAT(keys, ::testing::Contains(HasSubstr(" i4 ")));
+}
+
+// A checkpoint whose matrices are all stored in blocks of one type.
+class BlockSource : public DummyWeights {
+ public:
+  explicit BlockSource(const GgufBlockType* type) : DummyWeights(DType::kF32), type_(type) {}
+  std::vector<std::string> names() const override { return {"a", "b"}; }
+  const GgufBlockType* block_type(std::string_view name) const override {
+    return name == "a" ? type_ : nullptr;
+  }
+
+ private:
+  const GgufBlockType* type_;
+};
+
+TEST_F(TunedPlatform, BlocksOfOtherTypesAreOtherTypes) {
+  const EngineConfig config = tiny_model();
+  ModelFiles files = model(config);
+  constexpr GgufBlockType kSmall = {
+      .id = 1, .name = "Q4_0", .block_elements = 32, .block_bytes = 18};
+  constexpr GgufBlockType kLarge = {
+      .id = 2, .name = "Q8_0", .block_elements = 32, .block_bytes = 34};
+  std::vector<std::string> keys;
+  for (const GgufBlockType* type : {&kSmall, &kLarge}) {
+    files.weights = std::make_unique<BlockSource>(type);
+    keys.push_back(model_key(config, files));
+  }
+  EXPECT_THAT(keys[0], HasSubstr(" Q4_0 "));
+  EXPECT_THAT(keys[1], HasSubstr(" Q8_0 "));
 }
 
 TEST_F(TunedPlatform, MoreThreadsThanCoresAreMade) {

@@ -35,7 +35,7 @@ T value_of(Result<T> result) {
 }
 
 std::unique_ptr<Platform> platform_for(const EngineConfig& config) {
-  return value_of(make_platform(config, value_of(open_model_files(config)).config));
+  return value_of(make_platform(config, value_of(open_model_files(config))));
 }
 
 }  // namespace

@@ -28,7 +28,10 @@ class CpuContext final : public DeviceContext {
     attention_.add(make_reference_attention());
   }
 
-  StepThreads step_threads() const { return host_.step_threads; }
+  StepThreads step_threads() {
+    const std::lock_guard turn(host_.step_mutex);
+    return host_.step_threads;
+  }
   void set_step_threads(const StepThreads& threads) {
     const std::lock_guard turn(host_.step_mutex);
     host_.step_threads = threads;

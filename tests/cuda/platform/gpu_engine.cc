@@ -57,7 +57,7 @@ EngineConfig embedded(const std::string& device) {
 std::vector<std::string> served_backends(const EngineConfig& config, Phase phase) {
   const auto files = open_model_files(config);
   EXPECT_TRUE(files.ok()) << files.status().message();
-  const auto platform = make_platform(config, files->config);
+  const auto platform = make_platform(config, *files);
   EXPECT_TRUE(platform.ok()) << platform.status().message();
   const auto plan = plan_engine(config, *files, **platform);
   EXPECT_TRUE(plan.ok()) << plan.status().message();
