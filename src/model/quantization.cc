@@ -65,15 +65,6 @@ std::string describe_fields(ConfigFields& scheme) {
   return text;
 }
 
-// bitsandbytes packs its numbers for its own kernels alone.
-Status bitsandbytes_refusal(ConfigFields& scheme, std::string_view source) {
-  return unimplemented(fmt::format(
-      "[config] {}: the checkpoint is quantized ({}), which is not supported; expected "
-      "the same model in AWQ, GPTQ or compressed-tensors, a GGUF file, or the checkpoint "
-      "in float32, float16 or bfloat16 that it was made from",
-      source, describe_fields(scheme)));
-}
-
 std::string_view quantization_key(ConfigFields& fields) {
   if (!fields.has(kCompressionConfig)) return kQuantizationConfig;
   if (fields.has(kQuantizationConfig)) {
@@ -256,7 +247,7 @@ void read_input_activations(ConfigFields& inputs, WeightFormat& format) {
   format.input_scale_suffix = ".input_scale";
 }
 
-// The name of the order in which the columns were quantized; without a name, the one of a switch.
+// Whether `actorder` needs the group of each column. null and "static" do not.
 bool has_column_groups(ConfigFields& weights) {
   const std::string order = weights.optional_text("actorder").value_or("static");
   if (order == "group" || order == "dynamic") return true;
@@ -418,7 +409,9 @@ std::optional<WeightFormat> read_scheme(ConfigFields& scheme, std::string_view s
   if (method == "awq") return read_awq(scheme, source);
   if (method == "gptq") return read_gptq(scheme, source);
   if (method == "bitsandbytes") {
-    scheme.keep(bitsandbytes_refusal(scheme, source));
+    // Its numbers are packed for its own kernels alone.
+    scheme.keep(refusal(scheme, source,
+                        "the same model in AWQ, GPTQ or compressed-tensors, a GGUF file, or "));
     return {};
   }
   if (method != "modelopt") {

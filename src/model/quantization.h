@@ -28,8 +28,8 @@ struct WeightFormat {
   // The checkpoint stores F32, F16 or BF16, and the matrices are quantized when they are loaded.
   bool at_load = false;
   Packing packing = Packing::kNone;  // of integers
-  // The columns of a matrix may be in groups that are not in order. Otherwise a matrix need not
-  // have a tensor with the group of each column.
+  // Act-order: each matrix must have a tensor with the group of each column. If false, that tensor
+  // is read only where it exists.
   bool has_column_groups = false;
 
   friend bool operator==(const WeightFormat&, const WeightFormat&) = default;

@@ -24,6 +24,12 @@ std::string bias_name(const MatrixPart& part) {
   return part.name + ".bias";
 }
 
+// Whether a matrix is stored as quantized integers. An I8 tensor without scales is none: it is
+// refused by its type.
+bool has_integers(const WeightScheme& scheme) {
+  return is_integer(scheme) && scheme.scales != ScaleLayout::kNone;
+}
+
 // A copy in plain_dtype().
 Result<Tensor> plain_copy(const WeightView& matrix, ThreadPool& threads) {
   const Shape& shape = matrix.values.shape;
@@ -123,12 +129,13 @@ class Loader {
   Status take_unused_bias(const MatrixPart& part, const MatrixBinding& binding);
   Result<TensorView> take_scales(const std::string& name, const Shape& shape,
                                  const WeightScheme& scheme = {});
-  Result<TensorView> take_zeros(const std::string& name, const Shape& shape, DType dtype);
   ThreadPool& threads();
   Status about_tensor(const std::string& name, std::string_view fault, const Status& status) const;
   Result<TensorView> bias_part(const std::string& name, int64_t num_rows, Split split);
   Result<TensorView> take(const std::string& name, const Shape& shape);
   Result<TensorView> take_float(const std::string& name, const Shape& shape);
+  // Integers of this type.
+  Result<TensorView> take_typed(const std::string& name, const Shape& shape, DType dtype);
   void release_taken();
 
   WeightSource& source_;
@@ -412,7 +419,9 @@ Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& who
   const DType stored = source_.dtype_of(name).value_or(DType::kF32);
   const WeightScheme scheme = scheme_of(binding.format, stored);
   const bool is_quantized = scheme.scales != ScaleLayout::kNone;
-  if (is_integer(scheme)) return take_integers(name, whole, part, binding);
+  // The name of packed integers alone says that they are integers; their type is checked.
+  const bool has_packed_name = name != part.name + ".weight";
+  if (has_packed_name || has_integers(scheme)) return take_integers(name, whole, part, binding);
   if (is_quantized && !quantizes_on_device(binding)) {
     return take_quantized(name, whole, part, *binding.format);
   }
@@ -448,13 +457,13 @@ Result<WeightView> Loader::take_integers(const std::string& name, const Shape& w
   const Result<PackedShapes> shapes = packed_shapes(format.packing, scheme, whole);
   if (!shapes.ok()) return about_tensor(name, "cannot be packed", shapes.status());
   PackedMatrix packed;
-  QUIRE_ASSIGN_OR_RETURN(packed.values, take(name, shapes->values));
+  const DType stored = is_packed ? DType::kI32 : DType::kI8;
+  QUIRE_ASSIGN_OR_RETURN(packed.values, take_typed(name, shapes->values, stored));
   QUIRE_ASSIGN_OR_RETURN(
       packed.scales, take_scales(part.name + std::string(names.scales), shapes->scales, scheme));
   if (scheme.has_zeros) {
     QUIRE_ASSIGN_OR_RETURN(packed.zeros,
-                           take_zeros(part.name + std::string(names.zeros), shapes->zeros,
-                                      is_packed ? DType::kI32 : DType::kI8));
+                           take_typed(part.name + std::string(names.zeros), shapes->zeros, stored));
   }
   if (!format.input_scale_suffix.empty()) {
     QUIRE_RETURN_IF_ERROR(take_scales(part.name + format.input_scale_suffix, {1}).status());
@@ -474,20 +483,20 @@ Result<WeightView> Loader::take_integers(const std::string& name, const Shape& w
   return WeightView(copies_.back().view);
 }
 
-Result<TensorView> Loader::take_zeros(const std::string& name, const Shape& shape, DType dtype) {
-  QUIRE_ASSIGN_OR_RETURN(const TensorView zeros, take(name, shape));
-  if (zeros.dtype == dtype) return zeros;
+Result<TensorView> Loader::take_typed(const std::string& name, const Shape& shape, DType dtype) {
+  QUIRE_ASSIGN_OR_RETURN(const TensorView view, take(name, shape));
+  if (view.dtype == dtype) return view;
   return about_tensor(name, "has an unsupported type",
                       unimplemented(fmt::format("got {}, expected {}; convert the checkpoint",
-                                                dtype_name(zeros.dtype), dtype_name(dtype))));
+                                                dtype_name(view.dtype), dtype_name(dtype))));
 }
 
 Result<std::vector<int32_t>> Loader::take_order(const MatrixPart& part, const Shape& whole,
                                                 const WeightFormat& format) {
   const std::string name = part.name + std::string(packed_names(format.packing).groups);
-  if (name == part.name || (!format.has_column_groups && !source_.has(name))) {
-    return std::vector<int32_t>();
-  }
+  // Random weights have no groups of columns, so their columns are in order.
+  const bool needs_groups = format.has_column_groups && !names_.empty();
+  if (name == part.name || (!needs_groups && !source_.has(name))) return std::vector<int32_t>();
   used_.insert(name);
   QUIRE_ASSIGN_OR_RETURN(const std::vector<int64_t> groups, source_.integers(name, whole[1]));
   const int64_t group_size = scale_block(format.scheme, whole)[1];
@@ -803,7 +812,7 @@ namespace {
 // Bytes of a matrix that a device keeps as integers; 0: it does not.
 int64_t kept_integer_bytes(const TensorSpec& tensor, const WeightScheme& scheme,
                            const WeightSource& source, const Ops& ops) {
-  if (!is_integer(scheme)) return 0;
+  if (!has_integers(scheme)) return 0;
   const DType scales =
       source.dtype_of(tensor.matrix + tensor.format->scales_suffix).value_or(DType::kF32);
   return ops.integer_bytes(scheme, scales, tensor.shape);
@@ -829,7 +838,7 @@ Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source,
   const int64_t integers =
       is_plain ? 0 : kept_integer_bytes(tensor, stored_scheme, source, ops) / num_parts;
   if (integers > 0) return integers;
-  const bool is_expanded = is_plain || is_integer(stored_scheme);
+  const bool is_expanded = is_plain || has_integers(stored_scheme);
   const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
   // The load refuses such a tensor by its name.
   if (stored_scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};

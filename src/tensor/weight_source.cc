@@ -241,7 +241,7 @@ std::string_view values_name(const WeightScheme& scheme) {
 }
 
 std::string describe(const WeightScheme& scheme) {
-  if (is_integer(scheme)) return describe_integers(scheme);
+  if (is_integer(scheme) && scheme.scales != ScaleLayout::kNone) return describe_integers(scheme);
   const std::string_view values = dtype_name(scheme.values);
   switch (scheme.scales) {
     case ScaleLayout::kNone:

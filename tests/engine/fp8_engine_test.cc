@@ -294,7 +294,10 @@ TEST(Fp8Engine, FaultyTensorsAreNamedWithTheirFile) {
        {"k_proj.weight", "got f32, expected fp8_e4m3"}},
       {Fp8Tool::kCompressedChannel,
        [&](StoredTensors& tensors) { tensors.at(q + ".weight").dtype = "F8_E5M2"; },
-       {q + ".weight", "F8_E5M2"}}};
+       {q + ".weight", "F8_E5M2"}},
+      {Fp8Tool::kHuggingFaceBlock,
+       [&](StoredTensors& tensors) { tensors.at(q + ".weight").dtype = "I8"; },
+       {q + ".weight", "got i8, expected f32, f16 or bf16"}}};
   for (const Case& fault : cases) {
     Fp8Checkpoint checkpoint = quantize_checkpoint(source.config, source.bytes(), fault.tool);
     fault.change(checkpoint.tensors);

@@ -274,11 +274,13 @@ TEST(IntegerEngine, BiasesOfZerosAreLeftOut) {
 
 TEST(IntegerEngine, DummyWeightsHaveTheFormat) {
   const Source source = embedded_model();
-  for (const IntegerTool tool :
-       {IntegerTool::kAwq, IntegerTool::kGptq, IntegerTool::kCompressedPack}) {
+  const std::vector<IntegerFormat> formats = {{.tool = IntegerTool::kAwq},
+                                              {.tool = IntegerTool::kGptq},
+                                              {.tool = IntegerTool::kGptq, .act_order = true},
+                                              {.tool = IntegerTool::kCompressedPack}};
+  for (const IntegerFormat& format : formats) {
     const ScratchDirectory scratch;
-    const IntegerCheckpoint checkpoint =
-        quantize_integers(source.config, source.bytes(), {.tool = tool});
+    const IntegerCheckpoint checkpoint = quantize_integers(source.config, source.bytes(), format);
     const Outcome real = run(written(scratch, checkpoint));
     EngineConfig config = config_for(scratch.path());
     config.load_format = "dummy";
@@ -308,6 +310,15 @@ Change reshape(const std::string& name, std::vector<int64_t> shape) {
   return [=](StoredTensors& tensors) { tensors.at(name).shape = shape; };
 }
 
+// Stores a tensor of 4-byte elements as I8 of the same shape.
+Change store_as_bytes(const std::string& name) {
+  return [=](StoredTensors& tensors) {
+    StoredTensor& tensor = tensors.at(name);
+    tensor.dtype = "I8";
+    tensor.bytes.resize(tensor.bytes.size() / 4);
+  };
+}
+
 // Overwrites the first numbers.
 template <typename T>
 Change set_first(const std::string& name, std::vector<T> numbers) {
@@ -321,6 +332,7 @@ TEST(IntegerEngine, FaultyTensorsAreNamedWithTheirFile) {
   const std::string q = "model.layers.0.self_attn.q_proj";
   const std::string k = "model.layers.0.self_attn.k_proj";
   const IntegerFormat gptq = {.tool = IntegerTool::kGptq, .group_size = 16};
+  const IntegerFormat awq = {.tool = IntegerTool::kAwq, .group_size = 16};
   IntegerFormat ordered = gptq;
   ordered.act_order = true;
   const IntegerFormat packed = {
@@ -344,6 +356,22 @@ TEST(IntegerEngine, FaultyTensorsAreNamedWithTheirFile) {
       {gptq,
        [&](StoredTensors& tensors) { tensors.at(q + ".qzeros").dtype = "F32"; },
        {q + ".qzeros", "got f32, expected i32"}},
+      // Integers of one byte where others are expected, or none.
+      {gptq,
+       store_as_bytes(q + ".qweight"),
+       {"model.safetensors: tensor", q + ".qweight", "got i8, expected i32"}},
+      {awq, store_as_bytes(q + ".qweight"), {q + ".qweight", "got i8, expected i32"}},
+      {packed, store_as_bytes(q + ".weight_packed"), {q + ".weight_packed", "got i8"}},
+      {gptq,
+       store_as_bytes("model.embed_tokens.weight"),
+       {"model.embed_tokens.weight", "got i8, expected f32, f16 or bf16"}},
+      {bytes,
+       [&](StoredTensors& tensors) {
+         StoredTensor& values = tensors.at(q + ".weight");
+         values.dtype = "I32";
+         values.bytes.resize(4 * values.bytes.size());
+       },
+       {q + ".weight", "got i32, expected f32, f16 or bf16"}},
       {gptq, set_first<uint16_t>(q + ".scales", {0x7C00}), {q + ".scales", "got inf as number 0"}},
       {gptq,
        set_first<int32_t>(q + ".g_idx", {-1}),
@@ -396,6 +424,34 @@ TEST(IntegerEngine, FaultyTensorsAreNamedWithTheirFile) {
     EXPECT_THAT(error, Not(HasSubstr("\n")));
     for (const std::string& text : fault.expected) EXPECT_THAT(error, HasSubstr(text));
   }
+}
+
+// A checkpoint whose config.json has no quantization.
+TEST(IntegerEngine, BytesInAnUnquantizedModelAreRefusedByName) {
+  const Source source = golden("llama");
+  for (const char* name : {"model.embed_tokens.weight", "model.layers.1.self_attn.q_proj.weight"}) {
+    IntegerCheckpoint checkpoint = quantize_integers(
+        source.config, source.bytes(), {.tool = IntegerTool::kCompressedPack, .group_size = -1});
+    checkpoint.config_json = source.config;
+    checkpoint.tensors = checkpoint.dequantized;
+    store_as_bytes(name)(checkpoint.tensors);
+    EXPECT_THAT(error_of(checkpoint),
+                AllOf(HasSubstr(name), HasSubstr("got i8, expected f32, f16 or bf16")));
+  }
+}
+
+// Integers of AWQ, GPTQ and compressed-tensors are multiplied by int8 activations, as those of
+// GGUF.
+TEST(IntegerEngine, ComputesWithInt8Activations) {
+  const Source source = embedded_model();
+  const IntegerCheckpoint checkpoint =
+      quantize_integers(source.config, source.bytes(), {.tool = IntegerTool::kGptq});
+  const ScratchDirectory scratch;
+  EngineConfig config = written(scratch, checkpoint);
+  config.cpu_activations = "int8";
+  const Outcome outcome = run(config);
+  ASSERT_EQ(outcome.outputs.size(), 3U);
+  EXPECT_TRUE(std::isfinite(outcome.outputs[0].logprobs[0][0].logprob));
 }
 
 TEST(IntegerEngine, GroupsAndWordsThatAreNotWholeAreNamed) {

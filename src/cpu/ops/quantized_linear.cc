@@ -57,23 +57,62 @@ Status check_blocks(const LinearSource& source) {
   return {};
 }
 
-// Whether the parts of a matrix of integers have the shapes and types of its scheme.
+// Whether the values and scales of a matrix of integers have the shapes and types of its scheme.
 bool is_consistent(const WeightView& matrix) {
   const Shape& shape = matrix.values.shape;
   if (shape.rank() != 2 || shape[0] < 1 || shape[1] < 1) return false;
-  const Shape num_scales = scales_shape(matrix.scheme, shape);
-  const bool has_zeros = matrix.zeros.data != nullptr;
+  if (matrix.scheme.scales == ScaleLayout::kNone) return false;
   return matrix.values.dtype == DType::kI8 && matrix.values.data != nullptr &&
          matrix.scales.data != nullptr && is_weight_dtype(matrix.scales.dtype) &&
-         matrix.scales.shape == num_scales && has_zeros == matrix.scheme.has_zeros &&
-         (!has_zeros || (matrix.zeros.dtype == DType::kI8 && matrix.zeros.shape == num_scales)) &&
-         (matrix.order.data == nullptr ||
-          (matrix.order.dtype == DType::kI32 && matrix.order.shape.num_elements() == shape[1]));
+         matrix.scales.shape == scales_shape(matrix.scheme, shape);
+}
+
+Status check_zeros(const WeightView& matrix, size_t i) {
+  const TensorView& zeros = matrix.zeros;
+  const bool has_zeros = zeros.data != nullptr;
+  if (has_zeros != matrix.scheme.has_zeros) {
+    return invalid_argument(fmt::format("[ops] weight block {} has {}zero points; expected {}", i,
+                                        has_zeros ? "" : "no ", describe(matrix.scheme)));
+  }
+  if (!has_zeros || (zeros.dtype == DType::kI8 && zeros.shape == matrix.scales.shape)) return {};
+  return invalid_argument(fmt::format(
+      "[ops] weight block {} has wrong zero points; got {} of {}, expected {} of i8, as its scales",
+      i, shape_text(zeros.shape), dtype_name(zeros.dtype), shape_text(matrix.scales.shape)));
 }
 
 std::span<const int32_t> order_of(const WeightView& matrix) {
   if (matrix.order.data == nullptr) return {};
   return {matrix.order.as<int32_t>(), static_cast<size_t>(matrix.values.shape[1])};
+}
+
+bool is_permutation_of_columns(std::span<const int32_t> order) {
+  std::vector<bool> seen(order.size());
+  for (const int32_t column : order) {
+    if (column < 0 || column >= std::ssize(order) || seen[static_cast<size_t>(column)])
+      return false;
+    seen[static_cast<size_t>(column)] = true;
+  }
+  return true;
+}
+
+// All matrices have the order of the first.
+Status check_order(const WeightView& matrix, const WeightView& first, size_t i) {
+  const TensorView& order = matrix.order;
+  const int64_t num_columns = matrix.values.shape[1];
+  if (order.data != nullptr &&
+      (order.dtype != DType::kI32 || order.shape.num_elements() != num_columns)) {
+    return invalid_argument(fmt::format(
+        "[ops] weight block {} has a wrong order of columns; got {} of {}, expected {} of i32", i,
+        order.shape.num_elements(), dtype_name(order.dtype), num_columns));
+  }
+  if (!std::ranges::equal(order_of(matrix), order_of(first))) {
+    return invalid_argument(
+        fmt::format("[ops] weight block {} has its columns in another order than the first", i));
+  }
+  if (i > 0 || is_permutation_of_columns(order_of(matrix))) return {};
+  return invalid_argument(fmt::format(
+      "[ops] weight block {} has a wrong order of columns; expected each of its {} columns once", i,
+      num_columns));
 }
 
 Status check_integers(const LinearSource& source) {
@@ -89,10 +128,8 @@ Status check_integers(const LinearSource& source) {
           i, shape_text(matrix.values.shape), shape_text(matrix.scales.shape),
           dtype_name(matrix.scales.dtype), describe(first.scheme), first.values.shape[1]));
     }
-    if (!std::ranges::equal(order_of(matrix), order_of(first))) {
-      return invalid_argument(
-          fmt::format("[ops] weight block {} has its columns in another order than the first", i));
-    }
+    QUIRE_RETURN_IF_ERROR(check_zeros(matrix, i));
+    QUIRE_RETURN_IF_ERROR(check_order(matrix, first, i));
     if (!quantized_format(matrix.scheme, matrix.scales.dtype, matrix.values.shape)) {
       return unimplemented(
           fmt::format("[ops] unsupported weight scheme; got {}, expected groups of a multiple of "

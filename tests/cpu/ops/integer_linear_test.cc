@@ -397,7 +397,23 @@ TEST(IntegerLinear, RefusesMatricesThatDoNotFit) {
   EXPECT_THAT(error_of({&a, &longer}), HasSubstr("weight block 1 does not fit"));
   TestMatrix without_zeros = a;
   without_zeros.view.zeros = {};
-  EXPECT_THAT(error_of({&without_zeros}), HasSubstr("weight block 0 does not fit"));
+  EXPECT_THAT(error_of({&without_zeros}), HasSubstr("weight block 0 has no zero points; expected"));
+  TestMatrix wrong_zeros = a;
+  wrong_zeros.view.zeros.shape = {4, 1};
+  EXPECT_THAT(error_of({&wrong_zeros}), HasSubstr("wrong zero points; got [4, 1] of i8, expected "
+                                                  "[4, 2] of i8"));
+  TestMatrix short_order = a;
+  short_order.view.order.shape = {127};
+  EXPECT_THAT(error_of({&short_order}), HasSubstr("got 127 of i32, expected 128 of i32"));
+  std::vector<int32_t> columns(128);
+  TestMatrix repeated = a;
+  repeated.view.order = {columns.data(), DType::kI32, {128}};
+  EXPECT_THAT(error_of({&repeated}), HasSubstr("expected each of its 128 columns once"));
+  for (size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<int32_t>(i) + 1;
+  EXPECT_THAT(error_of({&repeated}), HasSubstr("expected each of its 128 columns once"));
+  TestMatrix without_scales = a;
+  without_scales.view.scheme.scales = ScaleLayout::kNone;
+  EXPECT_THAT(error_of({&without_scales}), HasSubstr("weight block 0 does not fit"));
   const TestMatrix odd({.group_size = 40}, 4, 120, 1);
   EXPECT_THAT(error_of({&odd}),
               HasSubstr("got 4-bit integers with a scale per group of 40, expected groups of a "
