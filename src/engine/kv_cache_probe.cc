@@ -191,13 +191,19 @@ struct ProbeResult {
   double variation = 0.0;
   int num_tokens = 0;
   double seconds = 0.0;
+  bool has_calculated_scales = false;  // of layers without scales in the checkpoint
 };
 
-// The state of the checkpoint's scales, and the remedy. An int8 cache needs no scales: it makes
-// them.
+// The state of the scales, and the remedy. An int8 cache needs no scales: it makes them.
 std::string remedy(const ModelFiles& files, const ProbeResult& result) {
   if (result.cache == "int8") return "set `kv_cache_dtype` to auto";
   const int num_scaled = num_kv_scales(*files.weights);
+  if (result.has_calculated_scales) {
+    return fmt::format(
+        "{} of {} layers have scales of keys and values from the checkpoint, and the others "
+        "calculated ones (calculate_kv_scales); set `kv_cache_dtype` to auto",
+        num_scaled, files.config.num_layers);
+  }
   return fmt::format(
       "the checkpoint has scales of keys and values (self_attn.k_scale, v_scale) in {} of {} "
       "layers, {}; set `kv_cache_dtype` to auto, {}",
@@ -231,8 +237,9 @@ Status report_kv_probe(const ModelFiles& files, const ProbeResult& result) {
           "set `kv_cache_dtype` to auto{}",
           result.cache, 100 * result.variation, result.num_tokens, 100 * kKvProbeWarning,
           100 * kKvProbeRefusal,
-          result.cache == "int8" ? ""
-                                 : ", or take a checkpoint with other scales of keys and values");
+          result.cache == "int8" || result.has_calculated_scales
+              ? ""
+              : ", or take a checkpoint with other scales of keys and values");
       return {};
     case KvProbeVerdict::kRefusal:
       break;
@@ -326,6 +333,7 @@ KvScaleValues largest_magnitudes(const KvLayout& layout, const TensorView& cache
     const float magnitude = std::abs(element_as_f32(cache, i));
     if (magnitude > most || std::isnan(magnitude)) most = magnitude;  // a NaN stays
   }
+  if (layout.is_latent) largest.v = largest.k;  // the values are a part of the latent vectors
   return largest;
 }
 
@@ -425,10 +433,13 @@ Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
   const auto got = run_probe(probe, plan.attention);
   if (!got.ok()) return probe_error(cache, got.status());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return report_kv_probe(files, {.cache = cache,
-                                 .variation = mean_variation(*got, *expected),
-                                 .num_tokens = static_cast<int>(probe.token_ids.size()),
-                                 .seconds = seconds.count()});
+  return report_kv_probe(
+      files, {.cache = cache,
+              .variation = mean_variation(*got, *expected),
+              .num_tokens = static_cast<int>(probe.token_ids.size()),
+              .seconds = seconds.count(),
+              .has_calculated_scales = plan.calculates_kv_scales &&
+                                       num_kv_scales(*files.weights) < files.config.num_layers});
 }
 
 }  // namespace quire

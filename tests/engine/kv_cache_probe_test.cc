@@ -183,6 +183,18 @@ TEST(KvCacheProbe, TheCheckpointsScalesAreKept) {
   EXPECT_THAT(started.log, HasSubstr("calculated the scales of the FP8 KV cache of 0 layers"));
 }
 
+// One layer has a wrong scale, and the others calculated ones: neither flag nor checkpoint helps.
+TEST(KvCacheProbe, CalculatedScalesAreNotOfferedTwice) {
+  const ScaledModel model(0.001F, 0.001F, 0, 1);
+  EngineConfig config = model.config();
+  config.calculate_kv_scales = true;
+  const Started started = start(config);
+  EXPECT_THAT(started.error,
+              AllOf(HasSubstr("1 of "), HasSubstr("the others calculated ones"),
+                    HasSubstr("set `kv_cache_dtype` to auto"),
+                    Not(HasSubstr("calculate_kv_scales to true")), Not(HasSubstr("or take"))));
+}
+
 TEST(KvCacheProbe, ScalesAreCalculatedForAnFp8CacheAlone) {
   for (const char* kv_cache_dtype : {"auto", "int8"}) {
     EngineConfig config = testing::tiny_config();
@@ -246,6 +258,7 @@ TEST(KvCacheProbe, ServesEveryKindOfCache) {
       EXPECT_THAT(started.log, AllOf(HasSubstr(kMoves), HasSubstr("checked in"))) << name;
       EXPECT_EQ(count(started.log, "calculated the scales"), cache.calculates_scales ? 1U : 0U)
           << name;
+      EXPECT_THAT(started.log, Not(HasSubstr("values 1 to 1;"))) << "those of latent vectors";
     }
   }
   fs::remove_all(path);

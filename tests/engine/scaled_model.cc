@@ -56,7 +56,7 @@ std::set<std::string> attention_names(const StoredTensors& tensors) {
 
 }  // namespace
 
-ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent) {
+ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent, int num_scaled) {
   const fs::path source = source_path("models/quire-abacus");
   for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
     directory_.copy(source / name, name);
@@ -65,7 +65,7 @@ ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent) {
   for (const std::string& attention : attention_names(tensors)) {
     multiply(tensors.at(attention + "v_proj.weight"), values_exponent);
     multiply(tensors.at(attention + "o_proj.weight"), -values_exponent);
-    if (k_scale == 0 || v_scale == 0) continue;
+    if (k_scale == 0 || v_scale == 0 || --num_scaled < 0) continue;
     tensors[attention + "k_scale"] = stored_floats({}, {&k_scale, 1});
     tensors[attention + "v_scale"] = stored_floats({}, {&v_scale, 1});
   }
