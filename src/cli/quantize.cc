@@ -128,8 +128,8 @@ void check(const QuantizeCommand& command, Complaints& complaints) {
   if (command.group_size > 0 && command.to != kW4A16) {
     complaints.add("expected --group-size with --to w4a16 only");
   }
-  if (command.group_size % 8 != 0) {
-    complaints.add(fmt::format("--group-size: got {}, expected a multiple of 8, such as 128",
+  if (command.group_size % 16 != 0) {
+    complaints.add(fmt::format("--group-size: got {}, expected a multiple of 16, such as 128",
                                command.group_size));
   }
   if (command.perplexity.max_tokens > 0 && command.perplexity.data.empty()) {
@@ -170,7 +170,7 @@ Command quantize_command() {
   flags.text("--out", "PATH", &state->out,
              "The file, or with w4a16 the directory, to write (required)");
   flags.last().kind = ValueKind::kFile;
-  flags.number("--group-size", &state->group_size, {.min = 8, .max = 65536},
+  flags.number("--group-size", &state->group_size, {.min = 16, .max = 65536},
                "Weights of a row that share a scale, with w4a16");
   flags.last().default_text = std::to_string(kDefaultGroupSize);
   flags.toggle("--force", &state->force, "Replace --out if it exists");

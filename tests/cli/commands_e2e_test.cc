@@ -165,7 +165,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"quantize", "--to", "q8_0", "--out", "x", "--group-size", "64"},
        "expected --group-size with --to w4a16 only"},
       {{"quantize", "--to", "w4a16", "--out", "x", "--group-size", "100"},
-       "--group-size: got 100, expected a multiple of 8"},
+       "--group-size: got 100, expected a multiple of 16"},
       {{"quantize", "--to", "q8_0", "--out", "x", "--perplexity-tokens", "9"},
        "expected --perplexity-tokens with --perplexity FILE only"},
       {{"completion"}, "expected SHELL: bash, zsh or fish"},
