@@ -144,6 +144,12 @@ PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
                         limits.quota, limits.affinity.size())};
   }
   if (num_threads >= usable.num_cores) {
+    // Where every placement is equally good, a thread that may not move only waits for the programs
+    // on its core.
+    if (usable.nodes.size() == 1 && usable.num_cpus == usable.num_cores &&
+        usable.num_left_out == 0) {
+      return {PinLevel::kNone, "off: all cores are of one node and have one CPU each"};
+    }
     return {PinLevel::kCore,
             fmt::format("each thread to a {}, because all cores have a thread", place)};
   }

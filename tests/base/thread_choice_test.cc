@@ -159,7 +159,7 @@ TEST(ChooseThreads, AQuotaLimitsTheThreadsAndTurnsPinningOff) {
   EXPECT_EQ(choice.quota, "the control group has the time of 3 CPUs");
   EXPECT_TRUE(is_pinned(choose_threads(topology, limits, {.pinning = CpuPinning::kOn})));
 
-  const CpuLimits mask = {.affinity = {0, 1, 2}, .quota = 3};
+  const CpuLimits mask = {.affinity = {0, 1, 8}, .quota = 3};
   EXPECT_TRUE(is_pinned(choose_threads(topology, mask, {}))) << "the quota does not limit the mask";
 }
 
@@ -172,6 +172,16 @@ TEST(ChooseThreads, FollowsTheFlagOfPinning) {
       choose_threads(topology, limits, {.num_threads = 2, .pinning = CpuPinning::kOn});
   EXPECT_THAT(on.places[0].cpus, ElementsAre(0, 8));
   EXPECT_THAT(on.places[1].cpus, ElementsAre(1, 9));
+}
+
+// The first CPUs of one socket's cores.
+TEST(ChooseThreads, CoresOfOneNodeWithOneCpuEachAreNotPinned) {
+  const CpuLimits limits = {.affinity = first_cpus(4)};
+  const ThreadChoice choice = choose_threads(two_sockets(4), limits, {});
+  EXPECT_EQ(choice.places.size(), 4U);
+  EXPECT_FALSE(is_pinned(choice));
+  EXPECT_THAT(choice.pinning, StartsWith("off: all cores are of one node"));
+  EXPECT_TRUE(is_pinned(choose_threads(two_sockets(4), limits, {.pinning = CpuPinning::kOn})));
 }
 
 TEST(ChooseThreads, APartOfOneNodeIsNotPinned) {
