@@ -206,6 +206,7 @@ void expect_every_kernel(const Spec& spec, int64_t n, int64_t k,
         expect_product(w, x, num_rows, bias, out, most,
                        std::string(kernel.name) + " " + describe(spec));
         if (first_out.empty()) first_out = out;
+        if (out.empty()) continue;  // memcmp takes no null pointers
         ASSERT_EQ(std::memcmp(out.data(), first_out.data(), out.size() * sizeof(float)), 0)
             << kernel.name << " computes other bits than " << quantized_kernels()[0].name;
       }
