@@ -2,13 +2,17 @@
 #include "quantize/quantize.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <array>
+#include <cctype>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bench/perplexity.h"
 #include "cli/command.h"
@@ -29,6 +33,24 @@ constexpr std::array<std::pair<std::string_view, GgufTarget>, 5> kGgufTargets = 
     {"bf16", GgufTarget::kBf16},
 }};
 constexpr int kDefaultGroupSize = 128;
+
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, target] : kGgufTargets) names.emplace_back(name);
+  names.emplace_back(kW4A16);
+  return names;
+}
+
+// llama.cpp and compressed-tensors write the names in capitals.
+FlagSet::Synonyms target_synonyms() {
+  FlagSet::Synonyms synonyms;
+  for (const std::string& name : target_names()) {
+    std::string capitals = name;
+    for (char& c : capitals) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    synonyms.emplace_back(capitals, name);
+  }
+  return synonyms;
+}
 
 struct QuantizeCommand {
   EngineConfig engine;
@@ -123,7 +145,9 @@ Result<int> run(const QuantizeCommand& command) {
 }
 
 void check(const QuantizeCommand& command, Complaints& complaints) {
-  if (command.to.empty()) complaints.add("expected --to q8_0|q4_0|q4_k_m|f16|bf16|w4a16");
+  if (command.to.empty()) {
+    complaints.add(fmt::format("expected --to {}", fmt::join(target_names(), "|")));
+  }
   if (command.out.empty()) complaints.add("expected --out PATH");
   if (command.group_size > 0 && command.to != kW4A16) {
     complaints.add("expected --group-size with --to w4a16 only");
@@ -159,14 +183,7 @@ Command quantize_command() {
   flags.directory("--model", &state->engine.model,
                   "A Hugging Face directory in BF16, F16 or F32, or the name of one in the hub's "
                   "cache (see quire pull); without it, the embedded model");
-  flags.choice("--to", {"q8_0", "q4_0", "q4_k_m", "f16", "bf16", std::string(kW4A16)}, &state->to,
-               "Target (required)",
-               {{"Q8_0", "q8_0"},
-                {"Q4_0", "q4_0"},
-                {"Q4_K_M", "q4_k_m"},
-                {"F16", "f16"},
-                {"BF16", "bf16"},
-                {"W4A16", std::string(kW4A16)}});
+  flags.choice("--to", target_names(), &state->to, "Target (required)", target_synonyms());
   flags.text("--out", "PATH", &state->out,
              "The file, or with w4a16 the directory, to write (required)");
   flags.last().kind = ValueKind::kFile;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/log.h"
@@ -89,11 +90,12 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
   LoadedModel loaded;
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
                                                   plan.sizes.limits, progress));
+  std::optional<std::vector<PositionLogprobs>> expected;
   if (plan.calculates_kv_scales) {
-    QUIRE_RETURN_IF_ERROR(calculate_kv_scales(context, files, plan, *loaded.model));
+    QUIRE_ASSIGN_OR_RETURN(expected, calculate_kv_scales(context, files, plan, *loaded.model));
   }
   if (is_quantized_cache(plan.sizes.limits.kv_dtype)) {
-    QUIRE_RETURN_IF_ERROR(check_kv_cache(context, files, plan, *loaded.model));
+    QUIRE_RETURN_IF_ERROR(check_kv_cache(context, files, plan, *loaded.model, std::move(expected)));
   }
   QUIRE_RETURN_IF_ERROR(add_cache(context, plan.memory_plan, plan.attention, loaded));
   return loaded;

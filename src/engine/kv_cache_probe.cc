@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -364,17 +365,23 @@ std::string range_text(std::span<const KvScaleValues> scales, float KvScaleValue
   return fmt::format("{:.3g} to {:.3g}", least.*member, most.*member);
 }
 
-Result<int> add_scales_of_probe(const Probe& probe, const EnginePlan& plan,
-                                std::vector<KvScaleValues>& scales) {
+// The scales of a probe over an unquantized cache, and the tokens that it predicted.
+struct MeasuredScales {
+  std::vector<KvScaleValues> by_layer;
+  std::vector<PositionLogprobs> positions;
+};
+
+Result<MeasuredScales> measure_scales(const Probe& probe, const EnginePlan& plan) {
   QUIRE_ASSIGN_OR_RETURN(const AttentionSetup unquantized,
                          unquantized_attention(probe, plan.attention));
+  MeasuredScales measured;
   const auto read_cache = [&](const KvCache& cache) {
     auto of_cache = scales_of_cache(probe, unquantized, cache);
-    if (of_cache.ok()) scales = std::move(*of_cache);
+    if (of_cache.ok()) measured.by_layer = std::move(*of_cache);
     return of_cache.status();
   };
-  QUIRE_RETURN_IF_ERROR(run_probe(probe, unquantized, read_cache).status());
-  return probe.model.add_kv_scales(scales);
+  QUIRE_ASSIGN_OR_RETURN(measured.positions, run_probe(probe, unquantized, read_cache));
+  return measured;
 }
 
 }  // namespace
@@ -383,8 +390,9 @@ float kv_scale(float largest_magnitude) {
   return e4m3_scale(largest_magnitude * kKvScaleMargin);
 }
 
-Status calculate_kv_scales(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
-                           Model& model) {
+Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context,
+                                                          const ModelFiles& files,
+                                                          const EnginePlan& plan, Model& model) {
   const auto failed = [](const Status& status) {
     return Status(status.code(),
                   fmt::format("[engine] calculate_kv_scales: the scales of the FP8 KV cache cannot "
@@ -393,19 +401,21 @@ Status calculate_kv_scales(DeviceContext& context, const ModelFiles& files, cons
   };
   const Result<Probe> probe = make_probe(context, files, plan, model);
   if (!probe.ok()) return failed(probe.status());
-  std::vector<KvScaleValues> scales;
-  const Result<int> num_added = add_scales_of_probe(*probe, plan, scales);
+  Result<MeasuredScales> measured = measure_scales(*probe, plan);
+  if (!measured.ok()) return failed(measured.status());
+  const std::vector<KvScaleValues>& scales = measured->by_layer;
+  const Result<int> num_added = model.add_kv_scales(scales);
   if (!num_added.ok()) return failed(num_added.status());
   log_info(
       "[engine] calculated the scales of the FP8 KV cache of {} layers from the {} tokens of a "
       "probe, of all {} layers: keys {}, values {}; magnitudes up to {} times the probe's fit",
       *num_added, probe->token_ids.size(), scales.size(), range_text(scales, &KvScaleValues::k),
       range_text(scales, &KvScaleValues::v), kKvScaleMargin);
-  return {};
+  return std::move(measured->positions);
 }
 
 Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
-                      Model& model) {
+                      Model& model, std::optional<std::vector<PositionLogprobs>> expected) {
   const auto start = std::chrono::steady_clock::now();
   const std::string_view cache = cache_name(plan);
   if (files.weights->names().empty()) {
@@ -418,17 +428,20 @@ Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
     return {};
   }
   const Probe& probe = *made;
-  const Result<AttentionSetup> unquantized = unquantized_attention(probe, plan.attention);
-  if (!unquantized.ok()) {
-    log_warning("[engine] the {} KV cache is not checked; {}", cache,
-                unquantized.status().message());
-    return {};
-  }
-  const auto expected = run_probe(probe, *unquantized);
-  if (!expected.ok()) {
-    log_warning("[engine] the {} KV cache is not checked: the probe failed without it; {}", cache,
-                expected.status().message());
-    return {};
+  if (!expected) {
+    const Result<AttentionSetup> unquantized = unquantized_attention(probe, plan.attention);
+    if (!unquantized.ok()) {
+      log_warning("[engine] the {} KV cache is not checked; {}", cache,
+                  unquantized.status().message());
+      return {};
+    }
+    auto positions = run_probe(probe, *unquantized);
+    if (!positions.ok()) {
+      log_warning("[engine] the {} KV cache is not checked: the probe failed without it; {}", cache,
+                  positions.status().message());
+      return {};
+    }
+    expected = std::move(*positions);
   }
   const auto got = run_probe(probe, plan.attention);
   if (!got.ok()) return probe_error(cache, got.status());

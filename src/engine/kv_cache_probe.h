@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,16 +55,19 @@ float kv_scale(float largest_magnitude);
 
 // Gives the layers that have no scales from the checkpoint those of a probe over an unquantized
 // cache. Called where check_kv_cache() is, before it. Fails if the probe cannot run: then the
-// scales that were asked for do not exist.
-Status calculate_kv_scales(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
-                           Model& model);
+// scales that were asked for do not exist. Returns what check_kv_cache() expects of the quantized
+// cache.
+Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context,
+                                                          const ModelFiles& files,
+                                                          const EnginePlan& plan, Model& model);
 
 // Compares the quantized KV cache of `plan` with an unquantized one. `model` has the weights of
 // files.weights, and no other runner uses it yet. The memory that the check takes is freed when it
 // returns, so it belongs before the allocation of the KV cache. Warns above kKvProbeWarning, and
 // fails with kInvalidArgument above kKvProbeRefusal. A model without logits, dummy weights and a
 // device that has no attention over an unquantized cache are not checked, which the log says.
+// `expected`: of calculate_kv_scales(); absent: the check runs the probe over an unquantized cache.
 Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const EnginePlan& plan,
-                      Model& model);
+                      Model& model, std::optional<std::vector<PositionLogprobs>> expected = {});
 
 }  // namespace quire
