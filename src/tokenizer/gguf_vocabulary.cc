@@ -411,7 +411,7 @@ Status Builder::read_surround() {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> around, tokenizer_.encode("", true));
   QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> whole, tokenizer_.encode("a", true));
   QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> bare, tokenizer_.encode("a", false));
-  const auto at = std::ranges::search(whole, bare).begin();
+  const auto at = std::search(whole.begin(), whole.end(), bare.begin(), bare.end());
   const std::span<const int32_t> before(whole.begin(), at);
   const std::span<const int32_t> after(at + static_cast<int64_t>(bare.size()), whole.end());
   if (before.size() > 1 || after.size() > 1 || around.size() != before.size() + after.size()) {

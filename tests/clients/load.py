@@ -1,6 +1,9 @@
 """Tests the real binary under load: overload, slow clients, clients that disconnect, and a long run.
 
     load.py --quire BINARY [--size ci|full] [--report FILE.md] [TEST …]
+
+Latencies are reported. They are limited only by --health-ms and --loris-effect, which are for a
+machine that does nothing else: elsewhere another process can hold up any single request.
 """
 
 import argparse
@@ -40,9 +43,10 @@ def check(is_right: bool, message: str) -> None:
         raise AssertionError(message)
 
 
-def check_health(probes: Probes, limit_s: float) -> None:
+def check_health(probes: Probes, limit_ms: float | None) -> None:
     check(probes.num_failed == 0, f"/health failed: {probes}")
-    check(probes.quantile(0.99) <= limit_s, f"/health was slow: {probes}")
+    if limit_ms is not None:
+        check(1000 * probes.quantile(0.99) <= limit_ms, f"/health was slow: {probes}")
 
 
 async def in_bounded_time(work: Awaitable[None], seconds: float) -> None:
@@ -84,7 +88,7 @@ async def overload(options: argparse.Namespace, report: Report) -> None:
     report.add("overload", f"/health meanwhile: {probes}; idle before: {idle}")
     check(set(statuses) <= {200, 429, 503}, f"other statuses: {statuses}")
     check(statuses[200] >= min(num_requests, 64), f"too few were let in: {statuses}")
-    check_health(probes, options.health_ms / 1000)
+    check_health(probes, options.health_ms)
 
 
 async def streams(options: argparse.Namespace, report: Report) -> None:
@@ -131,7 +135,7 @@ async def streams(options: argparse.Namespace, report: Report) -> None:
                f"{(memory - before) / num_streams / 1024:.1f} KiB of memory each with its KV blocks")  # fmt: skip
     report.add("streams", f"/health meanwhile: {probes}")
     check(connections >= num_streams, f"{connections} connections are open")
-    check_health(probes, options.health_ms / 1000)
+    check_health(probes, options.health_ms)
 
 
 async def slow_loris(options: argparse.Namespace, report: Report) -> None:
@@ -183,7 +187,8 @@ async def slow_loris(options: argparse.Namespace, report: Report) -> None:
                f"{1000 * quantile(alone, 0.5):.1f} → {1000 * quantile(beside, 0.5):.1f} ms, p99 "
                f"{1000 * quantile(alone, 0.99):.1f} → {1000 * quantile(beside, 0.99):.1f} ms "
                f"({100 * effect:+.0f} %), {timeouts:.0f} timed out")  # fmt: skip
-    check(effect < options.loris_effect, f"p99 grew by {100 * effect:.0f} %")
+    if options.loris_effect is not None:
+        check(effect < options.loris_effect, f"p99 grew by {100 * effect:.0f} %")
 
 
 async def cancels(options: argparse.Namespace, report: Report) -> None:
@@ -304,8 +309,8 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--size", choices=["ci", "full"], default="ci")
     parser.add_argument("--report", type=Path, help="also write the figures to this file")
     parser.add_argument("--num-requests", type=int, help="of the soak")
-    parser.add_argument("--health-ms", type=float, default=50, help="limit of p99 under overload")
-    parser.add_argument("--loris-effect", type=float, default=0.2, help="limit on p99's growth")
+    parser.add_argument("--health-ms", type=float, help="also fail above this p99 of /health")
+    parser.add_argument("--loris-effect", type=float, help="also fail if p99 grows by this share")
     parser.add_argument("--idle-s", type=float, default=5)
     parser.add_argument("tests", nargs="*", help=", ".join(TESTS))
     options = parser.parse_args()
