@@ -286,11 +286,15 @@ class CpuOps final : public Ops {
     }
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,
                            PackedLinear::pack(source, use_amx_, pool_));
-    if (use_amx_ && packed->layout() == PanelLayout::kPairs) {
-      QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
-    }
-    if (multiplies_bf16(*packed)) {
-      QUIRE_RETURN_IF_ERROR(bf16_scratch_.reserve(packed->padded_k()));
+    switch (kernel_of(*packed)) {
+      case Kernel::kAmx:
+        QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
+        break;
+      case Kernel::kBf16:
+        QUIRE_RETURN_IF_ERROR(bf16_scratch_.reserve(packed->padded_k()));
+        break;
+      default:
+        QUIRE_RETURN_IF_ERROR(fma_scratch_.reserve(packed->in_features()));
     }
     return std::unique_ptr<Linear>(std::move(packed));
   }
@@ -313,9 +317,8 @@ class CpuOps final : public Ops {
   // out[r, :] = x[r, :] · Wᵀ + bias for all rows.
   void multiply(const Linear& w, const float* x, int64_t num_rows, float* out) {
     const auto matrix_of = [&w](const Rows&) -> const Linear& { return w; };
-    const int64_t block = kernel_of(w) == Kernel::kFma ? num_rows : kMaxGroupedRows;
-    for (int64_t row = 0; row < num_rows; row += block) {
-      const Rows part = {0, std::min(block, num_rows - row)};
+    for (int64_t row = 0; row < num_rows; row += kMaxGroupedRows) {
+      const Rows part = {0, std::min(kMaxGroupedRows, num_rows - row)};
       multiply_parts(std::span(&part, 1), matrix_of, x + row * w.in_features(),
                      out + row * w.out_features());
     }

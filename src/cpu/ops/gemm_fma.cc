@@ -5,10 +5,13 @@
 // features, so the order does not depend on the number of rows, blocks or threads; between blocks
 // of k the sums are stored as F32, exactly.
 //
-// Work: a task is kBlockPanels panels by at most kBlockRows rows. For few rows, weights are
-// converted in registers while they stream by, once. For many rows, a block of weights is converted
-// to F32 in L2 once and then used by every group of rows.
+// Work: a task is kBlockPanels panels by at most kBlockRows rows, which are divided into groups
+// whose sums fit into registers. A single group converts the weights in registers while they stream
+// by. Of several groups, the first also leaves a block of weights in cache as F32, which the others
+// use, and all of them fetch the next block meanwhile.
 #include "cpu/ops/gemm_fma.h"
+
+#include <hwy/cache_control.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -31,17 +34,27 @@ using V = hn::Vec<D>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
 constexpr int kVecs = static_cast<int>(kPanelWidth) / kLanes;  // vectors per panel row
 
-// Rows and panels whose sums fit into the register file together with the operands.
+// The most rows of one product, and its vectors, whose sums fit into the register file together
+// with the operands. For up to kFewRows rows, products read whole panels, once and in order. For
+// more rows, products of a slice of a panel need fewer loads per multiplication.
 #if HWY_TARGET == HWY_AVX3
+constexpr int kFewRows = 6;
+constexpr int kFewVecs = 2 * kVecs;
 constexpr int kRows = 6;
-constexpr int kWidePanels = 2;
+constexpr int kSliceVecs = 2 * kVecs;
 #elif HWY_TARGET == HWY_AVX2
-constexpr int kRows = 3;
-constexpr int kWidePanels = 1;
+constexpr int kFewRows = 3;
+constexpr int kFewVecs = kVecs;
+constexpr int kRows = 6;
+constexpr int kSliceVecs = kVecs / 2;
 #else
+constexpr int kFewRows = 1;
+constexpr int kFewVecs = kVecs;
 constexpr int kRows = 1;
-constexpr int kWidePanels = 1;
+constexpr int kSliceVecs = kVecs;
 #endif
+// The depth of a slice that stays in the first cache as F32.
+constexpr int64_t kDepth = kSliceFloats / (std::max(kVecs, kSliceVecs) * kLanes);
 
 // Readers load vector `v` of the features at depth k as F32; kOdd says whether k is odd.
 struct ReadF32 {
@@ -87,42 +100,135 @@ struct ReadBf16Pairs {
   }
 };
 
-// A block of a task's weights; `panel_stride` is the number of elements between panels.
-template <typename T>
-struct Weights {
-  const T* panels;
-  int64_t panel_stride;
+// The weights of one product: vector `n` at depth k.
+template <class Reader>
+struct PanelWeights {
+  const typename Reader::T* panels = nullptr;  // at the first depth
+  int64_t panel_stride = 0;                    // elements
+  int first_vec = 0;                           // of a panel
+
+  template <bool kOdd>
+  HWY_INLINE V load(int64_t k, int n) const {
+    return Reader::template load<kOdd>(panels + n / kVecs * panel_stride, k, first_vec + n % kVecs);
+  }
 };
 
-// sums[r, :] (+)= x[r, 0 … num_k) · weights, for kR rows and kP panels held in registers.
-template <class Reader, int kR, int kP>
-void multiply(Weights<typename Reader::T> w, const float* HWY_RESTRICT x, int64_t x_stride,
-              int64_t num_k, bool first, float* HWY_RESTRICT sums, int64_t sums_stride) {
-  constexpr int kN = kP * kVecs;
+// Weights that a product of kN vectors has stored: [k][kN].
+template <int kN>
+struct SliceWeights {
+  const float* slice = nullptr;
+
+  template <bool kOdd>
+  HWY_INLINE V load(int64_t k, int n) const {
+    return hn::Load(D(), slice + (k * kN + n) * kLanes);
+  }
+};
+
+// Bytes that will be needed soon. Products fetch them line by line between their steps, so that the
+// memory and the arithmetic units work at the same time.
+class NextBytes {
+ public:
+  NextBytes(const void* begin, int64_t num_bytes)
+      : at_(static_cast<const std::byte*>(begin)), end_(at_ + num_bytes) {}
+
+  template <int kLines>
+  HWY_INLINE void fetch_lines() {
+    if (at_ >= end_) return;
+#pragma GCC unroll 4
+    for (int i = 0; i < kLines; ++i) __builtin_prefetch(at_ + i * kLineBytes, 0, kIntoL2);
+    at_ += kLines * kLineBytes;
+  }
+
+ private:
+  static constexpr int64_t kLineBytes = 64;
+  static constexpr int kIntoL2 = 2;
+
+  const std::byte* at_;
+  const std::byte* end_;
+};
+
+// Activations of the rows of one product, in place: [row][x_stride].
+struct RowsInPlace {
+  const float* x = nullptr;
+  int64_t x_stride = 0;
+
+  HWY_INLINE float at(int64_t k, int row) const { return x[row * x_stride + k]; }
+};
+
+// The same, packed by pack_rows(): [k][kR].
+template <int kR>
+struct PackedRows {
+  const float* x = nullptr;
+
+  HWY_INLINE float at(int64_t k, int row) const { return x[k * kR + row]; }
+};
+
+// How tasks of few and of many rows are divided into products.
+struct FewRows {
+  static constexpr int kMaxRows = kFewRows;
+  static constexpr int kMaxVecs = kFewVecs;
+
+  template <int kR>
+  static RowsInPlace rows(const FmaTask& task, int64_t first_row, int64_t first_k) {
+    return {task.x + first_row * task.num_k + first_k, task.num_k};
+  }
+};
+
+struct ManyRows {
+  static constexpr int kMaxRows = kRows;
+  static constexpr int kMaxVecs = kSliceVecs;
+
+  template <int kR>
+  static PackedRows<kR> rows(const FmaTask& task, int64_t first_row, int64_t first_k) {
+    return {task.packed_x + first_row * task.num_k + first_k * kR};
+  }
+};
+
+// What the products of a task with the same weights have in common.
+struct Block {
+  int64_t first_k = 0;
+  int64_t num_k = 0;
+  float* sums = nullptr;   // of the task's first row
+  float* slice = nullptr;  // where a product leaves its weights
+};
+
+// sums[r, :] (+)= x[r, :] · weights for kR rows and kN vectors. With kStores, it also leaves the
+// weights in block.slice.
+template <int kR, int kN, bool kStores, class X, class Weights>
+void multiply(const X x, const Weights weights, const Block& block, float* HWY_RESTRICT sums,
+              NextBytes& next) {
+  constexpr int64_t kSumsStride = kBlockPanels * kPanelWidth;
+  // With these, two groups of rows fetch all next bytes.
+  constexpr int kLines = std::max(1, kN / kVecs);
   const D d;
+  const int64_t num_k = block.num_k;
+  float* HWY_RESTRICT slice = block.slice;
+  NextBytes fetch = next;
   V acc[kR][kN];
 #pragma GCC unroll 16
   for (int r = 0; r < kR; ++r) {
 #pragma GCC unroll 64
     for (int n = 0; n < kN; ++n) {
-      acc[r][n] = first ? hn::Zero(d) : hn::Load(d, sums + r * sums_stride + n * kLanes);
+      const float* at = sums + r * kSumsStride + n * kLanes;
+      acc[r][n] = block.first_k == 0 ? hn::Zero(d) : hn::Load(d, at);
     }
   }
   const auto step = [&](auto odd, int64_t k) HWY_ATTR {
-    V weights[kN];
+    V w[kN];
 #pragma GCC unroll 64
     for (int n = 0; n < kN; ++n) {
-      const auto* panel = w.panels + (n / kVecs) * w.panel_stride;
-      weights[n] = Reader::template load<odd.value>(panel, k, n % kVecs);
+      w[n] = weights.template load<odd.value>(k, n);
+      if constexpr (kStores) hn::Store(w[n], d, slice + (k * kN + n) * kLanes);
     }
 #pragma GCC unroll 16
     for (int r = 0; r < kR; ++r) {
-      const V x_k = hn::Set(d, x[r * x_stride + k]);
+      const V x_k = hn::Set(d, x.at(k, r));
 #pragma GCC unroll 64
-      for (int n = 0; n < kN; ++n) acc[r][n] = hn::MulAdd(weights[n], x_k, acc[r][n]);
+      for (int n = 0; n < kN; ++n) acc[r][n] = hn::MulAdd(w[n], x_k, acc[r][n]);
     }
   };
   for (int64_t k = 0; k + 1 < num_k; k += 2) {
+    fetch.template fetch_lines<kLines>();
     step(std::false_type(), k);
     step(std::true_type(), k + 1);
   }
@@ -130,93 +236,115 @@ void multiply(Weights<typename Reader::T> w, const float* HWY_RESTRICT x, int64_
 #pragma GCC unroll 16
   for (int r = 0; r < kR; ++r) {
 #pragma GCC unroll 64
-    for (int n = 0; n < kN; ++n) hn::Store(acc[r][n], d, sums + r * sums_stride + n * kLanes);
+    for (int n = 0; n < kN; ++n) hn::Store(acc[r][n], d, sums + r * kSumsStride + n * kLanes);
   }
+  next = fetch;
 }
 
-// Calls multiply() for `rows`, known only at run time, from 1 to kR.
-template <class Reader, int kP, int kR = kRows>
-void multiply_group(Weights<typename Reader::T> w, const float* x, int64_t x_stride, int64_t rows,
-                    int64_t num_k, bool first, float* sums, int64_t sums_stride) {
+// Calls multiply() for a group of a task's rows: 1 to kR, known only at run time.
+template <class Division, int kN, bool kStores, int kR = Division::kMaxRows, class Weights>
+void multiply_group(const FmaTask& task, int64_t first_row, int64_t num_rows,
+                    const Weights& weights, const Block& block, NextBytes& next) {
   if constexpr (kR > 1) {
-    if (rows < kR) {
-      return multiply_group<Reader, kP, kR - 1>(w, x, x_stride, rows, num_k, first, sums,
-                                                sums_stride);
+    if (num_rows < kR) {
+      return multiply_group<Division, kN, kStores, kR - 1>(task, first_row, num_rows, weights,
+                                                           block, next);
     }
   }
-  multiply<Reader, kR, kP>(w, x, x_stride, num_k, first, sums, sums_stride);
+  multiply<kR, kN, kStores>(Division::template rows<kR>(task, first_row, block.first_k), weights,
+                            block, block.sums + first_row * kBlockPanels * kPanelWidth, next);
 }
 
-// Multiplies all rows of a task with one block of weights, in groups of nearly equal size.
-template <class Reader, int kP>
-void multiply_rows(Weights<typename Reader::T> w, const float* x, int64_t x_stride,
-                   int64_t num_rows, int64_t num_k, bool first, float* sums, int64_t sums_stride) {
-  int64_t num_groups = ceil_div(num_rows, kRows);
-  for (int64_t row = 0; row < num_rows; --num_groups) {
-    const int64_t rows = ceil_div(num_rows - row, num_groups);
-    multiply_group<Reader, kP>(w, x + row * x_stride, x_stride, rows, num_k, first,
-                               sums + row * sums_stride, sums_stride);
-    row += rows;
-  }
-}
+// Rows are divided into the fewest groups of at most `max_rows`, of nearly equal size.
+struct Groups {
+  int64_t num_rows;
+  int64_t max_rows;
 
-template <class Reader>
-void multiply_panels(Weights<typename Reader::T> w, int64_t num_panels, const float* x,
-                     int64_t x_stride, int64_t num_rows, int64_t num_k, bool first, float* sums) {
-  constexpr int64_t kStride = kBlockPanels * kPanelWidth;
-  int64_t p = 0;
-  const auto at = [&] {
-    return Weights<typename Reader::T>{w.panels + p * w.panel_stride, w.panel_stride};
-  };
-  for (; p + kWidePanels <= num_panels; p += kWidePanels) {
-    multiply_rows<Reader, kWidePanels>(at(), x, x_stride, num_rows, num_k, first,
-                                       sums + p * kPanelWidth, kStride);
-  }
-  for (; p < num_panels; ++p) {
-    multiply_rows<Reader, 1>(at(), x, x_stride, num_rows, num_k, first, sums + p * kPanelWidth,
-                             kStride);
-  }
-}
+  int64_t count() const { return ceil_div(num_rows, max_rows); }
+  int64_t begin(int64_t idx) const { return idx * num_rows / count(); }
+};
 
-// Converts a block to scratch[panel][k][32] as F32. num_k is even: the padding is also converted.
-template <class Reader>
-void convert_block(Weights<typename Reader::T> w, int64_t num_panels, int64_t num_k,
-                   float* HWY_RESTRICT scratch) {
-  const D d;
-  for (int64_t p = 0; p < num_panels; ++p) {
-    float* out = scratch + p * num_k * kPanelWidth;
-    for (int64_t k = 0; k < num_k; k += 2) {
-#pragma GCC unroll 16
-      for (int v = 0; v < kVecs; ++v) {
-        const auto* panel = w.panels + p * w.panel_stride;
-        float* at = out + k * kPanelWidth + v * kLanes;
-        hn::Store(Reader::template load<false>(panel, k, v), d, at);
-        hn::Store(Reader::template load<true>(panel, k + 1, v), d, at + kPanelWidth);
-      }
+// Multiplies all rows of a task by kN vectors of weights, one group after another. The first of
+// several groups leaves the weights as F32 for the others.
+template <class Division, int kN, class Reader>
+void multiply_rows(const FmaTask& task, const PanelWeights<Reader>& weights, const Block& block,
+                   NextBytes& next) {
+  const Groups groups = {task.num_rows, Division::kMaxRows};
+  for (int64_t g = 0; g < groups.count(); ++g) {
+    const int64_t row = groups.begin(g);
+    const int64_t num_rows = groups.begin(g + 1) - row;
+    if (groups.count() == 1 || std::is_same_v<Reader, ReadF32>) {
+      multiply_group<Division, kN, false>(task, row, num_rows, weights, block, next);
+    } else if (g == 0) {
+      multiply_group<Division, kN, true>(task, row, num_rows, weights, block, next);
+    } else {
+      const SliceWeights<kN> converted = {block.slice};
+      multiply_group<Division, kN, false>(task, row, num_rows, converted, block, next);
     }
+  }
+}
+
+// Multiplies all rows of a task by `depth` numbers of each feature of some panels, kN vectors at a
+// time.
+template <class Reader, class Division, int kN>
+void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, int64_t depth) {
+  using T = typename Reader::T;
+  const auto* panels = reinterpret_cast<const T*>(task.panels) +
+                       (first_panel * task.padded_k + first_k) * kPanelWidth;
+  const int64_t num_k = std::min(depth, task.num_k - first_k);
+  const int64_t next_k = std::min(depth, task.num_k - first_k - num_k);
+  NextBytes next(panels + num_k * kPanelWidth,
+                 next_k * kPanelWidth * static_cast<int64_t>(sizeof(T)));
+  for (int vec = 0; vec < kVecs; vec += kN) {
+    const PanelWeights<Reader> weights = {
+        .panels = panels, .panel_stride = task.padded_k * kPanelWidth, .first_vec = vec};
+    const Block block = {.first_k = first_k,
+                         .num_k = num_k,
+                         .sums = task.sums + first_panel * kPanelWidth + vec * kLanes,
+                         .slice = task.slice};
+    multiply_rows<Division, kN>(task, weights, block, next);
+  }
+}
+
+template <class Reader, class Division>
+void multiply_all(const FmaTask& task, int64_t depth) {
+  constexpr int kN = Division::kMaxVecs;
+  constexpr int64_t kPanels = std::max(1, kN / kVecs);
+  for (int64_t k = 0; k < task.num_k; k += depth) {
+    int64_t p = 0;
+    for (; p + kPanels <= task.num_panels; p += kPanels) {
+      multiply_panels<Reader, Division, kN>(task, p, k, depth);
+    }
+    // The last panel of an odd number.
+    if (p < task.num_panels) multiply_panels<Reader, Division, kVecs>(task, p, k, depth);
   }
 }
 
 template <class Reader>
 void run_task(const FmaTask& task) {
-  using T = typename Reader::T;
-  const auto* panels = reinterpret_cast<const T*>(task.panels);
-  const int64_t panel_stride = task.padded_k * kPanelWidth;
-  if (task.num_rows <= kRows) {
-    multiply_panels<Reader>({panels, panel_stride}, task.num_panels, task.x, task.num_k,
-                            task.num_rows, task.num_k, true, task.sums);
-    return;
+  if (task.num_rows <= kFewRows) {
+    multiply_all<Reader, FewRows>(task, task.num_k);
+  } else {
+    multiply_all<Reader, ManyRows>(task, kDepth);
   }
-  for (int64_t k = 0; k < task.num_k; k += kBlockK) {
-    Weights<float> block = {reinterpret_cast<const float*>(panels + k * kPanelWidth), panel_stride};
-    if constexpr (!std::is_same_v<T, float>) {
-      const int64_t padded = std::min(kBlockK, task.padded_k - k);
-      convert_block<Reader>({panels + k * kPanelWidth, panel_stride}, task.num_panels, padded,
-                            task.weights_scratch);
-      block = {task.weights_scratch, padded * kPanelWidth};
+}
+
+bool packs_rows(int64_t num_rows) {
+  return num_rows > kFewRows;
+}
+
+// packed_x[group][k][row of the group] = x[row][k] for k from k_begin to k_end.
+void pack_rows(const float* HWY_RESTRICT x, int64_t num_rows, int64_t num_k, int64_t k_begin,
+               int64_t k_end, float* HWY_RESTRICT packed_x) {
+  const Groups groups = {num_rows, kRows};
+  for (int64_t g = 0; g < groups.count(); ++g) {
+    const int64_t first_row = groups.begin(g);
+    const int64_t rows = groups.begin(g + 1) - first_row;
+    const float* from = x + first_row * num_k;
+    float* to = packed_x + first_row * num_k;
+    for (int64_t k = k_begin; k < k_end; ++k) {
+      for (int64_t r = 0; r < rows; ++r) to[k * rows + r] = from[r * num_k + k];
     }
-    multiply_panels<ReadF32>(block, task.num_panels, task.x + k, task.num_k, task.num_rows,
-                             std::min(kBlockK, task.num_k - k), k == 0, task.sums);
   }
 }
 
@@ -237,14 +365,16 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace quire::cpu {
 
+HWY_EXPORT(packs_rows);
+HWY_EXPORT(pack_rows);
 HWY_EXPORT(run_f32);
 HWY_EXPORT(run_f16);
 HWY_EXPORT(run_bf16);
 
 namespace {
 
-constexpr int64_t kWeightsFloats = kBlockK * kBlockPanels * kPanelWidth;
-constexpr int64_t kSumsFloats = kBlockRows * kBlockPanels * kPanelWidth;
+constexpr int64_t kSumsFloats = kMaxGroupedRows * kBlockPanels * kPanelWidth;
+constexpr int64_t kPackDepth = 256;  // numbers of a row that one task packs
 
 void run_task(DType dtype, const FmaTask& task) {
   switch (dtype) {
@@ -269,46 +399,75 @@ void write_rows(const PackedLinear& w, const float* sums, int64_t num_rows, int6
   }
 }
 
+// Packs the activations of all groups whose products read them packed.
+void pack_groups(std::span<const RowGroup> groups, const float* x, ThreadPool& pool,
+                 float* packed_x) {
+  const auto packs = [](const RowGroup& group) {
+    return HWY_DYNAMIC_DISPATCH(packs_rows)(group.num_rows);
+  };
+  if (std::ranges::none_of(groups, packs)) return;
+  const auto tasks_of = [&](const RowGroup& group) {
+    return GroupTasks{packs(group) ? ceil_div(group.w->in_features(), kPackDepth) : 0};
+  };
+  const auto pack = [&](const RowGroup& group, int64_t part, int64_t /*row_block*/) {
+    const int64_t num_k = group.w->in_features();
+    const int64_t first_x = group.first_row * num_k;
+    HWY_DYNAMIC_DISPATCH(pack_rows)
+    (x + first_x, group.num_rows, num_k, part * kPackDepth,
+     std::min((part + 1) * kPackDepth, num_k), packed_x + first_x);
+  };
+  NodeTasks tasks(pool);
+  pool.run([&](int thread_idx) { run_group_tasks(groups, tasks, thread_idx, tasks_of, pack); });
+}
+
 }  // namespace
 
 Result<FmaScratch> FmaScratch::make(int num_threads) {
   FmaScratch scratch;
-  const auto floats = static_cast<size_t>(num_threads * (kWeightsFloats + kSumsFloats));
-  QUIRE_ASSIGN_OR_RETURN(scratch.buffer_, Buffer::host(floats * sizeof(float)));
+  const auto floats = static_cast<size_t>(num_threads * (kSliceFloats + kSumsFloats));
+  QUIRE_ASSIGN_OR_RETURN(scratch.of_threads_, Buffer::host(floats * sizeof(float)));
   return scratch;
 }
 
-float* FmaScratch::weights(int thread_idx) const {
-  return static_cast<float*>(buffer_.data()) + thread_idx * (kWeightsFloats + kSumsFloats);
+Status FmaScratch::reserve(int64_t in_features) {
+  const auto num_bytes = static_cast<size_t>(kMaxGroupedRows * in_features) * sizeof(float);
+  if (num_bytes <= x_.num_bytes()) return {};
+  QUIRE_ASSIGN_OR_RETURN(x_, Buffer::host(num_bytes));
+  return {};
+}
+
+float* FmaScratch::slice(int thread_idx) const {
+  return static_cast<float*>(of_threads_.data()) + thread_idx * (kSliceFloats + kSumsFloats);
 }
 
 float* FmaScratch::sums(int thread_idx) const {
-  return weights(thread_idx) + kWeightsFloats;
+  return slice(thread_idx) + kSliceFloats;
 }
 
 void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
                 const FmaScratch& scratch) {
+  pack_groups(groups, x, pool, scratch.x());
   const auto tasks_of = [](const RowGroup& group) {
-    return GroupTasks{.num_parts = ceil_div(group.w->num_panels(), kBlockPanels),
-                      .num_row_blocks = ceil_div(group.num_rows, kBlockRows)};
+    return GroupTasks{ceil_div(group.w->num_panels(), kBlockPanels)};
   };
   NodeTasks tasks(pool);
   pool.run([&](int thread_idx) {
-    const auto run = [&](const RowGroup& group, int64_t part, int64_t row_block) {
+    const auto run = [&](const RowGroup& group, int64_t part, int64_t /*row_block*/) {
       const PackedLinear& w = *group.w;
       const int64_t first_panel = part * kBlockPanels;
-      const int64_t first_row = group.first_row + row_block * kBlockRows;
+      const int64_t first_x = group.first_row * w.in_features();
       const FmaTask task = {.panels = w.panel(first_panel),
                             .num_panels = std::min(kBlockPanels, w.num_panels() - first_panel),
                             .padded_k = w.padded_k(),
-                            .x = x + first_row * w.in_features(),
-                            .num_rows = std::min(kBlockRows, group.end_row() - first_row),
+                            .x = x + first_x,
+                            .packed_x = scratch.x() + first_x,
+                            .num_rows = group.num_rows,
                             .num_k = w.in_features(),
-                            .weights_scratch = scratch.weights(thread_idx),
+                            .slice = scratch.slice(thread_idx),
                             .sums = scratch.sums(thread_idx)};
       run_task(w.dtype(), task);
       write_rows(w, task.sums, task.num_rows, first_panel * kPanelWidth,
-                 out + first_row * w.out_features());
+                 out + group.first_row * w.out_features());
     };
     run_group_tasks(groups, tasks, thread_idx, tasks_of, run);
   });

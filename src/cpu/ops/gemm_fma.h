@@ -10,35 +10,40 @@
 
 namespace quire::cpu {
 
-inline constexpr int64_t kBlockPanels = 2;  // panels per task: 64 features
-inline constexpr int64_t kBlockRows = 256;
-inline constexpr int64_t kBlockK = 128;  // depth of a weight block that stays in cache as F32
+inline constexpr int64_t kBlockPanels = 2;     // panels per task: 64 features
+inline constexpr int64_t kSliceFloats = 8192;  // weights that stay in the first cache as F32
 
 // Some rows by some panels.
 struct FmaTask {
   const std::byte* panels;
   int64_t num_panels;  // at most kBlockPanels
   int64_t padded_k;
-  const float* x;  // [num_rows, num_k]
-  int64_t num_rows;
+  const float* x;         // [num_rows, num_k]
+  const float* packed_x;  // the same, in groups of rows: [group][num_k][row of the group]
+  int64_t num_rows;       // at most kMaxGroupedRows
   int64_t num_k;
-  float* weights_scratch;
-  float* sums;  // out: [num_rows, kBlockPanels * 32]
+  float* slice;  // scratch of kSliceFloats
+  float* sums;   // out: [num_rows, kBlockPanels * 32]
 };
 
-// Scratch of each thread, allocated once so that linear() allocates nothing.
+// Scratch, allocated when a Linear is made so that linear() allocates nothing.
 class FmaScratch {
  public:
   static Result<FmaScratch> make(int num_threads);
-  float* weights(int thread_idx) const;  // [kBlockK, kBlockPanels * 32]
-  float* sums(int thread_idx) const;     // [kBlockRows, kBlockPanels * 32]
+  // For matrices of up to `in_features`.
+  Status reserve(int64_t in_features);
+
+  float* x() const { return static_cast<float*>(x_.data()); }  // [kMaxGroupedRows, in_features]
+  float* slice(int thread_idx) const;                          // [kSliceFloats]
+  float* sums(int thread_idx) const;  // [kMaxGroupedRows, kBlockPanels * 32]
 
  private:
-  Buffer buffer_;
+  Buffer of_threads_;
+  Buffer x_;  // packed, for all threads
 };
 
-// x: rows of in_features, out: rows of out_features, both dense. A single group may have any number
-// of rows.
+// x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
+// all.
 void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
                 const FmaScratch& scratch);
 
