@@ -12,7 +12,9 @@ struct Avx2 {
   using I = __m256i;
   static constexpr int kLanes = 8;
   static constexpr int kVecs = 2;
-  static constexpr int kRows[] = {3, 2};
+  static constexpr int kRows[] = {3, 3};
+  static constexpr bool kTermsAre16Bits = true;
+  static constexpr bool kAddsPairs = true;
 
   static I zero() { return _mm256_setzero_si256(); }
   static I load(const std::byte* from) {
@@ -48,6 +50,18 @@ struct Avx2 {
     const I odd = _mm256_madd_epi16(_mm256_srli_epi16(weights, 8), _mm256_srai_epi16(x, 8));
     return add(sum, add(even, odd));
   }
+  // even: two numbers of 16 bits for bytes 0 and 2 of each lane's weights; odd: for bytes 1 and 3.
+  static I dot_16_bits(I sum, I weights, I even, I odd) {
+    const I low = _mm256_madd_epi16(_mm256_and_si256(weights, _mm256_set1_epi16(0xFF)), even);
+    const I high = _mm256_madd_epi16(_mm256_srli_epi16(weights, 8), odd);
+    return add(sum, add(low, high));
+  }
+  // The same as dot() with sums of 16 bits, which 8 products of 4 bits with 8 bits fit.
+  static I dot_pairs(I sum, I weights, I x) {
+    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(weights, x));
+  }
+  static I add_pairs(I sums) { return _mm256_madd_epi16(sums, _mm256_set1_epi16(1)); }
+  static void keep(I& a) { asm("" : "+x"(a)); }
   static F to_float(I a) { return _mm256_cvtepi32_ps(a); }
   static F set1(float a) { return _mm256_set1_ps(a); }
   static F mul(F a, F b) { return _mm256_mul_ps(a, b); }
@@ -74,6 +88,6 @@ struct Avx2 {
 
 }  // namespace
 
-const Kernel kAvx2 = {quantize_row, run<Avx2>};
+const Kernel kAvx2 = {quantize_row<Avx2>, run<Avx2>};
 
 }  // namespace quire::cpu::quantized

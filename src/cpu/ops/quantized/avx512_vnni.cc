@@ -12,6 +12,8 @@ struct Avx512Vnni {
   static constexpr int kLanes = 16;
   static constexpr int kVecs = 2;
   static constexpr int kRows[] = {6, 4};
+  static constexpr bool kTermsAre16Bits = false;
+  static constexpr bool kAddsPairs = false;
 
   static I zero() { return _mm512_setzero_si512(); }
   static I load(const std::byte* from) { return _mm512_loadu_si512(from); }
@@ -38,6 +40,7 @@ struct Avx512Vnni {
   static I dot(I sum, I weights, I x) {
     return _mm512_dpbusd_epi32(sum, weights, x);
   }
+  static void keep(I& a) { asm("" : "+v"(a)); }
   static F to_float(I a) { return _mm512_cvtepi32_ps(a); }
   static F set1(float a) { return _mm512_set1_ps(a); }
   static F mul(F a, F b) { return _mm512_mul_ps(a, b); }
@@ -64,6 +67,6 @@ struct Avx512Vnni {
 
 }  // namespace
 
-const Kernel kAvx512Vnni = {quantize_row, run<Avx512Vnni>};
+const Kernel kAvx512Vnni = {quantize_row<Avx512Vnni>, run<Avx512Vnni>};
 
 }  // namespace quire::cpu::quantized

@@ -2,6 +2,8 @@
 //   F, I: vectors of kLanes floats, and of as many 32-bit integers of 4 bytes each.
 //   kVecs: vectors of features at a time; kRows[num_terms - 1]: rows at a time. Their sums stay in
 //   registers.
+//   kTermsAre16Bits: two terms of an activation are multiplied as one number of 16 bits.
+//   kAddsPairs: products of 4 bits with 8 bits are added in lanes of 16 bits, over a group of 32.
 // Included by one source file per instruction set, which must not share inline functions.
 #include <algorithm>
 
@@ -42,6 +44,15 @@ inline __attribute__((always_inline)) typename Isa::I unpack(const std::byte* gr
       return Isa::or_bytes(low, Isa::and_bytes(Isa::template shift<2>(upper), 0x30));
   }
 }
+
+// How the sums of a product's integers are kept: as one vector, or as one per term of the
+// activations; in lanes of 32 bits, or of 16 that end_group() adds.
+template <class Isa, bool kWide, int kBits, int kTerms>
+struct Sums {
+  static constexpr bool kOf16BitTerms = kTerms == 2 && Isa::kTermsAre16Bits;
+  static constexpr int kCount = kOf16BitTerms ? 1 : kTerms;
+  static constexpr bool kArePairs = Isa::kAddsPairs && kBits == 4 && kTerms == 1 && !kWide;
+};
 
 // Whether a panel has what no type of GGUF has. Such formats are compiled apart, because their
 // branches and longer groups would make the products of the others 10 % slower.
@@ -122,6 +133,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
                     const std::byte* x, int64_t x_stride, int64_t first_vec, float* sums) {
   using F = typename Isa::F;
   using I = typename Isa::I;
+  using Sums = Sums<Isa, kWide, kBits, kTerms>;
   constexpr int kVecs = Isa::kVecs;
   const GroupScales<Isa, kWide> scales(format, block, groups);
   const std::byte* values = block + header_bytes(format, groups);
@@ -131,7 +143,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
   // The groups of 32 that share a scale.
   const int64_t inner_groups = kWide && !has_halves ? format.group_k / kGroupK : 1;
   F block_sums[kRows][kVecs];
-  I products[kRows][kTerms][kVecs];
+  I products[kRows][Sums::kCount][kVecs];
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
@@ -141,7 +153,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 2
-      for (int t = 0; t < kTerms; ++t) {
+      for (int t = 0; t < Sums::kCount; ++t) {
 #pragma GCC unroll 4
         for (int v = 0; v < kVecs; ++v) products[r][t][v] = Isa::zero();
       }
@@ -149,18 +161,38 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
   };
   const auto multiply_quad = [&](const std::byte* group, int quad, int64_t first_quad)
       __attribute__((always_inline)) {
+    // Without this, GCC adds the quads of a group in another order, which needs more registers than
+    // there are.
+    asm volatile("" ::: "memory");
     I weights[kVecs];
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) weights[v] = unpack<Isa, kBits>(group, quad, first_vec + v);
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
-      const std::byte* quads = x + r * x_stride + sizeof(Activations);
-#pragma GCC unroll 2
-      for (int t = 0; t < kTerms; ++t) {
-        const I x_quad = Isa::broadcast(quads + ((first_quad + quad) * kTerms + t) * kBytesPerLane);
+      const std::byte* terms =
+          x + r * x_stride + sizeof(Activations) + (first_quad + quad) * kTerms * kBytesPerLane;
+      if constexpr (Sums::kOf16BitTerms) {
+        const I even = Isa::broadcast(terms);
+        const I odd = Isa::broadcast(terms + kBytesPerLane);
 #pragma GCC unroll 4
         for (int v = 0; v < kVecs; ++v) {
-          products[r][t][v] = Isa::template dot<kBits>(products[r][t][v], weights[v], x_quad);
+          products[r][0][v] = Isa::dot_16_bits(products[r][0][v], weights[v], even, odd);
+          Isa::keep(products[r][0][v]);
+        }
+      } else {
+#pragma GCC unroll 2
+        for (int t = 0; t < kTerms; ++t) {
+          const I term = Isa::broadcast(terms + t * kBytesPerLane);
+#pragma GCC unroll 4
+          for (int v = 0; v < kVecs; ++v) {
+            I& sum = products[r][t][v];
+            if constexpr (Sums::kArePairs) {
+              sum = Isa::dot_pairs(sum, weights[v], term);
+            } else {
+              sum = Isa::template dot<kBits>(sum, weights[v], term);
+            }
+            Isa::keep(sum);
+          }
         }
       }
     }
@@ -176,7 +208,8 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
       for (int r = 0; r < kRows; ++r) {
         const float sum = reinterpret_cast<const float*>(group_sums + r * x_stride)[group];
         I product = products[r][0][v];
-        if constexpr (kTerms == 2) {
+        if constexpr (Sums::kArePairs) product = Isa::add_pairs(product);
+        if constexpr (Sums::kCount == 2) {
           product = Isa::add(product, Isa::template shift<-8>(products[r][1][v]));
         }
         F& block_sum = block_sums[r][v];
@@ -292,7 +325,7 @@ void run(const Task& task) {
 }
 
 // Writes a block of `count` activations; those beyond are zeros. The compiler vectorizes the loops.
-template <int kTerms>
+template <class Isa, int kTerms>
 void quantize_block(const float* x, int64_t count, std::byte* out) {
   constexpr float kTiny = 0x1p-100F;
   constexpr float kMost = kTerms == 1 ? 127.0F : 127.0F * 256.0F;
@@ -333,6 +366,16 @@ void quantize_block(const float* x, int64_t count, std::byte* out) {
   add_pairs(header->sums_of_32, kBlockK / 64, header->sums_of_64);
   add_pairs(header->sums_of_64, kBlockK / 128, header->sums_of_128);
   add_pairs(header->sums_of_128, 1, header->sums_of_256);
+  if constexpr (kTerms == 2 && Isa::kTermsAre16Bits) {
+    auto* pairs = reinterpret_cast<int16_t*>(out + sizeof(Activations));
+    for (int64_t quad = 0; quad < kBlockK; quad += 4) {
+      pairs[quad] = static_cast<int16_t>(q[quad]);
+      pairs[quad + 1] = static_cast<int16_t>(q[quad + 2]);
+      pairs[quad + 2] = static_cast<int16_t>(q[quad + 1]);
+      pairs[quad + 3] = static_cast<int16_t>(q[quad + 3]);
+    }
+    return;
+  }
   auto* bytes = reinterpret_cast<int8_t*>(out + sizeof(Activations));
   for (int64_t quad = 0; quad < kBlockK / 4; ++quad) {
     for (int64_t i = 0; i < 4; ++i) {
@@ -344,10 +387,12 @@ void quantize_block(const float* x, int64_t count, std::byte* out) {
   }
 }
 
+template <class Isa>
 void quantize_row(const float* x, int64_t num_k, int num_terms, std::byte* out) {
   for (int64_t k = 0; k < num_k; k += kBlockK) {
     const int64_t count = num_k - k < kBlockK ? num_k - k : kBlockK;
-    num_terms == 1 ? quantize_block<1>(x + k, count, out) : quantize_block<2>(x + k, count, out);
+    num_terms == 1 ? quantize_block<Isa, 1>(x + k, count, out)
+                   : quantize_block<Isa, 2>(x + k, count, out);
     out += activation_bytes(num_terms);
   }
 }

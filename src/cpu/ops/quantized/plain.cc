@@ -13,6 +13,8 @@ struct Plain {
   static constexpr int kLanes = 1;
   static constexpr int kVecs = 1;
   static constexpr int kRows[] = {1, 1};
+  static constexpr bool kTermsAre16Bits = false;
+  static constexpr bool kAddsPairs = false;
 
   static I zero() { return 0; }
   static I load(const std::byte* from) {
@@ -40,6 +42,7 @@ struct Plain {
     }
     return sum;
   }
+  static void keep(I& a) { asm("" : "+r"(a)); }
   static F to_float(I a) { return static_cast<float>(static_cast<int32_t>(a)); }
   static F set1(float a) { return a; }
   static F mul(F a, F b) { return a * b; }
@@ -60,6 +63,6 @@ struct Plain {
 
 }  // namespace
 
-const Kernel kPlain = {quantize_row, run<Plain>};
+const Kernel kPlain = {quantize_row<Plain>, run<Plain>};
 
 }  // namespace quire::cpu::quantized
