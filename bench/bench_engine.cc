@@ -1,6 +1,8 @@
 // Times whole engine steps (scheduling, model, attention, sampling) for bench/peers/:
 //   bench_engine --model DIR_OR_CONFIG [--dtype f16|bf16|f32] [--threads N] [--max-model-len N]
-// Weights are dummy. It prints one line of JSON about the model, then one per line of input:
+//   bench_engine --model FILE.gguf [--cpu-activations f32|int8] [--threads N] [--max-model-len N]
+// Weights are dummy, or those of the GGUF file. It prints one line of JSON about the model, then
+// one per line of input:
 //   run NUM_SEQS PROMPT_LEN OUTPUT_LEN SEED   → {"prefill_s", "decode_tokens", "decode_s"}
 //   read                                      → {"read_s"}: as many bytes as the weights have
 // Prompts depend on the seed alone, so only a repeated seed can hit the prefix cache.
@@ -9,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <latch>
 #include <random>
@@ -133,10 +136,16 @@ Status answer(const std::string& line, Engine& engine, PlainRead& plain_read) {
   return {};
 }
 
+bool is_gguf(const std::string& model) {
+  return model.ends_with(".gguf");
+}
+
 Status serve(const EngineConfig& config) {
   QUIRE_ASSIGN_OR_RETURN(const auto engine, Engine::create(config));
   const ModelInfo& info = engine->model_info();
-  const int64_t weight_bytes = info.num_parameters * (config.dtype == "f32" ? 4 : 2);
+  const int64_t weight_bytes = is_gguf(config.model)
+                                   ? static_cast<int64_t>(std::filesystem::file_size(config.model))
+                                   : info.num_parameters * (config.dtype == "f32" ? 4 : 2);
   PlainRead plain_read(weight_bytes, config.num_threads);
   fmt::print("{{\"num_parameters\": {}, \"weight_bytes\": {}, \"kv_cache_dtype\": \"{}\"}}\n",
              info.num_parameters, weight_bytes, info.kv_cache_dtype);
@@ -152,15 +161,20 @@ Status serve(const EngineConfig& config) {
 int main(int argc, char** argv) {
   CLI::App app("Times whole engine steps.");
   quire::EngineConfig config;
-  config.load_format = "dummy";
-  config.dtype = "bf16";
   config.num_threads = 2;
   config.allow_long_max_model_len = true;
   app.add_option("--model", config.model)->required();
-  app.add_option("--dtype", config.dtype)->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  auto* dtype = app.add_option("--dtype", config.dtype);
+  dtype->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  auto* activations = app.add_option("--cpu-activations", config.cpu_activations);
+  activations->check(CLI::IsMember({"f32", "bf16", "int8"}));
   app.add_option("--threads", config.num_threads)->check(CLI::Range(1, 1024));
   app.add_option("--max-model-len", config.max_model_len);
   CLI11_PARSE(app, argc, argv);
+  if (!quire::bench::is_gguf(config.model)) {
+    config.load_format = "dummy";
+    if (dtype->empty()) config.dtype = "bf16";
+  }
   const quire::Status status = quire::bench::serve(config);
   if (!status.ok()) fmt::print(stderr, "error: {}\n", status.message());
   return status.ok() ? 0 : 1;

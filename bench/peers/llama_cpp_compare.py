@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from llama_cpp_models import Model, make_model
+from llama_cpp_models import QUANTIZED, Model, make_model
 
 HERE = Path(__file__).parent
 CONTEXT = 2048
@@ -52,10 +52,13 @@ class Case:
 def cases(length: int) -> list[Case]:
     behind = {f"{model} {dtype}": bar for dtype in ("f16", "bf16")
               for model, bar in (("stories15M", 1.3), ("llama-1b", 1.1))}
-    return [Case("prefill 512", 1, 512, 1, {"f16": 1.1, "bf16": 1.35}),
-            Case("decode, 1 sequence", 1, 8, length, {"f16": 1.1, "bf16": 1.12}),
-            Case("decode, 8 sequences", 8, 8, length, {"f16": 1.25, "bf16": 1.5}),
-            Case("decode, 32 sequences", 32, 8, length, {"f16": 1.25, "bf16": 1.5}),
+    def bars(f16: float, bf16: float, quantized: float) -> dict[str, float]:
+        return {"f16": f16, "bf16": bf16} | dict.fromkeys(QUANTIZED, quantized)
+
+    return [Case("prefill 512", 1, 512, 1, bars(1.1, 1.35, 1.05)),
+            Case("decode, 1 sequence", 1, 8, length, bars(1.1, 1.12, 1.1)),
+            Case("decode, 8 sequences", 8, 8, length, bars(1.25, 1.5, 1.3)),
+            Case("decode, 32 sequences", 32, 8, length, bars(1.25, 1.5, 1.4)),
             Case("decode behind 1024 tokens", 1, 1024, length, behind)]
 
 
@@ -142,7 +145,8 @@ def print_row(row: dict[str, Any]) -> None:
 def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str, Any]]:
     is_small = model.name == "stories15M"
     threads = str(args.threads)
-    quire = Program([str(args.bench), "--model", str(model.config), "--dtype", dtype, "--threads", threads,
+    weights = (["--cpu-activations", args.activations] if dtype in QUANTIZED else ["--dtype", dtype])
+    quire = Program([str(args.bench), "--model", str(model.config), *weights, "--threads", threads,
                      "--max-model-len", str(CONTEXT)], args.nice)
     peer = Program([sys.executable, str(HERE / "llama_cpp_worker.py"), str(model.gguf), threads], args.nice)
     rows = []
@@ -164,7 +168,9 @@ def main() -> None:
     parser.add_argument("--stories15m", type=Path, required=True, help="the checkpoint's folder")
     parser.add_argument("--bench", type=Path, default=HERE.parents[1] / "build/bench/bench_engine")
     parser.add_argument("--models", nargs="+", choices=["stories15M", "llama-1b"], default=["stories15M", "llama-1b"])
-    parser.add_argument("--dtypes", nargs="+", choices=["f16", "bf16"], default=["f16", "bf16"])
+    parser.add_argument("--dtypes", nargs="+", choices=["f16", "bf16", *QUANTIZED], default=["f16", "bf16"])
+    parser.add_argument("--activations", choices=["f32", "int8"], default="int8",
+                        help="Quire's, with quantized weights; llama.cpp rounds them to 8 bits")
     parser.add_argument("--case", default="", help="only cases with this in their name")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5, help="three times as many of the small model")

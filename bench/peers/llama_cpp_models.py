@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 import gguf
+import llama_cpp
 import numpy as np
 
 LLAMA_1B: dict[str, Any] = {
@@ -17,6 +18,8 @@ LLAMA_1B: dict[str, Any] = {
     "tie_word_embeddings": True, "bos_token_id": 128000, "eos_token_id": 128001,
     "attention_bias": False, "mlp_bias": False}
 FILE_TYPES = {"f16": gguf.LlamaFileType.MOSTLY_F16, "bf16": gguf.LlamaFileType.MOSTLY_BF16}
+QUANTIZED = {"q8_0": llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0, "q4_k_m": llama_cpp.LLAMA_FTYPE_MOSTLY_Q4_K_M,
+             "q4_0": llama_cpp.LLAMA_FTYPE_MOSTLY_Q4_0}
 
 Weights = Callable[[str, tuple[int, ...]], np.ndarray]  # HF's name and shape â†’ F32 values
 
@@ -24,7 +27,7 @@ Weights = Callable[[str, tuple[int, ...]], np.ndarray]  # HF's name and shape â†
 @dataclass(frozen=True)
 class Model:
     name: str
-    config: Path  # for Quire
+    config: Path  # for Quire: config.json, or the GGUF file
     gguf: Path  # for llama.cpp
 
 
@@ -123,9 +126,26 @@ def write_gguf(path: Path, config: dict[str, Any], dtype: str, weights: Weights,
     writer.close()
 
 
+def quantized_model(plain: Model, dtype: str, work: Path) -> Model:
+    """Quantizes the GGUF file of a plain model as llama.cpp does, unless it is there."""
+    model = Model(plain.name, work / f"{plain.name}-{dtype}.gguf", work / f"{plain.name}-{dtype}.gguf")
+    if not model.gguf.exists():
+        params = llama_cpp.llama_model_quantize_default_params()
+        params.ftype = QUANTIZED[dtype]
+        partial = model.gguf.with_suffix(".partial")
+        status = llama_cpp.llama_model_quantize(str(plain.gguf).encode(), str(partial).encode(), params)
+        if status != 0:
+            raise RuntimeError(f"llama_model_quantize failed with {status}")
+        partial.rename(model.gguf)
+    return model
+
+
 def make_model(name: str, dtype: str, work: Path, stories15m: Path, context: int) -> Model:
     """Writes the missing files of one model. The GGUF has tied embeddings once."""
     work.mkdir(parents=True, exist_ok=True)
+    if dtype in QUANTIZED:
+        plain = make_model(name, "f16", work, stories15m, context)
+        return quantized_model(plain, dtype, work)
     is_stories = name == "stories15M"
     config = json.loads((stories15m / "config.json").read_text()) if is_stories else LLAMA_1B
     model = Model(name, work / f"{name}.json", work / f"{name}-{dtype}.gguf")

@@ -184,7 +184,7 @@ struct ManyRows {
   }
 };
 
-// What the products of a task with the same weights have in common.
+// The part of a task that products with the same weights share.
 struct Block {
   int64_t first_k = 0;
   int64_t num_k = 0;
