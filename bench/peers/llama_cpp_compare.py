@@ -1,7 +1,7 @@
 """Compares Quire with llama.cpp on this machine's CPU: equal shapes and workloads, alternating.
 
     scripts/build.sh quire bench_engine
-    pip install llama-cpp-python==0.3.36 gguf numpy      # built from source, for this CPU
+    pip install llama-cpp-python==0.3.36 gguf==0.19.0 numpy==2.4.6      # built from source, for this CPU
     python bench/peers/llama_cpp_compare.py --work /tmp/peers --stories15m DIR
 
 Both programs stay loaded, each in its own process, and take turns, because the speed of shared

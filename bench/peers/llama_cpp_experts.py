@@ -2,7 +2,7 @@
 prompt's tokens, and greedy tokens. The files are written with the names and the quantization of the
 `gguf` package, so that neither side's reader is compared with a writer of its own.
 
-    pip install llama-cpp-python==0.3.36 gguf numpy
+    pip install llama-cpp-python==0.3.36 gguf==0.19.0 numpy==2.4.6
     python bench/peers/llama_cpp_experts.py --quire build/quire --config default.config.json \\
         tests/golden/models/qwen3_moe
 

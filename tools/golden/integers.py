@@ -1,7 +1,8 @@
 """Writes tiny checkpoints in 4 and 8-bit integers, packed by the tools that define the formats, and
 transformers' logits for what their integers stand for.
 
-    pip install torch transformers safetensors accelerate compressed-tensors==0.20.0
+    pip install torch==2.15.0 transformers==5.24.0 safetensors==0.8.0 accelerate==1.15.0 \\
+        compressed-tensors==0.20.0
     pip install --no-deps auto-gptq==0.7.1 autoawq==0.2.9
     python tools/golden/integers.py --output tests/golden/integers
 
