@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <tuple>
@@ -116,9 +115,8 @@ class RowParser {
     return wrong("phase", text, "decode or prefill");
   }
   static Status parse_int(const IntField& field, std::string_view text, int& value) {
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error == std::errc() && stop == end && value >= 1 && value <= field.max) return {};
+    value = parse_whole<int>(text).value_or(0);
+    if (value >= 1 && value <= field.max) return {};
     return wrong(field.name, text, fmt::format("an integer in [1, {}]", field.max));
   }
   static Status parse_type(std::string_view field, std::string_view text, DType& type) {
@@ -143,9 +141,8 @@ class RowParser {
     return {};
   }
   static Status parse_time(std::string_view text, double& us) {
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, us);
-    if (error == std::errc() && stop == end && us > 0.0 && us <= kMaxMicroseconds) return {};
+    us = parse_whole<double>(text).value_or(0.0);
+    if (us > 0.0 && us <= kMaxMicroseconds) return {};
     return wrong("us", text, "microseconds above 0");
   }
 

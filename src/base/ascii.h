@@ -1,9 +1,12 @@
-// Characters and texts of ASCII, independent of the locale. Other bytes belong to no class and stay
-// as they are.
+// Characters, numbers and texts of ASCII, independent of the locale. Other bytes belong to no class
+// and stay as they are.
 #pragma once
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <string_view>
+#include <system_error>
 
 namespace quire {
 
@@ -37,6 +40,17 @@ constexpr std::string_view trimmed(std::string_view text) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
   return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+// Parses the whole text as a decimal number, without a plus sign or blanks. nullopt: it is none, or
+// exceeds T.
+template <typename T>
+std::optional<T> parse_whole(std::string_view text) {
+  T number = {};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return number;
 }
 
 }  // namespace quire

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <climits>
 #include <cstring>
 #include <memory>
@@ -34,13 +33,6 @@ Result<std::string> read_small_file(const fs::path& path) {
   constexpr size_t kMaxBytes = size_t{1} << 20;
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(path, kMaxBytes));
   return std::string(trimmed(text));
-}
-
-std::optional<int> parse_number(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 Status in_file(const fs::path& path, const Status& error) {
@@ -80,7 +72,7 @@ std::optional<int> node_id(const fs::path& folder) {
   constexpr std::string_view kPrefix = "node";
   const std::string name = folder.filename().string();
   if (!name.starts_with(kPrefix)) return std::nullopt;
-  return parse_number(std::string_view(name).substr(kPrefix.size()));
+  return parse_whole<int>(std::string_view(name).substr(kPrefix.size()));
 }
 
 LogicalCpu* find_cpu(CpuTopology& cpus, int id) {
@@ -122,7 +114,7 @@ Status read_capacities(const fs::path& root, CpuTopology& cpus) {
     QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
     if (!exists) return {};
     QUIRE_ASSIGN_OR_RETURN(const std::string text, read_small_file(path));
-    const std::optional<int> capacity = parse_number(text);
+    const std::optional<int> capacity = parse_whole<int>(text);
     if (!capacity || *capacity < 1 || *capacity > kMaxCapacity) {
       return in_file(path, invalid_argument(fmt::format("got '{}', expected a number of 1 to {}",
                                                         one_line(text), kMaxCapacity)));
@@ -177,8 +169,9 @@ Result<std::vector<int>> parse_cpu_list(std::string_view text) {
     if (end == left.size() - 1) return malformed();
     left.remove_prefix(end == std::string_view::npos ? left.size() : end + 1);
     const size_t dash = part.find('-');
-    const auto first = parse_number(part.substr(0, dash));
-    const auto last = dash == std::string_view::npos ? first : parse_number(part.substr(dash + 1));
+    const auto first = parse_whole<int>(part.substr(0, dash));
+    const auto last =
+        dash == std::string_view::npos ? first : parse_whole<int>(part.substr(dash + 1));
     if (!first || !last || *first < 0 || *last < *first || *last >= kMaxCpus) return malformed();
     for (int cpu = *first; cpu <= *last; ++cpu) cpus.push_back(cpu);
   }

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -24,11 +23,9 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
+// The number in a file of a control group; nullopt: it is "max", or there is no such file.
 std::optional<int64_t> number_in(std::string_view text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return std::nullopt;  // "max", or no such file
-  return number;
+  return parse_whole<int64_t>(trimmed(text));
 }
 
 int64_t available_bytes() {

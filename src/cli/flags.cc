@@ -3,27 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "cli/unknown_words.h"
 
 namespace quire::cli {
 namespace {
-
-// std::from_chars, but fails unless the whole text is a number.
-template <typename T>
-std::optional<T> whole(std::string_view text) {
-  T value = {};
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stopped != end) return std::nullopt;
-  return value;
-}
 
 std::string described(std::string_view what, const Range& range) {
   const std::string bounds = range.text();
@@ -86,7 +76,7 @@ Result<std::string> parse_text(std::string_view text) {
 }
 
 Result<int64_t> parse_integer(std::string_view text, const Range& range) {
-  const auto value = whole<int64_t>(text);
+  const auto value = parse_whole<int64_t>(text);
   if (!value || !range.contains(static_cast<double>(*value))) {
     return unexpected(text, described("an integer", range));
   }
@@ -106,7 +96,7 @@ Result<int64_t> parse_count(std::string_view text, const Range& range) {
     factor = unit.factor;
     digits.remove_suffix(1);
   }
-  const auto count = whole<int64_t>(digits);
+  const auto count = parse_whole<int64_t>(digits);
   const double value = static_cast<double>(count.value_or(0)) * static_cast<double>(factor);
   if (!count || std::abs(value) > 1e15 || !range.contains(value)) {
     return unexpected(text,
@@ -116,7 +106,7 @@ Result<int64_t> parse_count(std::string_view text, const Range& range) {
 }
 
 Result<double> parse_number(std::string_view text, const Range& range) {
-  const auto value = whole<double>(text);
+  const auto value = parse_whole<double>(text);
   if (!value || !std::isfinite(*value) || !range.contains(*value)) {
     return unexpected(text, described("a number", range));
   }
@@ -124,7 +114,7 @@ Result<double> parse_number(std::string_view text, const Range& range) {
 }
 
 Result<uint64_t> parse_seed(std::string_view text) {
-  const auto value = whole<uint64_t>(text);
+  const auto value = parse_whole<uint64_t>(text);
   if (!value) return unexpected(text, "an integer in [0, 2^64 - 1]");
   return *value;
 }
@@ -132,7 +122,7 @@ Result<uint64_t> parse_seed(std::string_view text) {
 Result<int64_t> parse_bytes(std::string_view text) {
   constexpr std::string_view kPrefixes = "KMGT";
   const size_t num_digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const auto count = whole<int64_t>(text.substr(0, num_digits));
+  const auto count = parse_whole<int64_t>(text.substr(0, num_digits));
   const std::string_view unit = text.substr(num_digits);
   const size_t prefix = unit.empty() ? std::string_view::npos : kPrefixes.find(unit[0]);
   const bool has_prefix = prefix != std::string_view::npos;
@@ -158,7 +148,7 @@ Result<std::vector<int32_t>> parse_ids(std::string_view text) {
   for (std::string_view part : split_list(text)) {
     while (part.starts_with(' ')) part.remove_prefix(1);
     while (part.ends_with(' ')) part.remove_suffix(1);
-    const auto id = whole<int32_t>(part);
+    const auto id = parse_whole<int32_t>(part);
     if (!id || *id < 0) return unexpected(text, "token ids separated by commas, such as 1,2,3");
     ids.push_back(*id);
   }

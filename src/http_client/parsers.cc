@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
-#include <charconv>
 #include <limits>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "http_client/client.h"
 
@@ -27,11 +27,8 @@ bool is_plain(std::string_view text) {
 }
 
 std::optional<int> parse_port(std::string_view text) {
-  int port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (port < 1 || port > 65535) return std::nullopt;
-  return port;
+  const std::optional<int> port = parse_whole<int>(text);
+  return port && *port >= 1 && *port <= 65535 ? port : std::nullopt;
 }
 
 // "HOST[:PORT]"

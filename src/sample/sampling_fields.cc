@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <type_traits>
+
+#include "base/ascii.h"
 
 namespace quire {
 namespace {
@@ -104,10 +105,8 @@ Result<int32_t> read_id(simdjson::dom::element value) {
 }
 
 Result<std::pair<int32_t, float>> read_bias(std::string_view id_text, simdjson::dom::element bias) {
-  int32_t id = 0;
-  const char* end = id_text.data() + id_text.size();
-  const auto [rest, error] = std::from_chars(id_text.data(), end, id);
-  if (error != std::errc() || rest != end || id < 0) {
+  const int32_t id = parse_whole<int32_t>(id_text).value_or(-1);
+  if (id < 0) {
     return expected("token ids as the keys, integers of at least 0");
   }
   QUIRE_ASSIGN_OR_RETURN(const float number,

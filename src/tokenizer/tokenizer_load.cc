@@ -1,6 +1,6 @@
 // The functions that load a tokenizer: they find and read the files, and name them in errors.
-#include <charconv>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "tokenizer/token_model.h"
@@ -135,14 +135,13 @@ Status apply_added_tokens(JsonElement config, TokenizerParts& parts) {
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::object tokens,
                          json_value<simdjson::dom::object>(*field, "added_tokens_decoder"));
   for (const auto& [key, json] : tokens) {
-    int64_t id = -1;
-    const auto parsed = std::from_chars(key.data(), key.data() + key.size(), id);
-    if (parsed.ec != std::errc() || parsed.ptr != key.data() + key.size()) {
+    const std::optional<int64_t> id = parse_whole<int64_t>(key);
+    if (!id) {
       return invalid_argument(
           fmt::format("added_tokens_decoder has the key \"{}\"; expected an id", key));
     }
     QUIRE_ASSIGN_OR_RETURN(AddedToken token, AddedTokens::from_json(json));
-    QUIRE_RETURN_IF_ERROR(parts.added.add(std::move(token), id, parts.vocab, parts.normalizer));
+    QUIRE_RETURN_IF_ERROR(parts.added.add(std::move(token), *id, parts.vocab, parts.normalizer));
   }
   return {};
 }

@@ -37,5 +37,16 @@ TEST(Ascii, TrimsBlanksAndLineEnds) {
   EXPECT_EQ(trimmed(""), "");
 }
 
+TEST(Ascii, ParsesWholeNumbersOnly) {
+  EXPECT_EQ(parse_whole<int>("0"), 0);
+  EXPECT_EQ(parse_whole<int>("-012"), -12);
+  EXPECT_EQ(parse_whole<int>("2147483647"), 2147483647);
+  EXPECT_EQ(parse_whole<double>("1.5e3"), 1500.0);
+  for (const char* text : {"", " ", "1 ", " 1", "+1", "1,", "1.5", "0x1", "x", "2147483648"}) {
+    EXPECT_EQ(parse_whole<int>(text), std::nullopt) << text;
+  }
+  EXPECT_EQ(parse_whole<unsigned>("-1"), std::nullopt);
+}
+
 }  // namespace
 }  // namespace quire

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -100,10 +99,9 @@ std::optional<Proxies::Network> Proxies::parse_network(std::string_view text) {
   const int max_bits = is_ipv4 ? 32 : 128;
   int num_bits = max_bits;
   if (slash < text.size()) {
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data() + slash + 1, end, num_bits);
-    if (error != std::errc() || stop != end) return std::nullopt;
-    if (num_bits < 0 || num_bits > max_bits) return std::nullopt;
+    const std::optional<int> given = parse_whole<int>(text.substr(slash + 1));
+    if (!given || *given < 0 || *given > max_bits) return std::nullopt;
+    num_bits = *given;
   }
   return Network{.address = *parsed, .num_bits = num_bits + (is_ipv4 ? kIpv4PrefixBits : 0)};
 }

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/text.h"
@@ -56,9 +56,8 @@ FieldError read_page(std::string_view query, Page& page) {
   constexpr int kMaxLimit = 100;
   const std::string_view limit = query_value(query, "limit");
   if (!limit.empty()) {
-    const char* const end = limit.data() + limit.size();
-    const auto [parsed, error] = std::from_chars(limit.data(), end, page.limit);
-    if (error != std::errc() || parsed != end || page.limit < 1 || page.limit > kMaxLimit) {
+    page.limit = parse_whole<int>(limit).value_or(0);
+    if (page.limit < 1 || page.limit > kMaxLimit) {
       return field_error("limit", fmt::format("got '{}', expected an integer in [1, {}]",
                                               clipped(limit), kMaxLimit));
     }
