@@ -192,6 +192,10 @@ CpuLimits cpu_limits() {
   return {.affinity = thread_affinity(), .quota = cpu_quota().value_or(0)};
 }
 
+MachineCpus read_machine_cpus() {
+  return {.topology = read_cpu_topology(), .limits = cpu_limits()};
+}
+
 ThreadChoice choose_threads(const CpuTopology& topology, const CpuLimits& limits,
                             const ThreadOptions& options) {
   const Usable usable = usable_cores(topology, limits, options.cores);
@@ -242,13 +246,15 @@ ThreadChoice choose_without_topology(const CpuLimits& limits, const ThreadOption
   return choice;
 }
 
-ThreadChoice choose_threads(const ThreadOptions& options) {
-  const CpuLimits limits = cpu_limits();
-  const Result<CpuTopology> topology = read_cpu_topology();
-  if (topology.ok()) return choose_threads(*topology, limits, options);
+ThreadChoice choose_threads(const MachineCpus& cpus, const ThreadOptions& options) {
+  if (cpus.topology.ok()) return choose_threads(*cpus.topology, cpus.limits, options);
   return choose_without_topology(
-      limits, options,
-      fmt::format("the kernel does not describe its CPUs; {}", topology.status().message()));
+      cpus.limits, options,
+      fmt::format("the kernel does not describe its CPUs; {}", cpus.topology.status().message()));
+}
+
+ThreadChoice choose_threads(const ThreadOptions& options) {
+  return choose_threads(read_machine_cpus(), options);
 }
 
 std::string describe(const ThreadChoice& choice) {

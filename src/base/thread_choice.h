@@ -26,6 +26,13 @@ struct CpuLimits {
 };
 CpuLimits cpu_limits();
 
+// The machine's CPUs and the limits of this process, read once for several choices.
+struct MachineCpus {
+  Result<CpuTopology> topology;
+  CpuLimits limits;
+};
+MachineCpus read_machine_cpus();
+
 struct ThreadChoice {
   // By thread. Each prefix is spread evenly over the nodes, so that a pool can also run on fewer
   // threads.
@@ -54,7 +61,8 @@ ThreadChoice choose_threads(const CpuTopology& topology, const CpuLimits& limits
 // why there is no topology.
 ThreadChoice choose_without_topology(const CpuLimits& limits, const ThreadOptions& options,
                                      std::string_view reason);
-// The choice for this process and machine.
+ThreadChoice choose_threads(const MachineCpus& cpus, const ThreadOptions& options);
+// The choice for this process and machine, whose CPUs it reads.
 ThreadChoice choose_threads(const ThreadOptions& options);
 
 // One line for the log.

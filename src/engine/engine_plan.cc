@@ -494,13 +494,17 @@ Status refuse_cpu_cache(const EngineConfig& config) {
 // faster. Steps run on as many of them as it measured, unless the configuration has a number.
 Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& config,
                                                           const ModelFiles& files,
+                                                          ThreadOptions options,
                                                           PlatformConfig platform) {
+  const MachineCpus cpus = read_machine_cpus();
+  platform.threads = choose_threads(cpus, options);
   if (config.num_threads > 0 || config.tuning_table == "builtin") {
     return make_cpu_platform(platform);
   }
   if (const auto tuned = find_tuned_threads(platform.threads, config, files)) {
-    const auto num_threads = static_cast<int>(choose_threads(platform.threads).places.size());
-    platform.threads.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});
+    const auto num_threads = static_cast<int>(platform.threads.places.size());
+    options.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});
+    platform.threads = choose_threads(cpus, options);
     platform.step_threads = *tuned;
   }
   return make_cpu_platform(platform);
@@ -537,13 +541,12 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                     config.gpu_memory_utilization));
   }
   QUIRE_ASSIGN_OR_RETURN(const InputRounding rounding, parse_rounding(config.cpu_activations));
-  const PlatformConfig platform = {.threads = threads,
-                                   .activation_dtype = choose_dtype(config, files.config),
+  const PlatformConfig platform = {.activation_dtype = choose_dtype(config, files.config),
                                    .rounding = rounding,
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") {
     QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
-    return make_tuned_cpu_platform(config, files, platform);
+    return make_tuned_cpu_platform(config, files, threads, platform);
   }
   if (config.device != "auto" && config.device != "cuda") {
     return invalid_argument(
@@ -558,7 +561,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
   }
   QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
   log_debug("{}", gpu.message());
-  return make_tuned_cpu_platform(config, files, platform);
+  return make_tuned_cpu_platform(config, files, threads, platform);
 }
 
 Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,

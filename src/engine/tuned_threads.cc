@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <string_view>
 
@@ -33,10 +32,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 int parse_threads(std::string_view text) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  return is_number && number <= kMaxTunedThreads ? number : 0;
+  const int number = parse_whole<int>(text).value_or(0);
+  return number <= kMaxTunedThreads ? number : 0;
 }
 
 Result<TunedThreads> parse_row(std::string_view line) {
@@ -127,7 +124,7 @@ Status keep_tuned_threads(const std::filesystem::path& file, const TunedThreads&
   return replace_file(file, text);
 }
 
-std::optional<StepThreads> find_tuned_threads(const ThreadOptions& options,
+std::optional<StepThreads> find_tuned_threads(const ThreadChoice& choice,
                                               const EngineConfig& config, const ModelFiles& files) {
   const std::filesystem::path file = tuned_threads_file();
   if (file.empty()) return std::nullopt;
@@ -138,7 +135,7 @@ std::optional<StepThreads> find_tuned_threads(const ThreadOptions& options,
     return std::nullopt;
   }
   if (rows->empty()) return std::nullopt;
-  const std::string cpus = cpus_key(choose_threads(options));
+  const std::string cpus = cpus_key(choice);
   const std::string shape = model_key(config, files);
   const auto found = std::ranges::find_if(
       *rows, [&](const TunedThreads& row) { return row.cpus == cpus && row.model == shape; });

@@ -40,7 +40,7 @@ Result<std::vector<TunedThreads>> read_tuned_threads(const std::filesystem::path
 Status keep_tuned_threads(const std::filesystem::path& file, const TunedThreads& row);
 
 // The kept threads of this machine and model. A file that cannot be read is reported by a warning.
-std::optional<StepThreads> find_tuned_threads(const ThreadOptions& options,
+std::optional<StepThreads> find_tuned_threads(const ThreadChoice& choice,
                                               const EngineConfig& config, const ModelFiles& files);
 
 }  // namespace quire

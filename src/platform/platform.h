@@ -30,9 +30,8 @@ inline constexpr int kMaxDecodeRows = 64;
 
 struct PlatformConfig {
   std::vector<int> devices = {0};                 // indices within the kind of device, by rank
-  ThreadOptions threads = {};                     // of a CPU
+  ThreadChoice threads = {};                      // of a CPU; without places: the default choice
   StepThreads step_threads = {};                  // of a CPU; more threads than it has mean all
-  std::vector<ThreadPlace> places = {};           // of a CPU's threads, instead of the chosen ones
   DType activation_dtype = DType::kF32;           // for a GPU; a CPU computes in F32
   InputRounding rounding = InputRounding::kNone;  // for a CPU
   double gpu_memory_utilization = 0.9;
@@ -118,7 +117,7 @@ class Platform {
   // AttentionSelector::decode_services expects.
   virtual std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
                                              std::span<const int> q_lens) const = 0;
-  // A CPU's threads, for reports; null: the device is another one, or their places were given.
+  // A CPU's threads, for reports; null: the device is another one.
   virtual const ThreadChoice* thread_choice() const { return nullptr; }
   virtual StepThreads step_threads() const { return {}; }
   // Sets the threads of later steps. Called while no step runs.

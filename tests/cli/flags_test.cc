@@ -364,7 +364,7 @@ TEST(EngineFlags, BackendsAreThoseOfTheBuild) {
 }
 
 TEST(BackendNames, AreThoseOfTheCpuToo) {
-  const auto platform = make_cpu_platform({.threads = {.num_threads = 1}});
+  const auto platform = make_cpu_platform({.threads = choose_threads({.num_threads = 1})});
   ASSERT_TRUE(platform.ok());
   std::vector<std::string_view> names;
   for (const BackendName& backend : backend_names()) {

@@ -85,10 +85,11 @@ TEST(CpuPlatform, NodesAndStepThreadsGiveTheSameBits) {
     one_thread.num_threads = 1;
     const auto expected = testing::step_alone(one_thread);
     for (const auto& nodes : {std::vector{0, 1}, {0, 1, 0}, {3, 1, 2, 3}}) {
+      ThreadChoice choice;
+      choice.places = testing::on_nodes(nodes);
       for (const StepThreads& threads :
            {StepThreads{}, {.decode = 1}, {.decode = 2, .prefill = 1}}) {
-        const auto platform =
-            make_cpu_platform({.step_threads = threads, .places = testing::on_nodes(nodes)});
+        const auto platform = make_cpu_platform({.threads = choice, .step_threads = threads});
         ASSERT_TRUE(platform.ok());
         EXPECT_EQ((*platform)->step_threads(), threads);
         expect_same(testing::step_alone(config, **platform), expected);
@@ -99,7 +100,7 @@ TEST(CpuPlatform, NodesAndStepThreadsGiveTheSameBits) {
 
 // The scratch memory of an earlier runner keeps its address when a later runner needs more.
 TEST(DeviceContext, KeepsTheWorkspaceOfEarlierRunners) {
-  const auto platform = make_cpu_platform({.threads = {.num_threads = 1}});
+  const auto platform = make_cpu_platform({.threads = choose_threads({.num_threads = 1})});
   ASSERT_TRUE(platform.ok());
   DeviceContext& context = *(*platform)->contexts().front();
   const std::span<std::byte> small = context.workspace(1000).value();

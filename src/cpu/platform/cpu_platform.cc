@@ -3,7 +3,6 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
-#include <optional>
 #include <utility>
 
 #include "base/machine.h"
@@ -71,13 +70,9 @@ class CpuContext final : public DeviceContext {
 
 class CpuPlatform final : public Platform {
  public:
-  explicit CpuPlatform(const PlatformConfig& config) {
-    std::vector<ThreadPlace> places = config.places;
-    if (places.empty()) {
-      choice_ = choose_threads(config.threads);
-      places = choice_->places;
-    }
-    auto context = std::make_unique<CpuContext>(std::move(places), config.step_threads,
+  explicit CpuPlatform(const PlatformConfig& config)
+      : choice_(config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads) {
+    auto context = std::make_unique<CpuContext>(choice_.places, config.step_threads,
                                                 CpuOpsOptions{.rounding = config.rounding});
     context_ = context.get();
     contexts_.push_back(std::move(context));
@@ -105,14 +100,14 @@ class CpuPlatform final : public Platform {
     }
     return keys;
   }
-  const ThreadChoice* thread_choice() const override { return choice_ ? &*choice_ : nullptr; }
+  const ThreadChoice* thread_choice() const override { return &choice_; }
   StepThreads step_threads() const override { return context_->step_threads(); }
   void set_step_threads(const StepThreads& threads) override {
     context_->set_step_threads(threads);
   }
 
  private:
-  std::optional<ThreadChoice> choice_;
+  ThreadChoice choice_;
   CpuContext* context_ = nullptr;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
 };
