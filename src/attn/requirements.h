@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attn/backend.h"
+#include "kv/cache_dtype.h"
 
 namespace quire {
 
@@ -27,15 +28,15 @@ struct Requirements {
 
   // For kernels that convert every type of cache but 8-bit integers.
   void require_float_cache(const AttentionShape& shape) {
-    require(is_float(shape.kv),
-            fmt::format("kv is {}; it must be f32, f16, bf16 or fp8_e4m3.", dtype_name(shape.kv)));
+    require(is_float(shape.kv), fmt::format("kv is {}; it must be f32, f16, bf16 or fp8_e4m3.",
+                                            kv_cache_dtype_name(shape.kv)));
   }
 
   // For kernels that convert every type of cache.
   void require_cache(const AttentionShape& shape) {
-    require(
-        is_float(shape.kv) || shape.kv == DType::kI8,
-        fmt::format("kv is {}; it must be f32, f16, bf16, fp8_e4m3 or i8.", dtype_name(shape.kv)));
+    require(is_float(shape.kv) || shape.kv == DType::kI8,
+            fmt::format("kv is {}; it must be f32, f16, bf16, fp8_e4m3 or int8.",
+                        kv_cache_dtype_name(shape.kv)));
   }
 
  private:

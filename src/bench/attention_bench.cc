@@ -12,6 +12,7 @@
 #include "attn/tuning_table.h"
 #include "base/log.h"
 #include "engine/model_files.h"
+#include "kv/cache_dtype.h"
 #include "model/families.h"
 #include "platform/tune.h"
 
@@ -60,7 +61,7 @@ std::string describe(const AttentionShape& shape) {
   return fmt::format("{} query heads, {} KV heads, head_dim {}{}, page {}, {} with {} KV cache",
                      shape.num_heads, shape.num_kv_heads, shape.head_dim,
                      shape.is_latent ? fmt::format(" ({} latent)", shape.head_dim_v) : "",
-                     shape.page_size, dtype_name(shape.q), dtype_name(shape.kv));
+                     shape.page_size, dtype_name(shape.q), kv_cache_dtype_name(shape.kv));
 }
 
 Phase phase_of(const AttentionBenchOptions& options) {

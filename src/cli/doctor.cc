@@ -23,6 +23,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "engine/speculation.h"
+#include "kv/cache_dtype.h"
 #include "model/families.h"
 #include "platform/platform.h"
 
@@ -120,7 +121,7 @@ void print_backends(const DeviceContext& context, const KvGroup& group) {
   const Device& device = context.device();
   const AttentionShape& shape = group.decode;
   print_stdout("\nattention of {} query heads and {} KV heads, head_dim {}, {} {}KV cache\n",
-               shape.num_heads, shape.num_kv_heads, shape.head_dim, dtype_name(shape.kv),
+               shape.num_heads, shape.num_kv_heads, shape.head_dim, kv_cache_dtype_name(shape.kv),
                shape.is_latent ? "latent " : "");
   for (const auto& backend : context.attention().all()) {
     print_line(fmt::format("  {}", backend->name()),

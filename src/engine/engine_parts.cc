@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "engine/kv_cache_probe.h"
 #include "engine/model_files.h"
+#include "kv/cache_dtype.h"
 #include "model/families.h"
 
 namespace quire {
@@ -23,7 +24,7 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.block_size = plan.sizes.limits.page_size;
   const std::optional<WeightFormat>& format = files.config.format;
   info.weight_dtype = format ? values_name(format->scheme) : dtype_name(plan.dtype);
-  info.kv_cache_dtype = dtype_name(plan.sizes.limits.kv_dtype);
+  info.kv_cache_dtype = kv_cache_dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
   info.weight_bytes = plan.memory_request.weight_bytes;
   if (files.embedding) info.embedding_size = files.config.hidden_size;

@@ -41,11 +41,6 @@ KvProbeVerdict judge_kv_probe(double variation);
 // tokenizer, ids that are spread over the vocabulary.
 Result<std::vector<int32_t>> kv_probe_tokens(const ModelFiles& files, int max_tokens);
 
-// Whether a cache of this type has fewer bits than any activations.
-constexpr bool is_quantized_cache(DType kv_dtype) {
-  return kv_dtype == DType::kF8E4M3 || kv_dtype == DType::kI8;
-}
-
 // The scales that a layer's FP8 cache gets from the largest magnitudes of the probe's keys and
 // values: magnitudes up to kKvScaleMargin times as large stay below 448, the largest FP8 number.
 // The margin is for text that differs from the probe; it costs no precision, except of numbers far

@@ -490,6 +490,8 @@ TEST(Doctor, ReportsTheThreads) {
 
 TEST(Doctor, ReportsTheServedContext) {
   EXPECT_THAT(run_quire({"doctor"}).out, HasSubstr("context              4096 tokens\n"));
+  EXPECT_THAT(run_quire({"doctor", "--device", "cpu", "--kv-cache-dtype", "int8"}).out,
+              HasSubstr(", int8 KV cache\n"));
   EXPECT_THAT(run_quire({"doctor", "--max-model-len", "64"}).out,
               HasSubstr("context              64 tokens of the model's 4096\n"));
   EXPECT_THAT(run_quire({"doctor", "--block-size", "64", "--kv-cache-memory", "1M"}).out,

@@ -209,6 +209,11 @@ EngineConfig int8_latent_cache_config() {
   return config;
 }
 
+// Metrics show this name.
+TEST(Int8Cache, HasTheNameOfItsSetting) {
+  EXPECT_EQ(make_engine(int8_cache_config())->model_info().kv_cache_dtype, "int8");
+}
+
 // A token's experts and latent vectors have the same bits, whatever tokens share its step.
 class DeterminismOfFamilies : public ::testing::TestWithParam<EngineConfig (*)()> {};
 

@@ -249,7 +249,7 @@ TEST(CpuAttentionSupport, NamesEveryReason) {
                             "head_dim is 44; it must be a multiple of 8 from 8 to 1024.",
                             "head_dim_v is 1032; it must be a multiple of 8 from 8 to 1024.",
                             "q is bf16; it must be f32.",
-                            "kv is i32; it must be f32, f16, bf16, fp8_e4m3 or i8."));
+                            "kv is i32; it must be f32, f16, bf16, fp8_e4m3 or int8."));
     const AttentionShape good = testing::make_attention_shape(6, 3, 48, 16, DType::kF8E4M3);
     EXPECT_TRUE(backend->supports(good, {.phase = Phase::kPrefill}, Device()).ok());
   }
