@@ -159,4 +159,17 @@ inline Step random_step(const ExpertsShape& shape, int64_t num_tokens, uint32_t 
   return step;
 }
 
+// The tokens [first, first + count) of a step.
+inline Step part_of(const Step& whole, const ExpertsShape& shape, int64_t first, int64_t count) {
+  Step part;
+  part.num_tokens = count;
+  const auto copy = [&](const auto& from, auto& to, int64_t width) {
+    to.assign(from.begin() + first * width, from.begin() + (first + count) * width);
+  };
+  copy(whole.x, part.x, shape.hidden_size);
+  copy(whole.ids, part.ids, shape.top_k);
+  copy(whole.weights, part.weights, shape.top_k);
+  return part;
+}
+
 }  // namespace quire::testing

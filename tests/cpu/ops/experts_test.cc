@@ -11,6 +11,7 @@
 
 #include "cpu/ops/routing.h"
 #include "ops_fixture.h"
+#include "run_experts.h"
 #include "support/expert_cases.h"
 #include "support/reference_ops.h"
 #include "tensor/dtype.h"
@@ -19,9 +20,8 @@ namespace quire {
 namespace {
 
 using ::testing::ElementsAre;
-using testing::host_stream;
+using testing::expect_bits_of_parts;
 using testing::kRoutingCases;
-using testing::matrix;
 using testing::random_floats;
 using testing::random_step;
 using testing::RandomExperts;
@@ -29,6 +29,7 @@ using testing::reference_route;
 using testing::ReferenceOps;
 using testing::RoutedExpert;
 using testing::RoutingCase;
+using testing::run_experts;
 using testing::Step;
 using testing::Variant;
 using testing::VariantOps;
@@ -169,27 +170,6 @@ TEST(Routing, ImpossibleRulesAreNotValid) {
   }));
 }
 
-std::vector<float> run(Ops& ops, const Experts& experts, Step& step,
-                       const std::vector<float>* added_to = nullptr) {
-  const ExpertsShape& shape = experts.shape();
-  std::vector<float> out(static_cast<size_t>(step.num_tokens * shape.hidden_size), NAN);
-  if (added_to != nullptr) out = *added_to;
-  const auto num_bytes =
-      static_cast<size_t>(ops.experts_workspace_bytes(shape, step.num_tokens).value());
-  Buffer workspace = Buffer::host(num_bytes).value();
-  if (num_bytes > 0) std::memset(workspace.data(), 0xFF, num_bytes);  // NaN
-  ops.experts({.experts = &experts,
-               .activation = Activation::kSilu,
-               .x = matrix(step.x, step.num_tokens, shape.hidden_size),
-               .ids = {step.ids.data(), DType::kI32, {step.num_tokens, shape.top_k}},
-               .weights = matrix(step.weights, step.num_tokens, shape.top_k),
-               .out = matrix(out, step.num_tokens, shape.hidden_size),
-               .adds = added_to != nullptr,
-               .workspace = {static_cast<std::byte*>(workspace.data()), num_bytes}},
-              host_stream());
-  return out;
-}
-
 void expect_near(const std::vector<float>& got, const std::vector<float>& expected,
                  const std::string& what) {
   ASSERT_EQ(got.size(), expected.size());
@@ -219,10 +199,11 @@ TEST(Experts, AgreeWithTheDefinition) {
         for (const int64_t num_tokens : {0, 1, 33}) {
           Step step = random_step(shape, num_tokens, 5);
           const std::string what = variant.name + " " + std::string(dtype_name(dtype));
-          expect_near(run(*ops, *experts, step), run(reference, *expected_experts, step), what);
+          expect_near(run_experts(*ops, *experts, step),
+                      run_experts(reference, *expected_experts, step), what);
           const std::vector<float> before = random_floats(step.x.size(), 9);
-          expect_near(run(*ops, *experts, step, &before),
-                      run(reference, *expected_experts, step, &before), what + " added");
+          expect_near(run_experts(*ops, *experts, step, &before),
+                      run_experts(reference, *expected_experts, step, &before), what + " added");
         }
       }
     }
@@ -241,8 +222,8 @@ TEST(Experts, MayHaveDifferentKernels) {
     VariantOps ops(variant);
     const auto experts = ops->make_experts(source).value();
     // An input of this size to a gate of 40 leaves errors of up to 1e-3.
-    const auto got = run(*ops, *experts, step);
-    const auto want = run(reference, *expected, step);
+    const auto got = run_experts(*ops, *experts, step);
+    const auto want = run_experts(reference, *expected, step);
     for (size_t i = 0; i < got.size(); ++i) {
       ASSERT_NEAR(got[i], want[i], 1e-3 * (1.0 + std::fabs(want[i]))) << variant.name;
     }
@@ -260,7 +241,8 @@ TEST(Experts, OneMayHaveAlmostAllTokens) {
     const auto experts = ops->make_experts(source).value();
     for (const uint32_t hot : {9U, 10U}) {
       Step step = random_step(shape, 700, hot, hot);
-      expect_near(run(*ops, *experts, step), run(reference, *expected, step), variant.name);
+      expect_near(run_experts(*ops, *experts, step), run_experts(reference, *expected, step),
+                  variant.name);
     }
   }
 }
@@ -270,17 +252,6 @@ TEST(Experts, RowsDoNotDependOnTheirBatch) {
   const ExpertsShape shape = {24, 4, 160, 96};
   constexpr int64_t kMaxTokens = 400;
   const Step whole = random_step(shape, kMaxTokens, 11, 7);
-  const auto part = [&](int64_t first, int64_t count) {
-    Step step;
-    step.num_tokens = count;
-    const auto copy = [&](const auto& from, auto& to, int64_t width) {
-      to.assign(from.begin() + first * width, from.begin() + (first + count) * width);
-    };
-    copy(whole.x, step.x, shape.hidden_size);
-    copy(whole.ids, step.ids, shape.top_k);
-    copy(whole.weights, step.weights, shape.top_k);
-    return step;
-  };
   for (const Variant& variant : variants()) {
     if (is_slow(variant)) continue;
     for (const DType dtype : kWeightTypes) {
@@ -290,18 +261,11 @@ TEST(Experts, RowsDoNotDependOnTheirBatch) {
         VariantOps ops(variant, testing::on_nodes(nodes));
         const auto experts = ops->make_experts(source).value();
         Step step = whole;
-        const std::vector<float> out = run(*ops, *experts, step);
+        const std::vector<float> out = run_experts(*ops, *experts, step);
         if (all.empty()) all = out;
         ASSERT_EQ(std::memcmp(out.data(), all.data(), all.size() * sizeof(float)), 0);
-        const int64_t parts[][2] = {{0, 1}, {3, 1}, {399, 1}, {5, 2}, {100, 33}, {7, 300}};
-        for (const auto& [first, count] : parts) {
-          Step some = part(first, count);
-          const std::vector<float> got = run(*ops, *experts, some);
-          ASSERT_EQ(std::memcmp(got.data(), all.data() + first * shape.hidden_size,
-                                got.size() * sizeof(float)),
-                    0)
-              << variant.name << " " << dtype_name(dtype) << " tokens from " << first;
-        }
+        expect_bits_of_parts(*ops, *experts, whole, all,
+                             variant.name + " " + std::string(dtype_name(dtype)));
       }
     }
   }
@@ -361,7 +325,7 @@ TEST(Experts, CheckTheirArguments) {
   for (const int32_t id : {-1, 4}) {
     Step step = random_step(shape, 3, 1);
     step.ids[2] = id;
-    EXPECT_DEATH((void)run(*ops, *experts, step), "an id is not of an expert");
+    EXPECT_DEATH((void)run_experts(*ops, *experts, step), "an id is not of an expert");
   }
 }
 

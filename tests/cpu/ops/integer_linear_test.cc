@@ -8,7 +8,7 @@
 #include <random>
 
 #include "cpu/ops/gemm_quantized.h"
-#include "ops_fixture.h"
+#include "quantized_ops.h"
 #include "tensor/dtype.h"
 
 namespace quire {
@@ -16,10 +16,16 @@ namespace {
 
 using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
+using testing::expect_bits_without_batch;
+using testing::expect_infinity_stays_in_its_row;
 using ::testing::HasSubstr;
 using testing::host_stream;
+using testing::kMostOf16Bits;
+using testing::kMostOf8Bits;
 using testing::matrix;
+using testing::QuantizedOps;
 using testing::random_floats;
+using testing::rounding_errors;
 
 constexpr int64_t kPerTensor = 0;  // instead of a group size
 constexpr int64_t kPerRow = -1;
@@ -100,55 +106,16 @@ struct TestMatrix {
   std::vector<float> plain;
 };
 
-struct TestOps {
-  explicit TestOps(std::string_view kernel, InputRounding rounding = InputRounding::kNone,
-                   int num_threads = 2)
-      : pool(num_threads),
-        ops(make_cpu_ops(pool, {.rounding = rounding, .quantized_kernel = kernel})) {}
-
-  Result<std::unique_ptr<Linear>> make(const std::vector<const TestMatrix*>& parts,
-                                       std::vector<float>* bias = nullptr) {
-    std::vector<WeightView> weights;
-    std::vector<TensorView> biases;
-    float* at = bias == nullptr ? nullptr : bias->data();
-    for (const TestMatrix* part : parts) {
-      weights.push_back(part->view);
-      if (bias == nullptr) continue;
-      biases.push_back({at, DType::kF32, {part->n}});
-      at += part->n;
-    }
-    return ops->make_linear({.weights = weights, .biases = biases});
+Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
+                                            const std::vector<const TestMatrix*>& parts,
+                                            std::vector<float>* bias = nullptr) {
+  std::vector<WeightView> weights;
+  std::vector<int64_t> num_rows;
+  for (const TestMatrix* part : parts) {
+    weights.push_back(part->view);
+    num_rows.push_back(part->n);
   }
-
-  std::unique_ptr<Linear> linear(const std::vector<const TestMatrix*>& parts,
-                                 std::vector<float>* bias = nullptr) {
-    auto made = make(parts, bias);
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return std::move(made).value();
-  }
-
-  // The output is NaN where nothing is written.
-  std::vector<float> run(const Linear& linear, std::vector<float>& x, int64_t m) {
-    std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
-    ops->linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()),
-                host_stream());
-    return out;
-  }
-
-  ThreadPool pool;
-  std::unique_ptr<Ops> ops;
-};
-
-// The largest error of rounding an activation of the row: half a unit of its block's integers. In
-// an order, the blocks are those of the ordered columns.
-double rounding_error(const TestMatrix& w, const float* x, int64_t place, double most_integer) {
-  float most = 0;
-  const int64_t first = place / 256 * 256;
-  for (int64_t i = first; i < std::min(first + 256, w.k); ++i) {
-    const int64_t column = w.order.empty() ? i : w.order[static_cast<size_t>(i)];
-    most = std::max(most, std::fabs(x[column]));
-  }
-  return 0.5001 * static_cast<double>(most) / most_integer;
+  return ops.make({.weights = weights, .biases = {}}, num_rows, bias);
 }
 
 // Computes the product in double. An output's error is at most that of rounding activations and,
@@ -158,13 +125,7 @@ void expect_product(const TestMatrix& w, const std::vector<float>& x, int64_t nu
                     double most_integer, const std::string& what) {
   for (int64_t t = 0; t < num_rows; ++t) {
     const float* row = x.data() + t * w.k;
-    std::vector<double> errors(static_cast<size_t>(w.k));
-    for (int64_t i = 0; i < w.k; ++i) {
-      const int64_t column = w.order.empty() ? i : w.order[static_cast<size_t>(i)];
-      errors[static_cast<size_t>(column)] = i % 256 == 0 || !w.order.empty()
-                                                ? rounding_error(w, row, i, most_integer)
-                                                : errors[static_cast<size_t>(column - 1)];
-    }
+    const std::vector<double> errors = rounding_errors(row, w.k, w.order, most_integer);
     for (int64_t n = 0; n < w.n; ++n) {
       double sum = bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<size_t>(n)]);
       double largest = 0;
@@ -184,9 +145,6 @@ void expect_product(const TestMatrix& w, const std::vector<float>& x, int64_t nu
   }
 }
 
-constexpr double kMostOf16Bits = 32512;
-constexpr double kMostOf8Bits = 127;
-
 // Checks one matrix with every kernel, which all give the same bits.
 void expect_every_kernel(const Spec& spec, int64_t n, int64_t k,
                          const std::vector<int64_t>& row_counts) {
@@ -200,8 +158,8 @@ void expect_every_kernel(const Spec& spec, int64_t n, int64_t k,
       std::vector<float> x = random_floats(static_cast<size_t>(num_rows * k), 9);
       std::vector<float> first_out;
       for (const QuantizedKernel& kernel : quantized_kernels()) {
-        TestOps ops(kernel.name, rounding);
-        const std::unique_ptr<Linear> linear = ops.linear({&w}, &bias);
+        QuantizedOps ops(kernel.name, rounding);
+        const std::unique_ptr<Linear> linear = make_linear(ops, {&w}, &bias).value();
         const std::vector<float> out = ops.run(*linear, x, num_rows);
         expect_product(w, x, num_rows, bias, out, most,
                        std::string(kernel.name) + " " + describe(spec));
@@ -284,8 +242,8 @@ TEST(IntegerLinear, TheLargestIntegersDoNotOverflow) {
     for (size_t i = 0; i < 3; ++i) std::memcpy(w.scales.data() + 4 * i, &one, sizeof(one));
     std::vector<float> x(256, 1.0F);
     for (const QuantizedKernel& kernel : quantized_kernels()) {
-      TestOps ops(kernel.name);
-      const std::vector<float> out = ops.run(*ops.linear({&w}), x, 1);
+      QuantizedOps ops(kernel.name);
+      const std::vector<float> out = ops.run(*make_linear(ops, {&w}).value(), x, 1);
       for (const float sum : out) {
         EXPECT_NEAR(sum, is_negative ? -65280.0F : 65280.0F, 0.02F) << kernel.name;
       }
@@ -294,7 +252,7 @@ TEST(IntegerLinear, TheLargestIntegersDoNotOverflow) {
 }
 
 TEST(IntegerLinear, EmbedsTheNumbersThatTheIntegersStandFor) {
-  TestOps ops({});
+  QuantizedOps ops({});
   for (const int bits : {4, 8}) {
     for (const bool has_order : {false, true}) {
       for (const DType scales : {DType::kF16, DType::kBF16, DType::kF32}) {
@@ -304,7 +262,7 @@ TEST(IntegerLinear, EmbedsTheNumbersThatTheIntegersStandFor) {
                            .scales = scales,
                            .has_order = has_order};
         const TestMatrix w(spec, 45, 320, 17);
-        const std::unique_ptr<Linear> linear = ops.linear({&w});
+        const std::unique_ptr<Linear> linear = make_linear(ops, {&w}).value();
         const int32_t ids[] = {44, 0, 31, 32};
         std::vector<float> out(static_cast<size_t>(4 * w.k));
         ops.ops->embed(*linear, ids, 1.0F, matrix(out, 4, w.k), host_stream());
@@ -325,8 +283,8 @@ TEST(IntegerLinear, StacksMatrices) {
   const TestMatrix v({.group_size = 64, .has_zeros = true, .scales = DType::kF16}, 7, 512, 3);
   std::vector<float> bias = random_floats(80, 4);
   std::vector<float> x = random_floats(3 * 512, 6);
-  TestOps ops({});
-  const std::unique_ptr<Linear> linear = ops.linear({&q, &k, &v}, &bias);
+  QuantizedOps ops({});
+  const std::unique_ptr<Linear> linear = make_linear(ops, {&q, &k, &v}, &bias).value();
   ASSERT_EQ(linear->out_features(), 80);
   const std::vector<float> out = ops.run(*linear, x, 3);
   int64_t first = 0;
@@ -343,51 +301,25 @@ TEST(IntegerLinear, StacksMatrices) {
 }
 
 TEST(IntegerLinear, RowsDoNotDependOnTheirBatch) {
-  constexpr int64_t kK = 1152;
-  constexpr int64_t kMaxRows = 260;  // more than are rounded at a time
-  std::vector<float> x = random_floats(kMaxRows * kK, 77);
   for (const bool has_order : {false, true}) {
-    const TestMatrix w({.group_size = 128, .has_zeros = true, .has_order = has_order}, 100, kK, 3);
-    for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
-      std::vector<float> longest;
-      for (const int num_threads : {2, 1}) {
-        TestOps ops({}, rounding, num_threads);
-        const std::unique_ptr<Linear> linear = ops.linear({&w});
-        for (const int64_t m : {kMaxRows, int64_t{1}, int64_t{4}, int64_t{5}, int64_t{67}}) {
-          const std::vector<float> out = ops.run(*linear, x, m);
-          if (longest.empty()) longest = out;
-          ASSERT_EQ(std::memcmp(longest.data(), out.data(), out.size() * sizeof(float)), 0)
-              << "m=" << m << " threads=" << num_threads;
-        }
-      }
-    }
+    const Spec spec = {.group_size = 128, .has_zeros = true, .has_order = has_order};
+    const TestMatrix w(spec, 100, 1152, 3);
+    expect_bits_without_batch([&](QuantizedOps& ops) { return make_linear(ops, {&w}).value(); },
+                              describe(spec));
   }
 }
 
 TEST(IntegerLinear, AnInfinityOrNanStaysInItsRow) {
   const TestMatrix w({.group_size = 128, .has_zeros = true}, 64, 512, 3);
-  for (const QuantizedKernel& kernel : quantized_kernels()) {
-    TestOps ops(kernel.name);
-    const std::unique_ptr<Linear> linear = ops.linear({&w});
-    std::vector<float> x = random_floats(3 * 512, 8);
-    const std::vector<float> finite = ops.run(*linear, x, 3);
-    for (const float broken : {INFINITY, -INFINITY, NAN}) {
-      x[512 + 300] = broken;
-      const std::vector<float> out = ops.run(*linear, x, 3);
-      for (size_t i = 0; i < 64; ++i) {
-        ASSERT_EQ(out[i], finite[i]);
-        ASSERT_TRUE(std::isnan(out[64 + i])) << kernel.name << " " << broken;
-        ASSERT_EQ(out[128 + i], finite[128 + i]);
-      }
-    }
-  }
+  expect_infinity_stays_in_its_row(
+      [&](QuantizedOps& ops) { return make_linear(ops, {&w}).value(); });
 }
 
 TEST(IntegerLinear, RefusesMatricesThatDoNotFit) {
-  TestOps ops({});
+  QuantizedOps ops({});
   const Spec spec = {.group_size = 64, .has_zeros = true, .has_order = true};
   const auto error_of = [&](const std::vector<const TestMatrix*>& parts) {
-    return ops.make(parts).status().message();
+    return make_linear(ops, parts).status().message();
   };
   const TestMatrix a(spec, 4, 128, 1);
   const TestMatrix other_order(spec, 4, 128, 2);
@@ -424,7 +356,7 @@ TEST(IntegerLinear, RefusesMatricesThatDoNotFit) {
 // 4.25 bits per weight with groups of 128, F16 scales and zero points of a byte: 4 + 16/128 +
 // 8/128.
 TEST(IntegerLinear, TakesTheBytesThatAreEstimated) {
-  TestOps ops({});
+  QuantizedOps ops({});
   const Spec specs[] = {{.bits = 4, .group_size = 128, .has_zeros = true},
                         {.bits = 4, .group_size = 32, .scales = DType::kBF16},
                         {.bits = 8, .group_size = kPerRow, .scales = DType::kF32},
@@ -433,7 +365,8 @@ TEST(IntegerLinear, TakesTheBytesThatAreEstimated) {
     const TestMatrix w(spec, 64, 1024, 1);
     const WeightScheme scheme = scheme_of(spec);
     const int64_t estimate = ops.ops->integer_bytes(scheme, spec.scales, w.view.values.shape);
-    EXPECT_EQ(ops.linear({&w})->num_bytes(), static_cast<size_t>(estimate)) << describe(spec);
+    EXPECT_EQ(make_linear(ops, {&w}).value()->num_bytes(), static_cast<size_t>(estimate))
+        << describe(spec);
   }
   EXPECT_EQ(ops.ops->integer_bytes(scheme_of(specs[0]), DType::kF16, {64, 1024}),
             64 * 1024 * 4 / 8 + 64 * 8 * 3);

@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "cpu/ops/gemm_quantized.h"
-#include "ops_fixture.h"
+#include "quantized_ops.h"
+#include "run_experts.h"
 #include "support/expert_cases.h"
 #include "support/gguf_quantization.h"
 
@@ -17,12 +18,13 @@ namespace {
 
 using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
+using testing::expect_bits_of_parts;
 using testing::gguf_type;
-using testing::host_stream;
-using testing::matrix;
 using testing::normal_floats;
 using testing::quantize;
+using testing::QuantizedOps;
 using testing::random_step;
+using testing::run_experts;
 using testing::Step;
 
 // A matrix of random numbers in blocks, and the numbers that the blocks stand for.
@@ -109,34 +111,6 @@ class BlockExperts final : public ExpertsSource {
   std::vector<BlockMatrix> blocks_;
 };
 
-struct TestOps {
-  explicit TestOps(std::string_view kernel, InputRounding rounding = InputRounding::kNone,
-                   int num_threads = 2)
-      : pool(num_threads),
-        ops(make_cpu_ops(pool, {.rounding = rounding, .quantized_kernel = kernel})) {}
-
-  std::vector<float> run(const Experts& experts, Step& step) {
-    const ExpertsShape& shape = experts.shape();
-    std::vector<float> out(static_cast<size_t>(step.num_tokens * shape.hidden_size), NAN);
-    std::vector<std::byte> workspace(
-        static_cast<size_t>(ops->experts_workspace_bytes(shape, step.num_tokens).value()),
-        std::byte{0xFF});  // NaN
-    ops->experts({.experts = &experts,
-                  .activation = Activation::kSilu,
-                  .x = matrix(step.x, step.num_tokens, shape.hidden_size),
-                  .ids = {step.ids.data(), DType::kI32, {step.num_tokens, shape.top_k}},
-                  .weights = matrix(step.weights, step.num_tokens, shape.top_k),
-                  .out = matrix(out, step.num_tokens, shape.hidden_size),
-                  .adds = false,
-                  .workspace = workspace},
-                 host_stream());
-    return out;
-  }
-
-  ThreadPool pool;
-  std::unique_ptr<Ops> ops;
-};
-
 // Bounds the error by the largest outputs of a row's experts, which may cancel out: a rounded input
 // is off by up to half a unit of its 16 or 8 bits, and these errors add up over two products.
 void expect_outputs(const BlockExperts& source, const Step& step, const std::vector<float>& got,
@@ -187,9 +161,9 @@ TEST(QuantizedExperts, AgreeWithTheDefinition) {
           Step step = random_step(shape, num_tokens, 5);
           std::vector<float> first;
           for (const QuantizedKernel& kernel : quantized_kernels()) {
-            TestOps ops(kernel.name, rounding);
+            QuantizedOps ops(kernel.name, rounding);
             const auto experts = ops.ops->make_experts(source).value();
-            const std::vector<float> out = ops.run(*experts, step);
+            const std::vector<float> out = run_experts(*ops.ops, *experts, step);
             const std::string what = std::string(kernel.name) + " " + gate + " " + down;
             expect_outputs(source, step, out, bound, what);
             if (first.empty()) first = out;
@@ -207,11 +181,11 @@ TEST(QuantizedExperts, MayHaveIncompleteBlocksAndPanels) {
   const ExpertsShape shape = {4, 2, 96, 32};
   BlockExperts source(shape, gguf_type("Q8_0"), gguf_type("Q4_0"), gguf_type("Q8_0"));
   for (const QuantizedKernel& kernel : quantized_kernels()) {
-    TestOps ops(kernel.name);
+    QuantizedOps ops(kernel.name);
     const auto experts = ops.ops->make_experts(source).value();
     for (const int64_t num_tokens : {1, 2, 33}) {
       Step step = random_step(shape, num_tokens, 3);
-      expect_outputs(source, step, ops.run(*experts, step), kBoundOf16Bits,
+      expect_outputs(source, step, run_experts(*ops.ops, *experts, step), kBoundOf16Bits,
                      std::string(kernel.name));
     }
   }
@@ -222,7 +196,7 @@ TEST(QuantizedExperts, TakeTheMemoryOfTheirBlocks) {
   const ExpertsShape shape = {4, 2, 512, 256};
   for (const auto& [gate, up, down] : kTypes) {
     BlockExperts source(shape, gguf_type(gate), gguf_type(up), gguf_type(down));
-    TestOps ops({});
+    QuantizedOps ops({});
     size_t num_bytes = 0;
     const auto add = [&](const LinearSource& matrices) {
       for (const BlockMatrix& matrix : matrices.blocks) {
@@ -243,27 +217,14 @@ TEST(QuantizedExperts, OneMayHaveAlmostAllTokens) {
   const ExpertsShape shape = {6, 2, 64, 32};
   BlockExperts source(shape, gguf_type("Q8_0"), gguf_type("Q8_0"), gguf_type("Q4_0"));
   for (const QuantizedKernel& kernel : quantized_kernels()) {
-    TestOps ops(kernel.name);
+    QuantizedOps ops(kernel.name);
     const auto experts = ops.ops->make_experts(source).value();
     for (const uint32_t hot : {9U, 10U}) {
       Step step = random_step(shape, 600, hot, hot);
-      expect_outputs(source, step, ops.run(*experts, step), kBoundOf16Bits,
+      expect_outputs(source, step, run_experts(*ops.ops, *experts, step), kBoundOf16Bits,
                      std::string(kernel.name));
     }
   }
-}
-
-// The tokens [first, first + count) of a step.
-Step part_of(const Step& whole, const ExpertsShape& shape, int64_t first, int64_t count) {
-  Step part;
-  part.num_tokens = count;
-  const auto copy = [&](const auto& from, auto& to, int64_t width) {
-    to.assign(from.begin() + first * width, from.begin() + (first + count) * width);
-  };
-  copy(whole.x, part.x, shape.hidden_size);
-  copy(whole.ids, part.ids, shape.top_k);
-  copy(whole.weights, part.weights, shape.top_k);
-  return part;
 }
 
 // A token has the same bits alone and in a batch of any size, on one thread or several.
@@ -274,22 +235,14 @@ TEST(QuantizedExperts, RowsDoNotDependOnTheirBatch) {
   BlockExperts source(shape, gguf_type("Q4_K"), gguf_type("Q6_K"), gguf_type("Q8_0"));
   for (const QuantizedKernel& kernel : quantized_kernels()) {
     std::vector<float> all;
-    for (const int num_threads : {1, 2, 5}) {
-      TestOps ops(kernel.name, InputRounding::kNone, num_threads);
+    for (const auto& nodes : {std::vector{0}, {0, 0}, {0, 1, 0, 1, 1}}) {
+      QuantizedOps ops(kernel.name, InputRounding::kNone, testing::on_nodes(nodes));
       const auto experts = ops.ops->make_experts(source).value();
       Step step = whole;
-      const std::vector<float> out = ops.run(*experts, step);
+      const std::vector<float> out = run_experts(*ops.ops, *experts, step);
       if (all.empty()) all = out;
       ASSERT_EQ(std::memcmp(out.data(), all.data(), all.size() * sizeof(float)), 0) << kernel.name;
-      const int64_t parts[][2] = {{0, 1}, {399, 1}, {5, 2}, {100, 33}, {7, 300}};
-      for (const auto& [first, count] : parts) {
-        Step some = part_of(whole, shape, first, count);
-        const std::vector<float> got = ops.run(*experts, some);
-        ASSERT_EQ(std::memcmp(got.data(), all.data() + first * shape.hidden_size,
-                              got.size() * sizeof(float)),
-                  0)
-            << kernel.name << " tokens from " << first;
-      }
+      expect_bits_of_parts(*ops.ops, *experts, whole, all, std::string(kernel.name));
     }
   }
 }

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "cpu/ops/gemm_quantized.h"
-#include "ops_fixture.h"
+#include "quantized_ops.h"
 #include "tensor/dtype.h"
 #include "tensor/gguf_blocks.h"
 
@@ -15,9 +15,15 @@ namespace {
 
 using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
+using testing::expect_bits_without_batch;
+using testing::expect_infinity_stays_in_its_row;
 using testing::host_stream;
+using testing::kMostOf16Bits;
+using testing::kMostOf8Bits;
 using testing::matrix;
+using testing::QuantizedOps;
 using testing::random_floats;
+using testing::rounding_errors;
 
 std::vector<GgufBlockType> quantized_types() {
   std::vector<GgufBlockType> types;
@@ -87,48 +93,15 @@ TestMatrix random_matrix(const GgufBlockType& type, int64_t n, int64_t k, uint32
   return m;
 }
 
-struct TestOps {
-  explicit TestOps(std::string_view kernel, InputRounding rounding = InputRounding::kNone,
-                   std::vector<ThreadPlace> places = testing::on_nodes({0, 0}))
-      : pool(std::move(places)),
-        ops(make_cpu_ops(pool, {.rounding = rounding, .quantized_kernel = kernel})) {}
-
-  std::unique_ptr<Linear> linear(const std::vector<const TestMatrix*>& parts,
-                                 std::vector<float>* bias = nullptr) {
-    std::vector<BlockMatrix> blocks;
-    std::vector<TensorView> biases;
-    float* at = bias == nullptr ? nullptr : bias->data();
-    for (const TestMatrix* part : parts) {
-      blocks.push_back(part->view());
-      if (bias == nullptr) continue;
-      biases.push_back({at, DType::kF32, {part->n}});
-      at += part->n;
-    }
-    auto made = ops->make_linear({.weights = {}, .biases = biases, .blocks = blocks});
-    EXPECT_TRUE(made.ok()) << made.status().message();
-    return std::move(made).value();
+std::unique_ptr<Linear> make_linear(QuantizedOps& ops, const std::vector<const TestMatrix*>& parts,
+                                    std::vector<float>* bias = nullptr) {
+  std::vector<BlockMatrix> blocks;
+  std::vector<int64_t> num_rows;
+  for (const TestMatrix* part : parts) {
+    blocks.push_back(part->view());
+    num_rows.push_back(part->n);
   }
-
-  std::vector<float> run(const Linear& linear, std::vector<float>& x, int64_t m) {
-    std::vector<float> out(static_cast<size_t>(m * linear.out_features()), NAN);
-    ops->linear(linear, matrix(x, m, linear.in_features()), matrix(out, m, linear.out_features()),
-                host_stream());
-    return out;
-  }
-
-  ThreadPool pool;
-  std::unique_ptr<Ops> ops;
-};
-
-// Half a unit of the integers of a block of activations, per activation.
-double rounding_error(const std::vector<float>& x, int64_t row, int64_t k, int64_t num_k,
-                      double most_integer) {
-  float most = 0;
-  const int64_t first = k / 256 * 256;
-  for (int64_t i = first; i < std::min(first + 256, num_k); ++i) {
-    most = std::max(most, std::fabs(x[static_cast<size_t>(row * num_k + i)]));
-  }
-  return 0.5001 * static_cast<double>(most) / most_integer;
+  return ops.make({.weights = {}, .biases = {}, .blocks = blocks}, num_rows, bias).value();
 }
 
 // Computes the product in double. The error of an output is at most that of rounding activations
@@ -136,12 +109,8 @@ double rounding_error(const std::vector<float>& x, int64_t row, int64_t k, int64
 void expect_product(const TestMatrix& w, const std::vector<float>& x, int64_t num_rows,
                     const std::vector<float>& bias, const std::vector<float>& out,
                     double most_integer, const std::string& what) {
-  std::vector<double> errors;
   for (int64_t t = 0; t < num_rows; ++t) {
-    errors.clear();
-    for (int64_t k = 0; k < w.k; ++k) {
-      errors.push_back(k % 256 == 0 ? rounding_error(x, t, k, w.k, most_integer) : errors.back());
-    }
+    const std::vector<double> errors = rounding_errors(x.data() + t * w.k, w.k, {}, most_integer);
     for (int64_t n = 0; n < w.n; ++n) {
       double sum = bias.empty() ? 0.0 : static_cast<double>(bias[static_cast<size_t>(n)]);
       double bound = 1e-6 + 1e-6 * std::fabs(sum);
@@ -159,9 +128,6 @@ void expect_product(const TestMatrix& w, const std::vector<float>& x, int64_t nu
   }
 }
 
-constexpr double kMostOf16Bits = 32512;
-constexpr double kMostOf8Bits = 127;
-
 TEST(QuantizedLinear, AgreesWithTheDefinitionForEveryType) {
   for (const GgufBlockType& type : quantized_types()) {
     const int64_t block = type.block_elements;
@@ -176,8 +142,8 @@ TEST(QuantizedLinear, AgreesWithTheDefinitionForEveryType) {
           std::vector<float> x = random_floats(static_cast<size_t>(num_rows * k), 9);
           std::vector<float> first_out;
           for (const QuantizedKernel& kernel : quantized_kernels()) {
-            TestOps ops(kernel.name, rounding);
-            const std::unique_ptr<Linear> linear = ops.linear({&w}, &bias);
+            QuantizedOps ops(kernel.name, rounding);
+            const std::unique_ptr<Linear> linear = make_linear(ops, {&w}, &bias);
             const std::vector<float> out = ops.run(*linear, x, num_rows);
             expect_product(w, x, num_rows, bias, out, most,
                            std::string(kernel.name) + " " + type.name);
@@ -193,10 +159,10 @@ TEST(QuantizedLinear, AgreesWithTheDefinitionForEveryType) {
 }
 
 TEST(QuantizedLinear, EmbedsTheNumbersThatTheBlocksStandFor) {
-  TestOps ops({});
+  QuantizedOps ops({});
   for (const GgufBlockType& type : quantized_types()) {
     const TestMatrix w = random_matrix(type, 45, 3 * type.block_elements, 17);
-    const std::unique_ptr<Linear> linear = ops.linear({&w});
+    const std::unique_ptr<Linear> linear = make_linear(ops, {&w});
     EXPECT_EQ(linear->in_features(), w.k);
     EXPECT_EQ(linear->out_features(), w.n);
     const int32_t ids[] = {44, 0, 31, 32};
@@ -218,8 +184,8 @@ TEST(QuantizedLinear, StacksMatricesOfSeveralTypes) {
   const TestMatrix v = random_matrix(type_of(14), 7, 512, 3);   // Q6_K
   std::vector<float> bias = random_floats(80, 4);
   std::vector<float> x = random_floats(3 * 512, 6);
-  TestOps ops({});
-  const std::unique_ptr<Linear> linear = ops.linear({&q, &k, &v}, &bias);
+  QuantizedOps ops({});
+  const std::unique_ptr<Linear> linear = make_linear(ops, {&q, &k, &v}, &bias);
   ASSERT_EQ(linear->out_features(), 80);
   const std::vector<float> out = ops.run(*linear, x, 3);
   int64_t first = 0;
@@ -236,52 +202,24 @@ TEST(QuantizedLinear, StacksMatricesOfSeveralTypes) {
 }
 
 TEST(QuantizedLinear, RowsDoNotDependOnTheirBatch) {
-  constexpr int64_t kK = 2304;
-  constexpr int64_t kMaxRows = 260;  // more than are rounded at a time
-  std::vector<float> x = random_floats(kMaxRows * kK, 77);
   for (const uint32_t id : {8U, 12U, 14U}) {
-    const TestMatrix w = random_matrix(*find_gguf_block_type(id), 100, kK, 3);
-    for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
-      std::vector<float> longest;
-      for (const auto& nodes : {std::vector{0, 0}, {0}, {0, 1, 1}}) {
-        TestOps ops({}, rounding, testing::on_nodes(nodes));
-        const std::unique_ptr<Linear> linear = ops.linear({&w});
-        for (const int64_t m : {kMaxRows, int64_t{1}, int64_t{4}, int64_t{5}, int64_t{67}}) {
-          const std::vector<float> out = ops.run(*linear, x, m);
-          if (longest.empty()) longest = out;
-          ASSERT_EQ(std::memcmp(longest.data(), out.data(), out.size() * sizeof(float)), 0)
-              << w.type.name << " m=" << m << " threads=" << nodes.size();
-        }
-      }
-    }
+    const TestMatrix w = random_matrix(*find_gguf_block_type(id), 100, 2304, 3);
+    expect_bits_without_batch([&](QuantizedOps& ops) { return make_linear(ops, {&w}); },
+                              w.type.name);
   }
 }
 
 TEST(QuantizedLinear, AnInfinityOrNanStaysInItsRow) {
   const TestMatrix w = random_matrix(*find_gguf_block_type(12), 64, 512, 3);
-  for (const QuantizedKernel& kernel : quantized_kernels()) {
-    TestOps ops(kernel.name);
-    const std::unique_ptr<Linear> linear = ops.linear({&w});
-    std::vector<float> x = random_floats(3 * 512, 8);
-    const std::vector<float> finite = ops.run(*linear, x, 3);
-    for (const float broken : {INFINITY, -INFINITY, NAN}) {
-      x[512 + 300] = broken;
-      const std::vector<float> out = ops.run(*linear, x, 3);
-      for (size_t i = 0; i < 64; ++i) {
-        ASSERT_EQ(out[i], finite[i]);
-        ASSERT_TRUE(std::isnan(out[64 + i])) << kernel.name << " " << broken;
-        ASSERT_EQ(out[128 + i], finite[128 + i]);
-      }
-    }
-  }
+  expect_infinity_stays_in_its_row([&](QuantizedOps& ops) { return make_linear(ops, {&w}); });
 }
 
 TEST(QuantizedLinear, ZerosAndTinyActivationsGiveTheBias) {
   const TestMatrix w = random_matrix(*find_gguf_block_type(8), 40, 288, 3);
   std::vector<float> bias = random_floats(40, 4);
   for (const QuantizedKernel& kernel : quantized_kernels()) {
-    TestOps ops(kernel.name);
-    const std::unique_ptr<Linear> linear = ops.linear({&w}, &bias);
+    QuantizedOps ops(kernel.name);
+    const std::unique_ptr<Linear> linear = make_linear(ops, {&w}, &bias);
     for (const float value : {0.0F, -0.0F, 1e-40F, -1e-35F}) {
       std::vector<float> x(288, value);
       EXPECT_EQ(ops.run(*linear, x, 1), bias) << kernel.name << " " << value;
@@ -290,7 +228,7 @@ TEST(QuantizedLinear, ZerosAndTinyActivationsGiveTheBias) {
 }
 
 TEST(QuantizedLinear, RefusesBlocksThatDoNotFitTogether) {
-  TestOps ops({});
+  QuantizedOps ops({});
   const TestMatrix a = random_matrix(*find_gguf_block_type(8), 4, 64, 1);
   const TestMatrix b = random_matrix(*find_gguf_block_type(8), 4, 96, 1);
   const std::vector<BlockMatrix> blocks = {a.view(), b.view()};
@@ -302,13 +240,13 @@ TEST(QuantizedLinear, RefusesBlocksThatDoNotFitTogether) {
 
 // A block of Q4_K has 144 bytes per row in the file.
 TEST(QuantizedLinear, TakesAboutAsManyBytesAsTheBlocks) {
-  TestOps ops({});
+  QuantizedOps ops({});
   EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(12)), 148);
   EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(14)), 210);
   EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(8)), 34);
   EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(1)), 0);
   const TestMatrix w = random_matrix(*find_gguf_block_type(12), 64, 512, 1);
-  EXPECT_EQ(ops.linear({&w})->num_bytes(), 64U * 2 * 148);
+  EXPECT_EQ(make_linear(ops, {&w})->num_bytes(), 64U * 2 * 148);
 }
 
 }  // namespace
