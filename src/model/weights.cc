@@ -20,16 +20,6 @@ namespace quire {
 
 namespace {
 
-std::string bias_name(const MatrixPart& part) {
-  return part.name + ".bias";
-}
-
-// Whether a matrix is stored as quantized integers. An I8 tensor without scales is none: it is
-// refused by its type.
-bool has_integers(const WeightScheme& scheme) {
-  return is_integer(scheme) && scheme.scales != ScaleLayout::kNone;
-}
-
 // A copy in plain_dtype().
 Result<Tensor> plain_copy(const WeightView& matrix, ThreadPool& threads) {
   const Shape& shape = matrix.values.shape;
@@ -274,7 +264,7 @@ Result<LinearSource> Loader::take_source(const MatrixBinding& binding) {
     }
     if (!binding.has_bias) continue;
     QUIRE_ASSIGN_OR_RETURN(const TensorView bias,
-                           bias_part(bias_name(part), part.num_rows, binding.split));
+                           bias_part(part.name + ".bias", part.num_rows, binding.split));
     biases_.push_back(bias);
   }
   LinearSource source = {weights_, biases_, repeated_, blocks_};
@@ -421,7 +411,8 @@ Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& who
   const bool is_quantized = scheme.scales != ScaleLayout::kNone;
   // The name of packed integers alone says that they are integers; their type is checked.
   const bool has_packed_name = name != part.name + ".weight";
-  if (has_packed_name || has_integers(scheme)) return take_integers(name, whole, part, binding);
+  if (has_packed_name || (is_quantized && is_integer(scheme)))
+    return take_integers(name, whole, part, binding);
   if (is_quantized && !quantizes_on_device(binding)) {
     return take_quantized(name, whole, part, *binding.format);
   }
@@ -520,7 +511,7 @@ Status Loader::check_stored_shape(const MatrixPart& part, const Shape& whole,
 
 // Old versions of AutoGPTQ store biases of zeros for all matrices.
 Status Loader::take_unused_bias(const MatrixPart& part, const MatrixBinding& binding) {
-  const std::string name = bias_name(part);
+  const std::string name = part.name + ".bias";
   if (binding.has_bias || binding.format->packing != Packing::kGptq || !names_.contains(name)) {
     return {};
   }
@@ -651,36 +642,6 @@ Status Loader::check_nothing_left(const WeightList& list, std::string_view archi
                   num_left, architecture, named, num_left > kMaxNamed ? ", …" : ""));
 }
 
-// The tensors of one part besides its bias: values, and scales and zero points if they are stored.
-void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec::Kind kind,
-                std::vector<TensorSpec>& tensors) {
-  using Kind = TensorSpec::Kind;
-  const Shape whole = {part.num_rows, binding.num_columns};
-  const std::optional<WeightFormat>& format = binding.format;
-  const Packing packing = format ? format->packing : Packing::kNone;
-  const PackedNames names = packed_names(packing);
-  tensors.push_back(
-      {part.name + std::string(names.values), whole, kind, binding.split, format, part.name});
-  if (!format || format->at_load) return;
-  const Shape scales = scales_shape(format->scheme, whole);
-  tensors.push_back({part.name + format->scales_suffix, scales, Kind::kScales, binding.split});
-  if (format->scheme.has_zeros) {
-    tensors.push_back({part.name + std::string(names.zeros), scales, Kind::kScales, binding.split});
-  }
-  if (format->input_scale_suffix.empty()) return;
-  tensors.push_back({part.name + format->input_scale_suffix, {1}, Kind::kScales, Split::kNone});
-}
-
-void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
-  for (const MatrixPart& part : binding.parts) {
-    add_matrix(part, binding, TensorSpec::Kind::kMatrix, tensors);
-    if (binding.has_bias) {
-      tensors.push_back(
-          {bias_name(part), {part.num_rows}, TensorSpec::Kind::kVector, Split::kNone});
-    }
-  }
-}
-
 }  // namespace
 
 Result<KvScales> make_kv_scales(const KvScaleValues& values, Ops& ops) {
@@ -692,178 +653,11 @@ Result<KvScales> make_kv_scales(const KvScaleValues& values, Ops& ops) {
   return scales;
 }
 
-std::vector<TensorSpec> list_tensors(const WeightList& list) {
-  std::vector<TensorSpec> tensors;
-  for (const WeightGroup& group : list.groups) {
-    for (const MatrixBinding& binding : group.matrices) add_tensors(binding, tensors);
-    for (const ExpertsBinding& binding : group.experts) {
-      for (const MlpBinding& expert : binding.each) {
-        add_tensors(expert.gate_up, tensors);
-        add_tensors(expert.down, tensors);
-      }
-      if (binding.num_shared == 0) continue;
-      add_tensors(binding.shared.gate_up, tensors);
-      add_tensors(binding.shared.down, tensors);
-    }
-    for (const LatentBinding& binding : group.latents) {
-      add_matrix(binding.matrix.parts.front(), binding.matrix, TensorSpec::Kind::kPlain, tensors);
-    }
-    for (const VectorBinding& binding : group.vectors) {
-      tensors.push_back({binding.name, {binding.size}, TensorSpec::Kind::kVector, Split::kNone});
-    }
-  }
-  return tensors;
-}
-
-std::string stored_name(const TensorSpec& tensor, const WeightSource& source) {
-  if (tensor.matrix.empty()) return tensor.name;
-  return stored_values_name(tensor.matrix, tensor.format, source);
-}
-
-int num_kv_scales(const WeightSource& source) {
-  std::set<std::string> layers;
-  for (const std::string& name : source.names()) {
-    for (const std::string_view scale : key_scale_names()) {
-      const std::string end = ".self_attn." + std::string(scale);
-      if (name.ends_with(end)) layers.insert(name.substr(0, name.size() - end.size()));
-    }
-  }
-  return static_cast<int>(layers.size());
-}
-
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
                     Ops& ops, const Parallel& parallel, const LoadProgress& progress) {
   Loader loader(source, ops, parallel);
   QUIRE_RETURN_IF_ERROR(loader.load(list, progress));
   return loader.check_nothing_left(list, architecture);
-}
-
-namespace {
-
-// The slice of the scales along one axis; `block` is the number of weights per scale there.
-Result<Slice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
-                              std::string_view axis, std::string_view name) {
-  const int64_t end = slice.first + slice.count;
-  if (block >= total) return Slice{0, 1};
-  if (slice.first % block != 0 || (end % block != 0 && end != total)) {
-    return invalid_argument(
-        fmt::format("[model] tensor {}: a part of it cuts a block of scales; got {} {} to {} of "
-                    "blocks of {}, expected multiples; choose another `tensor_parallel_size`",
-                    quote_name(name), axis, slice.first, end, block));
-  }
-  return Slice{slice.first / block, ceil_div(slice.count, block)};
-}
-
-Result<TensorView> copy_columns(const TensorView& view, const Slice& slice,
-                                std::vector<Tensor>& copies) {
-  QUIRE_ASSIGN_OR_RETURN(Tensor copy, Tensor::host({view.shape[0], slice.count}, view.dtype));
-  const size_t element_bytes = dtype_bytes(view.dtype);
-  const size_t row_bytes = static_cast<size_t>(slice.count) * element_bytes;
-  for (int64_t row = 0; row < view.shape[0]; ++row) {
-    const auto from = static_cast<size_t>(row * view.shape[1] + slice.first) * element_bytes;
-    std::memcpy(copy.view.as<std::byte>() + static_cast<size_t>(row) * row_bytes,
-                view.as<std::byte>() + from, row_bytes);
-  }
-  copies.push_back(std::move(copy));
-  return copies.back().view;
-}
-
-}  // namespace
-
-Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name) {
-  WeightView part = matrix;
-  part.values = matrix.values.rows(slice.first, slice.count);
-  if (matrix.scheme.scales == ScaleLayout::kNone) return part;
-  const Shape& shape = matrix.values.shape;
-  const int64_t block = scale_block(matrix.scheme, shape)[0];
-  QUIRE_ASSIGN_OR_RETURN(const Slice scales, slice_of_scales(slice, block, shape[0], "rows", name));
-  part.scales = matrix.scales.rows(scales.first, scales.count);
-  if (matrix.zeros.data != nullptr) part.zeros = matrix.zeros.rows(scales.first, scales.count);
-  return part;
-}
-
-Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
-                                 std::string_view name, std::vector<Tensor>& copies) {
-  WeightView part = matrix;
-  if (matrix.order.data != nullptr) {
-    return unimplemented(
-        fmt::format("[model] tensor {}: its columns are in an order of groups (act-order), and "
-                    "cannot be divided; set `tensor_parallel_size` to 1",
-                    quote_name(name)));
-  }
-  if (matrix.scheme.scales != ScaleLayout::kNone) {
-    const Shape& shape = matrix.values.shape;
-    const int64_t block = scale_block(matrix.scheme, shape)[1];
-    QUIRE_ASSIGN_OR_RETURN(const Slice scales,
-                           slice_of_scales(slice, block, shape[1], "columns", name));
-    if (block < shape[1]) {
-      QUIRE_ASSIGN_OR_RETURN(part.scales, copy_columns(matrix.scales, scales, copies));
-      if (matrix.zeros.data != nullptr) {
-        QUIRE_ASSIGN_OR_RETURN(part.zeros, copy_columns(matrix.zeros, scales, copies));
-      }
-    }
-  }
-  QUIRE_ASSIGN_OR_RETURN(part.values, copy_columns(matrix.values, slice, copies));
-  return part;
-}
-
-namespace {
-
-// Bytes of a matrix that a device keeps as integers; 0: it does not.
-int64_t kept_integer_bytes(const TensorSpec& tensor, const WeightScheme& scheme,
-                           const WeightSource& source, const Ops& ops) {
-  if (!has_integers(scheme)) return 0;
-  const DType scales =
-      source.dtype_of(tensor.matrix + tensor.format->scales_suffix).value_or(DType::kF32);
-  return ops.integer_bytes(scheme, scales, tensor.shape);
-}
-
-// Bytes of a tensor in one rank's memory.
-Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
-                           const Parallel& parallel) {
-  const int64_t count = tensor.shape.num_elements();
-  if (tensor.kind == TensorSpec::Kind::kScales) return int64_t{0};  // counted with the matrix
-  if (tensor.kind == TensorSpec::Kind::kVector) {
-    return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
-  }
-  const int64_t num_parts = tensor.split == Split::kNone ? 1 : parallel.size;
-  const std::string name = stored_name(tensor, source);
-  const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
-  const GgufBlockType* const blocks = is_plain ? nullptr : source.block_type(name);
-  if (blocks != nullptr && ops.block_bytes(*blocks) > 0 && num_parts == 1) {
-    return count / blocks->block_elements * ops.block_bytes(*blocks);
-  }
-  const DType stored = source.dtype_of(name).value_or(DType::kF32);
-  const WeightScheme stored_scheme = scheme_of(tensor.format, stored);
-  const int64_t integers =
-      is_plain ? 0 : kept_integer_bytes(tensor, stored_scheme, source, ops) / num_parts;
-  if (integers > 0) return integers;
-  const bool is_expanded = is_plain || has_integers(stored_scheme);
-  const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
-  // The load refuses such a tensor by its name.
-  if (stored_scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};
-  QUIRE_ASSIGN_OR_RETURN(const DType kept, ops.linear_dtype(scheme));
-  const int64_t values = count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
-  if (kept != DType::kF8E4M3) return values;
-  // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row. A stack of matrices
-  // whose heights are not multiples of a block has more.
-  const int64_t num_scales = scheme.scales == ScaleLayout::kBlocks
-                                 ? scales_shape(scheme, tensor.shape).num_elements()
-                                 : tensor.shape[0];
-  return values + num_scales * int64_t{sizeof(float)};
-}
-
-}  // namespace
-
-Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
-                                      const WeightSource& source, const Ops& ops,
-                                      const Parallel& parallel) {
-  int64_t total = 0;
-  for (const TensorSpec& tensor : tensors) {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t bytes, kept_bytes(tensor, source, ops, parallel));
-    total += bytes;
-  }
-  return total;
 }
 
 }  // namespace quire

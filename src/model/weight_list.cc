@@ -1,0 +1,137 @@
+// The tensors that a model's list of weights has, and the memory that they take.
+#include <set>
+#include <string_view>
+
+#include "model/weights.h"
+#include "tensor/dtype.h"
+
+namespace quire {
+namespace {
+
+// The tensors of one part besides its bias: values, and scales and zero points if they are stored.
+void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec::Kind kind,
+                std::vector<TensorSpec>& tensors) {
+  using Kind = TensorSpec::Kind;
+  const Shape whole = {part.num_rows, binding.num_columns};
+  const std::optional<WeightFormat>& format = binding.format;
+  const Packing packing = format ? format->packing : Packing::kNone;
+  const PackedNames names = packed_names(packing);
+  tensors.push_back(
+      {part.name + std::string(names.values), whole, kind, binding.split, format, part.name});
+  if (!format || format->at_load) return;
+  const Shape scales = scales_shape(format->scheme, whole);
+  tensors.push_back({part.name + format->scales_suffix, scales, Kind::kScales, binding.split});
+  if (format->scheme.has_zeros) {
+    tensors.push_back({part.name + std::string(names.zeros), scales, Kind::kScales, binding.split});
+  }
+  if (format->input_scale_suffix.empty()) return;
+  tensors.push_back({part.name + format->input_scale_suffix, {1}, Kind::kScales, Split::kNone});
+}
+
+void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
+  for (const MatrixPart& part : binding.parts) {
+    add_matrix(part, binding, TensorSpec::Kind::kMatrix, tensors);
+    if (binding.has_bias) {
+      tensors.push_back(
+          {part.name + ".bias", {part.num_rows}, TensorSpec::Kind::kVector, Split::kNone});
+    }
+  }
+}
+
+// Bytes of a matrix that a device keeps as integers; 0: it does not.
+int64_t kept_integer_bytes(const TensorSpec& tensor, const WeightScheme& scheme,
+                           const WeightSource& source, const Ops& ops) {
+  if (!is_integer(scheme)) return 0;
+  const DType scales =
+      source.dtype_of(tensor.matrix + tensor.format->scales_suffix).value_or(DType::kF32);
+  return ops.integer_bytes(scheme, scales, tensor.shape);
+}
+
+// Bytes of a tensor in one rank's memory.
+Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
+                           const Parallel& parallel) {
+  const int64_t count = tensor.shape.num_elements();
+  if (tensor.kind == TensorSpec::Kind::kScales) return int64_t{0};  // counted with the matrix
+  if (tensor.kind == TensorSpec::Kind::kVector) {
+    return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
+  }
+  const int64_t num_parts = tensor.split == Split::kNone ? 1 : parallel.size;
+  const std::string name = stored_name(tensor, source);
+  const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
+  const GgufBlockType* const blocks = is_plain ? nullptr : source.block_type(name);
+  if (blocks != nullptr && ops.block_bytes(*blocks) > 0 && num_parts == 1) {
+    return count / blocks->block_elements * ops.block_bytes(*blocks);
+  }
+  const DType stored = source.dtype_of(name).value_or(DType::kF32);
+  const WeightScheme stored_scheme = scheme_of(tensor.format, stored);
+  // The load refuses such a tensor by its name.
+  if (stored_scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};
+  const int64_t integers =
+      is_plain ? 0 : kept_integer_bytes(tensor, stored_scheme, source, ops) / num_parts;
+  if (integers > 0) return integers;
+  const bool is_expanded = is_plain || is_integer(stored_scheme);
+  const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
+  QUIRE_ASSIGN_OR_RETURN(const DType kept, ops.linear_dtype(scheme));
+  const int64_t values = count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
+  if (kept != DType::kF8E4M3) return values;
+  // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row. A stack of matrices
+  // whose heights are not multiples of a block has more.
+  const int64_t num_scales = scheme.scales == ScaleLayout::kBlocks
+                                 ? scales_shape(scheme, tensor.shape).num_elements()
+                                 : tensor.shape[0];
+  return values + num_scales * int64_t{sizeof(float)};
+}
+
+}  // namespace
+
+std::vector<TensorSpec> list_tensors(const WeightList& list) {
+  std::vector<TensorSpec> tensors;
+  for (const WeightGroup& group : list.groups) {
+    for (const MatrixBinding& binding : group.matrices) add_tensors(binding, tensors);
+    for (const ExpertsBinding& binding : group.experts) {
+      for (const MlpBinding& expert : binding.each) {
+        add_tensors(expert.gate_up, tensors);
+        add_tensors(expert.down, tensors);
+      }
+      if (binding.num_shared == 0) continue;
+      add_tensors(binding.shared.gate_up, tensors);
+      add_tensors(binding.shared.down, tensors);
+    }
+    for (const LatentBinding& binding : group.latents) {
+      add_matrix(binding.matrix.parts.front(), binding.matrix, TensorSpec::Kind::kPlain, tensors);
+    }
+    for (const VectorBinding& binding : group.vectors) {
+      tensors.push_back({binding.name, {binding.size}, TensorSpec::Kind::kVector, Split::kNone});
+    }
+  }
+  return tensors;
+}
+
+std::string stored_name(const TensorSpec& tensor, const WeightSource& source) {
+  if (tensor.matrix.empty()) return tensor.name;
+  return stored_values_name(tensor.matrix, tensor.format, source);
+}
+
+int num_kv_scales(const WeightSource& source) {
+  std::set<std::string> layers;
+  for (const std::string& name : source.names()) {
+    for (const std::string_view scale : key_scale_names()) {
+      const std::string end = ".self_attn." + std::string(scale);
+      if (name.ends_with(end)) layers.insert(name.substr(0, name.size() - end.size()));
+    }
+  }
+  return static_cast<int>(layers.size());
+}
+
+Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
+                                      const WeightSource& source, const Ops& ops,
+                                      const Parallel& parallel) {
+  int64_t total = 0;
+  for (const TensorSpec& tensor : tensors) {
+    QUIRE_ASSIGN_OR_RETURN(const int64_t bytes, kept_bytes(tensor, source, ops, parallel));
+    total += bytes;
+  }
+  return total;
+}
+
+}  // namespace quire
