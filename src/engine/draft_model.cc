@@ -261,8 +261,8 @@ Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftM
                         .source = config->path.string(),
                         .weights = nullptr};
   QUIRE_ASSIGN_OR_RETURN(files.config, read_file(config->path, kMaxConfigBytes));
-  QUIRE_ASSIGN_OR_RETURN(files.weights,
-                         open_weights(engine, config->path.parent_path(), target.dtype));
+  QUIRE_ASSIGN_OR_RETURN(
+      files.weights, open_weights(engine, config->path.parent_path(), target.dtype, std::nullopt));
   return files;
 }
 

@@ -128,15 +128,54 @@ Status check_dtype(const EngineConfig& engine, const ModelConfig& config) {
       engine.dtype));
 }
 
+void multiply(const TensorView& numbers, float factor) {
+  for (int64_t i = 0; i < numbers.shape.num_elements(); ++i) {
+    const float product = factor * element_as_f32(numbers, i);
+    if (numbers.dtype == DType::kF32) {
+      numbers.as<float>()[i] = product;
+    } else {
+      numbers.as<uint16_t>()[i] =
+          numbers.dtype == DType::kF16 ? f32_to_f16(product) : f32_to_bf16(product);
+    }
+  }
+}
+
+// Dummy weights of a checkpoint in packed integers. The scales of DummyWeights are those of 4 bits;
+// larger integers get smaller scales, so that the products have the magnitude of other matrices.
+class DummyIntegers final : public DummyWeights {
+ public:
+  DummyIntegers(DType dtype, const WeightFormat& format)
+      : DummyWeights(dtype),
+        scales_suffix_(packed_names(format.packing).scales),
+        factor_(16.0F / static_cast<float>(1 << format.scheme.bits)) {}
+
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
+    QUIRE_ASSIGN_OR_RETURN(const TensorView numbers, DummyWeights::tensor(name, expected));
+    if (name.ends_with(scales_suffix_)) multiply(numbers, factor_);
+    return numbers;
+  }
+
+ private:
+  std::string_view scales_suffix_;
+  float factor_;
+};
+
 Result<std::unique_ptr<WeightSource>> dummy_weights(const EngineConfig& engine,
-                                                    std::optional<DType> dtype_of_config) {
+                                                    std::optional<DType> dtype_of_config,
+                                                    const std::optional<WeightFormat>& format) {
   const auto dtype = engine.dtype == "auto" ? dtype_of_config : parse_dtype(engine.dtype);
   if (engine.dtype != "auto" && (!dtype || dtype_bytes(*dtype) < 2 || *dtype > DType::kBF16)) {
     return invalid_argument(
         fmt::format("[model] dtype: must be auto, f32, f16 or bf16, got {}", engine.dtype));
   }
-  return std::unique_ptr<WeightSource>(
-      std::make_unique<DummyWeights>(dtype.value_or(DType::kBF16)));
+  const DType chosen = dtype.value_or(DType::kBF16);
+  std::unique_ptr<WeightSource> weights;
+  if (format) {
+    weights = std::make_unique<DummyIntegers>(chosen, *format);
+  } else {
+    weights = std::make_unique<DummyWeights>(chosen);
+  }
+  return weights;
 }
 
 // Applies `quantization`: the loader then quantizes the layers' matrices.
@@ -178,7 +217,7 @@ Result<ModelFiles> open_embedded(const EngineConfig& engine) {
       ChatFormat::from_config(model.tokenizer_config_json, "embedded model", engine.chat_template),
       files));
   if (uses_dummy_weights(engine)) {
-    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype));
+    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype, std::nullopt));
   } else {
     QUIRE_ASSIGN_OR_RETURN(files.weights, Checkpoint::from_memory(model.weights, "embedded model"));
   }
@@ -253,7 +292,7 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   QUIRE_RETURN_IF_ERROR(open_gguf_tokenizer(engine, gguf, files));
   if (uses_dummy_weights(engine)) {
-    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype));
+    QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype, std::nullopt));
   } else {
     log_info(
         "[gguf] {}: matrices are kept in {}; quantized ones as they are where the device "
@@ -313,8 +352,9 @@ Result<ConfigFile> find_config(const std::string& model, const EngineConfig& eng
 
 Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
                                                    const fs::path& directory,
-                                                   std::optional<DType> dtype_of_config) {
-  if (uses_dummy_weights(engine)) return dummy_weights(engine, dtype_of_config);
+                                                   std::optional<DType> dtype_of_config,
+                                                   const std::optional<WeightFormat>& format) {
+  if (uses_dummy_weights(engine)) return dummy_weights(engine, dtype_of_config, format);
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WeightSource> weights, Checkpoint::open(directory));
   return weights;
 }
@@ -366,7 +406,8 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
   QUIRE_RETURN_IF_ERROR(open_modules(directory, config.path, files));
   QUIRE_RETURN_IF_ERROR(open_generation_config(directory / "generation_config.json", files));
   QUIRE_RETURN_IF_ERROR(open_tokenizer(engine, directory, files));
-  QUIRE_ASSIGN_OR_RETURN(files.weights, open_weights(engine, directory, files.config.dtype));
+  QUIRE_ASSIGN_OR_RETURN(files.weights,
+                         open_weights(engine, directory, files.config.dtype, format));
   if (files.config.embeds) files.weights = with_full_names(std::move(files.weights));
   return files;
 }

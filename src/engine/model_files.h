@@ -50,10 +50,11 @@ Result<ModelConfig> read_model_config(const std::filesystem::path& path);
 // Whether matrices are stored in quantized blocks.
 bool has_blocks(const WeightSource& weights);
 // Opens the weights in a model's directory, or dummy weights, whose type is that of `engine` or of
-// the configuration.
+// the configuration; those of a `format` are packed integers.
 Result<std::unique_ptr<WeightSource>> open_weights(const EngineConfig& engine,
                                                    const std::filesystem::path& directory,
-                                                   std::optional<DType> dtype_of_config);
+                                                   std::optional<DType> dtype_of_config,
+                                                   const std::optional<WeightFormat>& format);
 
 struct EmbeddedModel {
   std::string_view name;

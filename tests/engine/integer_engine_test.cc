@@ -15,10 +15,12 @@
 #include <vector>
 
 #include "base/file.h"
+#include "engine/model_files.h"
 #include "engine/tiny_engine.h"
 #include "support/integer_checkpoint.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
+#include "tensor/tensor.h"
 
 namespace quire {
 namespace {
@@ -291,6 +293,32 @@ TEST(IntegerEngine, DummyWeightsHaveTheFormat) {
       EXPECT_TRUE(std::isfinite(output.logprobs[0][0].logprob));
     }
     EXPECT_EQ(dummy.weight_bytes, real.weight_bytes);
+  }
+}
+
+// The products of integers and scales have the standard deviation of other dummy matrices.
+TEST(IntegerEngine, DummyWeightsHaveOneMagnitudeForAllBits) {
+  const Source source = embedded_model();
+  for (const IntegerTool tool : {IntegerTool::kGptq, IntegerTool::kCompressedPack}) {
+    for (const int bits : {4, 8}) {
+      const ScratchDirectory scratch;
+      EngineConfig config = written(
+          scratch, quantize_integers(source.config, source.bytes(), {.tool = tool, .bits = bits}));
+      config.load_format = "dummy";
+      const ModelFiles files = open_model_files(config).value();
+      const std::string_view suffix = tool == IntegerTool::kGptq ? ".scales" : ".weight_scale";
+      constexpr int64_t kNumScales = 1000;
+      const TensorView scales =
+          files.weights
+              ->tensor("model.layers.0.self_attn.q_proj" + std::string(suffix), {kNumScales})
+              .value();
+      double mean = 0;
+      for (int64_t i = 0; i < kNumScales; ++i) mean += element_as_f32(scales, i) / kNumScales;
+      const double num_integers = 1 << bits;
+      const double deviation =
+          std::sqrt((num_integers * num_integers - 1) / 12);  // of uniform ones
+      EXPECT_NEAR(mean * deviation, 0.02, 0.001) << bits;
+    }
   }
 }
 
