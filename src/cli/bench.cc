@@ -221,7 +221,12 @@ Command bench_throughput_command() {
                "Also report a GPU's time by kernel (needs libcupti; costs some speed)");
   add_engine_flags(flags, &state->engine, SeedFlag::kOfEngine);
   command.positional = model_argument(&state->engine);
-  command.check = [state](Complaints& complaints) { complaints.add(check(state->options)); };
+  command.check = [state](Complaints& complaints) {
+    complaints.add(check(state->options));
+    if (state->profile && state->engine.device == "cpu") {
+      complaints.add("--profile: expected a GPU, got --device cpu");
+    }
+  };
   command.run = [state] { return run(*state); };
   return command;
 }

@@ -5,15 +5,17 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "attn/selection.h"
-#include "base/log.h"
 #include "bench/attention_bench.h"
 #include "bench/thread_tuning.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "engine/contradictions.h"
 #include "platform/platform.h"
 
 namespace quire::cli {
@@ -58,6 +60,7 @@ Status check(const bench::AttentionShapeOptions& options) {
 
 Status check(const bench::AttentionBenchOptions& options) {
   QUIRE_RETURN_IF_ERROR(check(options.shape));
+  QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(options.shape.engine));
   if (options.grid == "prefill" && options.q_lens != std::vector{1}) {
     return invalid_argument("expected --q-len with the grids of decode only, not with prefill");
   }
@@ -122,17 +125,48 @@ struct TuneCommand {
   std::string output;
 };
 
-// A CPU's threads are measured if there is no GPU, unless the flags are those of a GPU.
-bool tunes_threads(const bench::AttentionShapeOptions& shape) {
-  const std::string& device = shape.engine.device;
-  if (shape.num_heads > 0 || device == "cuda") return false;
-  return device == "cpu" || !cuda_status().ok();
+// The device that the flags alone decide: heads without a model are those of a GPU's attention.
+// nullopt: the machine decides.
+std::optional<DeviceKind> named_device(const bench::AttentionShapeOptions& shape) {
+  if (shape.engine.device == "cpu") return DeviceKind::kCpu;
+  if (shape.engine.device == "cuda" || shape.num_heads > 0) return DeviceKind::kCuda;
+  return std::nullopt;
+}
+
+// Refuses flags that have no effect on what is measured: a CPU's threads, with a model, or a GPU's
+// attention.
+Status check_device(const bench::TuneOptions& options, DeviceKind device) {
+  const EngineConfig& engine = options.shape.engine;
+  const EngineConfig unset;
+  const bool on_cpu = device == DeviceKind::kCpu;
+  const std::pair<std::string_view, bool> without_effect[] = {
+      {"--num-heads", on_cpu && options.shape.num_heads > 0},
+      {"--q-len", on_cpu && options.q_lens != bench::TuneOptions().q_lens},
+      {"--load-format", !on_cpu && engine.load_format != unset.load_format},
+      {"--quantization", !on_cpu && engine.quantization != unset.quantization},
+      {"--cpu-cores", !on_cpu && engine.cpu_cores != unset.cpu_cores},
+      {"--cpu-pinning", !on_cpu && engine.cpu_pinning != unset.cpu_pinning},
+      {"--cpu-activations", !on_cpu && engine.cpu_activations != unset.cpu_activations}};
+  for (const auto& [flag, is_given] : without_effect) {
+    if (!is_given) continue;
+    return invalid_argument(fmt::format(
+        "{}: has no effect on {}; leave it out, or set --device {}", flag,
+        on_cpu ? "the threads of a CPU" : "the attention of a GPU", on_cpu ? "cuda" : "cpu"));
+  }
+  return {};
+}
+
+void check(const bench::TuneOptions& options, Complaints& complaints) {
+  complaints.add(check(options.shape));
+  EngineConfig engine = options.shape.engine;
+  if (const std::optional<DeviceKind> device = named_device(options.shape)) {
+    complaints.add(check_device(options, *device));
+    engine.device = *device == DeviceKind::kCpu ? "cpu" : "cuda";
+  }
+  for (const Status& error : find_contradictions(engine)) complaints.add(error);
 }
 
 Result<int> run_threads(const TuneCommand& command) {
-  if (command.options.q_lens != bench::TuneOptions().q_lens) {
-    log_warning("[cli] --q-len has no effect on a CPU");
-  }
   Progress progress("tune");
   QUIRE_ASSIGN_OR_RETURN(
       const bench::ThreadTuneResult result,
@@ -146,7 +180,11 @@ Result<int> run_threads(const TuneCommand& command) {
 
 Result<int> run(const TuneCommand& command) {
   const CancelScope scope;
-  if (tunes_threads(command.options.shape)) return run_threads(command);
+  const DeviceKind of_machine = cuda_status().ok() ? DeviceKind::kCuda : DeviceKind::kCpu;
+  const DeviceKind device = named_device(command.options.shape).value_or(of_machine);
+  QUIRE_RETURN_IF_ERROR(check_device(command.options, device));
+  if (device == DeviceKind::kCpu) return run_threads(command);
+  QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(command.options.shape.engine));
   Progress progress("tune");
   QUIRE_ASSIGN_OR_RETURN(const bench::TuneResult result,
                          bench::tune_attention(command.options, measurement_hooks(progress)));
@@ -223,7 +261,7 @@ Command tune_command() {
             "Query tokens per sequence in decode; without 1, prompts are not measured");
   flags.output_file("--output", &state->output,
                     "Write the table, or the times of a CPU, to this file");
-  command.check = [state](Complaints& complaints) { complaints.add(check(state->options.shape)); };
+  command.check = [state](Complaints& complaints) { check(state->options, complaints); };
   command.run = [state] { return run(*state); };
   return command;
 }

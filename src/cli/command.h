@@ -44,7 +44,7 @@ struct Command {
   FlagSet flags;
   std::optional<Positional> positional;
 
-  // Checks combinations of flags. May be empty.
+  // Checks combinations of flags, after the checks of `flags`. May be empty.
   std::function<void(Complaints& complaints)> check;
   // Returns the exit code or an error. Empty if a subcommand is required.
   std::function<Result<int>()> run;

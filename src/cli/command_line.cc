@@ -225,7 +225,9 @@ class Reader {
       return line_.complaints.add(fmt::format("expected one of {}", fmt::join(names, ", ")));
     }
     set_words();
-    if (values_are_valid_ && line_.command->check) line_.command->check(line_.complaints);
+    if (!values_are_valid_) return;
+    line_.command->flags.check(line_.complaints);
+    if (line_.command->check) line_.command->check(line_.complaints);
   }
 
   void set_words() {

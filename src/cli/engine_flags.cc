@@ -13,6 +13,7 @@
 #include "base/machine.h"
 #include "base/text.h"
 #include "cli/output.h"
+#include "engine/contradictions.h"
 #include "engine/speculation.h"
 #include "hub/cache/model_cache.h"
 #include "platform/platform.h"
@@ -98,8 +99,8 @@ void add_cpu_flags(FlagSet& flags, EngineConfig* config) {
                "Cores of a CPU to use; all: efficiency cores too");
   flags.choice(
       "--cpu-pinning", {"auto", "on", "off"}, &config->cpu_pinning,
-      "Bind each thread to a core of a CPU; auto: if the engine uses all cores that it may, "
-      "and no quota limits it");
+      "Bind each thread to a core of a CPU; auto: if all cores have a thread, the kernel could "
+      "place two of them badly, and no quota limits them");
   flags.choice(
       "--cpu-activations", {"f32", "bf16", "int8"}, &config->cpu_activations,
       "Inputs of products on a CPU; faster are bf16 with BF16 weights, which needs AVX-512 "
@@ -296,6 +297,9 @@ void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
   }
   add_cache_flags(flags, config);
   add_device_flags(flags, config);
+  flags.add_check([config](Complaints& complaints) {
+    for (const Status& error : find_contradictions(*config)) complaints.add(error);
+  });
 }
 
 EngineConfig with_dummy_weights_of_config(EngineConfig config) {

@@ -98,6 +98,12 @@ class FlagSet {
   // A flag of another server that Quire does not have. Giving it is an error that states `reason`.
   void refused(std::string name, std::string reason);
   void add(Flag flag);
+  // A check of several flags together, which runs if all of them have valid values.
+  using Check = std::function<void(Complaints& complaints)>;
+  void add_check(Check check) { checks_.push_back(std::move(check)); }
+  void check(Complaints& complaints) const {
+    for (const Check& check : checks_) check(complaints);
+  }
   // Changes the flag added last: its other name, its choices, the library's name of its setting.
   Flag& last() { return flags_.back(); }
 
@@ -110,6 +116,7 @@ class FlagSet {
  private:
   std::string group_ = "Options";
   std::vector<Flag> flags_;
+  std::vector<Check> checks_;
 };
 
 // Fails unless the text is valid UTF-8.

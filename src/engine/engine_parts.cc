@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "engine/contradictions.h"
 #include "engine/kv_cache_probe.h"
 #include "engine/model_files.h"
 #include "kv/cache_dtype.h"
@@ -118,12 +119,8 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
 
 Result<PlannedEngine> plan_with_drafter(const EngineConfig& config, const Speculation& speculation,
                                         const ModelFiles& files, const Platform& platform) {
-  if (speculation.wants_no_padding &&
-      platform.contexts().front()->device().kind != DeviceKind::kCpu) {
-    return invalid_argument(
-        "[engine] `speculative_config`: disable_padded_drafter_batch; got true, expected false on "
-        "a GPU: its drafters also compute rejected drafts, so that the host need not know their "
-        "number; leave it out");
+  if (platform.contexts().front()->device().kind != DeviceKind::kCpu) {
+    QUIRE_RETURN_IF_ERROR(refuse_unpadded_drafts(speculation));
   }
   std::unique_ptr<DraftModel> draft;
   if (speculation.draft_model) {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <string_view>
 #include <utility>
 
 #include "base/log.h"
+#include "engine/contradictions.h"
 #include "engine/measured_table.h"
 #include "engine/tuned_threads.h"
 #include "model/families.h"
@@ -92,12 +92,7 @@ Result<EngineConfig> resolve_config(const EngineConfig& wanted, const ModelConfi
   }
   if (config.max_num_rule_seqs == 0) config.max_num_rule_seqs = defaults.max_num_rule_seqs;
   QUIRE_RETURN_IF_ERROR(check_config(config));
-  if (config.max_num_batched_tokens < decode_q_len) {
-    return invalid_argument(fmt::format(
-        "[engine] `max_num_batched_tokens`: got {}, expected at least {}, the newest token of a "
-        "sequence and its drafts; raise it, or lower num_speculative_tokens",
-        config.max_num_batched_tokens, decode_q_len));
-  }
+  QUIRE_RETURN_IF_ERROR(check_step_tokens(config.max_num_batched_tokens, num_drafts));
   config.max_num_seqs = limit_seqs_to_tokens(config, decode_q_len);
   config.max_num_rule_seqs = limit_rule_seqs(config, wanted.max_num_rule_seqs);
   return config;
@@ -137,14 +132,6 @@ Result<DType> choose_kv_dtype(const EngineConfig& config, DType dtype_of_model) 
                     config.kv_cache_dtype));
   }
   return *dtype;
-}
-
-Status check_calculated_scales(const EngineConfig& config, DType kv_dtype) {
-  if (!config.calculate_kv_scales || kv_dtype == DType::kF8E4M3) return {};
-  return invalid_argument(
-      fmt::format("[engine] calculate_kv_scales: got true with a KV cache in {}, expected an FP8 "
-                  "cache; set `kv_cache_dtype` to fp8, or leave calculate_kv_scales out",
-                  dtype_name(kv_dtype)));
 }
 
 Result<int> choose_max_model_len(const EngineConfig& config, const ModelConfig& model) {
@@ -467,29 +454,6 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const ContextPlan& plan) 
   return scheduler;
 }
 
-// Fails if the configuration names an attention backend of GPUs. `no_gpu` says why there is none.
-Status refuse_gpu_backends(const EngineConfig& config, const Status& no_gpu) {
-  const std::array<std::pair<std::string_view, std::string_view>, 3> named = {
-      {{"attention_backend", config.attention_backend},
-       {"prefill_attention_backend", config.prefill_attention_backend},
-       {"decode_attention_backend", config.decode_attention_backend}}};
-  for (const auto& [field, name] : named) {
-    const auto backend = std::ranges::find(backend_names(), name, &BackendName::name);
-    if (backend == backend_names().end() || backend->device != DeviceKind::kCuda) continue;
-    return unavailable(fmt::format("[attention] {}: {} needs a GPU; {}; for a CPU expected auto",
-                                   field, name, no_gpu.message()));
-  }
-  return {};
-}
-
-// Fails if the configuration asks for a cache that only CPUs have.
-Status refuse_cpu_cache(const EngineConfig& config) {
-  if (parse_dtype(config.kv_cache_dtype) != DType::kI8) return {};
-  return invalid_argument(
-      "[engine] kv_cache_dtype: got int8 on a GPU, expected fp8, a GPU's cache in 8 bits; int8 is "
-      "for `device` cpu");
-}
-
 // A platform whose pool has the default number of threads, or more if `quire tune` found more to be
 // faster. Steps run on as many of them as it measured, unless the configuration has a number.
 Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& config,
@@ -574,7 +538,7 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   QUIRE_RETURN_IF_ERROR(check_int8(config, files));
   const DType dtype = choose_dtype(config, files.config);
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, dtype));
-  QUIRE_RETURN_IF_ERROR(check_calculated_scales(config, kv_dtype));
+  QUIRE_RETURN_IF_ERROR(check_calculated_scales(config));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
   PlanInputs in = {
       config, files, platform, context, kv_dtype, drafts, std::make_shared<TuningTable>()};

@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "engine/contradictions.h"
 #include "engine/gguf_files.h"
 #include "hub/cache/model_cache.h"
 #include "model/gguf/gguf_config.h"
@@ -199,11 +200,7 @@ Status quantize_at_load(const EngineConfig& engine, ModelFiles& files) {
 
 Result<ModelFiles> open_embedded(const EngineConfig& engine) {
   const EmbeddedModel& model = embedded_model();
-  if (!engine.tokenizer.empty()) {
-    return invalid_argument(
-        "[tokenizer] tokenizer: must be empty, because `model` is empty: the embedded "
-        "model has its own tokenizer");
-  }
+  QUIRE_RETURN_IF_ERROR(check_tokenizer(engine));
   ModelFiles files;
   files.name = model.name;
   QUIRE_ASSIGN_OR_RETURN(files.config, parse_model_config(model.config_json, "embedded model"));

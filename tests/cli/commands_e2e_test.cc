@@ -197,8 +197,29 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"tune", "--num-heads", "8"}, "--num-kv-heads"},
       {{"tune", "--num-heads", "5000"}, "in [0, 4096]"},
       {{"tune", "--output", ""}, "--output: got ''"},
+      {{"tune", "--device", "cpu", "--q-len", "2"},
+       "--q-len: has no effect on the threads of a CPU; leave it out, or set --device cuda"},
+      {{"tune", "--device", "cpu", "--num-heads", "8", "--num-kv-heads", "8", "--head-dim", "64"},
+       "--num-heads: has no effect on the threads of a CPU"},
+      {{"tune", "--num-heads", "8", "--num-kv-heads", "8", "--head-dim", "64", "--cpu-cores",
+        "all"},
+       "--cpu-cores: has no effect on the attention of a GPU; leave it out, or set --device cpu"},
+      {{"tune", "--device", "cuda", "--kv-cache-dtype", "int8"}, "--kv-cache-dtype: got int8"},
+      {{"tune", "--quantization", "fp8", "--cpu-activations", "int8"},
+       "--cpu-activations: got int8 with --quantization fp8"},
       {{"chat", "--system", "a\xff"}, "--system: got"},
-      {{"chat", "--n", "5"}, "--n: a turn has one reply"}};
+      {{"chat", "--n", "5"}, "--n: a turn has one reply"},
+      {{"serve", "--device", "cuda", "--kv-cache-dtype", "int8"},
+       "--kv-cache-dtype: got int8 on a GPU, expected fp8"},
+      {{"generate", "--calculate-kv-scales"},
+       "--calculate-kv-scales: got true with --kv-cache-dtype auto, expected fp8"},
+      {{"chat", "--tokenizer", "/no/such"}, "--tokenizer: must be empty, because --model is empty"},
+      {{"bench", "latency", "--quantization", "fp8", "--cpu-activations", "int8"},
+       "--cpu-activations: got int8 with --quantization fp8"},
+      {{"eval", "gsm8k", "--data", "x", "--max-num-batched-tokens", "4", "--speculative-config",
+        R"({"method": "ngram", "num_speculative_tokens": 4})"},
+       "--max-num-batched-tokens: got 4, expected at least 5"},
+      {{"bench", "throughput", "--profile", "--device", "cpu"}, "--profile: expected a GPU"}};
   for (const auto& [arguments, expected] : cases) {
     const SpawnResult result = run_quire(arguments);
     EXPECT_EQ(result.exit_code, 2) << arguments.back();
