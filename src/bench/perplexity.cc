@@ -13,6 +13,7 @@
 #include "base/numbers.h"
 #include "base/text.h"
 #include "base/text_input.h"
+#include "engine/engine_parts.h"
 #include "engine/run_requests.h"
 
 namespace quire::bench {
@@ -28,17 +29,6 @@ size_t first_invalid_byte(std::string_view text) {
     offset += static_cast<size_t>(c.num_bytes);
   }
   return offset;
-}
-
-// The BOS that the tokenizer puts before a text.
-Result<std::optional<int32_t>> find_bos(const Engine& engine) {
-  constexpr std::string_view kProbe = "a";
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> plain, engine.encode(kProbe, false));
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> special, engine.encode(kProbe, true));
-  if (special.size() <= plain.size() || special.front() == plain.front()) {
-    return std::optional<int32_t>();
-  }
-  return std::optional<int32_t>(special.front());
 }
 
 // The first token that has one before it.
@@ -158,7 +148,7 @@ Result<TokenizedText> tokenize_text(const Engine& engine, std::string_view text,
     return invalid_argument("[eval] the model has no tokenizer; give one with `tokenizer`");
   }
   TokenizedText tokens;
-  QUIRE_ASSIGN_OR_RETURN(tokens.bos, find_bos(engine));
+  QUIRE_ASSIGN_OR_RETURN(tokens.bos, find_bos(*EngineInternals::tokenizer(engine)));
   QUIRE_ASSIGN_OR_RETURN(tokens.ids, engine.encode(text, false));
   if (tokens.ids.size() < 2) {
     return invalid_argument(fmt::format("[eval] tokens of {}; got {}, expected at least 2",

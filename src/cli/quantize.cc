@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text_input.h"
 #include "bench/perplexity.h"
 #include "cli/command.h"
 #include "cli/engine_flags.h"
@@ -32,7 +33,6 @@ constexpr std::array<std::pair<std::string_view, GgufTarget>, 5> kGgufTargets = 
     {"f16", GgufTarget::kF16},
     {"bf16", GgufTarget::kBf16},
 }};
-constexpr int kDefaultGroupSize = 128;
 
 std::vector<std::string> target_names() {
   std::vector<std::string> names;
@@ -57,44 +57,77 @@ struct QuantizeCommand {
   std::string to;
   std::string out;
   int group_size = 0;  // 0: the default
+  std::string calibration_file;
+  int calibration_tokens = 0;  // 0: the default
   bool force = false;
   bench::PerplexityOptions perplexity;
 };
 
-QuantizeOptions options_of(const QuantizeCommand& command) {
+// Reads the calibration text, if there is one.
+Result<QuantizeOptions> options_of(const QuantizeCommand& command) {
   QuantizeOptions options;
   options.model = command.engine.model;
   options.out = command.out;
   options.force = command.force;
   options.num_threads = command.engine.num_threads;
-  options.target = W4A16Target{command.group_size > 0 ? command.group_size : kDefaultGroupSize};
   for (const auto& [name, target] : kGgufTargets) {
     if (command.to == name) options.target = target;
   }
+  if (command.to != kW4A16) return options;
+  W4A16Target target;
+  if (command.group_size > 0) target.group_size = command.group_size;
+  if (!command.calibration_file.empty()) {
+    CalibrationText& calibration = target.calibration.emplace();
+    calibration.name = input_name(command.calibration_file);
+    QUIRE_ASSIGN_OR_RETURN(calibration.text, bench::load_text(command.calibration_file));
+    if (command.calibration_tokens > 0) calibration.max_tokens = command.calibration_tokens;
+  }
+  options.target = std::move(target);
   return options;
 }
 
-// A bar on a terminal, otherwise a line per tenth of the bytes.
+// A bar on a terminal, otherwise a line per tenth of the bytes, or of the work before them.
 class QuantizeBar {
  public:
+  void prepare(std::string_view what, size_t num_done, size_t num_total) {
+    if (what != phase_) {
+      phase_ = what;
+      last_part_ = 0;
+    }
+    bar_.update(num_done, num_total, [&] { return phase_; });
+    if (reaches_part(num_done, num_total)) {
+      print_stderr("quantize: {} {} of {}\n", what, num_done, num_total);
+    }
+  }
   void update(const QuantizeProgress& progress) {
-    constexpr uint64_t kNumLines = 10;
+    if (!phase_.empty()) {
+      phase_.clear();
+      last_part_ = 0;
+    }
     const auto text = [&] {
       return fmt::format("{} of {} {}", hub::bytes_text(static_cast<int64_t>(progress.bytes_done)),
                          hub::bytes_text(static_cast<int64_t>(progress.bytes_total)),
                          progress.name);
     };
     bar_.update(progress.tensor, progress.num_tensors, text);
-    if (is_terminal_ || progress.bytes_total == 0) return;
-    const uint64_t part = progress.bytes_done * kNumLines / progress.bytes_total;
-    if (part == last_part_) return;
-    last_part_ = part;
-    print_stderr("quantize: tensor {} of {}, {}\n", progress.tensor, progress.num_tensors, text());
+    if (reaches_part(progress.bytes_done, progress.bytes_total)) {
+      print_stderr("quantize: tensor {} of {}, {}\n", progress.tensor, progress.num_tensors,
+                   text());
+    }
   }
 
  private:
+  // Whether a line is due.
+  bool reaches_part(uint64_t done, uint64_t total) {
+    constexpr uint64_t kNumLines = 10;
+    if (is_terminal_ || total == 0) return false;
+    const uint64_t part = done * kNumLines / total;
+    return std::exchange(last_part_, part) != part;
+  }
+
   Progress bar_ = Progress("quantize");
   bool is_terminal_ = ::isatty(STDERR_FILENO) == 1;
+  std::string phase_;  // before the first tensor: what is done
   uint64_t last_part_ = 0;
 };
 
@@ -114,23 +147,27 @@ double bits_per_weight(int64_t bytes, int64_t num_weights) {
   return 8.0 * static_cast<double>(bytes) / static_cast<double>(num_weights);
 }
 
-Result<QuantizeResult> write(const QuantizeCommand& command) {
+Result<QuantizeResult> write(const QuantizeOptions& options) {
   QuantizeBar bar;
-  return quantize(options_of(command),
-                  {.interrupted = CancelScope::interrupted,
-                   .on_progress = [&](const QuantizeProgress& progress) { bar.update(progress); }});
+  return quantize(
+      options,
+      {.interrupted = CancelScope::interrupted,
+       .on_progress = [&](const QuantizeProgress& progress) { bar.update(progress); },
+       .on_preparation = [&](std::string_view what, size_t num_done,
+                             size_t num_total) { bar.prepare(what, num_done, num_total); }});
 }
 
 Result<int> run(const QuantizeCommand& command) {
   const CancelScope scope;
+  QUIRE_ASSIGN_OR_RETURN(const QuantizeOptions options, options_of(command));
   std::string text;
   std::optional<bench::PerplexityResult> before;
   if (!command.perplexity.data.empty()) {
-    QUIRE_RETURN_IF_ERROR(check_quantize(options_of(command)));
+    QUIRE_RETURN_IF_ERROR(check_quantize(options));
     QUIRE_ASSIGN_OR_RETURN(text, bench::load_text(command.perplexity.data));
     QUIRE_ASSIGN_OR_RETURN(before, measure(command, command.engine.model, text));
   }
-  QUIRE_ASSIGN_OR_RETURN(const QuantizeResult result, write(command));
+  QUIRE_ASSIGN_OR_RETURN(const QuantizeResult result, write(options));
   print_stdout("Output: {}\nSize: {} -> {}\nBits per weight: {:.2f} -> {:.2f}\n",
                result.out.string(), hub::bytes_text(result.source_bytes),
                hub::bytes_text(result.output_bytes),
@@ -156,6 +193,15 @@ void check(const QuantizeCommand& command, Complaints& complaints) {
     complaints.add(fmt::format("--group-size: got {}, expected a multiple of 16, such as 128",
                                command.group_size));
   }
+  if (!command.calibration_file.empty() && command.to != kW4A16) {
+    complaints.add("expected --calibration-file with --to w4a16 only");
+  }
+  if (command.calibration_tokens > 0 && command.calibration_file.empty()) {
+    complaints.add("expected --calibration-tokens with --calibration-file FILE only");
+  }
+  if (command.calibration_file == "-" && command.perplexity.data == "-") {
+    complaints.add("expected standard input (-) for one of --calibration-file and --perplexity");
+  }
   if (command.perplexity.max_tokens > 0 && command.perplexity.data.empty()) {
     complaints.add("expected --perplexity-tokens with --perplexity FILE only");
   }
@@ -177,7 +223,8 @@ Command quantize_command() {
       "The same command continues an interrupted run.\n";
   command.example =
       "  quire quantize --model DIR --to q4_k_m --out model.gguf\n"
-      "  quire quantize --model DIR --to w4a16 --out DIR-w4a16 --perplexity wiki.test.raw";
+      "  quire quantize --model DIR --to w4a16 --out DIR-w4a16 --calibration-file text.txt "
+      "--perplexity wiki.test.raw";
   FlagSet& flags = command.flags;
   flags.begin_group("Quantization");
   flags.directory("--model", &state->engine.model,
@@ -189,7 +236,13 @@ Command quantize_command() {
   flags.last().kind = ValueKind::kFile;
   flags.number("--group-size", &state->group_size, {.min = 16, .max = 65536},
                "Weights of a row that share a scale, with w4a16");
-  flags.last().default_text = std::to_string(kDefaultGroupSize);
+  flags.last().default_text = std::to_string(W4A16Target().group_size);
+  flags.file("--calibration-file", &state->calibration_file,
+             "Choose scales per channel by the activations of this text (AWQ), with w4a16");
+  flags.number("--calibration-tokens", &state->calibration_tokens,
+               {.min = kMinCalibrationTokens, .max = 1 << 24},
+               "Use this many tokens from the start of the calibration file");
+  flags.last().default_text = std::to_string(CalibrationText().max_tokens);
   flags.toggle("--force", &state->force, "Replace --out if it exists");
   flags.number("--threads", &state->engine.num_threads, {.min = 0, .max = 1024},
                "Threads; 0: one per usable core");

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "engine/single_sequence.h"
 #include "model/weights.h"
 #include "platform/runner.h"
 #include "sample/sampling_fields.h"
@@ -66,37 +67,12 @@ SchedulerConfig probe_scheduler(const RunnerSizes& sizes, std::span<const int> n
   return config;
 }
 
-std::unique_ptr<Sequence> probe_sequence(const std::vector<int32_t>& token_ids) {
+// The most likely tokens are reported for every position.
+SamplingParams probe_sampling() {
   SamplingParams params;
-  params.temperature = 0.0F;
-  params.max_tokens = 1;
   params.logprobs = kMaxLogprobs;
   params.prompt_logprobs = kMaxLogprobs;
-  auto seq = std::make_unique<Sequence>();
-  seq->sampling = std::make_shared<const SamplingSpec>(
-      SamplingSpec{.params = std::make_shared<const SamplingParams>(params)});
-  seq->token_ids = token_ids;
-  seq->num_prompt_tokens = static_cast<int>(token_ids.size());
-  seq->max_total_tokens = seq->num_prompt_tokens + 1;
-  return seq;
-}
-
-// Runs the steps of one sequence up to its first result.
-Result<SpanResult> run_sequence(Runner& runner, const SchedulerConfig& config,
-                                std::unique_ptr<Sequence> seq) {
-  Scheduler scheduler(config);
-  QUIRE_RETURN_IF_ERROR(scheduler.add(std::move(seq)));
-  while (true) {
-    const auto plan = std::make_shared<const BatchPlan>(scheduler.schedule());
-    if (plan->empty()) {
-      return internal_error("[engine] the probe of the KV cache was not scheduled");
-    }
-    runner.enqueue(plan);
-    StepResult step = runner.wait();
-    QUIRE_RETURN_IF_ERROR(step.error);
-    if (!step.spans.empty()) return std::move(step.spans.front());
-    scheduler.complete(*plan, step.spans);
-  }
+  return params;
 }
 
 // A model on its device, with the probe.
@@ -136,7 +112,7 @@ Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const Attent
                                                     .workspace = workspace}));
   QUIRE_ASSIGN_OR_RETURN(SpanResult result,
                          run_sequence(*runner, probe_scheduler(probe.sizes, num_blocks),
-                                      probe_sequence(probe.token_ids)));
+                                      probe.token_ids, probe_sampling()));
   QUIRE_RETURN_IF_ERROR(result.error);
   if (read_cache) QUIRE_RETURN_IF_ERROR(read_cache(cache));
   std::vector<PositionLogprobs> positions = std::move(result.prompt_logprobs);

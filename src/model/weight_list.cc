@@ -101,7 +101,11 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
       add_matrix(binding.matrix.parts.front(), binding.matrix, TensorSpec::Kind::kPlain, tensors);
     }
     for (const VectorBinding& binding : group.vectors) {
-      tensors.push_back({binding.name, {binding.size}, TensorSpec::Kind::kVector, Split::kNone});
+      TensorSpec& vector = tensors.emplace_back();
+      vector.name = binding.name;
+      vector.shape = {binding.size};
+      vector.kind = TensorSpec::Kind::kVector;
+      vector.addend = binding.addend;
     }
   }
   return tensors;

@@ -128,6 +128,7 @@ struct TensorSpec {
   Split split = Split::kNone;
   std::optional<WeightFormat> format = {};  // MatrixBinding::format
   std::string matrix = {};                  // MatrixPart::name; empty: a vector or scales
+  float addend = 0.0F;                      // VectorBinding::addend
 };
 
 // The name of the spec's tensor in `source`, which may have left a matrix unquantized.

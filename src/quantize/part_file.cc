@@ -111,6 +111,13 @@ Status PartFile::sync() {
   return ::fdatasync(file_.fd()) == 0 ? Status() : error("write");
 }
 
+Status PartFile::discard() {
+  for (const fs::path* path : {&state_, &part_}) {
+    if (::unlink(path->c_str()) != 0 && errno != ENOENT) return error("remove");
+  }
+  return {};
+}
+
 // Once the file has its name, another process may begin the next one, whose state must stay.
 Status PartFile::finish(bool replaces) {
   QUIRE_RETURN_IF_ERROR(sync());

@@ -31,6 +31,8 @@ class PartFile {
   Status pad(uint64_t size);
   // Waits until the disk has all bytes.
   Status sync();
+  // Removes the file and its state, so that no other run continues it.
+  Status discard();
   // Removes the state, and gives the file its name, which another file has only if `replaces`.
   Status finish(bool replaces);
 

@@ -2,15 +2,20 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <iterator>
+#include <span>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -18,7 +23,9 @@
 #include "base/numbers.h"
 #include "base/thread_pool.h"
 #include "model/families.h"
+#include "quantize/channel_scales.h"
 #include "quantize/gguf_plan.h"
+#include "quantize/input_statistics.h"
 #include "quantize/locked_file.h"
 #include "quantize/part_file.h"
 #include "quantize/source.h"
@@ -36,9 +43,9 @@ constexpr int64_t kTaskBytes = int64_t{64} << 10;   // that a thread computes at
 // Computes and writes the tensors of a plan.
 class PlanWriter {
  public:
-  PlanWriter(const OutputPlan& plan, PartFile& file, WeightSource& weights, int num_threads,
-             const QuantizeHooks& hooks)
-      : plan_(plan), file_(file), weights_(weights), threads_(num_threads), hooks_(hooks) {}
+  PlanWriter(const OutputPlan& plan, PartFile& file, const QuantizeSource& source,
+             ThreadPool& threads, const QuantizeHooks& hooks)
+      : plan_(plan), file_(file), source_(source), threads_(threads), hooks_(hooks) {}
 
   Status write();
   size_t num_continued() const { return num_continued_; }
@@ -52,8 +59,8 @@ class PlanWriter {
 
   const OutputPlan& plan_;
   PartFile& file_;
-  WeightSource& weights_;
-  ThreadPool threads_;
+  const QuantizeSource& source_;
+  ThreadPool& threads_;
   const QuantizeHooks& hooks_;
   std::vector<std::byte> chunk_;
   size_t num_continued_ = 0;
@@ -101,15 +108,17 @@ Status PlanWriter::compute(const PlannedTensor& tensor, const RowWriter& write_r
 }
 
 Status PlanWriter::write_tensor(const PlannedTensor& tensor) {
+  QUIRE_RETURN_IF_ERROR(check_unchanged(source_));
   QUIRE_ASSIGN_OR_RETURN(const RowWriter write_row, tensor.open());
   const int64_t rows_per_chunk = std::max<int64_t>(1, kChunkBytes / tensor.row_bytes);
   for (int64_t first = 0; first < tensor.num_rows; first += rows_per_chunk) {
     if (hooks_.interrupted()) return cancelled("");
+    QUIRE_RETURN_IF_ERROR(check_unchanged(source_));
     const int64_t count = std::min(rows_per_chunk, tensor.num_rows - first);
     QUIRE_RETURN_IF_ERROR(compute(tensor, write_row, first, count));
     QUIRE_RETURN_IF_ERROR(file_.append(chunk_));
   }
-  if (!tensor.source.empty()) weights_.release(tensor.source);
+  if (!tensor.source.empty()) source_.files.weights->release(tensor.source);
   return file_.sync();
 }
 
@@ -127,12 +136,25 @@ Status PlanWriter::write() {
   }
   QUIRE_RETURN_IF_ERROR(file_.pad(plan_.file_bytes));
   report(plan_.tensors.size());
-  return {};
+  return check_unchanged(source_);
 }
 
-// Identifies everything that the output depends on.
-std::string fingerprint(const QuantizeSource& source, const OutputPlan& plan) {
-  return to_hexadecimal(sha256_of(source.identity + plan.header)) + "\n";
+// Identifies everything that the output depends on. `calibration` identifies the text and what
+// follows from it.
+std::string fingerprint(const QuantizeSource& source, const OutputPlan& plan,
+                        std::string_view calibration = {}) {
+  return to_hexadecimal(
+             sha256_of(fmt::format("{}{}{}", source.identity, calibration, plan.header))) +
+         "\n";
+}
+
+// The matrices of layers that no group scales, and the tensors that are not written.
+void log_leftovers(std::string_view what, std::span<const std::string> names) {
+  constexpr size_t kMaxNamed = 5;
+  if (names.empty()) return;
+  log_warning("[quantize] {} {}: {}{}", names.size(), what,
+              fmt::join(names.first(std::min(names.size(), kMaxNamed)), ", "),
+              names.size() > kMaxNamed ? ", …" : "");
 }
 
 // The files that w4a16 has beside the weights.
@@ -238,6 +260,49 @@ Result<QuantizeOptions> with_plain_out(QuantizeOptions options) {
       quote_name(out.string())));
 }
 
+// Fails if `out`, which does not exist, has the name of a file that readers of the checkpoint look
+// for: one that its index lists, for example. It would become a part of the checkpoint.
+Status check_is_no_name_of_source(const fs::path& out, const fs::path& source) {
+  std::vector<std::string> names = {std::string(kWeightsFile), std::string(kWeightsIndexFile)};
+  names.insert(names.end(), std::begin(kTextFiles), std::end(kTextFiles));
+  // An index beside a file with all weights is not read, and may be damaged.
+  Result<std::vector<std::string>> shards = read_shard_names(source / kWeightsIndexFile);
+  if (shards.ok()) names.insert(names.end(), shards->begin(), shards->end());
+  if (std::ranges::find(names, out.filename().string()) == names.end()) return {};
+  return invalid_argument(
+      fmt::format("[quantize] out: {} is the name of a file of the model, which would read it; "
+                  "expected another name or folder",
+                  out.string()));
+}
+
+std::string_view kind_of(const fs::path& path) {
+  std::error_code error;
+  switch (fs::status(path, error).type()) {
+    case fs::file_type::regular:
+      return "a file";
+    case fs::file_type::directory:
+      return "a directory";
+    case fs::file_type::fifo:
+      return "a FIFO";
+    case fs::file_type::socket:
+      return "a socket";
+    case fs::file_type::block:
+    case fs::file_type::character:
+      return "a device";
+    default:
+      return "neither a file nor a directory";
+  }
+}
+
+// Fails if `out` exists and is of another kind than the output.
+Status check_kind(const fs::path& out, bool wants_directory) {
+  QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(out));
+  const std::string_view wanted = wants_directory ? "a directory" : "a file";
+  if (!exists || kind_of(out) == wanted) return {};
+  return invalid_argument(
+      fmt::format("[quantize] out: {} is {}; expected {}", out.string(), kind_of(out), wanted));
+}
+
 Status check_out(const QuantizeOptions& options, const QuantizeSource& source) {
   std::error_code error;
   const fs::path& out = options.out;
@@ -247,7 +312,10 @@ Status check_out(const QuantizeOptions& options, const QuantizeSource& source) {
         fmt::format("[quantize] out: the folder {} does not exist; expected one", folder.string()));
   }
   QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(out));
-  if (!exists) return {};
+  if (!exists) {
+    if (source.directory.empty() || !fs::equivalent(folder, source.directory, error)) return {};
+    return check_is_no_name_of_source(out, source.directory);
+  }
   if (!source.directory.empty() && fs::equivalent(out, source.directory, error)) {
     return invalid_argument(
         fmt::format("[quantize] out: {} is the model itself; expected another path", out.string()));
@@ -256,14 +324,10 @@ Status check_out(const QuantizeOptions& options, const QuantizeSource& source) {
     return invalid_argument(fmt::format(
         "[quantize] out: {} exists; expected a new path, or --force to replace it", out.string()));
   }
+  const bool wants_directory = std::holds_alternative<W4A16Target>(options.target);
+  QUIRE_RETURN_IF_ERROR(check_kind(out, wants_directory));
   if (!source.directory.empty()) {
     QUIRE_RETURN_IF_ERROR(check_is_not_source(out, source.directory));
-  }
-  const bool wants_directory = std::holds_alternative<W4A16Target>(options.target);
-  if (wants_directory != fs::is_directory(out, error)) {
-    return invalid_argument(fmt::format("[quantize] out: {} is {}; expected {}", out.string(),
-                                        wants_directory ? "a file" : "a directory",
-                                        wants_directory ? "a directory" : "a file"));
   }
   return wants_directory ? check_is_checkpoint(out) : Status();
 }
@@ -281,26 +345,39 @@ Status write_text(const fs::path& path, std::string_view text) {
 class Run {
  public:
   Run(const QuantizeOptions& options, const QuantizeHooks& hooks, QuantizeSource& source)
-      : options_(options), hooks_(hooks), source_(source) {}
+      : options_(options),
+        hooks_(hooks),
+        source_(source),
+        threads_(options.num_threads > 0 ? options.num_threads : num_usable_cores()) {}
 
   Result<QuantizeResult> gguf(GgufTarget target);
   Result<QuantizeResult> w4a16(const W4A16Target& target);
 
  private:
+  // Writes the plan's tensors. After an error that the same command would meet again, nothing is
+  // left to continue.
   Status write(const OutputPlan& plan, PartFile& file);
+  // Chooses scales per channel by the calibration text, and returns what identifies them.
+  Result<std::string> calibrate(const W4A16Target& target, ChannelScales& scales);
+  Status search_scales(const InputStatisticsByMatrix& inputs, int group_size,
+                       ChannelScales& scales);
+  // Writes the directory, which is called `part` meanwhile and is locked.
+  Status write_w4a16(const W4A16Target& target, const fs::path& part);
   Status write_other_files(const fs::path& folder, int group_size) const;
   Status replace_directory(const fs::path& part) const;
 
   const QuantizeOptions& options_;
   const QuantizeHooks& hooks_;
   QuantizeSource& source_;
+  ThreadPool threads_;
   QuantizeResult result_;
 };
 
 Status Run::write(const OutputPlan& plan, PartFile& file) {
-  const int num_threads = options_.num_threads > 0 ? options_.num_threads : num_usable_cores();
-  PlanWriter writer(plan, file, *source_.files.weights, num_threads, hooks_);
-  QUIRE_RETURN_IF_ERROR(writer.write());
+  PlanWriter writer(plan, file, source_, threads_, hooks_);
+  const Status status = writer.write();
+  if (status.code() == StatusCode::kInvalidArgument) QUIRE_RETURN_IF_ERROR(file.discard());
+  QUIRE_RETURN_IF_ERROR(status);
   result_.out = options_.out;
   result_.num_weights = num_parameters(source_.files.config);
   result_.source_bytes = source_.weight_bytes;
@@ -315,8 +392,53 @@ Result<QuantizeResult> Run::gguf(GgufTarget target) {
   QUIRE_ASSIGN_OR_RETURN(PartFile file,
                          PartFile::open(options_.out, fingerprint(source_, plan), plan.file_bytes));
   QUIRE_RETURN_IF_ERROR(write(plan, file));
+  QUIRE_RETURN_IF_ERROR(check_kind(options_.out, false));
   QUIRE_RETURN_IF_ERROR(file.finish(options_.force));
   return result_;
+}
+
+Status Run::search_scales(const InputStatisticsByMatrix& inputs, int group_size,
+                          ChannelScales& scales) {
+  const std::vector<ScaleGroup> groups = find_scale_groups(source_.tensors, source_.decoder());
+  double plain_error = 0.0;
+  double error = 0.0;
+  size_t num_scaled = 0;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (hooks_.interrupted()) {
+      return cancelled("interrupted before the first tensor; the same command begins anew");
+    }
+    hooks_.on_preparation("scales", i, groups.size());
+    QUIRE_RETURN_IF_ERROR(check_unchanged(source_));
+    const ScaleGroup& group = groups[i];
+    const auto input = inputs.find(group.readers.front().name);
+    QUIRE_CHECK(input != inputs.end(), "[quantize] a matrix has no statistics of its input");
+    QUIRE_ASSIGN_OR_RETURN(const ScaleChoice choice,
+                           add_group_scales(group, *input->second, group_size,
+                                            *source_.files.weights, threads_, scales));
+    plain_error += choice.plain_error;
+    error += choice.error;
+    if (choice.exponent > 0) ++num_scaled;
+  }
+  hooks_.on_preparation("scales", groups.size(), groups.size());
+  log_info(
+      "[quantize] the inputs of {} of {} groups of matrices are scaled: the error of rounding, "
+      "weighted by the inputs' squares, is {:.1f} % of that of plain rounding",
+      num_scaled, groups.size(), plain_error > 0 ? 100 * error / plain_error : 100.0);
+  log_leftovers("matrices are rounded plainly, because no tensor can absorb scales of their inputs",
+                unscaled_matrices(source_.tensors, groups));
+  return {};
+}
+
+Result<std::string> Run::calibrate(const W4A16Target& target, ChannelScales& scales) {
+  if (!target.calibration) return std::string();
+  const CalibrationText& text = *target.calibration;
+  QUIRE_ASSIGN_OR_RETURN(const auto windows, calibration_windows(source_, text));
+  QUIRE_RETURN_IF_ERROR(check_unchanged(source_));
+  QUIRE_ASSIGN_OR_RETURN(const InputStatisticsByMatrix inputs,
+                         collect_input_statistics(source_, windows, options_.num_threads, hooks_));
+  QUIRE_RETURN_IF_ERROR(search_scales(inputs, target.group_size, scales));
+  return fmt::format("{} {} {}\n", to_hexadecimal(sha256_of(text.text)), text.max_tokens,
+                     identity_of(scales));
 }
 
 // The files beside the weights.
@@ -357,8 +479,20 @@ Status Run::replace_directory(const fs::path& part) const {
   return {};
 }
 
+Status Run::write_w4a16(const W4A16Target& target, const fs::path& part) {
+  ChannelScales scales;
+  QUIRE_ASSIGN_OR_RETURN(const OutputPlan plan, plan_w4a16(source_, target.group_size, scales));
+  QUIRE_ASSIGN_OR_RETURN(const std::string calibration, calibrate(target, scales));
+  QUIRE_ASSIGN_OR_RETURN(
+      PartFile file, PartFile::open(part / kWeightsFile, fingerprint(source_, plan, calibration),
+                                    plan.file_bytes));
+  QUIRE_RETURN_IF_ERROR(write(plan, file));
+  QUIRE_RETURN_IF_ERROR(write_other_files(part, target.group_size));
+  QUIRE_RETURN_IF_ERROR(file.finish(true));
+  return replace_directory(part);
+}
+
 Result<QuantizeResult> Run::w4a16(const W4A16Target& target) {
-  QUIRE_ASSIGN_OR_RETURN(const OutputPlan plan, plan_w4a16(source_, target.group_size));
   const fs::path part = options_.out.string() + ".part";
   std::error_code error;
   fs::create_directory(part, error);
@@ -368,14 +502,10 @@ Result<QuantizeResult> Run::w4a16(const W4A16Target& target) {
   }
   QUIRE_ASSIGN_OR_RETURN(const LockedFile locked, LockedFile::open(part, O_RDONLY | O_DIRECTORY));
   QUIRE_RETURN_IF_ERROR(prepare_part_directory(part));
-  QUIRE_ASSIGN_OR_RETURN(
-      PartFile file,
-      PartFile::open(part / kWeightsFile, fingerprint(source_, plan), plan.file_bytes));
-  QUIRE_RETURN_IF_ERROR(write(plan, file));
-  QUIRE_RETURN_IF_ERROR(write_other_files(part, target.group_size));
-  QUIRE_RETURN_IF_ERROR(file.finish(true));
-  QUIRE_RETURN_IF_ERROR(replace_directory(part));
-  return result_;
+  const Status status = write_w4a16(target, part);
+  if (status.ok()) return result_;
+  ::rmdir(part.c_str());  // succeeds if there is nothing to continue
+  return status;
 }
 
 }  // namespace
@@ -383,13 +513,18 @@ Result<QuantizeResult> Run::w4a16(const W4A16Target& target) {
 Status check_quantize(const QuantizeOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const QuantizeOptions plain, with_plain_out(options));
   QUIRE_ASSIGN_OR_RETURN(const QuantizeSource source, open_quantize_source(plain.model));
-  return check_out(plain, source);
+  QUIRE_RETURN_IF_ERROR(check_out(plain, source));
+  const auto* const target = std::get_if<W4A16Target>(&plain.target);
+  if (target == nullptr || !target->calibration) return {};
+  return calibration_windows(source, *target->calibration).status();
 }
 
 Result<QuantizeResult> quantize(const QuantizeOptions& options, const QuantizeHooks& hooks) {
   QUIRE_ASSIGN_OR_RETURN(const QuantizeOptions plain, with_plain_out(options));
   QUIRE_ASSIGN_OR_RETURN(QuantizeSource source, open_quantize_source(plain.model));
   QUIRE_RETURN_IF_ERROR(check_out(plain, source));
+  log_leftovers("tensors of the checkpoint are none of the model's, and are not written",
+                unused_tensors(source));
   Run run(plain, hooks, source);
   if (const auto* const target = std::get_if<W4A16Target>(&plain.target)) {
     return run.w4a16(*target);

@@ -14,9 +14,20 @@
 
 namespace quire {
 
+inline constexpr int kMinCalibrationTokens = 64;
+
+// A text that is like the prompts and replies of the quantized model.
+struct CalibrationText {
+  std::string name;  // of the file, for errors
+  std::string text;  // UTF-8
+  int max_tokens = 4096;
+};
+
 // compressed-tensors' "pack-quantized" integers of 4 bits.
 struct W4A16Target {
   int group_size = 128;
+  // Scales per channel are chosen by the activations of this text; absent: plain rounding.
+  std::optional<CalibrationText> calibration = {};
 };
 
 struct QuantizeOptions {
@@ -39,6 +50,10 @@ struct QuantizeHooks {
   std::function<bool()> interrupted = [] { return false; };  // polled; true ends the run
   std::function<void(const QuantizeProgress& progress)> on_progress = [](const QuantizeProgress&) {
   };
+  // Before the first tensor, with a calibration text. `what` is "load", whose units are layers,
+  // "calibrate", whose units are windows of the text, or "scales", whose units are groups.
+  std::function<void(std::string_view what, size_t num_done, size_t num_total)> on_preparation =
+      [](std::string_view, size_t, size_t) {};
 };
 
 struct QuantizeResult {
@@ -51,8 +66,9 @@ struct QuantizeResult {
 };
 
 // Fails, and leaves an existing `out` as it is, if anything is wrong. After an interruption or a
-// failed write, the same call continues. With equal options and source, the output is the same to
-// the last byte, whatever the number of threads and interruptions.
+// failed write, the same call continues; after an error of the source, nothing is left to continue.
+// With equal options and source, the output is the same to the last byte, whatever the number of
+// threads and interruptions.
 Result<QuantizeResult> quantize(const QuantizeOptions& options, const QuantizeHooks& hooks = {});
 
 // Fails if the source or `out` is one that quantize() refuses.

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <system_error>
+#include <unordered_set>
+#include <utility>
 
 #include "base/digest.h"
 #include "base/file.h"
@@ -75,19 +79,32 @@ Status check_family(const QuantizeSource& source) {
       source.place, source.files.config.architecture, kind));
 }
 
-// Adds a file of weights. The times alone do not identify it: tools that copy files keep them.
+struct FileState {
+  int64_t num_bytes = 0;
+  std::string text;
+};
+
+// The times alone do not identify a file: tools that copy files keep them.
+Result<FileState> state_of(const fs::path& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) {
+    return not_found(fmt::format("[quantize] {}: {}", path.string(), std::strerror(errno)));
+  }
+  return FileState{.num_bytes = info.st_size,
+                   .text = fmt::format("{} {} {} {}.{:09} {}.{:09}", info.st_dev, info.st_ino,
+                                       info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec,
+                                       info.st_ctim.tv_sec, info.st_ctim.tv_nsec)};
+}
+
+// Adds a file of weights.
 Status add_shard(QuantizeSource& source, const fs::path& path) {
+  QUIRE_ASSIGN_OR_RETURN(FileState state, state_of(path));
   std::error_code error;
   const fs::path canonical = fs::canonical(path, error);
-  struct stat info = {};
-  if (error || ::stat(path.c_str(), &info) != 0) {
-    return not_found(fmt::format("[quantize] {}: {}", path.string(),
-                                 error ? error.message() : std::strerror(errno)));
-  }
-  source.weight_bytes += info.st_size;
-  source.identity += fmt::format("{} {} {} {} {}.{:09} {}.{:09}\n", canonical.string(), info.st_dev,
-                                 info.st_ino, info.st_size, info.st_mtim.tv_sec,
-                                 info.st_mtim.tv_nsec, info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
+  if (error) return not_found(fmt::format("[quantize] {}: {}", path.string(), error.message()));
+  source.weight_bytes += state.num_bytes;
+  source.identity += fmt::format("{} {}\n", canonical.string(), state.text);
+  source.weight_files.push_back({path, std::move(state.text)});
   return {};
 }
 
@@ -174,6 +191,29 @@ Result<QuantizeSource> open_quantize_source(const std::string& model) {
   QUIRE_RETURN_IF_ERROR(check_shapes(source));
   source.identity += identity_of_texts(source);
   return source;
+}
+
+Status check_unchanged(const QuantizeSource& source) {
+  for (const SourceFile& file : source.weight_files) {
+    const Result<FileState> state = state_of(file.path);
+    if (state.ok() && state->text == file.state) continue;
+    return invalid_argument(fmt::format(
+        "[quantize] {} changed while it was read; {}, expected the file as it was at the start: "
+        "run the command again once nothing writes the file",
+        file.path.string(),
+        state.ok() ? fmt::format("got inode, size and times {}", state->text)
+                   : state.status().message()));
+  }
+  return {};
+}
+
+std::vector<std::string> unused_tensors(const QuantizeSource& source) {
+  std::unordered_set<std::string_view> used;
+  for (const TensorSpec& tensor : source.tensors) used.insert(tensor.name);
+  std::vector<std::string> unused = source.files.weights->names();
+  std::erase_if(unused, [&](const std::string& name) { return used.contains(name); });
+  std::ranges::sort(unused);
+  return unused;
 }
 
 }  // namespace quire

@@ -12,6 +12,12 @@
 
 namespace quire {
 
+// A file with weights, as it was when it was opened.
+struct SourceFile {
+  std::filesystem::path path;
+  std::string state;  // changes with the file: its inode, size and times
+};
+
 struct QuantizeSource {
   ModelFiles files;
   std::vector<TensorSpec> tensors;  // of the model, in a fixed order
@@ -23,8 +29,9 @@ struct QuantizeSource {
   std::string tokenizer_json;
   std::string tokenizer_model;
   std::string tokenizer_config_json;
-  int64_t weight_bytes = 0;  // of the files with the weights
-  std::string identity;      // changes with the files
+  std::vector<SourceFile> weight_files;  // empty: the embedded model
+  int64_t weight_bytes = 0;              // of the files with the weights
+  std::string identity;                  // changes with the files
 
   const DecoderConfig& decoder() const { return decoder_config(files.config); }
 };
@@ -33,5 +40,13 @@ struct QuantizeSource {
 // model. Fails, naming the reason, unless it is a checkpoint in F32, F16 or BF16 that generates
 // text, with all of its tensors.
 Result<QuantizeSource> open_quantize_source(const std::string& model);
+
+// Fails, naming the file, if a file of weights has changed since it was opened. The files are
+// mapped: reading the mapping of a file that became shorter ends the process, so this is called
+// before every read of some megabytes.
+Status check_unchanged(const QuantizeSource& source);
+
+// The tensors of the checkpoint that are none of the model's, in ascending order.
+std::vector<std::string> unused_tensors(const QuantizeSource& source);
 
 }  // namespace quire

@@ -4,29 +4,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
-#include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "base/numbers.h"
+#include "quantize/int4_groups.h"
 
 namespace quire {
 namespace {
 
 constexpr int kValuesPerWord = 8;  // of 4 bits, the first in the lowest
-constexpr float kLeast = -8;       // of the integers
-constexpr float kMost = 7;
-constexpr float kHalfRange = 7.5F;  // (kMost - kLeast) / 2, which the largest magnitude becomes
 
 constexpr std::string_view kWeight = ".weight";
-
-bool is_layer_matrix(const TensorSpec& tensor) {
-  return tensor.shape.rank() == 2 && tensor.name.find(".layers.") != std::string::npos;
-}
 
 std::string_view safetensors_name(DType dtype) {
   switch (dtype) {
@@ -43,70 +36,48 @@ std::string_view safetensors_name(DType dtype) {
   }
 }
 
-// Stores a number in a type of weights and returns its value there.
-float store(float value, DType dtype, std::byte* out) {
-  if (dtype == DType::kF32) {
-    std::memcpy(out, &value, sizeof(value));
-    return value;
-  }
-  const bool is_f16 = dtype == DType::kF16;
-  const uint16_t bits = is_f16 ? f32_to_f16(value) : f32_to_bf16(value);
-  std::memcpy(out, &bits, sizeof(bits));
-  return is_f16 ? f16_to_f32(bits) : bf16_to_f32(bits);
-}
-
-float smallest_positive(DType dtype) {
-  if (dtype == DType::kF16) return 0x1p-24F;
-  return dtype == DType::kBF16 ? 0x1p-133F : std::numeric_limits<float>::denorm_min();
-}
-
-// The scale of a group in the matrix's type: at least the smallest number above 0, and 1 for a
-// group of zeros.
-float group_scale(std::span<const float> group, DType dtype, std::byte* out) {
-  float largest = 0;
-  for (const float x : group) largest = std::max(largest, std::abs(x));
-  const float scale = store(largest / kHalfRange, dtype, out);
-  if (scale > 0) return scale;
-  return store(largest > 0 ? smallest_positive(dtype) : 1, dtype, out);
-}
-
-struct Matrix {
+// A tensor of the source, and what its rows become.
+struct SourceTensor {
   TensorView view;
   std::string name;
-  int group_size;
+  size_t group_size = 0;
+  const TensorScales* scales = nullptr;  // null: none
 
+  int64_t columns() const { return view.shape[view.shape.rank() - 1]; }
+  // Row `i` of the scaled matrix, or the scaled vector.
   Result<std::vector<float>> row(int64_t i) const {
-    std::vector<float> numbers(static_cast<size_t>(view.shape[1]));
+    std::vector<float> numbers(static_cast<size_t>(columns()));
     QUIRE_RETURN_IF_ERROR(read_row(view, i, name, {}, numbers.data()));
+    if (scales == nullptr) return numbers;
+    if (view.shape.rank() == 1) {
+      scales->scale_vector(numbers);
+    } else {
+      scales->scale_row(i, numbers);
+    }
     return numbers;
   }
 };
 
-Status write_scales(const Matrix& matrix, int64_t row, std::byte* out) {
+Status write_scales(const SourceTensor& matrix, int64_t row, std::byte* out) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<float> numbers, matrix.row(row));
-  const auto size = static_cast<size_t>(matrix.group_size);
-  for (size_t first = 0; first < numbers.size(); first += size) {
-    group_scale(std::span(numbers).subspan(first, size), matrix.view.dtype, out);
+  for (size_t first = 0; first < numbers.size(); first += matrix.group_size) {
+    int4_scale(std::span(numbers).subspan(first, matrix.group_size), matrix.view.dtype, out);
     out += dtype_bytes(matrix.view.dtype);
   }
   return {};
 }
 
-Status write_packed(const Matrix& matrix, int64_t row, std::byte* out) {
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<float> numbers, matrix.row(row));
-  const auto size = static_cast<size_t>(matrix.group_size);
+Status write_packed(const SourceTensor& matrix, int64_t row, std::byte* out) {
+  QUIRE_ASSIGN_OR_RETURN(std::vector<float> numbers, matrix.row(row));
   std::array<std::byte, sizeof(float)> unused;
-  float scale = 1;
+  for (size_t first = 0; first < numbers.size(); first += matrix.group_size) {
+    const auto group = std::span(numbers).subspan(first, matrix.group_size);
+    round_to_int4(group, int4_scale(group, matrix.view.dtype, unused.data()), group.data());
+  }
   for (size_t first = 0; first < numbers.size(); first += kValuesPerWord) {
-    if (first % size == 0) {
-      scale =
-          group_scale(std::span(numbers).subspan(first, size), matrix.view.dtype, unused.data());
-    }
     uint32_t word = 0;
     for (size_t i = 0; i < kValuesPerWord; ++i) {
-      const float value =
-          std::clamp(std::nearbyint(numbers[first + i] / scale), kLeast, kMost) - kLeast;
-      word |= static_cast<uint32_t>(value) << (4 * i);
+      word |= static_cast<uint32_t>(numbers[first + i] - kInt4Least) << (4 * i);
     }
     std::memcpy(out, &word, sizeof(word));
     out += sizeof(word);
@@ -114,21 +85,28 @@ Status write_packed(const Matrix& matrix, int64_t row, std::byte* out) {
   return {};
 }
 
-Status copy_row(const Matrix& matrix, int64_t row, std::byte* out) {
-  const Shape& shape = matrix.view.shape;
-  const int64_t columns = shape[shape.rank() - 1];
-  std::vector<float> numbers(static_cast<size_t>(columns));
-  QUIRE_RETURN_IF_ERROR(read_row(matrix.view, row, matrix.name, {}, numbers.data()));
-  const size_t bytes = static_cast<size_t>(columns) * dtype_bytes(matrix.view.dtype);
-  std::memcpy(out, matrix.view.as<std::byte>() + static_cast<size_t>(row) * bytes, bytes);
+// Keeps the bits of a tensor without scales.
+Status copy_row(const SourceTensor& tensor, int64_t row, std::byte* out) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<float> numbers, tensor.row(row));
+  const size_t number_bytes = dtype_bytes(tensor.view.dtype);
+  if (tensor.scales == nullptr) {
+    const size_t bytes = numbers.size() * number_bytes;
+    std::memcpy(out, tensor.view.as<std::byte>() + static_cast<size_t>(row) * bytes, bytes);
+    return {};
+  }
+  for (const float number : numbers) {
+    store_number(number, tensor.view.dtype, out);
+    out += number_bytes;
+  }
   return {};
 }
 
-using RowFunction = Status (*)(const Matrix& matrix, int64_t row, std::byte* out);
+using RowFunction = Status (*)(const SourceTensor& tensor, int64_t row, std::byte* out);
 
 class Planner {
  public:
-  Planner(QuantizeSource& source, int group_size) : source_(source), group_size_(group_size) {}
+  Planner(QuantizeSource& source, int group_size, const ChannelScales& scales)
+      : source_(source), group_size_(group_size), scales_(scales) {}
 
   Result<OutputPlan> plan();
 
@@ -147,6 +125,7 @@ class Planner {
 
   QuantizeSource& source_;
   int group_size_;
+  const ChannelScales& scales_;
   std::vector<Entry> entries_;
 };
 
@@ -176,12 +155,14 @@ void Planner::add_rows(std::string name, const TensorSpec& tensor, DType dtype, 
   entry.tensor.source = tensor.name;
   entry.tensor.num_rows = shape.num_elements() / columns;
   entry.tensor.row_bytes = columns * static_cast<int64_t>(dtype_bytes(dtype));
-  entry.tensor.open = [&weights = *source_.files.weights, tensor, write,
+  entry.tensor.open = [&weights = *source_.files.weights, &scales = scales_, tensor, write,
                        group_size = group_size_]() -> Result<RowWriter> {
-    Matrix matrix = {{}, tensor.name, group_size};
-    QUIRE_ASSIGN_OR_RETURN(matrix.view, weights.tensor(tensor.name, tensor.shape));
-    return RowWriter(
-        [matrix, write](int64_t row, std::byte* out) { return write(matrix, row, out); });
+    SourceTensor from;
+    QUIRE_ASSIGN_OR_RETURN(from.view, weights.tensor(tensor.name, tensor.shape));
+    from.name = tensor.name;
+    from.group_size = static_cast<size_t>(group_size);
+    from.scales = find_scales(scales, tensor.name);
+    return RowWriter([from, write](int64_t row, std::byte* out) { return write(from, row, out); });
   };
   entries_.push_back(std::move(entry));
 }
@@ -252,7 +233,7 @@ Result<OutputPlan> Planner::plan() {
 
 }  // namespace
 
-Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size) {
+Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size, const ChannelScales& scales) {
   if (group_size <= 0 || group_size % kValuesPerWord != 0) {
     return invalid_argument(fmt::format(
         "[quantize] group_size: got {}, expected a positive multiple of {}, such as 128",
@@ -265,7 +246,7 @@ Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size) {
         "would lose it: write a GGUF file of the text model, such as --to q8_0",
         source.place, architecture));
   }
-  return Planner(source, group_size).plan();
+  return Planner(source, group_size, scales).plan();
 }
 
 namespace {

@@ -114,6 +114,16 @@ Result<std::vector<int32_t>> Tokenizer::encode(std::string_view text, bool add_s
   return ids;
 }
 
+Result<std::optional<int32_t>> find_bos(const Tokenizer& tokenizer) {
+  constexpr std::string_view kProbe = "a";
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> plain, tokenizer.encode(kProbe, false));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> special, tokenizer.encode(kProbe, true));
+  if (special.size() <= plain.size() || special.front() == plain.front()) {
+    return std::optional<int32_t>();
+  }
+  return std::optional<int32_t>(special.front());
+}
+
 std::optional<std::string_view> Tokenizer::decodable(int32_t id, bool skip_special_tokens) const {
   if (const AddedToken* added = parts_->added.find(id)) {
     if (skip_special_tokens && added->special) return std::nullopt;

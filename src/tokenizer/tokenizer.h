@@ -62,6 +62,9 @@ class Tokenizer {
   std::unique_ptr<const TokenizerParts> parts_;
 };
 
+// The BOS that the tokenizer puts before a text; nullopt: it puts none.
+Result<std::optional<int32_t>> find_bos(const Tokenizer& tokenizer);
+
 // The text of one growing sequence. All results of push() and finish() together equal
 // Tokenizer::decode of the whole sequence without the text of the primed prompt. Amortized time is
 // linear in the size of the tokens' text.

@@ -1,0 +1,101 @@
+// Activation-aware scales per channel (AWQ, https://arxiv.org/abs/2306.00978): a channel of a
+// matrix's input with large values is divided by a scale, and the matrix's column is multiplied by
+// it, so that the rounding of the column to 4 bits costs less. A tensor before the matrix absorbs
+// the division, and the function of the model stays the same.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "model/decoder_config.h"
+#include "model/weights.h"
+#include "quire/status.h"
+#include "tensor/weight_source.h"
+
+namespace quire {
+
+// The inputs of a matrix in the calibration text, by channel: the means of |x| and of x^2.
+struct InputStatistics {
+  std::vector<double> mean_magnitude;
+  std::vector<double> mean_square;
+};
+
+// By the name of the matrix. Matrices that read the same input share an object.
+using InputStatisticsByMatrix =
+    std::map<std::string, std::shared_ptr<const InputStatistics>, std::less<>>;
+
+// Whether the tensor is a matrix of a layer: one that is rounded to 4 bits.
+bool is_layer_matrix(const TensorSpec& tensor);
+
+// Matrices that read one input, and the tensors that absorb its scales.
+struct ScaleGroup {
+  std::vector<TensorSpec> readers;
+  // A norm's weight; or a matrix, of whose rows the input is made linearly, and its bias if any.
+  std::vector<TensorSpec> producers;
+  // The channels are heads of head_dim elements. So many adjacent heads come from the same rows of
+  // the producer, and have the same scales: the query heads of one KV head.
+  int64_t head_dim = 1;
+  int64_t heads_per_producer = 1;
+
+  int64_t num_channels() const { return readers.front().shape[1]; }
+  // The producer's row, or the norm's element, that the channel comes from.
+  int64_t producer_row(int64_t channel) const {
+    return channel / (head_dim * heads_per_producer) * head_dim + channel % head_dim;
+  }
+};
+
+// The groups of a dense decoder's layers, in an order in which the scales of a producer's columns
+// are found before those of its rows. A matrix whose input no tensor can absorb scales of is in
+// none.
+std::vector<ScaleGroup> find_scale_groups(std::span<const TensorSpec> tensors,
+                                          const DecoderConfig& decoder);
+
+// The names of the layers' matrices that are the readers of no group.
+std::vector<std::string> unscaled_matrices(std::span<const TensorSpec> tensors,
+                                           std::span<const ScaleGroup> groups);
+
+// The scales that a tensor absorbs.
+struct TensorScales {
+  std::vector<float> columns;   // multiply a matrix's columns; empty: 1
+  std::vector<float> divisors;  // divide a matrix's rows, or a vector's elements; empty: 1
+  float addend = 0.0F;          // of a norm: number + addend is divided
+
+  void scale_row(int64_t row, std::span<float> numbers) const;  // of a matrix
+  void scale_vector(std::span<float> numbers) const;
+};
+
+// By the name of the tensor; the others keep their numbers.
+using ChannelScales = std::map<std::string, TensorScales, std::less<>>;
+// Null: the tensor has none.
+const TensorScales* find_scales(const ChannelScales& scales, std::string_view name);
+
+// The number of exponents that are tried: 0, 1/20, …, 1. With exponent 0 all scales are 1.
+inline constexpr int kNumScaleExponents = 21;
+
+// The best exponent for a group, and the sum over its matrices of E[x^2] * (error of a weight)^2,
+// with plain rounding and with the scales.
+struct ScaleChoice {
+  double exponent = 0.0;
+  double plain_error = 0.0;
+  double error = 0.0;
+};
+
+// Chooses the scales of channel c as mean|x_c|^exponent, divided by the geometric mean of the
+// largest and the smallest, by the error of rounding to 4 bits in groups of `group_size`, and adds
+// them to `scales`. Where the stored type cannot hold a scaled number of the producer, a scale is
+// moved towards 1. `scales` has those of the groups before. Fails if a weight is not finite.
+Result<ScaleChoice> add_group_scales(const ScaleGroup& group, const InputStatistics& inputs,
+                                     int group_size, WeightSource& weights, ThreadPool& threads,
+                                     ChannelScales& scales);
+
+// Identifies the scales, to the last bit.
+std::string identity_of(const ChannelScales& scales);
+
+}  // namespace quire

@@ -1,0 +1,170 @@
+#include "quantize/input_statistics.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "base/text.h"
+#include "engine/engine_parts.h"
+#include "engine/single_sequence.h"
+#include "model/families.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxWindow = 512;  // tokens that the model reads at once, the BOS included
+
+// One sequence at a time, in its types as they are.
+EngineConfig calibration_config(const QuantizeSource& source, int num_threads) {
+  EngineConfig config;
+  config.device = "cpu";
+  config.num_threads = num_threads;
+  config.kv_cache_dtype = "f32";
+  config.max_model_len = std::min(kMaxWindow + 1, source.files.config.longest_model_len);
+  config.max_num_seqs = 1;
+  config.max_num_batched_tokens = kMaxWindow;
+  config.enable_prefix_caching = false;
+  return config;
+}
+
+Result<LoadedModel> load_recorded(DeviceContext& context, QuantizeSource& source, EnginePlan& plan,
+                                  Ops& recorder, const QuantizeHooks& hooks) {
+  QUIRE_RETURN_IF_ERROR(context.bind_thread());
+  LoadedModel loaded;
+  QUIRE_ASSIGN_OR_RETURN(loaded.model,
+                         load_model(source.files.config, *source.files.weights, recorder,
+                                    plan.sizes.limits, [&](int num_done, int num_layers) {
+                                      hooks.on_preparation("load", static_cast<size_t>(num_done),
+                                                           static_cast<size_t>(num_layers));
+                                    }));
+  QUIRE_ASSIGN_OR_RETURN(
+      loaded.kv_cache,
+      KvCache::allocate(plan.attention.kv_groups, plan.memory_plan.num_blocks, context.ops()));
+  loaded.attention = std::move(plan.attention);
+  return loaded;
+}
+
+}  // namespace
+
+Result<std::vector<std::vector<int32_t>>> calibration_windows(const QuantizeSource& source,
+                                                              const CalibrationText& text) {
+  const std::shared_ptr<const Tokenizer>& tokenizer = source.files.tokenizer;
+  if (tokenizer == nullptr) {
+    return invalid_argument(fmt::format(
+        "[quantize] model: {} has no tokenizer; expected tokenizer.json or tokenizer.model, which "
+        "the calibration file needs: add one, or leave the calibration file out",
+        source.place));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::optional<int32_t> bos, find_bos(*tokenizer));
+  QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer->encode(text.text, false));
+  if (ids.size() < kMinCalibrationTokens) {
+    return invalid_argument(
+        fmt::format("[quantize] calibration_file: {} has {} tokens; expected at least {}, and "
+                    "better some thousand: take a longer text",
+                    one_line(text.name), ids.size(), kMinCalibrationTokens));
+  }
+  ids.resize(std::min(ids.size(), static_cast<size_t>(text.max_tokens)));
+  // A window leaves room for the token that the model generates.
+  const int longest = std::min(kMaxWindow, source.files.config.longest_model_len - 1);
+  const auto length = static_cast<size_t>(longest - (bos ? 1 : 0));
+  std::vector<std::vector<int32_t>> windows;
+  for (size_t begin = 0; begin < ids.size(); begin += length) {
+    std::vector<int32_t>& window = windows.emplace_back();
+    if (bos) window.push_back(*bos);
+    const size_t end = std::min(ids.size(), begin + length);
+    window.insert(window.end(), ids.begin() + static_cast<int64_t>(begin),
+                  ids.begin() + static_cast<int64_t>(end));
+  }
+  return windows;
+}
+
+InputRecorder::InputRecorder(Ops& ops, std::span<const TensorSpec> tensors) : ops_(ops) {
+  std::ranges::copy_if(tensors, std::back_inserter(matrices_), [](const TensorSpec& tensor) {
+    return tensor.kind == TensorSpec::Kind::kMatrix;
+  });
+}
+
+Result<std::unique_ptr<Linear>> InputRecorder::make_linear(const LinearSource& source) {
+  Inputs inputs;
+  for (const WeightView& weight : source.weights) {
+    if (num_made_ == matrices_.size() || weight.values.shape != matrices_[num_made_].shape) {
+      return internal_error("[quantize] the matrices of the model are loaded in another order");
+    }
+    inputs.matrices.push_back(matrices_[num_made_++].name);
+  }
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Linear> linear, ops_.make_linear(source));
+  inputs.magnitudes.resize(static_cast<size_t>(linear->in_features()));
+  inputs.squares.resize(inputs.magnitudes.size());
+  places_.emplace(linear.get(), inputs_.size());
+  inputs_.push_back(std::move(inputs));
+  return linear;
+}
+
+void InputRecorder::linear(const Linear& w, TensorView x, TensorView out, Stream& stream) {
+  ops_.linear(w, x, out, stream);
+  Inputs& inputs = inputs_[places_.at(&w)];
+  inputs.num_tokens += x.shape[0];
+  const auto num_channels = x.shape[1];
+  for (int64_t token = 0; token < x.shape[0]; ++token) {
+    const float* const row = x.as<float>() + token * num_channels;
+    for (int64_t c = 0; c < num_channels; ++c) {
+      const double value = row[c];
+      inputs.magnitudes[static_cast<size_t>(c)] += std::abs(value);
+      inputs.squares[static_cast<size_t>(c)] += value * value;
+    }
+  }
+}
+
+Result<InputStatisticsByMatrix> InputRecorder::statistics() const {
+  InputStatisticsByMatrix by_matrix;
+  for (const Inputs& inputs : inputs_) {
+    if (inputs.num_tokens == 0) continue;  // the embedding
+    auto means = std::make_shared<InputStatistics>();
+    for (size_t c = 0; c < inputs.squares.size(); ++c) {
+      means->mean_magnitude.push_back(inputs.magnitudes[c] /
+                                      static_cast<double>(inputs.num_tokens));
+      means->mean_square.push_back(inputs.squares[c] / static_cast<double>(inputs.num_tokens));
+      if (std::isfinite(means->mean_square.back())) continue;
+      return invalid_argument(fmt::format(
+          "[quantize] calibration_file: channel {} of the input of {}; got a mean square of {}, "
+          "expected a finite number: the checkpoint is damaged, or leave the calibration file out",
+          c, quote_name(inputs.matrices.front()), means->mean_square.back()));
+    }
+    for (const std::string& matrix : inputs.matrices) by_matrix.emplace(matrix, means);
+  }
+  return by_matrix;
+}
+
+Result<InputStatisticsByMatrix> collect_input_statistics(
+    QuantizeSource& source, std::span<const std::vector<int32_t>> windows, int num_threads,
+    const QuantizeHooks& hooks) {
+  const EngineConfig config = calibration_config(source, num_threads);
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Platform> platform,
+                         make_platform(config, source.files));
+  DeviceContext& context = *platform->contexts().front();
+  QUIRE_ASSIGN_OR_RETURN(EnginePlan plan, plan_engine(config, source.files, *platform));
+  InputRecorder recorder(context.ops(), source.tensors);
+  QUIRE_ASSIGN_OR_RETURN(const LoadedModel model,
+                         load_recorded(context, source, plan, recorder, hooks));
+  QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner,
+                         make_runner(context, model, plan, nullptr));
+  for (size_t i = 0; i < windows.size(); ++i) {
+    if (hooks.interrupted())
+      return cancelled("[quantize] interrupted; the same command begins anew");
+    hooks.on_preparation("calibrate", i, windows.size());
+    QUIRE_ASSIGN_OR_RETURN(const SpanResult result,
+                           run_sequence(*runner, plan.scheduler, windows[i]));
+    // Inputs that are not finite name the first matrix with them, unlike the logits.
+    QUIRE_ASSIGN_OR_RETURN(const InputStatisticsByMatrix so_far, recorder.statistics());
+    QUIRE_RETURN_IF_ERROR(result.error);
+  }
+  hooks.on_preparation("calibrate", windows.size(), windows.size());
+  return recorder.statistics();
+}
+
+}  // namespace quire

@@ -1,0 +1,100 @@
+// Runs the unquantized model over a calibration text, and collects statistics of the inputs of its
+// matrices.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ops/ops.h"
+#include "quantize/channel_scales.h"
+#include "quantize/quantize.h"
+#include "quantize/source.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// The windows that the model reads, each after a BOS if the tokenizer puts one before a text.
+// Fails if the model has no tokenizer, or if the text has fewer tokens than kMinCalibrationTokens.
+Result<std::vector<std::vector<int32_t>>> calibration_windows(const QuantizeSource& source,
+                                                              const CalibrationText& text);
+
+// The statistics of the inputs of all matrices of the layers. They do not depend on the number of
+// threads (0: one per core). The model is in memory, as an engine on a CPU keeps it, until the
+// function returns. Fails if an input is not finite.
+Result<InputStatisticsByMatrix> collect_input_statistics(
+    QuantizeSource& source, std::span<const std::vector<int32_t>> windows, int num_threads,
+    const QuantizeHooks& hooks);
+
+// Computes with the operations of a CPU, and adds up the inputs of the products. Combined
+// operations are computed in parts, so that the input of every product exists. Only a dense
+// decoder's operations are forwarded.
+class InputRecorder final : public Ops {
+ public:
+  // `tensors`: those of the model, whose matrices are in the order in which they are loaded.
+  InputRecorder(Ops& ops, std::span<const TensorSpec> tensors);
+
+  // The means over all tokens so far. Fails, naming the matrix, if one is not finite.
+  Result<InputStatisticsByMatrix> statistics() const;
+
+  DType activation_dtype() const override { return ops_.activation_dtype(); }
+  Result<DType> linear_dtype(const WeightScheme& scheme) const override {
+    return ops_.linear_dtype(scheme);
+  }
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override;
+  Result<Tensor> make_vector(const TensorView& source) override { return ops_.make_vector(source); }
+  Result<Tensor> allocate(const Shape& shape, DType dtype) override {
+    return ops_.allocate(shape, dtype);
+  }
+  void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
+             Stream& stream) override {
+    ops_.embed(table, ids, scale, out, stream);
+  }
+  void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
+                Stream& stream) override {
+    ops_.rms_norm(x, weight, eps, out, stream);
+  }
+  void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
+                    TensorView out, Stream& stream) override {
+    ops_.add_rms_norm(residual, delta, weight, eps, out, stream);
+  }
+  void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override;
+  void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
+                   TensorView cos_sin, Stream& stream) override {
+    ops_.rope_angles(inv_freq, attention_factor, positions, cos_sin, stream);
+  }
+  void rope_and_cache(const RopeAndCache& args, Stream& stream) override {
+    ops_.rope_and_cache(args, stream);
+  }
+  void gated_mul(Activation activation, TensorView gate_up, TensorView out,
+                 Stream& stream) override {
+    ops_.gated_mul(activation, gate_up, out, stream);
+  }
+  void soft_cap(float cap, TensorView x, Stream& stream) override { ops_.soft_cap(cap, x, stream); }
+  void gather_rows(TensorView x, const int32_t* rows, TensorView out, Stream& stream) override {
+    ops_.gather_rows(x, rows, out, stream);
+  }
+  void write_columns(TensorView x, TensorView out, int64_t first_column, Stream& stream) override {
+    ops_.write_columns(x, out, first_column, stream);
+  }
+
+ private:
+  // The sums of one product, whose matrices are stacked.
+  struct Inputs {
+    std::vector<std::string> matrices;
+    int64_t num_tokens = 0;
+    std::vector<double> magnitudes;
+    std::vector<double> squares;
+  };
+
+  Ops& ops_;
+  std::vector<TensorSpec> matrices_;
+  size_t num_made_ = 0;                               // of matrices_
+  std::vector<Inputs> inputs_;                        // in the order of loading
+  std::unordered_map<const Linear*, size_t> places_;  // in inputs_
+};
+
+}  // namespace quire

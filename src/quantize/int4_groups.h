@@ -1,0 +1,26 @@
+// Groups of weights of a row that share a scale, as symmetric integers of 4 bits.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "tensor/dtype.h"
+
+namespace quire {
+
+inline constexpr float kInt4Least = -8;
+inline constexpr float kInt4Most = 7;
+inline constexpr float kInt4HalfRange = 7.5F;  // (kInt4Most - kInt4Least) / 2
+
+// Stores a number in F32, F16 or BF16 and returns its value there.
+float store_number(float value, DType dtype, std::byte* out);
+
+// The scale of a group, as the type stores it: the largest magnitude becomes kInt4HalfRange. It is
+// at least the smallest number above 0, and 1 for a group of zeros.
+float int4_scale(std::span<const float> group, DType dtype, std::byte* out);
+
+// Writes the integer nearest to each number divided by the scale, ties to even. `out` may be
+// `group`.
+void round_to_int4(std::span<const float> group, float scale, float* out);
+
+}  // namespace quire
