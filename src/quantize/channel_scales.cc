@@ -177,8 +177,6 @@ class Search {
   Status add_errors(const TensorSpec& matrix);
   double rounding_error(std::span<const float> numbers, DType dtype,
                         std::span<const float> columns) const;
-  void keep(size_t candidate);
-
   // Of one exponent.
   struct Candidate {
     double exponent = 0.0;
@@ -186,6 +184,8 @@ class Search {
     std::vector<float> columns;  // by channel
     double error = 0.0;
   };
+
+  void keep(const Candidate& best);
 
   const ScaleGroup& group_;
   const InputStatistics& inputs_;
@@ -297,9 +297,20 @@ Status Search::add_errors(const TensorSpec& matrix) {
   return {};
 }
 
-void Search::keep(size_t candidate) {
-  const Candidate& best = candidates_[candidate];
-  for (const TensorSpec& reader : group_.readers) scales_[reader.name].columns = best.columns;
+void Search::keep(const Candidate& best) {
+  std::vector<double> importance = inputs_.mean_square;
+  for (size_t c = 0; c < importance.size(); ++c) {
+    importance[c] /= double{best.columns[c]} * best.columns[c];
+  }
+  const double largest = std::ranges::max(importance);
+  for (const TensorSpec& reader : group_.readers) {
+    TensorScales& of_reader = scales_[reader.name];
+    for (const double one : importance) {
+      of_reader.importance.push_back(static_cast<float>(largest > 0 ? one / largest : 1.0));
+    }
+    if (best.exponent > 0) of_reader.columns = best.columns;
+  }
+  if (best.exponent == 0) return;
   for (const TensorSpec& producer : group_.producers) {
     TensorScales& absorbed = scales_[producer.name];
     absorbed.divisors = best.rows;
@@ -319,7 +330,7 @@ Result<ScaleChoice> Search::run() {
   for (size_t i = 1; i < candidates_.size(); ++i) {
     if (candidates_[i].error < candidates_[best].error) best = i;
   }
-  if (best > 0) keep(best);
+  keep(candidates_[best]);
   return ScaleChoice{.exponent = candidates_[best].exponent,
                      .plain_error = candidates_.front().error,
                      .error = candidates_[best].error};
@@ -393,6 +404,7 @@ std::string identity_of(const ChannelScales& scales) {
     bytes += name + "\n";
     add(of_tensor.columns);
     add(of_tensor.divisors);
+    add(of_tensor.importance);
   }
   return to_hexadecimal(sha256_of(bytes));
 }

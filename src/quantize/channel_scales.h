@@ -66,6 +66,9 @@ struct TensorScales {
   std::vector<float> columns;   // multiply a matrix's columns; empty: 1
   std::vector<float> divisors;  // divide a matrix's rows, or a vector's elements; empty: 1
   float addend = 0.0F;          // of a norm: number + addend is divided
+  // How much the errors of a matrix's scaled columns cost: E[x^2] of the divided input, as a part
+  // of the largest; empty: all the same.
+  std::vector<float> importance;
 
   void scale_row(int64_t row, std::span<float> numbers) const;  // of a matrix
   void scale_vector(std::span<float> numbers) const;
@@ -90,7 +93,8 @@ struct ScaleChoice {
 // Chooses the scales of channel c as mean|x_c|^exponent, divided by the geometric mean of the
 // largest and the smallest, by the error of rounding to 4 bits in groups of `group_size`, and adds
 // them to `scales`. Where the stored type cannot hold a scaled number of the producer, a scale is
-// moved towards 1. `scales` has those of the groups before. Fails if a weight is not finite.
+// moved towards 1. `scales` has those of the groups before. The importance of the columns is added
+// in any case. Fails if a weight is not finite.
 Result<ScaleChoice> add_group_scales(const ScaleGroup& group, const InputStatistics& inputs,
                                      int group_size, WeightSource& weights, ThreadPool& threads,
                                      ChannelScales& scales);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 namespace quire {
 namespace {
@@ -12,6 +13,17 @@ namespace {
 float smallest_positive(DType dtype) {
   if (dtype == DType::kF16) return 0x1p-24F;
   return dtype == DType::kBF16 ? 0x1p-133F : std::numeric_limits<float>::denorm_min();
+}
+
+double rounding_error(std::span<const float> group, std::span<const float> importance, float scale,
+                      std::span<float> integers) {
+  round_to_int4(group, scale, integers.data());
+  double error = 0.0;
+  for (size_t i = 0; i < group.size(); ++i) {
+    const double difference = double{integers[i]} * scale - group[i];
+    error += importance[i] * difference * difference;
+  }
+  return error;
 }
 
 }  // namespace
@@ -33,6 +45,25 @@ float int4_scale(std::span<const float> group, DType dtype, std::byte* out) {
   const float scale = store_number(largest / kInt4HalfRange, dtype, out);
   if (scale > 0) return scale;
   return store_number(largest > 0 ? smallest_positive(dtype) : 1, dtype, out);
+}
+
+float best_int4_scale(std::span<const float> group, std::span<const float> importance, DType dtype,
+                      std::byte* out) {
+  const float largest = int4_scale(group, dtype, out);
+  if (importance.empty()) return largest;
+  std::vector<float> integers(group.size());
+  float best = largest;
+  double least = rounding_error(group, importance, largest, integers);
+  for (int step = -2; step <= 11; ++step) {
+    const float factor = 1.0F - static_cast<float>(step) / 32.0F;
+    const float scale = store_number(largest * factor, dtype, out);
+    const double error = rounding_error(group, importance, scale, integers);
+    if (scale > 0 && error < least) {
+      least = error;
+      best = scale;
+    }
+  }
+  return store_number(best, dtype, out);
 }
 
 void round_to_int4(std::span<const float> group, float scale, float* out) {

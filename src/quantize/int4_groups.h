@@ -19,6 +19,13 @@ float store_number(float value, DType dtype, std::byte* out);
 // at least the smallest number above 0, and 1 for a group of zeros.
 float int4_scale(std::span<const float> group, DType dtype, std::byte* out);
 
+// The same for weights whose columns matter unequally: of scales from 1.0625 to 0.65 times that of
+// the largest magnitude, the one with the least sum of importance * (error of a weight)^2. A
+// smaller scale is finer for most weights, and clamps the largest. An empty `importance`:
+// int4_scale().
+float best_int4_scale(std::span<const float> group, std::span<const float> importance, DType dtype,
+                      std::byte* out);
+
 // Writes the integer nearest to each number divided by the scale, ties to even. `out` may be
 // `group`.
 void round_to_int4(std::span<const float> group, float scale, float* out);

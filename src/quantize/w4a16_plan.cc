@@ -58,10 +58,20 @@ struct SourceTensor {
   }
 };
 
+// The scale of the group of a row that begins with column `first`.
+float write_scale(const SourceTensor& matrix, std::span<const float> row, size_t first,
+                  std::byte* out) {
+  std::span<const float> importance;
+  if (matrix.scales != nullptr && !matrix.scales->importance.empty()) {
+    importance = std::span(matrix.scales->importance).subspan(first, matrix.group_size);
+  }
+  return best_int4_scale(row.subspan(first, matrix.group_size), importance, matrix.view.dtype, out);
+}
+
 Status write_scales(const SourceTensor& matrix, int64_t row, std::byte* out) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<float> numbers, matrix.row(row));
   for (size_t first = 0; first < numbers.size(); first += matrix.group_size) {
-    int4_scale(std::span(numbers).subspan(first, matrix.group_size), matrix.view.dtype, out);
+    write_scale(matrix, numbers, first, out);
     out += dtype_bytes(matrix.view.dtype);
   }
   return {};
@@ -71,8 +81,9 @@ Status write_packed(const SourceTensor& matrix, int64_t row, std::byte* out) {
   QUIRE_ASSIGN_OR_RETURN(std::vector<float> numbers, matrix.row(row));
   std::array<std::byte, sizeof(float)> unused;
   for (size_t first = 0; first < numbers.size(); first += matrix.group_size) {
+    const float scale = write_scale(matrix, numbers, first, unused.data());
     const auto group = std::span(numbers).subspan(first, matrix.group_size);
-    round_to_int4(group, int4_scale(group, matrix.view.dtype, unused.data()), group.data());
+    round_to_int4(group, scale, group.data());
   }
   for (size_t first = 0; first < numbers.size(); first += kValuesPerWord) {
     uint32_t word = 0;

@@ -41,6 +41,14 @@ TEST(PartFile, GetsItsNameAtTheEnd) {
   EXPECT_EQ(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()), 1);
 }
 
+TEST(PartFile, LeavesNothingOnceItIsDiscarded) {
+  const ScratchDirectory scratch;
+  PartFile file = PartFile::open(scratch.path() / "out", "a", 6).value();
+  ASSERT_TRUE(file.append(bytes_of("abc")).ok());
+  EXPECT_TRUE(file.discard().ok());
+  EXPECT_TRUE(fs::is_empty(scratch.path()));
+}
+
 TEST(PartFile, ContinuesOnlyTheSameContent) {
   const ScratchDirectory scratch;
   const fs::path path = scratch.path() / "out";

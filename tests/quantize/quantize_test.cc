@@ -5,19 +5,25 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/file.h"
+#include "base/numbers.h"
 #include "engine/model_files.h"
 #include "engine/tiny_engine.h"
+#include "quantize/source.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
 #include "tensor/checkpoint.h"
@@ -30,6 +36,7 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::AllOf;
 using testing::Collected;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using testing::ScratchDirectory;
 
@@ -553,8 +560,8 @@ TEST(QuantizeRefusals, NameDamagedWeights) {
   EXPECT_THAT(
       error_of(options_for(model, out, GgufTarget::kF16)),
       HasSubstr("magnitude 1000000 exceeds 65504, the largest that F16 stores; use --to bf16"));
-  fs::remove(out.string() + ".part");
-  fs::remove(out.string() + ".part.state");
+  EXPECT_FALSE(fs::exists(out.string() + ".part"));
+  EXPECT_FALSE(fs::exists(out.string() + ".part.state"));
   scratch.write("model.safetensors", weights);
   const std::string config = read_file(scratch.path() / "config.json", 1 << 20).value();
   constexpr std::string_view kSize = "\"intermediate_size\": ";
@@ -572,6 +579,154 @@ TEST(QuantizeRefusals, NameDamagedWeights) {
   EXPECT_THAT(error_of(options_for(model, out, GgufTarget::kBf16)),
               HasSubstr("lacks 1 tensors of LlamaForCausalLM, the first of which is "
                         "\"model.norm.weight\""));
+}
+
+// Hooks that call `change` when tensor `tensor` begins, or the end is reached.
+QuantizeHooks change_at(size_t tensor, std::function<void()> change) {
+  QuantizeHooks hooks;
+  hooks.on_progress = [tensor, change = std::move(change)](const QuantizeProgress& progress) {
+    if (progress.tensor == std::min(tensor, progress.num_tensors)) change();
+  };
+  return hooks;
+}
+
+// No reader sees the mapping of a file after it became shorter: that would end this process.
+TEST(QuantizeChangedSource, IsNoticed) {
+  const ScratchDirectory source;
+  const ScratchDirectory scratch;
+  const std::string model = family_checkpoint({"llama", "default"}, source);
+  const fs::path weights = source.path() / "model.safetensors";
+  const std::string content = read_file(weights, kMaxBytes).value();
+  const std::function<void()> changes[] = {
+      [&] { fs::last_write_time(weights, fs::last_write_time(weights) + std::chrono::seconds(1)); },
+      [&] { fs::resize_file(weights, 100); },
+      [&] { fs::remove(weights); },
+  };
+  for (const std::function<void()>& change : changes) {
+    for (const size_t tensor : {size_t{3}, size_t{1000}}) {
+      source.write("model.safetensors", content);
+      const QuantizeOptions options =
+          options_for(model, scratch.path() / "out.gguf", GgufTarget::kF16);
+      const Status status = quantize(options, change_at(tensor, change)).status();
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+      EXPECT_THAT(status.message(), HasSubstr("model.safetensors changed while it was read"));
+      EXPECT_TRUE(fs::is_empty(scratch.path()));
+    }
+  }
+}
+
+// A copy of the embedded model.
+std::string embedded_copy(const ScratchDirectory& scratch) {
+  const fs::path abacus = testing::source_path("models/quire-abacus");
+  for (const char* name : {"config.json", "model.safetensors", "tokenizer.json"}) {
+    scratch.copy(abacus / name, name);
+  }
+  return scratch.path().string();
+}
+
+TEST(QuantizeChangedSource, LeavesNoDirectory) {
+  const ScratchDirectory source;
+  const ScratchDirectory scratch;
+  const std::string model = embedded_copy(source);
+  const fs::path weights = source.path() / "model.safetensors";
+  const auto status = quantize(options_for(model, scratch.path() / "w4a16", W4A16Target{}),
+                               change_at(40, [&] { fs::resize_file(weights, 100); }))
+                          .status();
+  EXPECT_THAT(status.message(), HasSubstr("model.safetensors changed while it was read"));
+  EXPECT_TRUE(fs::is_empty(scratch.path()));
+}
+
+TEST(QuantizeRefusals, ErrorsOfTheSourceLeaveNothing) {
+  const ScratchDirectory source;
+  const ScratchDirectory scratch;
+  const std::string model = embedded_copy(source);
+  std::string weights = read_file(source.path() / "model.safetensors", kMaxBytes).value();
+  const uint16_t nan = 0x7FC0;
+  std::memcpy(weights.data() + weights.size() - sizeof(nan), &nan, sizeof(nan));
+  source.write("model.safetensors", weights);
+  EXPECT_THAT(error_of(options_for(model, scratch.path() / "out.gguf", GgufTarget::kBf16)),
+              HasSubstr("got nan"));
+  EXPECT_THAT(error_of(options_for(model, scratch.path() / "out", W4A16Target{})),
+              HasSubstr("got nan"));
+  EXPECT_TRUE(fs::is_empty(scratch.path()));
+}
+
+TEST(QuantizeRefusals, KeepTheNamesOfTheModel) {
+  const ScratchDirectory scratch;
+  const std::string model = family_checkpoint({"llama", "default"}, scratch);
+  // Not read, because there is a file with all weights.
+  scratch.write("model.safetensors.index.json",
+                R"({"weight_map": {"a": "shard-1.safetensors", "b": "shard-2.safetensors"}})");
+  for (const char* name : {"shard-2.safetensors", "tokenizer.json", "generation_config.json"}) {
+    const QuantizeOptions options = options_for(model, scratch.path() / name, GgufTarget::kF16);
+    EXPECT_THAT(error_of(options),
+                HasSubstr(fmt::format("{} is the name of a file of the model", name)));
+    EXPECT_EQ(check_quantize(options).message(), error_of(options));
+    EXPECT_FALSE(fs::exists(options.out));
+  }
+  EXPECT_EQ(error_of(options_for(model, scratch.path() / "shard-3.gguf", GgufTarget::kF16)), "");
+  // A sharded checkpoint has no such file, and one would take the place of its shards.
+  const ScratchDirectory sharded;
+  const fs::path golden = testing::source_path("tests/golden/models/mistral_sharded");
+  sharded.copy(golden / "default.config.json", "config.json");
+  for (const char* name : {"model-00001-of-00003.safetensors", "model-00002-of-00003.safetensors",
+                           "model-00003-of-00003.safetensors", "model.safetensors.index.json"}) {
+    sharded.copy(golden / name, name);
+  }
+  EXPECT_THAT(error_of(options_for(sharded.path().string(), sharded.path() / "model.safetensors",
+                                   GgufTarget::kF16)),
+              HasSubstr("model.safetensors is the name of a file of the model"));
+}
+
+TEST(QuantizeRefusals, ReplaceOnlyFilesAndDirectories) {
+  const ScratchDirectory scratch;
+  const fs::path fifo = scratch.path() / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const bool to_gguf : {true, false}) {
+    QuantizeOptions options = options_for("", fifo, GgufTarget::kQ8_0);
+    if (!to_gguf) options.target = W4A16Target{};
+    options.force = true;
+    EXPECT_THAT(error_of(options), HasSubstr(fmt::format("fifo is a FIFO; expected a {}",
+                                                         to_gguf ? "file" : "directory")));
+    EXPECT_TRUE(fs::is_fifo(fifo));
+    options.out = "/dev/null";
+    EXPECT_THAT(check_quantize(options).message(), HasSubstr("/dev/null is a device"));
+  }
+  // The output becomes a FIFO while the run writes.
+  const fs::path out = scratch.path() / "out.gguf";
+  QuantizeOptions options = options_for("", out, GgufTarget::kQ8_0);
+  options.force = true;
+  const auto status =
+      quantize(options, change_at(3, [&] { ASSERT_EQ(::mkfifo(out.c_str(), 0600), 0); })).status();
+  EXPECT_THAT(status.message(), HasSubstr("out.gguf is a FIFO; expected a file"));
+  EXPECT_TRUE(fs::is_fifo(out));
+}
+
+TEST(QuantizeSource, NamesTensorsThatAreNotTheModels) {
+  const ScratchDirectory scratch;
+  const std::string model = family_checkpoint({"llama_tied_biased", "default"}, scratch);
+  EXPECT_THAT(unused_tensors(open_quantize_source(model).value()), ::testing::IsEmpty());
+  const std::string weights = read_file(scratch.path() / "model.safetensors", kMaxBytes).value();
+  uint64_t header_bytes = 0;
+  std::memcpy(&header_bytes, weights.data(), sizeof(header_bytes));
+  std::string header = weights.substr(sizeof(header_bytes), header_bytes);
+  std::string data = weights.substr(sizeof(header_bytes) + header_bytes);
+  header.insert(
+      header.find('{') + 1,
+      fmt::format(R"("zebra.weight":{{"dtype":"F32","shape":[1],"data_offsets":[{},{}]}},)",
+                  data.size(), data.size() + sizeof(float)));
+  header.resize(round_up(header.size(), sizeof(uint64_t)), ' ');
+  data.append(sizeof(float), '\0');
+  header_bytes = header.size();
+  scratch.write("model.safetensors",
+                std::string(reinterpret_cast<const char*>(&header_bytes), sizeof(header_bytes)) +
+                    header + data);
+  EXPECT_THAT(unused_tensors(open_quantize_source(model).value()), ElementsAre("zebra.weight"));
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(error_of(options_for(model, scratch.path() / "out.gguf", GgufTarget::kF16)), "");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(),
+              HasSubstr("1 tensors of the checkpoint are none of the model's, and are not written: "
+                        "zebra.weight"));
 }
 
 }  // namespace
