@@ -177,7 +177,7 @@ class Search {
   Status add_errors(const TensorSpec& matrix);
   double rounding_error(std::span<const float> numbers, DType dtype,
                         std::span<const float> columns) const;
-  // Of one exponent.
+  // The scales of one exponent.
   struct Candidate {
     double exponent = 0.0;
     std::vector<float> rows;     // by the producer's row

@@ -148,7 +148,7 @@ std::string fingerprint(const QuantizeSource& source, const OutputPlan& plan,
          "\n";
 }
 
-// The matrices of layers that no group scales, and the tensors that are not written.
+// Warns of tensors, of which the first are named.
 void log_leftovers(std::string_view what, std::span<const std::string> names) {
   constexpr size_t kMaxNamed = 5;
   if (names.empty()) return;
@@ -376,7 +376,10 @@ class Run {
 Status Run::write(const OutputPlan& plan, PartFile& file) {
   PlanWriter writer(plan, file, source_, threads_, hooks_);
   const Status status = writer.write();
-  if (status.code() == StatusCode::kInvalidArgument) QUIRE_RETURN_IF_ERROR(file.discard());
+  if (status.code() == StatusCode::kInvalidArgument) {
+    const Status discarded = file.discard();
+    if (!discarded.ok()) log_warning("{}", discarded.message());
+  }
   QUIRE_RETURN_IF_ERROR(status);
   result_.out = options_.out;
   result_.num_weights = num_parameters(source_.files.config);
@@ -523,7 +526,7 @@ Result<QuantizeResult> quantize(const QuantizeOptions& options, const QuantizeHo
   QUIRE_ASSIGN_OR_RETURN(const QuantizeOptions plain, with_plain_out(options));
   QUIRE_ASSIGN_OR_RETURN(QuantizeSource source, open_quantize_source(plain.model));
   QUIRE_RETURN_IF_ERROR(check_out(plain, source));
-  log_leftovers("tensors of the checkpoint are none of the model's, and are not written",
+  log_leftovers("tensors of the checkpoint are not the model's, and are not written",
                 unused_tensors(source));
   Run run(plain, hooks, source);
   if (const auto* const target = std::get_if<W4A16Target>(&plain.target)) {

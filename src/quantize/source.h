@@ -46,7 +46,7 @@ Result<QuantizeSource> open_quantize_source(const std::string& model);
 // before every read of some megabytes.
 Status check_unchanged(const QuantizeSource& source);
 
-// The tensors of the checkpoint that are none of the model's, in ascending order.
+// The names of the checkpoint's tensors that the model does not have, in ascending order.
 std::vector<std::string> unused_tensors(const QuantizeSource& source);
 
 }  // namespace quire

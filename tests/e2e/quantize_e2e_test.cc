@@ -8,6 +8,8 @@
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -111,6 +113,40 @@ TEST(Quantize, MeasuresThePerplexityOfBoth) {
     const std::string output = run_quire(eval, {.timeout_s = 100}).out;
     const std::string line = output.substr(0, output.find('\n'));  // "Perplexity: 9.9 +/- 0.9"
     EXPECT_THAT(result.out, HasSubstr(line.substr(line.find(' ') + 1)));
+  }
+}
+
+TEST(Quantize, CalibratesAndSaysSo) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "w4a16";
+  std::vector<std::string> words = quantize_words("w4a16", out);
+  words.insert(words.end(),
+               {"--calibration-file", source_path("models/quire-abacus/shots.jsonl").string(),
+                "--calibration-tokens", "100"});
+  const SpawnResult result = run_quire(words, {.timeout_s = 200});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("quantize: load 8 of 8"), HasSubstr("quantize: calibrate 1 of 1"),
+                    HasSubstr("quantize: scales 32 of 32"),
+                    HasSubstr("32 of 32 groups of matrices are scaled")));
+  EXPECT_TRUE(fs::exists(out / "model.safetensors"));
+}
+
+TEST(Quantize, CalibrationTextsAreChecked) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "w4a16";
+  const std::pair<std::string, std::string> cases[] = {
+      {"", "empty.txt is empty; expected a text"},
+      {"a\xFFz", "wrong.txt is not valid UTF-8 at byte 1"},
+      {"What is 2 + 3?", "short.txt has "}};
+  for (const auto& [text, expected] : cases) {
+    const std::string file = scratch.write(expected.substr(0, expected.find(' ')), text);
+    std::vector<std::string> words = quantize_words("w4a16", out);
+    words.insert(words.end(), {"--calibration-file", file});
+    const SpawnResult result = run_quire(words, {.timeout_s = 100});
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err, HasSubstr(expected));
+    EXPECT_FALSE(fs::exists(out));
   }
 }
 

@@ -65,7 +65,7 @@ double weighted_error(const std::vector<float>& group, const std::vector<float>&
   return error;
 }
 
-TEST(BestInt4Scale, ClampsWhatMattersLittle) {
+TEST(BestInt4Scale, ClampsUnimportantNumbers) {
   std::vector<float> group = random_numbers(32, 1.0F, 3);
   group[9] = 8.0F;
   std::array<std::byte, sizeof(float)> stored;
@@ -278,7 +278,7 @@ TEST(ChannelScales, ANormAbsorbsThemDespiteItsRounding) {
 }
 
 // A weight of zero, and one that is no longer a number once it is scaled, keep the scale 1.
-TEST(ChannelScales, ANormKeepsWhatItCannotScale) {
+TEST(ChannelScales, ANormKeepsNumbersThatItsTypeCannotScale) {
   NormCase test(DType::kF16);
   std::vector<float> norm(kChannels, 1.0F);
   norm[3] = 0.0F;
@@ -387,7 +387,7 @@ TEST(ScaleGroups, CoverEveryMatrixOfEveryFamily) {
   }
 }
 
-TEST(ScaleGroups, LeaveOutWhatNothingCanAbsorb) {
+TEST(ScaleGroups, LeaveOutMatricesWithoutAProducer) {
   const ScratchDirectory scratch;
   QuantizeSource source = family_source("llama", scratch);
   std::erase_if(source.tensors, [](const TensorSpec& tensor) {

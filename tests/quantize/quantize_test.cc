@@ -725,7 +725,7 @@ TEST(QuantizeSource, NamesTensorsThatAreNotTheModels) {
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(error_of(options_for(model, scratch.path() / "out.gguf", GgufTarget::kF16)), "");
   EXPECT_THAT(::testing::internal::GetCapturedStderr(),
-              HasSubstr("1 tensors of the checkpoint are none of the model's, and are not written: "
+              HasSubstr("1 tensors of the checkpoint are not the model's, and are not written: "
                         "zebra.weight"));
 }
 
