@@ -5,10 +5,10 @@
 // features, so the order does not depend on the number of rows, blocks or threads; between blocks
 // of k the sums are stored as F32, exactly.
 //
-// Work: a task is kBlockPanels panels by at most kBlockRows rows, which are divided into groups
-// whose sums fit into registers. A single group converts the weights in registers while they stream
-// by. Of several groups, the first also leaves a block of weights in cache as F32, which the others
-// use, and all of them fetch the next block meanwhile.
+// Work: a task is kBlockPanels panels by all rows, which are divided into groups whose sums fit
+// into registers. A single group converts the weights in registers while they stream by. Of several
+// groups, the first also leaves a slice of the weights in cache as F32, which the others use, and
+// all of them fetch the weights of the next depths meanwhile.
 #include "cpu/ops/gemm_fma.h"
 
 #include <hwy/cache_control.h>
@@ -55,6 +55,7 @@ constexpr int kSliceVecs = kVecs;
 #endif
 // The depth of a slice that stays in the first cache as F32.
 constexpr int64_t kDepth = kSliceFloats / (std::max(kVecs, kSliceVecs) * kLanes);
+static_assert(kDepth % 2 == 0, "pairs of BF16 are not divided");
 
 // Readers load vector `v` of the features at depth k as F32; kOdd says whether k is odd.
 struct ReadF32 {
@@ -124,19 +125,20 @@ struct SliceWeights {
   }
 };
 
-// Bytes that will be needed soon. Products fetch them line by line between their steps, so that the
-// memory and the arithmetic units work at the same time.
-class NextBytes {
+// Weights of some panels that will be needed soon. Products fetch them line by line between their
+// steps, so that the memory and the arithmetic units work at the same time.
+class NextWeights {
  public:
-  NextBytes(const void* begin, int64_t num_bytes)
-      : at_(static_cast<const std::byte*>(begin)), end_(at_ + num_bytes) {}
+  // `num_bytes` of each panel; panels are `stride` bytes apart.
+  NextWeights(const void* first_panel, int64_t num_bytes, int64_t stride)
+      : at_(static_cast<const std::byte*>(first_panel)), end_(at_ + num_bytes), stride_(stride) {}
 
-  template <int kLines>
+  template <int kPanels>
   HWY_INLINE void fetch_lines() {
     if (at_ >= end_) return;
 #pragma GCC unroll 4
-    for (int i = 0; i < kLines; ++i) __builtin_prefetch(at_ + i * kLineBytes, 0, kIntoL2);
-    at_ += kLines * kLineBytes;
+    for (int p = 0; p < kPanels; ++p) __builtin_prefetch(at_ + p * stride_, 0, kIntoL2);
+    at_ += kLineBytes;
   }
 
  private:
@@ -145,6 +147,7 @@ class NextBytes {
 
   const std::byte* at_;
   const std::byte* end_;
+  int64_t stride_;
 };
 
 // Activations of the rows of one product, in place: [row][x_stride].
@@ -196,14 +199,13 @@ struct Block {
 // weights in block.slice.
 template <int kR, int kN, bool kStores, class X, class Weights>
 void multiply(const X x, const Weights weights, const Block& block, float* HWY_RESTRICT sums,
-              NextBytes& next) {
+              NextWeights& next) {
   constexpr int64_t kSumsStride = kBlockPanels * kPanelWidth;
-  // With these, two groups of rows fetch all next bytes.
-  constexpr int kLines = std::max(1, kN / kVecs);
+  constexpr int kPanels = std::max(1, kN / kVecs);
   const D d;
   const int64_t num_k = block.num_k;
   float* HWY_RESTRICT slice = block.slice;
-  NextBytes fetch = next;
+  NextWeights fetch = next;
   V acc[kR][kN];
 #pragma GCC unroll 16
   for (int r = 0; r < kR; ++r) {
@@ -228,7 +230,7 @@ void multiply(const X x, const Weights weights, const Block& block, float* HWY_R
     }
   };
   for (int64_t k = 0; k + 1 < num_k; k += 2) {
-    fetch.template fetch_lines<kLines>();
+    fetch.template fetch_lines<kPanels>();
     step(std::false_type(), k);
     step(std::true_type(), k + 1);
   }
@@ -244,7 +246,7 @@ void multiply(const X x, const Weights weights, const Block& block, float* HWY_R
 // Calls multiply() for a group of a task's rows: 1 to kR, known only at run time.
 template <class Division, int kN, bool kStores, int kR = Division::kMaxRows, class Weights>
 void multiply_group(const FmaTask& task, int64_t first_row, int64_t num_rows,
-                    const Weights& weights, const Block& block, NextBytes& next) {
+                    const Weights& weights, const Block& block, NextWeights& next) {
   if constexpr (kR > 1) {
     if (num_rows < kR) {
       return multiply_group<Division, kN, kStores, kR - 1>(task, first_row, num_rows, weights,
@@ -268,7 +270,7 @@ struct Groups {
 // several groups leaves the weights as F32 for the others.
 template <class Division, int kN, class Reader>
 void multiply_rows(const FmaTask& task, const PanelWeights<Reader>& weights, const Block& block,
-                   NextBytes& next) {
+                   NextWeights& next) {
   const Groups groups = {task.num_rows, Division::kMaxRows};
   for (int64_t g = 0; g < groups.count(); ++g) {
     const int64_t row = groups.begin(g);
@@ -293,11 +295,13 @@ void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, 
                        (first_panel * task.padded_k + first_k) * kPanelWidth;
   const int64_t num_k = std::min(depth, task.num_k - first_k);
   const int64_t next_k = std::min(depth, task.num_k - first_k - num_k);
-  NextBytes next(panels + num_k * kPanelWidth,
-                 next_k * kPanelWidth * static_cast<int64_t>(sizeof(T)));
+  const int64_t panel_stride = task.padded_k * kPanelWidth;
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
+  NextWeights next(panels + num_k * kPanelWidth, next_k * kPanelWidth * kBytes,
+                   panel_stride * kBytes);
   for (int vec = 0; vec < kVecs; vec += kN) {
     const PanelWeights<Reader> weights = {
-        .panels = panels, .panel_stride = task.padded_k * kPanelWidth, .first_vec = vec};
+        .panels = panels, .panel_stride = panel_stride, .first_vec = vec};
     const Block block = {.first_k = first_k,
                          .num_k = num_k,
                          .sums = task.sums + first_panel * kPanelWidth + vec * kLanes,

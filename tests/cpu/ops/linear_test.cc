@@ -106,7 +106,7 @@ TEST(Linear, AgreesWithTheDefinitionOnAwkwardShapes) {
         const std::unique_ptr<Linear> linear = make_linear(*ops, w, &bias);
         ASSERT_EQ(linear->in_features(), k);
         ASSERT_EQ(linear->out_features(), n);
-        for (const int64_t m : {0, 1, 2, 7, 15, 16, 17, 33, 70}) {
+        for (const int64_t m : {0, 1, 2, 3, 4, 5, 6, 7, 13, 16, 17, 33, 70}) {
           std::vector<float> x = random_floats(static_cast<size_t>(m * k), 9);
           expect_product(w, x, m, bias, run(*ops, *linear, x, m),
                          variant.name + " " + std::string(dtype_name(dtype)));

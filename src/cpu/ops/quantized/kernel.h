@@ -78,7 +78,8 @@ constexpr int64_t row_bytes(const Format& format, int64_t num_groups) {  // of a
 }
 
 // A block of a row of activations. The quads of k follow: int32_t[kBlockK / 4][num_terms], the
-// bytes of which are q of 4 adjacent k.
+// bytes of which are q0 of 4 adjacent k, then q1. A kernel that multiplies both terms at once has
+// 256 q1 + q0 of k and k + 2 in the first integer of a quad, and of k + 1 and k + 3 in the second.
 struct alignas(64) Activations {
   float scale;
   // The sums of the integers of 16 activations, 32, 64, 128 and 256. All are exact.
