@@ -10,8 +10,7 @@
 namespace quire {
 
 // One error per contradiction; reads no file and no device. The engine refuses these settings too,
-// where it uses them, by the functions below. An invalid speculative_config is not among the
-// errors.
+// where it uses them. An invalid speculative_config is not among the errors.
 std::vector<Status> find_contradictions(const EngineConfig& config);
 
 // Fails if the configuration names an attention backend of GPUs. `no_gpu` says why there is none.

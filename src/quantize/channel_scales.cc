@@ -135,14 +135,14 @@ struct Magnitudes {
 };
 
 // The groups' scales of a matrix's rows, and its bias, are divided by the scale. They must stay in
-// the range in which the type has at least 8 significant bits.
+// the range in which the type has at least 8 significant bits; if one of them is F16, in that of
+// F16.
 class MatrixProducer final : public Producer {
  public:
-  MatrixProducer(std::vector<Magnitudes> rows, DType dtype) : rows_(std::move(rows)) {
-    const bool is_f16 = dtype == DType::kF16;
-    least_ = is_f16 ? 0x1p-16F : std::numeric_limits<float>::min();
-    most_ = is_f16 ? 65504.0F : 0x1p127F;
-  }
+  MatrixProducer(std::vector<Magnitudes> rows, bool has_f16)
+      : rows_(std::move(rows)),
+        least_(has_f16 ? 0x1p-16F : std::numeric_limits<float>::min()),
+        most_(has_f16 ? 65504.0F : 0x1p127F) {}
 
   float absorbable(size_t row, float scale) const override {
     const float low = std::min(rows_[row].most / most_, 1.0F);
@@ -216,10 +216,10 @@ Result<std::vector<Magnitudes>> Search::row_magnitudes(const TensorSpec& matrix)
 
 Result<std::unique_ptr<Producer>> Search::read_producer() {
   const TensorSpec& first = group_.producers.front();
-  const DType dtype = stored_dtype(weights_, first);
   if (first.shape.rank() == 1) {
     QUIRE_ASSIGN_OR_RETURN(std::vector<float> numbers, read_vector(weights_, first));
-    return std::unique_ptr<Producer>(new NormProducer(std::move(numbers), first.addend, dtype));
+    return std::unique_ptr<Producer>(
+        new NormProducer(std::move(numbers), first.addend, stored_dtype(weights_, first)));
   }
   QUIRE_ASSIGN_OR_RETURN(std::vector<Magnitudes> rows, row_magnitudes(first));
   for (const TensorSpec& bias : std::span(group_.producers).subspan(1)) {
@@ -228,7 +228,10 @@ Result<std::unique_ptr<Producer>> Search::read_producer() {
       rows[i].most = std::max(rows[i].most, std::abs(numbers[i]));
     }
   }
-  return std::unique_ptr<Producer>(new MatrixProducer(std::move(rows), dtype));
+  const bool has_f16 = std::ranges::any_of(group_.producers, [&](const TensorSpec& producer) {
+    return stored_dtype(weights_, producer) == DType::kF16;
+  });
+  return std::unique_ptr<Producer>(new MatrixProducer(std::move(rows), has_f16));
 }
 
 // The mean magnitude of the channels that come from each of the producer's rows.

@@ -37,7 +37,7 @@ bool is_layer_matrix(const TensorSpec& tensor);
 // Matrices that read one input, and the tensors that absorb its scales.
 struct ScaleGroup {
   std::vector<TensorSpec> readers;
-  // A norm's weight; or a matrix, of whose rows the input is made linearly, and its bias if any.
+  // Either a norm's weight, or a matrix in whose output the input is linear, with its bias if any.
   std::vector<TensorSpec> producers;
   // The channels are heads of head_dim elements. So many adjacent heads come from the same rows of
   // the producer, and have the same scales: the query heads of one KV head.
@@ -52,8 +52,8 @@ struct ScaleGroup {
 };
 
 // The groups of a dense decoder's layers, in an order in which the scales of a producer's columns
-// are found before those of its rows. A matrix whose input no tensor can absorb scales of is in
-// none.
+// are found before those of its rows. A matrix is in no group if no tensor can absorb the scales of
+// its input.
 std::vector<ScaleGroup> find_scale_groups(std::span<const TensorSpec> tensors,
                                           const DecoderConfig& decoder);
 

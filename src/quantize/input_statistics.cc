@@ -62,6 +62,11 @@ Result<std::vector<std::vector<int32_t>>> calibration_windows(const QuantizeSour
   }
   QUIRE_ASSIGN_OR_RETURN(const std::optional<int32_t> bos, find_bos(*tokenizer));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> ids, tokenizer->encode(text.text, false));
+  if (text.max_tokens < kMinCalibrationTokens) {
+    return invalid_argument(
+        fmt::format("[quantize] calibration_tokens: got {}, expected at least {}", text.max_tokens,
+                    kMinCalibrationTokens));
+  }
   if (ids.size() < kMinCalibrationTokens) {
     return invalid_argument(
         fmt::format("[quantize] calibration_file: {} has {} tokens; expected at least {}, and "
@@ -71,7 +76,14 @@ Result<std::vector<std::vector<int32_t>>> calibration_windows(const QuantizeSour
   ids.resize(std::min(ids.size(), static_cast<size_t>(text.max_tokens)));
   // A window leaves room for the token that the model generates.
   const int longest = std::min(kMaxWindow, source.files.config.longest_model_len - 1);
-  const auto length = static_cast<size_t>(longest - (bos ? 1 : 0));
+  const int num_special = bos ? 1 : 0;
+  if (longest <= num_special) {
+    return invalid_argument(fmt::format(
+        "[quantize] model: {} has a context of {} tokens; expected at least {} for a calibration: "
+        "leave the calibration file out",
+        source.place, source.files.config.longest_model_len, num_special + 2));
+  }
+  const auto length = static_cast<size_t>(longest - num_special);
   std::vector<std::vector<int32_t>> windows;
   for (size_t begin = 0; begin < ids.size(); begin += length) {
     std::vector<int32_t>& window = windows.emplace_back();
@@ -120,20 +132,32 @@ void InputRecorder::linear(const Linear& w, TensorView x, TensorView out, Stream
   }
 }
 
+Status InputRecorder::check_finite() const {
+  for (const Inputs& inputs : inputs_) {
+    for (size_t c = 0; c < inputs.squares.size(); ++c) {
+      if (std::isfinite(inputs.squares[c])) continue;
+      return invalid_argument(fmt::format(
+          "[quantize] calibration_file: channel {} of the input of {}; got a sum of squares of {}, "
+          "expected a finite number: the checkpoint is damaged, or leave the calibration file out",
+          c, quote_name(inputs.matrices.front()), inputs.squares[c]));
+    }
+  }
+  return {};
+}
+
 Result<InputStatisticsByMatrix> InputRecorder::statistics() const {
+  QUIRE_RETURN_IF_ERROR(check_finite());
+  if (num_made_ != matrices_.size()) {
+    return internal_error("[quantize] a matrix of the model was not loaded as a matrix");
+  }
   InputStatisticsByMatrix by_matrix;
   for (const Inputs& inputs : inputs_) {
     if (inputs.num_tokens == 0) continue;  // the embedding
     auto means = std::make_shared<InputStatistics>();
+    const auto num_tokens = static_cast<double>(inputs.num_tokens);
     for (size_t c = 0; c < inputs.squares.size(); ++c) {
-      means->mean_magnitude.push_back(inputs.magnitudes[c] /
-                                      static_cast<double>(inputs.num_tokens));
-      means->mean_square.push_back(inputs.squares[c] / static_cast<double>(inputs.num_tokens));
-      if (std::isfinite(means->mean_square.back())) continue;
-      return invalid_argument(fmt::format(
-          "[quantize] calibration_file: channel {} of the input of {}; got a mean square of {}, "
-          "expected a finite number: the checkpoint is damaged, or leave the calibration file out",
-          c, quote_name(inputs.matrices.front()), means->mean_square.back()));
+      means->mean_magnitude.push_back(inputs.magnitudes[c] / num_tokens);
+      means->mean_square.push_back(inputs.squares[c] / num_tokens);
     }
     for (const std::string& matrix : inputs.matrices) by_matrix.emplace(matrix, means);
   }
@@ -154,13 +178,14 @@ Result<InputStatisticsByMatrix> collect_input_statistics(
   QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<Runner> runner,
                          make_runner(context, model, plan, nullptr));
   for (size_t i = 0; i < windows.size(); ++i) {
-    if (hooks.interrupted())
-      return cancelled("[quantize] interrupted; the same command begins anew");
+    if (hooks.interrupted()) {
+      return cancelled("interrupted before the first tensor; the same command begins anew");
+    }
     hooks.on_preparation("calibrate", i, windows.size());
     QUIRE_ASSIGN_OR_RETURN(const SpanResult result,
                            run_sequence(*runner, plan.scheduler, windows[i]));
     // Inputs that are not finite name the first matrix with them, unlike the logits.
-    QUIRE_ASSIGN_OR_RETURN(const InputStatisticsByMatrix so_far, recorder.statistics());
+    QUIRE_RETURN_IF_ERROR(recorder.check_finite());
     QUIRE_RETURN_IF_ERROR(result.error);
   }
   hooks.on_preparation("calibrate", windows.size(), windows.size());

@@ -37,7 +37,9 @@ class InputRecorder final : public Ops {
   // `tensors`: those of the model, whose matrices are in the order in which they are loaded.
   InputRecorder(Ops& ops, std::span<const TensorSpec> tensors);
 
-  // The means over all tokens so far. Fails, naming the matrix, if one is not finite.
+  // Fails, naming the matrix, if an input so far is not finite.
+  Status check_finite() const;
+  // The means over all tokens so far. Fails if one is not finite.
   Result<InputStatisticsByMatrix> statistics() const;
 
   DType activation_dtype() const override { return ops_.activation_dtype(); }

@@ -108,7 +108,6 @@ Status PlanWriter::compute(const PlannedTensor& tensor, const RowWriter& write_r
 }
 
 Status PlanWriter::write_tensor(const PlannedTensor& tensor) {
-  QUIRE_RETURN_IF_ERROR(check_unchanged(source_));
   QUIRE_ASSIGN_OR_RETURN(const RowWriter write_row, tensor.open());
   const int64_t rows_per_chunk = std::max<int64_t>(1, kChunkBytes / tensor.row_bytes);
   for (int64_t first = 0; first < tensor.num_rows; first += rows_per_chunk) {
@@ -148,8 +147,8 @@ std::string fingerprint(const QuantizeSource& source, const OutputPlan& plan,
          "\n";
 }
 
-// Warns of tensors, of which the first are named.
-void log_leftovers(std::string_view what, std::span<const std::string> names) {
+// Warns of tensors, and names the first five.
+void warn_of_tensors(std::string_view what, std::span<const std::string> names) {
   constexpr size_t kMaxNamed = 5;
   if (names.empty()) return;
   log_warning("[quantize] {} {}: {}{}", names.size(), what,
@@ -233,20 +232,23 @@ bool is_gguf_file(const fs::path& path) {
   return magic == "GGUF";
 }
 
-// Fails if `out` is a file of the checkpoint, or one that the checkpoint links to. A GGUF file
-// beside the checkpoint is none.
+// Fails if `out` is a file of the checkpoint, or one that the checkpoint links to. A GGUF file and
+// a directory beside the checkpoint are none.
 Status check_is_not_source(const fs::path& out, const fs::path& source) {
   std::error_code error;
   for (fs::directory_iterator entry(source, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code differs;
-    if (!fs::equivalent(entry->path(), out, differs) || is_gguf_file(out)) continue;
+    if (!fs::equivalent(entry->path(), out, differs)) continue;
+    if (fs::is_directory(out, differs) || is_gguf_file(out)) continue;
     return invalid_argument(
         fmt::format("[quantize] out: {} is a file of the model; expected another path, or the name "
                     "of a GGUF file",
                     out.string()));
   }
-  return {};
+  if (!error) return {};
+  return invalid_argument(
+      fmt::format("[quantize] model: cannot list {}; {}", source.string(), error.message()));
 }
 
 // The options with an output that can get a suffix.
@@ -427,8 +429,9 @@ Status Run::search_scales(const InputStatisticsByMatrix& inputs, int group_size,
       "[quantize] the inputs of {} of {} groups of matrices are scaled: the error of rounding, "
       "weighted by the inputs' squares, is {:.1f} % of that of plain rounding",
       num_scaled, groups.size(), plain_error > 0 ? 100 * error / plain_error : 100.0);
-  log_leftovers("matrices are rounded plainly, because no tensor can absorb scales of their inputs",
-                unscaled_matrices(source_.tensors, groups));
+  warn_of_tensors(
+      "matrices are rounded plainly, because no tensor can absorb scales of their inputs",
+      unscaled_matrices(source_.tensors, groups));
   return {};
 }
 
@@ -526,8 +529,8 @@ Result<QuantizeResult> quantize(const QuantizeOptions& options, const QuantizeHo
   QUIRE_ASSIGN_OR_RETURN(const QuantizeOptions plain, with_plain_out(options));
   QUIRE_ASSIGN_OR_RETURN(QuantizeSource source, open_quantize_source(plain.model));
   QUIRE_RETURN_IF_ERROR(check_out(plain, source));
-  log_leftovers("tensors of the checkpoint are not the model's, and are not written",
-                unused_tensors(source));
+  warn_of_tensors("tensors of the checkpoint are not the model's, and are not written",
+                  unused_tensors(source));
   Run run(plain, hooks, source);
   if (const auto* const target = std::get_if<W4A16Target>(&plain.target)) {
     return run.w4a16(*target);

@@ -66,9 +66,10 @@ struct QuantizeResult {
 };
 
 // Fails, and leaves an existing `out` as it is, if anything is wrong. After an interruption or a
-// failed write, the same call continues; after an error of the source, nothing is left to continue.
-// With equal options and source, the output is the same to the last byte, whatever the number of
-// threads and interruptions.
+// failed write, the same call continues; after an error of the source while tensors are written,
+// nothing is left to continue. With equal options and source, the output is the same to the last
+// byte, whatever the number of threads and interruptions; with a calibration text, on CPUs with the
+// same instruction sets.
 Result<QuantizeResult> quantize(const QuantizeOptions& options, const QuantizeHooks& hooks = {});
 
 // Fails if the source or `out` is one that quantize() refuses.

@@ -118,9 +118,8 @@ Result<std::optional<int32_t>> find_bos(const Tokenizer& tokenizer) {
   constexpr std::string_view kProbe = "a";
   QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> plain, tokenizer.encode(kProbe, false));
   QUIRE_ASSIGN_OR_RETURN(const std::vector<int32_t> special, tokenizer.encode(kProbe, true));
-  if (special.size() <= plain.size() || special.front() == plain.front()) {
-    return std::optional<int32_t>();
-  }
+  if (special.size() <= plain.size()) return std::optional<int32_t>();
+  if (!plain.empty() && special.front() == plain.front()) return std::optional<int32_t>();
   return std::optional<int32_t>(special.front());
 }
 

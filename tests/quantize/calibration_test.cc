@@ -139,7 +139,7 @@ TEST(InputStatistics, NameTheFirstInputThatIsNotFinite) {
   const auto windows = token_windows(source.files.config.vocab_size);
   EXPECT_THAT(collect_input_statistics(source, windows, 1, {}).status().message(),
               AllOf(HasSubstr("channel 2 of the input of \"model.layers.1.mlp.gate_proj.weight\""),
-                    HasSubstr("got a mean square of nan, expected a finite number")));
+                    HasSubstr("got a sum of squares of nan, expected a finite number")));
 }
 
 std::vector<Collected> run(const std::string& model, const std::vector<Request>& requests) {
@@ -385,6 +385,21 @@ TEST(CalibrationWindows, CoverTheTokens) {
   ASSERT_GT(expected.size(), 2000U);
   expected.resize(2000);
   EXPECT_EQ(ids, expected);
+}
+
+TEST(CalibrationWindows, RefuseAContextWithoutRoomForText) {
+  QuantizeSource source = open_quantize_source("").value();
+  source.files.config.longest_model_len = 1;
+  const auto windows = calibration_windows(source, shots(2000));
+  EXPECT_THAT(windows.status().message(), HasSubstr("has a context of 1 tokens"));
+}
+
+TEST(CalibrationWindows, RefuseTooFewTokens) {
+  const QuantizeSource source = open_quantize_source("").value();
+  for (const int max_tokens : {-1, 0, kMinCalibrationTokens - 1}) {
+    const auto windows = calibration_windows(source, shots(max_tokens));
+    EXPECT_THAT(windows.status().message(), HasSubstr("expected at least 64"));
+  }
 }
 
 }  // namespace

@@ -5,13 +5,11 @@
 // features, so the order does not depend on the number of rows, blocks or threads; between blocks
 // of k the sums are stored as F32, exactly.
 //
-// Work: a task is kBlockPanels panels by all rows, which are divided into groups whose sums fit
-// into registers. A single group converts the weights in registers while they stream by. Of several
-// groups, the first also leaves a slice of the weights in cache as F32, which the others use, and
-// all of them fetch the weights of the next depths meanwhile.
+// Work: a task multiplies kBlockPanels panels by all rows, in groups of rows whose sums fit into
+// registers. With up to kFewRows rows, one product reads whole panels. With more, the depth is cut
+// into slices. If there are several groups, the first converts a slice of F16 or BF16 weights to
+// F32 in cache for the others. All groups prefetch the next slice.
 #include "cpu/ops/gemm_fma.h"
-
-#include <hwy/cache_control.h>
 
 #include <algorithm>
 #include <type_traits>
@@ -34,9 +32,9 @@ using V = hn::Vec<D>;
 constexpr int kLanes = static_cast<int>(hn::MaxLanes(D()));
 constexpr int kVecs = static_cast<int>(kPanelWidth) / kLanes;  // vectors per panel row
 
-// The most rows of one product, and its vectors, whose sums fit into the register file together
-// with the operands. For up to kFewRows rows, products read whole panels, once and in order. For
-// more rows, products of a slice of a panel need fewer loads per multiplication.
+// Upper bounds of rows and vectors per product: their sums and operands fit into the registers. For
+// up to kFewRows rows, products read whole panels, once and in order. For more rows, products of a
+// slice of a panel need fewer loads per multiplication.
 #if HWY_TARGET == HWY_AVX3
 constexpr int kFewRows = 6;
 constexpr int kFewVecs = 2 * kVecs;
@@ -170,6 +168,7 @@ struct PackedRows {
 struct FewRows {
   static constexpr int kMaxRows = kFewRows;
   static constexpr int kMaxVecs = kFewVecs;
+  static constexpr bool kConverts = false;  // there is a single group
 
   template <int kR>
   static RowsInPlace rows(const FmaTask& task, int64_t first_row, int64_t first_k) {
@@ -180,6 +179,7 @@ struct FewRows {
 struct ManyRows {
   static constexpr int kMaxRows = kRows;
   static constexpr int kMaxVecs = kSliceVecs;
+  static constexpr bool kConverts = true;
 
   template <int kR>
   static PackedRows<kR> rows(const FmaTask& task, int64_t first_row, int64_t first_k) {
@@ -275,14 +275,15 @@ void multiply_rows(const FmaTask& task, const PanelWeights<Reader>& weights, con
   for (int64_t g = 0; g < groups.count(); ++g) {
     const int64_t row = groups.begin(g);
     const int64_t num_rows = groups.begin(g + 1) - row;
-    if (groups.count() == 1 || std::is_same_v<Reader, ReadF32>) {
-      multiply_group<Division, kN, false>(task, row, num_rows, weights, block, next);
-    } else if (g == 0) {
-      multiply_group<Division, kN, true>(task, row, num_rows, weights, block, next);
-    } else {
-      const SliceWeights<kN> converted = {block.slice};
-      multiply_group<Division, kN, false>(task, row, num_rows, converted, block, next);
+    if constexpr (Division::kConverts && !std::is_same_v<Reader, ReadF32>) {
+      if (groups.count() > 1) {
+        const SliceWeights<kN> converted = {block.slice};
+        g == 0 ? multiply_group<Division, kN, true>(task, row, num_rows, weights, block, next)
+               : multiply_group<Division, kN, false>(task, row, num_rows, converted, block, next);
+        continue;
+      }
     }
+    multiply_group<Division, kN, false>(task, row, num_rows, weights, block, next);
   }
 }
 
@@ -319,8 +320,9 @@ void multiply_all(const FmaTask& task, int64_t depth) {
     for (; p + kPanels <= task.num_panels; p += kPanels) {
       multiply_panels<Reader, Division, kN>(task, p, k, depth);
     }
-    // The last panel of an odd number.
-    if (p < task.num_panels) multiply_panels<Reader, Division, kVecs>(task, p, k, depth);
+    if constexpr (kPanels > 1) {  // the last panel of an odd number
+      if (p < task.num_panels) multiply_panels<Reader, Division, kVecs>(task, p, k, depth);
+    }
   }
 }
 

@@ -56,7 +56,8 @@ struct Avx2 {
     const I high = _mm256_madd_epi16(_mm256_srli_epi16(weights, 8), odd);
     return add(sum, add(low, high));
   }
-  // The same as dot() with sums of 16 bits, which 8 products of 4 bits with 8 bits fit.
+  // Does the same as dot(), but sums in lanes of 16 bits. A group adds 16 products of 4 bits with 8
+  // bits per lane: at most 30,480.
   static I dot_pairs(I sum, I weights, I x) {
     return _mm256_add_epi16(sum, _mm256_maddubs_epi16(weights, x));
   }

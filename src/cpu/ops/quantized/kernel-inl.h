@@ -2,6 +2,7 @@
 //   F, I: vectors of kLanes floats, and of as many 32-bit integers of 4 bytes each.
 //   kVecs: vectors of features at a time; kRows[num_terms - 1]: rows at a time. Their sums stay in
 //   registers.
+//   keep(sum): a barrier for the compiler, which may not reorder additions across it.
 //   kTermsAre16Bits: two terms of an activation are multiplied at once, by dot_16_bits().
 //   kAddsPairs: products of 4 bits with 8 bits are added in lanes of 16 bits over a group of 32, by
 //   dot_pairs().
