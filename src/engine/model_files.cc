@@ -27,13 +27,6 @@ bool is_file(const fs::path& path) {
   return fs::is_regular_file(path, error);
 }
 
-bool is_gguf_file(const fs::path& path) {
-  std::string bytes(4, '\0');
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return is_file(path) && file.gcount() == 4 && is_gguf(bytes);
-}
-
 // Fails for a file that was given instead of a model's directory.
 Status refuse_file(const fs::path& path) {
   if (is_gguf_file(path)) {
@@ -319,6 +312,13 @@ std::unique_ptr<WeightSource> with_full_names(std::unique_ptr<WeightSource> weig
 }
 
 }  // namespace
+
+bool is_gguf_file(const fs::path& path) {
+  std::string bytes(4, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return is_file(path) && file.gcount() == 4 && is_gguf(bytes);
+}
 
 Result<ConfigFile> find_config(const std::string& model, const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,

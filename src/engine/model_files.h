@@ -42,6 +42,8 @@ struct ConfigFile {
   std::string model_name;
 };
 
+// Whether the path is a file that begins as GGUF files do.
+bool is_gguf_file(const std::filesystem::path& path);
 // Finds the configuration of `model`: a directory, the name of a model in the hub's cache, or, if
 // `engine` has dummy weights, a config.json.
 Result<ConfigFile> find_config(const std::string& model, const EngineConfig& engine);

@@ -22,6 +22,7 @@
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "base/thread_pool.h"
+#include "engine/model_files.h"
 #include "model/families.h"
 #include "quantize/channel_scales.h"
 #include "quantize/gguf_plan.h"
@@ -156,7 +157,9 @@ void warn_of_tensors(std::string_view what, std::span<const std::string> names) 
               names.size() > kMaxNamed ? ", …" : "");
 }
 
-// The files that w4a16 has beside the weights.
+// The files that w4a16 has beside the weights. The first are written from what was read of the
+// source, and the others are copied.
+constexpr size_t kNumWrittenTexts = 5;
 constexpr std::string_view kTextFiles[] = {"config.json",
                                            "generation_config.json",
                                            "tokenizer.json",
@@ -224,12 +227,6 @@ Status prepare_part_directory(const fs::path& part) {
     }
   }
   return {};
-}
-
-bool is_gguf_file(const fs::path& path) {
-  std::string magic(4, '\0');
-  std::ifstream(path, std::ios::binary).read(magic.data(), std::ssize(magic));
-  return magic == "GGUF";
 }
 
 // Fails if `out` is a file of the checkpoint, or one that the checkpoint links to. A GGUF file and
@@ -459,8 +456,7 @@ Status Run::write_other_files(const fs::path& folder, int group_size) const {
     if (!text->empty()) QUIRE_RETURN_IF_ERROR(write_text(folder / name, *text));
   }
   if (source_.directory.empty()) return {};
-  for (const char* name : {"special_tokens_map.json", "added_tokens.json", "vocab.json",
-                           "merges.txt", "chat_template.jinja"}) {
+  for (const std::string_view name : std::span(kTextFiles).subspan(kNumWrittenTexts)) {
     QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(source_.directory / name));
     if (!exists) continue;
     QUIRE_ASSIGN_OR_RETURN(const std::string text,
