@@ -296,7 +296,7 @@ int main(int argc, char** argv) {
   std::string activations = "f32";
   std::string kernel;
   app.add_option("--activations", activations)->check(CLI::IsMember({"f32", "bf16", "int8"}));
-  app.add_option("--quantized-kernel", kernel, "avx512_vnni, avx2 or plain");
+  app.add_option("--quantized-kernel", kernel, "avx512_vnni, avx_vnni, avx2 or plain");
   CLI11_PARSE(app, argc, argv);
   if (layers == 0) layers = shape == "1b" ? 16 : 6;
   fmt::print("{} {} layers, {}, {} threads{}\n", shape, layers, dtype, threads,

@@ -13,6 +13,7 @@ struct Avx512Vnni {
   static constexpr int kVecs = 2;
   static constexpr int kRows[] = {6, 4};
   static constexpr bool kTermsAre16Bits = false;
+  static constexpr bool kSpreadsPrefetches = true;
   static constexpr bool kAddsPairs = false;
 
   static I zero() { return _mm512_setzero_si512(); }
@@ -58,11 +59,6 @@ struct Avx512Vnni {
     return to_float(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
   }
   static void store(F a, float* to) { _mm512_storeu_ps(to, a); }
-  static void prefetch(const std::byte* from, int64_t num_bytes) {
-    for (int64_t i = 0; i < num_bytes; i += 64) {
-      _mm_prefetch(reinterpret_cast<const char*>(from) + i, _MM_HINT_T0);
-    }
-  }
 };
 
 }  // namespace

@@ -116,6 +116,7 @@ struct Kernel {
 extern const Kernel kPlain;
 // Defined only where the processor family has them.
 extern const Kernel kAvx2;
+extern const Kernel kAvxVnni;
 extern const Kernel kAvx512Vnni;
 
 }  // namespace quire::cpu::quantized

@@ -14,6 +14,7 @@ struct Plain {
   static constexpr int kVecs = 1;
   static constexpr int kRows[] = {1, 1};
   static constexpr bool kTermsAre16Bits = false;
+  static constexpr bool kSpreadsPrefetches = false;
   static constexpr bool kAddsPairs = false;
 
   static I zero() { return 0; }
@@ -58,7 +59,6 @@ struct Plain {
   }
   static F load_i8(const std::byte* from) { return static_cast<float>(static_cast<int8_t>(*from)); }
   static void store(F a, float* to) { *to = a; }
-  static void prefetch(const std::byte* /*from*/, int64_t /*num_bytes*/) {}
 };
 
 }  // namespace

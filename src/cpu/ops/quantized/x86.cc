@@ -1,10 +1,20 @@
 // The kernels of x86 processors.
+#include <cpuid.h>
+
 #include <vector>
 
 #include "cpu/ops/gemm_quantized.h"
 
 namespace quire::cpu {
 namespace {
+
+// Clang 14's __builtin_cpu_supports() does not have AVX-VNNI.
+bool has_avx_vnni() {
+  constexpr unsigned kLeaf = 7, kSubleaf = 1, kAvxVnniBit = 1U << 4;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(kLeaf, kSubleaf, &eax, &ebx, &ecx, &edx) != 0 &&
+         (eax & kAvxVnniBit) != 0;
+}
 
 std::vector<QuantizedKernel> find_kernels() {
   std::vector<QuantizedKernel> kernels;
@@ -15,6 +25,7 @@ std::vector<QuantizedKernel> find_kernels() {
   }
   // Every processor with AVX2 converts F16.
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    if (has_avx_vnni()) kernels.push_back({"avx_vnni", &quantized::kAvxVnni});
     kernels.push_back({"avx2", &quantized::kAvx2});
   }
   kernels.push_back({"plain", &quantized::kPlain});
