@@ -31,9 +31,10 @@ std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& in
 // or of up to 8 if the cache has 16 bits and there is no window.
 std::unique_ptr<AttentionBackend> make_xqa_attention(const DeviceInfo& info);
 
-// cuDNN's scaled-dot-product attention over the paged cache. It serves prompts, and decode of one
-// query token per request, in 16-bit types. The library is opened at run time; if it is missing,
-// supports() gives that as a reason.
+// cuDNN's scaled-dot-product attention in 16-bit types. It serves decode of one query token per
+// request over the pages, and prompts over contiguous copies of the contexts in the workspace, to
+// which an FP8 cache is converted. The library is opened at run time; if it is missing, supports()
+// gives that as a reason.
 std::unique_ptr<AttentionBackend> make_cudnn_attention(const DeviceInfo& info);
 
 }  // namespace quire::cuda

@@ -1,11 +1,10 @@
 // The parts of cuDNN's prefill that need no GPU, and its plans' strides on one.
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <iterator>
 #include <random>
 #include <vector>
 
@@ -87,106 +86,71 @@ TEST(CudnnPrefillCutter, CoversEveryBatch) {
   }
 }
 
-// Requests whose last pages are full, nearly full and nearly empty, one of length 0, and poison in
-// every slot that holds no token.
-AttentionProblem poisoned_problem(int page_size) {
-  return AttentionProblem({.name = "poisoned",
-                           .shape = make_attention_shape(4, 2, 16, page_size, DType::kF32),
-                           .reqs = {{3, 3, 1},
-                                    {5, page_size, 2},
-                                    {5, page_size + 1, 3},
-                                    {7, 0, 4},
-                                    {40, 300 + page_size - 1, 5}},
-                           .max_decode_q_len = 0});
-}
-
-PrefillRequests requests_of(const AttentionProblem& problem) {
-  const AttentionBatch& batch = problem.batch();
-  return {.query_start = batch.query_start.host,
-          .seq_lens = batch.seq_lens,
-          .block_table = batch.block_table,
-          .max_pages = batch.max_pages,
-          .num_reqs = batch.prefill.num_reqs,
-          .page_size = problem.shape().page_size};
-}
-
-float* slot_of(const KvCacheView& kv, void* values, int64_t page, int head, int slot) {
-  return static_cast<float*>(values) + page * kv.page_stride_k + head * kv.head_stride_k +
-         slot * kv.token_stride_k;
-}
-
-// The positions up to the end of the tile that holds the request's last token.
-constexpr int kLargestTile = 256;
-
-int num_nan(const AttentionProblem& problem, int req) {
-  const PrefillRequests reqs = requests_of(problem);
-  const KvCacheView& kv = problem.cache();
-  int count = 0;
-  for (int position = 0; position < round_up(prefill_kv_len(reqs, req), kLargestTile); ++position) {
-    const int64_t page = prefill_page(reqs, req, position / reqs.page_size);
-    EXPECT_LT(page, problem.num_pages());
-    for (int head = 0; head < problem.shape().num_kv_heads; ++head) {
-      for (void* values : {kv.k, kv.v}) {
-        const float* slot = slot_of(kv, values, page, head, position % reqs.page_size);
-        count += static_cast<int>(std::count_if(slot, slot + problem.shape().head_dim,
-                                                [](float x) { return std::isnan(x); }));
-      }
-    }
-  }
-  return count;
-}
-
-// The same slots as the kernel.
-void zero_unused_slots(const AttentionProblem& problem, int req) {
-  const PrefillRequests reqs = requests_of(problem);
-  const KvCacheView& kv = problem.cache();
-  if (reqs.seq_lens[req] == 0) return;
-  const cuda::cudnn::UnusedSlots unused =
-      cuda::cudnn::unused_slots(reqs.seq_lens[req], reqs.page_size);
-  const int64_t page = reqs.block_table[req * reqs.max_pages + unused.page];
-  for (int head = 0; head < problem.shape().num_kv_heads; ++head) {
-    for (void* values : {kv.k, kv.v}) {
-      std::fill(slot_of(kv, values, page, head, unused.first_slot),
-                slot_of(kv, values, page, head, reqs.page_size), 0.0F);
-    }
-  }
-}
-
-TEST(CudnnPrefillInputs, TilesBehindARequestAreFinite) {
-  for (const int page_size : {16, 32, 64}) {
-    const AttentionProblem problem = poisoned_problem(page_size);
-    const AttentionBatch& batch = problem.batch();
-    for (int req = 0; req < batch.prefill.num_reqs; ++req) {
-      SCOPED_TRACE(fmt::format("request {}, pages of {}", req, page_size));
-      const int len = batch.seq_lens[req];
-      EXPECT_EQ(num_nan(problem, req) > 0, len % page_size != 0);
-      zero_unused_slots(problem, req);
-      EXPECT_EQ(num_nan(problem, req), 0);
-    }
-    // No token was zeroed.
-    for (int req = 0; req < batch.prefill.num_reqs; ++req) {
-      for (int position = 0; position < batch.seq_lens[req]; ++position) {
-        EXPECT_NE(problem.key(req, position, 1, 3), 0.0F);
-        EXPECT_NE(problem.value(req, position, 1, 3), 0.0F);
-      }
-    }
-  }
-}
+// A group of six requests, of which the last three are a part: one of length 0, one without query
+// tokens, and one of 40 tokens behind a prefix.
+constexpr int32_t kStarts[] = {100, 103, 108, 113, 120, 120, 160};
+constexpr int32_t kLens[] = {3, 256, 257, 0, 70, 315};
+constexpr PrefillRequests kPart = {
+    .query_start = kStarts, .seq_lens = kLens, .first_req = 3, .num_reqs = 3};
 
 TEST(CudnnPrefillInputs, RequestsWithoutTokensAreHarmless) {
-  const AttentionProblem problem = poisoned_problem(16);
-  const PrefillRequests reqs = requests_of(problem);
-  for (const int req : {3, 5, 63}) {  // of length 0, and padding
-    EXPECT_EQ(prefill_q_len(reqs, req), 0);
-    EXPECT_EQ(prefill_kv_len(reqs, req), 1);
-    EXPECT_EQ(prefill_page(reqs, req, 0), 0);
-    EXPECT_EQ(prefill_page(reqs, req, 20), 0);
+  for (const int req : {0, 1, 3, 63}) {  // the two, and padding
+    EXPECT_EQ(prefill_q_len(kPart, req), 0);
+    EXPECT_EQ(prefill_kv_len(kPart, req), 1);
   }
-  EXPECT_EQ(prefill_q_len(reqs, 4), 40);
-  EXPECT_EQ(prefill_offset(reqs, 0, 64), 0);
-  EXPECT_EQ(prefill_offset(reqs, 4, 64), 20 * 64);
-  EXPECT_EQ(prefill_offset(reqs, 5, 64), 60 * 64);
-  EXPECT_EQ(prefill_offset(reqs, 64, 64), 60 * 64);
+  EXPECT_EQ(prefill_q_len(kPart, 2), 40);
+  EXPECT_EQ(prefill_kv_len(kPart, 2), 315);
+}
+
+TEST(CudnnPrefillInputs, OffsetsFollowThePart) {
+  EXPECT_EQ(prefill_token(kPart, 0), 0);
+  EXPECT_EQ(prefill_token(kPart, 1), 7);
+  EXPECT_EQ(prefill_token(kPart, 2), 7);
+  EXPECT_EQ(prefill_token(kPart, 3), 47);
+  EXPECT_EQ(prefill_token(kPart, 63), 47);
+  // Earlier parts take 1, 1 and 2 tiles of 256 positions.
+  for (const int req : {0, 1, 2}) EXPECT_EQ(scratch_start(kPart, req), 1024);
+  for (const int req : {3, 63}) EXPECT_EQ(scratch_start(kPart, req), 1024 + 512);
+}
+
+// The host groups by upper bounds; the device places by lengths, in tiles that no two requests
+// share.
+TEST(CudnnPrefillInputs, GroupsFitIntoTheScratch) {
+  struct Group {
+    int first_req = 0, num_reqs = 0, num_tokens = 0;
+  };
+  constexpr int kScratch = 4096;
+  std::mt19937 random(2);
+  for (int trial = 0; trial < 100; ++trial) {
+    std::vector<int32_t> lens, starts = {100};
+    std::vector<int64_t> bounds;
+    for (int req = 0; req < 40; ++req) {
+      const auto q_len = static_cast<int32_t>(random() % 4 * 10);
+      lens.push_back(static_cast<int32_t>(random() % 5 == 0 ? 0 : random() % (kScratch - 64)));
+      starts.push_back(starts.back() + q_len);
+      const auto bound = lens.back() + static_cast<int32_t>(random() % 64);
+      bounds.push_back(cuda::gathered_tokens(q_len, bound, cuda::cudnn::kPrefillTile));
+    }
+    std::vector<Group> groups;
+    cuda::pack_groups(bounds, kScratch, groups);
+    int next = 0;
+    for (const Group& group : groups) {
+      ASSERT_EQ(group.first_req, next);
+      ASSERT_LE(group.num_tokens, kScratch);
+      next += group.num_reqs;
+      const PrefillRequests reqs = {.query_start = &starts[static_cast<size_t>(group.first_req)],
+                                    .seq_lens = &lens[static_cast<size_t>(group.first_req)],
+                                    .num_reqs = group.num_reqs};
+      int end = 0;
+      for (int req = 0; req < group.num_reqs; ++req) {
+        ASSERT_EQ(scratch_start(reqs, req), end);
+        ASSERT_EQ(end % cuda::cudnn::kPrefillTile, 0);
+        if (is_computed(reqs, req)) end += round_up(prefill_kv_len(reqs, req), 256);
+      }
+      ASSERT_LE(end, group.num_tokens);
+    }
+    EXPECT_EQ(next, 40);
+  }
 }
 
 // Keys and values of a page are beside each other, so a page is twice as far from the next one as
@@ -206,38 +170,47 @@ TEST(CudnnStrides, AreThoseOfTheCache) {
   }
 }
 
-// One chunk of a prompt on the device, for plans that are built directly.
+// The last tokens of one request on the device, for plans that are built directly: decode over
+// pages, and a chunk of a prompt over contiguous keys and values that begin behind others.
 class SdpaProblem {
  public:
-  static constexpr int kNumHeads = 2, kHeadDim = 64, kPageSize = 16, kNumPages = 3;
+  static constexpr int kNumHeads = 4, kNumKvHeads = 2, kHeadDim = 64, kPageSize = 16;
   static constexpr int kQLen = 5, kKvLen = 40;
   static constexpr int32_t kTable[] = {3, 1, 2};
+  static constexpr int kFirstQuery = 3, kFirstKey = 32, kScratchTokens = 32 + 256;
+  static constexpr int kRow = kNumHeads * kHeadDim, kKvRow = kNumKvHeads * kHeadDim;
 
-  SdpaProblem() : q_(kQLen * kNumHeads * kHeadDim), pool_((kNumPages + 1) * page_stride()) {
+  SdpaProblem() : q_(kQLen * kRow), cached_(2 * kKvLen * kKvRow) {
     std::mt19937 random(3);
-    for (std::vector<uint16_t>* values : {&q_, &pool_}) {
+    for (std::vector<uint16_t>* values : {&q_, &cached_}) {
       for (uint16_t& x : *values) {
         x = f32_to_f16(static_cast<float>(random() % 2048) / 1024.0F - 1.0F);
       }
     }
   }
 
-  // [num_pages, 2, 1 KV head, page_size, head_dim]
-  static int64_t page_stride() { return 2 * kPageSize * kHeadDim; }
-  static cuda::cudnn::SdpaKey key() {
-    AttentionShape shape = make_attention_shape(kNumHeads, 1, kHeadDim, kPageSize, DType::kF16);
+  static cuda::cudnn::SdpaKey decode_key() {
+    AttentionShape shape =
+        make_attention_shape(kNumHeads, kNumKvHeads, kHeadDim, kPageSize, DType::kF16);
     shape.q = shape.out = DType::kF16;
     shape.scale = 1.0F;
     cuda::cudnn::SdpaKey key = cuda::cudnn::sdpa_key(shape);
     key.num_reqs = 1;
+    key.num_pages = key.table_stride = std::size(kTable);
+    return key;
+  }
+  static cuda::cudnn::SdpaKey prompt_key() {
+    cuda::cudnn::SdpaKey key = decode_key();
     key.max_q_len = 256;
-    key.num_pages = key.table_stride = kNumPages;
+    key.max_kv_len = 256;
+    key.head_stride = kHeadDim;
+    key.token_stride = kKvRow;
     return key;
   }
 
-  std::vector<float> expected() const {
+  std::vector<float> expected(const cuda::cudnn::SdpaKey& key) const {
     std::vector<float> out;
-    for (int token = 0; token < kQLen; ++token) {
+    for (int token = kQLen - num_tokens(key); token < kQLen; ++token) {
       for (int head = 0; head < kNumHeads; ++head) add_row(token, head, out);
     }
     return out;
@@ -248,30 +221,49 @@ class SdpaProblem {
     const auto plan = library.build(key);
     EXPECT_TRUE(plan.ok()) << plan.status().message();
     if (!plan.ok()) return {};
-    const Buffer q = upload(q_);
-    const Buffer pool = upload(pool_);
-    const Buffer out = upload(q_);
+    const bool is_decode = key.max_q_len == 1;
+    const int num_queries = num_tokens(key);
+    const int first_row = is_decode ? 0 : kFirstQuery;
+    std::vector<uint16_t> rows(static_cast<size_t>((first_row + num_queries) * kRow), kNan);
+    std::copy(q_.end() - num_queries * kRow, q_.end(), rows.end() - num_queries * kRow);
+    const Buffer q = upload(rows);
+    const Buffer out = upload(rows);
+    const Buffer k = upload(is_decode ? pages() : scratch(0));
+    const Buffer v = upload(is_decode ? pages() : scratch(1));
     const Buffer table = upload(std::vector<int32_t>(std::begin(kTable), std::end(kTable)));
-    const Buffer q_lens = upload(std::vector<int32_t>{kQLen});
+    const Buffer q_lens = upload(std::vector<int32_t>{num_queries});
     const Buffer kv_lens = upload(std::vector<int32_t>{kKvLen});
-    const Buffer offsets = upload(std::vector<int32_t>{0, kQLen * kNumHeads * kHeadDim});
+    const Buffer q_offsets =
+        upload(std::vector<int32_t>{kFirstQuery * kRow, (kFirstQuery + kQLen) * kRow});
+    const Buffer kv_offsets =
+        upload(std::vector<int32_t>{kFirstKey * kKvRow, (kFirstKey + kKvLen) * kKvRow});
     const Buffer workspace = upload(std::vector<char>((*plan)->workspace_bytes() + 1));
-    const Status status =
-        (*plan)->execute({.q = q.data(),
-                          .out = out.data(),
-                          .k = pool.data(),
-                          .v = static_cast<const uint16_t*>(pool.data()) + kPageSize * kHeadDim,
-                          .block_table = static_cast<const int32_t*>(table.data()),
-                          .q_lens = static_cast<const int32_t*>(q_lens.data()),
-                          .q_offsets = static_cast<const int32_t*>(offsets.data()),
-                          .seq_lens = static_cast<const int32_t*>(kv_lens.data()),
-                          .workspace = workspace.data()},
-                         nullptr);
+    const auto ints = [](const Buffer& buffer) {
+      return static_cast<const int32_t*>(buffer.data());
+    };
+    const Status status = (*plan)->execute(
+        {.q = q.data(),
+         .out = out.data(),
+         .k = k.data(),
+         .v = static_cast<const uint16_t*>(v.data()) + (is_decode ? kPageSize * kKvRow : 0),
+         .block_table = ints(table),
+         .q_lens = ints(q_lens),
+         .seq_lens = ints(kv_lens),
+         .q_offsets = ints(q_offsets),
+         .kv_offsets = ints(kv_offsets),
+         .workspace = workspace.data()},
+        nullptr);
     EXPECT_TRUE(status.ok()) << status.message();
-    return download(out);
+    std::vector<float> values = download(out, rows.size());
+    values.erase(values.begin(), values.begin() + first_row * kRow);
+    return values;
   }
 
  private:
+  static constexpr uint16_t kNan = 0x7FFF;
+
+  static int num_tokens(const cuda::cudnn::SdpaKey& key) { return key.max_q_len == 1 ? 1 : kQLen; }
+
   template <typename T>
   static Buffer upload(const std::vector<T>& values) {
     Result<Buffer> buffer = cuda::device_memory(values.size() * sizeof(T));
@@ -281,8 +273,8 @@ class SdpaProblem {
               cudaSuccess);
     return std::move(*buffer);
   }
-  std::vector<float> download(const Buffer& out) const {
-    std::vector<uint16_t> halves(q_.size());
+  static std::vector<float> download(const Buffer& out, size_t count) {
+    std::vector<uint16_t> halves(count);
     EXPECT_EQ(cudaDeviceSynchronize(), cudaSuccess);
     EXPECT_EQ(cudaMemcpy(halves.data(), out.data(), halves.size() * sizeof(uint16_t),
                          cudaMemcpyDeviceToHost),
@@ -293,43 +285,91 @@ class SdpaProblem {
   }
 
   // is_value: 0 for the key, 1 for the value of a position.
-  float cached(int position, int is_value, int d) const {
-    const int64_t at = kTable[position / kPageSize] * page_stride() +
-                       (is_value * kPageSize + position % kPageSize) * kHeadDim + d;
-    return f16_to_f32(pool_[static_cast<size_t>(at)]);
+  uint16_t cached(int position, int is_value, int head, int d) const {
+    return cached_[static_cast<size_t>(
+        ((is_value * kKvLen + position) * kNumKvHeads + head) * kHeadDim + d)];
+  }
+  // [num_pages, 2, num_kv_heads, page_size, head_dim]; slots without a token are 0.
+  std::vector<uint16_t> pages() const {
+    std::vector<uint16_t> pool((1 + std::size(kTable)) * 2 * kPageSize * kKvRow);
+    for_each([&](int position, int is_value, int head, int d) {
+      const int page = kTable[position / kPageSize];
+      const int vector =
+          ((page * 2 + is_value) * kNumKvHeads + head) * kPageSize + position % kPageSize;
+      pool[static_cast<size_t>(vector * kHeadDim + d)] = cached(position, is_value, head, d);
+    });
+    return pool;
+  }
+  // [tokens, num_kv_heads, head_dim], with NaN before the first key, and 0 behind the last.
+  std::vector<uint16_t> scratch(int which) const {
+    std::vector<uint16_t> copies(static_cast<size_t>(kScratchTokens * kKvRow));
+    std::fill_n(copies.begin(), kFirstKey * kKvRow, kNan);
+    for_each([&](int position, int is_value, int head, int d) {
+      const int at = (kFirstKey + position) * kKvRow + head * kHeadDim + d;
+      if (is_value == which) copies[static_cast<size_t>(at)] = cached(position, is_value, head, d);
+    });
+    return copies;
+  }
+  template <typename Function>
+  static void for_each(const Function& function) {
+    for (int position = 0; position < kKvLen; ++position) {
+      for (const int is_value : {0, 1}) {
+        for (int head = 0; head < kNumKvHeads; ++head) {
+          for (int d = 0; d < kHeadDim; ++d) function(position, is_value, head, d);
+        }
+      }
+    }
   }
   void add_row(int token, int head, std::vector<float>& out) const {
     const int num_visible = kKvLen - kQLen + token + 1;
+    const int kv_head = head * kNumKvHeads / kNumHeads;
     std::vector<double> row(kHeadDim);
     double sum = 0;
     for (int position = 0; position < num_visible; ++position) {
       double score = 0;
       for (int d = 0; d < kHeadDim; ++d) {
-        const auto at = static_cast<size_t>((token * kNumHeads + head) * kHeadDim + d);
-        score += double{f16_to_f32(q_[at])} * cached(position, 0, d);
+        const auto at = static_cast<size_t>(token * kRow + head * kHeadDim + d);
+        score += double{f16_to_f32(q_[at])} * f16_to_f32(cached(position, 0, kv_head, d));
       }
       const double weight = std::exp(score);
       sum += weight;
       for (int d = 0; d < kHeadDim; ++d) {
-        row[static_cast<size_t>(d)] += weight * cached(position, 1, d);
+        row[static_cast<size_t>(d)] += weight * f16_to_f32(cached(position, 1, kv_head, d));
       }
     }
     for (const double x : row) out.push_back(static_cast<float>(x / sum));
   }
 
-  std::vector<uint16_t> q_, pool_;  // F16
+  std::vector<uint16_t> q_;       // [kQLen, num_heads, head_dim], F16
+  std::vector<uint16_t> cached_;  // [2, kKvLen, num_kv_heads, head_dim]
 };
 
-// A plan whose page stride leaves out the values reads other keys, without an error.
-TEST(CudnnStrides, HalfThePageStrideGivesOtherResults) {
+// Checks a key, and that with another stride it reads other keys, without an error.
+void check_stride(const cuda::cudnn::SdpaKey& key, int64_t cuda::cudnn::SdpaKey::*stride,
+                  int64_t other) {
   if (const auto device = test_device(); !device.ok()) GTEST_SKIP() << device.status().message();
   const auto library = cuda::cudnn::Library::open();
   if (!library.ok()) GTEST_SKIP() << library.status().message();
   const SdpaProblem problem;
-  cuda::cudnn::SdpaKey key = SdpaProblem::key();
-  expect_close(problem.run(**library, key), problem.expected(), 3e-3F);
-  key.page_stride /= 2;
-  EXPECT_GT(max_difference(problem.run(**library, key), problem.expected()), 0.1F);
+  expect_close(problem.run(**library, key), problem.expected(key), 3e-3F);
+  cuda::cudnn::SdpaKey changed = key;
+  changed.*stride = other;
+  EXPECT_GT(max_difference(problem.run(**library, changed), problem.expected(key)), 0.1F);
+}
+
+TEST(CudnnStrides, HalfThePageStrideGivesOtherResults) {
+  const cuda::cudnn::SdpaKey key = SdpaProblem::decode_key();
+  check_stride(key, &cuda::cudnn::SdpaKey::page_stride, key.page_stride / 2);
+}
+
+TEST(CudnnStrides, HalfTheTokenStrideOfAPromptGivesOtherResults) {
+  const cuda::cudnn::SdpaKey key = SdpaProblem::prompt_key();
+  check_stride(key, &cuda::cudnn::SdpaKey::token_stride, key.token_stride / 2);
+}
+
+TEST(CudnnStrides, TwiceTheHeadStrideOfAPromptGivesOtherResults) {
+  const cuda::cudnn::SdpaKey key = SdpaProblem::prompt_key();
+  check_stride(key, &cuda::cudnn::SdpaKey::head_stride, 2 * key.head_stride);
 }
 
 }  // namespace

@@ -142,11 +142,10 @@ Status DecodePlan::run_part(const AttentionCall& call, int first_req, int num_re
                            .v = call.kv.v,
                            .block_table = batch_.block_table + req * batch_.max_pages,
                            .q_lens = q_lens_,
-                           .q_offsets = nullptr,
                            .seq_lens = seq_lens,
                            .workspace = call.workspace.data()},
                           stream.get()));
-  cudnn::zero_padding(seq_lens, num_reqs, out, token_bytes, stream);
+  cudnn::zero_padding(seq_lens, nullptr, num_reqs, out, token_bytes, stream);
   return {};
 }
 
@@ -175,6 +174,8 @@ class CudnnAttention final : public AttentionBackend {
 
  private:
   void require_phase(const AttentionUse& use, const Device& device, GpuRequirements& needs) const;
+  static void require_cache_type(const AttentionShape& shape, const AttentionUse& use,
+                                 GpuRequirements& needs);
 
   std::unique_ptr<cudnn::Library> library_;
   Status missing_;
@@ -193,6 +194,18 @@ void CudnnAttention::require_phase(const AttentionUse& use, const Device& device
   }
 }
 
+// cuDNN reads an FP8 cache with FP8 queries only, and rounding the queries would lose precision.
+// For prompts the copies of the contexts are BF16.
+void CudnnAttention::require_cache_type(const AttentionShape& shape, const AttentionUse& use,
+                                        GpuRequirements& needs) {
+  const bool is_prefill = use.phase == Phase::kPrefill;
+  const bool is_copied = is_prefill && shape.kv == DType::kF8E4M3 && shape.q == DType::kBF16;
+  needs.require(
+      shape.kv == shape.q || is_copied,
+      fmt::format("kv is {}; it must be q's type, which is {}{}.", dtype_name(shape.kv),
+                  dtype_name(shape.q), is_prefill ? ", or, with BF16 queries, FP8 (E4M3)" : ""));
+}
+
 Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse& use,
                                  const Device& device) const {
   GpuRequirements needs(shape, device, device.compute_capability >= kOldestComputeCapability,
@@ -208,9 +221,7 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
   needs.require(shape.window == 0, fmt::format("window is {}; it must be 0 (off).", shape.window));
   needs.require(shape.q == DType::kBF16 || shape.q == DType::kF16,
                 fmt::format("q is {}; it must be bf16 or f16.", dtype_name(shape.q)));
-  // cuDNN reads an FP8 cache with FP8 queries only; rounding the queries would lose precision.
-  needs.require(shape.kv == shape.q, fmt::format("kv is {}; it must be q's type, which is {}.",
-                                                 dtype_name(shape.kv), dtype_name(shape.q)));
+  require_cache_type(shape, use, needs);
   needs.require(shape.head_dim % 8 == 0 && shape.head_dim >= 8 && shape.head_dim <= kMaxHeadDim,
                 fmt::format("head_dim is {}; it must be a multiple of 8 from 8 to {}.",
                             shape.head_dim, kMaxHeadDim));

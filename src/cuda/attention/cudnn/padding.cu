@@ -1,7 +1,7 @@
 #include <cuda_runtime.h>
 
+#include "base/numbers.h"
 #include "cuda/attention/cudnn/padding.h"
-#include "cuda/attention/cudnn/sdpa.h"
 #include "cuda/base/launch.h"
 #include "cuda/device/hopper.cuh"
 
@@ -20,70 +20,48 @@ constexpr QLens make_q_lens() {
 
 __device__ QLens q_lens = make_q_lens();
 
-// The thread block zeroes num_bytes, a multiple of 16. With several blocks, each takes its share.
-__device__ void zero_bytes(char* begin, int64_t num_bytes, unsigned block = 0,
-                           unsigned num_blocks = 1) {
-  auto* vecs = reinterpret_cast<uint4*>(begin);
-  const int64_t num_vecs = num_bytes / static_cast<int64_t>(sizeof(uint4));
-  for (int64_t i = block * blockDim.x + threadIdx.x; i < num_vecs; i += num_blocks * blockDim.x) {
+// Grid: thread blocks in y share a request's rows.
+__global__ void zero_padding_kernel(const int32_t* seq_lens, const int32_t* query_start, char* out,
+                                    int64_t row_bytes) {
+  wait_for_previous_kernel();
+  const auto req = static_cast<int>(blockIdx.x);
+  if (seq_lens[req] != 0) return;
+  const int64_t first_row = query_start == nullptr ? req : query_start[req] - query_start[0];
+  const int64_t num_rows = query_start == nullptr ? 1 : query_start[req + 1] - query_start[req];
+  auto* vecs = reinterpret_cast<uint4*>(out + first_row * row_bytes);
+  const int64_t num_vecs = num_rows * row_bytes / static_cast<int64_t>(sizeof(uint4));
+  for (int64_t i = blockIdx.y * blockDim.x + threadIdx.x; i < num_vecs;
+       i += gridDim.y * blockDim.x) {
     vecs[i] = uint4{0, 0, 0, 0};
   }
 }
 
-// One thread block per request.
-__global__ void zero_padding_kernel(const int32_t* seq_lens, char* out, int64_t row_bytes) {
-  wait_for_previous_kernel();
-  if (seq_lens[blockIdx.x] == 0) zero_bytes(out + blockIdx.x * row_bytes, row_bytes);
-}
-
-// One thread block per request of the plan's size, which may be more than there are.
-__global__ void prefill_inputs_kernel(PrefillRequests reqs, PrefillInputs inputs, int row_size) {
-  const auto req = static_cast<int>(blockIdx.x);
-  const auto num_reqs = static_cast<int>(gridDim.x);
-  if (threadIdx.x == 0) {
-    inputs.q_lens[req] = prefill_q_len(reqs, req);
-    inputs.kv_lens[req] = prefill_kv_len(reqs, req);
-    inputs.offsets[req] = prefill_offset(reqs, req, row_size);
-    if (req == num_reqs - 1) {
-      inputs.offsets[num_reqs] = prefill_offset(reqs, num_reqs, row_size);
-    }
-  }
-  int32_t* row = inputs.block_table + req * inputs.table_stride;
-  for (int64_t i = threadIdx.x; i < inputs.table_stride; i += blockDim.x) {
-    row[i] = prefill_page(reqs, req, i);
-  }
-}
-
-// One thread block per request and KV head.
-__global__ void zero_unused_kernel(PrefillRequests reqs, CacheMemory cache, char* out,
-                                   int64_t row_bytes) {
-  wait_for_previous_kernel();
-  const auto req = static_cast<int>(blockIdx.x);
-  const int seq_len = reqs.seq_lens[req];
-  if (seq_len == 0) {
-    const int64_t first_token = reqs.query_start[req];
-    zero_bytes(out + first_token * row_bytes, (reqs.query_start[req + 1] - first_token) * row_bytes,
-               blockIdx.y, gridDim.y);
-    return;
-  }
-  const UnusedSlots unused = unused_slots(seq_len, reqs.page_size);
-  const int64_t page = reqs.block_table[req * reqs.max_pages + unused.page];
-  const int64_t first_byte = page * cache.page_bytes + blockIdx.y * cache.head_bytes +
-                             unused.first_slot * cache.token_bytes;
-  const int64_t num_bytes = (reqs.page_size - unused.first_slot) * cache.token_bytes;
-  zero_bytes(cache.k + first_byte, num_bytes);
-  zero_bytes(cache.v + first_byte, num_bytes);
+// One thread per request of the plan's size, and one for the end of the last.
+__global__ void prefill_inputs_kernel(PrefillRequests reqs, PrefillInputs inputs, int num_reqs,
+                                      int row_size, int kv_row_size) {
+  const auto req = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (req > num_reqs) return;
+  const int32_t start = scratch_start(reqs, req);
+  inputs.q_offsets[req] = prefill_token(reqs, req) * row_size;
+  inputs.kv_offsets[req] = start * kv_row_size;
+  if (req < reqs.num_reqs) inputs.scratch_start[req] = start;
+  if (req == num_reqs) return;
+  inputs.q_lens[req] = prefill_q_len(reqs, req);
+  inputs.kv_lens[req] = prefill_kv_len(reqs, req);
 }
 
 constexpr unsigned kBlock = 128;
+constexpr unsigned kBlocksPerRequest = 8;  // of zeroed prompts
 
 }  // namespace
 
-void zero_padding(const int32_t* seq_lens, int num_reqs, void* out, size_t row_bytes,
-                  CudaStream& stream) {
+void zero_padding(const int32_t* seq_lens, const int32_t* query_start, int num_reqs, void* out,
+                  size_t row_bytes, CudaStream& stream) {
   const LaunchShape shape{
-      .grid = static_cast<unsigned>(num_reqs), .block = kBlock, .overlap_start = true};
-  QUIRE_LAUNCH(stream, zero_padding_kernel, shape, seq_lens, static_cast<char*>(out),
+      .grid = {static_cast<unsigned>(num_reqs), query_start == nullptr ? 1 : kBlocksPerRequest},
+      .block = kBlock,
+      .overlap_start = true};
+  QUIRE_LAUNCH(stream, zero_padding_kernel, shape, seq_lens, query_start, static_cast<char*>(out),
                static_cast<int64_t>(row_bytes));
 }
 
@@ -94,19 +72,10 @@ Result<const int32_t*> single_q_lens() {
 }
 
 void derive_prefill_inputs(const PrefillRequests& reqs, const PrefillInputs& inputs, int num_reqs,
-                           int row_size, CudaStream& stream) {
-  const LaunchShape shape{.grid = static_cast<unsigned>(num_reqs), .block = kBlock};
-  QUIRE_LAUNCH(stream, prefill_inputs_kernel, shape, reqs, inputs, row_size);
-}
-
-void zero_unused(const PrefillRequests& reqs, const CacheMemory& cache, int num_kv_heads, void* out,
-                 size_t row_bytes, CudaStream& stream) {
-  const LaunchShape shape{
-      .grid = {static_cast<unsigned>(reqs.num_reqs), static_cast<unsigned>(num_kv_heads)},
-      .block = kBlock,
-      .overlap_start = true};
-  QUIRE_LAUNCH(stream, zero_unused_kernel, shape, reqs, cache, static_cast<char*>(out),
-               static_cast<int64_t>(row_bytes));
+                           int row_size, int kv_row_size, CudaStream& stream) {
+  const LaunchShape shape{.grid = ceil_div(static_cast<unsigned>(num_reqs) + 1, kBlock),
+                          .block = kBlock};
+  QUIRE_LAUNCH(stream, prefill_inputs_kernel, shape, reqs, inputs, num_reqs, row_size, kv_row_size);
 }
 
 }  // namespace quire::cuda::cudnn

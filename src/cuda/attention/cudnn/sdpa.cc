@@ -78,6 +78,8 @@ enum TensorId : int64_t {
   kOut,
   kQOffsets,
   kOutOffsets,
+  kKOffsets,
+  kVOffsets,
 };
 
 std::atomic<int64_t> builds = 0;
@@ -118,6 +120,7 @@ class Plan final : public SdpaPlan {
   Status execute(const SdpaMemory& memory, cudaStream_t stream) override {
     QUIRE_RETURN_IF_ERROR(to_status(cudnnSetStream(handle_, stream), "cudnnSetStream"));
     return catch_exceptions([&]() -> Status {
+      // Only those of the graph are read.
       std::unordered_map<int64_t, void*> tensors = {
           {kQ, const_cast<void*>(memory.q)},
           {kK, const_cast<void*>(memory.k)},
@@ -125,10 +128,11 @@ class Plan final : public SdpaPlan {
           {kBlockTable, const_cast<int32_t*>(memory.block_table)},
           {kQLens, const_cast<int32_t*>(memory.q_lens)},
           {kSeqLens, const_cast<int32_t*>(memory.seq_lens)},
-          {kOut, memory.out}};
-      if (memory.q_offsets != nullptr) {
-        tensors[kQOffsets] = tensors[kOutOffsets] = const_cast<int32_t*>(memory.q_offsets);
-      }
+          {kOut, memory.out},
+          {kQOffsets, const_cast<int32_t*>(memory.q_offsets)},
+          {kOutOffsets, const_cast<int32_t*>(memory.q_offsets)},
+          {kKOffsets, const_cast<int32_t*>(memory.kv_offsets)},
+          {kVOffsets, const_cast<int32_t*>(memory.kv_offsets)}};
       return to_status(graph_->execute(handle_, tensors, memory.workspace), "execution");
     });
   }
@@ -151,42 +155,44 @@ std::shared_ptr<Graph> make_graph(const SdpaKey& key) {
         Tensor_attributes().set_uid(id).set_dim(dim).set_stride(stride).set_data_type(data_type));
   };
   const int64_t num_reqs = key.num_reqs;
+  const auto ints = [&](TensorId id, int64_t count) {
+    return tensor(id, {count, 1, 1, 1}, {1, 1, 1, 1}, fe::DataType_t::INT32);
+  };
+  const bool is_prefill = key.max_q_len > 1;
   const int64_t row = int64_t{key.num_heads} * key.head_dim;
   const Sizes rows = {num_reqs, key.num_heads, key.max_q_len, key.head_dim};
   const Sizes row_strides = {row * key.max_q_len, key.head_dim, row, 1};
-  const Sizes pages = {kPoolPages, key.num_kv_heads, key.page_size, key.head_dim};
-  const Sizes page_strides = {key.page_stride, key.head_stride, key.token_stride, 1};
-  const auto i32 = fe::DataType_t::INT32;
+  // Offsets take the place of the contiguous keys' first stride.
+  const Sizes keys = {is_prefill ? num_reqs : kPoolPages, key.num_kv_heads,
+                      is_prefill ? key.max_kv_len : key.page_size, key.head_dim};
+  const Sizes key_strides = {is_prefill ? key.max_kv_len * key.token_stride : key.page_stride,
+                             key.head_stride, key.token_stride, 1};
   const Tensor q = tensor(kQ, rows, row_strides, type);
-  const Tensor k = tensor(kK, pages, page_strides, type);
-  const Tensor v = tensor(kV, pages, page_strides, type);
-  const Tensor table = tensor(kBlockTable, {num_reqs, 1, key.num_pages, 1},
-                              {key.table_stride, key.table_stride, 1, 1}, i32);
-  const Tensor q_lens = tensor(kQLens, {num_reqs, 1, 1, 1}, {1, 1, 1, 1}, i32);
-  const Tensor seq_lens = tensor(kSeqLens, {num_reqs, 1, 1, 1}, {1, 1, 1, 1}, i32);
-  auto options =
-      SDPA_attributes()
-          .set_name("attention")
-          .set_generate_stats(false)
-          .set_attn_scale(key.scale)
-          .set_padding_mask(true)
-          .set_seq_len_q(q_lens)
-          .set_seq_len_kv(seq_lens)
-          .set_paged_attention_k_table(table)
-          .set_paged_attention_v_table(table)
-          .set_paged_attention_max_seq_len_kv(static_cast<int>(key.num_pages * key.page_size));
-  const bool is_prefill = key.max_q_len > 1;
-  const auto offsets = [&](TensorId id) {
-    return tensor(id, {num_reqs + 1, 1, 1, 1}, {1, 1, 1, 1}, i32);
-  };
+  const Tensor k = tensor(kK, keys, key_strides, type);
+  const Tensor v = tensor(kV, keys, key_strides, type);
+  auto options = SDPA_attributes()
+                     .set_name("attention")
+                     .set_generate_stats(false)
+                     .set_attn_scale(key.scale)
+                     .set_padding_mask(true)
+                     .set_seq_len_q(ints(kQLens, num_reqs))
+                     .set_seq_len_kv(ints(kSeqLens, num_reqs));
   if (is_prefill) {
-    q->set_ragged_offset(offsets(kQOffsets));
+    q->set_ragged_offset(ints(kQOffsets, num_reqs + 1));
+    k->set_ragged_offset(ints(kKOffsets, num_reqs + 1));
+    v->set_ragged_offset(ints(kVOffsets, num_reqs + 1));
     options.set_diagonal_alignment(fe::DiagonalAlignment_t::BOTTOM_RIGHT)
         .set_diagonal_band_right_bound(0);
+  } else {
+    const Tensor table = tensor(kBlockTable, {num_reqs, 1, key.num_pages, 1},
+                                {key.table_stride, key.table_stride, 1, 1}, fe::DataType_t::INT32);
+    options.set_paged_attention_k_table(table)
+        .set_paged_attention_v_table(table)
+        .set_paged_attention_max_seq_len_kv(static_cast<int>(key.num_pages * key.page_size));
   }
   const auto outputs = graph->sdpa(q, k, v, options);
   outputs[0]->set_output(true).set_uid(kOut).set_dim(rows).set_stride(row_strides);
-  if (is_prefill) outputs[0]->set_ragged_offset(offsets(kOutOffsets));
+  if (is_prefill) outputs[0]->set_ragged_offset(ints(kOutOffsets, num_reqs + 1));
   return graph;
 }
 

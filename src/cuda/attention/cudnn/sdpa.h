@@ -17,22 +17,24 @@ namespace quire::cuda::cudnn {
 // kernel.
 struct SdpaKey {
   int num_reqs = 0;
-  // 1: decode. More: prompts of up to this many query tokens, which begin at any offsets, under a
-  // causal mask that ends at each request's last key.
+  // 1: decode over pages. More: prompts of up to this many query tokens over contiguous keys and
+  // values, both beginning at any offsets, under a causal mask that ends at each request's last
+  // key.
   int max_q_len = 1;
   int num_heads = 0;
   int num_kv_heads = 0;
   int head_dim = 0;
-  int page_size = 0;
-  int64_t num_pages = 0;     // of the longest request
-  int64_t table_stride = 0;  // between rows of the block table; at least num_pages
-  // In elements; keys and values have the same strides.
+  int page_size = 0;         // decode
+  int64_t num_pages = 0;     // decode: of the longest request
+  int64_t table_stride = 0;  // decode: between rows of the block table; at least num_pages
+  int64_t max_kv_len = 0;    // prompts: of the longest request
+  // In elements; keys and values have the same strides. Prompts have no page_stride.
   int64_t page_stride = 0, head_stride = 0, token_stride = 0;
   DType dtype = DType::kBF16;
   float scale = 1.0F;
 };
 
-// The fields that follow from the shape; the sizes stay 0.
+// The fields that follow from the shape, with the strides of its pages; the sizes stay 0.
 inline SdpaKey sdpa_key(const AttentionShape& shape) {
   const KvLayout layout = kv_layout(shape);
   return {.num_heads = shape.num_heads,
@@ -61,11 +63,12 @@ struct SdpaMemory {
   void* out = nullptr;      // like q
   const void* k = nullptr;
   const void* v = nullptr;
-  const int32_t* block_table = nullptr;  // [num_reqs, table_stride]
+  const int32_t* block_table = nullptr;  // decode: [num_reqs, table_stride]
   const int32_t* q_lens = nullptr;       // [num_reqs]; decode: all 1
-  // Prompts: [num_reqs + 1], each request's first element in `q` and `out`.
+  const int32_t* seq_lens = nullptr;     // [num_reqs]
+  // Prompts: [num_reqs + 1], each request's first element in `q` and `out`, and in `k` and `v`.
   const int32_t* q_offsets = nullptr;
-  const int32_t* seq_lens = nullptr;  // [num_reqs]
+  const int32_t* kv_offsets = nullptr;
   void* workspace = nullptr;
 };
 

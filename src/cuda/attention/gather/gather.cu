@@ -1,0 +1,106 @@
+#include "cuda/attention/gather/gather.h"
+#include "cuda/base/launch.h"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
+#include "cuda/device/search.cuh"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kPerThread = 8;  // elements at a time, 16 bytes of the copy
+
+// Elements of the copy as bits: 16-bit elements are copied whatever their type.
+using Bits = Vec<uint16_t, kPerThread>;
+
+__device__ __forceinline__ Bits load_elements(const uint16_t* from, float /*scale*/) {
+  return load_vec<kPerThread>(from);
+}
+__device__ __forceinline__ Bits load_elements(const __nv_fp8_e4m3* from, float scale) {
+  const auto pairs = load_vec<kPerThread / 2>(reinterpret_cast<const __nv_fp8x2_e4m3*>(from));
+  Bits out;
+#pragma unroll
+  for (int i = 0; i < kPerThread / 2; ++i) {
+    const auto pair = static_cast<float2>(pairs.v[i]);
+    out.v[2 * i] = __bfloat16_as_ushort(__float2bfloat16_rn(pair.x * scale));
+    out.v[2 * i + 1] = __bfloat16_as_ushort(__float2bfloat16_rn(pair.y * scale));
+  }
+  return out;
+}
+
+// Grid: one thread block per kGatherTile positions, KV head, and keys or values. kHeadDim is 0 for
+// any head_dim.
+template <typename Cache, int kHeadDim>
+__global__ void __launch_bounds__(kThreads) gather_kernel(const GatherCall call) {
+  const int head_dim = kHeadDim > 0 ? kHeadDim : call.head_dim;
+  const int threads_per_row = head_dim / kPerThread;
+  const int rows_at_once = kThreads / threads_per_row;
+  wait_for_previous_kernel();
+  const int block_start = static_cast<int>(blockIdx.x) * kGatherTile;
+  const int head = blockIdx.y;
+  const bool values = blockIdx.z == 1;
+  const int req = last_starting_by(0, call.num_reqs, block_start,
+                                   [start = call.scratch_start](int i) { return start[i]; });
+  const int first_position = block_start - call.scratch_start[req];
+  const int kv_len = call.seq_lens[req];
+  if (first_position >= round_up(kv_len, call.tile)) return;
+
+  const KvCacheView& kv = call.kv;
+  const int64_t page_stride = values ? kv.page_stride_v : kv.page_stride_k;
+  const int64_t head_stride = values ? kv.head_stride_v : kv.head_stride_k;
+  const int64_t token_stride = values ? kv.token_stride_v : kv.token_stride_k;
+  const float* scales = values ? kv.v_scale : kv.k_scale;
+  const float scale = call.apply_scales && scales != nullptr ? *scales : 1.0F;
+  const int column = static_cast<int>(threadIdx.x) % threads_per_row * kPerThread;
+  const int first_row = static_cast<int>(threadIdx.x) / threads_per_row;
+  const auto* from = static_cast<const Cache*>(values ? kv.v : kv.k) + head * head_stride + column;
+  auto* out = static_cast<uint16_t*>(values ? call.v : call.k) + head * call.head_stride +
+              block_start * call.token_stride + column;
+  const int32_t* pages = call.block_table + req * call.max_pages;
+  if (kHeadDim == 0 && first_row == rows_at_once) return;  // the last threads may be too few
+#pragma unroll
+  for (int i = 0; i < kGatherTile; i += rows_at_once) {
+    const int row = first_row + i;
+    if (kHeadDim == 0 && row >= kGatherTile) return;
+    const int position = first_position + row;
+    Bits elements = {};
+    if (position < kv_len) {
+      const int page = position / call.page_size;
+      const int offset = position - page * call.page_size;
+      elements = load_elements(from + pages[page] * page_stride + offset * token_stride, scale);
+    }
+    store_vec(out + row * call.token_stride, elements);
+  }
+}
+
+using GatherKernel = void (*)(GatherCall);
+
+template <typename Cache>
+GatherKernel find_gather_of(int head_dim) {
+  if (head_dim == 64) return gather_kernel<Cache, 64>;
+  return head_dim == 128 ? gather_kernel<Cache, 128> : gather_kernel<Cache, 0>;
+}
+
+GatherKernel find_gather(DType cache, int head_dim) {
+  return cache == DType::kF8E4M3 ? find_gather_of<__nv_fp8_e4m3>(head_dim)
+                                 : find_gather_of<uint16_t>(head_dim);
+}
+
+}  // namespace
+
+void launch_gather(const GatherCall& call, CudaStream& stream) {
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tokens / kGatherTile),
+                                          static_cast<unsigned>(call.num_kv_heads), 2),
+                             .block = kThreads,
+                             .overlap_start = true};
+  QUIRE_LAUNCH(stream, find_gather(call.kv.dtype, call.head_dim), shape, call);
+}
+
+Status load_gather(DType cache, int head_dim) {
+  cudaFuncAttributes attributes = {};
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaFuncGetAttributes(
+      &attributes, reinterpret_cast<const void*>(find_gather(cache, head_dim))));
+  return {};
+}
+
+}  // namespace quire::cuda
