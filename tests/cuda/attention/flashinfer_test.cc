@@ -10,6 +10,7 @@
 #include "cuda/attention/backends.h"
 #include "cuda/attention/flashinfer/kernel.h"
 #include "cuda/attention/flashinfer/plan.h"
+#include "cuda/attention/gather/gather.h"
 #include "cuda_attention_cases.h"
 
 namespace quire::testing {
@@ -368,13 +369,13 @@ TEST(FlashInferGather, BoundsTheScratch) {
   EXPECT_EQ(tokens(16, 16384, 1024), 16384);  // a step of whole prompts
   EXPECT_EQ(tokens(1, 8192, 300), 384);       // never more than all contexts
   EXPECT_EQ(tokens(256, 8192, 131072), 65536);
-  EXPECT_EQ(65536 * fi::gathered_token_bytes(shape), fi::kMaxScratchBytes);
+  EXPECT_EQ(65536 * cuda::gathered_token_bytes(shape), cuda::kMaxScratchBytes);
   for (const int num_kv_heads : {1, 3, 40}) {
     const AttentionShape other = hopper_shape(num_kv_heads, num_kv_heads, DType::kF8E4M3);
     const fi::DeviceLimits limits = gathering_limits(other, 256, 8192, 1 << 20);
     EXPECT_EQ(limits.scratch_tokens % fi::kFa3TilePositions, 0);
     EXPECT_GT(limits.scratch_tokens, 0);
-    EXPECT_LE(limits.scratch_tokens * fi::gathered_token_bytes(other), fi::kMaxScratchBytes);
+    EXPECT_LE(limits.scratch_tokens * cuda::gathered_token_bytes(other), cuda::kMaxScratchBytes);
   }
   const PlanLimits decode = {.use = {.phase = Phase::kDecode},
                              .max_num_reqs = 256,
@@ -389,19 +390,6 @@ TEST(FlashInferGather, BoundsTheScratch) {
   AttentionShape windowed = shape;
   windowed.window = 100;
   EXPECT_EQ(fi::scratch_tokens(windowed, prefill, limits_of(windowed, kHopper)), 0);
-}
-
-TEST(FlashInferGather, PacksRequestsInOrder) {
-  std::vector<fi::RequestGroup> groups;
-  const std::vector<int64_t> tokens = {128, 256, 0, 128, 512, 128, 0};
-  std::vector<int32_t> starts(tokens.size());
-  fi::pack_groups(tokens, 512, groups, starts.data());
-  EXPECT_EQ(starts, (std::vector<int32_t>{0, 128, 384, 384, 0, 0, 128}));
-  const std::vector<fi::RequestGroup> expected = {
-      {.first_req = 0, .num_reqs = 4, .num_tokens = 512},
-      {.first_req = 4, .num_reqs = 1, .num_tokens = 512},
-      {.first_req = 5, .num_reqs = 2, .num_tokens = 128}};
-  EXPECT_EQ(groups, expected);
 }
 
 // Each group has the tiles of its own requests, longest first, and each tile is in one group.

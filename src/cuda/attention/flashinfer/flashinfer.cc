@@ -9,6 +9,7 @@
 #include "cuda/attention/flashinfer/kernel.h"
 #include "cuda/attention/flashinfer/latent.h"
 #include "cuda/attention/flashinfer/plan.h"
+#include "cuda/attention/gather/gather.h"
 #include "cuda/attention/requirements.h"
 #include "cuda/base/memory.h"
 
@@ -95,12 +96,11 @@ class FlashInferPlan final : public AttentionPlan {
   Status load_gathered() const;
   // Bytes of the gathered keys, which are as many as those of the values behind them.
   size_t scratch_bytes() const {
-    return static_cast<size_t>(device_limits_.scratch_tokens * fi::gathered_token_bytes(shape_) /
-                               2);
+    return static_cast<size_t>(device_limits_.scratch_tokens * gathered_token_bytes(shape_) / 2);
   }
   const PhaseRange& range() const { return batch_.range(limits_.use.phase); }
   fi::KernelCall kernel_call(const AttentionCall& call, const fi::RequestGroup& group) const;
-  fi::GatherCall gather_call(const AttentionCall& call, const fi::RequestGroup& group) const;
+  GatherCall gather_call(const AttentionCall& call, const fi::RequestGroup& group) const;
   void attend_gathered(const AttentionCall& call, const fi::RequestGroup& group,
                        CudaStream& stream) const;
   fi::MergeCall merge_call(const AttentionCall& call) const;
@@ -139,8 +139,7 @@ Status FlashInferPlan::load_gathered() const {
       key_of(shape_, {.kernel = fi::Template::kFa3Gathered, .tile_rows = fi::kFa3TileTokens}));
   QUIRE_CHECK(kernel != nullptr, "[flashinfer] a shape that is gathered has no kernel");
   QUIRE_CUDA_RETURN_IF_ERROR(kernel->load());
-  QUIRE_CUDA_RETURN_IF_ERROR(fi::load_gather(shape_.kv, shape_.head_dim));
-  return {};
+  return load_gather(shape_.kv, shape_.head_dim);
 }
 
 Status FlashInferPlan::update(const AttentionBatch& batch, Stream& stream) {
@@ -207,39 +206,37 @@ fi::KernelCall FlashInferPlan::kernel_call(const AttentionCall& call,
           .split = phase_.split};
 }
 
-fi::GatherCall FlashInferPlan::gather_call(const AttentionCall& call,
-                                           const fi::RequestGroup& group) const {
-  const KvCacheView& kv = call.kv;
-  const PhaseRange& range = this->range();
-  return {.k = kv.k,
-          .v = kv.v,
-          .k_strides = {kv.page_stride_k, kv.head_stride_k, kv.token_stride_k},
-          .v_strides = {kv.page_stride_v, kv.head_stride_v, kv.token_stride_v},
-          .k_out = call.workspace.data(),
-          .v_out = call.workspace.data() + scratch_bytes(),
-          .seq_lens = batch_.seq_lens + range.first_req + group.first_req,
-          .block_table = batch_.block_table + range.first_req * batch_.max_pages,
-          .page_start = arrays_.page_start + group.first_req,
+GatherCall FlashInferPlan::gather_call(const AttentionCall& call,
+                                       const fi::RequestGroup& group) const {
+  const int64_t first_req = int64_t{range().first_req} + group.first_req;
+  return {.kv = call.kv,
+          .k = call.workspace.data(),
+          .v = call.workspace.data() + scratch_bytes(),
+          .head_stride = int64_t{device_limits_.scratch_tokens} * shape_.head_dim,
+          .token_stride = shape_.head_dim,
+          .seq_lens = batch_.seq_lens + first_req,
+          .block_table = batch_.block_table + first_req * batch_.max_pages,
+          .max_pages = batch_.max_pages,
           .scratch_start = arrays_.scratch_start + group.first_req,
           .num_reqs = group.num_reqs,
           .num_tokens = group.num_tokens,
-          .scratch_tokens = device_limits_.scratch_tokens,
+          .tile = fi::kFa3TilePositions,
           .num_kv_heads = shape_.num_kv_heads,
+          .head_dim = shape_.head_dim,
           .page_size = shape_.page_size};
 }
 
 void FlashInferPlan::attend_gathered(const AttentionCall& call, const fi::RequestGroup& group,
                                      CudaStream& stream) const {
-  const fi::GatherCall gather = gather_call(call, group);
-  fi::launch_gather(gather, shape_.kv, shape_.head_dim, stream);
+  const GatherCall gather = gather_call(call, group);
+  launch_gather(gather, stream);
   fi::KernelCall attend = kernel_call(call, group);
-  attend.k = gather.k_out;
-  attend.v = gather.v_out;
-  // [num_kv_heads, scratch_tokens, head_dim], without pages.
+  attend.k = gather.k;
+  attend.v = gather.v;
   for (int64_t* strides : {attend.k_strides, attend.v_strides}) {
-    strides[0] = 0;
-    strides[1] = int64_t{gather.scratch_tokens} * shape_.head_dim;
-    strides[2] = shape_.head_dim;
+    strides[0] = 0;  // there are no pages
+    strides[1] = gather.head_stride;
+    strides[2] = gather.token_stride;
   }
   kernel_->launch(attend, stream);
 }

@@ -14,7 +14,7 @@
 
 namespace quire::cuda::flashinfer_backend {
 
-// kFa3 reads pages with cp.async; kFa3Gathered reads the copies of launch_gather() with TMA.
+// kFa3 reads pages with cp.async; kFa3Gathered reads gathered copies (gather/) with TMA.
 enum class Template { kFa2, kFa3, kFa3Gathered };
 
 constexpr bool is_fa3(Template kernel) {
@@ -144,32 +144,5 @@ struct MergeCall {
 };
 
 void launch_merge(const MergeCall& call, DType dtype, CudaStream& stream);
-
-// Arguments of the copy of contexts from their pages to contiguous memory, with device pointers.
-// Requests are consecutive ones of one phase.
-struct GatherCall {
-  const void* k = nullptr;
-  const void* v = nullptr;
-  int64_t k_strides[3] = {};  // page, head, token, in elements
-  int64_t v_strides[3] = {};
-  void* k_out = nullptr;  // [num_kv_heads, scratch_tokens, head_dim]
-  void* v_out = nullptr;
-  const int32_t* seq_lens = nullptr;       // [num_reqs]
-  const int32_t* block_table = nullptr;    // of the phase
-  const int32_t* page_start = nullptr;     // [num_reqs], first entry in block_table
-  const int32_t* scratch_start = nullptr;  // [num_reqs], multiples of kFa3TilePositions
-  int num_reqs = 0;
-  int num_tokens = 0;  // end of the last request's positions, a multiple of kFa3TilePositions
-  int scratch_tokens = 0;
-  int num_kv_heads = 0;
-  int page_size = 0;
-};
-
-// Copies elements of 16 bits, and converts FP8 to BF16, which is exact: the cache's scales are left
-// to the kernel that reads the copies. Every tile of kFa3TilePositions in which a context ends is
-// filled up with zeros, because FA3 multiplies the values behind a context by weights of zero, and
-// a NaN there would remain one. head_dim is 64 or 128.
-void launch_gather(const GatherCall& call, DType cache, int head_dim, CudaStream& stream);
-cudaError_t load_gather(DType cache, int head_dim);
 
 }  // namespace quire::cuda::flashinfer_backend

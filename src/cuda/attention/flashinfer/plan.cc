@@ -8,6 +8,7 @@
 
 #include "base/numbers.h"
 #include "cuda/attention/flashinfer/kernel.h"
+#include "cuda/attention/gather/gather.h"
 
 namespace quire::cuda::flashinfer_backend {
 namespace {
@@ -57,7 +58,8 @@ bool is_gathered(const AttentionShape& shape, const AttentionBatch& batch, const
   for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
     const int64_t q_len = q_len_of(batch, req);
     const int64_t kv_len = batch.kv_len_bound[static_cast<size_t>(req)];
-    if (gathered_tokens(q_len_of(batch, req), static_cast<int>(kv_len)) > limits.scratch_tokens) {
+    if (gathered_tokens(q_len_of(batch, req), static_cast<int>(kv_len), kFa3TilePositions) >
+        limits.scratch_tokens) {
       return false;
     }
     if (kv_len == 0) continue;  // padding
@@ -141,26 +143,9 @@ DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device
 }
 
 int scratch_tokens(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits) {
+  static_assert(kFa3TilePositions % kGatherTile == 0);
   if (!limits.can_gather || largest.use.phase != Phase::kPrefill) return 0;
-  const int64_t longest = round_up(int64_t{largest.max_kv_len}, kFa3TilePositions);
-  const int64_t step = round_up(int64_t{largest.max_num_tokens}, kFa3TilePositions);
-  const int64_t wanted = std::min(std::max(longest, step), longest * largest.max_num_reqs);
-  const int64_t most = kMaxScratchBytes / gathered_token_bytes(shape);
-  return static_cast<int>(std::min(wanted, most / kFa3TilePositions * kFa3TilePositions));
-}
-
-void pack_groups(std::span<const int64_t> tokens, int scratch_tokens,
-                 std::vector<RequestGroup>& groups, int32_t* starts) {
-  groups.assign(1, {});
-  for (size_t req = 0; req < tokens.size(); ++req) {
-    if (groups.back().num_tokens + tokens[req] > scratch_tokens) {
-      groups.push_back({.first_req = static_cast<int>(req)});
-    }
-    RequestGroup& group = groups.back();
-    starts[req] = group.num_tokens;
-    group.num_tokens += static_cast<int>(tokens[req]);
-    ++group.num_reqs;
-  }
+  return cuda::scratch_tokens(shape, largest, kFa3TilePositions);
 }
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
@@ -307,15 +292,18 @@ void Planner::group_requests(const AttentionBatch& batch, const PhaseRange& rang
   }
   gathered_tokens_.clear();
   for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
-    gathered_tokens_.push_back(
-        gathered_tokens(q_len_of(batch, req), batch.kv_len_bound[static_cast<size_t>(req)]));
+    gathered_tokens_.push_back(gathered_tokens(
+        q_len_of(batch, req), batch.kv_len_bound[static_cast<size_t>(req)], kFa3TilePositions));
   }
-  pack_groups(gathered_tokens_, limits.scratch_tokens, groups_, arrays.scratch_start);
+  pack_groups(gathered_tokens_, limits.scratch_tokens, groups_);
   int next_tile = 0;
   for (RequestGroup& group : groups_) {
     group.first_tile = next_tile;
+    int32_t next_token = 0;
     for (int i = group.first_req; i < group.first_req + group.num_reqs; ++i) {
       group.num_tiles += static_cast<int>(req_work_[static_cast<size_t>(i)].num_tiles);
+      arrays.scratch_start[i] = next_token;
+      next_token += static_cast<int32_t>(gathered_tokens_[static_cast<size_t>(i)]);
     }
     next_tile += group.num_tiles;
   }

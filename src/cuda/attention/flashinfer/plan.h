@@ -40,22 +40,8 @@ struct DeviceLimits {
 // The limits without a scratch.
 DeviceLimits device_limits(const AttentionShape& shape, const DeviceInfo& device);
 
-// Gathering: before FA3 attends, launch_gather() copies the contexts of a phase from their pages to
-// contiguous scratch in the workspace, which TMA can read; an FP8 cache becomes BF16. Each
-// request's positions take whole tiles of the scratch, so that no tile has positions of two
-// requests.
-
-// Bytes of a token's gathered keys and values.
-inline int64_t gathered_token_bytes(const AttentionShape& shape) {
-  return 2 * int64_t{shape.num_kv_heads} * shape.head_dim *
-         static_cast<int64_t>(dtype_bytes(shape.q));
-}
-
-// The capacity of a plan's scratch in tokens, a multiple of kFa3TilePositions: the longest context
-// or a whole step of fresh prompts, whichever is more, within kMaxScratchBytes. 0 for plans that
-// do not gather. A phase whose contexts exceed it together is attended in groups of requests; a
-// phase with a longer context is not gathered.
-inline constexpr int64_t kMaxScratchBytes = int64_t{256} << 20;
+// The capacity of a plan's scratch in tokens (gather/), a multiple of kFa3TilePositions; 0 for
+// plans that do not gather. A phase with a context longer than that is not gathered.
 int scratch_tokens(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits);
 
 // The work of a phase, from upper bounds.
@@ -84,17 +70,6 @@ struct RequestGroup {
 
   friend bool operator==(const RequestGroup&, const RequestGroup&) = default;
 };
-
-// The positions of the scratch that a request takes: none if it has no query tokens.
-constexpr int64_t gathered_tokens(int q_len, int kv_len) {
-  return q_len > 0 ? round_up(int64_t{kv_len}, kFa3TilePositions) : 0;
-}
-
-// Packs requests in order into groups that fit into the scratch, as every single request does.
-// `tokens` has gathered_tokens() per request; `starts` gets each request's first position in the
-// scratch. The groups have no tiles yet.
-void pack_groups(std::span<const int64_t> tokens, int scratch_tokens,
-                 std::vector<RequestGroup>& groups, int32_t* starts);
 
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
                         const PhaseRange& range, DeviceLimits limits);
