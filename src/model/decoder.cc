@@ -216,6 +216,7 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
       decoder_(decoder_config(config_)),
       limits_(limits),
       ops_(ops),
+      shared_products_(dynamic_cast<SharedProducts*>(&ops)),
       ends_(std::move(ends)),
       kv_groups_(decoder_kv_groups(config, limits, ops.activation_dtype())),
       places_(static_cast<size_t>(config.num_layers)),
@@ -406,12 +407,27 @@ Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const S
                             Stream& stream) {
   if (decoder_.mla) return attend_latent(layer_idx, layer, input, stream);
   rotate_and_cache(layer_idx, layer, input, stream);
+  const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
   return run_attention(layer_idx, layer, by_head(query_view(input.num_tokens)),
-                       by_head(attention_view(input.num_tokens)), input, stream);
+                       by_head(attention_view(input.num_tokens)), input,
+                       {step.decode, step.prefill}, stream);
 }
 
+ExpandingPlan* DecoderModel::expanding_plan(const KvGroupStep& step) const {
+  if (shared_products_ == nullptr) return nullptr;
+  auto* const plan = dynamic_cast<ExpandingPlan*>(step.prefill);
+  if (plan == nullptr) return nullptr;
+  return plan->expands(decoder_.mla->q_head_dim(), decoder_.mla->v_head_dim) ? plan : nullptr;
+}
+
+// Absorbed tokens come first, because a batch begins with its decode range. Their attention ends
+// before the expanded one begins, whose output takes the memory of their queries.
 Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
                                    const StepInput& input, Stream& stream) {
+  const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
+  ExpandingPlan* const expanding = expanding_plan(step);
+  const int64_t num_absorbed =
+      expanding == nullptr ? input.num_tokens : step.batch->prefill.first_token;
   const MlaViews views = mla_views(input.num_tokens);
   const RopeAndCache common = rope_and_cache(layer_idx, layer, input);
   LatentRopeAndCache rope;
@@ -419,11 +435,21 @@ Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
   rope.page_size = common.page_size;
   rope.kv = common.kv;
   rope.kv_slots = common.kv_slots;
-  rotate_and_cache_latent(*decoder_.mla, layer.mla, views, rope, ops_, stream);
-  QUIRE_RETURN_IF_ERROR(
-      run_attention(layer_idx, layer, views.q_absorbed, views.attended, input, stream));
-  ops_.per_head_linear(*layer.mla.v_up, views.attended, views.out, stream);
-  return {};
+  rotate_and_cache_latent(*decoder_.mla, layer.mla, views, num_absorbed, rope, ops_, stream);
+  QUIRE_RETURN_IF_ERROR(run_attention(layer_idx, layer, views.q_absorbed, views.attended, input,
+                                      {step.decode, expanding == nullptr ? step.prefill : nullptr},
+                                      stream));
+  project_values(layer.mla, views, num_absorbed, ops_, stream);
+  if (expanding == nullptr) return {};
+  MlaExpander expander(layer.mla, *shared_products_);
+  ExpandedCall call;
+  call.q = views.q;
+  call.out = views.out;
+  call.partial = views.partial;
+  call.kv = rope.kv;
+  call.expander = &expander;
+  call.workspace = step.workspace;
+  return expanding->run_expanded(call, stream);
 }
 
 KvCacheView DecoderModel::cache_of(size_t layer_idx, const DecoderLayer& layer,
@@ -438,15 +464,17 @@ KvCacheView DecoderModel::cache_of(size_t layer_idx, const DecoderLayer& layer,
 }
 
 Status DecoderModel::run_attention(size_t layer_idx, const DecoderLayer& layer, TensorView q,
-                                   TensorView out, const StepInput& input, Stream& stream) {
+                                   TensorView out, const StepInput& input,
+                                   std::initializer_list<AttentionPlan*> plans, Stream& stream) {
   const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
   AttentionCall call;
   call.q = q;
   call.out = out;
   call.kv = cache_of(layer_idx, layer, input);
   call.workspace = step.workspace;
-  if (step.decode != nullptr) QUIRE_RETURN_IF_ERROR(step.decode->run(call, stream));
-  if (step.prefill != nullptr) QUIRE_RETURN_IF_ERROR(step.prefill->run(call, stream));
+  for (AttentionPlan* const plan : plans) {
+    if (plan != nullptr) QUIRE_RETURN_IF_ERROR(plan->run(call, stream));
+  }
   return {};
 }
 

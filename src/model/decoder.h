@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -148,7 +149,7 @@ class DecoderModel : public virtual Model {
   void add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // delta → delta
   void norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream);
-  // The norm → qkv_view. With multi-head latent attention, it computes project_latent().
+  // The norm → qkv_view. With multi-head latent attention, it calls project_latent().
   void project_qkv(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream);
   // qkv_view → query_view, rotated; keys and values → the cache
   void rotate_and_cache(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
@@ -199,9 +200,12 @@ class DecoderModel : public virtual Model {
   MlaViews mla_views(int64_t num_tokens) const;
   Status attend_latent(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                        Stream& stream);
-  // q → out, over the layer's cache.
+  // The plan of the step's prompts if they take the expanded form of latent attention, or null.
+  ExpandingPlan* expanding_plan(const KvGroupStep& step) const;
+  // q → out, over the layer's cache, by the plans that are not null.
   Status run_attention(size_t layer_idx, const DecoderLayer& layer, TensorView q, TensorView out,
-                       const StepInput& input, Stream& stream);
+                       const StepInput& input, std::initializer_list<AttentionPlan*> plans,
+                       Stream& stream);
   // The layer's cache, with the checkpoint's scales.
   KvCacheView cache_of(size_t layer_idx, const DecoderLayer& layer, const StepInput& input) const;
   // Queries or attention's output as [num_tokens, num_heads, head_dim].
@@ -215,6 +219,7 @@ class DecoderModel : public virtual Model {
   const DecoderConfig& decoder_;  // part of config_
   ModelLimits limits_;
   Ops& ops_;
+  SharedProducts* shared_products_;  // null: the device does not expand latent vectors
   DecoderEnds ends_;
   std::vector<KvGroup> kv_groups_;
   std::vector<LayerPlace> places_;  // [num_layers]

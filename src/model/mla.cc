@@ -86,11 +86,12 @@ constexpr int64_t kViewElements = 8;
 constexpr size_t kViewBytes = 16;
 
 int64_t MlaViews::width(const MlaConfig& config, int num_heads) {
-  const int64_t q = num_heads * std::max(config.q_head_dim(), config.v_head_dim);
+  const int64_t heads = num_heads;
   int64_t width = 0;
   for (const int64_t view :
-       {int64_t{config.q_lora_rank}, int64_t{config.latent_head_dim()}, q,
-        int64_t{num_heads} * config.latent_head_dim(), int64_t{num_heads} * config.kv_lora_rank}) {
+       {int64_t{config.q_lora_rank}, int64_t{config.latent_head_dim()}, heads * config.q_head_dim(),
+        heads * std::max(config.latent_head_dim(), config.v_head_dim),
+        heads * std::max(config.kv_lora_rank, config.v_head_dim)}) {
     width += round_up(view, kViewElements);
   }
   return width;
@@ -104,14 +105,17 @@ MlaViews::MlaViews(const MlaConfig& config, int num_heads, const TensorView& scr
     at += round_up(view.num_bytes(), kViewBytes);
     return view;
   };
+  // Two views of the same memory.
+  const auto place_both = [&](TensorView& one, int width, TensorView& other, int other_width) {
+    one = other = place({num_tokens, num_heads, std::max(width, other_width)});
+    one.shape = {num_tokens, num_heads, width};
+    other.shape = {num_tokens, num_heads, other_width};
+  };
   q_a = place({num_tokens, config.q_lora_rank});
   latent = place({num_tokens, config.latent_head_dim()});
-  const int q_width = std::max(config.q_head_dim(), config.v_head_dim);
-  q = out = place({num_tokens, num_heads, q_width});
-  q.shape = {num_tokens, num_heads, config.q_head_dim()};
-  out.shape = {num_tokens, num_heads, config.v_head_dim};
-  q_absorbed = place({num_tokens, num_heads, config.latent_head_dim()});
-  attended = place({num_tokens, num_heads, config.kv_lora_rank});
+  q = place({num_tokens, num_heads, config.q_head_dim()});
+  place_both(q_absorbed, config.latent_head_dim(), out, config.v_head_dim);
+  place_both(attended, config.kv_lora_rank, partial, config.v_head_dim);
 }
 
 void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,
@@ -126,18 +130,38 @@ void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& 
     ops.linear(*layer.q, x, rows_of(views.q), stream);
   }
   ops.linear(*layer.kv_a, x, views.latent, stream);
-  ops.per_head_linear(*layer.k_up, views.q, views.q_absorbed, stream);
 }
 
 void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, const MlaViews& views,
-                             LatentRopeAndCache call, Ops& ops, Stream& stream) {
-  call.q = views.q;
-  call.q_out = views.q_absorbed;
-  call.latent = views.latent;
-  call.pairs = config.pairs;
-  call.norm = layer.kv_a_norm.view.as<float>();
-  call.norm_eps = kLatentNormEps;
-  ops.latent_rope_and_cache(call, stream);
+                             int64_t num_absorbed, const LatentRopeAndCache& call, Ops& ops,
+                             Stream& stream) {
+  const int64_t num_tokens = views.q.shape[0];
+  const auto rotate = [&](int64_t first, int64_t count, const TensorView& q_out) {
+    if (count == 0) return;
+    LatentRopeAndCache part = call;
+    part.q = views.q.rows(first, count);
+    part.q_out = q_out.rows(first, count);
+    part.latent = views.latent.rows(first, count);
+    part.cos_sin = call.cos_sin.rows(first, count);
+    part.pairs = config.pairs;
+    part.norm = layer.kv_a_norm.view.as<float>();
+    part.norm_eps = kLatentNormEps;
+    part.kv_slots = call.kv_slots + first;
+    ops.latent_rope_and_cache(part, stream);
+  };
+  if (num_absorbed > 0) {
+    ops.per_head_linear(*layer.k_up, views.q.rows(0, num_absorbed),
+                        views.q_absorbed.rows(0, num_absorbed), stream);
+  }
+  rotate(0, num_absorbed, views.q_absorbed);
+  rotate(num_absorbed, num_tokens - num_absorbed, views.q);
+}
+
+void project_values(const MlaLayer& layer, const MlaViews& views, int64_t num_absorbed, Ops& ops,
+                    Stream& stream) {
+  if (num_absorbed == 0) return;
+  ops.per_head_linear(*layer.v_up, views.attended.rows(0, num_absorbed),
+                      views.out.rows(0, num_absorbed), stream);
 }
 
 }  // namespace quire

@@ -4,7 +4,9 @@
 //
 // The products are absorbed: the queries are multiplied by each head's matrix of keys and the
 // output of attention by its matrix of values, instead of the cached vectors. Attention then has
-// one KV head, whose keys are [latent | rotated key] and whose values are the latents.
+// one KV head, whose keys are [latent | rotated key] and whose values are the latents. The tokens
+// of prompts may instead take the expanded form (attn/expansion.h), if the attention plan of the
+// step has it and the device the products: keys and values of every head, by the same matrices.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +14,10 @@
 #include <optional>
 #include <string>
 
+#include "attn/expansion.h"
 #include "model/model.h"
 #include "model/weights.h"
+#include "ops/shared_products.h"
 
 namespace quire {
 
@@ -52,8 +56,8 @@ void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std
                      const std::optional<WeightFormat>& format, MlaLayer& layer,
                      std::unique_ptr<Linear>& o, WeightGroup& group);
 
-// The inner values of one layer for `num_tokens` tokens, in one scratch buffer. `out`
-// shares the memory of `q`.
+// The inner values of one layer for `num_tokens` tokens, in one scratch buffer. `out` shares the
+// memory of `q_absorbed`, and `partial` that of `attended`.
 class MlaViews {
  public:
   // Elements per token, of one rank.
@@ -68,15 +72,35 @@ class MlaViews {
   TensorView q_absorbed;  // [num_tokens, num_heads, latent_head_dim]
   TensorView attended;    // [num_tokens, num_heads, kv_lora_rank]
   TensorView out;         // [num_tokens, num_heads, v_head_dim]
+  TensorView partial;     // as out; scratch of the expanded form
 };
 
-// Computes q and latent from the input x of a layer, and q_absorbed except for the last
-// rope_head_dim elements of each head.
+// Computes q and latent from the input x of a layer.
 void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,
                     Stream& stream);
-// Computes those elements, and writes latent to the cache. `call` has the step's angles, cache and
-// slots.
+// Writes latent to the cache. Computes q_absorbed of the first `num_absorbed` tokens, and rotates q
+// of the others, which are expanded. `call` has the step's angles, cache and slots.
 void rotate_and_cache_latent(const MlaConfig& config, const MlaLayer& layer, const MlaViews& views,
-                             LatentRopeAndCache call, Ops& ops, Stream& stream);
+                             int64_t num_absorbed, const LatentRopeAndCache& call, Ops& ops,
+                             Stream& stream);
+// attended → out, for the first `num_absorbed` tokens.
+void project_values(const MlaLayer& layer, const MlaViews& views, int64_t num_absorbed, Ops& ops,
+                    Stream& stream);
+
+// Expands latent vectors by one layer's matrices.
+class MlaExpander final : public LatentExpander {
+ public:
+  MlaExpander(const MlaLayer& layer, SharedProducts& products)
+      : layer_(layer), products_(products) {}
+
+  void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) override {
+    products_.shared_linear_transposed(*layer_.k_up, latents, keys, stream);
+    products_.shared_linear(*layer_.v_up, latents, values, stream);
+  }
+
+ private:
+  const MlaLayer& layer_;
+  SharedProducts& products_;
+};
 
 }  // namespace quire

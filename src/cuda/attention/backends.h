@@ -24,7 +24,8 @@ std::unique_ptr<AttentionBackend> make_native_attention(const DeviceInfo& info);
 // heads of 128, an H200 reaches 640 TFLOP/s with FA3 over copies, 547 over pages, and 340 with FA2.
 // On Hopper the MLA kernel, or a kernel of this project for up to 16 rows per request, serves
 // latent caches of 512 + 64 elements with BF16 or F16 queries, over a cache of their type or, with
-// BF16, of FP8; up to 128 heads, a power of two.
+// BF16, of FP8; up to 128 heads, a power of two. Prompts with BF16 queries may be expanded, to be
+// attended by FA3 (attn/expansion.h).
 std::unique_ptr<AttentionBackend> make_flashinfer_attention(const DeviceInfo& info);
 
 // XQA: TensorRT-LLM's decode kernels, on Hopper. They serve decode of one query token per request,

@@ -85,7 +85,7 @@ Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t
                      {nullptr, api_.layout_destroy},
                      {nullptr, api_.layout_destroy},
                      {nullptr, api_.layout_destroy}};
-  const cublasOperation_t transposed = CUBLAS_OP_T;
+  const cublasOperation_t transposed = shape.transposes_w ? CUBLAS_OP_N : CUBLAS_OP_T;
   QUIRE_RETURN_IF_ERROR(
       check(api_.desc_set(desc, CUBLASLT_MATMUL_DESC_TRANSA, &transposed, sizeof(transposed)),
             "set TRANSA"));
@@ -115,10 +115,13 @@ Result<CublasLt::Problem> CublasLt::make_problem(const GemmShape& shape, int64_t
   };
   const int64_t x_width = x_width_of(shape);
   const int64_t out_width = out_width_of(shape);
+  const int64_t w_rows = shape.transposes_w ? shape.n : shape.k;
+  const int64_t w_columns = shape.transposes_w ? shape.k : shape.n;
   QUIRE_RETURN_IF_ERROR(
-      layout(problem.w, shape.weights, shape.k, shape.n, shape.k, shape.n * shape.k));
-  QUIRE_RETURN_IF_ERROR(
-      layout(problem.x, shape.weights, shape.k, num_rows, shape.num_heads * x_width, x_width));
+      layout(problem.w, shape.weights, w_rows, w_columns, w_rows, shape.n * shape.k));
+  QUIRE_RETURN_IF_ERROR(layout(problem.x, shape.weights, shape.k, num_rows,
+                               shape.shares_x ? x_width : shape.num_heads * x_width,
+                               shape.shares_x ? 0 : x_width));
   QUIRE_RETURN_IF_ERROR(
       layout(problem.out, shape.out, shape.n, num_rows, shape.num_heads * out_width, out_width));
   if (shape.weights != DType::kF8E4M3) return problem;
@@ -162,7 +165,8 @@ std::vector<cublasLtMatmulAlgo_t> CublasLt::algorithms(const GemmShape& shape, i
     (void)api_.preference_set(raw, attribute, &value, sizeof(value));
   };
   // Buffers are at least 16-byte aligned; a row length may be divisible by less.
-  const uint32_t w_alignment = std::min(16U, alignment_of(shape.k, shape.weights));
+  const uint32_t w_alignment =
+      std::min(16U, alignment_of(shape.transposes_w ? shape.n : shape.k, shape.weights));
   const uint32_t x_alignment = std::min(16U, alignment_of(x_width_of(shape), shape.weights));
   const uint32_t out_alignment = std::min(16U, alignment_of(out_width_of(shape), shape.out));
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kWorkspaceBytes});

@@ -28,8 +28,10 @@ struct GemmShape {
   // Products side by side, one per head: x is [m, num_heads, x_width], w [num_heads, n, k], and out
   // [m, num_heads, out_width].
   int64_t num_heads = 1;
-  int64_t x_width = 0;    // 0: k
-  int64_t out_width = 0;  // 0: n
+  int64_t x_width = 0;        // 0: k
+  int64_t out_width = 0;      // 0: n
+  bool shares_x = false;      // x is [m, k], the input of all heads
+  bool transposes_w = false;  // w is [num_heads, k, n]
   auto operator<=>(const GemmShape&) const = default;
 };
 
@@ -84,7 +86,7 @@ class CublasLt {
 
   // Descriptors of the product out^T [n, m] = w [n, k] * x^T [k, m] in the library's column-major
   // order, in which a row-major matrix is its transpose: w is stored as w^T [k, n], and the library
-  // transposes it.
+  // transposes it, unless transposes_w.
   struct Problem {
     Owned<cublasLtMatmulDescOpaque_t> desc;
     Owned<cublasLtMatrixLayoutOpaque_t> w;

@@ -17,11 +17,12 @@
 #include "cuda/ops/gemm_runner.h"
 #include "cuda/ops/layer_tail.h"
 #include "cuda/ops/per_head_gemm.h"
+#include "ops/shared_products.h"
 
 namespace quire::cuda {
 namespace {
 
-class CudaOpsImpl final : public CudaOps {
+class CudaOpsImpl final : public CudaOps, public SharedProducts {
  public:
   CudaOpsImpl(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
               std::unique_ptr<LayerTailKernel> layer_tail, const ExpertsRunner& experts)
@@ -139,6 +140,15 @@ class CudaOpsImpl final : public CudaOps {
     const PerHeadGemmCall call = {x, as_cuda(w).weights(), out};
     if (recording_) recording_->per_head_products.push_back(call);
     per_head_gemm_->run(call);
+  }
+
+  void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out,
+                     Stream& stream) override {
+    run_shared(w, x, w.in_features(), out, w.out_features(), false, stream);
+  }
+  void shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out,
+                                Stream& stream) override {
+    run_shared(w, x, w.out_features(), out, w.in_features(), true, stream);
   }
 
   void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,
@@ -296,6 +306,15 @@ class CudaOpsImpl final : public CudaOps {
             .out = out,
             .w_scales = linear.scales(),
             .scale_rows = linear.scale_rows()};
+  }
+
+  void run_shared(const PerHeadLinear& w, const TensorView& x, int64_t x_width,
+                  const TensorView& out, int64_t out_width, bool transposed, Stream& stream) {
+    check_stream(stream);
+    check_rows(x, x_width);
+    check_heads(out, w.num_heads(), out_width);
+    QUIRE_CHECK(x.shape[0] == out.shape[0], "[ops] shared_linear: x and out differ in tokens");
+    per_head_gemm_->run_shared({x, as_cuda(w).weights(), out}, transposed);
   }
 
   void run_product(const GemmCall& call) {

@@ -1,5 +1,7 @@
 #include "cuda/ops/per_head_gemm.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -19,6 +21,24 @@ GemmShape shape_of(const PerHeadGemmCall& call) {
   shape.num_heads = call.w.shape[0];
   shape.x_width = call.x.shape[2];
   shape.out_width = call.out.shape[2];
+  return shape;
+}
+
+// Without gaps in the output, the matrices of all heads are one.
+GemmShape shared_shape_of(const PerHeadGemmCall& call, bool transposed) {
+  const int64_t num_heads = call.w.shape[0];
+  GemmShape shape;
+  shape.type = shape.weights = shape.out = call.x.dtype;
+  shape.k = call.x.shape[1];
+  shape.n = call.w.shape[transposed ? 2 : 1];
+  if (!transposed && call.out.shape[2] == shape.n) {
+    shape.n *= num_heads;
+    return shape;
+  }
+  shape.num_heads = num_heads;
+  shape.out_width = call.out.shape[2];
+  shape.shares_x = true;
+  shape.transposes_w = transposed;
   return shape;
 }
 
@@ -75,6 +95,26 @@ void PerHeadGemm::run(const PerHeadGemmCall& call) {
     found = chosen_.emplace(key, candidates(call, key.second, 1).front()).first;
   }
   Status status = run_choice(call, found->second);
+  if (!status.ok()) context_.stream->record_error(std::move(status));
+}
+
+void PerHeadGemm::run_shared(const PerHeadGemmCall& call, bool transposed) {
+  if (call.x.shape[0] == 0) return;
+  const GemmShape shape = shared_shape_of(call, transposed);
+  const auto key = std::pair(shape, row_bucket(call.x.shape[0]));
+  auto found = chosen_.find(key);
+  if (found == chosen_.end()) {
+    const auto algorithms = cublas_->algorithms(shape, key.second, 1);
+    if (algorithms.empty()) {
+      return context_.stream->record_error(unimplemented(fmt::format(
+          "[ops] cuBLASLt has no algorithm for a product of one input with {} matrices of {} x {}",
+          call.w.shape[0], call.w.shape[1], call.w.shape[2])));
+    }
+    const GemmChoice choice = {.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithms[0]};
+    found = chosen_.emplace(key, choice).first;
+  }
+  const GemmCall plain = {.x = call.x, .w = call.w, .bias = {}, .out = call.out};
+  Status status = cublas_->run(*context_.stream, shape, plain, found->second.algorithm);
   if (!status.ok()) context_.stream->record_error(std::move(status));
 }
 

@@ -1,5 +1,6 @@
 // Matrices by head on the device, and the choice of the kernel of their products: the skinny kernel
-// for few rows, cuBLASLt's strided batches, or the generic kernel.
+// for few rows, cuBLASLt's strided batches, or the generic kernel. Products of one input for all
+// heads are cuBLASLt's.
 #pragma once
 
 #include <map>
@@ -50,6 +51,9 @@ class PerHeadGemm {
 
   // Enqueues; capturable.
   void run(const PerHeadGemmCall& call);
+  // The same with one input x [m, k] for all heads, by cuBLASLt. With `transposed`, w is
+  // [heads, k, n].
+  void run_shared(const PerHeadGemmCall& call, bool transposed);
   // Measures the kernels for calls of one shape at `num_rows` rows, and remembers the best, as
   // GemmRunner::tune does. Cannot be captured. Overwrites outputs.
   Status tune(std::span<const PerHeadGemmCall> calls, int64_t num_rows);

@@ -2,6 +2,7 @@
 // of latent vectors.
 #include "cuda/ops/op_kernels.h"
 #include "device_data.h"
+#include "ops/shared_products.h"
 
 namespace quire::testing {
 namespace {
@@ -158,6 +159,55 @@ TEST_P(PerHeadLinearTest, EmptyBatchDoesNothing) {
   ops_->per_head_linear(*linear_, blank(x_shape(0)).view(), blank(out_shape(0)).view(), stream());
 }
 
+// One input for all heads, with the matrices as they are and transposed. The rows and the rest of
+// each output head stay poisoned.
+TEST_P(PerHeadLinearTest, OfASharedInput) {
+  auto& products = dynamic_cast<SharedProducts&>(*ops_);
+  for (const PerHeadLinearCase& spec :
+       {PerHeadLinearCase{16, 512, 128}, {16, 128, 512}, {128, 32, 64}, {3, 32, 16}, {1, 64, 64}}) {
+    make(spec);
+    for (const bool transposed : {false, true}) {
+      const int64_t in = transposed ? spec.n : spec.k;
+      const int64_t out_features = transposed ? spec.k : spec.n;
+      for (const int64_t gap : {0, 64}) {
+        for (const int64_t num_rows : {0, 1, 200}) {
+          const int64_t width = out_features + gap;
+          const std::vector<float> x =
+              random(num_rows * in, 7, 1.0F / std::sqrt(static_cast<float>(in)));
+          const DeviceData input = device({num_rows, in}, x);
+          DeviceData out = blank({num_rows, spec.num_heads, width});
+          if (transposed) {
+            products.shared_linear_transposed(*linear_, input.view(), out.view(), stream());
+          } else {
+            products.shared_linear(*linear_, input.view(), out.view(), stream());
+          }
+          std::vector<float> wanted(static_cast<size_t>(num_rows * spec.num_heads * width), NAN);
+          for (int64_t t = 0; t < num_rows; ++t) {
+            for (int64_t h = 0; h < spec.num_heads; ++h) {
+              const float* const w = weights_.data() + h * spec.n * spec.k;
+              std::vector<double> sums(static_cast<size_t>(out_features));
+              for (int64_t n = 0; n < spec.n; ++n) {
+                for (int64_t k = 0; k < spec.k; ++k) {
+                  sums[static_cast<size_t>(transposed ? k : n)] +=
+                      double{x[static_cast<size_t>(t * in + (transposed ? n : k))]} *
+                      double{w[n * spec.k + k]};
+                }
+              }
+              std::ranges::copy(sums, wanted.begin() + (t * spec.num_heads + h) * width);
+            }
+          }
+          spec_.n = out_features;
+          spec_.out_width = width;
+          expect_out(out, wanted,
+                     std::to_string(spec.num_heads) + " heads of " + std::to_string(spec.n) +
+                         " x " + std::to_string(spec.k) + (transposed ? ", transposed" : ""));
+          spec_.n = spec.n;
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, PerHeadLinearTest,
                          ::testing::Values(DType::kBF16, DType::kF16, DType::kF32), dtype_of_test);
 
@@ -263,6 +313,21 @@ void LatentRopeTest::check(const LatentRopeCase& spec, DType kv) {
     EXPECT_EQ(written.size(), num_written) << name;
     expect_near_all(written, wanted, close, name);
   };
+  // Queries may be rotated in place.
+  DeviceData in_place = device(q_shape, q);
+  args.q = args.q_out = in_place.view();
+  run();
+  const std::vector<float> apart = q_out.values();
+  const std::vector<float> rotated = in_place.values();
+  for (size_t i = 0; i < rotated.size(); ++i) {
+    const auto column = static_cast<int64_t>(i) % q_width;
+    const int64_t row = static_cast<int64_t>(i) / q_width;
+    const float wanted =
+        column < spec.nope_dim
+            ? q[i]
+            : apart[static_cast<size_t>(row * width + spec.latent_dim + column - spec.nope_dim)];
+    EXPECT_EQ(rotated[i], wanted) << what << ", query element " << i << " in place";
+  }
   const float kv_tolerance =
       std::max(tolerance(dtype()), kv == DType::kF8E4M3 ? 0.07F : tolerance(kv));
   expect_written(q_out, expected_q, 1.0F, INFINITY, tolerance(dtype()),

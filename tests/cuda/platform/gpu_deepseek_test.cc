@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 #include "cuda/platform/gpu_engine.h"
 
 namespace quire {
@@ -102,6 +106,86 @@ TEST_F(GpuTest, FlashInferServesThePublishedLatentWidths) {
   config.dtype = "bf16";
   config.kv_cache_dtype = "auto";
   EXPECT_THAT(served_backends(config), ::testing::Contains("flashinfer"));
+}
+
+// A model with the published widths of heads, in BF16 and in steps of 256 tokens: long prompts are
+// expanded, after contexts of earlier steps and of the prefix cache.
+EngineConfig published_heads(const std::string& device) {
+  EngineConfig config;
+  config.model = testing::write_config(
+      "quire_deepseek_heads",
+      R"({"architectures":["DeepseekV2ForCausalLM"],"model_type":"deepseek_v2","hidden_size":64,)"
+      R"("intermediate_size":112,"num_hidden_layers":2,"num_attention_heads":4,)"
+      R"("num_key_value_heads":4,"kv_lora_rank":512,"qk_nope_head_dim":128,)"
+      R"("qk_rope_head_dim":64,"v_head_dim":128,"vocab_size":96,"max_position_embeddings":1024,)"
+      R"("rms_norm_eps":1e-6,"eos_token_id":2,"torch_dtype":"bfloat16"})");
+  config.load_format = "dummy";
+  config.device = device;
+  config.num_threads = 2;
+  config.max_num_batched_tokens = 256;
+  config.max_num_seqs = 8;
+  config.kv_cache_memory = int64_t{64} << 20;
+  return config;
+}
+
+// The log probabilities of all prompt tokens. The second prompt begins as the first, and short ones
+// share steps with long ones and with decode.
+std::vector<float> prompt_logprobs(const EngineConfig& config) {
+  std::vector<float> values;
+  const auto engine = make_engine(config);
+  EXPECT_NE(engine, nullptr);
+  if (engine == nullptr) return values;
+  std::vector<Request> prompts;
+  for (const auto& [length, salt] : {std::pair{700, 1}, {900, 1}, {300, 2}, {5, 3}, {256, 4}}) {
+    prompts.push_back(greedy(tiny_prompt(length, static_cast<uint64_t>(salt)), 30));
+  }
+  // The cache has the first prompt when the others come.
+  run_all(*engine, {prompts.front()});
+  for (Request& request : prompts) request.sampling.prompt_logprobs = 0;
+  for (const Collected& got : run_all(*engine, prompts)) {
+    EXPECT_EQ(got.error.message(), "");
+    for (const PositionLogprobs& position : got.prompt_logprobs) {
+      if (!position.empty()) values.push_back(position.front().logprob);
+    }
+    for (const PositionLogprobs& position : got.logprobs) values.push_back(position[0].logprob);
+  }
+  return values;
+}
+
+// The root mean square of the differences.
+double difference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  double sum = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    sum += (double{a[i]} - double{b[i]}) * (double{a[i]} - double{b[i]});
+  }
+  return std::sqrt(sum / static_cast<double>(std::max<size_t>(a.size(), 1)));
+}
+
+// The native backend has the absorbed form alone; it gives the error of BF16.
+TEST_F(GpuTest, ExpandedPromptsAreAsNearTheCpusAsAbsorbedOnes) {
+  for (const char* kv_cache_dtype : {"auto", "fp8"}) {
+    EngineConfig cpu = published_heads("cpu");
+    EngineConfig expanded = published_heads("cuda");
+    const std::vector<std::string> backends = served_backends(expanded);
+    if (std::ranges::find(backends, "flashinfer") == backends.end()) {
+      GTEST_SKIP() << "the GPU does not expand latent vectors";
+    }
+    for (EngineConfig* config : {&cpu, &expanded}) config->kv_cache_dtype = kv_cache_dtype;
+    expanded.prefill_attention_backend = "flashinfer";
+    EngineConfig absorbed = expanded;
+    absorbed.prefill_attention_backend = "native";
+    const std::vector<float> reference = prompt_logprobs(cpu);
+    const std::vector<float> from_expanded = prompt_logprobs(expanded);
+    const std::vector<float> from_absorbed = prompt_logprobs(absorbed);
+    const double noise = difference(from_absorbed, reference);
+    const double error = difference(from_expanded, reference);
+    RecordProperty(std::string("noise_") + kv_cache_dtype, std::to_string(noise));
+    RecordProperty(std::string("error_") + kv_cache_dtype, std::to_string(error));
+    EXPECT_LE(error, 1.5 * noise + 1e-3) << kv_cache_dtype;
+    EXPECT_LE(noise, 0.1) << kv_cache_dtype;
+    EXPECT_GT(difference(from_expanded, from_absorbed), 0.0) << "nothing was expanded";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Widths, GpuDeepSeek, ::testing::ValuesIn(kCases),

@@ -1,27 +1,19 @@
 // Calls FlashInfer's FA3 kernels for a KernelCall: prefill on Hopper. The schedule and the variants
 // are defined here; unlike FlashInfer's own schedule, this one reads lengths on the device. One
-// file has all instances, because each alone takes half of their common compile time. This macro
-// leaves out FlashInfer's list of CUTLASS headers, of which FA3 needs only the few below.
-#define FLASHINFER_CUTLASS_UTILS_CUH_
-#include <cutlass/arch/memory.h>
-#include <cutlass/cutlass.h>
-#include <cutlass/numeric_types.h>
-
+// file has all instances, because each alone takes half of their common compile time.
 #include <cmath>
-#include <cute/tensor.hpp>
-#include <flashinfer/attention/hopper/prefill_sm90.cuh>
 #include <span>
 #include <type_traits>
 
+#include "cuda/attention/flashinfer/fa3.cuh"
 #include "cuda/attention/flashinfer/kernel.h"
 #include "cuda/base/launch.h"
 
 namespace quire::cuda::flashinfer_backend {
 
 // A work item is one tile of one head. The plan lists the tiles, longest first. All heads of a tile
-// are adjacent, because the heads of one KV head read the same keys and values. Thread blocks take
-// items in snake order: the block with the longest item of one round gets the shortest of the next.
-struct Fa3Schedule {
+// are adjacent, because the heads of one KV head read the same keys and values.
+struct Fa3Schedule : IndependentSchedule {
   struct Params {
     const int32_t* tile_req;
     const int32_t* tile_rows;
@@ -45,11 +37,9 @@ struct Fa3Schedule {
   };
 
   CUTLASS_DEVICE WorkTileInfo get_work(const Params& params, int round) const {
-    const int num_blocks = static_cast<int>(gridDim.x);
-    const int block = static_cast<int>(blockIdx.x);
     WorkTileInfo info = {};
     info.round = round;
-    info.item = round * num_blocks + (round % 2 == 0 ? block : num_blocks - 1 - block);
+    info.item = snake_item(round);
     if (!info.is_valid(params)) return info;
     const int tile_idx = params.num_heads.divmod(info.head, info.item);
     info.kv_head = params.group_size.divide(info.head);
@@ -70,9 +60,6 @@ struct Fa3Schedule {
   CUTLASS_DEVICE WorkTileInfo get_next_work(const Params& params, const WorkTileInfo& last) const {
     return get_work(params, last.round + 1);
   }
-  CUTLASS_DEVICE void init_consumer() const {}
-  CUTLASS_DEVICE void prefetch_next_work(const Params&, WorkTileInfo&) const {}
-  CUTLASS_DEVICE void broadcast_next_work(WorkTileInfo&) const {}
 };
 
 // The sink is added to the denominator at the end; maxima are in log2 units. The base class leaves
@@ -134,48 +121,6 @@ struct GatheredVariant : Fa3Variant {
     const Fa3Inputs& inputs = params.additional_params;
     scale_log2 *= scale_or_one(inputs.k_scale);
     scale_pv = scale_or_one(inputs.v_scale);
-  }
-};
-
-// FlashInfer's epilogue with another synchronization of a tile's results in shared memory. In the
-// original, each warp group arrives at a barrier and then waits at the same one, so its own
-// arrivals let it pass, and it reads data that the other group has not written yet: under
-// compute-sanitizer's racecheck results are wrong. racecheck still reports that the next tile's
-// values overwrite results that are being read. barrier_O orders that: consumers arrive at it
-// through its cluster address.
-template <typename Traits, bool kGathered>
-struct Fa3Epilogue : flashinfer::CollectiveEpilogue<Traits> {
-  using Base = flashinfer::CollectiveEpilogue<Traits>;
-  using Element = typename Traits::DTypeO;
-
-  template <typename BlockCoord, typename Shared, typename Out, typename Lse, typename TiledMma>
-  CUTLASS_DEVICE void store(const typename Base::Params& params, const Out& out, const Lse&,
-                            Shared& shared, TiledMma mma, int thread, const BlockCoord& coord) {
-    using cutlass::arch::NamedBarrier;
-    using TileShape = typename Base::TileShape_PDV;
-    const int tile = cute::get<0>(coord);
-    const int head = cute::get<1>(coord);
-    const int first_token = cute::get<3>(coord);
-    const int q_len = cute::get<5>(coord);
-    auto shared_out =
-        cute::make_tensor(cute::make_smem_ptr(shared.smem_o.data()), typename Base::SmemLayoutO{});
-    auto rounded = cute::make_fragment_like<Element>(out);
-#pragma unroll
-    for (int i = 0; i < cute::size(out); ++i) rounded(i) = Element(out(i));
-    const auto copy = cute::make_tiled_copy_C(typename Base::SmemCopyAtomO{}, mma);
-    const auto my_copy = copy.get_thread_slice(thread);
-
-    // The results reuse the shared memory of the values, which all warp groups have read by now.
-    NamedBarrier::sync(Base::NUM_MMA_THREADS,
-                       static_cast<int>(flashinfer::NamedBarriers::kValueEmpty));
-    cute::copy(copy, my_copy.retile_S(rounded), my_copy.partition_D(shared_out));
-    // TMA, which writes the next tile's values there, is another proxy.
-    if constexpr (kGathered) cutlass::arch::fence_view_async_shared();
-    NamedBarrier::sync(Base::NUM_MMA_THREADS,
-                       cutlass::arch::ReservedNamedBarriers::EpilogueBarrier);
-    flashinfer::write_O<Base::NUM_COPY_THREADS>(
-        params.O_ptr, typename Base::TiledCopyO{}, params.layout_O, cute::select<0, 1>(TileShape{}),
-        shared_out, thread, tile, head, first_token, q_len, 0);
   }
 };
 

@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <utility>
 
 #include "base/check.h"
 #include "base/numbers.h"
+#include "cuda/attention/flashinfer/expanded_kernel.h"
+#include "cuda/attention/flashinfer/expanded_plan.h"
 #include "cuda/attention/flashinfer/latent_kernel.h"
 #include "cuda/attention/flashinfer/latent_plan.h"
 #include "cuda/attention/flashinfer/plan.h"
@@ -109,6 +112,193 @@ Status LatentPlan::run(const AttentionCall& call, Stream& stream) {
   return {};
 }
 
+class LatentPrefillPlan final : public ExpandingPlan {
+ public:
+  LatentPrefillPlan(const AttentionShape& shape, const PlanLimits& limits, int num_sms,
+                    int64_t max_bytes, bool is_forced)
+      : shape_(shape),
+        limits_(limits),
+        num_sms_(num_sms),
+        is_forced_(is_forced),
+        max_rows_(max_expanded_rows(shape, limits, max_bytes)),
+        absorbed_(shape, limits, num_sms) {}
+
+  Status allocate();
+
+  size_t workspace_bytes() const override {
+    BumpAllocator sizes;
+    (void)place_scratch(sizes);
+    return std::max(absorbed_.workspace_bytes(), sizes.num_bytes());
+  }
+  Status update(const AttentionBatch& batch, Stream& stream) override;
+  Status run(const AttentionCall& call, Stream& stream) override {
+    return absorbed_.run(call, stream);
+  }
+  bool expands(int key_dim, int value_dim) const override {
+    return is_expanded_ && key_dim == kExpandedKeyDim && value_dim == kExpandedValueDim;
+  }
+  Status run_expanded(const ExpandedCall& call, Stream& stream) override;
+
+ private:
+  // The parts of the workspace, in elements of 16 bits and in floats.
+  struct Scratch {
+    uint16_t* latents = nullptr;   // [max_rows, latent_dim]
+    uint16_t* keys = nullptr;      // [max_rows, num_heads, key_dim]
+    uint16_t* values = nullptr;    // [max_rows, num_heads, value_dim]
+    float* lse = nullptr;          // [max_num_tokens, num_heads]
+    float* partial_lse = nullptr;  // as lse
+  };
+  Scratch place_scratch(BumpAllocator& memory) const;
+
+  ExpandedBatch expanded_batch() const;
+  LatentGather gather_call(const KvCacheView& kv, const Scratch& scratch) const;
+  void expand(const ExpandedPass& pass, const ExpandedCall& call, const Scratch& scratch,
+              Stream& stream) const;
+  void merge(const ExpandedPass& pass, const ExpandedCall& call, const Scratch& scratch,
+             Stream& stream) const;
+  // The first of the phase's rows.
+  void* phase_rows(const TensorView& view) const {
+    return view.rows(batch_.prefill.first_token, batch_.prefill.num_tokens).data;
+  }
+
+  const AttentionShape shape_;
+  const PlanLimits limits_;
+  const int num_sms_;
+  const bool is_forced_;
+  const int max_rows_;
+  LatentPlan absorbed_;
+  ExpandedPlanner planner_;
+  int64_t num_words_ = 0;
+  Buffer device_;  // [num_words_]
+  PinnedRing ring_;
+
+  // State of the last update.
+  AttentionBatch batch_;
+  ExpandedArrays arrays_;  // on the device
+  bool is_expanded_ = false;
+};
+
+Status LatentPrefillPlan::allocate() {
+  QUIRE_RETURN_IF_ERROR(absorbed_.allocate());
+  num_words_ = expanded_words(max_expanded_tiles(limits_, max_rows_), limits_.max_num_reqs);
+  const auto num_bytes = static_cast<size_t>(num_words_) * sizeof(int32_t);
+  QUIRE_ASSIGN_OR_RETURN(device_, device_memory(num_bytes));
+  QUIRE_ASSIGN_OR_RETURN(ring_, PinnedRing::create(num_bytes));
+  // Prompts of padding, which load the other kernels at start, have no parts.
+  QUIRE_CUDA_RETURN_IF_ERROR(load_expanded_merge());
+  return {};
+}
+
+LatentPrefillPlan::Scratch LatentPrefillPlan::place_scratch(BumpAllocator& memory) const {
+  const auto rows = static_cast<size_t>(max_rows_);
+  const size_t heads = rows * static_cast<size_t>(shape_.num_heads);
+  const size_t queries =
+      static_cast<size_t>(limits_.max_num_tokens) * static_cast<size_t>(shape_.num_heads);
+  Scratch scratch;
+  scratch.latents = memory.allocate<uint16_t>(rows * kLatentDim);
+  scratch.keys = memory.allocate<uint16_t>(heads * kExpandedKeyDim);
+  scratch.values = memory.allocate<uint16_t>(heads * kExpandedValueDim);
+  scratch.lse = memory.allocate<float>(queries);
+  scratch.partial_lse = memory.allocate<float>(queries);
+  return scratch;
+}
+
+// The absorbed form is planned too, for models whose heads have other widths.
+Status LatentPrefillPlan::update(const AttentionBatch& batch, Stream& stream) {
+  QUIRE_RETURN_IF_ERROR(absorbed_.update(batch, stream));
+  const PhaseRange& range = batch.prefill;
+  is_expanded_ = is_forced_ || expansion_pays(expansion_work(batch, range));
+  if (!is_expanded_) return {};
+  planner_.plan(batch, range, max_rows_);
+  const int64_t num_words = expanded_words(planner_.num_tiles(), range.num_reqs);
+  QUIRE_CHECK(num_words <= num_words_ && range.num_tokens <= limits_.max_num_tokens,
+              "[flashinfer] a batch is larger than the plan was made for");
+  batch_ = batch;
+  arrays_ = place_expanded_arrays(static_cast<int32_t*>(device_.data()), planner_.num_tiles(),
+                                  range.num_reqs);
+  QUIRE_ASSIGN_OR_RETURN(std::byte * slot, ring_.begin(as_cuda(stream)));
+  planner_.fill(place_expanded_arrays(reinterpret_cast<int32_t*>(slot), planner_.num_tiles(),
+                                      range.num_reqs));
+  as_cuda(stream).copy_to_device(device_.data(), slot,
+                                 static_cast<size_t>(num_words) * sizeof(int32_t));
+  ring_.end(as_cuda(stream));
+  return {};
+}
+
+ExpandedBatch LatentPrefillPlan::expanded_batch() const {
+  const PhaseRange& range = batch_.prefill;
+  return {.query_start = batch_.query_start.device + range.first_req,
+          .seq_lens = batch_.seq_lens + range.first_req,
+          .block_table = batch_.block_table + range.first_req * batch_.max_pages,
+          .max_pages = batch_.max_pages,
+          .first_token = range.first_token,
+          .num_tokens = range.num_tokens,
+          .num_heads = shape_.num_heads,
+          .arrays = arrays_};
+}
+
+LatentGather LatentPrefillPlan::gather_call(const KvCacheView& kv, const Scratch& scratch) const {
+  return {.cache = kv.k,
+          .page_stride = kv.page_stride_k,
+          .token_stride = kv.token_stride_k,
+          .cache_scale = kv.dtype == DType::kF8E4M3 ? kv.k_scale : nullptr,
+          .page_size = shape_.page_size,
+          .latents = scratch.latents,
+          .keys = scratch.keys};
+}
+
+void LatentPrefillPlan::expand(const ExpandedPass& pass, const ExpandedCall& call,
+                               const Scratch& scratch, Stream& stream) const {
+  if (pass.num_rows == 0) return;  // padding
+  launch_latent_gather(expanded_batch(), pass, gather_call(call.kv, scratch), call.kv.dtype,
+                       as_cuda(stream));
+  const int64_t rows = pass.num_rows;
+  call.expander->expand({scratch.latents, shape_.q, {rows, kLatentDim}},
+                        {scratch.keys, shape_.q, {rows, shape_.num_heads, kExpandedKeyDim}},
+                        {scratch.values, shape_.q, {rows, shape_.num_heads, kExpandedValueDim}},
+                        stream);
+}
+
+void LatentPrefillPlan::merge(const ExpandedPass& pass, const ExpandedCall& call,
+                              const Scratch& scratch, Stream& stream) const {
+  const int32_t* query_start = batch_.query_start.host + batch_.prefill.first_req + pass.first_req;
+  launch_expanded_merge(expanded_batch(), pass,
+                        {.out = phase_rows(call.out),
+                         .lse = scratch.lse,
+                         .partial = phase_rows(call.partial),
+                         .partial_lse = scratch.partial_lse,
+                         .first_token = query_start[0] - batch_.prefill.first_token,
+                         .num_tokens = query_start[1] - query_start[0]},
+                        as_cuda(stream));
+}
+
+Status LatentPrefillPlan::run_expanded(const ExpandedCall& call, Stream& stream) {
+  QUIRE_CHECK(is_expanded_ && call.workspace.size() >= workspace_bytes(),
+              "[flashinfer] the batch is not planned as expanded, or the workspace is smaller than "
+              "what the plan asked for");
+  QUIRE_CHECK(
+      has_aligned_strides(call.kv),
+      "[flashinfer] strides of the cache are not multiples of 16 bytes below 2^32 elements");
+  BumpAllocator memory(call.workspace.data());
+  const Scratch scratch = place_scratch(memory);
+  for (const ExpandedPass& pass : planner_.passes()) {
+    if (pass.num_tiles == 0) continue;  // requests without tokens
+    expand(pass, call, scratch, stream);
+    launch_expanded_attention(expanded_batch(), pass,
+                              {.q = phase_rows(call.q),
+                               .keys = scratch.keys,
+                               .values = scratch.values,
+                               .out = phase_rows(pass.continues() ? call.partial : call.out),
+                               .lse = pass.continues() ? scratch.partial_lse : scratch.lse,
+                               .max_rows = max_rows_,
+                               .num_sms = num_sms_,
+                               .scale = shape_.scale},
+                              as_cuda(stream));
+    if (pass.continues()) merge(pass, call, scratch, stream);
+  }
+  return {};
+}
+
 }  // namespace
 
 Support supports_latent(const AttentionShape& shape, const Device& device) {
@@ -144,9 +334,29 @@ Support supports_latent(const AttentionShape& shape, const Device& device) {
 Result<std::unique_ptr<AttentionPlan>> make_latent_plan(const AttentionShape& shape,
                                                         const PlanLimits& limits,
                                                         const DeviceInfo& info) {
+  if (limits.use.phase == Phase::kPrefill && has_expansion(shape)) {
+    QUIRE_ASSIGN_OR_RETURN(
+        std::unique_ptr<ExpandingPlan> plan,
+        make_expanding_plan(shape, limits, info, kMaxExpandedBytes, /*is_forced=*/false));
+    return std::unique_ptr<AttentionPlan>(std::move(plan));
+  }
   auto plan = std::make_unique<LatentPlan>(shape, limits, info.num_sms);
   QUIRE_RETURN_IF_ERROR(plan->allocate());
   return std::unique_ptr<AttentionPlan>(std::move(plan));
+}
+
+bool has_expansion(const AttentionShape& shape) {
+  return shape.q == DType::kBF16;
+}
+
+Result<std::unique_ptr<ExpandingPlan>> make_expanding_plan(const AttentionShape& shape,
+                                                           const PlanLimits& limits,
+                                                           const DeviceInfo& info,
+                                                           int64_t max_bytes, bool is_forced) {
+  auto plan =
+      std::make_unique<LatentPrefillPlan>(shape, limits, info.num_sms, max_bytes, is_forced);
+  QUIRE_RETURN_IF_ERROR(plan->allocate());
+  return std::unique_ptr<ExpandingPlan>(std::move(plan));
 }
 
 }  // namespace quire::cuda::flashinfer_backend

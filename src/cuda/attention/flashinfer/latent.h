@@ -1,10 +1,13 @@
 // The part of the backend that serves latent caches (multi-head latent attention), on Hopper, in
-// both phases. Prefill has no kernel of its own: its queries are absorbed, as those of decode.
+// both phases. The kernels of absorbed attention serve prefill too; with BF16 queries, a prefill
+// plan also has the expanded form (attn/expansion.h).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "attn/backend.h"
+#include "attn/expansion.h"
 #include "cuda/base/device_info.h"
 
 namespace quire::cuda::flashinfer_backend {
@@ -13,5 +16,14 @@ Support supports_latent(const AttentionShape& shape, const Device& device);
 Result<std::unique_ptr<AttentionPlan>> make_latent_plan(const AttentionShape& shape,
                                                         const PlanLimits& limits,
                                                         const DeviceInfo& info);
+
+// Whether prefill plans of this shape have the expanded form.
+bool has_expansion(const AttentionShape& shape);
+// Makes such a plan. max_bytes: of the latents, keys and values that are expanded at once.
+// is_forced: every batch is expanded, not only those for which expansion_pays().
+Result<std::unique_ptr<ExpandingPlan>> make_expanding_plan(const AttentionShape& shape,
+                                                           const PlanLimits& limits,
+                                                           const DeviceInfo& info,
+                                                           int64_t max_bytes, bool is_forced);
 
 }  // namespace quire::cuda::flashinfer_backend

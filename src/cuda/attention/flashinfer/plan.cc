@@ -83,7 +83,8 @@ size_t length_class(uint32_t length) {
   return (static_cast<size_t>(width) << kClassBits) + next_bits;
 }
 
-// Writes the indices of `lengths` to `order`, longest first; indices of one class keep their order.
+}  // namespace
+
 void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& order) {
   std::array<int32_t, kNumLengthClasses + 1> next = {};  // index in `order`, per class
   const auto class_of = [](uint32_t length) {
@@ -96,8 +97,6 @@ void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& 
     order[static_cast<size_t>(next[class_of(lengths[i])]++)] = static_cast<int32_t>(i);
   }
 }
-
-}  // namespace
 
 // FlashInfer counts positions of the whole block table in 32 bits.
 Status check_positions(const AttentionShape& shape, int64_t max_pages, int num_reqs) {

@@ -74,6 +74,10 @@ struct RequestGroup {
 PhaseShape choose_shape(const AttentionShape& shape, const AttentionBatch& batch,
                         const PhaseRange& range, DeviceLimits limits);
 
+// Writes the indices of `lengths` to `order`, longest first, by classes of nearly equal lengths.
+// Indices of one class keep their order.
+void sort_by_length(const std::vector<uint32_t>& lengths, std::vector<int32_t>& order);
+
 // Upper bounds for every batch within the limits.
 int64_t max_tiles(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits);
 int64_t max_partial_rows(const AttentionShape& shape, DeviceLimits limits);

@@ -1,0 +1,47 @@
+// The two forms of multi-head latent attention. In the absorbed form, the queries are multiplied by
+// each head's matrices, and attention reads the latent vectors of the cache. In the expanded form,
+// the latent vectors are multiplied by the matrices, and attention reads keys and values of every
+// head. With the published sizes it takes 320 instead of 1,088 multiplications per head and pair of
+// positions, but 131,072 more per position that is expanded, so it suits steps of many query
+// tokens.
+//
+// The plan of a step chooses the form. A model computes the products, because it has the matrices.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "attn/backend.h"
+
+namespace quire {
+
+// Multiplies latent vectors by the matrices of one layer.
+class LatentExpander {
+ public:
+  virtual ~LatentExpander() = default;
+  // latents: [num_rows, latent_dim]. Writes the part of keys [num_rows, num_heads, key_dim] without
+  // positions, which is the beginning of each head, and values [num_rows, num_heads, value_dim].
+  virtual void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) = 0;
+};
+
+// The arguments of one layer's expanded attention, in the plan's phase.
+struct ExpandedCall {
+  TensorView q;        // [num_tokens, num_heads, key_dim], all tokens of the step, rotated
+  TensorView out;      // [num_tokens, num_heads, value_dim]; only the phase's rows are written
+  TensorView partial;  // scratch, as `out`
+  KvCacheView kv;
+  LatentExpander* expander = nullptr;
+  std::span<std::byte> workspace;  // AttentionPlan::workspace_bytes, 256-byte aligned
+};
+
+// A plan that has both forms. run() computes the absorbed one for any batch.
+class ExpandingPlan : public AttentionPlan {
+ public:
+  // Whether run_expanded() is the form for the batch of the last update(), and takes heads of these
+  // widths.
+  virtual bool expands(int key_dim, int value_dim) const = 0;
+  // Enqueues the expanded attention of one layer, as run() does. A request of length 0 gets zeros.
+  virtual Status run_expanded(const ExpandedCall& call, Stream& stream) = 0;
+};
+
+}  // namespace quire

@@ -1,0 +1,148 @@
+// Calls FlashInfer's FA3 kernel for an ExpandedAttention: query and key heads of 192 elements,
+// value heads of 128, as many of each.
+#include "cuda/attention/flashinfer/expanded_kernel.h"
+#include "cuda/attention/flashinfer/fa3.cuh"
+#include "cuda/base/launch.h"
+
+namespace quire::cuda::flashinfer_backend {
+namespace {
+
+using Element = cutlass::bfloat16_t;
+
+// The kernel masks causally: of kv_len positions, token i of q_len sees the first
+// i + 1 + kv_len - q_len. A pass may end before the request does, and then no true q_len gives that
+// mask. The kernel reads q_len for nothing else but to see that a tile has tokens, so it gets the
+// one that a request would have that ended with the pass: for tokens behind the end of the pass,
+// one token of the tile, so that all see all. The epilogue gets the true one in place of the
+// request's index, which the kernel does not read.
+struct ExpandedSchedule : IndependentSchedule {
+  struct Params {
+    ExpandedBatch batch;
+    int first_tile;
+    int num_items;
+    int kv_start;
+    int kv_end;
+    cutlass::FastDivmod num_heads;
+  };
+
+  struct WorkTileInfo {
+    int round;
+    int item;
+    int tile, head, first_token, row, masked_q_len, kv_len, q_len;
+
+    CUTLASS_DEVICE bool is_valid(const Params& params) const { return item < params.num_items; }
+    CUTLASS_DEVICE auto get_block_coord(const Params&) const {
+      return cute::tuple{tile, head, head, first_token, row, masked_q_len, kv_len, q_len};
+    }
+  };
+
+  CUTLASS_DEVICE WorkTileInfo get_work(const Params& params, int round) const {
+    WorkTileInfo info = {};
+    info.round = round;
+    info.item = snake_item(round);
+    if (!info.is_valid(params)) return info;
+    const ExpandedBatch& batch = params.batch;
+    const int tile_idx = params.first_tile + params.num_heads.divmod(info.head, info.item);
+    info.tile = batch.arrays.tile_idx[tile_idx];
+    const int req = batch.arrays.tile_req[tile_idx];
+    const int first_token = batch.query_start[req];
+    info.first_token = first_token - batch.first_token;
+    info.q_len = batch.query_start[req + 1] - first_token;
+    info.row = batch.arrays.row_start[req];
+    const int seq_len = batch.seq_lens[req];
+    const int kv_end = seq_len < params.kv_end ? seq_len : params.kv_end;
+    info.kv_len = kv_end > params.kv_start ? kv_end - params.kv_start : 0;
+    const int ending_q_len = kv_end - (seq_len - info.q_len);
+    const int least_q_len = info.tile * kExpandedTile + 1;
+    info.masked_q_len = ending_q_len > least_q_len ? ending_q_len : least_q_len;
+    return info;
+  }
+
+  // The interface that the kernel calls.
+  CUTLASS_DEVICE WorkTileInfo get_initial_work(const Params& params) const {
+    return get_work(params, 0);
+  }
+  template <bool kIsProducer>
+  CUTLASS_DEVICE WorkTileInfo get_next_work(const Params& params, const WorkTileInfo& last) const {
+    return get_work(params, last.round + 1);
+  }
+};
+
+struct ExpandedVariant : flashinfer::AttentionVariantBase {
+  float scale_log2;
+
+  template <typename MainloopParams, typename BlockCoord>
+  __device__ ExpandedVariant(const MainloopParams& params, const BlockCoord&)
+      : scale_log2(params.additional_params * flashinfer::math::log2e) {}
+
+  template <int kRowsPerThread>
+  __device__ auto GetAttentionUpdater() {
+    return flashinfer::OnlineSoftmax<kRowsPerThread, /*WITH_SCALE=*/true>(scale_log2);
+  }
+};
+
+using Traits = flashinfer::AttentionKernelTraits<
+    /*USE_TMA_LOAD_KV=*/true, kExpandedKeyDim, kExpandedValueDim, kExpandedTile, kExpandedTile,
+    /*NUM_STAGES=*/2, Element, Element, Element, int32_t, ExpandedVariant>;
+using Mainloop = flashinfer::CollectiveMainloop<float, Traits, /*CAUSAL=*/true>;
+
+// Also stores the LSE of each row.
+struct ExpandedEpilogue : Fa3Epilogue<Traits, /*kGathered=*/true> {
+  template <typename BlockCoord, typename Shared, typename Out, typename Lse, typename TiledMma>
+  CUTLASS_DEVICE void store(const Params& params, const Out& out, const Lse& lse, Shared& shared,
+                            TiledMma mma, int thread, const BlockCoord& coord) {
+    const int q_len = cute::get<7>(coord);
+    store_rows(params, out, shared, mma, thread, coord, q_len);
+    // The (row, column) of each of the thread's results; the first column has a row's LSE.
+    const auto places = mma.get_thread_slice(thread).partition_C(
+        cute::make_identity_tensor(cute::select<0, 1>(TileShape_PDV{})));
+    const auto rows =
+        places(cute::make_coord(cute::_0{}, cute::_, cute::_0{}), cute::_, cute::_0{});
+    if (cute::get<1>(rows(cute::_0{})) != 0) return;
+#pragma unroll
+    for (int i = 0; i < cute::size(lse); ++i) {
+      const int token = cute::get<0>(coord) * kExpandedTile + cute::get<0>(rows(i));
+      if (token >= q_len) continue;
+      params.lse_ptr[params.layout_LSE(cute::get<1>(coord), cute::get<3>(coord) + token)] = lse(i);
+    }
+  }
+
+  template <typename BlockCoord, typename Shared>
+  CUTLASS_DEVICE void store_zero(const Params& params, Shared& shared, int thread,
+                                 const BlockCoord& coord) {
+    Base::store_zero(params, shared, thread, cute::replace<5>(coord, cute::get<7>(coord)));
+  }
+};
+
+}  // namespace
+
+void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedPass& pass,
+                               const ExpandedAttention& call, CudaStream& stream) {
+  const auto heads = [&](int num_rows, int width) {
+    return flashinfer::get_gmem_layout(num_rows, batch.num_heads, width,
+                                       int64_t{batch.num_heads} * width, width);
+  };
+  const auto mainloop = Mainloop::to_underlying_arguments(
+      {static_cast<const Element*>(call.q), heads(batch.num_tokens, kExpandedKeyDim),
+       static_cast<const Element*>(call.keys), heads(call.max_rows, kExpandedKeyDim),
+       static_cast<const Element*>(call.values), heads(call.max_rows, kExpandedValueDim),
+       /*window_left=*/-1, call.scale});
+  const auto epilogue = ExpandedEpilogue::to_underlying_arguments(
+      {static_cast<Element*>(call.out), heads(batch.num_tokens, kExpandedValueDim), call.lse,
+       flashinfer::get_lse_gmem_layout(batch.num_tokens, batch.num_heads)});
+  const int num_items = pass.num_tiles * batch.num_heads;
+  const ExpandedSchedule::Params schedule = {batch,       pass.first_tile,
+                                             num_items,   pass.kv_start,
+                                             pass.kv_end, cutlass::FastDivmod(batch.num_heads)};
+  const LaunchShape shape = {
+      .grid = static_cast<unsigned>(num_items < call.num_sms ? num_items : call.num_sms),
+      .block = Traits::NUM_WARPS * 32,
+      .shared_bytes = sizeof(Traits::SharedStorage)};
+  QUIRE_LAUNCH(stream,
+               (flashinfer::PrefillWithKVCacheKernel<Mainloop, ExpandedEpilogue, Traits,
+                                                     /*LEFT_SLIDING_WINDOW=*/false,
+                                                     /*CAUSAL=*/true, ExpandedSchedule>),
+               shape, mainloop, epilogue, schedule);
+}
+
+}  // namespace quire::cuda::flashinfer_backend

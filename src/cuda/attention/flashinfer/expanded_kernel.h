@@ -1,0 +1,71 @@
+// The kernels of expanded latent attention, compiled ahead of time. This header has plain data
+// only. All pointers are to device memory, and requests and tokens are those of one phase.
+#pragma once
+
+#include <cstdint>
+
+#include "cuda/attention/flashinfer/expanded_plan.h"
+#include "cuda/base/stream.h"
+#include "tensor/dtype.h"
+
+namespace quire::cuda::flashinfer_backend {
+
+// The requests of a step.
+struct ExpandedBatch {
+  const int32_t* query_start = nullptr;  // [num_reqs + 1], over all tokens of the step
+  const int32_t* seq_lens = nullptr;     // [num_reqs]
+  const int32_t* block_table = nullptr;  // [num_reqs, max_pages]
+  int64_t max_pages = 0;
+  int first_token = 0;
+  int num_tokens = 0;
+  int num_heads = 0;
+  ExpandedArrays arrays;
+};
+
+// The copy of latent vectors from their pages: the latents of a row, and its rotated key for every
+// head. The rows after a request's positions become zeros, because FA3 multiplies the values there
+// by weights of zero, and a NaN would remain one.
+struct LatentGather {
+  const void* cache = nullptr;  // 576 elements per position
+  int64_t page_stride = 0;      // in elements
+  int64_t token_stride = 0;
+  const float* cache_scale = nullptr;  // of an E4M3 cache; null: 1
+  int page_size = 0;
+  void* latents = nullptr;  // [rows, 512]
+  void* keys = nullptr;     // [rows, num_heads, 192], of which the last 64 are written
+};
+// The cache is BF16 or E4M3, and the copies BF16.
+void launch_latent_gather(const ExpandedBatch& batch, const ExpandedPass& pass,
+                          const LatentGather& call, DType cache, CudaStream& stream);
+
+// Attention of the pass's query tokens to its rows.
+struct ExpandedAttention {
+  const void* q = nullptr;       // [num_tokens, num_heads, 192]
+  const void* keys = nullptr;    // [max_rows, num_heads, 192]
+  const void* values = nullptr;  // [max_rows, num_heads, 128]
+  void* out = nullptr;           // [num_tokens, num_heads, 128]
+  float* lse = nullptr;          // [num_tokens, num_heads], base 2
+  int max_rows = 0;
+  int num_sms = 0;
+  float scale = 1.0F;
+};
+void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedPass& pass,
+                               const ExpandedAttention& call, CudaStream& stream);
+
+// out and lse := their merge with the results of a pass that continues a request. The query tokens
+// that lie before the pass see none of it; their partial results are not read.
+struct ExpandedMerge {
+  void* out = nullptr;  // [num_tokens, num_heads, 128]
+  float* lse = nullptr;
+  const void* partial = nullptr;
+  const float* partial_lse = nullptr;
+  int first_token = 0;  // of the request
+  int num_tokens = 0;
+};
+void launch_expanded_merge(const ExpandedBatch& batch, const ExpandedPass& pass,
+                           const ExpandedMerge& call, CudaStream& stream);
+
+// Loads the kernels that the first prompts may not run.
+cudaError_t load_expanded_merge();
+
+}  // namespace quire::cuda::flashinfer_backend

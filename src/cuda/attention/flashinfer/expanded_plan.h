@@ -1,0 +1,106 @@
+// The plan of expanded latent attention (attn/expansion.h), on the host and from upper bounds of
+// the lengths: whether it pays, and how its work is cut into passes.
+//
+// A pass gathers latent vectors from the cache, multiplies them into keys and values of every head,
+// and attends to these. All passes of a layer use the same rows of scratch memory, as many as
+// max_expanded_rows(). A pass has several whole requests, or a part of the positions of one request
+// that needs more rows than there are. The parts' results are merged by their LSE, one part after
+// another.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "attn/backend.h"
+
+namespace quire::cuda::flashinfer_backend {
+
+// The published widths: of keys, of their part without positions, and of values.
+inline constexpr int kExpandedKeyDim = 192;
+inline constexpr int kExpandedNopeDim = 128;
+inline constexpr int kExpandedValueDim = 128;
+// Query tokens and positions of a tile. TMA reads whole tiles, so the rows of each request in a
+// pass are a multiple of it.
+inline constexpr int kExpandedTile = 128;
+
+inline constexpr int64_t kMaxExpandedBytes = int64_t{128} << 20;
+// Bytes of a row's latent vector, keys and values.
+int64_t expanded_row_bytes(const AttentionShape& shape);
+// The rows of scratch memory of a plan: no more than `max_bytes` hold, or than any batch needs, and
+// a whole tile at least.
+int max_expanded_rows(const AttentionShape& shape, const PlanLimits& limits, int64_t max_bytes);
+
+// The work of a phase in both forms.
+struct ExpansionWork {
+  int64_t num_tokens = 0;      // whose queries the absorbed form multiplies, and their results
+  int64_t num_positions = 0;   // which the expanded form multiplies
+  int64_t num_pairs = 0;       // of a query token and a position that it sees
+  int64_t num_tile_pairs = 0;  // the same with whole tiles, as FA3 computes them
+};
+ExpansionWork expansion_work(const AttentionBatch& batch, const PhaseRange& range);
+
+// Whether the expanded form takes fewer multiplications per head.
+constexpr bool expansion_pays(const ExpansionWork& work) {
+  constexpr int64_t kPerVector = 512 * (kExpandedNopeDim + kExpandedValueDim);
+  constexpr int64_t kPerAbsorbedPair = 512 + 64 + 512;
+  constexpr int64_t kPerExpandedPair = kExpandedKeyDim + kExpandedValueDim;
+  return work.num_positions * kPerVector + work.num_tile_pairs * kPerExpandedPair <
+         work.num_tokens * kPerVector + work.num_pairs * kPerAbsorbedPair;
+}
+
+struct ExpandedPass {
+  static constexpr int kAll = std::numeric_limits<int32_t>::max();
+
+  int first_req = 0;  // of the phase
+  int num_reqs = 0;
+  int num_rows = 0;
+  int kv_start = 0;  // the positions of each request, limited by its length
+  int kv_end = kAll;
+  int first_tile = 0;
+  int num_tiles = 0;
+
+  bool is_part() const { return kv_end != kAll; }
+  // Whether the results are merged with those of earlier passes.
+  bool continues() const { return kv_start > 0; }
+};
+
+// A phase's arrays, contiguous in memory.
+struct ExpandedArrays {
+  int32_t* row_start = nullptr;  // [num_reqs], first row in the request's passes
+  int32_t* tile_req = nullptr;   // [num_tiles]
+  int32_t* tile_idx = nullptr;   // [num_tiles], index among the tiles of the request's tokens
+};
+int64_t expanded_words(int64_t num_tiles, int64_t num_reqs);
+ExpandedArrays place_expanded_arrays(int32_t* words, int64_t num_tiles, int64_t num_reqs);
+// An upper bound for every batch within the limits.
+int64_t max_expanded_tiles(const PlanLimits& limits, int max_rows);
+
+class ExpandedPlanner {
+ public:
+  void plan(const AttentionBatch& batch, const PhaseRange& range, int max_rows);
+  std::span<const ExpandedPass> passes() const { return passes_; }
+  int64_t num_tiles() const { return static_cast<int64_t>(tiles_.size()); }
+  // Writes the arrays of the last plan().
+  void fill(const ExpandedArrays& arrays) const;
+
+ private:
+  struct Tile {
+    int32_t req, idx;
+  };
+
+  void add_whole(int32_t req, int rows, int max_rows);
+  void add_parts(int32_t req, int kv_len, int max_rows);
+  void list_tiles(const AttentionBatch& batch, const PhaseRange& range, ExpandedPass& pass);
+
+  std::vector<ExpandedPass> passes_;
+  std::vector<int32_t> row_start_;
+  std::vector<Tile> tiles_;
+  // Of one pass.
+  std::vector<Tile> listed_;
+  std::vector<uint32_t> lengths_;
+  std::vector<int32_t> order_;
+};
+
+}  // namespace quire::cuda::flashinfer_backend
