@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -15,6 +16,7 @@
 #include "model/decoder_config.h"
 #include "model/families.h"
 #include "model/mtp/mtp.h"
+#include "ops/shared_products.h"
 #include "support/model_harness.h"
 #include "support/reference_layer.h"
 #include "support/reference_ops.h"
@@ -204,6 +206,181 @@ TEST(Mla, ADeviceWithoutItRefuses) {
               HasSubstr("multi-head latent attention"));
 }
 
+// ---- The expanded form
+
+// The products of one input, by those of an input per head.
+class SharingOps final : public ReferenceOps, public SharedProducts {
+ public:
+  void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out,
+                     Stream& stream) override {
+    const int64_t width = x.shape[1];
+    std::vector<float> repeated;
+    for (int64_t i = 0; i < x.shape[0] * w.num_heads(); ++i) {
+      const float* const row = x.as<float>() + i / w.num_heads() * width;
+      repeated.insert(repeated.end(), row, row + width);
+    }
+    per_head_linear(w, {repeated.data(), DType::kF32, {x.shape[0], w.num_heads(), width}}, out,
+                    stream);
+  }
+  void shared_linear_transposed(const PerHeadLinear& w, TensorView x, TensorView out,
+                                Stream& stream) override {
+    const int64_t heads = w.num_heads();
+    const int64_t n = w.out_features();
+    const int64_t k = w.in_features();
+    std::vector<float> ones(static_cast<size_t>(k * k));
+    for (int64_t i = 0; i < k; ++i) ones[static_cast<size_t>(i * k + i)] = 1.0F;
+    std::vector<float> columns(static_cast<size_t>(k * heads * n));  // [k, heads, n]
+    shared_linear(w, {ones.data(), DType::kF32, {k, k}},
+                  {columns.data(), DType::kF32, {k, heads, n}}, stream);
+    for (int64_t i = 0; i < x.shape[0] * heads * k; ++i) {
+      const int64_t row = i / k;  // over tokens and heads
+      const float* const in = x.as<float>() + row / heads * n;
+      const float* const column = columns.data() + (i % k * heads + row % heads) * n;
+      double sum = 0;
+      for (int64_t j = 0; j < n; ++j) sum += double{in[j]} * double{column[j]};
+      out.as<float>()[row * out.shape[2] + i % k] = static_cast<float>(sum);
+    }
+  }
+};
+
+// Expands every prompt, in plain loops. The absorbed form must not be asked for.
+class ExpandingReferencePlan final : public ExpandingPlan {
+ public:
+  explicit ExpandingReferencePlan(const AttentionShape& shape) : shape_(shape) {}
+
+  size_t workspace_bytes() const override { return 0; }
+  Status update(const AttentionBatch& batch, Stream& /*stream*/) override {
+    batch_ = batch;
+    return {};
+  }
+  Status run(const AttentionCall& /*call*/, Stream& /*stream*/) override {
+    return internal_error("the absorbed form of an expanded prompt");
+  }
+  bool expands(int /*key_dim*/, int /*value_dim*/) const override { return true; }
+  Status run_expanded(const ExpandedCall& call, Stream& stream) override {
+    const PhaseRange& range = batch_.prefill;
+    // Scratch may have any content.
+    const TensorView partial = call.partial.rows(range.first_token, range.num_tokens);
+    std::fill_n(partial.as<float>(), partial.shape.num_elements(), NAN);
+    for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
+      attend(call, req, stream);
+    }
+    return {};
+  }
+
+ private:
+  void attend(const ExpandedCall& call, int req, Stream& stream) const {
+    const int64_t num_positions = batch_.seq_lens[req];
+    const int64_t heads = call.q.shape[1];
+    const int64_t key_dim = call.q.shape[2];
+    const int64_t value_dim = call.out.shape[2];
+    const int64_t latent_dim = shape_.head_dim_v;
+    const int64_t rope_dim = shape_.head_dim - latent_dim;
+    std::vector<float> latents, rotated;
+    for (int64_t position = 0; position < num_positions; ++position) {
+      const int64_t page = batch_.block_table[req * batch_.max_pages + position / shape_.page_size];
+      const float* const vector = static_cast<const float*>(call.kv.k) +
+                                  page * call.kv.page_stride_k +
+                                  position % shape_.page_size * call.kv.token_stride_k;
+      latents.insert(latents.end(), vector, vector + latent_dim);
+      rotated.insert(rotated.end(), vector + latent_dim, vector + shape_.head_dim);
+    }
+    std::vector<float> keys(static_cast<size_t>(num_positions * heads * key_dim));
+    std::vector<float> values(static_cast<size_t>(num_positions * heads * value_dim));
+    call.expander->expand({latents.data(), DType::kF32, {num_positions, latent_dim}},
+                          {keys.data(), DType::kF32, {num_positions, heads, key_dim}},
+                          {values.data(), DType::kF32, {num_positions, heads, value_dim}}, stream);
+    const int32_t first = batch_.query_start.host[req];
+    const int64_t q_len = batch_.query_start.host[req + 1] - first;
+    for (int64_t row = 0; row < q_len * heads; ++row) {
+      const int64_t head = row % heads;
+      const float* const q = call.q.as<float>() + (first * heads + row) * key_dim;
+      std::vector<double> sums(static_cast<size_t>(value_dim));
+      double total = 0;
+      for (int64_t position = 0; position <= num_positions - q_len + row / heads; ++position) {
+        float* const key = keys.data() + (position * heads + head) * key_dim;
+        std::copy_n(rotated.data() + position * rope_dim, rope_dim, key + key_dim - rope_dim);
+        double score = 0;
+        for (int64_t d = 0; d < key_dim; ++d) score += double{q[d]} * double{key[d]};
+        const double weight = std::exp(score * double{shape_.scale});
+        const float* const value = values.data() + (position * heads + head) * value_dim;
+        for (int64_t d = 0; d < value_dim; ++d) {
+          sums[static_cast<size_t>(d)] += weight * double{value[d]};
+        }
+        total += weight;
+      }
+      float* const out = call.out.as<float>() + (first * heads + row) * value_dim;
+      for (int64_t d = 0; d < value_dim; ++d) {
+        out[d] = static_cast<float>(sums[static_cast<size_t>(d)] / total);
+      }
+    }
+  }
+
+  AttentionShape shape_;
+  AttentionBatch batch_;
+};
+
+class ExpandingBackend final : public AttentionBackend {
+ public:
+  std::string_view name() const override { return "expanding"; }
+  Support supports(const AttentionShape& shape, const AttentionUse& use,
+                   const Device& device) const override {
+    return absorbed_->supports(shape, use, device);
+  }
+  Result<std::unique_ptr<AttentionPlan>> make_plan(const AttentionShape& shape,
+                                                   const PlanLimits& limits) override {
+    if (limits.use.phase == Phase::kDecode) return absorbed_->make_plan(shape, limits);
+    return std::unique_ptr<AttentionPlan>(std::make_unique<ExpandingReferencePlan>(shape));
+  }
+
+ private:
+  std::unique_ptr<AttentionBackend> absorbed_ = make_reference_attention();
+};
+
+// Prompts alone, prompts after a context beside decode, and decode alone.
+std::vector<std::vector<float>> logits_of_steps(const std::string& golden, Ops& ops,
+                                                AttentionBackend& attention) {
+  const std::vector<std::byte> bytes = safetensors_file(golden_tensors(golden));
+  const auto checkpoint = Checkpoint::from_memory(bytes, "test").value();
+  const ModelLimits limits = small_limits(DType::kF32);
+  const auto config = parse_model_config(golden_config(golden), "config.json").value();
+  const auto model = load_model(config, *checkpoint, ops, limits).value();
+  ModelHarness harness(*model, attention, limits);
+  std::vector<std::vector<float>> all;
+  for (const std::vector<HarnessChunk>& chunks : std::vector<std::vector<HarnessChunk>>{
+           {{0, {5, 6, 7, 8, 9}}, {1, {3, 1, 4, 1, 5, 9, 2, 6}}},
+           {{0, {10}}, {1, {5, 3, 5}}, {2, {8, 9, 7, 9, 3, 2, 3}}},
+           {{0, {11}}, {2, {8}}, {1, {4, 6, 2, 6, 4, 3, 3, 8, 3, 2, 7, 9}}},
+           {{0, {12}}, {1, {5}}}}) {
+    const auto of_step = harness.step(chunks);
+    EXPECT_TRUE(of_step.ok()) << of_step.status().message();
+    if (!of_step.ok()) return all;
+    all.insert(all.end(), of_step->begin(), of_step->end());
+  }
+  return all;
+}
+
+TEST(MlaExpanded, LogitsAreThoseOfAbsorbedPrompts) {
+  for (const char* golden : {"deepseek_v2", "deepseek_v3"}) {
+    ReferenceOps plain;
+    SharingOps sharing;
+    const auto absorbed = make_reference_attention();
+    ExpandingBackend expanding;
+    const auto expected = logits_of_steps(golden, plain, *absorbed);
+    const auto actual = logits_of_steps(golden, sharing, expanding);
+    ASSERT_EQ(actual.size(), 10U);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      ASSERT_EQ(actual[i].size(), expected[i].size());
+      for (size_t j = 0; j < actual[i].size(); ++j) {
+        ASSERT_NEAR(actual[i][j], expected[i][j], 1e-4) << golden << ", chunk " << i;
+      }
+    }
+    EXPECT_NE(actual, expected) << "sums in another order round differently";
+    EXPECT_EQ(logits_of_steps(golden, sharing, *absorbed), expected);
+  }
+}
+
 // ---- Scales of an FP8 KV cache
 
 void multiply(StoredTensors& tensors, const std::string& name, float factor) {
@@ -271,8 +448,8 @@ void multiply_rows(StoredTensors& tensors, const std::string& name, int64_t peri
   tensor = stored_floats(tensor.shape, numbers);
 }
 
-// The same with latent vectors and rotated keys that are 2^12 times as large. The scale of values is
-// that of the keys, of which they are a part.
+// The same with latent vectors and rotated keys that are 2^12 times as large. The scale of values
+// is that of the keys, of which they are a part.
 TEST(KvScales, OfLatentVectorsAreThoseOfKeys) {
   constexpr float kFactor = 4096.0F;
   const std::string config = golden_config("deepseek_v2");

@@ -97,7 +97,7 @@ class ExpandedPlanner {
   std::vector<ExpandedPass> passes_;
   std::vector<int32_t> row_start_;
   std::vector<Tile> tiles_;
-  // Of one pass.
+  // The tiles of one pass, before they are ordered.
   std::vector<Tile> listed_;
   std::vector<uint32_t> lengths_;
   std::vector<int32_t> order_;
