@@ -395,7 +395,10 @@ void expect_complete(const Planned& planned, int max_rows) {
       const auto req = static_cast<size_t>(i);
       if (planned.query_start[req] == planned.query_start[req + 1]) continue;
       EXPECT_EQ(planned.arrays.row_start[i], next_row);
-      next_row += round_up(std::min(pass.kv_end, planned.kv_lens[req]) - pass.kv_start, 128);
+      // Padding has the rows of a prompt.
+      const int kv_len =
+          std::max(planned.kv_lens[req], planned.query_start[req + 1] - planned.query_start[req]);
+      next_row += round_up(std::min(pass.kv_end, kv_len) - pass.kv_start, 128);
     }
     EXPECT_EQ(next_row, pass.num_rows);
     for (int tile = pass.first_tile; tile < pass.first_tile + pass.num_tiles; ++tile) {
@@ -433,6 +436,7 @@ TEST(ExpandedPlan, CoversEveryPairOnce) {
       {{300, 300, 1}},
       {{1, 1, 1}, {128, 128, 2}, {129, 129, 3}, {40, 4000, 4}, {300, 5000, 5}, {7, 7, 6}},
       {{0, 0, 1}, {129, 0, 2}, {0, 0, 3}},
+      {{512, 0, 1}},
       {{2000, 2000, 1}, {0, 0, 2}, {2000, 7000, 3}, {1, 1, 4}},
       Reqs(100, {33, 77, 1})};
   for (const Reqs& reqs : batches) {

@@ -13,9 +13,10 @@ int32_t q_len_of(const AttentionBatch& batch, int req) {
   return batch.query_start.host[req + 1] - batch.query_start.host[req];
 }
 
-// Padding has query tokens but no positions.
+// Padding, whose length is 0, is planned as a prompt without context, so that prompts of padding
+// load all kernels at start.
 int32_t kv_len_of(const AttentionBatch& batch, int req) {
-  return batch.kv_len_bound[static_cast<size_t>(req)];
+  return std::max(q_len_of(batch, req), batch.kv_len_bound[static_cast<size_t>(req)]);
 }
 
 // The end of the positions that a tile of query tokens sees.
@@ -46,8 +47,7 @@ ExpansionWork expansion_work(const AttentionBatch& batch, const PhaseRange& rang
   ExpansionWork work;
   for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
     const int32_t q_len = q_len_of(batch, req);
-    // Padding counts as a prompt, so that the warm-up of long prompts loads the kernels.
-    const int32_t kv_len = std::max(q_len, kv_len_of(batch, req));
+    const int32_t kv_len = kv_len_of(batch, req);
     work.num_tokens += q_len;
     if (q_len > 0) work.num_positions += kv_len;
     work.num_pairs += int64_t{q_len} * kv_len - int64_t{q_len} * (q_len - 1) / 2;
@@ -69,9 +69,10 @@ ExpandedArrays place_expanded_arrays(int32_t* words, int64_t num_tiles, int64_t 
 }
 
 int64_t max_expanded_tiles(const PlanLimits& limits, int max_rows) {
-  const int64_t num_parts = ceil_div(limits.max_kv_len, max_rows);
-  return (limits.max_num_tokens / kExpandedTile + limits.max_num_reqs) *
-         std::max<int64_t>(1, num_parts);
+  // Padding may be longer than any context.
+  const int64_t longest = std::max(limits.max_kv_len, limits.max_num_tokens);
+  const int64_t num_tiles = limits.max_num_tokens / kExpandedTile + limits.max_num_reqs;
+  return num_tiles * ceil_div(longest, max_rows);
 }
 
 void ExpandedPlanner::plan(const AttentionBatch& batch, const PhaseRange& range, int max_rows) {
@@ -124,7 +125,7 @@ void ExpandedPlanner::list_tiles(const AttentionBatch& batch, const PhaseRange& 
       const int32_t end = std::min(pass.kv_end, tile_kv_end(q_len, kv_len, tile));
       if (pass.continues() && end <= pass.kv_start) continue;
       listed_.push_back({i, tile});
-      lengths_.push_back(static_cast<uint32_t>(std::max(0, end - pass.kv_start)));
+      lengths_.push_back(static_cast<uint32_t>(end - pass.kv_start));
     }
   }
   sort_by_length(lengths_, order_);

@@ -184,7 +184,7 @@ Status LatentPrefillPlan::allocate() {
   const auto num_bytes = static_cast<size_t>(num_words_) * sizeof(int32_t);
   QUIRE_ASSIGN_OR_RETURN(device_, device_memory(num_bytes));
   QUIRE_ASSIGN_OR_RETURN(ring_, PinnedRing::create(num_bytes));
-  // Prompts of padding, which load the other kernels at start, have no parts.
+  // Prompts of padding, which load the other kernels at start, may have no parts.
   QUIRE_CUDA_RETURN_IF_ERROR(load_expanded_merge());
   return {};
 }
@@ -249,7 +249,6 @@ LatentGather LatentPrefillPlan::gather_call(const KvCacheView& kv, const Scratch
 
 void LatentPrefillPlan::expand(const ExpandedPass& pass, const ExpandedCall& call,
                                const Scratch& scratch, Stream& stream) const {
-  if (pass.num_rows == 0) return;  // padding
   launch_latent_gather(expanded_batch(), pass, gather_call(call.kv, scratch), call.kv.dtype,
                        as_cuda(stream));
   const int64_t rows = pass.num_rows;
