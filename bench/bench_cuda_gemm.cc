@@ -1,13 +1,14 @@
 // Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
-//   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [fusion] [experts]
+//   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [fusion] [experts] [packed]
 // Without arguments, it runs all.
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
 // between the products. load: upload, dummy weights, tuning. fp8: products with FP8 weights, also
 // of Llama-3.1-70B. fusion: norms, products with FP8 weights and SiLU(gate) * up of both models, as
 // separate operations and as fused ones. experts: the routing and the experts of Qwen3-30B-A3B and
-// DeepSeek-V2-Lite, in BF16 and FP8. Other weights are BF16. Weights differ from call to call, so
-// that the L2 holds none of them.
+// DeepSeek-V2-Lite, in BF16 and FP8. packed: products with weights in 4, 6 and 8 bits, and layers
+// of them. Other weights are BF16. Weights differ from call to call, so that the L2 holds none of
+// them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/ops/expert_kernels.h"
 #include "cuda/ops/gemm_runner.h"
+#include "cuda/ops/packed_linear.h"
 #include "tensor/weight_source.h"
 
 namespace quire::bench {
@@ -786,6 +788,177 @@ void bench_experts(Bench& bench) {
   }
 }
 
+// A kind of packed weights: blocks of GGUF, or integers of 4 bits with an F16 scale per 128.
+struct PackedKind {
+  const char* name;
+  uint32_t block_type;  // GGUF's; 0: integers
+};
+constexpr PackedKind kPackedKinds[] = {{"W4 g128", 0}, {"Q4_K", 12}, {"Q6_K", 14}, {"Q8_0", 8}};
+
+// Packed weights of random bits. Scales are finite numbers.
+std::unique_ptr<Linear> packed_linear(cuda::CudaOps& ops, const PackedKind& kind, int64_t n,
+                                      int64_t k, std::vector<std::byte>& pool) {
+  const auto num_bytes = static_cast<size_t>(n * k + n * k / 32);
+  std::mt19937 random(7);
+  while (pool.size() < num_bytes) pool.push_back(static_cast<std::byte>(random() & 0x3F));
+  if (kind.block_type != 0) {
+    BlockMatrix blocks;
+    blocks.type = find_gguf_block_type(kind.block_type);
+    blocks.bytes = pool.data();
+    blocks.shape = {n, k};
+    return ops.make_linear({.weights = {}, .biases = {}, .blocks = {&blocks, 1}}).value();
+  }
+  const WeightScheme scheme = {.values = DType::kI8,
+                               .scales = ScaleLayout::kBlocks,
+                               .block_rows = 1,
+                               .block_columns = 128,
+                               .bits = 4};
+  const WeightView view = {
+      {pool.data(), DType::kI8, {n, k}}, {pool.data() + n * k, DType::kF16, {n, k / 128}}, scheme};
+  return ops.make_linear({.weights = {&view, 1}, .biases = {}}).value();
+}
+
+// Prints the times of products with packed weights: microseconds, and the fraction of kPeak at
+// which the weights are read; and those with BF16 weights. With few rows also by other arrangements
+// of the kernel.
+void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
+  constexpr int64_t kMaxRows = 512;
+  constexpr size_t kTotalBytes = size_t{400} << 20;  // of the copies of a matrix
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  const auto runner = cuda::GemmRunner::create(context).value();
+  const auto packed_gemm = cuda::PackedGemm::create(context, runner->cublas()).value();
+  const int num_sms = cuda::open_device(0)->num_sms;
+  const Tensor x = bench.random(*ops, {kMaxRows, kInner});
+  const Tensor out = ops->allocate({kMaxRows, 2 * kInner}, DType::kBF16).value();
+  const Tensor product = ops->allocate({kMaxRows, kInner}, DType::kBF16).value();
+  for (const Matrix& m : kMatrices) {
+    if (m.is_head()) continue;
+    fmt::print("{:10} {:8}", "us, share", m.name);
+    constexpr int64_t kRowCounts[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
+    for (const int64_t rows : kRowCounts) fmt::print(" {:>14}", rows);
+    fmt::print("\n{:10} {:8}", "BF16", m.name);
+    const Tensor memory = make_copies(bench, *ops, m);
+    for (const int64_t rows : kRowCounts) {
+      const auto calls = make_calls(m, rows, x, memory, out, product);
+      const auto timings = runner->measure(calls, rows, cuda::gemm_search(rows)).value();
+      double best = INFINITY;
+      for (const cuda::GemmTiming& timing : timings) best = std::min(best, timing.microseconds);
+      fmt::print(" {:8.2f} {:.3f}", best, static_cast<double>(m.n * m.k) * 2 / best * 1e6 / kPeak);
+    }
+    fmt::print("\n");
+    for (const PackedKind& kind : kPackedKinds) {
+      std::vector<std::unique_ptr<Linear>> copies;
+      copies.push_back(packed_linear(*ops, kind, m.n, m.k, pool));
+      const size_t num_bytes = copies.front()->num_bytes();
+      while (copies.size() < 2 || copies.size() * num_bytes < kTotalBytes) {
+        copies.push_back(packed_linear(*ops, kind, m.n, m.k, pool));
+      }
+      must(bench.stream->synchronize());
+      const auto matrix = [&](size_t i) {
+        return static_cast<const cuda::CudaLinear&>(*copies[i]).packed();
+      };
+      must(packed_gemm->reserve(*matrix(0)));
+      // Per product, with another small kernel between two products.
+      const auto time = [&](const std::function<void(size_t)>& multiply) {
+        return bench.time_graph([&] {
+          for (size_t i = 0; i < copies.size(); ++i) {
+            cuda::run_empty_kernel(context);
+            multiply(i);
+          }
+        }) / static_cast<double>(copies.size());
+      };
+      fmt::print("{:10} {:8}", kind.name, m.name);
+      for (const int64_t rows : kRowCounts) {
+        const double us = time([&](size_t i) {
+          cuda::PackedProduct call = {.w = matrix(i),
+                                      .x = {x.view.data, DType::kBF16, {rows, m.k}},
+                                      .bias = {},
+                                      .out = {out.view.data, DType::kBF16, {rows, m.n}}};
+          if (m.is_gated) call.gated_out = product.view.rows(0, rows);
+          packed_gemm->run(call);
+        });
+        fmt::print(" {:8.2f} {:.3f}", us, static_cast<double>(num_bytes) / us * 1e6 / kPeak);
+      }
+      fmt::print("\n");
+      for (const int64_t rows : {1, 8, 32}) {
+        fmt::print("  {} rows, by KiB of the ring x thread blocks per SM:", rows);
+        for (const cuda::PackedGemmTuning& tuning :
+             {cuda::PackedGemmTuning{50 << 10, 1}, cuda::PackedGemmTuning{75 << 10, 1},
+              cuda::PackedGemmTuning{100 << 10, 1}, cuda::PackedGemmTuning{140 << 10, 1},
+              cuda::PackedGemmTuning{200 << 10, 1}, cuda::PackedGemmTuning{35 << 10, 2},
+              cuda::PackedGemmTuning{50 << 10, 2}, cuda::PackedGemmTuning{75 << 10, 2},
+              cuda::PackedGemmTuning{100 << 10, 2}, cuda::PackedGemmTuning{70 << 10, 3}}) {
+          const double us = time([&](size_t i) {
+            cuda::PackedGemmCall call = {.w = &matrix(i)->parts().front(),
+                                         .x = {x.view.data, DType::kBF16, {rows, m.k}},
+                                         .bias = {},
+                                         .out = {out.view.data, DType::kBF16, {rows, m.n}}};
+            if (m.is_gated) call.gated_out = product.view.rows(0, rows);
+            cuda::run_packed_gemm(context, num_sms, call, tuning);
+          });
+          fmt::print(" {}x{} {:.2f}", tuning.ring_bytes >> 10, tuning.blocks_per_sm, us);
+        }
+        fmt::print("\n");
+      }
+    }
+  }
+}
+
+// Prints the time of a layer without attention, and the fraction of kPeak at which its weights are
+// read.
+void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
+  struct Layer {
+    std::unique_ptr<Linear> qkv, o, gate_up, down;
+  };
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const std::vector<float> ones(kHidden, 1.0F);
+  const Tensor norm =
+      ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+  for (const PackedKind& kind : kPackedKinds) {
+    std::vector<Layer> layers;
+    size_t num_bytes = 0;
+    for (int i = 0; i < kLayers; ++i) {
+      layers.push_back({packed_linear(*ops, kind, kQkv, kHidden, pool),
+                        packed_linear(*ops, kind, kHidden, kHidden, pool),
+                        packed_linear(*ops, kind, 2 * kInner, kHidden, pool),
+                        packed_linear(*ops, kind, kHidden, kInner, pool)});
+    }
+    const Layer& first = layers.front();
+    for (const auto* linear : {&first.qkv, &first.o, &first.gate_up, &first.down}) {
+      num_bytes += (*linear)->num_bytes();
+    }
+    for (const int64_t rows : {1, 2, 4, 8, 16, 32}) {
+      const Tensor residual = bench.random(*ops, {rows, kHidden});
+      const Tensor normed = bench.random(*ops, {rows, kHidden});
+      const Tensor delta = bench.random(*ops, {rows, kHidden});
+      const Tensor qkv = bench.random(*ops, {rows, kQkv});
+      const Tensor gate_up = bench.random(*ops, {rows, 2 * kInner});
+      const Tensor product = bench.random(*ops, {rows, kInner});
+      const double us = bench.time_graph([&] {
+        for (const Layer& layer : layers) {
+          const auto* weight = norm.view.as<float>();
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->linear(*layer.qkv, normed.view, qkv.view, *bench.stream);
+          ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->linear_gated_mul(Activation::kSilu, *layer.gate_up, normed.view, gate_up.view,
+                                product.view, *bench.stream);
+          ops->linear(*layer.down, product.view, delta.view, *bench.stream);
+        }
+      }) / kLayers;
+      fmt::print("layer of {}, {} rows: {:.2f} us, {:.3f} of peak\n", kind.name, rows, us,
+                 static_cast<double>(num_bytes) / us * 1e6 / kPeak);
+    }
+  }
+}
+
+void bench_packed(Bench& bench) {
+  std::vector<std::byte> pool;
+  bench_packed_layers(bench, pool);
+  bench_packed_products(bench, pool);
+}
+
 int run(int argc, char** argv) {
   const Status status = cuda::open_device(0).status();
   if (!status.ok()) {
@@ -804,6 +977,7 @@ int run(int argc, char** argv) {
   if (wanted("fp8")) bench_fp8(bench);
   if (wanted("fusion")) bench_fusion(bench);
   if (wanted("experts")) bench_experts(bench);
+  if (wanted("packed")) bench_packed(bench);
   return 0;
 }
 

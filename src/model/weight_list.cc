@@ -28,7 +28,9 @@ void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec
   tensors.push_back({part.name + format->input_scale_suffix, {1}, Kind::kScales, Split::kNone});
 }
 
-void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
+void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors,
+                 bool in_experts = false) {
+  const size_t first = tensors.size();
   for (const MatrixPart& part : binding.parts) {
     add_matrix(part, binding, TensorSpec::Kind::kMatrix, tensors);
     if (binding.has_bias) {
@@ -36,12 +38,13 @@ void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors)
           {part.name + ".bias", {part.num_rows}, TensorSpec::Kind::kVector, Split::kNone});
     }
   }
+  for (size_t i = first; i < tensors.size(); ++i) tensors[i].in_experts = in_experts;
 }
 
 // Bytes of a matrix that a device keeps as integers; 0: it does not.
 int64_t kept_integer_bytes(const TensorSpec& tensor, const WeightScheme& scheme,
                            const WeightSource& source, const Ops& ops) {
-  if (!is_integer(scheme)) return 0;
+  if (!is_integer(scheme) || (tensor.in_experts && !ops.packs_experts())) return 0;
   const DType scales =
       source.dtype_of(tensor.matrix + tensor.format->scales_suffix).value_or(DType::kF32);
   return ops.integer_bytes(scheme, scales, tensor.shape);
@@ -58,7 +61,8 @@ Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source,
   const int64_t num_parts = tensor.split == Split::kNone ? 1 : parallel.size;
   const std::string name = stored_name(tensor, source);
   const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
-  const GgufBlockType* const blocks = is_plain ? nullptr : source.block_type(name);
+  const bool takes_blocks = !is_plain && (!tensor.in_experts || ops.packs_experts());
+  const GgufBlockType* const blocks = takes_blocks ? source.block_type(name) : nullptr;
   if (blocks != nullptr && ops.block_bytes(*blocks) > 0 && num_parts == 1) {
     return count / blocks->block_elements * ops.block_bytes(*blocks);
   }
@@ -90,12 +94,12 @@ std::vector<TensorSpec> list_tensors(const WeightList& list) {
     for (const MatrixBinding& binding : group.matrices) add_tensors(binding, tensors);
     for (const ExpertsBinding& binding : group.experts) {
       for (const MlpBinding& expert : binding.each) {
-        add_tensors(expert.gate_up, tensors);
-        add_tensors(expert.down, tensors);
+        add_tensors(expert.gate_up, tensors, true);
+        add_tensors(expert.down, tensors, true);
       }
       if (binding.num_shared == 0) continue;
-      add_tensors(binding.shared.gate_up, tensors);
-      add_tensors(binding.shared.down, tensors);
+      add_tensors(binding.shared.gate_up, tensors, true);
+      add_tensors(binding.shared.down, tensors, true);
     }
     for (const LatentBinding& binding : group.latents) {
       add_matrix(binding.matrix.parts.front(), binding.matrix, TensorSpec::Kind::kPlain, tensors);

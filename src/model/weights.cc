@@ -88,6 +88,8 @@ class Loader {
   // The numbers of a matrix, valid until release_taken().
   Result<LinearSource> take_source(const MatrixBinding& binding);
   Status load_vector(const VectorBinding& binding);
+  // Whether the device may take the matrix as blocks or integers.
+  bool may_pack(const MatrixBinding& binding) const;
   bool keeps_blocks(const MatrixBinding& binding) const;
   // Whether make_linear quantizes the matrix.
   bool quantizes_on_device(const MatrixBinding& binding) const;
@@ -183,6 +185,7 @@ class Loader::BoundExperts final : public ExpertsSource {
     for (int i = 0; i < binding.num_shared; ++i) {
       MlpBinding& expert = each_.emplace_back(binding.shared);
       expert.gate_up.portion = expert.down.portion = {i, binding.num_shared};
+      expert.gate_up.linear = expert.down.linear = nullptr;
     }
     shape_ = with_shared_experts(shape_, binding.num_shared);
   }
@@ -311,10 +314,14 @@ Status Loader::load_vector(const VectorBinding& binding) {
   return {};
 }
 
+bool Loader::may_pack(const MatrixBinding& binding) const {
+  return binding.linear != nullptr || ops_.packs_experts();
+}
+
 // Blocks of quantized numbers are kept as they are if the device computes with those of every part,
 // and otherwise expanded by the source.
 bool Loader::keeps_blocks(const MatrixBinding& binding) const {
-  if (!is_whole(binding)) return false;
+  if (!is_whole(binding) || !may_pack(binding)) return false;
   return std::ranges::all_of(binding.parts, [this](const MatrixPart& part) {
     const GgufBlockType* const type = source_.block_type(part.name + ".weight");
     return type != nullptr && ops_.block_bytes(*type) > 0;
@@ -468,7 +475,9 @@ Result<WeightView> Loader::take_integers(const std::string& name, const Shape& w
     QUIRE_ASSIGN_OR_RETURN(
         matrix, unpack_integers(format.packing, packed, scheme, whole, order, copies_, threads()));
   }
-  if (ops_.integer_bytes(scheme, packed.scales.dtype, whole) > 0) return matrix;
+  const bool is_kept =
+      may_pack(binding) && ops_.integer_bytes(scheme, packed.scales.dtype, whole) > 0;
+  if (is_kept) return matrix;
   QUIRE_ASSIGN_OR_RETURN(Tensor plain, plain_copy(matrix, threads()));
   copies_.push_back(std::move(plain));
   return WeightView(copies_.back().view);

@@ -34,7 +34,7 @@ struct Portion {
 
 // Matrices stacked into one Linear.
 struct MatrixBinding {
-  std::unique_ptr<Linear>* linear = nullptr;
+  std::unique_ptr<Linear>* linear = nullptr;  // null: the matrix is part of another structure
   std::vector<MatrixPart> parts;
   int64_t num_columns = 0;
   Split split = Split::kNone;
@@ -129,6 +129,7 @@ struct TensorSpec {
   std::optional<WeightFormat> format = {};  // MatrixBinding::format
   std::string matrix = {};                  // MatrixPart::name; empty: a vector or scales
   float addend = 0.0F;                      // VectorBinding::addend
+  bool in_experts = false;                  // may be part of Experts
 };
 
 // The name of the spec's tensor in `source`, which may have left a matrix unquantized.

@@ -297,6 +297,9 @@ class Ops {
   // Whether shared experts are faster as experts that every token has than as a gated MLP. `shape`
   // is that of all experts together.
   virtual bool merges_shared_experts(const ExpertsShape& /*shape*/) const { return false; }
+  // Whether make_experts takes the blocks and integers that make_linear takes. Otherwise those of
+  // experts are expanded at load.
+  virtual bool packs_experts() const { return true; }
   // Makes the experts of one layer, at load, as make_linear makes a Linear.
   virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& /*source*/) {
     return no_experts();

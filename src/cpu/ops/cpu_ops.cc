@@ -278,8 +278,7 @@ class CpuOps final : public Ops {
 
  private:
   Result<std::unique_ptr<Linear>> pack_linear(const LinearSource& source) {
-    const bool has_integers = !source.weights.empty() && is_integer(source.weights[0].scheme);
-    if (!source.blocks.empty() || has_integers) {
+    if (is_quantized(source)) {
       QUIRE_ASSIGN_OR_RETURN(auto quantized, QuantizedLinear::pack(source, pool_));
       QUIRE_RETURN_IF_ERROR(quantized_scratch_.reserve(*quantized));
       return std::unique_ptr<Linear>(std::move(quantized));

@@ -3,7 +3,6 @@
 // source.
 #pragma once
 
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,16 +10,9 @@
 #include "base/thread_pool.h"
 #include "cpu/ops/quantized/kernel.h"
 #include "ops/ops.h"
+#include "ops/quantized_source.h"
 
 namespace quire::cpu {
-
-// How a panel keeps blocks of this type. Values of 2 and 3 bits take 4 bits, those of 5 bits 6.
-quantized::Format quantized_format(const GgufBlockType& type);
-
-// How a panel keeps integers with scales of this type; absent: it cannot, because the columns that
-// share a scale are not a multiple of 16. A scale of more than 256 columns is kept once per 256.
-std::optional<quantized::Format> quantized_format(const WeightScheme& scheme, DType scales,
-                                                  const Shape& matrix);
 
 class QuantizedLinear final : public Linear {
  public:
@@ -59,11 +51,9 @@ class QuantizedLinear final : public Linear {
   void unpack_row(int64_t feature, float* out) const;
 
  private:
-  class SourceMatrix;
-
   QuantizedLinear() = default;
-  void list_panels(std::span<const SourceMatrix> matrices);
-  void pack_panel(const Panel& panel, std::span<const SourceMatrix> matrices);
+  void list_panels(std::span<const QuantizedMatrix> matrices);
+  void pack_panel(const Panel& panel, std::span<const QuantizedMatrix> matrices);
   void unpack_block(const Panel& panel, const std::byte* block, int64_t lane, int64_t first_group,
                     float* out) const;
 

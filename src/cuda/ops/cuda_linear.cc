@@ -9,7 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
+#include "base/machine.h"
 #include "base/numbers.h"
+#include "cuda/ops/packed_linear.h"
 #include "tensor/finite.h"
 
 namespace quire::cuda {
@@ -191,18 +194,19 @@ Status upload_blocks(const LinearSource& source, std::span<const Block> blocks,
   return upload.upload({numbers.data(), DType::kF32, scales.shape}, scales);
 }
 
-Result<Tensor> load_bias(std::span<const TensorView> biases, std::span<const Block> blocks,
-                         const TensorView& weights, DType dtype, WeightUpload& upload,
-                         CudaStream& stream) {
-  if (biases.size() != blocks.size()) {
+// row_counts: of the matrices.
+Result<Tensor> load_bias(std::span<const TensorView> biases, std::span<const int64_t> row_counts,
+                         DType dtype, WeightUpload& upload, CudaStream& stream) {
+  if (biases.size() != row_counts.size()) {
     return invalid_argument("[ops] a Linear needs as many blocks of bias as of weights, or none");
   }
-  QUIRE_ASSIGN_OR_RETURN(Tensor device, device_tensor({weights.shape[0]}, dtype));
+  const int64_t num_rows = std::accumulate(row_counts.begin(), row_counts.end(), int64_t{0});
+  QUIRE_ASSIGN_OR_RETURN(Tensor device, device_tensor({num_rows}, dtype));
   stream.set_zero(device.view.data, device.view.num_bytes());
   int64_t first = 0;
-  for (size_t i = 0; i < blocks.size(); ++i) {
+  for (size_t i = 0; i < row_counts.size(); ++i) {
     const TensorView& bias = biases[i];
-    const int64_t count = blocks[i].shape()[0];
+    const int64_t count = row_counts[i];
     if (!is_weight_dtype(bias.dtype) || bias.shape.num_elements() != count) {
       return invalid_argument(
           fmt::format("[ops] a block of bias has the wrong size; got {} numbers, expected {}",
@@ -303,9 +307,31 @@ Status WeightUpload::quantize(const RepeatedRows& rows, const QuantizedRows& dev
                          });
 }
 
+Status WeightUpload::make(int64_t num_pieces, int64_t piece_bytes, std::byte* device,
+                          const std::function<void(int64_t i, std::byte* piece)>& write) {
+  QUIRE_RETURN_IF_ERROR(start());
+  if (!makers_) makers_.emplace(num_usable_cores());
+  const int64_t in_slot = static_cast<int64_t>(kSlotBytes) / piece_bytes;
+  QUIRE_CHECK(in_slot > 0, "[ops] a piece of a matrix exceeds the staging memory");
+  for (int64_t first = 0; first < num_pieces; first += in_slot) {
+    const int64_t count = std::min(in_slot, num_pieces - first);
+    QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, staging_->begin(*context_.stream));
+    makers_->parallel_for(count, [&](int64_t i) {
+      std::byte* const piece = slot + i * piece_bytes;
+      std::memset(piece, 0, static_cast<size_t>(piece_bytes));
+      write(first + i, piece);
+    });
+    context_.stream->copy_to_device(device + first * piece_bytes, slot,
+                                    static_cast<size_t>(count * piece_bytes));
+    staging_->end(*context_.stream);
+  }
+  return {};
+}
+
 Status WeightUpload::release() {
   const Status done = context_.stream->synchronize();
   threads_.reset();
+  makers_.reset();
   staging_.reset();
   pool_ = Buffer();
   staged_rows_ = Buffer();
@@ -407,9 +433,35 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
   QUIRE_RETURN_IF_ERROR(
       upload_blocks(source, blocks, linear->weights_.view, linear->scales_.view, upload));
   if (source.biases.empty()) return linear;
-  QUIRE_ASSIGN_OR_RETURN(linear->bias_, load_bias(source.biases, blocks, linear->weights_.view,
-                                                  dtype, upload, stream));
+  std::vector<int64_t> row_counts;
+  for (const Block& block : blocks) row_counts.push_back(block.shape()[0]);
+  QUIRE_ASSIGN_OR_RETURN(linear->bias_,
+                         load_bias(source.biases, row_counts, dtype, upload, stream));
   return linear;
+}
+
+Result<std::unique_ptr<CudaLinear>> CudaLinear::load_packed(const LinearSource& source, DType dtype,
+                                                            WeightUpload& upload,
+                                                            CudaStream& stream) {
+  QUIRE_ASSIGN_OR_RETURN(PackedMatrix packed, PackedMatrix::load(source, upload));
+  std::unique_ptr<CudaLinear> linear(new CudaLinear());
+  linear->weights_.view = {nullptr, DType::kI8, {packed.num_rows(), packed.num_columns()}};
+  linear->packed_ = std::make_unique<PackedMatrix>(std::move(packed));
+  if (source.biases.empty()) return linear;
+  std::vector<int64_t> row_counts;
+  for (const BlockMatrix& matrix : source.blocks) row_counts.push_back(matrix.shape[0]);
+  for (const WeightView& matrix : source.weights) row_counts.push_back(matrix.values.shape[0]);
+  QUIRE_ASSIGN_OR_RETURN(linear->bias_,
+                         load_bias(source.biases, row_counts, dtype, upload, stream));
+  return linear;
+}
+
+CudaLinear::CudaLinear() = default;
+CudaLinear::~CudaLinear() = default;
+
+size_t CudaLinear::num_bytes() const {
+  return weights_.buffer.num_bytes() + scales_.buffer.num_bytes() + bias_.buffer.num_bytes() +
+         (packed_ == nullptr ? 0 : packed_->num_bytes());
 }
 
 }  // namespace quire::cuda

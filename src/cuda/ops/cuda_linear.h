@@ -1,6 +1,7 @@
 // Weights on the device, and their upload.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,6 +36,10 @@ class WeightUpload {
   // defines it. They pass through a part of the device's memory that holds some of them at a time.
   Status quantize(const TensorView& host, const QuantizedRows& device);
   Status quantize(const RepeatedRows& rows, const QuantizedRows& device);
+  // Enqueues device = pieces of piece_bytes, one behind the other, that write(i, piece) makes from
+  // zeros. All cores share them.
+  Status make(int64_t num_pieces, int64_t piece_bytes, std::byte* device,
+              const std::function<void(int64_t i, std::byte* piece)>& write);
   // Waits for all enqueued uploads, and frees threads and memory until the next one.
   Status release();
 
@@ -53,6 +58,7 @@ class WeightUpload {
 
   LaunchContext context_;
   std::optional<ThreadPool> threads_;
+  std::optional<ThreadPool> makers_;  // of make()
   std::optional<PinnedRing> staging_;
   Buffer pool_;         // of the last filled rows
   Buffer staged_rows_;  // rows before they are quantized
@@ -90,23 +96,32 @@ Result<DType> kept_dtype(const LinearSource& source, DType dtype);
 Status upload_matrix(const LinearSource& source, const TensorView& weights,
                      const TensorView& scales, WeightUpload& upload);
 
+class PackedMatrix;
+
 // A weight matrix on the device: row-major [out_features, in_features] in the activations' type, or
 // in E4M3 with F32 scales per row or per block. A scale per tensor is repeated per row, so that
-// stacked matrices with different scales need nothing else.
+// stacked matrices with different scales need nothing else. Or a PackedMatrix.
 class CudaLinear final : public Linear {
  public:
+  ~CudaLinear() override;
+
   // Enqueues the upload or quantization of the weights. Values with scales keep their type; others
   // get `dtype`, as does the bias. Fails with kInvalidArgument if the shapes or the schemes of the
   // blocks do not match, and with kUnimplemented for schemes that a GPU does not compute with.
   static Result<std::unique_ptr<CudaLinear>> load(const LinearSource& source, DType dtype,
                                                   WeightUpload& upload, CudaStream& stream);
+  // Enqueues the upload of a source with quantized numbers, which stay packed. The bias gets
+  // `dtype`. Fails as PackedMatrix::load() does.
+  static Result<std::unique_ptr<CudaLinear>> load_packed(const LinearSource& source, DType dtype,
+                                                         WeightUpload& upload, CudaStream& stream);
 
   int64_t in_features() const override { return weights_.view.shape[1]; }
   int64_t out_features() const override { return weights_.view.shape[0]; }
-  size_t num_bytes() const override {
-    return weights_.buffer.num_bytes() + scales_.buffer.num_bytes() + bias_.buffer.num_bytes();
-  }
+  size_t num_bytes() const override;
 
+  // Null: the weights are not packed.
+  const PackedMatrix* packed() const { return packed_.get(); }
+  // If the weights are packed, a shape without data.
   const TensorView& weights() const { return weights_.view; }
   // GemmCall::w_scales and scale_rows.
   const TensorView& scales() const { return scales_.view; }
@@ -114,8 +129,9 @@ class CudaLinear final : public Linear {
   const TensorView& bias() const { return bias_.view; }  // [out_features]; data null: none
 
  private:
-  CudaLinear() = default;
+  CudaLinear();
 
+  std::unique_ptr<PackedMatrix> packed_;
   Tensor weights_;
   Tensor scales_;
   int64_t scale_rows_ = 0;

@@ -16,6 +16,7 @@
 #include "cuda/ops/expert_kernels.h"
 #include "cuda/ops/gemm_runner.h"
 #include "cuda/ops/layer_tail.h"
+#include "cuda/ops/packed_linear.h"
 #include "cuda/ops/per_head_gemm.h"
 #include "ops/shared_products.h"
 
@@ -25,10 +26,12 @@ namespace {
 class CudaOpsImpl final : public CudaOps, public SharedProducts {
  public:
   CudaOpsImpl(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
-              std::unique_ptr<LayerTailKernel> layer_tail, const ExpertsRunner& experts)
+              std::unique_ptr<PackedGemm> packed_gemm, std::unique_ptr<LayerTailKernel> layer_tail,
+              const ExpertsRunner& experts)
       : context_(context),
         activation_(activation),
         gemm_(std::move(gemm)),
+        packed_gemm_(std::move(packed_gemm)),
         layer_tail_(std::move(layer_tail)),
         experts_(experts),
         upload_(context) {}
@@ -40,6 +43,14 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
     QUIRE_RETURN_IF_ERROR(gemm_->check_fp8());
     return scheme.values;
   }
+  int64_t block_bytes(const GgufBlockType& type) const override {
+    return packed_gemm_ == nullptr || type.plain ? 0 : packed_block_bytes(type);
+  }
+  int64_t integer_bytes(const WeightScheme& scheme, DType scales,
+                        const Shape& matrix) const override {
+    return packed_gemm_ == nullptr ? 0 : packed_bytes(scheme, scales, matrix);
+  }
+  bool packs_experts() const override { return false; }
   bool fills_repeated() const override { return true; }
   bool quantizes_rows() const override { return true; }
   bool merges_shared_experts(const ExpertsShape& shape) const override {
@@ -47,6 +58,7 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
   }
 
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
+    if (packed_gemm_ != nullptr && is_quantized(source)) return make_packed(source);
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
                            CudaLinear::load(source, activation_, upload_, *context_.stream));
     if (linear->weights().dtype == DType::kF8E4M3) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
@@ -97,6 +109,12 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
     const TensorView& weights = as_cuda(table).weights();
     const TensorView& scales = as_cuda(table).scales();
     check_rows(out, weights.shape[1]);
+    if (const PackedMatrix* packed = as_cuda(table).packed()) {
+      for (const PackedRows& part : packed->parts()) {
+        run_gather_packed_rows(context_for(stream), part, ids, packed->order(), scale, out);
+      }
+      return;
+    }
     if (scale == 1.0F && scales.data == nullptr) {
       return run_gather_rows(context_for(stream), weights, ids, out);
     }
@@ -119,6 +137,7 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
 
   void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override {
     check_stream(stream);
+    if (as_cuda(w).packed() != nullptr) return packed_gemm_->run(packed_product_of(w, x, out));
     run_product(product_of(w, x, out));
   }
 
@@ -126,6 +145,7 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
                    Stream& stream) override {
     check_stream(stream);
     check_norm(norm, scratch);
+    if (as_cuda(w).packed() != nullptr) return Ops::norm_linear(norm, w, scratch, out, stream);
     GemmCall call = product_of(w, scratch, out);
     call.operation = norm;
     run_product(call);
@@ -198,6 +218,11 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
     }
     check_stream(stream);
     check_gated(scratch, out);
+    if (as_cuda(gate_up).packed() != nullptr) {
+      PackedProduct product = packed_product_of(gate_up, x, scratch);
+      product.gated_out = out;
+      return packed_gemm_->run(product);
+    }
     GemmCall call = product_of(gate_up, x, scratch);
     call.gated_out = out;
     run_product(call);
@@ -207,6 +232,9 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
   // gate and up, unless gate_up's kernel does.
   void gated_mlp(const GatedMlp& mlp, Stream& stream) override {
     check_stream(stream);
+    const bool is_packed =
+        as_cuda(*mlp.gate_up).packed() != nullptr || as_cuda(*mlp.down).packed() != nullptr;
+    if (is_packed) return Ops::gated_mlp(mlp, stream);
     if (mlp.norm) check_norm(*mlp.norm, mlp.x);
     check_gated(mlp.gate_up_out, mlp.product);
     GemmCall gate_up = product_of(*mlp.gate_up, mlp.x, mlp.gate_up_out);
@@ -293,13 +321,30 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
   // With this many calls, even a large model's smallest matrices exceed any L2.
   static constexpr size_t kMaxCalls = 8;
 
-  GemmCall product_of(const Linear& w, const TensorView& x, const TensorView& out) const {
-    const CudaLinear& linear = as_cuda(w);
-    check_rows(x, linear.in_features());
+  Result<std::unique_ptr<Linear>> make_packed(const LinearSource& source) {
+    QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
+                           CudaLinear::load_packed(source, activation_, upload_, *context_.stream));
+    QUIRE_RETURN_IF_ERROR(packed_gemm_->reserve(*linear->packed()));
+    return std::unique_ptr<Linear>(std::move(linear));
+  }
+
+  void check_product(const Linear& w, const TensorView& x, const TensorView& out) const {
+    check_rows(x, w.in_features());
     QUIRE_CHECK(
         (out.dtype == activation_ || out.dtype == DType::kF32) && out.shape.rank() == 2 &&
-            out.shape[1] == linear.out_features() && x.shape[0] == out.shape[0],
+            out.shape[1] == w.out_features() && x.shape[0] == out.shape[0],
         "[ops] linear: out is neither F32 nor of the activations' type, or differs from x in rows");
+  }
+
+  PackedProduct packed_product_of(const Linear& w, const TensorView& x,
+                                  const TensorView& out) const {
+    check_product(w, x, out);
+    return {.w = as_cuda(w).packed(), .x = x, .bias = as_cuda(w).bias(), .out = out};
+  }
+
+  GemmCall product_of(const Linear& w, const TensorView& x, const TensorView& out) const {
+    check_product(w, x, out);
+    const CudaLinear& linear = as_cuda(w);
     return {.x = x,
             .w = linear.weights(),
             .bias = linear.bias(),
@@ -494,6 +539,7 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
   LaunchContext context_;
   DType activation_;
   std::unique_ptr<GemmRunner> gemm_;
+  std::unique_ptr<PackedGemm> packed_gemm_;      // null: quantized weights are expanded at load
   std::unique_ptr<PerHeadGemm> per_head_gemm_;   // null: no model has matrices by head
   std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device does not support it
   bool fuses_layer_tails_ = false;
@@ -513,12 +559,17 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   }
   const LaunchContext context = {.stream = &stream, .overlap_start = options.overlap_kernels};
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
+  std::unique_ptr<PackedGemm> packed_gemm;
+  if (stream.limits().overlaps_kernels && activation != DType::kF32) {
+    QUIRE_ASSIGN_OR_RETURN(packed_gemm, PackedGemm::create(context, gemm->cublas()));
+  }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LayerTailKernel> layer_tail,
                          LayerTailKernel::create(context, options.layer_tail_blocks));
   QUIRE_ASSIGN_OR_RETURN(const ExpertsRunner experts,
                          ExpertsRunner::create(context, options.expert_blocks));
-  return std::unique_ptr<CudaOps>(std::make_unique<CudaOpsImpl>(
-      context, activation, std::move(gemm), std::move(layer_tail), experts));
+  return std::unique_ptr<CudaOps>(
+      std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm), std::move(packed_gemm),
+                                    std::move(layer_tail), experts));
 }
 
 }  // namespace quire::cuda

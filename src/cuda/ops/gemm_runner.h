@@ -70,6 +70,8 @@ class GemmRunner {
   // check_fp8() does.
   Status prepare_fp8();
 
+  CublasLt& cublas() { return *cublas_; }
+
   // Enqueues; capturable.
   void run(const GemmCall& call);
   // The same, but where the product's kernel computes `out` alone, it leaves gated_out to the

@@ -9,6 +9,7 @@
 
 #include "cpu/ops/gemm_quantized.h"
 #include "quantized_ops.h"
+#include "support/quantized_matrices.h"
 #include "tensor/dtype.h"
 
 namespace quire {
@@ -20,98 +21,24 @@ using testing::expect_bits_without_batch;
 using testing::expect_infinity_stays_in_its_row;
 using ::testing::HasSubstr;
 using testing::host_stream;
+using testing::IntegerMatrix;
+using testing::IntegerSpec;
 using testing::kMostOf16Bits;
 using testing::kMostOf8Bits;
+using testing::kPerRow;
+using testing::kPerTensor;
 using testing::matrix;
 using testing::QuantizedOps;
 using testing::random_floats;
 using testing::rounding_errors;
-
-constexpr int64_t kPerTensor = 0;  // instead of a group size
-constexpr int64_t kPerRow = -1;
-
-struct Spec {
-  int bits = 4;
-  int64_t group_size = 128;  // or one of the above
-  bool has_zeros = false;
-  DType scales = DType::kF16;
-  bool has_order = false;
-};
-
-WeightScheme scheme_of(const Spec& spec) {
-  WeightScheme scheme = {.values = DType::kI8, .scales = ScaleLayout::kBlocks};
-  if (spec.group_size == kPerTensor) scheme.scales = ScaleLayout::kTensor;
-  if (spec.group_size == kPerRow) scheme.scales = ScaleLayout::kRows;
-  if (spec.group_size > 0) {
-    scheme.block_rows = 1;
-    scheme.block_columns = spec.group_size;
-  }
-  scheme.bits = spec.bits;
-  scheme.has_zeros = spec.has_zeros;
-  return scheme;
-}
-
-std::string describe(const Spec& spec) {
-  return quire::describe(scheme_of(spec)) + " " + std::string(dtype_name(spec.scales)) +
-         (spec.has_order ? " in an order" : "");
-}
-
-// A matrix of random integers, and the numbers that it stands for.
-struct TestMatrix {
-  TestMatrix(const Spec& spec, int64_t n_, int64_t k_, uint32_t seed) : n(n_), k(k_) {
-    const WeightScheme scheme = scheme_of(spec);
-    const Shape shape = {n, k};
-    const Shape num_scales = scales_shape(scheme, shape);
-    std::mt19937 random(seed);
-    const int range = 1 << spec.bits;
-    const auto integer = [&] { return static_cast<int8_t>(int(random() % range) - range / 2); };
-    for (int64_t i = 0; i < n * k; ++i) values.push_back(integer());
-    for (int64_t i = 0; i < num_scales.num_elements(); ++i) {
-      zeros.push_back(integer());
-      add_scale(spec.scales,
-                1e-3F * static_cast<float>(1 + random() % 50) * (random() % 8 == 0 ? -1.0F : 1.0F));
-    }
-    view = WeightView({values.data(), DType::kI8, shape}, {scales.data(), spec.scales, num_scales},
-                      scheme);
-    if (spec.has_zeros) view.zeros = {zeros.data(), DType::kI8, num_scales};
-    if (spec.has_order) {
-      order.resize(static_cast<size_t>(k));
-      std::iota(order.begin(), order.end(), 0);
-      std::shuffle(order.begin(), order.end(), random);
-      view.order = {order.data(), DType::kI32, {k}};
-    }
-    plain.resize(static_cast<size_t>(n * k));
-    for (int64_t row = 0; row < n; ++row) {
-      write_plain_row(view, row, reinterpret_cast<std::byte*>(plain.data() + row * k));
-    }
-  }
-
-  void add_scale(DType dtype, float scale) {
-    const auto append = [&](const void* bytes, size_t count) {
-      const auto* const from = static_cast<const std::byte*>(bytes);
-      scales.insert(scales.end(), from, from + count);
-    };
-    // BF16 has scales that F16 does not.
-    const uint16_t half = dtype == DType::kF16 ? f32_to_f16(scale) : f32_to_bf16(scale * 1e-20F);
-    dtype == DType::kF32 ? append(&scale, sizeof(scale)) : append(&half, sizeof(half));
-  }
-
-  int64_t n;
-  int64_t k;
-  std::vector<int8_t> values;
-  std::vector<std::byte> scales;
-  std::vector<int8_t> zeros;
-  std::vector<int32_t> order;
-  WeightView view;
-  std::vector<float> plain;
-};
+using testing::scheme_of;
 
 Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
-                                            const std::vector<const TestMatrix*>& parts,
+                                            const std::vector<const IntegerMatrix*>& parts,
                                             std::vector<float>* bias = nullptr) {
   std::vector<WeightView> weights;
   std::vector<int64_t> num_rows;
-  for (const TestMatrix* part : parts) {
+  for (const IntegerMatrix* part : parts) {
     weights.push_back(part->view);
     num_rows.push_back(part->n);
   }
@@ -120,7 +47,7 @@ Result<std::unique_ptr<Linear>> make_linear(QuantizedOps& ops,
 
 // Computes the product in double. An output's error is at most that of rounding activations and,
 // relative to the terms of the sum, that of F32; with an offset, a term is a value without it.
-void expect_product(const TestMatrix& w, const std::vector<float>& x, int64_t num_rows,
+void expect_product(const IntegerMatrix& w, const std::vector<float>& x, int64_t num_rows,
                     const std::vector<float>& bias, const std::vector<float>& out,
                     double most_integer, const std::string& what) {
   for (int64_t t = 0; t < num_rows; ++t) {
@@ -146,9 +73,9 @@ void expect_product(const TestMatrix& w, const std::vector<float>& x, int64_t nu
 }
 
 // Checks one matrix with every kernel, which all give the same bits.
-void expect_every_kernel(const Spec& spec, int64_t n, int64_t k,
+void expect_every_kernel(const IntegerSpec& spec, int64_t n, int64_t k,
                          const std::vector<int64_t>& row_counts) {
-  const TestMatrix w(spec, n, k, static_cast<uint32_t>(n * 1000 + k));
+  const IntegerMatrix w(spec, n, k, static_cast<uint32_t>(n * 1000 + k));
   // The products of BF16 scales are too small to show beside a bias.
   std::vector<float> bias = random_floats(static_cast<size_t>(n), 5);
   if (spec.scales == DType::kBF16) bias.assign(bias.size(), 0.0F);
@@ -178,7 +105,7 @@ TEST(IntegerLinear, AgreesWithTheDefinitionForEveryGroupSize) {
       for (const int64_t group_size :
            {int64_t{16}, int64_t{32}, int64_t{64}, int64_t{96}, int64_t{128}, int64_t{256},
             int64_t{384}, int64_t{512}, int64_t{1024}, kPerRow, kPerTensor}) {
-        const Spec spec = {.bits = bits, .group_size = group_size, .has_zeros = has_zeros};
+        const IntegerSpec spec = {.bits = bits, .group_size = group_size, .has_zeros = has_zeros};
         const int64_t k = group_size == 96 || group_size == 384 ? 768 : 1024;
         expect_every_kernel(spec, 35, k, {1, 3});
         // A row that ends within a block, after as many groups as fit.
@@ -225,7 +152,8 @@ TEST(IntegerLinear, RowsMayEndAnywhere) {
 TEST(IntegerLinear, ColumnsMayHaveAnOrder) {
   for (const int64_t group_size : {int64_t{32}, int64_t{128}, kPerRow}) {
     for (const bool has_zeros : {false, true}) {
-      const Spec spec = {.group_size = group_size, .has_zeros = has_zeros, .has_order = true};
+      const IntegerSpec spec = {
+          .group_size = group_size, .has_zeros = has_zeros, .has_order = true};
       expect_every_kernel(spec, 40, 640, {1, 2, 9});
     }
   }
@@ -234,8 +162,8 @@ TEST(IntegerLinear, ColumnsMayHaveAnOrder) {
 // The sums of 256 products of the largest integers are exact: 255 * 32512 * 256 < 2^31.
 TEST(IntegerLinear, TheLargestIntegersDoNotOverflow) {
   for (const bool is_negative : {false, true}) {
-    TestMatrix w({.bits = 8, .group_size = 256, .has_zeros = true, .scales = DType::kF32}, 3, 256,
-                 1);
+    IntegerMatrix w({.bits = 8, .group_size = 256, .has_zeros = true, .scales = DType::kF32}, 3,
+                    256, 1);
     std::ranges::fill(w.values, is_negative ? -128 : 127);
     std::ranges::fill(w.zeros, is_negative ? 127 : -128);
     const float one = 1.0F;
@@ -256,12 +184,12 @@ TEST(IntegerLinear, EmbedsTheNumbersThatTheIntegersStandFor) {
   for (const int bits : {4, 8}) {
     for (const bool has_order : {false, true}) {
       for (const DType scales : {DType::kF16, DType::kBF16, DType::kF32}) {
-        const Spec spec = {.bits = bits,
-                           .group_size = 64,
-                           .has_zeros = true,
-                           .scales = scales,
-                           .has_order = has_order};
-        const TestMatrix w(spec, 45, 320, 17);
+        const IntegerSpec spec = {.bits = bits,
+                                  .group_size = 64,
+                                  .has_zeros = true,
+                                  .scales = scales,
+                                  .has_order = has_order};
+        const IntegerMatrix w(spec, 45, 320, 17);
         const std::unique_ptr<Linear> linear = make_linear(ops, {&w}).value();
         const int32_t ids[] = {44, 0, 31, 32};
         std::vector<float> out(static_cast<size_t>(4 * w.k));
@@ -278,9 +206,9 @@ TEST(IntegerLinear, EmbedsTheNumbersThatTheIntegersStandFor) {
 
 // As q, k and v; the matrices end within panels, and their scales have several types.
 TEST(IntegerLinear, StacksMatrices) {
-  const TestMatrix q({.group_size = 64, .has_zeros = true, .scales = DType::kF16}, 40, 512, 1);
-  const TestMatrix k({.group_size = 64, .has_zeros = true, .scales = DType::kF32}, 33, 512, 2);
-  const TestMatrix v({.group_size = 64, .has_zeros = true, .scales = DType::kF16}, 7, 512, 3);
+  const IntegerMatrix q({.group_size = 64, .has_zeros = true, .scales = DType::kF16}, 40, 512, 1);
+  const IntegerMatrix k({.group_size = 64, .has_zeros = true, .scales = DType::kF32}, 33, 512, 2);
+  const IntegerMatrix v({.group_size = 64, .has_zeros = true, .scales = DType::kF16}, 7, 512, 3);
   std::vector<float> bias = random_floats(80, 4);
   std::vector<float> x = random_floats(3 * 512, 6);
   QuantizedOps ops({});
@@ -288,7 +216,7 @@ TEST(IntegerLinear, StacksMatrices) {
   ASSERT_EQ(linear->out_features(), 80);
   const std::vector<float> out = ops.run(*linear, x, 3);
   int64_t first = 0;
-  for (const TestMatrix* part : {&q, &k, &v}) {
+  for (const IntegerMatrix* part : {&q, &k, &v}) {
     std::vector<float> part_out;
     for (int64_t t = 0; t < 3; ++t) {
       const auto from = out.begin() + t * 80 + first;
@@ -302,52 +230,52 @@ TEST(IntegerLinear, StacksMatrices) {
 
 TEST(IntegerLinear, RowsDoNotDependOnTheirBatch) {
   for (const bool has_order : {false, true}) {
-    const Spec spec = {.group_size = 128, .has_zeros = true, .has_order = has_order};
-    const TestMatrix w(spec, 100, 1152, 3);
+    const IntegerSpec spec = {.group_size = 128, .has_zeros = true, .has_order = has_order};
+    const IntegerMatrix w(spec, 100, 1152, 3);
     expect_bits_without_batch([&](QuantizedOps& ops) { return make_linear(ops, {&w}).value(); },
                               describe(spec));
   }
 }
 
 TEST(IntegerLinear, AnInfinityOrNanStaysInItsRow) {
-  const TestMatrix w({.group_size = 128, .has_zeros = true}, 64, 512, 3);
+  const IntegerMatrix w({.group_size = 128, .has_zeros = true}, 64, 512, 3);
   expect_infinity_stays_in_its_row(
       [&](QuantizedOps& ops) { return make_linear(ops, {&w}).value(); });
 }
 
 TEST(IntegerLinear, RefusesMatricesThatDoNotFit) {
   QuantizedOps ops({});
-  const Spec spec = {.group_size = 64, .has_zeros = true, .has_order = true};
-  const auto error_of = [&](const std::vector<const TestMatrix*>& parts) {
+  const IntegerSpec spec = {.group_size = 64, .has_zeros = true, .has_order = true};
+  const auto error_of = [&](const std::vector<const IntegerMatrix*>& parts) {
     return make_linear(ops, parts).status().message();
   };
-  const TestMatrix a(spec, 4, 128, 1);
-  const TestMatrix other_order(spec, 4, 128, 2);
+  const IntegerMatrix a(spec, 4, 128, 1);
+  const IntegerMatrix other_order(spec, 4, 128, 2);
   EXPECT_THAT(error_of({&a, &other_order}),
               HasSubstr("weight block 1 has its columns in another order than the first"));
-  TestMatrix longer(spec, 4, 192, 1);
+  IntegerMatrix longer(spec, 4, 192, 1);
   longer.view.order = {};
   EXPECT_THAT(error_of({&a, &longer}), HasSubstr("weight block 1 does not fit"));
-  TestMatrix without_zeros = a;
+  IntegerMatrix without_zeros = a;
   without_zeros.view.zeros = {};
   EXPECT_THAT(error_of({&without_zeros}), HasSubstr("weight block 0 has no zero points; expected"));
-  TestMatrix wrong_zeros = a;
+  IntegerMatrix wrong_zeros = a;
   wrong_zeros.view.zeros.shape = {4, 1};
   EXPECT_THAT(error_of({&wrong_zeros}), HasSubstr("wrong zero points; got [4, 1] of i8, expected "
                                                   "[4, 2] of i8"));
-  TestMatrix short_order = a;
+  IntegerMatrix short_order = a;
   short_order.view.order.shape = {127};
   EXPECT_THAT(error_of({&short_order}), HasSubstr("got 127 of i32, expected 128 of i32"));
   std::vector<int32_t> columns(128);
-  TestMatrix repeated = a;
+  IntegerMatrix repeated = a;
   repeated.view.order = {columns.data(), DType::kI32, {128}};
   EXPECT_THAT(error_of({&repeated}), HasSubstr("expected each of its 128 columns once"));
   for (size_t i = 0; i < columns.size(); ++i) columns[i] = static_cast<int32_t>(i) + 1;
   EXPECT_THAT(error_of({&repeated}), HasSubstr("expected each of its 128 columns once"));
-  TestMatrix without_scales = a;
+  IntegerMatrix without_scales = a;
   without_scales.view.scheme.scales = ScaleLayout::kNone;
   EXPECT_THAT(error_of({&without_scales}), HasSubstr("weight block 0 does not fit"));
-  const TestMatrix odd({.group_size = 40}, 4, 120, 1);
+  const IntegerMatrix odd({.group_size = 40}, 4, 120, 1);
   EXPECT_THAT(error_of({&odd}),
               HasSubstr("got 4-bit integers with a scale per group of 40, expected groups of a "
                         "multiple of 16 columns"));
@@ -357,12 +285,12 @@ TEST(IntegerLinear, RefusesMatricesThatDoNotFit) {
 // 8/128.
 TEST(IntegerLinear, TakesTheBytesThatAreEstimated) {
   QuantizedOps ops({});
-  const Spec specs[] = {{.bits = 4, .group_size = 128, .has_zeros = true},
-                        {.bits = 4, .group_size = 32, .scales = DType::kBF16},
-                        {.bits = 8, .group_size = kPerRow, .scales = DType::kF32},
-                        {.bits = 4, .group_size = 1024, .has_zeros = true}};
-  for (const Spec& spec : specs) {
-    const TestMatrix w(spec, 64, 1024, 1);
+  const IntegerSpec specs[] = {{.bits = 4, .group_size = 128, .has_zeros = true},
+                               {.bits = 4, .group_size = 32, .scales = DType::kBF16},
+                               {.bits = 8, .group_size = kPerRow, .scales = DType::kF32},
+                               {.bits = 4, .group_size = 1024, .has_zeros = true}};
+  for (const IntegerSpec& spec : specs) {
+    const IntegerMatrix w(spec, 64, 1024, 1);
     const WeightScheme scheme = scheme_of(spec);
     const int64_t estimate = ops.ops->integer_bytes(scheme, spec.scales, w.view.values.shape);
     EXPECT_EQ(make_linear(ops, {&w}).value()->num_bytes(), static_cast<size_t>(estimate))

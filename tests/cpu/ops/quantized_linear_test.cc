@@ -7,6 +7,7 @@
 
 #include "cpu/ops/gemm_quantized.h"
 #include "quantized_ops.h"
+#include "support/quantized_matrices.h"
 #include "tensor/dtype.h"
 #include "tensor/gguf_blocks.h"
 
@@ -17,87 +18,22 @@ using cpu::quantized_kernels;
 using cpu::QuantizedKernel;
 using testing::expect_bits_without_batch;
 using testing::expect_infinity_stays_in_its_row;
+using testing::GgufMatrix;
 using testing::host_stream;
 using testing::kMostOf16Bits;
 using testing::kMostOf8Bits;
 using testing::matrix;
+using testing::quantized_types;
 using testing::QuantizedOps;
 using testing::random_floats;
+using testing::random_matrix;
 using testing::rounding_errors;
 
-std::vector<GgufBlockType> quantized_types() {
-  std::vector<GgufBlockType> types;
-  for (const GgufBlockType& type : gguf_block_types()) {
-    if (!type.plain) types.push_back(type);
-  }
-  return types;
-}
-
-// The bytes of a block at which F16 numbers lie.
-std::vector<size_t> half_offsets(const GgufBlockType& type) {
-  const std::string name = type.name;
-  if (name == "Q6_K") return {208};
-  if (name == "Q3_K") return {108};
-  if (name == "Q2_K") return {80, 82};
-  if (type.has_minimums) return {0, 2};
-  return {0};
-}
-
-// A matrix of random blocks, the numbers that they stand for, and the sizes of the terms that these
-// are the sums of.
-struct TestMatrix {
-  int64_t n;
-  int64_t k;
-  GgufBlockType type;
-  std::vector<std::byte> bytes;
-  std::vector<float> values;
-  std::vector<float> magnitudes;
-
-  BlockMatrix view() const {
-    BlockMatrix view;
-    view.type = &type;
-    view.bytes = bytes.data();
-    view.shape = {n, k};
-    return view;
-  }
-};
-
-void append_block(TestMatrix& m, std::mt19937& random) {
-  std::vector<std::byte> block(static_cast<size_t>(m.type.block_bytes));
-  for (std::byte& byte : block) byte = static_cast<std::byte>(random());
-  for (const size_t offset : half_offsets(m.type)) {
-    const float value = 1e-3F * static_cast<float>(1 + random() % 50);
-    const uint16_t half = f32_to_f16(random() % 8 == 0 ? -value : value);
-    std::memcpy(block.data() + offset, &half, sizeof(half));
-  }
-  const size_t first = m.values.size();
-  const auto count = static_cast<size_t>(m.type.block_elements);
-  m.values.resize(first + count);
-  dequantize(m.type, block.data(), m.values.data() + first);
-  QuantizedBlock parts;
-  m.type.read(block.data(), parts);
-  for (size_t i = 0; i < count; ++i) {
-    const size_t group = i / static_cast<size_t>(m.type.group_elements);
-    m.magnitudes.push_back(
-        std::fabs(f16_to_f32(parts.scale) * static_cast<float>(parts.group_scales[group])) *
-            static_cast<float>(parts.values[i] + m.type.offset) +
-        std::fabs(f16_to_f32(parts.minimum) * static_cast<float>(parts.group_minimums[group])));
-  }
-  m.bytes.insert(m.bytes.end(), block.begin(), block.end());
-}
-
-TestMatrix random_matrix(const GgufBlockType& type, int64_t n, int64_t k, uint32_t seed) {
-  TestMatrix m = {.n = n, .k = k, .type = type, .bytes = {}, .values = {}, .magnitudes = {}};
-  std::mt19937 random(seed);
-  for (int64_t i = 0; i < n * k / type.block_elements; ++i) append_block(m, random);
-  return m;
-}
-
-std::unique_ptr<Linear> make_linear(QuantizedOps& ops, const std::vector<const TestMatrix*>& parts,
+std::unique_ptr<Linear> make_linear(QuantizedOps& ops, const std::vector<const GgufMatrix*>& parts,
                                     std::vector<float>* bias = nullptr) {
   std::vector<BlockMatrix> blocks;
   std::vector<int64_t> num_rows;
-  for (const TestMatrix* part : parts) {
+  for (const GgufMatrix* part : parts) {
     blocks.push_back(part->view());
     num_rows.push_back(part->n);
   }
@@ -106,7 +42,7 @@ std::unique_ptr<Linear> make_linear(QuantizedOps& ops, const std::vector<const T
 
 // Computes the product in double. The error of an output is at most that of rounding activations
 // and, relative to the terms that the sum consists of, that of F32.
-void expect_product(const TestMatrix& w, const std::vector<float>& x, int64_t num_rows,
+void expect_product(const GgufMatrix& w, const std::vector<float>& x, int64_t num_rows,
                     const std::vector<float>& bias, const std::vector<float>& out,
                     double most_integer, const std::string& what) {
   for (int64_t t = 0; t < num_rows; ++t) {
@@ -134,7 +70,7 @@ TEST(QuantizedLinear, AgreesWithTheDefinitionForEveryType) {
     const int64_t shapes[][2] = {
         {1, block}, {31, 2 * block}, {32, 3 * block}, {33, 9 * block}, {70, block}};
     for (const auto& [n, k] : shapes) {
-      const TestMatrix w = random_matrix(type, n, k, static_cast<uint32_t>(n * 1000 + k));
+      const GgufMatrix w = random_matrix(type, n, k, static_cast<uint32_t>(n * 1000 + k));
       std::vector<float> bias = random_floats(static_cast<size_t>(n), 5);
       for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
         const double most = rounding == InputRounding::kNone ? kMostOf16Bits : kMostOf8Bits;
@@ -161,7 +97,7 @@ TEST(QuantizedLinear, AgreesWithTheDefinitionForEveryType) {
 TEST(QuantizedLinear, EmbedsTheNumbersThatTheBlocksStandFor) {
   QuantizedOps ops({});
   for (const GgufBlockType& type : quantized_types()) {
-    const TestMatrix w = random_matrix(type, 45, 3 * type.block_elements, 17);
+    const GgufMatrix w = random_matrix(type, 45, 3 * type.block_elements, 17);
     const std::unique_ptr<Linear> linear = make_linear(ops, {&w});
     EXPECT_EQ(linear->in_features(), w.k);
     EXPECT_EQ(linear->out_features(), w.n);
@@ -179,9 +115,9 @@ TEST(QuantizedLinear, EmbedsTheNumbersThatTheBlocksStandFor) {
 // As q, k and v in a file whose v has another type; the matrices end within panels.
 TEST(QuantizedLinear, StacksMatricesOfSeveralTypes) {
   const auto type_of = [](uint32_t id) { return *find_gguf_block_type(id); };
-  const TestMatrix q = random_matrix(type_of(12), 40, 512, 1);  // Q4_K
-  const TestMatrix k = random_matrix(type_of(8), 33, 512, 2);   // Q8_0
-  const TestMatrix v = random_matrix(type_of(14), 7, 512, 3);   // Q6_K
+  const GgufMatrix q = random_matrix(type_of(12), 40, 512, 1);  // Q4_K
+  const GgufMatrix k = random_matrix(type_of(8), 33, 512, 2);   // Q8_0
+  const GgufMatrix v = random_matrix(type_of(14), 7, 512, 3);   // Q6_K
   std::vector<float> bias = random_floats(80, 4);
   std::vector<float> x = random_floats(3 * 512, 6);
   QuantizedOps ops({});
@@ -189,7 +125,7 @@ TEST(QuantizedLinear, StacksMatricesOfSeveralTypes) {
   ASSERT_EQ(linear->out_features(), 80);
   const std::vector<float> out = ops.run(*linear, x, 3);
   int64_t first = 0;
-  for (const TestMatrix* part : {&q, &k, &v}) {
+  for (const GgufMatrix* part : {&q, &k, &v}) {
     std::vector<float> part_out;
     for (int64_t t = 0; t < 3; ++t) {
       const auto from = out.begin() + t * 80 + first;
@@ -203,19 +139,19 @@ TEST(QuantizedLinear, StacksMatricesOfSeveralTypes) {
 
 TEST(QuantizedLinear, RowsDoNotDependOnTheirBatch) {
   for (const uint32_t id : {8U, 12U, 14U}) {
-    const TestMatrix w = random_matrix(*find_gguf_block_type(id), 100, 2304, 3);
+    const GgufMatrix w = random_matrix(*find_gguf_block_type(id), 100, 2304, 3);
     expect_bits_without_batch([&](QuantizedOps& ops) { return make_linear(ops, {&w}); },
                               w.type.name);
   }
 }
 
 TEST(QuantizedLinear, AnInfinityOrNanStaysInItsRow) {
-  const TestMatrix w = random_matrix(*find_gguf_block_type(12), 64, 512, 3);
+  const GgufMatrix w = random_matrix(*find_gguf_block_type(12), 64, 512, 3);
   expect_infinity_stays_in_its_row([&](QuantizedOps& ops) { return make_linear(ops, {&w}); });
 }
 
 TEST(QuantizedLinear, ZerosAndTinyActivationsGiveTheBias) {
-  const TestMatrix w = random_matrix(*find_gguf_block_type(8), 40, 288, 3);
+  const GgufMatrix w = random_matrix(*find_gguf_block_type(8), 40, 288, 3);
   std::vector<float> bias = random_floats(40, 4);
   for (const QuantizedKernel& kernel : quantized_kernels()) {
     QuantizedOps ops(kernel.name);
@@ -229,8 +165,8 @@ TEST(QuantizedLinear, ZerosAndTinyActivationsGiveTheBias) {
 
 TEST(QuantizedLinear, RefusesBlocksThatDoNotFitTogether) {
   QuantizedOps ops({});
-  const TestMatrix a = random_matrix(*find_gguf_block_type(8), 4, 64, 1);
-  const TestMatrix b = random_matrix(*find_gguf_block_type(8), 4, 96, 1);
+  const GgufMatrix a = random_matrix(*find_gguf_block_type(8), 4, 64, 1);
+  const GgufMatrix b = random_matrix(*find_gguf_block_type(8), 4, 96, 1);
   const std::vector<BlockMatrix> blocks = {a.view(), b.view()};
   const auto made = ops.ops->make_linear({.weights = {}, .biases = {}, .blocks = blocks});
   ASSERT_FALSE(made.ok());
@@ -245,7 +181,7 @@ TEST(QuantizedLinear, TakesAboutAsManyBytesAsTheBlocks) {
   EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(14)), 210);
   EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(8)), 34);
   EXPECT_EQ(ops.ops->block_bytes(*find_gguf_block_type(1)), 0);
-  const TestMatrix w = random_matrix(*find_gguf_block_type(12), 64, 512, 1);
+  const GgufMatrix w = random_matrix(*find_gguf_block_type(12), 64, 512, 1);
   EXPECT_EQ(make_linear(ops, {&w})->num_bytes(), 64U * 2 * 148);
 }
 

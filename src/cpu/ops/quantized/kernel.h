@@ -17,52 +17,26 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/quantized_format.h"
+
 namespace quire::cpu::quantized {
 
-inline constexpr int64_t kFeatures = 32;  // features per panel
+inline constexpr int64_t kFeatures = kPanelRows;  // features per panel
 inline constexpr int64_t kBlockK = 256;
 inline constexpr int64_t kGroupK = 32;  // the smallest part of a row; a row may end within a block
 
-// The type of the scales of a panel's groups. kBlockBytes: a scale is an F16 number per block times
-// a signed byte per group.
-enum class Scales : uint8_t { kBlockBytes, kF16, kBF16, kF32 };
+using Format = QuantizedFormat;
+using Scales = QuantizedScales;
 
-// How a panel keeps its weights: as integers times a scale per group, minus a minimum per group or
-// an offset times the scale; or as integers minus a zero point per group, times the scale.
-struct Format {
-  int value_bits;     // 4, 6 or 8
-  int group_k;        // 16, 32, 64, 128 or 256
-  int offset;         // 0 with minimums or zero points
-  bool has_minimums;  // only with kBlockBytes and kF16
-  Scales scales = Scales::kF16;
-  bool has_zeros = false;
-
-  constexpr bool has_block_scales() const { return scales == Scales::kBlockBytes; }
-  constexpr int64_t scale_bytes() const {  // of a group
-    return has_block_scales() ? 1 : scales == Scales::kF32 ? 4 : 2;
-  }
-  // The number of groups of group_k in a block with `groups` groups of 32.
-  constexpr int64_t num_groups(int64_t groups) const {
-    return (groups * kGroupK + group_k - 1) / group_k;
-  }
-};
-
-// A panel is its blocks in ascending order. Of a block with `groups` groups of 32, of which the
-// last block may have fewer than 8, and num groups of group_k:
-//   F16 scales[32], if has_block_scales(); then F16 minimums[32], if has_minimums;
-//   group scales[num][32]; then group minimums[num][32] if has_minimums, unsigned bytes if
-//     has_block_scales(), otherwise F16; then group zero points[num][32] if has_zeros, unsigned
-//     bytes;
+// A panel is its blocks in ascending order. A block with `groups` groups of 32, of which the last
+// block may have fewer than 8, is its header (ops/quantized_format.h), then:
 //   values[groups], each group 32 elements of 32 features: 4 k of one feature lie together.
 //     8 bits: [8 quads][32 features][4 k].
 //     4 bits: [4][32][4]; the lower halves are quads 0 to 3, the upper halves are quads 4 to 7.
 //     6 bits: the lower 4 bits as above, then the upper 2 bits [2][32][4]; the bits 2j and 2j + 1
 //             of byte h are those of quad 4h + j.
 constexpr int64_t header_bytes(const Format& format, int64_t groups) {
-  const int64_t columns = format.has_minimums ? 2 : 1;
-  const int64_t block_bytes = format.has_block_scales() ? 2 * columns : 0;
-  const int64_t group_bytes = columns * format.scale_bytes() + (format.has_zeros ? 1 : 0);
-  return kFeatures * (block_bytes + format.num_groups(groups) * group_bytes);
+  return quantized_header(format, groups).num_bytes;
 }
 constexpr int64_t value_bytes(const Format& format, int64_t groups) {
   return groups * kGroupK * kFeatures * format.value_bits / 8;

@@ -1,0 +1,791 @@
+// The product with packed weights. There is little arithmetic per weight at few rows of x, so that
+// memory bandwidth determines the time, provided that copies are always in flight.
+//
+// Work. An item is `panels_per_item` adjacent panels of w (of a gated product, also the same number
+// of panels of its second half, in a second round). Thread blocks, or clusters of them, take items
+// in turn. K is divided into `num_parts` contiguous ranges of blocks; each warp of the cluster has
+// one panel of the item and one range. A panel's parts are added in order, so that its sums do not
+// depend on how many panels an item has. With more rows of x, items have more panels, because each
+// thread block then reads less of x.
+//
+// Each warp has a ring of stages in shared memory, one block of weights each, which its lane 0
+// refills with bulk copies. The loader runs ahead of the consumer across panels, and starts before
+// the wait for the previous kernel, because no kernel writes weights.
+//
+// Numerics. Integers become numbers of x's type, which is exact. Tensor cores add up the products
+// of a group, or of a slice if the group is larger, in F32. The sum times the group's scale in F32
+// is added to the row's sum; so is the negative minimum times the sum of the group's x, which an
+// instruction with ones for w computes. Weights are therefore not rounded.
+#include <algorithm>
+#include <bit>
+
+#include "base/numbers.h"
+#include "cuda/base/launch.h"
+#include "cuda/device/elements.cuh"
+#include "cuda/device/hopper.cuh"
+#include "cuda/device/tensor_core.cuh"
+#include "cuda/ops/activation.cuh"
+#include "cuda/ops/packed_kernels.h"
+#include "cuda/ops/wgmma/instructions.cuh"
+
+namespace quire::cuda {
+namespace {
+
+constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+constexpr int kWarps = 8;
+constexpr int kThreads = kWarps * 32;
+constexpr int kTiles = static_cast<int>(kPanelRows) / kPackedTileRows;
+constexpr int kSteps = kSliceColumns / 16;  // of K, per slice
+constexpr int kTileTokens = 8;              // rows of x per instruction
+// Floats of a token's sums in shared memory; the pad spreads the lanes of a store over all banks.
+constexpr int kPartStride = static_cast<int>(kPanelRows) + 4;
+
+struct Params {
+  PackedLayout layout;
+  const unsigned char* panels;
+  const void* x;
+  const void* bias;  // of the first row; null: none
+  void* out;         // of the first row
+  bool out_is_f32;
+  int m;
+  int n;  // rows of w; of a gated product, half of them
+  int k;
+  int64_t out_stride;
+  int64_t panel_bytes;
+  int num_blocks;  // of a panel
+  int block_bytes;
+  int last_block_bytes;
+  int group_shift;  // log2 of the columns of a group, at most those of a block
+  int num_items;
+  int panels_per_item;  // a power of two up to kWarps
+  int gated_panels;     // panels of the first half of w; 0: the product is not gated
+  int num_parts;
+  int cluster;
+  int num_stages;
+  int stage_bytes;
+};
+
+struct SharedLayout {
+  int barriers;
+  int parts;
+  int num_bytes;
+};
+
+__host__ __device__ constexpr SharedLayout shared_layout(int stage_bytes, int num_stages, int m) {
+  SharedLayout layout = {};
+  layout.barriers = kWarps * num_stages * stage_bytes;
+  layout.parts = layout.barriers + kWarps * num_stages * static_cast<int>(sizeof(Mbarrier));
+  layout.num_bytes = layout.parts + kWarps * m * kPartStride * static_cast<int>(sizeof(float));
+  return layout;
+}
+
+// The bits of 16-bit numbers in pairs: of 128 (BF16) or 1024 (F16), whose last bits count in ones.
+template <typename T>
+inline constexpr uint32_t kMagic = std::is_same_v<T, __half> ? 0x64006400U : 0x43004300U;
+template <typename T>
+inline constexpr uint32_t kOnes = std::is_same_v<T, __half> ? 0x3C003C00U : 0x3F803F80U;
+
+template <typename T>
+__device__ __forceinline__ uint32_t subtract_pairs(uint32_t a, uint32_t b) {
+  if constexpr (std::is_same_v<T, __half>) {
+    const __half2 x = __hsub2(*reinterpret_cast<__half2*>(&a), *reinterpret_cast<__half2*>(&b));
+    return *reinterpret_cast<const uint32_t*>(&x);
+  } else {
+    const __nv_bfloat162 x =
+        __hsub2(*reinterpret_cast<__nv_bfloat162*>(&a), *reinterpret_cast<__nv_bfloat162*>(&b));
+    return *reinterpret_cast<const uint32_t*>(&x);
+  }
+}
+
+// (x & mask) | bits, which the compiler makes two instructions of.
+__device__ __forceinline__ uint32_t and_or(uint32_t x, uint32_t mask, uint32_t bits) {
+  uint32_t result = 0;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(x), "r"(mask), "r"(bits));
+  return result;
+}
+
+// A lane's words of a tile.
+template <int kBits>
+struct TileWords {
+  uint32_t low[kBits == 8 ? 8 : 4];
+  uint32_t high[2];  // kBits 6
+};
+
+template <int kBits>
+__device__ __forceinline__ TileWords<kBits> load_tile(const unsigned char* tile, int lane) {
+  TileWords<kBits> words;
+#pragma unroll
+  for (int i = 0; i < (kBits == 8 ? 2 : 1); ++i) {
+    const uint4 load = reinterpret_cast<const uint4*>(tile)[i * 32 + lane];
+    words.low[4 * i] = load.x;
+    words.low[4 * i + 1] = load.y;
+    words.low[4 * i + 2] = load.z;
+    words.low[4 * i + 3] = load.w;
+  }
+  if constexpr (kBits == 6) {
+    const uint2 load = reinterpret_cast<const uint2*>(tile + 512)[lane];
+    words.high[0] = load.x;
+    words.high[1] = load.y;
+  }
+  return words;
+}
+
+// The lane's A operand of a step: values minus 2^(bits - 1).
+template <typename T, int kBits>
+__device__ __forceinline__ void unpack_step(const TileWords<kBits>& words, int step,
+                                            uint32_t (&a)[4]) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (kBits == 8) {
+      // Bytes 0 and 2 of the word, or 1 and 3.
+      const uint32_t pair = words.low[2 * step + i / 2] >> (8 * (i % 2));
+      if constexpr (std::is_same_v<T, __half>) {
+        a[i] = subtract_pairs<T>(and_or(pair, 0x00FF00FFU, kMagic<T>), 0x64806480U);
+      } else {
+        // BF16 counts in ones up to 256 only: 128 plus the lower 7 bits, minus 128 or 256.
+        a[i] = subtract_pairs<T>(and_or(pair, 0x007F007FU, kMagic<T>),
+                                 and_or(~pair, 0x00800080U, kMagic<T>));
+      }
+    } else {
+      uint32_t pair = and_or(words.low[step] >> (4 * i), 0x000F000FU, kMagic<T>);
+      if constexpr (kBits == 6) {
+        const int field = 2 * (4 * (step % 2) + i);
+        const uint32_t word = words.high[step / 2];
+        pair = and_or(field < 4 ? word << (4 - field) : word >> (field - 4), 0x00300030U, pair);
+      }
+      constexpr uint32_t kCenter = 1U << (kBits - 1);
+      a[i] = subtract_pairs<T>(pair, kMagic<T> + kCenter * 0x00010001U);
+    }
+  }
+}
+
+template <typename T>
+__device__ __forceinline__ T load_as(const unsigned char* address) {
+  return *reinterpret_cast<const T*>(address);
+}
+
+struct GroupScale {
+  float scale;
+  float minimum;
+};
+
+// The scale and the minimum of a panel's row in a group of a block.
+template <bool kHasMinimums>
+__device__ __forceinline__ GroupScale group_scale(const PackedLayout& layout,
+                                                  const unsigned char* block, int row, int group) {
+  const QuantizedHeader& header = layout.header;
+  const int at = group * static_cast<int>(kPanelRows) + row;
+  const unsigned char* const scales = block + header.scales;
+  GroupScale of = {};
+  switch (layout.format.scales) {
+    case QuantizedScales::kBlockBytes:
+      of.scale = to_float(load_as<__half>(block + header.block_scales + 2 * row)) *
+                 static_cast<float>(load_as<int8_t>(scales + at));
+      break;
+    case QuantizedScales::kF16:
+      of.scale = to_float(load_as<__half>(scales + 2 * at));
+      break;
+    case QuantizedScales::kBF16:
+      of.scale = to_float(load_as<__nv_bfloat16>(scales + 2 * at));
+      break;
+    case QuantizedScales::kF32:
+      of.scale = load_as<float>(scales + 4 * at);
+      break;
+  }
+  if constexpr (!kHasMinimums) return of;
+  if (layout.format.has_zeros) {
+    const auto zero = static_cast<float>(block[header.zeros + at]);
+    of.minimum = of.scale * (zero - layout.shifted);
+  } else {
+    const unsigned char* const minimums = block + header.minimums;
+    const float minimum = layout.format.has_block_scales()
+                              ? to_float(load_as<__half>(block + header.block_minimums + 2 * row)) *
+                                    static_cast<float>(minimums[at])
+                              : to_float(load_as<__half>(minimums + 2 * at));
+    of.minimum = minimum - of.scale * layout.shifted;
+  }
+  return of;
+}
+
+// A warp's place in the work.
+struct Place {
+  int panel;        // of an item
+  int first_block;  // of K
+  int end_block;
+  int first_item;
+  int item_step;
+
+  __device__ __forceinline__ explicit Place(const Params& p) {
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    const int rank = static_cast<int>(blockIdx.x) % p.cluster;
+    const int part = rank * (kWarps / p.panels_per_item) + warp / p.panels_per_item;
+    panel = warp % p.panels_per_item;
+    first_block = part * p.num_blocks / p.num_parts;
+    end_block = (part + 1) * p.num_blocks / p.num_parts;
+    first_item = static_cast<int>(blockIdx.x) / p.cluster;
+    item_step = static_cast<int>(gridDim.x) / p.cluster;
+  }
+};
+
+// Issues the bulk copies of a warp's blocks; runs on one lane.
+class WeightLoader {
+ public:
+  __device__ __forceinline__ WeightLoader(const Params& p, const Place& place, unsigned char* ring,
+                                          Mbarrier* arrived)
+      : p_(p),
+        place_(place),
+        ring_(ring),
+        arrived_(arrived),
+        item_(place.first_block < place.end_block ? place.first_item : p.num_items),
+        block_(place.first_block) {}
+
+  // Starts the copy of the next block, if one is left, into the next stage, whose content all lanes
+  // have read.
+  __device__ __forceinline__ void load_next() {
+    if (item_ >= p_.num_items) return;
+    const int panel = item_ * p_.panels_per_item + place_.panel + half_ * p_.gated_panels;
+    const unsigned char* from =
+        p_.panels + panel * p_.panel_bytes + int64_t{block_} * p_.block_bytes;
+    const auto num_bytes =
+        static_cast<uint32_t>(block_ + 1 == p_.num_blocks ? p_.last_block_bytes : p_.block_bytes);
+    arrived_[stage_].arrive_expecting(num_bytes);
+    copy_bulk_evict_first(ring_ + stage_ * p_.stage_bytes, from, num_bytes, arrived_[stage_]);
+    if (++stage_ == p_.num_stages) stage_ = 0;
+    if (++block_ < place_.end_block) return;
+    block_ = place_.first_block;
+    half_ ^= 1;
+    if (half_ == 1 && p_.gated_panels > 0) return;
+    half_ = 0;
+    item_ += place_.item_step;
+  }
+
+ private:
+  const Params& p_;
+  const Place& place_;
+  unsigned char* ring_;
+  Mbarrier* arrived_;
+  int item_;
+  int half_ = 0;  // of a gated product
+  int block_;
+  int stage_ = 0;
+};
+
+// The B operands of a slice: of each step, the lane's four numbers of a row of x.
+template <int kTokenTiles>
+struct SliceOfX {
+  uint2 steps[kSteps][kTokenTiles];
+};
+
+// Loads a lane's numbers of x.
+template <typename T, int kTokenTiles>
+class XLoader {
+ public:
+  __device__ __forceinline__ XLoader(const Params& p, int lane) {
+    const int first = lane % 4 * 4;  // of a step's columns
+#pragma unroll
+    for (int tile = 0; tile < kTokenTiles; ++tile) {
+      const int token = tile * kTileTokens + lane / 4;
+      const bool exists = token < p.m;
+      rows_[tile] = static_cast<const T*>(p.x) + (exists ? int64_t{token} * p.k + first : 0);
+      ends_[tile] = exists ? p.k - first : 0;
+    }
+  }
+  // Numbers past the ends are zeros.
+  __device__ __forceinline__ SliceOfX<kTokenTiles> load(int column) const {
+    SliceOfX<kTokenTiles> x;
+#pragma unroll
+    for (int tile = 0; tile < kTokenTiles; ++tile) {
+      const auto* const from = reinterpret_cast<const uint2*>(rows_[tile] + column);
+      const int left = ends_[tile] - column;
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        x.steps[step][tile] = make_uint2(0, 0);
+        if (step * 16 < left) x.steps[step][tile] = from[step * 4];
+      }
+    }
+    return x;
+  }
+
+ private:
+  const T* rows_[kTokenTiles];
+  int ends_[kTokenTiles];
+};
+
+// Adds the products of a slice to the lane's sums.
+// kGroupSteps: steps whose products are added up before they are scaled; all are in one group.
+template <typename T, int kBits, int kGroupSteps, bool kHasMinimums, int kTokenTiles>
+__device__ __forceinline__ void multiply_slice(const Params& p, const unsigned char* block,
+                                               int slice, const SliceOfX<kTokenTiles>& x, int lane,
+                                               float (&sums)[kTiles][kTokenTiles][4]) {
+  constexpr int kTileBytes = kPackedTileRows * kSliceColumns * kBits / 8;
+  const unsigned char* const values = block + p.layout.header.num_bytes + slice * 2 * kTileBytes;
+  TileWords<kBits> words[kTiles];
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+    words[tile] = load_tile<kBits>(values + tile * kTileBytes, lane);
+  }
+  constexpr int kGroups = kSteps / kGroupSteps;
+  // The lane's row is its number.
+  GroupScale of_row[kGroups];
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    const int column = slice * kSliceColumns + group * kGroupSteps * 16;
+    of_row[group] = group_scale<kHasMinimums>(p.layout, block, lane, column >> p.group_shift);
+  }
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    float part[kTiles][kTokenTiles][4] = {};
+    float sums_of_x[kTokenTiles][4] = {};
+#pragma unroll
+    for (int step = group * kGroupSteps; step < (group + 1) * kGroupSteps; ++step) {
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        uint32_t a[4];
+        unpack_step<T, kBits>(words[tile], step, a);
+#pragma unroll
+        for (int t = 0; t < kTokenTiles; ++t) {
+          mma<T>(part[tile][t], a, x.steps[step][t].x, x.steps[step][t].y);
+        }
+      }
+      if constexpr (kHasMinimums) {
+        const uint32_t ones[4] = {kOnes<T>, kOnes<T>, kOnes<T>, kOnes<T>};
+#pragma unroll
+        for (int t = 0; t < kTokenTiles; ++t) {
+          mma<T>(sums_of_x[t], ones, x.steps[step][t].x, x.steps[step][t].y);
+        }
+      }
+    }
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int row = tile * kPackedTileRows + half * 8 + lane / 4;
+        const float scale = __shfl_sync(kAllLanes, of_row[group].scale, row);
+        float minimum = 0;
+        if constexpr (kHasMinimums) minimum = __shfl_sync(kAllLanes, of_row[group].minimum, row);
+#pragma unroll
+        for (int t = 0; t < kTokenTiles; ++t) {
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            float& sum = sums[tile][t][2 * half + i];
+            sum = fmaf(scale, part[tile][t][2 * half + i], sum);
+            if constexpr (kHasMinimums) sum = fmaf(-minimum, sums_of_x[t][i], sum);
+          }
+        }
+      }
+    }
+  }
+}
+
+__device__ __forceinline__ float load_in_cluster(uint32_t cluster_address) {
+  float value = 0;
+  asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(cluster_address) : "memory");
+  return value;
+}
+
+template <typename T>
+__device__ __forceinline__ void store_out(const Params& p, int64_t at, float value) {
+  if (p.out_is_f32) {
+    static_cast<float*>(p.out)[at] = value;
+  } else {
+    static_cast<T*>(p.out)[at] = from_float<T>(value);
+  }
+}
+
+template <typename T, int kBits, int kGroupSteps, bool kHasMinimums, int kTokenTiles>
+__global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
+    packed_gemm_kernel(const __grid_constant__ Params p) {
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+  extern __shared__ __align__(128) unsigned char memory[];
+  constexpr int kBlockColumns = kBits == 4 ? 256 : 128;
+  constexpr int kSlices = kBlockColumns / kSliceColumns;
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const SharedLayout layout = shared_layout(p.stage_bytes, p.num_stages, p.m);
+  unsigned char* const ring = memory + warp * p.num_stages * p.stage_bytes;
+  Mbarrier* const arrived =
+      reinterpret_cast<Mbarrier*>(memory + layout.barriers) + warp * p.num_stages;
+  float* const parts = reinterpret_cast<float*>(memory + layout.parts);
+  const Place place(p);
+  WeightLoader loader(p, place, ring, arrived);
+  if (lane == 0) {
+#pragma unroll 1
+    for (int i = 0; i < p.num_stages; ++i) arrived[i].init();
+    publish_barriers();
+#pragma unroll 1
+    for (int i = 0; i < p.num_stages; ++i) loader.load_next();
+  }
+  __syncwarp();
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+
+  const auto sync = [&] {
+    if (p.cluster > 1) {
+      wgmma::sync_cluster_memory();
+    } else {
+      __syncthreads();
+    }
+  };
+  const XLoader<T, kTokenTiles> x_loader(p, lane);
+  const int first_column = place.first_block * kBlockColumns;
+  SliceOfX<kTokenTiles> x = x_loader.load(first_column);
+  int stage = 0;
+  uint32_t parity = 0;
+  const int rank = static_cast<int>(blockIdx.x) % p.cluster;
+  const int num_halves = p.gated_panels > 0 ? 2 : 1;
+  for (int item = place.first_item; item < p.num_items; item += place.item_step) {
+    float gates[kTokenTiles] = {};
+    for (int half = 0; half < num_halves; ++half) {
+      float sums[kTiles][kTokenTiles][4] = {};
+      for (int block_idx = place.first_block; block_idx < place.end_block; ++block_idx) {
+        const int column = block_idx * kBlockColumns;
+        const int num_slices = ceil_div(min(kBlockColumns, p.k - column), kSliceColumns);
+        const unsigned char* const block = ring + stage * p.stage_bytes;
+        arrived[stage].wait(parity);
+#pragma unroll
+        for (int slice = 0; slice < kSlices; ++slice) {
+          if (slice >= num_slices) continue;
+          // After the last slice, the first one of the next panel.
+          const bool is_last = slice + 1 == num_slices && block_idx + 1 == place.end_block;
+          const SliceOfX<kTokenTiles> next =
+              x_loader.load(is_last ? first_column : column + (slice + 1) * kSliceColumns);
+          multiply_slice<T, kBits, kGroupSteps, kHasMinimums>(p, block, slice, x, lane, sums);
+          x = next;
+        }
+        __syncwarp();
+        if (lane == 0) loader.load_next();
+        if (++stage == p.num_stages) {
+          stage = 0;
+          parity ^= 1;
+        }
+      }
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+        for (int t = 0; t < kTokenTiles; ++t) {
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            const int token = t * kTileTokens + lane % 4 * 2 + i % 2;
+            const int row = tile * kPackedTileRows + i / 2 * 8 + lane / 4;
+            if (token < p.m) parts[(warp * p.m + token) * kPartStride + row] = sums[tile][t][i];
+          }
+        }
+      }
+      sync();
+      // A thread block adds up one panel, if there are as many.
+      const int warps_per_panel = kWarps / p.panels_per_item;
+#pragma unroll
+      for (int j = 0; j < kTokenTiles; ++j) {
+        const int i = static_cast<int>(threadIdx.x) + j * kThreads;
+        const int token = i / static_cast<int>(kPanelRows);
+        const int row_of_panel = i % static_cast<int>(kPanelRows);
+        if (token >= p.m || rank >= p.panels_per_item) continue;
+        float sum = 0;
+        for (int part = 0; part < p.num_parts; ++part) {
+          const int of_warp = part % warps_per_panel * p.panels_per_item + rank;
+          const float* const from = &parts[(of_warp * p.m + token) * kPartStride + row_of_panel];
+          sum += p.cluster == 1
+                     ? *from
+                     : load_in_cluster(wgmma::address_in(
+                           shared_address(from), static_cast<uint32_t>(part / warps_per_panel)));
+        }
+        const int row =
+            (item * p.panels_per_item + rank) * static_cast<int>(kPanelRows) + row_of_panel;
+        if (row >= p.n) continue;
+        if (p.bias != nullptr) {
+          sum += to_float(static_cast<const T*>(p.bias)[row + half * p.n]);
+        }
+        if (num_halves == 1) {
+          store_out<T>(p, token * p.out_stride + row, sum);
+        } else if (half == 0) {
+          gates[j] = to_float(from_float<T>(sum));
+        } else {
+          const float up = to_float(from_float<T>(sum));
+          store_out<T>(p, token * p.out_stride + row,
+                       activate<T>(Activation::kSilu, gates[j]) * up);
+        }
+      }
+      sync();
+    }
+  }
+#endif
+}
+
+constexpr int kUnpackWarps = 8;
+
+// Grid: (groups of kUnpackWarps blocks of a panel, panels). A warp unpacks one block.
+template <typename T, int kBits, bool kHasMinimums>
+__global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t* order, T* out,
+                                   int num_rows) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int block_idx = static_cast<int>(blockIdx.x) * kUnpackWarps + threadIdx.x / 32;
+  wait_for_previous_kernel();
+  trigger_dependent_launch();
+  if (block_idx >= w.num_blocks()) return;
+  constexpr int kTileBytes = kPackedTileRows * kSliceColumns * kBits / 8;
+  constexpr int kBlockColumns = kBits == 4 ? 256 : 128;
+  const unsigned char* const block = static_cast<const unsigned char*>(w.panels) +
+                                     (first_panel + int64_t{blockIdx.y}) * w.panel_bytes() +
+                                     block_idx * int64_t{w.layout.block_bytes()};
+  const int end = min(kBlockColumns, static_cast<int>(w.num_columns) - block_idx * kBlockColumns);
+  for (int slice = 0; slice * kSliceColumns < end; ++slice) {
+    const unsigned char* const values = block + w.layout.header.num_bytes + slice * 2 * kTileBytes;
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const TileWords<kBits> words = load_tile<kBits>(values + tile * kTileBytes, lane);
+#pragma unroll
+      for (int step = 0; step < kSteps; ++step) {
+        const int column = slice * kSliceColumns + step * 16 + lane % 4 * 4;
+        uint32_t a[4];
+        unpack_step<T, kBits>(words, step, a);
+        if (column >= end) continue;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int panel_row = tile * kPackedTileRows + half * 8 + lane / 4;
+          const int row = static_cast<int>(blockIdx.y * kPanelRows) + panel_row;
+          if (row >= num_rows) continue;
+          const GroupScale of = group_scale<kHasMinimums>(w.layout, block, panel_row,
+                                                          column / w.layout.format.group_k);
+          const T* const pairs[2] = {reinterpret_cast<const T*>(&a[half]),
+                                     reinterpret_cast<const T*>(&a[2 + half])};
+          Vec<T, 4> numbers;
+#pragma unroll
+          for (int i = 0; i < 4; ++i) {
+            numbers.v[i] = from_float<T>(of.scale * to_float(pairs[i / 2][i % 2]) - of.minimum);
+          }
+          const int64_t at = block_idx * kBlockColumns + column;
+          T* const to = out + row * w.num_columns;
+          if (order == nullptr) {
+            store_vec(to + at, numbers);
+          } else {
+#pragma unroll
+            for (int i = 0; i < 4; ++i) to[order[at + i]] = numbers.v[i];
+          }
+        }
+      }
+    }
+  }
+}
+
+// Grid: ids.
+template <typename T>
+__global__ void gather_packed_rows_kernel(PackedRows w, const int32_t* ids, const int32_t* order,
+                                          float scale, T* out) {
+  wait_for_previous_kernel();
+  trigger_dependent_launch();
+  const int64_t row = ids[blockIdx.x] - w.first_row;
+  if (row < 0 || row >= w.num_rows) return;
+  const PackedLayout& layout = w.layout;
+  const int bits = layout.format.value_bits;
+  const int block_columns = layout.block_columns();
+  const auto panel_row = static_cast<int>(row % kPanelRows);
+  const unsigned char* const panel =
+      static_cast<const unsigned char*>(w.panels) + row / kPanelRows * w.panel_bytes();
+  for (int k = static_cast<int>(threadIdx.x) * 4; k < w.num_columns;
+       k += static_cast<int>(blockDim.x) * 4) {
+    const unsigned char* const block = panel + k / block_columns * int64_t{layout.block_bytes()};
+    const int column = k % block_columns;
+    const auto* const words = reinterpret_cast<const uint32_t*>(
+        block + layout.header.num_bytes + column / kSliceColumns * layout.slice_bytes());
+    const PackedQuad quad = packed_quad(bits, panel_row, column % kSliceColumns);
+    const int group = column / layout.format.group_k;
+    const GroupScale of = layout.has_minimums()
+                              ? group_scale<true>(layout, block, panel_row, group)
+                              : group_scale<false>(layout, block, panel_row, group);
+    for (int i = 0; i < 4; ++i) {
+      uint32_t value = 0;
+      if (bits == 8) {
+        value = (words[quad.word + i / 2] >> (quad.shift + 16 * (i % 2))) & 0xFFU;
+      } else {
+        value = (words[quad.word] >> (quad.shift + 8 * (i / 2) + 16 * (i % 2))) & 0xFU;
+      }
+      if (bits == 6) {
+        const uint32_t high =
+            words[quad.high_word] >> (quad.high_shift + 4 * (i / 2) + 16 * (i % 2));
+        value |= (high & 3U) << 4;
+      }
+      const float centered = static_cast<float>(value) - static_cast<float>(1 << (bits - 1));
+      const float number = of.scale * centered - of.minimum;
+      const int64_t to = order == nullptr ? k + i : order[k + i];
+      out[blockIdx.x * w.num_columns + to] = from_float<T>(scale * number);
+    }
+  }
+}
+
+// Grid: rows.
+template <typename T>
+__global__ void permute_columns_kernel(const T* x, const int32_t* order, T* out, int64_t width) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const int64_t row = int64_t{blockIdx.x} * width;
+  for (int64_t k = threadIdx.x; k < width; k += blockDim.x) out[row + k] = x[row + order[k]];
+}
+
+// F16 or BF16.
+template <typename Body>
+void with_half_type(DType dtype, const Body& body) {
+  if (dtype == DType::kF16) return body(std::type_identity<__half>());
+  QUIRE_CHECK(dtype == DType::kBF16, "[ops] the type is neither f16 nor bf16");
+  body(std::type_identity<__nv_bfloat16>());
+}
+
+template <typename Body>
+void with_bits(int bits, const Body& body) {
+  if (bits == 4) return body(std::integral_constant<int, 4>());
+  if (bits == 6) return body(std::integral_constant<int, 6>());
+  body(std::integral_constant<int, 8>());
+}
+
+template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
+void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const Params& p) {
+  CudaStream& stream = *context.stream;
+  if (p.m <= kTileTokens) {
+    QUIRE_LAUNCH(stream, (packed_gemm_kernel<T, kBits, kGroupSteps, kHasMinimums, 1>), shape, p);
+  } else if (p.m <= 2 * kTileTokens) {
+    QUIRE_LAUNCH(stream, (packed_gemm_kernel<T, kBits, kGroupSteps, kHasMinimums, 2>), shape, p);
+  } else {
+    QUIRE_LAUNCH(stream, (packed_gemm_kernel<T, kBits, kGroupSteps, kHasMinimums, 4>), shape, p);
+  }
+}
+
+template <typename T, int kBits, int kGroupSteps>
+void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const Params& p) {
+  if (p.layout.has_minimums()) {
+    launch_gemm<T, kBits, kGroupSteps, true>(context, shape, p);
+  } else {
+    launch_gemm<T, kBits, kGroupSteps, false>(context, shape, p);
+  }
+}
+
+// 8 bits have no groups of 16 columns; 6 bits none of more than 32, and of 16 only without minimums
+// (Q6_K).
+template <typename T>
+void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const Params& p) {
+  const int bits = p.layout.format.value_bits;
+  const int group = p.layout.format.group_k;
+  if (bits == 4) {
+    if (group == 16) return launch_gemm<T, 4, 1>(context, shape, p);
+    if (group == 32) return launch_gemm<T, 4, 2>(context, shape, p);
+    return launch_gemm<T, 4, 4>(context, shape, p);
+  }
+  if (bits == 6) {
+    if (group == 16) return launch_gemm<T, 6, 1, false>(context, shape, p);
+    return launch_gemm<T, 6, 2>(context, shape, p);
+  }
+  if (group == 32) return launch_gemm<T, 8, 2>(context, shape, p);
+  launch_gemm<T, 8, 4>(context, shape, p);
+}
+
+// The number of parts of K: as many as a thread block's warps, and more if there are fewer panels
+// than SMs, but at most one per block of weights and those of a cluster of 8. It depends on the
+// matrix alone, and so does the order of the sums.
+int num_parts(const PackedRows& w, int num_sms) {
+  constexpr int kMostParts = 8 * kWarps;
+  int parts = kWarps;
+  while (parts < kMostParts && parts < w.num_blocks() &&
+         w.num_panels() * (parts / kWarps) * 2 <= num_sms) {
+    parts *= 2;
+  }
+  return parts;
+}
+
+}  // namespace
+
+PackedLayout packed_layout(const QuantizedFormat& format) {
+  PackedLayout layout;
+  layout.format = format;
+  layout.format.group_k = std::min(format.group_k, layout.block_columns());
+  layout.header = quantized_header(layout.format, layout.block_columns() / 32);
+  if (layout.has_minimums()) layout.shifted = static_cast<float>(1 << (format.value_bits - 1));
+  return layout;
+}
+
+bool packed_gemm_gates(const PackedRows& w) {
+  return w.first_row == 0 && w.num_rows % (2 * kPanelRows) == 0;
+}
+
+void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemmCall& call,
+                     const PackedGemmTuning& tuning) {
+  const PackedRows& w = *call.w;
+  const int64_t m = call.x.shape[0];
+  if (m == 0) return;
+  const bool is_gated = call.gated_out.data != nullptr;
+  QUIRE_CHECK(m <= kMaxPackedRows && (!is_gated || packed_gemm_gates(w)),
+              "[ops] a product with packed weights is not one that the kernel computes");
+  const TensorView& out = is_gated ? call.gated_out : call.out;
+  Params p = {};
+  p.layout = w.layout;
+  p.panels = static_cast<const unsigned char*>(w.panels);
+  p.x = call.x.data;
+  if (call.bias.data != nullptr) {
+    p.bias = call.bias.as<const std::byte>() + w.first_row * dtype_bytes(call.x.dtype);
+  }
+  p.out = out.as<std::byte>() + (is_gated ? 0 : w.first_row * dtype_bytes(out.dtype));
+  p.out_is_f32 = out.dtype == DType::kF32;
+  p.m = static_cast<int>(m);
+  p.n = static_cast<int>(is_gated ? w.num_rows / 2 : w.num_rows);
+  p.k = static_cast<int>(w.num_columns);
+  p.out_stride = out.shape[1];
+  p.panel_bytes = w.panel_bytes();
+  p.num_blocks = w.num_blocks();
+  p.block_bytes = w.layout.block_bytes();
+  p.last_block_bytes = static_cast<int>(w.last_block_bytes());
+  p.group_shift = std::countr_zero(static_cast<unsigned>(w.layout.format.group_k));
+  const int num_panels = is_gated ? w.num_panels() / 2 : w.num_panels();
+  p.gated_panels = is_gated ? num_panels : 0;
+  p.num_parts = num_parts(w, num_sms);
+  // More panels per item with more rows, if items are whole then, and clusters not too large.
+  p.panels_per_item = 1;
+  const int wanted = m <= 2 ? 1 : m <= 4 ? 2 : 4;
+  while (p.panels_per_item < wanted && num_panels % (2 * p.panels_per_item) == 0 &&
+         p.num_parts * 2 * p.panels_per_item <= 8 * kWarps) {
+    p.panels_per_item *= 2;
+  }
+  p.cluster = p.num_parts * p.panels_per_item / kWarps;
+  p.num_items = num_panels / p.panels_per_item;
+  p.stage_bytes = static_cast<int>(round_up(p.block_bytes, 128));
+  p.num_stages = std::clamp(tuning.ring_bytes / (kWarps * p.stage_bytes), 2, 8);
+  const int most_clusters = std::max(num_sms * tuning.blocks_per_sm / p.cluster, 1);
+  const int64_t grid = int64_t{std::min(p.num_items, most_clusters)} * p.cluster;
+  LaunchShape shape = context.shape(grid, kThreads);
+  shape.cluster = static_cast<unsigned>(p.cluster);
+  shape.shared_bytes =
+      static_cast<size_t>(shared_layout(p.stage_bytes, p.num_stages, p.m).num_bytes);
+  with_half_type(call.x.dtype,
+                 [&]<typename T>(std::type_identity<T>) { launch_gemm<T>(context, shape, p); });
+}
+
+void run_unpack_rows(const LaunchContext& context, const PackedRows& w, int64_t first_row,
+                     const int32_t* order, const TensorView& out) {
+  const int64_t num_rows = out.shape[0];
+  const LaunchShape shape = context.shape(ceil_div(w.num_blocks(), kUnpackWarps), kUnpackWarps * 32,
+                                          ceil_div(num_rows, kPanelRows));
+  with_half_type(out.dtype, [&]<typename T>(std::type_identity<T>) {
+    with_bits(w.layout.format.value_bits, [&](auto bits) {
+      with_bool(w.layout.has_minimums(), [&](auto has_minimums) {
+        QUIRE_LAUNCH(*context.stream, (unpack_rows_kernel<T, bits(), has_minimums()>), shape, w,
+                     static_cast<int>(first_row / kPanelRows), order, static_cast<T*>(out.data),
+                     static_cast<int>(num_rows));
+      });
+    });
+  });
+}
+
+void run_gather_packed_rows(const LaunchContext& context, const PackedRows& w, const int32_t* ids,
+                            const int32_t* order, float scale, const TensorView& out) {
+  with_half_type(out.dtype, [&]<typename T>(std::type_identity<T>) {
+    QUIRE_LAUNCH(*context.stream, gather_packed_rows_kernel<T>,
+                 context.shape(out.shape[0], kThreads), w, ids, order, scale,
+                 static_cast<T*>(out.data));
+  });
+}
+
+void run_permute_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
+                         const TensorView& out) {
+  with_half_type(out.dtype, [&]<typename T>(std::type_identity<T>) {
+    QUIRE_LAUNCH(*context.stream, permute_columns_kernel<T>, context.shape(x.shape[0], kThreads),
+                 static_cast<const T*>(x.data), order, static_cast<T*>(out.data), x.shape[1]);
+  });
+}
+
+}  // namespace quire::cuda

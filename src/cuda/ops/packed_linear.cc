@@ -1,0 +1,257 @@
+#include "cuda/ops/packed_linear.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/numbers.h"
+#include "cuda/ops/gemm_runner.h"
+
+namespace quire::cuda {
+namespace {
+
+constexpr int64_t kGroupColumns = 32;
+constexpr int64_t kColumnStep = 8;
+// Bytes of unpacked rows. Fewer would divide a product into parts that do not fill all SMs, and
+// more would not fit the reserve of the memory plan.
+constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
+constexpr int64_t kUnpackedStep = 256;  // rows, so that few of the products' tiles are incomplete
+
+void add_bits(std::byte* words, int64_t idx, uint32_t bits) {
+  uint32_t word = 0;
+  std::memcpy(&word, words + 4 * idx, 4);
+  word |= bits;
+  std::memcpy(words + 4 * idx, &word, 4);
+}
+
+// Writes 4 values, all with `shift` added, to a slice of zeros.
+void pack_quad(const uint8_t* values, int bits, uint8_t shift, int row, int column,
+               std::byte* slice) {
+  std::array<uint32_t, 4> v = {};
+  for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<uint8_t>(values[i] + shift);
+  const PackedQuad quad = packed_quad(bits, row, column);
+  if (bits == 8) {
+    add_bits(slice, quad.word, (v[0] | v[1] << 16) << quad.shift);
+    add_bits(slice, quad.word + 1, (v[2] | v[3] << 16) << quad.shift);
+    return;
+  }
+  std::array<uint32_t, 4> low = {};
+  for (size_t i = 0; i < v.size(); ++i) low[i] = v[i] & 0xF;
+  add_bits(slice, quad.word, (low[0] | low[2] << 8 | low[1] << 16 | low[3] << 24) << quad.shift);
+  if (bits == 4) return;
+  add_bits(slice, quad.high_word,
+           (v[0] >> 4 | v[2] >> 4 << 4 | v[1] >> 4 << 16 | v[3] >> 4 << 20) << quad.high_shift);
+}
+
+// Packs one panel: rows from `first_row` of the matrix on. `to` is all zeros.
+void pack_panel(const QuantizedMatrix& matrix, const PackedRows& rows, int64_t first_row,
+                std::byte* to) {
+  const PackedLayout& layout = rows.layout;
+  const int bits = layout.format.value_bits;
+  const auto shift = static_cast<uint8_t>(layout.value_shift());
+  const int64_t block_columns = layout.block_columns();
+  const int64_t num_columns = matrix.num_columns();
+  const int64_t count = std::min(kPanelRows, matrix.num_rows() - first_row);
+  for (int64_t first = 0; first < num_columns; first += kQuantizedColumns) {
+    const int64_t left = std::min(kQuantizedColumns, num_columns - first);
+    for (int64_t row = 0; row < count; ++row) {
+      const QuantizedRow from =
+          matrix.read(first_row + row, first / kQuantizedColumns, ceil_div(left, kGroupColumns));
+      for (int64_t in_row = 0; in_row < left; in_row += block_columns) {
+        std::byte* const block = to + (first + in_row) / block_columns * layout.block_bytes();
+        // A scale for more columns than a block has is in each of the row's blocks.
+        const bool is_shared = matrix.format().group_k > block_columns;
+        write_quantized_header(from, is_shared ? 0 : in_row, row, layout.format,
+                               block_columns / kGroupColumns, block);
+        std::byte* const values = block + layout.header.num_bytes;
+        const int64_t end = std::min(block_columns, left - in_row);
+        for (int64_t column = 0; column < end; column += 4) {
+          pack_quad(&from.values[static_cast<size_t>(in_row + column)], bits, shift,
+                    static_cast<int>(row), static_cast<int>(column % kSliceColumns),
+                    values + column / kSliceColumns * layout.slice_bytes());
+        }
+      }
+    }
+  }
+}
+
+PackedProduct part_of(PackedProduct product, int64_t first, int64_t count) {
+  product.x = product.x.rows(first, count);
+  product.out = product.out.rows(first, count);
+  if (product.gated_out.data != nullptr) product.gated_out = product.gated_out.rows(first, count);
+  return product;
+}
+
+bool gates(const PackedMatrix& w) {
+  return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
+}
+
+}  // namespace
+
+bool can_pack(const QuantizedFormat& format, int64_t num_columns) {
+  const bool has_group = format.value_bits != 8 || format.group_k >= kGroupColumns;
+  return has_group && num_columns % kColumnStep == 0;
+}
+
+int64_t packed_block_bytes(const GgufBlockType& type) {
+  const PackedLayout layout = packed_layout(quantized_format(type));
+  return ceil_div(layout.block_bytes() * type.block_elements, layout.block_columns() * kPanelRows);
+}
+
+int64_t packed_bytes(const WeightScheme& scheme, DType scales, const Shape& matrix) {
+  const std::optional<QuantizedFormat> format = quantized_format(scheme, scales, matrix);
+  if (!format || !can_pack(*format, matrix[1])) return 0;
+  const PackedRows rows = {
+      .layout = packed_layout(*format), .num_rows = matrix[0], .num_columns = matrix[1]};
+  return rows.num_panels() * rows.panel_bytes();
+}
+
+Result<PackedMatrix> PackedMatrix::load(const LinearSource& source, WeightUpload& upload) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<QuantizedMatrix> matrices, quantized_matrices(source));
+  PackedMatrix packed;
+  int64_t num_rows = 0;
+  for (const QuantizedMatrix& matrix : matrices) {
+    if (!can_pack(matrix.format(), matrix.num_columns())) {
+      return unimplemented(fmt::format(
+          "[ops] a matrix of integers cannot stay packed on a GPU; got {} columns and {} bits with "
+          "groups of {}, expected a multiple of {} columns, and groups of at least {} with 8 bits",
+          matrix.num_columns(), matrix.format().value_bits, matrix.format().group_k, kColumnStep,
+          kGroupColumns));
+    }
+    const PackedLayout layout = packed_layout(matrix.format());
+    const bool continues = !packed.parts_.empty() &&
+                           packed.parts_.back().layout.format == layout.format &&
+                           packed.parts_.back().num_rows % kPanelRows == 0;
+    if (!continues) packed.parts_.push_back({layout, nullptr, num_rows, 0, matrix.num_columns()});
+    packed.parts_.back().num_rows += matrix.num_rows();
+    num_rows += matrix.num_rows();
+  }
+  int64_t num_bytes = 0;
+  for (const PackedRows& part : packed.parts_) num_bytes += part.num_panels() * part.panel_bytes();
+  QUIRE_ASSIGN_OR_RETURN(packed.panels_, device_memory(static_cast<size_t>(num_bytes)));
+
+  auto* at = static_cast<std::byte*>(packed.panels_.data());
+  auto matrix = matrices.begin();
+  for (PackedRows& part : packed.parts_) {
+    part.panels = at;
+    const int64_t panel_bytes = part.panel_bytes();
+    for (int64_t row = 0; row < part.num_rows; row += matrix->num_rows(), ++matrix) {
+      const int64_t num_panels = ceil_div(matrix->num_rows(), kPanelRows);
+      QUIRE_RETURN_IF_ERROR(
+          upload.make(num_panels, panel_bytes, at, [&](int64_t panel, std::byte* to) {
+            pack_panel(*matrix, part, panel * kPanelRows, to);
+          }));
+      at += num_panels * panel_bytes;
+    }
+  }
+  const std::span<const int32_t> order = column_order_of(source);
+  if (order.empty()) return packed;
+  const Shape shape = {std::ssize(order)};
+  QUIRE_ASSIGN_OR_RETURN(packed.order_, device_tensor(shape, DType::kI32));
+  QUIRE_RETURN_IF_ERROR(
+      upload.upload({const_cast<int32_t*>(order.data()), DType::kI32, shape}, packed.order_.view));
+  return packed;
+}
+
+Result<std::unique_ptr<PackedGemm>> PackedGemm::create(const LaunchContext& context,
+                                                       CublasLt& cublas) {
+  std::unique_ptr<PackedGemm> gemm(new PackedGemm(context, cublas));
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(&gemm->num_sms_, cudaDevAttrMultiProcessorCount,
+                                                    context.stream->limits().device));
+  return gemm;
+}
+
+Status PackedGemm::reserve(const PackedMatrix& matrix) {
+  const auto row_bytes = static_cast<size_t>(matrix.num_columns()) * 2;
+  const size_t unpacked =
+      std::max(static_cast<size_t>(kUnpackedBytes), static_cast<size_t>(kPanelRows) * row_bytes);
+  if (unpacked_.num_bytes() < unpacked) {
+    QUIRE_ASSIGN_OR_RETURN(unpacked_, device_memory(unpacked));
+  }
+  const size_t permuted = static_cast<size_t>(kMaxPackedRows) * row_bytes;
+  if (matrix.order() == nullptr || permuted_.num_bytes() >= permuted) return {};
+  QUIRE_ASSIGN_OR_RETURN(permuted_, device_memory(permuted));
+  return {};
+}
+
+void PackedGemm::run(const PackedProduct& product) {
+  const int64_t num_rows = product.x.shape[0];
+  if (num_rows > kMaxKernelRows && can_unpack(product)) {
+    Status status = run_unpacked(product);
+    if (!status.ok()) context_.stream->record_error(std::move(status));
+  } else {
+    for (int64_t first = 0; first < num_rows; first += kMaxPackedRows) {
+      run_kernel(part_of(product, first, std::min(kMaxPackedRows, num_rows - first)));
+    }
+    if (gates(*product.w)) return;
+  }
+  if (product.gated_out.data == nullptr || num_rows == 0) return;
+  run_gated_mul(context_, Activation::kSilu, product.out, product.gated_out);
+}
+
+void PackedGemm::run_kernel(const PackedProduct& product) {
+  TensorView x = product.x;
+  if (product.w->order() != nullptr) {
+    x.data = permuted_.data();
+    run_permute_columns(context_, product.x, product.w->order(), x);
+  }
+  for (const PackedRows& part : product.w->parts()) {
+    PackedGemmCall call = {&part, x, product.bias, product.out};
+    if (gates(*product.w)) call.gated_out = product.gated_out;
+    run_packed_gemm(context_, num_sms_, call);
+  }
+}
+
+// cuBLASLt needs addresses that are multiples of 16 bytes.
+bool PackedGemm::can_unpack(const PackedProduct& product) const {
+  const auto element_bytes = static_cast<int64_t>(dtype_bytes(product.out.dtype));
+  const bool has_aligned_parts = std::ranges::all_of(
+      product.w->parts(),
+      [&](const PackedRows& part) { return part.first_row * element_bytes % 16 == 0; });
+  return has_aligned_parts && is_aligned({product.x.data, product.out.data}, 16);
+}
+
+Status PackedGemm::run_unpacked(const PackedProduct& product) {
+  const int64_t width = product.w->num_columns();
+  const int64_t fitting = static_cast<int64_t>(unpacked_.num_bytes()) / (width * 2);
+  const int64_t step =
+      fitting >= kUnpackedStep ? fitting / kUnpackedStep * kUnpackedStep : kPanelRows;
+  for (const PackedRows& part : product.w->parts()) {
+    for (int64_t first = 0; first < part.num_rows; first += step) {
+      const int64_t count = std::min(step, part.num_rows - first);
+      const TensorView w = {unpacked_.data(), product.x.dtype, {count, width}};
+      run_unpack_rows(context_, part, first, product.w->order(), w);
+      QUIRE_RETURN_IF_ERROR(multiply(product.x, w, product.out, part.first_row + first));
+    }
+  }
+  if (product.bias.data != nullptr) run_add_bias(context_, product.bias, product.out);
+  return {};
+}
+
+// Columns [first_row, first_row + rows of w) of out = x * w.
+Status PackedGemm::multiply(const TensorView& x, const TensorView& w, const TensorView& out,
+                            int64_t first_row) {
+  GemmShape shape;
+  shape.n = w.shape[0];
+  shape.k = w.shape[1];
+  shape.type = shape.weights = x.dtype;
+  shape.out = out.dtype;
+  shape.out_width = out.shape[1];
+  const auto key = std::pair(shape, row_bucket(x.shape[0]));
+  auto found = algorithms_.find(key);
+  if (found == algorithms_.end()) {
+    const auto algorithms = cublas_.algorithms(shape, key.second, 1);
+    if (algorithms.empty()) {
+      return internal_error(
+          fmt::format("[ops] cuBLASLt has no product of {} rows and {} x {} in {}", x.shape[0],
+                      shape.n, shape.k, dtype_name(x.dtype)));
+    }
+    found = algorithms_.emplace(key, algorithms.front()).first;
+  }
+  GemmCall call = {.x = x, .w = w, .bias = {}, .out = out};
+  call.out.data = out.as<std::byte>() + first_row * static_cast<int64_t>(dtype_bytes(out.dtype));
+  return cublas_.run(*context_.stream, shape, call, found->second);
+}
+
+}  // namespace quire::cuda

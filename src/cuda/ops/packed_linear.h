@@ -1,0 +1,91 @@
+// Matrices whose weights stay packed on the device, and their products.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cuda/base/memory.h"
+#include "cuda/ops/cublas_lt.h"
+#include "cuda/ops/cuda_linear.h"
+#include "cuda/ops/packed_kernels.h"
+#include "ops/ops.h"
+#include "ops/quantized_source.h"
+
+namespace quire::cuda {
+
+// Whether the kernels take a matrix of this format. Rows of activations are then whole 16-byte
+// vectors, and no scale of 8-bit values is for 16 columns only.
+bool can_pack(const QuantizedFormat& format, int64_t num_columns);
+// The bytes of a row's part of a block.
+int64_t packed_block_bytes(const GgufBlockType& type);
+// The bytes of a matrix, or 0 if can_pack() is false.
+int64_t packed_bytes(const WeightScheme& scheme, DType scales, const Shape& matrix);
+
+// The matrices of a source with quantized numbers, one below the other. It is the only copy of the
+// weights, and about as large as the source.
+class PackedMatrix {
+ public:
+  // Packs on the host and enqueues the upload. Fails as quantized_matrices() does, and with
+  // kUnimplemented if can_pack() is false.
+  static Result<PackedMatrix> load(const LinearSource& source, WeightUpload& upload);
+
+  // Adjacent matrices of one format are one part, if the panels of the first are full.
+  const std::vector<PackedRows>& parts() const { return parts_; }
+  int64_t num_rows() const { return parts_.back().first_row + parts_.back().num_rows; }
+  int64_t num_columns() const { return parts_.front().num_columns; }
+  // Column i of the parts is column order()[i] of the matrix; null: the columns are in order.
+  const int32_t* order() const { return order_.view.as<const int32_t>(); }
+  size_t num_bytes() const { return panels_.num_bytes() + order_.buffer.num_bytes(); }
+
+ private:
+  PackedMatrix() = default;
+
+  Buffer panels_;
+  std::vector<PackedRows> parts_;
+  Tensor order_;
+};
+
+struct PackedProduct {
+  const PackedMatrix* w = nullptr;
+  TensorView x;
+  TensorView bias;  // data null: none
+  TensorView out;
+  TensorView gated_out = {};  // PackedGemmCall's; data null: none
+};
+
+// Computes products with packed matrices. Up to kMaxKernelRows rows are multiplied by the kernel,
+// kMaxPackedRows at a time. With more, the matrix is unpacked into a workspace, as many rows at a
+// time as fit, and cuBLASLt multiplies those.
+class PackedGemm {
+ public:
+  static constexpr int64_t kMaxKernelRows = 128;
+
+  // The library must outlive the PackedGemm.
+  static Result<std::unique_ptr<PackedGemm>> create(const LaunchContext& context, CublasLt& cublas);
+
+  // Allocates what products with the matrix need. Called once per matrix, before its products.
+  Status reserve(const PackedMatrix& matrix);
+  // Enqueues; capturable.
+  void run(const PackedProduct& product);
+
+ private:
+  PackedGemm(const LaunchContext& context, CublasLt& cublas) : context_(context), cublas_(cublas) {}
+
+  void run_kernel(const PackedProduct& product);
+  bool can_unpack(const PackedProduct& product) const;
+  Status run_unpacked(const PackedProduct& product);
+  Status multiply(const TensorView& x, const TensorView& w, const TensorView& out,
+                  int64_t first_row);
+
+  LaunchContext context_;
+  CublasLt& cublas_;
+  int num_sms_ = 0;
+  Buffer unpacked_;  // rows of a matrix
+  Buffer permuted_;  // kMaxPackedRows rows of x in the order of a matrix's columns
+  std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
+};
+
+}  // namespace quire::cuda

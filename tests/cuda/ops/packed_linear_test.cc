@@ -1,0 +1,471 @@
+// Products with weights that stay packed on the device, against sums in double.
+#include <cmath>
+
+#include "device_data.h"
+#include "support/quantized_matrices.h"
+
+namespace quire::testing {
+namespace {
+
+// A packed Linear, the numbers that it stands for, and bounds of the terms that these are sums of.
+struct PackedCase {
+  std::string what;
+  std::unique_ptr<Linear> linear;
+  int64_t n = 0;
+  int64_t k = 0;
+  std::vector<float> weights;
+  std::vector<float> magnitudes;
+  std::vector<float> bias;
+
+  void add(const GgufMatrix& m) {
+    k = m.k;
+    n += m.n;
+    weights.insert(weights.end(), m.values.begin(), m.values.end());
+    magnitudes.insert(magnitudes.end(), m.magnitudes.begin(), m.magnitudes.end());
+  }
+  // A value without its offset or zero point is at most twice as large as the largest of the row.
+  void add(const IntegerMatrix& m) {
+    k = m.k;
+    n += m.n;
+    weights.insert(weights.end(), m.plain.begin(), m.plain.end());
+    for (int64_t row = 0; row < m.n; ++row) {
+      float largest = 0;
+      for (int64_t i = 0; i < k; ++i) {
+        largest = std::max(largest, std::abs(m.plain[static_cast<size_t>(row * k + i)]));
+      }
+      magnitudes.insert(magnitudes.end(), static_cast<size_t>(k), 2 * largest);
+    }
+  }
+};
+
+class PackedLinearTest : public CudaOpsTest {
+ protected:
+  void SetUp() override {
+    CudaOpsTest::SetUp();
+    if (IsSkipped()) return;
+    if (ops_->block_bytes(*find_gguf_block_type(8)) == 0) {
+      GTEST_SKIP() << "weights stay packed on Hopper and later";
+    }
+  }
+
+  // Every second matrix has no bias.
+  template <typename Matrix, typename View>
+  PackedCase make(const std::vector<const Matrix*>& matrices, const std::vector<View>& views,
+                  LinearSource source, bool has_bias) {
+    PackedCase made;
+    std::vector<TensorView> biases;
+    for (const Matrix* matrix : matrices) made.add(*matrix);
+    made.bias.assign(static_cast<size_t>(made.n), 0.0F);
+    const std::vector<float> numbers = random(made.n, 5);
+    int64_t first = 0;
+    for (size_t i = 0; i < matrices.size(); ++i) {
+      const int64_t count = matrices[i]->n;
+      if (i % 2 == 0) std::copy_n(numbers.data() + first, count, made.bias.data() + first);
+      biases.push_back({i % 2 == 0 ? made.bias.data() + first : nullptr, DType::kF32, {count}});
+      first += count;
+    }
+    if (has_bias) source.biases = biases;
+    if (!has_bias) made.bias.assign(made.bias.size(), 0.0F);
+    EXPECT_EQ(views.size(), matrices.size());
+    Result<std::unique_ptr<Linear>> linear = ops_->make_linear(source);
+    EXPECT_EQ(linear.status().message(), "");
+    made.linear = std::move(linear).value();
+    return made;
+  }
+  PackedCase make(const std::vector<const GgufMatrix*>& matrices, bool has_bias = false) {
+    std::vector<BlockMatrix> views;
+    for (const GgufMatrix* matrix : matrices) views.push_back(matrix->view());
+    PackedCase made =
+        make(matrices, views, {.weights = {}, .biases = {}, .blocks = views}, has_bias);
+    made.what = matrices.front()->type.name;
+    return made;
+  }
+  PackedCase make(const std::vector<const IntegerMatrix*>& matrices, bool has_bias = false) {
+    std::vector<WeightView> views;
+    for (const IntegerMatrix* matrix : matrices) views.push_back(matrix->view);
+    PackedCase made = make(matrices, views, {.weights = views, .biases = {}}, has_bias);
+    made.what = quire::describe(matrices.front()->view.scheme);
+    return made;
+  }
+
+  // A sum in double, and the largest error of a sum in F32.
+  struct Sum {
+    double value = 0;
+    double bound = 0;
+  };
+  Sum sum_of(const PackedCase& w, const std::vector<float>& x, int64_t t, int64_t row,
+             bool is_unpacked) const {
+    // The tensor cores' sums keep at least 22 bits. Unpacked weights are rounded.
+    const double of_terms = 4e-6;
+    const double of_weights = !is_unpacked ? 0 : dtype() == DType::kBF16 ? 0x1p-8 : 0x1p-10;
+    Sum sum;
+    sum.value = static_cast<double>(w.bias[static_cast<size_t>(row)]);
+    for (int64_t k = 0; k < w.k; ++k) {
+      const auto at = static_cast<size_t>(row * w.k + k);
+      const auto number = static_cast<double>(x[static_cast<size_t>(t * w.k + k)]);
+      sum.value += number * static_cast<double>(w.weights[at]);
+      sum.bound += std::abs(number) * (of_terms * static_cast<double>(w.magnitudes[at]) +
+                                       of_weights * std::abs(static_cast<double>(w.weights[at])));
+    }
+    sum.bound += 1e-30 + 1e-6 * std::abs(sum.value);
+    return sum;
+  }
+
+  void check(const PackedCase& w, int64_t num_rows, DType out_type) {
+    constexpr int64_t kMostExactRows = 128;
+    const std::vector<float> x = random(num_rows * w.k, static_cast<uint32_t>(7 + num_rows));
+    const DeviceData input = device({num_rows, w.k}, x);
+    DeviceData out(stream(), {num_rows, w.n}, out_type);
+    ops_->linear(*w.linear, input.view(), out.view(), stream());
+    const std::vector<float> got = out.values();
+    const double of_out = out_type == DType::kBF16 ? 0x1p-8 : out_type == DType::kF16 ? 0x1p-10 : 0;
+    int num_wrong = 0;
+    for (int64_t t = 0; t < num_rows; ++t) {
+      for (int64_t row = 0; row < w.n; ++row) {
+        const Sum sum = sum_of(w, x, t, row, num_rows > kMostExactRows);
+        const float number = got[static_cast<size_t>(t * w.n + row)];
+        const double bound = sum.bound + of_out * std::abs(sum.value);
+        if (std::abs(static_cast<double>(number) - sum.value) <= bound || ++num_wrong > 3) continue;
+        ADD_FAILURE() << w.what << ", " << num_rows << " rows of " << w.k << " to " << w.n << " "
+                      << dtype_name(out_type) << ": row " << t << " column " << row << " is "
+                      << number << ", expected " << sum.value << " up to " << bound;
+      }
+    }
+    EXPECT_EQ(num_wrong, 0) << w.what;
+  }
+};
+
+TEST_P(PackedLinearTest, EveryTypeOfBlock) {
+  for (const GgufBlockType& type : quantized_types()) {
+    const int64_t block = type.block_elements;
+    const int64_t shapes[][2] = {{1, block}, {33, 2 * block}, {40, 9 * block}, {129, 3 * block}};
+    for (const auto& [n, k] : shapes) {
+      const GgufMatrix m = random_matrix(type, n, k, static_cast<uint32_t>(n * 1000 + k));
+      const PackedCase w = make({&m}, n == 40);
+      for (const int64_t num_rows : {1, 2, 5, 8, 9, 16, 17, 32, 33}) {
+        check(w, num_rows, DType::kF32);
+      }
+      check(w, 3, dtype());
+    }
+  }
+}
+
+TEST_P(PackedLinearTest, EveryNumberOfRows) {
+  const GgufMatrix q4 = random_matrix(*find_gguf_block_type(12), 65, 512, 1);
+  const GgufMatrix q6 = random_matrix(*find_gguf_block_type(14), 65, 512, 2);
+  const GgufMatrix q8 = random_matrix(*find_gguf_block_type(8), 65, 480, 3);
+  for (const GgufMatrix* m : {&q4, &q6, &q8}) {
+    const PackedCase w = make({m});
+    for (int64_t num_rows = 0; num_rows <= 34; ++num_rows) check(w, num_rows, DType::kF32);
+    for (const int64_t num_rows : {64, 127, 128, 129, 200}) check(w, num_rows, DType::kF32);
+  }
+}
+
+TEST_P(PackedLinearTest, EveryLayoutOfIntegers) {
+  for (const int bits : {4, 8}) {
+    for (const bool has_zeros : {false, true}) {
+      for (const DType scales : {DType::kF16, DType::kBF16, DType::kF32}) {
+        for (const int64_t group_size :
+             {int64_t{16}, int64_t{32}, int64_t{64}, int64_t{96}, int64_t{128}, int64_t{256},
+              int64_t{512}, kPerRow, kPerTensor}) {
+          if (bits == 8 && group_size == 16) continue;
+          IntegerSpec spec = {.bits = bits, .group_size = group_size, .has_zeros = has_zeros};
+          spec.scales = scales;
+          const IntegerMatrix m(spec, 35, group_size == 96 ? 576 : 1024, 3);
+          const PackedCase w = make({&m}, scales == DType::kF32);
+          for (const int64_t num_rows : {1, 4, 11, 32}) check(w, num_rows, DType::kF32);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(PackedLinearTest, RowsMayEndWithinASlice) {
+  for (const int64_t k : {8, 24, 56, 64, 72, 136, 264, 328, 776}) {
+    for (const int bits : {4, 8}) {
+      const IntegerMatrix m({.bits = bits, .group_size = kPerRow, .has_zeros = true}, 37, k, 9);
+      const PackedCase w = make({&m});
+      for (const int64_t num_rows : {1, 7, 130}) check(w, num_rows, DType::kF32);
+    }
+  }
+}
+
+// Enough panels for one part of K per warp, and numbers of panels that 2 and 4 divide or not.
+TEST_P(PackedLinearTest, LargeMatrices) {
+  for (const int64_t n : {2048, 4352, 4320, 4300, 9000}) {
+    const GgufMatrix q4 = random_matrix(*find_gguf_block_type(12), n, 768, 4);
+    const GgufMatrix q6 = random_matrix(*find_gguf_block_type(14), n / 2, 1280, 5);
+    for (const GgufMatrix* m : {&q4, &q6}) {
+      const PackedCase w = make({m});
+      for (const int64_t num_rows : {1, 3, 8, 20}) check(w, num_rows, DType::kF32);
+    }
+  }
+}
+
+TEST_P(PackedLinearTest, FewRowsOfManyColumns) {
+  for (const int64_t k : {4096, 14336}) {
+    const GgufMatrix m = random_matrix(*find_gguf_block_type(2), 96, k, 4);
+    const PackedCase w = make({&m});
+    for (const int64_t num_rows : {1, 8, 32, 129}) check(w, num_rows, DType::kF32);
+  }
+}
+
+TEST_P(PackedLinearTest, ColumnsMayHaveAnOrder) {
+  for (const int64_t group_size : {int64_t{32}, int64_t{128}, kPerRow}) {
+    for (const bool has_zeros : {false, true}) {
+      const IntegerSpec spec = {
+          .group_size = group_size, .has_zeros = has_zeros, .has_order = true};
+      const IntegerMatrix m(spec, 40, 640, 8);
+      const PackedCase w = make({&m});
+      for (const int64_t num_rows : {1, 9, 33, 140}) check(w, num_rows, DType::kF32);
+    }
+  }
+}
+
+// As q, k and v in a file whose v has another type; the matrices end within panels.
+TEST_P(PackedLinearTest, StacksMatricesOfSeveralTypes) {
+  const auto of_type = [](uint32_t id, int64_t n) {
+    return random_matrix(*find_gguf_block_type(id), n, 512, id);
+  };
+  const GgufMatrix q = of_type(12, 40);
+  const GgufMatrix k = of_type(12, 33);
+  const GgufMatrix v = of_type(14, 7);
+  const GgufMatrix more = of_type(8, 96);
+  const PackedCase w = make({&q, &k, &v, &more}, true);
+  for (const int64_t num_rows : {1, 6, 33, 150}) {
+    check(w, num_rows, DType::kF32);
+    check(w, num_rows, dtype());
+  }
+}
+
+TEST_P(PackedLinearTest, StacksMatricesOfSeveralScales) {
+  IntegerSpec spec = {.group_size = 64, .has_zeros = true};
+  const IntegerMatrix q(spec, 64, 512, 1);
+  spec.scales = DType::kF32;
+  const IntegerMatrix k(spec, 33, 512, 2);
+  spec.scales = DType::kF16;
+  const IntegerMatrix v(spec, 7, 512, 3);
+  const PackedCase w = make({&q, &k, &v}, true);
+  for (const int64_t num_rows : {1, 6, 33}) check(w, num_rows, DType::kF32);
+}
+
+TEST_P(PackedLinearTest, RowsDoNotDependOnTheirBatch) {
+  for (const auto& [id, n] : {std::pair(12U, 4352), std::pair(14U, 96), std::pair(8U, 2100)}) {
+    const GgufMatrix m = random_matrix(*find_gguf_block_type(id), n, 1536, 3);
+    const PackedCase w = make({&m});
+    constexpr int64_t kRows = 128;
+    const std::vector<float> x = random(kRows * w.k, 6);
+    const DeviceData input = device({kRows, w.k}, x);
+    const auto rows_of = [&](int64_t first, int64_t count) {
+      DeviceData out(stream(), {count, w.n}, DType::kF32);
+      ops_->linear(*w.linear, input.view().rows(first, count), out.view(), stream());
+      return out.bytes();
+    };
+    const std::vector<std::byte> all = rows_of(0, kRows);
+    const auto row_bytes = static_cast<size_t>(w.n) * 4;
+    for (const int64_t count : {1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64}) {
+      const int64_t first = kRows - count;
+      const std::vector<std::byte> some = rows_of(first, count);
+      EXPECT_EQ(std::memcmp(some.data(), all.data() + static_cast<size_t>(first) * row_bytes,
+                            some.size()),
+                0)
+          << m.type.name << ", " << count << " rows";
+    }
+  }
+}
+
+TEST_P(PackedLinearTest, ANanStaysInItsRow) {
+  const GgufMatrix m = random_matrix(*find_gguf_block_type(12), 64, 512, 3);
+  const PackedCase w = make({&m});
+  std::vector<float> x = random(10 * w.k, 6);
+  const auto run = [&] {
+    const DeviceData input = device({10, w.k}, x);
+    DeviceData out(stream(), {10, w.n}, DType::kF32);
+    ops_->linear(*w.linear, input.view(), out.view(), stream());
+    return out.values();
+  };
+  const std::vector<float> before = run();
+  x[static_cast<size_t>(3 * w.k + 100)] = NAN;
+  const std::vector<float> after = run();
+  for (size_t i = 0; i < after.size(); ++i) {
+    const bool is_own = i / static_cast<size_t>(w.n) == 3;
+    EXPECT_EQ(std::isnan(after[i]), is_own) << i;
+    if (is_own) continue;
+    EXPECT_EQ(after[i], before[i]) << i;
+  }
+}
+
+// Checks products of gate and up that the kernel multiplies, and others.
+TEST_P(PackedLinearTest, MultipliesTheHalvesOfAProduct) {
+  for (const int64_t n : {64, 192, 9216, 100}) {
+    const GgufMatrix gate = random_matrix(*find_gguf_block_type(12), n / 2, 512, 1);
+    const GgufMatrix up = random_matrix(*find_gguf_block_type(12), n / 2, 512, 2);
+    const PackedCase w = make(std::vector<const GgufMatrix*>{&gate, &up}, n == 192);
+    for (const int64_t num_rows : {1, 3, 8, 17, 33, 140}) {
+      const std::vector<float> x = random(num_rows * w.k, 7, 0.05F);
+      const DeviceData input = device({num_rows, w.k}, x);
+      DeviceData gate_up = blank({num_rows, n});
+      DeviceData separate = blank({num_rows, n / 2});
+      DeviceData fused = blank({num_rows, n / 2});
+      ops_->linear(*w.linear, input.view(), gate_up.view(), stream());
+      ops_->gated_mul(Activation::kSilu, gate_up.view(), separate.view(), stream());
+      gate_up.poison();
+      ops_->linear_gated_mul(Activation::kSilu, *w.linear, input.view(), gate_up.view(),
+                             fused.view(), stream());
+      EXPECT_EQ(fused.bytes(), separate.bytes()) << n << ", " << num_rows << " rows";
+    }
+  }
+}
+
+TEST_P(PackedLinearTest, ComputesNormsAndMlps) {
+  constexpr int64_t kWidth = 512;
+  const GgufMatrix gate_up = random_matrix(*find_gguf_block_type(12), 2 * kWidth, kWidth, 1);
+  const GgufMatrix down_matrix = random_matrix(*find_gguf_block_type(14), kWidth, kWidth, 2);
+  const PackedCase up = make({&gate_up});
+  const PackedCase down = make({&down_matrix});
+  const std::vector<float> ones(kWidth, 1.0F);
+  const Tensor weight =
+      ops_->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
+  for (const int64_t num_rows : {1, 5, 40, 130}) {
+    const std::vector<float> residual = random(num_rows * kWidth, 3, 0.1F);
+    const DeviceData in = device({num_rows, kWidth}, residual);
+    DeviceData x = blank({num_rows, kWidth});
+    DeviceData scratch = blank({num_rows, 2 * kWidth});
+    DeviceData product = blank({num_rows, kWidth});
+    DeviceData expected = blank({num_rows, kWidth});
+    DeviceData out = blank({num_rows, kWidth});
+    const auto* weights = weight.view.as<float>();
+    ops_->rms_norm(in.view(), weights, 1e-5F, x.view(), stream());
+    ops_->linear(*up.linear, x.view(), scratch.view(), stream());
+    ops_->gated_mul(Activation::kGeluTanh, scratch.view(), product.view(), stream());
+    ops_->linear(*down.linear, product.view(), expected.view(), stream());
+    GatedMlp mlp;
+    mlp.gate_up = up.linear.get();
+    mlp.down = down.linear.get();
+    mlp.activation = Activation::kGeluTanh;
+    mlp.norm = ResidualNorm{.residual = in.view(), .weight = weights, .eps = 1e-5F};
+    mlp.x = x.view();
+    mlp.out = out.view();
+    mlp.gate_up_out = scratch.view();
+    mlp.product = product.view();
+    ops_->gated_mlp(mlp, stream());
+    EXPECT_EQ(out.bytes(), expected.bytes()) << num_rows;
+    DeviceData normed = blank({num_rows, 2 * kWidth});
+    ops_->norm_linear(*mlp.norm, *up.linear, x.view(), normed.view(), stream());
+    ops_->rms_norm(in.view(), weights, 1e-5F, x.view(), stream());
+    ops_->linear(*up.linear, x.view(), scratch.view(), stream());
+    EXPECT_EQ(normed.bytes(), scratch.bytes()) << num_rows;
+  }
+}
+
+TEST_P(PackedLinearTest, EmbedsTheNumbersThatTheWeightsStandFor) {
+  const int32_t rows[] = {44, 0, 31, 32};
+  const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {44, 0, 31, 32});
+  const auto check_rows = [&](const PackedCase& w) {
+    for (const float scale : {1.0F, 3.0F}) {
+      DeviceData out = blank({4, w.k});
+      ops_->embed(*w.linear, ids.as<int32_t>(), scale, out.view(), stream());
+      std::vector<float> expected;
+      for (const int32_t row : rows) {
+        for (int64_t i = 0; i < w.k; ++i) {
+          expected.push_back(scale * w.weights[static_cast<size_t>(row * w.k + i)]);
+        }
+      }
+      expect_near_all(out.values(), expected, tolerance(dtype()) / 2, w.what);
+    }
+  };
+  for (const GgufBlockType& type : quantized_types()) {
+    const GgufMatrix m = random_matrix(type, 45, 3 * type.block_elements, 17);
+    check_rows(make({&m}));
+  }
+  for (const int bits : {4, 8}) {
+    for (const bool has_order : {false, true}) {
+      const IntegerMatrix m(
+          {.bits = bits, .group_size = 64, .has_zeros = true, .has_order = has_order}, 45, 320, 17);
+      check_rows(make({&m}));
+    }
+  }
+}
+
+TEST_P(PackedLinearTest, CanBeCaptured) {
+  const GgufMatrix m = random_matrix(*find_gguf_block_type(14), 300, 512, 3);
+  const PackedCase w = make({&m});
+  for (const int64_t num_rows : {1, 5, 40, 200}) {
+    const DeviceData x = device({num_rows, w.k}, random(num_rows * w.k, 1));
+    DeviceData out(stream(), {num_rows, w.n}, DType::kF32);
+    expect_capturable([&] { ops_->linear(*w.linear, x.view(), out.view(), stream()); }, out,
+                      [&] { out.poison(); });
+  }
+}
+
+// A chain in which each product reads the output of the previous kernel, which started early too.
+TEST_P(PackedLinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
+  constexpr int64_t kWidth = 2048;
+  const GgufMatrix m = random_matrix(*find_gguf_block_type(12), kWidth, kWidth, 3);
+  const PackedCase w = make({&m});
+  const std::vector<float> ones(kWidth, 1.0F);
+  const Tensor weight =
+      ops_->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kWidth}}).value();
+  for (const int64_t num_rows : {1, 4, 6}) {
+    const DeviceData start = device({num_rows, kWidth}, random(num_rows * kWidth, 9));
+    DeviceData x = blank({num_rows, kWidth});
+    DeviceData y = blank({num_rows, kWidth});
+    std::vector<std::byte> first;
+    for (int repeat = 0; repeat < 10; ++repeat) {
+      stream().record_error(cudaMemcpyAsync(x.view().data, start.view().data, x.view().num_bytes(),
+                                            cudaMemcpyDeviceToDevice, stream().get()),
+                            "copy");
+      for (int i = 0; i < 30; ++i) {
+        ops_->linear(*w.linear, x.view(), y.view(), stream());
+        ops_->rms_norm(y.view(), weight.view.as<float>(), 1e-5F, x.view(), stream());
+      }
+      if (repeat == 0) first = x.bytes();
+      EXPECT_EQ(x.bytes(), first) << num_rows << ", " << repeat;
+    }
+  }
+}
+
+TEST_P(PackedLinearTest, TakesTheBytesThatAreEstimated) {
+  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(12)), 148);  // Q4_K, 144 in the file
+  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(14)), 212);  // Q6_K, 210 in the file
+  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(8)), 34);
+  EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(1)), 0);
+  EXPECT_FALSE(ops_->packs_experts());
+  for (const GgufBlockType& type : quantized_types()) {
+    const GgufMatrix m = random_matrix(type, 64, 512, 1);
+    EXPECT_EQ(make({&m}).linear->num_bytes(),
+              static_cast<size_t>(64 * 512 / type.block_elements * ops_->block_bytes(type)))
+        << type.name;
+  }
+  const IntegerSpec specs[] = {{.bits = 4, .group_size = 128, .has_zeros = true},
+                               {.bits = 4, .group_size = 32, .scales = DType::kBF16},
+                               {.bits = 8, .group_size = kPerRow, .scales = DType::kF32}};
+  for (const IntegerSpec& spec : specs) {
+    const IntegerMatrix m(spec, 64, 1024, 1);
+    const int64_t estimate = ops_->integer_bytes(scheme_of(spec), spec.scales, {64, 1024});
+    EXPECT_EQ(make({&m}).linear->num_bytes(), static_cast<size_t>(estimate)) << describe(spec);
+  }
+  EXPECT_EQ(ops_->integer_bytes(scheme_of(specs[0]), DType::kF16, {64, 1024}),
+            64 * 1024 / 2 + 64 * 8 * 3);
+}
+
+TEST_P(PackedLinearTest, RefusesWhatTheKernelsDoNotTake) {
+  const IntegerSpec by_row = {.bits = 4, .group_size = kPerRow};
+  EXPECT_EQ(ops_->integer_bytes(scheme_of(by_row), DType::kF16, {4, 100}), 0);
+  const IntegerSpec by_16 = {.bits = 8, .group_size = 16};
+  EXPECT_EQ(ops_->integer_bytes(scheme_of(by_16), DType::kF16, {4, 128}), 0);
+  const IntegerMatrix m(by_row, 4, 100, 1);
+  const LinearSource source = {.weights = {&m.view, 1}, .biases = {}};
+  EXPECT_EQ(ops_->make_linear(source).status().code(), StatusCode::kUnimplemented);
+  const GgufMatrix a = random_matrix(*find_gguf_block_type(8), 4, 64, 1);
+  const GgufMatrix b = random_matrix(*find_gguf_block_type(8), 4, 96, 1);
+  const std::vector<BlockMatrix> blocks = {a.view(), b.view()};
+  EXPECT_EQ(ops_->make_linear({.weights = {}, .biases = {}, .blocks = blocks}).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, PackedLinearTest, ::testing::Values(DType::kBF16, DType::kF16),
+                         dtype_of_test);
+
+}  // namespace
+}  // namespace quire::testing
