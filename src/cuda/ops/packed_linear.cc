@@ -83,6 +83,12 @@ PackedProduct part_of(PackedProduct product, int64_t first, int64_t count) {
   return product;
 }
 
+// Whether the kernel normalizes the rows. Kernels of several parts would add delta several times.
+bool norms(const PackedMatrix& w, int64_t num_rows) {
+  return w.parts().size() == 1 && w.order() == nullptr &&
+         packed_gemm_norms(w.parts().front(), num_rows);
+}
+
 bool gates(const PackedMatrix& w) {
   return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
 }
@@ -175,8 +181,13 @@ Status PackedGemm::reserve(const PackedMatrix& matrix) {
   return {};
 }
 
-void PackedGemm::run(const PackedProduct& product) {
+void PackedGemm::run(PackedProduct product) {
   const int64_t num_rows = product.x.shape[0];
+  if (num_rows == 0) return;
+  if (product.norm && !norms(*product.w, num_rows)) {
+    run_row_operation(context_, *product.norm, product.x);
+    product.norm.reset();
+  }
   if (num_rows > kMaxKernelRows && can_unpack(product)) {
     Status status = run_unpacked(product);
     if (!status.ok()) context_.stream->record_error(std::move(status));
@@ -186,7 +197,7 @@ void PackedGemm::run(const PackedProduct& product) {
     }
     if (gates(*product.w)) return;
   }
-  if (product.gated_out.data == nullptr || num_rows == 0) return;
+  if (product.gated_out.data == nullptr) return;
   run_gated_mul(context_, Activation::kSilu, product.out, product.gated_out);
 }
 
@@ -199,6 +210,10 @@ void PackedGemm::run_kernel(const PackedProduct& product) {
   for (const PackedRows& part : product.w->parts()) {
     PackedGemmCall call = {&part, x, product.bias, product.out};
     if (gates(*product.w)) call.gated_out = product.gated_out;
+    if (product.norm) {
+      call.norm = &*product.norm;
+      call.counter = static_cast<uint32_t*>(counter_.data());
+    }
     run_packed_gemm(context_, num_sms_, call);
   }
 }

@@ -53,7 +53,8 @@ struct PackedProduct {
   TensorView x;
   TensorView bias;  // data null: none
   TensorView out;
-  TensorView gated_out = {};  // PackedGemmCall's; data null: none
+  TensorView gated_out = {};              // PackedGemmCall's; data null: none
+  std::optional<ResidualNorm> norm = {};  // computes x, which then is scratch
 };
 
 // Computes products with packed matrices. Up to kMaxKernelRows rows are multiplied by the kernel,
@@ -69,7 +70,7 @@ class PackedGemm {
   // Allocates what products with the matrix need. Called once per matrix, before its products.
   Status reserve(const PackedMatrix& matrix);
   // Enqueues; capturable.
-  void run(const PackedProduct& product);
+  void run(PackedProduct product);
 
  private:
   PackedGemm(const LaunchContext& context, CublasLt& cublas) : context_(context), cublas_(cublas) {}
@@ -85,6 +86,7 @@ class PackedGemm {
   int num_sms_ = 0;
   Buffer unpacked_;  // rows of a matrix
   Buffer permuted_;  // kMaxPackedRows rows of x in the order of a matrix's columns
+  Buffer counter_;   // PackedGemmCall's
   std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
 };
 
