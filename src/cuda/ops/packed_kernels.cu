@@ -188,28 +188,25 @@ struct GroupScale {
   float minimum;
 };
 
-// The scale and the minimum of a panel's row in a group of a block.
-template <bool kHasMinimums>
+// The scale and the minimum of a panel's row in a group of a block. Blocks have scales of their own
+// only if their groups are small.
+template <bool kHasMinimums, bool kMayHaveBlockScales>
 __device__ __forceinline__ GroupScale group_scale(const PackedLayout& layout,
                                                   const unsigned char* block, int row, int group) {
   const QuantizedHeader& header = layout.header;
   const int at = group * static_cast<int>(kPanelRows) + row;
   const unsigned char* const scales = block + header.scales;
   GroupScale of = {};
-  switch (layout.format.scales) {
-    case QuantizedScales::kBlockBytes:
-      of.scale = to_float(load_as<__half>(block + header.block_scales + 2 * row)) *
-                 static_cast<float>(load_as<int8_t>(scales + at));
-      break;
-    case QuantizedScales::kF16:
-      of.scale = to_float(load_as<__half>(scales + 2 * at));
-      break;
-    case QuantizedScales::kBF16:
-      of.scale = to_float(load_as<__nv_bfloat16>(scales + 2 * at));
-      break;
-    case QuantizedScales::kF32:
-      of.scale = load_as<float>(scales + 4 * at);
-      break;
+  if (kMayHaveBlockScales && layout.format.has_block_scales()) {
+    of.scale = to_float(load_as<__half>(block + header.block_scales + 2 * row)) *
+               static_cast<float>(load_as<int8_t>(scales + at));
+  } else if (layout.format.scales == QuantizedScales::kF32) {
+    of.scale = load_as<float>(scales + 4 * at);
+  } else {
+    const auto bits = load_as<uint16_t>(scales + 2 * at);
+    of.scale = layout.format.scales == QuantizedScales::kF16
+                   ? to_float(__ushort_as_half(bits))
+                   : __uint_as_float(static_cast<uint32_t>(bits) << 16);
   }
   if constexpr (!kHasMinimums) return of;
   if (layout.format.has_zeros) {
@@ -217,7 +214,7 @@ __device__ __forceinline__ GroupScale group_scale(const PackedLayout& layout,
     of.minimum = of.scale * (zero - layout.shifted);
   } else {
     const unsigned char* const minimums = block + header.minimums;
-    const float minimum = layout.format.has_block_scales()
+    const float minimum = kMayHaveBlockScales && layout.format.has_block_scales()
                               ? to_float(load_as<__half>(block + header.block_minimums + 2 * row)) *
                                     static_cast<float>(minimums[at])
                               : to_float(load_as<__half>(minimums + 2 * at));
@@ -427,7 +424,8 @@ __device__ __forceinline__ void multiply_slice(const Params& p, const unsigned c
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
     const int column = slice * kSliceColumns + group * kGroupSteps * 16;
-    of_row[group] = group_scale<kHasMinimums>(p.layout, block, lane, column >> p.group_shift);
+    of_row[group] = group_scale<kHasMinimums, (kGroupSteps < kSteps)>(p.layout, block, lane,
+                                                                      column >> p.group_shift);
   }
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
@@ -670,8 +668,8 @@ __global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t*
           const int panel_row = tile * kPackedTileRows + half * 8 + lane / 4;
           const int row = static_cast<int>(blockIdx.y * kPanelRows) + panel_row;
           if (row >= num_rows) continue;
-          const GroupScale of = group_scale<kHasMinimums>(w.layout, block, panel_row,
-                                                          column / w.layout.format.group_k);
+          const GroupScale of = group_scale<kHasMinimums, true>(w.layout, block, panel_row,
+                                                                column / w.layout.format.group_k);
           const T* const pairs[2] = {reinterpret_cast<const T*>(&a[half]),
                                      reinterpret_cast<const T*>(&a[2 + half])};
           Vec<T, 4> numbers;
@@ -716,8 +714,8 @@ __global__ void gather_packed_rows_kernel(PackedRows w, const int32_t* ids, cons
     const PackedQuad quad = packed_quad(bits, panel_row, column % kSliceColumns);
     const int group = column / layout.format.group_k;
     const GroupScale of = layout.has_minimums()
-                              ? group_scale<true>(layout, block, panel_row, group)
-                              : group_scale<false>(layout, block, panel_row, group);
+                              ? group_scale<true, true>(layout, block, panel_row, group)
+                              : group_scale<false, true>(layout, block, panel_row, group);
     for (int i = 0; i < 4; ++i) {
       uint32_t value = 0;
       if (bits == 8) {

@@ -48,7 +48,7 @@ struct PackedLayout {
     return static_cast<int>(header.num_bytes + slices * slice_bytes());
   }
   constexpr int block_bytes() const { return block_bytes(block_columns() / kSliceColumns); }
-  // What is added to stored values, so that the value of zero is 2^(bits - 1).
+  // The number that is added to stored values, so that the value of zero is 2^(bits - 1).
   constexpr int value_shift() const {
     const bool is_centered = !format.has_minimums && !format.has_zeros;
     return is_centered ? (1 << (format.value_bits - 1)) - format.offset : 0;

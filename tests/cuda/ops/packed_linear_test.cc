@@ -474,7 +474,7 @@ TEST_P(PackedLinearTest, TakesTheBytesThatAreEstimated) {
             64 * 1024 / 2 + 64 * 8 * 3);
 }
 
-TEST_P(PackedLinearTest, RefusesWhatTheKernelsDoNotTake) {
+TEST_P(PackedLinearTest, RefusesMatricesThatTheKernelsDoNotTake) {
   const IntegerSpec by_row = {.bits = 4, .group_size = kPerRow};
   EXPECT_EQ(ops_->integer_bytes(scheme_of(by_row), DType::kF16, {4, 100}), 0);
   const IntegerSpec by_16 = {.bits = 8, .group_size = 16};
