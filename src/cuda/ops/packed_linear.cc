@@ -165,6 +165,8 @@ Result<std::unique_ptr<PackedGemm>> PackedGemm::create(const LaunchContext& cont
   std::unique_ptr<PackedGemm> gemm(new PackedGemm(context, cublas));
   QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(&gemm->num_sms_, cudaDevAttrMultiProcessorCount,
                                                     context.stream->limits().device));
+  QUIRE_ASSIGN_OR_RETURN(gemm->counter_, device_memory(sizeof(uint32_t)));
+  context.stream->set_zero(gemm->counter_.data(), sizeof(uint32_t));
   return gemm;
 }
 
