@@ -115,12 +115,18 @@ class Expander final : public LatentExpander {
   std::unique_ptr<PerHeadLinear> k_up_, v_up_;
 };
 
+double rounded(double value) {
+  return bf16_to_f32(f32_to_bf16(static_cast<float>(value)));
+}
+
 ThreadPool& oracle_threads() {
   static ThreadPool threads(static_cast<int>(std::thread::hardware_concurrency()));
   return threads;
 }
 
-// One head of one request in F64: q [q_len, heads, key] → out [q_len, heads, value].
+// One head of one request in F64: q [q_len, heads, key] → out [q_len, heads, value]. The expanded
+// keys and values are rounded to BF16, as the operation's are, and so are the latent vectors of an
+// FP8 cache: with scores this large, unrounded ones give results that differ by up to 0.02.
 void attend_head(const AttentionProblem& problem, const Matrices& matrices, int req, int head,
                  const float* q, float* out) {
   const AttentionRequest& request = problem.spec().reqs[static_cast<size_t>(req)];
@@ -133,16 +139,20 @@ void attend_head(const AttentionProblem& problem, const Matrices& matrices, int 
     double* const value = values.data() + int64_t{position} * kValue;
     std::vector<double> latent(kLatent);
     for (int i = 0; i < kLatent; ++i) {
-      latent[static_cast<size_t>(i)] = problem.key(req, position, 0, i);
+      latent[static_cast<size_t>(i)] = rounded(problem.key(req, position, 0, i));
       for (int d = 0; d < kNope; ++d) {
         key[d] += latent[static_cast<size_t>(i)] * double{k_up[i * kNope + d]};
       }
     }
-    for (int d = 0; d < kRope; ++d) key[kNope + d] = problem.key(req, position, 0, kLatent + d);
+    for (int d = 0; d < kNope; ++d) key[d] = rounded(key[d]);
+    for (int d = 0; d < kRope; ++d) {
+      key[kNope + d] = rounded(problem.key(req, position, 0, kLatent + d));
+    }
     for (int d = 0; d < kValue; ++d) {
       for (int i = 0; i < kLatent; ++i) {
         value[d] += latent[static_cast<size_t>(i)] * double{v_up[d * kLatent + i]};
       }
+      value[d] = rounded(value[d]);
     }
   }
   const int num_heads = matrices.num_heads;
@@ -296,7 +306,8 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
     actual.push_back(bf16_to_f32(bits[i]));
     wanted.push_back(expected[i]);
   }
-  expect_close(actual, wanted, 1e-2F);
+  // Results of parts are rounded to BF16 before they are merged.
+  expect_close(actual, wanted, spec.max_rows == 0 ? 1e-2F : 1.5e-2F);
   // The scratch memory was as small as the case says.
   int64_t total_rows = 0;
   for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
@@ -483,6 +494,8 @@ TEST(ExpandedPlan, PaysForManyQueryTokens) {
   EXPECT_FALSE(pays({{16, 32768, 1}}));
   EXPECT_FALSE(pays({{128, 32768, 1}}));
   EXPECT_TRUE(pays({{512, 32768, 1}}));
+  EXPECT_FALSE(pays({{256, 4352, 1}}));
+  EXPECT_TRUE(pays({{384, 4480, 1}}));
   // The whole phase has one form.
   EXPECT_TRUE(pays({{8192, 8192, 1}, {16, 1000, 2}}));
   EXPECT_FALSE(pays({{200, 200, 1}, {16, 32768, 2}}));
