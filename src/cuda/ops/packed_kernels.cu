@@ -742,7 +742,9 @@ __global__ void permute_columns_kernel(const T* x, const int32_t* order, T* out,
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t row = int64_t{blockIdx.x} * width;
-  for (int64_t k = threadIdx.x; k < width; k += blockDim.x) out[row + k] = x[row + order[k]];
+  for (int64_t k = threadIdx.x; k < width; k += blockDim.x) {
+    out[row + k] = x[row + (order == nullptr ? k : order[k])];
+  }
 }
 
 // F16 or BF16.

@@ -143,7 +143,7 @@ void run_unpack_rows(const LaunchContext& context, const PackedRows& w, int64_t 
 // out[t, order[k]] = scale * w[ids[t], k] for the ids that are in w.
 void run_gather_packed_rows(const LaunchContext& context, const PackedRows& w, const int32_t* ids,
                             const int32_t* order, float scale, const TensorView& out);
-// out[t, k] = x[t, order[k]]; F16 or BF16.
+// out[t, k] = x[t, order[k]]; F16 or BF16. `order` null: out = x.
 void run_permute_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                          const TensorView& out);
 

@@ -84,9 +84,10 @@ PackedProduct part_of(PackedProduct product, int64_t first, int64_t count) {
 }
 
 // Whether the kernel normalizes the rows. Kernels of several parts would add delta several times.
-bool norms(const PackedMatrix& w, int64_t num_rows) {
+bool norms(const PackedMatrix& w, const ResidualNorm& norm) {
   return w.parts().size() == 1 && w.order() == nullptr &&
-         packed_gemm_norms(w.parts().front(), num_rows);
+         packed_gemm_norms(w.parts().front(), norm.residual.shape[0]) &&
+         is_aligned({norm.residual.data, norm.delta.data}, 16);
 }
 
 bool gates(const PackedMatrix& w) {
@@ -178,7 +179,7 @@ Status PackedGemm::reserve(const PackedMatrix& matrix) {
     QUIRE_ASSIGN_OR_RETURN(unpacked_, device_memory(unpacked));
   }
   const size_t permuted = static_cast<size_t>(kMaxPackedRows) * row_bytes;
-  if (matrix.order() == nullptr || permuted_.num_bytes() >= permuted) return {};
+  if (permuted_.num_bytes() >= permuted) return {};
   QUIRE_ASSIGN_OR_RETURN(permuted_, device_memory(permuted));
   return {};
 }
@@ -186,7 +187,7 @@ Status PackedGemm::reserve(const PackedMatrix& matrix) {
 void PackedGemm::run(PackedProduct product) {
   const int64_t num_rows = product.x.shape[0];
   if (num_rows == 0) return;
-  if (product.norm && !norms(*product.w, num_rows)) {
+  if (product.norm && !norms(*product.w, *product.norm)) {
     run_row_operation(context_, *product.norm, product.x);
     product.norm.reset();
   }
@@ -205,7 +206,8 @@ void PackedGemm::run(PackedProduct product) {
 
 void PackedGemm::run_kernel(const PackedProduct& product) {
   TensorView x = product.x;
-  if (product.w->order() != nullptr) {
+  const bool is_readable = is_aligned({x.data}, 8);  // the kernel reads 4 numbers at a time
+  if (product.w->order() != nullptr || !is_readable) {
     x.data = permuted_.data();
     run_permute_columns(context_, product.x, product.w->order(), x);
   }

@@ -85,7 +85,7 @@ class PackedGemm {
   CublasLt& cublas_;
   int num_sms_ = 0;
   Buffer unpacked_;  // rows of a matrix
-  Buffer permuted_;  // kMaxPackedRows rows of x in the order of a matrix's columns
+  Buffer permuted_;  // kMaxPackedRows rows of x, aligned and in the order of a matrix's columns
   Buffer counter_;   // PackedGemmCall's
   std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
 };

@@ -274,6 +274,23 @@ TEST_P(PackedLinearTest, RowsDoNotDependOnTheirBatch) {
   }
 }
 
+TEST_P(PackedLinearTest, RowsNeedNoAlignment) {
+  const GgufMatrix m = random_matrix(*find_gguf_block_type(12), 40, 512, 3);
+  const PackedCase w = make({&m});
+  for (const int64_t num_rows : {1, 9, 130}) {
+    const std::vector<float> x = random(num_rows * w.k, 6);
+    const DeviceData aligned = device({num_rows, w.k}, x);
+    const DeviceData shifted(stream(), {num_rows, w.k}, dtype(), x, 2);
+    DeviceData expected(stream(), {num_rows, w.n}, DType::kF32);
+    DeviceData out(stream(), {num_rows, w.n}, DType::kF32);
+    ops_->linear(*w.linear, aligned.view(), expected.view(), stream());
+    ops_->linear(*w.linear, shifted.view(), out.view(), stream());
+    // Rows that are unpacked need aligned activations.
+    const float most = num_rows <= 128 ? 0.0F : 0.05F;
+    expect_near_all(out.values(), expected.values(), most, std::to_string(num_rows));
+  }
+}
+
 TEST_P(PackedLinearTest, ANanStaysInItsRow) {
   const GgufMatrix m = random_matrix(*find_gguf_block_type(12), 64, 512, 3);
   const PackedCase w = make({&m});
