@@ -882,13 +882,13 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
       }
       fmt::print("\n");
       for (const int64_t rows : {1, 8, 32}) {
-        fmt::print("  {} rows, by KiB of shared memory x thread blocks per SM:", rows);
+        fmt::print("  {} rows, by KiB of the ring x thread blocks per SM:", rows);
         for (const cuda::PackedGemmTuning& tuning :
-             {cuda::PackedGemmTuning{56 << 10, 1}, cuda::PackedGemmTuning{75 << 10, 1},
-              cuda::PackedGemmTuning{111 << 10, 1}, cuda::PackedGemmTuning{150 << 10, 1},
-              cuda::PackedGemmTuning{220 << 10, 1}, cuda::PackedGemmTuning{38 << 10, 2},
-              cuda::PackedGemmTuning{56 << 10, 2}, cuda::PackedGemmTuning{75 << 10, 2},
-              cuda::PackedGemmTuning{111 << 10, 2}, cuda::PackedGemmTuning{72 << 10, 3}}) {
+             {cuda::PackedGemmTuning{50 << 10, 1}, cuda::PackedGemmTuning{75 << 10, 1},
+              cuda::PackedGemmTuning{100 << 10, 1}, cuda::PackedGemmTuning{140 << 10, 1},
+              cuda::PackedGemmTuning{200 << 10, 1}, cuda::PackedGemmTuning{35 << 10, 2},
+              cuda::PackedGemmTuning{50 << 10, 2}, cuda::PackedGemmTuning{75 << 10, 2},
+              cuda::PackedGemmTuning{100 << 10, 2}, cuda::PackedGemmTuning{70 << 10, 3}}) {
           const double us = time([&](size_t i) {
             cuda::PackedGemmCall call = {.w = &matrix(i)->parts().front(),
                                          .x = {x.view.data, DType::kBF16, {rows, m.k}},
@@ -897,7 +897,7 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
             if (m.is_gated) call.gated_out = product.view.rows(0, rows);
             cuda::run_packed_gemm(context, num_sms, call, tuning);
           });
-          fmt::print(" {}x{} {:.2f}", tuning.shared_bytes >> 10, tuning.blocks_per_sm, us);
+          fmt::print(" {}x{} {:.2f}", tuning.ring_bytes >> 10, tuning.blocks_per_sm, us);
         }
         fmt::print("\n");
       }
@@ -935,37 +935,20 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
       const Tensor qkv = bench.random(*ops, {rows, kQkv});
       const Tensor gate_up = bench.random(*ops, {rows, 2 * kInner});
       const Tensor product = bench.random(*ops, {rows, kInner});
-      const ResidualNorm sum = {residual.view, delta.view, norm.view.as<float>(), 1e-5F};
-      GatedMlp mlp;
-      mlp.norm = sum;
-      mlp.x = normed.view;
-      mlp.out = delta.view;
-      mlp.gate_up_out = gate_up.view;
-      mlp.product = product.view;
-      fmt::print("layer of {:8} {:2} rows:", kind.name, rows);
-      // With separate norms, and as a model computes it.
-      for (const bool is_fused : {false, true}) {
-        const double us = bench.time_graph([&] {
-          for (const Layer& layer : layers) {
-            mlp.gate_up = layer.gate_up.get();
-            mlp.down = layer.down.get();
-            if (is_fused) {
-              ops->norm_linear(sum, *layer.qkv, normed.view, qkv.view, *bench.stream);
-            } else {
-              ops->Ops::norm_linear(sum, *layer.qkv, normed.view, qkv.view, *bench.stream);
-            }
-            ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
-            if (is_fused) {
-              ops->gated_mlp(mlp, *bench.stream);
-            } else {
-              ops->Ops::gated_mlp(mlp, *bench.stream);
-            }
-          }
-        }) / kLayers;
-        fmt::print(" {} {:.2f} us, {:.3f} of peak", is_fused ? "fused" : "separate", us,
-                   static_cast<double>(num_bytes) / us * 1e6 / kPeak);
-      }
-      fmt::print("\n");
+      const double us = bench.time_graph([&] {
+        for (const Layer& layer : layers) {
+          const auto* weight = norm.view.as<float>();
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->linear(*layer.qkv, normed.view, qkv.view, *bench.stream);
+          ops->linear(*layer.o, normed.view, delta.view, *bench.stream);
+          ops->add_rms_norm(residual.view, delta.view, weight, 1e-5F, normed.view, *bench.stream);
+          ops->linear_gated_mul(Activation::kSilu, *layer.gate_up, normed.view, gate_up.view,
+                                product.view, *bench.stream);
+          ops->linear(*layer.down, product.view, delta.view, *bench.stream);
+        }
+      }) / kLayers;
+      fmt::print("layer of {}, {} rows: {:.2f} us, {:.3f} of peak\n", kind.name, rows, us,
+                 static_cast<double>(num_bytes) / us * 1e6 / kPeak);
     }
   }
 }

@@ -145,11 +145,7 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
                    Stream& stream) override {
     check_stream(stream);
     check_norm(norm, scratch);
-    if (as_cuda(w).packed() != nullptr) {
-      PackedProduct product = packed_product_of(w, scratch, out);
-      product.norm = norm;
-      return packed_gemm_->run(product);
-    }
+    if (as_cuda(w).packed() != nullptr) return Ops::norm_linear(norm, w, scratch, out, stream);
     GemmCall call = product_of(w, scratch, out);
     call.operation = norm;
     run_product(call);
@@ -236,10 +232,11 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
   // gate and up, unless gate_up's kernel does.
   void gated_mlp(const GatedMlp& mlp, Stream& stream) override {
     check_stream(stream);
+    const bool is_packed =
+        as_cuda(*mlp.gate_up).packed() != nullptr || as_cuda(*mlp.down).packed() != nullptr;
+    if (is_packed) return Ops::gated_mlp(mlp, stream);
     if (mlp.norm) check_norm(*mlp.norm, mlp.x);
     check_gated(mlp.gate_up_out, mlp.product);
-    if (as_cuda(*mlp.gate_up).packed() != nullptr) return packed_mlp(mlp, stream);
-    if (as_cuda(*mlp.down).packed() != nullptr) return Ops::gated_mlp(mlp, stream);
     GemmCall gate_up = product_of(*mlp.gate_up, mlp.x, mlp.gate_up_out);
     if (mlp.norm) gate_up.operation = *mlp.norm;
     const bool may_multiply = mlp.activation == Activation::kSilu;
@@ -343,17 +340,6 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
                                   const TensorView& out) const {
     check_product(w, x, out);
     return {.w = as_cuda(w).packed(), .x = x, .bias = as_cuda(w).bias(), .out = out};
-  }
-
-  // gated_mlp() with a packed gate_up.
-  void packed_mlp(const GatedMlp& mlp, Stream& stream) {
-    PackedProduct gate_up = packed_product_of(*mlp.gate_up, mlp.x, mlp.gate_up_out);
-    gate_up.norm = mlp.norm;
-    const bool may_multiply = mlp.activation == Activation::kSilu;
-    if (may_multiply) gate_up.gated_out = mlp.product;
-    packed_gemm_->run(gate_up);
-    if (!may_multiply) run_gated_mul(context_, mlp.activation, mlp.gate_up_out, mlp.product);
-    linear(*mlp.down, mlp.product, mlp.out, stream);
   }
 
   GemmCall product_of(const Linear& w, const TensorView& x, const TensorView& out) const {

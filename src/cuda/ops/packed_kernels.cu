@@ -34,27 +34,16 @@ namespace {
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
-constexpr int kMostStages = 8;
 constexpr int kTiles = static_cast<int>(kPanelRows) / kPackedTileRows;
 constexpr int kSteps = kSliceColumns / 16;  // of K, per slice
 constexpr int kTileTokens = 8;              // rows of x per instruction
 // Floats of a token's sums in shared memory; the pad spreads the lanes of a store over all banks.
 constexpr int kPartStride = static_cast<int>(kPanelRows) + 4;
 
-// A norm that makes x.
-struct Norm {
-  void* residual;     // null: x is given
-  const void* delta;  // null: nothing is added
-  const float* weight;
-  float eps;
-  uint32_t* counter;
-};
-
 struct Params {
   PackedLayout layout;
   const unsigned char* panels;
   const void* x;
-  Norm norm;
   const void* bias;  // of the first row; null: none
   void* out;         // of the first row
   bool out_is_f32;
@@ -79,22 +68,14 @@ struct Params {
 struct SharedLayout {
   int barriers;
   int parts;
-  int x;  // normalized rows
   int num_bytes;
 };
 
-// The numbers from one normalized row to the next; the pad spreads the rows over all banks.
-__host__ __device__ constexpr int normed_stride(int k) {
-  return k + 16;
-}
-
-__host__ __device__ constexpr SharedLayout shared_layout(int stage_bytes, int num_stages, int m,
-                                                         int normed_width) {
+__host__ __device__ constexpr SharedLayout shared_layout(int stage_bytes, int num_stages, int m) {
   SharedLayout layout = {};
   layout.barriers = kWarps * num_stages * stage_bytes;
   layout.parts = layout.barriers + kWarps * num_stages * static_cast<int>(sizeof(Mbarrier));
-  layout.x = layout.parts + kWarps * m * kPartStride * static_cast<int>(sizeof(float));
-  layout.num_bytes = layout.x + (normed_width > 0 ? m * normed_stride(normed_width) * 2 : 0);
+  layout.num_bytes = layout.parts + kWarps * m * kPartStride * static_cast<int>(sizeof(float));
   return layout;
 }
 
@@ -292,117 +273,39 @@ struct SliceOfX {
   uint2 steps[kSteps][kTokenTiles];
 };
 
-// The residual's numbers, with delta added.
-template <typename T>
-__device__ __forceinline__ Vec<T, 8> load_sum(const Params& p, int64_t at) {
-  Vec<T, 8> sum = load_vec<8>(static_cast<const T*>(p.norm.residual) + at);
-  if (p.norm.delta != nullptr) {
-    const Vec<T, 8> delta = load_vec<8>(static_cast<const T*>(p.norm.delta) + at);
-#pragma unroll
-    for (int i = 0; i < 8; ++i) {
-      sum.v[i] = from_float<T>(to_float(sum.v[i]) + to_float(delta.v[i]));
-    }
-  }
-  return sum;
-}
-
-// Writes the normalized rows to `x`. The squares are added up in the order of rms_norm_kernel,
-// which has more threads.
-template <typename T>
-__device__ __forceinline__ void normalize(const Params& p, T* x) {
-  constexpr int kVec = 8;
-  __shared__ float of_warp[32];
-  const auto thread = static_cast<int>(threadIdx.x);
-  const int lane = thread % 32;
-  const int num_threads = min((p.k / kVec + 31) / 32 * 32, 1024);
-  for (int token = 0; token < p.m; ++token) {
-    const int64_t first = int64_t{token} * p.k;
-    T* const row = x + token * normed_stride(p.k);
-    for (int as = thread; as < num_threads; as += kThreads) {
-      float squares = 0;
-      for (int i = as * kVec; i < p.k; i += num_threads * kVec) {
-        const Vec<T, kVec> sum = load_sum<T>(p, first + i);
-        store_vec(row + i, sum);
-#pragma unroll
-        for (int j = 0; j < kVec; ++j) squares += to_float(sum.v[j]) * to_float(sum.v[j]);
-      }
-      squares = warp_sum(squares);
-      if (lane == 0) of_warp[as / 32] = squares;
-    }
-    __syncthreads();
-    const float squares = warp_sum(lane < num_threads / 32 ? of_warp[lane] : 0.0F);
-    const float scale = 1.0F / sqrtf(squares / static_cast<float>(p.k) + p.norm.eps);
-    for (int i = thread * kVec; i < p.k; i += kThreads * kVec) {
-      Vec<T, kVec> value = load_vec<kVec>(row + i);
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        value.v[j] = from_float<T>(to_float(value.v[j]) * scale * p.norm.weight[i + j]);
-      }
-      store_vec(row + i, value);
-    }
-    __syncthreads();
-  }
-}
-
-// As many columns of zeros as a block has, for lanes whose token does not exist.
-__device__ const uint4 zero_columns[256 / 8] = {};
-
 // Loads a lane's numbers of x.
 template <typename T, int kTokenTiles>
 class XLoader {
  public:
-  // Rows begin `stride` numbers apart.
-  __device__ __forceinline__ XLoader(const Params& p, const T* x, int stride, int lane) : k_(p.k) {
+  __device__ __forceinline__ XLoader(const Params& p, int lane) {
     const int first = lane % 4 * 4;  // of a step's columns
 #pragma unroll
     for (int tile = 0; tile < kTokenTiles; ++tile) {
       const int token = tile * kTileTokens + lane / 4;
       const bool exists = token < p.m;
-      rows_[tile] =
-          (exists ? x + int64_t{token} * stride : reinterpret_cast<const T*>(zero_columns)) + first;
-      steps_[tile] = exists ? 1 : 0;
+      rows_[tile] = static_cast<const T*>(p.x) + (exists ? int64_t{token} * p.k + first : 0);
+      ends_[tile] = exists ? p.k - first : 0;
     }
   }
-  // Goes to the block of columns that begins here.
-  __device__ __forceinline__ void move_to(int column) {
-    column_ = column;
-#pragma unroll
-    for (int tile = 0; tile < kTokenTiles; ++tile) {
-      at_[tile] = reinterpret_cast<const uint2*>(rows_[tile] + column * steps_[tile]);
-    }
-  }
-  // Loads a slice of the block. Numbers past the end are zeros.
-  __device__ __forceinline__ SliceOfX<kTokenTiles> load(int slice) const {
-    const int left = k_ - column_ - slice * kSliceColumns;
-    if (left >= kSliceColumns) return load_steps(slice, kSteps);
-    return load_steps(slice, ceil_div(left - first_of_lane(), 16));
-  }
-
- private:
-  static __device__ __forceinline__ int first_of_lane() {
-    return static_cast<int>(threadIdx.x) % 4 * 4;
-  }
-  // The lane's first `count` steps; the others are zeros.
-  __device__ __forceinline__ SliceOfX<kTokenTiles> load_steps(int slice, int count) const {
+  // Numbers past the ends are zeros.
+  __device__ __forceinline__ SliceOfX<kTokenTiles> load(int column) const {
     SliceOfX<kTokenTiles> x;
 #pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
+    for (int tile = 0; tile < kTokenTiles; ++tile) {
+      const auto* const from = reinterpret_cast<const uint2*>(rows_[tile] + column);
+      const int left = ends_[tile] - column;
 #pragma unroll
-      for (int tile = 0; tile < kTokenTiles; ++tile) {
+      for (int step = 0; step < kSteps; ++step) {
         x.steps[step][tile] = make_uint2(0, 0);
-        if (step < count) {
-          x.steps[step][tile] = at_[tile][slice * (kSliceColumns / 4) + step * 4];
-        }
+        if (step * 16 < left) x.steps[step][tile] = from[step * 4];
       }
     }
     return x;
   }
 
-  int k_;
-  int column_ = 0;
+ private:
   const T* rows_[kTokenTiles];
-  int steps_[kTokenTiles];  // 0: the token does not exist
-  const uint2* at_[kTokenTiles] = {};
+  int ends_[kTokenTiles];
 };
 
 // Adds the products of a slice to the lane's sums.
@@ -496,7 +399,7 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
   constexpr int kSlices = kBlockColumns / kSliceColumns;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const SharedLayout layout = shared_layout(p.stage_bytes, p.num_stages, p.m, 0);
+  const SharedLayout layout = shared_layout(p.stage_bytes, p.num_stages, p.m);
   unsigned char* const ring = memory + warp * p.num_stages * p.stage_bytes;
   Mbarrier* const arrived =
       reinterpret_cast<Mbarrier*>(memory + layout.barriers) + warp * p.num_stages;
@@ -521,19 +424,9 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
       __syncthreads();
     }
   };
-  const bool has_norm = kTokenTiles == 1 && p.norm.residual != nullptr;
-  T* const normed = reinterpret_cast<T*>(memory + layout.x);
-  uint32_t num_arrived = 0;
-  if (has_norm) {
-    normalize(p, normed);
-    // The last thread block to have read the residual replaces it.
-    if (p.norm.delta != nullptr && threadIdx.x == 0)
-      num_arrived = atomicAdd(p.norm.counter, 1U) + 1;
-  }
-  XLoader<T, kTokenTiles> x_loader(p, has_norm ? normed : static_cast<const T*>(p.x),
-                                   has_norm ? normed_stride(p.k) : p.k, lane);
-  x_loader.move_to(place.first_block * kBlockColumns);
-  SliceOfX<kTokenTiles> x = x_loader.load(0);
+  const XLoader<T, kTokenTiles> x_loader(p, lane);
+  const int first_column = place.first_block * kBlockColumns;
+  SliceOfX<kTokenTiles> x = x_loader.load(first_column);
   int stage = 0;
   uint32_t parity = 0;
   const int rank = static_cast<int>(blockIdx.x) % p.cluster;
@@ -543,26 +436,19 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
     for (int half = 0; half < num_halves; ++half) {
       float sums[kTiles][kTokenTiles][4] = {};
       for (int block_idx = place.first_block; block_idx < place.end_block; ++block_idx) {
+        const int column = block_idx * kBlockColumns;
+        const int num_slices = ceil_div(min(kBlockColumns, p.k - column), kSliceColumns);
         const unsigned char* const block = ring + stage * p.stage_bytes;
-        const int num_slices = ceil_div(p.k - block_idx * kBlockColumns, kSliceColumns);
-        // After the last block, the first one of the next panel.
-        const int next_block = block_idx + 1 < place.end_block ? block_idx + 1 : place.first_block;
         arrived[stage].wait(parity);
-        // Multiplies a slice after it has begun to load x of the next one.
-        const auto multiply = [&](int slice, bool is_last) {
-          if (is_last) x_loader.move_to(next_block * kBlockColumns);
-          const SliceOfX<kTokenTiles> next = x_loader.load(is_last ? 0 : slice + 1);
+#pragma unroll
+        for (int slice = 0; slice < kSlices; ++slice) {
+          if (slice >= num_slices) continue;
+          // After the last slice, the first one of the next panel.
+          const bool is_last = slice + 1 == num_slices && block_idx + 1 == place.end_block;
+          const SliceOfX<kTokenTiles> next =
+              x_loader.load(is_last ? first_column : column + (slice + 1) * kSliceColumns);
           multiply_slice<T, kBits, kGroupSteps, kHasMinimums>(p, block, slice, x, lane, sums);
           x = next;
-        };
-        if (num_slices >= kSlices) {
-#pragma unroll
-          for (int slice = 0; slice < kSlices; ++slice) multiply(slice, slice + 1 == kSlices);
-        } else {
-#pragma unroll 1
-          for (int slice = 0; slice < num_slices; ++slice) {
-            multiply(slice, slice + 1 == num_slices);
-          }
         }
         __syncwarp();
         if (lane == 0) loader.load_next();
@@ -583,19 +469,7 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
           }
         }
       }
-      bool replaces_residual = false;
-      if (num_arrived == gridDim.x) {
-        *p.norm.counter = 0;
-        replaces_residual = true;
-      }
-      num_arrived = 0;
-      replaces_residual = __syncthreads_or(static_cast<int>(replaces_residual)) != 0;
-      if (p.cluster > 1) wgmma::sync_cluster_memory();
-      if (replaces_residual) {
-        for (int64_t i = threadIdx.x * 8; i < int64_t{p.m} * p.k; i += kThreads * 8) {
-          store_vec(static_cast<T*>(p.norm.residual) + i, load_sum<T>(p, i));
-        }
-      }
+      sync();
       // A thread block adds up one panel, if there are as many.
       const int warps_per_panel = kWarps / p.panels_per_item;
 #pragma unroll
@@ -742,9 +616,7 @@ __global__ void permute_columns_kernel(const T* x, const int32_t* order, T* out,
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t row = int64_t{blockIdx.x} * width;
-  for (int64_t k = threadIdx.x; k < width; k += blockDim.x) {
-    out[row + k] = x[row + (order == nullptr ? k : order[k])];
-  }
+  for (int64_t k = threadIdx.x; k < width; k += blockDim.x) out[row + k] = x[row + order[k]];
 }
 
 // F16 or BF16.
@@ -826,11 +698,6 @@ PackedLayout packed_layout(const QuantizedFormat& format) {
   return layout;
 }
 
-bool packed_gemm_norms(const PackedRows& w, int64_t m) {
-  constexpr int64_t kMostBytes = 16 << 10;
-  return m <= kTileTokens && m * w.num_columns * 2 <= kMostBytes;
-}
-
 bool packed_gemm_gates(const PackedRows& w) {
   return w.first_row == 0 && w.num_rows % (2 * kPanelRows) == 0;
 }
@@ -843,17 +710,11 @@ void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemm
   const bool is_gated = call.gated_out.data != nullptr;
   QUIRE_CHECK(m <= kMaxPackedRows && (!is_gated || packed_gemm_gates(w)),
               "[ops] a product with packed weights is not one that the kernel computes");
-  QUIRE_CHECK(call.norm == nullptr || packed_gemm_norms(w, m),
-              "[ops] the kernel of packed weights does not normalize so many rows");
   const TensorView& out = is_gated ? call.gated_out : call.out;
   Params p = {};
   p.layout = w.layout;
   p.panels = static_cast<const unsigned char*>(w.panels);
   p.x = call.x.data;
-  if (call.norm != nullptr) {
-    p.norm = {call.norm->residual.data, call.norm->delta.data, call.norm->weight, call.norm->eps,
-              call.counter};
-  }
   if (call.bias.data != nullptr) {
     p.bias = call.bias.as<const std::byte>() + w.first_row * dtype_bytes(call.x.dtype);
   }
@@ -881,17 +742,13 @@ void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemm
   p.cluster = p.num_parts * p.panels_per_item / kWarps;
   p.num_items = num_panels / p.panels_per_item;
   p.stage_bytes = static_cast<int>(round_up(p.block_bytes, 128));
-  const int normed_width = call.norm != nullptr ? p.k : 0;
-  const auto shared_bytes = [&] {
-    return shared_layout(p.stage_bytes, p.num_stages, p.m, normed_width).num_bytes;
-  };
-  p.num_stages = kMostStages;
-  while (p.num_stages > 2 && shared_bytes() > tuning.shared_bytes) --p.num_stages;
+  p.num_stages = std::clamp(tuning.ring_bytes / (kWarps * p.stage_bytes), 2, 8);
   const int most_clusters = std::max(num_sms * tuning.blocks_per_sm / p.cluster, 1);
   const int64_t grid = int64_t{std::min(p.num_items, most_clusters)} * p.cluster;
   LaunchShape shape = context.shape(grid, kThreads);
   shape.cluster = static_cast<unsigned>(p.cluster);
-  shape.shared_bytes = static_cast<size_t>(shared_bytes());
+  shape.shared_bytes =
+      static_cast<size_t>(shared_layout(p.stage_bytes, p.num_stages, p.m).num_bytes);
   with_half_type(call.x.dtype,
                  [&]<typename T>(std::type_identity<T>) { launch_gemm<T>(context, shape, p); });
 }

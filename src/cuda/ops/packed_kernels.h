@@ -105,16 +105,12 @@ struct PackedRows {
 // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n], for the rows n of w.
 struct PackedGemmCall {
   const PackedRows* w = nullptr;
-  TensorView x;     // F16 or BF16 [m, k], m at most kMaxPackedRows; with a norm, it is not read
+  TensorView x;     // F16 or BF16 [m, k], m at most kMaxPackedRows
   TensorView bias;  // of x's type, of all rows of the matrix; data null: none
   TensorView out;   // of x's type or F32 [m, rows of the matrix]
   // [m, rows / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is
   // not written. Only if packed_gemm_gates().
   TensorView gated_out = {};
-  // Computes x, with the bits of a separate kernel. Only if packed_gemm_norms().
-  const ResidualNorm* norm = nullptr;
-  // With a norm that adds: a counter that is 0 between launches.
-  uint32_t* counter = nullptr;
 };
 
 // The most rows of x that one launch multiplies.
@@ -122,16 +118,12 @@ inline constexpr int64_t kMaxPackedRows = 32;
 
 // How the kernel is launched: for measurements.
 struct PackedGemmTuning {
-  // Two thread blocks of as much fit an SM, so that the next product's copies begin early.
-  int shared_bytes = 111 << 10;
+  int ring_bytes = 100 << 10;  // of weights that a thread block's copies hold
   int blocks_per_sm = 1;
 };
 
 // Whether the kernel computes gated_out for these rows, which are a whole matrix.
 bool packed_gemm_gates(const PackedRows& w);
-// Whether the kernel normalizes m rows of x itself. Every thread block does that for all of them,
-// so they are few.
-bool packed_gemm_norms(const PackedRows& w, int64_t m);
 // A row's bits do not depend on the other rows or their number.
 void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemmCall& call,
                      const PackedGemmTuning& tuning = {});
@@ -143,7 +135,7 @@ void run_unpack_rows(const LaunchContext& context, const PackedRows& w, int64_t 
 // out[t, order[k]] = scale * w[ids[t], k] for the ids that are in w.
 void run_gather_packed_rows(const LaunchContext& context, const PackedRows& w, const int32_t* ids,
                             const int32_t* order, float scale, const TensorView& out);
-// out[t, k] = x[t, order[k]]; F16 or BF16. `order` null: out = x.
+// out[t, k] = x[t, order[k]]; F16 or BF16.
 void run_permute_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                          const TensorView& out);
 

@@ -83,13 +83,6 @@ PackedProduct part_of(PackedProduct product, int64_t first, int64_t count) {
   return product;
 }
 
-// Whether the kernel normalizes the rows. Kernels of several parts would add delta several times.
-bool norms(const PackedMatrix& w, const ResidualNorm& norm) {
-  return w.parts().size() == 1 && w.order() == nullptr &&
-         packed_gemm_norms(w.parts().front(), norm.residual.shape[0]) &&
-         is_aligned({norm.residual.data, norm.delta.data}, 16);
-}
-
 bool gates(const PackedMatrix& w) {
   return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
 }
@@ -166,8 +159,6 @@ Result<std::unique_ptr<PackedGemm>> PackedGemm::create(const LaunchContext& cont
   std::unique_ptr<PackedGemm> gemm(new PackedGemm(context, cublas));
   QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(&gemm->num_sms_, cudaDevAttrMultiProcessorCount,
                                                     context.stream->limits().device));
-  QUIRE_ASSIGN_OR_RETURN(gemm->counter_, device_memory(sizeof(uint32_t)));
-  context.stream->set_zero(gemm->counter_.data(), sizeof(uint32_t));
   return gemm;
 }
 
@@ -179,18 +170,13 @@ Status PackedGemm::reserve(const PackedMatrix& matrix) {
     QUIRE_ASSIGN_OR_RETURN(unpacked_, device_memory(unpacked));
   }
   const size_t permuted = static_cast<size_t>(kMaxPackedRows) * row_bytes;
-  if (permuted_.num_bytes() >= permuted) return {};
+  if (matrix.order() == nullptr || permuted_.num_bytes() >= permuted) return {};
   QUIRE_ASSIGN_OR_RETURN(permuted_, device_memory(permuted));
   return {};
 }
 
-void PackedGemm::run(PackedProduct product) {
+void PackedGemm::run(const PackedProduct& product) {
   const int64_t num_rows = product.x.shape[0];
-  if (num_rows == 0) return;
-  if (product.norm && !norms(*product.w, *product.norm)) {
-    run_row_operation(context_, *product.norm, product.x);
-    product.norm.reset();
-  }
   if (num_rows > kMaxKernelRows && can_unpack(product)) {
     Status status = run_unpacked(product);
     if (!status.ok()) context_.stream->record_error(std::move(status));
@@ -200,24 +186,19 @@ void PackedGemm::run(PackedProduct product) {
     }
     if (gates(*product.w)) return;
   }
-  if (product.gated_out.data == nullptr) return;
+  if (product.gated_out.data == nullptr || num_rows == 0) return;
   run_gated_mul(context_, Activation::kSilu, product.out, product.gated_out);
 }
 
 void PackedGemm::run_kernel(const PackedProduct& product) {
   TensorView x = product.x;
-  const bool is_readable = is_aligned({x.data}, 8);  // the kernel reads 4 numbers at a time
-  if (product.w->order() != nullptr || !is_readable) {
+  if (product.w->order() != nullptr) {
     x.data = permuted_.data();
     run_permute_columns(context_, product.x, product.w->order(), x);
   }
   for (const PackedRows& part : product.w->parts()) {
     PackedGemmCall call = {&part, x, product.bias, product.out};
     if (gates(*product.w)) call.gated_out = product.gated_out;
-    if (product.norm) {
-      call.norm = &*product.norm;
-      call.counter = static_cast<uint32_t*>(counter_.data());
-    }
     run_packed_gemm(context_, num_sms_, call);
   }
 }

@@ -53,8 +53,7 @@ struct PackedProduct {
   TensorView x;
   TensorView bias;  // data null: none
   TensorView out;
-  TensorView gated_out = {};              // PackedGemmCall's; data null: none
-  std::optional<ResidualNorm> norm = {};  // computes x, which then is scratch
+  TensorView gated_out = {};  // PackedGemmCall's; data null: none
 };
 
 // Computes products with packed matrices. Up to kMaxKernelRows rows are multiplied by the kernel,
@@ -70,7 +69,7 @@ class PackedGemm {
   // Allocates what products with the matrix need. Called once per matrix, before its products.
   Status reserve(const PackedMatrix& matrix);
   // Enqueues; capturable.
-  void run(PackedProduct product);
+  void run(const PackedProduct& product);
 
  private:
   PackedGemm(const LaunchContext& context, CublasLt& cublas) : context_(context), cublas_(cublas) {}
@@ -85,8 +84,7 @@ class PackedGemm {
   CublasLt& cublas_;
   int num_sms_ = 0;
   Buffer unpacked_;  // rows of a matrix
-  Buffer permuted_;  // kMaxPackedRows rows of x, aligned and in the order of a matrix's columns
-  Buffer counter_;   // PackedGemmCall's
+  Buffer permuted_;  // kMaxPackedRows rows of x in the order of a matrix's columns
   std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
 };
 
