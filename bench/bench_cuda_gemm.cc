@@ -882,13 +882,12 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
       }
       fmt::print("\n");
       for (const int64_t rows : {1, 8, 32}) {
-        fmt::print("  {} rows, by KiB of the ring x thread blocks per SM:", rows);
+        fmt::print("  {} rows, by KiB of shared memory x thread blocks per SM:", rows);
         for (const cuda::PackedGemmTuning& tuning :
-             {cuda::PackedGemmTuning{50 << 10, 1}, cuda::PackedGemmTuning{75 << 10, 1},
-              cuda::PackedGemmTuning{100 << 10, 1}, cuda::PackedGemmTuning{140 << 10, 1},
-              cuda::PackedGemmTuning{200 << 10, 1}, cuda::PackedGemmTuning{35 << 10, 2},
-              cuda::PackedGemmTuning{50 << 10, 2}, cuda::PackedGemmTuning{75 << 10, 2},
-              cuda::PackedGemmTuning{100 << 10, 2}, cuda::PackedGemmTuning{70 << 10, 3}}) {
+             {cuda::PackedGemmTuning{38 << 10, 1}, cuda::PackedGemmTuning{75 << 10, 1},
+              cuda::PackedGemmTuning{26 << 10, 2}, cuda::PackedGemmTuning{38 << 10, 2},
+              cuda::PackedGemmTuning{56 << 10, 2}, cuda::PackedGemmTuning{75 << 10, 2},
+              cuda::PackedGemmTuning{111 << 10, 2}, cuda::PackedGemmTuning{38 << 10, 3}}) {
           const double us = time([&](size_t i) {
             cuda::PackedGemmCall call = {.w = &matrix(i)->parts().front(),
                                          .x = {x.view.data, DType::kBF16, {rows, m.k}},
@@ -897,7 +896,7 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
             if (m.is_gated) call.gated_out = product.view.rows(0, rows);
             cuda::run_packed_gemm(context, num_sms, call, tuning);
           });
-          fmt::print(" {}x{} {:.2f}", tuning.ring_bytes >> 10, tuning.blocks_per_sm, us);
+          fmt::print(" {}x{} {:.2f}", tuning.shared_bytes >> 10, tuning.blocks_per_sm, us);
         }
         fmt::print("\n");
       }

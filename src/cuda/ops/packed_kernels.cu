@@ -34,6 +34,7 @@ namespace {
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
+constexpr int kMostStages = 8;
 constexpr int kTiles = static_cast<int>(kPanelRows) / kPackedTileRows;
 constexpr int kSteps = kSliceColumns / 16;  // of K, per slice
 constexpr int kTileTokens = 8;              // rows of x per instruction
@@ -75,7 +76,7 @@ __host__ __device__ constexpr SharedLayout shared_layout(int stage_bytes, int nu
   SharedLayout layout = {};
   layout.barriers = kWarps * num_stages * stage_bytes;
   layout.parts = layout.barriers + kWarps * num_stages * static_cast<int>(sizeof(Mbarrier));
-  layout.num_bytes = layout.parts + kWarps * m * kPartStride * static_cast<int>(sizeof(float));
+  layout.num_bytes = layout.parts + 2 * kWarps * m * kPartStride * static_cast<int>(sizeof(float));
   return layout;
 }
 
@@ -273,39 +274,65 @@ struct SliceOfX {
   uint2 steps[kSteps][kTokenTiles];
 };
 
+// As many columns of zeros as a block has, for lanes whose token does not exist.
+__device__ const uint4 zero_columns[256 / 8] = {};
+
 // Loads a lane's numbers of x.
 template <typename T, int kTokenTiles>
 class XLoader {
  public:
-  __device__ __forceinline__ XLoader(const Params& p, int lane) {
+  __device__ __forceinline__ XLoader(const Params& p, int lane) : k_(p.k) {
+    const T* const x = static_cast<const T*>(p.x);
     const int first = lane % 4 * 4;  // of a step's columns
 #pragma unroll
     for (int tile = 0; tile < kTokenTiles; ++tile) {
       const int token = tile * kTileTokens + lane / 4;
       const bool exists = token < p.m;
-      rows_[tile] = static_cast<const T*>(p.x) + (exists ? int64_t{token} * p.k + first : 0);
-      ends_[tile] = exists ? p.k - first : 0;
+      rows_[tile] =
+          (exists ? x + int64_t{token} * p.k : reinterpret_cast<const T*>(zero_columns)) + first;
+      steps_[tile] = exists ? 1 : 0;
     }
   }
-  // Numbers past the ends are zeros.
-  __device__ __forceinline__ SliceOfX<kTokenTiles> load(int column) const {
-    SliceOfX<kTokenTiles> x;
+  // Goes to the block of columns that begins here.
+  __device__ __forceinline__ void move_to(int column) {
+    column_ = column;
 #pragma unroll
     for (int tile = 0; tile < kTokenTiles; ++tile) {
-      const auto* const from = reinterpret_cast<const uint2*>(rows_[tile] + column);
-      const int left = ends_[tile] - column;
+      at_[tile] = reinterpret_cast<const uint2*>(rows_[tile] + column * steps_[tile]);
+    }
+  }
+  // Loads a slice of the block. Numbers past the end are zeros.
+  __device__ __forceinline__ SliceOfX<kTokenTiles> load(int slice) const {
+    const int left = k_ - column_ - slice * kSliceColumns;
+    if (left >= kSliceColumns) return load_steps(slice, kSteps);
+    return load_steps(slice, ceil_div(left - first_of_lane(), 16));
+  }
+
+ private:
+  static __device__ __forceinline__ int first_of_lane() {
+    return static_cast<int>(threadIdx.x) % 4 * 4;
+  }
+  // The lane's first `count` steps; the others are zeros.
+  __device__ __forceinline__ SliceOfX<kTokenTiles> load_steps(int slice, int count) const {
+    SliceOfX<kTokenTiles> x;
 #pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
+    for (int step = 0; step < kSteps; ++step) {
+#pragma unroll
+      for (int tile = 0; tile < kTokenTiles; ++tile) {
         x.steps[step][tile] = make_uint2(0, 0);
-        if (step * 16 < left) x.steps[step][tile] = from[step * 4];
+        if (step < count) {
+          x.steps[step][tile] = at_[tile][slice * (kSliceColumns / 4) + step * 4];
+        }
       }
     }
     return x;
   }
 
- private:
+  int k_;
+  int column_ = 0;
   const T* rows_[kTokenTiles];
-  int ends_[kTokenTiles];
+  int steps_[kTokenTiles];  // 0: the token does not exist
+  const uint2* at_[kTokenTiles] = {};
 };
 
 // Adds the products of a slice to the lane's sums.
@@ -403,7 +430,9 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
   unsigned char* const ring = memory + warp * p.num_stages * p.stage_bytes;
   Mbarrier* const arrived =
       reinterpret_cast<Mbarrier*>(memory + layout.barriers) + warp * p.num_stages;
-  float* const parts = reinterpret_cast<float*>(memory + layout.parts);
+  // One panel's parts are added up while the next ones are written to the other half.
+  float* parts = reinterpret_cast<float*>(memory + layout.parts);
+  ptrdiff_t to_other_parts = kWarps * p.m * kPartStride;
   const Place place(p);
   WeightLoader loader(p, place, ring, arrived);
   if (lane == 0) {
@@ -424,9 +453,9 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
       __syncthreads();
     }
   };
-  const XLoader<T, kTokenTiles> x_loader(p, lane);
-  const int first_column = place.first_block * kBlockColumns;
-  SliceOfX<kTokenTiles> x = x_loader.load(first_column);
+  XLoader<T, kTokenTiles> x_loader(p, lane);
+  x_loader.move_to(place.first_block * kBlockColumns);
+  SliceOfX<kTokenTiles> x = x_loader.load(0);
   int stage = 0;
   uint32_t parity = 0;
   const int rank = static_cast<int>(blockIdx.x) % p.cluster;
@@ -436,19 +465,26 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
     for (int half = 0; half < num_halves; ++half) {
       float sums[kTiles][kTokenTiles][4] = {};
       for (int block_idx = place.first_block; block_idx < place.end_block; ++block_idx) {
-        const int column = block_idx * kBlockColumns;
-        const int num_slices = ceil_div(min(kBlockColumns, p.k - column), kSliceColumns);
         const unsigned char* const block = ring + stage * p.stage_bytes;
+        const int num_slices = ceil_div(p.k - block_idx * kBlockColumns, kSliceColumns);
+        // After the last block, the first one of the next panel.
+        const int next_block = block_idx + 1 < place.end_block ? block_idx + 1 : place.first_block;
         arrived[stage].wait(parity);
-#pragma unroll
-        for (int slice = 0; slice < kSlices; ++slice) {
-          if (slice >= num_slices) continue;
-          // After the last slice, the first one of the next panel.
-          const bool is_last = slice + 1 == num_slices && block_idx + 1 == place.end_block;
-          const SliceOfX<kTokenTiles> next =
-              x_loader.load(is_last ? first_column : column + (slice + 1) * kSliceColumns);
+        // Multiplies a slice after it has begun to load x of the next one.
+        const auto multiply = [&](int slice, bool is_last) {
+          if (is_last) x_loader.move_to(next_block * kBlockColumns);
+          const SliceOfX<kTokenTiles> next = x_loader.load(is_last ? 0 : slice + 1);
           multiply_slice<T, kBits, kGroupSteps, kHasMinimums>(p, block, slice, x, lane, sums);
           x = next;
+        };
+        if (num_slices >= kSlices) {
+#pragma unroll
+          for (int slice = 0; slice < kSlices; ++slice) multiply(slice, slice + 1 == kSlices);
+        } else {
+#pragma unroll 1
+          for (int slice = 0; slice < num_slices; ++slice) {
+            multiply(slice, slice + 1 == num_slices);
+          }
         }
         __syncwarp();
         if (lane == 0) loader.load_next();
@@ -503,9 +539,12 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
                        activate<T>(Activation::kSilu, gates[j]) * up);
         }
       }
-      sync();
+      parts += to_other_parts;
+      to_other_parts = -to_other_parts;
     }
   }
+  // The others of a cluster may still read this thread block's parts.
+  if (p.cluster > 1) wgmma::sync_cluster_memory();
 #endif
 }
 
@@ -531,19 +570,24 @@ __global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t*
 #pragma unroll
     for (int tile = 0; tile < kTiles; ++tile) {
       const TileWords<kBits> words = load_tile<kBits>(values + tile * kTileBytes, lane);
+      GroupScale scales[2] = {};  // of the lane's rows
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
         const int column = slice * kSliceColumns + step * 16 + lane % 4 * 4;
         uint32_t a[4];
         unpack_step<T, kBits>(words, step, a);
         if (column >= end) continue;
+        const bool starts_group = step == 0 || column / 16 * 16 % w.layout.format.group_k == 0;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
           const int panel_row = tile * kPackedTileRows + half * 8 + lane / 4;
           const int row = static_cast<int>(blockIdx.y * kPanelRows) + panel_row;
           if (row >= num_rows) continue;
-          const GroupScale of = group_scale<kHasMinimums, true>(w.layout, block, panel_row,
-                                                                column / w.layout.format.group_k);
+          GroupScale& of = scales[half];
+          if (starts_group) {
+            of = group_scale<kHasMinimums, true>(w.layout, block, panel_row,
+                                                 column / w.layout.format.group_k);
+          }
           const T* const pairs[2] = {reinterpret_cast<const T*>(&a[half]),
                                      reinterpret_cast<const T*>(&a[2 + half])};
           Vec<T, 4> numbers;
@@ -616,7 +660,9 @@ __global__ void permute_columns_kernel(const T* x, const int32_t* order, T* out,
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t row = int64_t{blockIdx.x} * width;
-  for (int64_t k = threadIdx.x; k < width; k += blockDim.x) out[row + k] = x[row + order[k]];
+  for (int64_t k = threadIdx.x; k < width; k += blockDim.x) {
+    out[row + k] = x[row + (order == nullptr ? k : order[k])];
+  }
 }
 
 // F16 or BF16.
@@ -742,13 +788,16 @@ void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemm
   p.cluster = p.num_parts * p.panels_per_item / kWarps;
   p.num_items = num_panels / p.panels_per_item;
   p.stage_bytes = static_cast<int>(round_up(p.block_bytes, 128));
-  p.num_stages = std::clamp(tuning.ring_bytes / (kWarps * p.stage_bytes), 2, 8);
+  const auto shared_bytes = [&] {
+    return shared_layout(p.stage_bytes, p.num_stages, p.m).num_bytes;
+  };
+  p.num_stages = kMostStages;
+  while (p.num_stages > 2 && shared_bytes() > tuning.shared_bytes) --p.num_stages;
   const int most_clusters = std::max(num_sms * tuning.blocks_per_sm / p.cluster, 1);
   const int64_t grid = int64_t{std::min(p.num_items, most_clusters)} * p.cluster;
   LaunchShape shape = context.shape(grid, kThreads);
   shape.cluster = static_cast<unsigned>(p.cluster);
-  shape.shared_bytes =
-      static_cast<size_t>(shared_layout(p.stage_bytes, p.num_stages, p.m).num_bytes);
+  shape.shared_bytes = static_cast<size_t>(shared_bytes());
   with_half_type(call.x.dtype,
                  [&]<typename T>(std::type_identity<T>) { launch_gemm<T>(context, shape, p); });
 }

@@ -118,8 +118,9 @@ inline constexpr int64_t kMaxPackedRows = 32;
 
 // How the kernel is launched: for measurements.
 struct PackedGemmTuning {
-  int ring_bytes = 100 << 10;  // of weights that a thread block's copies hold
-  int blocks_per_sm = 1;
+  // Of a thread block. An SM's other memory is for the next product, whose copies begin early.
+  int shared_bytes = 38 << 10;
+  int blocks_per_sm = 2;
 };
 
 // Whether the kernel computes gated_out for these rows, which are a whole matrix.
@@ -135,7 +136,7 @@ void run_unpack_rows(const LaunchContext& context, const PackedRows& w, int64_t 
 // out[t, order[k]] = scale * w[ids[t], k] for the ids that are in w.
 void run_gather_packed_rows(const LaunchContext& context, const PackedRows& w, const int32_t* ids,
                             const int32_t* order, float scale, const TensorView& out);
-// out[t, k] = x[t, order[k]]; F16 or BF16.
+// out[t, k] = x[t, order[k]]; F16 or BF16. `order` null: out = x.
 void run_permute_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                          const TensorView& out);
 

@@ -170,7 +170,7 @@ Status PackedGemm::reserve(const PackedMatrix& matrix) {
     QUIRE_ASSIGN_OR_RETURN(unpacked_, device_memory(unpacked));
   }
   const size_t permuted = static_cast<size_t>(kMaxPackedRows) * row_bytes;
-  if (matrix.order() == nullptr || permuted_.num_bytes() >= permuted) return {};
+  if (permuted_.num_bytes() >= permuted) return {};
   QUIRE_ASSIGN_OR_RETURN(permuted_, device_memory(permuted));
   return {};
 }
@@ -192,7 +192,8 @@ void PackedGemm::run(const PackedProduct& product) {
 
 void PackedGemm::run_kernel(const PackedProduct& product) {
   TensorView x = product.x;
-  if (product.w->order() != nullptr) {
+  const bool is_readable = is_aligned({x.data}, 8);  // the kernel reads 4 numbers at a time
+  if (product.w->order() != nullptr || !is_readable) {
     x.data = permuted_.data();
     run_permute_columns(context_, product.x, product.w->order(), x);
   }

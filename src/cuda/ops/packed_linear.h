@@ -61,7 +61,7 @@ struct PackedProduct {
 // time as fit, and cuBLASLt multiplies those.
 class PackedGemm {
  public:
-  static constexpr int64_t kMaxKernelRows = 128;
+  static constexpr int64_t kMaxKernelRows = 32;
 
   // The library must outlive the PackedGemm.
   static Result<std::unique_ptr<PackedGemm>> create(const LaunchContext& context, CublasLt& cublas);
@@ -84,7 +84,7 @@ class PackedGemm {
   CublasLt& cublas_;
   int num_sms_ = 0;
   Buffer unpacked_;  // rows of a matrix
-  Buffer permuted_;  // kMaxPackedRows rows of x in the order of a matrix's columns
+  Buffer permuted_;  // kMaxPackedRows rows of x, aligned and in the order of a matrix's columns
   std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
 };
 
