@@ -265,7 +265,7 @@ TEST_P(PackedLinearTest, RowsDoNotDependOnTheirBatch) {
     };
     const std::vector<std::byte> all = rows_of(0, kRows);
     const auto row_bytes = static_cast<size_t>(w.n) * 4;
-    for (const int64_t count : {1, 2, 3, 4, 5, 8, 9, 16, 17, 32, 33, 64}) {
+    for (const int64_t count : {1, 2, 3, 4, 5, 8, 9, 16, 17, 31}) {
       const int64_t first = kRows - count;
       const std::vector<std::byte> some = rows_of(first, count);
       EXPECT_EQ(std::memcmp(some.data(), all.data() + static_cast<size_t>(first) * row_bytes,
