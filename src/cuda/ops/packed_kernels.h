@@ -118,7 +118,7 @@ inline constexpr int64_t kMaxPackedRows = 32;
 
 // How the kernel is launched: for measurements.
 struct PackedGemmTuning {
-  // Of a thread block. An SM's other memory is for the next product, whose copies begin early.
+  // For one thread block. An SM's other memory is for the next product, whose copies begin early.
   int shared_bytes = 38 << 10;
   int blocks_per_sm = 2;
 };
