@@ -420,7 +420,6 @@ __device__ __forceinline__ void store_out(const Params& p, int64_t at, float val
 template <typename T, int kBits, int kGroupSteps, bool kHasMinimums, int kTokenTiles>
 __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
     packed_gemm_kernel(const __grid_constant__ Params p) {
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
   constexpr int kBlockColumns = kBits == 4 ? 256 : 128;
   constexpr int kSlices = kBlockColumns / kSliceColumns;
@@ -545,7 +544,6 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
   }
   // The others of a cluster may still read this thread block's parts.
   if (p.cluster > 1) wgmma::sync_cluster_memory();
-#endif
 }
 
 constexpr int kUnpackWarps = 8;
