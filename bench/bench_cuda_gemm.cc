@@ -882,12 +882,11 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
       }
       fmt::print("\n");
       for (const int64_t rows : {1, 8, 32}) {
-        fmt::print("  {} rows, by KiB of shared memory x thread blocks per SM:", rows);
+        fmt::print("  {} rows, by stages x thread blocks per SM:", rows);
         for (const cuda::PackedGemmTuning& tuning :
-             {cuda::PackedGemmTuning{38 << 10, 1}, cuda::PackedGemmTuning{75 << 10, 1},
-              cuda::PackedGemmTuning{26 << 10, 2}, cuda::PackedGemmTuning{38 << 10, 2},
-              cuda::PackedGemmTuning{56 << 10, 2}, cuda::PackedGemmTuning{75 << 10, 2},
-              cuda::PackedGemmTuning{111 << 10, 2}, cuda::PackedGemmTuning{38 << 10, 3}}) {
+             {cuda::PackedGemmTuning{2, 1}, cuda::PackedGemmTuning{4, 1},
+              cuda::PackedGemmTuning{2, 2}, cuda::PackedGemmTuning{3, 2},
+              cuda::PackedGemmTuning{2, 3}}) {
           const double us = time([&](size_t i) {
             cuda::PackedGemmCall call = {.w = &matrix(i)->parts().front(),
                                          .x = {x.view.data, DType::kBF16, {rows, m.k}},
@@ -896,7 +895,7 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
             if (m.is_gated) call.gated_out = product.view.rows(0, rows);
             cuda::run_packed_gemm(context, num_sms, call, tuning);
           });
-          fmt::print(" {}x{} {:.2f}", tuning.shared_bytes >> 10, tuning.blocks_per_sm, us);
+          fmt::print(" {}x{} {:.2f}", tuning.num_stages, tuning.blocks_per_sm, us);
         }
         fmt::print("\n");
       }

@@ -312,7 +312,12 @@ Status WeightUpload::make(int64_t num_pieces, int64_t piece_bytes, std::byte* de
   QUIRE_RETURN_IF_ERROR(start());
   if (!makers_) makers_.emplace(num_usable_cores());
   const int64_t in_slot = static_cast<int64_t>(kSlotBytes) / piece_bytes;
-  QUIRE_CHECK(in_slot > 0, "[ops] a piece of a matrix exceeds the staging memory");
+  if (in_slot == 0) {
+    return unimplemented(
+        fmt::format("[ops] 32 rows of a matrix take {} bytes once packed; expected "
+                    "at most {}, the staging memory",
+                    piece_bytes, kSlotBytes));
+  }
   for (int64_t first = 0; first < num_pieces; first += in_slot) {
     const int64_t count = std::min(in_slot, num_pieces - first);
     QUIRE_ASSIGN_OR_RETURN(std::byte* const slot, staging_->begin(*context_.stream));

@@ -145,6 +145,8 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
                    Stream& stream) override {
     check_stream(stream);
     check_norm(norm, scratch);
+    // Normalizing few rows in every thread block of the packed kernel is slower than a kernel
+    // before.
     if (as_cuda(w).packed() != nullptr) return Ops::norm_linear(norm, w, scratch, out, stream);
     GemmCall call = product_of(w, scratch, out);
     call.operation = norm;

@@ -34,7 +34,6 @@ namespace {
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
-constexpr int kMostStages = 8;
 constexpr int kTiles = static_cast<int>(kPanelRows) / kPackedTileRows;
 constexpr int kSteps = kSliceColumns / 16;  // of K, per slice
 constexpr int kTileTokens = 8;              // rows of x per instruction
@@ -80,7 +79,8 @@ __host__ __device__ constexpr SharedLayout shared_layout(int stage_bytes, int nu
   return layout;
 }
 
-// The bits of 16-bit numbers in pairs: of 128 (BF16) or 1024 (F16), whose last bits count in ones.
+// The bits of 16-bit numbers in pairs: of 128 (BF16) or 1024 (F16), whose lowest
+// mantissa bit is worth 1.
 template <typename T>
 inline constexpr uint32_t kMagic = std::is_same_v<T, __half> ? 0x64006400U : 0x43004300U;
 template <typename T>
@@ -305,7 +305,7 @@ class XLoader {
   __device__ __forceinline__ SliceOfX<kTokenTiles> load(int slice) const {
     const int left = k_ - column_ - slice * kSliceColumns;
     if (left >= kSliceColumns) return load_steps(slice, kSteps);
-    return load_steps(slice, ceil_div(left - first_of_lane(), 16));
+    return load_steps(slice, ceil_div(max(left - first_of_lane(), 0), 16));
   }
 
  private:
@@ -711,16 +711,20 @@ void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const P
     return launch_gemm<T, 4, 4>(context, shape, p);
   }
   if (bits == 6) {
-    if (group == 16) return launch_gemm<T, 6, 1, false>(context, shape, p);
+    if (group == 16) {
+      QUIRE_CHECK(!p.layout.has_minimums(), "[ops] 6 bits in groups of 16 have no minimums");
+      return launch_gemm<T, 6, 1, false>(context, shape, p);
+    }
     return launch_gemm<T, 6, 2>(context, shape, p);
   }
+  QUIRE_CHECK(group > 16, "[ops] 8 bits have no groups of 16");
   if (group == 32) return launch_gemm<T, 8, 2>(context, shape, p);
   launch_gemm<T, 8, 4>(context, shape, p);
 }
 
-// The number of parts of K: as many as a thread block's warps, and more if there are fewer panels
-// than SMs, but at most one per block of weights and those of a cluster of 8. It depends on the
-// matrix alone, and so does the order of the sums.
+// The number of parts of K: as many as a thread block's warps. With fewer panels than SMs it is
+// doubled while there are fewer parts than blocks of weights, up to the warps of a cluster of 8. It
+// depends on the matrix and the number of SMs, and so does the order of the sums.
 int num_parts(const PackedRows& w, int num_sms) {
   constexpr int kMostParts = 8 * kWarps;
   int parts = kWarps;
@@ -786,16 +790,13 @@ void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemm
   p.cluster = p.num_parts * p.panels_per_item / kWarps;
   p.num_items = num_panels / p.panels_per_item;
   p.stage_bytes = static_cast<int>(round_up(p.block_bytes, 128));
-  const auto shared_bytes = [&] {
-    return shared_layout(p.stage_bytes, p.num_stages, p.m).num_bytes;
-  };
-  p.num_stages = kMostStages;
-  while (p.num_stages > 2 && shared_bytes() > tuning.shared_bytes) --p.num_stages;
+  p.num_stages = tuning.num_stages;
   const int most_clusters = std::max(num_sms * tuning.blocks_per_sm / p.cluster, 1);
   const int64_t grid = int64_t{std::min(p.num_items, most_clusters)} * p.cluster;
   LaunchShape shape = context.shape(grid, kThreads);
   shape.cluster = static_cast<unsigned>(p.cluster);
-  shape.shared_bytes = static_cast<size_t>(shared_bytes());
+  shape.shared_bytes =
+      static_cast<size_t>(shared_layout(p.stage_bytes, p.num_stages, p.m).num_bytes);
   with_half_type(call.x.dtype,
                  [&]<typename T>(std::type_identity<T>) { launch_gemm<T>(context, shape, p); });
 }

@@ -11,13 +11,11 @@
 // an instruction is free as long as A and B agree.) A tile is:
 //   4 bits: words[32 lanes][4 steps]. Nibble i of a word is in row g + 8 (i % 2), column
 //           2 (i / 2 % 2) + i / 4.
-//   6 bits: the lower 4 bits as above; then, of the upper 2 bits, words[32 lanes][2 pairs of
-//   steps].
-//           Of the 16 fields of 2 bits, fields 4 u + i % 4 + 8 (i / 4) are those of the nibbles i
-//           of step u of the pair.
-//   8 bits: words[2 pairs of steps][32 lanes][2 steps][2]. Byte i of word h is in row g + 8 (i %
-//   2),
-//           column 2 h + i / 2.
+//   6 bits: the lower 4 bits as above, then the upper 2 bits in words[32 lanes][2 step pairs].
+//           Of a word's 16 fields of 2 bits, fields 4 u + i % 4 + 8 (i / 4) belong to the nibbles
+//           i of step u of the pair.
+//   8 bits: words[2 step pairs][32 lanes][2 steps][2]. Byte i of word h is in row
+//           g + 8 (i % 2), column 2 h + i / 2.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +32,9 @@ inline constexpr int kPackedTileRows = 16;
 struct PackedLayout {
   QuantizedFormat format = {};
   QuantizedHeader header = {};  // of a block
-  // The minimum of a group is its minimum minus `shifted` times its scale: `shifted` is
-  // 2^(bits - 1) for formats with minimums, whose values have no offset.
+  // The kernel subtracts 2^(bits - 1) from every value. For formats with minimums or zero points, whose
+  // values have no offset, `shifted` is that number, and a group's minimum is lowered by `shifted`
+  // times its scale.
   float shifted = 0;
 
   constexpr int block_columns() const { return format.value_bits == 4 ? 256 : 128; }
@@ -43,7 +42,7 @@ struct PackedLayout {
     return kPackedTileRows * kSliceColumns * format.value_bits / 8;
   }
   constexpr int slice_bytes() const { return 2 * tile_bytes(); }
-  // With as many slices.
+  // The bytes of a block of `slices` slices.
   constexpr int block_bytes(int64_t slices) const {
     return static_cast<int>(header.num_bytes + slices * slice_bytes());
   }
@@ -118,8 +117,9 @@ inline constexpr int64_t kMaxPackedRows = 32;
 
 // How the kernel is launched: for measurements.
 struct PackedGemmTuning {
-  // For one thread block. An SM's other memory is for the next product, whose copies begin early.
-  int shared_bytes = 38 << 10;
+  // Blocks of weights that a warp's copies hold: 2 take 54 to 68 KiB per thread block. An SM's other
+  // memory is for the next product, whose copies begin early.
+  int num_stages = 2;
   int blocks_per_sm = 2;
 };
 

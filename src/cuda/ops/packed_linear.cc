@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kGroupColumns = 32;
 constexpr int64_t kColumnStep = 8;
 // Bytes of unpacked rows. Fewer would divide a product into parts that do not fill all SMs, and
-// more would not fit the reserve of the memory plan.
+// more would not fit kLibraryBytes, of which CUDA's libraries take 73 MiB.
 constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
 constexpr int64_t kUnpackedStep = 256;  // rows, so that few of the products' tiles are incomplete
 

@@ -34,7 +34,7 @@ int max_expanded_rows(const AttentionShape& shape, const PlanLimits& limits, int
 
 // The work of a phase in both forms.
 struct ExpansionWork {
-  int64_t num_tokens = 0;      // whose queries the absorbed form multiplies, and their results
+  int64_t num_tokens = 0;  // query tokens; the absorbed form multiplies their queries and outputs
   int64_t num_positions = 0;   // which the expanded form multiplies
   int64_t num_pairs = 0;       // of a query token and a position that it sees
   int64_t num_tile_pairs = 0;  // the same with whole tiles, as FA3 computes them

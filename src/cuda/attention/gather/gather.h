@@ -42,8 +42,8 @@ inline int scratch_tokens(const AttentionShape& shape, const PlanLimits& largest
 }
 
 // Packs requests in order into groups that fit into the scratch, as every single request does.
-// `tokens` has gathered_tokens() per request. Of each group first_req, num_reqs and num_tokens are
-// set.
+// `tokens` has gathered_tokens() per request. Sets first_req, num_reqs and num_tokens of each
+// group.
 template <typename Group>
 void pack_groups(std::span<const int64_t> tokens, int64_t scratch_tokens,
                  std::vector<Group>& groups) {
