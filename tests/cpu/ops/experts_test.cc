@@ -170,11 +170,13 @@ TEST(Routing, ImpossibleRulesAreNotValid) {
   }));
 }
 
+// Kernels with BF16 products (AMX, AVX-512 BF16) split an activation into two terms, which is exact
+// to 2^-17 of it: results of three products in turn differ by up to 3.1e-5.
 void expect_near(const std::vector<float>& got, const std::vector<float>& expected,
                  const std::string& what) {
   ASSERT_EQ(got.size(), expected.size());
   for (size_t i = 0; i < got.size(); ++i) {
-    ASSERT_NEAR(got[i], expected[i], 2e-5 * (1.0 + std::fabs(expected[i]))) << what << " at " << i;
+    ASSERT_NEAR(got[i], expected[i], 6e-5 * (1.0 + std::fabs(expected[i]))) << what << " at " << i;
   }
 }
 
