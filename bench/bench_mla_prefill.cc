@@ -256,15 +256,16 @@ void run(Bench& bench, const Layer& layer, int num_heads, const Workload& worklo
   const double products_us = bench.time(run_products);
 
   const fi::ExpansionWork work = fi::expansion_work(batch.batch, batch.batch.prefill);
-  const auto tflops = [&](double per_head, double us) { return 2e-6 * num_heads * per_head / us; };
-  const double per_vector = 512.0 * 256.0;
-  const auto pairs = static_cast<double>(work.num_pairs);
+  const auto tflops = [&](int64_t per_head, double us) {
+    return 2e-6 * num_heads * static_cast<double>(per_head) / us;
+  };
   fmt::print(
       "{:>5} {:>4} {:>6} {:>8} {:>11.1f} {:>11.1f} {:>11.1f} {:>7.2f} {:>9.0f} {:>9.0f}  {}\n",
       num_heads, workload.num_reqs, workload.q_len, workload.context, absorbed_us, expanded_us,
       products_us, absorbed_us / expanded_us,
-      tflops(static_cast<double>(work.num_tokens) * per_vector + pairs * 1088.0, absorbed_us),
-      tflops(static_cast<double>(work.num_positions) * per_vector + pairs * 320.0, expanded_us),
+      tflops(work.num_tokens * fi::kPerVector + work.num_pairs * fi::kPerAbsorbedPair, absorbed_us),
+      tflops(work.num_positions * fi::kPerVector + work.num_pairs * fi::kPerExpandedPair,
+             expanded_us),
       fi::expansion_pays(work) ? "expanded" : "absorbed");
   std::fflush(stdout);
 }

@@ -274,8 +274,8 @@ struct SliceOfX {
   uint2 steps[kSteps][kTokenTiles];
 };
 
-// As many columns of zeros as a block has, for lanes whose token does not exist.
-__device__ const uint4 zero_columns[256 / 8] = {};
+// Zeros for the columns of the largest block, for lanes whose token does not exist.
+__device__ const uint4 zero_columns[packed_block_columns(4) / 8] = {};
 
 // Loads a lane's numbers of x.
 template <typename T, int kTokenTiles>
@@ -341,7 +341,7 @@ template <typename T, int kBits, int kGroupSteps, bool kHasMinimums, int kTokenT
 __device__ __forceinline__ void multiply_slice(const Params& p, const unsigned char* block,
                                                int slice, const SliceOfX<kTokenTiles>& x, int lane,
                                                float (&sums)[kTiles][kTokenTiles][4]) {
-  constexpr int kTileBytes = kPackedTileRows * kSliceColumns * kBits / 8;
+  constexpr int kTileBytes = packed_tile_bytes(kBits);
   const unsigned char* const values = block + p.layout.header.num_bytes + slice * 2 * kTileBytes;
   TileWords<kBits> words[kTiles];
 #pragma unroll
@@ -421,7 +421,7 @@ template <typename T, int kBits, int kGroupSteps, bool kHasMinimums, int kTokenT
 __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
     packed_gemm_kernel(const __grid_constant__ Params p) {
   extern __shared__ __align__(128) unsigned char memory[];
-  constexpr int kBlockColumns = kBits == 4 ? 256 : 128;
+  constexpr int kBlockColumns = packed_block_columns(kBits);
   constexpr int kSlices = kBlockColumns / kSliceColumns;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -557,8 +557,8 @@ __global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t*
   wait_for_previous_kernel();
   trigger_dependent_launch();
   if (block_idx >= w.num_blocks()) return;
-  constexpr int kTileBytes = kPackedTileRows * kSliceColumns * kBits / 8;
-  constexpr int kBlockColumns = kBits == 4 ? 256 : 128;
+  constexpr int kTileBytes = packed_tile_bytes(kBits);
+  constexpr int kBlockColumns = packed_block_columns(kBits);
   const unsigned char* const block = static_cast<const unsigned char*>(w.panels) +
                                      (first_panel + int64_t{blockIdx.y}) * w.panel_bytes() +
                                      block_idx * int64_t{w.layout.block_bytes()};

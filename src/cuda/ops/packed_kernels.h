@@ -27,21 +27,24 @@ namespace quire::cuda {
 
 inline constexpr int kSliceColumns = 64;
 inline constexpr int kPackedTileRows = 16;
+constexpr int packed_block_columns(int bits) {
+  return bits == 4 ? 256 : 128;
+}
+constexpr int packed_tile_bytes(int bits) {
+  return kPackedTileRows * kSliceColumns * bits / 8;
+}
 
 // The layout of one format.
 struct PackedLayout {
   QuantizedFormat format = {};
   QuantizedHeader header = {};  // of a block
-  // The kernel subtracts 2^(bits - 1) from every value. For formats with minimums or zero points, whose
-  // values have no offset, `shifted` is that number, and a group's minimum is lowered by `shifted`
-  // times its scale.
+  // The kernel subtracts 2^(bits - 1) from every value. For formats with minimums or zero points,
+  // whose values have no offset, `shifted` is that number, and a group's minimum is lowered by
+  // `shifted` times its scale.
   float shifted = 0;
 
-  constexpr int block_columns() const { return format.value_bits == 4 ? 256 : 128; }
-  constexpr int tile_bytes() const {
-    return kPackedTileRows * kSliceColumns * format.value_bits / 8;
-  }
-  constexpr int slice_bytes() const { return 2 * tile_bytes(); }
+  constexpr int block_columns() const { return packed_block_columns(format.value_bits); }
+  constexpr int slice_bytes() const { return 2 * packed_tile_bytes(format.value_bits); }
   // The bytes of a block of `slices` slices.
   constexpr int block_bytes(int64_t slices) const {
     return static_cast<int>(header.num_bytes + slices * slice_bytes());
@@ -117,8 +120,8 @@ inline constexpr int64_t kMaxPackedRows = 32;
 
 // How the kernel is launched: for measurements.
 struct PackedGemmTuning {
-  // Blocks of weights that a warp's copies hold: 2 take 54 to 68 KiB per thread block. An SM's other
-  // memory is for the next product, whose copies begin early.
+  // Blocks of weights that a warp's copies hold: 2 take 54 to 68 KiB per thread block. An SM's
+  // other memory is for the next product, whose copies begin early.
   int num_stages = 2;
   int blocks_per_sm = 2;
 };

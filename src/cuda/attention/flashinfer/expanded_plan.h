@@ -41,13 +41,15 @@ struct ExpansionWork {
 };
 ExpansionWork expansion_work(const AttentionBatch& batch, const PhaseRange& range);
 
+// Multiplications per head: by a vector's matrices, and of a pair in both forms.
+inline constexpr int64_t kPerVector = int64_t{512} * (kExpandedNopeDim + kExpandedValueDim);
+inline constexpr int64_t kPerAbsorbedPair = 512 + 64 + 512;
+inline constexpr int64_t kPerExpandedPair = kExpandedKeyDim + kExpandedValueDim;
+
 // Whether the expanded form takes less time, by multiplications per head. Positions of the context
 // count twice, because their expansion is slower than attention: behind 4,096 and 32,768 tokens,
 // the border is at 300 to 380 query tokens on an H200.
 constexpr bool expansion_pays(const ExpansionWork& work) {
-  constexpr int64_t kPerVector = 512 * (kExpandedNopeDim + kExpandedValueDim);
-  constexpr int64_t kPerAbsorbedPair = 512 + 64 + 512;
-  constexpr int64_t kPerExpandedPair = kExpandedKeyDim + kExpandedValueDim;
   const int64_t num_expanded = 2 * work.num_positions - work.num_tokens;
   return num_expanded * kPerVector + work.num_tile_pairs * kPerExpandedPair <
          work.num_tokens * kPerVector + work.num_pairs * kPerAbsorbedPair;
