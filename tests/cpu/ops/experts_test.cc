@@ -171,8 +171,10 @@ TEST(Routing, ImpossibleRulesAreNotValid) {
 }
 
 // Kernels with BF16 products (AMX, AVX-512 BF16) split an activation into two terms, which is exact
-// to 2^-17 of it: results of three products in turn differ by up to 3.1e-5.
-double bound_of(const Variant& variant) {
+// to 2^-17 of it: results of three products in turn differ by up to 3.1e-5. AMX also splits an F16
+// weight and omits the product of the second terms, which doubles the error (gemm_amx.h).
+double bound_of(const Variant& variant, DType weights) {
+  if (variant.options.use_amx && weights == DType::kF16) return 1.3e-4;
   return variant.options.use_amx || variant.options.use_avx512_bf16 ? 6e-5 : 2e-5;
 }
 
@@ -198,6 +200,7 @@ TEST(Experts, AgreeWithTheDefinition) {
     for (const ExpertsShape& shape : shapes) {
       if (is_slow(variant) && shape.hidden_size > 100) continue;
       for (const DType dtype : kWeightTypes) {
+        const double bound = bound_of(variant, dtype);
         RandomExperts source(shape, dtype, 7);
         const auto experts = ops->make_experts(source).value();
         const auto expected_experts = reference.make_experts(source).value();
@@ -206,10 +209,10 @@ TEST(Experts, AgreeWithTheDefinition) {
           Step step = random_step(shape, num_tokens, 5);
           const std::string what = variant.name + " " + std::string(dtype_name(dtype));
           expect_near(run_experts(*ops, *experts, step),
-                      run_experts(reference, *expected_experts, step), bound_of(variant), what);
+                      run_experts(reference, *expected_experts, step), bound, what);
           const std::vector<float> before = random_floats(step.x.size(), 9);
           expect_near(run_experts(*ops, *experts, step, &before),
-                      run_experts(reference, *expected_experts, step, &before), bound_of(variant),
+                      run_experts(reference, *expected_experts, step, &before), bound,
                       what + " added");
         }
       }
@@ -249,7 +252,7 @@ TEST(Experts, OneMayHaveAlmostAllTokens) {
     for (const uint32_t hot : {9U, 10U}) {
       Step step = random_step(shape, 700, hot, hot);
       expect_near(run_experts(*ops, *experts, step), run_experts(reference, *expected, step),
-                  bound_of(variant), variant.name);
+                  bound_of(variant, DType::kBF16), variant.name);
     }
   }
 }

@@ -655,8 +655,8 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
     softmax.end = row < part.work.num_rows ? part.row_end(call, row) : 0;
     uint32_t q[kHalfSteps][4];
     if (part.num_steps > 0) load_queries(shared, half, q);
-    __syncwarp();
-    if (lane == 0) shared.query_freed.arrive();
+    // Each lane arrives for its own loads, so that compute-sanitizer sees their order.
+    shared.query_freed.arrive();
     if (part.num_steps > 0) {
       const int kv_start = part.work.kv_start;
       const int num_steps = part.num_steps;
@@ -729,7 +729,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       shared.freed[stage].init(kWarps);
     }
     shared.query_filled.init(kCopyWarps);
-    shared.query_freed.init(kWarps);
+    shared.query_freed.init(kComputeThreads);
     publish_barriers();
   }
   __syncthreads();
