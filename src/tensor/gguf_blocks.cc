@@ -52,50 +52,79 @@ void read_q8_0(const std::byte* block, QuantizedBlock& out) {
   for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = byte_of(block, 2 + i) ^ 0x80;
 }
 
-// The 4 bits of element i of 32: the low halves of 16 bytes hold the first 16 elements, the high
-// halves hold the others.
-uint8_t nibble(const std::byte* bytes, size_t i) {
-  return i < 16 ? byte_of(bytes, i) & 0xF : byte_of(bytes, i - 16) >> 4;
+// The functions below have loops over adjacent bytes, which the compiler vectorizes: the weights of
+// a whole file go through them at load.
+
+// Writes the low halves of `count` bytes to `low`, and the high halves to `high`.
+void read_halves(const std::byte* bytes, size_t count, uint8_t* __restrict low,
+                 uint8_t* __restrict high) {
+  for (size_t i = 0; i < count; ++i) {
+    low[i] = byte_of(bytes, i) & 0xF;
+    high[i] = byte_of(bytes, i) >> 4;
+  }
+}
+
+// Adds `count` bits of each of 32 bytes, from bit `first` on, to values, as their bits from bit
+// `to` on.
+inline __attribute__((always_inline)) void add_bits(const std::byte* bytes, size_t first,
+                                                    size_t count, size_t to,
+                                                    uint8_t* __restrict values) {
+  const unsigned mask = (1U << count) - 1;
+  for (size_t i = 0; i < 32; ++i) {
+    values[i] |= bits_from(((byte_of(bytes, i) >> first) & mask) << to, 0);
+  }
+}
+
+// The 32 elements of a small block with 4 bits: the low halves of 16 bytes hold the first 16.
+void read_nibbles(const std::byte* bytes, uint8_t* values) {
+  read_halves(bytes, 16, values, values + 16);
 }
 
 // F16 scale, then 4 bits per element, which stand for -8 to 7.
 void read_q4_0(const std::byte* block, QuantizedBlock& out) {
   set_scale(block, out);
-  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = nibble(block + 2, i);
+  read_nibbles(block + 2, out.values.data());
 }
 
 // F16 scale and minimum, then 4 bits per element.
 void read_q4_1(const std::byte* block, QuantizedBlock& out) {
   set_scale_and_minimum(block, out);
-  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = nibble(block + 4, i);
+  read_nibbles(block + 4, out.values.data());
 }
 
-// Element i of 32 with 5 bits: the fifth bits are the bits of a number of 32 bits.
-uint8_t five_bits(const std::byte* high, const std::byte* low, size_t i) {
-  const uint32_t fifth = (load<uint32_t>(high) >> i) & 1;
-  return nibble(low, i) | bits_from(fifth << 4, 0);
+// The 32 elements of a small block with 5 bits: the fifth bits are the bits of a number of 32 bits.
+void read_five_bits(const std::byte* high, const std::byte* low, uint8_t* values) {
+  read_nibbles(low, values);
+  const auto fifth = load<uint32_t>(high);
+  for (size_t i = 0; i < kSmallBlock; ++i) values[i] |= bits_from((fifth >> i & 1) << 4, 0);
 }
 
 // F16 scale, the fifth bits, then 4 bits per element; the 5 bits stand for -16 to 15.
 void read_q5_0(const std::byte* block, QuantizedBlock& out) {
   set_scale(block, out);
-  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = five_bits(block + 2, block + 6, i);
+  read_five_bits(block + 2, block + 6, out.values.data());
 }
 
 // F16 scale and minimum, the fifth bits, then 4 bits per element.
 void read_q5_1(const std::byte* block, QuantizedBlock& out) {
   set_scale_and_minimum(block, out);
-  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = five_bits(block + 4, block + 8, i);
+  read_five_bits(block + 4, block + 8, out.values.data());
 }
 
 // The values that the 4 bits of IQ4_NL and IQ4_XS stand for, plus 128.
 constexpr std::array<uint8_t, 16> kNonlinear = {1,   24,  45,  63,  79,  93,  106, 118,
                                                 129, 141, 153, 166, 181, 197, 217, 241};
 
+// The 32 values that 16 bytes with 4 bits per element stand for.
+void read_nonlinear(const std::byte* bytes, uint8_t* values) {
+  read_nibbles(bytes, values);
+  for (size_t i = 0; i < kSmallBlock; ++i) values[i] = kNonlinear[values[i]];
+}
+
 // F16 scale, then 4 bits per element.
 void read_iq4_nl(const std::byte* block, QuantizedBlock& out) {
   set_scale(block, out);
-  for (size_t i = 0; i < kSmallBlock; ++i) out.values[i] = kNonlinear[nibble(block + 2, i)];
+  read_nonlinear(block + 2, out.values.data());
 }
 
 // F16 scale, 8 scales of 6 bits (the upper 2 bits in 16 bits, the lower 4 in 4 bytes), then 8
@@ -107,16 +136,17 @@ void read_iq4_xs(const std::byte* block, QuantizedBlock& out) {
     const int low = (byte_of(block, 4 + group / 2) >> (4 * (group % 2))) & 0xF;
     const int high = static_cast<int>((upper >> (2 * group)) & 3);
     out.group_scales[group] = static_cast<int8_t>((low | (high << 4)) - 32);
-    const std::byte* bytes = block + 8 + 16 * group;
-    for (size_t i = 0; i < 32; ++i) out.values[32 * group + i] = kNonlinear[nibble(bytes, i)];
+    read_nonlinear(block + 8 + 16 * group, out.values.data() + 32 * group);
   }
 }
 
-// Element i of 256 with 2 bits: 32 bytes hold 4 runs of 32 elements of one half.
-uint8_t two_bits(const std::byte* bytes, size_t i) {
-  const size_t half = i / 128;
-  const size_t run = i % 128 / 32;
-  return (byte_of(bytes, 32 * half + i % 32) >> (2 * run)) & 3;
+// Adds the 2 bits of 256 elements to values, from bit `to` on: 32 bytes hold 4 runs of 32 elements
+// of one half.
+void add_two_bits(const std::byte* bytes, size_t to, uint8_t* values) {
+#pragma GCC unroll 8
+  for (size_t run = 0; run < 8; ++run) {
+    add_bits(bytes + run / 4 * 32, run % 4 * 2, 2, to, values + 32 * run);
+  }
 }
 
 // 16 bytes with the scale (lower half) and the minimum (upper half) of 16 elements, 2 bits per
@@ -128,7 +158,8 @@ void read_q2_k(const std::byte* block, QuantizedBlock& out) {
     out.group_scales[group] = static_cast<int8_t>(byte_of(block, group) & 0xF);
     out.group_minimums[group] = byte_of(block, group) >> 4;
   }
-  for (size_t i = 0; i < kSuperBlock; ++i) out.values[i] = two_bits(block + 16, i);
+  out.values = {};
+  add_two_bits(block + 16, 0, out.values.data());
 }
 
 // One of the 16 scales of 6 bits of Q3_K, which stand for -32 to 31: 8 bytes with the lower 4 bits,
@@ -146,9 +177,11 @@ void read_q3_k(const std::byte* block, QuantizedBlock& out) {
   for (size_t group = 0; group < 16; ++group) {
     out.group_scales[group] = q3_k_scale(block + 96, group);
   }
-  for (size_t i = 0; i < kSuperBlock; ++i) {
-    const uint32_t third = (byte_of(block, i % 32) >> (i / 32)) & 1U;
-    out.values[i] = two_bits(block + 32, i) | bits_from(third << 2, 0);
+  out.values = {};
+  add_two_bits(block + 32, 0, out.values.data());
+#pragma GCC unroll 8
+  for (size_t run = 0; run < 8; ++run) {
+    add_bits(block, run, 1, 2, out.values.data() + 32 * run);
   }
 }
 
@@ -166,10 +199,11 @@ void set_packed_scales(const std::byte* bytes, QuantizedBlock& out) {
   }
 }
 
-// The lower 4 bits of element i of 256: 32 bytes hold two groups of 32 elements.
-uint8_t group_nibble(const std::byte* bytes, size_t i) {
-  const uint8_t both = byte_of(bytes, i / 64 * 32 + i % 32);
-  return i % 64 < 32 ? both & 0xF : both >> 4;
+// The lower 4 bits of 256 elements: 32 bytes hold two groups of 32 elements.
+void read_group_nibbles(const std::byte* bytes, uint8_t* values) {
+  for (size_t pair = 0; pair < 4; ++pair) {
+    read_halves(bytes + 32 * pair, 32, values + 64 * pair, values + 64 * pair + 32);
+  }
 }
 
 // F16 scales of the scales and of the minimums, both packed for 8 groups, then 4 bits per element.
@@ -177,7 +211,7 @@ void read_q4_k(const std::byte* block, QuantizedBlock& out) {
   out.scale = load<uint16_t>(block);
   out.minimum = load<uint16_t>(block + 2);
   set_packed_scales(block + 4, out);
-  for (size_t i = 0; i < kSuperBlock; ++i) out.values[i] = group_nibble(block + 16, i);
+  read_group_nibbles(block + 16, out.values.data());
 }
 
 // As Q4_K with 32 bytes of fifth bits before the 4 bits: bit `group` of byte i % 32.
@@ -185,9 +219,10 @@ void read_q5_k(const std::byte* block, QuantizedBlock& out) {
   out.scale = load<uint16_t>(block);
   out.minimum = load<uint16_t>(block + 2);
   set_packed_scales(block + 4, out);
-  for (size_t i = 0; i < kSuperBlock; ++i) {
-    const uint32_t fifth = (byte_of(block, 16 + i % 32) >> (i / 32)) & 1U;
-    out.values[i] = group_nibble(block + 48, i) | bits_from(fifth << 4, 0);
+  read_group_nibbles(block + 48, out.values.data());
+#pragma GCC unroll 8
+  for (size_t group = 0; group < 8; ++group) {
+    add_bits(block + 16, group, 1, 4, out.values.data() + 32 * group);
   }
 }
 
@@ -197,12 +232,11 @@ void read_q5_k(const std::byte* block, QuantizedBlock& out) {
 void read_q6_k(const std::byte* block, QuantizedBlock& out) {
   out.scale = load<uint16_t>(block + 208);
   std::memcpy(out.group_scales.data(), block + 192, out.group_scales.size());
-  for (size_t i = 0; i < kSuperBlock; ++i) {
-    const size_t within = i % 128;
-    const uint8_t both = byte_of(block, i / 128 * 64 + within % 64);
-    const uint32_t low = within < 64 ? both & 0xFU : both >> 4U;
-    out.values[i] = bits_from(low | (uint32_t{two_bits(block + 128, i)} << 4), 0);
+  for (size_t half = 0; half < 2; ++half) {
+    uint8_t* const values = out.values.data() + 128 * half;
+    read_halves(block + 64 * half, 64, values, values + 64);
   }
+  add_two_bits(block + 128, 4, out.values.data());
 }
 
 constexpr bool kHasMinimums = true;

@@ -1,6 +1,5 @@
 // The types of tensors in GGUF files: how llama.cpp packs numbers into blocks, and how they become
-// F32 again. Each type is read as its layout says, for clarity and not for speed. Some are also
-// written.
+// F32 again. Some are also written.
 #pragma once
 
 #include <array>

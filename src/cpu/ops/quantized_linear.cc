@@ -30,28 +30,43 @@ T get(const std::byte* base, int64_t idx) {
   return value;
 }
 
-// Adds bits to the 4 bytes of quad `quad` of a feature.
-void or_quad(std::byte* quads, int64_t quad, int64_t lane, uint32_t bits) {
-  const int64_t at = quad * kFeatures + lane;
-  put(quads, at, get<uint32_t>(quads, at) | bits);
+// Writes a feature's values of a block, in the order of quantized/kernel.h.
+template <int kBits>
+void pack_values(const QuantizedRow& feature, int64_t lane, int64_t groups, std::byte* values) {
+  constexpr uint32_t kLowBits = 0x0F0F0F0F;
+  constexpr uint32_t kTwoBits = 0x03030303;
+  const auto* const from = reinterpret_cast<const std::byte*>(feature.values.data());
+  for (int64_t group = 0; group < groups; ++group) {
+    std::byte* const to = values + group * kGroupK * kFeatures * kBits / 8;
+    const auto four = [&](int64_t quad) { return get<uint32_t>(from, group * kQuads + quad); };
+    const auto put_quad = [&](int64_t quad, uint32_t bits) {
+      put(to, quad * kFeatures + lane, bits);
+    };
+    if constexpr (kBits == 8) {
+      for (int64_t quad = 0; quad < kQuads; ++quad) put_quad(quad, four(quad));
+      continue;
+    }
+    for (int64_t quad = 0; quad < kQuads / 2; ++quad) {
+      put_quad(quad, (four(quad) & kLowBits) | (four(quad + kQuads / 2) & kLowBits) << 4);
+    }
+    if constexpr (kBits != 6) continue;
+    for (int64_t half = 0; half < 2; ++half) {
+      uint32_t upper = 0;
+      for (int64_t i = 0; i < 4; ++i) upper |= (four(4 * half + i) >> 4 & kTwoBits) << (2 * i);
+      put_quad(4 + half, upper);
+    }
+  }
 }
 
 void pack_values(const QuantizedRow& feature, int64_t lane, int value_bits, int64_t groups,
                  std::byte* values) {
-  constexpr uint32_t kLowBits = 0x0F0F0F0F;
-  for (int64_t quad = 0; quad < groups * kQuads; ++quad) {
-    std::byte* group = values + quad / kQuads * kGroupK * kFeatures * value_bits / 8;
-    const int64_t in_group = quad % kQuads;
-    const int64_t half = in_group / 4;
-    const auto four =
-        get<uint32_t>(reinterpret_cast<const std::byte*>(feature.values.data()), quad);
-    if (value_bits == 8) {
-      or_quad(group, in_group, lane, four);
-      continue;
-    }
-    or_quad(group, in_group % 4, lane, (four & kLowBits) << (4 * half));
-    if (value_bits == 6)
-      or_quad(group, 4 + half, lane, (four >> 4 & kLowBits) << (2 * (in_group % 4)));
+  switch (value_bits) {
+    case 4:
+      return pack_values<4>(feature, lane, groups, values);
+    case 6:
+      return pack_values<6>(feature, lane, groups, values);
+    default:
+      return pack_values<8>(feature, lane, groups, values);
   }
 }
 
