@@ -23,7 +23,6 @@
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
-#include "ops/shared_products.h"
 
 namespace quire::bench {
 namespace {
@@ -79,16 +78,15 @@ struct Layer {
 
 class Expander final : public LatentExpander {
  public:
-  Expander(cuda::CudaOps& ops, const Layer& layer)
-      : products_(dynamic_cast<SharedProducts&>(ops)), layer_(layer) {}
+  Expander(cuda::CudaOps& ops, const Layer& layer) : ops_(ops), layer_(layer) {}
 
   void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) override {
-    products_.shared_linear_transposed(*layer_.k_up, latents, keys, stream);
-    products_.shared_linear(*layer_.v_up, latents, values, stream);
+    ops_.shared_linear_transposed(*layer_.k_up, latents, keys, stream);
+    ops_.shared_linear(*layer_.v_up, latents, values, stream);
   }
 
  private:
-  SharedProducts& products_;
+  Ops& ops_;
   const Layer& layer_;
 };
 
@@ -185,6 +183,8 @@ void run(Bench& bench, const Layer& layer, int num_heads, const Workload& worklo
   shape.page_size = kPageSize;
   shape.q = shape.kv = shape.out = DType::kBF16;
   shape.scale = 0.05F;
+  shape.expanded_key_dim = fi::kExpandedKeyDim;
+  shape.expanded_value_dim = fi::kExpandedValueDim;
   const Batch batch(workload);
   const PlanLimits limits = {.use = {.phase = Phase::kPrefill},
                              .max_num_reqs = workload.num_reqs,

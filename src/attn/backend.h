@@ -72,6 +72,10 @@ struct AttentionShape {
   int window = 0;        // a query sees its last `window` positions, itself included; 0: all
   bool causal = true;
   bool sinks = false;  // one logit per head joins the softmax's denominator, attending to nothing
+  // The widths of each head's keys and values in the expanded form of a latent cache
+  // (attn/expansion.h); 0: the model has no such form.
+  int expanded_key_dim = 0;
+  int expanded_value_dim = 0;
 
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
@@ -131,6 +135,7 @@ struct AttentionCall {
 
 // A plan owns all state between update() and run(), so plans of one backend with equal shapes (of
 // two models or two graphs) can be updated and run in any order. The backend outlives its plans.
+class ExpandingPlan;
 class AttentionPlan {
  public:
   virtual ~AttentionPlan() = default;
@@ -148,6 +153,8 @@ class AttentionPlan {
   // Enqueues the attention of one layer without allocation or synchronization. A request of length
   // 0 (padding) gets zeros.
   virtual Status run(const AttentionCall& call, Stream& stream) = 0;
+  // What computes the batch of the last update() instead of run() (attn/expansion.h); null: run().
+  virtual ExpandingPlan* expanding() { return nullptr; }
 };
 
 class AttentionBackend {

@@ -34,12 +34,9 @@ struct ExpandedCall {
   std::span<std::byte> workspace;  // AttentionPlan::workspace_bytes, 256-byte aligned
 };
 
-// A plan that has both forms. run() computes the absorbed one for any batch.
+// A plan that has both forms, with heads of the shape's expanded widths.
 class ExpandingPlan : public AttentionPlan {
  public:
-  // Whether run_expanded() is the form for the batch of the last update(), and takes heads of these
-  // widths.
-  virtual bool expands(int key_dim, int value_dim) const = 0;
   // Enqueues the expanded attention of one layer, as run() does. A request of length 0 gets zeros.
   virtual Status run_expanded(const ExpandedCall& call, Stream& stream) = 0;
 };

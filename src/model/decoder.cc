@@ -45,6 +45,8 @@ AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& 
     shape.head_dim = decoder.mla->latent_head_dim();
     shape.head_dim_v = decoder.mla->kv_lora_rank;
     shape.is_latent = true;
+    shape.expanded_key_dim = decoder.mla->q_head_dim();
+    shape.expanded_value_dim = decoder.mla->v_head_dim;
   }
   shape.page_size = limits.page_size;
   shape.q = shape.out = activation;
@@ -216,7 +218,6 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
       decoder_(decoder_config(config_)),
       limits_(limits),
       ops_(ops),
-      shared_products_(dynamic_cast<SharedProducts*>(&ops)),
       ends_(std::move(ends)),
       kv_groups_(decoder_kv_groups(config, limits, ops.activation_dtype())),
       places_(static_cast<size_t>(config.num_layers)),
@@ -413,19 +414,12 @@ Status DecoderModel::attend(size_t layer_idx, const DecoderLayer& layer, const S
                        {step.decode, step.prefill}, stream);
 }
 
-ExpandingPlan* DecoderModel::expanding_plan(const KvGroupStep& step) const {
-  if (shared_products_ == nullptr) return nullptr;
-  auto* const plan = dynamic_cast<ExpandingPlan*>(step.prefill);
-  if (plan == nullptr) return nullptr;
-  return plan->expands(decoder_.mla->q_head_dim(), decoder_.mla->v_head_dim) ? plan : nullptr;
-}
-
 // Absorbed tokens come first, because a batch begins with its decode range. Their attention ends
 // before the expanded one begins, whose output takes the memory of their queries.
 Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
                                    const StepInput& input, Stream& stream) {
   const KvGroupStep& step = input.kv_groups[places_[layer_idx].group];
-  ExpandingPlan* const expanding = expanding_plan(step);
+  ExpandingPlan* const expanding = step.prefill == nullptr ? nullptr : step.prefill->expanding();
   const int64_t num_absorbed =
       expanding == nullptr ? input.num_tokens : step.batch->prefill.first_token;
   const MlaViews views = mla_views(input.num_tokens);
@@ -441,7 +435,7 @@ Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
                                       stream));
   project_values(layer.mla, views, num_absorbed, ops_, stream);
   if (expanding == nullptr) return {};
-  MlaExpander expander(layer.mla, *shared_products_);
+  MlaExpander expander(layer.mla, ops_);
   ExpandedCall call;
   call.q = views.q;
   call.out = views.out;

@@ -200,8 +200,6 @@ class DecoderModel : public virtual Model {
   MlaViews mla_views(int64_t num_tokens) const;
   Status attend_latent(size_t layer_idx, const DecoderLayer& layer, const StepInput& input,
                        Stream& stream);
-  // The plan of the step's prompts if they take the expanded form of latent attention, or null.
-  ExpandingPlan* expanding_plan(const KvGroupStep& step) const;
   // q → out, over the layer's cache, by the plans that are not null.
   Status run_attention(size_t layer_idx, const DecoderLayer& layer, TensorView q, TensorView out,
                        const StepInput& input, std::initializer_list<AttentionPlan*> plans,
@@ -219,7 +217,6 @@ class DecoderModel : public virtual Model {
   const DecoderConfig& decoder_;  // part of config_
   ModelLimits limits_;
   Ops& ops_;
-  SharedProducts* shared_products_;  // null: the device does not expand latent vectors
   DecoderEnds ends_;
   std::vector<KvGroup> kv_groups_;
   std::vector<LayerPlace> places_;  // [num_layers]

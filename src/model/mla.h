@@ -4,9 +4,9 @@
 //
 // The products are absorbed: the queries are multiplied by each head's matrix of keys and the
 // output of attention by its matrix of values, instead of the cached vectors. Attention then has
-// one KV head, whose keys are [latent | rotated key] and whose values are the latents. The tokens
-// of prompts may instead take the expanded form (attn/expansion.h), if the attention plan of the
-// step has it and the device the products: keys and values of every head, by the same matrices.
+// one KV head, whose keys are [latent | rotated key] and whose values are the latents. If the step's
+// prefill plan offers it, prompts take the expanded form instead (attn/expansion.h): keys and values
+// of every head are computed from the latent vectors by the same matrices.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,6 @@
 #include "attn/expansion.h"
 #include "model/model.h"
 #include "model/weights.h"
-#include "ops/shared_products.h"
 
 namespace quire {
 
@@ -90,17 +89,16 @@ void project_values(const MlaLayer& layer, const MlaViews& views, int64_t num_ab
 // Expands latent vectors by one layer's matrices.
 class MlaExpander final : public LatentExpander {
  public:
-  MlaExpander(const MlaLayer& layer, SharedProducts& products)
-      : layer_(layer), products_(products) {}
+  MlaExpander(const MlaLayer& layer, Ops& ops) : layer_(layer), ops_(ops) {}
 
   void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) override {
-    products_.shared_linear_transposed(*layer_.k_up, latents, keys, stream);
-    products_.shared_linear(*layer_.v_up, latents, values, stream);
+    ops_.shared_linear_transposed(*layer_.k_up, latents, keys, stream);
+    ops_.shared_linear(*layer_.v_up, latents, values, stream);
   }
 
  private:
   const MlaLayer& layer_;
-  SharedProducts& products_;
+  Ops& ops_;
 };
 
 }  // namespace quire

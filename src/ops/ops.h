@@ -71,8 +71,7 @@ struct ExpertsShape {
   int top_k = 0;  // experts per token
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;  // of each expert, on this rank
-  // num_experts and top_k include so many that every token has (ExpertRouting::num_shared).
-  int num_shared = 0;
+  int num_shared = 0;             // experts that every token has; included in num_experts and top_k
 };
 
 // The gated MLPs of one layer, all of one shape, in the device's own layout. A token passes through
@@ -106,7 +105,7 @@ enum class RouterScores {
 // A group's score, by the experts' scores for the choice.
 enum class GroupScores {
   kLargest,     // of the group's experts
-  kTwoLargest,  // the sum of both
+  kTwoLargest,  // the sum of the group's two largest
 };
 
 // Upper bound of ExpertRouting::num_experts.
@@ -352,6 +351,17 @@ class Ops {
   virtual void per_head_linear(const PerHeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/,
                                Stream& /*stream*/) {
     QUIRE_CHECK(false, "[ops] this device has no matrices by head");
+  }
+  // The same with one input for all heads, x [num_tokens, in_features]; and with transposed
+  // matrices, out[t, h, k] = sum_n x[t, n] * w[h][n, k]. For devices whose attention has the
+  // expanded form of latent vectors (attn/expansion.h).
+  virtual void shared_linear(const PerHeadLinear& /*w*/, TensorView /*x*/, TensorView /*out*/,
+                             Stream& /*stream*/) {
+    QUIRE_CHECK(false, "[ops] this device does not expand latent vectors");
+  }
+  virtual void shared_linear_transposed(const PerHeadLinear& /*w*/, TensorView /*x*/,
+                                        TensorView /*out*/, Stream& /*stream*/) {
+    QUIRE_CHECK(false, "[ops] this device does not expand latent vectors");
   }
   // cos_sin[t] = {cos, sin}(positions[t] * inv_freq) * attention_factor.
   virtual void rope_angles(const float* inv_freq, float attention_factor, const int32_t* positions,

@@ -16,7 +16,6 @@
 #include "model/decoder_config.h"
 #include "model/families.h"
 #include "model/mtp/mtp.h"
-#include "ops/shared_products.h"
 #include "support/model_harness.h"
 #include "support/reference_layer.h"
 #include "support/reference_ops.h"
@@ -209,7 +208,7 @@ TEST(Mla, ADeviceWithoutItRefuses) {
 // ---- The expanded form
 
 // The products of one input, by those of an input per head.
-class SharingOps final : public ReferenceOps, public SharedProducts {
+class SharingOps final : public ReferenceOps {
  public:
   void shared_linear(const PerHeadLinear& w, TensorView x, TensorView out,
                      Stream& stream) override {
@@ -256,7 +255,7 @@ class ExpandingReferencePlan final : public ExpandingPlan {
   Status run(const AttentionCall& /*call*/, Stream& /*stream*/) override {
     return internal_error("the absorbed form of an expanded prompt");
   }
-  bool expands(int /*key_dim*/, int /*value_dim*/) const override { return true; }
+  ExpandingPlan* expanding() override { return this; }
   Status run_expanded(const ExpandedCall& call, Stream& stream) override {
     const PhaseRange& range = batch_.prefill;
     // Scratch may have any content.

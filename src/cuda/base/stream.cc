@@ -21,17 +21,22 @@ StatusCode code_of(cudaError_t error) {
 }
 
 Result<LaunchLimits> read_limits() {
-  constexpr int kOverlapComputeCapability = 9;
+  constexpr int kOverlapComputeCapability = 90;
   LaunchLimits limits;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&limits.device));
+  const auto read = [&](cudaDeviceAttr attribute, int& value) {
+    return cudaDeviceGetAttribute(&value, attribute, limits.device);
+  };
   int bytes = 0;
-  QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, limits.device));
   int major = 0;
-  QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, limits.device));
+  int minor = 0;
+  QUIRE_CUDA_RETURN_IF_ERROR(read(cudaDevAttrMaxSharedMemoryPerBlockOptin, bytes));
+  QUIRE_CUDA_RETURN_IF_ERROR(read(cudaDevAttrComputeCapabilityMajor, major));
+  QUIRE_CUDA_RETURN_IF_ERROR(read(cudaDevAttrComputeCapabilityMinor, minor));
+  QUIRE_CUDA_RETURN_IF_ERROR(read(cudaDevAttrMultiProcessorCount, limits.num_sms));
   limits.max_shared_bytes = static_cast<size_t>(bytes);
-  limits.overlaps_kernels = major >= kOverlapComputeCapability;
+  limits.compute_capability = 10 * major + minor;
+  limits.overlaps_kernels = limits.compute_capability >= kOverlapComputeCapability;
   return limits;
 }
 

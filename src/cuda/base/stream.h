@@ -24,9 +24,11 @@ Status to_status(cudaError_t error, const char* what,
 // Strips the folders, so that messages do not reveal the build machine's paths.
 std::string_view file_name(std::source_location where);
 
-// Limits that launches are checked against.
+// What kernels and their launches depend on of the stream's device.
 struct LaunchLimits {
   int device = 0;
+  int compute_capability = 0;  // 10 * major + minor
+  int num_sms = 0;
   size_t max_shared_bytes = 0;    // dynamic, per thread block
   bool overlaps_kernels = false;  // programmatic dependent launch: Hopper and later
 };

@@ -113,24 +113,14 @@ bool CudaExperts::has_one_type() const {
   return gate_up_.weights.view.dtype == down_.weights.view.dtype;
 }
 
-Result<ExpertsRunner> ExpertsRunner::create(const LaunchContext& context, int num_blocks) {
-  ExpertsRunner runner(context);
-  int device = 0;
-  int major = 0;
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
-  QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaDeviceGetAttribute(&runner.num_blocks_, cudaDevAttrMultiProcessorCount, device));
-  if (num_blocks > 0) runner.num_blocks_ = num_blocks;
-  runner.has_wgmma_ = major == 9;
-  return runner;
-}
+ExpertsRunner::ExpertsRunner(const LaunchContext& context, int num_blocks)
+    : context_(context),
+      num_blocks_(num_blocks > 0 ? num_blocks : context.stream->limits().num_sms) {}
 
 bool ExpertsRunner::takes_grouped(const ExpertsShape& shape, DType activation) const {
   constexpr int64_t kStep = 8;  // elements of 16 bytes
-  return has_wgmma_ && activation != DType::kF32 && shape.hidden_size % kStep == 0 &&
-         shape.intermediate_size % kStep == 0;
+  return context_.stream->limits().compute_capability == 90 && activation != DType::kF32 &&
+         shape.hidden_size % kStep == 0 && shape.intermediate_size % kStep == 0;
 }
 
 bool ExpertsRunner::runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const {
@@ -182,7 +172,7 @@ void ExpertsRunner::run(const ExpertsCall& call) {
   QUIRE_CHECK(static_cast<int64_t>(call.workspace.size()) >= parts.num_bytes,
               "[ops] experts: the workspace is too small");
   if (!runs_grouped(experts, call)) {
-    warn_of_few(experts, call.x.shape[0]);
+    warn_of_few(experts, call);
     return run_few_experts(context_, experts.matrices(), call, parts.product);
   }
   Status status = run_grouped(experts, call, parts);
@@ -250,15 +240,20 @@ void ExpertsRunner::sort_rows(const Workspace& workspace, GroupedGemmCall& produ
   product.x_scales = scales;
 }
 
-void ExpertsRunner::warn_of_few(const CudaExperts& experts, int64_t num_tokens) {
+void ExpertsRunner::warn_of_few(const CudaExperts& experts, const ExpertsCall& call) {
   constexpr int64_t kManyTokens = 64;
-  if (has_warned_ || num_tokens < kManyTokens) return;
+  if (has_warned_ || call.x.shape[0] < kManyTokens) return;
   has_warned_ = true;
+  const ExpertsShape& shape = experts.shape();
+  const int capability = context_.stream->limits().compute_capability;
   log_warning(
-      "[ops] experts of many tokens run on the kernels for few, which are slow; the fast ones need "
-      "a Hopper GPU, activations in f16 or bf16, SiLU, one type of weights, and sizes that are "
-      "multiples of 8; got weights in {}",
-      dtype_name(experts.matrices().gate_up.dtype));
+      "[ops] experts of many tokens run on the kernels for few, which are slow; got compute "
+      "capability {}.{}, activations in {}, {}, weights of {}, sizes {} and {}, expected 9.0 "
+      "(Hopper), f16 or bf16, SiLU, one type, multiples of 8",
+      capability / 10, capability % 10, dtype_name(call.x.dtype),
+      call.activation == Activation::kSilu ? "SiLU" : "another function than SiLU",
+      experts.has_one_type() ? "one type" : "two types", shape.hidden_size,
+      shape.intermediate_size);
 }
 
 }  // namespace quire::cuda

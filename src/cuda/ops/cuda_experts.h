@@ -47,12 +47,12 @@ class CudaExperts final : public Experts {
   ExpertMatrices matrices_;
 };
 
-// Computes Ops::experts: few tokens by run_few_experts(), more by grouped products of sorted rows
-// on Hopper's tensor cores where those take the operands.
+// Computes Ops::experts: one token by run_few_experts(), from kGroupedFromTokens on by grouped
+// products of sorted rows on Hopper's tensor cores, if those take the operands.
 class ExpertsRunner {
  public:
   // num_blocks: thread blocks of grouped products; 0: one per SM.
-  static Result<ExpertsRunner> create(const LaunchContext& context, int num_blocks = 0);
+  explicit ExpertsRunner(const LaunchContext& context, int num_blocks = 0);
 
   // Whether grouped products can compute experts of this shape. With FP8 weights they round
   // activations to FP8, with one scale per row, or per block if the weights have those.
@@ -75,7 +75,6 @@ class ExpertsRunner {
     int64_t num_bytes = 0;
   };
 
-  explicit ExpertsRunner(const LaunchContext& context) : context_(context) {}
   bool runs_grouped(const CudaExperts& experts, const ExpertsCall& call) const;
   Workspace workspace(const ExpertsShape& shape, DType activation, int64_t num_tokens,
                       std::byte* start) const;
@@ -85,11 +84,10 @@ class ExpertsRunner {
   void quantize(const TensorView& x, const Workspace& workspace, GroupedGemmCall& product) const;
   // Replaces the product's input, whose rows are tokens, by the sorted rows.
   void sort_rows(const Workspace& workspace, GroupedGemmCall& product) const;
-  void warn_of_few(const CudaExperts& experts, int64_t num_tokens);
+  void warn_of_few(const CudaExperts& experts, const ExpertsCall& call);
 
   LaunchContext context_;
-  int num_blocks_ = 0;
-  bool has_wgmma_ = false;
+  int num_blocks_;
   bool has_warned_ = false;
 };
 

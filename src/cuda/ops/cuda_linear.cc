@@ -226,7 +226,7 @@ Status WeightUpload::start() {
   if (staging_.has_value()) return {};
   QUIRE_ASSIGN_OR_RETURN(PinnedRing ring, PinnedRing::create(kSlotBytes));
   staging_.emplace(std::move(ring));
-  threads_.emplace(std::min(kNumThreads, static_cast<int>(std::thread::hardware_concurrency())));
+  threads_.emplace(std::min(kNumThreads, num_usable_cores()));
   return {};
 }
 

@@ -18,22 +18,21 @@
 #include "cuda/ops/layer_tail.h"
 #include "cuda/ops/packed_linear.h"
 #include "cuda/ops/per_head_gemm.h"
-#include "ops/shared_products.h"
 
 namespace quire::cuda {
 namespace {
 
-class CudaOpsImpl final : public CudaOps, public SharedProducts {
+class CudaOpsImpl final : public CudaOps {
  public:
   CudaOpsImpl(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
               std::unique_ptr<PackedGemm> packed_gemm, std::unique_ptr<LayerTailKernel> layer_tail,
-              const ExpertsRunner& experts)
+              int expert_blocks)
       : context_(context),
         activation_(activation),
         gemm_(std::move(gemm)),
         packed_gemm_(std::move(packed_gemm)),
         layer_tail_(std::move(layer_tail)),
-        experts_(experts),
+        experts_(context, expert_blocks),
         upload_(context) {}
 
   DType activation_dtype() const override { return activation_; }
@@ -68,7 +67,7 @@ class CudaOpsImpl final : public CudaOps, public SharedProducts {
   Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> matrices) override {
     if (per_head_gemm_ == nullptr) {
-      QUIRE_ASSIGN_OR_RETURN(per_head_gemm_, PerHeadGemm::create(context_));
+      per_head_gemm_ = std::make_unique<PerHeadGemm>(context_, gemm_->cublas());
     }
     QUIRE_ASSIGN_OR_RETURN(
         auto linear, CudaPerHeadLinear::load(matrices, activation_, upload_, *context_.stream));
@@ -562,16 +561,15 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   const LaunchContext context = {.stream = &stream, .overlap_start = options.overlap_kernels};
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<GemmRunner> gemm, GemmRunner::create(context));
   std::unique_ptr<PackedGemm> packed_gemm;
-  if (stream.limits().overlaps_kernels && activation != DType::kF32) {
+  // Its kernels are compiled for Hopper alone.
+  if (stream.limits().compute_capability == 90 && activation != DType::kF32) {
     QUIRE_ASSIGN_OR_RETURN(packed_gemm, PackedGemm::create(context, gemm->cublas()));
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LayerTailKernel> layer_tail,
                          LayerTailKernel::create(context, options.layer_tail_blocks));
-  QUIRE_ASSIGN_OR_RETURN(const ExpertsRunner experts,
-                         ExpertsRunner::create(context, options.expert_blocks));
   return std::unique_ptr<CudaOps>(
       std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm), std::move(packed_gemm),
-                                    std::move(layer_tail), experts));
+                                    std::move(layer_tail), options.expert_blocks));
 }
 
 }  // namespace quire::cuda

@@ -107,14 +107,8 @@ bool multiplies_halves(GemmChoice::Kind kind) {
   return kind == GemmChoice::Kind::kWgmma || kind == GemmChoice::Kind::kGrouped;
 }
 
-std::string capability_text() {
-  int device = 0;
-  int major = 0;
-  int minor = 0;
-  (void)cudaGetDevice(&device);
-  (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
-  (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
-  return fmt::format("{}.{}", major, minor);
+std::string capability_text(const LaunchLimits& limits) {
+  return fmt::format("{}.{}", limits.compute_capability / 10, limits.compute_capability % 10);
 }
 
 }  // namespace
@@ -149,8 +143,6 @@ Result<std::unique_ptr<GemmRunner>> GemmRunner::create(const LaunchContext& cont
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<WgmmaGemm> wgmma, WgmmaGemm::create(context));
   std::unique_ptr<GemmRunner> runner(new GemmRunner(context, std::move(cublas), std::move(wgmma)));
   runner->fp8_support_ = runner->query_fp8();
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(
-      &runner->num_sms_, cudaDevAttrMultiProcessorCount, context.stream->limits().device));
   return runner;
 }
 
@@ -163,7 +155,8 @@ Status GemmRunner::query_fp8() const {
       fmt::format("[ops] this GPU cannot compute with FP8 weights; got compute capability {} and "
                   "cuBLASLt {}.{}.{}, expected 9.0 and at least 12.9; use --device cpu, or the "
                   "BF16 checkpoint of the model",
-                  capability_text(), version / 10000, version / 100 % 100, version % 100));
+                  capability_text(context_.stream->limits()), version / 10000, version / 100 % 100,
+                  version % 100));
 }
 
 Status GemmRunner::prepare_fp8() {
@@ -382,7 +375,7 @@ Status GemmRunner::run_grouped(const GemmCall& call, int tile_rows) {
       call, [&](const GemmCall& part, const TensorView& quantized, const TensorView& scales) {
         const int64_t width = quantized.shape[1];
         const bool is_gated = part.gated_out.data != nullptr;
-        return run_grouped_gemm(context_, num_sms_,
+        return run_grouped_gemm(context_, context_.stream->limits().num_sms,
                                 {.w = {call.w.data, call.w.dtype, {1, call.w.shape[0], width}},
                                  .x = quantized,
                                  .out = is_gated ? part.gated_out : part.out,

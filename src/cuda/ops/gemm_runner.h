@@ -126,7 +126,6 @@ class GemmRunner {
   std::unique_ptr<WgmmaGemm> wgmma_;  // null: the device has no wgmma instructions
   Status fp8_support_;                // check_fp8()
   Buffer quantized_;                  // activations in E4M3, then their scales
-  int num_sms_ = 0;
   bool has_warned_ = false;
   std::vector<Stopwatch> watches_;  // one per candidate of a round
   size_t next_call_ = 0;            // index into the calls that are measured

@@ -69,26 +69,21 @@ void launch(const LaunchContext& context, int num_blocks, const tail::Params& p)
 
 Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchContext& context,
                                                                  int num_blocks) {
-  int device = 0;
-  int major = 0;
-  int num_sms = 0;
+  const LaunchLimits& device = context.stream->limits();
   int block_bytes = 0;
   int sm_bytes = 0;
   int reserved_bytes = 0;  // reserved by the driver, per thread block
   int cooperates = 0;
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
   const auto read_attribute = [&](cudaDeviceAttr attribute, int* value) {
-    return cudaDeviceGetAttribute(value, attribute, device);
+    return cudaDeviceGetAttribute(value, attribute, device.device);
   };
-  QUIRE_CUDA_RETURN_IF_ERROR(read_attribute(cudaDevAttrComputeCapabilityMajor, &major));
-  QUIRE_CUDA_RETURN_IF_ERROR(read_attribute(cudaDevAttrMultiProcessorCount, &num_sms));
   QUIRE_CUDA_RETURN_IF_ERROR(read_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, &block_bytes));
   QUIRE_CUDA_RETURN_IF_ERROR(
       read_attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor, &sm_bytes));
   QUIRE_CUDA_RETURN_IF_ERROR(
       read_attribute(cudaDevAttrReservedSharedMemoryPerBlock, &reserved_bytes));
   QUIRE_CUDA_RETURN_IF_ERROR(read_attribute(cudaDevAttrCooperativeLaunch, &cooperates));
-  if (major < 9 || cooperates == 0) return std::unique_ptr<LayerTailKernel>();
+  if (device.compute_capability < 90 || cooperates == 0) return std::unique_ptr<LayerTailKernel>();
   QUIRE_ASSIGN_OR_RETURN(Buffer arrivals, device_memory(sizeof(uint64_t)));
   context.stream->set_zero(arrivals.data(), sizeof(uint64_t));
   constexpr size_t kStaticBytes = 128;  // static shared memory of block_sum
@@ -97,7 +92,7 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
       .per_block = static_cast<size_t>(block_bytes) - kStaticBytes,
       .beside_attention = beside - tail::kAttentionBytes - kStaticBytes};
   return std::unique_ptr<LayerTailKernel>(new LayerTailKernel(
-      context, std::move(arrivals), num_blocks > 0 ? num_blocks : num_sms, limits));
+      context, std::move(arrivals), num_blocks > 0 ? num_blocks : device.num_sms, limits));
 }
 
 bool LayerTailKernel::run(const LayerTail& layer) {

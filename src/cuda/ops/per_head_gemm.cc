@@ -12,6 +12,8 @@ namespace {
 
 constexpr int kMaxAlgorithms = 4;
 constexpr size_t kNumRounds = 5;
+// A product of more rows takes the algorithm of this number, which is a row bucket.
+constexpr int kMaxSharedRows = 16384;
 
 GemmShape shape_of(const PerHeadGemmCall& call) {
   GemmShape shape;
@@ -70,16 +72,11 @@ TensorView CudaPerHeadLinear::weights() const {
   return {rows.data, rows.dtype, {num_heads_, out_features(), in_features()}};
 }
 
-Result<std::unique_ptr<PerHeadGemm>> PerHeadGemm::create(const LaunchContext& context) {
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CublasLt> cublas, CublasLt::open());
-  return std::unique_ptr<PerHeadGemm>(new PerHeadGemm(context, std::move(cublas)));
-}
-
 std::vector<GemmChoice> PerHeadGemm::candidates(const PerHeadGemmCall& call, int64_t num_rows,
                                                 int max_algorithms) {
   std::vector<GemmChoice> all;
   if (skinny_takes(call)) all.push_back({.kind = GemmChoice::Kind::kSkinny});
-  for (const auto& algorithm : cublas_->algorithms(shape_of(call), num_rows, max_algorithms)) {
+  for (const auto& algorithm : cublas_.algorithms(shape_of(call), num_rows, max_algorithms)) {
     all.push_back({.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithm});
   }
   if (all.empty()) all.push_back({.kind = GemmChoice::Kind::kGeneric});
@@ -98,30 +95,39 @@ void PerHeadGemm::run(const PerHeadGemmCall& call) {
   if (!status.ok()) context_.stream->record_error(std::move(status));
 }
 
-void PerHeadGemm::run_shared(const PerHeadGemmCall& call, bool transposed) {
-  if (call.x.shape[0] == 0) return;
-  const GemmShape shape = shared_shape_of(call, transposed);
-  const auto key = std::pair(shape, row_bucket(call.x.shape[0]));
-  auto found = chosen_.find(key);
-  if (found == chosen_.end()) {
-    const auto algorithms = cublas_->algorithms(shape, key.second, 1);
+Status PerHeadGemm::choose_shared(const GemmShape& shape) {
+  for (const int num_rows : row_buckets(kMaxSharedRows)) {
+    const auto algorithms = cublas_.algorithms(shape, num_rows, 1);
     if (algorithms.empty()) {
-      return context_.stream->record_error(unimplemented(fmt::format(
-          "[ops] cuBLASLt has no algorithm for a product of one input with {} matrices of {} x {}",
-          call.w.shape[0], call.w.shape[1], call.w.shape[2])));
+      return unimplemented(fmt::format(
+          "[ops] cuBLASLt has no product of one input with the matrices of heads; got {} rows, {} "
+          "outputs per matrix, {} inputs, expected a shape that it has",
+          num_rows, shape.n, shape.k));
     }
     const GemmChoice choice = {.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithms[0]};
-    found = chosen_.emplace(key, choice).first;
+    chosen_.insert_or_assign({shape, num_rows}, choice);
+  }
+  return {};
+}
+
+void PerHeadGemm::run_shared(const PerHeadGemmCall& call, bool transposed) {
+  const int64_t num_rows = call.x.shape[0];
+  if (num_rows == 0) return;
+  const GemmShape shape = shared_shape_of(call, transposed);
+  const auto key = std::pair(shape, row_bucket(std::min<int64_t>(num_rows, kMaxSharedRows)));
+  if (!chosen_.contains(key)) {
+    Status status = choose_shared(shape);
+    if (!status.ok()) return context_.stream->record_error(std::move(status));
   }
   const GemmCall plain = {.x = call.x, .w = call.w, .bias = {}, .out = call.out};
-  Status status = cublas_->run(*context_.stream, shape, plain, found->second.algorithm);
+  Status status = cublas_.run(*context_.stream, shape, plain, chosen_.at(key).algorithm);
   if (!status.ok()) context_.stream->record_error(std::move(status));
 }
 
 Status PerHeadGemm::run_choice(const PerHeadGemmCall& call, const GemmChoice& choice) {
   if (choice.kind == GemmChoice::Kind::kCublasLt) {
     const GemmCall plain = {.x = call.x, .w = call.w, .bias = {}, .out = call.out};
-    return cublas_->run(*context_.stream, shape_of(call), plain, choice.algorithm);
+    return cublas_.run(*context_.stream, shape_of(call), plain, choice.algorithm);
   }
   // The choice may have been made for other addresses than this call has.
   if (choice.kind == GemmChoice::Kind::kSkinny && skinny_takes(call)) {

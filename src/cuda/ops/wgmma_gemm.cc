@@ -107,12 +107,7 @@ std::string wgmma_plan_name(const WgmmaPlan& plan) {
 }
 
 Result<std::unique_ptr<WgmmaGemm>> WgmmaGemm::create(const LaunchContext& context) {
-  int device = 0;
-  int major = 0;
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaGetDevice(&device));
-  QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  if (major != 9) return std::unique_ptr<WgmmaGemm>();
+  if (context.stream->limits().compute_capability != 90) return std::unique_ptr<WgmmaGemm>();
   std::unique_ptr<WgmmaGemm> gemm(new WgmmaGemm(context));
   // A thread block of any tile fills an SM, so the limits of one kernel hold for all.
   const WgmmaTile& tile = kTiles[0];

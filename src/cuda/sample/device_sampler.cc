@@ -150,8 +150,7 @@ Result<std::unique_ptr<DeviceSampler>> DeviceSampler::create(const DeviceSampler
                     limits.vocab_size, kMaxSlices * kSliceSize));
   }
   std::unique_ptr<DeviceSampler> sampler(new DeviceSampler(limits));
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(
-      &sampler->num_sms_, cudaDevAttrMultiProcessorCount, stream.limits().device));
+  sampler->num_sms_ = stream.limits().num_sms;
   QUIRE_ASSIGN_OR_RETURN(sampler->memory_, device_memory(device_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->ring_, PinnedRing::create(block_bytes(limits)));
   QUIRE_ASSIGN_OR_RETURN(sampler->plan_ring_, PinnedRing::create(max_plan_bytes(limits)));

@@ -2,7 +2,6 @@
 // of latent vectors.
 #include "cuda/ops/op_kernels.h"
 #include "device_data.h"
-#include "ops/shared_products.h"
 
 namespace quire::testing {
 namespace {
@@ -162,7 +161,6 @@ TEST_P(PerHeadLinearTest, EmptyBatchDoesNothing) {
 // One input for all heads, with the matrices as they are and transposed. The rows and the rest of
 // each output head stay poisoned.
 TEST_P(PerHeadLinearTest, OfASharedInput) {
-  auto& products = dynamic_cast<SharedProducts&>(*ops_);
   for (const PerHeadLinearCase& spec :
        {PerHeadLinearCase{16, 512, 128}, {16, 128, 512}, {128, 32, 64}, {3, 32, 16}, {1, 64, 64}}) {
     make(spec);
@@ -177,9 +175,9 @@ TEST_P(PerHeadLinearTest, OfASharedInput) {
           const DeviceData input = device({num_rows, in}, x);
           DeviceData out = blank({num_rows, spec.num_heads, width});
           if (transposed) {
-            products.shared_linear_transposed(*linear_, input.view(), out.view(), stream());
+            ops_->shared_linear_transposed(*linear_, input.view(), out.view(), stream());
           } else {
-            products.shared_linear(*linear_, input.view(), out.view(), stream());
+            ops_->shared_linear(*linear_, input.view(), out.view(), stream());
           }
           std::vector<float> wanted(static_cast<size_t>(num_rows * spec.num_heads * width), NAN);
           for (int64_t t = 0; t < num_rows; ++t) {

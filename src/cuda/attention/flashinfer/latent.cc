@@ -134,9 +134,7 @@ class LatentPrefillPlan final : public ExpandingPlan {
   Status run(const AttentionCall& call, Stream& stream) override {
     return absorbed_.run(call, stream);
   }
-  bool expands(int key_dim, int value_dim) const override {
-    return is_expanded_ && key_dim == kExpandedKeyDim && value_dim == kExpandedValueDim;
-  }
+  ExpandingPlan* expanding() override { return is_expanded_ ? this : nullptr; }
   Status run_expanded(const ExpandedCall& call, Stream& stream) override;
 
  private:
@@ -203,12 +201,10 @@ LatentPrefillPlan::Scratch LatentPrefillPlan::place_scratch(BumpAllocator& memor
   return scratch;
 }
 
-// The absorbed form is planned too, for models whose heads have other widths.
 Status LatentPrefillPlan::update(const AttentionBatch& batch, Stream& stream) {
-  QUIRE_RETURN_IF_ERROR(absorbed_.update(batch, stream));
   const PhaseRange& range = batch.prefill;
   is_expanded_ = is_forced_ || expansion_pays(expansion_work(batch, range));
-  if (!is_expanded_) return {};
+  if (!is_expanded_) return absorbed_.update(batch, stream);
   planner_.plan(batch, range, max_rows_);
   const int64_t num_words = expanded_words(planner_.num_tiles(), range.num_reqs);
   QUIRE_CHECK(num_words <= num_words_ && range.num_tokens <= limits_.max_num_tokens,
@@ -345,7 +341,8 @@ Result<std::unique_ptr<AttentionPlan>> make_latent_plan(const AttentionShape& sh
 }
 
 bool has_expansion(const AttentionShape& shape) {
-  return shape.q == DType::kBF16;
+  return shape.q == DType::kBF16 && shape.expanded_key_dim == kExpandedKeyDim &&
+         shape.expanded_value_dim == kExpandedValueDim;
 }
 
 Result<std::unique_ptr<ExpandingPlan>> make_expanding_plan(const AttentionShape& shape,

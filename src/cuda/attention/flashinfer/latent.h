@@ -1,6 +1,6 @@
 // The part of the backend that serves latent caches (multi-head latent attention), on Hopper, in
-// both phases. The kernels of absorbed attention serve prefill too; with BF16 queries, a prefill
-// plan also has the expanded form (attn/expansion.h).
+// both phases. The kernels of absorbed attention serve prefill too; with BF16 queries, and heads of
+// the published widths, a prefill plan also has the expanded form (attn/expansion.h).
 #pragma once
 
 #include <cstdint>
