@@ -114,9 +114,13 @@ std::string describe_quantization(const ModelConfig& config, const Ops& ops) {
   const Result<DType> kept = ops.linear_dtype(is_integer(scheme) ? plain_scheme(scheme) : scheme);
   if (!kept.ok()) return fmt::format("{}, not supported by the device", describe(*config.format));
   const bool is_same = keeps || *kept == scheme.values;
-  return fmt::format(
-      "{}, {}", describe(*config.format),
-      is_same ? "computed as they are" : fmt::format("expanded to {} at load", dtype_name(*kept)));
+  const std::string expanded = fmt::format("expanded to {} at load", dtype_name(*kept));
+  if (!is_same) return fmt::format("{}, {}", describe(*config.format), expanded);
+  const bool expands_experts =
+      keeps && !ops.packs_experts() &&
+      std::ranges::any_of(family_of(config).tensors(config), &TensorSpec::in_experts);
+  return fmt::format("{}, computed as they are{}", describe(*config.format),
+                     expands_experts ? "; those of experts " + expanded : "");
 }
 
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,

@@ -359,6 +359,27 @@ TEST(Moe, PlansItsMemory) {
   }
 }
 
+// Keeps matrices of integers, but not those of experts.
+class ExpandingExpertsOps final : public ReferenceOps {
+ public:
+  int64_t integer_bytes(const WeightScheme& /*scheme*/, DType /*scales*/,
+                        const Shape& matrix) const override {
+    return matrix.num_elements();
+  }
+  bool packs_experts() const override { return false; }
+};
+
+TEST(Moe, ExpertsThatAreExpandedAreNamed) {
+  ModelConfig config = config_of(kQwen);
+  config.format = {.scheme = {.values = DType::kI8, .scales = ScaleLayout::kRows},
+                   .scales_suffix = ".weight_scale",
+                   .packing = Packing::kCompressed};
+  ExpandingExpertsOps ops;
+  EXPECT_EQ(describe_quantization(config, ops),
+            "8-bit integers with a scale per row, computed as they are; those of experts expanded "
+            "to f32 at load");
+}
+
 TEST(Moe, ADeviceWithoutExpertsRefusesThem) {
   const DrafterFile file(random_model(kQwen));
   DenseOps ops;
