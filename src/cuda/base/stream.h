@@ -24,7 +24,7 @@ Status to_status(cudaError_t error, const char* what,
 // Strips the folders, so that messages do not reveal the build machine's paths.
 std::string_view file_name(std::source_location where);
 
-// What kernels and their launches depend on of the stream's device.
+// The properties of the stream's device on which kernels and their launches depend.
 struct LaunchLimits {
   int device = 0;
   int compute_capability = 0;  // 10 * major + minor
