@@ -229,8 +229,7 @@ Status MoeStep::allocate(const ModelConfig& config, const ModelLimits& limits, O
   QUIRE_ASSIGN_OR_RETURN(weights_, ops.allocate({num_tokens * num_chosen}, DType::kF32));
   const ExpertsShape shape = experts_shape(config, limits.parallel, ops);
   QUIRE_ASSIGN_OR_RETURN(const int64_t num_bytes, ops.experts_workspace_bytes(shape, num_tokens));
-  // F8_E4M3 stands for bytes.
-  QUIRE_ASSIGN_OR_RETURN(workspace_, ops.allocate({num_bytes}, DType::kF8E4M3));
+  QUIRE_ASSIGN_OR_RETURN(workspace_, ops.allocate({num_bytes}, DType::kI8));
   return {};
 }
 

@@ -240,7 +240,7 @@ Result<std::vector<int32_t>> column_order(std::span<const int64_t> groups, int64
   return order;
 }
 
-Result<WeightView> unpack_integers(Packing packing, const PackedMatrix& packed,
+Result<WeightView> unpack_integers(Packing packing, const StoredIntegers& packed,
                                    const WeightScheme& scheme, const Shape& shape,
                                    std::span<const int32_t> order, std::vector<Tensor>& copies,
                                    ThreadPool& threads) {

@@ -56,7 +56,7 @@ Result<PackedShapes> packed_shapes(Packing packing, const WeightScheme& scheme,
 Result<std::vector<int32_t>> column_order(std::span<const int64_t> groups, int64_t group_size);
 
 // The tensors of a matrix, of packed_shapes().
-struct PackedMatrix {
+struct StoredIntegers {
   TensorView values;  // I32
   TensorView scales;  // F32, F16 or BF16
   TensorView zeros;   // I32; only if the scheme has zero points
@@ -64,7 +64,7 @@ struct PackedMatrix {
 
 // Converts a matrix whose packing is not kNone. With an `order`, which is not empty, the columns of
 // the result are in it. The result refers to `copies` and to the tensors. `threads` share the rows.
-Result<WeightView> unpack_integers(Packing packing, const PackedMatrix& packed,
+Result<WeightView> unpack_integers(Packing packing, const StoredIntegers& packed,
                                    const WeightScheme& scheme, const Shape& shape,
                                    std::span<const int32_t> order, std::vector<Tensor>& copies,
                                    ThreadPool& threads);

@@ -454,7 +454,7 @@ Result<WeightView> Loader::take_integers(const std::string& name, const Shape& w
   const bool is_packed = format.packing != Packing::kNone;
   const Result<PackedShapes> shapes = packed_shapes(format.packing, scheme, whole);
   if (!shapes.ok()) return about_tensor(name, "cannot be packed", shapes.status());
-  PackedMatrix packed;
+  StoredIntegers packed;
   const DType stored = is_packed ? DType::kI32 : DType::kI8;
   QUIRE_ASSIGN_OR_RETURN(packed.values, take_typed(name, shapes->values, stored));
   QUIRE_ASSIGN_OR_RETURN(

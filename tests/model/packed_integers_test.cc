@@ -40,7 +40,7 @@ Unpacked unpack(Packing packing, const WeightScheme& scheme, const Shape& shape,
   const PackedShapes shapes = packed_shapes(packing, scheme, shape).value();
   EXPECT_EQ(shapes.values.num_elements(), std::ssize(words));
   EXPECT_EQ(shapes.scales.num_elements(), std::ssize(scales));
-  PackedMatrix packed = {
+  StoredIntegers packed = {
       {words.data(), DType::kI32, shapes.values}, {scales.data(), DType::kF32, shapes.scales}, {}};
   if (scheme.has_zeros) {
     EXPECT_EQ(shapes.zeros.num_elements(), std::ssize(zeros));
