@@ -305,7 +305,7 @@ TEST(FlashInferPlan, GivesLongPromptsToFa3) {
   const std::vector<int32_t> q_lens = {300, 0, 64, 129};
   const std::vector<int32_t> kv_lens = {300, 0, 5000, 200};
   const Planned planned = plan(shape, q_lens, kv_lens, limits_of(shape, kHopper));
-  EXPECT_EQ(planned.phase.kernel, fi::Template::kFa3);
+  EXPECT_EQ(planned.phase.kernel, fi::KernelKind::kFa3);
   EXPECT_FALSE(planned.phase.split);
   std::vector<std::pair<int32_t, int32_t>> tiles;
   for (int i = 0; i < planned.phase.num_tiles; ++i) {
@@ -322,9 +322,9 @@ TEST(FlashInferPlan, UsesFa3OnlyForSupportedShapes) {
   const auto kernel_of = [](const AttentionShape& of, const Device& device, int32_t q_len) {
     return plan(of, {q_len, q_len}, {q_len + 100, q_len}, limits_of(of, device)).phase.kernel;
   };
-  EXPECT_EQ(kernel_of(shape, kHopper, 500), fi::Template::kFa3);
-  EXPECT_EQ(kernel_of(shape, kHopper, 8), fi::Template::kFa2);
-  EXPECT_EQ(kernel_of(shape, kAda, 500), fi::Template::kFa2);
+  EXPECT_EQ(kernel_of(shape, kHopper, 500), fi::KernelKind::kFa3);
+  EXPECT_EQ(kernel_of(shape, kHopper, 8), fi::KernelKind::kFa2);
+  EXPECT_EQ(kernel_of(shape, kAda, 500), fi::KernelKind::kFa2);
   for (const auto& change : std::vector<void (*)(AttentionShape&)>{
            [](AttentionShape& of) { of.window = 100; },
            [](AttentionShape& of) { of.softcap = 5.0F; },
@@ -332,7 +332,7 @@ TEST(FlashInferPlan, UsesFa3OnlyForSupportedShapes) {
            [](AttentionShape& of) { of.head_dim = of.head_dim_v = 256; }}) {
     AttentionShape other = shape;
     change(other);
-    EXPECT_EQ(kernel_of(other, kHopper, 500), fi::Template::kFa2);
+    EXPECT_EQ(kernel_of(other, kHopper, 500), fi::KernelKind::kFa2);
   }
 }
 
@@ -398,7 +398,7 @@ TEST(FlashInferGather, PlansEveryTileInItsGroup) {
   const std::vector<int32_t> q_lens = {300, 0, 1000, 129, 700};
   const std::vector<int32_t> kv_lens = {310, 0, 1500, 129, 1200};
   const Planned planned = plan(shape, q_lens, kv_lens, gathering_limits(shape, 5, 1500, 1536));
-  EXPECT_EQ(planned.phase.kernel, fi::Template::kFa3Gathered);
+  EXPECT_EQ(planned.phase.kernel, fi::KernelKind::kFa3Gathered);
   EXPECT_FALSE(planned.phase.split);
   const std::vector<fi::RequestGroup> expected = {
       {.first_req = 0, .num_reqs = 2, .num_tokens = 384, .first_tile = 0, .num_tiles = 3},
@@ -433,11 +433,11 @@ TEST(FlashInferGather, LeavesLongerContextsToThePagedKernels) {
     return plan(shape, q_lens, kv_lens, gathering_limits(shape, 8, 8192, 131072)).phase.kernel;
   };
   for (const DType kv : {DType::kBF16, DType::kF8E4M3}) {
-    EXPECT_EQ(kernel_of(kv, {65536}), fi::Template::kFa3Gathered);
-    EXPECT_EQ(kernel_of(kv, {65536, 65536, 4096}), fi::Template::kFa3Gathered);
+    EXPECT_EQ(kernel_of(kv, {65536}), fi::KernelKind::kFa3Gathered);
+    EXPECT_EQ(kernel_of(kv, {65536, 65536, 4096}), fi::KernelKind::kFa3Gathered);
   }
-  EXPECT_EQ(kernel_of(DType::kBF16, {65537, 4096}), fi::Template::kFa3);
-  EXPECT_EQ(kernel_of(DType::kF8E4M3, {65537, 4096}), fi::Template::kFa2);
+  EXPECT_EQ(kernel_of(DType::kBF16, {65537, 4096}), fi::KernelKind::kFa3);
+  EXPECT_EQ(kernel_of(DType::kF8E4M3, {65537, 4096}), fi::KernelKind::kFa2);
 }
 
 // With an FP8 cache, which FA3 cannot read otherwise, gathering pays for shorter prompts.
@@ -446,10 +446,10 @@ TEST(FlashInferGather, ServesFp8CachesOfShorterPrompts) {
     const AttentionShape shape = hopper_shape(32, 8, kv);
     return plan(shape, {q_len}, {q_len}, gathering_limits(shape, 8, 8192, 8192)).phase.kernel;
   };
-  EXPECT_EQ(kernel_of(DType::kF8E4M3, 64), fi::Template::kFa2);
-  EXPECT_EQ(kernel_of(DType::kF8E4M3, 512), fi::Template::kFa3Gathered);
-  EXPECT_EQ(kernel_of(DType::kBF16, 512), fi::Template::kFa3);
-  EXPECT_EQ(kernel_of(DType::kBF16, 4096), fi::Template::kFa3Gathered);
+  EXPECT_EQ(kernel_of(DType::kF8E4M3, 64), fi::KernelKind::kFa2);
+  EXPECT_EQ(kernel_of(DType::kF8E4M3, 512), fi::KernelKind::kFa3Gathered);
+  EXPECT_EQ(kernel_of(DType::kBF16, 512), fi::KernelKind::kFa3);
+  EXPECT_EQ(kernel_of(DType::kBF16, 4096), fi::KernelKind::kFa3Gathered);
 }
 
 // Otherwise the GPU tests of gathered cases would test another kernel.
@@ -469,7 +469,7 @@ TEST(FlashInferGather, GathersTheCasesOfItsTests) {
     const Planned planned =
         plan(shape, q_lens, kv_lens,
              gathering_limits(shape, static_cast<int>(q_lens.size()), num_tokens, longest));
-    EXPECT_EQ(planned.phase.kernel, fi::Template::kFa3Gathered);
+    EXPECT_EQ(planned.phase.kernel, fi::KernelKind::kFa3Gathered);
     EXPECT_GE(planned.groups.size(), spec.name.starts_with("groups") ? 3U : 1U);
   }
 }

@@ -181,7 +181,7 @@ template <DType kQ, DType kKv, int kHeadDim, int kTileRows, bool kSoftcap>
 constexpr KernelInstance fa2_instance() {
   using Q = std::conditional_t<kQ == DType::kBF16, __nv_bfloat16, __half>;
   using Kv = std::conditional_t<kKv == kQ, Q, __nv_fp8_e4m3>;
-  return {{Template::kFa2, kQ, kKv, kHeadDim, kTileRows, kSoftcap},
+  return {{KernelKind::kFa2, kQ, kKv, kHeadDim, kTileRows, kSoftcap},
           launch_fa2<Q, Kv, kHeadDim, kTileRows, kSoftcap>};
 }
 

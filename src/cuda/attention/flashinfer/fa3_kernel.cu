@@ -64,9 +64,9 @@ struct Fa3Schedule : IndependentSchedule {
 
 // The sink is added to the denominator at the end; maxima are in log2 units. The base class leaves
 // the logarithm of each row's sum in row_sum.
-template <int kRowsAThread>
-struct SinkSoftmax : flashinfer::OnlineSoftmax<kRowsAThread, /*WITH_SCALE=*/true> {
-  using Base = flashinfer::OnlineSoftmax<kRowsAThread, true>;
+template <int kRowsPerThread>
+struct SinkSoftmax : flashinfer::OnlineSoftmax<kRowsPerThread, /*WITH_SCALE=*/true> {
+  using Base = flashinfer::OnlineSoftmax<kRowsPerThread, true>;
   float sink;  // minus infinity: none
 
   CUTLASS_DEVICE SinkSoftmax(float scale_log2, float sink_log2)
@@ -104,9 +104,9 @@ struct Fa3Variant : flashinfer::AttentionVariantBase {
     sink_log2 = inputs.sinks != nullptr ? inputs.sinks[head] * flashinfer::math::log2e : -INFINITY;
   }
 
-  template <int kRowsAThread>
+  template <int kRowsPerThread>
   __device__ auto GetAttentionUpdater() {
-    return SinkSoftmax<kRowsAThread>(scale_log2, sink_log2);
+    return SinkSoftmax<kRowsPerThread>(scale_log2, sink_log2);
   }
 };
 
@@ -206,7 +206,7 @@ cudaError_t load_fa3() {
 template <DType kDType, int kHeadDim, bool kGathered>
 constexpr KernelInstance fa3_instance() {
   using T = std::conditional_t<kDType == DType::kBF16, cutlass::bfloat16_t, cutlass::half_t>;
-  return {{kGathered ? Template::kFa3Gathered : Template::kFa3, kDType, kDType, kHeadDim,
+  return {{kGathered ? KernelKind::kFa3Gathered : KernelKind::kFa3, kDType, kDType, kHeadDim,
            kFa3TileTokens, false},
           launch_fa3<T, kHeadDim, kGathered>,
           load_fa3<T, kHeadDim, kGathered>};

@@ -34,7 +34,7 @@ constexpr std::string_view kName = "flashinfer";
 fi::KernelKey key_of(const AttentionShape& shape, const fi::PhaseShape& phase) {
   return {.kernel = phase.kernel,
           .q = shape.q,
-          .kv = phase.kernel == fi::Template::kFa3Gathered ? shape.q : shape.kv,
+          .kv = phase.kernel == fi::KernelKind::kFa3Gathered ? shape.q : shape.kv,
           .head_dim = shape.head_dim,
           .tile_rows = phase.tile_rows,
           .softcap = shape.softcap > 0.0F};
@@ -54,9 +54,9 @@ Partials partials_of(const AttentionShape& shape, fi::DeviceLimits limits) {
 }
 
 // FA3 over pages uses one set of strides for keys and values.
-bool can_address(const KvCacheView& kv, fi::Template kernel) {
+bool can_address(const KvCacheView& kv, fi::KernelKind kernel) {
   return fi::has_aligned_strides(kv) &&
-         (kernel != fi::Template::kFa3 ||
+         (kernel != fi::KernelKind::kFa3 ||
           (kv.page_stride_k == kv.page_stride_v && kv.token_stride_k == kv.token_stride_v));
 }
 
@@ -136,7 +136,7 @@ Status FlashInferPlan::allocate() {
 // Prompts of padding, which load the other kernels at start, are not gathered.
 Status FlashInferPlan::load_gathered() const {
   const fi::KernelInstance* kernel = fi::find_kernel(
-      key_of(shape_, {.kernel = fi::Template::kFa3Gathered, .tile_rows = fi::kFa3TileTokens}));
+      key_of(shape_, {.kernel = fi::KernelKind::kFa3Gathered, .tile_rows = fi::kFa3TileTokens}));
   QUIRE_CHECK(kernel != nullptr, "[flashinfer] a shape that is gathered has no kernel");
   QUIRE_CUDA_RETURN_IF_ERROR(kernel->load());
   return load_gather(shape_.kv, shape_.head_dim);
@@ -266,7 +266,7 @@ Status FlashInferPlan::run(const AttentionCall& call, Stream& stream) {
       can_address(call.kv, phase_.kernel),
       "[flashinfer] strides of the cache are not multiples of 16 bytes below 2^32 elements");
   for (const fi::RequestGroup& group : planner_.groups()) {
-    if (phase_.kernel == fi::Template::kFa3Gathered) {
+    if (phase_.kernel == fi::KernelKind::kFa3Gathered) {
       attend_gathered(call, group, as_cuda(stream));
     } else {
       kernel_->launch(kernel_call(call, group), as_cuda(stream));

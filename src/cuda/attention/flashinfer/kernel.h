@@ -15,14 +15,14 @@
 namespace quire::cuda::flashinfer_backend {
 
 // kFa3 reads pages with cp.async; kFa3Gathered reads gathered copies (gather/) with TMA.
-enum class Template { kFa2, kFa3, kFa3Gathered };
+enum class KernelKind { kFa2, kFa3, kFa3Gathered };
 
-constexpr bool is_fa3(Template kernel) {
-  return kernel != Template::kFa2;
+constexpr bool is_fa3(KernelKind kernel) {
+  return kernel != KernelKind::kFa2;
 }
 
 struct KernelKey {
-  Template kernel = Template::kFa2;
+  KernelKind kernel = KernelKind::kFa2;
   DType q = DType::kBF16;   // of the output too
   DType kv = DType::kBF16;  // that the kernel reads: gathered copies have the queries' type
   int head_dim = 0;

@@ -69,11 +69,11 @@ bool is_gathered(const AttentionShape& shape, const AttentionBatch& batch, const
   return gather_pays(work, shape.kv == DType::kF8E4M3);
 }
 
-Template choose_kernel(const AttentionShape& shape, const AttentionBatch& batch,
-                       const PhaseRange& range, DeviceLimits limits) {
-  if (range.num_tokens / range.num_reqs < kMinFa3Tokens) return Template::kFa2;
-  if (is_gathered(shape, batch, range, limits)) return Template::kFa3Gathered;
-  return limits.has_fa3 ? Template::kFa3 : Template::kFa2;
+KernelKind choose_kernel(const AttentionShape& shape, const AttentionBatch& batch,
+                         const PhaseRange& range, DeviceLimits limits) {
+  if (range.num_tokens / range.num_reqs < kMinFa3Tokens) return KernelKind::kFa2;
+  if (is_gathered(shape, batch, range, limits)) return KernelKind::kFa3Gathered;
+  return limits.has_fa3 ? KernelKind::kFa3 : KernelKind::kFa2;
 }
 
 size_t length_class(uint32_t length) {
@@ -285,8 +285,8 @@ void Planner::fill_fa2(uint32_t chunk, int num_tiles, const PlanArrays& arrays) 
 void Planner::group_requests(const AttentionBatch& batch, const PhaseRange& range,
                              const PhaseShape& phase, DeviceLimits limits,
                              const PlanArrays& arrays) {
-  if (phase.kernel != Template::kFa3Gathered) {
-    groups_.assign(1, {.num_reqs = range.num_reqs, .num_tiles = phase.num_tiles});
+  if (phase.kernel != KernelKind::kFa3Gathered) {
+    groups_.assign(1, {{.num_reqs = range.num_reqs}, 0, phase.num_tiles});
     return;
   }
   gathered_tokens_.clear();

@@ -22,7 +22,7 @@ bool has_aligned_strides(const KvCacheView& kv);
 
 // The parameters that kernels get by value; for a graph they depend on the range's shape alone.
 struct PhaseShape {
-  Template kernel = Template::kFa2;
+  KernelKind kernel = KernelKind::kFa2;
   int tile_rows = 16;
   int num_tiles = 0;   // the grid; with `split`, some thread blocks may be idle
   bool split = false;  // positions are split into chunks, whose results are merged
