@@ -107,9 +107,9 @@ class Expander final : public LatentExpander {
   void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) override {
     ops_.shared_linear_transposed(*k_up_, latents, keys, stream);
     ops_.shared_linear(*v_up_, latents, values, stream);
-    ++num_passes;
+    ++num_chunks;
   }
-  int num_passes = 0;
+  int num_chunks = 0;
 
  private:
   Ops& ops_;
@@ -314,7 +314,7 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
     total_rows += round_up(int64_t{batch.kv_len_bound[static_cast<size_t>(req)]}, 128);
   }
   if (spec.max_rows == 0) return;
-  EXPECT_GE(expander.num_passes, ceil_div(total_rows, spec.max_rows));
+  EXPECT_GE(expander.num_chunks, ceil_div(total_rows, spec.max_rows));
 }
 
 using Reqs = std::vector<AttentionRequest>;
@@ -396,37 +396,37 @@ void plan(Planned& planned, int max_rows) {
   planned.planner.fill(planned.arrays);
 }
 
-// Every pair of a query token and a position that it sees is in exactly one pass, and the first
-// pass of a token has its first position.
+// Every pair of a query token and a position that it sees is in exactly one chunk, and the first
+// chunk of a token has its first position.
 void expect_complete(const Planned& planned, int max_rows) {
   std::map<std::pair<int, int>, int64_t> pairs;  // request, tile → pairs
-  for (const fi::ExpandedPass& pass : planned.planner.passes()) {
-    EXPECT_LE(pass.num_rows, max_rows);
-    EXPECT_EQ(pass.num_rows % fi::kExpandedTile, 0);
-    EXPECT_TRUE(!pass.is_part() || pass.num_reqs == 1);
+  for (const fi::ExpandedChunk& chunk : planned.planner.chunks()) {
+    EXPECT_LE(chunk.num_rows, max_rows);
+    EXPECT_EQ(chunk.num_rows % fi::kExpandedTile, 0);
+    EXPECT_TRUE(!chunk.is_part() || chunk.num_reqs == 1);
     int next_row = 0;
-    for (int i = pass.first_req; i < pass.first_req + pass.num_reqs; ++i) {
+    for (int i = chunk.first_req; i < chunk.first_req + chunk.num_reqs; ++i) {
       const auto req = static_cast<size_t>(i);
       if (planned.query_start[req] == planned.query_start[req + 1]) continue;
       EXPECT_EQ(planned.arrays.row_start[i], next_row);
       // Padding has the rows of a prompt.
       const int kv_len =
           std::max(planned.kv_lens[req], planned.query_start[req + 1] - planned.query_start[req]);
-      next_row += round_up(std::min(pass.kv_end, kv_len) - pass.kv_start, 128);
+      next_row += round_up(std::min(chunk.kv_end, kv_len) - chunk.kv_start, 128);
     }
-    EXPECT_EQ(next_row, pass.num_rows);
-    for (int tile = pass.first_tile; tile < pass.first_tile + pass.num_tiles; ++tile) {
+    EXPECT_EQ(next_row, chunk.num_rows);
+    for (int tile = chunk.first_tile; tile < chunk.first_tile + chunk.num_tiles; ++tile) {
       const int i = planned.arrays.tile_req[tile];
-      EXPECT_TRUE(i >= pass.first_req && i < pass.first_req + pass.num_reqs);
+      EXPECT_TRUE(i >= chunk.first_req && i < chunk.first_req + chunk.num_reqs);
       const auto req = static_cast<size_t>(i);
       const int q_len = planned.query_start[req + 1] - planned.query_start[req];
       const int idx = planned.arrays.tile_idx[tile];
       EXPECT_LT(idx * 128, q_len);
       const auto [found, is_new] = pairs.try_emplace({i, idx}, 0);
-      EXPECT_TRUE(is_new == (pass.kv_start == 0));
+      EXPECT_TRUE(is_new == (chunk.kv_start == 0));
       for (int t = idx * 128; t < std::min(q_len, (idx + 1) * 128); ++t) {
-        const int visible = std::min(pass.kv_end, planned.kv_lens[req] - q_len + t + 1);
-        found->second += std::max(0, visible - pass.kv_start);
+        const int visible = std::min(chunk.kv_end, planned.kv_lens[req] - q_len + t + 1);
+        found->second += std::max(0, visible - chunk.kv_start);
       }
     }
   }

@@ -74,7 +74,7 @@ std::vector<AttentionCase> latent_cases() {
     add("verify8", 2, 32, requests_around_tiles(8), 8);
     // A request with several tiles of 16 rows, because the others are short.
     add("prompts", 1, 16, {{40, 40, 1}, {5, 300, 2}, {1, 1, 3}, {0, 0, 4}, {1, 2000, 5}}, 0);
-    // Parts of several steps each, with so many parts that lanes share a merged piece.
+    // Parts of several units each, with so many parts that lanes share a merged piece.
     add("one_very_long", 16, 16, {{1, 20001, 1}}, 1);
     add("several", 16, 16, {{1, 3000, 1}, {1, 1, 2}, {1, 700, 3}, {1, 0, 4}, {1, 5000, 5}}, 1);
     add("one_long", 16, 64, {{1, 8192, 1}}, 1);
@@ -229,7 +229,7 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
     for (size_t part = 0; part < works.size(); ++part) {
       const fi::LatentWork& work = works[part];
       EXPECT_EQ(work.kv_start, next);
-      EXPECT_EQ(work.kv_start % planned.grid.step(), 0);
+      EXPECT_EQ(work.kv_start % planned.grid.tile_positions(), 0);
       EXPECT_TRUE(work.kv_end > work.kv_start || bounds.kv_end == 0);
       next = work.kv_end;
       EXPECT_EQ(work.num_rows, bounds.num_rows);
@@ -276,11 +276,11 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
   EXPECT_TRUE(partials.empty());
 }
 
-int64_t steps_of(const fi::LatentWork& work, int step) {
+int64_t units_of(const fi::LatentWork& work, int step) {
   return ceil_div(work.kv_end, step) - work.kv_start / step;
 }
 
-// The largest number of steps of a worker. Workers take all work items in order.
+// The largest number of units of a worker. Workers take all work items in order.
 int64_t longest_worker(const Planned& planned) {
   const int32_t* const starts = planned.arrays.worker_start;
   EXPECT_EQ(starts[0], 0);
@@ -293,11 +293,11 @@ int64_t longest_worker(const Planned& planned) {
       EXPECT_EQ(planned.arrays.first_works[worker].req, first.req);
       EXPECT_EQ(planned.arrays.first_works[worker].kv_start, first.kv_start);
     }
-    int64_t steps = 0;
+    int64_t units = 0;
     for (int32_t i = starts[worker]; i < starts[worker + 1]; ++i) {
-      steps += steps_of(planned.arrays.works[i], planned.grid.step());
+      units += units_of(planned.arrays.works[i], planned.grid.tile_positions());
     }
-    longest = std::max(longest, steps);
+    longest = std::max(longest, units);
   }
   return longest;
 }
@@ -332,19 +332,19 @@ std::vector<int32_t> ragged_lengths() {
   return lengths;
 }
 
-int64_t total_steps(const std::vector<int32_t>& kv_lens, int step) {
+int64_t total_units(const std::vector<int32_t>& kv_lens, int step) {
   int64_t total = 0;
   for (const int32_t kv_len : kv_lens) total += ceil_div(kv_len, step);
   return total;
 }
 
 TEST(FlashInferLatentPlan, SharesStepsOf64Evenly) {
-  // One request: at least two steps each.
+  // One request: at least two units each.
   EXPECT_EQ(longest_decode(64, {4096}), 2);
-  EXPECT_EQ(longest_decode(64, {131072}), 16);  // 2048 steps on 132 workers
+  EXPECT_EQ(longest_decode(64, {131072}), 16);  // 2048 units on 132 workers
   EXPECT_EQ(longest_decode(64, std::vector<int32_t>(32, 4096)), 16);
   EXPECT_EQ(longest_decode(64, std::vector<int32_t>(64, 4096)), 32);
-  EXPECT_LE(longest_decode(64, ragged_lengths()), total_steps(ragged_lengths(), 64) / kNumSms + 8);
+  EXPECT_LE(longest_decode(64, ragged_lengths()), total_units(ragged_lengths(), 64) / kNumSms + 8);
 }
 
 TEST(FlashInferLatentPlan, SharesStepsOf32Evenly) {
@@ -354,7 +354,7 @@ TEST(FlashInferLatentPlan, SharesStepsOf32Evenly) {
   EXPECT_EQ(longest_decode(16, {8192}), 4);
   EXPECT_EQ(longest_decode(16, {131072}), 32);
   EXPECT_LE(longest_decode(16, std::vector<int32_t>(300, 1150)), 36 * 300 / kNumSms + 4);
-  EXPECT_LE(longest_decode(16, ragged_lengths()), total_steps(ragged_lengths(), 32) / kNumSms + 4);
+  EXPECT_LE(longest_decode(16, ragged_lengths()), total_units(ragged_lengths(), 32) / kNumSms + 4);
 }
 
 // As many equal requests as nearly fill the device are not cut: a cut would cost more.
@@ -363,7 +363,7 @@ TEST(FlashInferLatentPlan, LeavesEqualRequestsWhole) {
     const Planned planned = plan(latent_shape(num_heads), std::vector<int32_t>(128, 1),
                                  std::vector<int32_t>(128, 8192));
     EXPECT_EQ(planned.num_works, 128);
-    EXPECT_EQ(longest_worker(planned), 8192 / planned.grid.step());
+    EXPECT_EQ(longest_worker(planned), 8192 / planned.grid.tile_positions());
   }
 }
 

@@ -9,12 +9,11 @@ namespace {
 
 using Element = cutlass::bfloat16_t;
 
-// The kernel masks causally: of kv_len positions, token i of q_len sees the first
-// i + 1 + kv_len - q_len. A pass may end before the request does, and then no true q_len gives that
-// mask. The kernel reads q_len for nothing else but to see that a tile has tokens, so it gets the
-// one that a request would have that ended with the pass: for tokens behind the end of the pass,
-// one token of the tile, so that all see all. The epilogue gets the true one in place of the
-// request's index, which the kernel does not read.
+// FA3's causal mask lets token i see the first `i + 1 + kv_len - q_len` positions. A chunk ends at
+// `kv_end`, which may lie before the request's last token, so the mask gets `masked_q_len`, the
+// query length of a request that ended there. If a tile lies behind `kv_end`, `masked_q_len` is the
+// tile's first token + 1, and all its tokens see the whole chunk. The epilogue needs the true
+// q_len; it is passed in the coordinate of the request's index, which the kernel does not read.
 struct ExpandedSchedule : IndependentSchedule {
   struct Params {
     ExpandedBatch batch;
@@ -116,7 +115,7 @@ struct ExpandedEpilogue : Fa3Epilogue<Traits, /*kGathered=*/true> {
 
 }  // namespace
 
-void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedPass& pass,
+void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                                const ExpandedAttention& call, CudaStream& stream) {
   const auto heads = [&](int num_rows, int width) {
     return flashinfer::get_gmem_layout(num_rows, batch.num_heads, width,
@@ -130,10 +129,10 @@ void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedPass& p
   const auto epilogue = ExpandedEpilogue::to_underlying_arguments(
       {static_cast<Element*>(call.out), heads(batch.num_tokens, kExpandedValueDim), call.lse,
        flashinfer::get_lse_gmem_layout(batch.num_tokens, batch.num_heads)});
-  const int num_items = pass.num_tiles * batch.num_heads;
-  const ExpandedSchedule::Params schedule = {batch,       pass.first_tile,
-                                             num_items,   pass.kv_start,
-                                             pass.kv_end, cutlass::FastDivmod(batch.num_heads)};
+  const int num_items = chunk.num_tiles * batch.num_heads;
+  const ExpandedSchedule::Params schedule = {batch,        chunk.first_tile,
+                                             num_items,    chunk.kv_start,
+                                             chunk.kv_end, cutlass::FastDivmod(batch.num_heads)};
   const LaunchShape shape = {
       .grid = static_cast<unsigned>(num_items < call.num_sms ? num_items : call.num_sms),
       .block = Traits::NUM_WARPS * 32,

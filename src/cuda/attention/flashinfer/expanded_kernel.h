@@ -35,10 +35,10 @@ struct LatentGather {
   void* keys = nullptr;     // [rows, num_heads, 192], of which the last 64 are written
 };
 // The cache is BF16 or E4M3, and the copies BF16.
-void launch_latent_gather(const ExpandedBatch& batch, const ExpandedPass& pass,
+void launch_latent_gather(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                           const LatentGather& call, DType cache, CudaStream& stream);
 
-// Attention of the pass's query tokens to its rows.
+// Attention of the chunk's query tokens to its rows.
 struct ExpandedAttention {
   const void* q = nullptr;       // [num_tokens, num_heads, 192]
   const void* keys = nullptr;    // [max_rows, num_heads, 192]
@@ -49,11 +49,11 @@ struct ExpandedAttention {
   int num_sms = 0;
   float scale = 1.0F;
 };
-void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedPass& pass,
+void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                                const ExpandedAttention& call, CudaStream& stream);
 
-// out and lse := their merge with the results of a pass that continues a request. The query tokens
-// that lie before the pass see none of it; their partial results are not read.
+// out and lse := their merge with the results of a chunk that continues a request. The query tokens
+// that lie before the chunk see none of it; their partial results are not read.
 struct ExpandedMerge {
   void* out = nullptr;  // [num_tokens, num_heads, 128]
   float* lse = nullptr;
@@ -62,7 +62,7 @@ struct ExpandedMerge {
   int first_token = 0;  // of the request
   int num_tokens = 0;
 };
-void launch_expanded_merge(const ExpandedBatch& batch, const ExpandedPass& pass,
+void launch_expanded_merge(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                            const ExpandedMerge& call, CudaStream& stream);
 
 // Loads the kernels that the first prompts may not run.

@@ -76,7 +76,7 @@ int64_t max_expanded_tiles(const PlanLimits& limits, int max_rows) {
 }
 
 void ExpandedPlanner::plan(const AttentionBatch& batch, const PhaseRange& range, int max_rows) {
-  passes_.clear();
+  chunks_.clear();
   tiles_.clear();
   row_start_.assign(static_cast<size_t>(range.num_reqs), 0);
   for (int32_t i = 0; i < range.num_reqs; ++i) {
@@ -89,23 +89,23 @@ void ExpandedPlanner::plan(const AttentionBatch& batch, const PhaseRange& range,
       add_whole(i, rows, max_rows);
     }
   }
-  for (ExpandedPass& pass : passes_) list_tiles(batch, range, pass);
+  for (ExpandedChunk& chunk : chunks_) list_tiles(batch, range, chunk);
 }
 
 void ExpandedPlanner::add_whole(int32_t req, int rows, int max_rows) {
-  if (passes_.empty() || passes_.back().is_part() || passes_.back().num_rows + rows > max_rows) {
-    passes_.push_back({.first_req = req});
+  if (chunks_.empty() || chunks_.back().is_part() || chunks_.back().num_rows + rows > max_rows) {
+    chunks_.push_back({.first_req = req});
   }
-  ExpandedPass& pass = passes_.back();
-  row_start_[static_cast<size_t>(req)] = pass.num_rows;
-  pass.num_rows += rows;
-  ++pass.num_reqs;
+  ExpandedChunk& chunk = chunks_.back();
+  row_start_[static_cast<size_t>(req)] = chunk.num_rows;
+  chunk.num_rows += rows;
+  ++chunk.num_reqs;
 }
 
 void ExpandedPlanner::add_parts(int32_t req, int kv_len, int max_rows) {
   for (int start = 0; start < kv_len; start += max_rows) {
     const int num_positions = std::min(max_rows, kv_len - start);
-    passes_.push_back({.first_req = req,
+    chunks_.push_back({.first_req = req,
                        .num_reqs = 1,
                        .num_rows = round_up(num_positions, kExpandedTile),
                        .kv_start = start,
@@ -113,24 +113,24 @@ void ExpandedPlanner::add_parts(int32_t req, int kv_len, int max_rows) {
   }
 }
 
-// The tiles with the most positions come first. Tiles that end before the pass have none in it.
+// The tiles with the most positions come first. Tiles that end before the chunk have none in it.
 void ExpandedPlanner::list_tiles(const AttentionBatch& batch, const PhaseRange& range,
-                                 ExpandedPass& pass) {
+                                 ExpandedChunk& chunk) {
   listed_.clear();
   lengths_.clear();
-  for (int32_t i = pass.first_req; i < pass.first_req + pass.num_reqs; ++i) {
+  for (int32_t i = chunk.first_req; i < chunk.first_req + chunk.num_reqs; ++i) {
     const int32_t q_len = q_len_of(batch, range.first_req + i);
     const int32_t kv_len = kv_len_of(batch, range.first_req + i);
     for (int32_t tile = num_tiles_of(q_len) - 1; tile >= 0; --tile) {
-      const int32_t end = std::min(pass.kv_end, tile_kv_end(q_len, kv_len, tile));
-      if (pass.continues() && end <= pass.kv_start) continue;
+      const int32_t end = std::min(chunk.kv_end, tile_kv_end(q_len, kv_len, tile));
+      if (chunk.continues() && end <= chunk.kv_start) continue;
       listed_.push_back({i, tile});
-      lengths_.push_back(static_cast<uint32_t>(end - pass.kv_start));
+      lengths_.push_back(static_cast<uint32_t>(end - chunk.kv_start));
     }
   }
   sort_by_length(lengths_, order_);
-  pass.first_tile = static_cast<int>(tiles_.size());
-  pass.num_tiles = static_cast<int>(listed_.size());
+  chunk.first_tile = static_cast<int>(tiles_.size());
+  chunk.num_tiles = static_cast<int>(listed_.size());
   for (const int32_t i : order_) tiles_.push_back(listed_[static_cast<size_t>(i)]);
 }
 

@@ -1,11 +1,11 @@
 // The plan of expanded latent attention (attn/expansion.h), on the host and from upper bounds of
-// the lengths: whether it pays, and how its work is cut into passes.
+// the lengths: whether it pays, and how its work is cut into chunks.
 //
-// A pass gathers latent vectors from the cache, multiplies them into keys and values of every head,
-// and attends to these. All passes of a layer use the same rows of scratch memory, as many as
-// max_expanded_rows(). A pass has several whole requests, or a part of the positions of one request
-// that needs more rows than there are. The parts' results are merged by their LSE, one part after
-// another.
+// A chunk gathers latent vectors from the cache, multiplies them into keys and values of every
+// head, and attends to these. All chunks of a layer use the same rows of scratch memory, as many as
+// max_expanded_rows(). A chunk has several whole requests, or a part of the positions of one
+// request that needs more rows than there are. The parts' results are merged by their LSE, one part
+// after another.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr int kExpandedKeyDim = 192;
 inline constexpr int kExpandedNopeDim = 128;
 inline constexpr int kExpandedValueDim = 128;
 // Query tokens and positions of a tile. TMA reads whole tiles, so the rows of each request in a
-// pass are a multiple of it.
+// chunk are a multiple of it.
 inline constexpr int kExpandedTile = 128;
 
 inline constexpr int64_t kMaxExpandedBytes = int64_t{128} << 20;
@@ -55,7 +55,7 @@ constexpr bool expansion_pays(const ExpansionWork& work) {
          work.num_tokens * kPerVector + work.num_pairs * kPerAbsorbedPair;
 }
 
-struct ExpandedPass {
+struct ExpandedChunk {
   static constexpr int kAll = std::numeric_limits<int32_t>::max();
 
   int first_req = 0;  // of the phase
@@ -67,13 +67,13 @@ struct ExpandedPass {
   int num_tiles = 0;
 
   bool is_part() const { return kv_end != kAll; }
-  // Whether the results are merged with those of earlier passes.
+  // Whether the results are merged with those of earlier chunks.
   bool continues() const { return kv_start > 0; }
 };
 
 // A phase's arrays, contiguous in memory.
 struct ExpandedArrays {
-  int32_t* row_start = nullptr;  // [num_reqs], first row in the request's passes
+  int32_t* row_start = nullptr;  // [num_reqs], first row in the request's chunks
   int32_t* tile_req = nullptr;   // [num_tiles]
   int32_t* tile_idx = nullptr;   // [num_tiles], index among the tiles of the request's tokens
 };
@@ -85,7 +85,7 @@ int64_t max_expanded_tiles(const PlanLimits& limits, int max_rows);
 class ExpandedPlanner {
  public:
   void plan(const AttentionBatch& batch, const PhaseRange& range, int max_rows);
-  std::span<const ExpandedPass> passes() const { return passes_; }
+  std::span<const ExpandedChunk> chunks() const { return chunks_; }
   int64_t num_tiles() const { return static_cast<int64_t>(tiles_.size()); }
   // Writes the arrays of the last plan().
   void fill(const ExpandedArrays& arrays) const;
@@ -97,12 +97,12 @@ class ExpandedPlanner {
 
   void add_whole(int32_t req, int rows, int max_rows);
   void add_parts(int32_t req, int kv_len, int max_rows);
-  void list_tiles(const AttentionBatch& batch, const PhaseRange& range, ExpandedPass& pass);
+  void list_tiles(const AttentionBatch& batch, const PhaseRange& range, ExpandedChunk& chunk);
 
-  std::vector<ExpandedPass> passes_;
+  std::vector<ExpandedChunk> chunks_;
   std::vector<int32_t> row_start_;
   std::vector<Tile> tiles_;
-  // The tiles of one pass, before they are ordered.
+  // The tiles of one chunk, before they are ordered.
   std::vector<Tile> listed_;
   std::vector<uint32_t> lengths_;
   std::vector<int32_t> order_;

@@ -1,4 +1,4 @@
-// The kernels before and after FA3 in a pass of expanded latent attention.
+// The kernels before and after FA3 in a chunk of expanded latent attention.
 #include "base/numbers.h"
 #include "cuda/attention/flashinfer/expanded_kernel.h"
 #include "cuda/attention/flashinfer/latent_plan.h"
@@ -32,17 +32,17 @@ __device__ __forceinline__ Elements load_elements(const __nv_fp8_e4m3* from, flo
 // Grid: one warp per row.
 template <typename Cache>
 __global__ void __launch_bounds__(kBlock)
-    gather_latents_kernel(const ExpandedBatch batch, const ExpandedPass pass,
+    gather_latents_kernel(const ExpandedBatch batch, const ExpandedChunk chunk,
                           const LatentGather call) {
   wait_for_previous_kernel();
   const int row = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / kWarpSize;
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
-  if (row >= pass.num_rows) return;
+  if (row >= chunk.num_rows) return;
   const int32_t* starts = batch.arrays.row_start;
   const int req =
-      last_starting_by(pass.first_req, pass.num_reqs, row, [starts](int i) { return starts[i]; });
-  const int position = pass.kv_start + row - starts[req];
-  const bool has_token = position < min(pass.kv_end, batch.seq_lens[req]);
+      last_starting_by(chunk.first_req, chunk.num_reqs, row, [starts](int i) { return starts[i]; });
+  const int position = chunk.kv_start + row - starts[req];
+  const bool has_token = position < min(chunk.kv_end, batch.seq_lens[req]);
   const Cache* from = static_cast<const Cache*>(call.cache);
   if (has_token) {
     const int64_t page = batch.block_table[req * batch.max_pages + position / call.page_size];
@@ -68,19 +68,19 @@ __global__ void __launch_bounds__(kBlock)
   }
 }
 
-using GatherKernel = void (*)(ExpandedBatch, ExpandedPass, LatentGather);
+using GatherKernel = void (*)(ExpandedBatch, ExpandedChunk, LatentGather);
 
 // Grid: one warp per query token and head.
 __global__ void __launch_bounds__(kBlock)
-    merge_kernel(const ExpandedBatch batch, const ExpandedPass pass, const ExpandedMerge call) {
+    merge_kernel(const ExpandedBatch batch, const ExpandedChunk chunk, const ExpandedMerge call) {
   constexpr int kPerLane = kExpandedValueDim / kWarpSize;
   wait_for_previous_kernel();
   const int64_t item = int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarpSize;
   const int lane = static_cast<int>(threadIdx.x) % kWarpSize;
   if (item >= int64_t{call.num_tokens} * batch.num_heads) return;
   const int token = static_cast<int>(item / batch.num_heads);
-  const int position = batch.seq_lens[pass.first_req] - call.num_tokens + token;
-  if (position < pass.kv_start) return;
+  const int position = batch.seq_lens[chunk.first_req] - call.num_tokens + token;
+  if (position < chunk.kv_start) return;
 
   const int64_t row = int64_t{call.first_token} * batch.num_heads + item;
   const float lse = call.lse[row];
@@ -110,17 +110,17 @@ LaunchShape one_warp_each(int64_t num_items) {
 
 }  // namespace
 
-void launch_latent_gather(const ExpandedBatch& batch, const ExpandedPass& pass,
+void launch_latent_gather(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                           const LatentGather& call, DType cache, CudaStream& stream) {
   const GatherKernel kernel =
       cache == DType::kF8E4M3 ? gather_latents_kernel<__nv_fp8_e4m3> : gather_latents_kernel<Bf16>;
-  QUIRE_LAUNCH(stream, kernel, one_warp_each(pass.num_rows), batch, pass, call);
+  QUIRE_LAUNCH(stream, kernel, one_warp_each(chunk.num_rows), batch, chunk, call);
 }
 
-void launch_expanded_merge(const ExpandedBatch& batch, const ExpandedPass& pass,
+void launch_expanded_merge(const ExpandedBatch& batch, const ExpandedChunk& chunk,
                            const ExpandedMerge& call, CudaStream& stream) {
   QUIRE_LAUNCH(stream, merge_kernel, one_warp_each(int64_t{call.num_tokens} * batch.num_heads),
-               batch, pass, call);
+               batch, chunk, call);
 }
 
 cudaError_t load_expanded_merge() {

@@ -22,7 +22,7 @@ namespace quire::cuda::flashinfer_backend {
 namespace {
 
 constexpr int kRows = kLatentDecodeRows;
-constexpr int kStep = kLatentDecodeStep;
+constexpr int kStep = kLatentDecodeTilePositions;
 constexpr int kKeyDim = kLatentDim + kLatentRopeDim;
 constexpr int kWarps = 8;  // that compute
 constexpr int kComputeThreads = kWarps * 32;

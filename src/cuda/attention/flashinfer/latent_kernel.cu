@@ -174,7 +174,7 @@ void launch(const LatentCall& call, CudaStream& stream) {
   using Params = LatentParams<Q, Kv>;
   using Traits =
       hopper::HopperKernelTraits</*CAUSAL=*/true, /*NUM_STAGES=*/2, kLatentDim, kLatentRopeDim,
-                                 kLatentBlockRows, kLatentStep, Q, Kv, Q, int32_t>;
+                                 kLatentBlockRows, kLatentTilePositions, Q, Kv, Q, int32_t>;
   static_assert(sizeof(typename Traits::SharedStorage) <= size_t{227} << 10);
   // A barrier of the whole grid separates partial results from their merge, so all thread blocks
   // must be resident.

@@ -10,24 +10,24 @@ namespace {
 constexpr int kNumMergeArrays = 5;
 constexpr int64_t kManyParts = 64;
 
-// Measured on an H200, in steps.
+// Measured on an H200, in units of LatentGrid::tile_positions().
 struct Costs {
   int64_t work;   // of a tile's queries and results
   int64_t merge;  // of partial results, which a batch without cuts saves
   // Shorter parts cost more to merge than they save: of any tile, and of one with kManyParts parts.
-  int64_t min_steps;
-  int64_t min_steps_of_many;
+  int64_t min_units;
+  int64_t min_units_of_many;
   // Tiles that can have a worker each stay whole if the longest exceeds an even share by at most
   // this part of it: memory bandwidth limits such a batch although some SMs are idle.
   double spare_share;
 };
 
-// A step is 72 KiB of a BF16 cache.
+// A unit is 72 KiB of a BF16 cache.
 constexpr Costs kFlashInferCosts = {
-    .work = 2, .merge = 2, .min_steps = 2, .min_steps_of_many = 2, .spare_share = 0.0};
-// A step is 36 KiB. Positions of the next tile are loaded while one is completed.
+    .work = 2, .merge = 2, .min_units = 2, .min_units_of_many = 2, .spare_share = 0.0};
+// A unit is 36 KiB. Positions of the next tile are loaded while one is completed.
 constexpr Costs kDecodeCosts = {
-    .work = 1, .merge = 3, .min_steps = 1, .min_steps_of_many = 4, .spare_share = 1.0 / 16};
+    .work = 1, .merge = 3, .min_units = 1, .min_units_of_many = 4, .spare_share = 1.0 / 16};
 
 const Costs& costs_of(LatentKernel kernel) {
   return kernel == LatentKernel::kDecode ? kDecodeCosts : kFlashInferCosts;
@@ -117,8 +117,8 @@ void LatentPlanner::list_tiles(const AttentionShape& shape, const AttentionBatch
   }
 }
 
-int64_t LatentPlanner::num_steps(int32_t kv_end) const {
-  return ceil_div(int64_t{kv_end}, int64_t{grid_.step()});
+int64_t LatentPlanner::num_units(int32_t kv_end) const {
+  return ceil_div(int64_t{kv_end}, int64_t{grid_.tile_positions()});
 }
 
 // A cut costs a work again, and a worker leaves up to the cost of one of its budget unused. The
@@ -128,14 +128,14 @@ void LatentPlanner::choose_budget() {
   int64_t total = 0;
   int64_t longest = 0;
   for (const Tile& tile : tiles_) {
-    const int64_t cost = num_steps(tile.kv_end) + costs.work;
+    const int64_t cost = num_units(tile.kv_end) + costs.work;
     total += cost;
     longest = std::max(longest, cost);
   }
   const int64_t even = ceil_div(total, int64_t{grid_.num_workers});
-  const int64_t min_steps = std::clamp(ceil_div(longest - costs.work, kManyParts), costs.min_steps,
-                                       costs.min_steps_of_many);
-  budget_ = std::max(even, min_steps) + costs.work;
+  const int64_t min_units = std::clamp(ceil_div(longest - costs.work, kManyParts), costs.min_units,
+                                       costs.min_units_of_many);
+  budget_ = std::max(even, min_units) + costs.work;
   const auto spare = static_cast<int64_t>(static_cast<double>(budget_) * costs.spare_share);
   const int64_t longest_whole = budget_ + costs.merge + spare;
   one_each_ = static_cast<int64_t>(tiles_.size()) <= grid_.num_workers && longest <= longest_whole;
@@ -169,31 +169,32 @@ void LatentPlanner::cut_tiles(const LatentArrays& arrays) {
     const auto add_part = [&](int64_t first, int32_t kv_end, bool is_cut) {
       const int32_t partial = is_cut ? next_partial : -1;
       if (is_cut) next_partial += tile.num_rows;
-      arrays.works[num_works_++] = {.req = tile.req,
-                                    .row = tile.row,
-                                    .kv_start = static_cast<int32_t>(first * grid_.step()),
-                                    .kv_end = kv_end,
-                                    .partial = partial,
-                                    .num_rows = tile.num_rows,
-                                    .out_row = tile.out_row,
-                                    .q_len = tile.q_len};
+      arrays.works[num_works_++] = {
+          .req = tile.req,
+          .row = tile.row,
+          .kv_start = static_cast<int32_t>(first * grid_.tile_positions()),
+          .kv_end = kv_end,
+          .partial = partial,
+          .num_rows = tile.num_rows,
+          .out_row = tile.out_row,
+          .q_len = tile.q_len};
     };
     if (one_each_ && num_works_ > 0) start_worker();
-    const int64_t steps = num_steps(tile.kv_end);
+    const int64_t units = num_units(tile.kv_end);
     const int32_t first_partial = next_partial;
     int32_t num_parts = 1;
     int64_t first = 0;
-    while (worker + 1 < grid_.num_workers && steps - first > left - work_cost) {
+    while (worker + 1 < grid_.num_workers && units - first > left - work_cost) {
       const int64_t part = left - work_cost;
       if (part > 0) {
-        add_part(first, static_cast<int32_t>((first + part) * grid_.step()), true);
+        add_part(first, static_cast<int32_t>((first + part) * grid_.tile_positions()), true);
         first += part;
         ++num_parts;
       }
       start_worker();
     }
     add_part(first, tile.kv_end, num_parts > 1);
-    left -= steps - first + work_cost;
+    left -= units - first + work_cost;
     if (num_parts > 1) {
       number_parts(arrays.works + num_works_ - num_parts, num_parts);
       cuts_.push_back({tile, first_partial, num_parts});

@@ -2,12 +2,12 @@
 // compute attention over one KV head, whose values are the beginning of its keys. There are two:
 // FlashInfer's MLA kernel, and one for up to 16 rows per request (latent_decode_kernel.cu).
 //
-// A tile is a number of packed rows of one request: row = token * num_heads + head. Its work is a
-// number of steps over the positions. A worker is the thread blocks that compute a tile, one or
-// two, and there are as many workers as the device holds at once. The steps of all tiles, one tile
-// after another, are cut into equal parts, one per worker. The parts of a tile that was cut are
-// partial results, which the kernels merge at their end: FlashInfer's behind a barrier of the whole
-// grid, the other tile by tile.
+// A tile is a number of packed rows of one request: row = token * num_heads + head. Its work is
+// counted in units of LatentGrid::tile_positions() positions. A worker is the thread blocks that
+// compute a tile, one or two, and there are as many workers as the device holds at once. The units
+// of all tiles, one tile after another, are cut into equal parts, one per worker. The parts of a
+// tile that was cut are partial results, which the kernels merge at their end: FlashInfer's behind
+// a barrier of the whole grid, the other tile by tile.
 #pragma once
 
 #include <cstdint>
@@ -19,12 +19,13 @@ namespace quire::cuda::flashinfer_backend {
 
 inline constexpr int kLatentDim = 512;  // of values
 inline constexpr int kLatentRopeDim = 64;
-// FlashInfer's kernel: rows of a thread block, and positions of a step.
+// FlashInfer's kernel: rows of a thread block, and positions that it reads at once.
 inline constexpr int kLatentBlockRows = 64;
-inline constexpr int kLatentStep = 64;
-// The decode kernel: rows of a tile, positions of a step, and the most parts of a tile, so workers.
+inline constexpr int kLatentTilePositions = 64;
+// The decode kernel: rows of a tile, positions that it reads at once, and the most parts of a tile,
+// so workers.
 inline constexpr int kLatentDecodeRows = 16;
-inline constexpr int kLatentDecodeStep = 32;
+inline constexpr int kLatentDecodeTilePositions = 32;
 inline constexpr int kMaxLatentParts = 256;
 // FlashInfer limits what a tile's rows see by the first token behind the tile, so a tile must not
 // end within the heads of a token.
@@ -44,7 +45,10 @@ struct LatentGrid {
   int tile_rows() const {
     return kernel == LatentKernel::kDecode ? kLatentDecodeRows : tile_blocks * kLatentBlockRows;
   }
-  int step() const { return kernel == LatentKernel::kDecode ? kLatentDecodeStep : kLatentStep; }
+  // Positions that the kernel reads at once.
+  int tile_positions() const {
+    return kernel == LatentKernel::kDecode ? kLatentDecodeTilePositions : kLatentTilePositions;
+  }
   friend bool operator==(const LatentGrid&, const LatentGrid&) = default;
 };
 LatentGrid choose_latent_grid(const AttentionShape& shape, const PhaseRange& range, int num_sms);
@@ -54,7 +58,7 @@ LatentGrid choose_latent_grid(const AttentionShape& shape, const PhaseRange& ran
 struct alignas(16) LatentWork {
   int32_t req = 0;       // of the phase
   int32_t row = 0;       // first packed row of the tile
-  int32_t kv_start = 0;  // multiple of LatentGrid::step()
+  int32_t kv_start = 0;  // multiple of LatentGrid::tile_positions()
   int32_t kv_end = 0;    // upper bound
   int32_t partial = -1;  // first partial row; -1: the result is complete
   // With a partial result, these are the part's index in its tile, the number of the tile's parts,
@@ -120,7 +124,7 @@ class LatentPlanner {
 
   void list_tiles(const AttentionShape& shape, const AttentionBatch& batch,
                   const PhaseRange& range);
-  int64_t num_steps(int32_t kv_end) const;
+  int64_t num_units(int32_t kv_end) const;
   void choose_budget();
   void cut_tiles(const LatentArrays& arrays);
   void number_parts(LatentWork* parts, int32_t num_parts) const;
@@ -129,7 +133,7 @@ class LatentPlanner {
   LatentGrid grid_;
   std::vector<Tile> tiles_;
   std::vector<Cut> cuts_;
-  int64_t budget_ = 0;     // of a worker, in steps
+  int64_t budget_ = 0;     // of a worker, in units
   bool one_each_ = false;  // each tile has a worker of its own
   int64_t num_works_ = 0;
 };
