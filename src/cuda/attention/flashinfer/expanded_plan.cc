@@ -28,6 +28,12 @@ int32_t num_tiles_of(int32_t q_len) {
   return ceil_div(q_len, kExpandedTile);
 }
 
+// An upper bound of the chunks that have parts of one request. Padding may be longer than any
+// context.
+int64_t max_parts(const PlanLimits& limits, int max_rows) {
+  return ceil_div(int64_t{std::max(limits.max_kv_len, limits.max_num_tokens)}, int64_t{max_rows});
+}
+
 }  // namespace
 
 int64_t expanded_row_bytes(const AttentionShape& shape) {
@@ -69,10 +75,19 @@ ExpandedArrays place_expanded_arrays(int32_t* words, int64_t num_tiles, int64_t 
 }
 
 int64_t max_expanded_tiles(const PlanLimits& limits, int max_rows) {
-  // Padding may be longer than any context.
-  const int64_t longest = std::max(limits.max_kv_len, limits.max_num_tokens);
   const int64_t num_tiles = limits.max_num_tokens / kExpandedTile + limits.max_num_reqs;
-  return num_tiles * ceil_div(longest, max_rows);
+  return num_tiles * max_parts(limits, max_rows);
+}
+
+void ExpandedPlanner::reserve(const PlanLimits& limits, int max_rows) {
+  const auto num_reqs = static_cast<size_t>(limits.max_num_reqs);
+  const auto num_tiles = static_cast<size_t>(max_expanded_tiles(limits, max_rows));
+  chunks_.reserve(num_reqs * static_cast<size_t>(max_parts(limits, max_rows)));
+  row_start_.reserve(num_reqs);
+  tiles_.reserve(num_tiles);
+  listed_.reserve(num_tiles);
+  lengths_.reserve(num_tiles);
+  order_.reserve(num_tiles);
 }
 
 void ExpandedPlanner::plan(const AttentionBatch& batch, const PhaseRange& range, int max_rows) {

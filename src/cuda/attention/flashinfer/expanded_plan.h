@@ -84,6 +84,8 @@ int64_t max_expanded_tiles(const PlanLimits& limits, int max_rows);
 
 class ExpandedPlanner {
  public:
+  // Allocates for every batch within the limits, so that later calls do not.
+  void reserve(const PlanLimits& limits, int max_rows);
   void plan(const AttentionBatch& batch, const PhaseRange& range, int max_rows);
   std::span<const ExpandedChunk> chunks() const { return chunks_; }
   int64_t num_tiles() const { return static_cast<int64_t>(tiles_.size()); }

@@ -130,6 +130,7 @@ Status FlashInferPlan::allocate() {
   const auto num_bytes = static_cast<size_t>(num_words_) * sizeof(int32_t);
   QUIRE_ASSIGN_OR_RETURN(device_, device_memory(num_bytes));
   QUIRE_ASSIGN_OR_RETURN(ring_, PinnedRing::create(num_bytes));
+  planner_.reserve(shape_, limits_, device_limits_);
   return device_limits_.scratch_tokens > 0 ? load_gathered() : Status();
 }
 

@@ -55,9 +55,9 @@ struct WorkArray {
   }
 };
 
-// The scale of the cache, which the kernel rounds to BF16 before it multiplies values of the cache,
-// whose products it rounds too: exact for powers of two, otherwise two errors of up to 2^-9. It
-// converts members of the parameters to float; the host never does.
+// The scale of the cache as a member that converts to float on the device. The kernel rounds it to
+// BF16, multiplies the cache's values by it and rounds the products. This is exact for powers of
+// two; otherwise each rounding adds an error of up to 2^-9.
 struct CacheScale {
   const float* scale = nullptr;
 

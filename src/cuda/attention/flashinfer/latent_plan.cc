@@ -81,10 +81,15 @@ int64_t max_latent_works(const AttentionShape& shape, const PlanLimits& limits, 
   return limits.max_num_reqs + num_rows / tile_rows + num_sms;
 }
 
-// A worker makes at most one cut, which adds one part to a tile. A tile that has one has two parts
-// at least.
+// Each worker but the last cuts at most one tile, and n cuts leave at most 2 n parts, each with the
+// rows of a tile.
 int64_t max_latent_partial_rows(int num_sms) {
   return int64_t{2} * num_sms * kLatentBlockRows;
+}
+
+void LatentPlanner::reserve(const AttentionShape& shape, const PlanLimits& limits, int num_sms) {
+  tiles_.reserve(static_cast<size_t>(max_latent_works(shape, limits, num_sms)));
+  cuts_.reserve(static_cast<size_t>(num_sms));
 }
 
 int64_t LatentPlanner::measure(const AttentionShape& shape, const AttentionBatch& batch,

@@ -99,6 +99,8 @@ int64_t max_latent_partial_rows(int num_sms);
 
 class LatentPlanner {
  public:
+  // Allocates for every batch within the limits, so that later calls do not.
+  void reserve(const AttentionShape& shape, const PlanLimits& limits, int num_sms);
   // Lists the tiles of the range and chooses how they are cut. Returns an upper bound of the number
   // of work items.
   int64_t measure(const AttentionShape& shape, const AttentionBatch& batch, const PhaseRange& range,

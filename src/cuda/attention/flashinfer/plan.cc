@@ -203,6 +203,18 @@ PlanArrays place_arrays(int32_t* words, int num_tiles, int num_reqs) {
   return arrays;
 }
 
+// max_tiles() is more than max_num_reqs, whose lengths are sorted too.
+void Planner::reserve(const AttentionShape& shape, const PlanLimits& largest, DeviceLimits limits) {
+  const auto num_reqs = static_cast<size_t>(largest.max_num_reqs);
+  const auto num_tiles = static_cast<size_t>(max_tiles(shape, largest, limits));
+  req_work_.reserve(num_reqs);
+  groups_.reserve(num_reqs + 1);
+  gathered_tokens_.reserve(num_reqs);
+  tiles_.reserve(num_tiles);
+  lengths_.reserve(num_tiles);
+  order_.reserve(num_tiles);
+}
+
 void Planner::measure(const AttentionShape& shape, const AttentionBatch& batch,
                       const PhaseRange& range, const PhaseShape& phase) {
   req_work_.resize(static_cast<size_t>(range.num_reqs));
