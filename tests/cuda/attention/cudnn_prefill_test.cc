@@ -40,6 +40,11 @@ std::vector<PrefillSize> sizes_for(int max_num_reqs, const std::vector<int32_t>&
   return sizes;
 }
 
+TEST(CudnnVersion, HasThreeNumbers) {
+  EXPECT_EQ(cuda::cudnn::version_name(91'100), "9.11.0");
+  EXPECT_EQ(cuda::cudnn::version_name(91'801), "9.18.1");
+}
+
 TEST(CudnnPrefillCutter, MakesFewSizes) {
   for (const int max_num_tokens : {1, 256, 257, 1024, 2048, 8192, 131'072}) {
     for (const int max_num_reqs : {1, 2, 5, 64, 1024}) {

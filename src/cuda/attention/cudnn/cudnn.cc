@@ -181,8 +181,8 @@ class CudnnAttention final : public AttentionBackend {
   Status missing_;
 };
 
-// Prompts of any length, and decode of one query token. A decode step of several tokens is part of
-// a graph, for which no plan for prompts is made.
+// Prompts of any length, and decode of one query token per request. Decode of several would take
+// PrefillPlan, which cuts a batch by its lengths on the host; a graph cannot replay that.
 void CudnnAttention::require_phase(const AttentionUse& use, const Device& device,
                                    GpuRequirements& needs) const {
   if (use.phase == Phase::kDecode) {
@@ -190,7 +190,8 @@ void CudnnAttention::require_phase(const AttentionUse& use, const Device& device
   } else if (device.compute_capability < kHopper && library_ != nullptr) {
     needs.require(library_->version() >= kOldestForOffsets,
                   fmt::format("cuDNN has version {}; prompts need {} on compute capability {}.",
-                              library_->version(), kOldestForOffsets, device.compute_capability));
+                              cudnn::version_name(library_->version()),
+                              cudnn::version_name(kOldestForOffsets), device.compute_capability));
   }
 }
 
@@ -213,7 +214,8 @@ Support CudnnAttention::supports(const AttentionShape& shape, const AttentionUse
   needs.require_separate_values(shape);
   needs.require_causal(shape);
   needs.require_output_type(shape);
-  needs.require(library_ != nullptr, fmt::format("cuDNN was not found: {}.", missing_.message()));
+  needs.require(library_ != nullptr,
+                fmt::format("cuDNN is not available: {}.", missing_.message()));
   needs.require_no_softcap(shape);
   needs.require_equal_head_dims(shape);
   require_phase(use, device, needs);

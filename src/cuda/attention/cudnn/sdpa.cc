@@ -113,27 +113,28 @@ using Handle = std::unique_ptr<cudnnContext, HandleCloser>;
 class Plan final : public SdpaPlan {
  public:
   Plan(cudnnHandle_t handle, std::shared_ptr<Graph> graph, size_t workspace_bytes)
-      : handle_(handle), graph_(std::move(graph)), workspace_bytes_(workspace_bytes) {}
+      : handle_(handle), graph_(std::move(graph)), workspace_bytes_(workspace_bytes) {
+    for (int64_t id = kQ; id <= kVOffsets; ++id) tensors_[id] = nullptr;
+  }
 
   size_t workspace_bytes() const override { return workspace_bytes_; }
 
   Status execute(const SdpaMemory& memory, cudaStream_t stream) override {
     QUIRE_RETURN_IF_ERROR(to_status(cudnnSetStream(handle_, stream), "cudnnSetStream"));
+    const std::pair<int64_t, const void*> addresses[] = {{kQ, memory.q},
+                                                         {kK, memory.k},
+                                                         {kV, memory.v},
+                                                         {kBlockTable, memory.block_table},
+                                                         {kQLens, memory.q_lens},
+                                                         {kSeqLens, memory.seq_lens},
+                                                         {kOut, memory.out},
+                                                         {kQOffsets, memory.q_offsets},
+                                                         {kOutOffsets, memory.q_offsets},
+                                                         {kKOffsets, memory.kv_offsets},
+                                                         {kVOffsets, memory.kv_offsets}};
+    for (const auto& [id, address] : addresses) tensors_[id] = const_cast<void*>(address);
     return catch_exceptions([&]() -> Status {
-      // Only those of the graph are read.
-      std::unordered_map<int64_t, void*> tensors = {
-          {kQ, const_cast<void*>(memory.q)},
-          {kK, const_cast<void*>(memory.k)},
-          {kV, const_cast<void*>(memory.v)},
-          {kBlockTable, const_cast<int32_t*>(memory.block_table)},
-          {kQLens, const_cast<int32_t*>(memory.q_lens)},
-          {kSeqLens, const_cast<int32_t*>(memory.seq_lens)},
-          {kOut, memory.out},
-          {kQOffsets, const_cast<int32_t*>(memory.q_offsets)},
-          {kOutOffsets, const_cast<int32_t*>(memory.q_offsets)},
-          {kKOffsets, const_cast<int32_t*>(memory.kv_offsets)},
-          {kVOffsets, const_cast<int32_t*>(memory.kv_offsets)}};
-      return to_status(graph_->execute(handle_, tensors, memory.workspace), "execution");
+      return to_status(graph_->execute(handle_, tensors_, memory.workspace), "execution");
     });
   }
 
@@ -141,6 +142,9 @@ class Plan final : public SdpaPlan {
   cudnnHandle_t handle_;
   std::shared_ptr<Graph> graph_;
   size_t workspace_bytes_;
+  // The addresses of a call by TensorId, of which the graph reads those that it has. The
+  // constructor inserts all ids, so that a call allocates nothing here.
+  std::unordered_map<int64_t, void*> tensors_;
 };
 
 std::shared_ptr<Graph> make_graph(const SdpaKey& key) {
@@ -235,8 +239,8 @@ Result<std::unique_ptr<Library>> Library::open() {
   QUIRE_RETURN_IF_ERROR(open_functions());
   if (const size_t version = cudnnGetVersion(); version < kOldestVersion) {
     return unavailable(
-        fmt::format("[cudnn] the library is too old; got version {}, expected at least {}", version,
-                    kOldestVersion));
+        fmt::format("[cudnn] the library is too old; got version {}, expected at least {}",
+                    version_name(version), version_name(kOldestVersion)));
   }
   return std::unique_ptr<Library>(std::make_unique<OpenLibrary>());
 }

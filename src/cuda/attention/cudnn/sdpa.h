@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cuda_runtime_api.h>
+#include <fmt/format.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "attn/backend.h"
 #include "quire/status.h"
@@ -80,13 +82,18 @@ class SdpaPlan {
   virtual Status execute(const SdpaMemory& memory, cudaStream_t stream) = 0;
 };
 
+// Returns "9.11.0" for 91100.
+inline std::string version_name(size_t version) {
+  return fmt::format("{}.{}.{}", version / 10'000, version / 100 % 100, version % 100);
+}
+
 // Building the first plan loads the parts of cuDNN beyond its small front library.
 class Library {
  public:
   // Fails with kUnavailable if there is no cuDNN, or one older than 9.11.
   static Result<std::unique_ptr<Library>> open();
   virtual ~Library() = default;
-  virtual size_t version() const = 0;  // for example 91900 for 9.19.0
+  virtual size_t version() const = 0;  // of cuDNN, as version_name() takes it
   // Fails with kUnimplemented if this cuDNN has no kernel for the problem.
   virtual Result<std::unique_ptr<SdpaPlan>> build(const SdpaKey& key) = 0;
 };
