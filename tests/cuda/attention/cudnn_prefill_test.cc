@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/numbers.h"
-#include "cuda/attention/cudnn/prefill_inputs.h"
+#include "cuda/attention/cudnn/inputs.h"
 #include "cuda/attention/cudnn/prefill_parts.h"
 #include "cuda/attention/cudnn/sdpa.h"
 #include "cuda/base/memory.h"
@@ -121,9 +121,6 @@ TEST(CudnnPrefillInputs, OffsetsFollowThePart) {
 // The host groups by upper bounds; the device places by lengths, in tiles that no two requests
 // share.
 TEST(CudnnPrefillInputs, GroupsFitIntoTheScratch) {
-  struct Group {
-    int first_req = 0, num_reqs = 0, num_tokens = 0;
-  };
   constexpr int kScratch = 4096;
   std::mt19937 random(2);
   for (int trial = 0; trial < 100; ++trial) {
@@ -136,10 +133,10 @@ TEST(CudnnPrefillInputs, GroupsFitIntoTheScratch) {
       const auto bound = lens.back() + static_cast<int32_t>(random() % 64);
       bounds.push_back(cuda::gathered_tokens(q_len, bound, cuda::cudnn::kPrefillTile));
     }
-    std::vector<Group> groups;
+    std::vector<cuda::GatherGroup> groups;
     cuda::pack_groups(bounds, kScratch, groups);
     int next = 0;
-    for (const Group& group : groups) {
+    for (const cuda::GatherGroup& group : groups) {
       ASSERT_EQ(group.first_req, next);
       ASSERT_LE(group.num_tokens, kScratch);
       next += group.num_reqs;

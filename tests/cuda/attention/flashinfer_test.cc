@@ -401,9 +401,9 @@ TEST(FlashInferGather, PlansEveryTileInItsGroup) {
   EXPECT_EQ(planned.phase.kernel, fi::KernelKind::kFa3Gathered);
   EXPECT_FALSE(planned.phase.split);
   const std::vector<fi::RequestGroup> expected = {
-      {.first_req = 0, .num_reqs = 2, .num_tokens = 384, .first_tile = 0, .num_tiles = 3},
-      {.first_req = 2, .num_reqs = 1, .num_tokens = 1536, .first_tile = 3, .num_tiles = 8},
-      {.first_req = 3, .num_reqs = 2, .num_tokens = 1536, .first_tile = 11, .num_tiles = 8}};
+      {{.first_req = 0, .num_reqs = 2, .num_tokens = 384}, 0, 3},  // first_tile, num_tiles
+      {{.first_req = 2, .num_reqs = 1, .num_tokens = 1536}, 3, 8},
+      {{.first_req = 3, .num_reqs = 2, .num_tokens = 1536}, 11, 8}};
   EXPECT_EQ(planned.groups, expected);
   EXPECT_EQ(planned.arrays.tile_req[11], 4);
   int next_tile = 0;

@@ -218,17 +218,13 @@ TEST(Gather, BoundsTheScratch) {
   EXPECT_EQ(tokens(8, 8192, 1 << 20) * cuda::gathered_token_bytes(shape), cuda::kMaxScratchBytes);
 }
 
-struct Group {
-  int first_req = 0, num_reqs = 0, num_tokens = 0;
-  friend bool operator==(const Group&, const Group&) = default;
-};
-
 TEST(Gather, PacksRequestsInOrder) {
-  std::vector<Group> groups;
+  std::vector<cuda::GatherGroup> groups;
   cuda::pack_groups(std::vector<int64_t>{128, 256, 0, 128, 512, 128, 0}, 512, groups);
-  const std::vector<Group> expected = {{.first_req = 0, .num_reqs = 4, .num_tokens = 512},
-                                       {.first_req = 4, .num_reqs = 1, .num_tokens = 512},
-                                       {.first_req = 5, .num_reqs = 2, .num_tokens = 128}};
+  const std::vector<cuda::GatherGroup> expected = {
+      {.first_req = 0, .num_reqs = 4, .num_tokens = 512},
+      {.first_req = 4, .num_reqs = 1, .num_tokens = 512},
+      {.first_req = 5, .num_reqs = 2, .num_tokens = 128}};
   EXPECT_EQ(groups, expected);
 }
 

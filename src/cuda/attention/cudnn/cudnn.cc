@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/numbers.h"
 #include "cuda/attention/backends.h"
+#include "cuda/attention/cudnn/inputs.h"
 #include "cuda/attention/cudnn/padding.h"
 #include "cuda/attention/cudnn/prefill.h"
 #include "cuda/attention/cudnn/sdpa.h"

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/numbers.h"
+#include "cuda/attention/cudnn/inputs.h"
 #include "cuda/attention/cudnn/padding.h"
 #include "cuda/attention/cudnn/prefill_parts.h"
 #include "cuda/attention/gather/gather.h"
@@ -39,16 +40,13 @@ class PrefillPlan final : public AttentionPlan {
 
   Status build(Library& library);
 
-  size_t workspace_bytes() const override { return 2 * scratch_bytes() + cudnn_bytes_; }
+  size_t workspace_bytes() const override { return scratch_bytes() + cudnn_bytes_; }
   Status update(const AttentionBatch& batch, Stream& stream) override;
   Status run(const AttentionCall& call, Stream& stream) override;
 
  private:
-  // Consecutive requests that are gathered together, and then attended in several calls.
-  struct Group {
-    int first_req = 0;  // within the range
-    int num_reqs = 0;
-    int num_tokens = 0;  // of the scratch
+  // The requests of a group are gathered together, and then attended in several calls.
+  struct Group : GatherGroup {
     size_t num_calls = 0;
   };
   // A call of cuDNN for consecutive requests of a group.
@@ -62,18 +60,15 @@ class PrefillPlan final : public AttentionPlan {
   Status check_offsets() const;
   Status build_plans(Library& library);
   Status allocate_inputs();
-  void pack(const AttentionBatch& batch);
   void derive_inputs(Group& group, CudaStream& stream);
   PrefillInputs next_inputs(const Group& group, const PrefillPart& part);
-  GatherCall gather_call(const AttentionCall& call, const Group& group) const;
+  GatherScratch scratch(const AttentionCall& call) const;
   Status attend(const Call& part, const AttentionCall& call, const GatherCall& gathered,
                 CudaStream& stream) const;
   size_t row_bytes() const { return static_cast<size_t>(row_size_) * dtype_bytes(shape_.q); }
-  // Bytes of the gathered keys, which are as many as those of the values behind them. The last tile
-  // is for requests without tokens.
+  // The last tile is for requests without tokens.
   size_t scratch_bytes() const {
-    return static_cast<size_t>((scratch_tokens_ + kPrefillTile) * kv_row_size_) *
-           dtype_bytes(shape_.q);
+    return cuda::scratch_bytes(shape_, scratch_tokens_ + kPrefillTile);
   }
 
   const AttentionShape shape_;
@@ -161,17 +156,6 @@ Status PrefillPlan::allocate_inputs() {
   return {};
 }
 
-void PrefillPlan::pack(const AttentionBatch& batch) {
-  const PhaseRange& range = batch.prefill;
-  gathered_tokens_.clear();
-  for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
-    gathered_tokens_.push_back(
-        gathered_tokens(batch.query_start.host[req + 1] - batch.query_start.host[req],
-                        batch.kv_len_bound[static_cast<size_t>(req)], kPrefillTile));
-  }
-  pack_groups(gathered_tokens_, scratch_tokens_, groups_);
-}
-
 PrefillInputs PrefillPlan::next_inputs(const Group& group, const PrefillPart& part) {
   const int64_t at = lens_used_;
   lens_used_ += round_up(cutter_.sizes()[part.size_idx].num_reqs + 1, kAlignedInts);
@@ -208,29 +192,18 @@ Status PrefillPlan::update(const AttentionBatch& batch, Stream& stream) {
   batch_ = batch;
   calls_.clear();
   lens_used_ = 0;
-  pack(batch);
+  list_gathered_tokens(batch, range, kPrefillTile, gathered_tokens_);
+  pack_groups(gathered_tokens_, scratch_tokens_, groups_);
   for (Group& group : groups_) derive_inputs(group, as_cuda(stream));
   return {};
 }
 
-GatherCall PrefillPlan::gather_call(const AttentionCall& call, const Group& group) const {
-  const int64_t first_req = int64_t{batch_.prefill.first_req} + group.first_req;
-  return {.kv = call.kv,
-          .apply_scales = shape_.kv == DType::kF8E4M3,
-          .k = call.workspace.data(),
-          .v = call.workspace.data() + scratch_bytes(),
-          .head_stride = shape_.head_dim,
-          .token_stride = kv_row_size_,
-          .seq_lens = batch_.seq_lens + first_req,
-          .block_table = batch_.block_table + first_req * batch_.max_pages,
-          .max_pages = batch_.max_pages,
-          .scratch_start = inputs_.scratch_start + group.first_req,
-          .num_reqs = group.num_reqs,
-          .num_tokens = group.num_tokens,
+GatherScratch PrefillPlan::scratch(const AttentionCall& call) const {
+  return {.memory = call.workspace.data(),
+          .num_tokens = scratch_tokens_ + kPrefillTile,
+          .starts = inputs_.scratch_start,
           .tile = kPrefillTile,
-          .num_kv_heads = shape_.num_kv_heads,
-          .head_dim = shape_.head_dim,
-          .page_size = shape_.page_size};
+          .apply_scales = shape_.kv == DType::kF8E4M3};
 }
 
 Status PrefillPlan::attend(const Call& part, const AttentionCall& call, const GatherCall& gathered,
@@ -244,7 +217,7 @@ Status PrefillPlan::attend(const Call& part, const AttentionCall& call, const Ga
                              .seq_lens = part.inputs.kv_lens,
                              .q_offsets = part.inputs.q_offsets,
                              .kv_offsets = part.inputs.kv_offsets,
-                             .workspace = call.workspace.data() + 2 * scratch_bytes()},
+                             .workspace = call.workspace.data() + scratch_bytes()},
                             stream.get());
 }
 
@@ -259,7 +232,7 @@ Status PrefillPlan::run(const AttentionCall& call, Stream& stream) {
       row_bytes(), as_cuda(stream));
   auto part = calls_.begin();
   for (const Group& group : groups_) {
-    const GatherCall gathered = gather_call(call, group);
+    const GatherCall gathered = gather_call(shape_, call.kv, batch_, range, group, scratch(call));
     if (group.num_tokens > 0) launch_gather(gathered, as_cuda(stream));
     for (size_t i = 0; i < group.num_calls; ++i, ++part) {
       QUIRE_RETURN_IF_ERROR(attend(*part, call, gathered, as_cuda(stream)));

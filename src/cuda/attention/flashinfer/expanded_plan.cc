@@ -5,13 +5,10 @@
 #include "base/numbers.h"
 #include "cuda/attention/flashinfer/latent_plan.h"
 #include "cuda/attention/flashinfer/plan.h"
+#include "cuda/attention/gather/gather.h"
 
 namespace quire::cuda::flashinfer_backend {
 namespace {
-
-int32_t q_len_of(const AttentionBatch& batch, int req) {
-  return batch.query_start.host[req + 1] - batch.query_start.host[req];
-}
 
 // Padding, whose length is 0, is planned as a prompt without context, so that prompts of padding
 // load all kernels at start.

@@ -79,7 +79,7 @@ class FlashInferPlan final : public AttentionPlan {
 
   // A phase is split or gathered, never both.
   size_t workspace_bytes() const override {
-    return std::max(partials_.num_bytes, 2 * scratch_bytes());
+    return std::max(partials_.num_bytes, scratch_bytes(shape_, device_limits_.scratch_tokens));
   }
   Status update(const AttentionBatch& batch, Stream& stream) override;
   Status run(const AttentionCall& call, Stream& stream) override;
@@ -94,13 +94,8 @@ class FlashInferPlan final : public AttentionPlan {
 
   Status allocate();
   Status load_gathered() const;
-  // Bytes of the gathered keys, which are as many as those of the values behind them.
-  size_t scratch_bytes() const {
-    return static_cast<size_t>(device_limits_.scratch_tokens * gathered_token_bytes(shape_) / 2);
-  }
   const PhaseRange& range() const { return batch_.range(limits_.use.phase); }
   fi::KernelCall kernel_call(const AttentionCall& call, const fi::RequestGroup& group) const;
-  GatherCall gather_call(const AttentionCall& call, const fi::RequestGroup& group) const;
   void attend_gathered(const AttentionCall& call, const fi::RequestGroup& group,
                        CudaStream& stream) const;
   fi::MergeCall merge_call(const AttentionCall& call) const;
@@ -207,29 +202,14 @@ fi::KernelCall FlashInferPlan::kernel_call(const AttentionCall& call,
           .split = phase_.split};
 }
 
-GatherCall FlashInferPlan::gather_call(const AttentionCall& call,
-                                       const fi::RequestGroup& group) const {
-  const int64_t first_req = int64_t{range().first_req} + group.first_req;
-  return {.kv = call.kv,
-          .k = call.workspace.data(),
-          .v = call.workspace.data() + scratch_bytes(),
-          .head_stride = int64_t{device_limits_.scratch_tokens} * shape_.head_dim,
-          .token_stride = shape_.head_dim,
-          .seq_lens = batch_.seq_lens + first_req,
-          .block_table = batch_.block_table + first_req * batch_.max_pages,
-          .max_pages = batch_.max_pages,
-          .scratch_start = arrays_.scratch_start + group.first_req,
-          .num_reqs = group.num_reqs,
-          .num_tokens = group.num_tokens,
-          .tile = fi::kFa3TilePositions,
-          .num_kv_heads = shape_.num_kv_heads,
-          .head_dim = shape_.head_dim,
-          .page_size = shape_.page_size};
-}
-
 void FlashInferPlan::attend_gathered(const AttentionCall& call, const fi::RequestGroup& group,
                                      CudaStream& stream) const {
-  const GatherCall gather = gather_call(call, group);
+  const GatherCall gather = gather_call(shape_, call.kv, batch_, range(), group,
+                                        {.memory = call.workspace.data(),
+                                         .num_tokens = device_limits_.scratch_tokens,
+                                         .starts = arrays_.scratch_start,
+                                         .tile = fi::kFa3TilePositions,
+                                         .by_head = true});
   launch_gather(gather, stream);
   fi::KernelCall attend = kernel_call(call, group);
   attend.k = gather.k;

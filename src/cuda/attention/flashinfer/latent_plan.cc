@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/numbers.h"
+#include "cuda/attention/gather/gather.h"
 
 namespace quire::cuda::flashinfer_backend {
 namespace {
@@ -106,7 +107,7 @@ void LatentPlanner::list_tiles(const AttentionShape& shape, const AttentionBatch
   for (int32_t i = 0; i < range.num_reqs; ++i) {
     const int req = range.first_req + i;
     const int32_t first_token = batch.query_start.host[req];
-    const int32_t q_len = batch.query_start.host[req + 1] - first_token;
+    const int32_t q_len = q_len_of(batch, req);
     const int32_t kv_len = batch.kv_len_bound[static_cast<size_t>(req)];
     const int32_t rows = q_len * shape.num_heads;
     for (int32_t row = 0; row < rows; row += grid_.tile_rows()) {

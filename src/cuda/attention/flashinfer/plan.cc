@@ -8,7 +8,6 @@
 
 #include "base/numbers.h"
 #include "cuda/attention/flashinfer/kernel.h"
-#include "cuda/attention/gather/gather.h"
 
 namespace quire::cuda::flashinfer_backend {
 namespace {
@@ -39,10 +38,6 @@ int64_t group_size(const AttentionShape& shape) {
 int choose_tile_rows(int64_t rows_per_req, int head_dim) {
   if (rows_per_req <= 16) return 16;
   return rows_per_req > 64 && head_dim < 256 ? kMaxTileRows : 64;
-}
-
-int32_t q_len_of(const AttentionBatch& batch, int req) {
-  return batch.query_start.host[req + 1] - batch.query_start.host[req];
 }
 
 int64_t num_tiles_of(const AttentionShape& shape, const AttentionBatch& batch, int req,
@@ -301,11 +296,7 @@ void Planner::group_requests(const AttentionBatch& batch, const PhaseRange& rang
     groups_.assign(1, {{.num_reqs = range.num_reqs}, 0, phase.num_tiles});
     return;
   }
-  gathered_tokens_.clear();
-  for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
-    gathered_tokens_.push_back(gathered_tokens(
-        q_len_of(batch, req), batch.kv_len_bound[static_cast<size_t>(req)], kFa3TilePositions));
-  }
+  list_gathered_tokens(batch, range, kFa3TilePositions, gathered_tokens_);
   pack_groups(gathered_tokens_, limits.scratch_tokens, groups_);
   int next_tile = 0;
   for (RequestGroup& group : groups_) {

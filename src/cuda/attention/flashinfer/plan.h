@@ -9,6 +9,7 @@
 
 #include "attn/backend.h"
 #include "cuda/attention/flashinfer/kernel.h"
+#include "cuda/attention/gather/gather.h"
 #include "cuda/base/device_info.h"
 
 namespace quire::cuda::flashinfer_backend {
@@ -62,10 +63,7 @@ constexpr bool gather_pays(const GatherWork& work, bool is_fp8) {
 }
 
 // Consecutive requests of a phase that one launch attends, after one gather if the phase gathers.
-struct RequestGroup {
-  int first_req = 0;  // within the phase
-  int num_reqs = 0;
-  int num_tokens = 0;  // of the scratch
+struct RequestGroup : GatherGroup {
   int first_tile = 0;
   int num_tiles = 0;
 

@@ -88,6 +88,29 @@ GatherKernel find_gather(DType cache, int head_dim) {
 
 }  // namespace
 
+GatherCall gather_call(const AttentionShape& shape, const KvCacheView& kv,
+                       const AttentionBatch& batch, const PhaseRange& range,
+                       const GatherGroup& group, const GatherScratch& scratch) {
+  const int64_t first_req = int64_t{range.first_req} + group.first_req;
+  const int64_t row_size = int64_t{shape.num_kv_heads} * shape.head_dim;
+  return {.kv = kv,
+          .apply_scales = scratch.apply_scales,
+          .k = scratch.memory,
+          .v = scratch.memory + scratch_bytes(shape, scratch.num_tokens) / 2,
+          .head_stride = scratch.by_head ? scratch.num_tokens * shape.head_dim : shape.head_dim,
+          .token_stride = scratch.by_head ? shape.head_dim : row_size,
+          .seq_lens = batch.seq_lens + first_req,
+          .block_table = batch.block_table + first_req * batch.max_pages,
+          .max_pages = batch.max_pages,
+          .scratch_start = scratch.starts + group.first_req,
+          .num_reqs = group.num_reqs,
+          .num_tokens = group.num_tokens,
+          .tile = scratch.tile,
+          .num_kv_heads = shape.num_kv_heads,
+          .head_dim = shape.head_dim,
+          .page_size = shape.page_size};
+}
+
 void launch_gather(const GatherCall& call, CudaStream& stream) {
   const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_tokens / kGatherTile),
                                           static_cast<unsigned>(call.num_kv_heads), 2),

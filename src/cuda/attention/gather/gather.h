@@ -24,9 +24,30 @@ inline int64_t gathered_token_bytes(const AttentionShape& shape) {
          static_cast<int64_t>(dtype_bytes(shape.q));
 }
 
+// Bytes of a scratch: the gathered keys of so many tokens, and behind them as many bytes of values.
+inline size_t scratch_bytes(const AttentionShape& shape, int64_t num_tokens) {
+  return static_cast<size_t>(num_tokens * gathered_token_bytes(shape));
+}
+
+// Query tokens of a request of the batch.
+inline int32_t q_len_of(const AttentionBatch& batch, int req) {
+  return batch.query_start.host[req + 1] - batch.query_start.host[req];
+}
+
 // The positions of the scratch that a request takes: none if it has no query tokens.
 constexpr int64_t gathered_tokens(int q_len, int kv_len, int tile) {
   return q_len > 0 ? round_up(int64_t{kv_len}, tile) : 0;
+}
+
+// Replaces `tokens` by gathered_tokens() per request of the range, from upper bounds of the
+// lengths.
+inline void list_gathered_tokens(const AttentionBatch& batch, const PhaseRange& range, int tile,
+                                 std::vector<int64_t>& tokens) {
+  tokens.clear();
+  for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
+    tokens.push_back(
+        gathered_tokens(q_len_of(batch, req), batch.kv_len_bound[static_cast<size_t>(req)], tile));
+  }
 }
 
 // The tokens of a scratch for the longest context or a whole step of fresh prompts, whichever is
@@ -41,16 +62,25 @@ inline int scratch_tokens(const AttentionShape& shape, const PlanLimits& largest
       std::min(wanted, kMaxScratchBytes / gathered_token_bytes(shape) / tile * tile));
 }
 
+// Consecutive requests of a phase that are gathered together.
+struct GatherGroup {
+  int first_req = 0;  // within the phase
+  int num_reqs = 0;
+  int num_tokens = 0;  // of the scratch
+
+  friend bool operator==(const GatherGroup&, const GatherGroup&) = default;
+};
+
 // Packs requests in order into groups that fit into the scratch, as every single request does.
-// `tokens` has gathered_tokens() per request. Sets first_req, num_reqs and num_tokens of each
-// group.
+// `tokens` has gathered_tokens() per request. Group is a GatherGroup, whose other members keep
+// their defaults.
 template <typename Group>
 void pack_groups(std::span<const int64_t> tokens, int64_t scratch_tokens,
                  std::vector<Group>& groups) {
   groups.assign(1, {});
   for (size_t req = 0; req < tokens.size(); ++req) {
     if (groups.back().num_tokens + tokens[req] > scratch_tokens) {
-      groups.push_back({.first_req = static_cast<int>(req)});
+      groups.emplace_back().first_req = static_cast<int>(req);
     }
     groups.back().num_tokens += static_cast<int>(tokens[req]);
     ++groups.back().num_reqs;
@@ -75,6 +105,21 @@ struct GatherCall {
   int head_dim = 0;  // a multiple of 8 up to 256
   int page_size = 0;
 };
+
+// A plan's scratch, which copies of keys and, behind them, of values fill.
+struct GatherScratch {
+  std::byte* memory = nullptr;      // scratch_bytes()
+  int64_t num_tokens = 0;           // capacity
+  const int32_t* starts = nullptr;  // device, [requests of the phase]: GatherCall::scratch_start
+  int tile = kGatherTile;
+  bool by_head = false;       // [heads, num_tokens, head_dim], else [num_tokens, heads, head_dim]
+  bool apply_scales = false;  // GatherCall::apply_scales
+};
+
+// The copy of a group of the range.
+GatherCall gather_call(const AttentionShape& shape, const KvCacheView& kv,
+                       const AttentionBatch& batch, const PhaseRange& range,
+                       const GatherGroup& group, const GatherScratch& scratch);
 
 // Copies elements of 16 bits, and converts FP8 to BF16: exactly without scales, and rounded to
 // nearest with them. The tile in which a context ends is filled up with zeros, because kernels
