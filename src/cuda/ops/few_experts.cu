@@ -1,9 +1,10 @@
-// The experts of few tokens: two kernels that are limited by the memory of the weights, which they
-// read once per chunk of up to kFewTokens tokens. All sums have a fixed order.
+// The experts of few tokens, in two kernels. Both are limited by memory bandwidth, so they read an
+// expert's weights once per chunk of up to kFewTokens tokens. All sums have a fixed order.
 //
-// few_gate_up_kernel: a thread block is one expert and kWarps of its columns, one per warp. It is
-// found by one of the chunk's pairs; if several pairs have the expert, the first one's thread block
-// computes them all, and the others return at once. So the launch has the same shape for any ids.
+// few_gate_up_kernel: a thread block computes kWarps columns, one per warp, for one expert, which
+// `blockIdx.y` names as a pair of the chunk. If several pairs have the expert, the first pair's
+// thread block computes all of them and the others return. So the launch has the same shape for any
+// ids.
 //
 // few_down_kernel: a thread block is kColumns columns of out for all tokens of a chunk. Its warps
 // divide the chunk's experts, and if there are fewer experts than warps also K, and add up in

@@ -1,55 +1,14 @@
 #include "cuda/ops/grouped_gemm.h"
 
 #include <bit>
-#include <span>
 
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
-#include "cuda/base/tensor_map.h"
 #include "cuda/ops/wgmma/kernel.h"
+#include "cuda/ops/wgmma/tensor_maps.h"
 
 namespace quire::cuda {
 namespace {
-
-constexpr uint32_t kSwizzleRows = 8;
-
-// The axes are K, rows and experts. With is_gated, 8 rows of gate and then the same 8 rows of up
-// follow one another.
-Result<CUtensorMap> weights_map(const TensorView& w, bool is_gated, int box_rows) {
-  const auto num_experts = static_cast<uint64_t>(w.shape[0]);
-  const auto num_rows = static_cast<uint64_t>(w.shape[1]);
-  const auto width = static_cast<uint64_t>(w.shape[2]);
-  const auto tile_rows = static_cast<uint32_t>(box_rows);
-  const auto encode = [&w](std::span<const uint64_t> sizes, std::span<const uint64_t> strides,
-                           std::span<const uint32_t> box) {
-    return encode_tensor_map({.base = w.data,
-                              .dtype = w.dtype,
-                              .sizes = sizes,
-                              .strides = strides,
-                              .box = box,
-                              .is_read_in_full = true});
-  };
-  if (!is_gated) {
-    const uint64_t sizes[] = {width, num_rows, num_experts};
-    const uint64_t strides[] = {width, num_rows * width};
-    const uint32_t box[] = {wgmma::kBlockK, tile_rows, 1};
-    return encode(sizes, strides, box);
-  }
-  const uint64_t half = num_rows / 2;
-  const uint64_t sizes[] = {width, kSwizzleRows, 2, half / kSwizzleRows, num_experts};
-  const uint64_t strides[] = {width, half * width, kSwizzleRows * width, num_rows * width};
-  const uint32_t box[] = {wgmma::kBlockK, kSwizzleRows, 2, tile_rows / (2 * kSwizzleRows), 1};
-  return encode(sizes, strides, box);
-}
-
-Result<CUtensorMap> rows_map(const TensorView& rows, int box_rows) {
-  const auto width = static_cast<uint64_t>(rows.shape[1]);
-  const uint64_t sizes[] = {width, static_cast<uint64_t>(rows.shape[0])};
-  const uint64_t strides[] = {width};
-  const uint32_t box[] = {wgmma::kBlockK, static_cast<uint32_t>(box_rows)};
-  return encode_tensor_map(
-      {.base = rows.data, .dtype = rows.dtype, .sizes = sizes, .strides = strides, .box = box});
-}
 
 // E4M3 numbers as pairs, because the elements of a tensor map are 16 bits wide.
 TensorView as_pairs(TensorView view) {
@@ -100,8 +59,8 @@ Status run_grouped_gemm(const LaunchContext& context, int num_blocks, const Grou
   p.num_stages = wgmma::kMaxStages;
   while (grouped_shared_bytes(tile, p.num_stages) > context.stream->limits().max_shared_bytes)
     --p.num_stages;
-  QUIRE_ASSIGN_OR_RETURN(p.w, weights_map(w, call.is_gated, tile.weights));
-  QUIRE_ASSIGN_OR_RETURN(p.x, rows_map(as_pairs(call.x), tile.tokens));
+  QUIRE_ASSIGN_OR_RETURN(p.w, wgmma::weights_map(w, call.is_gated, tile.weights));
+  QUIRE_ASSIGN_OR_RETURN(p.x, wgmma::rows_map(as_pairs(call.x), tile.tokens));
   p.out = call.out.data;
   p.bias = call.bias.data;
   p.num_columns = call.out.shape[1];

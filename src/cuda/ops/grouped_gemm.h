@@ -20,13 +20,16 @@ struct GroupedGemmCall {
   bool is_gated = false;  // out = silu(first half) * second half; not F32
   int tile_rows = 0;      // rows of x in a tile: one of wgmma::kGroupedTokens
   const SortedPairs* sorted = nullptr;  // null: all rows are of expert 0
-  // Scales per row: [num_experts * rows], and [num_rows] or, with x_scale_rows, the scale of that
-  // row. With scale_rows they are per block: [num_experts, ceil(rows / scale_rows),
-  // num_scale_columns(columns)], and [num_scale_columns(columns), width] with width >= num_rows and
-  // wgmma::kMostGroupedTokens numbers after the last row that may be read.
+  // Per row [num_experts * rows]; per block [num_experts, ceil(rows / scale_rows),
+  // num_scale_columns(columns)].
   TensorView w_scales = {};
+  // Per row [num_rows], or as many as x_scale_rows refers to; per block
+  // [num_scale_columns(columns), width] with width >= num_rows. Whole tiles are read, so memory for
+  // wgmma::kMostGroupedTokens more numbers must follow the scales per block.
   TensorView x_scales = {};
-  const int32_t* x_scale_rows = nullptr;
+  const int32_t* x_scale_rows = nullptr;  // null, or the index into x_scales per row of x
+  // 0: one scale per row of w and per row of x. Otherwise one per block of so many rows of w, or of
+  // one row of x, and of kScaleColumns columns.
   int64_t scale_rows = 0;
 };
 

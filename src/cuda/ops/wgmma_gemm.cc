@@ -9,8 +9,9 @@
 #include "base/numbers.h"
 #include "cuda/base/launch.h"
 #include "cuda/base/stream.h"
-#include "cuda/base/tensor_map.h"
+#include "cuda/device/l2_policy.h"
 #include "cuda/ops/wgmma/kernel.h"
+#include "cuda/ops/wgmma/tensor_maps.h"
 
 namespace quire::cuda {
 namespace {
@@ -20,7 +21,6 @@ constexpr WgmmaTile kTiles[] = {QUIRE_WGMMA_TILES(QUIRE_WGMMA_TILE)};
 #undef QUIRE_WGMMA_TILE
 
 constexpr int kMinStages = 3;
-constexpr int kSwizzleRows = 8;
 
 // A product's size in tiles and in clusters.
 struct Grid {
@@ -59,35 +59,6 @@ bool is_gated(const GemmCall& call) {
 
 wgmma::Kernel kernel_of(DType dtype, int tile) {
   return dtype == DType::kF16 ? wgmma::kF16Kernels[tile] : wgmma::kBf16Kernels[tile];
-}
-
-Result<CUtensorMap> map_of(const TensorView& matrix, int box_rows, bool is_read_in_full) {
-  const auto width = static_cast<uint64_t>(matrix.shape[1]);
-  const uint64_t sizes[] = {width, static_cast<uint64_t>(matrix.shape[0])};
-  const uint64_t strides[] = {width};
-  const uint32_t box[] = {wgmma::kBlockK, static_cast<uint32_t>(box_rows)};
-  return encode_tensor_map({.base = matrix.data,
-                            .dtype = matrix.dtype,
-                            .sizes = sizes,
-                            .strides = strides,
-                            .box = box,
-                            .is_read_in_full = is_read_in_full});
-}
-
-// Interleaves [gate; up]: 8 rows of gate, then the same 8 rows of up, and so on.
-Result<CUtensorMap> gated_map_of(const TensorView& matrix, int box_rows) {
-  const auto width = static_cast<uint64_t>(matrix.shape[1]);
-  const auto half = static_cast<uint64_t>(matrix.shape[0]) / 2;
-  const uint64_t sizes[] = {width, kSwizzleRows, 2, half / kSwizzleRows};
-  const uint64_t strides[] = {width, half * width, kSwizzleRows * width};
-  const uint32_t box[] = {wgmma::kBlockK, kSwizzleRows, 2,
-                          static_cast<uint32_t>(box_rows) / (2 * kSwizzleRows)};
-  return encode_tensor_map({.base = matrix.data,
-                            .dtype = matrix.dtype,
-                            .sizes = sizes,
-                            .strides = strides,
-                            .box = box,
-                            .is_read_in_full = true});
 }
 
 }  // namespace
@@ -145,6 +116,7 @@ bool WgmmaGemm::takes(const GemmCall& call) {
 }
 
 bool WgmmaGemm::fits(const GemmCall& call, const WgmmaPlan& plan) const {
+  using wgmma::kSwizzleRows;
   if (!takes(call)) return false;
   const WgmmaTile& tile = kTiles[plan.tile];
   const int b_pairs = (tile.weights_are_a ? tile.tokens : tile.weights) / 16;
@@ -232,9 +204,8 @@ Status WgmmaGemm::run(const GemmCall& call, const WgmmaPlan& plan) {
   wgmma::Params p;
   const int weight_rows = tile.weights / plan.cluster_tokens;
   p.is_gated = is_gated(call);
-  QUIRE_ASSIGN_OR_RETURN(
-      p.w, p.is_gated ? gated_map_of(call.w, weight_rows) : map_of(call.w, weight_rows, true));
-  QUIRE_ASSIGN_OR_RETURN(p.x, map_of(call.x, tile.tokens / plan.cluster_weights, false));
+  QUIRE_ASSIGN_OR_RETURN(p.w, wgmma::weights_map(call.w, p.is_gated, weight_rows));
+  QUIRE_ASSIGN_OR_RETURN(p.x, wgmma::rows_map(call.x, tile.tokens / plan.cluster_weights));
   const TensorView& out = p.is_gated ? call.gated_out : call.out;
   p.out = out.data;
   p.out_is_f32 = out.dtype == DType::kF32;

@@ -112,8 +112,6 @@ class GroupedThreadBlock {
     asm volatile("barrier.cta.arrive.aligned %0, 256;" ::"r"(2 - warpgroup()) : "memory");
   }
 
-  // Tiles of the same rows of x follow one another, and those of the same expert. Without a list of
-  // tiles, those of the same weights follow one another, because x is the smaller operand.
   __device__ __forceinline__ int first_tile() const {
     return static_cast<int>(blockIdx.x);
   }
@@ -123,6 +121,9 @@ class GroupedThreadBlock {
   __device__ __forceinline__ int num_dense_tiles() const {
     return ceil_div(p_.num_rows, kTokens);
   }
+  // With a list, the weight tiles of one ExpertTile are adjacent, so that its rows of x stay in the
+  // L2. Without one, the token tiles of one weight tile are adjacent, because w is the larger
+  // operand.
   __device__ __forceinline__ int num_tiles() const {
     return (p_.tiles == nullptr ? num_dense_tiles() : *p_.num_tiles) * p_.num_weight_tiles;
   }
@@ -136,12 +137,12 @@ class GroupedThreadBlock {
     return tile * kWeights;
   }
 
-  // The row of its expert's matrix to which half `half` of a thread's sums belongs, in the order of
-  // Epilogue; at least num_weight_rows() past the end. `weight`: the first of the warp's 16 rows.
   __device__ __forceinline__ int num_weight_rows() const {
     const auto num_columns = static_cast<int>(p_.num_columns);
     return p_.is_gated ? 2 * num_columns : num_columns;
   }
+  // The row of its expert's matrix to which half `half` of a thread's sums belongs, in the order of
+  // Epilogue; at least num_weight_rows() past the end. `weight`: the first of the warp's 16 rows.
   __device__ __forceinline__ int weight_row(int weight, int half) const {
     const int in_tile = static_cast<int>(threadIdx.x) % 32 / 4;
     if (!p_.is_gated) return weight + half * 8 + in_tile;
