@@ -57,11 +57,14 @@ Result<AttentionShape> attention_shape(const AttentionShapeOptions& options) {
   };
 }
 
-std::string describe(const AttentionShape& shape) {
-  return fmt::format("{} query heads, {} KV heads, head_dim {}{}, page {}, {} with {} KV cache",
+// Prompts with a latent cache are measured in the absorbed form, which all backends have. A model's
+// prompts may take the expanded form (attn/expansion.h), whose products need the model's matrices.
+std::string describe(const AttentionShape& shape, bool has_prompts) {
+  return fmt::format("{} query heads, {} KV heads, head_dim {}{}, page {}, {} with {} KV cache{}",
                      shape.num_heads, shape.num_kv_heads, shape.head_dim,
                      shape.is_latent ? fmt::format(" ({} latent)", shape.head_dim_v) : "",
-                     shape.page_size, dtype_name(shape.q), kv_cache_dtype_name(shape.kv));
+                     shape.page_size, dtype_name(shape.q), kv_cache_dtype_name(shape.kv),
+                     shape.is_latent && has_prompts ? ", prompts in the absorbed form" : "");
 }
 
 Phase phase_of(const AttentionBenchOptions& options) {
@@ -245,7 +248,7 @@ Result<AttentionReport> measure_attention(const AttentionBenchOptions& options,
   QUIRE_ASSIGN_OR_RETURN(const auto platform, make_cuda_platform({.activation_dtype = shape.q}));
   DeviceContext& context = *platform->contexts().front();
   AttentionReport report{.device = context.device().name,
-                         .shape = describe(shape),
+                         .shape = describe(shape, phase_of(options) == Phase::kPrefill),
                          .grid = options.grid,
                          .phase = phase_of(options)};
   const bool decodes = report.phase == Phase::kDecode;
@@ -273,9 +276,12 @@ Result<TuneResult> tune_attention(const TuneOptions& options, const Hooks& hooks
     QUIRE_RETURN_IF_ERROR(
         context.attention().select(config.shape, {.phase = phase}, context.device(), {}).status());
   }
-  TuneResult result{.title = fmt::format("{}: {}", context.device().name, describe(config.shape)),
-                    .rows = {}};
-  log_info("[tune] {}", describe(config.shape));
+  const std::string shape =
+      describe(config.shape, std::ranges::any_of(config.workloads, [](const auto& workload) {
+                 return workload.phase == Phase::kPrefill;
+               }));
+  TuneResult result{.title = fmt::format("{}: {}", context.device().name, shape), .rows = {}};
+  log_info("[tune] {}", shape);
   QUIRE_ASSIGN_OR_RETURN(result.rows, measure_points(context, config, hooks));
   if (hooks.interrupted()) return cancelled("[tune] interrupted; no table was written");
   return result;

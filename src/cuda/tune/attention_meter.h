@@ -1,4 +1,5 @@
-// Measures the time of the backends' attention on a device.
+// Measures the time of the backends' attention on a device: AttentionPlan::run(), which is the
+// absorbed form of a latent cache.
 #pragma once
 
 #include <memory>
