@@ -23,6 +23,7 @@
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/cuda_ops.h"
+#include "model/mla.h"
 
 namespace quire::bench {
 namespace {
@@ -57,38 +58,24 @@ constexpr Workload kWorkloads[] = {
     {1, 384, 4096},  {1, 512, 4096},  {1, 192, 32768}, {1, 256, 32768},  {1, 384, 32768},
     {1, 512, 32768}, {16, 128, 4096}, {16, 256, 4096}, {16, 512, 4096}};
 
-struct Layer {
-  Layer(cuda::CudaOps& ops, int num_heads)
-      : k_up(random(ops, num_heads, kLatent, fi::kExpandedNopeDim)),
-        v_up(random(ops, num_heads, fi::kExpandedValueDim, kLatent)) {}
-
-  static std::unique_ptr<PerHeadLinear> random(cuda::CudaOps& ops, int num_heads, int64_t n,
+std::unique_ptr<PerHeadLinear> random_matrices(cuda::CudaOps& ops, int num_heads, int64_t n,
                                                int64_t k) {
-    std::mt19937 generator(1);
-    std::normal_distribution<float> normal(0.0F, 0.05F);
-    std::vector<float> numbers(static_cast<size_t>(n * k));
-    for (float& number : numbers) number = normal(generator);
-    const std::vector<TensorView> views(static_cast<size_t>(num_heads),
-                                        {numbers.data(), DType::kF32, {n, k}});
-    return ops.make_per_head_linear(views).value();
-  }
+  std::mt19937 generator(1);
+  std::normal_distribution<float> normal(0.0F, 0.05F);
+  std::vector<float> numbers(static_cast<size_t>(n * k));
+  for (float& number : numbers) number = normal(generator);
+  const std::vector<TensorView> views(static_cast<size_t>(num_heads),
+                                      {numbers.data(), DType::kF32, {n, k}});
+  return ops.make_per_head_linear(views).value();
+}
 
-  std::unique_ptr<PerHeadLinear> k_up, v_up;
-};
-
-class Expander final : public LatentExpander {
- public:
-  Expander(cuda::CudaOps& ops, const Layer& layer) : ops_(ops), layer_(layer) {}
-
-  void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) override {
-    ops_.shared_linear_transposed(*layer_.k_up, latents, keys, stream);
-    ops_.shared_linear(*layer_.v_up, latents, values, stream);
-  }
-
- private:
-  Ops& ops_;
-  const Layer& layer_;
-};
+// A layer without projections.
+MlaLayer random_layer(cuda::CudaOps& ops, int num_heads) {
+  MlaLayer layer;
+  layer.k_up = random_matrices(ops, num_heads, kLatent, fi::kExpandedNopeDim);
+  layer.v_up = random_matrices(ops, num_heads, fi::kExpandedValueDim, kLatent);
+  return layer;
+}
 
 // A part of the device's memory with random finite numbers, of magnitudes from 0.5 to below 2.
 Buffer random_memory(int64_t num_elements) {
@@ -173,7 +160,7 @@ struct Bench {
   }
 };
 
-void run(Bench& bench, const Layer& layer, int num_heads, const Workload& workload) {
+void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& workload) {
   AttentionShape shape;
   shape.num_heads = num_heads;
   shape.num_kv_heads = 1;
@@ -224,7 +211,7 @@ void run(Bench& bench, const Layer& layer, int num_heads, const Workload& worklo
     return {};
   }));
 
-  Expander expander(*bench.ops, layer);
+  MlaExpander expander(layer, *bench.ops);
   const auto run_expanded = [&] {
     must(plan->run_expanded({.q = heads(q, fi::kExpandedKeyDim),
                              .out = heads(out, fi::kExpandedValueDim),
@@ -279,7 +266,7 @@ int run_all(std::span<char*> arguments) {
              "reqs", "tokens", "context", "absorbed us", "expanded us", "products us", "ratio",
              "absorbed", "expanded", "chosen");
   for (const int num_heads : all_heads) {
-    const Layer layer(*bench.ops, num_heads);
+    const MlaLayer layer = random_layer(*bench.ops, num_heads);
     for (const Workload& workload : kWorkloads) {
       // With 128 heads, the absorbed queries of longer prompts would take tens of gigabytes.
       if (num_heads > 16 && workload.num_tokens() > 8192) continue;
