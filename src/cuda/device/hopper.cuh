@@ -12,6 +12,8 @@
 
 #include <cstdint>
 
+#include "cuda/device/l2_policy.h"
+
 namespace quire::cuda {
 
 // Every thread block of a kernel that is launched this way calls this before it touches anything
@@ -84,11 +86,10 @@ __device__ __forceinline__ void publish_barriers() {
 // first.
 __device__ __forceinline__ void copy_bulk_evict_first(void* shared, const void* global,
                                                       uint32_t num_bytes, Mbarrier& barrier) {
-  constexpr uint64_t kEvictFirst = 0x12F0000000000000;
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint "
       "[%0], [%1], %2, [%3], %4;" ::"r"(shared_address(shared)),
-      "l"(global), "r"(num_bytes), "r"(shared_address(&barrier.state)), "l"(kEvictFirst)
+      "l"(global), "r"(num_bytes), "r"(shared_address(&barrier.state)), "l"(kL2EvictFirst)
       : "memory");
 }
 

@@ -196,8 +196,6 @@ std::vector<WgmmaPlan> WgmmaGemm::plans(const GemmCall& call, size_t max_count) 
 }
 
 Status WgmmaGemm::run(const GemmCall& call, const WgmmaPlan& plan) {
-  constexpr uint64_t kEvictFirst = 0x12F0000000000000;
-  constexpr uint64_t kEvictNormal = 0x1000000000000000;
   const WgmmaTile& tile = kTiles[plan.tile];
   const Grid grid = grid_of(call, plan);
   const bool is_read_once = grid.token_clusters == 1;
@@ -219,7 +217,7 @@ Status WgmmaGemm::run(const GemmCall& call, const WgmmaPlan& plan) {
   p.cluster_weights = plan.cluster_weights;
   p.splits = plan.splits;
   p.num_stages = num_stages(tile, context_.stream->limits().max_shared_bytes);
-  p.w_policy = is_read_once ? kEvictFirst : kEvictNormal;
+  p.w_policy = is_read_once ? kL2EvictFirst : kL2EvictNormal;
   // A cluster that splits K computes only one tile, after which its rings hold partial sums, so the
   // grid has one cluster per tile.
   const auto size = static_cast<size_t>(plan.cluster_size());

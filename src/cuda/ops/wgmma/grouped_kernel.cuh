@@ -283,10 +283,8 @@ class GroupedThreadBlock {
   // experts.
   __device__ __forceinline__ void copy_weights(int expert, int row, int k, int stage) {
     const uint32_t arrived = shared_address(&full_[stage]);
-    constexpr uint64_t kEvictFirst = 0x12F0000000000000;
-    constexpr uint64_t kEvictNormal = 0x1000000000000000;
     // An expert of few rows is read once.
-    const uint64_t policy = kTokens < kMostGroupedTokens ? kEvictFirst : kEvictNormal;
+    const uint64_t policy = kTokens < kMostGroupedTokens ? kL2EvictFirst : kL2EvictNormal;
     if (p_.is_gated) {
       asm volatile(
           "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"

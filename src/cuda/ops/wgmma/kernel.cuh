@@ -222,10 +222,9 @@ class ThreadBlock {
     return range;
   }
   __device__ __forceinline__ CopyRange tokens_range() const {
-    constexpr uint64_t kEvictNormal = 0x1000000000000000;
     CopyRange range = {};
     range.map = &p_.x;
-    range.policy = kEvictNormal;
+    range.policy = kL2EvictNormal;
     range.first_row = kTokens / p_.cluster_weights * place_.weight;
     range.to = ring_ + static_cast<uint32_t>(kTokensAt + range.first_row * kRowBytes);
     for (int i = 0; i < p_.cluster_weights; ++i) {
