@@ -80,6 +80,29 @@ __device__ __forceinline__ void store_vec(T* address, const Vec<T, kSize>& value
   *reinterpret_cast<Vec<T, kSize>*>(address) = value;
 }
 
+// The type of a KV cache's elements in a copy: BF16 of E4M3, otherwise the same.
+template <typename T>
+using Widened = std::conditional_t<std::is_same_v<T, __nv_fp8_e4m3>, __nv_bfloat16, T>;
+
+// Loads elements of a KV cache for a copy. E4M3 numbers are multiplied by `scale` and rounded to
+// BF16; others are copied. `address` is aligned to the whole vector.
+template <int kSize, typename T>
+__device__ __forceinline__ Vec<Widened<T>, kSize> load_widened(const T* address, float scale) {
+  if constexpr (std::is_same_v<T, __nv_fp8_e4m3>) {
+    const auto pairs = load_vec<kSize / 2>(reinterpret_cast<const __nv_fp8x2_e4m3*>(address));
+    Vec<__nv_bfloat16, kSize> out;
+#pragma unroll
+    for (int i = 0; i < kSize / 2; ++i) {
+      const auto pair = static_cast<float2>(pairs.v[i]);
+      out.v[2 * i] = __float2bfloat16_rn(pair.x * scale);
+      out.v[2 * i + 1] = __float2bfloat16_rn(pair.y * scale);
+    }
+    return out;
+  } else {
+    return load_vec<kSize>(address);
+  }
+}
+
 // Loads kSize elements by the widest accesses, and converts them. `address` is aligned to 16 bytes
 // unless kSize is 1.
 template <int kSize, typename T>

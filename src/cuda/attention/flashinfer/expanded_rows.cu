@@ -18,17 +18,6 @@ constexpr int kVec = 8;  // elements that a thread copies at a time, 16 bytes of
 using Bf16 = __nv_bfloat16;
 using Elements = Vec<Bf16, kVec>;
 
-__device__ __forceinline__ Elements load_elements(const Bf16* from, float /*scale*/) {
-  return load_vec<kVec>(from);
-}
-__device__ __forceinline__ Elements load_elements(const __nv_fp8_e4m3* from, float scale) {
-  const auto stored = load_vec<kVec>(from);
-  Elements out;
-#pragma unroll
-  for (int i = 0; i < kVec; ++i) out.v[i] = from_float<Bf16>(to_float(stored.v[i]) * scale);
-  return out;
-}
-
 // Grid: one warp per row.
 template <typename Cache>
 __global__ void __launch_bounds__(kBlock)
@@ -50,7 +39,7 @@ __global__ void __launch_bounds__(kBlock)
   }
   const float scale = call.cache_scale != nullptr ? *call.cache_scale : 1.0F;
   const auto load = [&](int at) {
-    return has_token ? load_elements(from + at, scale) : Elements{};
+    return has_token ? load_widened<kVec>(from + at, scale) : Elements{};
   };
   Bf16* const latents = static_cast<Bf16*>(call.latents) + int64_t{row} * kLatentDim;
 #pragma unroll

@@ -10,26 +10,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kPerThread = 8;  // elements at a time, 16 bytes of the copy
 
-// Elements of the copy as bits: 16-bit elements are copied whatever their type.
-using Bits = Vec<uint16_t, kPerThread>;
-
-__device__ __forceinline__ Bits load_elements(const uint16_t* from, float /*scale*/) {
-  return load_vec<kPerThread>(from);
-}
-__device__ __forceinline__ Bits load_elements(const __nv_fp8_e4m3* from, float scale) {
-  const auto pairs = load_vec<kPerThread / 2>(reinterpret_cast<const __nv_fp8x2_e4m3*>(from));
-  Bits out;
-#pragma unroll
-  for (int i = 0; i < kPerThread / 2; ++i) {
-    const auto pair = static_cast<float2>(pairs.v[i]);
-    out.v[2 * i] = __bfloat16_as_ushort(__float2bfloat16_rn(pair.x * scale));
-    out.v[2 * i + 1] = __bfloat16_as_ushort(__float2bfloat16_rn(pair.y * scale));
-  }
-  return out;
-}
-
 // Grid: one thread block per kGatherTile positions, KV head, and keys or values. kHeadDim is 0 for
-// any head_dim.
+// any head_dim. Elements of 16 bits are copied as bits, whatever their type.
 template <typename Cache, int kHeadDim>
 __global__ void __launch_bounds__(kThreads) gather_kernel(const GatherCall call) {
   const int head_dim = kHeadDim > 0 ? kHeadDim : call.head_dim;
@@ -54,7 +36,7 @@ __global__ void __launch_bounds__(kThreads) gather_kernel(const GatherCall call)
   const int column = static_cast<int>(threadIdx.x) % threads_per_row * kPerThread;
   const int first_row = static_cast<int>(threadIdx.x) / threads_per_row;
   const auto* from = static_cast<const Cache*>(values ? kv.v : kv.k) + head * head_stride + column;
-  auto* out = static_cast<uint16_t*>(values ? call.v : call.k) + head * call.head_stride +
+  auto* out = static_cast<Widened<Cache>*>(values ? call.v : call.k) + head * call.head_stride +
               block_start * call.token_stride + column;
   const int32_t* pages = call.block_table + req * call.max_pages;
   if (kHeadDim == 0 && first_row == rows_at_once) return;  // the last threads may be too few
@@ -63,11 +45,12 @@ __global__ void __launch_bounds__(kThreads) gather_kernel(const GatherCall call)
     const int row = first_row + i;
     if (kHeadDim == 0 && row >= kGatherTile) return;
     const int position = first_position + row;
-    Bits elements = {};
+    Vec<Widened<Cache>, kPerThread> elements = {};
     if (position < kv_len) {
       const int page = position / call.page_size;
       const int offset = position - page * call.page_size;
-      elements = load_elements(from + pages[page] * page_stride + offset * token_stride, scale);
+      elements =
+          load_widened<kPerThread>(from + pages[page] * page_stride + offset * token_stride, scale);
     }
     store_vec(out + row * call.token_stride, elements);
   }
