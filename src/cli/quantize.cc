@@ -186,6 +186,10 @@ void check(const QuantizeCommand& command, Complaints& complaints) {
     complaints.add(fmt::format("expected --to {}", fmt::join(target_names(), "|")));
   }
   if (command.out.empty()) complaints.add("expected --out PATH");
+  if (command.out == "-") {
+    complaints.add(
+        "--out: got - (standard output), expected a path: an interrupted run continues its file");
+  }
   if (command.group_size > 0 && command.to != kW4A16) {
     complaints.add("expected --group-size with --to w4a16 only");
   }

@@ -112,7 +112,7 @@ Status check_pooling(std::string_view text, std::string_view source) {
 }
 
 Result<std::optional<EmbeddingModules>> read_embedding_modules(const fs::path& directory) {
-  const fs::path file = directory / "modules.json";
+  const fs::path file = directory / kModulesFile;
   QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(file));
   if (!exists) return std::optional<EmbeddingModules>();
   QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(file, kLimits.max_bytes));

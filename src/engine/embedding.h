@@ -17,6 +17,9 @@ struct EmbeddingModules {
   bool normalizes = false;  // to length 1
 };
 
+// Lists the modules of an embedding model.
+inline constexpr std::string_view kModulesFile = "modules.json";
+
 // Reads modules.json and the configuration of its Pooling module in `directory`. Returns nullopt if
 // there is no such module: the model generates text. Fails for modules and kinds of pooling that
 // are not supported, and names them.

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -18,8 +19,30 @@ namespace {
 namespace fs = std::filesystem;
 
 Status failed_to(std::string_view action, const fs::path& path) {
-  return {StatusCode::kInternal,
-          fmt::format("[quantize] cannot {} {}; {}", action, path.string(), std::strerror(errno))};
+  const int code = errno;
+  return {
+      StatusCode::kInternal,
+      fmt::format("[quantize] cannot {} {}; {}; expected a folder in which files can be created "
+                  "and locked: choose another output",
+                  action, path.string(), std::strerror(code))};
+}
+
+// Fails if a write to the file could reach one with another name.
+Status check_has_one_name(const struct stat& info, const fs::path& path) {
+  std::string kind;
+  if (S_ISLNK(info.st_mode)) {
+    kind = "is a symbolic link";
+  } else if (S_ISREG(info.st_mode) && info.st_nlink > 1) {
+    kind = fmt::format("has {} names (hard links)", info.st_nlink);
+  } else if (!S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) {
+    kind = "is a FIFO, a socket or a device";
+  } else {
+    return {};
+  }
+  return invalid_argument(fmt::format(
+      "[quantize] {} {}; expected none, or a file or directory of its own, which is overwritten: "
+      "remove or rename it, or choose another output",
+      path.string(), kind));
 }
 
 Status lock(int fd, const fs::path& path) {
@@ -57,16 +80,20 @@ LockedFile::~LockedFile() {
 // Between the opening and the lock, the process that had the lock may have given the file another
 // name. The file is then its complete output.
 Result<LockedFile> LockedFile::open(const fs::path& path, int flags) {
+  struct stat found = {};
+  if (::lstat(path.c_str(), &found) == 0) QUIRE_RETURN_IF_ERROR(check_has_one_name(found, path));
   for (;;) {
     LockedFile file;
-    file.fd_ = ::open(path.c_str(), flags | O_CLOEXEC, 0666);
+    file.fd_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (file.fd_ < 0) return failed_to((flags & O_CREAT) != 0 ? "create" : "open", path);
     QUIRE_RETURN_IF_ERROR(lock(file.fd_, path));
     struct stat own = {};
     struct stat named = {};
     if (::fstat(file.fd_, &own) != 0) return failed_to("read", path);
-    const bool is_named = ::stat(path.c_str(), &named) == 0;
-    if (is_named && own.st_dev == named.st_dev && own.st_ino == named.st_ino) return file;
+    const bool is_named = ::lstat(path.c_str(), &named) == 0;
+    if (!is_named || own.st_dev != named.st_dev || own.st_ino != named.st_ino) continue;
+    QUIRE_RETURN_IF_ERROR(check_has_one_name(own, path));
+    return file;
   }
 }
 

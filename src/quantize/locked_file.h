@@ -11,7 +11,8 @@ namespace quire {
 class LockedFile {
  public:
   // Opens the path with open()'s `flags`, and locks it until this object is destroyed. Fails if
-  // another process has it.
+  // another process has it, and if it is a symbolic link or a file with further names: writing it
+  // would change another file.
   static Result<LockedFile> open(const std::filesystem::path& path, int flags);
   LockedFile(LockedFile&& other) noexcept;
   LockedFile& operator=(LockedFile&& other) noexcept;

@@ -44,7 +44,8 @@ Status PartFile::check_space(uint64_t file_bytes) const {
   const fs::space_info space = fs::space(part_, failed);
   if (failed || size_ >= file_bytes || space.available >= file_bytes - size_) return {};
   return {StatusCode::kInternal,
-          fmt::format("[quantize] the disk of {} is too small; {} bytes free, {} needed",
+          fmt::format("[quantize] the disk of {} is too small; got {} bytes free, expected {}: "
+                      "make room, or choose an output on another disk",
                       part_.string(), space.available, file_bytes - size_)};
 }
 
@@ -75,7 +76,10 @@ Result<PartFile> PartFile::open(const fs::path& path, std::string_view fingerpri
   file.size_ = static_cast<uint64_t>(info.st_size);
   QUIRE_ASSIGN_OR_RETURN(const bool is_same, file.has_fingerprint(fingerprint));
   QUIRE_RETURN_IF_ERROR(file.truncate(is_same ? std::min(file.size_, file_bytes) : 0));
-  QUIRE_RETURN_IF_ERROR(file.check_space(file_bytes));
+  if (Status status = file.check_space(file_bytes); !status.ok()) {
+    if (file.size_ == 0) QUIRE_RETURN_IF_ERROR(file.discard());  // nothing to continue
+    return status;
+  }
   if (!is_same) QUIRE_RETURN_IF_ERROR(replace_file(file.state_, fingerprint));
   return file;
 }

@@ -22,8 +22,10 @@
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "base/thread_pool.h"
+#include "engine/embedding.h"
 #include "engine/model_files.h"
 #include "model/families.h"
+#include "model/quantization.h"
 #include "quantize/channel_scales.h"
 #include "quantize/gguf_plan.h"
 #include "quantize/input_statistics.h"
@@ -259,10 +261,29 @@ Result<QuantizeOptions> with_plain_out(QuantizeOptions options) {
       quote_name(out.string())));
 }
 
+// Fails if the run would write its unfinished output over the checkpoint.
+Status check_part_is_not_source(const fs::path& out, const QuantizeSource& source) {
+  std::vector<fs::path> sources = {source.directory};
+  for (const SourceFile& file : source.weight_files) sources.push_back(file.path);
+  const fs::path part = out.string() + ".part";
+  for (const fs::path& written : {part, part / (std::string(kWeightsFile) + ".part")}) {
+    for (const fs::path& path : sources) {
+      std::error_code error;
+      if (!fs::equivalent(written, path, error)) continue;
+      return invalid_argument(fmt::format(
+          "[quantize] out: {}, the name of the unfinished output, is {} of the model; expected "
+          "another path",
+          written.string(), path.string()));
+    }
+  }
+  return {};
+}
+
 // Fails if `out`, which does not exist, has the name of a file that readers of the checkpoint look
 // for: one that its index lists, for example. It would become a part of the checkpoint.
 Status check_is_no_name_of_source(const fs::path& out, const fs::path& source) {
-  std::vector<std::string> names = {std::string(kWeightsFile), std::string(kWeightsIndexFile)};
+  std::vector<std::string> names = {std::string(kWeightsFile), std::string(kWeightsIndexFile),
+                                    std::string(kQuantConfigFile), std::string(kModulesFile)};
   names.insert(names.end(), std::begin(kTextFiles), std::end(kTextFiles));
   // An index beside a file with all weights is not read, and may be damaged.
   Result<std::vector<std::string>> shards = read_shard_names(source / kWeightsIndexFile);
@@ -310,6 +331,7 @@ Status check_out(const QuantizeOptions& options, const QuantizeSource& source) {
     return not_found(
         fmt::format("[quantize] out: the folder {} does not exist; expected one", folder.string()));
   }
+  QUIRE_RETURN_IF_ERROR(check_part_is_not_source(out, source));
   QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(out));
   if (!exists) {
     if (source.directory.empty() || !fs::equivalent(folder, source.directory, error)) return {};

@@ -161,6 +161,8 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
        "expected a model or --num-heads, not both"},
       {{"pull"}, "expected NAME: ORG/NAME or ORG/NAME@REVISION"},
       {{"quantize", "--to", "q8_0"}, "expected --out PATH"},
+      {{"quantize", "--to", "q8_0", "--out", "-"},
+       "--out: got - (standard output), expected a path"},
       {{"quantize", "--to", "q3_k", "--out", "x"}, "--to: got 'q3_k', expected one of q8_0, q4_0"},
       {{"quantize", "--to", "q8_0", "--out", "x", "--group-size", "64"},
        "expected --group-size with --to w4a16 only"},

@@ -134,7 +134,29 @@ TEST(PartFile, RefusedPathsAreNamed) {
   EXPECT_THAT(PartFile::open("/proc/quire_out", "a", 1).status().message(),
               HasSubstr("cannot create /proc/quire_out.part"));
   EXPECT_THAT(PartFile::open(scratch.path() / "out", "a", uint64_t{1} << 60).status().message(),
-              AllOf(HasSubstr("is too small"), HasSubstr("1152921504606846976 needed")));
+              AllOf(HasSubstr("is too small"), HasSubstr("expected 1152921504606846976: make room"),
+                    HasSubstr("another disk")));
+  EXPECT_TRUE(fs::is_empty(scratch.path()));
+}
+
+TEST(PartFile, LeavesOtherFilesAsTheyAre) {
+  const ScratchDirectory scratch;
+  const fs::path out = scratch.path() / "out";
+  const fs::path part = scratch.path() / "out.part";
+  const std::string other = scratch.write("other", "foreign");
+  scratch.write("out.part.state", "");
+  fs::create_hard_link(other, part);
+  EXPECT_THAT(PartFile::open(out, "a", 1).status().message(),
+              AllOf(HasSubstr("out.part has 2 names (hard links)"), HasSubstr("remove or rename")));
+  fs::remove(part);
+  fs::create_symlink(other, part);
+  EXPECT_THAT(PartFile::open(out, "a", 1).status().message(),
+              HasSubstr("out.part is a symbolic link; expected"));
+  EXPECT_EQ(read_file(other, 100).value(), "foreign");
+  fs::remove(part);
+  ASSERT_EQ(::mkfifo(part.c_str(), 0600), 0);
+  EXPECT_THAT(PartFile::open(out, "a", 1).status().message(),
+              HasSubstr("out.part is a FIFO, a socket or a device; expected"));
 }
 
 // A limit of the file's size fails writes as a full disk does.

@@ -484,6 +484,33 @@ TEST(QuantizeRefusals, KeepTheFilesOfTheModel) {
   EXPECT_EQ(error_of(options), "");
 }
 
+// The unfinished output would be written over the model.
+TEST(QuantizeRefusals, KeepTheModelFromTheUnfinishedOutput) {
+  const ScratchDirectory scratch;
+  const ScratchDirectory outputs;
+  const std::string model = family_checkpoint({"llama", "default"}, scratch);
+  const fs::path source = scratch.path() / "model.safetensors";
+  const std::string weights = read_file(source, kMaxBytes).value();
+  const fs::path out = outputs.path() / "out.gguf";
+  const fs::path part = out.string() + ".part";
+  outputs.write("out.gguf.part.state", "");
+  for (const bool is_hard : {true, false}) {
+    is_hard ? fs::create_hard_link(source, part) : fs::create_symlink(source, part);
+    EXPECT_THAT(error_of(options_for(model, out, GgufTarget::kQ8_0)),
+                AllOf(HasSubstr("out.gguf.part, the name of the unfinished output, is"),
+                      HasSubstr("model.safetensors of the model; expected another path")));
+    EXPECT_TRUE(read_file(source, kMaxBytes).value() == weights);
+    fs::remove(part);
+  }
+  // The model's folder has the name of the unfinished output.
+  const fs::path folder = outputs.path() / "w4a16";
+  fs::create_directory_symlink(scratch.path(), folder.string() + ".part");
+  scratch.write("model.safetensors.part", "");
+  EXPECT_THAT(error_of(options_for(model, folder, W4A16Target{})),
+              HasSubstr("w4a16.part, the name of the unfinished output, is"));
+  EXPECT_TRUE(fs::exists(scratch.path() / "config.json"));
+}
+
 TEST(QuantizeRefusals, NameTheOutput) {
   const ScratchDirectory scratch;
   const std::string file = scratch.write("old.gguf", "old");
@@ -657,7 +684,8 @@ TEST(QuantizeRefusals, KeepTheNamesOfTheModel) {
   // Not read, because there is a file with all weights.
   scratch.write("model.safetensors.index.json",
                 R"({"weight_map": {"a": "shard-1.safetensors", "b": "shard-2.safetensors"}})");
-  for (const char* name : {"shard-2.safetensors", "tokenizer.json", "generation_config.json"}) {
+  for (const char* name : {"shard-2.safetensors", "tokenizer.json", "generation_config.json",
+                           "hf_quant_config.json", "modules.json"}) {
     const QuantizeOptions options = options_for(model, scratch.path() / name, GgufTarget::kF16);
     EXPECT_THAT(error_of(options),
                 HasSubstr(fmt::format("{} is the name of a file of the model", name)));
