@@ -239,6 +239,17 @@ std::string error_of(const std::string& file) {
   return files.ok() ? "" : files.status().message();
 }
 
+GgufWriter sized_llama() {
+  return GgufWriter()
+      .text("general.architecture", "llama")
+      .number("llama.embedding_length", 4)
+      .number("llama.feed_forward_length", 4)
+      .number("llama.block_count", 1)
+      .number("llama.attention.head_count", 1)
+      .number("llama.context_length", 8)
+      .floats("token_embd.weight", {2, 4}, std::vector<float>(8));
+}
+
 TEST(GgufFiles, WrongOnesAreNamed) {
   const ScratchDirectory scratch;
   const auto write = [&](const GgufWriter& writer) {
@@ -250,15 +261,7 @@ TEST(GgufFiles, WrongOnesAreNamed) {
               HasSubstr("got \"rwkv6\""));
   const auto llama = [] { return GgufWriter().text("general.architecture", "llama"); };
   EXPECT_THAT(error_of(write(llama())), HasSubstr("token_embd.weight"));
-  const auto sized = [&] {
-    return llama()
-        .number("llama.embedding_length", 4)
-        .number("llama.feed_forward_length", 4)
-        .number("llama.block_count", 1)
-        .number("llama.attention.head_count", 1)
-        .number("llama.context_length", 8)
-        .floats("token_embd.weight", {2, 4}, std::vector<float>(8));
-  };
+  const auto sized = sized_llama;
   EXPECT_EQ(error_of(write(sized())), "");
   EXPECT_THAT(error_of(write(llama().floats("token_embd.weight", {2, 4}, std::vector<float>(8)))),
               HasSubstr("hidden_size"));
@@ -279,6 +282,10 @@ TEST(GgufFiles, WrongOnesAreNamed) {
     EXPECT_THAT(error_of(write(scaled().floats("rope_freqs.weight", {2}, {1, 1}))),
                 HasSubstr("got \"linear\", expected none beside"));
   }
+  EXPECT_THAT(error_of(write(sized().number("llama.attention.key_length", 3000000000U))),
+              HasSubstr("got 3000000000, expected 1 to 2147483647"));
+  EXPECT_THAT(error_of(write(sized().floats("rope_freqs.weight", {2}, {1, NAN}))),
+              HasSubstr("tensor \"rope_freqs.weight\"; got nan, expected positive numbers"));
   EXPECT_THAT(error_of(write(sized().floats("rope_freqs.weight", {3}, {1, 1, 1}))),
               HasSubstr("one number per frequency, 2"));
   EXPECT_THAT(
@@ -289,6 +296,49 @@ TEST(GgufFiles, WrongOnesAreNamed) {
                   sized().text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.tokens", "a"))),
               HasSubstr("expected a list of texts"));
   EXPECT_THAT(error_of(scratch.path()), HasSubstr("the name of one of the files, such as"));
+}
+
+// Metadata that changes the arithmetic is never ignored.
+TEST(GgufFiles, UnservedValuesAreNamed) {
+  const ScratchDirectory scratch;
+  const auto error_with = [&](std::string_view key, float value) {
+    return error_of(scratch.write("m.gguf", sized_llama().real(key, value).file()));
+  };
+  struct Case {
+    std::string key;
+    std::vector<float> neutral;
+    float unserved;
+  };
+  const Case cases[] = {
+      {"attention.causal", {1}, 0},
+      {"attention.clamp_kqv", {0}, 8},
+      {"attention.scale", {0}, 0.5F},
+      {"attention.temperature_scale", {0}, 0.1F},
+      {"logit_scale", {0, 1}, 0.5F},
+      {"residual_scale", {0, 1}, 3},
+      {"embedding_scale", {0, 1}, 12},
+      {"final_logit_softcapping", {0}, 30},
+      {"rope.scaling.attn_factor", {1}, 5},
+      {"rope.scaling.yarn_attn_factor", {1}, NAN},
+      {"rope.scaling.yarn_ext_factor", {1, -1}, 0},
+      {"expert_group_scale", {0, 1}, 3},
+      {"moe_every_n_layers", {0, 1}, 2},
+      {"swiglu_clamp_exp", {0}, 7},
+  };
+  for (const Case& one : cases) {
+    const std::string key = "llama." + one.key;
+    for (const float value : one.neutral) EXPECT_EQ(error_with(key, value), "");
+    EXPECT_THAT(error_with(key, one.unserved),
+                AllOf(HasSubstr(fmt::format("\"{}\"; got {:g}, expected ", key, one.unserved)),
+                      HasSubstr("other values are not served")));
+  }
+  const auto window_error = [&](uint32_t window) {
+    const auto writer = sized_llama().number("llama.attention.sliding_window", window);
+    return error_of(scratch.write("m.gguf", writer.file()));
+  };
+  EXPECT_EQ(window_error(0), "");
+  EXPECT_EQ(window_error(8), "");  // the context
+  EXPECT_THAT(window_error(7), HasSubstr("\"llama.attention.sliding_window\"; got 7, expected 0"));
 }
 
 }  // namespace

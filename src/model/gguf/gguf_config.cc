@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/json_writer.h"
@@ -70,6 +71,39 @@ constexpr std::array kGemmaFields = {
     Field{"rope.freq_base_swa", "rope_local_base_freq"},
 };
 
+// A field that changes the model's arithmetic in a way that is not served, unless it has one of two
+// values.
+struct UnservedField {
+  std::string_view key;
+  double neutral;
+  double also_neutral;
+};
+
+constexpr std::array kUnservedFields = {
+    UnservedField{"attention.causal", 1, 1},
+    UnservedField{"attention.clamp_kqv", 0, 0},
+    UnservedField{"attention.max_alibi_bias", 0, 0},
+    UnservedField{"attention.scale", 0, 0},
+    UnservedField{"attention.temperature_scale", 0, 0},
+    UnservedField{"embedding_scale", 1, 0},
+    UnservedField{"residual_scale", 1, 0},
+    UnservedField{"logit_scale", 1, 0},
+    UnservedField{"router_logit_softcapping", 0, 0},
+    UnservedField{"rope.scaling.attn_factor", 1, 1},
+    UnservedField{"rope.scaling.yarn_attn_factor", 1, 1},
+    UnservedField{"rope.scaling.yarn_ext_factor", 1, -1},  // llama.cpp's -1 is its default, 1
+    UnservedField{"expert_group_scale", 1, 0},
+    UnservedField{"moe_every_n_layers", 1, 0},
+    UnservedField{"swiglu_clamp_exp", 0, 0},
+    UnservedField{"swiglu_clamp_shexp", 0, 0},
+};
+
+// Fields that Gemma alone has.
+constexpr std::array kUnservedCaps = {
+    UnservedField{"attn_logit_softcapping", 0, 0},
+    UnservedField{"final_logit_softcapping", 0, 0},
+};
+
 // Writes the fields of one file's config.json; keeps the first error.
 class ConfigWriter {
  public:
@@ -102,6 +136,7 @@ class ConfigWriter {
   void write_field(const Field& field);
   void write_vocab_size();
   void write_rope();
+  void refuse_divisor(float divisor);
   void write_yarn_magnitude();
   void write_gemma();
   void write_layer_types();
@@ -109,6 +144,8 @@ class ConfigWriter {
   void write_head_dim();
   void write_mla();
   void check_divisors(int64_t rotated_dim);
+  void check_unserved(std::span<const UnservedField> fields);
+  void check_window();
   void write_experts();
   void write_deepseek_experts(const ExpertRouting& routing);
   ExpertRouting read_routing();
@@ -159,8 +196,8 @@ int64_t ConfigWriter::integer(std::string_view key, int64_t least, int64_t most,
        number             ? std::to_string(*number)
        : value == nullptr ? "nothing"
                           : "no integer",
-       most == kAnyInteger ? fmt::format("at least {}", least)
-                           : fmt::format("{} to {}", least, most));
+       most == kAnyInteger && number < least ? fmt::format("at least {}", least)
+                                             : fmt::format("{} to {}", least, most));
   return least;
 }
 
@@ -195,6 +232,34 @@ void ConfigWriter::check_divisors(int64_t rotated_dim) {
        fmt::format("one number per frequency, {}", rotated_dim / 2));
 }
 
+// A list has a value per layer.
+void ConfigWriter::check_unserved(std::span<const UnservedField> fields) {
+  for (const UnservedField& field : fields) {
+    const GgufValue* const value = find(field.key);
+    if (value == nullptr) continue;
+    const std::vector<double> numbers =
+        value->numbers().value_or(std::vector<double>{value->number().value_or(NAN)});
+    const auto is_served = [&](double x) { return x == field.neutral || x == field.also_neutral; };
+    const auto found = std::ranges::find_if_not(numbers, is_served);
+    if (found == numbers.end()) continue;
+    fail(field.key, value->text() ? "a text" : fmt::format("{:g}", *found),
+         fmt::format("{}: other values are not served", field.neutral));
+  }
+}
+
+// llama.cpp's converter writes a window for Gemma alone. One that is as long as the context changes
+// nothing.
+void ConfigWriter::check_window() {
+  constexpr std::string_view kWindow = "attention.sliding_window";
+  const int64_t window = integer(kWindow, 0, kAnyInteger, 0);
+  const int64_t context = integer("context_length").value_or(kAnyInteger);
+  if (window == 0 || window >= context) return;
+  fail(kWindow, std::to_string(window),
+       fmt::format("0, or at least the context of {} tokens: this architecture is served without "
+                   "windows from GGUF files; use the checkpoint in safetensors",
+                   context));
+}
+
 // Newer files describe the cached vector, which is the only key of all heads, in key_length and
 // value_length, and the heads in fields of their own. Older files have those of the heads.
 void ConfigWriter::write_mla() {
@@ -208,9 +273,6 @@ void ConfigWriter::write_mla() {
   json_.field("qk_nope_head_dim", integer(key, rope_dim + 1, kAnyInteger) - rope_dim);
   json_.field("v_head_dim", integer(value, 1, kAnyInteger));
   check_divisors(rope_dim);
-  if (number("attention.temperature_scale", 0.0) != 0.0) {
-    fail("attention.temperature_scale", "a scale by position", "0: it is not served");
-  }
   if (integer("nextn_predict_layers", 0, kAnyInteger, 0) != 0) {
     fail("nextn_predict_layers", "layers that predict further tokens",
          "0: they are served from safetensors alone");
@@ -284,6 +346,14 @@ void ConfigWriter::write_deepseek_experts(const ExpertRouting& routing) {
   json_.field("norm_topk_prob", normalizes.value_or(false));
 }
 
+void ConfigWriter::refuse_divisor(float divisor) {
+  if (!status_.ok()) return;
+  status_ = invalid_argument(
+      fmt::format("[gguf] {}: tensor \"rope_freqs.weight\"; got {}, expected positive numbers: the "
+                  "file is damaged; download it again",
+                  gguf_.source(), divisor));
+}
+
 // llama.cpp stores the scaling of Llama 3 as a divisor per frequency in a tensor.
 // llama.cpp takes a factor without a type as linear, also under the key of old files.
 void ConfigWriter::write_rope() {
@@ -313,7 +383,10 @@ void ConfigWriter::write_rope() {
     const auto block_bytes = static_cast<size_t>(divisors->type->block_bytes);
     for (size_t at = 0; at < divisors->bytes.size(); at += block_bytes) {
       dequantize(*divisors->type, divisors->bytes.data() + at, block.data());
-      for (const float divisor : block) json_.value(double{divisor});
+      for (const float divisor : block) {
+        if (!std::isfinite(divisor)) return refuse_divisor(divisor);
+        json_.value(double{divisor});
+      }
     }
     json_.end_array();
     json_.end_object();
@@ -400,7 +473,13 @@ Result<std::string> ConfigWriter::write() {
   is_deepseek() ? write_mla() : write_head_dim();
   if (has_experts() || architecture_ == "qwen3moe") write_experts();
   write_rope();
-  if (architecture_.starts_with("gemma")) write_gemma();
+  check_unserved(kUnservedFields);
+  if (architecture_.starts_with("gemma")) {
+    write_gemma();
+  } else {
+    check_unserved(kUnservedCaps);
+    check_window();
+  }
   json_.field("tie_word_embeddings", gguf_.tensor("output.weight") == nullptr);
   json_.field("attention_bias", gguf_.tensor("blk.0.attn_output.bias") != nullptr);
   json_.field("mlp_bias", gguf_.tensor("blk.0.ffn_down.bias") != nullptr);
