@@ -110,6 +110,8 @@ enum class GroupScores {
 
 // Upper bound of ExpertRouting::num_experts.
 inline constexpr int kMaxExperts = 1024;
+// Keeps the weights finite where all scores of a token underflow.
+inline constexpr float kRoutingSumAddend = 1e-20F;
 
 // How the logits of a router become the experts of a token and their weights.
 struct ExpertRouting {
@@ -389,7 +391,7 @@ class Ops {
   // Selects the experts of each token. logits: F32 [num_tokens, num_experts]; `bias` [num_experts]
   // is added to the scores for the choice alone, null: none. Writes per token the top_k ids of
   // largest score, the largest first and the lower id first among equal ones, and their weights:
-  //   weight = score / (renormalize ? sum of the token's scores + 1e-20 : 1) * scale
+  //   weight = score / (renormalize ? sum of the token's scores + kRoutingSumAddend : 1) * scale
   // and behind them the shared experts. ids: I32, weights: F32 [num_tokens, num_per_token()]. A NaN
   // counts as the smallest score, so the ids are distinct and in range for any logits; the weight
   // of a NaN is NaN.

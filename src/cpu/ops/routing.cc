@@ -10,8 +10,6 @@ namespace quire::cpu {
 namespace {
 
 constexpr float kNever = -std::numeric_limits<float>::infinity();
-// Keeps the weights finite where all scores of a token underflow.
-constexpr float kSmallestSum = 1e-20F;
 
 using Numbers = std::array<float, kMaxExperts>;
 
@@ -86,7 +84,7 @@ void route_row(const ExpertRouting& routing, const float* logits, const float* b
   if (routing.top_groups < routing.num_groups) {
     take_other_groups(routing, choices, std::span(taken).first(num_experts));
   }
-  float sum = kSmallestSum;
+  float sum = kRoutingSumAddend;
   for (int j = 0; j < routing.top_k; ++j) {
     const size_t expert = best_of(std::span(choices).first(num_experts), taken);
     taken[expert] = true;

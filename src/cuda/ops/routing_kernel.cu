@@ -14,8 +14,6 @@ constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 constexpr int kLanes = 32;
 constexpr uint32_t kTakenKey = 0;          // below the key of every number
 constexpr uint32_t kLowestKey = 0x7FFFFF;  // of minus infinity
-// Keeps the weights finite where all scores of a token underflow.
-constexpr float kSmallestSum = 1e-20F;
 
 // The order of the keys is that of the numbers; NaN counts as minus infinity.
 __device__ __forceinline__ uint32_t key_of(float number) {
@@ -172,7 +170,7 @@ __global__ void __launch_bounds__(kLanes)
   if (routing.top_groups < routing.num_groups) {
     exclude_other_groups(routing, lane, choices, experts);
   }
-  float sum = kSmallestSum;
+  float sum = kRoutingSumAddend;
   for (int j = 0; j < routing.top_k; ++j) {
     const int expert = experts.take_best(lane);
     const float of_expert = score_of(expert, scores);

@@ -60,6 +60,7 @@ Status LatentPlan::allocate() {
   array_bytes_ = latent_array_bytes(num_sms_, max_latent_works(shape_, limits_, num_sms_));
   QUIRE_ASSIGN_OR_RETURN(device_, device_memory(array_bytes_));
   QUIRE_ASSIGN_OR_RETURN(ring_, PinnedRing::create(array_bytes_));
+  planner_.reserve(shape_, limits_, num_sms_);
   return {};
 }
 
@@ -150,9 +151,9 @@ class LatentPrefillPlan final : public ExpandingPlan {
 
   ExpandedBatch expanded_batch() const;
   LatentGather gather_call(const KvCacheView& kv, const Scratch& scratch) const;
-  void expand(const ExpandedPass& pass, const ExpandedCall& call, const Scratch& scratch,
+  void expand(const ExpandedChunk& chunk, const ExpandedCall& call, const Scratch& scratch,
               Stream& stream) const;
-  void merge(const ExpandedPass& pass, const ExpandedCall& call, const Scratch& scratch,
+  void merge(const ExpandedChunk& chunk, const ExpandedCall& call, const Scratch& scratch,
              Stream& stream) const;
   // The first of the phase's rows.
   void* phase_rows(const TensorView& view) const {
@@ -182,6 +183,7 @@ Status LatentPrefillPlan::allocate() {
   const auto num_bytes = static_cast<size_t>(num_words_) * sizeof(int32_t);
   QUIRE_ASSIGN_OR_RETURN(device_, device_memory(num_bytes));
   QUIRE_ASSIGN_OR_RETURN(ring_, PinnedRing::create(num_bytes));
+  planner_.reserve(limits_, max_rows_);
   // Prompts of padding, which load the other kernels at start, may have no parts.
   QUIRE_CUDA_RETURN_IF_ERROR(load_expanded_merge());
   return {};
@@ -243,21 +245,21 @@ LatentGather LatentPrefillPlan::gather_call(const KvCacheView& kv, const Scratch
           .keys = scratch.keys};
 }
 
-void LatentPrefillPlan::expand(const ExpandedPass& pass, const ExpandedCall& call,
+void LatentPrefillPlan::expand(const ExpandedChunk& chunk, const ExpandedCall& call,
                                const Scratch& scratch, Stream& stream) const {
-  launch_latent_gather(expanded_batch(), pass, gather_call(call.kv, scratch), call.kv.dtype,
+  launch_latent_gather(expanded_batch(), chunk, gather_call(call.kv, scratch), call.kv.dtype,
                        as_cuda(stream));
-  const int64_t rows = pass.num_rows;
+  const int64_t rows = chunk.num_rows;
   call.expander->expand({scratch.latents, shape_.q, {rows, kLatentDim}},
                         {scratch.keys, shape_.q, {rows, shape_.num_heads, kExpandedKeyDim}},
                         {scratch.values, shape_.q, {rows, shape_.num_heads, kExpandedValueDim}},
                         stream);
 }
 
-void LatentPrefillPlan::merge(const ExpandedPass& pass, const ExpandedCall& call,
+void LatentPrefillPlan::merge(const ExpandedChunk& chunk, const ExpandedCall& call,
                               const Scratch& scratch, Stream& stream) const {
-  const int32_t* query_start = batch_.query_start.host + batch_.prefill.first_req + pass.first_req;
-  launch_expanded_merge(expanded_batch(), pass,
+  const int32_t* query_start = batch_.query_start.host + batch_.prefill.first_req + chunk.first_req;
+  launch_expanded_merge(expanded_batch(), chunk,
                         {.out = phase_rows(call.out),
                          .lse = scratch.lse,
                          .partial = phase_rows(call.partial),
@@ -276,20 +278,20 @@ Status LatentPrefillPlan::run_expanded(const ExpandedCall& call, Stream& stream)
       "[flashinfer] strides of the cache are not multiples of 16 bytes below 2^32 elements");
   BumpAllocator memory(call.workspace.data());
   const Scratch scratch = place_scratch(memory);
-  for (const ExpandedPass& pass : planner_.passes()) {
-    if (pass.num_tiles == 0) continue;  // requests without tokens
-    expand(pass, call, scratch, stream);
-    launch_expanded_attention(expanded_batch(), pass,
+  for (const ExpandedChunk& chunk : planner_.chunks()) {
+    if (chunk.num_tiles == 0) continue;  // requests without tokens
+    expand(chunk, call, scratch, stream);
+    launch_expanded_attention(expanded_batch(), chunk,
                               {.q = phase_rows(call.q),
                                .keys = scratch.keys,
                                .values = scratch.values,
-                               .out = phase_rows(pass.continues() ? call.partial : call.out),
-                               .lse = pass.continues() ? scratch.partial_lse : scratch.lse,
+                               .out = phase_rows(chunk.continues() ? call.partial : call.out),
+                               .lse = chunk.continues() ? scratch.partial_lse : scratch.lse,
                                .max_rows = max_rows_,
                                .num_sms = num_sms_,
                                .scale = shape_.scale},
                               as_cuda(stream));
-    if (pass.continues()) merge(pass, call, scratch, stream);
+    if (chunk.continues()) merge(chunk, call, scratch, stream);
   }
   return {};
 }
