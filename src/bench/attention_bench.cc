@@ -79,6 +79,7 @@ BenchGridConfig grid_config(const AttentionBenchOptions& options) {
           .num_seqs = options.num_seqs,
           .kv_lens = options.seq_lens,
           .q_lens = options.q_lens,
+          .prefix_lens = options.prefix_lens,
           .seed = options.seed};
 }
 

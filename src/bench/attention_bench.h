@@ -26,6 +26,7 @@ struct AttentionBenchOptions {
   std::vector<int> num_seqs;
   std::vector<int> seq_lens;
   std::vector<int> q_lens = {1};
+  std::vector<int> prefix_lens = {0};
   std::vector<std::string> backends;  // empty: all that support the shape
   std::string tuning_table;
   int num_iters_warmup = 10;

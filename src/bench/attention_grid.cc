@@ -10,8 +10,8 @@ using Sizes = std::vector<int>;
 
 constexpr int64_t kSeedPoolPages = 16'000;
 
-AttentionWorkload prompts(int num_reqs, int num_tokens) {
-  return full_workload(Phase::kPrefill, num_reqs, num_tokens, num_tokens);
+AttentionWorkload prompts(int num_reqs, int num_tokens, int prefix_len = 0) {
+  return full_workload(Phase::kPrefill, num_reqs, num_tokens, prefix_len + num_tokens);
 }
 
 Sizes powers_of_two(int first, int last) {
@@ -31,13 +31,21 @@ AttentionWorkload drawn_workload(int num_reqs, int q_len, int max_kv_len, uint64
 }
 
 std::vector<AttentionWorkload> prefill_grid(const BenchGridConfig& config) {
-  if (config.num_seqs.empty() && config.kv_lens.empty()) {
-    return {prompts(1, 2048), prompts(1, 8192), prompts(4, 2048), prompts(16, 1024)};
-  }
   std::vector<AttentionWorkload> workloads;
+  if (config.num_seqs.empty() && config.kv_lens.empty()) {
+    for (const int prefix_len : config.prefix_lens) {
+      for (const auto& [num_reqs, num_tokens] :
+           {std::pair(1, 2048), {1, 8192}, {4, 2048}, {16, 1024}}) {
+        workloads.push_back(prompts(num_reqs, num_tokens, prefix_len));
+      }
+    }
+    return workloads;
+  }
   for (const int num_tokens : or_default(config.kv_lens, {2048})) {
-    for (const int num_reqs : or_default(config.num_seqs, {1})) {
-      workloads.push_back(prompts(num_reqs, num_tokens));
+    for (const int prefix_len : config.prefix_lens) {
+      for (const int num_reqs : or_default(config.num_seqs, {1})) {
+        workloads.push_back(prompts(num_reqs, num_tokens, prefix_len));
+      }
     }
   }
   return workloads;

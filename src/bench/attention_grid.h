@@ -34,17 +34,18 @@ std::vector<AttentionWorkload> tuning_grid(bool quick, std::span<const int> q_le
 enum class BenchGrid {
   kSeed,     // ragged, pages drawn with replacement from 16,000: vLLM's decode benchmark
   kStrict,   // full lengths, distinct pages
-  kPrefill,  // whole prompts
+  kPrefill,  // prompts, alone or behind a cached prefix
 };
 struct BenchGridConfig {
   BenchGrid grid = BenchGrid::kSeed;
   std::vector<int> num_seqs = {};  // empty: the grid's default
   std::vector<int> kv_lens = {};
-  std::vector<int> q_lens = {1};  // decode only
+  std::vector<int> q_lens = {1};       // decode only
+  std::vector<int> prefix_lens = {0};  // prefill only: cached tokens before each prompt
   uint64_t seed = kWorkloadSeed;
 };
-// Ordered by query length, then by context length, then by number of sequences. Contexts shorter
-// than the query are omitted.
+// Ordered by query length, then by context length, then by number of sequences; prompts of
+// given sizes by their length, then by prefix. Contexts shorter than the query are omitted.
 std::vector<AttentionWorkload> bench_grid(const BenchGridConfig& config);
 
 }  // namespace quire::bench

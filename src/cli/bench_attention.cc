@@ -64,6 +64,12 @@ Status check(const bench::AttentionBenchOptions& options) {
   if (options.grid == "prefill" && options.q_lens != std::vector{1}) {
     return invalid_argument("expected --q-len with the grids of decode only, not with prefill");
   }
+  if (options.grid != "prefill" && options.prefix_lens != std::vector{0}) {
+    return invalid_argument(
+        fmt::format("--cached-prefix: has no effect with --grid {}; leave it out, or set --grid "
+                    "prefill",
+                    options.grid));
+  }
   for (const int seq_len : options.seq_lens) {
     if (seq_len >= options.q_lens.back()) continue;
     return invalid_argument(
@@ -73,15 +79,16 @@ Status check(const bench::AttentionBenchOptions& options) {
   return {};
 }
 
-// A flag for a list of integers in [1, max], such as 1,8,64. The list is sorted in ascending order.
+// A flag for a list of integers in [min, max], such as 1,8,64. The list is sorted in ascending
+// order.
 void add_sizes(FlagSet& flags, std::string name, std::vector<int>* target, int max,
-               std::string default_text, std::string help) {
-  const auto parse = [max](std::string_view text) -> Result<std::vector<int>> {
+               std::string default_text, std::string help, int min = 1) {
+  const auto parse = [min, max](std::string_view text) -> Result<std::vector<int>> {
     QUIRE_ASSIGN_OR_RETURN(std::vector<int> sizes, parse_ids(text));
     std::ranges::sort(sizes);
     sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-    if (sizes.front() >= 1 && sizes.back() <= max) return sizes;
-    return unexpected(text, fmt::format("integers in [1, {}], such as 1,8,64", max));
+    if (sizes.front() >= min && sizes.back() <= max) return sizes;
+    return unexpected(text, fmt::format("integers in [{}, {}], such as 1,8,64", min, max));
   };
   flags.value(std::move(name), "N,N", target, std::move(default_text), std::move(help), parse);
 }
@@ -213,11 +220,13 @@ Command bench_attention_command() {
   flags.begin_group("Workload");
   flags.choice("--grid", {"seed", "strict", "prefill"}, &options.grid,
                "seed: lengths uniform in [1, N], pages drawn from 16,000; strict: all of length N, "
-               "distinct pages; prefill: whole prompts");
+               "distinct pages; prefill: prompts of N tokens");
   add_sizes(flags, "--num-seqs", &options.num_seqs, 4096, "the grid's", "Sequences per batch");
   add_sizes(flags, "--seq-lens", &options.seq_lens, 1 << 20, "the grid's",
-            "Longest context per batch");
+            "Longest context per batch, or tokens of each prompt");
   add_sizes(flags, "--q-len", &options.q_lens, 64, "1", "Query tokens per sequence in decode");
+  add_sizes(flags, "--cached-prefix", &options.prefix_lens, 1 << 20, "0",
+            "Cached tokens before each prompt of --grid prefill", 0);
   flags.seed("--seed", &options.seed, "Seed of the lengths");
   flags.begin_group("Measurement");
   add_backends(flags, &options.backends);

@@ -135,6 +135,15 @@ TEST(AttentionGrid, ABenchGridHasTheRequestedCells) {
   EXPECT_EQ(prompts[0].phase, Phase::kPrefill);
   EXPECT_EQ(prompts[0].q_len, 512);
   EXPECT_THAT(bench_grid({.grid = BenchGrid::kPrefill}), SizeIs(4));
+  const std::vector<AttentionWorkload> cached = bench_grid({.grid = BenchGrid::kPrefill,
+                                                            .num_seqs = {1, 2},
+                                                            .kv_lens = {512},
+                                                            .prefix_lens = {0, 4096}});
+  ASSERT_THAT(cached, SizeIs(4));
+  EXPECT_THAT(cached[1].kv_lens, Each(512));
+  EXPECT_EQ(cached[3].q_len, 512);
+  EXPECT_THAT(cached[3].kv_lens, Each(4608));
+  EXPECT_THAT(bench_grid({.grid = BenchGrid::kPrefill, .prefix_lens = {0, 64}}), SizeIs(8));
   EXPECT_NE(bench_grid({.seed = 1})[8].kv_lens, bench_grid({.seed = 2})[8].kv_lens);
 }
 

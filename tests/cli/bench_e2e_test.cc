@@ -220,6 +220,8 @@ TEST(BenchAttention, MistakesAreOneLineAndExitCode2) {
       {{"--num-seqs", "0"}, "integers in [1, 4096]"},
       {{"--seq-lens", "4", "--q-len", "5"}, "at least the 5 tokens"},
       {{"--grid", "prefill", "--q-len", "5"}, "--q-len"},
+      {{"--cached-prefix", "64"}, "--cached-prefix: has no effect with --grid seed"},
+      {{"--grid", "prefill", "--cached-prefix", "-1"}, "--cached-prefix"},
       {{"--backends", "xqa,fa9"}, "got 'fa9', expected one of native, flashinfer, xqa, cudnn"},
       {{"--backends", ""}, "expected one of native"},
       {{"--kv-cache-dtype", "int8"}, "--kv-cache-dtype: got int8 on a GPU"},
