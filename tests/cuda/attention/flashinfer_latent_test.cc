@@ -276,8 +276,8 @@ void expect_complete(const AttentionShape& shape, const Planned& planned) {
   EXPECT_TRUE(partials.empty());
 }
 
-int64_t units_of(const fi::LatentWork& work, int step) {
-  return ceil_div(work.kv_end, step) - work.kv_start / step;
+int64_t units_of(const fi::LatentWork& work, int tile_positions) {
+  return ceil_div(work.kv_end, tile_positions) - work.kv_start / tile_positions;
 }
 
 // The largest number of units of a worker. Workers take all work items in order.
@@ -332,13 +332,13 @@ std::vector<int32_t> ragged_lengths() {
   return lengths;
 }
 
-int64_t total_units(const std::vector<int32_t>& kv_lens, int step) {
+int64_t total_units(const std::vector<int32_t>& kv_lens, int tile_positions) {
   int64_t total = 0;
-  for (const int32_t kv_len : kv_lens) total += ceil_div(kv_len, step);
+  for (const int32_t kv_len : kv_lens) total += ceil_div(kv_len, tile_positions);
   return total;
 }
 
-TEST(FlashInferLatentPlan, SharesStepsOf64Evenly) {
+TEST(FlashInferLatentPlan, SharesUnitsOf64Evenly) {
   // One request: at least two units each.
   EXPECT_EQ(longest_decode(64, {4096}), 2);
   EXPECT_EQ(longest_decode(64, {131072}), 16);  // 2048 units on 132 workers
@@ -347,7 +347,7 @@ TEST(FlashInferLatentPlan, SharesStepsOf64Evenly) {
   EXPECT_LE(longest_decode(64, ragged_lengths()), total_units(ragged_lengths(), 64) / kNumSms + 8);
 }
 
-TEST(FlashInferLatentPlan, SharesStepsOf32Evenly) {
+TEST(FlashInferLatentPlan, SharesUnitsOf32Evenly) {
   EXPECT_EQ(longest_decode(16, {128}), 4);  // whole, because a merge takes longer
   EXPECT_EQ(longest_decode(16, {384}), 1);
   EXPECT_EQ(longest_decode(16, {4096}), 2);  // 64 parts
