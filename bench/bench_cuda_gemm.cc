@@ -818,40 +818,38 @@ std::unique_ptr<Linear> packed_linear(cuda::CudaOps& ops, const PackedKind& kind
   return ops.make_linear({.weights = {&view, 1}, .biases = {}}).value();
 }
 
-// Prints the times of products with packed weights: microseconds, and the fraction of kPeak at
-// which the weights are read; and those with BF16 weights. With few rows also by other arrangements
-// of the kernel.
+// Prints the microseconds of products with packed weights by number of rows, for each way to
+// compute them and for plans of the kernel for tiles; and those with BF16 weights.
 void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
+  constexpr int64_t kRowCounts[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
   constexpr int64_t kMaxRows = 512;
-  constexpr size_t kTotalBytes = size_t{400} << 20;  // of the copies of a matrix
+  constexpr size_t kTotalBytes = size_t{120} << 20;  // of the copies of a matrix
   const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const auto runner = cuda::GemmRunner::create(context).value();
   const auto packed_gemm = cuda::PackedGemm::create(context, runner->cublas()).value();
   const int num_sms = cuda::open_device(0)->num_sms;
   const Tensor x = bench.random(*ops, {kMaxRows, kInner});
+  const Tensor tiles = bench.random(*ops, {kMaxRows, kInner});
   const Tensor out = ops->allocate({kMaxRows, 2 * kInner}, DType::kBF16).value();
   const Tensor product = ops->allocate({kMaxRows, kInner}, DType::kBF16).value();
   for (const Matrix& m : kMatrices) {
     if (m.is_head()) continue;
-    fmt::print("{:10} {:8}", "us, share", m.name);
-    constexpr int64_t kRowCounts[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
-    for (const int64_t rows : kRowCounts) fmt::print(" {:>14}", rows);
-    fmt::print("\n{:10} {:8}", "BF16", m.name);
+    fmt::print("\n{:10} {:16}", m.name, "us, rows:");
+    for (const int64_t rows : kRowCounts) fmt::print(" {:>7}", rows);
+    fmt::print("\n{:10} {:16}", m.name, "BF16");
     const Tensor memory = make_copies(bench, *ops, m);
     for (const int64_t rows : kRowCounts) {
       const auto calls = make_calls(m, rows, x, memory, out, product);
       const auto timings = runner->measure(calls, rows, cuda::gemm_search(rows)).value();
       double best = INFINITY;
       for (const cuda::GemmTiming& timing : timings) best = std::min(best, timing.microseconds);
-      fmt::print(" {:8.2f} {:.3f}", best, static_cast<double>(m.n * m.k) * 2 / best * 1e6 / kPeak);
+      fmt::print(" {:7.2f}", best);
     }
-    fmt::print("\n");
     for (const PackedKind& kind : kPackedKinds) {
       std::vector<std::unique_ptr<Linear>> copies;
       copies.push_back(packed_linear(*ops, kind, m.n, m.k, pool));
-      const size_t num_bytes = copies.front()->num_bytes();
-      while (copies.size() < 2 || copies.size() * num_bytes < kTotalBytes) {
+      while (copies.size() < 2 || copies.size() * copies.front()->num_bytes() < kTotalBytes) {
         copies.push_back(packed_linear(*ops, kind, m.n, m.k, pool));
       }
       must(bench.stream->synchronize());
@@ -868,39 +866,54 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
           }
         }) / static_cast<double>(copies.size());
       };
-      fmt::print("{:10} {:8}", kind.name, m.name);
-      for (const int64_t rows : kRowCounts) {
-        const double us = time([&](size_t i) {
+      const auto print = [&](std::string_view name, int64_t least, int64_t most,
+                             const std::function<void(size_t, int64_t)>& multiply) {
+        fmt::print("\n{:10} {:8}{:8}", m.name, kind.name, name);
+        for (const int64_t rows : kRowCounts) {
+          if (rows < least || rows > most) {
+            fmt::print(" {:>7}", "-");
+          } else {
+            fmt::print(" {:7.2f}", time([&](size_t i) { multiply(i, rows); }));
+          }
+        }
+        std::fflush(stdout);
+      };
+      const auto print_way = [&](std::string_view name, cuda::PackedWay way, int64_t least,
+                                 int64_t most) {
+        print(name, least, most, [&](size_t i, int64_t rows) {
           cuda::PackedProduct call = {.w = matrix(i),
                                       .x = {x.view.data, DType::kBF16, {rows, m.k}},
                                       .bias = {},
                                       .out = {out.view.data, DType::kBF16, {rows, m.n}}};
           if (m.is_gated) call.gated_out = product.view.rows(0, rows);
-          packed_gemm->run(call);
+          packed_gemm->run(call, way);
         });
-        fmt::print(" {:8.2f} {:.3f}", us, static_cast<double>(num_bytes) / us * 1e6 / kPeak);
-      }
-      fmt::print("\n");
-      for (const int64_t rows : {1, 8, 32}) {
-        fmt::print("  {} rows, by stages x thread blocks per SM:", rows);
-        for (const cuda::PackedGemmTuning& tuning :
-             {cuda::PackedGemmTuning{2, 1}, cuda::PackedGemmTuning{4, 1},
-              cuda::PackedGemmTuning{2, 2}, cuda::PackedGemmTuning{3, 2},
-              cuda::PackedGemmTuning{2, 3}}) {
-          const double us = time([&](size_t i) {
-            cuda::PackedGemmCall call = {.w = &matrix(i)->parts().front(),
-                                         .x = {x.view.data, DType::kBF16, {rows, m.k}},
-                                         .bias = {},
-                                         .out = {out.view.data, DType::kBF16, {rows, m.n}}};
-            if (m.is_gated) call.gated_out = product.view.rows(0, rows);
-            cuda::run_packed_gemm(context, num_sms, call, tuning);
-          });
-          fmt::print(" {}x{} {:.2f}", tuning.num_stages, tuning.blocks_per_sm, us);
+      };
+      print_way("few", cuda::PackedWay::kFewRows, 1, cuda::kMaxPackedRows);
+      print_way("tiles", cuda::PackedWay::kTiles, 1, kMaxRows);
+      print_way("unpack", cuda::PackedWay::kUnpacked, 64, kMaxRows);
+      if (m.is_gated) continue;
+      // The kernel for tiles alone, by warpgroups and splits; x has been tiled.
+      for (const int warpgroups : {4, 2}) {
+        for (const int splits : {1, 2, 4, 8}) {
+          const int64_t blocks = m.n / (64 * warpgroups) * splits;
+          if (blocks > 4 * num_sms || blocks * 4 < num_sms) continue;
+          print(fmt::format("w{}s{}", warpgroups, splits), 16, kMaxRows,
+                [&](size_t i, int64_t rows) {
+                  const cuda::PackedTilePlan plan = {cuda::packed_tile_tokens(rows), warpgroups,
+                                                     splits};
+                  const cuda::PackedGemmCall call = {
+                      .w = &matrix(i)->parts().front(),
+                      .x = {tiles.view.data, DType::kBF16, {rows, m.k}},
+                      .bias = {},
+                      .out = {out.view.data, DType::kBF16, {rows, m.n}}};
+                  cuda::run_packed_tiles(context, plan, call);
+                });
         }
-        fmt::print("\n");
       }
     }
   }
+  fmt::print("\n");
 }
 
 // Prints the time of a layer without attention, and the fraction of kPeak at which its weights are
@@ -926,7 +939,7 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
     for (const auto* linear : {&first.qkv, &first.o, &first.gate_up, &first.down}) {
       num_bytes += (*linear)->num_bytes();
     }
-    for (const int64_t rows : {1, 2, 4, 8, 16, 32}) {
+    for (const int64_t rows : {1, 4, 8, 16, 32, 64, 128, 256}) {
       const Tensor residual = bench.random(*ops, {rows, kHidden});
       const Tensor normed = bench.random(*ops, {rows, kHidden});
       const Tensor delta = bench.random(*ops, {rows, kHidden});
@@ -953,8 +966,8 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
 
 void bench_packed(Bench& bench) {
   std::vector<std::byte> pool;
-  bench_packed_layers(bench, pool);
   bench_packed_products(bench, pool);
+  bench_packed_layers(bench, pool);
 }
 
 int run(int argc, char** argv) {

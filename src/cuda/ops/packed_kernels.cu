@@ -25,18 +25,18 @@
 #include "cuda/device/hopper.cuh"
 #include "cuda/device/tensor_core.cuh"
 #include "cuda/ops/activation.cuh"
-#include "cuda/ops/packed_kernels.h"
+#include "cuda/ops/packed_values.cuh"
 #include "cuda/ops/wgmma/instructions.cuh"
 
 namespace quire::cuda {
 namespace {
 
+using namespace packed;
+
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
-constexpr int kTiles = static_cast<int>(kPanelRows) / kPackedTileRows;
-constexpr int kSteps = kSliceColumns / 16;  // of K, per slice
-constexpr int kTileTokens = 8;              // rows of x per instruction
+constexpr int kTileTokens = 8;  // rows of x per instruction
 // Floats of a token's sums in shared memory; the pad spreads the lanes of a store over all banks.
 constexpr int kPartStride = static_cast<int>(kPanelRows) + 4;
 
@@ -77,132 +77,6 @@ __host__ __device__ constexpr SharedLayout shared_layout(int stage_bytes, int nu
   layout.parts = layout.barriers + kWarps * num_stages * static_cast<int>(sizeof(Mbarrier));
   layout.num_bytes = layout.parts + 2 * kWarps * m * kPartStride * static_cast<int>(sizeof(float));
   return layout;
-}
-
-// The bits of 16-bit numbers in pairs: of 128 (BF16) or 1024 (F16), whose lowest
-// mantissa bit is worth 1.
-template <typename T>
-inline constexpr uint32_t kMagic = std::is_same_v<T, __half> ? 0x64006400U : 0x43004300U;
-template <typename T>
-inline constexpr uint32_t kOnes = std::is_same_v<T, __half> ? 0x3C003C00U : 0x3F803F80U;
-
-template <typename T>
-__device__ __forceinline__ uint32_t subtract_pairs(uint32_t a, uint32_t b) {
-  if constexpr (std::is_same_v<T, __half>) {
-    const __half2 x = __hsub2(*reinterpret_cast<__half2*>(&a), *reinterpret_cast<__half2*>(&b));
-    return *reinterpret_cast<const uint32_t*>(&x);
-  } else {
-    const __nv_bfloat162 x =
-        __hsub2(*reinterpret_cast<__nv_bfloat162*>(&a), *reinterpret_cast<__nv_bfloat162*>(&b));
-    return *reinterpret_cast<const uint32_t*>(&x);
-  }
-}
-
-// (x & mask) | bits, which the compiler makes two instructions of.
-__device__ __forceinline__ uint32_t and_or(uint32_t x, uint32_t mask, uint32_t bits) {
-  uint32_t result = 0;
-  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(result) : "r"(x), "r"(mask), "r"(bits));
-  return result;
-}
-
-// A lane's words of a tile.
-template <int kBits>
-struct TileWords {
-  uint32_t low[kBits == 8 ? 8 : 4];
-  uint32_t high[2];  // kBits 6
-};
-
-template <int kBits>
-__device__ __forceinline__ TileWords<kBits> load_tile(const unsigned char* tile, int lane) {
-  TileWords<kBits> words;
-#pragma unroll
-  for (int i = 0; i < (kBits == 8 ? 2 : 1); ++i) {
-    const uint4 load = reinterpret_cast<const uint4*>(tile)[i * 32 + lane];
-    words.low[4 * i] = load.x;
-    words.low[4 * i + 1] = load.y;
-    words.low[4 * i + 2] = load.z;
-    words.low[4 * i + 3] = load.w;
-  }
-  if constexpr (kBits == 6) {
-    const uint2 load = reinterpret_cast<const uint2*>(tile + 512)[lane];
-    words.high[0] = load.x;
-    words.high[1] = load.y;
-  }
-  return words;
-}
-
-// The lane's A operand of a step: values minus 2^(bits - 1).
-template <typename T, int kBits>
-__device__ __forceinline__ void unpack_step(const TileWords<kBits>& words, int step,
-                                            uint32_t (&a)[4]) {
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if constexpr (kBits == 8) {
-      // Bytes 0 and 2 of the word, or 1 and 3.
-      const uint32_t pair = words.low[2 * step + i / 2] >> (8 * (i % 2));
-      if constexpr (std::is_same_v<T, __half>) {
-        a[i] = subtract_pairs<T>(and_or(pair, 0x00FF00FFU, kMagic<T>), 0x64806480U);
-      } else {
-        // BF16 counts in ones up to 256 only: 128 plus the lower 7 bits, minus 128 or 256.
-        a[i] = subtract_pairs<T>(and_or(pair, 0x007F007FU, kMagic<T>),
-                                 and_or(~pair, 0x00800080U, kMagic<T>));
-      }
-    } else {
-      uint32_t pair = and_or(words.low[step] >> (4 * i), 0x000F000FU, kMagic<T>);
-      if constexpr (kBits == 6) {
-        const int field = 2 * (4 * (step % 2) + i);
-        const uint32_t word = words.high[step / 2];
-        pair = and_or(field < 4 ? word << (4 - field) : word >> (field - 4), 0x00300030U, pair);
-      }
-      constexpr uint32_t kCenter = 1U << (kBits - 1);
-      a[i] = subtract_pairs<T>(pair, kMagic<T> + kCenter * 0x00010001U);
-    }
-  }
-}
-
-template <typename T>
-__device__ __forceinline__ T load_as(const unsigned char* address) {
-  return *reinterpret_cast<const T*>(address);
-}
-
-struct GroupScale {
-  float scale;
-  float minimum;
-};
-
-// The scale and the minimum of a panel's row in a group of a block. Blocks have scales of their own
-// only if their groups are small.
-template <bool kHasMinimums, bool kMayHaveBlockScales>
-__device__ __forceinline__ GroupScale group_scale(const PackedLayout& layout,
-                                                  const unsigned char* block, int row, int group) {
-  const QuantizedHeader& header = layout.header;
-  const int at = group * static_cast<int>(kPanelRows) + row;
-  const unsigned char* const scales = block + header.scales;
-  GroupScale of = {};
-  if (kMayHaveBlockScales && layout.format.has_block_scales()) {
-    of.scale = to_float(load_as<__half>(block + header.block_scales + 2 * row)) *
-               static_cast<float>(load_as<int8_t>(scales + at));
-  } else if (layout.format.scales == QuantizedScales::kF32) {
-    of.scale = load_as<float>(scales + 4 * at);
-  } else {
-    const auto bits = load_as<uint16_t>(scales + 2 * at);
-    of.scale = layout.format.scales == QuantizedScales::kF16
-                   ? to_float(__ushort_as_half(bits))
-                   : __uint_as_float(static_cast<uint32_t>(bits) << 16);
-  }
-  if constexpr (!kHasMinimums) return of;
-  if (layout.format.has_zeros) {
-    const auto zero = static_cast<float>(block[header.zeros + at]);
-    of.minimum = of.scale * (zero - layout.shifted);
-  } else {
-    const unsigned char* const minimums = block + header.minimums;
-    const float minimum = kMayHaveBlockScales && layout.format.has_block_scales()
-                              ? to_float(load_as<__half>(block + header.block_minimums + 2 * row)) *
-                                    static_cast<float>(minimums[at])
-                              : to_float(load_as<__half>(minimums + 2 * at));
-    of.minimum = minimum - of.scale * layout.shifted;
-  }
-  return of;
 }
 
 // A warp's place in the work.
@@ -546,138 +420,6 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
   if (p.cluster > 1) wgmma::sync_cluster_memory();
 }
 
-constexpr int kUnpackWarps = 8;
-
-// Grid: (groups of kUnpackWarps blocks of a panel, panels). A warp unpacks one block.
-template <typename T, int kBits, bool kHasMinimums>
-__global__ void unpack_rows_kernel(PackedRows w, int first_panel, const int32_t* order, T* out,
-                                   int num_rows) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int block_idx = static_cast<int>(blockIdx.x) * kUnpackWarps + threadIdx.x / 32;
-  wait_for_previous_kernel();
-  trigger_dependent_launch();
-  if (block_idx >= w.num_blocks()) return;
-  constexpr int kTileBytes = packed_tile_bytes(kBits);
-  constexpr int kBlockColumns = packed_block_columns(kBits);
-  const unsigned char* const block = static_cast<const unsigned char*>(w.panels) +
-                                     (first_panel + int64_t{blockIdx.y}) * w.panel_bytes() +
-                                     block_idx * int64_t{w.layout.block_bytes()};
-  const int end = min(kBlockColumns, static_cast<int>(w.num_columns) - block_idx * kBlockColumns);
-  for (int slice = 0; slice * kSliceColumns < end; ++slice) {
-    const unsigned char* const values = block + w.layout.header.num_bytes + slice * 2 * kTileBytes;
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-      const TileWords<kBits> words = load_tile<kBits>(values + tile * kTileBytes, lane);
-      GroupScale scales[2] = {};  // of the lane's rows
-#pragma unroll
-      for (int step = 0; step < kSteps; ++step) {
-        const int column = slice * kSliceColumns + step * 16 + lane % 4 * 4;
-        uint32_t a[4];
-        unpack_step<T, kBits>(words, step, a);
-        if (column >= end) continue;
-        const bool starts_group = step == 0 || column / 16 * 16 % w.layout.format.group_k == 0;
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          const int panel_row = tile * kPackedTileRows + half * 8 + lane / 4;
-          const int row = static_cast<int>(blockIdx.y * kPanelRows) + panel_row;
-          if (row >= num_rows) continue;
-          GroupScale& of = scales[half];
-          if (starts_group) {
-            of = group_scale<kHasMinimums, true>(w.layout, block, panel_row,
-                                                 column / w.layout.format.group_k);
-          }
-          const T* const pairs[2] = {reinterpret_cast<const T*>(&a[half]),
-                                     reinterpret_cast<const T*>(&a[2 + half])};
-          Vec<T, 4> numbers;
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            numbers.v[i] = from_float<T>(of.scale * to_float(pairs[i / 2][i % 2]) - of.minimum);
-          }
-          const int64_t at = block_idx * kBlockColumns + column;
-          T* const to = out + row * w.num_columns;
-          if (order == nullptr) {
-            store_vec(to + at, numbers);
-          } else {
-#pragma unroll
-            for (int i = 0; i < 4; ++i) to[order[at + i]] = numbers.v[i];
-          }
-        }
-      }
-    }
-  }
-}
-
-// Grid: ids.
-template <typename T>
-__global__ void gather_packed_rows_kernel(PackedRows w, const int32_t* ids, const int32_t* order,
-                                          float scale, T* out) {
-  wait_for_previous_kernel();
-  trigger_dependent_launch();
-  const int64_t row = ids[blockIdx.x] - w.first_row;
-  if (row < 0 || row >= w.num_rows) return;
-  const PackedLayout& layout = w.layout;
-  const int bits = layout.format.value_bits;
-  const int block_columns = layout.block_columns();
-  const auto panel_row = static_cast<int>(row % kPanelRows);
-  const unsigned char* const panel =
-      static_cast<const unsigned char*>(w.panels) + row / kPanelRows * w.panel_bytes();
-  for (int k = static_cast<int>(threadIdx.x) * 4; k < w.num_columns;
-       k += static_cast<int>(blockDim.x) * 4) {
-    const unsigned char* const block = panel + k / block_columns * int64_t{layout.block_bytes()};
-    const int column = k % block_columns;
-    const auto* const words = reinterpret_cast<const uint32_t*>(
-        block + layout.header.num_bytes + column / kSliceColumns * layout.slice_bytes());
-    const PackedQuad quad = packed_quad(bits, panel_row, column % kSliceColumns);
-    const int group = column / layout.format.group_k;
-    const GroupScale of = layout.has_minimums()
-                              ? group_scale<true, true>(layout, block, panel_row, group)
-                              : group_scale<false, true>(layout, block, panel_row, group);
-    for (int i = 0; i < 4; ++i) {
-      uint32_t value = 0;
-      if (bits == 8) {
-        value = (words[quad.word + i / 2] >> (quad.shift + 16 * (i % 2))) & 0xFFU;
-      } else {
-        value = (words[quad.word] >> (quad.shift + 8 * (i / 2) + 16 * (i % 2))) & 0xFU;
-      }
-      if (bits == 6) {
-        const uint32_t high =
-            words[quad.high_word] >> (quad.high_shift + 4 * (i / 2) + 16 * (i % 2));
-        value |= (high & 3U) << 4;
-      }
-      const float centered = static_cast<float>(value) - static_cast<float>(1 << (bits - 1));
-      const float number = of.scale * centered - of.minimum;
-      const int64_t to = order == nullptr ? k + i : order[k + i];
-      out[blockIdx.x * w.num_columns + to] = from_float<T>(scale * number);
-    }
-  }
-}
-
-// Grid: rows.
-template <typename T>
-__global__ void permute_columns_kernel(const T* x, const int32_t* order, T* out, int64_t width) {
-  trigger_dependent_launch();
-  wait_for_previous_kernel();
-  const int64_t row = int64_t{blockIdx.x} * width;
-  for (int64_t k = threadIdx.x; k < width; k += blockDim.x) {
-    out[row + k] = x[row + (order == nullptr ? k : order[k])];
-  }
-}
-
-// F16 or BF16.
-template <typename Body>
-void with_half_type(DType dtype, const Body& body) {
-  if (dtype == DType::kF16) return body(std::type_identity<__half>());
-  QUIRE_CHECK(dtype == DType::kBF16, "[ops] the type is neither f16 nor bf16");
-  body(std::type_identity<__nv_bfloat16>());
-}
-
-template <typename Body>
-void with_bits(int bits, const Body& body) {
-  if (bits == 4) return body(std::integral_constant<int, 4>());
-  if (bits == 6) return body(std::integral_constant<int, 6>());
-  body(std::integral_constant<int, 8>());
-}
-
 template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
 void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const Params& p) {
   CudaStream& stream = *context.stream;
@@ -799,39 +541,6 @@ void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemm
       static_cast<size_t>(shared_layout(p.stage_bytes, p.num_stages, p.m).num_bytes);
   with_half_type(call.x.dtype,
                  [&]<typename T>(std::type_identity<T>) { launch_gemm<T>(context, shape, p); });
-}
-
-void run_unpack_rows(const LaunchContext& context, const PackedRows& w, int64_t first_row,
-                     const int32_t* order, const TensorView& out) {
-  const int64_t num_rows = out.shape[0];
-  const LaunchShape shape = context.shape(ceil_div(w.num_blocks(), kUnpackWarps), kUnpackWarps * 32,
-                                          ceil_div(num_rows, kPanelRows));
-  with_half_type(out.dtype, [&]<typename T>(std::type_identity<T>) {
-    with_bits(w.layout.format.value_bits, [&](auto bits) {
-      with_bool(w.layout.has_minimums(), [&](auto has_minimums) {
-        QUIRE_LAUNCH(*context.stream, (unpack_rows_kernel<T, bits(), has_minimums()>), shape, w,
-                     static_cast<int>(first_row / kPanelRows), order, static_cast<T*>(out.data),
-                     static_cast<int>(num_rows));
-      });
-    });
-  });
-}
-
-void run_gather_packed_rows(const LaunchContext& context, const PackedRows& w, const int32_t* ids,
-                            const int32_t* order, float scale, const TensorView& out) {
-  with_half_type(out.dtype, [&]<typename T>(std::type_identity<T>) {
-    QUIRE_LAUNCH(*context.stream, gather_packed_rows_kernel<T>,
-                 context.shape(out.shape[0], kThreads), w, ids, order, scale,
-                 static_cast<T*>(out.data));
-  });
-}
-
-void run_permute_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
-                         const TensorView& out) {
-  with_half_type(out.dtype, [&]<typename T>(std::type_identity<T>) {
-    QUIRE_LAUNCH(*context.stream, permute_columns_kernel<T>, context.shape(x.shape[0], kThreads),
-                 static_cast<const T*>(x.data), order, static_cast<T*>(out.data), x.shape[1]);
-  });
 }
 
 }  // namespace quire::cuda

@@ -15,7 +15,10 @@ constexpr int64_t kGroupColumns = 32;
 constexpr int64_t kColumnStep = 8;
 // Bytes of unpacked rows. Fewer would divide a product into parts that do not fill all SMs, and
 // more would not fit kLibraryBytes, of which CUDA's libraries take 73 MiB.
-constexpr int64_t kUnpackedBytes = int64_t{64} << 20;
+constexpr int64_t kWorkspaceBytes = int64_t{64} << 20;
+// Rows of x that are tiled at a time, if they cannot be multiplied by cuBLASLt. They fit the
+// workspace up to 131072 columns.
+constexpr int64_t kTiledRows = 256;
 constexpr int64_t kUnpackedStep = 256;  // rows, so that few of the products' tiles are incomplete
 
 void add_bits(std::byte* words, int64_t idx, uint32_t bits) {
@@ -163,26 +166,29 @@ Result<std::unique_ptr<PackedGemm>> PackedGemm::create(const LaunchContext& cont
 }
 
 Status PackedGemm::reserve(const PackedMatrix& matrix) {
-  const auto row_bytes = static_cast<size_t>(matrix.num_columns()) * 2;
-  const size_t unpacked =
-      std::max(static_cast<size_t>(kUnpackedBytes), static_cast<size_t>(kPanelRows) * row_bytes);
-  if (unpacked_.num_bytes() < unpacked) {
-    QUIRE_ASSIGN_OR_RETURN(unpacked_, device_memory(unpacked));
-  }
-  const size_t permuted = static_cast<size_t>(kMaxPackedRows) * row_bytes;
-  if (permuted_.num_bytes() >= permuted) return {};
-  QUIRE_ASSIGN_OR_RETURN(permuted_, device_memory(permuted));
+  const auto row_bytes = static_cast<size_t>(round_up(matrix.num_columns(), kChunkColumns)) * 2;
+  const size_t num_bytes =
+      std::max(static_cast<size_t>(kWorkspaceBytes), static_cast<size_t>(kTiledRows) * row_bytes);
+  if (workspace_.num_bytes() >= num_bytes) return {};
+  QUIRE_ASSIGN_OR_RETURN(workspace_, device_memory(num_bytes));
   return {};
 }
 
 void PackedGemm::run(const PackedProduct& product) {
+  run(product, packed_way(product.x.shape[0], can_unpack(product)));
+}
+
+void PackedGemm::run(const PackedProduct& product, PackedWay way) {
   const int64_t num_rows = product.x.shape[0];
-  if (num_rows > kMaxKernelRows && can_unpack(product)) {
+  if (way == PackedWay::kUnpacked) {
     Status status = run_unpacked(product);
     if (!status.ok()) context_.stream->record_error(std::move(status));
   } else {
-    for (int64_t first = 0; first < num_rows; first += kMaxPackedRows) {
-      run_kernel(part_of(product, first, std::min(kMaxPackedRows, num_rows - first)));
+    const bool has_tiles = way == PackedWay::kTiles;
+    const int64_t step = has_tiles ? kTiledRows : kMaxPackedRows;
+    for (int64_t first = 0; first < num_rows; first += step) {
+      const PackedProduct part = part_of(product, first, std::min(step, num_rows - first));
+      has_tiles ? run_tiles(part) : run_few_rows(part);
     }
     if (gates(*product.w)) return;
   }
@@ -190,17 +196,29 @@ void PackedGemm::run(const PackedProduct& product) {
   run_gated_mul(context_, Activation::kSilu, product.out, product.gated_out);
 }
 
-void PackedGemm::run_kernel(const PackedProduct& product) {
+void PackedGemm::run_few_rows(const PackedProduct& product) {
   TensorView x = product.x;
   const bool is_readable = is_aligned({x.data}, 8);  // the kernel reads 4 numbers at a time
   if (product.w->order() != nullptr || !is_readable) {
-    x.data = permuted_.data();
+    x.data = workspace_.data();
     run_permute_columns(context_, product.x, product.w->order(), x);
   }
   for (const PackedRows& part : product.w->parts()) {
     PackedGemmCall call = {&part, x, product.bias, product.out};
     if (gates(*product.w)) call.gated_out = product.gated_out;
     run_packed_gemm(context_, num_sms_, call);
+  }
+}
+
+void PackedGemm::run_tiles(const PackedProduct& product) {
+  TensorView x = product.x;
+  x.data = workspace_.data();
+  const int tokens = packed_tile_tokens(x.shape[0]);
+  run_tile_columns(context_, product.x, product.w->order(), tokens, x.data);
+  for (const PackedRows& part : product.w->parts()) {
+    PackedGemmCall call = {&part, x, product.bias, product.out};
+    if (gates(*product.w)) call.gated_out = product.gated_out;
+    run_packed_tiles(context_, packed_tile_plan(part, x.shape[0], num_sms_), call);
   }
 }
 
@@ -215,13 +233,13 @@ bool PackedGemm::can_unpack(const PackedProduct& product) const {
 
 Status PackedGemm::run_unpacked(const PackedProduct& product) {
   const int64_t width = product.w->num_columns();
-  const int64_t fitting = static_cast<int64_t>(unpacked_.num_bytes()) / (width * 2);
+  const int64_t fitting = static_cast<int64_t>(workspace_.num_bytes()) / (width * 2);
   const int64_t step =
       fitting >= kUnpackedStep ? fitting / kUnpackedStep * kUnpackedStep : kPanelRows;
   for (const PackedRows& part : product.w->parts()) {
     for (int64_t first = 0; first < part.num_rows; first += step) {
       const int64_t count = std::min(step, part.num_rows - first);
-      const TensorView w = {unpacked_.data(), product.x.dtype, {count, width}};
+      const TensorView w = {workspace_.data(), product.x.dtype, {count, width}};
       run_unpack_rows(context_, part, first, product.w->order(), w);
       QUIRE_RETURN_IF_ERROR(multiply(product.x, w, product.out, part.first_row + first));
     }

@@ -56,13 +56,21 @@ struct PackedProduct {
   TensorView gated_out = {};  // PackedGemmCall's; data null: none
 };
 
-// Computes products with packed matrices. Up to kMaxKernelRows rows are multiplied by the kernel,
-// kMaxPackedRows at a time. With more, the matrix is unpacked into a workspace, as many rows at a
-// time as fit, and cuBLASLt multiplies those.
+// The ways to compute a product: by the kernel for few rows, by the one for tiles of rows, or by
+// cuBLASLt after the matrix is unpacked into a workspace, as many rows at a time as fit.
+enum class PackedWay { kFewRows, kTiles, kUnpacked };
+
+// The fastest way for m rows of x, as measured on an H200.
+constexpr PackedWay packed_way(int64_t m, bool can_unpack) {
+  constexpr int64_t kMostFewRows = 8;
+  constexpr int64_t kMostTiledRows = 256;
+  if (m <= kMostFewRows) return PackedWay::kFewRows;
+  return m <= kMostTiledRows || !can_unpack ? PackedWay::kTiles : PackedWay::kUnpacked;
+}
+
+// Computes products with packed matrices.
 class PackedGemm {
  public:
-  static constexpr int64_t kMaxKernelRows = 32;
-
   // The library must outlive the PackedGemm.
   static Result<std::unique_ptr<PackedGemm>> create(const LaunchContext& context, CublasLt& cublas);
 
@@ -70,11 +78,13 @@ class PackedGemm {
   Status reserve(const PackedMatrix& matrix);
   // Enqueues; capturable.
   void run(const PackedProduct& product);
+  void run(const PackedProduct& product, PackedWay way);
 
  private:
   PackedGemm(const LaunchContext& context, CublasLt& cublas) : context_(context), cublas_(cublas) {}
 
-  void run_kernel(const PackedProduct& product);
+  void run_few_rows(const PackedProduct& product);
+  void run_tiles(const PackedProduct& product);
   bool can_unpack(const PackedProduct& product) const;
   Status run_unpacked(const PackedProduct& product);
   Status multiply(const TensorView& x, const TensorView& w, const TensorView& out,
@@ -83,8 +93,7 @@ class PackedGemm {
   LaunchContext context_;
   CublasLt& cublas_;
   int num_sms_ = 0;
-  Buffer unpacked_;  // rows of a matrix
-  Buffer permuted_;  // kMaxPackedRows rows of x, aligned and in the order of a matrix's columns
+  Buffer workspace_;  // rows of a matrix, or rows of x in another order
   std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
 };
 
