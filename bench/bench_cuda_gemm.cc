@@ -819,7 +819,7 @@ std::unique_ptr<Linear> packed_linear(cuda::CudaOps& ops, const PackedKind& kind
 }
 
 // Prints the microseconds of products with packed weights by number of rows, for each way to
-// compute them and for plans of the kernel for tiles; and those with BF16 weights.
+// compute them and for numbers of splits of the kernel for tiles; and those with BF16 weights.
 void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
   constexpr int64_t kRowCounts[] = {1, 4, 8, 16, 32, 64, 128, 256, 512};
   constexpr int64_t kMaxRows = 512;
@@ -893,23 +893,18 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
       print_way("tiles", cuda::PackedWay::kTiles, 1, kMaxRows);
       print_way("unpack", cuda::PackedWay::kUnpacked, 64, kMaxRows);
       if (m.is_gated) continue;
-      // The kernel for tiles alone, by warpgroups and splits; x has been tiled.
-      for (const int warpgroups : {4, 2}) {
-        for (const int splits : {1, 2, 4, 8}) {
-          const int64_t blocks = m.n / (64 * warpgroups) * splits;
-          if (blocks > 4 * num_sms || blocks * 4 < num_sms) continue;
-          print(fmt::format("w{}s{}", warpgroups, splits), 16, kMaxRows,
-                [&](size_t i, int64_t rows) {
-                  const cuda::PackedTilePlan plan = {cuda::packed_tile_tokens(rows), warpgroups,
-                                                     splits};
-                  const cuda::PackedGemmCall call = {
-                      .w = &matrix(i)->parts().front(),
-                      .x = {tiles.view.data, DType::kBF16, {rows, m.k}},
-                      .bias = {},
-                      .out = {out.view.data, DType::kBF16, {rows, m.n}}};
-                  cuda::run_packed_tiles(context, plan, call);
-                });
-        }
+      // The kernel for tiles alone, by splits; x has been tiled.
+      for (const int splits : {1, 2, 4}) {
+        print(fmt::format("splits {}", splits), 16, kMaxRows, [&](size_t i, int64_t rows) {
+          const cuda::PackedRows& w = matrix(i)->parts().front();
+          cuda::PackedTilePlan plan = cuda::packed_tile_plan(w, rows, num_sms);
+          plan.splits = splits;
+          const cuda::PackedGemmCall call = {.w = &w,
+                                             .x = {tiles.view.data, DType::kBF16, {rows, m.k}},
+                                             .bias = {},
+                                             .out = {out.view.data, DType::kBF16, {rows, m.n}}};
+          cuda::run_packed_tiles(context, plan, call);
+        });
       }
     }
   }

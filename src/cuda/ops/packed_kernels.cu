@@ -1,5 +1,6 @@
-// The product with packed weights. There is little arithmetic per weight at few rows of x, so that
-// memory bandwidth determines the time, provided that copies are always in flight.
+// The product with packed weights for up to 8 rows of x. There is little arithmetic per weight at
+// few rows of x, so that memory bandwidth determines the time, provided that copies are always in
+// flight.
 //
 // Work. An item is `panels_per_item` adjacent panels of w (of a gated product, also the same number
 // of panels of its second half, in a second round). Thread blocks, or clusters of them, take items
@@ -36,7 +37,7 @@ using namespace packed;
 constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
-constexpr int kTileTokens = 8;  // rows of x per instruction
+static_assert(kMaxPackedRows == 8);  // the rows of x of an instruction
 // Floats of a token's sums in shared memory; the pad spreads the lanes of a store over all banks.
 constexpr int kPartStride = static_cast<int>(kPanelRows) + 4;
 
@@ -57,7 +58,7 @@ struct Params {
   int last_block_bytes;
   int group_shift;  // log2 of the columns of a group, at most those of a block
   int num_items;
-  int panels_per_item;  // a power of two up to kWarps
+  int panels_per_item;  // 1, 2 or 4
   int gated_panels;     // panels of the first half of w; 0: the product is not gated
   int num_parts;
   int cluster;
@@ -143,78 +144,66 @@ class WeightLoader {
 };
 
 // The B operands of a slice: of each step, the lane's four numbers of a row of x.
-template <int kTokenTiles>
 struct SliceOfX {
-  uint2 steps[kSteps][kTokenTiles];
+  uint2 steps[kSteps];
 };
 
 // Zeros for the columns of the largest block, for lanes whose token does not exist.
 __device__ const uint4 zero_columns[packed_block_columns(4) / 8] = {};
 
 // Loads a lane's numbers of x.
-template <typename T, int kTokenTiles>
+template <typename T>
 class XLoader {
  public:
   __device__ __forceinline__ XLoader(const Params& p, int lane) : k_(p.k) {
     const T* const x = static_cast<const T*>(p.x);
-    const int first = lane % 4 * 4;  // of a step's columns
-#pragma unroll
-    for (int tile = 0; tile < kTokenTiles; ++tile) {
-      const int token = tile * kTileTokens + lane / 4;
-      const bool exists = token < p.m;
-      rows_[tile] =
-          (exists ? x + int64_t{token} * p.k : reinterpret_cast<const T*>(zero_columns)) + first;
-      steps_[tile] = exists ? 1 : 0;
-    }
+    const int token = lane / 4;
+    const bool exists = token < p.m;
+    row_ = (exists ? x + int64_t{token} * p.k : reinterpret_cast<const T*>(zero_columns)) +
+           first_of_lane();
+    step_ = exists ? 1 : 0;
   }
   // Goes to the block of columns that begins here.
   __device__ __forceinline__ void move_to(int column) {
     column_ = column;
-#pragma unroll
-    for (int tile = 0; tile < kTokenTiles; ++tile) {
-      at_[tile] = reinterpret_cast<const uint2*>(rows_[tile] + column * steps_[tile]);
-    }
+    at_ = reinterpret_cast<const uint2*>(row_ + column * step_);
   }
   // Loads a slice of the block. Numbers past the end are zeros.
-  __device__ __forceinline__ SliceOfX<kTokenTiles> load(int slice) const {
+  __device__ __forceinline__ SliceOfX load(int slice) const {
     const int left = k_ - column_ - slice * kSliceColumns;
     if (left >= kSliceColumns) return load_steps(slice, kSteps);
     return load_steps(slice, ceil_div(max(left - first_of_lane(), 0), 16));
   }
 
  private:
+  // The lane's first column of a step.
   static __device__ __forceinline__ int first_of_lane() {
     return static_cast<int>(threadIdx.x) % 4 * 4;
   }
   // The lane's first `count` steps; the others are zeros.
-  __device__ __forceinline__ SliceOfX<kTokenTiles> load_steps(int slice, int count) const {
-    SliceOfX<kTokenTiles> x;
+  __device__ __forceinline__ SliceOfX load_steps(int slice, int count) const {
+    SliceOfX x;
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-#pragma unroll
-      for (int tile = 0; tile < kTokenTiles; ++tile) {
-        x.steps[step][tile] = make_uint2(0, 0);
-        if (step < count) {
-          x.steps[step][tile] = at_[tile][slice * (kSliceColumns / 4) + step * 4];
-        }
-      }
+      x.steps[step] = make_uint2(0, 0);
+      if (step < count) x.steps[step] = at_[slice * (kSliceColumns / 4) + step * 4];
     }
     return x;
   }
 
   int k_;
   int column_ = 0;
-  const T* rows_[kTokenTiles];
-  int steps_[kTokenTiles];  // 0: the token does not exist
-  const uint2* at_[kTokenTiles] = {};
+  const T* row_;
+  int step_;  // 0: the token does not exist
+  const uint2* at_ = nullptr;
 };
 
 // Adds the products of a slice to the lane's sums.
 // kGroupSteps: steps whose products are added up before they are scaled; all are in one group.
-template <typename T, int kBits, int kGroupSteps, bool kHasMinimums, int kTokenTiles>
+template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
 __device__ __forceinline__ void multiply_slice(const Params& p, const unsigned char* block,
-                                               int slice, const SliceOfX<kTokenTiles>& x, int lane,
-                                               float (&sums)[kTiles][kTokenTiles][4]) {
+                                               int slice, const SliceOfX& x, int lane,
+                                               float (&sums)[kTiles][4]) {
   constexpr int kTileBytes = packed_tile_bytes(kBits);
   const unsigned char* const values = block + p.layout.header.num_bytes + slice * 2 * kTileBytes;
   TileWords<kBits> words[kTiles];
@@ -233,25 +222,19 @@ __device__ __forceinline__ void multiply_slice(const Params& p, const unsigned c
   }
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
-    float part[kTiles][kTokenTiles][4] = {};
-    float sums_of_x[kTokenTiles][4] = {};
+    float part[kTiles][4] = {};
+    float sums_of_x[4] = {};
 #pragma unroll
     for (int step = group * kGroupSteps; step < (group + 1) * kGroupSteps; ++step) {
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
         uint32_t a[4];
         unpack_step<T, kBits>(words[tile], step, a);
-#pragma unroll
-        for (int t = 0; t < kTokenTiles; ++t) {
-          mma<T>(part[tile][t], a, x.steps[step][t].x, x.steps[step][t].y);
-        }
+        mma<T>(part[tile], a, x.steps[step].x, x.steps[step].y);
       }
       if constexpr (kHasMinimums) {
         const uint32_t ones[4] = {kOnes<T>, kOnes<T>, kOnes<T>, kOnes<T>};
-#pragma unroll
-        for (int t = 0; t < kTokenTiles; ++t) {
-          mma<T>(sums_of_x[t], ones, x.steps[step][t].x, x.steps[step][t].y);
-        }
+        mma<T>(sums_of_x, ones, x.steps[step].x, x.steps[step].y);
       }
     }
 #pragma unroll
@@ -263,13 +246,10 @@ __device__ __forceinline__ void multiply_slice(const Params& p, const unsigned c
         float minimum = 0;
         if constexpr (kHasMinimums) minimum = __shfl_sync(kAllLanes, of_row[group].minimum, row);
 #pragma unroll
-        for (int t = 0; t < kTokenTiles; ++t) {
-#pragma unroll
-          for (int i = 0; i < 2; ++i) {
-            float& sum = sums[tile][t][2 * half + i];
-            sum = fmaf(scale, part[tile][t][2 * half + i], sum);
-            if constexpr (kHasMinimums) sum = fmaf(-minimum, sums_of_x[t][i], sum);
-          }
+        for (int i = 0; i < 2; ++i) {
+          float& sum = sums[tile][2 * half + i];
+          sum = fmaf(scale, part[tile][2 * half + i], sum);
+          if constexpr (kHasMinimums) sum = fmaf(-minimum, sums_of_x[i], sum);
         }
       }
     }
@@ -291,8 +271,8 @@ __device__ __forceinline__ void store_out(const Params& p, int64_t at, float val
   }
 }
 
-template <typename T, int kBits, int kGroupSteps, bool kHasMinimums, int kTokenTiles>
-__global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
+template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
+__global__ void __launch_bounds__(kThreads, 2)
     packed_gemm_kernel(const __grid_constant__ Params p) {
   extern __shared__ __align__(128) unsigned char memory[];
   constexpr int kBlockColumns = packed_block_columns(kBits);
@@ -326,17 +306,17 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
       __syncthreads();
     }
   };
-  XLoader<T, kTokenTiles> x_loader(p, lane);
+  XLoader<T> x_loader(p, lane);
   x_loader.move_to(place.first_block * kBlockColumns);
-  SliceOfX<kTokenTiles> x = x_loader.load(0);
+  SliceOfX x = x_loader.load(0);
   int stage = 0;
   uint32_t parity = 0;
   const int rank = static_cast<int>(blockIdx.x) % p.cluster;
   const int num_halves = p.gated_panels > 0 ? 2 : 1;
   for (int item = place.first_item; item < p.num_items; item += place.item_step) {
-    float gates[kTokenTiles] = {};
+    float gate = 0;
     for (int half = 0; half < num_halves; ++half) {
-      float sums[kTiles][kTokenTiles][4] = {};
+      float sums[kTiles][4] = {};
       for (int block_idx = place.first_block; block_idx < place.end_block; ++block_idx) {
         const unsigned char* const block = ring + stage * p.stage_bytes;
         const int num_slices = ceil_div(p.k - block_idx * kBlockColumns, kSliceColumns);
@@ -346,7 +326,7 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
         // Multiplies a slice after it has begun to load x of the next one.
         const auto multiply = [&](int slice, bool is_last) {
           if (is_last) x_loader.move_to(next_block * kBlockColumns);
-          const SliceOfX<kTokenTiles> next = x_loader.load(is_last ? 0 : slice + 1);
+          const SliceOfX next = x_loader.load(is_last ? 0 : slice + 1);
           multiply_slice<T, kBits, kGroupSteps, kHasMinimums>(p, block, slice, x, lane, sums);
           x = next;
         };
@@ -369,47 +349,37 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
 #pragma unroll
       for (int tile = 0; tile < kTiles; ++tile) {
 #pragma unroll
-        for (int t = 0; t < kTokenTiles; ++t) {
-#pragma unroll
-          for (int i = 0; i < 4; ++i) {
-            const int token = t * kTileTokens + lane % 4 * 2 + i % 2;
-            const int row = tile * kPackedTileRows + i / 2 * 8 + lane / 4;
-            if (token < p.m) parts[(warp * p.m + token) * kPartStride + row] = sums[tile][t][i];
-          }
+        for (int i = 0; i < 4; ++i) {
+          const int token = lane % 4 * 2 + i % 2;
+          const int row = tile * kPackedTileRows + i / 2 * 8 + lane / 4;
+          if (token < p.m) parts[(warp * p.m + token) * kPartStride + row] = sums[tile][i];
         }
       }
       sync();
-      // A thread block adds up one panel, if there are as many.
+      // A thread block adds up one panel, if there are as many, and a thread one output.
       const int warps_per_panel = kWarps / p.panels_per_item;
-#pragma unroll
-      for (int j = 0; j < kTokenTiles; ++j) {
-        const int i = static_cast<int>(threadIdx.x) + j * kThreads;
-        const int token = i / static_cast<int>(kPanelRows);
-        const int row_of_panel = i % static_cast<int>(kPanelRows);
-        if (token >= p.m || rank >= p.panels_per_item) continue;
+      const int token = warp;
+      const int row = (item * p.panels_per_item + rank) * static_cast<int>(kPanelRows) + lane;
+      if (token < p.m && rank < p.panels_per_item && row < p.n) {
         float sum = 0;
         for (int part = 0; part < p.num_parts; ++part) {
           const int of_warp = part % warps_per_panel * p.panels_per_item + rank;
-          const float* const from = &parts[(of_warp * p.m + token) * kPartStride + row_of_panel];
+          const float* const from = &parts[(of_warp * p.m + token) * kPartStride + lane];
           sum += p.cluster == 1
                      ? *from
                      : load_in_cluster(wgmma::address_in(
                            shared_address(from), static_cast<uint32_t>(part / warps_per_panel)));
         }
-        const int row =
-            (item * p.panels_per_item + rank) * static_cast<int>(kPanelRows) + row_of_panel;
-        if (row >= p.n) continue;
         if (p.bias != nullptr) {
           sum += to_float(static_cast<const T*>(p.bias)[row + half * p.n]);
         }
         if (num_halves == 1) {
           store_out<T>(p, token * p.out_stride + row, sum);
         } else if (half == 0) {
-          gates[j] = to_float(from_float<T>(sum));
+          gate = to_float(from_float<T>(sum));
         } else {
           const float up = to_float(from_float<T>(sum));
-          store_out<T>(p, token * p.out_stride + row,
-                       activate<T>(Activation::kSilu, gates[j]) * up);
+          store_out<T>(p, token * p.out_stride + row, activate<T>(Activation::kSilu, gate) * up);
         }
       }
       parts += to_other_parts;
@@ -422,14 +392,8 @@ __global__ void __launch_bounds__(kThreads, kTokenTiles == 4 ? 1 : 2)
 
 template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
 void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const Params& p) {
-  CudaStream& stream = *context.stream;
-  if (p.m <= kTileTokens) {
-    QUIRE_LAUNCH(stream, (packed_gemm_kernel<T, kBits, kGroupSteps, kHasMinimums, 1>), shape, p);
-  } else if (p.m <= 2 * kTileTokens) {
-    QUIRE_LAUNCH(stream, (packed_gemm_kernel<T, kBits, kGroupSteps, kHasMinimums, 2>), shape, p);
-  } else {
-    QUIRE_LAUNCH(stream, (packed_gemm_kernel<T, kBits, kGroupSteps, kHasMinimums, 4>), shape, p);
-  }
+  QUIRE_LAUNCH(*context.stream, (packed_gemm_kernel<T, kBits, kGroupSteps, kHasMinimums>), shape,
+               p);
 }
 
 template <typename T, int kBits, int kGroupSteps>

@@ -116,7 +116,7 @@ struct PackedGemmCall {
 };
 
 // The most rows of x that one launch multiplies.
-inline constexpr int64_t kMaxPackedRows = 32;
+inline constexpr int64_t kMaxPackedRows = 8;
 
 // How the kernel is launched: for measurements.
 struct PackedGemmTuning {
@@ -132,31 +132,26 @@ bool packed_gemm_gates(const PackedRows& w);
 void run_packed_gemm(const LaunchContext& context, int num_sms, const PackedGemmCall& call,
                      const PackedGemmTuning& tuning = {});
 
-// The rows of x in a tile of the kernel for many rows.
-inline constexpr int kPackedTileTokens[] = {16, 32, 64, 128};
-
-// The columns of x in a stage of that kernel.
+// The columns of x in a stage of the kernel for more rows.
 inline constexpr int kChunkColumns = 128;
 
-// How the kernel for many rows is launched.
+// How that kernel is launched.
 struct PackedTilePlan {
-  int tokens = 0;      // one of kPackedTileTokens
-  int warpgroups = 4;  // per thread block, 1, 2 or 4: each has two panels
-  int splits = 1;      // of K, 1 to 8: thread blocks of a cluster
+  int tokens = 0;      // rows of x in a tile: 16, 32, 64 or 128
+  int warpgroups = 2;  // per thread block, 1 or 2: each has two panels
+  int splits = 1;      // of K, 1, 2 or 4: thread blocks of a cluster
 };
 // The rows of x of the least tile that has m of them, or of the largest tile.
 int packed_tile_tokens(int64_t m);
 PackedTilePlan packed_tile_plan(const PackedRows& w, int64_t m, int num_sms);
-// The bytes of x as tiles: images of the kernel's shared memory, tiles[num_tiles][slices][tokens]
-// of 64 columns each. In each 16 columns there are columns 0, 1, 4, 5, 8, 9, 12 and 13 first, then
-// the others. Of the row t of a tile, 8 adjacent elements i are at i ^ (t % 8). Rows and columns
-// past the end are zeros, up to a
-// multiple of kChunkColumns.
-int64_t tiled_x_bytes(const PackedTilePlan& plan, int64_t m, int64_t num_columns);
-// Writes x, whose columns have an order unless that is null, as tiles.
+// Writes x, whose columns have an order unless that is null, as images of the kernel's shared
+// memory, out[tiles][slices][tokens] of 64 columns each. In each 16 columns there are columns 0, 1,
+// 4, 5, 8, 9, 12 and 13 first, then the others. Of the row t of a tile, 8 adjacent elements i are
+// at i ^ (t % 8). Rows past the end are zeros, and so are columns past the end, up to a multiple of
+// kChunkColumns.
 void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                       int tile_rows, void* out);
-// As run_packed_gemm(), for any number of rows; the data of x is tiles.
+// As run_packed_gemm(), for any number of rows; the data of x is what run_tile_columns() writes.
 void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
                       const PackedGemmCall& call);
 

@@ -129,8 +129,8 @@ __global__ void permute_columns_kernel(const T* x, const int32_t* order, T* out,
   }
 }
 
-// Writes x as tiles of `kTokens` rows and 64 columns, in the order of PackedTileCall. Grid: steps
-// of 16 columns of all rows of the tiles. A thread writes one step of a row.
+// run_tile_columns(). Grid: steps of 16 columns of all rows of the tiles. A thread writes one step
+// of a row.
 template <typename T>
 __global__ void tile_columns_kernel(const T* x, const int32_t* order, T* out, int num_rows,
                                     int64_t width, int tile_rows, int num_steps, bool is_aligned) {
