@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/log.h"
 #include "base/numbers.h"
 #include "cuda/ops/gemm_runner.h"
 
@@ -16,10 +17,10 @@ constexpr int64_t kColumnStep = 8;
 // Bytes of unpacked rows. Fewer would divide a product into parts that do not fill all SMs, and
 // more would not fit kLibraryBytes, of which CUDA's libraries take 73 MiB.
 constexpr int64_t kWorkspaceBytes = int64_t{64} << 20;
-// Rows of x that are tiled at a time, if they cannot be multiplied by cuBLASLt. They fit the
-// workspace up to 131072 columns.
-constexpr int64_t kTiledRows = 256;
 constexpr int64_t kUnpackedStep = 256;  // rows, so that few of the products' tiles are incomplete
+// A product of more rows takes the algorithm of this number, which is a row bucket.
+constexpr int kMaxUnpackedRows = 16384;
+constexpr size_t kCublasAlignment = 16;  // of addresses
 
 void add_bits(std::byte* words, int64_t idx, uint32_t bits) {
   uint32_t word = 0;
@@ -88,6 +89,15 @@ PackedProduct part_of(PackedProduct product, int64_t first, int64_t count) {
 
 bool gates(const PackedMatrix& w) {
   return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
+}
+
+// A part whose outputs begin at an address that cuBLASLt does not take; null: there is none.
+const PackedRows* misaligned_part(const PackedMatrix& w, DType out) {
+  for (const PackedRows& part : w.parts()) {
+    const auto offset = static_cast<size_t>(part.first_row) * dtype_bytes(out);
+    if (offset % kCublasAlignment != 0) return &part;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -166,9 +176,18 @@ Result<std::unique_ptr<PackedGemm>> PackedGemm::create(const LaunchContext& cont
 }
 
 Status PackedGemm::reserve(const PackedMatrix& matrix) {
+  const PackedRows* const misaligned = misaligned_part(matrix, DType::kF16);
+  if (misaligned != nullptr && !has_warned_) {
+    has_warned_ = true;
+    log_warning(
+        "[ops] quantized matrices of several formats are one product, and one of them begins at "
+        "row {}; cuBLASLt expects a multiple of 8. In steps of more than {} tokens another kernel "
+        "multiplies such matrices, which is slower",
+        misaligned->first_row, kMaxTiledRows);
+  }
   const auto row_bytes = static_cast<size_t>(round_up(matrix.num_columns(), kChunkColumns)) * 2;
-  const size_t num_bytes =
-      std::max(static_cast<size_t>(kWorkspaceBytes), static_cast<size_t>(kTiledRows) * row_bytes);
+  const size_t num_bytes = std::max(static_cast<size_t>(kWorkspaceBytes),
+                                    static_cast<size_t>(kMaxTiledRows) * row_bytes);
   if (workspace_.num_bytes() >= num_bytes) return {};
   QUIRE_ASSIGN_OR_RETURN(workspace_, device_memory(num_bytes));
   return {};
@@ -185,7 +204,7 @@ void PackedGemm::run(const PackedProduct& product, PackedWay way) {
     if (!status.ok()) context_.stream->record_error(std::move(status));
   } else {
     const bool has_tiles = way == PackedWay::kTiles;
-    const int64_t step = has_tiles ? kTiledRows : kMaxPackedRows;
+    const int64_t step = has_tiles ? kMaxTiledRows : kMaxPackedRows;
     for (int64_t first = 0; first < num_rows; first += step) {
       const PackedProduct part = part_of(product, first, std::min(step, num_rows - first));
       has_tiles ? run_tiles(part) : run_few_rows(part);
@@ -222,13 +241,9 @@ void PackedGemm::run_tiles(const PackedProduct& product) {
   }
 }
 
-// cuBLASLt needs addresses that are multiples of 16 bytes.
 bool PackedGemm::can_unpack(const PackedProduct& product) const {
-  const auto element_bytes = static_cast<int64_t>(dtype_bytes(product.out.dtype));
-  const bool has_aligned_parts = std::ranges::all_of(
-      product.w->parts(),
-      [&](const PackedRows& part) { return part.first_row * element_bytes % 16 == 0; });
-  return has_aligned_parts && is_aligned({product.x.data, product.out.data}, 16);
+  return misaligned_part(*product.w, product.out.dtype) == nullptr &&
+         is_aligned({product.x.data, product.out.data}, kCublasAlignment);
 }
 
 Status PackedGemm::run_unpacked(const PackedProduct& product) {
@@ -248,6 +263,22 @@ Status PackedGemm::run_unpacked(const PackedProduct& product) {
   return {};
 }
 
+// Asks cuBLASLt's heuristic for all numbers of rows at once: at the first product, which is one of
+// the warm-up, so that it delays no request.
+Status PackedGemm::choose(const GemmShape& shape) {
+  for (const int num_rows : row_buckets(kMaxUnpackedRows)) {
+    if (packed_way(num_rows, true) != PackedWay::kUnpacked) continue;
+    const auto algorithms = cublas_.algorithms(shape, num_rows, 1);
+    if (algorithms.empty()) {
+      return internal_error(
+          fmt::format("[ops] cuBLASLt has no product of {} rows and {} x {} in {}", num_rows,
+                      shape.n, shape.k, dtype_name(shape.type)));
+    }
+    algorithms_.emplace(std::pair(shape, num_rows), algorithms.front());
+  }
+  return {};
+}
+
 // Columns [first_row, first_row + rows of w) of out = x * w.
 Status PackedGemm::multiply(const TensorView& x, const TensorView& w, const TensorView& out,
                             int64_t first_row) {
@@ -257,20 +288,12 @@ Status PackedGemm::multiply(const TensorView& x, const TensorView& w, const Tens
   shape.type = shape.weights = x.dtype;
   shape.out = out.dtype;
   shape.out_width = out.shape[1];
-  const auto key = std::pair(shape, row_bucket(x.shape[0]));
-  auto found = algorithms_.find(key);
-  if (found == algorithms_.end()) {
-    const auto algorithms = cublas_.algorithms(shape, key.second, 1);
-    if (algorithms.empty()) {
-      return internal_error(
-          fmt::format("[ops] cuBLASLt has no product of {} rows and {} x {} in {}", x.shape[0],
-                      shape.n, shape.k, dtype_name(x.dtype)));
-    }
-    found = algorithms_.emplace(key, algorithms.front()).first;
-  }
+  const int64_t num_rows = std::clamp<int64_t>(x.shape[0], kMaxTiledRows + 1, kMaxUnpackedRows);
+  const auto key = std::pair(shape, row_bucket(num_rows));
+  if (!algorithms_.contains(key)) QUIRE_RETURN_IF_ERROR(choose(shape));
   GemmCall call = {.x = x, .w = w, .bias = {}, .out = out};
   call.out.data = out.as<std::byte>() + first_row * static_cast<int64_t>(dtype_bytes(out.dtype));
-  return cublas_.run(*context_.stream, shape, call, found->second);
+  return cublas_.run(*context_.stream, shape, call, algorithms_.at(key));
 }
 
 }  // namespace quire::cuda

@@ -60,12 +60,13 @@ struct PackedProduct {
 // cuBLASLt after the matrix is unpacked into a workspace, as many rows at a time as fit.
 enum class PackedWay { kFewRows, kTiles, kUnpacked };
 
+// The most rows of x that are tiled at a time: they fit the workspace up to 131072 columns.
+inline constexpr int64_t kMaxTiledRows = 256;
+
 // The fastest way for m rows of x, as measured on an H200.
 constexpr PackedWay packed_way(int64_t m, bool can_unpack) {
-  constexpr int64_t kMostFewRows = 8;
-  constexpr int64_t kMostTiledRows = 256;
-  if (m <= kMostFewRows) return PackedWay::kFewRows;
-  return m <= kMostTiledRows || !can_unpack ? PackedWay::kTiles : PackedWay::kUnpacked;
+  if (m <= kMaxPackedRows) return PackedWay::kFewRows;
+  return m <= kMaxTiledRows || !can_unpack ? PackedWay::kTiles : PackedWay::kUnpacked;
 }
 
 // Computes products with packed matrices.
@@ -87,13 +88,15 @@ class PackedGemm {
   void run_tiles(const PackedProduct& product);
   bool can_unpack(const PackedProduct& product) const;
   Status run_unpacked(const PackedProduct& product);
+  Status choose(const GemmShape& shape);
   Status multiply(const TensorView& x, const TensorView& w, const TensorView& out,
                   int64_t first_row);
 
   LaunchContext context_;
   CublasLt& cublas_;
   int num_sms_ = 0;
-  Buffer workspace_;  // rows of a matrix, or rows of x in another order
+  bool has_warned_ = false;  // that a matrix cannot be unpacked
+  Buffer workspace_;         // rows of a matrix, or rows of x in another order
   std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
 };
 
