@@ -34,8 +34,8 @@ inline std::vector<size_t> half_offsets(const GgufBlockType& type) {
   return {0};
 }
 
-// A matrix of random blocks, the numbers that they stand for, and the sizes of the terms that these
-// are the sums of.
+// A matrix of random blocks, and the numbers that they stand for: scale * integer - minimum, with
+// the sizes of these terms.
 struct GgufMatrix {
   int64_t n;
   int64_t k;
@@ -43,6 +43,8 @@ struct GgufMatrix {
   std::vector<std::byte> bytes;
   std::vector<float> values;
   std::vector<float> magnitudes;
+  std::vector<float> scales;    // per number
+  std::vector<float> minimums;  // per number
 
   BlockMatrix view() const {
     BlockMatrix view;
@@ -69,16 +71,26 @@ inline void append_block(GgufMatrix& m, std::mt19937& random) {
   m.type.read(block.data(), parts);
   for (size_t i = 0; i < count; ++i) {
     const size_t group = i / static_cast<size_t>(m.type.group_elements);
-    m.magnitudes.push_back(
-        std::fabs(f16_to_f32(parts.scale) * static_cast<float>(parts.group_scales[group])) *
-            static_cast<float>(parts.values[i] + m.type.offset) +
-        std::fabs(f16_to_f32(parts.minimum) * static_cast<float>(parts.group_minimums[group])));
+    const float scale = f16_to_f32(parts.scale) * static_cast<float>(parts.group_scales[group]);
+    const float minimum =
+        f16_to_f32(parts.minimum) * static_cast<float>(parts.group_minimums[group]);
+    m.magnitudes.push_back(std::fabs(scale) * static_cast<float>(parts.values[i] + m.type.offset) +
+                           std::fabs(minimum));
+    m.scales.push_back(scale);
+    m.minimums.push_back(minimum);
   }
   m.bytes.insert(m.bytes.end(), block.begin(), block.end());
 }
 
 inline GgufMatrix random_matrix(const GgufBlockType& type, int64_t n, int64_t k, uint32_t seed) {
-  GgufMatrix m = {.n = n, .k = k, .type = type, .bytes = {}, .values = {}, .magnitudes = {}};
+  GgufMatrix m = {.n = n,
+                  .k = k,
+                  .type = type,
+                  .bytes = {},
+                  .values = {},
+                  .magnitudes = {},
+                  .scales = {},
+                  .minimums = {}};
   std::mt19937 random(seed);
   for (int64_t i = 0; i < n * k / type.block_elements; ++i) append_block(m, random);
   return m;

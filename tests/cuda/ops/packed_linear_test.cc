@@ -1,6 +1,8 @@
 // Products with weights that stay packed on the device, against sums in double.
 #include "cuda/ops/packed_linear.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -19,13 +21,19 @@ struct PackedCase {
   int64_t k = 0;
   std::vector<float> weights;
   std::vector<float> magnitudes;
+  std::vector<float> added;  // to a scaled integer by the kernel for tiles
   std::vector<float> bias;
+  bool can_unpack = true;
 
   void add(const GgufMatrix& m) {
     k = m.k;
     n += m.n;
     weights.insert(weights.end(), m.values.begin(), m.values.end());
     magnitudes.insert(magnitudes.end(), m.magnitudes.begin(), m.magnitudes.end());
+    const float shifted = cuda::packed_layout(quantized_format(m.type)).shifted;
+    for (size_t i = 0; i < m.values.size(); ++i) {
+      added.push_back(m.scales[i] * shifted - m.minimums[i]);
+    }
   }
   // A value without its offset or zero point is at most twice as large as the largest of the row.
   void add(const IntegerMatrix& m) {
@@ -39,6 +47,7 @@ struct PackedCase {
       }
       magnitudes.insert(magnitudes.end(), static_cast<size_t>(k), 2 * largest);
     }
+    added.resize(weights.size());
   }
 };
 
@@ -108,26 +117,39 @@ class PackedLinearTest : public CudaOpsTest {
   Sum sum_of(const PackedCase& w, const std::vector<float>& x, int64_t t, int64_t row) const {
     // The tensor cores' sums keep at least 22 bits.
     constexpr double kOfTerms = 4e-6;
-    const double half_ulp = dtype() == DType::kBF16 ? 0x1p-9 : 0x1p-11;
+    constexpr int64_t kLeastGroup = 16;  // columns; larger groups are several
+    const double roundoff = dtype() == DType::kBF16 ? 0x1p-8 : 0x1p-11;
     // The error of an F16 scale below the normal numbers, times an integer.
     const double subnormal = dtype() == DType::kBF16 ? 0 : 0x1p-25 * 129;
     Sum sum;
     sum.value = static_cast<double>(w.bias[static_cast<size_t>(row)]);
+    double of_weights = 0;
     double squares = 0;
+    double scaled = 0;  // of a group
+    double added = 0;
     for (int64_t k = 0; k < w.k; ++k) {
       const auto at = static_cast<size_t>(row * w.k + k);
       const auto number = static_cast<double>(x[static_cast<size_t>(t * w.k + k)]);
-      const auto magnitude = static_cast<double>(w.magnitudes[at]);
       const auto weight = static_cast<double>(w.weights[at]);
+      const auto of_group = static_cast<double>(w.added[at]);
       sum.value += number * weight;
-      sum.bound += std::abs(number) * kOfTerms * magnitude;
-      sum.of_rounded += std::abs(number) * (2 * half_ulp * std::abs(weight) + subnormal);
-      const double of_tiles = std::abs(number) * (2 * half_ulp * magnitude + subnormal);
-      sum.of_tiles += of_tiles;
-      squares += of_tiles * of_tiles;
+      sum.bound += std::abs(number) * kOfTerms * static_cast<double>(w.magnitudes[at]);
+      sum.of_rounded += std::abs(number) * (roundoff * std::abs(weight) + subnormal);
+      // The weight is rounded after its scale and what is added to it.
+      const double rounded =
+          std::abs(weight) + roundoff * (std::abs(weight - of_group) + std::abs(of_group));
+      const double of_weight = std::abs(number) * (roundoff * rounded + subnormal);
+      of_weights += of_weight;
+      squares += of_weight * of_weight;
+      scaled += number * (weight - of_group);
+      added += number * of_group;
+      if ((k + 1) % kLeastGroup != 0 && k + 1 < w.k) continue;
+      // The same error in all columns.
+      sum.of_tiles += roundoff * (std::abs(scaled) + std::abs(added));
+      scaled = added = 0;
     }
     // Errors of many independent weights do not add up to the sum of their bounds.
-    sum.of_tiles = std::min(sum.of_tiles, 6 * std::sqrt(squares));
+    sum.of_tiles += std::min(of_weights, 6 * std::sqrt(squares));
     sum.bound += 1e-30 + 1e-6 * std::abs(sum.value);
     return sum;
   }
@@ -143,7 +165,7 @@ class PackedLinearTest : public CudaOpsTest {
     const DeviceData input = device({most, w.k}, x);
     const double of_out = out_type == DType::kBF16 ? 0x1p-8 : out_type == DType::kF16 ? 0x1p-10 : 0;
     for (const int64_t num_rows : counts) {
-      const cuda::PackedWay way = cuda::packed_way(num_rows, true);
+      const cuda::PackedWay way = cuda::packed_way(num_rows, w.can_unpack);
       DeviceData out(stream(), {num_rows, w.n}, out_type);
       ops_->linear(*w.linear, input.view().rows(0, num_rows), out.view(), stream());
       const std::vector<float> got = out.values();
@@ -241,6 +263,11 @@ TEST_P(PackedLinearTest, FewRowsOfManyColumns) {
   }
 }
 
+TEST_P(PackedLinearTest, ManyRows) {
+  const GgufMatrix m = random_matrix(*find_gguf_block_type(8), 33, 64, 4);
+  check(make({&m}), {257, 1000, 16384, 17000}, DType::kF32);
+}
+
 TEST_P(PackedLinearTest, ColumnsMayHaveAnOrder) {
   for (const int64_t group_size : {int64_t{32}, int64_t{128}, kPerRow}) {
     for (const bool has_zeros : {false, true}) {
@@ -262,9 +289,10 @@ TEST_P(PackedLinearTest, StacksMatricesOfSeveralTypes) {
   const GgufMatrix k = of_type(12, 33);
   const GgufMatrix v = of_type(14, 7);
   const GgufMatrix more = of_type(8, 96);
-  const PackedCase w = make({&q, &k, &v, &more}, true);
-  check(w, {1, 6, 9, 33, 150}, DType::kF32);
-  check(w, {1, 6, 9, 33, 150}, dtype());
+  PackedCase w = make({&q, &k, &v, &more}, true);
+  w.can_unpack = false;  // v begins at row 73
+  check(w, {1, 6, 9, 33, 150, 300}, DType::kF32);
+  check(w, {1, 6, 9, 33, 150, 300}, dtype());
 }
 
 TEST_P(PackedLinearTest, StacksMatricesOfSeveralScales) {
@@ -507,6 +535,27 @@ TEST_P(PackedLinearTest, RefusesMatricesThatTheKernelsDoNotTake) {
   const std::vector<BlockMatrix> blocks = {a.view(), b.view()};
   EXPECT_EQ(ops_->make_linear({.weights = {}, .biases = {}, .blocks = blocks}).status().code(),
             StatusCode::kInvalidArgument);
+}
+
+TEST(PackedTilePlanTest, DividesAlongKWhileAllThreadBlocksRunAtOnce) {
+  struct Case {
+    int64_t n, k, m;
+    int tokens, warpgroups, splits;
+  };
+  const Case cases[] = {
+      {6144, 4096, 16, 16, 2, 4}, {6144, 4096, 256, 128, 2, 2},  {4096, 4096, 33, 64, 2, 4},
+      {28672, 4096, 9, 16, 2, 1}, {4096, 14336, 257, 128, 2, 2}, {4096, 512, 100, 128, 2, 2},
+      {4096, 256, 32, 32, 2, 1},  {65, 4096, 16, 16, 2, 4},      {64, 4096, 17, 32, 1, 4}};
+  const cuda::PackedLayout layout =
+      cuda::packed_layout(quantized_format(*find_gguf_block_type(12)));
+  for (const Case& c : cases) {
+    const cuda::PackedRows w = {.layout = layout, .num_rows = c.n, .num_columns = c.k};
+    const cuda::PackedTilePlan plan = cuda::packed_tile_plan(w, c.m, 132);
+    const std::string what = fmt::format("{} rows of {} to {}", c.m, c.k, c.n);
+    EXPECT_EQ(plan.tokens, c.tokens) << what;
+    EXPECT_EQ(plan.warpgroups, c.warpgroups) << what;
+    EXPECT_EQ(plan.splits, c.splits) << what;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, PackedLinearTest, ::testing::Values(DType::kBF16, DType::kF16),
