@@ -20,9 +20,10 @@
 // multiplied by the group's scale, and the group's minimum is subtracted, in x's type with one
 // rounding; scales and minimums are rounded to x's type too. The error of a scale is the same in
 // all columns of a group, so that a group's sum has a relative error of up to 2^-8 in BF16 and
-// 2^-11 in F16; with minimums, that of the larger sums whose difference it is. Scaling the sums of
-// groups in F32 instead, as the kernel for few rows does, takes kTokens / 2 instructions per thread
-// and group (as many again with minimums). Sums are F32.
+// 2^-11 in F16; with minimums, that of the larger sums whose difference it is. Sums are F32.
+// Scaling the sums of groups in F32 instead, as the kernel for few rows does, takes kTokens / 2
+// instructions per thread and group, but 4 less per 8 weights. Tiles of up to 32 tokens do so with
+// 4 bits, groups of 64 or more, and neither minimums nor zero points; these weights are exact.
 #include <algorithm>
 #include <bit>
 
@@ -42,7 +43,8 @@ constexpr int kMaxWarpgroups = 2;
 constexpr int kMaxThreads = kMaxWarpgroups * 128;
 constexpr int kBlocksPerSm = 2;
 constexpr int kPanelsPerWarpgroup = 2;
-constexpr int kRing = 1024;  // the alignment of the 128-byte swizzle
+constexpr int kMaxPlainTokens = 32;  // of tiles whose groups' sums are scaled
+constexpr int kRing = 1024;          // the alignment of the 128-byte swizzle
 constexpr int kChunkSlices = kChunkColumns / kSliceColumns;  // of a stage of x
 constexpr int kSliceRowBytes = 128;                          // of x
 
@@ -194,11 +196,13 @@ struct RowFactors {
 };
 
 // Makes the weights of a tile's rows, the operands A of a warp, of one slice after the other.
-template <typename T, int kBits>
+// kPlain: the operands are integers, and add_scaled() scales a group's sums.
+template <typename T, int kBits, bool kPlain>
 class WeightReader {
  public:
   // A slice in registers. Each lane has the factors of one of the 16 rows in one or two of the
-  // slice's groups: the scale, and in the upper half the zero point or the negative minimum.
+  // slice's groups: the scale, and in the upper half the zero point or the negative minimum; or,
+  // if kPlain, the scale in F32.
   struct Slice {
     TileWords<kBits> words;
     uint32_t factors[2];
@@ -209,7 +213,7 @@ class WeightReader {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     tile_ = static_cast<int>(threadIdx.x) / 32 % kTiles;
     row_ = tile_ * kPackedTileRows + lane % kPackedTileRows;
-    column_ = p.group_shift < 6 ? lane / kPackedTileRows << p.group_shift : 0;
+    column_ = !kPlain && p.group_shift < 6 ? lane / kPackedTileRows << p.group_shift : 0;
     // Selects a pair of the upper half, or else zero, of a lane's factors.
     select_minimum_ = p.layout.format.has_zeros ? 0x4444 : 0x3232;
     select_zero_ = p.layout.format.has_zeros ? 0x3232 : 0x7654;
@@ -221,7 +225,7 @@ class WeightReader {
     constexpr int kTileBytes = packed_tile_bytes(kBits);
     slice.words = load_tile<kBits>(
         block + p_.layout.header.num_bytes + (idx * kTiles + tile_) * kTileBytes, lane);
-    if (idx == 0 && p_.layout.format.has_block_scales()) {
+    if (!kPlain && idx == 0 && p_.layout.format.has_block_scales()) {
       block_scale_ = to_float(load_as<__half>(block + p_.layout.header.block_scales + 2 * row_));
       if (p_.layout.format.has_minimums) {
         block_minimum_ =
@@ -232,30 +236,46 @@ class WeightReader {
     slice.starts_group = (first & ((1 << p_.group_shift) - 1)) == 0;
     if (!slice.starts_group) return;
     slice.factors[0] = factors_of(block, (first + column_) >> p_.group_shift);
-    if (p_.group_shift == 4) slice.factors[1] = factors_of(block, (first + 32 + column_) >> 4);
+    if (!kPlain && p_.group_shift == 4) {
+      slice.factors[1] = factors_of(block, (first + 32 + column_) >> 4);
+    }
   }
 
   // Makes the operands of the slice's steps. Called for each slice in turn.
   __device__ __forceinline__ void make(const Slice& slice, uint32_t (&a)[kSteps][4]) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      if (step == 0) {
-        if (slice.starts_group) spread(slice.factors[0], 0);
-      } else if (p_.group_shift == 4) {
-        spread(slice.factors[step / 2], step % 2);
-      } else if (step == 2 && p_.group_shift == 5) {
-        spread(slice.factors[0], 1);
-      }
+      if constexpr (!kPlain) take_factors(slice, step);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
-        const RowFactors& of = rows_[i % 2];
-        const uint32_t value =
-            subtract_pairs<T>(biased_pair<T, kBits>(slice.words, step, i), of.zero);
-        a[step][i] = multiply_add_pairs<T>(value, of.scale, of.minimum);
+        const uint32_t biased = biased_pair<T, kBits>(slice.words, step, i);
+        if constexpr (kPlain) {
+          a[step][i] = subtract_pairs<T>(biased, kBias<T, kBits>);
+        } else {
+          const RowFactors& of = rows_[i % 2];
+          a[step][i] =
+              multiply_add_pairs<T>(subtract_pairs<T>(biased, of.zero), of.scale, of.minimum);
+        }
         // Keeps the compiler from moving this behind wgmma::wait().
         asm volatile("" : "+r"(a[step][i]));
       }
     }
+  }
+
+  // Takes the scales of the group that the slice starts.
+  __device__ __forceinline__ void take_scales(const Slice& slice) {
+    const int row = static_cast<int>(threadIdx.x) % 32 / 4;
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      scales_[i] = __uint_as_float(__shfl_sync(kAllLanes, slice.factors[0], i * 8 + row));
+    }
+  }
+  // Adds a group's sums, which are accumulators of wgmma.
+  template <int kCount>
+  __device__ __forceinline__ void add_scaled(const float (&of_group)[kCount],
+                                             float (&sums)[kCount]) const {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) sums[i] = fmaf(scales_[i / 2 % 2], of_group[i], sums[i]);
   }
 
  private:
@@ -265,7 +285,7 @@ class WeightReader {
     const int at = group * static_cast<int>(kPanelRows) + row_;
     const unsigned char* const scales = block + header.scales;
     const unsigned char* const minimums = block + header.minimums;
-    if (format.has_block_scales()) {
+    if (!kPlain && format.has_block_scales()) {
       const float scale = block_scale_ * static_cast<float>(load_as<int8_t>(scales + at));
       if (!format.has_minimums) return pack<T>(scale, 0.0F);
       const float minimum = block_minimum_ * static_cast<float>(minimums[at]);
@@ -280,16 +300,27 @@ class WeightReader {
                   ? to_float(__ushort_as_half(bits))
                   : __uint_as_float(static_cast<uint32_t>(bits) << 16);
     }
-    if (format.has_minimums) {
+    if (!kPlain && format.has_minimums) {
       const float minimum = to_float(load_as<__half>(minimums + 2 * at));
       return pack<T>(scale, fmaf(scale, p_.layout.shifted, -minimum));
     }
+    if constexpr (kPlain) return __float_as_uint(scale);
     if (!format.has_zeros) return pack<T>(scale, 0.0F);
     const uint32_t zero = block[header.zeros + at];
     if constexpr (kBias<T, kBits> != 0) {
       return __byte_perm(pack<T>(scale, 0.0F), kMagic<T> | zero, 0x5410);
     }
     return pack<T>(scale, static_cast<float>(zero) - static_cast<float>(1 << (kBits - 1)));
+  }
+
+  __device__ __forceinline__ void take_factors(const Slice& slice, int step) {
+    if (step == 0) {
+      if (slice.starts_group) spread(slice.factors[0], 0);
+    } else if (p_.group_shift == 4) {
+      spread(slice.factors[step / 2], step % 2);
+    } else if (step == 2 && p_.group_shift == 5) {
+      spread(slice.factors[0], 1);
+    }
   }
 
   // Gives each lane the factors of its two rows, from the lanes of one half of the warp.
@@ -314,6 +345,7 @@ class WeightReader {
   float block_scale_ = 0;
   float block_minimum_ = 0;
   RowFactors rows_[2];
+  float scales_[2] = {};
 };
 
 __device__ __forceinline__ float4 load_in_cluster(uint32_t cluster_address) {
@@ -408,7 +440,7 @@ __device__ __forceinline__ void store_tile(const Params& p, const Place& place,
   }
 }
 
-template <typename T, int kBits, int kTokens>
+template <typename T, int kBits, int kTokens, bool kPlain>
 __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
     packed_tile_gemm_kernel(const __grid_constant__ Params p) {
   extern __shared__ unsigned char memory[];
@@ -477,8 +509,11 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   __syncwarp();
 
   float sums[kTokens / 2] = {};
-  WeightReader<T, kBits> reader(p);
-  typename WeightReader<T, kBits>::Slice weights;
+  float scaled[kPlain ? kTokens / 2 : 1] = {};  // the sums are those of a group then
+  int adds = 1;
+  using Reader = WeightReader<T, kBits, kPlain>;
+  Reader reader(p);
+  typename Reader::Slice weights;
   Position weights_at;
   Position x_pos;
   const auto load_slice = [&](int chunk, int idx) {
@@ -494,6 +529,7 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   uint32_t a[kSteps][4];
   load_slice(first_chunk, 0);
   reader.make(weights, a);
+  if constexpr (kPlain) reader.take_scales(weights);
 #pragma unroll 1
   for (int chunk = first_chunk; chunk < end_chunk; ++chunk) {
     x_ring.arrived[x_pos.stage].wait(x_pos.parity);
@@ -511,7 +547,7 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
       wgmma::begin();
 #pragma unroll
       for (int step = 0; step < kSteps; ++step) {
-        wgmma::multiply<T, kTokens>(sums, a[step], b + step * 2);
+        wgmma::multiply<T, kTokens>(sums, a[step], b + step * 2, step == 0 ? adds : 1);
       }
       wgmma::commit();
       // While the tensor cores multiply. The last slice of all is made twice.
@@ -519,11 +555,25 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
       wgmma::keep(sums);
       wgmma::wait<0>();
       wgmma::keep(sums);
+      if constexpr (kPlain) {
+        adds = 1;
+        if (weights.starts_group) {
+          reader.add_scaled(sums, scaled);
+          reader.take_scales(weights);
+          adds = 0;
+        }
+      }
     }
     if (x_ring.may_refill(x_pos.stage)) load_x(x_pos.stage, chunk + p.x_stages);
     x_pos.advance(p.x_stages);
   }
 
+  if constexpr (kPlain) {
+    // Unless the last slice is a group, whose sums have been added.
+    if (adds != 0) reader.add_scaled(sums, scaled);
+#pragma unroll
+    for (int i = 0; i < kTokens / 2; ++i) sums[i] = scaled[i];
+  }
   __syncthreads();
   auto* const parts = reinterpret_cast<float*>(start);
   const int stride = part_stride(panels);
@@ -545,19 +595,29 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   if (p.splits > 1) wgmma::sync_cluster_memory();
 }
 
+// Whether the kernel scales the sums of groups instead of weights.
+bool scales_sums(const Params& p) {
+  const QuantizedFormat& format = p.layout.format;
+  return !p.layout.has_minimums() && !format.has_block_scales() && p.group_shift >= 6;
+}
+
 template <typename T, int kBits>
 void launch_tiles(const LaunchContext& context, const LaunchShape& shape, int tokens,
                   const Params& p) {
   CudaStream& stream = *context.stream;
-  if (tokens == 16) {
-    QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kBits, 16>), shape, p);
-  } else if (tokens == 32) {
-    QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kBits, 32>), shape, p);
-  } else if (tokens == 64) {
-    QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kBits, 64>), shape, p);
-  } else {
-    QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kBits, 128>), shape, p);
-  }
+  const auto launch = [&]<int kTokens>(std::integral_constant<int, kTokens>) {
+    if constexpr (kBits == 4 && kTokens <= kMaxPlainTokens) {
+      if (scales_sums(p)) {
+        QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kBits, kTokens, true>), shape, p);
+        return;
+      }
+    }
+    QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kBits, kTokens, false>), shape, p);
+  };
+  if (tokens == 16) return launch(std::integral_constant<int, 16>());
+  if (tokens == 32) return launch(std::integral_constant<int, 32>());
+  if (tokens == 64) return launch(std::integral_constant<int, 64>());
+  launch(std::integral_constant<int, 128>());
 }
 
 }  // namespace
