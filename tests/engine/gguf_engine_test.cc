@@ -306,7 +306,7 @@ TEST(GgufFiles, UnservedValuesAreNamed) {
   };
   struct Case {
     std::string key;
-    std::vector<float> neutral;
+    std::vector<float> served;
     float unserved;
   };
   const Case cases[] = {
@@ -327,7 +327,7 @@ TEST(GgufFiles, UnservedValuesAreNamed) {
   };
   for (const Case& one : cases) {
     const std::string key = "llama." + one.key;
-    for (const float value : one.neutral) EXPECT_EQ(error_with(key, value), "");
+    for (const float value : one.served) EXPECT_EQ(error_with(key, value), "");
     EXPECT_THAT(error_with(key, one.unserved),
                 AllOf(HasSubstr(fmt::format("\"{}\"; got {:g}, expected ", key, one.unserved)),
                       HasSubstr("other values are not served")));

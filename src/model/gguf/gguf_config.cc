@@ -75,8 +75,8 @@ constexpr std::array kGemmaFields = {
 // values.
 struct UnservedField {
   std::string_view key;
-  double neutral;
-  double also_neutral;
+  double served;
+  double also_served;
 };
 
 constexpr std::array kUnservedFields = {
@@ -239,11 +239,11 @@ void ConfigWriter::check_unserved(std::span<const UnservedField> fields) {
     if (value == nullptr) continue;
     const std::vector<double> numbers =
         value->numbers().value_or(std::vector<double>{value->number().value_or(NAN)});
-    const auto is_served = [&](double x) { return x == field.neutral || x == field.also_neutral; };
+    const auto is_served = [&](double x) { return x == field.served || x == field.also_served; };
     const auto found = std::ranges::find_if_not(numbers, is_served);
     if (found == numbers.end()) continue;
     fail(field.key, value->text() ? "a text" : fmt::format("{:g}", *found),
-         fmt::format("{}: other values are not served", field.neutral));
+         fmt::format("{}: other values are not served", field.served));
   }
 }
 
