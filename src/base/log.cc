@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdio>
+#include <functional>
+#include <utility>
 
 #include "base/json_writer.h"
 #include "base/text.h"
@@ -17,6 +19,7 @@ constexpr const char* kTextPattern = "%H:%M:%S.%e %^%L%$ %v";
 constexpr const char* kJsonPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%e%z","level":"%l",%v)";
 
 std::atomic<LogFormat> log_format = LogFormat::kText;
+std::function<std::string(std::string_view)> log_rewrite;
 
 spdlog::logger& logger() {
   static const std::shared_ptr<spdlog::logger> instance = [] {
@@ -86,6 +89,9 @@ void set_log_format(LogFormat format) {
   log_format = format;
   logger().set_pattern(format == LogFormat::kJson ? kJsonPattern : kTextPattern);
 }
+void set_log_rewrite(std::function<std::string(std::string_view line)> rewrite) {
+  log_rewrite = std::move(rewrite);
+}
 std::string log_text(std::string_view line, const LogFields& fields) {
   std::string text = one_line(line);
   for (const auto& [key, value] : fields) {
@@ -96,7 +102,8 @@ std::string log_text(std::string_view line, const LogFields& fields) {
 void log_event(LogLevel level, std::string_view line, const LogFields& fields) noexcept {
   try {
     const bool is_json = log_format == LogFormat::kJson;
-    logger().log(spdlog_level(level), is_json ? json_rest(line, fields) : log_text(line, fields));
+    const std::string text = log_rewrite ? log_rewrite(line) : std::string(line);
+    logger().log(spdlog_level(level), is_json ? json_rest(text, fields) : log_text(text, fields));
   } catch (...) {
     log_lost_line();
   }

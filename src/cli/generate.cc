@@ -167,11 +167,13 @@ class Printer {
     const size_t prompt_idx = prompt_of_request_[request_idx];
     if (!result.error.ok())
       return report_error(prompt_idx, with_source(prompts_[prompt_idx], result.error));
-    report_samples(prompt_idx, result.samples);
+    const bool has_failed = report_samples(prompt_idx, result.samples);
     if (is_json_) return print(prompt_idx, json_text(prompt_idx, result));
     if (!streams_) return print(prompt_idx, plain_text(prompt_idx, result));
     if (has_text_ && !ends_with_newline_) print(prompt_idx, "\n");
-    if (!has_text_ && !result.was_cancelled()) report_empty_text(prompts_[prompt_idx]);
+    if (!has_text_ && !has_failed && !result.was_cancelled()) {
+      report_empty_text(prompts_[prompt_idx]);
+    }
   }
 
   // The indices of the prompts in the order of submission.
@@ -190,9 +192,9 @@ class Printer {
     print(prompt_idx, "");
   }
 
-  // Counts the request as failed if a sample failed. JSON lines contain the errors; for text they
-  // are printed here.
-  void report_samples(size_t prompt_idx, const std::vector<SampleResult>& samples) {
+  // Counts the request as failed if a sample failed, and returns whether it did. JSON lines contain
+  // the errors; for text they are printed here.
+  bool report_samples(size_t prompt_idx, const std::vector<SampleResult>& samples) {
     bool any_failed = false;
     for (size_t i = 0; i < samples.size(); ++i) {
       const Status& error = samples[i].error;
@@ -203,6 +205,7 @@ class Printer {
                    one_line(engine_message(error)));
     }
     num_failed_ += any_failed ? 1 : 0;
+    return any_failed;
   }
 
   void report_empty_text(const Prompt& prompt) const {

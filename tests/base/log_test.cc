@@ -62,6 +62,17 @@ TEST(Log, JsonNumbersAreNumbers) {
       << line;
 }
 
+TEST(Log, LinesAreRewrittenAndFieldsAreNot) {
+  ::testing::internal::CaptureStderr();
+  set_log_rewrite([](std::string_view line) { return line == "old" ? "new" : std::string(line); });
+  log_event(LogLevel::kError, "old", {{"path", "old"}});
+  set_log_rewrite({});
+  log_error("old");
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(lines.find("new path=old\n"), std::string::npos) << lines;
+  EXPECT_TRUE(lines.ends_with(" old\n")) << lines;
+}
+
 TEST(Log, ShowsAMessageOnOneLine) {
   ::testing::internal::CaptureStderr();
   log_error("[model] {}", "a\n\x1b[2Jb");

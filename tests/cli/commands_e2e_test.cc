@@ -317,6 +317,29 @@ TEST(Embedded, WordsAndPipesAreMessages) {
   EXPECT_EQ(run_quire(with({"generate", question}), {.input = "other\n"}).out, chat.out);
 }
 
+// The warnings of the library name settings, not flags.
+TEST(Embedded, WarningsNameFlags) {
+  const SpawnResult result = run_quire({"generate", "--prompt", "7", "--max-tokens", "1",
+                                        "--max-num-seqs", "64", "--max-num-batched-tokens", "16"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--max-num-seqs 64 is lowered to 16: a step of "
+                                          "--max-num-batched-tokens 16"),
+                                Not(HasSubstr("`max_num_seqs`"))));
+}
+
+TEST(Embedded, AFailedRequestIsReportedOnce) {
+  const fs::path directory = fs::path(::testing::TempDir()) / "quire_cli_nan";
+  fs::remove_all(directory);
+  fs::copy(source_path("models/quire-abacus"), directory);
+  std::string weights = read_file(directory / "model.safetensors", 1 << 26).value();
+  weights.replace(weights.size() - 2, 2, "\xC0\x7F");  // a NaN in BF16
+  std::ofstream(directory / "model.safetensors", std::ios::binary) << weights;
+  const SpawnResult result = run_quire({"generate", directory.string(), "--prompt", "7"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("prompt 0, sample 0: "), Not(HasSubstr("is empty"))));
+  fs::remove_all(directory);
+}
+
 TEST(Embedded, AnEmptyFileOfPromptsIsRefused) {
   const SpawnResult result = run_quire({"generate", "--input", "-"}, {.input = "\n"});
   EXPECT_EQ(result.exit_code, 1);
