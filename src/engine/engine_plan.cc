@@ -424,7 +424,7 @@ Result<ContextPlan> plan_longest_context(const PlanInputs& in, int max_model_len
   if (plan.ok() && length < max_model_len) {
     log_warning(
         "[memory] the model's context of {} tokens does not fit; it is limited to "
-        "{} tokens (set `max_model_len`, or raise `kv_cache_memory`)",
+        "{} tokens (set `max_model_len` to at most that, or raise `kv_cache_memory`)",
         max_model_len, length);
   }
   return plan;

@@ -178,7 +178,7 @@ std::string remedy(const ModelFiles& files, const ProbeResult& result) {
   if (result.has_calculated_scales) {
     return fmt::format(
         "{} of {} layers have scales of keys and values from the checkpoint, and the others "
-        "calculated ones (calculate_kv_scales); set `kv_cache_dtype` to auto",
+        "calculated ones (`calculate_kv_scales`); set `kv_cache_dtype` to auto",
         num_scaled, files.config.num_layers);
   }
   return fmt::format(
@@ -186,15 +186,20 @@ std::string remedy(const ModelFiles& files, const ProbeResult& result) {
       "layers, {}; set `kv_cache_dtype` to auto, {}",
       num_scaled, files.config.num_layers,
       num_scaled == 0 ? "and the model needs some" : "and they do not fit the model",
-      num_scaled == 0 ? "or calculate_kv_scales to true"
+      num_scaled == 0 ? "or `calculate_kv_scales` to true"
                       : "or take a checkpoint with other scales");
+}
+
+// A fraction above a bound of whole percent, rounded up to 0.1 %, so that it reads above the bound.
+double percent_above(double fraction) {
+  return std::ceil(1000 * fraction) / 10;
 }
 
 Status refuse_kv_cache(const ModelFiles& files, const ProbeResult& result) {
   return invalid_argument(fmt::format(
       "[engine] kv_cache_dtype: the {} KV cache moves too much of the next-token probability "
       "after {} tokens of a probe; got {:.1f} %, expected at most {:.0f} %; {}",
-      result.cache, result.num_tokens, 100 * result.variation, 100 * kKvProbeRefusal,
+      result.cache, result.num_tokens, percent_above(result.variation), 100 * kKvProbeRefusal,
       remedy(files, result)));
 }
 
@@ -211,12 +216,9 @@ Status report_kv_probe(const ModelFiles& files, const ProbeResult& result) {
       log_warning(
           "[engine] kv_cache_dtype: the {} KV cache moves {:.1f} % of the next-token probability "
           "after {} tokens of a probe; expected at most {:.0f} % (more than {:.0f} % is refused); "
-          "set `kv_cache_dtype` to auto{}",
-          result.cache, 100 * result.variation, result.num_tokens, 100 * kKvProbeWarning,
-          100 * kKvProbeRefusal,
-          result.cache == "int8" || result.has_calculated_scales
-              ? ""
-              : ", or take a checkpoint with other scales of keys and values");
+          "{}",
+          result.cache, percent_above(result.variation), result.num_tokens, 100 * kKvProbeWarning,
+          100 * kKvProbeRefusal, remedy(files, result));
       return {};
     case KvProbeVerdict::kRefusal:
       break;

@@ -15,12 +15,39 @@ double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
-// "12.3 MiB"; a small size is in KiB or bytes, so that it does not read as 0.0 MiB.
+struct SizeUnit {
+  double num_bytes;
+  std::string_view name;
+};
+
+// A small size is in KiB or bytes, so that it does not read as 0.0 MiB.
+SizeUnit unit_of(int64_t bytes) {
+  if (mib(std::abs(bytes)) >= 1024) return {1 << 30, "GiB"};
+  if (mib(std::abs(bytes)) >= 0.1) return {1 << 20, "MiB"};
+  if (std::abs(bytes) >= 1024) return {1 << 10, "KiB"};
+  return {1, "bytes"};
+}
+
+// "12.3 MiB"
+std::string size_text(int64_t bytes, const SizeUnit& unit) {
+  if (unit.num_bytes == 1) return fmt::format("{} bytes", bytes);
+  return fmt::format("{:.1f} {}", static_cast<double>(bytes) / unit.num_bytes, unit.name);
+}
 std::string size_text(int64_t bytes) {
-  if (mib(std::abs(bytes)) >= 1024) return fmt::format("{:.1f} GiB", mib(bytes) / 1024);
-  if (mib(std::abs(bytes)) >= 0.1) return fmt::format("{:.1f} MiB", mib(bytes));
-  if (std::abs(bytes) >= 1024) return fmt::format("{:.1f} KiB", static_cast<double>(bytes) / 1024);
-  return fmt::format("{} bytes", bytes);
+  return size_text(bytes, unit_of(bytes));
+}
+
+// "got 12.3 MiB, expected 14.0 MiB", in the unit of the first, or in bytes if both would read the
+// same.
+std::string got_and_expected(int64_t got, int64_t expected) {
+  const SizeUnit unit = unit_of(got);
+  std::string got_text = size_text(got, unit);
+  std::string expected_text = size_text(expected, unit);
+  if (got_text == expected_text) {
+    got_text = fmt::format("{} bytes", got);
+    expected_text = fmt::format("{} bytes", expected);
+  }
+  return fmt::format("got {}, expected {}", got_text, expected_text);
 }
 
 Saturated bytes_beside_kv(const MemoryRequest& request) {
@@ -108,14 +135,14 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
     const int64_t fitting_len = (num_blocks - 1) * request.block_size;
     if (fitting_len <= 0) {
       return resource_exhausted(
-          fmt::format("[memory] the KV cache is too small for any sequence; got {}, expected {}; "
-                      "raise `kv_cache_memory`",
-                      size_text(wanted), size_text(one_seq_bytes.get())));
+          fmt::format("[memory] the KV cache is too small for any sequence; {}; raise "
+                      "`kv_cache_memory`",
+                      got_and_expected(wanted, one_seq_bytes.get())));
     }
     return resource_exhausted(fmt::format(
-        "[memory] the KV cache is too small for one sequence of `max_model_len` {}; got {}, "
-        "expected {}; raise `kv_cache_memory` or set `max_model_len` to at most {}",
-        request.max_model_len, size_text(wanted), size_text(one_seq_bytes.get()), fitting_len));
+        "[memory] the KV cache is too small for one sequence of `max_model_len` {}; {}; raise "
+        "`kv_cache_memory` or set `max_model_len` to at most {}",
+        request.max_model_len, got_and_expected(wanted, one_seq_bytes.get()), fitting_len));
   }
   MemoryPlan plan;
   for (const KvTableBytes& table : request.tables) {

@@ -115,7 +115,18 @@ TEST(KvCacheProbe, AWrongScaleIsWarnedOfOnce) {
   EXPECT_THAT(started.error, IsEmpty());
   EXPECT_EQ(count(started.log, kMoves), 1U);
   EXPECT_THAT(started.log, AllOf(HasSubstr(" W [engine] kv_cache_dtype: "),
-                                 HasSubstr("expected at most 10 % (more than 25 % is refused)")));
+                                 HasSubstr("expected at most 10 % (more than 25 % is refused); the "
+                                           "checkpoint has scales"),
+                                 HasSubstr("or take a checkpoint with other scales")));
+}
+
+// The values exceed E4M3 by less than those of the refusal below.
+TEST(KvCacheProbe, AWarningWithoutScalesOffersToCalculateThem) {
+  const Started started = start(ScaledModel(0.0F, 0.0F, 8).config());
+  EXPECT_THAT(started.error, IsEmpty());
+  EXPECT_THAT(started.log,
+              AllOf(HasSubstr(" W [engine] kv_cache_dtype: "), HasSubstr("in 0 of "),
+                    HasSubstr("or `calculate_kv_scales` to true"), Not(HasSubstr("other scales"))));
 }
 
 TEST(KvCacheProbe, ScalesThatMakeTheCacheUselessAreRefused) {
@@ -192,7 +203,7 @@ TEST(KvCacheProbe, CalculatedScalesAreNotOfferedTwice) {
   EXPECT_THAT(started.error,
               AllOf(HasSubstr("1 of "), HasSubstr("the others calculated ones"),
                     HasSubstr("set `kv_cache_dtype` to auto"),
-                    Not(HasSubstr("calculate_kv_scales to true")), Not(HasSubstr("or take"))));
+                    Not(HasSubstr("`calculate_kv_scales` to true")), Not(HasSubstr("or take"))));
 }
 
 TEST(KvCacheProbe, ScalesAreCalculatedForAnFp8CacheAlone) {

@@ -51,6 +51,17 @@ TEST(MemoryPlan, WindowsTakeNoMoreThanSequencesHold) {
   EXPECT_THAT(plan_memory(windows)->num_blocks, ::testing::ElementsAre(40));
 }
 
+TEST(MemoryPlan, NamesSizesInOneUnit) {
+  MemoryRequest small = request();
+  small.tables = {{.block_bytes = 12'000}};
+  small.kv_cache_memory = 100 << 10;
+  EXPECT_THAT(plan_memory(small).status().message(),
+              ::testing::HasSubstr("; got 100.0 KiB, expected 128.9 KiB; raise"));
+  small.kv_cache_memory = 131'999;
+  EXPECT_THAT(plan_memory(small).status().message(),
+              ::testing::HasSubstr("; got 131999 bytes, expected 132000 bytes; raise"));
+}
+
 TEST(MemoryPlan, NamesSizesThatWouldFit) {
   MemoryRequest small = request();
   small.kv_cache_memory = 5 << 20;
