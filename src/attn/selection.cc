@@ -52,6 +52,15 @@ std::vector<AttentionUse> uses_of(std::span<const int> q_lens) {
   return uses;
 }
 
+// The fields of config.json that make up the sizes of a latent cache, and the remedy.
+std::string origin_of_sizes(const AttentionShape& shape) {
+  if (!shape.is_latent) return "";
+  return fmt::format(
+      "; head_dim is the sum of kv_lora_rank {} and qk_rope_head_dim {} of the model's "
+      "configuration: use another checkpoint or `device`",
+      shape.head_dim_v, shape.head_dim - shape.head_dim_v);
+}
+
 }  // namespace
 
 void BackendSet::add(std::unique_ptr<AttentionBackend> backend) {
@@ -92,8 +101,9 @@ Result<std::vector<AttentionBackend*>> BackendSet::select(const AttentionShape& 
       refusals += fmt::format("{}{}: {}", refusals.empty() ? "" : " | ", backend->name(),
                               list_reasons(backend->supports(shape, use, device).reasons));
     }
-    return invalid_argument(fmt::format("[attention] no backend can serve {}: {}", describe(use),
-                                        refusals.empty() ? "none is built in" : refusals));
+    return invalid_argument(fmt::format("[attention] no backend can serve {}: {}{}", describe(use),
+                                        refusals.empty() ? "none is built in" : refusals,
+                                        origin_of_sizes(shape)));
   }
   const auto found = std::find_if(backends_.begin(), backends_.end(), [&](const auto& backend) {
     return backend->name() == forced.name;

@@ -66,6 +66,11 @@ void read_rope_scaling(ConfigFields& fields, int max_position_embeddings, RopeCo
   }
   const std::string old_spelling = fields.optional_text("type").value_or("default");
   const std::string type = fields.optional_text("rope_type").value_or(old_spelling);
+  if (fields.has("type") && old_spelling != type) {
+    fields.fail("rope_type",
+                fmt::format("{} beside type {}", quote_name(type), quote_name(old_spelling)),
+                "the same type in both");
+  }
   const std::optional<RopeType> known = parse_rope_type(type);
   if (!known) {
     fields.fail("rope_type", quote_name(type), "default, linear, dynamic, llama3 or yarn");

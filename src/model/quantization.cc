@@ -163,10 +163,22 @@ void check_modules(ConfigFields& fields) {
   }
 }
 
+// The spelling that the field has; an error if it has both with different numbers.
+std::string_view one_key(ConfigFields& fields, std::string_view key, std::string_view old_key) {
+  if (!fields.has(old_key)) return key;
+  const auto number = fields.optional_integer(key, -1, kMaxInt);
+  const auto old_number = fields.optional_integer(old_key, -1, kMaxInt);
+  if (number && old_number && *number != *old_number) {
+    fields.fail(old_key, fmt::format("{} beside {} {}", *old_number, key, *number),
+                "the same number in both");
+  }
+  return old_key;
+}
+
 // quant_method "awq", of AutoAWQ. Fields that say how the weights were found are not read.
 WeightFormat read_awq(ConfigFields& fields, std::string_view source) {
-  const std::string_view bits_key = fields.has("w_bit") ? "w_bit" : "bits";
-  const std::string_view group_key = fields.has("q_group_size") ? "q_group_size" : "group_size";
+  const std::string_view bits_key = one_key(fields, "bits", "w_bit");
+  const std::string_view group_key = one_key(fields, "group_size", "q_group_size");
   const std::string version = fields.optional_text("version").value_or("gemm");
   if (!equals_ignoring_case(version, "gemm") || fields.integer(bits_key, 1, 64, 4) != 4) {
     refuse(fields, source);
@@ -195,8 +207,12 @@ void check_overrides(ConfigFields& fields) {
 WeightFormat read_gptq(ConfigFields& fields, std::string_view source) {
   const int bits = fields.integer("bits", 1, 64);
   const std::string stored = fields.optional_text("checkpoint_format").value_or("gptq");
-  const bool is_marlin = fields.boolean("is_marlin_format", false);
-  if ((bits != 4 && bits != 8) || (stored != "gptq" && stored != "gptq_v2") || is_marlin) {
+  if (fields.boolean("is_marlin_format", false)) {
+    fields.fail("is_marlin_format", "true",
+                "false: the layout of Marlin's kernel is not supported; use the checkpoint in "
+                "GPTQ's own layout that it was made from");
+  }
+  if ((bits != 4 && bits != 8) || (stored != "gptq" && stored != "gptq_v2")) {
     refuse(fields, source);
     return {};
   }

@@ -309,6 +309,14 @@ TEST_F(BackendSetTest, AutoSelectsTheFirstThatServes) {
             "large: a) wrong phase.");
 }
 
+TEST_F(BackendSetTest, ARefusalOfALatentCacheNamesTheFieldsOfItsSizes) {
+  const AttentionShape shape = {
+      .num_heads = 8, .head_dim = 127, .head_dim_v = 63, .is_latent = true};
+  EXPECT_THAT(set_.select(shape, {.phase = Phase::kPrefill}, Device(), {}).status().message(),
+              HasSubstr("head_dim is the sum of kv_lora_rank 63 and qk_rope_head_dim 64 of the "
+                        "model's configuration: use another checkpoint or `device`"));
+}
+
 TEST_F(BackendSetTest, AForcedBackendIsTakenOrRefusedNeverReplaced) {
   EXPECT_EQ(choose(4, Phase::kDecode, "large"), "large");
   EXPECT_EQ(choose(8, Phase::kPrefill, "small"),

@@ -117,11 +117,12 @@ TEST(ModelConfig, MiMoIsAQwen2WithLayersForPrediction) {
 }
 
 TEST(ModelConfig, EverySpellingOfRopeScalingIsOne) {
-  for (const char* fields :
-       {R"("rope_theta":500000,"rope_scaling":{"type":"linear","factor":4})",
-        R"("rope_theta":500000.0,"rope_scaling":{"rope_type":"linear","type":"yarn","factor":4.0})",
-        R"("rope_parameters":{"rope_type":"linear","factor":4.0,"rope_theta":500000.0})",
-        R"("rope_theta":5e5,"rope_scaling":null,"rope_parameters":{"type":"linear","factor":4})"}) {
+  for (
+      const char* fields :
+      {R"("rope_theta":500000,"rope_scaling":{"type":"linear","factor":4})",
+       R"("rope_theta":500000.0,"rope_scaling":{"rope_type":"linear","type":"linear","factor":4.0})",
+       R"("rope_parameters":{"rope_type":"linear","factor":4.0,"rope_theta":500000.0})",
+       R"("rope_theta":5e5,"rope_scaling":null,"rope_parameters":{"type":"linear","factor":4})"}) {
     const auto config = parse(fields);
     ASSERT_TRUE(config.ok()) << config.status().message();
     const RopeConfig rope = decoder_config(*config).ropes.at(0);
@@ -299,6 +300,8 @@ TEST(ModelConfig, EachFaultNamesItsFieldAndTheExpectedValue) {
       {R"("rope_scaling":7)", "rope_scaling; got"},
       {R"("rope_scaling":{"rope_type":"longrope"})", "rope_scaling.rope_type; got \"longrope\""},
       {R"("rope_parameters":{"rope_type":"linear"})", "rope_parameters.factor; got nothing"},
+      {R"("rope_scaling":{"type":"yarn","rope_type":"linear","factor":4})",
+       "rope_scaling.rope_type; got \"linear\" beside type \"yarn\", expected the same type"},
       {R"("rope_scaling":{"factor":8.0})", "rope_scaling.rope_type; got nothing"},
       {R"("rope_parameters":{"full_attention":{"rope_type":"linear","factor":4}})",
        "rope_parameters; got parameters per type of layer"},
