@@ -40,6 +40,13 @@ std::string link_target(const std::filesystem::path& path) {
   return std::filesystem::read_symlink(path, ignored).string();
 }
 
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
 enum class Kinds { kRegular, kRegularOrPipe };
 
 Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
@@ -56,7 +63,8 @@ Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
   if (::fstat(file.fd, &info) != 0) return errno_status(path.string(), "stat");
   if (!S_ISREG(info.st_mode) && !(pipes && S_ISFIFO(info.st_mode))) {
     return invalid_argument(
-        fmt::format("[file] {} is not a regular file{}", path.string(), pipes ? " or a pipe" : ""));
+        fmt::format("[file] {} is not a regular file{}; got {}, expected the path of a file",
+                    path.string(), pipes ? " or a pipe" : "", kind_of(info.st_mode)));
   }
   file.size = static_cast<size_t>(info.st_size);
   return file;

@@ -153,8 +153,9 @@ Result<JsonDocument> JsonDocument::parse(std::string_view text, std::string_view
         "[json] not enough memory to read {}; expected some {} bytes", source, 3 * text.size()));
   }
   if (error) {
-    return invalid_argument(fmt::format("[json] {} is not valid JSON (at most {} levels deep); {}",
-                                        source, limits.max_depth, simdjson::error_message(error)));
+    return invalid_argument(fmt::format(
+        "[json] {} is not valid JSON; {}; expected one value, at most {} levels deep: correct it",
+        source, simdjson::error_message(error), limits.max_depth));
   }
   return document;
 }

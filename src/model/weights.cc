@@ -356,7 +356,7 @@ Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
   if (!quantizes && !weights_.empty() && weight.scheme != weights_.front().scheme) {
     return invalid_argument(fmt::format(
         "[model] tensor {} is stored in another type than the matrices that it is "
-        "stacked with; got {}, expected {}",
+        "stacked with; got {}, expected {}: take a checkpoint with one type per layer",
         quote_name(name), values_name(weight.scheme), values_name(weights_.front().scheme)));
   }
   if (!weights_.empty() && !have_same_order(weight, weights_.front())) {
@@ -582,7 +582,10 @@ Status Loader::load_kv_scale(const std::string& attention, std::span<const std::
     const float value = element_as_f32(view, 0);
     if (first && *first != value) {
       return about_tensor(full, "contradicts another scale of the same cache",
-                          invalid_argument(fmt::format("got {}, expected {}", value, *first)));
+                          invalid_argument(fmt::format(
+                              "got {}, expected {}; download the checkpoint again, or remove one "
+                              "of the scales",
+                              value, *first)));
     }
     if (!first) {
       QUIRE_ASSIGN_OR_RETURN(scale, ops_.make_vector(view));

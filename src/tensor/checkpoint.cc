@@ -99,9 +99,10 @@ Status Checkpoint::add_shard(Shard shard) {
   for (const std::string& name : shard.tensors.names()) {
     const auto [found, inserted] = shard_of_.emplace(name, shards_.size());
     if (!inserted) {
-      return invalid_argument(fmt::format("[checkpoint] tensor {} is both in {} and in {}",
-                                          quote_name(name), shards_[found->second].source,
-                                          shard.source));
+      return invalid_argument(fmt::format(
+          "[checkpoint] tensor {} is both in {} and in {}; expected it in one file: the checkpoint "
+          "is mixed from several; download it again",
+          quote_name(name), shards_[found->second].source, shard.source));
     }
   }
   shards_.push_back(std::move(shard));
@@ -116,9 +117,10 @@ Status Checkpoint::add_indexed(const std::filesystem::path& directory,
     const Shard& shard = shards_.back();
     for (const std::string& name : names) {
       if (shard.tensors.find(name) == nullptr) {
-        return invalid_argument(
-            fmt::format("[checkpoint] {} says that tensor {} is in {}, and it is not",
-                        index.string(), quote_name(name), quote_name(file_name)));
+        return invalid_argument(fmt::format(
+            "[checkpoint] {} says that tensor {} is in {}, which lacks it; expected the "
+            "index and the files of one checkpoint: download both again",
+            index.string(), quote_name(name), quote_name(file_name)));
       }
     }
   }
@@ -128,9 +130,11 @@ Status Checkpoint::add_indexed(const std::filesystem::path& directory,
 Result<TensorView> Checkpoint::tensor(std::string_view name, const Shape& expected) {
   const auto found = shard_of_.find(std::string(name));
   if (found == shard_of_.end()) {
-    return not_found(fmt::format("[checkpoint] tensor {} of shape {} is missing in {}{}",
-                                 quote_name(name), shape_text(expected), shards_.front().source,
-                                 shards_.size() > 1 ? " and the other shards" : ""));
+    return not_found(fmt::format(
+        "[checkpoint] tensor {} of shape {} is missing in {}{}; expected every tensor of the model "
+        "that config.json describes: download the checkpoint again",
+        quote_name(name), shape_text(expected), shards_.front().source,
+        shards_.size() > 1 ? " and the other shards" : ""));
   }
   const Shard& shard = shards_[found->second];
   QUIRE_ASSIGN_OR_RETURN(TensorView view, shard.tensors.view(name));

@@ -200,8 +200,10 @@ Status HeaderReader::check_ranges() {
     covered = range.end;
   }
   if (covered != data_.size()) {
-    return error("bytes after the last tensor; got {} bytes of data, expected {}", data_.size(),
-                 covered);
+    return error(
+        "bytes after the last tensor; got {} bytes of data, expected {}; the file is damaged, "
+        "download it again",
+        data_.size(), covered);
   }
   return {};
 }
@@ -211,11 +213,14 @@ Status HeaderReader::check_ranges() {
 Result<Safetensors> Safetensors::parse(std::span<const std::byte> bytes, std::string_view source) {
   HeaderReader reader(bytes, source);
   QUIRE_ASSIGN_OR_RETURN(const std::string_view text, reader.header_text());
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
-                         JsonDocument::parse(text, fmt::format("the header of {}", source),
-                                             {.max_bytes = kMaxSafetensorsHeader, .max_depth = 8}));
+  const Result<JsonDocument> document =
+      JsonDocument::parse(text, fmt::format("the header of {}", source),
+                          {.max_bytes = kMaxSafetensorsHeader, .max_depth = 8});
+  if (!document.ok()) {
+    return Status(document.status().code(), document.status().message() + ", or download it again");
+  }
   simdjson::dom::object header;
-  if (document.root().get(header)) {
+  if (document->root().get(header)) {
     return invalid_argument(
         fmt::format("[safetensors] {}: the header is not a JSON object", source));
   }

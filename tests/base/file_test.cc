@@ -109,10 +109,12 @@ TEST_F(FileTest, ReplacesAFileOfTheWorkingDirectory) {
 
 TEST_F(FileTest, RefusesOtherThanRegularFiles) {
   EXPECT_EQ(read_file(dir_ / "absent", 4).status().code(), StatusCode::kNotFound);
-  EXPECT_THAT(read_file(dir_, 4).status().message(), HasSubstr("not a regular file"));
+  EXPECT_THAT(read_file(dir_, 4).status().message(),
+              HasSubstr("not a regular file; got a directory, expected the path of a file"));
   const auto fifo = dir_ / "fifo";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
-  EXPECT_FALSE(MappedFile::open(fifo).ok()) << "and does not wait for a writer";
+  EXPECT_THAT(MappedFile::open(fifo).status().message(), HasSubstr("; got a FIFO, expected"))
+      << "and does not wait for a writer";
 }
 
 TEST_F(FileTest, ReadsAPipeToItsEnd) {

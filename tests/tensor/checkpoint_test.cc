@@ -8,6 +8,7 @@
 namespace quire::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::UnorderedElementsAre;
@@ -101,7 +102,10 @@ TEST_F(CheckpointTest, RefusesAnIndexThatLies) {
   write(kIndex, R"({"weight_map":{}})");
   EXPECT_THAT(open_error(), HasSubstr("weight_map is missing or empty"));
   write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"one.safetensors"}})");
-  EXPECT_THAT(open_error(), HasSubstr("says that tensor \"b\" is in \"one.safetensors\""));
+  EXPECT_THAT(
+      open_error(),
+      AllOf(HasSubstr("says that tensor \"b\" is in \"one.safetensors\", which lacks it; expected"),
+            HasSubstr("download both again")));
   write(kIndex, R"({"weight_map":{"a":"three.safetensors"}})");
   EXPECT_THAT(open_error(), HasSubstr("three.safetensors"));
   write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
@@ -117,7 +121,9 @@ TEST_F(CheckpointTest, RefusesTheSameTensorInTwoShards) {
                                        2);
   write_file(directory_ / "two.safetensors", bytes.data(), bytes.size());
   write(kIndex, R"({"weight_map":{"a":"one.safetensors","b":"two.safetensors"}})");
-  EXPECT_THAT(open_error(), HasSubstr("\"a\" is both in"));
+  EXPECT_THAT(open_error(),
+              AllOf(HasSubstr("\"a\" is both in"), HasSubstr("; expected it in one file"),
+                    HasSubstr("download it again")));
 }
 
 TEST_F(CheckpointTest, ShardsCannotLeaveTheDirectory) {
@@ -135,7 +141,9 @@ TEST_F(CheckpointTest, NamesTheExpectedShape) {
               HasSubstr("got [2], expected [1, 2]"));
   const Status missing = checkpoint->tensor("b", {3}).status();
   EXPECT_EQ(missing.code(), StatusCode::kNotFound);
-  EXPECT_THAT(missing.message(), HasSubstr("tensor \"b\" of shape [3] is missing in"));
+  EXPECT_THAT(missing.message(), AllOf(HasSubstr("tensor \"b\" of shape [3] is missing in"),
+                                       HasSubstr("; expected every tensor"),
+                                       HasSubstr("download the checkpoint again")));
 }
 
 TEST(CheckpointInMemory, UnalignedTensorsAreCopied) {
