@@ -8,6 +8,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+if [[ "${1:-}" == -h || "${1:-}" == --help ]]; then
+  sed -n '2,/^set /{s/^# //p}' "$0"
+  exit
+fi
 clients=OFF
 if [[ "${1:-}" == --clients ]]; then
   clients=ON

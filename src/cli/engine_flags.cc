@@ -229,7 +229,7 @@ void warn_of(const EngineConfig& config) {
         "threads would wait for each other",
         config.num_threads, num_cores);
   }
-  if (config.device != "cpu" && cuda_status().ok()) {
+  if (config.device == "cuda" || (config.device != "cpu" && cuda_status().ok())) {
     if (config.cpu_activations != EngineConfig().cpu_activations) {
       log_warning("[cli] --cpu-activations has no effect on a GPU");
     }
@@ -263,7 +263,8 @@ bool names_model(std::string_view word) {
     if (word.starts_with(start)) return true;
   }
   std::error_code error;
-  return is_full_model_name(word) || std::filesystem::exists(word, error);
+  return word.ends_with(".gguf") || is_full_model_name(word) ||
+         std::filesystem::exists(word, error);
 }
 
 Status set_model(std::string_view word, EngineConfig* config) {

@@ -36,8 +36,9 @@ struct Options {
   std::vector<std::string> prompts;
   std::vector<std::vector<int32_t>> prompt_ids;
   std::string input;
-  std::string message;     // the words of the command line, or the text on standard input
-  bool has_words = false;  // whether the command line has any
+  std::string message;  // the words of the command line, or the text on standard input
+  std::optional<std::string> first_word;  // of the command line
+  bool has_quoted_words = false;          // another word has spaces
   std::string format = "text";
   bool chat = false;
 
@@ -49,9 +50,11 @@ struct Options {
 // Takes a word of the command line: the first one is the model if it names one, all others are the
 // message.
 Status take_word(std::string_view word, Options& options) {
-  const bool is_first = !std::exchange(options.has_words, true);
+  const bool is_first = !options.first_word;
+  if (is_first) options.first_word = word;
   if (is_first && names_model(word)) return set_model(word, &options.engine);
   QUIRE_RETURN_IF_ERROR(parse_text(word).status());
+  if (!is_first && word.find(' ') != std::string_view::npos) options.has_quoted_words = true;
   if (!options.message.empty()) options.message += ' ';
   options.message += word;
   return {};
@@ -426,6 +429,16 @@ void check(const Options& options, Complaints& complaints) {
     complaints.add("--chat and --prompt-ids do not go together: a template takes text");
   }
   const bool has_plain_prompts = !options.prompts.empty() || !options.input.empty();
+  // Without this, a misspelt model would become a part of the message to the embedded one.
+  const bool has_other_text =
+      options.has_quoted_words || has_plain_prompts || !options.prompt_ids.empty();
+  if (options.engine.model.empty() && options.first_word && has_other_text &&
+      options.first_word->find(' ') == std::string::npos) {
+    complaints.add(
+        fmt::format("'{}' is no model: it does not exist and does not read ORG/NAME; expected a "
+                    "model before other text, or one message in quotes",
+                    clipped(*options.first_word)));
+  }
   const bool has_no_messages = !options.chat && has_plain_prompts && options.message.empty();
   if (has_no_messages && !options.engine.chat_template.empty()) {
     complaints.add("--chat-template needs --chat, which puts prompts into it");
@@ -506,7 +519,8 @@ Command generate_command() {
       .name = "MODEL MESSAGE",
       .help =
           "The first word is the model, as --model, if it is an existing path, begins with /, ./, "
-          "../ or ~/, or reads ORG/NAME. All others are one message, put into the model's chat "
+          "../ or ~/, ends in .gguf, or reads ORG/NAME. All others are one message, put into the "
+          "model's chat "
           "template if it has one. Without a prompt, the message is read from a pipe on "
           "standard input",
       .kind = ValueKind::kDirectory,

@@ -149,7 +149,7 @@ void add_access_flags(FlagSet& flags, ServeOptions* options) {
   server::AdmissionConfig& admission = options->service.admission;
   flags.begin_group("Access");
   flags.texts("--api-key", "KEY", &options->api_keys,
-              "Key that every route but /health and /ready needs; may be repeated");
+              "Key that every route but /health, /ready and /ping needs; may be repeated");
   flags.file("--api-key-file", &options->api_key_file, "File with more keys, one per line");
   flags.number("--max-num-queued-reqs", &options->max_num_queued_reqs, {.min = 0, .max = 1 << 20},
                "Most sequences that may wait to run; further requests get 429");
@@ -356,8 +356,11 @@ Result<int> run(const ServeOptions& options) {
   wait_for_interrupt(service, *transport);
 
   service.close();
-  log_info("[server] shutting down; waiting at most {} s for {} running requests",
-           options.drain_timeout, service.num_running());
+  const int num_running = service.num_running();
+  log_info("[server] shutting down{}",
+           num_running == 0 ? ""
+                            : fmt::format("; waiting at most {} s for {} running requests",
+                                          options.drain_timeout, num_running));
   if (!transport->drain(std::chrono::seconds(options.drain_timeout))) {
     log_warning("[server] drain timeout reached; cancelling {} running requests",
                 service.num_running());

@@ -1,6 +1,7 @@
 #include "quantize/gguf_plan.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <string>
@@ -116,10 +117,11 @@ Status Planner::add(const TensorSpec& tensor) {
 
 void Planner::log_unfit() const {
   for (const auto& [change, names] : unfit_) {
-    std::string list;
-    for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;
-    log_info("[quantize] {} for {} matrices, whose rows are no multiple of its blocks: {}", change,
-             names.size(), list);
+    const std::string others =
+        names.size() == 1 ? "" : fmt::format(" and {} others", names.size() - 1);
+    log_info("[quantize] {} for matrices whose rows are no multiple of its blocks: {}{}", change,
+             names.front(), others);
+    log_debug("[quantize] all of them: {}", fmt::join(names, ", "));
   }
 }
 

@@ -101,6 +101,8 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--quantization", "awq"}, "one of none, fp8"},
       {{"generate", "--prompt-ids", "1,x"}, "token ids"},
       {{"generate", "--format", "xml"}, "one of text, json"},
+      {{"generate", "mymodel", "Once upon a time"}, "'mymodel' is no model"},
+      {{"generate", "mymodel", "--prompt", "Hi"}, "'mymodel' is no model"},
       {{"generate", "--log-level", "loud"}, "debug"},
       {{"tokenize"}, "--text"},
       {{"template"}, "--input"},
