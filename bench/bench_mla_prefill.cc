@@ -215,7 +215,7 @@ void run(Bench& bench, const MlaLayer& layer, int num_heads, const Workload& wor
   const auto run_expanded = [&] {
     must(plan->run_expanded({.q = heads(q, fi::kExpandedKeyDim),
                              .out = heads(out, fi::kExpandedValueDim),
-                             .partial = heads(attended, fi::kExpandedValueDim),
+                             .scratch = heads(attended, kExpandedScratch * fi::kExpandedValueDim),
                              .kv = kv,
                              .expander = &expander,
                              .workspace = memory},

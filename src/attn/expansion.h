@@ -24,11 +24,14 @@ class LatentExpander {
   virtual void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) = 0;
 };
 
+// The elements of ExpandedCall::scratch per element of `out`: a partial result, and a sum in F32.
+inline constexpr int kExpandedScratch = 3;
+
 // The arguments of one layer's expanded attention, in the plan's phase.
 struct ExpandedCall {
   TensorView q;        // [num_tokens, num_heads, key_dim], all tokens of the step, rotated
   TensorView out;      // [num_tokens, num_heads, value_dim]; only the phase's rows are written
-  TensorView partial;  // scratch, as `out`
+  TensorView scratch;  // [num_tokens, num_heads, kExpandedScratch * value_dim], as `out`
   KvCacheView kv;
   LatentExpander* expander = nullptr;
   std::span<std::byte> workspace;  // AttentionPlan::workspace_bytes, 256-byte aligned

@@ -439,7 +439,7 @@ Status DecoderModel::attend_latent(size_t layer_idx, const DecoderLayer& layer,
   ExpandedCall call;
   call.q = views.q;
   call.out = views.out;
-  call.partial = views.partial;
+  call.scratch = views.expanded;
   call.kv = rope.kv;
   call.expander = &expander;
   call.workspace = step.workspace;

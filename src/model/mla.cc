@@ -91,7 +91,7 @@ int64_t MlaViews::width(const MlaConfig& config, int num_heads) {
   for (const int64_t view :
        {int64_t{config.q_lora_rank}, int64_t{config.latent_head_dim()}, heads * config.q_head_dim(),
         heads * std::max(config.latent_head_dim(), config.v_head_dim),
-        heads * std::max(config.kv_lora_rank, config.v_head_dim)}) {
+        heads * std::max(config.kv_lora_rank, kExpandedScratch * config.v_head_dim)}) {
     width += round_up(view, kViewElements);
   }
   return width;
@@ -115,7 +115,7 @@ MlaViews::MlaViews(const MlaConfig& config, int num_heads, const TensorView& scr
   latent = place({num_tokens, config.latent_head_dim()});
   q = place({num_tokens, num_heads, config.q_head_dim()});
   place_both(q_absorbed, config.latent_head_dim(), out, config.v_head_dim);
-  place_both(attended, config.kv_lora_rank, partial, config.v_head_dim);
+  place_both(attended, config.kv_lora_rank, expanded, kExpandedScratch * config.v_head_dim);
 }
 
 void project_latent(const MlaLayer& layer, const TensorView& x, const MlaViews& views, Ops& ops,

@@ -4,9 +4,9 @@
 //
 // The products are absorbed: the queries are multiplied by each head's matrix of keys and the
 // output of attention by its matrix of values, instead of the cached vectors. Attention then has
-// one KV head, whose keys are [latent | rotated key] and whose values are the latents. If the step's
-// prefill plan offers it, prompts take the expanded form instead (attn/expansion.h): keys and values
-// of every head are computed from the latent vectors by the same matrices.
+// one KV head, whose keys are [latent | rotated key] and whose values are the latents. If the
+// step's prefill plan offers it, prompts take the expanded form instead (attn/expansion.h): keys
+// and values of every head are computed from the latent vectors by the same matrices.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ void add_mla_weights(const DecoderConfig& config, int64_t hidden_size, const std
                      std::unique_ptr<Linear>& o, WeightGroup& group);
 
 // The inner values of one layer for `num_tokens` tokens, in one scratch buffer. `out` shares the
-// memory of `q_absorbed`, and `partial` that of `attended`.
+// memory of `q_absorbed`, and `expanded` that of `attended`.
 class MlaViews {
  public:
   // Elements per token, of one rank.
@@ -71,7 +71,7 @@ class MlaViews {
   TensorView q_absorbed;  // [num_tokens, num_heads, latent_head_dim]
   TensorView attended;    // [num_tokens, num_heads, kv_lora_rank]
   TensorView out;         // [num_tokens, num_heads, v_head_dim]
-  TensorView partial;     // as out; scratch of the expanded form
+  TensorView expanded;    // ExpandedCall::scratch
 };
 
 // Computes q and latent from the input x of a layer.

@@ -259,8 +259,7 @@ class ExpandingReferencePlan final : public ExpandingPlan {
   Status run_expanded(const ExpandedCall& call, Stream& stream) override {
     const PhaseRange& range = batch_.prefill;
     // Scratch may have any content.
-    const TensorView partial = call.partial.rows(range.first_token, range.num_tokens);
-    std::fill_n(partial.as<float>(), partial.shape.num_elements(), NAN);
+    std::fill_n(call.scratch.as<float>(), call.scratch.shape.num_elements(), NAN);
     for (int req = range.first_req; req < range.first_req + range.num_reqs; ++req) {
       attend(call, req, stream);
     }

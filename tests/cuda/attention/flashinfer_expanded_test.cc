@@ -238,7 +238,7 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
   const Buffer cache = upload(host.cache_memory().data(), host.cache_memory().num_bytes());
   const Buffer q = upload_bf16(queries);
   const Buffer out = poisoned(heads * kValue * 2);
-  const Buffer partial = poisoned(heads * kValue * 2);
+  const Buffer scratch = poisoned(heads * kExpandedScratch * kValue * 2);
   const float scales[] = {attention.k_scale};
   const Buffer scale = upload(scales, sizeof(scales));
   AttentionBatch batch = host.batch();
@@ -271,7 +271,7 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
   ASSERT_EQ(plan->run_expanded(
                     {.q = rows(q, kKey),
                      .out = rows(out, kValue),
-                     .partial = rows(partial, kValue),
+                     .scratch = rows(scratch, kExpandedScratch * kValue),
                      .kv = kv,
                      .expander = &expander,
                      .workspace = {static_cast<std::byte*>(workspace.data()), workspace_bytes}},
@@ -306,7 +306,7 @@ TEST_P(ExpandedAttention, EqualsTheDefinition) {
     actual.push_back(bf16_to_f32(bits[i]));
     wanted.push_back(expected[i]);
   }
-  // Results of parts are rounded to BF16 before they are merged.
+  // Results of parts are rounded to BF16 before they are merged, and sums are not.
   expect_close(actual, wanted, spec.max_rows == 0 ? 1e-2F : 1.5e-2F);
   // The scratch memory was as small as the case says.
   int64_t total_rows = 0;
@@ -357,7 +357,7 @@ std::vector<ExpandedCase> expanded_cases() {
                    .num_heads = 128,
                    .reqs = {{70, 300, 1}, {130, 260, 2}},
                    .max_rows = 128});
-  // The result is rounded to BF16 79 times.
+  // 79 partial results.
   cases.push_back(
       {.name = "many_parts", .num_heads = 4, .reqs = {{130, 10100, 1}}, .max_rows = 128});
   return cases;

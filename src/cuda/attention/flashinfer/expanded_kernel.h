@@ -53,9 +53,12 @@ void launch_expanded_attention(const ExpandedBatch& batch, const ExpandedChunk& 
                                const ExpandedAttention& call, CudaStream& stream);
 
 // out and lse := their merge with the results of a chunk that continues a request. The query tokens
-// that lie before the chunk see none of it; their partial results are not read.
+// that lie before the chunk see none of it; their partial results are not read. The merged results
+// are also kept in F32, because rounding them after each of many chunks would lose accuracy.
 struct ExpandedMerge {
-  void* out = nullptr;  // [num_tokens, num_heads, 128]
+  void* out = nullptr;    // [num_tokens, num_heads, 128]
+  float* sums = nullptr;  // as out; read if has_sums, otherwise out is
+  bool has_sums = false;  // an earlier chunk of the request was merged
   float* lse = nullptr;
   const void* partial = nullptr;
   const float* partial_lse = nullptr;

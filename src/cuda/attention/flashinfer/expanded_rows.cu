@@ -81,11 +81,15 @@ __global__ void __launch_bounds__(kBlock)
   const int64_t at = row * kExpandedValueDim + lane * kPerLane;
   auto out = load_vec<kPerLane>(static_cast<const Bf16*>(call.out) + at);
   const auto partial = load_vec<kPerLane>(static_cast<const Bf16*>(call.partial) + at);
+  Vec<float, kPerLane> sums;
+  if (call.has_sums) sums = load_vec<kPerLane>(static_cast<const float*>(call.sums) + at);
 #pragma unroll
   for (int i = 0; i < kPerLane; ++i) {
-    const float merged = weight * to_float(out.v[i]) + partial_weight * to_float(partial.v[i]);
-    out.v[i] = from_float<Bf16>(merged / sum);
+    const float before = call.has_sums ? sums.v[i] : to_float(out.v[i]);
+    sums.v[i] = (weight * before + partial_weight * to_float(partial.v[i])) / sum;
+    out.v[i] = from_float<Bf16>(sums.v[i]);
   }
+  store_vec(call.sums + at, sums);
   store_vec(static_cast<Bf16*>(call.out) + at, out);
   __syncwarp();  // every lane has read the LSE
   if (lane == 0) call.lse[row] = top + log2f(sum);

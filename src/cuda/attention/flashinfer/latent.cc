@@ -154,7 +154,15 @@ class LatentPrefillPlan final : public ExpandingPlan {
   void expand(const ExpandedChunk& chunk, const ExpandedCall& call, const Scratch& scratch,
               Stream& stream) const;
   void merge(const ExpandedChunk& chunk, const ExpandedCall& call, const Scratch& scratch,
-             Stream& stream) const;
+             bool has_sums, Stream& stream) const;
+  // The parts of ExpandedCall::scratch, as `out`: the results of a chunk, and merged results in
+  // F32.
+  static TensorView partial_of(const ExpandedCall& call) {
+    return {call.scratch.data, call.out.dtype, call.out.shape};
+  }
+  static TensorView sums_of(const ExpandedCall& call) {
+    return {call.scratch.as<std::byte>() + call.out.num_bytes(), DType::kF32, call.out.shape};
+  }
   // The first of the phase's rows.
   void* phase_rows(const TensorView& view) const {
     return view.rows(batch_.prefill.first_token, batch_.prefill.num_tokens).data;
@@ -257,12 +265,14 @@ void LatentPrefillPlan::expand(const ExpandedChunk& chunk, const ExpandedCall& c
 }
 
 void LatentPrefillPlan::merge(const ExpandedChunk& chunk, const ExpandedCall& call,
-                              const Scratch& scratch, Stream& stream) const {
+                              const Scratch& scratch, bool has_sums, Stream& stream) const {
   const int32_t* query_start = batch_.query_start.host + batch_.prefill.first_req + chunk.first_req;
   launch_expanded_merge(expanded_batch(), chunk,
                         {.out = phase_rows(call.out),
+                         .sums = static_cast<float*>(phase_rows(sums_of(call))),
+                         .has_sums = has_sums,
                          .lse = scratch.lse,
-                         .partial = phase_rows(call.partial),
+                         .partial = phase_rows(partial_of(call)),
                          .partial_lse = scratch.partial_lse,
                          .first_token = query_start[0] - batch_.prefill.first_token,
                          .num_tokens = query_start[1] - query_start[0]},
@@ -278,6 +288,7 @@ Status LatentPrefillPlan::run_expanded(const ExpandedCall& call, Stream& stream)
       "[flashinfer] strides of the cache are not multiples of 16 bytes below 2^32 elements");
   BumpAllocator memory(call.workspace.data());
   const Scratch scratch = place_scratch(memory);
+  bool has_sums = false;
   for (const ExpandedChunk& chunk : planner_.chunks()) {
     if (chunk.num_tiles == 0) continue;  // requests without tokens
     expand(chunk, call, scratch, stream);
@@ -285,13 +296,14 @@ Status LatentPrefillPlan::run_expanded(const ExpandedCall& call, Stream& stream)
                               {.q = phase_rows(call.q),
                                .keys = scratch.keys,
                                .values = scratch.values,
-                               .out = phase_rows(chunk.continues() ? call.partial : call.out),
+                               .out = phase_rows(chunk.continues() ? partial_of(call) : call.out),
                                .lse = chunk.continues() ? scratch.partial_lse : scratch.lse,
                                .max_rows = max_rows_,
                                .num_sms = num_sms_,
                                .scale = shape_.scale},
                               as_cuda(stream));
-    if (chunk.continues()) merge(chunk, call, scratch, stream);
+    if (chunk.continues()) merge(chunk, call, scratch, has_sums, stream);
+    has_sums = chunk.continues();
   }
   return {};
 }
