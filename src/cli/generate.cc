@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/ascii.h"
@@ -46,6 +48,17 @@ struct Options {
     return !prompts.empty() || !prompt_ids.empty() || !input.empty() || !message.empty();
   }
 };
+
+// Whether the word may be a misspelt name of a model, which has no spaces and begins with a letter
+// or a digit.
+bool is_like_model_name(std::string_view word) {
+  const auto is_alphanumeric = [](unsigned char c) { return std::isalnum(c) != 0; };
+  const auto may_be_in_name = [&](char c) {
+    return is_alphanumeric(c) || std::string_view("._-/").find(c) != std::string_view::npos;
+  };
+  return !word.empty() && is_alphanumeric(word.front()) &&
+         std::ranges::all_of(word, may_be_in_name);
+}
 
 // Takes a word of the command line: the first one is the model if it names one, all others are the
 // message.
@@ -433,7 +446,7 @@ void check(const Options& options, Complaints& complaints) {
   const bool has_other_text =
       options.has_quoted_words || has_plain_prompts || !options.prompt_ids.empty();
   if (options.engine.model.empty() && options.first_word && has_other_text &&
-      options.first_word->find(' ') == std::string::npos) {
+      is_like_model_name(*options.first_word)) {
     complaints.add(
         fmt::format("'{}' is no model: it does not exist and does not read ORG/NAME; expected a "
                     "model before other text, or one message in quotes",
