@@ -133,9 +133,10 @@ struct AttentionCall {
   std::span<std::byte> workspace;  // AttentionPlan::workspace_bytes, 256-byte aligned on a GPU
 };
 
+class ExpandingPlan;
+
 // A plan owns all state between update() and run(), so plans of one backend with equal shapes (of
 // two models or two graphs) can be updated and run in any order. The backend outlives its plans.
-class ExpandingPlan;
 class AttentionPlan {
  public:
   virtual ~AttentionPlan() = default;
@@ -150,8 +151,8 @@ class AttentionPlan {
   // before each replay: the work that run() enqueues does not depend on lengths, only on the shape
   // of the range and the batch's device pointers.
   virtual Status update(const AttentionBatch& batch, Stream& stream) = 0;
-  // Enqueues the attention of one layer without allocation or synchronization. A request of length
-  // 0 (padding) gets zeros.
+  // Enqueues the attention of one layer without allocation or synchronization, if expanding() is
+  // null. A request of length 0 (padding) gets zeros.
   virtual Status run(const AttentionCall& call, Stream& stream) = 0;
   // The plan that computes the batch of the last update() instead of run() (attn/expansion.h); null:
   // run() does.

@@ -24,7 +24,8 @@ class LatentExpander {
   virtual void expand(TensorView latents, TensorView keys, TensorView values, Stream& stream) = 0;
 };
 
-// The elements of ExpandedCall::scratch per element of `out`: a partial result, and a sum in F32.
+// The elements of ExpandedCall::scratch per element of `out`: a partial result, and a merged result
+// in F32. A request's first result is merged as it was rounded in `out`.
 inline constexpr int kExpandedScratch = 3;
 
 // The arguments of one layer's expanded attention, in the plan's phase.

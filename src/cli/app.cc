@@ -52,9 +52,15 @@ int run_command(const CommandLine& line) {
   const Command& command = *line.command;
   apply(*command.log);
   for (const std::string& warning : line.warnings) log_warning("[cli] {}", warning);
-  set_log_rewrite([&](std::string_view text) { return command.flags.name_flags(text); });
+  // The flags are the caller's, so the rewriting ends however the command ends.
+  struct Rewriting {
+    explicit Rewriting(const FlagSet& flags) {
+      set_log_rewrite([&flags](std::string_view text) { return flags.name_flags(text); });
+    }
+    ~Rewriting() { set_log_rewrite({}); }
+  };
+  const Rewriting rewriting(command.flags);
   const Result<int> code = command.run();
-  set_log_rewrite({});
   if (code.ok()) return *code;
   print_stderr("{}: {}\n", line.path, one_line(command.flags.name_flags(code.status().message())));
   return code.status().code() == StatusCode::kCancelled ? CancelScope::exit_code() : kExitFailure;

@@ -217,7 +217,9 @@ Result<Safetensors> Safetensors::parse(std::span<const std::byte> bytes, std::st
       JsonDocument::parse(text, fmt::format("the header of {}", source),
                           {.max_bytes = kMaxSafetensorsHeader, .max_depth = 8});
   if (!document.ok()) {
-    return Status(document.status().code(), document.status().message() + ", or download it again");
+    const bool is_damaged = document.status().code() == StatusCode::kInvalidArgument;
+    return Status(document.status().code(),
+                  document.status().message() + (is_damaged ? ", or download it again" : ""));
   }
   simdjson::dom::object header;
   if (document->root().get(header)) {

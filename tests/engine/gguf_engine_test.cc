@@ -298,7 +298,7 @@ TEST(GgufFiles, WrongOnesAreNamed) {
   EXPECT_THAT(error_of(scratch.path()), HasSubstr("the name of one of the files, such as"));
 }
 
-// Metadata that changes the arithmetic is never ignored.
+// The listed values of metadata that change the arithmetic are refused.
 TEST(GgufFiles, UnservedValuesAreNamed) {
   const ScratchDirectory scratch;
   const auto error_with = [&](std::string_view key, float value) {
@@ -324,6 +324,9 @@ TEST(GgufFiles, UnservedValuesAreNamed) {
       {"expert_group_scale", {0, 1}, 3},
       {"moe_every_n_layers", {0, 1}, 2},
       {"swiglu_clamp_exp", {0}, 7},
+      {"swiglu_clamp_shexp", {0}, 7},
+      {"attention.max_alibi_bias", {0}, 8},
+      {"router_logit_softcapping", {0}, 30},
   };
   for (const Case& one : cases) {
     const std::string key = "llama." + one.key;

@@ -1,4 +1,4 @@
-// Products with matrices whose weights stay packed in 4, 6 or 8 bits, for Hopper and later.
+// Products with matrices whose weights stay packed in 4, 6 or 8 bits, for Hopper.
 //
 // Layout. Rows are kept in panels of 32, and a panel in blocks of columns: 256 with 4 bits, 128
 // with 6 and 8. A block is contiguous, so that one bulk copy fetches it: the header of

@@ -20,10 +20,12 @@
 // multiplied by the group's scale, and the group's minimum is subtracted, in x's type with one
 // rounding; scales and minimums are rounded to x's type too. The error of a scale is the same in
 // all columns of a group, so that a group's sum has a relative error of up to 2^-8 in BF16 and
-// 2^-11 in F16; with minimums, that of the larger sums whose difference it is. Sums are F32.
-// Scaling the sums of groups in F32 instead, as the kernel for few rows does, takes kTokens / 2
-// instructions per thread and group, but 4 less per 8 weights. Tiles of up to 32 tokens do so with
-// 4 bits, groups of 64 or more, and neither minimums nor zero points; these weights are exact.
+// 2^-11 in F16; with minimums, that of the larger sums whose difference it is. A scale below 2^-14
+// has an absolute error of up to 2^-25 in F16 instead. Sums are F32.
+// Scaling the sums of groups in F32, as the kernel for few rows does, costs kTokens / 2
+// instructions per thread and group and saves 4 per 8 weights. It pays for tiles of up to 32 tokens
+// and groups of 64 or more, and is done with 4 bits and neither minimums nor zero points. Those
+// weights are not rounded.
 #include <algorithm>
 #include <bit>
 
@@ -43,8 +45,8 @@ constexpr int kMaxWarpgroups = 2;
 constexpr int kMaxThreads = kMaxWarpgroups * 128;
 constexpr int kBlocksPerSm = 2;
 constexpr int kPanelsPerWarpgroup = 2;
-constexpr int kMaxPlainTokens = 32;  // of tiles whose groups' sums are scaled
-constexpr int kRing = 1024;          // the alignment of the 128-byte swizzle
+constexpr int kMaxScaledSumTokens = 32;  // of tiles whose groups' sums are scaled
+constexpr int kSwizzleAlignment = 1024;  // the alignment of the 128-byte swizzle
 constexpr int kChunkSlices = kChunkColumns / kSliceColumns;  // of a stage of x
 constexpr int kSliceRowBytes = 128;                          // of x
 
@@ -95,8 +97,8 @@ __host__ __device__ constexpr SharedLayout shared_layout(int tokens, int panels,
   const int parts = tokens * part_stride(panels) * static_cast<int>(sizeof(float));
   layout.barriers = rings > parts ? rings : parts;
   const int num_stages = x_stages + panels * weight_stages;
-  layout.num_bytes =
-      kRing + layout.barriers + num_stages * static_cast<int>(sizeof(Mbarrier) + sizeof(unsigned));
+  layout.num_bytes = kSwizzleAlignment + layout.barriers +
+                     num_stages * static_cast<int>(sizeof(Mbarrier) + sizeof(unsigned));
   return layout;
 }
 
@@ -167,7 +169,7 @@ struct Place {
   }
 };
 
-// The rows of w that a tile has of each half, or in all.
+// The panels of w in a tile; of a gated product, of each half.
 __device__ __forceinline__ int tile_panels(const Params& p) {
   return static_cast<int>(blockDim.x) / (128 / kPanelsPerWarpgroup) >> p.is_gated;
 }
@@ -196,13 +198,13 @@ struct RowFactors {
 };
 
 // Makes the weights of a tile's rows, the operands A of a warp, of one slice after the other.
-// kPlain: the operands are integers, and add_scaled() scales a group's sums.
-template <typename T, int kBits, bool kPlain>
+// kScalesSums: the operands are integers, and add_scaled() scales a group's sums.
+template <typename T, int kBits, bool kScalesSums>
 class WeightReader {
  public:
   // A slice in registers. Each lane has the factors of one of the 16 rows in one or two of the
   // slice's groups: the scale, and in the upper half the zero point or the negative minimum; or,
-  // if kPlain, the scale in F32.
+  // if kScalesSums, the scale in F32.
   struct Slice {
     TileWords<kBits> words;
     uint32_t factors[2];
@@ -213,7 +215,7 @@ class WeightReader {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     tile_ = static_cast<int>(threadIdx.x) / 32 % kTiles;
     row_ = tile_ * kPackedTileRows + lane % kPackedTileRows;
-    column_ = !kPlain && p.group_shift < 6 ? lane / kPackedTileRows << p.group_shift : 0;
+    column_ = !kScalesSums && p.group_shift < 6 ? lane / kPackedTileRows << p.group_shift : 0;
     // Selects a pair of the upper half, or else zero, of a lane's factors.
     select_minimum_ = p.layout.format.has_zeros ? 0x4444 : 0x3232;
     select_zero_ = p.layout.format.has_zeros ? 0x3232 : 0x7654;
@@ -225,7 +227,7 @@ class WeightReader {
     constexpr int kTileBytes = packed_tile_bytes(kBits);
     slice.words = load_tile<kBits>(
         block + p_.layout.header.num_bytes + (idx * kTiles + tile_) * kTileBytes, lane);
-    if (!kPlain && idx == 0 && p_.layout.format.has_block_scales()) {
+    if (!kScalesSums && idx == 0 && p_.layout.format.has_block_scales()) {
       block_scale_ = to_float(load_as<__half>(block + p_.layout.header.block_scales + 2 * row_));
       if (p_.layout.format.has_minimums) {
         block_minimum_ =
@@ -236,7 +238,7 @@ class WeightReader {
     slice.starts_group = (first & ((1 << p_.group_shift) - 1)) == 0;
     if (!slice.starts_group) return;
     slice.factors[0] = factors_of(block, (first + column_) >> p_.group_shift);
-    if (!kPlain && p_.group_shift == 4) {
+    if (!kScalesSums && p_.group_shift == 4) {
       slice.factors[1] = factors_of(block, (first + 32 + column_) >> 4);
     }
   }
@@ -245,11 +247,11 @@ class WeightReader {
   __device__ __forceinline__ void make(const Slice& slice, uint32_t (&a)[kSteps][4]) {
 #pragma unroll
     for (int step = 0; step < kSteps; ++step) {
-      if constexpr (!kPlain) take_factors(slice, step);
+      if constexpr (!kScalesSums) take_factors(slice, step);
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const uint32_t biased = biased_pair<T, kBits>(slice.words, step, i);
-        if constexpr (kPlain) {
+        if constexpr (kScalesSums) {
           a[step][i] = subtract_pairs<T>(biased, kBias<T, kBits>);
         } else {
           const RowFactors& of = rows_[i % 2];
@@ -285,7 +287,7 @@ class WeightReader {
     const int at = group * static_cast<int>(kPanelRows) + row_;
     const unsigned char* const scales = block + header.scales;
     const unsigned char* const minimums = block + header.minimums;
-    if (!kPlain && format.has_block_scales()) {
+    if (!kScalesSums && format.has_block_scales()) {
       const float scale = block_scale_ * static_cast<float>(load_as<int8_t>(scales + at));
       if (!format.has_minimums) return pack<T>(scale, 0.0F);
       const float minimum = block_minimum_ * static_cast<float>(minimums[at]);
@@ -300,11 +302,11 @@ class WeightReader {
                   ? to_float(__ushort_as_half(bits))
                   : __uint_as_float(static_cast<uint32_t>(bits) << 16);
     }
-    if (!kPlain && format.has_minimums) {
+    if (!kScalesSums && format.has_minimums) {
       const float minimum = to_float(load_as<__half>(minimums + 2 * at));
       return pack<T>(scale, fmaf(scale, p_.layout.shifted, -minimum));
     }
-    if constexpr (kPlain) return __float_as_uint(scale);
+    if constexpr (kScalesSums) return __float_as_uint(scale);
     if (!format.has_zeros) return pack<T>(scale, 0.0F);
     const uint32_t zero = block[header.zeros + at];
     if constexpr (kBias<T, kBits> != 0) {
@@ -440,7 +442,7 @@ __device__ __forceinline__ void store_tile(const Params& p, const Place& place,
   }
 }
 
-template <typename T, int kBits, int kTokens, bool kPlain>
+template <typename T, int kBits, int kTokens, bool kScalesSums>
 __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
     packed_tile_gemm_kernel(const __grid_constant__ Params p) {
   extern __shared__ unsigned char memory[];
@@ -453,7 +455,7 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   const int panel = warp / kTiles;
   const SharedLayout layout =
       shared_layout(kTokens, panels, p.x_stages, p.weight_stages, p.stage_bytes);
-  unsigned char* const start = memory + (-shared_address(memory) & (kRing - 1));
+  unsigned char* const start = memory + (-shared_address(memory) & (kSwizzleAlignment - 1));
   auto* const barriers = reinterpret_cast<Mbarrier*>(start + layout.barriers);
   auto* const counts =
       reinterpret_cast<unsigned*>(barriers + p.x_stages + panels * p.weight_stages);
@@ -509,9 +511,9 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   __syncwarp();
 
   float sums[kTokens / 2] = {};
-  float scaled[kPlain ? kTokens / 2 : 1] = {};  // the sums are those of a group then
+  float scaled[kScalesSums ? kTokens / 2 : 1] = {};  // the sums are those of a group then
   int adds = 1;
-  using Reader = WeightReader<T, kBits, kPlain>;
+  using Reader = WeightReader<T, kBits, kScalesSums>;
   Reader reader(p);
   typename Reader::Slice weights;
   Position weights_at;
@@ -524,12 +526,13 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
     if (weight_ring.may_refill(weights_at.stage)) {
       load_block(weights_at.stage, chunk / kChunks + p.weight_stages);
     }
+    __syncwarp();
     weights_at.advance(p.weight_stages);
   };
   uint32_t a[kSteps][4];
   load_slice(first_chunk, 0);
   reader.make(weights, a);
-  if constexpr (kPlain) reader.take_scales(weights);
+  if constexpr (kScalesSums) reader.take_scales(weights);
 #pragma unroll 1
   for (int chunk = first_chunk; chunk < end_chunk; ++chunk) {
     x_ring.arrived[x_pos.stage].wait(x_pos.parity);
@@ -555,7 +558,7 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
       wgmma::keep(sums);
       wgmma::wait<0>();
       wgmma::keep(sums);
-      if constexpr (kPlain) {
+      if constexpr (kScalesSums) {
         adds = 1;
         if (weights.starts_group) {
           reader.add_scaled(sums, scaled);
@@ -565,10 +568,11 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
       }
     }
     if (x_ring.may_refill(x_pos.stage)) load_x(x_pos.stage, chunk + p.x_stages);
+    __syncwarp();
     x_pos.advance(p.x_stages);
   }
 
-  if constexpr (kPlain) {
+  if constexpr (kScalesSums) {
     // Unless the last slice is a group, whose sums have been added.
     if (adds != 0) reader.add_scaled(sums, scaled);
 #pragma unroll
@@ -606,7 +610,7 @@ void launch_tiles(const LaunchContext& context, const LaunchShape& shape, int to
                   const Params& p) {
   CudaStream& stream = *context.stream;
   const auto launch = [&]<int kTokens>(std::integral_constant<int, kTokens>) {
-    if constexpr (kBits == 4 && kTokens <= kMaxPlainTokens) {
+    if constexpr (kBits == 4 && kTokens <= kMaxScaledSumTokens) {
       if (scales_sums(p)) {
         QUIRE_LAUNCH(stream, (packed_tile_gemm_kernel<T, kBits, kTokens, true>), shape, p);
         return;
@@ -627,8 +631,8 @@ int packed_tile_tokens(int64_t m) {
 }
 
 // On an H200 two thread blocks of two warpgroups per SM are as fast as one of four, or up to 18 %
-// faster. With up to 128 rows, the most splits up to 4 whose thread blocks all run at once are the
-// fastest; clusters of 8 are slower, except with 14336 columns.
+// faster. The most splits up to 4 whose thread blocks all run at once were the fastest with up to
+// 128 rows, and are used with more; clusters of 8 are slower, except with 14336 columns.
 PackedTilePlan packed_tile_plan(const PackedRows& w, int64_t m, int num_sms) {
   PackedTilePlan plan;
   plan.tokens = packed_tile_tokens(m);
@@ -680,7 +684,8 @@ void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
   p.splits = plan.splits;
   p.stage_bytes = static_cast<int>(round_up(p.block_bytes, 128));
 
-  // The thread blocks of an SM divide its memory. x's ring takes up to 45 % of it.
+  // The thread blocks of an SM divide its memory. x's ring takes up to 45 % of it, but at least two
+  // stages. With those and two of the largest blocks of weights, an SM may hold one thread block.
   const int panels = plan.warpgroups * kPanelsPerWarpgroup;
   constexpr int kReservedBytes = 1024;  // by the system, per thread block
   const int memory =

@@ -243,7 +243,9 @@ void ConfigWriter::check_unserved(std::span<const UnservedField> fields) {
     const auto found = std::ranges::find_if_not(numbers, is_served);
     if (found == numbers.end()) continue;
     fail(field.key, value->text() ? "a text" : fmt::format("{:g}", *found),
-         fmt::format("{}: other values are not served", field.served));
+         fmt::format(
+             "{}{}: other values are not served", field.served,
+             field.also_served == field.served ? "" : fmt::format(" or {}", field.also_served)));
   }
 }
 
@@ -348,10 +350,10 @@ void ConfigWriter::write_deepseek_experts(const ExpertRouting& routing) {
 
 void ConfigWriter::refuse_divisor(float divisor) {
   if (!status_.ok()) return;
-  status_ = invalid_argument(
-      fmt::format("[gguf] {}: tensor \"rope_freqs.weight\"; got {}, expected positive numbers: the "
-                  "file is damaged; download it again",
-                  gguf_.source(), divisor));
+  status_ = invalid_argument(fmt::format(
+      "[gguf] {}: tensor \"rope_freqs.weight\"; got {}, expected positive finite numbers: the "
+      "file is damaged; download it again",
+      gguf_.source(), divisor));
 }
 
 // llama.cpp stores the scaling of Llama 3 as a divisor per frequency in a tensor.
@@ -384,7 +386,7 @@ void ConfigWriter::write_rope() {
     for (size_t at = 0; at < divisors->bytes.size(); at += block_bytes) {
       dequantize(*divisors->type, divisors->bytes.data() + at, block.data());
       for (const float divisor : block) {
-        if (!std::isfinite(divisor)) return refuse_divisor(divisor);
+        if (!(divisor > 0) || !std::isfinite(divisor)) return refuse_divisor(divisor);
         json_.value(double{divisor});
       }
     }

@@ -231,7 +231,7 @@ TEST_P(PackedLinearTest, EveryLayoutOfIntegers) {
           spec.scales = scales;
           const IntegerMatrix m(spec, 35, group_size == 96 ? 576 : 1024, 3);
           const PackedCase w = make({&m}, scales == DType::kF32);
-          for (const int64_t num_rows : {1, 4, 11, 25, 40}) check(w, num_rows, DType::kF32);
+          for (const int64_t num_rows : {1, 4, 11, 25, 40, 65}) check(w, num_rows, DType::kF32);
         }
       }
     }
@@ -311,6 +311,33 @@ TEST_P(PackedLinearTest, StacksMatricesOfSeveralScales) {
   const IntegerMatrix v(spec, 7, 512, 3);
   const PackedCase w = make({&q, &k, &v}, true);
   for (const int64_t num_rows : {1, 6, 33}) check(w, num_rows, DType::kF32);
+}
+
+// 75 MB of unpacked weights take two turns of the workspace. Some of the results are checked.
+TEST_P(PackedLinearTest, UnpacksInParts) {
+  const GgufMatrix large = random_matrix(*find_gguf_block_type(12), 9184, 4096, 3);
+  const PackedCase w = make({&large}, true);
+  constexpr int64_t kRows = 257;
+  const std::vector<float> x = random(kRows * w.k, 8);
+  const DeviceData input = device({kRows, w.k}, x);
+  DeviceData out(stream(), {kRows, w.n}, DType::kF32);
+  ops_->linear(*w.linear, input.view(), out.view(), stream());
+  const std::vector<float> got = out.values();
+  for (const int64_t t : {0, 130, 256}) {
+    for (int64_t row = 0; row < w.n; row += row < 8000 ? 61 : 7) {
+      const Sum sum = sum_of(w, x, t, row);
+      ASSERT_NEAR(got[static_cast<size_t>(t * w.n + row)], sum.value,
+                  sum.bound_of(cuda::PackedWay::kUnpacked, false))
+          << "row " << t << " column " << row;
+    }
+  }
+}
+
+TEST_P(PackedLinearTest, UnpacksMatricesOfSeveralTypes) {
+  const GgufMatrix q = random_matrix(*find_gguf_block_type(12), 64, 512, 4);
+  const GgufMatrix k = random_matrix(*find_gguf_block_type(14), 40, 512, 5);
+  const GgufMatrix v = random_matrix(*find_gguf_block_type(8), 24, 512, 6);
+  check(make({&q, &k, &v}, true), 257, DType::kF32);
 }
 
 TEST_P(PackedLinearTest, RowsDoNotDependOnTheirBatch) {

@@ -133,6 +133,7 @@ class LatentPrefillPlan final : public ExpandingPlan {
   }
   Status update(const AttentionBatch& batch, Stream& stream) override;
   Status run(const AttentionCall& call, Stream& stream) override {
+    QUIRE_CHECK(!is_expanded_, "[flashinfer] run() was called for an expanded batch");
     return absorbed_.run(call, stream);
   }
   ExpandingPlan* expanding() override { return is_expanded_ ? this : nullptr; }
