@@ -285,7 +285,11 @@ TEST(GgufFiles, WrongOnesAreNamed) {
   EXPECT_THAT(error_of(write(sized().number("llama.attention.key_length", 3000000000U))),
               HasSubstr("got 3000000000, expected 1 to 2147483647"));
   EXPECT_THAT(error_of(write(sized().floats("rope_freqs.weight", {2}, {1, NAN}))),
-              HasSubstr("tensor \"rope_freqs.weight\"; got nan, expected positive numbers"));
+              HasSubstr("tensor \"rope_freqs.weight\"; got nan, expected positive finite numbers"));
+  for (const float divisor : {0.0F, -1.0F}) {
+    EXPECT_THAT(error_of(write(sized().floats("rope_freqs.weight", {2}, {1, divisor}))),
+                HasSubstr(fmt::format("got {}, expected positive finite numbers", divisor)));
+  }
   EXPECT_THAT(error_of(write(sized().floats("rope_freqs.weight", {3}, {1, 1, 1}))),
               HasSubstr("one number per frequency, 2"));
   EXPECT_THAT(
