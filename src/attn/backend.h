@@ -154,8 +154,8 @@ class AttentionPlan {
   // Enqueues the attention of one layer without allocation or synchronization, if expanding() is
   // null. A request of length 0 (padding) gets zeros.
   virtual Status run(const AttentionCall& call, Stream& stream) = 0;
-  // The plan that computes the batch of the last update() instead of run() (attn/expansion.h); null:
-  // run() does.
+  // The plan that computes the batch of the last update() instead of run() (attn/expansion.h);
+  // null: run() does.
   virtual ExpandingPlan* expanding() { return nullptr; }
 };
 
