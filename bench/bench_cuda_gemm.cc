@@ -827,7 +827,7 @@ void bench_packed_products(Bench& bench, std::vector<std::byte>& pool) {
   const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
   const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
   const auto runner = cuda::GemmRunner::create(context).value();
-  const auto packed_gemm = cuda::PackedGemm::create(context, runner->cublas()).value();
+  const auto packed_gemm = std::make_unique<cuda::PackedGemm>(context, runner->cublas());
   const int num_sms = cuda::open_device(0)->num_sms;
   const Tensor x = bench.random(*ops, {kMaxRows, kInner});
   const Tensor tiles = bench.random(*ops, {kMaxRows, kInner});

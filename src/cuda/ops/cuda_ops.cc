@@ -563,7 +563,7 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   std::unique_ptr<PackedGemm> packed_gemm;
   // Its kernels are compiled for Hopper alone.
   if (stream.limits().compute_capability == 90 && activation != DType::kF32) {
-    QUIRE_ASSIGN_OR_RETURN(packed_gemm, PackedGemm::create(context, gemm->cublas()));
+    packed_gemm = std::make_unique<PackedGemm>(context, gemm->cublas());
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LayerTailKernel> layer_tail,
                          LayerTailKernel::create(context, options.layer_tail_blocks));

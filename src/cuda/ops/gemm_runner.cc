@@ -130,6 +130,34 @@ std::vector<int> row_buckets(int max_rows) {
   return buckets;
 }
 
+namespace {
+
+// A product of more rows takes the algorithm of this number, which is a row bucket.
+constexpr int kMaxBucketedRows = 16384;
+
+}  // namespace
+
+Status BucketedProducts::choose(const GemmShape& shape) {
+  for (const int num_rows : row_buckets(kMaxBucketedRows)) {
+    const auto algorithms = cublas_.algorithms(shape, num_rows, 1);
+    if (algorithms.empty()) {
+      return unimplemented(fmt::format(
+          "[ops] cuBLASLt has no algorithm for a product; got {} rows by {} x {} in {}, expected a "
+          "product that it computes",
+          num_rows, shape.n, shape.k, dtype_name(shape.type)));
+    }
+    algorithms_.emplace(std::pair(shape, num_rows), algorithms.front());
+  }
+  return {};
+}
+
+Status BucketedProducts::run(CudaStream& stream, const GemmShape& shape, const GemmCall& call) {
+  const int64_t num_rows = std::min<int64_t>(call.x.shape[0], kMaxBucketedRows);
+  const auto key = std::pair(shape, row_bucket(num_rows));
+  if (!algorithms_.contains(key)) QUIRE_RETURN_IF_ERROR(choose(shape));
+  return cublas_.run(stream, shape, call, algorithms_.at(key));
+}
+
 int64_t quantized_rows(int64_t num_rows, int64_t width) {
   const int64_t most = std::min(kQuantizedBytes / width, kMaxQuantizedRows);
   if (num_rows <= most) return num_rows;

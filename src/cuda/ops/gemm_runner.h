@@ -28,6 +28,23 @@ int64_t row_bucket(int64_t num_rows);
 // The buckets of all steps of up to max_rows rows; the last one is limited to max_rows.
 std::vector<int> row_buckets(int max_rows);
 
+// Computes products by cuBLASLt without measurements. The first call of a shape, which the warm-up
+// makes, asks the heuristic for all numbers of rows, so that no later step does.
+class BucketedProducts {
+ public:
+  // The library must outlive this.
+  explicit BucketedProducts(CublasLt& cublas) : cublas_(cublas) {}
+
+  // Enqueues. Fails with kUnimplemented if the library has no algorithm for the shape.
+  Status run(CudaStream& stream, const GemmShape& shape, const GemmCall& call);
+
+ private:
+  Status choose(const GemmShape& shape);
+
+  CublasLt& cublas_;
+  std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
+};
+
 // Quantized activations are kept in a workspace of this size; a product of more takes several
 // parts of the rows in turn. The largest in_features of current models, 28672, gives 1170 rows.
 inline constexpr int64_t kQuantizedBytes = int64_t{32} << 20;

@@ -17,9 +17,7 @@ constexpr int64_t kColumnStep = 8;
 // Bytes of unpacked rows. Fewer would divide a product into parts that do not fill all SMs, and
 // more would not fit kLibraryBytes, of which CUDA's libraries take 73 MiB.
 constexpr int64_t kWorkspaceBytes = int64_t{64} << 20;
-constexpr int64_t kUnpackedStep = 256;  // rows, so that few of the products' tiles are incomplete
-// A product of more rows takes the algorithm of this number, which is a row bucket.
-constexpr int kMaxUnpackedRows = 16384;
+constexpr int64_t kUnpackedStep = 256;   // rows, so that few of the products' tiles are incomplete
 constexpr size_t kCublasAlignment = 16;  // of addresses
 
 void add_bits(std::byte* words, int64_t idx, uint32_t bits) {
@@ -167,14 +165,6 @@ Result<PackedMatrix> PackedMatrix::load(const LinearSource& source, WeightUpload
   return packed;
 }
 
-Result<std::unique_ptr<PackedGemm>> PackedGemm::create(const LaunchContext& context,
-                                                       CublasLt& cublas) {
-  std::unique_ptr<PackedGemm> gemm(new PackedGemm(context, cublas));
-  QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceGetAttribute(&gemm->num_sms_, cudaDevAttrMultiProcessorCount,
-                                                    context.stream->limits().device));
-  return gemm;
-}
-
 Status PackedGemm::reserve(const PackedMatrix& matrix) {
   const PackedRows* const misaligned = misaligned_part(matrix, DType::kF16);
   if (misaligned != nullptr && !has_warned_) {
@@ -225,7 +215,7 @@ void PackedGemm::run_few_rows(const PackedProduct& product) {
   for (const PackedRows& part : product.w->parts()) {
     PackedGemmCall call = {&part, x, product.bias, product.out};
     if (gates(*product.w)) call.gated_out = product.gated_out;
-    run_packed_gemm(context_, num_sms_, call);
+    run_packed_gemm(context_, context_.stream->limits().num_sms, call);
   }
 }
 
@@ -237,7 +227,8 @@ void PackedGemm::run_tiles(const PackedProduct& product) {
   for (const PackedRows& part : product.w->parts()) {
     PackedGemmCall call = {&part, x, product.bias, product.out};
     if (gates(*product.w)) call.gated_out = product.gated_out;
-    run_packed_tiles(context_, packed_tile_plan(part, x.shape[0], num_sms_), call);
+    run_packed_tiles(context_,
+                     packed_tile_plan(part, x.shape[0], context_.stream->limits().num_sms), call);
   }
 }
 
@@ -263,22 +254,6 @@ Status PackedGemm::run_unpacked(const PackedProduct& product) {
   return {};
 }
 
-// Asks cuBLASLt's heuristic for all numbers of rows at once: at the first product, which is one of
-// the warm-up, so that it delays no request.
-Status PackedGemm::choose(const GemmShape& shape) {
-  for (const int num_rows : row_buckets(kMaxUnpackedRows)) {
-    if (packed_way(num_rows, true) != PackedWay::kUnpacked) continue;
-    const auto algorithms = cublas_.algorithms(shape, num_rows, 1);
-    if (algorithms.empty()) {
-      return internal_error(
-          fmt::format("[ops] cuBLASLt has no product of {} rows and {} x {} in {}", num_rows,
-                      shape.n, shape.k, dtype_name(shape.type)));
-    }
-    algorithms_.emplace(std::pair(shape, num_rows), algorithms.front());
-  }
-  return {};
-}
-
 // Columns [first_row, first_row + rows of w) of out = x * w.
 Status PackedGemm::multiply(const TensorView& x, const TensorView& w, const TensorView& out,
                             int64_t first_row) {
@@ -288,12 +263,9 @@ Status PackedGemm::multiply(const TensorView& x, const TensorView& w, const Tens
   shape.type = shape.weights = x.dtype;
   shape.out = out.dtype;
   shape.out_width = out.shape[1];
-  const int64_t num_rows = std::clamp<int64_t>(x.shape[0], kMaxTiledRows + 1, kMaxUnpackedRows);
-  const auto key = std::pair(shape, row_bucket(num_rows));
-  if (!algorithms_.contains(key)) QUIRE_RETURN_IF_ERROR(choose(shape));
   GemmCall call = {.x = x, .w = w, .bias = {}, .out = out};
   call.out.data = out.as<std::byte>() + first_row * static_cast<int64_t>(dtype_bytes(out.dtype));
-  return cublas_.run(*context_.stream, shape, call, algorithms_.at(key));
+  return unpacked_.run(*context_.stream, shape, call);
 }
 
 }  // namespace quire::cuda

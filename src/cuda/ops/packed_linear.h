@@ -10,6 +10,7 @@
 #include "cuda/base/memory.h"
 #include "cuda/ops/cublas_lt.h"
 #include "cuda/ops/cuda_linear.h"
+#include "cuda/ops/gemm_runner.h"
 #include "cuda/ops/packed_kernels.h"
 #include "ops/ops.h"
 #include "ops/quantized_source.h"
@@ -73,7 +74,8 @@ constexpr PackedWay packed_way(int64_t m, bool can_unpack) {
 class PackedGemm {
  public:
   // The library must outlive the PackedGemm.
-  static Result<std::unique_ptr<PackedGemm>> create(const LaunchContext& context, CublasLt& cublas);
+  PackedGemm(const LaunchContext& context, CublasLt& cublas)
+      : context_(context), unpacked_(cublas) {}
 
   // Allocates what products with the matrix need. Called once per matrix, before its products.
   Status reserve(const PackedMatrix& matrix);
@@ -82,22 +84,17 @@ class PackedGemm {
   void run(const PackedProduct& product, PackedWay way);
 
  private:
-  PackedGemm(const LaunchContext& context, CublasLt& cublas) : context_(context), cublas_(cublas) {}
-
   void run_few_rows(const PackedProduct& product);
   void run_tiles(const PackedProduct& product);
   bool can_unpack(const PackedProduct& product) const;
   Status run_unpacked(const PackedProduct& product);
-  Status choose(const GemmShape& shape);
   Status multiply(const TensorView& x, const TensorView& w, const TensorView& out,
                   int64_t first_row);
 
   LaunchContext context_;
-  CublasLt& cublas_;
-  int num_sms_ = 0;
+  BucketedProducts unpacked_;
   bool has_warned_ = false;  // that a matrix cannot be unpacked
   Buffer workspace_;         // rows of a matrix, or rows of x in another order
-  std::map<std::pair<GemmShape, int64_t>, cublasLtMatmulAlgo_t> algorithms_;  // by row bucket
 };
 
 }  // namespace quire::cuda

@@ -12,8 +12,6 @@ namespace {
 
 constexpr int kMaxAlgorithms = 4;
 constexpr size_t kNumRounds = 5;
-// A product of more rows takes the algorithm of this number, which is a row bucket.
-constexpr int kMaxSharedRows = 16384;
 
 GemmShape shape_of(const PerHeadGemmCall& call) {
   GemmShape shape;
@@ -95,32 +93,10 @@ void PerHeadGemm::run(const PerHeadGemmCall& call) {
   if (!status.ok()) context_.stream->record_error(std::move(status));
 }
 
-Status PerHeadGemm::choose_shared(const GemmShape& shape) {
-  for (const int num_rows : row_buckets(kMaxSharedRows)) {
-    const auto algorithms = cublas_.algorithms(shape, num_rows, 1);
-    if (algorithms.empty()) {
-      return unimplemented(fmt::format(
-          "[ops] cuBLASLt has no product of one input with the matrices of heads; got {} rows, {} "
-          "outputs per matrix, {} inputs, expected a shape that it has",
-          num_rows, shape.n, shape.k));
-    }
-    const GemmChoice choice = {.kind = GemmChoice::Kind::kCublasLt, .algorithm = algorithms[0]};
-    chosen_.insert_or_assign({shape, num_rows}, choice);
-  }
-  return {};
-}
-
 void PerHeadGemm::run_shared(const PerHeadGemmCall& call, bool transposed) {
-  const int64_t num_rows = call.x.shape[0];
-  if (num_rows == 0) return;
-  const GemmShape shape = shared_shape_of(call, transposed);
-  const auto key = std::pair(shape, row_bucket(std::min<int64_t>(num_rows, kMaxSharedRows)));
-  if (!chosen_.contains(key)) {
-    Status status = choose_shared(shape);
-    if (!status.ok()) return context_.stream->record_error(std::move(status));
-  }
+  if (call.x.shape[0] == 0) return;
   const GemmCall plain = {.x = call.x, .w = call.w, .bias = {}, .out = call.out};
-  Status status = cublas_.run(*context_.stream, shape, plain, chosen_.at(key).algorithm);
+  Status status = shared_.run(*context_.stream, shared_shape_of(call, transposed), plain);
   if (!status.ok()) context_.stream->record_error(std::move(status));
 }
 

@@ -49,13 +49,12 @@ class PerHeadGemm {
  public:
   // The library must outlive the PerHeadGemm.
   PerHeadGemm(const LaunchContext& context, CublasLt& cublas)
-      : context_(context), cublas_(cublas) {}
+      : context_(context), cublas_(cublas), shared_(cublas) {}
 
   // Enqueues; capturable.
   void run(const PerHeadGemmCall& call);
   // The same with one input x [m, k] for all heads, by cuBLASLt. With `transposed`, w is
-  // [heads, k, n]. The first call of a shape, which the warm-up makes, chooses the algorithms for
-  // other numbers of rows too.
+  // [heads, k, n].
   void run_shared(const PerHeadGemmCall& call, bool transposed);
   // Measures the kernels for calls of one shape at `num_rows` rows, and remembers the best, as
   // GemmRunner::tune does. Cannot be captured. Overwrites outputs.
@@ -66,14 +65,13 @@ class PerHeadGemm {
   std::vector<GemmChoice> candidates(const PerHeadGemmCall& call, int64_t num_rows,
                                      int max_algorithms);
   Status run_choice(const PerHeadGemmCall& call, const GemmChoice& choice);
-  // Chooses the algorithms of a shared product for all row buckets.
-  Status choose_shared(const GemmShape& shape);
   // The median time of `choice` for all calls, in microseconds.
   Result<double> measure(std::span<const PerHeadGemmCall> calls, const GemmChoice& choice,
                          const Stopwatch& watch);
 
   LaunchContext context_;
   CublasLt& cublas_;
+  BucketedProducts shared_;
   std::map<std::pair<GemmShape, int64_t>, GemmChoice> chosen_;  // by shape and row bucket
 };
 
