@@ -66,6 +66,7 @@ struct EngineConfig {
   // BF16 weights, which needs AVX-512 BF16 and is refused on other processors, or "int8" by
   // quantized weights, with a scale per 256 activations.
   std::string cpu_activations = "f32";
+  // Ranks that share the model: GPUs, or groups of a CPU's threads.
   int tensor_parallel_size = 1;
   uint64_t seed = 0;  // of requests that give none
 };

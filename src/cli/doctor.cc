@@ -156,7 +156,7 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   QUIRE_ASSIGN_OR_RETURN(const auto platform, make_platform(engine, files));
   QUIRE_ASSIGN_OR_RETURN(const PlannedEngine planned,
                          plan_with_drafter(engine, speculation, files, *platform));
-  const EnginePlan& plan = planned.plan;
+  const EnginePlan& plan = planned.plans.front();
   print_line("context", served_context(plan, files.config));
   if (speculation.num_drafts > 0) {
     print_line("drafter", describe_drafter(speculation, planned.draft.get()));
@@ -164,6 +164,9 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   DeviceContext& context = *platform->contexts().front();
   const std::string quantization = describe_quantization(files.config, context.ops());
   if (!quantization.empty()) print_line("quantization", quantization);
+  if (planned.plans.size() > 1) {
+    print_line("ranks", fmt::format("{}, with the memory plan of one rank", planned.plans.size()));
+  }
   print_line("memory plan", describe(plan.memory_request, plan.memory_plan));
   const StepThreads steps = platform->step_threads();
   if (steps.decode > 0) {

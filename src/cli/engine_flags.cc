@@ -157,16 +157,6 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
                       "Compute each prompt in one step");
 }
 
-void add_tensor_parallel_size(FlagSet& flags, int* target) {
-  const auto parse = [](std::string_view text) -> Result<int> {
-    if (text == "1") return 1;
-    return unexpected(text, "1: one device serves a model so far");
-  };
-  flags.value("--tensor-parallel-size", "N", target, std::to_string(*target),
-              "Devices to share a model; only 1 so far", parse);
-  flags.last().alias = "-tp";
-}
-
 // A wrong value ends the command before the model is read.
 Result<std::string> parse_speculative_config(std::string_view text) {
   if (text.empty()) return unexpected(text, "a JSON object, or no such flag");
@@ -189,7 +179,9 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
                "Threads of a CPU; 0: one per physical core, or as quire tune measured");
   flags.last().field = "num_threads";
   add_cpu_flags(flags, config);
-  add_tensor_parallel_size(flags, &config->tensor_parallel_size);
+  flags.number("--tensor-parallel-size", &config->tensor_parallel_size, {.min = 1, .max = 64},
+               "Devices that share the model; on a CPU, groups of its threads");
+  flags.last().alias = "-tp";
   add_backend(
       flags, "--attention-backend", &config->attention_backend,
       "Force one attention backend (quire doctor lists them); a phase that it cannot serve is "

@@ -281,7 +281,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
   std::unique_ptr<DraftModel> draft = make_draft_model(choice);
   QUIRE_ASSIGN_OR_RETURN(DrafterFiles files, open_drafter_files(engine, choice, target));
   draft->name_ = std::move(files.name);
-  draft->weights_ = std::move(files.weights);
+  draft->weights_ = share_weights(std::move(files.weights), engine.tensor_parallel_size);
   QUIRE_ASSIGN_OR_RETURN(draft->config_, draft->read_config(files.config, files.source, target));
   return draft;
 }

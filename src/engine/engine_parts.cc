@@ -2,20 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <optional>
+#include <span>
+#include <thread>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/log.h"
 #include "engine/contradictions.h"
 #include "engine/kv_cache_probe.h"
 #include "engine/model_files.h"
 #include "kv/cache_dtype.h"
 #include "model/families.h"
+#include "platform/parallel_runner.h"
 
 namespace quire {
 namespace {
 
-ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
+ModelInfo describe_model(const ModelFiles& files, std::span<const EnginePlan> ranks) {
+  const EnginePlan& plan = ranks.front();
   ModelInfo info;
   info.name = files.name;
   info.architecture = files.config.architecture;
@@ -27,7 +33,7 @@ ModelInfo describe_model(const ModelFiles& files, const EnginePlan& plan) {
   info.weight_dtype = format ? values_name(format->scheme) : dtype_name(plan.dtype);
   info.kv_cache_dtype = kv_cache_dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
-  info.weight_bytes = plan.memory_request.weight_bytes;
+  for (const EnginePlan& rank : ranks) info.weight_bytes += rank.memory_request.weight_bytes;
   if (files.embedding) info.embedding_size = files.config.hidden_size;
   info.num_speculative_tokens = plan.sizes.limits.num_drafts;
   info.bos_token_id = files.config.bos_token_id;
@@ -45,8 +51,8 @@ Status add_cache(DeviceContext& context, const MemoryPlan& memory, AttentionSetu
 }
 
 // Loads `draft` into parts.draft and makes the drafter that runs it.
-Status add_model_drafter(DeviceContext& context, DraftModel& draft, const DrafterLimits& limits,
-                         EnginePlan& plan, EngineParts& parts) {
+Status add_model_drafter(DeviceContext& context, DraftModel& draft, EnginePlan& plan,
+                         RankParts& parts) {
   LoadedModel& loaded = parts.draft;
   Result<std::unique_ptr<Model>> model =
       draft.load(*parts.target.model, context.ops(), plan.draft->limits);
@@ -64,8 +70,40 @@ Status add_model_drafter(DeviceContext& context, DraftModel& draft, const Drafte
                                                      .limits = plan.draft->limits,
                                                      .windows = plan.sizes.windows,
                                                      .workspace = workspace},
-                                                    limits));
+                                                    drafter_limits(plan.sizes)));
   return {};
+}
+
+// Calls load(rank) for every rank, each on a thread of its own: while they load, ranks may wait for
+// each other. Returns the first error.
+Status on_every_rank(const Platform& platform, const std::function<Status(size_t rank)>& load) {
+  const auto contexts = platform.contexts();
+  if (contexts.size() == 1) return load(0);
+  const auto load_and_join = [&](size_t rank) {
+    Status status;
+    try {
+      status = load(rank);
+    } catch (...) {  // most likely std::bad_alloc
+      status = make_exception_status([](const char* reason) {
+        return resource_exhausted(fmt::format("[engine] a rank cannot start; {}", reason));
+      });
+    }
+    return contexts[rank]->join_ranks(status);
+  };
+  std::vector<std::jthread> threads;
+  for (size_t rank = 1; rank < contexts.size(); ++rank) threads.emplace_back(load_and_join, rank);
+  return load_and_join(0);
+}
+
+// Tensor parallelism in one line; empty for one rank.
+std::string describe_ranks(const Platform& platform) {
+  const size_t num_ranks = platform.contexts().size();
+  if (num_ranks == 1) return "";
+  const bool on_cpu = platform.contexts().front()->device().kind == DeviceKind::kCpu;
+  return fmt::format(
+      "[engine] {} ranks share the model, each with {} of its own; the memory below "
+      "is that of one rank",
+      num_ranks, on_cpu ? "threads" : "a GPU");
 }
 
 }  // namespace
@@ -126,15 +164,15 @@ Result<PlannedEngine> plan_with_drafter(const EngineConfig& config, const Specul
   if (speculation.draft_model) {
     QUIRE_ASSIGN_OR_RETURN(draft, DraftModel::open(config, *speculation.draft_model, files.config));
   }
-  Result<EnginePlan> plan = plan_engine(
+  Result<std::vector<EnginePlan>> plans = plan_ranks(
       config, files, platform,
       {.num_drafts = speculation.num_drafts,
        .model = draft.get(),
        .has_probs = speculation.verification.samples_drafts,
        .by_lookup = speculation.by_lookup,
        .is_adaptive = speculation.verification.is_adaptive || !speculation.draft_ranges.empty()});
-  if (plan.ok()) return PlannedEngine{.plan = std::move(*plan), .draft = std::move(draft)};
-  const Status error = plan.status();
+  if (plans.ok()) return PlannedEngine{.plans = std::move(*plans), .draft = std::move(draft)};
+  const Status error = plans.status();
   if (draft == nullptr || error.code() != StatusCode::kResourceExhausted) return error;
   return resource_exhausted(
       fmt::format("{}; the plan includes the drafter {}; use a smaller one, or leave out "
@@ -151,7 +189,9 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   DeviceContext& context = *parts->platform->contexts().front();
   QUIRE_ASSIGN_OR_RETURN(PlannedEngine planned,
                          plan_with_drafter(config, speculation, files, *parts->platform));
-  EnginePlan& plan = planned.plan;
+  const EnginePlan& plan = planned.plans.front();
+  const std::string ranks = describe_ranks(*parts->platform);
+  if (!ranks.empty()) log_info("{}", ranks);
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   const std::string threads = describe_threads(*parts->platform);
   if (!threads.empty()) log_info("[threads] {}", threads);
@@ -173,24 +213,39 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
     const SelectionReport of_draft = report_attention(plan.draft->attention);
     for (const std::string& line : of_draft.summary) log_info("[attention] drafter: {}", line);
   }
-  parts->info = describe_model(files, plan);
+  parts->info = describe_model(files, planned.plans);
   parts->info.on_gpu = context.device().kind != DeviceKind::kCpu;
   parts->info.attention_backend = report.backends;
   parts->info.has_synthetic_acceptance = speculation.verification.is_synthetic();
-  const DrafterLimits limits = drafter_limits(plan.sizes);
-  // A drafter that cannot be made fails before the weights are read, which takes minutes.
-  if (speculation.make_drafter) {
-    QUIRE_ASSIGN_OR_RETURN(parts->drafter, speculation.make_drafter(context, limits));
-  }
-  QUIRE_ASSIGN_OR_RETURN(parts->target, load_onto(context, files, plan, progress));
-  if (planned.draft) {
-    QUIRE_RETURN_IF_ERROR(add_model_drafter(context, *planned.draft, limits, plan, *parts));
-  }
-  QUIRE_ASSIGN_OR_RETURN(
-      parts->runner,
-      make_runner(context, parts->target, plan, parts->drafter.get(), speculation.verification));
   parts->scheduler = plan.scheduler;
   parts->scheduler.draft_ranges = speculation.draft_ranges;
+
+  const auto contexts = parts->platform->contexts();
+  parts->ranks.resize(contexts.size());
+  std::vector<RankRunner> runners(contexts.size());
+  const auto load = [&](size_t rank) -> Status {
+    RankParts& own = parts->ranks[rank];
+    EnginePlan& own_plan = planned.plans[rank];
+    DeviceContext& device = *contexts[rank];
+    // A drafter that cannot be made fails before the weights are read, which takes minutes.
+    if (speculation.make_drafter) {
+      QUIRE_ASSIGN_OR_RETURN(own.drafter,
+                             speculation.make_drafter(device, drafter_limits(own_plan.sizes)));
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        own.target, load_onto(device, files, own_plan, rank == 0 ? progress : LoadProgress()));
+    if (planned.draft) {
+      QUIRE_RETURN_IF_ERROR(add_model_drafter(device, *planned.draft, own_plan, own));
+    }
+    runners[rank].context = &device;
+    QUIRE_ASSIGN_OR_RETURN(
+        runners[rank].runner,
+        make_runner(device, own.target, own_plan, own.drafter.get(), speculation.verification));
+    return {};
+  };
+  QUIRE_RETURN_IF_ERROR(on_every_rank(*parts->platform, load));
+  parts->runner = runners.size() == 1 ? std::move(runners.front().runner)
+                                      : make_parallel_runner(std::move(runners));
   return parts;
 }
 

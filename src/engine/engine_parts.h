@@ -28,9 +28,9 @@ struct LoadedModel {
   ModelInstance instance() const;
 };
 
-// An engine's plan, and the model of its drafter.
+// The plans of an engine's ranks, and the model of its drafter.
 struct PlannedEngine {
-  EnginePlan plan;
+  std::vector<EnginePlan> plans;      // by rank
   std::unique_ptr<DraftModel> draft;  // opened, and in the plan; null: no model drafts
 };
 
@@ -50,14 +50,18 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
 // One line about a CPU's threads; empty for other devices.
 std::string describe_threads(const Platform& platform);
 
-// Each member needs the members before it. All are of rank 0, the only rank until tensor
-// parallelism is supported.
-struct EngineParts {
-  std::unique_ptr<Platform> platform;
+// What one rank has on its device.
+struct RankParts {
   LoadedModel target;
   LoadedModel draft;                 // empty: no model drafts
   std::unique_ptr<Drafter> drafter;  // null: no speculation
-  std::unique_ptr<Runner> runner;
+};
+
+// Each member needs the members before it.
+struct EngineParts {
+  std::unique_ptr<Platform> platform;
+  std::vector<RankParts> ranks;
+  std::unique_ptr<Runner> runner;  // of all ranks
   SchedulerConfig scheduler;
   ModelInfo info;
 };

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
+#include "base/check.h"
 #include "base/log.h"
 #include "engine/contradictions.h"
 #include "engine/measured_table.h"
 #include "engine/tuned_threads.h"
+#include "model/decoder_config.h"
 #include "model/families.h"
 #include "platform/runner.h"
 
@@ -20,6 +23,7 @@ namespace {
 // Sequences are a dimension of kernels' grids, which is limited to this size.
 constexpr int kMaxNumSeqs = 65535;
 constexpr int kMaxNumBatchedTokens = 1 << 20;
+constexpr int kMaxRanks = 64;
 
 Status in_range(const char* field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return {};
@@ -31,11 +35,6 @@ Status check_config(const EngineConfig& config) {
   if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
     return invalid_argument(
         fmt::format("[engine] block_size: must be 16, 32 or 64, got {}", config.block_size));
-  }
-  if (config.tensor_parallel_size != 1) {
-    return unimplemented(
-        fmt::format("[engine] tensor_parallel_size: must be 1 (more is not supported yet), got {}",
-                    config.tensor_parallel_size));
   }
   QUIRE_RETURN_IF_ERROR(in_range("max_num_seqs", config.max_num_seqs, 1, kMaxNumSeqs));
   QUIRE_RETURN_IF_ERROR(
@@ -181,6 +180,7 @@ RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
                  .num_drafts = in.drafts.num_drafts,
                  .page_size = config.block_size,
                  .kv_dtype = in.kv_dtype,
+                 .parallel = in.context.parallel(),
                  .tapped_layers = in.drafts.model == nullptr ? std::vector<int>()
                                                              : in.drafts.model->tapped_layers()},
       .max_num_seqs = config.max_num_seqs,
@@ -373,10 +373,11 @@ struct ContextPlan {
   MemoryPlan memory_plan;
 };
 
-// Plans for one context length; fails if the cache cannot hold one sequence of it. With
+// Plans one rank for one context length; fails if the cache cannot hold one sequence of it. With
 // `check_first`, a context that does not fit even without attention plans fails before they are
 // made. A window as long as the context has no effect, so the KV groups depend on the length.
-Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bool check_first) {
+Result<ContextPlan> plan_rank(const PlanInputs& in, int max_model_len, bool check_first) {
+  QUIRE_RETURN_IF_ERROR(in.context.bind_thread());
   ContextPlan plan;
   plan.sizes = runner_sizes(in, max_model_len);
   QUIRE_ASSIGN_OR_RETURN(const std::vector<PlannedModel> models,
@@ -411,23 +412,42 @@ Result<ContextPlan> plan_for_context(const PlanInputs& in, int max_model_len, bo
   return plan;
 }
 
+// The same for all ranks, each of which gets as many blocks as the rank with the fewest.
+Result<std::vector<ContextPlan>> plan_for_context(std::span<const PlanInputs> ranks,
+                                                  int max_model_len, bool check_first) {
+  std::vector<ContextPlan> plans;
+  for (const PlanInputs& in : ranks) {
+    QUIRE_ASSIGN_OR_RETURN(ContextPlan plan, plan_rank(in, max_model_len, check_first));
+    plans.push_back(std::move(plan));
+  }
+  std::vector<int> fewest = plans.front().memory_plan.num_blocks;
+  for (const ContextPlan& plan : plans) {
+    std::ranges::transform(fewest, plan.memory_plan.num_blocks, fewest.begin(),
+                           [](int a, int b) { return std::min(a, b); });
+  }
+  for (ContextPlan& plan : plans) limit_blocks(plan.memory_request, fewest, plan.memory_plan);
+  return plans;
+}
+
 // Without max_model_len, halves the context until the cache can hold one sequence, and logs it.
-Result<ContextPlan> plan_longest_context(const PlanInputs& in, int max_model_len) {
+Result<std::vector<ContextPlan>> plan_longest_context(std::span<const PlanInputs> ranks,
+                                                      int max_model_len) {
+  const PlanInputs& in = ranks.front();
   const bool may_shrink = in.config.max_model_len == 0;
   const auto can_halve = [&](int length) { return may_shrink && length > in.config.block_size; };
   int length = max_model_len;
-  Result<ContextPlan> plan = plan_for_context(in, length, can_halve(length));
-  while (plan.status().code() == StatusCode::kResourceExhausted && can_halve(length)) {
+  Result<std::vector<ContextPlan>> plans = plan_for_context(ranks, length, can_halve(length));
+  while (plans.status().code() == StatusCode::kResourceExhausted && can_halve(length)) {
     length /= 2;
-    plan = plan_for_context(in, length, can_halve(length));
+    plans = plan_for_context(ranks, length, can_halve(length));
   }
-  if (plan.ok() && length < max_model_len) {
+  if (plans.ok() && length < max_model_len) {
     log_warning(
         "[memory] the model's context of {} tokens does not fit; it is limited to "
         "{} tokens (set `max_model_len` to at most that, or raise `kv_cache_memory`)",
         max_model_len, length);
   }
-  return plan;
+  return plans;
 }
 
 SchedulerConfig scheduler_config(const PlanInputs& in, const ContextPlan& plan) {
@@ -505,7 +525,12 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
                     config.gpu_memory_utilization));
   }
   QUIRE_ASSIGN_OR_RETURN(const InputRounding rounding, parse_rounding(config.cpu_activations));
-  const PlatformConfig platform = {.activation_dtype = choose_dtype(config, files.config),
+  QUIRE_RETURN_IF_ERROR(
+      in_range("tensor_parallel_size", config.tensor_parallel_size, 1, kMaxRanks));
+  std::vector<int> devices(static_cast<size_t>(config.tensor_parallel_size));
+  std::iota(devices.begin(), devices.end(), 0);
+  const PlatformConfig platform = {.devices = std::move(devices),
+                                   .activation_dtype = choose_dtype(config, files.config),
                                    .rounding = rounding,
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") {
@@ -528,10 +553,8 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
   return make_tuned_cpu_platform(config, files, threads, platform);
 }
 
-Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& files,
-                               const Platform& platform, const DraftRequest& drafts) {
-  DeviceContext& context = *platform.contexts().front();
-  QUIRE_RETURN_IF_ERROR(context.bind_thread());
+Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& wanted, const ModelFiles& files,
+                                           const Platform& platform, const DraftRequest& drafts) {
   QUIRE_ASSIGN_OR_RETURN(
       const EngineConfig config,
       resolve_config(wanted, files.config, platform.defaults(), drafts.num_drafts));
@@ -540,21 +563,42 @@ Result<EnginePlan> plan_engine(const EngineConfig& wanted, const ModelFiles& fil
   QUIRE_ASSIGN_OR_RETURN(const DType kv_dtype, choose_kv_dtype(config, dtype));
   QUIRE_RETURN_IF_ERROR(check_calculated_scales(config));
   QUIRE_ASSIGN_OR_RETURN(const int max_model_len, choose_max_model_len(config, files.config));
-  PlanInputs in = {
-      config, files, platform, context, kv_dtype, drafts, std::make_shared<TuningTable>()};
-  QUIRE_ASSIGN_OR_RETURN(TuningTable table, find_tuning_table(in, max_model_len));
-  in.table = std::make_shared<const TuningTable>(std::move(table));
-  QUIRE_ASSIGN_OR_RETURN(ContextPlan plan, plan_longest_context(in, max_model_len));
-  SchedulerConfig scheduler = scheduler_config(in, plan);
-  QUIRE_RETURN_IF_ERROR(validate_scheduler_config(scheduler));
-  return EnginePlan{.dtype = dtype,
-                    .sizes = std::move(plan.sizes),
-                    .attention = std::move(plan.attention),
-                    .draft = std::move(plan.draft),
-                    .memory_request = std::move(plan.memory_request),
-                    .memory_plan = std::move(plan.memory_plan),
-                    .scheduler = std::move(scheduler),
-                    .calculates_kv_scales = config.calculate_kv_scales};
+  std::vector<PlanInputs> ranks;
+  for (const auto& context : platform.contexts()) {
+    QUIRE_RETURN_IF_ERROR(check_shards(files.config, context->parallel()));
+    ranks.push_back(
+        {config, files, platform, *context, kv_dtype, drafts, std::make_shared<TuningTable>()});
+  }
+  // All ranks choose by the times of rank 0.
+  QUIRE_RETURN_IF_ERROR(ranks.front().context.bind_thread());
+  QUIRE_ASSIGN_OR_RETURN(TuningTable table, find_tuning_table(ranks.front(), max_model_len));
+  const auto shared_table = std::make_shared<const TuningTable>(std::move(table));
+  for (PlanInputs& in : ranks) in.table = shared_table;
+  QUIRE_ASSIGN_OR_RETURN(std::vector<ContextPlan> contexts,
+                         plan_longest_context(ranks, max_model_len));
+  std::vector<EnginePlan> plans;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    ContextPlan& plan = contexts[rank];
+    SchedulerConfig scheduler = scheduler_config(ranks[rank], plan);
+    QUIRE_RETURN_IF_ERROR(validate_scheduler_config(scheduler));
+    plans.push_back({.dtype = dtype,
+                     .sizes = std::move(plan.sizes),
+                     .attention = std::move(plan.attention),
+                     .draft = std::move(plan.draft),
+                     .memory_request = std::move(plan.memory_request),
+                     .memory_plan = std::move(plan.memory_plan),
+                     .scheduler = std::move(scheduler),
+                     .calculates_kv_scales = config.calculate_kv_scales});
+  }
+  return plans;
+}
+
+Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
+                               const Platform& platform, const DraftRequest& drafts) {
+  QUIRE_CHECK(platform.contexts().size() == 1, "[engine] the plan of one rank is not that of all");
+  QUIRE_ASSIGN_OR_RETURN(std::vector<EnginePlan> plans,
+                         plan_ranks(config, files, platform, drafts));
+  return std::move(plans.front());
 }
 
 DrafterLimits drafter_limits(const RunnerSizes& sizes) {

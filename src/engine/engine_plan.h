@@ -58,8 +58,12 @@ struct DraftRequest {
   bool is_adaptive = false;           // steps may verify fewer drafts than num_drafts
 };
 
-// Makes the plan for rank 0, the only rank until tensor parallelism is supported. `platform`
-// outlives the plan.
+// Makes one plan per rank of the platform, by rank. They have the same blocks, and differ in the
+// ranks' devices and parts of the model. `platform` outlives the plans.
+Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const ModelFiles& files,
+                                           const Platform& platform,
+                                           const DraftRequest& drafts = {});
+// The plan of a platform with one rank.
 Result<EnginePlan> plan_engine(const EngineConfig& config, const ModelFiles& files,
                                const Platform& platform, const DraftRequest& drafts = {});
 

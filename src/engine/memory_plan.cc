@@ -154,6 +154,17 @@ Result<MemoryPlan> plan_memory(const MemoryRequest& wanted_request) {
   return plan;
 }
 
+void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks, MemoryPlan& plan) {
+  for (size_t t = 0; t < num_blocks.size(); ++t) {
+    const int64_t num_freed = std::max(plan.num_blocks[t] - num_blocks[t], 0);
+    plan.num_blocks[t] -= static_cast<int>(num_freed);
+    plan.kv_bytes -= num_freed * request.tables[t].block_bytes;
+    plan.left_bytes += num_freed * request.tables[t].block_bytes;
+  }
+  // A table without a window, of which there is at least one, has the most blocks.
+  plan.num_kv_tokens = (std::ranges::max(plan.num_blocks) - 1) * int64_t{request.block_size};
+}
+
 std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
   const std::string reserve =
       request.reserve_bytes == 0

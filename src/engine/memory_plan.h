@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct MemoryPlan {
 
 // Fails unless at least one sequence of max_model_len fits; the error names the length that would.
 Result<MemoryPlan> plan_memory(const MemoryRequest& request);
+
+// Lowers the plan's blocks, by block table, to at most these: the ranks that share a model have
+// equally many.
+void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks, MemoryPlan& plan);
 
 // Returns one line for the log at start.
 std::string describe(const MemoryRequest& request, const MemoryPlan& plan);

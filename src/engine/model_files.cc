@@ -424,6 +424,7 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   }
   QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_files(engine));
   QUIRE_RETURN_IF_ERROR(quantize_at_load(engine, files));
+  files.weights = share_weights(std::move(files.weights), engine.tensor_parallel_size);
   return files;
 }
 

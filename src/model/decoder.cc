@@ -21,7 +21,8 @@ const float* weights_of(const Tensor& vector) {
 DecoderWidths decoder_widths(const DecoderConfig& decoder, const Parallel& parallel) {
   DecoderWidths widths;
   widths.num_heads = static_cast<int>(shard(decoder.num_heads, parallel).count);
-  widths.num_kv_heads = static_cast<int>(shard(decoder.num_kv_heads, parallel).count);
+  widths.num_kv_heads =
+      static_cast<int>(shard_heads(decoder.num_kv_heads, decoder.num_kv_heads, parallel).count);
   widths.q = int64_t{widths.num_heads} * decoder.head_dim;
   widths.qkv = widths.q + 2 * int64_t{widths.num_kv_heads} * decoder.head_dim;
   widths.attention =
@@ -90,8 +91,11 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
                               decoder_widths(decoder, limits.parallel).scratch();
   const Saturated angles =
       num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
+  // Of several ranks, each computes its part of the logits first.
+  const int64_t part =
+      limits.parallel.size > 1 ? ceil_div(config.vocab_size, limits.parallel.size) : 0;
   const Saturated logits = Saturated(limits.max_num_logit_rows) *
-                           (config.embeds ? config.hidden_size : config.vocab_size);
+                           (config.embeds ? int64_t{config.hidden_size} : config.vocab_size + part);
   const int64_t moe = decoder.moe ? MoeStep::num_bytes(config, limits.max_num_tokens) : int64_t{0};
   return (num_tokens * per_token * bytes_of(activation) +
           (angles + logits) * bytes_of(DType::kF32) + moe)
@@ -122,9 +126,9 @@ WeightGroup attention_weights(const ModelConfig& config, const std::string& pref
   const int64_t kv_size = int64_t{c.num_kv_heads} * c.head_dim;
   const std::string attention = prefix + "self_attn.";
   group.matrices = {{&layer.qkv,
-                     {{attention + "q_proj", q_size},
-                      {attention + "k_proj", kv_size},
-                      {attention + "v_proj", kv_size}},
+                     {{attention + "q_proj", q_size, c.num_heads},
+                      {attention + "k_proj", kv_size, c.num_kv_heads},
+                      {attention + "v_proj", kv_size, c.num_kv_heads}},
                      qkv_columns,
                      Split::kRows,
                      c.qkv_bias,
@@ -194,11 +198,16 @@ WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& pref
   return group;
 }
 
+MatrixBinding vocabulary_matrix(std::unique_ptr<Linear>& linear, std::string name, int num_tokens,
+                                const ModelConfig& config) {
+  return {&linear, {{std::move(name), num_tokens}}, config.hidden_size, Split::kVocabulary};
+}
+
 WeightGroup embedding_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderEnds& ends) {
   WeightGroup group;
   group.matrices = {
-      {&ends.embed, {{prefix + "embed_tokens", config.vocab_size}}, config.hidden_size}};
+      vocabulary_matrix(ends.embed, prefix + "embed_tokens", config.vocab_size, config)};
   return group;
 }
 
@@ -207,7 +216,7 @@ WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, D
   WeightGroup group;
   group.vectors = {{&ends.final_norm, prefix + "norm.weight", config.hidden_size, addend}};
   if (!decoder_config(config).tie_word_embeddings && !config.embeds) {
-    group.matrices = {{&ends.lm_head, {{"lm_head", config.vocab_size}}, config.hidden_size}};
+    group.matrices = {vocabulary_matrix(ends.lm_head, "lm_head", config.vocab_size, config)};
   }
   return group;
 }
@@ -254,6 +263,10 @@ Status DecoderModel::allocate_buffers() {
   const int64_t num_elements =
       std::max(num_tokens * widths_.scratch(), limits_.max_num_logit_rows * 3 * hidden);
   QUIRE_ASSIGN_OR_RETURN(scratch_, ops_.allocate({num_elements}, dtype));
+  if (limits_.parallel.size > 1 && lm_head() != nullptr) {
+    const int64_t num_logits = limits_.max_num_logit_rows * lm_head()->out_features();
+    QUIRE_ASSIGN_OR_RETURN(logits_part_, ops_.allocate({num_logits}, DType::kF32));
+  }
   if (const auto num_taps = static_cast<int64_t>(limits_.tapped_layers.size()); num_taps > 0) {
     QUIRE_ASSIGN_OR_RETURN(taps_, ops_.allocate({num_tokens, num_taps * hidden}, dtype));
   }
@@ -286,7 +299,9 @@ TensorView DecoderModel::scratch(int64_t offset, int64_t rows, int64_t width) co
 
 void DecoderModel::begin_step(const StepInput& input, float embed_scale, Stream& stream) {
   begin_rotation(input, stream);
-  ops_.embed(*embeddings(), input.token_ids, embed_scale, residual(input.num_tokens), stream);
+  const TensorView embedded = residual(input.num_tokens);
+  ops_.embed(*embeddings(), input.token_ids, embed_scale, embedded, stream);
+  if (embeddings()->first_token_id()) ops_.all_reduce(embedded, stream);
 }
 
 void DecoderModel::begin_rotation(const StepInput& input, Stream& stream) {
@@ -525,7 +540,14 @@ Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorVie
                                     Stream& stream) {
   const TensorView normed = last_norm_view(num_rows);
   last_output(rows, num_rows, last_output_view(num_rows), normed, stream);
-  ops_.linear(*lm_head(), normed, logits, stream);
+  const Linear& head = *lm_head();
+  if (!head.first_token_id()) {
+    ops_.linear(head, normed, logits, stream);
+    return {};
+  }
+  const TensorView part = {logits_part_.view.data, DType::kF32, {num_rows, head.out_features()}};
+  ops_.linear(head, normed, part, stream);
+  ops_.all_gather_columns(part, logits, stream);
   return {};
 }
 

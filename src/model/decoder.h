@@ -61,6 +61,9 @@ WeightGroup decoder_layer_weights(const ModelConfig& config, const std::string& 
 // The same for a layer that is a mixture of experts.
 WeightGroup moe_layer_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderLayer& layer);
+// A matrix with a row of hidden_size per token of a vocabulary.
+MatrixBinding vocabulary_matrix(std::unique_ptr<Linear>& linear, std::string name, int num_tokens,
+                                const ModelConfig& config);
 WeightGroup embedding_weights(const ModelConfig& config, const std::string& prefix,
                               DecoderEnds& ends);
 WeightGroup head_weights(const ModelConfig& config, const std::string& prefix, DecoderEnds& ends,
@@ -227,8 +230,9 @@ class DecoderModel : public virtual Model {
   Tensor normed_;
   Tensor delta_;
   MoeStep moe_;
-  Tensor scratch_;  // inner values, and the rows for logits
-  Tensor taps_;     // [max_num_tokens, tapped layers * hidden]; empty: none is tapped
+  Tensor scratch_;      // inner values, and the rows for logits
+  Tensor logits_part_;  // F32, of this rank's part of the vocabulary; empty: lm_head is whole
+  Tensor taps_;         // [max_num_tokens, tapped layers * hidden]; empty: none is tapped
 };
 
 // Loads a family's weights and makes its model. `list_weights` binds the checkpoint's tensors to
@@ -239,7 +243,7 @@ Result<std::unique_ptr<Model>> load_decoder(WeightList (*list_weights)(const Mod
                                             const ModelConfig& config, WeightSource& source,
                                             Ops& ops, const ModelLimits& limits,
                                             const LoadProgress& progress) {
-  QUIRE_RETURN_IF_ERROR(check_shards(decoder_config(config), limits.parallel));
+  QUIRE_RETURN_IF_ERROR(check_shards(config, limits.parallel));
   Weights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(config, weights), config.architecture, source,
                                      ops, limits.parallel, progress));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "model/config_fields.h"
 #include "tensor/tensor.h"
 
@@ -196,7 +197,8 @@ const DecoderConfig& decoder_config(const ModelConfig& config) {
   return *decoder;
 }
 
-Status check_shards(const DecoderConfig& config, const Parallel& parallel) {
+Status check_shards(const ModelConfig& model, const Parallel& parallel) {
+  const DecoderConfig& config = decoder_config(model);
   if (parallel.size < 1 || parallel.rank < 0 || parallel.rank >= parallel.size) {
     return invalid_argument(fmt::format(
         "[model] tensor_parallel_size: got rank {} of {}, expected a rank below the size",
@@ -209,18 +211,28 @@ Status check_shards(const DecoderConfig& config, const Parallel& parallel) {
   const MoeConfig moe = config.moe.value_or(MoeConfig());
   for (const Dimension split :
        {Dimension{"num_attention_heads", config.num_heads},
-        Dimension{"num_key_value_heads", config.mla ? config.num_heads : config.num_kv_heads},
         Dimension{"intermediate_size", config.intermediate_size},
         Dimension{"moe_intermediate_size", moe.intermediate_size},
         Dimension{"the size of the shared experts", moe.shared_intermediate_size}}) {
-    if (split.count % parallel.size != 0) {
-      return invalid_argument(
-          fmt::format("[model] `tensor_parallel_size` {} does not divide {}; got {}, expected a "
-                      "multiple",
-                      parallel.size, split.name, split.count));
-    }
+    if (split.count % parallel.size == 0) continue;
+    return invalid_argument(
+        fmt::format("[model] `tensor_parallel_size` {} does not divide {}; got {}, expected a "
+                    "multiple",
+                    parallel.size, split.name, split.count));
   }
-  return {};
+  // Of fewer heads of keys and values than ranks, adjacent ranks share one.
+  const int kv_heads = config.mla ? config.num_heads : config.num_kv_heads;
+  if (kv_heads % parallel.size != 0 && parallel.size % kv_heads != 0) {
+    return invalid_argument(
+        fmt::format("[model] `tensor_parallel_size` {} does not fit num_key_value_heads; got {}, "
+                    "expected a multiple or a divisor",
+                    parallel.size, kv_heads));
+  }
+  // Every rank has a token, although the last ones may have fewer than the others.
+  if (ceil_div(model.vocab_size, parallel.size) * (parallel.size - 1) < model.vocab_size) return {};
+  return invalid_argument(
+      fmt::format("[model] `tensor_parallel_size` {} is too large for vocab_size; got {}",
+                  parallel.size, model.vocab_size));
 }
 
 }  // namespace quire

@@ -78,6 +78,6 @@ RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embedding
 std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers);
 
 // Checks that every dimension to be split is divisible; the error names the first that is not.
-Status check_shards(const DecoderConfig& config, const Parallel& parallel);
+Status check_shards(const ModelConfig& model, const Parallel& parallel);
 
 }  // namespace quire

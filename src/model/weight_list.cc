@@ -16,8 +16,8 @@ void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec
   const std::optional<WeightFormat>& format = binding.format;
   const Packing packing = format ? format->packing : Packing::kNone;
   const PackedNames names = packed_names(packing);
-  tensors.push_back(
-      {part.name + std::string(names.values), whole, kind, binding.split, format, part.name});
+  tensors.push_back({part.name + std::string(names.values), whole, kind, binding.split,
+                     part.num_heads, format, part.name});
   if (!format || format->at_load) return;
   const Shape scales = scales_shape(format->scheme, whole);
   tensors.push_back({part.name + format->scales_suffix, scales, Kind::kScales, binding.split});
@@ -41,29 +41,48 @@ void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors,
   for (size_t i = first; i < tensors.size(); ++i) tensors[i].in_experts = in_experts;
 }
 
-// Bytes of a matrix that a device keeps as integers; 0: it does not.
-int64_t kept_integer_bytes(const TensorSpec& tensor, const WeightScheme& scheme,
+// The part of a matrix that one rank has; rank 0, whose part is the largest.
+Shape kept_shape(const TensorSpec& tensor, const Parallel& parallel) {
+  const Parallel first = {.rank = 0, .size = parallel.size};
+  const int64_t num_rows = tensor.shape[0];
+  switch (tensor.split) {
+    case Split::kNone:
+      break;
+    case Split::kColumns:
+      return {num_rows, shard(tensor.shape[1], first).count};
+    case Split::kRows:
+    case Split::kVocabulary:
+      return {tensor.num_heads > 0 ? shard_heads(num_rows, tensor.num_heads, first).count
+                                   : shard(num_rows, first).count,
+              tensor.shape[1]};
+  }
+  return tensor.shape;
+}
+
+// Bytes of a rank's part of a matrix that a device keeps as integers; 0: it does not.
+int64_t kept_integer_bytes(const TensorSpec& tensor, const Shape& kept, const WeightScheme& scheme,
                            const WeightSource& source, const Ops& ops) {
   if (!is_integer(scheme) || (tensor.in_experts && !ops.packs_experts())) return 0;
   const DType scales =
       source.dtype_of(tensor.matrix + tensor.format->scales_suffix).value_or(DType::kF32);
-  return ops.integer_bytes(scheme, scales, tensor.shape);
+  return ops.integer_bytes(scheme, scales, kept);
 }
 
 // Bytes of a tensor in one rank's memory.
 Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
                            const Parallel& parallel) {
-  const int64_t count = tensor.shape.num_elements();
   if (tensor.kind == TensorSpec::Kind::kScales) return int64_t{0};  // counted with the matrix
   if (tensor.kind == TensorSpec::Kind::kVector) {
-    return count * static_cast<int64_t>(dtype_bytes(DType::kF32));
+    return tensor.shape.num_elements() * static_cast<int64_t>(dtype_bytes(DType::kF32));
   }
-  const int64_t num_parts = tensor.split == Split::kNone ? 1 : parallel.size;
+  const Shape kept = kept_shape(tensor, parallel);
+  const int64_t count = kept.num_elements();
   const std::string name = stored_name(tensor, source);
   const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
   const bool takes_blocks = !is_plain && (!tensor.in_experts || ops.packs_experts());
   const GgufBlockType* const blocks = takes_blocks ? source.block_type(name) : nullptr;
-  if (blocks != nullptr && ops.block_bytes(*blocks) > 0 && num_parts == 1) {
+  if (blocks != nullptr && ops.block_bytes(*blocks) > 0 &&
+      divides_blocks(tensor.split, tensor.shape, blocks->block_elements, parallel.size)) {
     return count / blocks->block_elements * ops.block_bytes(*blocks);
   }
   const DType stored = source.dtype_of(name).value_or(DType::kF32);
@@ -71,18 +90,17 @@ Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source,
   // The load refuses such a tensor by its name.
   if (stored_scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};
   const int64_t integers =
-      is_plain ? 0 : kept_integer_bytes(tensor, stored_scheme, source, ops) / num_parts;
+      is_plain ? 0 : kept_integer_bytes(tensor, kept, stored_scheme, source, ops);
   if (integers > 0) return integers;
   const bool is_expanded = is_plain || is_integer(stored_scheme);
   const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
-  QUIRE_ASSIGN_OR_RETURN(const DType kept, ops.linear_dtype(scheme));
-  const int64_t values = count / num_parts * static_cast<int64_t>(dtype_bytes(kept));
-  if (kept != DType::kF8E4M3) return values;
+  QUIRE_ASSIGN_OR_RETURN(const DType dtype, ops.linear_dtype(scheme));
+  const int64_t values = count * static_cast<int64_t>(dtype_bytes(dtype));
+  if (dtype != DType::kF8E4M3) return values;
   // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row. A stack of matrices
   // whose heights are not multiples of a block has more.
-  const int64_t num_scales = scheme.scales == ScaleLayout::kBlocks
-                                 ? scales_shape(scheme, tensor.shape).num_elements()
-                                 : tensor.shape[0];
+  const int64_t num_scales =
+      scheme.scales == ScaleLayout::kBlocks ? scales_shape(scheme, kept).num_elements() : kept[0];
   return values + num_scales * int64_t{sizeof(float)};
 }
 

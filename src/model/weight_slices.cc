@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
+#include "base/check.h"
 #include "base/numbers.h"
 #include "model/weights.h"
 #include "tensor/dtype.h"
@@ -12,18 +14,66 @@
 namespace quire {
 namespace {
 
-// The slice of the scales along one axis; `block` is the number of weights per scale there.
-Result<Slice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
-                              std::string_view axis, std::string_view name) {
+// The scales of a slice along one axis.
+struct ScaleSlice {
+  int64_t block = 0;     // numbers per scale along the axis, in the slice
+  Slice scales;          // of the matrix's scales
+  int64_t repeated = 1;  // how often each of them follows itself in the slice's scales
+};
+
+// `block` is the number of weights per scale there.
+Result<ScaleSlice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
+                                   bool has_groups, std::string_view axis, std::string_view name) {
   const int64_t end = slice.first + slice.count;
-  if (block >= total) return Slice{0, 1};
-  if (slice.first % block != 0 || (end % block != 0 && end != total)) {
+  if (block >= total) return ScaleSlice{block, {0, 1}};
+  if (slice.first % block == 0 && (end % block == 0 || end == total)) {
+    return ScaleSlice{block, {slice.first / block, ceil_div(slice.count, block)}};
+  }
+  if (has_groups) {
     return invalid_argument(
-        fmt::format("[model] tensor {}: a part of it cuts a block of scales; got {} {} to {} of "
-                    "blocks of {}, expected multiples; choose another `tensor_parallel_size`",
+        fmt::format("[model] tensor {}: a part of it cuts a group with one scale; got {} {} to {} "
+                    "of groups of {}, expected multiples; choose another `tensor_parallel_size`",
                     quote_name(name), axis, slice.first, end, block));
   }
-  return Slice{slice.first / block, ceil_div(slice.count, block)};
+  const int64_t smaller = std::gcd(block, std::gcd(slice.first, slice.count));
+  return ScaleSlice{
+      smaller, {slice.first / smaller, ceil_div(slice.count, smaller)}, block / smaller};
+}
+
+bool is_cut(const ScaleSlice& slice) {
+  return slice.repeated > 1;
+}
+
+// [rows, columns] of the slice's scales: number (i, j) is that of the block that it is in.
+Result<TensorView> copy_scales(const TensorView& scales, const ScaleSlice& rows,
+                               const ScaleSlice& columns, std::vector<Tensor>& copies) {
+  QUIRE_ASSIGN_OR_RETURN(Tensor copy,
+                         Tensor::host({rows.scales.count, columns.scales.count}, scales.dtype));
+  const size_t element_bytes = dtype_bytes(scales.dtype);
+  auto* out = copy.view.as<std::byte>();
+  for (int64_t i = 0; i < rows.scales.count; ++i) {
+    const int64_t row = (rows.scales.first + i) / rows.repeated;
+    for (int64_t j = 0; j < columns.scales.count; ++j, out += element_bytes) {
+      const int64_t column = (columns.scales.first + j) / columns.repeated;
+      const auto from = static_cast<size_t>(row * scales.shape[1] + column) * element_bytes;
+      std::memcpy(out, scales.as<std::byte>() + from, element_bytes);
+    }
+  }
+  copies.push_back(std::move(copy));
+  return copies.back().view;
+}
+
+// Gives `part`, whose values are already sliced, the scales and zero points of its blocks.
+Status slice_scales(const WeightView& matrix, const ScaleSlice& rows, const ScaleSlice& columns,
+                    WeightView& part, std::vector<Tensor>& copies) {
+  if (is_cut(rows) || is_cut(columns)) {
+    part.scheme.block_rows = rows.block;
+    part.scheme.block_columns = columns.block;
+  }
+  QUIRE_ASSIGN_OR_RETURN(part.scales, copy_scales(matrix.scales, rows, columns, copies));
+  if (matrix.zeros.data == nullptr) return {};
+  QUIRE_ASSIGN_OR_RETURN(part.zeros, copy_scales(matrix.zeros, rows, columns, copies));
+  return {};
 }
 
 Result<TensorView> copy_columns(const TensorView& view, const Slice& slice,
@@ -42,15 +92,18 @@ Result<TensorView> copy_columns(const TensorView& view, const Slice& slice,
 
 }  // namespace
 
-Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name) {
+Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name,
+                              std::vector<Tensor>& copies) {
   WeightView part = matrix;
   part.values = matrix.values.rows(slice.first, slice.count);
   if (matrix.scheme.scales == ScaleLayout::kNone) return part;
   const Shape& shape = matrix.values.shape;
-  const int64_t block = scale_block(matrix.scheme, shape)[0];
-  QUIRE_ASSIGN_OR_RETURN(const Slice scales, slice_of_scales(slice, block, shape[0], "rows", name));
-  part.scales = matrix.scales.rows(scales.first, scales.count);
-  if (matrix.zeros.data != nullptr) part.zeros = matrix.zeros.rows(scales.first, scales.count);
+  const Shape block = scale_block(matrix.scheme, shape);
+  QUIRE_ASSIGN_OR_RETURN(
+      const ScaleSlice rows,
+      slice_of_scales(slice, block[0], shape[0], is_integer(matrix.scheme), "rows", name));
+  const ScaleSlice columns = {block[1], {0, matrix.scales.shape[1]}};
+  QUIRE_RETURN_IF_ERROR(slice_scales(matrix, rows, columns, part, copies));
   return part;
 }
 
@@ -65,17 +118,58 @@ Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
   }
   if (matrix.scheme.scales != ScaleLayout::kNone) {
     const Shape& shape = matrix.values.shape;
-    const int64_t block = scale_block(matrix.scheme, shape)[1];
-    QUIRE_ASSIGN_OR_RETURN(const Slice scales,
-                           slice_of_scales(slice, block, shape[1], "columns", name));
-    if (block < shape[1]) {
-      QUIRE_ASSIGN_OR_RETURN(part.scales, copy_columns(matrix.scales, scales, copies));
-      if (matrix.zeros.data != nullptr) {
-        QUIRE_ASSIGN_OR_RETURN(part.zeros, copy_columns(matrix.zeros, scales, copies));
-      }
-    }
+    const Shape block = scale_block(matrix.scheme, shape);
+    QUIRE_ASSIGN_OR_RETURN(
+        const ScaleSlice columns,
+        slice_of_scales(slice, block[1], shape[1], is_integer(matrix.scheme), "columns", name));
+    const ScaleSlice rows = {block[0], {0, matrix.scales.shape[0]}};
+    QUIRE_RETURN_IF_ERROR(slice_scales(matrix, rows, columns, part, copies));
   }
   QUIRE_ASSIGN_OR_RETURN(part.values, copy_columns(matrix.values, slice, copies));
+  return part;
+}
+
+Result<WeightView> cut_blocks(const WeightView& matrix, int64_t block_rows, int64_t block_columns,
+                              std::vector<Tensor>& copies) {
+  WeightView cut = matrix;
+  const Shape& shape = matrix.values.shape;
+  const Shape block = scale_block(matrix.scheme, shape);
+  QUIRE_CHECK(block[0] % block_rows == 0 && block[1] % block_columns == 0,
+              "[model] a block of scales is not cut into equal ones");
+  cut.scheme.block_rows = block_rows;
+  cut.scheme.block_columns = block_columns;
+  const Shape grid = scales_shape(cut.scheme, shape);
+  const ScaleSlice rows = {block_rows, {0, grid[0]}, block[0] / block_rows};
+  const ScaleSlice columns = {block_columns, {0, grid[1]}, block[1] / block_columns};
+  QUIRE_RETURN_IF_ERROR(slice_scales(matrix, rows, columns, cut, copies));
+  return cut;
+}
+
+BlockMatrix slice_rows(const BlockMatrix& matrix, const Slice& slice) {
+  QUIRE_CHECK(matrix.paired_rows == 0 || slice.first % matrix.paired_rows == 0,
+              "[model] a rank's rows of a GGUF matrix are not whole heads");
+  BlockMatrix part = matrix;
+  part.bytes += slice.first * matrix.blocks_per_row() * matrix.type->block_bytes;
+  part.shape = {slice.count, matrix.shape[1]};
+  return part;
+}
+
+Result<BlockMatrix> slice_columns(const BlockMatrix& matrix, const Slice& slice,
+                                  std::vector<Tensor>& copies) {
+  const int64_t elements = matrix.type->block_elements;
+  QUIRE_CHECK(slice.first % elements == 0 && slice.count % elements == 0,
+              "[model] a rank's columns of a GGUF matrix are not whole blocks");
+  const TensorView blocks = {const_cast<std::byte*>(matrix.bytes),
+                             DType::kI8,
+                             {matrix.shape[0], matrix.blocks_per_row() * matrix.type->block_bytes}};
+  const int64_t block_bytes = matrix.type->block_bytes;
+  QUIRE_ASSIGN_OR_RETURN(const TensorView copy, copy_columns(blocks,
+                                                             {slice.first / elements * block_bytes,
+                                                              slice.count / elements * block_bytes},
+                                                             copies));
+  BlockMatrix part = matrix;
+  part.bytes = copy.as<std::byte>();
+  part.shape = {matrix.shape[0], slice.count};
   return part;
 }
 

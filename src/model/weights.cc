@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -28,6 +29,15 @@ Result<Tensor> plain_copy(const WeightView& matrix, ThreadPool& threads) {
     write_plain_row(matrix, row, plain.view.rows(row, 1).as<std::byte>());
   });
   return plain;
+}
+
+// Ranks may have cut the blocks of one of them; others have one size in a checkpoint.
+bool may_stack(WeightScheme a, const WeightScheme& b) {
+  if (!is_integer(a)) {
+    a.block_rows = b.block_rows;
+    a.block_columns = b.block_columns;
+  }
+  return a == b;
 }
 
 bool have_same_order(const WeightView& a, const WeightView& b) {
@@ -99,12 +109,16 @@ class Loader {
   // The error of make_linear or make_experts. If the matrix could not be quantized, names the
   // tensor.
   Status explain(const Status& status, const MatrixBinding& binding);
+  // A border between ranks may cut the blocks of one matrix of a stack and not those of another.
+  // Gives all of them blocks of one size.
+  Status unify_blocks();
   Status take_blocks(const MatrixPart& part, const MatrixBinding& binding);
   Status take_part(const MatrixPart& part, const MatrixBinding& binding);
   // The part of a matrix's rows or columns that this rank has of the binding.
-  Slice slice_of(int64_t total, const MatrixBinding& binding) const;
+  Slice rows_of(const MatrixPart& part, const MatrixBinding& binding) const;
+  Slice columns_of(const MatrixBinding& binding) const;
   bool is_whole(const MatrixBinding& binding) const;
-  RepeatedRows repeated_part(const RepeatedTensor& numbers, const Shape& whole,
+  RepeatedRows repeated_part(const RepeatedTensor& numbers, const MatrixPart& part,
                              const MatrixBinding& binding) const;
   Result<WeightView> matrix_part(const MatrixPart& part, const MatrixBinding& binding);
   Result<WeightView> take_matrix(const std::string& name, const Shape& whole,
@@ -123,7 +137,7 @@ class Loader {
                                  const WeightScheme& scheme = {});
   ThreadPool& threads();
   Status about_tensor(const std::string& name, std::string_view fault, const Status& status) const;
-  Result<TensorView> bias_part(const std::string& name, int64_t num_rows, Split split);
+  Result<TensorView> bias_part(const MatrixPart& part, const MatrixBinding& binding);
   Result<TensorView> take(const std::string& name, const Shape& shape);
   Result<TensorView> take_float(const std::string& name, const Shape& shape);
   // Integers of this type.
@@ -172,6 +186,9 @@ Status Loader::load_matrix(const MatrixBinding& binding) {
   Result<std::unique_ptr<Linear>> linear = ops_.make_linear(source);
   if (!linear.ok()) return explain(linear.status(), binding);
   *binding.linear = std::move(linear).value();
+  if (binding.split == Split::kVocabulary && parallel_.size > 1) {
+    (*binding.linear)->set_first_token_id(rows_of(binding.parts.front(), binding).first);
+  }
   release_taken();
   return {};
 }
@@ -266,17 +283,30 @@ Result<LinearSource> Loader::take_source(const MatrixBinding& binding) {
       QUIRE_RETURN_IF_ERROR(take_part(part, binding));
     }
     if (!binding.has_bias) continue;
-    QUIRE_ASSIGN_OR_RETURN(const TensorView bias,
-                           bias_part(part.name + ".bias", part.num_rows, binding.split));
+    QUIRE_ASSIGN_OR_RETURN(const TensorView bias, bias_part(part, binding));
     biases_.push_back(bias);
   }
+  QUIRE_RETURN_IF_ERROR(unify_blocks());
   LinearSource source = {weights_, biases_, repeated_, blocks_};
   if (quantizes_on_device(binding)) {
-    source.quantized_columns = binding.split == Split::kColumns
-                                   ? slice_of(binding.num_columns, binding)
-                                   : Slice{0, binding.num_columns};
+    source.quantized_columns =
+        binding.split == Split::kColumns ? columns_of(binding) : Slice{0, binding.num_columns};
   }
   return source;
+}
+
+Status Loader::unify_blocks() {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  for (const WeightView& weight : weights_) {
+    rows = std::gcd(rows, weight.scheme.block_rows);
+    columns = std::gcd(columns, weight.scheme.block_columns);
+  }
+  for (WeightView& weight : weights_) {
+    if (weight.scheme.block_rows == rows && weight.scheme.block_columns == columns) continue;
+    QUIRE_ASSIGN_OR_RETURN(weight, cut_blocks(weight, rows, columns, copies_));
+  }
+  return {};
 }
 
 bool Loader::quantizes_on_device(const MatrixBinding& binding) const {
@@ -318,13 +348,16 @@ bool Loader::may_pack(const MatrixBinding& binding) const {
   return binding.linear != nullptr || ops_.packs_experts();
 }
 
-// Blocks of quantized numbers are kept as they are if the device computes with those of every part,
-// and otherwise expanded by the source.
+// Blocks of quantized numbers are kept as they are if the device computes with those of every part
+// and no border between ranks cuts one. Otherwise the source expands them.
 bool Loader::keeps_blocks(const MatrixBinding& binding) const {
-  if (!is_whole(binding) || !may_pack(binding)) return false;
-  return std::ranges::all_of(binding.parts, [this](const MatrixPart& part) {
+  if (!may_pack(binding)) return false;
+  const int num_parts = parallel_.size * binding.portion.count;
+  return std::ranges::all_of(binding.parts, [&](const MatrixPart& part) {
     const GgufBlockType* const type = source_.block_type(part.name + ".weight");
-    return type != nullptr && ops_.block_bytes(*type) > 0;
+    return type != nullptr && ops_.block_bytes(*type) > 0 &&
+           divides_blocks(binding.split, {part.num_rows, binding.num_columns}, type->block_elements,
+                          num_parts);
   });
 }
 
@@ -332,8 +365,13 @@ Status Loader::take_blocks(const MatrixPart& part, const MatrixBinding& binding)
   const std::string name = part.name + ".weight";
   used_.insert(name);
   taken_.push_back(name);
-  QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix,
+  QUIRE_ASSIGN_OR_RETURN(BlockMatrix matrix,
                          source_.blocks(name, {part.num_rows, binding.num_columns}));
+  if (!is_whole(binding) && splits_rows(binding.split)) {
+    matrix = slice_rows(matrix, rows_of(part, binding));
+  } else if (!is_whole(binding)) {
+    QUIRE_ASSIGN_OR_RETURN(matrix, slice_columns(matrix, columns_of(binding), copies_));
+  }
   blocks_.push_back(matrix);
   return {};
 }
@@ -341,19 +379,18 @@ Status Loader::take_blocks(const MatrixPart& part, const MatrixBinding& binding)
 Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
   QUIRE_CHECK(!binding.has_bias || binding.portion.count == 1,
               "[model] a part of a matrix has a bias");
-  const Shape whole = {part.num_rows, binding.num_columns};
   const std::string name = stored_values_name(part.name, binding.format, source_);
   const bool quantizes = quantizes_on_device(binding);
   if (ops_.fills_repeated() && (!binding.format || quantizes)) {
     QUIRE_ASSIGN_OR_RETURN(const auto numbers, source_.repeated(name));
     if (numbers.has_value()) {
       used_.insert(name);
-      repeated_.push_back(repeated_part(*numbers, whole, binding));
+      repeated_.push_back(repeated_part(*numbers, part, binding));
       return {};
     }
   }
   QUIRE_ASSIGN_OR_RETURN(const WeightView weight, matrix_part(part, binding));
-  if (!quantizes && !weights_.empty() && weight.scheme != weights_.front().scheme) {
+  if (!quantizes && !weights_.empty() && !may_stack(weight.scheme, weights_.front().scheme)) {
     return invalid_argument(fmt::format(
         "[model] tensor {} is stored in another type than the matrices that it is "
         "stacked with; got {}, expected {}: take a checkpoint with one type per layer",
@@ -371,8 +408,16 @@ Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
   return {};
 }
 
-Slice Loader::slice_of(int64_t total, const MatrixBinding& binding) const {
-  const int64_t size = total / binding.portion.count;
+Slice Loader::rows_of(const MatrixPart& part, const MatrixBinding& binding) const {
+  const int64_t size = part.num_rows / binding.portion.count;
+  Slice slice =
+      part.num_heads > 0 ? shard_heads(size, part.num_heads, parallel_) : shard(size, parallel_);
+  slice.first += binding.portion.idx * size;
+  return slice;
+}
+
+Slice Loader::columns_of(const MatrixBinding& binding) const {
+  const int64_t size = binding.num_columns / binding.portion.count;
   Slice slice = shard(size, parallel_);
   slice.first += binding.portion.idx * size;
   return slice;
@@ -382,17 +427,18 @@ bool Loader::is_whole(const MatrixBinding& binding) const {
   return binding.split == Split::kNone || (parallel_.size == 1 && binding.portion.count == 1);
 }
 
-RepeatedRows Loader::repeated_part(const RepeatedTensor& numbers, const Shape& whole,
+RepeatedRows Loader::repeated_part(const RepeatedTensor& numbers, const MatrixPart& part,
                                    const MatrixBinding& binding) const {
   const Split split = split_of_source(binding);
+  const Shape whole = {part.num_rows, binding.num_columns};
   RepeatedRows rows = {numbers.pool, numbers.first, whole[1], whole};
-  if (split == Split::kRows) {
-    const Slice slice = slice_of(whole[0], binding);
+  if (splits_rows(split)) {
+    const Slice slice = rows_of(part, binding);
     rows.first += slice.first * whole[1];
     rows.shape = {slice.count, whole[1]};
   }
   if (split == Split::kColumns) {
-    const Slice slice = slice_of(whole[1], binding);
+    const Slice slice = columns_of(binding);
     rows.first += slice.first;
     rows.shape = {whole[0], slice.count};
   }
@@ -405,10 +451,8 @@ Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixBindi
   QUIRE_ASSIGN_OR_RETURN(const WeightView matrix, take_matrix(name, whole, part, binding));
   const Split split = split_of_source(binding);
   if (is_whole(binding) || split == Split::kNone) return matrix;
-  if (split == Split::kColumns) {
-    return slice_columns(matrix, slice_of(whole[1], binding), name, copies_);
-  }
-  return slice_rows(matrix, slice_of(whole[0], binding), name);
+  if (split == Split::kColumns) return slice_columns(matrix, columns_of(binding), name, copies_);
+  return slice_rows(matrix, rows_of(part, binding), name, copies_);
 }
 
 Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& whole,
@@ -596,11 +640,11 @@ Status Loader::load_kv_scale(const std::string& attention, std::span<const std::
   return {};
 }
 
-Result<TensorView> Loader::bias_part(const std::string& name, int64_t num_rows, Split split) {
-  QUIRE_ASSIGN_OR_RETURN(TensorView view, take_float(name, {num_rows}));
-  if (parallel_.size == 1 || split == Split::kNone) return view;
-  if (split == Split::kRows) {
-    const Slice slice = shard(num_rows, parallel_);
+Result<TensorView> Loader::bias_part(const MatrixPart& part, const MatrixBinding& binding) {
+  QUIRE_ASSIGN_OR_RETURN(TensorView view, take_float(part.name + ".bias", {part.num_rows}));
+  if (parallel_.size == 1 || binding.split == Split::kNone) return view;
+  if (splits_rows(binding.split)) {
+    const Slice slice = rows_of(part, binding);
     return view.rows(slice.first, slice.count);
   }
   // The ranks' products are summed, so only rank 0 adds the bias.

@@ -2,6 +2,7 @@
 // members. Loading, the parameter count and the memory plan all use the list.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/numbers.h"
 #include "model/model.h"
 #include "model/quantization.h"
 #include "quire/config.h"
@@ -18,12 +20,24 @@
 namespace quire {
 
 // How a matrix is divided among ranks.
-enum class Split { kNone, kRows, kColumns };
+enum class Split {
+  kNone,
+  kRows,
+  kColumns,
+  kVocabulary,  // rows, each of one token; the last ranks may have fewer
+};
+
+constexpr bool splits_rows(Split split) {
+  return split == Split::kRows || split == Split::kVocabulary;
+}
 
 // A matrix of the checkpoint, [num_rows, MatrixBinding::num_columns].
 struct MatrixPart {
   std::string name;  // without ".weight" and ".bias"
   int64_t num_rows = 0;
+  // Rows that are divided are those of so many heads. Of more ranks than heads, adjacent ones have
+  // the same rows. 0: the number of ranks divides the rows.
+  int num_heads = 0;
 };
 
 // One of `count` equal parts of each matrix, of its rows or columns as `split` says.
@@ -126,6 +140,7 @@ struct TensorSpec {
   Shape shape;
   Kind kind = Kind::kMatrix;
   Split split = Split::kNone;
+  int num_heads = 0;                        // MatrixPart::num_heads
   std::optional<WeightFormat> format = {};  // MatrixBinding::format
   std::string matrix = {};                  // MatrixPart::name; empty: a vector or scales
   float addend = 0.0F;                      // VectorBinding::addend
@@ -154,20 +169,44 @@ Status load_weights(const WeightList& list, std::string_view architecture, Weigh
 // The number of layers that have scales for an FP8 KV cache.
 int num_kv_scales(const WeightSource& source);
 
-// This rank's equal part of `total`, which must be a multiple of the number of ranks. Heads are
-// stored one after another, so a part of the rows is a part of the heads if the number of heads is
-// also a multiple.
+// This rank's part of `total`: an equal one if the number of ranks divides it. Otherwise the last
+// ranks have less. Heads are stored one after another, so a part of the rows is a part of the heads
+// if their number is also a multiple.
 constexpr Slice shard(int64_t total, const Parallel& parallel) {
-  const int64_t count = total / parallel.size;
-  return {count * parallel.rank, count};
+  const int64_t most = ceil_div(total, parallel.size);
+  const int64_t first = std::min(most * parallel.rank, total);
+  return {first, std::min(most, total - first)};
 }
 
-// Slices a matrix together with its scales. Fails if the slice's border cuts a block that shares
-// one scale, or if columns that have an order are sliced; `name` names the matrix in the error. Row
-// slices are views of the same memory; column slices are copied into `copies`, which the result
-// refers to.
-Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name);
+// This rank's part of the rows of `num_heads` heads: its equal part of the heads or, if there are
+// more ranks than heads, the head that it shares with adjacent ranks.
+constexpr Slice shard_heads(int64_t num_rows, int num_heads, const Parallel& parallel) {
+  if (parallel.size <= num_heads) return shard(num_rows, parallel);
+  const int ranks_per_head = parallel.size / num_heads;
+  return shard(num_rows, {parallel.rank / ranks_per_head, num_heads});
+}
+
+// Whether blocks of `block_elements` along the rows remain whole if the matrix is divided.
+constexpr bool divides_blocks(Split split, const Shape& matrix, int64_t block_elements,
+                              int num_parts) {
+  return split != Split::kColumns || num_parts == 1 ||
+         matrix[1] % (num_parts * block_elements) == 0;
+}
+
+// Slices a matrix together with its scales. A border that cuts a block with one scale cuts all
+// blocks to a size that divides both sides. Fails if it cuts a group of integers, or if columns
+// that have an order are sliced; `name` names the matrix in the error. Rows of values are views of
+// the same memory; what else is sliced is copied into `copies`, which the result refers to.
+Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name,
+                              std::vector<Tensor>& copies);
 Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
                                  std::string_view name, std::vector<Tensor>& copies);
+// The matrix with a scale per block of this size, which divides that of its blocks.
+Result<WeightView> cut_blocks(const WeightView& matrix, int64_t block_rows, int64_t block_columns,
+                              std::vector<Tensor>& copies);
+// Slices a matrix of blocks, none of which the slice's border cuts.
+BlockMatrix slice_rows(const BlockMatrix& matrix, const Slice& slice);
+Result<BlockMatrix> slice_columns(const BlockMatrix& matrix, const Slice& slice,
+                                  std::vector<Tensor>& copies);
 
 }  // namespace quire

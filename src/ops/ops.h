@@ -25,6 +25,13 @@ class Linear {
   virtual int64_t in_features() const = 0;
   virtual int64_t out_features() const = 0;
   virtual size_t num_bytes() const = 0;
+
+  // Of a rank's part of a vocabulary matrix: the token id of row 0. Absent: the matrix is whole.
+  std::optional<int64_t> first_token_id() const { return first_token_id_; }
+  void set_first_token_id(int64_t id) { first_token_id_ = id; }
+
+ private:
+  std::optional<int64_t> first_token_id_;
 };
 
 // Rows that repeat a pool of numbers in host memory (load_format dummy): element (i, j) is
@@ -320,7 +327,8 @@ class Ops {
     return allocate(shape, dtype);
   }
 
-  // out[t, :] = scale * row ids[t] of the table. The host has already checked the ids.
+  // out[t, :] = scale * row ids[t] of the table. The host has already checked the ids. If the table
+  // is a rank's part (Linear::first_token_id), a token of another part gets zeros.
   virtual void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
                      Stream& stream) = 0;
   // out = x / sqrt(mean(x^2) + eps) * weight, per row; out may be x. For a norm that multiplies by
@@ -413,8 +421,17 @@ class Ops {
   // type of the activations.
   virtual void write_columns(TensorView x, TensorView out, int64_t first_column,
                              Stream& stream) = 0;
-  // x = sum of every rank's x. With one rank, it does nothing.
+  // The collectives below are called by every rank, in the same order and with the same shapes; x
+  // and the results have the same bits on all ranks. They are for models that are divided among
+  // ranks; with one rank, all_reduce does nothing.
+  //
+  // x = the sum of every rank's x.
   virtual void all_reduce(TensorView /*x*/, Stream& /*stream*/) {}
+  // whole[t, :] = every rank's part[t, :], one after the other. part: F32 [num_rows, columns], of
+  // which the last ranks may have fewer; whole: F32 [num_rows, the sum of all columns].
+  virtual void all_gather_columns(TensorView /*part*/, TensorView /*whole*/, Stream& /*stream*/) {
+    QUIRE_CHECK(false, "[ops] this device has one rank");
+  }
   // Returns true if the tail was enqueued as one kernel, which is faster here. Otherwise nothing
   // was enqueued, and the caller computes the tail with the operations above.
   virtual bool try_layer_tail(const LayerTail& /*tail*/, Stream& /*stream*/) { return false; }

@@ -29,7 +29,8 @@ struct StepThreads {
 inline constexpr int kMaxDecodeRows = 64;
 
 struct PlatformConfig {
-  std::vector<int> devices = {0};                 // indices within the kind of device, by rank
+  // By rank: the index of its GPU, or of its group of a CPU's threads, which are 0, 1, ….
+  std::vector<int> devices = {0};
   ThreadChoice threads = {};                      // of a CPU; without places: the default choice
   StepThreads step_threads = {};                  // of a CPU; more threads than it has mean all
   DType activation_dtype = DType::kF32;           // for a GPU; a CPU computes in F32
@@ -84,6 +85,12 @@ class DeviceContext {
   virtual int64_t lookup_drafter_bytes(const DrafterLimits& /*limits*/) const { return 0; }
   virtual Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts& parts,
                                                               const DrafterLimits& limits) = 0;
+  // This context's rank, and the number of contexts that share a model.
+  virtual Parallel parallel() const { return {}; }
+  // Waits until the context of every rank has called it, each on its own thread, and returns the
+  // first error that one of them passed. A rank that fails must call it at once: it releases the
+  // others from the operations in which they wait for this rank.
+  virtual Status join_ranks(const Status& status) { return status; }
 
   // Returns at least num_bytes of scratch for attention, which all runners of the context use in
   // turn. The memory lives as long as the context, because graphs contain its address. A call for

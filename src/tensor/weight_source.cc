@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <mutex>
 #include <utility>
 
 #include "base/check.h"
@@ -48,6 +49,69 @@ class PrefixedSource final : public WeightSource {
 
   std::unique_ptr<WeightSource> source_;
   std::string prefix_;
+};
+
+class SharedSource final : public WeightSource {
+ public:
+  SharedSource(std::unique_ptr<WeightSource> source, int num_readers)
+      : source_(std::move(source)), num_readers_(num_readers) {}
+
+  // The source may return another copy of a tensor that is requested again, and free the first.
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
+    const std::lock_guard lock(mutex_);
+    Taken& taken = taken_[std::string(name)];
+    if (!taken.tensor || taken.tensor->shape != expected) {
+      QUIRE_ASSIGN_OR_RETURN(taken.tensor, source_->tensor(name, expected));
+    }
+    ++taken.num_readers;
+    return *taken.tensor;
+  }
+  Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
+    const std::lock_guard lock(mutex_);
+    QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix, source_->blocks(name, expected));
+    ++taken_[std::string(name)].num_readers;
+    return matrix;
+  }
+  void release(std::string_view name) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = taken_.find(std::string(name));
+    if (found == taken_.end()) return;
+    Taken& taken = found->second;
+    --taken.num_readers;
+    ++taken.num_released;
+    if (taken.num_readers > 0 || taken.num_released < num_readers_) return;
+    source_->release(name);
+    taken_.erase(found);
+  }
+  Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override {
+    const std::lock_guard lock(mutex_);
+    return source_->integers(name, count);
+  }
+  Result<std::optional<RepeatedTensor>> repeated(std::string_view name) override {
+    const std::lock_guard lock(mutex_);
+    return source_->repeated(name);
+  }
+  bool has(std::string_view name) const override { return source_->has(name); }
+  std::optional<DType> dtype_of(std::string_view name) const override {
+    return source_->dtype_of(name);
+  }
+  std::string file_of(std::string_view name) const override { return source_->file_of(name); }
+  const GgufBlockType* block_type(std::string_view name) const override {
+    return source_->block_type(name);
+  }
+  std::vector<std::string> names() const override { return source_->names(); }
+
+ private:
+  struct Taken {
+    std::optional<TensorView> tensor;
+    int num_readers = 0;   // that have not released it yet
+    int num_released = 0;  // how often it was released
+  };
+
+  std::unique_ptr<WeightSource> source_;
+  int num_readers_;
+  std::mutex mutex_;
+  std::unordered_map<std::string, Taken> taken_;
 };
 
 // Tensors repeat one pool, because copying is the only way to fill gigabytes at the speed of
@@ -186,6 +250,11 @@ Result<std::vector<int64_t>> WeightSource::integers(std::string_view name, int64
 std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,
                                               std::string prefix) {
   return std::make_unique<PrefixedSource>(std::move(source), std::move(prefix));
+}
+
+std::unique_ptr<WeightSource> share_weights(std::unique_ptr<WeightSource> source, int num_readers) {
+  if (num_readers <= 1) return source;
+  return std::make_unique<SharedSource>(std::move(source), num_readers);
 }
 
 DummyWeights::DummyWeights(DType dtype) : dtype_(dtype) {}

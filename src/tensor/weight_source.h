@@ -86,6 +86,11 @@ class DummyWeights : public WeightSource {
 std::unique_ptr<WeightSource> add_name_prefix(std::unique_ptr<WeightSource> source,
                                               std::string prefix);
 
+// `source` for several readers on threads of their own, each of which releases every tensor as
+// often as it requests it. A tensor's memory is freed once all of them have released it, so that it
+// is read from disk once.
+std::unique_ptr<WeightSource> share_weights(std::unique_ptr<WeightSource> source, int num_readers);
+
 // Whether vectors, scales and matrices without scales may have this type: F32, F16 or BF16.
 constexpr bool is_weight_dtype(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;

@@ -214,19 +214,43 @@ TEST(KvGroups, LayersOfOneWindowShareOne) {
 }
 
 TEST(Shard, PartsTileTheWholeOnce) {
-  for (const int size : {1, 2, 3, 6}) {
-    int64_t next = 0;
-    for (int rank = 0; rank < size; ++rank) {
-      const Slice slice = shard(12, {rank, size});
-      EXPECT_EQ(slice.first, next);
-      next += slice.count;
+  for (const int64_t total : {12, 13, 17}) {
+    for (const int size : {1, 2, 3, 6}) {
+      int64_t next = 0;
+      for (int rank = 0; rank < size; ++rank) {
+        const Slice slice = shard(total, {rank, size});
+        EXPECT_EQ(slice.first, next);
+        EXPECT_LE(slice.count, shard(total, {0, size}).count);
+        next += slice.count;
+      }
+      EXPECT_EQ(next, total);
     }
-    EXPECT_EQ(next, 12);
   }
-  EXPECT_THAT(check_shards(small_decoder(), {0, 4}).message(),
-              AllOf(HasSubstr("num_key_value_heads; got 2"), HasSubstr("size` 4")));
-  EXPECT_FALSE(check_shards(small_decoder(), {2, 2}).ok());
-  EXPECT_TRUE(check_shards(small_decoder(), {1, 2}).ok());
+}
+
+TEST(Shard, RanksBeyondTheHeadsShareOne) {
+  for (int rank = 0; rank < 8; ++rank) {
+    const Slice slice = shard_heads(2 * 16, 2, {rank, 8});
+    EXPECT_EQ(slice.first, rank < 4 ? 0 : 16);
+    EXPECT_EQ(slice.count, 16);
+  }
+  EXPECT_EQ(shard_heads(2 * 16, 2, {1, 2}).first, 16);
+}
+
+TEST(Shard, ModelsThatDoNotDivideAreRefused) {
+  DecoderConfig decoder = small_decoder();
+  decoder.num_heads = 12;
+  decoder.num_kv_heads = 4;
+  EXPECT_THAT(check_shards(small_config(decoder), {0, 6}).message(),
+              AllOf(HasSubstr("num_key_value_heads; got 4"), HasSubstr("size` 6")));
+  EXPECT_THAT(check_shards(small_config(), {0, 3}).message(),
+              AllOf(HasSubstr("num_attention_heads; got 4"), HasSubstr("size` 3")));
+  EXPECT_FALSE(check_shards(small_config(), {2, 2}).ok());
+  EXPECT_TRUE(check_shards(small_config(), {1, 2}).ok());
+  EXPECT_TRUE(check_shards(small_config(), {3, 4}).ok()) << "two ranks share a head of keys";
+  ModelConfig few_tokens = small_config();
+  few_tokens.vocab_size = 5;
+  EXPECT_THAT(check_shards(few_tokens, {0, 4}).message(), HasSubstr("vocab_size; got 5"));
 }
 
 WeightView fp8_matrix(std::vector<uint8_t>& values, std::vector<float>& scales, int64_t rows,
@@ -258,7 +282,8 @@ TEST(Shard, SlicesKeepTheirScales) {
     const WeightView whole = fp8_matrix(values, scales, 18, 20, scheme);
     // The last slice of either axis ends in a block that the matrix cuts short.
     for (const Slice& slice : {Slice{0, 8}, Slice{8, 8}, Slice{16, 2}}) {
-      const auto rows = slice_rows(whole, slice, "w");
+      std::vector<Tensor> copies;
+      const auto rows = slice_rows(whole, slice, "w", copies);
       ASSERT_TRUE(rows.ok()) << rows.status().message();
       for (int64_t row = 0; row < slice.count; ++row) {
         for (int64_t column = 0; column < 20; ++column) {
@@ -298,9 +323,9 @@ TEST(Shard, SlicesOfIntegersKeepTheirScalesAndZeroPoints) {
     write_plain_row(matrix, row, reinterpret_cast<std::byte*>(numbers.data()));
     return numbers;
   };
-  const WeightView rows = slice_rows(whole, {2, 3}, "w").value();
-  for (int64_t row = 0; row < 3; ++row) EXPECT_EQ(row_of(rows, row), row_of(whole, 2 + row));
   std::vector<Tensor> copies;
+  const WeightView rows = slice_rows(whole, {2, 3}, "w", copies).value();
+  for (int64_t row = 0; row < 3; ++row) EXPECT_EQ(row_of(rows, row), row_of(whole, 2 + row));
   const WeightView columns = slice_columns(whole, {4, 8}, "w", copies).value();
   for (int64_t row = 0; row < 6; ++row) {
     const std::vector<float> all = row_of(whole, row);
@@ -313,17 +338,42 @@ TEST(Shard, SlicesOfIntegersKeepTheirScalesAndZeroPoints) {
                     HasSubstr("tensor_parallel_size")));
 }
 
-TEST(Shard, BordersThatCutABlockOfScalesAreRefused) {
+TEST(Shard, BordersThatCutABlockOfScalesMakeSmallerBlocks) {
   std::vector<uint8_t> values;
   std::vector<float> scales;
   const WeightView whole = fp8_matrix(values, scales, 18, 20, kFp8Schemes[2]);
   std::vector<Tensor> copies;
-  EXPECT_THAT(slice_rows(whole, {0, 6}, "w.weight").status().message(),
-              AllOf(HasSubstr("w.weight"), HasSubstr("rows 0 to 6 of blocks of 4"),
+  for (const Slice& slice : {Slice{0, 6}, Slice{6, 6}, Slice{2, 10}}) {
+    const WeightView rows = slice_rows(whole, slice, "w", copies).value();
+    EXPECT_EQ(rows.scheme.block_rows, 2);
+    EXPECT_EQ(rows.scheme.block_columns, 8);
+    for (int64_t i = 0; i < slice.count * 20; ++i) {
+      ASSERT_EQ(number_at(rows, i / 20, i % 20), number_at(whole, slice.first + i / 20, i % 20));
+    }
+  }
+  for (const Slice& slice : {Slice{0, 10}, Slice{10, 10}}) {
+    const WeightView columns = slice_columns(whole, slice, "w", copies).value();
+    EXPECT_EQ(columns.scheme.block_rows, 4);
+    EXPECT_EQ(columns.scheme.block_columns, 2);
+    for (int64_t i = 0; i < 18 * slice.count; ++i) {
+      const int64_t column = i % slice.count;
+      ASSERT_EQ(number_at(columns, i / slice.count, column),
+                number_at(whole, i / slice.count, slice.first + column));
+    }
+  }
+}
+
+TEST(Shard, BordersThatCutAGroupOfIntegersAreRefused) {
+  std::vector<int8_t> values(6 * 16);
+  std::vector<float> scales(6 * 4, 1.0F);
+  WeightScheme scheme = {DType::kI8, ScaleLayout::kBlocks, 1, 4};
+  scheme.bits = 4;
+  const WeightView whole({values.data(), DType::kI8, {6, 16}}, {scales.data(), DType::kF32, {6, 4}},
+                         scheme);
+  std::vector<Tensor> copies;
+  EXPECT_THAT(slice_columns(whole, {0, 6}, "w.weight", copies).status().message(),
+              AllOf(HasSubstr("w.weight"), HasSubstr("columns 0 to 6 of groups of 4"),
                     HasSubstr("tensor_parallel_size")));
-  EXPECT_FALSE(slice_rows(whole, {6, 6}, "w").ok());
-  EXPECT_THAT(slice_columns(whole, {10, 10}, "w", copies).status().message(),
-              HasSubstr("columns 10 to 20 of blocks of 8"));
 }
 
 // A checkpoint whose layers are FP8 with scales, or the same values multiplied by their scales.
@@ -430,6 +480,19 @@ class TwoRankOps : public ReferenceOps {
     }
     rendezvous_.barrier.arrive_and_wait();
     std::copy(sum.begin(), sum.end(), x.as<float>());
+  }
+
+  void all_gather_columns(TensorView part, TensorView whole, Stream& /*stream*/) override {
+    rendezvous_.parts[rank_] = part;
+    rendezvous_.barrier.arrive_and_wait();
+    float* out = whole.as<float>();
+    for (int64_t row = 0; row < part.shape[0]; ++row) {
+      for (const TensorView& of_rank : rendezvous_.parts) {
+        const int64_t width = of_rank.shape[1];
+        out = std::copy_n(of_rank.as<float>() + row * width, width, out);
+      }
+    }
+    rendezvous_.barrier.arrive_and_wait();
   }
 
  private:
@@ -637,15 +700,21 @@ TEST(Fp8Checkpoint, IsTheModelOfItsNumbers) {
 TEST(Fp8Checkpoint, NamesTensorsThatDoNotFitTheFormat) {
   ReferenceOps ops;
   const WeightScheme blocks = {DType::kF8E4M3, ScaleLayout::kBlocks, 8, 8};
-  ModelLimits limits = small_limits();
-  limits.parallel = {1, 2};
-  Fp8Weights cut(blocks, false);
-  EXPECT_THAT(load_model(fp8_config(blocks), cut, ops, limits).status().message(),
-              AllOf(HasSubstr("mlp.gate_proj.weight"), HasSubstr("rows 12 to 24"),
-                    HasSubstr("blocks of 8")));
   Fp8Weights scaled(blocks, false);
   EXPECT_THAT(load_model(small_config(), scaled, ops, small_limits()).status().message(),
               AllOf(HasSubstr("q_proj.weight"), HasSubstr("got fp8_e4m3, expected f32")));
+}
+
+// The border between two ranks is at 12 of the 24 rows of the MLP.
+TEST(Fp8Checkpoint, RanksMayCutBlocksOfScales) {
+  const WeightScheme blocks = {DType::kF8E4M3, ScaleLayout::kBlocks, 8, 8};
+  const auto make_source = [&] { return Fp8Weights(blocks, false); };
+  Fp8Weights weights = make_source();
+  ReferenceOps one_rank;
+  const std::vector<float> expected = prompt_logits(fp8_config(blocks), weights, one_rank, {0, 1});
+  for (const auto& logits : logits_of_two_ranks(fp8_config(blocks), make_source)) {
+    expect_near_all(logits, expected);
+  }
 }
 
 // Quantizes matrices itself, as a GPU does.
@@ -766,7 +835,7 @@ TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
   EXPECT_EQ(estimate_weight_bytes(at_load, DummyWeights(DType::kF32), *cpu, {}).value(),
             2 * (num_matrix - num_ends) + 4 * (num_ends + num_vectors));
   EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {0, 2}).value(),
-            2 * (num_ends + (num_matrix - num_ends) / 2) + 4 * num_vectors);
+            num_matrix + 4 * num_vectors);
 }
 
 TEST(WeightBytes, CountIntegersAsTheDeviceKeepsThem) {

@@ -319,8 +319,14 @@ void ReferenceOps::embed(const Linear& table, const int32_t* ids, float scale, T
   const auto& linear = static_cast<const ReferenceLinear&>(table);
   const int64_t width = out.shape[1];
   for (int64_t t = 0; t < out.shape[0]; ++t) {
-    const float* row = linear.weights.data() + ids[t] * width;
-    for (int64_t i = 0; i < width; ++i) out.as<float>()[t * width + i] = scale * row[i];
+    float* const row = out.as<float>() + t * width;
+    const int64_t table_row = ids[t] - table.first_token_id().value_or(0);
+    if (table.first_token_id() && (table_row < 0 || table_row >= table.out_features())) {
+      std::fill_n(row, width, 0.0F);
+      continue;
+    }
+    const float* const weights = linear.weights.data() + table_row * width;
+    for (int64_t i = 0; i < width; ++i) row[i] = scale * weights[i];
   }
 }
 

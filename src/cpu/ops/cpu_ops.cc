@@ -17,6 +17,7 @@
 #include "cpu/ops/gemm_quantized.h"
 #include "cpu/ops/packed_linear.h"
 #include "cpu/ops/per_head_linear.h"
+#include "cpu/ops/rank_group.h"
 #include "cpu/ops/routing.h"
 #include "cpu/ops/rows.h"
 
@@ -43,7 +44,9 @@ class CpuOps final : public Ops {
         use_amx_(options.use_amx && amx_usable()),
         use_bf16_(!use_amx_ && options.use_avx512_bf16 && avx512_bf16_usable()),
         quantized_kernel_(choose_kernel(options.quantized_kernel)),
-        rounding_(options.rounding) {}
+        rounding_(options.rounding),
+        ranks_(options.ranks),
+        rank_(options.rank) {}
 
   DType activation_dtype() const override { return DType::kF32; }
   Result<DType> linear_dtype(const WeightScheme& scheme) const override {
@@ -105,13 +108,19 @@ class CpuOps final : public Ops {
              Stream& /*stream*/) override {
     const auto* const quantized = dynamic_cast<const QuantizedLinear*>(&table);
     check_rows(out, table.in_features());
+    const bool is_part = table.first_token_id().has_value();
     for_rows(out, [&](int64_t t) {
-      QUIRE_CHECK(ids[t] >= 0 && ids[t] < table.out_features(),
-                  "[ops] embed: a token id is not in the table");
+      const int64_t table_row = ids[t] - table.first_token_id().value_or(0);
+      const bool is_here = table_row >= 0 && table_row < table.out_features();
+      QUIRE_CHECK(is_here || is_part, "[ops] embed: a token id is not in the table");
+      if (!is_here) {
+        std::fill_n(row(out, t), out.shape[1], 0.0F);
+        return;
+      }
       if (quantized != nullptr) {
-        quantized->unpack_row(ids[t], row(out, t));
+        quantized->unpack_row(table_row, row(out, t));
       } else {
-        static_cast<const PackedLinear&>(table).unpack_row(ids[t], row(out, t));
+        static_cast<const PackedLinear&>(table).unpack_row(table_row, row(out, t));
       }
       if (scale == 1.0F) return;
       for (int64_t i = 0; i < out.shape[1]; ++i) row(out, t)[i] *= scale;
@@ -274,6 +283,15 @@ class CpuOps final : public Ops {
       std::memcpy(row(out, t) + first_column, row(x, t),
                   static_cast<size_t>(x.shape[1]) * sizeof(float));
     });
+  }
+
+  void all_reduce(TensorView x, Stream& /*stream*/) override {
+    if (ranks_ != nullptr) ranks_->all_reduce(rank_, x, pool_);
+  }
+
+  void all_gather_columns(TensorView part, TensorView whole, Stream& /*stream*/) override {
+    QUIRE_CHECK(ranks_ != nullptr, "[ops] all_gather_columns: there is one rank");
+    ranks_->all_gather_columns(rank_, part, whole, pool_);
   }
 
  private:
@@ -498,6 +516,8 @@ class CpuOps final : public Ops {
   bool use_bf16_;
   const quantized::Kernel& quantized_kernel_;
   InputRounding rounding_;
+  RankGroup* ranks_;  // null: one rank
+  int rank_;
 };
 
 }  // namespace

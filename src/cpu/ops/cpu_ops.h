@@ -10,6 +10,8 @@
 
 namespace quire {
 
+class RankGroup;
+
 struct CpuOpsOptions {
   bool use_amx = true;  // if the machine has it and the kernel permits it
   // For BF16 weights, if the machine has it and AMX is not used.
@@ -18,6 +20,9 @@ struct CpuOpsOptions {
   InputRounding rounding = InputRounding::kNone;
   // For quantized weights, by name (gemm_quantized.h); empty: the fastest.
   std::string_view quantized_kernel = {};
+  // The ranks that share a model, and which of them this is; null: there is one. Outlives the Ops.
+  RankGroup* ranks = nullptr;
+  int rank = 0;
 };
 
 // `pool` outlives the Ops. Only one thread at a time may call them.

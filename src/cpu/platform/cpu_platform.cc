@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <mutex>
 #include <utility>
 
+#include "base/check.h"
 #include "base/machine.h"
+#include "base/numbers.h"
 #include "cpu/attention/reference.h"
 #include "cpu/attention/simd.h"
 #include "cpu/ops/gemm_amx.h"
@@ -20,17 +23,12 @@ namespace {
 
 class CpuContext final : public DeviceContext {
  public:
-  CpuContext(std::vector<ThreadPlace> places, const StepThreads& threads,
-             const CpuOpsOptions& options)
-      : host_(std::move(places), threads, options) {
+  CpuContext(std::vector<ThreadPlace> places, const CpuOpsOptions& options)
+      : host_(std::move(places), {}, options) {
     attention_.add(make_cpu_attention(host_.pool));
     attention_.add(make_reference_attention());
   }
 
-  StepThreads step_threads() {
-    const std::lock_guard turn(host_.step_mutex);
-    return host_.step_threads;
-  }
   void set_step_threads(const StepThreads& threads) {
     const std::lock_guard turn(host_.step_mutex);
     host_.step_threads = threads;
@@ -41,8 +39,9 @@ class CpuContext final : public DeviceContext {
   const BackendSet& attention() const override { return attention_; }
   Stream& stream() override { return host_.stream; }
   Ops& ops() override { return *host_.ops; }
+  // The ranks share the machine's memory.
   Result<MemoryBudget> memory_budget() const override {
-    return MemoryBudget{.free_bytes = free_memory_bytes(), .kv_share = 0.25};
+    return MemoryBudget{.free_bytes = free_memory_bytes() / parallel().size, .kv_share = 0.25};
   }
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
     return HostRunner::create(parts, host_);
@@ -59,6 +58,13 @@ class CpuContext final : public DeviceContext {
                                                       const DrafterLimits& limits) override {
     return quire::make_model_drafter(parts, limits, host_);
   }
+  Parallel parallel() const override {
+    if (host_.ranks == nullptr) return {};
+    return {.rank = host_.rank, .size = host_.ranks->size()};
+  }
+  Status join_ranks(const Status& status) override {
+    return host_.ranks == nullptr ? status : host_.ranks->join(status);
+  }
 
  private:
   Result<Buffer> allocate_workspace(size_t num_bytes) override { return Buffer::host(num_bytes); }
@@ -68,14 +74,28 @@ class CpuContext final : public DeviceContext {
   BackendSet attention_;
 };
 
+// The places of one rank: adjacent ones of those that are ordered by node, so that a rank lies on
+// one node where the number of ranks is a multiple of the number of nodes.
+std::vector<ThreadPlace> places_of_rank(std::vector<ThreadPlace> places, const Parallel& parallel) {
+  std::ranges::stable_sort(places, {}, &ThreadPlace::node);
+  const auto count = std::ssize(places);
+  const auto first = places.begin() + count * parallel.rank / parallel.size;
+  return {first, places.begin() + count * (parallel.rank + 1) / parallel.size};
+}
+
 class CpuPlatform final : public Platform {
  public:
-  explicit CpuPlatform(const PlatformConfig& config)
-      : choice_(config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads) {
-    auto context = std::make_unique<CpuContext>(choice_.places, config.step_threads,
-                                                CpuOpsOptions{.rounding = config.rounding});
-    context_ = context.get();
-    contexts_.push_back(std::move(context));
+  // `threads` has at least one place per rank.
+  CpuPlatform(const PlatformConfig& config, ThreadChoice threads)
+      : choice_(std::move(threads)), ranks_(static_cast<int>(config.devices.size())) {
+    CpuOpsOptions options = {.rounding = config.rounding};
+    if (ranks_.size() > 1) options.ranks = &ranks_;
+    for (; options.rank < ranks_.size(); ++options.rank) {
+      const Parallel parallel = {.rank = options.rank, .size = ranks_.size()};
+      contexts_.push_back(
+          std::make_unique<CpuContext>(places_of_rank(choice_.places, parallel), options));
+    }
+    set_step_threads(config.step_threads);
   }
 
   std::span<const std::unique_ptr<DeviceContext>> contexts() const override { return contexts_; }
@@ -101,33 +121,43 @@ class CpuPlatform final : public Platform {
     return keys;
   }
   const ThreadChoice* thread_choice() const override { return &choice_; }
-  StepThreads step_threads() const override { return context_->step_threads(); }
+  StepThreads step_threads() const override { return step_threads_; }
   void set_step_threads(const StepThreads& threads) override {
-    context_->set_step_threads(threads);
+    step_threads_ = threads;
+    const auto share = [&](int count) { return ceil_div(count, ranks_.size()); };
+    for (const auto& context : contexts_) {
+      static_cast<CpuContext&>(*context).set_step_threads(
+          {.decode = share(threads.decode), .prefill = share(threads.prefill)});
+    }
   }
 
  private:
   ThreadChoice choice_;
-  CpuContext* context_ = nullptr;
+  StepThreads step_threads_;  // of all ranks together
+  RankGroup ranks_;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config) {
-  if (config.devices != std::vector{0}) {
-    return invalid_argument(
-        fmt::format("[cpu] the host's CPU is the only device; got a list of {} devices, expected "
-                    "device 0 alone",
-                    config.devices.size()));
-  }
+  const auto num_ranks = config.devices.size();
+  QUIRE_CHECK(num_ranks > 0, "[cpu] a platform has no rank");
   if (config.rounding == InputRounding::kBf16 &&
       (!cpu::avx512_bf16_usable() || cpu::amx_usable())) {
     return invalid_argument(
         "[cpu] cpu_activations: got bf16 on a processor that has AMX or lacks AVX-512 BF16, "
         "expected f32, which is as fast there");
   }
-  return std::unique_ptr<Platform>(new CpuPlatform(config));
+  ThreadChoice threads =
+      config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads;
+  if (threads.places.size() < num_ranks) {
+    return invalid_argument(
+        fmt::format("[cpu] tensor_parallel_size: got {} ranks for {} threads, expected at least "
+                    "one thread per rank; set `num_threads`, or take fewer ranks",
+                    num_ranks, threads.places.size()));
+  }
+  return std::unique_ptr<Platform>(new CpuPlatform(config, std::move(threads)));
 }
 
 }  // namespace quire

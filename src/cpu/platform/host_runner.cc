@@ -31,7 +31,11 @@ HostDevice::HostDevice(int num_threads, const CpuOpsOptions& options)
 
 HostDevice::HostDevice(std::vector<ThreadPlace> places, const StepThreads& threads,
                        const CpuOpsOptions& options)
-    : pool(std::move(places)), step_threads(threads), ops(make_cpu_ops(pool, options)) {}
+    : pool(std::move(places)),
+      step_threads(threads),
+      ops(make_cpu_ops(pool, options)),
+      ranks(options.ranks),
+      rank(options.rank) {}
 
 int HostDevice::num_threads_for(int64_t num_rows) const {
   const int wanted = num_rows <= kMaxDecodeRows ? step_threads.decode : step_threads.prefill;
@@ -65,7 +69,7 @@ HostRunner::HostRunner(const RunnerParts& parts, HostDevice& device, Tensor outp
       next_tokens_(slots_.size() * static_cast<size_t>(parts.sizes.limits.decode_q_len())),
       num_proposed_(slots_.size()),
       confidences_(slots_.size() * static_cast<size_t>(parts.sizes.limits.num_drafts)) {
-  if (parts.verification.is_adaptive) {
+  if (parts.verification.is_adaptive && device.rank == 0) {
     adaptive_.emplace(parts.sizes.limits.num_drafts, !parts.verification.samples_drafts);
   }
   thread_ = std::thread([this] { device_loop(); });
@@ -118,16 +122,17 @@ void HostRunner::device_loop() {
 }
 
 StepResult HostRunner::run_step(const BatchPlan& plan) noexcept {
+  const std::lock_guard turn(device_.step_mutex);
+  StepResult result;
   try {
-    const std::lock_guard turn(device_.step_mutex);
-    return run_step_unguarded(plan);
+    result = run_step_unguarded(plan);
   } catch (...) {  // most likely std::bad_alloc
-    StepResult failed;
-    failed.error = make_exception_status([](const char* reason) {
+    result.error = make_exception_status([](const char* reason) {
       return resource_exhausted(fmt::format("[cpu] a step failed; {}", reason));
     });
-    return failed;
   }
+  if (device_.ranks != nullptr) result.error = device_.ranks->join(result.error);
+  return result;
 }
 
 StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
@@ -145,6 +150,7 @@ StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
 Status HostRunner::verify_step(const BatchPlan& plan, StepResult& result) {
   const Stopwatch watch;
   if (adaptive_) leave_out_drafts(plan);
+  agree(num_proposed_);
   spans_ = cut_drafts(plan, num_proposed_);
   QUIRE_RETURN_IF_ERROR(run_model(plan));
   QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs());
@@ -405,6 +411,11 @@ std::span<const float> HostRunner::confidences(int slot_idx, int num_drafts) con
       .subspan(static_cast<size_t>(slot_idx) * most, static_cast<size_t>(num_drafts));
 }
 
+void HostRunner::agree(std::span<int32_t> values) {
+  if (device_.ranks == nullptr || !parts_.verification.is_adaptive) return;
+  device_.ranks->broadcast(device_.rank, values);
+}
+
 void HostRunner::leave_out_drafts(const BatchPlan& plan) {
   std::vector<AdaptiveDrafts::Proposal> proposals;
   int num_other_rows = 0;
@@ -451,6 +462,7 @@ Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
     num_wanted.push_back(span.samples ? most : 0);
   }
   if (adaptive_) adaptive_->lower_wanted(num_wanted);
+  agree(num_wanted);
   const DraftCall call = {.slots = slots.data(),
                           .num_spans = static_cast<int>(slots.size()),
                           .num_wanted = num_wanted.data(),

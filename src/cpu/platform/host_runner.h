@@ -12,6 +12,7 @@
 
 #include "base/thread_pool.h"
 #include "cpu/ops/cpu_ops.h"
+#include "cpu/ops/rank_group.h"
 #include "platform/adaptive_drafts.h"
 #include "platform/batch_inputs.h"
 #include "platform/platform.h"
@@ -32,6 +33,8 @@ struct HostDevice {
   ThreadPool pool;
   StepThreads step_threads;  // guarded by step_mutex
   std::unique_ptr<Ops> ops;
+  RankGroup* ranks = nullptr;  // null: one rank
+  int rank = 0;
   Stream stream;
   // A runner's thread holds this during a step, because the pool, the operations and the workspace
   // serve one step at a time.
@@ -99,6 +102,8 @@ class HostRunner final : public Runner {
                       std::vector<SampledToken>& tokens);
   Status verify_sampled_drafts(const SeqSpan& span, const SpanLogits& logits,
                                std::vector<SampledToken>& tokens);
+  // Replaces the values by those of rank 0, if drafts are left out by time.
+  void agree(std::span<int32_t> values);
   // Lowers num_proposed_ to the drafts that are worth their verification in this step.
   void leave_out_drafts(const BatchPlan& plan);
   void learn_from(const StepResult& result);
@@ -126,8 +131,10 @@ class HostRunner final : public Runner {
   std::vector<int32_t> next_tokens_;
   std::vector<int32_t> num_proposed_;
   std::vector<float> confidences_;
-  std::optional<AdaptiveDrafts> adaptive_;  // absent: each step verifies all drafts that it may
-  std::vector<SeqSpan> spans_;              // of the step that runs, as it computes them
+  // Absent: each step verifies all drafts that it may. It decides by times, so only rank 0 has it,
+  // and the others take its decisions (agree).
+  std::optional<AdaptiveDrafts> adaptive_;
+  std::vector<SeqSpan> spans_;  // of the step that runs, as it computes them
   BatchInputs inputs_;
   std::vector<SlotView> slot_views_;
 

@@ -122,6 +122,12 @@ class CudaPlatform final : public Platform {
     if (config.devices.empty()) {
       return invalid_argument("[cuda] no device was chosen; got 0 devices, expected at least 1");
     }
+    if (config.devices.size() > 1) {
+      return unimplemented(
+          fmt::format("[cuda] tensor_parallel_size: got {}, expected 1: several GPUs cannot share a "
+                      "model yet; or set `device` to cpu",
+                      config.devices.size()));
+    }
     auto platform = std::make_unique<CudaPlatform>();
     for (const int index : config.devices) {
       QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DeviceContext> context,

@@ -188,7 +188,7 @@ WeightGroup input_weights(const ModelConfig& config, BlockWeights& weights) {
   group.vectors = {{&weights.hidden_norm, "hidden_norm.weight", config.hidden_size}};
   if (drafter.has_embeddings) {
     group.matrices.push_back(
-        {&weights.ends.embed, {{"embed_tokens", drafter.target_vocab_size}}, config.hidden_size});
+        vocabulary_matrix(weights.ends.embed, "embed_tokens", drafter.target_vocab_size, config));
   }
   return group;
 }
@@ -216,7 +216,7 @@ WeightGroup output_weights(const ModelConfig& config, BlockWeights& weights) {
   group.vectors = {{&weights.ends.final_norm, "norm.weight", config.hidden_size}};
   if (drafter.has_lm_head) {
     group.matrices.push_back(
-        {&weights.ends.lm_head, {{"lm_head", config.vocab_size}}, config.hidden_size});
+        vocabulary_matrix(weights.ends.lm_head, "lm_head", config.vocab_size, config));
   }
   if (drafter.markov_rank > 0) {
     group.matrices.push_back({&weights.markov_previous,
@@ -430,7 +430,7 @@ Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const
                                                const LoadProgress& progress) {
   const DFlashConfig& config = dflash_config(drafter);
   QUIRE_RETURN_IF_ERROR(check_dflash(drafter, target.config()));
-  QUIRE_RETURN_IF_ERROR(check_shards(config, limits.parallel));
+  QUIRE_RETURN_IF_ERROR(check_shards(drafter, limits.parallel));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(drafter, config, source));
   BlockWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(drafter, weights), drafter.architecture, source,

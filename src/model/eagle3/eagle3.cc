@@ -134,7 +134,7 @@ WeightGroup input_weights(const ModelConfig& head, HeadWeights& weights) {
   }
   if (eagle.has_embeddings) {
     group.matrices.push_back(
-        {&weights.ends.embed, {{"embed_tokens", eagle.target_vocab_size}}, head.hidden_size});
+        vocabulary_matrix(weights.ends.embed, "embed_tokens", eagle.target_vocab_size, head));
   }
   return group;
 }
@@ -158,7 +158,7 @@ WeightGroup output_weights(const ModelConfig& head, DecoderEnds& ends) {
   WeightGroup group;
   group.vectors = {{&ends.final_norm, "norm.weight", head.hidden_size}};
   if (eagle3_config(head).has_lm_head) {
-    group.matrices = {{&ends.lm_head, {{"lm_head", head.vocab_size}}, head.hidden_size}};
+    group.matrices = {vocabulary_matrix(ends.lm_head, "lm_head", head.vocab_size, head)};
   }
   return group;
 }
@@ -382,7 +382,7 @@ Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Mo
                                                const LoadProgress& progress) {
   const Eagle3Config& eagle = eagle3_config(head);
   QUIRE_RETURN_IF_ERROR(check_eagle3(head, target.config()));
-  QUIRE_RETURN_IF_ERROR(check_shards(eagle, limits.parallel));
+  QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(head, eagle, source));
   HeadWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,

@@ -172,7 +172,7 @@ Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model
                                             WeightSource& source, Ops& ops,
                                             const ModelLimits& limits,
                                             const LoadProgress& progress) {
-  QUIRE_RETURN_IF_ERROR(check_shards(decoder_config(head), limits.parallel));
+  QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
   MtpWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,
                                      limits.parallel, progress));

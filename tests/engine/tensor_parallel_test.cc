@@ -1,0 +1,350 @@
+// Several ranks of one CPU give the tokens and, within float32's rounding, the log probabilities of
+// one rank: for every family, scheme of weights and kind of drafter.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "engine/tiny_drafters.h"
+#include "engine/tiny_engine.h"
+#include "support/fp8_checkpoint.h"
+#include "support/gguf_conversion.h"
+#include "support/integer_checkpoint.h"
+#include "support/scratch_directory.h"
+#include "support/shared_data.h"
+#include "tensor/safetensors.h"
+
+namespace quire {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::Collected;
+using ::testing::HasSubstr;
+using testing::run_all;
+using testing::ScratchDirectory;
+
+// Sums of the same terms in another order.
+constexpr double kRounding = 1e-5;
+
+EngineConfig with_ranks(EngineConfig config, int num_ranks) {
+  config.device = "cpu";
+  config.tensor_parallel_size = num_ranks;
+  config.num_threads = num_ranks;
+  config.kv_cache_memory = int64_t{8} << 20;
+  config.kv_cache_dtype = "f32";  // a narrower cache would round a small difference to a large one
+  return config;
+}
+
+std::vector<Request> requests(int vocab_size = 60) {
+  std::vector<Request> all;
+  for (const int length : {1, 7, 30, 64}) {
+    std::vector<int32_t> prompt;
+    for (int i = 0; i < length; ++i) prompt.push_back((3 + i * 29 + length) % vocab_size);
+    all.push_back(testing::greedy(std::move(prompt), 12));
+    all.back().sampling.logprobs = 1;
+    all.back().sampling.prompt_logprobs = 1;
+  }
+  return all;
+}
+
+void expect_close(const std::vector<PositionLogprobs>& got,
+                  const std::vector<PositionLogprobs>& expected, double bound) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    ASSERT_EQ(got[i].empty(), expected[i].empty());
+    if (got[i].empty()) continue;
+    ASSERT_EQ(got[i][0].token_id, expected[i][0].token_id) << i;
+    ASSERT_NEAR(got[i][0].logprob, expected[i][0].logprob, bound) << i;
+  }
+}
+
+void expect_close(const std::vector<Collected>& got, const std::vector<Collected>& expected,
+                  double bound) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    SCOPED_TRACE(fmt::format("request {}", i));
+    EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
+    ASSERT_FALSE(expected[i].token_ids.empty());
+    EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
+    expect_close(got[i].logprobs, expected[i].logprobs, bound);
+    expect_close(got[i].prompt_logprobs, expected[i].prompt_logprobs, bound);
+  }
+}
+
+std::vector<Collected> run(const EngineConfig& config, const std::vector<Request>& all) {
+  const auto engine = testing::make_engine(config);
+  return engine == nullptr ? std::vector<Collected>() : run_all(*engine, all);
+}
+
+void expect_ranks_agree(const EngineConfig& config, std::initializer_list<int> sizes,
+                        double bound = kRounding) {
+  const std::vector<Collected> expected = run(with_ranks(config, 1), requests());
+  for (const int size : sizes) {
+    SCOPED_TRACE(fmt::format("{} ranks", size));
+    expect_close(run(with_ranks(config, size), requests()), expected, bound);
+  }
+}
+
+struct Family {
+  const char* architecture;
+  const char* name;
+  const char* fields;  // besides those of all
+};
+
+class Families : public ::testing::TestWithParam<Family> {};
+
+// 8 heads of queries and, but for latent attention, 2 of keys and values: of 4 ranks, two share
+// one. The last rank has fewer tokens of the vocabulary.
+TEST_P(Families, GiveTheLogitsOfOneRank) {
+  EngineConfig config = testing::tiny_config();
+  config.model = testing::write_config(
+      fmt::format("quire_ranks_{}", GetParam().name),
+      fmt::format(R"({{"architectures": ["{}"], {} "hidden_size": 64, "intermediate_size": 112,
+          "num_hidden_layers": 3, "num_attention_heads": 8, "vocab_size": 101,
+          "max_position_embeddings": 128, "torch_dtype": "float32"}})",
+                  GetParam().architecture, GetParam().fields));
+  expect_ranks_agree(config, {2, 4});
+}
+
+#define QUIRE_LATENT                                                                 \
+  R"("num_key_value_heads": 8, "kv_lora_rank": 32, "qk_nope_head_dim": 16,)"         \
+  R"("qk_rope_head_dim": 8, "v_head_dim": 24, "n_routed_experts": 8,)"               \
+  R"("n_shared_experts": 2, "num_experts_per_tok": 3, "moe_intermediate_size": 48,)" \
+  R"("first_k_dense_replace": 1,)"
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Families,
+    ::testing::Values(
+        Family{"LlamaForCausalLM", "llama", R"("num_key_value_heads": 2,)"},
+        Family{"LlamaForCausalLM", "llama_one_kv_head", R"("num_key_value_heads": 1,)"},
+        Family{"LlamaForCausalLM", "llama_tied_biased",
+               R"("num_key_value_heads": 2, "tie_word_embeddings": true, "attention_bias": true,
+                  "mlp_bias": true,)"},
+        Family{"MistralForCausalLM", "mistral",
+               R"("num_key_value_heads": 2, "sliding_window": 20,)"},
+        Family{"Qwen2ForCausalLM", "qwen2", R"("num_key_value_heads": 2,)"},
+        Family{"Qwen3ForCausalLM", "qwen3", R"("num_key_value_heads": 2, "head_dim": 16,)"},
+        Family{"MiMoForCausalLM", "mimo", R"("num_key_value_heads": 2,)"},
+        Family{"MixtralForCausalLM", "mixtral",
+               R"("num_key_value_heads": 2, "num_local_experts": 5,)"},
+        Family{"Qwen3MoeForCausalLM", "qwen3_moe",
+               R"("num_key_value_heads": 2, "head_dim": 16, "num_experts": 8,
+                  "num_experts_per_tok": 3, "moe_intermediate_size": 48,
+                  "decoder_sparse_step": 2, "norm_topk_prob": true,)"},
+        Family{"DeepseekV2ForCausalLM", "deepseek_v2", QUIRE_LATENT},
+        Family{"DeepseekV2ForCausalLM", "deepseek_v2_q_lora", QUIRE_LATENT R"("q_lora_rank": 24,)"},
+        Family{"DeepseekV3ForCausalLM", "deepseek_v3",
+               QUIRE_LATENT R"("q_lora_rank": 24, "n_group": 4, "topk_group": 2,
+                  "routed_scaling_factor": 2.5, "scoring_func": "sigmoid",
+                  "topk_method": "noaux_tc",)"},
+        Family{"Gemma2ForCausalLM", "gemma2",
+               R"("num_key_value_heads": 2, "head_dim": 16, "sliding_window": 20,
+                  "query_pre_attn_scalar": 16, "attn_logit_softcapping": 50.0,
+                  "final_logit_softcapping": 30.0,)"},
+        Family{"Gemma3ForCausalLM", "gemma3",
+               R"("num_key_value_heads": 2, "head_dim": 16, "sliding_window": 20,
+                  "sliding_window_pattern": 2, "query_pre_attn_scalar": 16,)"}),
+    [](const auto& family) { return std::string(family.param.name); });
+
+#undef QUIRE_LATENT
+
+TEST(TensorParallel, RunsTwiceWithTheSameBits) {
+  const EngineConfig config = with_ranks(testing::tiny_windows_config(), 2);
+  testing::expect_same(run(config, testing::sampled_requests()),
+                       run(config, testing::sampled_requests()));
+}
+
+TEST(TensorParallel, SamplesWhatOneRankSamples) {
+  const EngineConfig config = testing::tiny_config();
+  const auto expected = run(with_ranks(config, 1), testing::sampled_requests());
+  const auto got = run(with_ranks(config, 2), testing::sampled_requests());
+  ASSERT_EQ(got.size(), expected.size());
+  size_t num_equal = 0;
+  for (size_t i = 0; i < got.size(); ++i) num_equal += got[i].token_ids == expected[i].token_ids;
+  // A number next to the border between two tokens may fall on its other side.
+  EXPECT_GE(num_equal + 1, got.size());
+}
+
+struct DrafterCase {
+  const char* name;
+  EngineConfig (*config)();
+};
+
+class Drafters : public ::testing::TestWithParam<DrafterCase> {};
+
+TEST_P(Drafters, AreDividedWithTheirTargets) {
+  const EngineConfig config = GetParam().config();
+  const std::vector<Request> all = testing::eagle_requests();
+  const auto drafted = [&](int num_ranks, int64_t& num_accepted) {
+    const auto engine = testing::make_engine(with_ranks(config, num_ranks));
+    std::vector<Collected> outputs = run_all(*engine, all);
+    num_accepted = testing::stats_at_rest(*engine).speculation.num_accepted;
+    return outputs;
+  };
+  int64_t expected_accepted = 0;
+  int64_t accepted = 0;
+  const auto expected = drafted(1, expected_accepted);
+  const auto got = drafted(2, accepted);
+  ASSERT_EQ(got.size(), expected.size());
+  size_t num_equal = 0;
+  for (size_t i = 0; i < got.size(); ++i) num_equal += got[i].token_ids == expected[i].token_ids;
+  EXPECT_GE(num_equal + 1, got.size());
+  EXPECT_GT(expected_accepted, 0);
+  EXPECT_NEAR(static_cast<double>(accepted), static_cast<double>(expected_accepted),
+              0.02 * static_cast<double>(expected_accepted));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Drafters,
+    ::testing::Values(
+        DrafterCase{"ngram",
+                    [] { return testing::with_drafter(testing::eagle_target(), "", 3, "ngram"); }},
+        DrafterCase{"model",
+                    [] {
+                      return testing::with_drafter(testing::eagle_target(),
+                                                   testing::eagle_target().model, 3);
+                    }},
+        DrafterCase{"eagle3",
+                    [] {
+                      return testing::with_drafter(testing::eagle_target(), testing::eagle_head(),
+                                                   3, "eagle3");
+                    }},
+        DrafterCase{"mtp",
+                    [] { return testing::with_drafter(testing::mimo_target(), "", 1, "mtp"); }},
+        DrafterCase{"dflash",
+                    [] {
+                      return testing::with_drafter(testing::eagle_target(),
+                                                   testing::block_drafter("dflash"), 3, "dflash");
+                    }},
+        DrafterCase{"dspark",
+                    [] {
+                      return testing::with_drafter(testing::eagle_target(),
+                                                   testing::block_drafter("dspark"), 3, "dspark");
+                    }}),
+    [](const auto& drafter) { return std::string(drafter.param.name); });
+
+// Rank 0 measures its steps, and all ranks leave out the same drafts.
+TEST(TensorParallel, RanksLeaveOutTheSameDrafts) {
+  EngineConfig config = testing::eagle_target();
+  config.speculative_config =
+      R"({"method": "ngram", "num_speculative_tokens": 3, "enable_adaptive_verification": true})";
+  for (const Collected& output : run(with_ranks(config, 2), testing::eagle_requests())) {
+    EXPECT_TRUE(output.error.ok()) << output.error.message();
+    EXPECT_FALSE(output.token_ids.empty());
+  }
+}
+
+// ---- Quantized weights
+
+struct EmbeddedFiles {
+  std::string config =
+      read_file(testing::source_path("models/quire-abacus/config.json"), 1 << 20).value();
+  std::string weights =
+      read_file(testing::source_path("models/quire-abacus/model.safetensors"), size_t{64} << 20)
+          .value();
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(weights)); }
+};
+
+// BF16 weights are multiplied by activations in two BF16 terms, which keep 16 bits.
+constexpr double kTwoTerms = 1e-3;
+// Activations are rounded before the products with integers. Where the ranks' sums differ in their
+// last bits, a rounded activation differs by one step.
+constexpr double kSteps = 0.02;
+
+TEST(TensorParallel, DividesBlocksOfFp8) {
+  const EmbeddedFiles embedded;
+  for (const testing::Fp8Tool tool :
+       {testing::Fp8Tool::kHuggingFaceBlock, testing::Fp8Tool::kCompressedChannel}) {
+    const testing::Fp8Checkpoint checkpoint =
+        testing::quantize_checkpoint(embedded.config, embedded.bytes(), tool);
+    const ScratchDirectory scratch;
+    scratch.write("config.json", checkpoint.config_json);
+    scratch.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
+    EngineConfig config;
+    config.model = scratch.path();
+    expect_ranks_agree(config, {2, 4}, kTwoTerms);
+  }
+}
+
+TEST(TensorParallel, DividesIntegers) {
+  const EmbeddedFiles embedded;
+  for (const testing::IntegerTool tool : {testing::IntegerTool::kAwq, testing::IntegerTool::kGptq,
+                                          testing::IntegerTool::kCompressedPack}) {
+    const testing::IntegerCheckpoint checkpoint = testing::quantize_integers(
+        embedded.config, embedded.bytes(), {.tool = tool, .bits = 4, .group_size = 32});
+    const ScratchDirectory scratch;
+    scratch.write("config.json", checkpoint.config_json);
+    scratch.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
+    EngineConfig config;
+    config.model = scratch.path();
+    expect_ranks_agree(config, {2}, kSteps);
+  }
+}
+
+TEST(TensorParallel, RefusesToCutColumnsInTheOrderOfGroups) {
+  const EmbeddedFiles embedded;
+  const testing::IntegerCheckpoint checkpoint = testing::quantize_integers(
+      embedded.config, embedded.bytes(),
+      {.tool = testing::IntegerTool::kGptq, .bits = 4, .group_size = 32, .act_order = true});
+  const ScratchDirectory scratch;
+  scratch.write("config.json", checkpoint.config_json);
+  scratch.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
+  EngineConfig config;
+  config.model = scratch.path();
+  const auto engine = Engine::create(with_ranks(config, 2));
+  ASSERT_FALSE(engine.ok());
+  EXPECT_THAT(engine.status().message(), HasSubstr("act-order"));
+}
+
+// Rows of 128 numbers or more are blocks of 32 that the border between two ranks does not cut.
+TEST(TensorParallel, DividesGgufBlocks) {
+  const EmbeddedFiles embedded;
+  for (const testing::GgufMatrices matrices :
+       {testing::GgufMatrices::kQ8_0, testing::GgufMatrices::kQ4_0, testing::GgufMatrices::kQ4_K}) {
+    const ScratchDirectory scratch;
+    EngineConfig config;
+    config.model = scratch.write(
+        "model.gguf",
+        testing::convert_to_gguf({embedded.config, embedded.bytes()}, "llama", matrices));
+    expect_ranks_agree(config, {2}, kSteps);
+  }
+}
+
+// ---- Refusals
+
+TEST(TensorParallel, RefusesWhatDoesNotDivide) {
+  const auto error = [](EngineConfig config) {
+    return std::string(Engine::create(config).status().message());
+  };
+  EXPECT_THAT(error(with_ranks(testing::tiny_config(), 3)),
+              HasSubstr("does not divide num_attention_heads; got 4"));
+  EXPECT_THAT(error(with_ranks(testing::tiny_config(), 65)), HasSubstr("tensor_parallel_size"));
+  EXPECT_THAT(error(with_ranks(testing::tiny_config(), 0)), HasSubstr("tensor_parallel_size"));
+  EngineConfig few_threads = with_ranks(testing::tiny_config(), 4);
+  few_threads.num_threads = 2;
+  EXPECT_THAT(error(few_threads), HasSubstr("4 ranks for 2 threads"));
+}
+
+// The ranks that load without an error must not wait for one that fails.
+TEST(TensorParallel, ReportsAnErrorWhileRanksLoad) {
+  EmbeddedFiles embedded;
+  const size_t at = embedded.weights.find("layers.1.mlp.down_proj");
+  ASSERT_NE(at, std::string::npos);
+  embedded.weights.replace(at, 8, "layers.9");
+  const ScratchDirectory scratch;
+  scratch.write("config.json", embedded.config);
+  scratch.write("model.safetensors", embedded.weights);
+  EngineConfig config;
+  config.model = scratch.path();
+  const auto engine = Engine::create(with_ranks(config, 2));
+  ASSERT_FALSE(engine.ok());
+  EXPECT_THAT(engine.status().message(), HasSubstr("down_proj"));
+}
+
+}  // namespace
+}  // namespace quire
