@@ -50,7 +50,7 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
 // One line about a CPU's threads; empty for other devices.
 std::string describe_threads(const Platform& platform);
 
-// What one rank has on its device.
+// The parts of one rank, on its device.
 struct RankParts {
   LoadedModel target;
   LoadedModel draft;                 // empty: no model drafts

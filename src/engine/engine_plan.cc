@@ -541,7 +541,12 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
     return invalid_argument(
         fmt::format("[engine] device: must be auto, cpu or cuda, got {}", config.device));
   }
-  const Status gpu = cuda_status(platform.devices.front());
+  Status gpu = cuda_status();
+  // Too few GPUs are an error, not a reason to choose the CPU.
+  if (gpu.ok()) {
+    gpu = cuda_status(platform.devices.back());
+    QUIRE_RETURN_IF_ERROR(gpu);
+  }
   if (gpu.ok() || config.device == "cuda") QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(config));
   if (gpu.ok()) return make_cuda_platform(platform);
   if (config.device == "cuda") {

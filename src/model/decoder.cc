@@ -34,6 +34,13 @@ DecoderWidths decoder_widths(const DecoderConfig& decoder, const Parallel& paral
   return widths;
 }
 
+// Per row of logits: this rank's part, and then the space in which those of all ranks are gathered.
+int64_t num_gathered_logits(const ModelConfig& config, const ModelLimits& limits) {
+  const int num_ranks = limits.parallel.size;
+  if (num_ranks == 1) return 0;
+  return ceil_div(int64_t{config.vocab_size}, num_ranks) * (1 + num_ranks);
+}
+
 AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& limits,
                                DType activation, int window) {
   const DecoderWidths widths = decoder_widths(decoder, limits.parallel);
@@ -91,11 +98,10 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
                               decoder_widths(decoder, limits.parallel).scratch();
   const Saturated angles =
       num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
-  // Of several ranks, each computes its part of the logits first.
-  const int64_t part =
-      limits.parallel.size > 1 ? ceil_div(config.vocab_size, limits.parallel.size) : 0;
-  const Saturated logits = Saturated(limits.max_num_logit_rows) *
-                           (config.embeds ? int64_t{config.hidden_size} : config.vocab_size + part);
+  const Saturated logits =
+      Saturated(limits.max_num_logit_rows) *
+      (config.embeds ? int64_t{config.hidden_size}
+                     : config.vocab_size + num_gathered_logits(config, limits));
   const int64_t moe = decoder.moe ? MoeStep::num_bytes(config, limits.max_num_tokens) : int64_t{0};
   return (num_tokens * per_token * bytes_of(activation) +
           (angles + logits) * bytes_of(DType::kF32) + moe)
@@ -264,8 +270,9 @@ Status DecoderModel::allocate_buffers() {
       std::max(num_tokens * widths_.scratch(), limits_.max_num_logit_rows * 3 * hidden);
   QUIRE_ASSIGN_OR_RETURN(scratch_, ops_.allocate({num_elements}, dtype));
   if (limits_.parallel.size > 1 && lm_head() != nullptr) {
-    const int64_t num_logits = limits_.max_num_logit_rows * lm_head()->out_features();
-    QUIRE_ASSIGN_OR_RETURN(logits_part_, ops_.allocate({num_logits}, DType::kF32));
+    QUIRE_ASSIGN_OR_RETURN(logits_parts_, ops_.allocate({limits_.max_num_logit_rows *
+                                                         num_gathered_logits(config_, limits_)},
+                                                        DType::kF32));
   }
   if (const auto num_taps = static_cast<int64_t>(limits_.tapped_layers.size()); num_taps > 0) {
     QUIRE_ASSIGN_OR_RETURN(taps_, ops_.allocate({num_tokens, num_taps * hidden}, dtype));
@@ -545,9 +552,13 @@ Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorVie
     ops_.linear(head, normed, logits, stream);
     return {};
   }
-  const TensorView part = {logits_part_.view.data, DType::kF32, {num_rows, head.out_features()}};
+  const int64_t num_in_part =
+      limits_.max_num_logit_rows * ceil_div(int64_t{config_.vocab_size}, limits_.parallel.size);
+  const TensorView part = {logits_parts_.view.data, DType::kF32, {num_rows, head.out_features()}};
+  const TensorView scratch =
+      logits_parts_.view.rows(num_in_part, num_in_part * limits_.parallel.size);
   ops_.linear(head, normed, part, stream);
-  ops_.all_gather_columns(part, logits, stream);
+  ops_.all_gather_columns(part, logits, scratch, stream);
   return {};
 }
 

@@ -230,9 +230,9 @@ class DecoderModel : public virtual Model {
   Tensor normed_;
   Tensor delta_;
   MoeStep moe_;
-  Tensor scratch_;      // inner values, and the rows for logits
-  Tensor logits_part_;  // F32, of this rank's part of the vocabulary; empty: lm_head is whole
-  Tensor taps_;         // [max_num_tokens, tapped layers * hidden]; empty: none is tapped
+  Tensor scratch_;       // inner values, and the rows for logits
+  Tensor logits_parts_;  // F32, of this rank and then of all; empty: lm_head is whole
+  Tensor taps_;          // [max_num_tokens, tapped layers * hidden]; empty: none is tapped
 };
 
 // Loads a family's weights and makes its model. `list_weights` binds the checkpoint's tensors to

@@ -220,7 +220,7 @@ Status check_shards(const ModelConfig& model, const Parallel& parallel) {
                     "multiple",
                     parallel.size, split.name, split.count));
   }
-  // Of fewer heads of keys and values than ranks, adjacent ranks share one.
+  // If there are fewer heads of keys and values than ranks, adjacent ranks share one.
   const int kv_heads = config.mla ? config.num_heads : config.num_kv_heads;
   if (kv_heads % parallel.size != 0 && parallel.size % kv_heads != 0) {
     return invalid_argument(

@@ -26,7 +26,7 @@ class Linear {
   virtual int64_t out_features() const = 0;
   virtual size_t num_bytes() const = 0;
 
-  // Of a rank's part of a vocabulary matrix: the token id of row 0. Absent: the matrix is whole.
+  // The token id of row 0, in a rank's part of a vocabulary matrix. Absent: the matrix is whole.
   std::optional<int64_t> first_token_id() const { return first_token_id_; }
   void set_first_token_id(int64_t id) { first_token_id_ = id; }
 
@@ -427,9 +427,11 @@ class Ops {
   //
   // x = the sum of every rank's x.
   virtual void all_reduce(TensorView /*x*/, Stream& /*stream*/) {}
-  // whole[t, :] = every rank's part[t, :], one after the other. part: F32 [num_rows, columns], of
-  // which the last ranks may have fewer; whole: F32 [num_rows, the sum of all columns].
-  virtual void all_gather_columns(TensorView /*part*/, TensorView /*whole*/, Stream& /*stream*/) {
+  // whole[t, :] = every rank's part[t, :], one after the other. whole: F32 [num_rows, columns].
+  // part: F32 [num_rows, ceil(columns / number of ranks)], in memory of this size also where the
+  // last ranks have fewer columns. scratch: F32, that size for every rank; undefined afterwards.
+  virtual void all_gather_columns(TensorView /*part*/, TensorView /*whole*/, TensorView /*scratch*/,
+                                  Stream& /*stream*/) {
     QUIRE_CHECK(false, "[ops] this device has one rank");
   }
   // Returns true if the tail was enqueued as one kernel, which is faster here. Otherwise nothing

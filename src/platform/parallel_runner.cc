@@ -16,6 +16,13 @@
 namespace quire {
 namespace {
 
+// A rank that fails releases the others, whose steps wait for its own.
+StepResult wait_on_rank(const RankRunner& rank) {
+  StepResult result = rank.runner->wait();
+  if (!result.error.ok()) (void)rank.context->join_ranks(result.error);
+  return result;
+}
+
 // A rank other than 0. Its runner is used by its thread alone.
 class RankThread {
  public:
@@ -94,7 +101,7 @@ class RankThread {
     StepResult result;
     if (error_.ok()) {
       lock.unlock();
-      result = rank_.runner->wait();
+      result = wait_on_rank(rank_);
       lock.lock();
     } else {
       result.error = error_;
@@ -155,7 +162,7 @@ class ParallelRunner final : public Runner {
   }
 
   StepResult wait() override {
-    StepResult result = first_.runner->wait();
+    StepResult result = wait_on_rank(first_);
     for (size_t i = 0; i < others_.size(); ++i) {
       const StepResult other = others_[i]->wait();
       if (result.error.ok()) result.error = other.error;

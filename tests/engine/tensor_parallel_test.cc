@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
+#include "engine/tiny_families.h"
 #include "support/fp8_checkpoint.h"
 #include "support/gguf_conversion.h"
 #include "support/integer_checkpoint.h"
@@ -90,68 +91,16 @@ void expect_ranks_agree(const EngineConfig& config, std::initializer_list<int> s
   }
 }
 
-struct Family {
-  const char* architecture;
-  const char* name;
-  const char* fields;  // besides those of all
-};
+class Families : public ::testing::TestWithParam<testing::TinyFamily> {};
 
-class Families : public ::testing::TestWithParam<Family> {};
-
-// 8 heads of queries and, but for latent attention, 2 of keys and values: of 4 ranks, two share
-// one. The last rank has fewer tokens of the vocabulary.
+// Two of 4 ranks share a head of keys and values, and the last rank has fewer tokens of the
+// vocabulary.
 TEST_P(Families, GiveTheLogitsOfOneRank) {
-  EngineConfig config = testing::tiny_config();
-  config.model = testing::write_config(
-      fmt::format("quire_ranks_{}", GetParam().name),
-      fmt::format(R"({{"architectures": ["{}"], {} "hidden_size": 64, "intermediate_size": 112,
-          "num_hidden_layers": 3, "num_attention_heads": 8, "vocab_size": 101,
-          "max_position_embeddings": 128, "torch_dtype": "float32"}})",
-                  GetParam().architecture, GetParam().fields));
-  expect_ranks_agree(config, {2, 4});
+  expect_ranks_agree(testing::config_of(GetParam()), {2, 4});
 }
 
-#define QUIRE_LATENT                                                                 \
-  R"("num_key_value_heads": 8, "kv_lora_rank": 32, "qk_nope_head_dim": 16,)"         \
-  R"("qk_rope_head_dim": 8, "v_head_dim": 24, "n_routed_experts": 8,)"               \
-  R"("n_shared_experts": 2, "num_experts_per_tok": 3, "moe_intermediate_size": 48,)" \
-  R"("first_k_dense_replace": 1,)"
-
-INSTANTIATE_TEST_SUITE_P(
-    All, Families,
-    ::testing::Values(
-        Family{"LlamaForCausalLM", "llama", R"("num_key_value_heads": 2,)"},
-        Family{"LlamaForCausalLM", "llama_one_kv_head", R"("num_key_value_heads": 1,)"},
-        Family{"LlamaForCausalLM", "llama_tied_biased",
-               R"("num_key_value_heads": 2, "tie_word_embeddings": true, "attention_bias": true,
-                  "mlp_bias": true,)"},
-        Family{"MistralForCausalLM", "mistral",
-               R"("num_key_value_heads": 2, "sliding_window": 20,)"},
-        Family{"Qwen2ForCausalLM", "qwen2", R"("num_key_value_heads": 2,)"},
-        Family{"Qwen3ForCausalLM", "qwen3", R"("num_key_value_heads": 2, "head_dim": 16,)"},
-        Family{"MiMoForCausalLM", "mimo", R"("num_key_value_heads": 2,)"},
-        Family{"MixtralForCausalLM", "mixtral",
-               R"("num_key_value_heads": 2, "num_local_experts": 5,)"},
-        Family{"Qwen3MoeForCausalLM", "qwen3_moe",
-               R"("num_key_value_heads": 2, "head_dim": 16, "num_experts": 8,
-                  "num_experts_per_tok": 3, "moe_intermediate_size": 48,
-                  "decoder_sparse_step": 2, "norm_topk_prob": true,)"},
-        Family{"DeepseekV2ForCausalLM", "deepseek_v2", QUIRE_LATENT},
-        Family{"DeepseekV2ForCausalLM", "deepseek_v2_q_lora", QUIRE_LATENT R"("q_lora_rank": 24,)"},
-        Family{"DeepseekV3ForCausalLM", "deepseek_v3",
-               QUIRE_LATENT R"("q_lora_rank": 24, "n_group": 4, "topk_group": 2,
-                  "routed_scaling_factor": 2.5, "scoring_func": "sigmoid",
-                  "topk_method": "noaux_tc",)"},
-        Family{"Gemma2ForCausalLM", "gemma2",
-               R"("num_key_value_heads": 2, "head_dim": 16, "sliding_window": 20,
-                  "query_pre_attn_scalar": 16, "attn_logit_softcapping": 50.0,
-                  "final_logit_softcapping": 30.0,)"},
-        Family{"Gemma3ForCausalLM", "gemma3",
-               R"("num_key_value_heads": 2, "head_dim": 16, "sliding_window": 20,
-                  "sliding_window_pattern": 2, "query_pre_attn_scalar": 16,)"}),
-    [](const auto& family) { return std::string(family.param.name); });
-
-#undef QUIRE_LATENT
+INSTANTIATE_TEST_SUITE_P(All, Families, ::testing::ValuesIn(testing::tiny_families()),
+                         [](const auto& family) { return std::string(family.param.name); });
 
 TEST(TensorParallel, RunsTwiceWithTheSameBits) {
   const EngineConfig config = with_ranks(testing::tiny_windows_config(), 2);
@@ -159,7 +108,7 @@ TEST(TensorParallel, RunsTwiceWithTheSameBits) {
                        run(config, testing::sampled_requests()));
 }
 
-TEST(TensorParallel, SamplesWhatOneRankSamples) {
+TEST(TensorParallel, SamplesAsOneRank) {
   const EngineConfig config = testing::tiny_config();
   const auto expected = run(with_ranks(config, 1), testing::sampled_requests());
   const auto got = run(with_ranks(config, 2), testing::sampled_requests());
@@ -317,7 +266,7 @@ TEST(TensorParallel, DividesGgufBlocks) {
 
 // ---- Refusals
 
-TEST(TensorParallel, RefusesWhatDoesNotDivide) {
+TEST(TensorParallel, RefusesModelsThatDoNotDivide) {
   const auto error = [](EngineConfig config) {
     return std::string(Engine::create(config).status().message());
   };

@@ -482,7 +482,8 @@ class TwoRankOps : public ReferenceOps {
     std::copy(sum.begin(), sum.end(), x.as<float>());
   }
 
-  void all_gather_columns(TensorView part, TensorView whole, Stream& /*stream*/) override {
+  void all_gather_columns(TensorView part, TensorView whole, TensorView /*scratch*/,
+                          Stream& /*stream*/) override {
     rendezvous_.parts[rank_] = part;
     rendezvous_.barrier.arrive_and_wait();
     float* out = whole.as<float>();

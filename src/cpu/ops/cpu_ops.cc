@@ -289,7 +289,8 @@ class CpuOps final : public Ops {
     if (ranks_ != nullptr) ranks_->all_reduce(rank_, x, pool_);
   }
 
-  void all_gather_columns(TensorView part, TensorView whole, Stream& /*stream*/) override {
+  void all_gather_columns(TensorView part, TensorView whole, TensorView /*scratch*/,
+                          Stream& /*stream*/) override {
     QUIRE_CHECK(ranks_ != nullptr, "[ops] all_gather_columns: there is one rank");
     ranks_->all_gather_columns(rank_, part, whole, pool_);
   }

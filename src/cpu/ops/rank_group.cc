@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <thread>
-#include <utility>
 
 #include "base/check.h"
 #include "base/numbers.h"
@@ -19,24 +18,28 @@ constexpr int64_t kElements = 4096;
 
 }  // namespace
 
-RankGroup::RankGroup(int size) : views_(static_cast<size_t>(size)) {
+RankGroup::RankGroup(int size)
+    : views_(static_cast<size_t>(size)), join_(size, [this] {
+        num_rounds_.fetch_add(1);
+        num_rounds_.notify_all();
+      }) {
   QUIRE_CHECK(size > 0, "[cpu] a group of ranks is empty");
 }
 
 bool RankGroup::meet() {
-  const uint32_t meeting = num_meetings_.load();
-  // Read after num_meetings_, which join() changes last: whoever sees the changed number also sees
-  // the failure, and whoever sees the old one does not wait for long.
-  if (has_failed_.load()) return false;
+  const uint32_t round = num_rounds_.load();
+  // Read after num_rounds_, which a failure changes last: who sees the changed number also sees
+  // the failure, and who sees the old one does not wait for long.
+  if (join_.has_failed()) return false;
   if (num_met_.fetch_add(1) + 1 == size()) {
     num_met_.store(0);
-    num_meetings_.fetch_add(1);
-    num_meetings_.notify_all();
+    num_rounds_.fetch_add(1);
+    num_rounds_.notify_all();
     return true;
   }
-  for (int i = 0; i < kSpins && num_meetings_.load() == meeting; ++i) std::this_thread::yield();
-  num_meetings_.wait(meeting);
-  return !has_failed_.load();
+  for (int i = 0; i < kSpins && num_rounds_.load() == round; ++i) std::this_thread::yield();
+  num_rounds_.wait(round);
+  return !join_.has_failed();
 }
 
 bool RankGroup::publish(int rank, const TensorView& view) {
@@ -98,27 +101,6 @@ void RankGroup::broadcast(int rank, std::span<int32_t> values) {
   QUIRE_CHECK(first.shape[0] == std::ssize(values), "[cpu] broadcast: the ranks differ in number");
   if (rank != 0) std::copy_n(first.as<int32_t>(), values.size(), values.data());
   meet();
-}
-
-Status RankGroup::join(const Status& status) {
-  std::unique_lock lock(mutex_);
-  if (!status.ok() && error_.ok()) {
-    error_ = status;
-    has_failed_.store(true);
-    num_meetings_.fetch_add(1);
-    num_meetings_.notify_all();
-    joined_.notify_all();
-  }
-  if (!error_.ok()) return error_;
-  if (++num_joined_ == size()) {
-    num_joined_ = 0;
-    ++num_steps_;
-    joined_.notify_all();
-    return {};
-  }
-  const uint64_t step = num_steps_;
-  joined_.wait(lock, [&] { return num_steps_ != step || !error_.ok(); });
-  return error_;
 }
 
 }  // namespace quire

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <vector>
 
+#include "base/rank_join.h"
 #include "base/thread_pool.h"
 #include "quire/status.h"
 #include "tensor/tensor.h"
@@ -34,9 +33,8 @@ class RankGroup {
                           ThreadPool& pool);
   // Gives every rank the values of rank 0.
   void broadcast(int rank, std::span<int32_t> values);
-  // Ends a step, or the start. Waits for all ranks, and returns the first error that one of them
-  // passed.
-  Status join(const Status& status);
+  // Ends a step, or the start (RankJoin::join).
+  Status join(const Status& status) { return join_.join(status); }
 
  private:
   // Waits until all ranks have called it as often. False: a rank has failed.
@@ -46,14 +44,8 @@ class RankGroup {
 
   std::vector<TensorView> views_;  // by rank, of the current collective
   std::atomic<int> num_met_ = 0;
-  std::atomic<uint32_t> num_meetings_ = 0;
-  std::atomic<bool> has_failed_ = false;
-
-  std::mutex mutex_;
-  std::condition_variable joined_;
-  Status error_;  // the first
-  int num_joined_ = 0;
-  uint64_t num_steps_ = 0;
+  std::atomic<uint32_t> num_rounds_ = 0;
+  RankJoin join_;
 };
 
 }  // namespace quire

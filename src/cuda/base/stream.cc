@@ -102,6 +102,12 @@ Status CudaStream::synchronize() {
   return take_error();
 }
 
+bool CudaStream::is_capturing() {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  record_error(cudaStreamIsCapturing(stream_, &status), "reading whether a graph is captured");
+  return status == cudaStreamCaptureStatusActive;
+}
+
 Result<CudaEvent> CudaEvent::create() {
   cudaEvent_t event = nullptr;
   QUIRE_CUDA_RETURN_IF_ERROR(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));

@@ -57,6 +57,8 @@ class CudaStream final : public Stream {
 
   // Waits for all enqueued work, and returns the error that the stream kept.
   Status synchronize();
+  // Whether enqueued work becomes part of a graph.
+  bool is_capturing();
 
   // For the metric and the tests: a step makes one copy to the host and one wait.
   const DeviceTraffic& traffic() const { return traffic_; }

@@ -22,17 +22,23 @@
 namespace quire::cuda {
 namespace {
 
+// At least the engine's limit of max_num_batched_tokens.
+constexpr int64_t kMaxStepTokens = 1 << 20;
+
 class CudaOpsImpl final : public CudaOps {
  public:
   CudaOpsImpl(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
               std::unique_ptr<PackedGemm> packed_gemm, std::unique_ptr<LayerTailKernel> layer_tail,
-              int expert_blocks)
+              CudaOpsOptions options, Tensor part_rows)
       : context_(context),
         activation_(activation),
         gemm_(std::move(gemm)),
         packed_gemm_(std::move(packed_gemm)),
         layer_tail_(std::move(layer_tail)),
-        experts_(context, expert_blocks),
+        ranks_(std::move(options.ranks)),
+        rank_(options.rank),
+        part_rows_(std::move(part_rows)),
+        experts_(context, options.expert_blocks),
         upload_(context) {}
 
   DType activation_dtype() const override { return activation_; }
@@ -105,20 +111,13 @@ class CudaOpsImpl final : public CudaOps {
 
   void embed(const Linear& table, const int32_t* ids, float scale, TensorView out,
              Stream& stream) override {
-    const TensorView& weights = as_cuda(table).weights();
-    const TensorView& scales = as_cuda(table).scales();
-    check_rows(out, weights.shape[1]);
-    if (const PackedMatrix* packed = as_cuda(table).packed()) {
-      for (const PackedRows& part : packed->parts()) {
-        run_gather_packed_rows(context_for(stream), part, ids, packed->order(), scale, out);
-      }
-      return;
-    }
-    if (scale == 1.0F && scales.data == nullptr) {
-      return run_gather_rows(context_for(stream), weights, ids, out);
-    }
-    run_gather_scaled_rows(context_for(stream), weights, scales, as_cuda(table).scale_rows(), ids,
-                           scale, out);
+    if (!table.first_token_id()) return embed_rows(table, ids, scale, out, stream);
+    const Slice part = {*table.first_token_id(), table.out_features()};
+    QUIRE_CHECK(out.shape[0] <= part_rows_.view.shape[0], "[ops] embed: too many tokens");
+    auto* const rows = part_rows_.view.as<int32_t>();
+    run_part_rows(context_for(stream), ids, out.shape[0], part, rows);
+    embed_rows(table, rows, scale, out, stream);
+    run_clear_other_rows(context_for(stream), ids, part, out);
   }
 
   void rms_norm(TensorView x, const float* weight, float eps, TensorView out,
@@ -288,14 +287,38 @@ class CudaOpsImpl final : public CudaOps {
     run_write_columns(context_for(stream), x, out, first_column);
   }
 
+  void all_reduce(TensorView x, Stream& stream) override {
+    check_stream(stream);
+    if (enqueues_collectives()) ranks_->all_reduce(rank_, x, *context_.stream);
+  }
+
+  // NCCL gathers one part after the other, so each is gathered with all its rows.
+  void all_gather_columns(TensorView part, TensorView whole, TensorView scratch,
+                          Stream& stream) override {
+    check_stream(stream);
+    QUIRE_CHECK(ranks_ != nullptr, "[ops] all_gather_columns: there is one rank");
+    const int64_t part_width = ceil_div(whole.shape[1], ranks_->size());
+    const int64_t part_size = part_width * whole.shape[0];
+    QUIRE_CHECK(part.dtype == DType::kF32 && whole.dtype == DType::kF32 &&
+                    scratch.dtype == DType::kF32 &&
+                    scratch.shape.num_elements() >= part_size * ranks_->size(),
+                "[ops] all_gather_columns: the scratch memory is too small, or not F32");
+    if (!enqueues_collectives()) return;
+    auto* const gathered = scratch.as<float>();
+    ranks_->all_gather(rank_, part.as<float>(), part_size, gathered, *context_.stream);
+    run_join_columns(context_, gathered, part_size, part_width, whole);
+  }
+
   // While a step is recorded, the tail runs as separate products, so that they are recorded too.
   bool try_layer_tail(const LayerTail& layer, Stream& stream) override {
     check_stream(stream);
+    if (ranks_ != nullptr) return false;  // the ranks add their parts within the tail
     if (recording_) recording_->layers.push_back(layer);
     return !recording_ && fuses_layer_tails_ && run_fused(layer);
   }
 
   Status end_loading() override { return upload_.release(); }
+  void set_starting(bool is_starting) override { is_starting_ = is_starting; }
 
   Status tune_linears(std::span<const int> row_counts,
                       const std::function<Status()>& run_step) override {
@@ -321,6 +344,29 @@ class CudaOpsImpl final : public CudaOps {
 
   // With this many calls, even a large model's smallest matrices exceed any L2.
   static constexpr size_t kMaxCalls = 8;
+
+  bool enqueues_collectives() const {
+    if (ranks_ == nullptr) return false;
+    return !is_starting_ || context_.stream->is_capturing();
+  }
+
+  void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out,
+                  Stream& stream) {
+    const TensorView& weights = as_cuda(table).weights();
+    const TensorView& scales = as_cuda(table).scales();
+    check_rows(out, weights.shape[1]);
+    if (const PackedMatrix* packed = as_cuda(table).packed()) {
+      for (const PackedRows& part : packed->parts()) {
+        run_gather_packed_rows(context_for(stream), part, ids, packed->order(), scale, out);
+      }
+      return;
+    }
+    if (scale == 1.0F && scales.data == nullptr) {
+      return run_gather_rows(context_for(stream), weights, ids, out);
+    }
+    run_gather_scaled_rows(context_for(stream), weights, scales, as_cuda(table).scale_rows(), ids,
+                           scale, out);
+  }
 
   Result<std::unique_ptr<Linear>> make_packed(const LinearSource& source) {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaLinear> linear,
@@ -544,6 +590,10 @@ class CudaOpsImpl final : public CudaOps {
   std::unique_ptr<PerHeadGemm> per_head_gemm_;   // null: no model has matrices by head
   std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device does not support it
   bool fuses_layer_tails_ = false;
+  std::shared_ptr<NcclRanks> ranks_;  // null: there is one rank
+  int rank_;
+  bool is_starting_ = false;
+  Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
   ExpertsRunner experts_;
   WeightUpload upload_;
   std::optional<Recording> recording_;  // engaged while tune_linears() runs its step
@@ -567,9 +617,13 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   }
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LayerTailKernel> layer_tail,
                          LayerTailKernel::create(context, options.layer_tail_blocks));
-  return std::unique_ptr<CudaOps>(
-      std::make_unique<CudaOpsImpl>(context, activation, std::move(gemm), std::move(packed_gemm),
-                                    std::move(layer_tail), options.expert_blocks));
+  Tensor part_rows;
+  if (options.ranks != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(part_rows, device_tensor({kMaxStepTokens}, DType::kI32));
+  }
+  return std::unique_ptr<CudaOps>(std::make_unique<CudaOpsImpl>(
+      context, activation, std::move(gemm), std::move(packed_gemm), std::move(layer_tail),
+      std::move(options), std::move(part_rows)));
 }
 
 }  // namespace quire::cuda

@@ -11,6 +11,7 @@
 #include <memory>
 #include <span>
 
+#include "cuda/base/nccl.h"
 #include "cuda/base/stream.h"
 #include "ops/ops.h"
 
@@ -25,6 +26,11 @@ class CudaOps : public Ops {
   // Waits for the uploads, and frees their threads and memory. More weights may be loaded later,
   // which allocates them again.
   virtual Status end_loading() = 0;
+  // Between set_starting(true) and set_starting(false), collectives are enqueued only into graphs
+  // that are captured: the first use of a kernel loads it, which waits for the device's work, and
+  // with that for the other ranks, whose threads may wait for this one to load. What steps of
+  // padding compute does not matter.
+  virtual void set_starting(bool is_starting) = 0;
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
   // products. Then measures every kernel that can compute them at these numbers of rows (ascending;
   // at most as many as the step had), and remembers the fastest. Cannot be captured; waits, and
@@ -38,6 +44,9 @@ struct CudaOpsOptions {
   bool overlap_kernels = true;  // programmatic dependent launch, if the device has it
   int layer_tail_blocks = 0;    // thread blocks of the fused layer tail; 0: one per SM
   int expert_blocks = 0;        // thread blocks of the experts' grouped products; 0: one per SM
+  // The ranks that share a model, and which of them this is; null: there is one.
+  std::shared_ptr<NcclRanks> ranks = nullptr;
+  int rank = 0;
 };
 
 // `stream` must outlive the Ops, and is the stream of every operation. activation: BF16, F16 or

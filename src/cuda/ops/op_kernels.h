@@ -47,6 +47,17 @@ void run_gather_scaled_rows(const LaunchContext& context, const TensorView& x,
 // out[i, j] = x[i, columns[j]]; x and out are F32.
 void run_gather_columns(const LaunchContext& context, const TensorView& x, const int32_t* columns,
                         const TensorView& out);
+// For a rank's `part` of a table of embeddings: rows[t] = ids[t] - part.first, or 0 for the tokens
+// of other parts.
+void run_part_rows(const LaunchContext& context, const int32_t* ids, int64_t count,
+                   const Slice& part, int32_t* rows);
+// out[t, :] = 0 for the tokens of other parts.
+void run_clear_other_rows(const LaunchContext& context, const int32_t* ids, const Slice& part,
+                          const TensorView& out);
+// out[t, :] = the rows t of all parts, one after the other; F32. A part begins every part_size
+// numbers, and its rows have part_width columns, or those that are left for the last parts.
+void run_join_columns(const LaunchContext& context, const float* parts, int64_t part_size,
+                      int64_t part_width, const TensorView& out);
 // out = rms_norm(x), after x += *delta unless delta is null.
 void run_rms_norm(const LaunchContext& context, const TensorView& x, const TensorView* delta,
                   const float* weight, float eps, const TensorView& out);

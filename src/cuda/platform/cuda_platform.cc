@@ -6,6 +6,7 @@
 #include "cuda/attention/backends.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/memory.h"
+#include "cuda/base/nccl.h"
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/platform/cuda_runner.h"
 #include "cuda/platform/lookup_drafter.h"
@@ -22,9 +23,12 @@ namespace {
 
 class CudaContext final : public DeviceContext {
  public:
-  static Result<std::unique_ptr<DeviceContext>> open(int index, const PlatformConfig& config) {
-    std::unique_ptr<CudaContext> context(new CudaContext(config.gpu_memory_utilization));
-    QUIRE_RETURN_IF_ERROR(context->open(index, config.activation_dtype));
+  // ranks: null with one rank.
+  static Result<std::unique_ptr<DeviceContext>> open(int rank, std::shared_ptr<NcclRanks> ranks,
+                                                     const PlatformConfig& config) {
+    std::unique_ptr<CudaContext> context(
+        new CudaContext(rank, std::move(ranks), config.gpu_memory_utilization));
+    QUIRE_RETURN_IF_ERROR(context->open(config));
     return std::unique_ptr<DeviceContext>(std::move(context));
   }
   // Library handles must be released on their own device.
@@ -65,17 +69,26 @@ class CudaContext final : public DeviceContext {
     QUIRE_RETURN_IF_ERROR(bind_thread());
     return cuda::make_lookup_drafter(config, limits, *stream_);
   }
+  Parallel parallel() const override {
+    if (ranks_ == nullptr) return {};
+    return {.rank = rank_, .size = ranks_->size()};
+  }
+  Status join_ranks(const Status& status) override {
+    return ranks_ == nullptr ? status : ranks_->join(status);
+  }
   int64_t lookup_drafter_bytes(const DrafterLimits& limits) const override {
     return static_cast<int64_t>(cuda::lookup_drafter_bytes(limits));
   }
 
  private:
-  explicit CudaContext(double utilization) : utilization_(utilization) {}
+  CudaContext(int rank, std::shared_ptr<NcclRanks> ranks, double utilization)
+      : rank_(rank), ranks_(std::move(ranks)), utilization_(utilization) {}
 
-  Status open(int index, DType activation_dtype) {
-    QUIRE_ASSIGN_OR_RETURN(info_, open_device(index));
+  Status open(const PlatformConfig& config) {
+    QUIRE_ASSIGN_OR_RETURN(info_, open_device(config.devices[static_cast<size_t>(rank_)]));
     QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
-    QUIRE_ASSIGN_OR_RETURN(ops_, make_cuda_ops(*stream_, activation_dtype));
+    QUIRE_ASSIGN_OR_RETURN(
+        ops_, make_cuda_ops(*stream_, config.activation_dtype, {.ranks = ranks_, .rank = rank_}));
     // The order matters: if backends are equally fast, the first is selected. XQA gains the most
     // from pages that requests share.
     attention_.add(make_xqa_attention(info_));
@@ -109,6 +122,8 @@ class CudaContext final : public DeviceContext {
   }
 
   // The order of declaration is that of the dependencies.
+  const int rank_;
+  std::shared_ptr<NcclRanks> ranks_;  // null: there is one rank
   DeviceInfo info_;
   const double utilization_;  // upper limit of the device's memory that is used, as a share
   std::unique_ptr<CudaStream> stream_;
@@ -122,16 +137,14 @@ class CudaPlatform final : public Platform {
     if (config.devices.empty()) {
       return invalid_argument("[cuda] no device was chosen; got 0 devices, expected at least 1");
     }
+    std::shared_ptr<NcclRanks> ranks;
     if (config.devices.size() > 1) {
-      return unimplemented(
-          fmt::format("[cuda] tensor_parallel_size: got {}, expected 1: several GPUs cannot share a "
-                      "model yet; or set `device` to cpu",
-                      config.devices.size()));
+      QUIRE_ASSIGN_OR_RETURN(ranks, NcclRanks::connect(config.devices));
     }
     auto platform = std::make_unique<CudaPlatform>();
-    for (const int index : config.devices) {
+    for (size_t rank = 0; rank < config.devices.size(); ++rank) {
       QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DeviceContext> context,
-                             CudaContext::open(index, config));
+                             CudaContext::open(static_cast<int>(rank), ranks, config));
       platform->contexts_.push_back(std::move(context));
     }
     return std::unique_ptr<Platform>(std::move(platform));

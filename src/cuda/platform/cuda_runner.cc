@@ -21,6 +21,8 @@ constexpr int64_t kGraphBytes = int64_t{64} << 10;
 constexpr int64_t kGraphLayerBytes = int64_t{48} << 10;
 // Device memory for kernels, which CUDA loads at their first launch, and for the rounding of
 // allocations: an 8B model took 73 MiB on an H200.
+// NCCL allocates this much more per layer: 4 to 5 times kGraphLayerBytes on two H200.
+constexpr int64_t kGraphCollectivesBytes = 6 * kGraphLayerBytes;
 constexpr int64_t kLibraryBytes = int64_t{256} << 20;
 // Lengths of the warm-up prompts: long and short prompts use different kernels.
 constexpr int kWarmUpPrompts[] = {512, 48, 4};
@@ -88,7 +90,9 @@ Status add_remedy(Status status) {
 Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, CudaOps& ops,
                                                    CudaStream& stream) {
   std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, stream));
+  ops.set_starting(true);
   const Status started = runner->start(ops);
+  ops.set_starting(false);
   if (!started.ok()) return add_remedy(started);
   stream.traffic() = {};  // the setup's traffic does not count as a step's
   return std::unique_ptr<Runner>(std::move(runner));
@@ -132,15 +136,17 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
       draft_bytes(sizes);
   RunnerBytes bytes = {.buffers = static_cast<int64_t>(buffers), .reserve = kLibraryBytes};
   if (!sizes.enforce_eager) {
+    const int64_t layer_bytes =
+        kGraphLayerBytes + (limits.parallel.size > 1 ? kGraphCollectivesBytes : 0);
     const DecodeGraphs graphs = decode_graphs(attention, sizes);
-    bytes.reserve += static_cast<int64_t>(graphs.all().size()) *
-                     (kGraphBytes + sizes.num_layers * kGraphLayerBytes);
+    bytes.reserve +=
+        static_cast<int64_t>(graphs.all().size()) * (kGraphBytes + sizes.num_layers * layer_bytes);
     if (sizes.num_draft_layers > 0) {
       // Per batch size and query length, two graphs read the step, and another proposes drafts.
       const auto num_shapes = static_cast<int64_t>(graphs.batch_sizes().size()) *
                               static_cast<int64_t>(graphs.q_lens().size());
       const int64_t num_layers = int64_t{num_draft_passes(sizes)} * sizes.num_draft_layers;
-      bytes.reserve += num_shapes * (3 * kGraphBytes + num_layers * kGraphLayerBytes);
+      bytes.reserve += num_shapes * (3 * kGraphBytes + num_layers * layer_bytes);
     }
   }
   return bytes;

@@ -1,0 +1,27 @@
+#include "base/rank_join.h"
+
+namespace quire {
+
+Status RankJoin::join(const Status& status) {
+  std::unique_lock lock(mutex_);
+  if (!status.ok() && error_.ok()) {
+    error_ = status;
+    has_failed_.store(true);
+    joined_.notify_all();
+    lock.unlock();
+    on_failure_();
+    lock.lock();
+  }
+  if (!error_.ok()) return error_;
+  if (++num_joined_ == num_ranks_) {
+    num_joined_ = 0;
+    ++num_joins_;
+    joined_.notify_all();
+    return {};
+  }
+  const uint64_t join = num_joins_;
+  joined_.wait(lock, [&] { return num_joins_ != join || !error_.ok(); });
+  return error_;
+}
+
+}  // namespace quire

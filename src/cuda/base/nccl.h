@@ -1,0 +1,41 @@
+// The ranks of one model on GPUs of one process, connected by NCCL, which is loaded when it is
+// needed.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "base/rank_join.h"
+#include "cuda/base/stream.h"
+#include "quire/status.h"
+#include "tensor/tensor.h"
+
+namespace quire::cuda {
+
+// Every rank calls the collectives in the same order; each enqueues into its own stream. They can
+// be captured in graphs, which all ranks then replay alike. NVLink multicast is never used.
+class NcclRanks {
+ public:
+  // Connects the GPUs with these indices, by rank. Fails with kUnavailable without NCCL. What NCCL
+  // allocates is allocated when this returns.
+  static Result<std::shared_ptr<NcclRanks>> connect(std::span<const int> devices);
+  ~NcclRanks();
+  NcclRanks(const NcclRanks&) = delete;
+  NcclRanks& operator=(const NcclRanks&) = delete;
+
+  int size() const;
+  // x = the sum of every rank's x, in F32, F16 or BF16, with the same bits on all ranks.
+  void all_reduce(int rank, const TensorView& x, CudaStream& stream);
+  // gathered = every rank's `count` numbers at `part`, one rank after the other; F32.
+  void all_gather(int rank, const float* part, int64_t count, float* gathered, CudaStream& stream);
+  // RankJoin::join(). A rank that fails ends the collectives in which the others wait.
+  Status join(const Status& status);
+
+ private:
+  struct Impl;
+  explicit NcclRanks(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace quire::cuda

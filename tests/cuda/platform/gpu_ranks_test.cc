@@ -1,0 +1,138 @@
+// Several GPUs that share a model give the answers of one.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "cuda/platform/gpu_engine.h"
+#include "engine/tiny_drafters.h"
+#include "engine/tiny_families.h"
+
+namespace quire {
+namespace {
+
+using testing::Collected;
+using testing::run_all;
+
+class GpuRanks : public testing::GpuTest {
+ protected:
+  void SetUp() override {
+    const Status second = cuda_status(1);
+    if (!second.ok()) GTEST_SKIP() << second.message();
+  }
+};
+
+EngineConfig with_ranks(EngineConfig config, int num_ranks, bool eager = false) {
+  config.device = "cuda";
+  config.tensor_parallel_size = num_ranks;
+  config.max_num_seqs = 8;
+  config.max_num_batched_tokens = 256;
+  config.kv_cache_memory = int64_t{64} << 20;
+  config.enforce_eager = eager;
+  return config;
+}
+
+std::vector<Collected> run(const EngineConfig& config, const std::vector<Request>& all) {
+  const auto engine = testing::make_engine(config);
+  return engine == nullptr ? std::vector<Collected>() : run_all(*engine, all);
+}
+
+std::vector<Request> requests() {
+  std::vector<Request> all;
+  for (const int length : {1, 7, 30, 64}) {
+    all.push_back(testing::greedy(testing::tiny_prompt(length, 5), 24));
+    all.back().sampling.logprobs = 1;
+    all.back().sampling.prompt_logprobs = 1;
+  }
+  return all;
+}
+
+// The mean difference of log probabilities, up to the first token that differs.
+double mean_error(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
+  double sum = 0;
+  double count = 0;
+  EXPECT_EQ(got.size(), expected.size());
+  const auto add = [&](const std::vector<PositionLogprobs>& a,
+                       const std::vector<PositionLogprobs>& b) {
+    for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+      if (a[i].empty() || b[i].empty()) continue;
+      if (a[i][0].token_id != b[i][0].token_id) return;
+      sum += std::abs(double{a[i][0].logprob} - double{b[i][0].logprob});
+      count += 1;
+    }
+  };
+  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
+    EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
+    add(got[i].prompt_logprobs, expected[i].prompt_logprobs);
+    add(got[i].logprobs, expected[i].logprobs);
+  }
+  EXPECT_GT(count, 0);
+  return sum / count;
+}
+
+class GpuFamilies : public GpuRanks, public ::testing::WithParamInterface<testing::TinyFamily> {};
+
+TEST_P(GpuFamilies, GiveTheLogitsOfOneGpu) {
+  const EngineConfig config = testing::config_of(GetParam());
+  const auto of = [&](const char* dtype, int num_ranks, bool eager) {
+    EngineConfig typed = with_ranks(config, num_ranks, eager);
+    typed.dtype = dtype;
+    return run(typed, requests());
+  };
+  const auto f32 = of("f32", 1, false);
+  EXPECT_LT(mean_error(of("f32", 2, false), f32), 1e-5);
+  EXPECT_LT(mean_error(of("f32", 2, true), f32), 1e-5);
+  EXPECT_LT(mean_error(of("bf16", 2, false), of("bf16", 1, false)), 5e-3);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, GpuFamilies, ::testing::ValuesIn(testing::tiny_families()),
+                         [](const auto& family) { return std::string(family.param.name); });
+
+TEST_F(GpuRanks, AnswerQuestionsAsOneGpu) {
+  std::vector<Request> questions;
+  for (int i = 0; i < 24; ++i) {
+    Request request;
+    request.prompt = fmt::format("<|user|>What is {} + {}?<|end|><|assistant|>", i * 7, 3 + i * i);
+    request.sampling.temperature = 0.0F;
+    request.sampling.max_tokens = 40;
+    questions.push_back(request);
+  }
+  const auto of = [&](int num_ranks) {
+    EngineConfig config = testing::embedded("cuda");
+    config.tensor_parallel_size = num_ranks;
+    return run(config, questions);
+  };
+  const auto expected = of(1);
+  const auto got = of(2);
+  ASSERT_EQ(got.size(), questions.size());
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].text, expected[i].text) << i;
+}
+
+TEST_F(GpuRanks, DividesDraftersWithTheirTargets) {
+  for (const EngineConfig& config :
+       {testing::with_drafter(testing::eagle_target(), "", 3, "ngram"),
+        testing::with_drafter(testing::eagle_target(), testing::eagle_target().model, 3),
+        testing::with_drafter(testing::eagle_target(), testing::eagle_head(), 3, "eagle3"),
+        testing::with_drafter(testing::mimo_target(), "", 1, "mtp"),
+        testing::with_drafter(testing::eagle_target(), testing::block_drafter("dflash"), 3,
+                              "dflash")}) {
+    SCOPED_TRACE(config.speculative_config);
+    EngineConfig typed = config;
+    typed.dtype = "f32";
+    const auto expected = run(with_ranks(typed, 1), testing::eagle_requests());
+    const auto got = run(with_ranks(typed, 2), testing::eagle_requests());
+    ASSERT_EQ(got.size(), expected.size());
+    size_t num_equal = 0;
+    for (size_t i = 0; i < got.size(); ++i) {
+      EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
+      num_equal += got[i].token_ids == expected[i].token_ids;
+    }
+    // A number next to the border between two tokens may fall on its other side.
+    EXPECT_GE(num_equal + 2, got.size());
+  }
+}
+
+}  // namespace
+}  // namespace quire
