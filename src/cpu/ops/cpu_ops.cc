@@ -28,12 +28,14 @@ namespace {
 // Below this number of elements, fork and join cost more than they save.
 constexpr int64_t kParallelElements = 16384;
 
-// The fastest kernel if `name` is empty or not among those of this processor.
-const quantized::Kernel& choose_kernel(std::string_view name) {
-  for (const QuantizedKernel& kernel : quantized_kernels()) {
-    if (kernel.name == name) return *kernel.kernel;
+// The kernel `name`; all of this processor if that is empty or not among them.
+std::span<const QuantizedKernel> choose_kernels(const CpuOpsOptions& options) {
+  const std::span<const QuantizedKernel> kernels = quantized_kernels();
+  for (size_t i = 0; i < kernels.size(); ++i) {
+    if (kernels[i].name == options.quantized_kernel) return kernels.subspan(i, 1);
   }
-  return *quantized_kernels().front().kernel;
+  const bool skips_amx = !options.use_amx && kernels.front().name == kAmxInt8Name;
+  return kernels.subspan(skips_amx ? 1 : 0);
 }
 
 class CpuOps final : public Ops {
@@ -43,7 +45,7 @@ class CpuOps final : public Ops {
         fma_scratch_(std::move(scratch)),
         use_amx_(options.use_amx && amx_usable()),
         use_bf16_(!use_amx_ && options.use_avx512_bf16 && avx512_bf16_usable()),
-        quantized_kernel_(choose_kernel(options.quantized_kernel)),
+        quantized_kernels_(choose_kernels(options)),
         rounding_(options.rounding),
         ranks_(options.ranks),
         rank_(options.rank) {}
@@ -354,7 +356,7 @@ class CpuOps final : public Ops {
 
   void multiply_quantized(std::span<const QuantizedRowGroup> groups, const float* x, float* out) {
     const int num_terms = rounding_ == InputRounding::kInt8 ? 1 : 2;
-    linear_quantized(groups, quantized_kernel_, x, num_terms, out, pool_, quantized_scratch_);
+    linear_quantized(groups, quantized_kernels_, x, num_terms, out, pool_, quantized_scratch_);
   }
 
   // Multiplies each part's rows of x by its matrix. Adjacent parts with the same kernel share a
@@ -515,7 +517,7 @@ class CpuOps final : public Ops {
   bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so
   bool use_amx_;
   bool use_bf16_;
-  const quantized::Kernel& quantized_kernel_;
+  std::span<const QuantizedKernel> quantized_kernels_;
   InputRounding rounding_;
   RankGroup* ranks_;  // null: one rank
   int rank_;

@@ -18,7 +18,7 @@ struct CpuOpsOptions {
   bool use_avx512_bf16 = true;
   // kBf16 has an effect where AVX-512 BF16 is used.
   InputRounding rounding = InputRounding::kNone;
-  // For quantized weights, by name (gemm_quantized.h); empty: the fastest.
+  // For quantized weights, by name (gemm_quantized.h); empty: the fastest for the number of rows.
   std::string_view quantized_kernel = {};
   // The ranks that share a model, and which of them this is; null: there is one. Outlives the Ops.
   RankGroup* ranks = nullptr;

@@ -23,6 +23,8 @@ namespace quire::cpu {
 // Whether the processor supports the kernel's instructions and the operating system lets this
 // process use them.
 bool amx_usable();
+// The same for products of bytes, which quantized/ has, without the AVX-512 that they also need.
+bool amx_int8_usable();
 
 // Scratch for the activations as BF16 tiles, shared by all threads, and for one block of split F16
 // weights per thread. It is sized when a Linear is made, so that linear() allocates nothing.

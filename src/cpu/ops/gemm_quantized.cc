@@ -10,6 +10,10 @@ namespace {
 constexpr int64_t kBlockRows = kMaxGroupedRows;  // rows rounded at a time
 constexpr int64_t kRoundOnOneThread = 4096;      // elements of x
 constexpr int kMaxTerms = 2;
+// Activations of a kernel that needs them in L2, which has 2 MiB in every processor with AMX.
+constexpr int64_t kResidentBytes = int64_t{3} << 19;
+
+static_assert(quantized::kMaxRows == kMaxGroupedRows);
 
 int64_t row_bytes(int64_t in_features, int num_terms) {
   return ceil_div(in_features, quantized::kBlockK) * quantized::activation_bytes(num_terms);
@@ -21,6 +25,25 @@ int64_t task_panels(int64_t num_panels, int num_threads) {
   constexpr int64_t kMostPanels = 8;
   constexpr int64_t kTasksPerThread = 4;
   return std::clamp(num_panels / (num_threads * kTasksPerThread), int64_t{1}, kMostPanels);
+}
+
+const quantized::Kernel& kernel_of(std::span<const QuantizedKernel> kernels,
+                                   const QuantizedRowGroup& group) {
+  const auto takes = [&](const QuantizedKernel& k) { return k.kernel->min_rows <= group.num_rows; };
+  const auto found = std::ranges::find_if(kernels, takes);
+  return found == kernels.end() ? *kernels.back().kernel : *found->kernel;
+}
+
+// Blocks of k, of num_blocks, that all rows process before the next ones.
+int64_t block_step(std::span<const QuantizedRowGroup> groups,
+                   std::span<const QuantizedKernel> kernels, int num_terms, int64_t num_blocks) {
+  int64_t most_rows = 0;
+  for (const QuantizedRowGroup& group : groups) {
+    if (kernel_of(kernels, group).needs_x_in_l2) most_rows = std::max(most_rows, group.num_rows);
+  }
+  if (most_rows == 0) return num_blocks;
+  const int64_t resident = kResidentBytes / (most_rows * quantized::activation_bytes(num_terms));
+  return std::clamp(resident, int64_t{1}, num_blocks);
 }
 
 }  // namespace
@@ -37,9 +60,9 @@ Status QuantizedScratch::reserve(const QuantizedLinear& w) {
   return grow(kBlockRows * num_k * int64_t{sizeof(float)}, ordered_);
 }
 
-void linear_quantized(std::span<const QuantizedRowGroup> groups, const quantized::Kernel& kernel,
-                      const float* x, int num_terms, float* out, ThreadPool& pool,
-                      const QuantizedScratch& scratch) {
+void linear_quantized(std::span<const QuantizedRowGroup> groups,
+                      std::span<const QuantizedKernel> kernels, const float* x, int num_terms,
+                      float* out, ThreadPool& pool, const QuantizedScratch& scratch) {
   const int64_t num_k = groups.front().w->in_features();
   const int64_t x_bytes = row_bytes(num_k, num_terms);
   const auto round_row = [&](const QuantizedRowGroup& group, int64_t row) {
@@ -50,7 +73,9 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups, const quantized
       for (int64_t k = 0; k < num_k; ++k) ordered[k] = from[order[static_cast<size_t>(k)]];
       from = ordered;
     }
-    kernel.quantize_row(from, num_k, num_terms, scratch.x() + row * x_bytes);
+    kernel_of(kernels, group)
+        .quantize_row(from, num_k, num_terms, row - group.first_row, group.num_rows,
+                      scratch.x() + group.first_row * x_bytes);
   };
   for_group_rows(groups, num_k, kRoundOnOneThread, pool, round_row);
   int64_t num_panels = 0;
@@ -59,11 +84,18 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups, const quantized
   const auto tasks_of = [&](const QuantizedRowGroup& group) {
     return GroupTasks{ceil_div(std::ssize(group.w->panels()), step)};
   };
-  const auto run_panel = [&](const QuantizedRowGroup& group, const QuantizedLinear::Panel& panel) {
-    const QuantizedLinear& w = *group.w;
-    kernel.run({.format = panel.format,
+  const int64_t num_blocks = ceil_div(num_k, quantized::kBlockK);
+  const int64_t blocks = block_step(groups, kernels, num_terms, num_blocks);
+  for (int64_t block = 0; block < num_blocks; block += blocks) {
+    const auto run_panel = [&](const QuantizedRowGroup& group,
+                               const QuantizedLinear::Panel& panel) {
+      const QuantizedLinear& w = *group.w;
+      kernel_of(kernels, group)
+          .run({.format = panel.format,
                 .panel = w.data(panel),
                 .num_groups = w.num_groups(),
+                .block_begin = block,
+                .block_end = std::min(block + blocks, num_blocks),
                 .x = scratch.x() + group.first_row * x_bytes,
                 .num_terms = num_terms,
                 .num_rows = group.num_rows,
@@ -71,15 +103,17 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups, const quantized
                 .out_stride = w.out_features(),
                 .num_columns = panel.num_features,
                 .bias = w.bias() == nullptr ? nullptr : w.bias() + panel.first_feature});
-  };
-  const auto run_panels = [&](const QuantizedRowGroup& group, int64_t part, int64_t /*row_block*/) {
-    const std::vector<QuantizedLinear::Panel>& panels = group.w->panels();
-    const int64_t end = std::min((part + 1) * step, std::ssize(panels));
-    for (int64_t i = part * step; i < end; ++i) run_panel(group, panels[static_cast<size_t>(i)]);
-  };
-  NodeTasks tasks(pool);
-  pool.run(
-      [&](int thread_idx) { run_group_tasks(groups, tasks, thread_idx, tasks_of, run_panels); });
+    };
+    const auto run_panels = [&](const QuantizedRowGroup& group, int64_t part,
+                                int64_t /*row_block*/) {
+      const std::vector<QuantizedLinear::Panel>& panels = group.w->panels();
+      const int64_t end = std::min((part + 1) * step, std::ssize(panels));
+      for (int64_t i = part * step; i < end; ++i) run_panel(group, panels[static_cast<size_t>(i)]);
+    };
+    NodeTasks tasks(pool);
+    pool.run(
+        [&](int thread_idx) { run_group_tasks(groups, tasks, thread_idx, tasks_of, run_panels); });
+  }
 }
 
 }  // namespace quire::cpu

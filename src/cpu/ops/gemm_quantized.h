@@ -18,6 +18,8 @@ struct QuantizedKernel {
   const quantized::Kernel* kernel;
 };
 
+inline constexpr std::string_view kAmxInt8Name = "amx_int8";
+
 // The kernels that this processor can run, the fastest first; at least "plain".
 std::span<const QuantizedKernel> quantized_kernels();
 
@@ -35,9 +37,10 @@ class QuantizedScratch {
 };
 
 // x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
-// all. num_terms: bytes per activation, 1 or 2.
-void linear_quantized(std::span<const QuantizedRowGroup> groups, const quantized::Kernel& kernel,
-                      const float* x, int num_terms, float* out, ThreadPool& pool,
-                      const QuantizedScratch& scratch);
+// all. num_terms: bytes per activation, 1 or 2. A group is multiplied by the first of `kernels`
+// whose min_rows it has, or else by the last.
+void linear_quantized(std::span<const QuantizedRowGroup> groups,
+                      std::span<const QuantizedKernel> kernels, const float* x, int num_terms,
+                      float* out, ThreadPool& pool, const QuantizedScratch& scratch);
 
 }  // namespace quire::cpu

@@ -21,14 +21,29 @@ constexpr int64_t kSplitOnOneThread = 4096;            // elements of x
 
 static_assert(kGroupAlign == amx::kTileRows, "a group's rows begin with a tile");
 
-bool has_instructions() {
+// The processor's instructions that CPUID's leaf 7 lists.
+struct Instructions {
+  bool vbmi = false;
+  bool fp16 = false;
+  bool amx_tile = false;
+  bool amx_bf16 = false;
+  bool amx_int8 = false;
+};
+
+Instructions find_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return {};
   const auto bit = [](unsigned word, int idx) { return ((word >> idx) & 1U) != 0; };
-  const bool vbmi = bit(c, 1);
-  const bool amx = bit(d, 22) && bit(d, 24);  // BF16, TILE
-  const bool fp16 = bit(d, 23);
-  return amx && vbmi && fp16 && avx512_bf16_usable();
+  return {.vbmi = bit(c, 1),
+          .fp16 = bit(d, 23),
+          .amx_tile = bit(d, 24),
+          .amx_bf16 = bit(d, 22),
+          .amx_int8 = bit(d, 25)};
+}
+
+bool has_instructions() {
+  const Instructions has = find_instructions();
+  return has.amx_tile && has.amx_bf16 && has.vbmi && has.fp16 && avx512_bf16_usable();
 }
 
 // Linux grants tile registers on request (arch/x86/xstate documentation of the kernel).
@@ -74,6 +89,11 @@ void run_panels(const PackedLinear& w, int64_t begin, int64_t end, amx::Task tas
 bool amx_usable() {
   static const bool usable = has_instructions() && has_permission();
   return usable;
+}
+
+bool amx_int8_usable() {
+  const Instructions has = find_instructions();
+  return has.amx_tile && has.amx_int8 && has_permission();
 }
 
 Status AmxScratch::reserve(int64_t padded_k, int num_threads) {

@@ -4,40 +4,10 @@
 
 #include <immintrin.h>
 
+#include "cpu/ops/amx/tiles-inl.h"
+
 namespace quire::cpu::amx {
 namespace {
-
-// The compiler's own intrinsics do not declare that tiles read and write memory.
-template <int kTile>
-inline void load_tile(const void* from, int64_t stride_bytes) {
-  asm volatile("tileloadd (%0,%1,1), %%tmm%c2"
-               :
-               : "r"(from), "r"(stride_bytes), "i"(kTile)
-               : "memory");
-}
-template <int kTile>
-inline void store_tile(void* to, int64_t stride_bytes) {
-  asm volatile("tilestored %%tmm%c2, (%0,%1,1)"
-               :
-               : "r"(to), "r"(stride_bytes), "i"(kTile)
-               : "memory");
-}
-template <int kTile>
-inline void zero_tile() {
-  asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
-}
-template <int kSums, int kX, int kW>
-inline void multiply_tiles() {
-  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSums), "i"(kX), "i"(kW));
-}
-
-struct alignas(64) TileConfig {
-  uint8_t palette = 1;
-  uint8_t start_row = 0;
-  uint8_t reserved[14] = {};
-  uint16_t row_bytes[16] = {};
-  uint8_t rows[16] = {};
-};
 
 // The tile configuration. The tiles of sums and activations have exactly the rows that exist, so no
 // other memory is read or written. Setting the configuration clears all tiles and is slow, so it
@@ -53,7 +23,7 @@ class TileShape {
     config.rows[0] = config.rows[1] = config.rows[4] = static_cast<uint8_t>(rows0);
     config.rows[2] = config.rows[3] = config.rows[5] = static_cast<uint8_t>(rows1);
     config.rows[6] = config.rows[7] = kTileRows;
-    asm volatile("ldtilecfg %0" : : "m"(config));
+    Tiles::configure(config);
   }
 
  private:
@@ -216,21 +186,21 @@ void split_weights(const Task& task, int64_t panel_idx) {
 
 template <class Source>
 inline void load_weights(const Source& source, int64_t term) {
-  load_tile<6>(source.tile(0, term), Source::kRowBytes);
-  load_tile<7>(source.tile(1, term), Source::kRowBytes);
+  Tiles::load<6>(source.tile(0, term), Source::kRowBytes);
+  Tiles::load<7>(source.tile(1, term), Source::kRowBytes);
 }
 
 // Two row tiles by one panel; the sums are {rows 0, rows 1} x {half 0, half 1}.
 inline void load_x(const uint16_t* x, int64_t row_tile_stride, int64_t term) {
-  load_tile<4>(x + term * kTileElements, 64);
-  load_tile<5>(x + row_tile_stride + term * kTileElements, 64);
+  Tiles::load<4>(x + term * kTileElements, 64);
+  Tiles::load<5>(x + row_tile_stride + term * kTileElements, 64);
 }
 
 inline void multiply_two_row_tiles() {
-  multiply_tiles<0, 4, 6>();
-  multiply_tiles<1, 4, 7>();
-  multiply_tiles<2, 5, 6>();
-  multiply_tiles<3, 5, 7>();
+  Tiles::multiply_bf16<0, 4, 6>();
+  Tiles::multiply_bf16<1, 4, 7>();
+  Tiles::multiply_bf16<2, 5, 6>();
+  Tiles::multiply_bf16<3, 5, 7>();
 }
 
 template <class Source>
@@ -256,12 +226,12 @@ void sum_two_row_tiles(const Task& task, int64_t panel_idx, int64_t row_tile, So
 // One row tile by half a panel; both terms of the row tile stay in registers.
 template <int kHalf, class Source>
 inline void multiply_row_tile(const Source& source) {
-  load_tile<6>(source.tile(kHalf, 0), Source::kRowBytes);
-  multiply_tiles<kHalf, 4, 6>();
-  multiply_tiles<kHalf, 5, 6>();
+  Tiles::load<6>(source.tile(kHalf, 0), Source::kRowBytes);
+  Tiles::multiply_bf16<kHalf, 4, 6>();
+  Tiles::multiply_bf16<kHalf, 5, 6>();
   if constexpr (Source::kTwoTerms) {
-    load_tile<7>(source.tile(kHalf, 1), Source::kRowBytes);
-    multiply_tiles<kHalf, 4, 7>();
+    Tiles::load<7>(source.tile(kHalf, 1), Source::kRowBytes);
+    Tiles::multiply_bf16<kHalf, 4, 7>();
   }
 }
 
@@ -269,8 +239,8 @@ template <class Source>
 void sum_row_tile(const Task& task, int64_t panel_idx, int64_t row_tile, Source& source) {
   for (int64_t k = task.k_begin; k < task.k_end; ++k) {
     const uint16_t* x = task.x_tiles + x_tile_offset(row_tile, k, task.num_k_tiles);
-    load_tile<4>(x, 64);
-    load_tile<5>(x + kTileElements, 64);
+    Tiles::load<4>(x, 64);
+    Tiles::load<5>(x + kTileElements, 64);
     source.prepare(panel_idx, k, 0);
     multiply_row_tile<0>(source);
     source.prepare(panel_idx, k, 1);
@@ -285,20 +255,20 @@ inline __mmask16 column_mask(int64_t num_columns) {
 // Loads tile kTile from `rows` rows of out, of which num_columns columns exist.
 template <int kTile>
 void load_sums(const float* out, int64_t stride, int64_t rows, int64_t num_columns) {
-  if (num_columns >= 16) return load_tile<kTile>(out, stride * 4);
+  if (num_columns >= 16) return Tiles::load<kTile>(out, stride * 4);
   alignas(64) float whole[kTileRows * 16];
   for (int64_t r = 0; r < rows; ++r) {
     _mm512_store_ps(whole + r * 16,
                     _mm512_maskz_loadu_ps(column_mask(num_columns), out + r * stride));
   }
-  load_tile<kTile>(whole, 64);
+  Tiles::load<kTile>(whole, 64);
 }
 
 template <int kTile>
 void store_sums(float* out, int64_t stride, int64_t rows, int64_t num_columns) {
-  if (num_columns >= 16) return store_tile<kTile>(out, stride * 4);
+  if (num_columns >= 16) return Tiles::store<kTile>(out, stride * 4);
   alignas(64) float whole[kTileRows * 16];
-  store_tile<kTile>(whole, 64);
+  Tiles::store<kTile>(whole, 64);
   for (int64_t r = 0; r < rows; ++r) {
     _mm512_mask_storeu_ps(out + r * stride, column_mask(num_columns),
                           _mm512_load_ps(whole + r * 16));
@@ -324,7 +294,7 @@ struct OutTile {
 
 template <int kTile>
 void begin_sums(const Task& task, const OutTile& tile) {
-  if (task.k_begin == 0 || tile.columns <= 0) return zero_tile<kTile>();
+  if (task.k_begin == 0 || tile.columns <= 0) return Tiles::zero<kTile>();
   load_sums<kTile>(task.out + tile.row * task.out_stride + tile.column, task.out_stride, tile.rows,
                    tile.columns);
 }
@@ -446,7 +416,7 @@ void run_f16(const Task& task) {
 }
 
 void release_tiles() {
-  asm volatile("tilerelease");
+  Tiles::release();
 }
 
 }  // namespace quire::cpu::amx

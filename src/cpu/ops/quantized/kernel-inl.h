@@ -8,6 +8,8 @@
 //   kAddsPairs: products of 4 bits with 8 bits are added in lanes of 16 bits over a group of 32, by
 //   dot_pairs().
 // Included by one source file per instruction set, which must not share inline functions.
+#pragma once
+
 #include <algorithm>
 
 #include "cpu/ops/quantized/kernel.h"
@@ -289,30 +291,42 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
   }
 }
 
+// Reads what earlier blocks added to the columns of a row; rows behind the last are zeros.
+inline void begin_row(const Task& task, int64_t row, float* sums) {
+  const bool has_sums = task.block_begin > 0 && row < task.num_rows;
+  const float* const from = task.out + row * task.out_stride;
+  const int64_t num_columns = has_sums ? task.num_columns : 0;
+  for (int64_t i = 0; i < num_columns; ++i) sums[i] = from[i];
+  for (int64_t i = num_columns; i < kFeatures; ++i) sums[i] = 0.0F;
+}
+
+inline void end_row(const Task& task, int64_t row, const float* sums) {
+  float* const out = task.out + row * task.out_stride;
+  const bool has_bias = task.bias != nullptr && task.block_end == task.num_blocks();
+  for (int64_t i = 0; i < task.num_columns; ++i) {
+    out[i] = has_bias ? sums[i] + task.bias[i] : sums[i];
+  }
+}
+
 // Rows [row, row + kRows) of the task.
 template <class Isa, bool kWide, int kBits, int kRows, int kTerms>
 void multiply_rows(const Task& task, int64_t row) {
   constexpr int64_t kGroups = kBlockK / kGroupK;
-  const int64_t num_blocks = (task.num_groups + kGroups - 1) / kGroups;
-  const int64_t x_stride = num_blocks * activation_bytes(kTerms);
+  const int64_t x_stride = task.num_blocks() * activation_bytes(kTerms);
+  const int64_t whole_bytes = block_bytes(task.format, kGroups);
   const std::byte* x = task.x + row * x_stride;
-  const std::byte* block = task.panel;
-  alignas(64) float sums[kRows][kFeatures] = {};
-  for (int64_t b = 0; b < num_blocks; ++b) {
+  alignas(64) float sums[kRows][kFeatures];
+  for (int r = 0; r < kRows; ++r) begin_row(task, row + r, sums[r]);
+  for (int64_t b = task.block_begin; b < task.block_end; ++b) {
     const int64_t rest = task.num_groups - b * kGroups;
     const int64_t groups = rest < kGroups ? rest : kGroups;
     for (int64_t vec = 0; vec < kFeatures / Isa::kLanes; vec += Isa::kVecs) {
-      multiply_block<Isa, kWide, kBits, kRows, kTerms>(
-          task.format, block, groups, x + b * activation_bytes(kTerms), x_stride, vec, sums[0]);
-    }
-    block += block_bytes(task.format, groups);
-  }
-  for (int r = 0; r < kRows; ++r) {
-    float* out = task.out + (row + r) * task.out_stride;
-    for (int64_t i = 0; i < task.num_columns; ++i) {
-      out[i] = task.bias == nullptr ? sums[r][i] : sums[r][i] + task.bias[i];
+      multiply_block<Isa, kWide, kBits, kRows, kTerms>(task.format, task.panel + b * whole_bytes,
+                                                       groups, x + b * activation_bytes(kTerms),
+                                                       x_stride, vec, sums[0]);
     }
   }
+  for (int r = 0; r < kRows; ++r) end_row(task, row + r, sums[r]);
 }
 
 // Calls multiply_rows() for `rows`, known only at run time, from 1 to kRows.
@@ -422,7 +436,9 @@ void quantize_block(const float* x, int64_t count, std::byte* out) {
 }
 
 template <class Isa>
-void quantize_row(const float* x, int64_t num_k, int num_terms, std::byte* out) {
+void quantize_row(const float* x, int64_t num_k, int num_terms, int64_t row, int64_t /*num_rows*/,
+                  std::byte* out) {
+  out += row * ((num_k + kBlockK - 1) / kBlockK) * activation_bytes(num_terms);
   for (int64_t k = 0; k < num_k; k += kBlockK) {
     const int64_t count = num_k - k < kBlockK ? num_k - k : kBlockK;
     num_terms == 1 ? quantize_block<Isa, 1>(x + k, count, out)

@@ -24,6 +24,9 @@ namespace quire::cpu::quantized {
 inline constexpr int64_t kFeatures = kPanelRows;  // features per panel
 inline constexpr int64_t kBlockK = 256;
 inline constexpr int64_t kGroupK = 32;  // the smallest part of a row; a row may end within a block
+inline constexpr int64_t kMaxRows = 256;  // of a task
+// The AMX kernel computes 16 rows in the time of one. Fewer rows than this are faster with VNNI.
+inline constexpr int64_t kAmxMinRows = 12;
 
 using Format = QuantizedFormat;
 using Scales = QuantizedScales;
@@ -54,6 +57,7 @@ constexpr int64_t row_bytes(const Format& format, int64_t num_groups) {  // of a
 // A block of a row of activations. The quads of k follow: int32_t[kBlockK / 4][num_terms], the
 // bytes of which are q0 of 4 adjacent k, then q1. A kernel that multiplies both terms at once has
 // 256 q1 + q0 of k and k + 2 in the first integer of a quad, and of k + 1 and k + 3 in the second.
+// The AMX kernel has the parts of 16 rows in another order (amx_int8-inl.h), of the same size.
 struct alignas(64) Activations {
   float scale;
   // The sums of the integers of 16 activations, 32, 64, 128 and 256. All are exact.
@@ -67,24 +71,34 @@ constexpr int64_t activation_bytes(int num_terms) {
   return static_cast<int64_t>(sizeof(Activations)) + kBlockK * num_terms;
 }
 
-// Multiplies some rows with a panel.
+// Multiplies some rows with blocks [block_begin, block_end) of a panel. All blocks but the first
+// continue the sums in `out`, which is exact.
 struct Task {
   Format format;
   const std::byte* panel;
   int64_t num_groups;  // of 32 k, in a row
-  const std::byte* x;  // [num_rows][number of blocks] of activation_bytes
+  int64_t block_begin;
+  int64_t block_end;
+  const std::byte* x;  // as quantize_row() wrote it
   int num_terms;       // 1 or 2
-  int64_t num_rows;
-  float* out;  // [num_rows, out_stride], at the panel's first feature
+  int64_t num_rows;    // at most kMaxRows
+  float* out;          // [num_rows, out_stride], at the panel's first feature
   int64_t out_stride;
   int64_t num_columns;  // features of the panel, at most 32
-  const float* bias;    // [num_columns] or null
+  const float* bias;    // [num_columns] or null; added with the last block
+
+  constexpr int64_t num_blocks() const { return (num_groups * kGroupK + kBlockK - 1) / kBlockK; }
 };
 
 struct Kernel {
-  // Writes the blocks of a row of num_k activations.
-  void (*quantize_row)(const float* x, int64_t num_k, int num_terms, std::byte* out);
+  // Writes the blocks of row `row` of `num_rows` rows of num_k activations. `out` is where row 0
+  // begins: [num_rows][number of blocks] of activation_bytes.
+  void (*quantize_row)(const float* x, int64_t num_k, int num_terms, int64_t row, int64_t num_rows,
+                       std::byte* out);
   void (*run)(const Task& task);
+  int64_t min_rows = 0;  // with fewer rows, the next kernel is faster
+  // The kernel reads activations so fast that they should stay in L2 while panels pass.
+  bool needs_x_in_l2 = false;
 };
 
 extern const Kernel kPlain;
@@ -92,5 +106,6 @@ extern const Kernel kPlain;
 extern const Kernel kAvx2;
 extern const Kernel kAvxVnni;
 extern const Kernel kAvx512Vnni;
+extern const Kernel kAmxInt8;
 
 }  // namespace quire::cpu::quantized

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_quantized.h"
 
 namespace quire::cpu {
@@ -21,6 +22,7 @@ std::vector<QuantizedKernel> find_kernels() {
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vnni")) {
+    if (amx_int8_usable()) kernels.push_back({kAmxInt8Name, &quantized::kAmxInt8});
     kernels.push_back({"avx512_vnni", &quantized::kAvx512Vnni});
   }
   // Every processor with AVX2 converts F16.

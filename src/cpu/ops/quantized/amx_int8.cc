@@ -1,0 +1,7 @@
+#include "cpu/ops/quantized/amx_int8-inl.h"
+
+namespace quire::cpu::quantized {
+
+const Kernel kAmxInt8 = {quantize_tile_row, run_with_tiles<amx::Tiles>, kAmxMinRows, true};
+
+}  // namespace quire::cpu::quantized
