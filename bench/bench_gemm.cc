@@ -1,9 +1,10 @@
 // Times Ops::linear over all weights of a model's shape, and compares it with the machine's rates:
 //   bench_gemm [--shape 1b|stories15m] [--dtype f16|bf16|f32|i4|i8|q8_0|q4_0|q4_k|q5_k|q6_k]
 //              [--threads N] [--rounds N] [--layers N] [--no-amx] [--no-avx512-bf16]
-//              [--activations f32|bf16|int8] [--quantized-kernel NAME] [--prefill N]
-// Each round alternates a plain read of all weights with steps of 1, 8 and 32 rows (GEMM M). The
-// results are medians.
+//              [--activations f32|bf16|int8] [--quantized-kernel NAME] [--rows N,N,...]
+//              [--prefill N]
+// Each round alternates a plain read of all weights with steps of 1, 8 and 32 rows (GEMM M), or of
+// those that --rows lists. The results are medians.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -147,12 +148,12 @@ class Bench {
       run_one(w, w.shape.name == "lm_head" ? logit_rows(rows) : rows);
   }
 
-  void print_model(int rounds, int64_t prefill) {
+  void print_model(int rounds, const std::vector<int64_t>& row_counts, int64_t prefill) {
     std::map<int64_t, std::vector<double>> times;
     std::vector<double> reads;
     std::vector<double> peaks;
     for (int round = 0; round < rounds; ++round) {
-      for (const int64_t rows : {1, 8, 32}) {
+      for (const int64_t rows : row_counts) {
         reads.push_back(seconds([&] { read_weights(); }));
         times[rows].push_back(seconds([&] { run_model(rows); }));
       }
@@ -179,8 +180,9 @@ class Bench {
   }
 
   // Times each kind of matrix over all layers, so that none stays in a cache.
-  void print_shapes(int rounds, int64_t prefill) {
-    for (const int64_t rows : {int64_t{1}, int64_t{8}, int64_t{32}, prefill}) {
+  void print_shapes(int rounds, std::vector<int64_t> row_counts, int64_t prefill) {
+    row_counts.push_back(prefill);
+    for (const int64_t rows : row_counts) {
       std::map<std::string, std::vector<double>> times;
       for (int round = 0; round < (rows > 32 ? 1 : rounds); ++round) {
         for (const Weight& w : weights_) {
@@ -290,13 +292,15 @@ int main(int argc, char** argv) {
   app.add_option("--threads", threads)->check(CLI::Range(1, 1024));
   app.add_option("--rounds", rounds)->check(CLI::Range(1, 1000));
   app.add_option("--layers", layers, "0: as many as the model has");
+  std::vector<int64_t> rows = {1, 8, 32};
+  app.add_option("--rows", rows)->delimiter(',')->check(CLI::Range(1, 2048));
   app.add_option("--prefill", prefill)->check(CLI::Range(33, 2048));
   app.add_flag("--no-amx", no_amx);
   app.add_flag("--no-avx512-bf16", no_avx512_bf16);
   std::string activations = "f32";
   std::string kernel;
   app.add_option("--activations", activations)->check(CLI::IsMember({"f32", "bf16", "int8"}));
-  app.add_option("--quantized-kernel", kernel, "avx512_vnni, avx_vnni, avx2 or plain");
+  app.add_option("--quantized-kernel", kernel, "amx_int8, avx512_vnni, avx_vnni, avx2 or plain");
   CLI11_PARSE(app, argc, argv);
   if (layers == 0) layers = shape == "1b" ? 16 : 6;
   fmt::print("{} {} layers, {}, {} threads{}\n", shape, layers, dtype, threads,
@@ -308,7 +312,7 @@ int main(int argc, char** argv) {
   options.use_avx512_bf16 = !no_avx512_bf16;
   quire::bench::Bench bench(shape, quire::bench::parse_weight_type(dtype), layers, threads,
                             options);
-  bench.print_model(rounds, prefill);
-  bench.print_shapes(rounds, prefill);
+  bench.print_model(rounds, rows, prefill);
+  bench.print_shapes(rounds, rows, prefill);
   return 0;
 }

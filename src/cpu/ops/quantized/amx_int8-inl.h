@@ -81,13 +81,20 @@ void quantize_tile_row(const float* x, int64_t num_k, int num_terms, int64_t row
                  : quantize_tile_row<2>(x, num_k, row, num_rows, out);
 }
 
+// Where the k of a group begin among a block's weights and a row tile's integers, in bytes, and how
+// many tile products they take. With several, each has kTileK, and the last may have less.
+struct GroupK {
+  int64_t weights;
+  int64_t x;
+  int64_t num_products;
+};
+
 // A block of a panel: its integers as bytes, [kBlockK / 4][32 features][4 k], and the scales,
 // minimums and zero points of its groups.
 struct Weights {
   const std::byte* values;
-  int64_t num_k;
   int64_t num_groups;
-  int64_t group_k;
+  GroupK groups[kMaxGroups];
   alignas(64) float scales[kMaxGroups][kFeatures];
   alignas(64) float minimums[kMaxGroups][kFeatures];
   alignas(64) int32_t zeros[kMaxGroups][kFeatures];
@@ -118,10 +125,14 @@ void read_values(const Format& format, const std::byte* from, int64_t groups, We
 void read_weights(const Format& format, const std::byte* block, int64_t groups, Weights& weights) {
   const GroupScales<Avx512Vnni, true> scales(format, block, groups);
   read_values(format, block + header_bytes(format, groups), groups, weights);
-  weights.num_k = groups * kGroupK;
   weights.num_groups = format.num_groups(groups);
-  weights.group_k = format.group_k;
   for (int64_t g = 0; g < weights.num_groups; ++g) {
+    const int64_t first = g * format.group_k;
+    const int64_t rest = groups * kGroupK - first;
+    const int64_t num_k = format.group_k < rest ? format.group_k : rest;
+    weights.groups[g] = {.weights = first / kBytesPerLane * kQuadBytes,
+                         .x = first / kTileK * kTileBytes + first % kTileK,
+                         .num_products = (num_k + kTileK - 1) / kTileK};
     for (int64_t half = 0; half < 2; ++half) {
       const int64_t at = half * Avx512Vnni::kLanes;
       const __m512 scale = scales.scale(g, half);
@@ -135,8 +146,8 @@ void read_weights(const Format& format, const std::byte* block, int64_t groups, 
   }
 }
 
-// The k of a tile product. Tiles 0 and 1 of a set hold sums, one per term, tile 2 activations, and
-// tile 3 weights. There are two sets.
+// Shapes the tiles for products of tile_k. Tiles 0 and 1 of a set hold sums, one per term, tile 2
+// activations, and tile 3 weights. Steps use two sets in turn.
 template <class Tiles>
 void configure(int64_t tile_k) {
   amx::TileConfig config;
@@ -156,22 +167,21 @@ template <class Tiles, int kTerms, int kSet>
 void multiply_group(const Weights& weights, int64_t group, int64_t half, const std::byte* x,
                     int32_t (*products)[kTileIntegers]) {
   constexpr int kSums = 4 * kSet, kX = kSums + 2, kW = kSums + 3;
-  const int64_t tile_k = weights.group_k < kTileK ? weights.group_k : kTileK;
-  const int64_t first = group * weights.group_k;
-  const int64_t rest = weights.num_k - first;
-  const int64_t end = first + (weights.group_k < rest ? weights.group_k : rest);
+  const GroupK at = weights.groups[group];
+  const std::byte* w = weights.values + at.weights + half * kHalfBytes;
+  x += at.x;
   Tiles::template zero<kSums>();
   if constexpr (kTerms == 2) Tiles::template zero<kSums + 1>();
-  for (int64_t k = first; k < end; k += tile_k) {
-    const std::byte* const from = x + k / kTileK * kTileBytes + k % kTileK;
-    Tiles::template load<kW>(weights.values + k / kBytesPerLane * kQuadBytes + half * kHalfBytes,
-                             kQuadBytes);
-    Tiles::template load<kX>(from, kTileK);
+  for (int64_t i = 0; i < at.num_products; ++i) {
+    Tiles::template load<kW>(w, kQuadBytes);
+    Tiles::template load<kX>(x, kTileK);
     Tiles::template multiply_int8<kSums, kX, kW>();
     if constexpr (kTerms == 2) {
-      Tiles::template load<kX>(from + kBlockK / kTileK * kTileBytes, kTileK);
+      Tiles::template load<kX>(x + kBlockK / kTileK * kTileBytes, kTileK);
       Tiles::template multiply_int8<kSums + 1, kX, kW>();
     }
+    w += kTileK / kBytesPerLane * kQuadBytes;
+    x += kTileBytes;
   }
   Tiles::template store<kSums>(products[0], kTileK);
   if constexpr (kTerms == 2) Tiles::template store<kSums + 1>(products[1], kTileK);
@@ -210,7 +220,7 @@ inline __attribute__((always_inline)) void add_group(const Weights& weights, int
 
 // sums[row] += one block of the row tiles at x, x_stride bytes apart, · the block's weights.
 template <class Tiles, int kTerms, bool kHasZeros>
-void multiply_row_tiles(const Weights& weights, const std::byte* x, int64_t x_stride,
+void multiply_row_tiles(const Weights& weights, int group_k, const std::byte* x, int64_t x_stride,
                         int64_t num_row_tiles, float (*sums)[kFeatures]) {
   constexpr int64_t kHeaders = kTileRows * static_cast<int64_t>(sizeof(Activations));
   // Steps that the tiles are ahead. Their products fill 4 KiB: with more, a load of products would
@@ -235,7 +245,7 @@ void multiply_row_tiles(const Weights& weights, const std::byte* x, int64_t x_st
     if (next.half == 0) ++next.row_tile;
   };
   for (int64_t slot = 0; slot < kAhead; ++slot) multiply_next(slot);
-  const int64_t offset = sums_offset(static_cast<int>(weights.group_k));
+  const int64_t offset = sums_offset(group_k);
   int64_t slot = 0;
   for (int64_t row_tile = 0; row_tile < num_row_tiles; ++row_tile) {
     const std::byte* const headers = x + row_tile * x_stride;
@@ -278,8 +288,9 @@ void run_terms_with_tiles(const Task& task) {
     const int64_t rest = task.num_groups - b * kGroups;
     prefetch_lines<false>(block + whole_bytes, whole_bytes);
     read_weights(task.format, block, rest < kGroups ? rest : kGroups, weights);
-    multiply_row_tiles<Tiles, kTerms, kHasZeros>(weights, task.x + b * row_tile_bytes(kTerms),
-                                                 x_stride, num_row_tiles, sums);
+    multiply_row_tiles<Tiles, kTerms, kHasZeros>(weights, task.format.group_k,
+                                                 task.x + b * row_tile_bytes(kTerms), x_stride,
+                                                 num_row_tiles, sums);
   }
   Tiles::release();
   for (int64_t r = 0; r < task.num_rows; ++r) end_row(task, r, sums[r]);
