@@ -27,9 +27,15 @@ int64_t task_panels(int64_t num_panels, int num_threads) {
   return std::clamp(num_panels / (num_threads * kTasksPerThread), int64_t{1}, kMostPanels);
 }
 
+// The first kernel that is not slower than the next ones with so many rows. If a matrix has several
+// types, that of its first panel decides: of queries, keys and values, queries are the most.
 const quantized::Kernel& kernel_of(std::span<const QuantizedKernel> kernels,
-                                   const QuantizedRowGroup& group) {
-  const auto takes = [&](const QuantizedKernel& k) { return k.kernel->min_rows <= group.num_rows; };
+                                   const QuantizedRowGroup& group, int num_terms) {
+  const quantized::Format& format = group.w->panels().front().format;
+  const auto takes = [&](const QuantizedKernel& k) {
+    const auto min_rows = k.kernel->min_rows;
+    return min_rows == nullptr || min_rows(format, num_terms) <= group.num_rows;
+  };
   const auto found = std::ranges::find_if(kernels, takes);
   return found == kernels.end() ? *kernels.back().kernel : *found->kernel;
 }
@@ -39,7 +45,8 @@ int64_t block_step(std::span<const QuantizedRowGroup> groups,
                    std::span<const QuantizedKernel> kernels, int num_terms, int64_t num_blocks) {
   int64_t most_rows = 0;
   for (const QuantizedRowGroup& group : groups) {
-    if (kernel_of(kernels, group).needs_x_in_l2) most_rows = std::max(most_rows, group.num_rows);
+    if (kernel_of(kernels, group, num_terms).needs_x_in_l2)
+      most_rows = std::max(most_rows, group.num_rows);
   }
   if (most_rows == 0) return num_blocks;
   const int64_t resident = kResidentBytes / (most_rows * quantized::activation_bytes(num_terms));
@@ -73,7 +80,7 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups,
       for (int64_t k = 0; k < num_k; ++k) ordered[k] = from[order[static_cast<size_t>(k)]];
       from = ordered;
     }
-    kernel_of(kernels, group)
+    kernel_of(kernels, group, num_terms)
         .quantize_row(from, num_k, num_terms, row - group.first_row, group.num_rows,
                       scratch.x() + group.first_row * x_bytes);
   };
@@ -90,7 +97,7 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups,
     const auto run_panel = [&](const QuantizedRowGroup& group,
                                const QuantizedLinear::Panel& panel) {
       const QuantizedLinear& w = *group.w;
-      kernel_of(kernels, group)
+      kernel_of(kernels, group, num_terms)
           .run({.format = panel.format,
                 .panel = w.data(panel),
                 .num_groups = w.num_groups(),

@@ -2,6 +2,7 @@
 // and on emulated ones.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -169,26 +170,63 @@ TEST_P(AmxInt8, AnInfinityOrNanStaysInItsRow) {
   }
 }
 
+// The kernel under test, counting the outputs that it computes.
+struct Counted {
+  static void run(const cpu::quantized::Task& task) {
+    kernel->run(task);
+    num_outputs += task.num_rows * task.num_columns;
+  }
+  static inline const cpu::quantized::Kernel* kernel = nullptr;
+  static inline std::atomic<int64_t> num_outputs = 0;
+};
+
 // Experts: groups with few rows go to the next kernel, in the same parallel region.
 TEST_P(AmxInt8, LeavesGroupsOfFewRowsToTheNextKernel) {
-  std::vector<std::unique_ptr<QuantizedLinear>> matrices;
-  std::vector<QuantizedRowGroup> groups;
-  int64_t row = 0;
-  for (const int64_t num_rows : {40, 3, 16, 1, 12, 11}) {
-    const auto seed = static_cast<uint32_t>(num_rows);
-    matrices.push_back(pack(random_matrix(*find_gguf_block_type(14), 70, 2048, seed)));
-    groups.push_back({matrices.back().get(), row, num_rows});
-    row += (num_rows + 15) / 16 * 16;
-  }
-  const std::vector<float> x = random_floats(static_cast<size_t>(row * 2048), 9);
-  std::vector<QuantizedKernel> kernels = {kernel_};
+  constexpr int64_t kN = 70, kK = 1024;
+  const auto gguf = [&](std::vector<uint32_t> ids) {  // a Linear of one matrix per id
+    std::vector<GgufMatrix> matrices;
+    for (const uint32_t id : ids) {
+      matrices.push_back(random_matrix(*find_gguf_block_type(id), kN, kK, id));
+    }
+    std::vector<BlockMatrix> blocks;
+    for (const GgufMatrix& matrix : matrices) blocks.push_back(matrix.view());
+    return pack(LinearSource{.weights = {}, .biases = {}, .blocks = blocks},
+                kN * std::ssize(blocks), nullptr);
+  };
+  const IntegerSpec spec = {.bits = 4, .group_size = 128, .has_zeros = true};
+  struct {
+    std::string name;
+    std::unique_ptr<QuantizedLinear> w;
+    int64_t min_rows[2];  // with one term, with two
+  } const cases[] = {{"Q8_0", gguf({8}), {16, 32}},
+                     {"Q4_K", gguf({12}), {1000, 16}},
+                     {"Q6_K", gguf({14}), {1000, 1000}},
+                     {"Q4_K and Q6_K", gguf({12, 14}), {1000, 16}},
+                     {describe(spec), pack(IntegerMatrix(spec, kN, kK, 3)), {16, 16}}};
+  Counted::kernel = kernel_.kernel;
+  cpu::quantized::Kernel counted = *kernel_.kernel;
+  counted.run = Counted::run;
+  std::vector<QuantizedKernel> kernels = {{"counted", &counted}};
   for (const QuantizedKernel& kernel : quantized_kernels()) {
     if (kernel.name != kAmxInt8Name) kernels.push_back(kernel);
   }
-  for (const int num_terms : {1, 2}) {
-    const std::vector<float> plain = run(groups, quantized_kernels().last(1), x, num_terms);
-    const std::vector<float> out = run(groups, kernels, x, num_terms);
-    ASSERT_EQ(std::memcmp(out.data(), plain.data(), out.size() * sizeof(float)), 0);
+  for (const auto& [name, w, min_rows] : cases) {
+    for (const int num_terms : {1, 2}) {
+      std::vector<QuantizedRowGroup> groups;
+      int64_t num_rows = 0, tile_rows = 0;
+      for (const int64_t rows : {40, 3, 16, 1, 15, 31, 32}) {
+        groups.push_back({w.get(), num_rows, rows});
+        num_rows += (rows + 15) / 16 * 16;
+        if (rows >= min_rows[num_terms - 1]) tile_rows += rows;
+      }
+      const std::vector<float> x = random_floats(static_cast<size_t>(num_rows * kK), 9);
+      const std::vector<float> plain = run(groups, quantized_kernels().last(1), x, num_terms);
+      Counted::num_outputs = 0;
+      const std::vector<float> out = run(groups, kernels, x, num_terms);
+      EXPECT_EQ(Counted::num_outputs, tile_rows * w->out_features())
+          << name << " terms=" << num_terms;
+      ASSERT_EQ(std::memcmp(out.data(), plain.data(), out.size() * sizeof(float)), 0) << name;
+    }
   }
 }
 

@@ -71,6 +71,6 @@ thread_local uint8_t EmulatedTiles::tiles[8][16][64] = {};
 extern const cpu::quantized::Kernel kEmulatedAmxInt8;
 const cpu::quantized::Kernel kEmulatedAmxInt8 = {cpu::quantized::quantize_tile_row,
                                                  cpu::quantized::run_with_tiles<EmulatedTiles>,
-                                                 cpu::quantized::kAmxMinRows, true};
+                                                 cpu::quantized::min_tile_rows, true};
 
 }  // namespace quire::testing

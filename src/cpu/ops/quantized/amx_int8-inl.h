@@ -10,7 +10,9 @@
 // per cycle with 64 k, 4 times with 32. With two terms a step of 32 k takes 32 cycles of the tiles,
 // as many of the stores, and 40 of AVX-512, which has two instructions per cycle and needs 5 per
 // row (shift, add, conversion, scale, minimum). VNNI needs 168 for the same. With one term the
-// three are 16, 16 and 24, and VNNI's 88. With longer groups only the tiles' cycles grow.
+// three are 16, 16 and 24, and VNNI's 88. With longer groups only the tiles' cycles grow. Measured
+// (docs/benchmarks.md), neither kernel comes near: a step of Q4_K takes 180 to 190 cycles with one
+// term and with two, and VNNI 180 and 360.
 //
 // The activations of 16 rows lie together. For each block they are Activations[16], then
 // int8_t[term][kBlockK / 64][16 rows][64 k].
@@ -30,6 +32,16 @@ constexpr int64_t kMaxGroups = kBlockK / 16;       // with scales of their own, 
 constexpr int64_t kQuadBytes = kFeatures * kBytesPerLane;
 constexpr int64_t kHalfBytes = kQuadBytes / 2;
 static_assert(kFeatures == 2 * Avx512Vnni::kLanes && kMaxRows % kTileRows == 0);
+
+// The number of rows from which tiles are faster than VNNI: those of the table of Q4_K, Q6_K, Q8_0
+// and 4 bits in groups of 128 in docs/benchmarks.md. Other formats count as the nearest of these.
+int64_t min_tile_rows(const Format& format, int num_terms) {
+  constexpr int64_t kNever = kMaxRows + 1;
+  if (format.group_k < kGroupK) return kNever;
+  if (format.group_k > kGroupK) return kTileRows;
+  if (num_terms == 1) return format.value_bits == 8 ? kTileRows : kNever;
+  return format.value_bits == 4 ? kTileRows : 2 * kTileRows;
+}
 
 constexpr int64_t row_tile_bytes(int num_terms) {  // of one block
   return kTileRows * activation_bytes(num_terms);

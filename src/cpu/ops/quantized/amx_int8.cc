@@ -2,6 +2,6 @@
 
 namespace quire::cpu::quantized {
 
-const Kernel kAmxInt8 = {quantize_tile_row, run_with_tiles<amx::Tiles>, kAmxMinRows, true};
+const Kernel kAmxInt8 = {quantize_tile_row, run_with_tiles<amx::Tiles>, min_tile_rows, true};
 
 }  // namespace quire::cpu::quantized

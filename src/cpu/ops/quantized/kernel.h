@@ -25,8 +25,6 @@ inline constexpr int64_t kFeatures = kPanelRows;  // features per panel
 inline constexpr int64_t kBlockK = 256;
 inline constexpr int64_t kGroupK = 32;  // the smallest part of a row; a row may end within a block
 inline constexpr int64_t kMaxRows = 256;  // of a task
-// The AMX kernel computes 16 rows in the time of one. Fewer rows than this are faster with VNNI.
-inline constexpr int64_t kAmxMinRows = 12;
 
 using Format = QuantizedFormat;
 using Scales = QuantizedScales;
@@ -96,7 +94,8 @@ struct Kernel {
   void (*quantize_row)(const float* x, int64_t num_k, int num_terms, int64_t row, int64_t num_rows,
                        std::byte* out);
   void (*run)(const Task& task);
-  int64_t min_rows = 0;  // with fewer rows, the next kernel is faster
+  // With fewer rows than this, the next kernel is faster. Null: with no number of rows.
+  int64_t (*min_rows)(const Format& format, int num_terms) = nullptr;
   // The kernel reads activations so fast that they should stay in L2 while panels pass.
   bool needs_x_in_l2 = false;
 };
