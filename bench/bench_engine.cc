@@ -163,6 +163,7 @@ int main(int argc, char** argv) {
   quire::EngineConfig config;
   config.num_threads = 2;
   config.allow_long_max_model_len = true;
+  config.packed_weights = "off";  // writing them would take time from the measurement
   app.add_option("--model", config.model)->required();
   auto* dtype = app.add_option("--dtype", config.dtype);
   dtype->check(CLI::IsMember({"f32", "f16", "bf16"}));

@@ -66,6 +66,11 @@ struct EngineConfig {
   // BF16 weights, which needs AVX-512 BF16 and is refused on other processors, or "int8" by
   // quantized weights, with a scale per 256 activations.
   std::string cpu_activations = "f32";
+  // A CPU multiplies by weights in an order of its own, which takes seconds to make for a large
+  // model. A directory: the first start writes them to a file there, as large as the model, which
+  // later starts map. "auto": "packed" in the user's cache directory, for models of at least
+  // 256 MiB, if four times the size is free on its disk. "off": none is read or written.
+  std::string packed_weights = "auto";
   // Ranks that share the model: GPUs, or groups of a CPU's threads.
   int tensor_parallel_size = 1;
   uint64_t seed = 0;  // of requests that give none

@@ -17,12 +17,25 @@
 namespace quire {
 namespace {
 
+FileIdentity identity_of(const struct stat& info) {
+  const auto nanoseconds = [](const timespec& time) {
+    return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+  };
+  return {.device = info.st_dev,
+          .inode = info.st_ino,
+          .num_bytes = static_cast<uint64_t>(info.st_size),
+          .written_ns = nanoseconds(info.st_mtim),
+          .changed_ns = nanoseconds(info.st_ctim)};
+}
+
 struct Descriptor {
   int fd = -1;
   size_t size = 0;
+  FileIdentity identity;
 
   Descriptor() = default;
-  Descriptor(Descriptor&& other) noexcept : fd(std::exchange(other.fd, -1)), size(other.size) {}
+  Descriptor(Descriptor&& other) noexcept
+      : fd(std::exchange(other.fd, -1)), size(other.size), identity(other.identity) {}
   Descriptor& operator=(Descriptor&&) = delete;
   ~Descriptor() {
     if (fd >= 0) ::close(fd);
@@ -67,6 +80,7 @@ Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
                     path.string(), pipes ? " or a pipe" : "", kind_of(info.st_mode)));
   }
   file.size = static_cast<size_t>(info.st_size);
+  file.identity = identity_of(info);
   return file;
 }
 
@@ -164,9 +178,17 @@ Status replace_file(const std::filesystem::path& path, std::string_view text) {
   return status;
 }
 
+Result<FileIdentity> identity_of(const std::filesystem::path& path) {
+  struct stat info = {};
+  if (::stat(path.c_str(), &info) != 0) return errno_status(path.string(), "stat");
+  return identity_of(info);
+}
+
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   QUIRE_ASSIGN_OR_RETURN(const Descriptor file, open_file(path, Kinds::kRegular));
   MappedFile mapped;
+  mapped.path_ = path;
+  mapped.identity_ = file.identity;
   if (file.size == 0) return mapped;
   void* address = ::mmap(nullptr, file.size, PROT_READ, MAP_PRIVATE, file.fd, 0);
   if (address == MAP_FAILED) return errno_status(path.string(), "map");
@@ -176,10 +198,15 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
   return mapped;
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})),
+      path_(std::move(other.path_)),
+      identity_(other.identity_) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
   std::swap(bytes_, other.bytes_);
+  std::swap(path_, other.path_);
+  std::swap(identity_, other.identity_);
   return *this;
 }
 

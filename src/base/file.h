@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
@@ -30,6 +31,18 @@ Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes)
 // never a part: the text goes to a file beside it, which is then renamed.
 Status replace_file(const std::filesystem::path& path, std::string_view text);
 
+// Changes when a file's content does: writing to a file or replacing it changes one of these.
+struct FileIdentity {
+  uint64_t device = 0;
+  uint64_t inode = 0;
+  uint64_t num_bytes = 0;
+  int64_t written_ns = 0;  // mtime, since 1970
+  int64_t changed_ns = 0;  // ctime
+
+  friend bool operator==(const FileIdentity&, const FileIdentity&) = default;
+};
+Result<FileIdentity> identity_of(const std::filesystem::path& path);
+
 // A read-only private mapping of a whole regular file; an empty file maps to an empty span. One
 // fault cannot be reported: if the file shrinks while it is mapped, reads raise SIGBUS.
 class MappedFile {
@@ -40,6 +53,9 @@ class MappedFile {
   ~MappedFile();
 
   std::span<const std::byte> bytes() const { return bytes_; }
+  const std::filesystem::path& path() const { return path_; }
+  // The identity of the file when it was opened.
+  const FileIdentity& identity() const { return identity_; }
   // Tells the kernel that it may drop these bytes from memory; they can be read again.
   void drop_pages(std::span<const std::byte> part) const;
 
@@ -47,6 +63,8 @@ class MappedFile {
   MappedFile() = default;
 
   std::span<const std::byte> bytes_;
+  std::filesystem::path path_;
+  FileIdentity identity_;
 };
 
 }  // namespace quire

@@ -82,6 +82,7 @@ class Measurement {
 // The engine that is measured: every sequence computes its prompt, and all threads are in the pool.
 EngineConfig measured_config(const EngineConfig& given, int num_threads) {
   EngineConfig config = given;
+  config.packed_weights = "off";  // writing them would take time from the measurement
   config.device = "cpu";
   config.num_threads = num_threads;
   config.max_num_seqs = kBatch;

@@ -179,6 +179,11 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
                "Threads of a CPU; 0: one per physical core, or as quire tune measured");
   flags.last().field = "num_threads";
   add_cpu_flags(flags, config);
+  flags.directory(
+      "--packed-weights", &config->packed_weights,
+      "Keep the weights as a CPU's kernels read them in a file of this directory, as large as the "
+      "model, which the next start maps; auto: in the user's cache directory, for models of at "
+      "least 256 MiB; off: pack them at each start");
   flags.number("--tensor-parallel-size", &config->tensor_parallel_size, {.min = 1, .max = 64},
                "Devices that share the model; on a CPU, groups of its threads");
   flags.last().alias = "-tp";
@@ -224,6 +229,9 @@ void warn_of(const EngineConfig& config) {
   if (config.device == "cuda" || (config.device != "cpu" && cuda_status().ok())) {
     if (config.cpu_activations != EngineConfig().cpu_activations) {
       log_warning("[cli] --cpu-activations has no effect on a GPU");
+    }
+    if (config.packed_weights != EngineConfig().packed_weights) {
+      log_warning("[cli] --packed-weights has no effect on a GPU");
     }
     return;
   }

@@ -244,6 +244,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
     return {};
   };
   QUIRE_RETURN_IF_ERROR(on_every_rank(*parts->platform, load));
+  parts->platform->keep_packed_weights();
   parts->runner = runners.size() == 1 ? std::move(runners.front().runner)
                                       : make_parallel_runner(std::move(runners));
   return parts;

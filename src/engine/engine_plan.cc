@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/contradictions.h"
+#include "engine/kept_file.h"
 #include "engine/measured_table.h"
 #include "engine/tuned_threads.h"
 #include "model/decoder_config.h"
@@ -480,6 +481,7 @@ Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& co
                                                           const ModelFiles& files,
                                                           ThreadOptions options,
                                                           PlatformConfig platform) {
+  QUIRE_ASSIGN_OR_RETURN(platform.packed_weights, open_packed_weights(config, files));
   const MachineCpus cpus = read_machine_cpus();
   platform.threads = choose_threads(cpus, options);
   if (config.num_threads > 0 || config.tuning_table == "builtin") {

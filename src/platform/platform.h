@@ -14,6 +14,7 @@
 #include "ops/ops.h"
 #include "platform/runner.h"
 #include "quire/status.h"
+#include "tensor/packed_weights.h"
 
 namespace quire {
 
@@ -35,6 +36,9 @@ struct PlatformConfig {
   StepThreads step_threads = {};                  // of a CPU; more threads than it has mean all
   DType activation_dtype = DType::kF32;           // for a GPU; a CPU computes in F32
   InputRounding rounding = InputRounding::kNone;  // for a CPU
+  // For a CPU with one node and one rank: otherwise each node packs the part that it multiplies
+  // into its own memory. Null: packed weights are not kept.
+  std::shared_ptr<PackedWeights> packed_weights = {};
   double gpu_memory_utilization = 0.9;
 };
 
@@ -124,6 +128,8 @@ class Platform {
   // AttentionSelector::decode_services expects.
   virtual std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,
                                              std::span<const int> q_lens) const = 0;
+  // Called once all weights are loaded.
+  virtual void keep_packed_weights() {}
   // A CPU's threads, for reports; null: the device is another one.
   virtual const ThreadChoice* thread_choice() const { return nullptr; }
   virtual StepThreads step_threads() const { return {}; }

@@ -187,4 +187,12 @@ std::vector<std::string> Checkpoint::names() const {
   return all;
 }
 
+std::vector<const MappedFile*> Checkpoint::files() const {
+  std::vector<const MappedFile*> all;
+  for (const Shard& shard : shards_) {
+    for (const MappedFile& file : shard.file) all.push_back(&file);
+  }
+  return all;
+}
+
 }  // namespace quire

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "tensor/packed_weights.h"
 #include "tensor/safetensors.h"
 #include "tensor/weight_source.h"
 
@@ -23,7 +24,7 @@ inline constexpr std::string_view kWeightsIndexFile = "model.safetensors.index.j
 // name without a path.
 Result<std::vector<std::string>> read_shard_names(const std::filesystem::path& index);
 
-class Checkpoint : public WeightSource {
+class Checkpoint : public WeightSource, public FileWeights {
  public:
   // Opens `model.safetensors`, or the shards that `model.safetensors.index.json` lists.
   static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& directory);
@@ -38,6 +39,7 @@ class Checkpoint : public WeightSource {
   std::string file_of(std::string_view name) const override;
   void release(std::string_view name) override;
   std::vector<std::string> names() const override;
+  std::vector<const MappedFile*> files() const override;
 
  private:
   struct Shard {

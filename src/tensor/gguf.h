@@ -105,6 +105,7 @@ class GgufModel {
   const GgufTensor* tensor(std::string_view name) const;
   // In the order of the files.
   std::vector<const GgufTensor*> tensors() const;
+  std::vector<const MappedFile*> files() const;
   // Tells the kernel that it may drop this part of the tensor's bytes from memory; they can be read
   // again.
   void drop_pages(const GgufTensor& tensor, std::span<const std::byte> bytes) const;

@@ -130,4 +130,12 @@ void GgufModel::drop_pages(const GgufTensor& tensor, std::span<const std::byte> 
   if (!part.file.empty()) part.file.front().drop_pages(bytes);
 }
 
+std::vector<const MappedFile*> GgufModel::files() const {
+  std::vector<const MappedFile*> all;
+  for (const Part& part : parts_) {
+    for (const MappedFile& file : part.file) all.push_back(&file);
+  }
+  return all;
+}
+
 }  // namespace quire

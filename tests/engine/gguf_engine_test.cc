@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "engine/kept_file.h"
 #include "engine/model_files.h"
 #include "engine/tiny_engine.h"
 #include "support/gguf_bytes.h"
@@ -144,6 +145,8 @@ std::vector<Request> questions() {
   return all;
 }
 
+constexpr const char* kMapped = "packed weights are mapped from";
+
 // The embedded model as a GGUF file.
 class GgufEmbedded : public ::testing::Test {
  protected:
@@ -180,6 +183,60 @@ TEST_F(GgufEmbedded, QuantizedLogProbabilitiesAreNear) {
   EXPECT_LT(largest_difference(q8, expected, 0.5), 0.1);
   const auto q4 = run(cpu_config(convert(GgufMatrices::kQ4_0, "q4")), questions());
   EXPECT_LT(largest_difference(q4, expected, 0.05), 0.5);
+}
+
+// The second start maps what the first one packed.
+TEST_F(GgufEmbedded, KeptPackedWeightsGiveTheSameBits) {
+  const std::string kept = scratch_.path() / "kept";
+  const auto run_logged = [&](const EngineConfig& config, std::string& log) {
+    ::testing::internal::CaptureStderr();
+    std::vector<Collected> got = run(config, questions());
+    log = ::testing::internal::GetCapturedStderr();
+    return got;
+  };
+  const auto expect_same = [&](const EngineConfig& config, const std::string& in_log) {
+    EngineConfig without = config;
+    without.packed_weights = "off";
+    std::string log;
+    const std::vector<Collected> expected = run(without, questions());
+    const std::vector<Collected> got = run_logged(config, log);
+    EXPECT_THAT(log, HasSubstr(in_log));
+    EXPECT_EQ(log.find("writing") == std::string::npos, in_log == kMapped) << log;
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].token_ids, expected[i].token_ids);
+    EXPECT_EQ(largest_difference(got, expected, 1.0), 0.0);
+  };
+  for (const auto& [matrices, name] :
+       {std::pair(GgufMatrices::kAsStored, "bf16"), std::pair(GgufMatrices::kF16, "f16"),
+        std::pair(GgufMatrices::kQ8_0, "q8"), std::pair(GgufMatrices::kQ4_0, "q4")}) {
+    SCOPED_TRACE(name);
+    EngineConfig config = cpu_config(convert(matrices, name));
+    config.packed_weights = kept;
+    expect_same(config, "MiB of packed weights to");
+    expect_same(config, kMapped);
+  }
+  // Another model in the place of the first.
+  EngineConfig config = cpu_config(convert(GgufMatrices::kQ4_0, "q8"));
+  config.packed_weights = kept;
+  expect_same(config, "have changed");
+  expect_same(config, kMapped);
+  EXPECT_EQ(std::distance(fs::directory_iterator(kept), fs::directory_iterator()), 4);
+}
+
+TEST_F(GgufEmbedded, PackedWeightsOfSmallModelsAreKeptOnlyInANamedDirectory) {
+  EngineConfig config = cpu_config(convert(GgufMatrices::kQ4_0, "small"));
+  const ModelFiles files = open_model_files(config).value();
+  EXPECT_EQ(open_packed_weights(config, files).value(), nullptr);
+  config.packed_weights = scratch_.path() / "kept";
+  EXPECT_NE(open_packed_weights(config, files).value(), nullptr);
+  config.packed_weights = "off";
+  EXPECT_EQ(open_packed_weights(config, files).value(), nullptr);
+  config.packed_weights = "";
+  EXPECT_THAT(open_packed_weights(config, files).status().message(),
+              HasSubstr("packed_weights: must be auto, off or a directory"));
+  config.packed_weights = scratch_.path() / "kept";
+  const ModelFiles embedded = open_model_files(cpu_config("")).value();
+  EXPECT_EQ(open_packed_weights(config, embedded).value(), nullptr);
 }
 
 TEST_F(GgufEmbedded, QuantizationAtLoadNeedsAFileWithoutBlocks) {

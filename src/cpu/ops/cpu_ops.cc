@@ -48,7 +48,8 @@ class CpuOps final : public Ops {
         quantized_kernels_(choose_kernels(options)),
         rounding_(options.rounding),
         ranks_(options.ranks),
-        rank_(options.rank) {}
+        rank_(options.rank),
+        kept_(options.kept) {}
 
   DType activation_dtype() const override { return DType::kF32; }
   Result<DType> linear_dtype(const WeightScheme& scheme) const override {
@@ -300,12 +301,12 @@ class CpuOps final : public Ops {
  private:
   Result<std::unique_ptr<Linear>> pack_linear(const LinearSource& source) {
     if (is_quantized(source)) {
-      QUIRE_ASSIGN_OR_RETURN(auto quantized, QuantizedLinear::pack(source, pool_));
+      QUIRE_ASSIGN_OR_RETURN(auto quantized, QuantizedLinear::pack(source, pool_, kept_));
       QUIRE_RETURN_IF_ERROR(quantized_scratch_.reserve(*quantized));
       return std::unique_ptr<Linear>(std::move(quantized));
     }
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,
-                           PackedLinear::pack(source, use_amx_, pool_));
+                           PackedLinear::pack(source, use_amx_, pool_, kept_));
     switch (kernel_of(*packed)) {
       case Kernel::kAmx:
         QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
@@ -521,6 +522,7 @@ class CpuOps final : public Ops {
   InputRounding rounding_;
   RankGroup* ranks_;  // null: one rank
   int rank_;
+  PackedWeights* kept_;
 };
 
 }  // namespace

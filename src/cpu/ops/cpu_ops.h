@@ -7,6 +7,7 @@
 
 #include "base/thread_pool.h"
 #include "ops/ops.h"
+#include "tensor/packed_weights.h"
 
 namespace quire {
 
@@ -20,6 +21,8 @@ struct CpuOpsOptions {
   InputRounding rounding = InputRounding::kNone;
   // For quantized weights, by name (gemm_quantized.h); empty: the fastest for the number of rows.
   std::string_view quantized_kernel = {};
+  // Keeps packed matrices for the next start, and outlives the Ops; null: they are not kept.
+  PackedWeights* kept = nullptr;
   // The ranks that share a model, and which of them this is; null: there is one. Outlives the Ops.
   RankGroup* ranks = nullptr;
   int rank = 0;

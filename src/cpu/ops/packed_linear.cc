@@ -6,6 +6,8 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <optional>
+#include <string>
 
 #include "cpu/ops/amx/kernel.h"
 #include "cpu/ops/gemm_amx.h"
@@ -179,7 +181,7 @@ std::vector<float> pack_bias(const LinearSource& source, int64_t num_panels) {
 }  // namespace
 
 Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& source, bool for_amx,
-                                                         ThreadPool& pool) {
+                                                         ThreadPool& pool, PackedWeights* kept) {
   QUIRE_RETURN_IF_ERROR(check_source(source));
   std::unique_ptr<PackedLinear> packed(new PackedLinear);
   PackedLinear& p = *packed;
@@ -189,21 +191,30 @@ Result<std::unique_ptr<PackedLinear>> PackedLinear::pack(const LinearSource& sou
   for (const WeightView& matrix : source.weights) p.out_features_ += matrix.values.shape[0];
   p.padded_k_ = round_up(p.in_features_, kKAlign);
   p.panel_bytes_ = p.padded_k_ * kPanelWidth * static_cast<int64_t>(dtype_bytes(p.dtype_));
-  QUIRE_ASSIGN_OR_RETURN(p.weights_,
-                         Buffer::host(static_cast<size_t>(p.num_panels() * p.panel_bytes_)));
   p.bias_ = pack_bias(source, p.num_panels());
   const bool pairs = p.dtype_ == DType::kBF16 || (p.dtype_ == DType::kF16 && for_amx);
-  p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
-  if (p.pack_panels(source, pool)) return packed;
-  // The pages keep the nodes on which the first attempt placed them.
-  p.layout_ = PanelLayout::kRows;
-  std::memset(p.weights_.data(), 0, p.weights_.num_bytes());
-  p.pack_panels(source, pool);
+  const int64_t num_bytes = p.num_panels() * p.panel_bytes_;
+  const auto pack_all = [&](std::byte* panels) {
+    p.layout_ = pairs ? PanelLayout::kPairs : PanelLayout::kRows;
+    if (!p.pack_panels(source, pool, panels)) {
+      // The pages keep the nodes on which the first attempt placed them.
+      p.layout_ = PanelLayout::kRows;
+      std::memset(panels, 0, static_cast<size_t>(num_bytes));
+      p.pack_panels(source, pool, panels);
+    }
+    return static_cast<uint32_t>(p.layout_);
+  };
+  QUIRE_ASSIGN_OR_RETURN(
+      PackedWeights::Matrix matrix,
+      kept_matrix(kept, source, pairs ? "panels of pairs" : "panels of rows", num_bytes, pack_all));
+  p.weights_ = std::move(matrix.bytes);
+  const auto rows = static_cast<uint32_t>(PanelLayout::kRows);
+  p.layout_ = matrix.form == rows ? PanelLayout::kRows : PanelLayout::kPairs;
   return packed;
 }
 
-bool PackedLinear::pack_panels(const LinearSource& source, ThreadPool& pool) {
-  auto* base = static_cast<std::byte*>(weights_.data());
+bool PackedLinear::pack_panels(const LinearSource& source, ThreadPool& pool,
+                               std::byte* base) const {
   std::atomic<bool> fits = true;
   pool.parallel_for_by_node(num_panels(), [&](int64_t i) {
     std::byte* panel = base + i * panel_bytes_;
@@ -238,6 +249,50 @@ void PackedLinear::unpack_row(int64_t feature, float* out) const {
                             : k * kPanelWidth + lane;
     out[k] = to_f32(w[idx]);
   }
+}
+
+namespace {
+
+// Identifies the source's numbers; absent if they do not all lie in the model's files.
+std::optional<std::string> key_of(const PackedWeights& kept, const LinearSource& source,
+                                  std::string_view order) {
+  std::string key(order);
+  bool is_in_files = source.repeated.empty() && !source.quantized_columns;
+  const auto add = [&](std::string_view name, const void* data, size_t num_bytes) {
+    if (data == nullptr || !is_in_files) return;
+    const std::optional<std::string> place = kept.place_of(data, num_bytes);
+    is_in_files = place.has_value();
+    key += fmt::format("; {} {}", name, place.value_or(""));
+  };
+  for (const BlockMatrix& matrix : source.blocks) {
+    const int64_t num_blocks = matrix.shape[0] * matrix.blocks_per_row();
+    key += fmt::format("; {} {}, {} paired rows", matrix.type->name, shape_text(matrix.shape),
+                       matrix.paired_rows);
+    add("blocks", matrix.bytes, static_cast<size_t>(num_blocks * matrix.type->block_bytes));
+  }
+  for (const WeightView& matrix : source.weights) {
+    key += fmt::format("; {} as {} {}", describe(matrix.scheme), dtype_name(matrix.values.dtype),
+                       shape_text(matrix.values.shape));
+    key += fmt::format(" to {}, scales in {}", dtype_name(plain_dtype(matrix.scheme)),
+                       dtype_name(matrix.scales.dtype));
+    add("values", matrix.values.data, matrix.values.num_bytes());
+    add("scales", matrix.scales.data, matrix.scales.num_bytes());
+    add("zeros", matrix.zeros.data, matrix.zeros.num_bytes());
+    add("order", matrix.order.data, matrix.order.num_bytes());
+  }
+  return is_in_files ? std::optional(key) : std::nullopt;
+}
+
+}  // namespace
+
+Result<PackedWeights::Matrix> kept_matrix(PackedWeights* kept, const LinearSource& source,
+                                          std::string_view order, int64_t num_bytes,
+                                          const std::function<uint32_t(std::byte*)>& pack) {
+  const auto key = kept == nullptr ? std::nullopt : key_of(*kept, source, order);
+  if (key) return kept->get(*key, static_cast<size_t>(num_bytes), pack);
+  QUIRE_ASSIGN_OR_RETURN(Buffer buffer, Buffer::host(static_cast<size_t>(num_bytes)));
+  const uint32_t form = pack(static_cast<std::byte*>(buffer.data()));
+  return PackedWeights::Matrix{std::move(buffer), form};
 }
 
 void convert_to_f32(const void* source, DType dtype, int64_t count, float* out) {

@@ -7,6 +7,7 @@
 #include "base/numbers.h"
 #include "base/thread_pool.h"
 #include "ops/ops.h"
+#include "tensor/packed_weights.h"
 
 namespace quire::cpu {
 
@@ -23,8 +24,9 @@ class PackedLinear final : public Linear {
   // Fails with kInvalidArgument if the blocks' shapes or types are inconsistent, and with
   // kResourceExhausted. With `for_amx`, F16 is packed in pairs too, if all values fit
   // (amx/kernel.h).
+  // `kept`: as in kept_matrix().
   static Result<std::unique_ptr<PackedLinear>> pack(const LinearSource& source, bool for_amx,
-                                                    ThreadPool& pool);
+                                                    ThreadPool& pool, PackedWeights* kept);
 
   int64_t in_features() const override { return in_features_; }
   int64_t out_features() const override { return out_features_; }
@@ -48,7 +50,7 @@ class PackedLinear final : public Linear {
  private:
   PackedLinear() = default;
   // Returns false if an F16 value does not fit pairs.
-  bool pack_panels(const LinearSource& source, ThreadPool& pool);
+  bool pack_panels(const LinearSource& source, ThreadPool& pool, std::byte* base) const;
 
   Buffer weights_;
   std::vector<float> bias_;
@@ -59,6 +61,13 @@ class PackedLinear final : public Linear {
   int64_t padded_k_ = 0;
   int64_t panel_bytes_ = 0;
 };
+
+// Returns the matrix of the source from `kept`, or the one that pack() writes (PackedWeights::get).
+// `order` names the order in which pack() writes. Without `kept`, and if the numbers do not lie in
+// the model's files, it is packed and not kept.
+Result<PackedWeights::Matrix> kept_matrix(PackedWeights* kept, const LinearSource& source,
+                                          std::string_view order, int64_t num_bytes,
+                                          const std::function<uint32_t(std::byte*)>& pack);
 
 // Converts F32, F16 or BF16 values, which may be unaligned, to F32.
 void convert_to_f32(const void* source, DType dtype, int64_t count, float* out);

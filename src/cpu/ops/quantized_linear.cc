@@ -73,7 +73,8 @@ void pack_values(const QuantizedRow& feature, int64_t lane, int value_bits, int6
 }  // namespace
 
 Result<std::unique_ptr<QuantizedLinear>> QuantizedLinear::pack(const LinearSource& source,
-                                                               ThreadPool& pool) {
+                                                               ThreadPool& pool,
+                                                               PackedWeights* kept) {
   QUIRE_ASSIGN_OR_RETURN(const std::vector<QuantizedMatrix> matrices, quantized_matrices(source));
   std::unique_ptr<QuantizedLinear> linear(new QuantizedLinear);
   QuantizedLinear& l = *linear;
@@ -82,12 +83,17 @@ Result<std::unique_ptr<QuantizedLinear>> QuantizedLinear::pack(const LinearSourc
   l.in_features_ = matrices.front().num_columns();
   l.list_panels(matrices);
   const Panel& last = l.panels_.back();
-  QUIRE_ASSIGN_OR_RETURN(l.weights_,
-                         Buffer::host(static_cast<size_t>(
-                             last.offset + quantized::row_bytes(last.format, l.num_groups()))));
-  pool.parallel_for_by_node(std::ssize(l.panels_), [&](int64_t i) {
-    l.pack_panel(l.panels_[static_cast<size_t>(i)], matrices);
-  });
+  const int64_t num_bytes = last.offset + quantized::row_bytes(last.format, l.num_groups());
+  const auto pack_all = [&](std::byte* panels) {
+    pool.parallel_for_by_node(std::ssize(l.panels_), [&](int64_t i) {
+      const Panel& panel = l.panels_[static_cast<size_t>(i)];
+      l.pack_panel(panel, matrices, panels + panel.offset);
+    });
+    return uint32_t{0};
+  };
+  QUIRE_ASSIGN_OR_RETURN(PackedWeights::Matrix packed,
+                         kept_matrix(kept, source, "quantized panels", num_bytes, pack_all));
+  l.weights_ = std::move(packed.bytes);
   int64_t first = 0;
   if (!source.biases.empty()) l.bias_.resize(static_cast<size_t>(l.out_features_));
   for (size_t i = 0; i < source.biases.size(); ++i) {
@@ -113,11 +119,11 @@ void QuantizedLinear::list_panels(std::span<const QuantizedMatrix> matrices) {
   }
 }
 
-void QuantizedLinear::pack_panel(const Panel& panel, std::span<const QuantizedMatrix> matrices) {
+void QuantizedLinear::pack_panel(const Panel& panel, std::span<const QuantizedMatrix> matrices,
+                                 std::byte* block) const {
   int64_t row = panel.first_feature;
   auto matrix = matrices.begin();
   for (; row >= matrix->num_rows(); ++matrix) row -= matrix->num_rows();
-  auto* block = static_cast<std::byte*>(weights_.data()) + panel.offset;
   for (int64_t first = 0; first < num_groups(); first += kGroups) {
     const int64_t groups = std::min(kGroups, num_groups() - first);
     std::byte* const values = block + quantized::header_bytes(panel.format, groups);

@@ -11,6 +11,7 @@
 #include "cpu/ops/quantized/kernel.h"
 #include "ops/ops.h"
 #include "ops/quantized_source.h"
+#include "tensor/packed_weights.h"
 
 namespace quire::cpu {
 
@@ -27,8 +28,9 @@ class QuantizedLinear final : public Linear {
   // Packs the source's blocks or, if it has none, its weights, which are integers. Fails with
   // kInvalidArgument if the shapes or the orders of columns are inconsistent, with kUnimplemented
   // if a panel cannot keep the integers, and with kResourceExhausted.
-  static Result<std::unique_ptr<QuantizedLinear>> pack(const LinearSource& source,
-                                                       ThreadPool& pool);
+  // `kept`: as in kept_matrix().
+  static Result<std::unique_ptr<QuantizedLinear>> pack(const LinearSource& source, ThreadPool& pool,
+                                                       PackedWeights* kept);
 
   int64_t in_features() const override { return in_features_; }
   int64_t out_features() const override { return out_features_; }
@@ -53,7 +55,8 @@ class QuantizedLinear final : public Linear {
  private:
   QuantizedLinear() = default;
   void list_panels(std::span<const QuantizedMatrix> matrices);
-  void pack_panel(const Panel& panel, std::span<const QuantizedMatrix> matrices);
+  void pack_panel(const Panel& panel, std::span<const QuantizedMatrix> matrices,
+                  std::byte* block) const;
   void unpack_block(const Panel& panel, const std::byte* block, int64_t lane, int64_t first_group,
                     float* out) const;
 

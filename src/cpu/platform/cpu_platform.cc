@@ -74,6 +74,12 @@ class CpuContext final : public DeviceContext {
   BackendSet attention_;
 };
 
+bool is_on_one_node(const ThreadChoice& choice) {
+  return std::ranges::all_of(choice.places, [&](const ThreadPlace& place) {
+    return place.node == choice.places.front().node;
+  });
+}
+
 // The places of one rank: adjacent ones of those that are ordered by node, so that a rank lies on
 // one node where the number of ranks is a multiple of the number of nodes.
 std::vector<ThreadPlace> places_of_rank(std::vector<ThreadPlace> places, const Parallel& parallel) {
@@ -88,7 +94,8 @@ class CpuPlatform final : public Platform {
   // `threads` has at least one place per rank.
   CpuPlatform(const PlatformConfig& config, ThreadChoice threads)
       : choice_(std::move(threads)), ranks_(static_cast<int>(config.devices.size())) {
-    CpuOpsOptions options = {.rounding = config.rounding};
+    if (ranks_.size() == 1 && is_on_one_node(choice_)) packed_weights_ = config.packed_weights;
+    CpuOpsOptions options = {.rounding = config.rounding, .kept = packed_weights_.get()};
     if (ranks_.size() > 1) options.ranks = &ranks_;
     for (; options.rank < ranks_.size(); ++options.rank) {
       const Parallel parallel = {.rank = options.rank, .size = ranks_.size()};
@@ -120,6 +127,9 @@ class CpuPlatform final : public Platform {
     }
     return keys;
   }
+  void keep_packed_weights() override {
+    if (packed_weights_ != nullptr) packed_weights_->save();
+  }
   const ThreadChoice* thread_choice() const override { return &choice_; }
   StepThreads step_threads() const override { return step_threads_; }
   void set_step_threads(const StepThreads& threads) override {
@@ -135,6 +145,7 @@ class CpuPlatform final : public Platform {
   ThreadChoice choice_;
   StepThreads step_threads_;  // of all ranks together
   RankGroup ranks_;
+  std::shared_ptr<PackedWeights> packed_weights_;  // null: packed weights are not kept
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
 };
 

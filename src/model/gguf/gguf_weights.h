@@ -12,6 +12,7 @@
 #include "model/gguf/gguf_names.h"
 #include "quire/status.h"
 #include "tensor/gguf.h"
+#include "tensor/packed_weights.h"
 #include "tensor/weight_source.h"
 
 namespace quire {
@@ -19,7 +20,7 @@ namespace quire {
 // F32, F16 and BF16 tensors are read in place where their layout is the checkpoint's. Others are
 // expanded when tensor() is called, one at a time: matrices to gguf_weight_dtype, vectors to F32. A
 // router keeps its own type, because the choice of experts depends on its last bits.
-class GgufWeights : public WeightSource {
+class GgufWeights : public WeightSource, public FileWeights {
  public:
   // `config` is the one of gguf_model_config.
   static Result<std::unique_ptr<GgufWeights>> open(GgufModel gguf, const ModelConfig& config);
@@ -31,6 +32,7 @@ class GgufWeights : public WeightSource {
   Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override;
   void release(std::string_view name) override;
   std::vector<std::string> names() const override;
+  std::vector<const MappedFile*> files() const override { return gguf_.files(); }
 
  private:
   // A tensor of the checkpoint that the file was made from: a tensor in the file, or a part of it,

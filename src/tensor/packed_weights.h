@@ -1,0 +1,111 @@
+// A file with a model's matrices as the CPU's kernels stream them. Packing takes most of a start:
+// 3 to 4 s for 4.6 GiB on two cores. The start that packs them writes the file, and later ones map
+// it and read nothing else. The file is a cache: it is used only if the model's own files are the
+// ones that it was made from, and may be deleted at any time.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/file.h"
+#include "quire/status.h"
+#include "tensor/tensor.h"
+
+namespace quire {
+
+// Raised whenever the kernels' order of a matrix changes: a file with another one is not used.
+inline constexpr int kPackedLayoutVersion = 1;
+
+// A source of weights in files, whose tensors are used in place where they can be.
+class FileWeights {
+ public:
+  virtual ~FileWeights() = default;
+  // Empty if the weights lie in other memory.
+  virtual std::vector<const MappedFile*> files() const = 0;
+};
+
+class PackedWeights {
+ public:
+  struct Config {
+    std::filesystem::path file;
+    std::vector<const MappedFile*> sources;  // the model's files, mapped until save() is called
+    // The file is written only if the disk has so many times its size free.
+    uint64_t free_sizes = 1;
+  };
+  // Maps the file if it is there. One that is damaged, stale or of another user is not used: the
+  // log says why, and save() replaces it.
+  explicit PackedWeights(const Config& config);
+  // Waits until the file is written.
+  ~PackedWeights();
+  PackedWeights(const PackedWeights&) = delete;
+  PackedWeights& operator=(const PackedWeights&) = delete;
+
+  // Says where in the model's files these bytes lie; absent if they lie elsewhere.
+  std::optional<std::string> place_of(const void* data, size_t num_bytes) const;
+
+  struct Matrix {
+    Buffer bytes;       // valid without this object, too; read-only if the file has the matrix
+    uint32_t form = 0;  // the result of pack()
+  };
+  // The matrix from the file, or the one that pack() writes to zeroed memory. `key` identifies the
+  // numbers and their order.
+  Result<Matrix> get(std::string_view key, size_t num_bytes,
+                     const std::function<uint32_t(std::byte*)>& pack);
+
+  // Called once all matrices are made. If the file lacks one of them, a thread writes it. Failures
+  // are logged, and the next start packs again.
+  void save();
+
+ private:
+  class Mapping;
+  struct Source {
+    std::filesystem::path path;
+    FileIdentity identity;
+    std::span<const std::byte> bytes;  // empty once save() is called
+  };
+  struct Place {
+    uint64_t offset = 0;
+    uint64_t num_bytes = 0;
+    uint64_t form = 0;
+  };
+  struct Made {
+    Sha256Digest key = {};
+    uint64_t form = 0;
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> owner;  // of the bytes
+  };
+
+  Status map_file();
+  Status write_file();
+  // Removes the files in the directory whose models are gone.
+  void remove_orphans() const;
+
+  static std::string describe(std::span<const Source> sources);
+  // Fails if one of the model's files is not the one that was opened.
+  Status check_unchanged() const;
+
+  std::filesystem::path file_;
+  uint64_t free_sizes_ = 1;
+  std::vector<Source> sources_;
+  std::string description_;  // of the sources; the file must have it
+  std::shared_ptr<const Mapping> mapping_;
+  std::map<Sha256Digest, Place> in_file_;
+  std::vector<Made> made_;
+  bool file_lacks_some_ = false;
+  std::thread writer_;
+  std::atomic<bool> is_written_ = true;
+};
+
+}  // namespace quire
