@@ -1,5 +1,6 @@
 // Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
 //   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [fusion] [experts] [packed]
+//                   [packed_experts]
 // Without arguments, it runs all.
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
@@ -7,8 +8,8 @@
 // of Llama-3.1-70B. fusion: norms, products with FP8 weights and SiLU(gate) * up of both models, as
 // separate operations and as fused ones. experts: the routing and the experts of Qwen3-30B-A3B and
 // DeepSeek-V2-Lite, in BF16 and FP8. packed: products with weights in 4, 6 and 8 bits, and layers
-// of them. Other weights are BF16. Weights differ from call to call, so that the L2 holds none of
-// them.
+// of them. packed_experts: the experts of Qwen3-30B-A3B in 4 bits. Other weights are BF16. Weights
+// differ from call to call, so that the L2 holds none of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <cmath>
 #include <functional>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -795,27 +797,44 @@ struct PackedKind {
 };
 constexpr PackedKind kPackedKinds[] = {{"W4 g128", 0}, {"Q4_K", 12}, {"Q6_K", 14}, {"Q8_0", 8}};
 
+// One matrix of a kind.
+struct PackedMatrix {
+  BlockMatrix blocks;  // null: integers
+  WeightView integers;
+
+  LinearSource source() const {
+    if (blocks.type != nullptr) return {.weights = {}, .biases = {}, .blocks = {&blocks, 1}};
+    return {.weights = {&integers, 1}, .biases = {}};
+  }
+};
+
 // Packed weights of random bits. Scales are finite numbers.
-std::unique_ptr<Linear> packed_linear(cuda::CudaOps& ops, const PackedKind& kind, int64_t n,
-                                      int64_t k, std::vector<std::byte>& pool) {
+PackedMatrix packed_matrix(const PackedKind& kind, int64_t n, int64_t k,
+                           std::vector<std::byte>& pool) {
   const auto num_bytes = static_cast<size_t>(n * k + n * k / 32);
   std::mt19937 random(7);
   while (pool.size() < num_bytes) pool.push_back(static_cast<std::byte>(random() & 0x3F));
   if (kind.block_type != 0) {
-    BlockMatrix blocks;
-    blocks.type = find_gguf_block_type(kind.block_type);
-    blocks.bytes = pool.data();
-    blocks.shape = {n, k};
-    return ops.make_linear({.weights = {}, .biases = {}, .blocks = {&blocks, 1}}).value();
+    PackedMatrix matrix;
+    matrix.blocks.type = find_gguf_block_type(kind.block_type);
+    matrix.blocks.bytes = pool.data();
+    matrix.blocks.shape = {n, k};
+    return matrix;
   }
   const WeightScheme scheme = {.values = DType::kI8,
                                .scales = ScaleLayout::kBlocks,
                                .block_rows = 1,
                                .block_columns = 128,
                                .bits = 4};
-  const WeightView view = {
-      {pool.data(), DType::kI8, {n, k}}, {pool.data() + n * k, DType::kF16, {n, k / 128}}, scheme};
-  return ops.make_linear({.weights = {&view, 1}, .biases = {}}).value();
+  return {.blocks = {},
+          .integers = {{pool.data(), DType::kI8, {n, k}},
+                       {pool.data() + n * k, DType::kF16, {n, k / 128}},
+                       scheme}};
+}
+
+std::unique_ptr<Linear> packed_linear(cuda::CudaOps& ops, const PackedKind& kind, int64_t n,
+                                      int64_t k, std::vector<std::byte>& pool) {
+  return ops.make_linear(packed_matrix(kind, n, k, pool).source()).value();
 }
 
 // Prints the microseconds of products with packed weights by number of rows, for each way to
@@ -959,10 +978,113 @@ void bench_packed_layers(Bench& bench, std::vector<std::byte>& pool) {
   }
 }
 
+// Packed experts of random bits; all experts have the same.
+class PackedExperts : public ExpertsSource {
+ public:
+  PackedExperts(const PackedKind& kind, const ExpertsShape& shape, std::vector<std::byte>& pool)
+      : kind_(kind), shape_(shape), pool_(pool) {}
+
+  const ExpertsShape& shape() const override { return shape_; }
+  Result<LinearSource> gate_up(int /*idx*/) override {
+    return source(2 * shape_.intermediate_size, shape_.hidden_size);
+  }
+  Result<LinearSource> down(int /*idx*/) override {
+    return source(shape_.hidden_size, shape_.intermediate_size);
+  }
+
+ private:
+  LinearSource source(int64_t n, int64_t k) {
+    matrix_ = packed_matrix(kind_, n, k, pool_);
+    return matrix_.source();
+  }
+
+  PackedKind kind_;
+  ExpertsShape shape_;
+  std::vector<std::byte>& pool_;
+  PackedMatrix matrix_;
+};
+
+// Prints the microseconds of a layer's experts by number of tokens, the fraction of kPeak at which
+// the weights of the chosen ones are read, and the time in tiles of each size. Tokens choose their
+// experts at random.
+void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
+  constexpr ExpertsShape kShape = {128, 8, 2048, 768};  // Qwen3-30B-A3B's
+  constexpr int64_t kMaxTokens = 8192;
+  constexpr int kExpertLayers = 4;
+  constexpr int kTileSizes[] = {8, 16, 32, 64, 128};
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  cuda::ExpertsRunner runner(context);
+  const Tensor x = bench.random(*ops, {kMaxTokens, kShape.hidden_size});
+  const Tensor out = ops->allocate({kMaxTokens, kShape.hidden_size}, DType::kBF16).value();
+  const Tensor weights = ops->allocate({kMaxTokens, kShape.top_k}, DType::kF32).value();
+  const int64_t num_bytes =
+      std::max(ops->experts_workspace_bytes(kShape, kMaxTokens).value(),
+               runner.packed_workspace_bytes(kShape, DType::kBF16, cuda::kPackedTokens, 128));
+  const Tensor workspace = ops->allocate({num_bytes}, DType::kI8).value();
+  for (const PackedKind& kind : std::span(kPackedKinds).first(2)) {
+    std::vector<std::unique_ptr<Experts>> layers;
+    PackedExperts source(kind, kShape, pool);
+    for (int i = 0; i < kExpertLayers; ++i) layers.push_back(ops->make_experts(source).value());
+    const double expert_bytes =
+        static_cast<double>(layers.front()->num_bytes()) / kShape.num_experts;
+    fmt::print("packed experts of Qwen3-30B-A3B, {}: {:.1f} MB per layer\n", kind.name,
+               expert_bytes * kShape.num_experts / 1e6);
+    fmt::print("{:>6} {:>10} {:>8} {:>9}   us in tiles of:", "tokens", "experts us", "of peak",
+               "distinct");
+    for (const int rows : kTileSizes) fmt::print(" {:>9}", rows);
+    fmt::print("\n");
+    for (const int64_t tokens : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 8192}) {
+      std::vector<ExpertsCall> calls;
+      std::vector<Tensor> ids;
+      double num_distinct = 0;
+      for (int i = 0; i < kExpertLayers; ++i) {
+        const ExpertsOfTokens experts = random_ids(kShape, tokens, static_cast<uint32_t>(i));
+        ids.push_back(ops->allocate({tokens, kShape.top_k}, DType::kI32).value());
+        const TensorView& on_device = ids.back().view;
+        bench.stream->copy_to_device(on_device.data, experts.ids.data(), on_device.num_bytes());
+        must(bench.stream->synchronize());
+        num_distinct += experts.num_distinct / kExpertLayers;
+        calls.push_back({layers[static_cast<size_t>(i)].get(),
+                         Activation::kSilu,
+                         x.view.rows(0, tokens),
+                         on_device,
+                         weights.view.rows(0, tokens),
+                         out.view.rows(0, tokens),
+                         false,
+                         {workspace.view.as<std::byte>(), workspace.view.num_bytes()}});
+      }
+      const auto time = [&](const std::function<void(const ExpertsCall&)>& run) {
+        return bench.time_graph([&] {
+          for (const ExpertsCall& call : calls) run(call);
+        }) / kExpertLayers;
+      };
+      const double us = time([&](const ExpertsCall& call) { ops->experts(call, *bench.stream); });
+      fmt::print("{:6} {:10.2f} {:8.3f} {:9.1f}                 ", tokens, us,
+                 num_distinct * expert_bytes / us * 1e6 / kPeak, num_distinct);
+      for (const int rows : kTileSizes) {
+        if (tokens > cuda::kPackedTokens || tokens * kShape.top_k < rows) {
+          fmt::print(" {:>9}", "-");
+        } else {
+          fmt::print(" {:9.2f}",
+                     time([&](const ExpertsCall& call) { runner.run_packed(call, rows); }));
+        }
+      }
+      fmt::print("\n");
+      std::fflush(stdout);
+    }
+  }
+}
+
 void bench_packed(Bench& bench) {
   std::vector<std::byte> pool;
   bench_packed_products(bench, pool);
   bench_packed_layers(bench, pool);
+}
+
+void bench_packed_experts(Bench& bench) {
+  std::vector<std::byte> pool;
+  bench_packed_experts(bench, pool);
 }
 
 int run(int argc, char** argv) {
@@ -984,6 +1106,7 @@ int run(int argc, char** argv) {
   if (wanted("fusion")) bench_fusion(bench);
   if (wanted("experts")) bench_experts(bench);
   if (wanted("packed")) bench_packed(bench);
+  if (wanted("packed_experts")) bench_packed_experts(bench);
   return 0;
 }
 

@@ -448,10 +448,11 @@ Result<std::unique_ptr<CudaLinear>> CudaLinear::load(const LinearSource& source,
 Result<std::unique_ptr<CudaLinear>> CudaLinear::load_packed(const LinearSource& source, DType dtype,
                                                             WeightUpload& upload,
                                                             CudaStream& stream) {
-  QUIRE_ASSIGN_OR_RETURN(PackedMatrix packed, PackedMatrix::load(source, upload));
+  QUIRE_ASSIGN_OR_RETURN(PackedMatrices packed, PackedMatrices::allocate(source));
+  QUIRE_RETURN_IF_ERROR(packed.load(0, source, upload));
   std::unique_ptr<CudaLinear> linear(new CudaLinear());
   linear->weights_.view = {nullptr, DType::kI8, {packed.num_rows(), packed.num_columns()}};
-  linear->packed_ = std::make_unique<PackedMatrix>(std::move(packed));
+  linear->packed_ = std::make_unique<PackedMatrices>(std::move(packed));
   if (source.biases.empty()) return linear;
   std::vector<int64_t> row_counts;
   for (const BlockMatrix& matrix : source.blocks) row_counts.push_back(matrix.shape[0]);

@@ -96,11 +96,11 @@ Result<DType> kept_dtype(const LinearSource& source, DType dtype);
 Status upload_matrix(const LinearSource& source, const TensorView& weights,
                      const TensorView& scales, WeightUpload& upload);
 
-class PackedMatrix;
+class PackedMatrices;
 
 // A weight matrix on the device: row-major [out_features, in_features] in the activations' type, or
 // in E4M3 with F32 scales per row or per block. A scale per tensor is repeated per row, so that
-// stacked matrices with different scales need nothing else. Or a PackedMatrix.
+// stacked matrices with different scales need nothing else. Or a PackedMatrices.
 class CudaLinear final : public Linear {
  public:
   ~CudaLinear() override;
@@ -111,7 +111,7 @@ class CudaLinear final : public Linear {
   static Result<std::unique_ptr<CudaLinear>> load(const LinearSource& source, DType dtype,
                                                   WeightUpload& upload, CudaStream& stream);
   // Enqueues the upload of a source with quantized numbers, which stay packed. The bias gets
-  // `dtype`. Fails as PackedMatrix::load() does.
+  // `dtype`. Fails as PackedMatrices::load() does.
   static Result<std::unique_ptr<CudaLinear>> load_packed(const LinearSource& source, DType dtype,
                                                          WeightUpload& upload, CudaStream& stream);
 
@@ -120,7 +120,7 @@ class CudaLinear final : public Linear {
   size_t num_bytes() const override;
 
   // Null: the weights are not packed.
-  const PackedMatrix* packed() const { return packed_.get(); }
+  const PackedMatrices* packed() const { return packed_.get(); }
   // If the weights are packed, a shape without data.
   const TensorView& weights() const { return weights_.view; }
   // GemmCall::w_scales and scale_rows.
@@ -131,7 +131,7 @@ class CudaLinear final : public Linear {
  private:
   CudaLinear();
 
-  std::unique_ptr<PackedMatrix> packed_;
+  std::unique_ptr<PackedMatrices> packed_;
   Tensor weights_;
   Tensor scales_;
   int64_t scale_rows_ = 0;

@@ -55,7 +55,7 @@ class CudaOpsImpl final : public CudaOps {
                         const Shape& matrix) const override {
     return packed_gemm_ == nullptr ? 0 : packed_bytes(scheme, scales, matrix);
   }
-  bool packs_experts() const override { return false; }
+  bool packs_experts() const override { return packed_gemm_ != nullptr; }
   bool fills_repeated() const override { return true; }
   bool quantizes_rows() const override { return true; }
   bool merges_shared_experts(const ExpertsShape& shape) const override {
@@ -82,7 +82,14 @@ class CudaOpsImpl final : public CudaOps {
 
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaExperts> experts,
-                           CudaExperts::load(source, activation_, upload_));
+                           CudaExperts::load(context_, source, activation_, upload_));
+    if (experts->was_expanded() && !has_warned_of_expanded_) {
+      has_warned_of_expanded_ = true;
+      log_warning(
+          "[ops] gate and up of a layer's experts are quantized and down is not, or the other way "
+          "round; all are expanded to {}, which takes more memory",
+          dtype_name(activation_));
+    }
     if (experts->has_fp8_weights()) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
     return std::unique_ptr<Experts>(std::move(experts));
   }
@@ -355,7 +362,7 @@ class CudaOpsImpl final : public CudaOps {
     const TensorView& weights = as_cuda(table).weights();
     const TensorView& scales = as_cuda(table).scales();
     check_rows(out, weights.shape[1]);
-    if (const PackedMatrix* packed = as_cuda(table).packed()) {
+    if (const PackedMatrices* packed = as_cuda(table).packed()) {
       for (const PackedRows& part : packed->parts()) {
         run_gather_packed_rows(context_for(stream), part, ids, packed->order(), scale, out);
       }
@@ -595,6 +602,7 @@ class CudaOpsImpl final : public CudaOps {
   bool is_starting_ = false;
   Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
   ExpertsRunner experts_;
+  bool has_warned_of_expanded_ = false;
   WeightUpload upload_;
   std::optional<Recording> recording_;  // engaged while tune_linears() runs its step
 };

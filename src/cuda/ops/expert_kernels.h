@@ -48,7 +48,7 @@ struct SortedPairs {
 // Upper bound of the tiles of `num_pairs` rows.
 constexpr int64_t max_expert_tiles(int64_t num_pairs, int num_experts, int tile_rows) {
   const int64_t num_used = num_pairs < num_experts ? num_pairs : num_experts;
-  return num_pairs / tile_rows + num_used;
+  return num_used + (num_pairs - num_used) / tile_rows;
 }
 
 // Sorts the pairs, and cuts each expert's rows into tiles of up to `tile_rows`. ids: I32
@@ -58,7 +58,7 @@ void run_sort_pairs(const LaunchContext& context, const TensorView& ids, int til
                     const SortedPairs& sorted);
 
 // out[t, :] (+)= sum over j of weights[t, j] * y[rows[t, j], :], in the order of j. y and out are
-// F16 or BF16 with rows of whole 16-byte vectors.
+// F16 or BF16 with rows of whole 16-byte vectors. rows null: y has a row per pair, in their order.
 void run_combine(const LaunchContext& context, const TensorView& y, const int32_t* rows,
                  const TensorView& weights, bool adds, const TensorView& out);
 

@@ -24,9 +24,8 @@
 #include "cuda/base/launch.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
-#include "cuda/device/tensor_core.cuh"
 #include "cuda/ops/activation.cuh"
-#include "cuda/ops/packed_values.cuh"
+#include "cuda/ops/packed_slices.cuh"
 #include "cuda/ops/wgmma/instructions.cuh"
 
 namespace quire::cuda {
@@ -34,7 +33,6 @@ namespace {
 
 using namespace packed;
 
-constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 constexpr int kWarps = 8;
 constexpr int kThreads = kWarps * 32;
 static_assert(kMaxPackedRows == 8);  // the rows of x of an instruction
@@ -143,11 +141,6 @@ class WeightLoader {
   int stage_ = 0;
 };
 
-// The B operands of a slice: of each step, the lane's four numbers of a row of x.
-struct SliceOfX {
-  uint2 steps[kSteps];
-};
-
 // Zeros for the columns of the largest block, for lanes whose token does not exist.
 __device__ const uint4 zero_columns[packed_block_columns(4) / 8] = {};
 
@@ -197,64 +190,6 @@ class XLoader {
   int step_;  // 0: the token does not exist
   const uint2* at_ = nullptr;
 };
-
-// Adds the products of a slice to the lane's sums.
-// kGroupSteps: steps whose products are added up before they are scaled; all are in one group.
-template <typename T, int kBits, int kGroupSteps, bool kHasMinimums>
-__device__ __forceinline__ void multiply_slice(const Params& p, const unsigned char* block,
-                                               int slice, const SliceOfX& x, int lane,
-                                               float (&sums)[kTiles][4]) {
-  constexpr int kTileBytes = packed_tile_bytes(kBits);
-  const unsigned char* const values = block + p.layout.header.num_bytes + slice * 2 * kTileBytes;
-  TileWords<kBits> words[kTiles];
-#pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
-    words[tile] = load_tile<kBits>(values + tile * kTileBytes, lane);
-  }
-  constexpr int kGroups = kSteps / kGroupSteps;
-  // The lane's row is its number.
-  GroupScale of_row[kGroups];
-#pragma unroll
-  for (int group = 0; group < kGroups; ++group) {
-    const int column = slice * kSliceColumns + group * kGroupSteps * 16;
-    of_row[group] = group_scale<kHasMinimums, (kGroupSteps < kSteps)>(p.layout, block, lane,
-                                                                      column >> p.group_shift);
-  }
-#pragma unroll
-  for (int group = 0; group < kGroups; ++group) {
-    float part[kTiles][4] = {};
-    float sums_of_x[4] = {};
-#pragma unroll
-    for (int step = group * kGroupSteps; step < (group + 1) * kGroupSteps; ++step) {
-#pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile) {
-        uint32_t a[4];
-        unpack_step<T, kBits>(words[tile], step, a);
-        mma<T>(part[tile], a, x.steps[step].x, x.steps[step].y);
-      }
-      if constexpr (kHasMinimums) {
-        const uint32_t ones[4] = {kOnes<T>, kOnes<T>, kOnes<T>, kOnes<T>};
-        mma<T>(sums_of_x, ones, x.steps[step].x, x.steps[step].y);
-      }
-    }
-#pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int row = tile * kPackedTileRows + half * 8 + lane / 4;
-        const float scale = __shfl_sync(kAllLanes, of_row[group].scale, row);
-        float minimum = 0;
-        if constexpr (kHasMinimums) minimum = __shfl_sync(kAllLanes, of_row[group].minimum, row);
-#pragma unroll
-        for (int i = 0; i < 2; ++i) {
-          float& sum = sums[tile][2 * half + i];
-          sum = fmaf(scale, part[tile][2 * half + i], sum);
-          if constexpr (kHasMinimums) sum = fmaf(-minimum, sums_of_x[i], sum);
-        }
-      }
-    }
-  }
-}
 
 __device__ __forceinline__ float load_in_cluster(uint32_t cluster_address) {
   float value = 0;
@@ -327,7 +262,8 @@ __global__ void __launch_bounds__(kThreads, 2)
         const auto multiply = [&](int slice, bool is_last) {
           if (is_last) x_loader.move_to(next_block * kBlockColumns);
           const SliceOfX next = x_loader.load(is_last ? 0 : slice + 1);
-          multiply_slice<T, kBits, kGroupSteps, kHasMinimums>(p, block, slice, x, lane, sums);
+          multiply_slice<T, kBits, kGroupSteps, kHasMinimums>(p.layout, p.group_shift, block, slice,
+                                                              x, lane, sums);
           x = next;
         };
         if (num_slices >= kSlices) {
@@ -396,36 +332,11 @@ void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const P
                p);
 }
 
-template <typename T, int kBits, int kGroupSteps>
-void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const Params& p) {
-  if (p.layout.has_minimums()) {
-    launch_gemm<T, kBits, kGroupSteps, true>(context, shape, p);
-  } else {
-    launch_gemm<T, kBits, kGroupSteps, false>(context, shape, p);
-  }
-}
-
-// 8 bits have no groups of 16 columns; 6 bits none of more than 32, and of 16 only without minimums
-// (Q6_K).
 template <typename T>
 void launch_gemm(const LaunchContext& context, const LaunchShape& shape, const Params& p) {
-  const int bits = p.layout.format.value_bits;
-  const int group = p.layout.format.group_k;
-  if (bits == 4) {
-    if (group == 16) return launch_gemm<T, 4, 1>(context, shape, p);
-    if (group == 32) return launch_gemm<T, 4, 2>(context, shape, p);
-    return launch_gemm<T, 4, 4>(context, shape, p);
-  }
-  if (bits == 6) {
-    if (group == 16) {
-      QUIRE_CHECK(!p.layout.has_minimums(), "[ops] 6 bits in groups of 16 have no minimums");
-      return launch_gemm<T, 6, 1, false>(context, shape, p);
-    }
-    return launch_gemm<T, 6, 2>(context, shape, p);
-  }
-  QUIRE_CHECK(group > 16, "[ops] 8 bits have no groups of 16");
-  if (group == 32) return launch_gemm<T, 8, 2>(context, shape, p);
-  launch_gemm<T, 8, 4>(context, shape, p);
+  with_groups(p.layout, [&](auto bits, auto group_steps, auto has_minimums) {
+    launch_gemm<T, bits(), group_steps(), has_minimums()>(context, shape, p);
+  });
 }
 
 // The number of parts of K: as many as a thread block's warps. With fewer panels than SMs it is

@@ -21,6 +21,7 @@
 #include <cstdint>
 
 #include "cuda/ops/op_kernels.h"
+#include "cuda/ops/wgmma/kernel.h"
 #include "ops/quantized_format.h"
 
 namespace quire::cuda {
@@ -104,6 +105,18 @@ struct PackedRows {
   }
 };
 
+// Rows that are grouped by their matrix, such as those of a layer's experts. All matrices have one
+// layout; PackedGemmCall::w is the first one. Everything but the sizes is on the device, so that a
+// launch is the same for any choice of experts.
+struct PackedGroups {
+  const wgmma::ExpertTile* tiles = nullptr;  // adjacent rows of one matrix each
+  const int32_t* num_tiles = nullptr;
+  int64_t most_tiles = 0;
+  // Tile i is row i, of matrix experts[i], and there are most_tiles of them, if `tiles` is null.
+  const int32_t* experts = nullptr;
+  int64_t matrix_bytes = 0;  // between the panels of two matrices
+};
+
 // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n], for the rows n of w.
 struct PackedGemmCall {
   const PackedRows* w = nullptr;
@@ -113,6 +126,9 @@ struct PackedGemmCall {
   // [m, rows / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is
   // not written. Only if packed_gemm_gates().
   TensorView gated_out = {};
+  // Only run_packed_tiles(): `out` and gated_out have the rows of the groups' tiles, and x an image
+  // per tile. Null: all rows are of w.
+  const PackedGroups* groups = nullptr;
 };
 
 // The most rows of x that one launch multiplies.
@@ -151,9 +167,37 @@ PackedTilePlan packed_tile_plan(const PackedRows& w, int64_t m, int num_sms);
 // kChunkColumns.
 void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                       int tile_rows, void* out);
+// The same for each tile of the groups, whose row r is row x_rows[r] of x, or row r if x_rows is
+// null. `order` is that of the columns of all matrices, [matrices, columns].
+void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
+                      const PackedGroups& groups, const int32_t* x_rows, int tile_rows, void* out);
 // As run_packed_gemm(), for any number of rows; the data of x is what run_tile_columns() writes.
 void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
                       const PackedGemmCall& call);
+
+// Products of rows that are grouped by their matrix, with tiles of up to kMaxPackedRows rows.
+struct PackedExpertsCall {
+  const PackedRows* w = nullptr;  // of the first matrix
+  PackedGroups groups;
+  TensorView x;
+  // Row r of the groups is row x_rows[r] of x, or r / rows_per_x if x_rows is null.
+  const int32_t* x_rows = nullptr;
+  int rows_per_x = 1;
+  // Of x's type. is_gated: out = activation(first half of the product) * second half, only if
+  // packed_gemm_gates(). Otherwise columns from w->first_row on are written.
+  TensorView out;
+  bool is_gated = false;
+  Activation activation = Activation::kSilu;
+  // Whether the groups were complete before the previous kernel let this one start. Copies of
+  // weights then begin early.
+  bool are_ready = false;
+};
+// A row's bits do not depend on the other rows or their number.
+void run_packed_experts(const LaunchContext& context, const PackedExpertsCall& call);
+// out[r, k] = x[x_row, order[matrix of r, k]] for each row r of the groups, as above. out and x are
+// F16 or BF16.
+void run_permute_groups(const LaunchContext& context, const PackedExpertsCall& call,
+                        const int32_t* order, const TensorView& out);
 
 // Unpacks rows [first_row, first_row + rows of out) of w, where first_row is a multiple of 32:
 // out[i, order[k]] = w[first_row + i, k]. out is F16 or BF16. `order` null: columns are in order.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "base/log.h"
 #include "base/numbers.h"
@@ -85,12 +86,12 @@ PackedProduct part_of(PackedProduct product, int64_t first, int64_t count) {
   return product;
 }
 
-bool gates(const PackedMatrix& w) {
+bool gates(const PackedMatrices& w) {
   return w.parts().size() == 1 && packed_gemm_gates(w.parts().front());
 }
 
 // A part whose outputs begin at an address that cuBLASLt does not take; null: there is none.
-const PackedRows* misaligned_part(const PackedMatrix& w, DType out) {
+const PackedRows* misaligned_part(const PackedMatrices& w, DType out) {
   for (const PackedRows& part : w.parts()) {
     const auto offset = static_cast<size_t>(part.first_row) * dtype_bytes(out);
     if (offset % kCublasAlignment != 0) return &part;
@@ -118,9 +119,11 @@ int64_t packed_bytes(const WeightScheme& scheme, DType scales, const Shape& matr
   return rows.num_panels() * rows.panel_bytes();
 }
 
-Result<PackedMatrix> PackedMatrix::load(const LinearSource& source, WeightUpload& upload) {
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<QuantizedMatrix> matrices, quantized_matrices(source));
-  PackedMatrix packed;
+namespace {
+
+// The parts of a matrix that is these matrices, one below the other.
+Result<std::vector<PackedRows>> parts_of(const std::vector<QuantizedMatrix>& matrices) {
+  std::vector<PackedRows> parts;
   int64_t num_rows = 0;
   for (const QuantizedMatrix& matrix : matrices) {
     if (!can_pack(matrix.format(), matrix.num_columns())) {
@@ -131,21 +134,51 @@ Result<PackedMatrix> PackedMatrix::load(const LinearSource& source, WeightUpload
           kGroupColumns));
     }
     const PackedLayout layout = packed_layout(matrix.format());
-    const bool continues = !packed.parts_.empty() &&
-                           packed.parts_.back().layout.format == layout.format &&
-                           packed.parts_.back().num_rows % kPanelRows == 0;
-    if (!continues) packed.parts_.push_back({layout, nullptr, num_rows, 0, matrix.num_columns()});
-    packed.parts_.back().num_rows += matrix.num_rows();
+    const bool continues = !parts.empty() && parts.back().layout.format == layout.format &&
+                           parts.back().num_rows % kPanelRows == 0;
+    if (!continues) parts.push_back({layout, nullptr, num_rows, 0, matrix.num_columns()});
+    parts.back().num_rows += matrix.num_rows();
     num_rows += matrix.num_rows();
   }
-  int64_t num_bytes = 0;
-  for (const PackedRows& part : packed.parts_) num_bytes += part.num_panels() * part.panel_bytes();
-  QUIRE_ASSIGN_OR_RETURN(packed.panels_, device_memory(static_cast<size_t>(num_bytes)));
+  return parts;
+}
 
+bool have_one_layout(const PackedRows& a, const PackedRows& b) {
+  return a.layout.format == b.layout.format && a.first_row == b.first_row &&
+         a.num_rows == b.num_rows && a.num_columns == b.num_columns;
+}
+
+}  // namespace
+
+Result<PackedMatrices> PackedMatrices::allocate(const LinearSource& source, int64_t count) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<QuantizedMatrix> matrices, quantized_matrices(source));
+  PackedMatrices packed;
+  QUIRE_ASSIGN_OR_RETURN(packed.parts_, parts_of(matrices));
+  packed.count_ = count;
+  for (const PackedRows& part : packed.parts_) {
+    packed.matrix_bytes_ += part.num_panels() * part.panel_bytes();
+  }
+  QUIRE_ASSIGN_OR_RETURN(packed.panels_,
+                         device_memory(static_cast<size_t>(count * packed.matrix_bytes_)));
   auto* at = static_cast<std::byte*>(packed.panels_.data());
-  auto matrix = matrices.begin();
   for (PackedRows& part : packed.parts_) {
     part.panels = at;
+    at += part.num_panels() * part.panel_bytes();
+  }
+  return packed;
+}
+
+Status PackedMatrices::load(int64_t idx, const LinearSource& source, WeightUpload& upload) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<QuantizedMatrix> matrices, quantized_matrices(source));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<PackedRows> parts, parts_of(matrices));
+  if (!std::ranges::equal(parts, parts_, have_one_layout)) {
+    return unimplemented(
+        "[ops] the experts of a layer are quantized in different formats; expected one; use "
+        "--device cpu");
+  }
+  auto* at = static_cast<std::byte*>(panels_.data()) + idx * matrix_bytes_;
+  auto matrix = matrices.begin();
+  for (const PackedRows& part : parts) {
     const int64_t panel_bytes = part.panel_bytes();
     for (int64_t row = 0; row < part.num_rows; row += matrix->num_rows(), ++matrix) {
       const int64_t num_panels = ceil_div(matrix->num_rows(), kPanelRows);
@@ -156,16 +189,30 @@ Result<PackedMatrix> PackedMatrix::load(const LinearSource& source, WeightUpload
       at += num_panels * panel_bytes;
     }
   }
-  const std::span<const int32_t> order = column_order_of(source);
-  if (order.empty()) return packed;
-  const Shape shape = {std::ssize(order)};
-  QUIRE_ASSIGN_OR_RETURN(packed.order_, device_tensor(shape, DType::kI32));
-  QUIRE_RETURN_IF_ERROR(
-      upload.upload({const_cast<int32_t*>(order.data()), DType::kI32, shape}, packed.order_.view));
-  return packed;
+  return load_order(idx, source, upload);
 }
 
-Status PackedGemm::reserve(const PackedMatrix& matrix) {
+// Some matrices may have an order of columns, and others none.
+Status PackedMatrices::load_order(int64_t idx, const LinearSource& source, WeightUpload& upload) {
+  const std::span<const int32_t> order = column_order_of(source);
+  if (order.empty()) return {};
+  const Shape shape = {num_columns()};
+  const auto upload_row = [&](int64_t row, const int32_t* numbers) {
+    const TensorView to = {order_.view.as<int32_t>() + row * num_columns(), DType::kI32, shape};
+    return upload.upload({const_cast<int32_t*>(numbers), DType::kI32, shape}, to);
+  };
+  if (order_.view.data == nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(order_, device_tensor({count_, num_columns()}, DType::kI32));
+    std::vector<int32_t> in_order(order.size());
+    std::iota(in_order.begin(), in_order.end(), 0);
+    for (int64_t i = 0; i < count_; ++i) {
+      if (i != idx) QUIRE_RETURN_IF_ERROR(upload_row(i, in_order.data()));
+    }
+  }
+  return upload_row(idx, order.data());
+}
+
+Status PackedGemm::reserve(const PackedMatrices& matrix) {
   const PackedRows* const misaligned = misaligned_part(matrix, DType::kF16);
   if (misaligned != nullptr && !has_warned_) {
     has_warned_ = true;

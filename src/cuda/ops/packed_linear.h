@@ -25,32 +25,42 @@ int64_t packed_block_bytes(const GgufBlockType& type);
 // The bytes of a matrix, or 0 if can_pack() is false.
 int64_t packed_bytes(const WeightScheme& scheme, DType scales, const Shape& matrix);
 
-// The matrices of a source with quantized numbers, one below the other. It is the only copy of the
-// weights, and about as large as the source.
-class PackedMatrix {
+// Quantized matrices on the device. Each is a source's matrices, one below the other, and all are
+// in one layout. It is the only copy of the weights, and about as large as the sources.
+class PackedMatrices {
  public:
-  // Packs on the host and enqueues the upload. Fails as quantized_matrices() does, and with
-  // kUnimplemented if can_pack() is false.
-  static Result<PackedMatrix> load(const LinearSource& source, WeightUpload& upload);
+  // Allocates `count` matrices in the layout of this one. Fails as quantized_matrices() does, and
+  // with kUnimplemented if can_pack() is false.
+  static Result<PackedMatrices> allocate(const LinearSource& source, int64_t count = 1);
+  // Packs matrix `idx` on the host and enqueues its upload. Fails as allocate() does, and with
+  // kUnimplemented if the source has another layout.
+  Status load(int64_t idx, const LinearSource& source, WeightUpload& upload);
 
-  // Adjacent matrices of one format are one part, if the panels of the first are full.
+  // The first matrix. Adjacent matrices of one format are one part, if the panels of the first are
+  // full.
   const std::vector<PackedRows>& parts() const { return parts_; }
   int64_t num_rows() const { return parts_.back().first_row + parts_.back().num_rows; }
   int64_t num_columns() const { return parts_.front().num_columns; }
-  // Column i of the parts is column order()[i] of the matrix; null: the columns are in order.
+  // Between the panels of two matrices.
+  int64_t matrix_bytes() const { return matrix_bytes_; }
+  // Column i of the parts is column order()[i] of the first matrix; those of the other matrices
+  // follow. Null: the columns are in order.
   const int32_t* order() const { return order_.view.as<const int32_t>(); }
   size_t num_bytes() const { return panels_.num_bytes() + order_.buffer.num_bytes(); }
 
  private:
-  PackedMatrix() = default;
+  PackedMatrices() = default;
+  Status load_order(int64_t idx, const LinearSource& source, WeightUpload& upload);
 
   Buffer panels_;
+  int64_t count_ = 0;
+  int64_t matrix_bytes_ = 0;
   std::vector<PackedRows> parts_;
-  Tensor order_;
+  Tensor order_;  // [count, columns], or empty
 };
 
 struct PackedProduct {
-  const PackedMatrix* w = nullptr;
+  const PackedMatrices* w = nullptr;
   TensorView x;
   TensorView bias;  // data null: none
   TensorView out;
@@ -78,7 +88,7 @@ class PackedGemm {
       : context_(context), unpacked_(cublas) {}
 
   // Allocates what products with the matrix need. Called once per matrix, before its products.
-  Status reserve(const PackedMatrix& matrix);
+  Status reserve(const PackedMatrices& matrix);
   // Enqueues; capturable.
   void run(const PackedProduct& product);
   void run(const PackedProduct& product, PackedWay way);

@@ -129,21 +129,43 @@ __global__ void permute_columns_kernel(const T* x, const int32_t* order, T* out,
   }
 }
 
+// Where the rows of a tile come from. Row r of tile t is row t * tile_rows + r of x, or with groups
+// row x_rows[first row of the group + r].
+struct TileSource {
+  PackedGroups groups;  // no tiles: all rows are of one matrix
+  const int32_t* x_rows = nullptr;
+  const int32_t* order = nullptr;  // of the columns, per matrix
+  int num_rows = 0;
+  int num_tiles = 0;
+};
+
 // run_tile_columns(). Grid: steps of 16 columns of all rows of the tiles. A thread writes one step
 // of a row.
 template <typename T>
-__global__ void tile_columns_kernel(const T* x, const int32_t* order, T* out, int num_rows,
-                                    int64_t width, int tile_rows, int num_steps, bool is_aligned) {
+__global__ void tile_columns_kernel(const T* x, TileSource source, T* out, int64_t width,
+                                    int tile_rows, int num_steps, bool is_aligned) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int idx = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  const int row = idx / num_steps;
+  const int padded_row = idx / num_steps;
   const int step = idx % num_steps;
-  const int padded_rows = (num_rows + tile_rows - 1) / tile_rows * tile_rows;
-  if (row >= padded_rows) return;
+  const int tile = padded_row / tile_rows;
+  const int tile_row = padded_row % tile_rows;
+  const bool has_groups = source.groups.tiles != nullptr;
+  if (tile >= (has_groups ? *source.groups.num_tiles : source.num_tiles)) return;
+  int64_t row = padded_row;
+  bool exists = padded_row < source.num_rows;
+  const int32_t* order = source.order;
+  if (has_groups) {
+    const wgmma::ExpertTile group = source.groups.tiles[tile];
+    row = group.first_row + tile_row;
+    exists = row < group.end_row;
+    if (exists && source.x_rows != nullptr) row = source.x_rows[row];
+    if (order != nullptr) order += group.expert * width;
+  }
   const int64_t first = int64_t{step} * 16;
   Vec<T, 8> halves[2] = {};
-  if (row < num_rows) {
+  if (exists) {
     const T* const from = x + row * width;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
@@ -161,9 +183,7 @@ __global__ void tile_columns_kernel(const T* x, const int32_t* order, T* out, in
   }
   const auto slice = static_cast<int64_t>(step / kSteps);
   const int64_t num_slices = num_steps / kSteps;
-  const int tile_row = row % tile_rows;
-  T* const to =
-      out + ((row / tile_rows * num_slices + slice) * tile_rows + tile_row) * kSliceColumns;
+  T* const to = out + ((tile * num_slices + slice) * tile_rows + tile_row) * kSliceColumns;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     Vec<T, 8> chunk;
@@ -174,6 +194,19 @@ __global__ void tile_columns_kernel(const T* x, const int32_t* order, T* out, in
     }
     store_vec(to + ((step % kSteps * 2 + half) ^ (tile_row % 8)) * 8, chunk);
   }
+}
+
+void tile_columns(const LaunchContext& context, const TensorView& x, const TileSource& source,
+                  int64_t num_tiles, int tile_rows, void* out) {
+  const int64_t num_steps = round_up(x.shape[1], int64_t{kChunkColumns}) / 16;
+  const int64_t threads = num_tiles * tile_rows * num_steps;
+  const bool is_aligned = reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
+  with_half_type(x.dtype, [&]<typename T>(std::type_identity<T>) {
+    QUIRE_LAUNCH(*context.stream, tile_columns_kernel<T>,
+                 context.shape(ceil_div(threads, int64_t{kThreads}), kThreads),
+                 static_cast<const T*>(x.data), source, static_cast<T*>(out), x.shape[1], tile_rows,
+                 static_cast<int>(num_steps), is_aligned);
+  });
 }
 
 }  // namespace
@@ -213,16 +246,22 @@ void run_permute_columns(const LaunchContext& context, const TensorView& x, cons
 
 void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
                       int tile_rows, void* out) {
-  const int64_t num_steps = round_up(x.shape[1], int64_t{kChunkColumns}) / 16;
-  const int64_t threads = round_up(x.shape[0], int64_t{tile_rows}) * num_steps;
-  const bool is_aligned = reinterpret_cast<uintptr_t>(x.data) % 16 == 0;
-  with_half_type(x.dtype, [&]<typename T>(std::type_identity<T>) {
-    QUIRE_LAUNCH(*context.stream, tile_columns_kernel<T>,
-                 context.shape(ceil_div(threads, int64_t{kThreads}), kThreads),
-                 static_cast<const T*>(x.data), order, static_cast<T*>(out),
-                 static_cast<int>(x.shape[0]), x.shape[1], tile_rows, static_cast<int>(num_steps),
-                 is_aligned);
-  });
+  const int64_t num_tiles = ceil_div(x.shape[0], int64_t{tile_rows});
+  TileSource source;
+  source.order = order;
+  source.num_rows = static_cast<int>(x.shape[0]);
+  source.num_tiles = static_cast<int>(num_tiles);
+  tile_columns(context, x, source, num_tiles, tile_rows, out);
+}
+
+void run_tile_columns(const LaunchContext& context, const TensorView& x, const int32_t* order,
+                      const PackedGroups& groups, const int32_t* x_rows, int tile_rows, void* out) {
+  QUIRE_CHECK(groups.tiles != nullptr, "[ops] groups of packed products have no tiles");
+  TileSource source;
+  source.groups = groups;
+  source.x_rows = x_rows;
+  source.order = order;
+  tile_columns(context, x, source, groups.most_tiles, tile_rows, out);
 }
 
 }  // namespace quire::cuda

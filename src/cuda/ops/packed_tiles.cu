@@ -16,6 +16,9 @@
 // 2 q + 1, 2 q + 8 and 2 q + 9. A kernel before (run_tile_columns) therefore writes x in the order
 // of the instruction, as images of the ring's stages, filled up with zeros.
 //
+// Rows of x may be in groups, each with a matrix of its own: the experts of a layer. A tile then
+// has rows of one group, which a list on the device names, and thread blocks without a tile end.
+//
 // Numerics. Integers minus their zero point become numbers of x's type, which is exact. They are
 // multiplied by the group's scale, and the group's minimum is subtracted, in x's type with one
 // rounding; scales and minimums are rounded to x's type too. The error of a scale is the same in
@@ -72,6 +75,7 @@ struct Params {
   int token_tiles;
   int is_gated;  // half of a tile's panels are of w's second half
   int splits;
+  PackedGroups groups;  // no tiles: all rows are of one matrix
   int weight_stages;
   int stage_bytes;  // of a panel
   int x_stages;
@@ -166,6 +170,23 @@ struct Place {
     tile = idx / p.splits / p.token_tiles;
     first_block = rank * p.num_blocks / p.splits;
     end_block = (rank + 1) * p.num_blocks / p.splits;
+  }
+};
+
+// The rows of x in a tile.
+struct TileRows {
+  int first;
+  int count;
+
+  __device__ __forceinline__ TileRows(const Params& p, const Place& place, int most) {
+    if (p.groups.tiles == nullptr) {
+      first = place.token_tile * most;
+      count = min(p.m - first, most);
+    } else {
+      const wgmma::ExpertTile& tile = p.groups.tiles[place.token_tile];
+      first = tile.first_row;
+      count = tile.end_row - first;
+    }
   }
 };
 
@@ -410,13 +431,12 @@ __device__ __forceinline__ void store_quad(const Params& p, int64_t token, int r
 template <typename T, int kTokens>
 __device__ __forceinline__ void store_tile(const Params& p, const Place& place,
                                            const float* parts) {
-  const int first_token = place.token_tile * kTokens;
-  const int num_tokens = min(p.m - first_token, kTokens);
+  const TileRows tokens(p, place, kTokens);
   const int rows = tile_panels(p) * static_cast<int>(kPanelRows);
   const int quad_shift = 31 - __clz(rows / 4);
   const int threads = static_cast<int>(blockDim.x);
   const int stride = part_stride(tile_panels(p) << p.is_gated);
-  for (int i = place.rank * threads + static_cast<int>(threadIdx.x); i < num_tokens << quad_shift;
+  for (int i = place.rank * threads + static_cast<int>(threadIdx.x); i < tokens.count << quad_shift;
        i += p.splits * threads) {
     const int token = i >> quad_shift;
     const int tile_row = (i - (token << quad_shift)) * 4;
@@ -435,9 +455,9 @@ __device__ __forceinline__ void store_tile(const Params& p, const Place& place,
       }
     }
     if (p.out_is_f32) {
-      store_quad<float>(p, first_token + token, row, sum);
+      store_quad<float>(p, tokens.first + token, row, sum);
     } else {
-      store_quad<T>(p, first_token + token, row, sum);
+      store_quad<T>(p, tokens.first + token, row, sum);
     }
   }
 }
@@ -468,7 +488,13 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
                             p.weight_stages,
                             kTiles};
   const Place place(p);
-  const unsigned char* const panel_at = p.panels + panel_of(p, place.tile, panel) * p.panel_bytes;
+  const unsigned char* panel_at = p.panels + panel_of(p, place.tile, panel) * p.panel_bytes;
+  // Kernels before write the groups, and there may be fewer than thread blocks.
+  if (p.groups.tiles != nullptr) {
+    wait_for_previous_kernel();
+    if (place.token_tile >= *p.groups.num_tiles) return;
+    panel_at += p.groups.tiles[place.token_tile].expert * p.groups.matrix_bytes;
+  }
   const auto load_block = [&](int stage, int block) {
     if (block >= place.end_block) return;
     const auto num_bytes =
@@ -680,6 +706,12 @@ void run_packed_tiles(const LaunchContext& context, const PackedTilePlan& plan,
   p.num_chunks = static_cast<int>(ceil_div(w.num_columns, int64_t{kChunkColumns}));
   p.group_shift = std::countr_zero(static_cast<unsigned>(w.layout.format.group_k));
   p.token_tiles = static_cast<int>(ceil_div(m, int64_t{plan.tokens}));
+  if (call.groups != nullptr) {
+    QUIRE_CHECK(call.groups->tiles != nullptr && plan.splits == 1,
+                "[ops] a product of groups has no tiles, or divides K");
+    p.groups = *call.groups;
+    p.token_tiles = static_cast<int>(call.groups->most_tiles);
+  }
   p.reads_once = p.token_tiles == 1;
   p.splits = plan.splits;
   p.stage_bytes = static_cast<int>(round_up(p.block_bytes, 128));

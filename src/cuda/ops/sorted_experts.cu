@@ -97,15 +97,16 @@ __global__ void combine_kernel(const T* y, const int32_t* rows, const float* wei
   constexpr int kVec = kWidestVec<T>;
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  rows += int64_t{blockIdx.x} * top_k;
-  weights += int64_t{blockIdx.x} * top_k;
+  const int64_t first_pair = int64_t{blockIdx.x} * top_k;
+  weights += first_pair;
   out += blockIdx.x * width;
   for (int64_t i = int64_t{threadIdx.x} * kVec; i < width; i += int64_t{blockDim.x} * kVec) {
     float sums[kVec] = {};
     if (adds) load_floats(out + i, sums);
     for (int j = 0; j < top_k; ++j) {
       float numbers[kVec];
-      load_floats(y + rows[j] * width + i, numbers);
+      const int64_t row = rows == nullptr ? first_pair + j : rows[first_pair + j];
+      load_floats(y + row * width + i, numbers);
 #pragma unroll
       for (int e = 0; e < kVec; ++e) sums[e] = fmaf(weights[j], numbers[e], sums[e]);
     }

@@ -537,7 +537,7 @@ TEST_P(PackedLinearTest, TakesTheBytesThatAreEstimated) {
   EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(14)), 212);  // Q6_K, 210 in the file
   EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(8)), 34);
   EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(1)), 0);
-  EXPECT_FALSE(ops_->packs_experts());
+  EXPECT_TRUE(ops_->packs_experts());
   for (const GgufBlockType& type : quantized_types()) {
     const GgufMatrix m = random_matrix(type, 64, 512, 1);
     EXPECT_EQ(make({&m}).linear->num_bytes(),
