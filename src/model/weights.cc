@@ -232,9 +232,12 @@ bool Loader::merges_shared_experts(const ExpertsBinding& binding) const {
     return source_.dtype_of(stored_values_name(matrix.parts.front().name, matrix.format, source_));
   };
   const MlpBinding& first = binding.each.front();
-  // Blocks of a part of a matrix would be expanded.
-  const bool in_blocks = keeps_blocks(first.gate_up) || keeps_blocks(first.down);
-  if (in_blocks && binding.num_shared > 1) return false;
+  // A part of a quantized matrix cannot always be kept as the other experts are.
+  const auto is_kept = [this](const MatrixBinding& matrix) {
+    const bool has_integers = matrix.format && is_integer(matrix.format->scheme);
+    return keeps_blocks(matrix) || (has_integers && ops_.packs_experts());
+  };
+  if (binding.num_shared > 1 && (is_kept(first.gate_up) || is_kept(first.down))) return false;
   return stored(binding.shared.gate_up) == stored(first.gate_up) &&
          stored(binding.shared.down) == stored(first.down) &&
          ops_.merges_shared_experts(with_shared_experts(binding.shape, binding.num_shared));

@@ -183,7 +183,7 @@ struct PackedExpertsCall {
   // Row r of the groups is row x_rows[r] of x, or r / rows_per_x if x_rows is null.
   const int32_t* x_rows = nullptr;
   int rows_per_x = 1;
-  // Of x's type. is_gated: out = activation(first half of the product) * second half, only if
+  // In x's type. is_gated: out = activation(first half of the product) * second half, only if
   // packed_gemm_gates(). Otherwise columns from w->first_row on are written.
   TensorView out;
   bool is_gated = false;
