@@ -16,6 +16,7 @@
 #include "model/decoder.h"
 #include "model/families.h"
 #include "support/drafter_parts.h"
+#include "support/integer_checkpoint.h"
 #include "support/model_harness.h"
 #include "support/reference_layer.h"
 
@@ -295,6 +296,25 @@ TEST(Moe, SharedExpertsOfAnotherTypeAreNotMerged) {
   expect_near_rows(model_logits(config, stored, ops, *attention, {7, 5}),
                    reference_logits(rounded, kQwen, *decoder_config(config).moe, kTokens), 2e-5,
                    "shared experts in BF16");
+  EXPECT_EQ(ops.num_experts, kExperts);
+}
+
+// A part of a quantized matrix cannot always be kept as the other experts are.
+TEST(Moe, SeveralSharedExpertsInIntegersAreNotMerged) {
+  constexpr int kWidth = 2 * kExpertWidth;
+  const std::vector<std::byte> file = safetensors_file(random_model(kQwen, kWidth));
+  const IntegerCheckpoint integers =
+      quantize_integers(config_json(kQwen), file,
+                        {.tool = IntegerTool::kCompressedPack, .bits = 8, .group_size = -1});
+  ModelConfig config = config_with(kQwen, make_like_deepseek<kWidth>);
+  config.format = parse_model_config(integers.config_json, "config.json").value().format;
+  ASSERT_TRUE(config.format.has_value());
+  MergingOps ops;
+  const auto attention = make_reference_attention();
+  expect_near_rows(
+      model_logits(config, integers.tensors, ops, *attention, {7, 5}),
+      reference_logits(integers.dequantized, kQwen, *decoder_config(config).moe, kTokens), 2e-5,
+      "shared experts in integers");
   EXPECT_EQ(ops.num_experts, kExperts);
 }
 
