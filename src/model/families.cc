@@ -118,7 +118,8 @@ std::string describe_quantization(const ModelConfig& config, const Ops& ops) {
   if (!is_same) return fmt::format("{}, {}", describe(*config.format), expanded);
   const bool expands_experts =
       keeps && !ops.packs_experts() &&
-      std::ranges::any_of(family_of(config).tensors(config), &TensorSpec::in_experts);
+      std::ranges::any_of(family_of(config).tensors(config),
+                          [](const TensorSpec& tensor) { return tensor.experts >= 0; });
   return fmt::format("{}, computed as they are{}", describe(*config.format),
                      expands_experts ? "; those of experts " + expanded : "");
 }

@@ -1,4 +1,5 @@
 // The tensors that a model's list of weights has, and the memory that they take.
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -28,9 +29,7 @@ void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec
   tensors.push_back({part.name + format->input_scale_suffix, {1}, Kind::kScales, Split::kNone});
 }
 
-void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors,
-                 bool in_experts = false) {
-  const size_t first = tensors.size();
+void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
   for (const MatrixPart& part : binding.parts) {
     add_matrix(part, binding, TensorSpec::Kind::kMatrix, tensors);
     if (binding.has_bias) {
@@ -38,7 +37,19 @@ void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors,
           {part.name + ".bias", {part.num_rows}, TensorSpec::Kind::kVector, Split::kNone});
     }
   }
-  for (size_t i = first; i < tensors.size(); ++i) tensors[i].in_experts = in_experts;
+}
+
+// The tensors of an expert, or of the shared ones, of the ExpertsBinding with this number.
+void add_expert(const MlpBinding& expert, int experts, bool is_shared,
+                std::vector<TensorSpec>& tensors) {
+  const size_t first = tensors.size();
+  add_tensors(expert.gate_up, tensors);
+  add_tensors(expert.down, tensors);
+  int part = 0;
+  for (TensorSpec& tensor : std::span(tensors).subspan(first)) {
+    tensor.experts = experts;
+    if (!is_shared && tensor.kind == TensorSpec::Kind::kMatrix) tensor.expert_part = part++;
+  }
 }
 
 // The part of a matrix that one rank has; rank 0, whose part is the largest.
@@ -59,43 +70,46 @@ Shape kept_shape(const TensorSpec& tensor, const Parallel& parallel) {
   return tensor.shape;
 }
 
-// Bytes of a rank's part of a matrix that a device keeps as integers; 0: it does not.
-int64_t kept_integer_bytes(const TensorSpec& tensor, const Shape& kept, const WeightScheme& scheme,
-                           const WeightSource& source, const Ops& ops) {
-  if (!is_integer(scheme) || (tensor.in_experts && !ops.packs_experts())) return 0;
-  const DType scales =
-      source.dtype_of(tensor.matrix + tensor.format->scales_suffix).value_or(DType::kF32);
-  return ops.integer_bytes(scheme, scales, kept);
+// Bytes of a rank's part of a matrix that the device's Linears keep as blocks or integers; 0: it is
+// not quantized, or they do not keep it.
+int64_t quantized_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
+                        const Parallel& parallel) {
+  if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
+  const Shape kept = kept_shape(tensor, parallel);
+  const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
+  const GgufBlockType* const blocks = stored.blocks;
+  if (blocks != nullptr &&
+      divides_blocks(tensor.split, tensor.shape, blocks->block_elements, parallel.size)) {
+    return kept.num_elements() / blocks->block_elements * ops.block_bytes(*blocks);
+  }
+  const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
+  // A tensor of another type than the format's has no scales; the load refuses it.
+  if (!is_integer(scheme) || scheme.scales == ScaleLayout::kNone) return 0;
+  return ops.integer_bytes(scheme, stored.scales.value_or(DType::kF32), kept);
 }
 
-// Bytes of a tensor in one rank's memory.
-Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
-                           const Parallel& parallel) {
+// Bytes of a tensor in one rank's memory. `mixed` are the experts that are expanded.
+Result<int64_t> kept_bytes(const TensorSpec& tensor, const std::set<int>& mixed,
+                           const WeightSource& source, const Ops& ops, const Parallel& parallel) {
   if (tensor.kind == TensorSpec::Kind::kScales) return int64_t{0};  // counted with the matrix
   if (tensor.kind == TensorSpec::Kind::kVector) {
     return tensor.shape.num_elements() * static_cast<int64_t>(dtype_bytes(DType::kF32));
   }
-  const Shape kept = kept_shape(tensor, parallel);
-  const int64_t count = kept.num_elements();
-  const std::string name = stored_name(tensor, source);
-  const bool is_plain = tensor.kind == TensorSpec::Kind::kPlain;
-  const bool takes_blocks = !is_plain && (!tensor.in_experts || ops.packs_experts());
-  const GgufBlockType* const blocks = takes_blocks ? source.block_type(name) : nullptr;
-  if (blocks != nullptr && ops.block_bytes(*blocks) > 0 &&
-      divides_blocks(tensor.split, tensor.shape, blocks->block_elements, parallel.size)) {
-    return count / blocks->block_elements * ops.block_bytes(*blocks);
+  const bool is_of_experts = tensor.experts >= 0;
+  const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
+  if (!is_mixed && (!is_of_experts || ops.packs_experts())) {
+    const int64_t bytes = quantized_bytes(tensor, source, ops, parallel);
+    if (bytes > 0) return bytes;
   }
-  const DType stored = source.dtype_of(name).value_or(DType::kF32);
+  const Shape kept = kept_shape(tensor, parallel);
+  const DType stored = source.dtype_of(stored_name(tensor, source)).value_or(DType::kF32);
   const WeightScheme stored_scheme = scheme_of(tensor.format, stored);
   // The load refuses such a tensor by its name.
   if (stored_scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};
-  const int64_t integers =
-      is_plain ? 0 : kept_integer_bytes(tensor, kept, stored_scheme, source, ops);
-  if (integers > 0) return integers;
-  const bool is_expanded = is_plain || is_integer(stored_scheme);
+  const bool is_expanded = tensor.kind == TensorSpec::Kind::kPlain || is_integer(stored_scheme);
   const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
   QUIRE_ASSIGN_OR_RETURN(const DType dtype, ops.linear_dtype(scheme));
-  const int64_t values = count * static_cast<int64_t>(dtype_bytes(dtype));
+  const int64_t values = kept.num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
   if (dtype != DType::kF8E4M3) return values;
   // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row. A stack of matrices
   // whose heights are not multiples of a block has more.
@@ -108,16 +122,13 @@ Result<int64_t> kept_bytes(const TensorSpec& tensor, const WeightSource& source,
 
 std::vector<TensorSpec> list_tensors(const WeightList& list) {
   std::vector<TensorSpec> tensors;
+  int num_experts = 0;
   for (const WeightGroup& group : list.groups) {
     for (const MatrixBinding& binding : group.matrices) add_tensors(binding, tensors);
     for (const ExpertsBinding& binding : group.experts) {
-      for (const MlpBinding& expert : binding.each) {
-        add_tensors(expert.gate_up, tensors, true);
-        add_tensors(expert.down, tensors, true);
-      }
-      if (binding.num_shared == 0) continue;
-      add_tensors(binding.shared.gate_up, tensors, true);
-      add_tensors(binding.shared.down, tensors, true);
+      const int experts = num_experts++;
+      for (const MlpBinding& expert : binding.each) add_expert(expert, experts, false, tensors);
+      if (binding.num_shared > 0) add_expert(binding.shared, experts, true, tensors);
     }
     for (const LatentBinding& binding : group.latents) {
       add_matrix(binding.matrix.parts.front(), binding.matrix, TensorSpec::Kind::kPlain, tensors);
@@ -138,6 +149,35 @@ std::string stored_name(const TensorSpec& tensor, const WeightSource& source) {
   return stored_values_name(tensor.matrix, tensor.format, source);
 }
 
+StoredType stored_type(const std::string& matrix, const std::optional<WeightFormat>& format,
+                       const WeightSource& source) {
+  const std::string name = stored_values_name(matrix, format, source);
+  StoredType type = {
+      .blocks = source.block_type(name), .values = source.dtype_of(name), .scales = {}};
+  if (format) type.scales = source.dtype_of(matrix + format->scales_suffix);
+  return type;
+}
+
+std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const WeightSource& source,
+                                 const Ops& ops, const Parallel& parallel) {
+  if (ops.mixes_experts() || !ops.packs_experts()) return {};
+  std::map<int, std::vector<StoredType>> types;  // of the first expert's matrices
+  std::set<int> quantized, mixed;
+  for (const TensorSpec& tensor : tensors) {
+    if (tensor.expert_part < 0) continue;
+    const bool is_kept = quantized_bytes(tensor, source, ops, parallel) > 0;
+    const StoredType type =
+        is_kept ? stored_type(tensor.matrix, tensor.format, source) : StoredType{};
+    std::vector<StoredType>& first = types[tensor.experts];
+    const auto part = static_cast<size_t>(tensor.expert_part);
+    if (part == first.size()) first.push_back(type);
+    if (is_kept) quantized.insert(tensor.experts);
+    if (!is_kept || type != first[part]) mixed.insert(tensor.experts);
+  }
+  std::erase_if(mixed, [&](int experts) { return !quantized.contains(experts); });
+  return mixed;
+}
+
 int num_kv_scales(const WeightSource& source) {
   std::set<std::string> layers;
   for (const std::string& name : source.names()) {
@@ -152,9 +192,10 @@ int num_kv_scales(const WeightSource& source) {
 Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
                                       const WeightSource& source, const Ops& ops,
                                       const Parallel& parallel) {
+  const std::set<int> mixed = find_mixed_experts(tensors, source, ops, parallel);
   int64_t total = 0;
   for (const TensorSpec& tensor : tensors) {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t bytes, kept_bytes(tensor, source, ops, parallel));
+    QUIRE_ASSIGN_OR_RETURN(const int64_t bytes, kept_bytes(tensor, mixed, source, ops, parallel));
     total += bytes;
   }
   return total;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "base/thread_pool.h"
 #include "tensor/dtype.h"
@@ -149,6 +150,9 @@ class Loader {
   Parallel parallel_;
   const std::set<std::string> names_;  // of the source; empty if its weights are random
   std::unordered_set<std::string> used_;
+  std::set<int> mixed_experts_;  // of find_mixed_experts()
+  int num_experts_ = 0;          // ExpertsBindings that were loaded or are being loaded
+  bool are_mixed_ = false;       // the last of them
   // The parts of the Linear or vector being assembled.
   std::vector<std::string> taken_;
   std::vector<WeightView> weights_;
@@ -162,6 +166,14 @@ class Loader {
 Status Loader::load(const WeightList& list, const LoadProgress& progress) {
   const auto num_layers =
       static_cast<int>(std::ranges::count_if(list.groups, &WeightGroup::is_layer));
+  mixed_experts_ = find_mixed_experts(list_tensors(list), source_, ops_, parallel_);
+  if (!mixed_experts_.empty()) {
+    log_warning(
+        "[model] the experts of {} layers are expanded to 16 bits, which takes more memory; got "
+        "matrices in different formats, or some that are not quantized or that the device does not "
+        "keep so, expected one format for all experts of a layer; quantize them alike",
+        mixed_experts_.size());
+  }
   int num_loaded = 0;
   for (const WeightGroup& group : list.groups) {
     QUIRE_RETURN_IF_ERROR(load_group(group));
@@ -227,9 +239,12 @@ class Loader::BoundExperts final : public ExpertsSource {
 };
 
 bool Loader::merges_shared_experts(const ExpertsBinding& binding) const {
-  if (binding.num_shared == 0) return false;
-  const auto stored = [this](const MatrixBinding& matrix) {
-    return source_.dtype_of(stored_values_name(matrix.parts.front().name, matrix.format, source_));
+  if (binding.num_shared == 0 || are_mixed_) return false;
+  const auto are_alike = [this](const MatrixBinding& a, const MatrixBinding& b) {
+    return std::ranges::equal(
+        a.parts, b.parts, {},
+        [&](const MatrixPart& part) { return stored_type(part.name, a.format, source_); },
+        [&](const MatrixPart& part) { return stored_type(part.name, b.format, source_); });
   };
   const MlpBinding& first = binding.each.front();
   // A part of a quantized matrix cannot always be kept as the other experts are.
@@ -238,12 +253,13 @@ bool Loader::merges_shared_experts(const ExpertsBinding& binding) const {
     return keeps_blocks(matrix) || (has_integers && ops_.packs_experts());
   };
   if (binding.num_shared > 1 && (is_kept(first.gate_up) || is_kept(first.down))) return false;
-  return stored(binding.shared.gate_up) == stored(first.gate_up) &&
-         stored(binding.shared.down) == stored(first.down) &&
+  return are_alike(binding.shared.gate_up, first.gate_up) &&
+         are_alike(binding.shared.down, first.down) &&
          ops_.merges_shared_experts(with_shared_experts(binding.shape, binding.num_shared));
 }
 
 Status Loader::load_experts(const ExpertsBinding& binding) {
+  are_mixed_ = mixed_experts_.contains(num_experts_++);
   if (binding.num_shared > 0 && !merges_shared_experts(binding)) {
     QUIRE_RETURN_IF_ERROR(load_matrix(binding.shared.gate_up));
     QUIRE_RETURN_IF_ERROR(load_matrix(binding.shared.down));
@@ -351,7 +367,7 @@ Status Loader::load_vector(const VectorBinding& binding) {
 }
 
 bool Loader::may_pack(const MatrixBinding& binding) const {
-  return binding.linear != nullptr || ops_.packs_experts();
+  return binding.linear != nullptr || (ops_.packs_experts() && !are_mixed_);
 }
 
 // Blocks of quantized numbers are kept as they are if the device computes with those of every part

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -144,7 +145,8 @@ struct TensorSpec {
   std::optional<WeightFormat> format = {};  // MatrixBinding::format
   std::string matrix = {};                  // MatrixPart::name; empty: a vector or scales
   float addend = 0.0F;                      // VectorBinding::addend
-  bool in_experts = false;                  // may be part of Experts
+  int experts = -1;      // the number of its ExpertsBinding in the list; -1: it has none
+  int expert_part = -1;  // which matrix of a chosen expert it is; -1: of a shared one
 };
 
 // The name of the spec's tensor in `source`, which may have left a matrix unquantized.
@@ -153,6 +155,23 @@ std::string stored_name(const TensorSpec& tensor, const WeightSource& source);
 // All tensors that the checkpoint must have for this list, if all its matrices with a format are
 // quantized.
 std::vector<TensorSpec> list_tensors(const WeightList& list);
+
+// How the checkpoint stores a matrix.
+struct StoredType {
+  const GgufBlockType* blocks = nullptr;
+  std::optional<DType> values;
+  std::optional<DType> scales;
+
+  friend bool operator==(const StoredType&, const StoredType&) = default;
+};
+
+StoredType stored_type(const std::string& matrix, const std::optional<WeightFormat>& format,
+                       const WeightSource& source);
+
+// The numbers (TensorSpec::experts) of the experts whose quantized matrices are expanded at load,
+// because they are not in the formats of one another and `ops` does not mix those.
+std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const WeightSource& source,
+                                 const Ops& ops, const Parallel& parallel);
 
 // Bytes of one rank's part of the tensors in the types that `ops` keeps, without the padding of the
 // device's layout. Fails, naming the scheme, if the device does not compute with one of them.

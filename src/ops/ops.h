@@ -308,6 +308,10 @@ class Ops {
   // Whether make_experts takes the blocks and integers that make_linear takes. Otherwise those of
   // experts are expanded at load.
   virtual bool packs_experts() const { return true; }
+  // Whether the experts of one layer may be quantized in different formats, and some of their
+  // matrices not at all. Otherwise make_experts takes quantized experts only if all matrices are
+  // quantized, each in the format that it has in the other experts.
+  virtual bool mixes_experts() const { return true; }
   // Makes the experts of one layer, at load, as make_linear makes a Linear.
   virtual Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& /*source*/) {
     return no_experts();

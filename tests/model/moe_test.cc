@@ -318,6 +318,76 @@ TEST(Moe, SeveralSharedExpertsInIntegersAreNotMerged) {
   EXPECT_EQ(ops.num_experts, kExperts);
 }
 
+// Keeps matrices of integers.
+class IntegerOps : public ReferenceOps {
+ public:
+  int64_t integer_bytes(const WeightScheme& /*scheme*/, DType /*scales*/,
+                        const Shape& matrix) const override {
+    return matrix.num_elements();
+  }
+};
+
+// Keeps those of experts only if all experts of the layer are alike.
+class UniformExpertsOps final : public IntegerOps {
+ public:
+  bool mixes_experts() const override { return false; }
+  Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
+    Counting counting(source, num_integers);
+    return ReferenceOps::make_experts(counting);
+  }
+
+  int num_integers = 0;  // products of integers in experts
+
+ private:
+  class Counting final : public ExpertsSource {
+   public:
+    Counting(ExpertsSource& source, int& num_integers) : source_(source), count_(num_integers) {}
+    const ExpertsShape& shape() const override { return source_.shape(); }
+    Result<LinearSource> gate_up(int idx) override { return counted(source_.gate_up(idx)); }
+    Result<LinearSource> down(int idx) override { return counted(source_.down(idx)); }
+
+   private:
+    Result<LinearSource> counted(Result<LinearSource> source) {
+      if (source.ok() && is_integer(source->weights.front().scheme)) ++count_;
+      return source;
+    }
+
+    ExpertsSource& source_;
+    int& count_;
+  };
+};
+
+TEST(Moe, ExpertsThatTheDeviceDoesNotMixAreExpanded) {
+  const std::vector<std::byte> file = safetensors_file(random_model(kQwen));
+  const IntegerCheckpoint integers = quantize_integers(
+      config_json(kQwen), file,
+      {.tool = IntegerTool::kCompressedPack, .bits = 8, .group_size = -1, .symmetric = true});
+  const ModelConfig config = parse_model_config(integers.config_json, "config.json").value();
+  const auto attention = make_reference_attention();
+  // The experts whose down matrix is not quantized.
+  for (const int num_plain : {0, 1, kExperts}) {
+    StoredTensors stored = integers.tensors;
+    for (int i = 0; i < num_plain; ++i) {
+      const std::string down = fmt::format("{}mlp.experts.{}.down_proj", layer_prefix(1), i);
+      std::erase_if(stored,
+                    [&](const auto& tensor) { return tensor.first.starts_with(down + "."); });
+      stored[down + ".weight"] = integers.dequantized.at(down + ".weight");
+    }
+    UniformExpertsOps ops;
+    expect_near_rows(
+        model_logits(config, stored, ops, *attention, {7, 5}),
+        reference_logits(integers.dequantized, kQwen, *decoder_config(config).moe, kTokens), 2e-5,
+        "experts in integers");
+    EXPECT_EQ(ops.num_integers, num_plain == 0 ? 2 * kExperts : 0) << num_plain;
+    const DrafterFile weights(stored);
+    const int num_expanded = num_plain == 0 ? 0 : 3 * kExperts - num_plain;
+    EXPECT_EQ(estimate_weight_bytes(config, *weights.weights, ops, {}).value(),
+              estimate_weight_bytes(config, *weights.weights, IntegerOps(), {}).value() +
+                  num_expanded * kHidden * kExpertWidth * 3)
+        << num_plain;
+  }
+}
+
 TEST(Moe, BlocksOfScalesAreNotDividedToMergeExperts) {
   ModelConfig config = config_with(kQwen, make_like_deepseek<2 * kExpertWidth>);
   config.format = WeightFormat{.scheme = {.values = DType::kF8E4M3,
@@ -379,13 +449,9 @@ TEST(Moe, PlansItsMemory) {
   }
 }
 
-// Keeps matrices of integers, but not those of experts.
-class ExpandingExpertsOps final : public ReferenceOps {
+// Keeps no integers of experts.
+class ExpandingExpertsOps final : public IntegerOps {
  public:
-  int64_t integer_bytes(const WeightScheme& /*scheme*/, DType /*scales*/,
-                        const Shape& matrix) const override {
-    return matrix.num_elements();
-  }
   bool packs_experts() const override { return false; }
 };
 

@@ -120,6 +120,14 @@ void append(const TensorView& view, std::vector<float>& out) {
 void append_scaled(const WeightView& matrix, std::vector<float>& out) {
   if (matrix.scheme.scales == ScaleLayout::kNone) return append(matrix.values, out);
   const Shape& shape = matrix.values.shape;
+  if (is_integer(matrix.scheme)) {
+    const Tensor plain = Tensor::host({1, shape[1]}, plain_dtype(matrix.scheme)).value();
+    for (int64_t row = 0; row < shape[0]; ++row) {
+      write_plain_row(matrix, row, plain.view.as<std::byte>());
+      append(plain.view, out);
+    }
+    return;
+  }
   const Shape block = scale_block(matrix.scheme, shape);
   for (int64_t row = 0; row < shape[0]; ++row) {
     for (int64_t column = 0; column < shape[1]; ++column) {

@@ -115,26 +115,7 @@ Status CudaExperts::add_packed(int idx, const LinearSource& source, const Shape&
   return stack.packed->load(idx, source, upload);
 }
 
-Status CudaExperts::expand(const LaunchContext& context, const Shape& shape, DType dtype,
-                           Stack& stack) {
-  QUIRE_ASSIGN_OR_RETURN(stack.weights, device_tensor(shape, dtype));
-  const PackedMatrices& packed = *stack.packed;
-  for (int64_t i = 0; i < shape[0]; ++i) {
-    const int32_t* const order =
-        packed.order() == nullptr ? nullptr : packed.order() + i * shape[2];
-    const TensorView matrix = slice(stack.weights.view, i);
-    for (PackedRows rows : packed.parts()) {
-      rows.panels = static_cast<const std::byte*>(rows.panels) + i * packed.matrix_bytes();
-      run_unpack_rows(context, rows, 0, order, matrix.rows(rows.first_row, rows.num_rows));
-    }
-  }
-  QUIRE_RETURN_IF_ERROR(context.stream->synchronize());
-  stack.packed.reset();
-  return {};
-}
-
-Result<std::unique_ptr<CudaExperts>> CudaExperts::load(const LaunchContext& context,
-                                                       ExpertsSource& source, DType dtype,
+Result<std::unique_ptr<CudaExperts>> CudaExperts::load(ExpertsSource& source, DType dtype,
                                                        WeightUpload& upload) {
   std::unique_ptr<CudaExperts> experts(new CudaExperts(source.shape()));
   const ExpertsShape& shape = experts->shape_;
@@ -148,12 +129,7 @@ Result<std::unique_ptr<CudaExperts>> CudaExperts::load(const LaunchContext& cont
     QUIRE_ASSIGN_OR_RETURN(const LinearSource down_source, source.down(i));
     QUIRE_RETURN_IF_ERROR(add(i, down_source, down_shape, dtype, upload, down));
   }
-  if (gate_up.packed.has_value() != down.packed.has_value()) {
-    const bool is_gate_up = gate_up.packed.has_value();
-    QUIRE_RETURN_IF_ERROR(expand(context, is_gate_up ? gate_up_shape : down_shape, dtype,
-                                 is_gate_up ? gate_up : down));
-    experts->was_expanded_ = true;
-  }
+  if (gate_up.packed.has_value() != down.packed.has_value()) return different_types();
   experts->matrices_ = {gate_up.weights.view, gate_up.scales.view, gate_up.layout.scale_rows,
                         down.weights.view,    down.scales.view,    down.layout.scale_rows};
   return experts;

@@ -18,10 +18,9 @@ namespace quire::cuda {
 class CudaExperts final : public Experts {
  public:
   // Enqueues the upload, one matrix at a time. Weights without scales get `dtype`; quantized ones
-  // stay packed. Fails as CudaLinear::load and PackedMatrices::load do, and if the experts have
-  // different types.
-  static Result<std::unique_ptr<CudaExperts>> load(const LaunchContext& context,
-                                                   ExpertsSource& source, DType dtype,
+  // stay packed. Fails as CudaLinear::load and PackedMatrices::load do, and with kUnimplemented if
+  // the experts have different types or formats, or only one of the two products is quantized.
+  static Result<std::unique_ptr<CudaExperts>> load(ExpertsSource& source, DType dtype,
                                                    WeightUpload& upload);
 
   const ExpertsShape& shape() const override { return shape_; }
@@ -30,8 +29,6 @@ class CudaExperts final : public Experts {
   bool is_packed() const { return gate_up_.packed.has_value(); }
   const PackedMatrices& packed_gate_up() const { return *gate_up_.packed; }
   const PackedMatrices& packed_down() const { return *down_.packed; }
-  // Whether one product was quantized and the other was not, and load() expanded the former.
-  bool was_expanded() const { return was_expanded_; }
   bool has_fp8_weights() const;
   // Whether both products have weights of the same type.
   bool has_one_type() const;
@@ -52,11 +49,8 @@ class CudaExperts final : public Experts {
                     WeightUpload& upload, Stack& stack);
   static Status add_packed(int idx, const LinearSource& source, const Shape& shape,
                            WeightUpload& upload, Stack& stack);
-  // Replaces packed matrices by tensors of `dtype`.
-  static Status expand(const LaunchContext& context, const Shape& shape, DType dtype, Stack& stack);
 
   ExpertsShape shape_;
-  bool was_expanded_ = false;
   Stack gate_up_;
   Stack down_;
   ExpertMatrices matrices_;

@@ -56,6 +56,7 @@ class CudaOpsImpl final : public CudaOps {
     return packed_gemm_ == nullptr ? 0 : packed_bytes(scheme, scales, matrix);
   }
   bool packs_experts() const override { return packed_gemm_ != nullptr; }
+  bool mixes_experts() const override { return false; }
   bool fills_repeated() const override { return true; }
   bool quantizes_rows() const override { return true; }
   bool merges_shared_experts(const ExpertsShape& shape) const override {
@@ -82,14 +83,7 @@ class CudaOpsImpl final : public CudaOps {
 
   Result<std::unique_ptr<Experts>> make_experts(ExpertsSource& source) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaExperts> experts,
-                           CudaExperts::load(context_, source, activation_, upload_));
-    if (experts->was_expanded() && !has_warned_of_expanded_) {
-      has_warned_of_expanded_ = true;
-      log_warning(
-          "[ops] gate and up of a layer's experts are quantized and down is not, or the other way "
-          "round; all are expanded to {}, which takes more memory",
-          dtype_name(activation_));
-    }
+                           CudaExperts::load(source, activation_, upload_));
     if (experts->has_fp8_weights()) QUIRE_RETURN_IF_ERROR(gemm_->prepare_fp8());
     return std::unique_ptr<Experts>(std::move(experts));
   }
@@ -602,7 +596,6 @@ class CudaOpsImpl final : public CudaOps {
   bool is_starting_ = false;
   Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
   ExpertsRunner experts_;
-  bool has_warned_of_expanded_ = false;
   WeightUpload upload_;
   std::optional<Recording> recording_;  // engaged while tune_linears() runs its step
 };
