@@ -137,6 +137,7 @@ struct MixtureFormat {
   const char* name;
   const char* model;  // one of random_models()
   std::variant<testing::GgufMatrices, IntegerFormat> matrices;
+  bool is_mixed = false;  // a matrix of one expert is not quantized, so its layer is expanded
 };
 
 class GpuPackedExperts : public testing::GpuTest,
@@ -155,7 +156,6 @@ class GpuPackedExperts : public testing::GpuTest,
     EngineConfig config;
     config.model = model_;
     config.device = device;
-    config.dtype = std::string(device) == "cpu" ? "auto" : "f16";
     config.enforce_eager = eager;
     config.kv_cache_memory = int64_t{64} << 20;
     const auto engine = testing::make_engine(config);
@@ -176,9 +176,19 @@ class GpuPackedExperts : public testing::GpuTest,
       return;
     }
     const std::vector<std::byte> weights = testing::random_weights(testing::parse(model));
-    const testing::IntegerCheckpoint checkpoint = testing::quantize_integers(
-        model.config, weights, std::get<IntegerFormat>(GetParam().matrices));
-    const std::vector<std::byte> file = testing::safetensors_file(checkpoint.tensors);
+    // With F32 activations a GPU would expand the integers; F16 is also the type of a GGUF file.
+    std::string config = model.config;
+    constexpr std::string_view kStored = "\"torch_dtype\": \"float32\"";
+    config.replace(config.find(kStored), kStored.size(), "\"torch_dtype\": \"float16\"");
+    const testing::IntegerCheckpoint checkpoint =
+        testing::quantize_integers(config, weights, std::get<IntegerFormat>(GetParam().matrices));
+    testing::StoredTensors tensors = checkpoint.tensors;
+    if (GetParam().is_mixed) {
+      const std::string plain = "model.layers.1.mlp.experts.2.down_proj.";
+      std::erase_if(tensors, [&](const auto& tensor) { return tensor.first.starts_with(plain); });
+      tensors[plain + "weight"] = checkpoint.dequantized.at(plain + "weight");
+    }
+    const std::vector<std::byte> file = testing::safetensors_file(tensors);
     directory_.write("config.json", checkpoint.config_json);
     directory_.write("model.safetensors",
                      std::string(reinterpret_cast<const char*>(file.data()), file.size()));
@@ -200,27 +210,29 @@ TEST_P(GpuPackedExperts, LogProbabilitiesOfPromptsAreNearTheCpus) {
 
 INSTANTIATE_TEST_SUITE_P(
     Formats, GpuPackedExperts,
-    ::testing::Values(MixtureFormat{"MixtralQ4_K", "mixtral", testing::GgufMatrices::kQ4_K},
-                      MixtureFormat{"Qwen3Q4_K", "qwen3_moe", testing::GgufMatrices::kQ4_K},
-                      MixtureFormat{"Qwen3Q8_0", "qwen3_moe", testing::GgufMatrices::kQ8_0},
-                      MixtureFormat{"DeepseekV2Q4_0", "deepseek_v2", testing::GgufMatrices::kQ4_0},
-                      MixtureFormat{"Qwen3W4A16", "qwen3_moe",
-                                    IntegerFormat{.tool = IntegerTool::kCompressedPack,
-                                                  .bits = 4,
-                                                  .group_size = 32,
-                                                  .symmetric = true,
-                                                  .scales = "BF16"}},
-                      MixtureFormat{"Qwen3Awq", "qwen3_moe",
-                                    IntegerFormat{.tool = IntegerTool::kAwq, .group_size = 32}},
-                      MixtureFormat{
-                          "Qwen3GptqActOrder", "qwen3_moe",
-                          IntegerFormat{
-                              .tool = IntegerTool::kGptqV2, .group_size = 32, .act_order = true}},
-                      MixtureFormat{"DeepseekV2W4A16", "deepseek_v2",
-                                    IntegerFormat{.tool = IntegerTool::kCompressedPack,
-                                                  .bits = 4,
-                                                  .group_size = 32,
-                                                  .symmetric = true}}),
+    ::testing::Values(
+        MixtureFormat{"MixtralQ4_K", "mixtral", testing::GgufMatrices::kQ4_K},
+        MixtureFormat{"Qwen3Q4_K", "qwen3_moe", testing::GgufMatrices::kQ4_K},
+        MixtureFormat{"Qwen3Q8_0", "qwen3_moe", testing::GgufMatrices::kQ8_0},
+        MixtureFormat{"DeepseekV2Q4_0", "deepseek_v2", testing::GgufMatrices::kQ4_0},
+        MixtureFormat{"Qwen3W4A16", "qwen3_moe",
+                      IntegerFormat{.tool = IntegerTool::kCompressedPack,
+                                    .bits = 4,
+                                    .group_size = 32,
+                                    .symmetric = true,
+                                    .scales = "BF16"}},
+        MixtureFormat{"Qwen3Awq", "qwen3_moe",
+                      IntegerFormat{.tool = IntegerTool::kAwq, .group_size = 32}},
+        MixtureFormat{"Qwen3AwqMixed", "qwen3_moe",
+                      IntegerFormat{.tool = IntegerTool::kAwq, .group_size = 32}, true},
+        MixtureFormat{
+            "Qwen3GptqActOrder", "qwen3_moe",
+            IntegerFormat{.tool = IntegerTool::kGptqV2, .group_size = 32, .act_order = true}},
+        MixtureFormat{"DeepseekV2W4A16", "deepseek_v2",
+                      IntegerFormat{.tool = IntegerTool::kCompressedPack,
+                                    .bits = 4,
+                                    .group_size = 32,
+                                    .symmetric = true}}),
     [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
