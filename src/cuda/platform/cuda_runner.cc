@@ -19,10 +19,10 @@ constexpr int kNumResultBuffers = kMaxStepsInFlight + 1;
 // of 32 layers took 96 MiB.
 constexpr int64_t kGraphBytes = int64_t{64} << 10;
 constexpr int64_t kGraphLayerBytes = int64_t{48} << 10;
+// NCCL adds so much per layer of a graph: it took 4 to 5 times kGraphLayerBytes on two H200.
+constexpr int64_t kGraphCollectivesBytes = 6 * kGraphLayerBytes;
 // Device memory for kernels, which CUDA loads at their first launch, and for the rounding of
 // allocations: an 8B model took 73 MiB on an H200.
-// NCCL allocates this much more per layer: 4 to 5 times kGraphLayerBytes on two H200.
-constexpr int64_t kGraphCollectivesBytes = 6 * kGraphLayerBytes;
 constexpr int64_t kLibraryBytes = int64_t{256} << 20;
 // Lengths of the warm-up prompts: long and short prompts use different kernels.
 constexpr int kWarmUpPrompts[] = {512, 48, 4};
