@@ -20,8 +20,8 @@ class RankJoin {
   RankJoin(const RankJoin&) = delete;
   RankJoin& operator=(const RankJoin&) = delete;
 
-  // Waits until every rank has called it as often, each from one thread at a time. Once a rank has
-  // passed an error, this and all later calls return it at once.
+  // Waits until every rank has made the same number of calls; each makes them from one thread at a
+  // time. Once a rank has passed an error, this and all later calls return it at once.
   Status join(const Status& status);
   bool has_failed() const { return has_failed_.load(); }
 

@@ -230,7 +230,7 @@ void warn_of(const EngineConfig& config) {
     if (config.cpu_activations != EngineConfig().cpu_activations) {
       log_warning("[cli] --cpu-activations has no effect on a GPU");
     }
-    if (config.packed_weights != EngineConfig().packed_weights) {
+    if (config.packed_weights != "auto" && config.packed_weights != "off") {
       log_warning("[cli] --packed-weights has no effect on a GPU");
     }
     return;

@@ -13,6 +13,9 @@
 namespace quire::cli {
 
 struct ServeOptions {
+  // A server that is stopped while it writes packed weights would not end in time.
+  ServeOptions() { engine.packed_weights = "off"; }
+
   EngineConfig engine;
   http::ServerConfig transport;
   server::ServiceConfig service;

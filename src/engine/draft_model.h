@@ -68,8 +68,9 @@ class DraftModel {
   virtual Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
                                               const ModelLimits& limits) = 0;
 
- protected:
   const ModelConfig& config() const { return config_; }
+
+ protected:
   WeightSource& weights() const { return *weights_; }
 
  private:

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -20,6 +21,12 @@
 namespace quire {
 namespace {
 
+int64_t total_weight_bytes(std::span<const EnginePlan> ranks) {
+  int64_t total = 0;
+  for (const EnginePlan& rank : ranks) total += rank.memory_request.weight_bytes;
+  return total;
+}
+
 ModelInfo describe_model(const ModelFiles& files, std::span<const EnginePlan> ranks) {
   const EnginePlan& plan = ranks.front();
   ModelInfo info;
@@ -33,7 +40,7 @@ ModelInfo describe_model(const ModelFiles& files, std::span<const EnginePlan> ra
   info.weight_dtype = format ? values_name(format->scheme) : dtype_name(plan.dtype);
   info.kv_cache_dtype = kv_cache_dtype_name(plan.sizes.limits.kv_dtype);
   info.num_parameters = num_parameters(files.config);
-  for (const EnginePlan& rank : ranks) info.weight_bytes += rank.memory_request.weight_bytes;
+  info.weight_bytes = total_weight_bytes(ranks);
   if (files.embedding) info.embedding_size = files.config.hidden_size;
   info.num_speculative_tokens = plan.sizes.limits.num_drafts;
   info.bos_token_id = files.config.bos_token_id;
@@ -91,7 +98,12 @@ Status on_every_rank(const Platform& platform, const std::function<Status(size_t
     return contexts[rank]->join_ranks(status);
   };
   std::vector<std::jthread> threads;
-  for (size_t rank = 1; rank < contexts.size(); ++rank) threads.emplace_back(load_and_join, rank);
+  try {
+    for (size_t rank = 1; rank < contexts.size(); ++rank) threads.emplace_back(load_and_join, rank);
+  } catch (const std::system_error& error) {  // the ranks that have a thread must not wait
+    return contexts.front()->join_ranks(resource_exhausted(
+        fmt::format("[engine] a rank cannot start; no thread: {}", error.what())));
+  }
   return load_and_join(0);
 }
 
@@ -198,7 +210,7 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   const std::string quantization = describe_quantization(files.config, context.ops());
   if (!quantization.empty()) {
     log_info("[engine] weights: {}; all weights take {:.2f} GiB", quantization,
-             static_cast<double>(plan.memory_request.weight_bytes) / double{1 << 30});
+             static_cast<double>(total_weight_bytes(planned.plans)) / double{1 << 30});
   }
   if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
     log_info(

@@ -219,6 +219,7 @@ Result<PlannedModel> plan_draft_model(const PlanInputs& in, const ModelLimits& t
   const DraftModel& draft = *in.drafts.model;
   const Ops& ops = in.context.ops();
   const ModelLimits limits = draft.limits(target, in.config.max_num_seqs);
+  QUIRE_RETURN_IF_ERROR(check_shards(draft.config(), limits.parallel));
   QUIRE_ASSIGN_OR_RETURN(const int64_t weight_bytes, draft.weight_bytes(limits, ops));
   QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes, draft.activation_bytes(limits, ops));
   return PlannedModel{.limits = limits,

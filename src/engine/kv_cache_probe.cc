@@ -396,28 +396,25 @@ Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
                       Model& model, std::optional<std::vector<PositionLogprobs>> expected) {
   const auto start = std::chrono::steady_clock::now();
   const std::string_view cache = cache_name(plan);
+  // A rank that went on alone would leave the others waiting in the probe.
+  const auto unchecked = [&](const Status& reason, std::string_view which) -> Status {
+    if (context.parallel().size > 1) return reason;
+    log_warning("[engine] the {} KV cache is not checked: {}{}", cache, which, reason.message());
+    return {};
+  };
   if (files.weights->names().empty()) {
     log_info("[engine] the {} KV cache is not checked: the weights are random", cache);
     return {};
   }
   const Result<Probe> made = make_probe(context, files, plan, model);
-  if (!made.ok()) {
-    log_warning("[engine] the {} KV cache is not checked: {}", cache, made.status().message());
-    return {};
-  }
+  if (!made.ok()) return unchecked(made.status(), "");
   const Probe& probe = *made;
   if (!expected) {
     const Result<AttentionSetup> unquantized = unquantized_attention(probe, plan.attention);
-    if (!unquantized.ok()) {
-      log_warning("[engine] the {} KV cache is not checked; {}", cache,
-                  unquantized.status().message());
-      return {};
-    }
+    if (!unquantized.ok()) return unchecked(unquantized.status(), "");
     auto positions = run_probe(probe, *unquantized);
     if (!positions.ok()) {
-      log_warning("[engine] the {} KV cache is not checked: the probe failed without it; {}", cache,
-                  positions.status().message());
-      return {};
+      return unchecked(positions.status(), "the probe failed without it; ");
     }
     expected = std::move(*positions);
   }

@@ -555,10 +555,10 @@ Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorVie
   const int64_t num_in_part =
       limits_.max_num_logit_rows * ceil_div(int64_t{config_.vocab_size}, limits_.parallel.size);
   const TensorView part = {logits_parts_.view.data, DType::kF32, {num_rows, head.out_features()}};
-  const TensorView scratch =
+  const TensorView gathered =
       logits_parts_.view.rows(num_in_part, num_in_part * limits_.parallel.size);
   ops_.linear(head, normed, part, stream);
-  ops_.all_gather_columns(part, logits, scratch, stream);
+  ops_.all_gather_columns(part, logits, gathered, stream);
   return {};
 }
 

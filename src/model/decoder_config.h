@@ -77,7 +77,8 @@ RopeConfig read_rope_parameters(ConfigFields& fields, int max_position_embedding
 // layer_types.
 std::vector<std::string> read_layer_types(ConfigFields& fields, int num_layers);
 
-// Checks that every dimension to be split is divisible; the error names the first that is not.
+// Checks that the model can be divided among the ranks; the error names the first dimension that
+// cannot.
 Status check_shards(const ModelConfig& model, const Parallel& parallel);
 
 }  // namespace quire

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <condition_variable>
 #include <cstdint>
@@ -18,7 +19,14 @@ namespace {
 
 // A rank that fails releases the others, whose steps wait for its own.
 StepResult wait_on_rank(const RankRunner& rank) {
-  StepResult result = rank.runner->wait();
+  StepResult result;
+  try {
+    result = rank.runner->wait();
+  } catch (...) {  // most likely std::bad_alloc
+    result.error = make_exception_status([](const char* reason) {
+      return resource_exhausted(fmt::format("[runner] a step's results are lost; {}", reason));
+    });
+  }
   if (!result.error.ok()) (void)rank.context->join_ranks(result.error);
   return result;
 }
@@ -40,7 +48,7 @@ class RankThread {
   RankThread(const RankThread&) = delete;
   RankThread& operator=(const RankThread&) = delete;
 
-  // Neither allocates.
+  // None of these allocates.
   void enqueue(std::shared_ptr<const BatchPlan> plan) {
     {
       const std::lock_guard lock(mutex_);
@@ -50,10 +58,16 @@ class RankThread {
     }
     changed_.notify_all();
   }
-  StepResult wait() {
-    std::unique_lock lock(mutex_);
-    ++num_wanted_;
+  // Lets the thread wait for the rank's oldest step, whose result take() returns.
+  void begin_wait() {
+    {
+      const std::lock_guard lock(mutex_);
+      ++num_wanted_;
+    }
     changed_.notify_all();
+  }
+  StepResult take() {
+    std::unique_lock lock(mutex_);
     changed_.wait(lock, [&] { return result_.has_value(); });
     return *std::exchange(result_, std::nullopt);
   }
@@ -125,21 +139,16 @@ class RankThread {
   std::thread thread_;  // last member: it uses those above
 };
 
-// Empty if both sampled the same.
+// Ok if both sampled the same tokens.
 Status compare(const StepResult& first, const StepResult& other, size_t rank) {
-  for (size_t i = 0; i < first.spans.size() && i < other.spans.size(); ++i) {
-    const std::vector<SampledToken>& expected = first.spans[i].tokens;
-    const std::vector<SampledToken>& got = other.spans[i].tokens;
-    for (size_t t = 0; t < expected.size(); ++t) {
-      if (t < got.size() && got[t].token_id == expected[t].token_id) continue;
-      return internal_error(
-          fmt::format("[runner] rank {} sampled another token than rank 0 for sequence {}; got {}, "
-                      "expected {}",
-                      rank, first.spans[i].seq_id, t < got.size() ? got[t].token_id : -1,
-                      expected[t].token_id));
-    }
-  }
-  return {};
+  const auto same_tokens = [](const SpanResult& a, const SpanResult& b) {
+    return std::ranges::equal(a.tokens, b.tokens, {}, &SampledToken::token_id,
+                              &SampledToken::token_id);
+  };
+  if (std::ranges::equal(first.spans, other.spans, same_tokens)) return {};
+  return internal_error(
+      fmt::format("[runner] rank {} sampled other tokens than rank 0 in a step of {} sequences",
+                  rank, first.spans.size()));
 }
 
 class ParallelRunner final : public Runner {
@@ -161,10 +170,12 @@ class ParallelRunner final : public Runner {
     }
   }
 
+  // All ranks are waited for at the same time: one that fails releases rank 0.
   StepResult wait() override {
+    for (const auto& other : others_) other->begin_wait();
     StepResult result = wait_on_rank(first_);
     for (size_t i = 0; i < others_.size(); ++i) {
-      const StepResult other = others_[i]->wait();
+      const StepResult other = others_[i]->take();
       if (result.error.ok()) result.error = other.error;
       if (result.error.ok()) result.error = compare(result, other, i + 1);
     }

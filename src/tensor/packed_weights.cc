@@ -290,7 +290,11 @@ void PackedWeights::remove_orphans() const {
     const auto mapping = Mapping::open(found.path());
     if (!mapping.ok()) continue;
     const Result<Header> header = read_header((*mapping)->bytes());
-    if (!header.ok() || fs::exists(first_source(header->sources), error) || error) continue;
+    if (!header.ok()) continue;
+    // Without the directory, a disk or a container's volume may only be away.
+    const fs::path model = first_source(header->sources);
+    if (fs::exists(model, error) || error) continue;
+    if (!fs::exists(model.parent_path(), error) || error) continue;
     log_info("[weights] removing {}, because its model {} is gone", found.path().string(),
              first_source(header->sources).string());
     fs::remove(found.path(), error);

@@ -1,6 +1,6 @@
 // A file with a model's matrices as the CPU's kernels stream them. Packing takes most of a start:
 // 3 to 4 s for 4.6 GiB on two cores. The start that packs them writes the file, and later ones map
-// it and read nothing else. The file is a cache: it is used only if the model's own files are the
+// it instead of packing. The file is a cache: it is used only if the model's own files are the
 // ones that it was made from, and may be deleted at any time.
 #pragma once
 
@@ -25,7 +25,7 @@
 
 namespace quire {
 
-// Raised whenever the kernels' order of a matrix changes: a file with another one is not used.
+// Raised whenever the packed bytes of a matrix change: a file with another version is not used.
 inline constexpr int kPackedLayoutVersion = 1;
 
 // A source of weights in files, whose tensors are used in place where they can be.

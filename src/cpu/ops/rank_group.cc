@@ -26,13 +26,13 @@ RankGroup::RankGroup(int size)
   QUIRE_CHECK(size > 0, "[cpu] a group of ranks is empty");
 }
 
-bool RankGroup::meet() {
+bool RankGroup::barrier() {
   const uint32_t round = num_rounds_.load();
-  // Read after num_rounds_, which a failure changes last: who sees the changed number also sees
-  // the failure, and who sees the old one does not wait for long.
+  // It is read after num_rounds_, which a failure changes last: a rank that has read the changed
+  // number also reads the failure, and one that has read the old number does not wait.
   if (join_.has_failed()) return false;
-  if (num_met_.fetch_add(1) + 1 == size()) {
-    num_met_.store(0);
+  if (num_arrived_.fetch_add(1) + 1 == size()) {
+    num_arrived_.store(0);
     num_rounds_.fetch_add(1);
     num_rounds_.notify_all();
     return true;
@@ -44,7 +44,7 @@ bool RankGroup::meet() {
 
 bool RankGroup::publish(int rank, const TensorView& view) {
   views_[static_cast<size_t>(rank)] = view;
-  return meet();
+  return barrier();
 }
 
 void RankGroup::all_reduce(int rank, const TensorView& x, ThreadPool& pool) {
@@ -73,7 +73,7 @@ void RankGroup::all_reduce(int rank, const TensorView& x, ThreadPool& pool) {
   } else {
     pool.parallel_for(num_blocks, add);
   }
-  meet();
+  barrier();
 }
 
 void RankGroup::all_gather_columns(int rank, const TensorView& part, const TensorView& whole,
@@ -92,7 +92,7 @@ void RankGroup::all_gather_columns(int rank, const TensorView& part, const Tenso
       out = std::copy_n(view.as<float>() + row * view.shape[1], view.shape[1], out);
     }
   });
-  meet();
+  barrier();
 }
 
 void RankGroup::broadcast(int rank, std::span<int32_t> values) {
@@ -100,7 +100,7 @@ void RankGroup::broadcast(int rank, std::span<int32_t> values) {
   const TensorView& first = views_.front();
   QUIRE_CHECK(first.shape[0] == std::ssize(values), "[cpu] broadcast: the ranks differ in number");
   if (rank != 0) std::copy_n(first.as<int32_t>(), values.size(), values.data());
-  meet();
+  barrier();
 }
 
 }  // namespace quire

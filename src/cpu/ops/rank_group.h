@@ -37,13 +37,13 @@ class RankGroup {
   Status join(const Status& status) { return join_.join(status); }
 
  private:
-  // Waits until all ranks have called it as often. False: a rank has failed.
-  bool meet();
+  // Waits until all ranks have made the same number of calls. False: a rank has failed.
+  bool barrier();
   // Publishes this rank's tensor, and waits for those of the others.
   bool publish(int rank, const TensorView& view);
 
   std::vector<TensorView> views_;  // by rank, of the current collective
-  std::atomic<int> num_met_ = 0;
+  std::atomic<int> num_arrived_ = 0;
   std::atomic<uint32_t> num_rounds_ = 0;
   RankJoin join_;
 };

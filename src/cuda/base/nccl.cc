@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
+#include <cstddef>
 #include <cstdlib>
+#include <functional>
+#include <mutex>
+#include <shared_mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -83,7 +87,10 @@ struct NcclRanks::Impl {
       : api(std::move(api_)),
         devices(devices_.begin(), devices_.end()),
         comms(devices.size()),
-        join(static_cast<int>(devices.size()), [this] { abort_all(); }) {}
+        join(static_cast<int>(devices.size()), [this] {
+          // NCCL's abort returns once the graphs with its collectives are gone, which is later.
+          aborting = std::jthread([this] { abort_all(); });
+        }) {}
 
   Status check(NcclResult result, const char* what) const {
     if (result == 0) return {};
@@ -92,49 +99,65 @@ struct NcclRanks::Impl {
 
   // Ends the kernels that wait for a rank.
   void abort_all() {
-    for (std::atomic<NcclComm>& comm : comms) {
-      if (const NcclComm aborted = comm.exchange(nullptr)) (void)api.abort(aborted);
+    std::vector<std::jthread> aborts;
+    for (NcclComm& comm : comms) {
+      const std::unique_lock lock(enqueuing);
+      if (comm == nullptr) continue;
+      aborts.emplace_back([this, comm = std::exchange(comm, nullptr)] { (void)api.abort(comm); });
     }
   }
 
+  // One collective of all ranks, enqueued by this thread.
+  Status in_group(const std::function<NcclResult(size_t rank)>& enqueue, const char* what);
   // NCCL opens connections, and allocates, at the first message of a kind.
   Status open_connections();
 
   NcclApi api;
   std::vector<int> devices;
-  std::vector<std::atomic<NcclComm>> comms;  // by rank; null after a failure
+  std::vector<NcclComm> comms;  // by rank; null after a failure
+  std::shared_mutex enqueuing;  // shared while a collective is enqueued; guards comms
+  std::jthread aborting;
   RankJoin join;
 };
 
+Status NcclRanks::Impl::in_group(const std::function<NcclResult(size_t rank)>& enqueue,
+                                 const char* what) {
+  QUIRE_RETURN_IF_ERROR(check(api.group_start(), "ncclGroupStart"));
+  NcclResult result = 0;
+  for (size_t rank = 0; rank < comms.size() && result == 0; ++rank) result = enqueue(rank);
+  const NcclResult ended = api.group_end();
+  return check(result != 0 ? result : ended, what);
+}
+
 Status NcclRanks::Impl::open_connections() {
-  constexpr size_t kSizes[] = {size_t{64} << 10, size_t{4} << 20, size_t{64} << 20};  // bytes
+  // From a token of a small model to a long prompt of a large one; NCCL has another way for each.
+  constexpr size_t kBytes[] = {size_t{4} << 10, size_t{64} << 10, size_t{1} << 20,
+                               size_t{64} << 20};
   std::vector<std::unique_ptr<CudaStream>> streams;
   std::vector<Buffer> buffers;
   for (const int device : devices) {
     QUIRE_RETURN_IF_ERROR(use_device(device));
     QUIRE_ASSIGN_OR_RETURN(streams.emplace_back(), CudaStream::create());
-    QUIRE_ASSIGN_OR_RETURN(buffers.emplace_back(), device_memory(kSizes[2] * devices.size()));
+    QUIRE_ASSIGN_OR_RETURN(buffers.emplace_back(), device_memory(kBytes[3] * devices.size()));
     streams.back()->set_zero(buffers.back().data(), buffers.back().num_bytes());
   }
-  for (const size_t num_bytes : kSizes) {
-    QUIRE_RETURN_IF_ERROR(check(api.group_start(), "ncclGroupStart"));
-    for (size_t rank = 0; rank < comms.size(); ++rank) {
-      void* const data = buffers[rank].data();
-      const size_t count = num_bytes / sizeof(float);
-      QUIRE_RETURN_IF_ERROR(check(api.all_reduce(data, data, count, NcclType::kF32, kNcclSum,
-                                                 comms[rank].load(), streams[rank]->get()),
-                                  "ncclAllReduce"));
+  for (const size_t num_bytes : kBytes) {
+    for (const auto& [type, element_bytes] :
+         {std::pair(NcclType::kF32, size_t{4}), std::pair(NcclType::kF16, size_t{2}),
+          std::pair(NcclType::kBF16, size_t{2})}) {
+      const auto reduce = [&](size_t rank) {
+        void* const data = buffers[rank].data();
+        return api.all_reduce(data, data, num_bytes / element_bytes, type, kNcclSum, comms[rank],
+                              streams[rank]->get());
+      };
+      QUIRE_RETURN_IF_ERROR(in_group(reduce, "an all-reduce at the start"));
     }
-    QUIRE_RETURN_IF_ERROR(check(api.group_end(), "an all-reduce at the start"));
-    QUIRE_RETURN_IF_ERROR(check(api.group_start(), "ncclGroupStart"));
-    for (size_t rank = 0; rank < comms.size(); ++rank) {
-      float* const data = static_cast<float*>(static_cast<void*>(buffers[rank].data()));
-      const size_t count = num_bytes / sizeof(float);
-      QUIRE_RETURN_IF_ERROR(check(api.all_gather(data + rank * count, data, count, NcclType::kF32,
-                                                 comms[rank].load(), streams[rank]->get()),
-                                  "ncclAllGather"));
-    }
-    QUIRE_RETURN_IF_ERROR(check(api.group_end(), "an all-gather at the start"));
+    const auto gather = [&](size_t rank) {
+      auto* const data = static_cast<std::byte*>(static_cast<void*>(buffers[rank].data()));
+      return api.all_gather(data + rank * num_bytes, data, num_bytes / sizeof(float),
+                            NcclType::kF32, comms[rank], streams[rank]->get());
+    };
+    QUIRE_RETURN_IF_ERROR(in_group(gather, "an all-gather at the start"));
   }
   for (size_t rank = 0; rank < comms.size(); ++rank) {
     QUIRE_RETURN_IF_ERROR(use_device(devices[rank]));
@@ -146,8 +169,9 @@ Status NcclRanks::Impl::open_connections() {
 NcclRanks::NcclRanks(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 NcclRanks::~NcclRanks() {
-  for (const std::atomic<NcclComm>& comm : impl_->comms) {
-    if (comm.load() != nullptr) (void)impl_->api.destroy(comm.load());
+  if (impl_->aborting.joinable()) impl_->aborting.join();
+  for (const NcclComm comm : impl_->comms) {
+    if (comm != nullptr) (void)impl_->api.destroy(comm);
   }
 }
 
@@ -162,11 +186,9 @@ Result<std::shared_ptr<NcclRanks>> NcclRanks::connect(std::span<const int> devic
   auto impl = std::make_unique<Impl>(std::move(*api), devices);
   int version = 0;
   QUIRE_RETURN_IF_ERROR(impl->check(impl->api.get_version(&version), "ncclGetVersion"));
-  std::vector<NcclComm> comms(devices.size());
   QUIRE_RETURN_IF_ERROR(impl->check(
-      impl->api.init_all(comms.data(), static_cast<int>(devices.size()), devices.data()),
+      impl->api.init_all(impl->comms.data(), static_cast<int>(devices.size()), devices.data()),
       "the connection of the GPUs"));
-  for (size_t rank = 0; rank < comms.size(); ++rank) impl->comms[rank].store(comms[rank]);
   std::shared_ptr<NcclRanks> ranks(new NcclRanks(std::move(impl)));
   QUIRE_RETURN_IF_ERROR(ranks->impl_->open_connections());
   log_info("[nccl] NCCL {} connects {} GPUs", version_text(version), devices.size());
@@ -178,7 +200,8 @@ int NcclRanks::size() const {
 }
 
 void NcclRanks::all_reduce(int rank, const TensorView& x, CudaStream& stream) {
-  const NcclComm comm = impl_->comms[static_cast<size_t>(rank)].load();
+  const std::shared_lock lock(impl_->enqueuing);
+  const NcclComm comm = impl_->comms[static_cast<size_t>(rank)];
   if (comm == nullptr) return stream.record_error(impl_->join.join({}));
   const auto count = static_cast<size_t>(x.shape.num_elements());
   stream.record_error(impl_->check(
@@ -188,7 +211,8 @@ void NcclRanks::all_reduce(int rank, const TensorView& x, CudaStream& stream) {
 
 void NcclRanks::all_gather(int rank, const float* part, int64_t count, float* gathered,
                            CudaStream& stream) {
-  const NcclComm comm = impl_->comms[static_cast<size_t>(rank)].load();
+  const std::shared_lock lock(impl_->enqueuing);
+  const NcclComm comm = impl_->comms[static_cast<size_t>(rank)];
   if (comm == nullptr) return stream.record_error(impl_->join.join({}));
   stream.record_error(impl_->check(impl_->api.all_gather(part, gathered, static_cast<size_t>(count),
                                                          NcclType::kF32, comm, stream.get()),

@@ -22,8 +22,8 @@
 namespace quire::cuda {
 namespace {
 
-// At least the engine's limit of max_num_batched_tokens.
-constexpr int64_t kMaxStepTokens = 1 << 20;
+// At least the engine's limits of max_num_batched_tokens and, for a drafter, of max_num_seqs.
+constexpr int64_t kMaxStepTokens = (1 << 20) + 65536;
 
 class CudaOpsImpl final : public CudaOps {
  public:
@@ -313,7 +313,7 @@ class CudaOpsImpl final : public CudaOps {
   // While a step is recorded, the tail runs as separate products, so that they are recorded too.
   bool try_layer_tail(const LayerTail& layer, Stream& stream) override {
     check_stream(stream);
-    if (ranks_ != nullptr) return false;  // the ranks add their parts within the tail
+    if (ranks_ != nullptr) return false;  // the fused kernel has no all-reduce
     if (recording_) recording_->layers.push_back(layer);
     return !recording_ && fuses_layer_tails_ && run_fused(layer);
   }
@@ -418,6 +418,9 @@ class CudaOpsImpl final : public CudaOps {
   // The kernel that computes x depends on the product's kernel with FP8 weights alone.
   void record(GemmCall call) {
     if (!recording_) return;
+    // Ranks that chose other kernels for a router, which each of them has whole, could choose other
+    // experts. Its logits are F32.
+    if (ranks_ != nullptr && call.out.dtype == DType::kF32) return;
     if (!call.has_fp8_weights()) call.operation = {};
     recording_->products.push_back(call);
   }

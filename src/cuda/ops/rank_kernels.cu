@@ -35,9 +35,9 @@ __global__ void clear_rows_kernel(const int32_t* ids, int64_t first_id, int64_t 
   }
 }
 
-// Grid: (thread blocks of columns, rows).
+// Grid: (thread blocks of columns, rows, of which each thread block may have several).
 __global__ void join_columns_kernel(const float* parts, int64_t part_size, int64_t part_width,
-                                    int64_t width, float* out) {
+                                    int64_t num_rows, int64_t width, float* out) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t column = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -45,7 +45,9 @@ __global__ void join_columns_kernel(const float* parts, int64_t part_size, int64
   const int64_t part = column / part_width;
   const int64_t own_width = min(part_width, width - part * part_width);
   const int64_t in_part = column - part * part_width;
-  out[blockIdx.y * width + column] = parts[part * part_size + blockIdx.y * own_width + in_part];
+  for (int64_t row = blockIdx.y; row < num_rows; row += gridDim.y) {
+    out[row * width + column] = parts[part * part_size + row * own_width + in_part];
+  }
 }
 
 }  // namespace
@@ -67,10 +69,11 @@ void run_clear_other_rows(const LaunchContext& context, const int32_t* ids, cons
 
 void run_join_columns(const LaunchContext& context, const float* parts, int64_t part_size,
                       int64_t part_width, const TensorView& out) {
+  constexpr int64_t kMaxGridY = 65535;
   const int64_t width = out.shape[1];
   QUIRE_LAUNCH(*context.stream, join_columns_kernel,
-               context.shape(ceil_div(width, kBlock), kBlock, out.shape[0]), parts, part_size,
-               part_width, width, out.as<float>());
+               context.shape(ceil_div(width, kBlock), kBlock, std::min(out.shape[0], kMaxGridY)),
+               parts, part_size, part_width, out.shape[0], width, out.as<float>());
 }
 
 }  // namespace quire::cuda

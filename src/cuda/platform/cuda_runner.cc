@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "cuda/ops/gemm_runner.h"
 #include "cuda/step/draft_costs.h"
 #include "model/weights.h"
@@ -288,7 +289,13 @@ Status CudaRunner::start_drafter(CudaOps& ops) {
     }
     draft_stage_.log_graphs();
   }
-  return parts_.verification.is_adaptive ? measure_drafts() : stream_.synchronize();
+  if (!parts_.verification.is_adaptive) return stream_.synchronize();
+  // Each rank would measure other times, and choose other numbers of drafts.
+  if (parts_.sizes.limits.parallel.size > 1) {
+    log_info("[cuda] every step verifies all drafts, because several GPUs share the model");
+    return stream_.synchronize();
+  }
+  return measure_drafts();
 }
 
 Status CudaRunner::derive_padding(const GraphBatch& batch) {

@@ -57,7 +57,7 @@ class AmxInt8 : public ::testing::TestWithParam<bool> {
       biases = {bias->data(), DType::kF32, {n}};
       source.biases = {&biases, 1};
     }
-    return QuantizedLinear::pack(source, pool_).value();
+    return QuantizedLinear::pack(source, pool_, nullptr).value();
   }
 
   // All groups' outputs; NaN where nothing is written.
