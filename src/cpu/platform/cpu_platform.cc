@@ -4,9 +4,9 @@
 #include <cstring>
 #include <limits>
 #include <mutex>
+#include <numeric>
 #include <utility>
 
-#include "base/check.h"
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "cpu/attention/reference.h"
@@ -153,7 +153,14 @@ class CpuPlatform final : public Platform {
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config) {
   const auto num_ranks = config.devices.size();
-  QUIRE_CHECK(num_ranks > 0, "[cpu] a platform has no rank");
+  std::vector<int> expected(std::max<size_t>(num_ranks, 1));
+  std::iota(expected.begin(), expected.end(), 0);
+  if (config.devices != expected) {
+    return invalid_argument(
+        fmt::format("[cpu] the ranks of a CPU are its groups of threads; got a list of {} devices, "
+                    "expected 0, 1, … for at least one rank",
+                    num_ranks));
+  }
   if (config.rounding == InputRounding::kBf16 &&
       (!cpu::avx512_bf16_usable() || cpu::amx_usable())) {
     return invalid_argument(
