@@ -102,6 +102,13 @@ Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std:
   QUIRE_ASSIGN_OR_RETURN(
       const ScaleSlice rows,
       slice_of_scales(slice, block[0], shape[0], is_integer(matrix.scheme), "rows", name));
+  if (!is_cut(rows)) {
+    part.scales = matrix.scales.rows(rows.scales.first, rows.scales.count);
+    if (matrix.zeros.data != nullptr) {
+      part.zeros = matrix.zeros.rows(rows.scales.first, rows.scales.count);
+    }
+    return part;
+  }
   const ScaleSlice columns = {block[1], {0, matrix.scales.shape[1]}};
   QUIRE_RETURN_IF_ERROR(slice_scales(matrix, rows, columns, part, copies));
   return part;

@@ -214,8 +214,9 @@ constexpr bool divides_blocks(Split split, const Shape& matrix, int64_t block_el
 
 // Slices a matrix together with its scales. A border that cuts a block with one scale cuts all
 // blocks to a size that divides both sides. Fails if it cuts a group of integers, or if columns
-// that have an order are sliced; `name` names the matrix in the error. Rows of values are views of
-// the same memory; what else is sliced is copied into `copies`, which the result refers to.
+// that have an order are sliced; `name` names the matrix in the error. Rows are views of
+// the same memory, but for the scales of blocks that are cut; what else is sliced is copied into
+// `copies`, which the result refers to.
 Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name,
                               std::vector<Tensor>& copies);
 Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
