@@ -348,6 +348,7 @@ ResidualNorm DecoderModel::norm_of_residual(const Tensor& weight, int64_t num_to
 ResidualNorm DecoderModel::norm_of_sum(const Tensor& weight, int64_t num_tokens) const {
   ResidualNorm norm = norm_of_residual(weight, num_tokens);
   norm.delta = delta(num_tokens);
+  norm.sums_ranks = !decoder_.norms_outputs;
   return norm;
 }
 
@@ -360,6 +361,7 @@ void DecoderModel::add_and_norm(const Tensor& weight, int64_t num_tokens, Stream
 }
 
 void DecoderModel::norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream) {
+  ops_.all_reduce(delta(num_tokens), stream);
   ops_.rms_norm(delta(num_tokens), weights_of(weight), decoder_.rms_norm_eps, delta(num_tokens),
                 stream);
 }
@@ -496,7 +498,6 @@ Status DecoderModel::run_attention(size_t layer_idx, const DecoderLayer& layer, 
 
 void DecoderModel::project_output(const DecoderLayer& layer, int64_t num_tokens, Stream& stream) {
   ops_.linear(*layer.o, attention_view(num_tokens), delta(num_tokens), stream);
-  ops_.all_reduce(delta(num_tokens), stream);
 }
 
 void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream) {
@@ -524,7 +525,6 @@ void DecoderModel::mlp(const DecoderLayer& layer, const ResidualNorm& norm, Stre
     call.adds = layer.gate_up != nullptr;
     moe_.run(layer.moe, call, ops_, stream);
   }
-  ops_.all_reduce(delta(num_tokens), stream);
 }
 
 void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView output,
@@ -539,7 +539,12 @@ void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView out
   }
   const TensorView last_delta = scratch(num_rows * hidden, num_rows, hidden);
   ops_.gather_rows(delta_.view, rows, last_delta, stream);
-  ops_.add_rms_norm(output, last_delta, weights, decoder_.rms_norm_eps, norm, stream);
+  ops_.residual_norm({.residual = output,
+                      .delta = last_delta,
+                      .weight = weights,
+                      .eps = decoder_.rms_norm_eps,
+                      .sums_ranks = !decoder_.norms_outputs},
+                     norm, stream);
 }
 
 // Only rows whose logits are requested go through the final norm and lm_head, the largest matrix.

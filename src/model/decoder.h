@@ -150,7 +150,7 @@ class DecoderModel : public virtual Model {
   void norm_residual(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // residual += delta; residual → normed
   void add_and_norm(const Tensor& weight, int64_t num_tokens, Stream& stream);
-  // delta → delta
+  // The sum of the ranks' delta → delta, normed. For families with DecoderConfig::norms_outputs.
   void norm_delta(const Tensor& weight, int64_t num_tokens, Stream& stream);
   // The norm → qkv_view. With multi-head latent attention, it calls project_latent().
   void project_qkv(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream);
@@ -163,7 +163,8 @@ class DecoderModel : public virtual Model {
   // keys_values [num_tokens, 2 * kv_heads * head_dim] → the cache, without queries
   void cache_keys_values(size_t layer_idx, const DecoderLayer& layer, TensorView keys_values,
                          const StepInput& input, Stream& stream);
-  // attention_view → delta
+  // attention_view → delta. On several ranks, each gets a part of delta, from this and from mlp():
+  // the norms sum the parts.
   void project_output(const DecoderLayer& layer, int64_t num_tokens, Stream& stream);
   // The norm → delta
   void mlp(const DecoderLayer& layer, const ResidualNorm& norm, Stream& stream);

@@ -172,6 +172,8 @@ struct ResidualNorm {
   TensorView delta = {};  // data null: nothing is added
   const float* weight = nullptr;
   float eps = 0.0F;
+  // Of several ranks, each has a part of delta: their sum is added. Afterwards delta is undefined.
+  bool sums_ranks = false;
 };
 
 // Arguments of Ops::gated_mlp. All tensors are [num_tokens, width].
@@ -342,11 +344,13 @@ class Ops {
   // residual += delta; out = rms_norm(residual).
   virtual void add_rms_norm(TensorView residual, TensorView delta, const float* weight, float eps,
                             TensorView out, Stream& stream) = 0;
-  // out = the norm. If nothing is added, out may be the residual.
-  void residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) {
+  // out = the norm. If nothing is added, out may be the residual. With sums_ranks it is one of the
+  // collectives below.
+  virtual void residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) {
     if (norm.delta.data == nullptr) {
       return rms_norm(norm.residual, norm.weight, norm.eps, out, stream);
     }
+    if (norm.sums_ranks) all_reduce(norm.delta, stream);
     add_rms_norm(norm.residual, norm.delta, norm.weight, norm.eps, out, stream);
   }
   // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n]. On a CPU the bits of row t do not depend on the
@@ -450,17 +454,15 @@ class Ops {
   }
 };
 
-// Computes a layer tail with the operations above; the baseline for testing and measuring a fused
-// kernel.
+// Computes a layer tail of one rank with the operations above; the baseline for testing and
+// measuring a fused kernel.
 inline void run_layer_tail(Ops& ops, const LayerTail& tail, Stream& stream) {
   ops.linear(*tail.o, tail.attention, tail.delta, stream);
-  ops.all_reduce(tail.delta, stream);
   ops.add_rms_norm(tail.residual, tail.delta, tail.post_attention_norm, tail.norm_eps, tail.normed,
                    stream);
   ops.linear_gated_mul(Activation::kSilu, *tail.gate_up, tail.normed, tail.gate_up_out,
                        tail.product, stream);
   ops.linear(*tail.down, tail.product, tail.delta, stream);
-  ops.all_reduce(tail.delta, stream);
   if (tail.next_qkv == nullptr) return;
   ops.add_rms_norm(tail.residual, tail.delta, tail.next_norm, tail.norm_eps, tail.normed, stream);
   ops.linear(*tail.next_qkv, tail.normed, tail.qkv, stream);

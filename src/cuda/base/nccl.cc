@@ -88,6 +88,7 @@ struct NcclRanks::Impl {
         devices(devices_.begin(), devices_.end()),
         comms(devices.size()),
         join(static_cast<int>(devices.size()), [this] {
+          if (release) release();
           // NCCL's abort returns once the graphs with its collectives are gone, which is later.
           aborting = std::jthread([this] { abort_all(); });
         }) {}
@@ -116,6 +117,7 @@ struct NcclRanks::Impl {
   std::vector<int> devices;
   std::vector<NcclComm> comms;  // by rank; null after a failure
   std::shared_mutex enqueuing;  // shared while a collective is enqueued; guards comms
+  std::function<void()> release;
   std::jthread aborting;
   RankJoin join;
 };
@@ -217,6 +219,10 @@ void NcclRanks::all_gather(int rank, const float* part, int64_t count, float* ga
   stream.record_error(impl_->check(impl_->api.all_gather(part, gathered, static_cast<size_t>(count),
                                                          NcclType::kF32, comm, stream.get()),
                                    "an all-gather"));
+}
+
+void NcclRanks::on_failure(std::function<void()> release) {
+  impl_->release = std::move(release);
 }
 
 Status NcclRanks::join(const Status& status) {

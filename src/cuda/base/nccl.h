@@ -2,6 +2,7 @@
 // needed.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -28,6 +29,9 @@ class NcclRanks {
   void all_reduce(int rank, const TensorView& x, CudaStream& stream);
   // gathered = every rank's `count` numbers at `part`, one rank after the other; F32.
   void all_gather(int rank, const float* part, int64_t count, float* gathered, CudaStream& stream);
+  // Called once by the first rank that fails, to release ranks that wait for it elsewhere. Set
+  // before the first join().
+  void on_failure(std::function<void()> release);
   // RankJoin::join(). A rank that fails ends the collectives in which the others wait.
   Status join(const Status& status);
 

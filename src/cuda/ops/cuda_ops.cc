@@ -37,6 +37,7 @@ class CudaOpsImpl final : public CudaOps {
         layer_tail_(std::move(layer_tail)),
         ranks_(std::move(options.ranks)),
         rank_(options.rank),
+        peer_sums_(std::move(options.peer_sums)),
         part_rows_(std::move(part_rows)),
         experts_(context, options.expert_blocks),
         upload_(context) {}
@@ -134,6 +135,15 @@ class CudaOpsImpl final : public CudaOps {
     run_rms_norm(context_for(stream), residual, &delta, weight, eps, out);
   }
 
+  void residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) override {
+    check_stream(stream);
+    if (!is_collective(norm) || !enqueues_collectives() || !sums_by_peers(norm.delta)) {
+      return Ops::residual_norm(norm, out, stream);
+    }
+    check_norm(norm, out);
+    run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), norm, out);
+  }
+
   void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override {
     check_stream(stream);
     if (as_cuda(w).packed() != nullptr) return packed_gemm_->run(packed_product_of(w, x, out));
@@ -146,7 +156,9 @@ class CudaOpsImpl final : public CudaOps {
     check_norm(norm, scratch);
     // Normalizing few rows in every thread block of the packed kernel is slower than a kernel
     // before.
-    if (as_cuda(w).packed() != nullptr) return Ops::norm_linear(norm, w, scratch, out, stream);
+    if (as_cuda(w).packed() != nullptr || is_collective(norm)) {
+      return Ops::norm_linear(norm, w, scratch, out, stream);
+    }
     GemmCall call = product_of(w, scratch, out);
     call.operation = norm;
     run_product(call);
@@ -239,7 +251,11 @@ class CudaOpsImpl final : public CudaOps {
     if (mlp.norm) check_norm(*mlp.norm, mlp.x);
     check_gated(mlp.gate_up_out, mlp.product);
     GemmCall gate_up = product_of(*mlp.gate_up, mlp.x, mlp.gate_up_out);
-    if (mlp.norm) gate_up.operation = *mlp.norm;
+    if (mlp.norm && is_collective(*mlp.norm)) {
+      residual_norm(*mlp.norm, mlp.x, stream);
+    } else if (mlp.norm) {
+      gate_up.operation = *mlp.norm;
+    }
     const bool may_multiply = mlp.activation == Activation::kSilu;
     if (may_multiply) gate_up.gated_out = mlp.product;
     const GemmCall down = product_of(*mlp.down, mlp.product, mlp.out);
@@ -290,7 +306,9 @@ class CudaOpsImpl final : public CudaOps {
 
   void all_reduce(TensorView x, Stream& stream) override {
     check_stream(stream);
-    if (enqueues_collectives()) ranks_->all_reduce(rank_, x, *context_.stream);
+    if (!enqueues_collectives()) return;
+    if (sums_by_peers(x)) return run_sum_rows(context_, peer_sums_->inboxes(rank_), x);
+    ranks_->all_reduce(rank_, x, *context_.stream);
   }
 
   // NCCL gathers one part after the other, so each is gathered with all its rows.
@@ -349,6 +367,13 @@ class CudaOpsImpl final : public CudaOps {
   bool enqueues_collectives() const {
     if (ranks_ == nullptr) return false;
     return !is_starting_ || context_.stream->is_capturing();
+  }
+
+  bool is_collective(const ResidualNorm& norm) const {
+    return ranks_ != nullptr && norm.sums_ranks;
+  }
+  bool sums_by_peers(const TensorView& x) const {
+    return peer_sums_ != nullptr && peer_sums_->takes(x);
   }
 
   void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out,
@@ -596,6 +621,7 @@ class CudaOpsImpl final : public CudaOps {
   bool fuses_layer_tails_ = false;
   std::shared_ptr<NcclRanks> ranks_;  // null: there is one rank
   int rank_;
+  std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
   bool is_starting_ = false;
   Tensor part_rows_;  // I32, of a step's tokens; empty: there is one rank
   ExpertsRunner experts_;

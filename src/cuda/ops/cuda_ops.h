@@ -13,6 +13,7 @@
 
 #include "cuda/base/nccl.h"
 #include "cuda/base/stream.h"
+#include "cuda/ops/peer_sums.h"
 #include "ops/ops.h"
 
 namespace quire::cuda {
@@ -47,6 +48,7 @@ struct CudaOpsOptions {
   // The ranks that share a model, and which of them this is; null: there is one.
   std::shared_ptr<NcclRanks> ranks = nullptr;
   int rank = 0;
+  std::shared_ptr<PeerSums> peer_sums = nullptr;  // of these ranks; null: all sums are NCCL's
 };
 
 // `stream` must outlive the Ops, and is the stream of every operation. activation: BF16, F16 or

@@ -24,12 +24,13 @@ namespace {
 class CudaContext final : public DeviceContext {
  public:
   // ranks: null with one rank.
-  static Result<std::unique_ptr<DeviceContext>> open(int rank, std::shared_ptr<NcclRanks> ranks,
-                                                     const PlatformConfig& config) {
+  static Result<std::unique_ptr<CudaContext>> open(int rank, std::shared_ptr<NcclRanks> ranks,
+                                                   std::shared_ptr<PeerSums> peer_sums,
+                                                   const PlatformConfig& config) {
     std::unique_ptr<CudaContext> context(
         new CudaContext(rank, std::move(ranks), config.gpu_memory_utilization));
-    QUIRE_RETURN_IF_ERROR(context->open(config));
-    return std::unique_ptr<DeviceContext>(std::move(context));
+    QUIRE_RETURN_IF_ERROR(context->open(std::move(peer_sums), config));
+    return context;
   }
   // Library handles must be released on their own device.
   ~CudaContext() override {
@@ -39,7 +40,7 @@ class CudaContext final : public DeviceContext {
   Status bind_thread() override { return use_device(info_.device.index); }
   const Device& device() const override { return info_.device; }
   const BackendSet& attention() const override { return attention_; }
-  Stream& stream() override { return *stream_; }
+  CudaStream& stream() override { return *stream_; }
   Ops& ops() override { return *ops_; }
 
   Result<MemoryBudget> memory_budget() const override {
@@ -84,11 +85,12 @@ class CudaContext final : public DeviceContext {
   CudaContext(int rank, std::shared_ptr<NcclRanks> ranks, double utilization)
       : rank_(rank), ranks_(std::move(ranks)), utilization_(utilization) {}
 
-  Status open(const PlatformConfig& config) {
+  Status open(std::shared_ptr<PeerSums> peer_sums, const PlatformConfig& config) {
     QUIRE_ASSIGN_OR_RETURN(info_, open_device(config.devices[static_cast<size_t>(rank_)]));
     QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
     QUIRE_ASSIGN_OR_RETURN(
-        ops_, make_cuda_ops(*stream_, config.activation_dtype, {.ranks = ranks_, .rank = rank_}));
+        ops_, make_cuda_ops(*stream_, config.activation_dtype,
+                            {.ranks = ranks_, .rank = rank_, .peer_sums = std::move(peer_sums)}));
     // The order matters: if backends are equally fast, the first is selected. XQA gains the most
     // from pages that requests share.
     attention_.add(make_xqa_attention(info_));
@@ -131,6 +133,31 @@ class CudaContext final : public DeviceContext {
   std::unique_ptr<CudaOps> ops_;
 };
 
+// Null if the GPUs cannot write to each other's memory.
+Result<std::shared_ptr<PeerSums>> connect_peers(std::span<const int> devices, NcclRanks& ranks) {
+  Result<std::shared_ptr<PeerSums>> peers = PeerSums::connect(devices);
+  if (!peers.ok()) {
+    if (peers.status().code() != StatusCode::kUnavailable) return peers.status();
+    log_warning("[ranks] sums of few rows are NCCL's, which is slower: {}",
+                peers.status().message());
+    return std::shared_ptr<PeerSums>();
+  }
+  ranks.on_failure([sums = *peers] { sums->release(); });
+  return peers;
+}
+
+// Uses peer memory for the sizes that are faster there on every rank.
+Status choose_sums(std::span<CudaStream* const> streams, NcclRanks& ranks, PeerSums& peers) {
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<SumTimes> times, measure_sums(streams, ranks, peers));
+  peers.set_max_bytes(best_max_bytes(times));
+  const SumTimes& first = times.front();
+  log_info(
+      "[ranks] sums of up to {} KiB use peer memory; {} KiB and a norm take {:.1f} us, {:.1f} us "
+      "with NCCL",
+      best_max_bytes(times) / 1024, first.num_bytes / 1024, first.peers_us, first.nccl_us);
+  return {};
+}
+
 class CudaPlatform final : public Platform {
  public:
   static Result<std::unique_ptr<Platform>> create(const PlatformConfig& config) {
@@ -138,15 +165,20 @@ class CudaPlatform final : public Platform {
       return invalid_argument("[cuda] no device was chosen; got 0 devices, expected at least 1");
     }
     std::shared_ptr<NcclRanks> ranks;
+    std::shared_ptr<PeerSums> peer_sums;
     if (config.devices.size() > 1) {
       QUIRE_ASSIGN_OR_RETURN(ranks, NcclRanks::connect(config.devices));
+      QUIRE_ASSIGN_OR_RETURN(peer_sums, connect_peers(config.devices, *ranks));
     }
     auto platform = std::make_unique<CudaPlatform>();
+    std::vector<CudaStream*> streams;
     for (size_t rank = 0; rank < config.devices.size(); ++rank) {
-      QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DeviceContext> context,
-                             CudaContext::open(static_cast<int>(rank), ranks, config));
+      QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaContext> context,
+                             CudaContext::open(static_cast<int>(rank), ranks, peer_sums, config));
+      streams.push_back(&context->stream());
       platform->contexts_.push_back(std::move(context));
     }
+    if (peer_sums != nullptr) QUIRE_RETURN_IF_ERROR(choose_sums(streams, *ranks, *peer_sums));
     return std::unique_ptr<Platform>(std::move(platform));
   }
 

@@ -11,12 +11,6 @@
 namespace quire::cuda {
 namespace {
 
-Status instantiate(cudaGraph_t graph, cudaGraphExec_t* executable) {
-  const cudaError_t error = cudaGraphInstantiate(executable, graph, 0);
-  (void)cudaGraphDestroy(graph);
-  return to_status(error, "cudaGraphInstantiate");
-}
-
 DecodeGraph graph_for(const DecodeKey& key, std::span<const AttentionSelector> selectors) {
   DecodeGraph graph;
   graph.batch = {.num_reqs = key.num_reqs, .q_len = key.q_len};
@@ -27,39 +21,6 @@ DecodeGraph graph_for(const DecodeKey& key, std::span<const AttentionSelector> s
 }
 
 }  // namespace
-
-Result<CudaGraph> CudaGraph::capture(CudaStream& stream, const std::function<Status()>& enqueue) {
-  QUIRE_RETURN_IF_ERROR(stream.take_error());
-  QUIRE_CUDA_RETURN_IF_ERROR(
-      cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal));
-  Status enqueued = enqueue();
-  if (enqueued.ok()) enqueued = stream.take_error();
-  cudaGraph_t graph = nullptr;
-  const cudaError_t ended = cudaStreamEndCapture(stream.get(), &graph);
-  if (!enqueued.ok()) {
-    if (graph != nullptr) (void)cudaGraphDestroy(graph);
-    return enqueued;
-  }
-  QUIRE_RETURN_IF_ERROR(to_status(ended, "cudaStreamEndCapture"));
-  CudaGraph captured;
-  QUIRE_RETURN_IF_ERROR(instantiate(graph, &captured.graph_));
-  return captured;
-}
-
-CudaGraph::CudaGraph(CudaGraph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
-
-CudaGraph& CudaGraph::operator=(CudaGraph&& other) noexcept {
-  std::swap(graph_, other.graph_);
-  return *this;
-}
-
-CudaGraph::~CudaGraph() {
-  if (graph_ != nullptr) (void)cudaGraphExecDestroy(graph_);
-}
-
-void CudaGraph::launch(CudaStream& stream) const {
-  stream.record_error(cudaGraphLaunch(graph_, stream.get()), "a graph's launch");
-}
 
 std::vector<int> graph_buckets(int max_num_seqs) {
   std::vector<int> buckets;

@@ -1,33 +1,14 @@
-// CUDA graphs: capture and launch, the step sizes for which graphs of decode are captured, and the
-// choice of one for a step.
+// The step sizes for which graphs of decode are captured, and the choice of one for a step.
 #pragma once
 
-#include <cuda_runtime_api.h>
-
-#include <functional>
 #include <span>
 #include <vector>
 
-#include "cuda/base/stream.h"
+#include "cuda/base/graph.h"
 #include "cuda/step/step_inputs.h"
 #include "platform/runner.h"
 
 namespace quire::cuda {
-
-class CudaGraph {
- public:
-  // Captures the work that `enqueue` puts into the stream, without running it.
-  static Result<CudaGraph> capture(CudaStream& stream, const std::function<Status()>& enqueue);
-  CudaGraph() = default;
-  CudaGraph(CudaGraph&& other) noexcept;
-  CudaGraph& operator=(CudaGraph&& other) noexcept;
-  ~CudaGraph();
-
-  void launch(CudaStream& stream) const;
-
- private:
-  cudaGraphExec_t graph_ = nullptr;
-};
 
 // Numbers of requests for which graphs are captured, ascending: 1, 2, 4, then multiples of 8 up to
 // 256, then multiples of 16. The last one is always max_num_seqs.

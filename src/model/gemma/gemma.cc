@@ -76,6 +76,7 @@ std::shared_ptr<GemmaConfig> parse(ConfigFields& fields, const Defaults& default
                                    ModelConfig& config) {
   auto gemma = std::make_shared<GemmaConfig>();
   gemma->activation = Activation::kGeluTanh;
+  gemma->norms_outputs = true;
   read_activation(fields);
   read_decoder_sizes(fields,
                      {.num_heads = 8,

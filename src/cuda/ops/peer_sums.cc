@@ -1,0 +1,181 @@
+#include "cuda/ops/peer_sums.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "cuda/base/device_info.h"
+#include "cuda/base/graph.h"
+#include "cuda/ops/cuda_linear.h"
+
+namespace quire::cuda {
+namespace {
+
+Status connect_pair(int device, int peer) {
+  int can_access = 0;
+  QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceCanAccessPeer(&can_access, device, peer));
+  if (can_access == 0) {
+    return unavailable(fmt::format("GPU {} cannot access the memory of GPU {}", device, peer));
+  }
+  const cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
+  if (error == cudaErrorPeerAccessAlreadyEnabled) {
+    (void)cudaGetLastError();  // otherwise the next launch reports it
+    return {};
+  }
+  return to_status(error, "cudaDeviceEnablePeerAccess");
+}
+
+// Called by every rank at the same time.
+Result<std::vector<SumTimes>> measure_rank(CudaStream& stream, int rank, NcclRanks& nccl,
+                                           PeerSums& peers) {
+  QUIRE_RETURN_IF_ERROR(use_device(stream.limits().device));
+  const LaunchContext context = {.stream = &stream, .overlap_start = true};
+  constexpr int64_t kWidth = 4096;  // 8 KiB in BF16
+  constexpr int kRepeats = 20;
+  const auto rows_of = [&](int64_t num_rows) -> Result<Tensor> {
+    QUIRE_ASSIGN_OR_RETURN(Tensor rows, device_tensor({num_rows, kWidth}, DType::kBF16));
+    stream.set_zero(rows.view.data, rows.view.num_bytes());
+    return rows;
+  };
+  QUIRE_ASSIGN_OR_RETURN(const Tensor residual, rows_of(kMaxPeerRows));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor delta, rows_of(kMaxPeerRows));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor out, rows_of(kMaxPeerRows));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor weight, device_tensor({kWidth}, DType::kF32));
+  stream.set_zero(weight.view.data, weight.view.num_bytes());
+  Result<Stopwatch> stopwatch = Stopwatch::create();
+  QUIRE_RETURN_IF_ERROR(stopwatch.status());
+
+  std::vector<SumTimes> times;
+  for (int64_t num_rows = 1; num_rows <= kMaxPeerRows; num_rows *= 2) {
+    ResidualNorm norm = {.residual = residual.view.rows(0, num_rows),
+                         .delta = delta.view.rows(0, num_rows),
+                         .weight = weight.view.as<float>(),
+                         .eps = 1e-5F};
+    const TensorView normed = out.view.rows(0, num_rows);
+    const auto run_norm = [&] {
+      run_rms_norm(context, norm.residual, &norm.delta, norm.weight, norm.eps, normed);
+    };
+    // Loads the kernel, which could otherwise wait for a collective that waits for this rank.
+    run_norm();
+    QUIRE_RETURN_IF_ERROR(stream.synchronize());
+    const auto time = [&](const std::function<void()>& sum) -> Result<double> {
+      QUIRE_ASSIGN_OR_RETURN(const CudaGraph graph, CudaGraph::capture(stream, [&]() -> Status {
+                               for (int i = 0; i < kRepeats; ++i) sum();
+                               return {};
+                             }));
+      QUIRE_RETURN_IF_ERROR(nccl.join({}));
+      graph.launch(stream);
+      QUIRE_ASSIGN_OR_RETURN(const double us, stopwatch->time(stream, [&]() -> Status {
+        graph.launch(stream);
+        return {};
+      }));
+      return us / kRepeats;
+    };
+    SumTimes& measured = times.emplace_back();
+    measured.num_bytes = norm.delta.num_bytes();
+    QUIRE_ASSIGN_OR_RETURN(measured.nccl_us, time([&] {
+                             nccl.all_reduce(rank, norm.delta, stream);
+                             run_norm();
+                           }));
+    QUIRE_ASSIGN_OR_RETURN(measured.peers_us, time([&] {
+                             run_sum_rows_and_norm(context, peers.inboxes(rank), norm, normed);
+                           }));
+  }
+  return times;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<PeerSums>> PeerSums::connect(std::span<const int> devices) {
+  if (devices.size() > size_t{kMaxPeers}) {
+    return unavailable(fmt::format("there are {} GPUs, more than {}", devices.size(), kMaxPeers));
+  }
+  std::shared_ptr<PeerSums> sums(new PeerSums());
+  QUIRE_ASSIGN_OR_RETURN(sums->is_released_, pinned_memory(sizeof(int)));
+  std::memset(sums->is_released_.data(), 0, sizeof(int));
+  const size_t inbox_bytes = kMaxPeerRows * kNumInboxes * devices.size() * kMaxPeerRowBytes;
+  for (const int device : devices) {
+    QUIRE_RETURN_IF_ERROR(use_device(device));
+    for (const int peer : devices) {
+      if (peer != device) QUIRE_RETURN_IF_ERROR(connect_pair(device, peer));
+    }
+    QUIRE_RETURN_IF_ERROR(load_sum_kernels(static_cast<int>(devices.size())));
+    QUIRE_ASSIGN_OR_RETURN(sums->inboxes_.emplace_back(), device_memory(inbox_bytes));
+    QUIRE_CUDA_RETURN_IF_ERROR(
+        cudaMemset(sums->inboxes_.back().data(), kEmptyInboxByte, inbox_bytes));
+    constexpr size_t kSlotBytes = kMaxPeerRows * sizeof(PeerSlot);
+    QUIRE_ASSIGN_OR_RETURN(sums->slots_.emplace_back(), device_memory(kSlotBytes));
+    QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(sums->slots_.back().data(), 0, kSlotBytes));
+    QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
+  }
+  return sums;
+}
+
+bool PeerSums::takes(const TensorView& x) const {
+  const int64_t num_rows = x.shape[0];
+  const size_t num_bytes = x.num_bytes();
+  if (num_rows == 0 || num_rows > kMaxPeerRows || num_bytes > max_bytes_) return false;
+  const size_t row_bytes = num_bytes / static_cast<size_t>(num_rows);
+  constexpr size_t kVector = 16;
+  return row_bytes <= kMaxPeerRowBytes && row_bytes % kVector == 0;
+}
+
+PeerInboxes PeerSums::inboxes(int rank) const {
+  PeerInboxes inboxes;
+  inboxes.rank = rank;
+  inboxes.num_ranks = static_cast<int>(inboxes_.size());
+  for (size_t i = 0; i < inboxes_.size(); ++i) {
+    inboxes.of_rank[i] = static_cast<std::byte*>(inboxes_[i].data());
+  }
+  inboxes.slots = static_cast<PeerSlot*>(slots_[static_cast<size_t>(rank)].data());
+  inboxes.is_released = static_cast<const int*>(is_released_.data());
+  return inboxes;
+}
+
+void PeerSums::release() {
+  auto* const flag = static_cast<int*>(is_released_.data());
+  std::atomic_ref(*flag).store(1);
+}
+
+Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams, NcclRanks& nccl,
+                                           PeerSums& peers) {
+  std::vector<std::vector<SumTimes>> times(streams.size());
+  std::vector<Status> statuses(streams.size());
+  {
+    std::vector<std::jthread> threads;
+    for (size_t rank = 0; rank < streams.size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        Result<std::vector<SumTimes>> measured =
+            measure_rank(*streams[rank], static_cast<int>(rank), nccl, peers);
+        if (measured.ok()) times[rank] = *std::move(measured);
+        statuses[rank] = nccl.join(measured.status());
+      });
+    }
+  }
+  for (const Status& status : statuses) QUIRE_RETURN_IF_ERROR(status);
+  std::vector<SumTimes> all = times.front();
+  for (const std::vector<SumTimes>& of_rank : times) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i].nccl_us = std::min(all[i].nccl_us, of_rank[i].nccl_us);
+      all[i].peers_us = std::max(all[i].peers_us, of_rank[i].peers_us);
+    }
+  }
+  return all;
+}
+
+size_t best_max_bytes(std::span<const SumTimes> times) {
+  size_t max_bytes = 0;
+  for (const SumTimes& measured : times) {
+    if (measured.peers_us >= measured.nccl_us) break;
+    max_bytes = measured.num_bytes;
+  }
+  return max_bytes;
+}
+
+}  // namespace quire::cuda

@@ -1,0 +1,93 @@
+// Sums of a few rows over the GPUs of one process, through each other's memory. NCCL takes about 9
+// us for the sum of a decoded token, most of it for synchronization.
+//
+// Each rank has an inbox, into which the kernels of the others write their rows. An inbox is filled
+// with a mark that no row contains, so a word that differs from the mark has arrived: there are no
+// flags and no fences. Every slot, one per row, has three inboxes in turn. A kernel writes to the
+// others' inbox number i, waits for its own number i, and refills number i - 1, which it read in
+// the call before. Number i - 1 is written again two calls later, by ranks that have received rows
+// which this rank sent after it refilled the inbox.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda/base/memory.h"
+#include "cuda/base/nccl.h"
+#include "cuda/ops/op_kernels.h"
+#include "quire/status.h"
+#include "tensor/tensor.h"
+
+namespace quire::cuda {
+
+inline constexpr int kMaxPeers = 8;
+inline constexpr int kMaxPeerRows = 64;
+inline constexpr size_t kMaxPeerRowBytes = size_t{32} << 10;
+inline constexpr int kNumInboxes = 3;
+inline constexpr int kEmptyInboxByte = 0x80;
+
+struct PeerSlot {
+  uint32_t num_calls = 0;
+  uint32_t num_bytes = 0;  // of the row of the last call
+};
+
+// What a rank's kernels need besides the rows. Inbox i of slot s with the row of rank r is the part
+// (s * kNumInboxes + i) * num_ranks + r of a rank's inboxes; a part has kMaxPeerRowBytes.
+struct PeerInboxes {
+  int rank = 0;
+  int num_ranks = 0;
+  std::byte* of_rank[kMaxPeers] = {};
+  PeerSlot* slots = nullptr;         // of this rank
+  const int* is_released = nullptr;  // host memory; not 0: the kernels wait no longer
+};
+
+// x = the sum of the ranks' x, in F32, rounded once. PeerSums::takes(x).
+void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, const TensorView& x);
+// residual += the sum of the ranks' delta; out = rms_norm(residual). PeerSums::takes(delta).
+void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inboxes,
+                           const ResidualNorm& norm, const TensorView& out);
+// Loads the kernels for this number of ranks on the current device.
+Status load_sum_kernels(int num_ranks);
+
+class PeerSums {
+ public:
+  // Lets the GPUs with these indices, by rank, write to each other's memory. Fails with
+  // kUnavailable if two of them cannot, or if there are more than kMaxPeers.
+  static Result<std::shared_ptr<PeerSums>> connect(std::span<const int> devices);
+
+  // The largest sum that is computed here; 0 until it is set: none.
+  void set_max_bytes(size_t max_bytes) { max_bytes_ = max_bytes; }
+  bool takes(const TensorView& x) const;
+  PeerInboxes inboxes(int rank) const;
+  // Ends the kernels that wait for a rank; the sums of all later ones are undefined. Any thread may
+  // call it.
+  void release();
+
+ private:
+  PeerSums() = default;
+
+  size_t max_bytes_ = 0;
+  Buffer is_released_;           // pinned: an int, not 0 after release()
+  std::vector<Buffer> inboxes_;  // by rank, on its device
+  std::vector<Buffer> slots_;    // by rank
+};
+
+struct SumTimes {
+  size_t num_bytes = 0;
+  // Of a sum and the RMSNorm after it, in a graph.
+  double nccl_us = 0;
+  double peers_us = 0;
+};
+
+// Measures sums of BF16 rows on all ranks at once; `streams`: by rank. The times are the shortest of
+// NCCL, and the longest through peer memory, of all ranks.
+Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams, NcclRanks& nccl,
+                                           PeerSums& peers);
+
+// The size up to which all sums were faster through peer memory.
+size_t best_max_bytes(std::span<const SumTimes> times);
+
+}  // namespace quire::cuda

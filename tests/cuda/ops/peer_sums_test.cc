@@ -1,0 +1,246 @@
+// Sums of rows over GPUs that write to each other's memory. Needs two GPUs; runs with all, up to
+// four.
+#include "cuda/ops/peer_sums.h"
+
+#include <barrier>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "cuda/base/graph.h"
+#include "device_data.h"
+
+namespace quire::testing {
+namespace {
+
+constexpr float kEps = 1e-5F;
+
+TEST(BestMaxBytes, EndsBeforeTheFirstSizeThatIsSlower) {
+  EXPECT_EQ(cuda::best_max_bytes({}), 0U);
+  const std::vector<cuda::SumTimes> times = {{8, 10, 4}, {16, 10, 9}, {32, 10, 10}, {64, 10, 5}};
+  EXPECT_EQ(cuda::best_max_bytes(times), 16U);
+  EXPECT_EQ(cuda::best_max_bytes(std::span(times).first(1)), 8U);
+  EXPECT_EQ(cuda::best_max_bytes(std::span(times).subspan(2)), 0U);
+}
+
+struct Rank {
+  cuda::CudaStream* stream = nullptr;
+  cuda::LaunchContext context;
+  cuda::PeerInboxes inboxes;
+};
+
+class PeerSumsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    int num_gpus = 0;
+    if (cudaGetDeviceCount(&num_gpus) != cudaSuccess || num_gpus < 2) {
+      GTEST_SKIP() << "the test needs two GPUs";
+    }
+    for (int i = 0; i < std::min(num_gpus, 4); ++i) devices_.push_back(i);
+    auto peers = cuda::PeerSums::connect(devices_);
+    ASSERT_TRUE(peers.ok()) << peers.status().message();
+    peers_ = *peers;
+    peers_->set_max_bytes(size_t{cuda::kMaxPeerRows} * cuda::kMaxPeerRowBytes);
+    for (const int device : devices_) {
+      ASSERT_TRUE(cuda::use_device(device).ok());
+      streams_.push_back(cuda::CudaStream::create().value());
+    }
+  }
+
+  int size() const { return static_cast<int>(devices_.size()); }
+
+  // Runs `body` for every rank at the same time.
+  void on_every_rank(const std::function<void(int rank, const Rank& at)>& body) {
+    std::vector<std::jthread> threads;
+    for (int rank = 0; rank < size(); ++rank) {
+      threads.emplace_back([&, rank] {
+        ASSERT_TRUE(cuda::use_device(devices_[static_cast<size_t>(rank)]).ok());
+        cuda::CudaStream* const stream = streams_[static_cast<size_t>(rank)].get();
+        body(rank, {stream, {.stream = stream, .overlap_start = true}, peers_->inboxes(rank)});
+        EXPECT_EQ(stream->synchronize().message(), "");
+      });
+    }
+  }
+
+  std::vector<int> devices_;
+  std::shared_ptr<cuda::PeerSums> peers_;
+  std::vector<std::unique_ptr<cuda::CudaStream>> streams_;
+};
+
+// A rank's rows, with the numbers that are rare: zeros of both signs, and the words that mark an
+// empty inbox.
+std::vector<float> rows_of(int rank, int64_t count, DType dtype, uint32_t seed) {
+  std::vector<float> rows =
+      rounded(random_floats(count, seed * 8 + static_cast<uint32_t>(rank)), dtype);
+  uint32_t empty = 0x80808080U;
+  float mark = 0;
+  std::memcpy(&mark, &empty, sizeof(mark));
+  if (dtype == DType::kF16) mark = f16_to_f32(0x8080);
+  if (dtype == DType::kBF16) mark = bf16_to_f32(0x8080);
+  for (size_t i = 0; i + 8 < rows.size(); i += 16) {
+    for (size_t j = 0; j < 4; ++j) rows[i + j] = mark;
+    rows[i + 4] = -0.0F;
+    rows[i + 5] = 0.0F;
+  }
+  return rows;
+}
+
+struct Case {
+  DType dtype;
+  int64_t num_rows;
+  int64_t width;
+};
+
+// Rows of few vectors, of more vectors than a thread block has threads, and of the largest size.
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+    const auto vector = static_cast<int64_t>(16 / dtype_bytes(dtype));
+    for (const int64_t num_rows : {1, 3, 64}) {
+      for (const int64_t num_vectors : {1, 33, 512, 1024, 2048}) {
+        all.push_back({dtype, num_rows, num_vectors * vector});
+      }
+    }
+  }
+  return all;
+}
+
+TEST_F(PeerSumsTest, SumsRowsOnEveryRankToTheSameBits) {
+  uint32_t seed = 1;
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(::testing::Message()
+                 << dtype_name(c.dtype) << " " << c.num_rows << " x " << c.width);
+    const int64_t count = c.num_rows * c.width;
+    std::vector<float> expected(static_cast<size_t>(count));
+    for (size_t i = 0; i < expected.size(); ++i) expected[i] = 0;
+    std::vector<double> exact(expected.size());
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::vector<float> rows = rows_of(rank, count, c.dtype, seed);
+      for (size_t i = 0; i < rows.size(); ++i) exact[i] += double{rows[i]};
+    }
+    for (size_t i = 0; i < exact.size(); ++i) expected[i] = static_cast<float>(exact[i]);
+    std::vector<std::vector<std::byte>> bits(devices_.size());
+    on_every_rank([&](int rank, const Rank& at) {
+      DeviceData x(*at.stream, {c.num_rows, c.width}, c.dtype, rows_of(rank, count, c.dtype, seed));
+      ASSERT_TRUE(peers_->takes(x.view()));
+      cuda::run_sum_rows(at.context, at.inboxes, x.view());
+      bits[static_cast<size_t>(rank)] = x.bytes();
+    });
+    expect_near_all(decode(bits[0], c.dtype), expected, tolerance(c.dtype), "sum");
+    for (const auto& of_rank : bits) EXPECT_EQ(of_rank, bits[0]);
+    ++seed;
+  }
+}
+
+TEST_F(PeerSumsTest, AddsTheSumAndNorms) {
+  uint32_t seed = 1000;
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(::testing::Message()
+                 << dtype_name(c.dtype) << " " << c.num_rows << " x " << c.width);
+    const int64_t count = c.num_rows * c.width;
+    const std::vector<float> residual = rounded(random_floats(count, seed + 7), c.dtype);
+    const std::vector<float> weight = random_floats(c.width, seed + 8);
+    std::vector<double> exact(residual.begin(), residual.end());
+    for (int rank = 0; rank < size(); ++rank) {
+      const std::vector<float> rows = rows_of(rank, count, c.dtype, seed);
+      for (size_t i = 0; i < rows.size(); ++i) exact[i] += double{rows[i]};
+    }
+    std::vector<float> sum(exact.begin(), exact.end());
+    std::vector<float> normed(sum.size());
+    for (int64_t t = 0; t < c.num_rows; ++t) {
+      double squares = 0;
+      const auto at = [&](int64_t i) { return static_cast<size_t>(t * c.width + i); };
+      for (int64_t i = 0; i < c.width; ++i) squares += exact[at(i)] * exact[at(i)];
+      const double scale = 1 / std::sqrt(squares / static_cast<double>(c.width) + double{kEps});
+      for (int64_t i = 0; i < c.width; ++i) {
+        normed[at(i)] =
+            static_cast<float>(exact[at(i)] * scale * double{weight[static_cast<size_t>(i)]});
+      }
+    }
+    std::vector<std::vector<std::byte>> bits(devices_.size());
+    on_every_rank([&](int rank, const Rank& at) {
+      const Shape shape = {c.num_rows, c.width};
+      DeviceData x(*at.stream, shape, c.dtype, residual);
+      const DeviceData delta(*at.stream, shape, c.dtype, rows_of(rank, count, c.dtype, seed));
+      const DeviceData scale(*at.stream, {c.width}, DType::kF32, weight);
+      DeviceData out(*at.stream, shape, c.dtype);
+      const ResidualNorm norm = {x.view(), delta.view(), scale.as<float>(), kEps, true};
+      cuda::run_sum_rows_and_norm(at.context, at.inboxes, norm, out.view());
+      bits[static_cast<size_t>(rank)] = out.bytes();
+      if (rank == 0) expect_near_all(x.values(), sum, tolerance(c.dtype), "residual");
+    });
+    expect_near_all(decode(bits[0], c.dtype), normed, 2 * tolerance(c.dtype), "norm");
+    for (const auto& of_rank : bits) EXPECT_EQ(of_rank, bits[0]);
+    ++seed;
+  }
+}
+
+// Every call adds 1 on each rank, in integers that the type holds: a row that was read too early,
+// or from an earlier call, changes the result. Sizes alternate, ranks are delayed in turn, and half
+// of the calls are a graph's.
+TEST_F(PeerSumsTest, ManyCallsInGraphsAndOutside) {
+  constexpr int kRounds = 300;
+  constexpr int64_t kWidths[] = {4096, 64, 1024, 8192};
+  on_every_rank([&](int rank, const Rank& at) {
+    std::vector<DeviceData> rows;
+    std::vector<DeviceData> expected;
+    std::vector<cuda::CudaGraph> graphs;
+    for (const int64_t width : kWidths) {
+      const int64_t num_rows = width == 8192 ? 64 : width == 64 ? 7 : 1;
+      rows.emplace_back(*at.stream, Shape{num_rows, width}, DType::kF32,
+                        std::vector<float>(static_cast<size_t>(num_rows * width), 1.0F));
+      graphs.push_back(cuda::CudaGraph::capture(*at.stream, [&]() -> Status {
+                         cuda::run_sum_rows(at.context, at.inboxes, rows.back().view());
+                         return {};
+                       }).value());
+    }
+    for (int round = 0; round < kRounds; ++round) {
+      const size_t which = static_cast<size_t>(round) % rows.size();
+      if (round % size() == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
+      // 1, N, then 1 again: the sum of N ranks' ones, set back by the test.
+      rows[which].set(
+          std::vector<float>(static_cast<size_t>(rows[which].view().shape.num_elements()),
+                             static_cast<float>(round + 1)));
+      for (int i = 0; i < 3; ++i) {
+        if ((round + i) % 2 == 0) {
+          graphs[which].launch(*at.stream);
+        } else {
+          cuda::run_sum_rows(at.context, at.inboxes, rows[which].view());
+        }
+      }
+      const float sum = static_cast<float>(round + 1) * std::pow(static_cast<float>(size()), 3.0F);
+      for (const float value : rows[which].values()) ASSERT_EQ(value, sum) << "round " << round;
+    }
+  });
+}
+
+TEST_F(PeerSumsTest, TakesWholeVectorsUpToItsLimits) {
+  const auto view = [](int64_t rows, int64_t width) {
+    return TensorView{nullptr, DType::kBF16, {rows, width}};
+  };
+  EXPECT_TRUE(peers_->takes(view(64, 16384)));
+  EXPECT_FALSE(peers_->takes(view(65, 64)));
+  EXPECT_FALSE(peers_->takes(view(1, 16392)));
+  EXPECT_FALSE(peers_->takes(view(1, 12)));
+  EXPECT_FALSE(peers_->takes(view(0, 64)));
+  peers_->set_max_bytes(128);
+  EXPECT_TRUE(peers_->takes(view(1, 64)));
+  EXPECT_FALSE(peers_->takes(view(2, 64)));
+}
+
+// A kernel whose peers never come ends after release().
+TEST_F(PeerSumsTest, ReleaseEndsAKernelThatWaits) {
+  ASSERT_TRUE(cuda::use_device(0).ok());
+  cuda::CudaStream& stream = *streams_[0];
+  DeviceData x(stream, {2, 64}, DType::kF32, std::vector<float>(128, 1.0F));
+  cuda::run_sum_rows({.stream = &stream}, peers_->inboxes(0), x.view());
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(cudaStreamQuery(stream.get()), cudaErrorNotReady);
+  peers_->release();
+  EXPECT_EQ(stream.synchronize().message(), "");
+}
+
+}  // namespace
+}  // namespace quire::testing
