@@ -172,7 +172,7 @@ struct ResidualNorm {
   TensorView delta = {};  // data null: nothing is added
   const float* weight = nullptr;
   float eps = 0.0F;
-  // Of several ranks, each has a part of delta: their sum is added. Afterwards delta is undefined.
+  // Each of several ranks has a part of delta. Their sum is added, and delta is undefined afterwards.
   bool sums_ranks = false;
 };
 
