@@ -162,7 +162,8 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
     print_line("drafter", describe_drafter(speculation, planned.draft.get()));
   }
   DeviceContext& context = *platform->contexts().front();
-  const std::string quantization = describe_quantization(files.config, context.ops());
+  const std::string quantization =
+      describe_quantization(files.config, *files.weights, context.ops(), context.parallel());
   if (!quantization.empty()) print_line("quantization", quantization);
   if (planned.plans.size() > 1) {
     print_line("ranks", fmt::format("{}, with the memory plan of one rank", planned.plans.size()));

@@ -207,7 +207,8 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   log_info("{}", describe(plan.memory_request, plan.memory_plan));
   const std::string threads = describe_threads(*parts->platform);
   if (!threads.empty()) log_info("[threads] {}", threads);
-  const std::string quantization = describe_quantization(files.config, context.ops());
+  const std::string quantization =
+      describe_quantization(files.config, *files.weights, context.ops(), context.parallel());
   if (!quantization.empty()) {
     log_info("[engine] weights: {}; all weights take {:.2f} GiB", quantization,
              static_cast<double>(total_weight_bytes(planned.plans)) / double{1 << 30});

@@ -27,8 +27,7 @@ DecoderWidths decoder_widths(const DecoderConfig& decoder, const Parallel& paral
   widths.qkv = widths.q + 2 * int64_t{widths.num_kv_heads} * decoder.head_dim;
   widths.attention =
       decoder.mla ? MlaViews::width(*decoder.mla, widths.num_heads) : widths.qkv + 2 * widths.q;
-  const bool has_dense = !decoder.moe || std::ranges::count(decoder.moe->layers, false) > 0;
-  const int dense = has_dense ? decoder.intermediate_size : 0;
+  const int dense = has_dense_layers(decoder) ? decoder.intermediate_size : 0;
   const int shared = decoder.moe ? decoder.moe->shared_intermediate_size : 0;
   widths.intermediate = shard(std::max(dense, shared), parallel).count;
   return widths;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
@@ -197,6 +198,10 @@ const DecoderConfig& decoder_config(const ModelConfig& config) {
   return *decoder;
 }
 
+bool has_dense_layers(const DecoderConfig& config) {
+  return !config.moe || std::ranges::count(config.moe->layers, false) > 0;
+}
+
 Status check_shards(const ModelConfig& model, const Parallel& parallel) {
   const DecoderConfig& config = decoder_config(model);
   if (parallel.size < 1 || parallel.rank < 0 || parallel.rank >= parallel.size) {
@@ -209,9 +214,11 @@ Status check_shards(const ModelConfig& model, const Parallel& parallel) {
     int count;
   };
   const MoeConfig moe = config.moe.value_or(MoeConfig());
+  // The field may have any value if no layer is dense.
+  const int dense_size = has_dense_layers(config) ? config.intermediate_size : 0;
   for (const Dimension split :
        {Dimension{"num_attention_heads", config.num_heads},
-        Dimension{"intermediate_size", config.intermediate_size},
+        Dimension{"intermediate_size", dense_size},
         Dimension{"moe_intermediate_size", moe.intermediate_size},
         Dimension{"the size of the shared experts", moe.shared_intermediate_size}}) {
     if (split.count % parallel.size == 0) continue;

@@ -42,6 +42,8 @@ struct DecoderConfig : FamilyConfig {
 };
 
 const DecoderConfig& decoder_config(const ModelConfig& config);
+// Whether a layer has an MLP of intermediate_size instead of experts.
+bool has_dense_layers(const DecoderConfig& config);
 
 // Far above any existing model, and small enough that products of sizes fit 63 bits.
 inline constexpr int kMaxHiddenSize = 1 << 17;

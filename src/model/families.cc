@@ -106,22 +106,20 @@ Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSou
   return estimate_weight_bytes(family_of(config).tensors(config), source, ops, parallel);
 }
 
-std::string describe_quantization(const ModelConfig& config, const Ops& ops) {
+std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
+                                  const Ops& ops, const Parallel& parallel) {
   if (!config.format) return "";
-  const WeightScheme& scheme = config.format->scheme;
-  const Shape row = {1, config.hidden_size};
-  const bool keeps = is_integer(scheme) && ops.integer_bytes(scheme, DType::kF32, row) > 0;
-  const Result<DType> kept = ops.linear_dtype(is_integer(scheme) ? plain_scheme(scheme) : scheme);
-  if (!kept.ok()) return fmt::format("{}, not supported by the device", describe(*config.format));
-  const bool is_same = keeps || *kept == scheme.values;
-  const std::string expanded = fmt::format("expanded to {} at load", dtype_name(*kept));
-  if (!is_same) return fmt::format("{}, {}", describe(*config.format), expanded);
-  const bool expands_experts =
-      keeps && !ops.packs_experts() &&
-      std::ranges::any_of(family_of(config).tensors(config),
-                          [](const TensorSpec& tensor) { return tensor.experts >= 0; });
-  return fmt::format("{}, computed as they are{}", describe(*config.format),
-                     expands_experts ? "; those of experts " + expanded : "");
+  const std::string format = describe(*config.format);
+  const Result<QuantizedMatrices> count =
+      count_quantized(family_of(config).tensors(config), source, ops, parallel);
+  const Result<DType> plain = ops.linear_dtype(plain_scheme(config.format->scheme));
+  if (!count.ok() || !plain.ok()) return format + ", not supported by the device";
+  const std::string expanded = fmt::format("expanded to {} at load", dtype_name(*plain));
+  if (count->num_all == 0) return format + ", of which the checkpoint has no matrix";
+  if (count->num_expanded == 0) return format + ", computed as they are";
+  if (count->num_expanded == count->num_all) return fmt::format("{}, {}", format, expanded);
+  return fmt::format("{}, computed as they are, except {} of {} matrices, which are {}", format,
+                     count->num_expanded, count->num_all, expanded);
 }
 
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,

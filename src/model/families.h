@@ -63,9 +63,10 @@ std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits
 Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSource& source,
                                       const Ops& ops, const Parallel& parallel);
 
-// How a device with these operations keeps the quantized matrices of layers, for example "4-bit
+// How one rank with these operations keeps the quantized matrices of `source`, for example "4-bit
 // integers with a scale per group of 128, computed as they are"; empty: the model has none.
-std::string describe_quantization(const ModelConfig& config, const Ops& ops);
+std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
+                                  const Ops& ops, const Parallel& parallel);
 
 // Fails, naming the first, if the source lacks a tensor of the model. Reads no tensor. Scales are
 // not looked for, because single matrices may be stored without them.

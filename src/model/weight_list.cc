@@ -31,7 +31,9 @@ void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec
 
 void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
   for (const MatrixPart& part : binding.parts) {
+    const size_t values = tensors.size();
     add_matrix(part, binding, TensorSpec::Kind::kMatrix, tensors);
+    tensors[values].is_stacked = &part != &binding.parts.front();
     if (binding.has_bias) {
       tensors.push_back(
           {part.name + ".bias", {part.num_rows}, TensorSpec::Kind::kVector, Split::kNone});
@@ -52,7 +54,7 @@ void add_expert(const MlpBinding& expert, int experts, bool is_shared,
   }
 }
 
-// The part of a matrix that one rank has; rank 0, whose part is the largest.
+// The part of a matrix that one rank has: that of rank 0, which is the largest and begins at 0.
 Shape kept_shape(const TensorSpec& tensor, const Parallel& parallel) {
   const Parallel first = {.rank = 0, .size = parallel.size};
   const int64_t num_rows = tensor.shape[0];
@@ -70,8 +72,24 @@ Shape kept_shape(const TensorSpec& tensor, const Parallel& parallel) {
   return tensor.shape;
 }
 
-// Bytes of a rank's part of a matrix that the device's Linears keep as blocks or integers; 0: it is
-// not quantized, or they do not keep it.
+// The scales of this part. A stack has more if a border cuts smaller blocks in another matrix of
+// it, or if the heights of its matrices are not multiples of a block.
+int64_t num_kept_scales(const TensorSpec& tensor, WeightScheme scheme, const Shape& kept) {
+  if (scheme.scales != ScaleLayout::kBlocks) return kept[0];
+  scheme.block_rows = cut_block(scheme.block_rows, {0, kept[0]}, tensor.shape[0]);
+  scheme.block_columns = cut_block(scheme.block_columns, {0, kept[1]}, tensor.shape[1]);
+  return scales_shape(scheme, kept).num_elements();
+}
+
+// The order of the columns, which a stack has once.
+int64_t order_bytes(const TensorSpec& tensor, const WeightSource& source) {
+  if (!tensor.format || !tensor.format->has_column_groups || tensor.is_stacked) return 0;
+  const std::string groups(packed_names(tensor.format->packing).groups);
+  return source.has(tensor.matrix + groups) ? tensor.shape[1] * int64_t{sizeof(int32_t)} : 0;
+}
+
+// Bytes of a rank's part of a matrix that the device's Linears keep as blocks or integers, without
+// the order of its columns; 0: it is not quantized, or they do not keep it.
 int64_t quantized_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
                         const Parallel& parallel) {
   if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
@@ -88,34 +106,41 @@ int64_t quantized_bytes(const TensorSpec& tensor, const WeightSource& source, co
   return ops.integer_bytes(scheme, stored.scales.value_or(DType::kF32), kept);
 }
 
-// Bytes of a tensor in one rank's memory. `mixed` are the experts that are expanded.
-Result<int64_t> kept_bytes(const TensorSpec& tensor, const std::set<int>& mixed,
-                           const WeightSource& source, const Ops& ops, const Parallel& parallel) {
-  if (tensor.kind == TensorSpec::Kind::kScales) return int64_t{0};  // counted with the matrix
+// A tensor in one rank's memory.
+struct KeptTensor {
+  int64_t num_bytes = 0;
+  bool is_quantized = false;  // in the checkpoint, or at load
+  bool is_expanded = false;   // multiplied by its scales at load
+};
+
+// `mixed` are the experts that are expanded.
+Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const std::set<int>& mixed,
+                               const WeightSource& source, const Ops& ops,
+                               const Parallel& parallel) {
+  if (tensor.kind == TensorSpec::Kind::kScales) return KeptTensor();  // counted with the matrix
   if (tensor.kind == TensorSpec::Kind::kVector) {
-    return tensor.shape.num_elements() * static_cast<int64_t>(dtype_bytes(DType::kF32));
+    return KeptTensor{tensor.shape.num_elements() * static_cast<int64_t>(dtype_bytes(DType::kF32))};
   }
   const bool is_of_experts = tensor.experts >= 0;
   const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
   if (!is_mixed && (!is_of_experts || ops.packs_experts())) {
     const int64_t bytes = quantized_bytes(tensor, source, ops, parallel);
-    if (bytes > 0) return bytes;
+    if (bytes > 0) return KeptTensor{bytes + order_bytes(tensor, source), true, false};
   }
   const Shape kept = kept_shape(tensor, parallel);
   const DType stored = source.dtype_of(stored_name(tensor, source)).value_or(DType::kF32);
   const WeightScheme stored_scheme = scheme_of(tensor.format, stored);
   // The load refuses such a tensor by its name.
-  if (stored_scheme.scales == ScaleLayout::kNone && !is_weight_dtype(stored)) return int64_t{0};
+  const bool is_quantized = stored_scheme.scales != ScaleLayout::kNone;
+  if (!is_quantized && !is_weight_dtype(stored)) return KeptTensor();
   const bool is_expanded = tensor.kind == TensorSpec::Kind::kPlain || is_integer(stored_scheme);
   const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
   QUIRE_ASSIGN_OR_RETURN(const DType dtype, ops.linear_dtype(scheme));
   const int64_t values = kept.num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
-  if (dtype != DType::kF8E4M3) return values;
-  // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row. A stack of matrices
-  // whose heights are not multiples of a block has more.
-  const int64_t num_scales =
-      scheme.scales == ScaleLayout::kBlocks ? scales_shape(scheme, kept).num_elements() : kept[0];
-  return values + num_scales * int64_t{sizeof(float)};
+  if (dtype != DType::kF8E4M3) return KeptTensor{values, is_quantized, is_quantized};
+  // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row.
+  const int64_t num_scales = num_kept_scales(tensor, scheme, kept);
+  return KeptTensor{values + num_scales * int64_t{sizeof(float)}, true, false};
 }
 
 }  // namespace
@@ -195,10 +220,25 @@ Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
   const std::set<int> mixed = find_mixed_experts(tensors, source, ops, parallel);
   int64_t total = 0;
   for (const TensorSpec& tensor : tensors) {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t bytes, kept_bytes(tensor, mixed, source, ops, parallel));
-    total += bytes;
+    QUIRE_ASSIGN_OR_RETURN(const KeptTensor kept,
+                           kept_tensor(tensor, mixed, source, ops, parallel));
+    total += kept.num_bytes;
   }
   return total;
+}
+
+Result<QuantizedMatrices> count_quantized(std::span<const TensorSpec> tensors,
+                                          const WeightSource& source, const Ops& ops,
+                                          const Parallel& parallel) {
+  const std::set<int> mixed = find_mixed_experts(tensors, source, ops, parallel);
+  QuantizedMatrices count;
+  for (const TensorSpec& tensor : tensors) {
+    QUIRE_ASSIGN_OR_RETURN(const KeptTensor kept,
+                           kept_tensor(tensor, mixed, source, ops, parallel));
+    if (kept.is_quantized) ++count.num_all;
+    if (kept.is_expanded) ++count.num_expanded;
+  }
+  return count;
 }
 
 }  // namespace quire

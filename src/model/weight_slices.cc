@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -24,20 +23,15 @@ struct ScaleSlice {
 // `block` is the number of weights per scale there.
 Result<ScaleSlice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
                                    bool has_groups, std::string_view axis, std::string_view name) {
-  const int64_t end = slice.first + slice.count;
   if (block >= total) return ScaleSlice{block, {0, 1}};
-  if (slice.first % block == 0 && (end % block == 0 || end == total)) {
-    return ScaleSlice{block, {slice.first / block, ceil_div(slice.count, block)}};
-  }
-  if (has_groups) {
+  const int64_t cut = cut_block(block, slice, total);
+  if (has_groups && cut < block) {
     return invalid_argument(
         fmt::format("[model] tensor {}: a part of it cuts a group with one scale; got {} {} to {} "
                     "of groups of {}, expected multiples; choose another `tensor_parallel_size`",
-                    quote_name(name), axis, slice.first, end, block));
+                    quote_name(name), axis, slice.first, slice.first + slice.count, block));
   }
-  const int64_t smaller = std::gcd(block, std::gcd(slice.first, slice.count));
-  return ScaleSlice{
-      smaller, {slice.first / smaller, ceil_div(slice.count, smaller)}, block / smaller};
+  return ScaleSlice{cut, {slice.first / cut, ceil_div(slice.count, cut)}, block / cut};
 }
 
 bool is_cut(const ScaleSlice& slice) {

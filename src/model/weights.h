@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -145,8 +146,9 @@ struct TensorSpec {
   std::optional<WeightFormat> format = {};  // MatrixBinding::format
   std::string matrix = {};                  // MatrixPart::name; empty: a vector or scales
   float addend = 0.0F;                      // VectorBinding::addend
-  int experts = -1;      // the number of its ExpertsBinding in the list; -1: it has none
-  int expert_part = -1;  // which matrix of a chosen expert it is; -1: of a shared one
+  int experts = -1;         // the number of its ExpertsBinding in the list; -1: it has none
+  int expert_part = -1;     // which matrix of a chosen expert it is; -1: of a shared one
+  bool is_stacked = false;  // a matrix below the first of its MatrixBinding
 };
 
 // The name of the spec's tensor in `source`, which may have left a matrix unquantized.
@@ -179,6 +181,16 @@ Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
                                       const WeightSource& source, const Ops& ops,
                                       const Parallel& parallel);
 
+// The matrices of `tensors` that the checkpoint has quantized, or that are quantized at load.
+struct QuantizedMatrices {
+  int64_t num_all = 0;
+  int64_t num_expanded = 0;  // multiplied by their scales at load
+};
+// Fails as estimate_weight_bytes() does.
+Result<QuantizedMatrices> count_quantized(std::span<const TensorSpec> tensors,
+                                          const WeightSource& source, const Ops& ops,
+                                          const Parallel& parallel);
+
 // Reads every tensor of the list from `source` and packs it for `ops`. A tensor's memory in the
 // source is released once it is packed. Fails, naming the tensor and the architecture, if a tensor
 // is missing, has another shape or type, or is left over.
@@ -210,6 +222,15 @@ constexpr bool divides_blocks(Split split, const Shape& matrix, int64_t block_el
                               int num_parts) {
   return split != Split::kColumns || num_parts == 1 ||
          matrix[1] % (num_parts * block_elements) == 0;
+}
+
+// The numbers along an axis of a matrix with one scale in a slice whose blocks have `block` of
+// them: as many unless the slice's border cuts a block.
+constexpr int64_t cut_block(int64_t block, const Slice& slice, int64_t total) {
+  const int64_t end = slice.first + slice.count;
+  const bool is_whole = slice.first % block == 0 && (end % block == 0 || end == total);
+  if (block >= total || is_whole) return block;
+  return std::gcd(block, std::gcd(slice.first, slice.count));
 }
 
 // Slices a matrix together with its scales. A border that cuts a block with one scale cuts all

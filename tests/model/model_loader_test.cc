@@ -253,6 +253,18 @@ TEST(Shard, ModelsThatDoNotDivideAreRefused) {
   EXPECT_THAT(check_shards(few_tokens, {0, 4}).message(), HasSubstr("vocab_size; got 5"));
 }
 
+TEST(Shard, AnUnusedSizeOfDenseLayersNeedNotDivide) {
+  DecoderConfig decoder = small_decoder();
+  decoder.intermediate_size = 25;
+  decoder.moe = MoeConfig();
+  decoder.moe->intermediate_size = 24;
+  decoder.moe->layers = {true, true};
+  EXPECT_TRUE(check_shards(small_config(decoder), {0, 2}).ok());
+  decoder.moe->layers = {true, false};
+  EXPECT_THAT(check_shards(small_config(decoder), {0, 2}).message(),
+              HasSubstr("intermediate_size; got 25"));
+}
+
 WeightView fp8_matrix(std::vector<uint8_t>& values, std::vector<float>& scales, int64_t rows,
                       int64_t columns, const WeightScheme& scheme) {
   for (int64_t i = 0; i < rows * columns; ++i) values.push_back(static_cast<uint8_t>(i % 127));
@@ -857,15 +869,79 @@ TEST(WeightBytes, CountIntegersAsTheDeviceKeepsThem) {
   const int64_t bytes = estimate_weight_bytes(config, weights, *cpu, {}).value();
   EXPECT_GT(bytes, num_matrix - num_ends + 4 * (num_ends + num_vectors));
   EXPECT_LT(bytes, 4 * (num_matrix + num_vectors));
-  EXPECT_EQ(describe_quantization(config, *cpu),
+  EXPECT_EQ(describe_quantization(config, weights, *cpu, {}),
             "8-bit integers with a scale per row, computed as they are");
-  EXPECT_EQ(describe_quantization(config, in_f32),
+  EXPECT_EQ(describe_quantization(config, weights, in_f32, {}),
             "8-bit integers with a scale per row, expanded to f32 at load");
   config.format->scheme.dequantized_dtype = DType::kBF16;
   for (Ops* ops : {cpu.get(), static_cast<Ops*>(&in_f32)}) {
     DummyWeights source(DType::kBF16);
     const auto model = load_model(config, source, *ops, small_limits());
     EXPECT_TRUE(model.ok()) << model.status().message();
+  }
+}
+
+// Dummy weights whose matrices have an order of columns.
+class OrderedWeights final : public DummyWeights {
+ public:
+  using DummyWeights::DummyWeights;
+  bool has(std::string_view name) const override {
+    return name.ends_with(".g_idx") || DummyWeights::has(name);
+  }
+};
+
+TEST(WeightBytes, CountTheOrderOfColumnsOncePerStack) {
+  ModelConfig config = small_config();
+  config.format = {.scheme = {.values = DType::kI8, .scales = ScaleLayout::kRows},
+                   .scales_suffix = ".scales",
+                   .packing = Packing::kGptq};
+  const OrderedWeights weights(DType::kF32);
+  ThreadPool pool(1);
+  const auto cpu = make_cpu_ops(pool);
+  ReferenceOps in_f32;
+  const auto bytes = [&](const Ops& ops) {
+    return estimate_weight_bytes(config, weights, ops, {}).value();
+  };
+  const int64_t in_order = bytes(*cpu);
+  const int64_t expanded = bytes(in_f32);
+  config.format->has_column_groups = true;
+  // Per layer: queries, keys and values; o; gate and up; down.
+  EXPECT_EQ(bytes(*cpu), in_order + 2 * 4 * (16 + 32 + 16 + 24));
+  EXPECT_EQ(bytes(in_f32), expanded);
+}
+
+// Keeps FP8 with its scales, and counts the bytes of the matrices that it is given.
+class Fp8Ops final : public ReferenceOps {
+ public:
+  Result<DType> linear_dtype(const WeightScheme& scheme) const override {
+    return scheme.values == DType::kF8E4M3 ? scheme.values : DType::kF32;
+  }
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
+    for (const WeightView& weight : source.weights) {
+      num_bytes += static_cast<int64_t>(weight.values.num_bytes());
+      if (weight.scales.data == nullptr) continue;
+      num_bytes += static_cast<int64_t>(weight.scales.num_bytes());
+    }
+    return ReferenceOps::make_linear(source);
+  }
+
+  int64_t num_bytes = 0;
+};
+
+TEST(WeightBytes, CountTheScalesOfBlocksThatABorderCuts) {
+  constexpr int64_t kNormBytes = 4 * (2 * 2 * 16 + 16);
+  for (const int64_t block : {4, 8, 16}) {
+    for (const int num_ranks : {1, 2, 4}) {
+      const WeightScheme scheme = {DType::kF8E4M3, ScaleLayout::kBlocks, block, block};
+      Fp8Weights weights(scheme, false);
+      Fp8Ops ops;
+      ModelLimits limits = small_limits();
+      limits.parallel.size = num_ranks;
+      ASSERT_TRUE(load_model(fp8_config(scheme), weights, ops, limits).ok());
+      EXPECT_EQ(estimate_weight_bytes(fp8_config(scheme), weights, ops, limits.parallel).value(),
+                kNormBytes + ops.num_bytes)
+          << block << " and " << num_ranks;
+    }
   }
 }
 

@@ -385,6 +385,11 @@ TEST(Moe, ExpertsThatTheDeviceDoesNotMixAreExpanded) {
               estimate_weight_bytes(config, *weights.weights, IntegerOps(), {}).value() +
                   num_expanded * kHidden * kExpertWidth * 3)
         << num_plain;
+    const std::string description = describe_quantization(config, *weights.weights, ops, {});
+    const std::string except = fmt::format(", except {} of {} matrices, which are expanded",
+                                           num_expanded, 3 * 4 + 2 * 3 + 3 * kExperts - num_plain);
+    EXPECT_THAT(description, HasSubstr("computed as they are"));
+    EXPECT_EQ(description.find(except) != std::string::npos, num_expanded > 0) << description;
   }
 }
 
@@ -461,9 +466,9 @@ TEST(Moe, ExpertsThatAreExpandedAreNamed) {
                    .scales_suffix = ".weight_scale",
                    .packing = Packing::kCompressed};
   ExpandingExpertsOps ops;
-  EXPECT_EQ(describe_quantization(config, ops),
-            "8-bit integers with a scale per row, computed as they are; those of experts expanded "
-            "to f32 at load");
+  EXPECT_EQ(describe_quantization(config, DummyWeights(DType::kF32), ops, {}),
+            "8-bit integers with a scale per row, computed as they are, except 18 of 36 matrices, "
+            "which are expanded to f32 at load");
 }
 
 TEST(Moe, ADeviceWithoutExpertsRefusesThem) {
