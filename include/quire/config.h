@@ -71,6 +71,9 @@ struct EngineConfig {
   // later starts map. "auto": "packed" in the user's cache directory, for models of at least
   // 256 MiB, if four times the size is free on its disk. "off": none is read or written.
   std::string packed_weights = "auto";
+  // An engine that ends while the file is written waits for it. Otherwise it stops writing within
+  // seconds and keeps none.
+  bool waits_for_packed_weights = true;
   // Ranks that share the model: GPUs, or groups of a CPU's threads.
   int tensor_parallel_size = 1;
   uint64_t seed = 0;  // of requests that give none

@@ -21,9 +21,7 @@ FileIdentity identity_of(const struct stat& info) {
   const auto nanoseconds = [](const timespec& time) {
     return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
   };
-  return {.device = info.st_dev,
-          .inode = info.st_ino,
-          .num_bytes = static_cast<uint64_t>(info.st_size),
+  return {.num_bytes = static_cast<uint64_t>(info.st_size),
           .written_ns = nanoseconds(info.st_mtim),
           .changed_ns = nanoseconds(info.st_ctim)};
 }
@@ -142,6 +140,12 @@ Result<bool> path_exists(const std::filesystem::path& path) {
   }
   return invalid_argument(
       fmt::format("[file] {} cannot be opened: {}", path.string(), std::strerror(reason)));
+}
+
+std::filesystem::path canonical_path(const std::filesystem::path& path) {
+  std::error_code error;
+  const std::filesystem::path canonical = std::filesystem::weakly_canonical(path, error);
+  return error ? std::filesystem::absolute(path, error).lexically_normal() : canonical;
 }
 
 Result<std::string> read_file(const std::filesystem::path& path, size_t max_bytes) {

@@ -17,6 +17,10 @@ namespace quire {
 // cannot be opened must not count as absent.
 Result<bool> path_exists(const std::filesystem::path& path);
 
+// The path, absolute and without symbolic links, dots and double separators, so that all ways to a
+// file have one name. It need not exist.
+std::filesystem::path canonical_path(const std::filesystem::path& path);
+
 // All of these functions fail on a file that git-lfs has not fetched.
 
 // Reads a whole regular file. Fails above max_bytes, before any allocation if the file's size is
@@ -31,10 +35,9 @@ Result<std::string> read_to_end(int fd, std::string_view name, size_t max_bytes)
 // never a part: the text goes to a file beside it, which is then renamed.
 Status replace_file(const std::filesystem::path& path, std::string_view text);
 
-// Changes when a file's content does: writing to a file or replacing it changes one of these.
+// Changes when a file is written or replaced. Numbers of devices and inodes are left out, because
+// network and overlay file systems may change them.
 struct FileIdentity {
-  uint64_t device = 0;
-  uint64_t inode = 0;
   uint64_t num_bytes = 0;
   int64_t written_ns = 0;  // mtime, since 1970
   int64_t changed_ns = 0;  // ctime

@@ -257,6 +257,12 @@ ThreadChoice choose_threads(const ThreadOptions& options) {
   return choose_threads(read_machine_cpus(), options);
 }
 
+bool is_on_one_node(const ThreadChoice& choice) {
+  return std::ranges::all_of(choice.places, [&](const ThreadPlace& place) {
+    return place.node == choice.places.front().node;
+  });
+}
+
 std::string describe(const ThreadChoice& choice) {
   std::string text = fmt::format("{}; pinning {}", choice.threads, choice.pinning);
   if (!choice.left_out.empty()) text += fmt::format("; efficiency cores: {}", choice.left_out);

@@ -65,6 +65,8 @@ ThreadChoice choose_threads(const MachineCpus& cpus, const ThreadOptions& option
 // The choice for this process and machine, whose CPUs it reads.
 ThreadChoice choose_threads(const ThreadOptions& options);
 
+bool is_on_one_node(const ThreadChoice& choice);
+
 // One line for the log.
 std::string describe(const ThreadChoice& choice);
 

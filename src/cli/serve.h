@@ -13,8 +13,12 @@
 namespace quire::cli {
 
 struct ServeOptions {
-  // A server that is stopped while it writes packed weights would not end in time.
-  ServeOptions() { engine.packed_weights = "off"; }
+  // A server starts seldom, and often in a container, whose layer a file of the model's size would
+  // fill. If it keeps packed weights, its stop does not wait for them.
+  ServeOptions() {
+    engine.packed_weights = "off";
+    engine.waits_for_packed_weights = false;
+  }
 
   EngineConfig engine;
   http::ServerConfig transport;

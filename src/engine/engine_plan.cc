@@ -482,18 +482,18 @@ Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& co
                                                           const ModelFiles& files,
                                                           ThreadOptions options,
                                                           PlatformConfig platform) {
-  QUIRE_ASSIGN_OR_RETURN(platform.packed_weights, open_packed_weights(config, files));
   const MachineCpus cpus = read_machine_cpus();
   platform.threads = choose_threads(cpus, options);
-  if (config.num_threads > 0 || config.tuning_table == "builtin") {
-    return make_cpu_platform(platform);
-  }
-  if (const auto tuned = find_tuned_threads(platform.threads, config, files)) {
+  const bool is_measured = config.num_threads == 0 && config.tuning_table != "builtin";
+  const auto tuned =
+      is_measured ? find_tuned_threads(platform.threads, config, files) : std::nullopt;
+  if (tuned) {
     const auto num_threads = static_cast<int>(platform.threads.places.size());
     options.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});
     platform.threads = choose_threads(cpus, options);
     platform.step_threads = *tuned;
   }
+  QUIRE_ASSIGN_OR_RETURN(platform.packed_weights, open_packed_weights(config, files, platform));
   return make_cpu_platform(platform);
 }
 

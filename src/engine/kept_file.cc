@@ -1,6 +1,8 @@
 #include "engine/kept_file.h"
 
 #include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
 #include <cstdlib>
 #include <span>
@@ -10,6 +12,8 @@
 
 #include "base/ascii.h"
 #include "base/digest.h"
+#include "base/file.h"
+#include "base/log.h"
 #include "engine/model_files.h"
 
 namespace quire {
@@ -34,6 +38,26 @@ fs::path cache_directory() {
   return {};
 }
 
+// Whether files in this directory, which need not exist, take memory.
+bool is_in_memory(fs::path directory) {
+  std::error_code error;
+  while (!fs::exists(directory, error) && directory.has_relative_path()) {
+    directory = directory.parent_path();
+  }
+  struct statfs info = {};
+  if (::statfs(directory.c_str(), &info) != 0) return false;
+  return info.f_type == TMPFS_MAGIC || info.f_type == RAMFS_MAGIC;
+}
+
+// The name has a digest of the model's path, so that a changed model replaces its packed weights,
+// and the layout, so that different machines with one directory keep a file each.
+std::string packed_name(std::string_view model, const fs::path& path, std::string_view layout) {
+  constexpr size_t kMaxModelBytes = 100;  // a file's name has at most 255, with what a writer adds
+  const Sha256Digest digest = sha256_of(path.native());
+  return fmt::format("{}-{}-{}.packed", file_name_part(model.substr(0, kMaxModelBytes)),
+                     file_name_part(layout), to_hexadecimal(std::span(digest).first(8)));
+}
+
 }  // namespace
 
 fs::path kept_file(std::string_view kind, std::initializer_list<std::string_view> parts) {
@@ -44,31 +68,59 @@ fs::path kept_file(std::string_view kind, std::initializer_list<std::string_view
   return directory / fmt::format("{}_{}.csv", name, QUIRE_VERSION);
 }
 
-// The name has a digest of the path, so that a changed model replaces its packed weights.
 Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& config,
-                                                           const ModelFiles& files) {
+                                                           const ModelFiles& files,
+                                                           const PlatformConfig& platform) {
   constexpr uint64_t kMinBytes = uint64_t{256} << 20;
   constexpr uint64_t kFreeSizes = 4;
+  const std::shared_ptr<PackedWeights> none;
   const std::string& wanted = config.packed_weights;
   const bool is_auto = wanted == "auto";
   if (wanted.empty()) {
     return invalid_argument(
         "[engine] packed_weights: must be auto, off or a directory, got an empty text");
   }
-  const auto* const weights = dynamic_cast<const FileWeights*>(files.weights.get());
-  if (wanted == "off" || weights == nullptr) return std::shared_ptr<PackedWeights>();
-  const std::vector<const MappedFile*> sources = weights->files();
+  if (wanted == "off") return none;
+  const std::vector<const MappedFile*> sources = files.weights->files();
+  const bool is_divided = platform.devices.size() > 1 || !is_on_one_node(platform.threads);
+  if (sources.empty() || is_divided) {
+    if (!is_auto) {
+      log_warning("[weights] `packed_weights` has no effect, because {}",
+                  is_divided ? "several ranks or NUMA nodes pack the part that each multiplies"
+                             : "the weights are not in files");
+    }
+    return none;
+  }
   uint64_t num_bytes = 0;
   for (const MappedFile* file : sources) num_bytes += file->bytes().size();
-  if (sources.empty() || (is_auto && num_bytes < kMinBytes))
-    return std::shared_ptr<PackedWeights>();
-  const fs::path directory = is_auto ? cache_directory() / "packed" : fs::path(wanted);
-  if (!directory.is_absolute() && is_auto) return std::shared_ptr<PackedWeights>();
-  const Sha256Digest path = sha256_of(fs::absolute(sources.front()->path()).string());
-  const std::string name = fmt::format("{}-{}.packed", file_name_part(files.name),
-                                       to_hexadecimal(std::span(path).first(8)));
-  return std::make_shared<PackedWeights>(PackedWeights::Config{
-      .file = directory / name, .sources = sources, .free_sizes = is_auto ? kFreeSizes : 1});
+  if (is_auto && num_bytes < kMinBytes) return none;
+  const fs::path chosen = is_auto ? cache_directory() : fs::path(wanted);
+  if (chosen.empty()) return none;
+  const fs::path directory = canonical_path(is_auto ? chosen / "packed" : chosen);
+  std::error_code error;
+  if (!is_auto && fs::exists(directory, error) && !fs::is_directory(directory, error)) {
+    return invalid_argument(
+        fmt::format("[engine] packed_weights: must be auto, off or a directory, got the file {}",
+                    directory.string()));
+  }
+  if (is_in_memory(directory)) {
+    log(is_auto ? LogLevel::kInfo : LogLevel::kWarning,
+        "[weights] the directory for packed weights, {}, is in memory (tmpfs){}; set "
+        "`packed_weights` to a directory on a disk, or to off",
+        directory.string(),
+        is_auto ? ", so that none are kept"
+                : fmt::format(": a file there takes {} MiB of it", num_bytes >> 20));
+    if (is_auto) return none;
+  }
+  const std::string layout = cpu_weight_layout();
+  const std::string name = packed_name(files.name, canonical_path(sources.front()->path()), layout);
+  return std::make_shared<PackedWeights>(
+      PackedWeights::Config{.file = directory / name,
+                            .sources = sources,
+                            .layout = layout,
+                            .free_sizes = is_auto ? kFreeSizes : 1,
+                            .is_automatic = is_auto,
+                            .waits = config.waits_for_packed_weights});
 }
 
 }  // namespace quire

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "platform/platform.h"
 #include "quire/config.h"
 #include "tensor/packed_weights.h"
 
@@ -20,9 +21,11 @@ std::filesystem::path kept_file(std::string_view kind,
                                 std::initializer_list<std::string_view> parts);
 
 // Opens the packed weights of a model, as `packed_weights` says. Null: none are kept, because they
-// are turned off, the weights do not lie in files, or, with "auto", the model is small or there is
-// no cache directory.
+// are turned off, the weights do not lie in files, the threads of `platform` are several ranks or
+// on several nodes, or, with "auto", the model is small or there is no cache directory on a disk.
+// Fails if a file has the place of the directory.
 Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& config,
-                                                           const ModelFiles& files);
+                                                           const ModelFiles& files,
+                                                           const PlatformConfig& platform);
 
 }  // namespace quire

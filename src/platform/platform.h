@@ -36,8 +36,8 @@ struct PlatformConfig {
   StepThreads step_threads = {};                  // of a CPU; more threads than it has mean all
   DType activation_dtype = DType::kF32;           // for a GPU; a CPU computes in F32
   InputRounding rounding = InputRounding::kNone;  // for a CPU
-  // For a CPU with one node and one rank: otherwise each node packs the part that it multiplies
-  // into its own memory. Null: packed weights are not kept.
+  // Only for a CPU with one rank whose threads are on one node: otherwise each node packs the part
+  // that it multiplies into its own memory. Null: packed weights are not kept.
   std::shared_ptr<PackedWeights> packed_weights = {};
   double gpu_memory_utilization = 0.9;
 };
@@ -143,6 +143,9 @@ class Platform {
 };
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config);
+// Names the order in which this machine's kernels read weights: its architecture and, if they use
+// it, AMX.
+std::string cpu_weight_layout();
 
 // Whether this build supports the kind of device.
 bool is_built_for(DeviceKind device);

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/file.h"
-#include "tensor/packed_weights.h"
 #include "tensor/safetensors.h"
 #include "tensor/weight_source.h"
 
@@ -24,7 +23,7 @@ inline constexpr std::string_view kWeightsIndexFile = "model.safetensors.index.j
 // name without a path.
 Result<std::vector<std::string>> read_shard_names(const std::filesystem::path& index);
 
-class Checkpoint : public WeightSource, public FileWeights {
+class Checkpoint : public WeightSource {
  public:
   // Opens `model.safetensors`, or the shards that `model.safetensors.index.json` lists.
   static Result<std::unique_ptr<Checkpoint>> open(const std::filesystem::path& directory);

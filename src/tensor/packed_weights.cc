@@ -12,6 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -30,14 +33,22 @@ constexpr uint64_t kAlign = 4096;  // of a matrix in the file
 constexpr uint64_t kHugePage = uint64_t{2} << 20;
 constexpr size_t kWriteBytes = 4 * kHugePage;
 constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 20;
+constexpr std::string_view kPartialEnd = ".partial";
+// A writer that is asked to end may first have to wait until this much is on the disk.
+constexpr size_t kSyncBytes = 4 * kWriteBytes;
+
+// Ages at which a file is removed. Another machine may have the model that is gone on this one.
+constexpr std::chrono::days kMaxAge{30};
+constexpr std::chrono::days kMaxAgeWithoutModel{1};
+constexpr std::chrono::days kMaxAgeOfPartialFile{1};  // where files cannot be locked
 constexpr std::array<char, 16> kMagic = {"quire packed 1\n"};
 
-// The file begins with a Head, the text of the sources, and the entries.
+// The file begins with a Head, the text of its origin, and the entries.
 struct Head {
   std::array<char, 16> magic = kMagic;
   uint64_t header_bytes = 0;  // with the text and the entries
   uint64_t file_bytes = 0;
-  uint64_t sources_bytes = 0;
+  uint64_t origin_bytes = 0;
   uint64_t num_entries = 0;
   Sha256Digest digest = {};  // of the header, with zeros here
 };
@@ -100,15 +111,15 @@ Sha256Digest header_digest(std::string header) {
   return sha256_of(header);
 }
 
-std::string make_header(std::string_view sources, std::span<const Entry> entries,
+std::string make_header(std::string_view origin, std::span<const Entry> entries,
                         uint64_t file_bytes) {
   Head head;
-  head.header_bytes = sizeof head + sources.size() + entries.size_bytes();
+  head.header_bytes = sizeof head + origin.size() + entries.size_bytes();
   head.file_bytes = file_bytes;
-  head.sources_bytes = sources.size();
+  head.origin_bytes = origin.size();
   head.num_entries = entries.size();
   std::string header(bytes_of(head));
-  header += sources;
+  header += origin;
   header.append(reinterpret_cast<const char*>(entries.data()), entries.size_bytes());
   const Sha256Digest digest = header_digest(header);
   std::memcpy(header.data() + offsetof(Head, digest), digest.data(), digest.size());
@@ -120,7 +131,7 @@ Status damaged(std::string_view what) {
 }
 
 struct Header {
-  std::string sources;
+  std::string origin;
   std::vector<Entry> entries;
 };
 
@@ -137,15 +148,15 @@ Result<Header> read_header(std::span<const std::byte> file) {
   const bool is_possible =
       head.header_bytes >= sizeof(Head) &&
       head.header_bytes <= std::min<uint64_t>(file.size(), kMaxHeaderBytes) &&
-      head.sources_bytes <= head.header_bytes - sizeof(Head) &&
+      head.origin_bytes <= head.header_bytes - sizeof(Head) &&
       head.num_entries <= head.header_bytes / sizeof(Entry) &&
-      head.header_bytes == sizeof(Head) + head.sources_bytes + head.num_entries * sizeof(Entry);
+      head.header_bytes == sizeof(Head) + head.origin_bytes + head.num_entries * sizeof(Entry);
   if (!is_possible) return damaged("the sizes in its header contradict each other");
   std::string header(reinterpret_cast<const char*>(file.data()), head.header_bytes);
   if (header_digest(header) != head.digest) return damaged("its header has another digest");
   std::vector<Entry> entries(head.num_entries);
   if (!entries.empty()) {
-    std::memcpy(entries.data(), header.data() + sizeof(Head) + head.sources_bytes,
+    std::memcpy(entries.data(), header.data() + sizeof(Head) + head.origin_bytes,
                 entries.size() * sizeof(Entry));
   }
   for (const Entry& entry : entries) {
@@ -154,19 +165,136 @@ Result<Header> read_header(std::span<const std::byte> file) {
                            entry.num_bytes <= file.size() - entry.offset;
     if (!is_inside) return damaged("a matrix lies outside the file");
   }
-  return Header{header.substr(sizeof(Head), head.sources_bytes), std::move(entries)};
+  return Header{header.substr(sizeof(Head), head.origin_bytes), std::move(entries)};
 }
 
-// The path in the second line of PackedWeights::describe().
-fs::path first_source(std::string_view sources) {
-  const size_t begin = sources.find('\n') + 1;
-  return sources.substr(begin, sources.find(": device ", begin) - begin);
+// A line of the origin. The number of the path's bytes precedes it, because a path may have any
+// byte but 0.
+std::string describe_source(const fs::path& path, const FileIdentity& identity,
+                            const Sha256Digest& samples) {
+  const std::string& name = path.native();
+  return fmt::format("{}:{}, {} bytes, written {}, samples {}\n", name.size(), name,
+                     identity.num_bytes, identity.written_ns, to_hexadecimal(samples));
 }
 
-// Writes long pieces that begin at multiples of their length.
+// The path in the second line of the origin; empty: an older version of Quire wrote it.
+fs::path first_source(std::string_view origin) {
+  origin.remove_prefix(origin.find('\n') + 1);
+  size_t num_bytes = 0;
+  const char* const end = origin.data() + origin.size();
+  const auto [after, error] = std::from_chars(origin.data(), end, num_bytes);
+  if (error != std::errc() || after == end || *after != ':') return {};
+  origin.remove_prefix(static_cast<size_t>(after + 1 - origin.data()));
+  return num_bytes <= origin.size() ? origin.substr(0, num_bytes) : std::string_view();
+}
+
+// Digests the first 64 KiB, where the names and offsets of tensors begin, pages at equal distances
+// and the last one. Models of one shape that have the same size and time, as those of archives and
+// of `cp --preserve` may, differ there. Reading whole files would take longer than packing them.
+Sha256Digest digest_of_samples(std::span<const std::byte> file, uint64_t distance) {
+  constexpr size_t kHeadBytes = size_t{64} << 10;
+  constexpr size_t kSampleBytes = 4096;
+  std::vector<std::span<const std::byte>> samples;
+  samples.push_back(file.first(std::min(kHeadBytes, file.size())));
+  for (uint64_t at = distance; at < file.size(); at += distance) {
+    samples.push_back(file.subspan(at, std::min(kSampleBytes, file.size() - at)));
+  }
+  samples.push_back(file.last(std::min(kSampleBytes, file.size())));
+  for (const std::span<const std::byte> sample : samples) {  // reads them from the disk at once
+    ::madvise(const_cast<std::byte*>(sample.data()), sample.size(), MADV_WILLNEED);
+  }
+  std::string bytes;
+  for (const std::span<const std::byte> sample : samples) {
+    bytes.append(reinterpret_cast<const char*>(sample.data()), sample.size());
+  }
+  return sha256_of(bytes);
+}
+
+std::vector<fs::path> list_directory(const fs::path& directory) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    paths.push_back(at->path());
+  }
+  return paths;
+}
+
+// The time since a file was written or used; 0: unknown.
+fs::file_time_type::duration age_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_time_type written = fs::last_write_time(path, error);
+  if (error) return {};
+  return fs::file_time_type::clock::now() - written;
+}
+
+// An unfinished file beside the final one, under a name of its own. The process that writes it
+// locks it. It is removed unless it is renamed.
+class PartialFile {
+ public:
+  PartialFile() = default;
+  PartialFile(const PartialFile&) = delete;
+  PartialFile& operator=(const PartialFile&) = delete;
+  ~PartialFile() {
+    if (fd_ < 0) return;
+    if (!path_.empty()) ::unlink(path_.c_str());
+    ::close(fd_);
+  }
+
+  Status create(const fs::path& file) {
+    constexpr int kMaxAttempts = 10;
+    for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+      std::string path = file.native() + ".XXXXXX" + std::string(kPartialEnd);
+      fd_ = ::mkostemps(path.data(), static_cast<int>(kPartialEnd.size()), O_CLOEXEC);
+      if (fd_ < 0) return failed_to("create", path);
+      path_ = path;
+      // Before the lock, another process may have removed the file as one without a writer. Some
+      // file systems have no locks.
+      struct stat info = {};
+      const bool is_taken = ::flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+      if (!is_taken && ::fstat(fd_, &info) == 0 && info.st_nlink == 1) return {};
+      ::unlink(path_.c_str());
+      ::close(std::exchange(fd_, -1));
+    }
+    return unavailable("other processes remove the unfinished file");
+  }
+  Status rename_to(const fs::path& file) {
+    if (::rename(path_.c_str(), file.c_str()) != 0) return failed_to("rename", path_);
+    path_.clear();
+    return {};
+  }
+  int fd() const { return fd_; }
+
+  static bool is_name_of(std::string_view name, std::string_view extension) {
+    const size_t end_bytes = kPartialEnd.size() + std::string_view(".XXXXXX").size();
+    return name.size() > end_bytes && name.ends_with(kPartialEnd) &&
+           name.substr(0, name.size() - end_bytes).ends_with(extension);
+  }
+
+  enum class Writer { kRuns, kHasEnded, kIsOfAnotherUser };
+  // Removes the file if its writer has ended.
+  static Writer remove_without_writer(const fs::path& path) {
+    const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    if (file.fd < 0 || !check_is_own(file.fd, path).ok()) return Writer::kIsOfAnotherUser;
+    if (::flock(file.fd, LOCK_EX | LOCK_NB) != 0) {
+      const bool has_locks = errno == EWOULDBLOCK;
+      if (has_locks || age_of(path) < kMaxAgeOfPartialFile) return Writer::kRuns;
+    }
+    ::unlink(path.c_str());
+    return Writer::kHasEnded;
+  }
+
+ private:
+  int fd_ = -1;
+  fs::path path_;  // empty: it is renamed
+};
+
+// Writes long pieces that begin at multiples of their length, until it is cancelled.
 class PieceWriter {
  public:
-  explicit PieceWriter(int fd) : fd_(fd) { piece_.reserve(kWriteBytes); }
+  PieceWriter(int fd, const std::atomic<bool>& is_cancelled)
+      : fd_(fd), is_cancelled_(is_cancelled) {
+    piece_.reserve(kWriteBytes);
+  }
 
   Status append(std::string_view bytes) {
     while (!bytes.empty()) {
@@ -180,19 +308,28 @@ class PieceWriter {
   }
   Status pad_to(uint64_t size) { return append(std::string(size - num_bytes_, '\0')); }
   Status flush() {
+    if (is_cancelled_) return cancelled("the engine ends");
     for (std::string_view left = piece_; !left.empty();) {
       const ssize_t put = ::write(fd_, left.data(), left.size());
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return unavailable(std::strerror(errno));
       left.remove_prefix(static_cast<size_t>(put));
     }
+    num_unsynced_bytes_ += piece_.size();
     piece_.clear();
+    return num_unsynced_bytes_ < kSyncBytes ? Status() : sync();
+  }
+  Status sync() {
+    if (::fdatasync(fd_) != 0) return unavailable(std::strerror(errno));
+    num_unsynced_bytes_ = 0;
     return {};
   }
 
  private:
   int fd_;
+  const std::atomic<bool>& is_cancelled_;
   std::string piece_;
+  size_t num_unsynced_bytes_ = 0;
   uint64_t num_bytes_ = 0;
 };
 
@@ -255,59 +392,90 @@ class PackedWeights::Mapping {
   std::span<const std::byte> bytes_;
 };
 
-PackedWeights::PackedWeights(const Config& config)
-    : file_(config.file), free_sizes_(config.free_sizes) {
+PackedWeights::PackedWeights(const Config& config) : config_(config) {
   for (const MappedFile* file : config.sources) {
-    sources_.push_back({fs::absolute(file->path()), file->identity(), file->bytes()});
+    sources_.push_back({canonical_path(file->path()), file->identity(), file->bytes()});
   }
-  description_ = describe(sources_);
+  config_.sources.clear();
+  origin_ = describe_origin();
   const Status mapped = map_file();
   if (mapped.ok()) {
-    log_info("[weights] packed weights are mapped from {}", file_.string());
+    log_info("[weights] packed weights are mapped from {}", config_.file.string());
   } else if (mapped.code() != StatusCode::kNotFound) {
+    refusal_ = mapped.message();
     const bool is_stale = mapped.code() == StatusCode::kUnavailable;
-    log(is_stale ? LogLevel::kInfo : LogLevel::kWarning,
-        "[weights] {} is not used, so the weights are packed again: {}", file_.string(),
-        mapped.message());
+    log(config_.is_automatic ? LogLevel::kDebug
+        : is_stale           ? LogLevel::kInfo
+                             : LogLevel::kWarning,
+        "[weights] {} is not used, so the weights are packed again: {}", config_.file.string(),
+        refusal_);
   }
 }
 
 PackedWeights::~PackedWeights() {
-  if (!writer_.joinable()) return;
-  if (!is_written_) {
+  if (!writer_.valid()) return;
+  if (!config_.waits) {
+    is_cancelled_ = true;
+  } else if (writer_.wait_for(std::chrono::seconds(1)) == std::future_status::timeout) {
     log_warning(
         "[weights] waiting until {} is written, which makes the next start faster; "
         "`packed_weights` off keeps no such file",
-        file_.string());
+        config_.file.string());
   }
-  writer_.join();
+  writer_.wait();
 }
 
-void PackedWeights::remove_orphans() const {
-  std::error_code error;
-  for (const auto& found : fs::directory_iterator(file_.parent_path(), error)) {
-    if (found.path().extension() != file_.extension()) continue;
-    const auto mapping = Mapping::open(found.path());
+bool PackedWeights::clear_partial_files() const {
+  const std::string own_names = config_.file.filename().native() + ".";
+  bool is_being_written = false;
+  for (const fs::path& path : list_directory(config_.file.parent_path())) {
+    const std::string name = path.filename();
+    if (!PartialFile::is_name_of(name, config_.file.extension().native())) continue;
+    const auto writer = PartialFile::remove_without_writer(path);
+    if (writer == PartialFile::Writer::kHasEnded) {
+      log_debug("[weights] removed {}, whose writer has ended", path.string());
+    }
+    is_being_written |= writer == PartialFile::Writer::kRuns && name.starts_with(own_names);
+  }
+  return is_being_written;
+}
+
+void PackedWeights::remove_unused() const {
+  for (const fs::path& path : list_directory(config_.file.parent_path())) {
+    if (path.extension() != config_.file.extension() || path == config_.file) continue;
+    const auto age = age_of(path);
+    if (age < kMaxAgeWithoutModel) continue;
+    const auto mapping = Mapping::open(path);
     if (!mapping.ok()) continue;
     const Result<Header> header = read_header((*mapping)->bytes());
     if (!header.ok()) continue;
     // Without the directory, a disk or a container's volume may only be away.
-    const fs::path model = first_source(header->sources);
-    if (fs::exists(model, error) || error) continue;
-    if (!fs::exists(model.parent_path(), error) || error) continue;
-    log_info("[weights] removing {}, because its model {} is gone", found.path().string(),
-             first_source(header->sources).string());
-    fs::remove(found.path(), error);
+    const fs::path model = first_source(header->origin);
+    const Result<bool> has_model = path_exists(model);
+    std::error_code error;
+    const bool is_gone =
+        has_model.ok() && !*has_model && fs::exists(model.parent_path(), error) && !error;
+    const bool is_old = config_.is_automatic && age >= kMaxAge;
+    if (!is_gone && !is_old) continue;
+    log_info("[weights] removing {}, because {}", path.string(),
+             is_gone ? fmt::format("its model {} is gone", model.string())
+                     : fmt::format("no start has used it for {} days", kMaxAge.count()));
+    fs::remove(path, error);
   }
 }
 
-std::string PackedWeights::describe(std::span<const Source> sources) {
-  std::string text = fmt::format("Quire {}, layout {}\n", QUIRE_VERSION, kPackedLayoutVersion);
-  for (const Source& source : sources) {
-    const FileIdentity& is = source.identity;
-    text += fmt::format("{}: device {}, inode {}, {} bytes, written {}, changed {}\n",
-                        source.path.string(), is.device, is.inode, is.num_bytes, is.written_ns,
-                        is.changed_ns);
+std::string PackedWeights::describe_origin() const {
+  constexpr uint64_t kNumSamples = 256;
+  constexpr uint64_t kAlignOfSamples = uint64_t{64} << 10;  // a multiple of every page size
+  uint64_t num_bytes = 0;
+  for (const Source& source : sources_) num_bytes += source.bytes.size();
+  const uint64_t distance =
+      round_up(std::max<uint64_t>(num_bytes / kNumSamples, 1), kAlignOfSamples);
+  std::string text = fmt::format("Quire {}, layout {} for {}\n", QUIRE_VERSION,
+                                 kPackedLayoutVersion, config_.layout);
+  for (const Source& source : sources_) {
+    text +=
+        describe_source(source.path, source.identity, digest_of_samples(source.bytes, distance));
   }
   return text;
 }
@@ -322,11 +490,13 @@ Status PackedWeights::check_unchanged() const {
 }
 
 Status PackedWeights::map_file() {
-  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const Mapping> mapping, Mapping::open(file_));
+  QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const Mapping> mapping, Mapping::open(config_.file));
   QUIRE_ASSIGN_OR_RETURN(const Header header, read_header(mapping->bytes()));
-  if (header.sources != description_) {
+  if (header.origin != origin_) {
     return unavailable("the model's files or Quire's version have changed");
   }
+  // Records the use for remove_unused(). It fails on a read-only disk, where none is removed.
+  ::utimensat(AT_FDCWD, config_.file.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
   for (const Entry& entry : header.entries) {
     in_file_[entry.key] = {entry.offset, entry.num_bytes, entry.form};
   }
@@ -371,23 +541,28 @@ Result<PackedWeights::Matrix> PackedWeights::get(std::string_view key, size_t nu
 void PackedWeights::save() {
   for (Source& source : sources_) source.bytes = {};  // other memory may take its place
   if (!file_lacks_some_) return made_.clear();
-  is_written_ = false;
-  writer_ = std::thread([this] {
-    run_guarded("[weights] packed weights cannot be kept", [this] {
-      const Status written = write_file();
-      if (!written.ok()) {
-        log_warning(
-            "[weights] packed weights cannot be kept in {}, so the next start packs them again: {}",
-            file_.string(), written.message());
-      }
-    });
+  writer_ = std::async(std::launch::async, [this] {
+    run_guarded("[weights] packed weights cannot be kept", [this] { run_writer(); });
     made_.clear();
-    is_written_ = true;
   });
 }
 
-// Between the opening and the lock, the process that had the lock may have given the file its final
-// name; others then have it mapped.
+void PackedWeights::run_writer() {
+  const Status written = write_file();
+  if (written.ok()) return;
+  if (written.code() == StatusCode::kCancelled) {
+    return log_info(
+        "[weights] {} is not written, because the engine ends before; the next start "
+        "packs the weights again",
+        config_.file.string());
+  }
+  log(config_.is_automatic ? LogLevel::kInfo : LogLevel::kWarning,
+      "[weights] packed weights cannot be kept in {}, so the next start packs them again: {}; set "
+      "`packed_weights` to a directory on a disk with enough space, which this user may write, or "
+      "to off",
+      config_.file.string(), written.message());
+}
+
 Status PackedWeights::write_file() {
   constexpr int kNice = 10;
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);  // of this thread
@@ -395,55 +570,40 @@ Status PackedWeights::write_file() {
   std::erase_if(made_, [&keys](const Made& made) { return !keys.insert(made.key).second; });
   std::vector<Entry> entries;
   for (const Made& made : made_) entries.push_back({.key = made.key, .form = made.form});
-  uint64_t end = round_up(make_header(description_, entries, 0).size(), kAlign);
+  uint64_t end = round_up(make_header(origin_, entries, 0).size(), kAlign);
   for (size_t i = 0; i < made_.size(); ++i) {
     entries[i].offset = end;
     entries[i].num_bytes = made_[i].bytes.size();
     end = round_up(end + entries[i].num_bytes, kAlign);
   }
-  const fs::path partial = file_.string() + ".partial";
   std::error_code error;
-  fs::create_directories(file_.parent_path(), error);
+  fs::create_directories(config_.file.parent_path(), error);
   if (error) return unavailable(error.message());
-  const Descriptor file(
-      ::open(partial.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
-  if (file.fd < 0) return failed_to("create", partial);
-  if (::flock(file.fd, LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK) return failed_to("lock", partial);
-    log_info("[weights] another process is writing {}", partial.string());
+  if (clear_partial_files()) {
+    log_info("[weights] another process is writing {}", config_.file.string());
     return {};
   }
-  QUIRE_RETURN_IF_ERROR(check_is_own(file.fd, partial));
-  struct stat own = {};
-  struct stat named = {};
-  if (::fstat(file.fd, &own) != 0 || ::lstat(partial.c_str(), &named) != 0 ||
-      own.st_ino != named.st_ino || own.st_dev != named.st_dev) {
-    return unavailable("another process has just written it");
+  PartialFile partial;
+  QUIRE_RETURN_IF_ERROR(partial.create(config_.file));
+  QUIRE_RETURN_IF_ERROR(check_space(partial.fd(), end, config_.free_sizes));
+  log_info("[weights] writing {} MiB of packed weights to {} for later starts{}", end >> 20,
+           config_.file.string(),
+           refusal_.empty() ? "" : fmt::format(" instead of one that is not used: {}", refusal_));
+  PieceWriter writer(partial.fd(), is_cancelled_);
+  QUIRE_RETURN_IF_ERROR(writer.append(make_header(origin_, entries, end)));
+  for (size_t i = 0; i < made_.size(); ++i) {
+    QUIRE_RETURN_IF_ERROR(writer.pad_to(entries[i].offset));
+    const std::span<const std::byte> bytes = made_[i].bytes;
+    QUIRE_RETURN_IF_ERROR(
+        writer.append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
   }
-  const auto fill = [&]() -> Status {
-    if (::ftruncate(file.fd, 0) != 0) return failed_to("empty", partial);
-    QUIRE_RETURN_IF_ERROR(check_space(file.fd, end, free_sizes_));
-    log_info("[weights] writing {} MiB of packed weights to {} for later starts", end >> 20,
-             file_.string());
-    PieceWriter writer(file.fd);
-    QUIRE_RETURN_IF_ERROR(writer.append(make_header(description_, entries, end)));
-    for (size_t i = 0; i < made_.size(); ++i) {
-      QUIRE_RETURN_IF_ERROR(writer.pad_to(entries[i].offset));
-      const std::span<const std::byte> bytes = made_[i].bytes;
-      QUIRE_RETURN_IF_ERROR(
-          writer.append({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-    }
-    QUIRE_RETURN_IF_ERROR(writer.pad_to(end));
-    QUIRE_RETURN_IF_ERROR(writer.flush());
-    if (::fdatasync(file.fd) != 0) return failed_to("sync", partial);
-    QUIRE_RETURN_IF_ERROR(check_unchanged());
-    if (::rename(partial.c_str(), file_.c_str()) != 0) return failed_to("rename", partial);
-    remove_orphans();
-    return {};
-  };
-  const Status status = fill();
-  if (!status.ok()) ::unlink(partial.c_str());
-  return status;
+  QUIRE_RETURN_IF_ERROR(writer.pad_to(end));
+  QUIRE_RETURN_IF_ERROR(writer.flush());
+  QUIRE_RETURN_IF_ERROR(writer.sync());
+  QUIRE_RETURN_IF_ERROR(check_unchanged());
+  QUIRE_RETURN_IF_ERROR(partial.rename_to(config_.file));
+  remove_unused();
+  return {};
 }
 
 }  // namespace quire

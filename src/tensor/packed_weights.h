@@ -9,13 +9,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/digest.h"
@@ -28,26 +28,24 @@ namespace quire {
 // Raised whenever the packed bytes of a matrix change: a file with another version is not used.
 inline constexpr int kPackedLayoutVersion = 1;
 
-// A source of weights in files, whose tensors are used in place where they can be.
-class FileWeights {
- public:
-  virtual ~FileWeights() = default;
-  // Empty if the weights lie in other memory.
-  virtual std::vector<const MappedFile*> files() const = 0;
-};
-
 class PackedWeights {
  public:
   struct Config {
     std::filesystem::path file;
     std::vector<const MappedFile*> sources;  // the model's files, mapped until save() is called
+    std::string layout = {};                 // names the machine's kernels; a file has that of one
     // The file is written only if the disk has so many times its size free.
     uint64_t free_sizes = 1;
+    // The user has named no directory. Then a failure is one informational line per start, and
+    // files in the directory that no start has used for 30 days are removed.
+    bool is_automatic = false;
+    // The destructor waits until the file is written. Otherwise it stops the thread that writes,
+    // which removes its unfinished file.
+    bool waits = true;
   };
   // Maps the file if it is there. One that is damaged, stale or of another user is not used: the
   // log says why, and save() replaces it.
   explicit PackedWeights(const Config& config);
-  // Waits until the file is written.
   ~PackedWeights();
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
@@ -71,7 +69,7 @@ class PackedWeights {
  private:
   class Mapping;
   struct Source {
-    std::filesystem::path path;
+    std::filesystem::path path;  // absolute, without symbolic links
     FileIdentity identity;
     std::span<const std::byte> bytes;  // empty once save() is called
   };
@@ -88,24 +86,29 @@ class PackedWeights {
   };
 
   Status map_file();
+  void run_writer();
   Status write_file();
-  // Removes the files in the directory whose models are gone.
-  void remove_orphans() const;
+  // Removes the unfinished files of processes that have ended. Returns whether a process of this
+  // user is writing the same file.
+  bool clear_partial_files() const;
+  // Removes the files in the directory that no start will use.
+  void remove_unused() const;
 
-  static std::string describe(std::span<const Source> sources);
+  // The text that the file must have: what its matrices were made from.
+  std::string describe_origin() const;
   // Fails if one of the model's files is not the one that was opened.
   Status check_unchanged() const;
 
-  std::filesystem::path file_;
-  uint64_t free_sizes_ = 1;
+  Config config_;  // without the sources
   std::vector<Source> sources_;
-  std::string description_;  // of the sources; the file must have it
+  std::string origin_;   // of describe_origin()
+  std::string refusal_;  // why the file that is there is not used
   std::shared_ptr<const Mapping> mapping_;
   std::map<Sha256Digest, Place> in_file_;
   std::vector<Made> made_;
   bool file_lacks_some_ = false;
-  std::thread writer_;
-  std::atomic<bool> is_written_ = true;
+  std::future<void> writer_;
+  std::atomic<bool> is_cancelled_ = false;  // asks the writer to end
 };
 
 }  // namespace quire

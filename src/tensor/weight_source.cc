@@ -41,6 +41,7 @@ class PrefixedSource final : public WeightSource {
     for (std::string& name : all) name.insert(0, prefix_);
     return all;
   }
+  std::vector<const MappedFile*> files() const override { return source_->files(); }
 
  private:
   std::string_view stored_name(std::string_view name) const {

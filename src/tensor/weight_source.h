@@ -16,6 +16,8 @@
 
 namespace quire {
 
+class MappedFile;
+
 // A tensor that repeats a pool of numbers: element i is pool[(first + i) % length of pool].
 struct RepeatedTensor {
   TensorView pool;  // valid as long as the source
@@ -53,6 +55,9 @@ class WeightSource {
   virtual void release(std::string_view name) = 0;
   // The names of all tensors, to check that none was overlooked.
   virtual std::vector<std::string> names() const = 0;
+  // The files whose bytes are used in place where they can be; empty: the weights are in other
+  // memory.
+  virtual std::vector<const MappedFile*> files() const { return {}; }
 };
 
 // Random weights of any requested shape (load_format dummy). A name always gets the same numbers.

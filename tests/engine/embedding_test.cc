@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/tiny_engine.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
 namespace quire {
@@ -96,6 +97,21 @@ std::vector<Golden> read_golden() {
     }
   }
   return all;
+}
+
+TEST(Embedding, PackedWeightsAreKept) {
+  const testing::ScratchDirectory scratch;
+  EngineConfig config = embedding_config();
+  config.packed_weights = "off";
+  const Request request = embed(prompt(7, 1));
+  const std::vector<float> expected = run(*make_engine(config), {request}).front().embedding;
+  config.packed_weights = scratch.path();
+  for (const char* const in_log : {"MiB of packed weights to", "packed weights are mapped from"}) {
+    ::testing::internal::CaptureStderr();
+    const std::vector<float> got = run(*make_engine(config), {request}).front().embedding;
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr(in_log));
+    EXPECT_EQ(got, expected);
+  }
 }
 
 TEST(Embedding, IsThatOfTransformers) {

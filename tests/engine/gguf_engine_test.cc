@@ -226,17 +226,17 @@ TEST_F(GgufEmbedded, KeptPackedWeightsGiveTheSameBits) {
 TEST_F(GgufEmbedded, PackedWeightsOfSmallModelsAreKeptOnlyInANamedDirectory) {
   EngineConfig config = cpu_config(convert(GgufMatrices::kQ4_0, "small"));
   const ModelFiles files = open_model_files(config).value();
-  EXPECT_EQ(open_packed_weights(config, files).value(), nullptr);
+  EXPECT_EQ(open_packed_weights(config, files, {}).value(), nullptr);
   config.packed_weights = scratch_.path() / "kept";
-  EXPECT_NE(open_packed_weights(config, files).value(), nullptr);
+  EXPECT_NE(open_packed_weights(config, files, {}).value(), nullptr);
   config.packed_weights = "off";
-  EXPECT_EQ(open_packed_weights(config, files).value(), nullptr);
+  EXPECT_EQ(open_packed_weights(config, files, {}).value(), nullptr);
   config.packed_weights = "";
-  EXPECT_THAT(open_packed_weights(config, files).status().message(),
+  EXPECT_THAT(open_packed_weights(config, files, {}).status().message(),
               HasSubstr("packed_weights: must be auto, off or a directory"));
   config.packed_weights = scratch_.path() / "kept";
   const ModelFiles embedded = open_model_files(cpu_config("")).value();
-  EXPECT_EQ(open_packed_weights(config, embedded).value(), nullptr);
+  EXPECT_EQ(open_packed_weights(config, embedded, {}).value(), nullptr);
 }
 
 TEST_F(GgufEmbedded, QuantizationAtLoadNeedsAFileWithoutBlocks) {

@@ -5,9 +5,12 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -24,7 +27,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 using testing::ScratchDirectory;
 
 // The parts of the file's header (packed_weights.cc).
@@ -33,6 +39,9 @@ constexpr size_t kDigestAt = 48;
 constexpr size_t kTextAt = kDigestAt + sizeof(Sha256Digest);
 
 constexpr size_t kMatrixBytes = 10'000;  // no multiple of a page
+
+constexpr std::chrono::hours kHour{1};
+constexpr std::chrono::hours kDay{24};
 
 std::byte byte_of(char key, size_t i) {
   return static_cast<std::byte>(static_cast<size_t>(key) * 31 + i * 7);
@@ -46,8 +55,14 @@ class PackedWeightsTest : public ::testing::Test {
     source_.reset();
     source_ = MappedFile::open(scratch_.write("model.gguf", text)).value();
   }
+  // Opens the file that has replaced the one at its path.
+  void write_source_again() { source_ = MappedFile::open(fs::path(source_->path())).value(); }
   PackedWeights::Config config() const {
-    return {.file = file_, .sources = {&*source_}, .free_sizes = 1};
+    return {.file = file_, .sources = {&*source_}, .layout = "test"};
+  }
+  static PackedWeights::Config automatic(PackedWeights::Config config) {
+    config.is_automatic = true;
+    return config;
   }
 
   struct Start {
@@ -106,6 +121,18 @@ class PackedWeightsTest : public ::testing::Test {
     EXPECT_EQ(start().num_packed, 0) << reason;
   }
 
+  std::vector<std::string> kept_names() const {
+    std::vector<std::string> names;
+    for (const auto& found : fs::directory_iterator(file_.parent_path())) {
+      names.push_back(found.path().filename());
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+  static void make_older(const fs::path& file, std::chrono::hours age) {
+    fs::last_write_time(file, fs::file_time_type::clock::now() - age);
+  }
+
   ScratchDirectory scratch_;
   fs::path file_ = scratch_.path() / "cache" / "m.packed";
   std::optional<MappedFile> source_;
@@ -116,7 +143,7 @@ TEST_F(PackedWeightsTest, LaterStartsDoNotPack) {
   struct stat info = {};
   ASSERT_EQ(::stat(file_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 07777U, 0600U);
-  EXPECT_FALSE(fs::exists(file_.string() + ".partial"));
+  EXPECT_THAT(kept_names(), ElementsAre("m.packed"));
   const Start second = start();
   EXPECT_EQ(second.num_packed, 0);
   EXPECT_THAT(second.log, HasSubstr("packed weights are mapped from"));
@@ -158,13 +185,84 @@ TEST_F(PackedWeightsTest, AChangedModelIsPackedAgain) {
   expect_refused("have changed");
 }
 
+// `cp --preserve`, archives and some network file systems give a file the size and time of another.
+TEST_F(PackedWeightsTest, AChangeOfTheSameSizeAndTimeIsFound) {
+  constexpr size_t kBytes = size_t{40} << 20;  // more than is sampled
+  std::string model(kBytes, 'w');
+  write_source(model);
+  const fs::path path = source_->path();
+  const fs::file_time_type written = fs::last_write_time(path);
+  start();
+  std::string changed = model;
+  for (size_t at = 0; at < kBytes; at += size_t{100} << 10) changed[at] = 'x';
+  for (const std::string& text :
+       {changed, std::string(1, 'x') + model.substr(1), model.substr(0, kBytes - 1) + 'x'}) {
+    write_source(text);
+    fs::last_write_time(path, written);
+    write_source_again();
+    expect_refused("the model's files or Quire's version have changed");
+  }
+}
+
+// Restarts, containers and network file systems change inodes, devices and the time of the inode.
+TEST_F(PackedWeightsTest, ACopyInTheSamePlaceIsTheSameModel) {
+  start();
+  const fs::path path = source_->path();
+  const fs::file_time_type written = fs::last_write_time(path);
+  fs::copy_file(path, scratch_.path() / "copy");
+  fs::rename(scratch_.path() / "copy", path);
+  fs::last_write_time(path, written);
+  write_source_again();
+  EXPECT_EQ(start().num_packed, 0);
+}
+
+TEST_F(PackedWeightsTest, AllWaysToAModelAreOne) {
+  start();
+  fs::create_directories(scratch_.path() / "folder");
+  fs::create_directory_symlink(scratch_.path(), scratch_.path() / "folder" / "link");
+  for (const fs::path& way : {scratch_.path() / "folder" / ".." / "." / "model.gguf",
+                              scratch_.path() / "folder" / "link" / "model.gguf",
+                              fs::relative(scratch_.path() / "model.gguf", fs::current_path())}) {
+    source_ = MappedFile::open(way).value();
+    EXPECT_EQ(start().num_packed, 0) << way;
+  }
+}
+
+TEST_F(PackedWeightsTest, APathMayHaveAnyByte) {
+  for (const std::string name : {"a: device 1, inode 2", "3:abc, 5 bytes\nQuire", "line\n\nbreak",
+                                 "\"quotes' %41 {}", "not utf-8 \xff\xfe", "1"}) {
+    SCOPED_TRACE(name);
+    source_ = MappedFile::open(scratch_.write(name, "odd")).value();
+    EXPECT_EQ(start().num_packed, 3);
+    EXPECT_EQ(start().num_packed, 0);
+    // The path is read from the file when another is written.
+    const fs::path of_odd = file_.parent_path() / "odd.packed";
+    fs::rename(file_, of_odd);
+    make_older(of_odd, kDay + kHour);
+    write_source("the model");
+    start();
+    EXPECT_TRUE(fs::exists(of_odd));
+    fs::remove(scratch_.path() / name);
+    fs::remove(file_);
+    EXPECT_THAT(start().log, AllOf(HasSubstr("odd.packed"), HasSubstr("is gone")));
+    EXPECT_FALSE(fs::exists(of_odd));
+    fs::remove(file_);
+  }
+}
+
 TEST_F(PackedWeightsTest, AModelThatChangesMeanwhileIsNotKept) {
   const PackedWeights::Config opened = config();
   scratch_.write("model.gguf", "another model");
   const Start changed = start(opened);
   EXPECT_THAT(changed.log, AllOf(HasSubstr("cannot be kept"), HasSubstr("changed while it was")));
-  EXPECT_FALSE(fs::exists(file_));
-  EXPECT_FALSE(fs::exists(file_.string() + ".partial"));
+  EXPECT_THAT(kept_names(), IsEmpty());
+}
+
+TEST_F(PackedWeightsTest, TheFileOfOtherKernelsIsNotUsed) {
+  start();
+  PackedWeights::Config other = config();
+  other.layout = "test-amx";
+  EXPECT_EQ(start(other).num_packed, 3);
 }
 
 TEST_F(PackedWeightsTest, AnotherVersionIsNotUsed) {
@@ -252,15 +350,39 @@ TEST_F(PackedWeightsTest, ADirectoryThatCannotBeWrittenIsAWarning) {
   scratch_.write("cache", "a file in its place");
   const Start first = start();
   EXPECT_EQ(first.num_packed, 3);
-  EXPECT_THAT(first.log, HasSubstr("so the next start packs them again"));
+  EXPECT_THAT(first.log,
+              AllOf(HasSubstr(" W [weights]"), HasSubstr("so the next start packs them again"),
+                    HasSubstr("set `packed_weights` to a directory on a disk")));
 }
 
 TEST_F(PackedWeightsTest, ADiskWithoutSpaceIsAWarning) {
   PackedWeights::Config wanting = config();
   wanting.free_sizes = uint64_t{1} << 40;
-  EXPECT_THAT(start(wanting).log, HasSubstr("the disk has"));
-  EXPECT_FALSE(fs::exists(file_));
-  EXPECT_FALSE(fs::exists(file_.string() + ".partial"));
+  EXPECT_THAT(start(wanting).log, AllOf(HasSubstr(" W [weights]"), HasSubstr("the disk has")));
+  EXPECT_THAT(kept_names(), IsEmpty());
+}
+
+TEST_F(PackedWeightsTest, AutomaticOnesCannotBeKeptInOneLineWithoutWarning) {
+  const auto expect_one_line = [&](const PackedWeights::Config& config, const std::string& reason) {
+    for (int i = 0; i < 2; ++i) {
+      const std::string log = start(automatic(config)).log;
+      EXPECT_EQ(std::ranges::count(log, '\n'), 1) << log;
+      EXPECT_THAT(log, AllOf(Not(HasSubstr(" W [weights]")), HasSubstr(reason)));
+    }
+  };
+  PackedWeights::Config wanting = config();
+  wanting.free_sizes = uint64_t{1} << 40;
+  expect_one_line(wanting, "the disk has");
+  start();
+  write_source("another");
+  wanting.sources = {&*source_};
+  expect_one_line(wanting, "the disk has");
+  const std::string log = start(automatic(config())).log;
+  EXPECT_EQ(std::ranges::count(log, '\n'), 1) << log;
+  EXPECT_THAT(log, AllOf(HasSubstr("writing"), HasSubstr("have changed")));
+  fs::remove_all(file_.parent_path());
+  scratch_.write("cache", "a file in its place");
+  expect_one_line(config(), "cannot be kept");
 }
 
 TEST_F(PackedWeightsTest, FilesOfModelsThatAreGoneAreRemoved) {
@@ -269,19 +391,104 @@ TEST_F(PackedWeightsTest, FilesOfModelsThatAreGoneAreRemoved) {
   fs::rename(scratch_.path() / "model.gguf", other);
   const MappedFile moved = MappedFile::open(other).value();
   const fs::path of_moved = file_.parent_path() / "other.packed";
-  const Start second = start({.file = of_moved, .sources = {&moved}});
-  EXPECT_THAT(second.log, AllOf(HasSubstr("model.gguf is gone"), HasSubstr("m.packed")));
-  EXPECT_FALSE(fs::exists(file_));
-  EXPECT_TRUE(fs::exists(of_moved));
+  const auto start_other = [&] {
+    fs::remove(of_moved);
+    return start({.file = of_moved, .sources = {&moved}}).log;
+  };
+  start_other();
+  EXPECT_TRUE(fs::exists(file_)) << "another machine has used it today";
+  make_older(file_, kDay + kHour);
+  EXPECT_THAT(start_other(), AllOf(HasSubstr("model.gguf is gone"), HasSubstr("m.packed")));
+  EXPECT_THAT(kept_names(), ElementsAre("other.packed"));
 }
 
-TEST_F(PackedWeightsTest, AnInterruptedWriteIsReplaced) {
+TEST_F(PackedWeightsTest, UnusedAutomaticFilesAreRemoved) {
+  start();
+  const fs::path of_other = file_.parent_path() / "other.packed";
+  const auto start_other = [&](bool is_automatic) {
+    fs::remove(of_other);
+    PackedWeights::Config other = config();
+    other.file = of_other;
+    other.is_automatic = is_automatic;
+    return start(other).log;
+  };
+  make_older(file_, 30 * kDay + kHour);
+  start_other(false);
+  EXPECT_TRUE(fs::exists(file_)) << "the user manages a directory that they have named";
+  EXPECT_EQ(start().num_packed, 0);
+  start_other(true);
+  EXPECT_TRUE(fs::exists(file_)) << "a start has used it";
+  make_older(file_, 30 * kDay + kHour);
+  EXPECT_THAT(start_other(true), HasSubstr("no start has used it for 30 days"));
+  EXPECT_THAT(kept_names(), ElementsAre("other.packed"));
+}
+
+TEST_F(PackedWeightsTest, UnfinishedFilesOfEndedProcessesAreRemoved) {
   fs::create_directories(file_.parent_path());
-  scratch_.write("cache/m.packed.partial", std::string(1 << 20, 'x'));
-  ASSERT_EQ(::chmod((file_.string() + ".partial").c_str(), 0600), 0);
+  for (const char* const name :
+       {"m.packed.a1B2c3.partial", "other.packed.a1B2c3.partial", "m.packed.foreign.partial",
+        "download.partial", "m.packed.partial"}) {
+    scratch_.write(std::string("cache/") + name, std::string(1 << 20, 'x'));
+    ASSERT_EQ(::chmod((file_.parent_path() / name).c_str(), 0600), 0);
+  }
   start();
   EXPECT_LT(fs::file_size(file_), size_t{1} << 20);
+  EXPECT_THAT(kept_names(), ElementsAre("download.partial", "m.packed", "m.packed.foreign.partial",
+                                        "m.packed.partial"));
   EXPECT_EQ(start().num_packed, 0);
+}
+
+TEST_F(PackedWeightsTest, TheUnfinishedFileOfARunningProcessIsLeft) {
+  fs::create_directories(file_.parent_path());
+  const fs::path partial = file_.string() + ".a1B2c3.partial";
+  scratch_.write("cache/m.packed.a1B2c3.partial", "x");
+  ASSERT_EQ(::chmod(partial.c_str(), 0600), 0);
+  std::FILE* const writer = std::fopen(partial.c_str(), "r+");
+  ASSERT_NE(writer, nullptr);
+  ASSERT_EQ(::flock(::fileno(writer), LOCK_EX), 0);
+  EXPECT_THAT(start().log, HasSubstr("another process is writing"));
+  EXPECT_THAT(kept_names(), ElementsAre("m.packed.a1B2c3.partial"));
+  // Another model's writer is no reason to wait.
+  PackedWeights::Config other = config();
+  other.file = file_.parent_path() / "other.packed";
+  start(other);
+  EXPECT_THAT(kept_names(), ElementsAre("m.packed.a1B2c3.partial", "other.packed"));
+  std::fclose(writer);
+  start();
+  EXPECT_THAT(kept_names(), ElementsAre("m.packed", "other.packed"));
+}
+
+TEST_F(PackedWeightsTest, TheUnfinishedFileOfAnotherUserIsNoObstacle) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+  fs::create_directories(file_.parent_path());
+  const fs::path partial = file_.string() + ".a1B2c3.partial";
+  scratch_.write("cache/m.packed.a1B2c3.partial", "x");
+  ASSERT_EQ(::chown(partial.c_str(), 12345, 12345), 0);
+  start();
+  EXPECT_THAT(kept_names(), ElementsAre("m.packed", "m.packed.a1B2c3.partial"));
+}
+
+// The writer may be done before the destructor runs, if the machine is busy.
+TEST_F(PackedWeightsTest, WritingCanBeCancelled) {
+  constexpr size_t kBytes = size_t{256} << 20;
+  constexpr int kMaxAttempts = 5;
+  PackedWeights::Config impatient = config();
+  impatient.waits = false;
+  std::string log;
+  for (int i = 0; i < kMaxAttempts && log.find("is not written") == std::string::npos; ++i) {
+    fs::remove(file_);
+    ::testing::internal::CaptureStderr();
+    {
+      PackedWeights weights(impatient);
+      const auto matrix = weights.get("a", kBytes, [](std::byte*) { return 0U; });
+      ASSERT_TRUE(matrix.ok());
+      weights.save();
+    }
+    log = ::testing::internal::GetCapturedStderr();
+    EXPECT_THAT(log, Not(HasSubstr(" W [weights]")));
+  }
+  EXPECT_THAT(log, HasSubstr("is not written, because the engine ends before"));
+  EXPECT_THAT(kept_names(), IsEmpty());
 }
 
 TEST_F(PackedWeightsTest, ProcessesMayWriteAtOnce) {

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <sys/utsname.h>
 
 #include <algorithm>
 #include <cstring>
@@ -7,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/check.h"
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "cpu/attention/reference.h"
@@ -74,12 +76,6 @@ class CpuContext final : public DeviceContext {
   BackendSet attention_;
 };
 
-bool is_on_one_node(const ThreadChoice& choice) {
-  return std::ranges::all_of(choice.places, [&](const ThreadPlace& place) {
-    return place.node == choice.places.front().node;
-  });
-}
-
 // The places of one rank: adjacent ones of those that are ordered by node, so that a rank lies on
 // one node where the number of ranks is a multiple of the number of nodes.
 std::vector<ThreadPlace> places_of_rank(std::vector<ThreadPlace> places, const Parallel& parallel) {
@@ -93,8 +89,11 @@ class CpuPlatform final : public Platform {
  public:
   // `threads` has at least one place per rank.
   CpuPlatform(const PlatformConfig& config, ThreadChoice threads)
-      : choice_(std::move(threads)), ranks_(static_cast<int>(config.devices.size())) {
-    if (ranks_.size() == 1 && is_on_one_node(choice_)) packed_weights_ = config.packed_weights;
+      : choice_(std::move(threads)),
+        ranks_(static_cast<int>(config.devices.size())),
+        packed_weights_(config.packed_weights) {
+    QUIRE_CHECK(packed_weights_ == nullptr || (ranks_.size() == 1 && is_on_one_node(choice_)),
+                "[cpu] packed weights are kept for several ranks or nodes");
     CpuOpsOptions options = {.rounding = config.rounding, .kept = packed_weights_.get()};
     if (ranks_.size() > 1) options.ranks = &ranks_;
     for (; options.rank < ranks_.size(); ++options.rank) {
@@ -150,6 +149,13 @@ class CpuPlatform final : public Platform {
 };
 
 }  // namespace
+
+std::string cpu_weight_layout() {
+  utsname system = {};
+  const bool is_known = ::uname(&system) == 0;
+  return fmt::format("{}{}", is_known ? system.machine : "unknown",
+                     cpu::amx_usable() ? "-amx" : "");
+}
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config) {
   const auto num_ranks = config.devices.size();

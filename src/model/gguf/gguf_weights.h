@@ -12,7 +12,6 @@
 #include "model/gguf/gguf_names.h"
 #include "quire/status.h"
 #include "tensor/gguf.h"
-#include "tensor/packed_weights.h"
 #include "tensor/weight_source.h"
 
 namespace quire {
@@ -20,7 +19,7 @@ namespace quire {
 // F32, F16 and BF16 tensors are read in place where their layout is the checkpoint's. Others are
 // expanded when tensor() is called, one at a time: matrices to gguf_weight_dtype, vectors to F32. A
 // router keeps its own type, because the choice of experts depends on its last bits.
-class GgufWeights : public WeightSource, public FileWeights {
+class GgufWeights : public WeightSource {
  public:
   // `config` is the one of gguf_model_config.
   static Result<std::unique_ptr<GgufWeights>> open(GgufModel gguf, const ModelConfig& config);
