@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs a script of this folder with the packages that requirements.txt pins, in an environment below
-# WORK_DIR. With PYTHONPATH=WORK_DIR/venv/openai3 the packages of openai3.txt precede them. If the
-# packages cannot be installed, it exits with 77, which CTest reports as skipped.
+# Runs a Python script with the packages that requirements.txt in its folder pins, in an environment
+# below WORK_DIR. If the folder has openai3.txt, its packages precede them with
+# PYTHONPATH=WORK_DIR/venv/openai3. If the packages cannot be installed, it exits with 77, which CTest
+# reports as skipped.
 #   clients_test.sh WORK_DIR SCRIPT.py [ARGUMENTS of the script …]
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
 work_dir=$1
 script=$2
+here=$(cd "$(dirname "$script")" && pwd)
 shift 2
 venv=$work_dir/venv
 
@@ -22,16 +23,16 @@ install() {
   "$venv/bin/pip" install -q --disable-pip-version-check --no-deps --require-hashes \
     -r "$here/$1" "${@:2}" || skip "the packages of $1 cannot be had"
 }
-pins() { cat "$here/requirements.txt" "$here/openai3.txt"; }
+pins() { cat "$here/requirements.txt" $(compgen -G "$here/openai3.txt"); }
 if ! pins | cmp -s - "$venv/installed.txt"; then
   rm -rf "$venv"
   python3 -m venv "$venv" || skip "python3 has no venv; scripts/install_deps.sh test installs it"
   install requirements.txt
-  install openai3.txt --target "$venv/openai3"
+  [[ ! -e $here/openai3.txt ]] || install openai3.txt --target "$venv/openai3"
   pins >"$venv/installed.txt"
 fi
 flock -u 9
 cd "$work_dir"
 # lm-eval's libraries keep their caches here and download nothing.
 export HF_HOME=$work_dir/hf HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1 PYTHONDONTWRITEBYTECODE=1
-exec "$venv/bin/python" "$here/$script" "$@" 9>&-
+exec "$venv/bin/python" "$here/${script##*/}" "$@" 9>&-

@@ -50,10 +50,12 @@ class Connection:
         self._writer.write(data)
         await self._writer.drain()
 
-    async def send(self, method: str, path: str, body: object = None) -> None:
-        """`body`: bytes as they are, anything else as JSON."""
+    async def send(self, method: str, path: str, body: object = None, **headers: str) -> None:
+        """`body`: bytes as they are, anything else as JSON. `x_request_id="1"` is the field X-Request-Id."""
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
+        for name, value in headers.items():
+            head += f"{name.replace('_', '-')}: {value}\r\n"
         if body is not None:
             head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n"
         await self.send_raw(head.encode() + b"\r\n" + (data if body is not None else b""))
@@ -79,6 +81,6 @@ class Connection:
         answer.body = b"".join([piece async for piece in self.pieces(answer)])
         return answer
 
-    async def call(self, method: str, path: str, body: object = None) -> Answer:
-        await self.send(method, path, body)
+    async def call(self, method: str, path: str, body: object = None, **headers: str) -> Answer:
+        await self.send(method, path, body, **headers)
         return await self.answer()

@@ -18,9 +18,9 @@ _SAMPLE = re.compile(r"^([a-z_:]+)(?:\{.*\})? (\S+)$")
 class Served:
     """Runs from `with` to its end, where SIGTERM must end the server with exit code 0."""
 
-    def __init__(self, binary: Path, *flags: str) -> None:
+    def __init__(self, binary: Path, *flags: str, port: int = 0) -> None:
         self._process = subprocess.Popen(
-            [str(binary.resolve()), "serve", "--port", "0", *flags],
+            [str(binary.resolve()), "serve", "--port", str(port), *flags],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -68,11 +68,20 @@ class Served:
         except subprocess.TimeoutExpired:
             self._process.kill()
             status = self._process.wait()
+        self._close()
+        return status
+
+    def kill(self) -> None:
+        """Ends the server without a drain. The system has closed its connections when this returns."""
+        self._process.kill()
+        self._process.wait()
+        self._close()
+
+    def _close(self) -> None:
         self._reader.join()
         assert self._process.stdout is not None and self._process.stderr is not None
         self._process.stdout.close()
         self._process.stderr.close()
-        return status
 
     def log(self) -> str:
         return "".join(self._log)
