@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the packages that the tests need, builds, and runs all tests; those that need a GPU are
 # skipped without one. With --clients as the first argument it also runs the server's tests with
-# clients from PyPI, which takes minutes, downloads 262 MB and puts 1.3 GB into the build tree;
-# without a network they are skipped. Other arguments are passed to ctest.
+# clients and routers from PyPI, which takes minutes, downloads 480 MB and puts 2.1 GB into the build
+# tree; without a network they are skipped. Other arguments are passed to ctest.
 # QUIRE_CUDA=OFF in the environment omits the CUDA engine; QUIRE_CUDA_ARCHITECTURES=90a-real builds it
 # for one kind of GPU.
 set -euo pipefail
