@@ -1,6 +1,6 @@
 """Simulates policies of routers in front of many replicas, on a trace of conversations.
 
-    python3 bench/router_policies.py [--replicas 1000] [--load 0.7] [--seed 1] [POLICY …]
+    python3 bench/router_policies.py [--replicas 1000] [--load 0.5] [--seed 1] [POLICY …]
 
 Prints a table in Markdown, the same for the same arguments. Only the standard library is needed.
 
@@ -13,7 +13,8 @@ A replica: prompts are computed one after another in chunks, and each chunk's st
 of every response that is generated. Its KV cache keeps conversations and system prompts, the least
 recently used ones leave first. Times are those of Llama-3.1-8B in BF16 on an H200, in round numbers.
 
-The load is the rate of conversations, divided by the rate at which a fleet with all prefix hits would be busy always.
+The load is the rate of conversations, divided by the rate at which the fleet would always be busy if each question and
+response were computed once as a part of a prompt, and responses were generated in batches of 48.
 """
 
 import argparse
@@ -21,7 +22,6 @@ import bisect
 import heapq
 import math
 import random
-import sys
 from collections import OrderedDict, deque
 
 STEP_S = 0.004  # one step of decode with an empty batch: the weights are read once
@@ -33,6 +33,7 @@ NUM_SYSTEM_PROMPTS = 500
 MEAN_TURNS = 6
 MEAN_USER, MEAN_OUTPUT = 300.0, 400.0
 MEAN_PAUSE_S = 10.0
+FULL_STEP_S = STEP_S + STEP_PER_SEQUENCE_S * 48
 WARM_UP_S, MEASURED_S = 80.0, 30.0
 POLL_S = 1.0
 NUM_ROUTERS = 16
@@ -260,12 +261,13 @@ def quantile(values: list[float], share: float) -> float:
     return sorted(values)[int(share * (len(values) - 1))] if values else math.nan
 
 
+def num_turns(rng: random.Random) -> int:
+    return 1 + int(rng.expovariate(1 / (MEAN_TURNS - 0.5)))
+
+
 def conversations_per_s(num_replicas: int, load: float) -> float:
-    """The rate at which prompts and decode take `load` of all time, if every known token is a hit."""
-    # 48 sequences per step is the fleet's mean at a load of 0.7.
-    step = STEP_S + STEP_PER_SEQUENCE_S * 48
     tokens = MEAN_USER + MEAN_OUTPUT
-    turn_s = tokens / PREFILL_TOKENS_PER_S + step + MEAN_OUTPUT * step / 48
+    turn_s = tokens / PREFILL_TOKENS_PER_S + FULL_STEP_S + MEAN_OUTPUT * FULL_STEP_S / 48
     return load * num_replicas / (MEAN_TURNS * turn_s)
 
 
@@ -279,11 +281,27 @@ def simulate(policy: str, num_replicas: int, load: float, seed: int) -> dict[str
 
     first_s: list[float] = []
     token_s: list[float] = []
-    hits = prompts = possible = 0
+    hits = possible = 0
     # The time, a number that orders equal times, the kind, and what it concerns.
     events: list[tuple] = [(rng.expovariate(rate), 0, "begin", None)]
     num_events = 0
     num_conversations = 0
+
+    def begin() -> Conversation:
+        nonlocal num_conversations
+        num_conversations += 1
+        system = bisect.bisect(cumulative, rng.random() * cumulative[-1])
+        return Conversation(num_conversations, -1 - system, lengths[system], num_turns(rng))
+
+    # The conversations of a steady state. Turns have no memory: as many lie behind as ahead, in the mean.
+    cycle_s = MEAN_PAUSE_S + MEAN_OUTPUT * FULL_STEP_S
+    for _ in range(int(rate * MEAN_TURNS * cycle_s)):
+        conversation = begin()
+        for _ in range(num_turns(rng) - 1):
+            conversation.next_turn(rng)
+            conversation.turns_left += 1
+        num_events += 1
+        heapq.heappush(events, (rng.random() * cycle_s, num_events, "turn", conversation))
     end_s = WARM_UP_S + MEASURED_S
     while events:
         now, _, kind, subject = heapq.heappop(events)
@@ -291,10 +309,7 @@ def simulate(policy: str, num_replicas: int, load: float, seed: int) -> dict[str
             break
         num_events += 1
         if kind == "begin":
-            num_conversations += 1
-            system = bisect.bisect(cumulative, rng.random() * cumulative[-1])
-            turns = 1 + int(rng.expovariate(1 / (MEAN_TURNS - 0.5)))
-            subject = Conversation(num_conversations, -1 - system, lengths[system], turns)
+            subject = begin()
             heapq.heappush(events, (now + rng.expovariate(rate), num_events, "begin", None))
             kind = "turn"
         if kind == "turn":
@@ -307,7 +322,6 @@ def simulate(policy: str, num_replicas: int, load: float, seed: int) -> dict[str
                 first_s.append(to_first_s)
                 token_s.append(others_s / subject.output)
                 hits += hit
-                prompts += subject.prompt
                 possible += known
             heapq.heappush(events, (now + to_first_s, num_events, "first", replica))
             end = (idx, router, replica, subject)
@@ -324,8 +338,7 @@ def simulate(policy: str, num_replicas: int, load: float, seed: int) -> dict[str
     busy = [replica.busy_s / MEASURED_S for replica in fleet.replicas]
     mean = sum(busy) / len(busy)
     return {
-        "requests": len(first_s),
-        "hit share": hits / prompts,
+        "turns/s": len(first_s) / MEASURED_S / num_replicas,
         "of possible": hits / possible,
         "ttft p50": quantile(first_s, 0.5),
         "ttft p99": quantile(first_s, 0.99),
@@ -338,23 +351,22 @@ def simulate(policy: str, num_replicas: int, load: float, seed: int) -> dict[str
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--replicas", type=int, default=1000)
-    parser.add_argument("--load", type=float, default=0.7)
+    parser.add_argument("--load", type=float, default=0.5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("policies", nargs="*", metavar="POLICY", help=", ".join(POLICIES))
     args = parser.parse_args()
     print(
-        "| policy | prefix hits, of possible | TTFT p50, ms | TTFT p99, ms | per token p99, ms "
-        "| time for prompts, mean | fullest replica, of mean |\n|---|---|---|---|---|---|---|"
+        "| policy | turns/s per replica | prefix hits, of possible | TTFT p50, ms | TTFT p99, ms | per token p99, ms "
+        "| time for prompts, mean | fullest replica, of mean |\n|---|---|---|---|---|---|---|---|"
     )
     for policy in args.policies or POLICIES:
         result = simulate(policy, args.replicas, args.load, args.seed)
         print(
-            f"| {POLICIES[policy]} | {result['of possible']:.0%} | {1e3 * result['ttft p50']:.0f} "
+            f"| {POLICIES[policy]} | {result['turns/s']:.1f} | {result['of possible']:.0%} | {1e3 * result['ttft p50']:.0f} "
             f"| {1e3 * result['ttft p99']:.0f} | {1e3 * result['token p99']:.1f} "
             f"| {result['busy mean']:.0%} | {result['busy max']:.2f} |",
             flush=True,
         )
-        print(f"{policy}: {result['requests']} requests, hit share {result['hit share']:.3f}", file=sys.stderr)
 
 
 if __name__ == "__main__":

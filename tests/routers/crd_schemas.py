@@ -15,7 +15,7 @@ They have the names, types and rules of the published CRDs, without fields that 
 
 import sys
 
-# Of a pod template; Kubernetes' own schema checks it.
+# A pod template, which Kubernetes' own schema checks.
 _TEMPLATE = {"type": "object", "x-pod-template": True}
 _NAME = {"type": "string", "minLength": 1, "maxLength": 253}
 _INT = {"type": "integer"}

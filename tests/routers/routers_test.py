@@ -2,7 +2,7 @@
 
     routers_test.py --quire BINARY [TEST …]
 
-Exits with 77, which CTest reports as skipped, if a router cannot be had.
+Exits with 77, which CTest reports as skipped, if a router is missing.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _NUM_CLIENTS = 12
 async def converse(port: int, idx: int) -> int:
     """One conversation: each turn sends all earlier ones, and begins when the last one has ended."""
     rng = random.Random(idx)
-    # Of 150 to 200 tokens, different from the first one on.
+    # 150 to 200 tokens, which differ from the first one on.
     system = f"{idx}. " + " ".join(calls.prompt(rng) for _ in range(6))
     messages = [{"role": "system", "content": system}]
     num_cached = 0
