@@ -1,0 +1,86 @@
+// The connections of this node with the others: small collectives of bytes, messages, and a watch
+// that finds out when a node has ended or hangs.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "nodes/rendezvous.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// Every node is connected with node 0. A failure of any node is a failure of all, for good: every
+// waiting call returns its error, which names the node.
+class Nodes {
+ public:
+  // Waits for all nodes. kInvalidArgument if they differ in their settings or tokens.
+  static Result<std::shared_ptr<Nodes>> meet(const NodesConfig& config);
+  // Takes the sockets of nodes that are already connected.
+  Nodes(const NodePlace& place, std::chrono::milliseconds silence_timeout,
+        std::vector<ConnectedNode> connected);
+  // Ends the other nodes too, without an error if this is node 0.
+  ~Nodes();
+  Nodes(const Nodes&) = delete;
+  Nodes& operator=(const Nodes&) = delete;
+
+  int size() const { return place_.num_nodes; }
+  int node() const { return place_.node; }
+  // For messages: the number of a node that is connected with this one, and its machine.
+  const std::string& name(int node) const;
+
+  // Gives every node the bytes of all, by node. All nodes make the same calls in the same order,
+  // one at a time; `what` names the operation, and a node that makes another call is an error.
+  Result<std::vector<std::string>> all_gather(std::string_view what, std::string_view own);
+  // The bytes of node 0.
+  Result<std::string> broadcast(std::string_view what, std::string_view own);
+
+  // Messages between node 0 and another node, in order. A failure to send is a failure of the node.
+  void send(int node, std::string_view message);
+  Result<std::string> receive(int node);
+  // Absent: none has arrived in this time.
+  Result<std::optional<std::string>> receive_within(int node, std::chrono::milliseconds time);
+
+  // Reports an error of this node to all. The first error counts.
+  void fail(const Status& error);
+  // The error that ended the nodes.
+  Status status() const;
+  // `handler` is called with the first error, on any thread, once; at once if there is one already.
+  // When a call with null returns, no handler runs.
+  void set_failure_handler(std::function<void(const Status&)> handler);
+
+ private:
+  struct Peer;
+  enum class Kind : uint8_t { kAlive, kMessage, kGather, kError, kEnd };
+
+  Peer& peer(int node) const;
+  void send(Peer& peer, Kind kind, std::string_view bytes);
+  Status read_frame(Peer& peer, Kind& kind, std::string& bytes);
+  void read(Peer& peer);
+  void watch();
+  void fail_with(const Status& error, bool is_own);
+  Result<std::string> take(int node, Kind kind);
+
+  const NodePlace place_;
+  const std::chrono::milliseconds silence_timeout_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // of node 0: node i + 1; of another: node 0
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  Status error_;
+  bool stopping_ = false;
+  std::mutex handler_mutex_;
+  std::function<void(const Status&)> handler_;
+  std::thread watch_;
+};
+
+}  // namespace quire

@@ -1,0 +1,36 @@
+// Connects node 0 with every other node. Both sides prove that they have the same token, without
+// sending it, and node 0 compares how the nodes were started.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nodes/node_place.h"
+#include "nodes/socket.h"
+#include "quire/status.h"
+
+namespace quire {
+
+struct NodesConfig {
+  NodePlace place;
+  // Empty: none, which only a loopback address of node 0 permits.
+  std::string token;
+  // Names and values that are the same on all nodes.
+  std::vector<std::pair<std::string, std::string>> settings;
+  std::chrono::milliseconds meet_timeout = std::chrono::minutes(10);
+  // A node that is silent for this long has failed.
+  std::chrono::milliseconds silence_timeout = std::chrono::seconds(20);
+};
+
+struct ConnectedNode {
+  int node = 0;
+  std::string host;  // its name of its machine
+  Socket socket;
+};
+
+// On node 0 all others, by number; on another node, node 0. Waits until all are there.
+Result<std::vector<ConnectedNode>> meet_nodes(const NodesConfig& config);
+
+}  // namespace quire

@@ -1,0 +1,77 @@
+#include "nodes/socket.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace quire {
+namespace {
+
+Status broken(int error) {
+  if (error == EAGAIN || error == EWOULDBLOCK) return unavailable("the peer does not respond");
+  return unavailable(std::generic_category().message(error));
+}
+
+}  // namespace
+
+Socket::~Socket() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void Socket::configure(std::chrono::milliseconds send_timeout,
+                       std::chrono::milliseconds receive_timeout) const {
+  const int on = 1;
+  (void)::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const auto set_timeout = [&](int option, std::chrono::milliseconds timeout) {
+    timeval time = {};
+    time.tv_sec = static_cast<time_t>(timeout.count() / 1000);
+    time.tv_usec = static_cast<suseconds_t>(timeout.count() % 1000 * 1000);
+    (void)::setsockopt(fd_, SOL_SOCKET, option, &time, sizeof time);
+  };
+  set_timeout(SO_SNDTIMEO, send_timeout);
+  set_timeout(SO_RCVTIMEO, receive_timeout);
+}
+
+Status Socket::send(std::string_view bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return broken(errno);
+    bytes.remove_prefix(static_cast<size_t>(sent));
+  }
+  return {};
+}
+
+size_t Socket::send_some(std::string_view bytes) const {
+  const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  return sent < 0 ? 0 : static_cast<size_t>(sent);
+}
+
+Result<size_t> Socket::receive_some(std::span<char> bytes) const {
+  while (true) {
+    const ssize_t received = ::recv(fd_, bytes.data(), bytes.size(), 0);
+    if (received >= 0) return static_cast<size_t>(received);
+    if (errno != EINTR) return broken(errno);
+  }
+}
+
+Status Socket::receive(std::span<char> bytes) const {
+  while (!bytes.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(const size_t received, receive_some(bytes));
+    if (received == 0) return unavailable("the peer has closed the connection");
+    bytes = bytes.subspan(received);
+  }
+  return {};
+}
+
+void Socket::shut_down() const {
+  (void)::shutdown(fd_, SHUT_RDWR);
+}
+
+}  // namespace quire

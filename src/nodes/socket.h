@@ -1,0 +1,47 @@
+// A connected TCP socket of plain bytes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "quire/status.h"
+
+namespace quire {
+
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int fd) : fd_(fd) {}
+  Socket(Socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Socket();
+
+  bool is_open() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  // Small messages are sent at once, and a wait for the peer ends after these times; 0: never.
+  void configure(std::chrono::milliseconds send_timeout,
+                 std::chrono::milliseconds receive_timeout) const;
+  // Waits until the peer takes all bytes. kUnavailable if the connection ends, or if the peer takes
+  // none for the configured time.
+  Status send(std::string_view bytes) const;
+  // Sends what fits into the system's buffer, and returns how many bytes that are.
+  size_t send_some(std::string_view bytes) const;
+  // Receives at least one byte. 0: the peer has closed the connection. kUnavailable if it is broken
+  // or nothing arrives for the configured time.
+  Result<size_t> receive_some(std::span<char> bytes) const;
+  Status receive(std::span<char> bytes) const;
+  // Ends all calls of other threads.
+  void shut_down() const;
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace quire

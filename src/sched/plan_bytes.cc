@@ -1,0 +1,178 @@
+#include "sched/plan_bytes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "base/byte_archive.h"
+
+namespace quire {
+namespace {
+
+// A slot that is added, without its pointers.
+struct PlainSlot {
+  int slot = 0;
+  SeqId seq_id = 0;
+  std::vector<int32_t> token_ids;
+  int num_prompt_tokens = 0;
+  uint64_t seed = 0;
+  std::vector<int32_t> end_token_ids;
+  std::vector<std::vector<int32_t>> bad_words_ids;
+  SamplingParams params;
+};
+
+template <typename Value, typename T>
+concept Is = std::is_same_v<std::remove_const_t<Value>, T>;
+
+}  // namespace
+
+// ADL finds these for the types of the namespace quire.
+
+template <typename Archive, Is<SamplingParams> Value>
+void fields(Archive& archive, Value& p) {
+  archive(p.n, p.temperature, p.top_p, p.top_k, p.min_p, p.seed, p.repetition_penalty,
+          p.presence_penalty, p.frequency_penalty, p.logit_bias, p.allowed_token_ids, p.bad_words,
+          p.max_tokens, p.min_tokens, p.stop, p.stop_token_ids, p.include_stop_str_in_output,
+          p.ignore_eos, p.logprobs, p.prompt_logprobs, p.skip_special_tokens, p.detokenize);
+}
+
+template <typename Archive, Is<PlainSlot> Value>
+void fields(Archive& archive, Value& s) {
+  archive(s.slot, s.seq_id, s.token_ids, s.num_prompt_tokens, s.seed, s.end_token_ids,
+          s.bad_words_ids, s.params);
+}
+
+template <typename Archive, Is<BlockTableAppend> Value>
+void fields(Archive& archive, Value& a) {
+  archive(a.slot, a.table, a.first, a.block_ids);
+}
+
+template <typename Archive, Is<SeqSpan> Value>
+void fields(Archive& archive, Value& s) {
+  archive(s.seq_id, s.slot, s.decodes, s.num_computed, s.num_tokens, s.first_token, s.num_blocks,
+          s.samples, s.token_after, s.num_drafts, s.num_prompt_logprobs, s.mask_idx,
+          s.reports_drafts);
+}
+
+namespace {
+
+template <typename Archive, Is<BatchPlan> Value, Is<std::vector<PlainSlot>> Slots>
+void all_fields(Archive& archive, Value& p, Slots& slots) {
+  archive(p.step_id, p.slots_removed, slots, p.block_appends, p.decode_q_len, p.max_next_drafts,
+          p.spans, p.num_decode, p.token_ids, p.token_masks);
+}
+
+bool is_below(int value, int64_t end) {
+  return value >= 0 && value < end;
+}
+
+bool are_tokens(const std::vector<int32_t>& ids, int first, int vocab_size) {
+  return std::ranges::all_of(ids, [&](int32_t id) { return id >= first && id < vocab_size; });
+}
+
+bool fits(const PlainSlot& slot, const PlanBounds& bounds) {
+  return is_below(slot.slot, bounds.max_num_seqs) && !slot.token_ids.empty() &&
+         is_below(slot.num_prompt_tokens, std::ssize(slot.token_ids) + 1) &&
+         std::ssize(slot.token_ids) <= int64_t{bounds.max_model_len} + 1 &&
+         are_tokens(slot.token_ids, 0, bounds.vocab_size) &&
+         are_tokens(slot.params.allowed_token_ids, 0, bounds.vocab_size) &&
+         std::ranges::all_of(
+             slot.bad_words_ids,
+             [&](const auto& ids) { return are_tokens(ids, 0, bounds.vocab_size); }) &&
+         std::ranges::all_of(slot.params.logit_bias, [&](const auto& bias) {
+           return is_below(bias.first, bounds.vocab_size);
+         });
+}
+
+bool fits(const BlockTableAppend& append, const PlanBounds& bounds) {
+  if (!is_below(append.slot, bounds.max_num_seqs) ||
+      !is_below(append.table, std::ssize(bounds.num_blocks))) {
+    return false;
+  }
+  const int num_blocks = bounds.num_blocks[static_cast<size_t>(append.table)];
+  return is_below(append.first, int64_t{bounds.max_model_len} + 1) &&
+         std::ranges::all_of(append.block_ids, [&](int id) { return is_below(id, num_blocks); });
+}
+
+bool fits(const SeqSpan& span, const BatchPlan& plan, const PlanBounds& bounds) {
+  const auto num_masks = std::ssize(plan.token_masks);
+  return is_below(span.slot, bounds.max_num_seqs) && span.num_tokens > 0 &&
+         is_below(span.num_computed, int64_t{bounds.max_model_len} + kMaxDraftKvSlots + 1) &&
+         span.first_token >= 0 &&
+         int64_t{span.first_token} + span.num_tokens <= plan.num_tokens() &&
+         is_below(span.num_blocks, int64_t{bounds.max_model_len} + 1) &&
+         is_below(span.num_drafts, std::min(span.num_tokens, kMaxDrafts + 1)) &&
+         is_below(span.token_after, bounds.vocab_size) && span.mask_idx >= -1 &&
+         (span.mask_idx < 0 || int64_t{span.mask_idx} + span.num_drafts < num_masks);
+}
+
+bool fits(const BatchPlan& plan, const std::vector<PlainSlot>& slots, const PlanBounds& bounds) {
+  const auto num_words = static_cast<size_t>(bounds.vocab_size + 31) / 32;
+  return std::ranges::all_of(plan.slots_removed,
+                             [&](int slot) { return is_below(slot, bounds.max_num_seqs); }) &&
+         std::ranges::all_of(slots, [&](const auto& slot) { return fits(slot, bounds); }) &&
+         std::ranges::all_of(plan.block_appends,
+                             [&](const auto& append) { return fits(append, bounds); }) &&
+         std::ranges::all_of(plan.spans,
+                             [&](const auto& span) { return fits(span, plan, bounds); }) &&
+         std::ssize(plan.spans) <= bounds.max_num_seqs &&
+         are_tokens(plan.token_ids, kPlaceholderToken, bounds.vocab_size) &&
+         std::ranges::all_of(plan.token_masks,
+                             [&](const auto& mask) { return mask.size() <= num_words; }) &&
+         is_below(plan.num_decode, std::ssize(plan.spans) + 1) &&
+         is_below(plan.decode_q_len - 1, kMaxDrafts + 1) &&
+         is_below(plan.max_next_drafts, kMaxDrafts + 1);
+}
+
+}  // namespace
+
+std::string plan_to_bytes(const BatchPlan& plan) {
+  std::vector<PlainSlot> slots;
+  for (const SlotAdded& added : plan.slots_added) {
+    slots.push_back({.slot = added.slot,
+                     .seq_id = added.seq_id,
+                     .token_ids = added.token_ids.get(),
+                     .num_prompt_tokens = added.num_prompt_tokens,
+                     .seed = added.sampling->seed,
+                     .end_token_ids = added.sampling->end_token_ids,
+                     .bad_words_ids = added.sampling->bad_words_ids,
+                     .params = *added.sampling->params});
+  }
+  ByteWriter writer;
+  all_fields(writer, plan, std::as_const(slots));
+  return writer.take();
+}
+
+Result<BatchPlan> plan_from_bytes(std::string_view bytes, const PlanBounds& bounds) {
+  BatchPlan plan;
+  std::vector<PlainSlot> slots;
+  ByteReader reader(bytes);
+  all_fields(reader, plan, slots);
+  if (!reader.is_complete()) {
+    return invalid_argument(fmt::format("[sched] a plan of {} bytes is malformed", bytes.size()));
+  }
+  if (!fits(plan, slots, bounds)) {
+    return invalid_argument(fmt::format(
+        "[sched] the plan of step {} exceeds the limits of {} sequences, {} tokens per sequence, a "
+        "vocabulary of {}, or the blocks of the KV cache",
+        plan.step_id, bounds.max_num_seqs, bounds.max_model_len, bounds.vocab_size));
+  }
+  for (PlainSlot& slot : slots) {
+    auto params = std::make_shared<const SamplingParams>(std::move(slot.params));
+    plan.slots_added.push_back({.slot = slot.slot,
+                                .seq_id = slot.seq_id,
+                                .token_ids = std::move(slot.token_ids),
+                                .num_prompt_tokens = slot.num_prompt_tokens,
+                                .sampling = std::make_shared<const SamplingSpec>(
+                                    SamplingSpec{.params = std::move(params),
+                                                 .seed = slot.seed,
+                                                 .end_token_ids = std::move(slot.end_token_ids),
+                                                 .bad_words_ids = std::move(slot.bad_words_ids)})});
+  }
+  return plan;
+}
+
+}  // namespace quire

@@ -1,0 +1,173 @@
+// The collectives, messages and failures of nodes in one process.
+#include "nodes/nodes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace quire {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr auto kLong = 20s;
+
+std::pair<Socket, Socket> connected_sockets() {
+  int fds[2] = {-1, -1};
+  EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  return {Socket(fds[0]), Socket(fds[1])};
+}
+
+NodePlace place(int num_nodes, int node) {
+  NodePlace place;
+  place.num_nodes = num_nodes;
+  place.node = node;
+  return place;
+}
+
+std::vector<std::unique_ptr<Nodes>> make_nodes(int size, std::chrono::milliseconds silence) {
+  std::vector<std::unique_ptr<Nodes>> nodes(static_cast<size_t>(size));
+  std::vector<ConnectedNode> others;
+  for (int node = 1; node < size; ++node) {
+    auto [first, other] = connected_sockets();
+    others.push_back({.node = node, .host = "host-b", .socket = std::move(first)});
+    std::vector<ConnectedNode> of_node;
+    of_node.push_back({.node = 0, .host = "host-a", .socket = std::move(other)});
+    nodes[static_cast<size_t>(node)] =
+        std::make_unique<Nodes>(place(size, node), silence, std::move(of_node));
+  }
+  nodes[0] = std::make_unique<Nodes>(place(size, 0), silence, std::move(others));
+  return nodes;
+}
+
+TEST(Nodes, GatherTheBytesOfAllInOrder) {
+  const auto nodes = make_nodes(3, kLong);
+  std::vector<std::future<std::vector<std::string>>> gathered;
+  for (const auto& node : nodes) {
+    gathered.push_back(std::async(std::launch::async, [&node] {
+      std::vector<std::string> all;
+      for (int i = 0; i < 200; ++i) {
+        // Larger than the buffers of a socket from time to time.
+        const size_t size = i % 50 == 0 ? 3'000'001 : static_cast<size_t>(i);
+        const std::string own(size, static_cast<char>('a' + node->node()));
+        const auto result = node->all_gather("test", own);
+        EXPECT_TRUE(result.ok()) << result.status().message();
+        if (!result.ok()) return all;
+        for (size_t n = 0; n < result->size(); ++n) {
+          EXPECT_EQ((*result)[n], std::string(size, static_cast<char>('a' + n)));
+        }
+        all = *result;
+      }
+      return all;
+    }));
+  }
+  for (auto& all : gathered) EXPECT_EQ(all.get().size(), 3U);
+}
+
+TEST(Nodes, SendMessagesInOrder) {
+  const auto nodes = make_nodes(2, kLong);
+  nodes[0]->send(1, "one");
+  nodes[0]->send(1, std::string("\0two", 4));
+  EXPECT_EQ(nodes[1]->receive(0).value(), "one");
+  EXPECT_EQ(nodes[1]->receive(0).value(), std::string("\0two", 4));
+  EXPECT_FALSE(nodes[1]->receive_within(0, 1ms).value().has_value());
+  nodes[1]->send(0, "");
+  EXPECT_EQ(nodes[0]->receive(1).value(), "");
+}
+
+TEST(Nodes, IdleNodesStayConnected) {
+  const auto nodes = make_nodes(2, 200ms);
+  std::this_thread::sleep_for(800ms);
+  EXPECT_TRUE(nodes[0]->status().ok());
+  EXPECT_TRUE(nodes[1]->status().ok());
+}
+
+TEST(Nodes, AnErrorOfOneReachesAllAndNamesIt) {
+  const auto nodes = make_nodes(3, kLong);
+  std::promise<Status> handled;
+  nodes[2]->set_failure_handler([&](const Status& error) { handled.set_value(error); });
+  auto waits = std::async(std::launch::async, [&] { return nodes[2]->receive(0); });
+  nodes[1]->fail(resource_exhausted("[cuda] no memory"));
+  const Result<std::string> received = waits.get();
+  ASSERT_FALSE(received.ok());
+  EXPECT_EQ(received.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(received.status().message(), "[nodes] node 1 (host-b) has failed: [cuda] no memory");
+  EXPECT_EQ(handled.get_future().get().message(), received.status().message());
+  EXPECT_EQ(nodes[0]->status().message(), received.status().message());
+  EXPECT_FALSE(nodes[0]->all_gather("test", "").ok());
+  // A handler that is set later is called at once.
+  Status late;
+  nodes[0]->set_failure_handler([&](const Status& error) { late = error; });
+  EXPECT_EQ(late.message(), received.status().message());
+}
+
+TEST(Nodes, AnEndOfNode0IsNoError) {
+  auto nodes = make_nodes(2, kLong);
+  auto waits = std::async(std::launch::async, [&] { return nodes[1]->receive(0); });
+  nodes[0].reset();
+  EXPECT_EQ(waits.get().status().code(), StatusCode::kCancelled);
+  EXPECT_TRUE(nodes[1]->status().ok());
+}
+
+TEST(Nodes, AnEndOfAnotherIsAnError) {
+  auto nodes = make_nodes(2, kLong);
+  nodes[1].reset();
+  EXPECT_THAT(nodes[0]->receive(1).status().message(),
+              HasSubstr("node 1 (host-b) has closed its connection"));
+}
+
+TEST(Nodes, ASilentNodeFails) {
+  auto [first, silent] = connected_sockets();
+  std::vector<ConnectedNode> others;
+  others.push_back({.node = 1, .host = "host-b", .socket = std::move(first)});
+  Nodes nodes(place(2, 0), 150ms, std::move(others));
+  EXPECT_THAT(nodes.all_gather("test", "").status().message(),
+              HasSubstr("node 1 (host-b) is silent for 0."));
+}
+
+// A node that hangs reads nothing, so that calls that send to it wait.
+TEST(Nodes, SendingToAHangingNodeEnds) {
+  auto [first, silent] = connected_sockets();
+  std::vector<ConnectedNode> others;
+  others.push_back({.node = 1, .host = "host-b", .socket = std::move(first)});
+  Nodes nodes(place(2, 0), 200ms, std::move(others));
+  const auto start = std::chrono::steady_clock::now();
+  nodes.send(1, std::string(size_t{64} << 20, 'x'));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
+  EXPECT_THAT(nodes.status().message(), HasSubstr("node 1 (host-b)"));
+}
+
+TEST(Nodes, NodesThatRunDifferentOperationsFail) {
+  const auto nodes = make_nodes(2, kLong);
+  auto other =
+      std::async(std::launch::async, [&] { return nodes[1]->all_gather("b", "").status(); });
+  EXPECT_THAT(nodes[0]->all_gather("a", "").status().message(),
+              HasSubstr("runs the operation 'b', expected 'a'"));
+  EXPECT_FALSE(other.get().ok());
+}
+
+TEST(Nodes, MalformedBytesAreAnError) {
+  for (const std::string& bytes :
+       {std::string("\xff\xff\xff\xff\x01", 5), std::string("\0\0\0\0\x77", 5),
+        std::string("\x02\0\0\0\x03zz", 7), std::string("\x03\0\0\0\x02zzz", 8)}) {
+    auto [first, other] = connected_sockets();
+    std::vector<ConnectedNode> others;
+    others.push_back({.node = 1, .host = "host-b", .socket = std::move(first)});
+    Nodes nodes(place(2, 0), kLong, std::move(others));
+    ASSERT_TRUE(other.send(bytes).ok());
+    EXPECT_FALSE(nodes.all_gather("test", "").ok());
+    EXPECT_THAT(nodes.status().message(), HasSubstr("node 1 (host-b)"));
+  }
+}
+
+}  // namespace
+}  // namespace quire

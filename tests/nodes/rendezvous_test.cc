@@ -1,0 +1,172 @@
+// Nodes that meet over TCP: their tokens and settings, and connections of other programs.
+#include "nodes/rendezvous.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <future>
+#include <string>
+#include <vector>
+
+namespace quire {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  return address;
+}
+
+int free_port() {
+  const Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof address;
+  auto* const any = static_cast<sockaddr*>(static_cast<void*>(&address));
+  EXPECT_EQ(::bind(socket.fd(), any, size), 0);
+  EXPECT_EQ(::getsockname(socket.fd(), any, &size), 0);
+  return ntohs(address.sin_port);
+}
+
+// Connects as another program does, once node 0 listens.
+Socket connect_to(int port) {
+  const sockaddr_in address = loopback(port);
+  for (int i = 0; i < 500; ++i) {
+    Socket socket(::socket(AF_INET, SOCK_STREAM, 0));
+    if (::connect(socket.fd(), static_cast<const sockaddr*>(static_cast<const void*>(&address)),
+                  sizeof address) == 0) {
+      return socket;
+    }
+    ::usleep(10'000);
+  }
+  ADD_FAILURE() << "nothing listens";
+  return {};
+}
+
+class Rendezvous : public ::testing::Test {
+ protected:
+  NodesConfig config(int num_nodes, int node) const {
+    NodesConfig config;
+    config.place = {
+        .num_nodes = num_nodes, .node = node, .master_addr = "127.0.0.1", .master_port = port_};
+    config.token = "secret";
+    config.settings = {{"version", "1"}, {"model", "abc"}};
+    config.meet_timeout = 10s;
+    return config;
+  }
+  static auto meet(const NodesConfig& config) {
+    return std::async(std::launch::async, [config] { return meet_nodes(config); });
+  }
+
+  const int port_ = free_port();
+};
+
+using Met = Result<std::vector<ConnectedNode>>;
+
+void expect_met(const Met& met, std::vector<int> nodes) {
+  ASSERT_TRUE(met.ok()) << met.status().message();
+  std::vector<int> numbers;
+  for (const ConnectedNode& node : *met) {
+    numbers.push_back(node.node);
+    EXPECT_TRUE(node.socket.is_open());
+    EXPECT_FALSE(node.host.empty());
+  }
+  EXPECT_EQ(numbers, nodes);
+}
+
+TEST_F(Rendezvous, MeetsInAnyOrder) {
+  auto node_2 = meet(config(3, 2));
+  auto node_1 = meet(config(3, 1));
+  auto node_0 = meet(config(3, 0));
+  expect_met(node_0.get(), {1, 2});
+  expect_met(node_1.get(), {0});
+  expect_met(node_2.get(), {0});
+}
+
+TEST_F(Rendezvous, OtherConnectionsNeitherEndNorDelayTheStart) {
+  auto node_0 = meet(config(2, 0));
+  std::vector<Socket> strangers;
+  const std::vector<std::string> texts = {"", "GET / HTTP/1.1\r\n\r\n", std::string(100, '\0'),
+                                          std::string("\xff\xff\xff\xff", 4) + "much",
+                                          std::string("\x10\0\0\0", 4) + std::string(200, 'x')};
+  for (int i = 0; i < 100; ++i) {  // more than wait at a time
+    strangers.push_back(connect_to(port_));
+    (void)strangers.back().send(texts[static_cast<size_t>(i) % texts.size()]);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  expect_met(meet(config(2, 1)).get(), {0});
+  expect_met(node_0.get(), {1});
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 8s);
+}
+
+TEST_F(Rendezvous, RefusesAnotherTokenAndWaitsOn) {
+  auto node_0 = meet(config(2, 0));
+  NodesConfig stranger = config(2, 1);
+  stranger.token = "guess";
+  EXPECT_THAT(meet(stranger).get().status().message(), HasSubstr("QUIRE_CLUSTER_TOKEN"));
+  expect_met(meet(config(2, 1)).get(), {0});
+  expect_met(node_0.get(), {1});
+}
+
+TEST_F(Rendezvous, NamesTheSettingThatDiffers) {
+  auto node_0 = meet(config(2, 0));
+  NodesConfig other = config(2, 1);
+  other.settings[1].second = "abd";
+  const std::string expected = "differs from node 0 in `model`: got abd, expected abc";
+  EXPECT_THAT(meet(other).get().status().message(), HasSubstr(expected));
+  EXPECT_THAT(node_0.get().status().message(), HasSubstr(expected));
+}
+
+TEST_F(Rendezvous, RefusesOtherNumbersOfNodes) {
+  auto node_0 = meet(config(2, 0));
+  EXPECT_THAT(meet(config(3, 2)).get().status().message(),
+              HasSubstr("differs from node 0 in `nnodes`: got 3, expected 2"));
+  EXPECT_FALSE(node_0.get().ok());
+}
+
+TEST_F(Rendezvous, RefusesANumberTwice) {
+  auto node_0 = meet(config(3, 0));
+  auto first = meet(config(3, 1));
+  expect_met(first.get(), {0});
+  EXPECT_THAT(meet(config(3, 1)).get().status().message(), HasSubstr("is already connected"));
+  auto last = meet(config(3, 2));
+  expect_met(node_0.get(), {1, 2});
+  expect_met(last.get(), {0});
+}
+
+TEST_F(Rendezvous, NamesTheNodesThatAreMissing) {
+  NodesConfig node_0 = config(3, 0);
+  node_0.meet_timeout = 300ms;
+  EXPECT_THAT(meet(node_0).get().status().message(), HasSubstr("nodes 1, 2 have not connected"));
+  NodesConfig node_1 = config(3, 1);
+  node_1.meet_timeout = 300ms;
+  EXPECT_THAT(meet(node_1).get().status().message(), HasSubstr("cannot connect to node 0"));
+}
+
+TEST_F(Rendezvous, NeedsATokenBeyondLoopback) {
+  NodesConfig node_0 = config(2, 0);
+  node_0.token = "";
+  node_0.place.master_addr = "0.0.0.0";
+  EXPECT_THAT(meet(node_0).get().status().message(), HasSubstr("QUIRE_CLUSTER_TOKEN is not set"));
+  node_0.place.master_addr = "192.0.2.1";
+  node_0.token = "secret";
+  EXPECT_THAT(meet(node_0).get().status().message(), HasSubstr("cannot listen"));
+  node_0.place.master_addr = "127.0.0.1";
+  node_0.token = "";
+  auto waits = meet(node_0);
+  NodesConfig node_1 = config(2, 1);
+  node_1.token = "";
+  expect_met(meet(node_1).get(), {0});
+  expect_met(waits.get(), {1});
+}
+
+}  // namespace
+}  // namespace quire
