@@ -74,9 +74,20 @@ struct EngineConfig {
   // An engine that ends while the file is written waits for it. Otherwise it stops writing within
   // seconds and keeps none.
   bool waits_for_packed_weights = true;
-  // Ranks that share the model: GPUs, or groups of a CPU's threads.
+  // Ranks that share the model: GPUs, or groups of a CPU's threads, of all nodes together.
   int tensor_parallel_size = 1;
-  uint64_t seed = 0;  // of requests that give none
+  // Nodes: processes, usually one per machine, that have equally many of the ranks each. All get
+  // the same configuration, and another node_rank. Node 0 has the engine; Engine::run_node() runs
+  // the others.
+  int nnodes = 1;             // 0: as many as the launcher started (Open MPI, PMI, a
+                              // LeaderWorkerSet, torchrun, Slurm)
+  int node_rank = -1;         // -1: as the launcher says
+  std::string master_addr;    // of node 0; empty: MASTER_ADDR, or as the launcher says
+  int master_port = 0;        // 0: MASTER_PORT, or 29501
+  std::string cluster_token;  // a secret that all nodes have; empty: QUIRE_CLUSTER_TOKEN. Only a
+                              // loopback address of node 0 needs none
+  int rank_timeout = 20;      // seconds without progress of a rank after which the engine ends
+  uint64_t seed = 0;          // of requests that give none
 };
 
 }  // namespace quire

@@ -13,21 +13,29 @@ namespace quire {
 
 class RankJoin {
  public:
-  // `on_failure` is called once, by the first rank that fails: it releases ranks that wait for that
-  // rank elsewhere.
-  RankJoin(int num_ranks, std::function<void()> on_failure)
-      : num_ranks_(num_ranks), on_failure_(std::move(on_failure)) {}
+  // `on_failure` is called once, with the first error: it releases ranks that wait elsewhere.
+  // `join_others`, if there is one, joins ranks of other processes; the last rank that arrives
+  // calls it for all.
+  RankJoin(int num_ranks, std::function<void(const Status& error)> on_failure,
+           std::function<Status()> join_others = {})
+      : num_ranks_(num_ranks),
+        on_failure_(std::move(on_failure)),
+        join_others_(std::move(join_others)) {}
   RankJoin(const RankJoin&) = delete;
   RankJoin& operator=(const RankJoin&) = delete;
 
   // Waits until every rank has made the same number of calls; each makes them from one thread at a
-  // time. Once a rank has passed an error, this and all later calls return it at once.
+  // time. Once an error was passed, which any thread may do at any time, this and all later calls
+  // return it at once.
   Status join(const Status& status);
   bool has_failed() const { return has_failed_.load(); }
 
  private:
+  Status fail(const Status& status, std::unique_lock<std::mutex>& lock);
+
   const int num_ranks_;
-  const std::function<void()> on_failure_;
+  const std::function<void(const Status&)> on_failure_;
+  const std::function<Status()> join_others_;
   std::atomic<bool> has_failed_ = false;
   std::mutex mutex_;
   std::condition_variable joined_;

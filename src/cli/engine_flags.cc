@@ -185,7 +185,8 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
       "model, which the next start maps; auto: in the user's cache directory, for models of at "
       "least 256 MiB; off: pack them at each start");
   flags.number("--tensor-parallel-size", &config->tensor_parallel_size, {.min = 1, .max = 64},
-               "Devices that share the model; on a CPU, groups of its threads");
+               "Devices that share the model, of all nodes together; on a CPU, groups of its "
+               "threads");
   flags.last().alias = "-tp";
   add_backend(
       flags, "--attention-backend", &config->attention_backend,
@@ -207,6 +208,30 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
                "Share of a GPU's memory to use; without effect on a CPU");
   flags.toggle("--enforce-eager", &config->enforce_eager,
                "No CUDA graphs; without effect on a CPU");
+}
+
+// Where the ranks are, and how they find each other.
+void add_node_flags(FlagSet& flags, EngineConfig* config) {
+  flags.begin_group("Several machines");
+  const auto parse_nodes = [](std::string_view text) -> Result<int> {
+    if (text == "auto") return 0;
+    QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_integer(text, {.min = 1, .max = 64}));
+    return static_cast<int>(number);
+  };
+  flags.value("--nnodes", "N", &config->nnodes, "1",
+              "Processes that share the ranks of --tensor-parallel-size, usually one per machine; "
+              "auto: as Slurm, Open MPI, PMI, a LeaderWorkerSet or torchrun says",
+              parse_nodes);
+  flags.number("--node-rank", &config->node_rank, {.min = -1, .max = 63},
+               "Number of this process, from 0, which serves; the others only compute; -1: as the "
+               "launcher says");
+  flags.text(
+      "--master-addr", "HOST", &config->master_addr,
+      "Name or address of node 0's machine; without it, MASTER_ADDR or as the launcher says");
+  flags.number("--master-port", &config->master_port, {.min = 0, .max = 65535},
+               "Port at which node 0 waits for the others; 0: MASTER_PORT, or 29501");
+  flags.number("--rank-timeout", &config->rank_timeout, {.min = 1, .max = 3600},
+               "Seconds without a sign of life or progress of a rank after which all end");
 }
 
 // "Qwen/Qwen3-0.6B", also with @REVISION. The organization has a letter, unlike the text "3/4".
@@ -239,6 +264,13 @@ void warn_of(const EngineConfig& config) {
   if (config.gpu_memory_utilization != EngineConfig().gpu_memory_utilization) {
     log_warning("[cli] --gpu-memory-utilization has no effect on a CPU");
   }
+}
+
+LoadProgress show_layers(Progress& progress) {
+  return [&](int num_done, int num_layers) {
+    progress.update(static_cast<size_t>(num_done), static_cast<size_t>(num_layers),
+                    [] { return "layers"; });
+  };
 }
 
 }  // namespace
@@ -298,6 +330,7 @@ void add_engine_flags(FlagSet& flags, EngineConfig* config, SeedFlag seed) {
   }
   add_cache_flags(flags, config);
   add_device_flags(flags, config);
+  add_node_flags(flags, config);
   flags.add_check([config](Complaints& complaints) {
     for (const Status& error : find_contradictions(*config)) complaints.add(error);
   });
@@ -315,10 +348,13 @@ EngineConfig with_dummy_weights_of_config(EngineConfig config) {
 Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config) {
   warn_of(config);
   Progress progress("loading");
-  return Engine::create(config, [&](int num_done, int num_layers) {
-    progress.update(static_cast<size_t>(num_done), static_cast<size_t>(num_layers),
-                    [] { return "layers"; });
-  });
+  return Engine::create(config, show_layers(progress));
+}
+
+Status run_engine_node(const EngineConfig& config, const std::function<bool()>& should_stop) {
+  warn_of(config);
+  Progress progress("loading");
+  return Engine::run_node(config, should_stop, show_layers(progress));
 }
 
 Status check_chat_template(const Engine& engine, const std::string& system) {

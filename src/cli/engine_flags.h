@@ -2,6 +2,7 @@
 // messages.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,6 +42,8 @@ EngineConfig with_dummy_weights_of_config(EngineConfig config);
 // Calls Engine::create with a progress bar on standard error while weights are read, and warns of
 // settings that are valid but unwise.
 Result<std::unique_ptr<Engine>> load_engine(const EngineConfig& config);
+// The same for Engine::run_node.
+Status run_engine_node(const EngineConfig& config, const std::function<bool()>& should_stop);
 
 // Fails if the model cannot chat, or not with this system message (if any), so that a command
 // reports it before the first question.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "engine/node_setup.h"
 #include "server/access_control.h"
 #include "server/http/client_address.h"
 #include "server/http/listen.h"
@@ -323,9 +325,34 @@ void wait_for_interrupt(server::Service& service, const http::Server& transport)
   }
 }
 
+// Runs the ranks of a node that does not serve. An interrupt often reaches all nodes at once, so
+// node 0 gets the time to finish its requests.
+Result<int> run_node(const ServeOptions& options) {
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  const auto should_stop = [&] {
+    if (!CancelScope::interrupted()) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (!deadline) {
+      log_info("[server] shutting down; waiting at most {} s for node 0 to end",
+               options.drain_timeout);
+      deadline = now + std::chrono::seconds(options.drain_timeout);
+    }
+    return now >= *deadline;
+  };
+  QUIRE_RETURN_IF_ERROR(run_engine_node(options.engine, should_stop));
+  log_info("[server] node 0 has ended");
+  return kExitOk;
+}
+
 Result<int> run(const ServeOptions& options) {
   const CancelScope scope;
   map_large_allocations();
+  QUIRE_ASSIGN_OR_RETURN(const EngineConfig placed, place_node(options.engine));
+  if (placed.node_rank > 0) return run_node(options);
+  if (options.headless) {
+    return invalid_argument(
+        "--headless: got it for node 0, which serves, expected --node-rank of at least 1");
+  }
   QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
                          server::ApiKeys::create(options.api_keys, options.api_key_file));
   QUIRE_RETURN_IF_ERROR(http::Server::check(options.transport));
@@ -380,6 +407,8 @@ void add_serve_flags(FlagSet& flags, ServeOptions* options) {
   add_access_flags(flags, options);
   add_response_flags(flags, options);
   add_engine_flags(flags, &options->engine, SeedFlag::kOfEngine);
+  flags.toggle("--headless", &options->headless,
+               "Refuse to be node 0; vLLM starts the other nodes with it");
 }
 
 void check(const ServeOptions& options, Complaints& complaints) {

@@ -34,6 +34,7 @@ struct ServeOptions {
   int64_t max_tokenize_bytes = static_cast<int64_t>(server::ServiceConfig().max_tokenize_bytes);
   int64_t max_stored_response_bytes = static_cast<int64_t>(server::ResponseStoreLimits().max_bytes);
   int drain_timeout = 30;  // seconds
+  bool headless = false;   // this is not node 0
 };
 
 void add_serve_flags(FlagSet& flags, ServeOptions* options);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/numbers.h"
 #include "engine/model_files.h"
+#include "engine/node_setup.h"
 #include "model/decoder.h"
 #include "model/dflash/dflash.h"
 #include "model/eagle3/eagle3.h"
@@ -281,7 +282,7 @@ Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
   std::unique_ptr<DraftModel> draft = make_draft_model(choice);
   QUIRE_ASSIGN_OR_RETURN(DrafterFiles files, open_drafter_files(engine, choice, target));
   draft->name_ = std::move(files.name);
-  draft->weights_ = share_weights(std::move(files.weights), engine.tensor_parallel_size);
+  draft->weights_ = share_weights(std::move(files.weights), num_local_ranks(engine));
   QUIRE_ASSIGN_OR_RETURN(draft->config_, draft->read_config(files.config, files.source, target));
   return draft;
 }

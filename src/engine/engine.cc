@@ -14,6 +14,8 @@
 #include "engine/engine_parts.h"
 #include "engine/input_processor.h"
 #include "engine/model_files.h"
+#include "engine/node_setup.h"
+#include "platform/remote_ranks.h"
 #include "sample/sampling_fields.h"
 
 namespace quire {
@@ -105,9 +107,42 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
   }
 }
 
-Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& config,
+Status Engine::run_node(const EngineConfig& config, const std::function<bool()>& should_stop,
+                        const LoadProgress& progress) {
+  try {
+    QUIRE_ASSIGN_OR_RETURN(const EngineConfig placed, place_node(config));
+    if (placed.node_rank < 1) {
+      return invalid_argument(
+          "[nodes] `node_rank`: got 0, expected at least 1: node 0 has the engine");
+    }
+    QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
+                           read_speculation(config.speculative_config));
+    QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_model_files(placed));
+    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<EngineParts> parts,
+                           assemble_engine(placed, speculation, files, progress));
+    files.weights.reset();  // the model has copied its weights
+    log_info("[engine] node {} of {} runs its ranks of {}", placed.node_rank, placed.nnodes,
+             parts->info.name);
+    PlanBounds bounds = {.max_num_seqs = parts->scheduler.max_num_seqs,
+                         .vocab_size = parts->info.vocab_size,
+                         .max_model_len = parts->scheduler.max_model_len};
+    for (const auto& table : parts->scheduler.tables) bounds.num_blocks.push_back(table.num_blocks);
+    return serve_remote_ranks(*parts->nodes, *parts->runner, bounds, should_stop);
+  } catch (const std::exception& error) {  // e.g. no thread or no memory
+    return resource_exhausted(fmt::format("[engine] cannot run; {}", error.what()));
+  }
+}
+
+Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& wanted,
                                                         const Speculation& speculation,
                                                         const LoadProgress& progress) {
+  QUIRE_ASSIGN_OR_RETURN(const EngineConfig config, place_node(wanted));
+  if (config.node_rank > 0) {
+    return invalid_argument(fmt::format(
+        "[nodes] `node_rank`: got {}, expected 0; the other nodes run quire serve with the same "
+        "flags, or Engine::run_node()",
+        config.node_rank));
+  }
   auto impl = std::make_unique<Engine::Impl>();
   QUIRE_ASSIGN_OR_RETURN(impl->files, open_model_files(config));
   QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, speculation, impl->files, progress));
@@ -259,8 +294,10 @@ EngineStats Engine::stats() const {
   return impl_->core->stats();
 }
 
+// A node may fail while no step runs.
 Status Engine::health() const {
-  return impl_->core->health();
+  QUIRE_RETURN_IF_ERROR(impl_->core->health());
+  return impl_->parts->nodes == nullptr ? Status() : impl_->parts->nodes->status();
 }
 
 }  // namespace quire

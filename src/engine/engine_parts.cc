@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
@@ -14,6 +15,7 @@
 #include "engine/contradictions.h"
 #include "engine/kv_cache_probe.h"
 #include "engine/model_files.h"
+#include "engine/node_setup.h"
 #include "kv/cache_dtype.h"
 #include "model/families.h"
 #include "platform/parallel_runner.h"
@@ -85,7 +87,7 @@ Status add_model_drafter(DeviceContext& context, DraftModel& draft, EnginePlan& 
 // each other. Returns the first error.
 Status on_every_rank(const Platform& platform, const std::function<Status(size_t rank)>& load) {
   const auto contexts = platform.contexts();
-  if (contexts.size() == 1) return load(0);
+  if (contexts.front()->parallel().size == 1) return load(0);
   const auto load_and_join = [&](size_t rank) {
     Status status;
     try {
@@ -109,13 +111,28 @@ Status on_every_rank(const Platform& platform, const std::function<Status(size_t
 
 // Tensor parallelism in one line; empty for one rank.
 std::string describe_ranks(const Platform& platform) {
-  const size_t num_ranks = platform.contexts().size();
-  if (num_ranks == 1) return "";
-  const bool on_cpu = platform.contexts().front()->device().kind == DeviceKind::kCpu;
+  const DeviceContext& first = *platform.contexts().front();
+  if (first.parallel().size == 1) return "";
   return fmt::format(
-      "[engine] {} ranks share the model, each with {} of its own; the memory below "
+      "[engine] {} ranks{} share the model, each with {} of its own; the memory below "
       "is that of one rank",
-      num_ranks, on_cpu ? "threads" : "a GPU");
+      first.parallel().size,
+      platform.nodes() == nullptr ? "" : fmt::format(" on {} nodes", platform.nodes()->size()),
+      first.device().kind == DeviceKind::kCpu ? "threads" : "a GPU");
+}
+
+// The runner of all ranks, or on a node other than 0 that of its own.
+std::unique_ptr<Runner> join_runners(const EngineConfig& config,
+                                     const std::shared_ptr<Nodes>& nodes,
+                                     std::vector<RankRunner> runners) {
+  if (nodes != nullptr && nodes->node() > 0) {
+    return runners.size() == 1 ? std::move(runners.front().runner)
+                               : make_parallel_runner(std::move(runners));
+  }
+  if (runners.size() == 1 && nodes == nullptr) return std::move(runners.front().runner);
+  return make_parallel_runner(
+      std::move(runners),
+      {.nodes = nodes, .step_timeout = std::chrono::seconds(config.rank_timeout)});
 }
 
 }  // namespace
@@ -192,13 +209,14 @@ Result<PlannedEngine> plan_with_drafter(const EngineConfig& config, const Specul
                   error.message(), draft->name()));
 }
 
-Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
-                                                     const Speculation& speculation,
-                                                     ModelFiles& files,
-                                                     const LoadProgress& progress) {
-  auto parts = std::make_unique<EngineParts>();
-  QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files));
+namespace {
+
+// All parts but the nodes.
+Status assemble(const EngineConfig& config, const Speculation& speculation, ModelFiles& files,
+                const LoadProgress& progress, EngineParts* parts) {
+  QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files, parts->nodes));
   DeviceContext& context = *parts->platform->contexts().front();
+  QUIRE_RETURN_IF_ERROR(check_same(parts->nodes.get(), "device", context.device().name));
   QUIRE_ASSIGN_OR_RETURN(PlannedEngine planned,
                          plan_with_drafter(config, speculation, files, *parts->platform));
   const EnginePlan& plan = planned.plans.front();
@@ -258,9 +276,23 @@ Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
   };
   QUIRE_RETURN_IF_ERROR(on_every_rank(*parts->platform, load));
   parts->platform->keep_packed_weights();
-  parts->runner = runners.size() == 1 ? std::move(runners.front().runner)
-                                      : make_parallel_runner(std::move(runners));
-  return parts;
+  parts->runner = join_runners(config, parts->nodes, std::move(runners));
+  return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
+                                                     const Speculation& speculation,
+                                                     ModelFiles& files,
+                                                     const LoadProgress& progress) {
+  auto parts = std::make_unique<EngineParts>();
+  QUIRE_ASSIGN_OR_RETURN(parts->nodes, connect_nodes(config, files));
+  const Status status = assemble(config, speculation, files, progress, parts.get());
+  if (status.ok()) return parts;
+  if (parts->nodes == nullptr) return status;
+  parts->nodes->fail(status);
+  return parts->nodes->status();
 }
 
 }  // namespace quire

@@ -59,14 +59,16 @@ struct RankParts {
 
 // Each member needs the members before it.
 struct EngineParts {
+  std::shared_ptr<Nodes> nodes;  // null: there is one
   std::unique_ptr<Platform> platform;
-  std::vector<RankParts> ranks;
-  std::unique_ptr<Runner> runner;  // of all ranks
+  std::vector<RankParts> ranks;    // of this process
+  std::unique_ptr<Runner> runner;  // of all ranks; on a node other than 0, of its own
   SchedulerConfig scheduler;
   ModelInfo info;
 };
 
-// Logs the memory plan, then loads files.weights and allocates.
+// Waits for the other nodes, logs the memory plan, then loads files.weights and allocates. An error
+// ends the start of all nodes. `config` is a result of place_node().
 Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
                                                      const Speculation& speculation,
                                                      ModelFiles& files,

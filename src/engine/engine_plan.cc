@@ -8,11 +8,13 @@
 #include <string_view>
 #include <utility>
 
+#include "base/byte_archive.h"
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/contradictions.h"
 #include "engine/kept_file.h"
 #include "engine/measured_table.h"
+#include "engine/node_setup.h"
 #include "engine/tuned_threads.h"
 #include "model/decoder_config.h"
 #include "model/families.h"
@@ -335,6 +337,19 @@ Result<TuningTable> find_tuning_table(const PlanInputs& in, int max_model_len) {
   return table;
 }
 
+// The table of node 0. Its times are rounded on the way, so node 0 reads them back, too.
+Result<TuningTable> find_shared_table(const PlanInputs& in, int max_model_len) {
+  Nodes* const nodes = in.platform.nodes();
+  if (nodes == nullptr) return find_tuning_table(in, max_model_len);
+  std::string csv;
+  if (nodes->node() == 0) {
+    QUIRE_ASSIGN_OR_RETURN(const TuningTable own, find_tuning_table(in, max_model_len));
+    if (!own.points().empty()) csv = to_csv(own.rows());
+  }
+  QUIRE_ASSIGN_OR_RETURN(csv, nodes->broadcast("the times of backends", csv));
+  return csv.empty() ? TuningTable() : TuningTable::parse(csv, "the times of node 0");
+}
+
 // F32 [max_num_seqs, num_drafts, vocab_size], as DraftCall::probs.
 int64_t draft_probs_bytes(const PlanInputs& in) {
   if (!in.drafts.has_probs) return 0;
@@ -414,20 +429,65 @@ Result<ContextPlan> plan_rank(const PlanInputs& in, int max_model_len, bool chec
   return plan;
 }
 
-// The same for all ranks, each of which gets as many blocks as the rank with the fewest.
-Result<std::vector<ContextPlan>> plan_for_context(std::span<const PlanInputs> ranks,
-                                                  int max_model_len, bool check_first) {
+// Lowers the numbers to the other's; false if there are not as many.
+bool take_fewer(std::vector<int>& fewest, std::span<const int> other) {
+  if (fewest.size() != other.size()) return false;
+  std::ranges::transform(fewest, other, fewest.begin(),
+                         [](int a, int b) { return std::min(a, b); });
+  return true;
+}
+
+// The blocks of the node with the fewest, by table, or the error of the first node that has one.
+// Every node gets the same result.
+Result<std::vector<int>> agree_on_blocks(Nodes& nodes, const Result<std::vector<int>>& own) {
+  ByteWriter writer;
+  writer(static_cast<uint8_t>(own.status().code()), own.status().message(),
+         own.ok() ? *own : std::vector<int>());
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                         nodes.all_gather("the plan of memory", writer.take()));
+  std::vector<int> fewest;
+  for (size_t node = 0; node < all.size(); ++node) {
+    uint8_t code = 0;
+    std::string message;
+    std::vector<int> num_blocks;
+    ByteReader reader(all[node]);
+    reader(code, message, num_blocks);
+    if (node == 0) fewest = num_blocks;
+    const auto status_code = static_cast<StatusCode>(code);
+    if (code > static_cast<uint8_t>(StatusCode::kUnavailable) || !reader.is_complete() ||
+        (status_code == StatusCode::kOk && !take_fewer(fewest, num_blocks))) {
+      return internal_error(fmt::format("[nodes] the memory plan of node {} is malformed", node));
+    }
+    if (status_code != StatusCode::kOk) {
+      return Status(status_code, fmt::format("{} (on node {})", message, node));
+    }
+  }
+  return fewest;
+}
+
+// The same for all ranks of this process.
+Result<std::vector<ContextPlan>> plan_process(std::span<const PlanInputs> ranks, int max_model_len,
+                                              bool check_first) {
   std::vector<ContextPlan> plans;
   for (const PlanInputs& in : ranks) {
     QUIRE_ASSIGN_OR_RETURN(ContextPlan plan, plan_rank(in, max_model_len, check_first));
     plans.push_back(std::move(plan));
   }
-  std::vector<int> fewest = plans.front().memory_plan.num_blocks;
-  for (const ContextPlan& plan : plans) {
-    std::ranges::transform(fewest, plan.memory_plan.num_blocks, fewest.begin(),
-                           [](int a, int b) { return std::min(a, b); });
+  return plans;
+}
+
+// The same for all ranks, each of which gets as many blocks as the rank with the fewest.
+Result<std::vector<ContextPlan>> plan_for_context(std::span<const PlanInputs> ranks,
+                                                  int max_model_len, bool check_first) {
+  Result<std::vector<ContextPlan>> plans = plan_process(ranks, max_model_len, check_first);
+  Result<std::vector<int>> fewest = plans.status();
+  if (plans.ok()) {
+    fewest = plans->front().memory_plan.num_blocks;
+    for (const ContextPlan& plan : *plans) (void)take_fewer(*fewest, plan.memory_plan.num_blocks);
   }
-  for (ContextPlan& plan : plans) limit_blocks(plan.memory_request, fewest, plan.memory_plan);
+  if (Nodes* nodes = ranks.front().platform.nodes()) fewest = agree_on_blocks(*nodes, fewest);
+  if (!fewest.ok()) return fewest.status();
+  for (ContextPlan& plan : *plans) limit_blocks(plan.memory_request, *fewest, plan.memory_plan);
   return plans;
 }
 
@@ -519,8 +579,8 @@ Result<ThreadOptions> parse_thread_options(const EngineConfig& config) {
   return options;
 }
 
-Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
-                                                const ModelFiles& files) {
+Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
+                                                std::shared_ptr<Nodes> nodes) {
   QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(config));
   if (!(config.gpu_memory_utilization > 0.0 && config.gpu_memory_utilization <= 1.0)) {
     return invalid_argument(
@@ -530,14 +590,23 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
   QUIRE_ASSIGN_OR_RETURN(const InputRounding rounding, parse_rounding(config.cpu_activations));
   QUIRE_RETURN_IF_ERROR(
       in_range("tensor_parallel_size", config.tensor_parallel_size, 1, kMaxRanks));
-  std::vector<int> devices(static_cast<size_t>(config.tensor_parallel_size));
+  if (config.nnodes != 1 && nodes == nullptr) {
+    return unimplemented(
+        fmt::format("[engine] `nnodes`: got {}, expected 1 where no other node is connected; quire "
+                    "serve logs the "
+                    "plan of several nodes when they start",
+                    config.nnodes == 0 ? "auto" : fmt::to_string(config.nnodes)));
+  }
+  std::vector<int> devices(static_cast<size_t>(num_local_ranks(config)));
   std::iota(devices.begin(), devices.end(), 0);
   const PlatformConfig platform = {.devices = std::move(devices),
+                                   .nodes = nodes,
                                    .activation_dtype = choose_dtype(config, files.config),
                                    .rounding = rounding,
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") {
     QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
+    QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cpu"));
     return make_tuned_cpu_platform(config, files, threads, platform);
   }
   if (config.device != "auto" && config.device != "cuda") {
@@ -551,13 +620,17 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
     QUIRE_RETURN_IF_ERROR(gpu);
   }
   if (gpu.ok() || config.device == "cuda") QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(config));
-  if (gpu.ok()) return make_cuda_platform(platform);
+  if (gpu.ok()) {
+    QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cuda"));
+    return make_cuda_platform(platform);
+  }
   if (config.device == "cuda") {
     return Status(gpu.code(),
                   fmt::format("{}; to run on the CPU, set `device` to cpu", gpu.message()));
   }
   QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
   log_debug("{}", gpu.message());
+  QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cpu"));
   return make_tuned_cpu_platform(config, files, threads, platform);
 }
 
@@ -579,7 +652,7 @@ Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& wanted, const Mod
   }
   // All ranks choose by the times of rank 0.
   QUIRE_RETURN_IF_ERROR(ranks.front().context.bind_thread());
-  QUIRE_ASSIGN_OR_RETURN(TuningTable table, find_tuning_table(ranks.front(), max_model_len));
+  QUIRE_ASSIGN_OR_RETURN(TuningTable table, find_shared_table(ranks.front(), max_model_len));
   const auto shared_table = std::make_shared<const TuningTable>(std::move(table));
   for (PlanInputs& in : ranks) in.table = shared_table;
   QUIRE_ASSIGN_OR_RETURN(std::vector<ContextPlan> contexts,

@@ -46,9 +46,9 @@ struct EnginePlan {
 Result<ThreadOptions> parse_thread_options(const EngineConfig& config);
 
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
-// and the machine has one.
-Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config,
-                                                const ModelFiles& files);
+// and the machine has one. nodes: null if there is one; all must have the same kind of device.
+Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
+                                                std::shared_ptr<Nodes> nodes = nullptr);
 
 struct DraftRequest {
   int num_drafts = 0;                 // draft tokens that each step verifies per sequence
@@ -58,8 +58,8 @@ struct DraftRequest {
   bool is_adaptive = false;           // steps may verify fewer drafts than num_drafts
 };
 
-// Makes one plan per rank of the platform, by rank. They have the same blocks, and differ in the
-// ranks' devices and parts of the model. `platform` outlives the plans.
+// Makes one plan per rank of the platform, by rank. They have the same blocks, also on all nodes,
+// and differ in the ranks' devices and parts of the model. `platform` outlives the plans.
 Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& config, const ModelFiles& files,
                                            const Platform& platform,
                                            const DraftRequest& drafts = {});

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/contradictions.h"
 #include "engine/gguf_files.h"
+#include "engine/node_setup.h"
 #include "hub/cache/model_cache.h"
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_weights.h"
@@ -424,7 +425,7 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   }
   QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_files(engine));
   QUIRE_RETURN_IF_ERROR(quantize_at_load(engine, files));
-  files.weights = share_weights(std::move(files.weights), engine.tensor_parallel_size);
+  files.weights = share_weights(std::move(files.weights), num_local_ranks(engine));
   return files;
 }
 

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -13,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/guarded.h"
+#include "platform/remote_ranks.h"
 
 namespace quire {
 namespace {
@@ -151,9 +154,71 @@ Status compare(const StepResult& first, const StepResult& other, size_t rank) {
                   rank, first.spans.size()));
 }
 
+// Finds a step in flight that makes no progress.
+class StepWatch {
+ public:
+  // `progress` changes while a step makes progress. `on_stall` is called once, with the time
+  // without progress.
+  StepWatch(std::chrono::milliseconds timeout, std::function<int64_t()> progress,
+            std::function<void(std::chrono::milliseconds)> on_stall)
+      : timeout_(timeout), progress_(std::move(progress)), on_stall_(std::move(on_stall)) {
+    if (timeout_.count() > 0) thread_ = std::thread([this] { loop(); });
+  }
+  ~StepWatch() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    stopped_.notify_all();
+    if (thread_.joinable()) thread_.join();
+  }
+  StepWatch(const StepWatch&) = delete;
+  StepWatch& operator=(const StepWatch&) = delete;
+
+  void begin_step() { ++num_begun_; }
+  void end_step() { ++num_ended_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void loop() {
+    std::array<int64_t, 3> last_seen = {};
+    Clock::time_point last_change = Clock::now();
+    std::unique_lock lock(mutex_);
+    const auto period = std::min<std::chrono::milliseconds>(timeout_ / 8, std::chrono::seconds(1));
+    while (!stopped_.wait_for(lock, period, [&] { return stopping_; })) {
+      const std::array<int64_t, 3> seen = {num_begun_.load(), num_ended_.load(), progress_()};
+      const Clock::time_point now = Clock::now();
+      if (seen != last_seen || seen[0] == seen[1]) last_change = now;
+      last_seen = seen;
+      if (now - last_change < timeout_) continue;
+      lock.unlock();
+      run_guarded("[runner] a stalled step cannot be ended", [&] {
+        on_stall_(std::chrono::duration_cast<std::chrono::milliseconds>(now - last_change));
+      });
+      return;
+    }
+  }
+
+  const std::chrono::milliseconds timeout_;
+  const std::function<int64_t()> progress_;
+  const std::function<void(std::chrono::milliseconds)> on_stall_;
+  std::atomic<int64_t> num_begun_ = 0;
+  std::atomic<int64_t> num_ended_ = 0;
+  std::mutex mutex_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
 class ParallelRunner final : public Runner {
  public:
-  explicit ParallelRunner(std::vector<RankRunner> ranks) : first_(std::move(ranks.front())) {
+  ParallelRunner(std::vector<RankRunner> ranks, const ParallelRunnerOptions& options)
+      : first_(std::move(ranks.front())),
+        watch_(
+            options.step_timeout, [this] { return first_.context->num_collectives(); },
+            [this](std::chrono::milliseconds time) { end_stalled_step(time); }) {
+    if (options.nodes != nullptr) remote_.emplace(options.nodes);
     for (size_t rank = 1; rank < ranks.size(); ++rank) {
       others_.push_back(std::make_unique<RankThread>(std::move(ranks[rank])));
     }
@@ -161,6 +226,8 @@ class ParallelRunner final : public Runner {
 
   // If rank 0 cannot begin the step, the others must not wait for it.
   void enqueue(std::shared_ptr<const BatchPlan> plan) override {
+    watch_.begin_step();
+    if (remote_) remote_->enqueue(*plan);
     for (const auto& other : others_) other->enqueue(plan);
     try {
       first_.runner->enqueue(std::move(plan));
@@ -173,12 +240,21 @@ class ParallelRunner final : public Runner {
   // All ranks are waited for at the same time: one that fails releases rank 0.
   StepResult wait() override {
     for (const auto& other : others_) other->begin_wait();
+    if (remote_) remote_->begin_wait();
     StepResult result = wait_on_rank(first_);
+    first_ended_ = true;
     for (size_t i = 0; i < others_.size(); ++i) {
       const StepResult other = others_[i]->take();
       if (result.error.ok()) result.error = other.error;
       if (result.error.ok()) result.error = compare(result, other, i + 1);
     }
+    if (remote_) {
+      const Status other = remote_->end_wait(result);
+      if (result.error.ok()) result.error = other;
+    }
+    first_ended_ = false;
+    watch_.end_step();
+    if (result.error.ok()) result.error = stalled();
     return result;
   }
 
@@ -188,15 +264,41 @@ class ParallelRunner final : public Runner {
   DeviceTraffic traffic() const override { return first_.runner->traffic(); }
 
  private:
+  // Releases the ranks from the collective in which they wait. On a GPU their steps then end
+  // without an error of their own.
+  void end_stalled_step(std::chrono::milliseconds time) {
+    const Status error = unavailable(fmt::format(
+        "[runner] a step makes no progress for {:.1f} s, expected at most `rank_timeout`; {}",
+        std::chrono::duration<double>(time).count(),
+        first_ended_ ? "rank 0 has ended it, and another rank hangs"
+                     : "rank 0 hangs, or waits for another rank that does"));
+    {
+      const std::lock_guard lock(stalled_mutex_);
+      stalled_ = error;
+    }
+    (void)first_.context->join_ranks(error);
+  }
+  Status stalled() const {
+    const std::lock_guard lock(stalled_mutex_);
+    return stalled_;
+  }
+
   RankRunner first_;
+  std::atomic<bool> first_ended_ = false;  // rank 0 has ended the step that is waited for
+  std::optional<RemoteRanks> remote_;
   std::vector<std::unique_ptr<RankThread>> others_;
+  mutable std::mutex stalled_mutex_;
+  Status stalled_;   // the error of a step that made no progress
+  StepWatch watch_;  // last member: it uses those above
 };
 
 }  // namespace
 
-std::unique_ptr<Runner> make_parallel_runner(std::vector<RankRunner> ranks) {
-  QUIRE_CHECK(ranks.size() > 1, "[runner] one rank needs no parallel runner");
-  return std::make_unique<ParallelRunner>(std::move(ranks));
+std::unique_ptr<Runner> make_parallel_runner(std::vector<RankRunner> ranks,
+                                             const ParallelRunnerOptions& options) {
+  QUIRE_CHECK(ranks.size() > 1 || options.nodes != nullptr,
+              "[runner] one rank needs no parallel runner");
+  return std::make_unique<ParallelRunner>(std::move(ranks), options);
 }
 
 }  // namespace quire

@@ -11,6 +11,7 @@
 
 #include "attn/selection.h"
 #include "base/thread_choice.h"
+#include "nodes/nodes.h"
 #include "ops/ops.h"
 #include "platform/runner.h"
 #include "quire/status.h"
@@ -30,8 +31,11 @@ struct StepThreads {
 inline constexpr int kMaxDecodeRows = 64;
 
 struct PlatformConfig {
-  // By rank: the index of its GPU, or of its group of a CPU's threads, which are 0, 1, ….
+  // By rank of this process: the index of its GPU, or of its group of a CPU's threads, which are
+  // 0, 1, ….
   std::vector<int> devices = {0};
+  // The processes that share the model, with equally many ranks each; null: there is one.
+  std::shared_ptr<Nodes> nodes = {};
   ThreadChoice threads = {};                      // of a CPU; without places: the default choice
   StepThreads step_threads = {};                  // of a CPU; more threads than it has mean all
   DType activation_dtype = DType::kF32;           // for a GPU; a CPU computes in F32
@@ -95,6 +99,8 @@ class DeviceContext {
   // first error that one of them passed. A rank that fails must call it at once: it releases the
   // others from the operations in which they wait for this rank.
   virtual Status join_ranks(const Status& status) { return status; }
+  // Collectives that this process has finished, as a sign of progress; 0: the device does not say.
+  virtual int64_t num_collectives() const { return 0; }
 
   // Returns at least num_bytes of scratch for attention, which all runners of the context use in
   // turn. The memory lives as long as the context, because graphs contain its address. A call for
@@ -111,9 +117,11 @@ class Platform {
  public:
   virtual ~Platform() = default;
 
-  // One context per device of PlatformConfig::devices, by rank.
+  // One context per device of PlatformConfig::devices, by rank, those of this process.
   virtual std::span<const std::unique_ptr<DeviceContext>> contexts() const = 0;
   virtual PlatformDefaults defaults() const = 0;
+  // As in the configuration.
+  virtual Nodes* nodes() const { return nullptr; }
   // The memory that a runner takes on its device, without the logits. `attention` holds the
   // target's selectors.
   virtual RunnerBytes runner_bytes(const RunnerSizes& sizes,

@@ -1,8 +1,12 @@
 #include "cpu/ops/rank_group.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <thread>
+#include <utility>
 
+#include "base/byte_archive.h"
 #include "base/check.h"
 #include "base/numbers.h"
 
@@ -16,14 +20,40 @@ constexpr int kSpins = 100;
 // Elements that one thread adds or copies at a time.
 constexpr int64_t kElements = 4096;
 
+// The width of a tensor of rows.
+int64_t num_columns(const Shape& shape) {
+  return shape.num_elements() / std::max<int64_t>(shape[0], 1);
+}
+
 }  // namespace
 
-RankGroup::RankGroup(int size)
-    : views_(static_cast<size_t>(size)), join_(size, [this] {
-        num_rounds_.fetch_add(1);
-        num_rounds_.notify_all();
-      }) {
-  QUIRE_CHECK(size > 0, "[cpu] a group of ranks is empty");
+template <typename Archive, typename Value>
+requires std::is_same_v<std::remove_const_t<Value>, NodeTensor>
+void fields(Archive& archive, Value& tensor) {
+  archive(tensor.num_rows, tensor.num_columns, tensor.bytes);
+}
+
+RankGroup::RankGroup(int num_local, std::shared_ptr<Nodes> nodes)
+    : num_local_(num_local),
+      nodes_(std::move(nodes)),
+      views_(static_cast<size_t>(nodes_ == nullptr ? num_local : num_local * nodes_->size())),
+      join_(
+          num_local,
+          [this](const Status& error) {
+            num_rounds_.fetch_add(1);
+            num_rounds_.notify_all();
+            if (nodes_ != nullptr) nodes_->fail(error);
+          },
+          [this]() -> Status {
+            return nodes_ == nullptr ? Status() : nodes_->all_gather("join", "").status();
+          }) {
+  QUIRE_CHECK(num_local > 0, "[cpu] a group of ranks is empty");
+  if (nodes_ == nullptr) return;
+  nodes_->set_failure_handler([this](const Status& error) { (void)join(error); });
+}
+
+RankGroup::~RankGroup() {
+  if (nodes_ != nullptr) nodes_->set_failure_handler(nullptr);
 }
 
 bool RankGroup::barrier() {
@@ -31,7 +61,7 @@ bool RankGroup::barrier() {
   // It is read after num_rounds_, which a failure changes last: a rank that has read the changed
   // number also reads the failure, and one that has read the old number does not wait.
   if (join_.has_failed()) return false;
-  if (num_arrived_.fetch_add(1) + 1 == size()) {
+  if (num_arrived_.fetch_add(1) + 1 == num_local_) {
     num_arrived_.store(0);
     num_rounds_.fetch_add(1);
     num_rounds_.notify_all();
@@ -42,18 +72,66 @@ bool RankGroup::barrier() {
   return !join_.has_failed();
 }
 
-bool RankGroup::publish(int rank, const TensorView& view) {
+bool RankGroup::publish(int rank, const TensorView& view, Widths widths) {
   views_[static_cast<size_t>(rank)] = view;
+  if (!barrier()) return false;
+  if (rank == first_rank()) num_collectives_.fetch_add(1);
+  if (nodes_ == nullptr) return true;
+  if (rank == first_rank()) {
+    const Status exchanged = exchange_views(widths);
+    if (!exchanged.ok()) (void)join(exchanged);
+  }
   return barrier();
+}
+
+Status RankGroup::exchange_views(Widths widths) {
+  ByteWriter writer;
+  for (const TensorView& view : local_views()) {
+    const auto* bytes = view.as<const uint8_t>();
+    writer(NodeTensor{.num_rows = view.shape[0],
+                      .num_columns = num_columns(view.shape),
+                      .bytes = {bytes, bytes + view.num_bytes()}});
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> nodes,
+                         nodes_->all_gather("tensors", writer.take()));
+  const TensorView own = local_views().front();
+  received_.resize(views_.size());
+  for (size_t rank = 0; rank < views_.size(); ++rank) {
+    const auto node = rank / static_cast<size_t>(num_local_);
+    if (node == static_cast<size_t>(nodes_->node())) continue;
+    NodeTensor& tensor = received_[rank];
+    if (rank % static_cast<size_t>(num_local_) == 0) {
+      ByteReader reader(nodes[node]);
+      for (int i = 0; i < num_local_; ++i) reader(received_[rank + static_cast<size_t>(i)]);
+      if (!reader.is_complete()) tensor = {};
+    }
+    const int64_t own_columns = num_columns(own.shape);
+    const auto row_bytes = static_cast<uint64_t>(tensor.num_columns) * dtype_bytes(own.dtype);
+    if (tensor.num_rows != own.shape[0] || tensor.num_columns < 0 ||
+        (widths == Widths::kSame && tensor.num_columns != own_columns) ||
+        tensor.num_columns > int64_t{1} << 32 ||
+        tensor.bytes.size() != static_cast<uint64_t>(tensor.num_rows) * row_bytes) {
+      return internal_error(fmt::format(
+          "[cpu] rank {} has sent a tensor of {} rows and {} columns in {} bytes, expected {} rows "
+          "and {} columns",
+          rank, tensor.num_rows, tensor.num_columns, tensor.bytes.size(), own.shape[0],
+          own_columns));
+    }
+    views_[rank] = {
+        .data = tensor.bytes.data(),
+        .dtype = own.dtype,
+        .shape = own.shape.rank() == 1 ? own.shape : Shape{tensor.num_rows, tensor.num_columns}};
+  }
+  return {};
 }
 
 void RankGroup::all_reduce(int rank, const TensorView& x, ThreadPool& pool) {
   QUIRE_CHECK(x.dtype == DType::kF32, "[cpu] all_reduce: x is not f32");
-  if (!publish(rank, x)) return;
-  // Each rank computes a part of the sum and writes it to all ranks.
+  if (!publish(rank, x, Widths::kSame)) return;
+  // Each rank computes a part of the sum and writes it to all ranks of its node.
   const int64_t count = x.shape.num_elements();
-  const int64_t own = ceil_div(count, size());
-  const int64_t begin = std::min(own * rank, count);
+  const int64_t own = ceil_div(count, num_local_);
+  const int64_t begin = std::min(own * (rank - first_rank()), count);
   const int64_t end = std::min(begin + own, count);
   const auto add = [&](int64_t block) {
     const int64_t first = begin + block * kElements;
@@ -63,8 +141,9 @@ void RankGroup::all_reduce(int rank, const TensorView& x, ThreadPool& pool) {
       const float* const terms = views_[other].as<float>();
       for (int64_t i = first; i < last; ++i) sum[i] += terms[i];
     }
-    for (size_t other = 1; other < views_.size(); ++other) {
-      std::copy(sum + first, sum + last, views_[other].as<float>() + first);
+    for (const TensorView& local : local_views()) {
+      if (local.data == sum) continue;
+      std::copy(sum + first, sum + last, local.as<float>() + first);
     }
   };
   const int64_t num_blocks = ceil_div(end - begin, kElements);
@@ -81,7 +160,7 @@ void RankGroup::all_gather_columns(int rank, const TensorView& part, const Tenso
   QUIRE_CHECK(
       part.dtype == DType::kF32 && whole.dtype == DType::kF32 && part.shape[0] == whole.shape[0],
       "[cpu] all_gather_columns: part and whole differ in rows, or are not f32");
-  if (!publish(rank, part)) return;
+  if (!publish(rank, part, Widths::kAny)) return;
   int64_t num_columns = 0;
   for (const TensorView& view : views_) num_columns += view.shape[1];
   QUIRE_CHECK(num_columns == whole.shape[1],
@@ -96,7 +175,7 @@ void RankGroup::all_gather_columns(int rank, const TensorView& part, const Tenso
 }
 
 void RankGroup::broadcast(int rank, std::span<int32_t> values) {
-  if (!publish(rank, {values.data(), DType::kI32, {std::ssize(values)}})) return;
+  if (!publish(rank, {values.data(), DType::kI32, {std::ssize(values)}}, Widths::kSame)) return;
   const TensorView& first = views_.front();
   QUIRE_CHECK(first.shape[0] == std::ssize(values), "[cpu] broadcast: the ranks differ in number");
   if (rank != 0) std::copy_n(first.as<int32_t>(), values.size(), values.data());

@@ -41,9 +41,10 @@ class CpuContext final : public DeviceContext {
   const BackendSet& attention() const override { return attention_; }
   Stream& stream() override { return host_.stream; }
   Ops& ops() override { return *host_.ops; }
-  // The ranks share the machine's memory.
+  // The ranks of a process share the machine's memory.
   Result<MemoryBudget> memory_budget() const override {
-    return MemoryBudget{.free_bytes = free_memory_bytes() / parallel().size, .kv_share = 0.25};
+    const int num_ranks = host_.ranks == nullptr ? 1 : host_.ranks->num_local();
+    return MemoryBudget{.free_bytes = free_memory_bytes() / num_ranks, .kv_share = 0.25};
   }
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
     return HostRunner::create(parts, host_);
@@ -66,6 +67,9 @@ class CpuContext final : public DeviceContext {
   }
   Status join_ranks(const Status& status) override {
     return host_.ranks == nullptr ? status : host_.ranks->join(status);
+  }
+  int64_t num_collectives() const override {
+    return host_.ranks == nullptr ? 0 : host_.ranks->num_collectives();
   }
 
  private:
@@ -90,14 +94,16 @@ class CpuPlatform final : public Platform {
   // `threads` has at least one place per rank.
   CpuPlatform(const PlatformConfig& config, ThreadChoice threads)
       : choice_(std::move(threads)),
-        ranks_(static_cast<int>(config.devices.size())),
+        nodes_(config.nodes),
+        ranks_(static_cast<int>(config.devices.size()), config.nodes),
         packed_weights_(config.packed_weights) {
     QUIRE_CHECK(packed_weights_ == nullptr || (ranks_.size() == 1 && is_on_one_node(choice_)),
                 "[cpu] packed weights are kept for several ranks or nodes");
     CpuOpsOptions options = {.rounding = config.rounding, .kept = packed_weights_.get()};
     if (ranks_.size() > 1) options.ranks = &ranks_;
-    for (; options.rank < ranks_.size(); ++options.rank) {
-      const Parallel parallel = {.rank = options.rank, .size = ranks_.size()};
+    for (int i = 0; i < ranks_.num_local(); ++i) {
+      const Parallel parallel = {.rank = i, .size = ranks_.num_local()};
+      options.rank = ranks_.first_rank() + i;
       contexts_.push_back(
           std::make_unique<CpuContext>(places_of_rank(choice_.places, parallel), options));
     }
@@ -105,6 +111,7 @@ class CpuPlatform final : public Platform {
   }
 
   std::span<const std::unique_ptr<DeviceContext>> contexts() const override { return contexts_; }
+  Nodes* nodes() const override { return nodes_.get(); }
   PlatformDefaults defaults() const override {
     return {.max_num_seqs = 64,
             .max_num_rule_seqs = std::numeric_limits<int>::max(),
@@ -133,7 +140,7 @@ class CpuPlatform final : public Platform {
   StepThreads step_threads() const override { return step_threads_; }
   void set_step_threads(const StepThreads& threads) override {
     step_threads_ = threads;
-    const auto share = [&](int count) { return ceil_div(count, ranks_.size()); };
+    const auto share = [&](int count) { return ceil_div(count, ranks_.num_local()); };
     for (const auto& context : contexts_) {
       static_cast<CpuContext&>(*context).set_step_threads(
           {.decode = share(threads.decode), .prefill = share(threads.prefill)});
@@ -142,7 +149,8 @@ class CpuPlatform final : public Platform {
 
  private:
   ThreadChoice choice_;
-  StepThreads step_threads_;  // of all ranks together
+  StepThreads step_threads_;  // of all ranks of this process together
+  std::shared_ptr<Nodes> nodes_;
   RankGroup ranks_;
   std::shared_ptr<PackedWeights> packed_weights_;  // null: packed weights are not kept
   std::vector<std::unique_ptr<DeviceContext>> contexts_;

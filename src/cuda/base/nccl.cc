@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
+#include <future>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
@@ -23,15 +26,24 @@ namespace {
 
 // The part of NCCL's interface that is used. Its binary form is the same in all releases of NCCL 2.
 using NcclResult = int;  // 0: success
+constexpr NcclResult kNcclInvalidUsage = 5;
 using NcclComm = struct NcclCommunicator*;
 enum class NcclType : int { kF16 = 6, kF32 = 7, kBF16 = 9 };
 constexpr int kNcclSum = 0;
+// Names the communicator that ranks of several processes join.
+struct NcclId {
+  char bytes[128] = {};
+};
+// Longest time in which NCCL connects the ranks of several processes.
+constexpr auto kConnectTimeout = std::chrono::minutes(3);
 
 struct NcclApi {
   DynamicLibrary library;
   NcclResult (*get_version)(int* version) = nullptr;
   const char* (*error_text)(NcclResult result) = nullptr;
   NcclResult (*init_all)(NcclComm* comms, int num_devices, const int* devices) = nullptr;
+  NcclResult (*get_id)(NcclId* id) = nullptr;
+  NcclResult (*init_rank)(NcclComm* comm, int num_ranks, NcclId id, int rank) = nullptr;
   NcclResult (*destroy)(NcclComm comm) = nullptr;
   NcclResult (*abort)(NcclComm comm) = nullptr;
   NcclResult (*group_start)() = nullptr;
@@ -53,6 +65,8 @@ Result<NcclApi> load_api() {
   QUIRE_RETURN_IF_ERROR(library.find("ncclGetVersion", api.get_version));
   QUIRE_RETURN_IF_ERROR(library.find("ncclGetErrorString", api.error_text));
   QUIRE_RETURN_IF_ERROR(library.find("ncclCommInitAll", api.init_all));
+  QUIRE_RETURN_IF_ERROR(library.find("ncclGetUniqueId", api.get_id));
+  QUIRE_RETURN_IF_ERROR(library.find("ncclCommInitRank", api.init_rank));
   QUIRE_RETURN_IF_ERROR(library.find("ncclCommDestroy", api.destroy));
   QUIRE_RETURN_IF_ERROR(library.find("ncclCommAbort", api.abort));
   QUIRE_RETURN_IF_ERROR(library.find("ncclGroupStart", api.group_start));
@@ -83,15 +97,40 @@ std::string version_text(int version) {
 }  // namespace
 
 struct NcclRanks::Impl {
-  Impl(NcclApi api_, std::span<const int> devices_)
+  Impl(NcclApi api_, std::span<const int> devices_, std::shared_ptr<Nodes> nodes_)
       : api(std::move(api_)),
         devices(devices_.begin(), devices_.end()),
+        nodes(std::move(nodes_)),
         comms(devices.size()),
-        join(static_cast<int>(devices.size()), [this] {
-          if (release) release();
-          // NCCL's abort returns once the graphs with its collectives are gone, which is later.
-          aborting = std::jthread([this] { abort_all(); });
-        }) {}
+        join(
+            static_cast<int>(devices.size()),
+            [this](const Status& error) {
+              if (release) release();
+              // NCCL's abort returns once the graphs with its collectives are gone, which is later.
+              aborting = std::jthread([this] { abort_all(); });
+              if (nodes != nullptr) nodes->fail(error);
+            },
+            [this]() -> Status {
+              return nodes == nullptr ? Status() : nodes->all_gather("join", "").status();
+            }) {}
+  ~Impl() {
+    if (nodes != nullptr) nodes->set_failure_handler(nullptr);
+    if (aborting.joinable()) aborting.join();
+    for (const NcclComm comm : comms) {
+      if (comm != nullptr) (void)api.destroy(comm);
+    }
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  int size() const {
+    return static_cast<int>(devices.size()) * (nodes == nullptr ? 1 : nodes->size());
+  }
+  int first_rank() const {
+    return nodes == nullptr ? 0 : nodes->node() * static_cast<int>(devices.size());
+  }
+  // The collectives of a rank of this process; null after a failure. Guarded by `enqueuing`.
+  NcclComm comm_of(int rank) const { return comms[static_cast<size_t>(rank - first_rank())]; }
 
   Status check(NcclResult result, const char* what) const {
     if (result == 0) return {};
@@ -108,25 +147,73 @@ struct NcclRanks::Impl {
     }
   }
 
-  // One collective of all ranks, enqueued by this thread.
-  Status in_group(const std::function<NcclResult(size_t rank)>& enqueue, const char* what);
+  // Joins the communicator of all ranks.
+  Status connect();
+  // The same of the ranks of several processes, with a time limit.
+  static Status connect_nodes(const std::shared_ptr<Impl>& self);
+  // One collective of all ranks of this process, enqueued by this thread.
+  Status in_group(const std::function<NcclResult(size_t i)>& enqueue, const char* what);
   // NCCL opens connections, and allocates, at the first message of a kind.
   Status open_connections();
 
   NcclApi api;
-  std::vector<int> devices;
-  std::vector<NcclComm> comms;  // by rank; null after a failure
+  std::vector<int> devices;  // by rank of this process
+  std::shared_ptr<Nodes> nodes;
+  std::vector<NcclComm> comms;  // by rank of this process; null after a failure
   std::shared_mutex enqueuing;  // shared while a collective is enqueued; guards comms
   std::function<void()> release;
   std::jthread aborting;
   RankJoin join;
 };
 
-Status NcclRanks::Impl::in_group(const std::function<NcclResult(size_t rank)>& enqueue,
+Status NcclRanks::Impl::connect() {
+  if (nodes == nullptr) {
+    return check(api.init_all(comms.data(), static_cast<int>(devices.size()), devices.data()),
+                 "the connection of the GPUs");
+  }
+  NcclId id;
+  if (nodes->node() == 0) QUIRE_RETURN_IF_ERROR(check(api.get_id(&id), "ncclGetUniqueId"));
+  QUIRE_ASSIGN_OR_RETURN(const std::string bytes,
+                         nodes->broadcast("NCCL's id", {id.bytes, sizeof id.bytes}));
+  if (bytes.size() != sizeof id.bytes) {
+    return internal_error(fmt::format("[nccl] node 0 has sent an id of {} bytes, expected {}",
+                                      bytes.size(), sizeof id.bytes));
+  }
+  std::copy(bytes.begin(), bytes.end(), id.bytes);
+  std::vector<NcclComm> connected(devices.size());
+  const auto init = [&](size_t i) {
+    if (const Status bound = use_device(devices[i]); !bound.ok()) return kNcclInvalidUsage;
+    return api.init_rank(&connected[i], size(), id, first_rank() + static_cast<int>(i));
+  };
+  QUIRE_RETURN_IF_ERROR(in_group(init, "the connection of the nodes' GPUs"));
+  const std::unique_lock lock(enqueuing);
+  comms = std::move(connected);
+  return {};
+}
+
+// NCCL cannot be told to stop connecting, so a thread does it, which is left behind if another node
+// fails or hangs meanwhile.
+Status NcclRanks::Impl::connect_nodes(const std::shared_ptr<Impl>& self) {
+  auto connected = std::make_shared<std::promise<Status>>();
+  std::future<Status> result = connected->get_future();
+  std::thread([self, connected] { connected->set_value(self->connect()); }).detach();
+  const auto deadline = std::chrono::steady_clock::now() + kConnectTimeout;
+  while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+    QUIRE_RETURN_IF_ERROR(self->nodes->status());
+    if (std::chrono::steady_clock::now() < deadline) continue;
+    return unavailable(fmt::format(
+        "[nccl] the GPUs of {} nodes are not connected after {} s; NCCL_DEBUG=INFO shows what it "
+        "tries, and NCCL_SOCKET_IFNAME names the network interface",
+        self->nodes->size(), std::chrono::seconds(kConnectTimeout).count()));
+  }
+  return result.get();
+}
+
+Status NcclRanks::Impl::in_group(const std::function<NcclResult(size_t i)>& enqueue,
                                  const char* what) {
   QUIRE_RETURN_IF_ERROR(check(api.group_start(), "ncclGroupStart"));
   NcclResult result = 0;
-  for (size_t rank = 0; rank < comms.size() && result == 0; ++rank) result = enqueue(rank);
+  for (size_t i = 0; i < comms.size() && result == 0; ++i) result = enqueue(i);
   const NcclResult ended = api.group_end();
   return check(result != 0 ? result : ended, what);
 }
@@ -140,44 +227,42 @@ Status NcclRanks::Impl::open_connections() {
   for (const int device : devices) {
     QUIRE_RETURN_IF_ERROR(use_device(device));
     QUIRE_ASSIGN_OR_RETURN(streams.emplace_back(), CudaStream::create());
-    QUIRE_ASSIGN_OR_RETURN(buffers.emplace_back(), device_memory(kBytes[3] * devices.size()));
+    QUIRE_ASSIGN_OR_RETURN(buffers.emplace_back(),
+                           device_memory(kBytes[3] * static_cast<size_t>(size())));
     streams.back()->set_zero(buffers.back().data(), buffers.back().num_bytes());
   }
   for (const size_t num_bytes : kBytes) {
     for (const auto& [type, element_bytes] :
          {std::pair(NcclType::kF32, size_t{4}), std::pair(NcclType::kF16, size_t{2}),
           std::pair(NcclType::kBF16, size_t{2})}) {
-      const auto reduce = [&](size_t rank) {
-        void* const data = buffers[rank].data();
-        return api.all_reduce(data, data, num_bytes / element_bytes, type, kNcclSum, comms[rank],
-                              streams[rank]->get());
+      const auto reduce = [&](size_t i) {
+        void* const data = buffers[i].data();
+        return api.all_reduce(data, data, num_bytes / element_bytes, type, kNcclSum, comms[i],
+                              streams[i]->get());
       };
       QUIRE_RETURN_IF_ERROR(in_group(reduce, "an all-reduce at the start"));
     }
-    const auto gather = [&](size_t rank) {
-      auto* const data = static_cast<std::byte*>(static_cast<void*>(buffers[rank].data()));
+    const auto gather = [&](size_t i) {
+      auto* const data = static_cast<std::byte*>(static_cast<void*>(buffers[i].data()));
+      const size_t rank = static_cast<size_t>(first_rank()) + i;
       return api.all_gather(data + rank * num_bytes, data, num_bytes / sizeof(float),
-                            NcclType::kF32, comms[rank], streams[rank]->get());
+                            NcclType::kF32, comms[i], streams[i]->get());
     };
     QUIRE_RETURN_IF_ERROR(in_group(gather, "an all-gather at the start"));
   }
-  for (size_t rank = 0; rank < comms.size(); ++rank) {
-    QUIRE_RETURN_IF_ERROR(use_device(devices[rank]));
-    QUIRE_RETURN_IF_ERROR(streams[rank]->synchronize());
+  for (size_t i = 0; i < comms.size(); ++i) {
+    QUIRE_RETURN_IF_ERROR(use_device(devices[i]));
+    QUIRE_RETURN_IF_ERROR(streams[i]->synchronize());
   }
   return {};
 }
 
-NcclRanks::NcclRanks(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+NcclRanks::NcclRanks(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-NcclRanks::~NcclRanks() {
-  if (impl_->aborting.joinable()) impl_->aborting.join();
-  for (const NcclComm comm : impl_->comms) {
-    if (comm != nullptr) (void)impl_->api.destroy(comm);
-  }
-}
+NcclRanks::~NcclRanks() = default;
 
-Result<std::shared_ptr<NcclRanks>> NcclRanks::connect(std::span<const int> devices) {
+Result<std::shared_ptr<NcclRanks>> NcclRanks::connect(std::span<const int> devices,
+                                                      std::shared_ptr<Nodes> nodes) {
   Result<NcclApi> api = load_api();
   if (!api.ok()) {
     return Status(api.status().code(),
@@ -185,25 +270,35 @@ Result<std::shared_ptr<NcclRanks>> NcclRanks::connect(std::span<const int> devic
                               "set `tensor_parallel_size` to 1",
                               api.status().message()));
   }
-  auto impl = std::make_unique<Impl>(std::move(*api), devices);
+  const auto impl = std::make_shared<Impl>(std::move(*api), devices, nodes);
   int version = 0;
   QUIRE_RETURN_IF_ERROR(impl->check(impl->api.get_version(&version), "ncclGetVersion"));
-  QUIRE_RETURN_IF_ERROR(impl->check(
-      impl->api.init_all(impl->comms.data(), static_cast<int>(devices.size()), devices.data()),
-      "the connection of the GPUs"));
-  std::shared_ptr<NcclRanks> ranks(new NcclRanks(std::move(impl)));
-  QUIRE_RETURN_IF_ERROR(ranks->impl_->open_connections());
-  log_info("[nccl] NCCL {} connects {} GPUs", version_text(version), devices.size());
+  QUIRE_RETURN_IF_ERROR(nodes == nullptr ? impl->connect() : Impl::connect_nodes(impl));
+  if (nodes != nullptr) {
+    nodes->set_failure_handler(
+        [join = &impl->join](const Status& error) { (void)join->join(error); });
+  }
+  std::shared_ptr<NcclRanks> ranks(new NcclRanks(impl));
+  // A node that fails meanwhile ends the collectives, whose error then follows from its own.
+  const Status opened = impl->open_connections();
+  if (nodes != nullptr) QUIRE_RETURN_IF_ERROR(nodes->status());
+  QUIRE_RETURN_IF_ERROR(opened);
+  log_info("[nccl] NCCL {} connects {} GPUs{}", version_text(version), ranks->size(),
+           nodes == nullptr ? "" : fmt::format(" of {} nodes", nodes->size()));
   return ranks;
 }
 
 int NcclRanks::size() const {
-  return static_cast<int>(impl_->devices.size());
+  return impl_->size();
+}
+
+int NcclRanks::first_rank() const {
+  return impl_->first_rank();
 }
 
 void NcclRanks::all_reduce(int rank, const TensorView& x, CudaStream& stream) {
   const std::shared_lock lock(impl_->enqueuing);
-  const NcclComm comm = impl_->comms[static_cast<size_t>(rank)];
+  const NcclComm comm = impl_->comm_of(rank);
   if (comm == nullptr) return stream.record_error(impl_->join.join({}));
   const auto count = static_cast<size_t>(x.shape.num_elements());
   stream.record_error(impl_->check(
@@ -214,7 +309,7 @@ void NcclRanks::all_reduce(int rank, const TensorView& x, CudaStream& stream) {
 void NcclRanks::all_gather(int rank, const float* part, int64_t count, float* gathered,
                            CudaStream& stream) {
   const std::shared_lock lock(impl_->enqueuing);
-  const NcclComm comm = impl_->comms[static_cast<size_t>(rank)];
+  const NcclComm comm = impl_->comm_of(rank);
   if (comm == nullptr) return stream.record_error(impl_->join.join({}));
   stream.record_error(impl_->check(impl_->api.all_gather(part, gathered, static_cast<size_t>(count),
                                                          NcclType::kF32, comm, stream.get()),

@@ -1,5 +1,5 @@
-// The ranks of one model on GPUs of one process, connected by NCCL, which is loaded when it is
-// needed.
+// The ranks of one model on GPUs of one process, or of several, the nodes, with equally many GPUs
+// each. NCCL connects them, which is loaded when it is needed.
 #pragma once
 
 #include <functional>
@@ -8,6 +8,7 @@
 
 #include "base/rank_join.h"
 #include "cuda/base/stream.h"
+#include "nodes/nodes.h"
 #include "quire/status.h"
 #include "tensor/tensor.h"
 
@@ -17,14 +18,17 @@ namespace quire::cuda {
 // be captured in graphs, which all ranks then replay alike. NVLink multicast is never used.
 class NcclRanks {
  public:
-  // Connects the GPUs with these indices, by rank. Fails with kUnavailable without NCCL. What NCCL
-  // allocates is allocated when this returns.
-  static Result<std::shared_ptr<NcclRanks>> connect(std::span<const int> devices);
+  // Connects the GPUs of this process with these indices, by rank, with each other and with those
+  // of `nodes` (null: there are none). Fails with kUnavailable without NCCL. What NCCL allocates is
+  // allocated when this returns.
+  static Result<std::shared_ptr<NcclRanks>> connect(std::span<const int> devices,
+                                                    std::shared_ptr<Nodes> nodes = nullptr);
   ~NcclRanks();
   NcclRanks(const NcclRanks&) = delete;
   NcclRanks& operator=(const NcclRanks&) = delete;
 
-  int size() const;
+  int size() const;        // of all nodes
+  int first_rank() const;  // of this process; its ranks are adjacent
   // x = the sum of every rank's x, in F32, F16 or BF16, with the same bits on all ranks.
   void all_reduce(int rank, const TensorView& x, CudaStream& stream);
   // gathered = every rank's `count` numbers at `part`, one rank after the other; F32.
@@ -37,9 +41,9 @@ class NcclRanks {
 
  private:
   struct Impl;
-  explicit NcclRanks(std::unique_ptr<Impl> impl);
+  explicit NcclRanks(std::shared_ptr<Impl> impl);
 
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace quire::cuda

@@ -86,7 +86,9 @@ class CudaContext final : public DeviceContext {
       : rank_(rank), ranks_(std::move(ranks)), utilization_(utilization) {}
 
   Status open(std::shared_ptr<PeerSums> peer_sums, const PlatformConfig& config) {
-    QUIRE_ASSIGN_OR_RETURN(info_, open_device(config.devices[static_cast<size_t>(rank_)]));
+    const int first_rank = ranks_ == nullptr ? 0 : ranks_->first_rank();
+    QUIRE_ASSIGN_OR_RETURN(info_,
+                           open_device(config.devices[static_cast<size_t>(rank_ - first_rank)]));
     QUIRE_ASSIGN_OR_RETURN(stream_, CudaStream::create());
     QUIRE_ASSIGN_OR_RETURN(
         ops_, make_cuda_ops(*stream_, config.activation_dtype,
@@ -166,15 +168,21 @@ class CudaPlatform final : public Platform {
     }
     std::shared_ptr<NcclRanks> ranks;
     std::shared_ptr<PeerSums> peer_sums;
-    if (config.devices.size() > 1) {
-      QUIRE_ASSIGN_OR_RETURN(ranks, NcclRanks::connect(config.devices));
+    if (config.devices.size() > 1 || config.nodes != nullptr) {
+      QUIRE_ASSIGN_OR_RETURN(ranks, NcclRanks::connect(config.devices, config.nodes));
+    }
+    // Other processes' memory is not mapped.
+    if (ranks != nullptr && config.nodes == nullptr) {
       QUIRE_ASSIGN_OR_RETURN(peer_sums, connect_peers(config.devices, *ranks));
     }
     auto platform = std::make_unique<CudaPlatform>();
+    platform->nodes_ = config.nodes;
     std::vector<CudaStream*> streams;
-    for (size_t rank = 0; rank < config.devices.size(); ++rank) {
-      QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<CudaContext> context,
-                             CudaContext::open(static_cast<int>(rank), ranks, peer_sums, config));
+    const int first_rank = ranks == nullptr ? 0 : ranks->first_rank();
+    for (size_t i = 0; i < config.devices.size(); ++i) {
+      QUIRE_ASSIGN_OR_RETURN(
+          std::unique_ptr<CudaContext> context,
+          CudaContext::open(first_rank + static_cast<int>(i), ranks, peer_sums, config));
       streams.push_back(&context->stream());
       platform->contexts_.push_back(std::move(context));
     }
@@ -183,6 +191,7 @@ class CudaPlatform final : public Platform {
   }
 
   std::span<const std::unique_ptr<DeviceContext>> contexts() const override { return contexts_; }
+  Nodes* nodes() const override { return nodes_.get(); }
   PlatformDefaults defaults() const override {
     return {.max_num_seqs = 256, .max_num_rule_seqs = 256, .max_num_batched_tokens = 8192};
   }
@@ -207,6 +216,7 @@ class CudaPlatform final : public Platform {
   }
 
  private:
+  std::shared_ptr<Nodes> nodes_;
   std::vector<std::unique_ptr<DeviceContext>> contexts_;
 };
 

@@ -1,0 +1,140 @@
+#include "engine/node_setup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/digest.h"
+#include "base/text.h"
+#include "engine/tuned_threads.h"
+#include "nodes/node_place.h"
+
+namespace quire {
+namespace {
+
+// The size of a file, and samples of its bytes: all of a checkpoint would take minutes to read.
+std::string sample_of(const std::string& path) {
+  constexpr int kNumSamples = 8;
+  std::string sample(size_t{64} << 10, '\0');
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  std::string text = fmt::format("{} bytes\n", size);
+  for (int i = 0; i < kNumSamples && size > 0; ++i) {
+    file.clear();
+    file.seekg(size / kNumSamples * i);
+    file.read(sample.data(), static_cast<std::streamsize>(sample.size()));
+    text.append(sample.data(), static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  }
+  return text;
+}
+
+// A digest of the model's shape, the names of its tensors, and samples of its files.
+std::string digest_of_model(const EngineConfig& config, const ModelFiles& files) {
+  std::string text = model_key(config, files) + "\n";
+  std::vector<std::string> names = files.weights->names();
+  std::ranges::sort(names);
+  std::vector<std::string> paths;  // in the order of the tensors: folders may differ
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    text += name + "\n";
+    std::string path = files.weights->file_of(name);
+    if (!path.empty() && seen.insert(path).second) paths.push_back(std::move(path));
+  }
+  for (const std::string& path : paths) text += sample_of(path);
+  const Sha256Digest digest = sha256_of(text);
+  return to_hexadecimal(std::span(digest).first(8));
+}
+
+// All that steps depend on. Paths, threads and the use of memory may differ.
+std::vector<std::pair<std::string, std::string>> settings_of(const EngineConfig& config,
+                                                             const ModelFiles& files) {
+  const auto text = [](auto value) { return fmt::format("{}", value); };
+  return {{"version", QUIRE_VERSION},
+          {"model", digest_of_model(config, files)},
+          {"tensor_parallel_size", text(config.tensor_parallel_size)},
+          {"load_format", config.load_format},
+          {"dtype", config.dtype},
+          {"quantization", config.quantization},
+          {"kv_cache_dtype", config.kv_cache_dtype},
+          {"calculate_kv_scales", text(config.calculate_kv_scales)},
+          {"max_model_len", text(config.max_model_len)},
+          {"max_num_seqs", text(config.max_num_seqs)},
+          {"max_num_rule_seqs", text(config.max_num_rule_seqs)},
+          {"max_num_batched_tokens", text(config.max_num_batched_tokens)},
+          {"block_size", text(config.block_size)},
+          {"kv_cache_memory", text(config.kv_cache_memory)},
+          {"allow_long_max_model_len", text(config.allow_long_max_model_len)},
+          {"attention_backend", config.attention_backend},
+          {"prefill_attention_backend", config.prefill_attention_backend},
+          {"decode_attention_backend", config.decode_attention_backend},
+          {"speculative_config", config.speculative_config},
+          {"enforce_eager", text(config.enforce_eager)},
+          {"cpu_activations", config.cpu_activations}};
+}
+
+NodePlace place_of(const EngineConfig& config) {
+  return {.num_nodes = config.nnodes,
+          .node = config.node_rank,
+          .master_addr = config.master_addr,
+          .master_port = config.master_port};
+}
+
+}  // namespace
+
+Result<EngineConfig> place_node(EngineConfig config) {
+  QUIRE_ASSIGN_OR_RETURN(
+      const NodePlace place,
+      find_node_place({.nnodes = config.nnodes,
+                       .node_rank = config.node_rank,
+                       .master_addr = config.master_addr,
+                       .master_port = config.master_port},
+                      [](const char* name) -> const char* { return std::getenv(name); }));
+  config.nnodes = place.num_nodes;
+  config.node_rank = place.node;
+  config.master_addr = place.master_addr;
+  config.master_port = place.master_port;
+  if (config.tensor_parallel_size % config.nnodes != 0) {
+    return invalid_argument(
+        fmt::format("[nodes] `tensor_parallel_size`: got {} with {} nodes, expected a multiple of "
+                    "`nnodes`: the "
+                    "ranks of all nodes together",
+                    config.tensor_parallel_size, config.nnodes));
+  }
+  if (config.rank_timeout < 1 || config.rank_timeout > 3600) {
+    return invalid_argument(
+        fmt::format("[engine] rank_timeout: must be 1 to 3600 s, got {}", config.rank_timeout));
+  }
+  return config;
+}
+
+Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files) {
+  if (config.nnodes <= 1) return std::shared_ptr<Nodes>();
+  const std::string& token = config.cluster_token;
+  const char* const variable = std::getenv("QUIRE_CLUSTER_TOKEN");
+  return Nodes::meet({.place = place_of(config),
+                      .token = token.empty() && variable != nullptr ? variable : token,
+                      .settings = settings_of(config, files),
+                      .silence_timeout = std::chrono::seconds(config.rank_timeout)});
+}
+
+Status check_same(Nodes* nodes, std::string_view what, std::string_view value) {
+  if (nodes == nullptr) return {};
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> values, nodes->all_gather(what, value));
+  for (size_t node = 1; node < values.size(); ++node) {
+    if (values[node] == values[0]) continue;
+    return invalid_argument(
+        fmt::format("[nodes] node {} differs from node 0 in the {}: got {}, "
+                    "expected {}",
+                    node, what, one_line(values[node]), one_line(values[0])));
+  }
+  return {};
+}
+
+}  // namespace quire

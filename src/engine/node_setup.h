@@ -1,0 +1,31 @@
+// The start of an engine whose ranks are on several nodes.
+#pragma once
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "engine/model_files.h"
+#include "nodes/nodes.h"
+#include "quire/config.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// Fills in what the launcher says (nodes/node_place.h): nnodes is then at least 1, and node_rank at
+// least 0. Fails if the nodes cannot divide the ranks.
+Result<EngineConfig> place_node(EngineConfig config);
+
+// The ranks of this process. `config` is a result of place_node().
+inline int num_local_ranks(const EngineConfig& config) {
+  return config.tensor_parallel_size / std::max(config.nnodes, 1);
+}
+
+// Waits for the other nodes; null if there are none. Fails if they have another model, another
+// version of Quire, or other settings that their steps depend on.
+Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files);
+
+// Fails unless all nodes have the same value. nodes: null if there is one.
+Status check_same(Nodes* nodes, std::string_view what, std::string_view value);
+
+}  // namespace quire

@@ -1,0 +1,36 @@
+// The ranks of other nodes run the plans of node 0. Each node makes the same calls of its own
+// runner in the same order, as messages of node 0 say, and returns a digest of each step's tokens.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "nodes/nodes.h"
+#include "platform/runner.h"
+#include "sched/batch_plan.h"
+#include "sched/plan_bytes.h"
+
+namespace quire {
+
+// On node 0: all others.
+class RemoteRanks {
+ public:
+  explicit RemoteRanks(std::shared_ptr<Nodes> nodes) : nodes_(std::move(nodes)) {}
+
+  void enqueue(const BatchPlan& plan);
+  // Lets every node wait for its oldest step.
+  void begin_wait();
+  // Waits for these steps. Fails with a node's error, or if it sampled other tokens than `first`,
+  // the result on node 0.
+  Status end_wait(const StepResult& first);
+
+ private:
+  std::shared_ptr<Nodes> nodes_;
+};
+
+// On another node: serves `runner` to node 0 until that ends, a step fails or `should_stop`, which
+// is called about every 100 ms, returns true. Ok: node 0 has ended.
+Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds,
+                          const std::function<bool()>& should_stop);
+
+}  // namespace quire

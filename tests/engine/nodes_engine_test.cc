@@ -1,0 +1,220 @@
+// An engine whose ranks are on several nodes, here in one process and connected by TCP, gives the
+// bits of an engine with as many ranks on one node.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "engine/tiny_drafters.h"
+#include "engine/tiny_engine.h"
+#include "engine/tiny_families.h"
+
+namespace quire {
+namespace {
+
+using testing::Collected;
+using ::testing::HasSubstr;
+using testing::run_all;
+
+int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = static_cast<sockaddr*>(static_cast<void*>(&address));
+  EXPECT_EQ(::bind(fd, any, size), 0);
+  EXPECT_EQ(::getsockname(fd, any, &size), 0);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+EngineConfig with_ranks(EngineConfig config, int num_ranks) {
+  config.device = "cpu";
+  config.tensor_parallel_size = num_ranks;
+  config.num_threads = num_ranks;
+  config.cpu_pinning = "off";
+  config.kv_cache_memory = int64_t{8} << 20;
+  return config;
+}
+
+EngineConfig on_node(EngineConfig config, int num_nodes, int node, int port) {
+  config.num_threads /= num_nodes;
+  config.nnodes = num_nodes;
+  config.node_rank = node;
+  config.master_addr = "127.0.0.1";
+  config.master_port = port;
+  return config;
+}
+
+// The nodes other than node 0, each on a thread.
+class OtherNodes {
+ public:
+  OtherNodes(const EngineConfig& config, int num_nodes, int port) {
+    for (int node = 1; node < num_nodes; ++node) {
+      ends_.push_back(std::async(std::launch::async, [=, this] {
+        return Engine::run_node(on_node(config, num_nodes, node, port),
+                                [this] { return stops_.load(); });
+      }));
+    }
+  }
+  void stop() { stops_ = true; }
+  Status wait() {
+    Status first;
+    for (auto& end : ends_) {
+      const Status status = end.get();
+      if (first.ok()) first = status;
+    }
+    ends_.clear();
+    return first;
+  }
+
+ private:
+  std::atomic<bool> stops_ = false;
+  std::vector<std::future<Status>> ends_;
+};
+
+std::vector<Request> requests() {
+  std::vector<Request> all = testing::sampled_requests();
+  for (const int length : {1, 30, 64}) {
+    all.push_back(testing::greedy(testing::tiny_prompt(length, 5), 12));
+    all.back().sampling.logprobs = 1;
+    all.back().sampling.prompt_logprobs = 1;
+  }
+  return all;
+}
+
+std::vector<Collected> run_nodes(const EngineConfig& config, int num_nodes,
+                                 const std::vector<Request>& all) {
+  const int port = free_port();
+  OtherNodes others(config, num_nodes, port);
+  std::vector<Collected> outputs;
+  if (const auto engine = testing::make_engine(on_node(config, num_nodes, 0, port))) {
+    outputs = run_all(*engine, all);
+    EXPECT_TRUE(engine->health().ok());
+  }
+  const Status ended = others.wait();
+  EXPECT_TRUE(ended.ok()) << ended.message();
+  return outputs;
+}
+
+void expect_nodes_agree(const EngineConfig& config, int num_nodes, int num_ranks,
+                        const std::vector<Request>& all) {
+  const EngineConfig ranks = with_ranks(config, num_ranks);
+  const auto one = testing::make_engine(ranks);
+  ASSERT_NE(one, nullptr);
+  testing::expect_same(run_nodes(ranks, num_nodes, all), run_all(*one, all));
+}
+
+class NodesFamilies : public ::testing::TestWithParam<testing::TinyFamily> {};
+
+TEST_P(NodesFamilies, GiveTheBitsOfOneNode) {
+  expect_nodes_agree(testing::config_of(GetParam()), 2, 2, requests());
+}
+
+INSTANTIATE_TEST_SUITE_P(All, NodesFamilies, ::testing::ValuesIn(testing::tiny_families()),
+                         [](const auto& family) { return std::string(family.param.name); });
+
+TEST(Nodes, OfSeveralRanksGiveTheBitsOfOneNode) {
+  expect_nodes_agree(testing::tiny_config(), 2, 4, requests());
+}
+
+TEST(Nodes, FourGiveTheBitsOfOneNode) {
+  expect_nodes_agree(testing::tiny_windows_config(), 4, 4, requests());
+}
+
+TEST(Nodes, CheckAQuantizedCacheTogether) {
+  EngineConfig config = testing::tiny_config();
+  config.kv_cache_dtype = "int8";
+  expect_nodes_agree(config, 2, 2, requests());
+}
+
+TEST(Nodes, DivideDraftersWithTheirTargets) {
+  for (const EngineConfig& config :
+       {testing::with_drafter(testing::eagle_target(), "", 3, "ngram"),
+        testing::with_drafter(testing::eagle_target(), testing::eagle_target().model, 3),
+        testing::with_drafter(testing::eagle_target(), testing::eagle_head(), 3, "eagle3")}) {
+    SCOPED_TRACE(config.speculative_config);
+    expect_nodes_agree(config, 2, 2, testing::eagle_requests());
+  }
+}
+
+// Node 0 measures its steps, and all nodes leave out the same drafts.
+TEST(Nodes, LeaveOutTheSameDrafts) {
+  EngineConfig config = with_ranks(testing::eagle_target(), 2);
+  config.speculative_config =
+      R"({"method": "ngram", "num_speculative_tokens": 3, "enable_adaptive_verification": true})";
+  for (const Collected& output : run_nodes(config, 2, testing::eagle_requests())) {
+    EXPECT_TRUE(output.error.ok()) << output.error.message();
+    EXPECT_FALSE(output.token_ids.empty());
+  }
+}
+
+// ---- Failures
+
+TEST(Nodes, ANodeThatStopsEndsTheEngine) {
+  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  const int port = free_port();
+  OtherNodes others(config, 2, port);
+  const auto engine = testing::make_engine(on_node(config, 2, 0, port));
+  ASSERT_NE(engine, nullptr);
+  EXPECT_TRUE(engine->health().ok());
+  others.stop();
+  EXPECT_THAT(others.wait().message(), HasSubstr("its process was stopped"));
+  while (engine->health().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_THAT(engine->health().message(), HasSubstr("[nodes] node 1 ("));
+  EXPECT_THAT(engine->health().message(), HasSubstr("its process was stopped"));
+  const auto refused = engine->submit(testing::greedy({1, 2, 3}, 4));
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
+}
+
+TEST(Nodes, RefuseOtherFlagsByName) {
+  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  const int port = free_port();
+  EngineConfig other = config;
+  other.block_size = 32;
+  OtherNodes others(other, 2, port);
+  const std::string expected = "differs from node 0 in `block_size`: got 32, expected 16";
+  EXPECT_THAT(Engine::create(on_node(config, 2, 0, port)).status().message(), HasSubstr(expected));
+  EXPECT_THAT(others.wait().message(), HasSubstr(expected));
+}
+
+TEST(Nodes, RefuseAnotherModel) {
+  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  const int port = free_port();
+  OtherNodes others(with_ranks(testing::tiny_windows_config(), 2), 2, port);
+  const std::string expected = "differs from node 0 in `model`";
+  EXPECT_THAT(Engine::create(on_node(config, 2, 0, port)).status().message(), HasSubstr(expected));
+  EXPECT_THAT(others.wait().message(), HasSubstr(expected));
+}
+
+// One node has no memory for the context of the others: all learn it.
+TEST(Nodes, ReportAnErrorOfAnyNodeOnAll) {
+  EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  config.kv_cache_memory = 1024;
+  config.max_model_len = 512;
+  const int port = free_port();
+  OtherNodes others(config, 2, port);
+  const auto engine = Engine::create(on_node(config, 2, 0, port));
+  EXPECT_EQ(engine.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(others.wait().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(Nodes, NeedRanksThatTheyDivide) {
+  const EngineConfig config = on_node(with_ranks(testing::tiny_config(), 3), 2, 0, free_port());
+  EXPECT_THAT(Engine::create(config).status().message(),
+              HasSubstr("`tensor_parallel_size`: got 3 with 2 nodes"));
+  const EngineConfig other = on_node(with_ranks(testing::tiny_config(), 2), 2, 1, free_port());
+  EXPECT_THAT(Engine::create(other).status().message(), HasSubstr("`node_rank`: got 1"));
+}
+
+}  // namespace
+}  // namespace quire

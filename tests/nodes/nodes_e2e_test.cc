@@ -1,0 +1,222 @@
+// One model on several processes of this machine: they answer as one process with as many ranks
+// does, and all end when one of them does.
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <future>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "support/http_client.h"
+#include "support/process.h"
+#include "support/scratch_directory.h"
+
+namespace quire {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+using testing::HttpAnswer;
+using testing::HttpClient;
+using testing::Process;
+
+constexpr int kRankTimeout = 3;  // seconds
+// Time in which all must end: the timeout, and what a machine with other work needs.
+constexpr auto kDeadline = 25s;
+
+int free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = static_cast<sockaddr*>(static_cast<void*>(&address));
+  EXPECT_EQ(::bind(fd, any, size), 0);
+  EXPECT_EQ(::getsockname(fd, any, &size), 0);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+// A server whose ranks are in several processes; node 0 listens at a Unix socket.
+class Cluster {
+ public:
+  Cluster(int num_nodes, int num_ranks, const std::vector<std::string>& flags = {})
+      : socket_((scratch_.path() / "socket").string()) {
+    const int port = free_port();
+    for (int node = 0; node < num_nodes; ++node) {
+      std::vector<std::string> all = {"serve",
+                                      "--device",
+                                      "cpu",
+                                      "--threads",
+                                      fmt::to_string(num_ranks / num_nodes),
+                                      "--cpu-pinning",
+                                      "off",
+                                      "--kv-cache-memory",
+                                      "16M",
+                                      "-tp",
+                                      fmt::to_string(num_ranks),
+                                      "--rank-timeout",
+                                      fmt::to_string(kRankTimeout)};
+      if (node == 0) all.insert(all.end(), {"--uds", socket_});
+      if (num_nodes > 1) {
+        all.insert(all.end(),
+                   {"--nnodes", fmt::to_string(num_nodes), "--node-rank", fmt::to_string(node),
+                    "--master-addr", "127.0.0.1", "--master-port", fmt::to_string(port)});
+      }
+      all.insert(all.end(), flags.begin(), flags.end());
+      logs_.push_back(scratch_.write(fmt::format("log{}", node), ""));
+      nodes_.push_back(std::make_unique<Process>(all, "", logs_.back()));
+    }
+    EXPECT_THAT(nodes_.front()->read_out("serving"), HasSubstr("serving")) << log(0);
+  }
+
+  Process& node(int number) { return *nodes_[static_cast<size_t>(number)]; }
+  std::string log(int number) const {
+    std::ifstream file(logs_[static_cast<size_t>(number)]);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  HttpAnswer post(const std::string& body) const {
+    return HttpClient::unix_socket(socket_).post("/v1/completions", body);
+  }
+  int health() const { return HttpClient::unix_socket(socket_).get("/health").status; }
+  // Waits until /health reports an error; returns whether it does so in time.
+  bool becomes_unhealthy() const {
+    const auto end = std::chrono::steady_clock::now() + kDeadline;
+    while (std::chrono::steady_clock::now() < end) {
+      if (health() == 503) return true;
+      std::this_thread::sleep_for(50ms);
+    }
+    return false;
+  }
+
+ private:
+  const testing::ScratchDirectory scratch_;
+  const std::string socket_;
+  std::vector<std::string> logs_;
+  std::vector<std::unique_ptr<Process>> nodes_;
+};
+
+std::vector<std::string> calls() {
+  std::vector<std::string> all;
+  for (const char* sampling :
+       {R"("temperature": 0)", R"("temperature": 1, "seed": 5)",
+        R"("temperature": 0.8, "seed": 9, "top_p": 0.9, "repetition_penalty": 1.1, "n": 2)",
+        R"("temperature": 0, "structured_outputs": {"regex": "[0-9]{3,5}"})"}) {
+    all.push_back(fmt::format(
+        R"({{"model": "quire-abacus", "prompt": "<|user|>What is 17 + 25?<|end|><|assistant|>",)"
+        R"( "max_tokens": 24, "logprobs": 2, {}}})",
+        sampling));
+  }
+  return all;
+}
+
+// The choices of a response, without its id and time.
+std::string choices_of(const HttpAnswer& answer) {
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  const size_t begin = answer.body.find("\"choices\"");
+  return begin == std::string::npos ? answer.body : answer.body.substr(begin);
+}
+
+struct Division {
+  const char* name;
+  int num_nodes;
+  int num_ranks;
+  std::vector<std::string> flags;
+};
+
+class Divisions : public ::testing::TestWithParam<Division> {};
+
+// The bits of log probabilities are in the texts.
+TEST_P(Divisions, AnswerAsOneProcess) {
+  const Division& division = GetParam();
+  std::vector<std::string> expected;
+  {
+    Cluster one(1, division.num_ranks, division.flags);
+    for (const std::string& call : calls()) expected.push_back(choices_of(one.post(call)));
+  }
+  Cluster several(division.num_nodes, division.num_ranks, division.flags);
+  std::vector<std::string> got;
+  for (const std::string& call : calls()) got.push_back(choices_of(several.post(call)));
+  EXPECT_EQ(got, expected);
+  several.node(0).kill(SIGTERM);
+  EXPECT_EQ(several.node(0).wait(), 0) << several.log(0);
+  for (int node = 1; node < division.num_nodes; ++node) {
+    EXPECT_EQ(several.node(node).wait(), 0) << several.log(node);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, Divisions,
+    ::testing::Values(Division{"TwoNodes", 2, 2, {}}, Division{"TwoNodesOfTwoRanks", 2, 4, {}},
+                      Division{"FourNodes", 4, 4, {"--quantization", "fp8"}},
+                      Division{"Drafts",
+                               2,
+                               2,
+                               {"--speculative-config",
+                                R"({"method": "ngram", "num_speculative_tokens": 3})"}}),
+    [](const auto& division) { return std::string(division.param.name); });
+
+// ---- Failures
+
+struct Failure {
+  const char* name;
+  int signal;
+  const char* message;
+};
+
+class Failures : public ::testing::TestWithParam<Failure> {};
+
+TEST_P(Failures, OfAnIdleNodeEndTheEngine) {
+  Cluster cluster(4, 4);
+  ASSERT_EQ(cluster.health(), 200);
+  cluster.node(2).kill(GetParam().signal);
+  EXPECT_TRUE(cluster.becomes_unhealthy());
+  EXPECT_THAT(cluster.log(0), HasSubstr("[nodes] node 2 ("));
+  EXPECT_THAT(cluster.log(0), HasSubstr(GetParam().message));
+  for (const int node : {1, 3}) {
+    EXPECT_EQ(cluster.node(node).wait(), 1);
+    EXPECT_THAT(cluster.log(node), HasSubstr("[nodes] node 2 ("));
+  }
+}
+
+TEST_P(Failures, OfARunningNodeEndItsRequests) {
+  Cluster cluster(2, 2);
+  ASSERT_EQ(cluster.health(), 200);
+  auto answer = std::async(std::launch::async, [&] {
+    return cluster.post(
+        R"({"model": "quire-abacus", "prompt": "1", "max_tokens": 400, "ignore_eos": true})");
+  });
+  std::this_thread::sleep_for(100ms);
+  const auto start = std::chrono::steady_clock::now();
+  cluster.node(1).kill(GetParam().signal);
+  EXPECT_NE(answer.get().status, 200);
+  EXPECT_TRUE(cluster.becomes_unhealthy());
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kDeadline);
+  EXPECT_THAT(cluster.log(0), HasSubstr("[nodes] node 1 ("));
+  EXPECT_THAT(cluster.log(0), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Failures,
+                         ::testing::Values(Failure{"Killed", SIGKILL, "has closed its connection"},
+                                           Failure{"Stopped", SIGSTOP, "is silent for"}),
+                         [](const auto& failure) { return std::string(failure.param.name); });
+
+TEST(Cluster, TheEndOfNode0EndsTheOthers) {
+  Cluster cluster(2, 2);
+  cluster.node(0).kill(SIGKILL);
+  EXPECT_EQ(cluster.node(1).wait(), 1);
+  EXPECT_THAT(cluster.log(1), HasSubstr("node 0 ("));
+}
+
+}  // namespace
+}  // namespace quire

@@ -1,0 +1,128 @@
+// Several runners as one: what happens if one of them hangs.
+#include "platform/parallel_runner.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/rank_join.h"
+
+namespace quire {
+namespace {
+
+using namespace std::chrono_literals;
+using ::testing::HasSubstr;
+
+// A context that only joins ranks.
+class FakeContext final : public DeviceContext {
+ public:
+  FakeContext(RankJoin& join, std::atomic<int64_t>& progress) : join_(join), progress_(progress) {}
+
+  Status bind_thread() override { return {}; }
+  const Device& device() const override { return device_; }
+  const BackendSet& attention() const override { return attention_; }
+  Stream& stream() override { return stream_; }
+  Ops& ops() override { std::abort(); }
+  Result<MemoryBudget> memory_budget() const override { return MemoryBudget(); }
+  Result<std::unique_ptr<Runner>> make_runner(const RunnerParts&) override { return unused(); }
+  Status copy_to_host(const TensorView&, void*) override { return unused(); }
+  Result<std::unique_ptr<Drafter>> make_lookup_drafter(const LookupConfig&,
+                                                       const DrafterLimits&) override {
+    return unused();
+  }
+  Result<std::unique_ptr<Drafter>> make_model_drafter(const DraftModelParts&,
+                                                      const DrafterLimits&) override {
+    return unused();
+  }
+  Status join_ranks(const Status& status) override { return join_.join(status); }
+  int64_t num_collectives() const override { return progress_.load(); }
+
+ private:
+  static Status unused() { return internal_error("not used"); }
+  Result<Buffer> allocate_workspace(size_t) override { return unused(); }
+
+  RankJoin& join_;
+  std::atomic<int64_t>& progress_;
+  Device device_;
+  BackendSet attention_;
+  Stream stream_;
+};
+
+// Its steps end when all ranks have begun to wait for them. One that hangs never arrives, until the
+// join has failed.
+class FakeRunner final : public Runner {
+ public:
+  FakeRunner(RankJoin& join, bool hangs, std::chrono::milliseconds step_time,
+             std::atomic<int64_t>& progress)
+      : join_(join), hangs_(hangs), step_time_(step_time), progress_(progress) {}
+
+  void enqueue(std::shared_ptr<const BatchPlan>) override {}
+  StepResult wait() override {
+    for (auto time = 0ms; time < step_time_; time += 20ms) {
+      std::this_thread::sleep_for(20ms);
+      ++progress_;
+    }
+    while (hangs_ && !join_.has_failed()) std::this_thread::sleep_for(1ms);
+    StepResult result;
+    result.error = join_.join({});
+    return result;
+  }
+
+ private:
+  RankJoin& join_;
+  const bool hangs_;
+  const std::chrono::milliseconds step_time_;
+  std::atomic<int64_t>& progress_;
+};
+
+struct Ranks {
+  explicit Ranks(std::vector<bool> hangs, std::chrono::milliseconds step_time = 0ms)
+      : join(static_cast<int>(hangs.size()), [this](const Status&) { ++num_failures; }) {
+    std::vector<RankRunner> runners;
+    for (const bool one : hangs) {
+      contexts.push_back(std::make_unique<FakeContext>(join, progress));
+      runners.push_back({.context = contexts.back().get(),
+                         .runner = std::make_unique<FakeRunner>(join, one, step_time, progress)});
+    }
+    runner = make_parallel_runner(std::move(runners), {.nodes = nullptr, .step_timeout = 150ms});
+  }
+  StepResult step() {
+    runner->enqueue(std::make_shared<const BatchPlan>());
+    return runner->wait();
+  }
+
+  std::atomic<int> num_failures = 0;
+  std::atomic<int64_t> progress = 0;
+  RankJoin join;
+  std::vector<std::unique_ptr<DeviceContext>> contexts;
+  std::unique_ptr<Runner> runner;
+};
+
+TEST(ParallelRunner, AStepThatHangsFails) {
+  for (const bool first_hangs : {false, true}) {
+    Ranks ranks({first_hangs, !first_hangs});
+    EXPECT_THAT(ranks.step().error.message(), HasSubstr("a step makes no progress for 0."));
+    EXPECT_EQ(ranks.num_failures, 1);
+    EXPECT_FALSE(ranks.step().error.ok());
+  }
+}
+
+TEST(ParallelRunner, AStepThatMakesProgressMayTakeLong) {
+  Ranks ranks({false, false}, 500ms);
+  EXPECT_TRUE(ranks.step().error.ok());
+}
+
+TEST(ParallelRunner, AnIdleRunnerDoesNotFail) {
+  Ranks ranks({false, false});
+  EXPECT_TRUE(ranks.step().error.ok());
+  std::this_thread::sleep_for(400ms);
+  EXPECT_EQ(ranks.num_failures, 0);
+  EXPECT_TRUE(ranks.step().error.ok());
+}
+
+}  // namespace
+}  // namespace quire
