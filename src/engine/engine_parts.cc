@@ -23,10 +23,11 @@
 namespace quire {
 namespace {
 
+// The weights of all ranks: those of another node take as much as those of this one.
 int64_t total_weight_bytes(std::span<const EnginePlan> ranks) {
   int64_t total = 0;
   for (const EnginePlan& rank : ranks) total += rank.memory_request.weight_bytes;
-  return total;
+  return total * ranks.front().sizes.limits.parallel.size / std::ssize(ranks);
 }
 
 ModelInfo describe_model(const ModelFiles& files, std::span<const EnginePlan> ranks) {

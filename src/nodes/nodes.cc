@@ -147,7 +147,11 @@ void Nodes::send(Peer& peer, Kind kind, std::string_view bytes) {
     if (sent.ok()) sent = peer.socket.send(bytes);
   }
   if (sent.ok()) return;
-  fail(unavailable(fmt::format("[nodes] {} cannot be reached: {}", peer.name, sent.message())));
+  const Status error = unavailable(fmt::format(
+      "[nodes] {} cannot be reached: its process has ended or hangs, or its machine or the "
+      "network is down; {}",
+      peer.name, sent.message()));
+  fail_with(error, false);
 }
 
 Status Nodes::read_frame(Peer& peer, Kind& kind, std::string& bytes) {
@@ -224,10 +228,11 @@ void Nodes::watch() {
         return peer->has_ended;
       }();
       if (silence < silence_timeout_ || has_ended) continue;
-      fail(unavailable(fmt::format(
+      const Status error = unavailable(fmt::format(
           "[nodes] {} is silent for {:.1f} s: its process hangs, or its machine or the network is "
           "down",
-          peer->name, std::chrono::duration<double>(silence).count())));
+          peer->name, std::chrono::duration<double>(silence).count()));
+      fail_with(error, false);
     }
     lock.lock();
   }
@@ -316,10 +321,13 @@ void Nodes::fail(const Status& error) {
   fail_with(error, true);
 }
 
+// The caller reports an error of its own. That of a connection or of another node is logged here,
+// because no step may run that would report it.
 void Nodes::fail_with(const Status& error, bool is_own) {
   {
     const std::lock_guard lock(mutex_);
     if (!error_.ok() || stopping_) return;
+    if (!is_own) log_error("{}", error.message());
     error_ = error;
   }
   changed_.notify_all();

@@ -51,6 +51,8 @@ class RankThread {
   RankThread(const RankThread&) = delete;
   RankThread& operator=(const RankThread&) = delete;
 
+  int rank() const { return rank_.context->parallel().rank; }
+
   // None of these allocates.
   void enqueue(std::shared_ptr<const BatchPlan> plan) {
     {
@@ -143,15 +145,15 @@ class RankThread {
 };
 
 // Ok if both sampled the same tokens.
-Status compare(const StepResult& first, const StepResult& other, size_t rank) {
+Status compare(const StepResult& first, const StepResult& other, int rank) {
   const auto same_tokens = [](const SpanResult& a, const SpanResult& b) {
     return std::ranges::equal(a.tokens, b.tokens, {}, &SampledToken::token_id,
                               &SampledToken::token_id);
   };
   if (std::ranges::equal(first.spans, other.spans, same_tokens)) return {};
-  return internal_error(
-      fmt::format("[runner] rank {} sampled other tokens than rank 0 in a step of {} sequences",
-                  rank, first.spans.size()));
+  return internal_error(fmt::format(
+      "[runner] rank {} sampled other tokens than the first rank in a step of {} sequences", rank,
+      first.spans.size()));
 }
 
 // Finds a step in flight that makes no progress.
@@ -246,7 +248,7 @@ class ParallelRunner final : public Runner {
     for (size_t i = 0; i < others_.size(); ++i) {
       const StepResult other = others_[i]->take();
       if (result.error.ok()) result.error = other.error;
-      if (result.error.ok()) result.error = compare(result, other, i + 1);
+      if (result.error.ok()) result.error = compare(result, other, others_[i]->rank());
     }
     if (remote_) {
       const Status other = remote_->end_wait(result);

@@ -207,7 +207,7 @@ TEST_P(Failures, OfARunningNodeEndItsRequests) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Failures,
-                         ::testing::Values(Failure{"Killed", SIGKILL, "has closed its connection"},
+                         ::testing::Values(Failure{"Killed", SIGKILL, "its process has ended"},
                                            Failure{"Stopped", SIGSTOP, "is silent for"}),
                          [](const auto& failure) { return std::string(failure.param.name); });
 
