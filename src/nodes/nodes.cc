@@ -37,6 +37,16 @@ std::string head_bytes(uint8_t kind, size_t size) {
   return writer.take();
 }
 
+// ThreadSanitizer does not see the locks of std::timed_mutex.
+bool try_lock_for(std::mutex& mutex, std::chrono::milliseconds time) {
+  const Clock::time_point end = Clock::now() + time;
+  while (!mutex.try_lock()) {
+    if (Clock::now() >= end) return false;
+    std::this_thread::sleep_for(5ms);
+  }
+  return true;
+}
+
 std::string error_bytes(const Status& error) {
   ByteWriter writer;
   writer(static_cast<uint8_t>(error.code()), error.message());
@@ -69,7 +79,7 @@ struct Nodes::Peer {
   const int node;
   const std::string name;
   const Socket socket;
-  std::timed_mutex sending;
+  std::mutex sending;
   std::atomic<Clock::time_point> last_heard = Clock::now();
   std::deque<std::string> messages;  // guarded by mutex_, as all that follows
   std::deque<std::string> gathers;
@@ -114,7 +124,7 @@ Nodes::~Nodes() {
   }
   changed_.notify_all();
   for (const auto& peer : peers_) {
-    if (place_.node == 0 && peer->sending.try_lock_for(500ms)) {
+    if (place_.node == 0 && try_lock_for(peer->sending, 500ms)) {
       (void)peer->socket.send_some(head_bytes(static_cast<uint8_t>(Kind::kEnd), 0));
       peer->sending.unlock();
     }
@@ -336,7 +346,7 @@ void Nodes::fail_with(const Status& error, bool is_own) {
     const std::string bytes = error_bytes(error);
     const std::string frame = head_bytes(static_cast<uint8_t>(Kind::kError), bytes.size()) + bytes;
     for (const auto& peer : peers_) {
-      if (peer->sending.try_lock_for(200ms)) {
+      if (try_lock_for(peer->sending, 200ms)) {
         (void)peer->socket.send_some(frame);
         peer->sending.unlock();
       } else {
