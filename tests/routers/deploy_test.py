@@ -99,7 +99,6 @@ class KubernetesTest(unittest.TestCase):
         for name, template in pod_templates():
             (container,) = template["spec"]["containers"]
             used = {arg.split("=")[0] for arg in container["args"] if arg.startswith("--")}
-            used -= {"--nnodes"}  # of a model that is divided among machines
             with self.subTest(name):
                 self.assertLessEqual(used, flags)
 
