@@ -40,9 +40,8 @@ std::span<const QuantizedKernel> choose_kernels(const CpuOpsOptions& options) {
 
 class CpuOps final : public Ops {
  public:
-  CpuOps(ThreadPool& pool, FmaScratch scratch, const CpuOpsOptions& options)
+  CpuOps(ThreadPool& pool, const CpuOpsOptions& options)
       : pool_(pool),
-        fma_scratch_(std::move(scratch)),
         use_amx_(options.use_amx && amx_usable()),
         use_bf16_(!use_amx_ && options.use_avx512_bf16 && avx512_bf16_usable()),
         quantized_kernels_(choose_kernels(options)),
@@ -71,7 +70,8 @@ class CpuOps final : public Ops {
     return quantized::row_bytes(*format, num_groups) * matrix[0] / quantized::kFeatures;
   }
 
-  // The caller takes part in packing, so with several nodes it must run on its own.
+  // The caller takes part in packing. With several nodes it is bound to the CPUs of thread 0
+  // meanwhile.
   Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
     if (pool_.nodes().size() == 1) return pack_linear(source);
     const BoundThread bound = pool_.bind_caller();
@@ -94,8 +94,8 @@ class CpuOps final : public Ops {
     return Tensor::host(shape, dtype);
   }
 
-  // Otherwise first touch would place the keys of decoded tokens on the node of the thread that
-  // writes a step's few rows.
+  // Interleaves the cache over the nodes: with first touch, the keys of decoded tokens would lie on
+  // the node of the thread that writes the step's few rows.
   Result<Tensor> allocate_cache(const Shape& shape, DType dtype) override {
     QUIRE_ASSIGN_OR_RETURN(Tensor cache, Tensor::host(shape, dtype));
     if (pool_.nodes().size() == 1) return cache;
@@ -148,10 +148,8 @@ class CpuOps final : public Ops {
   Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(
       std::span<const TensorView> matrices) override {
     QUIRE_ASSIGN_OR_RETURN(auto linear, CpuPerHeadLinear::make(matrices, *this));
-    const int64_t num_floats = kMaxGroupedRows * (linear->in_features() + linear->out_features());
-    if (num_floats > head_rows_.view.shape.num_elements()) {
-      QUIRE_ASSIGN_OR_RETURN(head_rows_, Tensor::host({num_floats}, DType::kF32));
-    }
+    QUIRE_RETURN_IF_ERROR(
+        grow(cpu_head_scratch_bytes(linear->in_features() + linear->out_features()), head_rows_));
     return std::unique_ptr<PerHeadLinear>(std::move(linear));
   }
 
@@ -315,7 +313,7 @@ class CpuOps final : public Ops {
         QUIRE_RETURN_IF_ERROR(bf16_scratch_.reserve(packed->padded_k()));
         break;
       default:
-        QUIRE_RETURN_IF_ERROR(fma_scratch_.reserve(packed->in_features()));
+        QUIRE_RETURN_IF_ERROR(fma_scratch_.reserve(packed->in_features(), pool_.num_threads()));
     }
     return std::unique_ptr<Linear>(std::move(packed));
   }
@@ -427,7 +425,7 @@ class CpuOps final : public Ops {
                       const TensorView& out) {
     const int64_t num_in = w.in_features();
     const int64_t num_out = w.out_features();
-    auto* const x_rows = head_rows_.view.as<float>();
+    auto* const x_rows = static_cast<float*>(head_rows_.data());
     float* const out_rows = x_rows + kMaxGroupedRows * num_in;
     // Calls body(the row of a head's token, the head of `all` that it is).
     const auto for_heads = [&](const TensorView& all, int64_t width, const auto& body) {
@@ -514,7 +512,7 @@ class CpuOps final : public Ops {
   AmxScratch amx_scratch_;
   Bf16Scratch bf16_scratch_;
   QuantizedScratch quantized_scratch_;
-  Tensor head_rows_;               // F32, the gathered rows of x and of out of one HeadBlock
+  Buffer head_rows_;               // F32, the gathered rows of x and of out of one HeadBlock
   bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so
   bool use_amx_;
   bool use_bf16_;
@@ -529,8 +527,23 @@ class CpuOps final : public Ops {
 }  // namespace cpu
 
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuOpsOptions options) {
-  Result<cpu::FmaScratch> scratch = cpu::FmaScratch::make(pool.num_threads());
-  return std::make_unique<cpu::CpuOps>(pool, std::move(scratch).value(), options);
+  return std::make_unique<cpu::CpuOps>(pool, options);
+}
+
+int64_t cpu_scratch_bytes(int64_t num_columns, int num_threads) {
+  const int64_t padded = round_up(num_columns, cpu::kKAlign);
+  int64_t total = cpu::FmaScratch::num_bytes(num_columns, num_threads) +
+                  cpu::QuantizedScratch::num_bytes(num_columns);
+  if (cpu::amx_usable()) {
+    total += cpu::AmxScratch::num_bytes(padded, num_threads);
+  } else if (cpu::avx512_bf16_usable()) {
+    total += cpu::Bf16Scratch::num_bytes(padded);
+  }
+  return total;
+}
+
+int64_t cpu_head_scratch_bytes(int64_t width) {
+  return cpu::kMaxGroupedRows * width * int64_t{sizeof(float)};
 }
 
 }  // namespace quire

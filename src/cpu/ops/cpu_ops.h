@@ -20,6 +20,7 @@ struct CpuOpsOptions {
   // kBf16 has an effect where AVX-512 BF16 is used.
   InputRounding rounding = InputRounding::kNone;
   // For quantized weights, by name (gemm_quantized.h); empty: the fastest for the number of rows.
+  // An unknown name counts as empty.
   std::string_view quantized_kernel = {};
   // Keeps packed matrices for the next start, and outlives the Ops; null: they are not kept.
   PackedWeights* kept = nullptr;
@@ -30,5 +31,11 @@ struct CpuOpsOptions {
 
 // `pool` outlives the Ops. Only one thread at a time may call them.
 std::unique_ptr<Ops> make_cpu_ops(ThreadPool& pool, CpuOpsOptions options = {});
+
+// The scratch that the Ops allocate for matrices of up to so many columns, whatever their types: an
+// upper bound, because matrices of one type take a part of it.
+int64_t cpu_scratch_bytes(int64_t num_columns, int num_threads);
+// The scratch of per_head_linear(). `width`: the inputs and outputs of one head together.
+int64_t cpu_head_scratch_bytes(int64_t width);
 
 }  // namespace quire

@@ -30,7 +30,10 @@ bool amx_int8_usable();
 // weights per thread. It is sized when a Linear is made, so that linear() allocates nothing.
 class AmxScratch {
  public:
+  // For matrices of up to padded_k columns.
   Status reserve(int64_t padded_k, int num_threads);
+  // The memory of that; 0 in a build without AMX.
+  static int64_t num_bytes(int64_t padded_k, int num_threads);
   uint16_t* x_tiles() const { return static_cast<uint16_t*>(x_tiles_.data()); }
   uint16_t* weights(int thread_idx) const;
 

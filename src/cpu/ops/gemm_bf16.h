@@ -22,7 +22,10 @@ bool avx512_bf16_usable();
 // that linear() allocates nothing.
 class Bf16Scratch {
  public:
+  // For matrices of up to padded_k columns.
   Status reserve(int64_t padded_k);
+  // The memory of that; 0 in a build without AVX-512.
+  static int64_t num_bytes(int64_t padded_k);
   uint16_t* x() const { return static_cast<uint16_t*>(x_.data()); }
 
  private:

@@ -381,6 +381,11 @@ namespace {
 
 constexpr int64_t kSumsFloats = kMaxGroupedRows * kBlockPanels * kPanelWidth;
 constexpr int64_t kPackDepth = 256;  // numbers of a row that one task packs
+constexpr int64_t kBytesPerThread = (kSliceFloats + kSumsFloats) * int64_t{sizeof(float)};
+
+int64_t x_bytes(int64_t in_features) {
+  return kMaxGroupedRows * in_features * int64_t{sizeof(float)};
+}
 
 void run_task(DType dtype, const FmaTask& task) {
   switch (dtype) {
@@ -412,10 +417,10 @@ void pack_groups(std::span<const RowGroup> groups, const float* x, ThreadPool& p
     return HWY_DYNAMIC_DISPATCH(packs_rows)(group.num_rows);
   };
   if (std::ranges::none_of(groups, packs)) return;
-  const auto tasks_of = [&](const RowGroup& group) {
-    return GroupTasks{packs(group) ? ceil_div(group.w->in_features(), kPackDepth) : 0};
+  const auto num_parts = [&](const RowGroup& group) {
+    return packs(group) ? ceil_div(group.w->in_features(), kPackDepth) : 0;
   };
-  const auto pack = [&](const RowGroup& group, int64_t part, int64_t /*row_block*/) {
+  const auto pack = [&](const RowGroup& group, int64_t part) {
     const int64_t num_k = group.w->in_features();
     const int64_t first_x = group.first_row * num_k;
     HWY_DYNAMIC_DISPATCH(pack_rows)
@@ -423,23 +428,18 @@ void pack_groups(std::span<const RowGroup> groups, const float* x, ThreadPool& p
      std::min((part + 1) * kPackDepth, num_k), packed_x + first_x);
   };
   NodeTasks tasks(pool);
-  pool.run([&](int thread_idx) { run_group_tasks(groups, tasks, thread_idx, tasks_of, pack); });
+  pool.run([&](int thread_idx) { run_group_tasks(groups, tasks, thread_idx, num_parts, pack); });
 }
 
 }  // namespace
 
-Result<FmaScratch> FmaScratch::make(int num_threads) {
-  FmaScratch scratch;
-  const auto floats = static_cast<size_t>(num_threads * (kSliceFloats + kSumsFloats));
-  QUIRE_ASSIGN_OR_RETURN(scratch.of_threads_, Buffer::host(floats * sizeof(float)));
-  return scratch;
+Status FmaScratch::reserve(int64_t in_features, int num_threads) {
+  QUIRE_RETURN_IF_ERROR(grow(num_threads * kBytesPerThread, of_threads_));
+  return grow(x_bytes(in_features), x_);
 }
 
-Status FmaScratch::reserve(int64_t in_features) {
-  const auto num_bytes = static_cast<size_t>(kMaxGroupedRows * in_features) * sizeof(float);
-  if (num_bytes <= x_.num_bytes()) return {};
-  QUIRE_ASSIGN_OR_RETURN(x_, Buffer::host(num_bytes));
-  return {};
+int64_t FmaScratch::num_bytes(int64_t in_features, int num_threads) {
+  return num_threads * kBytesPerThread + x_bytes(in_features);
 }
 
 float* FmaScratch::slice(int thread_idx) const {
@@ -453,12 +453,12 @@ float* FmaScratch::sums(int thread_idx) const {
 void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
                 const FmaScratch& scratch) {
   pack_groups(groups, x, pool, scratch.x());
-  const auto tasks_of = [](const RowGroup& group) {
-    return GroupTasks{ceil_div(group.w->num_panels(), kBlockPanels)};
+  const auto num_parts = [](const RowGroup& group) {
+    return ceil_div(group.w->num_panels(), kBlockPanels);
   };
   NodeTasks tasks(pool);
   pool.run([&](int thread_idx) {
-    const auto run = [&](const RowGroup& group, int64_t part, int64_t /*row_block*/) {
+    const auto run = [&](const RowGroup& group, int64_t part) {
       const PackedLinear& w = *group.w;
       const int64_t first_panel = part * kBlockPanels;
       const int64_t first_x = group.first_row * w.in_features();
@@ -475,7 +475,7 @@ void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, Th
       write_rows(w, task.sums, task.num_rows, first_panel * kPanelWidth,
                  out + group.first_row * w.out_features());
     };
-    run_group_tasks(groups, tasks, thread_idx, tasks_of, run);
+    run_group_tasks(groups, tasks, thread_idx, num_parts, run);
   });
 }
 

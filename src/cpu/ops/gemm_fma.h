@@ -26,12 +26,14 @@ struct FmaTask {
   float* sums;   // out: [num_rows, kBlockPanels * 32]
 };
 
-// Scratch, allocated when a Linear is made so that linear() allocates nothing.
+// Scratch for the activations, shared by all threads, and for converted weights and sums per
+// thread. It is sized when a Linear is made, so that linear() allocates nothing.
 class FmaScratch {
  public:
-  static Result<FmaScratch> make(int num_threads);
   // For matrices of up to `in_features`.
-  Status reserve(int64_t in_features);
+  Status reserve(int64_t in_features, int num_threads);
+  // The memory of that.
+  static int64_t num_bytes(int64_t in_features, int num_threads);
 
   float* x() const { return static_cast<float*>(x_.data()); }  // [kMaxGroupedRows, in_features]
   float* slice(int thread_idx) const;                          // [kSliceFloats]

@@ -8,7 +8,6 @@ namespace quire::cpu {
 namespace {
 
 constexpr int64_t kBlockRows = kMaxGroupedRows;  // rows rounded at a time
-constexpr int64_t kRoundOnOneThread = 4096;      // elements of x
 constexpr int kMaxTerms = 2;
 // Activations of a kernel that needs them in L2, which has 2 MiB in every processor with AMX.
 constexpr int64_t kResidentBytes = int64_t{3} << 19;
@@ -17,6 +16,14 @@ static_assert(quantized::kMaxRows == kMaxGroupedRows);
 
 int64_t row_bytes(int64_t in_features, int num_terms) {
   return ceil_div(in_features, quantized::kBlockK) * quantized::activation_bytes(num_terms);
+}
+
+int64_t x_bytes(int64_t in_features) {
+  return kBlockRows * row_bytes(in_features, kMaxTerms);
+}
+
+int64_t ordered_bytes(int64_t in_features) {
+  return kBlockRows * in_features * int64_t{sizeof(float)};
 }
 
 // Panels of a task: some in a row, so that the end of one prefetches the beginning of the next, but
@@ -57,14 +64,12 @@ int64_t block_step(std::span<const QuantizedRowGroup> groups,
 
 Status QuantizedScratch::reserve(const QuantizedLinear& w) {
   const int64_t num_k = w.in_features();
-  const auto grow = [](int64_t num_bytes, Buffer& buffer) -> Status {
-    if (static_cast<size_t>(num_bytes) <= buffer.num_bytes()) return {};
-    QUIRE_ASSIGN_OR_RETURN(buffer, Buffer::host(static_cast<size_t>(num_bytes)));
-    return {};
-  };
-  QUIRE_RETURN_IF_ERROR(grow(kBlockRows * row_bytes(num_k, kMaxTerms), x_));
-  if (w.order().empty()) return {};
-  return grow(kBlockRows * num_k * int64_t{sizeof(float)}, ordered_);
+  QUIRE_RETURN_IF_ERROR(grow(x_bytes(num_k), x_));
+  return w.order().empty() ? Status() : grow(ordered_bytes(num_k), ordered_);
+}
+
+int64_t QuantizedScratch::num_bytes(int64_t in_features) {
+  return x_bytes(in_features) + ordered_bytes(in_features);
 }
 
 void linear_quantized(std::span<const QuantizedRowGroup> groups,
@@ -84,12 +89,12 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups,
         .quantize_row(from, num_k, num_terms, row - group.first_row, group.num_rows,
                       scratch.x() + group.first_row * x_bytes);
   };
-  for_group_rows(groups, num_k, kRoundOnOneThread, pool, round_row);
+  for_group_rows(groups, num_k, pool, round_row);
   int64_t num_panels = 0;
   for (const QuantizedRowGroup& group : groups) num_panels += std::ssize(group.w->panels());
   const int64_t step = task_panels(num_panels, pool.num_threads());
-  const auto tasks_of = [&](const QuantizedRowGroup& group) {
-    return GroupTasks{ceil_div(std::ssize(group.w->panels()), step)};
+  const auto num_parts = [&](const QuantizedRowGroup& group) {
+    return ceil_div(std::ssize(group.w->panels()), step);
   };
   const int64_t num_blocks = ceil_div(num_k, quantized::kBlockK);
   const int64_t blocks = block_step(groups, kernels, num_terms, num_blocks);
@@ -111,15 +116,14 @@ void linear_quantized(std::span<const QuantizedRowGroup> groups,
                 .num_columns = panel.num_features,
                 .bias = w.bias() == nullptr ? nullptr : w.bias() + panel.first_feature});
     };
-    const auto run_panels = [&](const QuantizedRowGroup& group, int64_t part,
-                                int64_t /*row_block*/) {
+    const auto run_panels = [&](const QuantizedRowGroup& group, int64_t part) {
       const std::vector<QuantizedLinear::Panel>& panels = group.w->panels();
       const int64_t end = std::min((part + 1) * step, std::ssize(panels));
       for (int64_t i = part * step; i < end; ++i) run_panel(group, panels[static_cast<size_t>(i)]);
     };
     NodeTasks tasks(pool);
     pool.run(
-        [&](int thread_idx) { run_group_tasks(groups, tasks, thread_idx, tasks_of, run_panels); });
+        [&](int thread_idx) { run_group_tasks(groups, tasks, thread_idx, num_parts, run_panels); });
   }
 }
 

@@ -28,6 +28,8 @@ std::span<const QuantizedKernel> quantized_kernels();
 class QuantizedScratch {
  public:
   Status reserve(const QuantizedLinear& w);
+  // The most memory that matrices of up to `in_features` take.
+  static int64_t num_bytes(int64_t in_features);
   std::byte* x() const { return static_cast<std::byte*>(x_.data()); }
   float* ordered() const { return static_cast<float*>(ordered_.data()); }
 

@@ -22,6 +22,7 @@ namespace {
 using ::testing::ElementsAre;
 using testing::expect_bits_of_parts;
 using testing::kRoutingCases;
+using testing::part_of;
 using testing::random_floats;
 using testing::random_step;
 using testing::RandomExperts;
@@ -253,6 +254,36 @@ TEST(Experts, OneMayHaveAlmostAllTokens) {
       Step step = random_step(shape, 700, hot, hot);
       expect_near(run_experts(*ops, *experts, step), run_experts(reference, *expected, step),
                   bound_of(variant, DType::kBF16), variant.name);
+    }
+  }
+}
+
+// With AMX, the many rows of one expert multiply a part of K at a time, so that they stay in the
+// cache, and the few rows of others do the same.
+TEST(Experts, FewRowsShareTheDepthOfManyRows) {
+  const ExpertsShape shape = {12, 2, 2048, 24};
+  Step whole = random_step(shape, 200, 4, 10);
+  std::vector<int64_t> num_rows(12, 0);
+  for (const int32_t id : whole.ids) ++num_rows[static_cast<size_t>(id)];
+  ASSERT_GT(num_rows[1], 144) << "more than 8 tiles of rows have less than 2048 of K at a time";
+  ASSERT_GT(num_rows[2], 0);
+  ASSERT_LE(num_rows[2], 32);
+  ReferenceOps reference;
+  RandomExperts source(shape, DType::kF16, 3);
+  const auto expected = run_experts(reference, *reference.make_experts(source).value(), whole);
+  for (const Variant& variant : variants()) {
+    if (is_slow(variant)) continue;
+    VariantOps ops(variant);
+    const auto experts = ops->make_experts(source).value();
+    const std::vector<float> got = run_experts(*ops, *experts, whole);
+    expect_near(got, expected, bound_of(variant, DType::kF16), variant.name);
+    for (const int64_t token : {0, 70, 199}) {
+      Step alone = part_of(whole, shape, token, 1);
+      const std::vector<float> out = run_experts(*ops, *experts, alone);
+      EXPECT_EQ(std::memcmp(out.data(), got.data() + token * shape.hidden_size,
+                            out.size() * sizeof(float)),
+                0)
+          << variant.name << " token " << token;
     }
   }
 }

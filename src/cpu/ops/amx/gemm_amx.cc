@@ -15,9 +15,9 @@ namespace {
 constexpr int64_t kBlockRows = kMaxGroupedRows;        // rows split into tiles at a time
 constexpr int64_t kBlockTileBytes = int64_t{1} << 20;  // tiles of x that stay in L2 across panels
 constexpr int64_t kMaxBlockKTiles = 256;               // k tiles of a thread's split weights
-constexpr int64_t kTaskWeightBytes = 1 << 20;          // upper bound; long enough for prefetching
-constexpr int64_t kTasksPerThread = 4;                 // lower bound, so that threads end together
-constexpr int64_t kSplitOnOneThread = 4096;            // elements of x
+constexpr int64_t kSplitWeights = kMaxBlockKTiles * 2 * amx::kTerms * amx::kTileElements;  // BF16
+constexpr int64_t kTaskWeightBytes = 1 << 20;  // upper bound; long enough for prefetching
+constexpr int64_t kTasksPerThread = 4;         // lower bound, so that threads end together
 
 static_assert(kGroupAlign == amx::kTileRows, "a group's rows begin with a tile");
 
@@ -51,6 +51,10 @@ bool has_permission() {
   constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr int kTileData = 18;
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
+int64_t x_bytes(int64_t padded_k) {
+  return kBlockRows * padded_k * amx::kTerms * int64_t{sizeof(uint16_t)};
 }
 
 int64_t most_rows(std::span<const RowGroup> groups) {
@@ -97,17 +101,12 @@ bool amx_int8_usable() {
 }
 
 Status AmxScratch::reserve(int64_t padded_k, int num_threads) {
-  const auto x_bytes = static_cast<size_t>(kBlockRows * padded_k * amx::kTerms) * sizeof(uint16_t);
-  if (x_bytes > x_tiles_.num_bytes()) {
-    QUIRE_ASSIGN_OR_RETURN(x_tiles_, Buffer::host(x_bytes));
-  }
-  const auto weight_bytes =
-      static_cast<size_t>(num_threads * kMaxBlockKTiles * 2 * amx::kTerms * amx::kTileElements) *
-      sizeof(uint16_t);
-  if (weights_.num_bytes() == 0) {
-    QUIRE_ASSIGN_OR_RETURN(weights_, Buffer::host(weight_bytes));
-  }
-  return {};
+  QUIRE_RETURN_IF_ERROR(grow(x_bytes(padded_k), x_tiles_));
+  return grow(num_threads * kSplitWeights * int64_t{sizeof(uint16_t)}, weights_);
+}
+
+int64_t AmxScratch::num_bytes(int64_t padded_k, int num_threads) {
+  return x_bytes(padded_k) + num_threads * kSplitWeights * int64_t{sizeof(uint16_t)};
 }
 
 bool amx_encode_f16(uint16_t* values, int64_t count) {
@@ -115,8 +114,7 @@ bool amx_encode_f16(uint16_t* values, int64_t count) {
 }
 
 uint16_t* AmxScratch::weights(int thread_idx) const {
-  return static_cast<uint16_t*>(weights_.data()) +
-         thread_idx * kMaxBlockKTiles * 2 * amx::kTerms * amx::kTileElements;
+  return static_cast<uint16_t*>(weights_.data()) + thread_idx * kSplitWeights;
 }
 
 void linear_amx(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
@@ -124,18 +122,18 @@ void linear_amx(std::span<const RowGroup> groups, const float* x, float* out, Th
   const PackedLinear& first = *groups.front().w;
   const int64_t num_k = first.in_features();
   const int64_t k_tiles = first.padded_k() / amx::kTileK;
-  for_group_rows(groups, num_k, kSplitOnOneThread, pool, [&](const RowGroup&, int64_t row) {
+  for_group_rows(groups, num_k, pool, [&](const RowGroup&, int64_t row) {
     amx::split_row(x + row * num_k, num_k, k_tiles, row, scratch.x_tiles());
   });
   const int64_t k_step = block_k_tiles(most_rows(groups), k_tiles);
   const int64_t task_panels = panels_per_task(first, k_step, pool.num_threads());
-  const auto tasks_of = [&](const RowGroup& group) {
-    return GroupTasks{ceil_div(group.w->num_panels(), task_panels)};
+  const auto num_parts = [&](const RowGroup& group) {
+    return ceil_div(group.w->num_panels(), task_panels);
   };
   for (int64_t k = 0; k < k_tiles; k += k_step) {
     NodeTasks tasks(pool);
     pool.run([&](int thread_idx) {
-      const auto run = [&](const RowGroup& group, int64_t part, int64_t /*row_block*/) {
+      const auto run = [&](const RowGroup& group, int64_t part) {
         const PackedLinear& w = *group.w;
         const int64_t first_tile = group.first_row / amx::kTileRows;
         const amx::Task task = {
@@ -152,7 +150,7 @@ void linear_amx(std::span<const RowGroup> groups, const float* x, float* out, Th
             .weights_scratch = scratch.weights(thread_idx)};
         run_panels(w, part * task_panels, std::min((part + 1) * task_panels, w.num_panels()), task);
       };
-      run_group_tasks(groups, tasks, thread_idx, tasks_of, run);
+      run_group_tasks(groups, tasks, thread_idx, num_parts, run);
       amx::release_tiles();
     });
   }

@@ -406,7 +406,8 @@ void run_bf16(const Task& task) {
 }
 
 void run_f16(const Task& task) {
-  if (task.num_rows <= kGroupRows) return run_streamed<StreamedF16>(task);
+  const bool has_all_k = task.k_begin == 0 && task.k_end == task.num_k_tiles;
+  if (task.num_rows <= kGroupRows && has_all_k) return run_streamed<StreamedF16>(task);
   SplitF16 source(task);
   TileShape shape;
   for (int64_t i = 0; i < num_panels(task); ++i) {

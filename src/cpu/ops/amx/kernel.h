@@ -41,8 +41,7 @@ void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, 
 // aligned, `count` a multiple of 32.
 bool encode_f16(uint16_t* values, int64_t count);
 
-// Multiplies some rows with k tiles [k_begin, k_end) of adjacent panels of 32 features. At most
-// kGroupRows rows use all k tiles at once.
+// Multiplies some rows with k tiles [k_begin, k_end) of adjacent panels of 32 features.
 struct Task {
   const uint16_t* panels;  // [panel][num_k_tiles * 16][32][2]
   const uint16_t* x_tiles;
@@ -52,9 +51,10 @@ struct Task {
   int64_t num_rows;
   float* out;  // [num_rows, out_stride], at the first panel's first feature
   int64_t out_stride;
-  int64_t num_columns;        // features; the last panel may have fewer than 32
-  const float* bias;          // [num_columns] or null; added when k_end is the end of k
-  uint16_t* weights_scratch;  // [k_end - k_begin][2][kTerms][512], for F16 and many rows
+  int64_t num_columns;  // features; the last panel may have fewer than 32
+  const float* bias;    // [num_columns] or null; added when k_end is the end of k
+  // [k_end - k_begin][2][kTerms][512], for F16, unless at most kGroupRows rows use all k tiles
+  uint16_t* weights_scratch;
 };
 void run_bf16(const Task& task);
 void run_f16(const Task& task);

@@ -14,8 +14,7 @@ using avx512_bf16::kMaxTerms;
 constexpr int64_t kBlockRows = kMaxGroupedRows;  // rows converted at a time
 constexpr int64_t kTaskPanels = 2;               // panels of a task
 constexpr int64_t kFewRows = 12;                 // rows of one group, which read the weights once
-constexpr int64_t kBlockPairs = 128;           // pairs of k that several groups of rows use in turn
-constexpr int64_t kConvertOnOneThread = 4096;  // elements of x
+constexpr int64_t kBlockPairs = 128;  // pairs of k that several groups of rows use in turn
 
 bool has_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -64,25 +63,26 @@ bool avx512_bf16_usable() {
 }
 
 Status Bf16Scratch::reserve(int64_t padded_k) {
-  const auto num_bytes = static_cast<size_t>(kBlockRows * padded_k * kMaxTerms) * sizeof(uint16_t);
-  if (num_bytes <= x_.num_bytes()) return {};
-  QUIRE_ASSIGN_OR_RETURN(x_, Buffer::host(num_bytes));
-  return {};
+  return grow(num_bytes(padded_k), x_);
+}
+
+int64_t Bf16Scratch::num_bytes(int64_t padded_k) {
+  return kBlockRows * padded_k * kMaxTerms * int64_t{sizeof(uint16_t)};
 }
 
 void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms, float* out,
                  ThreadPool& pool, const Bf16Scratch& scratch) {
   const int64_t num_k = groups.front().w->in_features();
-  for_group_rows(groups, num_k, kConvertOnOneThread, pool, [&](const RowGroup& group, int64_t row) {
+  for_group_rows(groups, num_k, pool, [&](const RowGroup& group, int64_t row) {
     avx512_bf16::convert_row(x + row * num_k, num_k, group.w->padded_k(), num_terms,
                              converted_row(*group.w, row, num_terms, scratch.x()));
   });
-  const auto tasks_of = [](const RowGroup& group) {
-    return GroupTasks{ceil_div(group.w->num_panels(), kTaskPanels)};
+  const auto num_parts = [](const RowGroup& group) {
+    return ceil_div(group.w->num_panels(), kTaskPanels);
   };
   NodeTasks tasks(pool);
   pool.run([&](int thread_idx) {
-    const auto run = [&](const RowGroup& group, int64_t part, int64_t /*row_block*/) {
+    const auto run = [&](const RowGroup& group, int64_t part) {
       const PackedLinear& w = *group.w;
       const avx512_bf16::Task task = {
           .panels = nullptr,
@@ -98,7 +98,7 @@ void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms
           .bias = nullptr};
       run_panels(w, part * kTaskPanels, task);
     };
-    run_group_tasks(groups, tasks, thread_idx, tasks_of, run);
+    run_group_tasks(groups, tasks, thread_idx, num_parts, run);
   });
 }
 

@@ -13,6 +13,10 @@ Status AmxScratch::reserve(int64_t, int) {
   return unimplemented("[ops] this build has no AMX");
 }
 
+int64_t AmxScratch::num_bytes(int64_t, int) {
+  return 0;
+}
+
 uint16_t* AmxScratch::weights(int) const {
   return nullptr;
 }

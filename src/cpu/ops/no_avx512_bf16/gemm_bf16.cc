@@ -13,6 +13,10 @@ Status Bf16Scratch::reserve(int64_t) {
   return unimplemented("[ops] this build has no AVX-512");
 }
 
+int64_t Bf16Scratch::num_bytes(int64_t) {
+  return 0;
+}
+
 void linear_bf16(std::span<const RowGroup>, const float*, int, float*, ThreadPool&,
                  const Bf16Scratch&) {
   QUIRE_CHECK(false, "[ops] this build has no AVX-512");

@@ -73,23 +73,23 @@ inline __attribute__((always_inline)) typename Isa::I unpack(const std::byte* gr
 
 // How the sums of a product's integers are kept: as one vector, or as one per term of the
 // activations; in lanes of 32 bits, or of 16 that end_group() adds.
-template <class Isa, bool kWide, int kBits, int kTerms>
+template <class Isa, bool kBeyondGguf, int kBits, int kTerms>
 struct Sums {
   static constexpr bool kOf16BitTerms = kTerms == 2 && Isa::kTermsAre16Bits;
   static constexpr int kCount = kOf16BitTerms ? 1 : kTerms;
-  static constexpr bool kArePairs = Isa::kAddsPairs && kBits == 4 && kTerms == 1 && !kWide;
+  static constexpr bool kArePairs = Isa::kAddsPairs && kBits == 4 && kTerms == 1 && !kBeyondGguf;
 };
 
 // Whether a panel has what no type of GGUF has. Such formats are compiled apart, because their
 // branches and longer groups would make the products of the others 10 % slower.
-constexpr bool is_wide(const Format& format) {
+constexpr bool is_beyond_gguf(const Format& format) {
   const bool has_common_scales =
       format.scales == Scales::kBlockBytes || format.scales == Scales::kF16;
   return format.group_k > kGroupK || format.has_zeros || !has_common_scales;
 }
 
 // The scales, the minimums and the zero points of the groups of one block.
-template <class Isa, bool kWide>
+template <class Isa, bool kBeyondGguf>
 struct GroupScales {
   using F = typename Isa::F;
   using I = typename Isa::I;
@@ -106,7 +106,7 @@ struct GroupScales {
   F scale(int64_t group, int64_t vec) const {
     const int64_t lane = vec * Isa::kLanes;
     const int64_t at = group * kFeatures + lane;
-    if constexpr (kWide) {
+    if constexpr (kBeyondGguf) {
       if (format.scales == Scales::kBF16) return Isa::load_bf16(scales + at * 2);
       if (format.scales == Scales::kF32) {
         return Isa::load_f32(reinterpret_cast<const float*>(scales + at * 4));
@@ -154,22 +154,22 @@ constexpr int64_t sums_offset(int group_k) {
 
 // sums[row][kFeatures] += rows of one block of activations · the block's weights, for kVecs vectors
 // of features from first_vec on.
-template <class Isa, bool kWide, int kBits, int kRows, int kTerms>
+template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
 void multiply_block(const Format& format, const std::byte* block, int64_t groups,
                     const std::byte* x, int64_t x_stride, int64_t first_vec, float* sums) {
   using F = typename Isa::F;
   using I = typename Isa::I;
-  using Sums = Sums<Isa, kWide, kBits, kTerms>;
+  using Sums = Sums<Isa, kBeyondGguf, kBits, kTerms>;
   constexpr int kVecs = Isa::kVecs;
-  const GroupScales<Isa, kWide> scales(format, block, groups);
+  const GroupScales<Isa, kBeyondGguf> scales(format, block, groups);
   const std::byte* values = block + header_bytes(format, groups);
-  // With their scales.
+  // Header and values of a group of 32: the unit of prefetching.
   const int64_t bytes_per_group = block_bytes(format, groups) / groups;
   const int64_t bytes_per_quad = (bytes_per_group + 7) / (2 * kQuadsPerHalf);
   const std::byte* group_sums = x + sums_offset(format.group_k);
   const bool has_halves = format.group_k == kGroupK / 2;
   // The groups of 32 that share a scale.
-  const int64_t inner_groups = kWide && !has_halves ? format.group_k / kGroupK : 1;
+  const int64_t inner_groups = kBeyondGguf && !has_halves ? format.group_k / kGroupK : 1;
   F block_sums[kRows][kVecs];
   I products[kRows][Sums::kCount][kVecs];
 #pragma GCC unroll 16
@@ -234,7 +234,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
     for (int v = 0; v < kVecs; ++v) {
       const F scale = scales.scale(group, first_vec + v);
       const F minimum = scales.minimum(group, first_vec + v, scale);
-      const bool has_zeros = kWide && format.has_zeros;
+      const bool has_zeros = kBeyondGguf && format.has_zeros;
       const I zero = has_zeros ? scales.zero(group, first_vec + v) : Isa::zero();
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
@@ -256,7 +256,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
     }
   };
   for (int64_t first = 0; first < groups; first += inner_groups) {
-    const bool is_cut = kWide && first + inner_groups > groups;
+    const bool is_cut = kBeyondGguf && first + inner_groups > groups;
     const int64_t end = is_cut ? groups : first + inner_groups;
     start_group();
     for (int64_t g = first; g < end; ++g) {
@@ -309,7 +309,7 @@ inline void end_row(const Task& task, int64_t row, const float* sums) {
 }
 
 // Rows [row, row + kRows) of the task.
-template <class Isa, bool kWide, int kBits, int kRows, int kTerms>
+template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
 void multiply_rows(const Task& task, int64_t row) {
   constexpr int64_t kGroups = kBlockK / kGroupK;
   const int64_t x_stride = task.num_blocks() * activation_bytes(kTerms);
@@ -321,39 +321,39 @@ void multiply_rows(const Task& task, int64_t row) {
     const int64_t rest = task.num_groups - b * kGroups;
     const int64_t groups = rest < kGroups ? rest : kGroups;
     for (int64_t vec = 0; vec < kFeatures / Isa::kLanes; vec += Isa::kVecs) {
-      multiply_block<Isa, kWide, kBits, kRows, kTerms>(task.format, task.panel + b * whole_bytes,
-                                                       groups, x + b * activation_bytes(kTerms),
-                                                       x_stride, vec, sums[0]);
+      multiply_block<Isa, kBeyondGguf, kBits, kRows, kTerms>(
+          task.format, task.panel + b * whole_bytes, groups, x + b * activation_bytes(kTerms),
+          x_stride, vec, sums[0]);
     }
   }
   for (int r = 0; r < kRows; ++r) end_row(task, row + r, sums[r]);
 }
 
 // Calls multiply_rows() for `rows`, known only at run time, from 1 to kRows.
-template <class Isa, bool kWide, int kBits, int kRows, int kTerms>
+template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
 void multiply_some_rows(const Task& task, int64_t row, int64_t rows) {
   if constexpr (kRows > 1) {
     if (rows < kRows)
-      return multiply_some_rows<Isa, kWide, kBits, kRows - 1, kTerms>(task, row, rows);
+      return multiply_some_rows<Isa, kBeyondGguf, kBits, kRows - 1, kTerms>(task, row, rows);
   }
-  multiply_rows<Isa, kWide, kBits, kRows, kTerms>(task, row);
+  multiply_rows<Isa, kBeyondGguf, kBits, kRows, kTerms>(task, row);
 }
 
 // All rows, in sets of nearly equal size.
-template <class Isa, bool kWide, int kBits, int kTerms>
+template <class Isa, bool kBeyondGguf, int kBits, int kTerms>
 void multiply_all(const Task& task) {
   constexpr int kRows = Isa::kRows[kTerms - 1];
   int64_t num_sets = (task.num_rows + kRows - 1) / kRows;
   for (int64_t row = 0; row < task.num_rows; --num_sets) {
     const int64_t rows = (task.num_rows - row + num_sets - 1) / num_sets;
-    multiply_some_rows<Isa, kWide, kBits, kRows, kTerms>(task, row, rows);
+    multiply_some_rows<Isa, kBeyondGguf, kBits, kRows, kTerms>(task, row, rows);
     row += rows;
   }
 }
 
 template <class Isa, int kTerms>
 void run_terms(const Task& task) {
-  if (is_wide(task.format)) {
+  if (is_beyond_gguf(task.format)) {
     return task.format.value_bits == 4 ? multiply_all<Isa, true, 4, kTerms>(task)
                                        : multiply_all<Isa, true, 8, kTerms>(task);
   }

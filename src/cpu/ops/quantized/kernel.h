@@ -94,7 +94,8 @@ struct Kernel {
   void (*quantize_row)(const float* x, int64_t num_k, int num_terms, int64_t row, int64_t num_rows,
                        std::byte* out);
   void (*run)(const Task& task);
-  // With fewer rows than this, the next kernel is faster. Null: with no number of rows.
+  // With fewer rows than this, the next kernel is faster. Null: the kernel takes any number of
+  // rows.
   int64_t (*min_rows)(const Format& format, int num_terms) = nullptr;
   // The kernel reads activations so fast that they should stay in L2 while panels pass.
   bool needs_x_in_l2 = false;
