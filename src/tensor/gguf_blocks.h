@@ -31,8 +31,8 @@ struct GgufBlockType {
   const char* name;
   int64_t block_elements;
   int64_t block_bytes;
-  // The type if a block is one number that Quire computes with as it is; then what follows is
-  // absent.
+  // Set for plain types, of one number per block that Quire computes with as it is. The fields
+  // below are then unused.
   std::optional<DType> plain = {};
   int value_bits = 0;      // values are below 2^value_bits
   int group_elements = 0;  // 16 or 32

@@ -78,9 +78,9 @@ Status GgufModel::add_other_files(const std::filesystem::path& first) {
     QUIRE_ASSIGN_OR_RETURN(const SplitKeys own, read_split_keys(part.header));
     if (own.number != number || own.count != keys.count) {
       return invalid_argument(fmt::format(
-          "[gguf] {}: split.no and split.count; got {} of {}, expected {} of {}: the file belongs "
-          "to another model or has another's name",
-          part.header.source(), own.number, own.count, number, keys.count));
+          "[gguf] {}: split.no and split.count; got file {} of {}, expected {} of {}: the file "
+          "belongs to another model or has another's name",
+          part.header.source(), own.number + 1, own.count, number + 1, keys.count));
     }
     QUIRE_RETURN_IF_ERROR(add(std::move(part)));
   }

@@ -47,6 +47,7 @@ class GgufWriter {
   // Integers (kind 5) or floating-point numbers (kind 6).
   template <typename T>
   GgufWriter& numbers(std::string_view key, const std::vector<T>& values) {
+    static_assert(std::is_same_v<T, float> || std::is_same_v<T, int32_t>);
     std::string bytes = raw<uint32_t>(std::is_same_v<T, float> ? 6 : 5);
     bytes += raw<uint64_t>(values.size());
     for (const T value : values) bytes += raw(value);

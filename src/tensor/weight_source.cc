@@ -64,13 +64,13 @@ class SharedSource final : public WeightSource {
     if (!taken.tensor || taken.tensor->shape != expected) {
       QUIRE_ASSIGN_OR_RETURN(taken.tensor, source_->tensor(name, expected));
     }
-    ++taken.num_readers;
+    ++taken.num_outstanding;
     return *taken.tensor;
   }
   Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
     const std::lock_guard lock(mutex_);
     QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix, source_->blocks(name, expected));
-    ++taken_[std::string(name)].num_readers;
+    ++taken_[std::string(name)].num_outstanding;
     return matrix;
   }
   void release(std::string_view name) override {
@@ -78,9 +78,9 @@ class SharedSource final : public WeightSource {
     const auto found = taken_.find(std::string(name));
     if (found == taken_.end()) return;
     Taken& taken = found->second;
-    --taken.num_readers;
+    --taken.num_outstanding;
     ++taken.num_released;
-    if (taken.num_readers > 0 || taken.num_released < num_readers_) return;
+    if (taken.num_outstanding > 0 || taken.num_released < num_readers_) return;
     source_->release(name);
     taken_.erase(found);
   }
@@ -105,8 +105,8 @@ class SharedSource final : public WeightSource {
  private:
   struct Taken {
     std::optional<TensorView> tensor;
-    int num_readers = 0;   // that have not released it yet
-    int num_released = 0;  // how often it was released
+    int num_outstanding = 0;  // calls that took it and have not released it
+    int num_released = 0;     // how often it was released
   };
 
   std::unique_ptr<WeightSource> source_;

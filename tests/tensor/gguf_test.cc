@@ -211,7 +211,7 @@ TEST_F(GgufSplit, WrongFilesAreNamed) {
   write(1, "a", 0);
   EXPECT_THAT(open().status().message(), HasSubstr(name(2, 2)));  // missing
   write(2, "b", 0);
-  EXPECT_THAT(open().status().message(), HasSubstr("got 0 of 2, expected 1 of 2"));
+  EXPECT_THAT(open().status().message(), HasSubstr("got file 1 of 2, expected 2 of 2"));
   write(2, "a", 1);
   EXPECT_THAT(open().status().message(), HasSubstr("tensor \"a\"; got it twice"));
   write(2, "b", 1);
