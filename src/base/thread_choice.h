@@ -50,10 +50,10 @@ struct ThreadChoice {
 // - Each thread has a physical core of its own, as long as there are enough. More threads share
 //   cores by their second CPUs. Efficiency cores take part only with kAll.
 // - If fewer threads than cores are wanted, they use as few nodes as possible.
-// - kAuto pins each thread to its core if all cores have one, and cores have second CPUs or there
-//   are several nodes. Fewer threads are bound to their node or to the performance cores, because
-//   other programs may run on a part of the cores. With a quota below the number of CPUs, or more
-//   threads than CPUs, no thread is pinned.
+// - kAuto pins each thread to its core if all cores have one, unless there is one node, one CPU per
+//   core, and no efficiency core is left out. Fewer threads are bound to their node or to the
+//   performance cores, because other programs may run on a part of the cores. With a quota below
+//   the number of CPUs, or more threads than CPUs, no thread is pinned.
 // - Threads that are not pinned are all of node 0.
 ThreadChoice choose_threads(const CpuTopology& topology, const CpuLimits& limits,
                             const ThreadOptions& options);

@@ -13,7 +13,7 @@ namespace {
 
 // A worker polls for about 50 µs before it sleeps: longer than the gap between two operations of a
 // step, and too short to load an idle machine noticeably.
-constexpr int kSpins = 2000;
+constexpr unsigned kSpins = 2000;
 
 }  // namespace
 
@@ -126,7 +126,7 @@ void ThreadPool::run(const std::function<void(int)>& task) {
   }
   call_task(0);
   const uint64_t num_joined = state_.fetch_and(~kOpen, std::memory_order_acq_rel) & kJoined;
-  for (int spins = 0; num_ended_.load(std::memory_order_acquire) < num_joined; ++spins) {
+  for (unsigned spins = 0; num_ended_.load(std::memory_order_acquire) < num_joined; ++spins) {
     // With fewer cores than threads the worker needs this core to finish.
     spins % kSpins == kSpins - 1 ? std::this_thread::yield() : cpu_relax();
   }
@@ -164,7 +164,7 @@ void ThreadPool::parallel_for_by_node(int64_t count, const std::function<void(in
 // nullopt: the pool ends.
 std::optional<uint64_t> ThreadPool::wait_for_region(int thread_idx, uint64_t seen) {
   const auto region = [&] { return state_.load(std::memory_order_seq_cst) / kRegion; };
-  for (int spins = 0; spins < kSpins; ++spins) {
+  for (unsigned spins = 0; spins < kSpins; ++spins) {
     if (stopping_) return std::nullopt;
     if (region() != seen && is_used(thread_idx)) return region();
     cpu_relax();

@@ -99,7 +99,7 @@ Result<std::vector<PositionLogprobs>> run_probe(const Probe& probe, const Attent
   const std::vector<int> num_blocks(probe.sizes.windows.size(), num_probe_blocks(probe));
   QUIRE_ASSIGN_OR_RETURN(const KvCache cache,
                          KvCache::allocate(setup.kv_groups, num_blocks, probe.context.ops()));
-  // A smaller workspace would be kept beside the engine's.
+  // The context never frees a workspace, so a smaller one would remain beside the engine's.
   QUIRE_ASSIGN_OR_RETURN(
       const std::span<std::byte> workspace,
       probe.context.workspace(std::max(setup.workspace_bytes, probe.engine_workspace_bytes)));

@@ -18,11 +18,12 @@ namespace quire {
 QuantizedFormat quantized_format(const GgufBlockType& type);
 
 // The format of integers with scales of this type; absent: there is none, because the columns that
-// share a scale are not a multiple of 16. A scale of more than 256 columns is kept once per 256.
+// share a scale are not a multiple of 16. A scale of a larger group is kept once per
+// gcd(group, 256) columns.
 std::optional<QuantizedFormat> quantized_format(const WeightScheme& scheme, DType scales,
                                                 const Shape& matrix);
 
-inline constexpr int64_t kQuantizedColumns = 256;  // that are read at a time
+inline constexpr int64_t kQuantizedColumns = 256;  // columns per read()
 
 // One row's part of kQuantizedColumns columns.
 struct QuantizedRow {

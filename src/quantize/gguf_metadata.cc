@@ -260,8 +260,7 @@ Result<std::string_view> gguf_architecture_of(const ModelConfig& config) {
   }
   return unimplemented(
       fmt::format("[quantize] config.json: architectures; got {}, expected one that GGUF files are "
-                  "written for: "
-                  "{}",
+                  "written for: {}",
                   config.architecture, known));
 }
 

@@ -88,8 +88,7 @@ std::optional<int32_t> DraftChooser::choose(const DraftCall& call, int slot,
   std::call_once(has_warned_, [] {
     log_warning(
         "[cpu] the drafter's logits have a NaN or no finite value, so a sequence gets no draft; "
-        "the "
-        "drafter's weights are broken or do not fit the model (this is logged once)");
+        "the drafter's weights are broken or do not fit the model (this is logged once)");
   });
   return draft;
 }

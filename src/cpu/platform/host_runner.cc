@@ -150,7 +150,7 @@ StepResult HostRunner::run_step_unguarded(const BatchPlan& plan) {
 Status HostRunner::verify_step(const BatchPlan& plan, StepResult& result) {
   const Stopwatch watch;
   if (adaptive_) leave_out_drafts(plan);
-  agree(num_proposed_);
+  take_values_of_rank0(num_proposed_);
   spans_ = cut_drafts(plan, num_proposed_);
   QUIRE_RETURN_IF_ERROR(run_model(plan));
   QUIRE_RETURN_IF_ERROR(collect_prompt_logprobs());
@@ -411,7 +411,7 @@ std::span<const float> HostRunner::confidences(int slot_idx, int num_drafts) con
       .subspan(static_cast<size_t>(slot_idx) * most, static_cast<size_t>(num_drafts));
 }
 
-void HostRunner::agree(std::span<int32_t> values) {
+void HostRunner::take_values_of_rank0(std::span<int32_t> values) {
   if (device_.ranks == nullptr || !parts_.verification.is_adaptive) return;
   device_.ranks->broadcast(device_.rank, values);
 }
@@ -462,7 +462,7 @@ Status HostRunner::propose_drafts(const BatchPlan& plan, double& seconds) {
     num_wanted.push_back(span.samples ? most : 0);
   }
   if (adaptive_) adaptive_->lower_wanted(num_wanted);
-  agree(num_wanted);
+  take_values_of_rank0(num_wanted);
   const DraftCall call = {.slots = slots.data(),
                           .num_spans = static_cast<int>(slots.size()),
                           .num_wanted = num_wanted.data(),

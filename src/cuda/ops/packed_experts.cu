@@ -7,7 +7,8 @@
 // Each warp has a ring of stages there, one block of weights each, which its lane 0 refills with
 // bulk copies.
 //
-// Numerics are those of packed_kernels.cu.
+// Numerics are those of packed_kernels.cu, except that gate and up are not rounded before the
+// activation.
 #include <algorithm>
 #include <bit>
 

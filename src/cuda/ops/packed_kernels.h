@@ -120,7 +120,7 @@ struct PackedGroups {
 // out[t, n] = sum_k x[t, k] * w[n, k] + bias[n], for the rows n of w.
 struct PackedGemmCall {
   const PackedRows* w = nullptr;
-  TensorView x;     // F16 or BF16 [m, k], m at most kMaxPackedRows
+  TensorView x;     // F16 or BF16 [m, k]; run_packed_gemm(): m at most kMaxPackedRows
   TensorView bias;  // of x's type, of all rows of the matrix; data null: none
   TensorView out;   // of x's type or F32 [m, rows of the matrix]
   // [m, rows / 2]; data null: none. gated_out = silu(first half of out) * second half, and out is

@@ -18,7 +18,8 @@ constexpr int64_t kColumnStep = 8;
 // Bytes of unpacked rows. Fewer would divide a product into parts that do not fill all SMs, and
 // more would not fit kLibraryBytes, of which CUDA's libraries take 73 MiB.
 constexpr int64_t kWorkspaceBytes = int64_t{64} << 20;
-constexpr int64_t kUnpackedStep = 256;   // rows, so that few of the products' tiles are incomplete
+constexpr int64_t kUnpackedStep = 256;  // rows, so that few of the products' tiles are incomplete
+static_assert(kUnpackedStep <= kMaxTiledRows, "the workspace holds that many rows");
 constexpr size_t kCublasAlignment = 16;  // of addresses
 
 void add_bits(std::byte* words, int64_t idx, uint32_t bits) {
@@ -287,8 +288,7 @@ bool PackedGemm::can_unpack(const PackedProduct& product) const {
 Status PackedGemm::run_unpacked(const PackedProduct& product) {
   const int64_t width = product.w->num_columns();
   const int64_t fitting = static_cast<int64_t>(workspace_.num_bytes()) / (width * 2);
-  const int64_t step =
-      fitting >= kUnpackedStep ? fitting / kUnpackedStep * kUnpackedStep : kPanelRows;
+  const int64_t step = fitting / kUnpackedStep * kUnpackedStep;
   for (const PackedRows& part : product.w->parts()) {
     for (int64_t first = 0; first < part.num_rows; first += step) {
       const int64_t count = std::min(step, part.num_rows - first);

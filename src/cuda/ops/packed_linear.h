@@ -71,7 +71,8 @@ struct PackedProduct {
 // cuBLASLt after the matrix is unpacked into a workspace, as many rows at a time as fit.
 enum class PackedWay { kFewRows, kTiles, kUnpacked };
 
-// The most rows of x that are tiled at a time: they fit the workspace up to 131072 columns.
+// The most rows of x that are tiled at a time. The workspace holds as many rows of the widest
+// matrix.
 inline constexpr int64_t kMaxTiledRows = 256;
 
 // The fastest way for m rows of x, as measured on an H200.

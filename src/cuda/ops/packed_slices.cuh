@@ -2,6 +2,7 @@
 // rows share.
 #pragma once
 
+#include "base/check.h"
 #include "cuda/device/tensor_core.cuh"
 #include "cuda/ops/packed_values.cuh"
 

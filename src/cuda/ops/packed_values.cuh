@@ -2,6 +2,9 @@
 // them.
 #pragma once
 
+#include <type_traits>
+
+#include "base/check.h"
 #include "base/numbers.h"
 #include "cuda/device/elements.cuh"
 #include "cuda/ops/packed_kernels.h"
