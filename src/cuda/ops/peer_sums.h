@@ -34,8 +34,8 @@ struct PeerSlot {
   uint32_t num_bytes = 0;  // of the row of the last call
 };
 
-// What a rank's kernels need besides the rows. Inbox i of slot s with the row of rank r is the part
-// (s * kNumInboxes + i) * num_ranks + r of a rank's inboxes; a part has kMaxPeerRowBytes.
+// The memory that a rank's kernels need besides the rows. Inbox i of slot s with the row of rank r is
+// the part (s * kNumInboxes + i) * num_ranks + r of a rank's inboxes; a part has kMaxPeerRowBytes.
 struct PeerInboxes {
   int rank = 0;
   int num_ranks = 0;
@@ -75,9 +75,9 @@ class PeerSums {
   std::vector<Buffer> slots_;    // by rank
 };
 
+// The times of a sum and the RMSNorm after it, in a graph.
 struct SumTimes {
   size_t num_bytes = 0;
-  // Of a sum and the RMSNorm after it, in a graph.
   double nccl_us = 0;
   double peers_us = 0;
 };
