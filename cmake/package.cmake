@@ -30,11 +30,12 @@ endforeach()
 install(FILES LICENSE CHANGELOG.md SECURITY.md docs/dependencies.md
         DESTINATION share/doc/quire COMPONENT runtime)
 # The licences of the parts that are compiled in.
-set(parts xgrammar)
+set(parts xgrammar libzmq)
 if(QUIRE_HAS_CUDA)
   list(APPEND parts cuda)
 endif()
-list(TRANSFORM parts REPLACE "(.+)" ".deps/\\1/LICENSE*;.deps/\\1/NOTICE*" OUTPUT_VARIABLE patterns)
+list(TRANSFORM parts REPLACE "(.+)" ".deps/\\1/LICENSE*;.deps/\\1/NOTICE*;.deps/\\1/COPYING*"
+     OUTPUT_VARIABLE patterns)
 file(GLOB_RECURSE licences RELATIVE ${CMAKE_SOURCE_DIR}/.deps ${patterns})
 foreach(file ${licences})
   string(REPLACE "/" "-" name ${file})

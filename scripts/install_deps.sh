@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the missing packages that building (and, with `test`, testing) needs on Debian 12 or
-# Ubuntu 24.04. It also fetches XGrammar, which these distributions lack, and, if nvcc is found, the
-# headers and sources for the CUDA engine.
+# Ubuntu 24.04. It also fetches XGrammar and libzmq, which these distributions lack as they are used
+# here, and, if nvcc is found, the headers and sources for the CUDA engine.
 set -euo pipefail
 command -v apt-get >/dev/null || {
   echo "needs Debian 12 or Ubuntu 24.04 (apt-get); docs/dependencies.md lists what to install" >&2
