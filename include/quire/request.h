@@ -1,7 +1,9 @@
 // A request and its outputs.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -114,6 +116,35 @@ constexpr std::string_view finish_reason_name(FinishReason reason) {
   return "error";
 }
 
+// Why the prefix cache does not have all full blocks of a prompt.
+enum class CacheMiss {
+  kNone,      // it has them all
+  kDisabled,  // not looked up: prefix caching is off, or the request asks for prompt_logprobs
+  kTooShort,  // the prompt has no full block before its last token
+  kUnseen,    // its first block has not been cached under this salt
+  kDiverged,  // it has the first blocks, and has not had the next one
+  kEvicted,   // it had the next block
+};
+inline constexpr size_t kNumCacheMisses = 6;
+using CacheMissCounts = std::array<int64_t, kNumCacheMisses>;  // sequences, by CacheMiss
+constexpr std::string_view cache_miss_name(CacheMiss miss) {
+  switch (miss) {
+    case CacheMiss::kNone:
+      return "";
+    case CacheMiss::kDisabled:
+      return "disabled";
+    case CacheMiss::kTooShort:
+      return "too_short";
+    case CacheMiss::kUnseen:
+      return "unseen";
+    case CacheMiss::kDiverged:
+      return "diverged";
+    case CacheMiss::kEvicted:
+      return "evicted";
+  }
+  return "";
+}
+
 // Token ids that several samples share.
 using SharedTokenIds = std::shared_ptr<const std::vector<int32_t>>;
 
@@ -126,6 +157,7 @@ struct Output {
   std::vector<PositionLogprobs> prompt_logprobs;  // once, with the first output; [0] is empty
   SharedTokenIds prompt_token_ids;                // once, with the first output; else null
   int num_cached_tokens = 0;                      // prompt tokens found in the prefix cache
+  CacheMiss cache_miss = CacheMiss::kNone;        // why not more of them were found
   // An embedding model's only output, with FinishReason::kStop. Has length 1 if the model
   // normalizes its embeddings.
   std::vector<float> embedding;

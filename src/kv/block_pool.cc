@@ -3,6 +3,7 @@
 #include <openssl/evp.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -104,12 +105,11 @@ class Sha256 {
   Sha256(const Sha256&) = delete;
   Sha256& operator=(const Sha256&) = delete;
 
-  BlockHash digest(std::span<const std::byte> head, std::span<const std::byte> tail) {
+  BlockHash digest(std::span<const std::byte> data) {
     BlockHash hash;
     const bool ok =
         EVP_DigestInit_ex2(context_, algorithm_, nullptr) == 1 &&
-        EVP_DigestUpdate(context_, head.data(), head.size()) == 1 &&
-        EVP_DigestUpdate(context_, tail.data(), tail.size()) == 1 &&
+        EVP_DigestUpdate(context_, data.data(), data.size()) == 1 &&
         EVP_DigestFinal_ex(context_, reinterpret_cast<unsigned char*>(hash.data()), nullptr) == 1;
     QUIRE_CHECK(ok, "[kv] SHA-256 failed");
     return hash;
@@ -120,44 +120,140 @@ class Sha256 {
   EVP_MD_CTX* context_;
 };
 
-BlockHash sha256(std::span<const std::byte> head, std::span<const std::byte> tail) {
-  thread_local Sha256 hasher;
-  return hasher.digest(head, tail);
+// Writes canonical CBOR (RFC 8949): every number in the fewest bytes. Only the types that block
+// hashes consist of.
+class Cbor {
+ public:
+  void clear() { size_ = 0; }
+  std::span<const std::byte> bytes() const { return std::span(bytes_).first(size_); }
+
+  void integer(int32_t value) {
+    if (value >= 0) return head(0, static_cast<uint64_t>(value));
+    head(1, static_cast<uint64_t>(-1 - int64_t{value}));
+  }
+  void byte_string(std::span<const std::byte> value) { string(2, value); }
+  void text(std::string_view value) { string(3, std::as_bytes(std::span(value))); }
+  void begin_array(size_t size) { head(4, size); }
+  void null() { head(7, 22); }
+
+ private:
+  static constexpr size_t kMaxHead = 9;
+
+  void string(unsigned major, std::span<const std::byte> value) {
+    head(major, value.size());
+    std::ranges::copy(value, room(value.size()));
+    size_ += value.size();
+  }
+
+  // The type and a number of 0, 1, 2, 4 or 8 bytes, in big-endian order.
+  void head(unsigned major, uint64_t value) {
+    constexpr uint64_t kInline = 24;
+    std::byte* out = room(kMaxHead);
+    if (value < kInline) {
+      *out = static_cast<std::byte>(major << 5 | value);
+      ++size_;
+      return;
+    }
+    const unsigned log_size = value <= UINT8_MAX    ? 0
+                              : value <= UINT16_MAX ? 1
+                              : value <= UINT32_MAX ? 2
+                                                    : 3;
+    const unsigned num_bytes = 1U << log_size;
+    *out = static_cast<std::byte>(major << 5 | (kInline + log_size));
+    const uint64_t first_bytes = __builtin_bswap64(value << (64 - 8 * num_bytes));
+    std::memcpy(out + 1, &first_bytes, sizeof first_bytes);
+    size_ += 1 + num_bytes;
+  }
+
+  std::byte* room(size_t num_bytes) {
+    if (size_ + num_bytes > bytes_.size()) bytes_.resize(2 * (size_ + num_bytes));
+    return bytes_.data() + size_;
+  }
+
+  std::vector<std::byte> bytes_;
+  size_t size_ = 0;
+};
+
+struct Hasher {
+  Cbor cbor;
+  Sha256 sha256;
+
+  BlockHash digest() { return sha256.digest(cbor.bytes()); }
+};
+
+// Keeps its memory, so that hashing does not allocate.
+Hasher& hasher() {
+  thread_local Hasher object;
+  object.cbor.clear();
+  return object;
+}
+
+void write_ids(std::span<const int32_t> ids, Cbor& cbor) {
+  for (const int32_t id : ids) cbor.integer(id);
 }
 
 }  // namespace
 
-BlockHash root_block_hash(std::string_view salt, int block_size) {
-  const std::string head = "quire-kv-block/" + std::to_string(block_size) + "/";
-  return sha256(std::as_bytes(std::span(head)), std::as_bytes(std::span(salt)));
+BlockHash none_hash(std::string_view seed) {
+  Hasher& hash = hasher();
+  hash.cbor.text(seed);
+  return hash.digest();
 }
 
-// Tokens are hashed in the machine's byte order, which is safe because a hash never leaves the
-// process.
-BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids) {
-  return sha256(parent, std::as_bytes(token_ids));
+BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids,
+                     std::span<const int32_t> ahead, std::string_view salt) {
+  Hasher& hash = hasher();
+  Cbor& cbor = hash.cbor;
+  cbor.begin_array(3);
+  cbor.byte_string(parent);
+  cbor.begin_array(token_ids.size());
+  write_ids(token_ids, cbor);
+  if (!ahead.empty()) cbor.begin_array(1 + ahead.size());
+  if (salt.empty()) {
+    cbor.null();
+  } else {
+    cbor.begin_array(1);
+    cbor.begin_array(2);
+    cbor.text("cache_salt");
+    cbor.text(salt);
+  }
+  write_ids(ahead, cbor);
+  return hash.digest();
 }
 
 void extend_block_hashes(std::string_view salt, const HashedBlocks& blocks,
                          std::span<const int32_t> token_ids, int num_blocks,
                          std::vector<BlockHash>& hashes) {
   const auto size = static_cast<size_t>(blocks.size);
-  const size_t num_hashed = size + static_cast<size_t>(blocks.num_tokens_ahead);
+  const auto num_ahead = static_cast<size_t>(blocks.num_tokens_ahead);
   for (size_t idx = hashes.size(); idx < static_cast<size_t>(num_blocks); ++idx) {
-    QUIRE_CHECK(idx * size + num_hashed <= token_ids.size(),
+    const size_t begin = idx * size;
+    QUIRE_CHECK(begin + size + num_ahead <= token_ids.size(),
                 "[kv] a block to be hashed is not full, or the tokens ahead of it are not known");
-    const BlockHash parent = idx == 0 ? root_block_hash(salt, blocks.size) : hashes[idx - 1];
-    hashes.push_back(block_hash(parent, token_ids.subspan(idx * size, num_hashed)));
+    const BlockHash parent = idx == 0 ? blocks.root : hashes[idx - 1];
+    hashes.push_back(block_hash(parent, token_ids.subspan(begin, size),
+                                token_ids.subspan(begin + size, num_ahead),
+                                idx == 0 ? salt : std::string_view()));
   }
 }
 
-size_t PrefixCache::FirstBytes::operator()(const BlockHash& hash) const {
-  size_t value = 0;
-  std::memcpy(&value, hash.data(), sizeof value);
+namespace {
+
+uint64_t eight_bytes(const BlockHash& hash, size_t offset) {
+  uint64_t value = 0;
+  std::memcpy(&value, hash.data() + offset, sizeof value);
   return value;
 }
 
-PrefixCache::PrefixCache(int num_blocks) : hashes_(static_cast<size_t>(num_blocks)) {}
+}  // namespace
+
+size_t PrefixCache::FirstBytes::operator()(const BlockHash& hash) const {
+  return eight_bytes(hash, 0);
+}
+
+PrefixCache::PrefixCache(int num_blocks)
+    : hashes_(static_cast<size_t>(num_blocks)),
+      evicted_(std::bit_ceil(2 * static_cast<size_t>(num_blocks))) {}
 
 bool PrefixCache::contains(int32_t block_id) const {
   return hashes_.at(static_cast<size_t>(block_id)) != nullptr;
@@ -169,16 +265,29 @@ std::optional<int32_t> PrefixCache::find(const BlockHash& hash) const {
   return found->second;
 }
 
-void PrefixCache::insert(const BlockHash& hash, int32_t block_id) {
+bool PrefixCache::insert(const BlockHash& hash, int32_t block_id) {
   QUIRE_CHECK(!contains(block_id), "[kv] a cached block was filled again");
   const auto [entry, inserted] = blocks_.try_emplace(hash, block_id);
   if (inserted) hashes_[static_cast<size_t>(block_id)] = &entry->first;
+  return inserted;
 }
 
-void PrefixCache::evict(int32_t block_id) {
-  if (!contains(block_id)) return;
-  const BlockHash* key = std::exchange(hashes_[static_cast<size_t>(block_id)], nullptr);
-  blocks_.erase(blocks_.find(*key));
+std::optional<BlockHash> PrefixCache::evict(int32_t block_id) {
+  if (!contains(block_id)) return std::nullopt;
+  const BlockHash hash = *std::exchange(hashes_[static_cast<size_t>(block_id)], nullptr);
+  blocks_.erase(blocks_.find(hash));
+  evicted_[eight_bytes(hash, 8) % evicted_.size()] = eight_bytes(hash, 16);
+  return hash;
+}
+
+bool PrefixCache::was_evicted(const BlockHash& hash) const {
+  return evicted_[eight_bytes(hash, 8) % evicted_.size()] == eight_bytes(hash, 16);
+}
+
+std::vector<BlockHash> PrefixCache::hashes() const {
+  std::vector<BlockHash> all;
+  for (const auto& [hash, block_id] : blocks_) all.push_back(hash);
+  return all;
 }
 
 void PrefixCache::check_invariants() const {

@@ -50,17 +50,24 @@ class BlockPool {
 // cache.
 using BlockHash = std::array<std::byte, 32>;
 
-// The parent hash of a sequence's first block. Different (salt, block_size) pairs never share a
-// chain.
-BlockHash root_block_hash(std::string_view salt, int block_size);
+// vLLM's, if PYTHONHASHSEED is not set.
+inline constexpr std::string_view kDefaultBlockHashSeed = "vllm-none-hash";
 
-// The hash covers everything that the block's keys and values depend on: the tokens before the
-// block (through the parent's hash), and `token_ids`, its own tokens and those after it that its
-// content depends on.
-BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids);
+// Returns the hash that takes the place of a parent's for a sequence's first block: vLLM's
+// NONE_HASH of sha256_cbor for this seed.
+BlockHash none_hash(std::string_view seed);
+
+// Returns the hash of a block, which covers everything that its keys and values depend on: the
+// tokens before it (through the parent's hash), its own tokens, and the tokens after it (`ahead`)
+// if its content depends on them. It is vLLM's sha256_cbor, so that routers which compute the
+// hashes of a prompt find them in the KV events: SHA-256 of the canonical CBOR of [parent, tokens,
+// extra keys]. `salt` is that of the request, and passed for the first block only.
+BlockHash block_hash(const BlockHash& parent, std::span<const int32_t> token_ids,
+                     std::span<const int32_t> ahead = {}, std::string_view salt = {});
 
 // The blocks of one chain of hashes.
 struct HashedBlocks {
+  BlockHash root = {};       // see none_hash()
   int size = 16;             // tokens
   int num_tokens_ahead = 0;  // tokens after a block that its content depends on
 };
@@ -84,11 +91,16 @@ class PrefixCache {
   std::optional<int32_t> find(const BlockHash& hash) const;
 
   // Registers a block. If the hash already has a block, that block stays and the new one remains
-  // private to its holder: block tables are append-only, so holders never swap blocks.
-  void insert(const BlockHash& hash, int32_t block_id);
-  // Removes a block that is about to be overwritten, if it is registered.
-  void evict(int32_t block_id);
+  // private to its holder, because block tables are append-only, so holders never swap blocks; then
+  // it returns false.
+  bool insert(const BlockHash& hash, int32_t block_id);
+  // Removes a block that is about to be overwritten, and returns its hash if it was registered.
+  std::optional<BlockHash> evict(int32_t block_id);
+  // Whether the hash was evicted, as far as the cache remembers: it forgets some of the hashes that
+  // were evicted more than about num_blocks evictions ago.
+  bool was_evicted(const BlockHash& hash) const;
 
+  std::vector<BlockHash> hashes() const;  // for tests
   void check_invariants() const;
 
  private:
@@ -99,6 +111,8 @@ class PrefixCache {
 
   std::unordered_map<BlockHash, int32_t, FirstBytes> blocks_;
   std::vector<const BlockHash*> hashes_;  // by block id: the map's key; null: not cached
+  // Eight bytes of evicted hashes, at the place that eight other bytes name; 0: none.
+  std::vector<uint64_t> evicted_;
 };
 
 }  // namespace quire

@@ -10,7 +10,11 @@
 namespace quire {
 
 BlockTables::BlockTables(const SchedulerConfig& config)
-    : config_(config), tables_(config.tables.begin(), config.tables.end()) {}
+    : config_(config),
+      hashed_({.root = none_hash(config.block_hash_seed),
+               .size = config.block_size,
+               .num_tokens_ahead = config.num_tokens_ahead}),
+      tables_(config.tables.begin(), config.tables.end()) {}
 
 int BlockTables::num_free() const {
   int count = 0;
@@ -35,10 +39,8 @@ double BlockTables::usage() const {
 
 void BlockTables::extend_hashes(SeqRecord& rec, int num_blocks) const {
   const Sequence& seq = *rec.seq;
-  const HashedBlocks hashed = {.size = config_.block_size,
-                               .num_tokens_ahead = config_.num_tokens_ahead};
   const auto extend = [&](int count, std::vector<BlockHash>& hashes) {
-    extend_block_hashes(seq.cache_salt, hashed, seq.token_ids.get(), count, hashes);
+    extend_block_hashes(seq.cache_salt, hashed_, seq.token_ids.get(), count, hashes);
   };
   if (seq.prompt_hashes != nullptr) {
     const int num_of_prompt = std::min(num_blocks, num_hashable(seq.num_prompt_tokens));
@@ -72,6 +74,15 @@ int BlockTables::num_hashable(int num_tokens) const {
   return std::max(num_tokens - config_.num_tokens_ahead, 0) / config_.block_size;
 }
 
+// The blocks that a prefix may have: the last known token is never part of one.
+int BlockTables::num_lookup_blocks(const Sequence& seq) const {
+  return (static_cast<int>(seq.token_ids.size()) - 1) / config_.block_size;
+}
+
+bool BlockTables::looks_up(const Sequence& seq) const {
+  return config_.enable_prefix_caching && !seq.sampling->params->prompt_logprobs;
+}
+
 // The first block read by the query that follows a prefix of num_blocks blocks.
 int BlockTables::first_read(size_t table, int num_blocks) const {
   return first_page_read(num_blocks * config_.block_size, tables_[table].config.window,
@@ -94,8 +105,8 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
   prefix.num_blocks = 0;
   prefix.tables.assign(tables_.size(), {});
   const Sequence& seq = *rec.seq;
-  if (!config_.enable_prefix_caching || seq.sampling->params->prompt_logprobs) return;
-  const int num_full = (static_cast<int>(seq.token_ids.size()) - 1) / config_.block_size;
+  if (!looks_up(seq)) return;
+  const int num_full = num_lookup_blocks(seq);
   extend_hashes(rec, num_full);
   auto hashes = std::span(rec.block_hashes).first(static_cast<size_t>(num_full));
   for (size_t t = 0; t < tables_.size(); ++t) {
@@ -111,6 +122,24 @@ void BlockTables::match_prefix(SeqRecord& rec, CachedPrefix& prefix) const {
     blocks.num_registered = prefix.num_blocks;
     blocks.num_sent = blocks.first;  // no step reads the entries before it
   }
+}
+
+// Looks at the blocks that a prefix of one block more would need. A hash says nothing of other
+// hashes, so a block that was cached under another salt counts as never seen.
+CacheMiss BlockTables::cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const {
+  if (!looks_up(*rec.seq)) return CacheMiss::kDisabled;
+  const int num_full = num_lookup_blocks(*rec.seq);
+  if (num_full == 0) return CacheMiss::kTooShort;
+  const int num_wanted = prefix.num_blocks + 1;
+  if (num_wanted > num_full) return CacheMiss::kNone;
+  for (size_t t = 0; t < tables_.size(); ++t) {
+    const PrefixCache& cache = tables_[t].cache;
+    for (int idx = first_read(t, num_wanted); idx < num_wanted; ++idx) {
+      const BlockHash& hash = rec.block_hashes[static_cast<size_t>(idx)];
+      if (!cache.find(hash) && cache.was_evicted(hash)) return CacheMiss::kEvicted;
+    }
+  }
+  return prefix.num_blocks == 0 ? CacheMiss::kUnseen : CacheMiss::kDiverged;
 }
 
 // Free blocks that remain after the prefix is adopted: its own unused blocks are no longer free
@@ -200,7 +229,8 @@ void BlockTables::grow(SeqRecord& rec, int num_tokens) {
     std::vector<int32_t>& ids = rec.seq->tables[t].ids;
     while (static_cast<int>(ids.size()) < num_blocks) {
       const int32_t id = tables_[t].pool.allocate();
-      tables_[t].cache.evict(id);
+      const std::optional<BlockHash> evicted = tables_[t].cache.evict(id);
+      if (evicted && config_.collects_kv_events) record_removed(t, *evicted);
       ids.push_back(id);
     }
   }
@@ -243,11 +273,44 @@ void BlockTables::register_full_blocks(SeqRecord& rec) {
     SeqBlocks& blocks = rec.seq->tables[t];
     if (num_full <= blocks.num_registered) continue;
     extend_hashes(rec, num_full);
+    int first_new = blocks.num_registered;  // of the run of blocks that the cache takes
     for (int& idx = blocks.num_registered; idx < num_full; ++idx) {
       const auto i = static_cast<size_t>(idx);
-      tables_[t].cache.insert(rec.block_hashes[i], blocks.ids[i]);
+      if (tables_[t].cache.insert(rec.block_hashes[i], blocks.ids[i])) continue;
+      record_stored(rec, t, first_new, idx);
+      first_new = idx + 1;
     }
+    record_stored(rec, t, first_new, num_full);
   }
+}
+
+void BlockTables::record_stored(const SeqRecord& rec, size_t table, int first, int end) {
+  if (!config_.collects_kv_events || first == end) return;
+  const auto size = static_cast<size_t>(config_.block_size);
+  const auto num_ahead = static_cast<size_t>(config_.num_tokens_ahead);
+  const std::span<const int32_t> ids = rec.seq->token_ids.get();
+  const auto begin = rec.block_hashes.begin();
+  BlocksStored stored = {.table = static_cast<int>(table), .hashes = {begin + first, begin + end}};
+  if (first > 0) stored.parent = begin[first - 1];
+  if (first == 0) stored.salt = rec.seq->cache_salt;
+  const std::span<const int32_t> tokens =
+      ids.subspan(static_cast<size_t>(first) * size, static_cast<size_t>(end - first) * size);
+  stored.token_ids.assign(tokens.begin(), tokens.end());
+  for (auto idx = static_cast<size_t>(first); num_ahead > 0 && idx < static_cast<size_t>(end);
+       ++idx) {
+    const std::span<const int32_t> ahead = ids.subspan((idx + 1) * size, num_ahead);
+    stored.ahead.insert(stored.ahead.end(), ahead.begin(), ahead.end());
+  }
+  events_.emplace_back(std::move(stored));
+}
+
+void BlockTables::record_removed(size_t table, const BlockHash& hash) {
+  BlocksRemoved* last = events_.empty() ? nullptr : std::get_if<BlocksRemoved>(&events_.back());
+  if (last == nullptr || last->table != static_cast<int>(table)) {
+    last = &std::get<BlocksRemoved>(
+        events_.emplace_back(BlocksRemoved{.table = static_cast<int>(table)}));
+  }
+  last->hashes.push_back(hash);
 }
 
 void BlockTables::check_invariants(std::span<const SeqRecord* const> records) const {

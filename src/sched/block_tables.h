@@ -3,9 +3,11 @@
 #pragma once
 
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kv/block_pool.h"
+#include "kv/kv_events.h"
 #include "sched/scheduler.h"
 #include "sched/sequence.h"
 
@@ -38,6 +40,8 @@ class BlockTables {
   bool can_start(const SeqRecord& rec, const CachedPrefix& prefix, int num_spare,
                  std::span<SeqRecord* const> victims) const;
   void adopt_prefix(SeqRecord& rec, const CachedPrefix& prefix);
+  // Why `prefix`, which match_prefix() has found, does not hold all full blocks of the sequence.
+  CacheMiss cache_miss(const SeqRecord& rec, const CachedPrefix& prefix) const;
 
   // Frees the blocks that no later step reads. Steps already planned may still read them, which is
   // safe: the next owner of such a block writes it in a step planned later.
@@ -65,6 +69,12 @@ class BlockTables {
   // writes them in a step planned later; until then they hold the content that their hash names.
   void register_full_blocks(SeqRecord& rec);
 
+  // The changes of the prefix caches since the last call, in their order; empty unless the
+  // configuration collects them.
+  std::vector<KvEvent> take_events() { return std::exchange(events_, {}); }
+
+  // For tests.
+  std::vector<BlockHash> cached_hashes(size_t table) const { return tables_[table].cache.hashes(); }
   // `records`: all that hold blocks. Ends the program when a block leaked, is lost, or is shared
   // without being cached.
   void check_invariants(std::span<const SeqRecord* const> records) const;
@@ -79,8 +89,10 @@ class BlockTables {
     PrefixCache cache;
   };
 
+  bool looks_up(const Sequence& seq) const;
   int num_blocks_of(const Sequence& seq, int num_tokens) const;
   int num_hashable(int num_tokens) const;
+  int num_lookup_blocks(const Sequence& seq) const;
   int longest_prefix(std::span<const SeqBlocks> cached) const;
   int first_read(size_t table, int num_blocks) const;
   static std::vector<int32_t> find_cached(const Table& table, std::span<const BlockHash> hashes);
@@ -88,10 +100,14 @@ class BlockTables {
   int num_freed_by(size_t table, std::span<SeqRecord* const> victims,
                    std::span<const int32_t> prefix) const;
   void extend_hashes(SeqRecord& rec, int num_blocks) const;
+  void record_stored(const SeqRecord& rec, size_t table, int first, int end);
+  void record_removed(size_t table, const BlockHash& hash);
   void check_table(size_t table, std::span<const SeqRecord* const> records) const;
 
   SchedulerConfig config_;
+  HashedBlocks hashed_;
   std::vector<Table> tables_;
+  std::vector<KvEvent> events_;
 };
 
 }  // namespace quire

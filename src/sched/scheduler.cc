@@ -277,6 +277,8 @@ bool Scheduler::Impl::try_start(SeqRecord& rec) {
   if (!make_room(rec, may_cut ? 1 : num_due)) return false;
   const int num_tokens = std::min(num_due, budget_left);
 
+  const CacheMiss miss = tables.cache_miss(rec, prefix);  // before its own blocks evict others
+
   waiting.erase(&rec);
   tables.adopt_prefix(rec, prefix);
   tables.grow(rec, num_tokens);
@@ -285,7 +287,11 @@ bool Scheduler::Impl::try_start(SeqRecord& rec) {
   seq.num_prefill = num_known;
   seq.slot = slots.take();
   num_rule_seqs += rec.has_rules ? 1 : 0;
-  if (seq.num_preemptions == 0) seq.num_cached_tokens = num_cached;
+  if (seq.num_preemptions == 0) {
+    seq.num_cached_tokens = num_cached;
+    seq.cache_miss = miss;
+    ++stats.cache_misses[static_cast<size_t>(miss)];
+  }
   stats.prefix_cache_hits += num_cached;
   if (config.enable_prefix_caching && !seq.sampling->params->prompt_logprobs) {
     stats.prefix_cache_queries += num_known;
@@ -429,6 +435,14 @@ void Scheduler::finish(SeqId id) {
   rec.seq->state = SeqState::kFinished;
   impl_->finished.push_back(std::move(found->second));
   impl_->records.erase(found);
+}
+
+std::vector<KvEvent> Scheduler::take_kv_events() {
+  return impl_->tables.take_events();
+}
+
+std::vector<BlockHash> Scheduler::cached_hashes(size_t table) const {
+  return impl_->tables.cached_hashes(table);
 }
 
 bool Scheduler::has_work() const {

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "kv/kv_events.h"
 #include "quire/status.h"
 #include "sched/batch_plan.h"
 #include "sched/sequence.h"
@@ -44,6 +46,8 @@ struct SchedulerConfig {
   int num_tokens_ahead = 0;
   bool enable_prefix_caching = true;
   bool enable_chunked_prefill = true;
+  std::string block_hash_seed = std::string(kDefaultBlockHashSeed);
+  bool collects_kv_events = false;
 };
 
 // The error names the field that is out of range. The constructor requires a valid configuration.
@@ -59,6 +63,7 @@ struct SchedulerStats {
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // tokens looked up
   int64_t prefix_cache_hits = 0;     // tokens found
+  CacheMissCounts cache_misses = {};
 };
 
 class Scheduler {
@@ -100,11 +105,18 @@ class Scheduler {
   // schedule() or complete().
   void finish(SeqId id);
 
+  // The changes of the prefix cache since the last call, in their order; empty unless the
+  // configuration collects them. A block is reported as stored when the step that writes it is
+  // planned.
+  std::vector<KvEvent> take_kv_events();
+
   bool has_work() const;  // a sequence is waiting or running
   Sequence* find(SeqId id);
   SchedulerStats stats() const;
   const SchedulerConfig& config() const;
 
+  // For tests: the hashes of the blocks that a table's prefix cache holds.
+  std::vector<BlockHash> cached_hashes(size_t table) const;
   // For tests: ends the program when blocks leaked, are lost or are wrongly shared. Slow.
   void check_invariants() const;
 

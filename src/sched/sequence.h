@@ -52,10 +52,11 @@ struct Sequence {
   // Tokens whose keys and values are in the cache, or will be after the steps in flight. An upper
   // bound while steps with drafts are in flight.
   int num_scheduled = 0;
-  int num_prefill = 0;            // tokens known at its start, computed before it decodes
-  int num_in_flight = 0;          // steps in flight that sample for it, each at least one token
-  int num_cached_tokens = 0;      // prompt tokens found in the prefix cache at its first start
-  std::vector<SeqBlocks> tables;  // one per SchedulerConfig::tables; empty while waiting
+  int num_prefill = 0;        // tokens known at its start, computed before it decodes
+  int num_in_flight = 0;      // steps in flight that sample for it, each at least one token
+  int num_cached_tokens = 0;  // prompt tokens found in the prefix cache at its first start
+  CacheMiss cache_miss = CacheMiss::kNone;  // why not more of them were found
+  std::vector<SeqBlocks> tables;            // one per SchedulerConfig::tables; empty while waiting
   int num_preemptions = 0;
 
   // True once all tokens known at its start are scheduled: the device then has the next input

@@ -120,35 +120,73 @@ std::vector<int32_t> iota_ids(int count) {
   return ids;
 }
 
-// Computed with `printf 'quire-kv-block/16/' | sha256sum`.
-TEST(BlockHash, IsSha256) {
-  EXPECT_EQ(hex(root_block_hash("", 16)),
-            "e5eb1ad745c41db27107293fa1c6638add63fee83717034e556104873fe93746");
+// Ids of every size in CBOR, and a second block.
+std::vector<int32_t> ids_of_all_sizes() {
+  std::vector<int32_t> ids = {0,      1,          23, 24, 255, 256, 65535, 65536,
+                              151643, 2147483647, 7,  8,  9,   10,  11,    12};
+  for (int32_t id = 100; id < 116; ++id) ids.push_back(id);
+  return ids;
 }
 
-// Computed by sha256sum of printf's output: the root's 32 bytes, then 01000000 02000000 as bytes.
-TEST(BlockHash, HashesTheParentThenTheTokens) {
-  EXPECT_EQ(hex(block_hash(root_block_hash("", 16), std::vector<int32_t>{1, 2})),
-            "43ff691ff788e523f9ce9cc18d33680872615f8e73570c2bed6c48668a005cda");
+std::vector<std::string> hashes_of(std::string_view seed, const std::vector<int32_t>& ids,
+                                   std::string_view salt, int num_tokens_ahead) {
+  std::vector<BlockHash> hashes;
+  extend_block_hashes(salt, {.root = none_hash(seed), .num_tokens_ahead = num_tokens_ahead}, ids, 2,
+                      hashes);
+  return {hex(hashes[0]), hex(hashes[1])};
+}
+
+// Computed with Python's cbor2 and hashlib, by vLLM 0.33's algorithm:
+//   h = lambda value: hashlib.sha256(cbor2.dumps(value, canonical=True)).digest()
+//   h((parent or h(seed), tuple(ids), extra_keys))
+TEST(BlockHash, EqualsThatOfVllm) {
+  const std::vector<int32_t> ids = ids_of_all_sizes();
+  EXPECT_EQ(hex(none_hash(kDefaultBlockHashSeed)),
+            "9bd96a485ad84efdafb72ee48a1d7a69bcead0f8f0433173941b276b9581eef0");
+  EXPECT_EQ(hex(none_hash("0")),
+            "4e1195df020de59e0d65a33a4279f1183e7ae4e5d980e309f8b55adff2e61c3e");
+  EXPECT_THAT(hashes_of(kDefaultBlockHashSeed, ids, "", 0),
+              ElementsAre("4436a01feb3d173391e89c127fd7ed7b19535742e7edd4c41194512ba6efd448",
+                          "3528e44ed2891ca43c1a9576e4345ce75b3741baf12b5f281ebd30dece91bc5f"));
+  EXPECT_THAT(hashes_of("42", ids, "", 0),
+              ElementsAre("981ad7129d9f32b5344fc667eb3ea358d26afaab8694abbf3a97ddcfb4bcdc6a",
+                          "248be780f478ed3f75674b9d89e49409edd16c0249e1586600dd0d73a612b870"));
+}
+
+// The extra keys are (("cache_salt", salt),) in the first block, and (those or None, next token)
+// with a token ahead.
+TEST(BlockHash, EqualsThatOfVllmWithExtraKeys) {
+  std::vector<int32_t> ids = ids_of_all_sizes();
+  EXPECT_THAT(hashes_of(kDefaultBlockHashSeed, ids, "tenant-é", 0),
+              ElementsAre("9d6c6f9a9c13f2a569d0a74d792f64fc6cf746ef37cdb96140054ca459e44eca",
+                          "79192bd0befb8042553336c2e14e144d25d385d1824141c544b8e9786b3a5f52"));
+  ids.push_back(5);
+  EXPECT_THAT(hashes_of(kDefaultBlockHashSeed, ids, "", 1),
+              ElementsAre("eec5553180b39df289ec99718b911b229045ff0ba149f7f0279dab9e46f2d845",
+                          "0efd573c5df0e7e4544acb84e8e831ca4d56c131b3f4e6daccce881682e7b1d8"));
+  EXPECT_THAT(hashes_of(kDefaultBlockHashSeed, ids, "s", 1),
+              ElementsAre("2722a1ba5a69a33f995cdb2a1e2bf41f67319e2d7b4c7e652a39a7ef9031894c",
+                          "913b52a35e56bcaa51f86d758364dddaa694bcd9b95116afef7ab883c12234bb"));
 }
 
 TEST(BlockHash, SeparatesSaltsSizesParentsAndTokens) {
   const std::vector<int32_t> ids = iota_ids(16);
   std::vector<int32_t> other = ids;
   other.back() = -1;
-  const BlockHash root = root_block_hash("", 16);
+  const BlockHash root = none_hash("");
   const BlockHash first = block_hash(root, ids);
   const std::set<BlockHash> all = {
       root,
-      root_block_hash("", 32),
-      root_block_hash("a", 16),
-      root_block_hash("6/", 1),  // the hash separates the size from the salt
+      none_hash("a"),
       first,
       block_hash(root, other),
       block_hash(first, ids),
-      block_hash(root_block_hash("a", 16), ids),
+      block_hash(root, std::span(ids).first(15)),
+      block_hash(root, std::span(ids).first(15), std::span(ids).last(1)),
+      block_hash(root, ids, {}, "a"),
+      block_hash(root, ids, {}, "b"),
   };
-  EXPECT_EQ(all.size(), 8U);
+  EXPECT_EQ(all.size(), 9U);
 }
 
 TEST(BlockHash, ExtendsAChainByTheMissingHashes) {
@@ -250,6 +288,18 @@ TEST(PrefixCacheDeathTest, ACachedBlockIsNeverFilledAgain) {
   const auto hashes = chain(2);
   cache.insert(hashes[0], 1);
   EXPECT_DEATH(cache.insert(hashes[1], 1), "was filled again");
+}
+
+TEST(PrefixCache, RemembersEvictedHashes) {
+  PrefixCache cache(100);
+  const auto hashes = chain(4);
+  EXPECT_FALSE(cache.was_evicted(hashes[0]));
+  cache.insert(hashes[0], 7);
+  EXPECT_FALSE(cache.was_evicted(hashes[0]));
+  EXPECT_EQ(cache.evict(3), std::nullopt);
+  EXPECT_EQ(cache.evict(7), hashes[0]);
+  EXPECT_TRUE(cache.was_evicted(hashes[0]));
+  EXPECT_FALSE(cache.was_evicted(hashes[1]));
 }
 
 }  // namespace

@@ -63,7 +63,8 @@ TEST(BlockTables, ASequenceHashesItsOwnBlocksBehindThoseOfThePrompt) {
     CachedPrefix prefix;
     tables.match_prefix(rec, prefix);
     std::vector<BlockHash> expected;
-    extend_block_hashes("", {.size = kBlockSize}, ids, 4, expected);
+    extend_block_hashes("", {.root = none_hash(kDefaultBlockHashSeed), .size = kBlockSize}, ids, 4,
+                        expected);
     EXPECT_EQ(rec.block_hashes, expected);
     EXPECT_EQ(hashes->size(), 2U) << "only full blocks of the prompt are shared";
   }

@@ -100,5 +100,77 @@ TEST_F(SchedulerTest, EvictsTheDeepEndOfAChainFirst) {
   EXPECT_EQ(seq(again).num_cached_tokens, 48);
 }
 
+TEST_F(SchedulerTest, SaysWhyAPrefixIsNotCached) {
+  config_.tables = {{.num_blocks = 9}};
+  config_.max_num_batched_tokens = 128;
+  const auto miss_of = [&](int num_prompt, const Options& options) {
+    const SeqId id = add(num_prompt, 1, options);
+    step();
+    const CacheMiss miss = seq(id).cache_miss;
+    scheduler().finish(id);
+    return miss;
+  };
+  EXPECT_EQ(miss_of(48, {.first_id = 1}), CacheMiss::kUnseen);
+  EXPECT_EQ(miss_of(48, {.first_id = 1}), CacheMiss::kNone);
+  EXPECT_EQ(miss_of(16, {.first_id = 1}), CacheMiss::kTooShort) << "the last token is computed";
+  EXPECT_EQ(miss_of(48, {.salt = "s", .first_id = 1}), CacheMiss::kUnseen);
+  EXPECT_EQ(miss_of(48, {.prompt_logprobs = 2, .first_id = 1}), CacheMiss::kDisabled);
+  EXPECT_EQ(miss_of(80, {.first_id = 1}), CacheMiss::kDiverged) << "it continues a cached prompt";
+  EXPECT_EQ(miss_of(120, {.first_id = 5000}), CacheMiss::kUnseen) << "takes all blocks";
+  EXPECT_EQ(miss_of(48, {.first_id = 1}), CacheMiss::kEvicted);
+  EXPECT_THAT(scheduler().stats().cache_misses, ::testing::ElementsAre(1, 1, 1, 3, 1, 1));
+}
+
+TEST_F(SchedulerTest, SaysThatAWindowedTableEvicted) {
+  config_.tables = {{.num_blocks = 65}, {.num_blocks = 4, .window = 32}};
+  for (const int first_id : {1, 5000}) {
+    const SeqId id = add(48, 1, {.first_id = first_id});
+    step();
+    scheduler().finish(id);
+  }
+  const SeqId again = add(48, 1, {.first_id = 1});
+  step();
+  EXPECT_EQ(seq(again).num_cached_tokens, 0);
+  EXPECT_EQ(seq(again).cache_miss, CacheMiss::kEvicted);
+}
+
+TEST_F(SchedulerTest, WithoutPrefixCachingEveryPromptMisses) {
+  config_.enable_prefix_caching = false;
+  config_.collects_kv_events = true;
+  const SeqId id = add(48, 1);
+  step();
+  EXPECT_EQ(seq(id).cache_miss, CacheMiss::kDisabled);
+  EXPECT_TRUE(scheduler().take_kv_events().empty());
+}
+
+TEST_F(SchedulerTest, EventsNameAdjacentBlocksOnce) {
+  config_.collects_kv_events = true;
+  const SeqId a = add(40, 20, {.salt = "s", .first_id = 1});
+  add(40, 20, {.salt = "s", .first_id = 1});
+  step();
+  const std::vector<KvEvent> events = scheduler().take_kv_events();
+  ASSERT_EQ(events.size(), 1U) << "the second sequence adds no block";
+  const auto& stored = std::get<BlocksStored>(events.front());
+  EXPECT_EQ(stored.hashes.size(), 2U);
+  EXPECT_EQ(stored.parent, std::nullopt);
+  EXPECT_EQ(stored.salt, "s");
+  EXPECT_EQ(stored.token_ids.size(), 32U);
+  EXPECT_TRUE(scheduler().take_kv_events().empty());
+  for (int i = 0; i < 9; ++i) step();
+  const std::vector<KvEvent> later = scheduler().take_kv_events();
+  ASSERT_FALSE(later.empty());
+  const auto& next = std::get<BlocksStored>(later.front());
+  EXPECT_EQ(next.parent, stored.hashes.back());
+  EXPECT_EQ(next.salt, "") << "only the first block has it as a key";
+  EXPECT_EQ(next.token_ids,
+            std::vector<int32_t>(seq(a).token_ids.begin() + 32, seq(a).token_ids.begin() + 48));
+}
+
+TEST_F(SchedulerTest, CollectsNoEventsByDefault) {
+  add(40, 9);
+  step();
+  EXPECT_TRUE(scheduler().take_kv_events().empty());
+}
+
 }  // namespace
 }  // namespace quire

@@ -1,7 +1,6 @@
 #include "sched/scheduler_sim.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -70,6 +69,26 @@ SchedulerConfig random_config(const Choices& below) {
   return config;
 }
 
+SchedulerConfig with_kv_events(SchedulerConfig config) {
+  config.collects_kv_events = true;
+  return config;
+}
+
+// The hashes of the blocks of an event, from what it says about them.
+std::vector<BlockHash> rehashed(const BlocksStored& event, const HashedBlocks& blocks) {
+  const auto size = static_cast<size_t>(blocks.size);
+  const auto num_ahead = static_cast<size_t>(blocks.num_tokens_ahead);
+  std::vector<BlockHash> hashes;
+  BlockHash parent = event.parent.value_or(blocks.root);
+  for (size_t i = 0; i < event.hashes.size(); ++i) {
+    parent = block_hash(parent, std::span(event.token_ids).subspan(i * size, size),
+                        std::span(event.ahead).subspan(i * num_ahead, num_ahead),
+                        i == 0 ? std::string_view(event.salt) : std::string_view());
+    hashes.push_back(parent);
+  }
+  return hashes;
+}
+
 }  // namespace
 
 std::vector<int32_t> output_alone(const SimRequest& request) {
@@ -86,11 +105,12 @@ std::vector<int32_t> output_alone(const SimRequest& request) {
 
 SchedulerSim::SchedulerSim(const SchedulerConfig& config, int max_steps_in_flight,
                            bool varies_drafts)
-    : config_(config),
-      scheduler_(config),
+    : config_(with_kv_events(config)),
+      scheduler_(config_),
       device_(config),
       max_steps_in_flight_(static_cast<size_t>(max_steps_in_flight)),
-      varies_drafts_(varies_drafts) {}
+      varies_drafts_(varies_drafts),
+      caches_(config.tables.size()) {}
 
 std::optional<SeqId> SchedulerSim::add(const SimRequest& request) {
   auto seq = std::make_unique<Sequence>();
@@ -116,6 +136,7 @@ bool SchedulerSim::schedule() {
   const int num_drafts = std::min(max_drafts, num_step_drafts(config_, scheduler_.num_decoding()));
   BatchPlan plan = scheduler_.schedule(max_drafts);
   scheduler_.check_invariants();
+  check_kv_events();
   if (plan.empty()) {
     QUIRE_CHECK(
         plan.slots_removed.empty() && plan.slots_added.empty() && plan.block_appends.empty(),
@@ -130,6 +151,33 @@ bool SchedulerSim::schedule() {
   constrain(plan);
   in_flight_.push_back(std::move(plan));
   return true;
+}
+
+void SchedulerSim::check_kv_events() {
+  const HashedBlocks hashed = {.root = none_hash(config_.block_hash_seed),
+                               .size = config_.block_size,
+                               .num_tokens_ahead = config_.num_tokens_ahead};
+  for (const KvEvent& event : scheduler_.take_kv_events()) {
+    if (const auto* stored = std::get_if<BlocksStored>(&event)) {
+      std::set<BlockHash>& cache = caches_.at(static_cast<size_t>(stored->table));
+      for (const BlockHash& hash : stored->hashes) {
+        QUIRE_CHECK(cache.insert(hash).second, "[sim] a cached block was stored again");
+      }
+      QUIRE_CHECK(rehashed(*stored, hashed) == stored->hashes,
+                  "[sim] the hashes of an event are not those of its tokens");
+    } else {
+      const auto& removed = std::get<BlocksRemoved>(event);
+      std::set<BlockHash>& cache = caches_.at(static_cast<size_t>(removed.table));
+      for (const BlockHash& hash : removed.hashes) {
+        QUIRE_CHECK(cache.erase(hash) == 1, "[sim] a block was removed that was not stored");
+      }
+    }
+  }
+  for (size_t t = 0; t < caches_.size(); ++t) {
+    const std::vector<BlockHash> cached = scheduler_.cached_hashes(t);
+    QUIRE_CHECK(std::set<BlockHash>(cached.begin(), cached.end()) == caches_[t],
+                "[sim] the events tell of another cache");
+  }
 }
 
 void SchedulerSim::constrain(BatchPlan& plan) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,8 @@ class SchedulerSim {
   int choose_max_drafts() const;
   // num_drafts: of each decoding sequence.
   void check_plan(const BatchPlan& plan, int num_drafts);
+  // Follows the prefix caches by their events alone, and compares.
+  void check_kv_events();
   // The drafts that the span should have.
   int num_drafts_of(const SeqSpan& span, bool is_constrained) const;
   // Checks rule tables as the device sees them: slots that are removed and added, plan by plan.
@@ -96,6 +99,7 @@ class SchedulerSim {
   int num_step_drafts_ = 0;  // of the last step
   int num_draft_changes_ = 0;
   std::deque<BatchPlan> in_flight_;
+  std::vector<std::set<BlockHash>> caches_;  // by table, as the events tell
   std::map<SeqId, Expected> live_;
   std::map<SeqId, std::string> salts_;  // of all sequences ever added
   std::map<SeqId, int> num_reported_;   // drafts of the sequence's last result

@@ -1,0 +1,36 @@
+// The changes of the prefix caches of an engine, as plain data.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "kv/block_pool.h"
+
+namespace quire {
+
+// Adjacent blocks of one sequence that a table has cached. The keys and values are there when the
+// next step runs.
+struct BlocksStored {
+  int table = 0;
+  std::vector<BlockHash> hashes = {};
+  std::optional<BlockHash> parent = {};  // hash of the block before them; none: they are the first
+  std::vector<int32_t> token_ids = {};   // of all blocks
+  std::string salt = {};                 // that the first block's hash covers; empty: none
+  std::vector<int32_t> ahead = {};       // tokens after each block that its hash covers
+};
+
+// Blocks that a table has evicted.
+struct BlocksRemoved {
+  int table = 0;
+  std::vector<BlockHash> hashes = {};
+};
+
+// Every table has lost its blocks.
+struct AllBlocksCleared {};
+
+using KvEvent = std::variant<BlocksStored, BlocksRemoved, AllBlocksCleared>;
+
+}  // namespace quire
