@@ -56,6 +56,13 @@ struct EngineConfig {
   // "num_speculative_tokens": 4}. Empty: none.
   std::string speculative_config;
 
+  // KV events: a JSON object with vLLM's keys, such as {"enable_kv_cache_events": true}. Empty:
+  // none.
+  std::string kv_events_config;
+  // Block hashes equal those of a vLLM whose PYTHONHASHSEED is this; vLLM's default.
+  std::string block_hash_seed = "vllm-none-hash";
+  bool int_block_hashes = true;  // KV events have hashes of 64 bits, not of 32 bytes
+
   bool enforce_eager = false;  // no CUDA graphs
   int num_threads = 0;         // of a CPU; 0: one per physical core, or as `quire tune` measured
   std::string cpu_cores = "performance";  // "all": also efficiency cores

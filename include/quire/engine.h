@@ -53,6 +53,8 @@ struct EngineStats {
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // in tokens
   int64_t prefix_cache_hits = 0;
+  CacheMissCounts cache_misses = {};   // when sequences start for the first time
+  int64_t num_kv_batches_dropped = 0;  // of KV events, because the publisher's queue was full
   SpeculationStats speculation = {};
 };
 

@@ -13,6 +13,7 @@
 #include "engine/engine_core.h"
 #include "engine/engine_parts.h"
 #include "engine/input_processor.h"
+#include "engine/kv_event_sources.h"
 #include "engine/model_files.h"
 #include "engine/node_setup.h"
 #include "platform/remote_ranks.h"
@@ -22,6 +23,7 @@ namespace quire {
 
 struct Engine::Impl {
   ModelFiles files;
+  std::vector<KvEventsConfig> kv_event_sources;  // by data-parallel rank; empty: no events
   std::unique_ptr<EngineParts> parts;
   std::unique_ptr<InputProcessor> input_processor;
   std::shared_ptr<EngineCore> core;  // last member: its threads use everything above
@@ -144,6 +146,7 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& want
         config.node_rank));
   }
   auto impl = std::make_unique<Engine::Impl>();
+  QUIRE_ASSIGN_OR_RETURN(auto kv_events, open_kv_events(config, 1));
   QUIRE_ASSIGN_OR_RETURN(impl->files, open_model_files(config));
   QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, speculation, impl->files, progress));
   impl->files.weights.reset();  // the model has copied its weights
@@ -174,7 +177,19 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& want
   }
   impl->input_processor = std::make_unique<InputProcessor>(impl->files.tokenizer, std::move(limits),
                                                            impl->parts->platform.get());
-  impl->core = std::make_shared<EngineCore>(impl->parts->scheduler, std::move(impl->parts->runner));
+  impl->parts->scheduler.block_hash_seed = config.block_hash_seed;
+  std::unique_ptr<KvEventPublisher> publisher;
+  if (!kv_events.empty()) {
+    publisher = std::move(kv_events.front());
+    impl->kv_event_sources.push_back(publisher->config());
+    start_kv_events(config, *impl->parts, *publisher);
+    log_info("[kv_events] publishing at {}{}", publisher->config().endpoint,
+             publisher->config().replay_endpoint.empty()
+                 ? ""
+                 : ", replay at " + publisher->config().replay_endpoint);
+  }
+  impl->core = std::make_shared<EngineCore>(impl->parts->scheduler, std::move(impl->parts->runner),
+                                            std::move(publisher));
   std::unique_ptr<Engine> engine(new Engine(std::move(impl)));
   const Status defaults =
       validate_sampling_params(engine->default_sampling(), info.vocab_size, info.max_model_len);
@@ -252,6 +267,10 @@ Platform& EngineInternals::platform(const Engine& engine) {
 
 const Tokenizer* EngineInternals::tokenizer(const Engine& engine) {
   return engine.impl_->files.tokenizer.get();
+}
+
+const std::vector<KvEventsConfig>& EngineInternals::kv_event_sources(const Engine& engine) {
+  return engine.impl_->kv_event_sources;
 }
 
 Result<MarkedText> EngineInternals::render_chat(const Engine& engine,

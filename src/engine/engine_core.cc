@@ -64,8 +64,9 @@ bool invoke_callback(const Engine::OutputCallback& on_output, Output&& output) n
 
 }  // namespace
 
-EngineCore::EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner)
-    : scheduler_(config), runner_(std::move(runner)) {
+EngineCore::EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner,
+                       std::unique_ptr<KvEventPublisher> kv_events)
+    : scheduler_(config), runner_(std::move(runner)), kv_events_(std::move(kv_events)) {
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }
@@ -168,6 +169,9 @@ void EngineCore::fail(const Status& error) noexcept {
   }
   run_nothrow([&] { wait_for_all(); });
   end_all(FinishReason::kError, error);
+  run_nothrow([&] {
+    if (kv_events_ != nullptr) kv_events_->publish({AllBlocksCleared()});
+  });
   run_nothrow([&] { publish_stats(); });
 }
 
@@ -192,12 +196,21 @@ bool EngineCore::schedule_and_run() {
   const int max_drafts = num_step_drafts(scheduler_.config(), num_decoding);
   auto plan = std::make_shared<BatchPlan>(
       scheduler_.schedule(runner_->drafts_worth(num_decoding, max_drafts)));
-  if (plan->empty()) return false;
-  if (!plan->slots_added.empty()) record_first_scheduled(*plan);
-  if (num_constrained_ > 0) fill_masks(*plan);
-  runner_->enqueue(plan);
-  in_flight_.push_back(std::move(plan));
-  return true;
+  const bool is_empty = plan->empty();
+  if (!is_empty) {
+    if (!plan->slots_added.empty()) record_first_scheduled(*plan);
+    if (num_constrained_ > 0) fill_masks(*plan);
+    runner_->enqueue(plan);
+    in_flight_.push_back(std::move(plan));
+  }
+  publish_kv_events();  // while the device computes
+  return !is_empty;
+}
+
+void EngineCore::publish_kv_events() {
+  if (kv_events_ == nullptr) return;
+  std::vector<KvEvent> events = scheduler_.take_kv_events();
+  if (!events.empty()) kv_events_->publish(std::move(events));
 }
 
 // A preempted sample is added again; only the first time counts.
@@ -245,7 +258,8 @@ void EngineCore::deliver(const Scheduler::Progress& progress, SpanResult&& span)
   if (found == active_.end()) return;  // its request was ended earlier in this step
   ActiveSample& active = found->second;
   const RequestId request_id = active.request_id;
-  if (seq.num_output_tokens() == progress.num_tokens) {
+  const bool is_first = seq.num_output_tokens() == progress.num_tokens;
+  if (is_first) {
     counts_.num_prompt_tokens += seq.num_prompt_tokens;
   }
   bool succeeded = false;
@@ -258,6 +272,7 @@ void EngineCore::deliver(const Scheduler::Progress& progress, SpanResult&& span)
         active.sample_output.accept(std::move(span), seq.num_cached_tokens, at_max_length);
     counts_.num_generated_tokens += static_cast<int64_t>(output.token_ids.size());
     output.first_scheduled = active.first_scheduled;
+    if (is_first) output.cache_miss = seq.cache_miss;
     succeeded = output.finish_reason ? retire(found, std::move(output))
                                      : invoke_callback(*active.on_output, std::move(output));
   }
@@ -350,6 +365,8 @@ void EngineCore::publish_stats() {
   stats_.num_preemptions = now.num_preemptions;
   stats_.prefix_cache_queries = now.prefix_cache_queries;
   stats_.prefix_cache_hits = now.prefix_cache_hits;
+  stats_.cache_misses = now.cache_misses;
+  if (kv_events_ != nullptr) stats_.num_kv_batches_dropped = kv_events_->num_dropped();
 }
 
 }  // namespace quire

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/sample_output.h"
+#include "kv_events/publisher.h"
 #include "platform/runner.h"
 #include "quire/engine.h"
 #include "sched/scheduler.h"
@@ -29,7 +30,9 @@ struct Submission {
 
 class EngineCore {
  public:
-  EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner);
+  // `kv_events` gets the changes of the prefix cache, if the configuration collects them.
+  EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner,
+             std::unique_ptr<KvEventPublisher> kv_events = nullptr);
   ~EngineCore();
 
   // Cancels all requests and releases the runner. Later calls have no effect.
@@ -80,10 +83,12 @@ class EngineCore {
   void take_inbox();
   void enqueue(std::unique_ptr<Sequence> seq);
   void publish_stats();
+  void publish_kv_events();
 
   // Used only by the engine thread.
   Scheduler scheduler_;
   std::unique_ptr<Runner> runner_;
+  const std::unique_ptr<KvEventPublisher> kv_events_;  // null: no events
   std::deque<std::shared_ptr<const BatchPlan>> in_flight_;
   ActiveSamples active_;
   int num_constrained_ = 0;  // number of constrained samples in active_

@@ -7,6 +7,7 @@
 
 #include "engine/engine_plan.h"
 #include "engine/speculation.h"
+#include "kv_events/publisher.h"
 #include "model/families.h"
 #include "platform/platform.h"
 #include "platform/runner.h"
@@ -85,6 +86,8 @@ struct EngineInternals {
   static Platform& platform(const Engine& engine);
   // Null: the model has no tokenizer.
   static const Tokenizer* tokenizer(const Engine& engine);
+  // By data-parallel rank; empty: no KV events.
+  static const std::vector<KvEventsConfig>& kv_event_sources(const Engine& engine);
   // Does the same as Engine::render_chat_json() for a dict of the template's values, and marks the
   // values' texts in the prompt.
   static Result<MarkedText> render_chat(const Engine& engine, const jinja::Value& variables);

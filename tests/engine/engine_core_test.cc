@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/input_processor.h"
+#include "support/zmq_socket.h"
 
 namespace quire {
 namespace {
@@ -264,6 +265,30 @@ TEST_F(EngineCoreTest, CountsDeliveredTokens) {
   core_->stop();  // stops after the last step is counted
   EXPECT_EQ(core_->stats().num_prompt_tokens, 3);
   EXPECT_EQ(core_->stats().num_generated_tokens, 10);
+}
+
+TEST_F(EngineCoreTest, AFailureClearsTheCacheForRouters) {
+  auto publisher =
+      KvEventPublisher::open({.endpoint = "tcp://*:0", .replay_endpoint = "tcp://*:0"}, 0);
+  ASSERT_TRUE(publisher.ok()) << publisher.status().message();
+  (*publisher)->start({.tables = {{"full_attention", 0}}});
+  testing::ZmqSocket client(ZMQ_DEALER, testing::reachable((*publisher)->config().replay_endpoint));
+  SchedulerConfig config = {.max_model_len = 64, .tables = {{.num_blocks = 32}}};
+  config.collects_kv_events = true;
+  core_ = std::make_unique<EngineCore>(
+      config, std::make_unique<FakeRunner>(FakeRunner::Faults{.step_fault_after = 0}),
+      std::move(*publisher));
+  submit().wait();
+  std::string batches;
+  for (int i = 0; i < 1000 && batches.empty(); ++i) {  // the last output comes before the event
+    client.send({"", testing::big_endian(0)});
+    std::vector<std::string> frames = client.receive();
+    for (; frames.size() == 4 && frames[2] != testing::big_endian(UINT64_MAX);
+         frames = client.receive()) {
+      batches += frames[3];
+    }
+  }
+  EXPECT_THAT(batches, ::testing::HasSubstr("AllBlocksCleared"));
 }
 
 }  // namespace

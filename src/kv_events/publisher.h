@@ -1,0 +1,100 @@
+// Publishes KV events over ZeroMQ as vLLM 0.33 does: a PUB socket sends [topic, sequence number,
+// batch] per step, and a ROUTER socket repeats earlier batches.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "kv/kv_events.h"
+#include "kv_events/event_batch.h"
+#include "quire/status.h"
+
+namespace quire {
+
+// vLLM's KVEventsConfig.
+struct KvEventsConfig {
+  bool enable_kv_cache_events = false;
+  std::string publisher = "null";  // "zmq" or "null"
+  std::string endpoint = "tcp://*:5557";
+  std::string replay_endpoint = {};  // empty: no replay
+  int buffer_steps = 10'000;         // batches that are kept for replay
+  int hwm = 100'000;             // batches that wait for a slow subscriber; later ones are dropped
+  int max_queue_size = 100'000;  // batches that wait to be published; later ones are dropped
+  std::string topic = {};
+
+  bool publishes() const { return enable_kv_cache_events && publisher == "zmq"; }
+};
+
+// The endpoint of a data-parallel rank: a port other than 0 plus the rank, or a name with a suffix.
+std::string endpoint_of_rank(std::string_view endpoint, int rank);
+// As in vLLM: an endpoint with a wildcard or a name of this machine is bound; a socket connects to
+// others.
+bool binds_to(std::string_view endpoint);
+
+class KvEventPublisher {
+ public:
+  // Opens the sockets. Fails if an endpoint cannot be used.
+  static Result<std::unique_ptr<KvEventPublisher>> open(const KvEventsConfig& config, int rank);
+  // Publishes what waits, for at most a second.
+  ~KvEventPublisher();
+  KvEventPublisher(const KvEventPublisher&) = delete;
+  KvEventPublisher& operator=(const KvEventPublisher&) = delete;
+
+  // Starts the thread that publishes. To be called once, before publish().
+  void start(KvEventForm form);
+
+  // Hands over the events of a step. Never waits for a subscriber or the network. If max_queue_size
+  // batches wait, the batch is dropped: its sequence number is missing for subscribers.
+  void publish(std::vector<KvEvent>&& events);
+  int64_t num_dropped() const { return num_dropped_.load(std::memory_order_relaxed); }
+
+  // With the endpoints of the rank, and the ports that the system chose.
+  const KvEventsConfig& config() const { return config_; }
+
+ private:
+  struct Sockets;
+  struct Batch {
+    uint64_t number = 0;
+    double timestamp = 0;
+    std::vector<KvEvent> events;
+  };
+  struct Sent {
+    uint64_t number = 0;
+    std::string payload;
+  };
+
+  KvEventPublisher(KvEventsConfig config, int rank);
+
+  Status open_sockets();
+  void wake();
+  void run();
+  void send(const Batch& batch);
+  void answer_replay();
+  void repeat_from(uint64_t first, const std::string& client);
+
+  KvEventsConfig config_;
+  const int rank_;
+  std::unique_ptr<Sockets> sockets_;
+  std::atomic<int64_t> num_dropped_ = 0;
+
+  // Used by the engine's thread, then taken by the publisher's.
+  std::mutex mutex_;
+  std::vector<Batch> waiting_;
+  uint64_t next_number_ = 0;
+  bool stopping_ = false;
+
+  // Used only by the publisher's thread.
+  KvEventForm form_;
+  std::deque<Sent> sent_;  // the last buffer_steps batches
+
+  std::thread thread_;
+};
+
+}  // namespace quire
