@@ -18,6 +18,8 @@
 #include "cli/engine_flags.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "engine/engine_parts.h"
+#include "engine/kv_event_sources.h"
 #include "engine/node_setup.h"
 #include "server/access_control.h"
 #include "server/http/client_address.h"
@@ -145,6 +147,16 @@ void add_network_flags(FlagSet& flags, ServeOptions* options) {
   flags.texts("--allowed-hosts", "NAME", &options->service.allowed_hosts,
               "Names allowed in the Host field, besides addresses and localhost; '*': all; may be "
               "repeated");
+  flags.value("--kv-events-config", "JSON", &options->engine.kv_events_config, "",
+              "Publish what the prefix cache holds over ZeroMQ, with vLLM's keys, such as "
+              "'{\"enable_kv_cache_events\": true, \"endpoint\": \"tcp://*:5557\"}'",
+              parse_kv_events_config);
+}
+
+Result<std::string> parse_kv_events_config(std::string_view text) {
+  if (text.empty()) return unexpected(text, "a JSON object, or no such flag");
+  QUIRE_RETURN_IF_ERROR(read_kv_events_config(text).status());
+  return std::string(text);
 }
 
 void add_access_flags(FlagSet& flags, ServeOptions* options) {
@@ -208,6 +220,16 @@ std::string resolve_parser(const std::string& name, const std::string& fitting) 
   return name == "auto" ? fitting : name;
 }
 
+// Takes the environment variables by which a vLLM chooses the hashes in its KV events.
+Result<EngineConfig> with_block_hashes_of_environment(EngineConfig config) {
+  if (const char* seed = std::getenv("PYTHONHASHSEED")) config.block_hash_seed = seed;
+  constexpr char kInts[] = "VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES";
+  const std::string_view ints = std::getenv(kInts) == nullptr ? "1" : std::getenv(kInts);
+  if (ints != "0" && ints != "1") return unexpected(ints, fmt::format("{} to be 0 or 1", kInts));
+  config.int_block_hashes = ints == "1";
+  return config;
+}
+
 // `is_local`: only this machine can reach the server.
 server::ServiceConfig service_config(const ServeOptions& options, server::ApiKeys keys,
                                      const Engine& engine, bool is_local) {
@@ -234,6 +256,8 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   config.reasoning_parser = resolve_parser(options.reasoning_parser,
                                            server::detect_reasoning_parser(engine.chat_template()));
   config.constraints = server::make_constraint_compiler(engine);
+  config.tensor_parallel_size = options.engine.tensor_parallel_size;
+  config.kv_event_sources = EngineInternals::kv_event_sources(engine);
   config.version = version();
   config.build = fmt::format("{} {}", version(), compiler());
   config.started_at = std::chrono::duration_cast<std::chrono::seconds>(
@@ -361,7 +385,9 @@ Result<int> run(const ServeOptions& options) {
   // Connections are refused until the server is ready, but the port is its own.
   QUIRE_ASSIGN_OR_RETURN(std::vector<http::ListeningSocket> sockets,
                          http::bind_to(options.transport));
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(options.engine));
+  QUIRE_ASSIGN_OR_RETURN(const EngineConfig engine_config,
+                         with_block_hashes_of_environment(options.engine));
+  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(engine_config));
   const bool is_local = http::are_local(sockets);
   const server::ServiceConfig config = service_config(options, std::move(keys), *engine, is_local);
   warn_of_missing_template(*engine);
@@ -417,6 +443,11 @@ void check(const ServeOptions& options, Complaints& complaints) {
   if (options.service.admission.max_concurrency_per_key > 0 && options.api_keys.empty() &&
       options.api_key_file.empty()) {
     complaints.add("--max-concurrency-per-key: expected --api-key or --api-key-file with it");
+  }
+  if (!options.engine.enable_prefix_caching && !options.engine.kv_events_config.empty()) {
+    complaints.add(
+        "--kv-events-config: expected prefix caching with it, which --no-enable-prefix-"
+        "caching turns off");
   }
   check_sizes(options, complaints);
   check_address(options.transport, complaints);

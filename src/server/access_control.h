@@ -29,7 +29,8 @@ class ApiKeys {
   // Returns the index of a key that stands alone in its header (x-api-key).
   std::optional<int> find_key(std::string_view key) const;
   // A salt that keeps the prefix cache entries of this key's requests apart from those of other
-  // keys.
+  // keys. It does not depend on the key itself, because KV events contain it. Empty if there is no
+  // other key, so that routers find the blocks of requests without a salt.
   std::string cache_salt(int key_idx) const;
 
  private:

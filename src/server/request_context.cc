@@ -17,7 +17,7 @@ constexpr int kInternalError = 500;
 constexpr int kUnavailable = 503;
 
 bool is_id_character(char c) {
-  return is_alphanumeric(c) || c == '-' || c == '_' || c == '.';
+  return is_alphanumeric(c) || std::string_view("-_.:=+@~").find(c) != std::string_view::npos;
 }
 
 }  // namespace

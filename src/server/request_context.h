@@ -66,7 +66,7 @@ struct RequestLog {
 };
 
 // Returns the client's x-request-id if it is safe to log and to send back (at most 128 characters
-// of [A-Za-z0-9._-]); otherwise a new random id.
+// of [A-Za-z0-9._:=+@~-]); otherwise a new random id.
 std::string request_id(std::string_view wanted);
 
 // Returns a response with the error as its body and with `headers`; adds Retry-After to a 429 or

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kv_events/publisher.h"
 #include "server/access_control.h"
 #include "server/admission_control.h"
 #include "server/engine_api.h"
@@ -38,8 +39,10 @@ struct ServiceConfig {
   bool checks_host = false;                       // see is_allowed_host()
   std::vector<std::string> allowed_hosts = {};
   std::string version = {};
+  int tensor_parallel_size = 1;
+  std::vector<KvEventsConfig> kv_event_sources = {};  // by data-parallel rank
   std::string build = {};  // the version and the compiler; part of system_fingerprint
-  int64_t started_at = 0;                  // seconds since the epoch
+  int64_t started_at = 0;  // seconds since the epoch
   std::chrono::seconds stall_timeout{30};  // time without progress until /health reports it
   ConstraintCompiler constraints = {};     // for structured output
 };

@@ -1192,6 +1192,112 @@ TEST_F(ServiceTest, ReportsItsLoadAsRoutersPollIt) {
   EXPECT_EQ(number("/v1/loads", "/aggregate/total_reqs"), 5);
 }
 
+TEST_F(ServiceTest, DescribesItselfAsRoutersAsk) {
+  engine_.info_.block_size = 16;
+  engine_.stats_ = {.num_total_blocks = 100};
+  start({.tensor_parallel_size = 2});
+  const http::Response response = get("/server_info");
+  EXPECT_EQ(get("/get_server_info").body, response.body);
+  for (const char* field :
+       {R"("version":"1.2.3")", R"("model_path":"fake")", R"("served_model_name":"fake")",
+        R"("tp_size":2)", R"("pp_size":1)", R"("dp_size":1)", R"("context_length":64)",
+        R"("max_running_requests":4)", R"("max_total_num_tokens":1600)", R"("page_size":16)"}) {
+    EXPECT_THAT(response.body, HasSubstr(field));
+  }
+}
+
+TEST_F(ServiceTest, NamesTheSourcesOfKvEvents) {
+  EXPECT_EQ(get("/kv_event_sources").body, "{}");
+  end();
+  start({.kv_event_sources = {{.enable_kv_cache_events = true,
+                               .publisher = "zmq",
+                               .endpoint = "tcp://*:5557",
+                               .topic = "kv"}}});
+  EXPECT_EQ(get("/kv_event_sources").body,
+            R"({"0":{"enable_kv_cache_events":true,"publisher":"zmq","endpoint":"tcp://*:5557",)"
+            R"("replay_endpoint":null,"buffer_steps":10000,"hwm":100000,"max_queue_size":100000,)"
+            R"("topic":"kv"}})");
+}
+
+TEST_F(ServiceTest, RendersPromptsWithoutGenerating) {
+  const http::Response one =
+      call("POST", "/v1/completions/render",
+           R"({"prompt":"ab","max_tokens":3,"temperature":0.5,"seed":7,"stop":["x"],)"
+           R"("cache_salt":"s","stream":true})",
+           {{"x-request-id", "gateway:1"}})
+          ->wait();
+  EXPECT_EQ(one.status, 200);
+  for (const char* field :
+       {R"([{"request_id":"cmpl-gateway:1","token_ids":[97,98],"sampling_params":{"n":1,)",
+        R"("temperature":0.5)", R"("seed":7,"stop":["x"])", R"("max_tokens":3)",
+        R"("model":"fake")", R"("cache_salt":"s")", R"("stream":true)",
+        R"("stream_options":{"include_usage":false)", R"("features":null)"}) {
+    EXPECT_THAT(one.body, HasSubstr(field));
+  }
+  const std::string two =
+      call("POST", "/v1/completions/render", R"({"prompt":["a","b"]})", {{"x-request-id", "r"}})
+          ->wait()
+          .body;
+  EXPECT_THAT(two, HasSubstr(R"("request_id":"cmpl-r-0","token_ids":[97])"));
+  EXPECT_THAT(two, HasSubstr(R"("request_id":"cmpl-r-1","token_ids":[98])"));
+  engine_.chat_suffix_ = "";
+  engine_.render_ = [](const jinja::Value&) -> Result<MarkedText> { return MarkedText{"hi", {}}; };
+  const std::string chat =
+      call("POST", "/v1/chat/completions/render", R"({"messages":[{"role":"user","content":"q"}]})",
+           {{"x-request-id", "r"}})
+          ->wait()
+          .body;
+  EXPECT_THAT(chat, ::testing::StartsWith(R"({"request_id":"chatcmpl-r","token_ids":[104,105])"));
+  EXPECT_THAT(chat, HasSubstr(R"("max_tokens":62)")) << "the rest of the context";
+  EXPECT_FALSE(engine_.is_running(1));
+}
+
+TEST_F(ServiceTest, RefusesToRenderInvalidRequests) {
+  for (const char* body : {"{}", R"({"prompt":""})", R"({"prompt":"a","n":1000})",
+                           R"({"prompt":"a","model":"other"})"}) {
+    EXPECT_EQ(call("POST", "/v1/completions/render", body)->wait().status,
+              call("POST", "/v1/completions", body)->wait().status)
+        << body;
+  }
+}
+
+TEST_F(ServiceTest, ReportsWhyPrefixesMissed) {
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":["a","b"]})");
+  for (const RequestId id : {1, 2}) {
+    engine_.wait_for(id);
+    Output output;
+    output.finish_reason = FinishReason::kStop;
+    output.num_cached_tokens = id == 1 ? 16 : 0;
+    output.cache_miss = id == 1 ? CacheMiss::kNone : CacheMiss::kEvicted;
+    engine_.send(id, std::move(output));
+  }
+  EXPECT_THAT(exchange->wait().body, HasSubstr(R"("prompt_tokens_details":{"cached_tokens":16,)"
+                                               R"("cache_miss_reason":"evicted"})"));
+  engine_.stats_.cache_misses[static_cast<size_t>(CacheMiss::kEvicted)] = 5;
+  engine_.stats_.num_kv_batches_dropped = 2;
+  const std::string metrics = get("/metrics").body;
+  EXPECT_THAT(metrics, HasSubstr("quire_prefix_cache_misses_total{model_name=\"fake\",engine=\"0\","
+                                 "reason=\"evicted\"} 5\n"));
+  EXPECT_THAT(metrics, HasSubstr("quire_kv_event_batches_dropped_total{model_name=\"fake\","
+                                 "engine=\"0\"} 2\n"));
+}
+
+// Fields that gateways add to requests.
+TEST_F(ServiceTest, ToleratesTheHeadersOfGateways) {
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a"})",
+                             {{"x-forwarded-for", "10.0.0.1"},
+                              {"x-gateway-model-name", "fake"},
+                              {"x-session-id", "s"},
+                              {"x-smg-routing-key", "k"},
+                              {"traceparent", "00-1-2-01"},
+                              {"x-request-id", "chatcmpl-1"}});
+  engine_.wait_for(1);
+  engine_.say(1, "a", FinishReason::kStop);
+  const http::Response response = exchange->wait();
+  EXPECT_EQ(header(response, "x-request-id"), "chatcmpl-1");
+  EXPECT_THAT(response.body, HasSubstr(R"("id":"cmpl-chatcmpl-1")"));
+}
+
 // vLLM's own dashboard shows these metrics.
 TEST_F(ServiceTest, MeasuresThePhasesOfARequest) {
   const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a","n":2,"max_tokens":7})");

@@ -218,6 +218,16 @@ void ServerMetrics::write_engine(const MetricsSources& sources, MetricsText& out
               engine.num_device_waits);
   out.gauge("quire_kv_blocks", "KV cache blocks.", engine.num_total_blocks);
   out.gauge("quire_kv_blocks_free", "KV cache blocks that are free.", engine.num_free_blocks);
+  out.family("quire_prefix_cache_misses_total", "counter",
+             "Sequences whose prompt the prefix cache did not have whole, by reason.");
+  for (size_t i = 0; i < engine.cache_misses.size(); ++i) {
+    const auto miss = static_cast<CacheMiss>(i);
+    if (miss == CacheMiss::kNone) continue;
+    out.sample(static_cast<double>(engine.cache_misses[i]), {{"reason", cache_miss_name(miss)}});
+  }
+  out.counter("quire_kv_event_batches_dropped_total",
+              "Batches of KV events that were not published because the queue was full.",
+              engine.num_kv_batches_dropped);
   out.counter("quire_requests_cancelled_total",
               "Requests whose client disconnected before the response was complete.",
               num_cancelled.value());

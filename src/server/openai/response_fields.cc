@@ -100,6 +100,9 @@ void end_choices(const StreamOptions& streaming, const Usage* usage, JsonWriter&
   json.key("prompt_tokens_details");
   json.begin_object();
   json.field("cached_tokens", usage->num_cached_tokens);
+  if (usage->cache_miss != CacheMiss::kNone) {
+    json.field("cache_miss_reason", cache_miss_name(usage->cache_miss));
+  }
   json.end_object();
   json.key("completion_tokens_details");
   json.begin_object();

@@ -45,7 +45,10 @@ class UsageCount {
     usage_.num_completion_tokens += static_cast<int>(output.token_ids.size());
     if (is_first_of_prompt) add_cached(output);
   }
-  void add_cached(const Output& output) { usage_.num_cached_tokens += output.num_cached_tokens; }
+  void add_cached(const Output& output) {
+    usage_.num_cached_tokens += output.num_cached_tokens;
+    if (usage_.cache_miss == CacheMiss::kNone) usage_.cache_miss = output.cache_miss;
+  }
   void add_reasoning(const Output& output) {
     usage_.num_reasoning_tokens += static_cast<int>(output.token_ids.size());
   }

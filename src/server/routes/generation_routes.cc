@@ -167,6 +167,8 @@ OutputParserConfig parser_config(const ServerState& state, const ChatRequest& ch
   return config;
 }
 
+}  // namespace
+
 std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat) {
   Result<MarkedText> prompt = state.engine.render_chat(chat.conversation.variables);
   if (!prompt.ok()) return api_error(prompt.status());
@@ -184,8 +186,6 @@ std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 void generate(ServerState& state, RequestContext&& context, PreparedGeneration&& generation) {
   const std::vector<Request>& requests = generation.requests;
@@ -239,6 +239,20 @@ ApiError with_prompt(ApiError error, std::string_view field, size_t idx, size_t 
   return error;
 }
 
+std::optional<ApiError> prepare_prompts(const ServerState& state, CompletionRequest& completion,
+                                        std::vector<Request>& requests) {
+  for (CompletionPrompt& prompt : completion.prompts) {
+    requests.push_back(completion.engine_request);
+    requests.back().prompt = std::move(prompt.text);
+    requests.back().prompt_token_ids = std::move(prompt.token_ids);
+    if (auto error = prepare_prompt(state, requests.back(), {})) {
+      return with_prompt(std::move(*error), "prompt", requests.size() - 1,
+                         completion.prompts.size());
+    }
+  }
+  return std::nullopt;
+}
+
 void isolate_by_key(const ServerState& state, const RequestContext& context, Request& request) {
   if (!state.config.allow_request_priority) request.priority = 0;
   if (context.key_idx < 0) return;
@@ -271,14 +285,8 @@ void generate_completion(ServerState& state, RequestContext&& context,
   PreparedGeneration generation = {.is_stream = completion.streaming.stream,
                                    .restriction = completion.restriction};
   std::vector<Request>& requests = generation.requests;
-  for (CompletionPrompt& prompt : completion.prompts) {
-    requests.push_back(completion.engine_request);
-    requests.back().prompt = std::move(prompt.text);
-    requests.back().prompt_token_ids = std::move(prompt.token_ids);
-    if (auto error = prepare_prompt(state, requests.back(), {})) {
-      return context.refuse(
-          with_prompt(std::move(*error), "prompt", requests.size() - 1, completion.prompts.size()));
-    }
+  if (const auto error = prepare_prompts(state, completion, requests)) {
+    return context.refuse(*error);
   }
   ResponseInfo response = response_info(state, response_id, requests);
   if (completion.echo) response.prompt_texts = prompt_texts(state, requests);

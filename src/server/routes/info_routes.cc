@@ -181,6 +181,57 @@ void get_gateway_loads(ServerState& state, RequestContext&& context) {
   context.respond(json.text());
 }
 
+// The fields that routers read of SGLang's, under its names.
+void get_server_info(ServerState& state, RequestContext&& context) {
+  const ModelInfo& model = state.engine.model_info();
+  const SchedulerLoad load = scheduler_load(state);
+  JsonWriter json;
+  json.begin_object();
+  json.field("version", state.config.version);
+  json.field("model_path", model.name);
+  json.field("served_model_name", state.config.model_names.front());
+  json.field("architecture", model.architecture);
+  json.field("is_embedding", model.embedding_size > 0);
+  json.field("device", model.on_gpu ? "cuda" : "cpu");
+  json.field("dtype", model.weight_dtype);
+  json.field("kv_cache_dtype", model.kv_cache_dtype);
+  json.field("context_length", model.max_model_len);
+  json.field("page_size", model.block_size);
+  json.field("tp_size", state.config.tensor_parallel_size);
+  json.field("pp_size", 1);
+  json.field("dp_size", 1);
+  json.field("max_running_requests", load.max_running);
+  json.field("max_total_num_tokens", load.max_tokens);
+  json.field("max_total_tokens", load.max_tokens);
+  json.field("disaggregation_mode", "null");
+  json.end_object();
+  context.respond(json.text());
+}
+
+// vLLM's: the configuration of each data-parallel rank that publishes KV events.
+void get_kv_event_sources(ServerState& state, RequestContext&& context) {
+  JsonWriter json;
+  json.begin_object();
+  const std::vector<KvEventsConfig>& sources = state.config.kv_event_sources;
+  for (size_t rank = 0; rank < sources.size(); ++rank) {
+    const KvEventsConfig& source = sources[rank];
+    json.key(std::string_view(std::to_string(rank)));
+    json.begin_object();
+    json.field("enable_kv_cache_events", source.enable_kv_cache_events);
+    json.field("publisher", source.publisher);
+    json.field("endpoint", source.endpoint);
+    json.key("replay_endpoint");
+    json.value_or_null(source.replay_endpoint);
+    json.field("buffer_steps", source.buffer_steps);
+    json.field("hwm", source.hwm);
+    json.field("max_queue_size", source.max_queue_size);
+    json.field("topic", source.topic);
+    json.end_object();
+  }
+  json.end_object();
+  context.respond(json.text());
+}
+
 void get_openapi(ServerState& /*state*/, RequestContext&& context) {
   context.respond(std::string(openapi_json()));
 }

@@ -96,6 +96,8 @@ void get_metrics(ServerState& state, RequestContext&& context);
 void get_load(ServerState& state, RequestContext&& context);
 void get_router_load(ServerState& state, RequestContext&& context);
 void get_gateway_loads(ServerState& state, RequestContext&& context);
+void get_server_info(ServerState& state, RequestContext&& context);
+void get_kv_event_sources(ServerState& state, RequestContext&& context);
 void get_openapi(ServerState& state, RequestContext&& context);
 void get_models(ServerState& state, RequestContext&& context);
 void get_model(ServerState& state, RequestContext&& context);
@@ -108,6 +110,10 @@ void post_detokenize(ServerState& state, RequestContext&& context);
 // generation_routes.cc: text generation.
 void post_completions(ServerState& state, RequestContext&& context);
 void post_chat_completions(ServerState& state, RequestContext&& context);
+
+// render_routes.cc: the prompts of generation requests.
+void post_render_completions(ServerState& state, RequestContext&& context);
+void post_render_chat(ServerState& state, RequestContext&& context);
 
 // responses_routes.cc: OpenAI's Responses API.
 void post_responses(ServerState& state, RequestContext&& context);
@@ -151,6 +157,11 @@ void isolate_by_key(const ServerState& state, const RequestContext& context, Req
 // which control tokens are plain text.
 std::optional<ApiError> prepare_prompt(const ServerState& state, Request& request,
                                        const ByteSpans& untrusted);
+// Does this for each prompt of a request, which moves to `requests`.
+std::optional<ApiError> prepare_prompts(const ServerState& state, CompletionRequest& completion,
+                                        std::vector<Request>& requests);
+// Renders a conversation and prepares its prompt.
+std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat);
 // Adds to an error of prepare_prompt() which of the `count` prompts of the field it is about.
 ApiError with_prompt(ApiError error, std::string_view field, size_t idx, size_t count);
 ResponseInfo response_info(const ServerState& state, const std::string& response_id,
