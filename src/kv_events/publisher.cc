@@ -129,6 +129,8 @@ struct KvEventPublisher::Sockets {
     }
     socket = zmq_socket(context, type);
     if (socket == nullptr) return unusable(field, endpoint, zmq_strerror(zmq_errno()));
+    // Peers send only subscriptions and numbers; one that sends more is disconnected.
+    set(socket, ZMQ_MAXMSGSIZE, int64_t{1024});
     set(socket, ZMQ_LINGER, 0);
     set(socket, ZMQ_SNDHWM, hwm);
     set(socket, ZMQ_IPV6, endpoint.find('[') != std::string::npos ? 1 : 0);
@@ -145,7 +147,8 @@ struct KvEventPublisher::Sockets {
     return {};
   }
 
-  static void set(void* socket, int option, int value) {
+  template <typename T>
+  static void set(void* socket, int option, T value) {
     QUIRE_CHECK(zmq_setsockopt(socket, option, &value, sizeof value) == 0,
                 "[kv_events] libzmq does not support an option");
   }

@@ -365,6 +365,24 @@ TEST(Usage, SizesThatDoNotFitTheModelExitWith1) {
   EXPECT_THAT(result.err, HasSubstr("--max-model-len: must be at most"));
 }
 
+TEST(Usage, KvEventsAreRefusedByTheirKeyBeforeTheModelIsRead) {
+  const auto serve = [](const std::string& config, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), {"serve", "/no/such/model", "--kv-events-config", config});
+    return run_quire(more);
+  };
+  const SpawnResult key = serve(R"({"end_point": "tcp://*:1"})");
+  EXPECT_EQ(key.exit_code, 2);
+  EXPECT_THAT(key.err, HasSubstr("--kv-events-config: end_point"));
+  const SpawnResult endpoint =
+      serve(R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:99999"})");
+  EXPECT_EQ(endpoint.exit_code, 1);
+  EXPECT_THAT(endpoint.err, HasSubstr("endpoint: got tcp://*:99999, which cannot be used"));
+  const SpawnResult pointless =
+      serve(R"({"enable_kv_cache_events": true})", {"--no-enable-prefix-caching"});
+  EXPECT_EQ(pointless.exit_code, 2);
+  EXPECT_THAT(pointless.err, HasSubstr("--kv-events-config: expected prefix caching"));
+}
+
 TEST(Usage, SpeculationIsRefusedByItsKeyAndServedWithTheSameText) {
   const SpawnResult refused = run_quire({"generate", "--speculative-config", "{}"});
   EXPECT_EQ(refused.exit_code, 2);
