@@ -123,6 +123,12 @@ std::vector<std::string> with_auto(std::vector<std::string> names) {
   return names;
 }
 
+Result<std::string> parse_kv_events_config(std::string_view text) {
+  if (text.empty()) return unexpected(text, "a JSON object, or no such flag");
+  QUIRE_RETURN_IF_ERROR(read_kv_events_config(text).status());
+  return std::string(text);
+}
+
 void add_network_flags(FlagSet& flags, ServeOptions* options) {
   http::ServerConfig& transport = options->transport;
   flags.begin_group("Network");
@@ -151,12 +157,6 @@ void add_network_flags(FlagSet& flags, ServeOptions* options) {
               "Publish what the prefix cache holds over ZeroMQ, with vLLM's keys, such as "
               "'{\"enable_kv_cache_events\": true, \"endpoint\": \"tcp://*:5557\"}'",
               parse_kv_events_config);
-}
-
-Result<std::string> parse_kv_events_config(std::string_view text) {
-  if (text.empty()) return unexpected(text, "a JSON object, or no such flag");
-  QUIRE_RETURN_IF_ERROR(read_kv_events_config(text).status());
-  return std::string(text);
 }
 
 void add_access_flags(FlagSet& flags, ServeOptions* options) {

@@ -230,7 +230,7 @@ class SmallCacheTest(KvEventsCase):
     """The cache holds few prompts, so that blocks are evicted. Hashes are bytes, of another seed."""
 
     environment = {"PYTHONHASHSEED": "42", "VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES": "0"}
-    flags = (*KvEventsCase.flags, "--max-model-len", "256", "--max-num-seqs", "2", "--kv-cache-memory", "2M")
+    flags = (*KvEventsCase.flags, "--max-model-len", "256", "--max-num-seqs", "2", "--kv-cache-memory", "4M")
 
     def test_evicted_blocks_are_removed(self) -> None:
         prompts = [[100 + 300 * i + k for k in range(200)] for i in range(8)]
