@@ -1,6 +1,6 @@
 """Follows the prefix cache of the real binary as a router does: by its KV events over ZeroMQ.
 
-    kv_events_test.py --quire BINARY [TEST …]
+kv_events_test.py --quire BINARY [TEST …]
 """
 
 import hashlib
@@ -126,10 +126,14 @@ class KvEventsCase(ServedCase):
         request = urllib.request.Request(
             self.served.url + path,
             json.dumps(body).encode(),
-            {"content-type": "application/json"} | {k.replace("_", "-"): v for k, v in headers.items()},
+            {"content-type": "application/json"}
+            | {k.replace("_", "-"): v for k, v in headers.items()},
         )
         with urllib.request.urlopen(request, timeout=60) as response:
-            self.assertEqual(response.headers["x-request-id"], headers.get("x_request_id", response.headers["x-request-id"]))
+            self.assertEqual(
+                response.headers["x-request-id"],
+                headers.get("x_request_id", response.headers["x-request-id"]),
+            )
             return json.load(response)
 
     def complete(self, prompt: Any, **more: Any) -> dict[str, Any]:
@@ -157,7 +161,9 @@ class EventsTest(KvEventsCase):
         self.assertGreater(len(wanted), 1)
         self.follower.catch_up()
         self.assertFalse(wanted & self.follower.cached)
-        answer = self.post("/v1/chat/completions", chat | {"max_tokens": 2}, x_request_id="router-8")
+        answer = self.post(
+            "/v1/chat/completions", chat | {"max_tokens": 2}, x_request_id="router-8"
+        )
         self.assertEqual(answer["id"], "chatcmpl-router-8")
         self.assertEqual(answer["usage"]["prompt_tokens"], len(ids))
         self.follower.catch_up()
@@ -207,7 +213,9 @@ class EventsTest(KvEventsCase):
         self.follower.catch_up()
         self.assertEqual([number for number, _ in self.follower.repeat(lost[0])][0], lost[0])
         for i in range(30):
-            self.assertLessEqual(self.wanted([2000 + 50 * i + k for k in range(40)]), self.follower.cached)
+            self.assertLessEqual(
+                self.wanted([2000 + 50 * i + k for k in range(40)]), self.follower.cached
+            )
 
     def test_usage_says_why_a_prefix_missed(self) -> None:
         ids = list(range(30, 30 + 48))
@@ -217,7 +225,9 @@ class EventsTest(KvEventsCase):
             self.complete(ids[:32] + list(range(500, 532))),
             {"cached_tokens": 32, "cache_miss_reason": "diverged"},
         )
-        self.assertEqual(self.complete(ids[:8]), {"cached_tokens": 0, "cache_miss_reason": "too_short"})
+        self.assertEqual(
+            self.complete(ids[:8]), {"cached_tokens": 0, "cache_miss_reason": "too_short"}
+        )
 
     def test_the_server_describes_itself(self) -> None:
         info = self.get("/server_info")
@@ -230,7 +240,15 @@ class SmallCacheTest(KvEventsCase):
     """The cache holds few prompts, so that blocks are evicted. Hashes are bytes, of another seed."""
 
     environment = {"PYTHONHASHSEED": "42", "VLLM_KV_EVENTS_USE_INT_BLOCK_HASHES": "0"}
-    flags = (*KvEventsCase.flags, "--max-model-len", "256", "--max-num-seqs", "2", "--kv-cache-memory", "4M")
+    flags = (
+        *KvEventsCase.flags,
+        "--max-model-len",
+        "256",
+        "--max-num-seqs",
+        "2",
+        "--kv-cache-memory",
+        "4M",
+    )
 
     def test_evicted_blocks_are_removed(self) -> None:
         prompts = [[100 + 300 * i + k for k in range(200)] for i in range(8)]
