@@ -372,7 +372,7 @@ TEST(Usage, KvEventsAreRefusedByTheirKeyBeforeTheModelIsRead) {
   };
   const SpawnResult key = serve(R"({"end_point": "tcp://*:1"})");
   EXPECT_EQ(key.exit_code, 2);
-  EXPECT_THAT(key.err, HasSubstr("--kv-events-config: end_point"));
+  EXPECT_THAT(key.err, HasSubstr("--kv-events-config: \"end_point\"; got an unknown field"));
   const SpawnResult endpoint =
       serve(R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:99999"})");
   EXPECT_EQ(endpoint.exit_code, 1);
