@@ -81,11 +81,11 @@ int64_t num_kept_scales(const TensorSpec& tensor, WeightScheme scheme, const Sha
   return scales_shape(scheme, kept).num_elements();
 }
 
-// The order of the columns, which a stack has once.
-int64_t order_bytes(const TensorSpec& tensor, const WeightSource& source) {
+// The order of the columns, which a stack has once. Random weights have none, and are counted as
+// those of the checkpoint.
+int64_t order_bytes(const TensorSpec& tensor) {
   if (!tensor.format || !tensor.format->has_column_groups || tensor.is_stacked) return 0;
-  const std::string groups(packed_names(tensor.format->packing).groups);
-  return source.has(tensor.matrix + groups) ? tensor.shape[1] * int64_t{sizeof(int32_t)} : 0;
+  return tensor.shape[1] * int64_t{sizeof(int32_t)};
 }
 
 // Bytes of a rank's part of a matrix that the device's Linears keep as blocks or integers, without
@@ -125,7 +125,7 @@ Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const std::set<int>& mi
   const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
   if (!is_mixed && (!is_of_experts || ops.packs_experts())) {
     const int64_t bytes = quantized_bytes(tensor, source, ops, parallel);
-    if (bytes > 0) return KeptTensor{bytes + order_bytes(tensor, source), true, false};
+    if (bytes > 0) return KeptTensor{bytes + order_bytes(tensor), true, false};
   }
   const Shape kept = kept_shape(tensor, parallel);
   const DType stored = source.dtype_of(stored_name(tensor, source)).value_or(DType::kF32);

@@ -881,21 +881,12 @@ TEST(WeightBytes, CountIntegersAsTheDeviceKeepsThem) {
   }
 }
 
-// Dummy weights whose matrices have an order of columns.
-class OrderedWeights final : public DummyWeights {
- public:
-  using DummyWeights::DummyWeights;
-  bool has(std::string_view name) const override {
-    return name.ends_with(".g_idx") || DummyWeights::has(name);
-  }
-};
-
 TEST(WeightBytes, CountTheOrderOfColumnsOncePerStack) {
   ModelConfig config = small_config();
   config.format = {.scheme = {.values = DType::kI8, .scales = ScaleLayout::kRows},
                    .scales_suffix = ".scales",
                    .packing = Packing::kGptq};
-  const OrderedWeights weights(DType::kF32);
+  const DummyWeights weights(DType::kF32);
   ThreadPool pool(1);
   const auto cpu = make_cpu_ops(pool);
   ReferenceOps in_f32;
