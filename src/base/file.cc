@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/log.h"
 #include "base/numbers.h"
 
 namespace quire {
@@ -58,13 +60,29 @@ std::string_view kind_of(mode_t mode) {
   return "a device";
 }
 
+// Waits until a pipe, which was opened with O_NONBLOCK, has bytes or has lost its writer.
+Status wait_for_writer(int fd, std::string_view name) {
+  constexpr int kQuietMs = 1000;
+  pollfd pipe = {.fd = fd, .events = POLLIN, .revents = 0};
+  for (int timeout_ms = kQuietMs;;) {
+    const int num_ready = ::poll(&pipe, 1, timeout_ms);
+    if (num_ready > 0) break;
+    if (num_ready < 0 && errno != EINTR) return errno_status(name, "read");
+    if (num_ready == 0) {
+      log_info("[file] {} is a FIFO, and nothing is written to it yet; waiting", name);
+      timeout_ms = -1;
+    }
+  }
+  return ::fcntl(fd, F_SETFL, O_RDONLY) == 0 ? Status() : errno_status(name, "read");
+}
+
 enum class Kinds { kRegular, kRegularOrPipe };
 
 Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
   const bool pipes = kinds == Kinds::kRegularOrPipe;
   Descriptor file;
   // O_NONBLOCK: when pipes are not accepted, opening one must not wait for a writer.
-  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | (pipes ? 0 : O_NONBLOCK));
+  file.fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file.fd < 0) {
     const Status failed = errno_status(path.string(), "open");
     QUIRE_RETURN_IF_ERROR(path_exists(path).status());
@@ -77,6 +95,7 @@ Result<Descriptor> open_file(const std::filesystem::path& path, Kinds kinds) {
         fmt::format("[file] {} is not a regular file{}; got {}, expected the path of a file",
                     path.string(), pipes ? " or a pipe" : "", kind_of(info.st_mode)));
   }
+  if (S_ISFIFO(info.st_mode)) QUIRE_RETURN_IF_ERROR(wait_for_writer(file.fd, path.string()));
   file.size = static_cast<size_t>(info.st_size);
   file.identity = identity_of(info);
   return file;

@@ -136,6 +136,11 @@ Result<bench::PerplexityResult> measure(const QuantizeCommand& command, const st
   EngineConfig engine_config = command.engine;
   engine_config.model = model;
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(engine_config));
+  if (!engine->has_tokenizer()) {
+    return invalid_argument(
+        "[quantize] --perplexity: the model has no tokenizer; expected tokenizer.json or "
+        "tokenizer.model beside it: add one, or leave --perplexity out");
+  }
   QUIRE_ASSIGN_OR_RETURN(const bench::TokenizedText tokens,
                          bench::tokenize_text(*engine, text, command.perplexity));
   Progress progress("perplexity");
@@ -158,13 +163,17 @@ Result<QuantizeResult> write(const QuantizeOptions& options) {
 }
 
 Result<int> run(const QuantizeCommand& command) {
-  const CancelScope scope;
+  // Texts are read outside the scope, so that a signal ends the program while it waits for the
+  // writer of a pipe.
   QUIRE_ASSIGN_OR_RETURN(const QuantizeOptions options, options_of(command));
   std::string text;
+  if (!command.perplexity.data.empty()) {
+    QUIRE_ASSIGN_OR_RETURN(text, bench::load_text(command.perplexity.data));
+  }
+  const CancelScope scope;
   std::optional<bench::PerplexityResult> before;
   if (!command.perplexity.data.empty()) {
     QUIRE_RETURN_IF_ERROR(check_quantize(options));
-    QUIRE_ASSIGN_OR_RETURN(text, bench::load_text(command.perplexity.data));
     QUIRE_ASSIGN_OR_RETURN(before, measure(command, command.engine.model, text));
   }
   QUIRE_ASSIGN_OR_RETURN(const QuantizeResult result, write(options));

@@ -352,6 +352,7 @@ void wait_for_interrupt(server::Service& service, const http::Server& transport)
 // Runs the ranks of a node that does not serve. An interrupt often reaches all nodes at once, so
 // node 0 gets the time to finish its requests.
 Result<int> run_node(const ServeOptions& options) {
+  const CancelScope scope;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   const auto should_stop = [&] {
     if (!CancelScope::interrupted()) return false;
@@ -369,7 +370,6 @@ Result<int> run_node(const ServeOptions& options) {
 }
 
 Result<int> run(const ServeOptions& options) {
-  const CancelScope scope;
   map_large_allocations();
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig placed, place_node(options.engine));
   if (placed.node_rank > 0) return run_node(options);
@@ -377,8 +377,10 @@ Result<int> run(const ServeOptions& options) {
     return invalid_argument(
         "--headless: got it for node 0, which serves, expected --node-rank of at least 1");
   }
+  // Outside the scope, a signal ends the program while it waits for the writer of a pipe.
   QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
                          server::ApiKeys::create(options.api_keys, options.api_key_file));
+  const CancelScope scope;
   QUIRE_RETURN_IF_ERROR(http::Server::check(options.transport));
   QUIRE_RETURN_IF_ERROR(check_descriptor_limit());
   warn_of_readable_keys(options);

@@ -315,10 +315,11 @@ std::unique_ptr<WeightSource> with_full_names(std::unique_ptr<WeightSource> weig
 }  // namespace
 
 bool is_gguf_file(const fs::path& path) {
+  if (!is_file(path)) return false;  // to open a FIFO would wait for its writer
   std::string bytes(4, '\0');
   std::ifstream file(path, std::ios::binary);
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  return is_file(path) && file.gcount() == 4 && is_gguf(bytes);
+  return file.gcount() == 4 && is_gguf(bytes);
 }
 
 Result<ConfigFile> find_config(const std::string& model, const EngineConfig& engine) {
@@ -329,6 +330,10 @@ Result<ConfigFile> find_config(const std::string& model, const EngineConfig& eng
   if (is_file(path)) {
     if (!uses_dummy_weights(engine)) return refuse_file(path);
     return ConfigFile{fs::absolute(path), found.name.empty() ? path.stem().string() : found.name};
+  }
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    QUIRE_RETURN_IF_ERROR(MappedFile::open(path).status());  // names a FIFO, a socket or a device
   }
   QUIRE_RETURN_IF_ERROR(check_is_snapshot(path));
   QUIRE_ASSIGN_OR_RETURN(const bool has_config, path_exists(path / "config.json"));

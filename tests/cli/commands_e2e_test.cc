@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -744,6 +745,28 @@ TEST_F(Stories, SignalsEndCleanly) {
     EXPECT_THAT(result.out, ::testing::EndsWith("\n"));
     EXPECT_THAT(result.err,
                 AllOf(HasSubstr("output tokens"), HasSubstr("interrupted after 0 of 1 prompts")));
+  }
+}
+
+TEST(Pipes, OneSignalEndsTheWaitForAWriter) {
+  const std::string fifo = scratch_file("pipe", "");
+  fs::remove(fifo);
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"serve", "--port", "0", "--api-key-file", fifo},
+           {"quantize", "--to", "w4a16", "--out", fifo + ".out", "--calibration-file", fifo}}) {
+    Process process(words);
+    EXPECT_THAT(process.read_err("waiting"), HasSubstr("is a FIFO, and nothing is written to it"));
+    process.kill(SIGTERM);
+    EXPECT_EQ(process.wait(), 128 + SIGTERM) << words.front();
+  }
+  for (const char* command : {"serve", "doctor", "quantize"}) {
+    std::vector<std::string> words = {command, "--model", fifo};
+    if (words.front() == "quantize") words.insert(words.end(), {"--to", "q8_0", "--out", "x.gguf"});
+    if (words.front() == "serve") words.insert(words.end(), {"--port", "0"});
+    const SpawnResult result = run_quire(words, {.timeout_s = 20});
+    EXPECT_EQ(result.exit_code, 1) << command;
+    EXPECT_THAT(result.err, HasSubstr("is not a regular file; got a FIFO"));
   }
 }
 
