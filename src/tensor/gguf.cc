@@ -220,10 +220,12 @@ Status GgufHeaderReader::read_version() {
   if (version == 2 || version == 3) return {};
   const auto swapped = __builtin_bswap32(version);
   const bool is_big_endian = version > 0xFFFF && swapped <= 0xFFFF;
+  const bool is_newer = !is_big_endian && version > 3;
   return unimplemented(fmt::format(
-      "[gguf] {}: version; got {}{}, expected 2 or 3, little endian: convert the checkpoint again "
-      "with a current llama.cpp",
-      header_.source_, is_big_endian ? swapped : version, is_big_endian ? " (big endian)" : ""));
+      "[gguf] {}: version; got {}{}, expected 2 or 3, little endian: {}", header_.source_,
+      is_big_endian ? swapped : version, is_big_endian ? " (big endian)" : "",
+      is_newer ? "the file is newer than this build, or damaged; take one in version 3"
+               : "convert the checkpoint again with a current llama.cpp"));
 }
 
 Status GgufHeaderReader::skip_values(std::string_view key, GgufKind kind, uint64_t count) {

@@ -73,8 +73,16 @@ Status GgufModel::add_other_files(const std::filesystem::path& first) {
   }
   const std::string stem = name.substr(0, name.size() - suffix.size());
   for (int64_t number = 1; number < keys.count; ++number) {
-    QUIRE_ASSIGN_OR_RETURN(
-        Part part, open_part(first.parent_path() / (stem + split_suffix(number, keys.count))));
+    const std::filesystem::path path =
+        first.parent_path() / (stem + split_suffix(number, keys.count));
+    QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(path));
+    if (!exists) {
+      return not_found(
+          fmt::format("[gguf] {}: file {} of {} of a split model is missing; expected {} beside "
+                      "the first: download it",
+                      first.string(), number + 1, keys.count, path.filename().string()));
+    }
+    QUIRE_ASSIGN_OR_RETURN(Part part, open_part(path));
     QUIRE_ASSIGN_OR_RETURN(const SplitKeys own, read_split_keys(part.header));
     if (own.number != number || own.count != keys.count) {
       return invalid_argument(fmt::format(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -321,7 +322,7 @@ TEST(GgufFiles, WrongOnesAreNamed) {
   const auto sized = sized_llama;
   EXPECT_EQ(error_of(write(sized())), "");
   EXPECT_THAT(error_of(write(llama().floats("token_embd.weight", {2, 4}, std::vector<float>(8)))),
-              HasSubstr("hidden_size"));
+              HasSubstr("m.gguf: metadata \"llama.embedding_length\"; got nothing, expected"));
   EXPECT_THAT(error_of(write(sized().number("llama.rope.dimension_count", 2))),
               HasSubstr("\"llama.rope.dimension_count\"; got 2, expected the head's, 4"));
   EXPECT_THAT(error_of(write(sized().text("llama.rope.scaling.type", "longrope"))),
@@ -356,7 +357,13 @@ TEST(GgufFiles, WrongOnesAreNamed) {
   EXPECT_THAT(error_of(write(
                   sized().text("tokenizer.ggml.model", "gpt2").text("tokenizer.ggml.tokens", "a"))),
               HasSubstr("expected a list of texts"));
+  EXPECT_THAT(error_of(write(sized().number("llama.attention.head_count_kv", 3))),
+              HasSubstr("metadata \"llama.attention.head_count_kv\"; got 3, expected"));
   EXPECT_THAT(error_of(scratch.path()), HasSubstr("the name of one of the files, such as"));
+  const std::string fifo = (scratch.path() / "fifo").string();
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_THAT(error_of(fifo), HasSubstr("fifo is not a regular file; got a FIFO"))
+      << "and nothing waits for a writer";
 }
 
 // The listed values of metadata that change the arithmetic are refused.

@@ -64,6 +64,20 @@ constexpr std::array kMlaFields = {
     Field{"rope.dimension_count", "qk_rope_head_dim"},
 };
 
+// Fields that are written where they are needed, named for errors.
+constexpr std::array kOtherFields = {
+    Field{"attention.head_count_kv", "num_key_value_heads"},
+    Field{"attention.key_length", "head_dim"},
+    Field{"attention.sliding_window_pattern", "sliding_window_pattern"},
+    Field{"rope.scaling.factor", "rope_scaling.factor"},
+    Field{"rope.scaling.original_context_length", "rope_scaling.original_max_position_embeddings"},
+    Field{"rope.scaling.yarn_beta_fast", "rope_scaling.beta_fast"},
+    Field{"rope.scaling.yarn_beta_slow", "rope_scaling.beta_slow"},
+    Field{"expert_feed_forward_length", "moe_intermediate_size"},
+    Field{"expert_shared_count", "n_shared_experts"},
+    Field{"leading_dense_block_count", "first_k_dense_replace"},
+};
+
 constexpr std::array kGemmaFields = {
     Field{"attention.sliding_window", "sliding_window"},
     Field{"attn_logit_softcapping", "attn_logit_softcapping"},
@@ -492,6 +506,36 @@ Result<std::string> ConfigWriter::write() {
   return json_.take();
 }
 
+// The key of a field of config.json; empty: the file has another one for it, or none.
+std::string_view key_of(std::string_view name) {
+  const std::span<const Field> tables[] = {kFields, kOtherFields, kMlaFields, kGemmaFields};
+  for (const std::span<const Field> table : tables) {
+    const auto field = std::ranges::find(table, name, &Field::name);
+    if (field != table.end()) return field->key;
+  }
+  return {};
+}
+
+// An error of the parser of config.json, "[config] SOURCE: FIELD; …", with the keys of the file in
+// place of the fields' names.
+Status with_gguf_keys(const Status& status, std::string_view source,
+                      std::string_view architecture) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789_.";
+  const std::string prefix = fmt::format("[config] {}: ", source);
+  std::string_view rest = status.message();
+  if (!rest.starts_with(prefix)) return status;
+  rest.remove_prefix(prefix.size());
+  std::string text = fmt::format("[gguf] {}: ", source);
+  while (!rest.empty()) {
+    const size_t size = std::min(rest.find_first_not_of(kLetters), rest.size());
+    const std::string_view word = rest.substr(0, std::max<size_t>(size, 1));
+    const std::string_view key = key_of(word);
+    text += key.empty() ? std::string(word) : fmt::format("metadata \"{}.{}\"", architecture, key);
+    rest.remove_prefix(word.size());
+  }
+  return Status(status.code(), std::move(text));
+}
+
 }  // namespace
 
 Result<std::string_view> gguf_architecture(const GgufModel& gguf) {
@@ -537,8 +581,11 @@ Result<std::string> gguf_config_json(const GgufModel& gguf) {
 }
 
 Result<ModelConfig> gguf_model_config(const GgufModel& gguf) {
+  QUIRE_ASSIGN_OR_RETURN(const std::string_view architecture, gguf_architecture(gguf));
   QUIRE_ASSIGN_OR_RETURN(const std::string json, gguf_config_json(gguf));
-  return parse_model_config(json, gguf.source() + " (metadata)");
+  Result<ModelConfig> config = parse_model_config(json, gguf.source());
+  if (config.ok()) return config;
+  return with_gguf_keys(config.status(), gguf.source(), architecture);
 }
 
 }  // namespace quire
