@@ -27,8 +27,17 @@ Status failed_to(std::string_view action, const fs::path& path) {
                   action, path.string(), std::strerror(code))};
 }
 
-// Fails if a write to the file could reach one with another name.
-Status check_has_one_name(const struct stat& info, const fs::path& path) {
+// Fails unless the path is a file, or a directory if one is wanted. A write to the file must not
+// reach one with another name.
+Status check_kind(const struct stat& info, const fs::path& path, bool wants_directory) {
+  const bool is_directory = S_ISDIR(info.st_mode);
+  if (is_directory != wants_directory && (is_directory || S_ISREG(info.st_mode))) {
+    return invalid_argument(fmt::format(
+        "[quantize] {} is a {}, as an interrupted run for an output of another kind leaves it; "
+        "expected none, or a {}: remove or rename it, or choose another output",
+        path.string(), is_directory ? "directory" : "file",
+        wants_directory ? "directory" : "file"));
+  }
   std::string kind;
   if (S_ISLNK(info.st_mode)) {
     kind = "is a symbolic link";
@@ -80,8 +89,11 @@ LockedFile::~LockedFile() {
 // Between the opening and the lock, the process that had the lock may have given the file another
 // name. The file is then its complete output.
 Result<LockedFile> LockedFile::open(const fs::path& path, int flags) {
+  const bool wants_directory = (flags & O_DIRECTORY) != 0;
   struct stat found = {};
-  if (::lstat(path.c_str(), &found) == 0) QUIRE_RETURN_IF_ERROR(check_has_one_name(found, path));
+  if (::lstat(path.c_str(), &found) == 0) {
+    QUIRE_RETURN_IF_ERROR(check_kind(found, path, wants_directory));
+  }
   for (;;) {
     LockedFile file;
     file.fd_ = ::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -92,7 +104,7 @@ Result<LockedFile> LockedFile::open(const fs::path& path, int flags) {
     if (::fstat(file.fd_, &own) != 0) return failed_to("read", path);
     const bool is_named = ::lstat(path.c_str(), &named) == 0;
     if (!is_named || own.st_dev != named.st_dev || own.st_ino != named.st_ino) continue;
-    QUIRE_RETURN_IF_ERROR(check_has_one_name(own, path));
+    QUIRE_RETURN_IF_ERROR(check_kind(own, path, wants_directory));
     return file;
   }
 }

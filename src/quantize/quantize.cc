@@ -253,6 +253,11 @@ Status check_is_not_source(const fs::path& out, const fs::path& source) {
 // The options with an output that can get a suffix.
 Result<QuantizeOptions> with_plain_out(QuantizeOptions options) {
   fs::path& out = options.out;
+  if (!out.empty() && !out.has_filename() && std::holds_alternative<GgufTarget>(options.target)) {
+    return invalid_argument(fmt::format(
+        "[quantize] out: got {}, the name of a directory, expected that of a GGUF file, such as {}",
+        quote_name(out.string()), quote_name((out / "model.gguf").string())));
+  }
   while (!out.has_filename() && out.has_relative_path()) out = out.parent_path();
   if (out.has_filename() && out.filename() != "." && out.filename() != "..") return options;
   return invalid_argument(fmt::format(
@@ -332,6 +337,12 @@ Status check_out(const QuantizeOptions& options, const QuantizeSource& source) {
         fmt::format("[quantize] out: the folder {} does not exist; expected one", folder.string()));
   }
   QUIRE_RETURN_IF_ERROR(check_part_is_not_source(out, source));
+  if (fs::is_symlink(out, error) && !fs::exists(out, error)) {
+    return invalid_argument(fmt::format(
+        "[quantize] out: {} is a symbolic link to {}, which does not exist; expected a new path: "
+        "remove the link, or name another output",
+        out.string(), fs::read_symlink(out, error).string()));
+  }
   QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(out));
   if (!exists) {
     if (source.directory.empty() || !fs::equivalent(folder, source.directory, error)) return {};
@@ -519,8 +530,9 @@ Status Run::write_w4a16(const W4A16Target& target, const fs::path& part) {
 Result<QuantizeResult> Run::w4a16(const W4A16Target& target) {
   const fs::path part = options_.out.string() + ".part";
   std::error_code error;
+  std::error_code ignored;
   fs::create_directory(part, error);
-  if (error) {
+  if (error && !fs::exists(fs::symlink_status(part, ignored))) {
     return invalid_argument(
         fmt::format("[quantize] cannot create {}; {}", part.string(), error.message()));
   }

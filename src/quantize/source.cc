@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "model/families.h"
 #include "tensor/checkpoint.h"
+#include "tensor/gguf.h"
 
 namespace quire {
 namespace {
@@ -36,15 +37,20 @@ Status already_quantized(std::string_view place, std::string_view scheme) {
       place, scheme));
 }
 
-// The types of the quantized blocks of a GGUF file, or of its matrices without blocks.
-std::string block_types(const WeightSource& weights) {
+// Fails for a GGUF file, and names the types of its quantized blocks.
+Status refuse_gguf(const std::string& path) {
+  QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(path));
   std::string types;
-  for (const std::string& name : weights.names()) {
-    const GgufBlockType* const type = weights.block_type(name);
-    if (type == nullptr || types.find(type->name) != std::string::npos) continue;
-    types += (types.empty() ? "" : ", ") + std::string(type->name);
+  for (const GgufTensor* tensor : gguf.tensors()) {
+    const GgufBlockType& type = *tensor->type;
+    if (type.plain || types.find(type.name) != std::string::npos) continue;
+    types += (types.empty() ? "" : ", ") + std::string(type.name);
   }
-  return types;
+  if (!types.empty()) return already_quantized(path, "GGUF blocks of " + types);
+  return unimplemented(
+      fmt::format("[quantize] model: {} is a GGUF file; expected a directory with config.json and "
+                  "safetensors: take the checkpoint that it was made from",
+                  path));
 }
 
 Status check_scheme(const QuantizeSource& source) {
@@ -128,6 +134,19 @@ Status check_shapes(const QuantizeSource& source) {
   return {};
 }
 
+// The engine can do without weights, and this command cannot.
+Status check_has_weights(const EngineConfig& engine) {
+  QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(engine.model, engine));
+  const fs::path folder = config.path.parent_path();
+  QUIRE_ASSIGN_OR_RETURN(const bool is_one_file, path_exists(folder / kWeightsFile));
+  QUIRE_ASSIGN_OR_RETURN(const bool has_index, path_exists(folder / kWeightsIndexFile));
+  if (is_one_file || has_index) return {};
+  return not_found(fmt::format(
+      "[quantize] model: {} has no weights; expected {} or {}: download the checkpoint again, or "
+      "convert it to safetensors",
+      folder.string(), kWeightsFile, kWeightsIndexFile));
+}
+
 Status open_files(QuantizeSource& source, const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile config, find_config(engine.model, engine));
   source.directory = config.path.parent_path();
@@ -168,17 +187,11 @@ Result<QuantizeSource> open_quantize_source(const std::string& model) {
   EngineConfig engine;
   engine.model = model;
   QuantizeSource source;
+  if (is_gguf_file(model)) return refuse_gguf(model);
+  if (!model.empty()) QUIRE_RETURN_IF_ERROR(check_has_weights(engine));
   QUIRE_ASSIGN_OR_RETURN(source.files, open_model_files(engine));
-  std::error_code ignored;
   if (model.empty()) {
     use_embedded(source);
-  } else if (fs::is_regular_file(model, ignored)) {
-    const std::string blocks = block_types(*source.files.weights);
-    if (!blocks.empty()) return already_quantized(model, "GGUF blocks of " + blocks);
-    return unimplemented(fmt::format(
-        "[quantize] model: {} is a GGUF file; expected a directory with config.json and "
-        "safetensors: take the checkpoint that it was made from",
-        model));
   } else {
     QUIRE_RETURN_IF_ERROR(open_files(source, engine));
   }

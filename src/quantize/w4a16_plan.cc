@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,11 +14,13 @@
 #include "base/json_writer.h"
 #include "base/numbers.h"
 #include "quantize/int4_groups.h"
+#include "quantize/quantize.h"
 
 namespace quire {
 namespace {
 
-constexpr int kValuesPerWord = 8;  // of 4 bits, the first in the lowest
+constexpr int kValuesPerWord = 8;   // of 4 bits, the first in the lowest
+constexpr int kGroupSizeStep = 16;  // --group-size and the loader take its multiples
 
 constexpr std::string_view kWeight = ".weight";
 
@@ -123,6 +126,8 @@ class Planner {
 
  private:
   Status add(const TensorSpec& tensor);
+  // The error for a tensor whose rows are not whole groups.
+  Status refuse_group_size(const TensorSpec& tensor) const;
   Status add_quantized(const TensorSpec& tensor, DType dtype);
   void add_shape(const std::string& stem, const Shape& shape);
   void add_rows(std::string name, const TensorSpec& tensor, DType dtype, const Shape& shape,
@@ -178,14 +183,35 @@ void Planner::add_rows(std::string name, const TensorSpec& tensor, DType dtype, 
   entries_.push_back(std::move(entry));
 }
 
+Status Planner::refuse_group_size(const TensorSpec& tensor) const {
+  int64_t common = 0;  // divisor of all quantized rows
+  const auto is_divisible = [](const TensorSpec& matrix) {
+    return matrix.shape[1] % kGroupSizeStep == 0;
+  };
+  const TensorSpec* indivisible = is_divisible(tensor) ? nullptr : &tensor;
+  for (const TensorSpec& other : source_.tensors) {
+    if (!is_layer_matrix(other)) continue;
+    common = std::gcd(common, other.shape[1]);
+    if (indivisible == nullptr && !is_divisible(other)) indivisible = &other;
+  }
+  if (indivisible != nullptr) {
+    return invalid_argument(fmt::format(
+        "[quantize] group_size: got {}, expected a divisor of {}, the row of tensor {}: no "
+        "multiple of {} divides {}; choose a GGUF target, such as --to q8_0",
+        group_size_, indivisible->shape[1], quote_name(indivisible->name), kGroupSizeStep,
+        indivisible->shape[1]));
+  }
+  int64_t best = W4A16Target().group_size;
+  while (common % best != 0) best /= 2;
+  return invalid_argument(fmt::format(
+      "[quantize] group_size: got {}, expected a divisor of {}, the row of tensor {}, such as {}",
+      group_size_, tensor.shape[1], quote_name(tensor.name), best));
+}
+
 Status Planner::add_quantized(const TensorSpec& tensor, DType dtype) {
   const int64_t rows = tensor.shape[0];
   const int64_t columns = tensor.shape[1];
-  if (columns % group_size_ != 0) {
-    return invalid_argument(fmt::format(
-        "[quantize] group_size: got {}, expected a divisor of {}, the row of tensor {}, such as 32",
-        group_size_, columns, quote_name(tensor.name)));
-  }
+  if (columns % group_size_ != 0) return refuse_group_size(tensor);
   const std::string stem = tensor.name.substr(0, tensor.name.size() - kWeight.size() + 1);
   add_shape(stem, tensor.shape);
   add_rows(stem + "weight_packed", tensor, DType::kI32, {rows, columns / kValuesPerWord},

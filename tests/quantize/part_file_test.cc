@@ -157,6 +157,11 @@ TEST(PartFile, LeavesOtherFilesAsTheyAre) {
   ASSERT_EQ(::mkfifo(part.c_str(), 0600), 0);
   EXPECT_THAT(PartFile::open(out, "a", 1).status().message(),
               HasSubstr("out.part is a FIFO, a socket or a device; expected"));
+  fs::remove(part);
+  fs::create_directory(part);
+  EXPECT_THAT(PartFile::open(out, "a", 1).status().message(),
+              HasSubstr("out.part is a directory, as an interrupted run for an output of another "
+                        "kind leaves it; expected none, or a file: remove or rename it"));
 }
 
 // A limit of the file's size fails writes as a full disk does.

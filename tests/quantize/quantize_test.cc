@@ -38,6 +38,7 @@ using ::testing::AllOf;
 using testing::Collected;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::ScratchDirectory;
 
 constexpr size_t kMaxBytes = size_t{256} << 20;
@@ -446,13 +447,22 @@ TEST(QuantizeW4A16, RowsMustBeWholeGroups) {
   const ScratchDirectory scratch;
   EXPECT_THAT(error_of(options_for("", scratch.path() / "out", W4A16Target{256})),
               AllOf(HasSubstr("group_size: got 256, expected a divisor of 384"),
-                    HasSubstr("q_proj.weight")));
+                    HasSubstr("q_proj.weight"), HasSubstr("such as 128")));
   for (const int group_size : {0, -8, 12}) {
     EXPECT_THAT(error_of(options_for("", scratch.path() / "out", W4A16Target{group_size})),
                 HasSubstr(fmt::format("group_size: got {}, expected a positive multiple of 8",
                                       group_size)));
   }
   EXPECT_TRUE(fs::is_empty(scratch.path()));
+  const fs::path llama = testing::source_path("tests/golden/models/llama");
+  const ScratchDirectory tiny;
+  tiny.copy(llama / "default.config.json", "config.json");
+  tiny.copy(llama / "model.safetensors", "model.safetensors");
+  EXPECT_THAT(
+      error_of(options_for(tiny.path().string(), scratch.path() / "out", W4A16Target{})),
+      HasSubstr(
+          "expected a divisor of 28, the row of tensor \"model.layers.0.mlp.down_proj.weight\": "
+          "no multiple of 16 divides 28; choose a GGUF target"));
 }
 
 TEST(Quantize, KeepsTheEndsOfAModelWithoutTokenizer) {
@@ -529,6 +539,20 @@ TEST(QuantizeRefusals, NameTheOutput) {
   EXPECT_THAT(error_of(options), HasSubstr("is a directory; expected a file"));
   options.out = scratch.path() / "none" / "m.gguf";
   EXPECT_THAT(error_of(options), AllOf(HasSubstr("out: the folder"), HasSubstr("does not exist")));
+  options.out = scratch.path() / "folder/";
+  EXPECT_THAT(error_of(options), HasSubstr("folder/\", the name of a directory, expected that of a "
+                                           "GGUF file, such as "));
+  EXPECT_FALSE(fs::exists(scratch.path() / "folder"));
+  options.out = scratch.path() / "link.gguf";
+  fs::create_symlink(scratch.path() / "absent", options.out);
+  EXPECT_THAT(error_of(options),
+              HasSubstr("out: " + options.out.string() + " is a symbolic link to " +
+                        scratch.path().string() + "/absent, which does not exist"));
+  // A file is left where a directory would be written.
+  scratch.write("w4a16.part", "left");
+  EXPECT_THAT(error_of(options_for("", scratch.path() / "w4a16", W4A16Target{})),
+              HasSubstr("w4a16.part is a file, as an interrupted run for an output of another kind "
+                        "leaves it; expected none, or a directory: remove or rename it"));
   options.out = "/proc/m.gguf";
   EXPECT_THAT(error_of(options), HasSubstr("cannot create /proc/m.gguf.part"));
 }
@@ -559,6 +583,10 @@ TEST(QuantizeRefusals, NameTheSource) {
               AllOf(HasSubstr("has a vision tower"), HasSubstr("write a GGUF file")));
   EXPECT_THAT(error_of(options_for((scratch.path() / "none").string(), out, GgufTarget::kQ4_0)),
               HasSubstr("none"));
+  fs::remove(multimodal.path() / "model.safetensors");
+  EXPECT_THAT(error_of(options_for(multimodal.path().string(), out, GgufTarget::kQ4_0)),
+              AllOf(HasSubstr("has no weights; expected model.safetensors or"),
+                    Not(HasSubstr("load_format"))));
   EXPECT_FALSE(fs::exists(out));
 }
 
