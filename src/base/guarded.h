@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
@@ -15,13 +16,27 @@ namespace quire {
 
 inline constexpr const char* kNoStdException = "an exception that is not a std::exception";
 
+// The text of std::system_error from std::thread does not say what is short.
+inline constexpr const char* kNoThread =
+    "the system starts no more threads (EAGAIN); use fewer (`num_threads`, or fewer ranks by "
+    "`tensor_parallel_size`), or raise the limit of processes (ulimit -u, or the container's pids "
+    "limit)";
+
+// The exception's text, or kNoThread if no thread could be started.
+inline const char* text_of(const std::exception& error) noexcept {
+  const auto* const failed = dynamic_cast<const std::system_error*>(&error);
+  const bool no_thread =
+      failed != nullptr && failed->code() == std::errc::resource_unavailable_try_again;
+  return no_thread ? kNoThread : error.what();
+}
+
 // Returns use(text), where text is that of the exception being handled.
 template <typename Use>
 auto with_exception_text(Use&& use) {
   try {
     throw;
   } catch (const std::exception& error) {
-    return use(error.what());
+    return use(text_of(error));
   } catch (...) {
     return use(kNoStdException);
   }

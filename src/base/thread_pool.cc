@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/cpu_topology.h"
+#include "base/guarded.h"
 #include "base/log.h"
 #include "cpu_relax.h"
 
@@ -70,7 +71,7 @@ ThreadPool::ThreadPool(std::vector<ThreadPlace> places) : places_(std::move(plac
     for (int i = 1; i < num_threads; ++i) workers_.emplace_back([this, i] { worker_loop(i); });
   } catch (const std::exception& error) {
     log_warning("[threads] only {} of {} threads could be started; {}", workers_.size() + 1,
-                num_threads, error.what());
+                num_threads, text_of(error));
   }
 }
 

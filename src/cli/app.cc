@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <span>
 
+#include "base/guarded.h"
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/command_line.h"
@@ -48,6 +50,15 @@ int usage_error(const CommandLine& line) {
   return kExitUsage;
 }
 
+// The libraries below may throw: the system may have no more memory or threads.
+Result<int> run_catching(const Command& command) {
+  try {
+    return command.run();
+  } catch (const std::exception& error) {
+    return resource_exhausted(fmt::format("[cli] unexpected failure; {}", text_of(error)));
+  }
+}
+
 int run_command(const CommandLine& line) {
   const Command& command = *line.command;
   apply(*command.log);
@@ -60,7 +71,7 @@ int run_command(const CommandLine& line) {
     ~Rewriting() { set_log_rewrite({}); }
   };
   const Rewriting rewriting(command.flags);
-  const Result<int> code = command.run();
+  const Result<int> code = run_catching(command);
   if (code.ok()) return *code;
   print_stderr("{}: {}\n", line.path, one_line(command.flags.name_flags(code.status().message())));
   return code.status().code() == StatusCode::kCancelled ? CancelScope::exit_code() : kExitFailure;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/guarded.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "engine/engine_core.h"
@@ -105,7 +106,7 @@ Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
     }
     return EngineInternals::create(config, *speculation, progress);
   } catch (const std::exception& error) {  // e.g. no thread or no memory
-    return resource_exhausted(fmt::format("[engine] cannot start; {}", error.what()));
+    return resource_exhausted(fmt::format("[engine] cannot start; {}", text_of(error)));
   }
 }
 

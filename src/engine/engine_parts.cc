@@ -104,8 +104,8 @@ Status on_every_rank(const Platform& platform, const std::function<Status(size_t
   try {
     for (size_t rank = 1; rank < contexts.size(); ++rank) threads.emplace_back(load_and_join, rank);
   } catch (const std::system_error& error) {  // the ranks that have a thread must not wait
-    return contexts.front()->join_ranks(resource_exhausted(
-        fmt::format("[engine] a rank cannot start; no thread: {}", error.what())));
+    return contexts.front()->join_ranks(
+        resource_exhausted(fmt::format("[engine] a rank cannot start; {}", text_of(error))));
   }
   return load_and_join(0);
 }

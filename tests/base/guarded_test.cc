@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 namespace quire {
 namespace {
@@ -30,6 +31,8 @@ Status status_of(const Thrown& thrown, bool has_memory = true) {
 
 TEST(Guarded, AnExceptionBecomesAStatus) {
   EXPECT_EQ(status_of(std::runtime_error("a fault")).message(), "[test] a fault");
+  EXPECT_EQ(status_of(std::system_error(EAGAIN, std::generic_category())).message(),
+            std::string("[test] ") + kNoThread);
   EXPECT_EQ(status_of(7).message(), "[test] an exception that is not a std::exception");
   EXPECT_EQ(status_of(7, false).message(), "out of memory");
   EXPECT_EQ(status_of(7, false).code(), StatusCode::kResourceExhausted);

@@ -159,8 +159,14 @@ class Download {
     const size_t num_workers = std::min(files.size(), static_cast<size_t>(options_.max_workers));
     num_running_ = num_workers;
     std::vector<std::jthread> workers;
-    for (size_t i = 0; i < num_workers; ++i) {
-      workers.emplace_back([&] { work(files, commit, folders); });
+    try {
+      for (size_t i = 0; i < num_workers; ++i) {
+        workers.emplace_back([&] { work(files, commit, folders); });
+      }
+    } catch (const std::system_error&) {  // fewer threads download the same files
+      if (workers.empty()) throw;
+      const std::lock_guard lock(mutex_);
+      num_running_ -= num_workers - workers.size();
     }
     report_until_done(total);
     workers.clear();

@@ -156,22 +156,18 @@ class AsioServer final : public Server {
     }
     resume_accepting();
     loops_[0]->repair = [this] { return resume_accepting(); };
-    for (const auto& loop : loops_) {
-      loop->thread = std::thread([&loop = *loop] { loop.run(); });
-      ::pthread_setname_np(loop->thread.native_handle(), "quire-http");
+    try {
+      for (const auto& loop : loops_) {
+        loop->thread = std::thread([&loop = *loop] { loop.run(); });
+        ::pthread_setname_np(loop->thread.native_handle(), "quire-http");
+      }
+    } catch (...) {  // destroying a joinable std::thread would terminate the process
+      stop();
+      throw;
     }
   }
 
-  ~AsioServer() override {
-    stop_accepting();
-    for (const auto& loop : loops_) {
-      asio::post(loop->context, [&loop = *loop] {
-        for (const auto& connection : loop.all_connections()) connection->close();
-        loop.work.reset();
-      });
-    }
-    for (const auto& loop : loops_) loop->thread.join();
-  }
+  ~AsioServer() override { stop(); }
 
   int port() const override { return port_; }
 
@@ -204,6 +200,20 @@ class AsioServer final : public Server {
   }
 
  private:
+  // Ends the threads, some of which may not have started.
+  void stop() {
+    if (loops_[0]->thread.joinable()) stop_accepting();
+    for (const auto& loop : loops_) {
+      asio::post(loop->context, [&loop = *loop] {
+        for (const auto& connection : loop.all_connections()) connection->close();
+        loop.work.reset();
+      });
+    }
+    for (const auto& loop : loops_) {
+      if (loop->thread.joinable()) loop->thread.join();
+    }
+  }
+
   void stop_accepting() {
     std::promise<void> done;
     asio::post(loops_[0]->context, [&] {
@@ -416,7 +426,7 @@ Result<std::unique_ptr<Server>> Server::start(const ServerConfig& config,
         std::make_unique<AsioServer>(config, std::move(handler), std::move(hooks),
                                      std::move(proxies), std::move(tls), std::move(sockets)));
   } catch (const std::exception& error) {
-    return unavailable(fmt::format("[http] the server did not start: {}", error.what()));
+    return unavailable(fmt::format("[http] the server did not start: {}", text_of(error)));
   }
 }
 
