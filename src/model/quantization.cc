@@ -202,24 +202,39 @@ void check_overrides(ConfigFields& fields) {
   });
 }
 
+// GPTQModel calls the layout checkpoint_format in the files that it writes, and also reads
+// `format`.
+std::string read_gptq_layout(ConfigFields& fields) {
+  const std::optional<std::string> layout = fields.optional_text("checkpoint_format");
+  const std::optional<std::string> synonym = fields.optional_text("format");
+  if (layout && synonym && !equals_ignoring_case(*layout, *synonym)) {
+    fields.fail(
+        "format",
+        fmt::format("{} beside checkpoint_format {}", quote_name(*synonym), quote_name(*layout)),
+        "the same in both");
+  }
+  return layout ? *layout : synonym.value_or("gptq");
+}
+
 // quant_method "gptq", of AutoGPTQ and GPTQModel. Fields that say how the weights were found are
 // not read; `sym` neither, because the zero points are stored in any case.
 WeightFormat read_gptq(ConfigFields& fields, std::string_view source) {
   const int bits = fields.integer("bits", 1, 64);
-  const std::string stored = fields.optional_text("checkpoint_format").value_or("gptq");
+  const std::string stored = read_gptq_layout(fields);
+  const bool is_v1 = equals_ignoring_case(stored, "gptq");
   if (fields.boolean("is_marlin_format", false)) {
     fields.fail("is_marlin_format", "true",
                 "false: the layout of Marlin's kernel is not supported; use the checkpoint in "
                 "GPTQ's own layout that it was made from");
   }
-  if ((bits != 4 && bits != 8) || (stored != "gptq" && stored != "gptq_v2")) {
+  if ((bits != 4 && bits != 8) || (!is_v1 && !equals_ignoring_case(stored, "gptq_v2"))) {
     refuse(fields, source);
     return {};
   }
   require_text(fields, "pack_dtype", "int32");
   check_overrides(fields);
   check_modules(fields);
-  WeightFormat format = integer_format(stored == "gptq" ? Packing::kGptq : Packing::kGptqV2, bits,
+  WeightFormat format = integer_format(is_v1 ? Packing::kGptq : Packing::kGptqV2, bits,
                                        read_group_size(fields, "group_size"));
   format.scheme.has_zeros = true;
   format.has_column_groups = fields.boolean("desc_act", false);

@@ -112,6 +112,8 @@ TEST(Quantization, OtherSchemesAreNamedWithTheirRemedy) {
       {R"({"quant_method":"gptq","bits":2,"group_size":128})", "\"gptq\", 2 bits, groups of 128"},
       {R"({"quant_method":"gptq","bits":4,"group_size":128,"checkpoint_format":"marlin"})",
        "\"gptq\", \"marlin\", 4 bits, groups of 128"},
+      {R"({"quant_method":"gptq","bits":4,"group_size":128,"format":"bitblas"})",
+       "\"gptq\", \"bitblas\", 4 bits, groups of 128"},
       {R"({"quant_method":"awq","bits":4,"group_size":128,"version":"gemv"})",
        "\"awq\", \"gemv\", 4 bits, groups of 128"},
       {R"({"quant_method":"awq","w_bit":8,"q_group_size":64})", "\"awq\", 8 bits, groups of 64"},
@@ -193,6 +195,11 @@ TEST(Quantization, ReadsIntegersOfEveryTool) {
       {R"({"quant_method":"gptq","bits":4,"group_size":32,"checkpoint_format":"gptq_v2",)"
        R"("dynamic":{"-:.*gate.*":{}},"pack_dtype":"int32"})",
        integers(Packing::kGptqV2, 4, 32, true)},
+      {R"({"quant_method":"gptq","bits":4,"group_size":32,"format":"gptq_v2"})",
+       integers(Packing::kGptqV2, 4, 32, true)},
+      {R"({"quant_method":"gptq","bits":4,"group_size":32,"format":"GPTQ",)"
+       R"("checkpoint_format":"gptq"})",
+       integers(Packing::kGptq, 4, 32, true)},
       {compressed_integers("pack-quantized",
                            R"({"num_bits":4,"type":"int","strategy":"group","group_size":128,)"
                            R"("actorder":"weight"})"),
