@@ -139,9 +139,9 @@ PinDecision decide_pinning(const Usable& usable, const CpuLimits& limits,
   }
   if (limits.quota > 0 && limits.quota < std::ssize(limits.affinity)) {
     return {PinLevel::kNone,
-            fmt::format("off: the quota of {} CPUs is less than the {} CPUs that the process may "
-                        "use, so other programs run on them too",
-                        limits.quota, limits.affinity.size())};
+            fmt::format("off: the quota of {} is less than the {} CPUs that the process may use, "
+                        "so other programs run on them too",
+                        plural(static_cast<size_t>(limits.quota), "CPU"), limits.affinity.size())};
   }
   if (num_threads >= usable.num_cores) {
     // Where every placement is equally good, a thread that may not move only waits for the programs
@@ -183,7 +183,8 @@ std::string threads_by_node(const std::vector<ThreadPlace>& places) {
 
 std::string describe_quota(const CpuLimits& limits) {
   return limits.quota == 0 ? ""
-                           : fmt::format("the control group has the time of {} CPUs", limits.quota);
+                           : fmt::format("the control group has the time of {}",
+                                         plural(static_cast<size_t>(limits.quota), "CPU"));
 }
 
 }  // namespace

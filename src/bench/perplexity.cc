@@ -154,6 +154,8 @@ Result<TokenizedText> tokenize_text(const Engine& engine, std::string_view text,
     return invalid_argument(fmt::format("[eval] tokens of {}; got {}, expected at least 2",
                                         one_line(input_name(options.data)), tokens.ids.size()));
   }
+  tokens.adds_space = engine.token_bytes(tokens.ids.front()).starts_with(' ') &&
+                      count_bytes(engine, tokens.ids) == std::ssize(text) + 1;
   if (options.max_tokens > 0) {
     tokens.ids.resize(std::min(tokens.ids.size(), static_cast<size_t>(options.max_tokens)));
   }
@@ -226,6 +228,7 @@ Result<PerplexityResult> evaluate_perplexity(Engine& engine, const PerplexityOpt
         fmt::format("[eval] interrupted after {} of {} windows", num_done, windows.size()));
   }
   summary.num_bytes = count_bytes(engine, std::span(text.ids).subspan(first));
+  if (first == 0 && text.adds_space) --summary.num_bytes;
   return summary;
 }
 

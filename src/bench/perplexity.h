@@ -50,6 +50,7 @@ Result<std::string> load_text(const std::string& path);
 struct TokenizedText {
   std::vector<int32_t> ids;    // without special tokens
   std::optional<int32_t> bos;  // begins each window, if the tokenizer puts it before a text
+  bool adds_space = false;     // before the text: the first token spells a byte that is not its
 };
 // Fails if the model has no tokenizer, and if the text has fewer than 2 tokens.
 Result<TokenizedText> tokenize_text(const Engine& engine, std::string_view text,
@@ -57,7 +58,7 @@ Result<TokenizedText> tokenize_text(const Engine& engine, std::string_view text,
 
 struct PerplexityResult {
   std::vector<double> nlls;  // negative log-likelihoods in nats, in the order of the text
-  int64_t num_bytes = 0;     // that the scored tokens spell
+  int64_t num_bytes = 0;     // of the text that the scored tokens spell
   int64_t num_read = 0;      // tokens that the model read, with those that only give context
   size_t num_windows = 0;
   WindowSizes sizes = {};

@@ -203,8 +203,11 @@ Status refuse_kv_cache(const ModelFiles& files, const ProbeResult& result) {
       remedy(files, result)));
 }
 
-Status report_kv_probe(const ModelFiles& files, const ProbeResult& result) {
-  switch (judge_kv_probe(result.variation)) {
+// All ranks have the same result, which rank 0 logs.
+Status report_kv_probe(const ModelFiles& files, const ProbeResult& result, bool logs) {
+  const KvProbeVerdict verdict = judge_kv_probe(result.variation);
+  if (verdict != KvProbeVerdict::kRefusal && !logs) return {};
+  switch (verdict) {
     case KvProbeVerdict::kGood:
       log_info(
           "[engine] the {} KV cache moves {:.2f} % of the next-token probability after {} tokens "
@@ -384,6 +387,7 @@ Result<std::vector<PositionLogprobs>> calculate_kv_scales(DeviceContext& context
   const std::vector<KvScaleValues>& scales = measured->by_layer;
   const Result<int> num_added = model.add_kv_scales(scales);
   if (!num_added.ok()) return failed(num_added.status());
+  if (context.parallel().rank > 0) return std::move(measured->positions);
   log_info(
       "[engine] calculated the scales of the FP8 KV cache of {} layers from the {} tokens of a "
       "probe, of all {} layers: keys {}, values {}; magnitudes up to {} times the probe's fit",
@@ -402,8 +406,9 @@ Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
     log_warning("[engine] the {} KV cache is not checked: {}{}", cache, which, reason.message());
     return {};
   };
+  const bool logs = context.parallel().rank == 0;
   if (files.weights->names().empty()) {
-    log_info("[engine] the {} KV cache is not checked: the weights are random", cache);
+    if (logs) log_info("[engine] the {} KV cache is not checked: the weights are random", cache);
     return {};
   }
   const Result<Probe> made = make_probe(context, files, plan, model);
@@ -422,12 +427,14 @@ Status check_kv_cache(DeviceContext& context, const ModelFiles& files, const Eng
   if (!got.ok()) return probe_error(cache, got.status());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   return report_kv_probe(
-      files, {.cache = cache,
-              .variation = mean_variation(*got, *expected),
-              .num_tokens = static_cast<int>(probe.token_ids.size()),
-              .seconds = seconds.count(),
-              .has_calculated_scales = plan.calculates_kv_scales &&
-                                       num_kv_scales(*files.weights) < files.config.num_layers});
+      files,
+      {.cache = cache,
+       .variation = mean_variation(*got, *expected),
+       .num_tokens = static_cast<int>(probe.token_ids.size()),
+       .seconds = seconds.count(),
+       .has_calculated_scales =
+           plan.calculates_kv_scales && num_kv_scales(*files.weights) < files.config.num_layers},
+      logs);
 }
 
 }  // namespace quire

@@ -47,7 +47,7 @@ Result<TunedThreads> parse_row(std::string_view line) {
     }
   }
   return invalid_argument(fmt::format("got '{}', expected {} with numbers of 1 to {}",
-                                      one_line(line.substr(0, 160)), kHeader, kMaxTunedThreads));
+                                      clipped(line), kHeader, kMaxTunedThreads));
 }
 
 // The type of the weights: of a GGUF file, those of its quantized matrices.

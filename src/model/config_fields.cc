@@ -14,7 +14,9 @@ namespace {
 
 // The value of a field, shortened for an error.
 std::string shown(simdjson::dom::element value) {
-  return quote_name(simdjson::minify(value));
+  std::string_view text;
+  if (value.get(text)) return quote_name(simdjson::minify(value));
+  return fmt::format("the string {}", quote_name(text));
 }
 
 }  // namespace

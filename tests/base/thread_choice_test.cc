@@ -157,6 +157,8 @@ TEST(ChooseThreads, AQuotaLimitsTheThreadsAndTurnsPinningOff) {
   EXPECT_THAT(choice.pinning,
               StartsWith("off: the quota of 3 CPUs is less than the 16 CPUs that the process"));
   EXPECT_EQ(choice.quota, "the control group has the time of 3 CPUs");
+  const CpuLimits one = {.affinity = first_cpus(16), .quota = 1};
+  EXPECT_EQ(choose_threads(topology, one, {}).quota, "the control group has the time of 1 CPU");
   EXPECT_TRUE(is_pinned(choose_threads(topology, limits, {.pinning = CpuPinning::kOn})));
 
   const CpuLimits mask = {.affinity = {0, 1, 8}, .quota = 3};

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "engine/engine_plan.h"
 #include "engine/model_files.h"
 #include "engine/tiny_engine.h"
@@ -50,6 +51,7 @@ TEST(TunedThreadsFile, AMalformedRowIsRefusedAndReplaced) {
     const auto rows = read_tuned_threads(file);
     ASSERT_FALSE(rows.ok()) << row;
     EXPECT_THAT(rows.status().message(), HasSubstr("threads.csv: got '"));
+    EXPECT_TRUE(is_valid_utf8(rows.status().message()));
     ASSERT_TRUE(keep_tuned_threads(file, {.cpus = "c", .model = "m", .threads = {1, 1}}).ok());
     EXPECT_THAT(*read_tuned_threads(file), SizeIs(1));
   }

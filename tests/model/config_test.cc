@@ -322,7 +322,7 @@ TEST(ModelConfig, EachFaultNamesItsFieldAndTheExpectedValue) {
        "is quantized (\"bitsandbytes\", 4 bits)"},
       {R"("quantization_config":{"quant_method":3,"bits":"four"})",
        "quantization_config.quant_method; got \"3\", expected a string"},
-      {R"("quantization_config":"awq")", "quantization_config; got \"\\\"awq\\\"\""},
+      {R"("quantization_config":"awq")", "quantization_config; got the string \"awq\""},
   };
   for (const auto& [fields, expected] : faults) {
     const std::string message = error_of(fields);
