@@ -46,6 +46,7 @@ class OrdinaryDraftModel final : public DraftModel {
     return make_kv_groups(config(), limits, activation);
   }
   Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
+    QUIRE_RETURN_IF_ERROR(check_slices(config(), weights(), ops, limits.parallel));
     return estimate_weight_bytes(config(), weights(), ops, limits.parallel);
   }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
@@ -77,6 +78,7 @@ class TapReadingDraftModel : public DraftModel {
     return decoder_kv_groups(config(), limits, activation);
   }
   Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const final {
+    QUIRE_RETURN_IF_ERROR(check_slices(tensors(), weights(), ops, limits.parallel));
     return estimate_weight_bytes(tensors(), weights(), ops, limits.parallel);
   }
 

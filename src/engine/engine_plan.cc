@@ -647,6 +647,8 @@ Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& wanted, const Mod
   std::vector<PlanInputs> ranks;
   for (const auto& context : platform.contexts()) {
     QUIRE_RETURN_IF_ERROR(check_shards(files.config, context->parallel()));
+    QUIRE_RETURN_IF_ERROR(
+        check_slices(files.config, *files.weights, context->ops(), context->parallel()));
     ranks.push_back(
         {config, files, platform, *context, kv_dtype, drafts, std::make_shared<TuningTable>()});
   }

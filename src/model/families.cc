@@ -101,6 +101,11 @@ std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits
   return family_of(config).kv_groups(config, limits, activation);
 }
 
+Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
+                    const Parallel& parallel) {
+  return check_slices(family_of(config).tensors(config), source, ops, parallel);
+}
+
 Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSource& source,
                                       const Ops& ops, const Parallel& parallel) {
   return estimate_weight_bytes(family_of(config).tensors(config), source, ops, parallel);

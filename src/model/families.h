@@ -58,6 +58,10 @@ int64_t num_parameters(const ModelConfig& config);
 std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                     DType activation);
 
+// Fails if a matrix cannot be divided among the ranks, by the shapes and the order of its columns.
+Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
+                    const Parallel& parallel);
+
 // Bytes of one rank's weights in the types that `ops` keeps, without the padding of the device's
 // layout.
 Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSource& source,

@@ -1,4 +1,5 @@
 // The tensors that a model's list of weights has, and the memory that they take.
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string_view>
@@ -143,6 +144,26 @@ Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const std::set<int>& mi
   return KeptTensor{values + num_scales * int64_t{sizeof(float)}, true, false};
 }
 
+// check_slices() of one tensor. A matrix that is expanded at load can be cut anywhere.
+Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightSource& source,
+                   const Ops& ops, const Parallel& parallel) {
+  if (tensor.split != Split::kColumns || tensor.kind != TensorSpec::Kind::kMatrix) return {};
+  const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
+  if (is_mixed || (tensor.experts >= 0 && !ops.packs_experts())) return {};
+  const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
+  const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
+  const DType scales = stored.scales.value_or(DType::kF32);
+  if (!is_integer(scheme) || ops.integer_bytes(scheme, scales, tensor.shape) == 0) return {};
+  const std::string groups =
+      tensor.matrix + std::string(packed_names(tensor.format->packing).groups);
+  std::vector<int64_t> group_of;
+  if (groups != tensor.matrix && source.has(groups)) {
+    QUIRE_ASSIGN_OR_RETURN(group_of, source.integers(groups, tensor.shape[1]));
+  }
+  return check_column_slice(scheme, tensor.shape, !std::ranges::is_sorted(group_of),
+                            shard(tensor.shape[1], parallel), stored_name(tensor, source));
+}
+
 }  // namespace
 
 std::vector<TensorSpec> list_tensors(const WeightList& list) {
@@ -212,6 +233,16 @@ int num_kv_scales(const WeightSource& source) {
     }
   }
   return static_cast<int>(layers.size());
+}
+
+Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
+                    const Parallel& parallel) {
+  if (parallel.size == 1) return {};
+  const std::set<int> mixed = find_mixed_experts(tensors, source, ops, parallel);
+  for (const TensorSpec& tensor : tensors) {
+    QUIRE_RETURN_IF_ERROR(check_slice(tensor, mixed, source, ops, parallel));
+  }
+  return {};
 }
 
 Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,

@@ -21,17 +21,10 @@ struct ScaleSlice {
 };
 
 // `block` is the number of weights per scale there.
-Result<ScaleSlice> slice_of_scales(const Slice& slice, int64_t block, int64_t total,
-                                   bool has_groups, std::string_view axis, std::string_view name) {
-  if (block >= total) return ScaleSlice{block, {0, 1}};
+ScaleSlice slice_of_scales(const Slice& slice, int64_t block, int64_t total) {
+  if (block >= total) return {block, {0, 1}};
   const int64_t cut = cut_block(block, slice, total);
-  if (has_groups && cut < block) {
-    return invalid_argument(
-        fmt::format("[model] tensor {}: a part of it cuts a group with one scale; got {} {} to {} "
-                    "of groups of {}, expected multiples; choose another `tensor_parallel_size`",
-                    quote_name(name), axis, slice.first, slice.first + slice.count, block));
-  }
-  return ScaleSlice{cut, {slice.first / cut, ceil_div(slice.count, cut)}, block / cut};
+  return {cut, {slice.first / cut, ceil_div(slice.count, cut)}, block / cut};
 }
 
 bool is_cut(const ScaleSlice& slice) {
@@ -86,16 +79,31 @@ Result<TensorView> copy_columns(const TensorView& view, const Slice& slice,
 
 }  // namespace
 
-Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name,
+Status check_column_slice(const WeightScheme& scheme, const Shape& matrix, bool has_order,
+                          const Slice& slice, std::string_view name) {
+  if (has_order) {
+    return unimplemented(
+        fmt::format("[model] tensor {}: its columns are in an order of groups (act-order), and "
+                    "cannot be divided; set `tensor_parallel_size` to 1",
+                    quote_name(name)));
+  }
+  if (!is_integer(scheme) || scheme.scales == ScaleLayout::kNone) return {};
+  const int64_t group = scale_block(scheme, matrix)[1];
+  if (cut_block(group, slice, matrix[1]) == group) return {};
+  return invalid_argument(
+      fmt::format("[model] tensor {}: a part of it cuts a group with one scale; got columns {} to "
+                  "{} of groups of {}, expected multiples; choose another `tensor_parallel_size`",
+                  quote_name(name), slice.first, slice.first + slice.count, group));
+}
+
+Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice,
                               std::vector<Tensor>& copies) {
   WeightView part = matrix;
   part.values = matrix.values.rows(slice.first, slice.count);
   if (matrix.scheme.scales == ScaleLayout::kNone) return part;
   const Shape& shape = matrix.values.shape;
   const Shape block = scale_block(matrix.scheme, shape);
-  QUIRE_ASSIGN_OR_RETURN(
-      const ScaleSlice rows,
-      slice_of_scales(slice, block[0], shape[0], is_integer(matrix.scheme), "rows", name));
+  const ScaleSlice rows = slice_of_scales(slice, block[0], shape[0]);
   if (!is_cut(rows)) {
     part.scales = matrix.scales.rows(rows.scales.first, rows.scales.count);
     if (matrix.zeros.data != nullptr) {
@@ -111,18 +119,12 @@ Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std:
 Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
                                  std::string_view name, std::vector<Tensor>& copies) {
   WeightView part = matrix;
-  if (matrix.order.data != nullptr) {
-    return unimplemented(
-        fmt::format("[model] tensor {}: its columns are in an order of groups (act-order), and "
-                    "cannot be divided; set `tensor_parallel_size` to 1",
-                    quote_name(name)));
-  }
+  const Shape& shape = matrix.values.shape;
+  QUIRE_RETURN_IF_ERROR(
+      check_column_slice(matrix.scheme, shape, matrix.order.data != nullptr, slice, name));
   if (matrix.scheme.scales != ScaleLayout::kNone) {
-    const Shape& shape = matrix.values.shape;
     const Shape block = scale_block(matrix.scheme, shape);
-    QUIRE_ASSIGN_OR_RETURN(
-        const ScaleSlice columns,
-        slice_of_scales(slice, block[1], shape[1], is_integer(matrix.scheme), "columns", name));
+    const ScaleSlice columns = slice_of_scales(slice, block[1], shape[1]);
     const ScaleSlice rows = {block[0], {0, matrix.scales.shape[0]}};
     QUIRE_RETURN_IF_ERROR(slice_scales(matrix, rows, columns, part, copies));
   }

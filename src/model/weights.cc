@@ -474,7 +474,7 @@ Result<WeightView> Loader::matrix_part(const MatrixPart& part, const MatrixBindi
   const Split split = split_of_source(binding);
   if (is_whole(binding) || split == Split::kNone) return matrix;
   if (split == Split::kColumns) return slice_columns(matrix, columns_of(binding), name, copies_);
-  return slice_rows(matrix, rows_of(part, binding), name, copies_);
+  return slice_rows(matrix, rows_of(part, binding), copies_);
 }
 
 Result<WeightView> Loader::take_matrix(const std::string& name, const Shape& whole,
@@ -715,8 +715,8 @@ Status Loader::check_nothing_left(const WeightList& list, std::string_view archi
   }
   if (num_left == 0) return {};
   return invalid_argument(
-      fmt::format("[model] the checkpoint has {} tensors that {} of this config.json does not use: "
-                  "{}{}; the two do not belong together",
+      fmt::format("[model] the checkpoint has {} tensors that its architecture, {}, does not use: "
+                  "{}{}; the weights and the configuration do not belong together",
                   num_left, architecture, named, num_left > kMaxNamed ? ", …" : ""));
 }
 

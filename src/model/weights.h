@@ -191,6 +191,11 @@ Result<QuantizedMatrices> count_quantized(std::span<const TensorSpec> tensors,
                                           const WeightSource& source, const Ops& ops,
                                           const Parallel& parallel);
 
+// Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks
+// (check_column_slice). Of the numbers, reads only the groups of columns.
+Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
+                    const Parallel& parallel);
+
 // Reads every tensor of the list from `source` and packs it for `ops`. A tensor's memory in the
 // source is released once it is packed. Fails, naming the tensor and the architecture, if a tensor
 // is missing, has another shape or type, or is left over.
@@ -233,12 +238,15 @@ constexpr int64_t cut_block(int64_t block, const Slice& slice, int64_t total) {
   return std::gcd(block, std::gcd(slice.first, slice.count));
 }
 
+// Fails if the columns have an order, or if the slice cuts a group of integers with one scale;
+// `name` names the matrix in the error.
+Status check_column_slice(const WeightScheme& scheme, const Shape& matrix, bool has_order,
+                          const Slice& slice, std::string_view name);
 // Slices a matrix together with its scales. A border that cuts a block with one scale cuts all
-// blocks to a size that divides both sides. Fails if it cuts a group of integers, or if columns
-// that have an order are sliced; `name` names the matrix in the error. Rows are views of
-// the same memory, but for the scales of blocks that are cut; what else is sliced is copied into
-// `copies`, which the result refers to.
-Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice, std::string_view name,
+// blocks to a size that divides both sides. Rows are views of the same memory, but for the scales
+// of blocks that are cut; what else is sliced is copied into `copies`, which the result refers to.
+// Slices of columns are checked by check_column_slice().
+Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice,
                               std::vector<Tensor>& copies);
 Result<WeightView> slice_columns(const WeightView& matrix, const Slice& slice,
                                  std::string_view name, std::vector<Tensor>& copies);

@@ -6,10 +6,13 @@
 
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
+#include "engine/engine_plan.h"
+#include "engine/model_files.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
@@ -235,19 +238,40 @@ TEST(TensorParallel, DividesIntegers) {
   }
 }
 
-TEST(TensorParallel, RefusesToCutColumnsInTheOrderOfGroups) {
+// The plan, which `quire doctor` prints, refuses them as the load does.
+TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
   const EmbeddedFiles embedded;
-  const testing::IntegerCheckpoint checkpoint = testing::quantize_integers(
-      embedded.config, embedded.bytes(),
-      {.tool = testing::IntegerTool::kGptq, .bits = 4, .group_size = 32, .act_order = true});
-  const ScratchDirectory scratch;
-  scratch.write("config.json", checkpoint.config_json);
-  scratch.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
-  EngineConfig config;
-  config.model = scratch.path();
-  const auto engine = Engine::create(with_ranks(config, 2));
-  ASSERT_FALSE(engine.ok());
-  EXPECT_THAT(engine.status().message(), HasSubstr("act-order"));
+  struct Case {
+    int num_ranks;
+    int group_size;
+    bool act_order;
+    std::string error;
+  };
+  for (const Case& one :
+       {Case{2, 32, true, "are in an order of groups (act-order)"},
+        Case{8, 128, false, "cuts a group with one scale; got columns 0 to 64 of groups of 128"}}) {
+    const testing::IntegerCheckpoint checkpoint =
+        testing::quantize_integers(embedded.config, embedded.bytes(),
+                                   {.tool = testing::IntegerTool::kGptq,
+                                    .bits = 4,
+                                    .group_size = one.group_size,
+                                    .act_order = one.act_order});
+    const ScratchDirectory scratch;
+    scratch.write("config.json", checkpoint.config_json);
+    scratch.write("model.safetensors", testing::safetensors_file(checkpoint.tensors));
+    EngineConfig config;
+    config.model = scratch.path();
+    const auto plan_error = [&](int num_ranks) {
+      const EngineConfig ranks = with_ranks(config, num_ranks);
+      const ModelFiles files = open_model_files(ranks).value();
+      const std::unique_ptr<Platform> platform = make_platform(ranks, files).value();
+      return std::string(plan_ranks(ranks, files, *platform, {}).status().message());
+    };
+    EXPECT_EQ(plan_error(1), "");
+    const std::string error = plan_error(one.num_ranks);
+    EXPECT_THAT(error, HasSubstr(one.error));
+    EXPECT_EQ(Engine::create(with_ranks(config, one.num_ranks)).status().message(), error);
+  }
 }
 
 // Rows of 128 numbers or more are blocks of 32 that the border between two ranks does not cut.

@@ -295,7 +295,7 @@ TEST(Shard, SlicesKeepTheirScales) {
     // The last slice of either axis ends in a block that the matrix cuts short.
     for (const Slice& slice : {Slice{0, 8}, Slice{8, 8}, Slice{16, 2}}) {
       std::vector<Tensor> copies;
-      const auto rows = slice_rows(whole, slice, "w", copies);
+      const auto rows = slice_rows(whole, slice, copies);
       ASSERT_TRUE(rows.ok()) << rows.status().message();
       for (int64_t row = 0; row < slice.count; ++row) {
         for (int64_t column = 0; column < 20; ++column) {
@@ -336,7 +336,7 @@ TEST(Shard, SlicesOfIntegersKeepTheirScalesAndZeroPoints) {
     return numbers;
   };
   std::vector<Tensor> copies;
-  const WeightView rows = slice_rows(whole, {2, 3}, "w", copies).value();
+  const WeightView rows = slice_rows(whole, {2, 3}, copies).value();
   for (int64_t row = 0; row < 3; ++row) EXPECT_EQ(row_of(rows, row), row_of(whole, 2 + row));
   const WeightView columns = slice_columns(whole, {4, 8}, "w", copies).value();
   for (int64_t row = 0; row < 6; ++row) {
@@ -356,7 +356,7 @@ TEST(Shard, BordersThatCutABlockOfScalesMakeSmallerBlocks) {
   const WeightView whole = fp8_matrix(values, scales, 18, 20, kFp8Schemes[2]);
   std::vector<Tensor> copies;
   for (const Slice& slice : {Slice{0, 6}, Slice{6, 6}, Slice{2, 10}}) {
-    const WeightView rows = slice_rows(whole, slice, "w", copies).value();
+    const WeightView rows = slice_rows(whole, slice, copies).value();
     EXPECT_EQ(rows.scheme.block_rows, 2);
     EXPECT_EQ(rows.scheme.block_columns, 8);
     for (int64_t i = 0; i < slice.count * 20; ++i) {
