@@ -1,5 +1,6 @@
 // The tensors that a model's list of weights has, and the memory that they take.
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -11,8 +12,8 @@ namespace quire {
 namespace {
 
 // The tensors of one part besides its bias: values, and scales and zero points if they are stored.
-void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec::Kind kind,
-                std::vector<TensorSpec>& tensors) {
+void add_part(const MatrixPart& part, const MatrixBinding& binding, TensorSpec::Kind kind,
+              std::vector<TensorSpec>& tensors) {
   using Kind = TensorSpec::Kind;
   const Shape whole = {part.num_rows, binding.num_columns};
   const std::optional<WeightFormat>& format = binding.format;
@@ -30,11 +31,14 @@ void add_matrix(const MatrixPart& part, const MatrixBinding& binding, TensorSpec
   tensors.push_back({part.name + format->input_scale_suffix, {1}, Kind::kScales, Split::kNone});
 }
 
-void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors) {
+// The tensors of the MatrixBinding with this number.
+void add_stack(const MatrixBinding& binding, int stack, TensorSpec::Kind kind,
+               std::vector<TensorSpec>& tensors) {
   for (const MatrixPart& part : binding.parts) {
-    const size_t values = tensors.size();
-    add_matrix(part, binding, TensorSpec::Kind::kMatrix, tensors);
-    tensors[values].is_stacked = &part != &binding.parts.front();
+    const size_t first = tensors.size();
+    add_part(part, binding, kind, tensors);
+    tensors[first].is_stacked = &part != &binding.parts.front();
+    for (TensorSpec& tensor : std::span(tensors).subspan(first)) tensor.stack = stack;
     if (binding.has_bias) {
       tensors.push_back(
           {part.name + ".bias", {part.num_rows}, TensorSpec::Kind::kVector, Split::kNone});
@@ -43,11 +47,11 @@ void add_tensors(const MatrixBinding& binding, std::vector<TensorSpec>& tensors)
 }
 
 // The tensors of an expert, or of the shared ones, of the ExpertsBinding with this number.
-void add_expert(const MlpBinding& expert, int experts, bool is_shared,
+void add_expert(const MlpBinding& expert, int experts, bool is_shared, int& num_stacks,
                 std::vector<TensorSpec>& tensors) {
   const size_t first = tensors.size();
-  add_tensors(expert.gate_up, tensors);
-  add_tensors(expert.down, tensors);
+  add_stack(expert.gate_up, num_stacks++, TensorSpec::Kind::kMatrix, tensors);
+  add_stack(expert.down, num_stacks++, TensorSpec::Kind::kMatrix, tensors);
   int part = 0;
   for (TensorSpec& tensor : std::span(tensors).subspan(first)) {
     tensor.experts = experts;
@@ -89,18 +93,28 @@ int64_t order_bytes(const TensorSpec& tensor) {
   return tensor.shape[1] * int64_t{sizeof(int32_t)};
 }
 
-// Bytes of a rank's part of a matrix that the device's Linears keep as blocks or integers, without
-// the order of its columns; 0: it is not quantized, or they do not keep it.
+// Bytes of a rank's part of a matrix in blocks that the device's Linears keep; 0: it is not in
+// blocks, or they do not keep it.
+int64_t bytes_of_blocks(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
+                        const Parallel& parallel) {
+  if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
+  const GgufBlockType* const blocks = stored_type(tensor.matrix, tensor.format, source).blocks;
+  if (blocks == nullptr ||
+      !divides_blocks(tensor.split, tensor.shape, blocks->block_elements, parallel.size)) {
+    return 0;
+  }
+  return kept_shape(tensor, parallel).num_elements() / blocks->block_elements *
+         ops.block_bytes(*blocks);
+}
+
+// The same in blocks or integers, without the order of the columns.
 int64_t quantized_bytes(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
                         const Parallel& parallel) {
   if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
+  const int64_t in_blocks = bytes_of_blocks(tensor, source, ops, parallel);
+  if (in_blocks > 0) return in_blocks;
   const Shape kept = kept_shape(tensor, parallel);
   const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
-  const GgufBlockType* const blocks = stored.blocks;
-  if (blocks != nullptr &&
-      divides_blocks(tensor.split, tensor.shape, blocks->block_elements, parallel.size)) {
-    return kept.num_elements() / blocks->block_elements * ops.block_bytes(*blocks);
-  }
   const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
   // A tensor of another type than the format's has no scales; the load refuses it.
   if (!is_integer(scheme) || scheme.scales == ScaleLayout::kNone) return 0;
@@ -114,17 +128,60 @@ struct KeptTensor {
   bool is_expanded = false;   // multiplied by its scales at load
 };
 
-// `mixed` are the experts that are expanded.
-Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const std::set<int>& mixed,
+// Whether `ops` may keep the matrix quantized, if it is.
+bool may_pack(const TensorSpec& tensor, const Ops& ops) {
+  return tensor.experts < 0 || ops.packs_experts();
+}
+
+// The experts of ExpandedMatrices.
+std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const WeightSource& source,
+                                 const Ops& ops, const Parallel& parallel) {
+  if (ops.mixes_experts() || !ops.packs_experts()) return {};
+  std::map<int, std::vector<StoredType>> types;  // of the first expert's matrices
+  std::set<int> quantized, mixed;
+  for (const TensorSpec& tensor : tensors) {
+    if (tensor.expert_part < 0) continue;
+    const bool is_kept = quantized_bytes(tensor, source, ops, parallel) > 0;
+    const StoredType type =
+        is_kept ? stored_type(tensor.matrix, tensor.format, source) : StoredType{};
+    std::vector<StoredType>& first = types[tensor.experts];
+    const auto part = static_cast<size_t>(tensor.expert_part);
+    if (part == first.size()) first.push_back(type);
+    if (is_kept) quantized.insert(tensor.experts);
+    if (!is_kept || type != first[part]) mixed.insert(tensor.experts);
+  }
+  std::erase_if(mixed, [&](int experts) { return !quantized.contains(experts); });
+  return mixed;
+}
+
+// The stacks of ExpandedMatrices, without those of the experts `mixed`.
+std::set<int> find_mixed_stacks(std::span<const TensorSpec> tensors, const std::set<int>& mixed,
+                                const WeightSource& source, const Ops& ops,
+                                const Parallel& parallel) {
+  std::set<int> in_blocks, others;
+  for (const TensorSpec& tensor : tensors) {
+    const bool is_matrix = tensor.kind == TensorSpec::Kind::kMatrix;
+    const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
+    if (!is_matrix || is_mixed || !may_pack(tensor, ops)) continue;
+    const bool is_kept = bytes_of_blocks(tensor, source, ops, parallel) > 0;
+    (is_kept ? in_blocks : others).insert(tensor.stack);
+  }
+  std::set<int> expanded;
+  std::ranges::set_intersection(in_blocks, others, std::inserter(expanded, expanded.end()));
+  return expanded;
+}
+
+Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const ExpandedMatrices& expanded,
                                const WeightSource& source, const Ops& ops,
                                const Parallel& parallel) {
   if (tensor.kind == TensorSpec::Kind::kScales) return KeptTensor();  // counted with the matrix
   if (tensor.kind == TensorSpec::Kind::kVector) {
     return KeptTensor{tensor.shape.num_elements() * static_cast<int64_t>(dtype_bytes(DType::kF32))};
   }
-  const bool is_of_experts = tensor.experts >= 0;
-  const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
-  if (!is_mixed && (!is_of_experts || ops.packs_experts())) {
+  const bool is_expanded_for_others =
+      expanded.stacks.contains(tensor.stack) ||
+      (tensor.expert_part >= 0 && expanded.experts.contains(tensor.experts));
+  if (!is_expanded_for_others && may_pack(tensor, ops)) {
     const int64_t bytes = quantized_bytes(tensor, source, ops, parallel);
     if (bytes > 0) return KeptTensor{bytes + order_bytes(tensor), true, false};
   }
@@ -169,15 +226,20 @@ Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightS
 std::vector<TensorSpec> list_tensors(const WeightList& list) {
   std::vector<TensorSpec> tensors;
   int num_experts = 0;
+  int num_stacks = 0;
   for (const WeightGroup& group : list.groups) {
-    for (const MatrixBinding& binding : group.matrices) add_tensors(binding, tensors);
+    for (const MatrixBinding& binding : group.matrices) {
+      add_stack(binding, num_stacks++, TensorSpec::Kind::kMatrix, tensors);
+    }
     for (const ExpertsBinding& binding : group.experts) {
       const int experts = num_experts++;
-      for (const MlpBinding& expert : binding.each) add_expert(expert, experts, false, tensors);
-      if (binding.num_shared > 0) add_expert(binding.shared, experts, true, tensors);
+      for (const MlpBinding& expert : binding.each) {
+        add_expert(expert, experts, false, num_stacks, tensors);
+      }
+      if (binding.num_shared > 0) add_expert(binding.shared, experts, true, num_stacks, tensors);
     }
     for (const LatentBinding& binding : group.latents) {
-      add_matrix(binding.matrix.parts.front(), binding.matrix, TensorSpec::Kind::kPlain, tensors);
+      add_stack(binding.matrix, num_stacks++, TensorSpec::Kind::kPlain, tensors);
     }
     for (const VectorBinding& binding : group.vectors) {
       TensorSpec& vector = tensors.emplace_back();
@@ -204,24 +266,29 @@ StoredType stored_type(const std::string& matrix, const std::optional<WeightForm
   return type;
 }
 
-std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const WeightSource& source,
-                                 const Ops& ops, const Parallel& parallel) {
-  if (ops.mixes_experts() || !ops.packs_experts()) return {};
-  std::map<int, std::vector<StoredType>> types;  // of the first expert's matrices
-  std::set<int> quantized, mixed;
-  for (const TensorSpec& tensor : tensors) {
-    if (tensor.expert_part < 0) continue;
-    const bool is_kept = quantized_bytes(tensor, source, ops, parallel) > 0;
-    const StoredType type =
-        is_kept ? stored_type(tensor.matrix, tensor.format, source) : StoredType{};
-    std::vector<StoredType>& first = types[tensor.experts];
-    const auto part = static_cast<size_t>(tensor.expert_part);
-    if (part == first.size()) first.push_back(type);
-    if (is_kept) quantized.insert(tensor.experts);
-    if (!is_kept || type != first[part]) mixed.insert(tensor.experts);
+std::set<std::string_view> block_type_names(const WeightSource& source) {
+  std::set<std::string_view> types;
+  for (const std::string& name : source.names()) {
+    const GgufBlockType* const type = source.block_type(name);
+    if (type != nullptr) types.insert(type->name);
   }
-  std::erase_if(mixed, [&](int experts) { return !quantized.contains(experts); });
-  return mixed;
+  return types;
+}
+
+ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const WeightSource& source,
+                               const Ops& ops, const Parallel& parallel) {
+  ExpandedMatrices expanded;
+  expanded.experts = find_mixed_experts(tensors, source, ops, parallel);
+  expanded.stacks = find_mixed_stacks(tensors, expanded.experts, source, ops, parallel);
+  return expanded;
+}
+
+int64_t max_columns(std::span<const TensorSpec> tensors, const Parallel& parallel) {
+  int64_t most = 0;
+  for (const TensorSpec& tensor : tensors) {
+    if (!tensor.matrix.empty()) most = std::max(most, kept_shape(tensor, parallel)[1]);
+  }
+  return most;
 }
 
 int num_kv_scales(const WeightSource& source) {
@@ -248,11 +315,11 @@ Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, c
 Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
                                       const WeightSource& source, const Ops& ops,
                                       const Parallel& parallel) {
-  const std::set<int> mixed = find_mixed_experts(tensors, source, ops, parallel);
+  const ExpandedMatrices expanded = find_expanded(tensors, source, ops, parallel);
   int64_t total = 0;
   for (const TensorSpec& tensor : tensors) {
     QUIRE_ASSIGN_OR_RETURN(const KeptTensor kept,
-                           kept_tensor(tensor, mixed, source, ops, parallel));
+                           kept_tensor(tensor, expanded, source, ops, parallel));
     total += kept.num_bytes;
   }
   return total;
@@ -261,11 +328,11 @@ Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
 Result<QuantizedMatrices> count_quantized(std::span<const TensorSpec> tensors,
                                           const WeightSource& source, const Ops& ops,
                                           const Parallel& parallel) {
-  const std::set<int> mixed = find_mixed_experts(tensors, source, ops, parallel);
+  const ExpandedMatrices expanded = find_expanded(tensors, source, ops, parallel);
   QuantizedMatrices count;
   for (const TensorSpec& tensor : tensors) {
     QUIRE_ASSIGN_OR_RETURN(const KeptTensor kept,
-                           kept_tensor(tensor, mixed, source, ops, parallel));
+                           kept_tensor(tensor, expanded, source, ops, parallel));
     if (kept.is_quantized) ++count.num_all;
     if (kept.is_expanded) ++count.num_expanded;
   }

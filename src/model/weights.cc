@@ -32,7 +32,8 @@ Result<Tensor> plain_copy(const WeightView& matrix, ThreadPool& threads) {
   return plain;
 }
 
-// Ranks may have cut the blocks of one of them; others have one size in a checkpoint.
+// Compares schemes without the sizes of FP8 blocks: a border between ranks may have cut those of
+// one matrix; unify_blocks() makes them equal.
 bool may_stack(WeightScheme a, const WeightScheme& b) {
   if (!is_integer(a)) {
     a.block_rows = b.block_rows;
@@ -150,7 +151,7 @@ class Loader {
   Parallel parallel_;
   const std::set<std::string> names_;  // of the source; empty if its weights are random
   std::unordered_set<std::string> used_;
-  std::set<int> mixed_experts_;  // of find_mixed_experts()
+  std::set<int> mixed_experts_;  // ExpandedMatrices::experts
   int num_experts_ = 0;          // ExpertsBindings that were loaded or are being loaded
   bool are_mixed_ = false;       // the last of them
   // The parts of the Linear or vector being assembled.
@@ -166,13 +167,24 @@ class Loader {
 Status Loader::load(const WeightList& list, const LoadProgress& progress) {
   const auto num_layers =
       static_cast<int>(std::ranges::count_if(list.groups, &WeightGroup::is_layer));
-  mixed_experts_ = find_mixed_experts(list_tensors(list), source_, ops_, parallel_);
+  const std::vector<TensorSpec> tensors = list_tensors(list);
+  const ExpandedMatrices expanded = find_expanded(tensors, source_, ops_, parallel_);
+  mixed_experts_ = expanded.experts;
   if (!mixed_experts_.empty()) {
     log_warning(
         "[model] the experts of {} layers are expanded to 16 bits, which takes more memory; got "
-        "matrices in different formats, or some that are not quantized or that the device does not "
-        "keep so, expected one format for all experts of a layer; quantize them alike",
+        "matrices in different formats, or in one that the device does not keep; expected one "
+        "format per layer; quantize the experts of a layer alike",
         mixed_experts_.size());
+  }
+  if (!expanded.stacks.empty()) {
+    const auto first = std::ranges::find(tensors, *expanded.stacks.begin(), &TensorSpec::stack);
+    log_warning(
+        "[model] {} stacks of matrices are expanded to 16 bits, which takes more memory, the first "
+        "with {}; got quantized blocks beside a format that the device does not keep in blocks; "
+        "expected blocks in all matrices of a stack; quantize queries, keys and values alike, and "
+        "gate and up",
+        expanded.stacks.size(), quote_name(first->name));
   }
   int num_loaded = 0;
   for (const WeightGroup& group : list.groups) {
@@ -422,8 +434,7 @@ Status Loader::take_part(const MatrixPart& part, const MatrixBinding& binding) {
     return invalid_argument(fmt::format(
         "[model] {} and {} are stacked and have their columns in different orders; got another "
         "order of groups than in the first, expected the same; quantize the model without "
-        "act-order "
-        "(desc_act)",
+        "act-order (desc_act)",
         quote_name(binding.parts.front().name), quote_name(part.name)));
   }
   weights_.push_back(weight);

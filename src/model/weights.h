@@ -148,6 +148,7 @@ struct TensorSpec {
   float addend = 0.0F;                      // VectorBinding::addend
   int experts = -1;         // the number of its ExpertsBinding in the list; -1: it has none
   int expert_part = -1;     // which matrix of a chosen expert it is; -1: of a shared one
+  int stack = -1;           // the number of its MatrixBinding in the list; -1: a vector
   bool is_stacked = false;  // a matrix below the first of its MatrixBinding
 };
 
@@ -170,10 +171,23 @@ struct StoredType {
 StoredType stored_type(const std::string& matrix, const std::optional<WeightFormat>& format,
                        const WeightSource& source);
 
-// The numbers (TensorSpec::experts) of the experts whose quantized matrices are expanded at load,
-// because they are not in the formats of one another and `ops` does not mix those.
-std::set<int> find_mixed_experts(std::span<const TensorSpec> tensors, const WeightSource& source,
-                                 const Ops& ops, const Parallel& parallel);
+// The types of the quantized blocks of a source; empty: it has none.
+std::set<std::string_view> block_type_names(const WeightSource& source);
+
+// Quantized matrices that the device computes with, and that are expanded at load for others.
+struct ExpandedMatrices {
+  // By TensorSpec::experts: they are not in the formats of one another, and `ops` does not mix
+  // those.
+  std::set<int> experts;
+  // By TensorSpec::stack: not every part of the stack is in blocks that the device keeps.
+  std::set<int> stacks;
+};
+
+ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const WeightSource& source,
+                               const Ops& ops, const Parallel& parallel);
+
+// The most columns of a rank's part of a matrix.
+int64_t max_columns(std::span<const TensorSpec> tensors, const Parallel& parallel);
 
 // Bytes of one rank's part of the tensors in the types that `ops` keeps, without the padding of the
 // device's layout. Fails, naming the scheme, if the device does not compute with one of them.

@@ -196,6 +196,32 @@ TEST(GgufExperts, PlanCountsTheirBlocks) {
   }
 }
 
+int64_t planned_bytes(const RandomModel& model, const std::vector<std::string>& f16,
+                      const Ops& ops) {
+  const ModelConfig config = parse(model);
+  const std::string file = gguf_of(model, GgufMatrices::kQ8_0, f16);
+  auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
+  const auto weights = GgufWeights::open(std::move(gguf), config).value();
+  return estimate_weight_bytes(family_of(config).tensors(config), *weights, ops, {}).value();
+}
+
+// Blocks are kept only if all matrices of a stack are in blocks, those of experts included.
+TEST(GgufExperts, PlanCountsStacksThatAreExpanded) {
+  ThreadPool pool(1);
+  const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
+  for (const RandomModel& model : random_models()) {
+    SCOPED_TRACE(model.name);
+    const int64_t in_blocks = planned_bytes(model, {}, *ops);
+    const int64_t ups = planned_bytes(model, {"ffn_up"}, *ops);
+    EXPECT_GT(ups, in_blocks);
+    EXPECT_EQ(ups, planned_bytes(model, {"ffn_up", "ffn_gate"}, *ops));
+    if (model.architecture == "deepseek2") continue;
+    const int64_t values = planned_bytes(model, {"attn_v."}, *ops);
+    EXPECT_GT(values, in_blocks);
+    EXPECT_EQ(values, planned_bytes(model, {"attn_q.", "attn_k.", "attn_v."}, *ops));
+  }
+}
+
 std::string error_of(const std::string& bytes) {
   const ScratchDirectory scratch;
   auto engine = Engine::create(cpu_config(scratch.write("m.gguf", bytes)));

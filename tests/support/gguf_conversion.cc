@@ -455,8 +455,13 @@ void Converter::write_tensor(const Floats& tensor) {
   const auto write_16_bits = [&](uint32_t type, uint16_t (*round)(float)) {
     writer_.tensor(tensor.name, tensor.shape, type, pack_16_bits(tensor.values, round));
   };
+  const bool is_f16 = std::ranges::any_of(source_.f16, [&](const std::string& part) {
+    return tensor.name.find(part) != std::string::npos;
+  });
   if (!is_matrix || is_router || matrices_ == GgufMatrices::kF32) {
     writer_.floats(tensor.name, tensor.shape, tensor.values);
+  } else if (is_f16) {
+    write_16_bits(1, f32_to_f16);
   } else if (const auto* const type = quantized_type(matrices_, tensor.shape.back())) {
     writer_.tensor(tensor.name, tensor.shape, type->id, quantize(*type, tensor.values));
   } else if (keeps_type && tensor.dtype == "F32") {

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace quire::testing {
 
@@ -20,6 +21,8 @@ struct GgufSource {
   bool joins_latent = false;
   // The gates and the ups of experts in one tensor, an option of llama.cpp's converter.
   bool fuses_gate_and_up = false;
+  // Matrices of which the file's name contains one of these are F16.
+  std::vector<std::string> f16 = {};
 };
 
 // The bytes of the file. `architecture` is llama.cpp's name.

@@ -83,9 +83,13 @@ inline std::vector<std::byte> random_weights(const ModelConfig& config) {
   return safetensors_file(tensors);
 }
 
-inline std::string gguf_of(const RandomModel& model, GgufMatrices matrices) {
+// f16: as GgufSource::f16.
+inline std::string gguf_of(const RandomModel& model, GgufMatrices matrices,
+                           const std::vector<std::string>& f16 = {}) {
   const std::vector<std::byte> weights = random_weights(parse(model));
-  return convert_to_gguf({model.config, weights}, model.architecture, matrices);
+  GgufSource source = {model.config, weights};
+  source.f16 = f16;
+  return convert_to_gguf(source, model.architecture, matrices);
 }
 
 }  // namespace quire::testing
