@@ -117,7 +117,7 @@ Result<std::shared_ptr<const Tokenizer>> read_gguf_tokenizer(const GgufModel& gg
   return Status(status.code(), fmt::format("[tokenizer] {}: {}", gguf.source(), status.message()));
 }
 
-std::string gguf_tokenizer_config(const GgufModel& gguf) {
+Result<std::string> gguf_tokenizer_config(const GgufModel& gguf) {
   Metadata metadata(gguf);
   const std::vector<std::string_view> tokens = metadata.texts(kTokens);
   JsonWriter json;
@@ -135,6 +135,7 @@ std::string gguf_tokenizer_config(const GgufModel& gguf) {
   }
   if (const auto chat = metadata.text("tokenizer.chat_template"))
     json.field("chat_template", *chat);
+  QUIRE_RETURN_IF_ERROR(metadata.status());
   json.end_object();
   return json.take();
 }

@@ -23,6 +23,6 @@ bool has_gguf_tokenizer(const GgufModel& gguf);
 Result<std::shared_ptr<const Tokenizer>> read_gguf_tokenizer(const GgufModel& gguf);
 
 // The chat template and the special tokens in the fields of tokenizer_config.json.
-std::string gguf_tokenizer_config(const GgufModel& gguf);
+Result<std::string> gguf_tokenizer_config(const GgufModel& gguf);
 
 }  // namespace quire

@@ -269,10 +269,9 @@ Status open_gguf_tokenizer(const EngineConfig& engine, const GgufModel& gguf, Mo
   }
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer, read_gguf_tokenizer(gguf));
   warn_about_excess_tokens(files);
+  QUIRE_ASSIGN_OR_RETURN(const std::string config, gguf_tokenizer_config(gguf));
   return take_chat_format(
-      engine,
-      ChatFormat::from_config(gguf_tokenizer_config(gguf), gguf.source(), engine.chat_template),
-      files);
+      engine, ChatFormat::from_config(config, gguf.source(), engine.chat_template), files);
 }
 
 Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {

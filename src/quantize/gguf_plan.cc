@@ -40,14 +40,14 @@ Status convert_row(const Conversion& conversion, int64_t row, std::byte* out) {
   const int64_t from = conversion.is_vector() ? row : conversion.storage.source_row(row);
   QUIRE_RETURN_IF_ERROR(
       read_row(conversion.source, from, conversion.name, conversion.range(), numbers.data()));
-  if (conversion.is_vector() && conversion.storage.rows_per_head > 0) {
+  if (conversion.is_vector() && conversion.storage.changes.paired_rows > 0) {
     const std::vector<float> in_order = numbers;
     for (size_t i = 0; i < numbers.size(); ++i) {
       const int64_t element = conversion.storage.source_row(static_cast<int64_t>(i));
       numbers[i] = in_order[static_cast<size_t>(element)];
     }
   }
-  for (float& number : numbers) number += conversion.storage.addend;
+  for (float& number : numbers) number += conversion.storage.changes.addend;
   const GgufBlockType& type = *conversion.type;
   for (int64_t i = 0; i * type.block_elements < static_cast<int64_t>(numbers.size()); ++i) {
     quantize(type, numbers.data() + i * type.block_elements, out + i * type.block_bytes);

@@ -6,16 +6,15 @@
 #include <string_view>
 
 #include "model/decoder_config.h"
+#include "model/gguf/gguf_names.h"
 #include "quire/status.h"
 
 namespace quire {
 
 // The differences between a tensor in a file and in the checkpoint that it is made from.
 struct GgufStorage {
-  std::string name;           // in the file
-  int64_t rows_per_head = 0;  // of a matrix or bias whose rows the file has in another order within
-                              // each head; 0: in order
-  float addend = 0.0F;        // by which the file's numbers are larger
+  std::string name;  // in the file
+  GgufChanges changes = {};
 
   // The row of the checkpoint that the file has as row `row`: the inverse of BlockMatrix::row.
   int64_t source_row(int64_t row) const;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "engine/gguf_files.h"
 #include "engine/kept_file.h"
 #include "engine/model_files.h"
 #include "engine/tiny_engine.h"
@@ -364,6 +365,38 @@ TEST(GgufFiles, WrongOnesAreNamed) {
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_THAT(error_of(fifo), HasSubstr("fifo is not a regular file; got a FIFO"))
       << "and nothing waits for a writer";
+}
+
+// A value of another kind is not an absent one.
+TEST(GgufFiles, WrongKindsOfATokenizersTextsAreNamed) {
+  const auto error_with = [](const GgufWriter& writer) {
+    const std::string file = writer.file();
+    const auto gguf = GgufModel::from_memory(testing::bytes_of(file), "m.gguf").value();
+    return gguf_tokenizer_config(gguf).status().message();
+  };
+  EXPECT_EQ(error_with(GgufWriter().text("tokenizer.chat_template", "{{ x }}")), "");
+  EXPECT_THAT(
+      error_with(GgufWriter().number("tokenizer.chat_template", 1)),
+      HasSubstr("\"tokenizer.chat_template\"; got a value of another kind, expected a text"));
+  EXPECT_THAT(error_with(GgufWriter().text("tokenizer.ggml.eos_token_id", "2")),
+              HasSubstr("\"tokenizer.ggml.eos_token_id\"; got a value of another kind, expected an "
+                        "integer"));
+}
+
+// The numbers of queries' and keys' biases are reordered, which takes a block apart.
+TEST(GgufFiles, BiasesInBlocksAreRefused) {
+  const ScratchDirectory scratch;
+  const auto error_with = [&](std::string_view name) {
+    GgufWriter writer = sized_llama();
+    writer.tensor(name, {32}, 8, std::string(34, '\1'));  // one block of Q8_0
+    return error_of(scratch.write("m.gguf", writer.file()));
+  };
+  for (const std::string_view name : {"blk.0.attn_q.bias", "blk.0.attn_k.bias"}) {
+    EXPECT_THAT(error_with(name), HasSubstr(fmt::format("tensor \"{}\"; got a vector in blocks of "
+                                                        "Q8_0, expected f32, f16 or bf16",
+                                                        name)));
+  }
+  EXPECT_EQ(error_with("blk.0.attn_v.bias"), "");
 }
 
 // The listed values of metadata that change the arithmetic are refused.

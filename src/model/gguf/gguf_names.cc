@@ -81,7 +81,9 @@ std::string without_expert(std::string_view part) {
 
 }  // namespace
 
-GgufNames::GgufNames(bool is_gemma, const DecoderConfig& decoder) {
+GgufNames::GgufNames(std::string_view architecture, const DecoderConfig& decoder)
+    : is_gemma_(architecture.starts_with("gemma")),
+      paired_rows_(architecture == "llama" ? decoder.head_dim : 0) {
   const auto add = [](std::span<const NamePair> pairs, std::vector<Pair>& names) {
     for (const NamePair& pair : pairs) {
       names.push_back({std::string(pair.file), std::string(pair.checkpoint)});
@@ -89,7 +91,7 @@ GgufNames::GgufNames(bool is_gemma, const DecoderConfig& decoder) {
   };
   add(kEndNames, ends_);
   add(kLayerNames, parts_);
-  add(is_gemma ? std::span<const NamePair>(kGemmaNorms) : std::span<const NamePair>(kLlamaNorms),
+  add(is_gemma_ ? std::span<const NamePair>(kGemmaNorms) : std::span<const NamePair>(kLlamaNorms),
       parts_);
   if (!decoder.moe) return;
   const ExpertNames& names = decoder.moe->names;
@@ -131,6 +133,16 @@ std::optional<std::string> GgufNames::in_file(std::string_view name) const {
   const auto found = std::ranges::find(parts_, part, &Pair::checkpoint);
   if (found == parts_.end()) return std::nullopt;
   return fmt::format("blk.{}.{}{}", in_layer->layer, found->file, in_layer->suffix);
+}
+
+GgufChanges GgufNames::changes(std::string_view name) const {
+  const auto contains = [&](std::string_view part) {
+    return name.find(part) != std::string_view::npos;
+  };
+  GgufChanges changes;
+  if (contains("q_proj.") || contains("k_proj.")) changes.paired_rows = paired_rows_;
+  if (is_gemma_ && name.ends_with("norm.weight")) changes.addend = 1.0F;
+  return changes;
 }
 
 std::string expert_name(std::string_view stack, int64_t expert) {

@@ -1,4 +1,5 @@
-// The names of tensors in a GGUF file and in the checkpoint that it was made from.
+// The names of tensors in a GGUF file and in the checkpoint that it was made from, and the
+// differences between the two.
 #pragma once
 
 #include <optional>
@@ -10,18 +11,29 @@
 
 namespace quire {
 
+// The changes that llama.cpp's converter makes to the numbers of a tensor.
+struct GgufChanges {
+  // Rows per head, if the converter reorders those of each head: it rotates adjacent elements, the
+  // checkpoint's model those of the two halves of a head. 0: the rows are in order.
+  int paired_rows = 0;
+  float addend = 0.0F;  // added to each number: the 1 that Gemma's norms add to their weights
+};
+
 // The names of one model. A checkpoint has a tensor per expert; a file stacks those of a layer. The
 // name of a stack is that of its tensors without the expert's number:
 // "….mlp.experts.up_proj.weight".
 class GgufNames {
  public:
-  GgufNames(bool is_gemma, const DecoderConfig& decoder);
+  // `architecture` is llama.cpp's.
+  GgufNames(std::string_view architecture, const DecoderConfig& decoder);
 
   // The checkpoint's name of a tensor in the file, for example "model.layers.3.mlp.up_proj.weight"
   // of "blk.3.ffn_up.weight"; the same name if there is no other.
   std::string in_checkpoint(std::string_view name) const;
   // The file's name of a tensor in the checkpoint, for errors; nothing if there is none.
   std::optional<std::string> in_file(std::string_view name) const;
+  // The changes to a tensor of the checkpoint.
+  GgufChanges changes(std::string_view name) const;
 
  private:
   struct Pair {
@@ -30,6 +42,8 @@ class GgufNames {
   };
   std::vector<Pair> ends_;   // before ".weight" or ".bias"
   std::vector<Pair> parts_;  // behind "blk.N." and "model.layers.N."
+  bool is_gemma_;
+  int paired_rows_;  // GgufChanges::paired_rows of queries and keys
 };
 
 // "….mlp.experts.7.up_proj.weight" of a stack's name.

@@ -101,24 +101,22 @@ void join_latent(const T* keys, const T* values, int64_t num_heads, const MlaCon
 
 }  // namespace
 
-GgufWeights::GgufWeights(GgufModel gguf, const ModelConfig& config, bool is_gemma)
+GgufWeights::GgufWeights(GgufModel gguf, const ModelConfig& config, std::string_view architecture)
     : gguf_(std::move(gguf)),
       config_(config),
       matrix_dtype_(gguf_weight_dtype(gguf_)),
-      is_gemma_(is_gemma),
-      names_(is_gemma, decoder_config(config)) {}
+      names_(architecture, decoder_config(config)) {}
 
 Result<std::unique_ptr<GgufWeights>> GgufWeights::open(GgufModel gguf, const ModelConfig& config) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view architecture, gguf_architecture(gguf));
-  const bool is_gemma = architecture.starts_with("gemma");
-  std::unique_ptr<GgufWeights> weights(new GgufWeights(std::move(gguf), config, is_gemma));
+  std::unique_ptr<GgufWeights> weights(new GgufWeights(std::move(gguf), config, architecture));
   for (const GgufTensor* tensor : weights->gguf_.tensors()) {
-    QUIRE_RETURN_IF_ERROR(weights->add_tensor(*tensor, architecture == "llama"));
+    QUIRE_RETURN_IF_ERROR(weights->add_tensor(*tensor));
   }
   return weights;
 }
 
-Status GgufWeights::add_tensor(const GgufTensor& tensor, bool is_paired) {
+Status GgufWeights::add_tensor(const GgufTensor& tensor) {
   if (tensor.name == "rope_freqs.weight") return {};  // part of the configuration
   const DecoderConfig& decoder = decoder_config(config_);
   if (decoder.mla) {
@@ -140,13 +138,14 @@ Status GgufWeights::add_tensor(const GgufTensor& tensor, bool is_paired) {
     }
   }
   Entry entry = {.tensor = &tensor, .bytes = tensor.bytes, .shape = Shape(tensor.shape)};
-  if (is_paired && name.find("q_proj.") != std::string::npos) entry.num_heads = decoder.num_heads;
-  if (is_paired && name.find("k_proj.") != std::string::npos) {
-    entry.num_heads = decoder.num_kv_heads;
-  }
-  // llama.cpp adds the 1 of Gemma's norms when it converts; the family adds it at load.
-  if (is_gemma_ && name.ends_with("norm.weight")) entry.addend = -1.0F;
+  entry.changes = names_.changes(name);
   entry.is_router = is_gguf_router(tensor);
+  if (entry.changes.paired_rows > 0 && entry.shape.rank() == 1 && !tensor.type->plain) {
+    return unimplemented(fmt::format(
+        "[gguf] {}: tensor {}; got a vector in blocks of {}, expected f32, f16 or bf16, "
+        "because its numbers are reordered: convert the model again with plain biases",
+        gguf_.source(), quote_name(tensor.name), tensor.type->name));
+  }
   return add_entry(name, entry);
 }
 
@@ -215,25 +214,25 @@ Status GgufWeights::check_shape(const GgufTensor& tensor, const Shape& expected)
 DType GgufWeights::dtype_of(const Entry& entry) const {
   const std::optional<DType> plain = entry.tensor->type->plain;
   if (entry.shape.rank() > 1 && !(entry.is_router && plain)) return matrix_dtype_;
-  return plain && entry.addend == 0.0F ? *plain : DType::kF32;
+  return plain && entry.changes.addend == 0.0F ? *plain : DType::kF32;
 }
 
 bool GgufWeights::is_in_place(const Entry& entry) const {
   const DType dtype = dtype_of(entry);
-  return entry.num_heads == 0 && entry.addend == 0.0F && entry.latent_values == nullptr &&
-         entry.tensor->type->plain == dtype &&
+  return entry.changes.paired_rows == 0 && entry.changes.addend == 0.0F &&
+         entry.latent_values == nullptr && entry.tensor->type->plain == dtype &&
          reinterpret_cast<uintptr_t>(entry.bytes.data()) % dtype_bytes(dtype) == 0;
 }
 
 BlockMatrix GgufWeights::matrix_of(const Entry& entry) {
   // A vector that is reordered per head is a matrix of one column.
-  const bool is_column = entry.num_heads > 0 && entry.shape.rank() == 1;
+  const bool is_column = entry.changes.paired_rows > 0 && entry.shape.rank() == 1;
   const int64_t columns = is_column ? 1 : entry.shape[entry.shape.rank() - 1];
   BlockMatrix matrix;
   matrix.type = entry.tensor->type;
   matrix.bytes = entry.bytes.data();
   matrix.shape = {entry.shape.num_elements() / columns, columns};
-  if (entry.num_heads > 0) matrix.paired_rows = matrix.shape[0] / entry.num_heads;
+  matrix.paired_rows = entry.changes.paired_rows;
   return matrix;
 }
 
@@ -247,8 +246,9 @@ Result<const GgufWeights::Entry*> GgufWeights::find(std::string_view name,
         gguf_.source(), quote_name(names_.in_file(name).value_or("")), quote_name(name)));
   }
   const Entry& entry = found->second;
+  const int paired_rows = entry.changes.paired_rows;
   if (entry.shape != expected ||
-      (entry.num_heads > 0 && expected[0] % (2 * entry.num_heads) != 0)) {
+      (paired_rows > 0 && (paired_rows % 2 != 0 || expected[0] % paired_rows != 0))) {
     return invalid_argument(fmt::format(
         "[gguf] {}: tensor {}; got shape {}, expected {} by the metadata", gguf_.source(),
         quote_name(entry.tensor->name), shape_text(entry.shape), shape_text(expected)));
@@ -288,7 +288,7 @@ Result<TensorView> GgufWeights::tensor(std::string_view name, const Shape& expec
   if (entry->latent_values != nullptr) {
     QUIRE_RETURN_IF_ERROR(expand_latent(*entry, view));
   } else {
-    expand(matrix_of(*entry), entry->addend, view);
+    expand(matrix_of(*entry), -entry->changes.addend, view);
   }
   expanded_.insert_or_assign(std::string(name), std::move(buffer));
   return view;
@@ -300,7 +300,7 @@ const GgufBlockType* GgufWeights::block_type(std::string_view name) const {
   const Entry& entry = found->second;
   const bool is_matrix = entry.shape.rank() == 2 && entry.latent_values == nullptr;
   const GgufBlockType* const type = entry.tensor->type;
-  return is_matrix && entry.addend == 0.0F && !type->plain ? type : nullptr;
+  return is_matrix && entry.changes.addend == 0.0F && !type->plain ? type : nullptr;
 }
 
 Result<BlockMatrix> GgufWeights::blocks(std::string_view name, const Shape& expected) {

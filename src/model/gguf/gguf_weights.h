@@ -40,17 +40,15 @@ class GgufWeights : public WeightSource {
     const GgufTensor* tensor = nullptr;
     std::span<const std::byte> bytes;
     Shape shape;
-    int num_heads = 0;    // of a matrix whose rows llama.cpp reorders per head; 0: in order
-    float addend = 0.0F;  // added to each element at load
+    GgufChanges changes = {};  // undone at load
     bool is_router = false;
     // Set for the matrix of keys and values of latent attention if the file has it in two tensors:
     // `tensor` with the keys' part by head, transposed, and this one with that of the values.
     const GgufTensor* latent_values = nullptr;
   };
 
-  GgufWeights(GgufModel gguf, const ModelConfig& config, bool is_gemma);
-  // `is_paired`: the rows of queries and keys are reordered.
-  Status add_tensor(const GgufTensor& tensor, bool is_paired);
+  GgufWeights(GgufModel gguf, const ModelConfig& config, std::string_view architecture);
+  Status add_tensor(const GgufTensor& tensor);
   // Adds these rows of each matrix of a stack, [num_experts] of shape `matrix`, as the matrices of
   // the checkpoint's stack of this name (GgufNames).
   Status add_experts(const GgufTensor& tensor, const std::string& stack, const Shape& matrix,
@@ -69,7 +67,6 @@ class GgufWeights : public WeightSource {
   GgufModel gguf_;
   ModelConfig config_;
   DType matrix_dtype_;
-  bool is_gemma_;
   GgufNames names_;
   std::unordered_map<std::string, Entry> entries_;  // by the checkpoint's name
   std::unordered_map<std::string, Buffer> expanded_;
