@@ -13,6 +13,7 @@
 #include "model/eagle3/eagle3.h"
 #include "model/families.h"
 #include "model/mtp/mtp.h"
+#include "model/weights.h"
 #include "tensor/checkpoint.h"
 
 namespace quire {
@@ -45,10 +46,7 @@ class OrdinaryDraftModel final : public DraftModel {
   std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const override {
     return make_kv_groups(config(), limits, activation);
   }
-  Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const override {
-    QUIRE_RETURN_IF_ERROR(check_slices(config(), weights(), ops, limits.parallel));
-    return estimate_weight_bytes(config(), weights(), ops, limits.parallel);
-  }
+  std::vector<TensorSpec> tensors() const override { return family_of(config()).tensors(config()); }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
     return estimate_activation_bytes(config(), limits, ops);
   }
@@ -77,13 +75,6 @@ class TapReadingDraftModel : public DraftModel {
   std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const final {
     return decoder_kv_groups(config(), limits, activation);
   }
-  Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const final {
-    QUIRE_RETURN_IF_ERROR(check_slices(tensors(), weights(), ops, limits.parallel));
-    return estimate_weight_bytes(tensors(), weights(), ops, limits.parallel);
-  }
-
- private:
-  virtual std::vector<TensorSpec> tensors() const = 0;
 };
 
 // The model is a DraftHead.
@@ -110,6 +101,7 @@ class Eagle3DraftModel final : public HeadDraftModel {
                            load_eagle3(config(), target, weights(), ops, limits));
     return std::unique_ptr<Model>(std::move(head));
   }
+  std::vector<TensorSpec> tensors() const override { return list_eagle3_tensors(config()); }
 
  private:
   Result<ModelConfig> read_config(const std::string& text, const std::string& path,
@@ -119,7 +111,6 @@ class Eagle3DraftModel final : public HeadDraftModel {
     tapped_layers_ = eagle3_tapped_layers(config, target);
     return config;
   }
-  std::vector<TensorSpec> tensors() const override { return list_eagle3_tensors(config()); }
 
   std::vector<int> tapped_layers_;
 };
@@ -139,6 +130,7 @@ class MtpDraftModel final : public HeadDraftModel {
                            load_mtp(config(), target, weights(), ops, limits));
     return std::unique_ptr<Model>(std::move(head));
   }
+  std::vector<TensorSpec> tensors() const override { return list_mtp_tensors(config()); }
 
  private:
   Result<ModelConfig> read_config(const std::string& /*text*/, const std::string& /*path*/,
@@ -146,7 +138,6 @@ class MtpDraftModel final : public HeadDraftModel {
     num_target_layers_ = target.num_layers;
     return mtp_config(target);
   }
-  std::vector<TensorSpec> tensors() const override { return list_mtp_tensors(config()); }
 
   int num_target_layers_ = 0;
 };
@@ -185,10 +176,10 @@ class BlockDraftModel final : public TapReadingDraftModel {
                            load_dflash(config(), target, weights(), ops, limits));
     return std::unique_ptr<Model>(std::move(head));
   }
+  std::vector<TensorSpec> tensors() const override { return list_dflash_tensors(config()); }
 
  private:
   const DFlashConfig& block_config() const { return dflash_config(config()); }
-  std::vector<TensorSpec> tensors() const override { return list_dflash_tensors(config()); }
   Result<ModelConfig> read_config(const std::string& text, const std::string& path,
                                   const ModelConfig& target) override {
     QUIRE_ASSIGN_OR_RETURN(ModelConfig config, parse_dflash_config(text, path, weights(), method_));
@@ -273,6 +264,12 @@ Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftM
 
 // The first pass computes the tokens of the target's step. Each further pass computes one token per
 // sequence.
+Result<int64_t> DraftModel::weight_bytes(const ModelLimits& limits, const Ops& ops) const {
+  const std::vector<TensorSpec> all = tensors();
+  QUIRE_RETURN_IF_ERROR(check_slices(all, weights(), ops, limits.parallel));
+  return estimate_weight_bytes(all, weights(), ops, limits.parallel);
+}
+
 std::vector<int> DraftModel::decode_q_lens(std::vector<int> q_lens) const {
   if (q_lens.front() > 1) q_lens.insert(q_lens.begin(), 1);
   return q_lens;

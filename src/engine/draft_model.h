@@ -16,6 +16,8 @@
 
 namespace quire {
 
+struct TensorSpec;
+
 enum class DraftModelKind {
   kModel,   // an ordinary model, which reads tokens
   kEagle3,  // a head, which also reads hidden states of the target (model/eagle3)
@@ -60,8 +62,9 @@ class DraftModel {
   virtual ModelLimits limits(const ModelLimits& target, int max_num_seqs) const = 0;
 
   virtual std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const = 0;
+  virtual std::vector<TensorSpec> tensors() const = 0;
   // Both fail if the device does not compute the model.
-  virtual Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
+  Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const;
   // Covers the model and its drafter's buffers.
   virtual Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
   // `target` outlives the model.

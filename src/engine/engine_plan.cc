@@ -18,6 +18,7 @@
 #include "engine/tuned_threads.h"
 #include "model/decoder_config.h"
 #include "model/families.h"
+#include "model/weights.h"
 #include "platform/runner.h"
 
 namespace quire {
@@ -171,6 +172,11 @@ std::vector<int> target_q_lens(const PlanInputs& in) {
   return in.platform.decode_q_lens(in.drafts.num_drafts, in.drafts.is_adaptive);
 }
 
+int64_t latent_head_width(const ModelConfig& config) {
+  const std::optional<MlaConfig>& mla = decoder_config(config).mla;
+  return mla ? mla->kv_lora_rank + std::max(mla->nope_head_dim, mla->v_head_dim) : 0;
+}
+
 RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
   const EngineConfig& config = in.config;
   // At least this many rows of logits, so that prompt log probabilities are computed in batches.
@@ -191,7 +197,8 @@ RunnerSizes runner_sizes(const PlanInputs& in, int max_model_len) {
       .vocab_size = in.files.config.vocab_size,
       .num_layers = in.files.config.num_layers,
       .decode_q_lens = target_q_lens(in),
-      .enforce_eager = config.enforce_eager};
+      .enforce_eager = config.enforce_eager,
+      .latent_head_width = latent_head_width(in.files.config)};
 }
 
 // A model of the plan: the target, or the model that drafts for it.
@@ -201,6 +208,7 @@ struct PlannedModel {
   std::vector<KvGroup> kv_groups;
   int64_t weight_bytes = 0;
   int64_t activation_bytes = 0;
+  int64_t max_columns = 0;  // of a rank's part of a matrix
 };
 
 Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits) {
@@ -208,13 +216,15 @@ Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits
   const Ops& ops = in.context.ops();
   QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes,
                          estimate_activation_bytes(config, limits, ops));
+  const std::vector<TensorSpec> tensors = family_of(config).tensors(config);
   QUIRE_ASSIGN_OR_RETURN(const int64_t weight_bytes,
-                         estimate_weight_bytes(config, *in.files.weights, ops, limits.parallel));
+                         estimate_weight_bytes(tensors, *in.files.weights, ops, limits.parallel));
   return PlannedModel{.limits = limits,
                       .decode_q_lens = target_q_lens(in),
                       .kv_groups = make_kv_groups(config, limits, ops.activation_dtype()),
                       .weight_bytes = weight_bytes,
-                      .activation_bytes = activation_bytes};
+                      .activation_bytes = activation_bytes,
+                      .max_columns = max_columns(tensors, limits.parallel)};
 }
 
 Result<PlannedModel> plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
@@ -228,7 +238,8 @@ Result<PlannedModel> plan_draft_model(const PlanInputs& in, const ModelLimits& t
                       .decode_q_lens = draft.decode_q_lens(target_q_lens(in)),
                       .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
                       .weight_bytes = weight_bytes,
-                      .activation_bytes = activation_bytes};
+                      .activation_bytes = activation_bytes,
+                      .max_columns = max_columns(draft.tensors(), limits.parallel)};
 }
 
 std::vector<KvGroup> groups_of(std::span<const PlannedModel> models) {
@@ -404,6 +415,9 @@ Result<ContextPlan> plan_rank(const PlanInputs& in, int max_model_len, bool chec
     QUIRE_RETURN_IF_ERROR(plan_memory(least).status());
   }
   plan.sizes.windows = table_windows(groups_of(models));
+  for (const PlannedModel& model : models) {
+    plan.sizes.max_columns = std::max(plan.sizes.max_columns, model.max_columns);
+  }
   const PlannedModel& target = models.front();
   QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, target));
   if (models.size() > 1) {

@@ -61,7 +61,7 @@ struct MemoryBudget {
 };
 
 struct RunnerBytes {
-  int64_t buffers = 0;  // exact
+  int64_t buffers = 0;  // of a CPU an upper bound: its scratch depends on the types of the matrices
   // Reserve for sizes that are not known ahead: graphs, the kernels that libraries load for them,
   // and the rounding of allocations. The log at start reports how much of it was used.
   int64_t reserve = 0;

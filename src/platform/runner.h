@@ -109,6 +109,10 @@ struct RunnerSizes {
   // Tokens per sequence of a pass of that model in which it drafts. More than 1: a block, and one
   // pass drafts all of a step's tokens.
   int draft_q_len = 1;
+  // The most columns of a rank's part of a matrix, those of the model that drafts included.
+  int64_t max_columns = 0;
+  // Columns and rows together of a head's matrix of latent attention; 0: the model has none.
+  int64_t latent_head_width = 0;
 };
 
 // The parts of a runner, all on one device. The objects pointed to outlive it.

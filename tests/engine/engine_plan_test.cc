@@ -336,6 +336,8 @@ TEST_F(EnginePlanTest, KeepsAReserveForUnknownMemory) {
   const auto plan = this->plan(tiny_config());
   ASSERT_TRUE(plan.ok()) << plan.status().message();
   EXPECT_EQ(plan->memory_request.reserve_bytes, kReserve);
+  EXPECT_EQ(plan->sizes.max_columns, 112) << "intermediate_size";
+  EXPECT_EQ(plan->sizes.latent_head_width, 0);
   EXPECT_GE(plan->memory_plan.left_bytes, 0);
   const int64_t planned = plan->memory_request.weight_bytes +
                           plan->memory_request.activation_bytes +

@@ -36,6 +36,8 @@ class CpuContext final : public DeviceContext {
     host_.step_threads = threads;
   }
 
+  int num_threads() const { return host_.pool.num_threads(); }
+
   Status bind_thread() override { return {}; }
   const Device& device() const override { return device_; }
   const BackendSet& attention() const override { return attention_; }
@@ -117,9 +119,15 @@ class CpuPlatform final : public Platform {
             .max_num_rule_seqs = std::numeric_limits<int>::max(),
             .max_num_batched_tokens = 512};
   }
-  RunnerBytes runner_bytes(const RunnerSizes& /*sizes*/,
+  // The scratch of the operations, which grows while weights are loaded.
+  RunnerBytes runner_bytes(const RunnerSizes& sizes,
                            std::span<const AttentionSelector> /*attention*/) const override {
-    return {};
+    int num_threads = 0;  // of the rank that has the most
+    for (const auto& context : contexts_) {
+      num_threads = std::max(num_threads, static_cast<const CpuContext&>(*context).num_threads());
+    }
+    return {.buffers = cpu_scratch_bytes(sizes.max_columns, num_threads) +
+                       cpu_head_scratch_bytes(sizes.latent_head_width)};
   }
 
   std::vector<DecodeKey> decode_keys(int max_num_seqs, int max_model_len,

@@ -1,9 +1,14 @@
 // If the device thread cannot allocate memory, its steps fail and the process continues.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <cstdlib>
+#include <memory>
 #include <new>
 #include <optional>
+#include <vector>
 
+#include "cpu/ops/cpu_ops.h"
 #include "cpu/platform/host_runner.h"
 #include "support/scarce_memory.h"
 
@@ -48,6 +53,29 @@ TEST(HostRunnerOutOfMemory, FailsItsStepsAndNothingElse) {
       EXPECT_EQ((*runner)->wait().error.message(), "out of memory");
     }
   }
+}
+
+// Sanitizers reserve address space, so they cannot run with a limit on it.
+#ifdef __has_feature
+constexpr bool kIsSanitized = __has_feature(address_sanitizer);
+#else
+constexpr bool kIsSanitized = false;
+#endif
+
+TEST(CpuOpsOutOfMemory, FailAtTheFirstMatrix) {
+  if (kIsSanitized) GTEST_SKIP() << "a sanitizer cannot run with a limit on address space";
+  std::vector<float> numbers(64);
+  const WeightView matrix(TensorView{numbers.data(), DType::kF32, {8, 8}});
+  ThreadPool pool(1);
+  const auto make_linear = [&] {
+    const rlimit limit = {0, 0};
+    ::setrlimit(RLIMIT_AS, &limit);
+    const std::unique_ptr<Ops> ops = make_cpu_ops(pool);
+    const StatusCode code =
+        ops->make_linear({.weights = {&matrix, 1}, .biases = {}}).status().code();
+    std::_Exit(code == StatusCode::kResourceExhausted ? 0 : 1);
+  };
+  EXPECT_EXIT(make_linear(), ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -116,6 +116,27 @@ TEST(HostRunner, BindsItsThreadAndNotTheCallers) {
   EXPECT_EQ(model.affinity(), before) << "a pool that is not pinned";
 }
 
+// The scratch of matrix products.
+TEST(CpuPlatform, MemoryOfARunnerGrowsWithThreadsAndMatrices) {
+  const auto bytes_with = [](int num_threads, const RunnerSizes& sizes) {
+    ThreadChoice threads;
+    threads.places.resize(static_cast<size_t>(num_threads));
+    return make_cpu_platform({.threads = threads}).value()->runner_bytes(sizes, {}).buffers;
+  };
+  RunnerSizes sizes;
+  sizes.max_columns = 1024;
+  const int64_t one = bytes_with(1, sizes);
+  // The activations of 256 rows in F32, and 96 KiB per thread.
+  EXPECT_GE(one, (1 << 20) + (96 << 10));
+  EXPECT_GE(bytes_with(3, sizes), one + 2 * (96 << 10));
+  RunnerSizes wider = sizes;
+  wider.max_columns = 2048;
+  EXPECT_GE(bytes_with(1, wider), one + (1 << 20));
+  RunnerSizes latent = sizes;
+  latent.latent_head_width = 640;
+  EXPECT_EQ(bytes_with(1, latent), one + 256 * 640 * 4);
+}
+
 TEST(HostDevice, ChoosesTheThreadsOfAStepByItsRows) {
   HostDevice device(std::vector<ThreadPlace>(3), {.decode = 1, .prefill = 2});
   EXPECT_EQ(device.num_threads_for(1), 1);
