@@ -12,6 +12,7 @@
 #include "base/ascii.h"
 #include "base/check.h"
 #include "base/file.h"
+#include "base/text_input.h"
 #include "tensor/tensor.h"
 
 namespace quire {
@@ -64,23 +65,12 @@ auto order_of(const TuningPoint& p) {
                     p.num_reqs, p.q_len, p.kv_len, p.ragged);
 }
 
-// Splits a line into at most kNumFields fields and the rest of the line.
-std::vector<std::string_view> split(std::string_view line) {
-  std::vector<std::string_view> fields;
-  while (fields.size() < kNumFields) {
-    const size_t comma = line.find(',');
-    fields.push_back(trimmed(line.substr(0, comma)));
-    if (comma == std::string_view::npos) return fields;
-    line.remove_prefix(comma + 1);
-  }
-  fields.push_back(line);
-  return fields;
-}
-
 // Parses one line of a table. Its errors name only the field; the caller adds the line number.
 class RowParser {
  public:
-  explicit RowParser(std::vector<std::string_view> fields) : fields_(std::move(fields)) {}
+  explicit RowParser(std::string_view line) : fields_(split(line, ',', kNumFields + 1)) {
+    for (std::string_view& field : fields_) field = trimmed(field);
+  }
 
   Result<TuningRow> parse() {
     TuningRow row;
@@ -278,7 +268,7 @@ Result<TuningTable> TuningTable::parse(std::string_view csv, std::string_view na
       return line_error(name, line_number,
                         fmt::format("too many rows; expected at most {}", kMaxRows));
     }
-    Result<TuningRow> row = RowParser(split(line)).parse();
+    Result<TuningRow> row = RowParser(line).parse();
     if (!row.ok()) return line_error(name, line_number, row.status().message());
     rows.push_back(std::move(*row));
   }

@@ -38,6 +38,18 @@ std::vector<Line> split_lines(std::string_view text) {
   return lines;
 }
 
+std::vector<std::string_view> split(std::string_view text, char separator, size_t max_parts) {
+  std::vector<std::string_view> parts;
+  while (parts.size() + 1 < max_parts) {
+    const size_t end = text.find(separator);
+    if (end == std::string_view::npos) break;
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
 std::string line_source(std::string_view path, const Line& line) {
   return fmt::format("{}:{}", input_name(path), line.number);
 }

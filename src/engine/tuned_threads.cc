@@ -11,25 +11,16 @@
 #include "base/log.h"
 #include "base/machine.h"
 #include "base/text.h"
+#include "base/text_input.h"
 #include "engine/kept_file.h"
 #include "engine/model_files.h"
 #include "model/families.h"
+#include "model/weights.h"
 
 namespace quire {
 namespace {
 
 constexpr std::string_view kHeader = "cpus,model,decode_threads,prefill_threads";
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (size_t end = text.find(separator); end != std::string_view::npos;
-       end = text.find(separator)) {
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
-  }
-  parts.push_back(text);
-  return parts;
-}
 
 int parse_threads(std::string_view text) {
   const int number = parse_whole<int>(text).value_or(0);
@@ -52,11 +43,7 @@ Result<TunedThreads> parse_row(std::string_view line) {
 
 // The type of the weights: of a GGUF file, those of its quantized matrices.
 std::string weights_key(const EngineConfig& config, const ModelFiles& files) {
-  std::set<std::string_view> block_types;
-  for (const std::string& name : files.weights->names()) {
-    const GgufBlockType* const type = files.weights->block_type(name);
-    if (type != nullptr) block_types.insert(type->name);
-  }
+  const std::set<std::string_view> block_types = block_type_names(*files.weights);
   if (!block_types.empty()) return fmt::format("{}", fmt::join(block_types, "+"));
   if (files.config.format) return std::string(values_name(files.config.format->scheme));
   const auto forced = config.dtype == "auto" ? std::nullopt : parse_dtype(config.dtype);

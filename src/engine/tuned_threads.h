@@ -26,7 +26,7 @@ struct TunedThreads {
   StepThreads threads;
 };
 
-// The key of the CPUs: the choice without num_threads.
+// The key of the CPUs. `choice`: made with ThreadOptions::num_threads = 0.
 std::string cpus_key(const ThreadChoice& choice);
 // The key of what the speed of a model depends on: its shape, and the types of its weights and
 // activations.
@@ -36,7 +36,8 @@ std::string model_key(const EngineConfig& config, const ModelFiles& files);
 std::filesystem::path tuned_threads_file();
 // Fails if the file is malformed. A missing file has no rows.
 Result<std::vector<TunedThreads>> read_tuned_threads(const std::filesystem::path& file);
-// Adds a row to the file, or replaces the one with its keys.
+// Adds a row to the file, or replaces the one with its keys. The file is not locked: of two
+// processes that measure at the same time, which disturbs both, one may lose its row.
 Status keep_tuned_threads(const std::filesystem::path& file, const TunedThreads& row);
 
 // The kept threads of this machine and model. A file that cannot be read is reported by a warning.

@@ -1,11 +1,13 @@
 #include "quantize/source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <unordered_set>
@@ -14,6 +16,7 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "model/families.h"
+#include "model/weights.h"
 #include "tensor/checkpoint.h"
 #include "tensor/gguf.h"
 

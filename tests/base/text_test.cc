@@ -4,8 +4,11 @@
 
 #include <random>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/machine.h"
+#include "base/text_input.h"
 
 namespace quire {
 namespace {
@@ -102,6 +105,15 @@ TEST(OneLine, EscapesControlCharacters) {
   EXPECT_EQ(one_line("h\xc3\xa9 \xff"), "h\xc3\xa9 \xef\xbf\xbd");
   EXPECT_EQ(one_line("\u2028a\u202egpj.exe\u2066"), "\\u2028a\\u202egpj.exe\\u2066");
   EXPECT_LT(one_line(std::string(100000, 'x')).size(), 2100U);
+}
+
+TEST(Split, KeepsEmptyPartsAndTheRest) {
+  using Parts = std::vector<std::string_view>;
+  EXPECT_EQ(split("", ','), Parts{""});
+  EXPECT_EQ(split("a,,b,", ','), (Parts{"a", "", "b", ""}));
+  EXPECT_EQ(split("a,b,c", ',', 2), (Parts{"a", "b,c"}));
+  EXPECT_EQ(split("a,b", ',', 2), (Parts{"a", "b"}));
+  EXPECT_EQ(split("a,b", ',', 1), Parts{"a,b"});
 }
 
 }  // namespace
