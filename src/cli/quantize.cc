@@ -21,6 +21,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "hub/pull/repository_list.h"
+#include "model/quantization.h"
 
 namespace quire::cli {
 namespace {
@@ -202,9 +203,9 @@ void check(const QuantizeCommand& command, Complaints& complaints) {
   if (command.group_size > 0 && command.to != kW4A16) {
     complaints.add("expected --group-size with --to w4a16 only");
   }
-  if (command.group_size % 16 != 0) {
-    complaints.add(fmt::format("--group-size: got {}, expected a multiple of 16, such as 128",
-                               command.group_size));
+  if (command.group_size % kGroupSizeStep != 0) {
+    complaints.add(fmt::format("--group-size: got {}, expected a multiple of {}, such as 128",
+                               command.group_size, kGroupSizeStep));
   }
   if (!command.calibration_file.empty() && command.to != kW4A16) {
     complaints.add("expected --calibration-file with --to w4a16 only");
@@ -247,7 +248,7 @@ Command quantize_command() {
   flags.text("--out", "PATH", &state->out,
              "The file, or with w4a16 the directory, to write (required)");
   flags.last().kind = ValueKind::kFile;
-  flags.number("--group-size", &state->group_size, {.min = 16, .max = 65536},
+  flags.number("--group-size", &state->group_size, {.min = kGroupSizeStep, .max = 65536},
                "Weights of a row that share a scale, with w4a16");
   flags.last().default_text = std::to_string(W4A16Target().group_size);
   flags.file("--calibration-file", &state->calibration_file,

@@ -21,7 +21,6 @@ namespace {
 
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 constexpr size_t kMaxModules = 1 << 16;
-constexpr int kMinGroup = 16;  // columns that share a scale of integers
 constexpr std::string_view kQuantizationConfig = "quantization_config";
 constexpr std::string_view kCompressionConfig = "compression_config";  // of old llm-compressor
 
@@ -145,11 +144,11 @@ WeightFormat integer_format(Packing packing, int bits, int group_size) {
   return format;
 }
 
-// The columns that share a scale: -1 for all, or a multiple of 16.
+// The columns that share a scale: -1 for all, or a multiple of kGroupSizeStep.
 int read_group_size(ConfigFields& fields, std::string_view key) {
   const int size = fields.integer(key, -1, kMaxInt);
-  if (size != -1 && (size < 1 || size % kMinGroup != 0)) {
-    fields.fail(key, std::to_string(size), fmt::format("-1 or a multiple of {}", kMinGroup));
+  if (size != -1 && (size < 1 || size % kGroupSizeStep != 0)) {
+    fields.fail(key, std::to_string(size), fmt::format("-1 or a multiple of {}", kGroupSizeStep));
     return -1;
   }
   return size;

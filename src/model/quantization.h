@@ -38,6 +38,9 @@ struct WeightFormat {
 // Returns for example "fp8_e4m3 with a scale per tensor and static scales of its inputs".
 std::string describe(const WeightFormat& format);
 
+// The number of columns that share a scale of integers is a multiple of this.
+inline constexpr int kGroupSizeStep = 16;
+
 inline constexpr std::string_view kQuantConfigFile = "hf_quant_config.json";
 
 // Reads `quantization_config`; nullopt if there is none. A scheme that is not served is an error

@@ -19,8 +19,8 @@
 namespace quire {
 namespace {
 
-constexpr int kValuesPerWord = 8;   // of 4 bits, the first in the lowest
-constexpr int kGroupSizeStep = 16;  // --group-size and the loader take its multiples
+constexpr int kValuesPerWord = 8;  // of 4 bits, the first in the lowest
+static_assert(kGroupSizeStep % kValuesPerWord == 0, "a group is whole words");
 
 constexpr std::string_view kWeight = ".weight";
 
@@ -271,10 +271,10 @@ Result<OutputPlan> Planner::plan() {
 }  // namespace
 
 Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size, const ChannelScales& scales) {
-  if (group_size <= 0 || group_size % kValuesPerWord != 0) {
+  if (group_size <= 0 || group_size % kGroupSizeStep != 0) {
     return invalid_argument(fmt::format(
         "[quantize] group_size: got {}, expected a positive multiple of {}, such as 128",
-        group_size, kValuesPerWord));
+        group_size, kGroupSizeStep));
   }
   const std::string& architecture = source.files.config.architecture;
   if (architecture == "Gemma3ForConditionalGeneration") {

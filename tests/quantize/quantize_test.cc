@@ -448,9 +448,9 @@ TEST(QuantizeW4A16, RowsMustBeWholeGroups) {
   EXPECT_THAT(error_of(options_for("", scratch.path() / "out", W4A16Target{256})),
               AllOf(HasSubstr("group_size: got 256, expected a divisor of 384"),
                     HasSubstr("q_proj.weight"), HasSubstr("such as 128")));
-  for (const int group_size : {0, -8, 12}) {
+  for (const int group_size : {0, -16, 8, 24}) {
     EXPECT_THAT(error_of(options_for("", scratch.path() / "out", W4A16Target{group_size})),
-                HasSubstr(fmt::format("group_size: got {}, expected a positive multiple of 8",
+                HasSubstr(fmt::format("group_size: got {}, expected a positive multiple of 16",
                                       group_size)));
   }
   EXPECT_TRUE(fs::is_empty(scratch.path()));
