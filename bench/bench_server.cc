@@ -69,6 +69,7 @@ class NullEngine final : public server::EngineApi {
   SamplingParams default_sampling() const override { return {}; }
   const ModelInfo& model_info() const override { return info_; }
   EngineStats stats() const override { return {}; }
+  std::vector<ReplicaState> replicas() const override { return {ReplicaState{}}; }
   Status health() const override { return {}; }
 
  private:
@@ -185,7 +186,7 @@ int measure_server(const char* name, std::chrono::microseconds pace, int to_clie
   NullEngine engine(pace);
   server::ServiceConfig config;
   config.model_names = {"null"};
-  config.admission.max_num_seqs = engine.model_info().max_num_seqs;
+  config.admission.max_num_seqs = engine.model_info().max_num_running();
   server::Service service(engine, config);
   http::ServerConfig transport_config;
   transport_config.port = 0;

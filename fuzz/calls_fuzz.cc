@@ -74,6 +74,7 @@ class TextEngine final : public server::EngineApi {
   SamplingParams default_sampling() const override { return {}; }
   const ModelInfo& model_info() const override { return info_; }
   EngineStats stats() const override { return {}; }
+  std::vector<ReplicaState> replicas() const override { return {ReplicaState{}}; }
   Status health() const override { return {}; }
 
  private:

@@ -83,6 +83,9 @@ struct EngineConfig {
   bool waits_for_packed_weights = true;
   // Ranks that share the model: GPUs, or groups of a CPU's threads, of all nodes together.
   int tensor_parallel_size = 1;
+  // Replicas of the model, each with tensor_parallel_size ranks of its own. A request runs on one.
+  // One if there are several nodes.
+  int data_parallel_size = 1;
   // Nodes: processes, usually one per machine, that have equally many of the ranks each. All get
   // the same configuration, and another node_rank. Node 0 has the engine; Engine::run_node() runs
   // the others.

@@ -50,6 +50,9 @@ struct EngineStats {
   int64_t num_device_waits = 0;
   int64_t num_prompt_tokens = 0;
   int64_t num_generated_tokens = 0;
+  // The prompt tokens of sequences without output that are not known to be cached, and the output
+  // tokens that are expected of all sequences.
+  int64_t num_outstanding_tokens = 0;
   int64_t num_preemptions = 0;
   int64_t prefix_cache_queries = 0;  // in tokens
   int64_t prefix_cache_hits = 0;
@@ -58,15 +61,25 @@ struct EngineStats {
   SpeculationStats speculation = {};
 };
 
+// One of EngineConfig::data_parallel_size replicas.
+struct ReplicaState {
+  EngineStats stats = {};
+  Status health = {};
+};
+
 struct ModelInfo {
   std::string name;          // the directory's name, or the embedded model's
   std::string architecture;  // "LlamaForCausalLM", …
   int vocab_size = 0;
   int max_model_len = 0;
-  int max_num_seqs = 0;  // sequences in one step
+  int max_num_seqs = 0;        // sequences in one step of a replica
+  int data_parallel_size = 1;  // replicas
   int block_size = 0;
   std::string weight_dtype;
   std::string kv_cache_dtype;
+  bool enable_prefix_caching = true;
+  bool calculate_kv_scales = false;
+  double gpu_memory_utilization = 0;
   int64_t num_parameters = 0;
   int64_t weight_bytes = 0;  // that the weights take on the device
   bool on_gpu = false;
@@ -77,6 +90,9 @@ struct ModelInfo {
   int num_speculative_tokens = 0;      // drafts verified per sequence and step; 0: no speculation
   // Drafts are accepted at given rates, whatever the model computes: the outputs have no meaning.
   bool has_synthetic_acceptance = false;
+
+  // Sequences that run at the same time.
+  int max_num_running() const { return max_num_seqs * data_parallel_size; }
 };
 
 struct ChatMessage {
@@ -103,8 +119,9 @@ class RequestStream {
   std::shared_ptr<Impl> impl_;
 };
 
-// Thread-safe. submit() checks and tokenizes a request on the caller's thread; one engine thread
-// then runs the steps of all requests and calls their callbacks.
+// Thread-safe. submit() checks and tokenizes a request on the caller's thread and chooses the
+// replica that serves it; the replica's engine thread then runs the steps of its requests and calls
+// their callbacks.
 class Engine {
  public:
   // Loads the model. Errors name the field of the configuration, the file or the tensor,
@@ -122,7 +139,7 @@ class Engine {
   // not ok.
   Result<std::unique_ptr<RequestStream>> submit(Request request);
 
-  // Submits a request with a callback, which runs on the engine thread: it must not block or call
+  // Submits a request with a callback, which runs on an engine thread: it must not block or call
   // the engine. If it throws, that output is lost and the error is logged. The request's sequences
   // then end with FinishReason::kError; the callback receives that last output even if it throws
   // again. The engine stays healthy, and other requests continue.
@@ -154,9 +171,12 @@ class Engine {
   // The model's own sampling defaults (generation_config.json).
   SamplingParams default_sampling() const;
   const ModelInfo& model_info() const;
+  // The sums over all replicas; the share of the KV cache in use is their mean.
   EngineStats stats() const;
-  // Not ok (unavailable) after a device fault or when a step had no memory; the engine then serves
-  // no more requests.
+  std::vector<ReplicaState> replicas() const;
+  // Not ok (unavailable) after a device fault or when a step had no memory. The error names the
+  // replica if there are several. The engine then accepts no more requests; healthy replicas
+  // complete those that they have.
   Status health() const;
 
  private:

@@ -90,6 +90,11 @@ struct Request {
   // Required for embedding models, refused by others. `sampling` and `make_constraint` are then not
   // used.
   std::optional<EmbeddingParams> embedding = {};
+  // The replica that must serve the request; absent: the engine chooses one.
+  std::optional<int> data_parallel_rank = {};
+  // Requests of one session prefer the replica that served the session last; empty: no session.
+  // Sessions of different `cache_salt` are different.
+  std::string session_id = {};
 };
 
 struct TokenLogprob {
@@ -161,6 +166,7 @@ struct Output {
   // An embedding model's only output, with FinishReason::kStop. Has length 1 if the model
   // normalizes its embeddings.
   std::vector<float> embedding;
+  int data_parallel_rank = 0;  // the replica that serves the request
   // The time when the sample was first scheduled in a step; absent: never scheduled.
   std::optional<std::chrono::steady_clock::time_point> first_scheduled;
   std::optional<FinishReason> finish_reason;  // set on a sequence's last output

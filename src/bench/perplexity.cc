@@ -210,7 +210,7 @@ Result<PerplexityResult> evaluate_perplexity(Engine& engine, const PerplexityOpt
   Status failure;
   const RunOptions run_options = {
       // Twice the sequences of a step, so that none waits for the next submission.
-      .max_in_flight = 2 * static_cast<size_t>(model.max_num_seqs),
+      .max_in_flight = 2 * static_cast<size_t>(model.max_num_running()),
       .frees_done = true,
       .on_done =
           [&](size_t idx, const RequestResult& result) {

@@ -153,23 +153,33 @@ void print_serving_backends(std::string_view what, const AttentionSetup& attenti
 // Prints the plan of an engine that starts with these settings. Fails if it cannot start.
 Status print_plan(const EngineConfig& engine, const Speculation& speculation,
                   const ModelFiles& files) {
-  QUIRE_ASSIGN_OR_RETURN(const auto platform, make_platform(engine, files));
-  QUIRE_ASSIGN_OR_RETURN(const PlannedEngine planned,
-                         plan_with_drafter(engine, speculation, files, *platform));
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<PlannedReplica> replicas,
+                         plan_replicas(engine, speculation, files));
+  const PlannedEngine& planned = replicas.front().engine;
+  const Platform& platform = *replicas.front().platform;
   const EnginePlan& plan = planned.plans.front();
   print_line("context", served_context(plan, files.config));
   if (speculation.num_drafts > 0) {
     print_line("drafter", describe_drafter(speculation, planned.draft.get()));
   }
-  DeviceContext& context = *platform->contexts().front();
+  DeviceContext& context = *platform.contexts().front();
   const std::string quantization =
       describe_quantization(files.config, *files.weights, context.ops(), context.parallel());
   if (!quantization.empty()) print_line("quantization", quantization);
   if (planned.plans.size() > 1) {
     print_line("ranks", fmt::format("{}, with the memory plan of one rank", planned.plans.size()));
   }
+  if (replicas.size() > 1) {
+    print_line("replicas", fmt::format("{}, with the plan of the first", replicas.size()));
+  }
   print_line("memory plan", describe(plan.memory_request, plan.memory_plan));
-  const StepThreads steps = platform->step_threads();
+  for (size_t r = 1; r < replicas.size(); ++r) {
+    const EnginePlan& other = replicas[r].engine.plans.front();
+    const std::string memory = describe(other.memory_request, other.memory_plan);
+    if (memory == describe(plan.memory_request, plan.memory_plan)) continue;
+    print_line(fmt::format("  of replica {}", r), memory);
+  }
+  const StepThreads steps = platform.step_threads();
   if (steps.decode > 0) {
     print_line("tuned threads",
                fmt::format("{} for decode, {} for prompts", steps.decode, steps.prefill));

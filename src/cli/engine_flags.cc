@@ -188,6 +188,11 @@ void add_device_flags(FlagSet& flags, EngineConfig* config) {
                "Devices that share the model, of all nodes together; on a CPU, groups of its "
                "threads");
   flags.last().alias = "-tp";
+  flags.number(
+      "--data-parallel-size", &config->data_parallel_size, {.min = 1, .max = 64},
+      "Replicas of the model, each on --tensor-parallel-size devices of its own, behind one "
+      "queue; on a CPU, on a part of its threads");
+  flags.last().alias = "-dp";
   add_backend(
       flags, "--attention-backend", &config->attention_backend,
       "Force one attention backend (quire doctor lists them); a phase that it cannot serve is "

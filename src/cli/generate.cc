@@ -414,7 +414,7 @@ Result<int> run(Options& options) {
   Stats stats;
   const RunOptions run_options = {
       // Enough to fill every step while the next requests are tokenized.
-      .max_in_flight = 2 * static_cast<size_t>(engine->model_info().max_num_seqs),
+      .max_in_flight = 2 * static_cast<size_t>(engine->model_info().max_num_running()),
       .frees_done = true,
       .on_output =
           [&](size_t, const Output& output) {

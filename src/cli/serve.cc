@@ -241,7 +241,7 @@ server::ServiceConfig service_config(const ServeOptions& options, server::ApiKey
   config.keys = std::move(keys);
   const bool is_loopback = is_local && options.transport.uds.empty();
   config.checks_host = !config.allowed_hosts.empty() || (config.keys.empty() && is_loopback);
-  config.admission.max_num_seqs = engine.model_info().max_num_seqs;
+  config.admission.max_num_seqs = engine.model_info().max_num_running();
   if (options.max_num_queued_reqs >= 0) {
     config.admission.max_num_queued_reqs = options.max_num_queued_reqs;
   } else {

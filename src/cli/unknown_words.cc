@@ -48,6 +48,7 @@ constexpr Row kNamed[] = {
     {{"--mem-fraction-static"}, "--gpu-memory-utilization"},
     {{"--disable-cuda-graph"}, "--enforce-eager", kNoValue},
     {{"--tp", "--tp-size"}, "--tensor-parallel-size"},
+    {{"--dp", "--dp-size"}, "--data-parallel-size"},
     {{"--threads-http"}, "--num-workers"}};
 
 constexpr std::string_view kSpeculation =
@@ -111,7 +112,7 @@ constexpr Row kRefused[] = {
      "the nodes"},
     {{"--cpu-strict"}, "is --cpu-pinning on or off here"},
     {{"-pp", "--pipeline-parallel-size", "--pp-size", "-sm", "--split-mode", "--pp"}, kOneDevice},
-    {{"-dp", "--data-parallel-size", "--dp-size", "--dp", "-ts", "--tensor-split"}, kOneDevice},
+    {{"-ts", "--tensor-split"}, kOneDevice},
     {{"-O", "-cc", "--compilation-config", "--max-seq-len-to-capture", "--cuda-graph-max-bs"},
      "is not needed: nothing is compiled at the start; --enforce-eager does without CUDA graphs"},
     {{"--keepalive", "--keep-alive"}, "is not needed: quire serve keeps the model until it ends"},

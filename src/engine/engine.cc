@@ -11,12 +11,12 @@
 #include "base/guarded.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "engine/engine_core.h"
 #include "engine/engine_parts.h"
 #include "engine/input_processor.h"
 #include "engine/kv_event_sources.h"
 #include "engine/model_files.h"
 #include "engine/node_setup.h"
+#include "engine/replicas.h"
 #include "platform/remote_ranks.h"
 #include "sample/sampling_fields.h"
 
@@ -24,18 +24,18 @@ namespace quire {
 
 struct Engine::Impl {
   ModelFiles files;
-  std::vector<KvEventsConfig> kv_event_sources;  // by data-parallel rank; empty: no events
-  std::unique_ptr<EngineParts> parts;
+  std::vector<KvEventsConfig> kv_event_sources;     // by data-parallel rank; empty: no events
+  std::vector<std::unique_ptr<EngineParts>> parts;  // by replica
   std::unique_ptr<InputProcessor> input_processor;
-  std::shared_ptr<EngineCore> core;  // last member: its threads use everything above
+  std::shared_ptr<Replicas> replicas;  // last member: its threads use everything above
 };
 
 // ---- RequestStream
 
 struct RequestStream::Impl {
-  explicit Impl(std::weak_ptr<EngineCore> engine) : core(std::move(engine)) {}
+  explicit Impl(std::weak_ptr<Replicas> engine) : replicas(std::move(engine)) {}
 
-  const std::weak_ptr<EngineCore> core;
+  const std::weak_ptr<Replicas> replicas;
   RequestId id = 0;
   std::mutex mutex;
   std::condition_variable arrived;
@@ -85,16 +85,16 @@ void RequestStream::cancel() {
     const std::lock_guard lock(impl_->mutex);
     if (impl_->num_running == 0) return;
   }
-  if (const auto core = impl_->core.lock()) core->cancel(impl_->id);
+  if (const auto replicas = impl_->replicas.lock()) replicas->cancel(impl_->id);
 }
 
 // ---- Engine
 
 Engine::Engine(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
-// Stops the core's threads here, because a stream may outlive the engine and keep the core alive.
+// Stops the replicas' threads here, because a stream may outlive the engine and keep them alive.
 Engine::~Engine() {
-  impl_->core->stop();
+  impl_->replicas->stop();
 }
 
 Result<std::unique_ptr<Engine>> Engine::create(const EngineConfig& config,
@@ -121,8 +121,9 @@ Status Engine::run_node(const EngineConfig& config, const std::function<bool()>&
     QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
                            read_speculation(config.speculative_config));
     QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_model_files(placed));
-    QUIRE_ASSIGN_OR_RETURN(const std::unique_ptr<EngineParts> parts,
-                           assemble_engine(placed, speculation, files, progress));
+    QUIRE_ASSIGN_OR_RETURN(const auto replicas,
+                           assemble_replicas(placed, speculation, files, progress));
+    const std::unique_ptr<EngineParts>& parts = replicas.front();
     files.weights.reset();  // the model has copied its weights
     log_info("[engine] node {} of {} runs its ranks of {}", placed.node_rank, placed.nnodes,
              parts->info.name);
@@ -147,11 +148,12 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& want
         config.node_rank));
   }
   auto impl = std::make_unique<Engine::Impl>();
-  QUIRE_ASSIGN_OR_RETURN(auto kv_events, open_kv_events(config, 1));
+  QUIRE_ASSIGN_OR_RETURN(auto kv_events, open_kv_events(config, config.data_parallel_size));
   QUIRE_ASSIGN_OR_RETURN(impl->files, open_model_files(config));
-  QUIRE_ASSIGN_OR_RETURN(impl->parts, assemble_engine(config, speculation, impl->files, progress));
-  impl->files.weights.reset();  // the model has copied its weights
-  const ModelInfo& info = impl->parts->info;
+  QUIRE_ASSIGN_OR_RETURN(impl->parts,
+                         assemble_replicas(config, speculation, impl->files, progress));
+  impl->files.weights.reset();  // the models have copied their weights
+  const ModelInfo& info = impl->parts.front()->info;
   log_info("[engine] {} ({}, {:.1f} M parameters{}), context {}, attention {}", info.name,
            info.architecture, static_cast<double>(info.num_parameters) / 1e6,
            info.embedding_size > 0 ? ", embeds prompts" : "", info.max_model_len,
@@ -168,7 +170,8 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& want
       .eos_ids = info.eos_token_ids,
       .seed = config.seed,
       .embedding_size = info.embedding_size,
-      .normalizes = impl->files.embedding.value_or(EmbeddingModules()).normalizes};
+      .normalizes = impl->files.embedding.value_or(EmbeddingModules()).normalizes,
+      .num_replicas = info.data_parallel_size};
   for (const int32_t id : limits.eos_ids) {
     if (id >= 0 && id < info.vocab_size) continue;
     log_warning(
@@ -177,20 +180,27 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& want
         info.vocab_size);
   }
   impl->input_processor = std::make_unique<InputProcessor>(impl->files.tokenizer, std::move(limits),
-                                                           impl->parts->platform.get());
-  impl->parts->scheduler.block_hash_seed = config.block_hash_seed;
-  std::unique_ptr<KvEventPublisher> publisher;
-  if (!kv_events.empty()) {
-    publisher = std::move(kv_events.front());
-    impl->kv_event_sources.push_back(publisher->config());
-    start_kv_events(config, *impl->parts, *publisher);
-    log_info("[kv_events] publishing at {}{}", publisher->config().endpoint,
-             publisher->config().replay_endpoint.empty()
-                 ? ""
-                 : ", replay at " + publisher->config().replay_endpoint);
+                                                           impl->parts.front()->platform.get());
+  std::vector<std::unique_ptr<EngineCore>> cores;
+  int64_t num_prefix_tokens = 0;
+  for (const auto& parts : impl->parts) {
+    if (config.enable_prefix_caching) num_prefix_tokens += parts->num_kv_tokens;
+    parts->scheduler.block_hash_seed = config.block_hash_seed;
+    std::unique_ptr<KvEventPublisher> publisher;
+    if (!kv_events.empty()) {
+      publisher = std::move(kv_events[cores.size()]);
+      impl->kv_event_sources.push_back(publisher->config());
+      start_kv_events(config, *parts, *publisher);
+      log_info("[kv_events] publishing at {}{}", publisher->config().endpoint,
+               publisher->config().replay_endpoint.empty()
+                   ? ""
+                   : ", replay at " + publisher->config().replay_endpoint);
+    }
+    cores.push_back(std::make_unique<EngineCore>(parts->scheduler, std::move(parts->runner),
+                                                 static_cast<int>(cores.size()),
+                                                 std::move(publisher)));
   }
-  impl->core = std::make_shared<EngineCore>(impl->parts->scheduler, std::move(impl->parts->runner),
-                                            std::move(publisher));
+  impl->replicas = std::make_shared<Replicas>(std::move(cores), num_prefix_tokens);
   std::unique_ptr<Engine> engine(new Engine(std::move(impl)));
   const Status defaults =
       validate_sampling_params(engine->default_sampling(), info.vocab_size, info.max_model_len);
@@ -202,13 +212,13 @@ Result<std::unique_ptr<Engine>> EngineInternals::create(const EngineConfig& want
 
 Result<std::unique_ptr<RequestStream>> Engine::submit(Request request) {
   QUIRE_RETURN_IF_ERROR(health());
-  auto stream = std::make_shared<RequestStream::Impl>(impl_->core);
+  auto stream = std::make_shared<RequestStream::Impl>(impl_->replicas);
   QUIRE_ASSIGN_OR_RETURN(Submission submission, impl_->input_processor->prepare(
                                                     std::move(request), [stream](Output&& output) {
                                                       stream->push(std::move(output));
                                                     }));
   stream->expect(submission);
-  QUIRE_RETURN_IF_ERROR(impl_->core->submit(std::move(submission)));
+  QUIRE_RETURN_IF_ERROR(impl_->replicas->submit(std::move(submission)));
   return std::unique_ptr<RequestStream>(new RequestStream(std::move(stream)));
 }
 
@@ -217,12 +227,12 @@ Result<RequestId> Engine::submit(Request request, OutputCallback on_output) {
   QUIRE_ASSIGN_OR_RETURN(Submission submission,
                          impl_->input_processor->prepare(std::move(request), std::move(on_output)));
   const RequestId id = submission.id;
-  QUIRE_RETURN_IF_ERROR(impl_->core->submit(std::move(submission)));
+  QUIRE_RETURN_IF_ERROR(impl_->replicas->submit(std::move(submission)));
   return id;
 }
 
 void Engine::cancel(RequestId id) {
-  impl_->core->cancel(id);
+  impl_->replicas->cancel(id);
 }
 
 Result<std::string> Engine::render_chat(const std::vector<ChatMessage>& messages) const {
@@ -263,7 +273,7 @@ std::string Engine::decode(const std::vector<int32_t>& token_ids, bool skip_spec
 }
 
 Platform& EngineInternals::platform(const Engine& engine) {
-  return *engine.impl_->parts->platform;
+  return *engine.impl_->parts.front()->platform;
 }
 
 const Tokenizer* EngineInternals::tokenizer(const Engine& engine) {
@@ -307,17 +317,24 @@ SamplingParams Engine::default_sampling() const {
 }
 
 const ModelInfo& Engine::model_info() const {
-  return impl_->parts->info;
+  return impl_->parts.front()->info;
 }
 
 EngineStats Engine::stats() const {
-  return impl_->core->stats();
+  return impl_->replicas->stats();
+}
+
+std::vector<ReplicaState> Engine::replicas() const {
+  std::vector<ReplicaState> states = impl_->replicas->states();
+  if (states.size() == 1) states.front().health = health();
+  return states;
 }
 
 // A node may fail while no step runs.
 Status Engine::health() const {
-  QUIRE_RETURN_IF_ERROR(impl_->core->health());
-  return impl_->parts->nodes == nullptr ? Status() : impl_->parts->nodes->status();
+  QUIRE_RETURN_IF_ERROR(impl_->replicas->health());
+  const std::shared_ptr<Nodes>& nodes = impl_->parts.front()->nodes;
+  return nodes == nullptr ? Status() : nodes->status();
 }
 
 }  // namespace quire

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -56,17 +57,22 @@ void count_drafts(int num_drafts, size_t num_accepted, SpeculationStats& stats) 
   for (size_t i = 0; i < num_accepted; ++i) ++stats.accepted_by_position[i];
 }
 
-// Returns whether the callback succeeded. An embedder's exception must not end the engine.
-bool invoke_callback(const Engine::OutputCallback& on_output, Output&& output) noexcept {
-  return run_guarded("[engine] a request's output callback threw",
-                     [&] { on_output(std::move(output)); });
+// The output tokens that are expected of a sequence which has `num_output` tokens. Few sequences
+// use up a large max_tokens, so more than an upper bound are not expected.
+int64_t expected_tokens(const Sequence& seq, int num_output) {
+  constexpr int kMaxExpected = 1024;
+  const int most = seq.max_total_tokens - seq.num_prompt_tokens;
+  return std::max(std::min(most, kMaxExpected) - num_output, 1);
 }
 
 }  // namespace
 
-EngineCore::EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner,
+EngineCore::EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner, int replica,
                        std::unique_ptr<KvEventPublisher> kv_events)
-    : scheduler_(config), runner_(std::move(runner)), kv_events_(std::move(kv_events)) {
+    : replica_(replica),
+      scheduler_(config),
+      runner_(std::move(runner)),
+      kv_events_(std::move(kv_events)) {
   publish_stats();
   thread_ = std::thread([this] { loop(); });
 }
@@ -90,17 +96,24 @@ Status EngineCore::submit(Submission submission) {
   Arrival arrival;
   const auto on_output =
       std::make_shared<const Engine::OutputCallback>(std::move(submission.on_output));
+  int64_t num_outstanding = 0;
   for (size_t i = 0; i < submission.seqs.size(); ++i) {
+    const Sequence& seq = *submission.seqs[i];
     SampleOutput& sample = submission.sample_outputs[i];
     if (sample.is_constrained()) ++arrival.num_constrained;
-    arrival.samples.emplace(submission.seqs[i]->id,
-                            ActiveSample{std::move(sample), submission.id, on_output});
+    // The samples of a request share the computation of its prompt.
+    const int64_t num_prompt = i == 0 ? seq.num_prompt_tokens - submission.num_known_tokens : 0;
+    const int64_t num_tokens = num_prompt + expected_tokens(seq, 0);
+    num_outstanding += num_tokens;
+    arrival.samples.emplace(seq.id,
+                            ActiveSample{std::move(sample), submission.id, on_output, num_tokens});
   }
   arrival.seqs = std::move(submission.seqs);
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) return unavailable("[engine] the engine is stopping");
     arrivals_.push_back(std::move(arrival));
+    num_outstanding_tokens_ += num_outstanding;
   }
   inbox_changed_.notify_all();
   return {};
@@ -118,6 +131,7 @@ EngineStats EngineCore::stats() const {
   const std::lock_guard lock(mutex_);
   EngineStats now = stats_;
   now.num_waiting += static_cast<int>(arrivals_.size());
+  now.num_outstanding_tokens = num_outstanding_tokens_;
   return now;
 }
 
@@ -273,8 +287,9 @@ void EngineCore::deliver(const Scheduler::Progress& progress, SpanResult&& span)
     counts_.num_generated_tokens += static_cast<int64_t>(output.token_ids.size());
     output.first_scheduled = active.first_scheduled;
     if (is_first) output.cache_miss = seq.cache_miss;
+    set_outstanding(active, expected_tokens(seq, seq.num_output_tokens()));
     succeeded = output.finish_reason ? retire(found, std::move(output))
-                                     : invoke_callback(*active.on_output, std::move(output));
+                                     : invoke_callback(active, std::move(output));
   }
   if (!succeeded) end_request(request_id, FinishReason::kError, callback_threw());
 }
@@ -284,17 +299,29 @@ EngineCore::ActiveSamples::iterator EngineCore::first_of(RequestId id) {
   return found != active_.end() && found->second.request_id == id ? found : active_.end();
 }
 
+// Returns whether the callback succeeded. An embedder's exception must not end the engine.
+bool EngineCore::invoke_callback(const ActiveSample& sample, Output&& output) noexcept {
+  output.data_parallel_rank = replica_;
+  return run_guarded("[engine] a request's output callback threw",
+                     [&] { (*sample.on_output)(std::move(output)); });
+}
+
+void EngineCore::set_outstanding(ActiveSample& sample, int64_t num_tokens) {
+  num_outstanding_tokens_ += num_tokens - sample.num_outstanding_tokens;
+  sample.num_outstanding_tokens = num_tokens;
+}
+
 // Calls the callback before any code that can throw.
 bool EngineCore::retire(ActiveSamples::iterator found, Output&& last) {
-  const auto ended = active_.extract(found);
-  const ActiveSample& sample = ended.mapped();
+  auto ended = active_.extract(found);
+  ActiveSample& sample = ended.mapped();
   if (sample.sample_output.is_constrained()) --num_constrained_;
-  const bool succeeded = invoke_callback(*sample.on_output, std::move(last));
+  set_outstanding(sample, 0);  // before the callback, whose owner may submit the next request
+  const bool succeeded = invoke_callback(sample, std::move(last));
   // The lost output was the last, so the callback gets another one with kError; otherwise its
   // caller would wait forever.
   if (!succeeded) {
-    invoke_callback(*sample.on_output,
-                    failed_output(sample.sample_output.index(), callback_threw()));
+    invoke_callback(sample, failed_output(sample.sample_output.index(), callback_threw()));
   }
   scheduler_.finish(ended.key());
   return succeeded;

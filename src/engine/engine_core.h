@@ -1,6 +1,7 @@
 // The engine thread: schedule, run, postprocess.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -26,12 +28,16 @@ struct Submission {
   std::vector<std::unique_ptr<Sequence>> seqs;
   std::vector<SampleOutput> sample_outputs;
   Engine::OutputCallback on_output;
+  std::optional<int> replica = {};  // Request::data_parallel_rank
+  std::string session_id = {};
+  int64_t num_known_tokens = 0;  // of the prompt, in the prefix cache by estimate
 };
 
 class EngineCore {
  public:
-  // `kv_events` gets the changes of the prefix cache, if the configuration collects them.
-  EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner,
+  // `replica` is the index among the engine's replicas. `kv_events` gets the changes of the prefix
+  // cache, if the configuration collects them.
+  EngineCore(const SchedulerConfig& config, std::unique_ptr<Runner> runner, int replica = 0,
              std::unique_ptr<KvEventPublisher> kv_events = nullptr);
   ~EngineCore();
 
@@ -40,8 +46,10 @@ class EngineCore {
 
   // Fails once stop() has begun.
   Status submit(Submission submission);
-  void cancel(RequestId id);
+  void cancel(RequestId id);  // no effect if the request is unknown
   EngineStats stats() const;
+  // EngineStats::num_outstanding_tokens, which includes a request once submit() returns.
+  int64_t num_outstanding_tokens() const { return num_outstanding_tokens_; }
   Status health() const;
 
  private:
@@ -49,6 +57,7 @@ class EngineCore {
     SampleOutput sample_output;
     RequestId request_id;
     std::shared_ptr<const Engine::OutputCallback> on_output;
+    int64_t num_outstanding_tokens = 0;
     std::optional<std::chrono::steady_clock::time_point> first_scheduled = {};
   };
   // By sequence id; the samples of one request are adjacent.
@@ -65,6 +74,8 @@ class EngineCore {
   bool wait_for_work();
   void step();
   bool schedule_and_run();
+  bool invoke_callback(const ActiveSample& sample, Output&& output) noexcept;
+  void set_outstanding(ActiveSample& sample, int64_t num_tokens);
   void record_first_scheduled(const BatchPlan& plan);
   // Adds the masks of the constrained samples that sample in this step, and cuts their drafts.
   void fill_masks(BatchPlan& plan);
@@ -85,6 +96,8 @@ class EngineCore {
   void publish_stats();
   void publish_kv_events();
 
+  const int replica_;
+
   // Used only by the engine thread.
   Scheduler scheduler_;
   std::unique_ptr<Runner> runner_;
@@ -102,6 +115,7 @@ class EngineCore {
   bool stopping_ = false;
   EngineStats stats_;
   Status health_;
+  std::atomic<int64_t> num_outstanding_tokens_ = 0;
 
   std::thread thread_;
 };

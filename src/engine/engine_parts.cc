@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "engine/kv_cache_probe.h"
 #include "engine/model_files.h"
 #include "engine/node_setup.h"
+#include "engine/replica_choice.h"
 #include "kv/cache_dtype.h"
 #include "model/families.h"
 #include "platform/parallel_runner.h"
@@ -136,6 +138,131 @@ std::unique_ptr<Runner> join_runners(const EngineConfig& config,
       {.nodes = nodes, .step_timeout = std::chrono::seconds(config.rank_timeout)});
 }
 
+// Calls load(r) for every replica, each on a thread of its own, and waits for all. Returns the
+// first error.
+Status on_every_replica(size_t num_replicas, const std::function<Status(size_t replica)>& load) {
+  if (num_replicas == 1) return load(0);
+  std::vector<Status> loaded(num_replicas);
+  const auto load_guarded = [&](size_t replica) {
+    try {
+      loaded[replica] = load(replica);
+    } catch (...) {  // most likely std::bad_alloc
+      loaded[replica] = make_exception_status([](const char* reason) {
+        return resource_exhausted(fmt::format("[engine] cannot start; {}", reason));
+      });
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (size_t r = 1; r < num_replicas; ++r) threads.emplace_back(load_guarded, r);
+    load_guarded(0);
+  }
+  for (size_t r = 0; r < num_replicas; ++r) {
+    if (loaded[r].ok()) continue;
+    return Status(loaded[r].code(), fmt::format("{} (in replica {})", loaded[r].message(), r));
+  }
+  return {};
+}
+
+int served_context(const PlannedReplica& replica) {
+  return replica.engine.plans.front().sizes.limits.max_model_len;
+}
+
+std::string describe_memory(const PlannedReplica& replica) {
+  const EnginePlan& plan = replica.engine.plans.front();
+  return describe(plan.memory_request, plan.memory_plan);
+}
+
+// Logs the plan of the first replica, and what is different in the others.
+void log_plans(std::span<const PlannedReplica> replicas, const ModelFiles& files) {
+  const PlannedReplica& first = replicas.front();
+  const EnginePlan& plan = first.engine.plans.front();
+  DeviceContext& context = *first.platform->contexts().front();
+  if (replicas.size() > 1) {
+    log_info(
+        "[engine] {} replicas of the model, each with {} of its own; the memory below is that of "
+        "the first one",
+        replicas.size(), context.device().kind == DeviceKind::kCpu ? "threads" : "GPUs");
+  }
+  const std::string ranks = describe_ranks(*first.platform);
+  if (!ranks.empty()) log_info("{}", ranks);
+  log_info("{}", describe_memory(first));
+  const std::string threads = describe_threads(*first.platform);
+  if (!threads.empty()) log_info("[threads] {}", threads);
+  const std::string quantization =
+      describe_quantization(files.config, *files.weights, context.ops(), context.parallel());
+  if (!quantization.empty()) {
+    log_info("[engine] weights: {}; all weights take {:.2f} GiB", quantization,
+             static_cast<double>(total_weight_bytes(first.engine.plans)) / double{1 << 30});
+  }
+  if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
+    log_info(
+        "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and {} in the "
+        "others",
+        num_kv_scales(*files.weights), files.config.num_layers,
+        plan.calculates_kv_scales ? "calculated ones" : "the scale 1");
+  }
+  const SelectionReport report = report_attention(plan.attention);
+  for (const std::string& line : report.summary) log_info("[attention] {}", line);
+  if (plan.draft) {
+    const SelectionReport of_draft = report_attention(plan.draft->attention);
+    for (const std::string& line : of_draft.summary) log_info("[attention] drafter: {}", line);
+  }
+  for (size_t r = 1; r < replicas.size(); ++r) {
+    const std::string memory = describe_memory(replicas[r]);
+    if (memory != describe_memory(first)) log_info("[engine] replica {}: {}", r, memory);
+  }
+}
+
+Result<std::unique_ptr<EngineParts>> load_replica(
+    const EngineConfig& config, PlannedReplica&& replica, const Speculation& speculation,
+    const ModelFiles& files, const std::shared_ptr<Nodes>& nodes, const LoadProgress& progress) {
+  auto parts = std::make_unique<EngineParts>();
+  parts->nodes = nodes;
+  parts->platform = std::move(replica.platform);
+  PlannedEngine& planned = replica.engine;
+  const EnginePlan& plan = planned.plans.front();
+  const auto contexts = parts->platform->contexts();
+  parts->info = describe_model(files, planned.plans);
+  parts->info.on_gpu = contexts.front()->device().kind != DeviceKind::kCpu;
+  parts->info.attention_backend = report_attention(plan.attention).backends;
+  parts->info.has_synthetic_acceptance = speculation.verification.is_synthetic();
+  parts->info.data_parallel_size = config.data_parallel_size;
+  parts->info.enable_prefix_caching = config.enable_prefix_caching;
+  parts->info.calculate_kv_scales = config.calculate_kv_scales;
+  parts->info.gpu_memory_utilization = config.gpu_memory_utilization;
+  parts->num_kv_tokens = plan.memory_plan.num_kv_tokens;
+  parts->scheduler = plan.scheduler;
+  parts->scheduler.draft_ranges = speculation.draft_ranges;
+
+  parts->ranks.resize(contexts.size());
+  std::vector<RankRunner> runners(contexts.size());
+  const auto load = [&](size_t rank) -> Status {
+    RankParts& own = parts->ranks[rank];
+    EnginePlan& own_plan = planned.plans[rank];
+    DeviceContext& device = *contexts[rank];
+    // A drafter that cannot be made fails before the weights are read, which takes minutes.
+    if (speculation.make_drafter) {
+      QUIRE_ASSIGN_OR_RETURN(own.drafter,
+                             speculation.make_drafter(device, drafter_limits(own_plan.sizes)));
+    }
+    QUIRE_ASSIGN_OR_RETURN(
+        own.target, load_onto(device, files, own_plan, rank == 0 ? progress : LoadProgress()));
+    if (planned.draft) {
+      QUIRE_RETURN_IF_ERROR(add_model_drafter(device, *planned.draft, own_plan, own));
+    }
+    runners[rank].context = &device;
+    QUIRE_ASSIGN_OR_RETURN(
+        runners[rank].runner,
+        make_runner(device, own.target, own_plan, own.drafter.get(), speculation.verification));
+    return {};
+  };
+  QUIRE_RETURN_IF_ERROR(on_every_rank(*parts->platform, load));
+  parts->platform->keep_packed_weights();
+  parts->runner = join_runners(config, nodes, std::move(runners));
+  return parts;
+}
+
 }  // namespace
 
 std::string describe_threads(const Platform& platform) {
@@ -212,88 +339,74 @@ Result<PlannedEngine> plan_with_drafter(const EngineConfig& config, const Specul
 
 namespace {
 
-// All parts but the nodes.
-Status assemble(const EngineConfig& config, const Speculation& speculation, ModelFiles& files,
-                const LoadProgress& progress, EngineParts* parts) {
-  QUIRE_ASSIGN_OR_RETURN(parts->platform, make_platform(config, files, parts->nodes));
-  DeviceContext& context = *parts->platform->contexts().front();
-  QUIRE_RETURN_IF_ERROR(check_same(parts->nodes.get(), "device", context.device().name));
-  QUIRE_ASSIGN_OR_RETURN(PlannedEngine planned,
-                         plan_with_drafter(config, speculation, files, *parts->platform));
-  const EnginePlan& plan = planned.plans.front();
-  const std::string ranks = describe_ranks(*parts->platform);
-  if (!ranks.empty()) log_info("{}", ranks);
-  log_info("{}", describe(plan.memory_request, plan.memory_plan));
-  const std::string threads = describe_threads(*parts->platform);
-  if (!threads.empty()) log_info("[threads] {}", threads);
-  const std::string quantization =
-      describe_quantization(files.config, *files.weights, context.ops(), context.parallel());
-  if (!quantization.empty()) {
-    log_info("[engine] weights: {}; all weights take {:.2f} GiB", quantization,
-             static_cast<double>(total_weight_bytes(planned.plans)) / double{1 << 30});
+Status check_replicas(const EngineConfig& config) {
+  if (config.data_parallel_size < 1 || config.data_parallel_size > kMaxReplicas) {
+    return invalid_argument(fmt::format("[engine] data_parallel_size: must be 1 to {}, got {}",
+                                        kMaxReplicas, config.data_parallel_size));
   }
-  if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
-    log_info(
-        "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and {} in the "
-        "others",
-        num_kv_scales(*files.weights), files.config.num_layers,
-        plan.calculates_kv_scales ? "calculated ones" : "the scale 1");
-  }
-  const SelectionReport report = report_attention(plan.attention);
-  for (const std::string& line : report.summary) log_info("[attention] {}", line);
-  if (plan.draft) {
-    const SelectionReport of_draft = report_attention(plan.draft->attention);
-    for (const std::string& line : of_draft.summary) log_info("[attention] drafter: {}", line);
-  }
-  parts->info = describe_model(files, planned.plans);
-  parts->info.on_gpu = context.device().kind != DeviceKind::kCpu;
-  parts->info.attention_backend = report.backends;
-  parts->info.has_synthetic_acceptance = speculation.verification.is_synthetic();
-  parts->scheduler = plan.scheduler;
-  parts->scheduler.draft_ranges = speculation.draft_ranges;
+  if (config.data_parallel_size == 1 || config.nnodes == 1) return {};
+  return unimplemented(fmt::format(
+      "[engine] data_parallel_size: got {} on {} nodes, expected 1: the replicas of an "
+      "engine are on one machine; start an engine per group of machines, behind a router",
+      config.data_parallel_size, config.nnodes == 0 ? "several" : fmt::to_string(config.nnodes)));
+}
 
-  const auto contexts = parts->platform->contexts();
-  parts->ranks.resize(contexts.size());
-  std::vector<RankRunner> runners(contexts.size());
-  const auto load = [&](size_t rank) -> Status {
-    RankParts& own = parts->ranks[rank];
-    EnginePlan& own_plan = planned.plans[rank];
-    DeviceContext& device = *contexts[rank];
-    // A drafter that cannot be made fails before the weights are read, which takes minutes.
-    if (speculation.make_drafter) {
-      QUIRE_ASSIGN_OR_RETURN(own.drafter,
-                             speculation.make_drafter(device, drafter_limits(own_plan.sizes)));
-    }
-    QUIRE_ASSIGN_OR_RETURN(
-        own.target, load_onto(device, files, own_plan, rank == 0 ? progress : LoadProgress()));
-    if (planned.draft) {
-      QUIRE_RETURN_IF_ERROR(add_model_drafter(device, *planned.draft, own_plan, own));
-    }
-    runners[rank].context = &device;
-    QUIRE_ASSIGN_OR_RETURN(
-        runners[rank].runner,
-        make_runner(device, own.target, own_plan, own.drafter.get(), speculation.verification));
+Result<std::vector<std::unique_ptr<EngineParts>>> load_replicas(const EngineConfig& config,
+                                                                const Speculation& speculation,
+                                                                const ModelFiles& files,
+                                                                const std::shared_ptr<Nodes>& nodes,
+                                                                const LoadProgress& progress) {
+  QUIRE_ASSIGN_OR_RETURN(std::vector<PlannedReplica> planned,
+                         plan_replicas(config, speculation, files, nodes));
+  log_plans(planned, files);
+  std::vector<std::unique_ptr<EngineParts>> all(planned.size());
+  const auto load = [&](size_t r) -> Status {
+    QUIRE_ASSIGN_OR_RETURN(all[r], load_replica(config, std::move(planned[r]), speculation, files,
+                                                nodes, r == 0 ? progress : LoadProgress()));
     return {};
   };
-  QUIRE_RETURN_IF_ERROR(on_every_rank(*parts->platform, load));
-  parts->platform->keep_packed_weights();
-  parts->runner = join_runners(config, parts->nodes, std::move(runners));
-  return {};
+  QUIRE_RETURN_IF_ERROR(on_every_replica(all.size(), load));
+  return all;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
-                                                     const Speculation& speculation,
-                                                     ModelFiles& files,
-                                                     const LoadProgress& progress) {
-  auto parts = std::make_unique<EngineParts>();
-  QUIRE_ASSIGN_OR_RETURN(parts->nodes, connect_nodes(config, files));
-  const Status status = assemble(config, speculation, files, progress, parts.get());
-  if (status.ok()) return parts;
-  if (parts->nodes == nullptr) return status;
-  parts->nodes->fail(status);
-  return parts->nodes->status();
+Result<std::vector<PlannedReplica>> plan_replicas(const EngineConfig& config,
+                                                  const Speculation& speculation,
+                                                  const ModelFiles& files,
+                                                  const std::shared_ptr<Nodes>& nodes) {
+  QUIRE_RETURN_IF_ERROR(check_replicas(config));
+  std::vector<PlannedReplica> replicas;
+  for (int r = 0; r < config.data_parallel_size; ++r) {
+    PlannedReplica& replica = replicas.emplace_back();
+    QUIRE_ASSIGN_OR_RETURN(
+        replica.platform,
+        make_platform(config, files, nodes, {.rank = r, .size = config.data_parallel_size}));
+    const Device& device = replica.platform->contexts().front()->device();
+    QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "device", device.name));
+    QUIRE_ASSIGN_OR_RETURN(replica.engine,
+                           plan_with_drafter(config, speculation, files, *replica.platform));
+    const int length = served_context(replica);
+    const int expected = served_context(replicas.front());
+    if (length == expected) continue;
+    return resource_exhausted(
+        fmt::format("[memory] replica {} has memory for a context of {} tokens, expected {} as in "
+                    "replica 0; set `max_model_len` to at most {}",
+                    r, length, expected, std::min(length, expected)));
+  }
+  return replicas;
+}
+
+Result<std::vector<std::unique_ptr<EngineParts>>> assemble_replicas(const EngineConfig& config,
+                                                                    const Speculation& speculation,
+                                                                    ModelFiles& files,
+                                                                    const LoadProgress& progress) {
+  QUIRE_RETURN_IF_ERROR(check_replicas(config));
+  QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<Nodes> nodes, connect_nodes(config, files));
+  auto replicas = load_replicas(config, speculation, files, nodes, progress);
+  if (replicas.ok() || nodes == nullptr) return replicas;
+  nodes->fail(replicas.status());
+  return nodes->status();
 }
 
 }  // namespace quire

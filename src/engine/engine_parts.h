@@ -29,7 +29,7 @@ struct LoadedModel {
   ModelInstance instance() const;
 };
 
-// The plans of an engine's ranks, and the model of its drafter.
+// The plans of a replica's ranks, and the model of its drafter.
 struct PlannedEngine {
   std::vector<EnginePlan> plans;      // by rank
   std::unique_ptr<DraftModel> draft;  // opened, and in the plan; null: no model drafts
@@ -48,6 +48,19 @@ Result<std::unique_ptr<Runner>> make_runner(DeviceContext& context, const Loaded
                                             const EnginePlan& plan, Drafter* drafter,
                                             const Verification& verification = {});
 
+// A replica before anything is loaded.
+struct PlannedReplica {
+  std::unique_ptr<Platform> platform;
+  PlannedEngine engine;
+};
+
+// Plans all replicas of the configuration, one after the other. They serve the same context, but
+// may have different numbers of KV blocks. nodes: null if there is one; several have one replica.
+Result<std::vector<PlannedReplica>> plan_replicas(const EngineConfig& config,
+                                                  const Speculation& speculation,
+                                                  const ModelFiles& files,
+                                                  const std::shared_ptr<Nodes>& nodes = nullptr);
+
 // One line about a CPU's threads; empty for other devices.
 std::string describe_threads(const Platform& platform);
 
@@ -58,22 +71,23 @@ struct RankParts {
   std::unique_ptr<Drafter> drafter;  // null: no speculation
 };
 
-// Each member needs the members before it.
+// The parts of one replica. Each member needs the members before it.
 struct EngineParts {
   std::shared_ptr<Nodes> nodes;  // null: there is one
   std::unique_ptr<Platform> platform;
   std::vector<RankParts> ranks;    // of this process
   std::unique_ptr<Runner> runner;  // of all ranks; on a node other than 0, of its own
   SchedulerConfig scheduler;
+  int64_t num_kv_tokens = 0;  // that the KV cache holds
   ModelInfo info;
 };
 
-// Waits for the other nodes, logs the memory plan, then loads files.weights and allocates. An error
-// ends the start of all nodes. `config` is a result of place_node().
-Result<std::unique_ptr<EngineParts>> assemble_engine(const EngineConfig& config,
-                                                     const Speculation& speculation,
-                                                     ModelFiles& files,
-                                                     const LoadProgress& progress);
+// Waits for the other nodes, logs the plan, then loads files.weights and allocates, all replicas at
+// the same time. An error ends the start of all nodes. `config` is a result of place_node().
+Result<std::vector<std::unique_ptr<EngineParts>>> assemble_replicas(const EngineConfig& config,
+                                                                    const Speculation& speculation,
+                                                                    ModelFiles& files,
+                                                                    const LoadProgress& progress);
 
 // The parts of Engine that are not in its public interface.
 struct EngineInternals {
@@ -82,7 +96,7 @@ struct EngineInternals {
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config,
                                                 const Speculation& speculation,
                                                 const LoadProgress& progress = {});
-  // Its threads may be changed while no request runs.
+  // That of the first replica. Its threads may be changed while no request runs.
   static Platform& platform(const Engine& engine);
   // Null: the model has no tokenizer.
   static const Tokenizer* tokenizer(const Engine& engine);

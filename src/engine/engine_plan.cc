@@ -594,7 +594,8 @@ Result<ThreadOptions> parse_thread_options(const EngineConfig& config) {
 }
 
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
-                                                std::shared_ptr<Nodes> nodes) {
+                                                std::shared_ptr<Nodes> nodes,
+                                                const Parallel& replica) {
   QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(config));
   if (!(config.gpu_memory_utilization > 0.0 && config.gpu_memory_utilization <= 1.0)) {
     return invalid_argument(
@@ -615,6 +616,7 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, cons
   std::iota(devices.begin(), devices.end(), 0);
   const PlatformConfig platform = {.devices = std::move(devices),
                                    .nodes = nodes,
+                                   .replica = replica,
                                    .activation_dtype = choose_dtype(config, files.config),
                                    .rounding = rounding,
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
@@ -630,13 +632,15 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, cons
   Status gpu = cuda_status();
   // Too few GPUs are an error, not a reason to choose the CPU.
   if (gpu.ok()) {
-    gpu = cuda_status(platform.devices.back());
+    gpu = cuda_status(num_local_ranks(config) * replica.size - 1);
     QUIRE_RETURN_IF_ERROR(gpu);
   }
   if (gpu.ok() || config.device == "cuda") QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(config));
   if (gpu.ok()) {
     QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cuda"));
-    return make_cuda_platform(platform);
+    PlatformConfig own = platform;
+    for (int& device : own.devices) device += num_local_ranks(config) * replica.rank;
+    return make_cuda_platform(own);
   }
   if (config.device == "cuda") {
     return Status(gpu.code(),

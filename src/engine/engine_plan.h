@@ -47,8 +47,10 @@ Result<ThreadOptions> parse_thread_options(const EngineConfig& config);
 
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
 // and the machine has one. nodes: null if there is one; all must have the same kind of device.
+// `replica` is one of EngineConfig::data_parallel_size.
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
-                                                std::shared_ptr<Nodes> nodes = nullptr);
+                                                std::shared_ptr<Nodes> nodes = nullptr,
+                                                const Parallel& replica = {});
 
 struct DraftRequest {
   int num_drafts = 0;                 // draft tokens that each step verifies per sequence

@@ -82,6 +82,17 @@ Status InputProcessor::check_kind(const Request& request) const {
                                       dimensions, limits_.embedding_size));
 }
 
+Status InputProcessor::check_replica(const Request& request) const {
+  const int rank = request.data_parallel_rank.value_or(0);
+  if (rank >= 0 && rank < limits_.num_replicas) return {};
+  return invalid_argument(
+      fmt::format("[request] data_parallel_rank: got {}, expected 0 to {}: the model has {} "
+                  "(`data_parallel_size`)",
+                  rank, limits_.num_replicas - 1,
+                  limits_.num_replicas == 1 ? "one replica"
+                                            : fmt::format("{} replicas", limits_.num_replicas)));
+}
+
 // Stop strings and bad words need text; without a tokenizer they would be dropped silently.
 Status InputProcessor::check_text_params(const SamplingParams& params) const {
   if (tokenizer_ == nullptr && !(params.stop.empty() && params.bad_words.empty())) {
@@ -109,6 +120,7 @@ Result<SamplingSpec> InputProcessor::resolve(
 
 Result<Submission> InputProcessor::prepare(Request request, Engine::OutputCallback on_output) {
   QUIRE_RETURN_IF_ERROR(check_kind(request));
+  QUIRE_RETURN_IF_ERROR(check_replica(request));
   if (request.embedding) {
     request.sampling = {};
     request.sampling.detokenize = false;
@@ -126,6 +138,8 @@ Result<Submission> InputProcessor::prepare(Request request, Engine::OutputCallba
   Submission submission;
   submission.id = first_id;
   submission.on_output = std::move(on_output);
+  submission.replica = request.data_parallel_rank;
+  submission.session_id = std::move(request.session_id);
   QUIRE_ASSIGN_OR_RETURN(SamplingSpec resolved, resolve(params));
   if (platform_ != nullptr) {
     QUIRE_RETURN_IF_ERROR(platform_->check(resolved, limits_.vocab_size, limits_.max_model_len));

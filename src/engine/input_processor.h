@@ -26,6 +26,7 @@ class InputProcessor {
     uint64_t seed = 0;        // of requests that give none
     int embedding_size = 0;   // ModelInfo::embedding_size
     bool normalizes = false;  // embeddings have length 1
+    int num_replicas = 1;
   };
 
   // Without a tokenizer, prompts must be token ids. `platform` outlives this object and adds its
@@ -41,6 +42,7 @@ class InputProcessor {
   Result<std::vector<int32_t>> prompt_ids(const Request& request) const;
   // Fails if the request asks for text and the model embeds, or the reverse.
   Status check_kind(const Request& request) const;
+  Status check_replica(const Request& request) const;
   Status check_text_params(const SamplingParams& params) const;
   // Resolves everything except the seed.
   Result<SamplingSpec> resolve(const std::shared_ptr<const SamplingParams>& params) const;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -429,7 +430,10 @@ Result<ModelFiles> open_model_files(const EngineConfig& engine) {
   }
   QUIRE_ASSIGN_OR_RETURN(ModelFiles files, open_files(engine));
   QUIRE_RETURN_IF_ERROR(quantize_at_load(engine, files));
-  files.weights = share_weights(std::move(files.weights), num_local_ranks(engine));
+  // Sizes out of range are refused when the engine is planned.
+  const int64_t num_readers = int64_t{num_local_ranks(engine)} * engine.data_parallel_size;
+  files.weights = share_weights(std::move(files.weights),
+                                static_cast<int>(std::clamp<int64_t>(num_readers, 1, INT_MAX)));
   return files;
 }
 

@@ -36,9 +36,10 @@ struct PlatformConfig {
   std::vector<int> devices = {0};
   // The processes that share the model, with equally many ranks each; null: there is one.
   std::shared_ptr<Nodes> nodes = {};
-  ThreadChoice threads = {};                      // of a CPU; without places: the default choice
-  StepThreads step_threads = {};                  // of a CPU; more threads than it has mean all
-  DType activation_dtype = DType::kF32;           // for a GPU; a CPU computes in F32
+  Parallel replica = {};                 // of a CPU, whose threads and memory replicas share
+  ThreadChoice threads = {};             // of a CPU; without places: the default choice
+  StepThreads step_threads = {};         // of a CPU; more threads than it has mean all
+  DType activation_dtype = DType::kF32;  // for a GPU; a CPU computes in F32
   InputRounding rounding = InputRounding::kNone;  // for a CPU
   // Only for a CPU with one rank whose threads are on one node: otherwise each node packs the part
   // that it multiplies into its own memory. Null: packed weights are not kept.

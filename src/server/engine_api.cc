@@ -30,6 +30,7 @@ class RealEngine final : public EngineApi {
   SamplingParams default_sampling() const override { return engine_.default_sampling(); }
   const ModelInfo& model_info() const override { return engine_.model_info(); }
   EngineStats stats() const override { return engine_.stats(); }
+  std::vector<ReplicaState> replicas() const override { return engine_.replicas(); }
   Status health() const override { return engine_.health(); }
 
  private:

@@ -31,6 +31,7 @@ class EngineApi {
   virtual SamplingParams default_sampling() const = 0;
   virtual const ModelInfo& model_info() const = 0;
   virtual EngineStats stats() const = 0;
+  virtual std::vector<ReplicaState> replicas() const = 0;
   virtual Status health() const = 0;
 };
 

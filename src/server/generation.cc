@@ -167,7 +167,7 @@ void Generation::post_drain(std::unique_lock<std::mutex>& lock) {
 void Generation::observe(int choice_idx, const Output& output) {
   const Clock::time_point now = Clock::now();
   ChoiceTiming& timing = timings_[static_cast<size_t>(choice_idx)];
-  ServerMetrics& metrics = services_.metrics;
+  EngineMetrics& metrics = services_.metrics.of(output.data_parallel_rank);
   int64_t& num_queued =
       prompts_[static_cast<size_t>(choice_idx / num_per_prompt_)].num_queued_tokens;
   if (num_queued > 0) parts_.ticket.start_prompt(std::exchange(num_queued, 0));
@@ -191,12 +191,13 @@ void Generation::observe(int choice_idx, const Output& output) {
 
 void Generation::observe_prompt(const Output& output) {
   const size_t num_prompt = output.prompt_token_ids ? output.prompt_token_ids->size() : 0;
-  services_.metrics.num_prompt_tokens.observe(static_cast<double>(num_prompt));
+  services_.metrics.of(output.data_parallel_rank)
+      .num_prompt_tokens.observe(static_cast<double>(num_prompt));
 }
 
 void Generation::observe_end(int choice_idx, const Output& output, Clock::time_point now) {
   const ChoiceTiming& timing = timings_[static_cast<size_t>(choice_idx)];
-  ServerMetrics& metrics = services_.metrics;
+  EngineMetrics& metrics = services_.metrics.of(output.data_parallel_rank);
   metrics.count_finish(*output.finish_reason);
   metrics.num_generation_tokens.observe(timing.num_tokens);
   metrics.e2e_request_latency.observe(seconds_between(parts_.log.arrived, now));

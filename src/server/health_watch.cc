@@ -4,24 +4,45 @@
 
 namespace quire::server {
 
-Status engine_unavailable() {
+Status engine_unavailable(std::optional<size_t> replica) {
   return unavailable(
-      "[server] the engine has failed or makes no progress; the server's log has the details");
+      fmt::format("[server] {} has failed or makes no progress; the server's log has the details",
+                  replica ? fmt::format("replica {} of the engine", *replica) : "the engine"));
 }
 
-Status HealthWatch::check(const Status& engine, const EngineStats& stats, Clock::time_point now) {
-  if (!engine.ok()) return engine;
+HealthWatch::Report HealthWatch::check(std::span<const ReplicaState> replicas,
+                                       Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  const Status pools = check_pools(now);
-  const bool has_work = stats.num_running + stats.num_waiting > 0;
-  if (const auto time = stall(steps_, has_work, stats.num_steps, now)) {
-    return unavailable(fmt::format(
-        "[server] the engine has ended no step for {} s; {} sequences run, {} wait, {} of {} KV "
-        "blocks are free, {} steps were done",
-        time->count(), stats.num_running, stats.num_waiting, stats.num_free_blocks,
-        stats.num_total_blocks, stats.num_steps));
+  steps_.resize(replicas.size());
+  Report report;
+  // No early return: every timer must be updated.
+  if (Status pools = check_pools(now); !pools.ok()) {
+    report = {.status = std::move(pools), .for_clients = engine_unavailable()};
   }
-  return pools;
+  for (size_t r = replicas.size(); r-- > 0;) {  // the first one that fails is reported
+    const Status status = check_replica(replicas[r], steps_[r], now);
+    if (status.ok()) continue;
+    const bool is_only = replicas.size() == 1;
+    report.status = is_only ? status
+                            : Status(status.code(),
+                                     fmt::format("[server] replica {}: {}", r, status.message()));
+    report.for_clients = is_only ? engine_unavailable() : engine_unavailable(r);
+  }
+  return report;
+}
+
+Status HealthWatch::check_replica(const ReplicaState& replica, Progress& steps,
+                                  Clock::time_point now) const {
+  if (!replica.health.ok()) return replica.health;
+  const EngineStats& stats = replica.stats;
+  const bool has_work = stats.num_running + stats.num_waiting > 0;
+  const auto time = stall(steps, has_work, stats.num_steps, now);
+  if (!time) return {};
+  return unavailable(fmt::format(
+      "[server] the engine has ended no step for {} s; {} sequences run, {} wait, {} of {} KV "
+      "blocks are free, {} steps were done",
+      time->count(), stats.num_running, stats.num_waiting, stats.num_free_blocks,
+      stats.num_total_blocks, stats.num_steps));
 }
 
 Status HealthWatch::check_pools(Clock::time_point now) {

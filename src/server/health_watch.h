@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,9 +18,9 @@
 
 namespace quire::server {
 
-// The error for clients if the engine has failed or makes no progress. It gives no reason, because
-// callers without a key can see it; the reason is in the server's log.
-Status engine_unavailable();
+// The error for clients if the engine, or one of its replicas, has failed or makes no progress. It
+// gives no reason, because callers without a key can see it; the reason is in the server's log.
+Status engine_unavailable(std::optional<size_t> replica = {});
 
 class HealthWatch {
  public:
@@ -37,12 +39,17 @@ class HealthWatch {
   explicit HealthWatch(std::chrono::seconds stall_timeout, std::vector<NamedPool> pools = {})
       : stall_timeout_(stall_timeout), pools_(std::move(pools)) {}
 
-  // Returns the engine's own error, or unavailable if the engine or a pool makes no progress, with
-  // its counters. Called on every probe, and periodically by the server itself, so that a stall is
-  // found even without probes.
-  Status check(const Status& engine, const EngineStats& stats, Clock::time_point now);
+  struct Report {
+    Status status;       // with the reason, for the log
+    Status for_clients;  // engine_unavailable() if `status` is not ok
+  };
+  // Returns the own error of a replica, or unavailable if a replica or a pool makes no progress,
+  // with its counters. Called on every probe, and periodically by the server itself, so that a
+  // stall is found even without probes.
+  Report check(std::span<const ReplicaState> replicas, Clock::time_point now);
 
  private:
+  Status check_replica(const ReplicaState& replica, Progress& steps, Clock::time_point now) const;
   Status check_pools(Clock::time_point now);
   // Returns how long there has been no progress, if that is at least `stall_timeout_`.
   std::optional<std::chrono::seconds> stall(Progress& progress, bool has_work, int64_t num_done,
@@ -50,7 +57,7 @@ class HealthWatch {
 
   const std::chrono::seconds stall_timeout_;
   std::mutex mutex_;
-  Progress steps_;
+  std::vector<Progress> steps_;  // by replica
   std::vector<NamedPool> pools_;
 };
 

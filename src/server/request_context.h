@@ -98,8 +98,10 @@ struct RequestContext {
   ErrorShape error_shape;          // of the API that the path belongs to
   http::Headers response_headers;  // x-request-id, and the CORS headers if enabled
   RequestLog log;
-  int key_idx = -1;  // index of the caller's key; -1: the server has no keys
+  int key_idx = -1;                 // index of the caller's key; -1: the server has no keys
   std::string path_parameter = {};  // of a route like /v1/models/{model}
+  std::optional<int> data_parallel_rank = {};  // as Request's
+  std::string session_id = {};
 };
 
 }  // namespace quire::server

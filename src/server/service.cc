@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <optional>
 #include <utility>
 
@@ -55,6 +56,26 @@ std::optional<ApiError> check_model(RouteKind kind, const ServerState& state) {
                         "model with last-token pooling, such as Qwen/Qwen3-Embedding-0.6B",
                         name),
       "model", "unsupported_model");
+}
+
+// Reads the headers that choose a replica.
+std::optional<ApiError> read_replica(const ModelInfo& model, RequestContext& context) {
+  context.session_id = context.request.header("x-session-id");
+  const std::string_view text = context.request.header("x-data-parallel-rank");
+  if (text.empty()) return std::nullopt;
+  int rank = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (!is_number || rank < 0 || rank >= model.data_parallel_size) {
+    return make_api_error(
+        400,
+        fmt::format("the header x-data-parallel-rank names no replica of the model: got '{}', "
+                    "expected 0 to {}; without it, the server chooses one",
+                    text.substr(0, 200), model.data_parallel_size - 1),
+        "x-data-parallel-rank");
+  }
+  context.data_parallel_rank = rank;
+  return std::nullopt;
 }
 
 // Ollama's documentation shows requests by `curl -d`, which declares the body a form. Browsers,
@@ -123,11 +144,12 @@ void Service::stop() {
 }
 
 void Service::check_progress() {
-  const EngineApi& engine = impl_->state.engine;
-  const EngineStats stats = engine.stats();
+  const std::vector<ReplicaState> replicas = impl_->state.engine.replicas();
   const auto now = HealthWatch::Clock::now();
-  impl_->state.token_rate.sample(stats.num_generated_tokens, now);
-  const Status status = impl_->state.health.check(engine.health(), stats, now);
+  for (size_t r = 0; r < replicas.size(); ++r) {
+    impl_->state.token_rates[r].sample(replicas[r].stats.num_generated_tokens, now);
+  }
+  const Status status = impl_->state.health.check(replicas, now).status;
   if (!status.ok() && impl_->was_healthy) log_error("{}", status.message());
   if (status.ok() && !impl_->was_healthy) log_info("[server] the server makes progress again");
   impl_->was_healthy = status.ok();
@@ -259,6 +281,9 @@ void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
   // parsed.
   if (route.kind == RouteKind::kGeneration || route.kind == RouteKind::kEmbedding) {
     if (const auto error = check_model(route.kind, state)) return context.refuse(*error);
+    if (const auto error = read_replica(state.engine.model_info(), context)) {
+      return context.refuse(*error);
+    }
     Status capacity = state.admission.check_capacity(context.key_idx);
     if (!state.engine.health().ok()) capacity = engine_unavailable();
     if (!capacity.ok()) return context.refuse(api_error(capacity));

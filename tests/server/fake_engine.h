@@ -67,6 +67,10 @@ class FakeEngine final : public server::EngineApi {
   const ModelInfo& model_info() const override { return info_; }
   EngineStats stats() const override { return stats_; }
   Status health() const override { return health_; }
+  std::vector<ReplicaState> replicas() const override {
+    if (!replicas_.empty()) return replicas_;
+    return {{.stats = stats_, .health = health_}};
+  }
 
   // Waits for the n-th submitted request (counted from 1, `id` is n), and returns it.
   Request wait_for(RequestId id) {
@@ -129,6 +133,7 @@ class FakeEngine final : public server::EngineApi {
   mutable std::atomic<int> num_decodes_ = 0;
   EngineStats stats_;
   Status health_;
+  std::vector<ReplicaState> replicas_;  // empty: one, with stats_ and health_
   Status refusal_;
   Status encode_error_;
 

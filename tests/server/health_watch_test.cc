@@ -14,7 +14,8 @@ class HealthWatchTest : public ::testing::Test {
  protected:
   Status at(std::chrono::seconds time, int64_t num_steps, int num_waiting) {
     const EngineStats stats = {.num_waiting = num_waiting, .num_steps = num_steps};
-    return watch_.check({}, stats, HealthWatch::Clock::time_point(time));
+    const ReplicaState replica = {.stats = stats};
+    return watch_.check({&replica, 1}, HealthWatch::Clock::time_point(time)).status;
   }
   HealthWatch watch_{30s};
 };
@@ -39,7 +40,7 @@ TEST(HealthWatchOfPools, ATaskThatDoesNotEndIsFoundOut) {
   WorkerPool workers(1);
   HealthWatch watch(30s, {{"parsing", &workers}});
   const auto at = [&](std::chrono::seconds time) {
-    return watch.check({}, {}, HealthWatch::Clock::time_point(time));
+    return watch.check({}, HealthWatch::Clock::time_point(time)).status;
   };
   const auto post_and_wait = [&] {
     std::promise<void> done;
@@ -67,9 +68,30 @@ TEST(HealthWatchOfPools, ATaskThatDoesNotEndIsFoundOut) {
 }
 
 TEST_F(HealthWatchTest, ReportsTheEnginesHealth) {
-  const Status status = watch_.check(unavailable("[cuda] gone"), {}, {});
-  EXPECT_EQ(status.code(), StatusCode::kUnavailable);
-  EXPECT_THAT(status.message(), ::testing::HasSubstr("[cuda] gone"));
+  const ReplicaState failed = {.health = unavailable("[cuda] gone")};
+  const HealthWatch::Report report = watch_.check({&failed, 1}, {});
+  EXPECT_EQ(report.status.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(report.status.message(), ::testing::HasSubstr("[cuda] gone"));
+  EXPECT_THAT(report.for_clients.message(), ::testing::HasSubstr("the engine has failed"));
+}
+
+TEST_F(HealthWatchTest, NamesTheReplica) {
+  const auto at = [&](std::chrono::seconds time, int64_t steps_of_first, const Status& last) {
+    const ReplicaState replicas[] = {{.stats = {.num_running = 1, .num_steps = steps_of_first}},
+                                     {.stats = {.num_running = 1, .num_steps = 7}},
+                                     {.health = last}};
+    return watch_.check(replicas, HealthWatch::Clock::time_point(time));
+  };
+  EXPECT_TRUE(at(0s, 1, {}).status.ok());
+  EXPECT_TRUE(at(29s, 2, {}).for_clients.ok());
+  const auto stuck = at(31s, 3, {});
+  EXPECT_THAT(stuck.status.message(), ::testing::HasSubstr("replica 1: [server] the engine has"));
+  EXPECT_THAT(stuck.for_clients.message(), ::testing::HasSubstr("replica 1 of the engine"));
+  EXPECT_EQ(stuck.for_clients.code(), StatusCode::kUnavailable);
+  const auto failed = at(31s, 4, unavailable("[cuda] gone"));
+  EXPECT_THAT(failed.status.message(), ::testing::HasSubstr("replica 1")) << "the first one";
+  EXPECT_THAT(at(62s, 4, unavailable("[cuda] gone")).for_clients.message(),
+              ::testing::HasSubstr("replica 0 of the engine"));
 }
 
 TEST(TokenRate, IsThatOfTheLatestInterval) {

@@ -46,6 +46,7 @@ class Exposition {
   }
 
   const std::vector<std::string>& complaints() const { return complaints_; }
+  const std::vector<Family>& families() const { return families_; }
   const Family& family(const std::string& name) const {
     const auto found = std::ranges::find(families_, name, &Family::name);
     if (found == families_.end()) throw std::out_of_range(name);
@@ -127,13 +128,14 @@ class Exposition {
   // The counts of a histogram's buckets grow, and the last one has all observations.
   void check_buckets(const Family& family) {
     double last = 0;
-    bool has_infinity = false;
+    bool has_infinity = true;  // in the histogram before this sample
     for (const Sample& sample : family.samples) {
       if (sample.name.ends_with("_bucket")) {
         if (sample.labels.find("le=\"") == std::string::npos) complain(family.name + ": no le");
+        if (has_infinity) last = 0;  // the next histogram begins
+        has_infinity = sample.labels.find("le=\"+Inf\"") != std::string::npos;
         if (sample.value < last) complain(family.name + ": a bucket below the one before it");
         last = sample.value;
-        has_infinity |= sample.labels.find("le=\"+Inf\"") != std::string::npos;
       }
       if (sample.name.ends_with("_count") && sample.value != last) {
         complain(family.name + ": the count is not the last bucket's");
@@ -148,24 +150,30 @@ class Exposition {
   std::vector<std::string> complaints_;
 };
 
-std::string used_metrics(std::string_view model_name = "fake") {
-  ServerMetrics metrics;
-  for (const double value : {0.0001, 0.3, 1e9}) {
-    metrics.time_to_first_token.observe(value);
-    metrics.num_prompt_tokens.observe(value);
+std::string used_metrics(std::string_view model_name = "fake", size_t num_engines = 1) {
+  ServerMetrics metrics(num_engines);
+  std::vector<EngineStats> engines;
+  for (size_t i = 0; i < num_engines; ++i) {
+    EngineMetrics& own = metrics.of(static_cast<int>(i));
+    for (const double value : {0.0001, 0.3, 1e9}) {
+      own.time_to_first_token.observe(value);
+      own.num_prompt_tokens.observe(value);
+    }
+    own.count_finish(FinishReason::kStop);
+    engines.push_back({.num_total_blocks = 72 + static_cast<int>(i), .kv_cache_usage = 0.25});
   }
   metrics.count_response(200);
   metrics.count_response(429);
-  metrics.count_finish(FinishReason::kStop);
   ModelInfo model;
   model.block_size = 16;
   model.kv_cache_dtype = "bf16";
+  model.gpu_memory_utilization = 0.9;
   model.num_speculative_tokens = 2;
   model.has_synthetic_acceptance = true;
   return metrics.text({.model_name = model_name,
                        .version = "1.2.3",
                        .model = model,
-                       .engine = {.num_total_blocks = 72, .kv_cache_usage = 0.25},
+                       .engines = std::move(engines),
                        .http = {.num_open = 3},
                        .waiting = {},
                        .process = {.cpu_seconds = 1.5,
@@ -178,6 +186,7 @@ std::string used_metrics(std::string_view model_name = "fake") {
 
 TEST(Metrics, FollowTheRulesOfPrometheus) {
   EXPECT_THAT(Exposition(used_metrics()).complaints(), IsEmpty());
+  EXPECT_THAT(Exposition(used_metrics("fake", 3)).complaints(), IsEmpty());
   EXPECT_THAT(Exposition(used_metrics("a \"name\"\\ with\nall")).complaints(), IsEmpty());
 }
 
@@ -210,8 +219,32 @@ TEST(Metrics, HaveTheLabelsThatDashboardsRead) {
   }
   EXPECT_EQ(metrics.family("vllm:cache_config_info").samples.at(0).labels,
             R"({model_name="fake",engine="0",block_size="16",cache_dtype="bf16",)"
-            R"(num_gpu_blocks="72"})");
+            R"(calculate_kv_scales="False",enable_prefix_caching="True",)"
+            R"(gpu_memory_utilization="0.9",num_gpu_blocks="72"})");
+  EXPECT_EQ(metrics.family("quire_http_connections").samples.at(0).labels, R"({model_name="fake"})")
+      << "the server has one, whatever its engines";
   EXPECT_EQ(metrics.family("quire_build_info").samples.at(0).labels, R"({version="1.2.3"})");
+}
+
+TEST(Metrics, HaveASampleOfEveryEngine) {
+  const Exposition metrics(used_metrics("fake", 2));
+  int num_families = 0;
+  for (const Family& family : metrics.families()) {
+    const auto count = [&](const char* engine) {
+      return std::ranges::count_if(family.samples, [&](const Sample& sample) {
+        return sample.labels.find(fmt::format("engine=\"{}\"", engine)) != std::string::npos;
+      });
+    };
+    EXPECT_EQ(count("0"), count("1")) << family.name;
+    EXPECT_EQ(count("2"), 0) << family.name;
+    const bool is_of_engines = count("0") > 0;
+    EXPECT_TRUE(is_of_engines || !family.name.starts_with("vllm:")) << family.name;
+    if (is_of_engines) ++num_families;
+  }
+  EXPECT_GT(num_families, 30);
+  const std::vector<Sample>& config = metrics.family("vllm:cache_config_info").samples;
+  EXPECT_THAT(config.at(1).labels, HasSubstr(R"(engine="1")"));
+  EXPECT_THAT(config.at(1).labels, HasSubstr(R"(num_gpu_blocks="73")"));
 }
 
 TEST(Metrics, LabelSyntheticAcceptance) {

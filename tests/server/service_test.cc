@@ -1000,16 +1000,16 @@ TEST_F(ServiceTest, GrammarsThatWaitTakeFewPlacesAndGiveThemBack) {
   prompt_started.get_future().wait();
   const auto second = ask("1");
   const auto third = ask("2");
-  metric(R"(quire_grammar_queue{model_name="fake",engine="0"} 2)");
+  metric(R"(quire_grammar_queue{model_name="fake"} 2)");
   const http::Response full = ask("3")->wait();
   EXPECT_EQ(full.status, 429);
   EXPECT_EQ(header(full, "retry-after"), "1");
   EXPECT_THAT(full.body, HasSubstr("2 requests wait for their grammars"));
   // When a client disconnects, its place in the queue and its capacity are released at once.
   second->close();
-  metric(R"(quire_grammar_queue{model_name="fake",engine="0"} 1)");
+  metric(R"(quire_grammar_queue{model_name="fake"} 1)");
   const auto fourth = ask("4");
-  metric(R"(quire_grammar_queue{model_name="fake",engine="0"} 2)");
+  metric(R"(quire_grammar_queue{model_name="fake"} 2)");
   const auto free_call = call("POST", "/v1/completions", R"({"prompt":"b"})");
   EXPECT_FALSE(engine_.wait_for(1).make_constraint);
   engine_.say(1, "b", FinishReason::kStop);
@@ -1075,7 +1075,7 @@ TEST_F(ServiceTest, RequestsThatWaitForTheirGrammarGet503AtShutdown) {
              fmt::format(R"({{"prompt":"x","structured_outputs":{{"regex":"{}"}}}})", pattern)));
   }
   prompt_started.get_future().wait();
-  constexpr const char* kTwoWait = R"(quire_grammar_queue{model_name="fake",engine="0"} 2)";
+  constexpr const char* kTwoWait = R"(quire_grammar_queue{model_name="fake"} 2)";
   while (get("/metrics").body.find(kTwoWait) == std::string::npos) {
     std::this_thread::yield();
   }
@@ -1296,6 +1296,80 @@ TEST_F(ServiceTest, ToleratesTheHeadersOfGateways) {
   const http::Response response = exchange->wait();
   EXPECT_EQ(header(response, "x-request-id"), "chatcmpl-1");
   EXPECT_THAT(response.body, HasSubstr(R"("id":"cmpl-chatcmpl-1")"));
+}
+
+TEST_F(ServiceTest, ReportsTheLoadOfEveryReplica) {
+  engine_.info_.data_parallel_size = 2;
+  engine_.info_.block_size = 16;
+  engine_.stats_ = {.num_running = 5, .num_free_blocks = 10, .num_total_blocks = 30};
+  engine_.replicas_ = {{.stats = {.num_running = 2, .num_free_blocks = 10, .num_total_blocks = 10}},
+                       {.stats = {.num_running = 3, .num_free_blocks = 0, .num_total_blocks = 20}}};
+  const std::string loads = get("/v1/loads").body;
+  EXPECT_THAT(loads, HasSubstr(R"("dp_rank_count":2)"));
+  EXPECT_THAT(loads, HasSubstr(R"("dp_rank":0,"num_running_reqs":2)"));
+  EXPECT_THAT(loads, HasSubstr(R"("dp_rank":1,"num_running_reqs":3)"));
+  EXPECT_THAT(loads, HasSubstr(R"("num_used_tokens":320)"));
+  EXPECT_THAT(loads, HasSubstr(R"("total_running_reqs":5)"));
+  const std::string metrics = get("/metrics").body;
+  EXPECT_THAT(metrics,
+              HasSubstr("vllm:num_requests_running{model_name=\"fake\",engine=\"1\"} 3\n"));
+}
+
+TEST_F(ServiceTest, ObservesARequestInTheMetricsOfItsReplica) {
+  engine_.info_.data_parallel_size = 2;
+  engine_.replicas_.resize(2);
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a"})");
+  engine_.wait_for(1);
+  Output output;
+  output.token_ids = {97};
+  output.finish_reason = FinishReason::kStop;
+  output.data_parallel_rank = 1;
+  engine_.send(1, std::move(output));
+  exchange->wait();
+  const std::string text = get("/metrics").body;
+  for (const int engine : {0, 1}) {
+    const std::string labels = fmt::format("{{model_name=\"fake\",engine=\"{}\"", engine);
+    EXPECT_THAT(text, HasSubstr(fmt::format("vllm:time_to_first_token_seconds_count{}}} {}\n",
+                                            labels, engine)));
+    EXPECT_THAT(text, HasSubstr(fmt::format("vllm:request_success_total{},finished_reason="
+                                            "\"stop\"}} {}\n",
+                                            labels, engine)));
+  }
+}
+
+TEST_F(ServiceTest, HeadersChooseTheReplica) {
+  engine_.info_.data_parallel_size = 3;
+  for (const char* rank : {"0", "2"}) {
+    const auto exchange = call("POST", "/v1/completions", R"({"prompt":["a","b"]})",
+                               {{"x-data-parallel-rank", rank}, {"x-session-id", "me"}});
+    for (const RequestId of : {1, 2}) {
+      const RequestId id = of + (*rank == '2' ? 2 : 0);
+      const Request request = engine_.wait_for(id);
+      EXPECT_EQ(request.data_parallel_rank, *rank - '0');
+      EXPECT_EQ(request.session_id, "me");
+      engine_.say(id, "x", FinishReason::kStop);
+    }
+    EXPECT_EQ(exchange->wait().status, 200);
+  }
+  for (const char* rank : {"3", "-1", "1x", "first", "99999999999999999999"}) {
+    for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/messages"}) {
+      const http::Response refused =
+          call("POST", path, "{}", {{"x-data-parallel-rank", rank}})->wait();
+      EXPECT_EQ(refused.status, 400) << path;
+      EXPECT_THAT(refused.body, HasSubstr(fmt::format("got '{}', expected 0 to 2", rank)));
+    }
+  }
+}
+
+TEST_F(ServiceTest, HealthNamesTheReplicaThatFailed) {
+  engine_.info_.data_parallel_size = 2;
+  engine_.health_ = unavailable("[engine] replica 1 has failed: [cuda] secret");
+  engine_.replicas_ = {{}, {.health = unavailable("[cuda] secret")}};
+  const http::Response health = get("/health");
+  EXPECT_EQ(health.status, 503);
+  EXPECT_THAT(health.body, HasSubstr("replica 1 of the engine has failed"));
+  EXPECT_THAT(health.body, Not(HasSubstr("secret")));
+  EXPECT_EQ(call("POST", "/v1/completions", "{}")->wait().status, 503);
 }
 
 // vLLM's own dashboard shows these metrics.

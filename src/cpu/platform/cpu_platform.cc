@@ -25,8 +25,8 @@ namespace {
 
 class CpuContext final : public DeviceContext {
  public:
-  CpuContext(std::vector<ThreadPlace> places, const CpuOpsOptions& options)
-      : host_(std::move(places), {}, options) {
+  CpuContext(std::vector<ThreadPlace> places, const CpuOpsOptions& options, int num_replicas)
+      : host_(std::move(places), {}, options), num_replicas_(num_replicas) {
     attention_.add(make_cpu_attention(host_.pool));
     attention_.add(make_reference_attention());
   }
@@ -43,10 +43,11 @@ class CpuContext final : public DeviceContext {
   const BackendSet& attention() const override { return attention_; }
   Stream& stream() override { return host_.stream; }
   Ops& ops() override { return *host_.ops; }
-  // The ranks of a process share the machine's memory.
+  // The ranks of a process share the machine's memory, also those of other replicas.
   Result<MemoryBudget> memory_budget() const override {
     const int num_ranks = host_.ranks == nullptr ? 1 : host_.ranks->num_local();
-    return MemoryBudget{.free_bytes = free_memory_bytes() / num_ranks, .kv_share = 0.25};
+    return MemoryBudget{.free_bytes = free_memory_bytes() / num_ranks / num_replicas_,
+                        .kv_share = 0.25};
   }
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
     return HostRunner::create(parts, host_);
@@ -79,11 +80,13 @@ class CpuContext final : public DeviceContext {
 
   const Device device_ = {.kind = DeviceKind::kCpu, .name = "cpu"};
   HostDevice host_;
+  const int num_replicas_;
   BackendSet attention_;
 };
 
-// The places of one rank: adjacent ones of those that are ordered by node, so that a rank lies on
-// one node where the number of ranks is a multiple of the number of nodes.
+// The places of one rank, or of one replica with all its ranks: adjacent ones of those that are
+// ordered by node, so that a rank lies on one node where the number of ranks is a multiple of the
+// number of nodes.
 std::vector<ThreadPlace> places_of_rank(std::vector<ThreadPlace> places, const Parallel& parallel) {
   std::ranges::stable_sort(places, {}, &ThreadPlace::node);
   const auto count = std::ssize(places);
@@ -93,12 +96,13 @@ std::vector<ThreadPlace> places_of_rank(std::vector<ThreadPlace> places, const P
 
 class CpuPlatform final : public Platform {
  public:
-  // `threads` has at least one place per rank.
+  // `threads` has at least one place per rank of all replicas.
   CpuPlatform(const PlatformConfig& config, ThreadChoice threads)
       : choice_(std::move(threads)),
         nodes_(config.nodes),
         ranks_(static_cast<int>(config.devices.size()), config.nodes),
         packed_weights_(config.packed_weights) {
+    choice_.places = places_of_rank(std::move(choice_.places), config.replica);
     QUIRE_CHECK(packed_weights_ == nullptr || (ranks_.size() == 1 && is_on_one_node(choice_)),
                 "[cpu] packed weights are kept for several ranks or nodes");
     CpuOpsOptions options = {.rounding = config.rounding, .kept = packed_weights_.get()};
@@ -106,10 +110,11 @@ class CpuPlatform final : public Platform {
     for (int i = 0; i < ranks_.num_local(); ++i) {
       const Parallel parallel = {.rank = i, .size = ranks_.num_local()};
       options.rank = ranks_.first_rank() + i;
-      contexts_.push_back(
-          std::make_unique<CpuContext>(places_of_rank(choice_.places, parallel), options));
+      contexts_.push_back(std::make_unique<CpuContext>(places_of_rank(choice_.places, parallel),
+                                                       options, config.replica.size));
     }
-    set_step_threads(config.step_threads);
+    set_step_threads({.decode = ceil_div(config.step_threads.decode, config.replica.size),
+                      .prefill = ceil_div(config.step_threads.prefill, config.replica.size)});
   }
 
   std::span<const std::unique_ptr<DeviceContext>> contexts() const override { return contexts_; }
@@ -191,11 +196,16 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
   }
   ThreadChoice threads =
       config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads;
-  if (threads.places.size() < num_ranks) {
-    return invalid_argument(
-        fmt::format("[cpu] tensor_parallel_size: got {} ranks for {} threads, expected at least "
-                    "one thread per rank; set `num_threads`, or take fewer ranks",
-                    num_ranks, threads.places.size()));
+  const auto num_replicas = static_cast<size_t>(config.replica.size);
+  const size_t num_wanted = num_ranks * num_replicas;
+  if (threads.places.size() < num_wanted) {
+    const bool has_replicas = num_replicas > 1;
+    return invalid_argument(fmt::format(
+        "[cpu] {}: got {}{} ranks for {} threads, expected at least one thread per rank; set "
+        "`num_threads`, or take fewer {}ranks",
+        has_replicas ? "data_parallel_size" : "tensor_parallel_size",
+        has_replicas ? fmt::format("{} replicas with ", num_replicas) : "", num_wanted,
+        threads.places.size(), has_replicas ? "replicas or " : ""));
   }
   return std::unique_ptr<Platform>(new CpuPlatform(config, std::move(threads)));
 }

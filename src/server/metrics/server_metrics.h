@@ -59,7 +59,8 @@ class MetricsText {
   void sample(double value, const Labels& labels = {}, std::string_view suffix = "");
   void counter(std::string_view name, std::string_view help, int64_t value);
   void gauge(std::string_view name, std::string_view help, double value);
-  void histogram(std::string_view name, std::string_view help, const Histogram& histogram);
+  // Adds the samples of a histogram to the latest family.
+  void buckets(const Histogram& histogram);
 
   std::string take() { return std::move(text_); }
 
@@ -94,14 +95,14 @@ struct MetricsSources {
   std::string_view model_name;
   std::string_view version;
   const ModelInfo& model;
-  EngineStats engine;
+  std::vector<EngineStats> engines;  // by replica
   http::ServerStats http;
   WaitingStats waiting;
   ProcessUse process;
 };
 
-class ServerMetrics {
- public:
+// Observations about the requests of one replica.
+struct EngineMetrics {
   Histogram time_to_first_token{kFirstTokenBounds};  // seconds
   Histogram inter_token_latency{kInterTokenBounds};  // seconds
   Histogram e2e_request_latency{kRequestBounds};     // seconds
@@ -116,21 +117,24 @@ class ServerMetrics {
   Histogram params_n{kSequenceCountBounds};            // per request
   Histogram params_max_tokens{kTokenCountBounds};      // per request
 
-  void count_finish(FinishReason reason) { success_[static_cast<size_t>(reason)].add(); }
+  void count_finish(FinishReason reason) { ends[static_cast<size_t>(reason)].add(); }
+  static constexpr size_t kNumFinishReasons = static_cast<size_t>(FinishReason::kError) + 1;
+  std::array<Counter, kNumFinishReasons> ends;  // of sequences, by FinishReason
+};
+
+class ServerMetrics {
+ public:
+  explicit ServerMetrics(size_t num_replicas = 1) : engines_(num_replicas) {}
+  EngineMetrics& of(int replica) { return engines_.at(static_cast<size_t>(replica)); }
+
   void count_response(int http_status);
   Counter num_cancelled;  // requests whose clients disconnected
 
   std::string text(const MetricsSources& sources) const;
 
  private:
-  void write_vllm(const MetricsSources& sources, MetricsText& out) const;
-  void write_histograms(MetricsText& out) const;
-  void write_engine(const MetricsSources& sources, MetricsText& out) const;
-  void write_http(const http::ServerStats& http, MetricsText& out) const;
-
-  static constexpr size_t kNumFinishReasons = static_cast<size_t>(FinishReason::kError) + 1;
-  std::array<Counter, kNumFinishReasons> success_;  // by FinishReason
-  std::array<Counter, 600> responses_;              // by HTTP status
+  std::vector<EngineMetrics> engines_;  // by replica
+  std::array<Counter, 600> responses_;  // by HTTP status
 };
 
 }  // namespace quire::server

@@ -188,7 +188,11 @@ std::optional<ApiError> prepare_chat(const ServerState& state, ChatRequest& chat
 }
 
 void generate(ServerState& state, RequestContext&& context, PreparedGeneration&& generation) {
-  const std::vector<Request>& requests = generation.requests;
+  std::vector<Request>& requests = generation.requests;
+  for (Request& request : requests) {
+    request.data_parallel_rank = context.data_parallel_rank;
+    request.session_id = context.session_id;
+  }
   const int num_sequences = static_cast<int>(requests.size()) * requests.front().sampling.n;
   const int64_t num_tokens = num_prompt_tokens(requests);
   Result<AdmissionTicket> ticket =

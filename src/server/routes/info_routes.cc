@@ -30,7 +30,7 @@ int num_requests(const ServerState& state) {
   return state.generations.num_running() + state.grammars.num_waiting();
 }
 
-// The load of the engine's scheduler. SGLang's requests are sequences here.
+// The load of a replica's scheduler, or of all. SGLang's requests are sequences here.
 struct SchedulerLoad {
   int num_running = 0;
   int num_waiting = 0;
@@ -44,29 +44,40 @@ struct SchedulerLoad {
   double tokens_per_second = 0;   // generated
 };
 
-SchedulerLoad scheduler_load(const ServerState& state) {
-  const EngineStats stats = state.engine.stats();
-  const ModelInfo& model = state.engine.model_info();
+SchedulerLoad scheduler_load(const ModelInfo& model, const EngineStats& stats, int max_running) {
   const auto share = [](auto part, auto whole) {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0.0;
   };
   const int num_used_blocks = stats.num_total_blocks - stats.num_free_blocks;
   return {.num_running = stats.num_running,
-          .num_waiting = stats.num_waiting + state.grammars.num_waiting(),
-          .max_running = model.max_num_seqs,
+          .num_waiting = stats.num_waiting,
+          .max_running = max_running,
           .num_used_tokens = int64_t{num_used_blocks} * model.block_size,
           .max_tokens = int64_t{stats.num_total_blocks} * model.block_size,
-          .num_queued_tokens = state.admission.num_queued_tokens(),
           .kv_cache_usage = stats.kv_cache_usage,
           .cache_hit_rate = share(stats.prefix_cache_hits, stats.prefix_cache_queries),
-          .utilization = share(stats.num_running, model.max_num_seqs),
-          .tokens_per_second = state.token_rate.per_second()};
+          .utilization = share(stats.num_running, max_running)};
+}
+
+void write_load(const SchedulerLoad& load, size_t replica, JsonWriter& json) {
+  json.begin_object();
+  json.field("dp_rank", static_cast<int64_t>(replica));
+  json.field("num_running_reqs", load.num_running);
+  json.field("num_waiting_reqs", load.num_waiting);
+  json.field("num_total_reqs", load.num_running + load.num_waiting);
+  json.field("num_used_tokens", load.num_used_tokens);
+  json.field("num_total_tokens", load.num_used_tokens + load.num_queued_tokens);
+  json.field("max_total_num_tokens", load.max_tokens);
+  json.field("token_usage", load.kv_cache_usage);
+  json.field("gen_throughput", load.tokens_per_second);
+  json.field("cache_hit_rate", load.cache_hit_rate);
+  json.field("utilization", load.utilization);
+  json.field("max_running_requests", load.max_running);
+  json.end_object();
 }
 
 Status check_progress(ServerState& state) {
-  const Status status =
-      state.health.check(state.engine.health(), state.engine.stats(), HealthWatch::Clock::now());
-  return status.ok() ? status : engine_unavailable();
+  return state.health.check(state.engine.replicas(), HealthWatch::Clock::now()).for_clients;
 }
 
 void write_model(const ServerState& state, std::string_view name, JsonWriter& json) {
@@ -113,10 +124,12 @@ void get_version(ServerState& state, RequestContext&& context) {
 }
 
 void get_metrics(ServerState& state, RequestContext&& context) {
+  std::vector<EngineStats> engines;
+  for (const ReplicaState& replica : state.engine.replicas()) engines.push_back(replica.stats);
   context.respond(state.metrics.text({.model_name = state.config.model_names.front(),
                                       .version = state.config.version,
                                       .model = state.engine.model_info(),
-                                      .engine = state.engine.stats(),
+                                      .engines = std::move(engines),
                                       .http = transport_stats(state),
                                       .waiting = waiting_stats(state),
                                       .process = process_use()}),
@@ -141,31 +154,34 @@ void get_router_load(ServerState& state, RequestContext&& context) {
   context.respond(json.text());
 }
 
-// SGLang's, as its model gateway (SMG) polls it: one entry per data-parallel rank.
+// SGLang's, as its model gateway (SMG) polls it: one entry per data-parallel rank. If there are
+// several, what waits in the server itself is only in the aggregate.
 void get_gateway_loads(ServerState& state, RequestContext&& context) {
-  const SchedulerLoad load = scheduler_load(state);
+  const ModelInfo& model = state.engine.model_info();
+  const std::vector<ReplicaState> replicas = state.engine.replicas();
   JsonWriter json;
   json.begin_object();
   json.field("timestamp", utc_time(std::chrono::system_clock::now()));
   json.field("version", state.config.version);
-  json.field("dp_rank_count", 1);
+  json.field("dp_rank_count", model.data_parallel_size);
   json.key("loads");
   json.begin_array();
-  json.begin_object();
-  json.field("dp_rank", 0);
-  json.field("num_running_reqs", load.num_running);
-  json.field("num_waiting_reqs", load.num_waiting);
-  json.field("num_total_reqs", load.num_running + load.num_waiting);
-  json.field("num_used_tokens", load.num_used_tokens);
-  json.field("num_total_tokens", load.num_used_tokens + load.num_queued_tokens);
-  json.field("max_total_num_tokens", load.max_tokens);
-  json.field("token_usage", load.kv_cache_usage);
-  json.field("gen_throughput", load.tokens_per_second);
-  json.field("cache_hit_rate", load.cache_hit_rate);
-  json.field("utilization", load.utilization);
-  json.field("max_running_requests", load.max_running);
-  json.end_object();
+  const auto add_queue = [&](SchedulerLoad& load) {
+    load.num_waiting += state.grammars.num_waiting();
+    load.num_queued_tokens = state.admission.num_queued_tokens();
+  };
+  double tokens_per_second = 0;
+  for (size_t r = 0; r < replicas.size(); ++r) {
+    SchedulerLoad one = scheduler_load(model, replicas[r].stats, model.max_num_seqs);
+    if (replicas.size() == 1) add_queue(one);
+    one.tokens_per_second = state.token_rates[r].per_second();
+    tokens_per_second += one.tokens_per_second;
+    write_load(one, r, json);
+  }
   json.end_array();
+  SchedulerLoad load = scheduler_load(model, state.engine.stats(), model.max_num_running());
+  add_queue(load);
+  load.tokens_per_second = tokens_per_second;
   json.key("aggregate");
   json.begin_object();
   json.field("total_running_reqs", load.num_running);
@@ -184,7 +200,7 @@ void get_gateway_loads(ServerState& state, RequestContext&& context) {
 // The fields that routers read of SGLang's, under its names.
 void get_server_info(ServerState& state, RequestContext&& context) {
   const ModelInfo& model = state.engine.model_info();
-  const SchedulerLoad load = scheduler_load(state);
+  const SchedulerLoad load = scheduler_load(model, state.engine.stats(), model.max_num_running());
   JsonWriter json;
   json.begin_object();
   json.field("version", state.config.version);
@@ -199,7 +215,7 @@ void get_server_info(ServerState& state, RequestContext&& context) {
   json.field("page_size", model.block_size);
   json.field("tp_size", state.config.tensor_parallel_size);
   json.field("pp_size", 1);
-  json.field("dp_size", 1);
+  json.field("dp_size", model.data_parallel_size);
   json.field("max_running_requests", load.max_running);
   json.field("max_total_num_tokens", load.max_tokens);
   json.field("max_total_tokens", load.max_tokens);

@@ -109,6 +109,7 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
     : engine(the_engine),
       config(std::move(given)),
       admission(config.admission, config.keys.size()),
+      metrics(static_cast<size_t>(engine.model_info().data_parallel_size)),
       responses(config.stored_responses),
       workers(config.num_workers),
       tokenize_workers(kNumTokenizeWorkers),
@@ -117,6 +118,7 @@ ServerState::ServerState(EngineApi& the_engine, ServiceConfig given)
       grammars(grammar_workers, config.grammar_queue),
       health(config.stall_timeout,
              {{"parsing", &workers}, {"writing", &writers}, {"grammar", &grammar_workers}}),
+      token_rates(static_cast<size_t>(engine.model_info().data_parallel_size)),
       max_prompt_bytes(max_context_bytes(engine)),
       system_fingerprint(fingerprint_of(engine, config)),
       model_digest(to_hexadecimal(sha256_of(system_fingerprint))) {}

@@ -40,7 +40,7 @@ struct ServerState {
   WorkerPool grammar_workers;   // compile grammars, which can take seconds
   GrammarQueue grammars;
   HealthWatch health;
-  TokenRate token_rate;
+  std::vector<TokenRate> token_rates;  // by replica
   LogThrottle unread_requests;
   size_t max_prompt_bytes = 0;  // a longer prompt cannot fit the model's context
   // "fp_…": equal for the same build, model and configuration
