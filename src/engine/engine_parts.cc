@@ -214,11 +214,10 @@ void log_plans(std::span<const PlannedReplica> replicas, const ModelFiles& files
   }
 }
 
-Result<std::unique_ptr<EngineParts>> load_replica(
-    const EngineConfig& config, PlannedReplica&& replica, const Speculation& speculation,
-    const ModelFiles& files, const std::shared_ptr<Nodes>& nodes, const LoadProgress& progress) {
-  auto parts = std::make_unique<EngineParts>();
-  parts->nodes = nodes;
+// Loads what was planned into parts, which has its nodes.
+Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
+                    const Speculation& speculation, const ModelFiles& files,
+                    const LoadProgress& progress, EngineParts* parts) {
   parts->platform = std::move(replica.platform);
   PlannedEngine& planned = replica.engine;
   const EnginePlan& plan = planned.plans.front();
@@ -259,8 +258,8 @@ Result<std::unique_ptr<EngineParts>> load_replica(
   };
   QUIRE_RETURN_IF_ERROR(on_every_rank(*parts->platform, load));
   parts->platform->keep_packed_weights();
-  parts->runner = join_runners(config, nodes, std::move(runners));
-  return parts;
+  parts->runner = join_runners(config, parts->nodes, std::move(runners));
+  return {};
 }
 
 }  // namespace
@@ -351,34 +350,10 @@ Status check_replicas(const EngineConfig& config) {
       config.data_parallel_size, config.nnodes == 0 ? "several" : fmt::to_string(config.nnodes)));
 }
 
-Result<std::vector<std::unique_ptr<EngineParts>>> load_replicas(const EngineConfig& config,
-                                                                const Speculation& speculation,
-                                                                const ModelFiles& files,
-                                                                const std::shared_ptr<Nodes>& nodes,
-                                                                const LoadProgress& progress) {
-  QUIRE_ASSIGN_OR_RETURN(std::vector<PlannedReplica> planned,
-                         plan_replicas(config, speculation, files, nodes));
-  log_plans(planned, files);
-  std::vector<std::unique_ptr<EngineParts>> all(planned.size());
-  const auto load = [&](size_t r) -> Status {
-    QUIRE_ASSIGN_OR_RETURN(all[r], load_replica(config, std::move(planned[r]), speculation, files,
-                                                nodes, r == 0 ? progress : LoadProgress()));
-    return {};
-  };
-  QUIRE_RETURN_IF_ERROR(on_every_replica(all.size(), load));
-  return all;
-}
-
-}  // namespace
-
-Result<std::vector<PlannedReplica>> plan_replicas(const EngineConfig& config,
-                                                  const Speculation& speculation,
-                                                  const ModelFiles& files,
-                                                  const std::shared_ptr<Nodes>& nodes) {
-  QUIRE_RETURN_IF_ERROR(check_replicas(config));
-  std::vector<PlannedReplica> replicas;
+Status plan_all(const EngineConfig& config, const Speculation& speculation, const ModelFiles& files,
+                const std::shared_ptr<Nodes>& nodes, std::vector<PlannedReplica>* replicas) {
   for (int r = 0; r < config.data_parallel_size; ++r) {
-    PlannedReplica& replica = replicas.emplace_back();
+    PlannedReplica& replica = replicas->emplace_back();
     QUIRE_ASSIGN_OR_RETURN(
         replica.platform,
         make_platform(config, files, nodes, {.rank = r, .size = config.data_parallel_size}));
@@ -387,13 +362,24 @@ Result<std::vector<PlannedReplica>> plan_replicas(const EngineConfig& config,
     QUIRE_ASSIGN_OR_RETURN(replica.engine,
                            plan_with_drafter(config, speculation, files, *replica.platform));
     const int length = served_context(replica);
-    const int expected = served_context(replicas.front());
+    const int expected = served_context(replicas->front());
     if (length == expected) continue;
     return resource_exhausted(
         fmt::format("[memory] replica {} has memory for a context of {} tokens, expected {} as in "
                     "replica 0; set `max_model_len` to at most {}",
                     r, length, expected, std::min(length, expected)));
   }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<PlannedReplica>> plan_replicas(const EngineConfig& config,
+                                                  const Speculation& speculation,
+                                                  const ModelFiles& files) {
+  QUIRE_RETURN_IF_ERROR(check_replicas(config));
+  std::vector<PlannedReplica> replicas;
+  QUIRE_RETURN_IF_ERROR(plan_all(config, speculation, files, nullptr, &replicas));
   return replicas;
 }
 
@@ -403,9 +389,26 @@ Result<std::vector<std::unique_ptr<EngineParts>>> assemble_replicas(const Engine
                                                                     const LoadProgress& progress) {
   QUIRE_RETURN_IF_ERROR(check_replicas(config));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<Nodes> nodes, connect_nodes(config, files));
-  auto replicas = load_replicas(config, speculation, files, nodes, progress);
-  if (replicas.ok() || nodes == nullptr) return replicas;
-  nodes->fail(replicas.status());
+  // They live until the other nodes have learned of an error.
+  std::vector<PlannedReplica> planned;
+  std::vector<std::unique_ptr<EngineParts>> replicas;
+  const auto load = [&](size_t r) {
+    return load_replica(config, std::move(planned[r]), speculation, files,
+                        r == 0 ? progress : LoadProgress(), replicas[r].get());
+  };
+  const auto assemble = [&]() -> Status {
+    QUIRE_RETURN_IF_ERROR(plan_all(config, speculation, files, nodes, &planned));
+    log_plans(planned, files);
+    for (size_t r = 0; r < planned.size(); ++r) {
+      replicas.push_back(std::make_unique<EngineParts>());
+      replicas.back()->nodes = nodes;
+    }
+    return on_every_replica(planned.size(), load);
+  };
+  const Status status = assemble();
+  if (status.ok()) return replicas;
+  if (nodes == nullptr) return status;
+  nodes->fail(status);
   return nodes->status();
 }
 

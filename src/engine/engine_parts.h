@@ -55,11 +55,10 @@ struct PlannedReplica {
 };
 
 // Plans all replicas of the configuration, one after the other. They serve the same context, but
-// may have different numbers of KV blocks. nodes: null if there is one; several have one replica.
+// may have different numbers of KV blocks. There is one node.
 Result<std::vector<PlannedReplica>> plan_replicas(const EngineConfig& config,
                                                   const Speculation& speculation,
-                                                  const ModelFiles& files,
-                                                  const std::shared_ptr<Nodes>& nodes = nullptr);
+                                                  const ModelFiles& files);
 
 // One line about a CPU's threads; empty for other devices.
 std::string describe_threads(const Platform& platform);

@@ -109,6 +109,15 @@ TEST(DataParallel, RefusesTooFewThreadsAndImpossibleSizes) {
   }
 }
 
+TEST(DataParallel, IsRefusedOnSeveralNodes) {
+  EngineConfig config = with_replicas(testing::tiny_config(), 2, 2);
+  config.nnodes = 2;
+  config.node_rank = 0;
+  config.master_addr = "127.0.0.1";
+  EXPECT_THAT(std::string(Engine::create(config).status().message()),
+              HasSubstr("data_parallel_size: got 2 on 2 nodes, expected 1"));
+}
+
 // All replicas end their start before the error is reported.
 TEST(DataParallel, ReportsAnErrorOfALoad) {
   const EngineConfig config = with_replicas(testing::tiny_config(), 2);
