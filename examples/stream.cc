@@ -1,9 +1,11 @@
 // Streams an answer: stream [MODEL_DIR]. Without a directory the embedded model answers.
 #include <quire/engine.h>
+#include <quire/log_level.h>
 
 #include <iostream>
 
 int main(int argc, char** argv) {
+  if (!quire::set_log_level("warning").ok()) return 1;  // no lines about the start
   auto engine = quire::Engine::create({.model = argc > 1 ? argv[1] : ""});
   if (!engine.ok()) return std::cerr << engine.status().message() << "\n", 1;
   auto stream = (*engine)->submit({

@@ -300,6 +300,10 @@ std::string common_reason(Services services) {
   return is_one ? services.front().reason : "as measured";
 }
 
+std::string in_parentheses(const std::string& reason) {
+  return reason.empty() ? "" : fmt::format(" ({})", reason);
+}
+
 // Removes the services at the front that satisfy the predicate, and returns them.
 template <typename Predicate>
 Services take_while(Services& services, const Predicate& predicate) {
@@ -337,9 +341,9 @@ void summarize_decode(Services services, const std::string& group,
           left, [&](const AttentionService& service) { return service.max_kv_len == max_kv_len; });
       const std::string names = list_decode_sizes(alike);
       if (names == last) lines.pop_back();  // this range includes the previous one
-      lines.push_back(fmt::format("{}{} of up to {} tokens: {} ({})", group,
+      lines.push_back(fmt::format("{}{} of up to {} tokens: {}{}", group,
                                   decode_name(alike.front()), max_kv_len, names,
-                                  common_reason(all)));
+                                  in_parentheses(common_reason(all))));
       last = names;
     }
   }
@@ -356,16 +360,18 @@ void describe_group(const AttentionSelector& selector, const std::string& group,
     report.details.push_back(group + remark);
   }
   summarize_decode(decode, group, report.summary);
-  report.summary.push_back(
-      fmt::format("{}prefill: {} ({})", group, list_sizes(prefill), common_reason(prefill)));
+  report.summary.push_back(fmt::format("{}prefill: {}{}", group, list_sizes(prefill),
+                                       in_parentheses(common_reason(prefill))));
   for (const AttentionService& service : decode) {
-    report.details.push_back(fmt::format(
-        "{}{} of {} up to {}{}: {} ({})", group, decode_name(service), size_range(service),
-        service.max_kv_len, service.ragged ? " ragged" : "", service.backend, service.reason));
+    report.details.push_back(fmt::format("{}{} of {} up to {}{}: {}{}", group, decode_name(service),
+                                         size_range(service), service.max_kv_len,
+                                         service.ragged ? " ragged" : "", service.backend,
+                                         in_parentheses(service.reason)));
   }
   for (const AttentionService& service : prefill) {
-    report.details.push_back(fmt::format("{}prefill of {}: {} ({})", group, size_range(service),
-                                         service.backend, service.reason));
+    const std::string sizes = prefill.size() == 1 ? "" : fmt::format(" of {}", size_range(service));
+    report.details.push_back(fmt::format("{}prefill{}: {}{}", group, sizes, service.backend,
+                                         in_parentheses(service.reason)));
   }
 }
 
@@ -374,6 +380,10 @@ void describe_group(const AttentionSelector& selector, const std::string& group,
 std::string AttentionSelector::reason(const Candidates& candidates, const Choice& choice) {
   if (!candidates.forced_by.empty()) return fmt::format("forced by {}", candidates.forced_by);
   if (candidates.backends.size() == 1) return "the only backend that serves this shape";
+  // The reference is for tests: tables do not measure it.
+  const auto num_rivals = std::ranges::count_if(
+      candidates.backends, [](const auto* backend) { return backend->name() != "reference"; });
+  if (choice.measured == nullptr && num_rivals == 1) return "";
   if (choice.measured == nullptr) {
     return "not measured; the first backend that serves this shape";
   }

@@ -10,6 +10,7 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "quire/log_level.h"
 
 namespace quire {
 namespace {
@@ -78,6 +79,20 @@ std::string json_rest(std::string_view line, const LogFields& fields) {
 
 void set_log_level(LogLevel level) {
   logger().set_level(spdlog_level(level));
+}
+Status set_log_level(std::string_view level) {
+  constexpr std::pair<std::string_view, LogLevel> kLevels[] = {{"debug", LogLevel::kDebug},
+                                                               {"info", LogLevel::kInfo},
+                                                               {"warning", LogLevel::kWarning},
+                                                               {"error", LogLevel::kError},
+                                                               {"off", LogLevel::kOff}};
+  for (const auto& [name, known] : kLevels) {
+    if (level != name) continue;
+    set_log_level(known);
+    return {};
+  }
+  return invalid_argument(fmt::format(
+      "[log] level: got '{}', expected debug, info, warning, error or off", one_line(level)));
 }
 bool log_enabled(LogLevel level) {
   return logger().should_log(spdlog_level(level));

@@ -105,7 +105,8 @@ Result<WindowSizes> window_sizes(const PerplexityOptions& options, int max_model
   const int context = options.context > 0 ? options.context : std::min(kDefaultContext, largest);
   if (context > largest) {
     return invalid_argument(fmt::format(
-        "`context`: got {}, expected 1 to {}: `max_model_len` {} less the token that is predicted",
+        "`context`: got {}, expected 1 to {}: the engine's context of {} tokens less the one that "
+        "is predicted",
         context, largest, max_model_len));
   }
   const int stride = options.stride > 0 ? options.stride : ceil_div(context, 2);

@@ -43,6 +43,7 @@ bool is_good(const ServedResponse& response, std::span<const Goodput> limits) {
 void add_response(const ServedResponse& response, ServeResult& result) {
   ++result.num_completed;
   result.num_prompt_tokens += response.num_prompt_tokens;
+  result.num_cached_tokens += response.num_cached_tokens;
   result.num_output_tokens += response.num_output_tokens;
   auto& latencies = result.latencies_ms;
   latencies[LatencyKind::kTtft].push_back(latency_ms(response, LatencyKind::kTtft));
@@ -132,6 +133,7 @@ std::string to_table(const ServeResult& result, const ReportConfig& config) {
   text += line("Failed requests:", result.num_failed);
   text += line("Benchmark duration (s):", result.duration_s);
   text += line("Total input tokens:", result.num_prompt_tokens);
+  text += line("Cached input tokens:", result.num_cached_tokens);
   text += line("Total generated tokens:", result.num_output_tokens);
   text += line("Request throughput (req/s):", rate(result.num_completed));
   if (result.num_good) text += line("Request goodput (req/s):", rate(*result.num_good));
@@ -152,6 +154,7 @@ void write_report(JsonWriter& json, const ServeResult& result, const ReportConfi
   json.field("completed", result.num_completed);
   json.field("failed", result.num_failed);
   json.field("total_input_tokens", result.num_prompt_tokens);
+  json.field("total_cached_input_tokens", result.num_cached_tokens);
   json.field("total_output_tokens", result.num_output_tokens);
   json.field("request_throughput", rate(result.num_completed));
   json.key("request_goodput");

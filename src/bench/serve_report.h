@@ -34,6 +34,7 @@ struct ServeResult {
   size_t num_completed = 0;
   size_t num_failed = 0;
   int64_t num_prompt_tokens = 0;  // of completed requests
+  int64_t num_cached_tokens = 0;  // of these, taken from the server's prefix cache
   int64_t num_output_tokens = 0;
   int peak_concurrent = 0;
   double peak_output_tokens_per_s = 0.0;  // over the best whole second

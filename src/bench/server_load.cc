@@ -274,14 +274,19 @@ void StreamReader::read_event(std::string_view data, double now_s) {
   if (!event["choices"].get_array().get(choices)) {
     for (const simdjson::dom::element choice : choices) read_choice(choice, now_s);
   }
-  read_usage(event, "completion_tokens", num_usage_tokens_);
-  read_usage(event, "prompt_tokens", response_.num_prompt_tokens);
+  simdjson::dom::element usage;
+  if (event["usage"].get(usage)) return;
+  read_usage(usage, "completion_tokens", num_usage_tokens_);
+  read_usage(usage, "prompt_tokens", response_.num_prompt_tokens);
+  simdjson::dom::element details;
+  if (usage["prompt_tokens_details"].get(details)) return;
+  read_usage(details, "cached_tokens", response_.num_cached_tokens);
 }
 
-void StreamReader::read_usage(simdjson::dom::element event, std::string_view field,
+void StreamReader::read_usage(simdjson::dom::element usage, std::string_view field,
                               int64_t& count) {
   simdjson::dom::element got;
-  if (event["usage"][field].get(got) || got.is_null()) return;
+  if (usage[field].get(got) || got.is_null()) return;
   int64_t value = 0;
   if (got.get_int64().get(value) || value < 0 || value > kMaxUsageTokens) {
     return fail("bad stream", fmt::format("usage.{} is {}, expected an integer in [0, {}]", field,

@@ -47,6 +47,7 @@ struct ServedResponse {
   double latency_s = 0.0;             // E2EL: until the last chunk with text or a finish reason
   std::vector<double> inter_token_s;  // ITL: between chunks of text
   int64_t num_prompt_tokens = 0;
+  int64_t num_cached_tokens = 0;  // of the prompt, if the server's usage has them
   int64_t num_output_tokens = 0;  // from the server's usage, else the number of chunks with text
   std::string error_kind;         // with kFailed: "HTTP 429", "no connection", …
   std::string error_message;
@@ -73,7 +74,7 @@ class StreamReader {
   void read_event(std::string_view data, double now_s);
   void read_choice(simdjson::dom::element choice, double now_s);
   // Fails the stream if the server reports a count that no response can have.
-  void read_usage(simdjson::dom::element event, std::string_view field, int64_t& count);
+  void read_usage(simdjson::dom::element usage, std::string_view field, int64_t& count);
   // Counts an event or a choice. Returns false, and fails the stream, beyond the bound.
   bool count_event();
   void fail(std::string kind, std::string_view message);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <limits>
 
+#include "base/check.h"
 #include "bench/engine_bench.h"
 #include "engine/engine_parts.h"
 #include "engine/engine_plan.h"
@@ -22,6 +23,10 @@ constexpr int kNumRounds = 5;
 // No round begins after this time, so that a large model is measured less often.
 constexpr std::chrono::seconds kTimeLimit(60);
 
+std::string count_of_threads(int count) {
+  return fmt::format("{} thread{}", count, count == 1 ? "" : "s");
+}
+
 double shortest(std::span<const double> values) {
   return values.empty() ? std::numeric_limits<double>::infinity()
                         : *std::ranges::min_element(values);
@@ -35,6 +40,28 @@ Result<LatencyResult> run_batch(Engine& engine, const LatencyOptions& options, c
   return result;
 }
 
+// The times of one number of threads, by repeat.
+struct Repeats {
+  std::vector<double> decode_s = {};
+  std::vector<double> batch_decode_s = {};
+  std::vector<double> prefill_s = {};
+};
+
+// By how large a share the second shortest time is longer than the shortest.
+double scatter(std::vector<double> times) {
+  if (times.size() < 2) return 0.0;
+  std::ranges::sort(times);
+  return times[1] / times[0] - 1.0;
+}
+
+void summarize(const Repeats& repeats, ThreadTimes& times) {
+  times.decode_s = shortest(repeats.decode_s);
+  times.batch_decode_s = shortest(repeats.batch_decode_s);
+  times.prefill_s = shortest(repeats.prefill_s);
+  times.scatter = std::max(
+      {scatter(repeats.decode_s), scatter(repeats.batch_decode_s), scatter(repeats.prefill_s)});
+}
+
 class Measurement {
  public:
   Measurement(Engine& engine, const Hooks& hooks)
@@ -44,15 +71,15 @@ class Measurement {
 
   int prompt_len() const { return prompt_len_; }
 
-  // Measures one number of threads and lowers `times` to what it finds.
-  Status add(ThreadTimes& times) {
+  // Measures one number of threads once more.
+  Status add(int num_threads, Repeats& repeats) {
     EngineInternals::platform(engine_).set_step_threads(
-        {.decode = times.num_threads, .prefill = times.num_threads});
-    QUIRE_RETURN_IF_ERROR(add_decode(1, times.decode_s));
-    QUIRE_RETURN_IF_ERROR(add_decode(kBatch, times.batch_decode_s));
+        {.decode = num_threads, .prefill = num_threads});
+    QUIRE_RETURN_IF_ERROR(add_decode(1, repeats.decode_s));
+    QUIRE_RETURN_IF_ERROR(add_decode(kBatch, repeats.batch_decode_s));
     QUIRE_ASSIGN_OR_RETURN(const LatencyResult prompt,
                            run_batch(engine_, options(prompt_len_, 1, 1), hooks_));
-    times.prefill_s = std::min(times.prefill_s, shortest(prompt.requests.first_token_s));
+    repeats.prefill_s.push_back(shortest(prompt.requests.first_token_s));
     return {};
   }
 
@@ -65,12 +92,12 @@ class Measurement {
             .num_iters = 1};
   }
 
-  Status add_decode(int batch_size, double& seconds) {
+  Status add_decode(int batch_size, std::vector<double>& seconds) {
     constexpr int kInputLen = 8;
     const int output_len = std::min(24, engine_.model_info().max_model_len - kInputLen);
     QUIRE_ASSIGN_OR_RETURN(const LatencyResult result,
                            run_batch(engine_, options(kInputLen, output_len, batch_size), hooks_));
-    seconds = std::min(seconds, shortest(result.requests.per_token_s));
+    seconds.push_back(shortest(result.requests.per_token_s));
     return {};
   }
 
@@ -106,8 +133,9 @@ Status check_model(const ModelInfo& info) {
 Status measure(Engine& engine, bool quick, const Hooks& hooks, ThreadTuneResult& result) {
   Measurement measurement(engine, hooks);
   result.prompt_len = measurement.prompt_len();
-  ThreadTimes warm_up = result.times.back();
-  QUIRE_RETURN_IF_ERROR(measurement.add(warm_up));
+  Repeats warm_up;
+  QUIRE_RETURN_IF_ERROR(measurement.add(result.times.back().num_threads, warm_up));
+  std::vector<Repeats> repeats(result.times.size());
   // Rounds alternate between the numbers of threads, so that a temporary slowdown of the machine
   // affects all of them.
   const Clock::time_point start = Clock::now();
@@ -116,20 +144,31 @@ Status measure(Engine& engine, bool quick, const Hooks& hooks, ThreadTuneResult&
   for (size_t i = 0; i < num_total; ++i) {
     ThreadTimes& times = result.times[i % result.times.size()];
     if (&times == result.times.data() && i > 0 && Clock::now() - start > kTimeLimit) break;
-    hooks.on_progress(i, num_total, [&] { return fmt::format("{} threads", times.num_threads); });
-    QUIRE_RETURN_IF_ERROR(measurement.add(times));
+    hooks.on_progress(i, num_total, [&] { return "with " + count_of_threads(times.num_threads); });
+    Repeats& own = repeats[i % repeats.size()];
+    QUIRE_RETURN_IF_ERROR(measurement.add(times.num_threads, own));
+    summarize(own, times);
   }
+  hooks.on_progress(num_total, num_total, [] { return std::string(); });
   return {};
 }
 
-// The fewest threads whose cost is within 2 % of the lowest.
+// The default, unless another number's cost is clearly lower.
 template <class Cost>
-int fewest_within(std::span<const ThreadTimes> times, const Cost& cost) {
+int clearly_fastest(std::span<const ThreadTimes> times, int default_threads, const Cost& cost) {
   constexpr double kTolerance = 1.02;
+  constexpr double kLeastGain = 0.05;
+  const auto usual = std::ranges::find(times, default_threads, &ThreadTimes::num_threads);
+  QUIRE_CHECK(usual != times.end(), "[tune] the default number of threads is not measured");
   const double lowest = cost(*std::ranges::min_element(times, {}, cost));
-  int fewest = std::numeric_limits<int>::max();
+  int fewest = default_threads;
   for (const ThreadTimes& one : times) {
-    if (cost(one) <= lowest * kTolerance) fewest = std::min(fewest, one.num_threads);
+    const double gain = 1.0 - cost(one) / cost(*usual);
+    const bool is_clear = gain > std::max({kLeastGain, one.scatter, usual->scatter});
+    const bool is_among_best = cost(one) <= lowest * kTolerance;
+    if (is_clear && is_among_best && (fewest == default_threads || one.num_threads < fewest)) {
+      fewest = one.num_threads;
+    }
   }
   return fewest;
 }
@@ -147,16 +186,17 @@ std::vector<int> thread_counts(int num_cores, int num_cpus) {
   return counts;
 }
 
-StepThreads fastest_threads(std::span<const ThreadTimes> times) {
+StepThreads fastest_threads(std::span<const ThreadTimes> times, int default_threads) {
   const auto one = [](const ThreadTimes& t) { return t.decode_s; };
   const auto batch = [](const ThreadTimes& t) { return t.batch_decode_s; };
   const double shortest_one = one(*std::ranges::min_element(times, {}, one));
   const double shortest_batch = batch(*std::ranges::min_element(times, {}, batch));
-  return {.decode = fewest_within(times,
-                                  [&](const ThreadTimes& t) {
-                                    return one(t) / shortest_one + batch(t) / shortest_batch;
-                                  }),
-          .prefill = fewest_within(times, [](const ThreadTimes& t) { return t.prefill_s; })};
+  const auto both = [&](const ThreadTimes& t) {
+    return one(t) / shortest_one + batch(t) / shortest_batch;
+  };
+  const auto prompt = [](const ThreadTimes& t) { return t.prefill_s; };
+  return {.decode = clearly_fastest(times, default_threads, both),
+          .prefill = clearly_fastest(times, default_threads, prompt)};
 }
 
 Result<ThreadTuneResult> tune_threads(const ThreadTuneOptions& options, const Hooks& hooks) {
@@ -180,7 +220,7 @@ Result<ThreadTuneResult> tune_threads(const ThreadTuneOptions& options, const Ho
   QUIRE_RETURN_IF_ERROR(measure(*engine, options.quick, hooks, result));
   result.best = {.cpus = cpus_key(choice),
                  .model = model_key(options.engine, files),
-                 .threads = fastest_threads(result.times)};
+                 .threads = fastest_threads(result.times, num_threads)};
   result.file = tuned_threads_file();
   QUIRE_RETURN_IF_ERROR(keep_tuned_threads(result.file, result.best));
   return result;
@@ -196,8 +236,19 @@ std::string to_table(const ThreadTuneResult& result) {
                         1e3 * times.decode_s, 1e3 * times.batch_decode_s, 1e3 * times.prefill_s);
   }
   const StepThreads& best = result.best.threads;
-  return text + fmt::format("fastest: {} threads for decode, {} for prompts; kept in {}\n",
-                            best.decode, best.prefill, result.file.string());
+  text += fmt::format("chosen: {} for decode, {} for prompts; kept in {}, which may be deleted\n",
+                      count_of_threads(best.decode), count_of_threads(best.prefill),
+                      result.file.string());
+  constexpr double kMuch = 0.1;
+  const double most = std::ranges::max_element(result.times, {}, &ThreadTimes::scatter)->scatter;
+  if (most > kMuch) {
+    text += fmt::format(
+        "Repeats differ by up to {:.0f} %, as if other work ran beside them. Repeat this on an "
+        "idle "
+        "machine.\n",
+        100 * most);
+  }
+  return text;
 }
 
 std::string to_csv(const ThreadTuneResult& result) {

@@ -23,6 +23,8 @@ struct ThreadTimes {
   double decode_s = 0.0;        // per token of one sequence
   double batch_decode_s = 0.0;  // per token of each of 8 sequences
   double prefill_s = 0.0;       // of one prompt
+  // The second shortest time is longer by this share, of the three times the largest.
+  double scatter = 0.0;
 };
 
 struct ThreadTuneResult {
@@ -36,9 +38,10 @@ struct ThreadTuneResult {
 // All logical CPUs, all physical cores, and up to three halvings of the latter; ascending. Without
 // a second CPU per core, or with a quota, physical cores or the quota are the most.
 std::vector<int> thread_counts(int num_cores, int num_cpus);
-// The numbers of threads with the shortest times. Of those within 2 % of the shortest, the fewest
+// The default number of threads, which is one of `times`, unless another one is faster by more than
+// 5 % and by more than the scatter of both. Of those within 2 % of the shortest time, the fewest
 // threads, because they leave cores to other work. Decode adds up the shares of both batches.
-StepThreads fastest_threads(std::span<const ThreadTimes> times);
+StepThreads fastest_threads(std::span<const ThreadTimes> times, int default_threads);
 
 // Loads the model with as many threads as the largest number, measures them all, and keeps the best
 // for later starts. Fails with kCancelled after an interrupt, and for a model that embeds.

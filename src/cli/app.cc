@@ -13,20 +13,14 @@
 #include "cli/command_line.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "quire/log_level.h"
 
 namespace quire::cli {
 namespace {
 
 void apply(const LogOptions& options) {
-  constexpr std::pair<std::string_view, LogLevel> kLevels[] = {{"debug", LogLevel::kDebug},
-                                                               {"info", LogLevel::kInfo},
-                                                               {"warning", LogLevel::kWarning},
-                                                               {"error", LogLevel::kError},
-                                                               {"off", LogLevel::kOff}};
   set_log_format(options.format == "json" ? LogFormat::kJson : LogFormat::kText);
-  for (const auto& [name, level] : kLevels) {
-    if (options.level == name) set_log_level(level);
-  }
+  (void)set_log_level(options.level);  // the flag takes no other level
 }
 
 void add_log_flags(Command& command) {
@@ -45,7 +39,9 @@ int usage_error(const CommandLine& line) {
   for (size_t i = 0; i < messages.size(); ++i) {
     const bool is_last = i + 1 == messages.size();
     print_stderr("{}: {}{}\n", line.path, one_line(line.command->flags.name_flags(messages[i])),
-                 is_last ? fmt::format("; see {} --help", line.path) : "");
+                 !is_last                     ? ""
+                 : messages[i].ends_with('?') ? fmt::format(" See {} --help", line.path)
+                                              : fmt::format("; see {} --help", line.path));
   }
   return kExitUsage;
 }

@@ -27,6 +27,7 @@ struct Positional {
   bool repeatable = false;
   // Called once per word, after the setters of all flags. Empty words are refused before.
   std::function<Status(std::string_view word)> set;
+  std::string excess = {};  // what to do with further words, unless it is repeatable
 };
 
 struct LogOptions {

@@ -169,6 +169,9 @@ class Reader {
       return std::string(foreign->text);
     }
     if (foreign) {
+      if (!foreign->other.empty() && find_flag(*line_.command, foreign->other) != nullptr) {
+        return fmt::format("is {} here", foreign->other);
+      }
       const bool is_here = find_flag(*line_.command, foreign->text) != nullptr;
       const std::string where = is_here ? "" : owners(foreign->text);
       return fmt::format("is {}{} here", foreign->text, where.empty() ? "" : " of " + where);
@@ -195,6 +198,11 @@ class Reader {
     const Command& command = *line_.command;
     if (command.subcommands.empty()) {
       words_.push_back(word);
+      return;
+    }
+    if (&command == &root_ && word == "version") {
+      rest_ = {};
+      line_.action = CommandLine::Action::kVersion;
       return;
     }
     const auto found = std::ranges::find(command.subcommands, word, &Command::name);
@@ -248,7 +256,8 @@ class Reader {
   void set_word(const Positional& positional, std::string_view word, size_t idx) {
     if (idx > 0 && !positional.repeatable) {
       return line_.complaints.add(
-          fmt::format("got '{}' as well, expected one {}", clipped(word), positional.name));
+          fmt::format("got '{}' as well, expected one {}{}{}", clipped(word), positional.name,
+                      positional.excess.empty() ? "" : "; ", positional.excess));
     }
     const auto& choices = positional.choices;
     const bool is_choice = choices.empty() || std::ranges::find(choices, word) != choices.end();

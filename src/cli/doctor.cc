@@ -23,6 +23,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "engine/speculation.h"
+#include "engine/tuned_threads.h"
 #include "kv/cache_dtype.h"
 #include "model/families.h"
 #include "platform/platform.h"
@@ -172,17 +173,20 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   if (replicas.size() > 1) {
     print_line("replicas", fmt::format("{}, with the plan of the first", replicas.size()));
   }
-  print_line("memory plan", describe(plan.memory_request, plan.memory_plan));
+  const auto memory_of = [](const EnginePlan& planned) {
+    constexpr std::string_view kModule = "[memory] ";
+    return describe(planned.memory_request, planned.memory_plan).substr(kModule.size());
+  };
+  print_line("memory plan", memory_of(plan));
   for (size_t r = 1; r < replicas.size(); ++r) {
-    const EnginePlan& other = replicas[r].engine.plans.front();
-    const std::string memory = describe(other.memory_request, other.memory_plan);
-    if (memory == describe(plan.memory_request, plan.memory_plan)) continue;
-    print_line(fmt::format("  of replica {}", r), memory);
+    const std::string memory = memory_of(replicas[r].engine.plans.front());
+    if (memory != memory_of(plan)) print_line(fmt::format("  of replica {}", r), memory);
   }
   const StepThreads steps = platform.step_threads();
   if (steps.decode > 0) {
     print_line("tuned threads",
-               fmt::format("{} for decode, {} for prompts", steps.decode, steps.prefill));
+               fmt::format("{} for decode, {} for prompts; from {}, which may be deleted",
+                           steps.decode, steps.prefill, tuned_threads_file().string()));
   }
   print_serving_backends("serves", plan.attention);
   if (plan.draft) print_serving_backends("drafter serves", plan.draft->attention);
@@ -201,9 +205,11 @@ void print_model(const ModelFiles& files) {
   print_line("task",
              files.embedding ? "embed: last-token pooling, for /v1/embeddings" : "generate");
   print_line("tokenizer",
-             files.tokenizer != nullptr
+             !files.tokenizer_error.ok() ? "no: " + engine_message(files.tokenizer_error)
+             : files.tokenizer != nullptr
                  ? fmt::format("yes: {} tokens", files.tokenizer->vocab_size())
                  : "no: neither tokenizer.json nor tokenizer.model; prompts must be token ids");
+  if (!files.tokenizer_error.ok()) return;
   print_line("chat template", files.chat ? "yes" : "no: " + engine_message(files.chat_error));
 }
 
@@ -215,7 +221,7 @@ Result<int> run(const EngineConfig& given) {
   print_build();
   print_machine(inspect_machine(), choose_threads(threads));
   (void)finish_stdout();
-  QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, open_model_files(engine));
+  QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, inspect_model_files(engine));
   print_model(files);
   const Status has_weights = check_tensors_present(files.config, *files.weights);
   if (engine.load_format == "dummy") {
@@ -225,7 +231,7 @@ Result<int> run(const EngineConfig& given) {
   }
   const Status plan = print_plan(engine, speculation, files);
   if (!plan.ok()) print_line("memory plan", "no: " + engine_message(plan));
-  return has_weights.ok() && plan.ok() ? kExitOk : kExitFailure;
+  return has_weights.ok() && plan.ok() && files.tokenizer_error.ok() ? kExitOk : kExitFailure;
 }
 
 }  // namespace

@@ -79,8 +79,10 @@ void add_block_size(FlagSet& flags, int* target) {
 
 void add_kv_cache_dtype(FlagSet& flags, EngineConfig* config) {
   flags.choice("--kv-cache-dtype", {"auto", "f32", "f16", "bf16", "fp8", "int8"},
-               &config->kv_cache_dtype, "Type of the KV cache; int8 is for a CPU",
-               dtype_synonyms());
+               &config->kv_cache_dtype, "Type of the KV cache; int8 is for a CPU", dtype_synonyms(),
+               {{"q8_0", "q8_0 is int8 here, on a CPU; a GPU has fp8"},
+                {"q4_0", "the smallest are int8 on a CPU and fp8"},
+                {"fp8_e5m2", "fp8 is E4M3 here"}});
 }
 
 void add_model(FlagSet& flags, EngineConfig* config) {
@@ -112,11 +114,28 @@ void add_load_format(FlagSet& flags, EngineConfig* config) {
                "dummy: random weights of the config's shape");
 }
 
+// Methods of other engines: those of checkpoints that are quantized, and one that they apply at the
+// start.
+FlagSet::Synonyms quantization_remedies() {
+  FlagSet::Synonyms remedies = {
+      {"bitsandbytes",
+       "it is not supported; fp8 quantizes at the start, and quire quantize writes "
+       "a copy in 4 bits"}};
+  for (const char* method :
+       {"awq", "awq_marlin", "gptq", "gptq_marlin", "marlin", "auto-round", "compressed-tensors",
+        "w4a16", "w8a8_int8", "w8a8_fp8", "modelopt", "fbgemm_fp8", "gguf"}) {
+    remedies.emplace_back(method,
+                          "a quantized checkpoint says itself what it is; leave the flag out");
+  }
+  return remedies;
+}
+
 void add_quantization(FlagSet& flags, EngineConfig* config) {
   flags.choice(
       "--quantization", {"none", "fp8"}, &config->quantization,
       "fp8: quantize the layers' matrices when they are loaded, with a scale per row; on a CPU, or "
-      "on a GPU of compute capability 9.0");
+      "on a GPU of compute capability 9.0",
+      {}, quantization_remedies());
   flags.last().alias = "-q";
 }
 
@@ -149,7 +168,8 @@ void add_cache_flags(FlagSet& flags, EngineConfig* config) {
   flags.toggle("--calculate-kv-scales", &config->calculate_kv_scales,
                "With fp8: scales of keys and values from a probe, where the checkpoint has none");
   flags.bytes("--kv-cache-memory", &config->kv_cache_memory,
-              "Size of the KV cache, such as 512M or 4G; without it, planned");
+              "Size of the KV cache, such as 512M or 4G; without it, a quarter of the free memory "
+              "of a CPU, which is taken as it is used, or the rest of a GPU's share");
   flags.last().alias = "--kv-cache-memory-bytes";
   flags.on_by_default("enable-prefix-caching", &config->enable_prefix_caching,
                       "Recompute prefixes that prompts share, for each request");
@@ -265,6 +285,10 @@ void warn_of(const EngineConfig& config) {
     }
     return;
   }
+  if (config.tuning_table == "measured") {
+    log_warning(
+        "[cli] --tuning-table measured has no effect on a CPU: quire tune measures threads");
+  }
   if (config.enforce_eager) log_warning("[cli] --enforce-eager has no effect on a CPU");
   if (config.gpu_memory_utilization != EngineConfig().gpu_memory_utilization) {
     log_warning("[cli] --gpu-memory-utilization has no effect on a CPU");
@@ -373,11 +397,11 @@ Status check_chat_template(const Engine& engine, const std::string& system) {
   messages.push_back({"user", "hello"});
   const Status status = engine.render_chat(messages).status();
   if (status.ok()) return status;
-  return {
-      status.code(),
-      fmt::format("[chat] {} has no usable chat template; {}; use quire generate without --chat "
-                  "for plain prompts",
-                  engine.model_info().name, status.message())};
+  std::string_view reason = status.message();
+  if (reason.starts_with('[')) reason.remove_prefix(reason.find("] ") + 2);
+  return {status.code(),
+          fmt::format("[chat] {}: {}; quire generate without --chat takes plain prompts",
+                      engine.model_info().name, reason)};
 }
 
 std::string engine_message(const Status& error) {

@@ -234,13 +234,17 @@ void FlagSet::output_file(std::string name, std::string* target, std::string hel
 }
 
 void FlagSet::choice(std::string name, std::vector<std::string> choices, std::string* target,
-                     std::string help, Synonyms synonyms) {
-  const auto parse = [choices, synonyms](std::string_view text) -> Result<std::string> {
+                     std::string help, Synonyms synonyms, Synonyms remedies) {
+  const auto parse = [choices, synonyms, remedies](std::string_view text) -> Result<std::string> {
     for (const auto& [synonym, choice] : synonyms) {
       if (text == synonym) text = choice;
     }
     if (std::ranges::find(choices, text) != choices.end()) return std::string(text);
-    return unexpected(text, fmt::format("one of {}", fmt::join(choices, ", ")));
+    std::string expected = fmt::format("one of {}", fmt::join(choices, ", "));
+    for (const auto& [foreign, remedy] : remedies) {
+      if (text == foreign) expected += ": " + remedy;
+    }
+    return unexpected(text, expected);
   };
   value(std::move(name), fmt::format("{}", fmt::join(choices, "|")), target, *target,
         std::move(help), parse);

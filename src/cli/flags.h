@@ -67,10 +67,11 @@ class FlagSet {
   // A file to write. Its folder must exist, so that a command does not run for minutes and then
   // fail.
   void output_file(std::string name, std::string* target, std::string help);
-  // One of the choices, also under the names in `synonyms` (synonym, choice).
+  // One of the choices, also under the names in `synonyms` (synonym, choice). The error for a name
+  // in `remedies` (name, remedy) says what to do instead.
   using Synonyms = std::vector<std::pair<std::string, std::string>>;
   void choice(std::string name, std::vector<std::string> choices, std::string* target,
-              std::string help, Synonyms synonyms = {});
+              std::string help, Synonyms synonyms = {}, Synonyms remedies = {});
   void number(std::string name, int* target, Range range, std::string help);
   // A count with vLLM's suffixes: 8192, 8k (8000), 8K (8192).
   void count(std::string name, int* target, Range range, std::string help);

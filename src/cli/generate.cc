@@ -347,23 +347,45 @@ struct Stats {
   Clock::time_point first_token = Clock::time_point::max();
   size_t num_prompt = 0;
   size_t num_output = 0;
+  size_t num_samples = 0;
+  size_t num_cut = 0;            // ended by max_tokens or the context
+  size_t num_tokens_of_cut = 0;  // prompt and output of the last one
 
   void add(const RequestResult& result) {
     num_prompt += result.prompt_token_ids.size();
     num_output += static_cast<size_t>(result.num_output_tokens());
     for (const SampleResult& sample : result.samples) {
+      ++num_samples;
+      if (sample.finish_reason == FinishReason::kLength) {
+        ++num_cut;
+        num_tokens_of_cut = result.prompt_token_ids.size() + sample.token_ids.size();
+      }
       if (!sample.token_ids.empty()) first_token = std::min(first_token, sample.first_token_time);
     }
   }
 
-  void print() const {
+  // Why outputs are not complete; empty: they are.
+  std::string describe_cut(int max_model_len) const {
+    if (num_cut == 0) return "";
+    if (num_samples > 1) {
+      return fmt::format(" ({} of {} ended at --max-tokens or the context's end)", num_cut,
+                         num_samples);
+    }
+    if (num_tokens_of_cut >= static_cast<size_t>(max_model_len)) {
+      return fmt::format(" (ended at the context's end, {})", max_model_len);
+    }
+    return " (ended at --max-tokens)";
+  }
+
+  void print(int max_model_len) const {
     if (num_output == 0) return;
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     const double first_ms = std::chrono::duration<double, std::milli>(first_token - start).count();
     print_stderr(
         "\n{} prompt tokens, {} output tokens in {:.2f} s: {:.1f} tokens/s, first token after "
-        "{:.1f} ms\n",
-        num_prompt, num_output, seconds, static_cast<double>(num_output) / seconds, first_ms);
+        "{:.1f} ms{}\n",
+        num_prompt, num_output, seconds, static_cast<double>(num_output) / seconds, first_ms,
+        describe_cut(max_model_len));
   }
 };
 
@@ -397,6 +419,9 @@ Result<std::string> read_prompts(Options& options) {
 Result<int> run(Options& options) {
   QUIRE_ASSIGN_OR_RETURN(std::string input, read_prompts(options));
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
+  if (options.engine.model.empty() && options.first_word) {
+    print_stderr("no model is named: the embedded {} answers\n", engine->model_info().name);
+  }
   if (options.chat) QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
   std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
   input = std::string();  // frees the input, which may be large
@@ -430,7 +455,7 @@ Result<int> run(Options& options) {
           },
       .interrupted = CancelScope::interrupted};
   run_requests(engine_port(*engine), std::move(requests), run_options);
-  stats.print();
+  stats.print(engine->model_info().max_model_len);
   if (CancelScope::interrupted()) {
     return cancelled(fmt::format("[generate] interrupted after {} of {} prompts", num_done, total));
   }

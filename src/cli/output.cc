@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +16,12 @@ namespace {
 
 // errno of the first failure, because the stream only records that one happened.
 int stdout_errno = 0;
+
+// The columns of the terminal at standard error; 80 if it does not say.
+size_t terminal_width() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
 
 bool remember_failure(bool written) {
   if (!written && stdout_errno == 0) stdout_errno = errno != 0 ? errno : EIO;
@@ -75,7 +82,9 @@ Status write_output_file(const std::string& path, std::string_view text) {
 }
 
 Progress::Progress(std::string label)
-    : label_(std::move(label)), enabled_(::isatty(STDERR_FILENO) == 1), last_shown_(Clock::now()) {}
+    : label_(std::move(label)),
+      is_terminal_(::isatty(STDERR_FILENO) == 1),
+      last_shown_(Clock::now()) {}
 
 void Progress::clear() {
   if (is_shown_) print_stderr("\r\033[K");
@@ -83,13 +92,17 @@ void Progress::clear() {
 }
 
 void Progress::update(size_t num_done, size_t num_total, const std::function<std::string()>& note) {
-  if (!enabled_) return;
   if (num_done >= num_total) return clear();
   const Clock::time_point now = Clock::now();
-  if (now - last_shown_ < std::chrono::milliseconds(100)) return;
+  const auto pause = is_terminal_ ? std::chrono::milliseconds(100) : std::chrono::seconds(10);
+  if (now - last_shown_ < pause) return;
   last_shown_ = now;
+  if (!is_terminal_) {
+    return print_stderr("{}: {} of {} {}\n", label_, num_done, num_total, note());
+  }
   is_shown_ = true;
-  print_stderr("\r{}\033[K", progress_line(label_, num_done, num_total, note()));
+  const std::string line = progress_line(label_, num_done, num_total, note());
+  print_stderr("\r{}\033[K", first_columns(line, terminal_width()));
   std::fflush(stderr);
 }
 
@@ -100,6 +113,14 @@ bench::Hooks measurement_hooks(Progress& progress) {
           }};
 }
 
+std::string_view first_columns(std::string_view text, size_t num_columns) {
+  size_t at = 0;
+  for (size_t column = 0; column + 1 < num_columns && at < text.size(); ++column) {
+    at += static_cast<size_t>(decode_utf8(text.substr(at)).num_bytes);
+  }
+  return text.substr(0, at);
+}
+
 std::string progress_line(std::string_view label, size_t done, size_t total,
                           std::string_view note) {
   constexpr size_t kWidth = 30;
@@ -107,7 +128,7 @@ std::string progress_line(std::string_view label, size_t done, size_t total,
       total == 0 ? 1.0 : static_cast<double>(std::min(done, total)) / static_cast<double>(total);
   const auto filled = static_cast<size_t>(share * kWidth);
   return fmt::format("{} [{:#>{}}{:->{}}] {:3.0f}% {}/{}{}{}", label, "", filled, "",
-                     kWidth - filled, share * 100.0, done, total, note.empty() ? "" : "  ", note);
+                     kWidth - filled, share * 100.0, done, total, note.empty() ? "" : " ", note);
 }
 
 }  // namespace quire::cli

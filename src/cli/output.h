@@ -42,8 +42,8 @@ void print_stderr(fmt::format_string<Args...> format, Args&&... args) {
 // Writes nothing if the path is empty.
 Status write_output_file(const std::string& path, std::string_view text);
 
-// A progress bar on standard error. Shows nothing if that is not a terminal or if the work ends
-// soon.
+// A progress bar on standard error if that is a terminal, otherwise a line every 10 s. Shows
+// nothing if the work ends soon.
 class Progress {
  public:
   explicit Progress(std::string label);
@@ -61,7 +61,7 @@ class Progress {
   void clear();
 
   std::string label_;
-  bool enabled_;
+  bool is_terminal_;
   bool is_shown_ = false;
   Clock::time_point last_shown_;
 };
@@ -69,6 +69,8 @@ class Progress {
 // Shows the progress of a measurement, and ends it at an interrupt inside a CancelScope.
 bench::Hooks measurement_hooks(Progress& progress);
 
+// The start of a line that fits into a terminal of this width, without its last column.
+std::string_view first_columns(std::string_view text, size_t num_columns);
 // For example "label [#####-----] 50% 5/10 note".
 std::string progress_line(std::string_view label, size_t done, size_t total, std::string_view note);
 

@@ -89,7 +89,7 @@ Status check_config(const std::filesystem::path& path) {
 
 Status set_model(std::string_view word, Options& options) {
   const std::optional<hub::ModelName> name = hub::parse_model_name(word);
-  if (!name) {
+  if (!name || name->repository.find('/') == std::string::npos) {
     return unexpected(word, "ORG/NAME or ORG/NAME@REVISION of the hub, such as Qwen/Qwen3-0.6B");
   }
   options.model = *name;

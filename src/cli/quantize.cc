@@ -95,7 +95,7 @@ class QuantizeBar {
       phase_ = what;
       last_part_ = 0;
     }
-    bar_.update(num_done, num_total, [&] { return phase_; });
+    if (is_terminal_) bar_.update(num_done, num_total, [&] { return phase_; });
     if (reaches_part(num_done, num_total)) {
       print_stderr("quantize: {} {} of {}\n", what, num_done, num_total);
     }
@@ -106,11 +106,11 @@ class QuantizeBar {
       last_part_ = 0;
     }
     const auto text = [&] {
-      return fmt::format("{} of {} {}", hub::bytes_text(static_cast<int64_t>(progress.bytes_done)),
+      return fmt::format("{} of {}{}{}", hub::bytes_text(static_cast<int64_t>(progress.bytes_done)),
                          hub::bytes_text(static_cast<int64_t>(progress.bytes_total)),
-                         progress.name);
+                         progress.name.empty() ? "" : " ", progress.name);
     };
-    bar_.update(progress.tensor, progress.num_tensors, text);
+    if (is_terminal_) bar_.update(progress.tensor, progress.num_tensors, text);
     if (reaches_part(progress.bytes_done, progress.bytes_total)) {
       print_stderr("quantize: tensor {} of {}, {}\n", progress.tensor, progress.num_tensors,
                    text());
@@ -183,6 +183,9 @@ Result<int> run(const QuantizeCommand& command) {
                hub::bytes_text(result.output_bytes),
                bits_per_weight(result.source_bytes, result.num_weights),
                bits_per_weight(result.output_bytes, result.num_weights));
+  if (command.to == kW4A16) {
+    print_stdout("Not quantized: embedding, output matrix and norms, which stay in their type\n");
+  }
   if (!before) return kExitOk;
   QUIRE_ASSIGN_OR_RETURN(const bench::PerplexityResult after,
                          measure(command, result.out.string(), text));
@@ -270,6 +273,7 @@ Command quantize_command() {
   flags.choice("--device", {"auto", "cpu", "cuda"}, &state->engine.device,
                "Where to compute the perplexity");
   command.positional = model_argument(&state->engine);
+  command.positional->excess = "the target is --to q4_k_m here, and the output --out PATH";
   command.check = [state](Complaints& complaints) { check(*state, complaints); };
   command.run = [state] { return run(*state); };
   return command;

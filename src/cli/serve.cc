@@ -283,8 +283,9 @@ std::string address(const http::ServerConfig& config, const http::Server& transp
 void announce(const ServeOptions& options, const server::ServiceConfig& config,
               const http::Server& transport, bool is_local) {
   const auto or_none = [](const std::string& name) { return name.empty() ? "none" : name; };
-  log_info("[server] tool calls: {}; reasoning: {}; keys: {}", or_none(config.tool_call_parser),
-           or_none(config.reasoning_parser), config.keys.size());
+  log_info("[server] tool calls: {}; reasoning: {}; API keys: {}", or_none(config.tool_call_parser),
+           or_none(config.reasoning_parser),
+           config.keys.empty() ? "none" : std::to_string(config.keys.size()));
   log_info("[server] {}", describe(plan_transit_memory(transport_limits(options), config)));
   if (config.keys.empty() && std::getenv("VLLM_API_KEY") != nullptr) {
     log_warning(

@@ -15,6 +15,7 @@
 #include "cli/output.h"
 #include "cli/unknown_words.h"
 #include "engine/chat_format.h"
+#include "engine/gguf_files.h"
 #include "engine/model_files.h"
 #include "hub/cache/model_cache.h"
 #include "tokenizer/tokenizer.h"
@@ -33,7 +34,9 @@ Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& direc
   if (!directory.empty()) {
     QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,
                            hub::find_model(directory, hub::Needs::kTokenizer));
-    return Tokenizer::load(found.directory);
+    if (!is_gguf_file(found.directory)) return Tokenizer::load(found.directory);
+    QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(found.directory));
+    return read_gguf_tokenizer(gguf);
   }
   return Tokenizer::from_json(embedded_model().tokenizer_json, "the embedded model's tokenizer");
 }
@@ -118,8 +121,8 @@ Result<int> run_detokenize(const Options& options) {
 void add_source_flags(FlagSet& flags, Options& options, std::string input_help) {
   flags.begin_group("Tokenizer");
   flags.directory("--tokenizer", &options.tokenizer,
-                  "Directory of tokenizer.json or tokenizer.model, or the name of a model in the "
-                  "hub's cache; without it, the embedded model");
+                  "Directory of tokenizer.json or tokenizer.model, a GGUF file, or the name of a "
+                  "model in the hub's cache; without it, the embedded model");
   flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
   flags.file("--input", &options.input, std::move(input_help));
 }
@@ -173,7 +176,9 @@ Result<ChatFormat> load_format(const TemplateOptions& options) {
   if (!options.tokenizer.empty()) {
     QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,
                            hub::find_model(options.tokenizer, hub::Needs::kTokenizer));
-    return ChatFormat::load(found.directory);
+    if (!is_gguf_file(found.directory)) return ChatFormat::load(found.directory);
+    QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(found.directory));
+    return ChatFormat::from_config(gguf_tokenizer_config(gguf), gguf.source());
   }
   return ChatFormat::from_config(embedded_model().tokenizer_config_json, "the embedded model");
 }
@@ -264,9 +269,10 @@ Command template_command() {
       "--input -";
   FlagSet& flags = command.flags;
   flags.begin_group("Template");
-  flags.directory("--tokenizer", &options->tokenizer,
-                  "Directory of a model with a template, or the name of one in the hub's cache; "
-                  "without it, the embedded model");
+  flags.directory(
+      "--tokenizer", &options->tokenizer,
+      "Directory or GGUF file of a model with a template, or the name of a model in the "
+      "hub's cache; without it, the embedded model");
   flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
   flags.file("--template", &options->template_file,
              "A file with a template, instead of --tokenizer");

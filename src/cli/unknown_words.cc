@@ -11,6 +11,7 @@
 namespace quire::cli {
 namespace {
 
+constexpr bool kValue = true;
 constexpr bool kNoValue = false;
 
 constexpr std::string_view kOneDevice = "is not supported: one device serves a model; leave it out";
@@ -21,17 +22,18 @@ struct Row {
   std::array<std::string_view, 6> names;
   std::string_view text;
   bool takes_value = true;
+  std::string_view other = {};  // as ForeignFlag::other
 };
 
 // Each table is in the order of --help: model, requests, scheduler and cache, device, server.
 constexpr Row kNamed[] = {
     {{"-m", "--model-path", "--model-id"}, "--model"},
     {{"--tokenizer-path"}, "--tokenizer"},
-    {{"-c", "--ctx-size", "--context-length", "--num-ctx"}, "--max-model-len"},
+    {{"-c", "--ctx-size", "--context-length", "--num-ctx"}, "--max-model-len", kValue, "--context"},
     {{"--chat-template-file"}, "--chat-template"},
     {{"-sys", "--system-prompt"}, "--system"},
     {{"-p"}, "--prompt"},
-    {{"-f", "--file"}, "--input"},
+    {{"-f", "--file"}, "--input", kValue, "--data"},
     {{"-n", "--n-predict", "--predict", "--num-predict"}, "--max-tokens"},
     {{"--temp"}, "--temperature"},
     {{"-s", "--random-seed"}, "--seed"},
@@ -57,7 +59,8 @@ constexpr std::string_view kSpeculation =
 
 constexpr Row kRefused[] = {
     {{"-hf", "--hf-repo", "-hfr", "-mu", "--model-url", "--download-dir"},
-     "is not needed: quire pull ORG/NAME downloads a model, and --model ORG/NAME finds it"},
+     "is not needed: quire pull ORG/NAME downloads a model in safetensors, and --model ORG/NAME "
+     "finds it; GGUF files are not downloaded: give the path of one, --model FILE.gguf"},
     {{"--hf-token", "-hft"}, "is not needed: only quire pull downloads; it reads HF_TOKEN"},
     {{"--revision", "--tokenizer-revision", "--code-revision"},
      "is part of the model's name here: --model ORG/NAME@REVISION"},
@@ -79,6 +82,9 @@ constexpr Row kRefused[] = {
       "--speculative-draft-tensor-parallel-size", "-spec-draft-tp",
       "--speculative-model-quantization", "--spec-decoding-acceptance-method"},
      kSpeculation},
+    {{"--imatrix"},
+     "is not supported: --to w4a16 with --calibration-file TEXT quantizes by a text; the types of "
+     "GGUF files have no such mode"},
     {{"--enable-lora"},
      "is not supported; expected a checkpoint with the adapter merged in",
      kNoValue},
@@ -163,7 +169,7 @@ constexpr Table kTables[] = {{ForeignFlag::Answer::kNamed, kNamed},
                              {ForeignFlag::Answer::kIgnored, kIgnored}};
 
 struct ForeignCommands {
-  std::array<std::string_view, 4> names;
+  std::array<std::string_view, 5> names;
   std::string_view remedy;
 };
 
@@ -174,12 +180,23 @@ constexpr ForeignCommands kForeignCommands[] = {
     {{"run"}, "is quire chat MODEL here, or quire generate MODEL PROMPT"},
     {{"complete"}, "is quire generate MODEL PROMPT here"},
     {{"run-batch"}, "is quire generate --input FILE here"},
-    {{"launch_server", "launch-server", "server", "start"}, "is quire serve MODEL here"},
+    {{"launch_server", "launch-server", "server", "start", "llama-server"},
+     "is quire serve MODEL here; MODEL may be a GGUF file"},
+    {{"llama-cli", "llama-run", "main"},
+     "is quire chat MODEL here, or quire generate MODEL PROMPT; MODEL may be a GGUF file"},
+    {{"llama-bench", "benchmark"},
+     "is quire bench latency MODEL or quire bench throughput MODEL here"},
+    {{"llama-perplexity", "perplexity"}, "is quire eval perplexity --model MODEL --data TEXT here"},
+    {{"convert_hf_to_gguf.py", "convert", "llama-quantize"},
+     "is quire quantize --model DIR --to q4_k_m --out FILE.gguf here (f16 and bf16 do not "
+     "quantize); "
+     "a directory in safetensors is served as it is"},
+    {{"imatrix", "llama-imatrix"},
+     "is no command: quire quantize --to w4a16 with --calibration-file TEXT quantizes by a text"},
     {{"show"}, "is quire doctor MODEL here"},
     {{"collect-env", "info"}, "is quire doctor here"},
     {{"ps"}, "is no command: a running quire serve lists its model at /v1/models"},
     {{"stop"}, "is no command: Ctrl-C or SIGTERM ends quire serve"},
-    {{"version"}, "is quire --version here"},
     {{"list", "ls", "cp", "create"}, kNoModelStore},
     {{"push", "signin"}, kNoModelStore},
     {{"rm"}, "is no command: remove the model's folder, mostly in ~/.cache/huggingface/hub"}};
@@ -195,7 +212,8 @@ std::optional<ForeignFlag> find_foreign_flag(std::string_view name) {
   for (const auto& [answer, rows] : kTables) {
     for (const Row& row : rows) {
       if (std::ranges::find(row.names, name) == row.names.end()) continue;
-      return ForeignFlag{.answer = answer, .takes_value = row.takes_value, .text = row.text};
+      return ForeignFlag{
+          .answer = answer, .takes_value = row.takes_value, .text = row.text, .other = row.other};
     }
   }
   return std::nullopt;

@@ -21,6 +21,7 @@ struct ForeignFlag {
   Answer answer;
   bool takes_value;
   std::string_view text;
+  std::string_view other = {};  // with kNamed: the flag instead in commands that have it
 };
 
 // Returns nullopt for an unknown flag.
@@ -29,8 +30,8 @@ std::optional<ForeignFlag> find_foreign_flag(std::string_view name);
 // All names that find_foreign_flag() knows, for tests.
 std::vector<std::string_view> foreign_flag_names();
 
-// The remedy for a command of Ollama, vLLM or SGLang, for example "is quire doctor MODEL here" for
-// "show". Empty for an unknown word.
+// The remedy for a command of llama.cpp, Ollama, vLLM or SGLang, for example "is quire doctor MODEL
+// here" for "show". Empty for an unknown word.
 std::string_view foreign_command_remedy(std::string_view word);
 
 // Returns whether a flag's name, also a mistyped one, says that its value is a secret: "--api_key",

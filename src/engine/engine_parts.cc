@@ -138,6 +138,18 @@ std::unique_ptr<Runner> join_runners(const EngineConfig& config,
       {.nodes = nodes, .step_timeout = std::chrono::seconds(config.rank_timeout)});
 }
 
+// Inputs of products are rounded to BF16 only with weights of this type.
+void warn_of_activations(const EngineConfig& config, const ModelFiles& files,
+                         const Device& device) {
+  if (device.kind != DeviceKind::kCpu) return;
+  const bool is_quantized = files.config.format || has_blocks(*files.weights);
+  const std::string type(dtype_name(files.config.dtype.value_or(DType::kF32)));
+  if (config.cpu_activations == "bf16" && files.config.dtype != DType::kBF16) {
+    log_warning("[cpu] `cpu_activations` bf16 has no effect with weights in {}, only in bf16",
+                is_quantized ? "quantized blocks" : type);
+  }
+}
+
 // Calls load(r) for every replica, each on a thread of its own, and waits for all. Returns the
 // first error.
 Status on_every_replica(size_t num_replicas, const std::function<Status(size_t replica)>& load) {
@@ -174,7 +186,8 @@ std::string describe_memory(const PlannedReplica& replica) {
 }
 
 // Logs the plan of the first replica, and what is different in the others.
-void log_plans(std::span<const PlannedReplica> replicas, const ModelFiles& files) {
+void log_plans(const EngineConfig& config, std::span<const PlannedReplica> replicas,
+               const ModelFiles& files) {
   const PlannedReplica& first = replicas.front();
   const EnginePlan& plan = first.engine.plans.front();
   DeviceContext& context = *first.platform->contexts().front();
@@ -195,6 +208,7 @@ void log_plans(std::span<const PlannedReplica> replicas, const ModelFiles& files
     log_info("[engine] weights: {}; all weights take {:.2f} GiB", quantization,
              static_cast<double>(total_weight_bytes(first.engine.plans)) / double{1 << 30});
   }
+  warn_of_activations(config, files, context.device());
   if (plan.sizes.limits.kv_dtype == DType::kF8E4M3) {
     log_info(
         "[engine] the FP8 KV cache has the checkpoint's scales in {} of {} layers, and {} in the "
@@ -398,7 +412,7 @@ Result<std::vector<std::unique_ptr<EngineParts>>> assemble_replicas(const Engine
   };
   const auto assemble = [&]() -> Status {
     QUIRE_RETURN_IF_ERROR(plan_all(config, speculation, files, nodes, &planned));
-    log_plans(planned, files);
+    log_plans(config, planned, files);
     for (size_t r = 0; r < planned.size(); ++r) {
       replicas.push_back(std::make_unique<EngineParts>());
       replicas.back()->nodes = nodes;

@@ -561,7 +561,12 @@ Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& co
   const bool is_measured = config.num_threads == 0 && config.tuning_table != "builtin";
   const auto tuned =
       is_measured ? find_tuned_threads(platform.threads, config, files) : std::nullopt;
-  if (tuned) {
+  if (tuned && config.tensor_parallel_size > 1) {
+    log_info(
+        "[threads] what quire tune measured is for one rank, and is not used with "
+        "`tensor_parallel_size` {}",
+        config.tensor_parallel_size);
+  } else if (tuned) {
     const auto num_threads = static_cast<int>(platform.threads.places.size());
     options.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});
     platform.threads = choose_threads(cpus, options);

@@ -20,9 +20,6 @@ namespace {
 constexpr std::string_view kTokens = "tokenizer.ggml.tokens";
 constexpr std::string_view kTypes = "tokenizer.ggml.token_type";
 
-constexpr std::array<std::string_view, 6> kReplyEnds = {
-    "<|eot_id|>", "<|im_end|>", "<|end|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>"};
-
 // Reads values of the metadata; keeps the first error. Absent values are empty.
 class Metadata {
  public:
@@ -77,13 +74,9 @@ Result<ModelConfig> read_gguf_config(const GgufModel& gguf) {
   QUIRE_ASSIGN_OR_RETURN(ModelConfig config, gguf_model_config(gguf));
   Metadata metadata(gguf);
   const std::vector<std::string_view> tokens = metadata.texts(kTokens);
-  const std::vector<int64_t> types = metadata.types();
   QUIRE_RETURN_IF_ERROR(metadata.status());
-  for (size_t id = 0; id < std::min(tokens.size(), types.size()); ++id) {
-    if (types[id] != kGgufControl ||
-        std::ranges::find(kReplyEnds, tokens[id]) == kReplyEnds.end()) {
-      continue;
-    }
+  for (size_t id = 0; id < tokens.size(); ++id) {
+    if (!ends_gguf_replies(tokens[id])) continue;
     std::vector<int>& ends = config.eos_token_ids;
     const int end = static_cast<int>(id);
     if (std::ranges::find(ends, end) == ends.end()) ends.push_back(end);
@@ -107,6 +100,7 @@ Result<std::shared_ptr<const Tokenizer>> read_gguf_tokenizer(const GgufModel& gg
   vocabulary.merges = metadata.texts("tokenizer.ggml.merges");
   vocabulary.bos_id = metadata.integer("tokenizer.ggml.bos_token_id");
   vocabulary.eos_id = metadata.integer("tokenizer.ggml.eos_token_id");
+  vocabulary.unk_id = metadata.integer("tokenizer.ggml.unknown_token_id");
   vocabulary.add_bos = metadata.boolean("tokenizer.ggml.add_bos_token");
   vocabulary.add_eos = metadata.boolean("tokenizer.ggml.add_eos_token");
   vocabulary.add_space_prefix = metadata.boolean("tokenizer.ggml.add_space_prefix");

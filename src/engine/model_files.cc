@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "engine/contradictions.h"
 #include "engine/gguf_files.h"
 #include "engine/node_setup.h"
@@ -81,6 +82,38 @@ void warn_about_excess_tokens(const ModelFiles& files) {
       num_tokens, files.config.vocab_size, files.config.vocab_size);
 }
 
+// Fails for a tokenizer that the operator names and that cannot be the model's: embeddings are
+// padded and tokens are added, but by less than a tenth of the vocabulary.
+Status check_named_tokenizer(const EngineConfig& engine, const ModelFiles& files) {
+  constexpr int kFewTokens = 256;
+  const int have = files.tokenizer->vocab_size();
+  const int rows = files.config.vocab_size;
+  const int most = std::max(have, rows);
+  if (most - std::min(have, rows) > std::max(most / 10, kFewTokens)) {
+    return invalid_argument(fmt::format(
+        "[tokenizer] tokenizer: {} has {} tokens, expected about {}, as the model has: it belongs "
+        "to another model; leave the setting out, or name the model's own",
+        engine.tokenizer, have, rows));
+  }
+  const std::vector<int>& ends = files.config.eos_token_ids;
+  const bool knows_end = std::ranges::any_of(
+      ends, [&](int id) { return id < have && files.tokenizer->is_special(id); });
+  if (!ends.empty() && !knows_end) {
+    log_warning(
+        "[tokenizer] tokenizer: the model ends its text with token {}, which {} spells '{}', no "
+        "special token: it may belong to another model",
+        ends.front(), engine.tokenizer, clipped(files.tokenizer->id_to_token(ends.front())));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const std::optional<int32_t> bos, find_bos(*files.tokenizer));
+  if (bos && files.config.bos_token_id && *bos != *files.config.bos_token_id) {
+    log_warning(
+        "[tokenizer] tokenizer: {} begins texts with token {}, and the model with {}: it may "
+        "belong to another model",
+        engine.tokenizer, *bos, *files.config.bos_token_id);
+  }
+  return {};
+}
+
 // The name of the directory, resolved first so that "." also has a name.
 std::string directory_name(const fs::path& path) {
   std::error_code error;
@@ -108,10 +141,10 @@ Status take_chat_format(const EngineConfig& engine, Result<ChatFormat> format, M
   const bool is_absent = status.code() == StatusCode::kNotFound;
   if (!is_absent) log_warning("{}", status.message());
   files.chat_error = invalid_argument(
-      is_absent ? "[template] the model has no chat template; the operator can give it one "
-                  "(`chat_template`)"
-                : "[template] the model's chat template cannot be used; the operator can give it "
-                  "another (`chat_template`)");
+      is_absent ? "[template] the model has no chat template; `chat_template` at the start gives "
+                  "it one"
+                : "[template] the model's chat template cannot be used; `chat_template` at the "
+                  "start gives it another");
   return {};
 }
 
@@ -250,6 +283,9 @@ Status open_tokenizer(const EngineConfig& engine, const fs::path& model_dir, Mod
         files);
   }
   QUIRE_ASSIGN_OR_RETURN(files.tokenizer, Tokenizer::load(directory));
+  if (!engine.tokenizer.empty() && !uses_dummy_weights(engine)) {
+    QUIRE_RETURN_IF_ERROR(check_named_tokenizer(engine, files));
+  }
   warn_about_excess_tokens(files);
   return take_chat_format(engine, ChatFormat::load(directory, engine.chat_template), files);
 }
@@ -281,14 +317,10 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   files.name = path.stem().string();
   QUIRE_ASSIGN_OR_RETURN(files.config, read_gguf_config(gguf));
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
-  QUIRE_RETURN_IF_ERROR(open_gguf_tokenizer(engine, gguf, files));
+  files.tokenizer_error = open_gguf_tokenizer(engine, gguf, files);
   if (uses_dummy_weights(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype, std::nullopt));
   } else {
-    log_info(
-        "[gguf] {}: matrices are kept in {}; quantized ones as they are where the device "
-        "computes with their blocks",
-        gguf.source(), dtype_name(gguf_weight_dtype(gguf)));
     QUIRE_ASSIGN_OR_RETURN(files.weights, GgufWeights::open(std::move(gguf), files.config));
   }
   return files;
@@ -408,7 +440,7 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
   const fs::path directory = config.path.parent_path();
   QUIRE_RETURN_IF_ERROR(open_modules(directory, config.path, files));
   QUIRE_RETURN_IF_ERROR(open_generation_config(directory / "generation_config.json", files));
-  QUIRE_RETURN_IF_ERROR(open_tokenizer(engine, directory, files));
+  files.tokenizer_error = open_tokenizer(engine, directory, files);
   QUIRE_ASSIGN_OR_RETURN(files.weights,
                          open_weights(engine, directory, files.config.dtype, format));
   if (files.config.embeds) files.weights = with_full_names(std::move(files.weights));
@@ -424,6 +456,12 @@ Result<ModelFiles> open_files(const EngineConfig& engine) {
 }  // namespace
 
 Result<ModelFiles> open_model_files(const EngineConfig& engine) {
+  QUIRE_ASSIGN_OR_RETURN(ModelFiles files, inspect_model_files(engine));
+  QUIRE_RETURN_IF_ERROR(files.tokenizer_error);
+  return files;
+}
+
+Result<ModelFiles> inspect_model_files(const EngineConfig& engine) {
   if (engine.load_format != "auto" && !uses_dummy_weights(engine)) {
     return invalid_argument(
         fmt::format("[model] load_format: must be auto or dummy, got {}", engine.load_format));

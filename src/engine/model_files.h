@@ -24,6 +24,7 @@ struct ModelFiles {
   ModelConfig config;
   GenerationConfig generation;
   std::shared_ptr<const Tokenizer> tokenizer;  // null: prompts are token ids, no text
+  Status tokenizer_error;                      // only of inspect_model_files()
   std::optional<ChatFormat> chat;              // absent: chat_error gives the reason
   Status chat_error;
   std::optional<EmbeddingModules> embedding;  // absent: the model generates text
@@ -33,6 +34,8 @@ struct ModelFiles {
 // Opens engine.model: a directory, which for dummy weights needs only a config.json, a GGUF file,
 // or the name of a model in the hub's cache. If it is empty, opens the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
+// As open_model_files, for a report: a tokenizer that cannot be read is tokenizer_error.
+Result<ModelFiles> inspect_model_files(const EngineConfig& engine);
 
 inline constexpr size_t kMaxConfigBytes = size_t{16} << 20;
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <set>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/numbers.h"
@@ -111,9 +113,30 @@ Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSou
   return estimate_weight_bytes(family_of(config).tensors(config), source, ops, parallel);
 }
 
+namespace {
+
+// Names the types of a GGUF file's quantized blocks; empty: it has none.
+std::string describe_blocks(const ModelConfig& config, const WeightSource& source, const Ops& ops) {
+  std::set<std::string_view> kept;
+  std::set<std::string_view> expanded;
+  for (const std::string& name : source.names()) {
+    const GgufBlockType* const type = source.block_type(name);
+    if (type != nullptr) (ops.block_bytes(*type) > 0 ? kept : expanded).insert(type->name);
+  }
+  std::string text;
+  if (!kept.empty()) text = fmt::format("GGUF {}, computed as they are", fmt::join(kept, ", "));
+  if (!expanded.empty()) {
+    text += fmt::format("{}{}, expanded to {} at load", kept.empty() ? "GGUF " : "; ",
+                        fmt::join(expanded, ", "), dtype_name(config.dtype.value_or(DType::kF16)));
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
                                   const Ops& ops, const Parallel& parallel) {
-  if (!config.format) return "";
+  if (!config.format) return describe_blocks(config, source, ops);
   const std::string format = describe(*config.format);
   const Result<QuantizedMatrices> count =
       count_quantized(family_of(config).tensors(config), source, ops, parallel);

@@ -68,7 +68,8 @@ Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSou
                                       const Ops& ops, const Parallel& parallel);
 
 // How one rank with these operations keeps the quantized matrices of `source`, for example "4-bit
-// integers with a scale per group of 128, computed as they are"; empty: the model has none.
+// integers with a scale per group of 128, computed as they are" or "GGUF Q4_K, Q6_K, computed as
+// they are"; empty: the model has none.
 std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
                                   const Ops& ops, const Parallel& parallel);
 

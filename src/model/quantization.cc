@@ -50,7 +50,8 @@ std::string describe_fields(ConfigFields& scheme) {
        {"quant_method", "quant_algo", "format", "checkpoint_format", "version"}) {
     const std::optional<std::string> name = scheme.optional_text(key);
     if (key == "version" && !is_awq) continue;
-    if (name) text += (text.empty() ? "" : ", ") + quote_name(*name);
+    if (name && text.find(quote_name(*name)) == std::string::npos)
+      text += (text.empty() ? "" : ", ") + quote_name(*name);
   }
   if (text.empty()) text = "unknown method";
   if (const auto bits = first_integer(scheme, {"bits", "w_bit"})) {

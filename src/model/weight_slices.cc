@@ -91,9 +91,10 @@ Status check_column_slice(const WeightScheme& scheme, const Shape& matrix, bool 
   const int64_t group = scale_block(scheme, matrix)[1];
   if (cut_block(group, slice, matrix[1]) == group) return {};
   return invalid_argument(
-      fmt::format("[model] tensor {}: a part of it cuts a group with one scale; got columns {} to "
-                  "{} of groups of {}, expected multiples; choose another `tensor_parallel_size`",
-                  quote_name(name), slice.first, slice.first + slice.count, group));
+      fmt::format("[model] tensor {}: a rank's part cuts a group with one scale; got {} of its {} "
+                  "columns, which is no multiple of the groups' {}; choose another "
+                  "`tensor_parallel_size`",
+                  quote_name(name), slice.count, matrix[1], group));
 }
 
 Result<WeightView> slice_rows(const WeightView& matrix, const Slice& slice,

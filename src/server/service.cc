@@ -264,11 +264,12 @@ void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
   const std::string_view type = context.request.header("content-type");
   if (route.method == "POST" && !names_media_type(type, "application/json") &&
       !is_ollama_curl(context)) {
-    return context.refuse(
-        make_api_error(415,
-                       fmt::format("expected a body of Content-Type: application/json; got '{}'",
-                                   type.substr(0, 200)),
-                       "", "unsupported_media_type"));
+    return context.refuse(make_api_error(
+        415,
+        fmt::format("expected a body of Content-Type: application/json; got '{}'; for "
+                    "curl, add -H 'Content-Type: application/json'",
+                    type.substr(0, 200)),
+        "", "unsupported_media_type"));
   }
   const std::string_view coding = context.request.header("content-encoding");
   if (!coding.empty() && !equals_ignoring_case(coding, "identity")) {

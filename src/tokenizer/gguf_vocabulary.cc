@@ -227,9 +227,10 @@ Status Builder::read_byte_level(JsonElement root, JsonElement model) {
   }
   composes_ = rule->nfc && !splits.nfc;
   if (composes_) {
-    log_warning(
-        "[tokenizer] the pre-tokenizer \"{}\" of GGUF files composes characters (NFC) and this "
-        "tokenizer does not: decomposed text gets other ids",
+    log_info(
+        "[tokenizer] readers of GGUF files join a letter and its combining accent into one "
+        "character (NFC) with the pre-tokenizer \"{}\", and this checkpoint does not: only texts "
+        "with such pairs, which are rare, get other ids",
         rule->name);
   }
   write_merges();

@@ -36,7 +36,7 @@ struct SentencePieceModel {
   Type type = Type::kUnigram;
   bool byte_fallback = false;
   bool whitespace_as_suffix = false;
-  int32_t unk_id = 0;  // of the unknown piece
+  int32_t unk_id = 0;  // of the unknown piece; -1: none, which only a BPE may have
   int32_t bos_id = 1;  // -1: none
   std::string_view precompiled_charsmap;
   bool add_dummy_prefix = true;

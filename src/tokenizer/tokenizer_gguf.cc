@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -56,6 +57,8 @@ constexpr std::array kPreRules = {
     PreRule{"llama-bpe", {kLlama3}, true, true},
     PreRule{"llama3", {kLlama3}, true, true},
     PreRule{"llama-v3", {kLlama3}, true, true},
+    PreRule{"falcon3", {kLlama3}, true, true},
+    PreRule{"smaug-bpe", {kLlama3}},
     PreRule{"qwen2", {kQwen2}, false, false, true},
     PreRule{"deepseek-r1-qwen", {kQwen2}, false, false, true},
     PreRule{"deepseek-llm",
@@ -65,6 +68,7 @@ constexpr std::array kPreRules = {
     PreRule{"tekken", {kTekken}, true, true},
     PreRule{"default", {kPunctuation, kWords, kDigits, kThreeDigits}},
     PreRule{"gpt-2", {kGpt2}},
+    PreRule{"mellum", {kGpt2}},
     PreRule{"smollm", {kDigit, kGpt2}},
     PreRule{"starcoder", {kDigit, kGpt2}},
     PreRule{"refact", {kDigit, kGpt2}},
@@ -94,6 +98,7 @@ Status check_lists(const GgufVocabulary& vocabulary) {
 }
 
 int64_t type_of(const GgufVocabulary& vocabulary, size_t id) {
+  if (ends_gguf_replies(vocabulary.tokens[id])) return kGgufControl;
   return vocabulary.types.empty() ? int64_t{kGgufNormal} : vocabulary.types[id];
 }
 
@@ -200,13 +205,35 @@ std::string byte_level_json(const GgufVocabulary& vocabulary, const PreRule& rul
   return json.take();
 }
 
+// The token that stands for unknown characters: the one that the file names, otherwise the one of
+// that type, otherwise the one that is spelled <unk>. llama.cpp's converter gives every special
+// token of a checkpoint the type of control tokens, so that files rarely have a token of that type.
+std::optional<size_t> find_unknown(const GgufVocabulary& vocabulary, size_t count) {
+  if (vocabulary.unk_id) return static_cast<size_t>(*vocabulary.unk_id);
+  const auto found = std::ranges::find(vocabulary.types, int64_t{kGgufUnknown});
+  if (found != vocabulary.types.end()) {
+    return static_cast<size_t>(found - vocabulary.types.begin());
+  }
+  for (size_t id = 0; id < count; ++id) {
+    if (vocabulary.tokens[id] == "<unk>") return id;
+  }
+  return std::nullopt;
+}
+
+std::string mark_spaces(std::string_view text) {
+  std::string marked;
+  for (const char c : text) c == ' ' ? marked += "▁" : marked += c;
+  return marked;
+}
+
 // SentencePiece's BPE: neighbours are merged to the piece with the best score.
 Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& vocabulary) {
   const size_t count = num_used(vocabulary);
   if (vocabulary.scores.size() != vocabulary.tokens.size()) {
-    return invalid_argument(
-        fmt::format("tokenizer.ggml.scores; got {} entries, expected one per token, {}",
-                    vocabulary.scores.size(), vocabulary.tokens.size()));
+    return invalid_argument(fmt::format(
+        "tokenizer.ggml.scores; got {} entries, expected one per token, {}: name the checkpoint's "
+        "directory with tokenizer.json or tokenizer.model by `tokenizer`",
+        vocabulary.scores.size(), vocabulary.tokens.size()));
   }
   if (count > static_cast<size_t>(Vocab::kMaxId)) {
     return invalid_argument("tokenizer.ggml.tokens; got more than 2^22 entries, expected fewer");
@@ -216,23 +243,37 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& 
   model.remove_extra_whitespaces = false;
   model.add_dummy_prefix = vocabulary.add_space_prefix.value_or(true);
   model.bos_id = -1;
-  bool has_unknown = false;
+  std::deque<std::string> texts;  // of pieces that the file spells otherwise
   for (size_t id = 0; id < count; ++id) {
     SentencePieceModel::Piece piece;
     piece.text = vocabulary.tokens[id];
     piece.score = static_cast<float>(vocabulary.scores[id]);
     piece.type = static_cast<SentencePieceModel::PieceType>(type_of(vocabulary, id));
-    model.byte_fallback |= piece.type == SentencePieceModel::PieceType::kByte;
-    if (piece.type == SentencePieceModel::PieceType::kUnknown && !has_unknown) {
-      has_unknown = true;
-      model.unk_id = static_cast<int32_t>(id);
+    if (piece.text.empty()) {
+      piece.text = texts.emplace_back(fmt::format("[EMPTY_{}]", id));
+      piece.type = SentencePieceModel::PieceType::kUnused;
     }
+    // llama.cpp's converter writes the spaces of these tokens as such.
+    if (piece.type == SentencePieceModel::PieceType::kUserDefined &&
+        piece.text.find(' ') != std::string_view::npos) {
+      piece.text = texts.emplace_back(mark_spaces(piece.text));
+    }
+    model.byte_fallback |= piece.type == SentencePieceModel::PieceType::kByte;
     QUIRE_RETURN_IF_ERROR(check_piece(piece));
     model.pieces.push_back(piece);
   }
-  if (has_unknown) return parts_from_pieces(model);
-  return invalid_argument(
-      "tokenizer.ggml.token_type; got no unknown token, expected one of type 2");
+  const std::optional<size_t> unknown = find_unknown(vocabulary, count);
+  if (unknown && *unknown < count) {
+    model.unk_id = static_cast<int32_t>(*unknown);
+  } else if (model.byte_fallback) {
+    model.unk_id = -1;
+  } else {
+    return invalid_argument(
+        "tokenizer.ggml.unknown_token_id; got neither it, nor a token of type 2 or <unk>, nor "
+        "tokens of bytes, expected one of them: name the checkpoint's directory with "
+        "tokenizer.json by `tokenizer`");
+  }
+  return parts_from_pieces(model);
 }
 
 Result<std::unique_ptr<TokenizerParts>> make_parts(const GgufVocabulary& vocabulary,
@@ -256,6 +297,13 @@ std::optional<int32_t> id_if(bool wanted, std::optional<int64_t> id) {
 }
 
 }  // namespace
+
+bool ends_gguf_replies(std::string_view token) {
+  constexpr std::array<std::string_view, 7> kEnds = {
+      "<|eot_id|>",    "<|im_end|>",      "<|end|>",   "<end_of_turn>",
+      "<|endoftext|>", "<|end_of_text|>", "<|eom_id|>"};
+  return std::ranges::find(kEnds, token) != kEnds.end();
+}
 
 const std::string_view kByteLevelRegex = kGpt2;
 const std::string_view kDigitRegex = kDigit;

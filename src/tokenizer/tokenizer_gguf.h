@@ -53,6 +53,10 @@ std::optional<GgufPreRule> find_gguf_pre_rule(std::span<const std::string> regex
 extern const std::string_view kByteLevelRegex;
 extern const std::string_view kDigitRegex;
 
+// Whether models end their replies with a token that is spelled like this. Old converters gave some
+// of these tokens the type of text; they are control tokens whatever the file says.
+bool ends_gguf_replies(std::string_view token);
+
 // Errors name the key but not the file; the caller adds it.
 Result<std::shared_ptr<const Tokenizer>> tokenizer_from_gguf(const GgufVocabulary& vocabulary);
 

@@ -210,8 +210,10 @@ std::vector<int32_t> ranks_by_score(const std::vector<SentencePieceModel::Piece>
   return ranks;
 }
 
-void add_merges_of(int32_t id, std::string_view text, int32_t rank,
-                   const SentencePieceModel& source, const Vocab& vocab, Bpe& model) {
+// Calls visit(left, right) for every two normal pieces that a piece's text consists of.
+template <typename Visit>
+void for_each_merge(std::string_view text, const SentencePieceModel& source, const Vocab& vocab,
+                    Visit visit) {
   const auto find_normal = [&](std::string_view part) -> std::optional<int32_t> {
     const std::optional<int32_t> found = vocab.find(part);
     if (!found || source.pieces[static_cast<size_t>(*found)].type != PieceType::kNormal) {
@@ -224,23 +226,34 @@ void add_merges_of(int32_t id, std::string_view text, int32_t rank,
     const std::optional<int32_t> left = find_normal(text.substr(0, at));
     if (!left) continue;
     const std::optional<int32_t> right = find_normal(text.substr(at));
-    if (right) model.add_merge(*left, *right, rank, id);
+    if (right) visit(*left, *right);
   }
 }
 
 Result<std::unique_ptr<TokenModel>> make_bpe(const SentencePieceModel& source,
                                              const ByteTrie& user_defined, const Vocab& vocab) {
-  const BpeOptions options{
-      .byte_fallback = source.byte_fallback, .fuse_unk = true, .unk_id = source.unk_id};
+  BpeOptions options{.byte_fallback = source.byte_fallback, .fuse_unk = true};
+  if (source.unk_id >= 0) options.unk_id = source.unk_id;
   auto model = std::make_unique<Bpe>(vocab, options, user_defined);
   const std::vector<int32_t> ranks = ranks_by_score(source.pieces);
   for (size_t i = 0; i < source.pieces.size(); ++i) {
     const SentencePieceModel::Piece& piece = source.pieces[i];
-    if (piece.type == PieceType::kUnused) {
-      return unimplemented("a SentencePiece BPE model with unused pieces is not supported");
+    // SentencePiece merges to an unused piece and splits it again. One that no merge reaches, such
+    // as a converter's [PAD32000], changes nothing.
+    bool is_reached = false;
+    if (piece.type != PieceType::kNormal && piece.type != PieceType::kUnused) continue;
+    for_each_merge(piece.text, source, vocab, [&](int32_t left, int32_t right) {
+      is_reached = true;
+      if (piece.type == PieceType::kNormal) {
+        model->add_merge(left, right, ranks[i], static_cast<int32_t>(i));
+      }
+    });
+    if (is_reached && piece.type == PieceType::kUnused) {
+      return unimplemented(fmt::format(
+          "a SentencePiece BPE with the unused piece \"{}\", to which other pieces merge, is not "
+          "supported",
+          clipped(piece.text)));
     }
-    if (piece.type != PieceType::kNormal) continue;
-    add_merges_of(static_cast<int32_t>(i), piece.text, ranks[i], source, vocab, *model);
   }
   return std::unique_ptr<TokenModel>(std::move(model));
 }

@@ -4,6 +4,8 @@
 
 #include <new>
 
+#include "quire/log_level.h"
+
 namespace quire {
 
 struct NoMemory {};
@@ -49,6 +51,15 @@ TEST(LogText, NoValueIsTakenForAnotherField) {
 TEST(LogText, WritesNumbersLikeText) {
   EXPECT_EQ(log_text("answered", {{"status", 200}, {"ms", 1.25}, {"bytes", int64_t{7}}}),
             "answered status=200 ms=1.2 bytes=7");
+}
+
+TEST(Log, LevelsHaveNames) {
+  ASSERT_TRUE(set_log_level("warning").ok());
+  EXPECT_FALSE(log_enabled(LogLevel::kInfo));
+  EXPECT_TRUE(log_enabled(LogLevel::kWarning));
+  ASSERT_TRUE(set_log_level("info").ok());
+  EXPECT_TRUE(log_enabled(LogLevel::kInfo));
+  EXPECT_EQ(set_log_level("loud").code(), StatusCode::kInvalidArgument);
 }
 
 TEST(Log, JsonNumbersAreNumbers) {

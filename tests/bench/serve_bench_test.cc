@@ -137,7 +137,8 @@ TEST(BenchServeStream, TimesAreVllms) {
       read_stream({{20, R"({"choices":[{"text":"a","finish_reason":null}]})"},
                    {30, R"({"choices":[{"text":"b","finish_reason":null}]})"},
                    {60, R"({"choices":[{"text":"c","finish_reason":"length"}]})"},
-                   {61, R"({"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5}})"},
+                   {61, R"({"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5,)"
+                        R"("prompt_tokens_details":{"cached_tokens":4}}})"},
                    {62, "[DONE]"}});
   EXPECT_EQ(response.end, ServedResponse::End::kOk);
   EXPECT_NEAR(response.first_token_s, 0.020, 1e-9);
@@ -145,6 +146,7 @@ TEST(BenchServeStream, TimesAreVllms) {
   EXPECT_THAT(response.inter_token_s,
               ElementsAre(DoubleNear(0.010, 1e-9), DoubleNear(0.030, 1e-9)));
   EXPECT_EQ(response.num_prompt_tokens, 7);
+  EXPECT_EQ(response.num_cached_tokens, 4);
   EXPECT_EQ(response.num_output_tokens, 5);
 }
 
@@ -229,6 +231,7 @@ ServedResponse answer_of(double sent_s, double first_s, std::vector<double> gaps
   response.latency_s = first_s;
   for (const double gap : gaps) response.latency_s += gap;
   response.num_prompt_tokens = 10;
+  response.num_cached_tokens = 8;
   response.num_output_tokens = static_cast<int64_t>(gaps.size()) + 1;
   response.inter_token_s = std::move(gaps);
   return response;
@@ -247,6 +250,7 @@ TEST(BenchServeReport, CountsCompletedRequests) {
   EXPECT_EQ(result.num_failed, 1U);
   EXPECT_EQ(result.errors.at("HTTP 429"), 1U);
   EXPECT_EQ(result.num_prompt_tokens, 30);
+  EXPECT_EQ(result.num_cached_tokens, 24);
   EXPECT_EQ(result.num_output_tokens, 6);
   EXPECT_EQ(result.num_good, 2U);
   EXPECT_EQ(result.peak_output_tokens_per_s, 5);  // 1.4 s is in the next second

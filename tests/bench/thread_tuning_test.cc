@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(ThreadCounts, AreHalvingsOfTheCoresAndAllCpus) {
   EXPECT_THAT(thread_counts(64, 128), ElementsAre(8, 16, 32, 64, 128));
@@ -28,19 +29,32 @@ TEST(ThreadCounts, AreHalvingsOfTheCoresAndAllCpus) {
 TEST(FastestThreads, AreChosenPerPhase) {
   const std::vector<ThreadTimes> times = {
       {8, 2.0, 4.0, 40.0}, {16, 1.0, 2.0, 20.0}, {32, 1.5, 2.5, 10.0}};
-  EXPECT_EQ(fastest_threads(times), (StepThreads{.decode = 16, .prefill = 32}));
+  EXPECT_EQ(fastest_threads(times, 8), (StepThreads{.decode = 16, .prefill = 32}));
 }
 
 TEST(FastestThreads, OfDecodeWeighBothBatchesEqually) {
   // 8 threads are best for one sequence and 16 for a batch, by a larger factor.
   const std::vector<ThreadTimes> times = {{8, 1.0, 300.0, 1.0}, {16, 1.5, 100.0, 1.0}};
-  EXPECT_EQ(fastest_threads(times).decode, 16);
+  EXPECT_EQ(fastest_threads(times, 8).decode, 16);
 }
 
-TEST(FastestThreads, AreTheFewestOfThoseThatAreEquallyFast) {
+TEST(FastestThreads, AreTheFewestOfThoseThatAreClearlyFaster) {
   const std::vector<ThreadTimes> times = {
-      {8, 1.01, 1.01, 1.01}, {16, 1.0, 1.0, 1.0}, {32, 0.999, 1.0, 1.0}};
-  EXPECT_EQ(fastest_threads(times), (StepThreads{.decode = 8, .prefill = 8}));
+      {8, 1.01, 1.01, 1.01}, {16, 1.0, 1.0, 1.0}, {32, 1.2, 1.2, 1.2}};
+  EXPECT_EQ(fastest_threads(times, 32), (StepThreads{.decode = 8, .prefill = 8}));
+}
+
+// A gain of 5 %, or one within the scatter of either number, may be noise.
+TEST(FastestThreads, AreTheDefaultWithoutAClearGain) {
+  constexpr StepThreads kDefault = {.decode = 2, .prefill = 2};
+  EXPECT_EQ(fastest_threads(std::vector<ThreadTimes>{{1, 0.96, 0.96, 0.96}, {2, 1, 1, 1}}, 2),
+            kDefault);
+  EXPECT_EQ(fastest_threads(std::vector<ThreadTimes>{{1, 0.9, 0.9, 0.9, 0.2}, {2, 1, 1, 1}}, 2),
+            kDefault);
+  EXPECT_EQ(fastest_threads(std::vector<ThreadTimes>{{1, 0.9, 0.9, 0.9}, {2, 1, 1, 1, 0.2}}, 2),
+            kDefault);
+  EXPECT_EQ(fastest_threads(std::vector<ThreadTimes>{{1, 0.9, 0.9, 0.9}, {2, 1, 1, 1, 0.05}}, 2),
+            (StepThreads{.decode = 1, .prefill = 1}));
 }
 
 TEST(ThreadTuneReport, HasEachNumberOfThreads) {
@@ -48,13 +62,16 @@ TEST(ThreadTuneReport, HasEachNumberOfThreads) {
   result.title = "model: 4 threads";
   result.prompt_len = 512;
   result.times = {{2, 0.002, 0.004, 0.3}, {4, 0.001, 0.003, 0.2}};
-  result.best.threads = {4, 4};
+  result.best.threads = {4, 1};
   result.file = "/cache/threads.csv";
   EXPECT_THAT(to_table(result), HasSubstr("model: 4 threads; shortest times in milliseconds\n"));
   EXPECT_THAT(to_table(result), HasSubstr("prompt of 512"));
   EXPECT_THAT(
       to_table(result),
-      HasSubstr("fastest: 4 threads for decode, 4 for prompts; kept in /cache/threads.csv"));
+      HasSubstr("chosen: 4 threads for decode, 1 thread for prompts; kept in /cache/threads.csv"));
+  EXPECT_THAT(to_table(result), Not(HasSubstr("Repeats differ")));
+  result.times.back().scatter = 0.23;
+  EXPECT_THAT(to_table(result), HasSubstr("Repeats differ by up to 23 %"));
   EXPECT_EQ(to_csv(result),
             "threads,decode_s,batch_decode_s,prefill_s\n"
             "2,0.002000000,0.004000000,0.300000000\n"

@@ -67,6 +67,7 @@ std::string text_of(simdjson::dom::element value) {
 TEST(Usage, HelpAndVersionSucceed) {
   EXPECT_THAT(run_quire({"--version"}).out, StartsWith("quire "));
   EXPECT_EQ(run_quire({"-v"}).out, run_quire({"--version"}).out);
+  EXPECT_EQ(run_quire({"version"}).out, run_quire({"--version"}).out);
   EXPECT_EQ(run_quire({"help"}).out, run_quire({"--help"}).out);
   EXPECT_EQ(run_quire({"help", "bench", "latency"}).out,
             run_quire({"bench", "latency", "--help"}).out);
@@ -118,7 +119,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"bench", "throughput", "--random-range-ratio", "1"}, "in [0, 1)"},
       {{"completion", "tcsh"}, "got 'tcsh', expected one of bash, zsh, fish"},
       {{"frobnicate"}, "'frobnicate' is no command; expected one of generate, chat, serve"},
-      {{"genrate"}, "'genrate' is no command; did you mean generate?"},
+      {{"genrate"}, "'genrate' is no command; did you mean generate? See quire --help"},
       {{"help", "benhc"}, "'benhc' is no command; did you mean bench?"},
       {{"run", "llama"}, "run is quire chat MODEL here"},
       {{"ps"}, "lists its model at /v1/models"},
@@ -144,6 +145,21 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"serve", "-tp", "65"}, "--tensor-parallel-size: got '65', expected"},
       {{"serve", "-tp=0"}, "--tensor-parallel-size: got '0', expected"},
       {{"serve", "-m", "a"}, "-m: is --model here"},
+      {{"eval", "perplexity", "--data", "x", "-f", "x"}, "-f: is --data here"},
+      {{"eval", "perplexity", "--data", "x", "-c", "9"}, "-c: is --context here"},
+      {{"serve", "-hf", "a/b-GGUF"}, "GGUF files are not downloaded"},
+      {{"quantize", "--to", "q4_0", "--out", "x", "--imatrix", "f"}, "--imatrix: is not supported"},
+      {{"serve", "--quantization", "awq_marlin"},
+       "got 'awq_marlin', expected one of none, fp8: a quantized checkpoint says itself"},
+      {{"serve", "--quantization", "bitsandbytes"}, "it is not supported"},
+      {{"serve", "--kv-cache-dtype", "q8_0"}, "int8: q8_0 is int8 here, on a CPU; a GPU has fp8"},
+      {{"llama-server", "-m", "x"}, "llama-server is quire serve MODEL here"},
+      {{"llama-perplexity", "-m", "x"}, "is quire eval perplexity --model MODEL --data TEXT here"},
+      {{"convert_hf_to_gguf.py", "x"}, "is quire quantize --model DIR --to q4_k_m --out FILE.gguf"},
+      {{"imatrix"}, "with --calibration-file TEXT"},
+      {{"quantize", "a/b", "out.gguf", "--to", "q4_0", "--out", "x"},
+       "got 'out.gguf' as well, expected one MODEL; the target is --to q4_k_m here"},
+      {{"pull", "nope"}, "NAME: got 'nope', expected ORG/NAME"},
       {{"serve", "-ngl", "99"}, "-ngl: is not needed"},
       {{"generate", "--temp", "1"}, "--temp: is --temperature here"},
       {{"serve", "--mem-fraction-static=.8"}, "is --gpu-memory-utilization here"},
@@ -252,6 +268,11 @@ TEST(Usage, MissingFilesAreExitCode1) {
   const SpawnResult not_a_directory = run_quire({"generate", "--model", file, "--prompt", "x"});
   EXPECT_EQ(not_a_directory.exit_code, 1);
   EXPECT_THAT(not_a_directory.err, HasSubstr("is a file; expected a GGUF file"));
+  const SpawnResult gguf = run_quire({"generate", "no-such.gguf", "hi"});
+  EXPECT_EQ(gguf.exit_code, 1);
+  EXPECT_THAT(gguf.err, AllOf(HasSubstr("the file no-such.gguf does not exist"),
+                              Not(HasSubstr("`quire pull"))));
+  EXPECT_THAT(run_quire({"chat", "nope"}).err, HasSubstr("`quire pull ORG/NAME` downloads"));
   const SpawnResult input = run_quire({"generate", "--input", "/no/such.jsonl"});
   EXPECT_EQ(input.exit_code, 1);
   EXPECT_THAT(input.err, HasSubstr("/no/such.jsonl"));
@@ -313,7 +334,10 @@ TEST(Embedded, WordsAndPipesAreMessages) {
   const SpawnResult chat = run_quire(with({"generate", "--chat", "--prompt", question}));
   EXPECT_EQ(chat.exit_code, 0) << chat.err;
   EXPECT_THAT(chat.out, Not(AnyOf(IsEmpty(), StartsWith("\n"))));
-  EXPECT_EQ(run_quire(with({"generate", question})).out, chat.out);
+  const SpawnResult words = run_quire(with({"generate", question}));
+  EXPECT_EQ(words.out, chat.out);
+  EXPECT_THAT(words.err, HasSubstr("no model is named: the embedded quire-abacus answers\n"));
+  EXPECT_THAT(chat.err, Not(HasSubstr("no model is named")));
   EXPECT_EQ(run_quire(with({"generate", "What", "is", "3+4?"})).out, chat.out);
   EXPECT_EQ(run_quire(with({"generate"}), {.input = question + "\n"}).out, chat.out);
   // A prompt leaves standard input alone.
@@ -682,7 +706,37 @@ TEST_F(Stories, GeneratesTheGoldenText) {
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, StartsWith(", there was a little girl"));
   EXPECT_THAT(result.out, ::testing::EndsWith("\n"));
-  EXPECT_THAT(result.err, HasSubstr("5 prompt tokens, 12 output tokens"));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("5 prompt tokens, 12 output tokens"),
+                                HasSubstr(" ms (ended at --max-tokens)\n")));
+}
+
+TEST_F(Stories, AnOutputEndsAtTheContextsEnd) {
+  const SpawnResult result = run_quire(generate({"--prompt", "Once upon a time", "--temperature",
+                                                 "0", "--ignore-eos", "--max-model-len", "16"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr(" ms (ended at the context's end, 16)\n"));
+}
+
+// The weights are F32. Processors with AMX or without AVX-512 BF16 refuse the setting.
+TEST_F(Stories, RoundingToBf16WithoutBf16WeightsIsWarnedOf) {
+  const SpawnResult result = run_quire(generate(
+      {"--device", "cpu", "--cpu-activations", "bf16", "--prompt", "a", "--max-tokens", "1"}));
+  EXPECT_THAT(result.err,
+              AnyOf(HasSubstr("--cpu-activations bf16 has no effect with weights in f32"),
+                    HasSubstr("expected f32")));
+}
+
+TEST_F(Stories, ATokenizerOfAnotherModelIsRefused) {
+  const fs::path other = shared_data_path("tokenizers/qwen2_5");
+  QUIRE_REQUIRE_SHARED(other);
+  const SpawnResult result = run_quire(generate({"--tokenizer", other.string(), "--prompt", "a"}));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("--tokenizer: " + other.string() + " has 151"),
+                                HasSubstr("expected about 32000")));
+  const SpawnResult own = run_quire(
+      generate({"--tokenizer", model_.string(), "--prompt", "Once", "--max-tokens", "1"}));
+  EXPECT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_THAT(own.err, Not(HasSubstr("another model")));
 }
 
 TEST_F(Stories, PrintsOneJsonObjectAPrompt) {
@@ -862,11 +916,11 @@ TEST_F(Stories, ChatNeedsATemplate) {
   const SpawnResult result =
       run_quire({"chat", "--model", model_.string(), "--log-level", "off"}, {.input = "hi\n"});
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_THAT(result.err, HasSubstr("no usable chat template"));
+  EXPECT_THAT(result.err, HasSubstr("the model has no chat template; --chat-template"));
   const SpawnResult generated =
       run_quire(generate({"--chat", "--prompt", "a", "--prompt", "b", "--log-level", "off"}));
   EXPECT_EQ(generated.exit_code, 1);
-  EXPECT_THAT(generated.err, HasSubstr("no usable chat template"));
+  EXPECT_THAT(generated.err, HasSubstr("the model has no chat template; --chat-template"));
   EXPECT_EQ(count_lines(generated.err), 1U) << generated.err;
 }
 
@@ -920,7 +974,7 @@ TEST(EvalPerplexity, RefusalsAreOneLine) {
       {{scratch_file("latin1.txt", "caf\xe9")}, "is not valid UTF-8 at byte 3"},
       {{scratch_file("short.txt", "3")}, "short.txt; got 1, expected at least 2"},
       {{text, "--context", "4096"},
-       "--context: got 4096, expected 1 to 4095: --max-model-len 4096 less the token"},
+       "--context: got 4096, expected 1 to 4095: the engine's context of 4096 tokens less"},
       {{text, "--context", "64", "--max-model-len", "64"}, "expected 1 to 63"},
       {{text, "--stride", "513"}, "--stride: got 513, expected 1 to 512, the --context"},
       {{text, "--model", source_path("tests/golden/pooling/embedding")},
@@ -966,7 +1020,8 @@ TEST(ModelFiles, ABrokenLinkIsNotAnAbsentFile) {
     const SpawnResult result =
         run_quire({"doctor", "--model", directory.string(), "--load-format", "dummy"});
     EXPECT_EQ(result.exit_code, 1) << name;
-    EXPECT_THAT(result.err, HasSubstr(std::string(name) + " exists but cannot be opened"));
+    EXPECT_THAT(result.err + result.out,
+                HasSubstr(std::string(name) + " exists but cannot be opened"));
     fs::remove_all(directory);
   }
 }
@@ -1002,10 +1057,31 @@ TEST(ModelFiles, DoctorTakesABareConfig) {
     const SpawnResult result = run_quire(arguments);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, AllOf(HasSubstr("LlamaForCausalLM"), HasSubstr("memory plan"),
-                                  HasSubstr("[memory] weights")));
+                                  HasSubstr("memory plan          weights")));
   }
   const SpawnResult other = run_quire({"doctor", "--model", scratch_file("model.gguf", "GGUF")});
   EXPECT_EQ(other.exit_code, 1);
+}
+
+// A report goes on after a tokenizer that cannot be read.
+TEST(ModelFiles, DoctorReportsABrokenTokenizer) {
+  const fs::path directory = tiny_model("broken_tokenizer");
+  std::ofstream(directory / "tokenizer.json") << "{";
+  const SpawnResult result =
+      run_quire({"doctor", "--model", directory.string(), "--load-format", "dummy"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.out,
+              AllOf(HasSubstr("\ntokenizer            no: "), HasSubstr("tokenizer.json"),
+                    HasSubstr("\nmemory plan          weights ")));
+  fs::remove_all(directory);
+}
+
+TEST(ModelFiles, FlagsWithoutEffectOnACpuAreWarnedOf) {
+  const SpawnResult result = run_quire(
+      {"generate", "--device", "cpu", "--model", tiny_model("tiny").string(), "--load-format",
+       "dummy", "--prompt-ids", "1", "--max-tokens", "1", "--tuning-table", "measured"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("--tuning-table measured has no effect on a CPU"));
 }
 
 TEST(ModelFiles, AMissingTokenizerIsNamed) {

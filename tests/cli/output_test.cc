@@ -32,7 +32,10 @@ TEST(WriteOutputFile, SaysWhyItCannot) {
 
 TEST(ProgressLine, ShowsItsShare) {
   EXPECT_EQ(progress_line("x", 5, 10, "note"),
-            "x [###############---------------]  50% 5/10  note");
+            "x [###############---------------]  50% 5/10 note");
+  EXPECT_EQ(first_columns("abcdef", 4), "abc") << "the last column stays free";
+  EXPECT_EQ(first_columns("äöü", 3), "äö");
+  EXPECT_EQ(first_columns("ab", 80), "ab");
   EXPECT_THAT(progress_line("x", 0, 0, ""), HasSubstr("100%"));
 }
 

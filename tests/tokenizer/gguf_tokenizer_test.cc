@@ -8,6 +8,7 @@
 #include "support/shared_data.h"
 #include "tokenizer/byte_level.h"
 #include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/token_model.h"
 #include "tokenizer/tokenizer_gguf.h"
 
 namespace quire {
@@ -75,9 +76,10 @@ TEST(GgufTokenizer, EveryPreTokenizerKeepsTheText) {
   ByteLevelVocabulary bytes;
   bytes.vocabulary.add_bos = false;
   const std::string text = "It's 12345 naïve — apples,\n\n\t x  y 日本 🍎 ab";
-  for (const char* pre : {"llama-bpe", "llama3", "llama-v3", "qwen2", "deepseek-r1-qwen",
-                          "deepseek-llm", "deepseek-coder", "deepseek-v3", "tekken", "default",
-                          "gpt-2", "smollm", "starcoder", "refact"}) {
+  for (const char* pre :
+       {"llama-bpe", "llama3", "llama-v3", "qwen2", "deepseek-r1-qwen", "deepseek-llm",
+        "deepseek-coder", "deepseek-v3", "tekken", "default", "gpt-2", "smollm", "starcoder",
+        "refact", "falcon3", "smaug-bpe", "mellum"}) {
     bytes.vocabulary.pre = pre;
     const auto tokenizer = tokenizer_from_gguf(bytes.vocabulary);
     ASSERT_TRUE(tokenizer.ok()) << tokenizer.status().message();
@@ -139,8 +141,95 @@ TEST(GgufTokenizer, ListsMustFit) {
   bytes.vocabulary.bos_id = 1;
   bytes.vocabulary.model = "llama";
   EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("tokenizer.ggml.scores; got 0 entries"));
-  bytes.vocabulary.scores.assign(259, 0.0);
-  EXPECT_THAT(error_of(bytes.vocabulary), HasSubstr("no unknown token"));
+}
+
+// Characters with scores, without tokens of bytes: <unk> <s> </s> a b ab ▁.
+GgufVocabulary scored_vocabulary(int64_t type_of_unknown) {
+  GgufVocabulary vocabulary{.model = "llama",
+                            .tokens = {"<unk>", "<s>", "</s>", "a", "b", "ab", "▁"},
+                            .types = {type_of_unknown, kGgufControl, kGgufControl, kGgufNormal,
+                                      kGgufNormal, kGgufNormal, kGgufNormal},
+                            .scores = {-1000, -1000, -1000, -2, -3, -1, -4},
+                            .bos_id = 1,
+                            .eos_id = 2,
+                            .add_space_prefix = false};
+  return vocabulary;
+}
+
+void add_byte_tokens(GgufVocabulary& vocabulary) {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> texts;
+    for (int byte = 0; byte < 256; ++byte) {
+      texts.push_back(byte_token(static_cast<unsigned char>(byte)));
+    }
+    return texts;
+  }();
+  vocabulary.tokens.insert(vocabulary.tokens.end(), names.begin(), names.end());
+  vocabulary.types.insert(vocabulary.types.end(), 256, kGgufByte);
+  vocabulary.scores.insert(vocabulary.scores.end(), 256, -1000.0);
+}
+
+// The id of the metadata wins over a token of the type, and that over the spelling.
+TEST(GgufTokenizer, UnknownTokenIsNamedTypedOrSpelled) {
+  GgufVocabulary vocabulary = scored_vocabulary(kGgufUnknown);
+  EXPECT_THAT(encode(vocabulary, "abz"), ElementsAre(1, 5, 0));
+  vocabulary.unk_id = 2;
+  EXPECT_THAT(encode(vocabulary, "az"), ElementsAre(1, 3, 2));
+  vocabulary.unk_id = std::nullopt;
+  vocabulary.tokens[0] = "<oov>";
+  EXPECT_THAT(encode(vocabulary, "az"), ElementsAre(1, 3, 0));
+  // As llama.cpp's converter types a checkpoint's special tokens.
+  vocabulary.types[0] = kGgufControl;
+  EXPECT_THAT(error_of(vocabulary), AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got neither"),
+                                          HasSubstr("`tokenizer`")));
+  vocabulary.unk_id = 0;
+  EXPECT_THAT(encode(vocabulary, "az"), ElementsAre(1, 3, 0));
+  vocabulary = scored_vocabulary(kGgufControl);
+  EXPECT_THAT(encode(vocabulary, "az<unk>"), ElementsAre(1, 3, 0, 0));
+}
+
+TEST(GgufTokenizer, BytesNeedNoUnknownToken) {
+  GgufVocabulary vocabulary = scored_vocabulary(kGgufControl);
+  vocabulary.tokens[0] = "<pad>";
+  add_byte_tokens(vocabulary);
+  EXPECT_THAT(encode(vocabulary, "abz"), ElementsAre(1, 5, 7 + 'z'));
+}
+
+// llama.cpp's converter fills a vocabulary up to the size of the embedding, also before and between
+// added tokens, and writes the spaces of user-defined tokens as such.
+TEST(GgufTokenizer, ScoredVocabulariesHavePaddingAndSpaces) {
+  GgufVocabulary vocabulary = scored_vocabulary(kGgufControl);
+  add_byte_tokens(vocabulary);
+  const std::vector<std::string_view> added = {"[PAD263]", "  ", "\n\n", "", "[PAD267]"};
+  vocabulary.tokens.insert(vocabulary.tokens.end(), added.begin(), added.end());
+  vocabulary.types.insert(vocabulary.types.end(), {kGgufUnused, kGgufUserDefined, kGgufUserDefined,
+                                                   kGgufNormal, kGgufUnused});
+  vocabulary.scores.insert(vocabulary.scores.end(), added.size(), -1000.0);
+  const auto tokenizer = tokenizer_from_gguf(vocabulary).value();
+  const std::vector<int32_t> ids = tokenizer->encode("a  b\n\n a   ", true).value();
+  EXPECT_THAT(ids, ElementsAre(1, 3, 264, 4, 265, 6, 3, 264, 6));
+  EXPECT_EQ(tokenizer->decode(ids, true), "a  b\n\n a   ");
+  EXPECT_EQ(tokenizer->vocab_size(), 267);
+}
+
+TEST(GgufTokenizer, UnusedPiecesOfMergesAreRefused) {
+  GgufVocabulary vocabulary = scored_vocabulary(kGgufControl);
+  vocabulary.types[5] = kGgufUnused;  // "ab", to which "a" and "b" merge
+  add_byte_tokens(vocabulary);
+  EXPECT_THAT(error_of(vocabulary), HasSubstr("the unused piece \"ab\""));
+}
+
+// Old converters took them for text.
+TEST(GgufTokenizer, TokensThatEndRepliesAreControlTokens) {
+  ByteLevelVocabulary bytes;
+  bytes.vocabulary.tokens[257] = "<|im_end|>";
+  for (const int64_t type : {kGgufNormal, kGgufUserDefined, kGgufControl}) {
+    bytes.vocabulary.types[257] = type;
+    EXPECT_THAT(encode(bytes.vocabulary, "c<|im_end|>"), ElementsAre('c', 257));
+    EXPECT_TRUE(tokenizer_from_gguf(bytes.vocabulary).value()->is_special(257));
+  }
+  EXPECT_TRUE(ends_gguf_replies("<end_of_turn>"));
+  EXPECT_FALSE(ends_gguf_replies("<start_of_turn>"));
 }
 
 // The metadata holds what the file of SentencePiece holds.

@@ -92,11 +92,13 @@ std::string name_in_other_case(const ModelName& name, const fs::path& cache) {
 
 Status not_in_cache(const ModelName& name, const fs::path& cache, Needs needs) {
   const std::string other = name_in_other_case(name, cache);
+  const bool has_org = name.repository.find('/') != std::string::npos;
   return not_found(fmt::format(
       "{}: {} is neither a directory nor a model in the hub's cache, {}{}; `quire pull {}` "
-      "downloads it",
+      "downloads {}",
       setting(needs), name.text(), cache.string(),
-      other.empty() ? "" : fmt::format(", which has {}", other), name.text()));
+      other.empty() ? "" : fmt::format(", which has {}", other), has_org ? name.text() : "ORG/NAME",
+      has_org ? "it" : "a model by its full name"));
 }
 
 // The branches and tags that the cache has, such as "main" and "refs/pr/1".
@@ -221,6 +223,12 @@ fs::path model_folder(const fs::path& cache, const ModelName& name) {
 Result<FoundModel> find_model(const std::string& model, Needs needs) {
   QUIRE_ASSIGN_OR_RETURN(const bool is_path, path_exists(model));
   if (is_path) return FoundModel{model, ""};
+  if (model.ends_with(".gguf")) {
+    return not_found(fmt::format(
+        "{}: the file {} does not exist; expected the path of a GGUF file, which quire pull does "
+        "not download",
+        setting(needs), model));
+  }
   const std::optional<ModelName> name = parse_model_name(model);
   if (!name) {
     return not_found(fmt::format(

@@ -1,0 +1,14 @@
+// How much the library writes to standard error.
+#pragma once
+
+#include <string_view>
+
+#include "quire/status.h"
+
+namespace quire {
+
+// Sets the least important lines that are logged, by all engines of the process: "debug", "info"
+// (the default), "warning", "error" or "off". Fails for another text.
+Status set_log_level(std::string_view level);
+
+}  // namespace quire
