@@ -173,9 +173,9 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   if (replicas.size() > 1) {
     print_line("replicas", fmt::format("{}, with the plan of the first", replicas.size()));
   }
-  const auto memory_of = [](const EnginePlan& planned) {
+  const auto memory_of = [](const EnginePlan& of) {
     constexpr std::string_view kModule = "[memory] ";
-    return describe(planned.memory_request, planned.memory_plan).substr(kModule.size());
+    return describe(of.memory_request, of.memory_plan).substr(kModule.size());
   };
   print_line("memory plan", memory_of(plan));
   for (size_t r = 1; r < replicas.size(); ++r) {

@@ -449,8 +449,7 @@ void check(const ServeOptions& options, Complaints& complaints) {
   }
   if (!options.engine.enable_prefix_caching && !options.engine.kv_events_config.empty()) {
     complaints.add(
-        "--kv-events-config: expected prefix caching with it, which --no-enable-prefix-"
-        "caching turns off");
+        "--kv-events-config needs the prefix cache; leave out --no-enable-prefix-caching");
   }
   check_sizes(options, complaints);
   check_address(options.transport, complaints);

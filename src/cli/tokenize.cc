@@ -178,7 +178,8 @@ Result<ChatFormat> load_format(const TemplateOptions& options) {
                            hub::find_model(options.tokenizer, hub::Needs::kTokenizer));
     if (!is_gguf_file(found.directory)) return ChatFormat::load(found.directory);
     QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(found.directory));
-    return ChatFormat::from_config(gguf_tokenizer_config(gguf), gguf.source());
+    QUIRE_ASSIGN_OR_RETURN(const std::string config, gguf_tokenizer_config(gguf));
+    return ChatFormat::from_config(config, gguf.source());
   }
   return ChatFormat::from_config(embedded_model().tokenizer_config_json, "the embedded model");
 }

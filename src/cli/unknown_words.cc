@@ -14,7 +14,8 @@ namespace {
 constexpr bool kValue = true;
 constexpr bool kNoValue = false;
 
-constexpr std::string_view kOneDevice = "is not supported: one device serves a model; leave it out";
+constexpr std::string_view kOneDevice =
+    "is not supported: --tensor-parallel-size divides a model equally among devices";
 constexpr std::string_view kLogLevel =
     "has no effect: --log-level info logs a line per request, warning logs none";
 
@@ -103,10 +104,12 @@ constexpr Row kRefused[] = {
      "is not needed: there is one backend for structured outputs; leave it out"},
     {{"--scheduling-policy", "--schedule-policy"},
      "is not needed: --allow-request-priority alone decides"},
-    {{"--cpu-offload-gb"}, "is not supported: a model runs wholly on one device; leave it out"},
+    {{"--cpu-offload-gb"},
+     "is not supported: a model's weights are all on its devices; leave it out"},
     {{"--num-gpu-blocks-override", "--max-total-tokens"}, "is --kv-cache-memory here, in bytes"},
     {{"-ngl", "--ngl", "--n-gpu-layers", "--gpu-layers", "--num-gpu"},
-     "is not needed: the whole model is on one device; expected --device cpu or cuda"},
+     "is not needed: a model's layers are all on devices of one kind; expected --device cpu or "
+     "cuda"},
     {{"-fa", "--flash-attn"},
      "is not needed: attention never materializes its scores; leave it out"},
     {{"-tb", "--threads-batch", "-Cb", "--cpu-mask-batch"},

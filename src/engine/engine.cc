@@ -133,7 +133,7 @@ Status Engine::run_node(const EngineConfig& config, const std::function<bool()>&
     for (const auto& table : parts->scheduler.tables) bounds.num_blocks.push_back(table.num_blocks);
     return serve_remote_ranks(*parts->nodes, *parts->runner, bounds, should_stop);
   } catch (const std::exception& error) {  // e.g. no thread or no memory
-    return resource_exhausted(fmt::format("[engine] cannot run; {}", error.what()));
+    return resource_exhausted(fmt::format("[engine] cannot run; {}", text_of(error)));
   }
 }
 

@@ -82,8 +82,8 @@ Result<std::shared_ptr<PackedWeights>> open_packed_weights(const EngineConfig& c
   }
   if (wanted == "off") return none;
   const std::vector<const MappedFile*> sources = files.weights->files();
-  const bool is_divided =
-      platform.devices.size() > 1 || platform.replica.size > 1 || !is_on_one_node(platform.threads);
+  const bool is_divided = platform.devices.size() > 1 || platform.nodes != nullptr ||
+                          platform.replica.size > 1 || !is_on_one_node(platform.threads);
   if (sources.empty() || is_divided) {
     if (!is_auto) {
       log_warning("[weights] `packed_weights` has no effect, because {}",

@@ -11,7 +11,8 @@
 
 namespace quire {
 
-// Reads EngineConfig::kv_events_config. Errors name the key, without a place.
+// Reads EngineConfig::kv_events_config. Error messages name the JSON key, but
+// not the flag or field that has the JSON.
 Result<KvEventsConfig> read_kv_events_config(std::string_view kv_events_config);
 
 // Opens the sockets of every data-parallel rank; empty if the configuration publishes nothing.

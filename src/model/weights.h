@@ -174,7 +174,8 @@ StoredType stored_type(const std::string& matrix, const std::optional<WeightForm
 // The types of the quantized blocks of a source; empty: it has none.
 std::set<std::string_view> block_type_names(const WeightSource& source);
 
-// Quantized matrices that the device computes with, and that are expanded at load for others.
+// Quantized matrices that the device could keep, but that are expanded to 16 bits at load, because
+// other matrices of their stack or layer cannot be kept in the same form.
 struct ExpandedMatrices {
   // By TensorSpec::experts: they are not in the formats of one another, and `ops` does not mix
   // those.
@@ -206,7 +207,7 @@ Result<QuantizedMatrices> count_quantized(std::span<const TensorSpec> tensors,
                                           const Parallel& parallel);
 
 // Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks
-// (check_column_slice). Of the numbers, reads only the groups of columns.
+// (check_column_slice). It reads no numbers of the tensors but their group indices (g_idx).
 Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
                     const Parallel& parallel);
 

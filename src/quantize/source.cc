@@ -1,7 +1,6 @@
 #include "quantize/source.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>

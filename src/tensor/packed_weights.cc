@@ -541,10 +541,14 @@ Result<PackedWeights::Matrix> PackedWeights::get(std::string_view key, size_t nu
 void PackedWeights::save() {
   for (Source& source : sources_) source.bytes = {};  // other memory may take its place
   if (!file_lacks_some_) return made_.clear();
-  writer_ = std::async(std::launch::async, [this] {
-    run_guarded("[weights] packed weights cannot be kept", [this] { run_writer(); });
+  constexpr const char* kFailure = "[weights] packed weights cannot be kept";
+  const auto write = [this] {
+    run_guarded(kFailure, [this] { run_writer(); });
     made_.clear();
-  });
+  };
+  // The system may start no more threads.
+  run_guarded(kFailure, [&] { writer_ = std::async(std::launch::async, write); });
+  if (!writer_.valid()) made_.clear();
 }
 
 void PackedWeights::run_writer() {

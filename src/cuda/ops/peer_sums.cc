@@ -5,8 +5,14 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <mutex>
+#include <stop_token>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -16,6 +22,9 @@
 
 namespace quire::cuda {
 namespace {
+
+// The measurements take a tenth of a second.
+constexpr std::chrono::seconds kMostTime(20);
 
 Status connect_pair(int device, int peer) {
   int can_access = 0;
@@ -93,6 +102,10 @@ Result<std::vector<SumTimes>> measure_rank(CudaStream& stream, int rank, NcclRan
 }  // namespace
 
 Result<std::shared_ptr<PeerSums>> PeerSums::connect(std::span<const int> devices) {
+  if (const char* disabled = std::getenv("NCCL_P2P_DISABLE");
+      disabled != nullptr && std::string_view(disabled) == "1") {
+    return unavailable("NCCL_P2P_DISABLE is set");
+  }
   if (devices.size() > size_t{kMaxPeers}) {
     return unavailable(fmt::format("there are {} GPUs, more than {}", devices.size(), kMaxPeers));
   }
@@ -147,7 +160,18 @@ Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams,
                                            PeerSums& peers) {
   std::vector<std::vector<SumTimes>> times(streams.size());
   std::vector<Status> statuses(streams.size());
+  std::atomic<bool> has_hung = false;
   {
+    // Where writes to a peer are lost, as with some IOMMUs, the kernels would wait forever.
+    const std::jthread watch([&](const std::stop_token& stop) {
+      std::mutex mutex;
+      std::condition_variable_any ended;
+      std::unique_lock lock(mutex);
+      if (ended.wait_for(lock, stop, kMostTime, [&] { return stop.stop_requested(); })) return;
+      if (stop.stop_requested()) return;
+      has_hung = true;
+      peers.release();
+    });
     std::vector<std::jthread> threads;
     for (size_t rank = 0; rank < streams.size(); ++rank) {
       threads.emplace_back([&, rank] {
@@ -158,6 +182,7 @@ Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams,
       });
     }
   }
+  if (has_hung) return unavailable("the GPUs do not receive what they write to each other");
   for (const Status& status : statuses) QUIRE_RETURN_IF_ERROR(status);
   std::vector<SumTimes> all = times.front();
   for (const std::vector<SumTimes>& of_rank : times) {

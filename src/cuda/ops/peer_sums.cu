@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMaxBlock = 1024;
 constexpr uint32_t kEmptyWord = kEmptyInboxByte * 0x01010101U;
 
-// Words arrive one by one, and in any order: each says for itself whether it has.
+// A word of 4 bytes has arrived once it differs from kEmptyWord. Words arrive in any order.
 __device__ __forceinline__ void send(std::byte* to, const uint4& words) {
   asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x),
                "r"(words.y), "r"(words.z), "r"(words.w)
@@ -30,7 +30,8 @@ __device__ __forceinline__ bool has_arrived(const uint4& words) {
   return words.x != kEmptyWord && words.y != kEmptyWord && words.z != kEmptyWord &&
          words.w != kEmptyWord;
 }
-// A word that looks empty is a number of less than 1e-5, or two; its last bit is changed.
+// A word of data that equals kEmptyWord is sent with its last bit changed. It is one F32 of about
+// 1e-38, or two numbers of 16 bits below 1e-5.
 __device__ __forceinline__ uint32_t marked(uint32_t word) {
   return word == kEmptyWord ? kEmptyWord + 1 : word;
 }

@@ -34,8 +34,9 @@ struct PeerSlot {
   uint32_t num_bytes = 0;  // of the row of the last call
 };
 
-// The memory that a rank's kernels need besides the rows. Inbox i of slot s with the row of rank r is
-// the part (s * kNumInboxes + i) * num_ranks + r of a rank's inboxes; a part has kMaxPeerRowBytes.
+// The memory that a rank's kernels need besides the rows. Inbox i of slot s with the row of rank r
+// is the part (s * kNumInboxes + i) * num_ranks + r of a rank's inboxes; a part has
+// kMaxPeerRowBytes.
 struct PeerInboxes {
   int rank = 0;
   int num_ranks = 0;
@@ -44,9 +45,10 @@ struct PeerInboxes {
   const int* is_released = nullptr;  // host memory; not 0: the kernels wait no longer
 };
 
-// x = the sum of the ranks' x, in F32, rounded once. PeerSums::takes(x).
+// x = the sum of the ranks' x, in F32, rounded once. Requires PeerSums::takes(x).
 void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, const TensorView& x);
-// residual += the sum of the ranks' delta; out = rms_norm(residual). PeerSums::takes(delta).
+// residual += the sum of the ranks' delta; out = rms_norm(residual). Requires
+// PeerSums::takes(delta).
 void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inboxes,
                            const ResidualNorm& norm, const TensorView& out);
 // Loads the kernels for this number of ranks on the current device.
@@ -82,8 +84,9 @@ struct SumTimes {
   double peers_us = 0;
 };
 
-// Measures sums of BF16 rows on all ranks at once; `streams`: by rank. The times are the shortest of
-// NCCL, and the longest through peer memory, of all ranks.
+// Measures sums of BF16 rows on all ranks at once; `streams`: by rank. The times are the shortest
+// of NCCL, and the longest through peer memory, of all ranks. Fails with kUnavailable if a sum
+// through peer memory does not end; `peers` is of no use then.
 Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams, NcclRanks& nccl,
                                            PeerSums& peers);
 

@@ -140,8 +140,7 @@ Result<std::shared_ptr<PeerSums>> connect_peers(std::span<const int> devices, Nc
   Result<std::shared_ptr<PeerSums>> peers = PeerSums::connect(devices);
   if (!peers.ok()) {
     if (peers.status().code() != StatusCode::kUnavailable) return peers.status();
-    log_warning("[ranks] sums of few rows are NCCL's, which is slower: {}",
-                peers.status().message());
+    log_warning("[ranks] sums of few rows use NCCL, which is slower: {}", peers.status().message());
     return std::shared_ptr<PeerSums>();
   }
   ranks.on_failure([sums = *peers] { sums->release(); });
@@ -150,13 +149,26 @@ Result<std::shared_ptr<PeerSums>> connect_peers(std::span<const int> devices, Nc
 
 // Uses peer memory for the sizes that are faster there on every rank.
 Status choose_sums(std::span<CudaStream* const> streams, NcclRanks& ranks, PeerSums& peers) {
-  QUIRE_ASSIGN_OR_RETURN(const std::vector<SumTimes> times, measure_sums(streams, ranks, peers));
-  peers.set_max_bytes(best_max_bytes(times));
-  const SumTimes& first = times.front();
+  const Result<std::vector<SumTimes>> times = measure_sums(streams, ranks, peers);
+  if (times.status().code() == StatusCode::kUnavailable) {
+    log_warning("[ranks] sums of few rows use NCCL, which is slower: {}", times.status().message());
+    return {};
+  }
+  QUIRE_RETURN_IF_ERROR(times.status());
+  const size_t max_bytes = best_max_bytes(*times);
+  peers.set_max_bytes(max_bytes);
+  const SumTimes& first = times->front();
+  if (max_bytes == 0) {
+    log_info(
+        "[ranks] no sum uses peer memory; {} KiB and a norm take {:.1f} us there, {:.1f} us "
+        "with NCCL",
+        first.num_bytes / 1024, first.peers_us, first.nccl_us);
+    return {};
+  }
   log_info(
       "[ranks] sums of up to {} KiB use peer memory; {} KiB and a norm take {:.1f} us, {:.1f} us "
       "with NCCL",
-      best_max_bytes(times) / 1024, first.num_bytes / 1024, first.peers_us, first.nccl_us);
+      max_bytes / 1024, first.num_bytes / 1024, first.peers_us, first.nccl_us);
   return {};
 }
 
