@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zmq.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kIpc = "ipc://";
-constexpr auto kDrainTimeout = std::chrono::seconds(1);
+constexpr auto kStopTimeout = std::chrono::seconds(1);
 constexpr size_t kNumberBytes = 8;
 
 using Number = std::array<char, kNumberBytes>;
@@ -129,9 +130,10 @@ struct KvEventPublisher::Sockets {
     }
     socket = zmq_socket(context, type);
     if (socket == nullptr) return unusable(field, endpoint, zmq_strerror(zmq_errno()));
-    // Peers send only subscriptions and numbers; one that sends more is disconnected.
+    // Peers send only subscriptions and numbers. A peer that sends a larger frame is disconnected.
+    // Nothing bounds the number of frames of a message or of subscriptions.
     set(socket, ZMQ_MAXMSGSIZE, int64_t{1024});
-    set(socket, ZMQ_LINGER, 0);
+    set(socket, ZMQ_LINGER, 0);  // until the destructor of the publisher
     set(socket, ZMQ_SNDHWM, hwm);
     set(socket, ZMQ_IPV6, endpoint.find('[') != std::string::npos ? 1 : 0);
     const int failed =
@@ -190,10 +192,14 @@ KvEventPublisher::~KvEventPublisher() {
   if (!thread_.joinable()) return;
   {
     const std::lock_guard lock(mutex_);
+    stop_deadline_ = std::chrono::steady_clock::now() + kStopTimeout;
     stopping_ = true;
   }
   wake();
   thread_.join();
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+      stop_deadline_ - std::chrono::steady_clock::now());
+  Sockets::set(sockets_->pub, ZMQ_LINGER, static_cast<int>(std::max<int64_t>(left.count(), 0)));
 }
 
 void KvEventPublisher::start(KvEventForm form) {
@@ -228,25 +234,24 @@ void KvEventPublisher::wake() {
 }
 
 void KvEventPublisher::run() {
-  std::optional<std::chrono::steady_clock::time_point> deadline;  // once it stops
   while (true) {
     std::array<zmq_pollitem_t, 2> items = {
         {{nullptr, sockets_->wake_fd, ZMQ_POLLIN, 0}, {sockets_->replay, 0, ZMQ_POLLIN, 0}}};
     zmq_poll(items.data(), sockets_->replay == nullptr ? 1 : 2, -1);
     std::vector<Batch> batches;
+    bool is_last = false;
     {
       const std::lock_guard lock(mutex_);
-      if (stopping_ && waiting_.empty()) return;
-      if (stopping_) deadline = std::chrono::steady_clock::now() + kDrainTimeout;
+      is_last = stopping_;
       batches.swap(waiting_);
       uint64_t count = 0;
       [[maybe_unused]] const ssize_t read = ::read(sockets_->wake_fd, &count, sizeof count);
     }
     for (const Batch& batch : batches) {
-      if (deadline && std::chrono::steady_clock::now() > *deadline) return;
+      if (stopping_ && std::chrono::steady_clock::now() > stop_deadline_) return;
       run_guarded("[kv_events] a batch could not be published", [&] { send(batch); });
     }
-    if (deadline) return;
+    if (is_last) return;
     if ((items[1].revents & ZMQ_POLLIN) != 0) {
       run_guarded("[kv_events] a replay failed", [&] { answer_replay(); });
     }
@@ -265,13 +270,13 @@ void KvEventPublisher::send(const Batch& batch) {
 }
 
 // A request is the number of the first batch that the client lacks, after the empty frame that a
-// REQ socket adds. Others are ignored: the client is not one of KV events.
+// REQ socket adds. Others are ignored: the client is not one of KV events. Only one request per
+// turn of run(), so that requests without end do not hold up the batches.
 void KvEventPublisher::answer_replay() {
-  while (const auto frames = receive(sockets_->replay)) {
-    if (frames->size() == 3 && (*frames)[1].empty() && (*frames)[2].size() == kNumberBytes) {
-      repeat_from(from_big_endian((*frames)[2]), frames->front());
-    }
-  }
+  const auto frames = receive(sockets_->replay);
+  if (!frames || frames->size() != 3) return;
+  if (!(*frames)[1].empty() || (*frames)[2].size() != kNumberBytes) return;
+  repeat_from(from_big_endian((*frames)[2]), frames->front());
 }
 
 void KvEventPublisher::repeat_from(uint64_t first, const std::string& client) {
@@ -281,6 +286,7 @@ void KvEventPublisher::repeat_from(uint64_t first, const std::string& client) {
     send_frames(sockets_->replay, {client, "", topic, {bytes.data(), bytes.size()}, payload});
   };
   for (const Sent& batch : sent_) {
+    if (stopping_) return;
     if (batch.number >= first) send_to_client(config_.topic, batch.number, batch.payload);
   }
   send_to_client("", UINT64_MAX, "");  // the end

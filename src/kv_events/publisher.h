@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -25,7 +26,8 @@ struct KvEventsConfig {
   std::string endpoint = "tcp://*:5557";
   std::string replay_endpoint = {};  // empty: no replay
   int buffer_steps = 10'000;         // batches that are kept for replay
-  int hwm = 100'000;             // batches that wait for a slow subscriber; later ones are dropped
+  // Batches that wait for a slow subscriber; later ones are dropped. 0: no limit.
+  int hwm = 100'000;
   int max_queue_size = 100'000;  // batches that wait to be published; later ones are dropped
   std::string topic = {};
 
@@ -34,15 +36,16 @@ struct KvEventsConfig {
 
 // The endpoint of a data-parallel rank: a port other than 0 plus the rank, or a name with a suffix.
 std::string endpoint_of_rank(std::string_view endpoint, int rank);
-// As in vLLM: an endpoint with a wildcard or a name of this machine is bound; a socket connects to
-// others.
+// As in vLLM: an endpoint with `*` or `::`, or an ipc:// path, is bound; otherwise the socket
+// connects.
 bool binds_to(std::string_view endpoint);
 
 class KvEventPublisher {
  public:
   // Opens the sockets. Fails if an endpoint cannot be used.
   static Result<std::unique_ptr<KvEventPublisher>> open(const KvEventsConfig& config, int rank);
-  // Publishes what waits, for at most a second.
+  // Publishes the batches that wait, and gives subscribers time to read them: about a second in
+  // all.
   ~KvEventPublisher();
   KvEventPublisher(const KvEventPublisher&) = delete;
   KvEventPublisher& operator=(const KvEventPublisher&) = delete;
@@ -88,7 +91,8 @@ class KvEventPublisher {
   std::mutex mutex_;
   std::vector<Batch> waiting_;
   uint64_t next_number_ = 0;
-  bool stopping_ = false;
+  std::chrono::steady_clock::time_point stop_deadline_;  // set before stopping_
+  std::atomic<bool> stopping_ = false;  // written under the mutex, read also without it
 
   // Used only by the publisher's thread.
   KvEventForm form_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <zmq.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -245,6 +246,45 @@ TEST_F(PublisherTest, IsNotHeldUpByASubscriberThatDoesNotRead) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
   publisher_.reset();
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+}
+
+// Requests arrive faster than they are answered.
+TEST_F(PublisherTest, IsNotHeldUpByRequestsForReplaysWithoutEnd) {
+  constexpr int kNumKept = 2000;
+  open({.buffer_steps = kNumKept});
+  start();
+  ZmqSocket sub = subscriber();
+  connect(sub, 0);
+  for (int i = 0; i < kNumKept; ++i) publisher_->publish(removal(i));
+  for (int i = 0; i < kNumKept; ++i) ASSERT_THAT(sub.receive(), SizeIs(3));
+  std::atomic<int64_t> num_requests = 0;
+  std::jthread client(
+      [&, endpoint = publisher_->config().replay_endpoint](const std::stop_token& stop) {
+        ZmqSocket socket(ZMQ_DEALER, testing::reachable(endpoint));
+        socket.set(ZMQ_SNDTIMEO, 0);
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+        while (!stop.stop_requested() && std::chrono::steady_clock::now() < end) {
+          if (socket.try_send({"", big_endian(0)})) ++num_requests;
+        }
+      });
+  while (num_requests < 1000) std::this_thread::yield();
+  publisher_->publish(removal(7));
+  EXPECT_THAT(sub.receive(), SizeIs(3));
+  const auto begin = std::chrono::steady_clock::now();
+  publisher_.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+}
+
+// A subscriber gets the batches that were published right before the end.
+TEST_F(PublisherTest, SendsTheLastBatchesAtTheEnd) {
+  constexpr int kNumBatches = 5000;
+  open();
+  start();
+  ZmqSocket sub = subscriber();
+  connect(sub, 0);
+  for (int i = 0; i < kNumBatches; ++i) publisher_->publish(removal(i));
+  publisher_.reset();
+  for (int i = 0; i < kNumBatches; ++i) ASSERT_THAT(sub.receive(), SizeIs(3)) << i;
 }
 
 TEST_F(PublisherTest, RefusesEndpointsThatCannotBeUsed) {

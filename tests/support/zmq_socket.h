@@ -27,11 +27,14 @@ class ZmqSocket {
   ZmqSocket& operator=(const ZmqSocket&) = delete;
 
   void set(int option, int value) { zmq_setsockopt(socket_, option, &value, sizeof value); }
-  void send(const std::vector<std::string>& frames) {
+  void send(const std::vector<std::string>& frames) { EXPECT_TRUE(try_send(frames)); }
+  // Returns false if the message does not fit in the socket's queue within ZMQ_SNDTIMEO.
+  bool try_send(const std::vector<std::string>& frames) {
     for (size_t i = 0; i < frames.size(); ++i) {
       const int more = i + 1 < frames.size() ? ZMQ_SNDMORE : 0;
-      EXPECT_GE(zmq_send(socket_, frames[i].data(), frames[i].size(), more), 0);
+      if (zmq_send(socket_, frames[i].data(), frames[i].size(), more) < 0) return false;
     }
+    return true;
   }
   // Empty after 5 s without a message.
   std::vector<std::string> receive() {
