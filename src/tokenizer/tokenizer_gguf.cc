@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <set>
 #include <utility>
 
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "tokenizer/scanners.h"
 #include "tokenizer/sentencepiece_model.h"
+#include "tokenizer/token_model.h"
 #include "tokenizer/tokenizer_parts.h"
 
 namespace quire {
@@ -220,6 +222,14 @@ std::optional<size_t> find_unknown(const GgufVocabulary& vocabulary, size_t coun
   return std::nullopt;
 }
 
+// Returns whether every byte has a token. Otherwise some characters need an unknown token.
+bool has_all_bytes(const std::set<std::string_view>& tokens) {
+  for (int byte = 0; byte < 256; ++byte) {
+    if (!tokens.contains(byte_token(static_cast<unsigned char>(byte)))) return false;
+  }
+  return true;
+}
+
 std::string mark_spaces(std::string_view text) {
   std::string marked;
   for (const char c : text) c == ' ' ? marked += "▁" : marked += c;
@@ -244,6 +254,7 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& 
   model.add_dummy_prefix = vocabulary.add_space_prefix.value_or(true);
   model.bos_id = -1;
   std::deque<std::string> texts;  // of pieces that the file spells otherwise
+  std::set<std::string_view> bytes;
   for (size_t id = 0; id < count; ++id) {
     SentencePieceModel::Piece piece;
     piece.text = vocabulary.tokens[id];
@@ -258,20 +269,22 @@ Result<std::unique_ptr<TokenizerParts>> parts_from_scores(const GgufVocabulary& 
         piece.text.find(' ') != std::string_view::npos) {
       piece.text = texts.emplace_back(mark_spaces(piece.text));
     }
-    model.byte_fallback |= piece.type == SentencePieceModel::PieceType::kByte;
+    if (piece.type == SentencePieceModel::PieceType::kByte) bytes.insert(piece.text);
     QUIRE_RETURN_IF_ERROR(check_piece(piece));
     model.pieces.push_back(piece);
   }
+  model.byte_fallback = !bytes.empty();
   const std::optional<size_t> unknown = find_unknown(vocabulary, count);
   if (unknown && *unknown < count) {
     model.unk_id = static_cast<int32_t>(*unknown);
-  } else if (model.byte_fallback) {
+  } else if (has_all_bytes(bytes)) {
     model.unk_id = -1;
   } else {
-    return invalid_argument(
-        "tokenizer.ggml.unknown_token_id; got neither it, nor a token of type 2 or <unk>, nor "
-        "tokens of bytes, expected one of them: name the checkpoint's directory with "
-        "tokenizer.json by `tokenizer`");
+    return invalid_argument(fmt::format(
+        "tokenizer.ggml.unknown_token_id; got neither it, nor a token of type 2 or <unk>, and {} "
+        "tokens of bytes; expected one of them, or the 256 tokens <0x00> to <0xFF>: name the "
+        "checkpoint's directory with tokenizer.json by `tokenizer`",
+        bytes.size()));
   }
   return parts_from_pieces(model);
 }

@@ -193,6 +193,14 @@ TEST(GgufTokenizer, BytesNeedNoUnknownToken) {
   vocabulary.tokens[0] = "<pad>";
   add_byte_tokens(vocabulary);
   EXPECT_THAT(encode(vocabulary, "abz"), ElementsAre(1, 5, 7 + 'z'));
+  // Characters with the byte that is missing would disappear.
+  vocabulary.tokens.pop_back();
+  vocabulary.types.pop_back();
+  vocabulary.scores.pop_back();
+  EXPECT_THAT(error_of(vocabulary), AllOf(HasSubstr("tokenizer.ggml.unknown_token_id; got neither"),
+                                          HasSubstr("255 tokens of bytes")));
+  vocabulary.unk_id = 0;
+  EXPECT_THAT(encode(vocabulary, "abz"), ElementsAre(1, 5, 7 + 'z'));
 }
 
 // llama.cpp's converter fills a vocabulary up to the size of the embedding, also before and between
