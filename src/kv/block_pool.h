@@ -111,7 +111,8 @@ class PrefixCache {
 
   std::unordered_map<BlockHash, int32_t, FirstBytes> blocks_;
   std::vector<const BlockHash*> hashes_;  // by block id: the map's key; null: not cached
-  // Eight bytes of evicted hashes, at the place that eight other bytes name; 0: none.
+  // A table of evicted hashes without collision handling: bytes 8 to 15 of a hash select the entry,
+  // bytes 16 to 23 are its value; 0: empty.
   std::vector<uint64_t> evicted_;
 };
 
