@@ -59,17 +59,23 @@ class Quire:
         self._line: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._loop = asyncio.get_running_loop()
         self._is_stopping = False
+        self._process: subprocess.Popen[str] | None = None
         self._session: aiohttp.ClientSession | None = None
         threading.Thread(
             target=self._run, args=(command + shlex.split(arguments.flags),), daemon=True
         ).start()
 
     def _run(self, command: list[str]) -> None:
-        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()  # a large model takes minutes
+        try:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        except OSError as error:  # for example, setpriv is missing
+            self._loop.call_soon_threadsafe(self._line.set_exception, error)
+            return
+        self._process = process
+        assert process.stdout is not None
+        line = process.stdout.readline()  # a large model takes minutes
         self._loop.call_soon_threadsafe(self._line.set_result, line)
-        status = self._process.wait()
+        status = process.wait()
         if not self._is_stopping and line:
             # Requests that Ray has not passed to this replica yet go to others. Those that run here fail.
             print(f"quire serve ended with {status}; ending the replica", flush=True)
@@ -121,8 +127,9 @@ class Quire:
         self._is_stopping = True
         if self._session is not None:
             await self._session.close()
-        self._process.terminate()
-        await asyncio.to_thread(self._process.wait)
+        if self._process is not None:
+            self._process.terminate()
+            await asyncio.to_thread(self._process.wait)
 
 
 def app(arguments: Arguments) -> serve.Application:
