@@ -10,6 +10,8 @@ namespace quire::server {
 namespace {
 
 constexpr int kOk = 200;
+constexpr int kInternalError = 500;
+constexpr int kUnavailable = 503;
 
 double seconds_between(RequestLog::Clock::time_point from, RequestLog::Clock::time_point to) {
   return std::chrono::duration<double>(to - from).count();
@@ -88,16 +90,15 @@ void Generation::submit() {
 
 void Generation::submit_requests() {
   const Status status = submit_each();
-  bool has_submitted = false;  // otherwise no output will come
   bool is_shut_down = false;
   {
     const std::lock_guard lock(mutex_);
-    has_submitted = !ids_.empty();
     is_shut_down = is_shut_down_;
   }
   if (is_shut_down) cancel_all();
   if (!status.ok()) {
-    if (!has_submitted) parts_.ticket = AdmissionTicket();  // before the response
+    // Without a submitted request no output will come.
+    if (!has_submitted()) parts_.ticket = AdmissionTicket();  // before the response
     fail(status, {});
   }
   parts_.exchange->on_closed([weak = weak_from_this()] {
@@ -123,6 +124,11 @@ Status Generation::submit_each() {
     ids_.push_back(id);
   }
   return {};
+}
+
+bool Generation::has_submitted() const {
+  const std::lock_guard lock(mutex_);
+  return !ids_.empty();
 }
 
 // --- Cancellation, on any thread ---
@@ -298,10 +304,14 @@ void Generation::respond_with(const ApiError& error) {
 
 // `piece` is the text that came before the failure.
 void Generation::fail(const Status& error, std::string&& piece) {
-  // A failed engine is always reported as unavailable (503), since a 429 would invite the client to
-  // try again at once.
-  const bool is_engine_ok = services_.engine.health().ok();
-  const ApiError sent = api_error(is_engine_ok ? error : engine_unavailable());
+  ApiError sent = api_error(error);
+  if (!services_.engine.health().ok()) {
+    // A request that the engine had accepted gets 500, because proxies repeat what got 503, and it
+    // may be what broke the engine.
+    const int status = has_submitted() ? kInternalError : kUnavailable;
+    sent = make_api_error(status, engine_unavailable().message());
+    sent.cause = error.message();
+  }
   if (response_ == ResponseState::kStreaming || (parts_.is_stream && !piece.empty())) {
     parts_.writer->fail(sent, piece);
     write(std::move(piece));

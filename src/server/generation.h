@@ -117,6 +117,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   void submit();
   void submit_requests();
   Status submit_each();
+  bool has_submitted() const;  // whether the engine has accepted a request
 
   // --- On any thread ---
   // Cancels all submitted requests. Their last outputs come with the next step.
@@ -155,7 +156,7 @@ class Generation : public std::enable_shared_from_this<Generation> {
   std::vector<ChoiceTiming> timings_;
   std::vector<PromptState> prompts_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<RequestId> ids_;
   std::deque<Arrival> arrivals_;
   Delivery delivery_ = Delivery::kSubmitting;

@@ -336,17 +336,29 @@ TEST_F(ServiceTest, AnUnhealthyEngineShows) {
   }
 }
 
-TEST_F(ServiceTest, AnEngineThatFailedIsNotToBeTriedAgainAtOnce) {
-  const auto in_work = call("POST", "/v1/completions", R"({"prompt":"a"})");
+// Proxies repeat requests that got 503: those that were refused, but not those that may have broken
+// the engine.
+TEST_F(ServiceTest, AFailedEngineRefusesRequestsAndFailsThoseThatItHad) {
+  const auto whole = call("POST", "/v1/completions", R"({"prompt":"a"})");
   engine_.wait_for(1);
+  const auto stream = call("POST", "/v1/messages", R"({"max_tokens":5,"stream":true,
+                           "messages":[{"role":"user","content":"a"}]})");
+  engine_.wait_for(2);
   Output failed;
   failed.finish_reason = FinishReason::kError;
   failed.error = resource_exhausted("[engine] a step failed; std::bad_alloc");
   engine_.health_ = unavailable(failed.error.message());
   engine_.send(1, failed);
+  engine_.send(2, failed);
   const http::Response later = call("POST", "/v1/completions", R"({"prompt":"a"})")->wait();
-  for (const http::Response& response : {in_work->wait(), later}) {
-    EXPECT_EQ(response.status, 503);
+  EXPECT_EQ(later.status, 503);
+  for (const http::Response& response : {whole->wait(), stream->wait()}) {
+    EXPECT_EQ(response.status, 500);
+    EXPECT_EQ(header(response, "retry-after"), "");
+    EXPECT_THAT(response.body, HasSubstr("the engine has failed"));
+  }
+  EXPECT_THAT(stream->wait().body, HasSubstr("api_error"));
+  for (const http::Response& response : {whole->wait(), stream->wait(), later}) {
     EXPECT_THAT(response.body, Not(HasSubstr("bad_alloc")));
   }
 }
