@@ -237,15 +237,18 @@ TEST_F(PublisherTest, DropsBatchesBeyondItsQueue) {
 
 TEST_F(PublisherTest, IsNotHeldUpByASubscriberThatDoesNotRead) {
   has_replay_ = false;
-  open({.hwm = 1});
-  start();
-  ZmqSocket slow = subscriber();
-  connect(slow, 0);
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < 20000; ++i) publisher_->publish(test_events());
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
-  publisher_.reset();
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  for (const int hwm : {1, 0}) {
+    open({.hwm = hwm});
+    start();
+    ZmqSocket slow = subscriber();
+    connect(slow, 0);
+    auto begin = std::chrono::steady_clock::now();
+    for (int i = 0; i < 50000; ++i) publisher_->publish(test_events());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+    begin = std::chrono::steady_clock::now();
+    publisher_.reset();
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  }
 }
 
 // Requests arrive faster than they are answered.
