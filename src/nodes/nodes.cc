@@ -20,7 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr size_t kMaxFrameBytes = size_t{1} << 30;
 constexpr size_t kReadBytes = size_t{1} << 20;  // by which a received frame grows
 // The nodes work in step, so few frames wait at any time.
 constexpr size_t kMaxWaitingFrames = 64;
@@ -148,7 +147,12 @@ const std::string& Nodes::name(int node) const {
 // ---- Frames
 
 void Nodes::send(Peer& peer, Kind kind, std::string_view bytes) {
-  QUIRE_CHECK(bytes.size() <= kMaxFrameBytes, "[nodes] a message has more than 1 GiB");
+  if (bytes.size() > kMaxMessageBytes) {
+    return fail(resource_exhausted(
+        fmt::format("[nodes] a message to {} has {} bytes, expected at most {}; lower "
+                    "`max_num_batched_tokens`",
+                    peer.name, bytes.size(), kMaxMessageBytes)));
+  }
   const std::string head = head_bytes(static_cast<uint8_t>(kind), bytes.size());
   Status sent;
   {
@@ -184,7 +188,7 @@ Status Nodes::read_frame(Peer& peer, Kind& kind, std::string& bytes) {
   FrameHead parsed;
   ByteReader reader(head);
   reader(parsed.size, parsed.kind);
-  if (parsed.size > kMaxFrameBytes || parsed.kind > static_cast<uint8_t>(Kind::kEnd)) {
+  if (parsed.size > kMaxMessageBytes || parsed.kind > static_cast<uint8_t>(Kind::kEnd)) {
     return internal_error(fmt::format("[nodes] {} has sent malformed bytes", peer.name));
   }
   kind = static_cast<Kind>(parsed.kind);
@@ -205,14 +209,20 @@ void Nodes::read(Peer& peer) {
     if (!received.ok()) return fail_with(received, false);
     if (kind == Kind::kAlive) continue;
     if (kind == Kind::kError) return fail_with(read_error(bytes, peer.name), false);
+    bool is_full = false;
     {
       const std::lock_guard lock(mutex_);
       if (kind == Kind::kEnd) {
         peer.has_ended = true;
       } else {
         std::deque<std::string>& frames = kind == Kind::kGather ? peer.gathers : peer.messages;
-        if (frames.size() < kMaxWaitingFrames) frames.push_back(std::move(bytes));
+        is_full = frames.size() == kMaxWaitingFrames;
+        if (!is_full) frames.push_back(std::move(bytes));
       }
+    }
+    if (is_full) {
+      return fail(internal_error(
+          fmt::format("[nodes] more than {} messages wait of {}", kMaxWaitingFrames, peer.name)));
     }
     changed_.notify_all();
     if (kind == Kind::kEnd) return;
@@ -316,6 +326,7 @@ Result<std::vector<std::string>> Nodes::all_gather(std::string_view what, std::s
   writer(gathered);
   const std::string bytes = writer.take();
   for (const auto& to : peers_) send(*to, Kind::kGather, bytes);
+  QUIRE_RETURN_IF_ERROR(status());
   return gathered;
 }
 

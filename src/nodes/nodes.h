@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,6 +24,9 @@ namespace quire {
 // waiting call returns its error, which names the node.
 class Nodes {
  public:
+  // Of one message, or of what all nodes give to all_gather(). A larger one is a failure.
+  static constexpr size_t kMaxMessageBytes = size_t{1} << 30;
+
   // Waits for all nodes. kInvalidArgument if they differ in their settings or tokens.
   static Result<std::shared_ptr<Nodes>> meet(const NodesConfig& config);
   // Takes the sockets of nodes that are already connected.
@@ -35,7 +39,7 @@ class Nodes {
 
   int size() const { return place_.num_nodes; }
   int node() const { return place_.node; }
-  // For messages: the number of a node that is connected with this one, and its machine.
+  // For logs and errors: "node 1 (gpu-1)". Only for a connected node.
   const std::string& name(int node) const;
 
   // Gives every node the bytes of all, by node. All nodes make the same calls in the same order,

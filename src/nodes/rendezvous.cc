@@ -32,17 +32,19 @@ constexpr std::string_view kMagic = "quire nodes 1\n";
 constexpr size_t kNonceBytes = 32;
 constexpr size_t kMacBytes = 32;
 constexpr size_t kMaxHelloBytes = 32 << 10;
-// Time for a connection to introduce itself.
+// Time for a connection to send its hello.
 constexpr auto kHelloTimeout = 10s;
 constexpr auto kRetryInterval = 300ms;
 constexpr auto kReportInterval = 15s;
-// Connections that have not introduced themselves; the oldest gives way to a newer one.
-constexpr size_t kMaxGuests = 64;
+// Connections without a hello; the oldest gives way to a newer one.
+constexpr size_t kMaxPending = 64;
 // Dropped connections that the log names.
 constexpr int kMaxReports = 20;
 
 // ---- The messages: node 0 sends kMagic and a nonce. The node answers with a Hello and its code.
-// Node 0 sends a Verdict and its code. Hello and Verdict are preceded by their lengths.
+// Node 0 sends a Verdict and its code: a refusal at once, a welcome when all nodes have arrived, so
+// that all begin at the same time. Hello and Verdict are preceded by their lengths. If the node's
+// code is wrong, node 0 sends an empty verdict and zeros: it signs nothing for other programs.
 
 struct Hello {
   std::string nonce;
@@ -57,10 +59,10 @@ void fields(Archive& archive, Value& hello) {
   archive(hello.nonce, hello.node, hello.num_nodes, hello.host, hello.settings);
 }
 
-enum class Answer : uint8_t { kWelcome, kRefused, kOtherToken };
+enum class Answer : uint8_t { kWelcome, kRefused };
 struct Verdict {
   uint8_t answer = 0;
-  std::string text;  // the name of node 0's machine, or the reason
+  std::string text;  // the host name of node 0, or the reason
 };
 template <typename Archive, typename Value>
 requires std::is_same_v<std::remove_const_t<Value>, Verdict>
@@ -194,8 +196,8 @@ Result<Socket> listen_at(const NodePlace& place, const addrinfo& addresses) {
       one_line(place.master_addr), place.master_port, reason));
 }
 
-// A connection that has not introduced itself.
-struct Guest {
+// A connection that has not sent its hello.
+struct PendingConnection {
   Socket socket;
   std::string address;
   std::string nonce;
@@ -203,22 +205,46 @@ struct Guest {
   Clock::time_point deadline;
 };
 
-class Reception {
+// A node that waits for the others.
+struct WaitingNode {
+  ConnectedNode connected;
+  std::string nonce;  // of its hello
+};
+
+class Acceptor {
  public:
-  Reception(const NodesConfig& config, Socket listener)
+  Acceptor(const NodesConfig& config, Socket listener)
       : config_(config),
         listener_(std::move(listener)),
         nodes_(static_cast<size_t>(config.place.num_nodes - 1)) {}
 
   Result<std::vector<ConnectedNode>> wait_for_all() {
-    const Clock::time_point start = Clock::now();
-    Clock::time_point next_report = start + kReportInterval;
     log_info("[nodes] node 0 of {} waits for the others at {} port {}", config_.place.num_nodes,
              config_.place.master_addr, config_.place.master_port);
+    const Status all = poll_until_all();
+    std::vector<ConnectedNode> connected;
+    for (WaitingNode& node : nodes_) {
+      const Socket& socket = node.connected.socket;
+      if (!socket.is_open()) continue;
+      if (all.ok()) {
+        answer(socket, node.nonce, Answer::kWelcome, own_host_name());
+      } else {
+        answer(socket, node.nonce, Answer::kRefused, all.message());
+      }
+      connected.push_back(std::move(node.connected));
+    }
+    QUIRE_RETURN_IF_ERROR(all);
+    return connected;
+  }
+
+ private:
+  Status poll_until_all() {
+    const Clock::time_point start = Clock::now();
+    Clock::time_point next_report = start + kReportInterval;
     while (num_met_ < nodes_.size()) {
       QUIRE_RETURN_IF_ERROR(poll_once());
       const Clock::time_point now = Clock::now();
-      if (now - start > config_.meet_timeout) {
+      if (num_met_ < nodes_.size() && now - start > config_.meet_timeout) {
         return unavailable(fmt::format(
             "[nodes] {} not connected to node 0 within {} s; expected them at {} port {}",
             missing(),
@@ -227,16 +253,15 @@ class Reception {
       }
       if (now < next_report) continue;
       next_report = now + kReportInterval;
-      log_info("[nodes] {} not connected yet", missing());
+      if (num_met_ < nodes_.size()) log_info("[nodes] {} not connected yet", missing());
     }
-    return std::move(nodes_);
+    return {};
   }
 
- private:
   std::string missing() const {
     std::vector<int> numbers;
     for (size_t i = 0; i < nodes_.size(); ++i) {
-      if (!nodes_[i].socket.is_open()) numbers.push_back(static_cast<int>(i) + 1);
+      if (!nodes_[i].connected.socket.is_open()) numbers.push_back(static_cast<int>(i) + 1);
     }
     return fmt::format("{} {} {}", numbers.size() == 1 ? "node" : "nodes", fmt::join(numbers, ", "),
                        numbers.size() == 1 ? "has" : "have");
@@ -244,21 +269,37 @@ class Reception {
 
   Status poll_once() {
     std::vector<pollfd> polled = {{.fd = listener_.fd(), .events = POLLIN, .revents = 0}};
-    for (const Guest& guest : guests_) {
-      polled.push_back({.fd = guest.socket.fd(), .events = POLLIN, .revents = 0});
+    for (const WaitingNode& node : nodes_) {  // poll() ignores the fd -1
+      polled.push_back({.fd = node.connected.socket.fd(), .events = POLLIN, .revents = 0});
+    }
+    for (const PendingConnection& connection : pending_) {
+      polled.push_back({.fd = connection.socket.fd(), .events = POLLIN, .revents = 0});
     }
     (void)::poll(polled.data(), polled.size(), 200);
     size_t i = 1;
-    for (auto guest = guests_.begin(); guest != guests_.end(); ++i) {
-      bool stays = Clock::now() < guest->deadline;
-      if (!stays) drop(*guest, "it has not introduced itself in time");
-      if (stays && polled[i].revents != 0) {
-        QUIRE_ASSIGN_OR_RETURN(stays, read(*guest));
+    for (WaitingNode& node : nodes_) {
+      if (polled[i++].revents != 0) remove(node);
+    }
+    for (auto connection = pending_.begin(); connection != pending_.end(); ++i) {
+      bool stays = Clock::now() < connection->deadline;
+      if (!stays) {
+        drop(*connection, fmt::format("it sent no hello within {} s",
+                                      std::chrono::seconds(kHelloTimeout).count()));
+      } else if (polled[i].revents != 0) {
+        QUIRE_ASSIGN_OR_RETURN(stays, read(*connection));
       }
-      guest = stays ? std::next(guest) : guests_.erase(guest);
+      connection = stays ? std::next(connection) : pending_.erase(connection);
     }
     if (polled[0].revents != 0) accept();
     return {};
+  }
+
+  // A node sends nothing while it waits, so its process has ended. It may be started again.
+  void remove(WaitingNode& node) {
+    log_warning("[nodes] node {} ({}) closed its connection before all nodes were connected",
+                node.connected.node, node.connected.host);
+    node = {};
+    --num_met_;
   }
 
   void accept() {
@@ -267,71 +308,77 @@ class Reception {
     Socket socket(::accept4(listener_.fd(), static_cast<sockaddr*>(static_cast<void*>(&address)),
                             &size, SOCK_CLOEXEC));
     if (!socket.is_open()) return;
-    if (guests_.size() == kMaxGuests) {
-      drop(guests_.front(), "newer connections take its place");
-      guests_.pop_front();
+    if (pending_.size() == kMaxPending) {
+      drop(pending_.front(), "newer connections take its place");
+      pending_.pop_front();
     }
-    Guest guest = {.socket = std::move(socket),
-                   .address = text_of(address, size),
-                   .nonce = make_nonce(),
-                   .received = {},
-                   .deadline = Clock::now() + kHelloTimeout};
-    guest.socket.configure(kHelloTimeout, kHelloTimeout);
-    const std::string greeting = fmt::format("{}{}", kMagic, guest.nonce);
-    if (guest.nonce.empty() || guest.socket.send_some(greeting) != greeting.size()) return;
-    guests_.push_back(std::move(guest));
+    PendingConnection connection = {.socket = std::move(socket),
+                                    .address = text_of(address, size),
+                                    .nonce = make_nonce(),
+                                    .received = {},
+                                    .deadline = Clock::now() + kHelloTimeout};
+    connection.socket.configure(kHelloTimeout, kHelloTimeout);
+    const std::string greeting = fmt::format("{}{}", kMagic, connection.nonce);
+    if (connection.nonce.empty() || connection.socket.send_some(greeting) != greeting.size())
+      return;
+    pending_.push_back(std::move(connection));
   }
 
-  // Returns whether the guest stays a guest.
-  Result<bool> read(Guest& guest) {
+  // Returns whether more of the hello is awaited.
+  Result<bool> read(PendingConnection& connection) {
     std::array<char, 4096> bytes;
-    const Result<size_t> received = guest.socket.receive_some(bytes);
+    const Result<size_t> received = connection.socket.receive_some(bytes);
     if (!received.ok() || *received == 0) {
-      drop(guest, "it has closed the connection");
+      drop(connection, "it has closed the connection");
       return false;
     }
-    guest.received.append(bytes.data(), *received);
+    connection.received.append(bytes.data(), *received);
     uint32_t size = 0;
-    if (guest.received.size() < sizeof size) return true;
-    std::memcpy(&size, guest.received.data(), sizeof size);
+    if (connection.received.size() < sizeof size) return true;
+    std::memcpy(&size, connection.received.data(), sizeof size);
     if (size > kMaxHelloBytes) {
-      drop(guest, "its bytes are not those of a node of Quire");
+      drop(connection, "its bytes are not those of a node of Quire");
       return false;
     }
-    if (guest.received.size() < sizeof size + size + kMacBytes) return true;
-    const std::string_view whole = guest.received;
-    return greet(guest, whole.substr(sizeof size, size), whole.substr(sizeof size + size));
+    if (connection.received.size() < sizeof size + size + kMacBytes) return true;
+    const std::string_view whole = connection.received;
+    return handle_hello(connection, whole.substr(sizeof size, size),
+                        whole.substr(sizeof size + size));
   }
 
-  // Returns false: the guest is a node now, or is dropped.
-  Result<bool> greet(Guest& guest, std::string_view message, std::string_view code) {
+  // Returns false: the connection is that of a node now, or is dropped.
+  Result<bool> handle_hello(PendingConnection& connection, std::string_view message,
+                            std::string_view code) {
     Hello hello;
     ByteReader reader(message);
     reader(hello);
-    if (!are_equal(code, code_of(config_.token, "node", guest.nonce, message))) {
-      answer(guest, hello, Answer::kOtherToken, "");
-      drop(guest, "it has another QUIRE_CLUSTER_TOKEN");
+    if (!are_equal(code, code_of(config_.token, "node", connection.nonce, message))) {
+      (void)connection.socket.send_some(with_length("") + std::string(kMacBytes, '\0'));
+      drop(connection, "it has another QUIRE_CLUSTER_TOKEN");
       return false;
     }
     const std::string name = fmt::format("node {} ({})", hello.node, one_line(hello.host));
-    const Status fits = reader.is_complete() ? check(hello, name)
-                                             : invalid_argument("[nodes] the hello is malformed");
+    const Status fits = reader.is_complete() && hello.nonce.size() == kNonceBytes
+                            ? check(hello, name)
+                            : invalid_argument("[nodes] the hello is malformed");
     if (!fits.ok()) {
-      answer(guest, hello, Answer::kRefused, fits.message());
+      answer(connection.socket, hello.nonce, Answer::kRefused, fits.message());
       return fits;
     }
-    ConnectedNode& node = nodes_[static_cast<size_t>(hello.node - 1)];
-    if (node.socket.is_open()) {
+    WaitingNode& node = nodes_[static_cast<size_t>(hello.node - 1)];
+    if (node.connected.socket.is_open()) {
       const std::string reason = fmt::format(
           "[nodes] {} is already connected, from {}; start each "
           "`node_rank` once",
-          name, one_line(node.host));
-      answer(guest, hello, Answer::kRefused, reason);
-      drop(guest, reason);
+          name, node.connected.host);
+      answer(connection.socket, hello.nonce, Answer::kRefused, reason);
+      drop(connection, reason);
       return false;
     }
-    answer(guest, hello, Answer::kWelcome, own_host_name());
-    node = {.node = hello.node, .host = one_line(hello.host), .socket = std::move(guest.socket)};
+    node = {.connected = {.node = hello.node,
+                          .host = one_line(hello.host),
+                          .socket = std::move(connection.socket)},
+            .nonce = std::move(hello.nonce)};
     ++num_met_;
     log_info("[nodes] {} is connected", name);
     return false;
@@ -365,16 +412,15 @@ class Reception {
     return {};
   }
 
-  void answer(const Guest& guest, const Hello& hello, Answer answer, std::string text) const {
+  void answer(const Socket& socket, std::string_view nonce, Answer answer, std::string text) const {
     const std::string message =
         bytes_of(Verdict{.answer = static_cast<uint8_t>(answer), .text = std::move(text)});
-    (void)guest.socket.send_some(with_length(message) +
-                                 code_of(config_.token, "node 0", hello.nonce, message));
+    (void)socket.send_some(with_length(message) + code_of(config_.token, "node 0", nonce, message));
   }
 
-  void drop(const Guest& guest, std::string_view reason) {
+  void drop(const PendingConnection& connection, std::string_view reason) {
     if (num_reports_ < kMaxReports) {
-      log_warning("[nodes] dropped a connection from {}: {}", guest.address, reason);
+      log_warning("[nodes] dropped a connection from {}: {}", connection.address, reason);
     }
     if (++num_reports_ == kMaxReports) {
       log_warning("[nodes] further dropped connections are not reported");
@@ -383,8 +429,8 @@ class Reception {
 
   const NodesConfig& config_;
   Socket listener_;
-  std::list<Guest> guests_;
-  std::vector<ConnectedNode> nodes_;  // by number, from 1
+  std::list<PendingConnection> pending_;
+  std::vector<WaitingNode> nodes_;  // by number, from 1
   size_t num_met_ = 0;
   int num_reports_ = 0;
 };
@@ -402,9 +448,10 @@ std::optional<Socket> try_connect(const addrinfo& addresses) {
   return std::nullopt;
 }
 
-// Returns the name of node 0's machine. kUnavailable: the connection has ended, as while node 0
-// stops; another may succeed.
-Result<std::string> introduce(const NodesConfig& config, const Socket& socket) {
+// Returns the host name of node 0 when all nodes have arrived, at the latest at `deadline`.
+// kUnavailable: the connection has ended, as while node 0 stops; another may succeed.
+Result<std::string> send_hello(const NodesConfig& config, const Socket& socket,
+                               Clock::time_point deadline) {
   std::string greeting(kMagic.size() + kNonceBytes, '\0');
   QUIRE_RETURN_IF_ERROR(socket.receive(greeting));
   const auto other_program = [&] {
@@ -425,9 +472,17 @@ Result<std::string> introduce(const NodesConfig& config, const Socket& socket) {
   QUIRE_RETURN_IF_ERROR(socket.send(
       with_length(message) +
       code_of(config.token, "node", std::string_view(greeting).substr(kMagic.size()), message)));
+  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+  socket.configure(kHelloTimeout, std::max<std::chrono::milliseconds>(time, 100ms));
   uint32_t size = 0;
-  QUIRE_RETURN_IF_ERROR(
-      socket.receive({static_cast<char*>(static_cast<void*>(&size)), sizeof size}));
+  const Status answered =
+      socket.receive({static_cast<char*>(static_cast<void*>(&size)), sizeof size});
+  if (!answered.ok()) {
+    return unavailable(
+        fmt::format("node 0 accepted the connection, but did not answer; {}; it waits "
+                    "until all nodes are connected",
+                    answered.message()));
+  }
   if (size > kMaxHelloBytes) return other_program();
   std::string reply(size + kMacBytes, '\0');
   QUIRE_RETURN_IF_ERROR(socket.receive(reply));
@@ -455,7 +510,7 @@ Result<std::vector<ConnectedNode>> join_node_0(const NodesConfig& config) {
     if (addresses.ok()) {
       QUIRE_RETURN_IF_ERROR(check_token(config, **addresses));
       if (std::optional<Socket> socket = try_connect(**addresses)) {
-        Result<std::string> host = introduce(config, *socket);
+        Result<std::string> host = send_hello(config, *socket, deadline);
         if (host.ok()) {
           std::vector<ConnectedNode> nodes;
           nodes.push_back({.node = 0, .host = std::move(*host), .socket = std::move(*socket)});
@@ -484,7 +539,7 @@ Result<std::vector<ConnectedNode>> meet_nodes(const NodesConfig& config) {
   QUIRE_ASSIGN_OR_RETURN(const AddressList addresses, resolve(config.place));
   QUIRE_RETURN_IF_ERROR(check_token(config, *addresses));
   QUIRE_ASSIGN_OR_RETURN(Socket listener, listen_at(config.place, *addresses));
-  return Reception(config, std::move(listener)).wait_for_all();
+  return Acceptor(config, std::move(listener)).wait_for_all();
 }
 
 }  // namespace quire

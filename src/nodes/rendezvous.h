@@ -26,11 +26,11 @@ struct NodesConfig {
 
 struct ConnectedNode {
   int node = 0;
-  std::string host;  // its name of its machine
+  std::string host;  // the host name that it reports
   Socket socket;
 };
 
-// On node 0 all others, by number; on another node, node 0. Waits until all are there.
+// On node 0 all others, by number; on another node, node 0. Waits until all are connected.
 Result<std::vector<ConnectedNode>> meet_nodes(const NodesConfig& config);
 
 }  // namespace quire

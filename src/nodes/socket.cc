@@ -28,6 +28,14 @@ void Socket::configure(std::chrono::milliseconds send_timeout,
                        std::chrono::milliseconds receive_timeout) const {
   const int on = 1;
   (void)::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  // While nodes wait for others they send nothing. A machine that is lost then is found in 25 s.
+  const int idle_seconds = 10;
+  const int probe_seconds = 5;
+  const int num_probes = 3;
+  (void)::setsockopt(fd_, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
+  (void)::setsockopt(fd_, IPPROTO_TCP, TCP_KEEPIDLE, &idle_seconds, sizeof idle_seconds);
+  (void)::setsockopt(fd_, IPPROTO_TCP, TCP_KEEPINTVL, &probe_seconds, sizeof probe_seconds);
+  (void)::setsockopt(fd_, IPPROTO_TCP, TCP_KEEPCNT, &num_probes, sizeof num_probes);
   const auto set_timeout = [&](int option, std::chrono::milliseconds timeout) {
     timeval time = {};
     time.tv_sec = static_cast<time_t>(timeout.count() / 1000);

@@ -146,6 +146,26 @@ TEST(Nodes, SendingToAHangingNodeEnds) {
   EXPECT_THAT(nodes.status().message(), HasSubstr("node 1 (host-b)"));
 }
 
+TEST(Nodes, ATooLargeMessageFails) {
+  const auto nodes = make_nodes(2, kLong);
+  const size_t size = Nodes::kMaxMessageBytes + 1;
+  const auto memory = std::make_unique_for_overwrite<char[]>(size);  // never touched
+  nodes[0]->send(1, {memory.get(), size});
+  EXPECT_EQ(nodes[0]->status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(nodes[1]->receive(0).status().message(),
+              HasSubstr("has 1073741825 bytes, expected at most 1073741824"));
+}
+
+TEST(Nodes, TooManyWaitingMessagesFail) {
+  const auto nodes = make_nodes(2, kLong);
+  std::promise<Status> failed;
+  nodes[1]->set_failure_handler([&](const Status& error) { failed.set_value(error); });
+  for (int i = 0; i < 65; ++i) nodes[0]->send(1, "x");
+  EXPECT_THAT(failed.get_future().get().message(),
+              HasSubstr("more than 64 messages wait of node 0 (host-a)"));
+  EXPECT_FALSE(nodes[1]->receive(0).ok());
+}
+
 TEST(Nodes, NodesThatRunDifferentOperationsFail) {
   const auto nodes = make_nodes(2, kLong);
   auto other =

@@ -10,6 +10,7 @@
 
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace quire {
@@ -70,6 +71,10 @@ class Rendezvous : public ::testing::Test {
 };
 
 using Met = Result<std::vector<ConnectedNode>>;
+
+bool is_ready(const std::future<Met>& met) {
+  return met.wait_for(0s) == std::future_status::ready;
+}
 
 void expect_met(const Met& met, std::vector<int> nodes) {
   ASSERT_TRUE(met.ok()) << met.status().message();
@@ -134,12 +139,74 @@ TEST_F(Rendezvous, RefusesOtherNumbersOfNodes) {
 
 TEST_F(Rendezvous, RefusesANumberTwice) {
   auto node_0 = meet(config(3, 0));
-  auto first = meet(config(3, 1));
-  expect_met(first.get(), {0});
-  EXPECT_THAT(meet(config(3, 1)).get().status().message(), HasSubstr("is already connected"));
+  std::vector<std::future<Met>> both;
+  both.push_back(meet(config(3, 1)));
+  both.push_back(meet(config(3, 1)));
+  while (!is_ready(both[0]) && !is_ready(both[1])) std::this_thread::sleep_for(1ms);
+  const size_t second = is_ready(both[0]) ? 0 : 1;
+  EXPECT_THAT(both[second].get().status().message(), HasSubstr("is already connected"));
   auto last = meet(config(3, 2));
   expect_met(node_0.get(), {1, 2});
+  expect_met(both[1 - second].get(), {0});
   expect_met(last.get(), {0});
+}
+
+// Otherwise a node that came early would find node 0 silent.
+TEST_F(Rendezvous, WelcomesAllWhenTheLastHasArrived) {
+  auto node_0 = meet(config(3, 0));
+  auto first = meet(config(3, 1));
+  EXPECT_EQ(first.wait_for(500ms), std::future_status::timeout);
+  expect_met(meet(config(3, 2)).get(), {0});
+  expect_met(node_0.get(), {1, 2});
+  expect_met(first.get(), {0});
+}
+
+TEST_F(Rendezvous, ANodeThatEndsWhileOthersAreAwaitedMayComeAgain) {
+  auto node_0 = meet(config(3, 0));
+  NodesConfig impatient = config(3, 1);
+  impatient.meet_timeout = 500ms;
+  EXPECT_THAT(meet(impatient).get().status().message(),
+              HasSubstr("waits until all nodes are connected"));
+  auto again = meet(config(3, 1));
+  auto last = meet(config(3, 2));
+  expect_met(node_0.get(), {1, 2});
+  expect_met(again.get(), {0});
+  expect_met(last.get(), {0});
+}
+
+TEST_F(Rendezvous, WaitingNodesLearnWhyNode0Ends) {
+  NodesConfig node_0 = config(4, 0);
+  node_0.meet_timeout = 1s;
+  auto waits = meet(node_0);
+  const Met first = meet(config(4, 1)).get();
+  EXPECT_THAT(first.status().message(), HasSubstr("nodes 2, 3 have not connected"));
+  EXPECT_FALSE(waits.get().ok());
+  waits = meet(config(3, 0));
+  auto second = meet(config(3, 1));
+  EXPECT_EQ(second.wait_for(500ms), std::future_status::timeout);
+  NodesConfig other = config(3, 2);
+  other.settings[1].second = "abd";
+  EXPECT_FALSE(meet(other).get().ok());
+  EXPECT_THAT(second.get().status().message(), HasSubstr("node 2 ("));
+  EXPECT_FALSE(waits.get().ok());
+}
+
+// Otherwise an attacker could use node 0's code for a nonce of its choice.
+TEST_F(Rendezvous, SignsNothingForAWrongCode) {
+  auto node_0 = meet(config(2, 0));
+  const Socket socket = connect_to(port_);
+  std::string greeting(14 + 32, '\0');
+  ASSERT_TRUE(socket.receive(greeting).ok());
+  const std::string_view hello("\x02\0\0\0xx", 6);
+  ASSERT_TRUE(socket.send(hello).ok());
+  ASSERT_TRUE(socket.send(std::string(32, 'c')).ok());
+  std::string reply(4 + 32, 'r');
+  ASSERT_TRUE(socket.receive(reply).ok());
+  EXPECT_EQ(reply, std::string(4 + 32, '\0'));
+  char more = 0;
+  EXPECT_EQ(socket.receive_some({&more, 1}).value(), 0U);
+  expect_met(meet(config(2, 1)).get(), {0});
+  expect_met(node_0.get(), {1});
 }
 
 TEST_F(Rendezvous, NamesTheNodesThatAreMissing) {
