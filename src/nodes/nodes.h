@@ -24,7 +24,8 @@ namespace quire {
 // waiting call returns its error, which names the node.
 class Nodes {
  public:
-  // Of one message, or of what all nodes give to all_gather(). A larger one is a failure.
+  // Upper bound of a message, and of the bytes that all nodes together give to all_gather(). A
+  // larger one fails the nodes.
   static constexpr size_t kMaxMessageBytes = size_t{1} << 30;
 
   // Waits for all nodes. kInvalidArgument if they differ in their settings or tokens.

@@ -226,14 +226,15 @@ class ParallelRunner final : public Runner {
     }
   }
 
-  // If rank 0 cannot begin the step, the others must not wait for it.
+  // If a step cannot begin on a rank, the others must not wait for that rank.
   void enqueue(std::shared_ptr<const BatchPlan> plan) override {
     watch_.begin_step();
-    if (remote_) remote_->enqueue(*plan);
-    for (const auto& other : others_) other->enqueue(plan);
     try {
+      if (remote_) remote_->enqueue(*plan);
+      for (const auto& other : others_) other->enqueue(plan);
       first_.runner->enqueue(std::move(plan));
     } catch (...) {
+      watch_.end_step();
       (void)first_.context->join_ranks(out_of_memory());
       throw;
     }

@@ -10,6 +10,7 @@
 
 #include "base/byte_archive.h"
 #include "base/digest.h"
+#include "base/guarded.h"
 
 namespace quire {
 namespace {
@@ -63,8 +64,8 @@ Status run_message(std::string_view message, Nodes& nodes, Runner& runner, const
                    int& num_in_flight) {
   if (message.starts_with(kEnqueue) && num_in_flight < kMaxStepsInFlight) {
     QUIRE_ASSIGN_OR_RETURN(BatchPlan plan, plan_from_bytes(message.substr(1), bounds));
-    ++num_in_flight;
     runner.enqueue(std::make_shared<const BatchPlan>(std::move(plan)));
+    ++num_in_flight;
     return {};
   }
   if (message == std::string_view(&kWait, 1) && num_in_flight > 0) {
@@ -76,6 +77,17 @@ Status run_message(std::string_view message, Nodes& nodes, Runner& runner, const
   return internal_error(fmt::format(
       "[runner] a message of {} bytes from node 0, with {} steps in flight, is malformed",
       message.size(), num_in_flight));
+}
+
+Status run_guarded_message(std::string_view message, Nodes& nodes, Runner& runner,
+                           const PlanBounds& bounds, int& num_in_flight) {
+  try {
+    return run_message(message, nodes, runner, bounds, num_in_flight);
+  } catch (...) {  // most likely std::bad_alloc
+    return make_exception_status([](const char* reason) {
+      return resource_exhausted(fmt::format("[runner] a step could not run; {}", reason));
+    });
+  }
 }
 
 }  // namespace
@@ -113,7 +125,7 @@ Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds
     if (!message.ok()) {
       status = message.status();
     } else if (*message) {
-      status = run_message(**message, nodes, runner, bounds, num_in_flight);
+      status = run_guarded_message(**message, nodes, runner, bounds, num_in_flight);
     }
   }
   const bool has_ended = status.code() == StatusCode::kCancelled && nodes.status().ok();

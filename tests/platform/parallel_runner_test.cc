@@ -1,15 +1,18 @@
-// Several runners as one: what happens if one of them hangs.
+// Several runners as one: what happens if one of them hangs or fails.
 #include "platform/parallel_runner.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <utility>
 #include <vector>
 
 #include "base/rank_join.h"
+#include "platform/remote_ranks.h"
 
 namespace quire {
 namespace {
@@ -114,6 +117,56 @@ TEST(ParallelRunner, AStepThatHangsFails) {
 TEST(ParallelRunner, AStepThatMakesProgressMayTakeLong) {
   Ranks ranks({false, false}, 500ms);
   EXPECT_TRUE(ranks.step().error.ok());
+}
+
+// Has no memory to begin a step.
+class FullRunner final : public Runner {
+ public:
+  void enqueue(std::shared_ptr<const BatchPlan>) override { throw std::bad_alloc(); }
+  StepResult wait() override { return {}; }
+};
+
+TEST(ParallelRunner, AStepThatCannotBeginReleasesTheOtherRanks) {
+  std::atomic<int> num_failures = 0;
+  std::atomic<int64_t> progress = 0;
+  RankJoin join(2, [&](const Status&) { ++num_failures; });
+  FakeContext first(join, progress);
+  FakeContext other(join, progress);
+  std::vector<RankRunner> runners;
+  runners.push_back({.context = &first, .runner = std::make_unique<FullRunner>()});
+  runners.push_back(
+      {.context = &other, .runner = std::make_unique<FakeRunner>(join, true, 0ms, progress)});
+  const auto runner = make_parallel_runner(std::move(runners), {});
+  EXPECT_THROW(runner->enqueue(std::make_shared<const BatchPlan>()), std::bad_alloc);
+  EXPECT_EQ(num_failures, 1);
+}
+
+std::unique_ptr<Nodes> make_node(int node, int fd) {
+  NodePlace place;
+  place.num_nodes = 2;
+  place.node = node;
+  std::vector<ConnectedNode> connected;
+  connected.push_back({.node = 1 - node, .host = "host", .socket = Socket(fd)});
+  return std::make_unique<Nodes>(place, 20s, std::move(connected));
+}
+
+TEST(RemoteRanks, AStepThatCannotBeginFailsOnAllNodes) {
+  int fds[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  const std::shared_ptr<Nodes> first = make_node(0, fds[0]);
+  const std::unique_ptr<Nodes> other = make_node(1, fds[1]);
+  RemoteRanks ranks(first);
+  ranks.enqueue(BatchPlan());
+  FullRunner runner;
+  const PlanBounds bounds = {.max_num_seqs = 1,
+                             .max_num_batched_tokens = 1,
+                             .vocab_size = 1,
+                             .max_model_len = 16,
+                             .block_size = 16};
+  const Status served = serve_remote_ranks(*other, runner, bounds, [] { return false; });
+  EXPECT_THAT(served.message(), HasSubstr("[runner] a step could not run; "));
+  EXPECT_THAT(first->receive(1).status().message(),
+              HasSubstr("node 1 (host) has failed: [runner] a step could not run; "));
 }
 
 TEST(ParallelRunner, AnIdleRunnerDoesNotFail) {

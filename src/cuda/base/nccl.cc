@@ -153,6 +153,11 @@ struct NcclRanks::Impl {
   static Status connect_nodes(const std::shared_ptr<Impl>& self);
   // One collective of all ranks of this process, enqueued by this thread.
   Status in_group(const std::function<NcclResult(size_t i)>& enqueue, const char* what);
+  // Enqueues a collective of rank `i` of this process, unless it has been aborted.
+  NcclResult with_comm(size_t i, const std::function<NcclResult(NcclComm comm)>& enqueue) {
+    const std::shared_lock lock(enqueuing);
+    return comms[i] == nullptr ? kNcclInvalidUsage : enqueue(comms[i]);
+  }
   // NCCL opens connections, and allocates, at the first message of a kind.
   Status open_connections();
 
@@ -237,16 +242,20 @@ Status NcclRanks::Impl::open_connections() {
           std::pair(NcclType::kBF16, size_t{2})}) {
       const auto reduce = [&](size_t i) {
         void* const data = buffers[i].data();
-        return api.all_reduce(data, data, num_bytes / element_bytes, type, kNcclSum, comms[i],
-                              streams[i]->get());
+        return with_comm(i, [&](NcclComm comm) {
+          return api.all_reduce(data, data, num_bytes / element_bytes, type, kNcclSum, comm,
+                                streams[i]->get());
+        });
       };
       QUIRE_RETURN_IF_ERROR(in_group(reduce, "an all-reduce at the start"));
     }
     const auto gather = [&](size_t i) {
       auto* const data = static_cast<std::byte*>(static_cast<void*>(buffers[i].data()));
       const size_t rank = static_cast<size_t>(first_rank()) + i;
-      return api.all_gather(data + rank * num_bytes, data, num_bytes / sizeof(float),
-                            NcclType::kF32, comms[i], streams[i]->get());
+      return with_comm(i, [&](NcclComm comm) {
+        return api.all_gather(data + rank * num_bytes, data, num_bytes / sizeof(float),
+                              NcclType::kF32, comm, streams[i]->get());
+      });
     };
     QUIRE_RETURN_IF_ERROR(in_group(gather, "an all-gather at the start"));
   }
