@@ -127,10 +127,14 @@ Status Engine::run_node(const EngineConfig& config, const std::function<bool()>&
     files.weights.reset();  // the model has copied its weights
     log_info("[engine] node {} of {} runs its ranks of {}", placed.node_rank, placed.nnodes,
              parts->info.name);
-    PlanBounds bounds = {.max_num_seqs = parts->scheduler.max_num_seqs,
+    const SchedulerConfig& scheduler = parts->scheduler;
+    PlanBounds bounds = {.max_num_seqs = scheduler.max_num_seqs,
+                         .max_num_batched_tokens = scheduler.max_num_batched_tokens,
                          .vocab_size = parts->info.vocab_size,
-                         .max_model_len = parts->scheduler.max_model_len};
-    for (const auto& table : parts->scheduler.tables) bounds.num_blocks.push_back(table.num_blocks);
+                         .max_model_len = scheduler.max_model_len,
+                         .block_size = scheduler.block_size,
+                         .num_drafts = scheduler.num_drafts};
+    for (const auto& table : scheduler.tables) bounds.num_blocks.push_back(table.num_blocks);
     return serve_remote_ranks(*parts->nodes, *parts->runner, bounds, should_stop);
   } catch (const std::exception& error) {  // e.g. no thread or no memory
     return resource_exhausted(fmt::format("[engine] cannot run; {}", text_of(error)));

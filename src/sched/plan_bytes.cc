@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "base/byte_archive.h"
+#include "sample/sampling_fields.h"
+#include "sched/policy.h"
 
 namespace quire {
 namespace {
@@ -73,10 +75,21 @@ bool are_tokens(const std::vector<int32_t>& ids, int first, int vocab_size) {
   return std::ranges::all_of(ids, [&](int32_t id) { return id >= first && id < vocab_size; });
 }
 
+// Entries of a block table.
+int max_blocks(const PlanBounds& bounds) {
+  return num_blocks_for(bounds.max_model_len, bounds.block_size);
+}
+
+bool is_logprobs_count(int count) {
+  return count >= -1 && count <= kMaxLogprobs;
+}
+
 bool fits(const PlainSlot& slot, const PlanBounds& bounds) {
   return is_below(slot.slot, bounds.max_num_seqs) && !slot.token_ids.empty() &&
          is_below(slot.num_prompt_tokens, std::ssize(slot.token_ids) + 1) &&
          std::ssize(slot.token_ids) <= int64_t{bounds.max_model_len} + 1 &&
+         is_logprobs_count(slot.params.logprobs.value_or(-1)) &&
+         is_logprobs_count(slot.params.prompt_logprobs.value_or(-1)) &&
          are_tokens(slot.token_ids, 0, bounds.vocab_size) &&
          are_tokens(slot.params.allowed_token_ids, 0, bounds.vocab_size) &&
          std::ranges::all_of(
@@ -93,18 +106,28 @@ bool fits(const BlockTableAppend& append, const PlanBounds& bounds) {
     return false;
   }
   const int num_blocks = bounds.num_blocks[static_cast<size_t>(append.table)];
-  return is_below(append.first, int64_t{bounds.max_model_len} + 1) &&
+  return append.first >= 0 &&
+         int64_t{append.first} + std::ssize(append.block_ids) <= max_blocks(bounds) &&
          std::ranges::all_of(append.block_ids, [&](int id) { return is_below(id, num_blocks); });
+}
+
+// The spans' tokens are those of the plan, one span after the other.
+bool are_adjacent(const BatchPlan& plan) {
+  int64_t num_tokens = 0;
+  for (const SeqSpan& span : plan.spans) {
+    if (span.first_token != num_tokens || span.num_tokens <= 0) return false;
+    num_tokens += span.num_tokens;
+  }
+  return num_tokens == std::ssize(plan.token_ids);
 }
 
 bool fits(const SeqSpan& span, const BatchPlan& plan, const PlanBounds& bounds) {
   const auto num_masks = std::ssize(plan.token_masks);
-  return is_below(span.slot, bounds.max_num_seqs) && span.num_tokens > 0 &&
-         is_below(span.num_computed, int64_t{bounds.max_model_len} + kMaxDraftKvSlots + 1) &&
-         span.first_token >= 0 &&
-         int64_t{span.first_token} + span.num_tokens <= plan.num_tokens() &&
-         is_below(span.num_blocks, int64_t{bounds.max_model_len} + 1) &&
-         is_below(span.num_drafts, std::min(span.num_tokens, kMaxDrafts + 1)) &&
+  return is_below(span.slot, bounds.max_num_seqs) &&
+         is_below(span.num_blocks, int64_t{max_blocks(bounds)} + 1) &&
+         is_below(span.num_computed, int64_t{span.num_blocks} * bounds.block_size) &&
+         is_below(span.num_drafts, std::min(span.num_tokens, bounds.num_drafts + 1)) &&
+         is_logprobs_count(span.num_prompt_logprobs) &&
          is_below(span.token_after, bounds.vocab_size) && span.mask_idx >= -1 &&
          (span.mask_idx < 0 || int64_t{span.mask_idx} + span.num_drafts < num_masks);
 }
@@ -119,12 +142,14 @@ bool fits(const BatchPlan& plan, const std::vector<PlainSlot>& slots, const Plan
          std::ranges::all_of(plan.spans,
                              [&](const auto& span) { return fits(span, plan, bounds); }) &&
          std::ssize(plan.spans) <= bounds.max_num_seqs &&
+         std::ssize(plan.token_ids) <= bounds.max_num_batched_tokens && are_adjacent(plan) &&
          are_tokens(plan.token_ids, kPlaceholderToken, bounds.vocab_size) &&
+         std::ssize(plan.token_masks) <= int64_t{bounds.max_num_seqs} * (bounds.num_drafts + 1) &&
          std::ranges::all_of(plan.token_masks,
                              [&](const auto& mask) { return mask.size() <= num_words; }) &&
          is_below(plan.num_decode, std::ssize(plan.spans) + 1) &&
-         is_below(plan.decode_q_len - 1, kMaxDrafts + 1) &&
-         is_below(plan.max_next_drafts, kMaxDrafts + 1);
+         is_below(plan.decode_q_len - 1, bounds.num_drafts + 1) &&
+         is_below(plan.max_next_drafts, bounds.num_drafts + 1);
 }
 
 }  // namespace
@@ -156,9 +181,10 @@ Result<BatchPlan> plan_from_bytes(std::string_view bytes, const PlanBounds& boun
   }
   if (!fits(plan, slots, bounds)) {
     return invalid_argument(fmt::format(
-        "[sched] the plan of step {} exceeds the limits of {} sequences, {} tokens per sequence, a "
-        "vocabulary of {}, or the blocks of the KV cache",
-        plan.step_id, bounds.max_num_seqs, bounds.max_model_len, bounds.vocab_size));
+        "[sched] the plan of step {} exceeds the limits of {} sequences, {} tokens, {} tokens per "
+        "sequence, {} drafts per sequence, a vocabulary of {}, or the blocks of the KV cache",
+        plan.step_id, bounds.max_num_seqs, bounds.max_num_batched_tokens, bounds.max_model_len,
+        bounds.num_drafts, bounds.vocab_size));
   }
   for (PlainSlot& slot : slots) {
     auto params = std::make_shared<const SamplingParams>(std::move(slot.params));

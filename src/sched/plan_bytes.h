@@ -10,11 +10,17 @@
 
 namespace quire {
 
-// The limits that every index of a plan is checked against.
+// The limits that the sizes and indices of a plan are checked against. Only node 0, which has the
+// nodes' token, sends plans, so that a plan is not compared with those before it: for example, a
+// span's blocks may be missing from its slot's block tables. end_token_ids may be outside of the
+// vocabulary; samplers ignore these.
 struct PlanBounds {
   int max_num_seqs = 0;
+  int max_num_batched_tokens = 0;
   int vocab_size = 0;
   int max_model_len = 0;
+  int block_size = 0;
+  int num_drafts = 0;                // SchedulerConfig::num_drafts
   std::vector<int> num_blocks = {};  // by block table
 };
 

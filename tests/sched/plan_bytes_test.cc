@@ -6,14 +6,20 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace quire {
 namespace {
 
 constexpr int kVocabSize = 96;
-const PlanBounds kBounds = {
-    .max_num_seqs = 8, .vocab_size = kVocabSize, .max_model_len = 512, .num_blocks = {40, 20}};
+const PlanBounds kBounds = {.max_num_seqs = 8,
+                            .max_num_batched_tokens = 64,
+                            .vocab_size = kVocabSize,
+                            .max_model_len = 512,
+                            .block_size = 16,
+                            .num_drafts = 8,
+                            .num_blocks = {40, 20}};
 
 class PlanMaker {
  public:
@@ -29,7 +35,7 @@ class PlanMaker {
     for (int i = number(0, 3); i > 0; --i) {
       plan.block_appends.push_back({.slot = number(0, 7),
                                     .table = 1,
-                                    .first = number(0, 30),
+                                    .first = number(0, 27),
                                     .block_ids = numbers(number(0, 5), 0, 19)});
     }
     for (int i = number(0, 3); i > 0; --i) plan.token_masks.push_back({7U, 1U << 31, 0U});
@@ -42,7 +48,7 @@ class PlanMaker {
                             .num_computed = number(0, 400),
                             .num_tokens = num_tokens,
                             .first_token = plan.num_tokens(),
-                            .num_blocks = number(0, 30),
+                            .num_blocks = number(26, 32),
                             .samples = flip(),
                             .token_after = number(0, kVocabSize - 1),
                             .num_drafts = is_constrained ? 0 : number(0, num_tokens - 1),
@@ -236,6 +242,35 @@ TEST(PlanBytes, RefuseIndicesBeyondTheBounds) {
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.block_appends[0].block_ids[0] = 20; }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.block_appends[0].table = 2; }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.block_appends[0].first = -1; }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.block_appends[0].first = 32; }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) {
+    plan.block_appends[0].block_ids.resize(33 - static_cast<size_t>(plan.block_appends[0].first));
+  }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].num_blocks = 33; }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) {
+    plan.spans[0].num_computed = plan.spans[0].num_blocks * kBounds.block_size;
+  }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].num_prompt_logprobs = 21; }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].num_prompt_logprobs = -2; }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) {
+    SlotAdded& added = plan.slots_added[0];
+    SamplingSpec spec = *added.sampling;
+    SamplingParams params = *spec.params;
+    params.logprobs = 21;
+    spec.params = std::make_shared<const SamplingParams>(std::move(params));
+    added.sampling = std::make_shared<const SamplingSpec>(std::move(spec));
+  }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) {  // more tokens than a step may have
+    const int num_more = kBounds.max_num_batched_tokens + 1 - plan.num_tokens();
+    plan.spans.back().num_tokens += num_more;
+    plan.token_ids.resize(plan.token_ids.size() + static_cast<size_t>(num_more));
+  }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.token_ids.push_back(1); }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans.push_back(plan.spans.back()); }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.max_next_drafts = 9; }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.decode_q_len = 10; }));
+  EXPECT_TRUE(
+      is_refused([](BatchPlan& plan) { plan.token_masks.resize(static_cast<size_t>(8 * 9 + 1)); }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].slot = 8; }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].first_token = 1 << 30; }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].num_tokens = 0; }));
