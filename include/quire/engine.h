@@ -129,7 +129,8 @@ class Engine {
   static Result<std::unique_ptr<Engine>> create(const EngineConfig& config,
                                                 const LoadProgress& progress = {});
   // On a node other than node 0 (EngineConfig::nnodes): runs its ranks until the engine of node 0
-  // ends (ok), a node fails, or `should_stop`, which is called about every 100 ms, returns true.
+  // ends (ok), a node fails, or `should_stop` returns true. It is called about every 100 ms once
+  // the nodes are connected and the model is loaded.
   static Status run_node(const EngineConfig& config, const std::function<bool()>& should_stop,
                          const LoadProgress& progress = {});
   // Cancels all requests.

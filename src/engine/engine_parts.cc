@@ -375,6 +375,11 @@ Status plan_all(const EngineConfig& config, const Speculation& speculation, cons
     QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "device", device.name));
     QUIRE_ASSIGN_OR_RETURN(replica.engine,
                            plan_with_drafter(config, speculation, files, *replica.platform));
+    if (nodes != nullptr && device.kind == DeviceKind::kCpu) {
+      const int num_tokens = replica.engine.plans.front().scheduler.max_num_batched_tokens;
+      QUIRE_RETURN_IF_ERROR(
+          check_step_message(num_tokens, files.config.hidden_size, config.tensor_parallel_size));
+    }
     const int length = served_context(replica);
     const int expected = served_context(replicas->front());
     if (length == expected) continue;
@@ -403,7 +408,7 @@ Result<std::vector<std::unique_ptr<EngineParts>>> assemble_replicas(const Engine
                                                                     const LoadProgress& progress) {
   QUIRE_RETURN_IF_ERROR(check_replicas(config));
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<Nodes> nodes, connect_nodes(config, files));
-  // They live until the other nodes have learned of an error.
+  // Destroyed after nodes->fail(), so that an error reaches the other nodes first.
   std::vector<PlannedReplica> planned;
   std::vector<std::unique_ptr<EngineParts>> replicas;
   const auto load = [&](size_t r) {

@@ -556,6 +556,7 @@ Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& co
                                                           const ModelFiles& files,
                                                           ThreadOptions options,
                                                           PlatformConfig platform) {
+  QUIRE_RETURN_IF_ERROR(check_same(platform.nodes.get(), "kind of device", "cpu"));
   const MachineCpus cpus = read_machine_cpus();
   platform.threads = choose_threads(cpus, options);
   const bool is_measured = config.num_threads == 0 && config.tuning_table != "builtin";
@@ -627,7 +628,6 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, cons
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
   if (config.device == "cpu") {
     QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
-    QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cpu"));
     return make_tuned_cpu_platform(config, files, threads, platform);
   }
   if (config.device != "auto" && config.device != "cuda") {
@@ -653,7 +653,6 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, cons
   }
   QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
   log_debug("{}", gpu.message());
-  QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cpu"));
   return make_tuned_cpu_platform(config, files, threads, platform);
 }
 

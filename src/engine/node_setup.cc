@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "engine/tuned_threads.h"
 #include "nodes/node_place.h"
@@ -52,6 +53,19 @@ std::string digest_of_model(const EngineConfig& config, const ModelFiles& files)
   return to_hexadecimal(std::span(digest).first(8));
 }
 
+// The keys and values of speculative_config, without the path of the drafter.
+std::string describe_drafter(const std::string& speculative_config) {
+  const Result<JsonDocument> document = JsonDocument::parse(speculative_config, "");
+  simdjson::dom::object object;
+  if (!document.ok() || document->root().get(object)) return speculative_config;
+  std::vector<std::string> values;
+  for (const auto [key, value] : object) {
+    if (key != "model") values.push_back(fmt::format("{}: {}", key, simdjson::minify(value)));
+  }
+  std::ranges::sort(values);
+  return fmt::format("{}", fmt::join(values, ", "));
+}
+
 // All that steps depend on. Paths, threads and the use of memory may differ.
 std::vector<std::pair<std::string, std::string>> settings_of(const EngineConfig& config,
                                                              const ModelFiles& files) {
@@ -74,7 +88,7 @@ std::vector<std::pair<std::string, std::string>> settings_of(const EngineConfig&
           {"attention_backend", config.attention_backend},
           {"prefill_attention_backend", config.prefill_attention_backend},
           {"decode_attention_backend", config.decode_attention_backend},
-          {"speculative_config", config.speculative_config},
+          {"speculative_config", describe_drafter(config.speculative_config)},
           {"enforce_eager", text(config.enforce_eager)},
           {"cpu_activations", config.cpu_activations}};
 }
@@ -122,6 +136,17 @@ Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const M
                       .token = token.empty() && variable != nullptr ? variable : token,
                       .settings = settings_of(config, files),
                       .silence_timeout = std::chrono::seconds(config.rank_timeout)});
+}
+
+Status check_step_message(int64_t num_tokens, int64_t hidden_size, int num_ranks) {
+  const int64_t bytes_per_token = hidden_size * num_ranks * int64_t{sizeof(float)};
+  const auto most = static_cast<int64_t>(Nodes::kMaxMessageBytes) / bytes_per_token;
+  // Heads of the messages take some of it.
+  if (num_tokens < most) return {};
+  return invalid_argument(fmt::format(
+      "[nodes] `max_num_batched_tokens`: got {}, expected less than {}: the {} ranks of a CPU "
+      "exchange {} numbers per token in messages of at most {} MiB",
+      num_tokens, most, num_ranks, hidden_size, Nodes::kMaxMessageBytes >> 20));
 }
 
 Status check_same(Nodes* nodes, std::string_view what, std::string_view value) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 
@@ -24,6 +25,9 @@ inline int num_local_ranks(const EngineConfig& config) {
 // Waits for the other nodes; null if there are none. Fails if they have another model, another
 // version of Quire, or other settings that their steps depend on.
 Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files);
+
+// Fails if CPUs of several nodes could not exchange the results of a step's tokens.
+Status check_step_message(int64_t num_tokens, int64_t hidden_size, int num_ranks);
 
 // Fails unless all nodes have the same value. nodes: null if there is one.
 Status check_same(Nodes* nodes, std::string_view what, std::string_view value);

@@ -9,13 +9,16 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <future>
 #include <string>
 #include <vector>
 
+#include "engine/node_setup.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
+#include "support/scratch_directory.h"
 
 namespace quire {
 namespace {
@@ -206,6 +209,42 @@ TEST(Nodes, ReportAnErrorOfAnyNodeOnAll) {
   const auto engine = Engine::create(on_node(config, 2, 0, port));
   EXPECT_EQ(engine.status().code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(others.wait().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(Nodes, RefuseStepsBeyondAMessage) {
+  EXPECT_TRUE(check_step_message(8192, 8192, 2).ok());
+  EXPECT_THAT(check_step_message(16384, 8192, 2).message(),
+              HasSubstr("`max_num_batched_tokens`: got 16384, expected less than 16384"));
+  EXPECT_FALSE(check_step_message(8192, 8192, 4).ok());
+}
+
+// The nodes' files need not have the same paths.
+TEST(Nodes, MayHaveTheDrafterElsewhere) {
+  const EngineConfig config = with_ranks(
+      testing::with_drafter(testing::eagle_target(), testing::eagle_head(), 3, "eagle3"), 2);
+  const testing::ScratchDirectory scratch;
+  const std::filesystem::path link = scratch.path() / "drafter";
+  std::filesystem::create_directory_symlink(testing::eagle_head(), link);
+  const EngineConfig other =
+      with_ranks(testing::with_drafter(testing::eagle_target(), link.string(), 3, "eagle3"), 2);
+  ASSERT_NE(config.speculative_config, other.speculative_config);
+  const int port = free_port();
+  OtherNodes others(other, 2, port);
+  EXPECT_NE(testing::make_engine(on_node(config, 2, 0, port)), nullptr);
+  const Status ended = others.wait();
+  EXPECT_TRUE(ended.ok()) << ended.message();
+}
+
+TEST(Nodes, RefuseAnotherNumberOfDrafts) {
+  const EngineConfig config =
+      with_ranks(testing::with_drafter(testing::eagle_target(), "", 3, "ngram"), 2);
+  const EngineConfig other =
+      with_ranks(testing::with_drafter(testing::eagle_target(), "", 4, "ngram"), 2);
+  const int port = free_port();
+  OtherNodes others(other, 2, port);
+  const std::string expected = "differs from node 0 in `speculative_config`";
+  EXPECT_THAT(Engine::create(on_node(config, 2, 0, port)).status().message(), HasSubstr(expected));
+  EXPECT_THAT(others.wait().message(), HasSubstr(expected));
 }
 
 TEST(Nodes, NeedRanksThatTheyDivide) {
