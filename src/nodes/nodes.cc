@@ -117,20 +117,25 @@ Nodes::Nodes(const NodePlace& place, std::chrono::milliseconds silence_timeout,
 }
 
 Nodes::~Nodes() {
+  end();
+  for (const auto& peer : peers_) peer->socket.shut_down();
+  watch_.join();
+  for (const auto& peer : peers_) peer->reader.join();
+}
+
+void Nodes::end() {
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    if (std::exchange(stopping_, true)) return;
   }
   changed_.notify_all();
+  if (place_.node > 0) return;
   for (const auto& peer : peers_) {
-    if (place_.node == 0 && try_lock_for(peer->sending, 500ms)) {
+    if (try_lock_for(peer->sending, 500ms)) {
       (void)peer->socket.send_some(head_bytes(static_cast<uint8_t>(Kind::kEnd), 0));
       peer->sending.unlock();
     }
-    peer->socket.shut_down();
   }
-  watch_.join();
-  for (const auto& peer : peers_) peer->reader.join();
 }
 
 Nodes::Peer& Nodes::peer(int node) const {

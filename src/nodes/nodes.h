@@ -33,7 +33,7 @@ class Nodes {
   // Takes the sockets of nodes that are already connected.
   Nodes(const NodePlace& place, std::chrono::milliseconds silence_timeout,
         std::vector<ConnectedNode> connected);
-  // Ends the other nodes too, without an error if this is node 0.
+  // end(), and closes the connections.
   ~Nodes();
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
@@ -55,6 +55,9 @@ class Nodes {
   // Absent: none has arrived in this time.
   Result<std::optional<std::string>> receive_within(int node, std::chrono::milliseconds time);
 
+  // Ends the messages, on node 0 also those of the other nodes, without an error. Later errors do
+  // not count. Node 0 calls it before it releases anything for which nodes wait for each other.
+  void end();
   // Reports an error of this node to all. The first error counts.
   void fail(const Status& error);
   // The error that ended the nodes.

@@ -16,6 +16,10 @@ namespace quire {
 class RemoteRanks {
  public:
   explicit RemoteRanks(std::shared_ptr<Nodes> nodes) : nodes_(std::move(nodes)) {}
+  // Ends the other nodes: NCCL releases the ranks of a machine only together.
+  ~RemoteRanks() { nodes_->end(); }
+  RemoteRanks(const RemoteRanks&) = delete;
+  RemoteRanks& operator=(const RemoteRanks&) = delete;
 
   void enqueue(const BatchPlan& plan);
   // Lets every node wait for its oldest step.
