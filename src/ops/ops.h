@@ -172,7 +172,7 @@ struct ResidualNorm {
   TensorView delta = {};  // data null: nothing is added
   const float* weight = nullptr;
   float eps = 0.0F;
-  // Each of several ranks has a part of delta. Their sum is added, and delta is undefined afterwards.
+  // Each of several ranks has a part of delta. The sum is added; delta is undefined afterwards.
   bool sums_ranks = false;
 };
 

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "base/json.h"
+#include "base/machine.h"
 #include "base/text_input.h"
 #include "cli/command.h"
-#include "base/machine.h"
 #include "cli/doctor.h"
 #include "cli/generate.h"
 
@@ -31,8 +31,7 @@ TEST(WriteOutputFile, SaysWhyItCannot) {
 }
 
 TEST(ProgressLine, ShowsItsShare) {
-  EXPECT_EQ(progress_line("x", 5, 10, "note"),
-            "x [###############---------------]  50% 5/10 note");
+  EXPECT_EQ(progress_line("x", 5, 10, "note"), "x [###############---------------]  50% 5/10 note");
   EXPECT_EQ(first_columns("abcdef", 4), "abc") << "the last column stays free";
   EXPECT_EQ(first_columns("äöü", 3), "äö");
   EXPECT_EQ(first_columns("ab", 80), "ab");

@@ -247,9 +247,8 @@ TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
     bool act_order;
     std::string error;
   };
-  for (const Case& one :
-       {Case{2, 32, true, "are in an order of groups (act-order)"},
-        Case{8, 128, false, "cuts a group with one scale; got 64 of its"}}) {
+  for (const Case& one : {Case{2, 32, true, "are in an order of groups (act-order)"},
+                          Case{8, 128, false, "cuts a group with one scale; got 64 of its"}}) {
     const testing::IntegerCheckpoint checkpoint =
         testing::quantize_integers(embedded.config, embedded.bytes(),
                                    {.tool = testing::IntegerTool::kGptq,

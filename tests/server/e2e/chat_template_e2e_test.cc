@@ -33,7 +33,8 @@ TEST(ChatTemplate, WithoutOneACallNamesTheRemedyAndNoPath) {
   EXPECT_EQ(answer.status, 400) << answer.body;
   EXPECT_EQ(string_at(answer.body, "/error/type"), "invalid_request_error");
   EXPECT_THAT(string_at(answer.body, "/error/message"),
-              AllOf(HasSubstr("no chat template; `chat_template` at the start gives it one"), Not(HasSubstr("/"))));
+              AllOf(HasSubstr("no chat template; `chat_template` at the start gives it one"),
+                    Not(HasSubstr("/"))));
 }
 
 TEST(ChatTemplate, TheOperatorGivesOne) {
