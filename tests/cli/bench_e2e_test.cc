@@ -192,7 +192,7 @@ TEST(Tune, KeepsTheThreadsOfACpuForLaterStarts) {
   const SpawnResult tune = run_quire({"tune", "--device", "cpu", "--quick", "--output", csv});
   EXPECT_EQ(tune.exit_code, 0) << tune.err;
   EXPECT_THAT(tune.out, HasSubstr("prompt of 512"));
-  EXPECT_THAT(tune.out, HasSubstr("fastest: "));
+  EXPECT_THAT(tune.out, HasSubstr("chosen: "));
   EXPECT_THAT(tune.out, HasSubstr("kept in " + cache + "/quire/threads_"));
   std::ifstream written(csv);
   std::string header;
