@@ -405,7 +405,7 @@ TEST(Usage, KvEventsAreRefusedByTheirKeyBeforeTheModelIsRead) {
   const SpawnResult pointless =
       serve(R"({"enable_kv_cache_events": true})", {"--no-enable-prefix-caching"});
   EXPECT_EQ(pointless.exit_code, 2);
-  EXPECT_THAT(pointless.err, HasSubstr("--kv-events-config: expected prefix caching"));
+  EXPECT_THAT(pointless.err, HasSubstr("--kv-events-config needs the prefix cache"));
 }
 
 TEST(Usage, SpeculationIsRefusedByItsKeyAndServedWithTheSameText) {
