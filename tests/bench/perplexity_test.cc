@@ -83,7 +83,7 @@ TEST(WindowSizes, HaveDefaultsAndLimits) {
   EXPECT_EQ(sizes(1, 0, 256)->stride, 1);
   EXPECT_EQ(sizes(255, 255, 256)->stride, 255);
   EXPECT_THAT(sizes(256, 0, 256).status().message(),
-              HasSubstr("`context`: got 256, expected 1 to 255: `max_model_len` 256"));
+              HasSubstr("`context`: got 256, expected 1 to 255: the engine's context of 256"));
   EXPECT_THAT(sizes(0, 513, 4096).status().message(),
               HasSubstr("`stride`: got 513, expected 1 to 512"));
 }

@@ -15,6 +15,7 @@
 #include "base/json.h"
 #include "base/text_input.h"
 #include "support/process.h"
+#include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
 namespace quire::cli {
@@ -803,8 +804,8 @@ TEST_F(Stories, SignalsEndCleanly) {
 }
 
 TEST(Pipes, OneSignalEndsTheWaitForAWriter) {
-  const std::string fifo = scratch_file("pipe", "");
-  fs::remove(fifo);
+  const testing::ScratchDirectory scratch;
+  const std::string fifo = scratch.path() / "pipe";
   ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
   for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
            {"serve", "--port", "0", "--api-key-file", fifo},
@@ -1305,7 +1306,7 @@ TEST(Loading, ShowsABarOnATerminalOnly) {
       "--max-tokens", "1"};
   const Terminal terminal;
   EXPECT_EQ(run_quire(arguments, {.err_file = terminal.path()}).exit_code, 0);
-  EXPECT_THAT(terminal.shown(), AllOf(HasSubstr("\rloading ["), HasSubstr("/12  layers")));
+  EXPECT_THAT(terminal.shown(), AllOf(HasSubstr("\rloading ["), HasSubstr("/12 layers")));
   EXPECT_THAT(run_quire(arguments).err, Not(HasSubstr("loading [")));
 }
 

@@ -158,7 +158,7 @@ TEST_F(KeptPackedWeights, AreOfOneRankAndNode) {
     const Opened named = open(platform);
     EXPECT_FALSE(named.is_kept);
     EXPECT_THAT(named.log, AllOf(HasSubstr(" W [weights] `packed_weights` has no effect"),
-                                 HasSubstr("several ranks or NUMA nodes")));
+                                 HasSubstr("several ranks, replicas or NUMA nodes")));
   }
   config_.packed_weights = "auto";
   EXPECT_THAT(open(ranks).log, IsEmpty());

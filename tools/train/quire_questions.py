@@ -265,6 +265,8 @@ class Program:
         """The program reads the command line and then fails for want of files: exit code 2 means that it was wrong."""
         words = shlex.split(re.sub(r"[<>].*", "", line))[1:]
         words = ["/nonexistent" if word in ("DIR", "FILE") else "serve" if word == "COMMAND" else word for word in words]
+        if words[0] == "pull":
+            words = [re.sub(r"^NAME\b", "no-organization/no-model", word) for word in words]
         command = next((" ".join(words[:n]) for n in (2, 1) if " ".join(words[:n]) in self.help), None)
         if words[0] in ("help", "--version"):
             command = ""
