@@ -1,6 +1,7 @@
 #include "quantize/source.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -42,13 +43,13 @@ Status already_quantized(std::string_view place, std::string_view scheme) {
 // Fails for a GGUF file, and names the types of its quantized blocks.
 Status refuse_gguf(const std::string& path) {
   QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(path));
-  std::string types;
+  std::set<std::string_view> types;
   for (const GgufTensor* tensor : gguf.tensors()) {
-    const GgufBlockType& type = *tensor->type;
-    if (type.plain || types.find(type.name) != std::string::npos) continue;
-    types += (types.empty() ? "" : ", ") + std::string(type.name);
+    if (!tensor->type->plain) types.insert(tensor->type->name);
   }
-  if (!types.empty()) return already_quantized(path, "GGUF blocks of " + types);
+  if (!types.empty()) {
+    return already_quantized(path, fmt::format("GGUF blocks of {}", fmt::join(types, ", ")));
+  }
   return unimplemented(
       fmt::format("[quantize] model: {} is a GGUF file; expected a directory with config.json and "
                   "safetensors: take the checkpoint that it was made from",

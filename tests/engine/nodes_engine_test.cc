@@ -1,12 +1,8 @@
 // An engine whose ranks are on several nodes, here in one process and connected by TCP, gives the
 // bits of an engine with as many ranks on one node.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <filesystem>
@@ -18,27 +14,16 @@
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
+#include "support/free_port.h"
 #include "support/scratch_directory.h"
 
 namespace quire {
 namespace {
 
 using testing::Collected;
+using testing::free_port;
 using ::testing::HasSubstr;
 using testing::run_all;
-
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = static_cast<sockaddr*>(static_cast<void*>(&address));
-  EXPECT_EQ(::bind(fd, any, size), 0);
-  EXPECT_EQ(::getsockname(fd, any, &size), 0);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 EngineConfig with_ranks(EngineConfig config, int num_ranks) {
   config.device = "cpu";

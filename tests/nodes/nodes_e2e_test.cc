@@ -1,12 +1,8 @@
 // One model on several processes of this machine: they answer as one process with as many ranks
 // does, and all end when one of them does.
-#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <fstream>
@@ -17,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/free_port.h"
 #include "support/http_client.h"
 #include "support/process.h"
 #include "support/scratch_directory.h"
@@ -25,6 +22,7 @@ namespace quire {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::free_port;
 using ::testing::HasSubstr;
 using testing::HttpAnswer;
 using testing::HttpClient;
@@ -33,19 +31,6 @@ using testing::Process;
 constexpr int kRankTimeout = 3;  // seconds
 // Time in which all must end: the timeout, and what a machine with other work needs.
 constexpr auto kDeadline = 25s;
-
-int free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = static_cast<sockaddr*>(static_cast<void*>(&address));
-  EXPECT_EQ(::bind(fd, any, size), 0);
-  EXPECT_EQ(::getsockname(fd, any, &size), 0);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 // A server whose ranks are in several processes; node 0 listens at a Unix socket.
 class Cluster {
