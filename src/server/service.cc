@@ -62,7 +62,7 @@ std::optional<ApiError> check_model(RouteKind kind, const ServerState& state) {
 std::optional<ApiError> read_replica(const ModelInfo& model, RequestContext& context) {
   context.session_id = context.request.header("x-session-id");
   const std::string_view text = context.request.header("x-data-parallel-rank");
-  if (text.empty()) return std::nullopt;
+  if (text.data() == nullptr) return std::nullopt;  // an empty header names no replica either
   int rank = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
   const bool is_number = error == std::errc() && end == text.data() + text.size();

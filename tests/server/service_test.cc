@@ -1363,7 +1363,7 @@ TEST_F(ServiceTest, HeadersChooseTheReplica) {
     }
     EXPECT_EQ(exchange->wait().status, 200);
   }
-  for (const char* rank : {"3", "-1", "1x", "first", "99999999999999999999"}) {
+  for (const char* rank : {"", "3", "-1", "1x", "first", "99999999999999999999"}) {
     for (const char* path : {"/v1/completions", "/v1/chat/completions", "/v1/messages"}) {
       const http::Response refused =
           call("POST", path, "{}", {{"x-data-parallel-rank", rank}})->wait();

@@ -27,7 +27,7 @@ struct Request {
   // When its first byte arrived; only in the heads that Hooks::write_refusal and on_cut get.
   std::chrono::steady_clock::time_point began = {};
 
-  // Returns the first header with this name (in lower case), or "".
+  // Returns the first header with this name (in lower case), or a view without data.
   std::string_view header(std::string_view name) const {
     for (const auto& [key, value] : headers) {
       if (key == name) return value;
