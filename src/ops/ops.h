@@ -234,18 +234,19 @@ struct LatentRopeAndCache {
 
 // The part of a decoder layer after attention, with a gated SiLU MLP, up to the next layer's
 // queries, keys and values. A platform may run it as one kernel (Ops::try_layer_tail). All tensors
-// are [num_tokens, width].
+// are [num_tokens, width]. With several ranks, each has its part of the layer, and what o and down
+// add to the residual is the sum of the ranks' parts.
 struct LayerTail {
   const Linear* o = nullptr;
   const float* post_attention_norm = nullptr;
   const Linear* gate_up = nullptr;
   const Linear* down = nullptr;
   const float* next_norm = nullptr;
-  const Linear* next_qkv = nullptr;  // null: last layer; delta is not added to the residual
+  const Linear* next_qkv = nullptr;  // null: last layer; delta, of this rank, is not yet added
   float norm_eps = 0.0F;
   TensorView attention;  // in
   TensorView residual;   // in and out
-  TensorView delta;      // out
+  TensorView delta;      // out of the last layer, else scratch
   TensorView qkv;        // out, of next_qkv
   // Scratch; its content is undefined afterwards.
   TensorView normed;
@@ -454,17 +455,24 @@ class Ops {
   }
 };
 
-// Computes a layer tail of one rank with the operations above; the baseline for testing and
-// measuring a fused kernel.
+// Computes a layer tail with the operations above; the baseline for testing and measuring a fused
+// kernel.
 inline void run_layer_tail(Ops& ops, const LayerTail& tail, Stream& stream) {
+  const auto norm = [&](const float* weight) {
+    ops.residual_norm({.residual = tail.residual,
+                       .delta = tail.delta,
+                       .weight = weight,
+                       .eps = tail.norm_eps,
+                       .sums_ranks = true},
+                      tail.normed, stream);
+  };
   ops.linear(*tail.o, tail.attention, tail.delta, stream);
-  ops.add_rms_norm(tail.residual, tail.delta, tail.post_attention_norm, tail.norm_eps, tail.normed,
-                   stream);
+  norm(tail.post_attention_norm);
   ops.linear_gated_mul(Activation::kSilu, *tail.gate_up, tail.normed, tail.gate_up_out,
                        tail.product, stream);
   ops.linear(*tail.down, tail.product, tail.delta, stream);
   if (tail.next_qkv == nullptr) return;
-  ops.add_rms_norm(tail.residual, tail.delta, tail.next_norm, tail.norm_eps, tail.normed, stream);
+  norm(tail.next_norm);
   ops.linear(*tail.next_qkv, tail.normed, tail.qkv, stream);
 }
 

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
 #include "base/log.h"
+#include "cuda/base/graph.h"
 #include "cuda/base/stream.h"
 #include "cuda/ops/cuda_experts.h"
 #include "cuda/ops/cuda_linear.h"
@@ -331,9 +333,11 @@ class CudaOpsImpl final : public CudaOps {
   // While a step is recorded, the tail runs as separate products, so that they are recorded too.
   bool try_layer_tail(const LayerTail& layer, Stream& stream) override {
     check_stream(stream);
-    if (ranks_ != nullptr) return false;  // the fused kernel has no all-reduce
     if (recording_) recording_->layers.push_back(layer);
-    return !recording_ && fuses_layer_tails_ && run_fused(layer);
+    if (recording_ || !fused_tails_.contains(layer.o) || !layer_tail_->takes(layer)) return false;
+    if (ranks_ != nullptr && !enqueues_collectives()) return false;
+    run_fused(layer);
+    return true;
   }
 
   Status end_loading() override { return upload_.release(); }
@@ -505,20 +509,24 @@ class CudaOpsImpl final : public CudaOps {
     return layer;
   }
 
-  // Returns false if the kernel cannot compute the tail.
-  bool run_fused(const LayerTail& layer) {
-    return layer_tail_ != nullptr && layer_tail_->run(layer);
+  void run_fused(const LayerTail& layer) {
+    layer_tail_->run(layer, ranks_ == nullptr ? PeerInboxes() : peer_sums_->inboxes(rank_));
   }
 
-  // Returns false if the kernel cannot compute the tails, or the device refuses the launch. It may
-  // refuse when other processes share its SMs, because the kernel needs all SMs at once.
-  Result<bool> try_fused(std::span<const LayerTail> layers) {
+  // Whether the kernel takes the tail and, with several ranks, its sums.
+  bool takes_fused(const LayerTail& layer) const {
+    if (layer_tail_ == nullptr || !layer_tail_->takes(layer)) return false;
+    return ranks_ == nullptr || sums_by_peers(layer.delta);
+  }
+
+  // Returns false if the device refuses the launch. It may refuse when other processes share its
+  // SMs, because the kernel needs all SMs at once. Ranks do not wait for each other here.
+  Result<bool> try_launch(const LayerTail& layer) {
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // so that errors of earlier work are
                                                             // reported here
-    bool can_compute = !layers.empty();
-    for (const LayerTail& layer : layers) can_compute = can_compute && run_fused(layer);
+    layer_tail_->run(layer);
     const Status launched = context_.stream->synchronize();
-    if (launched.ok()) return can_compute;
+    if (launched.ok()) return true;
     (void)cudaGetLastError();
     QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a device fault persists, a refusal
                                                             // does not
@@ -529,18 +537,33 @@ class CudaOpsImpl final : public CudaOps {
     return false;
   }
 
-  // Chooses between the fused kernel and separate ones by their speed at one row. It compares
-  // medians over alternating rounds, so that a change of the device's clocks does not decide.
+  // Ranks that chose differently would wait for each other forever.
+  Result<bool> all_agree(bool agrees) {
+    if (ranks_ == nullptr) return agrees;
+    if (peer_sums_ == nullptr) return false;
+    return peer_sums_->all_agree(rank_, agrees, *ranks_);
+  }
+
+  // Chooses between the fused kernel and separate ones by their speed at one row, for the layers of
+  // one model. It compares medians over alternating rounds, so that a change of the device's clocks
+  // does not decide. Graphs have the collectives of both.
   Status tune_layer_tails(std::span<const LayerTail> recorded) {
     constexpr int kRounds = 5;
-    fuses_layer_tails_ = false;
     std::vector<LayerTail> layers;
-    for (const LayerTail& layer : recorded.first(std::min(recorded.size(), kMaxCalls))) {
+    bool can_fuse = !recorded.empty();
+    for (const LayerTail& layer : recorded) {
+      fused_tails_.erase(layer.o);
       layers.push_back(first_row(layer));
+      can_fuse = can_fuse && takes_fused(layers.back());
     }
-    QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
-    const auto time = [&](const auto& run) {
-      return watch.time(*context_.stream, [&]() -> Status {
+    if (can_fuse) {
+      QUIRE_ASSIGN_OR_RETURN(can_fuse, try_launch(layers.front()));
+    }
+    QUIRE_ASSIGN_OR_RETURN(can_fuse, all_agree(can_fuse));
+    if (!can_fuse) return {};
+    layers.resize(std::min(layers.size(), kMaxCalls));
+    const auto capture = [&](const auto& run) {
+      return CudaGraph::capture(*context_.stream, [&]() -> Status {
         for (const LayerTail& layer : layers) {
           run_empty_kernel(context_);  // stands for attention between two tails
           run(layer);
@@ -548,20 +571,31 @@ class CudaOpsImpl final : public CudaOps {
         return {};
       });
     };
-    QUIRE_ASSIGN_OR_RETURN(const bool can_fuse, try_fused(layers));
-    if (!can_fuse) return {};
-    std::array<double, kRounds> fused = {};
-    std::array<double, kRounds> separate = {};
+    QUIRE_ASSIGN_OR_RETURN(const CudaGraph fused,
+                           capture([&](const LayerTail& layer) { run_fused(layer); }));
+    QUIRE_ASSIGN_OR_RETURN(const CudaGraph separate, capture([&](const LayerTail& layer) {
+                             run_layer_tail(*this, layer, *context_.stream);
+                           }));
+    QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
+    const auto time = [&](const CudaGraph& graph) -> Result<double> {
+      if (ranks_ != nullptr) QUIRE_RETURN_IF_ERROR(ranks_->join({}));
+      return watch.time(*context_.stream, [&]() -> Status {
+        graph.launch(*context_.stream);
+        return {};
+      });
+    };
+    std::array<double, kRounds> fused_us = {};
+    std::array<double, kRounds> separate_us = {};
     for (size_t i = 0; i < kRounds; ++i) {
-      QUIRE_ASSIGN_OR_RETURN(fused[i],
-                             time([&](const LayerTail& layer) { (void)run_fused(layer); }));
-      QUIRE_ASSIGN_OR_RETURN(separate[i], time([&](const LayerTail& layer) {
-                               run_layer_tail(*this, layer, *context_.stream);
-                             }));
+      QUIRE_ASSIGN_OR_RETURN(fused_us[i], time(fused));
+      QUIRE_ASSIGN_OR_RETURN(separate_us[i], time(separate));
     }
-    std::sort(fused.begin(), fused.end());
-    std::sort(separate.begin(), separate.end());
-    fuses_layer_tails_ = fused[kRounds / 2] < separate[kRounds / 2];
+    std::sort(fused_us.begin(), fused_us.end());
+    std::sort(separate_us.begin(), separate_us.end());
+    QUIRE_ASSIGN_OR_RETURN(const bool is_faster,
+                           all_agree(fused_us[kRounds / 2] < separate_us[kRounds / 2]));
+    if (!is_faster) return {};
+    for (const LayerTail& layer : recorded) fused_tails_.insert(layer.o);
     return {};
   }
 
@@ -618,8 +652,8 @@ class CudaOpsImpl final : public CudaOps {
   std::unique_ptr<PackedGemm> packed_gemm_;      // null: quantized weights are expanded at load
   std::unique_ptr<PerHeadGemm> per_head_gemm_;   // null: no model has matrices by head
   std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device does not support it
-  bool fuses_layer_tails_ = false;
-  std::shared_ptr<NcclRanks> ranks_;  // null: there is one rank
+  std::set<const Linear*> fused_tails_;          // the o of layers whose fused kernel is faster
+  std::shared_ptr<NcclRanks> ranks_;             // null: there is one rank
   int rank_;
   std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
   bool is_starting_ = false;
@@ -645,8 +679,10 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   if (stream.limits().compute_capability == 90 && activation != DType::kF32) {
     packed_gemm = std::make_unique<PackedGemm>(context, gemm->cublas());
   }
-  QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<LayerTailKernel> layer_tail,
-                         LayerTailKernel::create(context, options.layer_tail_blocks));
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<LayerTailKernel> layer_tail,
+      LayerTailKernel::create(context, options.layer_tail_blocks,
+                              options.peer_sums == nullptr ? 1 : options.ranks->size()));
   Tensor part_rows;
   if (options.ranks != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(part_rows, device_tensor({kMaxStepTokens}, DType::kI32));

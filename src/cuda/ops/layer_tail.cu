@@ -8,34 +8,6 @@
 namespace quire::cuda {
 namespace {
 
-tail::Params params_of(const LayerTail& layer, int num_blocks,
-                       const tail::SharedMemoryLimits& limits) {
-  tail::Params p;
-  const auto add = [&](const Linear* linear, const TensorView& out, int rows_per_column) {
-    if (linear == nullptr) return;
-    const TensorView& w = as_cuda(*linear).weights();
-    add_gemm(p,
-             {.w = w.data,
-              .out = out.data,
-              .n = static_cast<int>(w.shape[0]) / rows_per_column,
-              .k = static_cast<int>(w.shape[1]),
-              .rows_per_column = rows_per_column},
-             num_blocks);
-  };
-  add(layer.o, layer.delta, 1);
-  add(layer.gate_up, layer.product, 2);
-  add(layer.down, layer.delta, 1);
-  add(layer.next_qkv, layer.qkv, 1);
-  p.hidden = static_cast<int>(layer.residual.shape[1]);
-  p.attention = layer.attention.data;
-  p.residual = layer.residual.data;
-  p.norms[0] = layer.post_attention_norm;
-  p.norms[1] = layer.next_norm;
-  p.eps = layer.norm_eps;
-  fit_rings(p, limits);
-  return p;
-}
-
 bool has_supported_operands(const LayerTail& layer) {
   const DType dtype = layer.residual.dtype;
   const auto is_supported = [&](const Linear* linear) {
@@ -55,20 +27,47 @@ bool has_supported_operands(const LayerTail& layer) {
 
 // A cooperative launch guarantees that all thread blocks are resident at once, whatever other
 // streams run. The grid barrier needs that.
-template <typename T>
+template <typename T, int kRanks>
 void launch(const LaunchContext& context, int num_blocks, const tail::Params& p) {
   const LaunchShape shape = {.grid = static_cast<unsigned>(num_blocks),
                              .block = tail::kThreads,
                              .shared_bytes = shared_layout(p).num_bytes,
                              .overlap_start = context.overlap_start,
                              .cooperative = true};
-  QUIRE_LAUNCH(*context.stream, tail::layer_tail_gemm_kernel<T>, shape, p);
+  QUIRE_LAUNCH(*context.stream, (tail::layer_tail_gemm_kernel<T, kRanks>), shape, p);
+}
+
+// Calls body(type, ranks) with the element type and the compiled number of ranks.
+template <typename Body>
+void with_kernel(DType dtype, int num_ranks, const Body& body) {
+  const auto with_ranks = [&](auto ranks) {
+    if (dtype == DType::kF16) return body(std::type_identity<__half>(), ranks);
+    body(std::type_identity<__nv_bfloat16>(), ranks);
+  };
+  if (num_ranks <= 1) return with_ranks(std::integral_constant<int, 1>());
+  with_max_ranks(num_ranks, with_ranks);
+}
+
+// The first use of a kernel loads it, which waits for the device's work. Another rank could then
+// already wait for this one.
+Status load_kernels(int num_ranks) {
+  cudaError_t error = cudaSuccess;
+  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+    with_kernel(dtype, num_ranks, [&](auto type, auto ranks) {
+      using T = typename decltype(type)::type;
+      auto* const kernel = &tail::layer_tail_gemm_kernel<T, ranks.value>;
+      cudaFuncAttributes attributes;
+      if (error != cudaSuccess) return;
+      error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+    });
+  }
+  return to_status(error, "cudaFuncGetAttributes");
 }
 
 }  // namespace
 
 Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchContext& context,
-                                                                 int num_blocks) {
+                                                                 int num_blocks, int num_ranks) {
   const LaunchLimits& device = context.stream->limits();
   int block_bytes = 0;
   int sm_bytes = 0;
@@ -84,6 +83,7 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
       read_attribute(cudaDevAttrReservedSharedMemoryPerBlock, &reserved_bytes));
   QUIRE_CUDA_RETURN_IF_ERROR(read_attribute(cudaDevAttrCooperativeLaunch, &cooperates));
   if (device.compute_capability < 90 || cooperates == 0) return std::unique_ptr<LayerTailKernel>();
+  if (num_ranks > 1) QUIRE_RETURN_IF_ERROR(load_kernels(num_ranks));
   QUIRE_ASSIGN_OR_RETURN(Buffer arrivals, device_memory(sizeof(uint64_t)));
   context.stream->set_zero(arrivals.data(), sizeof(uint64_t));
   constexpr size_t kStaticBytes = 128;  // static shared memory of block_sum
@@ -95,17 +95,47 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
       context, std::move(arrivals), num_blocks > 0 ? num_blocks : device.num_sms, limits));
 }
 
-bool LayerTailKernel::run(const LayerTail& layer) {
-  if (!has_supported_operands(layer)) return false;
-  tail::Params p = params_of(layer, num_blocks_, limits_);
-  if (p.num_stages == 0) return false;
+tail::Params LayerTailKernel::params_of(const LayerTail& layer, const PeerInboxes& peers) const {
+  tail::Params p;
+  const auto add = [&](const Linear* linear, const TensorView& out, int rows_per_column) {
+    if (linear == nullptr) return;
+    const TensorView& w = as_cuda(*linear).weights();
+    const bool is_sent = peers.num_ranks > 1 && out.data == layer.delta.data;
+    add_gemm(p,
+             {.w = w.data,
+              .out = out.data,
+              .n = static_cast<int>(w.shape[0]) / rows_per_column,
+              .k = static_cast<int>(w.shape[1]),
+              .rows_per_column = rows_per_column,
+              .column_unit = is_sent ? 2 : 1},  // an inbox receives words of two columns
+             num_blocks_);
+  };
+  add(layer.o, layer.delta, 1);
+  add(layer.gate_up, layer.product, 2);
+  add(layer.down, layer.delta, 1);
+  add(layer.next_qkv, layer.qkv, 1);
+  p.hidden = static_cast<int>(layer.residual.shape[1]);
+  p.attention = layer.attention.data;
+  p.residual = layer.residual.data;
+  p.norms[0] = layer.post_attention_norm;
+  p.norms[1] = layer.next_norm;
+  p.eps = layer.norm_eps;
   p.arrivals = static_cast<uint64_t*>(arrivals_.data());
-  if (layer.residual.dtype == DType::kF16) {
-    launch<__half>(context_, num_blocks_, p);
-  } else {
-    launch<__nv_bfloat16>(context_, num_blocks_, p);
-  }
-  return true;
+  p.peers = peers;
+  fit_rings(p, limits_);
+  return p;
+}
+
+bool LayerTailKernel::takes(const LayerTail& layer) const {
+  return has_supported_operands(layer) && params_of(layer, {}).num_stages > 0;
+}
+
+void LayerTailKernel::run(const LayerTail& layer, const PeerInboxes& peers) {
+  const tail::Params p = params_of(layer, peers);
+  with_kernel(layer.residual.dtype, peers.num_ranks, [&](auto type, auto ranks) {
+    using T = typename decltype(type)::type;
+    launch<T, ranks.value>(context_, num_blocks_, p);
+  });
 }
 
 }  // namespace quire::cuda

@@ -15,6 +15,7 @@
 #include "base/numbers.h"
 #include "cuda/base/memory.h"
 #include "cuda/ops/op_kernels.h"
+#include "cuda/ops/peer_sums.h"
 #include "ops/ops.h"
 #include "tensor/tensor.h"
 
@@ -46,6 +47,7 @@ struct Gemm {
   int n = 0;  // columns of out; for gate and up, w has 2 n rows
   int k = 0;
   int rows_per_column = 1;  // rows of w per column of out
+  int column_unit = 1;      // a divisor of n: thread blocks divide the columns in units of so many
 };
 
 // A thread block's contiguous range of a product's columns, and the segments of w that they need.
@@ -62,9 +64,11 @@ QUIRE_BOTH_SIDES inline int num_row_segments(const Gemm& gemm) {
 
 QUIRE_BOTH_SIDES inline ColumnRange column_range(const Gemm& gemm, int block, int num_blocks) {
   ColumnRange range = {};
-  range.first_column = static_cast<int>(int64_t{gemm.n} * block / num_blocks);
-  const auto end = static_cast<int>(int64_t{gemm.n} * (block + 1) / num_blocks);
-  range.num_columns = end - range.first_column;
+  const int64_t num_units = gemm.n / gemm.column_unit;
+  const auto first = static_cast<int>(num_units * block / num_blocks);
+  const auto end = static_cast<int>(num_units * (block + 1) / num_blocks);
+  range.first_column = first * gemm.column_unit;
+  range.num_columns = (end - first) * gemm.column_unit;
   range.row_segments = num_row_segments(gemm);
   range.num_segments = range.num_columns * gemm.rows_per_column * range.row_segments;
   return range;
@@ -83,6 +87,7 @@ struct Params {
   const float* norms[2] = {};  // after kO and after kDown
   float eps = 0;
   uint64_t* arrivals = nullptr;  // grid barrier; a multiple of gridDim.x between launches
+  PeerInboxes peers;             // of several ranks
 };
 
 // Offsets in shared memory. The warps' rings come first.
@@ -106,9 +111,9 @@ QUIRE_BOTH_SIDES inline SharedLayout shared_layout(const Params& params) {
   return layout;
 }
 
-// Segments of the largest range: the numbers of columns differ by at most one.
+// Segments of the largest range: the numbers of columns differ by at most one unit.
 inline int max_range_segments(const Gemm& gemm, int num_blocks) {
-  const int num_columns = ceil_div(gemm.n, num_blocks);
+  const int num_columns = ceil_div(gemm.n / gemm.column_unit, num_blocks) * gemm.column_unit;
   return num_columns * gemm.rows_per_column * num_row_segments(gemm);
 }
 
@@ -151,17 +156,22 @@ class LayerTailKernel {
  public:
   // Returns null if the device has no bulk copies (before Hopper) or no cooperative launch.
   // num_blocks: thread blocks of the cooperative launch; 0: one per SM. The device refuses the
-  // launch if it cannot run all of them at once.
+  // launch if it cannot run all of them at once. num_ranks: of the layers to come.
   static Result<std::unique_ptr<LayerTailKernel>> create(const LaunchContext& context,
-                                                         int num_blocks = 0);
+                                                         int num_blocks = 0, int num_ranks = 1);
 
-  // Enqueues; capturable. Only one stream may use it at a time, because the grid barrier's counter
-  // belongs to this object. Returns false, and enqueues nothing, unless the layer has one row of
-  // F16 or BF16, no biases, widths that are multiples of 8 elements and fit in shared memory, and
-  // 16-byte aligned addresses.
-  [[nodiscard]] bool run(const LayerTail& layer);
+  // Whether the layer has one row of F16 or BF16, no biases, widths that are multiples of 8
+  // elements and fit in shared memory, and 16-byte aligned addresses.
+  bool takes(const LayerTail& layer) const;
+  // Enqueues; capturable. Requires takes(). Only one stream may use it at a time, because the grid
+  // barrier's counter belongs to this object. With the inboxes of several ranks, each of which has
+  // a part of the layer and enqueues it, it sums over the ranks; PeerSums::takes(delta) is then
+  // required too.
+  void run(const LayerTail& layer, const PeerInboxes& peers = {});
 
  private:
+  tail::Params params_of(const LayerTail& layer, const PeerInboxes& peers) const;
+
   LayerTailKernel(const LaunchContext& context, Buffer arrivals, int num_blocks,
                   const tail::SharedMemoryLimits& limits)
       : context_(context),

@@ -28,20 +28,26 @@
 // One phase, and the data that each barrier makes safe:
 //
 //   multiply_range                    reads x, writes sums
-//   __syncthreads                     sums, for other warps
+//   __syncthreads                     sums, for other warps; x may be overwritten
 //   store_columns                     reads sums, writes the range's columns of out to memory
-//   GridBarrier::wait                 out, for other thread blocks; x and sums may be overwritten
+//   GridBarrier::wait                 out, for other thread blocks
 //   add_and_norm or copy_row          reads out past the L1, writes residual and x. Each thread
 //                                     reads only the elements of residual that it wrote.
 //   __syncthreads                     x, for other warps
 //
-// The first thread block writes the residual to memory after the last addition. Every thread block
-// has read it before the first grid barrier.
+// With several ranks, each computes its part of the layer, and both deltas are sums over the ranks
+// (peer_rows.cuh). Instead of storing its columns and waiting at the barrier, a thread block sends
+// them to the inboxes of all ranks, and waits until its rank's inbox has the columns of all thread
+// blocks of all ranks.
+//
+// The first thread block writes the residual to memory after the last addition and at least one
+// grid barrier, before which every thread block has read it.
 #pragma once
 
 #include "cuda/device/elements.cuh"
 #include "cuda/device/hopper.cuh"
 #include "cuda/ops/layer_tail.h"
+#include "cuda/ops/peer_rows.cuh"
 
 namespace quire::cuda::tail {
 
@@ -262,24 +268,27 @@ __device__ __forceinline__ void multiply_range(const Params& p, const Gemm& gemm
   }
 }
 
+// The product of a row of the range.
+template <typename T>
+__device__ __forceinline__ T row_product(const ColumnRange& range, const Shared& s, int row) {
+  const float* sums = s.sums + row * range.row_segments;
+  float sum = 0;
+  for (int i = 0; i < range.row_segments; ++i) sum += sums[i];
+  return from_float<T>(sum);
+}
+
 // Stores the columns that this thread block computed.
 template <typename T>
 __device__ __forceinline__ void store_columns(const Gemm& gemm, const ColumnRange& range,
                                               const Shared& s) {
-  const auto row_sum = [&](int row) {
-    const float* sums = s.sums + row * range.row_segments;
-    float sum = 0;
-    for (int i = 0; i < range.row_segments; ++i) sum += sums[i];
-    return sum;
-  };
   T* out = static_cast<T*>(gemm.out) + range.first_column;
   for (int i = static_cast<int>(threadIdx.x); i < range.num_columns; i += kThreads) {
     if (gemm.rows_per_column == 1) {
-      out[i] = from_float<T>(row_sum(i));
+      out[i] = row_product<T>(range, s, i);
       continue;
     }
-    const float gate = to_float(from_float<T>(row_sum(2 * i)));
-    const float up = to_float(from_float<T>(row_sum(2 * i + 1)));
+    const float gate = to_float(row_product<T>(range, s, 2 * i));
+    const float up = to_float(row_product<T>(range, s, 2 * i + 1));
     out[i] = from_float<T>(__fdividef(gate, 1.0F + __expf(-gate)) * up);
   }
 }
@@ -338,22 +347,78 @@ struct PreloadedWeights {
   }
 };
 
-// residual += delta; x = norm(residual). Every thread block computes it for itself.
+// The row that the residual adds, of which each thread block has computed a range: how the thread
+// blocks exchange it.
 template <typename T>
-__device__ __forceinline__ void add_and_norm(const Params& p, const Shared& s, const void* delta,
+struct StoredDelta {
+  const Gemm& gemm;
+  GridBarrier& barrier;
+
+  __device__ __forceinline__ void exchange(const ColumnRange& range, const Shared& s) const {
+    store_columns<T>(gemm, range, s);
+    barrier.wait();
+  }
+  template <int kVecs>
+  __device__ __forceinline__ void read(const int (&vecs)[kVecs],
+                                       float (&values)[kVecs][kVec]) const {
+#pragma unroll
+    for (int i = 0; i < kVecs; ++i) {
+      const Vec<T, kVec> stored = load_written<T>(gemm.out, vecs[i]);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) values[i][j] = to_float(stored.v[j]);
+    }
+  }
+};
+
+// The same over several ranks, whose rows are summed.
+template <typename T, int kRanks>
+struct SentDelta {
+  PeerRow<kRanks> peers;
+
+  __device__ __forceinline__ void exchange(const ColumnRange& range, const Shared& s) const {
+    for (int i = static_cast<int>(threadIdx.x) * 2; i < range.num_columns; i += kThreads * 2) {
+      const Vec<T, 2> pair = {row_product<T>(range, s, i), row_product<T>(range, s, i + 1)};
+      peers.send_to_all((range.first_column + i) * int64_t{sizeof(T)},
+                        marked(reinterpret_cast<const uint32_t&>(pair)));
+    }
+  }
+  // Waits until all ranks' thread blocks have sent these.
+  template <int kVecs>
+  __device__ __forceinline__ void read(const int (&vecs)[kVecs],
+                                       float (&values)[kVecs][kVec]) const {
+    int64_t places[kVecs];
+    uint4 parts[kVecs][kRanks];
+#pragma unroll
+    for (int i = 0; i < kVecs; ++i) places[i] = vecs[i] * int64_t{sizeof(uint4)};
+    peers.receive_from_all(places, parts);
+#pragma unroll
+    for (int i = 0; i < kVecs; ++i) peers.template sum<T>(parts[i], values[i]);
+  }
+};
+
+// residual += delta; x = norm(residual). Every thread block computes it for itself.
+template <typename T, typename Delta>
+__device__ __forceinline__ void add_and_norm(const Params& p, const Shared& s, const Delta& delta,
                                              const float* weights,
                                              const PreloadedWeights& preloaded) {
+  constexpr int kVecs = 2;  // whose latency a thread waits for at once
   const int num_vecs = p.hidden / kVec;
   float squares = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < num_vecs; i += kThreads) {
-    Vec<T, kVec> value = load_shared<T>(s.residual, i);
-    const Vec<T, kVec> add = load_written<T>(delta, i);
+  for (int first = static_cast<int>(threadIdx.x); first < num_vecs; first += kVecs * kThreads) {
+    const int vecs[kVecs] = {first, first + kThreads < num_vecs ? first + kThreads : first};
+    float values[kVecs][kVec];
+    delta.read(vecs, values);
 #pragma unroll
-    for (int j = 0; j < kVec; ++j) {
-      value.v[j] = from_float<T>(to_float(value.v[j]) + to_float(add.v[j]));
-      squares += to_float(value.v[j]) * to_float(value.v[j]);
+    for (int i = 0; i < kVecs; ++i) {
+      if (i > 0 && vecs[i] == first) break;
+      Vec<T, kVec> value = load_shared<T>(s.residual, vecs[i]);
+#pragma unroll
+      for (int j = 0; j < kVec; ++j) {
+        value.v[j] = from_float<T>(to_float(value.v[j]) + values[i][j]);
+        squares += to_float(value.v[j]) * to_float(value.v[j]);
+      }
+      store_shared(s.residual, vecs[i], value);
     }
-    store_shared(s.residual, i, value);
   }
   const float scale = 1.0F / sqrtf(block_sum(squares) / static_cast<float>(p.hidden) + p.eps);
   const auto scaled = [&](int vec, const auto& weight) {
@@ -382,14 +447,43 @@ __device__ __forceinline__ void copy_row(unsigned char* shared, const void* row,
   }
 }
 
-template <typename T>
+// The sums over the ranks behind kO and kDown, and the slots of their inboxes.
+template <int kRanks>
+struct RankSums {
+  PeerRow<kRanks> after_o;
+  PeerRow<kRanks> after_down;
+
+  __device__ __forceinline__ explicit RankSums(const PeerInboxes& peers)
+      : after_o(peers, kTailSlot), after_down(peers, kTailSlot + 1) {
+    const unsigned thread = blockIdx.x * kThreads + threadIdx.x;
+    after_o.refill(thread, gridDim.x * kThreads);
+    after_down.refill(thread, gridDim.x * kThreads);
+  }
+  __device__ __forceinline__ PeerRow<kRanks> after(int phase) const {
+    return phase == kO ? after_o : after_down;
+  }
+  // Called by one thread after a grid barrier. The last layer does not sum behind kDown.
+  __device__ __forceinline__ void end(const Params& p) const {
+    const int64_t num_bytes = int64_t{p.hidden} * 2;
+    after_o.end(num_bytes);
+    if (p.num_gemms == kMaxGemms) after_down.end(num_bytes);
+  }
+};
+template <>
+struct RankSums<1> {
+  __device__ __forceinline__ explicit RankSums(const PeerInboxes& /*peers*/) {}
+  __device__ __forceinline__ void end(const Params& /*p*/) const {}
+};
+
+template <typename T, int kRanks>
 __device__ __forceinline__ void run_phases(const Params& p, const Shared& s, WeightLoader& loader) {
   GridBarrier barrier(p.arrivals);
+  const RankSums<kRanks> sums(p.peers);
   copy_row<T>(s.residual, p.residual, p.hidden);
   copy_row<T>(s.x, p.attention, p.gemms[kO].k);
   __syncthreads();
   Stage stage;
-  const int last_norm = p.num_gemms == kMaxGemms ? kDown : kO;
+  const int writes_residual = p.num_gemms == kMaxGemms ? kDown : kGateUp;
   for (int phase = 0;; ++phase) {
     const Gemm& gemm = p.gemms[phase];
     const ColumnRange range = range_of_block(gemm);
@@ -400,16 +494,23 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s, Wei
     if (has_norm) preloaded.load(norm_weights, p.hidden / kVec);
     multiply_range<T>(p, gemm, range, s, loader, stage);
     __syncthreads();
-    store_columns<T>(gemm, range, s);
-    if (is_last) break;
-    barrier.wait();
-    if (has_norm) {
-      add_and_norm<T>(p, s, gemm.out, norm_weights, preloaded);
-    } else {
+    const auto add_delta = [&](const auto& delta) {
+      delta.exchange(range, s);
+      add_and_norm<T>(p, s, delta, norm_weights, preloaded);
+    };
+    if (!has_norm) {
+      store_columns<T>(gemm, range, s);
+      if (is_last) break;
+      barrier.wait();
       copy_row<T>(s.x, gemm.out, gemm.n);
+    } else if constexpr (kRanks == 1) {
+      add_delta(StoredDelta<T>{gemm, barrier});
+    } else {
+      add_delta(SentDelta<T, kRanks>{sums.after(phase)});
     }
     __syncthreads();
-    if (blockIdx.x != 0 || phase != last_norm) continue;
+    if (blockIdx.x != 0 || phase != writes_residual) continue;
+    if (threadIdx.x == 0) sums.end(p);
     for (int i = static_cast<int>(threadIdx.x); i < p.hidden / kVec; i += kThreads) {
       store_vec(static_cast<T*>(p.residual) + i * kVec, load_shared<T>(s.residual, i));
     }
@@ -418,8 +519,9 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s, Wei
 
 #endif
 
-template <typename T>
-__global__ void __launch_bounds__(kThreads, 1)
+// At most half of an SM's registers, which leaves the others to a thread block of attention.
+template <typename T, int kRanks>
+__global__ void __launch_bounds__(kThreads, 2)
     layer_tail_gemm_kernel(const __grid_constant__ Params p) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
@@ -435,7 +537,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncwarp();
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  run_phases<T>(p, s, loader);
+  run_phases<T, kRanks>(p, s, loader);
 #endif
 }
 

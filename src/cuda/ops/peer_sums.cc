@@ -112,7 +112,8 @@ Result<std::shared_ptr<PeerSums>> PeerSums::connect(std::span<const int> devices
   std::shared_ptr<PeerSums> sums(new PeerSums());
   QUIRE_ASSIGN_OR_RETURN(sums->is_released_, pinned_memory(sizeof(int)));
   std::memset(sums->is_released_.data(), 0, sizeof(int));
-  const size_t inbox_bytes = kMaxPeerRows * kNumInboxes * devices.size() * kMaxPeerRowBytes;
+  sums->votes_.resize(devices.size());
+  const size_t inbox_bytes = kNumPeerSlots * kNumInboxes * devices.size() * kMaxPeerRowBytes;
   for (const int device : devices) {
     QUIRE_RETURN_IF_ERROR(use_device(device));
     for (const int peer : devices) {
@@ -122,7 +123,7 @@ Result<std::shared_ptr<PeerSums>> PeerSums::connect(std::span<const int> devices
     QUIRE_ASSIGN_OR_RETURN(sums->inboxes_.emplace_back(), device_memory(inbox_bytes));
     QUIRE_CUDA_RETURN_IF_ERROR(
         cudaMemset(sums->inboxes_.back().data(), kEmptyInboxByte, inbox_bytes));
-    constexpr size_t kSlotBytes = kMaxPeerRows * sizeof(PeerSlot);
+    constexpr size_t kSlotBytes = kNumPeerSlots * sizeof(PeerSlot);
     QUIRE_ASSIGN_OR_RETURN(sums->slots_.emplace_back(), device_memory(kSlotBytes));
     QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(sums->slots_.back().data(), 0, kSlotBytes));
     QUIRE_CUDA_RETURN_IF_ERROR(cudaDeviceSynchronize());
@@ -149,6 +150,14 @@ PeerInboxes PeerSums::inboxes(int rank) const {
   inboxes.slots = static_cast<PeerSlot*>(slots_[static_cast<size_t>(rank)].data());
   inboxes.is_released = static_cast<const int*>(is_released_.data());
   return inboxes;
+}
+
+Result<bool> PeerSums::all_agree(int rank, bool agrees, NcclRanks& ranks) {
+  votes_[static_cast<size_t>(rank)] = agrees ? 1 : 0;
+  QUIRE_RETURN_IF_ERROR(ranks.join({}));
+  const bool all = std::ranges::find(votes_, 0) == votes_.end();
+  QUIRE_RETURN_IF_ERROR(ranks.join({}));  // the next vote overwrites these
+  return all;
 }
 
 void PeerSums::release() {

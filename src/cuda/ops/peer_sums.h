@@ -1,9 +1,10 @@
 // Sums of a few rows over the GPUs of one process, through each other's memory. NCCL takes about 9
-// us for the sum of a decoded token, most of it for synchronization.
+// us for the sum of a decoded token, most of it for synchronization. The kernel of a layer tail
+// (layer_tail.h) sums in the same way.
 //
 // Each rank has an inbox, into which the kernels of the others write their rows. An inbox is filled
 // with a mark that no row contains, so a word that differs from the mark has arrived: there are no
-// flags and no fences. Every slot, one per row, has three inboxes in turn. A kernel writes to the
+// flags and no fences. Every slot has three inboxes in turn. A kernel writes to the
 // others' inbox number i, waits for its own number i, and refills number i - 1, which it read in
 // the call before. Number i - 1 is written again two calls later, by ranks that have received rows
 // which this rank sent after it refilled the inbox.
@@ -25,6 +26,9 @@ namespace quire::cuda {
 
 inline constexpr int kMaxPeers = 8;
 inline constexpr int kMaxPeerRows = 64;
+// Slots: one per row of the sums below, then those of the layer tail's sums behind o and down.
+inline constexpr int kTailSlot = kMaxPeerRows;
+inline constexpr int kNumPeerSlots = kMaxPeerRows + 2;
 inline constexpr size_t kMaxPeerRowBytes = size_t{32} << 10;
 inline constexpr int kNumInboxes = 3;
 inline constexpr int kEmptyInboxByte = 0x80;
@@ -64,6 +68,8 @@ class PeerSums {
   void set_max_bytes(size_t max_bytes) { max_bytes_ = max_bytes; }
   bool takes(const TensorView& x) const;
   PeerInboxes inboxes(int rank) const;
+  // Whether every rank agrees. All ranks call it at the same time; `ranks` are theirs.
+  Result<bool> all_agree(int rank, bool agrees, NcclRanks& ranks);
   // Ends the kernels that wait for a rank; the sums of all later ones are undefined. Any thread may
   // call it.
   void release();
@@ -75,6 +81,7 @@ class PeerSums {
   Buffer is_released_;           // pinned: an int, not 0 after release()
   std::vector<Buffer> inboxes_;  // by rank, on its device
   std::vector<Buffer> slots_;    // by rank
+  std::vector<int> votes_;       // by rank: whether it agrees
 };
 
 // The times of a sum and the RMSNorm after it, in a graph.

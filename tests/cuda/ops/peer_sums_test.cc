@@ -1,16 +1,13 @@
-// Sums of rows over GPUs that write to each other's memory. Needs two GPUs; runs with all, up to
-// four.
+// Sums of rows over GPUs that write to each other's memory.
 #include "cuda/ops/peer_sums.h"
 
-#include <barrier>
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <memory>
 #include <thread>
 
 #include "cuda/base/graph.h"
-#include "device_data.h"
+#include "several_gpus.h"
 
 namespace quire::testing {
 namespace {
@@ -25,49 +22,7 @@ TEST(BestMaxBytes, EndsBeforeTheFirstSizeThatIsSlower) {
   EXPECT_EQ(cuda::best_max_bytes(std::span(times).subspan(2)), 0U);
 }
 
-struct Rank {
-  cuda::CudaStream* stream = nullptr;
-  cuda::LaunchContext context;
-  cuda::PeerInboxes inboxes;
-};
-
-class PeerSumsTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    int num_gpus = 0;
-    if (cudaGetDeviceCount(&num_gpus) != cudaSuccess || num_gpus < 2) {
-      GTEST_SKIP() << "the test needs two GPUs";
-    }
-    for (int i = 0; i < std::min(num_gpus, 4); ++i) devices_.push_back(i);
-    auto peers = cuda::PeerSums::connect(devices_);
-    ASSERT_TRUE(peers.ok()) << peers.status().message();
-    peers_ = *peers;
-    peers_->set_max_bytes(size_t{cuda::kMaxPeerRows} * cuda::kMaxPeerRowBytes);
-    for (const int device : devices_) {
-      ASSERT_TRUE(cuda::use_device(device).ok());
-      streams_.push_back(cuda::CudaStream::create().value());
-    }
-  }
-
-  int size() const { return static_cast<int>(devices_.size()); }
-
-  // Runs `body` for every rank at the same time.
-  void on_every_rank(const std::function<void(int rank, const Rank& at)>& body) {
-    std::vector<std::jthread> threads;
-    for (int rank = 0; rank < size(); ++rank) {
-      threads.emplace_back([&, rank] {
-        ASSERT_TRUE(cuda::use_device(devices_[static_cast<size_t>(rank)]).ok());
-        cuda::CudaStream* const stream = streams_[static_cast<size_t>(rank)].get();
-        body(rank, {stream, {.stream = stream, .overlap_start = true}, peers_->inboxes(rank)});
-        EXPECT_EQ(stream->synchronize().message(), "");
-      });
-    }
-  }
-
-  std::vector<int> devices_;
-  std::shared_ptr<cuda::PeerSums> peers_;
-  std::vector<std::unique_ptr<cuda::CudaStream>> streams_;
-};
+using PeerSumsTest = SeveralGpusTest;
 
 // A rank's rows, with the numbers that are rare: zeros of both signs, and the words that mark an
 // empty inbox.

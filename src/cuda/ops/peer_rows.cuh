@@ -1,0 +1,182 @@
+// The inboxes of peer_sums.h on the device. A word of 4 bytes has arrived once it differs from
+// kEmptyWord. Words arrive in any order.
+#pragma once
+
+#include <type_traits>
+
+#include "cuda/device/elements.cuh"
+#include "cuda/ops/peer_sums.h"
+
+namespace quire::cuda {
+
+constexpr uint32_t kEmptyWord = kEmptyInboxByte * 0x01010101U;
+
+__device__ __forceinline__ void send(std::byte* to, const uint4& words) {
+  asm volatile("st.relaxed.sys.global.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(words.x),
+               "r"(words.y), "r"(words.z), "r"(words.w)
+               : "memory");
+}
+__device__ __forceinline__ void send(std::byte* to, uint32_t word) {
+  asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
+}
+__device__ __forceinline__ uint4 receive(const std::byte* from) {
+  uint4 words;
+  asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "l"(from)
+               : "memory");
+  return words;
+}
+__device__ __forceinline__ bool has_arrived(const uint4& words) {
+  return words.x != kEmptyWord && words.y != kEmptyWord && words.z != kEmptyWord &&
+         words.w != kEmptyWord;
+}
+// A word of data that equals kEmptyWord is sent with its last bit changed. It is one F32 of about
+// 1e-38, or two numbers of 16 bits below 1e-5.
+__device__ __forceinline__ uint32_t marked(uint32_t word) {
+  return word == kEmptyWord ? kEmptyWord + 1 : word;
+}
+__device__ __forceinline__ uint4 marked(const uint4& words) {
+  return {marked(words.x), marked(words.y), marked(words.z), marked(words.w)};
+}
+
+__device__ __forceinline__ bool is_released(const PeerInboxes& inboxes) {
+  int released = 0;
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];"
+               : "=r"(released)
+               : "l"(inboxes.is_released)
+               : "memory");
+  return released != 0;
+}
+
+// The inboxes of a slot that one call uses, and those that it refills. kRanks: at least the number
+// of ranks.
+template <int kRanks>
+class PeerRow {
+ public:
+  // After wait_for_previous_kernel().
+  __device__ __forceinline__ PeerRow(const PeerInboxes& inboxes, int64_t slot)
+      : inboxes_(inboxes), slot_(inboxes.slots + slot), last_(*slot_) {
+    const unsigned now = last_.num_calls % kNumInboxes;
+    const unsigned before = (last_.num_calls + kNumInboxes - 1) % kNumInboxes;
+    now_ = (slot * kNumInboxes + now) * inboxes.num_ranks;
+    before_ = (slot * kNumInboxes + before) * inboxes.num_ranks;
+  }
+
+  // Sends words of the row to the other ranks.
+  template <typename Words>
+  __device__ __forceinline__ void send_to_others(int64_t at, const Words& words) const {
+#pragma unroll
+    for (int r = 0; r < kRanks; ++r) {
+      if (is_rank(r) && r != inboxes_.rank) send_to(r, at, words);
+    }
+  }
+  // The same to every rank, this one included.
+  template <typename Words>
+  __device__ __forceinline__ void send_to_all(int64_t at, const Words& words) const {
+    send_to_others(at, words);
+    send_to(inboxes_.rank, at, words);
+  }
+
+  // Marks the inboxes of the call before as empty: the part of one of the threads that share this.
+  __device__ __forceinline__ void refill(unsigned thread, unsigned num_threads) const {
+    const uint4 empty = {kEmptyWord, kEmptyWord, kEmptyWord, kEmptyWord};
+    for (int r = 0; r < inboxes_.num_ranks; ++r) {
+      std::byte* const inbox = inboxes_.of_rank[inboxes_.rank] + part(before_ + r);
+      for (unsigned i = thread * sizeof(uint4); i < last_.num_bytes;
+           i += num_threads * sizeof(uint4)) {
+        *reinterpret_cast<uint4*>(inbox + i) = empty;
+      }
+    }
+  }
+
+  // Waits for 16 bytes of every rank's row at each of these places, or until the ranks are
+  // released.
+  template <int kPlaces>
+  __device__ __forceinline__ void receive_from_all(const int64_t (&at)[kPlaces],
+                                                   uint4 (&parts)[kPlaces][kRanks]) const {
+    receive_where([&](int r) { return is_rank(r); }, at, parts);
+  }
+  // The same for one place, with this rank's own part given.
+  __device__ __forceinline__ void receive_from_others(int64_t at, const uint4& own,
+                                                      uint4 (&parts)[1][kRanks]) const {
+    const int64_t places[1] = {at};
+    receive_where([&](int r) { return is_rank(r) && r != inboxes_.rank; }, places, parts);
+#pragma unroll
+    for (int r = 0; r < kRanks; ++r) {
+      if (r == inboxes_.rank) parts[0][r] = own;
+    }
+  }
+
+  // The sum of 16 bytes of all ranks' rows, in the order of the ranks.
+  template <typename T>
+  __device__ __forceinline__ void sum(const uint4 (&parts)[kRanks],
+                                      float (&sum)[kWidestVec<T>]) const {
+#pragma unroll
+    for (int j = 0; j < kWidestVec<T>; ++j) sum[j] = 0.0F;
+#pragma unroll
+    for (int r = 0; r < kRanks; ++r) {
+      if (!is_rank(r)) break;
+      const auto& values = reinterpret_cast<const Vec<T, kWidestVec<T>>&>(parts[r]);
+#pragma unroll
+      for (int j = 0; j < kWidestVec<T>; ++j) sum[j] += to_float(values.v[j]);
+    }
+  }
+
+  // Called by one thread, once every thread has constructed its PeerRow of this slot.
+  __device__ __forceinline__ void end(int64_t row_bytes) const {
+    *slot_ = {last_.num_calls + 1, static_cast<uint32_t>(row_bytes)};
+  }
+
+ private:
+  __device__ __forceinline__ bool is_rank(int r) const {
+    return r < inboxes_.num_ranks;
+  }
+  __device__ __forceinline__ static int64_t part(int64_t idx) {
+    return idx * static_cast<int64_t>(kMaxPeerRowBytes);
+  }
+  template <typename Words>
+  __device__ __forceinline__ void send_to(int rank, int64_t at, const Words& words) const {
+    send(inboxes_.of_rank[rank] + part(now_ + inboxes_.rank) + at, words);
+  }
+
+  template <int kPlaces, typename IsWanted>
+  __device__ __forceinline__ void receive_where(const IsWanted& is_wanted,
+                                                const int64_t (&at)[kPlaces],
+                                                uint4 (&parts)[kPlaces][kRanks]) const {
+    constexpr int kPolls = 1024;
+    for (int polls = 0, all = 0; all == 0; ++polls) {
+      all = 1;
+#pragma unroll
+      for (int i = 0; i < kPlaces; ++i) {
+#pragma unroll
+        for (int r = 0; r < kRanks; ++r) {
+          if (!is_wanted(r)) continue;
+          parts[i][r] = receive(inboxes_.of_rank[inboxes_.rank] + part(now_ + r) + at[i]);
+          all &= has_arrived(parts[i][r]) ? 1 : 0;
+        }
+      }
+      if (polls == kPolls) {
+        if (is_released(inboxes_)) break;
+        polls = 0;
+      }
+    }
+  }
+
+  const PeerInboxes& inboxes_;
+  PeerSlot* slot_;
+  PeerSlot last_;
+  int64_t now_;  // index of the first part of the inbox
+  int64_t before_;
+};
+
+// Calls body(ranks) with the smallest compiled number of ranks that is large enough: each has its
+// own registers for what the others send.
+template <typename Body>
+void with_max_ranks(int num_ranks, const Body& body) {
+  if (num_ranks <= 2) return body(std::integral_constant<int, 2>());
+  if (num_ranks <= 4) return body(std::integral_constant<int, 4>());
+  body(std::integral_constant<int, kMaxPeers>());
+}
+
+}  // namespace quire::cuda
