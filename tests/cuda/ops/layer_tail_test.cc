@@ -1,5 +1,6 @@
 #include "cuda/ops/layer_tail.h"
 
+#include <barrier>
 #include <chrono>
 #include <thread>
 
@@ -460,10 +461,13 @@ TEST_P(LayerTailOverRanks, SumsThePartsOfAllRanks) {
     std::vector<std::vector<std::byte>> residuals(devices_.size());
     std::vector<std::vector<float>> qkvs(devices_.size());
     std::vector<std::vector<float>> deltas(devices_.size());
+    std::barrier loaded(size());  // no rank loads kernels or weights while another waits for it
     on_every_rank([&](int rank, const Rank& at) {
       RankLayer layer(host, rank, size(), GetParam(), *at.stream);
       auto kernel = cuda::LayerTailKernel::create(at.context, 0, size()).value();
-      ASSERT_TRUE(kernel->takes(layer.tail()));
+      EXPECT_TRUE(kernel->takes(layer.tail()));
+      EXPECT_EQ(at.stream->synchronize().message(), "");
+      loaded.arrive_and_wait();
       kernel->run(layer.tail(), at.inboxes);
       residuals[static_cast<size_t>(rank)] = layer.residual.bytes();
       qkvs[static_cast<size_t>(rank)] = layer.qkv.values();
@@ -529,6 +533,7 @@ TEST_P(LayerTailOverRanks, SameBitsEveryTimeOnEveryRank) {
   for (const TailCase& spec : specs) {
     const HostLayer host(spec, GetParam(), 77);
     std::vector<std::vector<std::byte>> firsts(devices_.size());
+    std::barrier loaded(size());
     on_every_rank([&](int rank, const Rank& at) {
       RankLayer layer(host, rank, size(), GetParam(), *at.stream);
       auto kernel = cuda::LayerTailKernel::create(at.context, 0, size()).value();
@@ -543,6 +548,8 @@ TEST_P(LayerTailOverRanks, SameBitsEveryTimeOnEveryRank) {
                            chain();
                            return {};
                          }).value();
+      EXPECT_EQ(at.stream->synchronize().message(), "");
+      loaded.arrive_and_wait();
       for (int repeat = 0; repeat < kRepeats; ++repeat) {
         layer.reset();
         if (repeat % size() == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
