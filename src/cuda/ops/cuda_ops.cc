@@ -139,11 +139,13 @@ class CudaOpsImpl final : public CudaOps {
 
   void residual_norm(const ResidualNorm& norm, TensorView out, Stream& stream) override {
     check_stream(stream);
-    if (!is_collective(norm) || !enqueues_collectives() || !sums_by_peers(norm.delta)) {
+    if (!is_collective(norm) || !enqueues_collectives()) {
       return Ops::residual_norm(norm, out, stream);
     }
+    const SumWay way = sum_way(norm.delta);
+    if (way == SumWay::kNccl) return Ops::residual_norm(norm, out, stream);
     check_norm(norm, out);
-    run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), norm, out);
+    run_sum_rows_and_norm(context_, peer_sums_->inboxes(rank_), way, norm, out);
   }
 
   void linear(const Linear& w, TensorView x, TensorView out, Stream& stream) override {
@@ -309,7 +311,10 @@ class CudaOpsImpl final : public CudaOps {
   void all_reduce(TensorView x, Stream& stream) override {
     check_stream(stream);
     if (!enqueues_collectives()) return;
-    if (sums_by_peers(x)) return run_sum_rows(context_, peer_sums_->inboxes(rank_), x);
+    const SumWay way = sum_way(x);
+    if (way != SumWay::kNccl) {
+      return run_sum_rows(context_, peer_sums_->inboxes(rank_), way, x);
+    }
     ranks_->all_reduce(rank_, x, *context_.stream);
   }
 
@@ -376,8 +381,8 @@ class CudaOpsImpl final : public CudaOps {
   bool is_collective(const ResidualNorm& norm) const {
     return ranks_ != nullptr && norm.sums_ranks;
   }
-  bool sums_by_peers(const TensorView& x) const {
-    return peer_sums_ != nullptr && peer_sums_->takes(x);
+  SumWay sum_way(const TensorView& x) const {
+    return peer_sums_ == nullptr ? SumWay::kNccl : peer_sums_->way(x);
   }
 
   void embed_rows(const Linear& table, const int32_t* ids, float scale, const TensorView& out,
@@ -516,7 +521,7 @@ class CudaOpsImpl final : public CudaOps {
   // Whether the kernel takes the tail and, with several ranks, its sums.
   bool takes_fused(const LayerTail& layer) const {
     if (layer_tail_ == nullptr || !layer_tail_->takes(layer)) return false;
-    return ranks_ == nullptr || sums_by_peers(layer.delta);
+    return ranks_ == nullptr || sum_way(layer.delta) == SumWay::kOneStep;
   }
 
   // Returns false if the device refuses the launch. It may refuse when other processes share its

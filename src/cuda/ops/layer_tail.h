@@ -165,8 +165,8 @@ class LayerTailKernel {
   bool takes(const LayerTail& layer) const;
   // Enqueues; capturable. Requires takes(). Only one stream may use it at a time, because the grid
   // barrier's counter belongs to this object. With the inboxes of several ranks, each of which has
-  // a part of the layer and enqueues it, it sums over the ranks; PeerSums::takes(delta) is then
-  // required too.
+  // a part of the layer and enqueues it, it sums over the ranks; delta must then be summed in one
+  // step (PeerSums::way).
   void run(const LayerTail& layer, const PeerInboxes& peers = {});
 
  private:

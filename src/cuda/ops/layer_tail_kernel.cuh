@@ -370,16 +370,20 @@ struct StoredDelta {
   }
 };
 
+// Each thread block needs the columns of all thread blocks, its rank's too.
+template <int kRanks>
+using TailRow = PeerRow<kRanks, /*kSendsToItself=*/true>;
+
 // The same over several ranks, whose rows are summed.
 template <typename T, int kRanks>
 struct SentDelta {
-  PeerRow<kRanks> peers;
+  TailRow<kRanks> peers;
 
   __device__ __forceinline__ void exchange(const ColumnRange& range, const Shared& s) const {
     for (int i = static_cast<int>(threadIdx.x) * 2; i < range.num_columns; i += kThreads * 2) {
       const Vec<T, 2> pair = {row_product<T>(range, s, i), row_product<T>(range, s, i + 1)};
-      peers.send_to_all((range.first_column + i) * int64_t{sizeof(T)},
-                        marked(reinterpret_cast<const uint32_t&>(pair)));
+      peers.send_to_ranks((range.first_column + i) * int64_t{sizeof(T)},
+                          marked(reinterpret_cast<const uint32_t&>(pair)));
     }
   }
   // Waits until all ranks' thread blocks have sent these.
@@ -387,12 +391,14 @@ struct SentDelta {
   __device__ __forceinline__ void read(const int (&vecs)[kVecs],
                                        float (&values)[kVecs][kVec]) const {
     int64_t places[kVecs];
-    uint4 parts[kVecs][kRanks];
+    uint4 parts[kVecs * kRanks];
 #pragma unroll
     for (int i = 0; i < kVecs; ++i) places[i] = vecs[i] * int64_t{sizeof(uint4)};
-    peers.receive_from_all(places, parts);
+    peers.receive_from_ranks(places, parts);
 #pragma unroll
-    for (int i = 0; i < kVecs; ++i) peers.template sum<T>(parts[i], values[i]);
+    for (int i = 0; i < kVecs; ++i) {
+      sum_of<T, kRanks>(parts + i * kRanks, peers.num_ranks(), values[i]);
+    }
   }
 };
 
@@ -450,8 +456,8 @@ __device__ __forceinline__ void copy_row(unsigned char* shared, const void* row,
 // The sums over the ranks behind kO and kDown, and the slots of their inboxes.
 template <int kRanks>
 struct RankSums {
-  PeerRow<kRanks> after_o;
-  PeerRow<kRanks> after_down;
+  TailRow<kRanks> after_o;
+  TailRow<kRanks> after_down;
 
   __device__ __forceinline__ explicit RankSums(const PeerInboxes& peers)
       : after_o(peers, kTailSlot), after_down(peers, kTailSlot + 1) {
@@ -459,7 +465,7 @@ struct RankSums {
     after_o.refill(thread, gridDim.x * kThreads);
     after_down.refill(thread, gridDim.x * kThreads);
   }
-  __device__ __forceinline__ PeerRow<kRanks> after(int phase) const {
+  __device__ __forceinline__ TailRow<kRanks> after(int phase) const {
     return phase == kO ? after_o : after_down;
   }
   // Called by one thread after a grid barrier. The last layer does not sum behind kDown.

@@ -49,9 +49,46 @@ __device__ __forceinline__ bool is_released(const PeerInboxes& inboxes) {
   return released != 0;
 }
 
-// The inboxes of a slot that one call uses, and those that it refills. kRanks: at least the number
-// of ranks.
-template <int kRanks>
+// Waits until 16 bytes have arrived at each address, or the ranks are released. address_of(i) may
+// be null: words[i] is not read.
+template <int kCount, typename AddressOf>
+__device__ __forceinline__ void receive_all(const PeerInboxes& inboxes, const AddressOf& address_of,
+                                            uint4 (&words)[kCount]) {
+  constexpr int kPolls = 1024;
+  for (int polls = 0, all = 0; all == 0; ++polls) {
+    all = 1;
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const std::byte* const address = address_of(i);
+      if (address == nullptr) continue;
+      words[i] = receive(address);
+      all &= has_arrived(words[i]) ? 1 : 0;
+    }
+    if (polls == kPolls) {
+      if (is_released(inboxes)) break;
+      polls = 0;
+    }
+  }
+}
+
+// The sum of a vector of every rank, in the order of the ranks.
+template <typename T, int kRanks>
+__device__ __forceinline__ void sum_of(const uint4* parts, int num_ranks,
+                                       float (&sum)[kWidestVec<T>]) {
+#pragma unroll
+  for (int j = 0; j < kWidestVec<T>; ++j) sum[j] = 0.0F;
+#pragma unroll
+  for (int r = 0; r < kRanks; ++r) {
+    if (r >= num_ranks) break;
+    const auto& values = reinterpret_cast<const Vec<T, kWidestVec<T>>&>(parts[r]);
+#pragma unroll
+    for (int j = 0; j < kWidestVec<T>; ++j) sum[j] += to_float(values.v[j]);
+  }
+}
+
+// A call's inboxes of a slot. kRanks: at least the number of ranks. kSendsToItself: a rank sends
+// its row to its own inbox too, for its other thread blocks.
+template <int kRanks, bool kSendsToItself>
 class PeerRow {
  public:
   // After wait_for_previous_kernel().
@@ -63,25 +100,20 @@ class PeerRow {
     before_ = (slot * kNumInboxes + before) * inboxes.num_ranks;
   }
 
-  // Sends words of the row to the other ranks.
+  // Sends words of the row to the ranks.
   template <typename Words>
-  __device__ __forceinline__ void send_to_others(int64_t at, const Words& words) const {
+  __device__ __forceinline__ void send_to_ranks(int64_t at, const Words& words) const {
 #pragma unroll
     for (int r = 0; r < kRanks; ++r) {
-      if (is_rank(r) && r != inboxes_.rank) send_to(r, at, words);
+      if (is_sent(r)) send(inboxes_.of_rank[r] + part(now_ + inboxes_.rank) + at, words);
     }
-  }
-  // The same to every rank, this one included.
-  template <typename Words>
-  __device__ __forceinline__ void send_to_all(int64_t at, const Words& words) const {
-    send_to_others(at, words);
-    send_to(inboxes_.rank, at, words);
   }
 
   // Marks the inboxes of the call before as empty: the part of one of the threads that share this.
   __device__ __forceinline__ void refill(unsigned thread, unsigned num_threads) const {
     const uint4 empty = {kEmptyWord, kEmptyWord, kEmptyWord, kEmptyWord};
     for (int r = 0; r < inboxes_.num_ranks; ++r) {
+      if (!is_sent(r)) continue;
       std::byte* const inbox = inboxes_.of_rank[inboxes_.rank] + part(before_ + r);
       for (unsigned i = thread * sizeof(uint4); i < last_.num_bytes;
            i += num_threads * sizeof(uint4)) {
@@ -90,37 +122,17 @@ class PeerRow {
     }
   }
 
-  // Waits for 16 bytes of every rank's row at each of these places, or until the ranks are
-  // released.
+  // Waits for 16 bytes of every rank's row at each of these places. Without kSendsToItself, the
+  // part of this rank is not read.
   template <int kPlaces>
-  __device__ __forceinline__ void receive_from_all(const int64_t (&at)[kPlaces],
-                                                   uint4 (&parts)[kPlaces][kRanks]) const {
-    receive_where([&](int r) { return is_rank(r); }, at, parts);
-  }
-  // The same for one place, with this rank's own part given.
-  __device__ __forceinline__ void receive_from_others(int64_t at, const uint4& own,
-                                                      uint4 (&parts)[1][kRanks]) const {
-    const int64_t places[1] = {at};
-    receive_where([&](int r) { return is_rank(r) && r != inboxes_.rank; }, places, parts);
-#pragma unroll
-    for (int r = 0; r < kRanks; ++r) {
-      if (r == inboxes_.rank) parts[0][r] = own;
-    }
-  }
-
-  // The sum of 16 bytes of all ranks' rows, in the order of the ranks.
-  template <typename T>
-  __device__ __forceinline__ void sum(const uint4 (&parts)[kRanks],
-                                      float (&sum)[kWidestVec<T>]) const {
-#pragma unroll
-    for (int j = 0; j < kWidestVec<T>; ++j) sum[j] = 0.0F;
-#pragma unroll
-    for (int r = 0; r < kRanks; ++r) {
-      if (!is_rank(r)) break;
-      const auto& values = reinterpret_cast<const Vec<T, kWidestVec<T>>&>(parts[r]);
-#pragma unroll
-      for (int j = 0; j < kWidestVec<T>; ++j) sum[j] += to_float(values.v[j]);
-    }
+  __device__ __forceinline__ void receive_from_ranks(const int64_t (&at)[kPlaces],
+                                                     uint4 (&parts)[kPlaces * kRanks]) const {
+    const auto address_of = [&](int i) -> const std::byte* {
+      const int r = i % kRanks;
+      if (!is_sent(r)) return nullptr;
+      return inboxes_.of_rank[inboxes_.rank] + part(now_ + r) + at[i / kRanks];
+    };
+    receive_all(inboxes_, address_of, parts);
   }
 
   // Called by one thread, once every thread has constructed its PeerRow of this slot.
@@ -128,39 +140,19 @@ class PeerRow {
     *slot_ = {last_.num_calls + 1, static_cast<uint32_t>(row_bytes)};
   }
 
+  __device__ __forceinline__ int rank() const {
+    return inboxes_.rank;
+  }
+  __device__ __forceinline__ int num_ranks() const {
+    return inboxes_.num_ranks;
+  }
+
  private:
-  __device__ __forceinline__ bool is_rank(int r) const {
-    return r < inboxes_.num_ranks;
+  __device__ __forceinline__ bool is_sent(int r) const {
+    return r < inboxes_.num_ranks && (kSendsToItself || r != inboxes_.rank);
   }
   __device__ __forceinline__ static int64_t part(int64_t idx) {
     return idx * static_cast<int64_t>(kMaxPeerRowBytes);
-  }
-  template <typename Words>
-  __device__ __forceinline__ void send_to(int rank, int64_t at, const Words& words) const {
-    send(inboxes_.of_rank[rank] + part(now_ + inboxes_.rank) + at, words);
-  }
-
-  template <int kPlaces, typename IsWanted>
-  __device__ __forceinline__ void receive_where(const IsWanted& is_wanted,
-                                                const int64_t (&at)[kPlaces],
-                                                uint4 (&parts)[kPlaces][kRanks]) const {
-    constexpr int kPolls = 1024;
-    for (int polls = 0, all = 0; all == 0; ++polls) {
-      all = 1;
-#pragma unroll
-      for (int i = 0; i < kPlaces; ++i) {
-#pragma unroll
-        for (int r = 0; r < kRanks; ++r) {
-          if (!is_wanted(r)) continue;
-          parts[i][r] = receive(inboxes_.of_rank[inboxes_.rank] + part(now_ + r) + at[i]);
-          all &= has_arrived(parts[i][r]) ? 1 : 0;
-        }
-      }
-      if (polls == kPolls) {
-        if (is_released(inboxes_)) break;
-        polls = 0;
-      }
-    }
   }
 
   const PeerInboxes& inboxes_;

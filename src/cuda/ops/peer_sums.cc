@@ -10,12 +10,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <mutex>
 #include <stop_token>
 #include <string_view>
 #include <thread>
 #include <utility>
 
+#include "base/numbers.h"
 #include "cuda/base/device_info.h"
 #include "cuda/base/graph.h"
 #include "cuda/ops/cuda_linear.h"
@@ -25,6 +27,7 @@ namespace {
 
 // The measurements take a tenth of a second.
 constexpr std::chrono::seconds kMostTime(20);
+constexpr int64_t kMinTwoStepRows = 16;
 
 Status connect_pair(int device, int peer) {
   int can_access = 0;
@@ -46,22 +49,23 @@ Result<std::vector<SumTimes>> measure_rank(CudaStream& stream, int rank, NcclRan
   QUIRE_RETURN_IF_ERROR(use_device(stream.limits().device));
   const LaunchContext context = {.stream = &stream, .overlap_start = true};
   constexpr int64_t kWidth = 4096;  // 8 KiB in BF16
+  constexpr int64_t kMaxRows = int64_t{kMaxTwoStepBytes} / (kWidth * 2);
   constexpr int kRepeats = 20;
   const auto rows_of = [&](int64_t num_rows) -> Result<Tensor> {
     QUIRE_ASSIGN_OR_RETURN(Tensor rows, device_tensor({num_rows, kWidth}, DType::kBF16));
     stream.set_zero(rows.view.data, rows.view.num_bytes());
     return rows;
   };
-  QUIRE_ASSIGN_OR_RETURN(const Tensor residual, rows_of(kMaxPeerRows));
-  QUIRE_ASSIGN_OR_RETURN(const Tensor delta, rows_of(kMaxPeerRows));
-  QUIRE_ASSIGN_OR_RETURN(const Tensor out, rows_of(kMaxPeerRows));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor residual, rows_of(kMaxRows));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor delta, rows_of(kMaxRows));
+  QUIRE_ASSIGN_OR_RETURN(const Tensor out, rows_of(kMaxRows));
   QUIRE_ASSIGN_OR_RETURN(const Tensor weight, device_tensor({kWidth}, DType::kF32));
   stream.set_zero(weight.view.data, weight.view.num_bytes());
   Result<Stopwatch> stopwatch = Stopwatch::create();
   QUIRE_RETURN_IF_ERROR(stopwatch.status());
 
   std::vector<SumTimes> times;
-  for (int64_t num_rows = 1; num_rows <= kMaxPeerRows; num_rows *= 2) {
+  for (int64_t num_rows = 1; num_rows <= kMaxRows; num_rows *= 2) {
     ResidualNorm norm = {.residual = residual.view.rows(0, num_rows),
                          .delta = delta.view.rows(0, num_rows),
                          .weight = weight.view.as<float>(),
@@ -87,14 +91,21 @@ Result<std::vector<SumTimes>> measure_rank(CudaStream& stream, int rank, NcclRan
       return us / kRepeats;
     };
     SumTimes& measured = times.emplace_back();
+    measured.one_step_us = measured.two_steps_us = std::numeric_limits<double>::infinity();
     measured.num_bytes = norm.delta.num_bytes();
     QUIRE_ASSIGN_OR_RETURN(measured.nccl_us, time([&] {
                              nccl.all_reduce(rank, norm.delta, stream);
                              run_norm();
                            }));
-    QUIRE_ASSIGN_OR_RETURN(measured.peers_us, time([&] {
-                             run_sum_rows_and_norm(context, peers.inboxes(rank), norm, normed);
-                           }));
+    const auto time_peers = [&](SumWay way) {
+      return time([&] { run_sum_rows_and_norm(context, peers.inboxes(rank), way, norm, normed); });
+    };
+    if (num_rows <= kMaxPeerRows) {
+      QUIRE_ASSIGN_OR_RETURN(measured.one_step_us, time_peers(SumWay::kOneStep));
+    }
+    if (num_rows >= kMinTwoStepRows) {
+      QUIRE_ASSIGN_OR_RETURN(measured.two_steps_us, time_peers(SumWay::kTwoSteps));
+    }
   }
   return times;
 }
@@ -113,16 +124,20 @@ Result<std::shared_ptr<PeerSums>> PeerSums::connect(std::span<const int> devices
   QUIRE_ASSIGN_OR_RETURN(sums->is_released_, pinned_memory(sizeof(int)));
   std::memset(sums->is_released_.data(), 0, sizeof(int));
   sums->votes_.resize(devices.size());
-  const size_t inbox_bytes = kNumPeerSlots * kNumInboxes * devices.size() * kMaxPeerRowBytes;
+  const size_t inbox_bytes = kTwoStepSlot * kNumInboxes * devices.size() * kMaxPeerRowBytes;
   for (const int device : devices) {
     QUIRE_RETURN_IF_ERROR(use_device(device));
     for (const int peer : devices) {
       if (peer != device) QUIRE_RETURN_IF_ERROR(connect_pair(device, peer));
     }
     QUIRE_RETURN_IF_ERROR(load_sum_kernels(static_cast<int>(devices.size())));
-    QUIRE_ASSIGN_OR_RETURN(sums->inboxes_.emplace_back(), device_memory(inbox_bytes));
-    QUIRE_CUDA_RETURN_IF_ERROR(
-        cudaMemset(sums->inboxes_.back().data(), kEmptyInboxByte, inbox_bytes));
+    for (const auto& [inboxes, num_bytes] :
+         {std::pair(&sums->inboxes_, inbox_bytes),
+          std::pair(&sums->two_step_inboxes_, kNumInboxes * 2 * kMaxTwoStepBytes)}) {
+      QUIRE_ASSIGN_OR_RETURN(Buffer memory, device_memory(num_bytes));
+      QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(memory.data(), kEmptyInboxByte, num_bytes));
+      inboxes->push_back(std::move(memory));
+    }
     constexpr size_t kSlotBytes = kNumPeerSlots * sizeof(PeerSlot);
     QUIRE_ASSIGN_OR_RETURN(sums->slots_.emplace_back(), device_memory(kSlotBytes));
     QUIRE_CUDA_RETURN_IF_ERROR(cudaMemset(sums->slots_.back().data(), 0, kSlotBytes));
@@ -131,13 +146,16 @@ Result<std::shared_ptr<PeerSums>> PeerSums::connect(std::span<const int> devices
   return sums;
 }
 
-bool PeerSums::takes(const TensorView& x) const {
+SumWay PeerSums::way(const TensorView& x) const {
   const int64_t num_rows = x.shape[0];
   const size_t num_bytes = x.num_bytes();
-  if (num_rows == 0 || num_rows > kMaxPeerRows || num_bytes > max_bytes_) return false;
+  if (num_rows == 0) return SumWay::kNccl;
   const size_t row_bytes = num_bytes / static_cast<size_t>(num_rows);
   constexpr size_t kVector = 16;
-  return row_bytes <= kMaxPeerRowBytes && row_bytes % kVector == 0;
+  if (row_bytes % kVector != 0 || row_bytes > kMaxPeerRowBytes) return SumWay::kNccl;
+  if (num_rows <= kMaxPeerRows && num_bytes <= limits_.one_step) return SumWay::kOneStep;
+  const size_t part_bytes = round_up(static_cast<size_t>(num_rows), inboxes_.size()) * row_bytes;
+  return part_bytes <= limits_.two_steps ? SumWay::kTwoSteps : SumWay::kNccl;
 }
 
 PeerInboxes PeerSums::inboxes(int rank) const {
@@ -146,6 +164,7 @@ PeerInboxes PeerSums::inboxes(int rank) const {
   inboxes.num_ranks = static_cast<int>(inboxes_.size());
   for (size_t i = 0; i < inboxes_.size(); ++i) {
     inboxes.of_rank[i] = static_cast<std::byte*>(inboxes_[i].data());
+    inboxes.two_steps_of_rank[i] = static_cast<std::byte*>(two_step_inboxes_[i].data());
   }
   inboxes.slots = static_cast<PeerSlot*>(slots_[static_cast<size_t>(rank)].data());
   inboxes.is_released = static_cast<const int*>(is_released_.data());
@@ -197,19 +216,27 @@ Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams,
   for (const std::vector<SumTimes>& of_rank : times) {
     for (size_t i = 0; i < all.size(); ++i) {
       all[i].nccl_us = std::min(all[i].nccl_us, of_rank[i].nccl_us);
-      all[i].peers_us = std::max(all[i].peers_us, of_rank[i].peers_us);
+      all[i].one_step_us = std::max(all[i].one_step_us, of_rank[i].one_step_us);
+      all[i].two_steps_us = std::max(all[i].two_steps_us, of_rank[i].two_steps_us);
     }
   }
   return all;
 }
 
-size_t best_max_bytes(std::span<const SumTimes> times) {
-  size_t max_bytes = 0;
-  for (const SumTimes& measured : times) {
-    if (measured.peers_us >= measured.nccl_us) break;
-    max_bytes = measured.num_bytes;
+SumLimits best_limits(std::span<const SumTimes> times) {
+  SumLimits limits;
+  for (const SumTimes& at : times) {
+    const bool is_in_one_step = limits.two_steps == 0 && at.one_step_us < at.two_steps_us;
+    if (std::min(at.one_step_us, at.two_steps_us) >= at.nccl_us) break;
+    if (is_in_one_step) {
+      limits.one_step = at.num_bytes;
+    } else if (at.two_steps_us < at.nccl_us) {
+      limits.two_steps = at.num_bytes;
+    } else {
+      break;
+    }
   }
-  return max_bytes;
+  return limits;
 }
 
 }  // namespace quire::cuda

@@ -1,6 +1,7 @@
-// Sums of a few rows over the GPUs of one process, through each other's memory. NCCL takes about 9
-// us for the sum of a decoded token, most of it for synchronization. The kernel of a layer tail
-// (layer_tail.h) sums in the same way.
+// Sums of rows over the GPUs of one process, through each other's memory. NCCL takes about 9 us for
+// the sum of a decoded token, most of it for synchronization. Few rows take one step: every rank
+// sends its rows to all others. More rows take two: every rank sends each row to its owner, and the
+// owner sends the result to all. The kernel of a layer tail (layer_tail.h) sums in one step too.
 //
 // Each rank has an inbox, into which the kernels of the others write their rows. An inbox is filled
 // with a mark that no row contains, so a word that differs from the mark has arrived: there are no
@@ -28,7 +29,12 @@ inline constexpr int kMaxPeers = 8;
 inline constexpr int kMaxPeerRows = 64;
 // Slots: one per row of the sums below, then those of the layer tail's sums behind o and down.
 inline constexpr int kTailSlot = kMaxPeerRows;
-inline constexpr int kNumPeerSlots = kMaxPeerRows + 2;
+// A slot per thread block of the sums in two steps, which have inboxes of their own: the parts of a
+// call and behind them its results.
+inline constexpr int kTwoStepSlot = kTailSlot + 2;
+inline constexpr int kTwoStepBlocks = 128;
+inline constexpr size_t kMaxTwoStepBytes = size_t{8} << 20;
+inline constexpr int kNumPeerSlots = kTwoStepSlot + kTwoStepBlocks;
 inline constexpr size_t kMaxPeerRowBytes = size_t{32} << 10;
 inline constexpr int kNumInboxes = 3;
 inline constexpr int kEmptyInboxByte = 0x80;
@@ -45,15 +51,24 @@ struct PeerInboxes {
   int rank = 0;
   int num_ranks = 0;
   std::byte* of_rank[kMaxPeers] = {};
+  std::byte* two_steps_of_rank[kMaxPeers] = {};
   PeerSlot* slots = nullptr;         // of this rank
   const int* is_released = nullptr;  // host memory; not 0: the kernels wait no longer
 };
 
-// x = the sum of the ranks' x, in F32, rounded once. Requires PeerSums::takes(x).
-void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, const TensorView& x);
-// residual += the sum of the ranks' delta; out = rms_norm(residual). Requires
-// PeerSums::takes(delta).
-void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inboxes,
+enum class SumWay { kNccl, kOneStep, kTwoSteps };
+
+// The largest sums that are computed in one step, and in two, in bytes; 0: none.
+struct SumLimits {
+  size_t one_step = 0;
+  size_t two_steps = 0;
+};
+
+// x = the sum of the ranks' x, in F32, rounded once. way: PeerSums::way(x), not kNccl.
+void run_sum_rows(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
+                  const TensorView& x);
+// residual += the sum of the ranks' delta; out = rms_norm(residual). way: of delta.
+void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inboxes, SumWay way,
                            const ResidualNorm& norm, const TensorView& out);
 // Loads the kernels for this number of ranks on the current device.
 Status load_sum_kernels(int num_ranks);
@@ -64,9 +79,9 @@ class PeerSums {
   // kUnavailable if two of them cannot, or if there are more than kMaxPeers.
   static Result<std::shared_ptr<PeerSums>> connect(std::span<const int> devices);
 
-  // The largest sum that is computed here; 0 until it is set: none.
-  void set_max_bytes(size_t max_bytes) { max_bytes_ = max_bytes; }
-  bool takes(const TensorView& x) const;
+  // No sum is computed here until they are set.
+  void set_limits(const SumLimits& limits) { limits_ = limits; }
+  SumWay way(const TensorView& x) const;
   PeerInboxes inboxes(int rank) const;
   // Whether every rank agrees. All ranks call it at the same time; `ranks` are theirs.
   Result<bool> all_agree(int rank, bool agrees, NcclRanks& ranks);
@@ -77,18 +92,20 @@ class PeerSums {
  private:
   PeerSums() = default;
 
-  size_t max_bytes_ = 0;
+  SumLimits limits_;
   Buffer is_released_;           // pinned: an int, not 0 after release()
   std::vector<Buffer> inboxes_;  // by rank, on its device
-  std::vector<Buffer> slots_;    // by rank
-  std::vector<int> votes_;       // by rank: whether it agrees
+  std::vector<Buffer> two_step_inboxes_;
+  std::vector<Buffer> slots_;  // by rank
+  std::vector<int> votes_;     // by rank: whether it agrees
 };
 
-// The times of a sum and the RMSNorm after it, in a graph.
+// The times of a sum and the RMSNorm after it, in a graph; infinite: too large for the way.
 struct SumTimes {
   size_t num_bytes = 0;
   double nccl_us = 0;
-  double peers_us = 0;
+  double one_step_us = 0;
+  double two_steps_us = 0;
 };
 
 // Measures sums of BF16 rows on all ranks at once; `streams`: by rank. The times are the shortest
@@ -97,7 +114,8 @@ struct SumTimes {
 Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams, NcclRanks& nccl,
                                            PeerSums& peers);
 
-// The size up to which all sums were faster through peer memory.
-size_t best_max_bytes(std::span<const SumTimes> times);
+// The sizes up to which all sums were the fastest in one step, and from there in two. `times`: by
+// size.
+SumLimits best_limits(std::span<const SumTimes> times);
 
 }  // namespace quire::cuda

@@ -155,20 +155,22 @@ Status choose_sums(std::span<CudaStream* const> streams, NcclRanks& ranks, PeerS
     return {};
   }
   QUIRE_RETURN_IF_ERROR(times.status());
-  const size_t max_bytes = best_max_bytes(*times);
-  peers.set_max_bytes(max_bytes);
+  const SumLimits limits = best_limits(*times);
+  peers.set_limits(limits);
   const SumTimes& first = times->front();
-  if (max_bytes == 0) {
+  if (std::max(limits.one_step, limits.two_steps) == 0) {
     log_info(
         "[ranks] no sum uses peer memory; {} KiB and a norm take {:.1f} us there, {:.1f} us "
         "with NCCL",
-        first.num_bytes / 1024, first.peers_us, first.nccl_us);
+        first.num_bytes / 1024, first.one_step_us, first.nccl_us);
     return {};
   }
   log_info(
-      "[ranks] sums of up to {} KiB use peer memory; {} KiB and a norm take {:.1f} us, {:.1f} us "
-      "with NCCL",
-      max_bytes / 1024, first.num_bytes / 1024, first.peers_us, first.nccl_us);
+      "[ranks] sums use peer memory, of up to {} KiB in one step and of up to {} KiB in two; {} "
+      "KiB "
+      "and a norm take {:.1f} us, {:.1f} us with NCCL",
+      limits.one_step / 1024, limits.two_steps / 1024, first.num_bytes / 1024, first.one_step_us,
+      first.nccl_us);
   return {};
 }
 

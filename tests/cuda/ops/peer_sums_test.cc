@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include "cuda/base/graph.h"
@@ -14,12 +15,18 @@ namespace {
 
 constexpr float kEps = 1e-5F;
 
-TEST(BestMaxBytes, EndsBeforeTheFirstSizeThatIsSlower) {
-  EXPECT_EQ(cuda::best_max_bytes({}), 0U);
-  const std::vector<cuda::SumTimes> times = {{8, 10, 4}, {16, 10, 9}, {32, 10, 10}, {64, 10, 5}};
-  EXPECT_EQ(cuda::best_max_bytes(times), 16U);
-  EXPECT_EQ(cuda::best_max_bytes(std::span(times).first(1)), 8U);
-  EXPECT_EQ(cuda::best_max_bytes(std::span(times).subspan(2)), 0U);
+TEST(BestLimits, EndBeforeTheFirstSizeThatIsSlower) {
+  constexpr double kNone = std::numeric_limits<double>::infinity();
+  const auto expect = [](const std::vector<cuda::SumTimes>& times, size_t one, size_t two) {
+    const cuda::SumLimits limits = cuda::best_limits(times);
+    EXPECT_EQ(limits.one_step, one);
+    EXPECT_EQ(limits.two_steps, two);
+  };
+  expect({}, 0, 0);
+  expect({{8, 10, 4, kNone}, {16, 10, 9, 12}, {32, 10, 10, 11}, {64, 10, 5, 4}}, 16, 0);
+  expect({{8, 10, 11, 9}, {16, 10, 12, 9}, {32, 10, 12, 11}}, 0, 16);
+  expect({{8, 10, 4, kNone}, {16, 10, 6, 5}, {32, 10, 3, 4}, {64, 10, kNone, 9}}, 8, 64);
+  expect({{8, 10, 10, kNone}, {16, 10, 4, 5}}, 0, 0);
 }
 
 using PeerSumsTest = SeveralGpusTest;
@@ -43,19 +50,30 @@ std::vector<float> rows_of(int rank, int64_t count, DType dtype, uint32_t seed) 
 }
 
 struct Case {
+  cuda::SumWay way;
   DType dtype;
   int64_t num_rows;
   int64_t width;
 };
 
-// Rows of few vectors, of more vectors than a thread block has threads, and of the largest size.
+std::ostream& operator<<(std::ostream& out, const Case& c) {
+  return out << (c.way == cuda::SumWay::kOneStep ? "one step, " : "two steps, ")
+             << dtype_name(c.dtype) << " " << c.num_rows << " x " << c.width;
+}
+
+// Rows of few vectors, of more vectors than a thread block has threads, and of the largest size; in
+// two steps also fewer rows than ranks, and more than thread blocks.
 std::vector<Case> cases() {
   std::vector<Case> all;
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     const auto vector = static_cast<int64_t>(16 / dtype_bytes(dtype));
-    for (const int64_t num_rows : {1, 3, 64}) {
-      for (const int64_t num_vectors : {1, 33, 512, 1024, 2048}) {
-        all.push_back({dtype, num_rows, num_vectors * vector});
+    for (const int64_t num_vectors : {1, 33, 512, 1024, 2048}) {
+      for (const int64_t num_rows : {1, 3, 64}) {
+        all.push_back({cuda::SumWay::kOneStep, dtype, num_rows, num_vectors * vector});
+      }
+      for (const int64_t num_rows : {1, 3, 127, 252, 387}) {
+        if ((num_rows + 3) * num_vectors * 16 > int64_t{cuda::kMaxTwoStepBytes}) continue;
+        all.push_back({cuda::SumWay::kTwoSteps, dtype, num_rows, num_vectors * vector});
       }
     }
   }
@@ -65,8 +83,7 @@ std::vector<Case> cases() {
 TEST_F(PeerSumsTest, SumsRowsOnEveryRankToTheSameBits) {
   uint32_t seed = 1;
   for (const Case& c : cases()) {
-    SCOPED_TRACE(::testing::Message()
-                 << dtype_name(c.dtype) << " " << c.num_rows << " x " << c.width);
+    SCOPED_TRACE(::testing::Message() << c);
     const int64_t count = c.num_rows * c.width;
     std::vector<float> expected(static_cast<size_t>(count));
     for (size_t i = 0; i < expected.size(); ++i) expected[i] = 0;
@@ -79,8 +96,7 @@ TEST_F(PeerSumsTest, SumsRowsOnEveryRankToTheSameBits) {
     std::vector<std::vector<std::byte>> bits(devices_.size());
     on_every_rank([&](int rank, const Rank& at) {
       DeviceData x(*at.stream, {c.num_rows, c.width}, c.dtype, rows_of(rank, count, c.dtype, seed));
-      ASSERT_TRUE(peers_->takes(x.view()));
-      cuda::run_sum_rows(at.context, at.inboxes, x.view());
+      cuda::run_sum_rows(at.context, at.inboxes, c.way, x.view());
       bits[static_cast<size_t>(rank)] = x.bytes();
     });
     expect_near_all(decode(bits[0], c.dtype), expected, tolerance(c.dtype), "sum");
@@ -92,8 +108,7 @@ TEST_F(PeerSumsTest, SumsRowsOnEveryRankToTheSameBits) {
 TEST_F(PeerSumsTest, AddsTheSumAndNorms) {
   uint32_t seed = 1000;
   for (const Case& c : cases()) {
-    SCOPED_TRACE(::testing::Message()
-                 << dtype_name(c.dtype) << " " << c.num_rows << " x " << c.width);
+    SCOPED_TRACE(::testing::Message() << c);
     const int64_t count = c.num_rows * c.width;
     const std::vector<float> residual = rounded(random_floats(count, seed + 7), c.dtype);
     const std::vector<float> weight = random_floats(c.width, seed + 8);
@@ -122,7 +137,7 @@ TEST_F(PeerSumsTest, AddsTheSumAndNorms) {
       const DeviceData scale(*at.stream, {c.width}, DType::kF32, weight);
       DeviceData out(*at.stream, shape, c.dtype);
       const ResidualNorm norm = {x.view(), delta.view(), scale.as<float>(), kEps, true};
-      cuda::run_sum_rows_and_norm(at.context, at.inboxes, norm, out.view());
+      cuda::run_sum_rows_and_norm(at.context, at.inboxes, c.way, norm, out.view());
       bits[static_cast<size_t>(rank)] = out.bytes();
       if (rank == 0) expect_near_all(x.values(), sum, tolerance(c.dtype), "residual");
     });
@@ -133,21 +148,28 @@ TEST_F(PeerSumsTest, AddsTheSumAndNorms) {
 }
 
 // Every call adds 1 on each rank, in integers that the type holds: a row that was read too early,
-// or from an earlier call, changes the result. Sizes alternate, ranks are delayed in turn, and half
-// of the calls are a graph's.
+// or from an earlier call, changes the result. Sizes and ways alternate, ranks are delayed in turn,
+// and half of the calls are a graph's.
 TEST_F(PeerSumsTest, ManyCallsInGraphsAndOutside) {
   constexpr int kRounds = 300;
-  constexpr int64_t kWidths[] = {4096, 64, 1024, 8192};
+  struct Rows {
+    cuda::SumWay way;
+    int64_t num_rows;
+    int64_t width;
+  };
+  constexpr auto kOne = cuda::SumWay::kOneStep;
+  constexpr auto kTwo = cuda::SumWay::kTwoSteps;
+  constexpr Rows kRows[] = {{kOne, 1, 4096}, {kTwo, 200, 1024}, {kOne, 7, 64},   {kTwo, 3, 4096},
+                            {kOne, 1, 1024}, {kTwo, 129, 64},   {kOne, 64, 8192}};
   on_every_rank([&](int rank, const Rank& at) {
     std::vector<DeviceData> rows;
     std::vector<DeviceData> expected;
     std::vector<cuda::CudaGraph> graphs;
-    for (const int64_t width : kWidths) {
-      const int64_t num_rows = width == 8192 ? 64 : width == 64 ? 7 : 1;
-      rows.emplace_back(*at.stream, Shape{num_rows, width}, DType::kF32,
-                        std::vector<float>(static_cast<size_t>(num_rows * width), 1.0F));
+    for (const Rows& some : kRows) {
+      rows.emplace_back(*at.stream, Shape{some.num_rows, some.width}, DType::kF32,
+                        std::vector<float>(static_cast<size_t>(some.num_rows * some.width), 1.0F));
       graphs.push_back(cuda::CudaGraph::capture(*at.stream, [&]() -> Status {
-                         cuda::run_sum_rows(at.context, at.inboxes, rows.back().view());
+                         cuda::run_sum_rows(at.context, at.inboxes, some.way, rows.back().view());
                          return {};
                        }).value());
     }
@@ -162,7 +184,7 @@ TEST_F(PeerSumsTest, ManyCallsInGraphsAndOutside) {
         if ((round + i) % 2 == 0) {
           graphs[which].launch(*at.stream);
         } else {
-          cuda::run_sum_rows(at.context, at.inboxes, rows[which].view());
+          cuda::run_sum_rows(at.context, at.inboxes, kRows[which].way, rows[which].view());
         }
       }
       const float sum = static_cast<float>(round + 1) * std::pow(static_cast<float>(size()), 3.0F);
@@ -171,26 +193,31 @@ TEST_F(PeerSumsTest, ManyCallsInGraphsAndOutside) {
   });
 }
 
-TEST_F(PeerSumsTest, TakesWholeVectorsUpToItsLimits) {
-  const auto view = [](int64_t rows, int64_t width) {
-    return TensorView{nullptr, DType::kBF16, {rows, width}};
+TEST_F(PeerSumsTest, ComputesWholeVectorsUpToItsLimits) {
+  const auto way = [&](int64_t rows, int64_t width) {
+    return peers_->way(TensorView{nullptr, DType::kBF16, {rows, width}});
   };
-  EXPECT_TRUE(peers_->takes(view(64, 16384)));
-  EXPECT_FALSE(peers_->takes(view(65, 64)));
-  EXPECT_FALSE(peers_->takes(view(1, 16392)));
-  EXPECT_FALSE(peers_->takes(view(1, 12)));
-  EXPECT_FALSE(peers_->takes(view(0, 64)));
-  peers_->set_max_bytes(128);
-  EXPECT_TRUE(peers_->takes(view(1, 64)));
-  EXPECT_FALSE(peers_->takes(view(2, 64)));
+  EXPECT_EQ(way(64, 16384), cuda::SumWay::kOneStep);
+  EXPECT_EQ(way(65, 64), cuda::SumWay::kTwoSteps);
+  EXPECT_EQ(way(256, 16384), cuda::SumWay::kTwoSteps);
+  EXPECT_EQ(way(257, 16384), cuda::SumWay::kNccl);
+  EXPECT_EQ(way(1, 16392), cuda::SumWay::kNccl);
+  EXPECT_EQ(way(1, 12), cuda::SumWay::kNccl);
+  EXPECT_EQ(way(0, 64), cuda::SumWay::kNccl);
+  peers_->set_limits({.one_step = 128, .two_steps = 1024});
+  EXPECT_EQ(way(1, 64), cuda::SumWay::kOneStep);
+  EXPECT_EQ(way(2, 64), cuda::SumWay::kTwoSteps);
+  EXPECT_EQ(way(9, 64), cuda::SumWay::kNccl);
 }
 
-// A kernel whose peers never come ends after release().
-TEST_F(PeerSumsTest, ReleaseEndsAKernelThatWaits) {
+// Kernels whose peers never come end after release().
+TEST_F(PeerSumsTest, ReleaseEndsKernelsThatWait) {
   ASSERT_TRUE(cuda::use_device(0).ok());
   cuda::CudaStream& stream = *streams_[0];
   DeviceData x(stream, {2, 64}, DType::kF32, std::vector<float>(128, 1.0F));
-  cuda::run_sum_rows({.stream = &stream}, peers_->inboxes(0), x.view());
+  for (const cuda::SumWay way : {cuda::SumWay::kOneStep, cuda::SumWay::kTwoSteps}) {
+    cuda::run_sum_rows({.stream = &stream}, peers_->inboxes(0), way, x.view());
+  }
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(cudaStreamQuery(stream.get()), cudaErrorNotReady);
   peers_->release();

@@ -28,7 +28,8 @@ class SeveralGpusTest : public ::testing::Test {
     auto peers = cuda::PeerSums::connect(devices_);
     ASSERT_TRUE(peers.ok()) << peers.status().message();
     peers_ = *peers;
-    peers_->set_max_bytes(size_t{cuda::kMaxPeerRows} * cuda::kMaxPeerRowBytes);
+    peers_->set_limits({.one_step = size_t{cuda::kMaxPeerRows} * cuda::kMaxPeerRowBytes,
+                        .two_steps = cuda::kMaxTwoStepBytes});
     for (const int device : devices_) {
       ASSERT_TRUE(cuda::use_device(device).ok());
       streams_.push_back(cuda::CudaStream::create().value());
