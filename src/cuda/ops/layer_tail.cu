@@ -115,6 +115,7 @@ tail::Params LayerTailKernel::params_of(const LayerTail& layer, const PeerInboxe
   add(layer.down, layer.delta, 1);
   add(layer.next_qkv, layer.qkv, 1);
   p.hidden = static_cast<int>(layer.residual.shape[1]);
+  p.max_own_columns = max_range_columns(p.gemms[tail::kO], num_blocks_);
   p.attention = layer.attention.data;
   p.residual = layer.residual.data;
   p.norms[0] = layer.post_attention_norm;

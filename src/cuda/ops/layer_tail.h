@@ -82,6 +82,7 @@ struct Params {
   int max_k = 0;
   int max_segments = 0;  // the largest number of a thread block in a phase
   int hidden = 0;
+  int max_own_columns = 0;  // of the residual, per thread block
   const void* attention = nullptr;
   void* residual = nullptr;
   const float* norms[2] = {};  // after kO and after kDown
@@ -105,16 +106,18 @@ QUIRE_BOTH_SIDES inline SharedLayout shared_layout(const Params& params) {
   SharedLayout layout = {};
   layout.x = num_stages * kSegmentBytes;
   layout.residual = aligned(layout.x + static_cast<size_t>(params.max_k) * 2);
-  layout.sums = aligned(layout.residual + static_cast<size_t>(params.hidden) * 2);
+  layout.sums = aligned(layout.residual + static_cast<size_t>(params.max_own_columns) * 2);
   layout.barriers = aligned(layout.sums + static_cast<size_t>(params.max_segments) * sizeof(float));
   layout.num_bytes = layout.barriers + num_stages * sizeof(uint64_t);
   return layout;
 }
 
-// Segments of the largest range: the numbers of columns differ by at most one unit.
+// Columns and segments of the largest range: the numbers of columns differ by at most one unit.
+inline int max_range_columns(const Gemm& gemm, int num_blocks) {
+  return ceil_div(gemm.n / gemm.column_unit, num_blocks) * gemm.column_unit;
+}
 inline int max_range_segments(const Gemm& gemm, int num_blocks) {
-  const int num_columns = ceil_div(gemm.n / gemm.column_unit, num_blocks) * gemm.column_unit;
-  return num_columns * gemm.rows_per_column * num_row_segments(gemm);
+  return max_range_columns(gemm, num_blocks) * gemm.rows_per_column * num_row_segments(gemm);
 }
 
 inline void add_gemm(Params& params, const Gemm& gemm, int num_blocks) {

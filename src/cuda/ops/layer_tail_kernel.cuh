@@ -7,7 +7,7 @@
 //   kDown    product               delta = down * x                   residual += delta; x = norm
 //   kQkv     norm of residual      qkv = next_qkv * x
 //
-// The last layer has no kQkv. Every thread block adds and normalizes the whole row for itself.
+// The last layer has no kQkv. Every thread block normalizes the whole row for itself.
 //
 // Each thread block computes a contiguous range of every product's columns (ColumnRange). Its warps
 // take segments of the weights' rows in turn, each with a partial sum in shared memory; the sums of
@@ -29,19 +29,19 @@
 //
 //   multiply_range                    reads x, writes sums
 //   __syncthreads                     sums, for other warps; x may be overwritten
-//   store_columns                     reads sums, writes the range's columns of out to memory
-//   GridBarrier::wait                 out, for other thread blocks
-//   add_and_norm or copy_row          reads out past the L1, writes residual and x. Each thread
-//                                     reads only the elements of residual that it wrote.
+//   store_columns or add_columns      reads sums, writes the range's columns of out or of the
+//   residual
+//                                     to memory
+//   GridBarrier::wait                 these, for other thread blocks
+//   copy_row or norm_row              reads the whole row past the L1, writes x
 //   __syncthreads                     x, for other warps
 //
-// With several ranks, each computes its part of the layer, and both deltas are sums over the ranks
-// (peer_rows.cuh). Instead of storing its columns and waiting at the barrier, a thread block sends
-// them to the inboxes of all ranks, and waits until its rank's inbox has the columns of all thread
-// blocks of all ranks.
+// kO and kDown have the same ranges, which are those of the residual: a thread block keeps its
+// columns of it in shared memory, and alone writes them.
 //
-// The first thread block writes the residual to memory after the last addition and at least one
-// grid barrier, before which every thread block has read it.
+// With several ranks, each computes its part of the layer, and both deltas are sums over the ranks.
+// A thread block sends its columns to the same thread block of the other ranks (peer_rows.cuh), and
+// adds all to its columns of the residual, so that the ranks' residuals have the same bits.
 #pragma once
 
 #include "cuda/device/elements.cuh"
@@ -61,7 +61,7 @@ struct Shared {
   unsigned char* ring;  // of this warp
   Mbarrier* arrived;    // per stage: its bytes have arrived
   unsigned char* x;
-  unsigned char* residual;
+  unsigned char* residual;  // the columns of this thread block
   float* sums;
 };
 
@@ -347,88 +347,55 @@ struct PreloadedWeights {
   }
 };
 
-// The row that the residual adds, of which each thread block has computed a range: how the thread
-// blocks exchange it.
+// residual += delta, in the columns of the thread block.
 template <typename T>
-struct StoredDelta {
-  const Gemm& gemm;
-  GridBarrier& barrier;
-
-  __device__ __forceinline__ void exchange(const ColumnRange& range, const Shared& s) const {
-    store_columns<T>(gemm, range, s);
-    barrier.wait();
+__device__ __forceinline__ void add_columns(const Params& p, const ColumnRange& range,
+                                            const Shared& s) {
+  T* const own = reinterpret_cast<T*>(s.residual);
+  for (int i = static_cast<int>(threadIdx.x); i < range.num_columns; i += kThreads) {
+    own[i] = from_float<T>(to_float(own[i]) + to_float(row_product<T>(range, s, i)));
+    static_cast<T*>(p.residual)[range.first_column + i] = own[i];
   }
-  template <int kVecs>
-  __device__ __forceinline__ void read(const int (&vecs)[kVecs],
-                                       float (&values)[kVecs][kVec]) const {
-#pragma unroll
-    for (int i = 0; i < kVecs; ++i) {
-      const Vec<T, kVec> stored = load_written<T>(gemm.out, vecs[i]);
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) values[i][j] = to_float(stored.v[j]);
-    }
-  }
-};
+}
 
-// Each thread block needs the columns of all thread blocks, its rank's too.
-template <int kRanks>
-using TailRow = PeerRow<kRanks, /*kSendsToItself=*/true>;
-
-// The same over several ranks, whose rows are summed.
+// The same with the sum of the ranks' deltas.
 template <typename T, int kRanks>
-struct SentDelta {
-  TailRow<kRanks> peers;
-
-  __device__ __forceinline__ void exchange(const ColumnRange& range, const Shared& s) const {
-    for (int i = static_cast<int>(threadIdx.x) * 2; i < range.num_columns; i += kThreads * 2) {
-      const Vec<T, 2> pair = {row_product<T>(range, s, i), row_product<T>(range, s, i + 1)};
-      peers.send_to_ranks((range.first_column + i) * int64_t{sizeof(T)},
-                          marked(reinterpret_cast<const uint32_t&>(pair)));
-    }
+__device__ __forceinline__ void add_columns(const Params& p, const ColumnRange& range,
+                                            const Shared& s, const PeerRow<kRanks>& peers) {
+  T* const own = reinterpret_cast<T*>(s.residual);
+  const auto place = [&](int i) { return (range.first_column + i) * int64_t{sizeof(T)}; };
+  const auto pair = [&](int i) {
+    const Vec<T, 2> delta = {row_product<T>(range, s, i), row_product<T>(range, s, i + 1)};
+    return marked(reinterpret_cast<const uint32_t&>(delta));
+  };
+  const int first = static_cast<int>(threadIdx.x) * 2;
+  for (int i = first; i < range.num_columns; i += kThreads * 2) {
+    peers.send_to_others(place(i), pair(i));
   }
-  // Waits until all ranks' thread blocks have sent these.
-  template <int kVecs>
-  __device__ __forceinline__ void read(const int (&vecs)[kVecs],
-                                       float (&values)[kVecs][kVec]) const {
-    int64_t places[kVecs];
-    uint4 parts[kVecs * kRanks];
-#pragma unroll
-    for (int i = 0; i < kVecs; ++i) places[i] = vecs[i] * int64_t{sizeof(uint4)};
-    peers.receive_from_ranks(places, parts);
-#pragma unroll
-    for (int i = 0; i < kVecs; ++i) {
-      sum_of<T, kRanks>(parts + i * kRanks, peers.num_ranks(), values[i]);
-    }
+  for (int i = first; i < range.num_columns; i += kThreads * 2) {
+    float sums[2];
+    peers.template receive_sums<T>(place(i), pair(i), sums);
+    own[i] = from_float<T>(to_float(own[i]) + sums[0]);
+    own[i + 1] = from_float<T>(to_float(own[i + 1]) + sums[1]);
+    store_vec(static_cast<T*>(p.residual) + range.first_column + i, Vec<T, 2>{own[i], own[i + 1]});
   }
-};
+}
 
-// residual += delta; x = norm(residual). Every thread block computes it for itself.
-template <typename T, typename Delta>
-__device__ __forceinline__ void add_and_norm(const Params& p, const Shared& s, const Delta& delta,
-                                             const float* weights,
-                                             const PreloadedWeights& preloaded) {
-  constexpr int kVecs = 2;  // whose latency a thread waits for at once
+// x = norm(residual). Every thread block computes it for itself.
+template <typename T>
+__device__ __forceinline__ void norm_row(const Params& p, const Shared& s, const float* weights,
+                                         const PreloadedWeights& preloaded) {
   const int num_vecs = p.hidden / kVec;
   float squares = 0;
-  for (int first = static_cast<int>(threadIdx.x); first < num_vecs; first += kVecs * kThreads) {
-    const int vecs[kVecs] = {first, first + kThreads < num_vecs ? first + kThreads : first};
-    float values[kVecs][kVec];
-    delta.read(vecs, values);
+  for (int i = static_cast<int>(threadIdx.x); i < num_vecs; i += kThreads) {
+    const Vec<T, kVec> value = load_written<T>(p.residual, i);
 #pragma unroll
-    for (int i = 0; i < kVecs; ++i) {
-      if (i > 0 && vecs[i] == first) break;
-      Vec<T, kVec> value = load_shared<T>(s.residual, vecs[i]);
-#pragma unroll
-      for (int j = 0; j < kVec; ++j) {
-        value.v[j] = from_float<T>(to_float(value.v[j]) + values[i][j]);
-        squares += to_float(value.v[j]) * to_float(value.v[j]);
-      }
-      store_shared(s.residual, vecs[i], value);
-    }
+    for (int j = 0; j < kVec; ++j) squares += to_float(value.v[j]) * to_float(value.v[j]);
+    store_shared(s.x, i, value);
   }
   const float scale = 1.0F / sqrtf(block_sum(squares) / static_cast<float>(p.hidden) + p.eps);
   const auto scaled = [&](int vec, const auto& weight) {
-    Vec<T, kVec> value = load_shared<T>(s.residual, vec);
+    Vec<T, kVec> value = load_shared<T>(s.x, vec);
 #pragma unroll
     for (int j = 0; j < kVec; ++j) {
       value.v[j] = from_float<T>(to_float(value.v[j]) * scale * weight[j]);
@@ -456,8 +423,8 @@ __device__ __forceinline__ void copy_row(unsigned char* shared, const void* row,
 // The sums over the ranks behind kO and kDown, and the slots of their inboxes.
 template <int kRanks>
 struct RankSums {
-  TailRow<kRanks> after_o;
-  TailRow<kRanks> after_down;
+  PeerRow<kRanks> after_o;
+  PeerRow<kRanks> after_down;
 
   __device__ __forceinline__ explicit RankSums(const PeerInboxes& peers)
       : after_o(peers, kTailSlot), after_down(peers, kTailSlot + 1) {
@@ -465,8 +432,11 @@ struct RankSums {
     after_o.refill(thread, gridDim.x * kThreads);
     after_down.refill(thread, gridDim.x * kThreads);
   }
-  __device__ __forceinline__ TailRow<kRanks> after(int phase) const {
-    return phase == kO ? after_o : after_down;
+  template <typename T>
+  __device__ __forceinline__ void add_columns(const Params& p, int phase, const ColumnRange& range,
+                                              const Shared& s) const {
+    const PeerRow<kRanks> peers = phase == kO ? after_o : after_down;
+    tail::add_columns<T, kRanks>(p, range, s, peers);
   }
   // Called by one thread after a grid barrier. The last layer does not sum behind kDown.
   __device__ __forceinline__ void end(const Params& p) const {
@@ -478,6 +448,11 @@ struct RankSums {
 template <>
 struct RankSums<1> {
   __device__ __forceinline__ explicit RankSums(const PeerInboxes& /*peers*/) {}
+  template <typename T>
+  __device__ __forceinline__ void add_columns(const Params& p, int /*phase*/,
+                                              const ColumnRange& range, const Shared& s) const {
+    tail::add_columns<T>(p, range, s);
+  }
   __device__ __forceinline__ void end(const Params& /*p*/) const {}
 };
 
@@ -485,11 +460,13 @@ template <typename T, int kRanks>
 __device__ __forceinline__ void run_phases(const Params& p, const Shared& s, WeightLoader& loader) {
   GridBarrier barrier(p.arrivals);
   const RankSums<kRanks> sums(p.peers);
-  copy_row<T>(s.residual, p.residual, p.hidden);
+  const ColumnRange own = range_of_block(p.gemms[kO]);
+  for (int i = static_cast<int>(threadIdx.x); i < own.num_columns; i += kThreads) {
+    reinterpret_cast<T*>(s.residual)[i] = static_cast<const T*>(p.residual)[own.first_column + i];
+  }
   copy_row<T>(s.x, p.attention, p.gemms[kO].k);
   __syncthreads();
   Stage stage;
-  const int writes_residual = p.num_gemms == kMaxGemms ? kDown : kGateUp;
   for (int phase = 0;; ++phase) {
     const Gemm& gemm = p.gemms[phase];
     const ColumnRange range = range_of_block(gemm);
@@ -500,27 +477,21 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s, Wei
     if (has_norm) preloaded.load(norm_weights, p.hidden / kVec);
     multiply_range<T>(p, gemm, range, s, loader, stage);
     __syncthreads();
-    const auto add_delta = [&](const auto& delta) {
-      delta.exchange(range, s);
-      add_and_norm<T>(p, s, delta, norm_weights, preloaded);
-    };
-    if (!has_norm) {
-      store_columns<T>(gemm, range, s);
-      if (is_last) break;
-      barrier.wait();
-      copy_row<T>(s.x, gemm.out, gemm.n);
-    } else if constexpr (kRanks == 1) {
-      add_delta(StoredDelta<T>{gemm, barrier});
+    if (has_norm) {
+      sums.template add_columns<T>(p, phase, range, s);
     } else {
-      add_delta(SentDelta<T, kRanks>{sums.after(phase)});
+      store_columns<T>(gemm, range, s);
+    }
+    if (is_last) break;
+    barrier.wait();
+    if (has_norm) {
+      norm_row<T>(p, s, norm_weights, preloaded);
+    } else {
+      copy_row<T>(s.x, gemm.out, gemm.n);
     }
     __syncthreads();
-    if (blockIdx.x != 0 || phase != writes_residual) continue;
-    if (threadIdx.x == 0) sums.end(p);
-    for (int i = static_cast<int>(threadIdx.x); i < p.hidden / kVec; i += kThreads) {
-      store_vec(static_cast<T*>(p.residual) + i * kVec, load_shared<T>(s.residual, i));
-    }
   }
+  if (blockIdx.x == 0 && threadIdx.x == 0) sums.end(p);
 }
 
 #endif

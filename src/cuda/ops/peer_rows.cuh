@@ -19,17 +19,21 @@ __device__ __forceinline__ void send(std::byte* to, const uint4& words) {
 __device__ __forceinline__ void send(std::byte* to, uint32_t word) {
   asm volatile("st.relaxed.sys.global.u32 [%0], %1;" ::"l"(to), "r"(word) : "memory");
 }
-__device__ __forceinline__ uint4 receive(const std::byte* from) {
-  uint4 words;
+__device__ __forceinline__ void receive(const std::byte* from, uint4& words) {
   asm volatile("ld.relaxed.sys.global.v4.u32 {%0, %1, %2, %3}, [%4];"
                : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
                : "l"(from)
                : "memory");
-  return words;
+}
+__device__ __forceinline__ void receive(const std::byte* from, uint32_t& word) {
+  asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
+}
+__device__ __forceinline__ bool has_arrived(uint32_t word) {
+  return word != kEmptyWord;
 }
 __device__ __forceinline__ bool has_arrived(const uint4& words) {
-  return words.x != kEmptyWord && words.y != kEmptyWord && words.z != kEmptyWord &&
-         words.w != kEmptyWord;
+  return has_arrived(words.x) && has_arrived(words.y) && has_arrived(words.z) &&
+         has_arrived(words.w);
 }
 // A word of data that equals kEmptyWord is sent with its last bit changed. It is one F32 of about
 // 1e-38, or two numbers of 16 bits below 1e-5.
@@ -49,11 +53,11 @@ __device__ __forceinline__ bool is_released(const PeerInboxes& inboxes) {
   return released != 0;
 }
 
-// Waits until 16 bytes have arrived at each address, or the ranks are released. address_of(i) may
-// be null: words[i] is not read.
-template <int kCount, typename AddressOf>
+// Waits until words have arrived at each address, or the ranks are released. address_of(i) may be
+// null: words[i] is not read.
+template <typename Words, int kCount, typename AddressOf>
 __device__ __forceinline__ void receive_all(const PeerInboxes& inboxes, const AddressOf& address_of,
-                                            uint4 (&words)[kCount]) {
+                                            Words (&words)[kCount]) {
   constexpr int kPolls = 1024;
   for (int polls = 0, all = 0; all == 0; ++polls) {
     all = 1;
@@ -61,7 +65,7 @@ __device__ __forceinline__ void receive_all(const PeerInboxes& inboxes, const Ad
     for (int i = 0; i < kCount; ++i) {
       const std::byte* const address = address_of(i);
       if (address == nullptr) continue;
-      words[i] = receive(address);
+      receive(address, words[i]);
       all &= has_arrived(words[i]) ? 1 : 0;
     }
     if (polls == kPolls) {
@@ -71,24 +75,27 @@ __device__ __forceinline__ void receive_all(const PeerInboxes& inboxes, const Ad
   }
 }
 
-// The sum of a vector of every rank, in the order of the ranks.
-template <typename T, int kRanks>
-__device__ __forceinline__ void sum_of(const uint4* parts, int num_ranks,
-                                       float (&sum)[kWidestVec<T>]) {
+// The sums of the elements of every rank's words, in the order of the ranks. This rank's words are
+// `own`.
+template <typename T, typename Words, int kRanks>
+__device__ __forceinline__ void sum_parts(const PeerInboxes& inboxes, const Words& own,
+                                          const Words (&parts)[kRanks],
+                                          float (&sums)[sizeof(Words) / sizeof(T)]) {
+  constexpr int kCount = sizeof(Words) / sizeof(T);
 #pragma unroll
-  for (int j = 0; j < kWidestVec<T>; ++j) sum[j] = 0.0F;
+  for (int j = 0; j < kCount; ++j) sums[j] = 0.0F;
 #pragma unroll
   for (int r = 0; r < kRanks; ++r) {
-    if (r >= num_ranks) break;
-    const auto& values = reinterpret_cast<const Vec<T, kWidestVec<T>>&>(parts[r]);
+    if (r >= inboxes.num_ranks) break;
+    const Words words = r == inboxes.rank ? own : parts[r];
+    const auto& values = reinterpret_cast<const Vec<T, kCount>&>(words);
 #pragma unroll
-    for (int j = 0; j < kWidestVec<T>; ++j) sum[j] += to_float(values.v[j]);
+    for (int j = 0; j < kCount; ++j) sums[j] += to_float(values.v[j]);
   }
 }
 
-// A call's inboxes of a slot. kRanks: at least the number of ranks. kSendsToItself: a rank sends
-// its row to its own inbox too, for its other thread blocks.
-template <int kRanks, bool kSendsToItself>
+// A call's inboxes of a slot. kRanks: at least the number of ranks.
+template <int kRanks>
 class PeerRow {
  public:
   // After wait_for_previous_kernel().
@@ -100,12 +107,12 @@ class PeerRow {
     before_ = (slot * kNumInboxes + before) * inboxes.num_ranks;
   }
 
-  // Sends words of the row to the ranks.
+  // Sends words of the row to the other ranks.
   template <typename Words>
-  __device__ __forceinline__ void send_to_ranks(int64_t at, const Words& words) const {
+  __device__ __forceinline__ void send_to_others(int64_t at, const Words& words) const {
 #pragma unroll
     for (int r = 0; r < kRanks; ++r) {
-      if (is_sent(r)) send(inboxes_.of_rank[r] + part(now_ + inboxes_.rank) + at, words);
+      if (is_other(r)) send(inboxes_.of_rank[r] + part(now_ + inboxes_.rank) + at, words);
     }
   }
 
@@ -113,7 +120,7 @@ class PeerRow {
   __device__ __forceinline__ void refill(unsigned thread, unsigned num_threads) const {
     const uint4 empty = {kEmptyWord, kEmptyWord, kEmptyWord, kEmptyWord};
     for (int r = 0; r < inboxes_.num_ranks; ++r) {
-      if (!is_sent(r)) continue;
+      if (!is_other(r)) continue;
       std::byte* const inbox = inboxes_.of_rank[inboxes_.rank] + part(before_ + r);
       for (unsigned i = thread * sizeof(uint4); i < last_.num_bytes;
            i += num_threads * sizeof(uint4)) {
@@ -122,17 +129,16 @@ class PeerRow {
     }
   }
 
-  // Waits for 16 bytes of every rank's row at each of these places. Without kSendsToItself, the
-  // part of this rank is not read.
-  template <int kPlaces>
-  __device__ __forceinline__ void receive_from_ranks(const int64_t (&at)[kPlaces],
-                                                     uint4 (&parts)[kPlaces * kRanks]) const {
-    const auto address_of = [&](int i) -> const std::byte* {
-      const int r = i % kRanks;
-      if (!is_sent(r)) return nullptr;
-      return inboxes_.of_rank[inboxes_.rank] + part(now_ + r) + at[i / kRanks];
+  // The sums of words of all ranks' rows, once the others' have arrived.
+  template <typename T, typename Words>
+  __device__ __forceinline__ void receive_sums(int64_t at, const Words& own,
+                                               float (&sums)[sizeof(Words) / sizeof(T)]) const {
+    const auto address_of = [&](int r) -> const std::byte* {
+      return is_other(r) ? inboxes_.of_rank[inboxes_.rank] + part(now_ + r) + at : nullptr;
     };
+    Words parts[kRanks];
     receive_all(inboxes_, address_of, parts);
+    sum_parts<T>(inboxes_, own, parts, sums);
   }
 
   // Called by one thread, once every thread has constructed its PeerRow of this slot.
@@ -140,16 +146,9 @@ class PeerRow {
     *slot_ = {last_.num_calls + 1, static_cast<uint32_t>(row_bytes)};
   }
 
-  __device__ __forceinline__ int rank() const {
-    return inboxes_.rank;
-  }
-  __device__ __forceinline__ int num_ranks() const {
-    return inboxes_.num_ranks;
-  }
-
  private:
-  __device__ __forceinline__ bool is_sent(int r) const {
-    return r < inboxes_.num_ranks && (kSendsToItself || r != inboxes_.rank);
+  __device__ __forceinline__ bool is_other(int r) const {
+    return r < inboxes_.num_ranks && r != inboxes_.rank;
   }
   __device__ __forceinline__ static int64_t part(int64_t idx) {
     return idx * static_cast<int64_t>(kMaxPeerRowBytes);

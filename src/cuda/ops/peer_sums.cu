@@ -26,7 +26,7 @@ class SummedRow {
   // Before wait_for_previous_kernel().
   __device__ explicit SummedRow(const Args& args) : args_(args) {}
   __device__ void start(int64_t row) { x_ = args_.x + row * args_.width; }
-  // What this rank adds.
+  // The numbers that this rank adds.
   __device__ const T* part() const { return x_; }
   // The result for the vector of the row that begins at column i.
   __device__ Vec<T, kWidestVec<T>> add(int /*i*/, const float (&sum)[kWidestVec<T>]) const {
@@ -129,21 +129,6 @@ __device__ __forceinline__ void for_each_vector(int width, const Body& body) {
   }
 }
 
-// The result from the ranks' vectors, of which this rank's own is not yet in `parts`.
-template <int kRanks, typename Row>
-__device__ __forceinline__ auto add_parts(const PeerInboxes& inboxes, const Row& row, int i,
-                                          uint4 (&parts)[kRanks]) {
-  using T = typename Row::Element;
-  const uint4 own = load_marked(row.part() + i);
-#pragma unroll
-  for (int r = 0; r < kRanks; ++r) {
-    if (r == inboxes.rank) parts[r] = own;
-  }
-  float sum[kWidestVec<T>];
-  sum_of<T, kRanks>(parts, inboxes.num_ranks, sum);
-  return row.add(i, sum);
-}
-
 // Every rank sends its row to the others, and adds up all. One thread block per row.
 template <typename Row, int kRanks>
 __global__ void __launch_bounds__(kMaxBlock)
@@ -154,15 +139,15 @@ __global__ void __launch_bounds__(kMaxBlock)
   Row row(args);
   wait_for_previous_kernel();
   row.start(blockIdx.x);
-  const PeerRow<kRanks, /*kSendsToItself=*/false> peers(inboxes, blockIdx.x);
-  for_each_vector<T>(
-      args.width, [&](int i, int64_t at) { peers.send_to_ranks(at, load_marked(row.part() + i)); });
+  const PeerRow<kRanks> peers(inboxes, blockIdx.x);
+  for_each_vector<T>(args.width, [&](int i, int64_t at) {
+    peers.send_to_others(at, load_marked(row.part() + i));
+  });
   peers.refill(threadIdx.x, blockDim.x);
   for_each_vector<T>(args.width, [&](int i, int64_t at) {
-    const int64_t places[1] = {at};
-    uint4 parts[kRanks];
-    peers.receive_from_ranks(places, parts);
-    row.store(i, add_parts(inboxes, row, i, parts));
+    float sums[kWidestVec<T>];
+    peers.template receive_sums<T>(at, load_marked(row.part() + i), sums);
+    row.store(i, row.add(i, sums));
   });
   row.finish();
   __syncthreads();
@@ -252,8 +237,10 @@ __global__ void __launch_bounds__(kTwoStepThreads)
       };
       uint4 parts[kRanks];
       receive_all(inboxes, address_of, parts);
-      const Result sum = add_parts(inboxes, row, i, parts);
-      const uint4 result = marked(reinterpret_cast<const uint4&>(sum));
+      float sums[kWidestVec<T>];
+      sum_parts<T>(inboxes, load_marked(row.part() + i), parts, sums);
+      const Result added = row.add(i, sums);
+      const uint4 result = marked(reinterpret_cast<const uint4&>(added));
 #pragma unroll
       for (int r = 0; r < kRanks; ++r) {
         if (r < inboxes.num_ranks && r != rank) send(rows.result(r, t) + at, result);

@@ -300,9 +300,9 @@ TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
     int hidden, q_size, intermediate, qkv_size, num_stages;
   };
   for (const Model& model : {Model{"Llama-3.1-8B", 4096, 4096, 14336, 6144, 4},
-                             Model{"Qwen3-14B", 5120, 5120, 17408, 7168, 3},
+                             Model{"Qwen3-14B", 5120, 5120, 17408, 7168, 4},
                              Model{"Qwen3-32B", 5120, 8192, 25600, 10240, 3},
-                             Model{"Llama-3.3-70B", 8192, 8192, 28672, 10240, 2}}) {
+                             Model{"Llama-3.3-70B", 8192, 8192, 28672, 10240, 3}}) {
     cuda::tail::Params params;
     params.hidden = model.hidden;
     const auto add = [&](int n, int k, int rows_per_column) {
@@ -316,6 +316,7 @@ TEST(LayerTailPlanTest, RingsLeaveRoomForAttention) {
     add(model.intermediate, model.hidden, 2);
     add(model.hidden, model.intermediate, 1);
     add(model.qkv_size, model.hidden, 1);
+    params.max_own_columns = cuda::tail::max_range_columns(params.gemms[cuda::tail::kO], 132);
     cuda::tail::fit_rings(params, kSharedMemory);
     EXPECT_EQ(params.num_stages, model.num_stages) << model.name;
     EXPECT_LE(cuda::tail::shared_layout(params).num_bytes, kSharedMemory.beside_attention)
