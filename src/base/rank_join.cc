@@ -2,26 +2,30 @@
 
 namespace quire {
 
-Status RankJoin::join(const Status& status) {
+Result<std::string> RankJoin::join(const Status& status, std::string bytes) {
   std::unique_lock lock(mutex_);
   if (!status.ok()) return fail(status, lock);
   if (!error_.ok()) return error_;
+  if (!bytes.empty()) own_bytes_ = std::move(bytes);
   if (++num_joined_ < num_ranks_) {
     const uint64_t join = num_joins_;
     joined_.wait(lock, [&] { return num_joins_ != join || !error_.ok(); });
-    return error_;
+    if (!error_.ok()) return error_;
+    return bytes_;
   }
+  bytes_ = std::exchange(own_bytes_, {});
   if (join_others_) {
     lock.unlock();
-    const Status others = join_others_();
+    Result<std::string> others = join_others_(std::move(bytes_));
     lock.lock();
-    if (!others.ok()) return fail(others, lock);
+    if (!others.ok()) return fail(others.status(), lock);
     if (!error_.ok()) return error_;
+    bytes_ = std::move(*others);
   }
   num_joined_ = 0;
   ++num_joins_;
   joined_.notify_all();
-  return {};
+  return bytes_;
 }
 
 Status RankJoin::fail(const Status& status, std::unique_lock<std::mutex>& lock) {

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <string>
+#include <utility>
 
 #include "quire/status.h"
 
@@ -15,9 +17,10 @@ class RankJoin {
  public:
   // `on_failure` is called once, with the first error: it releases ranks that wait elsewhere.
   // `join_others`, if there is one, joins ranks of other processes; the last rank that arrives
-  // calls it for all.
+  // calls it for all. It gets the bytes that a rank of this process passed to broadcast(), and
+  // returns those of all processes.
   RankJoin(int num_ranks, std::function<void(const Status& error)> on_failure,
-           std::function<Status()> join_others = {})
+           std::function<Result<std::string>(std::string bytes)> join_others = {})
       : num_ranks_(num_ranks),
         on_failure_(std::move(on_failure)),
         join_others_(std::move(join_others)) {}
@@ -27,21 +30,26 @@ class RankJoin {
   // Waits until every rank has made the same number of calls; each makes them from one thread at a
   // time. Once an error was passed, which any thread may do at any time, this and all later calls
   // return it at once.
-  Status join(const Status& status);
+  Status join(const Status& status) { return join(status, "").status(); }
+  // Joins, and returns the bytes of rank 0 on every rank; the others pass none.
+  Result<std::string> broadcast(std::string bytes) { return join(Status(), std::move(bytes)); }
   bool has_failed() const { return has_failed_.load(); }
 
  private:
+  Result<std::string> join(const Status& status, std::string bytes);
   Status fail(const Status& status, std::unique_lock<std::mutex>& lock);
 
   const int num_ranks_;
   const std::function<void(const Status&)> on_failure_;
-  const std::function<Status()> join_others_;
+  const std::function<Result<std::string>(std::string)> join_others_;
   std::atomic<bool> has_failed_ = false;
   std::mutex mutex_;
   std::condition_variable joined_;
   Status error_;  // the first
   int num_joined_ = 0;
   uint64_t num_joins_ = 0;
+  std::string own_bytes_;  // of the ranks that have arrived for the next join
+  std::string bytes_;      // of the last join; the next one completes when all have read them
 };
 
 }  // namespace quire

@@ -1,9 +1,14 @@
 #include "platform/uniform_drafts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <type_traits>
 #include <utility>
+
+#include "base/byte_archive.h"
 
 namespace quire {
 namespace {
@@ -33,6 +38,35 @@ double DraftCosts::step_seconds(int num_seqs, size_t choice) const {
   const int below = *std::prev(above);
   const double share = static_cast<double>(num_seqs - below) / (*above - below);
   return seconds(idx - 1) + share * (seconds(idx) - seconds(idx - 1));
+}
+
+template <typename Archive, typename Value>
+requires std::is_same_v<std::remove_const_t<Value>, DraftCosts>
+void fields(Archive& archive, Value& costs) {
+  archive(costs.batch_sizes, costs.num_drafts, costs.verify_seconds, costs.propose_seconds);
+}
+
+std::string draft_costs_to_bytes(const DraftCosts& costs) {
+  ByteWriter writer;
+  writer(costs);
+  return writer.take();
+}
+
+Result<DraftCosts> draft_costs_from_bytes(std::string_view bytes, const DraftCosts& own) {
+  DraftCosts costs;
+  ByteReader reader(bytes);
+  reader(costs);
+  const size_t num_times = own.batch_sizes.size() * own.num_drafts.size();
+  if (reader.is_complete() && costs.batch_sizes == own.batch_sizes &&
+      costs.num_drafts == own.num_drafts && costs.verify_seconds.size() == num_times &&
+      costs.propose_seconds.size() == num_times) {
+    return costs;
+  }
+  return internal_error(
+      fmt::format("[runner] rank 0 has measured steps of {} batch sizes with {} numbers of drafts, "
+                  "expected {} and {} as on this rank",
+                  costs.batch_sizes.size(), costs.num_drafts.size(), own.batch_sizes.size(),
+                  own.num_drafts.size()));
 }
 
 UniformDrafts::UniformDrafts(DraftCosts costs)

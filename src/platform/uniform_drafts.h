@@ -7,10 +7,13 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "platform/adaptive_drafts.h"
+#include "quire/status.h"
 #include "sched/batch_plan.h"
 
 namespace quire {
@@ -30,6 +33,11 @@ struct DraftCosts {
   double step_seconds(int num_seqs, size_t choice) const;
 };
 
+// The costs for other ranks, which must choose by the same times.
+std::string draft_costs_to_bytes(const DraftCosts& costs);
+// kInternal unless these are costs of the same steps as `own`.
+Result<DraftCosts> draft_costs_from_bytes(std::string_view bytes, const DraftCosts& own);
+
 // The drafts that one sequence's span verified and accepted.
 struct SpanDrafts {
   int num_drafts = 0;
@@ -37,7 +45,7 @@ struct SpanDrafts {
 };
 
 // The choices of one runner (through StepDrafts). They depend only on the costs and on the calls so
-// far.
+// far, so the runners of all ranks choose alike by the same costs.
 //
 // The drafts that a step verifies are proposed after the step before it. So each number is chosen
 // twice: when step s is enqueued, plan_proposals() chooses how many drafts the drafter proposes for

@@ -164,6 +164,31 @@ TEST(DraftCosts, InterpolateBetweenTheMeasuredNumbersOfSequences) {
   EXPECT_THAT(costs.step_seconds(9, 1), DoubleNear(6.5, 1e-9)) << "as the largest";
 }
 
+TEST(DraftCosts, AreTheSameOnAllRanks) {
+  const DraftCosts first = two_sizes();
+  DraftCosts own = first;
+  for (double& seconds : own.verify_seconds) seconds *= 1.1;
+  const Result<DraftCosts> taken = draft_costs_from_bytes(draft_costs_to_bytes(first), own);
+  ASSERT_TRUE(taken.ok()) << taken.status().message();
+  EXPECT_EQ(taken->batch_sizes, first.batch_sizes);
+  EXPECT_EQ(taken->num_drafts, first.num_drafts);
+  EXPECT_EQ(taken->verify_seconds, first.verify_seconds);
+  EXPECT_EQ(taken->propose_seconds, first.propose_seconds);
+}
+
+TEST(DraftCosts, OfOtherStepsAreRefused) {
+  const DraftCosts own = two_sizes();
+  DraftCosts other = own;
+  other.num_drafts.back() = 3;
+  DraftCosts cut = own;
+  cut.propose_seconds.pop_back();
+  const std::string bytes = draft_costs_to_bytes(own);
+  for (const std::string& wrong : {draft_costs_to_bytes(other), draft_costs_to_bytes(cut),
+                                   std::string(), bytes + "x", bytes.substr(1)}) {
+    EXPECT_EQ(draft_costs_from_bytes(wrong, own).status().code(), StatusCode::kInternal);
+  }
+}
+
 TEST(UniformDrafts, VerifyNothingBeforeSomethingWasProposed) {
   UniformDrafts drafts({.batch_sizes = {1},
                         .num_drafts = {0, 1, 3},

@@ -44,8 +44,9 @@ RankGroup::RankGroup(int num_local, std::shared_ptr<Nodes> nodes)
             num_rounds_.notify_all();
             if (nodes_ != nullptr) nodes_->fail(error);
           },
-          [this]() -> Status {
-            return nodes_ == nullptr ? Status() : nodes_->all_gather("join", "").status();
+          [this](std::string bytes) -> Result<std::string> {
+            if (nodes_ == nullptr) return bytes;
+            return nodes_->broadcast("join", bytes);
           }) {
   QUIRE_CHECK(num_local > 0, "[cpu] a group of ranks is empty");
   if (nodes_ == nullptr) return;

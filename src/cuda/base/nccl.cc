@@ -110,8 +110,9 @@ struct NcclRanks::Impl {
               aborting = std::jthread([this] { abort_all(); });
               if (nodes != nullptr) nodes->fail(error);
             },
-            [this]() -> Status {
-              return nodes == nullptr ? Status() : nodes->all_gather("join", "").status();
+            [this](std::string bytes) -> Result<std::string> {
+              if (nodes == nullptr) return bytes;
+              return nodes->broadcast("join", bytes);
             }) {}
   ~Impl() {
     if (nodes != nullptr) nodes->set_failure_handler(nullptr);
@@ -331,6 +332,10 @@ void NcclRanks::on_failure(std::function<void()> release) {
 
 Status NcclRanks::join(const Status& status) {
   return impl_->join.join(status);
+}
+
+Result<std::string> NcclRanks::broadcast(std::string bytes) {
+  return impl_->join.broadcast(std::move(bytes));
 }
 
 }  // namespace quire::cuda

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "base/rank_join.h"
 #include "cuda/base/stream.h"
@@ -38,6 +39,8 @@ class NcclRanks {
   void on_failure(std::function<void()> release);
   // RankJoin::join(). A rank that fails ends the collectives in which the others wait.
   Status join(const Status& status);
+  // RankJoin::broadcast().
+  Result<std::string> broadcast(std::string bytes);
 
  private:
   struct Impl;

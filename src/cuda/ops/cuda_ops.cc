@@ -362,6 +362,11 @@ class CudaOpsImpl final : public CudaOps {
     return tune_layer_tails(recording.layers);
   }
 
+  Result<std::string> from_first_rank(std::string own) override {
+    if (ranks_ == nullptr) return own;
+    return ranks_->broadcast(rank_ == 0 ? std::move(own) : std::string());
+  }
+
  private:
   // The products and layer tails of the step that tune_linears() runs.
   struct Recording {

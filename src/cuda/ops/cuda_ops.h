@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "cuda/base/nccl.h"
 #include "cuda/base/stream.h"
@@ -39,6 +40,9 @@ class CudaOps : public Ops {
   // of the step nothing is measured.
   virtual Status tune_linears(std::span<const int> row_counts,
                               const std::function<Status()>& run_step) = 0;
+  // Waits until every rank has called it, and returns the bytes of rank 0: times by which all ranks
+  // must choose alike.
+  virtual Result<std::string> from_first_rank(std::string own) = 0;
 };
 
 struct CudaOpsOptions {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -289,13 +291,7 @@ Status CudaRunner::start_drafter(CudaOps& ops) {
     }
     draft_stage_.log_graphs();
   }
-  if (!parts_.verification.is_adaptive) return stream_.synchronize();
-  // Each rank would measure other times, and choose other numbers of drafts.
-  if (parts_.sizes.limits.parallel.size > 1) {
-    log_info("[cuda] every step verifies all drafts, because several GPUs share the model");
-    return stream_.synchronize();
-  }
-  return measure_drafts();
+  return parts_.verification.is_adaptive ? measure_drafts(ops) : stream_.synchronize();
 }
 
 Status CudaRunner::derive_padding(const GraphBatch& batch) {
@@ -304,7 +300,7 @@ Status CudaRunner::derive_padding(const GraphBatch& batch) {
   return {};
 }
 
-Status CudaRunner::measure_drafts() {
+Status CudaRunner::measure_drafts(CudaOps& ops) {
   const auto verify = [this](const DecodeGraph& graph) -> Status {
     if (parts_.sizes.enforce_eager) return run_padding(graph, graph.batch.num_tokens());
     QUIRE_RETURN_IF_ERROR(plan_padding(graph).status());
@@ -315,8 +311,17 @@ Status CudaRunner::measure_drafts() {
     return draft_stage_.run(draft_step(&graph.batch, graph.batch.num_tokens()),
                             graph.batch.num_reqs, num_drafts);
   };
-  QUIRE_ASSIGN_OR_RETURN(DraftCosts costs,
+  // A rank that still loads kernels must not wait for one whose graphs already wait for it.
+  QUIRE_RETURN_IF_ERROR(stream_.synchronize());
+  QUIRE_RETURN_IF_ERROR(ops.from_first_rank("").status());
+  const auto start = std::chrono::steady_clock::now();
+  QUIRE_ASSIGN_OR_RETURN(const DraftCosts own,
                          measure_draft_costs(graphs_, {verify, propose}, stream_));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  // Every rank chooses the number of proposals, so all choose by the same times.
+  QUIRE_ASSIGN_OR_RETURN(const std::string bytes, ops.from_first_rank(draft_costs_to_bytes(own)));
+  QUIRE_ASSIGN_OR_RETURN(DraftCosts costs, draft_costs_from_bytes(bytes, own));
+  if (parts_.sizes.limits.parallel.rank == 0) log_draft_costs(costs, took.count());
   step_drafts_.adapt(std::move(costs));
   return {};
 }

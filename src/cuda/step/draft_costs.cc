@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -26,21 +25,6 @@ Result<double> seconds_of(const Stopwatch& stopwatch, CudaStream& stream,
   return us * 1e-6 / kNumTimed;
 }
 
-void log_costs(const DraftCosts& costs, double seconds) {
-  log_info("[cuda] measured steps with 0 to {} drafts in {:.2f} s", costs.num_drafts.back(),
-           seconds);
-  const size_t num_choices = costs.num_drafts.size();
-  for (const size_t size : {size_t{0}, costs.batch_sizes.size() - 1}) {
-    const auto range = [&](const std::vector<double>& all) {
-      const size_t first = size * num_choices;
-      return fmt::format("{:.2f} to {:.2f} ms", 1e3 * all[first],
-                         1e3 * all[first + num_choices - 1]);
-    };
-    log_info("[cuda] with {} sequences, a step takes {}, and the drafter after it {}",
-             costs.batch_sizes[size], range(costs.verify_seconds), range(costs.propose_seconds));
-  }
-}
-
 }  // namespace
 
 std::vector<int> measured_batch_sizes(std::span<const int> batch_sizes) {
@@ -54,7 +38,6 @@ std::vector<int> measured_batch_sizes(std::span<const int> batch_sizes) {
 
 Result<DraftCosts> measure_draft_costs(const DecodeGraphs& graphs, const PaddingStep& step,
                                        CudaStream& stream) {
-  const auto start = std::chrono::steady_clock::now();
   QUIRE_CHECK(graphs.q_lens().front() == 1, "[cuda] no graph decodes without drafts");
   QUIRE_ASSIGN_OR_RETURN(const Stopwatch stopwatch, Stopwatch::create());
   DraftCosts costs;
@@ -73,9 +56,22 @@ Result<DraftCosts> measure_draft_costs(const DecodeGraphs& graphs, const Padding
       costs.propose_seconds.push_back(propose);
     }
   }
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  log_costs(costs, took.count());
   return costs;
+}
+
+void log_draft_costs(const DraftCosts& costs, double seconds) {
+  log_info("[cuda] measured steps with 0 to {} drafts in {:.2f} s", costs.num_drafts.back(),
+           seconds);
+  const size_t num_choices = costs.num_drafts.size();
+  for (const size_t size : {size_t{0}, costs.batch_sizes.size() - 1}) {
+    const auto range = [&](const std::vector<double>& all) {
+      const size_t first = size * num_choices;
+      return fmt::format("{:.2f} to {:.2f} ms", 1e3 * all[first],
+                         1e3 * all[first + num_choices - 1]);
+    };
+    log_info("[cuda] with {} sequences, a step takes {}, and the drafter after it {}",
+             costs.batch_sizes[size], range(costs.verify_seconds), range(costs.propose_seconds));
+  }
 }
 
 }  // namespace quire::cuda

@@ -27,8 +27,11 @@ struct PaddingStep {
 std::vector<int> measured_batch_sizes(std::span<const int> batch_sizes);
 
 // Runs steps of each query length of `graphs`, the first of which is 1, in batches of the measured
-// sizes. Must not run while a step is in flight.
+// sizes. Must not run while a step is in flight. If several ranks share the model, all measure at
+// the same time, because their graphs wait for each other.
 Result<DraftCosts> measure_draft_costs(const DecodeGraphs& graphs, const PaddingStep& step,
                                        CudaStream& stream);
+// seconds: that the measurement took.
+void log_draft_costs(const DraftCosts& costs, double seconds);
 
 }  // namespace quire::cuda

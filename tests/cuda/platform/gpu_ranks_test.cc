@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cuda/platform/gpu_engine.h"
@@ -110,28 +111,66 @@ TEST_F(GpuRanks, AnswerQuestionsAsOneGpu) {
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].text, expected[i].text) << i;
 }
 
-TEST_F(GpuRanks, DividesDraftersWithTheirTargets) {
-  for (const EngineConfig& config :
-       {testing::with_drafter(testing::eagle_target(), "", 3, "ngram"),
-        testing::with_drafter(testing::eagle_target(), testing::eagle_target().model, 3),
-        testing::with_drafter(testing::eagle_target(), testing::eagle_head(), 3, "eagle3"),
-        testing::with_drafter(testing::mimo_target(), "", 1, "mtp"),
-        testing::with_drafter(testing::eagle_target(), testing::block_drafter("dflash"), 3,
-                              "dflash")}) {
-    SCOPED_TRACE(config.speculative_config);
-    EngineConfig typed = config;
-    typed.dtype = "f32";
-    const auto expected = run(with_ranks(typed, 1), testing::eagle_requests());
-    const auto got = run(with_ranks(typed, 2), testing::eagle_requests());
-    ASSERT_EQ(got.size(), expected.size());
-    size_t num_equal = 0;
-    for (size_t i = 0; i < got.size(); ++i) {
-      EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
-      num_equal += got[i].token_ids == expected[i].token_ids;
-    }
-    // A number next to the border between two tokens may fall on its other side.
-    EXPECT_GE(num_equal + 2, got.size());
+std::vector<EngineConfig> drafters() {
+  std::vector<EngineConfig> all = {
+      testing::with_drafter(testing::eagle_target(), "", 3, "ngram"),
+      testing::with_drafter(testing::eagle_target(), testing::eagle_target().model, 3),
+      testing::with_drafter(testing::eagle_target(), testing::eagle_head(), 3, "eagle3"),
+      testing::with_drafter(testing::mimo_target(), "", 1, "mtp"),
+      testing::with_drafter(testing::eagle_target(), testing::block_drafter("dflash"), 3,
+                            "dflash")};
+  for (EngineConfig& config : all) config.dtype = "f32";
+  return all;
+}
+
+void expect_nearly_same(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  size_t num_equal = 0;
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_TRUE(got[i].error.ok()) << got[i].error.message();
+    num_equal += got[i].token_ids == expected[i].token_ids;
   }
+  // A number next to the border between two tokens may fall on its other side.
+  EXPECT_GE(num_equal + 2, got.size());
+}
+
+TEST_F(GpuRanks, DividesDraftersWithTheirTargets) {
+  for (const EngineConfig& config : drafters()) {
+    SCOPED_TRACE(config.speculative_config);
+    const auto expected = run(with_ranks(config, 1), testing::eagle_requests());
+    expect_nearly_same(run(with_ranks(config, 2), testing::eagle_requests()), expected);
+  }
+}
+
+// Every rank chooses how many drafts it proposes. If two differed, their collectives would, too.
+TEST_F(GpuRanks, VerifyAsManyDraftsAsPay) {
+  for (const EngineConfig& config : drafters()) {
+    SCOPED_TRACE(config.speculative_config);
+    const auto expected = run(with_ranks(config, 1), testing::eagle_requests());
+    EngineConfig adaptive = config;
+    constexpr std::string_view kFixed = R"("enable_adaptive_verification": false)";
+    adaptive.speculative_config.replace(adaptive.speculative_config.find(kFixed), kFixed.size(),
+                                        R"("enable_adaptive_verification": true)");
+    for (const bool eager : {false, true}) {
+      expect_nearly_same(run(with_ranks(adaptive, 2, eager), testing::eagle_requests()), expected);
+    }
+  }
+}
+
+// Drafts that are never accepted cost time, so only probes verify them.
+TEST_F(GpuRanks, LeaveOutDraftsThatDoNotPay) {
+  EngineConfig config = with_ranks(testing::eagle_target(), 2);
+  config.speculative_config = R"({"method": "ngram", "num_speculative_tokens": 3,
+      "rejection_sample_method": "synthetic", "synthetic_acceptance_rates": [0, 0, 0]})";
+  const auto engine = testing::make_engine(config);
+  ASSERT_NE(engine, nullptr);
+  for (const Collected& output : run_all(*engine, testing::eagle_requests())) {
+    EXPECT_TRUE(output.error.ok()) << output.error.message();
+  }
+  const SpeculationStats stats = testing::stats_at_rest(*engine).speculation;
+  EXPECT_GT(stats.num_spans, 0) << "the first steps try them";
+  // eagle_requests() decode for 24 times 40 steps, of which fixed verification would verify 3 each.
+  EXPECT_LT(stats.num_drafts, 24 * 40 * 3 / 4);
 }
 
 }  // namespace
