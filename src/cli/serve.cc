@@ -351,11 +351,13 @@ void wait_for_interrupt(server::Service& service, const http::Server& transport)
 }
 
 // Runs the ranks of a node that does not serve. An interrupt often reaches all nodes at once, so
-// node 0 gets the time to finish its requests.
+// node 0 gets the time to finish its requests. Until the nodes have met and loaded, should_stop is
+// not called, and an interrupt ends the program at once.
 Result<int> run_node(const ServeOptions& options) {
-  const CancelScope scope;
+  std::optional<CancelScope> scope;
   std::optional<std::chrono::steady_clock::time_point> deadline;
   const auto should_stop = [&] {
+    if (!scope) scope.emplace();
     if (!CancelScope::interrupted()) return false;
     const auto now = std::chrono::steady_clock::now();
     if (!deadline) {
@@ -378,10 +380,8 @@ Result<int> run(const ServeOptions& options) {
     return invalid_argument(
         "--headless: got it for node 0, which serves, expected --node-rank of at least 1");
   }
-  // Outside the scope, a signal ends the program while it waits for the writer of a pipe.
   QUIRE_ASSIGN_OR_RETURN(server::ApiKeys keys,
                          server::ApiKeys::create(options.api_keys, options.api_key_file));
-  const CancelScope scope;
   QUIRE_RETURN_IF_ERROR(http::Server::check(options.transport));
   QUIRE_RETURN_IF_ERROR(check_descriptor_limit());
   warn_of_readable_keys(options);
@@ -391,6 +391,9 @@ Result<int> run(const ServeOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig engine_config,
                          with_block_hashes_of_environment(options.engine));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(engine_config));
+  // A signal ends the program at once up to here: it may wait for the writer of a pipe, for other
+  // nodes, or minutes for a disk.
+  const CancelScope scope;
   const bool is_local = http::are_local(sockets);
   const server::ServiceConfig config = service_config(options, std::move(keys), *engine, is_local);
   warn_of_missing_template(*engine);

@@ -275,6 +275,10 @@ std::vector<int> DraftModel::decode_q_lens(std::vector<int> q_lens) const {
   return q_lens;
 }
 
+void DraftModel::stop_with(std::shared_ptr<Nodes> nodes) {
+  weights_ = stop_with_nodes(std::move(weights_), std::move(nodes));
+}
+
 Result<std::unique_ptr<DraftModel>> DraftModel::open(const EngineConfig& engine,
                                                      const DraftModelChoice& choice,
                                                      const ModelConfig& target) {

@@ -16,6 +16,7 @@
 
 namespace quire {
 
+class Nodes;
 struct TensorSpec;
 
 enum class DraftModelKind {
@@ -72,6 +73,8 @@ class DraftModel {
                                               const ModelLimits& limits) = 0;
 
   const ModelConfig& config() const { return config_; }
+  // Ends load() once the nodes have failed (node_setup.h); null: there is one.
+  void stop_with(std::shared_ptr<Nodes> nodes);
 
  protected:
   WeightSource& weights() const { return *weights_; }

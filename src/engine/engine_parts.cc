@@ -264,6 +264,8 @@ Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
     if (planned.draft) {
       QUIRE_RETURN_IF_ERROR(add_model_drafter(device, *planned.draft, own_plan, own));
     }
+    // The kernels are measured, and graphs captured, only while all nodes live.
+    if (parts->nodes != nullptr) QUIRE_RETURN_IF_ERROR(parts->nodes->status());
     runners[rank].context = &device;
     QUIRE_ASSIGN_OR_RETURN(
         runners[rank].runner,
@@ -417,6 +419,10 @@ Result<std::vector<std::unique_ptr<EngineParts>>> assemble_replicas(const Engine
   };
   const auto assemble = [&]() -> Status {
     QUIRE_RETURN_IF_ERROR(plan_all(config, speculation, files, nodes, &planned));
+    files.weights = stop_with_nodes(std::move(files.weights), nodes);
+    for (const PlannedReplica& replica : planned) {
+      if (replica.engine.draft) replica.engine.draft->stop_with(nodes);
+    }
     log_plans(config, planned, files);
     for (size_t r = 0; r < planned.size(); ++r) {
       replicas.push_back(std::make_unique<EngineParts>());

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -93,6 +94,45 @@ std::vector<std::pair<std::string, std::string>> settings_of(const EngineConfig&
           {"cpu_activations", config.cpu_activations}};
 }
 
+// The weights of a node, whose reads fail with the error of the nodes.
+class NodeWeights final : public WeightSource {
+ public:
+  NodeWeights(std::unique_ptr<WeightSource> source, std::shared_ptr<Nodes> nodes)
+      : source_(std::move(source)), nodes_(std::move(nodes)) {}
+
+  Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
+    QUIRE_RETURN_IF_ERROR(nodes_->status());
+    return source_->tensor(name, expected);
+  }
+  Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override {
+    QUIRE_RETURN_IF_ERROR(nodes_->status());
+    return source_->integers(name, count);
+  }
+  Result<std::optional<RepeatedTensor>> repeated(std::string_view name) override {
+    QUIRE_RETURN_IF_ERROR(nodes_->status());
+    return source_->repeated(name);
+  }
+  Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
+    QUIRE_RETURN_IF_ERROR(nodes_->status());
+    return source_->blocks(name, expected);
+  }
+  void release(std::string_view name) override { source_->release(name); }
+  bool has(std::string_view name) const override { return source_->has(name); }
+  std::optional<DType> dtype_of(std::string_view name) const override {
+    return source_->dtype_of(name);
+  }
+  std::string file_of(std::string_view name) const override { return source_->file_of(name); }
+  const GgufBlockType* block_type(std::string_view name) const override {
+    return source_->block_type(name);
+  }
+  std::vector<std::string> names() const override { return source_->names(); }
+  std::vector<const MappedFile*> files() const override { return source_->files(); }
+
+ private:
+  std::unique_ptr<WeightSource> source_;
+  std::shared_ptr<Nodes> nodes_;
+};
+
 NodePlace place_of(const EngineConfig& config) {
   return {.num_nodes = config.nnodes,
           .node = config.node_rank,
@@ -136,6 +176,12 @@ Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const M
                       .token = token.empty() && variable != nullptr ? variable : token,
                       .settings = settings_of(config, files),
                       .silence_timeout = std::chrono::seconds(config.rank_timeout)});
+}
+
+std::unique_ptr<WeightSource> stop_with_nodes(std::unique_ptr<WeightSource> source,
+                                              std::shared_ptr<Nodes> nodes) {
+  if (nodes == nullptr) return source;
+  return std::make_unique<NodeWeights>(std::move(source), std::move(nodes));
 }
 
 Status check_step_message(int64_t num_tokens, int64_t hidden_size, int num_ranks) {

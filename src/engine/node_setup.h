@@ -10,6 +10,7 @@
 #include "nodes/nodes.h"
 #include "quire/config.h"
 #include "quire/status.h"
+#include "tensor/weight_source.h"
 
 namespace quire {
 
@@ -25,6 +26,11 @@ inline int num_local_ranks(const EngineConfig& config) {
 // Waits for the other nodes; null if there are none. Fails if they have another model, another
 // version of Quire, or other settings that their steps depend on.
 Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files);
+
+// `source`, which cannot be read any more once the nodes have failed: to load the rest of a model
+// may take minutes. nodes: null if there is one.
+std::unique_ptr<WeightSource> stop_with_nodes(std::unique_ptr<WeightSource> source,
+                                              std::shared_ptr<Nodes> nodes);
 
 // Fails if CPUs of several nodes could not exchange the results of a step's tokens.
 Status check_step_message(int64_t num_tokens, int64_t hidden_size, int num_ranks);

@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr std::string_view kMagic = "quire nodes 1\n";
+constexpr std::string_view kMagic = "quire nodes 2\n";
 constexpr size_t kNonceBytes = 32;
 constexpr size_t kMacBytes = 32;
 constexpr size_t kMaxHelloBytes = 32 << 10;
@@ -43,8 +43,9 @@ constexpr int kMaxReports = 20;
 
 // ---- The messages: node 0 sends kMagic and a nonce. The node answers with a Hello and its code.
 // Node 0 sends a Verdict and its code: a refusal at once, a welcome when all nodes have arrived, so
-// that all begin at the same time. Hello and Verdict are preceded by their lengths. If the node's
-// code is wrong, node 0 sends an empty verdict and zeros: it signs nothing for other programs.
+// that all begin at the same time, and until then about every second that others are missing.
+// Hello and Verdict are preceded by their lengths. If the node's code is wrong, node 0 sends an
+// empty verdict and zeros: it signs nothing for other programs.
 
 struct Hello {
   std::string nonce;
@@ -59,7 +60,7 @@ void fields(Archive& archive, Value& hello) {
   archive(hello.nonce, hello.node, hello.num_nodes, hello.host, hello.settings);
 }
 
-enum class Answer : uint8_t { kWelcome, kRefused };
+enum class Answer : uint8_t { kWelcome, kRefused, kWaiting };
 struct Verdict {
   uint8_t answer = 0;
   std::string text;  // the host name of node 0, or the reason
@@ -241,9 +242,19 @@ class Acceptor {
   Status poll_until_all() {
     const Clock::time_point start = Clock::now();
     Clock::time_point next_report = start + kReportInterval;
+    const auto sign_interval =
+        std::clamp<std::chrono::milliseconds>(config_.silence_timeout / 8, 20ms, 1s);
+    Clock::time_point next_sign = start;
     while (num_met_ < nodes_.size()) {
       QUIRE_RETURN_IF_ERROR(poll_once());
       const Clock::time_point now = Clock::now();
+      if (now >= next_sign) {
+        next_sign = now + sign_interval;
+        for (const WaitingNode& node : nodes_) {
+          const Socket& socket = node.connected.socket;
+          if (socket.is_open()) answer(socket, node.nonce, Answer::kWaiting, "");
+        }
+      }
       if (num_met_ < nodes_.size() && now - start > config_.meet_timeout) {
         return unavailable(fmt::format(
             "[nodes] {} not connected to node 0 within {} s; expected them at {} port {}",
@@ -437,6 +448,14 @@ class Acceptor {
 
 // ---- The other nodes
 
+Status other_program(const NodesConfig& config) {
+  return invalid_argument(fmt::format(
+      "[nodes] another program than this version of Quire, or one with another "
+      "QUIRE_CLUSTER_TOKEN, "
+      "listens at {} port {}; set `master_port` to a free port of node 0, and the same token",
+      config.place.master_addr, config.place.master_port));
+}
+
 // Absent: node 0 does not listen yet.
 std::optional<Socket> try_connect(const addrinfo& addresses) {
   for (const addrinfo* address = &addresses; address != nullptr; address = address->ai_next) {
@@ -448,20 +467,35 @@ std::optional<Socket> try_connect(const addrinfo& addresses) {
   return std::nullopt;
 }
 
+// Waits for node 0's next verdict for at most `time`.
+Result<Verdict> receive_verdict(const NodesConfig& config, const Socket& socket,
+                                std::string_view nonce, std::chrono::milliseconds time) {
+  socket.configure(kHelloTimeout, time);
+  uint32_t size = 0;
+  QUIRE_RETURN_IF_ERROR(
+      socket.receive({static_cast<char*>(static_cast<void*>(&size)), sizeof size}));
+  if (size > kMaxHelloBytes) return other_program(config);
+  std::string reply(size + kMacBytes, '\0');
+  QUIRE_RETURN_IF_ERROR(socket.receive(reply));
+  const std::string_view answer = std::string_view(reply).substr(0, size);
+  Verdict verdict;
+  ByteReader reader(answer);
+  reader(verdict);
+  if (!reader.is_complete() || !are_equal(std::string_view(reply).substr(size),
+                                          code_of(config.token, "node 0", nonce, answer))) {
+    return other_program(config);
+  }
+  return verdict;
+}
+
 // Returns the host name of node 0 when all nodes have arrived, at the latest at `deadline`.
-// kUnavailable: the connection has ended, as while node 0 stops; another may succeed.
+// kUnavailable: the connection has ended, as while node 0 stops; another may succeed. Other errors
+// end the start, also that of a node 0 that is silent.
 Result<std::string> send_hello(const NodesConfig& config, const Socket& socket,
                                Clock::time_point deadline) {
   std::string greeting(kMagic.size() + kNonceBytes, '\0');
   QUIRE_RETURN_IF_ERROR(socket.receive(greeting));
-  const auto other_program = [&] {
-    return invalid_argument(fmt::format(
-        "[nodes] another program than this version of Quire, or one with another "
-        "QUIRE_CLUSTER_TOKEN, "
-        "listens at {} port {}; set `master_port` to a free port of node 0, and the same token",
-        config.place.master_addr, config.place.master_port));
-  };
-  if (!greeting.starts_with(kMagic)) return other_program();
+  if (!greeting.starts_with(kMagic)) return other_program(config);
   const Hello hello = {.nonce = make_nonce(),
                        .node = config.place.node,
                        .num_nodes = config.place.num_nodes,
@@ -472,36 +506,39 @@ Result<std::string> send_hello(const NodesConfig& config, const Socket& socket,
   QUIRE_RETURN_IF_ERROR(socket.send(
       with_length(message) +
       code_of(config.token, "node", std::string_view(greeting).substr(kMagic.size()), message)));
-  const auto time = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-  socket.configure(kHelloTimeout, std::max<std::chrono::milliseconds>(time, 100ms));
-  uint32_t size = 0;
-  const Status answered =
-      socket.receive({static_cast<char*>(static_cast<void*>(&size)), sizeof size});
-  if (!answered.ok()) {
-    return unavailable(
-        fmt::format("node 0 accepted the connection, but did not answer; {}; it waits "
-                    "until all nodes are connected",
-                    answered.message()));
+  while (true) {
+    const Clock::time_point start = Clock::now();
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - start);
+    const auto time = std::max<std::chrono::milliseconds>(
+        std::min<std::chrono::milliseconds>(left, config.silence_timeout), 100ms);
+    const Result<Verdict> verdict = receive_verdict(config, socket, hello.nonce, time);
+    const auto silence = Clock::now() - start;
+    if (verdict.status().code() == StatusCode::kUnavailable) {
+      if (silence < config.silence_timeout) {
+        return unavailable(
+            fmt::format("node 0 accepted the connection, but did not answer; {}; it waits until "
+                        "all nodes are connected",
+                        verdict.status().message()));
+      }
+      return internal_error(fmt::format(
+          "[nodes] node 0 at {} port {} is silent for {:.1f} s: its process hangs, or its machine "
+          "or the network is down",
+          config.place.master_addr, config.place.master_port,
+          std::chrono::duration<double>(silence).count()));
+    }
+    QUIRE_RETURN_IF_ERROR(verdict.status());
+    const auto answer = static_cast<Answer>(verdict->answer);
+    if (answer == Answer::kWelcome) return one_line(verdict->text);
+    if (answer != Answer::kWaiting) return invalid_argument(one_line(verdict->text));
+    if (Clock::now() > deadline) {
+      return unavailable("node 0 waits until all nodes are connected");
+    }
   }
-  if (size > kMaxHelloBytes) return other_program();
-  std::string reply(size + kMacBytes, '\0');
-  QUIRE_RETURN_IF_ERROR(socket.receive(reply));
-  const std::string_view answer = std::string_view(reply).substr(0, size);
-  Verdict verdict;
-  ByteReader reader(answer);
-  reader(verdict);
-  if (!reader.is_complete() || !are_equal(std::string_view(reply).substr(size),
-                                          code_of(config.token, "node 0", hello.nonce, answer))) {
-    return other_program();
-  }
-  if (verdict.answer != static_cast<uint8_t>(Answer::kWelcome)) {
-    return invalid_argument(one_line(verdict.text));
-  }
-  return one_line(verdict.text);
 }
 
 Result<std::vector<ConnectedNode>> join_node_0(const NodesConfig& config) {
   const Clock::time_point deadline = Clock::now() + config.meet_timeout;
+  Clock::time_point next_report = Clock::now() + kReportInterval;
   log_info("[nodes] node {} of {} connects to node 0 at {} port {}", config.place.node,
            config.place.num_nodes, config.place.master_addr, config.place.master_port);
   while (true) {
@@ -527,6 +564,11 @@ Result<std::vector<ConnectedNode>> join_node_0(const NodesConfig& config) {
           "[nodes] node {} cannot connect to node 0 at {} port {}; {}; start node 0, and check "
           "`master_addr`, `master_port` and firewalls",
           config.place.node, config.place.master_addr, config.place.master_port, error.message()));
+    }
+    if (Clock::now() > next_report) {
+      next_report = Clock::now() + kReportInterval;
+      log_info("[nodes] node {} is not connected to node 0 yet; {}", config.place.node,
+               error.message());
     }
     std::this_thread::sleep_for(kRetryInterval);
   }

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <filesystem>
 #include <future>
+#include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/node_setup.h"
@@ -46,11 +48,12 @@ EngineConfig on_node(EngineConfig config, int num_nodes, int node, int port) {
 // The nodes other than node 0, each on a thread.
 class OtherNodes {
  public:
-  OtherNodes(const EngineConfig& config, int num_nodes, int port) {
+  OtherNodes(const EngineConfig& config, int num_nodes, int port,
+             const LoadProgress& progress = {}) {
     for (int node = 1; node < num_nodes; ++node) {
       ends_.push_back(std::async(std::launch::async, [=, this] {
-        return Engine::run_node(on_node(config, num_nodes, node, port),
-                                [this] { return stops_.load(); });
+        return Engine::run_node(
+            on_node(config, num_nodes, node, port), [this] { return stops_.load(); }, progress);
       }));
     }
   }
@@ -173,6 +176,39 @@ TEST(Nodes, RefuseOtherFlagsByName) {
   const std::string expected = "differs from node 0 in `block_size`: got 32, expected 16";
   EXPECT_THAT(Engine::create(on_node(config, 2, 0, port)).status().message(), HasSubstr(expected));
   EXPECT_THAT(others.wait().message(), HasSubstr(expected));
+// To load the rest of a large model would take minutes.
+TEST(Nodes, LoadNoMoreOnceOneHasFailed) {
+  const EngineConfig config = with_ranks(testing::tiny_windows_config(), 2);
+  for (const int failing : {0, 1}) {
+    SCOPED_TRACE(failing);
+    std::promise<void> begins;
+    std::promise<void> fails;
+    const LoadProgress fail = [&](int, int) {
+      begins.get_future().wait();
+      fails.set_value();
+      throw std::bad_alloc();
+    };
+    std::atomic<int> num_loaded = 0;
+    const LoadProgress load = [&](int, int num_layers) {
+      EXPECT_EQ(num_layers, 4);
+      if (num_loaded++ > 0) return;
+      begins.set_value();
+      fails.get_future().wait();
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));  // the error arrives
+    };
+    const int port = free_port();
+    OtherNodes others(config, 2, port, failing == 1 ? fail : load);
+    const Status first =
+        Engine::create(on_node(config, 2, 0, port), failing == 0 ? fail : load).status();
+    const Status other = others.wait();
+    EXPECT_EQ(num_loaded, 1);
+    EXPECT_THAT(first.message(), HasSubstr("a rank cannot start"));
+    const std::string name = failing == 0 ? "[nodes] node 0 (" : "[nodes] node 1 (";
+    EXPECT_THAT((failing == 0 ? other : first).message(), HasSubstr(name));
+    EXPECT_THAT((failing == 0 ? other : first).message(), HasSubstr("has failed"));
+  }
+}
+
 }
 
 TEST(Nodes, RefuseAnotherModel) {

@@ -35,10 +35,12 @@ constexpr auto kDeadline = 25s;
 // A server whose ranks are in several processes; node 0 listens at a Unix socket.
 class Cluster {
  public:
-  Cluster(int num_nodes, int num_ranks, const std::vector<std::string>& flags = {})
+  enum class Wait { kUntilServing, kNot };
+  // num_started: the first nodes; -1: all.
+  Cluster(int num_nodes, int num_ranks, const std::vector<std::string>& flags = {},
+          Wait wait = Wait::kUntilServing, int num_started = -1)
       : socket_((scratch_.path() / "socket").string()) {
-    const int port = free_port();
-    for (int node = 0; node < num_nodes; ++node) {
+    for (int node = 0; node < (num_started < 0 ? num_nodes : num_started); ++node) {
       std::vector<std::string> all = {"serve",
                                       "--device",
                                       "cpu",
@@ -56,12 +58,13 @@ class Cluster {
       if (num_nodes > 1) {
         all.insert(all.end(),
                    {"--nnodes", fmt::to_string(num_nodes), "--node-rank", fmt::to_string(node),
-                    "--master-addr", "127.0.0.1", "--master-port", fmt::to_string(port)});
+                    "--master-addr", "127.0.0.1", "--master-port", fmt::to_string(port_)});
       }
       all.insert(all.end(), flags.begin(), flags.end());
       logs_.push_back(scratch_.write(fmt::format("log{}", node), ""));
       nodes_.push_back(std::make_unique<Process>(all, "", logs_.back()));
     }
+    if (wait == Wait::kNot) return;
     EXPECT_THAT(nodes_.front()->read_out("serving"), HasSubstr("serving")) << log(0);
   }
 
@@ -69,6 +72,14 @@ class Cluster {
   std::string log(int number) const {
     std::ifstream file(logs_[static_cast<size_t>(number)]);
     return {std::istreambuf_iterator<char>(file), {}};
+  }
+  // Waits until the node's log has this text.
+  void await_log(int number, const std::string& text) const {
+    const auto end = std::chrono::steady_clock::now() + kDeadline;
+    while (log(number).find(text) == std::string::npos) {
+      ASSERT_LT(std::chrono::steady_clock::now(), end) << text << " is not in " << log(number);
+      std::this_thread::sleep_for(2ms);
+    }
   }
   HttpAnswer post(const std::string& body) const {
     return HttpClient::unix_socket(socket_).post("/v1/completions", body);
@@ -87,6 +98,7 @@ class Cluster {
  private:
   const testing::ScratchDirectory scratch_;
   const std::string socket_;
+  const int port_ = free_port();
   std::vector<std::string> logs_;
   std::vector<std::unique_ptr<Process>> nodes_;
 };
@@ -151,6 +163,25 @@ INSTANTIATE_TEST_SUITE_P(
                                 R"({"method": "ngram", "num_speculative_tokens": 3})"}}),
     [](const auto& division) { return std::string(division.param.name); });
 
+// ---- Starts
+
+// A model of random weights, which two ranks take about a second to load.
+class SlowModel {
+ public:
+  std::vector<std::string> flags() const {
+    return {"--model", scratch_.path(), "--load-format", "dummy", "--max-model-len", "256"};
+  }
+
+ private:
+  const testing::ScratchDirectory scratch_;
+  const std::string config_ = scratch_.write("config.json", R"({
+      "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024,
+      "intermediate_size": 4096, "num_hidden_layers": 16, "num_attention_heads": 8,
+      "num_key_value_heads": 8, "vocab_size": 1000, "max_position_embeddings": 512,
+      "rms_norm_eps": 1e-5, "hidden_act": "silu", "tie_word_embeddings": true, "bos_token_id": 1,
+      "eos_token_id": 2, "torch_dtype": "bfloat16"})");
+};
+
 // ---- Failures
 
 struct Failure {
@@ -191,10 +222,63 @@ TEST_P(Failures, OfARunningNodeEndItsRequests) {
   EXPECT_THAT(cluster.log(0), HasSubstr(GetParam().message));
 }
 
+TEST_P(Failures, OfANodeThatLoadsEndTheStart) {
+  for (const int ended : {0, 1}) {
+    SCOPED_TRACE(ended);
+    const SlowModel model;
+    Cluster cluster(2, 2, model.flags(), Cluster::Wait::kNot);
+    cluster.await_log(0, "[nodes] node 1 (");
+    cluster.await_log(1, "share the model");
+    const auto start = std::chrono::steady_clock::now();
+    cluster.node(ended).kill(GetParam().signal);
+    EXPECT_EQ(cluster.node(1 - ended).wait(), 1);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, kDeadline);
+    EXPECT_THAT(cluster.log(1 - ended), HasSubstr(fmt::format("[nodes] node {} (", ended)));
+    EXPECT_THAT(cluster.log(1 - ended), HasSubstr(GetParam().message));
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(All, Failures,
                          ::testing::Values(Failure{"Killed", SIGKILL, "its process has ended"},
                                            Failure{"Stopped", SIGSTOP, "is silent for"}),
                          [](const auto& failure) { return std::string(failure.param.name); });
+
+TEST(Cluster, ANodeThatWaitsForOthersNoticesThatNode0Hangs) {
+  Cluster cluster(3, 3, {}, Cluster::Wait::kNot, 2);
+  cluster.await_log(0, "node 1 (");
+  const auto start = std::chrono::steady_clock::now();
+  cluster.node(0).kill(SIGSTOP);
+  EXPECT_EQ(cluster.node(1).wait(), 1);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, kDeadline);
+  EXPECT_THAT(cluster.log(1), HasSubstr("[nodes] node 0 at 127.0.0.1 port "));
+  EXPECT_THAT(cluster.log(1), HasSubstr("is silent for 3."));
+}
+
+TEST(Cluster, ASignalEndsANodeThatWaitsForOthers) {
+  Cluster cluster(3, 3, {}, Cluster::Wait::kNot, 2);
+  cluster.await_log(0, "node 1 (");
+  for (const int node : {1, 0}) {
+    const auto start = std::chrono::steady_clock::now();
+    cluster.node(node).kill(SIGTERM);
+    EXPECT_EQ(cluster.node(node).wait(), 128 + SIGTERM);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+  }
+}
+
+TEST(Cluster, ASignalEndsANodeThatLoads) {
+  for (const int ended : {0, 1}) {
+    SCOPED_TRACE(ended);
+    const SlowModel model;
+    Cluster cluster(2, 2, model.flags(), Cluster::Wait::kNot);
+    cluster.await_log(ended, "share the model");
+    const auto start = std::chrono::steady_clock::now();
+    cluster.node(ended).kill(SIGTERM);
+    EXPECT_EQ(cluster.node(ended).wait(), 128 + SIGTERM);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+    EXPECT_EQ(cluster.node(1 - ended).wait(), 1);
+    EXPECT_THAT(cluster.log(1 - ended), HasSubstr(fmt::format("[nodes] node {} (", ended)));
+  }
+}
 
 TEST(Cluster, TheEndOfNode0EndsTheOthers) {
   Cluster cluster(2, 2);

@@ -17,6 +17,7 @@ namespace quire {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 sockaddr_in loopback(int port) {
@@ -159,6 +160,37 @@ TEST_F(Rendezvous, WelcomesAllWhenTheLastHasArrived) {
   expect_met(meet(config(3, 2)).get(), {0});
   expect_met(node_0.get(), {1, 2});
   expect_met(first.get(), {0});
+}
+
+// Node 0 tells the nodes that wait that it lives.
+TEST_F(Rendezvous, ANodeWaitsLongerThanTheTimeoutForOthers) {
+  const auto with_timeout = [&](int node) {
+    NodesConfig impatient = config(3, node);
+    impatient.silence_timeout = 600ms;
+    return impatient;
+  };
+  auto node_0 = meet(with_timeout(0));
+  auto first = meet(with_timeout(1));
+  EXPECT_EQ(first.wait_for(1500ms), std::future_status::timeout);
+  expect_met(meet(with_timeout(2)).get(), {0});
+  expect_met(node_0.get(), {1, 2});
+  expect_met(first.get(), {0});
+}
+
+TEST_F(Rendezvous, ANodeNoticesThatNode0Hangs) {
+  const Socket listener(::socket(AF_INET, SOCK_STREAM, 0));
+  const sockaddr_in address = loopback(port_);
+  ASSERT_EQ(::bind(listener.fd(), static_cast<const sockaddr*>(static_cast<const void*>(&address)),
+                   sizeof address),
+            0);
+  ASSERT_EQ(::listen(listener.fd(), 1), 0);
+  NodesConfig node_1 = config(2, 1);
+  node_1.silence_timeout = 300ms;
+  auto waits = meet(node_1);
+  const Socket hanging(::accept(listener.fd(), nullptr, nullptr));
+  ASSERT_TRUE(hanging.send("quire nodes 2\n" + std::string(32, 'n')).ok());
+  EXPECT_THAT(waits.get().status().message(),
+              AllOf(HasSubstr("node 0 at 127.0.0.1 port "), HasSubstr(" is silent for 0.")));
 }
 
 TEST_F(Rendezvous, ANodeThatEndsWhileOthersAreAwaitedMayComeAgain) {
