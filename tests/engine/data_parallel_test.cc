@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine_parts.h"
+#include "engine/quantized_models.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
@@ -60,6 +61,25 @@ TEST(DataParallel, GivesTheBitsOfOneEngine) {
 
 TEST(DataParallel, WorksWithRanks) {
   expect_same_as_one(testing::tiny_config(), 2, 2);
+}
+
+TEST(DataParallel, WorksWithQuantizedWeights) {
+  const testing::ScratchDirectory scratch;
+  for (const testing::QuantizedModel& model : testing::write_quantized_models(scratch)) {
+    SCOPED_TRACE(model.name);
+    EngineConfig config;
+    config.model = model.path;
+    expect_same_as_one(config, 2);
+  }
+}
+
+TEST(DataParallel, Embeds) {
+  const auto one = testing::make_engine(with_replicas(testing::embedding_config(), 1));
+  const auto two = testing::make_engine(with_replicas(testing::embedding_config(), 2));
+  ASSERT_NE(one, nullptr);
+  ASSERT_NE(two, nullptr);
+  EXPECT_EQ(testing::embed_prompts(*two), testing::embed_prompts(*one));
+  for (const ReplicaState& replica : two->replicas()) EXPECT_GT(replica.stats.num_steps, 0);
 }
 
 TEST(DataParallel, WorksWithADrafter) {

@@ -19,6 +19,8 @@ namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::embed;
+using testing::embedding_config;
 using testing::greedy;
 using ::testing::HasSubstr;
 using testing::make_engine;
@@ -29,22 +31,6 @@ using testing::tiny_prompt;
 
 constexpr int kHidden = 32;
 constexpr int kMaxModelLen = 1024;
-
-EngineConfig embedding_config() {
-  EngineConfig config;
-  config.model = source_path("tests/golden/pooling/embedding").string();
-  config.device = "cpu";
-  config.num_threads = 2;
-  config.kv_cache_dtype = "f32";
-  return config;
-}
-
-Request embed(std::vector<int32_t> ids, int dimensions = 0) {
-  Request request;
-  request.prompt_token_ids = std::move(ids);
-  request.embedding = EmbeddingParams{.dimensions = dimensions};
-  return request;
-}
 
 // `length` ids, which depend only on `salt`.
 std::vector<int32_t> prompt(int length, uint64_t salt) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/node_setup.h"
+#include "engine/quantized_models.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"
@@ -128,6 +129,30 @@ TEST(Nodes, CheckAQuantizedCacheTogether) {
   expect_nodes_agree(config, 2, 2, requests());
 }
 
+TEST(Nodes, DivideQuantizedWeights) {
+  const testing::ScratchDirectory scratch;
+  for (const testing::QuantizedModel& model : testing::write_quantized_models(scratch)) {
+    SCOPED_TRACE(model.name);
+    EngineConfig config;
+    config.model = model.path;
+    expect_nodes_agree(config, 2, 2, requests());
+  }
+}
+
+TEST(Nodes, Embed) {
+  const EngineConfig config = with_ranks(testing::embedding_config(), 2);
+  const auto one = testing::make_engine(config);
+  const int port = free_port();
+  OtherNodes others(config, 2, port);
+  auto two = testing::make_engine(on_node(config, 2, 0, port));
+  ASSERT_NE(one, nullptr);
+  ASSERT_NE(two, nullptr);
+  EXPECT_EQ(testing::embed_prompts(*two), testing::embed_prompts(*one));
+  two.reset();
+  const Status ended = others.wait();
+  EXPECT_TRUE(ended.ok()) << ended.message();
+}
+
 TEST(Nodes, DivideDraftersWithTheirTargets) {
   for (const EngineConfig& config :
        {testing::with_drafter(testing::eagle_target(), "", 3, "ngram"),
@@ -151,31 +176,6 @@ TEST(Nodes, LeaveOutTheSameDrafts) {
 
 // ---- Failures
 
-TEST(Nodes, ANodeThatStopsEndsTheEngine) {
-  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
-  const int port = free_port();
-  OtherNodes others(config, 2, port);
-  const auto engine = testing::make_engine(on_node(config, 2, 0, port));
-  ASSERT_NE(engine, nullptr);
-  EXPECT_TRUE(engine->health().ok());
-  others.stop();
-  EXPECT_THAT(others.wait().message(), HasSubstr("its process was stopped"));
-  while (engine->health().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  EXPECT_THAT(engine->health().message(), HasSubstr("[nodes] node 1 ("));
-  EXPECT_THAT(engine->health().message(), HasSubstr("its process was stopped"));
-  const auto refused = engine->submit(testing::greedy({1, 2, 3}, 4));
-  EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
-}
-
-TEST(Nodes, RefuseOtherFlagsByName) {
-  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
-  const int port = free_port();
-  EngineConfig other = config;
-  other.block_size = 32;
-  OtherNodes others(other, 2, port);
-  const std::string expected = "differs from node 0 in `block_size`: got 32, expected 16";
-  EXPECT_THAT(Engine::create(on_node(config, 2, 0, port)).status().message(), HasSubstr(expected));
-  EXPECT_THAT(others.wait().message(), HasSubstr(expected));
 // To load the rest of a large model would take minutes.
 TEST(Nodes, LoadNoMoreOnceOneHasFailed) {
   const EngineConfig config = with_ranks(testing::tiny_windows_config(), 2);
@@ -209,6 +209,31 @@ TEST(Nodes, LoadNoMoreOnceOneHasFailed) {
   }
 }
 
+TEST(Nodes, ANodeThatStopsEndsTheEngine) {
+  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  const int port = free_port();
+  OtherNodes others(config, 2, port);
+  const auto engine = testing::make_engine(on_node(config, 2, 0, port));
+  ASSERT_NE(engine, nullptr);
+  EXPECT_TRUE(engine->health().ok());
+  others.stop();
+  EXPECT_THAT(others.wait().message(), HasSubstr("its process was stopped"));
+  while (engine->health().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_THAT(engine->health().message(), HasSubstr("[nodes] node 1 ("));
+  EXPECT_THAT(engine->health().message(), HasSubstr("its process was stopped"));
+  const auto refused = engine->submit(testing::greedy({1, 2, 3}, 4));
+  EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
+}
+
+TEST(Nodes, RefuseOtherFlagsByName) {
+  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  const int port = free_port();
+  EngineConfig other = config;
+  other.block_size = 32;
+  OtherNodes others(other, 2, port);
+  const std::string expected = "differs from node 0 in `block_size`: got 32, expected 16";
+  EXPECT_THAT(Engine::create(on_node(config, 2, 0, port)).status().message(), HasSubstr(expected));
+  EXPECT_THAT(others.wait().message(), HasSubstr(expected));
 }
 
 TEST(Nodes, RefuseAnotherModel) {

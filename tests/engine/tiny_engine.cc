@@ -9,6 +9,8 @@
 #include <fstream>
 #include <thread>
 
+#include "support/shared_data.h"
+
 namespace quire::testing {
 namespace {
 
@@ -95,6 +97,15 @@ EngineConfig tiny_config() {
   return config;
 }
 
+EngineConfig embedding_config() {
+  EngineConfig config;
+  config.model = source_path("tests/golden/pooling/embedding").string();
+  config.device = "cpu";
+  config.num_threads = 2;
+  config.kv_cache_dtype = "f32";
+  return config;
+}
+
 std::unique_ptr<Engine> make_engine(const EngineConfig& config) {
   auto engine = Engine::create(config);
   EXPECT_TRUE(engine.ok()) << engine.status().message();
@@ -108,6 +119,30 @@ Request greedy(std::vector<int32_t> prompt, int max_tokens) {
   request.sampling.max_tokens = max_tokens;
   request.sampling.ignore_eos = true;
   return request;
+}
+
+Request embed(std::vector<int32_t> prompt, int dimensions) {
+  Request request;
+  request.prompt_token_ids = std::move(prompt);
+  request.embedding = EmbeddingParams{.dimensions = dimensions};
+  return request;
+}
+
+std::vector<std::vector<float>> embed_prompts(Engine& engine) {
+  std::vector<std::unique_ptr<RequestStream>> streams;
+  for (const int length : {1, 7, 16, 300, 1024, 40}) {
+    auto stream = engine.submit(embed(tiny_prompt(length, 5)));
+    EXPECT_TRUE(stream.ok()) << stream.status().message();
+    if (stream.ok()) streams.push_back(std::move(*stream));
+  }
+  std::vector<std::vector<float>> embeddings;
+  for (const auto& stream : streams) {
+    while (std::optional<Output> output = stream->next()) {
+      EXPECT_TRUE(output->error.ok()) << output->error.message();
+      embeddings.push_back(output->embedding);
+    }
+  }
+  return embeddings;
 }
 
 std::vector<int32_t> tiny_prompt(int length, uint64_t salt) {

@@ -28,6 +28,10 @@ EngineConfig tiny_experts_config();
 // The config of a DeepSeek-V2 with 4 layers, the first of which is dense.
 EngineConfig tiny_deepseek_config();
 
+// The config of a tiny model that embeds prompts: 2 layers, 4 heads of 8 on 2 KV heads, hidden size
+// 32, context 1024.
+EngineConfig embedding_config();
+
 std::unique_ptr<Engine> make_engine(const EngineConfig& config);
 
 // A greedy request of exactly max_tokens tokens.
@@ -51,6 +55,11 @@ struct Collected {
 // The outputs of a request's n samples, by index.
 std::vector<Collected> collect_all(RequestStream& stream);
 Collected collect(RequestStream& stream);
+
+// A request for the embedding of a prompt.
+Request embed(std::vector<int32_t> prompt, int dimensions = 0);
+// The embeddings of prompts of 1 to 1,024 tokens, which are submitted at once.
+std::vector<std::vector<float>> embed_prompts(Engine& engine);
 
 // Submits all requests at once and waits for them.
 std::vector<Collected> run_all(Engine& engine, const std::vector<Request>& requests);

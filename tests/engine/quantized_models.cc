@@ -1,0 +1,35 @@
+#include "engine/quantized_models.h"
+
+#include <filesystem>
+#include <span>
+
+#include "base/file.h"
+#include "support/gguf_conversion.h"
+#include "support/integer_checkpoint.h"
+#include "support/shared_data.h"
+#include "tensor/safetensors.h"
+
+namespace quire::testing {
+
+std::vector<QuantizedModel> write_quantized_models(const ScratchDirectory& directory) {
+  const std::string config =
+      read_file(source_path("models/quire-abacus/config.json"), size_t{1} << 20).value();
+  const std::string weights =
+      read_file(source_path("models/quire-abacus/model.safetensors"), size_t{64} << 20).value();
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(weights));
+  std::vector<QuantizedModel> models;
+  for (const auto& [name, matrices] :
+       {std::pair("q8_0", GgufMatrices::kQ8_0), std::pair("q4_k", GgufMatrices::kQ4_K)}) {
+    models.push_back({name, directory.write(std::string(name) + ".gguf",
+                                            convert_to_gguf({config, bytes}, "llama", matrices))});
+  }
+  const IntegerCheckpoint integers = quantize_integers(
+      config, bytes, {.tool = IntegerTool::kCompressedPack, .bits = 4, .group_size = 32});
+  std::filesystem::create_directory(directory.path() / "w4a16");
+  directory.write("w4a16/config.json", integers.config_json);
+  directory.write("w4a16/model.safetensors", safetensors_file(integers.tensors));
+  models.push_back({"w4a16", (directory.path() / "w4a16").string()});
+  return models;
+}
+
+}  // namespace quire::testing
