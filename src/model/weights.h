@@ -57,6 +57,7 @@ struct MatrixBinding {
   bool has_bias = false;
   std::optional<WeightFormat> format = {};  // of its quantized parts; absent: there are none
   Portion portion = {};
+  bool expands = false;  // blocks or integers, even if the device keeps such ones
 };
 
 // The matrices of a gated MLP: of an expert, for example.

@@ -1,0 +1,84 @@
+// Reads one rank's parts of a model's matrices as a device takes them: finds their tensors, divides
+// them, unpacks integers, and expands or quantizes what the device does not keep as it is stored.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/thread_pool.h"
+#include "model/tensor_reader.h"
+#include "model/weights.h"
+#include "ops/ops.h"
+
+namespace quire {
+
+class MatrixReader {
+ public:
+  // All must outlive the reader.
+  MatrixReader(TensorReader& tensors, const Ops& ops, const Parallel& parallel)
+      : tensors_(tensors), ops_(ops), parallel_(parallel) {}
+
+  // The numbers of the binding's matrices, valid until release().
+  Result<LinearSource> read(const MatrixBinding& binding);
+  // A copy of the binding's only matrix in plain_dtype().
+  Result<Tensor> read_plain(const MatrixBinding& binding);
+  void release();
+
+  // The error of make_linear or make_experts. If the matrix could not be quantized, names the
+  // tensor.
+  Status explain(const Status& status, const MatrixBinding& binding);
+
+  // The part of a matrix's rows that this rank has of the binding.
+  Slice rows_of(const MatrixPart& part, const MatrixBinding& binding) const;
+  // Blocks of quantized numbers are kept as they are if the device computes with those of every
+  // part and no border between ranks cuts one. Otherwise the source expands them.
+  bool keeps_blocks(const MatrixBinding& binding) const;
+
+ private:
+  // How the numbers of the source are divided. A device that quantizes gets whole rows, whose
+  // columns it divides.
+  Split split_of_source(const MatrixBinding& binding) const;
+  // Whether make_linear quantizes the matrix.
+  bool quantizes_on_device(const MatrixBinding& binding) const;
+  Slice columns_of(const MatrixBinding& binding) const;
+  bool is_whole(const MatrixBinding& binding) const;
+
+  Status add_blocks(const MatrixPart& part, const MatrixBinding& binding);
+  Status add_part(const MatrixPart& part, const MatrixBinding& binding);
+  RepeatedRows repeated_part(const RepeatedTensor& numbers, const MatrixPart& part,
+                             const MatrixBinding& binding) const;
+  Result<TensorView> bias_part(const MatrixPart& part, const MatrixBinding& binding);
+  // A border between ranks may cut the blocks of one matrix of a stack and not those of another.
+  // Gives all of them blocks of one size.
+  Status unify_blocks();
+
+  Result<WeightView> matrix_part(const MatrixPart& part, const MatrixBinding& binding);
+  Result<WeightView> take_matrix(const std::string& name, const Shape& whole,
+                                 const MatrixPart& part, const MatrixBinding& binding);
+  Result<WeightView> take_quantized(const std::string& name, const Shape& whole,
+                                    const MatrixPart& part, const WeightFormat& format);
+  // Integers, or their products if the device does not compute with integers.
+  Result<WeightView> take_integers(const std::string& name, const Shape& whole,
+                                   const MatrixPart& part, const MatrixBinding& binding);
+  Status check_stored_shape(const MatrixPart& part, const Shape& whole, const WeightFormat& format);
+  Status take_unused_bias(const MatrixPart& part, const MatrixBinding& binding);
+  // The order of the columns; empty: they are in order.
+  Result<std::vector<int32_t>> take_order(const MatrixPart& part, const Shape& whole,
+                                          const WeightFormat& format);
+  ThreadPool& threads();
+
+  TensorReader& tensors_;
+  const Ops& ops_;
+  const Parallel parallel_;
+  // The parts of the matrix being read.
+  std::vector<WeightView> weights_;
+  std::vector<TensorView> biases_;
+  std::vector<RepeatedRows> repeated_;  // used instead of weights_
+  std::vector<BlockMatrix> blocks_;     // used instead of weights_
+  std::vector<Tensor> copies_;          // slices and quantized matrices
+  std::optional<ThreadPool> threads_;   // that convert matrices; made when they are needed
+};
+
+}  // namespace quire
