@@ -165,7 +165,7 @@ Status print_plan(const EngineConfig& engine, const Speculation& speculation,
   }
   DeviceContext& context = *platform.contexts().front();
   const std::string quantization =
-      describe_quantization(files.config, *files.weights, context.ops(), context.parallel());
+      describe_quantization(files.config, *files.weights, context.ops(), plan.weights);
   if (!quantization.empty()) print_line("quantization", quantization);
   if (planned.plans.size() > 1) {
     print_line("ranks", fmt::format("{}, with the memory plan of one rank", planned.plans.size()));

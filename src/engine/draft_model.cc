@@ -13,7 +13,6 @@
 #include "model/eagle3/eagle3.h"
 #include "model/families.h"
 #include "model/mtp/mtp.h"
-#include "model/weights.h"
 #include "tensor/checkpoint.h"
 
 namespace quire {
@@ -50,9 +49,9 @@ class OrdinaryDraftModel final : public DraftModel {
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
     return estimate_activation_bytes(config(), limits, ops);
   }
-  Result<std::unique_ptr<Model>> load(const Model& /*target*/, Ops& ops,
-                                      const ModelLimits& limits) override {
-    return load_model(config(), weights(), ops, limits);
+  Result<std::unique_ptr<Model>> load(const Model& /*target*/, Ops& ops, const ModelLimits& limits,
+                                      const LoadOptions& options) override {
+    return load_model(config(), weights(), ops, limits, options);
   }
 
  private:
@@ -95,10 +94,10 @@ class Eagle3DraftModel final : public HeadDraftModel {
             eagle3_activation_bytes(config(), limits, activation))
         .get();
   }
-  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
-                                      const ModelLimits& limits) override {
+  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
+                                      const LoadOptions& options) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DraftHead> head,
-                           load_eagle3(config(), target, weights(), ops, limits));
+                           load_eagle3(config(), target, weights(), ops, limits, options));
     return std::unique_ptr<Model>(std::move(head));
   }
   std::vector<TensorSpec> tensors() const override { return list_eagle3_tensors(config()); }
@@ -124,10 +123,10 @@ class MtpDraftModel final : public HeadDraftModel {
             mtp_activation_bytes(config(), limits, activation))
         .get();
   }
-  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
-                                      const ModelLimits& limits) override {
+  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
+                                      const LoadOptions& options) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<DraftHead> head,
-                           load_mtp(config(), target, weights(), ops, limits));
+                           load_mtp(config(), target, weights(), ops, limits, options));
     return std::unique_ptr<Model>(std::move(head));
   }
   std::vector<TensorSpec> tensors() const override { return list_mtp_tensors(config()); }
@@ -170,10 +169,10 @@ class BlockDraftModel final : public TapReadingDraftModel {
             dflash_activation_bytes(config(), limits, activation))
         .get();
   }
-  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
-                                      const ModelLimits& limits) override {
+  Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
+                                      const LoadOptions& options) override {
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<BlockHead> head,
-                           load_dflash(config(), target, weights(), ops, limits));
+                           load_dflash(config(), target, weights(), ops, limits, options));
     return std::unique_ptr<Model>(std::move(head));
   }
   std::vector<TensorSpec> tensors() const override { return list_dflash_tensors(config()); }
@@ -264,10 +263,10 @@ Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftM
 
 // The first pass computes the tokens of the target's step. Each further pass computes one token per
 // sequence.
-Result<int64_t> DraftModel::weight_bytes(const ModelLimits& limits, const Ops& ops) const {
+Result<WeightPlan> DraftModel::plan_weights(const ModelLimits& limits, const Ops& ops) const {
   const std::vector<TensorSpec> all = tensors();
   QUIRE_RETURN_IF_ERROR(check_slices(all, weights(), ops, limits.parallel));
-  return estimate_weight_bytes(all, weights(), ops, limits.parallel);
+  return quire::plan_weights(all, weights(), ops, limits.parallel);
 }
 
 std::vector<int> DraftModel::decode_q_lens(std::vector<int> q_lens) const {

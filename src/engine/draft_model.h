@@ -9,6 +9,7 @@
 
 #include "model/config.h"
 #include "model/model.h"
+#include "model/weights.h"
 #include "ops/ops.h"
 #include "quire/config.h"
 #include "quire/status.h"
@@ -17,7 +18,6 @@
 namespace quire {
 
 class Nodes;
-struct TensorSpec;
 
 enum class DraftModelKind {
   kModel,   // an ordinary model, which reads tokens
@@ -63,14 +63,14 @@ class DraftModel {
   virtual ModelLimits limits(const ModelLimits& target, int max_num_seqs) const = 0;
 
   virtual std::vector<KvGroup> kv_groups(const ModelLimits& limits, DType activation) const = 0;
-  virtual std::vector<TensorSpec> tensors() const = 0;
   // Both fail if the device does not compute the model.
-  Result<int64_t> weight_bytes(const ModelLimits& limits, const Ops& ops) const;
+  Result<WeightPlan> plan_weights(const ModelLimits& limits, const Ops& ops) const;
   // Covers the model and its drafter's buffers.
   virtual Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const = 0;
   // `target` outlives the model.
   virtual Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops,
-                                              const ModelLimits& limits) = 0;
+                                              const ModelLimits& limits,
+                                              const LoadOptions& options) = 0;
 
   const ModelConfig& config() const { return config_; }
   // Ends load() once the nodes have failed (node_setup.h); null: there is one.
@@ -80,6 +80,7 @@ class DraftModel {
   WeightSource& weights() const { return *weights_; }
 
  private:
+  virtual std::vector<TensorSpec> tensors() const = 0;
   // Reads the drafter's config.json, and checks that the drafter fits its target.
   virtual Result<ModelConfig> read_config(const std::string& text, const std::string& path,
                                           const ModelConfig& target) = 0;

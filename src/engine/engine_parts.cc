@@ -67,7 +67,8 @@ Status add_model_drafter(DeviceContext& context, DraftModel& draft, EnginePlan& 
                          RankParts& parts) {
   LoadedModel& loaded = parts.draft;
   Result<std::unique_ptr<Model>> model =
-      draft.load(*parts.target.model, context.ops(), plan.draft->limits);
+      draft.load(*parts.target.model, context.ops(), plan.draft->limits,
+                 {.expanded = &plan.draft->weights.expanded});
   if (!model.ok()) {
     return Status(model.status().code(),
                   fmt::format("{} (in the drafter, {})", model.status().message(), draft.name()));
@@ -203,7 +204,7 @@ void log_plans(const EngineConfig& config, std::span<const PlannedReplica> repli
   const std::string threads = describe_threads(*first.platform);
   if (!threads.empty()) log_info("[threads] {}", threads);
   const std::string quantization =
-      describe_quantization(files.config, *files.weights, context.ops(), context.parallel());
+      describe_quantization(files.config, *files.weights, context.ops(), plan.weights);
   if (!quantization.empty()) {
     log_info("[engine] weights: {}; all weights take {:.2f} GiB", quantization,
              static_cast<double>(total_weight_bytes(first.engine.plans)) / double{1 << 30});
@@ -300,8 +301,9 @@ Result<LoadedModel> load_onto(DeviceContext& context, const ModelFiles& files, E
                               const LoadProgress& progress) {
   QUIRE_RETURN_IF_ERROR(context.bind_thread());
   LoadedModel loaded;
+  const LoadOptions options = {.progress = progress, .expanded = &plan.weights.expanded};
   QUIRE_ASSIGN_OR_RETURN(loaded.model, load_model(files.config, *files.weights, context.ops(),
-                                                  plan.sizes.limits, progress));
+                                                  plan.sizes.limits, options));
   std::optional<std::vector<PositionLogprobs>> expected;
   if (plan.calculates_kv_scales) {
     QUIRE_ASSIGN_OR_RETURN(expected, calculate_kv_scales(context, files, plan, *loaded.model));

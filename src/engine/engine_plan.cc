@@ -18,7 +18,6 @@
 #include "engine/tuned_threads.h"
 #include "model/decoder_config.h"
 #include "model/families.h"
-#include "model/weights.h"
 #include "platform/runner.h"
 
 namespace quire {
@@ -206,9 +205,8 @@ struct PlannedModel {
   ModelLimits limits;
   std::vector<int> decode_q_lens;  // query tokens per sequence of steps that decode, ascending
   std::vector<KvGroup> kv_groups;
-  int64_t weight_bytes = 0;
+  WeightPlan weights;
   int64_t activation_bytes = 0;
-  int64_t max_columns = 0;  // of a rank's part of a matrix
 };
 
 Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits) {
@@ -216,15 +214,13 @@ Result<PlannedModel> plan_target(const PlanInputs& in, const ModelLimits& limits
   const Ops& ops = in.context.ops();
   QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes,
                          estimate_activation_bytes(config, limits, ops));
-  const std::vector<TensorSpec> tensors = family_of(config).tensors(config);
-  QUIRE_ASSIGN_OR_RETURN(const int64_t weight_bytes,
-                         estimate_weight_bytes(tensors, *in.files.weights, ops, limits.parallel));
+  QUIRE_ASSIGN_OR_RETURN(WeightPlan weights,
+                         plan_weights(config, *in.files.weights, ops, limits.parallel));
   return PlannedModel{.limits = limits,
                       .decode_q_lens = target_q_lens(in),
                       .kv_groups = make_kv_groups(config, limits, ops.activation_dtype()),
-                      .weight_bytes = weight_bytes,
-                      .activation_bytes = activation_bytes,
-                      .max_columns = max_columns(tensors, limits.parallel)};
+                      .weights = std::move(weights),
+                      .activation_bytes = activation_bytes};
 }
 
 Result<PlannedModel> plan_draft_model(const PlanInputs& in, const ModelLimits& target) {
@@ -232,14 +228,13 @@ Result<PlannedModel> plan_draft_model(const PlanInputs& in, const ModelLimits& t
   const Ops& ops = in.context.ops();
   const ModelLimits limits = draft.limits(target, in.config.max_num_seqs);
   QUIRE_RETURN_IF_ERROR(check_shards(draft.config(), limits.parallel));
-  QUIRE_ASSIGN_OR_RETURN(const int64_t weight_bytes, draft.weight_bytes(limits, ops));
+  QUIRE_ASSIGN_OR_RETURN(WeightPlan weights, draft.plan_weights(limits, ops));
   QUIRE_ASSIGN_OR_RETURN(const int64_t activation_bytes, draft.activation_bytes(limits, ops));
   return PlannedModel{.limits = limits,
                       .decode_q_lens = draft.decode_q_lens(target_q_lens(in)),
                       .kv_groups = draft.kv_groups(limits, ops.activation_dtype()),
-                      .weight_bytes = weight_bytes,
-                      .activation_bytes = activation_bytes,
-                      .max_columns = max_columns(draft.tensors(), limits.parallel)};
+                      .weights = std::move(weights),
+                      .activation_bytes = activation_bytes};
 }
 
 std::vector<KvGroup> groups_of(std::span<const PlannedModel> models) {
@@ -386,7 +381,7 @@ Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const RunnerSiz
                            .budget = budget,
                            .activation_bytes = draft_probs_bytes(in) + lookup_bytes(in, sizes)};
   for (const PlannedModel& model : models) {
-    request.weight_bytes += model.weight_bytes;
+    request.weight_bytes += model.weights.num_bytes;
     request.activation_bytes += model.activation_bytes;
   }
   return request;
@@ -395,6 +390,7 @@ Result<MemoryRequest> memory_without_plans(const PlanInputs& in, const RunnerSiz
 // The decisions that depend on the longest context.
 struct ContextPlan {
   RunnerSizes sizes;
+  WeightPlan weights;
   AttentionSetup attention;
   std::optional<DraftModelPlan> draft;
   MemoryRequest memory_request;
@@ -416,9 +412,10 @@ Result<ContextPlan> plan_rank(const PlanInputs& in, int max_model_len, bool chec
   }
   plan.sizes.windows = table_windows(groups_of(models));
   for (const PlannedModel& model : models) {
-    plan.sizes.max_columns = std::max(plan.sizes.max_columns, model.max_columns);
+    plan.sizes.max_columns = std::max(plan.sizes.max_columns, model.weights.max_columns);
   }
   const PlannedModel& target = models.front();
+  plan.weights = target.weights;
   QUIRE_ASSIGN_OR_RETURN(plan.attention, plan_attention(in, target));
   if (models.size() > 1) {
     const PlannedModel& draft = models.back();
@@ -426,7 +423,7 @@ Result<ContextPlan> plan_rank(const PlanInputs& in, int max_model_len, bool chec
       plan.sizes.num_draft_layers += static_cast<int>(group.layers.size());
     }
     plan.sizes.draft_q_len = draft.decode_q_lens.front();
-    plan.draft = DraftModelPlan{.limits = draft.limits, .attention = {}};
+    plan.draft = DraftModelPlan{.limits = draft.limits, .weights = draft.weights, .attention = {}};
     QUIRE_ASSIGN_OR_RETURN(plan.draft->attention, plan_attention(in, draft));
     // The drafter runs after the target, in the same workspace.
     plan.attention.workspace_bytes =
@@ -688,6 +685,7 @@ Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& wanted, const Mod
     QUIRE_RETURN_IF_ERROR(validate_scheduler_config(scheduler));
     plans.push_back({.dtype = dtype,
                      .sizes = std::move(plan.sizes),
+                     .weights = std::move(plan.weights),
                      .attention = std::move(plan.attention),
                      .draft = std::move(plan.draft),
                      .memory_request = std::move(plan.memory_request),

@@ -11,6 +11,7 @@
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
 #include "model/model.h"
+#include "model/weights.h"
 #include "platform/platform.h"
 #include "quire/config.h"
 #include "sched/scheduler.h"
@@ -28,12 +29,14 @@ struct AttentionSetup {
 // A drafter's model as the engine loads it beside the target.
 struct DraftModelPlan {
   ModelLimits limits;
+  WeightPlan weights;
   AttentionSetup attention;
 };
 
 struct EnginePlan {
   DType dtype = DType::kF32;  // of the checkpoint
   RunnerSizes sizes;
+  WeightPlan weights;
   AttentionSetup attention;
   std::optional<DraftModelPlan> draft;  // absent: no model drafts
   MemoryRequest memory_request;

@@ -243,11 +243,11 @@ Result<std::unique_ptr<Model>> load_decoder(WeightList (*list_weights)(const Mod
                                                                        Weights& weights),
                                             const ModelConfig& config, WeightSource& source,
                                             Ops& ops, const ModelLimits& limits,
-                                            const LoadProgress& progress) {
+                                            const LoadOptions& options) {
   QUIRE_RETURN_IF_ERROR(check_shards(config, limits.parallel));
   Weights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(config, weights), config.architecture, source,
-                                     ops, limits.parallel, progress));
+                                     ops, limits.parallel, options));
   auto model = std::make_unique<Derived>(config, limits, ops, std::move(weights));
   QUIRE_RETURN_IF_ERROR(model->allocate_buffers());
   return std::unique_ptr<Model>(std::move(model));

@@ -69,11 +69,11 @@ std::string supported_architectures() {
 }
 
 Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSource& source, Ops& ops,
-                                          const ModelLimits& limits, const LoadProgress& progress) {
+                                          const ModelLimits& limits, const LoadOptions& options) {
   QUIRE_CHECK(
       limits.max_num_tokens > 0 && limits.max_num_logit_rows > 0 && limits.max_model_len > 0,
       "[model] a limit is not set");
-  return family_of(config).load(config, source, ops, limits, progress);
+  return family_of(config).load(config, source, ops, limits, options);
 }
 
 int64_t num_parameters(const ModelConfig& config) {
@@ -108,9 +108,9 @@ Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& 
   return check_slices(family_of(config).tensors(config), source, ops, parallel);
 }
 
-Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSource& source,
-                                      const Ops& ops, const Parallel& parallel) {
-  return estimate_weight_bytes(family_of(config).tensors(config), source, ops, parallel);
+Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& source,
+                                const Ops& ops, const Parallel& parallel) {
+  return plan_weights(family_of(config).tensors(config), source, ops, parallel);
 }
 
 namespace {
@@ -135,19 +135,17 @@ std::string describe_blocks(const ModelConfig& config, const WeightSource& sourc
 }  // namespace
 
 std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
-                                  const Ops& ops, const Parallel& parallel) {
+                                  const Ops& ops, const WeightPlan& plan) {
   if (!config.format) return describe_blocks(config, source, ops);
   const std::string format = describe(*config.format);
-  const Result<QuantizedMatrices> count =
-      count_quantized(family_of(config).tensors(config), source, ops, parallel);
-  const Result<DType> plain = ops.linear_dtype(plain_scheme(config.format->scheme));
-  if (!count.ok() || !plain.ok()) return format + ", not supported by the device";
-  const std::string expanded = fmt::format("expanded to {} at load", dtype_name(*plain));
-  if (count->num_all == 0) return format + ", of which the checkpoint has no matrix";
-  if (count->num_expanded == 0) return format + ", computed as they are";
-  if (count->num_expanded == count->num_all) return fmt::format("{}, {}", format, expanded);
+  const QuantizedMatrices& count = plan.quantized;
+  if (count.num_all == 0) return format + ", of which the checkpoint has no matrix";
+  if (count.num_expanded == 0) return format + ", computed as they are";
+  const DType plain = ops.linear_dtype(plain_scheme(config.format->scheme)).value();
+  const std::string expanded = fmt::format("expanded to {} at load", dtype_name(plain));
+  if (count.num_expanded == count.num_all) return fmt::format("{}, {}", format, expanded);
   return fmt::format("{}, computed as they are, except {} of {} matrices, which are {}", format,
-                     count->num_expanded, count->num_all, expanded);
+                     count.num_expanded, count.num_all, expanded);
 }
 
 int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,

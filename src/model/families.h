@@ -33,7 +33,7 @@ struct ModelFamily {
   int64_t (*activation_bytes)(const ModelConfig& config, const ModelLimits& limits,
                               DType activation);
   Result<std::unique_ptr<Model>> (*load)(const ModelConfig& config, WeightSource& source, Ops& ops,
-                                         const ModelLimits& limits, const LoadProgress& progress);
+                                         const ModelLimits& limits, const LoadOptions& options);
 };
 
 // Returns null if the architecture is not supported.
@@ -48,7 +48,7 @@ std::string supported_architectures();
 // tensor, if one is missing, has another shape, or is left over.
 Result<std::unique_ptr<Model>> load_model(const ModelConfig& config, WeightSource& source, Ops& ops,
                                           const ModelLimits& limits,
-                                          const LoadProgress& progress = {});
+                                          const LoadOptions& options = {});
 
 // The number of all weights; tied embeddings count once.
 int64_t num_parameters(const ModelConfig& config);
@@ -62,16 +62,15 @@ std::vector<KvGroup> make_kv_groups(const ModelConfig& config, const ModelLimits
 Status check_slices(const ModelConfig& config, WeightSource& source, const Ops& ops,
                     const Parallel& parallel);
 
-// Bytes of one rank's weights in the types that `ops` keeps, without the padding of the device's
-// layout.
-Result<int64_t> estimate_weight_bytes(const ModelConfig& config, const WeightSource& source,
-                                      const Ops& ops, const Parallel& parallel);
+// The weights of the configuration, as one rank keeps them.
+Result<WeightPlan> plan_weights(const ModelConfig& config, const WeightSource& source,
+                                const Ops& ops, const Parallel& parallel);
 
-// How one rank with these operations keeps the quantized matrices of `source`, for example "4-bit
-// integers with a scale per group of 128, computed as they are" or "GGUF Q4_K, Q6_K, computed as
-// they are"; empty: the model has none.
+// How the rank of `plan` keeps the quantized matrices of `source`, for example "4-bit integers with
+// a scale per group of 128, computed as they are" or "GGUF Q4_K, Q6_K, computed as they are";
+// empty: the model has none.
 std::string describe_quantization(const ModelConfig& config, const WeightSource& source,
-                                  const Ops& ops, const Parallel& parallel);
+                                  const Ops& ops, const WeightPlan& plan);
 
 // Fails, naming the first, if the source lacks a tensor of the model. Reads no tensor. Scales are
 // not looked for, because single matrices may be stored without them.

@@ -283,14 +283,6 @@ ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const Weight
   return expanded;
 }
 
-int64_t max_columns(std::span<const TensorSpec> tensors, const Parallel& parallel) {
-  int64_t most = 0;
-  for (const TensorSpec& tensor : tensors) {
-    if (!tensor.matrix.empty()) most = std::max(most, kept_shape(tensor, parallel)[1]);
-  }
-  return most;
-}
-
 int num_kv_scales(const WeightSource& source) {
   std::set<std::string> layers;
   for (const std::string& name : source.names()) {
@@ -312,31 +304,20 @@ Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, c
   return {};
 }
 
-Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
-                                      const WeightSource& source, const Ops& ops,
-                                      const Parallel& parallel) {
-  const ExpandedMatrices expanded = find_expanded(tensors, source, ops, parallel);
-  int64_t total = 0;
+Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const WeightSource& source,
+                                const Ops& ops, const Parallel& parallel) {
+  WeightPlan plan;
+  plan.expanded = find_expanded(tensors, source, ops, parallel);
   for (const TensorSpec& tensor : tensors) {
     QUIRE_ASSIGN_OR_RETURN(const KeptTensor kept,
-                           kept_tensor(tensor, expanded, source, ops, parallel));
-    total += kept.num_bytes;
+                           kept_tensor(tensor, plan.expanded, source, ops, parallel));
+    plan.num_bytes += kept.num_bytes;
+    if (kept.is_quantized) ++plan.quantized.num_all;
+    if (kept.is_expanded) ++plan.quantized.num_expanded;
+    if (tensor.matrix.empty()) continue;
+    plan.max_columns = std::max(plan.max_columns, kept_shape(tensor, parallel)[1]);
   }
-  return total;
-}
-
-Result<QuantizedMatrices> count_quantized(std::span<const TensorSpec> tensors,
-                                          const WeightSource& source, const Ops& ops,
-                                          const Parallel& parallel) {
-  const ExpandedMatrices expanded = find_expanded(tensors, source, ops, parallel);
-  QuantizedMatrices count;
-  for (const TensorSpec& tensor : tensors) {
-    QUIRE_ASSIGN_OR_RETURN(const KeptTensor kept,
-                           kept_tensor(tensor, expanded, source, ops, parallel));
-    if (kept.is_quantized) ++count.num_all;
-    if (kept.is_expanded) ++count.num_expanded;
-  }
-  return count;
+  return plan;
 }
 
 }  // namespace quire

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -83,13 +82,14 @@ class Loader {
   Loader(WeightSource& source, Ops& ops, const Parallel& parallel)
       : ops_(ops), parallel_(parallel), tensors_(source), matrices_(tensors_, ops, parallel) {}
 
-  Status load(const WeightList& list, const LoadProgress& progress);
+  Status load(const WeightList& list, const LoadOptions& options);
   // Called after load: every tensor of the source must have been used or be ignored.
   Status check_nothing_left(const WeightList& list, std::string_view architecture) const {
     return tensors_.check_nothing_left(list.ignored_prefixes, architecture);
   }
 
  private:
+  void warn_of_expanded(const WeightList& list) const;
   Status load_group(const WeightGroup& group);
   Status load_matrix(const MatrixBinding& binding);
   Status load_experts(const ExpertsBinding& binding);
@@ -105,38 +105,43 @@ class Loader {
   Parallel parallel_;
   TensorReader tensors_;
   MatrixReader matrices_;
-  std::set<int> mixed_experts_;  // ExpandedMatrices::experts
-  int num_experts_ = 0;          // ExpertsBindings that were loaded
+  ExpandedMatrices expanded_;
+  int num_experts_ = 0;  // ExpertsBindings that were loaded
 };
 
-Status Loader::load(const WeightList& list, const LoadProgress& progress) {
+Status Loader::load(const WeightList& list, const LoadOptions& options) {
+  expanded_ = options.expanded != nullptr
+                  ? *options.expanded
+                  : find_expanded(list_tensors(list), tensors_.source(), ops_, parallel_);
+  warn_of_expanded(list);
   const auto num_layers =
       static_cast<int>(std::ranges::count_if(list.groups, &WeightGroup::is_layer));
-  const std::vector<TensorSpec> tensors = list_tensors(list);
-  const ExpandedMatrices expanded = find_expanded(tensors, tensors_.source(), ops_, parallel_);
-  mixed_experts_ = expanded.experts;
-  if (!mixed_experts_.empty()) {
+  int num_loaded = 0;
+  for (const WeightGroup& group : list.groups) {
+    QUIRE_RETURN_IF_ERROR(load_group(group));
+    if (group.is_layer && options.progress) options.progress(++num_loaded, num_layers);
+  }
+  return {};
+}
+
+void Loader::warn_of_expanded(const WeightList& list) const {
+  if (!expanded_.experts.empty()) {
     log_warning(
         "[model] the experts of {} layers are expanded to 16 bits, which takes more memory; got "
         "matrices in different formats, or in one that the device does not keep; expected one "
         "format per layer; quantize the experts of a layer alike",
-        mixed_experts_.size());
+        expanded_.experts.size());
   }
-  if (!expanded.stacks.empty()) {
-    const auto first = std::ranges::find(tensors, *expanded.stacks.begin(), &TensorSpec::stack);
+  if (!expanded_.stacks.empty()) {
+    const std::vector<TensorSpec> tensors = list_tensors(list);
+    const auto first = std::ranges::find(tensors, *expanded_.stacks.begin(), &TensorSpec::stack);
     log_warning(
         "[model] {} stacks of matrices are expanded to 16 bits, which takes more memory, the first "
         "with {}; got quantized blocks beside a format that the device does not keep in blocks; "
         "expected blocks in all matrices of a stack; quantize queries, keys and values alike, and "
         "gate and up",
-        expanded.stacks.size(), quote_name(first->name));
+        expanded_.stacks.size(), quote_name(first->name));
   }
-  int num_loaded = 0;
-  for (const WeightGroup& group : list.groups) {
-    QUIRE_RETURN_IF_ERROR(load_group(group));
-    if (group.is_layer && progress) progress(++num_loaded, num_layers);
-  }
-  return {};
 }
 
 Status Loader::load_group(const WeightGroup& group) {
@@ -163,7 +168,7 @@ Status Loader::load_matrix(const MatrixBinding& binding) {
 }
 
 Status Loader::load_experts(const ExpertsBinding& binding) {
-  const bool are_mixed = mixed_experts_.contains(num_experts_++);
+  const bool are_mixed = expanded_.experts.contains(num_experts_++);
   const bool merges_shared =
       binding.num_shared > 0 && !are_mixed && can_merge_shared_experts(binding);
   if (binding.num_shared > 0 && !merges_shared) {
@@ -290,9 +295,9 @@ Result<KvScales> make_kv_scales(const KvScaleValues& values, Ops& ops) {
 }
 
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
-                    Ops& ops, const Parallel& parallel, const LoadProgress& progress) {
+                    Ops& ops, const Parallel& parallel, const LoadOptions& options) {
   Loader loader(source, ops, parallel);
-  QUIRE_RETURN_IF_ERROR(loader.load(list, progress));
+  QUIRE_RETURN_IF_ERROR(loader.load(list, options));
   return loader.check_nothing_left(list, architecture);
 }
 

@@ -188,35 +188,40 @@ struct ExpandedMatrices {
 ExpandedMatrices find_expanded(std::span<const TensorSpec> tensors, const WeightSource& source,
                                const Ops& ops, const Parallel& parallel);
 
-// The most columns of a rank's part of a matrix.
-int64_t max_columns(std::span<const TensorSpec> tensors, const Parallel& parallel);
-
-// Bytes of one rank's part of the tensors in the types that `ops` keeps, without the padding of the
-// device's layout. Fails, naming the scheme, if the device does not compute with one of them.
-Result<int64_t> estimate_weight_bytes(std::span<const TensorSpec> tensors,
-                                      const WeightSource& source, const Ops& ops,
-                                      const Parallel& parallel);
-
-// The matrices of `tensors` that the checkpoint has quantized, or that are quantized at load.
+// The matrices that the checkpoint has quantized, or that are quantized at load.
 struct QuantizedMatrices {
   int64_t num_all = 0;
-  int64_t num_expanded = 0;  // multiplied by their scales at load
+  int64_t num_expanded = 0;  // multiplied by their scales at load, for any reason
 };
-// Fails as estimate_weight_bytes() does.
-Result<QuantizedMatrices> count_quantized(std::span<const TensorSpec> tensors,
-                                          const WeightSource& source, const Ops& ops,
-                                          const Parallel& parallel);
+
+// One rank's weights as the device keeps them. The headers of the checkpoint tell.
+struct WeightPlan {
+  int64_t num_bytes = 0;    // without the padding of the device's layout
+  int64_t max_columns = 0;  // the most of this rank's part of a matrix
+  QuantizedMatrices quantized;
+  ExpandedMatrices expanded;
+};
+
+// Fails, naming the scheme, if the device does not compute with one of the tensors.
+Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const WeightSource& source,
+                                const Ops& ops, const Parallel& parallel);
 
 // Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks
 // (check_column_slice). It reads no numbers of the tensors but their group indices (g_idx).
 Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
                     const Parallel& parallel);
 
+struct LoadOptions {
+  LoadProgress progress = {};
+  // WeightPlan::expanded of the same tensors, source, Ops and rank; null: the load finds them.
+  const ExpandedMatrices* expanded = nullptr;
+};
+
 // Reads every tensor of the list from `source` and packs it for `ops`. A tensor's memory in the
 // source is released once it is packed. Fails, naming the tensor and the architecture, if a tensor
 // is missing, has another shape or type, or is left over.
 Status load_weights(const WeightList& list, std::string_view architecture, WeightSource& source,
-                    Ops& ops, const Parallel& parallel, const LoadProgress& progress);
+                    Ops& ops, const Parallel& parallel, const LoadOptions& options);
 
 // The number of layers that have scales for an FP8 KV cache.
 int num_kv_scales(const WeightSource& source);

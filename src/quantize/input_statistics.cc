@@ -36,12 +36,12 @@ Result<LoadedModel> load_recorded(DeviceContext& context, QuantizeSource& source
                                   Ops& recorder, const QuantizeHooks& hooks) {
   QUIRE_RETURN_IF_ERROR(context.bind_thread());
   LoadedModel loaded;
-  QUIRE_ASSIGN_OR_RETURN(loaded.model,
-                         load_model(source.files.config, *source.files.weights, recorder,
-                                    plan.sizes.limits, [&](int num_done, int num_layers) {
-                                      hooks.on_preparation("load", static_cast<size_t>(num_done),
-                                                           static_cast<size_t>(num_layers));
-                                    }));
+  QUIRE_ASSIGN_OR_RETURN(
+      loaded.model, load_model(source.files.config, *source.files.weights, recorder,
+                               plan.sizes.limits, {.progress = [&](int num_done, int num_layers) {
+                                 hooks.on_preparation("load", static_cast<size_t>(num_done),
+                                                      static_cast<size_t>(num_layers));
+                               }}));
   QUIRE_ASSIGN_OR_RETURN(
       loaded.kv_cache,
       KvCache::allocate(plan.attention.kv_groups, plan.memory_plan.num_blocks, context.ops()));

@@ -283,7 +283,7 @@ TEST(Eagle3, PlansItsMemory) {
     std::set<std::string> stored;
     for (const auto& [name, tensor] : tensors) stored.insert(name);
     EXPECT_EQ(listed, stored);
-    EXPECT_EQ(estimate_weight_bytes(list_eagle3_tensors(config), *file.weights, ops, {}).value(),
+    EXPECT_EQ(plan_weights(list_eagle3_tensors(config), *file.weights, ops, {}).value().num_bytes,
               num_elements * 4);
   }
 }

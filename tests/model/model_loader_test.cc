@@ -191,7 +191,7 @@ TEST(ModelLoader, TellsItsProgress) {
   std::vector<int> seen;
   const auto model =
       load_model(small_config(), weights, ops, small_limits(),
-                 [&seen](int done, int total) { seen.push_back(10 * done + total); });
+                 {.progress = [&seen](int done, int total) { seen.push_back(10 * done + total); }});
   ASSERT_TRUE(model.ok());
   EXPECT_THAT(seen, ElementsAre(12, 22));
 }
@@ -826,28 +826,28 @@ TEST(WeightBytes, ComeFromTheTypesInTheCheckpoint) {
   const auto cpu = make_cpu_ops(pool);
   ReferenceOps in_f32;
   const DummyWeights bf16(DType::kBF16);
-  EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {}).value(),
+  EXPECT_EQ(plan_weights(config, bf16, *cpu, {}).value().num_bytes,
             2 * num_matrix + 4 * num_vectors);
-  EXPECT_EQ(estimate_weight_bytes(config, bf16, in_f32, {}).value(),
+  EXPECT_EQ(plan_weights(config, bf16, in_f32, {}).value().num_bytes,
             4 * num_matrix + 4 * num_vectors);
   // The CPU multiplies FP8 by its scales, into the type that the model had before. The embeddings
   // are not quantized, and each rank holds all of them.
   WeightScheme rows = {DType::kF8E4M3, ScaleLayout::kRows};
   const Fp8Weights fp8(rows, false);
-  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}).value(),
+  EXPECT_EQ(plan_weights(fp8_config(rows), fp8, *cpu, {}).value().num_bytes,
             4 * (num_matrix + num_vectors));
   const int64_t num_ends = 2 * 20 * 16;
   rows.dequantized_dtype = DType::kBF16;
-  EXPECT_EQ(estimate_weight_bytes(fp8_config(rows), fp8, *cpu, {}).value(),
+  EXPECT_EQ(plan_weights(fp8_config(rows), fp8, *cpu, {}).value().num_bytes,
             2 * (num_matrix - num_ends) + 4 * (num_ends + num_vectors));
   // Without quantized values in the checkpoint, its types count, unless they are quantized at load.
   ModelConfig at_load = fp8_config(rows);
-  EXPECT_EQ(estimate_weight_bytes(at_load, DummyWeights(DType::kF32), *cpu, {}).value(),
+  EXPECT_EQ(plan_weights(at_load, DummyWeights(DType::kF32), *cpu, {}).value().num_bytes,
             4 * (num_matrix + num_vectors));
   at_load.format->at_load = true;
-  EXPECT_EQ(estimate_weight_bytes(at_load, DummyWeights(DType::kF32), *cpu, {}).value(),
+  EXPECT_EQ(plan_weights(at_load, DummyWeights(DType::kF32), *cpu, {}).value().num_bytes,
             2 * (num_matrix - num_ends) + 4 * (num_ends + num_vectors));
-  EXPECT_EQ(estimate_weight_bytes(config, bf16, *cpu, {0, 2}).value(),
+  EXPECT_EQ(plan_weights(config, bf16, *cpu, {0, 2}).value().num_bytes,
             num_matrix + 4 * num_vectors);
 }
 
@@ -864,14 +864,16 @@ TEST(WeightBytes, CountIntegersAsTheDeviceKeepsThem) {
   ThreadPool pool(1);
   const auto cpu = make_cpu_ops(pool);
   ReferenceOps in_f32;
-  EXPECT_EQ(estimate_weight_bytes(config, weights, in_f32, {}).value(),
+  EXPECT_EQ(plan_weights(config, weights, in_f32, {}).value().num_bytes,
             4 * (num_matrix + num_vectors));
-  const int64_t bytes = estimate_weight_bytes(config, weights, *cpu, {}).value();
+  const int64_t bytes = plan_weights(config, weights, *cpu, {}).value().num_bytes;
   EXPECT_GT(bytes, num_matrix - num_ends + 4 * (num_ends + num_vectors));
   EXPECT_LT(bytes, 4 * (num_matrix + num_vectors));
-  EXPECT_EQ(describe_quantization(config, weights, *cpu, {}),
-            "8-bit integers with a scale per row, computed as they are");
-  EXPECT_EQ(describe_quantization(config, weights, in_f32, {}),
+  EXPECT_EQ(
+      describe_quantization(config, weights, *cpu, plan_weights(config, weights, *cpu, {}).value()),
+      "8-bit integers with a scale per row, computed as they are");
+  EXPECT_EQ(describe_quantization(config, weights, in_f32,
+                                  plan_weights(config, weights, in_f32, {}).value()),
             "8-bit integers with a scale per row, expanded to f32 at load");
   config.format->scheme.dequantized_dtype = DType::kBF16;
   for (Ops* ops : {cpu.get(), static_cast<Ops*>(&in_f32)}) {
@@ -891,7 +893,7 @@ TEST(WeightBytes, CountTheOrderOfColumnsOncePerStack) {
   const auto cpu = make_cpu_ops(pool);
   ReferenceOps in_f32;
   const auto bytes = [&](const Ops& ops) {
-    return estimate_weight_bytes(config, weights, ops, {}).value();
+    return plan_weights(config, weights, ops, {}).value().num_bytes;
   };
   const int64_t in_order = bytes(*cpu);
   const int64_t expanded = bytes(in_f32);
@@ -929,7 +931,7 @@ TEST(WeightBytes, CountTheScalesOfBlocksThatABorderCuts) {
       ModelLimits limits = small_limits();
       limits.parallel.size = num_ranks;
       ASSERT_TRUE(load_model(fp8_config(scheme), weights, ops, limits).ok());
-      EXPECT_EQ(estimate_weight_bytes(fp8_config(scheme), weights, ops, limits.parallel).value(),
+      EXPECT_EQ(plan_weights(fp8_config(scheme), weights, ops, limits.parallel).value().num_bytes,
                 kNormBytes + ops.num_bytes)
           << block << " and " << num_ranks;
     }

@@ -381,15 +381,33 @@ TEST(Moe, ExpertsThatTheDeviceDoesNotMixAreExpanded) {
     EXPECT_EQ(ops.num_integers, num_plain == 0 ? 2 * kExperts : 0) << num_plain;
     const DrafterFile weights(stored);
     const int num_expanded = num_plain == 0 ? 0 : 3 * kExperts - num_plain;
-    EXPECT_EQ(estimate_weight_bytes(config, *weights.weights, ops, {}).value(),
-              estimate_weight_bytes(config, *weights.weights, IntegerOps(), {}).value() +
+    EXPECT_EQ(plan_weights(config, *weights.weights, ops, {}).value().num_bytes,
+              plan_weights(config, *weights.weights, IntegerOps(), {}).value().num_bytes +
                   num_expanded * kHidden * kExpertWidth * 3)
         << num_plain;
-    const std::string description = describe_quantization(config, *weights.weights, ops, {});
+    const std::string description = describe_quantization(
+        config, *weights.weights, ops, plan_weights(config, *weights.weights, ops, {}).value());
     const std::string except = fmt::format(", except {} of {} matrices, which are expanded",
                                            num_expanded, 3 * 4 + 2 * 3 + 3 * kExperts - num_plain);
     EXPECT_THAT(description, HasSubstr("computed as they are"));
     EXPECT_EQ(description.find(except) != std::string::npos, num_expanded > 0) << description;
+  }
+}
+
+TEST(Moe, TheLoadExpandsTheExpertsThatThePlanNames) {
+  const IntegerCheckpoint integers = quantize_integers(
+      config_json(kQwen), safetensors_file(random_model(kQwen)),
+      {.tool = IntegerTool::kCompressedPack, .bits = 8, .group_size = -1, .symmetric = true});
+  const ModelConfig config = parse_model_config(integers.config_json, "config.json").value();
+  const DrafterFile file(integers.tensors);
+  const ExpandedMatrices none;
+  const ExpandedMatrices first = {.experts = {0}, .stacks = {}};
+  for (const ExpandedMatrices* const expanded : {&none, &first}) {
+    UniformExpertsOps ops;
+    const LoadOptions options = {.progress = {}, .expanded = expanded};
+    const auto model = load_model(config, *file.weights, ops, drafter_limits(), options);
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    EXPECT_EQ(ops.num_integers, expanded == &none ? 2 * kExperts : 0);
   }
 }
 
@@ -447,7 +465,7 @@ TEST(Moe, PlansItsMemory) {
       num_elements += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));
     }
     EXPECT_EQ(num_parameters(config), num_elements);
-    EXPECT_EQ(estimate_weight_bytes(config, *file.weights, ops, {}).value(), num_elements * 4);
+    EXPECT_EQ(plan_weights(config, *file.weights, ops, {}).value().num_bytes, num_elements * 4);
     ThreadPool pool(1);
     const auto cpu = make_cpu_ops(pool);
     EXPECT_GT(experts_workspace_bytes(config, limits, *cpu).value(), 0);
@@ -466,9 +484,11 @@ TEST(Moe, ExpertsThatAreExpandedAreNamed) {
                    .scales_suffix = ".weight_scale",
                    .packing = Packing::kCompressed};
   ExpandingExpertsOps ops;
-  EXPECT_EQ(describe_quantization(config, DummyWeights(DType::kF32), ops, {}),
-            "8-bit integers with a scale per row, computed as they are, except 18 of 36 matrices, "
-            "which are expanded to f32 at load");
+  const DummyWeights weights(DType::kF32);
+  EXPECT_EQ(
+      describe_quantization(config, weights, ops, plan_weights(config, weights, ops, {}).value()),
+      "8-bit integers with a scale per row, computed as they are, except 18 of 36 matrices, "
+      "which are expanded to f32 at load");
 }
 
 TEST(Moe, ADeviceWithoutExpertsRefusesThem) {

@@ -167,7 +167,7 @@ TEST(Mtp, PlansItsMemory) {
     listed.insert(tensor.name);
     num_elements += tensor.shape.num_elements();
   }
-  EXPECT_EQ(estimate_weight_bytes(list_mtp_tensors(head), *file.weights, ops, {}).value(),
+  EXPECT_EQ(plan_weights(list_mtp_tensors(head), *file.weights, ops, {}).value().num_bytes,
             num_elements * 4);
   std::set<std::string> stored;
   for (const auto& [name, tensor] : tensors) {

@@ -427,14 +427,14 @@ int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& l
 Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const Model& target,
                                                WeightSource& source, Ops& ops,
                                                const ModelLimits& limits,
-                                               const LoadProgress& progress) {
+                                               const LoadOptions& options) {
   const DFlashConfig& config = dflash_config(drafter);
   QUIRE_RETURN_IF_ERROR(check_dflash(drafter, target.config()));
   QUIRE_RETURN_IF_ERROR(check_shards(drafter, limits.parallel));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(drafter, config, source));
   BlockWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(drafter, weights), drafter.architecture, source,
-                                     ops, limits.parallel, progress));
+                                     ops, limits.parallel, options));
   share_ends(config, target, weights.ends);
   ModelLimits own = limits;
   own.tapped_layers.clear();

@@ -50,6 +50,6 @@ int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& l
 Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const Model& target,
                                                WeightSource& source, Ops& ops,
                                                const ModelLimits& limits,
-                                               const LoadProgress& progress = {});
+                                               const LoadOptions& options = {});
 
 }  // namespace quire

@@ -379,14 +379,14 @@ int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limi
 Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Model& target,
                                                WeightSource& source, Ops& ops,
                                                const ModelLimits& limits,
-                                               const LoadProgress& progress) {
+                                               const LoadOptions& options) {
   const Eagle3Config& eagle = eagle3_config(head);
   QUIRE_RETURN_IF_ERROR(check_eagle3(head, target.config()));
   QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(head, eagle, source));
   HeadWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,
-                                     limits.parallel, progress));
+                                     limits.parallel, options));
   share_ends(eagle, target, weights.ends);
   ModelLimits own = limits;
   own.tapped_layers.clear();

@@ -50,6 +50,6 @@ int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limi
 Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Model& target,
                                                WeightSource& source, Ops& ops,
                                                const ModelLimits& limits,
-                                               const LoadProgress& progress = {});
+                                               const LoadOptions& options = {});
 
 }  // namespace quire

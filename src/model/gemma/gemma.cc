@@ -302,12 +302,12 @@ std::vector<TensorSpec> list_gemma_tensors(const ModelConfig& config) {
 }
 
 Result<std::unique_ptr<Model>> load_gemma(const ModelConfig& config, WeightSource& source, Ops& ops,
-                                          const ModelLimits& limits, const LoadProgress& progress) {
+                                          const ModelLimits& limits, const LoadOptions& options) {
   const GemmaConfig& gemma = gemma_config(config);
   if (gemma.has_vision) {
     log_info("[model] {} takes text only; its vision tower is not loaded", config.architecture);
   }
-  return load_decoder<GemmaModel>(list_weights, config, source, ops, limits, progress);
+  return load_decoder<GemmaModel>(list_weights, config, source, ops, limits, options);
 }
 
 }  // namespace quire

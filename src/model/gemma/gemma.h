@@ -23,6 +23,6 @@ std::shared_ptr<const FamilyConfig> parse_gemma3_multimodal(ConfigFields& fields
 float gemma_logits_softcap(const ModelConfig& config);
 std::vector<TensorSpec> list_gemma_tensors(const ModelConfig& config);
 Result<std::unique_ptr<Model>> load_gemma(const ModelConfig& config, WeightSource& source, Ops& ops,
-                                          const ModelLimits& limits, const LoadProgress& progress);
+                                          const ModelLimits& limits, const LoadOptions& options);
 
 }  // namespace quire

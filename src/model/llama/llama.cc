@@ -282,8 +282,8 @@ std::vector<TensorSpec> list_llama_tensors(const ModelConfig& config) {
 }
 
 Result<std::unique_ptr<Model>> load_llama(const ModelConfig& config, WeightSource& source, Ops& ops,
-                                          const ModelLimits& limits, const LoadProgress& progress) {
-  return load_decoder<LlamaModel>(list_weights, config, source, ops, limits, progress);
+                                          const ModelLimits& limits, const LoadOptions& options) {
+  return load_decoder<LlamaModel>(list_weights, config, source, ops, limits, options);
 }
 
 }  // namespace quire

@@ -25,6 +25,6 @@ std::shared_ptr<const FamilyConfig> parse_deepseek_v3(ConfigFields& fields, Mode
 std::shared_ptr<const FamilyConfig> parse_mimo(ConfigFields& fields, ModelConfig& config);
 std::vector<TensorSpec> list_llama_tensors(const ModelConfig& config);
 Result<std::unique_ptr<Model>> load_llama(const ModelConfig& config, WeightSource& source, Ops& ops,
-                                          const ModelLimits& limits, const LoadProgress& progress);
+                                          const ModelLimits& limits, const LoadOptions& options);
 
 }  // namespace quire

@@ -170,12 +170,11 @@ int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
 
 Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model& target,
                                             WeightSource& source, Ops& ops,
-                                            const ModelLimits& limits,
-                                            const LoadProgress& progress) {
+                                            const ModelLimits& limits, const LoadOptions& options) {
   QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
   MtpWeights weights;
   QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,
-                                     limits.parallel, progress));
+                                     limits.parallel, options));
   DecoderEnds ends;
   ends.shared_embed = target.embeddings();
   ends.shared_lm_head = target.lm_head();

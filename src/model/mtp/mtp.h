@@ -28,6 +28,6 @@ int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
 Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model& target,
                                             WeightSource& source, Ops& ops,
                                             const ModelLimits& limits,
-                                            const LoadProgress& progress = {});
+                                            const LoadOptions& options = {});
 
 }  // namespace quire
