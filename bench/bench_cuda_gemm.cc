@@ -27,7 +27,7 @@
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/ops/expert_kernels.h"
 #include "cuda/ops/gemm_runner.h"
-#include "cuda/ops/packed_linear.h"
+#include "cuda/ops/packed_matrices.h"
 #include "tensor/weight_source.h"
 
 namespace quire::bench {

@@ -9,7 +9,7 @@
 #include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/expert_kernels.h"
 #include "cuda/ops/grouped_gemm.h"
-#include "cuda/ops/packed_linear.h"
+#include "cuda/ops/packed_matrices.h"
 #include "ops/ops.h"
 
 namespace quire::cuda {

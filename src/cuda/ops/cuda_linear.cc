@@ -12,7 +12,7 @@
 #include "base/check.h"
 #include "base/machine.h"
 #include "base/numbers.h"
-#include "cuda/ops/packed_linear.h"
+#include "cuda/ops/packed_matrices.h"
 #include "tensor/finite.h"
 
 namespace quire::cuda {

@@ -18,7 +18,7 @@
 #include "cuda/ops/expert_kernels.h"
 #include "cuda/ops/gemm_runner.h"
 #include "cuda/ops/layer_tail.h"
-#include "cuda/ops/packed_linear.h"
+#include "cuda/ops/packed_matrices.h"
 #include "cuda/ops/per_head_gemm.h"
 
 namespace quire::cuda {

@@ -1,5 +1,5 @@
 // Products with weights that stay packed on the device, against sums in double.
-#include "cuda/ops/packed_linear.h"
+#include "cuda/ops/packed_matrices.h"
 
 #include <fmt/format.h>
 
@@ -55,7 +55,7 @@ struct PackedCase {
   }
 };
 
-class PackedLinearTest : public CudaOpsTest {
+class PackedMatricesTest : public CudaOpsTest {
  protected:
   void SetUp() override {
     CudaOpsTest::SetUp();
@@ -193,7 +193,7 @@ class PackedLinearTest : public CudaOpsTest {
   }
 };
 
-TEST_P(PackedLinearTest, EveryTypeOfBlock) {
+TEST_P(PackedMatricesTest, EveryTypeOfBlock) {
   for (const GgufBlockType& type : quantized_types()) {
     const int64_t block = type.block_elements;
     const int64_t shapes[][2] = {{1, block}, {33, 2 * block}, {40, 9 * block}, {129, 3 * block}};
@@ -206,7 +206,7 @@ TEST_P(PackedLinearTest, EveryTypeOfBlock) {
   }
 }
 
-TEST_P(PackedLinearTest, EveryNumberOfRows) {
+TEST_P(PackedMatricesTest, EveryNumberOfRows) {
   const GgufMatrix q4 = random_matrix(*find_gguf_block_type(12), 65, 512, 1);
   const GgufMatrix q6 = random_matrix(*find_gguf_block_type(14), 65, 512, 2);
   const GgufMatrix q8 = random_matrix(*find_gguf_block_type(8), 65, 480, 3);
@@ -219,7 +219,7 @@ TEST_P(PackedLinearTest, EveryNumberOfRows) {
   }
 }
 
-TEST_P(PackedLinearTest, EveryLayoutOfIntegers) {
+TEST_P(PackedMatricesTest, EveryLayoutOfIntegers) {
   for (const int bits : {4, 8}) {
     for (const bool has_zeros : {false, true}) {
       for (const DType scales : {DType::kF16, DType::kBF16, DType::kF32}) {
@@ -238,7 +238,7 @@ TEST_P(PackedLinearTest, EveryLayoutOfIntegers) {
   }
 }
 
-TEST_P(PackedLinearTest, RowsMayEndWithinASlice) {
+TEST_P(PackedMatricesTest, RowsMayEndWithinASlice) {
   for (const int64_t k : {8, 24, 56, 64, 72, 136, 264, 328, 776}) {
     for (const auto& [bits, has_zeros] :
          {std::pair(4, false), std::pair(4, true), std::pair(8, true)}) {
@@ -251,7 +251,7 @@ TEST_P(PackedLinearTest, RowsMayEndWithinASlice) {
 }
 
 // Enough panels for one part of K per warp, and numbers of panels that 2 and 4 divide or not.
-TEST_P(PackedLinearTest, LargeMatrices) {
+TEST_P(PackedMatricesTest, LargeMatrices) {
   for (const int64_t n : {2048, 4352, 4320, 4300, 9000}) {
     const GgufMatrix q4 = random_matrix(*find_gguf_block_type(12), n, 768, 4);
     const GgufMatrix q6 = random_matrix(*find_gguf_block_type(14), n / 2, 1280, 5);
@@ -262,7 +262,7 @@ TEST_P(PackedLinearTest, LargeMatrices) {
   }
 }
 
-TEST_P(PackedLinearTest, FewRowsOfManyColumns) {
+TEST_P(PackedMatricesTest, FewRowsOfManyColumns) {
   for (const int64_t k : {4096, 14336}) {
     const GgufMatrix m = random_matrix(*find_gguf_block_type(2), 96, k, 4);
     const PackedCase w = make({&m});
@@ -270,12 +270,12 @@ TEST_P(PackedLinearTest, FewRowsOfManyColumns) {
   }
 }
 
-TEST_P(PackedLinearTest, ManyRows) {
+TEST_P(PackedMatricesTest, ManyRows) {
   const GgufMatrix m = random_matrix(*find_gguf_block_type(8), 33, 64, 4);
   check(make({&m}), {257, 1000, 16384, 17000}, DType::kF32);
 }
 
-TEST_P(PackedLinearTest, ColumnsMayHaveAnOrder) {
+TEST_P(PackedMatricesTest, ColumnsMayHaveAnOrder) {
   for (const int64_t group_size : {int64_t{32}, int64_t{128}, kPerRow}) {
     for (const bool has_zeros : {false, true}) {
       const IntegerSpec spec = {
@@ -288,7 +288,7 @@ TEST_P(PackedLinearTest, ColumnsMayHaveAnOrder) {
 }
 
 // As q, k and v in a file whose v has another type; the matrices end within panels.
-TEST_P(PackedLinearTest, StacksMatricesOfSeveralTypes) {
+TEST_P(PackedMatricesTest, StacksMatricesOfSeveralTypes) {
   const auto of_type = [](uint32_t id, int64_t n) {
     return random_matrix(*find_gguf_block_type(id), n, 512, id);
   };
@@ -302,7 +302,7 @@ TEST_P(PackedLinearTest, StacksMatricesOfSeveralTypes) {
   check(w, {1, 6, 9, 33, 150, 300}, dtype());
 }
 
-TEST_P(PackedLinearTest, StacksMatricesOfSeveralScales) {
+TEST_P(PackedMatricesTest, StacksMatricesOfSeveralScales) {
   IntegerSpec spec = {.group_size = 64, .has_zeros = true};
   const IntegerMatrix q(spec, 64, 512, 1);
   spec.scales = DType::kF32;
@@ -314,7 +314,7 @@ TEST_P(PackedLinearTest, StacksMatricesOfSeveralScales) {
 }
 
 // 75 MB of unpacked weights take two turns of the workspace. Some of the results are checked.
-TEST_P(PackedLinearTest, UnpacksInParts) {
+TEST_P(PackedMatricesTest, UnpacksInParts) {
   const GgufMatrix large = random_matrix(*find_gguf_block_type(12), 9184, 4096, 3);
   const PackedCase w = make({&large}, true);
   constexpr int64_t kRows = 257;
@@ -333,14 +333,14 @@ TEST_P(PackedLinearTest, UnpacksInParts) {
   }
 }
 
-TEST_P(PackedLinearTest, UnpacksMatricesOfSeveralTypes) {
+TEST_P(PackedMatricesTest, UnpacksMatricesOfSeveralTypes) {
   const GgufMatrix q = random_matrix(*find_gguf_block_type(12), 64, 512, 4);
   const GgufMatrix k = random_matrix(*find_gguf_block_type(14), 40, 512, 5);
   const GgufMatrix v = random_matrix(*find_gguf_block_type(8), 24, 512, 6);
   check(make({&q, &k, &v}, true), 257, DType::kF32);
 }
 
-TEST_P(PackedLinearTest, RowsDoNotDependOnTheirBatch) {
+TEST_P(PackedMatricesTest, RowsDoNotDependOnTheirBatch) {
   for (const auto& [id, n] : {std::pair(12U, 4352), std::pair(14U, 96), std::pair(8U, 2100)}) {
     const GgufMatrix m = random_matrix(*find_gguf_block_type(id), n, 1536, 3);
     const PackedCase w = make({&m});
@@ -366,7 +366,7 @@ TEST_P(PackedLinearTest, RowsDoNotDependOnTheirBatch) {
   }
 }
 
-TEST_P(PackedLinearTest, RowsNeedNoAlignment) {
+TEST_P(PackedMatricesTest, RowsNeedNoAlignment) {
   const GgufMatrix m = random_matrix(*find_gguf_block_type(12), 40, 512, 3);
   const PackedCase w = make({&m});
   for (const int64_t num_rows : {1, 9, 32}) {
@@ -381,7 +381,7 @@ TEST_P(PackedLinearTest, RowsNeedNoAlignment) {
   }
 }
 
-TEST_P(PackedLinearTest, ANanStaysInItsRow) {
+TEST_P(PackedMatricesTest, ANanStaysInItsRow) {
   const GgufMatrix m = random_matrix(*find_gguf_block_type(12), 64, 512, 3);
   const PackedCase w = make({&m});
   std::vector<float> x = random(10 * w.k, 6);
@@ -403,7 +403,7 @@ TEST_P(PackedLinearTest, ANanStaysInItsRow) {
 }
 
 // Checks products of gate and up that the kernel multiplies, and others.
-TEST_P(PackedLinearTest, MultipliesTheHalvesOfAProduct) {
+TEST_P(PackedMatricesTest, MultipliesTheHalvesOfAProduct) {
   for (const int64_t n : {64, 192, 9216, 100}) {
     const GgufMatrix gate = random_matrix(*find_gguf_block_type(12), n / 2, 512, 1);
     const GgufMatrix up = random_matrix(*find_gguf_block_type(12), n / 2, 512, 2);
@@ -424,7 +424,7 @@ TEST_P(PackedLinearTest, MultipliesTheHalvesOfAProduct) {
   }
 }
 
-TEST_P(PackedLinearTest, ComputesNormsAndMlps) {
+TEST_P(PackedMatricesTest, ComputesNormsAndMlps) {
   constexpr int64_t kWidth = 512;
   const GgufMatrix gate_up = random_matrix(*find_gguf_block_type(12), 2 * kWidth, kWidth, 1);
   const GgufMatrix down_matrix = random_matrix(*find_gguf_block_type(14), kWidth, kWidth, 2);
@@ -465,7 +465,7 @@ TEST_P(PackedLinearTest, ComputesNormsAndMlps) {
   }
 }
 
-TEST_P(PackedLinearTest, EmbedsTheNumbersThatTheWeightsStandFor) {
+TEST_P(PackedMatricesTest, EmbedsTheNumbersThatTheWeightsStandFor) {
   const int32_t rows[] = {44, 0, 31, 32};
   const DeviceData ids = DeviceData::of_ints<int32_t>(stream(), {44, 0, 31, 32});
   const auto check_rows = [&](const PackedCase& w) {
@@ -494,7 +494,7 @@ TEST_P(PackedLinearTest, EmbedsTheNumbersThatTheWeightsStandFor) {
   }
 }
 
-TEST_P(PackedLinearTest, CanBeCaptured) {
+TEST_P(PackedMatricesTest, CanBeCaptured) {
   const GgufMatrix m = random_matrix(*find_gguf_block_type(14), 300, 512, 3);
   const PackedCase w = make({&m});
   for (const int64_t num_rows : {1, 5, 40, 200, 300}) {
@@ -506,7 +506,7 @@ TEST_P(PackedLinearTest, CanBeCaptured) {
 }
 
 // A chain in which each product reads the output of the previous kernel, which started early too.
-TEST_P(PackedLinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
+TEST_P(PackedMatricesTest, OverlappedChainGivesTheSameBitsEveryTime) {
   constexpr int64_t kWidth = 2048;
   const GgufMatrix m = random_matrix(*find_gguf_block_type(12), kWidth, kWidth, 3);
   const PackedCase w = make({&m});
@@ -532,7 +532,7 @@ TEST_P(PackedLinearTest, OverlappedChainGivesTheSameBitsEveryTime) {
   }
 }
 
-TEST_P(PackedLinearTest, TakesTheBytesThatAreEstimated) {
+TEST_P(PackedMatricesTest, TakesTheBytesThatAreEstimated) {
   EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(12)), 148);  // Q4_K, 144 in the file
   EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(14)), 212);  // Q6_K, 210 in the file
   EXPECT_EQ(ops_->block_bytes(*find_gguf_block_type(8)), 34);
@@ -556,7 +556,7 @@ TEST_P(PackedLinearTest, TakesTheBytesThatAreEstimated) {
             64 * 1024 / 2 + 64 * 8 * 3);
 }
 
-TEST_P(PackedLinearTest, RefusesMatricesThatTheKernelsDoNotTake) {
+TEST_P(PackedMatricesTest, RefusesMatricesThatTheKernelsDoNotTake) {
   const IntegerSpec by_row = {.bits = 4, .group_size = kPerRow};
   EXPECT_EQ(ops_->integer_bytes(scheme_of(by_row), DType::kF16, {4, 100}), 0);
   const IntegerSpec by_16 = {.bits = 8, .group_size = 16};
@@ -592,7 +592,7 @@ TEST(PackedTilePlanTest, DividesAlongKWhileAllThreadBlocksRunAtOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, PackedLinearTest, ::testing::Values(DType::kBF16, DType::kF16),
+INSTANTIATE_TEST_SUITE_P(Types, PackedMatricesTest, ::testing::Values(DType::kBF16, DType::kF16),
                          dtype_of_test);
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "cuda/ops/packed_linear.h"
+#include "cuda/ops/packed_matrices.h"
 
 #include <fmt/format.h>
 
