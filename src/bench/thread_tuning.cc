@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "bench/engine_bench.h"
 #include "engine/engine_parts.h"
-#include "engine/engine_plan.h"
 #include "engine/model_files.h"
+#include "engine/platform_choice.h"
 
 namespace quire::bench {
 namespace {

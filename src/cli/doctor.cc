@@ -22,6 +22,7 @@
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
+#include "engine/platform_choice.h"
 #include "engine/speculation.h"
 #include "engine/tuned_threads.h"
 #include "kv/cache_dtype.h"

@@ -17,6 +17,7 @@
 #include "engine/kv_cache_probe.h"
 #include "engine/model_files.h"
 #include "engine/node_setup.h"
+#include "engine/platform_choice.h"
 #include "engine/replica_choice.h"
 #include "kv/cache_dtype.h"
 #include "model/families.h"

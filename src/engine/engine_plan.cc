@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -12,148 +10,15 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "engine/contradictions.h"
-#include "engine/kept_file.h"
 #include "engine/measured_table.h"
-#include "engine/node_setup.h"
-#include "engine/tuned_threads.h"
+#include "engine/resolved_config.h"
 #include "model/decoder_config.h"
 #include "model/families.h"
+#include "nodes/nodes.h"
 #include "platform/runner.h"
 
 namespace quire {
 namespace {
-
-// Sequences are a dimension of kernels' grids, which is limited to this size.
-constexpr int kMaxNumSeqs = 65535;
-constexpr int kMaxNumBatchedTokens = 1 << 20;
-constexpr int kMaxRanks = 64;
-
-Status in_range(const char* field, int64_t value, int64_t low, int64_t high) {
-  if (value >= low && value <= high) return {};
-  return invalid_argument(
-      fmt::format("[engine] {}: must be {} to {}, got {}", field, low, high, value));
-}
-
-Status check_config(const EngineConfig& config) {
-  if (config.block_size != 16 && config.block_size != 32 && config.block_size != 64) {
-    return invalid_argument(
-        fmt::format("[engine] block_size: must be 16, 32 or 64, got {}", config.block_size));
-  }
-  QUIRE_RETURN_IF_ERROR(in_range("max_num_seqs", config.max_num_seqs, 1, kMaxNumSeqs));
-  QUIRE_RETURN_IF_ERROR(
-      in_range("max_num_rule_seqs", config.max_num_rule_seqs, 1, std::numeric_limits<int>::max()));
-  QUIRE_RETURN_IF_ERROR(
-      in_range("max_num_batched_tokens", config.max_num_batched_tokens, 1, kMaxNumBatchedTokens));
-  QUIRE_RETURN_IF_ERROR(in_range("kv_cache_memory", config.kv_cache_memory, 0, int64_t{1} << 46));
-  return in_range("max_model_len", config.max_model_len, 0, kMaxModelLen);
-}
-
-// A step must have room for the tokens of all decoding sequences.
-int limit_seqs_to_tokens(const EngineConfig& config, int decode_q_len) {
-  const int most = std::max(config.max_num_batched_tokens / decode_q_len, 1);
-  if (config.max_num_seqs <= most) return config.max_num_seqs;
-  log_warning(
-      "[engine] `max_num_seqs` {} is lowered to {}: a step of `max_num_batched_tokens` {} decodes "
-      "{} tokens per sequence; `max_num_batched_tokens` {} is enough for all",
-      config.max_num_seqs, most, config.max_num_batched_tokens, decode_q_len,
-      int64_t{config.max_num_seqs} * decode_q_len);
-  return most;
-}
-
-int limit_rule_seqs(const EngineConfig& config, int wanted) {
-  const int limit = std::min(config.max_num_rule_seqs, config.max_num_seqs);
-  if (wanted == 0 && limit < config.max_num_seqs) {
-    log_info(
-        "[engine] at most {} of {} sequences in a step may have penalties, logit_bias, "
-        "allowed_token_ids, bad_words or min_tokens; `max_num_rule_seqs` allows more",
-        limit, config.max_num_seqs);
-  }
-  return limit;
-}
-
-// Fills in the platform's defaults, checks the configuration, and limits its numbers of sequences
-// to what a step can compute.
-Result<EngineConfig> resolve_config(const EngineConfig& wanted, const ModelConfig& model,
-                                    const PlatformDefaults& defaults, int num_drafts) {
-  if (model.embeds && num_drafts > 0) {
-    return invalid_argument(
-        "[engine] `speculative_config`: got one for a model that embeds prompts and never decodes, "
-        "expected none; leave it out");
-  }
-  EngineConfig config = wanted;
-  config.enforce_eager |= model.embeds;  // it never decodes, and graphs are of decode steps
-  const int decode_q_len = 1 + num_drafts;
-  if (config.max_num_batched_tokens == 0) {
-    const int64_t num_seqs = wanted.max_num_seqs > 0 ? wanted.max_num_seqs : defaults.max_num_seqs;
-    const int64_t num_decoded = std::min<int64_t>(num_seqs * decode_q_len, kMaxNumBatchedTokens);
-    config.max_num_batched_tokens =
-        std::max(defaults.max_num_batched_tokens, static_cast<int>(num_decoded));
-  }
-  if (config.max_num_seqs == 0) {
-    config.max_num_seqs = std::min(defaults.max_num_seqs, config.max_num_batched_tokens);
-  }
-  if (config.max_num_rule_seqs == 0) config.max_num_rule_seqs = defaults.max_num_rule_seqs;
-  QUIRE_RETURN_IF_ERROR(check_config(config));
-  QUIRE_RETURN_IF_ERROR(check_step_tokens(config.max_num_batched_tokens, num_drafts));
-  config.max_num_seqs = limit_seqs_to_tokens(config, decode_q_len);
-  config.max_num_rule_seqs = limit_rule_seqs(config, wanted.max_num_rule_seqs);
-  return config;
-}
-
-// The CPU multiplies integers of quantized matrices by int8 activations; of FP8 it makes floats.
-Status check_int8(const EngineConfig& config, const ModelFiles& files) {
-  const std::optional<WeightFormat>& format = files.config.format;
-  const bool has_integers = format && is_integer(format->scheme);
-  if (config.cpu_activations != "int8" || has_integers || has_blocks(*files.weights)) return {};
-  return invalid_argument(
-      "[engine] cpu_activations: got int8 for a model without matrices of quantized integers, "
-      "expected f32 or bf16; or take a GGUF file, or AWQ, GPTQ or integers of compressed-tensors");
-}
-
-Result<InputRounding> parse_rounding(std::string_view cpu_activations) {
-  if (cpu_activations == "f32") return InputRounding::kNone;
-  if (cpu_activations == "bf16") return InputRounding::kBf16;
-  if (cpu_activations == "int8") return InputRounding::kInt8;
-  return invalid_argument(
-      fmt::format("[engine] cpu_activations: must be f32, bf16 or int8, got {}", cpu_activations));
-}
-
-// The type of the checkpoint, or of dummy weights. Activations have the same type if the device
-// computes in it.
-DType choose_dtype(const EngineConfig& config, const ModelConfig& model) {
-  const auto forced = config.dtype == "auto" ? std::nullopt : parse_dtype(config.dtype);
-  return forced.value_or(model.dtype.value_or(DType::kF32));
-}
-
-Result<DType> choose_kv_dtype(const EngineConfig& config, DType dtype_of_model) {
-  if (config.kv_cache_dtype == "auto") return dtype_of_model;
-  const auto dtype = parse_dtype(config.kv_cache_dtype);
-  if (!dtype || *dtype > DType::kI8) {
-    return invalid_argument(
-        fmt::format("[engine] kv_cache_dtype: must be auto, f32, f16, bf16, fp8 or int8, got {}",
-                    config.kv_cache_dtype));
-  }
-  return *dtype;
-}
-
-Result<int> choose_max_model_len(const EngineConfig& config, const ModelConfig& model) {
-  const int longest = model.longest_model_len;
-  const int wanted = config.max_model_len == 0 ? longest : config.max_model_len;
-  if (wanted < 2) {
-    return invalid_argument(fmt::format(
-        "[engine] the context is too short; got {} tokens (`max_model_len`, or the model's "
-        "max_position_embeddings), expected at least 2: one of prompt, one of output",
-        wanted));
-  }
-  if (config.max_model_len == 0) return longest;
-  if (config.max_model_len > longest && !config.allow_long_max_model_len) {
-    return invalid_argument(
-        fmt::format("[engine] max_model_len: must be at most {}, the model's context (or set "
-                    "`allow_long_max_model_len`), got {}",
-                    longest, config.max_model_len));
-  }
-  return config.max_model_len;
-}
 
 // The inputs of every decision of one plan. None of them changes while the plan is made.
 struct PlanInputs {
@@ -547,111 +412,7 @@ SchedulerConfig scheduler_config(const PlanInputs& in, const ContextPlan& plan) 
   return scheduler;
 }
 
-// A platform whose pool has the default number of threads, or more if `quire tune` found more to be
-// faster. Steps run on as many of them as it measured, unless the configuration has a number.
-Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& config,
-                                                          const ModelFiles& files,
-                                                          ThreadOptions options,
-                                                          PlatformConfig platform) {
-  QUIRE_RETURN_IF_ERROR(check_same(platform.nodes.get(), "kind of device", "cpu"));
-  const MachineCpus cpus = read_machine_cpus();
-  platform.threads = choose_threads(cpus, options);
-  const bool is_measured = config.num_threads == 0 && config.tuning_table != "builtin";
-  const auto tuned =
-      is_measured ? find_tuned_threads(platform.threads, config, files) : std::nullopt;
-  if (tuned && config.tensor_parallel_size > 1) {
-    log_info(
-        "[threads] what quire tune measured is for one rank, and is not used with "
-        "`tensor_parallel_size` {}",
-        config.tensor_parallel_size);
-  } else if (tuned) {
-    const auto num_threads = static_cast<int>(platform.threads.places.size());
-    options.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});
-    platform.threads = choose_threads(cpus, options);
-    platform.step_threads = *tuned;
-  }
-  QUIRE_ASSIGN_OR_RETURN(platform.packed_weights, open_packed_weights(config, files, platform));
-  return make_cpu_platform(platform);
-}
-
 }  // namespace
-
-Result<ThreadOptions> parse_thread_options(const EngineConfig& config) {
-  QUIRE_RETURN_IF_ERROR(in_range("num_threads", config.num_threads, 0, 1024));
-  ThreadOptions options = {.num_threads = config.num_threads};
-  if (config.cpu_cores == "all") {
-    options.cores = CpuCores::kAll;
-  } else if (config.cpu_cores != "performance") {
-    return invalid_argument(
-        fmt::format("[engine] cpu_cores: must be performance or all, got {}", config.cpu_cores));
-  }
-  if (config.cpu_pinning == "on") {
-    options.pinning = CpuPinning::kOn;
-  } else if (config.cpu_pinning == "off") {
-    options.pinning = CpuPinning::kOff;
-  } else if (config.cpu_pinning != "auto") {
-    return invalid_argument(
-        fmt::format("[engine] cpu_pinning: must be auto, on or off, got {}", config.cpu_pinning));
-  }
-  return options;
-}
-
-Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
-                                                std::shared_ptr<Nodes> nodes,
-                                                const Parallel& replica) {
-  QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(config));
-  if (!(config.gpu_memory_utilization > 0.0 && config.gpu_memory_utilization <= 1.0)) {
-    return invalid_argument(
-        fmt::format("[engine] gpu_memory_utilization: must be more than 0 and at most 1, got {}",
-                    config.gpu_memory_utilization));
-  }
-  QUIRE_ASSIGN_OR_RETURN(const InputRounding rounding, parse_rounding(config.cpu_activations));
-  QUIRE_RETURN_IF_ERROR(
-      in_range("tensor_parallel_size", config.tensor_parallel_size, 1, kMaxRanks));
-  if (config.nnodes != 1 && nodes == nullptr) {
-    return unimplemented(
-        fmt::format("[engine] `nnodes`: got {}, expected 1 where no other node is connected; quire "
-                    "serve logs the "
-                    "plan of several nodes when they start",
-                    config.nnodes == 0 ? "auto" : fmt::to_string(config.nnodes)));
-  }
-  std::vector<int> devices(static_cast<size_t>(num_local_ranks(config)));
-  std::iota(devices.begin(), devices.end(), 0);
-  const PlatformConfig platform = {.devices = std::move(devices),
-                                   .nodes = nodes,
-                                   .replica = replica,
-                                   .activation_dtype = choose_dtype(config, files.config),
-                                   .rounding = rounding,
-                                   .gpu_memory_utilization = config.gpu_memory_utilization};
-  if (config.device == "cpu") {
-    QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
-    return make_tuned_cpu_platform(config, files, threads, platform);
-  }
-  if (config.device != "auto" && config.device != "cuda") {
-    return invalid_argument(
-        fmt::format("[engine] device: must be auto, cpu or cuda, got {}", config.device));
-  }
-  Status gpu = cuda_status();
-  // Too few GPUs are an error, not a reason to choose the CPU.
-  if (gpu.ok()) {
-    gpu = cuda_status(num_local_ranks(config) * replica.size - 1);
-    QUIRE_RETURN_IF_ERROR(gpu);
-  }
-  if (gpu.ok() || config.device == "cuda") QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(config));
-  if (gpu.ok()) {
-    QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cuda"));
-    PlatformConfig own = platform;
-    for (int& device : own.devices) device += num_local_ranks(config) * replica.rank;
-    return make_cuda_platform(own);
-  }
-  if (config.device == "cuda") {
-    return Status(gpu.code(),
-                  fmt::format("{}; to run on the CPU, set `device` to cpu", gpu.message()));
-  }
-  QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
-  log_debug("{}", gpu.message());
-  return make_tuned_cpu_platform(config, files, threads, platform);
-}
 
 Result<std::vector<EnginePlan>> plan_ranks(const EngineConfig& wanted, const ModelFiles& files,
                                            const Platform& platform, const DraftRequest& drafts) {

@@ -45,16 +45,6 @@ struct EnginePlan {
   bool calculates_kv_scales = false;  // EngineConfig::calculate_kv_scales
 };
 
-// The options of a CPU's threads. kInvalidArgument for a value that does not exist.
-Result<ThreadOptions> parse_thread_options(const EngineConfig& config);
-
-// Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
-// and the machine has one. nodes: null if there is one; all must have the same kind of device.
-// `replica` is one of EngineConfig::data_parallel_size.
-Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
-                                                std::shared_ptr<Nodes> nodes = nullptr,
-                                                const Parallel& replica = {});
-
 struct DraftRequest {
   int num_drafts = 0;                 // draft tokens that each step verifies per sequence
   const DraftModel* model = nullptr;  // null: no model drafts

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "engine/engine_parts.h"
+#include "engine/platform_choice.h"
 #include "engine/single_sequence.h"
 #include "model/families.h"
 

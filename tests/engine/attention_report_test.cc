@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "engine/engine_plan.h"
+#include "engine/platform_choice.h"
 #include "engine/tiny_engine.h"
 
 namespace quire {

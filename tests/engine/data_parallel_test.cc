@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine_parts.h"
+#include "engine/platform_choice.h"
 #include "engine/quantized_models.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"

@@ -9,6 +9,7 @@
 #include "attn/selection.h"
 #include "base/thread_pool.h"
 #include "cpu/ops/cpu_ops.h"
+#include "engine/platform_choice.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "model/decoder.h"

@@ -13,6 +13,7 @@
 #include "base/file.h"
 #include "engine/engine_plan.h"
 #include "engine/model_files.h"
+#include "engine/platform_choice.h"
 #include "engine/tiny_drafters.h"
 #include "engine/tiny_engine.h"
 #include "engine/tiny_families.h"

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/text.h"
-#include "engine/engine_plan.h"
 #include "engine/model_files.h"
+#include "engine/platform_choice.h"
 #include "engine/tiny_engine.h"
 #include "support/scratch_directory.h"
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/numbers.h"
+#include "engine/platform_choice.h"
 
 namespace quire::testing {
 namespace {

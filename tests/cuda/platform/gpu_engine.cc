@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/engine_plan.h"
+#include "engine/platform_choice.h"
 
 namespace quire::testing {
 

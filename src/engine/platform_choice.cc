@@ -1,0 +1,136 @@
+#include "engine/platform_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "base/log.h"
+#include "engine/contradictions.h"
+#include "engine/kept_file.h"
+#include "engine/node_setup.h"
+#include "engine/resolved_config.h"
+#include "engine/tuned_threads.h"
+
+namespace quire {
+namespace {
+
+constexpr int kMaxRanks = 64;
+
+Result<InputRounding> parse_rounding(std::string_view cpu_activations) {
+  if (cpu_activations == "f32") return InputRounding::kNone;
+  if (cpu_activations == "bf16") return InputRounding::kBf16;
+  if (cpu_activations == "int8") return InputRounding::kInt8;
+  return invalid_argument(
+      fmt::format("[engine] cpu_activations: must be f32, bf16 or int8, got {}", cpu_activations));
+}
+
+// A platform whose pool has the default number of threads, or more if `quire tune` found more to be
+// faster. Steps run on as many of them as it measured, unless the configuration has a number.
+Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& config,
+                                                          const ModelFiles& files,
+                                                          ThreadOptions options,
+                                                          PlatformConfig platform) {
+  QUIRE_RETURN_IF_ERROR(check_same(platform.nodes.get(), "kind of device", "cpu"));
+  const MachineCpus cpus = read_machine_cpus();
+  platform.threads = choose_threads(cpus, options);
+  const bool is_measured = config.num_threads == 0 && config.tuning_table != "builtin";
+  const auto tuned =
+      is_measured ? find_tuned_threads(platform.threads, config, files) : std::nullopt;
+  if (tuned && config.tensor_parallel_size > 1) {
+    log_info(
+        "[threads] what quire tune measured is for one rank, and is not used with "
+        "`tensor_parallel_size` {}",
+        config.tensor_parallel_size);
+  } else if (tuned) {
+    const auto num_threads = static_cast<int>(platform.threads.places.size());
+    options.num_threads = std::max({num_threads, tuned->decode, tuned->prefill});
+    platform.threads = choose_threads(cpus, options);
+    platform.step_threads = *tuned;
+  }
+  QUIRE_ASSIGN_OR_RETURN(platform.packed_weights, open_packed_weights(config, files, platform));
+  return make_cpu_platform(platform);
+}
+
+}  // namespace
+
+Result<ThreadOptions> parse_thread_options(const EngineConfig& config) {
+  QUIRE_RETURN_IF_ERROR(in_range("num_threads", config.num_threads, 0, 1024));
+  ThreadOptions options = {.num_threads = config.num_threads};
+  if (config.cpu_cores == "all") {
+    options.cores = CpuCores::kAll;
+  } else if (config.cpu_cores != "performance") {
+    return invalid_argument(
+        fmt::format("[engine] cpu_cores: must be performance or all, got {}", config.cpu_cores));
+  }
+  if (config.cpu_pinning == "on") {
+    options.pinning = CpuPinning::kOn;
+  } else if (config.cpu_pinning == "off") {
+    options.pinning = CpuPinning::kOff;
+  } else if (config.cpu_pinning != "auto") {
+    return invalid_argument(
+        fmt::format("[engine] cpu_pinning: must be auto, on or off, got {}", config.cpu_pinning));
+  }
+  return options;
+}
+
+Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
+                                                std::shared_ptr<Nodes> nodes,
+                                                const Parallel& replica) {
+  QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(config));
+  if (!(config.gpu_memory_utilization > 0.0 && config.gpu_memory_utilization <= 1.0)) {
+    return invalid_argument(
+        fmt::format("[engine] gpu_memory_utilization: must be more than 0 and at most 1, got {}",
+                    config.gpu_memory_utilization));
+  }
+  QUIRE_ASSIGN_OR_RETURN(const InputRounding rounding, parse_rounding(config.cpu_activations));
+  QUIRE_RETURN_IF_ERROR(
+      in_range("tensor_parallel_size", config.tensor_parallel_size, 1, kMaxRanks));
+  if (config.nnodes != 1 && nodes == nullptr) {
+    return unimplemented(
+        fmt::format("[engine] `nnodes`: got {}, expected 1 where no other node is connected; quire "
+                    "serve logs the "
+                    "plan of several nodes when they start",
+                    config.nnodes == 0 ? "auto" : fmt::to_string(config.nnodes)));
+  }
+  std::vector<int> devices(static_cast<size_t>(num_local_ranks(config)));
+  std::iota(devices.begin(), devices.end(), 0);
+  const PlatformConfig platform = {.devices = std::move(devices),
+                                   .nodes = nodes,
+                                   .replica = replica,
+                                   .activation_dtype = choose_dtype(config, files.config),
+                                   .rounding = rounding,
+                                   .gpu_memory_utilization = config.gpu_memory_utilization};
+  if (config.device == "cpu") {
+    QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
+    return make_tuned_cpu_platform(config, files, threads, platform);
+  }
+  if (config.device != "auto" && config.device != "cuda") {
+    return invalid_argument(
+        fmt::format("[engine] device: must be auto, cpu or cuda, got {}", config.device));
+  }
+  Status gpu = cuda_status();
+  // Too few GPUs are an error, not a reason to choose the CPU.
+  if (gpu.ok()) {
+    gpu = cuda_status(num_local_ranks(config) * replica.size - 1);
+    QUIRE_RETURN_IF_ERROR(gpu);
+  }
+  if (gpu.ok() || config.device == "cuda") QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(config));
+  if (gpu.ok()) {
+    QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cuda"));
+    PlatformConfig own = platform;
+    for (int& device : own.devices) device += num_local_ranks(config) * replica.rank;
+    return make_cuda_platform(own);
+  }
+  if (config.device == "cuda") {
+    return Status(gpu.code(),
+                  fmt::format("{}; to run on the CPU, set `device` to cpu", gpu.message()));
+  }
+  QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
+  log_debug("{}", gpu.message());
+  return make_tuned_cpu_platform(config, files, threads, platform);
+}
+
+}  // namespace quire

@@ -1,0 +1,23 @@
+// The platform that a configuration asks for, with its devices and threads.
+#pragma once
+
+#include <memory>
+
+#include "base/thread_choice.h"
+#include "engine/model_files.h"
+#include "platform/platform.h"
+#include "quire/config.h"
+
+namespace quire {
+
+// The options of a CPU's threads. kInvalidArgument for a value that does not exist.
+Result<ThreadOptions> parse_thread_options(const EngineConfig& config);
+
+// Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
+// and the machine has one. nodes: null if there is one; all must have the same kind of device.
+// `replica` is one of EngineConfig::data_parallel_size.
+Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
+                                                std::shared_ptr<Nodes> nodes = nullptr,
+                                                const Parallel& replica = {});
+
+}  // namespace quire
