@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -22,17 +21,16 @@
 #include "base/guarded.h"
 #include "base/log.h"
 #include "base/numbers.h"
+#include "tensor/packed_header.h"
 
 namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t kAlign = 4096;  // of a matrix in the file
 // A file system that has large folios then keeps the file in huge pages, and the mapping has them.
 constexpr uint64_t kHugePage = uint64_t{2} << 20;
 constexpr size_t kWriteBytes = 4 * kHugePage;
-constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 20;
 constexpr std::string_view kPartialEnd = ".partial";
 // A writer that is asked to end may first have to wait until this much is on the disk.
 constexpr size_t kSyncBytes = 4 * kWriteBytes;
@@ -41,24 +39,6 @@ constexpr size_t kSyncBytes = 4 * kWriteBytes;
 constexpr std::chrono::days kMaxAge{30};
 constexpr std::chrono::days kMaxAgeWithoutModel{1};
 constexpr std::chrono::days kMaxAgeOfPartialFile{1};  // where files cannot be locked
-constexpr std::array<char, 16> kMagic = {"quire packed 1\n"};
-
-// The file begins with a Head, the text of its origin, and the entries.
-struct Head {
-  std::array<char, 16> magic = kMagic;
-  uint64_t header_bytes = 0;  // with the text and the entries
-  uint64_t file_bytes = 0;
-  uint64_t origin_bytes = 0;
-  uint64_t num_entries = 0;
-  Sha256Digest digest = {};  // of the header, with zeros here
-};
-
-struct Entry {
-  Sha256Digest key = {};
-  uint64_t offset = 0;
-  uint64_t num_bytes = 0;
-  uint64_t form = 0;
-};
 
 struct Descriptor {
   explicit Descriptor(int opened) : fd(opened) {}
@@ -92,80 +72,6 @@ Status check_is_own(int fd, const fs::path& path) {
   }
   if (info.st_nlink > 1) return invalid_argument("it has other names (hard links)");
   return {};
-}
-
-template <typename T>
-std::string_view bytes_of(const T& value) {
-  return {reinterpret_cast<const char*>(&value), sizeof value};
-}
-
-template <typename T>
-T read_at(std::span<const std::byte> bytes, uint64_t offset) {
-  T value;
-  std::memcpy(&value, bytes.data() + offset, sizeof value);
-  return value;
-}
-
-Sha256Digest header_digest(std::string header) {
-  std::memset(header.data() + offsetof(Head, digest), 0, sizeof(Sha256Digest));
-  return sha256_of(header);
-}
-
-std::string make_header(std::string_view origin, std::span<const Entry> entries,
-                        uint64_t file_bytes) {
-  Head head;
-  head.header_bytes = sizeof head + origin.size() + entries.size_bytes();
-  head.file_bytes = file_bytes;
-  head.origin_bytes = origin.size();
-  head.num_entries = entries.size();
-  std::string header(bytes_of(head));
-  header += origin;
-  header.append(reinterpret_cast<const char*>(entries.data()), entries.size_bytes());
-  const Sha256Digest digest = header_digest(header);
-  std::memcpy(header.data() + offsetof(Head, digest), digest.data(), digest.size());
-  return header;
-}
-
-Status damaged(std::string_view what) {
-  return invalid_argument(fmt::format("it is damaged: {}", what));
-}
-
-struct Header {
-  std::string origin;
-  std::vector<Entry> entries;
-};
-
-// Reads and checks the header. Every number may be wrong until it is checked.
-Result<Header> read_header(std::span<const std::byte> file) {
-  if (file.size() < sizeof(Head)) {
-    return damaged(fmt::format("got {} bytes, expected at least {}", file.size(), sizeof(Head)));
-  }
-  const Head head = read_at<Head>(file, 0);
-  if (head.magic != kMagic) return damaged("it does not begin as such files do");
-  if (head.file_bytes != file.size()) {
-    return damaged(fmt::format("got {} bytes, expected {}", file.size(), head.file_bytes));
-  }
-  const bool is_possible =
-      head.header_bytes >= sizeof(Head) &&
-      head.header_bytes <= std::min<uint64_t>(file.size(), kMaxHeaderBytes) &&
-      head.origin_bytes <= head.header_bytes - sizeof(Head) &&
-      head.num_entries <= head.header_bytes / sizeof(Entry) &&
-      head.header_bytes == sizeof(Head) + head.origin_bytes + head.num_entries * sizeof(Entry);
-  if (!is_possible) return damaged("the sizes in its header contradict each other");
-  std::string header(reinterpret_cast<const char*>(file.data()), head.header_bytes);
-  if (header_digest(header) != head.digest) return damaged("its header has another digest");
-  std::vector<Entry> entries(head.num_entries);
-  if (!entries.empty()) {
-    std::memcpy(entries.data(), header.data() + sizeof(Head) + head.origin_bytes,
-                entries.size() * sizeof(Entry));
-  }
-  for (const Entry& entry : entries) {
-    const bool is_inside = entry.offset % kAlign == 0 && entry.offset >= head.header_bytes &&
-                           entry.offset <= file.size() &&
-                           entry.num_bytes <= file.size() - entry.offset;
-    if (!is_inside) return damaged("a matrix lies outside the file");
-  }
-  return Header{header.substr(sizeof(Head), head.origin_bytes), std::move(entries)};
 }
 
 // A line of the origin. The number of the path's bytes precedes it, because a path may have any
@@ -362,7 +268,7 @@ class PackedWeights::Mapping {
     struct stat info = {};
     if (::fstat(file.fd, &info) != 0) return failed_to("stat", path);
     const auto size = static_cast<size_t>(info.st_size);
-    if (size == 0) return damaged("it is empty");
+    if (size == 0) return invalid_argument("it is damaged: it is empty");
     auto mapping = std::make_shared<Mapping>();
     mapping->reserved_bytes_ = size + kHugePage;
     mapping->reserved_ = ::mmap(nullptr, mapping->reserved_bytes_, PROT_NONE,
@@ -447,7 +353,7 @@ void PackedWeights::remove_unused() const {
     if (age < kMaxAgeWithoutModel) continue;
     const auto mapping = Mapping::open(path);
     if (!mapping.ok()) continue;
-    const Result<Header> header = read_header((*mapping)->bytes());
+    const Result<PackedHeader> header = read_packed_header((*mapping)->bytes());
     if (!header.ok()) continue;
     // Without the directory, a disk or a container's volume may only be away.
     const fs::path model = first_source(header->origin);
@@ -491,13 +397,13 @@ Status PackedWeights::check_unchanged() const {
 
 Status PackedWeights::map_file() {
   QUIRE_ASSIGN_OR_RETURN(std::shared_ptr<const Mapping> mapping, Mapping::open(config_.file));
-  QUIRE_ASSIGN_OR_RETURN(const Header header, read_header(mapping->bytes()));
+  QUIRE_ASSIGN_OR_RETURN(const PackedHeader header, read_packed_header(mapping->bytes()));
   if (header.origin != origin_) {
     return unavailable("the model's files or Quire's version have changed");
   }
   // Records the use for remove_unused(). It fails on a read-only disk, where none is removed.
   ::utimensat(AT_FDCWD, config_.file.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
-  for (const Entry& entry : header.entries) {
+  for (const PackedEntry& entry : header.entries) {
     in_file_[entry.key] = {entry.offset, entry.num_bytes, entry.form};
   }
   mapping_ = std::move(mapping);
@@ -572,13 +478,13 @@ Status PackedWeights::write_file() {
   ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);  // of this thread
   std::set<Sha256Digest> keys;  // tied matrices are made twice
   std::erase_if(made_, [&keys](const Made& made) { return !keys.insert(made.key).second; });
-  std::vector<Entry> entries;
+  std::vector<PackedEntry> entries;
   for (const Made& made : made_) entries.push_back({.key = made.key, .form = made.form});
-  uint64_t end = round_up(make_header(origin_, entries, 0).size(), kAlign);
+  uint64_t end = round_up(make_packed_header(origin_, entries, 0).size(), kPackedAlign);
   for (size_t i = 0; i < made_.size(); ++i) {
     entries[i].offset = end;
     entries[i].num_bytes = made_[i].bytes.size();
-    end = round_up(end + entries[i].num_bytes, kAlign);
+    end = round_up(end + entries[i].num_bytes, kPackedAlign);
   }
   std::error_code error;
   fs::create_directories(config_.file.parent_path(), error);
@@ -594,7 +500,7 @@ Status PackedWeights::write_file() {
            config_.file.string(),
            refusal_.empty() ? "" : fmt::format(" instead of one that is not used: {}", refusal_));
   PieceWriter writer(partial.fd(), is_cancelled_);
-  QUIRE_RETURN_IF_ERROR(writer.append(make_header(origin_, entries, end)));
+  QUIRE_RETURN_IF_ERROR(writer.append(make_packed_header(origin_, entries, end)));
   for (size_t i = 0; i < made_.size(); ++i) {
     QUIRE_RETURN_IF_ERROR(writer.pad_to(entries[i].offset));
     const std::span<const std::byte> bytes = made_[i].bytes;
