@@ -712,6 +712,39 @@ ExpertsOfTokens random_ids(const ExpertsShape& shape, int64_t num_tokens, uint32
   return experts;
 }
 
+// One call per layer of experts, each with random experts of its tokens.
+struct ExpertsStep {
+  std::vector<ExpertsCall> calls;
+  std::vector<Tensor> ids;
+  double num_distinct = 0;  // experts that a layer's tokens have, on average
+};
+
+// x, weights, out: of at least `tokens` rows, in all layers.
+ExpertsStep experts_step(Bench& bench, cuda::CudaOps& ops,
+                         std::span<const std::unique_ptr<Experts>> layers, int64_t tokens,
+                         const Tensor& x, const Tensor& weights, const Tensor& out,
+                         const Tensor& workspace) {
+  const ExpertsShape& shape = layers.front()->shape();
+  ExpertsStep step;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const ExpertsOfTokens experts = random_ids(shape, tokens, static_cast<uint32_t>(i));
+    step.ids.push_back(ops.allocate({tokens, shape.top_k}, DType::kI32).value());
+    const TensorView& on_device = step.ids.back().view;
+    bench.stream->copy_to_device(on_device.data, experts.ids.data(), on_device.num_bytes());
+    must(bench.stream->synchronize());
+    step.num_distinct += experts.num_distinct / static_cast<double>(layers.size());
+    step.calls.push_back({layers[i].get(),
+                          Activation::kSilu,
+                          x.view.rows(0, tokens),
+                          on_device,
+                          weights.view.rows(0, tokens),
+                          out.view.rows(0, tokens),
+                          false,
+                          {workspace.view.as<std::byte>(), workspace.view.num_bytes()}});
+  }
+  return step;
+}
+
 // GB/s are of the chosen experts' weights, each read once. Tokens choose their experts at random.
 void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, bool is_fp8) {
   const ExpertRouting routing = {
@@ -738,25 +771,7 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
   fmt::print("{:>6} {:>9} {:>10} {:>7} {:>8} {:>10} {:>9}\n", "tokens", "route us", "experts us",
              "GB/s", "TFLOP/s", "few us", "distinct");
   for (const int64_t tokens : {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 512, 1024, 2048, 8192}) {
-    std::vector<ExpertsCall> calls;
-    std::vector<Tensor> ids;
-    double num_distinct = 0;
-    for (int i = 0; i < kExpertLayers; ++i) {
-      const ExpertsOfTokens experts = random_ids(shape, tokens, static_cast<uint32_t>(i));
-      ids.push_back(ops->allocate({tokens, shape.top_k}, DType::kI32).value());
-      const TensorView& on_device = ids.back().view;
-      bench.stream->copy_to_device(on_device.data, experts.ids.data(), on_device.num_bytes());
-      must(bench.stream->synchronize());
-      num_distinct += experts.num_distinct / kExpertLayers;
-      calls.push_back({layers[static_cast<size_t>(i)].get(),
-                       Activation::kSilu,
-                       x.view.rows(0, tokens),
-                       on_device,
-                       weights.view.rows(0, tokens),
-                       out.view.rows(0, tokens),
-                       false,
-                       {workspace.view.as<std::byte>(), workspace.view.num_bytes()}});
-    }
+    const ExpertsStep step = experts_step(bench, *ops, layers, tokens, x, weights, out, workspace);
     const double route_us = bench.time_graph([&] {
       for (int i = 0; i < kExpertLayers; ++i) {
         ops->route(routing, logits.view.rows(0, tokens), nullptr, routed.view.rows(0, tokens),
@@ -764,12 +779,12 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
       }
     });
     const double us = bench.time_graph([&] {
-      for (const ExpertsCall& call : calls) ops->experts(call, *bench.stream);
+      for (const ExpertsCall& call : step.calls) ops->experts(call, *bench.stream);
     }) / kExpertLayers;
     double few_us = 0;  // not measured
     if (tokens <= 16) {
       few_us = bench.time_graph([&] {
-        for (const ExpertsCall& call : calls) {
+        for (const ExpertsCall& call : step.calls) {
           const auto& experts = static_cast<const cuda::CudaExperts&>(*call.experts);
           cuda::run_few_experts(context, experts.matrices(), call,
                                 product.view.rows(0, tokens * shape.top_k));
@@ -777,9 +792,9 @@ void bench_experts(Bench& bench, const char* model, const ExpertsShape& shape, b
       }) / kExpertLayers;
     }
     fmt::print("{:6} {:9.2f} {:10.2f} {:7.0f} {:8.1f} {:10.2f} {:9.1f}\n", tokens,
-               route_us / kExpertLayers, us, num_distinct * expert_bytes / us / 1e3,
+               route_us / kExpertLayers, us, step.num_distinct * expert_bytes / us / 1e3,
                2 * num_weights * static_cast<double>(tokens * shape.top_k) / us / 1e6, few_us,
-               num_distinct);
+               step.num_distinct);
   }
 }
 
@@ -1035,33 +1050,16 @@ void bench_packed_experts(Bench& bench, std::vector<std::byte>& pool) {
     for (const int rows : kTileSizes) fmt::print(" {:>9}", rows);
     fmt::print("\n");
     for (const int64_t tokens : {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 8192}) {
-      std::vector<ExpertsCall> calls;
-      std::vector<Tensor> ids;
-      double num_distinct = 0;
-      for (int i = 0; i < kExpertLayers; ++i) {
-        const ExpertsOfTokens experts = random_ids(kShape, tokens, static_cast<uint32_t>(i));
-        ids.push_back(ops->allocate({tokens, kShape.top_k}, DType::kI32).value());
-        const TensorView& on_device = ids.back().view;
-        bench.stream->copy_to_device(on_device.data, experts.ids.data(), on_device.num_bytes());
-        must(bench.stream->synchronize());
-        num_distinct += experts.num_distinct / kExpertLayers;
-        calls.push_back({layers[static_cast<size_t>(i)].get(),
-                         Activation::kSilu,
-                         x.view.rows(0, tokens),
-                         on_device,
-                         weights.view.rows(0, tokens),
-                         out.view.rows(0, tokens),
-                         false,
-                         {workspace.view.as<std::byte>(), workspace.view.num_bytes()}});
-      }
+      const ExpertsStep step =
+          experts_step(bench, *ops, layers, tokens, x, weights, out, workspace);
       const auto time = [&](const std::function<void(const ExpertsCall&)>& run) {
         return bench.time_graph([&] {
-          for (const ExpertsCall& call : calls) run(call);
+          for (const ExpertsCall& call : step.calls) run(call);
         }) / kExpertLayers;
       };
       const double us = time([&](const ExpertsCall& call) { ops->experts(call, *bench.stream); });
       fmt::print("{:6} {:10.2f} {:8.3f} {:9.1f}                 ", tokens, us,
-                 num_distinct * expert_bytes / us * 1e6 / kPeak, num_distinct);
+                 step.num_distinct * expert_bytes / us * 1e6 / kPeak, step.num_distinct);
       for (const int rows : kTileSizes) {
         if (tokens > cuda::kPackedTokens || tokens * kShape.top_k < rows) {
           fmt::print(" {:>9}", "-");

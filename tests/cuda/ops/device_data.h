@@ -177,6 +177,30 @@ class DeviceData {
   TensorView view_;
 };
 
+// The work that `body` enqueues, to be launched any number of times.
+class CapturedGraph {
+ public:
+  CapturedGraph(cuda::CudaStream& stream, const std::function<void()>& body) : stream_(stream) {
+    EXPECT_EQ(cudaStreamBeginCapture(stream.get(), cudaStreamCaptureModeThreadLocal), cudaSuccess);
+    body();
+    EXPECT_EQ(cudaStreamEndCapture(stream.get(), &graph_), cudaSuccess);
+    EXPECT_EQ(cudaGraphInstantiate(&executable_, graph_, 0), cudaSuccess);
+  }
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
+  ~CapturedGraph() {
+    EXPECT_EQ(cudaGraphExecDestroy(executable_), cudaSuccess);
+    EXPECT_EQ(cudaGraphDestroy(graph_), cudaSuccess);
+  }
+
+  void launch() { EXPECT_EQ(cudaGraphLaunch(executable_, stream_.get()), cudaSuccess); }
+
+ private:
+  cuda::CudaStream& stream_;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
 // Skips its tests if there is no GPU.
 class CudaOpsTest : public ::testing::TestWithParam<DType> {
  protected:
@@ -212,17 +236,9 @@ class CudaOpsTest : public ::testing::TestWithParam<DType> {
     const std::vector<std::byte> eager = out.bytes();
     reset();
     ASSERT_EQ(stream().synchronize().message(), "");
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    ASSERT_EQ(cudaStreamBeginCapture(stream().get(), cudaStreamCaptureModeThreadLocal),
-              cudaSuccess);
-    body();
-    ASSERT_EQ(cudaStreamEndCapture(stream().get(), &graph), cudaSuccess);
-    ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-    ASSERT_EQ(cudaGraphLaunch(executable, stream().get()), cudaSuccess);
+    CapturedGraph graph(stream(), body);
+    graph.launch();
     EXPECT_EQ(out.bytes(), eager);
-    EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
-    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
   }
 
   std::unique_ptr<cuda::CudaStream> stream_;

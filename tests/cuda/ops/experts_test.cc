@@ -5,9 +5,8 @@
 
 #include "cuda/ops/cuda_experts.h"
 #include "cuda/ops/expert_kernels.h"
-#include "device_data.h"
+#include "expert_steps.h"
 #include "model/quantization.h"
-#include "support/expert_cases.h"
 
 namespace quire::testing {
 namespace {
@@ -92,7 +91,7 @@ class QuantizedExperts : public ExpertsSource {
   WeightView view_;
 };
 
-class ExpertsTest : public CudaOpsTest {
+class ExpertsTest : public CudaExpertsTest {
  protected:
   Choice route(const ExpertRouting& routing, const std::vector<float>& logits,
                const std::vector<float>& bias = {}) {
@@ -107,42 +106,8 @@ class ExpertsTest : public CudaOpsTest {
     return {ints_of(ids), weights.values()};
   }
 
-  // A step's operands on the device, and the call.
-  struct DeviceStep {
-    DeviceStep(cuda::CudaStream& stream, cuda::CudaOps& ops, DType dtype, const ExpertsShape& shape,
-               const Step& step)
-        : x(stream, {step.num_tokens, shape.hidden_size}, dtype, step.x),
-          ids(stream, {step.num_tokens, shape.top_k}, DType::kI32),
-          weights(stream, {step.num_tokens, shape.top_k}, DType::kF32, step.weights),
-          out(stream, {step.num_tokens, shape.hidden_size}, dtype),
-          workspace(stream, {ops.experts_workspace_bytes(shape, step.num_tokens).value()},
-                    DType::kF8E4M3) {
-      ids.write(step.ids.data());
-    }
-    ExpertsCall call(const Experts& experts, Activation activation, bool adds) const {
-      return {.experts = &experts,
-              .activation = activation,
-              .x = x.view(),
-              .ids = ids.view(),
-              .weights = weights.view(),
-              .out = out.view(),
-              .adds = adds,
-              .workspace = {workspace.as<std::byte>(), workspace.view().num_bytes()}};
-    }
-
-    DeviceData x;
-    DeviceData ids;
-    DeviceData weights;
-    DeviceData out;
-    DeviceData workspace;
-  };
-
   // Products, outputs of experts and the sum are rounded to the type of the activations.
   float rounding() const { return 2 * tolerance(dtype()); }
-
-  DeviceStep on_device(const ExpertsShape& shape, const Step& step) {
-    return DeviceStep(stream(), *ops_, dtype(), shape, step);
-  }
 
   // A step whose numbers are of the activations' type.
   Step rounded_step(const ExpertsShape& shape, int64_t num_tokens, uint32_t seed,
@@ -486,25 +451,8 @@ TEST_P(ExpertsTest, GraphsServeOtherIds) {
   const auto experts = ops_->make_experts(source).value();
   for (const int64_t num_tokens : {1, 5, 8, 9, 200}) {
     const Step first = rounded_step(shape, num_tokens, 1);
-    Step second = rounded_step(shape, num_tokens, 2, 9);
-    const std::vector<float> want = run(*experts, second);
-    DeviceStep device_step = on_device(shape, first);
-    const ExpertsCall call = device_step.call(*experts, Activation::kSilu, false);
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    ASSERT_EQ(cudaStreamBeginCapture(stream().get(), cudaStreamCaptureModeThreadLocal),
-              cudaSuccess);
-    ops_->experts(call, stream());
-    ASSERT_EQ(cudaStreamEndCapture(stream().get(), &graph), cudaSuccess);
-    ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-    ASSERT_EQ(cudaGraphLaunch(executable, stream().get()), cudaSuccess);
-    device_step.x.set(second.x);
-    device_step.ids.write(second.ids.data());
-    device_step.weights.set(second.weights);
-    ASSERT_EQ(cudaGraphLaunch(executable, stream().get()), cudaSuccess);
-    EXPECT_EQ(device_step.out.values(), want) << num_tokens << " tokens";
-    EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
-    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    const Step second = rounded_step(shape, num_tokens, 2, 9);
+    expect_graph_serves(*experts, first, second, run(*experts, second));
   }
 }
 

@@ -6,8 +6,7 @@
 #include <numeric>
 
 #include "cuda/ops/cuda_experts.h"
-#include "device_data.h"
-#include "support/expert_cases.h"
+#include "expert_steps.h"
 #include "support/quantized_matrices.h"
 
 namespace quire::testing {
@@ -142,10 +141,10 @@ double activated(Activation activation, double x) {
   return x / 2 * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
 }
 
-class PackedExpertsTest : public CudaOpsTest {
+class PackedExpertsTest : public CudaExpertsTest {
  protected:
   void SetUp() override {
-    CudaOpsTest::SetUp();
+    CudaExpertsTest::SetUp();
     if (IsSkipped()) return;
     if (!ops_->packs_experts()) GTEST_SKIP() << "weights stay packed on Hopper";
   }
@@ -226,34 +225,6 @@ class PackedExpertsTest : public CudaOpsTest {
     step.x = rounded(step.x, dtype());
     for (float& weight : step.weights) weight /= std::sqrt(static_cast<float>(shape.top_k));
     return step;
-  }
-
-  struct DeviceStep {
-    DeviceStep(cuda::CudaStream& stream, cuda::CudaOps& ops, DType dtype, const ExpertsShape& shape,
-               const Step& step)
-        : x(stream, {step.num_tokens, shape.hidden_size}, dtype, step.x),
-          ids(stream, {step.num_tokens, shape.top_k}, DType::kI32),
-          weights(stream, {step.num_tokens, shape.top_k}, DType::kF32, step.weights),
-          out(stream, {step.num_tokens, shape.hidden_size}, dtype),
-          workspace(stream, {ops.experts_workspace_bytes(shape, step.num_tokens).value()},
-                    DType::kF8E4M3) {
-      ids.write(step.ids.data());
-    }
-    ExpertsCall call(const Experts& experts, Activation activation, bool adds = false) const {
-      return {.experts = &experts,
-              .activation = activation,
-              .x = x.view(),
-              .ids = ids.view(),
-              .weights = weights.view(),
-              .out = out.view(),
-              .adds = adds,
-              .workspace = {workspace.as<std::byte>(), workspace.view().num_bytes()}};
-    }
-
-    DeviceData x, ids, weights, out, workspace;
-  };
-  DeviceStep on_device(const ExpertsShape& shape, const Step& step) {
-    return DeviceStep(stream(), *ops_, dtype(), shape, step);
   }
 
   std::vector<std::byte> run_bytes(const Experts& experts, const Step& step,
@@ -462,24 +433,7 @@ TEST_P(PackedExpertsTest, GraphsServeOtherIds) {
   for (const int64_t num_tokens : {1, 5, 8, 60, 200}) {
     const Step first = make_step(source, num_tokens, 1);
     const Step second = make_step(source, num_tokens, 2, 9);
-    const std::vector<float> want = run(*experts, second);
-    DeviceStep on = on_device(shape, first);
-    const ExpertsCall call = on.call(*experts, Activation::kSilu);
-    cudaGraph_t graph = nullptr;
-    cudaGraphExec_t executable = nullptr;
-    ASSERT_EQ(cudaStreamBeginCapture(stream().get(), cudaStreamCaptureModeThreadLocal),
-              cudaSuccess);
-    ops_->experts(call, stream());
-    ASSERT_EQ(cudaStreamEndCapture(stream().get(), &graph), cudaSuccess);
-    ASSERT_EQ(cudaGraphInstantiate(&executable, graph, 0), cudaSuccess);
-    ASSERT_EQ(cudaGraphLaunch(executable, stream().get()), cudaSuccess);
-    on.x.set(second.x);
-    on.ids.write(second.ids.data());
-    on.weights.set(second.weights);
-    ASSERT_EQ(cudaGraphLaunch(executable, stream().get()), cudaSuccess);
-    EXPECT_EQ(on.out.values(), want) << num_tokens << " tokens";
-    EXPECT_EQ(cudaGraphExecDestroy(executable), cudaSuccess);
-    EXPECT_EQ(cudaGraphDestroy(graph), cudaSuccess);
+    expect_graph_serves(*experts, first, second, run(*experts, second));
   }
 }
 
