@@ -24,60 +24,37 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Row = DFlashReference::Row;
 
-ModelConfig target_config(int hidden = 16, int vocab = 20, int num_layers = 7) {
-  const std::string json = fmt::format(
-      R"({{"architectures":["LlamaForCausalLM"],"hidden_size":{},"intermediate_size":24,)"
-      R"("num_hidden_layers":{},"num_attention_heads":4,"head_dim":8,"vocab_size":{},)"
-      R"("max_position_embeddings":64}})",
-      hidden, num_layers, vocab);
-  return parse_model_config(json, "target").value();
-}
-
 BlockMethod method_of(const BlockShape& shape) {
   return shape.is_dspark ? BlockMethod::kDSpark : BlockMethod::kDFlash;
 }
 
-// A target, a drafter in a file, and the drafter's reference.
+// A drafter beside its target, and the drafter's reference.
 class DrafterOfTarget {
  public:
   DrafterOfTarget(const BlockShape& shape, Ops& ops)
       : DrafterOfTarget(shape, random_block_drafter(shape), ops) {}
   DrafterOfTarget(const BlockShape& shape, const StoredTensors& tensors, Ops& ops)
-      : shape_(shape), tensors_(tensors), file_(tensors), ops_(ops), limits_(drafter_limits()) {
-    target_ =
-        load_model(target_config(shape.target_hidden, shape.vocab), target_weights_, ops_, limits_)
-            .value();
-  }
+      : shape_(shape), parts_(target_config(shape.target_hidden, shape.vocab), tensors, ops) {}
 
   Result<std::unique_ptr<BlockHead>> load() {
     QUIRE_ASSIGN_OR_RETURN(const ModelConfig config,
                            parse_dflash_config(block_config_json(shape_), "config.json",
-                                               *file_.weights, method_of(shape_)));
-    return load_dflash(config, *target_, *file_.weights, ops_, limits_);
+                                               parts_.weights(), method_of(shape_)));
+    return load_dflash(config, parts_.target(), parts_.weights(), parts_.ops(), parts_.limits());
   }
 
   DFlashReference reference() {
-    return DFlashReference(shape_, tensors_, own_or_shared("embed_tokens.weight"),
-                           own_or_shared("lm_head.weight"));
+    const Shape shape = {shape_.vocab, shape_.hidden};
+    return DFlashReference(shape_, parts_.tensors(),
+                           parts_.own_or_shared("embed_tokens.weight", shape),
+                           parts_.own_or_shared("lm_head.weight", shape));
   }
 
-  const ModelLimits& limits() const { return limits_; }
+  const ModelLimits& limits() const { return parts_.limits(); }
 
  private:
-  std::vector<float> own_or_shared(const std::string& name) {
-    if (const auto own = tensors_.find(name); own != tensors_.end()) return floats_of(own->second);
-    const std::string shared = name.starts_with("embed") ? "model." + name : name;
-    const TensorView view = target_weights_.tensor(shared, {shape_.vocab, shape_.hidden}).value();
-    return {view.as<float>(), view.as<float>() + view.shape.num_elements()};
-  }
-
   BlockShape shape_;
-  StoredTensors tensors_;
-  DrafterFile file_;
-  Ops& ops_;
-  ModelLimits limits_;
-  DummyWeights target_weights_{DType::kF32};
-  std::unique_ptr<Model> target_;
+  DrafterWithTarget parts_;
 };
 
 std::string load_error(const BlockShape& shape, const StoredTensors& tensors) {

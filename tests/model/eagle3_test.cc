@@ -29,60 +29,35 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Row = Eagle3Reference::Row;
 
-constexpr int kTargetLayers = 7;
-
-ModelConfig target_config(int hidden = 16, int vocab = 20, int num_layers = kTargetLayers) {
-  const std::string json = fmt::format(
-      R"({{"architectures":["LlamaForCausalLM"],"hidden_size":{},"intermediate_size":24,)"
-      R"("num_hidden_layers":{},"num_attention_heads":4,"head_dim":8,"vocab_size":{},)"
-      R"("max_position_embeddings":64}})",
-      hidden, num_layers, vocab);
-  return parse_model_config(json, "target").value();
-}
-
-// A target, a head in a file, and the head's reference.
+// A head beside its target, and the head's reference.
 class HeadOfTarget {
  public:
   HeadOfTarget(const HeadShape& shape, Ops& ops) : HeadOfTarget(shape, random_head(shape), ops) {}
   HeadOfTarget(const HeadShape& shape, const StoredTensors& tensors, Ops& ops)
-      : shape_(shape), tensors_(tensors), file_(tensors), ops_(ops), limits_(drafter_limits()) {
-    target_ =
-        load_model(target_config(shape.target_hidden, shape.vocab), target_weights_, ops_, limits_)
-            .value();
-  }
+      : shape_(shape), parts_(target_config(shape.target_hidden, shape.vocab), tensors, ops) {}
 
   Result<std::unique_ptr<DraftHead>> load() {
     QUIRE_ASSIGN_OR_RETURN(
         const ModelConfig config,
-        parse_eagle3_config(head_config_json(shape_), "config.json", *file_.weights));
-    return load_eagle3(config, *target_, *file_.weights, ops_, limits_);
+        parse_eagle3_config(head_config_json(shape_), "config.json", parts_.weights()));
+    return load_eagle3(config, parts_.target(), parts_.weights(), parts_.ops(), parts_.limits());
   }
 
   Eagle3Reference reference() {
-    std::vector<float> embeddings = own_or_shared("embed_tokens.weight", shape_.vocab);
-    std::vector<float> lm_head = shape_.is_tied && !shape_.has_lm_head
-                                     ? embeddings
-                                     : own_or_shared("lm_head.weight", shape_.draft_vocab);
-    return Eagle3Reference(shape_, tensors_, std::move(embeddings), std::move(lm_head));
+    std::vector<float> embeddings =
+        parts_.own_or_shared("embed_tokens.weight", {shape_.vocab, shape_.hidden});
+    std::vector<float> lm_head =
+        shape_.is_tied && !shape_.has_lm_head
+            ? embeddings
+            : parts_.own_or_shared("lm_head.weight", {shape_.draft_vocab, shape_.hidden});
+    return Eagle3Reference(shape_, parts_.tensors(), std::move(embeddings), std::move(lm_head));
   }
 
-  const ModelLimits& limits() const { return limits_; }
+  const ModelLimits& limits() const { return parts_.limits(); }
 
  private:
-  std::vector<float> own_or_shared(const std::string& name, int rows) {
-    if (const auto own = tensors_.find(name); own != tensors_.end()) return floats_of(own->second);
-    const std::string shared = name.starts_with("embed") ? "model." + name : name;
-    const TensorView view = target_weights_.tensor(shared, {rows, shape_.hidden}).value();
-    return {view.as<float>(), view.as<float>() + view.shape.num_elements()};
-  }
-
   HeadShape shape_;
-  StoredTensors tensors_;
-  DrafterFile file_;
-  Ops& ops_;
-  ModelLimits limits_;
-  DummyWeights target_weights_{DType::kF32};
-  std::unique_ptr<Model> target_;
+  DrafterWithTarget parts_;
 };
 
 std::string load_error(const HeadShape& shape, const StoredTensors& tensors) {

@@ -1,9 +1,12 @@
 #include "support/drafter_parts.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <random>
+
+#include "model/families.h"
 
 namespace quire::testing {
 
@@ -16,6 +19,29 @@ ModelLimits drafter_limits() {
   limits.max_model_len = 32;
   limits.kv_dtype = DType::kF32;
   return limits;
+}
+
+ModelConfig target_config(int hidden, int vocab, int num_layers) {
+  const std::string json = fmt::format(
+      R"({{"architectures":["LlamaForCausalLM"],"hidden_size":{},"intermediate_size":24,)"
+      R"("num_hidden_layers":{},"num_attention_heads":4,"head_dim":8,"vocab_size":{},)"
+      R"("max_position_embeddings":64}})",
+      hidden, num_layers, vocab);
+  return parse_model_config(json, "target").value();
+}
+
+DrafterWithTarget::DrafterWithTarget(const ModelConfig& target, const StoredTensors& tensors,
+                                     Ops& ops)
+    : tensors_(tensors),
+      file_(tensors),
+      ops_(ops),
+      target_(load_model(target, target_weights_, ops, limits_).value()) {}
+
+std::vector<float> DrafterWithTarget::own_or_shared(const std::string& name, const Shape& shape) {
+  if (const auto own = tensors_.find(name); own != tensors_.end()) return floats_of(own->second);
+  const std::string shared = name.starts_with("embed") ? "model." + name : name;
+  const TensorView view = target_weights_.tensor(shared, shape).value();
+  return {view.as<float>(), view.as<float>() + view.shape.num_elements()};
 }
 
 std::vector<float> random_floats(size_t count, uint32_t seed) {

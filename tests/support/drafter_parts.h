@@ -11,6 +11,7 @@
 #include "support/reference_layer.h"
 #include "support/reference_ops.h"
 #include "tensor/checkpoint.h"
+#include "tensor/weight_source.h"
 
 namespace quire::testing {
 
@@ -25,6 +26,32 @@ struct DrafterFile {
 
   std::vector<std::byte> bytes;
   std::unique_ptr<Checkpoint> weights;
+};
+
+// A small target of such drafters.
+inline constexpr int kTargetLayers = 7;
+ModelConfig target_config(int hidden = 16, int vocab = 20, int num_layers = kTargetLayers);
+
+// A drafter in a file, and a target of random weights, whose embeddings and lm_head it may share.
+class DrafterWithTarget {
+ public:
+  DrafterWithTarget(const ModelConfig& target, const StoredTensors& tensors, Ops& ops);
+
+  const StoredTensors& tensors() const { return tensors_; }
+  Checkpoint& weights() { return *file_.weights; }
+  const Model& target() const { return *target_; }
+  Ops& ops() { return ops_; }
+  const ModelLimits& limits() const { return limits_; }
+  // The drafter's tensor, or that of the target if the drafter has none.
+  std::vector<float> own_or_shared(const std::string& name, const Shape& shape);
+
+ private:
+  StoredTensors tensors_;
+  DrafterFile file_;
+  Ops& ops_;
+  ModelLimits limits_ = drafter_limits();
+  DummyWeights target_weights_{DType::kF32};
+  std::unique_ptr<Model> target_;
 };
 
 // Counts the memory of activations.
