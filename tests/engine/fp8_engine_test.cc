@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -13,49 +12,30 @@
 #include <utility>
 #include <vector>
 
-#include "base/file.h"
 #include "engine/tiny_engine.h"
 #include "support/fp8_checkpoint.h"
 #include "support/scratch_directory.h"
-#include "support/shared_data.h"
+#include "support/source_models.h"
 #include "tensor/safetensors.h"
 
 namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::abacus_model;
 using ::testing::AllOf;
 using testing::Collected;
 using testing::Fp8Checkpoint;
 using testing::Fp8Tool;
+using testing::golden_model;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using testing::quantize_checkpoint;
 using testing::safetensors_file;
 using testing::ScratchDirectory;
+using testing::SourceModel;
 using testing::StoredTensor;
 using testing::StoredTensors;
-
-struct Source {
-  std::string config;
-  std::string weights;
-
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(weights)); }
-};
-
-Source read_source(const fs::path& config, const fs::path& weights) {
-  return {read_file(testing::source_path(config.string()), 1 << 20).value(),
-          read_file(testing::source_path(weights.string()), size_t{64} << 20).value()};
-}
-
-Source golden(const std::string& name) {
-  const fs::path folder = fs::path("tests/golden/models") / name;
-  return read_source(folder / "default.config.json", folder / "model.safetensors");
-}
-
-Source embedded_model() {
-  return read_source("models/quire-abacus/config.json", "models/quire-abacus/model.safetensors");
-}
 
 EngineConfig config_for(const fs::path& model) {
   EngineConfig config;
@@ -93,14 +73,14 @@ Outcome run(const EngineConfig& config) {
 }
 
 // The output of the checkpoint with its values multiplied by its scales.
-Outcome run_dequantized(const Source& source, const Fp8Checkpoint& checkpoint) {
+Outcome run_dequantized(const SourceModel& source, const Fp8Checkpoint& checkpoint) {
   const ScratchDirectory scratch;
   scratch.write("config.json", source.config);
   scratch.write("model.safetensors", safetensors_file(checkpoint.dequantized));
   return run(config_for(scratch.path()));
 }
 
-void expect_dequantized(const Source& source, const Fp8Checkpoint& checkpoint) {
+void expect_dequantized(const SourceModel& source, const Fp8Checkpoint& checkpoint) {
   const Outcome expected = run_dequantized(source, checkpoint);
   const ScratchDirectory scratch;
   const Outcome got = run(written(scratch, checkpoint));
@@ -113,7 +93,7 @@ constexpr Fp8Tool kTools[] = {Fp8Tool::kModelopt,          Fp8Tool::kCompressedT
                               Fp8Tool::kHuggingFaceTensor, Fp8Tool::kHuggingFaceBlock};
 
 TEST(Fp8Engine, EveryFormatIsTheEmbeddedModelOfItsNumbers) {
-  const Source source = embedded_model();
+  const SourceModel source = abacus_model();
   for (const Fp8Tool tool : kTools) {
     SCOPED_TRACE(static_cast<int>(tool));
     expect_dequantized(source, quantize_checkpoint(source.config, source.bytes(), tool));
@@ -124,7 +104,7 @@ TEST(Fp8Engine, EveryFamilyIsTheModelOfItsNumbers) {
   for (const char* name : {"llama", "llama_bf16", "qwen2", "qwen3", "qwen3_moe", "gemma2", "gemma3",
                            "deepseek_v2", "deepseek_v2_q_lora"}) {
     SCOPED_TRACE(name);
-    const Source source = golden(name);
+    const SourceModel source = golden_model(name);
     for (const char* scales : {"F32", "BF16"}) {
       expect_dequantized(source, quantize_checkpoint(source.config, source.bytes(),
                                                      Fp8Tool::kCompressedChannel, scales));
@@ -133,13 +113,13 @@ TEST(Fp8Engine, EveryFamilyIsTheModelOfItsNumbers) {
 }
 
 TEST(Fp8Engine, DeepSeekInBlocksIsTheModelOfItsNumbers) {
-  const Source source = golden("deepseek_v3");
+  const SourceModel source = golden_model("deepseek_v3");
   expect_dequantized(
       source, quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kHuggingFaceBlock));
 }
 
 TEST(Fp8Engine, AMatrixThatIsNotQuantizedKeepsItsType) {
-  const Source source = golden("llama_bf16");
+  const SourceModel source = golden_model("llama_bf16");
   Fp8Checkpoint mixed =
       quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kCompressedChannel);
   const std::string module = "model.layers.0.mlp.down_proj";
@@ -149,7 +129,8 @@ TEST(Fp8Engine, AMatrixThatIsNotQuantizedKeepsItsType) {
 }
 
 TEST(Fp8Engine, QuantizesAtLoad) {
-  for (const Source& source : {golden("llama"), golden("llama_bf16"), embedded_model()}) {
+  for (const SourceModel& source :
+       {golden_model("llama"), golden_model("llama_bf16"), abacus_model()}) {
     const ScratchDirectory scratch;
     const Outcome expected = run(written(
         scratch, quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kCompressedChannel)));
@@ -167,7 +148,7 @@ TEST(Fp8Engine, QuantizesAtLoad) {
 
 // The matrices of keys and values of latent vectors keep their type.
 TEST(Fp8Engine, QuantizesDeepSeekAtLoad) {
-  const Source source = golden("deepseek_v2_q_lora");
+  const SourceModel source = golden_model("deepseek_v2_q_lora");
   Fp8Checkpoint quantized =
       quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kCompressedChannel);
   const auto original = Safetensors::parse(source.bytes(), "weights").value();
@@ -197,7 +178,7 @@ std::string error_of(const Fp8Checkpoint& checkpoint) {
 }
 
 TEST(Fp8Engine, QuantizationAtLoadIsRefusedByName) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   const ScratchDirectory scratch;
   EngineConfig config =
       written(scratch, quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kModelopt));
@@ -214,7 +195,7 @@ TEST(Fp8Engine, QuantizationAtLoadIsRefusedByName) {
 }
 
 TEST(Fp8Engine, NumbersThatCannotBeQuantizedAreNamed) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   StoredTensors tensors =
       quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kModelopt).dequantized;
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -247,7 +228,7 @@ Change reshape(const std::string& name, std::vector<int64_t> shape) {
 }
 
 TEST(Fp8Engine, FaultyTensorsAreNamedWithTheirFile) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   const std::string q = "model.layers.0.self_attn.q_proj";
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
@@ -308,7 +289,7 @@ TEST(Fp8Engine, FaultyTensorsAreNamedWithTheirFile) {
 }
 
 TEST(Fp8Engine, AWrongScaleNamesTheFile) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   Fp8Checkpoint checkpoint =
       quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kCompressedTensor);
   set_number("model.layers.1.mlp.up_proj.weight_scale", -2)(checkpoint.tensors);
@@ -317,7 +298,7 @@ TEST(Fp8Engine, AWrongScaleNamesTheFile) {
 }
 
 TEST(Fp8Engine, ATruncatedFileIsRefused) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   const Fp8Checkpoint checkpoint =
       quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kHuggingFaceBlock);
   const std::vector<std::byte> bytes = testing::safetensors_file(checkpoint.tensors);
@@ -330,7 +311,7 @@ TEST(Fp8Engine, ATruncatedFileIsRefused) {
 }
 
 TEST(Fp8Engine, ConfigurationsThatContradictAreNamed) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   Fp8Checkpoint checkpoint =
       quantize_checkpoint(source.config, source.bytes(), Fp8Tool::kHuggingFaceBlock);
   checkpoint.quant_json = R"({"quantization":{"quant_algo":"FP8"}})";

@@ -19,6 +19,7 @@
 #include "support/gguf_conversion.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
+#include "support/source_models.h"
 
 namespace quire {
 namespace {
@@ -80,14 +81,11 @@ struct Family {
 class GgufFamilies : public ::testing::TestWithParam<Family> {};
 
 TEST_P(GgufFamilies, EqualTheirCheckpoints) {
-  const fs::path golden = testing::source_path("tests/golden/models") / GetParam().weights;
-  std::string config =
-      read_file(golden / fmt::format("{}.config.json", GetParam().config), 1 << 20).value();
+  auto [config, weights] = testing::golden_model(GetParam().weights, GetParam().config);
   // GGUF files have no field for Gemma's scale of the scores: it is that of the head's size.
   constexpr std::string_view kScale = "\"query_pre_attn_scalar\": ";
   const size_t scale = config.find(kScale);
   if (scale != std::string::npos) config.replace(scale + kScale.size(), 1, "8");
-  const std::string weights = read_file(golden / "model.safetensors", size_t{64} << 20).value();
   const ScratchDirectory scratch;
   scratch.write("config.json", config);
   scratch.write("model.safetensors", weights);

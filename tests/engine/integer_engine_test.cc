@@ -14,20 +14,21 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "engine/model_files.h"
 #include "engine/tiny_engine.h"
 #include "support/integer_checkpoint.h"
 #include "support/scratch_directory.h"
-#include "support/shared_data.h"
+#include "support/source_models.h"
 #include "tensor/tensor.h"
 
 namespace quire {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::abacus_model;
 using ::testing::AllOf;
 using testing::Collected;
+using testing::golden_model;
 using ::testing::HasSubstr;
 using testing::IntegerCheckpoint;
 using testing::IntegerFormat;
@@ -36,29 +37,9 @@ using ::testing::Not;
 using testing::quantize_integers;
 using testing::safetensors_file;
 using testing::ScratchDirectory;
+using testing::SourceModel;
 using testing::StoredTensor;
 using testing::StoredTensors;
-
-struct Source {
-  std::string config;
-  std::string weights;
-
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(weights)); }
-};
-
-Source read_source(const fs::path& config, const fs::path& weights) {
-  return {read_file(testing::source_path(config.string()), 1 << 20).value(),
-          read_file(testing::source_path(weights.string()), size_t{64} << 20).value()};
-}
-
-Source embedded_model() {
-  return read_source("models/quire-abacus/config.json", "models/quire-abacus/model.safetensors");
-}
-
-Source golden(const std::string& name) {
-  const fs::path folder = fs::path("tests/golden/models") / name;
-  return read_source(folder / "default.config.json", folder / "model.safetensors");
-}
 
 EngineConfig config_for(const fs::path& model) {
   EngineConfig config;
@@ -102,7 +83,7 @@ Outcome run(const EngineConfig& config) {
           engine->model_info().weight_dtype};
 }
 
-Outcome run_dequantized(const Source& source, const IntegerCheckpoint& checkpoint) {
+Outcome run_dequantized(const SourceModel& source, const IntegerCheckpoint& checkpoint) {
   const ScratchDirectory scratch;
   scratch.write("config.json", source.config);
   scratch.write("model.safetensors", safetensors_file(checkpoint.dequantized));
@@ -125,7 +106,7 @@ void expect_close(const std::vector<PositionLogprobs>& got,
   }
 }
 
-void expect_dequantized(const Source& source, const IntegerCheckpoint& checkpoint) {
+void expect_dequantized(const SourceModel& source, const IntegerCheckpoint& checkpoint) {
   const Outcome expected = run_dequantized(source, checkpoint);
   const ScratchDirectory scratch;
   const Outcome got = run(written(scratch, checkpoint));
@@ -196,7 +177,7 @@ std::vector<IntegerFormat> all_formats() {
 }
 
 TEST(IntegerEngine, EveryFormatIsTheModelOfItsNumbers) {
-  const Source source = embedded_model();
+  const SourceModel source = abacus_model();
   for (const IntegerFormat& format : all_formats()) {
     SCOPED_TRACE(name_of(format));
     expect_dequantized(source, quantize_integers(source.config, source.bytes(), format));
@@ -208,7 +189,7 @@ TEST(IntegerEngine, EveryFamilyIsTheModelOfItsNumbers) {
   for (const char* name :
        {"llama", "llama_bf16", "qwen3", "gemma3", "deepseek_v2", "qwen3_moe", "mixtral"}) {
     SCOPED_TRACE(name);
-    const Source source = golden(name);
+    const SourceModel source = golden_model(name);
     expect_dequantized(source,
                        quantize_integers(source.config, source.bytes(),
                                          {.tool = IntegerTool::kCompressedPack, .group_size = -1}));
@@ -216,7 +197,7 @@ TEST(IntegerEngine, EveryFamilyIsTheModelOfItsNumbers) {
 }
 
 TEST(IntegerEngine, AMatrixThatIsNotQuantizedKeepsItsType) {
-  const Source source = embedded_model();
+  const SourceModel source = abacus_model();
   for (const IntegerTool tool : {IntegerTool::kGptq, IntegerTool::kCompressedBytes}) {
     IntegerCheckpoint mixed =
         quantize_integers(source.config, source.bytes(),
@@ -230,7 +211,7 @@ TEST(IntegerEngine, AMatrixThatIsNotQuantizedKeepsItsType) {
 }
 
 TEST(IntegerEngine, OutputsDoNotDependOnBatchOrThreads) {
-  const Source source = embedded_model();
+  const SourceModel source = abacus_model();
   for (const bool act_order : {false, true}) {
     const ScratchDirectory scratch;
     EngineConfig config =
@@ -247,7 +228,7 @@ TEST(IntegerEngine, OutputsDoNotDependOnBatchOrThreads) {
 }
 
 TEST(IntegerEngine, FourBitsTakeAboutFourBits) {
-  const Source source = embedded_model();
+  const SourceModel source = abacus_model();
   const ScratchDirectory scratch;
   const Outcome got =
       run(written(scratch, quantize_integers(source.config, source.bytes(), IntegerFormat{})));
@@ -259,7 +240,7 @@ TEST(IntegerEngine, FourBitsTakeAboutFourBits) {
 
 // Old versions of AutoGPTQ store a bias of zeros for every matrix.
 TEST(IntegerEngine, BiasesOfZerosAreLeftOut) {
-  const Source source = embedded_model();
+  const SourceModel source = abacus_model();
   IntegerCheckpoint checkpoint =
       quantize_integers(source.config, source.bytes(), {.tool = IntegerTool::kGptq});
   const std::string name = "model.layers.1.self_attn.q_proj.bias";
@@ -275,7 +256,7 @@ TEST(IntegerEngine, BiasesOfZerosAreLeftOut) {
 }
 
 TEST(IntegerEngine, DummyWeightsHaveTheFormat) {
-  const Source source = embedded_model();
+  const SourceModel source = abacus_model();
   const std::vector<IntegerFormat> formats = {{.tool = IntegerTool::kAwq},
                                               {.tool = IntegerTool::kGptq},
                                               {.tool = IntegerTool::kGptq, .act_order = true},
@@ -298,7 +279,7 @@ TEST(IntegerEngine, DummyWeightsHaveTheFormat) {
 
 // The products of integers and scales have the standard deviation of other dummy matrices.
 TEST(IntegerEngine, DummyWeightsHaveOneMagnitudeForAllBits) {
-  const Source source = embedded_model();
+  const SourceModel source = abacus_model();
   for (const IntegerTool tool : {IntegerTool::kGptq, IntegerTool::kCompressedPack}) {
     for (const int bits : {4, 8}) {
       const ScratchDirectory scratch;
@@ -356,7 +337,7 @@ Change set_first(const std::string& name, std::vector<T> numbers) {
 }
 
 TEST(IntegerEngine, FaultyTensorsAreNamedWithTheirFile) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   const std::string q = "model.layers.0.self_attn.q_proj";
   const std::string k = "model.layers.0.self_attn.k_proj";
   const IntegerFormat gptq = {.tool = IntegerTool::kGptq, .group_size = 16};
@@ -456,7 +437,7 @@ TEST(IntegerEngine, FaultyTensorsAreNamedWithTheirFile) {
 
 // A checkpoint whose config.json has no quantization.
 TEST(IntegerEngine, BytesInAnUnquantizedModelAreRefusedByName) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   for (const char* name : {"model.embed_tokens.weight", "model.layers.1.self_attn.q_proj.weight"}) {
     IntegerCheckpoint checkpoint = quantize_integers(
         source.config, source.bytes(), {.tool = IntegerTool::kCompressedPack, .group_size = -1});
@@ -471,7 +452,7 @@ TEST(IntegerEngine, BytesInAnUnquantizedModelAreRefusedByName) {
 // Integers of AWQ, GPTQ and compressed-tensors are multiplied by int8 activations, as those of
 // GGUF.
 TEST(IntegerEngine, ComputesWithInt8Activations) {
-  const Source source = embedded_model();
+  const SourceModel source = abacus_model();
   const IntegerCheckpoint checkpoint =
       quantize_integers(source.config, source.bytes(), {.tool = IntegerTool::kGptq});
   const ScratchDirectory scratch;
@@ -483,7 +464,7 @@ TEST(IntegerEngine, ComputesWithInt8Activations) {
 }
 
 TEST(IntegerEngine, GroupsAndWordsThatAreNotWholeAreNamed) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   const auto error = [&](const IntegerFormat& format) {
     return error_of(quantize_integers(source.config, source.bytes(), format));
   };
@@ -496,7 +477,7 @@ TEST(IntegerEngine, GroupsAndWordsThatAreNotWholeAreNamed) {
 }
 
 TEST(IntegerEngine, ATruncatedFileIsRefused) {
-  const Source source = golden("llama");
+  const SourceModel source = golden_model("llama");
   const IntegerCheckpoint checkpoint = quantize_integers(
       source.config, source.bytes(), {.tool = IntegerTool::kCompressedPack, .group_size = -1});
   const std::vector<std::byte> bytes = safetensors_file(checkpoint.tensors);

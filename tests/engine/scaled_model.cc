@@ -9,28 +9,16 @@
 #include <span>
 #include <vector>
 
-#include "base/file.h"
 #include "quire/engine.h"
 #include "support/reference_layer.h"
 #include "support/shared_data.h"
+#include "support/source_models.h"
 #include "tensor/dtype.h"
-#include "tensor/safetensors.h"
 
 namespace quire::testing {
 namespace {
 
 namespace fs = std::filesystem;
-
-StoredTensors read_tensors(const fs::path& path) {
-  const std::string bytes = read_file(path, size_t{64} << 20).value();
-  const Safetensors file = Safetensors::parse(std::as_bytes(std::span(bytes)), "model").value();
-  StoredTensors tensors;
-  for (const std::string& name : file.names()) {
-    const SafetensorsEntry& entry = *file.find(name);
-    tensors[name] = {entry.dtype, entry.shape, {entry.bytes.begin(), entry.bytes.end()}};
-  }
-  return tensors;
-}
 
 // Multiplies a BF16 matrix by 2^exponent.
 void multiply(StoredTensor& matrix, int exponent) {
@@ -61,7 +49,7 @@ ScaledModel::ScaledModel(float k_scale, float v_scale, int values_exponent, int 
   for (const char* name : {"config.json", "tokenizer.json", "tokenizer_config.json"}) {
     directory_.copy(source / name, name);
   }
-  StoredTensors tensors = read_tensors(source / "model.safetensors");
+  StoredTensors tensors = stored_tensors(abacus_model().bytes());
   for (const std::string& attention : attention_names(tensors)) {
     multiply(tensors.at(attention + "v_proj.weight"), values_exponent);
     multiply(tensors.at(attention + "o_proj.weight"), -values_exponent);

@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "base/file.h"
 #include "engine/engine_plan.h"
 #include "engine/model_files.h"
 #include "engine/platform_choice.h"
@@ -21,8 +20,7 @@
 #include "support/gguf_conversion.h"
 #include "support/integer_checkpoint.h"
 #include "support/scratch_directory.h"
-#include "support/shared_data.h"
-#include "tensor/safetensors.h"
+#include "support/source_models.h"
 
 namespace quire {
 namespace {
@@ -194,15 +192,6 @@ TEST(TensorParallel, RanksLeaveOutTheSameDrafts) {
 
 // ---- Quantized weights
 
-struct EmbeddedFiles {
-  std::string config =
-      read_file(testing::source_path("models/quire-abacus/config.json"), 1 << 20).value();
-  std::string weights =
-      read_file(testing::source_path("models/quire-abacus/model.safetensors"), size_t{64} << 20)
-          .value();
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(weights)); }
-};
-
 // BF16 weights are multiplied by activations in two BF16 terms, which keep 16 bits.
 constexpr double kTwoTerms = 1e-3;
 // Activations are rounded before the products with integers. Where the ranks' sums differ in their
@@ -210,7 +199,7 @@ constexpr double kTwoTerms = 1e-3;
 constexpr double kSteps = 0.02;
 
 TEST(TensorParallel, DividesBlocksOfFp8) {
-  const EmbeddedFiles embedded;
+  const testing::SourceModel embedded = testing::abacus_model();
   for (const testing::Fp8Tool tool :
        {testing::Fp8Tool::kHuggingFaceBlock, testing::Fp8Tool::kCompressedChannel}) {
     const testing::Fp8Checkpoint checkpoint =
@@ -225,7 +214,7 @@ TEST(TensorParallel, DividesBlocksOfFp8) {
 }
 
 TEST(TensorParallel, DividesIntegers) {
-  const EmbeddedFiles embedded;
+  const testing::SourceModel embedded = testing::abacus_model();
   for (const testing::IntegerTool tool : {testing::IntegerTool::kAwq, testing::IntegerTool::kGptq,
                                           testing::IntegerTool::kCompressedPack}) {
     const testing::IntegerCheckpoint checkpoint = testing::quantize_integers(
@@ -241,7 +230,7 @@ TEST(TensorParallel, DividesIntegers) {
 
 // The plan, which `quire doctor` prints, refuses them as the load does.
 TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
-  const EmbeddedFiles embedded;
+  const testing::SourceModel embedded = testing::abacus_model();
   struct Case {
     int num_ranks;
     int group_size;
@@ -276,7 +265,7 @@ TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
 
 // Rows of 128 numbers or more are blocks of 32 that the border between two ranks does not cut.
 TEST(TensorParallel, DividesGgufBlocks) {
-  const EmbeddedFiles embedded;
+  const testing::SourceModel embedded = testing::abacus_model();
   for (const testing::GgufMatrices matrices :
        {testing::GgufMatrices::kQ8_0, testing::GgufMatrices::kQ4_0, testing::GgufMatrices::kQ4_K}) {
     const ScratchDirectory scratch;
@@ -305,7 +294,7 @@ TEST(TensorParallel, RefusesModelsThatDoNotDivide) {
 
 // The ranks that load without an error must not wait for one that fails.
 TEST(TensorParallel, ReportsAnErrorWhileRanksLoad) {
-  EmbeddedFiles embedded;
+  testing::SourceModel embedded = testing::abacus_model();
   const size_t at = embedded.weights.find("layers.1.mlp.down_proj");
   ASSERT_NE(at, std::string::npos);
   embedded.weights.replace(at, 8, "layers.9");

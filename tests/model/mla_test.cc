@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/file.h"
 #include "base/thread_pool.h"
@@ -20,8 +19,8 @@
 #include "support/reference_layer.h"
 #include "support/reference_ops.h"
 #include "support/shared_data.h"
+#include "support/source_models.h"
 #include "tensor/checkpoint.h"
-#include "tensor/safetensors.h"
 
 namespace quire::testing {
 namespace {
@@ -30,8 +29,12 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::string golden_config(const std::string& name) {
-  return read_file(source_path("tests/golden/models/" + name + "/default.config.json"), 1 << 20)
-      .value();
+  return golden_model(name).config;
+}
+
+// The tensors of a golden checkpoint, which a test may change.
+StoredTensors golden_tensors(const std::string& name) {
+  return stored_tensors(golden_model(name).bytes());
 }
 
 std::string replaced(std::string json, const std::string& from, const std::string& to) {
@@ -114,19 +117,6 @@ TEST(Mla, FaultsOfTheConfigurationAreNamed) {
   EXPECT_THAT(error_of(replaced(v3, R"("n_group": 4)", R"("n_group": 5)")),
               AllOf(HasSubstr("n_group; got 5"), HasSubstr("equal groups")));
   EXPECT_THAT(error_of(replaced(v3, "noaux_tc", "greedy")), HasSubstr("topk_method"));
-}
-
-// The tensors of a golden checkpoint, which a test may change.
-StoredTensors golden_tensors(const std::string& name) {
-  const std::string bytes =
-      read_file(source_path("tests/golden/models/" + name + "/model.safetensors"), 1 << 24).value();
-  StoredTensors tensors;
-  const Safetensors file = Safetensors::parse(std::as_bytes(std::span(bytes)), name).value();
-  for (const std::string& tensor : file.names()) {
-    const SafetensorsEntry& entry = *file.find(tensor);
-    tensors[tensor] = {entry.dtype, entry.shape, {entry.bytes.begin(), entry.bytes.end()}};
-  }
-  return tensors;
 }
 
 ModelLimits small_limits(DType kv) {

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <vector>
 
+#include "support/source_models.h"
 #include "tensor/dtype.h"
 #include "tensor/safetensors.h"
 
@@ -71,20 +71,6 @@ StoredTensor store(const std::vector<int64_t>& shape, std::string_view dtype,
   return tensor;
 }
 
-std::vector<float> numbers_of(const SafetensorsEntry& entry) {
-  const size_t width = entry.dtype == "F32" ? 4 : 2;
-  std::vector<float> numbers(entry.bytes.size() / width);
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, entry.bytes.data() + i * width, width);
-    const auto half = static_cast<uint16_t>(bits);
-    numbers[i] = entry.dtype == "F32"   ? std::bit_cast<float>(bits)
-                 : entry.dtype == "F16" ? f16_to_f32(half)
-                                        : bf16_to_f32(half);
-  }
-  return numbers;
-}
-
 class Quantizer {
  public:
   Quantizer(Fp8Tool tool, std::string_view scales, std::string_view product, Fp8Checkpoint& out)
@@ -115,7 +101,7 @@ class Quantizer {
     const int64_t rows = entry.shape[0];
     const int64_t columns = entry.shape[1];
     set_block(rows, columns);
-    std::vector<float> numbers = numbers_of(entry);
+    std::vector<float> numbers = floats_of(entry);
     const int64_t grid_columns = (columns + block_columns_ - 1) / block_columns_;
     const int64_t grid_rows = (rows + block_rows_ - 1) / block_rows_;
     const auto block_of = [&](size_t i) {

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <utility>
@@ -14,6 +12,7 @@
 #include "model/rope.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_quantization.h"
+#include "support/source_models.h"
 #include "tensor/dtype.h"
 #include "tensor/safetensors.h"
 
@@ -74,20 +73,6 @@ struct Floats {
   std::vector<int64_t> shape;
   std::vector<float> values;
 };
-
-std::vector<float> floats_of(const SafetensorsEntry& entry) {
-  const size_t width = entry.dtype == "F32" ? 4 : 2;
-  std::vector<float> values(entry.bytes.size() / width);
-  for (size_t i = 0; i < values.size(); ++i) {
-    uint32_t bits = 0;
-    std::memcpy(&bits, entry.bytes.data() + i * width, width);
-    const auto half = static_cast<uint16_t>(bits);
-    values[i] = entry.dtype == "F32"   ? std::bit_cast<float>(bits)
-                : entry.dtype == "F16" ? f16_to_f32(half)
-                                       : bf16_to_f32(half);
-  }
-  return values;
-}
 
 // Within each head, rows p * (rows / 2) + i become rows 2 * i + p.
 void pair_rows(std::vector<float>& values, size_t rows, size_t heads) {

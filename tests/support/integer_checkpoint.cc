@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <random>
 #include <vector>
 
+#include "support/source_models.h"
 #include "tensor/dtype.h"
 #include "tensor/safetensors.h"
 
@@ -54,21 +54,6 @@ std::string quantization_config(const IntegerFormat& format) {
                         R"("strategy":"tensor","group_size":null})");
   }
   return "";
-}
-
-std::vector<float> numbers_of(const SafetensorsEntry& entry) {
-  const bool is_f32 = entry.dtype == "F32";
-  std::vector<float> numbers(entry.bytes.size() / (is_f32 ? 4 : 2));
-  for (size_t i = 0; i < numbers.size(); ++i) {
-    if (is_f32) {
-      std::memcpy(&numbers[i], entry.bytes.data() + 4 * i, 4);
-      continue;
-    }
-    uint16_t bits = 0;
-    std::memcpy(&bits, entry.bytes.data() + 2 * i, 2);
-    numbers[i] = entry.dtype == "F16" ? f16_to_f32(bits) : bf16_to_f32(bits);
-  }
-  return numbers;
 }
 
 // A matrix of numbers that become part of a tensor.
@@ -193,7 +178,7 @@ class Quantizer {
     const std::vector<int32_t> groups = groups_of(columns);
     const int64_t num_groups = groups.empty() ? 0 : *std::ranges::max_element(groups) + 1;
     const bool per_tensor = format_.group_size == 0;
-    const std::vector<float> numbers = numbers_of(entry);
+    const std::vector<float> numbers = floats_of(entry);
     Grid<float> lows(per_tensor ? 1 : rows, num_groups);
     Grid<float> highs = lows;
     const auto scale_row = [&](int64_t row) { return per_tensor ? 0 : row; };

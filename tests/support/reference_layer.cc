@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "tensor/safetensors.h"
+
 namespace quire::testing {
 namespace {
 
@@ -114,6 +116,16 @@ std::vector<std::byte> safetensors_file(const StoredTensors& tensors) {
   std::memcpy(file.data() + sizeof(length), header.data(), header.size());
   file.insert(file.end(), data.begin(), data.end());
   return file;
+}
+
+StoredTensors stored_tensors(std::span<const std::byte> file) {
+  const Safetensors parsed = Safetensors::parse(file, "model").value();
+  StoredTensors tensors;
+  for (const std::string& name : parsed.names()) {
+    const SafetensorsEntry& entry = *parsed.find(name);
+    tensors[name] = {entry.dtype, entry.shape, {entry.bytes.begin(), entry.bytes.end()}};
+  }
+  return tensors;
 }
 
 void RandomTensors::add(const std::string& name, const std::vector<int64_t>& dims, float mean) {

@@ -31,6 +31,8 @@ void add_draft_vocabulary(int vocab, int draft_vocab, StoredTensors& tensors);
 std::vector<float> floats_of(const StoredTensor& tensor);
 
 std::vector<std::byte> safetensors_file(const StoredTensors& tensors);
+// The tensors of such a file, copied.
+StoredTensors stored_tensors(std::span<const std::byte> file);
 
 // Makes tensors of normal random numbers.
 class RandomTensors {

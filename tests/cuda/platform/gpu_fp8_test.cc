@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <string>
 
-#include "base/file.h"
 #include "cuda/base/device_info.h"
 #include "cuda/platform/gpu_engine.h"
 #include "support/fp8_checkpoint.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
+#include "support/source_models.h"
 
 namespace quire {
 namespace {
@@ -50,11 +50,9 @@ class GpuFp8 : public testing::GpuTest, public ::testing::WithParamInterface<For
  private:
   void write_checkpoint() const {
     const fs::path source = testing::source_path("models/quire-abacus");
-    const std::string config = read_file((source / "config.json").string(), 1 << 20).value();
-    const std::string weights =
-        read_file((source / "model.safetensors").string(), size_t{64} << 20).value();
+    const testing::SourceModel embedded = testing::abacus_model();
     const testing::Fp8Checkpoint checkpoint =
-        testing::quantize_checkpoint(config, std::as_bytes(std::span(weights)), GetParam().tool);
+        testing::quantize_checkpoint(embedded.config, embedded.bytes(), GetParam().tool);
     for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
       directory_.copy(source / name, name);
     }

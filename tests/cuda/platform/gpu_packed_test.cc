@@ -8,13 +8,13 @@
 #include <string>
 #include <variant>
 
-#include "base/file.h"
 #include "cuda/platform/gpu_engine.h"
 #include "quantize/quantize.h"
 #include "support/integer_checkpoint.h"
 #include "support/random_mixtures.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
+#include "support/source_models.h"
 
 namespace quire {
 namespace {
@@ -85,11 +85,9 @@ class GpuPacked : public testing::GpuTest, public ::testing::WithParamInterface<
   }
   std::string write_integers(const IntegerFormat& format) const {
     const fs::path source = testing::source_path("models/quire-abacus");
-    const std::string config = read_file((source / "config.json").string(), 1 << 20).value();
-    const std::string weights =
-        read_file((source / "model.safetensors").string(), size_t{64} << 20).value();
+    const testing::SourceModel embedded = testing::abacus_model();
     const testing::IntegerCheckpoint checkpoint =
-        testing::quantize_integers(config, std::as_bytes(std::span(weights)), format);
+        testing::quantize_integers(embedded.config, embedded.bytes(), format);
     for (const char* name : {"tokenizer.json", "tokenizer_config.json", "generation_config.json"}) {
       directory_.copy(source / name, name);
     }
