@@ -549,21 +549,40 @@ void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView out
 // Only rows whose logits are requested go through the final norm and lm_head, the largest matrix.
 Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                                     Stream& stream) {
+  if (lm_head()->first_token_id()) {
+    QUIRE_RETURN_IF_ERROR(compute_logits_part(rows, num_rows, stream));
+    gather_logits(num_rows, logits, stream);
+  } else {
+    project_last(rows, num_rows, logits, stream);
+  }
+  return {};
+}
+
+Status DecoderModel::compute_logits_part(const int32_t* rows, int num_rows, Stream& stream) {
+  project_last(rows, num_rows, logits_part(num_rows).logits, stream);
+  return {};
+}
+
+void DecoderModel::project_last(const int32_t* rows, int num_rows, TensorView logits,
+                                Stream& stream) {
   const TensorView normed = last_norm_view(num_rows);
   last_output(rows, num_rows, last_output_view(num_rows), normed, stream);
+  ops_.linear(*lm_head(), normed, logits, stream);
+  finish_logits(logits, stream);
+}
+
+LogitsPart DecoderModel::logits_part(int num_rows) const {
   const Linear& head = *lm_head();
-  if (!head.first_token_id()) {
-    ops_.linear(head, normed, logits, stream);
-    return {};
-  }
+  return {.logits = {logits_parts_.view.data, DType::kF32, {num_rows, head.out_features()}},
+          .first_id = static_cast<int32_t>(head.first_token_id().value_or(0))};
+}
+
+void DecoderModel::gather_logits(int num_rows, TensorView logits, Stream& stream) {
   const int64_t num_in_part =
       limits_.max_num_logit_rows * ceil_div(int64_t{config_.vocab_size}, limits_.parallel.size);
-  const TensorView part = {logits_parts_.view.data, DType::kF32, {num_rows, head.out_features()}};
   const TensorView gathered =
       logits_parts_.view.rows(num_in_part, num_in_part * limits_.parallel.size);
-  ops_.linear(head, normed, part, stream);
-  ops_.all_gather_columns(part, logits, gathered, stream);
-  return {};
+  ops_.all_gather_columns(logits_part(num_rows).logits, logits, gathered, stream);
 }
 
 Status DecoderModel::hidden_states(const int32_t* rows, int num_rows, TensorView out,

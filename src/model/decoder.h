@@ -88,8 +88,10 @@ class DecoderModel : public virtual Model {
  public:
   const ModelConfig& config() const final { return config_; }
   const std::vector<KvGroup>& kv_groups() const final { return kv_groups_; }
-  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                        Stream& stream) override;
+  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits, Stream& stream) final;
+  Status compute_logits_part(const int32_t* rows, int num_rows, Stream& stream) final;
+  LogitsPart logits_part(int num_rows) const final;
+  void gather_logits(int num_rows, TensorView logits, Stream& stream) final;
   Status hidden_states(const int32_t* rows, int num_rows, TensorView out, Stream& stream) final;
   TensorView taps() const final { return taps_.view; }
   const Linear* embeddings() const final;
@@ -102,6 +104,10 @@ class DecoderModel : public virtual Model {
 
   Ops& ops() const { return ops_; }
   const DecoderConfig& decoder() const { return decoder_; }
+
+  // Changes the product of lm_head where a family's logits are another function of it. It is
+  // computed per element, because `logits` may be a part of the vocabulary.
+  virtual void finish_logits(TensorView /*logits*/, Stream& /*stream*/) {}
 
   // Activations by token row. A layer adds to the residual; `normed` is the input of a projection,
   // and `delta` the output of a sub-layer. After a step, residual + delta is the last layer's
@@ -172,6 +178,8 @@ class DecoderModel : public virtual Model {
   // Each is [num_rows, hidden]: the view above, or memory of the caller.
   void last_output(const int32_t* rows, int num_rows, TensorView output, TensorView norm,
                    Stream& stream);
+  // The logits of these tokens, or this rank's part of them.
+  void project_last(const int32_t* rows, int num_rows, TensorView logits, Stream& stream);
   // Model::add_kv_scales() for the family's layers.
   template <class Layer>
   Result<int> add_kv_scales_to(std::vector<Layer>& layers,

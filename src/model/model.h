@@ -76,6 +76,13 @@ struct StepInput {
   TensorView hidden = {};                  // [num_tokens, hidden_size]; only a TapReader reads it
 };
 
+// The logits of one rank's part of the vocabulary: tokens [first_id, first_id + tokens of the
+// rank).
+struct LogitsPart {
+  TensorView logits;  // F32 [num_rows, tokens of the rank]
+  int32_t first_id = 0;
+};
+
 // The scales of one layer's keys and values in an FP8 KV cache: stored = x / scale.
 struct KvScaleValues {
   float k = 1.0F;
@@ -94,6 +101,15 @@ class Model {
   // num_rows <= max_num_logit_rows); logits: F32 [num_rows, vocab_size]. May be called repeatedly.
   virtual Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                                 Stream& stream) = 0;
+  // compute_logits() in two steps, for a model that is divided among ranks. The first writes this
+  // rank's part to logits_part(num_rows). The second is a collective, and may be left out if the
+  // part is enough; it follows the first with no call of compute_logits() in between.
+  virtual Status compute_logits_part(const int32_t* /*rows*/, int /*num_rows*/,
+                                     Stream& /*stream*/) {
+    return unimplemented("[model] the logits of this model are not divided among ranks");
+  }
+  virtual LogitsPart logits_part(int /*num_rows*/) const { return {}; }
+  virtual void gather_logits(int /*num_rows*/, TensorView /*logits*/, Stream& /*stream*/) {}
   // The same without lm_head. out: [num_rows, hidden_size] in the type of the activations.
   virtual Status hidden_states(const int32_t* rows, int num_rows, TensorView out,
                                Stream& stream) = 0;

@@ -107,26 +107,30 @@ int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNois
   return winner;
 }
 
-// Draws the same token as the function above, but exp_bound() avoids most exponentials.
 int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
                           const TokenNoise& noise) {
+  return static_cast<int32_t>(best_gumbel(logits, 0, max_logit, temperature, noise).token_id);
+}
+
+// Draws the same token as a choice among candidates, but exp_bound() avoids most exponentials.
+ScoredToken best_gumbel(std::span<const float> logits, int32_t first_id, float max_logit,
+                        float temperature, const TokenNoise& noise) {
   const double inverse = 1.0 / static_cast<double>(temperature);
-  int32_t winner = -1;
-  double best = -1;
+  ScoredToken best;
   double uniform[4];
-  for (size_t first = 0; first < logits.size(); first += 4) {
-    noise.uniform_quad(static_cast<uint32_t>(first / 4), uniform);
-    const size_t count = std::min<size_t>(4, logits.size() - first);
-    for (size_t i = 0; i < count; ++i) {
-      const double x = (static_cast<double>(logits[first + i]) - max_logit) * inverse;
-      if (exp_bound(x) < best * (1.0 - uniform[i])) continue;
-      const double value = std::exp(x) / -std::log(uniform[i]);
-      if (value <= best) continue;
-      best = value;
-      winner = static_cast<int32_t>(first + i);
+  const auto offset = static_cast<size_t>(first_id);
+  const size_t end_id = offset + logits.size();
+  for (size_t id = offset; id < end_id;) {
+    noise.uniform_quad(static_cast<uint32_t>(id / 4), uniform);
+    for (const size_t end = std::min(id / 4 * 4 + 4, end_id); id < end; ++id) {
+      const double x = (static_cast<double>(logits[id - offset]) - max_logit) * inverse;
+      const double u = uniform[id % 4];
+      if (exp_bound(x) < best.score * (1.0 - u)) continue;
+      const double score = std::exp(x) / -std::log(u);
+      if (score > best.score) best = {score, static_cast<int64_t>(id)};
     }
   }
-  return winner;
+  return best;
 }
 
 }  // namespace quire

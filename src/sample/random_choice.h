@@ -107,4 +107,21 @@ int32_t sample_gumbel_max(std::span<const Candidate> candidates, const TokenNois
 int32_t sample_gumbel_max(std::span<const float> logits, float max_logit, float temperature,
                           const TokenNoise& noise);
 
+// A token of a random choice, and its weight / -log(u).
+struct ScoredToken {
+  double score = -1;  // below that of every token
+  int64_t token_id = 0;
+
+  // Keeps the better of the two tokens. The order of the calls does not matter.
+  void add(const ScoredToken& other) {
+    if (other.score < score || (other.score == score && other.token_id > token_id)) return;
+    *this = other;
+  }
+};
+// The winner among the tokens from first_id on, whose logits these are: the best of the winners of
+// all parts of a vocabulary is the token that the function above samples. max_logit is the largest
+// of the vocabulary.
+ScoredToken best_gumbel(std::span<const float> logits, int32_t first_id, float max_logit,
+                        float temperature, const TokenNoise& noise);
+
 }  // namespace quire

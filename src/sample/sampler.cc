@@ -52,14 +52,20 @@ Largest find_largest(std::span<const float> logits) {
   return largest;
 }
 
-Status check_largest(const Largest& largest, std::span<const float> logits, int64_t position) {
-  if (largest.has_nan) {
-    const auto at = std::ranges::find_if(logits, [](float x) { return x != x; });
-    return nan_logit(position, at - logits.begin());
-  }
-  if (largest.logit == std::numeric_limits<float>::infinity()) return infinite_logit(position);
-  if (largest.logit == kMinusInfinity) return no_finite_logit(position);
+int32_t first_nan(std::span<const float> logits) {
+  const auto at = std::ranges::find_if(logits, [](float x) { return x != x; });
+  return static_cast<int32_t>(at - logits.begin());
+}
+
+Status check_largest(float logit, int64_t position) {
+  if (logit == std::numeric_limits<float>::infinity()) return infinite_logit(position);
+  if (logit == kMinusInfinity) return no_finite_logit(position);
   return {};
+}
+
+Status check_largest(const Largest& largest, std::span<const float> logits, int64_t position) {
+  if (largest.has_nan) return nan_logit(position, first_nan(logits));
+  return check_largest(largest.logit, position);
 }
 
 bool is_greedy(const SamplingParams& params) {
@@ -148,6 +154,14 @@ int SamplerState::num_tokens() const {
   return static_cast<int>(impl_->num_tokens);
 }
 
+LargestLogit largest_logit(std::span<const float> logits, int32_t first_id) {
+  const Largest found = find_largest(logits);
+  LargestLogit largest = {.logit = found.logit,
+                          .token_id = first_id + first_of(logits, found.logit)};
+  if (found.has_nan) largest.nan_id = first_id + first_nan(logits);
+  return largest;
+}
+
 Status check_logits(std::span<const float> logits, int64_t position) {
   return check_largest(find_largest(logits), logits, position);
 }
@@ -203,6 +217,30 @@ Status SamplerState::choose(std::span<const float> logits,
   Impl::Ruled ruled;
   QUIRE_RETURN_IF_ERROR(impl_->apply_rules(logits, mask, ruled));
   token_id = impl_->choose(ruled);
+  return {};
+}
+
+bool SamplerState::is_random() const {
+  return !is_greedy(*impl_->params);
+}
+
+bool SamplerState::chooses_from_parts() const {
+  const SamplingParams& params = *impl_->params;
+  return !impl_->rules.changes_logits() && !params.logprobs &&
+         (is_greedy(params) || token_filter(params).keeps_all());
+}
+
+ScoredToken SamplerState::best_of_part(std::span<const float> logits, int32_t first_id,
+                                       const LargestLogit& largest, int num_drafts) const {
+  const TokenNoise noise(impl_->seed, static_cast<uint64_t>(impl_->position() + num_drafts));
+  return best_gumbel(logits, first_id, largest.logit, impl_->params->temperature, noise);
+}
+
+Status SamplerState::choose(const LargestLogit& largest, const ScoredToken& best,
+                            int32_t& token_id) const {
+  if (largest.nan_id != LargestLogit::kNone) return nan_logit(impl_->position(), largest.nan_id);
+  QUIRE_RETURN_IF_ERROR(check_largest(largest.logit, impl_->position()));
+  token_id = is_random() ? static_cast<int32_t>(best.token_id) : largest.token_id;
   return {};
 }
 

@@ -2,7 +2,9 @@
 // fuse them, but must agree with them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,9 +13,30 @@
 
 #include "quire/request.h"
 #include "quire/status.h"
+#include "sample/random_choice.h"
 #include "sample/rejection.h"
 
 namespace quire {
+
+// The largest logit of the tokens that were added.
+struct LargestLogit {
+  static constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+
+  float logit = -std::numeric_limits<float>::infinity();
+  int32_t token_id = kNone;  // the lowest with that logit
+  int32_t nan_id = kNone;    // the lowest whose logit is NaN
+
+  // The order of the calls does not matter.
+  void add(const LargestLogit& other) {
+    if (other.logit > logit || (other.logit == logit && other.token_id < token_id)) {
+      logit = other.logit;
+      token_id = other.token_id;
+    }
+    nan_id = std::min(nan_id, other.nan_id);
+  }
+};
+// Of the tokens from first_id on, whose logits these are.
+LargestLogit largest_logit(std::span<const float> logits, int32_t first_id);
 
 // The sampler's state of one sequence. It is created when a slot is added and updated with each
 // token.
@@ -36,6 +59,19 @@ class SamplerState {
   // `mask` is in the form of TokenConstraint::allowed_tokens; without one, every token is allowed.
   Status sample(std::span<const float> logits, std::optional<std::span<const uint32_t>> mask,
                 int32_t& token_id, PositionLogprobs& logprobs);
+
+  // choose() without a mask, for ranks that each have the logits of a part of the vocabulary. The
+  // ranks exchange the largest logit of each part, and if the choice is random the best token of
+  // each part, instead of the logits. The token is the one that choose() draws from whole rows.
+  // False: the choice needs whole rows, because the request has rules that change logits, filters
+  // or log probabilities.
+  bool chooses_from_parts() const;
+  bool is_random() const;
+  // The best token of a part, num_drafts positions after the next one. largest: of all parts.
+  ScoredToken best_of_part(std::span<const float> logits, int32_t first_id,
+                           const LargestLogit& largest, int num_drafts) const;
+  // best: of all parts; only a random choice reads it.
+  Status choose(const LargestLogit& largest, const ScoredToken& best, int32_t& token_id) const;
 
   // The parts of sample(), for steps that verify drafts.
   // Chooses the token that sample() draws, and does not append it.

@@ -121,6 +121,49 @@ TEST(TensorParallel, SamplesAsOneRank) {
   EXPECT_GE(num_equal + 1, got.size());
 }
 
+// Requests without log probabilities are chosen from the ranks' parts of the logits, and those with
+// them from whole rows of the same logits.
+TEST(TensorParallel, ChoosesTheSameTokensFromPartsAndFromWholeRows) {
+  const auto with_logprobs = [](std::vector<Request> all, size_t first) {
+    for (size_t i = first; i < all.size(); ++i) all[i].sampling.logprobs = 0;
+    return all;
+  };
+  std::vector<Request> all = testing::sampled_requests();
+  for (const Request& request : requests()) {
+    all.push_back(request);
+    all.back().sampling.logprobs = std::nullopt;
+    all.back().sampling.prompt_logprobs = std::nullopt;
+  }
+  for (const testing::TinyFamily& family : testing::tiny_families()) {
+    SCOPED_TRACE(family.name);
+    const EngineConfig config = testing::config_of(family);
+    const auto expected = run(with_ranks(config, 2), with_logprobs(all, 0));
+    const auto from_parts = run(with_ranks(config, 2), all);
+    const auto mixed = run(with_ranks(config, 2), with_logprobs(all, all.size() / 2));
+    ASSERT_EQ(expected.size(), all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      EXPECT_FALSE(expected[i].token_ids.empty());
+      EXPECT_EQ(from_parts[i].token_ids, expected[i].token_ids) << i;
+      EXPECT_EQ(mixed[i].token_ids, expected[i].token_ids) << i;
+    }
+  }
+}
+
+TEST(TensorParallel, ChoosesTheTokensOfOneRankFromParts) {
+  std::vector<Request> all = requests();
+  for (Request& request : all) {
+    request.sampling.logprobs = std::nullopt;
+    request.sampling.prompt_logprobs = std::nullopt;
+  }
+  for (const testing::TinyFamily& family : testing::tiny_families()) {
+    SCOPED_TRACE(family.name);
+    const auto expected = run(with_ranks(testing::config_of(family), 1), all);
+    const auto got = run(with_ranks(testing::config_of(family), 2), all);
+    ASSERT_EQ(got.size(), all.size());
+    for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(got[i].token_ids, expected[i].token_ids) << i;
+  }
+}
+
 struct DrafterCase {
   const char* name;
   EngineConfig (*config)();

@@ -134,6 +134,13 @@ TEST(GumbelMax, TheFirstPassOverAVocabularyChangesNothing) {
     ASSERT_EQ(sample_gumbel_max(logits, max_logit, temperature, noise),
               sample_gumbel_max(all, noise))
         << "the order matters";
+    const size_t border = rng() % (logits.size() + 1);
+    const std::span parts(logits);
+    ScoredToken best = best_gumbel(parts.subspan(border), static_cast<int32_t>(border), max_logit,
+                                   temperature, noise);
+    best.add(best_gumbel(parts.first(border), 0, max_logit, temperature, noise));
+    ASSERT_EQ(best.token_id, sample_gumbel_max(logits, max_logit, temperature, noise))
+        << "a part that begins at " << border;
   }
 }
 

@@ -175,6 +175,18 @@ void RankGroup::all_gather_columns(int rank, const TensorView& part, const Tenso
   barrier();
 }
 
+void RankGroup::all_gather(int rank, std::span<std::byte> part, std::span<std::byte> whole) {
+  QUIRE_CHECK(whole.size() == part.size() * views_.size(),
+              "[cpu] all_gather: the parts are not as large as the whole");
+  if (!publish(rank, {part.data(), DType::kI8, {std::ssize(part)}}, Widths::kSame)) return;
+  std::byte* out = whole.data();
+  for (const TensorView& view : views_) {
+    QUIRE_CHECK(view.num_bytes() == part.size(), "[cpu] all_gather: the ranks differ in size");
+    out = std::copy_n(view.as<std::byte>(), part.size(), out);
+  }
+  barrier();
+}
+
 void RankGroup::broadcast(int rank, std::span<int32_t> values) {
   if (!publish(rank, {values.data(), DType::kI32, {std::ssize(values)}}, Widths::kSame)) return;
   const TensorView& first = views_.front();

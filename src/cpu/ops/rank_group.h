@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -47,6 +48,8 @@ class RankGroup {
   // Ops::all_gather_columns().
   void all_gather_columns(int rank, const TensorView& part, const TensorView& whole,
                           ThreadPool& pool);
+  // whole = every rank's part, one after the other; all have the same size.
+  void all_gather(int rank, std::span<std::byte> part, std::span<std::byte> whole);
   // Gives every rank the values of rank 0.
   void broadcast(int rank, std::span<int32_t> values);
   // Ends a step, or the start (RankJoin::join).

@@ -288,12 +288,67 @@ Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSpa
   }
   if (model().config().embeds) return read_hidden_states(token_rows, spans, results);
   const auto num_rows = static_cast<int>(token_rows.size());
-  QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), num_rows,
-                                               outputs_.view.rows(0, num_rows), device_.stream));
+  std::vector<RowBest> best;
+  if (choose_from_parts(spans)) {
+    QUIRE_RETURN_IF_ERROR(model().compute_logits_part(token_rows.data(), num_rows, device_.stream));
+    best = find_best(spans, num_rows);
+  } else {
+    QUIRE_RETURN_IF_ERROR(model().compute_logits(token_rows.data(), num_rows,
+                                                 outputs_.view.rows(0, num_rows), device_.stream));
+  }
   device_.pool.parallel_for(std::ssize(spans), [&](int64_t i) {
-    sample_span(plan, *spans[i], first_rows[i], results[i]);
+    const std::span from_first = std::span(best).subspan(best.empty() ? 0 : first_rows[i]);
+    sample_span(plan, *spans[i], {.first_row = first_rows[i], .best = from_first}, results[i]);
   });
   return {};
+}
+
+bool HostRunner::choose_from_parts(std::span<const SeqSpan* const> spans) const {
+  if (device_.ranks == nullptr || parts_.verification.compares_probs()) return false;
+  return std::ranges::all_of(spans, [&](const SeqSpan* span) {
+    return span->mask_idx < 0 && slots_[span->slot].sampler->chooses_from_parts();
+  });
+}
+
+std::vector<HostRunner::RowBest> HostRunner::find_best(std::span<const SeqSpan* const> spans,
+                                                       int num_rows) {
+  struct Row {
+    const SamplerState* sampler;
+    int num_drafts;  // of its span before it
+  };
+  std::vector<Row> rows;
+  for (const SeqSpan* span : spans) {
+    for (int i = 0; i < span->max_sampled(); ++i) rows.push_back({&*slots_[span->slot].sampler, i});
+  }
+  const LogitsPart part = model().logits_part(num_rows);
+  const int64_t width = part.logits.shape[1];
+  // Calls find(row, its logits) for every row of this part, and keep(row, found) for all parts.
+  const auto for_all_parts = [&](auto find, auto keep) {
+    using Found = decltype(find(size_t{}, std::span<const float>()));
+    std::vector<Found> own(rows.size());
+    device_.pool.parallel_for(num_rows, [&](int64_t i) {
+      const float* const logits = part.logits.as<float>() + i * width;
+      own[i] = find(static_cast<size_t>(i), std::span(logits, static_cast<size_t>(width)));
+    });
+    std::vector<Found> all(own.size() * static_cast<size_t>(device_.ranks->size()));
+    device_.ranks->all_gather(device_.rank, std::as_writable_bytes(std::span(own)),
+                              std::as_writable_bytes(std::span(all)));
+    for (size_t i = 0; i < all.size(); ++i) keep(i % own.size(), all[i]);
+  };
+  std::vector<RowBest> best(rows.size());
+  for_all_parts(
+      [&](size_t, std::span<const float> logits) { return largest_logit(logits, part.first_id); },
+      [&](size_t i, const LargestLogit& largest) { best[i].largest.add(largest); });
+  const auto is_random = [](const Row& row) { return row.sampler->is_random(); };
+  if (std::ranges::none_of(rows, is_random)) return best;
+  for_all_parts(
+      [&](size_t i, std::span<const float> logits) {
+        if (!is_random(rows[i])) return ScoredToken();
+        return rows[i].sampler->best_of_part(logits, part.first_id, best[i].largest,
+                                             rows[i].num_drafts);
+      },
+      [&](size_t i, const ScoredToken& drawn) { best[i].drawn.add(drawn); });
+  return best;
 }
 
 Status HostRunner::read_hidden_states(std::span<const int32_t> token_rows,
@@ -311,10 +366,9 @@ Status HostRunner::read_hidden_states(std::span<const int32_t> token_rows,
   return {};
 }
 
-void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
+void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, SpanLogits logits,
                              SpanResult& sampled) {
   Slot& slot = slots_[span.slot];
-  SpanLogits logits = {.first_row = first_logits_row};
   if (span.mask_idx >= 0) {
     logits.masks =
         std::span(plan.token_masks)
@@ -323,11 +377,9 @@ void HostRunner::sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t
   sampled.seq_id = span.seq_id;
   sampled.num_drafts = span.num_drafts;
   sampled.prompt_logprobs = std::exchange(slot.prompt_logprobs, {});
-  const Verification& verification = parts_.verification;
-  const bool compares_probs =
-      verification.samples_drafts && verification.method != RejectionMethod::kSynthetic;
-  const Status status = compares_probs ? verify_sampled_drafts(span, logits, sampled.tokens)
-                                       : match_drafts(span, logits, sampled.tokens);
+  const Status status = parts_.verification.compares_probs()
+                            ? verify_sampled_drafts(span, logits, sampled.tokens)
+                            : match_drafts(span, logits, sampled.tokens);
   // After accepted drafts the next step reports the error, because it samples from the same logits.
   if (sampled.tokens.empty()) sampled.error = status;
   if (!slot.prompt_error.ok()) sampled.error = slot.prompt_error;
@@ -351,7 +403,9 @@ Status HostRunner::match_drafts(const SeqSpan& span, const SpanLogits& logits,
   for (size_t i = 0; i <= num_drafts; ++i) {
     const std::span row = logits_row(logits.first_row + static_cast<int64_t>(i));
     int32_t token_id = 0;
-    QUIRE_RETURN_IF_ERROR(sampler.choose(row, logits.mask(i), token_id));
+    QUIRE_RETURN_IF_ERROR(logits.best.empty() ? sampler.choose(row, logits.mask(i), token_id)
+                                              : sampler.choose(logits.best[i].largest,
+                                                               logits.best[i].drawn, token_id));
     const bool is_accepted =
         i < num_drafts && (num_synthetic ? i < *num_synthetic : token_id == drafts[i]);
     if (is_accepted) token_id = drafts[i];

@@ -60,9 +60,17 @@ class HostRunner final : public Runner {
     Status prompt_error;  // error of the first position whose logits are invalid
   };
 
-  // The logits of a span's positions, from logits_row(first_row) on.
+  // The best tokens of a logits row, of all ranks' parts.
+  struct RowBest {
+    LargestLogit largest;
+    ScoredToken drawn;  // of a random choice
+  };
+
+  // The logits of a span's positions: whole rows from logits_row(first_row) on, or only the best
+  // tokens of each.
   struct SpanLogits {
     int64_t first_row = 0;
+    std::span<const RowBest> best = {};                 // by position; empty: whole rows
     std::span<const std::vector<uint32_t>> masks = {};  // by position; empty: none
 
     std::optional<std::span<const uint32_t>> mask(size_t position) const {
@@ -96,7 +104,12 @@ class HostRunner final : public Runner {
   // `token_rows`, one per span.
   Status read_hidden_states(std::span<const int32_t> token_rows,
                             std::span<const SeqSpan* const> spans, std::span<SpanResult> results);
-  void sample_span(const BatchPlan& plan, const SeqSpan& span, int64_t first_logits_row,
+  // Whether the ranks exchange the best tokens of their parts instead of the logits: every span's
+  // request allows it.
+  bool choose_from_parts(std::span<const SeqSpan* const> spans) const;
+  // The best tokens of each logits row of the spans; a collective.
+  std::vector<RowBest> find_best(std::span<const SeqSpan* const> spans, int num_rows);
+  void sample_span(const BatchPlan& plan, const SeqSpan& span, SpanLogits logits,
                    SpanResult& sampled);
   Status match_drafts(const SeqSpan& span, const SpanLogits& logits,
                       std::vector<SampledToken>& tokens);

@@ -212,10 +212,12 @@ class GemmaModel final : public DecoderModel {
   Result<int> add_kv_scales(std::span<const KvScaleValues> by_layer) override {
     return add_kv_scales_to(layers_, by_layer);
   }
-  Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                        Stream& stream) override;
 
  private:
+  void finish_logits(TensorView logits, Stream& stream) override {
+    if (logits_softcap_ != 0.0F) ops().soft_cap(logits_softcap_, logits, stream);
+  }
+
   std::vector<GemmaLayer> layers_;
   float embed_scale_ = 1.0F;
   float logits_softcap_ = 0.0F;
@@ -238,13 +240,6 @@ Status GemmaModel::forward(const StepInput& input, Stream& stream) {
     norm_delta(layer.post_feedforward_norm, num_tokens, stream);
   }
   tap_output(num_tokens, stream);
-  return {};
-}
-
-Status GemmaModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
-                                  Stream& stream) {
-  QUIRE_RETURN_IF_ERROR(DecoderModel::compute_logits(rows, num_rows, logits, stream));
-  if (logits_softcap_ != 0.0F) ops().soft_cap(logits_softcap_, logits, stream);
   return {};
 }
 

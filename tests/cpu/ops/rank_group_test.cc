@@ -67,6 +67,19 @@ TEST(RankGroup, GathersPartsOfUnequalWidth) {
   }
 }
 
+TEST(RankGroup, GathersBytes) {
+  std::vector<std::vector<double>> parts = {{1, 2}, {3, 4}, {5, 6}};
+  std::vector<std::vector<double>> wholes(3, std::vector<double>(6));
+  RankGroup group(3);
+  on_ranks(3, [&](int rank, ThreadPool&) {
+    group.all_gather(rank, std::as_writable_bytes(std::span(parts[rank])),
+                     std::as_writable_bytes(std::span(wholes[rank])));
+  });
+  for (const std::vector<double>& whole : wholes) {
+    EXPECT_EQ(whole, (std::vector<double>{1, 2, 3, 4, 5, 6}));
+  }
+}
+
 TEST(RankGroup, GivesAllTheValuesOfRank0) {
   std::vector<std::vector<int32_t>> values = {{5, 6}, {1, 1}, {2, 2}};
   RankGroup group(3);
