@@ -329,10 +329,20 @@ class CudaOpsImpl final : public CudaOps {
                     scratch.dtype == DType::kF32 &&
                     scratch.shape.num_elements() >= part_size * ranks_->size(),
                 "[ops] all_gather_columns: the scratch memory is too small, or not F32");
-    if (!enqueues_collectives()) return;
     auto* const gathered = scratch.as<float>();
-    ranks_->all_gather(rank_, part.as<float>(), part_size, gathered, *context_.stream);
+    if (enqueues_collectives()) {
+      ranks_->all_gather(rank_, part.as<float>(), part_size, gathered, *context_.stream);
+    }
     run_join_columns(context_, gathered, part_size, part_width, whole);
+  }
+
+  void all_gather_rows(TensorView rows, Stream& stream) override {
+    check_stream(stream);
+    QUIRE_CHECK(ranks_ != nullptr && rows.dtype == DType::kF32 && rows.shape[0] == ranks_->size(),
+                "[ops] all_gather_rows: there is one rank, or not one row of F32 per rank");
+    if (!enqueues_collectives()) return;
+    ranks_->all_gather(rank_, rows.rows(rank_, 1).as<float>(), rows.shape[1], rows.as<float>(),
+                       *context_.stream);
   }
 
   // While a step is recorded, the tail runs as separate products, so that they are recorded too.

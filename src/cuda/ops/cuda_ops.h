@@ -33,6 +33,9 @@ class CudaOps : public Ops {
   // with that for the other ranks, whose threads may wait for this one to load. What steps of
   // padding compute does not matter.
   virtual void set_starting(bool is_starting) = 0;
+  // Gives every rank the rows of all. rows: F32 [number of ranks, n], of which each rank has its
+  // own.
+  virtual void all_gather_rows(TensorView rows, Stream& stream) = 0;
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
   // products. Then measures every kernel that can compute them at these numbers of rows (ascending;
   // at most as many as the step had), and remembers the fastest. Cannot be captured; waits, and

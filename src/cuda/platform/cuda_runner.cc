@@ -53,7 +53,9 @@ DeviceSamplerLimits sampler_limits(const RunnerSizes& sizes) {
           .max_rows = limits.max_num_logit_rows,
           .vocab_size = sizes.vocab_size,
           .max_tokens_per_seq = limits.max_model_len,
-          .num_drafts = limits.num_drafts};
+          .num_drafts = limits.num_drafts,
+          .rank = limits.parallel.rank,
+          .num_ranks = limits.parallel.size};
 }
 
 DecodeGraphs decode_graphs(std::span<const AttentionSelector> attention, const RunnerSizes& sizes) {
@@ -92,17 +94,18 @@ Status add_remedy(Status status) {
 
 Result<std::unique_ptr<Runner>> CudaRunner::create(const RunnerParts& parts, CudaOps& ops,
                                                    CudaStream& stream) {
-  std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, stream));
+  std::unique_ptr<CudaRunner> runner(new CudaRunner(parts, ops, stream));
   ops.set_starting(true);
-  const Status started = runner->start(ops);
+  const Status started = runner->start();
   ops.set_starting(false);
   if (!started.ok()) return add_remedy(started);
   stream.traffic() = {};  // the setup's traffic does not count as a step's
   return std::unique_ptr<Runner>(std::move(runner));
 }
 
-CudaRunner::CudaRunner(const RunnerParts& parts, CudaStream& stream)
+CudaRunner::CudaRunner(const RunnerParts& parts, CudaOps& ops, CudaStream& stream)
     : parts_(parts),
+      ops_(ops),
       stream_(stream),
       graphs_(decode_graphs(target().attention, parts_.sizes)),
       step_drafts_(parts_.sizes.max_num_seqs),
@@ -113,7 +116,7 @@ CudaRunner::~CudaRunner() {
   (void)stream_.synchronize();
 }
 
-Status CudaRunner::start(CudaOps& ops) {
+Status CudaRunner::start() {
   QUIRE_RETURN_IF_ERROR(bind_thread());
   const int most = parts_.sizes.max_num_seqs * parts_.sizes.limits.decode_q_len();
   QUIRE_CHECK(
@@ -122,12 +125,12 @@ Status CudaRunner::start(CudaOps& ops) {
                   "query tokens each, expected at most {} tokens and {} logits rows per step",
                   parts_.sizes.max_num_seqs, parts_.sizes.limits.decode_q_len(),
                   parts_.sizes.limits.max_num_tokens, parts_.sizes.limits.max_num_logit_rows));
-  QUIRE_RETURN_IF_ERROR(ops.end_loading());
-  QUIRE_RETURN_IF_ERROR(allocate(ops));
-  QUIRE_RETURN_IF_ERROR(warm_up(ops));
+  QUIRE_RETURN_IF_ERROR(ops_.end_loading());
+  QUIRE_RETURN_IF_ERROR(allocate());
+  QUIRE_RETURN_IF_ERROR(warm_up());
   QUIRE_RETURN_IF_ERROR(warm_up_prompts());
   if (!parts_.sizes.enforce_eager) QUIRE_RETURN_IF_ERROR(capture_graphs());
-  return parts_.drafter == nullptr ? Status() : start_drafter(ops);
+  return parts_.drafter == nullptr ? Status() : start_drafter();
 }
 
 RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
@@ -155,14 +158,14 @@ RunnerBytes CudaRunner::device_bytes(const RunnerSizes& sizes,
   return bytes;
 }
 
-Status CudaRunner::allocate(CudaOps& ops) {
+Status CudaRunner::allocate() {
   const ModelLimits& limits = parts_.sizes.limits;
   QUIRE_ASSIGN_OR_RETURN(
       buffers_, StepBuffers::create(
                     step_limits(limits, parts_.sizes.max_num_seqs, parts_.sizes.windows), stream_));
   const int width = embeds() ? target().model->config().hidden_size : parts_.sizes.vocab_size;
-  QUIRE_ASSIGN_OR_RETURN(outputs_, ops.allocate({limits.max_num_logit_rows, width},
-                                                embeds() ? ops.activation_dtype() : DType::kF32));
+  QUIRE_ASSIGN_OR_RETURN(outputs_, ops_.allocate({limits.max_num_logit_rows, width},
+                                                 embeds() ? ops_.activation_dtype() : DType::kF32));
   DeviceSamplerLimits sampling = sampler_limits(parts_.sizes);
   sampling.verification = parts_.verification;
   QUIRE_ASSIGN_OR_RETURN(sampler_, DeviceSampler::create(sampling, stream_));
@@ -215,11 +218,22 @@ Status CudaRunner::run_padding(const DecodeGraph& graph, int num_tokens) {
   return compute_outputs(graph.batch.num_tokens());
 }
 
-Status CudaRunner::warm_up(CudaOps& ops) {
+Status CudaRunner::warm_up() {
   const int max_num_tokens = parts_.sizes.limits.max_num_tokens;
-  QUIRE_RETURN_IF_ERROR(ops.tune_linears(
+  QUIRE_RETURN_IF_ERROR(ops_.tune_linears(
       row_buckets(max_num_tokens), [&] { return run_padding(graphs_.largest(), max_num_tokens); }));
+  if (divides_logits()) QUIRE_RETURN_IF_ERROR(warm_up_choice());
   return stream_.synchronize();
+}
+
+Status CudaRunner::warm_up_choice() {
+  const GraphBatch& batch = graphs_.largest().batch;
+  QUIRE_RETURN_IF_ERROR(derive_padding(batch));
+  target().model->gather_logits(batch.num_tokens(), outputs(batch.num_tokens()), stream_);
+  logits_rows_.assign(static_cast<size_t>(batch.num_tokens()), {});
+  QUIRE_ASSIGN_OR_RETURN(const SamplePlan plan, sampler_->plan(logits_rows_, {}, stream_));
+  sample_rows(plan);
+  return {};
 }
 
 Status CudaRunner::warm_up_prompts() {
@@ -274,7 +288,7 @@ Result<CudaGraph> CudaRunner::capture(const DecodeGraph& graph) {
   });
 }
 
-Status CudaRunner::start_drafter(CudaOps& ops) {
+Status CudaRunner::start_drafter() {
   const int max_num_tokens = parts_.sizes.limits.max_num_tokens;
   const int num_drafts = parts_.sizes.limits.num_drafts;
   const auto run_largest = [&]() -> Status {
@@ -282,7 +296,7 @@ Status CudaRunner::start_drafter(CudaOps& ops) {
     QUIRE_RETURN_IF_ERROR(derive_padding(batch));
     return draft_stage_.run(draft_step(&batch, max_num_tokens), batch.num_reqs, num_drafts);
   };
-  QUIRE_RETURN_IF_ERROR(ops.tune_linears(row_buckets(max_num_tokens), run_largest));
+  QUIRE_RETURN_IF_ERROR(ops_.tune_linears(row_buckets(max_num_tokens), run_largest));
   if (!parts_.sizes.enforce_eager) {
     for (const DecodeGraph& graph : graphs_.all()) {
       QUIRE_RETURN_IF_ERROR(derive_padding(graph.batch));
@@ -446,6 +460,7 @@ Status CudaRunner::compute_outputs(int num_rows) {
   if (num_rows == 0) return {};
   Model& model = *target().model;
   const int32_t* tokens = buffers_.arrays().logit_tokens;
+  if (divides_logits()) return model.compute_logits_part(tokens, num_rows, stream_);
   return embeds() ? model.hidden_states(tokens, num_rows, outputs(num_rows), stream_)
                   : model.compute_logits(tokens, num_rows, outputs(num_rows), stream_);
 }
@@ -468,11 +483,24 @@ Status CudaRunner::sample(Step& step) {
   QUIRE_ASSIGN_OR_RETURN(const SamplePlan plan,
                          sampler_->plan(logits_rows_, step.plan->token_masks, stream_));
   step.has_logprobs = plan.has_logprobs;
-  const StepArrays& arrays = buffers_.arrays();
-  sampler_->sample(plan, outputs(step.num_rows), arrays.sample_slots, arrays.sample_offsets,
-                   stream_);
+  sample_rows(plan);
   sampler_->copy_results(plan, step.results->sampled.data(), stream_);
   return {};
+}
+
+void CudaRunner::sample_rows(const SamplePlan& plan) {
+  Model& model = *target().model;
+  const StepArrays& arrays = buffers_.arrays();
+  const int num_rows = plan.num_rows();
+  if (divides_logits() && plan.chooses_from_parts()) {
+    const auto [logits, first_id] = model.logits_part(num_rows);
+    sampler_->find_best(plan, logits, first_id, arrays.sample_slots, arrays.sample_offsets,
+                        stream_);
+    ops_.all_gather_rows(sampler_->best_of_ranks(num_rows), stream_);
+    return sampler_->sample_best(plan, arrays.sample_slots, arrays.sample_offsets, stream_);
+  }
+  if (divides_logits()) model.gather_logits(num_rows, outputs(num_rows), stream_);
+  sampler_->sample(plan, outputs(num_rows), arrays.sample_slots, arrays.sample_offsets, stream_);
 }
 
 StepResult CudaRunner::wait() {

@@ -22,7 +22,7 @@ namespace quire::cuda {
 class CudaRunner final : public Runner {
  public:
   // Captures the graphs of decode steps unless sizes.enforce_eager. `parts` is copied; the objects
-  // that it points to and `stream` must outlive the runner. `ops` is used during this call alone.
+  // that it points to, `ops` and `stream` must outlive the runner.
   static Result<std::unique_ptr<Runner>> create(const RunnerParts& parts, CudaOps& ops,
                                                 CudaStream& stream);
   ~CudaRunner() override;
@@ -62,22 +62,25 @@ class CudaRunner final : public Runner {
     Results* results = nullptr;
   };
 
-  CudaRunner(const RunnerParts& parts, CudaStream& stream);
+  CudaRunner(const RunnerParts& parts, CudaOps& ops, CudaStream& stream);
   // Makes the stream's device current on the calling thread.
   Status bind_thread() const { return use_device(stream_.limits().device); }
   const ModelInstance& target() const { return parts_.target(); }
-  Status allocate(CudaOps& ops);
-  Status start(CudaOps& ops);
+  Status allocate();
+  Status start();
   // Runs a step with the largest number of rows, so that everything that is initialized on first
   // use is initialized, and measures every matrix product in every row bucket.
-  Status warm_up(CudaOps& ops);
+  Status warm_up();
+  // Samples padding, so that CUDA loads the kernels between which the ranks exchange something: the
+  // first use of a kernel waits for the device, and so for the other ranks.
+  Status warm_up_choice();
   // Runs padding-only prompts through every candidate prefill backend, so that CUDA loads their
   // kernels before the first request.
   Status warm_up_prompts();
   Status run_padded_prompt(int num_tokens, std::span<const AttentionChoice> choices);
   // Measures the products of the drafter's model, captures its graphs, and measures what steps with
   // drafts cost.
-  Status start_drafter(CudaOps& ops);
+  Status start_drafter();
   // Uploads a batch of padding alone, and describes it in attention_inputs_.
   Status upload_padding(const GraphBatch& batch);
   // The same, and derives the batch's arrays.
@@ -103,9 +106,13 @@ class CudaRunner final : public Runner {
   Status run_graph(const Step& step, const DecodeGraph& graph);
   Status run_eagerly(const Step& step);
   Status run_model(int num_tokens, std::span<const KvGroupStep> steps);
-  // Computes the logits of the step's logits rows, or an embedding model's hidden states.
+  // Computes the logits of the step's logits rows, or only this rank's part of them, or an
+  // embedding model's hidden states.
   Status compute_outputs(int num_rows);
   Status sample(Step& step);
+  // Samples the rows. Several ranks exchange the best tokens of their parts if this is enough for
+  // every row, and otherwise the parts.
+  void sample_rows(const SamplePlan& plan);
   // The same for an embedding model: enqueues the step's one copy to the host.
   void copy_hidden_states(const Step& step);
   // Enqueues the drafter's work after the step. graph: the step's; null if it ran eagerly.
@@ -124,11 +131,14 @@ class CudaRunner final : public Runner {
   std::vector<float> read_hidden_state(const Step& step, int row) const;
   TensorView outputs(int num_rows) const { return outputs_.view.rows(0, num_rows); }
   bool embeds() const { return target().model->config().embeds; }
+  // Whether each rank computes the logits of a part of the vocabulary.
+  bool divides_logits() const { return parts_.sizes.limits.parallel.size > 1 && !embeds(); }
   // Tokens of a slot in DeviceSampler::next_tokens().
   int num_next_tokens() const { return parts_.sizes.limits.decode_q_len(); }
   size_t next_tokens_bytes() const;
 
   RunnerParts parts_;
+  CudaOps& ops_;
   CudaStream& stream_;
   StepBuffers buffers_;
   AttentionInputs attention_inputs_;

@@ -110,6 +110,9 @@ DeviceSampler::Parts DeviceSampler::lay_out(const DeviceSamplerLimits& limits, v
   parts.results = reinterpret_cast<RowResult*>(
       allocator.allocate<std::byte>(rows * (sizeof(RowResult) + sizeof(LogprobsResult))));
   parts.picks = allocator.allocate<SlicePick>(slices);
+  if (limits.num_ranks > 1) {
+    parts.best = allocator.allocate<SlicePick>(rows * static_cast<size_t>(limits.num_ranks));
+  }
   parts.slice_logprobs = allocator.allocate<SliceLogprobs>(slices);
   parts.arrivals = allocator.allocate<uint32_t>(rows);
   const auto slots = static_cast<size_t>(limits.max_num_seqs);
@@ -249,31 +252,68 @@ const float* DeviceSampler::check_logits(const TensorView& logits, int num_rows)
   return logits.as<const float>();
 }
 
-void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
-                           const int32_t* offsets, CudaStream& stream) {
+SampleCall DeviceSampler::make_call(const SamplePlan& plan, const float* logits,
+                                    const int32_t* slots, const int32_t* offsets) const {
   const int num_rows = plan.num_rows();
   const auto* rows = reinterpret_cast<const RowSampling*>(parts_.plan);
   const Verification& verification = limits_.verification;
   const bool has_counts = verification.is_synthetic() || verification.compares_probs();
-  const SampleCall call = {.logits = check_logits(logits, num_rows),
-                           .slots = slots,
-                           .offsets = offsets,
-                           .num_rows = num_rows,
-                           .results = parts_.results,
-                           .rows = plan.is_mixed() ? rows : nullptr,
-                           .masks = reinterpret_cast<const uint32_t*>(rows + num_rows),
-                           .num_accepted = has_counts ? parts_.num_accepted : nullptr};
-  if (verification.compares_probs()) {
+  return {.logits = logits,
+          .slots = slots,
+          .offsets = offsets,
+          .num_rows = num_rows,
+          .results = parts_.results,
+          .rows = plan.is_mixed() ? rows : nullptr,
+          .masks = reinterpret_cast<const uint32_t*>(rows + num_rows),
+          .num_accepted = has_counts ? parts_.num_accepted : nullptr};
+}
+
+void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
+                           const int32_t* offsets, CudaStream& stream) {
+  const SampleCall call = make_call(plan, check_logits(logits, plan.num_rows()), slots, offsets);
+  if (limits_.verification.compares_probs()) {
     verify_drafts(plan, call, stream);
   } else {
     sample_rows(plan, call, stream);
   }
-  if (verification.is_synthetic()) {
+  commit(plan, call, stream);
+}
+
+TensorView DeviceSampler::best_of_ranks(int num_rows) const {
+  static_assert(sizeof(SlicePick) % sizeof(float) == 0);
+  constexpr int64_t kWords = sizeof(SlicePick) / sizeof(float);
+  return {parts_.best, DType::kF32, {limits_.num_ranks, num_rows * kWords}};
+}
+
+void DeviceSampler::find_best(const SamplePlan& plan, const TensorView& logits, int32_t first_id,
+                              const int32_t* slots, const int32_t* offsets, CudaStream& stream) {
+  const int num_rows = plan.num_rows();
+  const VocabularyPart part = {.first_id = first_id,
+                               .width = static_cast<int32_t>(logits.shape[1])};
+  QUIRE_CHECK(limits_.num_ranks > 1 && plan.chooses_from_parts() && logits.dtype == DType::kF32 &&
+                  logits.shape[0] >= num_rows && num_rows <= limits_.max_rows && first_id >= 0 &&
+                  part.width <= limits_.vocab_size - first_id &&
+                  num_part_slices(part.width) <= num_slices(limits_.vocab_size),
+              "[sample] the parts of these logits rows do not suffice, or exceed the limits");
+  launch_find_best(parts_.tables, make_call(plan, logits.as<const float>(), slots, offsets), part,
+                   plan.is_random, parts_.picks, parts_.arrivals,
+                   parts_.best + int64_t{limits_.rank} * num_rows, stream);
+}
+
+void DeviceSampler::sample_best(const SamplePlan& plan, const int32_t* slots,
+                                const int32_t* offsets, CudaStream& stream) {
+  const SampleCall call = make_call(plan, nullptr, slots, offsets);
+  launch_choose_best(parts_.tables, call, parts_.best, limits_.num_ranks, stream);
+  commit(plan, call, stream);
+}
+
+void DeviceSampler::commit(const SamplePlan& plan, const SampleCall& call, CudaStream& stream) {
+  if (limits_.verification.is_synthetic()) {
     launch_accept_synthetic(parts_.tables, call, parts_.synthetic_rates, stream);
   }
   if (plan.has_logprobs) {
     launch_sampled_logprobs(parts_.tables, call, parts_.slice_logprobs, parts_.arrivals,
-                            logprobs_results(num_rows), stream);
+                            logprobs_results(plan.num_rows()), stream);
   }
   launch_commit(parts_.tables, call, stream);
 }

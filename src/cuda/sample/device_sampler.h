@@ -57,6 +57,16 @@ class DeviceSampler {
   // choose, its slot does not change.
   void sample(const SamplePlan& plan, const TensorView& logits, const int32_t* slots,
               const int32_t* offsets, CudaStream& stream);
+  // sample() in two steps, for ranks that each have the logits of tokens [first_id, first_id +
+  // logits.shape[1]); for a plan that chooses_from_parts(). The first writes the best token of each
+  // row's part to this rank's row of best_of_ranks(). The caller gathers the rows of all ranks.
+  // Then the second samples the tokens that sample() does from whole rows.
+  void find_best(const SamplePlan& plan, const TensorView& logits, int32_t first_id,
+                 const int32_t* slots, const int32_t* offsets, CudaStream& stream);
+  void sample_best(const SamplePlan& plan, const int32_t* slots, const int32_t* offsets,
+                   CudaStream& stream);
+  // Device, [num_ranks, words]: opaque words in the place of F32 numbers.
+  TensorView best_of_ranks(int num_rows) const;
   // Enqueues; capturable. Writes entry 1 + draft_idx of each slot's next_tokens(): the most likely
   // token of the row's logits, and of several the one with the lowest draft id. With
   // Verification::samples_drafts, a token that is sampled as DraftCall::probs
@@ -93,6 +103,7 @@ class DeviceSampler {
     SlotTables tables = {};
     RowResult* results = nullptr;  // [max_rows], then LogprobsResult [max_rows]
     SlicePick* picks = nullptr;
+    SlicePick* best = nullptr;  // [num_ranks, rows of the step], with several ranks
     SliceLogprobs* slice_logprobs = nullptr;
     uint32_t* arrivals = nullptr;
     RowCut* cuts = nullptr;              // [max_rows]
@@ -115,6 +126,10 @@ class DeviceSampler {
 
   // Zeroes the state, and uploads the rates of synthetic acceptance.
   void initialize(CudaStream& stream);
+  SampleCall make_call(const SamplePlan& plan, const float* logits, const int32_t* slots,
+                       const int32_t* offsets) const;
+  // Ends a step whose rows are sampled.
+  void commit(const SamplePlan& plan, const SampleCall& call, CudaStream& stream);
   // Samples a token for each logits row.
   void sample_rows(const SamplePlan& plan, const SampleCall& call, CudaStream& stream);
   // Accepts drafts by their probabilities, and samples the tokens after them.

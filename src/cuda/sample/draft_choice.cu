@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kThreads)
   if (slot < 0) return;
   const LogitsRow row(call.logits, call.width, i);
   const int32_t first = slice * (kSliceSize / 4);
-  const int32_t end = min(first + kSliceSize / 4, row.num_quads());
+  const int32_t end = min(first + kSliceSize / 4, row.end_quad());
   const LargestLogit mine = block_largest(row, first, end);
   if (threadIdx.x != 0) return;
   SlicePick* row_picks = picks + static_cast<int64_t>(i) * count;
@@ -55,10 +55,10 @@ __device__ int32_t sample_draft(const DraftLogits& call, const LogitsRow& row, c
 #pragma unroll
     for (int j = 0; j < 4; ++j) mine += weight_of(cut, quad.x[j], q * 4 + j);
   };
-  for_each_quad(row, 0, row.num_quads(), add);
+  for_each_quad(row, 0, row.end_quad(), add);
   const double total = block_sum(mine);
   Winner winner;
-  for_each_quad<1>(row, 0, row.num_quads(), [&](int32_t q, const Quad& quad) {
+  for_each_quad<1>(row, 0, row.end_quad(), [&](int32_t q, const Quad& quad) {
     for (int j = 0; j < 4; ++j) {
       const auto prob = static_cast<float>(weight_of(cut, quad.x[j], q * 4 + j) / total);
       if (!(prob > 0)) continue;

@@ -323,7 +323,7 @@ class RowFilter {
     const float cut_logit = logit_of(cut);
     const int32_t cut_token = static_cast<uint32_t>(cut) == 0 ? kNoToken : token_of(cut);
     return sample_gumbel_max(
-        reader.row, 0, reader.row.num_quads(), params,
+        reader.row, 0, reader.row.end_quad(), params,
         [&](int32_t q, Quad& quad) { reader.change(q, quad); },
         [&](float x, int32_t id) { return x > cut_logit || (x == cut_logit && id <= cut_token); });
   }
@@ -339,7 +339,7 @@ class RowFilter {
 template <bool kRules>
 __device__ RowStatus find_largest(const RowReader<kRules>& reader, LargestLogit& largest) {
   LargestLogit raw, changed;
-  for_each_quad(reader.row, 0, reader.row.num_quads(), [&](int32_t q, Quad quad) {
+  for_each_quad(reader.row, 0, reader.row.end_quad(), [&](int32_t q, Quad quad) {
 #pragma unroll
     for (int j = 0; j < 4; ++j) raw.add(quad.x[j], q * 4 + j);
     if constexpr (kRules) {

@@ -43,34 +43,41 @@ __device__ __forceinline__ double weight_of(const RowCut& cut, float logit, int3
   return exp((static_cast<double>(logit) - static_cast<double>(cut.largest)) * cut.inverse);
 }
 
-// Four neighbouring logits; beyond the vocabulary they are -infinity.
+// Four neighbouring logits; beyond the row they are -infinity.
 struct Quad {
   float x[4];
 };
 
+// Row i of the logits of tokens [first_id, first_id + size). Quad q has the tokens from 4 * q on.
 struct LogitsRow {
   const float* logits;
-  int32_t vocab_size;
-  bool is_aligned;  // rows begin at multiples of 16 bytes
+  int32_t first_id;
+  int32_t end_id;
+  bool is_aligned;  // quads are whole and begin at multiples of 16 bytes
 
-  __device__ LogitsRow(const float* first, int32_t size, int64_t i)
+  __device__ LogitsRow(const float* first, int32_t size, int64_t i, int32_t from_id = 0)
       : logits(first + i * size),
-        vocab_size(size),
-        is_aligned(size % 4 == 0 && reinterpret_cast<uintptr_t>(first) % 16 == 0) {}
+        first_id(from_id),
+        end_id(from_id + size),
+        is_aligned(size % 4 == 0 && from_id % 4 == 0 &&
+                   reinterpret_cast<uintptr_t>(first) % 16 == 0) {}
 
-  __device__ int32_t num_quads() const { return ceil_div(vocab_size, 4); }
+  __device__ int32_t first_quad() const { return first_id / 4; }
+  __device__ int32_t end_quad() const { return ceil_div(end_id, 4); }
 
+  // q >= first_quad()
   __device__ __forceinline__ Quad quad(int32_t q) const {
     Quad quad;
-    if (is_aligned && q < num_quads()) {
-      const float4 four = reinterpret_cast<const float4*>(logits)[q];
+    if (is_aligned && q < end_quad()) {
+      const float4 four = reinterpret_cast<const float4*>(logits)[q - first_quad()];
       quad.x[0] = four.x;
       quad.x[1] = four.y;
       quad.x[2] = four.z;
       quad.x[3] = four.w;
     } else {
       for (int j = 0; j < 4; ++j) {
-        quad.x[j] = q * 4 + j < vocab_size ? logits[q * 4 + j] : minus_infinity();
+        const int32_t id = q * 4 + j;
+        quad.x[j] = id >= first_id && id < end_id ? logits[id - first_id] : minus_infinity();
       }
     }
     return quad;

@@ -88,7 +88,7 @@ __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice,
     for (int j = 0; j < 4; ++j) {
       const int32_t id = (first + i * kThreads) * 4 + j;
       mine.add(quads[i].x[j], id);
-      num_at_least += static_cast<int>(id < row.vocab_size && quads[i].x[j] >= target_logit);
+      num_at_least += static_cast<int>(id < row.end_id && quads[i].x[j] >= target_logit);
     }
   }
   const LargestLogit found = block_largest(mine);
@@ -110,7 +110,7 @@ __device__ void summarize_slice(Shared& shared, const LogitsRow& row, int slice,
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const int32_t id = (first + i * kThreads) * 4 + j;
-        keys[i * 4 + j] = id < row.vocab_size ? token_key(quads[i].x[j], id) : 0;
+        keys[i * 4 + j] = id < row.end_id ? token_key(quads[i].x[j], id) : 0;
       }
     }
     find_top(shared, keys, query.num_top);

@@ -1,7 +1,8 @@
 // Samples greedily, or randomly over the whole vocabulary.
 //
 // Grid: (rows, slices of a row). Each thread block reads its slice once. The last thread block of a
-// row to finish chooses among the slices' picks, in slice order.
+// row to finish chooses among the slices' picks, in slice order. If each rank has a part of the
+// vocabulary, it keeps the best pick, and one thread per row chooses among those of all ranks.
 #include "cuda/base/launch.h"
 #include "cuda/sample/gumbel.cuh"
 
@@ -27,21 +28,29 @@ __device__ SlicePick sample_slice(const LogitsRow& row, int32_t first, int32_t e
   return {winner.score, largest.logit, winner.token_id, largest.nan_id, 0};
 }
 
-// Runs on one thread, because there are few slices.
-__device__ void pick_row(const SlicePick* picks, int count, int64_t position, RowResult& result) {
+// The best of `count` picks, `stride` apart. Runs on one thread, because there are few.
+__device__ SlicePick best_pick(const SlicePick* picks, int count, int64_t stride) {
   Winner winner;
   LargestLogit largest;
   for (int s = 0; s < count; ++s) {
-    const SlicePick pick = picks[s];
+    const SlicePick pick = picks[s * stride];
     winner.add(pick.score, pick.token_id);
     largest.merge(pick.largest, pick.token_id, pick.nan_id);
   }
-  store_result(largest.status(), position, winner.token_id, largest.nan_id, result);
+  return {winner.score, largest.logit, winner.token_id, largest.nan_id, 0};
 }
 
+__device__ void store_pick(const SlicePick& pick, int64_t position, RowResult& result) {
+  LargestLogit largest;
+  largest.merge(pick.largest, pick.token_id, pick.nan_id);
+  store_result(largest.status(), position, pick.token_id, pick.nan_id, result);
+}
+
+// best: [num_rows], of the part; null: the part is the vocabulary, and the rows are sampled.
 template <bool kRandom>
 __global__ void __launch_bounds__(kThreads)
-    one_pass_kernel(SlotTables tables, SampleCall call, SlicePick* picks, uint32_t* arrivals) {
+    one_pass_kernel(SlotTables tables, SampleCall call, VocabularyPart part, SlicePick* picks,
+                    uint32_t* arrivals, SlicePick* best) {
   const auto i = static_cast<int>(blockIdx.x);
   const auto slice = static_cast<int>(blockIdx.y);
   const auto count = static_cast<int>(gridDim.y);
@@ -50,9 +59,9 @@ __global__ void __launch_bounds__(kThreads)
     if (slice == 0 && threadIdx.x == 0) store_padding(call.results[i]);
     return;
   }
-  const LogitsRow row(call.logits, tables.vocab_size, i);
-  const int32_t first = slice * (kSliceSize / 4);
-  const int32_t end = min(first + kSliceSize / 4, row.num_quads());
+  const LogitsRow row(call.logits, part.width, i, part.first_id);
+  const int32_t first = row.first_quad() + slice * (kSliceSize / 4);
+  const int32_t end = min(first + kSliceSize / 4, row.end_quad());
   const SlotState state = state_at(tables, call, i);
   SlicePick pick;
   if (kRandom && state.temperature >= kGreedyBelow) {
@@ -65,7 +74,21 @@ __global__ void __launch_bounds__(kThreads)
   SlicePick* row_picks = picks + static_cast<int64_t>(i) * count;
   row_picks[slice] = pick;
   if (!is_last_to_arrive(arrivals[i], count)) return;
-  pick_row(row_picks, count, state.position, call.results[i]);
+  pick = best_pick(row_picks, count, 1);
+  if (best != nullptr) {
+    best[i] = pick;
+  } else {
+    store_pick(pick, state.position, call.results[i]);
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    choose_best_kernel(SlotTables tables, SampleCall call, const SlicePick* best, int num_ranks) {
+  const auto i = static_cast<int>(blockIdx.x * kThreads + threadIdx.x);
+  if (i >= call.num_rows) return;
+  if (call.slots[i] < 0) return store_padding(call.results[i]);
+  const SlicePick pick = best_pick(best + i, num_ranks, call.num_rows);
+  store_pick(pick, state_at(tables, call, i).position, call.results[i]);
 }
 
 }  // namespace
@@ -74,8 +97,28 @@ void launch_one_pass(const SlotTables& tables, const SampleCall& call, bool rand
                      SlicePick* picks, uint32_t* arrivals, CudaStream& stream) {
   const LaunchShape shape = {.grid = slices_grid(call.num_rows, tables.vocab_size),
                              .block = kThreads};
+  const VocabularyPart all = {.first_id = 0, .width = tables.vocab_size};
+  SlicePick* const no_best = nullptr;
   QUIRE_LAUNCH(stream, random ? one_pass_kernel<true> : one_pass_kernel<false>, shape, tables, call,
-               picks, arrivals);
+               all, picks, arrivals, no_best);
+}
+
+void launch_find_best(const SlotTables& tables, const SampleCall& call, const VocabularyPart& part,
+                      bool random, SlicePick* picks, uint32_t* arrivals, SlicePick* best,
+                      CudaStream& stream) {
+  const LaunchShape shape = {.grid = dim3(static_cast<unsigned>(call.num_rows),
+                                          static_cast<unsigned>(num_part_slices(part.width))),
+                             .block = kThreads};
+  QUIRE_LAUNCH(stream, random ? one_pass_kernel<true> : one_pass_kernel<false>, shape, tables, call,
+               part, picks, arrivals, best);
+}
+
+void launch_choose_best(const SlotTables& tables, const SampleCall& call, const SlicePick* best,
+                        int num_ranks, CudaStream& stream) {
+  const int num_blocks = ceil_div(call.num_rows, kThreads);
+  QUIRE_LAUNCH(stream, choose_best_kernel,
+               (LaunchShape{.grid = static_cast<unsigned>(num_blocks), .block = kThreads}), tables,
+               call, best, num_ranks);
 }
 
 }  // namespace quire::cuda

@@ -126,7 +126,7 @@ struct RowReader {
   // Calls use(logit, id) for every token of the vocabulary.
   template <typename Use>
   __device__ __forceinline__ void for_each(Use use) const {
-    for_each_quad(row, 0, row.num_quads(), [&](int32_t q, Quad quad) {
+    for_each_quad(row, 0, row.end_quad(), [&](int32_t q, Quad quad) {
       change(q, quad);
 #pragma unroll
       for (int j = 0; j < 4; ++j) use(quad.x[j], q * 4 + j);

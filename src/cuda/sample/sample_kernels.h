@@ -171,6 +171,10 @@ inline constexpr int num_slices(int vocab_size) {
 inline dim3 slices_grid(int num_rows, int vocab_size) {
   return {static_cast<unsigned>(num_rows), static_cast<unsigned>(num_slices(vocab_size))};
 }
+// Slices consist of whole quads of ids, so a part of the vocabulary may need up to 6 more places.
+inline constexpr int num_part_slices(int width) {
+  return num_slices(width + 6);
+}
 
 struct SlicePick {
   double score;  // of the best token of the slice
@@ -178,6 +182,12 @@ struct SlicePick {
   int32_t token_id;
   int32_t nan_id;  // INT32_MAX: none
   int32_t pad;
+};
+
+// The tokens of the vocabulary whose logits a rank has.
+struct VocabularyPart {
+  int32_t first_id;
+  int32_t width;
 };
 
 struct SliceLogprobs {
@@ -250,6 +260,14 @@ void launch_forbid(const SlotTables& tables, const SampleCall& call, CudaStream&
 // arrivals: [num_rows] zeros, which the kernel leaves zero.
 void launch_one_pass(const SlotTables& tables, const SampleCall& call, bool random,
                      SlicePick* picks, uint32_t* arrivals, CudaStream& stream);
+// Writes the best token of each row's part to best [num_rows] instead; call.logits are those of the
+// part, [num_rows, part.width]. picks: [num_rows, num_part_slices(part.width)].
+void launch_find_best(const SlotTables& tables, const SampleCall& call, const VocabularyPart& part,
+                      bool random, SlicePick* picks, uint32_t* arrivals, SlicePick* best,
+                      CudaStream& stream);
+// Samples each row from the best tokens of all ranks' parts, best [num_ranks, num_rows].
+void launch_choose_best(const SlotTables& tables, const SampleCall& call, const SlicePick* best,
+                        int num_ranks, CudaStream& stream);
 // Samples the rows of kFilter or kRules. num_pass_rows: how many of the call's rows the pass has;
 // num_sms: SMs of the stream's device.
 void launch_filter(const SlotTables& tables, const SampleCall& call, SamplePass pass,

@@ -26,6 +26,9 @@ struct DeviceSamplerLimits {
   int max_tokens_per_seq = 0;
   int num_drafts = 0;  // tokens of a span besides the first
   Verification verification = {};
+  // The ranks that have the logits of a part of the vocabulary each, and which of them this is.
+  int rank = 0;
+  int num_ranks = 1;
 
   int bitmap_words() const { return ceil_div(vocab_size, 32); }
   int tail_size() const;
@@ -83,6 +86,11 @@ struct SamplePlan {
   int num_rows_of(SamplePass pass) const { return counts[static_cast<size_t>(pass)]; }
   // Whether the kernels need `rows`: otherwise one pass samples all of them, without masks.
   bool is_mixed() const;
+  // Whether every row's token can be chosen from the best token of each rank's part of the logits.
+  // Rules, filters and log probabilities need whole rows. As SamplerState::chooses_from_parts().
+  bool chooses_from_parts() const {
+    return num_rows_of(SamplePass::kOnePass) == num_rows() && !has_logprobs;
+  }
 };
 
 // Host copy of each slot's sampling state: its pass, its remaining min_tokens and its rule table.

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cuda/platform/gpu_engine.h"
@@ -109,6 +111,65 @@ TEST_F(GpuRanks, AnswerQuestionsAsOneGpu) {
   const auto got = of(2);
   ASSERT_EQ(got.size(), questions.size());
   for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i].text, expected[i].text) << i;
+}
+
+// Requests without log probabilities are chosen from the ranks' parts of the logits, and those with
+// them from whole rows. One request after another, so that all its steps have the same rows and
+// with them the same logits.
+TEST_F(GpuRanks, ChooseTheSameTokensFromPartsAndFromWholeRows) {
+  std::vector<Request> all;
+  for (const auto& [temperature, n] :
+       {std::pair(0.0F, 1), std::pair(1.0F, 1), std::pair(1.0F, 4)}) {
+    for (const int length : {1, 7, 30, 64}) {
+      all.push_back(testing::greedy(testing::tiny_prompt(length, 5), 24));
+      all.back().sampling.temperature = temperature;
+      all.back().sampling.n = n;
+      all.back().sampling.seed = 17;
+    }
+  }
+  const auto tokens = [](Engine& engine, Request request, std::optional<int> logprobs) {
+    request.sampling.logprobs = logprobs;
+    std::vector<std::vector<int32_t>> of_samples;
+    for (const Collected& sample : run_all(engine, {request})) {
+      EXPECT_TRUE(sample.error.ok()) << sample.error.message();
+      of_samples.push_back(sample.token_ids);
+    }
+    return of_samples;
+  };
+  const std::vector<EngineConfig> models = {
+      testing::tiny_config(), testing::config_of(testing::tiny_families().back()),
+      testing::with_drafter(testing::eagle_target(), "", 3, "ngram")};
+  for (const EngineConfig& model : models) {
+    for (const int num_ranks : {2, 4}) {
+      if (!cuda_status(num_ranks - 1).ok()) continue;
+      for (const bool eager : {false, true}) {
+        SCOPED_TRACE(fmt::format("{} {}, {} ranks, eager {}", model.model, model.speculative_config,
+                                 num_ranks, eager));
+        EngineConfig config = with_ranks(model, num_ranks, eager);
+        config.enable_prefix_caching = false;
+        const auto engine = testing::make_engine(config);
+        ASSERT_NE(engine, nullptr);
+        for (size_t i = 0; i < all.size(); ++i) {
+          EXPECT_EQ(tokens(*engine, all[i], std::nullopt), tokens(*engine, all[i], 0)) << i;
+        }
+      }
+    }
+  }
+}
+
+// Every step has requests of both kinds.
+TEST_F(GpuRanks, MixRequestsThatNeedWholeRows) {
+  std::vector<Request> all = requests();
+  for (size_t i = 0; i < all.size(); ++i) {
+    all[i].sampling.prompt_logprobs = std::nullopt;
+    if (i % 2 == 0) all[i].sampling.logprobs = std::nullopt;
+  }
+  EngineConfig config = testing::tiny_config();
+  config.dtype = "f32";
+  const auto expected = run(with_ranks(config, 1), all);
+  const auto got = run(with_ranks(config, 2), all);
+  ASSERT_EQ(got.size(), all.size());
+  EXPECT_LE(testing::count_differences(got, expected), 1);
 }
 
 std::vector<EngineConfig> drafters() {

@@ -164,14 +164,23 @@ std::vector<SlotAdded> random_rows(const Kinds& with, int num_rows, int vocab,
 class SampledAlike : public testing::TestWithParam<int> {
  protected:
   // Samples rows with random parameters on the device and on the host, from the same random logits.
-  void run(const Kinds& with, bool captured, int num_rows, int num_steps);
+  void run(const Kinds& with, bool captured, int num_rows, int num_steps, int num_ranks = 1);
+  // The same for spans of 1 to 9 logits rows with a random number of correct drafts: tokens, counts
+  // and progress equal those of the CPU, which samples one token after another.
+  void run_spans(const Kinds& with, int num_ranks = 1);
 };
 
-void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_steps) {
+void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_steps,
+                       int num_ranks) {
   SKIP_WITHOUT_DEVICE();
   const int vocab = GetParam();
   std::mt19937 random(static_cast<uint32_t>(vocab * 8 + with.filters * 4 + with.rules * 2));
-  auto created = SamplerRig::create({num_rows, num_rows, num_rows + 1, vocab, 64});
+  auto created = SamplerRig::create({.max_num_seqs = num_rows,
+                                     .max_rule_seqs = num_rows,
+                                     .max_rows = num_rows + 1,
+                                     .vocab_size = vocab,
+                                     .max_tokens_per_seq = 64,
+                                     .num_ranks = num_ranks});
   ASSERT_TRUE(created.ok()) << created.status().message();
   SamplerRig& rig = **created;
   const std::vector<SlotAdded> added = random_rows(with, num_rows, vocab, random);
@@ -199,6 +208,7 @@ void SampledAlike::run(const Kinds& with, bool captured, int num_rows, int num_s
     const auto results =
         captured ? rig.step_captured(logits, slots, masks) : rig.step(logits, slots, masks);
     EXPECT_EQ(rig.num_copies(), 1);
+    EXPECT_TRUE(num_ranks == 1 || rig.last_plan().chooses_from_parts());
     for (size_t i = 0; i < results.size(); ++i) {
       if (slots[i] < 0) continue;
       has_failed[static_cast<size_t>(slots[i])] = !results[i].host.error.ok();
@@ -242,9 +252,15 @@ TEST_P(SampledAlike, MaskedInAGraph) {
   run({.filters = true, .rules = true, .masks = true}, true, 16, 4);
 }
 
-// Spans of 1 to 9 logits rows with a random number of correct drafts: tokens, counts and progress
-// equal those of the CPU, which samples one token after another.
-TEST_P(SampledAlike, InSpans) {
+// Ranks with parts that are aligned and not, and an empty one for the smallest vocabulary.
+TEST_P(SampledAlike, FromPartsOfRanks) {
+  for (const int num_ranks : {2, 3, 7}) run({}, false, 48, 3, num_ranks);
+}
+TEST_P(SampledAlike, FromPartsOfRanksInAGraph) {
+  run({}, true, 16, 3, 3);
+}
+
+void SampledAlike::run_spans(const Kinds& with, int num_ranks) {
   SKIP_WITHOUT_DEVICE();
   const int vocab = GetParam();
   constexpr int kNumRows = 12;
@@ -256,11 +272,11 @@ TEST_P(SampledAlike, InSpans) {
                                        .max_rows = kNumRows * q_len,
                                        .vocab_size = vocab,
                                        .max_tokens_per_seq = 256,
-                                       .num_drafts = num_drafts});
+                                       .num_drafts = num_drafts,
+                                       .num_ranks = num_ranks});
     ASSERT_TRUE(created.ok()) << created.status().message();
     SamplerRig& rig = **created;
-    const Kinds kinds = {.filters = true, .rules = true};
-    ASSERT_TRUE(rig.add_slots(random_rows(kinds, kNumRows, vocab, random)).ok());
+    ASSERT_TRUE(rig.add_slots(random_rows(with, kNumRows, vocab, random)).ok());
     std::vector<int32_t> slots;
     for (int slot = 0; slot < kNumRows; ++slot) slots.push_back(slot);
     for (int step = 0; step < 6; ++step) {
@@ -290,6 +306,13 @@ TEST_P(SampledAlike, InSpans) {
       if (HasFailure()) return;
     }
   }
+}
+
+TEST_P(SampledAlike, InSpans) {
+  run_spans({.filters = true, .rules = true});
+}
+TEST_P(SampledAlike, InSpansFromPartsOfRanks) {
+  run_spans({}, 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Vocabularies, SampledAlike, testing::Values(17, 1000, 32000, 128256));
@@ -325,14 +348,21 @@ TEST(DeviceSampler, CutsThroughTiesByIdAsTheCpuDoes) {
 TEST(DeviceSampler, FailsOnlyTheRowWhoseLogitsAreBroken) {
   SKIP_WITHOUT_DEVICE();
   constexpr int kVocab = 1000;
-  enum class Kind { kGreedy, kRandom, kFiltered, kLogprobs, kRules };
-  for (const Kind kind :
-       {Kind::kGreedy, Kind::kRandom, Kind::kFiltered, Kind::kLogprobs, Kind::kRules}) {
-    auto created = SamplerRig::create({6, 6, 6, kVocab, 64});
+  enum class Kind { kGreedy, kRandom, kFiltered, kLogprobs, kRules, kGreedyParts, kRandomParts };
+  for (const Kind kind : {Kind::kGreedy, Kind::kRandom, Kind::kFiltered, Kind::kLogprobs,
+                          Kind::kRules, Kind::kGreedyParts, Kind::kRandomParts}) {
+    const bool is_greedy = kind == Kind::kGreedy || kind == Kind::kGreedyParts;
+    const bool has_parts = kind == Kind::kGreedyParts || kind == Kind::kRandomParts;
+    auto created = SamplerRig::create({.max_num_seqs = 6,
+                                       .max_rule_seqs = 6,
+                                       .max_rows = 6,
+                                       .vocab_size = kVocab,
+                                       .max_tokens_per_seq = 64,
+                                       .num_ranks = has_parts ? 3 : 1});
     ASSERT_TRUE(created.ok());
     SamplerRig& rig = **created;
     SamplingParams params;
-    params.temperature = kind == Kind::kGreedy ? 0.0F : 1.0F;
+    params.temperature = is_greedy ? 0.0F : 1.0F;
     if (kind == Kind::kFiltered) params.top_p = 0.9F;
     if (kind == Kind::kLogprobs) params.logprobs = 3;
     if (kind == Kind::kRules) params.frequency_penalty = 0.5F;

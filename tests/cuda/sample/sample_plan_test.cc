@@ -60,6 +60,40 @@ TEST(SamplePlan, EachRowTakesThePassThatItNeeds) {
   EXPECT_FALSE(greedy.has_logprobs);
 }
 
+TEST(SamplePlan, ChoosesFromPartsIfNoRowNeedsMore) {
+  SampledSlots slots(8, 2);
+  SlotState filtered = plain();
+  filtered.min_p = 0.1F;
+  SlotState greedy_filtered = filtered;
+  greedy_filtered.temperature = 0;
+  SlotState with_logprobs = plain();
+  with_logprobs.num_logprobs = 0;
+  SlotState with_min_tokens = plain(0);
+  with_min_tokens.flags = kHasStops;
+  with_min_tokens.min_tokens = 2;
+  slots.add(0, plain(0));
+  slots.add(1, plain());
+  slots.add(2, greedy_filtered);
+  slots.add(3, filtered);
+  slots.add(4, with_rules());
+  slots.add(5, with_logprobs);
+  slots.add(6, with_min_tokens);
+  EXPECT_TRUE(slots.plan(uses({-1})).chooses_from_parts());
+  EXPECT_TRUE(slots.plan(uses({0, 1, 2, -1})).chooses_from_parts());
+  for (const int other : {3, 4, 5}) {
+    EXPECT_FALSE(slots.plan(uses({0, 1, other})).chooses_from_parts()) << other;
+  }
+  for (const bool is_reached : {false, false, true}) {
+    EXPECT_EQ(slots.plan(uses({0, 6})).chooses_from_parts(), is_reached);
+  }
+  std::vector<LogitsRowUse> masked = uses({0, 1});
+  masked[1].mask_idx = 0;
+  EXPECT_FALSE(slots.plan(masked).chooses_from_parts());
+  SampledSlots compared(1, 1, SamplePass::kFilter);
+  compared.add(0, plain(0));
+  EXPECT_FALSE(compared.plan(uses({0})).chooses_from_parts());
+}
+
 // Drafts that are compared by their probabilities need every row's distribution.
 TEST(SamplePlan, NoRowTakesAPassBeforeTheFirst) {
   SampledSlots slots(4, 2, SamplePass::kFilter);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/numbers.h"
 #include "cuda/base/device_info.h"
 
 namespace quire::cuda {
@@ -29,7 +30,18 @@ Result<std::unique_ptr<SamplerRig>> SamplerRig::create(const DeviceSamplerLimits
   rig->limits_ = limits;
   QUIRE_ASSIGN_OR_RETURN(rig->stream_, CudaStream::create());
   QUIRE_ASSIGN_OR_RETURN(rig->sampler_, DeviceSampler::create(limits, *rig->stream_));
+  rig->samplers_ = {rig->sampler_.get()};
   const auto rows = static_cast<size_t>(limits.max_rows);
+  for (int rank = 0; rank < limits.num_ranks; ++rank) {
+    const auto width = static_cast<size_t>(ceil_div(limits.vocab_size, limits.num_ranks));
+    QUIRE_ASSIGN_OR_RETURN(rig->parts_.emplace_back(), device_memory(rows * width * sizeof(float)));
+    if (rank == 0) continue;
+    DeviceSamplerLimits own = limits;
+    own.rank = rank;
+    QUIRE_ASSIGN_OR_RETURN(rig->other_ranks_.emplace_back(),
+                           DeviceSampler::create(own, *rig->stream_));
+    rig->samplers_.push_back(rig->other_ranks_.back().get());
+  }
   QUIRE_ASSIGN_OR_RETURN(
       rig->logits_, device_memory(rows * static_cast<size_t>(limits.vocab_size) * sizeof(float)));
   QUIRE_ASSIGN_OR_RETURN(rig->row_ids_, device_memory(rows * sizeof(int32_t)));
@@ -48,7 +60,10 @@ Status SamplerRig::add_slots(const std::vector<SlotAdded>& added) {
         spec.params, spec.seed, slot.token_ids.get(), slot.num_prompt_tokens, spec.end_token_ids,
         spec.bad_words_ids, limits_.vocab_size);
   }
-  return sampler_->add_slots(added, *stream_);
+  for (DeviceSampler* const sampler : samplers_) {
+    QUIRE_RETURN_IF_ERROR(sampler->add_slots(added, *stream_));
+  }
+  return {};
 }
 
 TensorView SamplerRig::logits_view(int num_rows) const {
@@ -72,10 +87,46 @@ SamplePlan SamplerRig::plan(const std::vector<int32_t>& slots, const StepMasks& 
   return plan(slots, std::vector<int32_t>(slots.size()), masks);
 }
 
+void SamplerRig::sample() {
+  if (limits_.num_ranks > 1 && plan_.chooses_from_parts()) return sample_parts();
+  sampler_->sample(plan_, logits_view(plan_.num_rows()), slots(), offsets(), *stream_);
+}
+
+void SamplerRig::sample_parts() {
+  const int num_rows = plan_.num_rows();
+  const int most = ceil_div(limits_.vocab_size, limits_.num_ranks);
+  for (int rank = 0; rank < limits_.num_ranks; ++rank) {
+    const int first = std::min(most * rank, limits_.vocab_size);
+    const int width = std::min(most, limits_.vocab_size - first);
+    const auto row_bytes = [](int count) { return static_cast<size_t>(count) * sizeof(float); };
+    const size_t i = static_cast<size_t>(rank);
+    if (width > 0) {
+      stream_->record_error(
+          cudaMemcpy2DAsync(parts_[i].data(), row_bytes(width), logits() + first,
+                            row_bytes(limits_.vocab_size), row_bytes(width),
+                            static_cast<size_t>(num_rows), cudaMemcpyDefault, stream_->get()),
+          "copy of a part");
+    }
+    samplers_[i]->find_best(plan_, {parts_[i].data(), DType::kF32, {num_rows, width}}, first,
+                            slots(), offsets(), *stream_);
+  }
+  for (const DeviceSampler* const to : samplers_) {
+    for (int rank = 0; rank < limits_.num_ranks; ++rank) {
+      const DeviceSampler* const from = samplers_[static_cast<size_t>(rank)];
+      if (from == to) continue;
+      const TensorView row = from->best_of_ranks(num_rows).rows(rank, 1);
+      stream_->record_error(
+          cudaMemcpyAsync(to->best_of_ranks(num_rows).rows(rank, 1).data, row.data, row.num_bytes(),
+                          cudaMemcpyDefault, stream_->get()),
+          "exchange");
+    }
+  }
+  for (DeviceSampler* const sampler : samplers_) {
+    sampler->sample_best(plan_, slots(), offsets(), *stream_);
+  }
+}
+
 void SamplerRig::enqueue(bool captured) {
-  const auto sample = [&] {
-    sampler_->sample(plan_, logits_view(plan_.num_rows()), slots(), offsets(), *stream_);
-  };
   if (!captured) return sample();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t exec = nullptr;
@@ -181,8 +232,10 @@ std::vector<ComparedSpan> SamplerRig::step_spans(const std::vector<float>& logit
     compared[i].host = sample_span_on_host(
         slots[i], logits.data() + i * q_len * static_cast<size_t>(limits_.vocab_size), num_right[i],
         drafts);
-    stream_->copy_to_device(sampler_->next_tokens() + static_cast<size_t>(slots[i]) * q_len + 1,
-                            drafts.data(), drafts.size() * sizeof(int32_t));
+    for (DeviceSampler* const sampler : samplers_) {
+      stream_->copy_to_device(sampler->next_tokens() + static_cast<size_t>(slots[i]) * q_len + 1,
+                              drafts.data(), drafts.size() * sizeof(int32_t));
+    }
     for (size_t j = 0; j < q_len; ++j) {
       rows.push_back(slots[i]);
       offsets.push_back(static_cast<int32_t>(j));

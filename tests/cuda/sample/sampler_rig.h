@@ -38,6 +38,8 @@ struct StepMasks {
   std::vector<std::vector<uint32_t>> masks = {};
 };
 
+// With limits.num_ranks, the device has as many samplers, and those steps that may choose from
+// parts of the vocabulary do. `limits.rank` is 0; the results are those of rank 0.
 class SamplerRig {
  public:
   static Result<std::unique_ptr<SamplerRig>> create(const DeviceSamplerLimits& limits);
@@ -84,6 +86,9 @@ class SamplerRig {
   SamplePlan plan(const std::vector<int32_t>& slots, const std::vector<int32_t>& offsets,
                   const StepMasks& masks);
   void enqueue(bool captured);
+  void sample();
+  // Samples as ranks do: each from its part of the logits.
+  void sample_parts();
   int32_t read_word(const int32_t* device);
   Sampled sample_on_host(int slot, std::vector<float> logits,
                          std::optional<std::span<const uint32_t>> mask);
@@ -93,6 +98,9 @@ class SamplerRig {
   DeviceSamplerLimits limits_;
   std::unique_ptr<CudaStream> stream_;
   std::unique_ptr<DeviceSampler> sampler_;
+  std::vector<std::unique_ptr<DeviceSampler>> other_ranks_;
+  std::vector<DeviceSampler*> samplers_;  // of all ranks
+  std::vector<Buffer> parts_;             // of the logits, by rank
   Buffer logits_, row_ids_, offsets_, pinned_;
   std::vector<std::unique_ptr<SamplerState>> states_;
   SamplePlan plan_;
