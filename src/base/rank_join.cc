@@ -13,15 +13,15 @@ Result<std::string> RankJoin::join(const Status& status, std::string bytes) {
     if (!error_.ok()) return error_;
     return bytes_;
   }
-  bytes_ = std::exchange(own_bytes_, {});
+  Result<std::string> first = std::exchange(own_bytes_, {});
   if (join_others_) {
     lock.unlock();
-    Result<std::string> others = join_others_(std::move(bytes_));
+    first = join_others_(std::move(*first));
     lock.lock();
-    if (!others.ok()) return fail(others.status(), lock);
+    if (!first.ok()) return fail(first.status(), lock);
     if (!error_.ok()) return error_;
-    bytes_ = std::move(*others);
   }
+  bytes_ = std::move(*first);
   num_joined_ = 0;
   ++num_joins_;
   joined_.notify_all();

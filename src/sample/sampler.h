@@ -35,7 +35,7 @@ struct LargestLogit {
     nan_id = std::min(nan_id, other.nan_id);
   }
 };
-// Of the tokens from first_id on, whose logits these are.
+// The largest of `logits`, which are those of the tokens from first_id on.
 LargestLogit largest_logit(std::span<const float> logits, int32_t first_id);
 
 // The sampler's state of one sequence. It is created when a slot is added and updated with each

@@ -231,8 +231,11 @@ Status CudaRunner::warm_up_choice() {
   QUIRE_RETURN_IF_ERROR(derive_padding(batch));
   target().model->gather_logits(batch.num_tokens(), outputs(batch.num_tokens()), stream_);
   logits_rows_.assign(static_cast<size_t>(batch.num_tokens()), {});
-  QUIRE_ASSIGN_OR_RETURN(const SamplePlan plan, sampler_->plan(logits_rows_, {}, stream_));
-  sample_rows(plan);
+  QUIRE_ASSIGN_OR_RETURN(SamplePlan plan, sampler_->plan(logits_rows_, {}, stream_));
+  for (const bool is_random : {false, true}) {
+    plan.is_random = is_random;
+    sample_rows(plan);
+  }
   return {};
 }
 
@@ -305,7 +308,7 @@ Status CudaRunner::start_drafter() {
     }
     draft_stage_.log_graphs();
   }
-  return parts_.verification.is_adaptive ? measure_drafts(ops) : stream_.synchronize();
+  return parts_.verification.is_adaptive ? measure_drafts() : stream_.synchronize();
 }
 
 Status CudaRunner::derive_padding(const GraphBatch& batch) {
@@ -314,7 +317,7 @@ Status CudaRunner::derive_padding(const GraphBatch& batch) {
   return {};
 }
 
-Status CudaRunner::measure_drafts(CudaOps& ops) {
+Status CudaRunner::measure_drafts() {
   const auto verify = [this](const DecodeGraph& graph) -> Status {
     if (parts_.sizes.enforce_eager) return run_padding(graph, graph.batch.num_tokens());
     QUIRE_RETURN_IF_ERROR(plan_padding(graph).status());
@@ -327,13 +330,13 @@ Status CudaRunner::measure_drafts(CudaOps& ops) {
   };
   // A rank that still loads kernels must not wait for one whose graphs already wait for it.
   QUIRE_RETURN_IF_ERROR(stream_.synchronize());
-  QUIRE_RETURN_IF_ERROR(ops.from_first_rank("").status());
+  QUIRE_RETURN_IF_ERROR(ops_.from_first_rank("").status());
   const auto start = std::chrono::steady_clock::now();
   QUIRE_ASSIGN_OR_RETURN(const DraftCosts own,
                          measure_draft_costs(graphs_, {verify, propose}, stream_));
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   // Every rank chooses the number of proposals, so all choose by the same times.
-  QUIRE_ASSIGN_OR_RETURN(const std::string bytes, ops.from_first_rank(draft_costs_to_bytes(own)));
+  QUIRE_ASSIGN_OR_RETURN(const std::string bytes, ops_.from_first_rank(draft_costs_to_bytes(own)));
   QUIRE_ASSIGN_OR_RETURN(DraftCosts costs, draft_costs_from_bytes(bytes, own));
   if (parts_.sizes.limits.parallel.rank == 0) log_draft_costs(costs, took.count());
   step_drafts_.adapt(std::move(costs));

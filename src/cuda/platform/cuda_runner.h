@@ -91,7 +91,7 @@ class CudaRunner final : public Runner {
   Result<CudaGraph> capture(const DecodeGraph& graph);
   // Measures the steps and proposals that an adaptive runner chooses between, on all ranks at the
   // same time, and takes the times of rank 0.
-  Status measure_drafts(CudaOps& ops);
+  Status measure_drafts();
   // The plans for attention_inputs_, which is padded to the graph.
   std::span<const AttentionChoice> choices_of(const DecodeGraph& graph);
   // Uploads and plans a batch of padding alone.

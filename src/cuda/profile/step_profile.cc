@@ -33,6 +33,7 @@ constexpr NamePart kNameParts[] = {
     {"splitK", WorkKind::kGemm},
     {"cutlass", WorkKind::kGemm},
     {"one_pass_kernel", WorkKind::kSampling},
+    {"choose_best_kernel", WorkKind::kSampling},
     {"filter_kernel", WorkKind::kSampling},
     {"forbid_kernel", WorkKind::kSampling},
     {"add_slots_kernel", WorkKind::kSampling},

@@ -268,7 +268,7 @@ std::vector<SamplingParams> requests_for_parts() {
           at_temperature(5.0F)};
 }
 
-TEST(HostRanks, ChooseFromPartsWhatOneRankChooses) {
+TEST(HostRanks, ChooseTheTokensOfOneRankFromParts) {
   for (const unsigned seed : {1U, 2U, 3U, 4U}) {
     const Table table = random_table(seed);
     expect_as_one_rank(table, {.requests = requests_for_parts()}, true);
