@@ -251,7 +251,7 @@ TEST(Cluster, ANodeThatWaitsForOthersNoticesThatNode0Hangs) {
   EXPECT_EQ(cluster.node(1).wait(), 1);
   EXPECT_LT(std::chrono::steady_clock::now() - start, kDeadline);
   EXPECT_THAT(cluster.log(1), HasSubstr("[nodes] node 0 at 127.0.0.1 port "));
-  EXPECT_THAT(cluster.log(1), HasSubstr("is silent for 3."));
+  EXPECT_THAT(cluster.log(1), HasSubstr(" is silent for "));
 }
 
 TEST(Cluster, ASignalEndsANodeThatWaitsForOthers) {
@@ -261,7 +261,7 @@ TEST(Cluster, ASignalEndsANodeThatWaitsForOthers) {
     const auto start = std::chrono::steady_clock::now();
     cluster.node(node).kill(SIGTERM);
     EXPECT_EQ(cluster.node(node).wait(), 128 + SIGTERM);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
   }
 }
 
@@ -274,7 +274,7 @@ TEST(Cluster, ASignalEndsANodeThatLoads) {
     const auto start = std::chrono::steady_clock::now();
     cluster.node(ended).kill(SIGTERM);
     EXPECT_EQ(cluster.node(ended).wait(), 128 + SIGTERM);
-    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 10s);
     EXPECT_EQ(cluster.node(1 - ended).wait(), 1);
     EXPECT_THAT(cluster.log(1 - ended), HasSubstr(fmt::format("[nodes] node {} (", ended)));
   }

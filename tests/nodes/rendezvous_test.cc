@@ -166,12 +166,12 @@ TEST_F(Rendezvous, WelcomesAllWhenTheLastHasArrived) {
 TEST_F(Rendezvous, ANodeWaitsLongerThanTheTimeoutForOthers) {
   const auto with_timeout = [&](int node) {
     NodesConfig impatient = config(3, node);
-    impatient.silence_timeout = 600ms;
+    impatient.silence_timeout = 1s;
     return impatient;
   };
   auto node_0 = meet(with_timeout(0));
   auto first = meet(with_timeout(1));
-  EXPECT_EQ(first.wait_for(1500ms), std::future_status::timeout);
+  EXPECT_EQ(first.wait_for(2500ms), std::future_status::timeout);
   expect_met(meet(with_timeout(2)).get(), {0});
   expect_met(node_0.get(), {1, 2});
   expect_met(first.get(), {0});
@@ -190,7 +190,7 @@ TEST_F(Rendezvous, ANodeNoticesThatNode0Hangs) {
   const Socket hanging(::accept(listener.fd(), nullptr, nullptr));
   ASSERT_TRUE(hanging.send("quire nodes 2\n" + std::string(32, 'n')).ok());
   EXPECT_THAT(waits.get().status().message(),
-              AllOf(HasSubstr("node 0 at 127.0.0.1 port "), HasSubstr(" is silent for 0.")));
+              AllOf(HasSubstr("node 0 at 127.0.0.1 port "), HasSubstr(" is silent for ")));
 }
 
 TEST_F(Rendezvous, ANodeThatEndsWhileOthersAreAwaitedMayComeAgain) {
