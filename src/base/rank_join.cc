@@ -22,10 +22,21 @@ Result<std::string> RankJoin::join(const Status& status, std::string bytes) {
     if (!error_.ok()) return error_;
   }
   bytes_ = std::move(*first);
+  were_all_for_ = std::exchange(are_all_for_, true);
   num_joined_ = 0;
   ++num_joins_;
   joined_.notify_all();
   return bytes_;
+}
+
+Result<bool> RankJoin::all_agree(bool agrees) {
+  {
+    const std::lock_guard lock(mutex_);
+    are_all_for_ = are_all_for_ && agrees;
+  }
+  QUIRE_RETURN_IF_ERROR(join({}));
+  const std::lock_guard lock(mutex_);
+  return were_all_for_;
 }
 
 Status RankJoin::fail(const Status& status, std::unique_lock<std::mutex>& lock) {

@@ -17,8 +17,8 @@ class RankJoin {
  public:
   // `on_failure` is called once, with the first error: it releases ranks that wait elsewhere.
   // `join_others`, if there is one, joins ranks of other processes; the last rank that arrives
-  // calls it for all. It gets the bytes that a rank of this process passed to broadcast(), and
-  // returns those of all processes.
+  // calls it for all. It gets the bytes that rank 0 passed to broadcast() if it is in this process,
+  // else none, and returns those of rank 0.
   RankJoin(int num_ranks, std::function<void(const Status& error)> on_failure,
            std::function<Result<std::string>(std::string bytes)> join_others = {})
       : num_ranks_(num_ranks),
@@ -33,6 +33,8 @@ class RankJoin {
   Status join(const Status& status) { return join(status, "").status(); }
   // Joins, and returns the bytes of rank 0 on every rank; the others pass none.
   Result<std::string> broadcast(std::string bytes) { return join(Status(), std::move(bytes)); }
+  // Joins, and returns whether every rank of this process agrees.
+  Result<bool> all_agree(bool agrees);
   bool has_failed() const { return has_failed_.load(); }
 
  private:
@@ -48,8 +50,11 @@ class RankJoin {
   Status error_;  // the first
   int num_joined_ = 0;
   uint64_t num_joins_ = 0;
-  std::string own_bytes_;  // of the ranks that have arrived for the next join
-  std::string bytes_;      // of the last join; the next one completes when all have read them
+  std::string own_bytes_;    // passed to the next join
+  bool are_all_for_ = true;  // at the next join
+  // Of the last join; the next one completes when all have read them.
+  std::string bytes_;
+  bool were_all_for_ = true;
 };
 
 }  // namespace quire

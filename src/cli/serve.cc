@@ -391,8 +391,8 @@ Result<int> run(const ServeOptions& options) {
   QUIRE_ASSIGN_OR_RETURN(const EngineConfig engine_config,
                          with_block_hashes_of_environment(options.engine));
   QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<Engine> engine, load_engine(engine_config));
-  // A signal ends the program at once up to here: it may wait for the writer of a pipe, for other
-  // nodes, or minutes for a disk.
+  // Up to here a signal ends the program at once: reading keys, connecting nodes and loading may
+  // block.
   const CancelScope scope;
   const bool is_local = http::are_local(sockets);
   const server::ServiceConfig config = service_config(options, std::move(keys), *engine, is_local);

@@ -261,14 +261,14 @@ Result<DrafterFiles> open_drafter_files(const EngineConfig& engine, const DraftM
 
 }  // namespace
 
-// The first pass computes the tokens of the target's step. Each further pass computes one token per
-// sequence.
 Result<WeightPlan> DraftModel::plan_weights(const ModelLimits& limits, const Ops& ops) const {
   const std::vector<TensorSpec> all = tensors();
   QUIRE_RETURN_IF_ERROR(check_slices(all, weights(), ops, limits.parallel));
   return quire::plan_weights(all, weights(), ops, limits.parallel);
 }
 
+// The first pass computes the tokens of the target's step. Each further pass computes one token per
+// sequence.
 std::vector<int> DraftModel::decode_q_lens(std::vector<int> q_lens) const {
   if (q_lens.front() > 1) q_lens.insert(q_lens.begin(), 1);
   return q_lens;

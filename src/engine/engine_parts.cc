@@ -266,7 +266,7 @@ Status load_replica(const EngineConfig& config, PlannedReplica&& replica,
     if (planned.draft) {
       QUIRE_RETURN_IF_ERROR(add_model_drafter(device, *planned.draft, own_plan, own));
     }
-    // The kernels are measured, and graphs captured, only while all nodes live.
+    // A node that has failed would leave the others waiting in the measurements below.
     if (parts->nodes != nullptr) QUIRE_RETURN_IF_ERROR(parts->nodes->status());
     runners[rank].context = &device;
     QUIRE_ASSIGN_OR_RETURN(

@@ -549,13 +549,17 @@ void DecoderModel::last_output(const int32_t* rows, int num_rows, TensorView out
 // Only rows whose logits are requested go through the final norm and lm_head, the largest matrix.
 Status DecoderModel::compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                                     Stream& stream) {
-  if (lm_head()->first_token_id()) {
+  if (divides_logits()) {
     QUIRE_RETURN_IF_ERROR(compute_logits_part(rows, num_rows, stream));
     gather_logits(num_rows, logits, stream);
   } else {
     project_last(rows, num_rows, logits, stream);
   }
   return {};
+}
+
+bool DecoderModel::divides_logits() const {
+  return lm_head() != nullptr && lm_head()->first_token_id();
 }
 
 Status DecoderModel::compute_logits_part(const int32_t* rows, int num_rows, Stream& stream) {

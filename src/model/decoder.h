@@ -89,6 +89,7 @@ class DecoderModel : public virtual Model {
   const ModelConfig& config() const final { return config_; }
   const std::vector<KvGroup>& kv_groups() const final { return kv_groups_; }
   Status compute_logits(const int32_t* rows, int num_rows, TensorView logits, Stream& stream) final;
+  bool divides_logits() const final;
   Status compute_logits_part(const int32_t* rows, int num_rows, Stream& stream) final;
   LogitsPart logits_part(int num_rows) const final;
   void gather_logits(int num_rows, TensorView logits, Stream& stream) final;

@@ -16,7 +16,7 @@ namespace quire {
 
 class MatrixReader {
  public:
-  // All must outlive the reader.
+  // `tensors` and `ops` must outlive the reader.
   MatrixReader(TensorReader& tensors, const Ops& ops, const Parallel& parallel)
       : tensors_(tensors), ops_(ops), parallel_(parallel) {}
 

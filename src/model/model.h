@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "attn/backend.h"
+#include "base/check.h"
 #include "base/numbers.h"
 #include "model/config.h"
 #include "ops/ops.h"
@@ -101,15 +102,21 @@ class Model {
   // num_rows <= max_num_logit_rows); logits: F32 [num_rows, vocab_size]. May be called repeatedly.
   virtual Status compute_logits(const int32_t* rows, int num_rows, TensorView logits,
                                 Stream& stream) = 0;
-  // compute_logits() in two steps, for a model that is divided among ranks. The first writes this
-  // rank's part to logits_part(num_rows). The second is a collective, and may be left out if the
-  // part is enough; it follows the first with no call of compute_logits() in between.
+  // Whether each rank computes the logits of a part of the vocabulary. Then compute_logits() has
+  // two steps, which may be called instead. The first writes this rank's part to
+  // logits_part(num_rows). The second is a collective, and may be left out if the part is enough;
+  // it follows the first with no call of compute_logits() in between.
+  virtual bool divides_logits() const { return false; }
   virtual Status compute_logits_part(const int32_t* /*rows*/, int /*num_rows*/,
                                      Stream& /*stream*/) {
-    return unimplemented("[model] the logits of this model are not divided among ranks");
+    QUIRE_CHECK(false, "[model] the logits of this model are not divided among ranks");
   }
-  virtual LogitsPart logits_part(int /*num_rows*/) const { return {}; }
-  virtual void gather_logits(int /*num_rows*/, TensorView /*logits*/, Stream& /*stream*/) {}
+  virtual LogitsPart logits_part(int /*num_rows*/) const {
+    QUIRE_CHECK(false, "[model] the logits of this model are not divided among ranks");
+  }
+  virtual void gather_logits(int /*num_rows*/, TensorView /*logits*/, Stream& /*stream*/) {
+    QUIRE_CHECK(false, "[model] the logits of this model are not divided among ranks");
+  }
   // The same without lm_head. out: [num_rows, hidden_size] in the type of the activations.
   virtual Status hidden_states(const int32_t* rows, int num_rows, TensorView out,
                                Stream& stream) = 0;

@@ -57,7 +57,7 @@ struct MatrixBinding {
   bool has_bias = false;
   std::optional<WeightFormat> format = {};  // of its quantized parts; absent: there are none
   Portion portion = {};
-  bool expands = false;  // blocks or integers, even if the device keeps such ones
+  bool expands = false;  // expand blocks and integers, even if the device could keep them
 };
 
 // The matrices of a gated MLP: of an expert, for example.
@@ -194,7 +194,7 @@ struct QuantizedMatrices {
   int64_t num_expanded = 0;  // multiplied by their scales at load, for any reason
 };
 
-// One rank's weights as the device keeps them. The headers of the checkpoint tell.
+// One rank's weights as the device keeps them, from the headers of the checkpoint.
 struct WeightPlan {
   int64_t num_bytes = 0;    // without the padding of the device's layout
   int64_t max_columns = 0;  // the most of this rank's part of a matrix

@@ -242,7 +242,7 @@ struct LayerTail {
   const Linear* gate_up = nullptr;
   const Linear* down = nullptr;
   const float* next_norm = nullptr;
-  const Linear* next_qkv = nullptr;  // null: last layer; delta, of this rank, is not yet added
+  const Linear* next_qkv = nullptr;  // null: last layer; the caller adds delta, a rank's part
   float norm_eps = 0.0F;
   TensorView attention;  // in
   TensorView residual;   // in and out

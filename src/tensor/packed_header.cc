@@ -14,7 +14,6 @@ namespace {
 constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 20;
 constexpr std::array<char, 16> kMagic = {"quire packed 1\n"};
 
-// The file begins with a Head, the text of its origin, and the entries.
 struct Head {
   std::array<char, 16> magic = kMagic;
   uint64_t header_bytes = 0;  // with the text and the entries

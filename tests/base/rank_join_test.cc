@@ -41,6 +41,16 @@ TEST(RankJoin, GivesAllProcessesTheSameBytes) {
   });
 }
 
+TEST(RankJoin, AgreesIfEveryRankDoes) {
+  RankJoin ranks(kNumRanks, [](const Status&) {});
+  on_every_rank([&](int rank) {
+    for (int round = 0; round < 50; ++round) {
+      const int dissenter = round % (kNumRanks + 1);  // kNumRanks: none
+      EXPECT_EQ(ranks.all_agree(rank != dissenter).value(), dissenter == kNumRanks) << round;
+    }
+  });
+}
+
 TEST(RankJoin, AnErrorReleasesThoseThatWait) {
   int num_failures = 0;
   RankJoin ranks(kNumRanks, [&](const Status&) { ++num_failures; });

@@ -304,7 +304,7 @@ Status HostRunner::sample_together(const BatchPlan& plan, std::span<const SeqSpa
 }
 
 bool HostRunner::choose_from_parts(std::span<const SeqSpan* const> spans) const {
-  if (device_.ranks == nullptr || parts_.verification.compares_probs()) return false;
+  if (!model().divides_logits() || parts_.verification.compares_probs()) return false;
   return std::ranges::all_of(spans, [&](const SeqSpan* span) {
     return span->mask_idx < 0 && slots_[span->slot].sampler->chooses_from_parts();
   });
@@ -325,6 +325,7 @@ std::vector<HostRunner::RowBest> HostRunner::find_best(std::span<const SeqSpan* 
   // Calls find(row, its logits) for every row of this part, and keep(row, found) for all parts.
   const auto for_all_parts = [&](auto find, auto keep) {
     using Found = decltype(find(size_t{}, std::span<const float>()));
+    static_assert(std::is_trivially_copyable_v<Found>, "the ranks exchange its bytes");
     std::vector<Found> own(rows.size());
     device_.pool.parallel_for(num_rows, [&](int64_t i) {
       const float* const logits = part.logits.as<float>() + i * width;
@@ -341,6 +342,8 @@ std::vector<HostRunner::RowBest> HostRunner::find_best(std::span<const SeqSpan* 
       [&](size_t i, const LargestLogit& largest) { best[i].largest.add(largest); });
   const auto is_random = [](const Row& row) { return row.sampler->is_random(); };
   if (std::ranges::none_of(rows, is_random)) return best;
+  // A token's score is exp((logit - largest) / temperature) / -log(u). With the largest logit of
+  // all parts it has the bits that whole rows give.
   for_all_parts(
       [&](size_t i, std::span<const float> logits) {
         if (!is_random(rows[i])) return ScoredToken();

@@ -334,6 +334,10 @@ Status NcclRanks::join(const Status& status) {
   return impl_->join.join(status);
 }
 
+Result<bool> NcclRanks::all_agree(bool agrees) {
+  return impl_->join.all_agree(agrees);
+}
+
 Result<std::string> NcclRanks::broadcast(std::string bytes) {
   return impl_->join.broadcast(std::move(bytes));
 }

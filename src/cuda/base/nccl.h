@@ -41,6 +41,8 @@ class NcclRanks {
   Status join(const Status& status);
   // RankJoin::broadcast().
   Result<std::string> broadcast(std::string bytes);
+  // RankJoin::all_agree().
+  Result<bool> all_agree(bool agrees);
 
  private:
   struct Impl;

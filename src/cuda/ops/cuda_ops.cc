@@ -349,7 +349,7 @@ class CudaOpsImpl final : public CudaOps {
   bool try_layer_tail(const LayerTail& layer, Stream& stream) override {
     check_stream(stream);
     if (recording_) recording_->layers.push_back(layer);
-    if (recording_ || !fused_tails_.contains(layer.o) || !layer_tail_->takes(layer)) return false;
+    if (recording_ || !fused_tails_.contains(layer.o) || !takes_fused(layer)) return false;
     if (ranks_ != nullptr && !enqueues_collectives()) return false;
     run_fused(layer);
     return true;
@@ -372,6 +372,7 @@ class CudaOpsImpl final : public CudaOps {
     return tune_layer_tails(recording.layers);
   }
 
+  Status wait_for_ranks() override { return ranks_ == nullptr ? Status() : ranks_->join({}); }
   Result<std::string> from_first_rank(std::string own) override {
     if (ranks_ == nullptr) return own;
     return ranks_->broadcast(rank_ == 0 ? std::move(own) : std::string());
@@ -559,14 +560,13 @@ class CudaOpsImpl final : public CudaOps {
 
   // Ranks that chose differently would wait for each other forever.
   Result<bool> all_agree(bool agrees) {
-    if (ranks_ == nullptr) return agrees;
-    if (peer_sums_ == nullptr) return false;
-    return peer_sums_->all_agree(rank_, agrees, *ranks_);
+    return ranks_ == nullptr ? agrees : ranks_->all_agree(agrees);
   }
 
   // Chooses between the fused kernel and separate ones by their speed at one row, for the layers of
   // one model. It compares medians over alternating rounds, so that a change of the device's clocks
-  // does not decide. Graphs have the collectives of both.
+  // does not decide. Both run as graphs: during the start, collectives are enqueued only into
+  // these.
   Status tune_layer_tails(std::span<const LayerTail> recorded) {
     constexpr int kRounds = 5;
     std::vector<LayerTail> layers;
@@ -598,7 +598,7 @@ class CudaOpsImpl final : public CudaOps {
                            }));
     QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
     const auto time = [&](const CudaGraph& graph) -> Result<double> {
-      if (ranks_ != nullptr) QUIRE_RETURN_IF_ERROR(ranks_->join({}));
+      QUIRE_RETURN_IF_ERROR(wait_for_ranks());
       return watch.time(*context_.stream, [&]() -> Status {
         graph.launch(*context_.stream);
         return {};

@@ -30,8 +30,9 @@ class CudaOps : public Ops {
   virtual Status end_loading() = 0;
   // Between set_starting(true) and set_starting(false), collectives are enqueued only into graphs
   // that are captured: the first use of a kernel loads it, which waits for the device's work, and
-  // with that for the other ranks, whose threads may wait for this one to load. What steps of
-  // padding compute does not matter.
+  // with that for the other ranks, whose threads may wait for this one to load. Such a graph is
+  // launched only when all ranks have loaded its kernels (wait_for_ranks). What steps of padding
+  // compute does not matter.
   virtual void set_starting(bool is_starting) = 0;
   // Gives every rank the rows of all. rows: F32 [number of ranks, n], of which each rank has its
   // own.
@@ -43,8 +44,9 @@ class CudaOps : public Ops {
   // of the step nothing is measured.
   virtual Status tune_linears(std::span<const int> row_counts,
                               const std::function<Status()>& run_step) = 0;
-  // Waits until every rank has called it, and returns the bytes of rank 0: times by which all ranks
-  // must choose alike.
+  // Waits until every rank has called it.
+  virtual Status wait_for_ranks() = 0;
+  // The same, and returns the bytes of rank 0: times by which all ranks must choose alike.
   virtual Result<std::string> from_first_rank(std::string own) = 0;
 };
 

@@ -1,3 +1,4 @@
+#include "base/check.h"
 #include "cuda/base/launch.h"
 #include "cuda/base/memory.h"
 #include "cuda/base/stream.h"
@@ -91,29 +92,31 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
   const tail::SharedMemoryLimits limits = {
       .per_block = static_cast<size_t>(block_bytes) - kStaticBytes,
       .beside_attention = beside - tail::kAttentionBytes - kStaticBytes};
-  return std::unique_ptr<LayerTailKernel>(new LayerTailKernel(
-      context, std::move(arrivals), num_blocks > 0 ? num_blocks : device.num_sms, limits));
+  return std::unique_ptr<LayerTailKernel>(
+      new LayerTailKernel(context, std::move(arrivals),
+                          num_blocks > 0 ? num_blocks : device.num_sms, num_ranks, limits));
 }
 
 tail::Params LayerTailKernel::params_of(const LayerTail& layer, const PeerInboxes& peers) const {
   tail::Params p;
-  const auto add = [&](const Linear* linear, const TensorView& out, int rows_per_column) {
+  const int delta_unit = num_ranks_ > 1 ? 2 : 1;  // an inbox receives words of two columns
+  const auto add = [&](const Linear* linear, const TensorView& out, int rows_per_column,
+                       int column_unit) {
     if (linear == nullptr) return;
     const TensorView& w = as_cuda(*linear).weights();
-    const bool is_sent = peers.num_ranks > 1 && out.data == layer.delta.data;
     add_gemm(p,
              {.w = w.data,
               .out = out.data,
               .n = static_cast<int>(w.shape[0]) / rows_per_column,
               .k = static_cast<int>(w.shape[1]),
               .rows_per_column = rows_per_column,
-              .column_unit = is_sent ? 2 : 1},  // an inbox receives words of two columns
+              .column_unit = column_unit},
              num_blocks_);
   };
-  add(layer.o, layer.delta, 1);
-  add(layer.gate_up, layer.product, 2);
-  add(layer.down, layer.delta, 1);
-  add(layer.next_qkv, layer.qkv, 1);
+  add(layer.o, layer.delta, 1, delta_unit);
+  add(layer.gate_up, layer.product, 2, 1);
+  add(layer.down, layer.delta, 1, delta_unit);
+  add(layer.next_qkv, layer.qkv, 1, 1);
   p.hidden = static_cast<int>(layer.residual.shape[1]);
   p.max_own_columns = max_range_columns(p.gemms[tail::kO], num_blocks_);
   p.attention = layer.attention.data;
@@ -133,6 +136,7 @@ bool LayerTailKernel::takes(const LayerTail& layer) const {
 
 void LayerTailKernel::run(const LayerTail& layer, const PeerInboxes& peers) {
   const tail::Params p = params_of(layer, peers);
+  QUIRE_CHECK(p.num_stages > 0, "[ops] the fused layer tail does not take this layer");
   with_kernel(layer.residual.dtype, peers.num_ranks, [&](auto type, auto ranks) {
     using T = typename decltype(type)::type;
     launch<T, ranks.value>(context_, num_blocks_, p);

@@ -82,13 +82,13 @@ struct Params {
   int max_k = 0;
   int max_segments = 0;  // the largest number of a thread block in a phase
   int hidden = 0;
-  int max_own_columns = 0;  // of the residual, per thread block
+  int max_own_columns = 0;  // of the residual, in the largest range
   const void* attention = nullptr;
   void* residual = nullptr;
   const float* norms[2] = {};  // after kO and after kDown
   float eps = 0;
   uint64_t* arrivals = nullptr;  // grid barrier; a multiple of gridDim.x between launches
-  PeerInboxes peers;             // of several ranks
+  PeerInboxes peers;             // num_ranks is 0 without ranks
 };
 
 // Offsets in shared memory. The warps' rings come first.
@@ -159,7 +159,7 @@ class LayerTailKernel {
  public:
   // Returns null if the device has no bulk copies (before Hopper) or no cooperative launch.
   // num_blocks: thread blocks of the cooperative launch; 0: one per SM. The device refuses the
-  // launch if it cannot run all of them at once. num_ranks: of the layers to come.
+  // launch if it cannot run all of them at once. num_ranks: that share each layer.
   static Result<std::unique_ptr<LayerTailKernel>> create(const LaunchContext& context,
                                                          int num_blocks = 0, int num_ranks = 1);
 
@@ -167,24 +167,26 @@ class LayerTailKernel {
   // elements and fit in shared memory, and 16-byte aligned addresses.
   bool takes(const LayerTail& layer) const;
   // Enqueues; capturable. Requires takes(). Only one stream may use it at a time, because the grid
-  // barrier's counter belongs to this object. With the inboxes of several ranks, each of which has
-  // a part of the layer and enqueues it, it sums over the ranks; delta must then be summed in one
-  // step (PeerSums::way).
+  // barrier's counter belongs to this object. With the inboxes of several ranks, every rank
+  // enqueues its part of the layer, and the kernel sums delta over the ranks: PeerSums::way(delta)
+  // must be kOneStep. Without them, this rank's part is computed alone.
   void run(const LayerTail& layer, const PeerInboxes& peers = {});
 
  private:
   tail::Params params_of(const LayerTail& layer, const PeerInboxes& peers) const;
 
-  LayerTailKernel(const LaunchContext& context, Buffer arrivals, int num_blocks,
+  LayerTailKernel(const LaunchContext& context, Buffer arrivals, int num_blocks, int num_ranks,
                   const tail::SharedMemoryLimits& limits)
       : context_(context),
         arrivals_(std::move(arrivals)),
         num_blocks_(num_blocks),
+        num_ranks_(num_ranks),
         limits_(limits) {}
 
   LaunchContext context_;
   Buffer arrivals_;
   int num_blocks_;
+  int num_ranks_;
   tail::SharedMemoryLimits limits_;
 };
 

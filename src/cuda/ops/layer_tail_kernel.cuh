@@ -7,7 +7,8 @@
 //   kDown    product               delta = down * x                   residual += delta; x = norm
 //   kQkv     norm of residual      qkv = next_qkv * x
 //
-// The last layer has no kQkv. Every thread block normalizes the whole row for itself.
+// The last layer has no kQkv, and its kDown stores delta. Every thread block normalizes the whole
+// row for itself.
 //
 // Each thread block computes a contiguous range of every product's columns (ColumnRange). Its warps
 // take segments of the weights' rows in turn, each with a partial sum in shared memory; the sums of
@@ -29,9 +30,7 @@
 //
 //   multiply_range                    reads x, writes sums
 //   __syncthreads                     sums, for other warps; x may be overwritten
-//   store_columns or add_columns      reads sums, writes the range's columns of out or of the
-//   residual
-//                                     to memory
+//   store_columns or add_columns      reads sums, writes the range's columns to memory
 //   GridBarrier::wait                 these, for other thread blocks
 //   copy_row or norm_row              reads the whole row past the L1, writes x
 //   __syncthreads                     x, for other warps
@@ -40,8 +39,9 @@
 // columns of it in shared memory, and alone writes them.
 //
 // With several ranks, each computes its part of the layer, and both deltas are sums over the ranks.
-// A thread block sends its columns to the same thread block of the other ranks (peer_rows.cuh), and
-// adds all to its columns of the residual, so that the ranks' residuals have the same bits.
+// A thread block sends its columns to the same one of the other ranks (peer_rows.cuh), and adds the
+// parts in the order of the ranks. All ranks add the same words, so their residuals have the same
+// bits.
 #pragma once
 
 #include "cuda/device/elements.cuh"

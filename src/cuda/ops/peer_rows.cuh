@@ -94,17 +94,23 @@ __device__ __forceinline__ void sum_parts(const PeerInboxes& inboxes, const Word
   }
 }
 
-// A call's inboxes of a slot. kRanks: at least the number of ranks.
+// The inboxes take turns.
+__device__ __forceinline__ uint32_t inbox_before(uint32_t inbox) {
+  return (inbox + kNumInboxes - 1) % kNumInboxes;
+}
+__device__ __forceinline__ uint32_t inbox_behind(uint32_t inbox) {
+  return (inbox + 1) % kNumInboxes;
+}
+
+// The inboxes that a call uses in one slot. kRanks: at least the number of ranks.
 template <int kRanks>
 class PeerRow {
  public:
   // After wait_for_previous_kernel().
   __device__ __forceinline__ PeerRow(const PeerInboxes& inboxes, int64_t slot)
       : inboxes_(inboxes), slot_(inboxes.slots + slot), last_(*slot_) {
-    const unsigned now = last_.num_calls % kNumInboxes;
-    const unsigned before = (last_.num_calls + kNumInboxes - 1) % kNumInboxes;
-    now_ = (slot * kNumInboxes + now) * inboxes.num_ranks;
-    before_ = (slot * kNumInboxes + before) * inboxes.num_ranks;
+    now_ = (slot * kNumInboxes + last_.inbox) * inboxes.num_ranks;
+    before_ = (slot * kNumInboxes + inbox_before(last_.inbox)) * inboxes.num_ranks;
   }
 
   // Sends words of the row to the other ranks.
@@ -116,7 +122,8 @@ class PeerRow {
     }
   }
 
-  // Marks the inboxes of the call before as empty: the part of one of the threads that share this.
+  // Fills the inboxes of the call before with kEmptyWord. Each of num_threads threads fills a
+  // share.
   __device__ __forceinline__ void refill(unsigned thread, unsigned num_threads) const {
     const uint4 empty = {kEmptyWord, kEmptyWord, kEmptyWord, kEmptyWord};
     for (int r = 0; r < inboxes_.num_ranks; ++r) {
@@ -141,9 +148,9 @@ class PeerRow {
     sum_parts<T>(inboxes_, own, parts, sums);
   }
 
-  // Called by one thread, once every thread has constructed its PeerRow of this slot.
+  // One thread calls this after all threads have constructed their PeerRow of the slot.
   __device__ __forceinline__ void end(int64_t row_bytes) const {
-    *slot_ = {last_.num_calls + 1, static_cast<uint32_t>(row_bytes)};
+    *slot_ = {inbox_behind(last_.inbox), static_cast<uint32_t>(row_bytes)};
   }
 
  private:

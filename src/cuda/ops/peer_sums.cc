@@ -26,7 +26,7 @@ namespace quire::cuda {
 namespace {
 
 // The measurements take a tenth of a second.
-constexpr std::chrono::seconds kMostTime(20);
+constexpr std::chrono::seconds kMeasureTimeout(20);
 constexpr int64_t kMinTwoStepRows = 16;
 
 Status connect_pair(int device, int peer) {
@@ -123,7 +123,6 @@ Result<std::shared_ptr<PeerSums>> PeerSums::connect(std::span<const int> devices
   std::shared_ptr<PeerSums> sums(new PeerSums());
   QUIRE_ASSIGN_OR_RETURN(sums->is_released_, pinned_memory(sizeof(int)));
   std::memset(sums->is_released_.data(), 0, sizeof(int));
-  sums->votes_.resize(devices.size());
   const size_t inbox_bytes = kTwoStepSlot * kNumInboxes * devices.size() * kMaxPeerRowBytes;
   for (const int device : devices) {
     QUIRE_RETURN_IF_ERROR(use_device(device));
@@ -171,14 +170,6 @@ PeerInboxes PeerSums::inboxes(int rank) const {
   return inboxes;
 }
 
-Result<bool> PeerSums::all_agree(int rank, bool agrees, NcclRanks& ranks) {
-  votes_[static_cast<size_t>(rank)] = agrees ? 1 : 0;
-  QUIRE_RETURN_IF_ERROR(ranks.join({}));
-  const bool all = std::ranges::find(votes_, 0) == votes_.end();
-  QUIRE_RETURN_IF_ERROR(ranks.join({}));  // the next vote overwrites these
-  return all;
-}
-
 void PeerSums::release() {
   auto* const flag = static_cast<int*>(is_released_.data());
   std::atomic_ref(*flag).store(1);
@@ -195,7 +186,8 @@ Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams,
       std::mutex mutex;
       std::condition_variable_any ended;
       std::unique_lock lock(mutex);
-      if (ended.wait_for(lock, stop, kMostTime, [&] { return stop.stop_requested(); })) return;
+      if (ended.wait_for(lock, stop, kMeasureTimeout, [&] { return stop.stop_requested(); }))
+        return;
       if (stop.stop_requested()) return;
       has_hung = true;
       peers.release();

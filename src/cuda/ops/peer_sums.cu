@@ -169,28 +169,28 @@ class OwnedRows {
   // Where the owner of a row receives the part of another rank.
   __device__ std::byte* part(int row, int from) const {
     const int place = row - owner(row) + from;
-    return area(owner(row), last_.num_calls) + place * row_bytes_;
+    return area(owner(row), last_.inbox) + place * row_bytes_;
   }
   // Where a rank receives a result from the row's owner.
   __device__ std::byte* result(int rank, int row) const {
-    return area(rank, last_.num_calls) + kMaxTwoStepBytes + row * row_bytes_;
+    return area(rank, last_.inbox) + kMaxTwoStepBytes + row * row_bytes_;
   }
-  // Marks the inboxes of the call before as empty.
+  // Fills the inboxes of the call before with kEmptyWord.
   __device__ void refill() const {
     const uint4 empty = {kEmptyWord, kEmptyWord, kEmptyWord, kEmptyWord};
-    std::byte* const before = area(inboxes_.rank, last_.num_calls + kNumInboxes - 1);
+    std::byte* const before = area(inboxes_.rank, inbox_before(last_.inbox));
     for (unsigned i = (blockIdx.x * blockDim.x + threadIdx.x) * sizeof(uint4); i < last_.num_bytes;
          i += gridDim.x * blockDim.x * sizeof(uint4)) {
       *reinterpret_cast<uint4*>(before + i) = empty;
       *reinterpret_cast<uint4*>(before + kMaxTwoStepBytes + i) = empty;
     }
   }
-  // Called by one thread of each thread block, once all its threads have constructed this.
-  __device__ void end() const { *slot_ = {last_.num_calls + 1, num_bytes_}; }
+  // One thread of each thread block calls this after all its threads have constructed this.
+  __device__ void end() const { *slot_ = {inbox_behind(last_.inbox), num_bytes_}; }
 
  private:
-  __device__ std::byte* area(int rank, uint32_t call) const {
-    return inboxes_.two_steps_of_rank[rank] + call % kNumInboxes * 2 * kMaxTwoStepBytes;
+  __device__ std::byte* area(int rank, uint32_t inbox) const {
+    return inboxes_.two_steps_of_rank[rank] + inbox * 2 * kMaxTwoStepBytes;
   }
 
   const PeerInboxes& inboxes_;

@@ -40,8 +40,8 @@ inline constexpr int kNumInboxes = 3;
 inline constexpr int kEmptyInboxByte = 0x80;
 
 struct PeerSlot {
-  uint32_t num_calls = 0;
-  uint32_t num_bytes = 0;  // of the row of the last call
+  uint32_t inbox = 0;      // the next call's, below kNumInboxes
+  uint32_t num_bytes = 0;  // of the last call, in each inbox
 };
 
 // The memory that a rank's kernels need besides the rows. Inbox i of slot s with the row of rank r
@@ -83,8 +83,6 @@ class PeerSums {
   void set_limits(const SumLimits& limits) { limits_ = limits; }
   SumWay way(const TensorView& x) const;
   PeerInboxes inboxes(int rank) const;
-  // Whether every rank agrees. All ranks call it at the same time; `ranks` are theirs.
-  Result<bool> all_agree(int rank, bool agrees, NcclRanks& ranks);
   // Ends the kernels that wait for a rank; the sums of all later ones are undefined. Any thread may
   // call it.
   void release();
@@ -97,10 +95,10 @@ class PeerSums {
   std::vector<Buffer> inboxes_;  // by rank, on its device
   std::vector<Buffer> two_step_inboxes_;
   std::vector<Buffer> slots_;  // by rank
-  std::vector<int> votes_;     // by rank: whether it agrees
 };
 
-// The times of a sum and the RMSNorm after it, in a graph; infinite: too large for the way.
+// Microseconds of a sum and the RMSNorm after it, in a graph. Infinity: not measured, because one
+// step takes at most kMaxPeerRows rows, and two steps pay only for more than a few.
 struct SumTimes {
   size_t num_bytes = 0;
   double nccl_us = 0;
@@ -108,9 +106,9 @@ struct SumTimes {
   double two_steps_us = 0;
 };
 
-// Measures sums of BF16 rows on all ranks at once; `streams`: by rank. The times are the shortest
-// of NCCL, and the longest through peer memory, of all ranks. Fails with kUnavailable if a sum
-// through peer memory does not end; `peers` is of no use then.
+// Measures sums of BF16 rows on all ranks at once; `streams`: by rank. NCCL's times are those of
+// the fastest rank, the others those of the slowest. Fails with kUnavailable if a sum through peer
+// memory does not end; `peers` is of no use then.
 Result<std::vector<SumTimes>> measure_sums(std::span<CudaStream* const> streams, NcclRanks& nccl,
                                            PeerSums& peers);
 

@@ -140,7 +140,7 @@ Result<std::shared_ptr<PeerSums>> connect_peers(std::span<const int> devices, Nc
   Result<std::shared_ptr<PeerSums>> peers = PeerSums::connect(devices);
   if (!peers.ok()) {
     if (peers.status().code() != StatusCode::kUnavailable) return peers.status();
-    log_warning("[ranks] sums of few rows use NCCL, which is slower: {}", peers.status().message());
+    log_warning("[ranks] all sums use NCCL, which is slower: {}", peers.status().message());
     return std::shared_ptr<PeerSums>();
   }
   ranks.on_failure([sums = *peers] { sums->release(); });
@@ -151,7 +151,7 @@ Result<std::shared_ptr<PeerSums>> connect_peers(std::span<const int> devices, Nc
 Status choose_sums(std::span<CudaStream* const> streams, NcclRanks& ranks, PeerSums& peers) {
   const Result<std::vector<SumTimes>> times = measure_sums(streams, ranks, peers);
   if (times.status().code() == StatusCode::kUnavailable) {
-    log_warning("[ranks] sums of few rows use NCCL, which is slower: {}", times.status().message());
+    log_warning("[ranks] all sums use NCCL, which is slower: {}", times.status().message());
     return {};
   }
   QUIRE_RETURN_IF_ERROR(times.status());
@@ -166,9 +166,8 @@ Status choose_sums(std::span<CudaStream* const> streams, NcclRanks& ranks, PeerS
     return {};
   }
   log_info(
-      "[ranks] sums use peer memory, of up to {} KiB in one step and of up to {} KiB in two; {} "
-      "KiB "
-      "and a norm take {:.1f} us, {:.1f} us with NCCL",
+      "[ranks] peer memory is used for sums of up to {} KiB (one step) and {} KiB (two steps); "
+      "{} KiB with a norm take {:.1f} us, {:.1f} us with NCCL",
       limits.one_step / 1024, limits.two_steps / 1024, first.num_bytes / 1024, first.one_step_us,
       first.nccl_us);
   return {};

@@ -308,7 +308,15 @@ Status CudaRunner::start_drafter() {
     }
     draft_stage_.log_graphs();
   }
-  return parts_.verification.is_adaptive ? measure_drafts() : stream_.synchronize();
+  if (!parts_.verification.is_adaptive) return stream_.synchronize();
+  // While a runner starts, eager steps leave out the collectives, so their times are too short.
+  if (parts_.sizes.enforce_eager && parts_.sizes.limits.parallel.size > 1) {
+    log_info(
+        "[cuda] every step verifies all drafts, because `enforce_eager` is set and several GPUs "
+        "share the model");
+    return stream_.synchronize();
+  }
+  return measure_drafts();
 }
 
 Status CudaRunner::derive_padding(const GraphBatch& batch) {
@@ -328,9 +336,9 @@ Status CudaRunner::measure_drafts() {
     return draft_stage_.run(draft_step(&graph.batch, graph.batch.num_tokens()),
                             graph.batch.num_reqs, num_drafts);
   };
-  // A rank that still loads kernels must not wait for one whose graphs already wait for it.
+  // All ranks have loaded their kernels before one launches a graph that waits for the others.
   QUIRE_RETURN_IF_ERROR(stream_.synchronize());
-  QUIRE_RETURN_IF_ERROR(ops_.from_first_rank("").status());
+  QUIRE_RETURN_IF_ERROR(ops_.wait_for_ranks());
   const auto start = std::chrono::steady_clock::now();
   QUIRE_ASSIGN_OR_RETURN(const DraftCosts own,
                          measure_draft_costs(graphs_, {verify, propose}, stream_));

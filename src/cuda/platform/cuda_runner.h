@@ -71,8 +71,9 @@ class CudaRunner final : public Runner {
   // Runs a step with the largest number of rows, so that everything that is initialized on first
   // use is initialized, and measures every matrix product in every row bucket.
   Status warm_up();
-  // Samples padding, so that CUDA loads the kernels between which the ranks exchange something: the
-  // first use of a kernel waits for the device, and so for the other ranks.
+  // Samples padding from parts of the logits, greedily and randomly, so that CUDA loads these
+  // kernels before a step: the first use of a kernel waits for the device, and so for the other
+  // ranks.
   Status warm_up_choice();
   // Runs padding-only prompts through every candidate prefill backend, so that CUDA loads their
   // kernels before the first request.
@@ -131,8 +132,7 @@ class CudaRunner final : public Runner {
   std::vector<float> read_hidden_state(const Step& step, int row) const;
   TensorView outputs(int num_rows) const { return outputs_.view.rows(0, num_rows); }
   bool embeds() const { return target().model->config().embeds; }
-  // Whether each rank computes the logits of a part of the vocabulary.
-  bool divides_logits() const { return parts_.sizes.limits.parallel.size > 1 && !embeds(); }
+  bool divides_logits() const { return target().model->divides_logits() && !embeds(); }
   // Tokens of a slot in DeviceSampler::next_tokens().
   int num_next_tokens() const { return parts_.sizes.limits.decode_q_len(); }
   size_t next_tokens_bytes() const;

@@ -31,7 +31,7 @@ std::vector<int> measured_batch_sizes(std::span<const int> batch_sizes);
 // the same time, because their graphs wait for each other.
 Result<DraftCosts> measure_draft_costs(const DecodeGraphs& graphs, const PaddingStep& step,
                                        CudaStream& stream);
-// seconds: that the measurement took.
+// seconds: the duration of the measurement.
 void log_draft_costs(const DraftCosts& costs, double seconds);
 
 }  // namespace quire::cuda

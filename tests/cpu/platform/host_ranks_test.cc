@@ -59,6 +59,7 @@ class TableModel final : public Model {
     copy_rows(rows, num_rows, {0, kVocabSize}, logits.as<float>());
     return {};
   }
+  bool divides_logits() const override { return own_.count < kVocabSize; }
   Status compute_logits_part(const int32_t* rows, int num_rows, Stream& /*stream*/) override {
     ++num_parts;
     part_.resize(static_cast<size_t>(num_rows * own_.count));
