@@ -56,6 +56,7 @@ Result<std::vector<std::unique_ptr<KvEventPublisher>>> open_kv_events(const Engi
   if (!events.ok()) {
     return invalid_argument("[config] `kv_events_config`: " + events.status().message());
   }
+  if (events->publishes()) QUIRE_RETURN_IF_ERROR(check_ports(*events, num_ranks));
   std::vector<std::unique_ptr<KvEventPublisher>> publishers;
   for (int rank = 0; events->publishes() && rank < num_ranks; ++rank) {
     QUIRE_ASSIGN_OR_RETURN(auto publisher, KvEventPublisher::open(*events, rank));

@@ -9,6 +9,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::string_view kTcp = "tcp://";
 constexpr std::string_view kIpc = "ipc://";
+constexpr int kMaxPort = 65535;  // libzmq takes larger ones modulo 65536
 constexpr auto kStopTimeout = std::chrono::seconds(1);
 constexpr size_t kNumberBytes = 8;
 
@@ -100,6 +102,31 @@ std::string endpoint_of_rank(std::string_view endpoint, int rank) {
   return fmt::format("{}{}", endpoint.substr(0, endpoint.rfind(':') + 1), *port + rank);
 }
 
+Status check_ports(const KvEventsConfig& config, int num_ranks) {
+  const auto port_at = [](std::string_view endpoint) {
+    return endpoint.starts_with(kTcp) ? port_of(endpoint).value_or(0) : 0;
+  };
+  const std::string ranks = num_ranks == 1
+                                ? "one replica"
+                                : fmt::format("{} replicas, which take port + rank", num_ranks);
+  for (const auto& [field, endpoint] :
+       {std::pair<const char*, std::string_view>("endpoint", config.endpoint),
+        std::pair<const char*, std::string_view>("replay_endpoint", config.replay_endpoint)}) {
+    if (port_at(endpoint) == 0 || port_at(endpoint) + num_ranks - 1 <= kMaxPort) continue;
+    return invalid_argument(
+        fmt::format("[kv_events] {}: got {} with {}, expected a port of at most {}", field,
+                    endpoint, ranks, kMaxPort - num_ranks + 1));
+  }
+  const int port = port_at(config.endpoint);
+  const int replay_port = port_at(config.replay_endpoint);
+  if (port == 0 || replay_port == 0 || !binds_to(config.endpoint)) return {};
+  if (std::abs(port - replay_port) >= num_ranks) return {};
+  return invalid_argument(
+      fmt::format("[kv_events] endpoint and replay_endpoint: the ports {} and {} overlap with {}; "
+                  "expected ports that are at least {} apart",
+                  port, replay_port, ranks, num_ranks));
+}
+
 bool binds_to(std::string_view endpoint) {
   return endpoint.find('*') != std::string_view::npos ||
          endpoint.find("::") != std::string_view::npos || endpoint.starts_with(kIpc);
@@ -124,9 +151,8 @@ struct KvEventPublisher::Sockets {
     if (!endpoint.starts_with(kTcp) && !endpoint.starts_with(kIpc)) {
       return unusable(field, endpoint, "only tcp:// and ipc:// reach another process");
     }
-    constexpr int kMaxPort = 65535;  // libzmq takes larger ones modulo 65536
     if (endpoint.starts_with(kTcp) && port_of(endpoint).value_or(kMaxPort + 1) > kMaxPort) {
-      return unusable(field, endpoint, "it does not end in a port");
+      return unusable(field, endpoint, "it does not end in a port of at most 65535");
     }
     socket = zmq_socket(context, type);
     if (socket == nullptr) return unusable(field, endpoint, zmq_strerror(zmq_errno()));

@@ -36,6 +36,8 @@ struct KvEventsConfig {
 
 // The endpoint of a data-parallel rank: a port other than 0 plus the rank, or a name with a suffix.
 std::string endpoint_of_rank(std::string_view endpoint, int rank);
+// kInvalidArgument if the TCP ports of `num_ranks` ranks overlap or do not exist.
+Status check_ports(const KvEventsConfig& config, int num_ranks);
 // As in vLLM: an endpoint with `*` or `::`, or an ipc:// path, is bound; otherwise the socket
 // connects.
 bool binds_to(std::string_view endpoint);

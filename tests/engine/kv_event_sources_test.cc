@@ -55,6 +55,9 @@ TEST(KvEvents, AnEngineThatCannotPublishDoesNotStart) {
   EngineConfig config = tiny_config();
   config.kv_events_config = R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:x"})";
   EXPECT_THAT(Engine::create(config).status().message(), HasSubstr("endpoint: got tcp://*:x"));
+  config.kv_events_config =
+      R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:7", "replay_endpoint": "tcp://*:7"})";
+  EXPECT_THAT(Engine::create(config).status().message(), HasSubstr("the ports 7 and 7 overlap"));
   config.kv_events_config = "{";
   EXPECT_THAT(Engine::create(config).status().message(), HasSubstr("`kv_events_config`: got"));
 }

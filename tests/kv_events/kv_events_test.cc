@@ -113,6 +113,35 @@ TEST(Endpoint, OfARankHasAnotherPort) {
   EXPECT_EQ(endpoint_of_rank("", 1), "");
 }
 
+std::string port_error(const std::string& endpoint, const std::string& replay, int num_ranks) {
+  return check_ports({.endpoint = endpoint, .replay_endpoint = replay}, num_ranks).message();
+}
+
+TEST(Endpoint, OfARankTakesNoPortOfAnother) {
+  EXPECT_EQ(port_error("tcp://*:5557", "tcp://*:5558", 2),
+            "[kv_events] endpoint and replay_endpoint: the ports 5557 and 5558 overlap with 2 "
+            "replicas, which take port + rank; expected ports that are at least 2 apart");
+  EXPECT_THAT(port_error("tcp://*:5560", "tcp://127.0.0.1:5557", 4), HasSubstr("at least 4 apart"));
+  EXPECT_THAT(port_error("tcp://*:5557", "tcp://*:5557", 1), HasSubstr("overlap with one replica"));
+  EXPECT_EQ(port_error("tcp://*:5557", "tcp://*:5558", 1), "");
+  EXPECT_EQ(port_error("tcp://*:5557", "tcp://*:5559", 2), "");
+  // Ports that the system chooses, no replay, other kinds of address, and a port of another
+  // machine.
+  EXPECT_EQ(port_error("tcp://*:0", "tcp://*:0", 2), "");
+  EXPECT_EQ(port_error("tcp://*:5557", "", 2), "");
+  EXPECT_EQ(port_error("ipc:///run/kv", "tcp://*:5557", 2), "");
+  EXPECT_EQ(port_error("tcp://collector:5557", "tcp://*:5557", 2), "");
+}
+
+TEST(Endpoint, OfEveryRankIsAPort) {
+  EXPECT_EQ(port_error("tcp://*:65535", "", 1), "");
+  EXPECT_EQ(port_error("tcp://*:65535", "", 2),
+            "[kv_events] endpoint: got tcp://*:65535 with 2 replicas, which take port + rank, "
+            "expected a port of at most 65534");
+  EXPECT_THAT(port_error("tcp://*:1", "tcp://*:65534", 3),
+              HasSubstr("replay_endpoint: got tcp://*:65534"));
+}
+
 TEST(Endpoint, IsBoundIfItIsOnThisMachine) {
   EXPECT_TRUE(binds_to("tcp://*:5557"));
   EXPECT_TRUE(binds_to("tcp://[::]:5557"));
