@@ -16,6 +16,7 @@
 #include "base/check.h"
 #include "base/guarded.h"
 #include "base/log.h"
+#include "base/socket_file.h"
 
 namespace quire {
 namespace {
@@ -67,6 +68,22 @@ struct Frame {
   Frame(const Frame&) = delete;
   Frame& operator=(const Frame&) = delete;
 };
+
+// libzmq removes any file at the path to which it binds.
+Status check_path(std::string_view field, std::string_view endpoint) {
+  const std::string path(endpoint.substr(kIpc.size()));
+  if (path.starts_with('@') || path == "*") return {};  // no file of another program
+  switch (socket_file_at(path)) {
+    case SocketFile::kAbsent:
+    case SocketFile::kStale:
+      return {};
+    case SocketFile::kInUse:
+      return unusable(field, endpoint, "another process listens there");
+    case SocketFile::kOther:
+      break;
+  }
+  return unusable(field, endpoint, "the path is a file that is not a socket");
+}
 
 // Reads a message, or returns nothing if none waits.
 std::optional<std::vector<std::string>> receive(void* socket) {
@@ -153,6 +170,9 @@ struct KvEventPublisher::Sockets {
     }
     if (endpoint.starts_with(kTcp) && port_of(endpoint).value_or(kMaxPort + 1) > kMaxPort) {
       return unusable(field, endpoint, "it does not end in a port of at most 65535");
+    }
+    if (binds && endpoint.starts_with(kIpc)) {
+      QUIRE_RETURN_IF_ERROR(check_path(field, endpoint));
     }
     socket = zmq_socket(context, type);
     if (socket == nullptr) return unusable(field, endpoint, zmq_strerror(zmq_errno()));

@@ -11,8 +11,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/file.h"
 #include "kv_events/event_batch.h"
 #include "kv_events/publisher.h"
+#include "support/scratch_directory.h"
 #include "support/zmq_socket.h"
 
 namespace quire {
@@ -336,6 +338,23 @@ TEST_F(PublisherTest, RefusesEndpointsThatCannotBeUsed) {
   }
   EXPECT_THAT(KvEventPublisher::open({.endpoint = "tcp://*:65535"}, 1).status().message(),
               HasSubstr("got tcp://*:65536"));
+}
+
+// libzmq would remove any file at the path.
+TEST_F(PublisherTest, KeepsFilesAndSocketsOfOthers) {
+  const testing::ScratchDirectory scratch;
+  const std::string file = scratch.write("notes", "kept");
+  const std::string path = scratch.path() / "kv";
+  const auto open_at = [](const std::string& at) {
+    return KvEventPublisher::open({.endpoint = "ipc://" + at}, 0);
+  };
+  EXPECT_THAT(open_at(file).status().message(), HasSubstr("a file that is not a socket"));
+  EXPECT_EQ(read_file(file, 100).value(), "kept");
+  auto first = open_at(path);
+  ASSERT_TRUE(first.ok()) << first.status().message();
+  EXPECT_THAT(open_at(path).status().message(), HasSubstr("another process listens there"));
+  first->reset();
+  EXPECT_TRUE(open_at(path).ok());  // the file may be left behind
 }
 
 TEST_F(PublisherTest, RanksPublishAtPortsOfTheirOwn) {

@@ -4,14 +4,16 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
+
+#include "base/socket_file.h"
 
 namespace quire::http {
 namespace {
@@ -123,30 +125,23 @@ Result<std::vector<ListeningSocket>> bind_tcp(const ServerConfig& config) {
 
 // --- Unix ---
 
-bool is_socket_in_use(const sockaddr_un& address) {
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return true;  // unknown: keep the file
-  const int rc = ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  const bool is_refused = rc != 0 && errno == ECONNREFUSED;
-  ::close(fd);
-  return !is_refused;
-}
-
 // Removes the socket file of a server that crashed.
-Status remove_stale_socket(const std::string& path, const sockaddr_un& address) {
-  struct stat info {};
-  if (::lstat(path.c_str(), &info) != 0) return {};  // free; bind() reports other errors
-  if (!S_ISSOCK(info.st_mode)) {
-    return invalid_argument(fmt::format(
-        "[http] `uds` {}: the path is a file that is not a socket; choose another path", path));
+Status remove_stale_socket(const std::string& path) {
+  switch (socket_file_at(path)) {
+    case SocketFile::kAbsent:
+      return {};
+    case SocketFile::kStale:
+      ::unlink(path.c_str());
+      return {};
+    case SocketFile::kOther:
+      return invalid_argument(fmt::format(
+          "[http] `uds` {}: the path is a file that is not a socket; choose another path", path));
+    case SocketFile::kInUse:
+      break;
   }
-  if (is_socket_in_use(address)) {
-    return unavailable(fmt::format(
-        "[http] `uds` {} is in use; stop the process that listens there, or choose another path",
-        path));
-  }
-  ::unlink(path.c_str());
-  return {};
+  return unavailable(fmt::format(
+      "[http] `uds` {} is in use; stop the process that listens there, or choose another path",
+      path));
 }
 
 Status uds_error(const std::string& path, int error) {
@@ -156,18 +151,16 @@ Status uds_error(const std::string& path, int error) {
 }
 
 Result<std::vector<ListeningSocket>> bind_unix(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof(address.sun_path)) {
+  const std::optional<sockaddr_un> address = unix_address(path);
+  if (!address) {
     return invalid_argument(fmt::format("[http] `uds` {}: got {} bytes, expected at most {}", path,
-                                        path.size(), sizeof(address.sun_path) - 1));
+                                        path.size(), sizeof(sockaddr_un::sun_path) - 1));
   }
-  path.copy(address.sun_path, path.size());
-  QUIRE_RETURN_IF_ERROR(remove_stale_socket(path, address));
+  QUIRE_RETURN_IF_ERROR(remove_stale_socket(path));
   QUIRE_ASSIGN_OR_RETURN(ListeningSocket socket, make_socket(AF_UNIX));
   // No client can connect before listen(), so the permissions are set in time.
   const bool is_bound =
-      ::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+      ::bind(socket.fd(), reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) == 0;
   if (is_bound) socket.own_file(path);
   if (!is_bound || ::chmod(path.c_str(), 0600) != 0) return uds_error(path, errno);
   std::vector<ListeningSocket> sockets;

@@ -1,0 +1,24 @@
+// The file at the path of a Unix socket, before a server binds to it.
+#pragma once
+
+#include <sys/un.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace quire {
+
+enum class SocketFile {
+  kAbsent,  // or the path cannot be looked at, which bind() reports
+  kStale,   // of a server that has ended; it may be removed
+  kInUse,
+  kOther,  // not a socket
+};
+
+// Absent: the path is too long.
+std::optional<sockaddr_un> unix_address(std::string_view path);
+// `path` has a unix_address().
+SocketFile socket_file_at(const std::string& path);
+
+}  // namespace quire
