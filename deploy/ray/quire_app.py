@@ -14,6 +14,7 @@ import threading
 from collections.abc import AsyncIterator
 
 import aiohttp
+import yarl
 from pydantic import BaseModel
 from ray import serve
 from ray.serve.config import RequestRouterConfig
@@ -104,9 +105,10 @@ class Quire:
         if self._session is None:
             await self.check_health()
         assert self._session is not None
-        if request.url.path == "/metrics":
+        url = yarl.URL(await self._url() + request.url.path)
+        # The path as the server reads it: decoded, without `..`, and without slashes at its end.
+        if url.path.rstrip("/") == "/metrics":
             return JSONResponse({"error": "each server has its own metrics"}, 404)
-        url = await self._url() + request.url.path
         headers = {k: v for k, v in request.headers.items() if k not in _NOT_PASSED_ON}
         response = await self._session.request(
             request.method, url, params=request.url.query, headers=headers, data=await request.body()

@@ -70,6 +70,15 @@ async def stream(port: int) -> None:
         await anext(connection.pieces(head))
 
 
+async def check_metrics(port: int) -> None:
+    """Checks that no spelling of /metrics, which the servers decode, reaches the metrics of a server."""
+    spellings = "/metrics /metrics/ /metrics// /metrics?a /%6detrics /metrics%2F //metrics /a/../metrics /%256detrics"
+    for path in spellings.split():
+        async with Connection(port) as connection:
+            answer = await connection.call("GET", path)
+        assert answer.status == 404, f"{path}: {answer.status}"
+
+
 @dataclass
 class Call:
     """One request of the load, and how it ended."""
@@ -218,11 +227,18 @@ async def prefix_share(kind: type[Router]) -> float:
     return num_cached / ideal
 
 
-class HaProxyTest(Checks, unittest.TestCase):
+class ProxyChecks(Checks):
+    def test_metrics(self) -> None:
+        with Served(options.quire, *_FLAGS) as one, Served(options.quire, *_FLAGS) as other:
+            with self.kind([one.port, other.port], options.folder) as router:
+                asyncio.run(check_metrics(router.port))
+
+
+class HaProxyTest(ProxyChecks, unittest.TestCase):
     kind = HaProxy
 
 
-class NginxTest(Checks, unittest.TestCase):
+class NginxTest(ProxyChecks, unittest.TestCase):
     kind = Nginx
 
 
@@ -252,6 +268,7 @@ class RayTest(unittest.TestCase):
             print(f"{ray.name}: {num_cached} of {ideal} cached tokens", file=sys.stderr)
             self.assertGreaterEqual(num_cached / ideal, 0.9)
             await stream(ray.port)
+            await check_metrics(ray.port)
             async with Load(ray.port) as load:
                 await until(lambda: len(load.calls) > 60, 30, f"few requests: {ray.log()}")
                 pid = ray.server_pids()[0]
