@@ -94,6 +94,16 @@ class KubernetesTest(unittest.TestCase):
                 grace_s = template["spec"]["terminationGracePeriodSeconds"]
                 self.assertGreater(grace_s, drain_s + hook.get("seconds", 0) + 5)
 
+    def test_claims(self) -> None:
+        """Each file defines the volumes that its pods claim, and pods with GPUs tolerate the taint of such nodes."""
+        claims = [name.replace(": PersistentVolumeClaim ", "/") for name, _ in resources()]
+        for name, template in pod_templates():
+            spec = template["spec"]
+            used = [v["persistentVolumeClaim"] for v in spec["volumes"] if "persistentVolumeClaim" in v]
+            with self.subTest(name):
+                self.assertIn(f"{name.split(':')[0]}/{used[0]['claimName']}", claims)
+                self.assertIn("nvidia.com/gpu", [toleration["key"] for toleration in spec["tolerations"]])
+
     def test_flags(self) -> None:
         flags = flags_of_serve()
         for name, template in pod_templates():
