@@ -1,6 +1,8 @@
 #include "nodes/node_place.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
 
 #include <optional>
 
@@ -47,6 +49,16 @@ class Variables {
     }
     return nullptr;
   }
+  // " (WORLD_SIZE is set, but RANK is not)"; empty: no variable of a pair is set alone.
+  std::string describe_half_pair() const {
+    for (const Launcher& launcher : kLaunchers) {
+      const bool has_size = !text(launcher.size).empty();
+      if (has_size == !text(launcher.rank).empty()) continue;
+      return fmt::format(" ({} is set, but {} is not)", has_size ? launcher.size : launcher.rank,
+                         has_size ? launcher.rank : launcher.size);
+    }
+    return "";
+  }
 
  private:
   const Environment& environment_;
@@ -65,9 +77,10 @@ Status place_by_launcher(const NodeFlags& flags, const Variables& variables, Nod
   const Launcher* launcher = variables.launcher();
   if (launcher == nullptr) {
     return invalid_argument(fmt::format(
-        "[nodes] `{}` is missing: no variables of Open MPI, PMI, a LeaderWorkerSet, torchrun or "
-        "Slurm are set; set it, or start Quire by one of them",
-        flags.nnodes == 0 ? "nnodes" : "node_rank"));
+        "[nodes] {} no pair of variables of Open MPI, PMI, a LeaderWorkerSet, torchrun or Slurm is "
+        "set{}; set `nnodes` and `node_rank`, or start Quire by one of them",
+        flags.nnodes == 0 ? "`nnodes`: got auto, but" : "`node_rank` is missing, and",
+        variables.describe_half_pair()));
   }
   QUIRE_ASSIGN_OR_RETURN(place.num_nodes, variables.number(launcher->size));
   QUIRE_ASSIGN_OR_RETURN(place.node, variables.number(launcher->rank));
@@ -93,6 +106,21 @@ std::string find_master(const Variables& variables, int num_nodes) {
     if (variables.text(name) == fmt::to_string(num_nodes)) return "127.0.0.1";
   }
   return "";
+}
+
+// Whether the text is the address at which a server listens to reach all interfaces.
+bool is_unspecified(const std::string& address) {
+  in_addr ip4 = {};
+  if (::inet_pton(AF_INET, address.c_str(), &ip4) == 1) return ip4.s_addr == INADDR_ANY;
+  in6_addr ip6 = {};
+  return ::inet_pton(AF_INET6, address.c_str(), &ip6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&ip6);
+}
+
+// The flag that needs several nodes; null: none is given.
+const char* find_flag_of_several(const NodeFlags& flags) {
+  if (!flags.master_addr.empty()) return "master_addr";
+  if (flags.node_rank > 0) return "node_rank";
+  return flags.master_port == 0 ? nullptr : "master_port";
 }
 
 }  // namespace
@@ -121,10 +149,10 @@ Result<NodePlace> find_node_place(const NodeFlags& flags, const Environment& env
   place.num_nodes = flags.nnodes;
   place.node = flags.node_rank;
   if (flags.nnodes == 1) {
-    if (flags.node_rank <= 0 && flags.master_addr.empty()) return NodePlace();
-    return invalid_argument(
-        fmt::format("[nodes] `{}`: got it with `nnodes` 1, expected `nnodes` of at least 2 with it",
-                    flags.master_addr.empty() ? "node_rank" : "master_addr"));
+    const char* const flag = find_flag_of_several(flags);
+    if (flag == nullptr) return NodePlace();
+    return invalid_argument(fmt::format(
+        "[nodes] `{}`: got it with `nnodes` 1, expected `nnodes` of at least 2 with it", flag));
   }
   const Variables variables(environment);
   if (flags.nnodes == 0 || flags.node_rank < 0) {
@@ -145,6 +173,12 @@ Result<NodePlace> find_node_place(const NodeFlags& flags, const Environment& env
     return invalid_argument(
         "[nodes] `master_addr` is missing, and neither MASTER_ADDR nor the launcher names the "
         "machine of node 0; set it to that machine's name or address");
+  }
+  if (is_unspecified(place.master_addr)) {
+    return invalid_argument(
+        fmt::format("[nodes] `master_addr`: got {}, expected an address that the other nodes "
+                    "reach: the name or address of node 0's machine",
+                    place.master_addr));
   }
   place.master_port = flags.master_port;
   if (place.master_port == 0 && !variables.text("MASTER_PORT").empty()) {

@@ -54,7 +54,7 @@ const Variables kLws = {{"LWS_LEADER_ADDRESS", "vllm-0.vllm.default"},
 
 TEST(NodePlace, OneNodeReadsNoVariables) {
   expect_place({}, kSlurm, {});
-  expect_place({.nnodes = 1, .node_rank = 0, .master_addr = "", .master_port = 7}, kLws, {});
+  expect_place({.nnodes = 1, .node_rank = 0, .master_addr = "", .master_port = 0}, kLws, {});
 }
 
 TEST(NodePlace, ByHand) {
@@ -125,15 +125,21 @@ TEST(NodePlace, RefusesContradictions) {
   EXPECT_THAT(error_of(flags, {}), HasSubstr("`node_rank`: got it with `nnodes` 1"));
   flags = {.nnodes = 1, .node_rank = -1, .master_addr = "a", .master_port = 0};
   EXPECT_THAT(error_of(flags, {}), HasSubstr("`master_addr`: got it with `nnodes` 1"));
+  flags = {.nnodes = 1, .node_rank = -1, .master_addr = "", .master_port = 1234};
+  EXPECT_THAT(error_of(flags, {}), HasSubstr("`master_port`: got it with `nnodes` 1"));
   flags = {.nnodes = 2, .node_rank = 2, .master_addr = "a", .master_port = 0};
   EXPECT_THAT(error_of(flags, {}), HasSubstr("expected 0 to 1"));
 }
 
 TEST(NodePlace, NamesMissingAndMalformedVariables) {
-  EXPECT_THAT(error_of(automatic(), {}), HasSubstr("`nnodes` is missing"));
+  EXPECT_THAT(error_of(automatic(), {}), HasSubstr("`nnodes`: got auto, but no pair of variables"));
   NodeFlags flags = automatic();
   flags.nnodes = 2;
   EXPECT_THAT(error_of(flags, {}), HasSubstr("`node_rank` is missing"));
+  EXPECT_THAT(error_of(automatic(), {{"WORLD_SIZE", "2"}}),
+              HasSubstr("(WORLD_SIZE is set, but RANK is not)"));
+  EXPECT_THAT(error_of(automatic(), {{"PMI_RANK", "0"}}),
+              HasSubstr("(PMI_RANK is set, but PMI_SIZE is not)"));
   EXPECT_THAT(error_of(automatic(), kOpenMpi), HasSubstr("`master_addr` is missing"));
   Variables wrong = kLws;
   wrong["LWS_WORKER_INDEX"] = "-1";
@@ -146,6 +152,17 @@ TEST(NodePlace, NamesMissingAndMalformedVariables) {
   wrong = kLws;
   wrong["MASTER_PORT"] = "70000";
   EXPECT_THAT(error_of(automatic(), wrong), HasSubstr("expected 1 to 65535"));
+}
+
+// They mean all interfaces of the machine that listens, and this machine for one that connects.
+TEST(NodePlace, RefusesAddressesThatNoOtherNodeReaches) {
+  for (const char* address : {"0.0.0.0", "::", "0:0::0"}) {
+    const NodeFlags flags = {.nnodes = 2, .node_rank = 0, .master_addr = address, .master_port = 0};
+    EXPECT_THAT(error_of(flags, {}), HasSubstr(std::string("`master_addr`: got ") + address +
+                                               ", expected an address that the other nodes reach"));
+  }
+  const NodeFlags local = {.nnodes = 2, .node_rank = 0, .master_addr = "::1", .master_port = 0};
+  EXPECT_EQ(error_of(local, {}), "no error");
 }
 
 TEST(NodePlace, ReadsTheFirstHostOfSlurmsList) {
