@@ -20,6 +20,7 @@
 #include "engine/platform_choice.h"
 #include "engine/replica_choice.h"
 #include "kv/cache_dtype.h"
+#include "model/decoder_config.h"
 #include "model/families.h"
 #include "platform/parallel_runner.h"
 
@@ -287,8 +288,9 @@ std::string describe_threads(const Platform& platform) {
   if (choice == nullptr) return "";
   const StepThreads steps = platform.step_threads();
   if (steps == StepThreads{}) return describe(*choice);
-  return fmt::format("{}; as quire tune measured, decode runs on {} threads and prompts on {}",
-                     describe(*choice), steps.decode, steps.prefill);
+  return fmt::format("{}; as quire tune measured, decode runs on {} {} and prompts on {}",
+                     describe(*choice), steps.decode, steps.decode == 1 ? "thread" : "threads",
+                     steps.prefill);
 }
 
 ModelInstance LoadedModel::instance() const {
@@ -412,6 +414,10 @@ Result<std::vector<std::unique_ptr<EngineParts>>> assemble_replicas(const Engine
                                                                     ModelFiles& files,
                                                                     const LoadProgress& progress) {
   QUIRE_RETURN_IF_ERROR(check_replicas(config));
+  if (config.nnodes > 1) {  // before a wait of up to minutes for the other nodes
+    QUIRE_RETURN_IF_ERROR(
+        check_shards(files.config, {.rank = 0, .size = config.tensor_parallel_size}));
+  }
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<Nodes> nodes, connect_nodes(config, files));
   // Destroyed after nodes->fail(), so that an error reaches the other nodes first.
   std::vector<PlannedReplica> planned;

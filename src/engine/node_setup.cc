@@ -150,6 +150,12 @@ Result<EngineConfig> place_node(EngineConfig config) {
                        .master_addr = config.master_addr,
                        .master_port = config.master_port},
                       [](const char* name) -> const char* { return std::getenv(name); }));
+  if (config.nnodes == 1 && config.tensor_parallel_size == 1 &&
+      config.rank_timeout != EngineConfig().rank_timeout) {
+    return invalid_argument(
+        "[engine] `rank_timeout`: got it with one rank, which waits for no other, expected "
+        "`nnodes` or `tensor_parallel_size` of at least 2 with it");
+  }
   config.nnodes = place.num_nodes;
   config.node_rank = place.node;
   config.master_addr = place.master_addr;

@@ -35,11 +35,14 @@ constexpr size_t kMaxHelloBytes = 32 << 10;
 // Time for a connection to send its hello.
 constexpr auto kHelloTimeout = 10s;
 constexpr auto kRetryInterval = 300ms;
+// Nodes that start together are connected before the first report.
+constexpr std::chrono::milliseconds kFirstReport = 5s;
 constexpr auto kReportInterval = 15s;
 // Connections without a hello; the oldest gives way to a newer one.
 constexpr size_t kMaxPending = 64;
 // Dropped connections that the log names.
 constexpr int kMaxReports = 20;
+constexpr size_t kMinTokenBytes = 16;
 
 // ---- The messages: node 0 sends kMagic and a nonce. The node answers with a Hello and its code.
 // Node 0 sends a Verdict and its code: a refusal at once, a welcome when all nodes have arrived, so
@@ -173,6 +176,15 @@ Status check_token(const NodesConfig& config, const addrinfo& addresses) {
   return {};
 }
 
+// A program that reads a hello can try tokens without any connection.
+void warn_of_short_token(std::string_view token) {
+  if (token.empty() || token.size() >= kMinTokenBytes) return;
+  log_warning(
+      "[nodes] QUIRE_CLUSTER_TOKEN has {} characters, expected at least {}: a short one can be "
+      "guessed; take a random one, such as of: openssl rand -hex 16",
+      token.size(), kMinTokenBytes);
+}
+
 // ---- Node 0
 
 Result<Socket> listen_at(const NodePlace& place, const addrinfo& addresses) {
@@ -241,12 +253,12 @@ class Acceptor {
  private:
   Status poll_until_all() {
     const Clock::time_point start = Clock::now();
-    Clock::time_point next_report = start + kReportInterval;
+    Clock::time_point next_report = start + std::min(kFirstReport, config_.meet_timeout / 2);
     const auto sign_interval =
         std::clamp<std::chrono::milliseconds>(config_.silence_timeout / 8, 20ms, 1s);
     Clock::time_point next_sign = start;
     while (num_met_ < nodes_.size()) {
-      QUIRE_RETURN_IF_ERROR(poll_once());
+      poll_once();
       const Clock::time_point now = Clock::now();
       if (now >= next_sign) {
         next_sign = now + sign_interval;
@@ -255,16 +267,20 @@ class Acceptor {
           if (socket.is_open()) answer(socket, node.nonce, Answer::kWaiting, "");
         }
       }
-      if (num_met_ < nodes_.size() && now - start > config_.meet_timeout) {
+      if (num_met_ == nodes_.size()) break;
+      if (now >= next_report) {
+        next_report = now + kReportInterval;
+        log_warning("[nodes] {} not connected yet; node 0 waits for them at {} port {}", missing(),
+                    config_.place.master_addr, config_.place.master_port);
+      }
+      if (now - start > config_.meet_timeout) {
         return unavailable(fmt::format(
-            "[nodes] {} not connected to node 0 within {} s; expected them at {} port {}",
+            "[nodes] {} not connected to node 0 within {} s; expected them at {} port {}{}",
             missing(),
             std::chrono::duration_cast<std::chrono::seconds>(config_.meet_timeout).count(),
-            config_.place.master_addr, config_.place.master_port));
+            config_.place.master_addr, config_.place.master_port,
+            last_refusal_.empty() ? "" : "; last refused: " + last_refusal_));
       }
-      if (now < next_report) continue;
-      next_report = now + kReportInterval;
-      if (num_met_ < nodes_.size()) log_info("[nodes] {} not connected yet", missing());
     }
     return {};
   }
@@ -278,7 +294,7 @@ class Acceptor {
                        numbers.size() == 1 ? "has" : "have");
   }
 
-  Status poll_once() {
+  void poll_once() {
     std::vector<pollfd> polled = {{.fd = listener_.fd(), .events = POLLIN, .revents = 0}};
     for (const WaitingNode& node : nodes_) {  // poll() ignores the fd -1
       polled.push_back({.fd = node.connected.socket.fd(), .events = POLLIN, .revents = 0});
@@ -297,12 +313,11 @@ class Acceptor {
         drop(*connection, fmt::format("it sent no hello within {} s",
                                       std::chrono::seconds(kHelloTimeout).count()));
       } else if (polled[i].revents != 0) {
-        QUIRE_ASSIGN_OR_RETURN(stays, read(*connection));
+        stays = read(*connection);
       }
       connection = stays ? std::next(connection) : pending_.erase(connection);
     }
     if (polled[0].revents != 0) accept();
-    return {};
   }
 
   // A node sends nothing while it waits, so its process has ended. It may be started again.
@@ -336,7 +351,7 @@ class Acceptor {
   }
 
   // Returns whether more of the hello is awaited.
-  Result<bool> read(PendingConnection& connection) {
+  bool read(PendingConnection& connection) {
     std::array<char, 4096> bytes;
     const Result<size_t> received = connection.socket.receive_some(bytes);
     if (!received.ok() || *received == 0) {
@@ -353,38 +368,30 @@ class Acceptor {
     }
     if (connection.received.size() < sizeof size + size + kMacBytes) return true;
     const std::string_view whole = connection.received;
-    return handle_hello(connection, whole.substr(sizeof size, size),
-                        whole.substr(sizeof size + size));
+    handle_hello(connection, whole.substr(sizeof size, size), whole.substr(sizeof size + size));
+    return false;
   }
 
-  // Returns false: the connection is that of a node now, or is dropped.
-  Result<bool> handle_hello(PendingConnection& connection, std::string_view message,
-                            std::string_view code) {
+  // The connection becomes that of a node, or is dropped.
+  void handle_hello(PendingConnection& connection, std::string_view message,
+                    std::string_view code) {
     Hello hello;
     ByteReader reader(message);
     reader(hello);
     if (!are_equal(code, code_of(config_.token, "node", connection.nonce, message))) {
       (void)connection.socket.send_some(with_length("") + std::string(kMacBytes, '\0'));
-      drop(connection, "it has another QUIRE_CLUSTER_TOKEN");
-      return false;
+      return drop(connection, "it has another QUIRE_CLUSTER_TOKEN");
     }
     const std::string name = fmt::format("node {} ({})", hello.node, one_line(hello.host));
-    const Status fits = reader.is_complete() && hello.nonce.size() == kNonceBytes
-                            ? check(hello, name)
-                            : invalid_argument("[nodes] the hello is malformed");
-    if (!fits.ok()) {
-      answer(connection.socket, hello.nonce, Answer::kRefused, fits.message());
-      return fits;
-    }
+    const std::string misfit = reader.is_complete() && hello.nonce.size() == kNonceBytes
+                                   ? find_misfit(hello, name)
+                                   : "the hello is malformed";
+    if (!misfit.empty()) return refuse(connection, hello.nonce, misfit);
     WaitingNode& node = nodes_[static_cast<size_t>(hello.node - 1)];
     if (node.connected.socket.is_open()) {
-      const std::string reason = fmt::format(
-          "[nodes] {} is already connected, from {}; start each "
-          "`node_rank` once",
-          name, node.connected.host);
-      answer(connection.socket, hello.nonce, Answer::kRefused, reason);
-      drop(connection, reason);
-      return false;
+      return refuse(connection, hello.nonce,
+                    fmt::format("{} is already connected, from {}; start each `node_rank` once",
+                                name, node.connected.host));
     }
     node = {.connected = {.node = hello.node,
                           .host = one_line(hello.host),
@@ -392,24 +399,24 @@ class Acceptor {
             .nonce = std::move(hello.nonce)};
     ++num_met_;
     log_info("[nodes] {} is connected", name);
-    return false;
   }
 
-  Status check(const Hello& hello, std::string_view name) const {
+  // Empty: the node was started as node 0 was.
+  std::string find_misfit(const Hello& hello, std::string_view name) const {
     const NodePlace& place = config_.place;
     const auto differs = [&](std::string_view setting, std::string_view got,
                              std::string_view expected) {
-      return invalid_argument(fmt::format(
-          "[nodes] {} differs from node 0 in `{}`: got {}, expected {}; start all nodes "
-          "with the same model, flags and version of Quire",
-          name, one_line(setting), one_line(got), one_line(expected)));
+      return fmt::format(
+          "{} differs from node 0 in `{}`: got {}, expected {}; start all nodes with the same "
+          "model, "
+          "flags and version of Quire",
+          name, one_line(setting), one_line(got), one_line(expected));
     };
     if (hello.num_nodes != place.num_nodes) {
       return differs("nnodes", fmt::to_string(hello.num_nodes), fmt::to_string(place.num_nodes));
     }
     if (hello.node < 1 || hello.node >= place.num_nodes) {
-      return invalid_argument(
-          fmt::format("[nodes] {}: expected a `node_rank` of 1 to {}", name, place.num_nodes - 1));
+      return fmt::format("{}: expected a `node_rank` of 1 to {}", name, place.num_nodes - 1);
     }
     for (size_t i = 0; i < config_.settings.size(); ++i) {
       const auto& [setting, expected] = config_.settings[i];
@@ -420,13 +427,21 @@ class Acceptor {
         return differs(setting, hello.settings[i].second, expected);
       }
     }
-    return {};
+    return "";
   }
 
   void answer(const Socket& socket, std::string_view nonce, Answer answer, std::string text) const {
     const std::string message =
         bytes_of(Verdict{.answer = static_cast<uint8_t>(answer), .text = std::move(text)});
     (void)socket.send_some(with_length(message) + code_of(config_.token, "node 0", nonce, message));
+  }
+
+  // Node 0 waits on, because the node can be started again with other flags.
+  void refuse(const PendingConnection& connection, std::string_view nonce,
+              const std::string& reason) {
+    answer(connection.socket, nonce, Answer::kRefused, "[nodes] " + reason);
+    drop(connection, reason);
+    last_refusal_ = reason;
   }
 
   void drop(const PendingConnection& connection, std::string_view reason) {
@@ -444,6 +459,7 @@ class Acceptor {
   std::vector<WaitingNode> nodes_;  // by number, from 1
   size_t num_met_ = 0;
   int num_reports_ = 0;
+  std::string last_refusal_;  // of a node that has the token; empty: none
 };
 
 // ---- The other nodes
@@ -538,7 +554,7 @@ Result<std::string> send_hello(const NodesConfig& config, const Socket& socket,
 
 Result<std::vector<ConnectedNode>> join_node_0(const NodesConfig& config) {
   const Clock::time_point deadline = Clock::now() + config.meet_timeout;
-  Clock::time_point next_report = Clock::now() + kReportInterval;
+  Clock::time_point next_report = Clock::now() + std::min(kFirstReport, config.meet_timeout / 2);
   log_info("[nodes] node {} of {} connects to node 0 at {} port {}", config.place.node,
            config.place.num_nodes, config.place.master_addr, config.place.master_port);
   while (true) {
@@ -559,16 +575,16 @@ Result<std::vector<ConnectedNode>> join_node_0(const NodesConfig& config) {
     } else {
       error = addresses.status();  // names of new pods resolve late
     }
+    if (Clock::now() > next_report) {
+      next_report = Clock::now() + kReportInterval;
+      log_warning("[nodes] node {} is not connected to node 0 yet; {}", config.place.node,
+                  error.message());
+    }
     if (Clock::now() > deadline) {
       return unavailable(fmt::format(
           "[nodes] node {} cannot connect to node 0 at {} port {}; {}; start node 0, and check "
           "`master_addr`, `master_port` and firewalls",
           config.place.node, config.place.master_addr, config.place.master_port, error.message()));
-    }
-    if (Clock::now() > next_report) {
-      next_report = Clock::now() + kReportInterval;
-      log_info("[nodes] node {} is not connected to node 0 yet; {}", config.place.node,
-               error.message());
     }
     std::this_thread::sleep_for(kRetryInterval);
   }
@@ -577,6 +593,7 @@ Result<std::vector<ConnectedNode>> join_node_0(const NodesConfig& config) {
 }  // namespace
 
 Result<std::vector<ConnectedNode>> meet_nodes(const NodesConfig& config) {
+  warn_of_short_token(config.token);
   if (config.place.node > 0) return join_node_0(config);
   QUIRE_ASSIGN_OR_RETURN(const AddressList addresses, resolve(config.place));
   QUIRE_RETURN_IF_ERROR(check_token(config, *addresses));

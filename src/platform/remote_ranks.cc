@@ -118,7 +118,7 @@ Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds
   Status status;
   while (status.ok()) {
     if (should_stop()) {
-      status = unavailable("its process was stopped");
+      status = unavailable("stopped before node 0 had ended");
       break;
     }
     Result<std::optional<std::string>> message = nodes.receive_within(0, 100ms);

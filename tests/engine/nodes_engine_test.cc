@@ -74,6 +74,19 @@ class OtherNodes {
   std::vector<std::future<Status>> ends_;
 };
 
+// Node 0 refuses a node with this configuration, and waits on for one with its own.
+void expect_refused(const EngineConfig& config, const EngineConfig& other,
+                    const std::string& expected) {
+  const int port = free_port();
+  auto engine =
+      std::async(std::launch::async, [&] { return Engine::create(on_node(config, 2, 0, port)); });
+  EXPECT_THAT(OtherNodes(other, 2, port).wait().message(), HasSubstr(expected));
+  OtherNodes others(config, 2, port);
+  const Status created = engine.get().status();  // ends the engine, too
+  EXPECT_TRUE(created.ok()) << created.message();
+  EXPECT_TRUE(others.wait().ok());
+}
+
 std::vector<Request> requests() {
   std::vector<Request> all = testing::sampled_requests();
   for (const int length : {1, 30, 64}) {
@@ -217,32 +230,25 @@ TEST(Nodes, ANodeThatStopsEndsTheEngine) {
   ASSERT_NE(engine, nullptr);
   EXPECT_TRUE(engine->health().ok());
   others.stop();
-  EXPECT_THAT(others.wait().message(), HasSubstr("its process was stopped"));
+  EXPECT_THAT(others.wait().message(), HasSubstr("stopped before node 0 had ended"));
   while (engine->health().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_THAT(engine->health().message(), HasSubstr("[nodes] node 1 ("));
-  EXPECT_THAT(engine->health().message(), HasSubstr("its process was stopped"));
+  EXPECT_THAT(engine->health().message(), HasSubstr("stopped before node 0 had ended"));
   const auto refused = engine->submit(testing::greedy({1, 2, 3}, 4));
   EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
 }
 
 TEST(Nodes, RefuseOtherFlagsByName) {
   const EngineConfig config = with_ranks(testing::tiny_config(), 2);
-  const int port = free_port();
   EngineConfig other = config;
   other.block_size = 32;
-  OtherNodes others(other, 2, port);
-  const std::string expected = "differs from node 0 in `block_size`: got 32, expected 16";
-  EXPECT_THAT(Engine::create(on_node(config, 2, 0, port)).status().message(), HasSubstr(expected));
-  EXPECT_THAT(others.wait().message(), HasSubstr(expected));
+  expect_refused(config, other, "differs from node 0 in `block_size`: got 32, expected 16");
 }
 
 TEST(Nodes, RefuseAnotherModel) {
   const EngineConfig config = with_ranks(testing::tiny_config(), 2);
-  const int port = free_port();
-  OtherNodes others(with_ranks(testing::tiny_windows_config(), 2), 2, port);
-  const std::string expected = "differs from node 0 in `model`";
-  EXPECT_THAT(Engine::create(on_node(config, 2, 0, port)).status().message(), HasSubstr(expected));
-  EXPECT_THAT(others.wait().message(), HasSubstr(expected));
+  const EngineConfig other = with_ranks(testing::tiny_windows_config(), 2);
+  expect_refused(config, other, "differs from node 0 in `model`");
 }
 
 // One node has no memory for the context of the others: all learn it.
@@ -286,11 +292,7 @@ TEST(Nodes, RefuseAnotherNumberOfDrafts) {
       with_ranks(testing::with_drafter(testing::eagle_target(), "", 3, "ngram"), 2);
   const EngineConfig other =
       with_ranks(testing::with_drafter(testing::eagle_target(), "", 4, "ngram"), 2);
-  const int port = free_port();
-  OtherNodes others(other, 2, port);
-  const std::string expected = "differs from node 0 in `speculative_config`";
-  EXPECT_THAT(Engine::create(on_node(config, 2, 0, port)).status().message(), HasSubstr(expected));
-  EXPECT_THAT(others.wait().message(), HasSubstr(expected));
+  expect_refused(config, other, "differs from node 0 in `speculative_config`");
 }
 
 TEST(Nodes, NeedRanksThatTheyDivide) {
@@ -299,6 +301,23 @@ TEST(Nodes, NeedRanksThatTheyDivide) {
               HasSubstr("`tensor_parallel_size`: got 3 with 2 nodes"));
   const EngineConfig other = on_node(with_ranks(testing::tiny_config(), 2), 2, 1, free_port());
   EXPECT_THAT(Engine::create(other).status().message(), HasSubstr("`node_rank`: got 1"));
+}
+
+// Otherwise node 0 would wait for the others first.
+TEST(Nodes, NeedRanksThatDivideTheModel) {
+  const EngineConfig config = on_node(with_ranks(testing::tiny_config(), 6), 2, 0, free_port());
+  EXPECT_THAT(Engine::create(config).status().message(),
+              HasSubstr("`tensor_parallel_size` 6 does not divide num_attention_heads"));
+}
+
+TEST(Nodes, ATimeoutOfRanksNeedsSeveral) {
+  EngineConfig config = with_ranks(testing::tiny_config(), 1);
+  config.rank_timeout = 5;
+  EXPECT_THAT(Engine::create(config).status().message(),
+              HasSubstr("`rank_timeout`: got it with one rank"));
+  config = with_ranks(testing::tiny_config(), 2);
+  config.rank_timeout = 5;
+  EXPECT_TRUE(Engine::create(config).ok());
 }
 
 }  // namespace
