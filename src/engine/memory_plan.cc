@@ -165,6 +165,7 @@ void limit_blocks(const MemoryRequest& request, std::span<const int> num_blocks,
   plan.num_kv_tokens = (std::ranges::max(plan.num_blocks) - 1) * int64_t{request.block_size};
 }
 
+// The numbers of blocks leave out the padding page, as those of the metrics do.
 std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
   const std::string reserve =
       request.reserve_bytes == 0
@@ -173,13 +174,13 @@ std::string describe(const MemoryRequest& request, const MemoryPlan& plan) {
   std::string windows;
   for (size_t t = 0; t < request.tables.size(); ++t) {
     if (request.tables[t].window == 0) continue;
-    windows += fmt::format("; {} blocks for windows of {} tokens", plan.num_blocks[t],
+    windows += fmt::format("; {} blocks for windows of {} tokens", plan.num_blocks[t] - 1,
                            request.tables[t].window);
   }
   return fmt::format(
       "[memory] weights {:.1f} MiB, KV cache {:.1f} MiB ({} blocks of {} tokens, {} tokens{}), "
       "activations {:.1f} MiB, workspace {:.1f} MiB{}; {:.0f} MiB of the {} stay free",
-      mib(request.weight_bytes), mib(plan.kv_bytes), std::ranges::max(plan.num_blocks),
+      mib(request.weight_bytes), mib(plan.kv_bytes), std::ranges::max(plan.num_blocks) - 1,
       request.block_size, plan.num_kv_tokens, windows, mib(request.activation_bytes),
       mib(request.workspace_bytes), reserve, mib(plan.left_bytes), request.budget.owner);
 }

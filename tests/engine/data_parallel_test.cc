@@ -109,10 +109,13 @@ TEST(DataParallel, DividesAMachinesMemory) {
     return static_cast<double>(replica.engine.plans.front().memory_request.budget.free_bytes);
   };
   const auto alone = make_platform(config, files);
+  EXPECT_EQ((*alone)->contexts().front()->memory_budget()->owner, "machine");
   const auto all = static_cast<double>((*alone)->contexts().front()->memory_budget()->free_bytes);
   for (const PlannedReplica& replica : *replicas) {
     EXPECT_NEAR(free_bytes(replica), all / 2, 0.1 * all) << "another process may take some";
     EXPECT_EQ(replica.platform->thread_choice()->places.size(), 1);
+    EXPECT_EQ(replica.engine.plans.front().memory_request.budget.owner,
+              "rank's share of the machine");
   }
 }
 

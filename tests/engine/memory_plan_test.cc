@@ -1,5 +1,6 @@
 #include "engine/memory_plan.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -132,6 +133,16 @@ TEST(MemoryPlan, NamesTheOwnerOfTheMemory) {
   EXPECT_THAT(plan_memory(heavy).status().message(),
               ::testing::HasSubstr("raise `gpu_memory_utilization`"));
   EXPECT_THAT(describe(request(), *plan), ::testing::HasSubstr("MiB of the machine stay free"));
+}
+
+// As the metrics do, which do not count the padding page.
+TEST(MemoryPlan, ReportsTheBlocksThatHoldTokens) {
+  const auto plan = plan_memory(request());
+  ASSERT_TRUE(plan.ok());
+  const int64_t num_blocks = plan->num_kv_tokens / request().block_size;
+  EXPECT_THAT(describe(request(), *plan),
+              ::testing::HasSubstr(fmt::format("({} blocks of {} tokens, {} tokens", num_blocks,
+                                               request().block_size, plan->num_kv_tokens)));
 }
 
 }  // namespace

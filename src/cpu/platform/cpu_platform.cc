@@ -46,7 +46,9 @@ class CpuContext final : public DeviceContext {
   // The ranks of a process share the machine's memory, also those of other replicas.
   Result<MemoryBudget> memory_budget() const override {
     const int num_ranks = host_.ranks == nullptr ? 1 : host_.ranks->num_local();
-    return MemoryBudget{.free_bytes = free_memory_bytes() / num_ranks / num_replicas_,
+    const bool is_shared = num_ranks * num_replicas_ > 1;
+    return MemoryBudget{.owner = is_shared ? "rank's share of the machine" : "machine",
+                        .free_bytes = free_memory_bytes() / num_ranks / num_replicas_,
                         .kv_share = 0.25};
   }
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
