@@ -89,9 +89,8 @@ class Eagle3DraftModel final : public HeadDraftModel {
  public:
   std::vector<int> tapped_layers() const override { return tapped_layers_; }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
-    const DType activation = ops.activation_dtype();
-    return (tapped_states_bytes(config(), limits, activation) +
-            eagle3_activation_bytes(config(), limits, activation))
+    return (tapped_states_bytes(config(), limits, ops.activation_dtype()) +
+            eagle3_activation_bytes(config(), limits, ops))
         .get();
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
@@ -118,9 +117,8 @@ class MtpDraftModel final : public HeadDraftModel {
  public:
   std::vector<int> tapped_layers() const override { return {num_target_layers_}; }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
-    const DType activation = ops.activation_dtype();
-    return (tapped_states_bytes(config(), limits, activation) +
-            mtp_activation_bytes(config(), limits, activation))
+    return (tapped_states_bytes(config(), limits, ops.activation_dtype()) +
+            mtp_activation_bytes(config(), limits, ops))
         .get();
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,
@@ -161,12 +159,11 @@ class BlockDraftModel final : public TapReadingDraftModel {
     return limits;
   }
   Result<int64_t> activation_bytes(const ModelLimits& limits, const Ops& ops) const override {
-    const DType activation = ops.activation_dtype();
     const bool has_transitions = block_config().markov_rank > 0;
     const int num_transitions = has_transitions ? limits.max_num_logit_rows / num_drafts_ : 0;
-    return (tapped_states_bytes(config(), limits, activation) +
+    return (tapped_states_bytes(config(), limits, ops.activation_dtype()) +
             Saturated(num_transitions) * config().vocab_size * static_cast<int64_t>(sizeof(float)) +
-            dflash_activation_bytes(config(), limits, activation))
+            dflash_activation_bytes(config(), limits, ops))
         .get();
   }
   Result<std::unique_ptr<Model>> load(const Model& target, Ops& ops, const ModelLimits& limits,

@@ -18,7 +18,8 @@ const float* weights_of(const Tensor& vector) {
   return vector.view.as<float>();
 }
 
-DecoderWidths decoder_widths(const DecoderConfig& decoder, const Parallel& parallel) {
+// Without DecoderWidths::intermediate.
+DecoderWidths attention_widths(const DecoderConfig& decoder, const Parallel& parallel) {
   DecoderWidths widths;
   widths.num_heads = static_cast<int>(shard(decoder.num_heads, parallel).count);
   widths.num_kv_heads =
@@ -27,9 +28,18 @@ DecoderWidths decoder_widths(const DecoderConfig& decoder, const Parallel& paral
   widths.qkv = widths.q + 2 * int64_t{widths.num_kv_heads} * decoder.head_dim;
   widths.attention =
       decoder.mla ? MlaViews::width(*decoder.mla, widths.num_heads) : widths.qkv + 2 * widths.q;
+  return widths;
+}
+
+DecoderWidths decoder_widths(const ModelConfig& config, const Parallel& parallel, const Ops& ops) {
+  const DecoderConfig& decoder = decoder_config(config);
+  DecoderWidths widths = attention_widths(decoder, parallel);
   const int dense = has_dense_layers(decoder) ? decoder.intermediate_size : 0;
   const int shared = decoder.moe ? decoder.moe->shared_intermediate_size : 0;
-  widths.intermediate = shard(std::max(dense, shared), parallel).count;
+  for (const int inner : {dense, shared}) {
+    widths.intermediate =
+        std::max(widths.intermediate, shard_inner(inner, config.format, ops, parallel).slice.count);
+  }
   return widths;
 }
 
@@ -42,7 +52,7 @@ int64_t num_gathered_logits(const ModelConfig& config, const ModelLimits& limits
 
 AttentionShape attention_shape(const DecoderConfig& decoder, const ModelLimits& limits,
                                DType activation, int window) {
-  const DecoderWidths widths = decoder_widths(decoder, limits.parallel);
+  const DecoderWidths widths = attention_widths(decoder, limits.parallel);
   AttentionShape shape;
   shape.num_heads = widths.num_heads;
   shape.num_kv_heads = widths.num_kv_heads;
@@ -89,12 +99,12 @@ std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLim
 }
 
 int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
-                                 DType activation) {
+                                 const Ops& ops) {
   const DecoderConfig& decoder = decoder_config(config);
   const Saturated num_tokens = limits.max_num_tokens;
   const auto num_taps = static_cast<int64_t>(limits.tapped_layers.size());
   const Saturated per_token = (3 + num_taps) * Saturated(config.hidden_size) +
-                              decoder_widths(decoder, limits.parallel).scratch();
+                              decoder_widths(config, limits.parallel, ops).scratch();
   const Saturated angles =
       num_tokens * decoder.head_dim * static_cast<int64_t>(decoder.ropes.size());
   const Saturated logits =
@@ -102,7 +112,7 @@ int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& l
       (config.embeds ? int64_t{config.hidden_size}
                      : config.vocab_size + num_gathered_logits(config, limits));
   const int64_t moe = decoder.moe ? MoeStep::num_bytes(config, limits.max_num_tokens) : int64_t{0};
-  return (num_tokens * per_token * bytes_of(activation) +
+  return (num_tokens * per_token * bytes_of(ops.activation_dtype()) +
           (angles + logits) * bytes_of(DType::kF32) + moe)
       .get();
 }
@@ -158,13 +168,13 @@ MlpBinding mlp_weights(const ModelConfig& config, const std::string& block, int6
   return {.gate_up = {&layer.gate_up,
                       {{block + "gate_proj", inner}, {block + "up_proj", inner}},
                       config.hidden_size,
-                      Split::kRows,
+                      Split::kInnerRows,
                       c.mlp_bias,
                       config.format},
           .down = {&layer.down,
                    {{block + "down_proj", config.hidden_size}},
                    inner,
-                   Split::kColumns,
+                   Split::kInnerColumns,
                    c.mlp_bias,
                    config.format}};
 }
@@ -235,7 +245,7 @@ DecoderModel::DecoderModel(const ModelConfig& config, const ModelLimits& limits,
       ends_(std::move(ends)),
       kv_groups_(decoder_kv_groups(config, limits, ops.activation_dtype())),
       places_(static_cast<size_t>(config.num_layers)),
-      widths_(decoder_widths(decoder_, limits.parallel)) {
+      widths_(decoder_widths(config, limits.parallel, ops)) {
   for (size_t g = 0; g < kv_groups_.size(); ++g) {
     const std::vector<int>& layers = kv_groups_[g].layers;
     for (size_t i = 0; i < layers.size(); ++i) places_[static_cast<size_t>(layers[i])] = {g, i};

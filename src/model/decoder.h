@@ -20,7 +20,7 @@ namespace quire {
 std::vector<KvGroup> decoder_kv_groups(const ModelConfig& config, const ModelLimits& limits,
                                        DType activation);
 int64_t decoder_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
-                                 DType activation);
+                                 const Ops& ops);
 // The workspace of the layers that are mixtures of experts, which depends on the device; 0: there
 // are none. Fails with kUnimplemented if the device does not compute them.
 Result<int64_t> experts_workspace_bytes(const ModelConfig& config, const ModelLimits& limits,

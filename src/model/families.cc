@@ -148,15 +148,10 @@ std::string describe_quantization(const ModelConfig& config, const WeightSource&
                      count.num_expanded, count.num_all, expanded);
 }
 
-int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
-                                  DType activation) {
-  return family_of(config).activation_bytes(config, limits, activation);
-}
-
 Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                           const Ops& ops) {
   QUIRE_ASSIGN_OR_RETURN(const int64_t experts, experts_workspace_bytes(config, limits, ops));
-  const int64_t others = estimate_activation_bytes(config, limits, ops.activation_dtype());
+  const int64_t others = family_of(config).activation_bytes(config, limits, ops);
   return (Saturated(others) + experts).get();
 }
 

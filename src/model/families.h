@@ -29,9 +29,8 @@ struct ModelFamily {
   // `activation`.
   std::vector<KvGroup> (*kv_groups)(const ModelConfig& config, const ModelLimits& limits,
                                     DType activation);
-  // Bytes of the buffers of one step within the limits.
-  int64_t (*activation_bytes)(const ModelConfig& config, const ModelLimits& limits,
-                              DType activation);
+  // Bytes of the buffers of one step within the limits, without the workspace of experts.
+  int64_t (*activation_bytes)(const ModelConfig& config, const ModelLimits& limits, const Ops& ops);
   Result<std::unique_ptr<Model>> (*load)(const ModelConfig& config, WeightSource& source, Ops& ops,
                                          const ModelLimits& limits, const LoadOptions& options);
 };
@@ -76,10 +75,8 @@ std::string describe_quantization(const ModelConfig& config, const WeightSource&
 // not looked for, because single matrices may be stored without them.
 Status check_tensors_present(const ModelConfig& config, const WeightSource& source);
 
-// Bytes of the buffers of one step within `limits`, without the workspace of experts.
-int64_t estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
-                                  DType activation);
-// The same with that workspace. Fails with kUnimplemented if the device does not compute experts.
+// Bytes of the buffers of one step within `limits`, and of the workspace of experts. Fails with
+// kUnimplemented if the device does not compute experts.
 Result<int64_t> estimate_activation_bytes(const ModelConfig& config, const ModelLimits& limits,
                                           const Ops& ops);
 

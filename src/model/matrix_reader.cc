@@ -59,7 +59,7 @@ Result<LinearSource> MatrixReader::read(const MatrixBinding& binding) {
   LinearSource source = {weights_, biases_, repeated_, blocks_};
   if (quantizes_on_device(binding)) {
     source.quantized_columns =
-        binding.split == Split::kColumns ? columns_of(binding) : Slice{0, binding.num_columns};
+        splits_columns(binding.split) ? columns_of(binding) : Slice{0, binding.num_columns};
   }
   return source;
 }
@@ -104,17 +104,22 @@ bool MatrixReader::keeps_blocks(const MatrixBinding& binding) const {
 
 Slice MatrixReader::rows_of(const MatrixPart& part, const MatrixBinding& binding) const {
   const int64_t size = part.num_rows / binding.portion.count;
-  Slice slice =
-      part.num_heads > 0 ? shard_heads(size, part.num_heads, parallel_) : shard(size, parallel_);
+  Slice slice = shard_axis(size, binding.split, part.num_heads, binding.format, ops_, parallel_);
   slice.first += binding.portion.idx * size;
   return slice;
 }
 
 Slice MatrixReader::columns_of(const MatrixBinding& binding) const {
   const int64_t size = binding.num_columns / binding.portion.count;
-  Slice slice = shard(size, parallel_);
+  Slice slice = shard_axis(size, binding.split, 0, binding.format, ops_, parallel_);
   slice.first += binding.portion.idx * size;
   return slice;
+}
+
+bool MatrixReader::has_zero_columns(const MatrixBinding& binding) const {
+  const int64_t size = binding.num_columns / binding.portion.count;
+  return binding.split == Split::kInnerColumns &&
+         shard_inner(size, binding.format, ops_, parallel_).is_zero;
 }
 
 bool MatrixReader::is_whole(const MatrixBinding& binding) const {
@@ -126,7 +131,7 @@ bool MatrixReader::quantizes_on_device(const MatrixBinding& binding) const {
 }
 
 Split MatrixReader::split_of_source(const MatrixBinding& binding) const {
-  const bool gets_whole_rows = binding.split == Split::kColumns && quantizes_on_device(binding);
+  const bool gets_whole_rows = splits_columns(binding.split) && quantizes_on_device(binding);
   return gets_whole_rows ? Split::kNone : binding.split;
 }
 
@@ -182,7 +187,7 @@ RepeatedRows MatrixReader::repeated_part(const RepeatedTensor& numbers, const Ma
     rows.first += slice.first * whole[1];
     rows.shape = {slice.count, whole[1]};
   }
-  if (split == Split::kColumns) {
+  if (splits_columns(split)) {
     const Slice slice = columns_of(binding);
     rows.first += slice.first;
     rows.shape = {whole[0], slice.count};
@@ -223,8 +228,11 @@ Result<WeightView> MatrixReader::matrix_part(const MatrixPart& part, const Matri
   QUIRE_ASSIGN_OR_RETURN(const WeightView matrix, take_matrix(name, whole, part, binding));
   const Split split = split_of_source(binding);
   if (is_whole(binding) || split == Split::kNone) return matrix;
-  if (split == Split::kColumns) return slice_columns(matrix, columns_of(binding), name, copies_);
-  return slice_rows(matrix, rows_of(part, binding), copies_);
+  if (splits_rows(split)) return slice_rows(matrix, rows_of(part, binding), copies_);
+  QUIRE_ASSIGN_OR_RETURN(const WeightView columns,
+                         slice_columns(matrix, columns_of(binding), name, copies_));
+  if (has_zero_columns(binding)) std::memset(columns.values.data, 0, columns.values.num_bytes());
+  return columns;
 }
 
 Result<WeightView> MatrixReader::take_matrix(const std::string& name, const Shape& whole,

@@ -43,6 +43,7 @@ class MatrixReader {
   // Whether make_linear quantizes the matrix.
   bool quantizes_on_device(const MatrixBinding& binding) const;
   Slice columns_of(const MatrixBinding& binding) const;
+  bool has_zero_columns(const MatrixBinding& binding) const;  // InnerPart::is_zero
   bool is_whole(const MatrixBinding& binding) const;
 
   Status add_blocks(const MatrixPart& part, const MatrixBinding& binding);

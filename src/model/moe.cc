@@ -165,13 +165,13 @@ void add_moe_weights(const MoeConfig& config, int64_t hidden_size, const std::st
         {.gate_up = {nullptr,
                      {{expert + config.names.gate, inner}, {expert + config.names.up, inner}},
                      hidden_size,
-                     Split::kRows,
+                     Split::kInnerRows,
                      false,
                      format},
          .down = {nullptr,
                   {{expert + config.names.down, hidden_size}},
                   inner,
-                  Split::kColumns,
+                  Split::kInnerColumns,
                   false,
                   format}});
   }
@@ -212,10 +212,12 @@ int64_t MoeStep::num_bytes(const ModelConfig& config, int64_t max_num_tokens) {
 ExpertsShape MoeStep::experts_shape(const ModelConfig& config, const Parallel& parallel,
                                     const Ops& ops) {
   const MoeConfig& moe = *decoder_config(config).moe;
-  const ExpertsShape chosen = {.num_experts = moe.routing.num_experts,
-                               .top_k = moe.routing.top_k,
-                               .hidden_size = config.hidden_size,
-                               .intermediate_size = shard(moe.intermediate_size, parallel).count};
+  const ExpertsShape chosen = {
+      .num_experts = moe.routing.num_experts,
+      .top_k = moe.routing.top_k,
+      .hidden_size = config.hidden_size,
+      .intermediate_size =
+          shard_inner(moe.intermediate_size, config.format, ops, parallel).slice.count};
   const ExpertsShape all = with_shared_experts(chosen, num_mergeable_experts(config));
   return ops.merges_shared_experts(all) ? all : chosen;
 }

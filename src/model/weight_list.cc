@@ -1,4 +1,6 @@
 // The tensors that a model's list of weights has, and the memory that they take.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <map>
@@ -59,31 +61,37 @@ void add_expert(const MlpBinding& expert, int experts, bool is_shared, int& num_
   }
 }
 
-// The part of a matrix that one rank has: that of rank 0, which is the largest and begins at 0.
-Shape kept_shape(const TensorSpec& tensor, const Parallel& parallel) {
-  const Parallel first = {.rank = 0, .size = parallel.size};
-  const int64_t num_rows = tensor.shape[0];
-  switch (tensor.split) {
-    case Split::kNone:
-      break;
-    case Split::kColumns:
-      return {num_rows, shard(tensor.shape[1], first).count};
-    case Split::kRows:
-    case Split::kVocabulary:
-      return {tensor.num_heads > 0 ? shard_heads(num_rows, tensor.num_heads, first).count
-                                   : shard(num_rows, first).count,
-              tensor.shape[1]};
-  }
-  return tensor.shape;
+// The part of a matrix that this rank has.
+struct KeptPart {
+  Slice rows;
+  Slice columns;
+
+  Shape shape() const { return {rows.count, columns.count}; }
+};
+
+KeptPart kept_part(const TensorSpec& tensor, const Ops& ops, const Parallel& parallel) {
+  KeptPart part = {{0, tensor.shape[0]}, {0, tensor.shape[1]}};
+  const auto divide = [&](Slice& axis) {
+    axis = shard_axis(axis.count, tensor.split, tensor.num_heads, tensor.format, ops, parallel);
+  };
+  if (splits_rows(tensor.split)) divide(part.rows);
+  if (splits_columns(tensor.split)) divide(part.columns);
+  return part;
+}
+
+// The scheme of this part, with smaller blocks if its borders cut blocks.
+WeightScheme kept_scheme(const TensorSpec& tensor, WeightScheme scheme, const KeptPart& part) {
+  scheme.block_rows = cut_block(scheme.block_rows, part.rows, tensor.shape[0]);
+  scheme.block_columns = cut_block(scheme.block_columns, part.columns, tensor.shape[1]);
+  return scheme;
 }
 
 // The scales of this part. A stack has more if a border cuts smaller blocks in another matrix of
 // it, or if the heights of its matrices are not multiples of a block.
-int64_t num_kept_scales(const TensorSpec& tensor, WeightScheme scheme, const Shape& kept) {
-  if (scheme.scales != ScaleLayout::kBlocks) return kept[0];
-  scheme.block_rows = cut_block(scheme.block_rows, {0, kept[0]}, tensor.shape[0]);
-  scheme.block_columns = cut_block(scheme.block_columns, {0, kept[1]}, tensor.shape[1]);
-  return scales_shape(scheme, kept).num_elements();
+int64_t num_kept_scales(const TensorSpec& tensor, const WeightScheme& scheme,
+                        const KeptPart& part) {
+  if (scheme.scales != ScaleLayout::kBlocks) return part.rows.count;
+  return scales_shape(kept_scheme(tensor, scheme, part), part.shape()).num_elements();
 }
 
 // The order of the columns, which a stack has once. Random weights have none, and are counted as
@@ -103,7 +111,7 @@ int64_t bytes_of_blocks(const TensorSpec& tensor, const WeightSource& source, co
       !divides_blocks(tensor.split, tensor.shape, blocks->block_elements, parallel.size)) {
     return 0;
   }
-  return kept_shape(tensor, parallel).num_elements() / blocks->block_elements *
+  return kept_part(tensor, ops, parallel).shape().num_elements() / blocks->block_elements *
          ops.block_bytes(*blocks);
 }
 
@@ -113,7 +121,7 @@ int64_t quantized_bytes(const TensorSpec& tensor, const WeightSource& source, co
   if (tensor.kind != TensorSpec::Kind::kMatrix) return 0;
   const int64_t in_blocks = bytes_of_blocks(tensor, source, ops, parallel);
   if (in_blocks > 0) return in_blocks;
-  const Shape kept = kept_shape(tensor, parallel);
+  const Shape kept = kept_part(tensor, ops, parallel).shape();
   const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
   const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
   // A tensor of another type than the format's has no scales; the load refuses it.
@@ -185,7 +193,7 @@ Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const ExpandedMatrices&
     const int64_t bytes = quantized_bytes(tensor, source, ops, parallel);
     if (bytes > 0) return KeptTensor{bytes + order_bytes(tensor), true, false};
   }
-  const Shape kept = kept_shape(tensor, parallel);
+  const KeptPart kept = kept_part(tensor, ops, parallel);
   const DType stored = source.dtype_of(stored_name(tensor, source)).value_or(DType::kF32);
   const WeightScheme stored_scheme = scheme_of(tensor.format, stored);
   // The load refuses such a tensor by its name.
@@ -194,17 +202,35 @@ Result<KeptTensor> kept_tensor(const TensorSpec& tensor, const ExpandedMatrices&
   const bool is_expanded = tensor.kind == TensorSpec::Kind::kPlain || is_integer(stored_scheme);
   const WeightScheme scheme = is_expanded ? plain_scheme(stored_scheme) : stored_scheme;
   QUIRE_ASSIGN_OR_RETURN(const DType dtype, ops.linear_dtype(scheme));
-  const int64_t values = kept.num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
+  const int64_t values = kept.shape().num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
   if (dtype != DType::kF8E4M3) return KeptTensor{values, is_quantized, is_quantized};
   // A device that keeps FP8 also keeps F32 scales: of blocks, or one per row.
   const int64_t num_scales = num_kept_scales(tensor, scheme, kept);
   return KeptTensor{values + num_scales * int64_t{sizeof(float)}, true, false};
 }
 
+// Fails if the rank's part cuts a block of FP8 values and the device needs whole ones.
+Status check_whole_blocks(const TensorSpec& tensor, const WeightSource& source, const Ops& ops,
+                          const Parallel& parallel) {
+  const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
+  const WeightScheme scheme = scheme_of(tensor.format, stored.values.value_or(DType::kF32));
+  if (!ops.needs_whole_blocks() || !has_fp8_blocks(scheme)) return {};
+  const KeptPart part = kept_part(tensor, ops, parallel);
+  if (kept_scheme(tensor, scheme, part) == scheme) return {};
+  return unimplemented(fmt::format(
+      "[model] tensor {}: a rank's part cuts a block of FP8 values with one scale, and the device "
+      "needs whole ones; got {} of its {}, expected multiples of {} x {}; choose a smaller "
+      "`tensor_parallel_size`, or use --device cpu",
+      quote_name(stored_name(tensor, source)), shape_text(part.shape()), shape_text(tensor.shape),
+      scheme.block_rows, scheme.block_columns));
+}
+
 // check_slices() of one tensor. A matrix that is expanded at load can be cut anywhere.
 Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightSource& source,
                    const Ops& ops, const Parallel& parallel) {
-  if (tensor.split != Split::kColumns || tensor.kind != TensorSpec::Kind::kMatrix) return {};
+  if (tensor.kind != TensorSpec::Kind::kMatrix) return {};
+  QUIRE_RETURN_IF_ERROR(check_whole_blocks(tensor, source, ops, parallel));
+  if (!splits_columns(tensor.split)) return {};
   const bool is_mixed = tensor.expert_part >= 0 && mixed.contains(tensor.experts);
   if (is_mixed || (tensor.experts >= 0 && !ops.packs_experts())) return {};
   const StoredType stored = stored_type(tensor.matrix, tensor.format, source);
@@ -218,7 +244,7 @@ Status check_slice(const TensorSpec& tensor, const std::set<int>& mixed, WeightS
     QUIRE_ASSIGN_OR_RETURN(group_of, source.integers(groups, tensor.shape[1]));
   }
   return check_column_slice(scheme, tensor.shape, !std::ranges::is_sorted(group_of),
-                            shard(tensor.shape[1], parallel), stored_name(tensor, source));
+                            kept_part(tensor, ops, parallel).columns, stored_name(tensor, source));
 }
 
 }  // namespace
@@ -315,7 +341,7 @@ Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const Weigh
     if (kept.is_quantized) ++plan.quantized.num_all;
     if (kept.is_expanded) ++plan.quantized.num_expanded;
     if (tensor.matrix.empty()) continue;
-    plan.max_columns = std::max(plan.max_columns, kept_shape(tensor, parallel)[1]);
+    plan.max_columns = std::max(plan.max_columns, kept_part(tensor, ops, parallel).columns.count);
   }
   return plan;
 }

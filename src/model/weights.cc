@@ -178,7 +178,9 @@ Status Loader::load_experts(const ExpertsBinding& binding) {
   ExpertsBinding all = merges_shared ? merge_shared_experts(binding) : binding;
   const bool expands = are_mixed || !ops_.packs_experts();
   for (MlpBinding& expert : all.each) expert.gate_up.expands = expert.down.expands = expands;
-  all.shape.intermediate_size = shard(all.shape.intermediate_size, parallel_).count;
+  all.shape.intermediate_size =
+      shard_inner(all.shape.intermediate_size, binding.each.front().down.format, ops_, parallel_)
+          .slice.count;
   BoundExperts source(matrices_, std::move(all.each), all.shape);
   Result<std::unique_ptr<Experts>> experts = ops_.make_experts(source);
   if (!experts.ok()) {
@@ -206,6 +208,11 @@ bool Loader::can_merge_shared_experts(const ExpertsBinding& binding) const {
     return ops_.packs_experts() && (has_integers || matrices_.keeps_blocks(matrix));
   };
   if (binding.num_shared > 1 && (is_kept(first.gate_up) || is_kept(first.down))) return false;
+  // In unequal parts, a rank's blocks of several experts are not those of their MLP, which the plan
+  // counts.
+  const int64_t inner = binding.shape.intermediate_size;
+  const int64_t kept = shard_inner(inner, first.down.format, ops_, parallel_).slice.count;
+  if (binding.num_shared > 1 && kept * parallel_.size != inner) return false;
   return are_alike(binding.shared.gate_up, first.gate_up) &&
          are_alike(binding.shared.down, first.down) &&
          ops_.merges_shared_experts(with_shared_experts(binding.shape, binding.num_shared));

@@ -26,11 +26,16 @@ enum class Split {
   kNone,
   kRows,
   kColumns,
+  kInnerRows,  // the rows or columns are an MLP's inner size (shard_inner)
+  kInnerColumns,
   kVocabulary,  // rows, each of one token; the last ranks may have fewer
 };
 
 constexpr bool splits_rows(Split split) {
-  return split == Split::kRows || split == Split::kVocabulary;
+  return split == Split::kRows || split == Split::kInnerRows || split == Split::kVocabulary;
+}
+constexpr bool splits_columns(Split split) {
+  return split == Split::kColumns || split == Split::kInnerColumns;
 }
 
 // A matrix of the checkpoint, [num_rows, MatrixBinding::num_columns].
@@ -206,8 +211,9 @@ struct WeightPlan {
 Result<WeightPlan> plan_weights(std::span<const TensorSpec> tensors, const WeightSource& source,
                                 const Ops& ops, const Parallel& parallel);
 
-// Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks
-// (check_column_slice). It reads no numbers of the tensors but their group indices (g_idx).
+// Fails if load_weights() would, after minutes, because a matrix cannot be divided among the ranks:
+// by check_column_slice, or because the device needs whole blocks. It reads no numbers of the
+// tensors but their group indices (g_idx).
 Status check_slices(std::span<const TensorSpec> tensors, WeightSource& source, const Ops& ops,
                     const Parallel& parallel);
 
@@ -243,11 +249,43 @@ constexpr Slice shard_heads(int64_t num_rows, int num_heads, const Parallel& par
   return shard(num_rows, {parallel.rank / ranks_per_head, num_heads});
 }
 
+// One rank's part of an MLP's inner size.
+struct InnerPart {
+  Slice slice;
+  // There are more ranks than blocks, and the slice is another rank's. In the matrix whose columns
+  // the inner size is, this rank has zeros in place of it, so that its product adds nothing.
+  bool is_zero = false;
+};
+
+// The parts of an inner size whose blocks of `block` elements have one scale. They are equal if
+// they cut no block, or if there is only one. Otherwise every rank has whole blocks, and the first
+// ranks have one more than the last if the number of ranks does not divide that of blocks.
+constexpr InnerPart shard_blocks(int64_t total, int64_t block, const Parallel& parallel) {
+  if (block >= total || total % (block * parallel.size) == 0) return {shard(total, parallel)};
+  const int64_t num_blocks = ceil_div(total, block);
+  const int64_t least = num_blocks / parallel.size;
+  const int64_t num_larger = num_blocks % parallel.size;
+  const int64_t place = std::min<int64_t>(parallel.rank, num_blocks - 1);
+  const int64_t first = (place * least + std::min(place, num_larger)) * block;
+  const int64_t most = (least + (place < num_larger ? 1 : 0)) * block;
+  return {{first, std::min(most, total - first)}, parallel.rank >= num_blocks};
+}
+
+// This rank's part of the inner size of an MLP whose matrices have this format: in whole blocks if
+// the device needs them (Ops::needs_whole_blocks).
+InnerPart shard_inner(int64_t total, const std::optional<WeightFormat>& format, const Ops& ops,
+                      const Parallel& parallel);
+
+// This rank's part of an axis with `size` elements, of `num_heads` heads (MatrixPart::num_heads),
+// of a matrix that is divided along this axis.
+Slice shard_axis(int64_t size, Split split, int num_heads,
+                 const std::optional<WeightFormat>& format, const Ops& ops,
+                 const Parallel& parallel);
+
 // Whether blocks of `block_elements` along the rows remain whole if the matrix is divided.
 constexpr bool divides_blocks(Split split, const Shape& matrix, int64_t block_elements,
                               int num_parts) {
-  return split != Split::kColumns || num_parts == 1 ||
-         matrix[1] % (num_parts * block_elements) == 0;
+  return !splits_columns(split) || num_parts == 1 || matrix[1] % (num_parts * block_elements) == 0;
 }
 
 // The numbers along an axis of a matrix with one scale in a slice whose blocks have `block` of

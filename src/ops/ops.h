@@ -297,6 +297,9 @@ class Ops {
   // the bits that quantize_rows() computes on the host. They fail with kInvalidArgument if a matrix
   // in memory has an infinity or a NaN.
   virtual bool quantizes_rows() const { return false; }
+  // Whether a matrix of FP8 values with a scale per block must have whole blocks, except for the
+  // last ones along either axis. Otherwise a border between ranks may cut blocks into smaller ones.
+  virtual bool needs_whole_blocks() const { return false; }
   // Makes a PerHeadLinear of one matrix per head, [out_features, in_features] in F32, F16 or BF16,
   // as make_linear makes a Linear.
   virtual Result<std::unique_ptr<PerHeadLinear>> make_per_head_linear(

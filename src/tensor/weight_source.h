@@ -127,6 +127,10 @@ constexpr bool is_integer(const WeightScheme& scheme) {
   return scheme.values == DType::kI8;
 }
 
+constexpr bool has_fp8_blocks(const WeightScheme& scheme) {
+  return scheme.values == DType::kF8E4M3 && scheme.scales == ScaleLayout::kBlocks;
+}
+
 // The block of `matrix` [rows, columns] that shares one scale; not for kNone.
 Shape scale_block(const WeightScheme& scheme, const Shape& matrix);
 // The shape of the scales of `matrix`; the last block along either axis may be incomplete.

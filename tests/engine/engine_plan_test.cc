@@ -310,7 +310,7 @@ TEST_F(EnginePlanTest, PlansTheWorkspaceOfExperts) {
   const int64_t workspace = experts_workspace_bytes(model, limits, ops).value();
   EXPECT_GT(workspace, 0);
   EXPECT_EQ(planned->memory_request.activation_bytes,
-            estimate_activation_bytes(model, limits, ops.activation_dtype()) + workspace);
+            family_of(model).activation_bytes(model, limits, ops) + workspace);
 }
 
 TEST_F(EnginePlanTest, RefusesExpertsThatTheDeviceDoesNotCompute) {

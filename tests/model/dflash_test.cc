@@ -243,7 +243,7 @@ TEST(DFlash, PlansItsMemory) {
     ASSERT_TRUE(parts.load().ok());
     limits.tapped_layers = {1, 4, 7};  // of the target
     const int64_t logits = int64_t{limits.max_num_logit_rows} * shape.draft_vocab * 4;
-    EXPECT_EQ(dflash_activation_bytes(config, limits, DType::kF32), ops.num_bytes + logits);
+    EXPECT_EQ(dflash_activation_bytes(config, limits, ops), ops.num_bytes + logits);
 
     std::set<std::string> listed = {"confidence_head.proj.bias", "confidence_head.proj.weight",
                                     "d2t", "t2d"};

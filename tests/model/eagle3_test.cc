@@ -247,7 +247,7 @@ TEST(Eagle3, PlansItsMemory) {
     ASSERT_TRUE(parts.load().ok());
     limits.tapped_layers = {1, 2};  // of the target
     const int64_t logits = int64_t{limits.max_num_logit_rows} * shape.draft_vocab * 4;
-    EXPECT_EQ(eagle3_activation_bytes(config, limits, DType::kF32), ops.num_bytes + logits);
+    EXPECT_EQ(eagle3_activation_bytes(config, limits, ops), ops.num_bytes + logits);
 
     std::set<std::string> listed = {"d2t", "t2d"};
     int64_t num_elements = 0;

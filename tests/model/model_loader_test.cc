@@ -2,12 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <array>
 #include <barrier>
 #include <cmath>
 #include <map>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "base/thread_pool.h"
 #include "cpu/attention/reference.h"
@@ -226,6 +226,41 @@ TEST(Shard, PartsTileTheWholeOnce) {
       EXPECT_EQ(next, total);
     }
   }
+}
+
+TEST(Shard, BlocksOfAnInnerSizeStayWhole) {
+  for (const int64_t block : {1, 8, 16, 128}) {
+    for (const int size : {1, 2, 3, 4, 8, 64}) {
+      for (const int64_t width : {1, 3, 8, 12, 24, 64, 96, 192, 256, 320}) {
+        SCOPED_TRACE(fmt::format("{} ranks of {} and blocks of {}", size, width, block));
+        const int64_t total = width * size;
+        const bool has_equal_parts = block >= total || width % block == 0;
+        const int64_t most = shard_blocks(total, block, {0, size}).slice.count;
+        int64_t next = 0;
+        for (int rank = 0; rank < size; ++rank) {
+          const auto [slice, is_zero] = shard_blocks(total, block, {rank, size});
+          EXPECT_GT(slice.count, 0);
+          EXPECT_LE(slice.count, most) << "rank 0 has the largest part";
+          if (has_equal_parts) {
+            EXPECT_EQ(slice.first, shard(total, {rank, size}).first);
+            EXPECT_EQ(slice.count, width);
+          } else {
+            EXPECT_EQ(slice.first % block, 0);
+            EXPECT_EQ(cut_block(block, slice, total), block);
+            EXPECT_EQ(most, std::min(round_up(width, block), total));
+          }
+          EXPECT_EQ(is_zero, next == total);
+          if (is_zero) continue;
+          EXPECT_EQ(slice.first, next);
+          next += slice.count;
+        }
+        EXPECT_EQ(next, total);
+      }
+    }
+  }
+  EXPECT_EQ(shard_blocks(1536, 128, {0, 8}).slice.count, 256);
+  EXPECT_EQ(shard_blocks(1536, 128, {7, 8}).slice.count, 128);
+  EXPECT_EQ(shard_blocks(1000, 128, {1, 2}).slice.count, 1000 - 512) << "the last block has 104";
 }
 
 TEST(Shard, RanksBeyondTheHeadsShareOne) {
@@ -474,21 +509,23 @@ ModelConfig fp8_config(const WeightScheme& scheme) {
   return config;
 }
 
-// Adds over two threads, each of which runs one rank.
-class TwoRankOps : public ReferenceOps {
+// Adds over threads, each of which runs one rank.
+class RankOps : public ReferenceOps {
  public:
   struct Rendezvous {
-    std::barrier<> barrier{2};
-    TensorView parts[2];
+    explicit Rendezvous(int num_ranks)
+        : barrier(num_ranks), parts(static_cast<size_t>(num_ranks)) {}
+    std::barrier<> barrier;
+    std::vector<TensorView> parts;
   };
-  TwoRankOps(Rendezvous& rendezvous, int rank) : rendezvous_(rendezvous), rank_(rank) {}
+  RankOps(Rendezvous& rendezvous, size_t rank) : rendezvous_(rendezvous), rank_(rank) {}
 
   void all_reduce(TensorView x, Stream& /*stream*/) override {
     rendezvous_.parts[rank_] = x;
     rendezvous_.barrier.arrive_and_wait();
     std::vector<float> sum(static_cast<size_t>(x.shape.num_elements()));
-    for (size_t i = 0; i < sum.size(); ++i) {
-      sum[i] = rendezvous_.parts[0].as<float>()[i] + rendezvous_.parts[1].as<float>()[i];
+    for (const TensorView& part : rendezvous_.parts) {
+      for (size_t i = 0; i < sum.size(); ++i) sum[i] += part.as<float>()[i];
     }
     rendezvous_.barrier.arrive_and_wait();
     std::copy(sum.begin(), sum.end(), x.as<float>());
@@ -510,7 +547,7 @@ class TwoRankOps : public ReferenceOps {
 
  private:
   Rendezvous& rendezvous_;
-  int rank_;
+  size_t rank_;
 };
 
 std::vector<float> prompt_logits(const ModelConfig& config, WeightSource& weights, Ops& ops,
@@ -523,18 +560,19 @@ std::vector<float> prompt_logits(const ModelConfig& config, WeightSource& weight
   return harness.step({{0, {1, 5, 19, 0, 7, 7, 3}}}).value().front();
 }
 
-// Computes the parts of two ranks. `make_source` gives each rank its own weights.
-template <class RankOps = TwoRankOps, class MakeSource>
-std::array<std::vector<float>, 2> logits_of_two_ranks(const ModelConfig& config,
-                                                      const MakeSource& make_source) {
-  TwoRankOps::Rendezvous rendezvous;
-  std::array<std::vector<float>, 2> got;
+// Computes the parts of all ranks. `make_source` gives each rank its own weights.
+template <class OpsOfRank = RankOps, class MakeSource>
+std::vector<std::vector<float>> logits_of_ranks(const ModelConfig& config,
+                                                const MakeSource& make_source, int num_ranks = 2) {
+  RankOps::Rendezvous rendezvous(num_ranks);
+  std::vector<std::vector<float>> got(static_cast<size_t>(num_ranks));
   std::vector<std::thread> ranks;
-  for (int rank = 0; rank < 2; ++rank) {
+  for (int rank = 0; rank < num_ranks; ++rank) {
     ranks.emplace_back([&, rank] {
-      RankOps ops(rendezvous, rank);
+      const auto idx = static_cast<size_t>(rank);
+      OpsOfRank ops(rendezvous, idx);
       auto weights = make_source();
-      got[static_cast<size_t>(rank)] = prompt_logits(config, weights, ops, {rank, 2});
+      got[idx] = prompt_logits(config, weights, ops, {rank, num_ranks});
     });
   }
   for (std::thread& rank : ranks) rank.join();
@@ -550,6 +588,11 @@ constexpr std::string_view kMixtral =
     R"({"architectures":["MixtralForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
     R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,)"
     R"("vocab_size":20,"max_position_embeddings":64,"num_local_experts":5})";
+constexpr std::string_view kQwenMoe =
+    R"({"architectures":["Qwen3MoeForCausalLM"],"hidden_size":16,"intermediate_size":40,)"
+    R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":2,"head_dim":8,)"
+    R"("vocab_size":20,"max_position_embeddings":64,"num_experts":5,"num_experts_per_tok":2,)"
+    R"("moe_intermediate_size":24,"mlp_only_layers":[1]})";
 constexpr std::string_view kDeepseek =
     R"({"architectures":["DeepseekV2ForCausalLM"],"hidden_size":16,"intermediate_size":24,)"
     R"("num_hidden_layers":2,"num_attention_heads":4,"num_key_value_heads":4,"q_lora_rank":8,)"
@@ -572,7 +615,7 @@ TEST(Parallel, TwoRanksGiveTheLogitsOfOne) {
     DummyWeights weights(DType::kF32);
     const std::vector<float> expected = prompt_logits(config, weights, one_rank, {0, 1});
     for (const std::vector<float>& logits :
-         logits_of_two_ranks(config, [] { return DummyWeights(DType::kF32); })) {
+         logits_of_ranks(config, [] { return DummyWeights(DType::kF32); })) {
       expect_near_all(logits, expected);
     }
   }
@@ -679,13 +722,13 @@ TEST(Taps, AreTheInputsOfTheirLayers) {
 TEST(Taps, CountAsActivations) {
   const ModelConfig config = small_config();
   ModelLimits limits = small_limits();
-  const int64_t without = estimate_activation_bytes(config, limits, DType::kF32);
+  ReferenceOps ops;
+  const int64_t without = estimate_activation_bytes(config, limits, ops).value();
   limits.tapped_layers = {0, 1};
-  EXPECT_EQ(estimate_activation_bytes(config, limits, DType::kF32),
+  EXPECT_EQ(estimate_activation_bytes(config, limits, ops).value(),
             without + int64_t{limits.max_num_tokens} * 2 * 16 * 4);
   limits.tapped_layers = {1, 0};
   DummyWeights weights(DType::kF32);
-  ReferenceOps ops;
   EXPECT_DEATH((void)load_model(config, weights, ops, limits), "not ascending layers");
 }
 
@@ -704,7 +747,7 @@ TEST(Fp8Checkpoint, IsTheModelOfItsNumbers) {
     const auto cpu = make_cpu_ops(pool);
     expect_near_all(prompt_logits(fp8_config(scheme), scaled, *cpu, {0, 1}), expected);
     for (const std::vector<float>& logits :
-         logits_of_two_ranks(fp8_config(scheme), [&scheme] { return Fp8Weights(scheme, false); })) {
+         logits_of_ranks(fp8_config(scheme), [&scheme] { return Fp8Weights(scheme, false); })) {
       expect_near_all(logits, expected);
     }
   }
@@ -725,9 +768,70 @@ TEST(Fp8Checkpoint, RanksMayCutBlocksOfScales) {
   Fp8Weights weights = make_source();
   ReferenceOps one_rank;
   const std::vector<float> expected = prompt_logits(fp8_config(blocks), weights, one_rank, {0, 1});
-  for (const auto& logits : logits_of_two_ranks(fp8_config(blocks), make_source)) {
+  for (const auto& logits : logits_of_ranks(fp8_config(blocks), make_source)) {
     expect_near_all(logits, expected);
   }
+}
+
+// Takes blocks of 8 x 8 alone, as a GPU takes those of 128 x 128.
+class WholeBlockOps final : public RankOps {
+ public:
+  using RankOps::RankOps;
+  bool needs_whole_blocks() const override { return true; }
+  Result<std::unique_ptr<Linear>> make_linear(const LinearSource& source) override {
+    for (const WeightView& weight : source.weights) {
+      const WeightScheme& scheme = weight.scheme;
+      if (!has_fp8_blocks(scheme)) continue;
+      if (scheme.block_rows != 8 || scheme.block_columns != 8) return unimplemented("cut blocks");
+      EXPECT_EQ(weight.scales.shape, scales_shape(scheme, weight.values.shape));
+    }
+    return RankOps::make_linear(source);
+  }
+};
+
+constexpr WeightScheme kBlocksOf8 = {DType::kF8E4M3, ScaleLayout::kBlocks, 8, 8};
+
+ModelConfig in_blocks_of_8(ModelConfig config) {
+  config.format = fp8_config(kBlocksOf8).format;
+  return config;
+}
+
+// The MLPs' inner sizes are 3 and 5 blocks, so that 2 ranks have different numbers of them, and of
+// 4 ranks the last has none of 3. The experts of DeepSeek have one block of 8, which two ranks
+// share.
+TEST(Fp8Checkpoint, RanksHaveWholeBlocksIfTheDeviceNeedsThem) {
+  const auto make_source = [] { return Fp8Weights(kBlocksOf8, false); };
+  const auto parsed = [](std::string_view json) {
+    return parse_model_config(json, "test").value();
+  };
+  for (const ModelConfig& plain : {small_config(), small_config(biased_decoder()), parsed(kQwenMoe),
+                                   parsed(kMixtral), parsed(kDeepseek)}) {
+    const ModelConfig config = in_blocks_of_8(plain);
+    SCOPED_TRACE(config.architecture);
+    Fp8Weights weights = make_source();
+    ReferenceOps one_rank;
+    const std::vector<float> expected = prompt_logits(config, weights, one_rank, {0, 1});
+    for (const int num_ranks : {2, 4}) {
+      if (num_ranks == 4 && decoder_config(config).mla) continue;  // a rank would have 1.5 blocks
+      for (const auto& logits : logits_of_ranks<WholeBlockOps>(config, make_source, num_ranks)) {
+        expect_near_all(logits, expected);
+      }
+    }
+  }
+}
+
+// The heads of 4 ranks have 12 columns of o.
+TEST(Fp8Checkpoint, HeadsThatCutABlockAreRefusedIfTheDeviceNeedsWholeOnes) {
+  const ModelConfig config = in_blocks_of_8(parse_model_config(kDeepseek, "deepseek").value());
+  Fp8Weights weights(kBlocksOf8, false);
+  RankOps::Rendezvous rendezvous(1);
+  const WholeBlockOps ops(rendezvous, 0);
+  EXPECT_TRUE(check_slices(config, weights, ops, {1, 2}).ok());
+  EXPECT_TRUE(check_slices(config, weights, ReferenceOps(), {0, 4}).ok());
+  EXPECT_THAT(check_slices(config, weights, ops, {0, 4}).message(),
+              AllOf(HasSubstr("model.layers.0.self_attn.o_proj.weight"),
+                    HasSubstr("got [16, 12] of its [16, 48], expected multiples of 8 x 8"),
+                    HasSubstr("tensor_parallel_size")));
 }
 
 // Quantizes matrices itself, as a GPU does.
@@ -758,8 +862,8 @@ TEST(Fp8AtLoad, DevicesQuantizeAsTheLoader) {
       EXPECT_EQ(prompt_logits(config, weights, ops, {0, 1}), expected) << fills_repeated;
     }
     // The sums of two ranks are those of the loader's ranks, because the scales are the same.
-    EXPECT_EQ(logits_of_two_ranks<QuantizingOps<TwoRankOps>>(config, make_source),
-              logits_of_two_ranks(config, make_source));
+    EXPECT_EQ(logits_of_ranks<QuantizingOps<RankOps>>(config, make_source),
+              logits_of_ranks(config, make_source));
     ModelConfig plain = config;
     plain.format.reset();
     EXPECT_NE(prompt_logits(plain, weights, reference, {0, 1}), expected);
@@ -903,9 +1007,17 @@ TEST(WeightBytes, CountTheOrderOfColumnsOncePerStack) {
   EXPECT_EQ(bytes(in_f32), expanded);
 }
 
-// Keeps FP8 with its scales, and counts the bytes of the matrices that it is given.
+// Keeps FP8 with its scales, and counts the bytes of the matrices that it is given and of the
+// buffers.
 class Fp8Ops final : public ReferenceOps {
  public:
+  explicit Fp8Ops(bool needs_whole_blocks) : needs_whole_blocks_(needs_whole_blocks) {}
+  bool needs_whole_blocks() const override { return needs_whole_blocks_; }
+  Result<Tensor> allocate(const Shape& shape, DType dtype) override {
+    num_buffer_bytes += shape.num_elements() * static_cast<int64_t>(dtype_bytes(dtype));
+    return ReferenceOps::allocate(shape, dtype);
+  }
+  bool merges_shared_experts(const ExpertsShape& /*shape*/) const override { return true; }
   Result<DType> linear_dtype(const WeightScheme& scheme) const override {
     return scheme.values == DType::kF8E4M3 ? scheme.values : DType::kF32;
   }
@@ -919,23 +1031,60 @@ class Fp8Ops final : public ReferenceOps {
   }
 
   int64_t num_bytes = 0;
+  int64_t num_buffer_bytes = 0;
+
+ private:
+  bool needs_whole_blocks_;
 };
+
+// Checks the plan of one rank's weights and buffers against what its load makes. Its vectors have
+// `num_vector_bytes`.
+void expect_planned(const ModelConfig& config, int64_t num_vector_bytes, bool needs_whole_blocks,
+                    const Parallel& parallel) {
+  SCOPED_TRACE(fmt::format("{}, whole blocks: {}, rank {} of {}", config.architecture,
+                           needs_whole_blocks, parallel.rank, parallel.size));
+  Fp8Weights weights(config.format->scheme, false);
+  Fp8Ops ops(needs_whole_blocks);
+  ModelLimits limits = small_limits();
+  limits.max_num_tokens = 64;
+  limits.parallel = parallel;
+  ASSERT_TRUE(load_model(config, weights, ops, limits).ok());
+  EXPECT_EQ(plan_weights(config, weights, ops, parallel).value().num_bytes,
+            num_vector_bytes + ops.num_bytes);
+  const int64_t logits = int64_t{limits.max_num_logit_rows} * config.vocab_size * 4;
+  EXPECT_EQ(estimate_activation_bytes(config, limits, ops).value(), ops.num_buffer_bytes + logits);
+}
 
 TEST(WeightBytes, CountTheScalesOfBlocksThatABorderCuts) {
   constexpr int64_t kNormBytes = 4 * (2 * 2 * 16 + 16);
   for (const int64_t block : {4, 8, 16}) {
+    const WeightScheme scheme = {DType::kF8E4M3, ScaleLayout::kBlocks, block, block};
     for (const int num_ranks : {1, 2, 4}) {
-      const WeightScheme scheme = {DType::kF8E4M3, ScaleLayout::kBlocks, block, block};
-      Fp8Weights weights(scheme, false);
-      Fp8Ops ops;
-      ModelLimits limits = small_limits();
-      limits.parallel.size = num_ranks;
-      ASSERT_TRUE(load_model(fp8_config(scheme), weights, ops, limits).ok());
-      EXPECT_EQ(plan_weights(fp8_config(scheme), weights, ops, limits.parallel).value().num_bytes,
-                kNormBytes + ops.num_bytes)
-          << block << " and " << num_ranks;
+      for (int rank = 0; rank < num_ranks; ++rank) {
+        for (const bool needs_whole_blocks : {false, true}) {
+          expect_planned(fp8_config(scheme), kNormBytes, needs_whole_blocks, {rank, num_ranks});
+        }
+      }
     }
   }
+}
+
+TEST(WeightBytes, CountTheWholeBlocksOfExperts) {
+  const ModelConfig config = in_blocks_of_8(parse_model_config(kQwenMoe, "qwen").value());
+  constexpr int64_t kNormBytes = 4 * (2 * (2 * 16 + 2 * 8) + 16);
+  for (int rank = 0; rank < 4; ++rank) expect_planned(config, kNormBytes, true, {rank, 4});
+}
+
+// Two shared experts of 3 blocks each are merged with the others, but not if 2 ranks have 2 blocks
+// and 1 of each: as one MLP, they are 3 blocks per rank.
+TEST(WeightBytes, CountTheWholeBlocksOfSharedExperts) {
+  std::string json(kDeepseek);
+  json.replace(json.find(R"("moe_intermediate_size":8,"n_shared_experts":1)"), 46,
+               R"("moe_intermediate_size":24,"n_shared_experts":2)");
+  const ModelConfig config = in_blocks_of_8(parse_model_config(json, "deepseek").value());
+  constexpr int64_t kNormBytes = 4 * (2 * (2 * 16 + 8 + 16) + 16);
+  expect_planned(config, kNormBytes, true, {0, 1});
+  for (int rank = 0; rank < 2; ++rank) expect_planned(config, kNormBytes, true, {rank, 2});
 }
 
 TEST(WeightBytes, AreThoseOfTheLoadedModel) {

@@ -459,7 +459,7 @@ TEST(Moe, PlansItsMemory) {
     CountingOps ops;
     ASSERT_TRUE(load_model(config, *file.weights, ops, limits).ok());
     const int64_t logits = int64_t{limits.max_num_logit_rows} * kVocab * 4;
-    EXPECT_EQ(estimate_activation_bytes(config, limits, DType::kF32), ops.num_bytes + logits);
+    EXPECT_EQ(estimate_activation_bytes(config, limits, ops).value(), ops.num_bytes + logits);
     int64_t num_elements = 0;
     for (const auto& [name, tensor] : stored) {
       num_elements += static_cast<int64_t>(tensor.bytes.size() / sizeof(float));

@@ -159,7 +159,7 @@ TEST(Mtp, PlansItsMemory) {
   ASSERT_TRUE(load_mtp(head, *target, *file.weights, ops, drafter_limits()).ok());
   const ModelLimits limits = target_limits({});  // their taps are not the head's
   const int64_t logits = int64_t{limits.max_num_logit_rows} * config.vocab_size * 4;
-  EXPECT_EQ(mtp_activation_bytes(head, limits, DType::kF32), ops.num_bytes + logits);
+  EXPECT_EQ(mtp_activation_bytes(head, limits, ops), ops.num_bytes + logits);
 
   std::set<std::string> listed;
   int64_t num_elements = 0;

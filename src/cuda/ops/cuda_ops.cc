@@ -62,6 +62,7 @@ class CudaOpsImpl final : public CudaOps {
   bool mixes_experts() const override { return false; }
   bool fills_repeated() const override { return true; }
   bool quantizes_rows() const override { return true; }
+  bool needs_whole_blocks() const override { return true; }
   bool merges_shared_experts(const ExpertsShape& shape) const override {
     return experts_.takes_grouped(shape, activation_);
   }

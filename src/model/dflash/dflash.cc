@@ -412,15 +412,15 @@ std::vector<TensorSpec> list_dflash_tensors(const ModelConfig& drafter) {
 }
 
 int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& limits,
-                                DType activation) {
+                                const Ops& ops) {
   const DFlashConfig& config = dflash_config(drafter);
   ModelLimits own = limits;
   own.tapped_layers.clear();
   const int64_t kv_width = 2 * int64_t{config.num_kv_heads} * config.head_dim;
   const Saturated elements = Saturated(limits.max_num_tokens) * kv_width +
                              Saturated(limits.max_num_logit_rows) * config.markov_rank;
-  return (elements * static_cast<int64_t>(dtype_bytes(activation)) +
-          decoder_activation_bytes(drafter, own, activation))
+  return (elements * static_cast<int64_t>(dtype_bytes(ops.activation_dtype())) +
+          decoder_activation_bytes(drafter, own, ops))
       .get();
 }
 

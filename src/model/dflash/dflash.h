@@ -43,7 +43,7 @@ Status check_dflash(const ModelConfig& drafter, const ModelConfig& target);
 // As the functions of ModelFamily; the KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_dflash_tensors(const ModelConfig& drafter);
 int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& limits,
-                                DType activation);
+                                const Ops& ops);
 
 // Loads a drafter for `target`, which must outlive it: embeddings and an lm_head that the drafter's
 // checkpoint does not have are the target's. limits.tapped_layers are not read.

@@ -365,15 +365,15 @@ std::vector<TensorSpec> list_eagle3_tensors(const ModelConfig& head) {
 }
 
 int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
-                                DType activation) {
+                                const Ops& ops) {
   const Eagle3Config& eagle = eagle3_config(head);
   ModelLimits own = limits;
   own.tapped_layers.clear();
   const int64_t taps_width = eagle.num_taps() * eagle.target_hidden_size;
   const int64_t per_token = 2 * int64_t{head.hidden_size} + (eagle.norm_before_fc ? taps_width : 0);
-  const Saturated inputs =
-      Saturated(limits.max_num_tokens) * per_token * static_cast<int64_t>(dtype_bytes(activation));
-  return (inputs + decoder_activation_bytes(head, own, activation)).get();
+  const Saturated inputs = Saturated(limits.max_num_tokens) * per_token *
+                           static_cast<int64_t>(dtype_bytes(ops.activation_dtype()));
+  return (inputs + decoder_activation_bytes(head, own, ops)).get();
 }
 
 Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Model& target,

@@ -42,8 +42,7 @@ Status check_eagle3(const ModelConfig& head, const ModelConfig& target);
 
 // As the functions of ModelFamily; the KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_eagle3_tensors(const ModelConfig& head);
-int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
-                                DType activation);
+int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops);
 
 // Loads a head for `target`, which must outlive it: embeddings and an lm_head that the head's
 // checkpoint does not have are the target's. limits.tapped_layers are not read.

@@ -160,12 +160,12 @@ std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head) {
   return list_tensors(list_weights(head, weights));
 }
 
-int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, DType activation) {
+int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops) {
   ModelLimits own = limits;
   own.tapped_layers.clear();
   const Saturated pairs = Saturated(limits.max_num_tokens) * 2 * head.hidden_size *
-                          static_cast<int64_t>(dtype_bytes(activation));
-  return (pairs + decoder_activation_bytes(head, own, activation)).get();
+                          static_cast<int64_t>(dtype_bytes(ops.activation_dtype()));
+  return (pairs + decoder_activation_bytes(head, own, ops)).get();
 }
 
 Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model& target,

@@ -21,7 +21,7 @@ ModelConfig mtp_config(const ModelConfig& target);
 
 // As the functions of ModelFamily; the KV groups are decoder_kv_groups().
 std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head);
-int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, DType activation);
+int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops);
 
 // Loads the head from `source`, the target's checkpoint. `target` must outlive the head, which uses
 // its embeddings and lm_head. It must tap the output of its last layer.
