@@ -174,7 +174,8 @@ void EngineCore::wait_for_all() {
 
 // A failure is final, because the state of the device and of the scheduler is then unknown.
 void EngineCore::fail(const Status& error) noexcept {
-  log_error("{}", error.message());
+  // The nodes have logged their errors (Nodes::fail()).
+  if (!error.message().starts_with("[nodes] ")) log_error("{}", error.message());
   Status health = out_of_memory();
   run_nothrow([&] { health = unavailable(error.message()); });
   {

@@ -104,9 +104,10 @@ Nodes::Nodes(const NodePlace& place, std::chrono::milliseconds silence_timeout,
       try {
         f();
       } catch (...) {  // most likely std::bad_alloc
-        fail(make_exception_status([](const char* reason) {
+        const Status error = make_exception_status([](const char* reason) {
           return resource_exhausted(fmt::format("[nodes] a message is lost; {}", reason));
-        }));
+        });
+        fail_with(error, Origin::kHere);
       }
     });
   };
@@ -153,10 +154,11 @@ const std::string& Nodes::name(int node) const {
 
 void Nodes::send(Peer& peer, Kind kind, std::string_view bytes) {
   if (bytes.size() > kMaxMessageBytes) {
-    return fail(resource_exhausted(
+    const Status error = resource_exhausted(
         fmt::format("[nodes] a message to {} has {} bytes, expected at most {}; lower "
                     "`max_num_batched_tokens`",
-                    peer.name, bytes.size(), kMaxMessageBytes)));
+                    peer.name, bytes.size(), kMaxMessageBytes));
+    return fail_with(error, Origin::kHere);
   }
   const std::string head = head_bytes(static_cast<uint8_t>(kind), bytes.size());
   Status sent;
@@ -170,7 +172,7 @@ void Nodes::send(Peer& peer, Kind kind, std::string_view bytes) {
       "[nodes] {} cannot be reached: its process has ended or hangs, or its machine or the "
       "network is down; {}",
       peer.name, sent.message()));
-  fail_with(error, false);
+  fail_with(error, Origin::kElsewhere);
 }
 
 Status Nodes::read_frame(Peer& peer, Kind& kind, std::string& bytes) {
@@ -211,9 +213,9 @@ void Nodes::read(Peer& peer) {
     Kind kind = Kind::kAlive;
     std::string bytes;
     const Status received = read_frame(peer, kind, bytes);
-    if (!received.ok()) return fail_with(received, false);
+    if (!received.ok()) return fail_with(received, Origin::kElsewhere);
     if (kind == Kind::kAlive) continue;
-    if (kind == Kind::kError) return fail_with(read_error(bytes, peer.name), false);
+    if (kind == Kind::kError) return fail_with(read_error(bytes, peer.name), Origin::kElsewhere);
     bool is_full = false;
     {
       const std::lock_guard lock(mutex_);
@@ -226,8 +228,9 @@ void Nodes::read(Peer& peer) {
       }
     }
     if (is_full) {
-      return fail(internal_error(
-          fmt::format("[nodes] more than {} messages wait of {}", kMaxWaitingFrames, peer.name)));
+      const Status error = internal_error(
+          fmt::format("[nodes] more than {} messages wait of {}", kMaxWaitingFrames, peer.name));
+      return fail_with(error, Origin::kHere);
     }
     changed_.notify_all();
     if (kind == Kind::kEnd) return;
@@ -257,7 +260,7 @@ void Nodes::watch() {
           "[nodes] {} is silent for {:.1f} s: its process hangs, or its machine or the network is "
           "down",
           peer->name, std::chrono::duration<double>(silence).count()));
-      fail_with(error, false);
+      fail_with(error, Origin::kElsewhere);
     }
     lock.lock();
   }
@@ -311,8 +314,9 @@ Result<std::vector<std::string>> Nodes::all_gather(std::string_view what, std::s
     if (reader.is_complete() && gathered.size() == static_cast<size_t>(place_.num_nodes)) {
       return gathered;
     }
-    fail(internal_error(
-        fmt::format("[nodes] {} has sent malformed results of {}", peer(0).name, operation)));
+    const Status error = internal_error(
+        fmt::format("[nodes] {} has sent malformed results of {}", peer(0).name, operation));
+    fail_with(error, Origin::kHere);
     return status();
   }
   gathered.emplace_back(own);
@@ -323,8 +327,10 @@ Result<std::vector<std::string>> Nodes::all_gather(std::string_view what, std::s
     ByteReader reader(*bytes);
     reader(other_operation, gathered.emplace_back());
     if (reader.is_complete() && other_operation == operation) continue;
-    fail(internal_error(fmt::format("[nodes] {} runs the operation '{}', expected '{}' of node 0",
-                                    from->name, one_line(other_operation), operation)));
+    const Status error =
+        internal_error(fmt::format("[nodes] {} runs the operation '{}', expected '{}' of node 0",
+                                   from->name, one_line(other_operation), operation));
+    fail_with(error, Origin::kHere);
     return status();
   }
   ByteWriter writer;
@@ -344,21 +350,20 @@ Result<std::string> Nodes::broadcast(std::string_view what, std::string_view own
 // ---- Failures
 
 void Nodes::fail(const Status& error) {
-  fail_with(error, true);
+  fail_with(error, Origin::kCaller);
 }
 
-// The caller reports an error of its own. That of a connection or of another node is logged here,
-// because no step may run that would report it.
-void Nodes::fail_with(const Status& error, bool is_own) {
+// Errors that are not the caller's are logged here, because no step may run that would report them.
+void Nodes::fail_with(const Status& error, Origin origin) {
   {
     const std::lock_guard lock(mutex_);
     if (!error_.ok() || stopping_) return;
-    if (!is_own) log_error("{}", error.message());
+    if (origin != Origin::kCaller) log_error("{}", error.message());
     error_ = error;
   }
   changed_.notify_all();
   // Node 0 passes errors on, because the other nodes are not connected with each other.
-  if (is_own || place_.node == 0) {
+  if (origin != Origin::kElsewhere || place_.node == 0) {
     const std::string bytes = error_bytes(error);
     const std::string frame = head_bytes(static_cast<uint8_t>(Kind::kError), bytes.size()) + bytes;
     for (const auto& peer : peers_) {

@@ -58,7 +58,8 @@ class Nodes {
   // Ends the messages, on node 0 also those of the other nodes, without an error. Later errors do
   // not count. Node 0 calls it before it releases anything for which nodes wait for each other.
   void end();
-  // Reports an error of this node to all. The first error counts.
+  // Reports an error of this node to all. The first error counts. The caller logs it; all other
+  // errors, which begin with "[nodes] ", are logged here.
   void fail(const Status& error);
   // The error that ended the nodes.
   Status status() const;
@@ -75,7 +76,9 @@ class Nodes {
   Status read_frame(Peer& peer, Kind& kind, std::string& bytes);
   void read(Peer& peer);
   void watch();
-  void fail_with(const Status& error, bool is_own);
+  // kCaller: an error that fail() was given. kHere: one that this object has found on this node.
+  enum class Origin : uint8_t { kCaller, kHere, kElsewhere };
+  void fail_with(const Status& error, Origin origin);
   Result<std::string> take(int node, Kind kind);
 
   const NodePlace place_;

@@ -102,6 +102,18 @@ TEST_F(EngineCoreTest, ADeviceFaultFailsAllAndIsRemembered) {
   EXPECT_THAT(core_->health().message(), ::testing::HasSubstr("failed in step 3"));
 }
 
+TEST_F(EngineCoreTest, LeavesTheLogLineOfAFailedNodeToTheNodes) {
+  const auto log_with = [&](const char* error) {
+    ::testing::internal::CaptureStderr();
+    start({.step_fault_after = 0, .step_error = error});
+    EXPECT_EQ(submit().get().finish_reason, FinishReason::kError);
+    core_->stop();
+    return ::testing::internal::GetCapturedStderr();
+  };
+  EXPECT_THAT(log_with("[device] launch failed in step "), ::testing::HasSubstr("launch failed"));
+  EXPECT_EQ(log_with("[nodes] node 1 (b) has failed in step "), "");
+}
+
 TEST_F(EngineCoreTest, NoMemoryFailsAllAndEndsNothingElse) {
   start({.no_memory_in = 4});
   auto first = submit();

@@ -20,6 +20,7 @@ class FakeRunner final : public Runner {
     SeqId seq_fault = 0;        // this sequence's logits are NaN
     int step_fault_after = -1;  // the device fails in this step and in all later ones
     int no_memory_in = -1;      // enqueueing this step throws std::bad_alloc
+    const char* step_error = "[device] launch failed in step ";  // before the step's number
   };
 
   explicit FakeRunner(Faults faults) : faults_(faults) {}
@@ -42,7 +43,7 @@ class FakeRunner final : public Runner {
     StepResult result;
     const int step = num_steps_++;
     if (faults_.step_fault_after >= 0 && step >= faults_.step_fault_after) {
-      result.error = internal_error("[device] launch failed in step " + std::to_string(step));
+      result.error = internal_error(faults_.step_error + std::to_string(step));
       return result;
     }
     for (const SeqSpan& span : plan->spans) {
