@@ -58,11 +58,20 @@ std::optional<ApiError> check_model(RouteKind kind, const ServerState& state) {
       "model", "unsupported_model");
 }
 
-// Reads the headers that choose a replica.
+// Reads the headers that choose a replica. A header that is repeated names one rank.
 std::optional<ApiError> read_replica(const ModelInfo& model, RequestContext& context) {
   context.session_id = context.request.header("x-session-id");
   const std::string_view text = context.request.header("x-data-parallel-rank");
   if (text.data() == nullptr) return std::nullopt;  // an empty header names no replica either
+  for (const auto& [name, value] : context.request.headers) {
+    if (name != "x-data-parallel-rank" || value == text) continue;
+    return make_api_error(
+        400,
+        fmt::format("the header x-data-parallel-rank is repeated: got '{}' and '{}', expected one "
+                    "replica; send it once",
+                    text.substr(0, 200), std::string_view(value).substr(0, 200)),
+        "x-data-parallel-rank");
+  }
   int rank = -1;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), rank);
   const bool is_number = error == std::errc() && end == text.data() + text.size();
@@ -150,7 +159,9 @@ void Service::check_progress() {
     impl_->state.token_rates[r].sample(replicas[r].stats.num_generated_tokens, now);
   }
   const Status status = impl_->state.health.check(replicas, now).status;
-  if (!status.ok() && impl_->was_healthy) log_error("{}", status.message());
+  // An engine has logged its failure, but not the number of its replica.
+  const bool is_logged = replicas.size() == 1 && !replicas.front().health.ok();
+  if (!status.ok() && impl_->was_healthy && !is_logged) log_error("{}", status.message());
   if (status.ok() && !impl_->was_healthy) log_info("[server] the server makes progress again");
   impl_->was_healthy = status.ok();
 }
@@ -280,11 +291,17 @@ void Service::Impl::dispatch(const Route& route, RequestContext&& context) {
   }
   // Refuses requests that the model cannot serve, or without capacity, before their bodies are
   // parsed.
-  if (route.kind == RouteKind::kGeneration || route.kind == RouteKind::kEmbedding) {
+  const bool uses_engine =
+      route.kind == RouteKind::kGeneration || route.kind == RouteKind::kEmbedding;
+  if (uses_engine) {
     if (const auto error = check_model(route.kind, state)) return context.refuse(*error);
+  }
+  if (uses_engine || route.kind == RouteKind::kRender) {
     if (const auto error = read_replica(state.engine.model_info(), context)) {
       return context.refuse(*error);
     }
+  }
+  if (uses_engine) {
     Status capacity = state.admission.check_capacity(context.key_idx);
     if (!state.engine.health().ok()) capacity = engine_unavailable();
     if (!capacity.ok()) return context.refuse(api_error(capacity));

@@ -1373,6 +1373,51 @@ TEST_F(ServiceTest, HeadersChooseTheReplica) {
   }
 }
 
+TEST_F(ServiceTest, ARepeatedHeaderNamesOneReplica) {
+  engine_.info_.data_parallel_size = 3;
+  const auto refused =
+      call("POST", "/v1/completions", "{}",
+           {{"x-data-parallel-rank", "1"}, {"X-Other", "2"}, {"x-data-parallel-rank", "2"}})
+          ->wait();
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_THAT(refused.body, HasSubstr("is repeated: got '1' and '2'"));
+  const auto exchange = call("POST", "/v1/completions", R"({"prompt":"a"})",
+                             {{"x-data-parallel-rank", "1"}, {"x-data-parallel-rank", "1"}});
+  EXPECT_EQ(engine_.wait_for(1).data_parallel_rank, 1);
+  engine_.say(1, "x", FinishReason::kStop);
+  EXPECT_EQ(exchange->wait().status, 200);
+}
+
+TEST_F(ServiceTest, RenderRoutesCheckTheReplicaToo) {
+  engine_.info_.data_parallel_size = 2;
+  for (const char* path : {"/v1/completions/render", "/v1/chat/completions/render"}) {
+    const http::Response refused =
+        call("POST", path, "{}", {{"x-data-parallel-rank", "2"}})->wait();
+    EXPECT_EQ(refused.status, 400) << path;
+    EXPECT_THAT(refused.body, HasSubstr("got '2', expected 0 to 1"));
+  }
+  EXPECT_EQ(
+      call("POST", "/v1/completions/render", R"({"prompt":"a"})", {{"x-data-parallel-rank", "1"}})
+          ->wait()
+          .status,
+      200);
+}
+
+TEST_F(ServiceTest, LeavesTheLogLineOfAFailedEngineToTheEngine) {
+  start();
+  engine_.health_ = unavailable("[cuda] secret");
+  engine_.replicas_ = {{.health = engine_.health_}};
+  EXPECT_EQ(warnings_of([&] { service_->check_progress(); }), "");
+}
+
+TEST_F(ServiceTest, TheLogNamesTheReplicaThatFailed) {
+  engine_.info_.data_parallel_size = 2;
+  start();
+  engine_.replicas_ = {{}, {.health = unavailable("[cuda] secret")}};
+  EXPECT_THAT(warnings_of([&] { service_->check_progress(); }),
+              HasSubstr("[server] replica 1: [cuda] secret"));
+}
+
 TEST_F(ServiceTest, HealthNamesTheReplicaThatFailed) {
   engine_.info_.data_parallel_size = 2;
   engine_.health_ = unavailable("[engine] replica 1 has failed: [cuda] secret");

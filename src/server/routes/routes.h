@@ -62,7 +62,8 @@ enum class RunsOn { kTransport, kWorker, kTokenizer };
 // kPolled: monitors request it every few seconds, so successes are logged at debug level.
 // kGeneration, kEmbedding: refused before its body is parsed if there is no capacity, or if the
 // model does not generate text or embed prompts.
-enum class RouteKind { kOther, kPolled, kGeneration, kEmbedding };
+// kRender: the headers of a generation are checked, but it needs no capacity.
+enum class RouteKind { kOther, kPolled, kGeneration, kEmbedding, kRender };
 
 struct Route {
   std::string_view method;
