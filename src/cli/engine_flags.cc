@@ -240,8 +240,9 @@ void add_node_flags(FlagSet& flags, EngineConfig* config) {
   flags.begin_group("Several machines");
   const auto parse_nodes = [](std::string_view text) -> Result<int> {
     if (text == "auto") return 0;
-    QUIRE_ASSIGN_OR_RETURN(const int64_t number, parse_integer(text, {.min = 1, .max = 64}));
-    return static_cast<int>(number);
+    const Result<int64_t> number = parse_integer(text, {.min = 1, .max = 64});
+    if (!number.ok()) return unexpected(text, "auto or an integer in [1, 64]");
+    return static_cast<int>(*number);
   };
   flags.value("--nnodes", "N", &config->nnodes, "1",
               "Processes that share the ranks of --tensor-parallel-size, usually one per machine; "

@@ -175,9 +175,10 @@ std::string FlagSet::name_flags(std::string_view message) const {
     for (size_t at = 0; (at = text.find(quoted, at)) != std::string::npos;) {
       text.replace(at, quoted.size(), flag.name);
     }
-    const size_t start = text.starts_with('[') ? text.find("] ") + 2 : 0;
-    if (text.compare(start, field.size() + 1, field + ":") == 0) {
-      text.replace(start, field.size(), flag.name);
+    if (text.starts_with(field + ":")) text.replace(0, field.size(), flag.name);
+    const std::string after_module = "] " + field + ":";
+    for (size_t at = 0; (at = text.find(after_module, at)) != std::string::npos;) {
+      text.replace(at + 2, field.size(), flag.name);
     }
   }
   return text;

@@ -392,6 +392,9 @@ TEST(EngineFlags, RefuseInvalidValuesAndKeepTheDefault) {
   EXPECT_THAT(set(flags, "--block-size", "20").message(), HasSubstr("16, 32 or 64"));
   EXPECT_THAT(set(flags, "--dtype", "fp8").message(), HasSubstr("one of auto, f32, f16, bf16"));
   EXPECT_THAT(set(flags, "--device", "tpu").message(), HasSubstr("one of auto, cpu, cuda"));
+  EXPECT_THAT(set(flags, "--nnodes", "all").message(),
+              HasSubstr("got 'all', expected auto or an integer in [1, 64]"));
+  EXPECT_FALSE(set(flags, "--nnodes", "65").ok());
   EXPECT_FALSE(set(flags, "--max-num-seqs", "-1").ok());
   EXPECT_FALSE(set(flags, "--gpu-memory-utilization", "1.5").ok());
   EXPECT_EQ(config.block_size, 16);
@@ -421,6 +424,8 @@ TEST(NameFlags, ReplacesTheFieldsOfTheLibrary) {
   EXPECT_EQ(message("[attention] `decode_attention_backend` xqa cannot serve decode"),
             "[attention] --decode-attention-backend xqa cannot serve decode");
   EXPECT_EQ(message("[model] model is no word of ours"), "[model] model is no word of ours");
+  EXPECT_EQ(message("[nodes] node 0 (a) has failed: [cpu] tensor_parallel_size: got 4 ranks"),
+            "[nodes] node 0 (a) has failed: [cpu] --tensor-parallel-size: got 4 ranks");
   EXPECT_EQ(message("[cut"), "[cut");
 }
 
