@@ -402,7 +402,8 @@ TEST(Usage, KvEventsAreRefusedByTheirKeyBeforeTheModelIsRead) {
   const SpawnResult endpoint =
       serve(R"({"enable_kv_cache_events": true, "endpoint": "tcp://*:99999"})");
   EXPECT_EQ(endpoint.exit_code, 1);
-  EXPECT_THAT(endpoint.err, HasSubstr("endpoint: got tcp://*:99999, which cannot be used"));
+  EXPECT_THAT(endpoint.err,
+              HasSubstr("endpoint: got tcp://*:99999 with one replica, expected a port"));
   const SpawnResult pointless =
       serve(R"({"enable_kv_cache_events": true})", {"--no-enable-prefix-caching"});
   EXPECT_EQ(pointless.exit_code, 2);

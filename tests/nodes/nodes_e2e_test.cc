@@ -244,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(All, Failures,
                          [](const auto& failure) { return std::string(failure.param.name); });
 
 TEST(Cluster, ANodeThatWaitsForOthersNoticesThatNode0Hangs) {
-  Cluster cluster(3, 3, {}, Cluster::Wait::kNot, 2);
+  Cluster cluster(4, 4, {}, Cluster::Wait::kNot, 2);
   cluster.await_log(0, "node 1 (");
   const auto start = std::chrono::steady_clock::now();
   cluster.node(0).kill(SIGSTOP);
@@ -255,7 +255,7 @@ TEST(Cluster, ANodeThatWaitsForOthersNoticesThatNode0Hangs) {
 }
 
 TEST(Cluster, ASignalEndsANodeThatWaitsForOthers) {
-  Cluster cluster(3, 3, {}, Cluster::Wait::kNot, 2);
+  Cluster cluster(4, 4, {}, Cluster::Wait::kNot, 2);
   cluster.await_log(0, "node 1 (");
   for (const int node : {1, 0}) {
     const auto start = std::chrono::steady_clock::now();
