@@ -52,7 +52,7 @@ class RankJoin {
   uint64_t num_joins_ = 0;
   std::string own_bytes_;    // passed to the next join
   bool are_all_for_ = true;  // at the next join
-  // Of the last join; the next one completes when all have read them.
+  // Results of the last join. The next join completes only after all ranks have read them.
   std::string bytes_;
   bool were_all_for_ = true;
 };
