@@ -333,8 +333,9 @@ TEST(HostRanks, VerifyDraftsFromParts) {
   const Table table = random_table(7);
   RunOptions options = {.requests = requests_for_parts(), .num_steps = 8, .drafts = true};
   expect_as_one_rank(table, options, true);
+  const Steps steps = run(table, options, 2);
   size_t num_tokens = 0;
-  for (const SpanResult& span : run(table, options, 2).steps[1]) num_tokens += span.tokens.size();
+  for (const SpanResult& span : steps.steps[1]) num_tokens += span.tokens.size();
   EXPECT_GT(num_tokens, options.requests.size());  // some drafts are accepted
   options.verification = {.method = RejectionMethod::kSynthetic,
                           .synthetic_rates = {0.8, 0.5, 0.5}};
