@@ -252,8 +252,8 @@ constexpr Slice shard_heads(int64_t num_rows, int num_heads, const Parallel& par
 // One rank's part of an MLP's inner size.
 struct InnerPart {
   Slice slice;
-  // There are more ranks than blocks, and the slice is another rank's. In the matrix whose columns
-  // the inner size is, this rank has zeros in place of it, so that its product adds nothing.
+  // There are more ranks than blocks, and the slice is another rank's: this rank's columns of down
+  // are zeros, so that its product adds nothing.
   bool is_zero = false;
 };
 

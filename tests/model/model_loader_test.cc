@@ -1075,6 +1075,20 @@ TEST(WeightBytes, CountTheWholeBlocksOfExperts) {
   for (int rank = 0; rank < 4; ++rank) expect_planned(config, kNormBytes, true, {rank, 4});
 }
 
+// Rank 0 has 8 of the 15 blocks of a wide MLP, and needs buffers for gate, up and their product.
+TEST(WeightBytes, LeaveRoomForTheProductsOfWholeBlocks) {
+  DecoderConfig decoder = small_decoder();
+  decoder.intermediate_size = 15 * 8;
+  const ModelConfig config = in_blocks_of_8(small_config(decoder));
+  ModelLimits limits = small_limits();
+  limits.max_num_tokens = 64;
+  limits.parallel = {.rank = 0, .size = 2};
+  EXPECT_EQ(estimate_activation_bytes(config, limits, Fp8Ops(true)).value(),
+            estimate_activation_bytes(config, limits, Fp8Ops(false)).value() +
+                int64_t{64} * 3 * (64 - 60) * 4);
+  expect_planned(config, 4 * (2 * 2 * 16 + 16), true, limits.parallel);
+}
+
 // Two shared experts of 3 blocks each are merged with the others, but not if 2 ranks have 2 blocks
 // and 1 of each: as one MLP, they are 3 blocks per rank.
 TEST(WeightBytes, CountTheWholeBlocksOfSharedExperts) {
