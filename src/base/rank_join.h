@@ -30,15 +30,23 @@ class RankJoin {
   // Waits until every rank has made the same number of calls; each makes them from one thread at a
   // time. Once an error was passed, which any thread may do at any time, this and all later calls
   // return it at once.
-  Status join(const Status& status) { return join(status, "").status(); }
+  Status join(const Status& status) { return exchange(status, {}).status(); }
   // Joins, and returns the bytes of rank 0 on every rank; the others pass none.
-  Result<std::string> broadcast(std::string bytes) { return join(Status(), std::move(bytes)); }
+  Result<std::string> broadcast(std::string bytes);
   // Joins, and returns whether every rank of this process agrees.
   Result<bool> all_agree(bool agrees);
   bool has_failed() const { return has_failed_.load(); }
 
  private:
-  Result<std::string> join(const Status& status, std::string bytes);
+  // The message of a rank to a join, and of a join to all ranks.
+  struct Message {
+    std::string bytes;  // of rank 0
+    bool agrees = true;
+  };
+
+  Result<Message> exchange(const Status& status, Message own);
+  // Called by the last rank that arrives.
+  void complete(std::unique_lock<std::mutex>& lock);
   Status fail(const Status& status, std::unique_lock<std::mutex>& lock);
 
   const int num_ranks_;
@@ -50,11 +58,8 @@ class RankJoin {
   Status error_;  // the first
   int num_joined_ = 0;
   uint64_t num_joins_ = 0;
-  std::string own_bytes_;    // passed to the next join
-  bool are_all_for_ = true;  // at the next join
-  // Results of the last join. The next join completes only after all ranks have read them.
-  std::string bytes_;
-  bool were_all_for_ = true;
+  Message next_;  // of the ranks that have arrived at the next join
+  Message last_;  // of the last join; the next one completes only after all ranks have read it
 };
 
 }  // namespace quire
