@@ -28,7 +28,7 @@ namespace {
 using NcclResult = int;  // 0: success
 constexpr NcclResult kNcclInvalidUsage = 5;
 using NcclComm = struct NcclCommunicator*;
-enum class NcclType : int { kF16 = 6, kF32 = 7, kBF16 = 9 };
+enum class NcclType : int { kBytes = 0, kF16 = 6, kF32 = 7, kBF16 = 9 };
 constexpr int kNcclSum = 0;
 // Names the communicator that ranks of several processes join.
 struct NcclId {
@@ -254,8 +254,8 @@ Status NcclRanks::Impl::open_connections() {
       auto* const data = static_cast<std::byte*>(static_cast<void*>(buffers[i].data()));
       const size_t rank = static_cast<size_t>(first_rank()) + i;
       return with_comm(i, [&](NcclComm comm) {
-        return api.all_gather(data + rank * num_bytes, data, num_bytes / sizeof(float),
-                              NcclType::kF32, comm, streams[i]->get());
+        return api.all_gather(data + rank * num_bytes, data, num_bytes, NcclType::kBytes, comm,
+                              streams[i]->get());
       });
     };
     QUIRE_RETURN_IF_ERROR(in_group(gather, "an all-gather at the start"));
@@ -316,14 +316,14 @@ void NcclRanks::all_reduce(int rank, const TensorView& x, CudaStream& stream) {
       "an all-reduce"));
 }
 
-void NcclRanks::all_gather(int rank, const float* part, int64_t count, float* gathered,
+void NcclRanks::all_gather(int rank, const void* part, size_t num_bytes, void* gathered,
                            CudaStream& stream) {
   const std::shared_lock lock(impl_->enqueuing);
   const NcclComm comm = impl_->comm_of(rank);
   if (comm == nullptr) return stream.record_error(impl_->join.join({}));
-  stream.record_error(impl_->check(impl_->api.all_gather(part, gathered, static_cast<size_t>(count),
-                                                         NcclType::kF32, comm, stream.get()),
-                                   "an all-gather"));
+  stream.record_error(impl_->check(
+      impl_->api.all_gather(part, gathered, num_bytes, NcclType::kBytes, comm, stream.get()),
+      "an all-gather"));
 }
 
 void NcclRanks::on_failure(std::function<void()> release) {

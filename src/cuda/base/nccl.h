@@ -2,6 +2,7 @@
 // each. NCCL connects them, which is loaded when it is needed.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -32,8 +33,8 @@ class NcclRanks {
   int first_rank() const;  // of this process; its ranks are adjacent
   // x = the sum of every rank's x, in F32, F16 or BF16, with the same bits on all ranks.
   void all_reduce(int rank, const TensorView& x, CudaStream& stream);
-  // gathered = every rank's `count` numbers at `part`, one rank after the other; F32.
-  void all_gather(int rank, const float* part, int64_t count, float* gathered, CudaStream& stream);
+  // gathered = every rank's bytes at `part`, one rank after the other.
+  void all_gather(int rank, const void* part, size_t num_bytes, void* gathered, CudaStream& stream);
   // Called once by the first rank that fails, to release ranks that wait for it elsewhere. Set
   // before the first join().
   void on_failure(std::function<void()> release);

@@ -332,18 +332,20 @@ class CudaOpsImpl final : public CudaOps {
                 "[ops] all_gather_columns: the scratch memory is too small, or not F32");
     auto* const gathered = scratch.as<float>();
     if (enqueues_collectives()) {
-      ranks_->all_gather(rank_, part.as<float>(), part_size, gathered, *context_.stream);
+      ranks_->all_gather(rank_, part.data, static_cast<size_t>(part_size) * sizeof(float), gathered,
+                         *context_.stream);
     }
     run_join_columns(context_, gathered, part_size, part_width, whole);
   }
 
-  void all_gather_rows(TensorView rows, Stream& stream) override {
+  void all_gather_parts(std::span<std::byte> parts, Stream& stream) override {
     check_stream(stream);
-    QUIRE_CHECK(ranks_ != nullptr && rows.dtype == DType::kF32 && rows.shape[0] == ranks_->size(),
-                "[ops] all_gather_rows: there is one rank, or not one row of F32 per rank");
+    QUIRE_CHECK(ranks_ != nullptr && parts.size() % static_cast<size_t>(ranks_->size()) == 0,
+                "[ops] all_gather_parts: there is one rank, or the parts differ in size");
     if (!enqueues_collectives()) return;
-    ranks_->all_gather(rank_, rows.rows(rank_, 1).as<float>(), rows.shape[1], rows.as<float>(),
-                       *context_.stream);
+    const size_t part_bytes = parts.size() / static_cast<size_t>(ranks_->size());
+    ranks_->all_gather(rank_, parts.data() + static_cast<size_t>(rank_) * part_bytes, part_bytes,
+                       parts.data(), *context_.stream);
   }
 
   // While a step is recorded, the tail runs as separate products, so that they are recorded too.

@@ -7,6 +7,7 @@
 // weights a row's bits are the same in steps of up to 8 rows (packed_way).
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <span>
@@ -34,9 +35,9 @@ class CudaOps : public Ops {
   // launched only when all ranks have loaded its kernels (wait_for_ranks). What steps of padding
   // compute does not matter.
   virtual void set_starting(bool is_starting) = 0;
-  // Gives every rank the rows of all. rows: F32 [number of ranks, n], of which each rank has its
-  // own.
-  virtual void all_gather_rows(TensorView rows, Stream& stream) = 0;
+  // Gives every rank the parts of all. parts: device memory with as many bytes for each rank, in
+  // the order of the ranks; each has written its own.
+  virtual void all_gather_parts(std::span<std::byte> parts, Stream& stream) = 0;
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
   // products. Then measures every kernel that can compute them at these numbers of rows (ascending;
   // at most as many as the step had), and remembers the fastest. Cannot be captured; waits, and

@@ -507,7 +507,7 @@ void CudaRunner::sample_rows(const SamplePlan& plan) {
     const auto [logits, first_id] = model.logits_part(num_rows);
     sampler_->find_best(plan, logits, first_id, arrays.sample_slots, arrays.sample_offsets,
                         stream_);
-    ops_.all_gather_rows(sampler_->best_of_ranks(num_rows), stream_);
+    ops_.all_gather_parts(sampler_->best_of_ranks(num_rows), stream_);
     return sampler_->sample_best(plan, arrays.sample_slots, arrays.sample_offsets, stream_);
   }
   if (divides_logits()) model.gather_logits(num_rows, outputs(num_rows), stream_);

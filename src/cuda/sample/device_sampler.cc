@@ -279,10 +279,9 @@ void DeviceSampler::sample(const SamplePlan& plan, const TensorView& logits, con
   commit(plan, call, stream);
 }
 
-TensorView DeviceSampler::best_of_ranks(int num_rows) const {
-  static_assert(sizeof(SlicePick) % sizeof(float) == 0);
-  constexpr int64_t kWords = sizeof(SlicePick) / sizeof(float);
-  return {parts_.best, DType::kF32, {limits_.num_ranks, num_rows * kWords}};
+std::span<std::byte> DeviceSampler::best_of_ranks(int num_rows) const {
+  const auto num_picks = static_cast<size_t>(limits_.num_ranks) * static_cast<size_t>(num_rows);
+  return {reinterpret_cast<std::byte*>(parts_.best), num_picks * sizeof(SlicePick)};
 }
 
 void DeviceSampler::find_best(const SamplePlan& plan, const TensorView& logits, int32_t first_id,

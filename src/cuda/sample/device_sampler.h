@@ -2,6 +2,7 @@
 // parameters and seed give the same token as on the CPU, unless rounding decides (see filter.cu).
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <vector>
@@ -59,14 +60,14 @@ class DeviceSampler {
               const int32_t* offsets, CudaStream& stream);
   // sample() in two steps, for ranks that each have the logits of tokens [first_id, first_id +
   // logits.shape[1]); for a plan that chooses_from_parts(). The first writes the best token of each
-  // row's part to this rank's row of best_of_ranks(). The caller gathers the rows of all ranks.
+  // row's part to this rank's part of best_of_ranks(). The caller gathers the parts of all ranks.
   // Then the second samples the tokens that sample() does from whole rows.
   void find_best(const SamplePlan& plan, const TensorView& logits, int32_t first_id,
                  const int32_t* slots, const int32_t* offsets, CudaStream& stream);
   void sample_best(const SamplePlan& plan, const int32_t* slots, const int32_t* offsets,
                    CudaStream& stream);
-  // Device, [num_ranks, words]: opaque words in the place of F32 numbers.
-  TensorView best_of_ranks(int num_rows) const;
+  // Device memory with as many bytes for each rank.
+  std::span<std::byte> best_of_ranks(int num_rows) const;
   // Enqueues; capturable. Writes entry 1 + draft_idx of each slot's next_tokens(): the most likely
   // token of the row's logits, and of several the one with the lowest draft id. With
   // Verification::samples_drafts, a token that is sampled as DraftCall::probs

@@ -114,11 +114,15 @@ void SamplerRig::sample_parts() {
     for (int rank = 0; rank < limits_.num_ranks; ++rank) {
       const DeviceSampler* const from = samplers_[static_cast<size_t>(rank)];
       if (from == to) continue;
-      const TensorView row = from->best_of_ranks(num_rows).rows(rank, 1);
-      stream_->record_error(
-          cudaMemcpyAsync(to->best_of_ranks(num_rows).rows(rank, 1).data, row.data, row.num_bytes(),
-                          cudaMemcpyDefault, stream_->get()),
-          "exchange");
+      const auto part_of = [&](const DeviceSampler& sampler) {
+        const std::span<std::byte> all = sampler.best_of_ranks(num_rows);
+        const size_t num_bytes = all.size() / samplers_.size();
+        return all.subspan(static_cast<size_t>(rank) * num_bytes, num_bytes);
+      };
+      const std::span<std::byte> part = part_of(*from);
+      stream_->record_error(cudaMemcpyAsync(part_of(*to).data(), part.data(), part.size(),
+                                            cudaMemcpyDefault, stream_->get()),
+                            "exchange");
     }
   }
   for (DeviceSampler* const sampler : samplers_) {
