@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "engine/tuned_threads.h"
 #include "nodes/node_place.h"
+#include "tensor/forwarding_source.h"
 
 namespace quire {
 namespace {
@@ -95,41 +96,29 @@ std::vector<std::pair<std::string, std::string>> settings_of(const EngineConfig&
 }
 
 // The weights of a node, whose reads fail with the error of the nodes.
-class NodeWeights final : public WeightSource {
+class NodeWeights final : public ForwardingSource {
  public:
   NodeWeights(std::unique_ptr<WeightSource> source, std::shared_ptr<Nodes> nodes)
-      : source_(std::move(source)), nodes_(std::move(nodes)) {}
+      : ForwardingSource(std::move(source)), nodes_(std::move(nodes)) {}
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
     QUIRE_RETURN_IF_ERROR(nodes_->status());
-    return source_->tensor(name, expected);
+    return ForwardingSource::tensor(name, expected);
   }
   Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override {
     QUIRE_RETURN_IF_ERROR(nodes_->status());
-    return source_->integers(name, count);
+    return ForwardingSource::integers(name, count);
   }
   Result<std::optional<RepeatedTensor>> repeated(std::string_view name) override {
     QUIRE_RETURN_IF_ERROR(nodes_->status());
-    return source_->repeated(name);
+    return ForwardingSource::repeated(name);
   }
   Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
     QUIRE_RETURN_IF_ERROR(nodes_->status());
-    return source_->blocks(name, expected);
+    return ForwardingSource::blocks(name, expected);
   }
-  void release(std::string_view name) override { source_->release(name); }
-  bool has(std::string_view name) const override { return source_->has(name); }
-  std::optional<DType> dtype_of(std::string_view name) const override {
-    return source_->dtype_of(name);
-  }
-  std::string file_of(std::string_view name) const override { return source_->file_of(name); }
-  const GgufBlockType* block_type(std::string_view name) const override {
-    return source_->block_type(name);
-  }
-  std::vector<std::string> names() const override { return source_->names(); }
-  std::vector<const MappedFile*> files() const override { return source_->files(); }
 
  private:
-  std::unique_ptr<WeightSource> source_;
   std::shared_ptr<Nodes> nodes_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/numbers.h"
+#include "tensor/forwarding_source.h"
 
 namespace quire {
 namespace {
@@ -52,24 +53,24 @@ class PrefixedSource final : public WeightSource {
   std::string prefix_;
 };
 
-class SharedSource final : public WeightSource {
+class SharedSource final : public ForwardingSource {
  public:
   SharedSource(std::unique_ptr<WeightSource> source, int num_readers)
-      : source_(std::move(source)), num_readers_(num_readers) {}
+      : ForwardingSource(std::move(source)), num_readers_(num_readers) {}
 
   // The source may return another copy of a tensor that is requested again, and free the first.
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
     const std::lock_guard lock(mutex_);
     Taken& taken = taken_[std::string(name)];
     if (!taken.tensor || taken.tensor->shape != expected) {
-      QUIRE_ASSIGN_OR_RETURN(taken.tensor, source_->tensor(name, expected));
+      QUIRE_ASSIGN_OR_RETURN(taken.tensor, ForwardingSource::tensor(name, expected));
     }
     ++taken.num_outstanding;
     return *taken.tensor;
   }
   Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
     const std::lock_guard lock(mutex_);
-    QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix, source_->blocks(name, expected));
+    QUIRE_ASSIGN_OR_RETURN(const BlockMatrix matrix, ForwardingSource::blocks(name, expected));
     ++taken_[std::string(name)].num_outstanding;
     return matrix;
   }
@@ -81,26 +82,17 @@ class SharedSource final : public WeightSource {
     --taken.num_outstanding;
     ++taken.num_released;
     if (taken.num_outstanding > 0 || taken.num_released < num_readers_) return;
-    source_->release(name);
+    ForwardingSource::release(name);
     taken_.erase(found);
   }
   Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override {
     const std::lock_guard lock(mutex_);
-    return source_->integers(name, count);
+    return ForwardingSource::integers(name, count);
   }
   Result<std::optional<RepeatedTensor>> repeated(std::string_view name) override {
     const std::lock_guard lock(mutex_);
-    return source_->repeated(name);
+    return ForwardingSource::repeated(name);
   }
-  bool has(std::string_view name) const override { return source_->has(name); }
-  std::optional<DType> dtype_of(std::string_view name) const override {
-    return source_->dtype_of(name);
-  }
-  std::string file_of(std::string_view name) const override { return source_->file_of(name); }
-  const GgufBlockType* block_type(std::string_view name) const override {
-    return source_->block_type(name);
-  }
-  std::vector<std::string> names() const override { return source_->names(); }
 
  private:
   struct Taken {
@@ -109,7 +101,6 @@ class SharedSource final : public WeightSource {
     int num_released = 0;     // how often it was released
   };
 
-  std::unique_ptr<WeightSource> source_;
   int num_readers_;
   std::mutex mutex_;
   std::unordered_map<std::string, Taken> taken_;

@@ -4,9 +4,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "tensor/dtype.h"
+#include "tensor/forwarding_source.h"
 
 namespace quire::testing {
 
@@ -86,6 +89,37 @@ TEST(DummyWeights, PackedIntegersAreRandomBits) {
   for (const char* name : {"q_proj.g_idx", "q_proj.weight_g_idx", "q_proj.weight_shape"}) {
     EXPECT_FALSE(weights.has(name)) << name;
   }
+}
+
+// Random weights that stand in one file.
+class CountedWeights final : public ForwardingSource {
+ public:
+  explicit CountedWeights(int& num_freed)
+      : ForwardingSource(std::make_unique<DummyWeights>(DType::kF32)), num_freed_(num_freed) {}
+  void release(std::string_view name) override {
+    ++num_freed_;
+    ForwardingSource::release(name);
+  }
+  std::string file_of(std::string_view /*name*/) const override { return "file"; }
+  std::vector<const MappedFile*> files() const override { return {nullptr}; }
+
+ private:
+  int& num_freed_;
+};
+
+TEST(SharedWeights, AreFreedOnceAllReadersHaveReleasedThem) {
+  int num_freed = 0;
+  const auto shared = share_weights(std::make_unique<CountedWeights>(num_freed), 2);
+  const void* const first = shared->tensor("a", {2, 3}).value().data;
+  EXPECT_EQ(shared->tensor("a", {2, 3}).value().data, first);
+  shared->release("a");
+  EXPECT_EQ(num_freed, 0);
+  shared->release("a");
+  EXPECT_EQ(num_freed, 1);
+  EXPECT_EQ(shared->files().size(), 1U);
+  EXPECT_EQ(shared->file_of("a"), "file");
+  EXPECT_TRUE(shared->has("a"));
+  EXPECT_EQ(shared->dtype_of("a"), DType::kF32);
 }
 
 TEST(WeightScheme, RowsOfIntegersArePlainNumbers) {
