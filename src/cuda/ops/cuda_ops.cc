@@ -3,21 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <set>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
-#include "base/log.h"
-#include "cuda/base/graph.h"
 #include "cuda/base/stream.h"
 #include "cuda/ops/cuda_experts.h"
 #include "cuda/ops/cuda_linear.h"
 #include "cuda/ops/expert_kernels.h"
 #include "cuda/ops/gemm_runner.h"
-#include "cuda/ops/layer_tail.h"
+#include "cuda/ops/layer_tail_choice.h"
 #include "cuda/ops/packed_matrices.h"
 #include "cuda/ops/per_head_gemm.h"
 
@@ -30,13 +26,13 @@ constexpr int64_t kMaxStepTokens = (1 << 20) + 65536;
 class CudaOpsImpl final : public CudaOps {
  public:
   CudaOpsImpl(const LaunchContext& context, DType activation, std::unique_ptr<GemmRunner> gemm,
-              std::unique_ptr<PackedGemm> packed_gemm, std::unique_ptr<LayerTailKernel> layer_tail,
+              std::unique_ptr<PackedGemm> packed_gemm, LayerTailChoice layer_tails,
               CudaOpsOptions options, Tensor part_rows)
       : context_(context),
         activation_(activation),
         gemm_(std::move(gemm)),
         packed_gemm_(std::move(packed_gemm)),
-        layer_tail_(std::move(layer_tail)),
+        layer_tails_(std::move(layer_tails)),
         ranks_(std::move(options.ranks)),
         rank_(options.rank),
         peer_sums_(std::move(options.peer_sums)),
@@ -352,10 +348,8 @@ class CudaOpsImpl final : public CudaOps {
   bool try_layer_tail(const LayerTail& layer, Stream& stream) override {
     check_stream(stream);
     if (recording_) recording_->layers.push_back(layer);
-    if (recording_ || !fused_tails_.contains(layer.o) || !takes_fused(layer)) return false;
-    if (ranks_ != nullptr && !enqueues_collectives()) return false;
-    run_fused(layer);
-    return true;
+    if (recording_ || (ranks_ != nullptr && !enqueues_collectives())) return false;
+    return layer_tails_.try_run(layer);
   }
 
   Status end_loading() override { return upload_.release(); }
@@ -372,7 +366,7 @@ class CudaOpsImpl final : public CudaOps {
     if (per_head_gemm_ != nullptr) {
       QUIRE_RETURN_IF_ERROR(tune_alike(recording.per_head_products, *per_head_gemm_, row_counts));
     }
-    return tune_layer_tails(recording.layers);
+    return layer_tails_.tune(recording.layers, *this);
   }
 
   Status wait_for_ranks() override { return ranks_ == nullptr ? Status() : ranks_->join({}); }
@@ -525,103 +519,6 @@ class CudaOpsImpl final : public CudaOps {
     return {};
   }
 
-  static LayerTail first_row(LayerTail layer) {
-    for (TensorView* rows : {&layer.attention, &layer.residual, &layer.delta, &layer.qkv,
-                             &layer.normed, &layer.gate_up_out, &layer.product}) {
-      *rows = rows->rows(0, 1);
-    }
-    return layer;
-  }
-
-  void run_fused(const LayerTail& layer) {
-    layer_tail_->run(layer, ranks_ == nullptr ? PeerInboxes() : peer_sums_->inboxes(rank_));
-  }
-
-  // Whether the kernel takes the tail and, with several ranks, its sums.
-  bool takes_fused(const LayerTail& layer) const {
-    if (layer_tail_ == nullptr || !layer_tail_->takes(layer)) return false;
-    return ranks_ == nullptr || sum_way(layer.delta) == SumWay::kOneStep;
-  }
-
-  // Returns false if the device refuses the launch. It may refuse when other processes share its
-  // SMs, because the kernel needs all SMs at once. Ranks do not wait for each other here.
-  Result<bool> try_launch(const LayerTail& layer) {
-    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // so that errors of earlier work are
-                                                            // reported here
-    layer_tail_->run(layer);
-    const Status launched = context_.stream->synchronize();
-    if (launched.ok()) return true;
-    (void)cudaGetLastError();
-    QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a device fault persists, a refusal
-                                                            // does not
-    log_warning(
-        "[ops] the device refused the cooperative launch of the fused layer tail; separate kernels "
-        "are used instead, which is slower with one sequence: {}",
-        launched.message());
-    return false;
-  }
-
-  // Ranks that chose differently would wait for each other forever.
-  Result<bool> all_agree(bool agrees) {
-    return ranks_ == nullptr ? agrees : ranks_->all_agree(agrees);
-  }
-
-  // Chooses between the fused kernel and separate ones by their speed at one row, for the layers of
-  // one model. It compares medians over alternating rounds, so that a change of the device's clocks
-  // does not decide. Both run as graphs: during the start, collectives are enqueued only into
-  // these.
-  Status tune_layer_tails(std::span<const LayerTail> recorded) {
-    constexpr int kRounds = 5;
-    std::vector<LayerTail> layers;
-    bool can_fuse = !recorded.empty();
-    for (const LayerTail& layer : recorded) {
-      fused_tails_.erase(layer.o);
-      layers.push_back(first_row(layer));
-      can_fuse = can_fuse && takes_fused(layers.back());
-    }
-    if (can_fuse) {
-      QUIRE_ASSIGN_OR_RETURN(can_fuse, try_launch(layers.front()));
-    }
-    QUIRE_ASSIGN_OR_RETURN(can_fuse, all_agree(can_fuse));
-    if (!can_fuse) return {};
-    layers.resize(std::min(layers.size(), kMaxCalls));
-    const auto capture = [&](const auto& run) {
-      return CudaGraph::capture(*context_.stream, [&]() -> Status {
-        for (const LayerTail& layer : layers) {
-          run_empty_kernel(context_);  // stands for attention between two tails
-          run(layer);
-        }
-        return {};
-      });
-    };
-    QUIRE_ASSIGN_OR_RETURN(const CudaGraph fused,
-                           capture([&](const LayerTail& layer) { run_fused(layer); }));
-    QUIRE_ASSIGN_OR_RETURN(const CudaGraph separate, capture([&](const LayerTail& layer) {
-                             run_layer_tail(*this, layer, *context_.stream);
-                           }));
-    QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
-    const auto time = [&](const CudaGraph& graph) -> Result<double> {
-      QUIRE_RETURN_IF_ERROR(wait_for_ranks());
-      return watch.time(*context_.stream, [&]() -> Status {
-        graph.launch(*context_.stream);
-        return {};
-      });
-    };
-    std::array<double, kRounds> fused_us = {};
-    std::array<double, kRounds> separate_us = {};
-    for (size_t i = 0; i < kRounds; ++i) {
-      QUIRE_ASSIGN_OR_RETURN(fused_us[i], time(fused));
-      QUIRE_ASSIGN_OR_RETURN(separate_us[i], time(separate));
-    }
-    std::sort(fused_us.begin(), fused_us.end());
-    std::sort(separate_us.begin(), separate_us.end());
-    QUIRE_ASSIGN_OR_RETURN(const bool is_faster,
-                           all_agree(fused_us[kRounds / 2] < separate_us[kRounds / 2]));
-    if (!is_faster) return {};
-    for (const LayerTail& layer : recorded) fused_tails_.insert(layer.o);
-    return {};
-  }
-
   // The workspaces of the products and the counters of the fused tail serve one stream.
   void check_stream(const Stream& stream) const {
     QUIRE_CHECK(&stream == context_.stream,
@@ -672,11 +569,10 @@ class CudaOpsImpl final : public CudaOps {
   LaunchContext context_;
   DType activation_;
   std::unique_ptr<GemmRunner> gemm_;
-  std::unique_ptr<PackedGemm> packed_gemm_;      // null: quantized weights are expanded at load
-  std::unique_ptr<PerHeadGemm> per_head_gemm_;   // null: no model has matrices by head
-  std::unique_ptr<LayerTailKernel> layer_tail_;  // null: the device does not support it
-  std::set<const Linear*> fused_tails_;          // the o of layers whose fused kernel is faster
-  std::shared_ptr<NcclRanks> ranks_;             // null: there is one rank
+  std::unique_ptr<PackedGemm> packed_gemm_;     // null: quantized weights are expanded at load
+  std::unique_ptr<PerHeadGemm> per_head_gemm_;  // null: no model has matrices by head
+  LayerTailChoice layer_tails_;
+  std::shared_ptr<NcclRanks> ranks_;  // null: there is one rank
   int rank_;
   std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
   bool is_starting_ = false;
@@ -702,16 +598,13 @@ Result<std::unique_ptr<CudaOps>> make_cuda_ops(CudaStream& stream, DType activat
   if (stream.limits().compute_capability == 90 && activation != DType::kF32) {
     packed_gemm = std::make_unique<PackedGemm>(context, gemm->cublas());
   }
-  QUIRE_ASSIGN_OR_RETURN(
-      std::unique_ptr<LayerTailKernel> layer_tail,
-      LayerTailKernel::create(context, options.layer_tail_blocks,
-                              options.peer_sums == nullptr ? 1 : options.ranks->size()));
+  QUIRE_ASSIGN_OR_RETURN(LayerTailChoice layer_tails, LayerTailChoice::create(context, options));
   Tensor part_rows;
   if (options.ranks != nullptr) {
     QUIRE_ASSIGN_OR_RETURN(part_rows, device_tensor({kMaxStepTokens}, DType::kI32));
   }
   return std::unique_ptr<CudaOps>(std::make_unique<CudaOpsImpl>(
-      context, activation, std::move(gemm), std::move(packed_gemm), std::move(layer_tail),
+      context, activation, std::move(gemm), std::move(packed_gemm), std::move(layer_tails),
       std::move(options), std::move(part_rows)));
 }
 

@@ -1,0 +1,140 @@
+#include "cuda/ops/layer_tail_choice.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "cuda/base/graph.h"
+
+namespace quire::cuda {
+namespace {
+
+// With this many layers, even a small model's weights exceed any L2.
+constexpr size_t kMaxLayers = 8;
+constexpr int kRounds = 5;
+
+LayerTail first_row(LayerTail layer) {
+  for (TensorView* rows : {&layer.attention, &layer.residual, &layer.delta, &layer.qkv,
+                           &layer.normed, &layer.gate_up_out, &layer.product}) {
+    *rows = rows->rows(0, 1);
+  }
+  return layer;
+}
+
+double median(std::array<double, kRounds> times) {
+  std::ranges::sort(times);
+  return times[kRounds / 2];
+}
+
+}  // namespace
+
+Result<LayerTailChoice> LayerTailChoice::create(const LaunchContext& context,
+                                                const CudaOpsOptions& options) {
+  QUIRE_ASSIGN_OR_RETURN(
+      std::unique_ptr<LayerTailKernel> kernel,
+      LayerTailKernel::create(context, options.layer_tail_blocks,
+                              options.peer_sums == nullptr ? 1 : options.ranks->size()));
+  return LayerTailChoice(context, std::move(kernel), options);
+}
+
+bool LayerTailChoice::try_run(const LayerTail& layer) {
+  if (!chosen_.contains(layer.o) || !takes(layer)) return false;
+  run(layer);
+  return true;
+}
+
+bool LayerTailChoice::takes(const LayerTail& layer) const {
+  if (kernel_ == nullptr || !kernel_->takes(layer)) return false;
+  if (ranks_ == nullptr) return true;
+  return peer_sums_ != nullptr && peer_sums_->way(layer.delta) == SumWay::kOneStep;
+}
+
+void LayerTailChoice::run(const LayerTail& layer) {
+  kernel_->run(layer, ranks_ == nullptr ? PeerInboxes() : peer_sums_->inboxes(rank_));
+}
+
+Result<bool> LayerTailChoice::try_launch(const LayerTail& layer) {
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // so that errors of earlier work are
+                                                          // reported here
+  kernel_->run(layer);
+  const Status launched = context_.stream->synchronize();
+  if (launched.ok()) return true;
+  (void)cudaGetLastError();
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a device fault persists, a refusal
+                                                          // does not
+  log_warning(
+      "[ops] the device refused the cooperative launch of the fused layer tail; separate kernels "
+      "are used instead, which is slower with one sequence: {}",
+      launched.message());
+  return false;
+}
+
+Result<bool> LayerTailChoice::all_agree(bool agrees) const {
+  return ranks_ == nullptr ? agrees : ranks_->all_agree(agrees);
+}
+
+Status LayerTailChoice::tune(std::span<const LayerTail> recorded, Ops& ops) {
+  std::vector<LayerTail> layers;
+  bool can_fuse = !recorded.empty();
+  for (const LayerTail& layer : recorded) {
+    chosen_.erase(layer.o);
+    layers.push_back(first_row(layer));
+    can_fuse = can_fuse && takes(layers.back());
+  }
+  if (can_fuse) {
+    QUIRE_ASSIGN_OR_RETURN(can_fuse, try_launch(layers.front()));
+  }
+  QUIRE_ASSIGN_OR_RETURN(can_fuse, all_agree(can_fuse));
+  if (!can_fuse) return {};
+  layers.resize(std::min(layers.size(), kMaxLayers));
+  QUIRE_ASSIGN_OR_RETURN(const Times times, measure(layers, ops));
+  QUIRE_ASSIGN_OR_RETURN(const bool is_faster, all_agree(times.fused_us < times.separate_us));
+  if (rank_ == 0) {
+    const auto num_layers = static_cast<double>(layers.size());
+    log_info(
+        "[ops] with one token, a layer after its attention takes {:.1f} us as one fused kernel and "
+        "{:.1f} us as several; {} used",
+        times.fused_us / num_layers, times.separate_us / num_layers,
+        is_faster ? "the fused kernel is" : "several are");
+  }
+  if (!is_faster) return {};
+  for (const LayerTail& layer : recorded) chosen_.insert(layer.o);
+  return {};
+}
+
+Result<LayerTailChoice::Times> LayerTailChoice::measure(std::span<const LayerTail> layers,
+                                                        Ops& ops) {
+  const auto capture = [&](const auto& run_one) {
+    return CudaGraph::capture(*context_.stream, [&]() -> Status {
+      for (const LayerTail& layer : layers) {
+        run_empty_kernel(context_);  // stands for attention between two tails
+        run_one(layer);
+      }
+      return {};
+    });
+  };
+  QUIRE_ASSIGN_OR_RETURN(const CudaGraph fused,
+                         capture([&](const LayerTail& layer) { run(layer); }));
+  QUIRE_ASSIGN_OR_RETURN(const CudaGraph separate, capture([&](const LayerTail& layer) {
+                           run_layer_tail(ops, layer, *context_.stream);
+                         }));
+  QUIRE_ASSIGN_OR_RETURN(const Stopwatch watch, Stopwatch::create());
+  const auto time = [&](const CudaGraph& graph) -> Result<double> {
+    if (ranks_ != nullptr) QUIRE_RETURN_IF_ERROR(ranks_->join({}));
+    return watch.time(*context_.stream, [&]() -> Status {
+      graph.launch(*context_.stream);
+      return {};
+    });
+  };
+  std::array<double, kRounds> fused_us = {};
+  std::array<double, kRounds> separate_us = {};
+  for (size_t i = 0; i < kRounds; ++i) {
+    QUIRE_ASSIGN_OR_RETURN(fused_us[i], time(fused));
+    QUIRE_ASSIGN_OR_RETURN(separate_us[i], time(separate));
+  }
+  return Times{.fused_us = median(fused_us), .separate_us = median(separate_us)};
+}
+
+}  // namespace quire::cuda

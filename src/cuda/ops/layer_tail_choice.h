@@ -1,0 +1,60 @@
+// Chooses by measurement which layers run their tail as one fused kernel (layer_tail.h), and runs
+// it.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <span>
+
+#include "cuda/ops/cuda_ops.h"
+#include "cuda/ops/layer_tail.h"
+
+namespace quire::cuda {
+
+class LayerTailChoice {
+ public:
+  // With several ranks, of `options`, all of them choose alike.
+  static Result<LayerTailChoice> create(const LaunchContext& context,
+                                        const CudaOpsOptions& options);
+
+  // Enqueues the fused kernel if it was chosen for the layer and takes it. Otherwise returns false.
+  bool try_run(const LayerTail& layer);
+  // Chooses between the fused kernel and separate ones by their speed at one row, for the layers of
+  // one model. It compares medians over alternating rounds, so that a change of the device's clocks
+  // does not decide. Both run as graphs: during the start, collectives are enqueued only into
+  // these. ops: enqueues the separate kernels.
+  Status tune(std::span<const LayerTail> recorded, Ops& ops);
+
+ private:
+  LayerTailChoice(const LaunchContext& context, std::unique_ptr<LayerTailKernel> kernel,
+                  const CudaOpsOptions& options)
+      : context_(context),
+        kernel_(std::move(kernel)),
+        ranks_(options.ranks),
+        rank_(options.rank),
+        peer_sums_(options.peer_sums) {}
+
+  // Whether the kernel takes the tail and, with several ranks, its sums.
+  bool takes(const LayerTail& layer) const;
+  void run(const LayerTail& layer);
+  // Returns false if the device refuses the launch. It may refuse when other processes share its
+  // SMs, because the kernel needs all SMs at once. Ranks do not wait for each other here.
+  Result<bool> try_launch(const LayerTail& layer);
+  // Ranks that chose differently would wait for each other forever.
+  Result<bool> all_agree(bool agrees) const;
+  // The median times of the fused kernel and of separate ones.
+  struct Times {
+    double fused_us = 0;
+    double separate_us = 0;
+  };
+  Result<Times> measure(std::span<const LayerTail> layers, Ops& ops);
+
+  LaunchContext context_;
+  std::unique_ptr<LayerTailKernel> kernel_;  // null: the device does not support it
+  std::shared_ptr<NcclRanks> ranks_;         // null: there is one rank
+  int rank_;
+  std::shared_ptr<PeerSums> peer_sums_;  // null: all sums are NCCL's
+  std::set<const Linear*> chosen_;       // the o of layers whose fused kernel is faster
+};
+
+}  // namespace quire::cuda
