@@ -228,13 +228,11 @@ Status CudaRunner::warm_up() {
 
 Status CudaRunner::warm_up_choice() {
   const GraphBatch& batch = graphs_.largest().batch;
+  const int num_rows = batch.num_tokens();
   QUIRE_RETURN_IF_ERROR(derive_padding(batch));
-  target().model->gather_logits(batch.num_tokens(), outputs(batch.num_tokens()), stream_);
-  logits_rows_.assign(static_cast<size_t>(batch.num_tokens()), {});
-  QUIRE_ASSIGN_OR_RETURN(SamplePlan plan, sampler_->plan(logits_rows_, {}, stream_));
+  target().model->gather_logits(num_rows, outputs(num_rows), stream_);
   for (const bool is_random : {false, true}) {
-    plan.is_random = is_random;
-    sample_rows(plan);
+    sample_rows(sampler_->plan_padding(num_rows, is_random));
   }
   return {};
 }

@@ -48,6 +48,10 @@ class DeviceSampler {
   // is a TokenConstraint::allowed_tokens bitmap.
   Result<SamplePlan> plan(std::span<const LogitsRowUse> rows,
                           std::span<const std::vector<uint32_t>> masks, CudaStream& stream);
+  // SampledSlots::plan_padding().
+  SamplePlan plan_padding(int num_rows, bool is_random) const {
+    return slots_.plan_padding(num_rows, is_random);
+  }
 
   // Enqueues; capturable. Slot slots[i] (device, as planned; < 0: padding) samples a token from
   // logits[i] (F32 [num_rows, vocab_size], not modified), as if the first offsets[i] (device) of

@@ -259,4 +259,12 @@ SamplePlan SampledSlots::plan(std::span<const LogitsRowUse> rows) {
   return plan;
 }
 
+SamplePlan SampledSlots::plan_padding(int num_rows, bool is_random) const {
+  SamplePlan plan;
+  plan.rows.assign(static_cast<size_t>(num_rows), {.pass = first_pass_, .mask_idx = -1});
+  plan.counts[static_cast<size_t>(first_pass_)] = num_rows;
+  plan.is_random = is_random && first_pass_ == SamplePass::kOnePass;
+  return plan;
+}
+
 }  // namespace quire::cuda

@@ -104,6 +104,22 @@ TEST(SamplePlan, NoRowTakesAPassBeforeTheFirst) {
   EXPECT_THAT(slots.plan(uses({0, 1, 2})).counts, ElementsAre(0, 2, 1));
 }
 
+TEST(SamplePlan, PaddingAloneTakesTheFirstPass) {
+  const SampledSlots slots(2, 1);
+  const SampledSlots compared(2, 1, SamplePass::kFilter);
+  for (const bool is_random : {false, true}) {
+    const SamplePlan plan = slots.plan_padding(3, is_random);
+    EXPECT_THAT(plan.counts, ElementsAre(3, 0, 0));
+    EXPECT_EQ(plan.is_random, is_random);
+    EXPECT_FALSE(plan.is_mixed());
+    EXPECT_TRUE(plan.chooses_from_parts());
+    const SamplePlan of_filters = compared.plan_padding(3, is_random);
+    EXPECT_THAT(of_filters.counts, ElementsAre(0, 3, 0));
+    EXPECT_FALSE(of_filters.is_random);
+    EXPECT_FALSE(of_filters.chooses_from_parts());
+  }
+}
+
 TEST(SamplePlan, PaddingLaunchesNothingOfItsOwn) {
   SampledSlots slots(2, 2);
   slots.add(0, with_rules());
