@@ -2,6 +2,7 @@
 
 #include <barrier>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include "cuda/base/graph.h"
@@ -18,11 +19,210 @@ struct TailCase {
   int64_t qkv_size;  // 0: no layer follows
 };
 
-// A matrix on the device and its copy on the host.
-struct Matrix {
-  std::unique_ptr<Linear> device;
-  std::unique_ptr<Linear> host;
+// A matrix [n, k] on the host, rounded to a type.
+struct HostMatrix {
+  HostMatrix(int64_t rows, int64_t columns, DType dtype, uint32_t seed, bool has_bias)
+      : n(rows),
+        k(columns),
+        weights(
+            rounded(random_floats(n * k, seed, 1.0F / std::sqrt(static_cast<float>(k))), dtype)),
+        bias(has_bias ? rounded(random_floats(n, seed + 100), dtype) : std::vector<float>()) {}
+
+  int64_t n, k;
+  std::vector<float> weights, bias;  // bias empty: there is none
 };
+
+// The weights of a layer. Without a layer behind it, qkv has no rows.
+struct HostLayer {
+  HostLayer(const TailCase& the_spec, DType dtype, bool has_bias = false)
+      : spec(the_spec),
+        o(spec.hidden, spec.q_size, dtype, 1, has_bias),
+        gate_up(2 * spec.intermediate, spec.hidden, dtype, 2, has_bias),
+        down(spec.hidden, spec.intermediate, dtype, 3, has_bias),
+        qkv(spec.qkv_size, spec.hidden, dtype, 4, has_bias),
+        norms{random_floats(spec.hidden, 10), random_floats(spec.hidden, 11)} {}
+
+  TailCase spec;
+  HostMatrix o, gate_up, down, qkv;
+  std::vector<float> norms[2];
+};
+
+// The inputs of a step.
+struct HostRows {
+  HostRows(const TailCase& the_spec, DType dtype, int64_t num_rows, uint32_t seed)
+      : spec(the_spec),
+        count(num_rows),
+        attention(rounded(random_floats(count * spec.q_size, seed), dtype)),
+        residual(rounded(random_floats(count * spec.hidden, seed + 1), dtype)) {}
+
+  TailCase spec;
+  int64_t count;
+  std::vector<float> attention, residual;
+};
+
+// A rank of several, and its part of a size.
+struct RankOf {
+  int rank = 0;
+  int num_ranks = 1;
+
+  Slice part(int64_t size) const { return {rank * (size / num_ranks), size / num_ranks}; }
+};
+
+std::vector<float> part_of(const std::vector<float>& matrix, int64_t num_columns, const Slice& rows,
+                           const Slice& columns) {
+  std::vector<float> part;
+  for (int64_t i = rows.first; i < rows.first + rows.count; ++i) {
+    const auto row = matrix.begin() + i * num_columns + columns.first;
+    part.insert(part.end(), row, row + columns.count);
+  }
+  return part;
+}
+
+// A rank's part of a layer's weights, as a device has them. Only one rank may have biases.
+class LayerWeights {
+ public:
+  LayerWeights(const HostLayer& layer, Ops& ops, const RankOf& at = {})
+      : ops_(ops), has_next_(layer.spec.qkv_size > 0) {
+    const TailCase& spec = layer.spec;
+    const Slice middle = at.part(spec.intermediate);
+    const Slice hidden = {0, spec.hidden};
+    o_ = linear(layer.o, {hidden}, at.part(spec.q_size));
+    gate_up_ =
+        linear(layer.gate_up, {middle, {spec.intermediate + middle.first, middle.count}}, hidden);
+    down_ = linear(layer.down, {hidden}, middle);
+    if (has_next_) qkv_ = linear(layer.qkv, {at.part(spec.qkv_size)}, hidden);
+    for (const size_t i : {0U, 1U}) {
+      auto* const norm = const_cast<float*>(layer.norms[i].data());
+      norms_[i] = ops.make_vector({norm, DType::kF32, {spec.hidden}}).value();
+    }
+  }
+
+  // A tail without activations.
+  LayerTail tail() const {
+    LayerTail tail;
+    tail.o = o_.get();
+    tail.post_attention_norm = norms_[0].view.as<float>();
+    tail.gate_up = gate_up_.get();
+    tail.down = down_.get();
+    tail.next_norm = has_next_ ? norms_[1].view.as<float>() : nullptr;
+    tail.next_qkv = qkv_.get();
+    tail.norm_eps = 1e-5F;
+    return tail;
+  }
+
+ private:
+  // The given rows of the matrix, one part after the other.
+  std::unique_ptr<Linear> linear(const HostMatrix& matrix, const std::vector<Slice>& parts,
+                                 const Slice& columns) {
+    std::vector<std::vector<float>> numbers;
+    std::vector<WeightView> weights;
+    std::vector<TensorView> biases;
+    for (const Slice& rows : parts) {
+      numbers.push_back(part_of(matrix.weights, matrix.k, rows, columns));
+      weights.emplace_back(
+          TensorView{numbers.back().data(), DType::kF32, {rows.count, columns.count}});
+      if (matrix.bias.empty()) continue;
+      auto* const bias = const_cast<float*>(matrix.bias.data()) + rows.first;
+      biases.push_back({bias, DType::kF32, {rows.count}});
+    }
+    return ops_.make_linear({.weights = weights, .biases = biases}).value();
+  }
+
+  Ops& ops_;
+  bool has_next_;
+  std::unique_ptr<Linear> o_, gate_up_, down_, qkv_;
+  Tensor norms_[2];
+};
+
+// A rank's activations of a step on a device. Outputs are poisoned.
+class DeviceRows {
+ public:
+  DeviceRows(cuda::CudaStream& stream, DType dtype, HostRows rows, const RankOf& at = {})
+      : host_(std::move(rows)),
+        own_(at.part(host_.spec.q_size)),
+        attention(stream, {host_.count, own_.count}, dtype),
+        residual(stream, {host_.count, host_.spec.hidden}, dtype),
+        delta(stream, {host_.count, host_.spec.hidden}, dtype),
+        qkv(stream, {host_.count, std::max<int64_t>(1, at.part(host_.spec.qkv_size).count)}, dtype),
+        normed_(stream, {host_.count, host_.spec.hidden}, dtype),
+        gate_up_(stream, {host_.count, 2 * at.part(host_.spec.intermediate).count}, dtype),
+        product_(stream, {host_.count, at.part(host_.spec.intermediate).count}, dtype) {
+    reset();
+  }
+
+  void reset() {
+    attention.set(part_of(host_.attention, host_.spec.q_size, {0, host_.count}, own_));
+    residual.set(host_.residual);
+    for (DeviceData* out : {&delta, &qkv, &normed_, &gate_up_, &product_}) out->poison();
+  }
+
+  LayerTail tail(const LayerWeights& weights) const {
+    LayerTail tail = weights.tail();
+    tail.attention = attention.view();
+    tail.residual = residual.view();
+    tail.delta = delta.view();
+    tail.qkv = qkv.view();
+    tail.normed = normed_.view();
+    tail.gate_up_out = gate_up_.view();
+    tail.product = product_.view();
+    return tail;
+  }
+
+ private:
+  HostRows host_;
+  Slice own_;  // columns of attention
+
+ public:
+  DeviceData attention, residual, delta, qkv;
+
+ private:
+  DeviceData normed_, gate_up_, product_;
+};
+
+// The outputs of a tail: residual, and behind the last layer delta, otherwise qkv.
+struct TailResults {
+  std::vector<float> residual, delta, qkv;
+};
+
+TailResults reference_of(const HostLayer& layer, const HostRows& rows) {
+  const TailCase& spec = layer.spec;
+  const auto zeros = [&](int64_t width) {
+    return std::vector<float>(static_cast<size_t>(rows.count * width));
+  };
+  ReferenceOps ops;
+  const LayerWeights weights(layer, ops);
+  std::vector<float> attention = rows.attention;
+  std::vector<float> normed = zeros(spec.hidden);
+  std::vector<float> gate_up = zeros(2 * spec.intermediate);
+  std::vector<float> product = zeros(spec.intermediate);
+  TailResults results = {.residual = rows.residual,
+                         .delta = zeros(spec.hidden),
+                         .qkv = zeros(std::max<int64_t>(1, spec.qkv_size))};
+  LayerTail tail = weights.tail();
+  tail.attention = host_view(attention, rows.count);
+  tail.residual = host_view(results.residual, rows.count);
+  tail.delta = host_view(results.delta, rows.count);
+  tail.qkv = host_view(results.qkv, rows.count);
+  tail.normed = host_view(normed, rows.count);
+  tail.gate_up_out = host_view(gate_up, rows.count);
+  tail.product = host_view(product, rows.count);
+  Stream stream;
+  run_layer_tail(ops, tail, stream);
+  return results;
+}
+
+void expect_near_reference(const TailResults& got, const HostLayer& layer, const HostRows& rows,
+                           DType dtype, const std::string& what) {
+  const TailResults expected = reference_of(layer, rows);
+  // Terms of up to 8 cancel, and are rounded as delta and again as their sum.
+  const float near = 5 * tolerance(dtype);
+  expect_near_all(got.residual, expected.residual, near, what + ", residual");
+  if (layer.spec.qkv_size > 0) {
+    expect_near_all(got.qkv, expected.qkv, near, what + ", qkv");
+  } else {
+    expect_near_all(got.delta, expected.delta, near, what + ", delta");
+  }
+}
 
 class LayerTailTest : public CudaOpsTest {
  protected:
@@ -32,121 +232,26 @@ class LayerTailTest : public CudaOpsTest {
     kernel_ = cuda::LayerTailKernel::create({.stream = &stream(), .overlap_start = true}).value();
   }
 
-  Matrix matrix(int64_t n, int64_t k, uint32_t seed, bool has_bias) {
-    const std::vector<float> w = random(n * k, seed, 1.0F / std::sqrt(static_cast<float>(k)));
-    const std::vector<float> b = random(n, seed + 100);
-    const WeightView weights[] = {TensorView{const_cast<float*>(w.data()), DType::kF32, {n, k}}};
-    const TensorView biases[] = {{const_cast<float*>(b.data()), DType::kF32, {n}}};
-    LinearSource source = {.weights = weights, .biases = {}};
-    if (has_bias) source.biases = biases;
-    return {ops_->make_linear(source).value(), reference_.make_linear(source).value()};
-  }
-
   void make(const TailCase& spec, bool has_bias = false) {
-    spec_ = spec;
-    o_ = matrix(spec.hidden, spec.q_size, 1, has_bias);
-    gate_up_ = matrix(2 * spec.intermediate, spec.hidden, 2, has_bias);
-    down_ = matrix(spec.hidden, spec.intermediate, 3, has_bias);
-    qkv_ = spec.qkv_size > 0 ? matrix(spec.qkv_size, spec.hidden, 4, has_bias) : Matrix();
-    for (const uint32_t i : {0U, 1U}) {
-      host_norms_[i] = random_floats(spec.hidden, 10 + i);
-      const TensorView view = {host_norms_[i].data(), DType::kF32, {spec.hidden}};
-      norms_[i] = ops_->make_vector(view).value();
-    }
+    layer_.emplace(spec, dtype(), has_bias);
+    weights_ = std::make_unique<LayerWeights>(*layer_, *ops_);
   }
-
+  HostRows host_rows(int64_t count, uint32_t seed) const {
+    return HostRows(layer_->spec, dtype(), count, seed);
+  }
+  DeviceRows device_rows(int64_t count, uint32_t seed) {
+    return DeviceRows(stream(), dtype(), host_rows(count, seed));
+  }
   // Runs the tail on rows of x and residual that depend on the seed, and compares it with the
   // reference.
   void expect(int64_t num_rows, uint32_t seed, const std::function<void(const LayerTail&)>& run,
               const std::string& what) {
-    Rows rows(*this, num_rows, seed);
-    run(rows.tail());
-    rows.expect_near_reference(what + ", " + std::to_string(num_rows) + " rows, hidden size " +
-                               std::to_string(spec_.hidden));
-  }
-
-  struct Rows {
-    Rows(LayerTailTest& test, int64_t count, uint32_t seed)
-        : test_(test),
-          num_rows(count),
-          host_attention(test.random(count * test.spec_.q_size, seed)),
-          host_residual(test.random(count * test.spec_.hidden, seed + 1)),
-          attention(test.device({count, test.spec_.q_size}, host_attention)),
-          residual(test.device({count, test.spec_.hidden}, host_residual)),
-          delta(test.blank({count, test.spec_.hidden})),
-          qkv(test.blank({count, std::max<int64_t>(1, test.spec_.qkv_size)})),
-          normed(test.blank({count, test.spec_.hidden})),
-          gate_up(test.blank({count, 2 * test.spec_.intermediate})),
-          product(test.blank({count, test.spec_.intermediate})) {}
-
-    LayerTail tail() const {
-      LayerTail tail = test_.weights_of_tail(false);
-      tail.attention = attention.view();
-      tail.residual = residual.view();
-      tail.delta = delta.view();
-      tail.qkv = qkv.view();
-      tail.normed = normed.view();
-      tail.gate_up_out = gate_up.view();
-      tail.product = product.view();
-      return tail;
-    }
-    void reset() {
-      residual.set(host_residual);
-      for (DeviceData* out : {&delta, &qkv, &normed, &gate_up, &product}) out->poison();
-    }
-    void expect_near_reference(const std::string& what) {
-      const TailCase& spec = test_.spec_;
-      std::vector<float> x = host_attention;
-      std::vector<float> sum = host_residual;
-      const auto zeros = [&](int64_t width) {
-        return std::vector<float>(static_cast<size_t>(num_rows * width));
-      };
-      std::vector<float> expected_delta = zeros(spec.hidden);
-      std::vector<float> expected_qkv = zeros(std::max<int64_t>(1, spec.qkv_size));
-      std::vector<float> norm = zeros(spec.hidden);
-      std::vector<float> both = zeros(2 * spec.intermediate);
-      std::vector<float> one = zeros(spec.intermediate);
-      LayerTail tail = test_.weights_of_tail(true);
-      tail.attention = host_view(x, num_rows);
-      tail.residual = host_view(sum, num_rows);
-      tail.delta = host_view(expected_delta, num_rows);
-      tail.qkv = host_view(expected_qkv, num_rows);
-      tail.normed = host_view(norm, num_rows);
-      tail.gate_up_out = host_view(both, num_rows);
-      tail.product = host_view(one, num_rows);
-      run_layer_tail(test_.reference_, tail, test_.stream());
-      // Terms of up to 8 cancel, and are rounded as delta and again as their sum.
-      const float near = 5 * tolerance(test_.dtype());
-      expect_near_all(residual.values(), sum, near, what + ", residual");
-      if (spec.qkv_size > 0) {
-        expect_near_all(qkv.values(), expected_qkv, near, what + ", qkv");
-      } else {
-        expect_near_all(delta.values(), expected_delta, near, what + ", delta");
-      }
-    }
-
-    LayerTailTest& test_;
-    int64_t num_rows;
-    std::vector<float> host_attention, host_residual;
-    DeviceData attention, residual, delta, qkv, normed, gate_up, product;
-  };
-
-  LayerTail weights_of_tail(bool on_host) {
-    const auto pick = [&](const Matrix& matrix) {
-      return on_host ? matrix.host.get() : matrix.device.get();
-    };
-    const auto norm = [&](size_t i) -> const float* {
-      return on_host ? host_norms_[i].data() : norms_[i].view.as<float>();
-    };
-    LayerTail tail;
-    tail.o = pick(o_);
-    tail.post_attention_norm = norm(0);
-    tail.gate_up = pick(gate_up_);
-    tail.down = pick(down_);
-    tail.next_norm = spec_.qkv_size > 0 ? norm(1) : nullptr;
-    tail.next_qkv = pick(qkv_);
-    tail.norm_eps = 1e-5F;
-    return tail;
+    DeviceRows rows = device_rows(num_rows, seed);
+    run(rows.tail(*weights_));
+    expect_near_reference({rows.residual.values(), rows.delta.values(), rows.qkv.values()}, *layer_,
+                          host_rows(num_rows, seed), dtype(),
+                          what + ", " + std::to_string(num_rows) + " rows, hidden size " +
+                              std::to_string(layer_->spec.hidden));
   }
 
   bool run_fused(const LayerTail& tail) {
@@ -170,10 +275,8 @@ class LayerTailTest : public CudaOpsTest {
 
   bool has_kernel() const { return kernel_ != nullptr && dtype() != DType::kF32; }
 
-  TailCase spec_ = {};
-  Matrix o_, gate_up_, down_, qkv_;
-  std::vector<float> host_norms_[2];
-  Tensor norms_[2];
+  std::optional<HostLayer> layer_;
+  std::unique_ptr<LayerWeights> weights_;
   std::unique_ptr<cuda::LayerTailKernel> kernel_;
 };
 
@@ -199,33 +302,35 @@ TEST_P(LayerTailTest, OneKernelAgrees) {
 TEST_P(LayerTailTest, RefusesUnsupportedShapes) {
   if (kernel_ == nullptr) GTEST_SKIP() << "no kernel on this device";
   make({64, 64, 64, 64});
-  EXPECT_FALSE(run_fused(Rows(*this, 2, 1).tail()));
-  EXPECT_EQ(run_fused(Rows(*this, 1, 1).tail()), dtype() != DType::kF32);
+  const auto is_fused = [&](int64_t num_rows) {
+    const DeviceRows rows = device_rows(num_rows, 1);
+    return run_fused(rows.tail(*weights_));
+  };
+  EXPECT_FALSE(is_fused(2));
+  EXPECT_EQ(is_fused(1), dtype() != DType::kF32);
   make({60, 64, 64, 64});
-  EXPECT_FALSE(run_fused(Rows(*this, 1, 1).tail()));
+  EXPECT_FALSE(is_fused(1));
   make({64, 64, 64, 64}, true);
-  EXPECT_FALSE(run_fused(Rows(*this, 1, 1).tail()));
+  EXPECT_FALSE(is_fused(1));
 }
 
 // Runs captured, with every kernel starting early; the counters must return to their state.
 TEST_P(LayerTailTest, SameBitsEveryTime) {
   if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
   make({512, 512, 1536, 512});
-  Rows rows(*this, 1, 5);
+  DeviceRows rows = device_rows(1, 5);
   // Each run's qkv is the next one's attention.
   const auto chain = [&] {
     for (int i = 0; i < 20; ++i) {
-      LayerTail tail = rows.tail();
+      LayerTail tail = rows.tail(*weights_);
       if (i % 2 == 1) std::swap(tail.attention, tail.qkv);
       EXPECT_TRUE(run_fused(tail));
     }
   };
-  const auto reset = [&] {
-    rows.reset();
-    rows.attention.set(rows.host_attention);
-  };
   for (DeviceData* out : {&rows.attention, &rows.residual}) {
-    for (int repeat = 0; repeat < 10; ++repeat) expect_capturable(chain, *out, reset);
+    for (int repeat = 0; repeat < 10; ++repeat) {
+      expect_capturable(chain, *out, [&] { rows.reset(); });
+    }
   }
 }
 
@@ -235,9 +340,9 @@ TEST_P(LayerTailTest, OpsChooseByMeasurement) {
     make({512, 256, 1024, 384}, has_bias);
     const auto run = [&](const LayerTail& tail) { layer_tail(tail); };
     for (const int64_t num_rows : {1, 2, 16, 40}) expect(num_rows, 40, run, "untuned");
-    Rows rows(*this, 40, 7);
+    const DeviceRows rows = device_rows(40, 7);
     const int row_counts[] = {1, 2, 4, 8, 16, 32, 40};
-    tune(row_counts, rows.tail());
+    tune(row_counts, rows.tail(*weights_));
     for (const int64_t num_rows : {1, 2, 3, 16, 40}) expect(num_rows, 50, run, "tuned");
   }
 }
@@ -282,9 +387,9 @@ TEST_P(LayerTailTest, ARefusedLaunchFallsBackToSteps) {
   if (!has_kernel()) GTEST_SKIP() << "the kernel is for 16-bit types on Hopper";
   ops_ = cuda::make_cuda_ops(stream(), dtype(), {.layer_tail_blocks = 1 << 16}).value();
   make({512, 256, 1024, 384});
-  Rows rows(*this, 1, 7);
+  const DeviceRows rows = device_rows(1, 7);
   const int row_counts[] = {1};
-  tune(row_counts, rows.tail());
+  tune(row_counts, rows.tail(*weights_));
   expect(
       1, 50, [&](const LayerTail& tail) { layer_tail(tail); }, "in steps");
 }
@@ -335,117 +440,6 @@ TEST(LayerTailPlanTest, RingsTakeTheWholeBlockWhereNoneLeaveRoom) {
   EXPECT_EQ(params.num_stages, 0);
 }
 
-// The rows and columns of a matrix that a rank has.
-std::vector<float> part_of(const std::vector<float>& matrix, int64_t num_columns, int64_t first_row,
-                           int64_t rows, int64_t first_column, int64_t columns) {
-  std::vector<float> part;
-  for (int64_t i = first_row; i < first_row + rows; ++i) {
-    const auto row = matrix.begin() + i * num_columns + first_column;
-    part.insert(part.end(), row, row + columns);
-  }
-  return part;
-}
-
-struct HostLayer {
-  HostLayer(const TailCase& the_spec, DType dtype, uint32_t seed) : spec(the_spec) {
-    const auto matrix = [&](int64_t n, int64_t k) {
-      return rounded(random_floats(n * k, ++seed, 1.0F / std::sqrt(static_cast<float>(k))), dtype);
-    };
-    o = matrix(spec.hidden, spec.q_size);
-    gate_up = matrix(2 * spec.intermediate, spec.hidden);
-    down = matrix(spec.hidden, spec.intermediate);
-    qkv = matrix(spec.qkv_size, spec.hidden);
-    for (std::vector<float>& norm : norms) norm = random_floats(spec.hidden, ++seed);
-    attention = rounded(random_floats(spec.q_size, ++seed), dtype);
-    residual = rounded(random_floats(spec.hidden, ++seed), dtype);
-  }
-
-  TailCase spec;
-  std::vector<float> o, gate_up, down, qkv, norms[2], attention, residual;
-};
-
-// A rank's part of a layer.
-class RankLayer {
- public:
-  RankLayer(const HostLayer& host, int rank, int num_ranks, DType dtype, cuda::CudaStream& stream)
-      : ops_(cuda::make_cuda_ops(stream, dtype).value()),
-        attention(stream, {1, host.spec.q_size / num_ranks}, dtype),
-        residual(stream, {1, host.spec.hidden}, dtype),
-        delta(stream, {1, host.spec.hidden}, dtype),
-        qkv(stream, {1, std::max<int64_t>(1, host.spec.qkv_size / num_ranks)}, dtype),
-        product_(stream, {1, host.spec.intermediate / num_ranks}, dtype),
-        host_(host),
-        first_q_(rank * attention.view().shape[1]) {
-    const TailCase& spec = host.spec;
-    const int64_t q = attention.view().shape[1];
-    const int64_t middle = product_.view().shape[1];
-    o_ = linear({part_of(host.o, spec.q_size, 0, spec.hidden, rank * q, q)}, q);
-    gate_up_ = linear({part_of(host.gate_up, spec.hidden, rank * middle, middle, 0, spec.hidden),
-                       part_of(host.gate_up, spec.hidden, spec.intermediate + rank * middle, middle,
-                               0, spec.hidden)},
-                      spec.hidden);
-    down_ = linear({part_of(host.down, spec.intermediate, 0, spec.hidden, rank * middle, middle)},
-                   middle);
-    if (spec.qkv_size > 0) {
-      const int64_t rows = qkv.view().shape[1];
-      next_qkv_ =
-          linear({part_of(host.qkv, spec.hidden, rank * rows, rows, 0, spec.hidden)}, spec.hidden);
-    }
-    for (const size_t i : {0U, 1U}) {
-      const TensorView norm = {
-          const_cast<float*>(host.norms[i].data()), DType::kF32, {spec.hidden}};
-      norms_[i] = ops_->make_vector(norm).value();
-    }
-    reset();
-  }
-
-  void reset() {
-    const int64_t q = attention.view().shape[1];
-    attention.set(part_of(host_.attention, host_.spec.q_size, 0, 1, first_q_, q));
-    residual.set(host_.residual);
-    for (DeviceData* out : {&delta, &qkv, &product_}) out->poison();
-  }
-
-  LayerTail tail() const {
-    LayerTail tail;
-    tail.o = o_.get();
-    tail.post_attention_norm = norms_[0].view.as<float>();
-    tail.gate_up = gate_up_.get();
-    tail.down = down_.get();
-    tail.next_norm = next_qkv_ == nullptr ? nullptr : norms_[1].view.as<float>();
-    tail.next_qkv = next_qkv_.get();
-    tail.norm_eps = 1e-5F;
-    tail.attention = attention.view();
-    tail.residual = residual.view();
-    tail.delta = delta.view();
-    tail.qkv = qkv.view();
-    tail.product = product_.view();
-    return tail;
-  }
-
- private:
-  std::unique_ptr<Linear> linear(const std::vector<std::vector<float>>& parts, int64_t k) {
-    std::vector<WeightView> weights;
-    for (const std::vector<float>& part : parts) {
-      const auto rows = static_cast<int64_t>(part.size()) / k;
-      weights.emplace_back(TensorView{const_cast<float*>(part.data()), DType::kF32, {rows, k}});
-    }
-    return ops_->make_linear({.weights = weights, .biases = {}}).value();
-  }
-
-  std::unique_ptr<cuda::CudaOps> ops_;
-
- public:
-  DeviceData attention, residual, delta, qkv;
-
- private:
-  DeviceData product_;
-  const HostLayer& host_;
-  int64_t first_q_;
-  std::unique_ptr<Linear> o_, gate_up_, down_, next_qkv_;
-  Tensor norms_[2];
-};
-
 class LayerTailOverRanks : public SeveralGpusTest, public ::testing::WithParamInterface<DType> {};
 
 // As kCases, but each rank's widths are multiples of 8 on up to four ranks.
@@ -457,72 +451,37 @@ constexpr TailCase kRankCases[] = {{8, 64, 96, 160},
 
 TEST_P(LayerTailOverRanks, SumsThePartsOfAllRanks) {
   for (const TailCase& spec : kRankCases) {
-    SCOPED_TRACE(::testing::Message() << "hidden size " << spec.hidden);
-    const HostLayer host(spec, GetParam(), static_cast<uint32_t>(spec.hidden));
+    const HostLayer layer(spec, GetParam());
+    const HostRows rows(spec, GetParam(), 1, 20);
     std::vector<std::vector<std::byte>> residuals(devices_.size());
-    std::vector<std::vector<float>> qkvs(devices_.size());
-    std::vector<std::vector<float>> deltas(devices_.size());
+    std::vector<TailResults> parts(devices_.size());
     std::barrier loaded(size());  // no rank loads kernels or weights while another waits for it
     on_every_rank([&](int rank, const Rank& at) {
-      RankLayer layer(host, rank, size(), GetParam(), *at.stream);
+      const RankOf of = {rank, size()};
+      const auto ops = cuda::make_cuda_ops(*at.stream, GetParam()).value();
+      const LayerWeights weights(layer, *ops, of);
+      DeviceRows own(*at.stream, GetParam(), rows, of);
+      const LayerTail tail = own.tail(weights);
       auto kernel = cuda::LayerTailKernel::create(at.context, 0, size()).value();
-      EXPECT_TRUE(kernel->takes(layer.tail()));
+      EXPECT_TRUE(kernel->takes(tail));
       EXPECT_EQ(at.stream->synchronize().message(), "");
       loaded.arrive_and_wait();
-      kernel->run(layer.tail(), at.inboxes);
-      residuals[static_cast<size_t>(rank)] = layer.residual.bytes();
-      qkvs[static_cast<size_t>(rank)] = layer.qkv.values();
-      deltas[static_cast<size_t>(rank)] = layer.delta.values();
+      kernel->run(tail, at.inboxes);
+      const auto i = static_cast<size_t>(rank);
+      residuals[i] = own.residual.bytes();
+      parts[i] = {own.residual.values(), own.delta.values(), own.qkv.values()};
     });
-    ReferenceOps reference;
-    const auto linear = [&](const std::vector<float>& matrix, int64_t k) {
-      const auto rows = static_cast<int64_t>(matrix.size()) / k;
-      const WeightView weights[] = {
-          TensorView{const_cast<float*>(matrix.data()), DType::kF32, {rows, k}}};
-      return reference.make_linear({.weights = weights, .biases = {}}).value();
-    };
-    const auto o = linear(host.o, spec.q_size);
-    const auto gate_up = linear(host.gate_up, spec.hidden);
-    const auto down = linear(host.down, spec.intermediate);
-    std::unique_ptr<Linear> qkv;
-    if (spec.qkv_size > 0) qkv = linear(host.qkv, spec.hidden);
-    std::vector<float> x = host.attention;
-    std::vector<float> sum = host.residual;
-    std::vector<float> delta(sum.size());
-    std::vector<float> norm(sum.size());
-    std::vector<float> both(static_cast<size_t>(2 * spec.intermediate));
-    std::vector<float> one(static_cast<size_t>(spec.intermediate));
-    std::vector<float> expected(static_cast<size_t>(std::max<int64_t>(1, spec.qkv_size)));
-    LayerTail tail;
-    tail.o = o.get();
-    tail.post_attention_norm = host.norms[0].data();
-    tail.gate_up = gate_up.get();
-    tail.down = down.get();
-    tail.next_norm = host.norms[1].data();
-    tail.next_qkv = qkv.get();
-    tail.norm_eps = 1e-5F;
-    tail.attention = host_view(x, 1);
-    tail.residual = host_view(sum, 1);
-    tail.delta = host_view(delta, 1);
-    tail.qkv = host_view(expected, 1);
-    tail.normed = host_view(norm, 1);
-    tail.gate_up_out = host_view(both, 1);
-    tail.product = host_view(one, 1);
-    run_layer_tail(reference, tail, *streams_[0]);
-    const float near = 5 * tolerance(GetParam());
-    expect_near_all(decode(residuals[0], GetParam()), sum, near, "residual");
-    for (const auto& residual : residuals) EXPECT_EQ(residual, residuals[0]);
-    if (spec.qkv_size > 0) {
-      std::vector<float> joined;
-      for (const auto& part : qkvs) joined.insert(joined.end(), part.begin(), part.end());
-      expect_near_all(joined, expected, near, "qkv");
-    } else {
-      std::vector<float> total(delta.size());
-      for (const auto& part : deltas) {
-        for (size_t i = 0; i < total.size(); ++i) total[i] += part[i];
-      }
-      expect_near_all(total, delta, near, "delta");
+    // The residual is whole on every rank; delta is a sum over the ranks, and qkv is divided.
+    TailResults all = {.residual = parts[0].residual,
+                       .delta = std::vector<float>(parts[0].delta.size()),
+                       .qkv = {}};
+    for (const TailResults& part : parts) {
+      for (size_t i = 0; i < all.delta.size(); ++i) all.delta[i] += part.delta[i];
+      all.qkv.insert(all.qkv.end(), part.qkv.begin(), part.qkv.end());
     }
+    const std::string what = "hidden size " + std::to_string(spec.hidden);
+    expect_near_reference(all, layer, rows, GetParam(), what);
+    for (const auto& residual : residuals) EXPECT_EQ(residual, residuals[0]) << what;
   }
 }
 
@@ -532,15 +491,19 @@ TEST_P(LayerTailOverRanks, SameBitsEveryTimeOnEveryRank) {
   const TailCase specs[] = {{512, 512, 1536, 512}, {2056, 2048, 6176, 0}};
   constexpr int kRepeats = 60;
   for (const TailCase& spec : specs) {
-    const HostLayer host(spec, GetParam(), 77);
+    const HostLayer layer(spec, GetParam());
+    const HostRows rows(spec, GetParam(), 1, 77);
     std::vector<std::vector<std::byte>> firsts(devices_.size());
     std::barrier loaded(size());
     on_every_rank([&](int rank, const Rank& at) {
-      RankLayer layer(host, rank, size(), GetParam(), *at.stream);
+      const RankOf of = {rank, size()};
+      const auto ops = cuda::make_cuda_ops(*at.stream, GetParam()).value();
+      const LayerWeights weights(layer, *ops, of);
+      DeviceRows own(*at.stream, GetParam(), rows, of);
       auto kernel = cuda::LayerTailKernel::create(at.context, 0, size()).value();
       const auto chain = [&] {
         for (int i = 0; i < 20; ++i) {
-          LayerTail tail = layer.tail();
+          LayerTail tail = own.tail(weights);
           if (i % 2 == 1 && tail.next_qkv != nullptr) std::swap(tail.attention, tail.qkv);
           if (i % 5 == 4) tail.next_qkv = nullptr;  // a last layer, and the sum behind it
           kernel->run(tail, at.inboxes);
@@ -555,14 +518,14 @@ TEST_P(LayerTailOverRanks, SameBitsEveryTimeOnEveryRank) {
       EXPECT_EQ(at.stream->synchronize().message(), "");
       loaded.arrive_and_wait();
       for (int repeat = 0; repeat < kRepeats; ++repeat) {
-        layer.reset();
+        own.reset();
         if (repeat % size() == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
         if (repeat % 2 == 0) {
           chain();
         } else {
           graph.launch(*at.stream);
         }
-        const std::vector<std::byte> bits = layer.residual.bytes();
+        const std::vector<std::byte> bits = own.residual.bytes();
         if (repeat == 0) firsts[static_cast<size_t>(rank)] = bits;
         ASSERT_EQ(bits, firsts[static_cast<size_t>(rank)]) << "repeat " << repeat;
       }

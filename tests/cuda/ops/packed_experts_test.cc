@@ -7,43 +7,10 @@
 
 #include "cuda/ops/cuda_experts.h"
 #include "expert_steps.h"
-#include "support/quantized_matrices.h"
+#include "packed_numbers.h"
 
 namespace quire::testing {
 namespace {
-
-// The numbers that a matrix stands for, and the terms that these are sums of.
-struct Numbers {
-  int64_t rows = 0;
-  int64_t columns = 0;
-  std::vector<float> weights;
-  std::vector<float> magnitudes;
-  std::vector<float> added;  // to a scaled integer
-
-  void add(const GgufMatrix& m) {
-    rows += m.n;
-    columns = m.k;
-    weights.insert(weights.end(), m.values.begin(), m.values.end());
-    magnitudes.insert(magnitudes.end(), m.magnitudes.begin(), m.magnitudes.end());
-    const float shifted = cuda::packed_layout(quantized_format(m.type)).shifted;
-    for (size_t i = 0; i < m.values.size(); ++i) {
-      added.push_back(m.scales[i] * shifted - m.minimums[i]);
-    }
-  }
-  void add(const IntegerMatrix& m) {
-    rows += m.n;
-    columns = m.k;
-    weights.insert(weights.end(), m.plain.begin(), m.plain.end());
-    for (int64_t row = 0; row < m.n; ++row) {
-      float largest = 0;
-      for (int64_t i = 0; i < columns; ++i) {
-        largest = std::max(largest, std::abs(m.plain[static_cast<size_t>(row * columns + i)]));
-      }
-      magnitudes.insert(magnitudes.end(), static_cast<size_t>(columns), 2 * largest);
-    }
-    added.resize(weights.size());
-  }
-};
 
 // A number and a bound of its error.
 struct Sum {
@@ -96,8 +63,12 @@ class QuantizedExperts final : public ExpertsSource {
     return LinearSource{.weights = views_, .biases = {}};
   }
 
-  const Numbers& gate_up_numbers(int idx) const { return numbers_[static_cast<size_t>(2 * idx)]; }
-  const Numbers& down_numbers(int idx) const { return numbers_[static_cast<size_t>(2 * idx + 1)]; }
+  const PackedNumbers& gate_up_numbers(int idx) const {
+    return numbers_[static_cast<size_t>(2 * idx)];
+  }
+  const PackedNumbers& down_numbers(int idx) const {
+    return numbers_[static_cast<size_t>(2 * idx + 1)];
+  }
 
  private:
   static void reorder(IntegerMatrix& m, const std::vector<int32_t>& order) {
@@ -110,7 +81,7 @@ class QuantizedExperts final : public ExpertsSource {
   template <typename Matrix>
   void number(const std::vector<Matrix>& matrices) {
     for (size_t i = 0; i < matrices.size(); i += 3) {
-      Numbers& gate_up = numbers_.emplace_back();
+      PackedNumbers& gate_up = numbers_.emplace_back();
       gate_up.add(matrices[i]);
       gate_up.add(matrices[i + 1]);
       numbers_.emplace_back().add(matrices[i + 2]);
@@ -131,7 +102,7 @@ class QuantizedExperts final : public ExpertsSource {
   bool plain_down_ = false;
   std::vector<GgufMatrix> blocks_;
   std::vector<IntegerMatrix> integers_;
-  std::vector<Numbers> numbers_;  // of gate_up and down, by expert
+  std::vector<PackedNumbers> numbers_;  // of gate_up and down, by expert
   std::vector<BlockMatrix> block_views_;
   std::vector<WeightView> views_;
 };
@@ -153,7 +124,7 @@ class PackedExpertsTest : public CudaExpertsTest {
 
   // The sum of a row, with weights that are rounded as the kernel for tiles does. Errors of many
   // independent terms do not add up to the sum of their bounds.
-  Sum multiply(const Numbers& w, int64_t row, const std::vector<Sum>& x) const {
+  Sum multiply(const PackedNumbers& w, int64_t row, const std::vector<Sum>& x) const {
     constexpr double kOfTerms = 4e-6;  // the tensor cores' sums keep at least 22 bits
     constexpr size_t kLeastGroup = 16;
     constexpr double kDeviations = 6;
@@ -161,7 +132,7 @@ class PackedExpertsTest : public CudaExpertsTest {
     Sum sum;
     double of_terms = 0, squares = 0, scaled = 0, added = 0;
     for (size_t k = 0; k < x.size(); ++k) {
-      const size_t at = static_cast<size_t>(row * w.columns) + k;
+      const size_t at = static_cast<size_t>(row * w.k) + k;
       const auto weight = static_cast<double>(w.weights[at]);
       const auto of_group = static_cast<double>(w.added[at]);
       const double number = x[k].value;
@@ -190,7 +161,7 @@ class PackedExpertsTest : public CudaExpertsTest {
     std::vector<Sum> input(x, x + shape.hidden_size);
     std::vector<Sum> product;
     for (int64_t i = 0; i < shape.intermediate_size; ++i) {
-      const Numbers& w = source.gate_up_numbers(expert);
+      const PackedNumbers& w = source.gate_up_numbers(expert);
       const Sum gate = multiply(w, i, input);
       const Sum up = multiply(w, shape.intermediate_size + i, input);
       const double gate_error = gate.error + roundoff() * std::abs(gate.value);

@@ -8,52 +8,29 @@
 #include <numeric>
 
 #include "device_data.h"
-#include "support/quantized_matrices.h"
+#include "packed_numbers.h"
 
 namespace quire::testing {
 namespace {
 
-// A packed Linear, the numbers that it stands for, and bounds of the terms that these are sums of.
-struct PackedCase {
+// A packed Linear and the numbers that it stands for.
+struct PackedCase : PackedNumbers {
   std::string what;
   std::unique_ptr<Linear> linear;
-  int64_t n = 0;
-  int64_t k = 0;
-  std::vector<float> weights;
-  std::vector<float> magnitudes;
-  std::vector<float> added;  // to a scaled integer by the kernel for tiles
   std::vector<float> bias;
   bool can_unpack = true;
   bool scales_sums = false;  // tiles of few tokens do, and so do not round weights
-
-  void add(const GgufMatrix& m) {
-    k = m.k;
-    n += m.n;
-    weights.insert(weights.end(), m.values.begin(), m.values.end());
-    magnitudes.insert(magnitudes.end(), m.magnitudes.begin(), m.magnitudes.end());
-    const float shifted = cuda::packed_layout(quantized_format(m.type)).shifted;
-    for (size_t i = 0; i < m.values.size(); ++i) {
-      added.push_back(m.scales[i] * shifted - m.minimums[i]);
-    }
-  }
-  // A value without its offset or zero point is at most twice as large as the largest of the row.
-  void add(const IntegerMatrix& m) {
-    k = m.k;
-    n += m.n;
-    weights.insert(weights.end(), m.plain.begin(), m.plain.end());
-    for (int64_t row = 0; row < m.n; ++row) {
-      float largest = 0;
-      for (int64_t i = 0; i < k; ++i) {
-        largest = std::max(largest, std::abs(m.plain[static_cast<size_t>(row * k + i)]));
-      }
-      magnitudes.insert(magnitudes.end(), static_cast<size_t>(k), 2 * largest);
-    }
-    added.resize(weights.size());
-    const QuantizedFormat format =
-        quantized_format(m.view.scheme, m.view.scales.dtype, m.view.values.shape).value();
-    scales_sums = format.value_bits == 4 && !format.has_zeros && format.group_k >= 64;
-  }
 };
+
+// Whether the kernel for tiles of few tokens multiplies sums with the matrix's scales.
+bool scales_sums_of(const GgufMatrix& /*m*/) {
+  return false;
+}
+bool scales_sums_of(const IntegerMatrix& m) {
+  const QuantizedFormat format =
+      quantized_format(m.view.scheme, m.view.scales.dtype, m.view.values.shape).value();
+  return format.value_bits == 4 && !format.has_zeros && format.group_k >= 64;
+}
 
 class PackedMatricesTest : public CudaOpsTest {
  protected:
@@ -71,7 +48,10 @@ class PackedMatricesTest : public CudaOpsTest {
                   LinearSource source, bool has_bias) {
     PackedCase made;
     std::vector<TensorView> biases;
-    for (const Matrix* matrix : matrices) made.add(*matrix);
+    for (const Matrix* matrix : matrices) {
+      made.add(*matrix);
+      made.scales_sums = scales_sums_of(*matrix);
+    }
     made.bias.assign(static_cast<size_t>(made.n), 0.0F);
     const std::vector<float> numbers = random(made.n, 5);
     int64_t first = 0;
