@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -205,6 +207,57 @@ TEST_F(GpuRanks, ChooseTheSameTokensFromPartsAndFromWholeRows) {
         for (size_t i = 0; i < all.size(); ++i) {
           EXPECT_EQ(tokens(*engine, all[i], std::nullopt), tokens(*engine, all[i], 0)) << i;
         }
+      }
+    }
+  }
+}
+
+// Launches of kernels on the first GPU while `work` runs, by their names.
+std::map<std::string, int64_t> count_launches(DeviceProfiler& profiler,
+                                              const std::function<void()>& work) {
+  std::map<std::string, int64_t> counts;
+  EXPECT_EQ(profiler.start().message(), "");
+  work();
+  const auto profile = profiler.stop();
+  EXPECT_EQ(profile.status().message(), "");
+  if (!profile.ok()) return counts;
+  for (const ProfileShare& kernel : profile->kernels) counts[kernel.name] = kernel.count;
+  return counts;
+}
+
+// The answers would be right without either. The layers are those of an 8B model, because separate
+// kernels may be faster in smaller ones; the log has the times of both.
+TEST_F(GpuRanks, FuseLayerTailsAndChooseTokensFromParts) {
+  if (cuda::open_device(0)->device.compute_capability != 90) {
+    GTEST_SKIP() << "fused layer tails need compute capability 9.0";
+  }
+  const auto profiler = make_device_profiler(0);
+  if (!profiler.ok()) GTEST_SKIP() << profiler.status().message();
+  constexpr int kNumLayers = 3;
+  const testing::ScratchDirectory directory;
+  directory.write("config.json", R"({"architectures": ["LlamaForCausalLM"],
+      "num_hidden_layers": 3, "hidden_size": 4096, "intermediate_size": 14336,
+      "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 1024,
+      "max_position_embeddings": 128, "torch_dtype": "bfloat16"})");
+  EngineConfig model;
+  model.model = directory.path();
+  model.load_format = "dummy";
+  for (const int num_ranks : {2, 4}) {
+    if (!cuda_status(num_ranks - 1).ok()) continue;
+    for (const bool eager : {false, true}) {
+      SCOPED_TRACE(fmt::format("{} ranks, eager {}", num_ranks, eager));
+      const auto engine = testing::make_engine(with_ranks(model, num_ranks, eager));
+      ASSERT_NE(engine, nullptr);
+      for (const auto logprobs : {std::optional<int>(), std::optional<int>(0)}) {
+        Request request = testing::greedy(testing::tiny_prompt(7, 5), 24);
+        request.sampling.logprobs = logprobs;
+        const int64_t steps_before = testing::stats_at_rest(*engine).num_steps;
+        auto counts = count_launches(**profiler, [&] { run_all(*engine, {request}); });
+        const int64_t num_steps = testing::stats_at_rest(*engine).num_steps - steps_before;
+        EXPECT_GE(num_steps, 24);
+        EXPECT_EQ(counts["layer_tail_gemm_kernel"], kNumLayers * (num_steps - 1))
+            << "every step but that of the prompt has one token";
+        EXPECT_EQ(counts["choose_best_kernel"], logprobs ? 0 : num_steps);
       }
     }
   }
