@@ -53,15 +53,9 @@ EngineConfig tiny_deepseek(const DeepSeekCase& spec, const std::string& device) 
   return config;
 }
 
-// Prompt lengths from 1 to 160. Every third prompt begins like the first ones, so the prefix cache
-// serves it.
+// Every third prompt begins like the first ones, so the prefix cache serves it.
 std::vector<Request> requests() {
-  std::vector<Request> all;
-  for (int i = 0; i < 24; ++i) {
-    all.push_back(
-        greedy(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i % 3)), 12 + i % 9));
-  }
-  return all;
+  return testing::mixed_requests(3);
 }
 
 class GpuDeepSeek : public GpuTest, public ::testing::WithParamInterface<DeepSeekCase> {};

@@ -102,6 +102,23 @@ std::vector<Request> questions(const Engine& engine, int max_tokens) {
   return all;
 }
 
+std::vector<Request> mixed_requests(int num_beginnings) {
+  std::vector<Request> all;
+  for (int i = 0; i < kNumPrompts; ++i) {
+    const auto seed = static_cast<uint64_t>(i % num_beginnings);
+    all.push_back(greedy(tiny_prompt(1 + (i * 37) % 160, seed), 12 + i % 9));
+  }
+  return all;
+}
+
+std::vector<Collected> answers_to_questions(const EngineConfig& config, int prompt_logprobs) {
+  const auto engine = make_engine(config);
+  if (engine == nullptr) return {};
+  std::vector<Request> all = questions(*engine);
+  for (Request& request : all) request.sampling.prompt_logprobs = prompt_logprobs;
+  return run_all(*engine, all);
+}
+
 int count_differences(const std::vector<Collected>& got, const std::vector<Collected>& expected) {
   EXPECT_EQ(got.size(), expected.size());
   int num_different = 0;

@@ -46,6 +46,14 @@ std::vector<Collected> cpu_answers(const std::vector<Request>& requests);
 inline constexpr int kNumQuestions = 20;
 std::vector<Request> questions(const Engine& engine, int max_tokens = 20);
 
+// Prompts of 1 to 160 tokens, so that steps have few tokens and many. Prompts i and i +
+// num_beginnings begin alike.
+inline constexpr int kNumPrompts = 24;
+std::vector<Request> mixed_requests(int num_beginnings = kNumPrompts);
+
+// The outputs of an engine with this configuration for questions().
+std::vector<Collected> answers_to_questions(const EngineConfig& config, int prompt_logprobs);
+
 // Two of the tiny model's random logits may be nearly equal, and then rounding decides: this many
 // outputs may differ from a CPU's.
 inline constexpr int kMaxTies = 2;

@@ -10,11 +10,10 @@ namespace {
 using testing::Collected;
 using testing::count_differences;
 using testing::GpuTest;
-using testing::greedy;
 using testing::kMaxTies;
 using testing::make_engine;
+using testing::mixed_requests;
 using testing::run_all;
-using testing::tiny_prompt;
 
 struct ExpertsModel {
   const char* name;
@@ -32,26 +31,17 @@ EngineConfig config_of(const ExpertsModel& model, const char* device, const char
   return config;
 }
 
-// Prompts of 1 to 160 tokens, so that steps have few tokens and many.
-std::vector<Request> requests() {
-  std::vector<Request> all;
-  for (int i = 0; i < 24; ++i) {
-    all.push_back(greedy(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i)), 12 + i % 9));
-  }
-  return all;
-}
-
 class GpuExperts : public GpuTest, public ::testing::WithParamInterface<ExpertsModel> {};
 
 TEST_P(GpuExperts, OutputsEqualTheCpus) {
   const std::vector<Collected> expected =
-      run_all(*make_engine(config_of(GetParam(), "cpu", "f32")), requests());
+      run_all(*make_engine(config_of(GetParam(), "cpu", "f32")), mixed_requests());
   for (const bool eager : {false, true}) {
     EngineConfig config = config_of(GetParam(), "cuda", "f32");
     config.enforce_eager = eager;
     const auto engine = make_engine(config);
     ASSERT_NE(engine, nullptr);
-    EXPECT_LE(count_differences(run_all(*engine, requests()), expected), kMaxTies)
+    EXPECT_LE(count_differences(run_all(*engine, mixed_requests()), expected), kMaxTies)
         << (eager ? "eager" : "by graphs");
   }
 }
@@ -63,9 +53,9 @@ TEST_P(GpuExperts, Bf16GivesTheSameBitsAgain) {
   config.enable_prefix_caching = false;  // a hit would change the prompt's steps
   const auto engine = make_engine(config);
   ASSERT_NE(engine, nullptr);
-  const std::vector<Collected> first = run_all(*engine, {requests()[4]});
+  const std::vector<Collected> first = run_all(*engine, {mixed_requests()[4]});
   ASSERT_EQ(first.front().error.message(), "");
-  EXPECT_EQ(count_differences(run_all(*engine, {requests()[4]}), first), 0);
+  EXPECT_EQ(count_differences(run_all(*engine, {mixed_requests()[4]}), first), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GpuExperts, ::testing::ValuesIn(kModels),

@@ -40,11 +40,7 @@ class GpuFp8 : public testing::GpuTest, public ::testing::WithParamInterface<For
   std::vector<Collected> outputs(const char* device, int prompt_logprobs) const {
     EngineConfig config = testing::embedded(device);
     config.model = directory_.path();
-    const auto engine = testing::make_engine(config);
-    if (engine == nullptr) return {};
-    std::vector<Request> requests = testing::questions(*engine);
-    for (Request& request : requests) request.sampling.prompt_logprobs = prompt_logprobs;
-    return testing::run_all(*engine, requests);
+    return testing::answers_to_questions(config, prompt_logprobs);
   }
 
  private:

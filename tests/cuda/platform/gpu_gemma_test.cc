@@ -2,10 +2,8 @@
 // other family uses. In F32 the results of a GPU and a CPU differ only by the order of sums.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
+#include <string>
 
 #include "cuda/platform/gpu_engine.h"
 
@@ -15,12 +13,11 @@ namespace {
 using testing::Collected;
 using testing::count_differences;
 using testing::GpuTest;
-using testing::greedy;
 using testing::kMaxTies;
 using testing::make_engine;
+using testing::mixed_requests;
 using testing::run_all;
 using testing::served_backends;
-using testing::tiny_prompt;
 
 struct GemmaCase {
   const char* name;
@@ -37,17 +34,15 @@ constexpr GemmaCase kCases[] = {
 };
 
 EngineConfig tiny_gemma(const GemmaCase& spec, const std::string& device) {
-  const auto file =
-      std::filesystem::temp_directory_path() /
-      (std::string("quire_") + spec.name + "_" + std::to_string(::getpid()) + ".json");
-  std::ofstream(file) << R"({"architectures":[")" << spec.architecture
-                      << R"("],"hidden_size":64,"intermediate_size":112,"num_hidden_layers":3,)"
-                         R"("num_attention_heads":4,"num_key_value_heads":2,"vocab_size":96,)"
-                         R"("max_position_embeddings":512,"sliding_window":24,)"
-                         R"("eos_token_id":2,"torch_dtype":"float32",)"
-                      << spec.fields << "}";
   EngineConfig config;
-  config.model = file.string();
+  config.model = testing::write_config(
+      std::string("quire_") + spec.name,
+      std::string(R"({"architectures":[")") + spec.architecture +
+          R"("],"hidden_size":64,"intermediate_size":112,"num_hidden_layers":3,)"
+          R"("num_attention_heads":4,"num_key_value_heads":2,"vocab_size":96,)"
+          R"("max_position_embeddings":512,"sliding_window":24,)"
+          R"("eos_token_id":2,"torch_dtype":"float32",)" +
+          spec.fields + "}");
   config.load_format = "dummy";
   config.device = device;
   config.dtype = "f32";
@@ -57,20 +52,11 @@ EngineConfig tiny_gemma(const GemmaCase& spec, const std::string& device) {
   return config;
 }
 
-// Prompt lengths from 1 to 160: within the window, and several times as long.
-std::vector<Request> requests() {
-  std::vector<Request> all;
-  for (int i = 0; i < 24; ++i) {
-    all.push_back(greedy(tiny_prompt(1 + (i * 37) % 160, static_cast<uint64_t>(i)), 12 + i % 9));
-  }
-  return all;
-}
-
 class GpuGemma : public GpuTest, public ::testing::WithParamInterface<GemmaCase> {};
 
 TEST_P(GpuGemma, OutputsEqualTheCpus) {
   const std::vector<Collected> expected =
-      run_all(*make_engine(tiny_gemma(GetParam(), "cpu")), requests());
+      run_all(*make_engine(tiny_gemma(GetParam(), "cpu")), mixed_requests());
   for (const std::string& backend : served_backends(tiny_gemma(GetParam(), "cuda"))) {
     for (const bool eager : {false, true}) {
       EngineConfig config = tiny_gemma(GetParam(), "cuda");
@@ -78,7 +64,7 @@ TEST_P(GpuGemma, OutputsEqualTheCpus) {
       config.enforce_eager = eager;
       const auto engine = make_engine(config);
       ASSERT_NE(engine, nullptr);
-      EXPECT_LE(count_differences(run_all(*engine, requests()), expected), kMaxTies)
+      EXPECT_LE(count_differences(run_all(*engine, mixed_requests()), expected), kMaxTies)
           << backend << (eager ? ", eager" : ", by graphs");
     }
   }
@@ -93,9 +79,9 @@ TEST_P(GpuGemma, Bf16GivesTheSameBitsAgain) {
   config.enable_prefix_caching = false;  // a hit would change the prompt's steps
   const auto engine = make_engine(config);
   ASSERT_NE(engine, nullptr);
-  const std::vector<Collected> first = run_all(*engine, {requests()[5]});
+  const std::vector<Collected> first = run_all(*engine, {mixed_requests()[5]});
   ASSERT_EQ(first.front().error.message(), "");
-  EXPECT_EQ(count_differences(run_all(*engine, {requests()[5]}), first), 0);
+  EXPECT_EQ(count_differences(run_all(*engine, {mixed_requests()[5]}), first), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Generations, GpuGemma, ::testing::ValuesIn(kCases),

@@ -8,6 +8,25 @@
 namespace quire::cuda {
 namespace {
 
+// The results of the targets under their rows of logits.
+std::vector<LogprobsResult> run(SamplerRig& rig, const std::vector<float>& logits,
+                                const std::vector<int32_t>& targets, int num_top) {
+  const auto num_rows = static_cast<int>(targets.size());
+  std::vector<LogprobsResult> results(targets.size());
+  const size_t num_bytes = results.size() * sizeof(LogprobsResult);
+  auto device = device_memory(num_bytes);
+  EXPECT_EQ(device.status().message(), "");
+  if (!device.ok()) return results;
+  CudaStream& stream = rig.stream();
+  stream.copy_to_device(rig.logits(), logits.data(), logits.size() * sizeof(float));
+  stream.copy_to_device(rig.slots(), targets.data(), targets.size() * sizeof(int32_t));
+  rig.sampler().prompt_logprobs(rig.logits_view(num_rows), rig.slots(), num_rows, num_top,
+                                static_cast<LogprobsResult*>(device->data()), stream);
+  stream.copy_to_host(results.data(), device->data(), num_bytes);
+  EXPECT_EQ(stream.synchronize().message(), "");
+  return results;
+}
+
 TEST(PromptLogprobs, AreThoseOfTheCpu) {
   if (const Status gpu = open_test_device(); !gpu.ok()) GTEST_SKIP() << gpu.message();
   constexpr int kRows = 6;
@@ -21,16 +40,7 @@ TEST(PromptLogprobs, AreThoseOfTheCpu) {
       std::vector<int32_t> targets(kRows);
       for (int32_t& id : targets) id = static_cast<int32_t>(random() % vocab);
       targets[3] = -1;
-      auto device = device_memory(kRows * sizeof(LogprobsResult));
-      ASSERT_TRUE(device.ok());
-      std::vector<LogprobsResult> results(kRows);
-      CudaStream& stream = rig.stream();
-      stream.copy_to_device(rig.logits(), logits.data(), logits.size() * sizeof(float));
-      stream.copy_to_device(rig.slots(), targets.data(), targets.size() * sizeof(int32_t));
-      rig.sampler().prompt_logprobs(rig.logits_view(kRows), rig.slots(), kRows, num_top,
-                                    static_cast<LogprobsResult*>(device->data()), stream);
-      stream.copy_to_host(results.data(), device->data(), kRows * sizeof(LogprobsResult));
-      ASSERT_TRUE(stream.synchronize().ok());
+      const std::vector<LogprobsResult> results = run(rig, logits, targets, num_top);
       for (size_t i = 0; i < kRows; ++i) {
         const PositionLogprobs got = to_position_logprobs(results[i]);
         EXPECT_EQ(results[i].status, targets[i] < 0 ? RowStatus::kPadding : RowStatus::kOk);
@@ -67,17 +77,7 @@ TEST(PromptLogprobs, ReportBrokenLogits) {
     logits[row_size - 1] = logits[row_size - 2] = std::numeric_limits<float>::quiet_NaN();
     logits[row_size + 3] = kInf;
     std::fill_n(logits.begin() + 2 * vocab, vocab, -kInf);
-    const std::vector<int32_t> targets = {1, 2, 3, 4};
-    auto device = device_memory(kRows * sizeof(LogprobsResult));
-    ASSERT_TRUE(device.ok());
-    std::vector<LogprobsResult> results(kRows);
-    CudaStream& stream = rig.stream();
-    stream.copy_to_device(rig.logits(), logits.data(), logits.size() * sizeof(float));
-    stream.copy_to_device(rig.slots(), targets.data(), targets.size() * sizeof(int32_t));
-    rig.sampler().prompt_logprobs(rig.logits_view(kRows), rig.slots(), kRows, 2,
-                                  static_cast<LogprobsResult*>(device->data()), stream);
-    stream.copy_to_host(results.data(), device->data(), kRows * sizeof(LogprobsResult));
-    ASSERT_TRUE(stream.synchronize().ok());
+    const std::vector<LogprobsResult> results = run(rig, logits, {1, 2, 3, 4}, 2);
     EXPECT_EQ(to_status(results[0].status, 9, results[0].detail).message(),
               nan_logit(9, vocab - 2).message());
     EXPECT_EQ(results[1].status, RowStatus::kInfinite);
