@@ -49,20 +49,15 @@ void with_kernel(DType dtype, int num_ranks, const Body& body) {
   with_max_ranks(num_ranks, with_ranks);
 }
 
-// The first use of a kernel loads it, which waits for the device's work. Another rank could then
-// already wait for this one.
 Status load_kernels(int num_ranks) {
-  cudaError_t error = cudaSuccess;
+  KernelLoader loader;
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     with_kernel(dtype, num_ranks, [&](auto type, auto ranks) {
       using T = typename decltype(type)::type;
-      auto* const kernel = &tail::layer_tail_gemm_kernel<T, ranks.value>;
-      cudaFuncAttributes attributes;
-      if (error != cudaSuccess) return;
-      error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+      loader.load(&tail::layer_tail_gemm_kernel<T, ranks.value>);
     });
   }
-  return to_status(error, "cudaFuncGetAttributes");
+  return loader.status();
 }
 
 }  // namespace

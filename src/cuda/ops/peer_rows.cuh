@@ -168,6 +168,22 @@ class PeerRow {
   int64_t before_;
 };
 
+// Loads kernels on the current device. Otherwise their first use loads them, which waits for the
+// device's work, when another rank may already wait for this one.
+class KernelLoader {
+ public:
+  template <typename Kernel>
+  void load(Kernel* kernel) {
+    cudaFuncAttributes attributes;
+    if (error_ != cudaSuccess) return;
+    error_ = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
+  }
+  Status status() const { return to_status(error_, "cudaFuncGetAttributes"); }
+
+ private:
+  cudaError_t error_ = cudaSuccess;
+};
+
 // Calls body(ranks) with the smallest compiled number of ranks that is large enough: each has its
 // own registers for what the others send.
 template <typename Body>

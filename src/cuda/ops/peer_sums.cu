@@ -291,24 +291,19 @@ void run_sum_rows_and_norm(const LaunchContext& context, const PeerInboxes& inbo
 }
 
 Status load_sum_kernels(int num_ranks) {
-  cudaError_t error = cudaSuccess;
-  const auto load = [&](auto* kernel) {
-    cudaFuncAttributes attributes;
-    if (error != cudaSuccess) return;
-    error = cudaFuncGetAttributes(&attributes, reinterpret_cast<const void*>(kernel));
-  };
+  KernelLoader loader;
   for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
     with_float_type(dtype, [&](auto type) {
       using T = typename decltype(type)::type;
       with_max_ranks(num_ranks, [&](auto ranks) {
-        load(&one_step_kernel<SummedRow<T>, ranks.value>);
-        load(&one_step_kernel<NormedRow<T>, ranks.value>);
-        load(&two_step_kernel<SummedRow<T>, ranks.value>);
-        load(&two_step_kernel<NormedRow<T>, ranks.value>);
+        loader.load(&one_step_kernel<SummedRow<T>, ranks.value>);
+        loader.load(&one_step_kernel<NormedRow<T>, ranks.value>);
+        loader.load(&two_step_kernel<SummedRow<T>, ranks.value>);
+        loader.load(&two_step_kernel<NormedRow<T>, ranks.value>);
       });
     });
   }
-  return to_status(error, "cudaFuncGetAttributes");
+  return loader.status();
 }
 
 }  // namespace quire::cuda
