@@ -74,7 +74,7 @@ TEST(QuantizedLinear, AgreesWithTheDefinitionForEveryType) {
       std::vector<float> bias = random_floats(static_cast<size_t>(n), 5);
       for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
         const double most = rounding == InputRounding::kNone ? kMostOf16Bits : kMostOf8Bits;
-        for (const int64_t num_rows : {0, 1, 2, 3, 5, 7, 13}) {
+        for (const int64_t num_rows : {0, 1, 2, 3, 5, 7, 13, 16, 33}) {
           std::vector<float> x = random_floats(static_cast<size_t>(num_rows * k), 9);
           std::vector<float> first_out;
           for (const QuantizedKernel& kernel : quantized_kernels()) {
@@ -138,10 +138,9 @@ TEST(QuantizedLinear, StacksMatricesOfSeveralTypes) {
 }
 
 TEST(QuantizedLinear, RowsDoNotDependOnTheirBatch) {
-  for (const uint32_t id : {8U, 12U, 14U}) {
-    const GgufMatrix w = random_matrix(*find_gguf_block_type(id), 100, 2304, 3);
-    expect_bits_without_batch([&](QuantizedOps& ops) { return make_linear(ops, {&w}); },
-                              w.type.name);
+  for (const GgufBlockType& type : quantized_types()) {
+    const GgufMatrix w = random_matrix(type, 70, 1280, 3);
+    expect_bits_without_batch([&](QuantizedOps& ops) { return make_linear(ops, {&w}); }, type.name);
   }
 }
 

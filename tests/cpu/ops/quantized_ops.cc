@@ -58,17 +58,21 @@ void expect_bits_without_batch(const MakeLinear& make, const std::string& what) 
   constexpr int64_t kMaxRows = 260;  // more than are rounded at a time
   for (const InputRounding rounding : {InputRounding::kNone, InputRounding::kInt8}) {
     std::vector<float> x;
-    std::vector<float> longest;
-    for (const auto& nodes : {std::vector{0, 0}, {0}, {0, 1, 1}}) {
-      QuantizedOps ops({}, rounding, on_nodes(nodes));
+    std::vector<float> longest;  // the same bits for all kernels
+    const auto expect_bits = [&](std::string_view kernel, const std::vector<int>& nodes) {
+      QuantizedOps ops(kernel, rounding, on_nodes(nodes));
       const std::unique_ptr<Linear> linear = make(ops);
       if (x.empty()) x = random_floats(static_cast<size_t>(kMaxRows * linear->in_features()), 77);
       for (const int64_t m : {kMaxRows, int64_t{1}, int64_t{4}, int64_t{5}, int64_t{67}}) {
         const std::vector<float> out = ops.run(*linear, x, m);
         if (longest.empty()) longest = out;
         ASSERT_EQ(std::memcmp(longest.data(), out.data(), out.size() * sizeof(float)), 0)
-            << what << " m=" << m << " threads=" << nodes.size();
+            << what << " " << kernel << " m=" << m << " threads=" << nodes.size();
       }
+    };
+    for (const auto& nodes : {std::vector{0, 0}, {0}, {0, 1, 1}}) expect_bits({}, nodes);
+    for (const cpu::QuantizedKernel& kernel : cpu::quantized_kernels()) {
+      expect_bits(kernel.name, {0, 0});
     }
   }
 }

@@ -42,7 +42,7 @@ std::vector<double> rounding_errors(const float* row, int64_t k, std::span<const
                                     double most_integer);
 
 using MakeLinear = std::function<std::unique_ptr<Linear>(QuantizedOps& ops)>;
-// A row has the same bits in batches of all sizes and on any threads.
+// A row has the same bits in batches of all sizes, on any threads, with every kernel.
 void expect_bits_without_batch(const MakeLinear& make, const std::string& what);
 // An infinity or a NaN makes its own row NaN and changes no other. `make` makes a matrix [64, 512].
 void expect_infinity_stays_in_its_row(const MakeLinear& make);
