@@ -75,25 +75,29 @@ TEST(Quantize, AnInterruptSaysHowToContinue) {
   EXPECT_TRUE(fs::exists(out.string() + ".part"));
 }
 
+constexpr int kNumProblems = 500;
+
 int num_solved(const std::string& model, const ScratchDirectory& scratch) {
   const std::string report = (scratch.path() / "report.json").string();
   std::vector<std::string> words = {
       "eval",        "gsm8k", "--data",          source_path("models/quire-abacus/heldout.jsonl"),
-      "--num-shots", "0",     "--num-questions", "100",
+      "--num-shots", "0",     "--num-questions", std::to_string(kNumProblems),
       "--json",      report};
   if (!model.empty()) words.insert(words.end(), {"--model", model});
   const SpawnResult result = run_quire(words, {.timeout_s = 200});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const auto json = JsonDocument::load(report);
   if (!json.ok()) return 0;
-  return static_cast<int>(json->root()["accuracy"].get_double().value() * 100 + 0.5);
+  return static_cast<int>(json->root()["accuracy"].get_double().value() * kNumProblems + 0.5);
 }
 
+// All problems, because one of the first 100 is a percent of them.
 TEST(Quantize, TheCopiesSolveAsManyProblems) {
   const ScratchDirectory scratch;
   const int expected = num_solved("", scratch);
-  for (const std::string target : {"q8_0", "q4_k_m"}) {
-    const fs::path out = scratch.path() / (target + ".gguf");
+  EXPECT_GE(expected, 0.95 * kNumProblems);
+  for (const std::string target : {"q8_0", "q4_0", "q4_k_m", "w4a16"}) {
+    const fs::path out = scratch.path() / (target == "w4a16" ? target : target + ".gguf");
     quantize_to(target, out);
     EXPECT_GE(num_solved(out.string(), scratch), 0.98 * expected) << target;
   }

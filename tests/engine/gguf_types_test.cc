@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
 #include "engine/tiny_engine.h"
 #include "support/gguf_bytes.h"
@@ -170,7 +171,8 @@ double largest_difference(const std::vector<Collected>& got,
 // How products round their inputs: 16 or 8 bits with quantized weights, otherwise as F32 or BF16.
 std::vector<std::string> activations_for(const GgufBlockType& type) {
   if (!type.plain) return {"f32", "int8"};
-  if (type.plain == DType::kBF16 && cpu::avx512_bf16_usable()) return {"f32", "bf16"};
+  const bool can_round = cpu::avx512_bf16_usable() && !cpu::amx_usable();
+  if (type.plain == DType::kBF16 && can_round) return {"f32", "bf16"};
   return {"f32"};
 }
 

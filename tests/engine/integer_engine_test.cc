@@ -211,19 +211,30 @@ TEST(IntegerEngine, AMatrixThatIsNotQuantizedKeepsItsType) {
 }
 
 TEST(IntegerEngine, OutputsDoNotDependOnBatchOrThreads) {
+  using Tool = IntegerTool;
   const SourceModel source = abacus_model();
-  for (const bool act_order : {false, true}) {
+  const std::vector<IntegerFormat> formats = {
+      {.tool = Tool::kAwq},
+      {.tool = Tool::kGptq},
+      {.tool = Tool::kGptq, .act_order = true},
+      {.tool = Tool::kCompressedPack, .symmetric = true, .scales = "BF16"},
+      {.tool = Tool::kCompressedBytes, .bits = 8, .group_size = -1, .symmetric = true}};
+  for (const IntegerFormat& format : formats) {
+    SCOPED_TRACE(name_of(format));
     const ScratchDirectory scratch;
-    EngineConfig config =
-        written(scratch, quantize_integers(source.config, source.bytes(),
-                                           {.tool = IntegerTool::kGptq, .act_order = act_order}));
-    const Outcome together = run(config);
-    EXPECT_EQ(together.weight_dtype, "i4");
-    config.num_threads = 1;
-    config.max_num_seqs = 1;
-    testing::expect_same(run(config).outputs, together.outputs);
-    config.max_num_batched_tokens = 16;
-    testing::expect_same(run(config).outputs, together.outputs);
+    const EngineConfig files =
+        written(scratch, quantize_integers(source.config, source.bytes(), format));
+    for (const char* const activations : {"f32", "int8"}) {
+      EngineConfig config = files;
+      config.cpu_activations = activations;
+      const Outcome together = run(config);
+      EXPECT_EQ(together.weight_dtype, fmt::format("i{}", format.bits));
+      config.num_threads = 1;
+      config.max_num_seqs = 1;
+      testing::expect_same(run(config).outputs, together.outputs);
+      config.max_num_batched_tokens = 16;
+      testing::expect_same(run(config).outputs, together.outputs);
+    }
   }
 }
 
@@ -457,10 +468,22 @@ TEST(IntegerEngine, ComputesWithInt8Activations) {
       quantize_integers(source.config, source.bytes(), {.tool = IntegerTool::kGptq});
   const ScratchDirectory scratch;
   EngineConfig config = written(scratch, checkpoint);
+  const Outcome exact = run(config);
   config.cpu_activations = "int8";
-  const Outcome outcome = run(config);
-  ASSERT_EQ(outcome.outputs.size(), 3U);
-  EXPECT_TRUE(std::isfinite(outcome.outputs[0].logprobs[0][0].logprob));
+  const Outcome rounded = run(config);
+  ASSERT_EQ(rounded.outputs.size(), exact.outputs.size());
+  double largest = 0;
+  for (size_t i = 0; i < exact.outputs.size(); ++i) {
+    const auto& expected = exact.outputs[i].prompt_logprobs;
+    const auto& got = rounded.outputs[i].prompt_logprobs;
+    ASSERT_EQ(got.size(), expected.size());
+    for (size_t t = 1; t < got.size(); ++t) {
+      largest = std::max(largest, std::abs(got[t][0].logprob - double{expected[t][0].logprob}));
+    }
+  }
+  EXPECT_GT(largest, 0.0);
+  EXPECT_LT(largest, 1.5);
+  RecordProperty("largest", fmt::format("{:.2f}", largest));
 }
 
 TEST(IntegerEngine, GroupsAndWordsThatAreNotWholeAreNamed) {

@@ -194,7 +194,7 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
       (!cpu::avx512_bf16_usable() || cpu::amx_usable())) {
     return invalid_argument(
         "[cpu] cpu_activations: got bf16 on a processor that has AMX or lacks AVX-512 BF16, "
-        "expected f32, which is as fast there");
+        "expected f32: only the kernel for AVX-512 BF16 rounds activations");
   }
   ThreadChoice threads =
       config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads;
