@@ -2,13 +2,17 @@
 
     pip install llama-cpp-python==0.3.36 numpy==2.4.6
     python3 tools/check_quantized.py gguf build/quire FILE.gguf
-    pip install compressed-tensors==0.20.0 safetensors==0.8.0 torch==2.15.0
+    pip install compressed-tensors==0.20.0 safetensors==0.8.0 torch==2.15.0 transformers==5.24.0
     python3 tools/check_quantized.py w4a16 DIR SOURCE_DIR
+    python3 tools/check_quantized.py logprobs build/quire DIR TEXT
 
 `gguf` generates greedily by llama.cpp and by Quire from the same file and prompts, and compares the ids
 of the tokens. llama.cpp computes attention in F16 and rounds activations to 8 bits, so that a choice
 between two nearly equal logits may differ; the command prints where. `w4a16` decompresses every quantized
-matrix by compressed-tensors, and compares the numbers with the nearest multiples of the scales.
+matrix of a copy without calibration by compressed-tensors, and compares the numbers with the nearest
+multiples of the scales. `logprobs` loads any `w4a16` copy, also one that --calibration-file scaled, by
+transformers and compressed-tensors, and compares the log probabilities of the first 1,500 characters of
+a text with Quire's.
 """
 
 from __future__ import annotations
@@ -26,6 +30,9 @@ PROMPTS = [
     "Question: What is 3 + 4?\nAnswer:",
 ]
 MAX_TOKENS = 40
+MAX_CHARACTERS = 1500
+# Quire rounds the activations of products with integers to 16 bits, and transformers none.
+MAX_DIFFERENCE = 0.02
 
 
 def quire_output(binary: str, model: str, prompt: str) -> tuple[list[int], list[int]]:
@@ -88,6 +95,27 @@ def check_w4a16(written: Path, source: Path) -> int:
     return 0 if num_matrices > 0 else 1
 
 
+def check_logprobs(binary: str, written: Path, text: str) -> int:
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    command = [binary, "generate", "--model", str(written), "--prompt", text, "--temperature", "0",
+               "--max-tokens", "1", "--prompt-logprobs", "0", "--format", "json", "--device", "cpu",
+               "--kv-cache-dtype", "f32"]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    output = json.loads(result.stdout)
+    ids = torch.tensor(output["prompt_token_ids"])
+    model = AutoModelForCausalLM.from_pretrained(written, dtype=torch.float32).eval()
+    with torch.no_grad():
+        logits = model(ids[None]).logits[0].double()
+    expected = logits.log_softmax(-1)[:-1].gather(1, ids[1:, None])[:, 0]
+    got = torch.tensor([position[0]["logprob"] for position in output["prompt_logprobs"][1:]])
+    largest = (got - expected).abs().max().item()
+    print(f"{len(ids)} tokens, mean log probability {got.double().mean():.5f}, of transformers "
+          f"{expected.mean():.5f}; largest difference {largest:.5f}")
+    return 0 if largest < MAX_DIFFERENCE else 1
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(dest="command", required=True)
@@ -97,9 +125,16 @@ def main() -> None:
     w4a16 = commands.add_parser("w4a16")
     w4a16.add_argument("written", type=Path)
     w4a16.add_argument("source", type=Path)
+    logprobs = commands.add_parser("logprobs")
+    logprobs.add_argument("binary")
+    logprobs.add_argument("written", type=Path)
+    logprobs.add_argument("text", type=Path)
     arguments = parser.parse_args()
     if arguments.command == "gguf":
         sys.exit(check_gguf(arguments.binary, arguments.model))
+    if arguments.command == "logprobs":
+        sys.exit(check_logprobs(arguments.binary, arguments.written,
+                                arguments.text.read_text()[:MAX_CHARACTERS]))
     sys.exit(check_w4a16(arguments.written, arguments.source))
 
 
