@@ -12,6 +12,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "engine/tiny_engine.h"
+#include "support/gguf_bytes.h"
+#include "support/gguf_conversion.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
 
@@ -118,6 +120,40 @@ TEST(Embedding, IsThatOfTransformers) {
     EXPECT_THAT(output.embedding,
                 ::testing::Pointwise(::testing::FloatNear(1e-5F), golden.embedding));
   }
+}
+
+// The kind of pooling makes a GGUF file an embedding model.
+TEST(Embedding, OfAGgufFileIsThatOfTransformers) {
+  const testing::ScratchDirectory scratch;
+  const std::string folder = "tests/golden/pooling/embedding/";
+  const std::string config = read_file(source_path(folder + "config.json"), 1 << 20).value();
+  const std::string weights = read_file(source_path(folder + "model.safetensors"), 1 << 20).value();
+  testing::GgufSource source = {config, testing::bytes_of(weights)};
+  const auto with_pooling = [&](std::optional<uint32_t> pooling) {
+    source.pooling = pooling;
+    EngineConfig model = embedding_config();
+    model.model =
+        scratch.write("m.gguf", convert_to_gguf(source, "qwen3", testing::GgufMatrices::kAsStored));
+    return model;
+  };
+  const auto engine = make_engine(with_pooling(3));
+  ASSERT_NE(engine, nullptr);
+  EXPECT_EQ(engine->model_info().embedding_size, kHidden);
+  for (const Golden& golden : read_golden()) {
+    const std::vector<Output> outputs = run(*engine, {embed(golden.ids)});
+    ASSERT_EQ(outputs.size(), 1U);
+    EXPECT_THAT(outputs.front().embedding,
+                ::testing::Pointwise(::testing::FloatNear(1e-5F), golden.embedding));
+  }
+  for (const std::optional<uint32_t> none : {std::optional<uint32_t>(), {0U}}) {
+    EXPECT_EQ(make_engine(with_pooling(none))->model_info().embedding_size, 0);
+  }
+  EXPECT_THAT(Engine::create(with_pooling(1)).status().message(),
+              HasSubstr("m.gguf: metadata \"qwen3.pooling_type\"; got 1 (mean), expected 0 (none) "
+                        "or 3 (last)"));
+  EXPECT_THAT(Engine::create(with_pooling(4)).status().message(), HasSubstr("got 4 (rank)"));
+  EXPECT_THAT(Engine::create(with_pooling(5)).status().message(),
+              HasSubstr("got 5, expected 0 to 4"));
 }
 
 std::vector<Request> mixed_lengths() {

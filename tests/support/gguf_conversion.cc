@@ -109,9 +109,14 @@ class Converter {
     writer_.text("general.architecture", architecture_);
     write_config();
     write_rope();
+    if (source_.pooling) writer_.number(key("pooling_type"), *source_.pooling);
     if (!source_.tokenizer_json.empty()) write_tokenizer();
     const Safetensors tensors = Safetensors::parse(source_.safetensors, "weights").value();
-    for (const std::string& name : tensors.names()) add_tensor(name, *tensors.find(name));
+    for (const std::string& name : tensors.names()) {
+      // Embedding models are saved without the head and the "model." before all names.
+      const bool is_whole = name.starts_with("model.") || name.starts_with("lm_head.");
+      add_tensor(is_whole ? name : "model." + name, *tensors.find(name));
+    }
     for (const auto& [name, experts] : stacks_) write_stack(name, experts);
     return writer_.file();
   }

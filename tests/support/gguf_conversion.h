@@ -1,6 +1,8 @@
 // Converts a checkpoint to a GGUF file, as llama.cpp's converter does, for tests.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +23,8 @@ struct GgufSource {
   bool joins_latent = false;
   // The gates and the ups of experts in one tensor, an option of llama.cpp's converter.
   bool fuses_gate_and_up = false;
+  // llama.cpp's number of an embedding model's kind of pooling.
+  std::optional<uint32_t> pooling = {};
   // Matrices of which the file's name contains one of these are F16.
   std::vector<std::string> f16 = {};
 };

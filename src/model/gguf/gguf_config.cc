@@ -40,6 +40,11 @@ constexpr std::array kArchitectures = {
 constexpr int64_t kSoftmax = 1;
 constexpr int64_t kSigmoid = 2;
 
+// How an embedding model makes one vector of a text's hidden states; the number of llama.cpp for
+// the last token's. The converter writes the key for embedding models alone.
+constexpr std::string_view kPooling = "pooling_type";
+constexpr int64_t kLastToken = 3;
+
 constexpr int64_t kAnyInteger = std::numeric_limits<int32_t>::max();
 
 // A key of the metadata, without the architecture before it, and its field in config.json.
@@ -160,6 +165,7 @@ class ConfigWriter {
   void check_divisors(int64_t rotated_dim);
   void check_unserved(std::span<const UnservedField> fields);
   void check_window();
+  void check_pooling();
   void write_experts();
   void write_deepseek_experts(const ExpertRouting& routing);
   ExpertRouting read_routing();
@@ -274,6 +280,15 @@ void ConfigWriter::check_window() {
        fmt::format("0, or at least the context of {} tokens: this architecture is served without "
                    "windows from GGUF files; use the checkpoint in safetensors",
                    context));
+}
+
+void ConfigWriter::check_pooling() {
+  constexpr std::string_view kNames[] = {"none", "mean", "cls", "last", "rank"};
+  const int64_t pooling = integer(kPooling, 0, std::ssize(kNames) - 1, 0);
+  if (pooling == 0 || pooling == kLastToken) return;
+  fail(kPooling, fmt::format("{} ({})", pooling, kNames[pooling]),
+       "0 (none) or 3 (last): other kinds of pooling are not served, and models that rank are "
+       "served from safetensors alone");
 }
 
 // Newer files describe the cached vector, which is the only key of all heads, in key_length and
@@ -496,6 +511,7 @@ Result<std::string> ConfigWriter::write() {
     check_unserved(kUnservedCaps);
     check_window();
   }
+  check_pooling();
   json_.field("tie_word_embeddings", gguf_.tensor("output.weight") == nullptr);
   json_.field("attention_bias", gguf_.tensor("blk.0.attn_output.bias") != nullptr);
   json_.field("mlp_bias", gguf_.tensor("blk.0.ffn_down.bias") != nullptr);
@@ -584,7 +600,11 @@ Result<ModelConfig> gguf_model_config(const GgufModel& gguf) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view architecture, gguf_architecture(gguf));
   QUIRE_ASSIGN_OR_RETURN(const std::string json, gguf_config_json(gguf));
   Result<ModelConfig> config = parse_model_config(json, gguf.source());
-  if (config.ok()) return config;
+  const GgufValue* const pooling = gguf.find(fmt::format("{}.{}", architecture, kPooling));
+  if (config.ok()) {
+    config->embeds = pooling != nullptr && pooling->integer() == kLastToken;
+    return config;
+  }
   return with_gguf_keys(config.status(), gguf.source(), architecture);
 }
 
