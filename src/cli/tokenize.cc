@@ -123,7 +123,8 @@ void add_source_flags(FlagSet& flags, Options& options, std::string input_help) 
   flags.directory("--tokenizer", &options.tokenizer,
                   "Directory of tokenizer.json or tokenizer.model, a GGUF file, or the name of a "
                   "model in the hub's cache; without it, the embedded model");
-  flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
+  flags.refused("--model",
+                "is not needed here; give the model's directory or GGUF file as --tokenizer DIR");
   flags.file("--input", &options.input, std::move(input_help));
 }
 
@@ -274,7 +275,8 @@ Command template_command() {
       "--tokenizer", &options->tokenizer,
       "Directory or GGUF file of a model with a template, or the name of a model in the "
       "hub's cache; without it, the embedded model");
-  flags.refused("--model", "is not needed here; give the model's directory as --tokenizer DIR");
+  flags.refused("--model",
+                "is not needed here; give the model's directory or GGUF file as --tokenizer DIR");
   flags.file("--template", &options->template_file,
              "A file with a template, instead of --tokenizer");
   flags.file("--input", &options->input,
