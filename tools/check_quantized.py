@@ -31,7 +31,7 @@ PROMPTS = [
 ]
 MAX_TOKENS = 40
 MAX_CHARACTERS = 1500
-# Quire rounds the activations of products with integers to 16 bits, and transformers none.
+# Quire rounds the activations of products with integers to 16 bits, and transformers does not round them.
 MAX_DIFFERENCE = 0.02
 
 

@@ -147,7 +147,7 @@ void warn_of_activations(const EngineConfig& config, const ModelFiles& files,
   if (device.kind != DeviceKind::kCpu) return;
   const bool is_quantized = files.config.format || has_blocks(*files.weights);
   const std::string type(dtype_name(files.config.dtype.value_or(DType::kF32)));
-  if (config.cpu_activations == "bf16" && files.config.dtype != DType::kBF16) {
+  if (config.cpu_activations == "bf16" && (is_quantized || files.config.dtype != DType::kBF16)) {
     log_warning("[cpu] `cpu_activations` bf16 has no effect with weights in {}, only in bf16",
                 is_quantized ? "quantized blocks" : type);
   }

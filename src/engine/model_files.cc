@@ -316,7 +316,7 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   ModelFiles files;
   files.name = path.stem().string();
   QUIRE_ASSIGN_OR_RETURN(files.config, read_gguf_config(gguf));
-  // The metadata does not say whether embeddings are normalized; llama.cpp's server does so.
+  // The metadata does not say whether embeddings are normalized; llama.cpp's server normalizes them.
   if (files.config.embeds) files.embedding = EmbeddingModules{.normalizes = true};
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   files.tokenizer_error = open_gguf_tokenizer(engine, gguf, files);

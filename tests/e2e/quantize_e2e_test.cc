@@ -91,7 +91,7 @@ int num_solved(const std::string& model, const ScratchDirectory& scratch) {
   return static_cast<int>(json->root()["accuracy"].get_double().value() * kNumProblems + 0.5);
 }
 
-// All problems, because one of the first 100 is a percent of them.
+// All 500 problems: of 100, a single one would be 1 %.
 TEST(Quantize, TheCopiesSolveAsManyProblems) {
   const ScratchDirectory scratch;
   const int expected = num_solved("", scratch);
@@ -114,8 +114,10 @@ TEST(Quantize, MeasuresThePerplexityOfBoth) {
   for (const std::string& model : {std::string(), out.string()}) {
     std::vector<std::string> eval = {"eval", "perplexity", "--data", text, "--max-tokens", "300"};
     if (!model.empty()) eval.insert(eval.end(), {"--model", model});
-    const std::string output = run_quire(eval, {.timeout_s = 100}).out;
-    const std::string line = output.substr(0, output.find('\n'));  // "Perplexity: 9.9 +/- 0.9"
+    const SpawnResult evaluated = run_quire(eval, {.timeout_s = 100});
+    ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+    // "Perplexity: 9.9 +/- 0.9"
+    const std::string line = evaluated.out.substr(0, evaluated.out.find('\n'));
     EXPECT_THAT(result.out, HasSubstr(line.substr(line.find(' ') + 1)));
   }
 }

@@ -160,8 +160,8 @@ TEST_P(Transformers, CpuOperationsAsShippedAgree) {
   check(*ops, *make_cpu_attention(pool), 64, true, has_16_bits ? 1e-3F : tolerance());
 }
 
-// With --cpu-activations bf16 the logits differ by up to 0.10 (Llama) and 0.44 (Gemma 2), of which
-// docs/benchmarks.md tells.
+// With --cpu-activations bf16 the logits differ by up to 0.10 (Llama) and 0.44 (Gemma 2)
+// (docs/benchmarks.md).
 class RoundedActivations : public Transformers {};
 
 TEST_P(RoundedActivations, AreNear) {

@@ -91,7 +91,7 @@ TEST(DummyWeights, PackedIntegersAreRandomBits) {
   }
 }
 
-// Random weights that stand in one file.
+// Random weights that claim to be in one file.
 class CountedWeights final : public ForwardingSource {
  public:
   explicit CountedWeights(int& num_freed)

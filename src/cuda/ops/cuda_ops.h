@@ -35,8 +35,8 @@ class CudaOps : public Ops {
   // launched only when all ranks have loaded its kernels (wait_for_ranks). What steps of padding
   // compute does not matter.
   virtual void set_starting(bool is_starting) = 0;
-  // Gives every rank the parts of all. parts: device memory with as many bytes for each rank, in
-  // the order of the ranks; each has written its own.
+  // Gives every rank the parts of all. parts: device memory, one part of equal size per rank, in
+  // the order of the ranks; each rank has written its own.
   virtual void all_gather_parts(std::span<std::byte> parts, Stream& stream) = 0;
   // Calls `run_step`, which enqueues one step with the largest number of rows, and records its
   // products. Then measures every kernel that can compute them at these numbers of rows (ascending;

@@ -56,14 +56,14 @@ void LayerTailChoice::run(const LayerTail& layer) {
 }
 
 Result<bool> LayerTailChoice::try_launch(const LayerTail& layer) {
-  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // so that errors of earlier work are
-                                                          // reported here
+  // Reports errors of earlier work.
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
   kernel_->run(layer);
   const Status launched = context_.stream->synchronize();
   if (launched.ok()) return true;
   (void)cudaGetLastError();
-  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());  // a device fault persists, a refusal
-                                                          // does not
+  // A device fault persists, a refusal does not.
+  QUIRE_RETURN_IF_ERROR(context_.stream->synchronize());
   log_warning(
       "[ops] the device refused the cooperative launch of the fused layer tail; separate kernels "
       "are used instead, which is slower with one sequence: {}",
@@ -95,9 +95,10 @@ Status LayerTailChoice::tune(std::span<const LayerTail> recorded, Ops& ops) {
     const auto num_layers = static_cast<double>(layers.size());
     log_info(
         "[ops] with one token, a layer after its attention takes {:.1f} us as one fused kernel and "
-        "{:.1f} us as several; {} used",
+        "{:.1f} us as several{}; {}",
         times.fused_us / num_layers, times.separate_us / num_layers,
-        is_faster ? "the fused kernel is" : "several are");
+        ranks_ == nullptr ? "" : " on rank 0",
+        is_faster ? "the fused kernel is used" : "several are used");
   }
   if (!is_faster) return {};
   for (const LayerTail& layer : recorded) chosen_.insert(layer.o);

@@ -13,7 +13,7 @@ namespace quire::cuda {
 
 class LayerTailChoice {
  public:
-  // With several ranks, of `options`, all of them choose alike.
+  // With several ranks (options.ranks), all ranks make the same choice.
   static Result<LayerTailChoice> create(const LaunchContext& context,
                                         const CudaOpsOptions& options);
 

@@ -168,8 +168,8 @@ class PeerRow {
   int64_t before_;
 };
 
-// Loads kernels on the current device. Otherwise their first use loads them, which waits for the
-// device's work, when another rank may already wait for this one.
+// Loads kernels on the current device in advance. The first launch of a kernel that is not loaded
+// waits for the device's work, which may be a kernel that waits for this rank.
 class KernelLoader {
  public:
   template <typename Kernel>

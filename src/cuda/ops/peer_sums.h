@@ -7,11 +7,11 @@
 // with a mark that no row contains, so a word that differs from the mark has arrived: there are no
 // flags and no fences. Every slot has three inboxes in turn. A kernel writes to the
 // others' inbox number i, waits for its own number i, and refills number i - 1, which it read in
-// the call before. Number i - 1 is written again two calls later, by ranks whose call in between
-// has ended: it needs rows of this rank, directly or in the sums of an owner, and this rank sends
-// them after it has refilled the inbox, because a kernel begins behind all that the kernel before
-// it wrote. A rank keeps its turn per slot in memory, so eager kernels and graphs may follow each
-// other in any order that is the same on all ranks.
+// the call before. Number i - 1 is written again two calls later. Its writers have then ended the
+// call in between, which needed rows of this rank, directly or in an owner's sums. This rank sent
+// those rows after the refill, because a kernel starts only after the previous kernel's writes. A
+// rank keeps its turn per slot in memory, so eager kernels and graphs may follow each other in any
+// order that is the same on all ranks.
 //
 // A kernel that waits keeps its SMs. Two engines of a process that divide their models among the
 // same GPUs could therefore wait for each other forever.

@@ -109,7 +109,7 @@ class SampledSlots {
   // min_tokens. The kernels count exactly, so a sequence that stays in kRules for longer is only
   // slower.
   SamplePlan plan(std::span<const LogitsRowUse> rows);
-  // Plans rows of padding alone. is_random: with the kernels of rows that are not greedy.
+  // A plan of padding rows only. is_random: it uses the kernels for rows that are not greedy.
   SamplePlan plan_padding(int num_rows, bool is_random) const;
 
  private:

@@ -40,8 +40,8 @@ constexpr std::array kArchitectures = {
 constexpr int64_t kSoftmax = 1;
 constexpr int64_t kSigmoid = 2;
 
-// How an embedding model makes one vector of a text's hidden states; the number of llama.cpp for
-// the last token's. The converter writes the key for embedding models alone.
+// The kind of pooling, which llama.cpp's converter writes only for embedding models. kLastToken: the
+// embedding is the last token's hidden state.
 constexpr std::string_view kPooling = "pooling_type";
 constexpr int64_t kLastToken = 3;
 
@@ -288,7 +288,7 @@ void ConfigWriter::check_pooling() {
   if (pooling == 0 || pooling == kLastToken) return;
   fail(kPooling, fmt::format("{} ({})", pooling, kNames[pooling]),
        "0 (none) or 3 (last): other kinds of pooling are not served, and models that rank are "
-       "served from safetensors alone");
+       "served only from safetensors");
 }
 
 // Newer files describe the cached vector, which is the only key of all heads, in key_length and

@@ -28,7 +28,7 @@ bool is_gguf_router(const GgufTensor& tensor);
 
 // Writes a config.json from the metadata. The fields' values are checked by parse_model_config.
 Result<std::string> gguf_config_json(const GgufModel& gguf);
-// Also whether the model embeds, by the kind of pooling.
+// Sets ModelConfig::embeds by the kind of pooling.
 Result<ModelConfig> gguf_model_config(const GgufModel& gguf);
 
 }  // namespace quire

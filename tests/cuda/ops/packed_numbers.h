@@ -16,7 +16,7 @@ struct PackedNumbers {
   int64_t k = 0;
   std::vector<float> weights;
   std::vector<float> magnitudes;  // bounds of the terms that the weights are sums of
-  std::vector<float> added;       // to a scaled integer by the kernel for tiles
+  std::vector<float> added;       // what the kernel for tiles adds to each scaled integer
 
   void add(const GgufMatrix& m) {
     append(m.n, m.k, m.values);

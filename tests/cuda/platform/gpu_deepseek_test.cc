@@ -53,7 +53,7 @@ EngineConfig tiny_deepseek(const DeepSeekCase& spec, const std::string& device) 
   return config;
 }
 
-// Every third prompt begins like the first ones, so the prefix cache serves it.
+// Prompts i and i + 3 begin alike, so that the prefix cache serves most of them.
 std::vector<Request> requests() {
   return testing::mixed_requests(3);
 }
