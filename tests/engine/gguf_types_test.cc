@@ -189,7 +189,9 @@ TEST_P(GgufTypes, EqualTheNumbersThatTheirBlocksStandFor) {
   for (const std::string& activations : activations_for(type)) {
     const Outcome got = run(config_for(blocks, activations));
     const double largest = largest_difference(got.outputs, expected.outputs);
-    if (activations != "f32") EXPECT_GT(largest, 0.0) << activations << " has no effect";
+    if (activations != "f32") {
+      EXPECT_GT(largest, 0.0) << activations << " has no effect";
+    }
     RecordProperty(activations, fmt::format("{:.1e}", largest));
     EXPECT_LT(largest, activations == "f32" ? 1e-3 : 0.15) << activations;
     if (!type.plain) {
