@@ -17,54 +17,23 @@
 namespace quire {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr size_t kReadBytes = size_t{1} << 20;  // by which a received frame grows
 // The nodes work in step, so few frames wait at any time.
 constexpr size_t kMaxWaitingFrames = 64;
 
-struct FrameHead {
-  uint32_t size = 0;
-  uint8_t kind = 0;
-};
-constexpr size_t kHeadBytes = 5;
-
-std::string head_bytes(uint8_t kind, size_t size) {
-  ByteWriter writer;
-  writer(static_cast<uint32_t>(size), kind);
-  return writer.take();
-}
+// Time for the reader to find why a connection has ended on which this node could not send.
+constexpr auto kReasonTime = 2s;
 
 // ThreadSanitizer does not see the locks of std::timed_mutex.
 bool try_lock_for(std::mutex& mutex, std::chrono::milliseconds time) {
-  const Clock::time_point end = Clock::now() + time;
+  const auto end = std::chrono::steady_clock::now() + time;
   while (!mutex.try_lock()) {
-    if (Clock::now() >= end) return false;
+    if (std::chrono::steady_clock::now() >= end) return false;
     std::this_thread::sleep_for(5ms);
   }
   return true;
-}
-
-std::string error_bytes(const Status& error) {
-  ByteWriter writer;
-  writer(static_cast<uint8_t>(error.code()), error.message());
-  return writer.take();
-}
-
-// An error of a node that node 0 passes on already names it.
-Status read_error(std::string_view bytes, std::string_view from) {
-  uint8_t code = 0;
-  std::string message;
-  ByteReader reader(bytes);
-  reader(code, message);
-  const bool is_code = code > 0 && code <= static_cast<uint8_t>(StatusCode::kUnavailable);
-  if (!reader.is_complete() || !is_code) {
-    return internal_error(fmt::format("[nodes] {} has sent an error that is malformed", from));
-  }
-  std::string text = one_line(message);
-  if (!text.starts_with("[nodes] ")) text = fmt::format("[nodes] {} has failed: {}", from, text);
-  return {static_cast<StatusCode>(code), std::move(text)};
 }
 
 }  // namespace
@@ -82,7 +51,8 @@ struct Nodes::Peer {
   std::atomic<Clock::time_point> last_heard = Clock::now();
   std::deque<std::string> messages;  // guarded by mutex_, as all that follows
   std::deque<std::string> gathers;
-  bool has_ended = false;  // node 0 has ended without an error
+  bool is_awaited = false;  // its part of a collective has not been taken
+  bool has_ended = false;   // node 0 has ended without an error
   std::thread reader;
 };
 
@@ -133,7 +103,7 @@ void Nodes::end() {
   if (place_.node > 0) return;
   for (const auto& peer : peers_) {
     if (try_lock_for(peer->sending, 500ms)) {
-      (void)peer->socket.send_some(head_bytes(static_cast<uint8_t>(Kind::kEnd), 0));
+      (void)peer->socket.send_some(head_bytes({.kind = Kind::kEnd}));
       peer->sending.unlock();
     }
   }
@@ -160,7 +130,8 @@ void Nodes::send(Peer& peer, Kind kind, std::string_view bytes) {
                     peer.name, bytes.size(), kMaxMessageBytes));
     return fail_with(error, Origin::kHere);
   }
-  const std::string head = head_bytes(static_cast<uint8_t>(kind), bytes.size());
+  const std::string head =
+      head_bytes({.kind = kind, .num_bytes = static_cast<uint32_t>(bytes.size())});
   Status sent;
   {
     const std::lock_guard lock(peer.sending);
@@ -168,11 +139,21 @@ void Nodes::send(Peer& peer, Kind kind, std::string_view bytes) {
     if (sent.ok()) sent = peer.socket.send(bytes);
   }
   if (sent.ok()) return;
+  // A node that ends sends its error before it closes its connection, and the reader finds it.
+  {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kReasonTime, [&] { return !error_.ok() || peer.has_ended; });
+  }
   const Status error = unavailable(fmt::format(
       "[nodes] {} cannot be reached: its process has ended or hangs, or its machine or the "
       "network is down; {}",
       peer.name, sent.message()));
   fail_with(error, Origin::kElsewhere);
+}
+
+Status Nodes::malformed(const Peer& peer) {
+  return internal_error(fmt::format(
+      "[nodes] {} has sent malformed bytes, expected those of this build of Quire", peer.name));
 }
 
 Status Nodes::read_frame(Peer& peer, Kind& kind, std::string& bytes) {
@@ -190,19 +171,17 @@ Status Nodes::read_frame(Peer& peer, Kind& kind, std::string& bytes) {
     }
     return {};
   };
-  std::string head(kHeadBytes, '\0');
+  std::string head(kFrameHeadBytes, '\0');
   QUIRE_RETURN_IF_ERROR(receive(head));
-  FrameHead parsed;
-  ByteReader reader(head);
-  reader(parsed.size, parsed.kind);
-  if (parsed.size > kMaxMessageBytes || parsed.kind > static_cast<uint8_t>(Kind::kEnd)) {
-    return internal_error(fmt::format("[nodes] {} has sent malformed bytes", peer.name));
+  const std::optional<FrameHead> parsed = read_head(head);
+  if (!parsed) {
+    return malformed(peer);
   }
-  kind = static_cast<Kind>(parsed.kind);
+  kind = parsed->kind;
   bytes.clear();
-  while (bytes.size() < parsed.size) {
+  while (bytes.size() < parsed->num_bytes) {
     const size_t begin = bytes.size();
-    bytes.resize(std::min<size_t>(parsed.size, begin + kReadBytes));
+    bytes.resize(std::min<size_t>(parsed->num_bytes, begin + kReadBytes));
     QUIRE_RETURN_IF_ERROR(receive(std::span(bytes).subspan(begin)));
   }
   return {};
@@ -215,7 +194,13 @@ void Nodes::read(Peer& peer) {
     const Status received = read_frame(peer, kind, bytes);
     if (!received.ok()) return fail_with(received, Origin::kElsewhere);
     if (kind == Kind::kAlive) continue;
-    if (kind == Kind::kError) return fail_with(read_error(bytes, peer.name), Origin::kElsewhere);
+    if (kind == Kind::kError) {
+      const std::optional<Status> error = read_error(bytes, peer.name);
+      return fail_with(error ? *error : malformed(peer), Origin::kElsewhere);
+    }
+    if (kind == Kind::kEnd && place_.node == 0) {  // only node 0 ends the others
+      return fail_with(malformed(peer), Origin::kHere);
+    }
     bool is_full = false;
     {
       const std::lock_guard lock(mutex_);
@@ -239,9 +224,22 @@ void Nodes::read(Peer& peer) {
 
 void Nodes::watch() {
   const auto period = std::clamp<std::chrono::milliseconds>(silence_timeout_ / 8, 20ms, 1s);
-  const std::string alive = head_bytes(static_cast<uint8_t>(Kind::kAlive), 0);
+  const std::string alive = head_bytes({.kind = Kind::kAlive});
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, period, [&] { return stopping_ || !error_.ok(); })) {
+  const auto wait = [&] {
+    wakes_at_ = Clock::now() + period;
+    const bool ends = changed_.wait_for(lock, period, [&] { return stopping_ || !error_.ok(); });
+    const Clock::time_point now = Clock::now();
+    const Clock::duration late = now - wakes_at_.exchange(Clock::time_point::max());
+    if (late > silence_timeout_ / 4) {
+      last_away_ = late;
+      back_at_ = now;
+      // Signs of life of the others may not have been read yet.
+      for (const auto& peer : peers_) peer->last_heard = now;
+    }
+    return !ends;
+  };
+  while (wait()) {
     lock.unlock();
     for (const auto& peer : peers_) {
       // While another thread sends, its bytes are a sign of life.
@@ -268,15 +266,26 @@ void Nodes::watch() {
 
 // ---- Messages
 
+// Node 0 ends the others only while they wait for its messages.
+Status Nodes::ended_early(const Peer& peer) {
+  return unavailable(fmt::format(
+      "[nodes] {} has ended while this node was starting or in a step; its log has the reason",
+      peer.name));
+}
+
 Result<std::string> Nodes::take(int node, Kind kind) {
   Peer& from = peer(node);
   std::deque<std::string>& frames = kind == Kind::kGather ? from.gathers : from.messages;
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return !frames.empty() || !error_.ok() || from.has_ended; });
   if (!error_.ok()) return error_;
-  if (frames.empty()) return cancelled(fmt::format("[nodes] {} has ended", from.name));
+  if (frames.empty() && kind == Kind::kMessage) {
+    return cancelled(fmt::format("[nodes] {} has ended", from.name));
+  }
+  if (frames.empty()) return ended_early(from);
   std::string bytes = std::move(frames.front());
   frames.pop_front();
+  from.is_awaited = false;
   return bytes;
 }
 
@@ -300,6 +309,46 @@ Result<std::optional<std::string>> Nodes::receive_within(int node, std::chrono::
   return std::optional(std::move(message));
 }
 
+// While node 0 gathers.
+class Nodes::Gathering {
+ public:
+  Gathering(Nodes& nodes, const std::string& operation) : nodes_(nodes) {
+    const std::lock_guard lock(nodes_.mutex_);
+    nodes_.gathering_ = operation;
+    for (const auto& peer : nodes_.peers_) peer->is_awaited = true;
+  }
+  ~Gathering() {
+    const std::lock_guard lock(nodes_.mutex_);
+    nodes_.gathering_.clear();
+  }
+  Gathering(const Gathering&) = delete;
+  Gathering& operator=(const Gathering&) = delete;
+
+ private:
+  Nodes& nodes_;
+};
+
+bool Nodes::has_message(int node) const {
+  const Peer& from = peer(node);
+  const std::lock_guard lock(mutex_);
+  return !from.messages.empty();
+}
+
+std::string Nodes::describe_wait() const {
+  std::vector<std::string> names;
+  const std::lock_guard lock(mutex_);
+  const bool gathers = !gathering_.empty();
+  for (const auto& peer : peers_) {
+    const bool has_arrived = !peer->gathers.empty();
+    if (gathers ? peer->is_awaited && !has_arrived : has_arrived) names.push_back(peer->name);
+  }
+  if (names.empty()) return "";
+  const std::string all = fmt::format("{}", fmt::join(names, ", "));
+  return gathers ? fmt::format("node 0 waits for {} in the operation '{}'", all, gathering_)
+                 : fmt::format("node 0 itself hangs: {} wait{} for it", all,
+                               names.size() == 1 ? "s" : "");
+}
+
 Result<std::vector<std::string>> Nodes::all_gather(std::string_view what, std::string_view own) {
   const std::string operation(what);
   std::vector<std::string> gathered;
@@ -319,6 +368,7 @@ Result<std::vector<std::string>> Nodes::all_gather(std::string_view what, std::s
     fail_with(error, Origin::kHere);
     return status();
   }
+  const Gathering gathering(*this, operation);
   gathered.emplace_back(own);
   for (const auto& from : peers_) {
     const Result<std::string> bytes = take(from->node, Kind::kGather);
@@ -354,7 +404,17 @@ void Nodes::fail(const Status& error) {
 }
 
 // Errors that are not the caller's are logged here, because no step may run that would report them.
-void Nodes::fail_with(const Status& error, Origin origin) {
+void Nodes::fail_with(const Status& found, Origin origin) {
+  Status error = found;
+  // kCancelled is not an error: it would end the process as an interrupt does.
+  if (error.code() == StatusCode::kCancelled) error = unavailable(found.message());
+  if (const auto away = time_away(); away.count() > 0 && origin == Origin::kElsewhere) {
+    error = unavailable(fmt::format(
+        "[nodes] this node, node {}, was stopped for {:.1f} s, expected less than `rank_timeout`: "
+        "its process (SIGSTOP, a debugger) or its machine was suspended; restart all nodes; what "
+        "followed: {}",
+        place_.node, std::chrono::duration<double>(away).count(), error.message()));
+  }
   {
     const std::lock_guard lock(mutex_);
     if (!error_.ok() || stopping_) return;
@@ -365,7 +425,9 @@ void Nodes::fail_with(const Status& error, Origin origin) {
   // Node 0 passes errors on, because the other nodes are not connected with each other.
   if (origin != Origin::kElsewhere || place_.node == 0) {
     const std::string bytes = error_bytes(error);
-    const std::string frame = head_bytes(static_cast<uint8_t>(Kind::kError), bytes.size()) + bytes;
+    const std::string frame =
+        head_bytes({.kind = Kind::kError, .num_bytes = static_cast<uint32_t>(bytes.size())}) +
+        bytes;
     for (const auto& peer : peers_) {
       if (try_lock_for(peer->sending, 200ms)) {
         (void)peer->socket.send_some(frame);
@@ -379,9 +441,29 @@ void Nodes::fail_with(const Status& error, Origin origin) {
   if (handler_) std::exchange(handler_, nullptr)(error);
 }
 
+std::chrono::milliseconds Nodes::time_away() const {
+  const Clock::time_point now = Clock::now();
+  // The thread of watch() may not have woken yet.
+  const Clock::time_point wakes_at = wakes_at_;
+  Clock::duration away = wakes_at < now ? now - wakes_at : Clock::duration(0);
+  if (now - silence_timeout_ < back_at_.load()) away = std::max(away, last_away_.load());
+  // The others receive several signs of life within the timeout.
+  if (away < silence_timeout_ * 3 / 4) return 0ms;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(away);
+}
+
 Status Nodes::status() const {
   const std::lock_guard lock(mutex_);
   return error_;
+}
+
+Status Nodes::check_running() const {
+  const std::lock_guard lock(mutex_);
+  QUIRE_RETURN_IF_ERROR(error_);
+  for (const auto& peer : peers_) {
+    if (peer->has_ended) return ended_early(*peer);
+  }
+  return {};
 }
 
 void Nodes::set_failure_handler(std::function<void(const Status&)> handler) {

@@ -2,6 +2,7 @@
 // that finds out when a node has ended or hangs.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -15,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "nodes/messages.h"
 #include "nodes/rendezvous.h"
 #include "quire/status.h"
 
@@ -26,7 +28,7 @@ class Nodes {
  public:
   // Upper bound of a message, and of the bytes that all nodes together give to all_gather(). A
   // larger one fails the nodes.
-  static constexpr size_t kMaxMessageBytes = size_t{1} << 30;
+  static constexpr size_t kMaxMessageBytes = kMaxFrameBytes;
 
   // Waits for all nodes. kInvalidArgument if they differ in their settings or tokens.
   static Result<std::shared_ptr<Nodes>> meet(const NodesConfig& config);
@@ -50,10 +52,17 @@ class Nodes {
   Result<std::string> broadcast(std::string_view what, std::string_view own);
 
   // Messages between node 0 and another node, in order. A failure to send is a failure of the node.
+  // kCancelled: node 0 has ended without an error.
   void send(int node, std::string_view message);
   Result<std::string> receive(int node);
   // Absent: none has arrived in this time.
   Result<std::optional<std::string>> receive_within(int node, std::chrono::milliseconds time);
+
+  // Whether a message of this node has arrived that was not received.
+  bool has_message(int node) const;
+  // On node 0, for the error of a step that makes no progress: "node 0 waits for node 1 (gpu-1) in
+  // the operation 'tensors'". Empty: no operation shows a node that waits for another.
+  std::string describe_wait() const;
 
   // Ends the messages, on node 0 also those of the other nodes, without an error. Later errors do
   // not count. Node 0 calls it before it releases anything for which nodes wait for each other.
@@ -63,23 +72,32 @@ class Nodes {
   void fail(const Status& error);
   // The error that ended the nodes.
   Status status() const;
+  // The same, and an error if node 0 has ended: for the time in which it must not.
+  Status check_running() const;
   // `handler` is called with the first error, on any thread, once; at once if there is one already.
   // When a call with null returns, no handler runs.
   void set_failure_handler(std::function<void(const Status&)> handler);
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Peer;
-  enum class Kind : uint8_t { kAlive, kMessage, kGather, kError, kEnd };
+  class Gathering;
+  using Kind = FrameKind;
 
   Peer& peer(int node) const;
   void send(Peer& peer, Kind kind, std::string_view bytes);
   Status read_frame(Peer& peer, Kind& kind, std::string& bytes);
+  static Status malformed(const Peer& peer);
+  static Status ended_early(const Peer& peer);
   void read(Peer& peer);
   void watch();
   // kCaller: an error that fail() was given. kHere: one that this object has found on this node.
   enum class Origin : uint8_t { kCaller, kHere, kElsewhere };
   void fail_with(const Status& error, Origin origin);
   Result<std::string> take(int node, Kind kind);
+  // The time for which this node was stopped, if it was at least `rank_timeout` or nearly so, and
+  // not long ago; 0: it was not.
+  std::chrono::milliseconds time_away() const;
 
   const NodePlace place_;
   const std::chrono::milliseconds silence_timeout_;
@@ -88,9 +106,14 @@ class Nodes {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   Status error_;
+  std::string gathering_;  // the operation for which node 0 waits; empty: none
   bool stopping_ = false;
   std::mutex handler_mutex_;
   std::function<void(const Status&)> handler_;
+  // The clock of watch(), which shows whether this node was stopped.
+  std::atomic<Clock::time_point> wakes_at_ = Clock::time_point::max();
+  std::atomic<Clock::time_point> back_at_ = Clock::time_point::min();
+  std::atomic<Clock::duration> last_away_ = Clock::duration(0);
   std::thread watch_;
 };
 

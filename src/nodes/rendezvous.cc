@@ -1,9 +1,9 @@
 #include "nodes/rendezvous.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <openssl/hmac.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,9 +18,9 @@
 #include <system_error>
 #include <thread>
 
-#include "base/byte_archive.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "nodes/messages.h"
 
 namespace quire {
 namespace {
@@ -28,12 +28,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr std::string_view kMagic = "quire nodes 2\n";
-constexpr size_t kNonceBytes = 32;
-constexpr size_t kMacBytes = 32;
-constexpr size_t kMaxHelloBytes = 32 << 10;
 // Time for a connection to send its hello.
 constexpr auto kHelloTimeout = 10s;
+// Time for a machine to accept a connection; with firewalls none may ever answer.
+constexpr auto kConnectTimeout = 10s;
 constexpr auto kRetryInterval = 300ms;
 // Nodes that start together are connected before the first report.
 constexpr std::chrono::milliseconds kFirstReport = 5s;
@@ -44,76 +42,10 @@ constexpr size_t kMaxPending = 64;
 constexpr int kMaxReports = 20;
 constexpr size_t kMinTokenBytes = 16;
 
-// ---- The messages: node 0 sends kMagic and a nonce. The node answers with a Hello and its code.
-// Node 0 sends a Verdict and its code: a refusal at once, a welcome when all nodes have arrived, so
-// that all begin at the same time, and until then about every second that others are missing.
-// Hello and Verdict are preceded by their lengths. If the node's code is wrong, node 0 sends an
-// empty verdict and zeros: it signs nothing for other programs.
-
-struct Hello {
-  std::string nonce;
-  int32_t node = 0;
-  int32_t num_nodes = 0;
-  std::string host;
-  std::vector<std::pair<std::string, std::string>> settings;
-};
-template <typename Archive, typename Value>
-requires std::is_same_v<std::remove_const_t<Value>, Hello>
-void fields(Archive& archive, Value& hello) {
-  archive(hello.nonce, hello.node, hello.num_nodes, hello.host, hello.settings);
-}
-
-enum class Answer : uint8_t { kWelcome, kRefused, kWaiting };
-struct Verdict {
-  uint8_t answer = 0;
-  std::string text;  // the host name of node 0, or the reason
-};
-template <typename Archive, typename Value>
-requires std::is_same_v<std::remove_const_t<Value>, Verdict>
-void fields(Archive& archive, Value& verdict) {
-  archive(verdict.answer, verdict.text);
-}
-
-template <typename T>
-std::string bytes_of(const T& message) {
-  ByteWriter writer;
-  writer(message);
-  return writer.take();
-}
-
-std::string with_length(std::string_view message) {
-  const auto size = static_cast<uint32_t>(message.size());
-  std::string bytes(sizeof size, '\0');
-  std::memcpy(bytes.data(), &size, sizeof size);
-  bytes += message;
-  return bytes;
-}
-
 std::string make_nonce() {
   std::string nonce(kNonceBytes, '\0');
   if (::getentropy(nonce.data(), nonce.size()) != 0) nonce.clear();
   return nonce;
-}
-
-// The code that only a node with the token can compute.
-std::string code_of(std::string_view token, std::string_view sender, std::string_view peer_nonce,
-                    std::string_view message) {
-  const std::string text = fmt::format("{}\n{}{}", sender, peer_nonce, message);
-  std::string code(kMacBytes, '\0');
-  unsigned int size = 0;
-  const bool made =
-      ::HMAC(EVP_sha256(), token.data(), static_cast<int>(token.size()),
-             static_cast<const unsigned char*>(static_cast<const void*>(text.data())), text.size(),
-             static_cast<unsigned char*>(static_cast<void*>(code.data())), &size) != nullptr;
-  return made && size == kMacBytes ? code : "";
-}
-
-// In the same time, whatever the first difference is.
-bool are_equal(std::string_view a, std::string_view b) {
-  if (a.size() != b.size() || a.empty()) return false;
-  int difference = 0;
-  for (size_t i = 0; i < a.size(); ++i) difference |= a[i] ^ b[i];
-  return difference == 0;
 }
 
 // ---- Addresses
@@ -344,7 +276,7 @@ class Acceptor {
                                     .received = {},
                                     .deadline = Clock::now() + kHelloTimeout};
     connection.socket.configure(kHelloTimeout, kHelloTimeout);
-    const std::string greeting = fmt::format("{}{}", kMagic, connection.nonce);
+    const std::string greeting = fmt::format("{}{}", kGreeting, connection.nonce);
     if (connection.nonce.empty() || connection.socket.send_some(greeting) != greeting.size())
       return;
     pending_.push_back(std::move(connection));
@@ -359,33 +291,39 @@ class Acceptor {
       return false;
     }
     connection.received.append(bytes.data(), *received);
-    uint32_t size = 0;
-    if (connection.received.size() < sizeof size) return true;
-    std::memcpy(&size, connection.received.data(), sizeof size);
-    if (size > kMaxHelloBytes) {
-      drop(connection, "its bytes are not those of a node of Quire");
+    const std::string_view whole = connection.received;
+    if (whole.size() < kLengthBytes) return true;
+    const std::optional<size_t> size = signed_size(whole);
+    if (!size) {
+      drop(connection,
+           fmt::format("it has sent {} bytes that are not those of a node of Quire", whole.size()));
       return false;
     }
-    if (connection.received.size() < sizeof size + size + kMacBytes) return true;
-    const std::string_view whole = connection.received;
-    handle_hello(connection, whole.substr(sizeof size, size), whole.substr(sizeof size + size));
+    if (whole.size() < kLengthBytes + *size) return true;
+    handle_hello(connection, whole.substr(kLengthBytes));
     return false;
   }
 
   // The connection becomes that of a node, or is dropped.
-  void handle_hello(PendingConnection& connection, std::string_view message,
-                    std::string_view code) {
-    Hello hello;
-    ByteReader reader(message);
-    reader(hello);
-    if (!are_equal(code, code_of(config_.token, "node", connection.nonce, message))) {
-      (void)connection.socket.send_some(with_length("") + std::string(kMacBytes, '\0'));
+  void handle_hello(PendingConnection& connection, std::string_view bytes) {
+    const std::optional<std::string_view> message =
+        check_signed(bytes, config_.token, "node", connection.nonce);
+    if (!message) {
+      (void)connection.socket.send_some(unsigned_answer());
       return drop(connection, "it has another QUIRE_CLUSTER_TOKEN");
     }
-    const std::string name = fmt::format("node {} ({})", hello.node, one_line(hello.host));
-    const std::string misfit = reader.is_complete() && hello.nonce.size() == kNonceBytes
-                                   ? find_misfit(hello, name)
-                                   : "the hello is malformed";
+    std::optional<Hello> read = read_hello(*message);
+    if (!read) {
+      last_refusal_ = fmt::format(
+          "{} has sent a hello of {} bytes that is malformed, expected one of this build of Quire; "
+          "run the same build on all nodes",
+          connection.address, message->size());
+      (void)connection.socket.send_some(unsigned_answer());
+      return drop(connection, last_refusal_);
+    }
+    Hello& hello = *read;
+    const std::string name = fmt::format("node {} ({})", hello.node, hello.host);
+    const std::string misfit = find_misfit(hello, name);
     if (!misfit.empty()) return refuse(connection, hello.nonce, misfit);
     WaitingNode& node = nodes_[static_cast<size_t>(hello.node - 1)];
     if (node.connected.socket.is_open()) {
@@ -394,7 +332,7 @@ class Acceptor {
                                 name, node.connected.host));
     }
     node = {.connected = {.node = hello.node,
-                          .host = one_line(hello.host),
+                          .host = std::move(hello.host),
                           .socket = std::move(connection.socket)},
             .nonce = std::move(hello.nonce)};
     ++num_met_;
@@ -404,36 +342,21 @@ class Acceptor {
   // Empty: the node was started as node 0 was.
   std::string find_misfit(const Hello& hello, std::string_view name) const {
     const NodePlace& place = config_.place;
-    const auto differs = [&](std::string_view setting, std::string_view got,
-                             std::string_view expected) {
-      return fmt::format(
-          "{} differs from node 0 in `{}`: got {}, expected {}; start all nodes with the same "
-          "model, "
-          "flags and version of Quire",
-          name, one_line(setting), one_line(got), one_line(expected));
-    };
+    std::optional<SettingDifference> difference =
+        first_difference(hello.settings, config_.settings);
     if (hello.num_nodes != place.num_nodes) {
-      return differs("nnodes", fmt::to_string(hello.num_nodes), fmt::to_string(place.num_nodes));
+      difference = {"nnodes", fmt::to_string(hello.num_nodes), fmt::to_string(place.num_nodes)};
     }
+    if (difference) return fmt::format("{} {}", name, describe(*difference));
     if (hello.node < 1 || hello.node >= place.num_nodes) {
       return fmt::format("{}: expected a `node_rank` of 1 to {}", name, place.num_nodes - 1);
-    }
-    for (size_t i = 0; i < config_.settings.size(); ++i) {
-      const auto& [setting, expected] = config_.settings[i];
-      if (i >= hello.settings.size() || hello.settings[i].first != setting) {
-        return differs("version", "other settings", "the same version of Quire");
-      }
-      if (hello.settings[i].second != expected) {
-        return differs(setting, hello.settings[i].second, expected);
-      }
     }
     return "";
   }
 
   void answer(const Socket& socket, std::string_view nonce, Answer answer, std::string text) const {
-    const std::string message =
-        bytes_of(Verdict{.answer = static_cast<uint8_t>(answer), .text = std::move(text)});
-    (void)socket.send_some(with_length(message) + code_of(config_.token, "node 0", nonce, message));
+    const std::string message = verdict_bytes({.answer = answer, .text = std::move(text)});
+    (void)socket.send_some(signed_bytes(message, config_.token, "node 0", nonce));
   }
 
   // Node 0 waits on, because the node can be started again with other flags.
@@ -472,62 +395,77 @@ Status other_program(const NodesConfig& config) {
       config.place.master_addr, config.place.master_port));
 }
 
-// Absent: node 0 does not listen yet.
-std::optional<Socket> try_connect(const addrinfo& addresses) {
-  for (const addrinfo* address = &addresses; address != nullptr; address = address->ai_next) {
-    Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!socket.is_open()) continue;
-    socket.configure(kHelloTimeout, kHelloTimeout);
-    if (::connect(socket.fd(), address->ai_addr, address->ai_addrlen) == 0) return socket;
+Result<Socket> connect_to(const addrinfo& address, Clock::time_point deadline) {
+  Socket socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  int error = 0;
+  if (!socket.is_open() || ::connect(socket.fd(), address.ai_addr, address.ai_addrlen) != 0) {
+    error = errno;
   }
-  return std::nullopt;
+  if (error == EINPROGRESS) {
+    if (!socket.await(POLLOUT, deadline)) return unavailable("nothing answers there");
+    socklen_t size = sizeof error;
+    (void)::getsockopt(socket.fd(), SOL_SOCKET, SO_ERROR, &error, &size);
+  }
+  if (error != 0) return unavailable(std::generic_category().message(error));
+  (void)::fcntl(socket.fd(), F_SETFL, 0);  // it blocks from here on
+  socket.configure(kHelloTimeout, kHelloTimeout);
+  return socket;
 }
 
-// Waits for node 0's next verdict for at most `time`.
-Result<Verdict> receive_verdict(const NodesConfig& config, const Socket& socket,
-                                std::string_view nonce, std::chrono::milliseconds time) {
-  socket.configure(kHelloTimeout, time);
-  uint32_t size = 0;
-  QUIRE_RETURN_IF_ERROR(
-      socket.receive({static_cast<char*>(static_cast<void*>(&size)), sizeof size}));
-  if (size > kMaxHelloBytes) return other_program(config);
-  std::string reply(size + kMacBytes, '\0');
-  QUIRE_RETURN_IF_ERROR(socket.receive(reply));
-  const std::string_view answer = std::string_view(reply).substr(0, size);
-  Verdict verdict;
-  ByteReader reader(answer);
-  reader(verdict);
-  if (!reader.is_complete() || !are_equal(std::string_view(reply).substr(size),
-                                          code_of(config.token, "node 0", nonce, answer))) {
-    return other_program(config);
+// The first address that accepts a connection.
+Result<Socket> connect_to_any(const addrinfo& addresses, Clock::time_point deadline) {
+  Status error;
+  for (const addrinfo* address = &addresses; address != nullptr; address = address->ai_next) {
+    Result<Socket> socket =
+        connect_to(*address, std::min<Clock::time_point>(deadline, Clock::now() + kConnectTimeout));
+    if (socket.ok()) return socket;
+    error = socket.status();
   }
-  return verdict;
+  return error;
+}
+
+// Waits for node 0's next verdict until `deadline`.
+Result<Verdict> receive_verdict(const NodesConfig& config, const Socket& socket,
+                                std::string_view nonce, Clock::time_point deadline) {
+  std::string length(kLengthBytes, '\0');
+  QUIRE_RETURN_IF_ERROR(socket.receive(length, deadline));
+  const std::optional<size_t> size = signed_size(length);
+  if (!size) return other_program(config);
+  std::string bytes(*size, '\0');
+  QUIRE_RETURN_IF_ERROR(socket.receive(bytes, deadline));
+  const std::optional<std::string_view> message =
+      check_signed(bytes, config.token, "node 0", nonce);
+  std::optional<Verdict> verdict = message ? read_verdict(*message) : std::nullopt;
+  if (!verdict) return other_program(config);
+  return std::move(*verdict);
 }
 
 // Returns the host name of node 0 when all nodes have arrived, at the latest at `deadline`.
 // kUnavailable: the connection has ended, as while node 0 stops; another may succeed. Other errors
-// end the start, also that of a node 0 that is silent.
+// end the start, also that of a node 0 that is silent. Each wait is for a whole message, so that a
+// peer which sends a byte from time to time prolongs none.
 Result<std::string> send_hello(const NodesConfig& config, const Socket& socket,
                                Clock::time_point deadline) {
-  std::string greeting(kMagic.size() + kNonceBytes, '\0');
-  QUIRE_RETURN_IF_ERROR(socket.receive(greeting));
-  if (!greeting.starts_with(kMagic)) return other_program(config);
+  std::string greeting(kGreeting.size() + kNonceBytes, '\0');
+  const Clock::time_point greeted = Clock::now() + kHelloTimeout;
+  QUIRE_RETURN_IF_ERROR(socket.receive(greeting, std::min<Clock::time_point>(deadline, greeted)));
+  if (!greeting.starts_with(kGreeting)) return other_program(config);
   const Hello hello = {.nonce = make_nonce(),
                        .node = config.place.node,
                        .num_nodes = config.place.num_nodes,
                        .host = own_host_name(),
                        .settings = config.settings};
   if (hello.nonce.empty()) return unavailable("the system has no random numbers");
-  const std::string message = bytes_of(hello);
-  QUIRE_RETURN_IF_ERROR(socket.send(
-      with_length(message) +
-      code_of(config.token, "node", std::string_view(greeting).substr(kMagic.size()), message)));
+  // All of it fits into the buffer of a new connection. If node 0 has closed it, the reason may be
+  // there to be read.
+  (void)socket.send_some(signed_bytes(hello_bytes(hello), config.token, "node",
+                                      std::string_view(greeting).substr(kGreeting.size())));
   while (true) {
     const Clock::time_point start = Clock::now();
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - start);
-    const auto time = std::max<std::chrono::milliseconds>(
-        std::min<std::chrono::milliseconds>(left, config.silence_timeout), 100ms);
-    const Result<Verdict> verdict = receive_verdict(config, socket, hello.nonce, time);
+    const Clock::time_point last = std::max<Clock::time_point>(deadline, start + 100ms);
+    const Result<Verdict> verdict =
+        receive_verdict(config, socket, hello.nonce,
+                        std::min<Clock::time_point>(last, start + config.silence_timeout));
     const auto silence = Clock::now() - start;
     if (verdict.status().code() == StatusCode::kUnavailable) {
       if (silence < config.silence_timeout) {
@@ -543,9 +481,8 @@ Result<std::string> send_hello(const NodesConfig& config, const Socket& socket,
           std::chrono::duration<double>(silence).count()));
     }
     QUIRE_RETURN_IF_ERROR(verdict.status());
-    const auto answer = static_cast<Answer>(verdict->answer);
-    if (answer == Answer::kWelcome) return one_line(verdict->text);
-    if (answer != Answer::kWaiting) return invalid_argument(one_line(verdict->text));
+    if (verdict->answer == Answer::kWelcome) return verdict->text;
+    if (verdict->answer == Answer::kRefused) return invalid_argument(verdict->text);
     if (Clock::now() > deadline) {
       return unavailable("node 0 waits until all nodes are connected");
     }
@@ -558,11 +495,13 @@ Result<std::vector<ConnectedNode>> join_node_0(const NodesConfig& config) {
   log_info("[nodes] node {} of {} connects to node 0 at {} port {}", config.place.node,
            config.place.num_nodes, config.place.master_addr, config.place.master_port);
   while (true) {
-    Status error = unavailable("nothing listens there");
+    Status error;
     const Result<AddressList> addresses = resolve(config.place);
     if (addresses.ok()) {
       QUIRE_RETURN_IF_ERROR(check_token(config, **addresses));
-      if (std::optional<Socket> socket = try_connect(**addresses)) {
+      Result<Socket> socket = connect_to_any(**addresses, deadline);
+      error = socket.status();
+      if (socket.ok()) {
         Result<std::string> host = send_hello(config, *socket, deadline);
         if (host.ok()) {
           std::vector<ConnectedNode> nodes;
@@ -599,6 +538,26 @@ Result<std::vector<ConnectedNode>> meet_nodes(const NodesConfig& config) {
   QUIRE_RETURN_IF_ERROR(check_token(config, *addresses));
   QUIRE_ASSIGN_OR_RETURN(Socket listener, listen_at(config.place, *addresses));
   return Acceptor(config, std::move(listener)).wait_for_all();
+}
+
+Result<std::string> check_rendezvous(const NodesConfig& config) {
+  const NodePlace& place = config.place;
+  QUIRE_ASSIGN_OR_RETURN(const AddressList addresses, resolve(place));
+  QUIRE_RETURN_IF_ERROR(check_token(config, *addresses));
+  const std::string token = config.token.empty()
+                                ? "no token, which a loopback address permits"
+                                : fmt::format("a token of {} characters", config.token.size());
+  if (place.node == 0) {
+    QUIRE_RETURN_IF_ERROR(listen_at(place, *addresses).status());
+    return fmt::format("node 0 of {}: {} port {} is free, {}", place.num_nodes, place.master_addr,
+                       place.master_port, token);
+  }
+  const Status connected = connect_to_any(*addresses, Clock::now() + 3s).status();
+  return fmt::format("node {} of {}: {} port {} {}, {}", place.node, place.num_nodes,
+                     place.master_addr, place.master_port,
+                     connected.ok() ? "accepts connections"
+                                    : fmt::format("does not answer yet ({})", connected.message()),
+                     token);
 }
 
 }  // namespace quire

@@ -4,9 +4,9 @@
 
 #include <chrono>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "nodes/messages.h"
 #include "nodes/node_place.h"
 #include "nodes/socket.h"
 #include "quire/status.h"
@@ -17,8 +17,7 @@ struct NodesConfig {
   NodePlace place;
   // Empty: none, which only a loopback address of node 0 permits.
   std::string token;
-  // Names and values that are the same on all nodes.
-  std::vector<std::pair<std::string, std::string>> settings;
+  NodeSettings settings;
   std::chrono::milliseconds meet_timeout = std::chrono::minutes(10);
   // A node that is silent for this long has failed.
   std::chrono::milliseconds silence_timeout = std::chrono::seconds(20);
@@ -29,6 +28,10 @@ struct ConnectedNode {
   std::string host;  // the host name that it reports
   Socket socket;
 };
+
+// Checks this node's part of a rendezvous without the others: the address, the port and the token.
+// Returns what was found, for a report.
+Result<std::string> check_rendezvous(const NodesConfig& config);
 
 // On node 0 all others, by number; on another node, node 0. Waits until all are connected.
 Result<std::vector<ConnectedNode>> meet_nodes(const NodesConfig& config);

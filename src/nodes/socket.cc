@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -69,13 +71,33 @@ Result<size_t> Socket::receive_some(std::span<char> bytes) const {
   }
 }
 
-Status Socket::receive(std::span<char> bytes) const {
+Status Socket::receive(std::span<char> bytes,
+                       std::chrono::steady_clock::time_point deadline) const {
   while (!bytes.empty()) {
-    QUIRE_ASSIGN_OR_RETURN(const size_t received, receive_some(bytes));
+    const ssize_t received = ::recv(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (received == 0) return unavailable("the peer has closed the connection");
-    bytes = bytes.subspan(received);
+    if (received > 0) {
+      bytes = bytes.subspan(static_cast<size_t>(received));
+    } else if (errno != EINTR) {
+      if (errno != EAGAIN || !await(POLLIN, deadline)) return broken(errno);
+    }
   }
   return {};
+}
+
+bool Socket::await(short events, std::chrono::steady_clock::time_point deadline) const {
+  using namespace std::chrono;
+  while (true) {
+    const auto left = ceil<milliseconds>(deadline - steady_clock::now()).count();
+    pollfd polled = {.fd = fd_, .events = events, .revents = 0};
+    const int num_ready =
+        ::poll(&polled, 1, static_cast<int>(std::clamp<int64_t>(left, 0, 60'000)));
+    if (num_ready > 0) return true;
+    if (num_ready < 0 && errno != EINTR) return false;
+    if (left <= 0) break;
+  }
+  errno = EAGAIN;
+  return false;
 }
 
 void Socket::shut_down() const {

@@ -36,7 +36,10 @@ class Socket {
   // Receives at least one byte. 0: the peer has closed the connection. kUnavailable if it is broken
   // or nothing arrives for the configured time.
   Result<size_t> receive_some(std::span<char> bytes) const;
-  Status receive(std::span<char> bytes) const;
+  // Receives all bytes. kUnavailable if the connection ends, or if some are missing at `deadline`.
+  Status receive(std::span<char> bytes, std::chrono::steady_clock::time_point deadline) const;
+  // Whether one of these events of poll() occurs before `deadline`.
+  bool await(short events, std::chrono::steady_clock::time_point deadline) const;
   // Ends all calls of other threads.
   void shut_down() const;
 

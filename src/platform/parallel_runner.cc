@@ -270,11 +270,14 @@ class ParallelRunner final : public Runner {
   // Releases the ranks from the collective in which they wait. On a GPU their steps then end
   // without an error of their own.
   void end_stalled_step(std::chrono::milliseconds time) {
+    const auto describe_ranks = [&] {
+      return first_ended_ ? "rank 0 has ended it, and another rank hangs"
+                          : "rank 0 hangs, or waits for another rank that does";
+    };
     const Status error = unavailable(fmt::format(
         "[runner] a step makes no progress for {:.1f} s, expected at most `rank_timeout`; {}",
         std::chrono::duration<double>(time).count(),
-        first_ended_ ? "rank 0 has ended it, and another rank hangs"
-                     : "rank 0 hangs, or waits for another rank that does"));
+        remote_ ? remote_->describe_wait(first_ended_) : describe_ranks()));
     {
       const std::lock_guard lock(stalled_mutex_);
       stalled_ = error;

@@ -11,6 +11,7 @@
 #include "base/byte_archive.h"
 #include "base/digest.h"
 #include "base/guarded.h"
+#include "base/text.h"
 
 namespace quire {
 namespace {
@@ -52,7 +53,8 @@ Status check_result(const Result<std::string>& received, std::string_view node,
   }
   const auto status_code = static_cast<StatusCode>(code);
   if (status_code != StatusCode::kOk) {
-    return {status_code, fmt::format("[runner] a step has failed on {}: {}", node, message)};
+    return {status_code,
+            fmt::format("[runner] a step has failed on {}: {}", node, one_line(message))};
   }
   if (!first.error.ok() || digest == digest_of(first)) return {};
   return internal_error(
@@ -98,6 +100,7 @@ void RemoteRanks::enqueue(const BatchPlan& plan) {
 }
 
 void RemoteRanks::begin_wait() {
+  num_received_ = 0;
   for (int node = 1; node < nodes_->size(); ++node) {
     nodes_->send(node, std::string_view(&kWait, 1));
   }
@@ -107,9 +110,22 @@ Status RemoteRanks::end_wait(const StepResult& first) {
   Status error;
   for (int node = 1; node < nodes_->size(); ++node) {
     const Status result = check_result(nodes_->receive(node), nodes_->name(node), first);
+    ++num_received_;
     if (error.ok()) error = result;
   }
   return error;
+}
+
+std::string RemoteRanks::describe_wait(bool first_ended) const {
+  if (std::string wait = nodes_->describe_wait(); !wait.empty()) return wait;
+  std::vector<std::string> names;
+  if (!first_ended) names.emplace_back("node 0");
+  for (int node = num_received_ + 1; node < nodes_->size(); ++node) {
+    if (!nodes_->has_message(node)) names.push_back(nodes_->name(node));
+  }
+  const std::string all = fmt::format("{}", fmt::join(names, ", "));
+  return first_ended ? fmt::format("node 0 has ended it, and waits for {}", all)
+                     : fmt::format("{} ha{} not ended it", all, names.size() == 1 ? "s" : "ve");
 }
 
 Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds,
@@ -128,7 +144,14 @@ Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds
       status = run_guarded_message(**message, nodes, runner, bounds, num_in_flight);
     }
   }
-  const bool has_ended = status.code() == StatusCode::kCancelled && nodes.status().ok();
+  bool has_ended = status.code() == StatusCode::kCancelled && nodes.status().ok();
+  if (has_ended && num_in_flight > 0) {  // node 0 waits for all steps before it ends
+    has_ended = false;
+    status =
+        unavailable(fmt::format("{} with {} steps in flight, expected none; its log has the "
+                                "reason",
+                                status.message(), num_in_flight));
+  }
   if (!has_ended) nodes.fail(status);
   for (; num_in_flight > 0; --num_in_flight) (void)runner.wait();
   return has_ended ? Status() : status;

@@ -2,8 +2,10 @@
 // runner in the same order, as messages of node 0 say, and returns a digest of each step's tokens.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "nodes/nodes.h"
 #include "platform/runner.h"
@@ -27,9 +29,13 @@ class RemoteRanks {
   // Waits for these steps. Fails with a node's error, or if it sampled other tokens than `first`,
   // the result on node 0.
   Status end_wait(const StepResult& first);
+  // For the error of a step that makes no progress: which nodes have not ended it, as far as this
+  // node can see. `first_ended`: the ranks of node 0 have. Any thread may call it.
+  std::string describe_wait(bool first_ended) const;
 
  private:
   std::shared_ptr<Nodes> nodes_;
+  std::atomic<int> num_received_ = 0;  // results of the step that is waited for
 };
 
 // On another node: serves `runner` to node 0 until that ends, a step fails or `should_stop`, which

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_archive.h"
+
 namespace quire {
 namespace {
 
@@ -189,5 +191,87 @@ TEST(Nodes, MalformedBytesAreAnError) {
   }
 }
 
+// ---- The reason of a failure
+
+std::string frame_of(FrameKind kind, const std::string& bytes) {
+  return head_bytes({.kind = kind, .num_bytes = static_cast<uint32_t>(bytes.size())}) + bytes;
+}
+
+std::unique_ptr<Nodes> node_with(int node, Socket socket, std::chrono::milliseconds silence) {
+  std::vector<ConnectedNode> connected;
+  connected.push_back({.node = 1 - node, .host = "host-b", .socket = std::move(socket)});
+  return std::make_unique<Nodes>(place(2, node), silence, std::move(connected));
+}
+
+// The write fails first: the peer reads no more, and its error arrives later.
+TEST(Nodes, ABrokenConnectionReportsThePeersError) {
+  auto [first, other] = connected_sockets();
+  const auto nodes = node_with(0, std::move(first), kLong);
+  ASSERT_EQ(::shutdown(other.fd(), SHUT_RD), 0);
+  auto sends = std::async(std::launch::async, [&] { nodes->send(1, "message"); });
+  std::this_thread::sleep_for(200ms);
+  ASSERT_TRUE(
+      other.send(frame_of(FrameKind::kError, error_bytes(internal_error("[cuda] a fault")))).ok());
+  sends.get();
+  EXPECT_EQ(nodes->status().message(), "[nodes] node 1 (host-b) has failed: [cuda] a fault");
+}
+
+TEST(Nodes, TextsOfPeersArePrintable) {
+  auto [first, other] = connected_sockets();
+  const auto nodes = node_with(0, std::move(first), kLong);
+  ByteWriter writer;
+  writer(static_cast<uint8_t>(StatusCode::kInternal), std::string("\x1b[31m\n[nodes] forged"));
+  ASSERT_TRUE(other.send(frame_of(FrameKind::kError, writer.take())).ok());
+  EXPECT_EQ(nodes->receive(1).status().message(),
+            "[nodes] node 1 (host-b) has failed: \\x1b[31m\\n[nodes] forged");
+}
+
+// ---- Which node is waited for
+
+TEST(Nodes, NameThoseThatAnOperationWaitsFor) {
+  const auto nodes = make_nodes(3, kLong);
+  EXPECT_EQ(nodes[0]->describe_wait(), "");
+  const auto gather = [&](size_t node) {
+    return std::async(std::launch::async, [&, node] { (void)nodes[node]->all_gather("sum", ""); });
+  };
+  const auto await = [&](const std::string& expected) {
+    for (int i = 0; i < 2000 && nodes[0]->describe_wait() != expected; ++i) {
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_EQ(nodes[0]->describe_wait(), expected);
+  };
+  std::vector<std::future<void>> gathers;
+  gathers.push_back(gather(1));
+  await("node 0 itself hangs: node 1 (host-b) waits for it");
+  gathers.push_back(gather(0));
+  await("node 0 waits for node 2 (host-b) in the operation 'sum'");
+  gathers.push_back(gather(2));
+  for (auto& one : gathers) one.get();
+  await("");
+}
+
+// ---- Ends
+
+// It is not kCancelled, which ends a process as an interrupt does.
+TEST(Nodes, AnEndInACollectiveIsAnError) {
+  const auto nodes = make_nodes(2, kLong);
+  EXPECT_TRUE(nodes[1]->check_running().ok());
+  auto waits =
+      std::async(std::launch::async, [&] { return nodes[1]->all_gather("sum", "").status(); });
+  nodes[0]->end();
+  const Status ended = waits.get();
+  EXPECT_EQ(ended.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(ended.message(), HasSubstr("node 0 (host-a) has ended while this node was starting"));
+  EXPECT_EQ(nodes[1]->check_running().message(), ended.message());
+}
+
+TEST(Nodes, OnlyNode0EndsTheOthers) {
+  auto [first, other] = connected_sockets();
+  const auto nodes = node_with(0, std::move(first), kLong);
+  ASSERT_TRUE(other.send(frame_of(FrameKind::kEnd, "")).ok());
+  const Status received = nodes->receive(1).status();
+  EXPECT_EQ(received.code(), StatusCode::kInternal);
+  EXPECT_THAT(received.message(), HasSubstr("node 1 (host-b) has sent malformed bytes"));
+}
 }  // namespace
 }  // namespace quire

@@ -56,6 +56,10 @@ Socket connect_to(int port) {
   return {};
 }
 
+std::chrono::steady_clock::time_point soon() {
+  return std::chrono::steady_clock::now() + 10s;
+}
+
 class Rendezvous : public ::testing::Test {
  protected:
   NodesConfig config(int num_nodes, int node) const {
@@ -201,7 +205,7 @@ TEST_F(Rendezvous, ANodeNoticesThatNode0Hangs) {
   node_1.silence_timeout = 300ms;
   auto waits = meet(node_1);
   const Socket hanging(::accept(listener.fd(), nullptr, nullptr));
-  ASSERT_TRUE(hanging.send("quire nodes 2\n" + std::string(32, 'n')).ok());
+  ASSERT_TRUE(hanging.send("quire nodes 3\n" + std::string(32, 'n')).ok());
   EXPECT_THAT(waits.get().status().message(),
               AllOf(HasSubstr("node 0 at 127.0.0.1 port "), HasSubstr(" is silent for ")));
 }
@@ -244,12 +248,12 @@ TEST_F(Rendezvous, SignsNothingForAWrongCode) {
   auto node_0 = meet(config(2, 0));
   const Socket socket = connect_to(port_);
   std::string greeting(14 + 32, '\0');
-  ASSERT_TRUE(socket.receive(greeting).ok());
+  ASSERT_TRUE(socket.receive(greeting, soon()).ok());
   const std::string_view hello("\x02\0\0\0xx", 6);
   ASSERT_TRUE(socket.send(hello).ok());
   ASSERT_TRUE(socket.send(std::string(32, 'c')).ok());
   std::string reply(4 + 32, 'r');
-  ASSERT_TRUE(socket.receive(reply).ok());
+  ASSERT_TRUE(socket.receive(reply, soon()).ok());
   EXPECT_EQ(reply, std::string(4 + 32, '\0'));
   char more = 0;
   EXPECT_EQ(socket.receive_some({&more, 1}).value(), 0U);
@@ -312,5 +316,86 @@ TEST_F(Rendezvous, NeedsATokenBeyondLoopback) {
   expect_met(waits.get(), {1});
 }
 
+// Listens as node 0 does, and sends bytes one by one until the peer closes.
+class DrippingNode0 {
+ public:
+  DrippingNode0(int port, std::string bytes) : listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    const sockaddr_in address = loopback(port);
+    const auto* const any = static_cast<const sockaddr*>(static_cast<const void*>(&address));
+    const int on = 1;
+    (void)::setsockopt(listener_.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    EXPECT_EQ(::bind(listener_.fd(), any, sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.fd(), 8), 0);
+    drips_ = std::jthread([this, bytes = std::move(bytes)](const std::stop_token& stop) {
+      while (!stop.stop_requested()) {
+        const Socket peer(::accept(listener_.fd(), nullptr, nullptr));
+        for (const char& byte : bytes) {
+          if (stop.stop_requested() || !peer.send({&byte, 1}).ok()) break;
+          std::this_thread::sleep_for(100ms);
+        }
+      }
+    });
+  }
+  ~DrippingNode0() {
+    drips_.request_stop();
+    listener_.shut_down();
+  }
+
+ private:
+  const Socket listener_;
+  std::jthread drips_;
+};
+
+TEST_F(Rendezvous, ADrippingPeerProlongsNoDeadline) {
+  const DrippingNode0 dripping(port_, "quire nodes 3\n" + std::string(200, 'n'));
+  NodesConfig node_1 = config(2, 1);
+  node_1.meet_timeout = 1s;
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THAT(meet(node_1).get().status().message(), HasSubstr("cannot connect to node 0"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+}
+
+TEST_F(Rendezvous, RefusesMoreAndFewerSettings) {
+  auto node_0 = meet(config(2, 0));
+  NodesConfig other = config(2, 1);
+  other.settings.emplace_back("block_size", "32");
+  EXPECT_THAT(meet(other).get().status().message(),
+              HasSubstr("in `block_size`: got 32, expected no such setting"));
+  other.settings = {{"version", "1"}};
+  EXPECT_THAT(meet(other).get().status().message(),
+              HasSubstr("in `model`: got no such setting, expected abc"));
+  expect_met(meet(config(2, 1)).get(), {0});
+  expect_met(node_0.get(), {1});
+}
+
+TEST_F(Rendezvous, NamesTheAddressOfAMalformedHello) {
+  ::testing::internal::CaptureStderr();
+  auto node_0 = meet(config(2, 0));
+  const Socket socket = connect_to(port_);
+  std::string greeting(kGreeting.size() + kNonceBytes, '\0');
+  ASSERT_TRUE(socket.receive(greeting, soon()).ok());
+  ASSERT_TRUE(
+      socket.send(signed_bytes("junk", "secret", "node", greeting.substr(kGreeting.size()))).ok());
+  std::string reply(kLengthBytes + kCodeBytes, 'r');
+  ASSERT_TRUE(socket.receive(reply, soon()).ok());
+  expect_met(meet(config(2, 1)).get(), {0});
+  expect_met(node_0.get(), {1});
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStderr(),
+      ContainsRegex("dropped a connection from 127.0.0.1 port [0-9]*: 127.0.0.1 port [0-9]* has "
+                    "sent a hello of 4 bytes that is malformed, expected one of this build"));
+}
+
+TEST_F(Rendezvous, ChecksOneNodesPart) {
+  EXPECT_THAT(check_rendezvous(config(2, 0)).value(),
+              HasSubstr(" is free, a token of 6 characters"));
+  EXPECT_THAT(check_rendezvous(config(2, 1)).value(), HasSubstr("does not answer yet"));
+  auto node_0 = meet(config(2, 0));
+  (void)connect_to(port_);
+  EXPECT_THAT(check_rendezvous(config(2, 1)).value(), HasSubstr("accepts connections"));
+  EXPECT_THAT(check_rendezvous(config(2, 0)).status().message(), HasSubstr("cannot listen"));
+  expect_met(meet(config(2, 1)).get(), {0});
+  expect_met(node_0.get(), {1});
+}
 }  // namespace
 }  // namespace quire

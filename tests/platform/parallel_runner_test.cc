@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_archive.h"
 #include "base/rank_join.h"
 #include "platform/remote_ranks.h"
 
@@ -177,5 +178,63 @@ TEST(ParallelRunner, AnIdleRunnerDoesNotFail) {
   EXPECT_TRUE(ranks.step().error.ok());
 }
 
+TEST(ParallelRunner, AStepThatHangsNamesTheNodesThatHaveNotEndedIt) {
+  for (const bool first_hangs : {false, true}) {
+    int fds[2] = {-1, -1};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+    const std::shared_ptr<Nodes> first = make_node(0, fds[0]);
+    const std::unique_ptr<Nodes> other = make_node(1, fds[1]);  // runs no step
+    std::atomic<int64_t> progress = 0;
+    RankJoin join(1, [&](const Status& error) { first->fail(error); });
+    FakeContext context(join, progress);
+    std::vector<RankRunner> runners;
+    runners.push_back({.context = &context,
+                       .runner = std::make_unique<FakeRunner>(join, first_hangs, 0ms, progress)});
+    const auto runner =
+        make_parallel_runner(std::move(runners), {.nodes = first, .step_timeout = 150ms});
+    runner->enqueue(std::make_shared<const BatchPlan>());
+    EXPECT_THAT(runner->wait().error.message(),
+                HasSubstr(first_hangs ? "; node 0, node 1 (host) have not ended it"
+                                      : "; node 0 has ended it, and waits for node 1 (host)"));
+  }
+}
+
+// It would end the process as an interrupt does, or as if all had gone well.
+TEST(RemoteRanks, AnEndWithStepsInFlightIsAnError) {
+  int fds[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  const std::shared_ptr<Nodes> first = make_node(0, fds[0]);
+  const std::unique_ptr<Nodes> other = make_node(1, fds[1]);
+  std::atomic<int64_t> progress = 0;
+  RankJoin join(1, [](const Status&) {});
+  FakeRunner runner(join, false, 0ms, progress);
+  const PlanBounds bounds = {.max_num_seqs = 1,
+                             .max_num_batched_tokens = 1,
+                             .vocab_size = 1,
+                             .max_model_len = 16,
+                             .block_size = 16};
+  {
+    RemoteRanks ranks(first);
+    ranks.enqueue(BatchPlan());
+  }
+  const Status served = serve_remote_ranks(*other, runner, bounds, [] { return false; });
+  EXPECT_EQ(served.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(served.message(), HasSubstr("node 0 (host) has ended with 1 steps in flight"));
+}
+
+TEST(RemoteRanks, TextsOfNodesArePrintable) {
+  int fds[2] = {-1, -1};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+  const std::shared_ptr<Nodes> first = make_node(0, fds[0]);
+  const std::unique_ptr<Nodes> other = make_node(1, fds[1]);
+  RemoteRanks ranks(first);
+  ranks.begin_wait();
+  ByteWriter writer;
+  writer(static_cast<uint8_t>(StatusCode::kInternal), std::string("\x1b[31m\nforged"),
+         std::vector<uint8_t>());
+  other->send(0, writer.take());
+  EXPECT_EQ(ranks.end_wait(StepResult()).message(),
+            "[runner] a step has failed on node 1 (host): \\x1b[31m\\nforged");
+}
 }  // namespace
 }  // namespace quire
