@@ -22,10 +22,12 @@
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
 #include "engine/model_files.h"
+#include "engine/node_setup.h"
 #include "engine/platform_choice.h"
 #include "engine/speculation.h"
 #include "engine/tuned_threads.h"
 #include "kv/cache_dtype.h"
+#include "model/decoder_config.h"
 #include "model/families.h"
 #include "platform/platform.h"
 
@@ -214,8 +216,21 @@ void print_model(const ModelFiles& files) {
   print_line("chat template", files.chat ? "yes" : "no: " + engine_message(files.chat_error));
 }
 
+// With several nodes, checks what this one can see. The plan of memory needs them all.
+Status print_node(const EngineConfig& engine, const ModelConfig& model) {
+  QUIRE_RETURN_IF_ERROR(check_shards(model, {.rank = 0, .size = engine.tensor_parallel_size}));
+  QUIRE_RETURN_IF_ERROR(check_devices(engine));
+  QUIRE_ASSIGN_OR_RETURN(const std::string found, check_rendezvous(engine));
+  print_line("nodes", found);
+  print_line(
+      "memory plan",
+      "made by all nodes together when they start; run quire serve on each, whose log has it");
+  return {};
+}
+
 Result<int> run(const EngineConfig& given) {
-  const EngineConfig engine = with_dummy_weights_of_config(given);
+  QUIRE_ASSIGN_OR_RETURN(const EngineConfig engine,
+                         place_node(with_dummy_weights_of_config(given)));
   QUIRE_ASSIGN_OR_RETURN(const Speculation speculation,
                          read_speculation(engine.speculative_config));
   QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(engine));
@@ -230,8 +245,10 @@ Result<int> run(const EngineConfig& given) {
   } else {
     print_line("weights", has_weights.ok() ? "yes" : "no: " + engine_message(has_weights));
   }
-  const Status plan = print_plan(engine, speculation, files);
-  if (!plan.ok()) print_line("memory plan", "no: " + engine_message(plan));
+  const bool has_nodes = engine.nnodes > 1;
+  const Status plan =
+      has_nodes ? print_node(engine, files.config) : print_plan(engine, speculation, files);
+  if (!plan.ok()) print_line(has_nodes ? "nodes" : "memory plan", "no: " + engine_message(plan));
   return has_weights.ok() && plan.ok() && files.tokenizer_error.ok() ? kExitOk : kExitFailure;
 }
 

@@ -73,6 +73,7 @@ class DraftModel {
                                               const LoadOptions& options) = 0;
 
   const ModelConfig& config() const { return config_; }
+  const WeightSource& checkpoint() const { return *weights_; }
   // Ends load() once the nodes have failed (node_setup.h); null: there is one.
   void stop_with(std::shared_ptr<Nodes> nodes);
 

@@ -382,6 +382,8 @@ Status plan_all(const EngineConfig& config, const Speculation& speculation, cons
     QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "device", device.name));
     QUIRE_ASSIGN_OR_RETURN(replica.engine,
                            plan_with_drafter(config, speculation, files, *replica.platform));
+    QUIRE_RETURN_IF_ERROR(
+        check_same_plan(nodes.get(), replica.engine.plans.front(), replica.engine.draft.get()));
     if (nodes != nullptr && device.kind == DeviceKind::kCpu) {
       const int num_tokens = replica.engine.plans.front().scheduler.max_num_batched_tokens;
       QUIRE_RETURN_IF_ERROR(
@@ -417,6 +419,7 @@ Result<std::vector<std::unique_ptr<EngineParts>>> assemble_replicas(const Engine
   if (config.nnodes > 1) {  // before a wait of up to minutes for the other nodes
     QUIRE_RETURN_IF_ERROR(
         check_shards(files.config, {.rank = 0, .size = config.tensor_parallel_size}));
+    QUIRE_RETURN_IF_ERROR(check_devices(config));
   }
   QUIRE_ASSIGN_OR_RETURN(const std::shared_ptr<Nodes> nodes, connect_nodes(config, files));
   // Destroyed after nodes->fail(), so that an error reaches the other nodes first.
@@ -439,7 +442,14 @@ Result<std::vector<std::unique_ptr<EngineParts>>> assemble_replicas(const Engine
     }
     return on_every_replica(planned.size(), load);
   };
-  const Status status = assemble();
+  Status status;
+  try {
+    status = assemble();
+  } catch (...) {  // most likely std::bad_alloc; otherwise the other nodes would not learn why
+    status = make_exception_status([](const char* reason) {
+      return resource_exhausted(fmt::format("[engine] cannot start; {}", reason));
+    });
+  }
   if (status.ok()) return replicas;
   if (nodes == nullptr) return status;
   nodes->fail(status);

@@ -9,6 +9,7 @@
 #include "base/byte_archive.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "engine/contradictions.h"
 #include "engine/measured_table.h"
 #include "engine/resolved_config.h"
@@ -335,7 +336,7 @@ Result<std::vector<int>> agree_on_blocks(Nodes& nodes, const Result<std::vector<
       return internal_error(fmt::format("[nodes] the memory plan of node {} is malformed", node));
     }
     if (status_code != StatusCode::kOk) {
-      return Status(status_code, fmt::format("{} (on node {})", message, node));
+      return Status(status_code, fmt::format("{} (on node {})", one_line(message), node));
     }
   }
   return fewest;

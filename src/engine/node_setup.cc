@@ -12,47 +12,80 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_archive.h"
 #include "base/digest.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "engine/build_identity.h"
 #include "engine/tuned_threads.h"
+#include "kv/cache_dtype.h"
 #include "nodes/node_place.h"
 #include "tensor/forwarding_source.h"
 
 namespace quire {
 namespace {
 
-// The size of a file, and samples of its bytes: all of a checkpoint would take minutes to read.
+std::string short_digest(std::string_view text) {
+  const Sha256Digest digest = sha256_of(text);
+  return to_hexadecimal(std::span(digest).first(8));
+}
+
+// The size of a file and, of a small one, all bytes. Of a large one its begin, which has the names
+// and shapes of tensors, and samples up to its end: all of a checkpoint would take minutes to read.
 std::string sample_of(const std::string& path) {
-  constexpr int kNumSamples = 8;
-  std::string sample(size_t{64} << 10, '\0');
+  constexpr std::streamoff kSmall = std::streamoff{16} << 20;
+  constexpr std::streamoff kFirst = std::streamoff{1} << 20;
+  constexpr std::streamoff kSample = std::streamoff{16} << 10;
+  constexpr int kNumSamples = 32;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
   std::string text = fmt::format("{} bytes\n", size);
-  for (int i = 0; i < kNumSamples && size > 0; ++i) {
+  const auto append = [&](std::streamoff begin, std::streamoff num_bytes) {
+    std::string bytes(static_cast<size_t>(num_bytes), '\0');
     file.clear();
-    file.seekg(size / kNumSamples * i);
-    file.read(sample.data(), static_cast<std::streamsize>(sample.size()));
-    text.append(sample.data(), static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+    file.seekg(begin);
+    file.read(bytes.data(), num_bytes);
+    text.append(bytes, 0, static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+  };
+  if (size <= kSmall) {
+    append(0, std::max<std::streamoff>(size, 0));
+    return text;
   }
+  append(0, kFirst);
+  for (int i = 1; i <= kNumSamples; ++i) append((size - kSample) * i / kNumSamples, kSample);
   return text;
 }
 
-// A digest of the model's shape, the names of its tensors, and samples of its files.
-std::string digest_of_model(const EngineConfig& config, const ModelFiles& files) {
-  std::string text = model_key(config, files) + "\n";
-  std::vector<std::string> names = files.weights->names();
+// A digest of the names of the tensors, and of samples of the files.
+std::string digest_of(const WeightSource& weights) {
+  std::string text;
+  std::vector<std::string> names = weights.names();
   std::ranges::sort(names);
   std::vector<std::string> paths;  // in the order of the tensors: folders may differ
   std::set<std::string> seen;
   for (const std::string& name : names) {
     text += name + "\n";
-    std::string path = files.weights->file_of(name);
+    std::string path = weights.file_of(name);
     if (!path.empty() && seen.insert(path).second) paths.push_back(std::move(path));
   }
-  for (const std::string& path : paths) text += sample_of(path);
-  const Sha256Digest digest = sha256_of(text);
-  return to_hexadecimal(std::span(digest).first(8));
+  for (const std::string& path : paths) text += short_digest(sample_of(path));
+  return short_digest(text);
+}
+
+// A digest of config.json, and of hf_quant_config.json if there is one. A GGUF file has its
+// configuration at its begin, and that of the embedded model is of the build: "none".
+Result<std::string> digest_of_config_file(const EngineConfig& config) {
+  if (config.model.empty() || is_gguf_file(config.model)) return std::string("none");
+  QUIRE_ASSIGN_OR_RETURN(const ConfigFile found, find_config(config.model, config));
+  QUIRE_ASSIGN_OR_RETURN(std::string text, read_file(found.path, kMaxConfigBytes));
+  const std::filesystem::path quantization = found.path.parent_path() / "hf_quant_config.json";
+  QUIRE_ASSIGN_OR_RETURN(const bool is_there, path_exists(quantization));
+  if (is_there) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string more, read_file(quantization, kMaxConfigBytes));
+    text += more;
+  }
+  return short_digest(text);
 }
 
 // The keys and values of speculative_config, without the path of the drafter.
@@ -68,31 +101,36 @@ std::string describe_drafter(const std::string& speculative_config) {
   return fmt::format("{}", fmt::join(values, ", "));
 }
 
-// All that steps depend on. Paths, threads and the use of memory may differ.
-std::vector<std::pair<std::string, std::string>> settings_of(const EngineConfig& config,
-                                                             const ModelFiles& files) {
+// All that steps depend on, and `rank_timeout`: signs of life are sent by it. Paths, threads and
+// the use of memory may differ, and what only the scheduler of node 0 reads.
+Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& files) {
   const auto text = [](auto value) { return fmt::format("{}", value); };
-  return {{"version", QUIRE_VERSION},
-          {"model", digest_of_model(config, files)},
-          {"tensor_parallel_size", text(config.tensor_parallel_size)},
-          {"load_format", config.load_format},
-          {"dtype", config.dtype},
-          {"quantization", config.quantization},
-          {"kv_cache_dtype", config.kv_cache_dtype},
-          {"calculate_kv_scales", text(config.calculate_kv_scales)},
-          {"max_model_len", text(config.max_model_len)},
-          {"max_num_seqs", text(config.max_num_seqs)},
-          {"max_num_rule_seqs", text(config.max_num_rule_seqs)},
-          {"max_num_batched_tokens", text(config.max_num_batched_tokens)},
-          {"block_size", text(config.block_size)},
-          {"kv_cache_memory", text(config.kv_cache_memory)},
-          {"allow_long_max_model_len", text(config.allow_long_max_model_len)},
-          {"attention_backend", config.attention_backend},
-          {"prefill_attention_backend", config.prefill_attention_backend},
-          {"decode_attention_backend", config.decode_attention_backend},
-          {"speculative_config", describe_drafter(config.speculative_config)},
-          {"enforce_eager", text(config.enforce_eager)},
-          {"cpu_activations", config.cpu_activations}};
+  QUIRE_ASSIGN_OR_RETURN(const std::string config_digest, digest_of_config_file(config));
+  return NodeSettings{{"version", QUIRE_VERSION},
+                      {"build", std::string(build_identity())},
+                      {"model", model_key(config, files)},
+                      {"model's config.json", config_digest},
+                      {"model's weights", digest_of(*files.weights)},
+                      {"tensor_parallel_size", text(config.tensor_parallel_size)},
+                      {"load_format", config.load_format},
+                      {"dtype", config.dtype},
+                      {"quantization", config.quantization},
+                      {"kv_cache_dtype", config.kv_cache_dtype},
+                      {"calculate_kv_scales", text(config.calculate_kv_scales)},
+                      {"max_model_len", text(config.max_model_len)},
+                      {"max_num_seqs", text(config.max_num_seqs)},
+                      {"max_num_rule_seqs", text(config.max_num_rule_seqs)},
+                      {"max_num_batched_tokens", text(config.max_num_batched_tokens)},
+                      {"block_size", text(config.block_size)},
+                      {"kv_cache_memory", text(config.kv_cache_memory)},
+                      {"allow_long_max_model_len", text(config.allow_long_max_model_len)},
+                      {"attention_backend", config.attention_backend},
+                      {"prefill_attention_backend", config.prefill_attention_backend},
+                      {"decode_attention_backend", config.decode_attention_backend},
+                      {"speculative_config", describe_drafter(config.speculative_config)},
+                      {"enforce_eager", text(config.enforce_eager)},
+                      {"cpu_activations", config.cpu_activations},
+                      {"rank_timeout", text(config.rank_timeout)}};
 }
 
 // The weights of a node, whose reads fail with the error of the nodes.
@@ -102,19 +140,19 @@ class NodeWeights final : public ForwardingSource {
       : ForwardingSource(std::move(source)), nodes_(std::move(nodes)) {}
 
   Result<TensorView> tensor(std::string_view name, const Shape& expected) override {
-    QUIRE_RETURN_IF_ERROR(nodes_->status());
+    QUIRE_RETURN_IF_ERROR(nodes_->check_running());
     return ForwardingSource::tensor(name, expected);
   }
   Result<std::vector<int64_t>> integers(std::string_view name, int64_t count) override {
-    QUIRE_RETURN_IF_ERROR(nodes_->status());
+    QUIRE_RETURN_IF_ERROR(nodes_->check_running());
     return ForwardingSource::integers(name, count);
   }
   Result<std::optional<RepeatedTensor>> repeated(std::string_view name) override {
-    QUIRE_RETURN_IF_ERROR(nodes_->status());
+    QUIRE_RETURN_IF_ERROR(nodes_->check_running());
     return ForwardingSource::repeated(name);
   }
   Result<BlockMatrix> blocks(std::string_view name, const Shape& expected) override {
-    QUIRE_RETURN_IF_ERROR(nodes_->status());
+    QUIRE_RETURN_IF_ERROR(nodes_->check_running());
     return ForwardingSource::blocks(name, expected);
   }
 
@@ -122,11 +160,17 @@ class NodeWeights final : public ForwardingSource {
   std::shared_ptr<Nodes> nodes_;
 };
 
-NodePlace place_of(const EngineConfig& config) {
-  return {.num_nodes = config.nnodes,
-          .node = config.node_rank,
-          .master_addr = config.master_addr,
-          .master_port = config.master_port};
+// Without the settings.
+NodesConfig nodes_config(const EngineConfig& config) {
+  const std::string& token = config.cluster_token;
+  const char* const variable = std::getenv("QUIRE_CLUSTER_TOKEN");
+  return {.place = {.num_nodes = config.nnodes,
+                    .node = config.node_rank,
+                    .master_addr = config.master_addr,
+                    .master_port = config.master_port},
+          .token = token.empty() && variable != nullptr ? variable : token,
+          .settings = {},
+          .silence_timeout = std::chrono::seconds(config.rank_timeout)};
 }
 
 }  // namespace
@@ -165,12 +209,13 @@ Result<EngineConfig> place_node(EngineConfig config) {
 
 Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files) {
   if (config.nnodes <= 1) return std::shared_ptr<Nodes>();
-  const std::string& token = config.cluster_token;
-  const char* const variable = std::getenv("QUIRE_CLUSTER_TOKEN");
-  return Nodes::meet({.place = place_of(config),
-                      .token = token.empty() && variable != nullptr ? variable : token,
-                      .settings = settings_of(config, files),
-                      .silence_timeout = std::chrono::seconds(config.rank_timeout)});
+  NodesConfig nodes = nodes_config(config);
+  QUIRE_ASSIGN_OR_RETURN(nodes.settings, settings_of(config, files));
+  return Nodes::meet(nodes);
+}
+
+Result<std::string> check_rendezvous(const EngineConfig& config) {
+  return check_rendezvous(nodes_config(config));
 }
 
 std::unique_ptr<WeightSource> stop_with_nodes(std::unique_ptr<WeightSource> source,
@@ -199,6 +244,49 @@ Status check_same(Nodes* nodes, std::string_view what, std::string_view value) {
         fmt::format("[nodes] node {} differs from node 0 in the {}: got {}, "
                     "expected {}",
                     node, what, one_line(values[node]), one_line(values[0])));
+  }
+  return {};
+}
+
+Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* draft) {
+  if (nodes == nullptr) return {};
+  const auto text = [](auto value) { return fmt::format("{}", value); };
+  const auto list = [](const std::vector<int>& values) {
+    return fmt::format("{}", fmt::join(values, ", "));
+  };
+  const RunnerSizes& sizes = plan.sizes;
+  const SchedulerConfig& scheduler = plan.scheduler;
+  std::vector<int> num_blocks;
+  for (const auto& table : scheduler.tables) num_blocks.push_back(table.num_blocks);
+  const NodeSettings own = {
+      {"max_model_len", text(scheduler.max_model_len)},
+      {"max_num_seqs", text(scheduler.max_num_seqs)},
+      {"max_num_rule_seqs", text(scheduler.max_num_rule_seqs)},
+      {"max_num_batched_tokens", text(scheduler.max_num_batched_tokens)},
+      {"block_size", text(scheduler.block_size)},
+      {"number of KV blocks", list(num_blocks)},
+      {"windows", list(sizes.windows)},
+      {"number of drafts", text(scheduler.num_drafts)},
+      {"tokens of decode steps", list(sizes.decode_q_lens)},
+      {"kv_cache_dtype", std::string(kv_cache_dtype_name(sizes.limits.kv_dtype))},
+      {"enforce_eager", text(sizes.enforce_eager)},
+      {"model that drafts", draft == nullptr ? "none" : digest_of(draft->checkpoint())}};
+  ByteWriter writer;
+  writer(own);
+  QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> all,
+                         nodes->all_gather("the plan of the engine", writer.take()));
+  NodeSettings expected;
+  for (size_t node = 0; node < all.size(); ++node) {
+    NodeSettings got;
+    ByteReader reader(all[node]);
+    reader(got);
+    if (!reader.is_complete()) {
+      return internal_error(fmt::format("[nodes] the plan of node {} is malformed", node));
+    }
+    if (node == 0) expected = got;
+    if (const auto difference = first_difference(got, expected)) {
+      return invalid_argument(fmt::format("[nodes] node {} {}", node, describe(*difference)));
+    }
   }
   return {};
 }

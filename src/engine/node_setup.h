@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
+#include "engine/draft_model.h"
+#include "engine/engine_plan.h"
 #include "engine/model_files.h"
 #include "nodes/nodes.h"
 #include "quire/config.h"
@@ -27,6 +30,10 @@ inline int num_local_ranks(const EngineConfig& config) {
 // version of Quire, or other settings that their steps depend on.
 Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files);
 
+// Checks what one node can see before it connects: the address, the port and the token. Returns
+// what it has found, for a report.
+Result<std::string> check_rendezvous(const EngineConfig& config);
+
 // `source`, which cannot be read any more once the nodes have failed: to load the rest of a model
 // may take minutes. nodes: null if there is one.
 std::unique_ptr<WeightSource> stop_with_nodes(std::unique_ptr<WeightSource> source,
@@ -37,5 +44,8 @@ Status check_step_message(int64_t num_tokens, int64_t hidden_size, int num_ranks
 
 // Fails unless all nodes have the same value. nodes: null if there is one.
 Status check_same(Nodes* nodes, std::string_view what, std::string_view value);
+// Fails unless all nodes have resolved their settings alike, and have the same model that drafts.
+// draft: null if no model drafts.
+Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* draft);
 
 }  // namespace quire

@@ -54,6 +54,33 @@ Result<std::unique_ptr<Platform>> make_tuned_cpu_platform(const EngineConfig& co
   return make_cpu_platform(platform);
 }
 
+// With as many GPUs as the replicas have ranks on this node.
+Result<DeviceKind> choose_device(const EngineConfig& config, const Parallel& replica) {
+  if (config.device == "cpu") {
+    QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
+    return DeviceKind::kCpu;
+  }
+  if (config.device != "auto" && config.device != "cuda") {
+    return invalid_argument(
+        fmt::format("[engine] device: must be auto, cpu or cuda, got {}", config.device));
+  }
+  Status gpu = cuda_status();
+  // Too few GPUs are an error, not a reason to choose the CPU.
+  if (gpu.ok()) {
+    gpu = cuda_status(num_local_ranks(config) * replica.size - 1);
+    QUIRE_RETURN_IF_ERROR(gpu);
+  }
+  if (gpu.ok() || config.device == "cuda") QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(config));
+  if (gpu.ok()) return DeviceKind::kCuda;
+  if (config.device == "cuda") {
+    return Status(gpu.code(),
+                  fmt::format("{}; to run on the CPU, set `device` to cpu", gpu.message()));
+  }
+  QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
+  log_debug("{}", gpu.message());
+  return DeviceKind::kCpu;
+}
+
 }  // namespace
 
 Result<ThreadOptions> parse_thread_options(const EngineConfig& config) {
@@ -76,6 +103,14 @@ Result<ThreadOptions> parse_thread_options(const EngineConfig& config) {
   return options;
 }
 
+Status check_devices(const EngineConfig& config) {
+  QUIRE_ASSIGN_OR_RETURN(const ThreadOptions options, parse_thread_options(config));
+  QUIRE_ASSIGN_OR_RETURN(const DeviceKind kind, choose_device(config, {}));
+  if (kind != DeviceKind::kCpu) return {};
+  return check_rank_threads(static_cast<size_t>(num_local_ranks(config)), 1,
+                            choose_threads(options).places.size());
+}
+
 Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, const ModelFiles& files,
                                                 std::shared_ptr<Nodes> nodes,
                                                 const Parallel& replica) {
@@ -90,9 +125,9 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, cons
       in_range("tensor_parallel_size", config.tensor_parallel_size, 1, kMaxRanks));
   if (config.nnodes != 1 && nodes == nullptr) {
     return unimplemented(
-        fmt::format("[engine] `nnodes`: got {}, expected 1 where no other node is connected; quire "
-                    "serve logs the "
-                    "plan of several nodes when they start",
+        fmt::format("[engine] `nnodes`: got {}, expected 1 for a command that connects no nodes; "
+                    "run quire serve "
+                    "on all nodes, or quire doctor to check this one",
                     config.nnodes == 0 ? "auto" : fmt::to_string(config.nnodes)));
   }
   std::vector<int> devices(static_cast<size_t>(num_local_ranks(config)));
@@ -103,33 +138,13 @@ Result<std::unique_ptr<Platform>> make_platform(const EngineConfig& config, cons
                                    .activation_dtype = choose_dtype(config, files.config),
                                    .rounding = rounding,
                                    .gpu_memory_utilization = config.gpu_memory_utilization};
-  if (config.device == "cpu") {
-    QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, invalid_argument("`device` is cpu")));
-    return make_tuned_cpu_platform(config, files, threads, platform);
-  }
-  if (config.device != "auto" && config.device != "cuda") {
-    return invalid_argument(
-        fmt::format("[engine] device: must be auto, cpu or cuda, got {}", config.device));
-  }
-  Status gpu = cuda_status();
-  // Too few GPUs are an error, not a reason to choose the CPU.
-  if (gpu.ok()) {
-    gpu = cuda_status(num_local_ranks(config) * replica.size - 1);
-    QUIRE_RETURN_IF_ERROR(gpu);
-  }
-  if (gpu.ok() || config.device == "cuda") QUIRE_RETURN_IF_ERROR(refuse_cpu_cache(config));
-  if (gpu.ok()) {
+  QUIRE_ASSIGN_OR_RETURN(const DeviceKind kind, choose_device(config, replica));
+  if (kind == DeviceKind::kCuda) {
     QUIRE_RETURN_IF_ERROR(check_same(nodes.get(), "kind of device", "cuda"));
     PlatformConfig own = platform;
     for (int& device : own.devices) device += num_local_ranks(config) * replica.rank;
     return make_cuda_platform(own);
   }
-  if (config.device == "cuda") {
-    return Status(gpu.code(),
-                  fmt::format("{}; to run on the CPU, set `device` to cpu", gpu.message()));
-  }
-  QUIRE_RETURN_IF_ERROR(refuse_gpu_backends(config, gpu));
-  log_debug("{}", gpu.message());
   return make_tuned_cpu_platform(config, files, threads, platform);
 }
 

@@ -13,6 +13,10 @@ namespace quire {
 // The options of a CPU's threads. kInvalidArgument for a value that does not exist.
 Result<ThreadOptions> parse_thread_options(const EngineConfig& config);
 
+// Checks what make_platform() needs of this machine with several nodes: as many GPUs, or threads,
+// as this node has ranks. Costs nothing, so that it can come before a wait for the other nodes.
+Status check_devices(const EngineConfig& config);
+
 // Makes the platform that EngineConfig::device names. `auto` selects a GPU if the build supports it
 // and the machine has one. nodes: null if there is one; all must have the same kind of device.
 // `replica` is one of EngineConfig::data_parallel_size.

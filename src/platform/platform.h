@@ -152,6 +152,8 @@ class Platform {
 };
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config);
+// Fails unless a CPU with this many threads has one per rank of every replica.
+Status check_rank_threads(size_t num_ranks, size_t num_replicas, size_t num_threads);
 // Names the order in which this machine's kernels read weights: its architecture and, if they use
 // it, AMX.
 std::string cpu_weight_layout();

@@ -600,6 +600,32 @@ TEST(Doctor, ReportsTheServedContext) {
               AllOf(HasSubstr(" tokens of the model's 4096\n"), HasSubstr("memory plan")));
 }
 
+TEST(Doctor, ChecksOneNode) {
+  const auto doctor = [](std::vector<std::string> more) {
+    std::vector<std::string> all = {"doctor", "--device", "cpu", "--threads",     "1",    "-tp",
+                                    "2",      "--nnodes", "2",   "--master-port", "29599"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_quire(all);
+  };
+  const SpawnResult first = doctor({"--node-rank", "0", "--master-addr", "127.0.0.1"});
+  EXPECT_EQ(first.exit_code, 0) << first.out;
+  EXPECT_THAT(first.out,
+              HasSubstr("nodes                node 0 of 2: 127.0.0.1 port 29599 is free"));
+  EXPECT_THAT(first.out, HasSubstr("memory plan          made by all nodes together"));
+  const SpawnResult other = doctor({"--node-rank", "1", "--master-addr", "127.0.0.1"});
+  EXPECT_EQ(other.exit_code, 0) << other.out;
+  EXPECT_THAT(other.out, HasSubstr("node 1 of 2: 127.0.0.1 port 29599 does not answer yet"));
+  // Another machine could connect, so a token is needed.
+  const SpawnResult open = doctor({"--node-rank", "0", "--master-addr", "192.0.2.1"});
+  EXPECT_EQ(open.exit_code, 1);
+  EXPECT_THAT(open.out,
+              HasSubstr("nodes                no: [nodes] QUIRE_CLUSTER_TOKEN is not set"));
+  EXPECT_THAT(doctor({"--node-rank", "1", "--master-addr", "127.0.0.1", "-tp", "4"}).out,
+              HasSubstr("got 2 ranks for 1 threads"));
+  EXPECT_THAT(doctor({"--node-rank", "2", "--master-addr", "127.0.0.1"}).err,
+              HasSubstr("got 2 of 2 nodes"));
+}
+
 // The number before " MiB" after `what` in the memory plan.
 double planned_mib(const std::string& report, const std::string& what) {
   const size_t at = report.find(what + " ", report.find("memory plan"));

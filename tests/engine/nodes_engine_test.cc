@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <future>
 #include <new>
 #include <string>
@@ -320,5 +321,47 @@ TEST(Nodes, ATimeoutOfRanksNeedsSeveral) {
   EXPECT_TRUE(Engine::create(config).ok());
 }
 
+// Otherwise it would be found after a wait of minutes for the other nodes.
+TEST(Nodes, NeedAThreadPerRankBeforeTheyMeet) {
+  EngineConfig config = on_node(with_ranks(testing::tiny_config(), 4), 2, 0, free_port());
+  config.num_threads = 1;
+  EXPECT_THAT(Engine::create(config).status().message(), HasSubstr("got 2 ranks for 1 threads"));
+}
+
+TEST(Nodes, RefuseAnotherTimeout) {
+  const EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  EngineConfig other = config;
+  other.rank_timeout = 5;
+  expect_refused(config, other, "differs from node 0 in `rank_timeout`: got 5, expected 20");
+}
+
+// Shapes and sizes are the same.
+TEST(Nodes, RefuseOtherWeightsAndAnotherConfiguration) {
+  const testing::ScratchDirectory scratch;
+  EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  for (const testing::QuantizedModel& model : testing::write_quantized_models(scratch)) {
+    if (std::filesystem::is_directory(model.path)) config.model = model.path;
+  }
+  config.load_format = "auto";
+  const std::filesystem::path copy = scratch.path() / "copy";
+  EngineConfig other = config;
+  other.model = copy.string();
+  const auto change_last_byte = [&](const std::string& extension) {
+    std::filesystem::remove_all(copy);
+    std::filesystem::copy(config.model, copy, std::filesystem::copy_options::recursive);
+    for (const auto& entry : std::filesystem::directory_iterator(copy)) {
+      if (!entry.path().string().ends_with(extension)) continue;
+      std::filesystem::permissions(entry, std::filesystem::perms::owner_all);
+      std::fstream file(entry.path(), std::ios::binary | std::ios::in | std::ios::out);
+      file.seekp(-1, std::ios::end);
+      file.put(' ');
+    }
+  };
+  change_last_byte(".safetensors");
+  expect_refused(config, other, "differs from node 0 in `model's weights`");
+  change_last_byte("nothing");
+  std::ofstream(copy / "config.json", std::ios::app) << "\n";
+  expect_refused(config, other, "differs from node 0 in `model's config.json`");
+}
 }  // namespace
 }  // namespace quire

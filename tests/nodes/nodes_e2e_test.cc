@@ -22,10 +22,12 @@ namespace quire {
 namespace {
 
 using namespace std::chrono_literals;
+using ::testing::ContainsRegex;
 using testing::free_port;
 using ::testing::HasSubstr;
 using testing::HttpAnswer;
 using testing::HttpClient;
+using ::testing::Not;
 using testing::Process;
 
 constexpr int kRankTimeout = 3;  // seconds
@@ -84,6 +86,7 @@ class Cluster {
   HttpAnswer post(const std::string& body) const {
     return HttpClient::unix_socket(socket_).post("/v1/completions", body);
   }
+  std::string health_text() const { return HttpClient::unix_socket(socket_).get("/health").body; }
   int health() const { return HttpClient::unix_socket(socket_).get("/health").status; }
   // Waits until /health reports an error; returns whether it does so in time.
   bool becomes_unhealthy() const {
@@ -215,8 +218,15 @@ TEST_P(Failures, OfARunningNodeEndItsRequests) {
   std::this_thread::sleep_for(100ms);
   const auto start = std::chrono::steady_clock::now();
   cluster.node(1).kill(GetParam().signal);
-  EXPECT_NE(answer.get().status, 200);
+  // Clients learn no names of machines; the log has them.
+  const HttpAnswer failed = answer.get();
+  EXPECT_EQ(failed.status, 500);
+  EXPECT_THAT(failed.body, HasSubstr("the server's log has the details"));
+  EXPECT_THAT(failed.body, Not(HasSubstr("node")));
   EXPECT_TRUE(cluster.becomes_unhealthy());
+  EXPECT_THAT(cluster.health_text(), HasSubstr("the server's log has the details"));
+  EXPECT_THAT(cluster.log(0),
+              ContainsRegex("request failed .*path=/v1/completions cause=.*node 1 \\("));
   EXPECT_LT(std::chrono::steady_clock::now() - start, kDeadline);
   EXPECT_THAT(cluster.log(0), HasSubstr("[nodes] node 1 ("));
   EXPECT_THAT(cluster.log(0), HasSubstr(GetParam().message));
@@ -287,5 +297,25 @@ TEST(Cluster, TheEndOfNode0EndsTheOthers) {
   EXPECT_THAT(cluster.log(1), HasSubstr("node 0 ("));
 }
 
+// It is stopped for longer than the timeout, and goes on.
+TEST(Cluster, ANodeThatWasStoppedBlamesNoOther) {
+  for (const int stopped : {0, 1}) {
+    SCOPED_TRACE(stopped);
+    Cluster cluster(2, 2);
+    cluster.node(stopped).kill(SIGSTOP);
+    if (stopped == 0) {
+      EXPECT_EQ(cluster.node(1).wait(), 1);
+    } else {
+      EXPECT_TRUE(cluster.becomes_unhealthy());
+    }
+    cluster.node(stopped).kill(SIGCONT);
+    const std::string expected =
+        fmt::format("[nodes] this node, node {}, was stopped for ", stopped);
+    cluster.await_log(stopped, expected);
+    if (stopped == 1) {
+      EXPECT_EQ(cluster.node(1).wait(), 1);
+    }
+  }
+}
 }  // namespace
 }  // namespace quire

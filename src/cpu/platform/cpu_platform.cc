@@ -180,6 +180,18 @@ std::string cpu_weight_layout() {
                      cpu::amx_usable() ? "-amx" : "");
 }
 
+Status check_rank_threads(size_t num_ranks, size_t num_replicas, size_t num_threads) {
+  const size_t num_wanted = num_ranks * num_replicas;
+  if (num_threads >= num_wanted) return {};
+  const bool has_replicas = num_replicas > 1;
+  return invalid_argument(fmt::format(
+      "[cpu] {}: got {}{} ranks for {} threads, expected at least one thread per rank; set "
+      "`num_threads`, or take fewer {}ranks",
+      has_replicas ? "data_parallel_size" : "tensor_parallel_size",
+      has_replicas ? fmt::format("{} replicas with ", num_replicas) : "", num_wanted, num_threads,
+      has_replicas ? "replicas or " : ""));
+}
+
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config) {
   const auto num_ranks = config.devices.size();
   std::vector<int> expected(std::max<size_t>(num_ranks, 1));
@@ -199,16 +211,7 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
   ThreadChoice threads =
       config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads;
   const auto num_replicas = static_cast<size_t>(config.replica.size);
-  const size_t num_wanted = num_ranks * num_replicas;
-  if (threads.places.size() < num_wanted) {
-    const bool has_replicas = num_replicas > 1;
-    return invalid_argument(fmt::format(
-        "[cpu] {}: got {}{} ranks for {} threads, expected at least one thread per rank; set "
-        "`num_threads`, or take fewer {}ranks",
-        has_replicas ? "data_parallel_size" : "tensor_parallel_size",
-        has_replicas ? fmt::format("{} replicas with ", num_replicas) : "", num_wanted,
-        threads.places.size(), has_replicas ? "replicas or " : ""));
-  }
+  QUIRE_RETURN_IF_ERROR(check_rank_threads(num_ranks, num_replicas, threads.places.size()));
   return std::unique_ptr<Platform>(new CpuPlatform(config, std::move(threads)));
 }
 
