@@ -1,5 +1,5 @@
-// Bytes of another node, while nodes meet and afterwards. What is read is bounded and printable,
-// and gives the same bytes.
+// Bytes from another node. Accepted ones are bounded, printable, and give the same bytes when they
+// are written again.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -43,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     QUIRE_CHECK(head->num_bytes <= quire::kMaxFrameBytes, "a frame is too large");
   }
   if (const auto signed_size = quire::signed_size(bytes)) {
-    QUIRE_CHECK(*signed_size <= quire::kMaxHelloBytes + quire::kCodeBytes,
+    QUIRE_CHECK(*signed_size <= quire::kMaxSignedBytes + quire::kCodeBytes,
                 "a message is too large");
   }
   (void)quire::check_signed(bytes, "token", "node", "nonce");

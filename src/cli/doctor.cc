@@ -218,9 +218,10 @@ void print_model(const ModelFiles& files) {
 
 // With several nodes, checks what this one can see. The plan of memory needs them all.
 Status print_node(const EngineConfig& engine, const ModelConfig& model) {
+  QUIRE_RETURN_IF_ERROR(check_replicas(engine));
   QUIRE_RETURN_IF_ERROR(check_shards(model, {.rank = 0, .size = engine.tensor_parallel_size}));
   QUIRE_RETURN_IF_ERROR(check_devices(engine));
-  QUIRE_ASSIGN_OR_RETURN(const std::string found, check_rendezvous(engine));
+  QUIRE_ASSIGN_OR_RETURN(const std::string found, check_own_node(engine));
   print_line("nodes", found);
   print_line(
       "memory plan",

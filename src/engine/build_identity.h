@@ -1,4 +1,4 @@
-// Names the build: two builds with the same identity compute the same bits.
+// Names the build: its sources, compiler and build type.
 #pragma once
 
 #include <string_view>

@@ -357,8 +357,6 @@ Result<PlannedEngine> plan_with_drafter(const EngineConfig& config, const Specul
                   error.message(), draft->name()));
 }
 
-namespace {
-
 Status check_replicas(const EngineConfig& config) {
   if (config.data_parallel_size < 1 || config.data_parallel_size > kMaxReplicas) {
     return invalid_argument(fmt::format("[engine] data_parallel_size: must be 1 to {}, got {}",
@@ -370,6 +368,8 @@ Status check_replicas(const EngineConfig& config) {
       "engine are on one machine; start an engine per group of machines, behind a router",
       config.data_parallel_size, config.nnodes == 0 ? "several" : fmt::to_string(config.nnodes)));
 }
+
+namespace {
 
 Status plan_all(const EngineConfig& config, const Speculation& speculation, const ModelFiles& files,
                 const std::shared_ptr<Nodes>& nodes, std::vector<PlannedReplica>* replicas) {

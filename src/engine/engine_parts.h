@@ -54,6 +54,8 @@ struct PlannedReplica {
   PlannedEngine engine;
 };
 
+// Fails if so many replicas are not served, as on several nodes.
+Status check_replicas(const EngineConfig& config);
 // Plans all replicas of the configuration, one after the other. They serve the same context, but
 // may have different numbers of KV blocks. There is one node.
 Result<std::vector<PlannedReplica>> plan_replicas(const EngineConfig& config,

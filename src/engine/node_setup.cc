@@ -33,32 +33,37 @@ std::string short_digest(std::string_view text) {
 
 // The size of a file and, of a small one, all bytes. Of a large one its begin, which has the names
 // and shapes of tensors, and samples up to its end: all of a checkpoint would take minutes to read.
-std::string sample_of(const std::string& path) {
+Result<std::string> sample_of(const std::string& path) {
   constexpr std::streamoff kSmall = std::streamoff{16} << 20;
   constexpr std::streamoff kFirst = std::streamoff{1} << 20;
   constexpr std::streamoff kSample = std::streamoff{16} << 10;
   constexpr int kNumSamples = 32;
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
+  const auto error = [&] {
+    return unavailable(
+        fmt::format("[nodes] {} cannot be read, to compare the nodes' models", path));
+  };
+  if (!file) return error();
   std::string text = fmt::format("{} bytes\n", size);
   const auto append = [&](std::streamoff begin, std::streamoff num_bytes) {
     std::string bytes(static_cast<size_t>(num_bytes), '\0');
-    file.clear();
     file.seekg(begin);
     file.read(bytes.data(), num_bytes);
-    text.append(bytes, 0, static_cast<size_t>(std::max<std::streamsize>(file.gcount(), 0)));
+    text += bytes;
   };
   if (size <= kSmall) {
-    append(0, std::max<std::streamoff>(size, 0));
-    return text;
+    append(0, size);
+  } else {
+    append(0, kFirst);
+    for (int i = 1; i <= kNumSamples; ++i) append((size - kSample) * i / kNumSamples, kSample);
   }
-  append(0, kFirst);
-  for (int i = 1; i <= kNumSamples; ++i) append((size - kSample) * i / kNumSamples, kSample);
+  if (!file) return error();
   return text;
 }
 
 // A digest of the names of the tensors, and of samples of the files.
-std::string digest_of(const WeightSource& weights) {
+Result<std::string> digest_of(const WeightSource& weights) {
   std::string text;
   std::vector<std::string> names = weights.names();
   std::ranges::sort(names);
@@ -69,12 +74,19 @@ std::string digest_of(const WeightSource& weights) {
     std::string path = weights.file_of(name);
     if (!path.empty() && seen.insert(path).second) paths.push_back(std::move(path));
   }
-  for (const std::string& path : paths) text += short_digest(sample_of(path));
+  for (const MappedFile* file : weights.files()) {  // those of GGUF
+    const std::string path = file->path().string();
+    if (seen.insert(path).second) paths.push_back(path);
+  }
+  for (const std::string& path : paths) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string sample, sample_of(path));
+    text += short_digest(sample);
+  }
   return short_digest(text);
 }
 
-// A digest of config.json, and of hf_quant_config.json if there is one. A GGUF file has its
-// configuration at its begin, and that of the embedded model is of the build: "none".
+// A digest of config.json, and of hf_quant_config.json if there is one. A GGUF file begins with its
+// configuration, and the build identifies the embedded model: both give "none".
 Result<std::string> digest_of_config_file(const EngineConfig& config) {
   if (config.model.empty() || is_gguf_file(config.model)) return std::string("none");
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile found, find_config(config.model, config));
@@ -101,16 +113,14 @@ std::string describe_drafter(const std::string& speculative_config) {
   return fmt::format("{}", fmt::join(values, ", "));
 }
 
-// All that steps depend on, and `rank_timeout`: signs of life are sent by it. Paths, threads and
-// the use of memory may differ, and what only the scheduler of node 0 reads.
+// Every setting that changes a step, and `rank_timeout`, from which the interval of signs of life
+// follows. Paths, threads, `gpu_memory_utilization` and settings of node 0's scheduler may differ.
 Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& files) {
   const auto text = [](auto value) { return fmt::format("{}", value); };
   QUIRE_ASSIGN_OR_RETURN(const std::string config_digest, digest_of_config_file(config));
+  QUIRE_ASSIGN_OR_RETURN(const std::string weights_digest, digest_of(*files.weights));
   return NodeSettings{{"version", QUIRE_VERSION},
                       {"build", std::string(build_identity())},
-                      {"model", model_key(config, files)},
-                      {"model's config.json", config_digest},
-                      {"model's weights", digest_of(*files.weights)},
                       {"tensor_parallel_size", text(config.tensor_parallel_size)},
                       {"load_format", config.load_format},
                       {"dtype", config.dtype},
@@ -130,7 +140,11 @@ Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& f
                       {"speculative_config", describe_drafter(config.speculative_config)},
                       {"enforce_eager", text(config.enforce_eager)},
                       {"cpu_activations", config.cpu_activations},
-                      {"rank_timeout", text(config.rank_timeout)}};
+                      {"rank_timeout", text(config.rank_timeout)},
+                      // Behind the flags, of which the model's description has some.
+                      {"model", model_key(config, files)},
+                      {"model's config.json", config_digest},
+                      {"model's weights", weights_digest}};
 }
 
 // The weights of a node, whose reads fail with the error of the nodes.
@@ -214,7 +228,7 @@ Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const M
   return Nodes::meet(nodes);
 }
 
-Result<std::string> check_rendezvous(const EngineConfig& config) {
+Result<std::string> check_own_node(const EngineConfig& config) {
   return check_rendezvous(nodes_config(config));
 }
 
@@ -258,6 +272,10 @@ Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* d
   const SchedulerConfig& scheduler = plan.scheduler;
   std::vector<int> num_blocks;
   for (const auto& table : scheduler.tables) num_blocks.push_back(table.num_blocks);
+  std::string drafter = "none";
+  if (draft != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(drafter, digest_of(draft->checkpoint()));
+  }
   const NodeSettings own = {
       {"max_model_len", text(scheduler.max_model_len)},
       {"max_num_seqs", text(scheduler.max_num_seqs)},
@@ -270,7 +288,7 @@ Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* d
       {"tokens of decode steps", list(sizes.decode_q_lens)},
       {"kv_cache_dtype", std::string(kv_cache_dtype_name(sizes.limits.kv_dtype))},
       {"enforce_eager", text(sizes.enforce_eager)},
-      {"model that drafts", draft == nullptr ? "none" : digest_of(draft->checkpoint())}};
+      {"model that drafts", drafter}};
   ByteWriter writer;
   writer(own);
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> all,
@@ -285,7 +303,10 @@ Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* d
     }
     if (node == 0) expected = got;
     if (const auto difference = first_difference(got, expected)) {
-      return invalid_argument(fmt::format("[nodes] node {} {}", node, describe(*difference)));
+      return invalid_argument(
+          fmt::format("[nodes] node {} {}; the flags are the same, so compare the drafter's files, "
+                      "the GPUs, memory and environment",
+                      node, describe(*difference)));
     }
   }
   return {};

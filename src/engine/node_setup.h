@@ -30,9 +30,8 @@ inline int num_local_ranks(const EngineConfig& config) {
 // version of Quire, or other settings that their steps depend on.
 Result<std::shared_ptr<Nodes>> connect_nodes(const EngineConfig& config, const ModelFiles& files);
 
-// Checks what one node can see before it connects: the address, the port and the token. Returns
-// what it has found, for a report.
-Result<std::string> check_rendezvous(const EngineConfig& config);
+// nodes/rendezvous.h's check_rendezvous() for this node.
+Result<std::string> check_own_node(const EngineConfig& config);
 
 // `source`, which cannot be read any more once the nodes have failed: to load the rest of a model
 // may take minutes. nodes: null if there is one.

@@ -80,13 +80,6 @@ size_t max_bytes_of(FrameKind kind) {
   return 0;
 }
 
-// The end of an error that names a setting.
-std::string remedy_of(std::string_view setting) {
-  if (setting == "version" || setting == "build") return "run the same build of Quire on all nodes";
-  if (setting.starts_with("model")) return "give all nodes the same files of the model";
-  return "start all nodes with the same flags";
-}
-
 }  // namespace
 
 template <typename Archive, typename Value>
@@ -153,7 +146,7 @@ std::optional<size_t> signed_size(std::string_view length) {
   uint32_t size = 0;
   ByteReader reader(length.substr(0, kLengthBytes));
   reader(size);
-  if (!reader.ok() || size > kMaxHelloBytes) return std::nullopt;
+  if (!reader.ok() || size > kMaxSignedBytes) return std::nullopt;
   return size + kCodeBytes;
 }
 
@@ -187,8 +180,15 @@ std::optional<SettingDifference> first_difference(const NodeSettings& got,
 }
 
 std::string describe(const SettingDifference& difference) {
-  return fmt::format("differs from node 0 in `{}`: got {}, expected {}; {}", difference.name,
-                     difference.got, difference.expected, remedy_of(difference.name));
+  return fmt::format("differs from node 0 in `{}`: got {}, expected {}", difference.name,
+                     difference.got, difference.expected);
+}
+
+std::string_view remedy_of(const SettingDifference& difference) {
+  const std::string_view setting = difference.name;
+  if (setting == "version" || setting == "build") return "run the same build of Quire on all nodes";
+  if (setting.starts_with("model")) return "give all nodes the same files of the model";
+  return "start all nodes with the same flags";
 }
 
 // ---- Frames
@@ -212,21 +212,23 @@ std::optional<FrameHead> read_head(std::string_view bytes) {
   return head;
 }
 
-std::string error_bytes(const Status& error) {
+std::string error_bytes(const Status& error, bool is_passed_on) {
   ByteWriter writer;
-  writer(static_cast<uint8_t>(error.code()), cut(error.message(), kMaxTextBytes));
+  writer(static_cast<uint8_t>(error.code()), static_cast<uint8_t>(is_passed_on),
+         cut(error.message(), kMaxTextBytes));
   return writer.take();
 }
 
 std::optional<Status> read_error(std::string_view bytes, std::string_view from) {
   uint8_t code = 0;
+  uint8_t is_passed_on = 0;
   std::string text;
   ByteReader reader(bytes);
-  reader(code, text);
+  reader(code, is_passed_on, text);
   const bool is_code = code > 0 && code <= static_cast<uint8_t>(StatusCode::kUnavailable);
   if (!reader.is_complete() || !is_code) return std::nullopt;
   text = cut(text, kMaxTextBytes);
-  if (!text.starts_with("[nodes] ")) text = fmt::format("[nodes] {} has failed: {}", from, text);
+  if (is_passed_on == 0) text = fmt::format("[nodes] {} has failed: {}", from, text);
   return Status(static_cast<StatusCode>(code), std::move(text));
 }
 

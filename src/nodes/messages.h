@@ -1,5 +1,5 @@
-// The messages of nodes as bytes. All functions are pure. Whatever is read is bounded, and its
-// texts are printable, so that they can go to the log.
+// The messages between nodes as bytes. Every function is pure. Readers bound what they accept, and
+// return only printable texts, for the log.
 //
 // While nodes meet: node 0 sends kGreeting and a nonce. The node answers with a Hello. Node 0 sends
 // Verdicts: a refusal at once, a welcome when all nodes have arrived, so that all begin at the same
@@ -29,7 +29,7 @@ inline constexpr size_t kNonceBytes = 32;
 inline constexpr size_t kCodeBytes = 32;
 inline constexpr size_t kLengthBytes = 4;
 // Upper bound of a Hello or a Verdict.
-inline constexpr size_t kMaxHelloBytes = size_t{32} << 10;
+inline constexpr size_t kMaxSignedBytes = size_t{32} << 10;
 
 // Names and values that are the same on all nodes.
 using NodeSettings = std::vector<std::pair<std::string, std::string>>;
@@ -45,10 +45,10 @@ struct Hello {
 enum class Answer : uint8_t { kWelcome, kRefused, kWaiting };
 struct Verdict {
   Answer answer = Answer::kRefused;
-  std::string text;  // the host name of node 0, or the reason
+  std::string text;  // the host name of node 0, or the reason; empty for kWaiting
 };
 
-// Long texts are cut and made printable: of a setting, a digest replaces the rest.
+// Long texts are cut and made printable. A cut setting ends with a digest of its whole value.
 std::string hello_bytes(const Hello& hello);
 std::string verdict_bytes(const Verdict& verdict);
 // Absent: the bytes are malformed, or a text is too long or not printable.
@@ -74,8 +74,10 @@ struct SettingDifference {
 // The first setting that only one of them has, or that has two values.
 std::optional<SettingDifference> first_difference(const NodeSettings& got,
                                                   const NodeSettings& expected);
-// "differs from node 0 in `block_size`: got 32, expected 16; …", with the remedy.
+// "differs from node 0 in `block_size`: got 32, expected 16".
 std::string describe(const SettingDifference& difference);
+// The remedy of a difference between nodes that meet.
+std::string_view remedy_of(const SettingDifference& difference);
 
 // ---- Frames
 
@@ -92,9 +94,10 @@ std::string head_bytes(FrameHead head);
 // Absent: no such kind, or more bytes than a frame of this kind may have.
 std::optional<FrameHead> read_head(std::string_view bytes);
 
-std::string error_bytes(const Status& error);
-// The error of node `from`, which the message names. An error of another node, which node 0 passes
-// on, already names it. Absent: the bytes are malformed.
+// is_passed_on: the error names a node already, as one of another node does.
+std::string error_bytes(const Status& error, bool is_passed_on);
+// The error of node `from`, which the message names unless it is passed on. Absent: the bytes are
+// malformed.
 std::optional<Status> read_error(std::string_view bytes, std::string_view from);
 
 }  // namespace quire

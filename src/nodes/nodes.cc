@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
+#include <ctime>
 #include <deque>
 #include <utility>
 
@@ -25,6 +25,13 @@ constexpr size_t kMaxWaitingFrames = 64;
 
 // Time for the reader to find why a connection has ended on which this node could not send.
 constexpr auto kReasonTime = 2s;
+
+// Unlike the steady clock, it also counts while the machine is suspended.
+std::chrono::nanoseconds time_since_boot() {
+  timespec time = {};
+  (void)::clock_gettime(CLOCK_BOOTTIME, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 // ThreadSanitizer does not see the locks of std::timed_mutex.
 bool try_lock_for(std::mutex& mutex, std::chrono::milliseconds time) {
@@ -49,11 +56,12 @@ struct Nodes::Peer {
   const Socket socket;
   std::mutex sending;
   std::atomic<Clock::time_point> last_heard = Clock::now();
-  std::deque<std::string> messages;  // guarded by mutex_, as all that follows
+  std::thread reader;
+  // Guarded by mutex_.
+  std::deque<std::string> messages;
   std::deque<std::string> gathers;
   bool is_awaited = false;  // its part of a collective has not been taken
   bool has_ended = false;   // node 0 has ended without an error
-  std::thread reader;
 };
 
 Result<std::shared_ptr<Nodes>> Nodes::meet(const NodesConfig& config) {
@@ -63,7 +71,10 @@ Result<std::shared_ptr<Nodes>> Nodes::meet(const NodesConfig& config) {
 
 Nodes::Nodes(const NodePlace& place, std::chrono::milliseconds silence_timeout,
              std::vector<ConnectedNode> connected)
-    : place_(place), silence_timeout_(silence_timeout) {
+    : place_(place),
+      silence_timeout_(silence_timeout),
+      period_(std::clamp<std::chrono::milliseconds>(silence_timeout / 8, 20ms, 1s)),
+      last_pass_(time_since_boot()) {
   for (ConnectedNode& node : connected) {
     const int number = node.node;
     node.socket.configure(silence_timeout, 0ms);
@@ -140,10 +151,12 @@ void Nodes::send(Peer& peer, Kind kind, std::string_view bytes) {
   }
   if (sent.ok()) return;
   // A node that ends sends its error before it closes its connection, and the reader finds it.
-  {
+  const bool has_ended = [&] {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kReasonTime, [&] { return !error_.ok() || peer.has_ended; });
-  }
+    return peer.has_ended;
+  }();
+  if (has_ended) return fail_with(ended_early(peer), Origin::kElsewhere);
   const Status error = unavailable(fmt::format(
       "[nodes] {} cannot be reached: its process has ended or hangs, or its machine or the "
       "network is down; {}",
@@ -174,9 +187,7 @@ Status Nodes::read_frame(Peer& peer, Kind& kind, std::string& bytes) {
   std::string head(kFrameHeadBytes, '\0');
   QUIRE_RETURN_IF_ERROR(receive(head));
   const std::optional<FrameHead> parsed = read_head(head);
-  if (!parsed) {
-    return malformed(peer);
-  }
+  if (!parsed) return malformed(peer);
   kind = parsed->kind;
   bytes.clear();
   while (bytes.size() < parsed->num_bytes) {
@@ -192,11 +203,13 @@ void Nodes::read(Peer& peer) {
     Kind kind = Kind::kAlive;
     std::string bytes;
     const Status received = read_frame(peer, kind, bytes);
+    if (received.code() == StatusCode::kInternal) return fail_with(received, Origin::kHere);
     if (!received.ok()) return fail_with(received, Origin::kElsewhere);
     if (kind == Kind::kAlive) continue;
     if (kind == Kind::kError) {
       const std::optional<Status> error = read_error(bytes, peer.name);
-      return fail_with(error ? *error : malformed(peer), Origin::kElsewhere);
+      if (!error) return fail_with(malformed(peer), Origin::kHere);
+      return fail_with(*error, Origin::kElsewhere);
     }
     if (kind == Kind::kEnd && place_.node == 0) {  // only node 0 ends the others
       return fail_with(malformed(peer), Origin::kHere);
@@ -213,8 +226,8 @@ void Nodes::read(Peer& peer) {
       }
     }
     if (is_full) {
-      const Status error = internal_error(
-          fmt::format("[nodes] more than {} messages wait of {}", kMaxWaitingFrames, peer.name));
+      const Status error = internal_error(fmt::format(
+          "[nodes] more than {} messages of {} wait to be received", kMaxWaitingFrames, peer.name));
       return fail_with(error, Origin::kHere);
     }
     changed_.notify_all();
@@ -223,23 +236,10 @@ void Nodes::read(Peer& peer) {
 }
 
 void Nodes::watch() {
-  const auto period = std::clamp<std::chrono::milliseconds>(silence_timeout_ / 8, 20ms, 1s);
   const std::string alive = head_bytes({.kind = Kind::kAlive});
   std::unique_lock lock(mutex_);
-  const auto wait = [&] {
-    wakes_at_ = Clock::now() + period;
-    const bool ends = changed_.wait_for(lock, period, [&] { return stopping_ || !error_.ok(); });
-    const Clock::time_point now = Clock::now();
-    const Clock::duration late = now - wakes_at_.exchange(Clock::time_point::max());
-    if (late > silence_timeout_ / 4) {
-      last_away_ = late;
-      back_at_ = now;
-      // Signs of life of the others may not have been read yet.
-      for (const auto& peer : peers_) peer->last_heard = now;
-    }
-    return !ends;
-  };
-  while (wait()) {
+  while (!changed_.wait_for(lock, period_, [&] { return stopping_ || !error_.ok(); })) {
+    begin_pass();
     lock.unlock();
     for (const auto& peer : peers_) {
       // While another thread sends, its bytes are a sign of life.
@@ -253,7 +253,8 @@ void Nodes::watch() {
         const std::lock_guard guard(mutex_);
         return peer->has_ended;
       }();
-      if (silence < silence_timeout_ || has_ended) continue;
+      // After this node was stopped, the next pass decides.
+      if (silence < silence_timeout_ || has_ended || is_late()) continue;
       const Status error = unavailable(fmt::format(
           "[nodes] {} is silent for {:.1f} s: its process hangs, or its machine or the network is "
           "down",
@@ -262,6 +263,26 @@ void Nodes::watch() {
     }
     lock.lock();
   }
+}
+
+// Signs of life that came while this node was stopped may not have been read yet, so the others
+// get that time on top.
+void Nodes::begin_pass() {
+  const std::chrono::nanoseconds now = time_since_boot();
+  const std::chrono::nanoseconds late = now - last_pass_ - period_;
+  last_pass_ = now;
+  if (late <= silence_timeout_ / 4) return;
+  last_away_ = late;
+  back_at_ = now;
+  for (const auto& peer : peers_) {
+    peer->last_heard = std::min(
+        Clock::now(), peer->last_heard.load() + std::chrono::duration_cast<Clock::duration>(late));
+  }
+}
+
+bool Nodes::is_late() const {
+  const std::lock_guard lock(mutex_);
+  return time_since_boot() - last_pass_ - period_ > silence_timeout_ / 4;
 }
 
 // ---- Messages
@@ -285,7 +306,7 @@ Result<std::string> Nodes::take(int node, Kind kind) {
   if (frames.empty()) return ended_early(from);
   std::string bytes = std::move(frames.front());
   frames.pop_front();
-  from.is_awaited = false;
+  if (kind == Kind::kGather) from.is_awaited = false;
   return bytes;
 }
 
@@ -408,12 +429,15 @@ void Nodes::fail_with(const Status& found, Origin origin) {
   Status error = found;
   // kCancelled is not an error: it would end the process as an interrupt does.
   if (error.code() == StatusCode::kCancelled) error = unavailable(found.message());
-  if (const auto away = time_away(); away.count() > 0 && origin == Origin::kElsewhere) {
+  // The others then have given up this node, which finds only that they have ended.
+  const bool may_be_own = origin == Origin::kElsewhere && error.code() == StatusCode::kUnavailable;
+  if (const auto away = time_away(); may_be_own && away.count() > 0) {
     error = unavailable(fmt::format(
-        "[nodes] this node, node {}, was stopped for {:.1f} s, expected less than `rank_timeout`: "
-        "its process (SIGSTOP, a debugger) or its machine was suspended; restart all nodes; what "
-        "followed: {}",
-        place_.node, std::chrono::duration<double>(away).count(), error.message()));
+        "[nodes] node {} was stopped, or had no CPU time, for {:.1f} s, and the others wait {:.1f} "
+        "s for it (`rank_timeout`): its process (SIGSTOP, a debugger) or its machine was "
+        "suspended; restart all nodes; what followed: {}",
+        place_.node, std::chrono::duration<double>(away).count(),
+        std::chrono::duration<double>(silence_timeout_).count(), error.message()));
   }
   {
     const std::lock_guard lock(mutex_);
@@ -424,7 +448,7 @@ void Nodes::fail_with(const Status& found, Origin origin) {
   changed_.notify_all();
   // Node 0 passes errors on, because the other nodes are not connected with each other.
   if (origin != Origin::kElsewhere || place_.node == 0) {
-    const std::string bytes = error_bytes(error);
+    const std::string bytes = error_bytes(error, origin == Origin::kElsewhere);
     const std::string frame =
         head_bytes({.kind = Kind::kError, .num_bytes = static_cast<uint32_t>(bytes.size())}) +
         bytes;
@@ -441,15 +465,13 @@ void Nodes::fail_with(const Status& found, Origin origin) {
   if (handler_) std::exchange(handler_, nullptr)(error);
 }
 
-std::chrono::milliseconds Nodes::time_away() const {
-  const Clock::time_point now = Clock::now();
-  // The thread of watch() may not have woken yet.
-  const Clock::time_point wakes_at = wakes_at_;
-  Clock::duration away = wakes_at < now ? now - wakes_at : Clock::duration(0);
-  if (now - silence_timeout_ < back_at_.load()) away = std::max(away, last_away_.load());
-  // The others receive several signs of life within the timeout.
-  if (away < silence_timeout_ * 3 / 4) return 0ms;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(away);
+std::chrono::nanoseconds Nodes::time_away() const {
+  const std::lock_guard lock(mutex_);
+  const std::chrono::nanoseconds now = time_since_boot();
+  std::chrono::nanoseconds away = now - last_pass_ - period_;  // watch() may not have woken yet
+  if (now - back_at_ < silence_timeout_) away = std::max(away, last_away_);
+  // The last sign of life left up to one period before.
+  return away + period_ < silence_timeout_ ? 0ns : away;
 }
 
 Status Nodes::status() const {

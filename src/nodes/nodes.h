@@ -2,7 +2,6 @@
 // that finds out when a node has ended or hangs.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -58,7 +57,7 @@ class Nodes {
   // Absent: none has arrived in this time.
   Result<std::optional<std::string>> receive_within(int node, std::chrono::milliseconds time);
 
-  // Whether a message of this node has arrived that was not received.
+  // Whether a message of `node` has arrived and was not received yet.
   bool has_message(int node) const;
   // On node 0, for the error of a step that makes no progress: "node 0 waits for node 1 (gpu-1) in
   // the operation 'tensors'". Empty: no operation shows a node that waits for another.
@@ -91,16 +90,20 @@ class Nodes {
   static Status ended_early(const Peer& peer);
   void read(Peer& peer);
   void watch();
+  // Begins a pass of watch(), and notes whether it is late. Requires mutex_.
+  void begin_pass();
+  bool is_late() const;
   // kCaller: an error that fail() was given. kHere: one that this object has found on this node.
+  // kElsewhere: another node sent it, or the connection with it has failed.
   enum class Origin : uint8_t { kCaller, kHere, kElsewhere };
   void fail_with(const Status& error, Origin origin);
   Result<std::string> take(int node, Kind kind);
-  // The time for which this node was stopped, if it was at least `rank_timeout` or nearly so, and
-  // not long ago; 0: it was not.
-  std::chrono::milliseconds time_away() const;
+  // How long this node was stopped just now; 0 if that cannot have made the others give it up.
+  std::chrono::nanoseconds time_away() const;
 
   const NodePlace place_;
   const std::chrono::milliseconds silence_timeout_;
+  const std::chrono::milliseconds period_;    // of watch(), which sends signs of life
   std::vector<std::unique_ptr<Peer>> peers_;  // of node 0: node i + 1; of another: node 0
 
   mutable std::mutex mutex_;
@@ -110,10 +113,11 @@ class Nodes {
   bool stopping_ = false;
   std::mutex handler_mutex_;
   std::function<void(const Status&)> handler_;
-  // The clock of watch(), which shows whether this node was stopped.
-  std::atomic<Clock::time_point> wakes_at_ = Clock::time_point::max();
-  std::atomic<Clock::time_point> back_at_ = Clock::time_point::min();
-  std::atomic<Clock::duration> last_away_ = Clock::duration(0);
+  // When watch() began its last pass, and the last time for which it was late, which show whether
+  // this node was stopped. Times since the machine's start.
+  std::chrono::nanoseconds last_pass_;
+  std::chrono::nanoseconds back_at_ = std::chrono::nanoseconds::min() / 2;
+  std::chrono::nanoseconds last_away_{0};
   std::thread watch_;
 };
 

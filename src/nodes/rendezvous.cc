@@ -127,8 +127,9 @@ Result<Socket> listen_at(const NodePlace& place, const addrinfo& addresses) {
       if (is_loopback(*address) != loopback) continue;
       Socket socket(::socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
       const int on = 1;
-      (void)::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-      if (socket.is_open() && ::bind(socket.fd(), address->ai_addr, address->ai_addrlen) == 0 &&
+      if (socket.is_open() &&
+          ::setsockopt(socket.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+          ::bind(socket.fd(), address->ai_addr, address->ai_addrlen) == 0 &&
           ::listen(socket.fd(), 128) == 0) {
         return socket;
       }
@@ -300,7 +301,7 @@ class Acceptor {
       return false;
     }
     if (whole.size() < kLengthBytes + *size) return true;
-    handle_hello(connection, whole.substr(kLengthBytes));
+    handle_hello(connection, whole.substr(kLengthBytes, *size));
     return false;
   }
 
@@ -314,12 +315,13 @@ class Acceptor {
     }
     std::optional<Hello> read = read_hello(*message);
     if (!read) {
-      last_refusal_ = fmt::format(
-          "{} has sent a hello of {} bytes that is malformed, expected one of this build of Quire; "
-          "run the same build on all nodes",
-          connection.address, message->size());
+      const std::string reason = fmt::format(
+          "its hello of {} bytes is malformed, expected one of this build of Quire; run the same "
+          "build on all nodes",
+          message->size());
+      last_refusal_ = fmt::format("{}: {}", connection.address, reason);
       (void)connection.socket.send_some(unsigned_answer());
-      return drop(connection, last_refusal_);
+      return drop(connection, reason);
     }
     Hello& hello = *read;
     const std::string name = fmt::format("node {} ({})", hello.node, hello.host);
@@ -342,12 +344,15 @@ class Acceptor {
   // Empty: the node was started as node 0 was.
   std::string find_misfit(const Hello& hello, std::string_view name) const {
     const NodePlace& place = config_.place;
-    std::optional<SettingDifference> difference =
-        first_difference(hello.settings, config_.settings);
+    const auto misfit = [&](const SettingDifference& difference) {
+      return fmt::format("{} {}; {}", name, describe(difference), remedy_of(difference));
+    };
     if (hello.num_nodes != place.num_nodes) {
-      difference = {"nnodes", fmt::to_string(hello.num_nodes), fmt::to_string(place.num_nodes)};
+      return misfit({"nnodes", fmt::to_string(hello.num_nodes), fmt::to_string(place.num_nodes)});
     }
-    if (difference) return fmt::format("{} {}", name, describe(*difference));
+    if (const auto difference = first_difference(hello.settings, config_.settings)) {
+      return misfit(*difference);
+    }
     if (hello.node < 1 || hello.node >= place.num_nodes) {
       return fmt::format("{}: expected a `node_rank` of 1 to {}", name, place.num_nodes - 1);
     }
@@ -391,7 +396,8 @@ Status other_program(const NodesConfig& config) {
   return invalid_argument(fmt::format(
       "[nodes] another program than this version of Quire, or one with another "
       "QUIRE_CLUSTER_TOKEN, "
-      "listens at {} port {}; set `master_port` to a free port of node 0, and the same token",
+      "listens at {} port {}; set `master_port` to a free port of node 0, and run the same build "
+      "with the same token on all nodes",
       config.place.master_addr, config.place.master_port));
 }
 
@@ -541,6 +547,7 @@ Result<std::vector<ConnectedNode>> meet_nodes(const NodesConfig& config) {
 }
 
 Result<std::string> check_rendezvous(const NodesConfig& config) {
+  warn_of_short_token(config.token);
   const NodePlace& place = config.place;
   QUIRE_ASSIGN_OR_RETURN(const AddressList addresses, resolve(place));
   QUIRE_RETURN_IF_ERROR(check_token(config, *addresses));
@@ -552,12 +559,19 @@ Result<std::string> check_rendezvous(const NodesConfig& config) {
     return fmt::format("node 0 of {}: {} port {} is free, {}", place.num_nodes, place.master_addr,
                        place.master_port, token);
   }
-  const Status connected = connect_to_any(*addresses, Clock::now() + 3s).status();
+  const Clock::time_point deadline = Clock::now() + 3s;
+  const Result<Socket> socket = connect_to_any(*addresses, deadline);
+  std::string found = "is that of node 0, which waits";
+  if (!socket.ok()) {
+    found = fmt::format("does not answer yet ({})", socket.status().message());
+  } else {
+    std::string greeting(kGreeting.size(), '\0');
+    if (!socket->receive(greeting, deadline).ok() || greeting != kGreeting) {
+      return other_program(config);
+    }
+  }
   return fmt::format("node {} of {}: {} port {} {}, {}", place.node, place.num_nodes,
-                     place.master_addr, place.master_port,
-                     connected.ok() ? "accepts connections"
-                                    : fmt::format("does not answer yet ({})", connected.message()),
-                     token);
+                     place.master_addr, place.master_port, found, token);
 }
 
 }  // namespace quire

@@ -38,7 +38,8 @@ class Socket {
   Result<size_t> receive_some(std::span<char> bytes) const;
   // Receives all bytes. kUnavailable if the connection ends, or if some are missing at `deadline`.
   Status receive(std::span<char> bytes, std::chrono::steady_clock::time_point deadline) const;
-  // Whether one of these events of poll() occurs before `deadline`.
+  // Whether one of these events of poll() occurs before `deadline`. Otherwise errno says why not:
+  // EAGAIN for the deadline.
   bool await(short events, std::chrono::steady_clock::time_point deadline) const;
   // Ends all calls of other threads.
   void shut_down() const;

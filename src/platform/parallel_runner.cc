@@ -186,11 +186,17 @@ class StepWatch {
   void loop() {
     std::array<int64_t, 3> last_seen = {};
     Clock::time_point last_change = Clock::now();
+    Clock::time_point last_look = last_change;
     std::unique_lock lock(mutex_);
     const auto period = std::min<std::chrono::milliseconds>(timeout_ / 8, std::chrono::seconds(1));
     while (!stopped_.wait_for(lock, period, [&] { return stopping_; })) {
       const std::array<int64_t, 3> seen = {num_begun_.load(), num_ended_.load(), progress_()};
       const Clock::time_point now = Clock::now();
+      // Time for which this process was stopped does not count.
+      if (const auto late = now - last_look - period; late > timeout_ / 4) {
+        last_change = std::min(now, last_change + late);
+      }
+      last_look = now;
       if (seen != last_seen || seen[0] == seen[1]) last_change = now;
       last_seen = seen;
       if (now - last_change < timeout_) continue;
@@ -251,11 +257,13 @@ class ParallelRunner final : public Runner {
       if (result.error.ok()) result.error = other.error;
       if (result.error.ok()) result.error = compare(result, other, others_[i]->rank());
     }
+    local_ended_ = true;
     if (remote_) {
       const Status other = remote_->end_wait(result);
       if (result.error.ok()) result.error = other;
     }
     first_ended_ = false;
+    local_ended_ = false;
     watch_.end_step();
     if (result.error.ok()) result.error = stalled();
     return result;
@@ -277,7 +285,7 @@ class ParallelRunner final : public Runner {
     const Status error = unavailable(fmt::format(
         "[runner] a step makes no progress for {:.1f} s, expected at most `rank_timeout`; {}",
         std::chrono::duration<double>(time).count(),
-        remote_ ? remote_->describe_wait(first_ended_) : describe_ranks()));
+        remote_ ? remote_->describe_wait(local_ended_) : describe_ranks()));
     {
       const std::lock_guard lock(stalled_mutex_);
       stalled_ = error;
@@ -291,6 +299,7 @@ class ParallelRunner final : public Runner {
 
   RankRunner first_;
   std::atomic<bool> first_ended_ = false;  // rank 0 has ended the step that is waited for
+  std::atomic<bool> local_ended_ = false;  // so have all ranks of this process
   std::optional<RemoteRanks> remote_;
   std::vector<std::unique_ptr<RankThread>> others_;
   mutable std::mutex stalled_mutex_;

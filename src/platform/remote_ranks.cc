@@ -116,15 +116,16 @@ Status RemoteRanks::end_wait(const StepResult& first) {
   return error;
 }
 
-std::string RemoteRanks::describe_wait(bool first_ended) const {
+std::string RemoteRanks::describe_wait(bool local_ended) const {
   if (std::string wait = nodes_->describe_wait(); !wait.empty()) return wait;
   std::vector<std::string> names;
-  if (!first_ended) names.emplace_back("node 0");
+  if (!local_ended) names.emplace_back("node 0");
   for (int node = num_received_ + 1; node < nodes_->size(); ++node) {
     if (!nodes_->has_message(node)) names.push_back(nodes_->name(node));
   }
+  if (names.empty()) return "all nodes have ended it";
   const std::string all = fmt::format("{}", fmt::join(names, ", "));
-  return first_ended ? fmt::format("node 0 has ended it, and waits for {}", all)
+  return local_ended ? fmt::format("node 0 has ended it, and waits for {}", all)
                      : fmt::format("{} ha{} not ended it", all, names.size() == 1 ? "s" : "ve");
 }
 
@@ -134,7 +135,7 @@ Status serve_remote_ranks(Nodes& nodes, Runner& runner, const PlanBounds& bounds
   Status status;
   while (status.ok()) {
     if (should_stop()) {
-      status = unavailable("stopped before node 0 had ended");
+      status = unavailable("[nodes] this node was told to end before node 0 had ended");
       break;
     }
     Result<std::optional<std::string>> message = nodes.receive_within(0, 100ms);

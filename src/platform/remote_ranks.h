@@ -30,8 +30,8 @@ class RemoteRanks {
   // the result on node 0.
   Status end_wait(const StepResult& first);
   // For the error of a step that makes no progress: which nodes have not ended it, as far as this
-  // node can see. `first_ended`: the ranks of node 0 have. Any thread may call it.
-  std::string describe_wait(bool first_ended) const;
+  // node can see. `local_ended`: all ranks of node 0 have. Any thread may call it.
+  std::string describe_wait(bool local_ended) const;
 
  private:
   std::shared_ptr<Nodes> nodes_;

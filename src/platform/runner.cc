@@ -24,11 +24,10 @@ Result<KvCache> KvCache::allocate(std::span<const KvGroup> groups, std::span<con
     const KvLayout& layout = group.layout;
     std::vector<KvCacheView> views;
     for (size_t i = 0; i < group.layers.size(); ++i) {
-      QUIRE_ASSIGN_OR_RETURN(
-          Tensor memory,
-          ops.allocate_cache(
-              Shape{num_blocks[static_cast<size_t>(group.table)], layout.page_stride()},
-              layout.dtype));
+      QUIRE_ASSIGN_OR_RETURN(Tensor memory,
+                             ops.allocate_cache(Shape{num_blocks[static_cast<size_t>(group.table)],
+                                                      layout.page_stride()},
+                                                layout.dtype));
       views.push_back(kv_cache_view(layout, memory.view.data));
       cache.memory_.push_back(std::move(memory));
     }

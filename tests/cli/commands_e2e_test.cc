@@ -1,5 +1,6 @@
 // Tests the binary from outside: exit codes, output, refusals, Ctrl-C.
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text_input.h"
+#include "support/free_port.h"
 #include "support/process.h"
 #include "support/scratch_directory.h"
 #include "support/shared_data.h"
@@ -601,20 +603,21 @@ TEST(Doctor, ReportsTheServedContext) {
 }
 
 TEST(Doctor, ChecksOneNode) {
-  const auto doctor = [](std::vector<std::string> more) {
-    std::vector<std::string> all = {"doctor", "--device", "cpu", "--threads",     "1",    "-tp",
-                                    "2",      "--nnodes", "2",   "--master-port", "29599"};
+  const std::string port = fmt::format("{}", quire::testing::free_port());
+  const auto doctor = [&](std::vector<std::string> more) {
+    std::vector<std::string> all = {"doctor", "--device", "cpu", "--threads",     "1", "-tp",
+                                    "2",      "--nnodes", "2",   "--master-port", port};
     all.insert(all.end(), more.begin(), more.end());
     return run_quire(all);
   };
   const SpawnResult first = doctor({"--node-rank", "0", "--master-addr", "127.0.0.1"});
   EXPECT_EQ(first.exit_code, 0) << first.out;
   EXPECT_THAT(first.out,
-              HasSubstr("nodes                node 0 of 2: 127.0.0.1 port 29599 is free"));
+              HasSubstr("nodes                node 0 of 2: 127.0.0.1 port " + port + " is free"));
   EXPECT_THAT(first.out, HasSubstr("memory plan          made by all nodes together"));
   const SpawnResult other = doctor({"--node-rank", "1", "--master-addr", "127.0.0.1"});
   EXPECT_EQ(other.exit_code, 0) << other.out;
-  EXPECT_THAT(other.out, HasSubstr("node 1 of 2: 127.0.0.1 port 29599 does not answer yet"));
+  EXPECT_THAT(other.out, HasSubstr("node 1 of 2: 127.0.0.1 port " + port + " does not answer yet"));
   // Another machine could connect, so a token is needed.
   const SpawnResult open = doctor({"--node-rank", "0", "--master-addr", "192.0.2.1"});
   EXPECT_EQ(open.exit_code, 1);

@@ -363,5 +363,25 @@ TEST(Nodes, RefuseOtherWeightsAndAnotherConfiguration) {
   std::ofstream(copy / "config.json", std::ios::app) << "\n";
   expect_refused(config, other, "differs from node 0 in `model's config.json`");
 }
+
+TEST(Nodes, RefuseAnotherGgufFile) {
+  const testing::ScratchDirectory scratch;
+  EngineConfig config = with_ranks(testing::tiny_config(), 2);
+  for (const testing::QuantizedModel& model : testing::write_quantized_models(scratch)) {
+    if (model.path.ends_with(".gguf")) config.model = model.path;
+  }
+  config.load_format = "auto";
+  EngineConfig other = config;
+  other.model = (scratch.path() / "copy.gguf").string();
+  std::filesystem::copy(config.model, other.model);
+  std::fstream file(other.model, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(-1, std::ios::end);
+  const int last = file.get();
+  file.seekp(-1, std::ios::end);
+  file.put(static_cast<char>(last ^ 1));
+  file.close();
+  expect_refused(config, other, "differs from node 0 in `model's weights`");
+}
+
 }  // namespace
 }  // namespace quire

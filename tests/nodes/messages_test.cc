@@ -1,6 +1,7 @@
 // The messages of nodes: what is read is bounded and printable, whatever the bytes are.
 #include "nodes/messages.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +40,8 @@ TEST(Messages, AreReadAsTheyWereWritten) {
   ASSERT_TRUE(head);
   EXPECT_EQ(head->kind, FrameKind::kGather);
   EXPECT_EQ(head->num_bytes, 77U);
-  const auto error = read_error(error_bytes(resource_exhausted("[cuda] no memory")), "node 1 (b)");
+  const auto error =
+      read_error(error_bytes(resource_exhausted("[cuda] no memory"), false), "node 1 (b)");
   ASSERT_TRUE(error);
   EXPECT_EQ(error->code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(error->message(), "[nodes] node 1 (b) has failed: [cuda] no memory");
@@ -81,7 +83,7 @@ TEST(Messages, ThatAreReadAreBoundedAndPrintable) {
   for (const std::string& bytes : mutations_of(verdict_bytes(refusal))) {
     if (const auto read = read_verdict(bytes)) expect_printable(read->text, 1536);
   }
-  for (const std::string& bytes : mutations_of(error_bytes(internal_error("text")))) {
+  for (const std::string& bytes : mutations_of(error_bytes(internal_error("text"), true))) {
     if (const auto read = read_error(bytes, "node 1")) expect_printable(read->message(), 2048);
   }
 }
@@ -99,7 +101,7 @@ TEST(Messages, CutLongTexts) {
   // They differ after the cut.
   long_one.settings[0].second.back() = 'y';
   EXPECT_TRUE(first_difference(read->settings, long_one.settings));
-  const std::string error = error_bytes(internal_error(std::string(1'000'000, 'e')));
+  const std::string error = error_bytes(internal_error(std::string(1'000'000, 'e')), false);
   ASSERT_TRUE(read_head(
       head_bytes({.kind = FrameKind::kError, .num_bytes = static_cast<uint32_t>(error.size())})));
   expect_printable(read_error(error, "node 1")->message(), 2048);
@@ -135,7 +137,8 @@ TEST(Messages, NameTheFirstDifference) {
   const NodeSettings expected = {{"version", "1"}, {"block_size", "16"}};
   const auto text_of = [&](const NodeSettings& got) {
     const auto difference = first_difference(got, expected);
-    return difference ? describe(*difference) : std::string();
+    if (!difference) return std::string();
+    return fmt::format("{}; {}", describe(*difference), remedy_of(*difference));
   };
   EXPECT_EQ(text_of(expected), "");
   EXPECT_EQ(text_of({{"version", "1"}, {"block_size", "32"}}),

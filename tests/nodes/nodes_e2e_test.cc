@@ -307,12 +307,15 @@ TEST(Cluster, ANodeThatWasStoppedBlamesNoOther) {
     }
     cluster.node(stopped).kill(SIGCONT);
     const std::string expected =
-        fmt::format("[nodes] this node, node {}, was stopped for ", stopped);
+        fmt::format("E [nodes] node {} was stopped, or had no CPU time, for ", stopped);
     cluster.await_log(stopped, expected);
+    EXPECT_THAT(cluster.log(stopped),
+                Not(HasSubstr(fmt::format("E [nodes] node {} ", 1 - stopped))));
     if (stopped == 1) {
       EXPECT_EQ(cluster.node(1).wait(), 1);
     }
   }
 }
+
 }  // namespace
 }  // namespace quire

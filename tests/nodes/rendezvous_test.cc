@@ -382,8 +382,8 @@ TEST_F(Rendezvous, NamesTheAddressOfAMalformedHello) {
   expect_met(node_0.get(), {1});
   EXPECT_THAT(
       ::testing::internal::GetCapturedStderr(),
-      ContainsRegex("dropped a connection from 127.0.0.1 port [0-9]*: 127.0.0.1 port [0-9]* has "
-                    "sent a hello of 4 bytes that is malformed, expected one of this build"));
+      ContainsRegex("dropped a connection from 127.0.0.1 port [0-9]*: its hello of 4 bytes is "
+                    "malformed, expected one of this build"));
 }
 
 TEST_F(Rendezvous, ChecksOneNodesPart) {
@@ -392,10 +392,11 @@ TEST_F(Rendezvous, ChecksOneNodesPart) {
   EXPECT_THAT(check_rendezvous(config(2, 1)).value(), HasSubstr("does not answer yet"));
   auto node_0 = meet(config(2, 0));
   (void)connect_to(port_);
-  EXPECT_THAT(check_rendezvous(config(2, 1)).value(), HasSubstr("accepts connections"));
+  EXPECT_THAT(check_rendezvous(config(2, 1)).value(), HasSubstr("is that of node 0, which waits"));
   EXPECT_THAT(check_rendezvous(config(2, 0)).status().message(), HasSubstr("cannot listen"));
   expect_met(meet(config(2, 1)).get(), {0});
   expect_met(node_0.get(), {1});
 }
+
 }  // namespace
 }  // namespace quire

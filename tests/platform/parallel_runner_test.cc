@@ -236,5 +236,6 @@ TEST(RemoteRanks, TextsOfNodesArePrintable) {
   EXPECT_EQ(ranks.end_wait(StepResult()).message(),
             "[runner] a step has failed on node 1 (host): \\x1b[31m\\nforged");
 }
+
 }  // namespace
 }  // namespace quire
