@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <fstream>
+#include <filesystem>
 #include <optional>
-#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,57 +31,35 @@ std::string short_digest(std::string_view text) {
   return to_hexadecimal(std::span(digest).first(8));
 }
 
-// The size of a file and, of a small one, all bytes. Of a large one its begin, which has the names
-// and shapes of tensors, and samples up to its end: all of a checkpoint would take minutes to read.
-Result<std::string> sample_of(const std::string& path) {
-  constexpr std::streamoff kSmall = std::streamoff{16} << 20;
-  constexpr std::streamoff kFirst = std::streamoff{1} << 20;
-  constexpr std::streamoff kSample = std::streamoff{16} << 10;
-  constexpr int kNumSamples = 32;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file.tellg();
-  const auto error = [&] {
-    return unavailable(
-        fmt::format("[nodes] {} cannot be read, to compare the nodes' models", path));
-  };
-  if (!file) return error();
-  std::string text = fmt::format("{} bytes\n", size);
-  const auto append = [&](std::streamoff begin, std::streamoff num_bytes) {
-    std::string bytes(static_cast<size_t>(num_bytes), '\0');
-    file.seekg(begin);
-    file.read(bytes.data(), num_bytes);
-    text += bytes;
-  };
-  if (size <= kSmall) {
-    append(0, size);
+// A digest of the size of a file and, of a small one, of all bytes. Of a large one its begin, which
+// has the names and shapes of tensors, and samples up to its end: all of a checkpoint would take
+// minutes to read.
+std::string digest_of_file(const MappedFile& mapped) {
+  constexpr size_t kSmall = size_t{16} << 20;
+  constexpr size_t kFirst = size_t{1} << 20;
+  constexpr size_t kSample = size_t{16} << 10;
+  constexpr size_t kNumSamples = 32;
+  const void* const bytes = mapped.bytes().data();
+  const std::string_view file(static_cast<const char*>(bytes), mapped.bytes().size());
+  std::string text = fmt::format("{} bytes\n", file.size());
+  if (file.size() <= kSmall) {
+    text += file;
   } else {
-    append(0, kFirst);
-    for (int i = 1; i <= kNumSamples; ++i) append((size - kSample) * i / kNumSamples, kSample);
+    text += file.substr(0, kFirst);
+    for (size_t i = 1; i <= kNumSamples; ++i) {
+      text += file.substr((file.size() - kSample) * i / kNumSamples, kSample);
+    }
   }
-  if (!file) return error();
-  return text;
+  return short_digest(text);
 }
 
-// A digest of the names of the tensors, and of samples of the files.
-Result<std::string> digest_of(const WeightSource& weights) {
-  std::string text;
+// A digest of the names of the tensors and of the files. The build identifies the embedded model.
+std::string digest_of(const WeightSource& weights) {
   std::vector<std::string> names = weights.names();
   std::ranges::sort(names);
-  std::vector<std::string> paths;  // in the order of the tensors: folders may differ
-  std::set<std::string> seen;
-  for (const std::string& name : names) {
-    text += name + "\n";
-    std::string path = weights.file_of(name);
-    if (!path.empty() && seen.insert(path).second) paths.push_back(std::move(path));
-  }
-  for (const MappedFile* file : weights.files()) {  // those of GGUF
-    const std::string path = file->path().string();
-    if (seen.insert(path).second) paths.push_back(path);
-  }
-  for (const std::string& path : paths) {
-    QUIRE_ASSIGN_OR_RETURN(const std::string sample, sample_of(path));
-    text += short_digest(sample);
-  }
+  std::string text;
+  for (const std::string& name : names) text += name + "\n";
+  for (const MappedFile* file : weights.files()) text += digest_of_file(*file);
   return short_digest(text);
 }
 
@@ -118,7 +96,6 @@ std::string describe_drafter(const std::string& speculative_config) {
 Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& files) {
   const auto text = [](auto value) { return fmt::format("{}", value); };
   QUIRE_ASSIGN_OR_RETURN(const std::string config_digest, digest_of_config_file(config));
-  QUIRE_ASSIGN_OR_RETURN(const std::string weights_digest, digest_of(*files.weights));
   return NodeSettings{{"version", QUIRE_VERSION},
                       {"build", std::string(build_identity())},
                       {"tensor_parallel_size", text(config.tensor_parallel_size)},
@@ -144,7 +121,7 @@ Result<NodeSettings> settings_of(const EngineConfig& config, const ModelFiles& f
                       // Behind the flags, of which the model's description has some.
                       {"model", model_key(config, files)},
                       {"model's config.json", config_digest},
-                      {"model's weights", weights_digest}};
+                      {"model's weights", digest_of(*files.weights)}};
 }
 
 // The weights of a node, whose reads fail with the error of the nodes.
@@ -272,10 +249,6 @@ Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* d
   const SchedulerConfig& scheduler = plan.scheduler;
   std::vector<int> num_blocks;
   for (const auto& table : scheduler.tables) num_blocks.push_back(table.num_blocks);
-  std::string drafter = "none";
-  if (draft != nullptr) {
-    QUIRE_ASSIGN_OR_RETURN(drafter, digest_of(draft->checkpoint()));
-  }
   const NodeSettings own = {
       {"max_model_len", text(scheduler.max_model_len)},
       {"max_num_seqs", text(scheduler.max_num_seqs)},
@@ -288,7 +261,7 @@ Status check_same_plan(Nodes* nodes, const EnginePlan& plan, const DraftModel* d
       {"tokens of decode steps", list(sizes.decode_q_lens)},
       {"kv_cache_dtype", std::string(kv_cache_dtype_name(sizes.limits.kv_dtype))},
       {"enforce_eager", text(sizes.enforce_eager)},
-      {"model that drafts", drafter}};
+      {"model that drafts", draft == nullptr ? "none" : digest_of(draft->checkpoint())}};
   ByteWriter writer;
   writer(own);
   QUIRE_ASSIGN_OR_RETURN(const std::vector<std::string> all,

@@ -231,10 +231,10 @@ TEST(Nodes, ANodeThatStopsEndsTheEngine) {
   ASSERT_NE(engine, nullptr);
   EXPECT_TRUE(engine->health().ok());
   others.stop();
-  EXPECT_THAT(others.wait().message(), HasSubstr("stopped before node 0 had ended"));
+  EXPECT_THAT(others.wait().message(), HasSubstr("was told to end before node 0 had ended"));
   while (engine->health().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_THAT(engine->health().message(), HasSubstr("[nodes] node 1 ("));
-  EXPECT_THAT(engine->health().message(), HasSubstr("stopped before node 0 had ended"));
+  EXPECT_THAT(engine->health().message(), HasSubstr("was told to end before node 0 had ended"));
   const auto refused = engine->submit(testing::greedy({1, 2, 3}, 4));
   EXPECT_EQ(refused.status().code(), StatusCode::kUnavailable);
 }
