@@ -33,6 +33,12 @@ std::chrono::nanoseconds time_since_boot() {
   return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
+// How much later than a period after `last_pass` it is.
+std::chrono::nanoseconds late_by(std::chrono::nanoseconds last_pass,
+                                 std::chrono::milliseconds period) {
+  return time_since_boot() - last_pass - period;
+}
+
 // ThreadSanitizer does not see the locks of std::timed_mutex.
 bool try_lock_for(std::mutex& mutex, std::chrono::milliseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
@@ -268,12 +274,11 @@ void Nodes::watch() {
 // Signs of life that came while this node was stopped may not have been read yet, so the others
 // get that time on top.
 void Nodes::begin_pass() {
-  const std::chrono::nanoseconds now = time_since_boot();
-  const std::chrono::nanoseconds late = now - last_pass_ - period_;
-  last_pass_ = now;
+  const std::chrono::nanoseconds late = late_by(last_pass_, period_);
+  last_pass_ = time_since_boot();
   if (late <= silence_timeout_ / 4) return;
   last_away_ = late;
-  back_at_ = now;
+  back_at_ = last_pass_;
   for (const auto& peer : peers_) {
     peer->last_heard = std::min(
         Clock::now(), peer->last_heard.load() + std::chrono::duration_cast<Clock::duration>(late));
@@ -282,7 +287,7 @@ void Nodes::begin_pass() {
 
 bool Nodes::is_late() const {
   const std::lock_guard lock(mutex_);
-  return time_since_boot() - last_pass_ - period_ > silence_timeout_ / 4;
+  return late_by(last_pass_, period_) > silence_timeout_ / 4;
 }
 
 // ---- Messages
@@ -467,9 +472,8 @@ void Nodes::fail_with(const Status& found, Origin origin) {
 
 std::chrono::nanoseconds Nodes::time_away() const {
   const std::lock_guard lock(mutex_);
-  const std::chrono::nanoseconds now = time_since_boot();
-  std::chrono::nanoseconds away = now - last_pass_ - period_;  // watch() may not have woken yet
-  if (now - back_at_ < silence_timeout_) away = std::max(away, last_away_);
+  std::chrono::nanoseconds away = late_by(last_pass_, period_);  // watch() may not have woken yet
+  if (time_since_boot() - back_at_ < silence_timeout_) away = std::max(away, last_away_);
   // The last sign of life left up to one period before.
   return away + period_ < silence_timeout_ ? 0ns : away;
 }

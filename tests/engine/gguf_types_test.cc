@@ -15,6 +15,7 @@
 
 #include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
+#include "engine/logprob_difference.h"
 #include "engine/tiny_engine.h"
 #include "support/gguf_bytes.h"
 #include "support/gguf_quantization.h"
@@ -152,22 +153,6 @@ Outcome run(const EngineConfig& config) {
   return {testing::run_all(*engine, requests()), engine->model_info().weight_bytes};
 }
 
-// The largest difference of the log probabilities of the prompts' tokens.
-double largest_difference(const std::vector<Collected>& got,
-                          const std::vector<Collected>& expected) {
-  double largest = 0;
-  EXPECT_EQ(got.size(), expected.size());
-  for (size_t i = 0; i < std::min(got.size(), expected.size()); ++i) {
-    const auto& want = expected[i].prompt_logprobs;
-    EXPECT_EQ(got[i].prompt_logprobs.size(), want.size());
-    for (size_t t = 1; t < std::min(got[i].prompt_logprobs.size(), want.size()); ++t) {
-      largest = std::max(
-          largest, std::abs(got[i].prompt_logprobs[t][0].logprob - double{want[t][0].logprob}));
-    }
-  }
-  return largest;
-}
-
 // How products round their inputs: 16 or 8 bits with quantized weights, otherwise as F32 or BF16.
 std::vector<std::string> activations_for(const GgufBlockType& type) {
   if (!type.plain) return {"f32", "int8"};
@@ -188,7 +173,7 @@ TEST_P(GgufTypes, EqualTheNumbersThatTheirBlocksStandFor) {
   const std::string blocks = scratch.write("blocks.gguf", files.blocks);
   for (const std::string& activations : activations_for(type)) {
     const Outcome got = run(config_for(blocks, activations));
-    const double largest = largest_difference(got.outputs, expected.outputs);
+    const double largest = testing::largest_difference(got.outputs, expected.outputs);
     if (activations != "f32") {
       EXPECT_GT(largest, 0.0) << activations << " has no effect";
     }

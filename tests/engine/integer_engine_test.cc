@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/logprob_difference.h"
 #include "engine/model_files.h"
 #include "engine/tiny_engine.h"
 #include "support/integer_checkpoint.h"
@@ -471,16 +472,7 @@ TEST(IntegerEngine, ComputesWithInt8Activations) {
   const Outcome exact = run(config);
   config.cpu_activations = "int8";
   const Outcome rounded = run(config);
-  ASSERT_EQ(rounded.outputs.size(), exact.outputs.size());
-  double largest = 0;
-  for (size_t i = 0; i < exact.outputs.size(); ++i) {
-    const auto& expected = exact.outputs[i].prompt_logprobs;
-    const auto& got = rounded.outputs[i].prompt_logprobs;
-    ASSERT_EQ(got.size(), expected.size());
-    for (size_t t = 1; t < got.size(); ++t) {
-      largest = std::max(largest, std::abs(got[t][0].logprob - double{expected[t][0].logprob}));
-    }
-  }
+  const double largest = testing::largest_difference(rounded.outputs, exact.outputs);
   EXPECT_GT(largest, 0.0);
   EXPECT_LT(largest, 1.5);
   RecordProperty("largest", fmt::format("{:.2f}", largest));
