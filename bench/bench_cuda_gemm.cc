@@ -1,6 +1,6 @@
 // Times the operations of a step of Llama-3.1-8B on a GPU, except attention:
 //   bench_cuda_gemm [products] [batches] [layers] [rows] [load] [fp8] [fusion] [experts] [packed]
-//                   [packed_experts]
+//                   [packed_experts] [tails]
 // Without arguments, it runs all.
 // products: every kernel for each weight matrix at 1 to 16 rows (GEMM M). batches: cuBLASLt and the
 // wgmma kernels' plans at 32 to 2048 rows. layers: whole layers as a graph. rows: the operations
@@ -8,8 +8,9 @@
 // of Llama-3.1-70B. fusion: norms, products with FP8 weights and SiLU(gate) * up of both models, as
 // separate operations and as fused ones. experts: the routing and the experts of Qwen3-30B-A3B and
 // DeepSeek-V2-Lite, in BF16 and FP8. packed: products with weights in 4, 6 and 8 bits, and layers
-// of them. packed_experts: the experts of Qwen3-30B-A3B in 4 bits. Other weights are BF16. Weights
-// differ from call to call, so that the L2 holds none of them.
+// of them. packed_experts: the experts of Qwen3-30B-A3B in 4 bits. tails: the fused layer tail and
+// separate kernels. Other weights are BF16. Weights differ from call to call, so that the L2 holds
+// none of them.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/ops/expert_kernels.h"
 #include "cuda/ops/gemm_runner.h"
+#include "cuda/ops/layer_tail.h"
 #include "cuda/ops/packed_matrices.h"
 #include "tensor/weight_source.h"
 
@@ -1085,6 +1087,94 @@ void bench_packed_experts(Bench& bench) {
   bench_packed_experts(bench, pool);
 }
 
+// Prints the microseconds of a layer's tail at one row, fused and as separate kernels, with two
+// small kernels in place of attention.
+void bench_tails(Bench& bench, std::string_view name,
+                 const std::function<std::unique_ptr<Linear>(cuda::CudaOps&, int64_t, int64_t,
+                                                             int)>& make_linear) {
+  struct Layer {
+    std::unique_ptr<Linear> qkv, o, gate_up, down;
+  };
+  const auto ops = cuda::make_cuda_ops(*bench.stream, DType::kBF16).value();
+  const cuda::LaunchContext context = {.stream = bench.stream.get(), .overlap_start = true};
+  const std::vector<float> ones(kHidden, 1.0F);
+  const Tensor norm =
+      ops->make_vector({const_cast<float*>(ones.data()), DType::kF32, {kHidden}}).value();
+  std::vector<Layer> layers;
+  size_t num_bytes = 0;
+  for (int i = 0; i < kLayers; ++i) {
+    layers.push_back({make_linear(*ops, kQkv, kHidden, i), make_linear(*ops, kHidden, kHidden, i),
+                      make_linear(*ops, 2 * kInner, kHidden, i),
+                      make_linear(*ops, kHidden, kInner, i)});
+  }
+  const Layer& first = layers.front();
+  for (const auto* linear : {&first.qkv, &first.o, &first.gate_up, &first.down}) {
+    num_bytes += (*linear)->num_bytes();
+  }
+  const Tensor attention = bench.random(*ops, {1, kHidden});
+  const Tensor other = bench.random(*ops, {1, kHidden});
+  const Tensor residual = bench.random(*ops, {1, kHidden});
+  const Tensor normed = bench.random(*ops, {1, kHidden});
+  const Tensor delta = bench.random(*ops, {1, kHidden});
+  const Tensor qkv = bench.random(*ops, {1, kQkv});
+  const Tensor gate_up = bench.random(*ops, {1, 2 * kInner});
+  const Tensor product = bench.random(*ops, {1, kInner});
+  const TensorView row = {qkv.view.data, DType::kBF16, {1, kHidden}};
+  const auto tail_of = [&](const Layer& layer) {
+    LayerTail tail;
+    tail.o = layer.o.get();
+    tail.post_attention_norm = norm.view.as<float>();
+    tail.gate_up = layer.gate_up.get();
+    tail.down = layer.down.get();
+    tail.next_norm = norm.view.as<float>();
+    tail.next_qkv = layer.qkv.get();
+    tail.norm_eps = 1e-5F;
+    tail.attention = attention.view;
+    tail.residual = residual.view;
+    tail.delta = delta.view;
+    tail.qkv = qkv.view;
+    tail.normed = normed.view;
+    tail.gate_up_out = gate_up.view;
+    tail.product = product.view;
+    return tail;
+  };
+  const auto time = [&](const std::function<void(const LayerTail&)>& run) {
+    return bench.time_graph([&] {
+      for (const Layer& layer : layers) {
+        for (int i = 0; i < 2; ++i) {
+          ops->add_rms_norm(other.view, row, norm.view.as<float>(), 1e-5F, attention.view,
+                            *bench.stream);
+        }
+        run(tail_of(layer));
+      }
+    }) / kLayers;
+  };
+  const double between = time([](const LayerTail&) {});
+  const auto print = [&](std::string_view what, double us) {
+    fmt::print("tail of {}, {}: {:.2f} us, {:.2f} without attention, {:.3f} of peak\n", name, what,
+               us, us - between, static_cast<double>(num_bytes) / us * 1e6 / kPeak);
+    std::fflush(stdout);
+  };
+  print("separate",
+        time([&](const LayerTail& tail) { run_layer_tail(*ops, tail, *bench.stream); }));
+  for (const int most_stages : {2, 3, 4, 5}) {
+    const auto kernel = cuda::LayerTailKernel::create(context, 0, 1, most_stages).value();
+    if (kernel == nullptr || !kernel->takes(tail_of(layers.front()))) continue;
+    print(fmt::format("rings of {}", most_stages),
+          time([&](const LayerTail& tail) { kernel->run(tail); }));
+  }
+}
+
+void bench_tails(Bench& bench) {
+  std::vector<std::byte> pool;
+  bench_tails(bench, "BF16", [&](cuda::CudaOps& ops, int64_t n, int64_t k, int layer) {
+    return bench.linear(ops, n, k, layer);
+  });
+  bench_tails(bench, "W4", [&](cuda::CudaOps& ops, int64_t n, int64_t k, int /*layer*/) {
+    return packed_linear(ops, kPackedKinds[0], n, k, pool);
+  });
+}
+
 int run(int argc, char** argv) {
   const Status status = cuda::open_device(0).status();
   if (!status.ok()) {
@@ -1105,6 +1195,7 @@ int run(int argc, char** argv) {
   if (wanted("experts")) bench_experts(bench);
   if (wanted("packed")) bench_packed(bench);
   if (wanted("packed_experts")) bench_packed_experts(bench);
+  if (wanted("tails")) bench_tails(bench);
   return 0;
 }
 

@@ -150,6 +150,19 @@ struct IntegerMatrix {
       view.order = {order.data(), DType::kI32, {k}};
     }
     plain.resize(static_cast<size_t>(n * k));
+    write_plain();
+  }
+
+  // Only of F16 scales.
+  void multiply_scales(float factor) {
+    auto* const all = reinterpret_cast<uint16_t*>(scales.data());
+    for (size_t i = 0; i < scales.size() / sizeof(uint16_t); ++i) {
+      all[i] = f32_to_f16(f16_to_f32(all[i]) * factor);
+    }
+    write_plain();
+  }
+
+  void write_plain() {
     for (int64_t row = 0; row < n; ++row) {
       write_plain_row(view, row, reinterpret_cast<std::byte*>(plain.data() + row * k));
     }

@@ -93,11 +93,20 @@ __device__ __forceinline__ void copy_bulk_evict_first(void* shared, const void* 
       : "memory");
 }
 
-// Prefetches bytes into the L2; the address and num_bytes are multiples of 16. A kernel ends only
-// when its prefetches are complete, so only a kernel that still has to wait should call it.
-__device__ __forceinline__ void prefetch_bulk(const void* global, uint32_t num_bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(global), "r"(num_bytes)
-               : "memory");
+// The same for data that is read again.
+__device__ __forceinline__ void copy_bulk(void* shared, const void* global, uint32_t num_bytes,
+                                          Mbarrier& barrier) {
+  asm volatile(
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+          "r"(shared_address(shared)),
+      "l"(global), "r"(num_bytes), "r"(shared_address(&barrier.state))
+      : "memory");
+}
+
+// Orders reads and writes that threads have made, or synchronized with, before bulk copies that
+// this thread starts.
+__device__ __forceinline__ void order_bulk_copies() {
+  asm volatile("fence.proxy.async;" ::: "memory");
 }
 
 }  // namespace quire::cuda

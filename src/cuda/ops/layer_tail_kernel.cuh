@@ -7,33 +7,36 @@
 //   kDown    product               delta = down * x                   residual += delta; x = norm
 //   kQkv     norm of residual      qkv = next_qkv * x
 //
-// The last layer has no kQkv, and its kDown stores delta. Every thread block normalizes the whole
-// row for itself.
+// The last layer has no kQkv, and its kDown stores delta.
 //
-// Each thread block computes a contiguous range of every product's columns (ColumnRange). Its warps
-// take segments of the weights' rows in turn, each with a partial sum in shared memory; the sums of
-// a row are added in order, so that every run has the same bits.
+// The kernel is compiled per kind of weights (layer_tail.cu, packed_tail.cu). `Weights` defines
+// each thread block's range of a product, the segments of weights that its warps take in turn, how
+// they multiply them, and how x passes from the thread blocks that compute its columns to all of
+// them (Weights::X). The order in which sums are added depends only on the shapes and the number of
+// thread blocks, so that every run has the same bits.
 //
-// Each warp has a ring of stages in shared memory. Its lane 0 is the producer (WeightLoader), all
-// 32 lanes are the consumer (multiply_range):
+// Each warp has a ring of stages in shared memory, which it fills when the kernel starts. From then
+// on, lane w of one more warp, the loader, is the producer for warp w, and all lanes of warp w are
+// the consumer (Weights::multiply):
 //
-//   WeightLoader                             multiply_range
-//   bulk copy -> stage i  --- arrived[i] --> wait for arrived[i]; stage i -> registers
-//   next segment -> stage i <- __syncwarp -- all lanes have read stage i
-//                                            sums[segment] = warp_sum(w * x)
+//   WeightLoader                              Weights::multiply
+//   bulk copy -> stage i  ---- arrived[i] --> wait for arrived[i]; read stage i
+//   next segment -> stage i <-- released[i] - all lanes have read stage i
+//                                             sums[...] = the warp's part of w * x
 //
-// No kernel writes weights, so the loader runs ahead of the consumer across phases, and starts
-// before the wait for the previous kernel. Memory thus stays busy while thread blocks wait for each
-// other.
+// No kernel writes weights, so rings are filled before the wait for the previous kernel, and the
+// loader runs ahead of the consumers across phases. Memory thus stays busy while thread blocks wait
+// for each other.
 //
 // One phase, and the data that each barrier makes safe:
 //
-//   multiply_range                    reads x, writes sums
-//   __syncthreads                     sums, for other warps; x may be overwritten
-//   store_columns or add_columns      reads sums, writes the range's columns to memory
-//   GridBarrier::wait                 these, for other thread blocks
-//   copy_row or norm_row              reads the whole row past the L1, writes x
-//   __syncthreads                     x, for other warps
+//   Weights::multiply           reads x, writes the sums of the range's columns
+//   sync_consumers (in it)      sums, for other warps; x may be overwritten
+//   add_columns                 reads sums, writes the range's columns of the residual
+//   X::publish                  writes what other thread blocks need of these columns
+//   GridBarrier::wait           this, for other thread blocks
+//   X::load                     reads it past the L1, writes x
+//   sync_consumers              x, for other warps
 //
 // kO and kDown have the same ranges, which are those of the residual: a thread block keeps its
 // columns of it in shared memory, and alone writes them.
@@ -53,47 +56,55 @@ namespace quire::cuda::tail {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 
-// Vectors of norm weights that a thread loads in advance; longer rows read the rest when they need
-// it.
-constexpr int kPreloadedVecs = 2;
-
 struct Shared {
-  unsigned char* ring;  // of this warp
+  unsigned char* ring;  // of one warp
   Mbarrier* arrived;    // per stage: its bytes have arrived
+  Mbarrier* released;   // per stage: all lanes have read it
   unsigned char* x;
   unsigned char* residual;  // the columns of this thread block
   float* sums;
 };
 
-__device__ __forceinline__ Shared shared_of(const Params& p, unsigned char* memory) {
+// warp: of the ring.
+__device__ __forceinline__ Shared shared_of(const Params& p, unsigned char* memory, int warp) {
   const SharedLayout layout = shared_layout(p);
-  const int first_stage = static_cast<int>(threadIdx.x) / 32 * p.num_stages;
   Shared s;
-  s.ring = memory + first_stage * kSegmentBytes;
-  s.arrived = reinterpret_cast<Mbarrier*>(memory + layout.barriers) + first_stage;
+  s.ring = memory + warp * p.num_stages * p.stage_bytes;
+  s.arrived = reinterpret_cast<Mbarrier*>(memory + layout.barriers) + warp * p.num_stages;
+  s.released = s.arrived + kWarps * p.num_stages;
   s.x = memory + layout.x;
   s.residual = memory + layout.residual;
   s.sums = reinterpret_cast<float*>(memory + layout.sums);
   return s;
 }
 
-__device__ __forceinline__ ColumnRange range_of_block(const Gemm& gemm) {
-  return column_range(gemm, static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+// A barrier of the warps that compute.
+__device__ __forceinline__ void sync_consumers() {
+  asm volatile("bar.sync 1, %0;" ::"n"(kThreads) : "memory");
 }
 
-// A warp's position among the segments of a range, of which it takes every kWarps-th: the row of w,
-// and the segment of that row. Advancing needs no division.
+// The thread block's ranges of the phases. They are computed when the kernel starts, because
+// divisions are slow.
+template <typename Weights>
+__device__ __forceinline__ typename Weights::Range* ranges() {
+  __shared__ typename Weights::Range ranges[kMaxGemms];
+  return ranges;
+}
+
+// A warp's position among the segments of a range, of which it takes every kWarps-th: the row of w
+// (or the panel), and the segment of that row. Advancing needs no division.
 struct Cursor {
   int row = 0;
   int segment = 0;
 
-  __device__ __forceinline__ explicit Cursor(int row_segments)
-      : row_segments_(row_segments),
-        row_step_(kWarps / row_segments),
-        segment_step_(kWarps % row_segments) {
-    const auto warp = static_cast<int>(threadIdx.x) / 32;
-    row = warp / row_segments;
-    segment = warp % row_segments;
+  Cursor() = default;
+  __device__ __forceinline__ Cursor(const ColumnRange& range, int warp)
+      : row_segments_(range.row_segments),
+        row_step_(kWarps / range.row_segments),
+        segment_step_(kWarps % range.row_segments) {
+    const int first = range.first_segment + warp;
+    row = first / row_segments_;
+    segment = first % row_segments_;
   }
   __device__ __forceinline__ void advance() {
     row += row_step_;
@@ -104,193 +115,128 @@ struct Cursor {
   }
 
  private:
-  int row_segments_;
-  int row_step_;
-  int segment_step_;
+  int row_segments_ = 1;
+  int row_step_ = 0;
+  int segment_step_ = 0;
 };
 
-// Issues the bulk copies of a warp's segments; runs on one lane.
-class WeightLoader {
+// The position in a warp's ring of its producer or consumer. A barrier's phases alternate in
+// parity.
+struct Stage {
+  int idx = 0;
+  uint32_t parity = 0;
+
+  __device__ __forceinline__ void advance(int num_stages) {
+    if (++idx < num_stages) return;
+    idx = 0;
+    parity ^= 1;
+  }
+};
+
+// The bytes of a bulk copy.
+struct Segment {
+  const void* weights;
+  uint32_t num_bytes;
+};
+
+// A warp's position among its segments of all phases.
+template <typename Weights>
+class SegmentQueue {
  public:
-  __device__ __forceinline__ WeightLoader(const Params& p, const Shared& s) : p_(p), s_(s) {
+  __device__ __forceinline__ SegmentQueue(const Params& p, int warp) : p_(p), warp_(warp) {
     enter_phase(0);
+    skip_empty_phases();
   }
-
-  // Starts the copy of the next segment, of this or a later phase, into the next stage, whose
-  // content all lanes have read. Returns false if no segment is left.
-  __device__ __forceinline__ bool load_next() {
-    if (!skip_empty_phases()) return false;
-    const Source source = next_source();
-    Mbarrier& arrived = s_.arrived[stage_];
-    arrived.arrive_expecting(source.num_bytes);
-    copy_bulk_evict_first(s_.ring + stage_ * kSegmentBytes, source.weights, source.num_bytes,
-                          arrived);
-    advance();
-    if (++stage_ == p_.num_stages) stage_ = 0;
-    return true;
+  __device__ __forceinline__ bool is_empty() const { return phase_ == p_.num_gemms; }
+  __device__ __forceinline__ Segment front() const {
+    return Weights::segment(p_, phase_, range_, cursor_);
   }
-
-  // Prefetches the rest of the first product's weights into the L2.
-  __device__ __forceinline__ void prefetch_first_phase() {
-    if (phase_ > 0) return;
-    const int segment = segment_;
-    const Cursor cursor = cursor_;
-    for (; segment_ < range_.num_segments; advance()) {
-      const Source source = next_source();
-      prefetch_bulk(source.weights, source.num_bytes);
-    }
-    segment_ = segment;
-    cursor_ = cursor;
+  __device__ __forceinline__ void pop() {
+    segment_ += kWarps;
+    cursor_.advance();
+    skip_empty_phases();
   }
 
  private:
-  struct Source {
-    const void* weights;
-    uint32_t num_bytes;
-  };
-
   __device__ __forceinline__ void enter_phase(int phase) {
     phase_ = phase;
-    segment_ = static_cast<int>(threadIdx.x) / 32;
-    if (phase_ == p_.num_gemms) return;
-    range_ = range_of_block(p_.gemms[phase_]);
-    cursor_ = Cursor(range_.row_segments);
+    segment_ = warp_;
+    if (is_empty()) return;
+    range_ = ranges<Weights>()[phase_];
+    cursor_ = Cursor(range_, warp_);
   }
-  __device__ __forceinline__ void advance() {
-    segment_ += kWarps;
-    cursor_.advance();
+  // A thread block may have no columns of a product, and a warp no segments of them.
+  __device__ __forceinline__ void skip_empty_phases() {
+    while (!is_empty() && segment_ >= range_.num_segments) enter_phase(phase_ + 1);
   }
-  // A thread block may have no columns of a product, and a warp no segments of them. Returns false
-  // behind the last phase.
-  __device__ __forceinline__ bool skip_empty_phases() {
-    while (phase_ < p_.num_gemms && segment_ >= range_.num_segments) enter_phase(phase_ + 1);
-    return phase_ < p_.num_gemms;
+
+  const Params& p_;
+  int warp_;
+  int phase_ = 0;                  // index of its product
+  typename Weights::Range range_;  // of the phase
+  int segment_ = 0;                // index among range_.num_segments
+  Cursor cursor_;                  // the same position
+};
+
+// Loads a warp's segments into its ring; runs on one lane.
+template <typename Weights>
+class WeightLoader {
+ public:
+  __device__ __forceinline__ WeightLoader(const Params& p, const Shared& s, int warp)
+      : p_(p), s_(s), next_(p, warp) {}
+
+  // Fills the ring.
+  __device__ __forceinline__ void begin() {
+    for (int i = 0; i < p_.num_stages && !next_.is_empty(); ++i) load(i);
   }
-  __device__ __forceinline__ Source next_source() const {
-    const Gemm& gemm = p_.gemms[phase_];
-    const int first = cursor_.segment * kSegment;
-    int row = cursor_.row;
-    if (phase_ == kGateUp) row = row / 2 + row % 2 * gemm.n;
-    const int64_t at = int64_t{range_.first_column + row} * gemm.k + first;
-    return {static_cast<const unsigned char*>(gemm.w) + at * 2,
-            static_cast<uint32_t>(min(kSegment, gemm.k - first)) * 2};
+  // Passes over the segments with which another lane fills the ring.
+  __device__ __forceinline__ void skip_begin() {
+    for (int i = 0; i < p_.num_stages && !next_.is_empty(); ++i) next_.pop();
+  }
+  // Loads the others.
+  __device__ __forceinline__ void run() {
+    Stage stage;
+    while (!next_.is_empty()) {
+      s_.released[stage.idx].wait(stage.parity);
+      load(stage.idx);
+      stage.advance(p_.num_stages);
+    }
+  }
+
+ private:
+  __device__ __forceinline__ void load(int stage) {
+    const Segment segment = next_.front();
+    Mbarrier& arrived = s_.arrived[stage];
+    arrived.arrive_expecting(segment.num_bytes);
+    copy_bulk_evict_first(s_.ring + stage * p_.stage_bytes, segment.weights, segment.num_bytes,
+                          arrived);
+    next_.pop();
   }
 
   const Params& p_;
   const Shared& s_;
-  int phase_ = 0;      // index of its product
-  ColumnRange range_;  // of the phase
-  int segment_ = 0;    // index among range_.num_segments
-  Cursor cursor_{1};   // the same position
-  int stage_ = 0;
+  SegmentQueue<Weights> next_;
 };
-
-template <typename T>
-__device__ __forceinline__ Vec<T, kVec> load_shared(const unsigned char* base, int vec) {
-  return reinterpret_cast<const Vec<T, kVec>*>(base)[vec];
-}
-
-template <typename T>
-__device__ __forceinline__ void store_shared(unsigned char* base, int vec,
-                                             const Vec<T, kVec>& value) {
-  reinterpret_cast<Vec<T, kVec>*>(base)[vec] = value;
-}
-
-// Loads data that another thread block wrote in this kernel, past the L1, which may hold an older
-// copy.
-template <typename T>
-__device__ __forceinline__ Vec<T, kVec> load_written(const void* base, int vec) {
-  const uint4 bits = __ldcg(static_cast<const uint4*>(base) + vec);
-  return *reinterpret_cast<const Vec<T, kVec>*>(&bits);
-}
-
-template <typename T>
-__device__ __forceinline__ float dot(const Vec<T, kVec>& a, const Vec<T, kVec>& b, float sum) {
-#pragma unroll
-  for (int j = 0; j < kVec; ++j) sum = fmaf(to_float(a.v[j]), to_float(b.v[j]), sum);
-  return sum;
-}
-
-// Multiplies a segment with its part of x; returns the lane's part of the sum. Calls `release` once
-// the segment has been read, so that its stage is refilled early.
-template <typename T, typename Release>
-__device__ __forceinline__ float multiply_segment(const unsigned char* w, const unsigned char* x,
-                                                  int num_vecs, int lane, const Release& release) {
-  constexpr int kLaneVecs = kSegment / kVec / 32;
-  float sums[2] = {};
-  if (num_vecs == kSegment / kVec) {
-    Vec<T, kVec> weights[kLaneVecs];
-#pragma unroll
-    for (int i = 0; i < kLaneVecs; ++i) weights[i] = load_shared<T>(w, i * 32 + lane);
-    release();
-#pragma unroll
-    for (int i = 0; i < kLaneVecs; ++i) {
-      sums[i % 2] = dot(weights[i], load_shared<T>(x, i * 32 + lane), sums[i % 2]);
-    }
-  } else {
-    for (int i = lane; i < num_vecs; i += 32) {
-      sums[0] = dot(load_shared<T>(w, i), load_shared<T>(x, i), sums[0]);
-    }
-    release();
-  }
-  return sums[0] + sums[1];
-}
-
-// A consumer's position in its warp's ring.
-struct Stage {
-  int idx = 0;
-  uint32_t parity = 0;
-};
-
-// Multiplies a warp's segments of a range with x; writes one partial sum per segment.
-template <typename T>
-__device__ __forceinline__ void multiply_range(const Params& p, const Gemm& gemm,
-                                               const ColumnRange& range, const Shared& s,
-                                               WeightLoader& loader, Stage& stage) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const auto warp = static_cast<int>(threadIdx.x) / 32;
-  const auto refill = [&] {
-    __syncwarp();
-    if (lane == 0) loader.load_next();
-  };
-  Cursor cursor(range.row_segments);
-  for (int segment = warp; segment < range.num_segments; segment += kWarps, cursor.advance()) {
-    const int first = cursor.segment * kSegment;
-    s.arrived[stage.idx].wait(stage.parity);
-    const float part = multiply_segment<T>(s.ring + stage.idx * kSegmentBytes, s.x + first * 2,
-                                           min(kSegment, gemm.k - first) / kVec, lane, refill);
-    const float sum = warp_sum(part);
-    if (lane == 0) s.sums[segment] = sum;
-    if (++stage.idx == p.num_stages) {
-      stage.idx = 0;
-      stage.parity ^= 1;
-    }
-  }
-}
-
-// The product of a row of the range.
-template <typename T>
-__device__ __forceinline__ T row_product(const ColumnRange& range, const Shared& s, int row) {
-  const float* sums = s.sums + row * range.row_segments;
-  float sum = 0;
-  for (int i = 0; i < range.row_segments; ++i) sum += sums[i];
-  return from_float<T>(sum);
-}
 
 // Stores the columns that this thread block computed.
-template <typename T>
-__device__ __forceinline__ void store_columns(const Gemm& gemm, const ColumnRange& range,
+template <typename Weights>
+__device__ __forceinline__ void store_columns(const Gemm& gemm,
+                                              const typename Weights::Range& range,
                                               const Shared& s) {
+  using T = typename Weights::Element;
   T* out = static_cast<T*>(gemm.out) + range.first_column;
   for (int i = static_cast<int>(threadIdx.x); i < range.num_columns; i += kThreads) {
-    if (gemm.rows_per_column == 1) {
-      out[i] = row_product<T>(range, s, i);
-      continue;
-    }
-    const float gate = to_float(row_product<T>(range, s, 2 * i));
-    const float up = to_float(row_product<T>(range, s, 2 * i + 1));
-    out[i] = from_float<T>(__fdividef(gate, 1.0F + __expf(-gate)) * up);
+    out[i] = Weights::product(range, s, i);
   }
+}
+
+// silu(gate) * up of a column of the thread block.
+template <typename Weights>
+__device__ __forceinline__ float gated_product(const typename Weights::Range& range,
+                                               const Shared& s, int column) {
+  const float gate = to_float(Weights::product(range, s, 2 * column));
+  const float up = to_float(Weights::product(range, s, 2 * column + 1));
+  return __fdividef(gate, 1.0F + __expf(-gate)) * up;
 }
 
 // A grid barrier: a counter of arrivals that only grows, by gridDim.x per barrier. One thread per
@@ -301,19 +247,22 @@ class GridBarrier {
   // before this one arrives at it, so a count above the last multiple of gridDim.x belongs to that
   // barrier.
   __device__ __forceinline__ explicit GridBarrier(uint64_t* arrivals) : arrivals_(arrivals) {
-    if (threadIdx.x == 0) complete_ = load() / gridDim.x * gridDim.x;
+    if (threadIdx.x != 0) return;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(begin_) : "l"(arrivals_));
   }
   // Waits for every thread block. Their writes must then be read past the L1.
   __device__ __forceinline__ void wait() {
-    __syncthreads();
+    sync_consumers();
     if (threadIdx.x == 0) {
       __threadfence();
       atomicAdd(reinterpret_cast<unsigned long long*>(arrivals_), 1ULL);
-      complete_ += gridDim.x;
-      while (load() < complete_) {
+      // Divides while the others arrive.
+      if (num_waits_ == 0) begin_ = begin_ / gridDim.x * gridDim.x;
+      const uint64_t complete = begin_ + ++num_waits_ * gridDim.x;
+      while (load() < complete) {
       }
     }
-    __syncthreads();
+    sync_consumers();
   }
 
  private:
@@ -324,48 +273,31 @@ class GridBarrier {
   }
 
   uint64_t* arrivals_;
-  uint64_t complete_ = 0;
-};
-
-// A thread's first norm weights, loaded while the product before the norm is computed.
-struct PreloadedWeights {
-  float v[kPreloadedVecs][kVec];
-
-  __device__ __forceinline__ void load(const float* weights, int num_vecs) {
-#pragma unroll
-    for (int i = 0; i < kPreloadedVecs; ++i) {
-      const int vec = static_cast<int>(threadIdx.x) + i * kThreads;
-      if (vec >= num_vecs) continue;
-      const auto low = load_vec<4>(weights + vec * kVec);
-      const auto high = load_vec<4>(weights + vec * kVec + 4);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        v[i][j] = low.v[j];
-        v[i][j + 4] = high.v[j];
-      }
-    }
-  }
+  uint64_t begin_ = 0;
+  unsigned num_waits_ = 0;
 };
 
 // residual += delta, in the columns of the thread block.
-template <typename T>
-__device__ __forceinline__ void add_columns(const Params& p, const ColumnRange& range,
+template <typename Weights>
+__device__ __forceinline__ void add_columns(const Params& p, const typename Weights::Range& range,
                                             const Shared& s) {
+  using T = typename Weights::Element;
   T* const own = reinterpret_cast<T*>(s.residual);
   for (int i = static_cast<int>(threadIdx.x); i < range.num_columns; i += kThreads) {
-    own[i] = from_float<T>(to_float(own[i]) + to_float(row_product<T>(range, s, i)));
+    own[i] = from_float<T>(to_float(own[i]) + to_float(Weights::product(range, s, i)));
     static_cast<T*>(p.residual)[range.first_column + i] = own[i];
   }
 }
 
 // The same with the sum of the ranks' deltas.
-template <typename T, int kRanks>
-__device__ __forceinline__ void add_columns(const Params& p, const ColumnRange& range,
+template <typename Weights, int kRanks>
+__device__ __forceinline__ void add_columns(const Params& p, const typename Weights::Range& range,
                                             const Shared& s, const PeerRow<kRanks>& peers) {
+  using T = typename Weights::Element;
   T* const own = reinterpret_cast<T*>(s.residual);
   const auto place = [&](int i) { return (range.first_column + i) * int64_t{sizeof(T)}; };
   const auto pair = [&](int i) {
-    const Vec<T, 2> delta = {row_product<T>(range, s, i), row_product<T>(range, s, i + 1)};
+    const Vec<T, 2> delta = {Weights::product(range, s, i), Weights::product(range, s, i + 1)};
     return marked(reinterpret_cast<const uint32_t&>(delta));
   };
   const int first = static_cast<int>(threadIdx.x) * 2;
@@ -381,45 +313,6 @@ __device__ __forceinline__ void add_columns(const Params& p, const ColumnRange& 
   }
 }
 
-// x = norm(residual). Every thread block computes it for itself.
-template <typename T>
-__device__ __forceinline__ void norm_row(const Params& p, const Shared& s, const float* weights,
-                                         const PreloadedWeights& preloaded) {
-  const int num_vecs = p.hidden / kVec;
-  float squares = 0;
-  for (int i = static_cast<int>(threadIdx.x); i < num_vecs; i += kThreads) {
-    const Vec<T, kVec> value = load_written<T>(p.residual, i);
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) squares += to_float(value.v[j]) * to_float(value.v[j]);
-    store_shared(s.x, i, value);
-  }
-  const float scale = 1.0F / sqrtf(block_sum(squares) / static_cast<float>(p.hidden) + p.eps);
-  const auto scaled = [&](int vec, const auto& weight) {
-    Vec<T, kVec> value = load_shared<T>(s.x, vec);
-#pragma unroll
-    for (int j = 0; j < kVec; ++j) {
-      value.v[j] = from_float<T>(to_float(value.v[j]) * scale * weight[j]);
-    }
-    store_shared(s.x, vec, value);
-  };
-#pragma unroll
-  for (int i = 0; i < kPreloadedVecs; ++i) {
-    const int vec = static_cast<int>(threadIdx.x) + i * kThreads;
-    if (vec < num_vecs) scaled(vec, preloaded.v[i]);
-  }
-  for (int vec = static_cast<int>(threadIdx.x) + kPreloadedVecs * kThreads; vec < num_vecs;
-       vec += kThreads) {
-    scaled(vec, weights + vec * kVec);
-  }
-}
-
-template <typename T>
-__device__ __forceinline__ void copy_row(unsigned char* shared, const void* row, int width) {
-  for (int i = static_cast<int>(threadIdx.x); i < width / kVec; i += kThreads) {
-    store_shared(shared, i, load_written<T>(row, i));
-  }
-}
-
 // The sums over the ranks behind kO and kDown, and the slots of their inboxes.
 template <int kRanks>
 struct RankSums {
@@ -432,11 +325,12 @@ struct RankSums {
     after_o.refill(thread, gridDim.x * kThreads);
     after_down.refill(thread, gridDim.x * kThreads);
   }
-  template <typename T>
-  __device__ __forceinline__ void add_columns(const Params& p, int phase, const ColumnRange& range,
+  template <typename Weights>
+  __device__ __forceinline__ void add_columns(const Params& p, int phase,
+                                              const typename Weights::Range& range,
                                               const Shared& s) const {
     const PeerRow<kRanks> peers = phase == kO ? after_o : after_down;
-    tail::add_columns<T, kRanks>(p, range, s, peers);
+    tail::add_columns<Weights, kRanks>(p, range, s, peers);
   }
   // Called by one thread after a grid barrier. The last layer does not sum behind kDown.
   __device__ __forceinline__ void end(const Params& p) const {
@@ -448,48 +342,43 @@ struct RankSums {
 template <>
 struct RankSums<1> {
   __device__ __forceinline__ explicit RankSums(const PeerInboxes& /*peers*/) {}
-  template <typename T>
+  template <typename Weights>
   __device__ __forceinline__ void add_columns(const Params& p, int /*phase*/,
-                                              const ColumnRange& range, const Shared& s) const {
-    tail::add_columns<T>(p, range, s);
+                                              const typename Weights::Range& range,
+                                              const Shared& s) const {
+    tail::add_columns<Weights>(p, range, s);
   }
   __device__ __forceinline__ void end(const Params& /*p*/) const {}
 };
 
-template <typename T, int kRanks>
-__device__ __forceinline__ void run_phases(const Params& p, const Shared& s, WeightLoader& loader) {
+template <typename Weights, int kRanks>
+__device__ __forceinline__ void run_phases(const Params& p, const Shared& s) {
+  using T = typename Weights::Element;
   GridBarrier barrier(p.arrivals);
   const RankSums<kRanks> sums(p.peers);
-  const ColumnRange own = range_of_block(p.gemms[kO]);
+  const typename Weights::Range& own = ranges<Weights>()[kO];
   for (int i = static_cast<int>(threadIdx.x); i < own.num_columns; i += kThreads) {
     reinterpret_cast<T*>(s.residual)[i] = static_cast<const T*>(p.residual)[own.first_column + i];
   }
-  copy_row<T>(s.x, p.attention, p.gemms[kO].k);
-  __syncthreads();
+  typename Weights::X x(p, s);
+  x.load_attention();
+  sync_consumers();
   Stage stage;
   for (int phase = 0;; ++phase) {
     const Gemm& gemm = p.gemms[phase];
-    const ColumnRange range = range_of_block(gemm);
-    const bool is_last = phase + 1 == p.num_gemms;
-    const bool has_norm = phase != kGateUp && !is_last;
-    const float* norm_weights = p.norms[phase / kDown];
-    PreloadedWeights preloaded;
-    if (has_norm) preloaded.load(norm_weights, p.hidden / kVec);
-    multiply_range<T>(p, gemm, range, s, loader, stage);
-    __syncthreads();
-    if (has_norm) {
-      sums.template add_columns<T>(p, phase, range, s);
-    } else {
-      store_columns<T>(gemm, range, s);
+    const typename Weights::Range range = ranges<Weights>()[phase];
+    const bool has_norm = phase != kGateUp;
+    x.prepare(phase, range);
+    Weights::multiply(p, phase, range, s, x, stage);
+    if (phase + 1 == p.num_gemms) {
+      store_columns<Weights>(gemm, range, s);
+      break;
     }
-    if (is_last) break;
+    if (has_norm) sums.template add_columns<Weights>(p, phase, range, s);
+    x.publish(phase, range);
     barrier.wait();
-    if (has_norm) {
-      norm_row<T>(p, s, norm_weights, preloaded);
-    } else {
-      copy_row<T>(s.x, gemm.out, gemm.n);
-    }
-    __syncthreads();
+    x.load(phase);
+    sync_consumers();
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) sums.end(p);
 }
@@ -497,25 +386,57 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s, Wei
 #endif
 
 // At most half of an SM's registers, which leaves the others to a thread block of attention.
-template <typename T, int kRanks>
-__global__ void __launch_bounds__(kThreads, 2)
+template <typename Weights, int kRanks>
+__global__ void __launch_bounds__(kThreads + 32, 2)
     layer_tail_gemm_kernel(const __grid_constant__ Params p) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
-  const Shared s = shared_of(p, memory);
-  WeightLoader loader(p, s);
-  if (threadIdx.x % 32 == 0) {
-    for (int i = 0; i < p.num_stages; ++i) s.arrived[i].init();
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (const int i = static_cast<int>(threadIdx.x); i < kWarps * p.num_stages) {
+    const Shared s = shared_of(p, memory, 0);  // the barriers of all warps follow its own
+    s.arrived[i].init();
+    s.released[i].init();
     publish_barriers();
-    for (int i = 0; i < p.num_stages && loader.load_next(); ++i) {
-    }
-    loader.prefetch_first_phase();
   }
+  if (static_cast<int>(threadIdx.x) < p.num_gemms) {
+    ranges<Weights>()[threadIdx.x] = Weights::range_of(
+        p.gemms[threadIdx.x], static_cast<int>(blockIdx.x), static_cast<int>(gridDim.x));
+  }
+  __syncthreads();
+  if (warp == kWarps) {
+    const Shared s = shared_of(p, memory, lane % kWarps);
+    WeightLoader<Weights> loader(p, s, lane % kWarps);
+    loader.skip_begin();
+    if (lane < kWarps) loader.run();
+    return;
+  }
+  const Shared s = shared_of(p, memory, warp);
+  if (lane == 0) WeightLoader<Weights>(p, s, warp).begin();
   __syncwarp();
   trigger_dependent_launch();
   wait_for_previous_kernel();
-  run_phases<T, kRanks>(p, s, loader);
+  run_phases<Weights, kRanks>(p, s);
 #endif
+}
+
+// Calls body(ranks) with the compiled number of ranks.
+template <typename Body>
+void with_ranks(int num_ranks, const Body& body) {
+  if (num_ranks <= 1) return body(std::integral_constant<int, 1>());
+  with_max_ranks(num_ranks, body);
+}
+
+// A cooperative launch guarantees that all thread blocks are resident at once, whatever other
+// streams run. The grid barrier needs that.
+template <typename Weights, int kRanks>
+void launch(const LaunchContext& context, int num_blocks, const Params& p) {
+  const LaunchShape shape = {.grid = static_cast<unsigned>(num_blocks),
+                             .block = kThreads + 32,
+                             .shared_bytes = shared_layout(p).num_bytes,
+                             .overlap_start = context.overlap_start,
+                             .cooperative = true};
+  QUIRE_LAUNCH(*context.stream, (layer_tail_gemm_kernel<Weights, kRanks>), shape, p);
 }
 
 }  // namespace quire::cuda::tail

@@ -8,8 +8,6 @@
 
 namespace quire::cuda::packed {
 
-inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
-
 // The B operands of a slice: of each step, the lane's four numbers of a row of x.
 struct SliceOfX {
   uint2 steps[kSteps];

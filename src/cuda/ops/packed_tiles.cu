@@ -106,15 +106,6 @@ __host__ __device__ constexpr SharedLayout shared_layout(int tokens, int panels,
   return layout;
 }
 
-__device__ __forceinline__ void copy_bulk(void* shared, const void* global, uint32_t num_bytes,
-                                          Mbarrier& barrier) {
-  asm volatile(
-      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
-          "r"(shared_address(shared)),
-      "l"(global), "r"(num_bytes), "r"(shared_address(&barrier.state))
-      : "memory");
-}
-
 // Stages that several warps read, each of them all stages in turn.
 struct Ring {
   unsigned char* stages;

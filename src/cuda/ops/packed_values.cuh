@@ -13,6 +13,7 @@ namespace quire::cuda::packed {
 
 constexpr int kTiles = static_cast<int>(kPanelRows) / kPackedTileRows;
 constexpr int kSteps = kSliceColumns / 16;  // of K, per slice
+inline constexpr unsigned kAllLanes = 0xFFFFFFFFU;
 
 // The bits of 16-bit numbers in pairs: of 128 (BF16) or 1024 (F16), whose lowest
 // mantissa bit is worth 1.
