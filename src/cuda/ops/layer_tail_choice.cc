@@ -14,6 +14,10 @@ namespace {
 // With this many layers, even a small model's weights exceed any L2.
 constexpr size_t kMaxLayers = 8;
 constexpr int kRounds = 5;
+// The fused kernel is used unless it seems slower by more than this factor. In whole steps on H200s
+// it was faster wherever it was tried, by 4 to 19 %, also where this measurement called it up to 9
+// % slower: behind an empty kernel instead of attention, its rings fill less in advance.
+constexpr double kMostSlower = 1.1;
 
 LayerTail first_row(LayerTail layer) {
   for (TensorView* rows : {&layer.attention, &layer.residual, &layer.delta, &layer.qkv,
@@ -90,7 +94,8 @@ Status LayerTailChoice::tune(std::span<const LayerTail> recorded, Ops& ops) {
   if (!can_fuse) return {};
   layers.resize(std::min(layers.size(), kMaxLayers));
   QUIRE_ASSIGN_OR_RETURN(const Times times, measure(layers, ops));
-  QUIRE_ASSIGN_OR_RETURN(const bool is_faster, all_agree(times.fused_us < times.separate_us));
+  QUIRE_ASSIGN_OR_RETURN(const bool is_fused,
+                         all_agree(times.fused_us < kMostSlower * times.separate_us));
   if (rank_ == 0) {
     const auto num_layers = static_cast<double>(layers.size());
     log_info(
@@ -98,9 +103,9 @@ Status LayerTailChoice::tune(std::span<const LayerTail> recorded, Ops& ops) {
         "{:.1f} us as several{}; {}",
         times.fused_us / num_layers, times.separate_us / num_layers,
         ranks_ == nullptr ? "" : " on rank 0",
-        is_faster ? "the fused kernel is used" : "several are used");
+        is_fused ? "the fused kernel is used" : "several are used");
   }
-  if (!is_faster) return {};
+  if (!is_fused) return {};
   for (const LayerTail& layer : recorded) chosen_.insert(layer.o);
   return {};
 }
