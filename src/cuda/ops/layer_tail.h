@@ -86,7 +86,7 @@ struct BlockEnds {
   int step_rest;   // segments % num_blocks
   int num_blocks;
 
-  // Of the thread block before this one.
+  // The end of the thread block before this one.
   static QUIRE_BOTH_SIDES BlockEnds before(int block, int num_blocks, int num_segments) {
     BlockEnds ends = {};
     ends.end = ceil_div(num_segments * block, num_blocks);
