@@ -324,11 +324,10 @@ Result<std::unique_ptr<LayerTailKernel>> LayerTailKernel::create(const LaunchCon
   QUIRE_CUDA_RETURN_IF_ERROR(
       cudaMemsetAsync(inboxes.data(), kEmptyInboxByte, inboxes.num_bytes(), context.stream->get()));
   QUIRE_ASSIGN_OR_RETURN(Buffer rows, device_memory(2 * static_cast<size_t>(block_bytes)));
-  constexpr size_t kStaticBytes = 512;  // at most, of the kernels' static shared memory
   const auto beside = static_cast<size_t>(sm_bytes - 2 * reserved_bytes);
   const tail::SharedMemoryLimits limits = {
-      .per_block = static_cast<size_t>(block_bytes) - kStaticBytes,
-      .beside_attention = beside - tail::kAttentionBytes - kStaticBytes};
+      .per_block = static_cast<size_t>(block_bytes) - tail::kStaticBytes,
+      .beside_attention = beside - tail::kAttentionBytes - tail::kStaticBytes};
   return std::unique_ptr<LayerTailKernel>(
       new LayerTailKernel(context, std::move(arrivals), std::move(inboxes), std::move(rows),
                           num_blocks, num_ranks, most_stages, limits));
@@ -385,8 +384,8 @@ bool LayerTailKernel::takes(const LayerTail& layer) const {
 }
 
 void LayerTailKernel::run(const LayerTail& layer, const PeerInboxes& peers) {
+  QUIRE_CHECK(takes(layer), "[ops] the fused layer tail does not take this layer");
   const tail::Params p = params_of(layer, peers);
-  QUIRE_CHECK(p.num_stages > 0, "[ops] the fused layer tail does not take this layer");
   if (is_packed(layer)) return run_packed_tail(context_, num_blocks_, layer.residual.dtype, p);
   with_kernel(layer.residual.dtype, peers.num_ranks,
               [&]<typename Weights>(std::type_identity<Weights>, auto ranks) {

@@ -30,8 +30,9 @@ namespace quire::cuda {
 namespace tail {
 
 inline constexpr int kWarps = 8;
-inline constexpr int kThreads = kWarps * 32;  // that compute; one more warp loads weights
-inline constexpr int kVec = 8;                // elements of a 16-byte access
+inline constexpr int kThreads = kWarps * 32;         // that compute
+inline constexpr int kBlockThreads = kThreads + 32;  // with the warp that loads weights
+inline constexpr int kVec = 8;                       // elements of a 16-byte access
 // Elements of K of one weight row that a warp loads per stage of its ring. Halving this (with twice
 // the stages) is 20 % slower on an H200, because each SM then issues too many bulk copies.
 inline constexpr int kSegment = 2048;
@@ -77,20 +78,20 @@ QUIRE_BOTH_SIDES inline ColumnRange column_range(const Gemm& gemm, int block, in
   return range;
 }
 
-// Where the thread blocks' ranges end if they divide segments evenly. Dividing rounds up, which
-// makes the columns that a thread block completes independent of k.
-struct BlockEnds {
-  int end;         // of one thread block: ceil(its number * segments / num_blocks)
-  int rounded_up;  // by so many num_blocks-ths
-  int step;        // segments / num_blocks
-  int step_rest;   // segments % num_blocks
+// The ends of the thread blocks' ranges when segments are divided evenly. Rounding up makes the
+// columns that a thread block owns independent of k, so kO and kDown have the same ranges.
+struct RangeEnds {
+  int end;        // of thread block i: ceil((i + 1) * segments / num_blocks)
+  int remainder;  // end * num_blocks - (i + 1) * segments, below num_blocks
+  int step;       // segments / num_blocks
+  int step_rest;  // segments % num_blocks
   int num_blocks;
 
   // The end of the thread block before this one.
-  static QUIRE_BOTH_SIDES BlockEnds before(int block, int num_blocks, int num_segments) {
-    BlockEnds ends = {};
+  static QUIRE_BOTH_SIDES RangeEnds before(int block, int num_blocks, int num_segments) {
+    RangeEnds ends = {};
     ends.end = ceil_div(num_segments * block, num_blocks);
-    ends.rounded_up = ends.end * num_blocks - num_segments * block;
+    ends.remainder = ends.end * num_blocks - num_segments * block;
     ends.step = num_segments / num_blocks;
     ends.step_rest = num_segments % num_blocks;
     ends.num_blocks = num_blocks;
@@ -99,24 +100,23 @@ struct BlockEnds {
   // Goes to the next thread block, without a division.
   QUIRE_BOTH_SIDES void advance() {
     end += step;
-    rounded_up -= step_rest;
-    if (rounded_up >= 0) return;
-    rounded_up += num_blocks;
+    remainder -= step_rest;
+    if (remainder >= 0) return;
+    remainder += num_blocks;
     ++end;
   }
 };
 
-// With packed weights, a segment is a block of a panel, and the blocks are divided evenly among the
-// thread blocks. Their order is that of the columns: per 32 columns the panel of gate's, then that
-// of up's. A thread block completes the columns whose first block of weights is in its range. If
-// the range begins with the rest of earlier columns, it sends these sums to the thread block that
-// completes them.
+// With packed weights, a segment is a block of a panel, and the segments are divided evenly among
+// the thread blocks. Their order is that of the columns: per 32 columns the panel of gate's, then
+// that of up's. A thread block owns the columns whose first segment is in its range. It sends its
+// sums of columns that begin in an earlier range to the thread block that owns them.
 // Unlike in ColumnRange, the segments are not exactly those of the columns.
 struct PanelRange : ColumnRange {
   int first_panel;      // in this order
-  int num_panels;       // that the range has blocks of
-  int num_sent_panels;  // of these, the first ones, whose sums are sent
-  BlockEnds ends;       // where the range ends
+  int num_panels;       // with segments in this range
+  int num_sent_panels;  // the first of these, which another thread block owns
+  RangeEnds ends;       // of this range
 };
 
 QUIRE_BOTH_SIDES inline int num_panel_segments(const Gemm& gemm) {
@@ -129,7 +129,7 @@ QUIRE_BOTH_SIDES inline PanelRange panel_range(const Gemm& gemm, int block, int 
   PanelRange range = {};
   range.row_segments = ceil_div(gemm.k, packed_block_columns(4));
   const int unit_segments = range.row_segments * gemm.rows_per_column;  // of 32 columns
-  range.ends = BlockEnds::before(block, num_blocks, num_panel_segments(gemm));
+  range.ends = RangeEnds::before(block, num_blocks, num_panel_segments(gemm));
   const int first = range.ends.end;
   range.ends.advance();
   const int end = range.ends.end;
@@ -209,8 +209,8 @@ inline void add_gemm(Params& params, const Gemm& gemm, int num_blocks) {
   params.gemms[params.num_gemms++] = gemm;
 }
 
-// The number of partial sums of a range: per panel that the thread block completes, warp and
-// column. The sums of the columns follow them in shared memory.
+// The number of partial sums of a range: per panel that the thread block owns, warp and column. The
+// sums of the columns follow them in shared memory.
 QUIRE_BOTH_SIDES inline int num_panel_sums(const PanelRange& range) {
   return (range.num_panels - range.num_sent_panels) * kWarps * static_cast<int>(kPanelRows);
 }
@@ -236,8 +236,7 @@ QUIRE_BOTH_SIDES inline DigitRow digit_row(int num_columns, bool has_sums) {
   return row;
 }
 
-// The columns' unit is a panel. A thread block has no panels but those of the columns that it
-// completes, and those whose sums it sends.
+// The columns' unit is a panel.
 inline void add_packed_gemm(Params& params, const Gemm& gemm, int num_blocks) {
   const int num_columns = max_range_columns(gemm, num_blocks) * gemm.rows_per_column;
   params.x_bytes = std::max(params.x_bytes, static_cast<size_t>(digit_row(gemm.k, true).num_bytes));
@@ -256,6 +255,9 @@ struct SharedMemoryLimits {
 // (53,888 bytes at head_dim 128); a GPU test compares it with the kernels. Kernels over an FP8
 // cache take 112,256 bytes, which leaves too little for a ring of useful depth.
 inline constexpr size_t kAttentionBytes = size_t{54} << 10;
+
+// An upper bound of the kernels' static shared memory, in bytes (layer_tail_kernel.cuh checks it).
+inline constexpr size_t kStaticBytes = 512;
 
 // Deeper rings are not faster on an H200.
 inline constexpr int kMostStages = 4;

@@ -87,6 +87,8 @@ __device__ __forceinline__ void sync_consumers() {
 // divisions are slow.
 template <typename Weights>
 __device__ __forceinline__ typename Weights::Range* ranges() {
+  // Beside the ranges, kernels have sums per warp or a barrier.
+  static_assert(sizeof(typename Weights::Range) * kMaxGemms + 128 <= kStaticBytes);
   __shared__ typename Weights::Range ranges[kMaxGemms];
   return ranges;
 }
@@ -189,11 +191,13 @@ class WeightLoader {
   __device__ __forceinline__ void begin() {
     for (int i = 0; i < p_.num_stages && !next_.is_empty(); ++i) load(i);
   }
-  // Passes over the segments with which another lane fills the ring.
+  // Skips the segments that begin() loads.
   __device__ __forceinline__ void skip_begin() {
     for (int i = 0; i < p_.num_stages && !next_.is_empty(); ++i) next_.pop();
   }
-  // Loads the others.
+  // Loads the others. Each lane waits at barriers of its own ring, and needs progress that does not
+  // depend on the other lanes (independent thread scheduling): with two stages, a lane may have to
+  // load for this phase while another waits for a release in the next one.
   __device__ __forceinline__ void run() {
     Stage stage;
     while (!next_.is_empty()) {
@@ -250,7 +254,8 @@ class GridBarrier {
     if (threadIdx.x != 0) return;
     asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(begin_) : "l"(arrivals_));
   }
-  // Waits for every thread block. Their writes must then be read past the L1.
+  // Waits for every thread block. Then read their writes by __ldcg or bulk copies, because the L1
+  // may hold older data.
   __device__ __forceinline__ void wait() {
     sync_consumers();
     if (threadIdx.x == 0) {
@@ -387,7 +392,7 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s) {
 
 // At most half of an SM's registers, which leaves the others to a thread block of attention.
 template <typename Weights, int kRanks>
-__global__ void __launch_bounds__(kThreads + 32, 2)
+__global__ void __launch_bounds__(kBlockThreads, 2)
     layer_tail_gemm_kernel(const __grid_constant__ Params p) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   extern __shared__ __align__(128) unsigned char memory[];
@@ -432,7 +437,7 @@ void with_ranks(int num_ranks, const Body& body) {
 template <typename Weights, int kRanks>
 void launch(const LaunchContext& context, int num_blocks, const Params& p) {
   const LaunchShape shape = {.grid = static_cast<unsigned>(num_blocks),
-                             .block = kThreads + 32,
+                             .block = kBlockThreads,
                              .shared_bytes = shared_layout(p).num_bytes,
                              .overlap_start = context.overlap_start,
                              .cooperative = true};

@@ -1,5 +1,6 @@
-// The layer tail with packed weights of 4 bits (layer_tail_kernel.cuh). Tensor cores multiply
-// bytes: unpacking integers to bytes takes 3 instructions per 8 weights, to numbers of x's type 8.
+// The layer tail with packed weights of 4 bits (layer_tail_kernel.cuh). Weights become signed bytes
+// for the tensor cores, which takes 3 instructions per 8 weights. Converting them to F16 or BF16
+// takes 8.
 #include <math_constants.h>
 
 #include "cuda/base/memory.h"
@@ -15,10 +16,10 @@ using namespace packed;
 template <typename T, bool kHasZeros>
 struct PackedWeights;
 
-// x as integers of four digits (DigitRow). An instruction multiplies the bytes of weights by 8
-// columns; a row of x needs only one of them, so its digits are four. The sum over a step of 32
-// columns is exact. What is below 2^-30 of the step's largest number is lost, which F32 sums lose
-// too.
+// x as integers of four signed 8-bit digits (DigitRow). The instruction multiplies bytes of weights
+// by 8 columns of its B operand. A single row of x would leave 7 of them empty; its digits fill four.
+// Sums over a step of 32 columns are exact. Each number is rounded to a multiple of 2^-30 of the
+// largest in its step.
 //
 // Each thread block writes the digits of the columns that it computes, and loads all others after
 // the grid barrier with one bulk copy.
@@ -209,9 +210,10 @@ class Digits {
 
 // Panels of packed weights; a segment is a block. Each warp adds up its blocks of a panel, and the
 // warps' sums are added in order. If several thread blocks have blocks of a column, the first one
-// completes it: the others compute their parts at the beginning of the phase and send them to it,
-// and it adds them at the end. A word of an inbox is kEmptyWord except between sending and taking.
-// Only the same phase of a later kernel sends the same word again.
+// owns it: the others compute their parts at the beginning of the phase and send them to it, and it
+// adds them at the end. A word of an inbox is kEmptyWord except between sending and taking. It is
+// used once per kernel, and the owner has emptied it before a thread block of the next kernel sends
+// to it.
 template <typename T, bool kHasZeros>
 struct PackedWeights {
   using Element = T;
@@ -446,7 +448,7 @@ struct PackedWeights {
       }
       const int first = panel * range.row_segments;
       const int end = first + range.row_segments;
-      BlockEnds other = range.ends;
+      RangeEnds other = range.ends;
       for (int block = static_cast<int>(blockIdx.x) + 1; other.end < end; ++block) {
         const int block_first = other.end;
         other.advance();
