@@ -132,8 +132,7 @@ TEST(Embedding, OfAGgufFileIsThatOfTransformers) {
   const auto with_pooling = [&](std::optional<uint32_t> pooling) {
     source.pooling = pooling;
     EngineConfig model = embedding_config();
-    model.model =
-        scratch.write("m.gguf", convert_to_gguf(source, "qwen3", testing::GgufMatrices::kAsStored));
+    model.model = scratch.write("m.gguf", convert_to_gguf(source, "qwen3", testing::kAsStored));
     return model;
   };
   const auto engine = make_engine(with_pooling(3));

@@ -18,8 +18,7 @@ std::vector<QuantizedModel> write_quantized_models(const ScratchDirectory& direc
       read_file(source_path("models/quire-abacus/model.safetensors"), size_t{64} << 20).value();
   const std::span<const std::byte> bytes = std::as_bytes(std::span(weights));
   std::vector<QuantizedModel> models;
-  for (const auto& [name, matrices] :
-       {std::pair("q8_0", GgufMatrices::kQ8_0), std::pair("q4_k", GgufMatrices::kQ4_K)}) {
+  for (const auto& [name, matrices] : {std::pair("q8_0", "Q8_0"), std::pair("q4_k", "Q4_K")}) {
     models.push_back({name, directory.write(std::string(name) + ".gguf",
                                             convert_to_gguf({config, bytes}, "llama", matrices))});
   }

@@ -309,8 +309,7 @@ TEST(TensorParallel, RefusesToCutGroupsAndColumnsInTheirOrder) {
 // Rows of 128 numbers or more are blocks of 32 that the border between two ranks does not cut.
 TEST(TensorParallel, DividesGgufBlocks) {
   const testing::SourceModel embedded = testing::abacus_model();
-  for (const testing::GgufMatrices matrices :
-       {testing::GgufMatrices::kQ8_0, testing::GgufMatrices::kQ4_0, testing::GgufMatrices::kQ4_K}) {
+  for (const std::string_view matrices : {"Q8_0", "Q4_0", "Q4_K"}) {
     const ScratchDirectory scratch;
     EngineConfig config;
     config.model = scratch.write(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -91,15 +92,9 @@ void pair_rows(std::vector<float>& values, size_t rows, size_t heads) {
   }
 }
 
-std::string pack_16_bits(const std::vector<float>& values, uint16_t (*round)(float)) {
-  std::string bytes;
-  for (const float value : values) bytes += GgufWriter::raw(round(value));
-  return bytes;
-}
-
 class Converter {
  public:
-  Converter(const GgufSource& source, std::string_view architecture, GgufMatrices matrices)
+  Converter(const GgufSource& source, std::string_view architecture, std::string_view matrices)
       : source_(source),
         architecture_(architecture),
         matrices_(matrices),
@@ -150,7 +145,7 @@ class Converter {
 
   GgufSource source_;
   std::string_view architecture_;
-  GgufMatrices matrices_;
+  std::string_view matrices_;
   JsonDocument document_;
   GgufWriter writer_;
   // The matrices of experts, by the file's name of their stack and by expert.
@@ -427,46 +422,47 @@ void Converter::write_latent(const Floats& tensor) {
   write_tensor(values);
 }
 
-// The type of a matrix with rows of this many elements. As llama.cpp's tools do, a type whose
-// blocks do not fit the rows is replaced by one of smaller blocks.
-const GgufBlockType* quantized_type(GgufMatrices matrices, int64_t columns) {
-  const bool has_4_bits = matrices == GgufMatrices::kQ4_0 || matrices == GgufMatrices::kQ4_K;
-  const bool has_blocks = matrices >= GgufMatrices::kQ8_0 && columns % 32 == 0;
-  if (!has_blocks) return nullptr;
-  if (matrices == GgufMatrices::kQ4_K && columns % 256 == 0) return &gguf_type("Q4_K");
-  if (matrices == GgufMatrices::kQ6_K && columns % 256 == 0) return &gguf_type("Q6_K");
-  return &gguf_type(has_4_bits ? "Q4_0" : "Q8_0");
+// The type of a matrix with rows of this many elements; null if none of its blocks fit. As
+// llama.cpp's tools do, a type whose blocks of 256 do not fit the rows is replaced by one of blocks
+// of 32.
+const GgufBlockType* type_of_rows(std::string_view matrices, int64_t columns) {
+  constexpr auto kSmaller =
+      std::to_array<std::pair<std::string_view, std::string_view>>({{"Q2_K", "IQ4_NL"},
+                                                                    {"Q3_K", "IQ4_NL"},
+                                                                    {"IQ4_XS", "IQ4_NL"},
+                                                                    {"Q4_K", "Q4_0"},
+                                                                    {"Q5_K", "Q5_1"},
+                                                                    {"Q6_K", "Q8_0"}});
+  const auto fits = [&](const GgufBlockType& type) { return columns % type.block_elements == 0; };
+  if (fits(gguf_type(matrices))) return &gguf_type(matrices);
+  const auto smaller =
+      std::ranges::find(kSmaller, matrices, &std::pair<std::string_view, std::string_view>::first);
+  if (smaller == kSmaller.end() || !fits(gguf_type(smaller->second))) return nullptr;
+  return &gguf_type(smaller->second);
 }
 
 void Converter::write_tensor(const Floats& tensor) {
   const bool is_matrix = tensor.shape.size() > 1;
   const bool is_router = tensor.name.find("ffn_gate_inp") != std::string::npos;
-  const bool keeps_type = matrices_ == GgufMatrices::kAsStored;
-  const auto write_16_bits = [&](uint32_t type, uint16_t (*round)(float)) {
-    writer_.tensor(tensor.name, tensor.shape, type, pack_16_bits(tensor.values, round));
-  };
   const bool is_f16 = std::ranges::any_of(source_.f16, [&](const std::string& part) {
     return tensor.name.find(part) != std::string::npos;
   });
-  if (!is_matrix || is_router || matrices_ == GgufMatrices::kF32) {
-    writer_.floats(tensor.name, tensor.shape, tensor.values);
-  } else if (is_f16) {
-    write_16_bits(1, f32_to_f16);
-  } else if (const auto* const type = quantized_type(matrices_, tensor.shape.back())) {
-    writer_.tensor(tensor.name, tensor.shape, type->id, quantize(*type, tensor.values));
-  } else if (keeps_type && tensor.dtype == "F32") {
-    writer_.floats(tensor.name, tensor.shape, tensor.values);
-  } else if (keeps_type && tensor.dtype == "BF16") {
-    write_16_bits(30, f32_to_bf16);
-  } else {
-    write_16_bits(1, f32_to_f16);
+  const std::string_view matrices =
+      matrices_ == kAsStored ? std::string_view(tensor.dtype) : matrices_;
+  const GgufBlockType* type = &gguf_type("F16");
+  if (!is_matrix || is_router) {
+    type = &gguf_type("F32");
+  } else if (!is_f16) {
+    const GgufBlockType* const fitting = type_of_rows(matrices, tensor.shape.back());
+    if (fitting != nullptr) type = fitting;
   }
+  writer_.tensor(tensor.name, tensor.shape, type->id, quantize(*type, tensor.values));
 }
 
 }  // namespace
 
 std::string convert_to_gguf(const GgufSource& source, std::string_view architecture,
-                            GgufMatrices matrices) {
+                            std::string_view matrices) {
   return Converter(source, architecture, matrices).convert();
 }
 

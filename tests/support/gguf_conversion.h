@@ -10,8 +10,8 @@
 
 namespace quire::testing {
 
-// Quantized types last. Rows that are not whole blocks get a type of smaller blocks, or F16.
-enum class GgufMatrices { kAsStored, kF32, kF16, kQ8_0, kQ4_0, kQ4_K, kQ6_K };
+// The types that matrices have in the checkpoint, in place of one type for all.
+inline constexpr std::string_view kAsStored = {};
 
 struct GgufSource {
   std::string_view config_json;
@@ -29,8 +29,10 @@ struct GgufSource {
   std::vector<std::string> f16 = {};
 };
 
-// The bytes of the file. `architecture` is llama.cpp's name.
+// Returns the bytes of the file. `architecture` is llama.cpp's name, and `matrices` its name of the
+// matrices' type, for example "Q8_0", or kAsStored. Rows that are not whole blocks of the type get
+// one of smaller blocks, or F16.
 std::string convert_to_gguf(const GgufSource& source, std::string_view architecture,
-                            GgufMatrices matrices);
+                            std::string_view matrices);
 
 }  // namespace quire::testing

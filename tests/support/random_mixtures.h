@@ -84,7 +84,7 @@ inline std::vector<std::byte> random_weights(const ModelConfig& config) {
 }
 
 // f16: as GgufSource::f16.
-inline std::string gguf_of(const RandomModel& model, GgufMatrices matrices,
+inline std::string gguf_of(const RandomModel& model, std::string_view matrices,
                            const std::vector<std::string>& f16 = {}) {
   const std::vector<std::byte> weights = random_weights(parse(model));
   GgufSource source = {model.config, weights};

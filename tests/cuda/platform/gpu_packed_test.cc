@@ -130,7 +130,7 @@ INSTANTIATE_TEST_SUITE_P(
 struct MixtureFormat {
   const char* name;
   const char* model;  // one of random_models()
-  std::variant<testing::GgufMatrices, IntegerFormat> matrices;
+  std::variant<std::string_view, IntegerFormat> matrices;
   bool is_mixed = false;  // a matrix of one expert is not quantized, so its layer is expanded
 };
 
@@ -165,7 +165,7 @@ class GpuPackedExperts : public testing::GpuTest,
 
  private:
   void write(const testing::RandomModel& model) {
-    if (const auto* matrices = std::get_if<testing::GgufMatrices>(&GetParam().matrices)) {
+    if (const auto* matrices = std::get_if<std::string_view>(&GetParam().matrices)) {
       model_ = directory_.write("m.gguf", testing::gguf_of(model, *matrices));
       return;
     }
@@ -205,10 +205,10 @@ TEST_P(GpuPackedExperts, LogProbabilitiesOfPromptsAreNearTheCpus) {
 INSTANTIATE_TEST_SUITE_P(
     Formats, GpuPackedExperts,
     ::testing::Values(
-        MixtureFormat{"MixtralQ4_K", "mixtral", testing::GgufMatrices::kQ4_K},
-        MixtureFormat{"Qwen3Q4_K", "qwen3_moe", testing::GgufMatrices::kQ4_K},
-        MixtureFormat{"Qwen3Q8_0", "qwen3_moe", testing::GgufMatrices::kQ8_0},
-        MixtureFormat{"DeepseekV2Q4_0", "deepseek_v2", testing::GgufMatrices::kQ4_0},
+        MixtureFormat{"MixtralQ4_K", "mixtral", "Q4_K"},
+        MixtureFormat{"Qwen3Q4_K", "qwen3_moe", "Q4_K"},
+        MixtureFormat{"Qwen3Q8_0", "qwen3_moe", "Q8_0"},
+        MixtureFormat{"DeepseekV2Q4_0", "deepseek_v2", "Q4_0"},
         MixtureFormat{"Qwen3W4A16", "qwen3_moe",
                       IntegerFormat{.tool = IntegerTool::kCompressedPack,
                                     .bits = 4,
