@@ -4,12 +4,19 @@
     pip install llama-cpp-python==0.3.36 gguf==0.19.0 numpy==2.4.6      # built from source, for this CPU
     python bench/peers/llama_cpp_compare.py --work /tmp/peers --stories15m DIR
 
+Or with ik_llama.cpp, whose wheel has AVX2 only, and with the 8B shape, of which two copies must fit into
+the memory:
+
+    pip install --no-binary :all: --no-deps ik-llama-cpp-python==0.1.5
+    python bench/peers/llama_cpp_compare.py --work /tmp/peers --peer ik_llama_cpp --models llama-8b \\
+        --dtypes q4_k_m
+
 Both programs stay loaded, each in its own process, and take turns, because the speed of shared
 machines drifts. For each case, a round is a plain read of the weights' bytes, then Quire, then
-llama.cpp. A figure is the median over the rounds; a ratio is the median over the rounds' ratios.
+the peer. A figure is the median over the rounds; a ratio is the median over the rounds' ratios.
 Times cover whole steps:
 scheduling, model, attention and the greedy choice in Quire; llama_decode and the greedy choice in
-llama.cpp, in the better of its two flash-attention settings.
+the peer, in the better of its two flash-attention settings.
 """
 
 import argparse
@@ -22,11 +29,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from llama_cpp_models import QUANTIZED, Model, make_model
+from llama_cpp_models import FILE_TYPES, QUANTIZED, SHAPES, Model, make_model
 
 HERE = Path(__file__).parent
 CONTEXT = 2048
-# The type of the activations to which Quire rounds as llama.cpp does, by the type of the weights.
+# The type of the activations to which Quire rounds as the peers do, by the type of the weights.
 ROUNDED = {"bf16": "bf16"} | dict.fromkeys(QUANTIZED, "int8")
 
 
@@ -116,12 +123,12 @@ def summarize(model: str, dtype: str, case: Case, rounds: list[Round], weight_by
     ratio = statistics.median(r.quire / getattr(r, better) for r in rounds)
     row: dict[str, Any] = {"model": model, "dtype": dtype, "case": case.name,
                            "quire": statistics.median(r.quire for r in rounds),
-                           "llama_cpp_flash": flash, "llama_cpp_no_flash": no_flash,
+                           "peer_flash": flash, "peer_no_flash": no_flash,
                            "ratio": ratio, "bar": case.bars[dtype]}
     if case.num_seqs == 1 and not case.is_prefill:
         row["plain_read_gb_s"] = statistics.median(weight_bytes / r.read_s / 1e9 for r in rounds)
         row["quire_share_of_read"] = statistics.median(r.quire * r.read_s for r in rounds)
-        row["llama_cpp_share_of_read"] = statistics.median(getattr(r, better) * r.read_s for r in rounds)
+        row["peer_share_of_read"] = statistics.median(getattr(r, better) * r.read_s for r in rounds)
     return row | {"rounds": [asdict(r) for r in rounds]}
 
 
@@ -130,13 +137,13 @@ def verdict(value: float, bar: float) -> str:
 
 
 def print_row(row: dict[str, Any]) -> None:
-    print(f"{row['model']:10} {row['dtype']:4} {row['case']:26} {row['quire']:9.1f} {row['llama_cpp_flash']:9.1f} "
-          f"{row['llama_cpp_no_flash']:9.1f} {row['ratio']:6.2f}x {row['bar']:5.2f} "
+    print(f"{row['model']:10} {row['dtype']:4} {row['case']:26} {row['quire']:9.1f} {row['peer_flash']:9.1f} "
+          f"{row['peer_no_flash']:9.1f} {row['ratio']:6.2f}x {row['bar']:5.2f} "
           f"{verdict(row['ratio'], row['bar'])}", flush=True)
-    if row["model"] == "llama-1b" and row["case"] == "decode, 1 sequence":
+    if row["model"] in SHAPES and row["case"] == "decode, 1 sequence":
         share = row["quire_share_of_read"]
         print(f"{'':16} of a plain read ({row['plain_read_gb_s']:.1f} GB/s): quire {share:.1%}, "
-              f"llama.cpp {row['llama_cpp_share_of_read']:.1%}; bar 85% {verdict(share, 0.85)}", flush=True)
+              f"peer {row['peer_share_of_read']:.1%}; bar 88% {verdict(share, 0.88)}", flush=True)
 
 
 def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str, Any]]:
@@ -147,7 +154,8 @@ def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str
         weights += ["--cpu-activations", ROUNDED[dtype]]
     quire = Program([str(args.bench), "--model", str(model.config), *weights, "--threads", threads,
                      "--max-model-len", str(CONTEXT)], args.nice)
-    peer = Program([sys.executable, str(HERE / "llama_cpp_worker.py"), str(model.gguf), threads], args.nice)
+    peer = Program([sys.executable, str(HERE / "llama_cpp_worker.py"), args.peer, str(model.gguf), threads],
+                   args.nice)
     rows = []
     for case in cases(129 if is_small else 17):
         if args.case not in case.name:
@@ -163,24 +171,27 @@ def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--work", type=Path, required=True, help="where the models are made (5 GB)")
-    parser.add_argument("--stories15m", type=Path, required=True, help="the checkpoint's folder")
+    parser.add_argument("--work", type=Path, required=True, help="where the models are made (5 GB; 8B: 30 GB)")
+    parser.add_argument("--stories15m", type=Path, help="the checkpoint's folder")
+    parser.add_argument("--peer", choices=["llama_cpp", "ik_llama_cpp"], default="llama_cpp", help="its package")
     parser.add_argument("--bench", type=Path, default=HERE.parents[1] / "build/bench/bench_engine")
-    parser.add_argument("--models", nargs="+", choices=["stories15M", "llama-1b"], default=["stories15M", "llama-1b"])
-    parser.add_argument("--dtypes", nargs="+", choices=["f16", "bf16", *QUANTIZED], default=["f16", "bf16"])
+    parser.add_argument("--models", nargs="+", choices=["stories15M", *SHAPES], default=["stories15M", "llama-1b"])
+    parser.add_argument("--dtypes", nargs="+", choices=[*FILE_TYPES, *QUANTIZED], default=["f16", "bf16"])
     parser.add_argument("--exact-activations", dest="rounds_activations", action="store_false",
-                        help="Quire keeps them in F32; llama.cpp always rounds them to the weights' type or 8 bits")
+                        help="Quire keeps them in F32; the peers always round them to the weights' type or 8 bits")
     parser.add_argument("--case", default="", help="only cases with this in their name")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5, help="three times as many of the small model")
     parser.add_argument("--nice", type=int, default=0, help="of both programs; below zero needs root")
     parser.add_argument("--json", type=Path, help="write all figures here")
     args = parser.parse_args()
+    if "stories15M" in args.models and args.stories15m is None:
+        parser.error("stories15M needs --stories15m")
     print(f"{'model':10} {'type':4} {'tokens/s':26} {'quire':>9} {'flash':>9} {'no flash':>9} {'ratio':>7} {'bar':>5}")
     rows: list[dict[str, Any]] = []
     for name in args.models:
         for dtype in args.dtypes:
-            model = make_model(name, dtype, args.work, args.stories15m, CONTEXT)
+            model = make_model(name, dtype, args.work, args.stories15m, CONTEXT, args.peer)
             rows += compare(model, dtype, args)
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)

@@ -1,5 +1,6 @@
-"""The models of the comparison: a config.json for Quire and a GGUF file for llama.cpp of one shape."""
+"""The models of the comparison: a config.json for Quire and a GGUF file for the peer of one shape."""
 
+import importlib
 import json
 import struct
 from dataclasses import dataclass
@@ -7,7 +8,6 @@ from pathlib import Path
 from typing import Any, Callable
 
 import gguf
-import llama_cpp
 import numpy as np
 
 LLAMA_1B: dict[str, Any] = {
@@ -17,9 +17,11 @@ LLAMA_1B: dict[str, Any] = {
     "rms_norm_eps": 1e-5, "rope_theta": 500000.0, "rope_scaling": None, "hidden_act": "silu",
     "tie_word_embeddings": True, "bos_token_id": 128000, "eos_token_id": 128001,
     "attention_bias": False, "mlp_bias": False}
+LLAMA_8B = LLAMA_1B | {"hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32, "head_dim": 128,
+                        "tie_word_embeddings": False}
+SHAPES = {"llama-1b": LLAMA_1B, "llama-8b": LLAMA_8B}
 FILE_TYPES = {"f16": gguf.LlamaFileType.MOSTLY_F16, "bf16": gguf.LlamaFileType.MOSTLY_BF16}
-QUANTIZED = {"q8_0": llama_cpp.LLAMA_FTYPE_MOSTLY_Q8_0, "q4_k_m": llama_cpp.LLAMA_FTYPE_MOSTLY_Q4_K_M,
-             "q4_0": llama_cpp.LLAMA_FTYPE_MOSTLY_Q4_0}
+QUANTIZED = ["q8_0", "q4_k_m", "q4_0"]
 
 Weights = Callable[[str, tuple[int, ...]], np.ndarray]  # HF's name and shape â†’ F32 values
 
@@ -28,7 +30,7 @@ Weights = Callable[[str, tuple[int, ...]], np.ndarray]  # HF's name and shape â†
 class Model:
     name: str
     config: Path  # for Quire: config.json, or the GGUF file
-    gguf: Path  # for llama.cpp
+    gguf: Path  # for the peer
 
 
 def dummy_weights(seed: int) -> Weights:
@@ -108,6 +110,8 @@ def write_gguf(path: Path, config: dict[str, Any], dtype: str, weights: Weights,
     tensors = [("token_embd.weight", "model.embed_tokens.weight",
                 (config["vocab_size"], config["hidden_size"]), 0),
                ("output_norm.weight", "model.norm.weight", (config["hidden_size"],), 0)]
+    if not config["tie_word_embeddings"]:
+        tensors.append(("output.weight", "lm_head.weight", (config["vocab_size"], config["hidden_size"]), 0))
     for layer in range(config["num_hidden_layers"]):
         tensors += layer_tensors(config, layer)
     for name, source, shape, rotated in tensors:
@@ -126,33 +130,37 @@ def write_gguf(path: Path, config: dict[str, Any], dtype: str, weights: Weights,
     writer.close()
 
 
-def quantized_model(plain: Model, dtype: str, work: Path) -> Model:
-    """Quantizes the GGUF file of a plain model as llama.cpp does, unless it is there."""
-    model = Model(plain.name, work / f"{plain.name}-{dtype}.gguf", work / f"{plain.name}-{dtype}.gguf")
-    if not model.gguf.exists():
-        params = llama_cpp.llama_model_quantize_default_params()
-        params.ftype = QUANTIZED[dtype]
-        partial = model.gguf.with_suffix(".partial")
-        status = llama_cpp.llama_model_quantize(str(plain.gguf).encode(), str(partial).encode(), params)
-        if status != 0:
-            raise RuntimeError(f"llama_model_quantize failed with {status}")
-        partial.rename(model.gguf)
-    return model
+def quantize(peer: str, plain: Path, out: Path, dtype: str) -> None:
+    """Quantizes a GGUF file by the tool of the peer's package."""
+    if peer == "ik_llama_cpp":
+        importlib.import_module("ik_llama_cpp.quantize").quantize(plain, out, dtype.upper())
+        return
+    llama_cpp = importlib.import_module("llama_cpp")
+    params = llama_cpp.llama_model_quantize_default_params()
+    params.ftype = getattr(llama_cpp, f"LLAMA_FTYPE_MOSTLY_{dtype.upper()}")
+    status = llama_cpp.llama_model_quantize(str(plain).encode(), str(out).encode(), params)
+    if status != 0:
+        raise RuntimeError(f"llama_model_quantize failed with {status}")
 
 
-def make_model(name: str, dtype: str, work: Path, stories15m: Path, context: int) -> Model:
+def make_model(name: str, dtype: str, work: Path, stories15m: Path | None, context: int, peer: str) -> Model:
     """Writes the missing files of one model. The GGUF has tied embeddings once."""
     work.mkdir(parents=True, exist_ok=True)
+    file = work / f"{name}-{dtype}.gguf"
+    partial = file.with_suffix(".partial")
     if dtype in QUANTIZED:
-        plain = make_model(name, "f16", work, stories15m, context)
-        return quantized_model(plain, dtype, work)
-    is_stories = name == "stories15M"
-    config = json.loads((stories15m / "config.json").read_text()) if is_stories else LLAMA_1B
-    model = Model(name, work / f"{name}.json", work / f"{name}-{dtype}.gguf")
+        if not file.exists():
+            quantize(peer, make_model(name, "f16", work, stories15m, context, peer).gguf, partial, dtype)
+            partial.rename(file)
+        return Model(name, file, file)
+    if stories15m is not None and name == "stories15M":
+        config = json.loads((stories15m / "config.json").read_text())
+        weights = safetensors_weights(stories15m / "model.safetensors")
+    else:
+        config, weights = SHAPES[name], dummy_weights(0)
+    model = Model(name, work / f"{name}.json", file)
     model.config.write_text(json.dumps(config, indent=2))
-    if not model.gguf.exists():
-        weights = safetensors_weights(stories15m / "model.safetensors") if is_stories else dummy_weights(0)
-        partial = model.gguf.with_suffix(".partial")
+    if not file.exists():
         write_gguf(partial, config, dtype, weights, context)
-        partial.rename(model.gguf)
+        partial.rename(file)
     return model

@@ -1,6 +1,8 @@
-"""llama.cpp's side of the comparison, in a separate process: replies to the same lines as
-bench_engine, with the times of llama_decode and a greedy choice.
+"""The peer's side of the comparison, in a separate process: replies to the same lines as
+bench_engine, with the times of llama_decode and a greedy choice. The peer is the package llama_cpp or
+ik_llama_cpp, a fork with kernels of its own for quantized weights.
 
+    llama_cpp_worker.py PACKAGE FILE.gguf THREADS
     run NUM_SEQS PROMPT_LEN OUTPUT_LEN SEED FLASH   →  {"prefill_s", "decode_tokens", "decode_s"}
 
 A context has as many sequences as the workload, each with its own cache (kv_unified off), which is
@@ -8,6 +10,7 @@ llama.cpp's faster mode. The last prompt of a context is computed only once.
 """
 
 import ctypes
+import importlib
 import json
 import sys
 import time
@@ -16,12 +19,67 @@ from typing import Any
 
 import numpy as np
 
-sys.path = [path for path in sys.path if not path.endswith("bench/peers")]
-import llama_cpp as lib  # noqa: E402  (the package, not a file of this folder)
+sys.path = [path for path in sys.path if not path.endswith("bench/peers")]  # the packages, not files of this folder
+
+
+class LlamaCpp:
+    """The C interface, with the names of llama-cpp-python."""
+
+    def __init__(self) -> None:
+        package = importlib.import_module("llama_cpp")
+        self.lib: Any = package
+        self.version = package.__version__
+
+    def set_flash(self, params: Any, flash: bool) -> None:
+        params.flash_attn_type = int(flash)  # LLAMA_FLASH_ATTN_TYPE_{DISABLED,ENABLED}
+        params.kv_unified = False
+
+    def set_log(self, callback: Any) -> Any:
+        kept = self.lib.llama_log_callback(callback)
+        self.lib.llama_log_set(kept, None)
+        return kept  # must outlive the library's use of it
+
+    def remove(self, context: Any, first_position: int) -> None:
+        self.lib.llama_memory_seq_rm(self.lib.llama_get_memory(context), -1, first_position, -1)
+
+    def system(self) -> str:
+        return self.lib.llama_print_system_info().decode()
+
+
+class IkLlamaCpp:
+    """The same of ik-llama-cpp-python, which binds only a part of an older interface."""
+
+    def __init__(self) -> None:
+        self.version = importlib.import_module("ik_llama_cpp").__version__
+        self.lib: Any = importlib.import_module("ik_llama_cpp._ctypes_api")
+        functions = self.lib._lib
+        functions.llama_get_logits.argtypes = [ctypes.c_void_p]
+        functions.llama_get_logits.restype = ctypes.POINTER(ctypes.c_float)
+        functions.llama_kv_cache_seq_rm.argtypes = [ctypes.c_void_p] + [ctypes.c_int32] * 3
+        functions.llama_print_system_info.restype = ctypes.c_char_p
+        self.lib.llama_get_logits = functions.llama_get_logits
+
+    def set_flash(self, params: Any, flash: bool) -> None:
+        params.flash_attn = flash
+
+    def set_log(self, callback: Any) -> Any:
+        kept = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(callback)
+        self.lib._lib.llama_log_set(kept, None)
+        return kept
+
+    def remove(self, context: Any, first_position: int) -> None:
+        self.lib._lib.llama_kv_cache_seq_rm(context, -1, first_position, -1)
+
+    def system(self) -> str:
+        return self.lib._lib.llama_print_system_info().decode()
+
+
+PACKAGES = {"llama_cpp": LlamaCpp, "ik_llama_cpp": IkLlamaCpp}
 
 
 @dataclass
 class Context:
+    lib: Any
     handle: Any
     num_seqs: int
     vocab_size: int
@@ -42,9 +100,9 @@ class Context:
                 n += 1
         batch.n_tokens = n
         start = time.perf_counter()
-        if lib.llama_decode(self.handle, batch) != 0:
+        if self.lib.llama_decode(self.handle, batch) != 0:
             raise RuntimeError("llama_decode failed")
-        logits = lib.llama_get_logits(self.handle)
+        logits = self.lib.llama_get_logits(self.handle)
         address = ctypes.addressof(logits.contents)
         size = self.num_seqs * self.vocab_size
         view = np.frombuffer((ctypes.c_float * size).from_address(address), np.float32)
@@ -53,39 +111,38 @@ class Context:
 
 
 class Worker:
-    def __init__(self, path: str, threads: int) -> None:
+    def __init__(self, package: str, path: str, threads: int) -> None:
+        self.peer = PACKAGES[package]()
+        self.lib = lib = self.peer.lib
         self.threads = threads
         lib.llama_backend_init()
-        quiet = lib.llama_log_callback(lambda level, text, data: None)
-        lib.llama_log_set(quiet, None)
-        self.quiet = quiet  # must outlive the library's use of it
+        self.log = self.peer.set_log(lambda level, text, data: None)
         params = lib.llama_model_default_params()
         params.use_mmap = False  # uses anonymous memory, as Quire's weights do
         self.model = lib.llama_model_load_from_file(path.encode(), params)
         if not self.model:
-            raise RuntimeError(f"llama.cpp cannot load {path}")
+            raise RuntimeError(f"{package} cannot load {path}")
         self.vocab_size = lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self.model))
         self.contexts: dict[tuple[int, int, bool], Context] = {}
 
     def context(self, num_seqs: int, length: int, flash: bool) -> Context:
         key = (num_seqs, length, flash)
         if key not in self.contexts:
-            params = lib.llama_context_default_params()
+            params = self.lib.llama_context_default_params()
             params.n_ctx = num_seqs * length
             params.n_batch = params.n_ubatch = 512
             params.n_seq_max = num_seqs
             params.n_threads = params.n_threads_batch = self.threads
-            params.flash_attn_type = int(flash)  # LLAMA_FLASH_ATTN_TYPE_{DISABLED,ENABLED}
-            params.kv_unified = False
-            handle = lib.llama_init_from_model(self.model, params)
+            self.peer.set_flash(params, flash)
+            handle = self.lib.llama_init_from_model(self.model, params)
             if not handle:
-                raise RuntimeError(f"llama.cpp cannot make a context of {params.n_ctx} tokens")
-            self.contexts[key] = Context(handle, num_seqs, self.vocab_size, lib.llama_batch_init(512, 0, 1))
+                raise RuntimeError(f"the peer cannot make a context of {params.n_ctx} tokens")
+            self.contexts[key] = Context(self.lib, handle, num_seqs, self.vocab_size,
+                                         self.lib.llama_batch_init(512, 0, 1))
         return self.contexts[key]
 
     def prefill(self, context: Context, prompt_len: int, seed: int) -> float:
-        memory = lib.llama_get_memory(context.handle)
-        lib.llama_memory_clear(memory, False)
+        self.peer.remove(context.handle, 0)
         ids = np.random.default_rng(seed).integers(0, self.vocab_size, (context.num_seqs, prompt_len))
         elapsed, chunk = 0.0, 512 // context.num_seqs
         for begin in range(0, prompt_len, chunk):
@@ -101,14 +158,14 @@ class Worker:
         if context.prompt_key != (prompt_len, seed):
             prefill_s = self.prefill(context, prompt_len, seed)
         else:
-            lib.llama_memory_seq_rm(lib.llama_get_memory(context.handle), -1, prompt_len, -1)
+            self.peer.remove(context.handle, prompt_len)
         decode_s = sum(context.decode(context.next_ids[:, None], prompt_len + i, 1) for i in range(output_len - 1))
         return {"prefill_s": prefill_s, "decode_tokens": num_seqs * (output_len - 1), "decode_s": decode_s}
 
 
 def main() -> None:
-    worker = Worker(sys.argv[1], int(sys.argv[2]))
-    print(json.dumps({"system": lib.llama_print_system_info().decode(), "version": lib.__version__}), flush=True)
+    worker = Worker(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    print(json.dumps({"system": worker.peer.system(), "version": worker.peer.version}), flush=True)
     for line in sys.stdin:
         num_seqs, prompt_len, output_len, seed, flash = map(int, line.split()[1:])
         print(json.dumps(worker.run(num_seqs, prompt_len, output_len, seed, bool(flash))), flush=True)
