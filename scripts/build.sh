@@ -5,10 +5,19 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+chosen=${QUIRE_CUDA:-$(sed -n 's/^QUIRE_CUDA:[A-Z]*=//p' build/CMakeCache.txt 2>/dev/null || true)}
+if command -v "${CUDACXX:-nvcc}" >/dev/null; then
+  if [[ $chosen != OFF ]]; then
+    here=$([[ -e /dev/nvidia0 ]] || echo ", though no GPU is here")
+    echo "nvcc was found: building with the CUDA engine$here, up to 40 minutes on two cores;" \
+      "QUIRE_CUDA=OFF leaves it out" >&2
+  elif [[ -z ${QUIRE_CUDA:-} ]]; then
+    echo "building without the CUDA engine, as chosen before; QUIRE_CUDA=AUTO builds it" >&2
+  fi
+fi
 scripts/install_deps.sh
 architectures=$(cmake --preset release -DQUIRE_TESTS=OFF ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
   ${QUIRE_CUDA_ARCHITECTURES:+-DQUIRE_CUDA_ARCHITECTURES="$QUIRE_CUDA_ARCHITECTURES"} |
   sed -n 's/^-- CUDA architectures: //p')
-[[ -z $architectures ]] || echo "building with the CUDA engine for $architectures: up to 40 minutes on two cores;" \
-  "QUIRE_CUDA=OFF leaves it out" >&2
+[[ -z $architectures ]] || echo "CUDA architectures: $architectures" >&2
 cmake --build build --target "${@:-quire}"

@@ -16,6 +16,11 @@ constexpr bool kNoValue = false;
 
 constexpr std::string_view kOneDevice =
     "is not supported: --tensor-parallel-size divides a model equally among devices";
+constexpr std::string_view kOnlyText = "is not supported: Quire serves text models; leave it out";
+constexpr std::string_view kWholeOnDevices =
+    "is not supported: a model's weights and its KV cache are all on its devices; leave it out";
+constexpr std::string_view kOneCache =
+    "has no effect: all sequences share one paged KV cache, and prefixes are found block by block";
 constexpr std::string_view kLogLevel =
     "has no effect: --log-level info logs a line per request, warning logs none";
 
@@ -33,9 +38,9 @@ constexpr Row kNamed[] = {
     {{"-c", "--ctx-size", "--context-length", "--num-ctx"}, "--max-model-len", kValue, "--context"},
     {{"--chat-template-file"}, "--chat-template"},
     {{"-sys", "--system-prompt"}, "--system"},
-    {{"-p"}, "--prompt"},
+    {{"-p"}, "--prompt", kValue, "--input-len"},
     {{"-f", "--file"}, "--input", kValue, "--data"},
-    {{"-n", "--n-predict", "--predict", "--num-predict"}, "--max-tokens"},
+    {{"-n", "--n-predict", "--predict", "--num-predict"}, "--max-tokens", kValue, "--output-len"},
     {{"--temp"}, "--temperature"},
     {{"-s", "--random-seed"}, "--seed"},
     {{"--repeat-penalty"}, "--repetition-penalty"},
@@ -52,7 +57,8 @@ constexpr Row kNamed[] = {
     {{"--disable-cuda-graph"}, "--enforce-eager", kNoValue},
     {{"--tp", "--tp-size"}, "--tensor-parallel-size"},
     {{"--dp", "--dp-size"}, "--data-parallel-size"},
-    {{"--threads-http"}, "--num-workers"}};
+    {{"--reasoning-format"}, "--reasoning-parser"},
+    {{"--threads-http", "--api-server-count"}, "--num-workers"}};
 
 constexpr std::string_view kSpeculation =
     "is a key of --speculative-config here, which has the methods ngram, suffix, draft_model, "
@@ -104,8 +110,34 @@ constexpr Row kRefused[] = {
      "is not needed: there is one backend for structured outputs; leave it out"},
     {{"--scheduling-policy", "--schedule-policy"},
      "is not needed: --allow-request-priority alone decides"},
-    {{"--cpu-offload-gb"},
-     "is not supported: a model's weights are all on its devices; leave it out"},
+    {{"--mmproj", "-mm", "--limit-mm-per-prompt", "--mm-processor-kwargs"}, kOnlyText},
+    {{"--rope-scaling", "--rope-scale", "--rope-freq-base", "--rope-freq-scale", "--rope-theta"},
+     "is not supported: expected the values in the model's config.json or GGUF file"},
+    {{"--default-chat-template-kwargs"},
+     "is not supported: chat_template_kwargs is a field of a request"},
+    {{"--logits-processors"},
+     "is not supported: logit_bias and structured_outputs are fields of a request"},
+    {{"--config"}, "is not supported: expected the settings as flags"},
+    {{"--cpu-offload-gb", "-ot", "--override-tensor", "-ncmoe", "--n-cpu-moe",
+      "--kv-transfer-config"},
+     kWholeOnDevices},
+    {{"--kv-offloading-size", "--kv-offloading-backend"}, kWholeOnDevices},
+    {{"-cmoe", "--cpu-moe", "-nkvo", "--no-kv-offload"}, kWholeOnDevices, kNoValue},
+    {{"--enable-expert-parallel", "--enable-ep-moe"},
+     "is not supported: --tensor-parallel-size divides each expert among the devices",
+     kNoValue},
+    {{"--ep", "--ep-size", "--expert-parallel-size"},
+     "is not supported: --tensor-parallel-size divides each expert among the devices"},
+    {{"-dev", "-mg", "--main-gpu"},
+     "is not supported: --device chooses cpu or cuda, and CUDA_VISIBLE_DEVICES the GPUs"},
+    {{"--dist-init-addr"}, "is --master-addr and --master-port here"},
+    {{"--enable-sleep-mode"},
+     "is not supported: stop the server, and start it again when it is needed",
+     kNoValue},
+    {{"--root-path"}, "is not supported: let the proxy remove the prefix of the path"},
+    {{"--ssl-ca-certs"},
+     "is not supported: certificates of clients are not checked; --api-key-file keeps others out"},
+    {{"--log-file"}, "is not needed: the log goes to standard error; redirect it"},
     {{"--num-gpu-blocks-override", "--max-total-tokens"}, "is --kv-cache-memory here, in bytes"},
     {{"-ngl", "--ngl", "--n-gpu-layers", "--gpu-layers", "--num-gpu"},
      "is not needed: a model's layers are all on devices of one kind; expected --device cpu or "
@@ -124,6 +156,9 @@ constexpr Row kRefused[] = {
     {{"-ts", "--tensor-split"}, kOneDevice},
     {{"-O", "-cc", "--compilation-config", "--max-seq-len-to-capture", "--cuda-graph-max-bs"},
      "is not needed: nothing is compiled at the start; --enforce-eager does without CUDA graphs"},
+    {{"-O0", "-O1", "-O2", "-O3"},
+     "is not needed: nothing is compiled at the start; --enforce-eager does without CUDA graphs",
+     kNoValue},
     {{"--keepalive", "--keep-alive"}, "is not needed: quire serve keeps the model until it ends"},
     {{"--verbose", "-v"}, "is --log-level info or debug here", kNoValue}};
 
@@ -151,7 +186,19 @@ constexpr Row kIgnored[] = {
     {{"--swap-space"},
      "has no effect: sequences that do not fit on the device wait or are recomputed"},
     {{"--mlock", "--no-mmap"}, "has no effect: weights stay in memory", kNoValue},
-    {{"--distributed-executor-backend"}, "has no effect: there is one process"},
+    {{"--distributed-executor-backend", "--data-parallel-backend"},
+     "has no effect: there is one process"},
+    {{"--tokenizer-mode"}, "has no effect: there is one tokenizer"},
+    {{"--preemption-mode"}, "has no effect: preempted sequences are recomputed"},
+    {{"--prefix-caching-hash-algo"},
+     "has no effect: blocks have the hashes of vLLM's sha256_cbor, which KV events show"},
+    {{"-kvu", "--kv-unified", "--swa-full"}, kOneCache, kNoValue},
+    {{"--cache-reuse"}, kOneCache},
+    {{"--slots", "--no-slots", "--props"},
+     "has no effect: /metrics and /v1/models are always on",
+     kNoValue},
+    {{"--enable-prompt-tokens-details"}, "has no effect: usage always has them", kNoValue},
+    {{"--max-logprobs"}, "has no effect: requests may ask for up to 20"},
     {{"--enable-torch-compile"}, "has no effect: nothing is compiled at the start", kNoValue},
     {{"--metrics", "--enable-metrics"}, "has no effect: /metrics is always on", kNoValue},
     {{"--skip-server-warmup", "--no-warmup"},
@@ -188,7 +235,7 @@ constexpr ForeignCommands kForeignCommands[] = {
     {{"llama-cli", "llama-run", "main"},
      "is quire chat MODEL here, or quire generate MODEL PROMPT; MODEL may be a GGUF file"},
     {{"llama-bench", "benchmark"},
-     "is quire bench latency MODEL or quire bench throughput MODEL here"},
+     "is quire bench latency MODEL here, with --input-len for -p and --output-len for -n"},
     {{"llama-perplexity", "perplexity"}, "is quire eval perplexity --model MODEL --data TEXT here"},
     {{"convert_hf_to_gguf.py", "convert", "llama-quantize"},
      "is quire quantize --model DIR --to q4_k_m --out FILE.gguf here (f16 and bf16 do not "

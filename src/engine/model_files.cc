@@ -316,7 +316,8 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   ModelFiles files;
   files.name = path.stem().string();
   QUIRE_ASSIGN_OR_RETURN(files.config, read_gguf_config(gguf));
-  // The metadata does not say whether embeddings are normalized; llama.cpp's server normalizes them.
+  // The metadata does not say whether embeddings are normalized; llama.cpp's server normalizes
+  // them.
   if (files.config.embeds) files.embedding = EmbeddingModules{.normalizes = true};
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   files.tokenizer_error = open_gguf_tokenizer(engine, gguf, files);
@@ -432,11 +433,14 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
   QUIRE_ASSIGN_OR_RETURN(files.config, read_model_config(config.path));
   const std::optional<WeightFormat>& format = files.config.format;
   if (uses_dummy_weights(engine) && format && format->packing == Packing::kNone) {
+    const bool is_config_alone = fs::path(engine.model).extension() == ".json";
     return unimplemented(fmt::format(
-        "[model] load_format: got dummy for a quantized checkpoint, {}, with {}, expected auto, or "
-        "packed integers (AWQ, GPTQ or pack-quantized); or take the config.json of the model that "
-        "it was made from, with `quantization` fp8",
-        config.path.string(), describe(*format)));
+        "[model] {} a quantized checkpoint, {}, with {}, expected {}, or the config.json of the "
+        "model that it was made from, with `quantization` fp8",
+        is_config_alone ? "got only the config.json of" : "load_format: got dummy for",
+        config.path.string(), describe(*format),
+        is_config_alone ? "the checkpoint's directory"
+                        : "auto, or packed integers (AWQ, GPTQ or pack-quantized)"));
   }
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
   const fs::path directory = config.path.parent_path();

@@ -88,8 +88,11 @@ constexpr Replacement kReplacements[] = {
     {"/v1/uploads", kNoFiles},
     {"/v1/vector_stores", kNoFiles},
     {"/v1/videos", kOnlyText},
+    {"/apply-template", "use POST /v1/chat/completions/render"},
+    {"/classify", "no classifier is served; ask the model by POST /v1/chat/completions"},
     {"/completion", "use POST /v1/completions"},
     {"/docs", "use GET /openapi.json"},
+    {"/embedding", "use POST /v1/embeddings with an embedding model"},
     {"/generate", "use POST /v1/completions"},
     {"/generate_stream", "use POST /v1/completions with stream"},
     {"/healthz", "use GET /health"},
@@ -97,8 +100,10 @@ constexpr Replacement kReplacements[] = {
     {"/invocations", "use POST /v1/chat/completions"},
     {"/livez", "use GET /health"},
     {"/pooling", "use POST /v1/embeddings with an embedding model"},
+    {"/props", "use GET /v1/models or GET /server_info"},
     {"/readyz", "use GET /ready"},
     {"/redoc", "use GET /openapi.json"},
+    {"/slots", "use GET /metrics"},
 };
 
 }  // namespace
