@@ -12,6 +12,7 @@ llama.cpp's faster mode. The last prompt of a context is computed only once.
 import ctypes
 import importlib
 import json
+import os
 import sys
 import time
 from dataclasses import dataclass, field
@@ -60,7 +61,8 @@ class IkLlamaCpp:
         self.lib.llama_get_logits = functions.llama_get_logits
 
     def set_flash(self, params: Any, flash: bool) -> None:
-        params.flash_attn = flash
+        # With several sequences it aborts: "GGML_ASSERT(S > 0) failed" (0.1.5).
+        params.flash_attn = flash and params.n_seq_max == 1
 
     def set_log(self, callback: Any) -> Any:
         kept = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)(callback)
@@ -164,11 +166,14 @@ class Worker:
 
 
 def main() -> None:
+    replies = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # the packages also print to standard output
     worker = Worker(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    print(json.dumps({"system": worker.peer.system(), "version": worker.peer.version}), flush=True)
+    print(json.dumps({"system": worker.peer.system(), "version": worker.peer.version}), file=replies, flush=True)
     for line in sys.stdin:
         num_seqs, prompt_len, output_len, seed, flash = map(int, line.split()[1:])
-        print(json.dumps(worker.run(num_seqs, prompt_len, output_len, seed, bool(flash))), flush=True)
+        times = worker.run(num_seqs, prompt_len, output_len, seed, bool(flash))
+        print(json.dumps(times), file=replies, flush=True)
 
 
 if __name__ == "__main__":
