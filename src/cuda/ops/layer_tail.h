@@ -162,7 +162,7 @@ struct Params {
   float eps = 0;
   uint64_t* arrivals = nullptr;  // grid barrier; a multiple of gridDim.x between launches
   PeerInboxes peers;             // num_ranks is 0 without ranks
-  // Of packed weights.
+  // Only with packed weights:
   PackedLayout layout;
   int group_shift = 0;           // log2 of the columns of a group
   std::byte* inboxes = nullptr;  // where thread blocks send sums
