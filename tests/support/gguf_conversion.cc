@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <utility>
@@ -426,19 +425,15 @@ void Converter::write_latent(const Floats& tensor) {
 // llama.cpp's tools do, a type whose blocks of 256 do not fit the rows is replaced by one of blocks
 // of 32.
 const GgufBlockType* type_of_rows(std::string_view matrices, int64_t columns) {
-  constexpr auto kSmaller =
-      std::to_array<std::pair<std::string_view, std::string_view>>({{"Q2_K", "IQ4_NL"},
-                                                                    {"Q3_K", "IQ4_NL"},
-                                                                    {"IQ4_XS", "IQ4_NL"},
-                                                                    {"Q4_K", "Q4_0"},
-                                                                    {"Q5_K", "Q5_1"},
-                                                                    {"Q6_K", "Q8_0"}});
-  const auto fits = [&](const GgufBlockType& type) { return columns % type.block_elements == 0; };
-  if (fits(gguf_type(matrices))) return &gguf_type(matrices);
-  const auto smaller =
-      std::ranges::find(kSmaller, matrices, &std::pair<std::string_view, std::string_view>::first);
-  if (smaller == kSmaller.end() || !fits(gguf_type(smaller->second))) return nullptr;
-  return &gguf_type(smaller->second);
+  static const std::map<std::string_view, std::string_view> smaller = {
+      {"Q2_K", "IQ4_NL"}, {"Q3_K", "IQ4_NL"}, {"IQ4_XS", "IQ4_NL"},
+      {"Q4_K", "Q4_0"},   {"Q5_K", "Q5_1"},   {"Q6_K", "Q8_0"}};
+  const auto fits = [&](std::string_view type) {
+    return columns % gguf_type(type).block_elements == 0;
+  };
+  if (fits(matrices)) return &gguf_type(matrices);
+  const auto found = smaller.find(matrices);
+  return found != smaller.end() && fits(found->second) ? &gguf_type(found->second) : nullptr;
 }
 
 void Converter::write_tensor(const Floats& tensor) {

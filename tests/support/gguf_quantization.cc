@@ -37,10 +37,15 @@ void pack_q8_0(std::span<const float> values, std::string& block) {
   for (const float value : values) block += static_cast<char>(steps_of(value, step, -127, 127));
 }
 
+// Appends 4 bits of each of 32 elements: the lower halves of 16 bytes hold the first 16.
+void append_nibbles(const auto& bits, std::string& block) {
+  for (size_t i = 0; i < 16; ++i) block += static_cast<char>(bits(i) | (bits(i + 16) << 4));
+}
+
 void pack_q4_0(std::span<const float> values, std::string& block) {
   const float step = append_half(extreme(values) / -8, block);
   const auto bits = [&](size_t i) { return steps_of(values[i], step, -8, 7) + 8; };
-  for (size_t i = 0; i < 16; ++i) block += static_cast<char>(bits(i) | (bits(i + 16) << 4));
+  append_nibbles(bits, block);
 }
 
 void pack_q4_1(std::span<const float> values, std::string& block) {
@@ -48,7 +53,7 @@ void pack_q4_1(std::span<const float> values, std::string& block) {
   const float step = append_half((most - least) / 15, block);
   const float minimum = append_half(least, block);
   const auto bits = [&](size_t i) { return steps_of(values[i] - minimum, step, 0, 15); };
-  for (size_t i = 0; i < 16; ++i) block += static_cast<char>(bits(i) | (bits(i + 16) << 4));
+  append_nibbles(bits, block);
 }
 
 // The values that the 4 bits of IQ4_NL and IQ4_XS stand for.
@@ -62,7 +67,7 @@ void append_nonlinear(std::span<const float> values, float step, std::string& bl
     const auto distance = [&](int value) { return std::abs(static_cast<float>(value) - steps); };
     return std::ranges::min_element(kNonlinear, {}, distance) - kNonlinear.begin();
   };
-  for (size_t i = 0; i < 16; ++i) block += static_cast<char>(bits(i) | (bits(i + 16) << 4));
+  append_nibbles(bits, block);
 }
 
 void pack_iq4_nl(std::span<const float> values, std::string& block) {

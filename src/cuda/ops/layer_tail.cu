@@ -384,8 +384,10 @@ bool LayerTailKernel::takes(const LayerTail& layer) const {
 }
 
 void LayerTailKernel::run(const LayerTail& layer, const PeerInboxes& peers) {
-  QUIRE_CHECK(takes(layer), "[ops] the fused layer tail does not take this layer");
+  constexpr const char* kNotTaken = "[ops] the fused layer tail does not take this layer";
+  QUIRE_CHECK(has_supported_operands(layer), kNotTaken);
   const tail::Params p = params_of(layer, peers);
+  QUIRE_CHECK(p.num_stages > 0, kNotTaken);
   if (is_packed(layer)) return run_packed_tail(context_, num_blocks_, layer.residual.dtype, p);
   with_kernel(layer.residual.dtype, peers.num_ranks,
               [&]<typename Weights>(std::type_identity<Weights>, auto ranks) {
