@@ -210,20 +210,29 @@ class Ray(Router):
 
 def system_program(name: str, folder: Path) -> str:
     """Returns the path of an installed program, or of one from the distribution's package, which is
-    unpacked into `folder` and not installed, because the package would start a service."""
+    unpacked into `folder` and not installed, because the package would start a service. The packages
+    that it needs and that are not installed are unpacked beside it."""
     found = shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/sbin:/usr/local/bin")
     if found is not None:
         return found
     program = folder / "usr" / "sbin" / name
     if not program.exists():
         folder.mkdir(exist_ok=True)
-        depends = subprocess.run(["apt-cache", "depends", name], capture_output=True, text=True)
-        libraries = re.findall(r"Depends: (liblua\S+)", depends.stdout)
-        command = ["apt-get", "download", "-q", name, *libraries]
-        download = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-        if download.returncode != 0:
-            raise unittest.SkipTest(f"{name} is not installed, and `{' '.join(command)}` failed: {download.stderr}")
+        # A line of the simulation is `Inst NAME (VERSION ...)`, and of an upgrade `Inst NAME [OLD] (VERSION ...)`.
+        install = ["apt-get", "install", "--simulate", "-q", "--no-install-recommends", name]
+        packages = re.findall(r"^Inst (\S+) \(", _output_of_apt(name, install), re.MULTILINE)
+        _output_of_apt(name, ["apt-get", "download", "-q", *packages], folder)
         for package in folder.glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
             package.unlink()
     return str(program)
+
+
+def _output_of_apt(name: str, command: list[str], folder: Path | None = None) -> str:
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise unittest.SkipTest(f"{name} is not installed, and there is no apt-get") from None
+    if done.returncode != 0:
+        raise unittest.SkipTest(f"{name} is not installed, and `{' '.join(command)}` failed: {done.stderr}")
+    return done.stdout
