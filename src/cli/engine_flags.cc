@@ -106,7 +106,7 @@ void add_cpu_flags(FlagSet& flags, EngineConfig* config) {
   flags.choice(
       "--cpu-activations", {"f32", "bf16", "int8"}, &config->cpu_activations,
       "Inputs of products on a CPU; faster are bf16 with BF16 weights, which needs AVX-512 "
-      "BF16 without AMX, and int8 with quantized weights");
+      "BF16, and int8 with quantized weights");
 }
 
 void add_load_format(FlagSet& flags, EngineConfig* config) {

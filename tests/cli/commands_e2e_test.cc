@@ -748,7 +748,7 @@ TEST_F(Stories, AnOutputEndsAtTheContextsEnd) {
   EXPECT_THAT(result.err, HasSubstr(" ms (ended at the context's end, 16)\n"));
 }
 
-// The weights are F32. Processors with AMX or without AVX-512 BF16 refuse the setting.
+// The weights are F32. Processors without AVX-512 BF16 refuse the setting.
 TEST_F(Stories, RoundingToBf16WithoutBf16WeightsIsWarnedOf) {
   const SpawnResult result = run_quire(generate(
       {"--device", "cpu", "--cpu-activations", "bf16", "--prompt", "a", "--max-tokens", "1"}));

@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
 #include "engine/logprob_difference.h"
 #include "engine/tiny_engine.h"
@@ -156,8 +155,7 @@ Outcome run(const EngineConfig& config) {
 // How products round their inputs: 16 or 8 bits with quantized weights, otherwise as F32 or BF16.
 std::vector<std::string> activations_for(const GgufBlockType& type) {
   if (!type.plain) return {"f32", "int8"};
-  const bool can_round = cpu::avx512_bf16_usable() && !cpu::amx_usable();
-  if (type.plain == DType::kBF16 && can_round) return {"f32", "bf16"};
+  if (type.plain == DType::kBF16 && cpu::avx512_bf16_usable()) return {"f32", "bf16"};
   return {"f32"};
 }
 

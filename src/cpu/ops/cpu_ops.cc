@@ -42,7 +42,8 @@ class CpuOps final : public Ops {
  public:
   CpuOps(ThreadPool& pool, const CpuOpsOptions& options)
       : pool_(pool),
-        use_amx_(options.use_amx && amx_usable()),
+        amx_kernel_(options.amx_kernel),
+        use_amx_(options.use_amx && (amx_kernel_ != nullptr || amx_usable())),
         use_bf16_(!use_amx_ && options.use_avx512_bf16 && avx512_bf16_usable()),
         quantized_kernels_(choose_kernels(options)),
         rounding_(options.rounding),
@@ -345,9 +346,11 @@ class CpuOps final : public Ops {
 
   void multiply_packed(Kernel kernel, std::span<const RowGroup> groups, const float* x,
                        float* out) {
-    if (kernel == Kernel::kAmx) return linear_amx(groups, x, out, pool_, amx_scratch_);
+    const int num_terms = rounding_ == InputRounding::kBf16 ? 1 : 2;
+    if (kernel == Kernel::kAmx) {
+      return linear_amx(groups, amx_kernel_, x, num_terms, out, pool_, amx_scratch_);
+    }
     if (kernel == Kernel::kBf16) {
-      const int num_terms = rounding_ == InputRounding::kBf16 ? 1 : 2;
       return linear_bf16(groups, x, num_terms, out, pool_, bf16_scratch_);
     }
     linear_fma(groups, x, out, pool_, fma_scratch_);
@@ -514,6 +517,7 @@ class CpuOps final : public Ops {
   QuantizedScratch quantized_scratch_;
   Buffer head_rows_;               // F32, the gathered rows of x and of out of one HeadBlock
   bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so
+  const amx::Kernel* amx_kernel_;  // null: the processor's
   bool use_amx_;
   bool use_bf16_;
   std::span<const QuantizedKernel> quantized_kernels_;

@@ -12,12 +12,18 @@
 namespace quire {
 
 class RankGroup;
+namespace cpu::amx {
+struct Kernel;
+}
 
 struct CpuOpsOptions {
   bool use_amx = true;  // if the machine has it and the kernel permits it
+  // Computes the tile products of 16-bit weights instead of the machine's AMX, if not null. Tests
+  // emulate it so.
+  const cpu::amx::Kernel* amx_kernel = nullptr;
   // For BF16 weights, if the machine has it and AMX is not used.
   bool use_avx512_bf16 = true;
-  // kBf16 has an effect where AVX-512 BF16 is used.
+  // kBf16 has an effect where AMX or AVX-512 BF16 is used.
   InputRounding rounding = InputRounding::kNone;
   // For quantized weights, by name (gemm_quantized.h); empty: the fastest for the number of rows.
   // An unknown name counts as empty.

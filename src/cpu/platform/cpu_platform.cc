@@ -202,11 +202,10 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
                     "expected 0, 1, … for at least one rank",
                     num_ranks));
   }
-  if (config.rounding == InputRounding::kBf16 &&
-      (!cpu::avx512_bf16_usable() || cpu::amx_usable())) {
+  if (config.rounding == InputRounding::kBf16 && !cpu::avx512_bf16_usable()) {
     return invalid_argument(
-        "[cpu] cpu_activations: got bf16 on a processor that has AMX or lacks AVX-512 BF16, "
-        "expected f32: only the kernel for AVX-512 BF16 rounds activations");
+        "[cpu] cpu_activations: got bf16 on a processor without AVX-512 BF16, expected f32: only "
+        "kernels with products of BF16 round activations");
   }
   ThreadChoice threads =
       config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads;

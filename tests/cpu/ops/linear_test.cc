@@ -189,22 +189,36 @@ TEST(Linear, EveryWeightMeansItself) {
   }
 }
 
-// Activations that are BF16 already have no second term.
+// Activations that are BF16 already have no second term. Only BF16 weights have rounded inputs.
 TEST(Linear, RoundsActivationsToBf16WhereAsked) {
   if (!cpu::avx512_bf16_usable()) GTEST_SKIP() << "this machine has no AVX-512 BF16";
   constexpr int64_t kN = 70;
-  constexpr int64_t kK = 300;
-  constexpr int64_t kRows = 20;
-  ThreadPool pool(2);
-  const auto exact = make_cpu_ops(pool, {.use_amx = false});
-  const auto rounding = make_cpu_ops(pool, {.use_amx = false, .rounding = InputRounding::kBf16});
-  TestWeight w = random_weight(kN, kK, DType::kBF16, 4);
+  constexpr int64_t kK = 2100;
+  constexpr int64_t kRows = 270;
   std::vector<float> x = random_floats(kRows * kK, 6);
   std::vector<float> rounded;
   for (const float value : x) rounded.push_back(bf16_to_f32(f32_to_bf16(value)));
-  const std::vector<float> out = run(*rounding, *make_linear(*rounding, w), x, kRows);
-  EXPECT_EQ(out, run(*exact, *make_linear(*exact, w), rounded, kRows));
-  EXPECT_NE(out, run(*exact, *make_linear(*exact, w), x, kRows));
+  for (const Variant& variant : variants()) {
+    if (!variant.options.use_avx512_bf16) continue;
+    for (const DType dtype : kWeightTypes) {
+      TestWeight w = random_weight(kN, kK, dtype, 4);
+      VariantOps exact(variant);
+      const std::unique_ptr<Linear> linear = make_linear(*exact, w);
+      Variant rounding_variant = variant;
+      rounding_variant.options.rounding = InputRounding::kBf16;
+      VariantOps rounding(rounding_variant);
+      const std::unique_ptr<Linear> rounding_linear = make_linear(*rounding, w);
+      for (const int64_t m : {int64_t{1}, int64_t{17}, kRows}) {
+        const std::string what =
+            variant.name + " " + std::string(dtype_name(dtype)) + " m=" + std::to_string(m);
+        const std::vector<float> out = run(*rounding, *rounding_linear, x, m);
+        const std::vector<float> of_rounded = run(*exact, *linear, rounded, m);
+        const std::vector<float> of_exact = run(*exact, *linear, x, m);
+        EXPECT_EQ(out, dtype == DType::kBF16 ? of_rounded : of_exact) << what;
+        EXPECT_NE(of_rounded, of_exact) << what;
+      }
+    }
+  }
 }
 
 TEST(Linear, KeepsInfinitiesAndNaN) {

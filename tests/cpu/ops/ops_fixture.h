@@ -15,6 +15,9 @@
 
 namespace quire::testing {
 
+// AMX's products on tiles in plain C++; null where the processor lacks the AVX-512 around them.
+const cpu::amx::Kernel* emulated_amx();
+
 // One Highway target (all better ones hidden), with AMX, with AVX-512's BF16 products, or with
 // neither.
 struct Variant {
@@ -31,6 +34,9 @@ inline std::vector<Variant> variants() {
   }
   all.push_back({hwy::SupportedTargets(), {.use_amx = false}, "best_with_avx512_bf16"});
   all.push_back({hwy::SupportedTargets(), {}, "best_with_amx"});
+  if (const cpu::amx::Kernel* amx = emulated_amx()) {
+    all.push_back({hwy::SupportedTargets(), {.amx_kernel = amx}, "best_with_emulated_amx"});
+  }
   return all;
 }
 

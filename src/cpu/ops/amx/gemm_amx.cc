@@ -15,7 +15,8 @@ namespace {
 constexpr int64_t kBlockRows = kMaxGroupedRows;        // rows split into tiles at a time
 constexpr int64_t kBlockTileBytes = int64_t{1} << 20;  // tiles of x that stay in L2 across panels
 constexpr int64_t kMaxBlockKTiles = 256;               // k tiles of a thread's split weights
-constexpr int64_t kSplitWeights = kMaxBlockKTiles * 2 * amx::kTerms * amx::kTileElements;  // BF16
+constexpr int64_t kSplitWeights =
+    kMaxBlockKTiles * 2 * amx::kMaxTerms * amx::kTileElements;  // BF16
 constexpr int64_t kTaskWeightBytes = 1 << 20;  // upper bound; long enough for prefetching
 constexpr int64_t kTasksPerThread = 4;         // lower bound, so that threads end together
 
@@ -24,7 +25,6 @@ static_assert(kGroupAlign == amx::kTileRows, "a group's rows begin with a tile")
 // The processor's instructions that CPUID's leaf 7 lists.
 struct Instructions {
   bool vbmi = false;
-  bool fp16 = false;
   bool amx_tile = false;
   bool amx_bf16 = false;
   bool amx_int8 = false;
@@ -34,16 +34,13 @@ Instructions find_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return {};
   const auto bit = [](unsigned word, int idx) { return ((word >> idx) & 1U) != 0; };
-  return {.vbmi = bit(c, 1),
-          .fp16 = bit(d, 23),
-          .amx_tile = bit(d, 24),
-          .amx_bf16 = bit(d, 22),
-          .amx_int8 = bit(d, 25)};
+  return {
+      .vbmi = bit(c, 1), .amx_tile = bit(d, 24), .amx_bf16 = bit(d, 22), .amx_int8 = bit(d, 25)};
 }
 
-bool has_instructions() {
+bool has_tiles() {
   const Instructions has = find_instructions();
-  return has.amx_tile && has.amx_bf16 && has.vbmi && has.fp16 && avx512_bf16_usable();
+  return has.amx_tile && has.amx_bf16;
 }
 
 // Linux grants tile registers on request (arch/x86/xstate documentation of the kernel).
@@ -54,7 +51,7 @@ bool has_permission() {
 }
 
 int64_t x_bytes(int64_t padded_k) {
-  return kBlockRows * padded_k * amx::kTerms * int64_t{sizeof(uint16_t)};
+  return kBlockRows * padded_k * amx::kMaxTerms * int64_t{sizeof(uint16_t)};
 }
 
 int64_t most_rows(std::span<const RowGroup> groups) {
@@ -63,11 +60,11 @@ int64_t most_rows(std::span<const RowGroup> groups) {
 
 // k tiles that all rows process before the next ones: all of them for few rows, otherwise as many
 // as keep x in L2.
-int64_t block_k_tiles(int64_t num_rows, int64_t k_tiles) {
+int64_t block_k_tiles(int64_t num_rows, int64_t k_tiles, int num_terms) {
   if (num_rows <= amx::kGroupRows) return k_tiles;
   const int64_t row_tiles = ceil_div(num_rows, amx::kTileRows);
   const int64_t bytes_per_k_tile =
-      row_tiles * amx::kTerms * amx::kTileElements * static_cast<int64_t>(sizeof(uint16_t));
+      row_tiles * num_terms * amx::kTileElements * static_cast<int64_t>(sizeof(uint16_t));
   return std::clamp(kBlockTileBytes / bytes_per_k_tile, int64_t{1},
                     std::min(k_tiles, kMaxBlockKTiles));
 }
@@ -79,20 +76,25 @@ int64_t panels_per_task(const PackedLinear& w, int64_t k_tiles, int num_threads)
 }
 
 // Runs panels [begin, end) for all rows of `task`, whose panel fields are not set yet.
-void run_panels(const PackedLinear& w, int64_t begin, int64_t end, amx::Task task) {
+void run_panels(const PackedLinear& w, int64_t begin, int64_t end, const amx::Kernel& kernel,
+                amx::Task task) {
   const int64_t first_feature = begin * kPanelWidth;
   task.panels = reinterpret_cast<const uint16_t*>(w.panel(begin));
   task.out += first_feature;
   task.num_columns = std::min(end * kPanelWidth, w.out_features()) - first_feature;
   if (w.bias() != nullptr) task.bias = w.bias() + first_feature;
-  w.dtype() == DType::kF16 ? amx::run_f16(task) : amx::run_bf16(task);
+  kernel.run(task);
 }
 
 }  // namespace
 
 bool amx_usable() {
-  static const bool usable = has_instructions() && has_permission();
+  static const bool usable = amx_avx512_usable() && has_tiles() && has_permission();
   return usable;
+}
+
+bool amx_avx512_usable() {
+  return find_instructions().vbmi && avx512_bf16_usable();
 }
 
 bool amx_int8_usable() {
@@ -117,15 +119,24 @@ uint16_t* AmxScratch::weights(int thread_idx) const {
   return static_cast<uint16_t*>(weights_.data()) + thread_idx * kSplitWeights;
 }
 
-void linear_amx(std::span<const RowGroup> groups, const float* x, float* out, ThreadPool& pool,
-                const AmxScratch& scratch) {
+void linear_amx(std::span<const RowGroup> groups, const amx::Kernel* kernel, const float* x,
+                int num_terms, float* out, ThreadPool& pool, const AmxScratch& scratch) {
+  if (kernel == nullptr) kernel = &amx::kKernel;
   const PackedLinear& first = *groups.front().w;
   const int64_t num_k = first.in_features();
   const int64_t k_tiles = first.padded_k() / amx::kTileK;
-  for_group_rows(groups, num_k, pool, [&](const RowGroup&, int64_t row) {
-    amx::split_row(x + row * num_k, num_k, k_tiles, row, scratch.x_tiles());
+  const auto num_terms_of = [&](const RowGroup& group) {
+    return group.w->dtype() == DType::kF16 ? amx::kMaxTerms : num_terms;
+  };
+  const auto x_tiles_of = [&](const RowGroup& group) {
+    const int64_t first_tile = group.first_row / amx::kTileRows;
+    return scratch.x_tiles() + amx::x_tile_offset(first_tile, 0, k_tiles, amx::kMaxTerms);
+  };
+  for_group_rows(groups, num_k, pool, [&](const RowGroup& group, int64_t row) {
+    amx::convert_row(x + row * num_k, num_k, k_tiles, num_terms_of(group), row - group.first_row,
+                     x_tiles_of(group));
   });
-  const int64_t k_step = block_k_tiles(most_rows(groups), k_tiles);
+  const int64_t k_step = block_k_tiles(most_rows(groups), k_tiles, num_terms_of(groups.front()));
   const int64_t task_panels = panels_per_task(first, k_step, pool.num_threads());
   const auto num_parts = [&](const RowGroup& group) {
     return ceil_div(group.w->num_panels(), task_panels);
@@ -135,23 +146,24 @@ void linear_amx(std::span<const RowGroup> groups, const float* x, float* out, Th
     pool.run([&](int thread_idx) {
       const auto run = [&](const RowGroup& group, int64_t part) {
         const PackedLinear& w = *group.w;
-        const int64_t first_tile = group.first_row / amx::kTileRows;
-        const amx::Task task = {
-            .panels = nullptr,
-            .x_tiles = scratch.x_tiles() + amx::x_tile_offset(first_tile, 0, k_tiles),
-            .num_k_tiles = k_tiles,
-            .k_begin = k,
-            .k_end = std::min(k + k_step, k_tiles),
-            .num_rows = group.num_rows,
-            .out = out + group.first_row * w.out_features(),
-            .out_stride = w.out_features(),
-            .num_columns = 0,
-            .bias = nullptr,
-            .weights_scratch = scratch.weights(thread_idx)};
-        run_panels(w, part * task_panels, std::min((part + 1) * task_panels, w.num_panels()), task);
+        const amx::Task task = {.panels = nullptr,
+                                .is_f16 = w.dtype() == DType::kF16,
+                                .x_tiles = x_tiles_of(group),
+                                .num_terms = num_terms_of(group),
+                                .num_k_tiles = k_tiles,
+                                .k_begin = k,
+                                .k_end = std::min(k + k_step, k_tiles),
+                                .num_rows = group.num_rows,
+                                .out = out + group.first_row * w.out_features(),
+                                .out_stride = w.out_features(),
+                                .num_columns = 0,
+                                .bias = nullptr,
+                                .weights_scratch = scratch.weights(thread_idx)};
+        run_panels(w, part * task_panels, std::min((part + 1) * task_panels, w.num_panels()),
+                   *kernel, task);
       };
       run_group_tasks(groups, tasks, thread_idx, num_parts, run);
-      amx::release_tiles();
+      kernel->release_tiles();
     });
   }
 }

@@ -1,385 +1,23 @@
-// AMX tiles 0 to 3 hold the sums of up to 32 rows by 32 features, 4 and 5 the rows' activations, 6
-// and 7 the features' weights. See gemm_amx.h for the numerics.
 #include "cpu/ops/amx/kernel.h"
 
 #include <immintrin.h>
 
-#include "cpu/ops/amx/tiles-inl.h"
+#include "cpu/ops/amx/kernel-inl.h"
 
 namespace quire::cpu::amx {
-namespace {
 
-// The tile configuration. The tiles of sums and activations have exactly the rows that exist, so no
-// other memory is read or written. Setting the configuration clears all tiles and is slow, so it
-// happens only on a change.
-class TileShape {
- public:
-  void set(int64_t rows0, int64_t rows1) {
-    if (rows0 == rows0_ && rows1 == rows1_) return;
-    rows0_ = rows0;
-    rows1_ = rows1;
-    TileConfig config;
-    for (int i = 0; i < 8; ++i) config.row_bytes[i] = 64;
-    config.rows[0] = config.rows[1] = config.rows[4] = static_cast<uint8_t>(rows0);
-    config.rows[2] = config.rows[3] = config.rows[5] = static_cast<uint8_t>(rows1);
-    config.rows[6] = config.rows[7] = kTileRows;
-    Tiles::configure(config);
-  }
-
- private:
-  int64_t rows0_ = 0;
-  int64_t rows1_ = 0;
-};
-
-constexpr int64_t kPanelTileElements = 2 * kTileElements;  // 32 k of a panel
-
-// Packing multiplies an F16 by 2 to this power, so that a subnormal becomes normal.
-constexpr int kF16ScaleLog2 = 10;
-
-// The upper byte of a BF16, indexed by the sign (twice) and the upper 4 exponent bits of a packed
-// F16. Both zeros stay zeros.
-struct UpperBytes {
-  constexpr UpperBytes() {
-    constexpr int kFirst = (127 - kF16PairBias) / 2;  // exponents' difference, which is even
-    for (int i = 1; i < 16; ++i) {
-      bytes[i] = static_cast<uint8_t>(kFirst + i);
-      bytes[i + 48] = static_cast<uint8_t>(0x80 + kFirst + i);
-    }
-    bytes[48] = 0x80;
-  }
-  alignas(64) uint8_t bytes[64] = {};
-};
-static_assert((127 - kF16PairBias) % 2 == 0);
-constexpr UpperBytes kUpperBytes;
-
-// Splits 32 packed F16 exactly into two BF16: the upper 8 bits of the significand, and the lower 3.
-// The first keeps the F16's bits except for the upper exponent bits. The second has the same sign,
-// and an exponent that is lower according to the value of the three bits.
-inline void split_f16(__m512i w, __m512i* w0, __m512i* w1) {
-  const __m512i upper_bytes = _mm512_load_si512(kUpperBytes.bytes);
-  const __m512i narrowed = _mm512_srai_epi16(w, 3);
-  *w0 = _mm512_mask_permutexvar_epi8(narrowed, 0xAAAAAAAAAAAAAAAA, narrowed, upper_bytes);
-  // Entry m is 2^10 minus the BF16 of m, as bits without sign. For m = 0 the subtraction saturates
-  // to zero.
-  constexpr auto entry = [](long long bf16) { return ((127 + 10) << 7) - bf16; };
-  constexpr long long kZeroToThree =
-      0xFFFF | (entry(0x3F80) << 16) | (entry(0x4000) << 32) | (entry(0x4040) << 48);
-  constexpr long long kFourToSeven =
-      entry(0x4080) | (entry(0x40A0) << 16) | (entry(0x40C0) << 32) | (entry(0x40E0) << 48);
-  const __m512i table = _mm512_broadcast_i32x4(_mm_set_epi64x(kFourToSeven, kZeroToThree));
-  const __m512i less = _mm512_permutexvar_epi16(w, table);  // indexed by the low bits alone
-  const __m512i place = _mm512_and_si512(*w0, _mm512_set1_epi16(static_cast<short>(0xFF80)));
-  *w1 = _mm512_subs_epu16(place, less);
-}
-
-// How far ahead weights are prefetched into L2 and into L1, as measured: far enough for memory
-// latency, without more outstanding lines to L1 than it supports. Models that fit in L3 would be
-// slightly faster with a longer L1 distance, but models in memory much slower.
-constexpr int64_t kPrefetchL2Bytes = 3072;
-constexpr int64_t kPrefetchL1Bytes = 1024;
-
-inline void prefetch_weights(const uint16_t* at) {
-  _mm_prefetch(reinterpret_cast<const char*>(at) + kPrefetchL1Bytes, _MM_HINT_T0);
-  _mm_prefetch(reinterpret_cast<const char*>(at) + kPrefetchL2Bytes, _MM_HINT_T1);
-}
-
-// Splits 32 k of half a panel: reads the first 16 features of [16][32][2] packed F16, writes
-// [term][16][16][2].
-inline void split_f16_half(const uint16_t* from, uint16_t* out) {
-  for (int64_t row = 0; row < kTileRows; ++row, from += 64, out += 32) {
-    prefetch_weights(from);
-    __m512i w0;
-    __m512i w1;
-    split_f16(_mm512_load_si512(from), &w0, &w1);
-    _mm512_store_si512(out, w0);
-    _mm512_store_si512(out + kTileElements, w1);
-  }
-}
-
-inline int64_t num_panels(const Task& task) {
-  return (task.num_columns + kPanelColumns - 1) / kPanelColumns;
-}
-
-// 32 k of half a panel: [16][32][2], with the half's 16 features first.
-inline const uint16_t* half_tile(const Task& task, int64_t panel_idx, int64_t k_tile, int half) {
-  return task.panels + (panel_idx * task.num_k_tiles + k_tile) * kPanelTileElements + half * 32;
-}
-
-// Sources of the weights of a panel's k tile: prepare(panel, k, half) readies half of them,
-// tile(half, term) returns them. This one reads BF16 weights in place.
-class StreamedBf16 {
- public:
-  static constexpr bool kTwoTerms = false;
-  static constexpr int64_t kRowBytes = 128;
-  explicit StreamedBf16(const Task& task) : task_(task) {}
-  inline void prepare(int64_t panel_idx, int64_t k_tile, int half) {
-    at_ = half_tile(task_, panel_idx, k_tile, 0);
-    for (int64_t row = 0; row < kTileRows; ++row) prefetch_weights(at_ + row * 64 + half * 32);
-  }
-  const uint16_t* tile(int half, int64_t) const { return at_ + half * 32; }
-
- private:
-  const Task& task_;
-  const uint16_t* at_ = nullptr;
-};
-
-// Splits F16 weights while they stream, for tasks over all of k, which use each half tile once and
-// in order. The next half is split before the current one is multiplied, because a tile cannot be
-// loaded before its stores have reached the cache. Measurements suggest that a load also waits for
-// stores to the same page offset, which is why this works on halves, of 2 KiB.
-class StreamedF16 {
- public:
-  static constexpr bool kTwoTerms = true;
-  static constexpr int64_t kRowBytes = 64;
-  explicit StreamedF16(const Task& task)
-      : next_(task.panels), end_(half_tile(task, num_panels(task), 0, 0)) {
-    split_next(0);
-  }
-  inline void prepare(int64_t, int64_t, int half) {
-    at_[half] = ring_[ring_idx_];
-    if (half == 1) next_ += kPanelTileElements;
-    if (next_ != end_) split_next(1 - half);
-  }
-  const uint16_t* tile(int half, int64_t term) const { return at_[half] + term * kTileElements; }
-
- private:
-  inline void split_next(int half) {
-    ring_idx_ = (ring_idx_ + 1) % kRing;  // earlier tiles may still be in use
-    split_f16_half(next_ + half * 32, ring_[ring_idx_]);
-  }
-
-  static constexpr int kRing = 4;
-  const uint16_t* next_;
-  const uint16_t* end_;
-  const uint16_t* at_[2] = {};
-  int ring_idx_ = 0;
-  alignas(64) uint16_t ring_[kRing][kTerms * kTileElements];
-};
-
-// F16 weights that split_weights has already split.
-class SplitF16 {
- public:
-  static constexpr bool kTwoTerms = true;
-  static constexpr int64_t kRowBytes = 64;
-  explicit SplitF16(const Task& task) : task_(task) {}
-  inline void prepare(int64_t, int64_t k_tile, int) { k_tile_ = k_tile; }
-  const uint16_t* tile(int half, int64_t term) const {
-    return split_half(task_, k_tile_, half) + term * kTileElements;
-  }
-
-  static uint16_t* split_half(const Task& task, int64_t k_tile, int half) {
-    return task.weights_scratch + ((k_tile - task.k_begin) * 2 + half) * kTerms * kTileElements;
-  }
-
- private:
-  const Task& task_;
-  int64_t k_tile_ = 0;
-};
-
-void split_weights(const Task& task, int64_t panel_idx) {
-  for (int64_t k = task.k_begin; k < task.k_end; ++k) {
-    for (int half = 0; half < 2; ++half) {
-      split_f16_half(half_tile(task, panel_idx, k, half), SplitF16::split_half(task, k, half));
-    }
-  }
-}
-
-template <class Source>
-inline void load_weights(const Source& source, int64_t term) {
-  Tiles::load<6>(source.tile(0, term), Source::kRowBytes);
-  Tiles::load<7>(source.tile(1, term), Source::kRowBytes);
-}
-
-// Two row tiles by one panel; the sums are {rows 0, rows 1} x {half 0, half 1}.
-inline void load_x(const uint16_t* x, int64_t row_tile_stride, int64_t term) {
-  Tiles::load<4>(x + term * kTileElements, 64);
-  Tiles::load<5>(x + row_tile_stride + term * kTileElements, 64);
-}
-
-inline void multiply_two_row_tiles() {
-  Tiles::multiply_bf16<0, 4, 6>();
-  Tiles::multiply_bf16<1, 4, 7>();
-  Tiles::multiply_bf16<2, 5, 6>();
-  Tiles::multiply_bf16<3, 5, 7>();
-}
-
-template <class Source>
-void sum_two_row_tiles(const Task& task, int64_t panel_idx, int64_t row_tile, Source& source) {
-  const int64_t row_tile_stride = x_tile_offset(1, 0, task.num_k_tiles);
-  for (int64_t k = task.k_begin; k < task.k_end; ++k) {
-    const uint16_t* x = task.x_tiles + x_tile_offset(row_tile, k, task.num_k_tiles);
-    source.prepare(panel_idx, k, 0);
-    source.prepare(panel_idx, k, 1);
-    load_weights(source, 0);
-    load_x(x, row_tile_stride, 0);
-    multiply_two_row_tiles();
-    load_x(x, row_tile_stride, 1);
-    multiply_two_row_tiles();
-    if constexpr (Source::kTwoTerms) {
-      load_weights(source, 1);
-      load_x(x, row_tile_stride, 0);
-      multiply_two_row_tiles();
-    }
-  }
-}
-
-// One row tile by half a panel; both terms of the row tile stay in registers.
-template <int kHalf, class Source>
-inline void multiply_row_tile(const Source& source) {
-  Tiles::load<6>(source.tile(kHalf, 0), Source::kRowBytes);
-  Tiles::multiply_bf16<kHalf, 4, 6>();
-  Tiles::multiply_bf16<kHalf, 5, 6>();
-  if constexpr (Source::kTwoTerms) {
-    Tiles::load<7>(source.tile(kHalf, 1), Source::kRowBytes);
-    Tiles::multiply_bf16<kHalf, 4, 7>();
-  }
-}
-
-template <class Source>
-void sum_row_tile(const Task& task, int64_t panel_idx, int64_t row_tile, Source& source) {
-  for (int64_t k = task.k_begin; k < task.k_end; ++k) {
-    const uint16_t* x = task.x_tiles + x_tile_offset(row_tile, k, task.num_k_tiles);
-    Tiles::load<4>(x, 64);
-    Tiles::load<5>(x + kTileElements, 64);
-    source.prepare(panel_idx, k, 0);
-    multiply_row_tile<0>(source);
-    source.prepare(panel_idx, k, 1);
-    multiply_row_tile<1>(source);
-  }
-}
-
-inline __mmask16 column_mask(int64_t num_columns) {
-  return static_cast<__mmask16>(num_columns >= 16 ? 0xFFFFU : (1U << num_columns) - 1U);
-}
-
-// Loads tile kTile from `rows` rows of out, of which num_columns columns exist.
-template <int kTile>
-void load_sums(const float* out, int64_t stride, int64_t rows, int64_t num_columns) {
-  if (num_columns >= 16) return Tiles::load<kTile>(out, stride * 4);
-  alignas(64) float whole[kTileRows * 16];
-  for (int64_t r = 0; r < rows; ++r) {
-    _mm512_store_ps(whole + r * 16,
-                    _mm512_maskz_loadu_ps(column_mask(num_columns), out + r * stride));
-  }
-  Tiles::load<kTile>(whole, 64);
-}
-
-template <int kTile>
-void store_sums(float* out, int64_t stride, int64_t rows, int64_t num_columns) {
-  if (num_columns >= 16) return Tiles::store<kTile>(out, stride * 4);
-  alignas(64) float whole[kTileRows * 16];
-  Tiles::store<kTile>(whole, 64);
-  for (int64_t r = 0; r < rows; ++r) {
-    _mm512_mask_storeu_ps(out + r * stride, column_mask(num_columns),
-                          _mm512_load_ps(whole + r * 16));
-  }
-}
-
-void add_bias(float* out, int64_t stride, int64_t rows, int64_t num_columns, const float* bias) {
-  const __mmask16 mask = column_mask(num_columns);
-  const __m512 values = _mm512_maskz_loadu_ps(mask, bias);
-  for (int64_t r = 0; r < rows; ++r) {
-    const __m512 sums = _mm512_maskz_loadu_ps(mask, out + r * stride);
-    _mm512_mask_storeu_ps(out + r * stride, mask, _mm512_add_ps(sums, values));
-  }
-}
-
-// Where a tile's sums lie in out: the first row and column, and the numbers of rows and columns.
-struct OutTile {
-  int64_t row;
-  int64_t rows;
-  int64_t column;
-  int64_t columns;
-};
-
-template <int kTile>
-void begin_sums(const Task& task, const OutTile& tile) {
-  if (task.k_begin == 0 || tile.columns <= 0) return Tiles::zero<kTile>();
-  load_sums<kTile>(task.out + tile.row * task.out_stride + tile.column, task.out_stride, tile.rows,
-                   tile.columns);
-}
-
-template <int kTile>
-void end_sums(const Task& task, const OutTile& tile) {
-  if (tile.columns <= 0) return;
-  float* out = task.out + tile.row * task.out_stride + tile.column;
-  store_sums<kTile>(out, task.out_stride, tile.rows, tile.columns);
-  if (task.bias == nullptr || task.k_end < task.num_k_tiles) return;
-  add_bias(out, task.out_stride, tile.rows, tile.columns, task.bias + tile.column);
-}
-
-// Computes 17 to 32 rows, from `row` on.
-template <class Source>
-void run_two_row_tiles(const Task& task, int64_t panel_idx, int64_t row, int64_t rows,
-                       Source& source) {
-  const int64_t column = panel_idx * kPanelColumns;
-  const int64_t n = task.num_columns - column;
-  const int64_t lower = row + kTileRows;
-  const OutTile tiles[4] = {{row, kTileRows, column, n},
-                            {row, kTileRows, column + 16, n - 16},
-                            {lower, rows - kTileRows, column, n},
-                            {lower, rows - kTileRows, column + 16, n - 16}};
-  begin_sums<0>(task, tiles[0]);
-  begin_sums<1>(task, tiles[1]);
-  begin_sums<2>(task, tiles[2]);
-  begin_sums<3>(task, tiles[3]);
-  sum_two_row_tiles(task, panel_idx, row / kTileRows, source);
-  end_sums<0>(task, tiles[0]);
-  end_sums<1>(task, tiles[1]);
-  end_sums<2>(task, tiles[2]);
-  end_sums<3>(task, tiles[3]);
-}
-
-// Computes 1 to 16 rows, from `row` on.
-template <class Source>
-void run_row_tile(const Task& task, int64_t panel_idx, int64_t row, int64_t rows, Source& source) {
-  const int64_t column = panel_idx * kPanelColumns;
-  const int64_t n = task.num_columns - column;
-  const OutTile tiles[2] = {{row, rows, column, n}, {row, rows, column + 16, n - 16}};
-  begin_sums<0>(task, tiles[0]);
-  begin_sums<1>(task, tiles[1]);
-  sum_row_tile(task, panel_idx, row / kTileRows, source);
-  end_sums<0>(task, tiles[0]);
-  end_sums<1>(task, tiles[1]);
-}
-
-// Computes all rows by one panel.
-template <class Source>
-void run_rows(const Task& task, int64_t panel_idx, Source& source, TileShape& shape) {
-  const int64_t full_rows = task.num_rows / kGroupRows * kGroupRows;
-  if (full_rows > 0) shape.set(kTileRows, kTileRows);
-  for (int64_t row = 0; row < full_rows; row += kGroupRows) {
-    run_two_row_tiles(task, panel_idx, row, kGroupRows, source);
-  }
-  const int64_t rest = task.num_rows - full_rows;
-  if (rest > kTileRows) {
-    shape.set(kTileRows, rest - kTileRows);
-    run_two_row_tiles(task, panel_idx, full_rows, rest, source);
-  } else if (rest > 0) {
-    shape.set(rest, rest);
-    run_row_tile(task, panel_idx, full_rows, rest, source);
-  }
-}
-
-template <class Source>
-void run_streamed(const Task& task) {
-  Source source(task);
-  TileShape shape;
-  for (int64_t i = 0; i < num_panels(task); ++i) run_rows(task, i, source, shape);
-}
-
-}  // namespace
-
-void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, uint16_t* x_tiles) {
-  uint16_t* out =
-      x_tiles + x_tile_offset(row / kTileRows, 0, num_k_tiles) + row % kTileRows * kTileK;
-  for (int64_t k_tile = 0; k_tile < num_k_tiles; ++k_tile, out += kTerms * kTileElements) {
+void convert_row(const float* x, int64_t num_k, int64_t num_k_tiles, int num_terms, int64_t row,
+                 uint16_t* x_tiles) {
+  uint16_t* out = x_tiles + x_tile_offset(row / kTileRows, 0, num_k_tiles, num_terms) +
+                  row % kTileRows * kTileK;
+  for (int64_t k_tile = 0; k_tile < num_k_tiles; ++k_tile, out += num_terms * kTileElements) {
     for (int64_t half = 0; half < 2; ++half) {
       const int64_t k = k_tile * kTileK + half * 16;
       const __m512 value = _mm512_maskz_loadu_ps(column_mask(num_k > k ? num_k - k : 0), x + k);
       const __m256bh upper = _mm512_cvtneps_pbh(value);
-      const __m512 rest = _mm512_sub_ps(value, _mm512_cvtpbh_ps(upper));
       _mm256_store_si256(reinterpret_cast<__m256i*>(out + half * 16), (__m256i)upper);
+      if (num_terms == 1) continue;
+      const __m512 rest = _mm512_sub_ps(value, _mm512_cvtpbh_ps(upper));
       _mm256_store_si256(reinterpret_cast<__m256i*>(out + kTileElements + half * 16),
                          (__m256i)_mm512_cvtneps_pbh(rest));
     }
@@ -387,37 +25,25 @@ void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, 
 }
 
 bool encode_f16(uint16_t* values, int64_t count) {
-  const __m512h scale = _mm512_castsi512_ph(_mm512_set1_epi16((15 + kF16ScaleLog2) << 10));
-  const __m512i rebias = _mm512_set1_epi16((kF16PairBias - 15 - kF16ScaleLog2) << 10);
-  const __m512i no_sign = _mm512_set1_epi16(0x7FFF);
-  __m512i largest = _mm512_setzero_si512();
-  for (int64_t i = 0; i < count; i += 32) {
-    const __m512i value = _mm512_load_si512(values + i);
-    largest = _mm512_max_epu16(largest, _mm512_and_si512(value, no_sign));
-    const __m512i scaled = _mm512_castph_si512(_mm512_mul_ph(_mm512_castsi512_ph(value), scale));
-    const __mmask32 nonzero = _mm512_test_epi16_mask(scaled, no_sign);
-    _mm512_store_si512(values + i, _mm512_mask_add_epi16(scaled, nonzero, scaled, rebias));
+  const __m256i sign_bit = _mm256_set1_epi16(static_cast<short>(0x8000));
+  const __m256i limit = _mm256_set1_epi16(kF16PairLimit);
+  const __m512i rebias = _mm512_set1_epi32((127 - kF16PairBias) << 10);
+  __mmask16 too_large = 0;
+  for (int64_t i = 0; i < count; i += 16) {
+    auto* at = reinterpret_cast<__m256i*>(values + i);
+    const __m256i value = _mm256_load_si256(at);
+    const __m256i magnitude = _mm256_andnot_si256(sign_bit, value);
+    too_large |= _mm256_cmpge_epu16_mask(magnitude, limit);
+    // As F32, subnormal F16 are normal too.
+    const __m512i wide = _mm512_castps_si512(_mm512_cvtph_ps(magnitude));
+    const __m512i encoded = _mm512_maskz_sub_epi32(_mm512_test_epi32_mask(wide, wide),
+                                                   _mm512_srli_epi32(wide, 13), rebias);
+    const __m256i sign = _mm256_and_si256(sign_bit, value);
+    _mm256_store_si256(at, _mm256_or_si256(sign, _mm512_cvtepi32_epi16(encoded)));
   }
-  return _mm512_cmpge_epu16_mask(largest, _mm512_set1_epi16(kF16PairLimit)) == 0;
+  return too_large == 0;
 }
 
-void run_bf16(const Task& task) {
-  run_streamed<StreamedBf16>(task);
-}
-
-void run_f16(const Task& task) {
-  const bool has_all_k = task.k_begin == 0 && task.k_end == task.num_k_tiles;
-  if (task.num_rows <= kGroupRows && has_all_k) return run_streamed<StreamedF16>(task);
-  SplitF16 source(task);
-  TileShape shape;
-  for (int64_t i = 0; i < num_panels(task); ++i) {
-    split_weights(task, i);
-    run_rows(task, i, source, shape);
-  }
-}
-
-void release_tiles() {
-  Tiles::release();
-}
+const Kernel kKernel = {run_with_tiles<Tiles>, Tiles::release};
 
 }  // namespace quire::cpu::amx

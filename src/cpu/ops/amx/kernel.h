@@ -26,16 +26,19 @@ inline constexpr int64_t kTileRows = 16;
 inline constexpr int64_t kTileK = 32;
 inline constexpr int64_t kTileElements = kTileRows * kTileK;  // BF16, 1 KiB
 inline constexpr int64_t kPanelColumns = 2 * kTileRows;
-inline constexpr int64_t kTerms = 2;                  // BF16 terms per number
+inline constexpr int kMaxTerms = 2;                   // BF16 terms per number
 inline constexpr int64_t kGroupRows = 2 * kTileRows;  // rows per weight in registers
 
-// x_tiles: [row tile][k tile][term][16][32].
-inline constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t num_k_tiles) {
-  return (row_tile * num_k_tiles + k_tile) * kTerms * kTileElements;
+// x_tiles: [row tile][k tile][num_terms][16][32].
+inline constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t num_k_tiles,
+                                       int num_terms) {
+  return (row_tile * num_k_tiles + k_tile) * num_terms * kTileElements;
 }
 
-// Splits one row of x (num_k elements) into row `row` of x_tiles; k beyond num_k becomes zeros.
-void split_row(const float* x, int64_t num_k, int64_t num_k_tiles, int64_t row, uint16_t* x_tiles);
+// Converts one row of x (num_k elements) to num_terms BF16 each in row `row` of x_tiles; k beyond
+// num_k becomes zeros.
+void convert_row(const float* x, int64_t num_k, int64_t num_k_tiles, int num_terms, int64_t row,
+                 uint16_t* x_tiles);
 
 // Converts F16 in place to F16 pairs; returns false if a value does not fit. `values` is 64-byte
 // aligned, `count` a multiple of 32.
@@ -44,7 +47,9 @@ bool encode_f16(uint16_t* values, int64_t count);
 // Multiplies some rows with k tiles [k_begin, k_end) of adjacent panels of 32 features.
 struct Task {
   const uint16_t* panels;  // [panel][num_k_tiles * 16][32][2]
+  bool is_f16;             // F16 in pairs; otherwise BF16
   const uint16_t* x_tiles;
+  int num_terms;  // BF16 per activation: 1 or 2, and 2 with F16
   int64_t num_k_tiles;
   int64_t k_begin;
   int64_t k_end;
@@ -53,14 +58,20 @@ struct Task {
   int64_t out_stride;
   int64_t num_columns;  // features; the last panel may have fewer than 32
   const float* bias;    // [num_columns] or null; added when k_end is the end of k
-  // [k_end - k_begin][2][kTerms][512], for F16, unless at most kGroupRows rows use all k tiles
+  // [k_end - k_begin][2][kMaxTerms][512], for F16, unless at most kGroupRows rows use all k tiles
   uint16_t* weights_scratch;
-};
-void run_bf16(const Task& task);
-void run_f16(const Task& task);
 
-// Releases the tile registers, so that a context switch need not save them.
-void release_tiles();
+  const uint16_t* x_tile(int64_t row_tile, int64_t k_tile) const {
+    return x_tiles + x_tile_offset(row_tile, k_tile, num_k_tiles, num_terms);
+  }
+};
+
+struct Kernel {
+  void (*run)(const Task& task);
+  // Releases the tile registers, so that a context switch need not save them.
+  void (*release_tiles)();
+};
+extern const Kernel kKernel;
 
 }  // namespace amx
 }  // namespace quire::cpu

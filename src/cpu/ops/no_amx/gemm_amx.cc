@@ -9,6 +9,10 @@ bool amx_usable() {
   return false;
 }
 
+bool amx_avx512_usable() {
+  return false;
+}
+
 Status AmxScratch::reserve(int64_t, int) {
   return unimplemented("[ops] this build has no AMX");
 }
@@ -25,7 +29,8 @@ bool amx_encode_f16(uint16_t*, int64_t) {
   return false;
 }
 
-void linear_amx(std::span<const RowGroup>, const float*, float*, ThreadPool&, const AmxScratch&) {
+void linear_amx(std::span<const RowGroup>, const amx::Kernel*, const float*, int, float*,
+                ThreadPool&, const AmxScratch&) {
   QUIRE_CHECK(false, "[ops] this build has no AMX");
 }
 
