@@ -18,6 +18,7 @@
 #include "cli/output.h"
 #include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
+#include "cpu/ops/isa.h"
 #include "engine/engine_parts.h"
 #include "engine/engine_plan.h"
 #include "engine/memory_plan.h"
@@ -82,6 +83,12 @@ std::string simd_targets() {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
+std::string instructions(bool are_usable, cpu::Isa isa, std::string_view offered_by) {
+  if (are_usable) return "yes";
+  if (!cpu::may_use(isa)) return "no: QUIRE_MAX_CPU_ISA excludes it";
+  return fmt::format("no: {} does not offer it", offered_by);
+}
+
 void print_threads(const ThreadChoice& choice) {
   print_line("threads", choice.threads);
   print_line("pinning", choice.pinning);
@@ -94,8 +101,8 @@ void print_machine(const Machine& machine, const ThreadChoice& threads) {
   print_threads(threads);
   print_line("features", fmt::format("{}", fmt::join(machine.features, " ")));
   print_line("SIMD targets", simd_targets());
-  print_line("AMX", cpu::amx_usable() ? "yes" : "no: the CPU or the kernel does not offer it");
-  print_line("AVX-512 BF16", cpu::avx512_bf16_usable() ? "yes" : "no: the CPU does not offer it");
+  print_line("AMX", instructions(cpu::amx_usable(), cpu::Isa::kAmx, "the CPU or the kernel"));
+  print_line("AVX-512 BF16", instructions(cpu::avx512_bf16_usable(), cpu::Isa::kAvx512, "the CPU"));
   print_line("memory", fmt::format("{:.1f} GiB, {:.1f} GiB available", gib(machine.total_bytes),
                                    gib(free_memory_bytes())));
   print_line("huge pages", fmt::format("transparent: {}; reserved: {}",
@@ -236,6 +243,7 @@ Result<int> run(const EngineConfig& given) {
                          read_speculation(engine.speculative_config));
   QUIRE_ASSIGN_OR_RETURN(const ThreadOptions threads, parse_thread_options(engine));
   print_build();
+  QUIRE_RETURN_IF_ERROR(cpu::apply_max_isa());
   print_machine(inspect_machine(), choose_threads(threads));
   (void)finish_stdout();
   QUIRE_ASSIGN_OR_RETURN(const ModelFiles files, inspect_model_files(engine));

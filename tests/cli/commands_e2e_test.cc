@@ -581,6 +581,24 @@ TEST(Doctor, ReportsTheMachine) {
   }
 }
 
+TEST(Doctor, ReportsThatTheEnvironmentLimitsTheInstructions) {
+  ::setenv("QUIRE_MAX_CPU_ISA", "avx2", 1);
+  EXPECT_THAT(run_quire({"doctor"}).out,
+              AllOf(HasSubstr("AMX                  no: QUIRE_MAX_CPU_ISA excludes it\n"),
+                    HasSubstr("AVX-512 BF16         no: QUIRE_MAX_CPU_ISA excludes it\n"),
+                    Not(HasSubstr("AVX3"))));
+  ::setenv("QUIRE_MAX_CPU_ISA", "avx10", 1);
+  const std::vector<std::vector<std::string>> commands = {
+      {"doctor"}, {"generate", "--device", "cpu", "--prompt", "a"}};
+  for (const auto& command : commands) {
+    const SpawnResult result = run_quire(command);
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_THAT(result.err,
+                HasSubstr("QUIRE_MAX_CPU_ISA: must be avx2, avx512 or amx, got 'avx10'"));
+  }
+  ::unsetenv("QUIRE_MAX_CPU_ISA");
+}
+
 TEST(Doctor, ReportsTheThreads) {
   const SpawnResult result = run_quire({"doctor", "--threads", "1", "--cpu-pinning", "off"});
   EXPECT_EQ(result.exit_code, 0) << result.err;

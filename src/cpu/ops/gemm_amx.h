@@ -25,8 +25,8 @@ namespace amx {
 struct Kernel;
 }
 
-// Whether the processor supports the kernel's instructions and the operating system lets this
-// process use them.
+// Whether the processor supports the kernel's instructions, may_use() allows them, and the operating
+// system lets this process use them.
 bool amx_usable();
 // Whether it supports the kernel's instructions other than those on tiles.
 bool amx_avx512_usable();

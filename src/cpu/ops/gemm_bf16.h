@@ -15,7 +15,7 @@
 
 namespace quire::cpu {
 
-// Whether the processor supports the kernel's instructions.
+// Whether the processor supports the kernel's instructions and may_use() allows them.
 bool avx512_bf16_usable();
 
 // Scratch for the activations as BF16, shared by all threads. It is sized when a Linear is made, so

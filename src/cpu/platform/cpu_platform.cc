@@ -15,6 +15,7 @@
 #include "cpu/attention/simd.h"
 #include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_bf16.h"
+#include "cpu/ops/isa.h"
 #include "cpu/platform/host_runner.h"
 #include "cpu/platform/lookup_drafter.h"
 #include "cpu/platform/model_drafter.h"
@@ -193,6 +194,7 @@ Status check_rank_threads(size_t num_ranks, size_t num_replicas, size_t num_thre
 }
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config) {
+  QUIRE_RETURN_IF_ERROR(cpu::apply_max_isa());
   const auto num_ranks = config.devices.size();
   std::vector<int> expected(std::max<size_t>(num_ranks, 1));
   std::iota(expected.begin(), expected.end(), 0);
@@ -204,8 +206,9 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
   }
   if (config.rounding == InputRounding::kBf16 && !cpu::avx512_bf16_usable()) {
     return invalid_argument(
-        "[cpu] cpu_activations: got bf16 on a processor without AVX-512 BF16, expected f32: only "
-        "kernels with products of BF16 round activations");
+        "[cpu] cpu_activations: got bf16, which needs AVX-512 BF16, expected f32; quire doctor "
+        "says "
+        "why this processor's is not used");
   }
   ThreadChoice threads =
       config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads;

@@ -8,6 +8,7 @@
 
 #include "cpu/ops/amx/kernel.h"
 #include "cpu/ops/gemm_bf16.h"
+#include "cpu/ops/isa.h"
 
 namespace quire::cpu {
 namespace {
@@ -89,7 +90,8 @@ void run_panels(const PackedLinear& w, int64_t begin, int64_t end, const amx::Ke
 }  // namespace
 
 bool amx_usable() {
-  static const bool usable = amx_avx512_usable() && has_tiles() && has_permission();
+  static const bool usable =
+      may_use(Isa::kAmx) && amx_avx512_usable() && has_tiles() && has_permission();
   return usable;
 }
 
@@ -99,7 +101,7 @@ bool amx_avx512_usable() {
 
 bool amx_int8_usable() {
   const Instructions has = find_instructions();
-  return has.amx_tile && has.amx_int8 && has_permission();
+  return may_use(Isa::kAmx) && has.amx_tile && has.amx_int8 && has_permission();
 }
 
 Status AmxScratch::reserve(int64_t padded_k, int num_threads) {

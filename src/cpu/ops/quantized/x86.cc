@@ -5,6 +5,7 @@
 
 #include "cpu/ops/gemm_amx.h"
 #include "cpu/ops/gemm_quantized.h"
+#include "cpu/ops/isa.h"
 
 namespace quire::cpu {
 namespace {
@@ -19,9 +20,9 @@ bool has_avx_vnni() {
 
 std::vector<QuantizedKernel> find_kernels() {
   std::vector<QuantizedKernel> kernels;
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vnni")) {
+  if (may_use(Isa::kAvx512) && __builtin_cpu_supports("avx512f") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni")) {
     if (amx_int8_usable()) kernels.push_back({kAmxInt8Name, &quantized::kAmxInt8});
     kernels.push_back({"avx512_vnni", &quantized::kAvx512Vnni});
   }
