@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <filesystem>
@@ -99,21 +100,31 @@ Result<Timing> run(Engine& engine, const Workload& workload) {
   return time_decode(times, start);
 }
 
-// Reads memory of the same kind as the weights. All pages are written before, so that they exist.
+// Reads memory of the same kind as the weights, as many bytes as they have. A buffer that no cache
+// holds stands for larger weights. All pages are written before, so that they exist.
 class PlainRead {
  public:
   PlainRead(int64_t num_bytes, int num_threads)
-      : pool_(num_threads), buffer_(Buffer::host(static_cast<size_t>(num_bytes)).value()) {
+      : pool_(num_threads),
+        num_bytes_(static_cast<size_t>(num_bytes)),
+        buffer_(Buffer::host(std::min(num_bytes_, kMaxBufferBytes)).value()) {
     std::memset(buffer_.data(), 1, buffer_.num_bytes());
   }
   double time() {
     const Clock::time_point start = Clock::now();
-    read_all(buffer_.data(), buffer_.num_bytes(), pool_);
+    for (size_t left = num_bytes_; left > 0;) {
+      const size_t count = std::min(left, buffer_.num_bytes());
+      read_all(buffer_.data(), count, pool_);
+      left -= count;
+    }
     return seconds(Clock::now() - start);
   }
 
  private:
+  static constexpr size_t kMaxBufferBytes = size_t{3} << 30;
+
   ThreadPool pool_;
+  size_t num_bytes_;
   Buffer buffer_;
 };
 

@@ -16,6 +16,7 @@
 
 #include "bench_gemm_probes.h"
 #include "cpu/ops/cpu_ops.h"
+#include "cpu/ops/isa.h"
 #include "cpu/ops/packed_linear.h"
 #include "cpu/ops/quantized_linear.h"
 #include "tensor/dtype.h"
@@ -302,6 +303,10 @@ int main(int argc, char** argv) {
   app.add_option("--activations", activations)->check(CLI::IsMember({"f32", "bf16", "int8"}));
   app.add_option("--quantized-kernel", kernel, "amx_int8, avx512_vnni, avx_vnni, avx2 or plain");
   CLI11_PARSE(app, argc, argv);
+  if (const quire::Status status = quire::cpu::apply_max_isa(); !status.ok()) {
+    fmt::print(stderr, "error: {}\n", status.message());
+    return 1;
+  }
   if (layers == 0) layers = shape == "1b" ? 16 : 6;
   fmt::print("{} {} layers, {}, {} threads{}\n", shape, layers, dtype, threads,
              no_amx ? ", without AMX" : "");

@@ -12,7 +12,7 @@ the memory:
         --dtypes q4_k_m
 
 Both programs stay loaded, each in its own process, and take turns, because the speed of shared
-machines drifts. For each case, a round is a plain read of the weights' bytes, then Quire, then
+machines drifts. With --apart they run one after the other, for models of which the memory holds only one copy. For each case, a round is a plain read of the weights' bytes, then Quire, then
 the peer. A figure is the median over the rounds; a ratio is the median over the rounds' ratios.
 Times cover whole steps:
 scheduling, model, attention and the greedy choice in Quire; llama_decode and the greedy choice in
@@ -26,8 +26,9 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 from llama_cpp_models import FILE_TYPES, QUANTIZED, SHAPES, Model, make_model
 
@@ -48,6 +49,10 @@ class Case:
     @property
     def is_prefill(self) -> bool:
         return self.output_len == 1
+
+    def work(self, round_idx: int) -> str:
+        seed = 1000 + round_idx if self.is_prefill else 0  # a prefill's prompt is always new
+        return f"run {self.num_seqs} {self.prompt_len} {self.output_len} {seed}"
 
     def rate(self, times: dict[str, float]) -> float:
         if self.is_prefill:
@@ -107,13 +112,24 @@ class Round:
     read_s: float  # a plain read of the weights' bytes, just before
 
 
-def play(case: Case, quire: Program, peer: Program, round_idx: int) -> Round:
-    seed = 1000 + round_idx if case.is_prefill else 0  # a prefill's prompt is always new
-    work = f"run {case.num_seqs} {case.prompt_len} {case.output_len}"
-    return Round(read_s=quire.ask("read")["read_s"],
-                 quire=case.rate(quire.ask(f"{work} {seed}")),
-                 flash=case.rate(peer.ask(f"{work} {seed} 1")),
-                 no_flash=case.rate(peer.ask(f"{work} {seed} 0")))
+def play_quire(case: Case, quire: Program, round_idx: int) -> dict[str, float]:
+    return {"read_s": quire.ask("read")["read_s"], "quire": case.rate(quire.ask(case.work(round_idx)))}
+
+
+def play_peer(case: Case, peer: Program, round_idx: int) -> dict[str, float]:
+    return {"flash": case.rate(peer.ask(f"{case.work(round_idx)} 1")),
+            "no_flash": case.rate(peer.ask(f"{case.work(round_idx)} 0"))}
+
+
+def play_apart(play: Callable[[Case, Program, int], dict[str, float]], program: Program,
+               chosen: list[tuple[Case, int]]) -> list[list[dict[str, float]]]:
+    """Returns one program's part of every round, by case, and ends the program."""
+    parts = []
+    for case, num_rounds in chosen:
+        play(case, program, 0)  # a warm-up
+        parts.append([play(case, program, 1 + i) for i in range(num_rounds)])
+    program.close()
+    return parts
 
 
 def summarize(model: str, dtype: str, case: Case, rounds: list[Round], weight_bytes: int) -> dict[str, Any]:
@@ -152,18 +168,33 @@ def compare(model: Model, dtype: str, args: argparse.Namespace) -> list[dict[str
     weights = [] if dtype in QUANTIZED else ["--dtype", dtype]
     if args.rounds_activations and dtype in ROUNDED:
         weights += ["--cpu-activations", ROUNDED[dtype]]
-    quire = Program([str(args.bench), "--model", str(model.config), *weights, "--threads", threads,
-                     "--max-model-len", str(CONTEXT)], args.nice)
-    peer = Program([sys.executable, str(HERE / "llama_cpp_worker.py"), args.peer, str(model.gguf), threads],
-                   args.nice)
+    start_quire = partial(Program, [str(args.bench), "--model", str(model.config), *weights, "--threads", threads,
+                                    "--max-model-len", str(CONTEXT)], args.nice)
+    start_peer = partial(Program, [sys.executable, str(HERE / "llama_cpp_worker.py"), args.peer, str(model.gguf),
+                                   threads], args.nice)
+    chosen = [(case, args.rounds * (3 if is_small else 1)) for case in cases(129 if is_small else 17)
+              if any(part in case.name for part in args.cases)]
+    quire = start_quire()
+    weight_bytes = quire.hello["weight_bytes"]
     rows = []
-    for case in cases(129 if is_small else 17):
-        if args.case not in case.name:
-            continue
-        play(case, quire, peer, 0)  # a warm-up, which also fills the cache before a decode
-        rounds = [play(case, quire, peer, 1 + i) for i in range(args.rounds * (3 if is_small else 1))]
-        rows.append(summarize(model.name, dtype, case, rounds, quire.hello["weight_bytes"]))
+
+    def add_row(case: Case, rounds: list[Round]) -> None:
+        rows.append(summarize(model.name, dtype, case, rounds, weight_bytes))
         print_row(rows[-1])
+
+    if args.apart:
+        of_quire = play_apart(play_quire, quire, chosen)
+        of_peer = play_apart(play_peer, start_peer(), chosen)
+        for (case, _), own, others in zip(chosen, of_quire, of_peer):
+            add_row(case, [Round(**ours, **theirs) for ours, theirs in zip(own, others)])
+        return rows
+    peer = start_peer()
+    for case, num_rounds in chosen:
+        def play(round_idx: int) -> Round:
+            return Round(**play_quire(case, quire, round_idx), **play_peer(case, peer, round_idx))
+
+        play(0)  # a warm-up, which also fills the cache before a decode
+        add_row(case, [play(1 + i) for i in range(num_rounds)])
     quire.close()
     peer.close()
     return rows
@@ -179,7 +210,8 @@ def main() -> None:
     parser.add_argument("--dtypes", nargs="+", choices=[*FILE_TYPES, *QUANTIZED], default=["f16", "bf16"])
     parser.add_argument("--exact-activations", dest="rounds_activations", action="store_false",
                         help="Quire keeps them in F32; the peers always round them to the weights' type or 8 bits")
-    parser.add_argument("--case", default="", help="only cases with this in their name")
+    parser.add_argument("--cases", nargs="+", default=[""], help="only cases with one of these in their names")
+    parser.add_argument("--apart", action="store_true", help="the programs run one after the other")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=5, help="three times as many of the small model")
     parser.add_argument("--nice", type=int, default=0, help="of both programs; below zero needs root")

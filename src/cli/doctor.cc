@@ -83,9 +83,9 @@ std::string simd_targets() {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-std::string instructions(bool are_usable, cpu::Isa isa, std::string_view offered_by) {
+std::string instructions(bool are_usable, cpu::IsaLevel level, std::string_view offered_by) {
   if (are_usable) return "yes";
-  if (!cpu::may_use(isa)) return "no: QUIRE_MAX_CPU_ISA excludes it";
+  if (!cpu::may_use(level)) return "no: QUIRE_MAX_CPU_ISA excludes it";
   return fmt::format("no: {} does not offer it", offered_by);
 }
 
@@ -101,8 +101,9 @@ void print_machine(const Machine& machine, const ThreadChoice& threads) {
   print_threads(threads);
   print_line("features", fmt::format("{}", fmt::join(machine.features, " ")));
   print_line("SIMD targets", simd_targets());
-  print_line("AMX", instructions(cpu::amx_usable(), cpu::Isa::kAmx, "the CPU or the kernel"));
-  print_line("AVX-512 BF16", instructions(cpu::avx512_bf16_usable(), cpu::Isa::kAvx512, "the CPU"));
+  print_line("AMX", instructions(cpu::amx_usable(), cpu::IsaLevel::kAmx, "the CPU or the kernel"));
+  print_line("AVX-512 BF16",
+             instructions(cpu::avx512_bf16_usable(), cpu::IsaLevel::kAvx512, "the CPU"));
   print_line("memory", fmt::format("{:.1f} GiB, {:.1f} GiB available", gib(machine.total_bytes),
                                    gib(free_memory_bytes())));
   print_line("huge pages", fmt::format("transparent: {}; reserved: {}",

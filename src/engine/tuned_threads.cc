@@ -55,9 +55,11 @@ std::string weights_key(const EngineConfig& config, const ModelFiles& files) {
 std::string cpus_key(const ThreadChoice& choice) {
   std::set<int> nodes;
   for (const ThreadPlace& place : choice.places) nodes.insert(place.node);
-  return fmt::format("{} cores {} CPUs {} nodes {} threads {}", choice.num_cores, choice.num_cpus,
+  const std::string limit = max_cpu_isa();
+  return fmt::format("{} cores {} CPUs {} nodes {} threads {}{}", choice.num_cores, choice.num_cpus,
                      nodes.size(), choice.places.size(),
-                     choice.places.front().cpus.empty() ? "not pinned" : "pinned");
+                     choice.places.front().cpus.empty() ? "not pinned" : "pinned",
+                     limit.empty() ? "" : " at most " + limit);
 }
 
 std::string model_key(const EngineConfig& config, const ModelFiles& files) {

@@ -154,6 +154,8 @@ class Platform {
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config);
 // Fails unless a CPU with this many threads has one per rank of every replica.
 Status check_rank_threads(size_t num_ranks, size_t num_replicas, size_t num_threads);
+// The level above which QUIRE_MAX_CPU_ISA excludes instructions; empty if it is not set.
+std::string max_cpu_isa();
 // Names the order in which this machine's kernels read weights: its architecture and, if they use
 // it, AMX.
 std::string cpu_weight_layout();

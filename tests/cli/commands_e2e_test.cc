@@ -581,13 +581,53 @@ TEST(Doctor, ReportsTheMachine) {
   }
 }
 
-TEST(Doctor, ReportsThatTheEnvironmentLimitsTheInstructions) {
-  ::setenv("QUIRE_MAX_CPU_ISA", "avx2", 1);
-  EXPECT_THAT(run_quire({"doctor"}).out,
+// Sets a variable of this process and of those that it starts, until the end of the scope.
+class ScopedVariable {
+ public:
+  ScopedVariable(const char* name, const char* value) : name_(name) {
+    if (const char* const before = std::getenv(name)) before_ = before;
+    ::setenv(name, value, 1);
+  }
+  ~ScopedVariable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+TEST(MaxCpuIsa, LimitsTheInstructions) {
+  const ScopedVariable variable("QUIRE_MAX_CPU_ISA", "avx2");
+  const SpawnResult result = run_quire({"doctor"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out,
               AllOf(HasSubstr("AMX                  no: QUIRE_MAX_CPU_ISA excludes it\n"),
                     HasSubstr("AVX-512 BF16         no: QUIRE_MAX_CPU_ISA excludes it\n"),
                     Not(HasSubstr("AVX3"))));
-  ::setenv("QUIRE_MAX_CPU_ISA", "avx10", 1);
+  const std::vector<std::string> generate = {"generate", "--device",    "cpu",
+                                             "--prompt", "3+4=",        "--max-tokens",
+                                             "2",        "--log-level", "info"};
+  const SpawnResult answer = run_quire(generate);
+  EXPECT_EQ(answer.exit_code, 0) << answer.err;
+  EXPECT_THAT(answer.err, HasSubstr("kernels use no instructions above avx2"));
+  std::vector<std::string> rounding = generate;
+  rounding.insert(rounding.end(), {"--cpu-activations", "bf16"});
+  EXPECT_THAT(run_quire(rounding).err,
+              HasSubstr("--cpu-activations: got bf16, which needs AVX-512 BF16, expected f32"));
+}
+
+TEST(MaxCpuIsa, KeepsWhatIsBelow) {
+  const std::string line = "AVX-512 BF16         yes\n";
+  const bool has_bf16 = run_quire({"doctor"}).out.find(line) != std::string::npos;
+  const ScopedVariable variable("QUIRE_MAX_CPU_ISA", "avx512");
+  const std::string out = run_quire({"doctor"}).out;
+  EXPECT_THAT(out, HasSubstr("AMX                  no: QUIRE_MAX_CPU_ISA excludes it\n"));
+  EXPECT_EQ(out.find(line) != std::string::npos, has_bf16);
+}
+
+TEST(MaxCpuIsa, RefusesOtherValues) {
+  const ScopedVariable variable("QUIRE_MAX_CPU_ISA", "avx10");
   const std::vector<std::vector<std::string>> commands = {
       {"doctor"}, {"generate", "--device", "cpu", "--prompt", "a"}};
   for (const auto& command : commands) {
@@ -596,7 +636,6 @@ TEST(Doctor, ReportsThatTheEnvironmentLimitsTheInstructions) {
     EXPECT_THAT(result.err,
                 HasSubstr("QUIRE_MAX_CPU_ISA: must be avx2, avx512 or amx, got 'avx10'"));
   }
-  ::unsetenv("QUIRE_MAX_CPU_ISA");
 }
 
 TEST(Doctor, ReportsTheThreads) {

@@ -165,9 +165,9 @@ TEST_P(Transformers, CpuOperationsAsShippedAgree) {
 class RoundedActivations : public Transformers {};
 
 TEST_P(RoundedActivations, AreNear) {
-  if (!cpu::avx512_bf16_usable()) GTEST_SKIP() << "this machine has no AVX-512 BF16";
+  if (!cpu::avx512_bf16_usable()) GTEST_SKIP() << "AVX-512 BF16 is not usable";
   ThreadPool pool(2);
-  const auto ops = make_cpu_ops(pool, {.use_amx = false, .rounding = InputRounding::kBf16});
+  const auto ops = make_cpu_ops(pool, {.rounding = InputRounding::kBf16});
   check(*ops, *make_cpu_attention(pool), 16, true, 0.6F);
 }
 

@@ -93,21 +93,30 @@ class Router:
         return text
 
 
-class HaProxy(Router):
+class DebianRouter(Router):
+    """A router of the distribution, with the libraries that system_program() has unpacked."""
+
+    @property
+    def _unpacked(self) -> Path:
+        return self._folder.parent / "debian"
+
+    def _environment(self) -> dict[str, str]:
+        folders = [self._unpacked / prefix / "x86_64-linux-gnu" for prefix in ("usr/lib", "lib")]
+        return {"LD_LIBRARY_PATH": ":".join(map(str, folders))}
+
+
+class HaProxy(DebianRouter):
     name = "haproxy"
 
     def _command(self, ports: list[int]) -> list[str]:
         text = self._configuration("haproxy.cfg", ports)
         path = self._folder / "haproxy.cfg"
         path.write_text(text.replace("bind :8000", f"bind 127.0.0.1:{self.port}"))
-        program = system_program("haproxy", self._folder.parent / "debian")
+        program = system_program("haproxy", self._unpacked)
         return [program, "-db", "-f", str(path)]
 
-    def _environment(self) -> dict[str, str]:
-        return {"LD_LIBRARY_PATH": str(self._folder.parent / "debian/usr/lib/x86_64-linux-gnu")}
 
-
-class Nginx(Router):
+class Nginx(DebianRouter):
     name = "nginx"
 
     def _command(self, ports: list[int]) -> list[str]:
@@ -122,7 +131,7 @@ class Nginx(Router):
         path = self._folder / "nginx.conf"
         path.write_text(text)
         globals_ = f"daemon off; pid {self._folder}/pid; user root;"
-        program = system_program("nginx", self._folder.parent / "debian")
+        program = system_program("nginx", self._unpacked)
         return [program, "-c", str(path), "-g", globals_, "-e", "stderr"]
 
 
@@ -220,8 +229,8 @@ def system_program(name: str, folder: Path) -> str:
         folder.mkdir(exist_ok=True)
         # A line of the simulation is `Inst NAME (VERSION ...)`, and of an upgrade `Inst NAME [OLD] (VERSION ...)`.
         install = ["apt-get", "install", "--simulate", "-q", "--no-install-recommends", name]
-        packages = re.findall(r"^Inst (\S+) \(", _output_of_apt(name, install), re.MULTILINE)
-        _output_of_apt(name, ["apt-get", "download", "-q", *packages], folder)
+        needed = re.findall(r"^Inst (\S+) \(", _output_of_apt(name, install), re.MULTILINE)
+        _output_of_apt(name, ["apt-get", "download", "-q", *{name, *needed}], folder)
         for package in folder.glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", package, folder], check=True)
             package.unlink()

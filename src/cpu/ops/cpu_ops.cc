@@ -38,13 +38,17 @@ std::span<const QuantizedKernel> choose_kernels(const CpuOpsOptions& options) {
   return kernels.subspan(skips_amx ? 1 : 0);
 }
 
+const amx::Kernel* choose_amx(const CpuOpsOptions& options) {
+  if (!options.use_amx) return nullptr;
+  return options.amx_kernel != nullptr ? options.amx_kernel : amx_kernel();
+}
+
 class CpuOps final : public Ops {
  public:
   CpuOps(ThreadPool& pool, const CpuOpsOptions& options)
       : pool_(pool),
-        amx_kernel_(options.amx_kernel),
-        use_amx_(options.use_amx && (amx_kernel_ != nullptr || amx_usable())),
-        use_bf16_(!use_amx_ && options.use_avx512_bf16 && avx512_bf16_usable()),
+        amx_kernel_(choose_amx(options)),
+        use_bf16_(amx_kernel_ == nullptr && options.use_avx512_bf16 && avx512_bf16_usable()),
         quantized_kernels_(choose_kernels(options)),
         rounding_(options.rounding),
         ranks_(options.ranks),
@@ -305,7 +309,7 @@ class CpuOps final : public Ops {
       return std::unique_ptr<Linear>(std::move(quantized));
     }
     QUIRE_ASSIGN_OR_RETURN(std::unique_ptr<PackedLinear> packed,
-                           PackedLinear::pack(source, use_amx_, pool_, kept_));
+                           PackedLinear::pack(source, amx_kernel_ != nullptr, pool_, kept_));
     switch (kernel_of(*packed)) {
       case Kernel::kAmx:
         QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
@@ -330,7 +334,7 @@ class CpuOps final : public Ops {
   Kernel kernel_of(const Linear& w) const {
     if (dynamic_cast<const QuantizedLinear*>(&w) != nullptr) return Kernel::kQuantized;
     const auto& packed = static_cast<const PackedLinear&>(w);
-    if (use_amx_ && packed.layout() == PanelLayout::kPairs) return Kernel::kAmx;
+    if (amx_kernel_ != nullptr && packed.layout() == PanelLayout::kPairs) return Kernel::kAmx;
     return multiplies_bf16(packed) ? Kernel::kBf16 : Kernel::kFma;
   }
 
@@ -348,7 +352,7 @@ class CpuOps final : public Ops {
                        float* out) {
     const int num_terms = rounding_ == InputRounding::kBf16 ? 1 : 2;
     if (kernel == Kernel::kAmx) {
-      return linear_amx(groups, amx_kernel_, x, num_terms, out, pool_, amx_scratch_);
+      return linear_amx(groups, *amx_kernel_, x, num_terms, out, pool_, amx_scratch_);
     }
     if (kernel == Kernel::kBf16) {
       return linear_bf16(groups, x, num_terms, out, pool_, bf16_scratch_);
@@ -517,8 +521,7 @@ class CpuOps final : public Ops {
   QuantizedScratch quantized_scratch_;
   Buffer head_rows_;               // F32, the gathered rows of x and of out of one HeadBlock
   bool cache_is_refused_ = false;  // the kernel refused to interleave, and the log says so
-  const amx::Kernel* amx_kernel_;  // null: the processor's
-  bool use_amx_;
+  const amx::Kernel* amx_kernel_;  // null: AMX is not used
   bool use_bf16_;
   std::span<const QuantizedKernel> quantized_kernels_;
   InputRounding rounding_;

@@ -17,9 +17,9 @@ struct Kernel;
 }
 
 struct CpuOpsOptions {
-  bool use_amx = true;  // if the machine has it and the kernel permits it
-  // Computes the tile products of 16-bit weights instead of the machine's AMX, if not null. Tests
-  // emulate it so.
+  bool use_amx = true;  // if the machine has it and the operating system permits it
+  // For tests: tile products of 16-bit weights to use instead of the machine's, where
+  // amx_avx512_usable().
   const cpu::amx::Kernel* amx_kernel = nullptr;
   // For BF16 weights, if the machine has it and AMX is not used.
   bool use_avx512_bf16 = true;

@@ -2,15 +2,16 @@
 // PanelLayout::kPairs.
 //
 // Numerics. AMX multiplies BF16 and sums F32. An activation x is split into two BF16, x ≈ x0 + x1,
-// which keeps 16 to 17 of its 24 bits, or with BF16 weights rounded to one, if that is asked for; a
-// BF16 weight is one BF16, an F16 weight is exactly two, w = w0 + w1. For each 32 of k, in
-// ascending order, x0·w0 is added to the sums, then x1·w0, then (F16) x0·w1. x1·w1 and the rest of
-// x are below 2^-16 of a product and are omitted. The order is the
+// which keeps 16 to 17 of its 24 bits; a BF16 weight is one BF16, an F16 weight is exactly two, w =
+// w0 + w1. For each 32 of k, in ascending order, x0·w0 is added to the sums, then x1·w0, then (F16)
+// x0·w1. x1·w1 and the rest of x are below 2^-16 of a product and are omitted. The order is the
 // same for any number of rows, and between blocks of k the sums are stored as F32, exactly.
 // Measured against exact sums of normal numbers, relative to the root mean square of the outputs,
 // the error is 2.5e-6 with BF16 weights and 5.5e-6 with F16, at K of 2048 and 8192 (F32 sums:
-// 0.8e-6 and 1.6e-6; activations rounded to the weights' type, as is usual: 1.6e-3 and 2e-4). BF16
-// weights and parts of x below 2^-126 count as zero.
+// 0.8e-6 and 1.6e-6). BF16 weights and parts of x below 2^-126 count as zero.
+//
+// With num_terms = 1, BF16 weights multiply x0 alone, which is x rounded to BF16: an error of
+// 1.6e-3. F16 weights always multiply both terms.
 #pragma once
 
 #include <span>
@@ -25,13 +26,16 @@ namespace amx {
 struct Kernel;
 }
 
-// Whether the processor supports the kernel's instructions, may_use() allows them, and the operating
+// Whether the processor has the kernel's instructions, may_use() allows them, and the operating
 // system lets this process use them.
 bool amx_usable();
-// Whether it supports the kernel's instructions other than those on tiles.
+// The tile products of this processor; null if amx_usable() is false.
+const amx::Kernel* amx_kernel();
+// Whether the processor has the kernel's instructions other than those on tiles, and may_use()
+// allows them.
 bool amx_avx512_usable();
-// The same as amx_usable() for products of bytes, which quantized/ has, without the AVX-512 that
-// they also need.
+// Whether products of bytes on tiles (quantized/) can run, as amx_usable() says of those of BF16,
+// except for the AVX-512 that they also need.
 bool amx_int8_usable();
 
 // Scratch for the activations as BF16 tiles, shared by all threads, and for one block of split F16
@@ -55,9 +59,8 @@ class AmxScratch {
 bool amx_encode_f16(uint16_t* values, int64_t count);
 
 // x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in
-// all. num_terms: BF16 per activation that BF16 weights multiply, 1 or 2. kernel: the tile
-// products; null: this processor's.
-void linear_amx(std::span<const RowGroup> groups, const amx::Kernel* kernel, const float* x,
+// all. num_terms: BF16 per activation of BF16 weights, 1 or 2.
+void linear_amx(std::span<const RowGroup> groups, const amx::Kernel& kernel, const float* x,
                 int num_terms, float* out, ThreadPool& pool, const AmxScratch& scratch);
 
 }  // namespace quire::cpu

@@ -20,7 +20,8 @@ struct QuantizedKernel {
 
 inline constexpr std::string_view kAmxInt8Name = "amx_int8";
 
-// The kernels that this processor can run and may_use() allows, the fastest first; at least "plain".
+// The kernels that this processor can run and may_use() allows, the fastest first; at least
+// "plain".
 std::span<const QuantizedKernel> quantized_kernels();
 
 // Scratch for the activations as integers, and for those in the order of a Linear's columns, shared

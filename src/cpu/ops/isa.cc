@@ -5,37 +5,36 @@
 
 #include <cstdlib>
 #include <optional>
-#include <string_view>
 
 namespace quire::cpu {
 namespace {
 
-std::string_view variable() {
-  const char* const value = std::getenv("QUIRE_MAX_CPU_ISA");
-  return value == nullptr ? "" : value;
-}
-
-std::optional<Isa> parse(std::string_view value) {
-  if (value == "avx2") return Isa::kAvx2;
-  if (value == "avx512") return Isa::kAvx512;
-  if (value == "amx" || value.empty()) return Isa::kAmx;
+std::optional<IsaLevel> parse(std::string_view name) {
+  if (name == "avx2") return IsaLevel::kAvx2;
+  if (name == "avx512") return IsaLevel::kAvx512;
+  if (name == "amx" || name.empty()) return IsaLevel::kAmx;
   return std::nullopt;
 }
 
 }  // namespace
 
-bool may_use(Isa isa) {
-  static const Isa max = parse(variable()).value_or(Isa::kAmx);
-  return isa <= max;
+std::string_view max_isa() {
+  const char* const value = std::getenv("QUIRE_MAX_CPU_ISA");
+  return value == nullptr ? "" : value;
+}
+
+bool may_use(IsaLevel level) {
+  static const IsaLevel max = parse(max_isa()).value_or(IsaLevel::kAmx);
+  return level <= max;
 }
 
 Status apply_max_isa() {
-  if (!parse(variable())) {
+  if (!parse(max_isa())) {
     return invalid_argument(
-        fmt::format("[cpu] QUIRE_MAX_CPU_ISA: must be avx2, avx512 or amx, got '{}'", variable()));
+        fmt::format("[cpu] QUIRE_MAX_CPU_ISA: must be avx2, avx512 or amx, got '{}'", max_isa()));
   }
   // Better targets of x86 have lower bits.
-  if (!may_use(Isa::kAvx512)) hwy::DisableTargets(HWY_AVX2 - 1);
+  if (!may_use(IsaLevel::kAvx512)) hwy::DisableTargets(HWY_AVX2 - 1);
   return {};
 }
 

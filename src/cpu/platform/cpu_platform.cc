@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "base/machine.h"
 #include "base/numbers.h"
 #include "cpu/attention/reference.h"
@@ -174,6 +175,10 @@ class CpuPlatform final : public Platform {
 
 }  // namespace
 
+std::string max_cpu_isa() {
+  return std::string(cpu::max_isa());
+}
+
 std::string cpu_weight_layout() {
   utsname system = {};
   const bool is_known = ::uname(&system) == 0;
@@ -195,6 +200,10 @@ Status check_rank_threads(size_t num_ranks, size_t num_replicas, size_t num_thre
 
 Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config) {
   QUIRE_RETURN_IF_ERROR(cpu::apply_max_isa());
+  if (!cpu::max_isa().empty()) {
+    log_info("[cpu] kernels use no instructions above {}, as QUIRE_MAX_CPU_ISA says",
+             cpu::max_isa());
+  }
   const auto num_ranks = config.devices.size();
   std::vector<int> expected(std::max<size_t>(num_ranks, 1));
   std::iota(expected.begin(), expected.end(), 0);
@@ -208,7 +217,7 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
     return invalid_argument(
         "[cpu] cpu_activations: got bf16, which needs AVX-512 BF16, expected f32; quire doctor "
         "says "
-        "why this processor's is not used");
+        "why it is not available");
   }
   ThreadChoice threads =
       config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads;

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "cpu/ops/gemm_bf16.h"
 #include "cpu/ops/routing.h"
 #include "ops_fixture.h"
 #include "run_experts.h"
@@ -309,6 +310,49 @@ TEST(Experts, RowsDoNotDependOnTheirBatch) {
                              variant.name + " " + std::string(dtype_name(dtype)));
       }
     }
+  }
+}
+
+// Experts of F16 and of BF16 in turn.
+class AlternatingExperts : public ExpertsSource {
+ public:
+  explicit AlternatingExperts(const ExpertsShape& shape)
+      : f16_(shape, DType::kF16, 3), bf16_(shape, DType::kBF16, 3) {}
+  const ExpertsShape& shape() const override { return f16_.shape(); }
+  Result<LinearSource> gate_up(int idx) override { return of(idx).gate_up(idx); }
+  Result<LinearSource> down(int idx) override { return of(idx).down(idx); }
+
+ private:
+  RandomExperts& of(int idx) { return idx % 2 == 0 ? f16_ : bf16_; }
+
+  RandomExperts f16_;
+  RandomExperts bf16_;
+};
+
+// Rounding leaves fewer BF16 terms per activation to the BF16 experts of a call than to its F16
+// experts. A rounded activation is exact to 2^-9 of it.
+TEST(Experts, RoundOnlyTheActivationsOfBf16Weights) {
+  const ExpertsShape shape = {24, 4, 160, 96};
+  const Step whole = random_step(shape, 400, 11, 7);
+  AlternatingExperts source(shape);
+  ReferenceOps reference;
+  Step step = whole;
+  const std::vector<float> expected =
+      run_experts(reference, *reference.make_experts(source).value(), step);
+  for (Variant variant : variants()) {
+    if (is_slow(variant)) continue;
+    VariantOps exact(variant);
+    const std::vector<float> not_rounded =
+        run_experts(*exact, *exact->make_experts(source).value(), step);
+    expect_near(not_rounded, expected, bound_of(variant, DType::kF16), variant.name);
+    variant.options.rounding = InputRounding::kBf16;
+    VariantOps ops(variant);
+    const auto experts = ops->make_experts(source).value();
+    const std::vector<float> rounded = run_experts(*ops, *experts, step);
+    expect_near(rounded, expected, 2e-2, variant.name + " rounded");
+    EXPECT_EQ(rounded != not_rounded, cpu::avx512_bf16_usable() && variant.options.use_avx512_bf16)
+        << variant.name;
+    expect_bits_of_parts(*ops, *experts, whole, rounded, variant.name + " rounded");
   }
 }
 

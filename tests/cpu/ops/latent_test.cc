@@ -80,6 +80,8 @@ TEST(PerHeadLinear, AgreesWithTheDefinition) {
     ReferenceOps reference;
     for (const HeadCase& shape : kHeadCases) {
       for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
+        // AMX omits the product of the second terms of an F16 weight and an activation.
+        const double bound = variant.options.use_amx && dtype == DType::kF16 ? 1e-4 : 3e-5;
         const HeadMatrices matrices(shape.num_heads, shape.num_out, shape.num_in, dtype);
         const auto w = ops->make_per_head_linear(matrices.views).value();
         const auto exact = reference.make_per_head_linear(matrices.views).value();
@@ -90,7 +92,7 @@ TEST(PerHeadLinear, AgreesWithTheDefinition) {
           const auto got = run_per_head_linear(*ops, *w, shape, x, num_tokens);
           const auto want = run_per_head_linear(reference, *exact, shape, x, num_tokens);
           for (size_t i = 0; i < got.size(); ++i) {
-            ASSERT_NEAR(got[i], want[i], 3e-5)
+            ASSERT_NEAR(got[i], want[i], bound)
                 << variant.name << " " << dtype_name(dtype) << " heads " << shape.num_heads
                 << " tokens " << num_tokens << " at " << i;
           }

@@ -191,7 +191,7 @@ TEST(Linear, EveryWeightMeansItself) {
 
 // Activations that are BF16 already have no second term. Only BF16 weights have rounded inputs.
 TEST(Linear, RoundsActivationsToBf16WhereAsked) {
-  if (!cpu::avx512_bf16_usable()) GTEST_SKIP() << "this machine has no AVX-512 BF16";
+  if (!cpu::avx512_bf16_usable()) GTEST_SKIP() << "AVX-512 BF16 is not usable";
   constexpr int64_t kN = 70;
   constexpr int64_t kK = 2100;
   constexpr int64_t kRows = 270;

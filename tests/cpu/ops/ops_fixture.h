@@ -18,8 +18,9 @@ namespace quire::testing {
 // AMX's products on tiles in plain C++; null where the processor lacks the AVX-512 around them.
 const cpu::amx::Kernel* emulated_amx();
 
-// One Highway target (all better ones hidden), with AMX, with AVX-512's BF16 products, or with
-// neither.
+// One Highway target (all better ones hidden) without AMX and AVX-512's BF16 products, or the best
+// one with these or with emulated AMX. Without the processor's AMX, "best_with_amx" is the same as
+// "best_with_avx512_bf16", and without that the same as the best target.
 struct Variant {
   int64_t target;
   CpuOpsOptions options;

@@ -171,7 +171,7 @@ TEST(PackedLayout, OfAmxHasAVersion) {
   const std::vector<uint16_t> halves = some_halves();
   const std::string expected = expected_pairs(halves);
   expect_digest(expected, "af9dfffc885c4a45ac10c053383964e1afda88e0111cea94675e080db316f1d8");
-  if (!cpu::amx_avx512_usable()) GTEST_SKIP() << "this machine has no AVX-512 BF16 and VBMI";
+  if (!cpu::amx_avx512_usable()) GTEST_SKIP() << "AVX-512 BF16 and VBMI are not usable";
   ThreadPool pool(1);
   const WeightView matrix(
       TensorView{const_cast<uint16_t*>(halves.data()), DType::kF16, {kRows, kColumns}});

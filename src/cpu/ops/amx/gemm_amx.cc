@@ -91,8 +91,12 @@ void run_panels(const PackedLinear& w, int64_t begin, int64_t end, const amx::Ke
 
 bool amx_usable() {
   static const bool usable =
-      may_use(Isa::kAmx) && amx_avx512_usable() && has_tiles() && has_permission();
+      may_use(IsaLevel::kAmx) && amx_avx512_usable() && has_tiles() && has_permission();
   return usable;
+}
+
+const amx::Kernel* amx_kernel() {
+  return amx_usable() ? &amx::kKernel : nullptr;
 }
 
 bool amx_avx512_usable() {
@@ -101,7 +105,7 @@ bool amx_avx512_usable() {
 
 bool amx_int8_usable() {
   const Instructions has = find_instructions();
-  return may_use(Isa::kAmx) && has.amx_tile && has.amx_int8 && has_permission();
+  return may_use(IsaLevel::kAmx) && has.amx_tile && has.amx_int8 && has_permission();
 }
 
 Status AmxScratch::reserve(int64_t padded_k, int num_threads) {
@@ -121,24 +125,24 @@ uint16_t* AmxScratch::weights(int thread_idx) const {
   return static_cast<uint16_t*>(weights_.data()) + thread_idx * kSplitWeights;
 }
 
-void linear_amx(std::span<const RowGroup> groups, const amx::Kernel* kernel, const float* x,
+void linear_amx(std::span<const RowGroup> groups, const amx::Kernel& kernel, const float* x,
                 int num_terms, float* out, ThreadPool& pool, const AmxScratch& scratch) {
-  if (kernel == nullptr) kernel = &amx::kKernel;
   const PackedLinear& first = *groups.front().w;
   const int64_t num_k = first.in_features();
   const int64_t k_tiles = first.padded_k() / amx::kTileK;
   const auto num_terms_of = [&](const RowGroup& group) {
     return group.w->dtype() == DType::kF16 ? amx::kMaxTerms : num_terms;
   };
+  // Each group has room for the most terms, because groups may differ in their types.
   const auto x_tiles_of = [&](const RowGroup& group) {
-    const int64_t first_tile = group.first_row / amx::kTileRows;
-    return scratch.x_tiles() + amx::x_tile_offset(first_tile, 0, k_tiles, amx::kMaxTerms);
+    return scratch.x_tiles() + group.first_row * first.padded_k() * amx::kMaxTerms;
   };
   for_group_rows(groups, num_k, pool, [&](const RowGroup& group, int64_t row) {
     amx::convert_row(x + row * num_k, num_k, k_tiles, num_terms_of(group), row - group.first_row,
                      x_tiles_of(group));
   });
-  const int64_t k_step = block_k_tiles(most_rows(groups), k_tiles, num_terms_of(groups.front()));
+  const int most_terms = num_terms_of(*std::ranges::max_element(groups, {}, num_terms_of));
+  const int64_t k_step = block_k_tiles(most_rows(groups), k_tiles, most_terms);
   const int64_t task_panels = panels_per_task(first, k_step, pool.num_threads());
   const auto num_parts = [&](const RowGroup& group) {
     return ceil_div(group.w->num_panels(), task_panels);
@@ -162,10 +166,10 @@ void linear_amx(std::span<const RowGroup> groups, const amx::Kernel* kernel, con
                                 .bias = nullptr,
                                 .weights_scratch = scratch.weights(thread_idx)};
         run_panels(w, part * task_panels, std::min((part + 1) * task_panels, w.num_panels()),
-                   *kernel, task);
+                   kernel, task);
       };
       run_group_tasks(groups, tasks, thread_idx, num_parts, run);
-      kernel->release_tiles();
+      kernel.release_tiles();
     });
   }
 }

@@ -13,6 +13,12 @@ namespace {
 
 constexpr int64_t kPanelTileElements = 2 * kTileElements;  // 32 k of a panel
 
+// The position of the first term of a tile of x, of which each number has num_terms.
+constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t num_k_tiles,
+                                int num_terms) {
+  return (row_tile * num_k_tiles + k_tile) * num_terms * kTileElements;
+}
+
 // The upper byte of a BF16, indexed by the sign (twice) and the upper 4 exponent bits of a packed
 // F16. Both zeros stay zeros.
 struct UpperBytes {
@@ -198,6 +204,10 @@ class TileProducts {
   }
 
  private:
+  const uint16_t* x_tile(int64_t row_tile, int64_t k_tile) const {
+    return task_.x_tiles + x_tile_offset(row_tile, k_tile, task_.num_k_tiles, kTerms);
+  }
+
   // Computes all rows by one panel.
   void run_rows(int64_t panel_idx) {
     const int64_t full_rows = task_.num_rows / kGroupRows * kGroupRows;
@@ -244,8 +254,8 @@ class TileProducts {
     begin_sums<2>(tiles[2]);
     begin_sums<3>(tiles[3]);
     for (int64_t k = task_.k_begin; k < task_.k_end; ++k) {
-      const uint16_t* const x = task_.x_tile(row / kTileRows, k);
-      const uint16_t* const x_lower = task_.x_tile(row / kTileRows + 1, k);
+      const uint16_t* const x = x_tile(row / kTileRows, k);
+      const uint16_t* const x_lower = x_tile(row / kTileRows + 1, k);
       source_.prepare(panel_idx, k, 0);
       source_.prepare(panel_idx, k, 1);
       load_weights(0);
@@ -283,7 +293,7 @@ class TileProducts {
     begin_sums<0>(tiles[0]);
     begin_sums<1>(tiles[1]);
     for (int64_t k = task_.k_begin; k < task_.k_end; ++k) {
-      const uint16_t* x = task_.x_tile(row / kTileRows, k);
+      const uint16_t* x = x_tile(row / kTileRows, k);
       Tiles::template load<4>(x, 64);
       if constexpr (kTerms == 2) Tiles::template load<5>(x + kTileElements, 64);
       source_.prepare(panel_idx, k, 0);
@@ -346,14 +356,15 @@ class TileProducts {
 
 template <class Tiles>
 void run_with_tiles(const Task& task) {
-  if (task.is_f16) {
-    const bool has_all_k = task.k_begin == 0 && task.k_end == task.num_k_tiles;
-    if (task.num_rows > kGroupRows || !has_all_k)
-      return TileProducts<Tiles, SplitF16, 2>(task).run();
-    return TileProducts<Tiles, StreamedF16, 2>(task).run();
+  if (!task.is_f16) {
+    task.num_terms == 1 ? TileProducts<Tiles, StreamedBf16, 1>(task).run()
+                        : TileProducts<Tiles, StreamedBf16, 2>(task).run();
+    return;
   }
-  task.num_terms == 1 ? TileProducts<Tiles, StreamedBf16, 1>(task).run()
-                      : TileProducts<Tiles, StreamedBf16, 2>(task).run();
+  const bool uses_weights_once =
+      task.num_rows <= kGroupRows && task.k_begin == 0 && task.k_end == task.num_k_tiles;
+  uses_weights_once ? TileProducts<Tiles, StreamedF16, 2>(task).run()
+                    : TileProducts<Tiles, SplitF16, 2>(task).run();
 }
 
 }  // namespace

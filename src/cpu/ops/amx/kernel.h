@@ -1,5 +1,5 @@
-// The part of the AMX GEMM that is compiled with AMX flags. Its interface has only plain pointers,
-// so that no shared inline function is compiled with these flags.
+// The part of the AMX GEMM that is compiled with flags of its own. Its interface has only plain
+// pointers, so that no shared inline function is compiled with these flags.
 #pragma once
 
 #include <bit>
@@ -29,14 +29,8 @@ inline constexpr int64_t kPanelColumns = 2 * kTileRows;
 inline constexpr int kMaxTerms = 2;                   // BF16 terms per number
 inline constexpr int64_t kGroupRows = 2 * kTileRows;  // rows per weight in registers
 
-// x_tiles: [row tile][k tile][num_terms][16][32].
-inline constexpr int64_t x_tile_offset(int64_t row_tile, int64_t k_tile, int64_t num_k_tiles,
-                                       int num_terms) {
-  return (row_tile * num_k_tiles + k_tile) * num_terms * kTileElements;
-}
-
-// Converts one row of x (num_k elements) to num_terms BF16 each in row `row` of x_tiles; k beyond
-// num_k becomes zeros.
+// Converts one row of x (num_k elements) to num_terms BF16 each, in row `row` of
+// x_tiles[row tile][num_k_tiles][num_terms][16][32]; k beyond num_k becomes zeros.
 void convert_row(const float* x, int64_t num_k, int64_t num_k_tiles, int num_terms, int64_t row,
                  uint16_t* x_tiles);
 
@@ -46,10 +40,10 @@ bool encode_f16(uint16_t* values, int64_t count);
 
 // Multiplies some rows with k tiles [k_begin, k_end) of adjacent panels of 32 features.
 struct Task {
-  const uint16_t* panels;  // [panel][num_k_tiles * 16][32][2]
-  bool is_f16;             // F16 in pairs; otherwise BF16
-  const uint16_t* x_tiles;
-  int num_terms;  // BF16 per activation: 1 or 2, and 2 with F16
+  const uint16_t* panels;   // [panel][num_k_tiles * 16][32][2]
+  bool is_f16;              // F16 in pairs; otherwise BF16
+  const uint16_t* x_tiles;  // as convert_row() wrote them
+  int num_terms;            // of BF16 weights' activations, 1 or 2; those of F16 weights have 2
   int64_t num_k_tiles;
   int64_t k_begin;
   int64_t k_end;
@@ -60,10 +54,6 @@ struct Task {
   const float* bias;    // [num_columns] or null; added when k_end is the end of k
   // [k_end - k_begin][2][kMaxTerms][512], for F16, unless at most kGroupRows rows use all k tiles
   uint16_t* weights_scratch;
-
-  const uint16_t* x_tile(int64_t row_tile, int64_t k_tile) const {
-    return x_tiles + x_tile_offset(row_tile, k_tile, num_k_tiles, num_terms);
-  }
 };
 
 struct Kernel {

@@ -59,7 +59,7 @@ void run_panels(const PackedLinear& w, int64_t panel_idx, avx512_bf16::Task task
 }  // namespace
 
 bool avx512_bf16_usable() {
-  static const bool usable = may_use(Isa::kAvx512) && has_instructions() && has_os_support();
+  static const bool usable = may_use(IsaLevel::kAvx512) && has_instructions() && has_os_support();
   return usable;
 }
 

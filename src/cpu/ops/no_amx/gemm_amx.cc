@@ -9,6 +9,10 @@ bool amx_usable() {
   return false;
 }
 
+const amx::Kernel* amx_kernel() {
+  return nullptr;
+}
+
 bool amx_avx512_usable() {
   return false;
 }
@@ -29,7 +33,7 @@ bool amx_encode_f16(uint16_t*, int64_t) {
   return false;
 }
 
-void linear_amx(std::span<const RowGroup>, const amx::Kernel*, const float*, int, float*,
+void linear_amx(std::span<const RowGroup>, const amx::Kernel&, const float*, int, float*,
                 ThreadPool&, const AmxScratch&) {
   QUIRE_CHECK(false, "[ops] this build has no AMX");
 }

@@ -20,7 +20,7 @@ bool has_avx_vnni() {
 
 std::vector<QuantizedKernel> find_kernels() {
   std::vector<QuantizedKernel> kernels;
-  if (may_use(Isa::kAvx512) && __builtin_cpu_supports("avx512f") &&
+  if (may_use(IsaLevel::kAvx512) && __builtin_cpu_supports("avx512f") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni")) {
     if (amx_int8_usable()) kernels.push_back({kAmxInt8Name, &quantized::kAmxInt8});
@@ -28,7 +28,8 @@ std::vector<QuantizedKernel> find_kernels() {
   }
   // Every processor with AVX2 converts F16.
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    if (has_avx_vnni()) kernels.push_back({"avx_vnni", &quantized::kAvxVnni});
+    if (may_use(IsaLevel::kAvx512) && has_avx_vnni())
+      kernels.push_back({"avx_vnni", &quantized::kAvxVnni});
     kernels.push_back({"avx2", &quantized::kAvx2});
   }
   kernels.push_back({"plain", &quantized::kPlain});

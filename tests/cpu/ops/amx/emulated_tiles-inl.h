@@ -1,6 +1,5 @@
-// AMX's tile instructions in plain C++, for processors that have AVX-512 but no AMX. They trap
-// where the instructions fault. Sources with flags of their own include this, which must not share
-// inline functions.
+// AMX's tile instructions in plain C++. They trap where the instructions fault. Only sources with
+// compiler flags of their own include this, so everything is in an unnamed namespace.
 #pragma once
 
 #include <cstddef>
@@ -16,6 +15,11 @@ using cpu::amx::TileConfig;
 
 struct EmulatedTiles {
   static void configure(const TileConfig& config) {
+    expect(config.palette == 1 && config.start_row == 0);
+    for (int tile = 0; tile < 8; ++tile) {
+      expect(config.rows[tile] <= 16 && config.row_bytes[tile] <= 64 &&
+             config.row_bytes[tile] % 4 == 0);
+    }
     std::memset(tiles, 0, sizeof(tiles));
     shapes = config;
   }
