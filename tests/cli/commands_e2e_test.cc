@@ -617,7 +617,7 @@ TEST(MaxCpuIsa, LimitsTheInstructions) {
               HasSubstr("--cpu-activations: got bf16, which needs AVX-512 BF16, expected f32"));
 }
 
-TEST(MaxCpuIsa, KeepsWhatIsBelow) {
+TEST(MaxCpuIsa, ExcludesOnlyHigherLevels) {
   const std::string line = "AVX-512 BF16         yes\n";
   const bool has_bf16 = run_quire({"doctor"}).out.find(line) != std::string::npos;
   const ScopedVariable variable("QUIRE_MAX_CPU_ISA", "avx512");

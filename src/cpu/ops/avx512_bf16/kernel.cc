@@ -1,11 +1,14 @@
 // The sums of a group of rows stay in registers while k passes. Weights are read once per group:
 // groups of 6 rows with two panels, or of 12 rows with one, use most of the 32 registers and load
-// fewer operands than they multiply.
+// fewer operands than they multiply. The first group of a block of k finds its weights in cache,
+// because all groups of the block before have fetched them line by line between their steps, so
+// that the memory and the arithmetic units work at the same time.
 #include "cpu/ops/avx512_bf16/kernel.h"
 
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace quire::cpu::avx512_bf16 {
@@ -22,9 +25,44 @@ __mmask16 columns_mask(int64_t count) {
   return static_cast<__mmask16>(count >= kLanes ? 0xFFFF : (1U << std::max<int64_t>(count, 0)) - 1);
 }
 
+// The weights of the block of k after the task's, in each of its panels.
+class NextBlock {
+ public:
+  // `num_groups` of rows share the work.
+  NextBlock(const Task& task, int64_t num_groups)
+      : at_(reinterpret_cast<const std::byte*>(task.panels) + task.pair_end * kPairBytes),
+        panel_bytes_(task.num_pairs * kPairBytes),
+        num_panels_((task.num_columns + kPanelColumns - 1) / kPanelColumns) {
+    const int64_t num_pairs = task.pair_end - task.pair_begin;
+    const int64_t next_pairs = std::min(num_pairs, task.num_pairs - task.pair_end);
+    end_ = at_ + next_pairs * kPairBytes;
+    const int64_t num_lines = next_pairs * (kPairBytes / kLineBytes);
+    const int64_t num_steps = num_pairs * num_groups;
+    lines_per_step_ = (num_lines + num_steps - 1) / num_steps;
+  }
+
+  inline void fetch_lines() {
+    for (int64_t i = 0; i < lines_per_step_ && at_ < end_; ++i, at_ += kLineBytes) {
+      for (int64_t p = 0; p < num_panels_; ++p) {
+        _mm_prefetch(reinterpret_cast<const char*>(at_ + p * panel_bytes_), _MM_HINT_T1);
+      }
+    }
+  }
+
+ private:
+  static constexpr int64_t kPairBytes = kPanelColumns * 2 * 2;  // of a panel
+  static constexpr int64_t kLineBytes = 64;
+
+  const std::byte* at_;
+  const std::byte* end_ = nullptr;
+  int64_t panel_bytes_;
+  int64_t num_panels_;
+  int64_t lines_per_step_ = 0;
+};
+
 // Rows [row, row + kRows) with kVecs vectors of features from the task's vector first_vec on.
 template <int kRows, int kVecs, int kTerms>
-void multiply(const Task& task, int64_t row, int64_t first_vec) {
+void multiply(const Task& task, int64_t row, int64_t first_vec, NextBlock& next) {
   __m512 sums[kRows][kVecs];
   __mmask16 masks[kVecs];
   float* out = task.out + row * task.out_stride + first_vec * kLanes;
@@ -45,7 +83,9 @@ void multiply(const Task& task, int64_t row, int64_t first_vec) {
   const uint16_t* w =
       task.panels + first_vec / 2 * panel_elements + task.pair_begin * kPanelColumns * 2;
   const uint16_t* x = task.x + row * row_elements + task.pair_begin * kTerms * 2;
+  NextBlock fetch = next;
   for (int64_t pair = task.pair_begin; pair < task.pair_end; ++pair) {
+    fetch.fetch_lines();
     __m512bh weights[kVecs];
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) {
@@ -69,6 +109,7 @@ void multiply(const Task& task, int64_t row, int64_t first_vec) {
     w += kPanelColumns * 2;
     x += kTerms * 2;
   }
+  next = fetch;
   const bool adds_bias = task.bias != nullptr && task.pair_end == task.num_pairs;
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -86,22 +127,24 @@ void multiply(const Task& task, int64_t row, int64_t first_vec) {
 
 // Calls multiply() for `rows`, known only at run time, from 1 to kRows.
 template <int kRows, int kVecs, int kTerms>
-void multiply_group(const Task& task, int64_t row, int64_t rows, int64_t first_vec) {
+void multiply_group(const Task& task, int64_t row, int64_t rows, int64_t first_vec,
+                    NextBlock& next) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
-      return multiply_group<kRows - 1, kVecs, kTerms>(task, row, rows, first_vec);
+      return multiply_group<kRows - 1, kVecs, kTerms>(task, row, rows, first_vec, next);
     }
   }
-  multiply<kRows, kVecs, kTerms>(task, row, first_vec);
+  multiply<kRows, kVecs, kTerms>(task, row, first_vec, next);
 }
 
 // All rows, in groups of nearly equal size.
 template <int kRows, int kVecs, int kTerms>
 void multiply_rows(const Task& task, int64_t first_vec) {
   int64_t num_groups = (task.num_rows + kRows - 1) / kRows;
+  NextBlock next(task, num_groups);
   for (int64_t row = 0; row < task.num_rows; --num_groups) {
     const int64_t rows = (task.num_rows - row + num_groups - 1) / num_groups;
-    multiply_group<kRows, kVecs, kTerms>(task, row, rows, first_vec);
+    multiply_group<kRows, kVecs, kTerms>(task, row, rows, first_vec, next);
     row += rows;
   }
 }
