@@ -141,15 +141,18 @@ std::unique_ptr<Runner> join_runners(const EngineConfig& config,
       {.nodes = nodes, .step_timeout = std::chrono::seconds(config.rank_timeout)});
 }
 
-// Inputs of products are rounded to BF16 only with weights of this type.
+// Inputs of products are rounded to BF16 only with weights of this type, which FP8 becomes at load.
 void warn_of_activations(const EngineConfig& config, const ModelFiles& files,
                          const Device& device) {
-  if (device.kind != DeviceKind::kCpu) return;
-  const bool is_quantized = files.config.format || has_blocks(*files.weights);
-  const std::string type(dtype_name(files.config.dtype.value_or(DType::kF32)));
-  if (config.cpu_activations == "bf16" && (is_quantized || files.config.dtype != DType::kBF16)) {
+  if (device.kind != DeviceKind::kCpu || config.cpu_activations != "bf16") return;
+  const std::optional<WeightFormat>& format = files.config.format;
+  if (has_blocks(*files.weights) || (format && is_integer(format->scheme))) {
+    log_warning(
+        "[cpu] `cpu_activations` bf16 has no effect with quantized matrices, only with those in "
+        "bf16");
+  } else if (!format && files.config.dtype != DType::kBF16) {
     log_warning("[cpu] `cpu_activations` bf16 has no effect with weights in {}, only in bf16",
-                is_quantized ? "quantized blocks" : type);
+                dtype_name(files.config.dtype.value_or(DType::kF32)));
   }
 }
 

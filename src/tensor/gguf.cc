@@ -22,6 +22,9 @@ constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 1 << 20;
 constexpr uint64_t kMaxNameBytes = 1024;
 constexpr uint32_t kMaxDims = 4;
+// Of a list in the metadata: 16 times the largest vocabulary. Lists are expanded when they are
+// used.
+constexpr uint64_t kMaxEntries = 1 << 22;
 
 // Bytes per value of the kinds 0 to 12; 0 for texts and arrays.
 constexpr std::array<uint64_t, 13> kKindBytes = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
@@ -252,6 +255,10 @@ Status GgufHeaderReader::read_value(std::string_view key, uint32_t kind, GgufVal
     QUIRE_RETURN_IF_ERROR(take(field, value.count_));
     if (kind == static_cast<uint32_t>(GgufKind::kArray)) {
       return error(field, "an array of arrays", "numbers, texts or booleans");
+    }
+    if (value.count_ > kMaxEntries) {
+      return error(field, fmt::format("{} entries", value.count_),
+                   fmt::format("at most {}", kMaxEntries));
     }
   }
   if (kind >= kKindBytes.size()) {

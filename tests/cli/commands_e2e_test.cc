@@ -814,6 +814,14 @@ TEST_F(Stories, RoundingToBf16WithoutBf16WeightsIsWarnedOf) {
                     HasSubstr("expected f32")));
 }
 
+// FP8 becomes BF16 on a CPU.
+TEST(Generate, RoundingToBf16HasAnEffectWithFp8) {
+  const SpawnResult result =
+      run_quire({"generate", "--device", "cpu", "--quantization", "fp8", "--cpu-activations",
+                 "bf16", "--prompt", "a", "--max-tokens", "1"});
+  EXPECT_THAT(result.err, Not(HasSubstr("no effect")));
+}
+
 TEST_F(Stories, ATokenizerOfAnotherModelIsRefused) {
   const fs::path other = shared_data_path("tokenizers/qwen2_5");
   QUIRE_REQUIRE_SHARED(other);

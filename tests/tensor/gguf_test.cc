@@ -149,6 +149,10 @@ TEST(Gguf, MetadataIsStrict) {
       error_of(GgufWriter().field(
           "k", 9, raw(uint32_t{9}) + raw(uint64_t{1}) + raw(uint32_t{4}) + raw(uint64_t{0}))),
       HasSubstr("an array of arrays"));
+  constexpr uint64_t kTooMany = (1 << 22) + 1;
+  EXPECT_THAT(error_of(GgufWriter().field(
+                  "k", 9, raw(uint32_t{0}) + raw(kTooMany) + std::string(kTooMany, '\0'))),
+              HasSubstr("got 4194305 entries, expected at most 4194304"));
   EXPECT_THAT(error_of(GgufWriter().number("general.alignment", 24)), HasSubstr("a power of 2"));
   EXPECT_THAT(error_of(GgufWriter().number("general.alignment", 0)), HasSubstr("a power of 2"));
   EXPECT_THAT(error_of(GgufWriter().text("general.alignment", "x")), HasSubstr("got no integer"));
