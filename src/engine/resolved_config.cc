@@ -96,8 +96,8 @@ Status check_int8(const EngineConfig& config, const ModelFiles& files) {
   if (config.cpu_activations != "int8" || has_integers || has_blocks(*files.weights)) return {};
   return invalid_argument(
       "[engine] cpu_activations: got int8 for a model without matrices of quantized integers, "
-      "expected f32 or bf16; or take a GGUF file with quantized blocks, or AWQ, GPTQ or integers "
-      "of "
+      "expected f32 or bf16; or take a GGUF file with quantized blocks, or integers of AWQ, GPTQ "
+      "or "
       "compressed-tensors");
 }
 

@@ -22,8 +22,8 @@ constexpr uint64_t kDefaultAlignment = 32;
 constexpr uint64_t kMaxAlignment = 1 << 20;
 constexpr uint64_t kMaxNameBytes = 1024;
 constexpr uint32_t kMaxDims = 4;
-// Of a list in the metadata: 16 times the largest vocabulary. Lists are expanded when they are
-// used.
+// The most entries of a list in the metadata, which readers expand: 16 times the largest
+// vocabulary.
 constexpr uint64_t kMaxEntries = 1 << 22;
 
 // Bytes per value of the kinds 0 to 12; 0 for texts and arrays.

@@ -217,7 +217,7 @@ Result<std::unique_ptr<Platform>> make_cpu_platform(const PlatformConfig& config
     return invalid_argument(
         "[cpu] cpu_activations: got bf16, which needs AVX-512 BF16, expected f32; quire doctor "
         "says "
-        "why it is not available");
+        "why it is missing");
   }
   ThreadChoice threads =
       config.threads.places.empty() ? choose_threads(ThreadOptions()) : config.threads;
