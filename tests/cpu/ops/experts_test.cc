@@ -176,7 +176,7 @@ TEST(Routing, ImpossibleRulesAreNotValid) {
 // to 2^-17 of it: results of three products in turn differ by up to 3.1e-5. AMX also splits an F16
 // weight and omits the product of the second terms, which doubles the error (gemm_amx.h).
 double bound_of(const Variant& variant, DType weights) {
-  if (variant.options.use_amx && weights == DType::kF16) return 1.3e-4;
+  if (testing::uses_amx(variant) && weights == DType::kF16) return 1.3e-4;
   return variant.options.use_amx || variant.options.use_avx512_bf16 ? 6e-5 : 2e-5;
 }
 

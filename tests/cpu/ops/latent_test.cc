@@ -81,7 +81,7 @@ TEST(PerHeadLinear, AgreesWithTheDefinition) {
     for (const HeadCase& shape : kHeadCases) {
       for (const DType dtype : {DType::kF32, DType::kF16, DType::kBF16}) {
         // AMX omits the product of the second terms of an F16 weight and an activation.
-        const double bound = variant.options.use_amx && dtype == DType::kF16 ? 1e-4 : 3e-5;
+        const double bound = testing::uses_amx(variant) && dtype == DType::kF16 ? 1e-4 : 3e-5;
         const HeadMatrices matrices(shape.num_heads, shape.num_out, shape.num_in, dtype);
         const auto w = ops->make_per_head_linear(matrices.views).value();
         const auto exact = reference.make_per_head_linear(matrices.views).value();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cpu/ops/cpu_ops.h"
+#include "cpu/ops/gemm_amx.h"
 #include "support/thread_places.h"
 
 namespace quire::testing {
@@ -26,6 +27,11 @@ struct Variant {
   CpuOpsOptions options;
   std::string name;
 };
+
+inline bool uses_amx(const Variant& variant) {
+  const CpuOpsOptions& options = variant.options;
+  return options.use_amx && (options.amx_kernel != nullptr || cpu::amx_usable());
+}
 
 inline std::vector<Variant> variants() {
   std::vector<Variant> all;

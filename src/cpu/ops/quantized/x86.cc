@@ -28,8 +28,9 @@ std::vector<QuantizedKernel> find_kernels() {
   }
   // Every processor with AVX2 converts F16.
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    if (may_use(IsaLevel::kAvx512) && has_avx_vnni())
+    if (may_use(IsaLevel::kAvx512) && has_avx_vnni()) {
       kernels.push_back({"avx_vnni", &quantized::kAvxVnni});
+    }
     kernels.push_back({"avx2", &quantized::kAvx2});
   }
   kernels.push_back({"plain", &quantized::kPlain});
