@@ -12,6 +12,9 @@ using std::chrono::steady_clock;
 // The time that a client has to read a response that ends its connection. Closing at once could
 // destroy the response in flight if more of the request arrives (RFC 9112, section 9.6).
 constexpr milliseconds kLinger{2000};
+// How long a draining server still takes requests. Closing at once would lose a request that a
+// client has sent on a kept connection and that has not been read yet.
+constexpr milliseconds kDrainNotice{250};
 constexpr milliseconds kNoLimit{-1};
 
 }  // namespace
@@ -38,7 +41,6 @@ void Connection::handle_open(Opening opening) {
   if (opening == Opening::kPlainHttp) refuse_plain_http();
   if (opening != Opening::kDone) return close();
   enter(Phase::kIdle, limits_.idle_timeout);
-  if (is_draining_) return end();
   continue_reading();
 }
 
@@ -48,8 +50,9 @@ bool Connection::is_reading() const {
 
 void Connection::enter(Phase phase, milliseconds limit) {
   phase_ = phase;
-  stream_->set_deadline(limit == kNoLimit ? steady_clock::time_point::max()
-                                          : steady_clock::now() + limit);
+  const auto deadline =
+      limit == kNoLimit ? steady_clock::time_point::max() : steady_clock::now() + limit;
+  stream_->set_deadline(is_reading() ? std::min(deadline, drain_end_) : deadline);
 }
 
 // --- Input ---
@@ -296,6 +299,7 @@ void Connection::handle_timeout() {
   switch (phase_) {
     case Phase::kHead:
     case Phase::kBody:
+      if (is_draining_) return refuse_for_shutdown();
       ++transport_.counters.num_timeouts;
       return refuse({.status = 408,
                      .code = "request_timeout",
@@ -312,23 +316,17 @@ void Connection::handle_timeout() {
 }
 
 void Connection::begin_drain() {
+  if (is_draining_) return;
   is_draining_ = true;
-  switch (phase_) {
-    case Phase::kOpening:  // a client can prolong its handshake
-      return close();
-    case Phase::kIdle:
-      return end();
-    case Phase::kHead:
-    case Phase::kBody:
-      return refuse(
-          {.status = 503,
-           .code = "shutting_down",
-           .message = "The server is shutting down; the request had not arrived completely."});
-    case Phase::kResponding:
-      return response_->end_keep_alive();
-    default:
-      return;
-  }
+  drain_end_ = steady_clock::now() + kDrainNotice;
+  if (phase_ == Phase::kResponding) return response_->end_keep_alive();
+  if (phase_ == Phase::kOpening || is_reading()) stream_->set_deadline(drain_end_);
+}
+
+void Connection::refuse_for_shutdown() {
+  refuse({.status = 503,
+          .code = "shutting_down",
+          .message = "The server is shutting down; the request had not arrived completely."});
 }
 
 // Shuts down sending, and waits for the client to close its side.

@@ -140,7 +140,9 @@ class Connection final : public StreamUser,
              std::function<void(Connection*)> on_gone);
 
   void start();
-  void drain() {  // closes now, or after the current response
+  // Ends the connection after the current response. If there is none, a request may still arrive
+  // for 250 ms, and is answered.
+  void drain() {
     guard([this] { begin_drain(); });
   }
   void close();  // at once
@@ -203,6 +205,7 @@ class Connection final : public StreamUser,
   void begin_response(bool keep_alive);
   void refuse(Refusal refusal);
   void refuse_plain_http();
+  void refuse_for_shutdown();
   // The current request's client; before its head is complete, the other end of the connection.
   std::string client() const;
   // Counts the request of a trusted proxy against its client's limit. Returns false if that is
@@ -228,6 +231,7 @@ class Connection final : public StreamUser,
   Phase phase_ = Phase::kOpening;
   std::chrono::steady_clock::time_point request_began_;  // when its first byte was parsed
   bool is_draining_ = false;
+  std::chrono::steady_clock::time_point drain_end_ = std::chrono::steady_clock::time_point::max();
 
   RequestParser parser_;
   ReadBuffer in_;

@@ -214,13 +214,34 @@ class AsioServer final : public Server {
     }
   }
 
+  // Returns when every connection that a client has opened is admitted.
   void stop_accepting() {
     std::promise<void> done;
-    asio::post(loops_[0]->context, [&] {
-      for (const auto& acceptor : acceptors_) acceptor->close();
-      done.set_value();
+    asio::io_context& context = loops_[0]->context;
+    asio::post(context, [&] {
+      for (const auto& acceptor : acceptors_) {
+        if (acceptor->acceptor.is_open()) admit_waiting(*acceptor);
+        acceptor->close();
+      }
+      // Behind the callbacks of connections that were accepted before.
+      asio::post(context, [&] { done.set_value(); });
     });
     done.get_future().wait();
+  }
+
+  // Admits the connections that wait in the system's queue. Closing the acceptor resets those.
+  void admit_waiting(Acceptor& from) {
+    ErrorCode error;
+    from.acceptor.non_blocking(true, error);
+    while (!error) {
+      Loop& loop = least_loaded();
+      Socket socket(loop.context);
+      from.acceptor.accept(socket, error);
+      if (!error)
+        run_guarded("[http] closing a connection after an exception",
+                    [&] { admit(loop, std::move(socket)); });
+      if (error == asio::error::connection_aborted) error.clear();
+    }
   }
 
   Loop& least_loaded() {
@@ -250,7 +271,6 @@ class AsioServer final : public Server {
         loop.context, [this, &from, &loop, pending = PendingCallback(from.has_pending_callback)](
                           const ErrorCode& error, Socket socket) mutable {
           pending.end();
-          if (!from.acceptor.is_open()) return;
           on_accept(from, loop, error, std::move(socket));
         });
   }
@@ -264,10 +284,10 @@ class AsioServer final : public Server {
       } catch (const std::exception& fault) {  // loses only this connection
         log_failure_once(from, fault.what());
       }
-      return accept(from);
     }
+    if (!from.acceptor.is_open()) return;
     const bool is_clients_fault = error == asio::error::connection_aborted;
-    if (is_clients_fault) return accept(from);
+    if (!error || is_clients_fault) return accept(from);
     log_failure_once(from, error.message());
     retry_later(from);
   }

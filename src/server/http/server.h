@@ -89,8 +89,9 @@ class Server {
   virtual int port() const = 0;
   virtual ServerStats stats() const = 0;
 
-  // Stops accepting. Each open connection is closed after its current response. Returns true once
-  // all are closed, false after `limit`.
+  // Stops accepting. Each open connection is closed after its current response, or after 250 ms in
+  // which no request arrives on it, so that a request on its way is answered and not lost. Returns
+  // true once all are closed, false after `limit`.
   virtual bool drain(std::chrono::milliseconds limit) = 0;
 };
 

@@ -228,6 +228,43 @@ TEST(HttpDrain, DoesNotWaitForIncompleteRequests) {
   reading.join();
 }
 
+// A client that keeps its connection may send a request before it sees that the server drains.
+TEST(HttpDrain, AnswersRequestsThatAreOnTheirWay) {
+  TestServer server;
+  HttpClient kept = server.connect();
+  ASSERT_EQ(kept.get("/echo").status, 200);
+  HttpClient slow = server.connect();
+  slow.send("GET /echo HTTP/1.1\r\n");
+  std::thread draining([&] { EXPECT_TRUE(server.server().drain(milliseconds(10'000))); });
+  ASSERT_TRUE(eventually([&] { return !server.connect().is_open(); }));
+  kept.send(get("/echo"));
+  slow.send("Host: a\r\n\r\n");
+  for (HttpClient* client : {&kept, &slow}) {
+    const HttpAnswer answer = client->receive();
+    EXPECT_EQ(answer.status, 200);
+    EXPECT_EQ(answer.header("connection"), "close");
+    client->close();
+  }
+  draining.join();
+}
+
+TEST(HttpDrain, AnswersConnectionsThatAreNotAcceptedYet) {
+  for (int round = 0; round < 20; ++round) {
+    TestServer server;
+    std::vector<HttpClient> clients;
+    for (int idx = 0; idx < 50; ++idx) {
+      clients.push_back(server.connect());
+      clients.back().send(get("/echo"));
+    }
+    std::thread draining([&] { EXPECT_TRUE(server.server().drain(milliseconds(10'000))); });
+    for (HttpClient& client : clients) {
+      EXPECT_EQ(client.receive().status, 200);
+      client.close();
+    }
+    draining.join();
+  }
+}
+
 TEST(HttpStop, NotifiesHandlersThatStillRespond) {
   TestServer server;
   HttpClient busy = server.connect();
