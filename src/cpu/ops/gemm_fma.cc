@@ -8,7 +8,8 @@
 // Work: a task multiplies kBlockPanels panels by all rows, in groups of rows whose sums fit into
 // registers. With up to kFewRows rows, one product reads whole panels. With more, the depth is cut
 // into slices. If there are several groups, the first converts a slice of F16 or BF16 weights to
-// F32 in cache for the others. All groups prefetch the next slice.
+// F32 in cache for the others. All groups prefetch the next slice. Activations are packed by slice,
+// so that the groups of a slice read consecutive memory.
 #include "cpu/ops/gemm_fma.h"
 
 #include <algorithm>
@@ -51,9 +52,8 @@ constexpr int kFewVecs = kVecs;
 constexpr int kRows = 1;
 constexpr int kSliceVecs = kVecs;
 #endif
-// The depth of a slice that stays in the first cache as F32.
-constexpr int64_t kDepth = kSliceFloats / (std::max(kVecs, kSliceVecs) * kLanes);
-static_assert(kDepth % 2 == 0, "pairs of BF16 are not divided");
+static_assert(kSliceDepth * std::max(kVecs, kSliceVecs) * kLanes <= kSliceFloats);
+static_assert(kSliceDepth % 2 == 0, "pairs of BF16 are not divided");
 
 // Readers load vector `v` of the features at depth k as F32; kOdd says whether k is odd.
 struct ReadF32 {
@@ -164,6 +164,14 @@ struct PackedRows {
   HWY_INLINE float at(int64_t k, int row) const { return x[k * kR + row]; }
 };
 
+// The part of a task that products with the same weights share.
+struct Block {
+  int64_t first_k = 0;
+  int64_t num_k = 0;
+  float* sums = nullptr;   // of the task's first row
+  float* slice = nullptr;  // where a product leaves its weights
+};
+
 // How tasks of few and of many rows are divided into products.
 struct FewRows {
   static constexpr int kMaxRows = kFewRows;
@@ -171,8 +179,8 @@ struct FewRows {
   static constexpr bool kConverts = false;  // there is a single group
 
   template <int kR>
-  static RowsInPlace rows(const FmaTask& task, int64_t first_row, int64_t first_k) {
-    return {task.x + first_row * task.num_k + first_k, task.num_k};
+  static RowsInPlace rows(const FmaTask& task, int64_t first_row, const Block& block) {
+    return {task.x + first_row * task.num_k + block.first_k, task.num_k};
   }
 };
 
@@ -182,17 +190,9 @@ struct ManyRows {
   static constexpr bool kConverts = true;
 
   template <int kR>
-  static PackedRows<kR> rows(const FmaTask& task, int64_t first_row, int64_t first_k) {
-    return {task.packed_x + first_row * task.num_k + first_k * kR};
+  static PackedRows<kR> rows(const FmaTask& task, int64_t first_row, const Block& block) {
+    return {task.packed_x + block.first_k * task.num_rows + first_row * block.num_k};
   }
-};
-
-// The part of a task that products with the same weights share.
-struct Block {
-  int64_t first_k = 0;
-  int64_t num_k = 0;
-  float* sums = nullptr;   // of the task's first row
-  float* slice = nullptr;  // where a product leaves its weights
 };
 
 // sums[r, :] (+)= x[r, :] · weights for kR rows and kN vectors. With kStores, it also leaves the
@@ -253,61 +253,74 @@ void multiply_group(const FmaTask& task, int64_t first_row, int64_t num_rows,
                                                            block, next);
     }
   }
-  multiply<kR, kN, kStores>(Division::template rows<kR>(task, first_row, block.first_k), weights,
-                            block, block.sums + first_row * kBlockPanels * kPanelWidth, next);
+  multiply<kR, kN, kStores>(Division::template rows<kR>(task, first_row, block), weights, block,
+                            block.sums + first_row * kBlockPanels * kPanelWidth, next);
 }
 
-// Rows are divided into the fewest groups of at most `max_rows`, of nearly equal size.
-struct Groups {
-  int64_t num_rows;
-  int64_t max_rows;
+// Rows are divided into the fewest groups of at most `max_rows`. The first groups have one row more
+// than the others if they cannot be equal.
+class Groups {
+ public:
+  Groups(int64_t num_rows, int64_t max_rows)
+      : count_(ceil_div(num_rows, max_rows)),
+        least_(num_rows / count_),
+        num_larger_(num_rows % count_) {}
 
-  int64_t count() const { return ceil_div(num_rows, max_rows); }
-  int64_t begin(int64_t idx) const { return idx * num_rows / count(); }
+  int64_t count() const { return count_; }
+  int64_t begin(int64_t idx) const { return idx * least_ + std::min(idx, num_larger_); }
+
+ private:
+  int64_t count_;
+  int64_t least_;
+  int64_t num_larger_;
 };
 
-// Multiplies all rows of a task by kN vectors of weights, one group after another. The first of
-// several groups leaves the weights as F32 for the others.
-template <class Division, int kN, class Reader>
-void multiply_rows(const FmaTask& task, const PanelWeights<Reader>& weights, const Block& block,
-                   NextWeights& next) {
-  const Groups groups = {task.num_rows, Division::kMaxRows};
-  for (int64_t g = 0; g < groups.count(); ++g) {
-    const int64_t row = groups.begin(g);
-    const int64_t num_rows = groups.begin(g + 1) - row;
-    if constexpr (Division::kConverts && !std::is_same_v<Reader, ReadF32>) {
-      if (groups.count() > 1) {
-        const SliceWeights<kN> converted = {block.slice};
-        g == 0 ? multiply_group<Division, kN, true>(task, row, num_rows, weights, block, next)
-               : multiply_group<Division, kN, false>(task, row, num_rows, converted, block, next);
-        continue;
-      }
-    }
-    multiply_group<Division, kN, false>(task, row, num_rows, weights, block, next);
-  }
-}
-
-// Multiplies all rows of a task by `depth` numbers of each feature of some panels, kN vectors at a
-// time.
+// Multiplies all rows of a task by `depth` numbers of each feature of some panels, one group of
+// rows after another, kN vectors at a time. The first of several groups leaves the weights as F32
+// for the others.
 template <class Reader, class Division, int kN>
 void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, int64_t depth) {
   using T = typename Reader::T;
-  const auto* panels = reinterpret_cast<const T*>(task.panels) +
-                       (first_panel * task.padded_k + first_k) * kPanelWidth;
-  const int64_t num_k = std::min(depth, task.num_k - first_k);
-  const int64_t next_k = std::min(depth, task.num_k - first_k - num_k);
   const int64_t panel_stride = task.padded_k * kPanelWidth;
+  const auto weights_at = [&](const std::byte* of_task, int64_t k) {
+    return reinterpret_cast<const T*>(of_task) + first_panel * panel_stride + k * kPanelWidth;
+  };
+  const T* panels = weights_at(task.panels, first_k);
+  const int64_t num_k = std::min(depth, task.num_k - first_k);
+  // Behind the last slice comes the first one of the thread's next task.
+  const int64_t rest_k = task.num_k - first_k - num_k;
+  const T* next_panels = nullptr;
+  int64_t next_k = 0;
+  if (rest_k > 0) {
+    next_panels = weights_at(task.panels, first_k + num_k);
+    next_k = std::min(depth, rest_k);
+  } else if (task.next_panels != nullptr) {
+    next_panels = weights_at(task.next_panels, 0);
+    next_k = std::min(kSliceDepth, task.num_k);
+  }
   constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
-  NextWeights next(panels + num_k * kPanelWidth, next_k * kPanelWidth * kBytes,
-                   panel_stride * kBytes);
-  for (int vec = 0; vec < kVecs; vec += kN) {
-    const PanelWeights<Reader> weights = {
-        .panels = panels, .panel_stride = panel_stride, .first_vec = vec};
-    const Block block = {.first_k = first_k,
-                         .num_k = num_k,
-                         .sums = task.sums + first_panel * kPanelWidth + vec * kLanes,
-                         .slice = task.slice};
-    multiply_rows<Division, kN>(task, weights, block, next);
+  const Groups groups(task.num_rows, Division::kMaxRows);
+  NextWeights next(next_panels, next_k * kPanelWidth * kBytes, panel_stride * kBytes);
+  for (int64_t g = 0; g < groups.count(); ++g) {
+    const int64_t row = groups.begin(g);
+    const int64_t num_rows = groups.begin(g + 1) - row;
+    for (int vec = 0; vec < kVecs; vec += kN) {
+      const PanelWeights<Reader> weights = {
+          .panels = panels, .panel_stride = panel_stride, .first_vec = vec};
+      const Block block = {.first_k = first_k,
+                           .num_k = num_k,
+                           .sums = task.sums + first_panel * kPanelWidth + vec * kLanes,
+                           .slice = task.slice + num_k * vec * kLanes};
+      if constexpr (Division::kConverts && !std::is_same_v<Reader, ReadF32>) {
+        if (groups.count() > 1) {
+          const SliceWeights<kN> converted = {block.slice};
+          g == 0 ? multiply_group<Division, kN, true>(task, row, num_rows, weights, block, next)
+                 : multiply_group<Division, kN, false>(task, row, num_rows, converted, block, next);
+          continue;
+        }
+      }
+      multiply_group<Division, kN, false>(task, row, num_rows, weights, block, next);
+    }
   }
 }
 
@@ -331,7 +344,7 @@ void run_task(const FmaTask& task) {
   if (task.num_rows <= kFewRows) {
     multiply_all<Reader, FewRows>(task, task.num_k);
   } else {
-    multiply_all<Reader, ManyRows>(task, kDepth);
+    multiply_all<Reader, ManyRows>(task, kSliceDepth);
   }
 }
 
@@ -339,17 +352,21 @@ bool packs_rows(int64_t num_rows) {
   return num_rows > kFewRows;
 }
 
-// packed_x[group][k][row of the group] = x[row][k] for k from k_begin to k_end.
+// Packs k from k_begin to k_end, which are whole slices, of all rows:
+// packed_x[slice][group][k of the slice][row of the group].
 void pack_rows(const float* HWY_RESTRICT x, int64_t num_rows, int64_t num_k, int64_t k_begin,
                int64_t k_end, float* HWY_RESTRICT packed_x) {
-  const Groups groups = {num_rows, kRows};
-  for (int64_t g = 0; g < groups.count(); ++g) {
-    const int64_t first_row = groups.begin(g);
-    const int64_t rows = groups.begin(g + 1) - first_row;
-    const float* from = x + first_row * num_k;
-    float* to = packed_x + first_row * num_k;
-    for (int64_t k = k_begin; k < k_end; ++k) {
-      for (int64_t r = 0; r < rows; ++r) to[k * rows + r] = from[r * num_k + k];
+  const Groups groups(num_rows, kRows);
+  for (int64_t first_k = k_begin; first_k < k_end; first_k += kSliceDepth) {
+    const int64_t depth = std::min(kSliceDepth, k_end - first_k);
+    for (int64_t g = 0; g < groups.count(); ++g) {
+      const int64_t first_row = groups.begin(g);
+      const int64_t rows = groups.begin(g + 1) - first_row;
+      const float* from = x + first_row * num_k + first_k;
+      float* to = packed_x + first_k * num_rows + first_row * depth;
+      for (int64_t k = 0; k < depth; ++k) {
+        for (int64_t r = 0; r < rows; ++r) to[k * rows + r] = from[r * num_k + k];
+      }
     }
   }
 }
@@ -380,7 +397,7 @@ HWY_EXPORT(run_bf16);
 namespace {
 
 constexpr int64_t kSumsFloats = kMaxGroupedRows * kBlockPanels * kPanelWidth;
-constexpr int64_t kPackDepth = 256;  // numbers of a row that one task packs
+constexpr int64_t kPackDepth = 2 * kSliceDepth;  // numbers of a row that one task packs
 constexpr int64_t kBytesPerThread = (kSliceFloats + kSumsFloats) * int64_t{sizeof(float)};
 
 int64_t x_bytes(int64_t in_features) {
@@ -461,16 +478,19 @@ void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, Th
     const auto run = [&](const RowGroup& group, int64_t part) {
       const PackedLinear& w = *group.w;
       const int64_t first_panel = part * kBlockPanels;
+      const int64_t next_part = part + pool.num_threads();
       const int64_t first_x = group.first_row * w.in_features();
-      const FmaTask task = {.panels = w.panel(first_panel),
-                            .num_panels = std::min(kBlockPanels, w.num_panels() - first_panel),
-                            .padded_k = w.padded_k(),
-                            .x = x + first_x,
-                            .packed_x = scratch.x() + first_x,
-                            .num_rows = group.num_rows,
-                            .num_k = w.in_features(),
-                            .slice = scratch.slice(thread_idx),
-                            .sums = scratch.sums(thread_idx)};
+      const FmaTask task = {
+          .panels = w.panel(first_panel),
+          .next_panels = next_part < num_parts(group) ? w.panel(next_part * kBlockPanels) : nullptr,
+          .num_panels = std::min(kBlockPanels, w.num_panels() - first_panel),
+          .padded_k = w.padded_k(),
+          .x = x + first_x,
+          .packed_x = scratch.x() + first_x,
+          .num_rows = group.num_rows,
+          .num_k = w.in_features(),
+          .slice = scratch.slice(thread_idx),
+          .sums = scratch.sums(thread_idx)};
       run_task(w.dtype(), task);
       write_rows(w, task.sums, task.num_rows, first_panel * kPanelWidth,
                  out + group.first_row * w.out_features());

@@ -10,16 +10,20 @@
 
 namespace quire::cpu {
 
-inline constexpr int64_t kBlockPanels = 2;     // panels per task: 64 features
-inline constexpr int64_t kSliceFloats = 8192;  // weights that stay in the first cache as F32
+inline constexpr int64_t kBlockPanels = 2;  // panels per task: 64 features
+// With AVX2, a slice of 32 features as F32 and the activations of a group of rows stay in a first
+// cache of 32 KiB, and the activations of 256 rows and their sums in a second one of 512 KiB.
+inline constexpr int64_t kSliceDepth = 128;
+inline constexpr int64_t kSliceFloats = kSliceDepth * 64;  // of 64 features
 
 // Some rows by some panels.
 struct FmaTask {
   const std::byte* panels;
-  int64_t num_panels;  // at most kBlockPanels
+  const std::byte* next_panels;  // which the thread will probably need next; or null
+  int64_t num_panels;            // at most kBlockPanels
   int64_t padded_k;
   const float* x;         // [num_rows, num_k]
-  const float* packed_x;  // the same, in groups of rows: [group][num_k][row of the group]
+  const float* packed_x;  // the same, in slices: [slice][group][k of the slice][row of the group]
   int64_t num_rows;       // at most kMaxGroupedRows
   int64_t num_k;
   float* slice;  // scratch of kSliceFloats
