@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <sstream>
 
 #include "base/ascii.h"
@@ -47,8 +48,9 @@ class CudaContext final : public DeviceContext {
     QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes(info_.device.index));
     const auto kept_free =
         static_cast<int64_t>(static_cast<double>(info_.total_bytes) * (1.0 - utilization_));
-    return MemoryBudget{
-        .owner = "GPU", .free_bytes = free_bytes - kept_free, .kv_as_needed = false};
+    return MemoryBudget{.owner = "GPU",
+                        .free_bytes = std::max<int64_t>(0, free_bytes - kept_free),
+                        .kv_as_needed = false};
   }
 
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
@@ -179,6 +181,8 @@ class CudaPlatform final : public Platform {
     if (config.devices.empty()) {
       return invalid_argument("[cuda] no device was chosen; got 0 devices, expected at least 1");
     }
+    // NCCL would only say that it failed.
+    for (const int device : config.devices) QUIRE_RETURN_IF_ERROR(open_device(device).status());
     std::shared_ptr<NcclRanks> ranks;
     std::shared_ptr<PeerSums> peer_sums;
     if (config.devices.size() > 1 || config.nodes != nullptr) {
