@@ -8,8 +8,9 @@
 // Work: a task multiplies kBlockPanels panels by all rows, in groups of rows whose sums fit into
 // registers. With up to kFewRows rows, one product reads whole panels. With more, the depth is cut
 // into slices. If there are several groups, the first converts a slice of F16 or BF16 weights to
-// F32 in cache for the others. All groups prefetch the next slice. Activations are packed by slice,
-// so that the groups of a slice read consecutive memory.
+// F32 in cache for the others. Products prefetch the next slice, or the first one of the thread's
+// probable next task. Activations are packed by slice, so that the groups of a slice read
+// consecutive memory.
 #include "cpu/ops/gemm_fma.h"
 
 #include <algorithm>
@@ -52,7 +53,8 @@ constexpr int kFewVecs = kVecs;
 constexpr int kRows = 1;
 constexpr int kSliceVecs = kVecs;
 #endif
-static_assert(kSliceDepth * std::max(kVecs, kSliceVecs) * kLanes <= kSliceFloats);
+static_assert(kSliceDepth * std::max(kVecs, kSliceVecs) * kLanes <= kSliceFloats,
+              "a slice fits its scratch");
 static_assert(kSliceDepth % 2 == 0, "pairs of BF16 are not divided");
 
 // Readers load vector `v` of the features at depth k as F32; kOdd says whether k is odd.
@@ -177,6 +179,7 @@ struct FewRows {
   static constexpr int kMaxRows = kFewRows;
   static constexpr int kMaxVecs = kFewVecs;
   static constexpr bool kConverts = false;  // there is a single group
+  static constexpr bool kGuessesNextTask = false;
 
   template <int kR>
   static RowsInPlace rows(const FmaTask& task, int64_t first_row, const Block& block) {
@@ -188,6 +191,7 @@ struct ManyRows {
   static constexpr int kMaxRows = kRows;
   static constexpr int kMaxVecs = kSliceVecs;
   static constexpr bool kConverts = true;
+  static constexpr bool kGuessesNextTask = true;
 
   template <int kR>
   static PackedRows<kR> rows(const FmaTask& task, int64_t first_row, const Block& block) {
@@ -257,21 +261,21 @@ void multiply_group(const FmaTask& task, int64_t first_row, int64_t num_rows,
                             block.sums + first_row * kBlockPanels * kPanelWidth, next);
 }
 
-// Rows are divided into the fewest groups of at most `max_rows`. The first groups have one row more
-// than the others if they cannot be equal.
+// Rows, at least one, are divided into the fewest groups of at most `max_rows`. The first groups
+// have one row more than the others if they cannot be equal.
 class Groups {
  public:
   Groups(int64_t num_rows, int64_t max_rows)
       : count_(ceil_div(num_rows, max_rows)),
-        least_(num_rows / count_),
+        rows_of_smaller_(num_rows / count_),
         num_larger_(num_rows % count_) {}
 
   int64_t count() const { return count_; }
-  int64_t begin(int64_t idx) const { return idx * least_ + std::min(idx, num_larger_); }
+  int64_t begin(int64_t idx) const { return idx * rows_of_smaller_ + std::min(idx, num_larger_); }
 
  private:
   int64_t count_;
-  int64_t least_;
+  int64_t rows_of_smaller_;
   int64_t num_larger_;
 };
 
@@ -287,14 +291,14 @@ void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, 
   };
   const T* panels = weights_at(task.panels, first_k);
   const int64_t num_k = std::min(depth, task.num_k - first_k);
-  // Behind the last slice comes the first one of the thread's next task.
+  // Few rows are limited by memory, where a wrong guess of the next task would cost time.
   const int64_t rest_k = task.num_k - first_k - num_k;
   const T* next_panels = nullptr;
   int64_t next_k = 0;
   if (rest_k > 0) {
     next_panels = weights_at(task.panels, first_k + num_k);
     next_k = std::min(depth, rest_k);
-  } else if (task.next_panels != nullptr) {
+  } else if (Division::kGuessesNextTask && task.next_panels != nullptr) {
     next_panels = weights_at(task.next_panels, 0);
     next_k = std::min(kSliceDepth, task.num_k);
   }
@@ -352,8 +356,9 @@ bool packs_rows(int64_t num_rows) {
   return num_rows > kFewRows;
 }
 
-// Packs k from k_begin to k_end, which are whole slices, of all rows:
-// packed_x[slice][group][k of the slice][row of the group].
+// Packs columns k_begin to k_end of all rows. k_begin begins a slice, and only the last slice of
+// the matrix may be shorter than the others: packed_x[slice][group][k of the slice][row of the
+// group].
 void pack_rows(const float* HWY_RESTRICT x, int64_t num_rows, int64_t num_k, int64_t k_begin,
                int64_t k_end, float* HWY_RESTRICT packed_x) {
   const Groups groups(num_rows, kRows);
@@ -475,22 +480,25 @@ void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, Th
   };
   NodeTasks tasks(pool);
   pool.run([&](int thread_idx) {
+    int64_t last_part = 0;
     const auto run = [&](const RowGroup& group, int64_t part) {
       const PackedLinear& w = *group.w;
       const int64_t first_panel = part * kBlockPanels;
-      const int64_t next_part = part + pool.num_threads();
+      // Threads take parts in turns, so a thread's next part is probably as far away as its last.
+      const int64_t next_part = part + std::max<int64_t>(1, part - last_part);
+      const bool has_next = (next_part + 1) * kBlockPanels <= w.num_panels();
+      last_part = part;
       const int64_t first_x = group.first_row * w.in_features();
-      const FmaTask task = {
-          .panels = w.panel(first_panel),
-          .next_panels = next_part < num_parts(group) ? w.panel(next_part * kBlockPanels) : nullptr,
-          .num_panels = std::min(kBlockPanels, w.num_panels() - first_panel),
-          .padded_k = w.padded_k(),
-          .x = x + first_x,
-          .packed_x = scratch.x() + first_x,
-          .num_rows = group.num_rows,
-          .num_k = w.in_features(),
-          .slice = scratch.slice(thread_idx),
-          .sums = scratch.sums(thread_idx)};
+      const FmaTask task = {.panels = w.panel(first_panel),
+                            .next_panels = has_next ? w.panel(next_part * kBlockPanels) : nullptr,
+                            .num_panels = std::min(kBlockPanels, w.num_panels() - first_panel),
+                            .padded_k = w.padded_k(),
+                            .x = x + first_x,
+                            .packed_x = scratch.x() + first_x,
+                            .num_rows = group.num_rows,
+                            .num_k = w.in_features(),
+                            .slice = scratch.slice(thread_idx),
+                            .sums = scratch.sums(thread_idx)};
       run_task(w.dtype(), task);
       write_rows(w, task.sums, task.num_rows, first_panel * kPanelWidth,
                  out + group.first_row * w.out_features());

@@ -12,19 +12,20 @@ namespace quire::cpu {
 
 inline constexpr int64_t kBlockPanels = 2;  // panels per task: 64 features
 // With AVX2, a slice of 32 features as F32 and the activations of a group of rows stay in a first
-// cache of 32 KiB, and the activations of 256 rows and their sums in a second one of 512 KiB.
+// cache of 32 KiB, and a slice of the activations of 256 rows and their sums in a second one of 512
+// KiB. With AVX-512 a slice has 64 features.
 inline constexpr int64_t kSliceDepth = 128;
-inline constexpr int64_t kSliceFloats = kSliceDepth * 64;  // of 64 features
+inline constexpr int64_t kSliceFloats = kSliceDepth * kBlockPanels * kPanelWidth;
 
 // Some rows by some panels.
 struct FmaTask {
   const std::byte* panels;
-  const std::byte* next_panels;  // which the thread will probably need next; or null
+  const std::byte* next_panels;  // of the task that the thread probably takes next; or null
   int64_t num_panels;            // at most kBlockPanels
   int64_t padded_k;
   const float* x;         // [num_rows, num_k]
   const float* packed_x;  // the same, in slices: [slice][group][k of the slice][row of the group]
-  int64_t num_rows;       // at most kMaxGroupedRows
+  int64_t num_rows;       // 1 to kMaxGroupedRows
   int64_t num_k;
   float* slice;  // scratch of kSliceFloats
   float* sums;   // out: [num_rows, kBlockPanels * 32]

@@ -45,12 +45,9 @@ class CudaContext final : public DeviceContext {
   Ops& ops() override { return *ops_; }
 
   Result<MemoryBudget> memory_budget() const override {
-    QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes(info_.device.index));
-    const auto kept_free =
-        static_cast<int64_t>(static_cast<double>(info_.total_bytes) * (1.0 - utilization_));
-    return MemoryBudget{.owner = "GPU",
-                        .free_bytes = std::max<int64_t>(0, free_bytes - kept_free),
-                        .kv_as_needed = false};
+    QUIRE_ASSIGN_OR_RETURN(const int64_t left_bytes, budget_left());
+    return MemoryBudget{
+        .owner = "GPU", .free_bytes = std::max<int64_t>(0, left_bytes), .kv_as_needed = false};
   }
 
   Result<std::unique_ptr<Runner>> make_runner(const RunnerParts& parts) override {
@@ -109,12 +106,19 @@ class CudaContext final : public DeviceContext {
     return device_memory(num_bytes);
   }
 
+  // The free memory but for what `gpu_memory_utilization` keeps free; negative if less is free.
+  Result<int64_t> budget_left() const {
+    QUIRE_ASSIGN_OR_RETURN(const int64_t free_bytes, free_device_bytes(info_.device.index));
+    const double kept_free = static_cast<double>(info_.total_bytes) * (1.0 - utilization_);
+    return free_bytes - static_cast<int64_t>(kept_free);
+  }
+
   // Logs how much of the memory reserve the graphs and libraries took. A runner without a reserve
   // is temporary.
   Status log_reserve_use(const RunnerParts& parts) const {
     if (parts.reserve_bytes == 0) return {};
-    QUIRE_ASSIGN_OR_RETURN(const MemoryBudget now, memory_budget());
-    const int64_t taken = parts.left_bytes + parts.reserve_bytes - now.free_bytes;
+    QUIRE_ASSIGN_OR_RETURN(const int64_t left_bytes, budget_left());
+    const int64_t taken = parts.left_bytes + parts.reserve_bytes - left_bytes;
     const auto mib = [](int64_t bytes) { return static_cast<double>(bytes) / double{1 << 20}; };
     log_info("[memory] CUDA graphs and libraries took {:.1f} MiB of the reserve of {:.1f} MiB",
              mib(taken), mib(parts.reserve_bytes));
@@ -181,7 +185,7 @@ class CudaPlatform final : public Platform {
     if (config.devices.empty()) {
       return invalid_argument("[cuda] no device was chosen; got 0 devices, expected at least 1");
     }
-    // NCCL would only say that it failed.
+    // Checked first, because NCCL would not say which device is missing.
     for (const int device : config.devices) QUIRE_RETURN_IF_ERROR(open_device(device).status());
     std::shared_ptr<NcclRanks> ranks;
     std::shared_ptr<PeerSums> peer_sums;

@@ -12,9 +12,9 @@ using std::chrono::steady_clock;
 // The time that a client has to read a response that ends its connection. Closing at once could
 // destroy the response in flight if more of the request arrives (RFC 9112, section 9.6).
 constexpr milliseconds kLinger{2000};
-// How long a draining server still takes requests. Closing at once would lose a request that a
-// client has sent on a kept connection and that has not been read yet.
-constexpr milliseconds kDrainNotice{250};
+// How long a draining connection still takes a request. Closing at once would lose one that the
+// client has sent, and that has not been read yet.
+constexpr milliseconds kDrainGrace{250};
 constexpr milliseconds kNoLimit{-1};
 
 }  // namespace
@@ -282,12 +282,14 @@ void Connection::handle_written(size_t num_bytes) {
 }
 
 void Connection::finish_response() {
-  const bool keep_alive = response_->keeps_alive() && !is_draining_;
+  const bool keep_alive = response_->keeps_alive();
   response_->finish();
   response_.reset();
   std::string().swap(out_);  // frees a large response, whose memory an assignment would keep
   after_write_ = PendingResponse::State::kEmpty;
   if (!keep_alive) return end();
+  // The head had promised this before the drain. The next response does not.
+  if (is_draining_) drain_end_ = steady_clock::now() + kDrainGrace;
   enter(Phase::kIdle, limits_.idle_timeout);
   parse();
   continue_reading();
@@ -305,6 +307,8 @@ void Connection::handle_timeout() {
                      .code = "request_timeout",
                      .message = "The request did not arrive within the time limit."});
     case Phase::kOpening:
+      if (is_draining_) return close();
+      [[fallthrough]];
     case Phase::kResponding:
       ++transport_.counters.num_timeouts;
       return close();
@@ -318,7 +322,7 @@ void Connection::handle_timeout() {
 void Connection::begin_drain() {
   if (is_draining_) return;
   is_draining_ = true;
-  drain_end_ = steady_clock::now() + kDrainNotice;
+  drain_end_ = steady_clock::now() + kDrainGrace;
   if (phase_ == Phase::kResponding) return response_->end_keep_alive();
   if (phase_ == Phase::kOpening || is_reading()) stream_->set_deadline(drain_end_);
 }

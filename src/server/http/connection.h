@@ -140,8 +140,7 @@ class Connection final : public StreamUser,
              std::function<void(Connection*)> on_gone);
 
   void start();
-  // Ends the connection after the current response. If there is none, a request may still arrive
-  // for 250 ms, and is answered.
+  // Ends the connection as Server::drain() says.
   void drain() {
     guard([this] { begin_drain(); });
   }
@@ -231,6 +230,7 @@ class Connection final : public StreamUser,
   Phase phase_ = Phase::kOpening;
   std::chrono::steady_clock::time_point request_began_;  // when its first byte was parsed
   bool is_draining_ = false;
+  // When a draining connection stops waiting for a request.
   std::chrono::steady_clock::time_point drain_end_ = std::chrono::steady_clock::time_point::max();
 
   RequestParser parser_;

@@ -18,8 +18,6 @@
 namespace quire::http {
 namespace {
 
-constexpr int kBacklog = 4096;  // the kernel caps it at net.core.somaxconn
-
 std::string errno_text(int error) {
   return std::strerror(error);
 }

@@ -12,6 +12,9 @@
 
 namespace quire::http {
 
+// The connections that the system accepts in advance; it caps this at net.core.somaxconn.
+inline constexpr int kBacklog = 4096;
+
 // A bound socket, at which start_listening() admits clients. The destructor closes it and removes a
 // Unix socket's file.
 class ListeningSocket {

@@ -189,7 +189,7 @@ void PendingResponse::write(std::string piece) {
   if (is_too_much || !reserve_locked(untaken + piece.size())) {
     state_ = State::kTooSlow;
     std::string().swap(unsent_);  // frees it; an assignment would keep its memory
-    is_take_pending_ = false;  // wake it even if it is writing to this client
+    is_take_pending_ = false;     // wake it even if it is writing to this client
     wake_locked();
     return;
   }
@@ -291,7 +291,7 @@ bool PendingResponse::probe() {
 
 void PendingResponse::end_keep_alive() {
   const std::lock_guard lock(mutex_);
-  traits_.keep_alive = false;
+  if (state_ == State::kEmpty) traits_.keep_alive = false;
 }
 
 bool PendingResponse::keeps_alive() {

@@ -92,9 +92,9 @@ class PendingResponse final : public Exchange {
   // comment. Returns false if there are none: before a response to HTTP/1.0, and in other streams.
   bool probe();
   void end_keep_alive();  // has an effect only before the head is written
-  bool keeps_alive();
-  void finish();  // the whole response was delivered
-  void close();   // the connection has ended; calls the on_closed() callback
+  bool keeps_alive();     // as the head says
+  void finish();          // the whole response was delivered
+  void close();           // the connection has ended; calls the on_closed() callback
 
  private:
   bool reserve_locked(size_t num_bytes);

@@ -119,6 +119,8 @@ class Acceptor {
       : acceptor(context), pause(context), socket_(std::move(socket)) {
     const stream_protocol protocol(socket_.family(), 0);
     acceptor.assign(protocol, socket_.release());
+    // Without this, accept() would wait for another client if one has left meanwhile.
+    acceptor.set_option(asio::socket_base::enable_connection_aborted(true));
   }
 
   // Also removes the Unix socket's file, so that later clients do not find it.
@@ -214,7 +216,8 @@ class AsioServer final : public Server {
     }
   }
 
-  // Returns when every connection that a client has opened is admitted.
+  // Closes the port. Returns when the connections that waited in the system's queues are admitted
+  // or refused.
   void stop_accepting() {
     std::promise<void> done;
     asio::io_context& context = loops_[0]->context;
@@ -223,24 +226,29 @@ class AsioServer final : public Server {
         if (acceptor->acceptor.is_open()) admit_waiting(*acceptor);
         acceptor->close();
       }
-      // Behind the callbacks of connections that were accepted before.
-      asio::post(context, [&] { done.set_value(); });
+      // Runs after the callbacks of accepts that have already succeeded.
+      const bool is_posted = run_guarded("[http] some connections may be lost",
+                                         [&] { asio::post(context, [&] { done.set_value(); }); });
+      if (!is_posted) done.set_value();
     });
     done.get_future().wait();
   }
 
-  // Admits the connections that wait in the system's queue. Closing the acceptor resets those.
+  // Admits the connections that wait in the system's queue, which closing the acceptor would reset.
   void admit_waiting(Acceptor& from) {
     ErrorCode error;
     from.acceptor.non_blocking(true, error);
-    while (!error) {
-      Loop& loop = least_loaded();
-      Socket socket(loop.context);
-      from.acceptor.accept(socket, error);
-      if (!error)
-        run_guarded("[http] closing a connection after an exception",
-                    [&] { admit(loop, std::move(socket)); });
-      if (error == asio::error::connection_aborted) error.clear();
+    try {
+      for (int i = 0; i < kBacklog; ++i) {
+        Loop& loop = least_loaded();
+        Socket socket(loop.context);
+        from.acceptor.accept(socket, error);
+        if (error && error != asio::error::connection_aborted) break;
+        if (!error) admit(loop, std::move(socket));
+      }
+      if (error && error != asio::error::would_block) log_failure_once(from, error.message());
+    } catch (const std::exception& fault) {
+      log_failure_once(from, fault.what());
     }
   }
 

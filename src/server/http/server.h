@@ -89,9 +89,9 @@ class Server {
   virtual int port() const = 0;
   virtual ServerStats stats() const = 0;
 
-  // Stops accepting. Each open connection is closed after its current response, or after 250 ms in
-  // which no request arrives on it, so that a request on its way is answered and not lost. Returns
-  // true once all are closed, false after `limit`.
+  // Stops accepting. An open connection ends after its current response. One without a response, or
+  // whose response has promised to keep it open, takes one more request for 250 ms, because the
+  // client may have sent it already. Returns true once all are closed, false after `limit`.
   virtual bool drain(std::chrono::milliseconds limit) = 0;
 };
 

@@ -248,6 +248,41 @@ TEST(HttpDrain, AnswersRequestsThatAreOnTheirWay) {
   draining.join();
 }
 
+// The head of the stream has said that the connection stays open.
+TEST(HttpDrain, AnswersTheRequestBehindAStreamThatHadBegun) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send(get("/hold"));
+  const auto stream = server.held();
+  stream->start_stream(200, "text/plain", {});
+  ASSERT_TRUE(client.receive_head().has_value());
+  std::thread draining([&] { EXPECT_TRUE(server.server().drain(milliseconds(10'000))); });
+  ASSERT_TRUE(eventually([&] { return !server.connect().is_open(); }));
+  stream->write("bye");
+  stream->end_stream();
+  EXPECT_EQ(client.receive_until("0\r\n\r\n"), "3\r\nbye\r\n0\r\n\r\n");
+  client.send(get("/echo"));
+  const HttpAnswer answer = client.receive();
+  EXPECT_EQ(answer.status, 200);
+  EXPECT_EQ(answer.header("connection"), "close");
+  client.close();
+  draining.join();
+}
+
+TEST(HttpDrain, DoesNotWaitForAClientThatSendsSlowly) {
+  TestServer server;
+  HttpClient client = server.connect();
+  client.send("GET /echo HTTP/1.1\r\n");
+  std::thread draining([&] { EXPECT_TRUE(server.server().drain(milliseconds(10'000))); });
+  const auto begin = std::chrono::steady_clock::now();
+  while (client.send("A: b\r\n") && !client.receive_head(10).has_value()) {
+    ASSERT_LT(std::chrono::steady_clock::now() - begin, milliseconds(8'000));
+  }
+  client.close();
+  draining.join();
+  EXPECT_EQ(server.stats().num_timeouts, 0);
+}
+
 TEST(HttpDrain, AnswersConnectionsThatAreNotAcceptedYet) {
   for (int round = 0; round < 20; ++round) {
     TestServer server;
