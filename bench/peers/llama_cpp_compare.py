@@ -13,10 +13,10 @@ the memory:
 
 Both programs stay loaded, each in its own process, and take turns, because the speed of shared
 machines drifts. With --apart they run one after the other, for models of which the memory holds
-only one copy. For each case, a round is a plain read of the weights' bytes, then Quire, then the peer. A figure is the median over the rounds; a ratio is the median over the rounds' ratios.
-Times cover whole steps:
-scheduling, model, attention and the greedy choice in Quire; llama_decode and the greedy choice in
-the peer, in the better of its two flash-attention settings.
+only one copy. For each case, a round is a plain read of the weights' bytes, then Quire, then the
+peer. A figure is the median over the rounds; a ratio is the median over the rounds' ratios. Times
+cover whole steps: scheduling, model, attention and the greedy choice in Quire; llama_decode and the
+greedy choice in the peer, in the better of its two flash-attention settings.
 """
 
 import argparse

@@ -420,10 +420,10 @@ Result<int> run(const ServeOptions& options) {
            num_running == 0 ? ""
                             : fmt::format("; waiting at most {} s for {} running requests",
                                           options.drain_timeout, num_running));
-  const bool is_drained = transport->drain(std::chrono::seconds(options.drain_timeout));
-  if (!is_drained && service.num_running() > 0) {
-    log_warning("[server] drain timeout reached; cancelling {} running requests",
-                service.num_running());
+  if (!transport->drain(std::chrono::seconds(options.drain_timeout))) {
+    if (const int num_left = service.num_running(); num_left > 0) {
+      log_warning("[server] drain timeout reached; cancelling {} running requests", num_left);
+    }
     service.cancel();
     transport->drain(kCancelNoticeTimeout);
   }

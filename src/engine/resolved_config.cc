@@ -97,8 +97,7 @@ Status check_int8(const EngineConfig& config, const ModelFiles& files) {
   return invalid_argument(
       "[engine] cpu_activations: got int8 for a model without matrices of quantized integers, "
       "expected f32 or bf16; or take a GGUF file with quantized blocks, or integers of AWQ, GPTQ "
-      "or "
-      "compressed-tensors");
+      "or compressed-tensors");
 }
 
 DType choose_dtype(const EngineConfig& config, const ModelConfig& model) {

@@ -179,7 +179,6 @@ struct FewRows {
   static constexpr int kMaxRows = kFewRows;
   static constexpr int kMaxVecs = kFewVecs;
   static constexpr bool kConverts = false;  // there is a single group
-  static constexpr bool kGuessesNextTask = false;
 
   template <int kR>
   static RowsInPlace rows(const FmaTask& task, int64_t first_row, const Block& block) {
@@ -191,7 +190,6 @@ struct ManyRows {
   static constexpr int kMaxRows = kRows;
   static constexpr int kMaxVecs = kSliceVecs;
   static constexpr bool kConverts = true;
-  static constexpr bool kGuessesNextTask = true;
 
   template <int kR>
   static PackedRows<kR> rows(const FmaTask& task, int64_t first_row, const Block& block) {
@@ -279,9 +277,26 @@ class Groups {
   int64_t num_larger_;
 };
 
+// Multiplies one group of rows by kN vectors of weights. The first of several groups leaves the
+// weights as F32 for the others.
+template <class Division, int kN, class Reader>
+void multiply_vectors(const FmaTask& task, const Groups& groups, int64_t group,
+                      const PanelWeights<Reader>& weights, const Block& block, NextWeights& next) {
+  const int64_t row = groups.begin(group);
+  const int64_t num_rows = groups.begin(group + 1) - row;
+  if constexpr (Division::kConverts && !std::is_same_v<Reader, ReadF32>) {
+    if (groups.count() > 1) {
+      const SliceWeights<kN> converted = {block.slice};
+      return group == 0
+                 ? multiply_group<Division, kN, true>(task, row, num_rows, weights, block, next)
+                 : multiply_group<Division, kN, false>(task, row, num_rows, converted, block, next);
+    }
+  }
+  multiply_group<Division, kN, false>(task, row, num_rows, weights, block, next);
+}
+
 // Multiplies all rows of a task by `depth` numbers of each feature of some panels, one group of
-// rows after another, kN vectors at a time. The first of several groups leaves the weights as F32
-// for the others.
+// rows after another, kN vectors at a time.
 template <class Reader, class Division, int kN>
 void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, int64_t depth) {
   using T = typename Reader::T;
@@ -291,14 +306,13 @@ void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, 
   };
   const T* panels = weights_at(task.panels, first_k);
   const int64_t num_k = std::min(depth, task.num_k - first_k);
-  // Few rows are limited by memory, where a wrong guess of the next task would cost time.
   const int64_t rest_k = task.num_k - first_k - num_k;
   const T* next_panels = nullptr;
   int64_t next_k = 0;
   if (rest_k > 0) {
     next_panels = weights_at(task.panels, first_k + num_k);
     next_k = std::min(depth, rest_k);
-  } else if (Division::kGuessesNextTask && task.next_panels != nullptr) {
+  } else if (task.next_panels != nullptr) {
     next_panels = weights_at(task.next_panels, 0);
     next_k = std::min(kSliceDepth, task.num_k);
   }
@@ -306,8 +320,6 @@ void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, 
   const Groups groups(task.num_rows, Division::kMaxRows);
   NextWeights next(next_panels, next_k * kPanelWidth * kBytes, panel_stride * kBytes);
   for (int64_t g = 0; g < groups.count(); ++g) {
-    const int64_t row = groups.begin(g);
-    const int64_t num_rows = groups.begin(g + 1) - row;
     for (int vec = 0; vec < kVecs; vec += kN) {
       const PanelWeights<Reader> weights = {
           .panels = panels, .panel_stride = panel_stride, .first_vec = vec};
@@ -315,15 +327,7 @@ void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, 
                            .num_k = num_k,
                            .sums = task.sums + first_panel * kPanelWidth + vec * kLanes,
                            .slice = task.slice + num_k * vec * kLanes};
-      if constexpr (Division::kConverts && !std::is_same_v<Reader, ReadF32>) {
-        if (groups.count() > 1) {
-          const SliceWeights<kN> converted = {block.slice};
-          g == 0 ? multiply_group<Division, kN, true>(task, row, num_rows, weights, block, next)
-                 : multiply_group<Division, kN, false>(task, row, num_rows, converted, block, next);
-          continue;
-        }
-      }
-      multiply_group<Division, kN, false>(task, row, num_rows, weights, block, next);
+      multiply_vectors<Division, kN>(task, groups, g, weights, block, next);
     }
   }
 }
@@ -485,8 +489,10 @@ void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, Th
       const PackedLinear& w = *group.w;
       const int64_t first_panel = part * kBlockPanels;
       // Threads take parts in turns, so a thread's next part is probably as far away as its last.
+      // Few rows are limited by memory, where a wrong guess would cost time.
       const int64_t next_part = part + std::max<int64_t>(1, part - last_part);
-      const bool has_next = (next_part + 1) * kBlockPanels <= w.num_panels();
+      const bool has_next = HWY_DYNAMIC_DISPATCH(packs_rows)(group.num_rows) &&
+                            (next_part + 1) * kBlockPanels <= w.num_panels();
       last_part = part;
       const int64_t first_x = group.first_row * w.in_features();
       const FmaTask task = {.panels = w.panel(first_panel),

@@ -185,11 +185,11 @@ class CudaPlatform final : public Platform {
     if (config.devices.empty()) {
       return invalid_argument("[cuda] no device was chosen; got 0 devices, expected at least 1");
     }
-    // Checked first, because NCCL would not say which device is missing.
-    for (const int device : config.devices) QUIRE_RETURN_IF_ERROR(open_device(device).status());
     std::shared_ptr<NcclRanks> ranks;
     std::shared_ptr<PeerSums> peer_sums;
     if (config.devices.size() > 1 || config.nodes != nullptr) {
+      // NCCL would not say which device is missing.
+      for (const int device : config.devices) QUIRE_RETURN_IF_ERROR(open_device(device).status());
       QUIRE_ASSIGN_OR_RETURN(ranks, NcclRanks::connect(config.devices, config.nodes));
     }
     // Other processes' memory is not mapped.

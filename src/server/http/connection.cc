@@ -157,7 +157,7 @@ void Connection::begin_response(bool keep_alive) {
 }
 
 void Connection::dispatch() {
-  begin_response(parser_.keeps_alive() && !is_draining_);
+  begin_response(parser_.keeps_alive() && !is_draining());
   const std::shared_ptr<PendingResponse> response = response_;
   std::string peer = client();
   Request request = parser_.take();
@@ -289,7 +289,7 @@ void Connection::finish_response() {
   after_write_ = PendingResponse::State::kEmpty;
   if (!keep_alive) return end();
   // The head had promised this before the drain. The next response does not.
-  if (is_draining_) drain_end_ = steady_clock::now() + kDrainGrace;
+  if (is_draining()) drain_end_ = steady_clock::now() + kDrainGrace;
   enter(Phase::kIdle, limits_.idle_timeout);
   parse();
   continue_reading();
@@ -301,14 +301,14 @@ void Connection::handle_timeout() {
   switch (phase_) {
     case Phase::kHead:
     case Phase::kBody:
-      if (is_draining_) return refuse_for_shutdown();
+      if (is_draining()) return refuse_for_shutdown();
       ++transport_.counters.num_timeouts;
       return refuse({.status = 408,
                      .code = "request_timeout",
                      .message = "The request did not arrive within the time limit."});
     case Phase::kOpening:
-      if (is_draining_) return close();
-      [[fallthrough]];
+      if (!is_draining()) ++transport_.counters.num_timeouts;
+      return close();
     case Phase::kResponding:
       ++transport_.counters.num_timeouts;
       return close();
@@ -320,8 +320,7 @@ void Connection::handle_timeout() {
 }
 
 void Connection::begin_drain() {
-  if (is_draining_) return;
-  is_draining_ = true;
+  if (is_draining()) return;
   drain_end_ = steady_clock::now() + kDrainGrace;
   if (phase_ == Phase::kResponding) return response_->end_keep_alive();
   if (phase_ == Phase::kOpening || is_reading()) stream_->set_deadline(drain_end_);

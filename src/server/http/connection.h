@@ -196,6 +196,7 @@ class Connection final : public StreamUser,
   void report_cut_request() noexcept;
 
   bool is_reading() const;
+  bool is_draining() const { return drain_end_ != std::chrono::steady_clock::time_point::max(); }
   void enter(Phase phase, std::chrono::milliseconds limit);
   void continue_reading();
   void parse();
@@ -229,8 +230,7 @@ class Connection final : public StreamUser,
 
   Phase phase_ = Phase::kOpening;
   std::chrono::steady_clock::time_point request_began_;  // when its first byte was parsed
-  bool is_draining_ = false;
-  // When a draining connection stops waiting for a request.
+  // When a draining connection stops waiting for a request; max(): it does not drain.
   std::chrono::steady_clock::time_point drain_end_ = std::chrono::steady_clock::time_point::max();
 
   RequestParser parser_;

@@ -223,11 +223,13 @@ class AsioServer final : public Server {
     asio::io_context& context = loops_[0]->context;
     asio::post(context, [&] {
       for (const auto& acceptor : acceptors_) {
-        if (acceptor->acceptor.is_open()) admit_waiting(*acceptor);
+        run_guarded("[http] connections that were not accepted yet are lost", [&] {
+          if (acceptor->acceptor.is_open()) admit_waiting(*acceptor);
+        });
         acceptor->close();
       }
       // Runs after the callbacks of accepts that have already succeeded.
-      const bool is_posted = run_guarded("[http] some connections may be lost",
+      const bool is_posted = run_guarded("[http] connections that were just accepted may be lost",
                                          [&] { asio::post(context, [&] { done.set_value(); }); });
       if (!is_posted) done.set_value();
     });
@@ -238,18 +240,14 @@ class AsioServer final : public Server {
   void admit_waiting(Acceptor& from) {
     ErrorCode error;
     from.acceptor.non_blocking(true, error);
-    try {
-      for (int i = 0; i < kBacklog; ++i) {
-        Loop& loop = least_loaded();
-        Socket socket(loop.context);
-        from.acceptor.accept(socket, error);
-        if (error && error != asio::error::connection_aborted) break;
-        if (!error) admit(loop, std::move(socket));
-      }
-      if (error && error != asio::error::would_block) log_failure_once(from, error.message());
-    } catch (const std::exception& fault) {
-      log_failure_once(from, fault.what());
+    for (int i = 0; i < kBacklog; ++i) {
+      Loop& loop = least_loaded();
+      Socket socket(loop.context);
+      from.acceptor.accept(socket, error);
+      if (error && error != asio::error::connection_aborted) break;
+      if (!error) try_admit(from, loop, std::move(socket));
     }
+    if (error && error != asio::error::would_block) log_failure_once(from, error.message());
   }
 
   Loop& least_loaded() {
@@ -283,16 +281,19 @@ class AsioServer final : public Server {
         });
   }
 
+  // An exception loses only this connection.
+  void try_admit(Acceptor& from, Loop& loop, Socket socket) {
+    try {
+      admit(loop, std::move(socket));
+      from.has_failed = false;
+    } catch (const std::exception& fault) {
+      log_failure_once(from, fault.what());
+    }
+  }
+
   // An exception here ends in Loop::run(), which starts accepting again.
   void on_accept(Acceptor& from, Loop& loop, const ErrorCode& error, Socket socket) {
-    if (!error) {
-      try {
-        admit(loop, std::move(socket));
-        from.has_failed = false;
-      } catch (const std::exception& fault) {  // loses only this connection
-        log_failure_once(from, fault.what());
-      }
-    }
+    if (!error) try_admit(from, loop, std::move(socket));
     if (!from.acceptor.is_open()) return;
     const bool is_clients_fault = error == asio::error::connection_aborted;
     if (!error || is_clients_fault) return accept(from);

@@ -166,6 +166,15 @@ TEST(HttpDisconnect, AtAnyMomentLeavesNothing) {
   EXPECT_EQ(client.get("/echo").status, 200);
 }
 
+// Drains in a thread, which ends when no connection is open.
+std::jthread begin_drain(TestServer& server) {
+  return std::jthread([&] { EXPECT_TRUE(server.server().drain(milliseconds(10'000))); });
+}
+
+bool closes_port(const TestServer& server) {
+  return eventually([&] { return !server.connect().is_open(); });
+}
+
 TEST(HttpDrain, WaitsForResponsesAndClosesTheRest) {
   TestServer server;
   HttpClient idle = server.connect();
@@ -235,8 +244,8 @@ TEST(HttpDrain, AnswersRequestsThatAreOnTheirWay) {
   ASSERT_EQ(kept.get("/echo").status, 200);
   HttpClient slow = server.connect();
   slow.send("GET /echo HTTP/1.1\r\n");
-  std::thread draining([&] { EXPECT_TRUE(server.server().drain(milliseconds(10'000))); });
-  ASSERT_TRUE(eventually([&] { return !server.connect().is_open(); }));
+  const std::jthread draining = begin_drain(server);
+  ASSERT_TRUE(closes_port(server));
   kept.send(get("/echo"));
   slow.send("Host: a\r\n\r\n");
   for (HttpClient* client : {&kept, &slow}) {
@@ -244,7 +253,6 @@ TEST(HttpDrain, AnswersRequestsThatAreOnTheirWay) {
     EXPECT_EQ(client->receive_rest(), "");
     client->close();
   }
-  draining.join();
 }
 
 // The head of the stream has said that the connection stays open.
@@ -255,8 +263,8 @@ TEST(HttpDrain, AnswersTheRequestBehindAStreamThatHadBegun) {
   const auto stream = server.held();
   stream->start_stream(200, "text/plain", {});
   ASSERT_TRUE(client.receive_head().has_value());
-  std::thread draining([&] { EXPECT_TRUE(server.server().drain(milliseconds(10'000))); });
-  ASSERT_TRUE(eventually([&] { return !server.connect().is_open(); }));
+  const std::jthread draining = begin_drain(server);
+  ASSERT_TRUE(closes_port(server));
   stream->write("bye");
   stream->end_stream();
   EXPECT_EQ(client.receive_until("0\r\n\r\n"), "3\r\nbye\r\n0\r\n\r\n");
@@ -264,20 +272,19 @@ TEST(HttpDrain, AnswersTheRequestBehindAStreamThatHadBegun) {
   EXPECT_EQ(client.receive().status, 200);
   EXPECT_EQ(client.receive_rest(), "");
   client.close();
-  draining.join();
 }
 
 TEST(HttpDrain, DoesNotWaitForAClientThatSendsSlowly) {
   TestServer server;
   HttpClient client = server.connect();
   client.send("GET /echo HTTP/1.1\r\n");
-  std::thread draining([&] { EXPECT_TRUE(server.server().drain(milliseconds(10'000))); });
+  const std::jthread draining = begin_drain(server);
   const auto begin = std::chrono::steady_clock::now();
   while (client.send("A: b\r\n") && !client.receive_head(10).has_value()) {
     ASSERT_LT(std::chrono::steady_clock::now() - begin, milliseconds(8'000));
   }
   client.close();
-  draining.join();
+  EXPECT_TRUE(eventually([&] { return server.stats().num_open == 0; }));
   EXPECT_EQ(server.stats().num_timeouts, 0);
 }
 
@@ -289,12 +296,11 @@ TEST(HttpDrain, AnswersConnectionsThatAreNotAcceptedYet) {
       clients.push_back(server.connect());
       clients.back().send(get("/echo"));
     }
-    std::thread draining([&] { EXPECT_TRUE(server.server().drain(milliseconds(10'000))); });
+    const std::jthread draining = begin_drain(server);
     for (HttpClient& client : clients) {
       EXPECT_EQ(client.receive().status, 200);
       client.close();
     }
-    draining.join();
   }
 }
 
