@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -121,6 +122,15 @@ bool are_adjacent(const BatchPlan& plan) {
   return num_tokens == std::ssize(plan.token_ids);
 }
 
+// Whether the first num_decode spans have the length of a decode.
+bool decodes_fit(const BatchPlan& plan, const PlanBounds& bounds) {
+  return plan.decode_q_len >= 1 && plan.decode_q_len <= int64_t{bounds.num_drafts} + 1 &&
+         is_below(plan.num_decode, std::ssize(plan.spans) + 1) &&
+         std::ranges::all_of(
+             std::span(plan.spans).first(static_cast<size_t>(plan.num_decode)),
+             [&](const auto& span) { return span.num_tokens == plan.decode_q_len; });
+}
+
 bool fits(const SeqSpan& span, const BatchPlan& plan, const PlanBounds& bounds) {
   const auto num_masks = std::ssize(plan.token_masks);
   return is_below(span.slot, bounds.max_num_seqs) &&
@@ -147,9 +157,7 @@ bool fits(const BatchPlan& plan, const std::vector<PlainSlot>& slots, const Plan
          std::ssize(plan.token_masks) <= int64_t{bounds.max_num_seqs} * (bounds.num_drafts + 1) &&
          std::ranges::all_of(plan.token_masks,
                              [&](const auto& mask) { return mask.size() <= num_words; }) &&
-         is_below(plan.num_decode, std::ssize(plan.spans) + 1) &&
-         is_below(plan.decode_q_len - 1, bounds.num_drafts + 1) &&
-         is_below(plan.max_next_drafts, bounds.num_drafts + 1);
+         decodes_fit(plan, bounds) && is_below(plan.max_next_drafts, bounds.num_drafts + 1);
 }
 
 }  // namespace

@@ -1,13 +1,18 @@
 // Plans survive the way to another node, and malformed bytes are refused.
 #include "sched/plan_bytes.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/file.h"
+#include "support/shared_data.h"
 
 namespace quire {
 namespace {
@@ -39,8 +44,10 @@ class PlanMaker {
                                     .block_ids = numbers(number(0, 5), 0, 19)});
     }
     for (int i = number(0, 3); i > 0; --i) plan.token_masks.push_back({7U, 1U << 31, 0U});
-    for (int i = number(1, 5); i > 0; --i) {
-      const int num_tokens = number(1, 9);
+    const int num_spans = number(1, 5);
+    plan.num_decode = number(0, num_spans);
+    for (int i = 0; i < num_spans; ++i) {
+      const int num_tokens = i < plan.num_decode ? plan.decode_q_len : number(1, 9);
       const bool is_constrained = plan.token_masks.size() > 1 && flip();
       plan.spans.push_back({.seq_id = random_(),
                             .slot = number(0, 7),
@@ -58,7 +65,6 @@ class PlanMaker {
       const auto ids = numbers(num_tokens, kPlaceholderToken, kVocabSize - 1);
       plan.token_ids.insert(plan.token_ids.end(), ids.begin(), ids.end());
     }
-    plan.num_decode = number(0, static_cast<int>(plan.spans.size()));
     return plan;
   }
 
@@ -193,6 +199,16 @@ TEST(PlanBytes, GiveTheSamePlan) {
   }
 }
 
+// The fuzzer starts from these plans. A seed that is refused would lead it nowhere.
+TEST(PlanBytes, ReadTheSeedsOfTheFuzzer) {
+  for (int i = 0; i < 6; ++i) {
+    const auto bytes =
+        read_file(testing::source_path(fmt::format("fuzz/corpus/plan_bytes/plan{}", i)), 4096);
+    ASSERT_TRUE(bytes.ok()) << bytes.status().message();
+    EXPECT_TRUE(plan_from_bytes(*bytes, kBounds).ok()) << i;
+  }
+}
+
 TEST(PlanBytes, RefuseMissingAndFurtherBytes) {
   const std::string bytes = plan_to_bytes(PlanMaker(7).plan());
   for (size_t size = 0; size < bytes.size(); ++size) {
@@ -268,7 +284,6 @@ TEST(PlanBytes, RefuseIndicesBeyondTheBounds) {
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.token_ids.push_back(1); }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans.push_back(plan.spans.back()); }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.max_next_drafts = 9; }));
-  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.decode_q_len = 10; }));
   EXPECT_TRUE(
       is_refused([](BatchPlan& plan) { plan.token_masks.resize(static_cast<size_t>(8 * 9 + 1)); }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.spans[0].slot = 8; }));
@@ -280,7 +295,24 @@ TEST(PlanBytes, RefuseIndicesBeyondTheBounds) {
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.num_decode = 6; }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.token_ids[0] = -2; }));
   EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.token_masks[0].resize(4); }));
-  EXPECT_TRUE(is_refused([](BatchPlan& plan) { plan.decode_q_len = 0; }));
+  EXPECT_TRUE(is_refused([](BatchPlan& plan) {  // a chunk among the decodes
+    plan.num_decode = 1;
+    plan.decode_q_len = plan.spans[0].num_tokens % 8 + 1;
+  }));
+}
+
+TEST(PlanBytes, RefuseAnyLengthOfDecodesBeyondTheBounds) {
+  BatchPlan plan = {.token_ids = {1}};
+  plan.spans.push_back({.num_tokens = 1, .num_blocks = 1});
+  for (const int length : {1, 9}) {
+    plan.decode_q_len = length;
+    EXPECT_TRUE(plan_from_bytes(plan_to_bytes(plan), kBounds).ok()) << length;
+  }
+  for (const int length :
+       {0, 10, std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
+    plan.decode_q_len = length;
+    EXPECT_FALSE(plan_from_bytes(plan_to_bytes(plan), kBounds).ok()) << length;
+  }
 }
 
 }  // namespace
