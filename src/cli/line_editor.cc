@@ -168,15 +168,16 @@ class TerminalEditor final : public LineEditor {
     if (!saved.ok()) stop_saving(saved);
   }
 
-  void add_key_function(const char* name, const char* help,
+  // el_wset() keeps the pointers of these literals; el_set() would leak wide copies of the texts.
+  void add_key_function(const wchar_t* name, const wchar_t* help,
                         unsigned char (*function)(EditLine*, int),
-                        std::initializer_list<const char*> keys) {
-    ::el_set(line_.get(), EL_ADDFN, name, help, function);
-    for (const char* key : keys) bind(key, name);
+                        std::initializer_list<const wchar_t*> keys) {
+    ::el_wset(line_.get(), EL_ADDFN, name, help, function);
+    for (const wchar_t* key : keys) bind(key, name);
   }
 
-  void bind(const char* key, const char* function) {
-    ::el_set(line_.get(), EL_BIND, key, function, nullptr);
+  void bind(const wchar_t* key, const wchar_t* function) {
+    ::el_wset(line_.get(), EL_BIND, key, function, nullptr);
   }
 
   void set_up_line() {
@@ -188,21 +189,22 @@ class TerminalEditor final : public LineEditor {
     ::el_set(line, EL_HIST, ::history, history_.get());
     // Ctrl-C and Ctrl-Z are keys here. While a message is answered they are signals again.
     ::el_set(line, EL_SETTY, "-d", "-isig", nullptr);
-    add_key_function("quire-interrupt", "Leave the message", &interrupt, {"^C"});
-    add_key_function("quire-suspend", "Suspend the program", &suspend, {"^Z"});
-    add_key_function("quire-newline", "Begin a line of the message", &insert_newline,
-                     {"\\e\\r", "\\e\\n"});
-    add_key_function("quire-paste", "Insert pasted text", &paste, {"\\e[200~"});
-    add_key_function("quire-complete", "Complete a command", &complete, {"\\t"});
-    add_key_function("quire-up", "Go up a line or back in the history", &up, {"\\e[A", "\\eOA"});
-    add_key_function("quire-down", "Go down a line or forth in the history", &down,
-                     {"\\e[B", "\\eOB"});
-    bind("^R", "em-inc-search-prev");
-    for (const char* key : {"\\e[H", "\\eOH", "\\e[1~"}) bind(key, "ed-move-to-beg");
-    for (const char* key : {"\\e[F", "\\eOF", "\\e[4~"}) bind(key, "ed-move-to-end");
-    bind("\\e[3~", "ed-delete-next-char");
-    bind("\\e[1;5C", "em-next-word");
-    bind("\\e[1;5D", "ed-prev-word");
+    add_key_function(L"quire-interrupt", L"Leave the message", &interrupt, {L"^C"});
+    add_key_function(L"quire-suspend", L"Suspend the program", &suspend, {L"^Z"});
+    add_key_function(L"quire-newline", L"Begin a line of the message", &insert_newline,
+                     {L"\\e\\r", L"\\e\\n"});
+    add_key_function(L"quire-paste", L"Insert pasted text", &paste, {L"\\e[200~"});
+    add_key_function(L"quire-complete", L"Complete a command", &complete, {L"\\t"});
+    add_key_function(L"quire-up", L"Go up a line or back in the history", &up,
+                     {L"\\e[A", L"\\eOA"});
+    add_key_function(L"quire-down", L"Go down a line or forth in the history", &down,
+                     {L"\\e[B", L"\\eOB"});
+    bind(L"^R", L"em-inc-search-prev");
+    for (const wchar_t* key : {L"\\e[H", L"\\eOH", L"\\e[1~"}) bind(key, L"ed-move-to-beg");
+    for (const wchar_t* key : {L"\\e[F", L"\\eOF", L"\\e[4~"}) bind(key, L"ed-move-to-end");
+    bind(L"\\e[3~", L"ed-delete-next-char");
+    bind(L"\\e[1;5C", L"em-next-word");
+    bind(L"\\e[1;5D", L"ed-prev-word");
   }
 
   static char* prompt(EditLine* line) { return of(line).options_.prompt.data(); }
