@@ -73,7 +73,8 @@ Status expected(std::string_view what, const Range& range = {}) {
   return invalid_argument(fmt::format("expected {}{}{}", what, bounds.empty() ? "" : " ", bounds));
 }
 
-Result<double> read_number(simdjson::dom::element value, const Range& range, const char* what) {
+Result<double> read_number(simdjson::dom::element value, const Range& range,
+                           std::string_view what) {
   double number = 0;
   if (value.get_double().get(number) || !range.contains(number)) return expected(what, range);
   return number;
@@ -90,7 +91,7 @@ Result<int> read_int(simdjson::dom::element value, Range range) {
 }
 
 // A nonzero number that would round to zero as F32 stays nonzero.
-Result<float> read_float(simdjson::dom::element value, const Range& range, const char* what) {
+Result<float> read_float(simdjson::dom::element value, const Range& range, std::string_view what) {
   QUIRE_ASSIGN_OR_RETURN(const double number, read_number(value, range, what));
   if (std::abs(number) > std::numeric_limits<float>::max()) {
     return expected("a number that 32 bits can hold");
@@ -109,8 +110,8 @@ Result<std::pair<int32_t, float>> read_bias(std::string_view id_text, simdjson::
   if (id < 0) {
     return expected("token ids as the keys, integers of at least 0");
   }
-  QUIRE_ASSIGN_OR_RETURN(const float number,
-                         read_float(bias, kBiasRange, "for each token id a number"));
+  const std::string what = fmt::format("for token id {} a number", id);
+  QUIRE_ASSIGN_OR_RETURN(const float number, read_float(bias, kBiasRange, what));
   return std::pair(id, number);
 }
 

@@ -249,6 +249,8 @@ TEST(ParseCompletion, RefusesAKeyThatIsThereTwice) {
     const std::string biases = std::string("\"logit_bias\": {\"5\": 1, \"") + other + "\": 1}";
     EXPECT_THAT(refused(biases), HasSubstr("token ids as the keys")) << other;
   }
+  EXPECT_THAT(refused(R"("logit_bias": {"5": 1, "7": "x"})"),
+              HasSubstr("expected for token id 7 a number in [-100, 100]"));
 }
 
 TEST(ParseCompletion, NamesThePlaceWhereABodyIsNotJson) {
