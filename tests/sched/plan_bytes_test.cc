@@ -302,7 +302,8 @@ TEST(PlanBytes, RefuseIndicesBeyondTheBounds) {
 }
 
 TEST(PlanBytes, RefuseAnyLengthOfDecodesBeyondTheBounds) {
-  BatchPlan plan = {.token_ids = {1}};
+  BatchPlan plan;
+  plan.token_ids = {1};
   plan.spans.push_back({.num_tokens = 1, .num_blocks = 1});
   for (const int length : {1, 9}) {
     plan.decode_q_len = length;
