@@ -153,22 +153,27 @@ class Bench {
     std::map<int64_t, std::vector<double>> times;
     std::vector<double> reads;
     std::vector<double> peaks;
+    std::vector<double> bf16_peaks;
+    const auto measure_peak = [&](double (*multiply)(ThreadPool&), std::vector<double>& rates) {
+      double operations = 0.0;
+      const double time = seconds([&] { operations = multiply(pool_); });
+      rates.push_back(operations / time);
+    };
     for (int round = 0; round < rounds; ++round) {
       for (const int64_t rows : row_counts) {
         reads.push_back(seconds([&] { read_weights(); }));
         times[rows].push_back(seconds([&] { run_model(rows); }));
       }
-      double operations = 0.0;
-      const double time = seconds([&] { operations = multiply_add_all(pool_); });
-      peaks.push_back(operations / time);
+      measure_peak(multiply_add_all, peaks);
+      measure_peak(multiply_add_bf16_all, bf16_peaks);
     }
     for (int round = 0; round < std::min(rounds, 3); ++round) {
       times[prefill].push_back(seconds([&] { run_model(prefill); }));
     }
     read_rate_ = weight_bytes_ / median(reads);
     peak_ = median(peaks);
-    fmt::print("plain read {:.2f} GB/s, F32 FMA peak {:.1f} GFLOP/s\n", read_rate_ / 1e9,
-               peak_ / 1e9);
+    fmt::print("plain read {:.2f} GB/s, F32 FMA peak {:.1f} GFLOP/s, BF16 pairs {:.1f} GFLOP/s\n",
+               read_rate_ / 1e9, peak_ / 1e9, median(bf16_peaks) / 1e9);
     for (const auto& [rows, samples] : times) {
       const double time = median(samples);
       fmt::print(

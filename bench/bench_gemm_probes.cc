@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/numbers.h"
+#include "cpu/ops/gemm_bf16.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench_gemm_probes.cc"
@@ -51,6 +52,10 @@ double multiply_add(float* sink) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#if HWY_ARCH_X86
+#include <immintrin.h>
+#endif
+
 namespace quire::bench {
 
 HWY_EXPORT(read_range);
@@ -68,11 +73,44 @@ void read_all(const void* data, size_t num_bytes, ThreadPool& pool) {
   });
 }
 
+#if HWY_ARCH_X86
+// The same with vdpbf16ps. The compiler may not join the chains, because each starts differently.
+__attribute__((target("avx512f,avx512bf16"))) double multiply_add_bf16(float* sink) {
+  constexpr int kRounds = 2000000;
+  constexpr int kChains = 12;
+  constexpr double kOperations = 4.0 * 16;  // of an instruction
+  const auto pairs = (__m512bh)_mm512_set1_ps(*sink);
+  __m512 a[kChains];
+  for (int c = 0; c < kChains; ++c) a[c] = _mm512_set1_ps(static_cast<float>(c));
+  for (int i = 0; i < kRounds; ++i) {
+#pragma GCC unroll 16
+    for (int c = 0; c < kChains; ++c) a[c] = _mm512_dpbf16_ps(a[c], pairs, pairs);
+  }
+  for (int c = 1; c < kChains; ++c) a[0] = _mm512_add_ps(a[0], a[c]);
+  *sink = _mm512_cvtss_f32(a[0]);
+  return kOperations * kRounds * kChains;
+}
+#else
+double multiply_add_bf16(float*) {
+  return 0.0;
+}
+#endif
+
 double multiply_add_all(ThreadPool& pool) {
   std::atomic<double> operations = 0.0;
   pool.run([&](int) {
     float seed = 0.5F;
     operations += HWY_DYNAMIC_DISPATCH(multiply_add)(&seed) + (seed > 1e30F ? 1.0 : 0.0);
+  });
+  return operations;
+}
+
+double multiply_add_bf16_all(ThreadPool& pool) {
+  if (!cpu::avx512_bf16_usable()) return 0.0;
+  std::atomic<double> operations = 0.0;
+  pool.run([&](int) {
+    float seed = 0.5F;
+    operations += multiply_add_bf16(&seed) + (seed > 1e30F ? 1.0 : 0.0);
   });
   return operations;
 }

@@ -315,7 +315,7 @@ class CpuOps final : public Ops {
         QUIRE_RETURN_IF_ERROR(amx_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
         break;
       case Kernel::kBf16:
-        QUIRE_RETURN_IF_ERROR(bf16_scratch_.reserve(packed->padded_k()));
+        QUIRE_RETURN_IF_ERROR(bf16_scratch_.reserve(packed->padded_k(), pool_.num_threads()));
         break;
       default:
         QUIRE_RETURN_IF_ERROR(fma_scratch_.reserve(packed->in_features(), pool_.num_threads()));
@@ -544,7 +544,7 @@ int64_t cpu_scratch_bytes(int64_t num_columns, int num_threads) {
   if (cpu::amx_usable()) {
     total += cpu::AmxScratch::num_bytes(padded, num_threads);
   } else if (cpu::avx512_bf16_usable()) {
-    total += cpu::Bf16Scratch::num_bytes(padded);
+    total += cpu::Bf16Scratch::num_bytes(padded, num_threads);
   }
   return total;
 }

@@ -18,18 +18,20 @@ namespace quire::cpu {
 // Whether the processor supports the kernel's instructions and may_use() allows them.
 bool avx512_bf16_usable();
 
-// Scratch for the activations as BF16, shared by all threads. It is sized when a Linear is made, so
-// that linear() allocates nothing.
+// Scratch for the activations as BF16, shared by all threads, and for sums per thread. It is sized
+// when a Linear is made, so that linear() allocates nothing.
 class Bf16Scratch {
  public:
   // For matrices of up to padded_k columns.
-  Status reserve(int64_t padded_k);
+  Status reserve(int64_t padded_k, int num_threads);
   // The memory of that; 0 in a build without AVX-512.
-  static int64_t num_bytes(int64_t padded_k);
+  static int64_t num_bytes(int64_t padded_k, int num_threads);
   uint16_t* x() const { return static_cast<uint16_t*>(x_.data()); }
+  float* sums(int thread_idx) const;
 
  private:
   Buffer x_;
+  Buffer sums_;
 };
 
 // x: rows of in_features, out: rows of out_features, both dense; at most kMaxGroupedRows rows in

@@ -259,31 +259,13 @@ void multiply_group(const FmaTask& task, int64_t first_row, int64_t num_rows,
                             block.sums + first_row * kBlockPanels * kPanelWidth, next);
 }
 
-// Rows, at least one, are divided into the fewest groups of at most `max_rows`. The first groups
-// have one row more than the others if they cannot be equal.
-class Groups {
- public:
-  Groups(int64_t num_rows, int64_t max_rows)
-      : count_(ceil_div(num_rows, max_rows)),
-        rows_of_smaller_(num_rows / count_),
-        num_larger_(num_rows % count_) {}
-
-  int64_t count() const { return count_; }
-  int64_t begin(int64_t idx) const { return idx * rows_of_smaller_ + std::min(idx, num_larger_); }
-
- private:
-  int64_t count_;
-  int64_t rows_of_smaller_;
-  int64_t num_larger_;
-};
-
 // Multiplies one group of rows by kN vectors of weights. The first of several groups leaves the
 // weights as F32 for the others.
 template <class Division, int kN, class Reader>
-void multiply_vectors(const FmaTask& task, const Groups& groups, int64_t group,
+void multiply_vectors(const FmaTask& task, const RegisterGroups& groups, int64_t group,
                       const PanelWeights<Reader>& weights, const Block& block, NextWeights& next) {
   const int64_t row = groups.begin(group);
-  const int64_t num_rows = groups.begin(group + 1) - row;
+  const int64_t num_rows = groups.num_rows(group);
   if constexpr (Division::kConverts && !std::is_same_v<Reader, ReadF32>) {
     if (groups.count() > 1) {
       const SliceWeights<kN> converted = {block.slice};
@@ -317,7 +299,7 @@ void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, 
     next_k = std::min(kSliceDepth, task.num_k);
   }
   constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
-  const Groups groups(task.num_rows, Division::kMaxRows);
+  const RegisterGroups groups(task.num_rows, Division::kMaxRows);
   NextWeights next(next_panels, next_k * kPanelWidth * kBytes, panel_stride * kBytes);
   for (int64_t g = 0; g < groups.count(); ++g) {
     for (int vec = 0; vec < kVecs; vec += kN) {
@@ -365,12 +347,12 @@ bool packs_rows(int64_t num_rows) {
 // group].
 void pack_rows(const float* HWY_RESTRICT x, int64_t num_rows, int64_t num_k, int64_t k_begin,
                int64_t k_end, float* HWY_RESTRICT packed_x) {
-  const Groups groups(num_rows, kRows);
+  const RegisterGroups groups(num_rows, kRows);
   for (int64_t first_k = k_begin; first_k < k_end; first_k += kSliceDepth) {
     const int64_t depth = std::min(kSliceDepth, k_end - first_k);
     for (int64_t g = 0; g < groups.count(); ++g) {
       const int64_t first_row = groups.begin(g);
-      const int64_t rows = groups.begin(g + 1) - first_row;
+      const int64_t rows = groups.num_rows(g);
       const float* from = x + first_row * num_k + first_k;
       float* to = packed_x + first_k * num_rows + first_row * depth;
       for (int64_t k = 0; k < depth; ++k) {
@@ -424,18 +406,6 @@ void run_task(DType dtype, const FmaTask& task) {
   }
 }
 
-// out[r, first_feature + i] = sums[r, i] + bias[i], for the features that exist.
-void write_rows(const PackedLinear& w, const float* sums, int64_t num_rows, int64_t first_feature,
-                float* out) {
-  const int64_t count = std::min(kBlockPanels * kPanelWidth, w.out_features() - first_feature);
-  for (int64_t r = 0; r < num_rows; ++r) {
-    float* row = out + r * w.out_features() + first_feature;
-    std::copy_n(sums + r * kBlockPanels * kPanelWidth, count, row);
-    if (w.bias() == nullptr) continue;
-    for (int64_t i = 0; i < count; ++i) row[i] += w.bias()[first_feature + i];
-  }
-}
-
 // Packs the activations of all groups whose products read them packed.
 void pack_groups(std::span<const RowGroup> groups, const float* x, ThreadPool& pool,
                  float* packed_x) {
@@ -484,19 +454,17 @@ void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, Th
   };
   NodeTasks tasks(pool);
   pool.run([&](int thread_idx) {
-    int64_t last_part = 0;
+    NextPart next_part;
     const auto run = [&](const RowGroup& group, int64_t part) {
       const PackedLinear& w = *group.w;
       const int64_t first_panel = part * kBlockPanels;
-      // Threads take parts in turns, so a thread's next part is probably as far away as its last.
+      const int64_t next = next_part.after(part);
       // Few rows are limited by memory, where a wrong guess would cost time.
-      const int64_t next_part = part + std::max<int64_t>(1, part - last_part);
       const bool has_next = HWY_DYNAMIC_DISPATCH(packs_rows)(group.num_rows) &&
-                            (next_part + 1) * kBlockPanels <= w.num_panels();
-      last_part = part;
+                            (next + 1) * kBlockPanels <= w.num_panels();
       const int64_t first_x = group.first_row * w.in_features();
       const FmaTask task = {.panels = w.panel(first_panel),
-                            .next_panels = has_next ? w.panel(next_part * kBlockPanels) : nullptr,
+                            .next_panels = has_next ? w.panel(next * kBlockPanels) : nullptr,
                             .num_panels = std::min(kBlockPanels, w.num_panels() - first_panel),
                             .padded_k = w.padded_k(),
                             .x = x + first_x,
@@ -506,8 +474,8 @@ void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, Th
                             .slice = scratch.slice(thread_idx),
                             .sums = scratch.sums(thread_idx)};
       run_task(w.dtype(), task);
-      write_rows(w, task.sums, task.num_rows, first_panel * kPanelWidth,
-                 out + group.first_row * w.out_features());
+      w.write_sums(task.sums, kBlockPanels * kPanelWidth, task.num_rows, first_panel * kPanelWidth,
+                   out + group.first_row * w.out_features());
     };
     run_group_tasks(groups, tasks, thread_idx, num_parts, run);
   });

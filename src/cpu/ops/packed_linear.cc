@@ -231,6 +231,17 @@ bool PackedLinear::pack_panels(const LinearSource& source, ThreadPool& pool,
   return fits;
 }
 
+void PackedLinear::write_sums(const float* sums, int64_t num_columns, int64_t num_rows,
+                              int64_t first_feature, float* out) const {
+  const int64_t count = std::min(num_columns, out_features_ - first_feature);
+  for (int64_t r = 0; r < num_rows; ++r) {
+    float* row = out + r * out_features_ + first_feature;
+    std::copy_n(sums + r * num_columns, count, row);
+    if (bias() == nullptr) continue;
+    for (int64_t i = 0; i < count; ++i) row[i] += bias()[first_feature + i];
+  }
+}
+
 void PackedLinear::unpack_row(int64_t feature, float* out) const {
   const std::byte* base = panel(feature / kPanelWidth);
   const int64_t lane = feature % kPanelWidth;

@@ -44,6 +44,10 @@ class PackedLinear final : public Linear {
   // [num_panels * 32]; null if the source has no bias.
   const float* bias() const { return bias_.empty() ? nullptr : bias_.data(); }
 
+  // out[r, first_feature + i] = sums[r, i] + bias for the features that exist; out has rows of
+  // out_features(), sums of num_columns.
+  void write_sums(const float* sums, int64_t num_columns, int64_t num_rows, int64_t first_feature,
+                  float* out) const;
   // Writes row `feature` of the matrix as F32.
   void unpack_row(int64_t feature, float* out) const;
 

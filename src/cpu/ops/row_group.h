@@ -2,9 +2,11 @@
 // one parallel region computes all of them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
+#include "base/numbers.h"
 #include "base/thread_pool.h"
 #include "cpu/ops/packed_linear.h"
 #include "cpu/ops/quantized_linear.h"
@@ -29,6 +31,39 @@ inline constexpr int64_t kMaxGroupedRows = 256;
 // groups are not accessed.
 inline constexpr int64_t kGroupAlign = 16;
 inline constexpr size_t kMaxGroups = kMaxGroupedRows / kGroupAlign;
+
+// Rows, at least one, in the fewest groups of at most `max_rows`, whose sums stay in registers. The
+// first groups have one row more than the others if they cannot be equal.
+class RegisterGroups {
+ public:
+  RegisterGroups(int64_t num_rows, int64_t max_rows)
+      : count_(ceil_div(num_rows, max_rows)),
+        rows_of_smaller_(num_rows / count_),
+        num_larger_(num_rows % count_) {}
+
+  int64_t count() const { return count_; }
+  int64_t begin(int64_t idx) const { return idx * rows_of_smaller_ + std::min(idx, num_larger_); }
+  int64_t num_rows(int64_t idx) const { return begin(idx + 1) - begin(idx); }
+
+ private:
+  int64_t count_;
+  int64_t rows_of_smaller_;
+  int64_t num_larger_;
+};
+
+// Guesses the part that a thread takes after each of its parts, to prefetch its weights. Threads
+// take parts in turns, so the next one is probably as far away as the last one was.
+class NextPart {
+ public:
+  int64_t after(int64_t part) {
+    const int64_t distance = std::max<int64_t>(1, part - last_);
+    last_ = part;
+    return part + distance;
+  }
+
+ private:
+  int64_t last_ = 0;
+};
 
 // Makes a scratch buffer at least as large.
 inline Status grow(int64_t num_bytes, Buffer& buffer) {
@@ -63,26 +98,33 @@ void run_group_tasks(std::span<const MatrixRows<Matrix>> groups, NodeTasks& task
   });
 }
 
-// Calls body(group, row) for each row of the groups, of `width` elements; on several threads if
-// there are enough elements.
-template <class Matrix, class Body>
-void for_group_rows(std::span<const MatrixRows<Matrix>> groups, int64_t width, ThreadPool& pool,
-                    const Body& body) {
+// Calls body(group, part) for each part of the groups, whose rows have `width` elements; on several
+// threads if there are enough elements. num_parts(group) returns the number of a group's parts.
+template <class Matrix, class NumParts, class Body>
+void for_group_parts(std::span<const MatrixRows<Matrix>> groups, int64_t width, ThreadPool& pool,
+                     const NumParts& num_parts, const Body& body) {
   constexpr int64_t kElementsOnOneThread = 4096;
-  using Group = MatrixRows<Matrix>;
   int64_t num_rows = 0;
-  for (const Group& group : groups) num_rows += group.num_rows;
+  for (const MatrixRows<Matrix>& group : groups) num_rows += group.num_rows;
   NodeTasks tasks(pool);
-  const auto rows_of = [](const Group& group) { return group.num_rows; };
   const auto run = [&](int thread_idx) {
-    run_group_tasks(groups, tasks, thread_idx, rows_of,
-                    [&](const Group& group, int64_t i) { body(group, group.first_row + i); });
+    run_group_tasks(groups, tasks, thread_idx, num_parts, body);
   };
   if (num_rows * width > kElementsOnOneThread) {
     pool.run(run);
   } else {
     run(0);
   }
+}
+
+// The same for each row: body(group, row).
+template <class Matrix, class Body>
+void for_group_rows(std::span<const MatrixRows<Matrix>> groups, int64_t width, ThreadPool& pool,
+                    const Body& body) {
+  using Group = MatrixRows<Matrix>;
+  for_group_parts(
+      groups, width, pool, [](const Group& group) { return group.num_rows; },
+      [&](const Group& group, int64_t i) { body(group, group.first_row + i); });
 }
 
 }  // namespace quire::cpu

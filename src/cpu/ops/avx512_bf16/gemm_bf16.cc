@@ -3,6 +3,8 @@
 #include <cpuid.h>
 
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "cpu/ops/avx512_bf16/kernel.h"
 #include "cpu/ops/isa.h"
@@ -11,11 +13,20 @@ namespace quire::cpu {
 namespace {
 
 using avx512_bf16::kMaxTerms;
+using avx512_bf16::kTaskColumns;
+using avx512_bf16::kTaskPanels;
 
-constexpr int64_t kBlockRows = kMaxGroupedRows;  // rows converted at a time
-constexpr int64_t kTaskPanels = 2;               // panels of a task
-constexpr int64_t kFewRows = 12;                 // rows of one group, which read the weights once
-constexpr int64_t kBlockPairs = 128;  // pairs of k that several groups of rows use in turn
+// Up to so many rows, one group of rows reads whole panels, once and in order.
+constexpr int64_t kFewRows = avx512_bf16::kMaxRowsOfOne;
+// With more, k is cut into blocks of so many pairs, whose weights stay in cache while the groups of
+// rows read them in turn.
+constexpr int64_t kBlockPairs = 128;
+constexpr int64_t kSumsFloats = kMaxGroupedRows * kTaskColumns;
+constexpr int64_t kSumsBytes = kSumsFloats * int64_t{sizeof(float)};
+
+int64_t x_bytes(int64_t padded_k) {
+  return kMaxGroupedRows * padded_k * kMaxTerms * int64_t{sizeof(uint16_t)};
+}
 
 bool has_instructions() {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -36,23 +47,86 @@ bool has_os_support() {
   return (low & kAvx512State) == kAvx512State;
 }
 
-// The first of a row's converted activations.
-uint16_t* converted_row(const PackedLinear& w, int64_t row, int num_terms, uint16_t* converted) {
-  return converted + row * w.padded_k() * num_terms;
+RegisterGroups register_groups(int64_t num_rows) {
+  return {num_rows, num_rows <= kFewRows ? kFewRows : avx512_bf16::kMaxRowsOfTwo};
 }
 
-// Multiplies all rows of `task` with two panels, or with the last one.
-void run_panels(const PackedLinear& w, int64_t panel_idx, avx512_bf16::Task task) {
-  const int64_t first_feature = panel_idx * kPanelWidth;
-  task.panels = reinterpret_cast<const uint16_t*>(w.panel(panel_idx));
-  task.out += first_feature;
-  task.num_columns = std::min(kTaskPanels * kPanelWidth, w.out_features() - first_feature);
-  if (w.bias() != nullptr) task.bias = w.bias() + first_feature;
-  const int64_t step = task.num_rows <= kFewRows ? task.num_pairs : kBlockPairs;
-  for (int64_t pair = 0; pair < task.num_pairs; pair += step) {
-    task.pair_begin = pair;
-    task.pair_end = std::min(pair + step, task.num_pairs);
+int64_t num_blocks(const PackedLinear& w) {
+  return ceil_div(w.padded_k() / 2, kBlockPairs);
+}
+
+int64_t pairs_of_block(const PackedLinear& w, int64_t block) {
+  return std::min(kBlockPairs, w.padded_k() / 2 - block * kBlockPairs);
+}
+
+// Converts a block of all rows of a group: packed[block][group in registers][pair][row][term][2],
+// so that a product reads consecutive memory. Rows that lie a multiple of 4 KB apart would compete
+// for the same lines of the L1. Pair: as large as the terms of a pair.
+template <typename Pair>
+void pack_block(const RowGroup& rows, int64_t block, const float* x, uint16_t* packed) {
+  constexpr int kTerms = sizeof(Pair) / 4;
+  const int64_t num_k = rows.w->in_features();
+  const int64_t first_k = 2 * block * kBlockPairs;
+  const int64_t num_pairs = pairs_of_block(*rows.w, block);
+  const int64_t num_known = std::clamp<int64_t>(num_k - first_k, 0, 2 * num_pairs);
+  std::array<Pair, kBlockPairs> converted = {};  // padding stays zero
+  const RegisterGroups groups = register_groups(rows.num_rows);
+  auto* to = reinterpret_cast<Pair*>(packed) + block * kBlockPairs * rows.num_rows;
+  for (int64_t g = 0; g < groups.count(); ++g) {
+    const int64_t count = groups.num_rows(g);
+    for (int64_t r = 0; r < count; ++r) {
+      avx512_bf16::convert(x + (groups.begin(g) + r) * num_k + first_k, num_known, kTerms,
+                           converted.data());
+      for (int64_t i = 0; i < num_pairs; ++i) to[i * count + r] = converted[static_cast<size_t>(i)];
+    }
+    to += num_pairs * count;
+  }
+}
+
+// The groups of rows share the prefetch of the next weights: num_pairs of each panel, from `first`
+// on. Sets the share of group `g`.
+void set_next(const uint16_t* first, int64_t num_pairs, const RegisterGroups& groups, int64_t g,
+              avx512_bf16::Task& task) {
+  const int64_t begin = num_pairs * g / groups.count();
+  task.next = first + begin * kPanelWidth * 2;
+  task.num_next = num_pairs * (g + 1) / groups.count() - begin;
+}
+
+// Multiplies few rows with the panels of `task`, together or, if there are too many rows, one after
+// the other.
+void run_few_rows(avx512_bf16::Task task) {
+  if (task.num_rows <= avx512_bf16::kMaxRowsOfTwo) return avx512_bf16::run(task);
+  const int64_t num_panels = std::exchange(task.num_panels, 1);
+  for (int64_t p = 0; p < num_panels; ++p) {
     avx512_bf16::run(task);
+    task.panels += task.panel_stride;
+    task.sums += kPanelWidth;
+  }
+}
+
+// Multiplies many rows with the panels of `task`, block by block. next_panels: those that the
+// thread probably multiplies next, or null.
+void run_many_rows(const PackedLinear& w, const uint16_t* next_panels, avx512_bf16::Task task) {
+  const RegisterGroups groups = register_groups(task.num_rows);
+  const uint16_t* const x = task.x;
+  float* const sums = task.sums;
+  const int64_t num_rows = task.num_rows;
+  for (int64_t block = 0; block < num_blocks(w); ++block) {
+    const bool is_last = block + 1 == num_blocks(w);
+    const int64_t first_pair = block * kBlockPairs;
+    task.num_pairs = pairs_of_block(w, block);
+    task.is_first = block == 0;
+    const uint16_t* next = is_last ? next_panels : task.panels + task.num_pairs * kPanelWidth * 2;
+    const int64_t num_next = next == nullptr ? 0 : pairs_of_block(w, is_last ? 0 : block + 1);
+    for (int64_t g = 0; g < groups.count(); ++g) {
+      task.are_cached = g > 0;
+      task.num_rows = groups.num_rows(g);
+      task.x = x + (first_pair * num_rows + groups.begin(g) * task.num_pairs) * task.num_terms * 2;
+      task.sums = sums + groups.begin(g) * kTaskColumns;
+      set_next(next, num_next, groups, g, task);
+      avx512_bf16::run(task);
+    }
+    task.panels += task.num_pairs * kPanelWidth * 2;
   }
 }
 
@@ -63,41 +137,64 @@ bool avx512_bf16_usable() {
   return usable;
 }
 
-Status Bf16Scratch::reserve(int64_t padded_k) {
-  return grow(num_bytes(padded_k), x_);
+Status Bf16Scratch::reserve(int64_t padded_k, int num_threads) {
+  QUIRE_RETURN_IF_ERROR(grow(num_threads * kSumsBytes, sums_));
+  return grow(x_bytes(padded_k), x_);
 }
 
-int64_t Bf16Scratch::num_bytes(int64_t padded_k) {
-  return kBlockRows * padded_k * kMaxTerms * int64_t{sizeof(uint16_t)};
+int64_t Bf16Scratch::num_bytes(int64_t padded_k, int num_threads) {
+  return num_threads * kSumsBytes + x_bytes(padded_k);
+}
+
+float* Bf16Scratch::sums(int thread_idx) const {
+  return static_cast<float*>(sums_.data()) + thread_idx * kSumsFloats;
 }
 
 void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms, float* out,
                  ThreadPool& pool, const Bf16Scratch& scratch) {
-  const int64_t num_k = groups.front().w->in_features();
-  for_group_rows(groups, num_k, pool, [&](const RowGroup& group, int64_t row) {
-    avx512_bf16::convert_row(x + row * num_k, num_k, group.w->padded_k(), num_terms,
-                             converted_row(*group.w, row, num_terms, scratch.x()));
-  });
+  const auto packed_x = [&](const RowGroup& group) {
+    return scratch.x() + group.first_row * group.w->padded_k() * num_terms;
+  };
+  for_group_parts(
+      groups, groups.front().w->in_features(), pool,
+      [](const RowGroup& group) { return num_blocks(*group.w); },
+      [&](const RowGroup& group, int64_t block) {
+        const auto pack = num_terms == 1 ? pack_block<uint32_t> : pack_block<uint64_t>;
+        pack(group, block, x + group.first_row * group.w->in_features(), packed_x(group));
+      });
   const auto num_parts = [](const RowGroup& group) {
     return ceil_div(group.w->num_panels(), kTaskPanels);
   };
   NodeTasks tasks(pool);
   pool.run([&](int thread_idx) {
+    NextPart next_part;
     const auto run = [&](const RowGroup& group, int64_t part) {
       const PackedLinear& w = *group.w;
+      const auto panels = [&](int64_t of_part) {
+        return reinterpret_cast<const uint16_t*>(w.panel(of_part * kTaskPanels));
+      };
+      const int64_t next = next_part.after(part);
+      const bool has_next = (next + 1) * kTaskPanels <= w.num_panels();
       const avx512_bf16::Task task = {
-          .panels = nullptr,
-          .x = converted_row(w, group.first_row, num_terms, scratch.x()),
+          .panels = panels(part),
+          .panel_stride = w.padded_k() * kPanelWidth,
+          .num_panels = std::min(kTaskPanels, w.num_panels() - part * kTaskPanels),
+          .are_cached = false,
+          .x = packed_x(group),
           .num_terms = num_terms,
           .num_pairs = w.padded_k() / 2,
-          .pair_begin = 0,
-          .pair_end = 0,
           .num_rows = group.num_rows,
-          .out = out + group.first_row * w.out_features(),
-          .out_stride = w.out_features(),
-          .num_columns = 0,
-          .bias = nullptr};
-      run_panels(w, part * kTaskPanels, task);
+          .sums = scratch.sums(thread_idx),
+          .is_first = true,
+          .next = nullptr,
+          .num_next = 0};
+      if (group.num_rows <= kFewRows) {
+        run_few_rows(task);
+      } else {
+        run_many_rows(w, has_next ? panels(next) : nullptr, task);
+      }
+      w.write_sums(task.sums, kTaskColumns, group.num_rows, part * kTaskColumns,
+                   out + group.first_row * w.out_features());
     };
     run_group_tasks(groups, tasks, thread_idx, num_parts, run);
   });

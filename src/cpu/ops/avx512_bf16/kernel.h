@@ -7,24 +7,33 @@
 namespace quire::cpu::avx512_bf16 {
 
 inline constexpr int64_t kPanelColumns = 32;  // features per panel
-inline constexpr int64_t kMaxTerms = 2;       // BF16 per activation
+inline constexpr int64_t kTaskPanels = 2;
+inline constexpr int64_t kTaskColumns = kTaskPanels * kPanelColumns;
+inline constexpr int64_t kMaxTerms = 2;  // BF16 per activation
 
-// Converts num_k activations to out[padded_k / 2][num_terms][2]; those beyond num_k become zeros.
-void convert_row(const float* x, int64_t num_k, int64_t padded_k, int num_terms, uint16_t* out);
+// Upper bounds of the rows of a task with two panels, and with one.
+inline constexpr int64_t kMaxRowsOfTwo = 6;
+inline constexpr int64_t kMaxRowsOfOne = 12;
 
-// Multiplies some rows with the pairs [pair_begin, pair_end) of k of one or two adjacent panels.
+// Rounds or splits `count` activations, out[pair][num_terms][2]. An odd last one is paired with a
+// zero.
+void convert(const float* x, int64_t count, int num_terms, void* out);
+
+// Multiplies a group of rows with some pairs of k of one or two adjacent panels.
 struct Task {
-  const uint16_t* panels;  // [panel][num_pairs][32][2]
-  const uint16_t* x;       // [num_rows][num_pairs][num_terms][2]
+  const uint16_t* panels;  // [num_panels][num_pairs][32][2]
+  int64_t panel_stride;    // elements from one panel to the next
+  int64_t num_panels;      // 1 or 2
+  bool are_cached;         // the panels are in the L1, because another task has just read them
+  const uint16_t* x;       // [num_pairs][num_rows][num_terms][2]
   int num_terms;
   int64_t num_pairs;
-  int64_t pair_begin;
-  int64_t pair_end;
   int64_t num_rows;
-  float* out;  // [num_rows, out_stride], at the first panel's first feature
-  int64_t out_stride;
-  int64_t num_columns;  // features, at most 64; the last panel may have fewer than 32
-  const float* bias;    // [num_columns] or null; added when pair_end is the end of k
+  float* sums;    // [num_rows, kTaskColumns]
+  bool is_first;  // sets the sums instead of adding to them
+  // Weights to prefetch into the L2: num_next pairs of as many panels, with the same stride.
+  const uint16_t* next;
+  int64_t num_next;
 };
 void run(const Task& task);
 

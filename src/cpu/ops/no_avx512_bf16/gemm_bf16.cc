@@ -9,11 +9,11 @@ bool avx512_bf16_usable() {
   return false;
 }
 
-Status Bf16Scratch::reserve(int64_t) {
+Status Bf16Scratch::reserve(int64_t, int) {
   return unimplemented("[ops] this build has no AVX-512");
 }
 
-int64_t Bf16Scratch::num_bytes(int64_t) {
+int64_t Bf16Scratch::num_bytes(int64_t, int) {
   return 0;
 }
 
