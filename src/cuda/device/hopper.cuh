@@ -76,6 +76,19 @@ struct Mbarrier {
   }
 };
 
+// The position of a producer or a consumer in a ring in shared memory: a stage, and the parity of
+// the phase of its barriers.
+struct RingPosition {
+  int stage = 0;
+  uint32_t parity = 0;
+
+  __device__ __forceinline__ void advance(int num_stages) {
+    if (++stage < num_stages) return;
+    stage = 0;
+    parity ^= 1;
+  }
+};
+
 // Called after init() and before any copy uses the barriers.
 __device__ __forceinline__ void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");

@@ -193,23 +193,24 @@ struct DenseWeights {
   using X = Row<DenseWeights>;
 
   static __device__ __forceinline__ void multiply(const Params& p, int phase, const Range& range,
-                                                  const Shared& s, const X& /*x*/, Stage& stage) {
+                                                  const Shared& s, const X& /*x*/,
+                                                  RingPosition& at) {
     const Gemm& gemm = p.gemms[phase];
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const auto warp = static_cast<int>(threadIdx.x) / 32;
     const auto release = [&] {
       __syncwarp();
-      if (lane == 0) s.released[stage.idx].arrive();
+      if (lane == 0) s.released[at.stage].arrive();
     };
     Cursor cursor(range, warp);
     for (int segment = warp; segment < range.num_segments; segment += kWarps, cursor.advance()) {
       const int first = cursor.segment * kSegment;
-      s.arrived[stage.idx].wait(stage.parity);
-      const float part = multiply_segment<T>(s.ring + stage.idx * kSegmentBytes, s.x + first * 2,
+      s.arrived[at.stage].wait(at.parity);
+      const float part = multiply_segment<T>(s.ring + at.stage * kSegmentBytes, s.x + first * 2,
                                              min(kSegment, gemm.k - first) / kVec, lane, release);
       const float sum = warp_sum(part);
       if (lane == 0) s.sums[segment] = sum;
-      stage.advance(p.num_stages);
+      at.advance(p.num_stages);
     }
     sync_consumers();
   }

@@ -122,19 +122,6 @@ struct Cursor {
   int segment_step_ = 0;
 };
 
-// The position in a warp's ring of its producer or consumer. A barrier's phases alternate in
-// parity.
-struct Stage {
-  int idx = 0;
-  uint32_t parity = 0;
-
-  __device__ __forceinline__ void advance(int num_stages) {
-    if (++idx < num_stages) return;
-    idx = 0;
-    parity ^= 1;
-  }
-};
-
 // The bytes of a bulk copy.
 struct Segment {
   const void* weights;
@@ -199,11 +186,11 @@ class WeightLoader {
   // depend on the other lanes (independent thread scheduling): with two stages, a lane may have to
   // load for this phase while another waits for a release in the next one.
   __device__ __forceinline__ void run() {
-    Stage stage;
+    RingPosition at;
     while (!next_.is_empty()) {
-      s_.released[stage.idx].wait(stage.parity);
-      load(stage.idx);
-      stage.advance(p_.num_stages);
+      s_.released[at.stage].wait(at.parity);
+      load(at.stage);
+      at.advance(p_.num_stages);
     }
   }
 
@@ -368,13 +355,13 @@ __device__ __forceinline__ void run_phases(const Params& p, const Shared& s) {
   typename Weights::X x(p, s);
   x.load_attention();
   sync_consumers();
-  Stage stage;
+  RingPosition at;
   for (int phase = 0;; ++phase) {
     const Gemm& gemm = p.gemms[phase];
     const typename Weights::Range range = ranges<Weights>()[phase];
     const bool has_norm = phase != kGateUp;
     x.prepare(phase, range);
-    Weights::multiply(p, phase, range, s, x, stage);
+    Weights::multiply(p, phase, range, s, x, at);
     if (phase + 1 == p.num_gemms) {
       store_columns<Weights>(gemm, range, s);
       break;

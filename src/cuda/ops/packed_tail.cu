@@ -17,9 +17,9 @@ template <typename T, bool kHasZeros>
 struct PackedWeights;
 
 // x as integers of four signed 8-bit digits (DigitRow). The instruction multiplies bytes of weights
-// by 8 columns of its B operand. A single row of x would leave 7 of them empty; its digits fill four.
-// Sums over a step of 32 columns are exact. Each number is rounded to a multiple of 2^-30 of the
-// largest in its step.
+// by 8 columns of its B operand. A single row of x would leave 7 of them empty; its digits fill
+// four. Sums over a step of 32 columns are exact. Each number is rounded to a multiple of 2^-30 of
+// the largest in its step.
 //
 // Each thread block writes the digits of the columns that it computes, and loads all others after
 // the grid barrier with one bulk copy.
@@ -242,7 +242,7 @@ struct PackedWeights {
   }
 
   static __device__ __forceinline__ void multiply(const Params& p, int phase, const Range& range,
-                                                  const Shared& s, const X& x, Stage& stage) {
+                                                  const Shared& s, const X& x, RingPosition& at) {
     const int k = p.gemms[phase].k;
     const int lane = static_cast<int>(threadIdx.x) % 32;
     const auto warp = static_cast<int>(threadIdx.x) / 32;
@@ -253,12 +253,12 @@ struct PackedWeights {
       float sums[kTiles][2] = {};  // of the lane's rows
       for (; segment < range.num_segments && cursor.row == panel;
            segment += kWarps, cursor.advance()) {
-        s.arrived[stage.idx].wait(stage.parity);
-        multiply_block(p, x_of_lane, k, s.ring + stage.idx * p.stage_bytes, cursor.segment, lane,
+        s.arrived[at.stage].wait(at.parity);
+        multiply_block(p, x_of_lane, k, s.ring + at.stage * p.stage_bytes, cursor.segment, lane,
                        sums);
         __syncwarp();
-        if (lane == 0) s.released[stage.idx].arrive();
-        stage.advance(p.num_stages);
+        if (lane == 0) s.released[at.stage].arrive();
+        at.advance(p.num_stages);
       }
       // Lanes with an odd number have the upper digits, and weights are 16 times as large. Then the
       // four lanes of a row all have its sum, and each stores another row's.

@@ -134,18 +134,6 @@ struct Ring {
   }
 };
 
-// A position in a ring, with the parity of its barrier's phase.
-struct Position {
-  int stage = 0;
-  uint32_t parity = 0;
-
-  __device__ __forceinline__ void advance(int num_stages) {
-    if (++stage < num_stages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
 // A thread block's place in the work.
 struct Place {
   int tile;
@@ -533,18 +521,18 @@ __global__ void __launch_bounds__(kMaxThreads, kBlocksPerSm)
   using Reader = WeightReader<T, kBits, kScalesSums>;
   Reader reader(p);
   typename Reader::Slice weights;
-  Position weights_at;
-  Position x_pos;
+  RingPosition weights_pos;
+  RingPosition x_pos;
   const auto load_slice = [&](int chunk, int idx) {
     const int of_block = chunk % kChunks * kChunkSlices + idx;
-    if (of_block == 0) weight_ring.arrived[weights_at.stage].wait(weights_at.parity);
-    reader.load(weight_ring.stages + weights_at.stage * p.stage_bytes, of_block, weights);
+    if (of_block == 0) weight_ring.arrived[weights_pos.stage].wait(weights_pos.parity);
+    reader.load(weight_ring.stages + weights_pos.stage * p.stage_bytes, of_block, weights);
     if (of_block + 1 < kChunks * kChunkSlices) return;
-    if (weight_ring.may_refill(weights_at.stage)) {
-      load_block(weights_at.stage, chunk / kChunks + p.weight_stages);
+    if (weight_ring.may_refill(weights_pos.stage)) {
+      load_block(weights_pos.stage, chunk / kChunks + p.weight_stages);
     }
     __syncwarp();
-    weights_at.advance(p.weight_stages);
+    weights_pos.advance(p.weight_stages);
   };
   uint32_t a[kSteps][4];
   load_slice(first_chunk, 0);

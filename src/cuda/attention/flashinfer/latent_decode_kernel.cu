@@ -153,19 +153,6 @@ struct Shared {
   Part parts[2];  // alternately; a part is in use until the next one's queries are freed
 };
 
-// The stage of the ring that comes next, and the parity of its barriers' phase.
-template <int kStages>
-struct Ring {
-  int stage = 0;
-  uint32_t parity = 0;
-
-  __device__ void advance() {
-    if (++stage < kStages) return;
-    stage = 0;
-    parity ^= 1;
-  }
-};
-
 // A barrier of the warps that compute.
 __device__ __forceinline__ void compute_barrier() {
   asm volatile("bar.sync 1, %0;" ::"n"(kComputeThreads) : "memory");
@@ -282,7 +269,7 @@ __device__ void copy_parts(const LatentCall& call, Shared<Q, Kv>& shared, int fi
   StepRows<Kv> rows(call, work, warp);
   prefetch_part<Q, Kv>(Part(call, work, seq_len), rows);
   wait_for_previous_kernel();
-  Ring<S::kStages> ring;
+  RingPosition ring;
   bool is_first_round = true;
   for (int idx = first; idx < end; ++idx) {
     const Part part(call, work, seq_len);
@@ -313,7 +300,7 @@ __device__ void copy_parts(const LatentCall& call, Shared<Q, Kv>& shared, int fi
                                 S::kCacheBytes, filled);
         }
       }
-      ring.advance();
+      ring.advance(S::kStages);
       if (ring.stage == 0) is_first_round = false;
       if (step == 0) load_next();
     }
@@ -642,7 +629,7 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
   const int half = static_cast<int>(threadIdx.x) / 32 / kKeyTiles;
   const float cache_scale = call.cache_scale != nullptr ? *call.cache_scale : 1.0F;
   const float scale = call.scale * kLog2E * cache_scale;
-  Ring<S::kStages> ring;
+  RingPosition ring;
   // A worker cuts at most the first and the last of its tiles.
   int num_cuts = 0;
   for (int idx = first; idx < end; ++idx) {
@@ -667,7 +654,7 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
       softmax.read(shared, 0, kv_start, scale);
       softmax.write(shared, 0);
       for (int step = 1; step < num_steps; ++step) {
-        ring.advance();
+        ring.advance(S::kStages);
         const int buffer = step % 2;
         shared.filled[ring.stage].wait(ring.parity);
         multiply_keys(shared, ring.stage, buffer, q);
@@ -688,7 +675,7 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
       columns.add(shared, stage, buffer, 16);
       __syncwarp();
       if (lane == 0) shared.freed[stage].arrive();
-      ring.advance();
+      ring.advance(S::kStages);
     }
     if (idx == first) wait_for_previous_kernel();
     float(&factors)[kRows] = shared.factors[parity];

@@ -46,16 +46,16 @@ class GroupedThreadBlock {
 
   // Runs on the producer thread.
   __device__ __forceinline__ void copy_tiles() {
-    Stage stage;
+    RingPosition at;
     const int end = num_tiles();
     for (int idx = first_tile(); idx < end; idx += tile_step()) {
       const ExpertTile tile = tile_of(idx);
       for (int k_block = 0; k_block < p_.num_k_blocks; ++k_block) {
-        empty_[stage.idx].wait(stage.parity ^ 1);
-        full_[stage.idx].arrive_expecting(kStageBytes);
-        copy_weights(tile.expert, first_weight(idx), k_block * kBlockK, stage.idx);
-        copy_tokens(tile.first_row, k_block * kBlockK, stage.idx);
-        stage.advance(p_.num_stages);
+        empty_[at.stage].wait(at.parity ^ 1);
+        full_[at.stage].arrive_expecting(kStageBytes);
+        copy_weights(tile.expert, first_weight(idx), k_block * kBlockK, at.stage);
+        copy_tokens(tile.first_row, k_block * kBlockK, at.stage);
+        at.advance(p_.num_stages);
       }
     }
   }
@@ -70,7 +70,7 @@ class GroupedThreadBlock {
     const StoredPairs stored = {.first = 0, .count = kTokens / 16};
     Output output = p_;
     Epilogue<T, kTokens, true> epilogue(output, staged_, stored);
-    Stage stage;
+    RingPosition at;
     float sums[kSlabs][kTokens / 2];
     const int end = num_tiles();
     if (kIsFp8 && warpgroup() == 1) end_turn();  // warpgroup 0 begins
@@ -79,10 +79,10 @@ class GroupedThreadBlock {
       const int weight = first_weight(idx) + slab_row + warp * 16;
       if constexpr (kIsFp8) {
         const float x_scale = kBlockScales ? 0.0F : scale_of_thread(tile);
-        multiply_fp8_blocks(sums, ring, tile, weight, stage);
+        multiply_fp8_blocks(sums, ring, tile, weight, at);
         if constexpr (!kBlockScales) share_scale(x_scale);
       } else {
-        multiply_blocks<Operand>(sums, ring, p_.num_k_blocks, stage,
+        multiply_blocks<Operand>(sums, ring, p_.num_k_blocks, at,
                                  [this](int read) { release(read); });
       }
       output.num_rows = tile.end_row;
@@ -155,7 +155,7 @@ class GroupedThreadBlock {
   // 14 bits of a sum of E4M3 products, so the sums of all blocks of K are added in F32.
   __device__ __forceinline__ void multiply_fp8_blocks(float (&sums)[kSlabs][kTokens / 2],
                                                       const RingView& ring, const ExpertTile& tile,
-                                                      int weight, Stage& stage) {
+                                                      int weight, RingPosition& at) {
     static_assert(!kBlockScales || kSlabs == 1);
     const float* w_scales[2] = {};
 #pragma unroll
@@ -178,15 +178,15 @@ class GroupedThreadBlock {
         w_scale[1] = w_scales[1][block];
         load_scales(x_scales + int64_t{block} * p_.x_scales_width, has_pairs, x_scale);
       }
-      ring.full[stage.idx].wait(stage.parity);
-      const auto offset = static_cast<uint32_t>(stage.idx * ring.stage_bytes);
+      ring.full[at.stage].wait(at.parity);
+      const auto offset = static_cast<uint32_t>(at.stage * ring.stage_bytes);
       const uint64_t a = operand_descriptor(ring.a_at + offset);
       const uint64_t b = operand_descriptor(ring.b_at + offset);
 #pragma unroll
       for (int slab = 0; slab < kSlabs; ++slab) {
         float products[kTokens / 2];
         multiply_slab(a + slab * (64 * kRowBytes >> 4), b, products);
-        if (slab + 1 == kSlabs) release(stage.idx);
+        if (slab + 1 == kSlabs) release(at.stage);
 #pragma unroll
         for (int i = 0; i < kTokens / 2; ++i) {
           float& sum = sums[slab][i];
@@ -197,7 +197,7 @@ class GroupedThreadBlock {
           }
         }
       }
-      stage.advance(ring.num_stages);
+      at.advance(ring.num_stages);
     }
   }
 

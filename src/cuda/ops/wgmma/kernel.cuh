@@ -27,18 +27,6 @@ struct ClusterPlace {
   }
 };
 
-// A position in the ring, with the parity of its barriers' phase.
-struct Stage {
-  int idx = 0;
-  uint32_t parity = 0;
-
-  __device__ __forceinline__ void advance(int num_stages) {
-    if (++idx < num_stages) return;
-    idx = 0;
-    parity ^= 1;
-  }
-};
-
 // A warpgroup's operands in the stages of a ring in shared memory.
 struct RingView {
   uint32_t a_at;  // in the first stage
@@ -52,13 +40,13 @@ struct RingView {
 // Calls release(index of a stage) when a stage has been read. All threads of a warpgroup call it.
 template <typename T, int kSlabs, int kHalfB, typename Release>
 __device__ __forceinline__ void multiply_blocks(float (&sums)[kSlabs][kHalfB], const RingView& ring,
-                                                int num_blocks, Stage& stage,
+                                                int num_blocks, RingPosition& at,
                                                 const Release& release) {
   constexpr int kRowBytes = kBlockK * 2;
   int last = -1;
   for (int block = 0; block < num_blocks; ++block) {
-    ring.full[stage.idx].wait(stage.parity);
-    const auto offset = static_cast<uint32_t>(stage.idx * ring.stage_bytes);
+    ring.full[at.stage].wait(at.parity);
+    const auto offset = static_cast<uint32_t>(at.stage * ring.stage_bytes);
     const uint64_t a = operand_descriptor(ring.a_at + offset);
     const uint64_t b = operand_descriptor(ring.b_at + offset);
 #pragma unroll
@@ -78,8 +66,8 @@ __device__ __forceinline__ void multiply_blocks(float (&sums)[kSlabs][kHalfB], c
     for (int slab = 0; slab < kSlabs; ++slab) keep(sums[slab]);
     wait<1>();
     if (last >= 0) release(last);
-    last = stage.idx;
-    stage.advance(ring.num_stages);
+    last = at.stage;
+    at.advance(ring.num_stages);
   }
   wait<0>();
 #pragma unroll
@@ -131,7 +119,7 @@ class ThreadBlock {
   __device__ __forceinline__ void copy_tiles() {
     const CopyRange weights = weights_range();
     const CopyRange tokens = tokens_range();
-    Stage stage;
+    RingPosition at;
     bool is_first = true;
     for (int tile = first_tile(); tile < num_tiles(); tile += num_clusters()) {
       const int weight = first_weight(tile) + weights.first_row;
@@ -146,27 +134,27 @@ class ThreadBlock {
         wait_for_previous_kernel();
         for (int i = 0; i < count; ++i) {
           copy(tokens, token, k_block + i, i);
-          stage.advance(p_.num_stages);
+          at.advance(p_.num_stages);
         }
         k_block += count;
         is_first = false;
       }
       for (; k_block < end_k_block_; ++k_block) {
-        empty_[stage.idx].wait(stage.parity ^ 1);
-        full_[stage.idx].arrive_expecting(kStageBytes);
-        copy(weights, weight, k_block, stage.idx);
-        copy(tokens, token, k_block, stage.idx);
-        stage.advance(p_.num_stages);
+        empty_[at.stage].wait(at.parity ^ 1);
+        full_[at.stage].arrive_expecting(kStageBytes);
+        copy(weights, weight, k_block, at.stage);
+        copy(tokens, token, k_block, at.stage);
+        at.advance(p_.num_stages);
       }
     }
   }
 
   // Runs on the consumer warpgroups.
   __device__ __forceinline__ void multiply_tiles() {
-    Stage stage;
+    RingPosition at;
     float sums[kSlabs][kB / 2];
     for (int tile = first_tile(); tile < num_tiles(); tile += num_clusters()) {
-      multiply_tile(sums, stage);
+      multiply_tile(sums, at);
       if (p_.splits > 1) add_splits(sums);
       store_tile(sums, tile);
     }
@@ -290,12 +278,12 @@ class ThreadBlock {
     arrive_at(address_in(shared_address(&empty_[stage]), static_cast<uint32_t>(rank)));
   }
 
-  __device__ __forceinline__ void multiply_tile(float (&sums)[kSlabs][kB / 2], Stage& stage) {
+  __device__ __forceinline__ void multiply_tile(float (&sums)[kSlabs][kB / 2], RingPosition& at) {
     const int warpgroup = static_cast<int>(threadIdx.x) / 128;
     const uint32_t a_at = ring_ + static_cast<uint32_t>(warpgroup * kSlabs * 64 * kRowBytes);
     const uint32_t b_at = ring_ + static_cast<uint32_t>(kA * kRowBytes);
     const RingView ring = {a_at, b_at, kStageBytes, p_.num_stages, full_};
-    multiply_blocks<T>(sums, ring, end_k_block_ - first_k_block_, stage,
+    multiply_blocks<T>(sums, ring, end_k_block_ - first_k_block_, at,
                        [this](int read) { release(read); });
   }
 
