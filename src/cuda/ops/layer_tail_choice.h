@@ -6,6 +6,7 @@
 #include <set>
 #include <span>
 
+#include "cuda/base/graph.h"
 #include "cuda/ops/cuda_ops.h"
 #include "cuda/ops/layer_tail.h"
 
@@ -19,10 +20,11 @@ class LayerTailChoice {
 
   // Enqueues the fused kernel if it was chosen for the layer and takes it. Otherwise returns false.
   bool try_run(const LayerTail& layer);
-  // Chooses for the layers of one model: the fused kernel, unless it measures more than 10 % slower
-  // than separate kernels at one row. It compares medians over alternating rounds, so that a change
-  // of the device's clocks does not decide. Both run as graphs: during the start, collectives are
-  // enqueued only into these. ops: enqueues the separate kernels.
+  // Chooses for the layers of one model what is faster at one row, the fused kernel or separate
+  // ones. It warms the device up and compares medians over alternating rounds, so that a change of
+  // the device's clocks does not decide. Both run as graphs: during the start, collectives are
+  // enqueued only into these. A kernel that waits for 5 us takes the place of attention. ops:
+  // enqueues the separate kernels.
   Status tune(std::span<const LayerTail> recorded, Ops& ops);
 
  private:
@@ -48,6 +50,8 @@ class LayerTailChoice {
     double separate_us = 0;
   };
   Result<Times> measure(std::span<const LayerTail> layers, Ops& ops);
+  // Launches both in turns until the device is as fast as in a long run.
+  Status warm_up(const CudaGraph& fused, const CudaGraph& separate);
 
   LaunchContext context_;
   std::unique_ptr<LayerTailKernel> kernel_;  // null: the device does not support it

@@ -441,6 +441,14 @@ __global__ void empty_kernel() {
   wait_for_previous_kernel();
 }
 
+__global__ void waiting_kernel(int64_t cycles) {
+  trigger_dependent_launch();
+  wait_for_previous_kernel();
+  const int64_t end = clock64() + cycles;
+  while (clock64() < end) {
+  }
+}
+
 // Kernels that write weights do not let the next kernel start early, because a Linear's kernel
 // reads its weights before it waits.
 template <typename From, typename To>
@@ -714,6 +722,10 @@ void run_quantize_blocks(const LaunchContext& context, const TensorView& x, cons
 
 void run_empty_kernel(const LaunchContext& context) {
   QUIRE_LAUNCH(*context.stream, empty_kernel, context.shape(1, 1));
+}
+
+void run_waiting_kernel(const LaunchContext& context, int64_t num_blocks, int64_t cycles) {
+  QUIRE_LAUNCH(*context.stream, waiting_kernel, context.shape(num_blocks, 1), cycles);
 }
 
 void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out) {
