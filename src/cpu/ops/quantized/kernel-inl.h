@@ -156,7 +156,8 @@ constexpr int64_t sums_offset(int group_k) {
 // of features from first_vec on.
 template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
 void multiply_block(const Format& format, const std::byte* block, int64_t groups,
-                    const std::byte* x, int64_t x_stride, int64_t first_vec, float* sums) {
+                    const std::byte* x, int64_t x_stride, int64_t first_vec, bool fetches,
+                    float* sums) {
   using F = typename Isa::F;
   using I = typename Isa::I;
   using Sums = Sums<Isa, kBeyondGguf, kBits, kTerms>;
@@ -193,7 +194,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
     // Without this, GCC adds the quads of a group in another order, which needs more registers than
     // there are.
     asm volatile("" ::: "memory");
-    if constexpr (Isa::kSpreadsPrefetches) {
+    if (Isa::kSpreadsPrefetches && fetches) {
       prefetch_lines<kPrefetch.to_l1>(ahead + quad * bytes_per_quad, bytes_per_quad);
     }
     I weights[kVecs];
@@ -262,7 +263,7 @@ void multiply_block(const Format& format, const std::byte* block, int64_t groups
     for (int64_t g = first; g < end; ++g) {
       const std::byte* group = values + g * group_bytes(kBits);
       const std::byte* ahead = block + g * bytes_per_group + kPrefetch.distance;
-      if constexpr (!Isa::kSpreadsPrefetches) {
+      if (!Isa::kSpreadsPrefetches && fetches) {
         prefetch_lines<kPrefetch.to_l1>(ahead, bytes_per_group);
       }
       const int64_t first_quad = g * 2 * kQuadsPerHalf;
@@ -308,47 +309,50 @@ inline void end_row(const Task& task, int64_t row, const float* sums) {
   }
 }
 
-// Rows [row, row + kRows) of the task.
+// Multiplies rows [row, row + kRows) of the task with a block.
 template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
-void multiply_rows(const Task& task, int64_t row) {
+void multiply_rows(const Task& task, int64_t b, int64_t row, bool fetches, float* sums) {
   constexpr int64_t kGroups = kBlockK / kGroupK;
   const int64_t x_stride = task.num_blocks() * activation_bytes(kTerms);
-  const int64_t whole_bytes = block_bytes(task.format, kGroups);
-  const std::byte* x = task.x + row * x_stride;
-  alignas(64) float sums[kRows][kFeatures];
-  for (int r = 0; r < kRows; ++r) begin_row(task, row + r, sums[r]);
-  for (int64_t b = task.block_begin; b < task.block_end; ++b) {
-    const int64_t rest = task.num_groups - b * kGroups;
-    const int64_t groups = rest < kGroups ? rest : kGroups;
-    for (int64_t vec = 0; vec < kFeatures / Isa::kLanes; vec += Isa::kVecs) {
-      multiply_block<Isa, kBeyondGguf, kBits, kRows, kTerms>(
-          task.format, task.panel + b * whole_bytes, groups, x + b * activation_bytes(kTerms),
-          x_stride, vec, sums[0]);
-    }
+  const std::byte* block = task.panel + b * block_bytes(task.format, kGroups);
+  const std::byte* x = task.x + row * x_stride + b * activation_bytes(kTerms);
+  const int64_t rest = task.num_groups - b * kGroups;
+  const int64_t groups = rest < kGroups ? rest : kGroups;
+  for (int64_t vec = 0; vec < kFeatures / Isa::kLanes; vec += Isa::kVecs) {
+    multiply_block<Isa, kBeyondGguf, kBits, kRows, kTerms>(task.format, block, groups, x, x_stride,
+                                                           vec, fetches, sums + row * kFeatures);
   }
-  for (int r = 0; r < kRows; ++r) end_row(task, row + r, sums[r]);
 }
 
 // Calls multiply_rows() for `rows`, known only at run time, from 1 to kRows.
 template <class Isa, bool kBeyondGguf, int kBits, int kRows, int kTerms>
-void multiply_some_rows(const Task& task, int64_t row, int64_t rows) {
+void multiply_some_rows(const Task& task, int64_t b, int64_t row, int64_t rows, bool fetches,
+                        float* sums) {
   if constexpr (kRows > 1) {
-    if (rows < kRows)
-      return multiply_some_rows<Isa, kBeyondGguf, kBits, kRows - 1, kTerms>(task, row, rows);
+    if (rows < kRows) {
+      return multiply_some_rows<Isa, kBeyondGguf, kBits, kRows - 1, kTerms>(task, b, row, rows,
+                                                                            fetches, sums);
+    }
   }
-  multiply_rows<Isa, kBeyondGguf, kBits, kRows, kTerms>(task, row);
+  multiply_rows<Isa, kBeyondGguf, kBits, kRows, kTerms>(task, b, row, fetches, sums);
 }
 
-// All rows, in sets of nearly equal size.
+// All rows, in sets of nearly equal size. A block of weights stays in the L1 while they pass.
 template <class Isa, bool kBeyondGguf, int kBits, int kTerms>
 void multiply_all(const Task& task) {
   constexpr int kRows = Isa::kRows[kTerms - 1];
-  int64_t num_sets = (task.num_rows + kRows - 1) / kRows;
-  for (int64_t row = 0; row < task.num_rows; --num_sets) {
-    const int64_t rows = (task.num_rows - row + num_sets - 1) / num_sets;
-    multiply_some_rows<Isa, kBeyondGguf, kBits, kRows, kTerms>(task, row, rows);
-    row += rows;
+  alignas(64) float sums[kMaxRows * kFeatures];
+  for (int64_t r = 0; r < task.num_rows; ++r) begin_row(task, r, sums + r * kFeatures);
+  for (int64_t b = task.block_begin; b < task.block_end; ++b) {
+    int64_t num_sets = (task.num_rows + kRows - 1) / kRows;
+    for (int64_t row = 0; row < task.num_rows; --num_sets) {
+      const int64_t rows = (task.num_rows - row + num_sets - 1) / num_sets;
+      multiply_some_rows<Isa, kBeyondGguf, kBits, kRows, kTerms>(task, b, row, rows, row == 0,
+                                                                 sums);
+      row += rows;
+    }
   }
+  for (int64_t r = 0; r < task.num_rows; ++r) end_row(task, r, sums + r * kFeatures);
 }
 
 template <class Isa, int kTerms>
