@@ -74,7 +74,8 @@ void read_all(const void* data, size_t num_bytes, ThreadPool& pool) {
 }
 
 #if HWY_ARCH_X86
-// The same with vdpbf16ps. The compiler may not join the chains, because each starts differently.
+// multiply_add() with vdpbf16ps. Each chain starts from another value, so that the compiler cannot
+// merge them.
 __attribute__((target("avx512f,avx512bf16"))) double multiply_add_bf16(float* sink) {
   constexpr int kRounds = 2000000;
   constexpr int kChains = 12;

@@ -12,7 +12,7 @@ void read_all(const void* data, size_t num_bytes, ThreadPool& pool);
 
 // Runs independent F32 fused multiply-adds on all threads. Returns the number of operations.
 double multiply_add_all(ThreadPool& pool);
-// The same with AVX-512's products of BF16 pairs; 0 where they cannot be used.
+// Does the same with AVX-512's products of BF16 pairs. Returns 0 where they cannot be used.
 double multiply_add_bf16_all(ThreadPool& pool);
 
 }  // namespace quire::bench

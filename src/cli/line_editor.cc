@@ -168,7 +168,7 @@ class TerminalEditor final : public LineEditor {
     if (!saved.ok()) stop_saving(saved);
   }
 
-  // el_wset() keeps the pointers of these literals; el_set() would leak wide copies of the texts.
+  // el_wset() keeps the pointers, so names and texts must be literals. el_set() would leak copies.
   void add_key_function(const wchar_t* name, const wchar_t* help,
                         unsigned char (*function)(EditLine*, int),
                         std::initializer_list<const wchar_t*> keys) {

@@ -122,7 +122,8 @@ bool are_adjacent(const BatchPlan& plan) {
   return num_tokens == std::ssize(plan.token_ids);
 }
 
-// Whether the first num_decode spans have the length of a decode.
+// Whether decode_q_len and num_decode are within bounds and the first num_decode spans have that
+// length, as runners rely on.
 bool decodes_fit(const BatchPlan& plan, const PlanBounds& bounds) {
   return plan.decode_q_len >= 1 && plan.decode_q_len <= int64_t{bounds.num_drafts} + 1 &&
          is_below(plan.num_decode, std::ssize(plan.spans) + 1) &&
@@ -189,7 +190,8 @@ Result<BatchPlan> plan_from_bytes(std::string_view bytes, const PlanBounds& boun
   }
   if (!fits(plan, slots, bounds)) {
     return invalid_argument(fmt::format(
-        "[sched] the plan of step {} exceeds the limits of {} sequences, {} tokens, {} tokens per "
+        "[sched] the plan of step {} contradicts itself or exceeds the limits of {} sequences, {} "
+        "tokens, {} tokens per "
         "sequence, {} drafts per sequence, a vocabulary of {}, or the blocks of the KV cache",
         plan.step_id, bounds.max_num_seqs, bounds.max_num_batched_tokens, bounds.max_model_len,
         bounds.num_drafts, bounds.vocab_size));

@@ -5,11 +5,11 @@
 // features, so the order does not depend on the number of rows, blocks or threads; between blocks
 // of k the sums are stored as F32, exactly.
 //
-// Work: a task multiplies kBlockPanels panels by all rows, in groups of rows whose sums fit into
-// registers. With up to kFewRows rows, one product reads whole panels. With more, the depth is cut
-// into slices. If there are several groups, the first converts a slice of F16 or BF16 weights to
-// F32 in cache for the others. Products prefetch the next slice, or the first one of the thread's
-// probable next task. Activations are packed by slice, so that the groups of a slice read
+// Work: a task multiplies kBlockPanels panels by all rows, in batches of rows whose sums fit
+// into registers. With up to kFewRows rows, one product reads whole panels. With more, the depth is
+// cut into slices. If there are several batches, the first converts a slice of F16 or BF16 weights
+// to F32 in cache for the others. Products prefetch the next slice, or the first one of the
+// thread's probable next task. Activations are packed by slice, so that the batches of a slice read
 // consecutive memory.
 #include "cpu/ops/gemm_fma.h"
 
@@ -178,7 +178,7 @@ struct Block {
 struct FewRows {
   static constexpr int kMaxRows = kFewRows;
   static constexpr int kMaxVecs = kFewVecs;
-  static constexpr bool kConverts = false;  // there is a single group
+  static constexpr bool kConverts = false;  // there is a single batch
 
   template <int kR>
   static RowsInPlace rows(const FmaTask& task, int64_t first_row, const Block& block) {
@@ -245,13 +245,13 @@ void multiply(const X x, const Weights weights, const Block& block, float* HWY_R
   next = fetch;
 }
 
-// Calls multiply() for a group of a task's rows: 1 to kR, known only at run time.
+// Calls multiply() for a batch of a task's rows: 1 to kR, known only at run time.
 template <class Division, int kN, bool kStores, int kR = Division::kMaxRows, class Weights>
-void multiply_group(const FmaTask& task, int64_t first_row, int64_t num_rows,
+void multiply_batch(const FmaTask& task, int64_t first_row, int64_t num_rows,
                     const Weights& weights, const Block& block, NextWeights& next) {
   if constexpr (kR > 1) {
     if (num_rows < kR) {
-      return multiply_group<Division, kN, kStores, kR - 1>(task, first_row, num_rows, weights,
+      return multiply_batch<Division, kN, kStores, kR - 1>(task, first_row, num_rows, weights,
                                                            block, next);
     }
   }
@@ -259,25 +259,25 @@ void multiply_group(const FmaTask& task, int64_t first_row, int64_t num_rows,
                             block.sums + first_row * kBlockPanels * kPanelWidth, next);
 }
 
-// Multiplies one group of rows by kN vectors of weights. The first of several groups leaves the
+// Multiplies one batch of rows by kN vectors of weights. The first of several batches leaves the
 // weights as F32 for the others.
 template <class Division, int kN, class Reader>
-void multiply_vectors(const FmaTask& task, const RegisterGroups& groups, int64_t group,
+void multiply_vectors(const FmaTask& task, const RowBatches& batches, int64_t batch,
                       const PanelWeights<Reader>& weights, const Block& block, NextWeights& next) {
-  const int64_t row = groups.begin(group);
-  const int64_t num_rows = groups.num_rows(group);
+  const int64_t row = batches.begin(batch);
+  const int64_t num_rows = batches.num_rows(batch);
   if constexpr (Division::kConverts && !std::is_same_v<Reader, ReadF32>) {
-    if (groups.count() > 1) {
+    if (batches.count() > 1) {
       const SliceWeights<kN> converted = {block.slice};
-      return group == 0
-                 ? multiply_group<Division, kN, true>(task, row, num_rows, weights, block, next)
-                 : multiply_group<Division, kN, false>(task, row, num_rows, converted, block, next);
+      return batch == 0
+                 ? multiply_batch<Division, kN, true>(task, row, num_rows, weights, block, next)
+                 : multiply_batch<Division, kN, false>(task, row, num_rows, converted, block, next);
     }
   }
-  multiply_group<Division, kN, false>(task, row, num_rows, weights, block, next);
+  multiply_batch<Division, kN, false>(task, row, num_rows, weights, block, next);
 }
 
-// Multiplies all rows of a task by `depth` numbers of each feature of some panels, one group of
+// Multiplies all rows of a task by `depth` numbers of each feature of some panels, one batch of
 // rows after another, kN vectors at a time.
 template <class Reader, class Division, int kN>
 void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, int64_t depth) {
@@ -299,9 +299,9 @@ void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, 
     next_k = std::min(kSliceDepth, task.num_k);
   }
   constexpr auto kBytes = static_cast<int64_t>(sizeof(T));
-  const RegisterGroups groups(task.num_rows, Division::kMaxRows);
+  const RowBatches batches(task.num_rows, Division::kMaxRows);
   NextWeights next(next_panels, next_k * kPanelWidth * kBytes, panel_stride * kBytes);
-  for (int64_t g = 0; g < groups.count(); ++g) {
+  for (int64_t i = 0; i < batches.count(); ++i) {
     for (int vec = 0; vec < kVecs; vec += kN) {
       const PanelWeights<Reader> weights = {
           .panels = panels, .panel_stride = panel_stride, .first_vec = vec};
@@ -309,7 +309,7 @@ void multiply_panels(const FmaTask& task, int64_t first_panel, int64_t first_k, 
                            .num_k = num_k,
                            .sums = task.sums + first_panel * kPanelWidth + vec * kLanes,
                            .slice = task.slice + num_k * vec * kLanes};
-      multiply_vectors<Division, kN>(task, groups, g, weights, block, next);
+      multiply_vectors<Division, kN>(task, batches, i, weights, block, next);
     }
   }
 }
@@ -343,16 +343,16 @@ bool packs_rows(int64_t num_rows) {
 }
 
 // Packs columns k_begin to k_end of all rows. k_begin begins a slice, and only the last slice of
-// the matrix may be shorter than the others: packed_x[slice][group][k of the slice][row of the
-// group].
+// the matrix may be shorter than the others: packed_x[slice][batch][k of the slice][row of the
+// batch].
 void pack_rows(const float* HWY_RESTRICT x, int64_t num_rows, int64_t num_k, int64_t k_begin,
                int64_t k_end, float* HWY_RESTRICT packed_x) {
-  const RegisterGroups groups(num_rows, kRows);
+  const RowBatches batches(num_rows, kRows);
   for (int64_t first_k = k_begin; first_k < k_end; first_k += kSliceDepth) {
     const int64_t depth = std::min(kSliceDepth, k_end - first_k);
-    for (int64_t g = 0; g < groups.count(); ++g) {
-      const int64_t first_row = groups.begin(g);
-      const int64_t rows = groups.num_rows(g);
+    for (int64_t i = 0; i < batches.count(); ++i) {
+      const int64_t first_row = batches.begin(i);
+      const int64_t rows = batches.num_rows(i);
       const float* from = x + first_row * num_k + first_k;
       float* to = packed_x + first_k * num_rows + first_row * depth;
       for (int64_t k = 0; k < depth; ++k) {
@@ -459,7 +459,6 @@ void linear_fma(std::span<const RowGroup> groups, const float* x, float* out, Th
       const PackedLinear& w = *group.w;
       const int64_t first_panel = part * kBlockPanels;
       const int64_t next = next_part.after(part);
-      // Few rows are limited by memory, where a wrong guess would cost time.
       const bool has_next = HWY_DYNAMIC_DISPATCH(packs_rows)(group.num_rows) &&
                             (next + 1) * kBlockPanels <= w.num_panels();
       const int64_t first_x = group.first_row * w.in_features();

@@ -11,7 +11,7 @@
 namespace quire::cpu {
 
 inline constexpr int64_t kBlockPanels = 2;  // panels per task: 64 features
-// With AVX2, a slice of 32 features as F32 and the activations of a group of rows stay in a first
+// With AVX2, a slice of 32 features as F32 and the activations of a batch of rows stay in a first
 // cache of 32 KiB, and a slice of the activations of 256 rows and their sums in a second one of 512
 // KiB. With AVX-512 a slice has 64 features.
 inline constexpr int64_t kSliceDepth = 128;
@@ -24,7 +24,7 @@ struct FmaTask {
   int64_t num_panels;            // at most kBlockPanels
   int64_t padded_k;
   const float* x;         // [num_rows, num_k]
-  const float* packed_x;  // the same, in slices: [slice][group][k of the slice][row of the group]
+  const float* packed_x;  // the same, in slices: [slice][batch][k of the slice][row of the batch]
   int64_t num_rows;       // 1 to kMaxGroupedRows
   int64_t num_k;
   float* slice;  // scratch of kSliceFloats

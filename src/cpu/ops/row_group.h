@@ -32,11 +32,11 @@ inline constexpr int64_t kMaxGroupedRows = 256;
 inline constexpr int64_t kGroupAlign = 16;
 inline constexpr size_t kMaxGroups = kMaxGroupedRows / kGroupAlign;
 
-// Rows, at least one, in the fewest groups of at most `max_rows`, whose sums stay in registers. The
-// first groups have one row more than the others if they cannot be equal.
-class RegisterGroups {
+// Divides num_rows >= 1 rows into the fewest batches of at most max_rows, so that a batch's sums
+// fit into registers. The first batches have one row more than the others if they cannot be equal.
+class RowBatches {
  public:
-  RegisterGroups(int64_t num_rows, int64_t max_rows)
+  RowBatches(int64_t num_rows, int64_t max_rows)
       : count_(ceil_div(num_rows, max_rows)),
         rows_of_smaller_(num_rows / count_),
         num_larger_(num_rows % count_) {}
@@ -51,8 +51,10 @@ class RegisterGroups {
   int64_t num_larger_;
 };
 
-// Guesses the part that a thread takes after each of its parts, to prefetch its weights. Threads
-// take parts in turns, so the next one is probably as far away as the last one was.
+// Guesses the part that a thread takes after each of its parts, to prefetch its weights: threads
+// take parts in turns, so the next one is probably as far away as the last one was. At the border
+// of a matrix or a node the guess is wrong, which costs only time. Few rows are limited by memory:
+// for them a wrong guess would cost too much.
 class NextPart {
  public:
   int64_t after(int64_t part) {
@@ -98,8 +100,9 @@ void run_group_tasks(std::span<const MatrixRows<Matrix>> groups, NodeTasks& task
   });
 }
 
-// Calls body(group, part) for each part of the groups, whose rows have `width` elements; on several
-// threads if there are enough elements. num_parts(group) returns the number of a group's parts.
+// Calls body(group, part) for each part of the groups; num_parts(group) returns the number of a
+// group's parts. It uses several threads if the groups' rows, of `width` elements each, have more
+// than kElementsOnOneThread elements in all.
 template <class Matrix, class NumParts, class Body>
 void for_group_parts(std::span<const MatrixRows<Matrix>> groups, int64_t width, ThreadPool& pool,
                      const NumParts& num_parts, const Body& body) {

@@ -20,11 +20,11 @@ class LayerTailChoice {
 
   // Enqueues the fused kernel if it was chosen for the layer and takes it. Otherwise returns false.
   bool try_run(const LayerTail& layer);
-  // Chooses for the layers of one model what is faster at one row, the fused kernel or separate
-  // ones. It warms the device up and compares medians over alternating rounds, so that a change of
-  // the device's clocks does not decide. Both run as graphs: during the start, collectives are
-  // enqueued only into these. A kernel that waits for 5 us takes the place of attention. ops:
-  // enqueues the separate kernels.
+  // Chooses the faster way for the layers of one model at one row: the fused kernel or separate
+  // kernels. It warms the device up and compares medians over alternating rounds, so that a change
+  // of the device's clocks does not decide. Both ways run as graphs, because during the start
+  // collectives are enqueued only into these. Before each tail, a kernel that only spins stands for
+  // attention. `ops` enqueues the separate kernels.
   Status tune(std::span<const LayerTail> recorded, Ops& ops);
 
  private:
@@ -50,7 +50,9 @@ class LayerTailChoice {
     double separate_us = 0;
   };
   Result<Times> measure(std::span<const LayerTail> layers, Ops& ops);
-  // Launches both in turns until the device is as fast as in a long run.
+  // Launches both in turns until the device is as fast as in a long run. All ranks are in this
+  // process, because takes() needs peer memory, so all_agree() ends the loop on all of them at
+  // once.
   Status warm_up(const CudaGraph& fused, const CudaGraph& separate);
 
   LaunchContext context_;

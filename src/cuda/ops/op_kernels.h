@@ -94,8 +94,9 @@ void run_quantize_blocks(const LaunchContext& context, const TensorView& x, cons
                          const TensorView& scales, const RowOperation& operation = {});
 // Launches an empty kernel in place of a small operation between two products, for measurements.
 void run_empty_kernel(const LaunchContext& context);
-// Launches a kernel whose thread blocks only wait, for so many cycles of their SM.
-void run_waiting_kernel(const LaunchContext& context, int64_t num_blocks, int64_t cycles);
+// Launches thread blocks that spin for so many clock cycles in place of attention, for
+// measurements.
+void run_spin_kernel(const LaunchContext& context, int64_t num_blocks, int64_t cycles);
 
 // Kernels of weight loading.
 //

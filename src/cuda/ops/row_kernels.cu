@@ -441,7 +441,7 @@ __global__ void empty_kernel() {
   wait_for_previous_kernel();
 }
 
-__global__ void waiting_kernel(int64_t cycles) {
+__global__ void spin_kernel(int64_t cycles) {
   trigger_dependent_launch();
   wait_for_previous_kernel();
   const int64_t end = clock64() + cycles;
@@ -724,8 +724,8 @@ void run_empty_kernel(const LaunchContext& context) {
   QUIRE_LAUNCH(*context.stream, empty_kernel, context.shape(1, 1));
 }
 
-void run_waiting_kernel(const LaunchContext& context, int64_t num_blocks, int64_t cycles) {
-  QUIRE_LAUNCH(*context.stream, waiting_kernel, context.shape(num_blocks, 1), cycles);
+void run_spin_kernel(const LaunchContext& context, int64_t num_blocks, int64_t cycles) {
+  QUIRE_LAUNCH(*context.stream, spin_kernel, context.shape(num_blocks, 1), cycles);
 }
 
 void run_convert(const LaunchContext& context, const TensorView& x, const TensorView& out) {

@@ -16,10 +16,12 @@ using avx512_bf16::kMaxTerms;
 using avx512_bf16::kTaskColumns;
 using avx512_bf16::kTaskPanels;
 
-// Up to so many rows, one group of rows reads whole panels, once and in order.
-constexpr int64_t kFewRows = avx512_bf16::kMaxRowsOfOne;
-// With more, k is cut into blocks of so many pairs, whose weights stay in cache while the groups of
-// rows read them in turn.
+static_assert(avx512_bf16::kPanelColumns == kPanelWidth);
+
+// Up to this many rows are one batch, which reads each panel once, in order.
+constexpr int64_t kFewRows = avx512_bf16::kMaxRowsOnePanel;
+// With more rows, k is divided into blocks of this many pairs. The batches of rows read a block's
+// weights in turn while these, 32 KB of two panels, are in the L1 or the L2.
 constexpr int64_t kBlockPairs = 128;
 constexpr int64_t kSumsFloats = kMaxGroupedRows * kTaskColumns;
 constexpr int64_t kSumsBytes = kSumsFloats * int64_t{sizeof(float)};
@@ -47,8 +49,8 @@ bool has_os_support() {
   return (low & kAvx512State) == kAvx512State;
 }
 
-RegisterGroups register_groups(int64_t num_rows) {
-  return {num_rows, num_rows <= kFewRows ? kFewRows : avx512_bf16::kMaxRowsOfTwo};
+RowBatches row_batches(int64_t num_rows) {
+  return {num_rows, num_rows <= kFewRows ? kFewRows : avx512_bf16::kMaxRowsTwoPanels};
 }
 
 int64_t num_blocks(const PackedLinear& w) {
@@ -59,43 +61,45 @@ int64_t pairs_of_block(const PackedLinear& w, int64_t block) {
   return std::min(kBlockPairs, w.padded_k() / 2 - block * kBlockPairs);
 }
 
-// Converts a block of all rows of a group: packed[block][group in registers][pair][row][term][2],
-// so that a product reads consecutive memory. Rows that lie a multiple of 4 KB apart would compete
-// for the same lines of the L1. Pair: as large as the terms of a pair.
+// Converts a block of a batch of rows: packed[block][batch][pair][row][term][2], so that a product
+// reads consecutive memory. Rows that lie a multiple of 4 KB apart would map to the same sets of
+// the L1. `Pair` holds the terms of one pair: uint32_t for one term, uint64_t for two.
 template <typename Pair>
-void pack_block(const RowGroup& rows, int64_t block, const float* x, uint16_t* packed) {
+void pack_batch(const RowGroup& group, int64_t block, int64_t batch, const float* x,
+                uint16_t* packed) {
   constexpr int kTerms = sizeof(Pair) / 4;
-  const int64_t num_k = rows.w->in_features();
+  const int64_t num_k = group.w->in_features();
   const int64_t first_k = 2 * block * kBlockPairs;
-  const int64_t num_pairs = pairs_of_block(*rows.w, block);
-  const int64_t num_known = std::clamp<int64_t>(num_k - first_k, 0, 2 * num_pairs);
-  std::array<Pair, kBlockPairs> converted = {};  // padding stays zero
-  const RegisterGroups groups = register_groups(rows.num_rows);
-  auto* to = reinterpret_cast<Pair*>(packed) + block * kBlockPairs * rows.num_rows;
-  for (int64_t g = 0; g < groups.count(); ++g) {
-    const int64_t count = groups.num_rows(g);
-    for (int64_t r = 0; r < count; ++r) {
-      avx512_bf16::convert(x + (groups.begin(g) + r) * num_k + first_k, num_known, kTerms,
-                           converted.data());
-      for (int64_t i = 0; i < num_pairs; ++i) to[i * count + r] = converted[static_cast<size_t>(i)];
+  const int64_t num_pairs = pairs_of_block(*group.w, block);
+  const int64_t num_values = std::min(num_k - first_k, 2 * num_pairs);
+  const RowBatches batches = row_batches(group.num_rows);
+  const int64_t first_row = batches.begin(batch);
+  const int64_t num_rows = batches.num_rows(batch);
+  std::array<Pair, kBlockPairs> converted = {};  // the padding of k stays zero
+  auto* const to = reinterpret_cast<Pair*>(packed) + block * kBlockPairs * group.num_rows +
+                   num_pairs * first_row;
+  for (int64_t r = 0; r < num_rows; ++r) {
+    avx512_bf16::convert(x + (first_row + r) * num_k + first_k, num_values, kTerms,
+                         converted.data());
+    for (int64_t i = 0; i < num_pairs; ++i) {
+      to[i * num_rows + r] = converted[static_cast<size_t>(i)];
     }
-    to += num_pairs * count;
   }
 }
 
-// The groups of rows share the prefetch of the next weights: num_pairs of each panel, from `first`
-// on. Sets the share of group `g`.
-void set_next(const uint16_t* first, int64_t num_pairs, const RegisterGroups& groups, int64_t g,
-              avx512_bf16::Task& task) {
-  const int64_t begin = num_pairs * g / groups.count();
+// Sets the part of the next weights that a batch prefetches: all batches together prefetch
+// num_pairs pairs of each panel, from `first` on.
+void set_prefetch(const uint16_t* first, int64_t num_pairs, const RowBatches& batches,
+                  int64_t batch, avx512_bf16::Task& task) {
+  const int64_t begin = num_pairs * batch / batches.count();
   task.next = first + begin * kPanelWidth * 2;
-  task.num_next = num_pairs * (g + 1) / groups.count() - begin;
+  task.num_next = num_pairs * (batch + 1) / batches.count() - begin;
 }
 
-// Multiplies few rows with the panels of `task`, together or, if there are too many rows, one after
-// the other.
+// Multiplies few rows with the panels of `task`: with two at once, or with one after the other if
+// the sums of two would not fit into registers.
 void run_few_rows(avx512_bf16::Task task) {
-  if (task.num_rows <= avx512_bf16::kMaxRowsOfTwo) return avx512_bf16::run(task);
+  if (task.num_rows <= avx512_bf16::kMaxRowsTwoPanels) return avx512_bf16::run(task);
   const int64_t num_panels = std::exchange(task.num_panels, 1);
   for (int64_t p = 0; p < num_panels; ++p) {
     avx512_bf16::run(task);
@@ -107,26 +111,26 @@ void run_few_rows(avx512_bf16::Task task) {
 // Multiplies many rows with the panels of `task`, block by block. next_panels: those that the
 // thread probably multiplies next, or null.
 void run_many_rows(const PackedLinear& w, const uint16_t* next_panels, avx512_bf16::Task task) {
-  const RegisterGroups groups = register_groups(task.num_rows);
-  const uint16_t* const x = task.x;
+  const RowBatches batches = row_batches(task.num_rows);
+  const uint16_t* x = task.x;
   float* const sums = task.sums;
-  const int64_t num_rows = task.num_rows;
   for (int64_t block = 0; block < num_blocks(w); ++block) {
     const bool is_last = block + 1 == num_blocks(w);
-    const int64_t first_pair = block * kBlockPairs;
     task.num_pairs = pairs_of_block(w, block);
-    task.is_first = block == 0;
-    const uint16_t* next = is_last ? next_panels : task.panels + task.num_pairs * kPanelWidth * 2;
+    task.is_first_block = block == 0;
+    const int64_t block_elements = task.num_pairs * kPanelWidth * 2;
+    const uint16_t* next = is_last ? next_panels : task.panels + block_elements;
     const int64_t num_next = next == nullptr ? 0 : pairs_of_block(w, is_last ? 0 : block + 1);
-    for (int64_t g = 0; g < groups.count(); ++g) {
-      task.are_cached = g > 0;
-      task.num_rows = groups.num_rows(g);
-      task.x = x + (first_pair * num_rows + groups.begin(g) * task.num_pairs) * task.num_terms * 2;
-      task.sums = sums + groups.begin(g) * kTaskColumns;
-      set_next(next, num_next, groups, g, task);
+    for (int64_t i = 0; i < batches.count(); ++i) {
+      task.panels_are_cached = i > 0;
+      task.num_rows = batches.num_rows(i);
+      task.x = x;
+      task.sums = sums + batches.begin(i) * kTaskColumns;
+      set_prefetch(next, num_next, batches, i, task);
       avx512_bf16::run(task);
+      x += task.num_pairs * task.num_rows * task.num_terms * 2;
     }
-    task.panels += task.num_pairs * kPanelWidth * 2;
+    task.panels += block_elements;
   }
 }
 
@@ -155,13 +159,16 @@ void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms
   const auto packed_x = [&](const RowGroup& group) {
     return scratch.x() + group.first_row * group.w->padded_k() * num_terms;
   };
-  for_group_parts(
-      groups, groups.front().w->in_features(), pool,
-      [](const RowGroup& group) { return num_blocks(*group.w); },
-      [&](const RowGroup& group, int64_t block) {
-        const auto pack = num_terms == 1 ? pack_block<uint32_t> : pack_block<uint64_t>;
-        pack(group, block, x + group.first_row * group.w->in_features(), packed_x(group));
-      });
+  const auto num_packed_parts = [](const RowGroup& group) {
+    return num_blocks(*group.w) * row_batches(group.num_rows).count();
+  };
+  const auto pack = [&](const RowGroup& group, int64_t part) {
+    const int64_t num_batches = row_batches(group.num_rows).count();
+    const auto pack_pairs = num_terms == 1 ? pack_batch<uint32_t> : pack_batch<uint64_t>;
+    pack_pairs(group, part / num_batches, part % num_batches,
+               x + group.first_row * group.w->in_features(), packed_x(group));
+  };
+  for_group_parts(groups, groups.front().w->in_features(), pool, num_packed_parts, pack);
   const auto num_parts = [](const RowGroup& group) {
     return ceil_div(group.w->num_panels(), kTaskPanels);
   };
@@ -179,13 +186,13 @@ void linear_bf16(std::span<const RowGroup> groups, const float* x, int num_terms
           .panels = panels(part),
           .panel_stride = w.padded_k() * kPanelWidth,
           .num_panels = std::min(kTaskPanels, w.num_panels() - part * kTaskPanels),
-          .are_cached = false,
+          .panels_are_cached = false,
           .x = packed_x(group),
           .num_terms = num_terms,
           .num_pairs = w.padded_k() / 2,
           .num_rows = group.num_rows,
           .sums = scratch.sums(thread_idx),
-          .is_first = true,
+          .is_first_block = true,
           .next = nullptr,
           .num_next = 0};
       if (group.num_rows <= kFewRows) {

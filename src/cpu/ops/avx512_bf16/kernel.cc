@@ -1,11 +1,10 @@
-// The sums of a task's rows stay in registers while k passes: 6 rows with two panels, or 12 with
-// one, use most of the 32 registers and load fewer operands than they multiply.
+// The sums of a task's rows stay in registers while the loop runs over k: 6 rows by 4 vectors of
+// two panels, or 12 by 2 of one, take 24 of the 32 registers, and 10 or 14 loads per 24
+// multiplications.
 #include "cpu/ops/avx512_bf16/kernel.h"
 
 #include <immintrin.h>
 
-#include <algorithm>
-#include <cstddef>
 #include <cstring>
 
 namespace quire::cpu::avx512_bf16 {
@@ -14,7 +13,7 @@ namespace {
 constexpr int64_t kLanes = 16;
 constexpr int64_t kPairElements = kPanelColumns * 2;  // of a panel
 
-// How many bytes of weights are read between their prefetch into the L1 and their use.
+// The distance between a prefetch into the L1 and the use, in bytes of weights that are read.
 constexpr int64_t kAheadBytes = 4096;
 
 // The weights that a task prefetches, line by line between its steps, so that the memory and the
@@ -55,8 +54,8 @@ void multiply(const Task& task) {
   for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) {
-      sums[r][v] = task.is_first ? _mm512_setzero_ps()
-                                 : _mm512_loadu_ps(task.sums + r * kTaskColumns + v * kLanes);
+      sums[r][v] = task.is_first_block ? _mm512_setzero_ps()
+                                       : _mm512_loadu_ps(task.sums + r * kTaskColumns + v * kLanes);
     }
   }
   constexpr int64_t kAhead = kAheadBytes / kVecs;  // elements of a panel
@@ -105,7 +104,7 @@ void multiply_rows(const Task& task) {
   if constexpr (kRows > 1) {
     if (task.num_rows < kRows) return multiply_rows<kRows - 1, kVecs, kTerms>(task);
   }
-  if (task.are_cached) {
+  if (task.panels_are_cached) {
     multiply<kRows, kVecs, kTerms, true>(task);
   } else {
     multiply<kRows, kVecs, kTerms, false>(task);
@@ -115,9 +114,9 @@ void multiply_rows(const Task& task) {
 template <int kTerms>
 void run_terms(const Task& task) {
   if (task.num_panels == 2) {
-    multiply_rows<kMaxRowsOfTwo, 4, kTerms>(task);
+    multiply_rows<kMaxRowsTwoPanels, 4, kTerms>(task);
   } else {
-    multiply_rows<kMaxRowsOfOne, 2, kTerms>(task);
+    multiply_rows<kMaxRowsOnePanel, 2, kTerms>(task);
   }
 }
 
@@ -126,7 +125,7 @@ void run_terms(const Task& task) {
 void convert(const float* x, int64_t count, int num_terms, void* pairs_out) {
   auto* out = static_cast<uint16_t*>(pairs_out);
   for (int64_t k = 0; k < count; k += kLanes) {
-    const int64_t num_lanes = std::min(kLanes, count - k);
+    const int64_t num_lanes = count - k < kLanes ? count - k : kLanes;
     const auto numbers = static_cast<__mmask16>((1U << num_lanes) - 1);
     const auto pairs = static_cast<__mmask16>((1U << (num_lanes + 1) / 2 * 2) - 1);
     const __m512 values = _mm512_maskz_loadu_ps(numbers, x + k);

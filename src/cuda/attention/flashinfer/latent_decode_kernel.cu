@@ -269,7 +269,7 @@ __device__ void copy_parts(const LatentCall& call, Shared<Q, Kv>& shared, int fi
   StepRows<Kv> rows(call, work, warp);
   prefetch_part<Q, Kv>(Part(call, work, seq_len), rows);
   wait_for_previous_kernel();
-  RingPosition ring;
+  RingPosition at;
   bool is_first_round = true;
   for (int idx = first; idx < end; ++idx) {
     const Part part(call, work, seq_len);
@@ -290,18 +290,18 @@ __device__ void copy_parts(const LatentCall& call, Shared<Q, Kv>& shared, int fi
     };
     for (int step = 0; step < part.num_steps; ++step) {
       own_rows.set(step);
-      if (!is_first_round) shared.freed[ring.stage].wait(ring.parity ^ 1);
+      if (!is_first_round) shared.freed[at.stage].wait(at.parity ^ 1);
       if (is_elected()) {
-        Mbarrier& filled = shared.filled[ring.stage];
+        Mbarrier& filled = shared.filled[at.stage];
         filled.arrive_expecting(kCopyRows * S::kCacheBytes);
 #pragma unroll
         for (int i = 0; i < kCopyRows; ++i) {
-          copy_bulk_evict_first(shared.cache[ring.stage][warp * kCopyRows + i], own_rows.row(i),
+          copy_bulk_evict_first(shared.cache[at.stage][warp * kCopyRows + i], own_rows.row(i),
                                 S::kCacheBytes, filled);
         }
       }
-      ring.advance(S::kStages);
-      if (ring.stage == 0) is_first_round = false;
+      at.advance(S::kStages);
+      if (at.stage == 0) is_first_round = false;
       if (step == 0) load_next();
     }
     if (part.num_steps == 0) load_next();
@@ -629,7 +629,7 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
   const int half = static_cast<int>(threadIdx.x) / 32 / kKeyTiles;
   const float cache_scale = call.cache_scale != nullptr ? *call.cache_scale : 1.0F;
   const float scale = call.scale * kLog2E * cache_scale;
-  RingPosition ring;
+  RingPosition at;
   // A worker cuts at most the first and the last of its tiles.
   int num_cuts = 0;
   for (int idx = first; idx < end; ++idx) {
@@ -647,17 +647,17 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
     if (part.num_steps > 0) {
       const int kv_start = part.work.kv_start;
       const int num_steps = part.num_steps;
-      int stage = ring.stage;
-      shared.filled[stage].wait(ring.parity);
+      int stage = at.stage;
+      shared.filled[stage].wait(at.parity);
       multiply_keys(shared, stage, 0, q);
       compute_barrier();
       softmax.read(shared, 0, kv_start, scale);
       softmax.write(shared, 0);
       for (int step = 1; step < num_steps; ++step) {
-        ring.advance(S::kStages);
+        at.advance(S::kStages);
         const int buffer = step % 2;
-        shared.filled[ring.stage].wait(ring.parity);
-        multiply_keys(shared, ring.stage, buffer, q);
+        shared.filled[at.stage].wait(at.parity);
+        multiply_keys(shared, at.stage, buffer, q);
         compute_barrier();
         columns.shrink(shared, 1 - buffer);
         softmax.read(shared, buffer, kv_start + step * kStep, scale);
@@ -666,7 +666,7 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
         softmax.write(shared, buffer);
         __syncwarp();
         if (lane == 0) shared.freed[stage].arrive();
-        stage = ring.stage;
+        stage = at.stage;
       }
       compute_barrier();
       const int buffer = (num_steps - 1) % 2;
@@ -675,7 +675,7 @@ __device__ void compute_parts(const LatentCall& call, Shared<Q, Kv>& shared, int
       columns.add(shared, stage, buffer, 16);
       __syncwarp();
       if (lane == 0) shared.freed[stage].arrive();
-      ring.advance(S::kStages);
+      at.advance(S::kStages);
     }
     if (idx == first) wait_for_previous_kernel();
     float(&factors)[kRows] = shared.factors[parity];
