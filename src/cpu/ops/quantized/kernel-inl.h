@@ -20,10 +20,10 @@ namespace {
 constexpr int kBytesPerLane = 4;
 constexpr int kQuadsPerHalf = 4;  // of a group of 32
 
-// Where weights are prefetched to, and how far ahead of their use. With several rows, a panel is
-// read again for each set of rows, and L1 is left to the activations. On a Zen 4 processor,
-// spreading makes one row with AVX-512 25 to 30 % faster with 4 and 6 bits, and 8 rows 25 to 45 %;
-// with AVX2, where arithmetic is the limit, 4 bits become 10 % slower.
+// Where weights are prefetched to, and how far ahead of their use. With several sets of rows, only
+// the first one prefetches, into the L2: the L1 has the block and the activations. On a Zen 4
+// processor, spreading makes one row with AVX-512 25 to 30 % faster with 4 and 6 bits, and 8 rows
+// 25 to 45 %; with AVX2, where arithmetic is the limit, 4 bits become 10 % slower.
 struct Prefetch {
   bool to_l1;
   int64_t distance;
