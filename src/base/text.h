@@ -1,5 +1,5 @@
-// Text helpers: UTF-8 as in Unicode's table 3-7 (no overlong forms, no surrogates), substring search
-// in linear time, and texts that are safe to print.
+// Text helpers: UTF-8 as in Unicode's table 3-7 (no overlong forms, no surrogates), substring
+// search in linear time, and texts that are safe to print.
 #pragma once
 
 #include <cstddef>

@@ -29,8 +29,8 @@ class Value;
 struct Object;
 
 struct Text : MarkedText {  // always valid UTF-8
-  size_t num_chars = 0;  // code points: what Python counts and indexes
-  bool markup = false;   // made by `safe` or `escape`: `+` escapes operands joined to it
+  size_t num_chars = 0;     // code points: what Python counts and indexes
+  bool markup = false;      // made by `safe` or `escape`: `+` escapes operands joined to it
   MemoryCharge charge{};
 
   bool ascii() const { return num_chars == text.size(); }

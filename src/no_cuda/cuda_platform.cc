@@ -9,7 +9,9 @@ bool is_built_for(DeviceKind device) {
 }
 
 Status cuda_status(int /*device*/) {
-  return unimplemented("[cuda] this build has no CUDA; build Quire where nvcc is found, by QUIRE_CUDA=AUTO scripts/build.sh");
+  return unimplemented(
+      "[cuda] this build has no CUDA; build Quire where nvcc is found, by QUIRE_CUDA=AUTO "
+      "scripts/build.sh");
 }
 
 Result<std::unique_ptr<Platform>> make_cuda_platform(const PlatformConfig& /*config*/) {

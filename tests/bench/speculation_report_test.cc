@@ -77,9 +77,10 @@ TEST(SpeculationReport, HasTheTimesThatQuireCounts) {
             "Drafts: none was verified; drafter 0.250 s, model and sampling 1.500 s\n");
   drafts.stats.num_spans = 2;
   drafts.stats.num_drafts = 4;
-  EXPECT_EQ(draft_line(drafts),
-            "Drafts: 0 of 4 accepted; mean accepted length 1.00; by position 0.00; drafter 0.250 s, "
-            "model and sampling 1.500 s\n");
+  EXPECT_EQ(
+      draft_line(drafts),
+      "Drafts: 0 of 4 accepted; mean accepted length 1.00; by position 0.00; drafter 0.250 s, "
+      "model and sampling 1.500 s\n");
   JsonWriter json;
   json.begin_object();
   write_speculation(json, drafts);

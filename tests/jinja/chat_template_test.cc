@@ -340,8 +340,7 @@ TEST(Marks, TellTheVariablesTextsFromTheTemplatesOwn) {
       {"{% set ns = namespace(s='') %}{% for c in list %}{% set ns.s = ns.s + c %}{% endfor %}"
        "{{ ns.s }}",
        "[a]b[c]"},
-      {"{% for k, v in d.items() %}{{ k }}={{ v }}{% endfor %}{{ d.key }}",
-       "[key]=[valuevalue]"},
+      {"{% for k, v in d.items() %}{{ k }}={{ v }}{% endfor %}{{ d.key }}", "[key]=[valuevalue]"},
       {"{% for k in dict(**d) %}{{ k }}{% endfor %}", "[key]"},
       {"{% macro m() %}{{ kwargs }}{% endmacro %}{{ m(**d) }}", "{'[key]': '[value]'}"},
       {"{% for c in list recursive %}{{ c }}{{ loop(['-']) if loop.first and c == 'a' }}"

@@ -40,8 +40,8 @@ constexpr std::array kArchitectures = {
 constexpr int64_t kSoftmax = 1;
 constexpr int64_t kSigmoid = 2;
 
-// The kind of pooling, which llama.cpp's converter writes only for embedding models. kLastToken: the
-// embedding is the last token's hidden state.
+// The kind of pooling, which llama.cpp's converter writes only for embedding models. kLastToken:
+// the embedding is the last token's hidden state.
 constexpr std::string_view kPooling = "pooling_type";
 constexpr int64_t kLastToken = 3;
 

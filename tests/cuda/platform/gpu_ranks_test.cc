@@ -226,8 +226,8 @@ std::map<std::string, int64_t> count_launches(DeviceProfiler& profiler,
   return counts;
 }
 
-// Counts launches, because neither changes the answers. The layers are those of an 8B model, because separate
-// kernels may be faster in smaller ones; the log has the times of both.
+// Counts launches, because neither changes the answers. The layers are those of an 8B model,
+// because separate kernels may be faster in smaller ones; the log has the times of both.
 TEST_F(GpuRanks, FuseLayerTailsAndChooseTokensFromParts) {
   if (cuda::open_device(0)->device.compute_capability != 90) {
     GTEST_SKIP() << "fused layer tails need compute capability 9.0";
