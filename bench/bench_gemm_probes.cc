@@ -97,23 +97,27 @@ double multiply_add_bf16(float*) {
 }
 #endif
 
-double multiply_add_all(ThreadPool& pool) {
+namespace {
+
+// Calls multiply(sink) on all threads, and returns the sum of the numbers of operations.
+template <typename Multiply>
+double on_all_threads(ThreadPool& pool, const Multiply& multiply) {
   std::atomic<double> operations = 0.0;
   pool.run([&](int) {
     float seed = 0.5F;
-    operations += HWY_DYNAMIC_DISPATCH(multiply_add)(&seed) + (seed > 1e30F ? 1.0 : 0.0);
+    operations += multiply(&seed) + (seed > 1e30F ? 1.0 : 0.0);
   });
   return operations;
 }
 
+}  // namespace
+
+double multiply_add_all(ThreadPool& pool) {
+  return on_all_threads(pool, [](float* sink) { return HWY_DYNAMIC_DISPATCH(multiply_add)(sink); });
+}
+
 double multiply_add_bf16_all(ThreadPool& pool) {
-  if (!cpu::avx512_bf16_usable()) return 0.0;
-  std::atomic<double> operations = 0.0;
-  pool.run([&](int) {
-    float seed = 0.5F;
-    operations += multiply_add_bf16(&seed) + (seed > 1e30F ? 1.0 : 0.0);
-  });
-  return operations;
+  return cpu::avx512_bf16_usable() ? on_all_threads(pool, multiply_add_bf16) : 0.0;
 }
 
 }  // namespace quire::bench

@@ -191,8 +191,8 @@ Result<BatchPlan> plan_from_bytes(std::string_view bytes, const PlanBounds& boun
   if (!fits(plan, slots, bounds)) {
     return invalid_argument(fmt::format(
         "[sched] the plan of step {} contradicts itself or exceeds the limits of {} sequences, {} "
-        "tokens, {} tokens per "
-        "sequence, {} drafts per sequence, a vocabulary of {}, or the blocks of the KV cache",
+        "tokens, {} tokens per sequence, {} drafts per sequence, a vocabulary of {}, or the blocks "
+        "of the KV cache",
         plan.step_id, bounds.max_num_seqs, bounds.max_num_batched_tokens, bounds.max_model_len,
         bounds.num_drafts, bounds.vocab_size));
   }

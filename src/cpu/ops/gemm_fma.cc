@@ -423,8 +423,7 @@ void pack_groups(std::span<const RowGroup> groups, const float* x, ThreadPool& p
     (x + first_x, group.num_rows, num_k, part * kPackDepth,
      std::min((part + 1) * kPackDepth, num_k), packed_x + first_x);
   };
-  NodeTasks tasks(pool);
-  pool.run([&](int thread_idx) { run_group_tasks(groups, tasks, thread_idx, num_parts, pack); });
+  for_group_parts(groups, groups.front().w->in_features(), pool, num_parts, pack);
 }
 
 }  // namespace
