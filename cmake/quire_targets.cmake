@@ -10,10 +10,10 @@ target_compile_options(quire_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion;-Werror;-ffp-contract=off;-fno-omit-frame-pointer>>)
 target_compile_options(quire_flags INTERFACE
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Wall,-Wextra,-Wshadow;--expt-relaxed-constexpr>>)
-# GCC 12 wrongly reports overlapping copies in std::string (GCC bug 105329), and prints a note about
-# the ABI of GCC 4.6 for every function that takes a tensor map by value.
+# GCC 12 wrongly reports overlapping and boundless copies in std::string (GCC bugs 105329 and 105545),
+# and prints a note about the ABI of GCC 4.6 for every function that takes a tensor map by value.
 target_compile_options(quire_flags INTERFACE
-  $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict;-Wno-psabi>>
+  $<BUILD_INTERFACE:$<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict;-Wno-stringop-overflow;-Wno-psabi>>
   $<BUILD_INTERFACE:$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wno-psabi>>)
 if(QUIRE_SANITIZE)
   target_compile_options(quire_flags INTERFACE $<BUILD_INTERFACE:-fsanitize=${QUIRE_SANITIZE}
@@ -24,12 +24,45 @@ if(QUIRE_FUZZ)
   target_compile_options(quire_flags INTERFACE $<BUILD_INTERFACE:-fsanitize=fuzzer-no-link>)
 endif()
 
-# quire_library(kv SOURCES block_pool.cc … DEPS base …): builds this folder's library quire_kv.
+option(QUIRE_PCH "Precompile the headers that most sources include" ON)
+option(QUIRE_UNITY "Compile several sources of a library at once: a faster full build" OFF)
+
+# Lets a target's sources start from the precompiled standard library, fmt, simdjson and status.h.
+# Sources with compile options of their own (kernels for one instruction set) do without.
+function(quire_precompile_headers target)
+  if(QUIRE_PCH)
+    target_link_libraries(${target} PRIVATE fmt::fmt simdjson::simdjson)
+    target_precompile_headers(${target} REUSE_FROM quire_precompiled)
+    get_target_property(sources ${target} SOURCES)
+    foreach(source ${sources})
+      get_source_file_property(options ${source} COMPILE_OPTIONS)
+      if(options)
+        set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+      endif()
+    endforeach()
+  endif()
+endfunction()
+
+if(QUIRE_PCH)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/precompiled.cc CONTENT "")
+  add_library(quire_precompiled OBJECT ${CMAKE_BINARY_DIR}/precompiled.cc)
+  target_link_libraries(quire_precompiled PRIVATE quire_flags fmt::fmt simdjson::simdjson)
+  target_precompile_headers(quire_precompiled PRIVATE $<$<COMPILE_LANGUAGE:CXX>:${CMAKE_SOURCE_DIR}/cmake/precompiled.h>)
+endif()
+
+# quire_library(kv SOURCES block_pool.cc … DEPS base … [NO_UNITY]): builds this folder's library
+# quire_kv. NO_UNITY: its sources cannot share a translation unit.
 function(quire_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_UNITY" "" "SOURCES;DEPS;LIBS" ${ARGN})
   add_library(quire_${name} STATIC ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE libraries)
   target_link_libraries(quire_${name} PUBLIC quire_flags ${libraries} PRIVATE ${ARG_LIBS})
+  if(QUIRE_UNITY AND NOT ARG_NO_UNITY)
+    set_target_properties(quire_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    # A unit's main file includes the sources, so that GCC takes their private types for a header's.
+    target_compile_options(quire_${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
+  endif()
+  quire_precompile_headers(quire_${name})
   set_property(GLOBAL APPEND PROPERTY QUIRE_LIBRARIES quire_${name})
 endfunction()
 

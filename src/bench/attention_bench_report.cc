@@ -134,7 +134,7 @@ void write_row(JsonWriter& json, const AttentionReport& report, const AttentionR
   json.end_object();
 }
 
-void write_summary(JsonWriter& json, const AttentionReport& report) {
+void write_report_summary(JsonWriter& json, const AttentionReport& report) {
   const AttentionSummary summary = summarize(report);
   json.begin_object();
   json.field("num_rows", summary.num_rows);
@@ -257,7 +257,7 @@ std::string to_json(const AttentionReport& report) {
   for (const AttentionRow& row : report.rows) write_row(json, report, row);
   json.end_array();
   json.key("summary");
-  write_summary(json, report);
+  write_report_summary(json, report);
   json.end_object();
   return json.text() + "\n";
 }

@@ -13,10 +13,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds(Clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 void add_times(const RequestResult& request, EngineBenchResult& result) {
   for (const SampleResult& sample : request.samples) {
     if (sample.token_ids.empty()) continue;

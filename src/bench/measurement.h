@@ -1,6 +1,7 @@
 // Shared by all measurements: callbacks while they run, and statistics of their values.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <span>
 #include <string>
@@ -21,6 +22,10 @@ struct Hooks {
   std::function<void(size_t num_done, size_t num_total, const Note& note)> on_progress =
       [](size_t, size_t, const Note&) {};
 };
+
+inline double seconds(std::chrono::steady_clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 double mean(std::span<const double> values);  // 0 if empty
 // The population standard deviation, as numpy's default.

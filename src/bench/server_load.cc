@@ -39,10 +39,6 @@ constexpr int64_t kMaxEventsPerToken = 4;
 constexpr int64_t kMaxExtraEvents = 1000;  // roles, usage, empty choices
 constexpr int64_t kMaxUsageTokens = INT32_MAX;
 
-double seconds(Clock::duration duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 double cpu_seconds() {
   return 1e-9 * static_cast<double>(process_cpu_ns());
 }

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr JsonLimits kLimits = {.max_bytes = size_t{1} << 20, .max_depth = 16};
+constexpr JsonLimits kModuleLimits = {.max_bytes = size_t{1} << 20, .max_depth = 16};
 constexpr std::string_view kPoolingFlag = "pooling_mode_";
 constexpr std::string_view kLastTokenFlag = "pooling_mode_lasttoken";
 constexpr std::string_view kLastToken = "lasttoken";
@@ -67,7 +67,8 @@ std::string_view pooling_kind(std::string_view key, simdjson::dom::element value
 }  // namespace
 
 Result<std::optional<ModuleList>> parse_modules(std::string_view text, std::string_view source) {
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, source, kLimits));
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(text, source, kModuleLimits));
   simdjson::dom::array entries;
   if (document.root().get(entries)) {
     return invalid_argument(fmt::format("[config] {}: not a JSON array", source));
@@ -96,7 +97,8 @@ Result<std::optional<ModuleList>> parse_modules(std::string_view text, std::stri
 }
 
 Status check_pooling(std::string_view text, std::string_view source) {
-  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document, JsonDocument::parse(text, source, kLimits));
+  QUIRE_ASSIGN_OR_RETURN(const JsonDocument document,
+                         JsonDocument::parse(text, source, kModuleLimits));
   simdjson::dom::object fields;
   if (document.root().get(fields)) {
     return invalid_argument(fmt::format("[config] {}: not a JSON object", source));
@@ -115,11 +117,12 @@ Result<std::optional<EmbeddingModules>> read_embedding_modules(const fs::path& d
   const fs::path file = directory / kModulesFile;
   QUIRE_ASSIGN_OR_RETURN(const bool exists, path_exists(file));
   if (!exists) return std::optional<EmbeddingModules>();
-  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(file, kLimits.max_bytes));
+  QUIRE_ASSIGN_OR_RETURN(const std::string text, read_file(file, kModuleLimits.max_bytes));
   QUIRE_ASSIGN_OR_RETURN(const auto list, parse_modules(text, file.string()));
   if (!list) return std::optional<EmbeddingModules>();
   const fs::path pooling = directory / list->pooling / "config.json";
-  QUIRE_ASSIGN_OR_RETURN(const std::string pooling_text, read_file(pooling, kLimits.max_bytes));
+  QUIRE_ASSIGN_OR_RETURN(const std::string pooling_text,
+                         read_file(pooling, kModuleLimits.max_bytes));
   QUIRE_RETURN_IF_ERROR(check_pooling(pooling_text, pooling.string()));
   return std::optional(list->modules);
 }

@@ -9,7 +9,7 @@
 namespace quire {
 namespace {
 
-constexpr JsonLimits kLimits = {.max_bytes = size_t{64} << 10, .max_depth = 2};
+constexpr JsonLimits kEventsConfigLimits = {.max_bytes = size_t{64} << 10, .max_depth = 2};
 constexpr int kMaxCount = 100'000'000;
 
 // vLLM's names of the kinds of KV cache.
@@ -23,7 +23,8 @@ std::string table_kind(bool is_latent, int window) {
 Result<KvEventsConfig> read_kv_events_config(std::string_view kv_events_config) {
   KvEventsConfig config;
   if (kv_events_config.empty()) return config;
-  const Result<JsonDocument> document = JsonDocument::parse(kv_events_config, "", kLimits);
+  const Result<JsonDocument> document =
+      JsonDocument::parse(kv_events_config, "", kEventsConfigLimits);
   simdjson::dom::object object;
   if (!document.ok() || document->root().get(object)) {
     return invalid_argument(fmt::format(

@@ -15,7 +15,7 @@
 namespace quire {
 namespace {
 
-constexpr JsonLimits kLimits = {.max_bytes = size_t{64} << 10, .max_depth = 8};
+constexpr JsonLimits kSpeculationLimits = {.max_bytes = size_t{64} << 10, .max_depth = 8};
 
 constexpr std::string_view kDraftKey = "draft_sample_method";
 constexpr std::string_view kRejectionKey = "rejection_sample_method";
@@ -196,13 +196,15 @@ Verification read_verification(std::string_view method, bool has_probs, int num_
 Result<Speculation> read_speculation(std::string_view speculative_config) {
   Speculation speculation;
   if (speculative_config.empty()) return speculation;
-  const Result<JsonDocument> document = JsonDocument::parse(speculative_config, "", kLimits);
+  const Result<JsonDocument> document =
+      JsonDocument::parse(speculative_config, "", kSpeculationLimits);
   simdjson::dom::object object;
   if (!document.ok() || document->root().get(object)) {
     return invalid_argument(
         fmt::format("got {}, expected a JSON object of at most {} KiB and {} levels such as "
                     "{{\"method\": \"ngram\", \"num_speculative_tokens\": 4}}",
-                    quote_name(speculative_config), kLimits.max_bytes >> 10, kLimits.max_depth));
+                    quote_name(speculative_config), kSpeculationLimits.max_bytes >> 10,
+                    kSpeculationLimits.max_depth));
   }
   ConfigFields fields(object, "");
   const std::string method = fields.optional_text("method").value_or("");

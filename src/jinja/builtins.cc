@@ -321,7 +321,7 @@ Value copy(Interpreter&, const Value& self, const BoundArgs&) {
   return self;
 }
 
-Value count(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
+Value count_items(Interpreter& interpreter, const Value& self, const BoundArgs& args) {
   int64_t found = 0;
   for (const Value& item : self.items()) found += equal(item, args.value(0), &interpreter.budget);
   return Value::integer(found);
@@ -346,7 +346,7 @@ constexpr Builtin kDictMethods[] = {
 };
 constexpr Builtin kListMethods[] = {
     {"copy", "", copy},
-    {"count", "value", count},
+    {"count", "value", count_items},
     {"index", "value", index},
 };
 

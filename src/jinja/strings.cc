@@ -332,7 +332,7 @@ Value tojson(Interpreter& interpreter, const Value& self, const BoundArgs& args)
   return interpreter.make_string(dump_json(self, style, interpreter.budget));
 }
 
-constexpr Builtin kFilters[] = {
+constexpr Builtin kStringFilters[] = {
     {"capitalize", "", mapped<capitalize>},
     {"center", "| width", center},
     {"e", "", escape},
@@ -365,7 +365,7 @@ Value finds(Interpreter&, const Value& self, const BoundArgs& args) {
   return Value::integer(-1);
 }
 
-Value count(Interpreter&, const Value& self, const BoundArgs& args) {
+Value count_text(Interpreter&, const Value& self, const BoundArgs& args) {
   const std::string& text = self.as_string();
   const std::string& part = args.text(0);
   if (part.empty()) return Value::integer(static_cast<int64_t>(self.text()->num_chars) + 1);
@@ -563,7 +563,7 @@ Value format(Interpreter& interpreter, const Value& self, const BoundArgs& args)
 
 constexpr Builtin kMethods[] = {
     {"capitalize", "", mapped<capitalize>},
-    {"count", "sub", count},
+    {"count", "sub", count_text},
     {"endswith", "suffix", affixed<false>},
     {"find", "sub", finds<false, false>},
     {"format", "*", format},
@@ -588,7 +588,7 @@ constexpr Builtin kMethods[] = {
 }  // namespace
 
 std::span<const Builtin> text_filters() {
-  return kFilters;
+  return kStringFilters;
 }
 std::span<const Builtin> string_methods() {
   return kMethods;

@@ -55,9 +55,9 @@ Status convert_row(const Conversion& conversion, int64_t row, std::byte* out) {
   return {};
 }
 
-class Planner {
+class GgufPlanner {
  public:
-  Planner(QuantizeSource& source, GgufTarget target, std::string_view architecture)
+  GgufPlanner(QuantizeSource& source, GgufTarget target, std::string_view architecture)
       : source_(source), target_(target), architecture_(architecture) {
     const DecoderConfig& decoder = source.decoder();
     shape_ = {architecture, source.files.config.num_layers, decoder.num_heads, decoder.num_kv_heads,
@@ -80,7 +80,7 @@ class Planner {
   std::map<std::string, std::vector<std::string>> unfit_;  // "Q5_0 instead of Q4_K": names
 };
 
-Status Planner::add(const TensorSpec& tensor) {
+Status GgufPlanner::add(const TensorSpec& tensor) {
   Conversion conversion;
   conversion.name = tensor.name;
   QUIRE_ASSIGN_OR_RETURN(conversion.storage,
@@ -115,7 +115,7 @@ Status Planner::add(const TensorSpec& tensor) {
   return {};
 }
 
-void Planner::log_unfit() const {
+void GgufPlanner::log_unfit() const {
   for (const auto& [change, names] : unfit_) {
     const std::string others =
         names.size() == 1 ? "" : fmt::format(" and {} others", names.size() - 1);
@@ -125,7 +125,7 @@ void Planner::log_unfit() const {
   }
 }
 
-Result<OutputPlan> Planner::plan() {
+Result<OutputPlan> GgufPlanner::plan() {
   writer_.text("general.architecture", architecture_);
   writer_.text("general.name", source_.files.name);
   writer_.number("general.file_type", gguf_file_type(target_));
@@ -147,7 +147,7 @@ Result<OutputPlan> Planner::plan() {
 Result<OutputPlan> plan_gguf(QuantizeSource& source, GgufTarget target) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view architecture,
                          gguf_architecture_of(source.files.config));
-  return Planner(source, target, architecture).plan();
+  return GgufPlanner(source, target, architecture).plan();
 }
 
 }  // namespace quire

@@ -117,9 +117,9 @@ Status copy_row(const SourceTensor& tensor, int64_t row, std::byte* out) {
 
 using RowFunction = Status (*)(const SourceTensor& tensor, int64_t row, std::byte* out);
 
-class Planner {
+class W4a16Planner {
  public:
-  Planner(QuantizeSource& source, int group_size, const ChannelScales& scales)
+  W4a16Planner(QuantizeSource& source, int group_size, const ChannelScales& scales)
       : source_(source), group_size_(group_size), scales_(scales) {}
 
   Result<OutputPlan> plan();
@@ -145,7 +145,7 @@ class Planner {
   std::vector<Entry> entries_;
 };
 
-void Planner::add_shape(const std::string& stem, const Shape& shape) {
+void W4a16Planner::add_shape(const std::string& stem, const Shape& shape) {
   const std::array<int64_t, 2> extents = {shape[0], shape[1]};
   Entry entry;
   entry.dtype = DType::kI64;
@@ -161,8 +161,8 @@ void Planner::add_shape(const std::string& stem, const Shape& shape) {
   entries_.push_back(std::move(entry));
 }
 
-void Planner::add_rows(std::string name, const TensorSpec& tensor, DType dtype, const Shape& shape,
-                       RowFunction write) {
+void W4a16Planner::add_rows(std::string name, const TensorSpec& tensor, DType dtype,
+                            const Shape& shape, RowFunction write) {
   Entry entry;
   entry.dtype = dtype;
   entry.shape = shape;
@@ -183,7 +183,7 @@ void Planner::add_rows(std::string name, const TensorSpec& tensor, DType dtype, 
   entries_.push_back(std::move(entry));
 }
 
-Status Planner::refuse_group_size(const TensorSpec& tensor) const {
+Status W4a16Planner::refuse_group_size(const TensorSpec& tensor) const {
   int64_t common = 0;  // divisor of all quantized rows
   const auto is_divisible = [](const TensorSpec& matrix) {
     return matrix.shape[1] % kGroupSizeStep == 0;
@@ -208,7 +208,7 @@ Status Planner::refuse_group_size(const TensorSpec& tensor) const {
       group_size_, tensor.shape[1], quote_name(tensor.name), best));
 }
 
-Status Planner::add_quantized(const TensorSpec& tensor, DType dtype) {
+Status W4a16Planner::add_quantized(const TensorSpec& tensor, DType dtype) {
   const int64_t rows = tensor.shape[0];
   const int64_t columns = tensor.shape[1];
   if (columns % group_size_ != 0) return refuse_group_size(tensor);
@@ -220,14 +220,14 @@ Status Planner::add_quantized(const TensorSpec& tensor, DType dtype) {
   return {};
 }
 
-Status Planner::add(const TensorSpec& tensor) {
+Status W4a16Planner::add(const TensorSpec& tensor) {
   const DType dtype = source_.files.weights->dtype_of(tensor.name).value_or(DType::kF32);
   if (is_layer_matrix(tensor)) return add_quantized(tensor, dtype);
   add_rows(tensor.name, tensor, dtype, tensor.shape, copy_row);
   return {};
 }
 
-Result<OutputPlan> Planner::plan() {
+Result<OutputPlan> W4a16Planner::plan() {
   for (const TensorSpec& tensor : source_.tensors) QUIRE_RETURN_IF_ERROR(add(tensor));
   // Larger elements first: without gaps, every tensor is then aligned to its type.
   std::ranges::stable_sort(entries_, std::ranges::greater(),
@@ -283,7 +283,7 @@ Result<OutputPlan> plan_w4a16(QuantizeSource& source, int group_size, const Chan
         "would lose it: write a GGUF file of the text model, such as --to q8_0",
         source.place, architecture));
   }
-  return Planner(source, group_size, scales).plan();
+  return W4a16Planner(source, group_size, scales).plan();
 }
 
 namespace {

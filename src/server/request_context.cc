@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t kMaxIdBytes = 128;
 constexpr int kTooManyRequests = 429;
-constexpr int kInternalError = 500;
-constexpr int kUnavailable = 503;
+constexpr int kServerError = 500;
+constexpr int kServiceUnavailable = 503;
 
 bool is_id_character(char c) {
   return is_alphanumeric(c) || std::string_view("-_.:=+@~").find(c) != std::string_view::npos;
@@ -68,7 +68,7 @@ void RequestLog::write(int http_status) const {
 }
 
 void RequestLog::write_failure(const ApiError& error) const {
-  if (error.http_status != kInternalError) return;
+  if (error.http_status != kServerError) return;
   log_event(LogLevel::kError, "[server] request failed",
             {{"request_id", id},
              {"method", method},
@@ -79,14 +79,14 @@ void RequestLog::write_failure(const ApiError& error) const {
 http::Response error_response(const ApiError& error, ErrorShape shape, http::Headers headers) {
   http::Response response = {
       .status = error.http_status, .headers = std::move(headers), .body = error_body(error, shape)};
-  if (error.http_status == kTooManyRequests || error.http_status == kUnavailable) {
+  if (error.http_status == kTooManyRequests || error.http_status == kServiceUnavailable) {
     response.headers.emplace_back("retry-after", "1");
   }
   return response;
 }
 
 ApiError responses_too_large() {
-  return make_api_error(kUnavailable,
+  return make_api_error(kServiceUnavailable,
                         "[server] the memory for responses that clients have not read yet is "
                         "used up; try again later",
                         "", "responses_too_large");

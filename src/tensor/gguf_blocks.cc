@@ -12,8 +12,6 @@
 namespace quire {
 namespace {
 
-constexpr int kSmallBlock = 32;   // elements of a block of Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL
-constexpr int kSuperBlock = 256;  // elements of a block of the K types and of IQ4_XS
 constexpr uint16_t kSignBit = 0x8000;  // of an F16 number
 
 // Byte `at` of a block.

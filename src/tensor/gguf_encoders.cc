@@ -14,8 +14,6 @@
 namespace quire {
 namespace {
 
-constexpr size_t kSmallBlock = 32;
-constexpr size_t kSuperBlock = 256;
 constexpr int kMaxPackedScale = 63;  // the scales and minimums of Q4_K and Q5_K have 6 bits
 
 // The nearest integer, ties to even, of a number below 2^22: adding 1.5 * 2^23 leaves no bits for a

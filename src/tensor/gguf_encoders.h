@@ -6,6 +6,10 @@
 
 namespace quire {
 
+// Elements of a block.
+inline constexpr size_t kSmallBlock = 32;   // of Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and IQ4_NL
+inline constexpr size_t kSuperBlock = 256;  // of the K types and IQ4_XS
+
 void write_q8_0(const float* numbers, std::byte* block);
 void write_q4_0(const float* numbers, std::byte* block);
 void write_q5_0(const float* numbers, std::byte* block);

@@ -12,10 +12,10 @@ namespace quire {
 namespace {
 
 constexpr uint64_t kMaxHeaderBytes = uint64_t{64} << 20;
-constexpr std::array<char, 16> kMagic = {"quire packed 1\n"};
+constexpr std::array<char, 16> kPackedMagic = {"quire packed 1\n"};
 
 struct Head {
-  std::array<char, 16> magic = kMagic;
+  std::array<char, 16> magic = kPackedMagic;
   uint64_t header_bytes = 0;  // with the text and the entries
   uint64_t file_bytes = 0;
   uint64_t origin_bytes = 0;
@@ -66,7 +66,7 @@ Result<PackedHeader> read_packed_header(std::span<const std::byte> file) {
     return damaged(fmt::format("got {} bytes, expected at least {}", file.size(), sizeof(Head)));
   }
   const Head head = read_at<Head>(file, 0);
-  if (head.magic != kMagic) return damaged("it does not begin as such files do");
+  if (head.magic != kPackedMagic) return damaged("it does not begin as such files do");
   if (head.file_bytes != file.size()) {
     return damaged(fmt::format("got {} bytes, expected {}", file.size(), head.file_bytes));
   }

@@ -12,12 +12,12 @@ namespace {
 
 using Kind = DecoderStage::Kind;
 
-constexpr int kMaxDepth = 8;
-constexpr size_t kMaxStages = 16;
+constexpr int kMaxDecoderDepth = 8;
+constexpr size_t kMaxDecoderStages = 16;
 constexpr size_t kMaxContentBytes = 32;
 constexpr size_t kMaxStrip = 1024;
 constexpr double kMaxGrowth = 64;
-constexpr std::string_view kSupported =
+constexpr std::string_view kSupportedDecoders =
     "ByteFallback, ByteLevel, Fuse, Metaspace, Replace, Sequence, Strip";
 
 // The byte of a token of the form <0xNN>, or -1.
@@ -106,7 +106,8 @@ Decoder Decoder::sentencepiece(bool byte_fallback, bool strips_first_space) {
 }
 
 Status Decoder::add_stage(DecoderStage stage) {
-  if (stages_.size() >= kMaxStages) return invalid_argument("decoder has more than 16 parts");
+  if (stages_.size() >= kMaxDecoderStages)
+    return invalid_argument("decoder has more than 16 parts");
   for (const DecoderStage& earlier : stages_) {
     stage.is_fused |= earlier.kind == Kind::kFuse || earlier.kind == Kind::kByteLevel;
   }
@@ -131,7 +132,7 @@ Status Decoder::add_stage(DecoderStage stage) {
 Status Decoder::add_json(JsonElement json, int depth) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view type,
                          json_required<std::string_view>(json, "type"));
-  if (depth > kMaxDepth) return invalid_argument("decoder is more than 8 levels deep");
+  if (depth > kMaxDecoderDepth) return invalid_argument("decoder is more than 8 levels deep");
   if (type == "Sequence") {
     QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array parts,
                            json_required<simdjson::dom::array>(json, "decoders"));
@@ -183,7 +184,7 @@ Status Decoder::add_json(JsonElement json, int depth) {
                       .start = static_cast<size_t>(start),
                       .stop = static_cast<size_t>(stop)});
   }
-  return unsupported_type("decoder", type, kSupported);
+  return unsupported_type("decoder", type, kSupportedDecoders);
 }
 
 std::string Decoder::token_bytes(std::string_view token) const {

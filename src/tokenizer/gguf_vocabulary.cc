@@ -19,7 +19,7 @@ namespace quire {
 namespace {
 
 constexpr std::string_view kSpaceMark = "\xE2\x96\x81";  // U+2581, SentencePiece's space
-constexpr int kMaxDepth = 8;                             // of nested sequences
+constexpr int kMaxSequenceDepth = 8;                     // of nested sequences
 
 Status cannot_express(std::string_view part, std::string_view got, std::string_view expected) {
   return unimplemented(fmt::format(
@@ -48,7 +48,8 @@ bool flag_or(JsonElement json, std::string_view name, bool fallback) {
 Status for_each_part(JsonElement json, std::string_view list, int depth,
                      FunctionRef<Status(JsonElement)> visit) {
   if (text_or(json, "type", "") != "Sequence") return visit(json);
-  if (depth > kMaxDepth) return invalid_argument("the tokenizer's sequences are nested too deeply");
+  if (depth > kMaxSequenceDepth)
+    return invalid_argument("the tokenizer's sequences are nested too deeply");
   QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array parts,
                          json_required<simdjson::dom::array>(json, list));
   for (const JsonElement part : parts) {

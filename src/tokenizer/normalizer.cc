@@ -311,10 +311,10 @@ Result<std::string> decode_base64(std::string_view text) {
   return out;
 }
 
-constexpr int kMaxDepth = 8;
+constexpr int kMaxNormalizerDepth = 8;
 constexpr size_t kMaxSteps = 32;
 constexpr size_t kMaxInsertedBytes = 32;
-constexpr std::string_view kSupported =
+constexpr std::string_view kSupportedNormalizers =
     "Lowercase, NFC, NFD, NFKC, NFKD, Nmt, Precompiled, Prepend, Replace, Sequence, Strip, "
     "StripAccents";
 
@@ -369,7 +369,7 @@ Result<Normalizer> Normalizer::from_json(std::optional<JsonElement> json) {
 Status Normalizer::add_json(JsonElement json, int depth) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view type,
                          json_required<std::string_view>(json, "type"));
-  if (depth > kMaxDepth || steps_.size() >= kMaxSteps) {
+  if (depth > kMaxNormalizerDepth || steps_.size() >= kMaxSteps) {
     return invalid_argument("normalizer is too large; expected at most 32 parts, 8 levels deep");
   }
   if (type == "Sequence") {
@@ -399,7 +399,7 @@ Status Normalizer::add_json(JsonElement json, int depth) {
     QUIRE_ASSIGN_OR_RETURN(auto step, parse_precompiled(json));
     add(std::move(step));
   } else {
-    return unsupported_type("normalizer", type, kSupported);
+    return unsupported_type("normalizer", type, kSupportedNormalizers);
   }
   return {};
 }

@@ -5,9 +5,9 @@
 namespace quire {
 namespace {
 
-constexpr int kMaxDepth = 8;
+constexpr int kMaxPostProcessorDepth = 8;
 constexpr size_t kMaxAddedIds = 1024;
-constexpr std::string_view kSupported =
+constexpr std::string_view kSupportedPostProcessors =
     "BertProcessing, ByteLevel, RobertaProcessing, Sequence, TemplateProcessing";
 
 Result<int32_t> checked_id(JsonElement json) {
@@ -55,7 +55,8 @@ PostProcessor PostProcessor::around(std::optional<int32_t> bos, std::optional<in
 Status PostProcessor::add_json(JsonElement json, int depth) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view type,
                          json_required<std::string_view>(json, "type"));
-  if (depth > kMaxDepth) return invalid_argument("post_processor is more than 8 levels deep");
+  if (depth > kMaxPostProcessorDepth)
+    return invalid_argument("post_processor is more than 8 levels deep");
   if (type == "Sequence") {
     QUIRE_ASSIGN_OR_RETURN(const simdjson::dom::array parts,
                            json_required<simdjson::dom::array>(json, "processors"));
@@ -65,7 +66,7 @@ Status PostProcessor::add_json(JsonElement json, int depth) {
   if (type == "TemplateProcessing") return add_template(json);
   if (type == "BertProcessing" || type == "RobertaProcessing") return add_pair(json);
   if (type == "ByteLevel") return {};  // it only changes offsets, which Quire does not have
-  return unsupported_type("post_processor", type, kSupported);
+  return unsupported_type("post_processor", type, kSupportedPostProcessors);
 }
 
 Status PostProcessor::add_template(JsonElement json) {

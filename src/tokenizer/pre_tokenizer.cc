@@ -140,10 +140,10 @@ std::unique_ptr<const PreTokenizerStage> make_metaspace_stage(std::string replac
   return std::make_unique<MetaspaceStage>(std::move(replacement), scheme);
 }
 
-constexpr int kMaxDepth = 8;
-constexpr size_t kMaxStages = 32;
-constexpr size_t kMaxReplacementBytes = 32;
-constexpr std::string_view kSupported =
+constexpr int kMaxPreTokenizerDepth = 8;
+constexpr size_t kMaxPreTokenizerStages = 32;
+constexpr size_t kMaxReplaceContentBytes = 32;
+constexpr std::string_view kSupportedPreTokenizers =
     "ByteLevel, CharDelimiterSplit, Digits, Metaspace, Punctuation, Sequence, Split, Whitespace, "
     "WhitespaceSplit";
 
@@ -182,7 +182,7 @@ Result<PreTokenizer> PreTokenizer::from_json(std::optional<JsonElement> json) {
 Status PreTokenizer::add(JsonElement json, int depth) {
   QUIRE_ASSIGN_OR_RETURN(const std::string_view type,
                          json_required<std::string_view>(json, "type"));
-  if (depth > kMaxDepth || stages_.size() >= kMaxStages) {
+  if (depth > kMaxPreTokenizerDepth || stages_.size() >= kMaxPreTokenizerStages) {
     return invalid_argument("pre_tokenizer is too large; expected at most 32 parts, 8 levels deep");
   }
   const auto split_by_flag = [this](unsigned flags, SplitBehavior behavior, bool symbols = false) {
@@ -226,9 +226,9 @@ Status PreTokenizer::add(JsonElement json, int depth) {
                            json_or(json, "replacement", std::string_view("▁")));
     QUIRE_ASSIGN_OR_RETURN(const PrependScheme scheme, parse_prepend_scheme(json));
     QUIRE_ASSIGN_OR_RETURN(const bool split, json_or(json, "split", true));
-    if (replacement.empty() || replacement.size() > kMaxReplacementBytes) {
+    if (replacement.empty() || replacement.size() > kMaxReplaceContentBytes) {
       return invalid_argument(fmt::format("Metaspace replacement; got {} bytes, expected 1 to {}",
-                                          replacement.size(), kMaxReplacementBytes));
+                                          replacement.size(), kMaxReplaceContentBytes));
     }
     stages_.push_back(make_metaspace_stage(std::string(replacement), scheme));
     if (split) {
@@ -237,7 +237,7 @@ Status PreTokenizer::add(JsonElement json, int depth) {
     }
     return {};
   }
-  return unsupported_type("pre_tokenizer", type, kSupported);
+  return unsupported_type("pre_tokenizer", type, kSupportedPreTokenizers);
 }
 
 Status PreTokenizer::add_byte_level(JsonElement json) {

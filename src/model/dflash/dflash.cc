@@ -229,7 +229,7 @@ WeightGroup output_weights(const ModelConfig& config, BlockWeights& weights) {
   return group;
 }
 
-WeightList list_weights(const ModelConfig& config, BlockWeights& weights) {
+WeightList list_dflash_weights(const ModelConfig& config, BlockWeights& weights) {
   WeightList list;
   list.groups.push_back(input_weights(config, weights));
   weights.layers.resize(static_cast<size_t>(config.num_layers));
@@ -347,7 +347,7 @@ void BlockModel::transitions(const int32_t* previous, int num_rows, TensorView o
   ops().linear(*weights_.markov_next, rows, out, stream);
 }
 
-Status check_tapped_layers(const ModelConfig& config, const ModelConfig& target) {
+Status check_dflash_taps(const ModelConfig& config, const ModelConfig& target) {
   const int last = dflash_config(config).tapped_layers.back();
   if (last <= target.num_layers) return {};
   const TapIds& taps = dflash_config(config).tap_ids;
@@ -402,13 +402,13 @@ Status check_dflash(const ModelConfig& drafter, const ModelConfig& target) {
     return refuse_target(drafter, "num_target_layers", *config.num_target_layers,
                          target.num_layers);
   }
-  QUIRE_RETURN_IF_ERROR(check_tapped_layers(drafter, target));
+  QUIRE_RETURN_IF_ERROR(check_dflash_taps(drafter, target));
   return check_shared_ends(drafter, config, target);
 }
 
 std::vector<TensorSpec> list_dflash_tensors(const ModelConfig& drafter) {
   BlockWeights weights;
-  return list_tensors(list_weights(drafter, weights));
+  return list_tensors(list_dflash_weights(drafter, weights));
 }
 
 int64_t dflash_activation_bytes(const ModelConfig& drafter, const ModelLimits& limits,
@@ -433,8 +433,8 @@ Result<std::unique_ptr<BlockHead>> load_dflash(const ModelConfig& drafter, const
   QUIRE_RETURN_IF_ERROR(check_shards(drafter, limits.parallel));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(drafter, config, source));
   BlockWeights weights;
-  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(drafter, weights), drafter.architecture, source,
-                                     ops, limits.parallel, options));
+  QUIRE_RETURN_IF_ERROR(load_weights(list_dflash_weights(drafter, weights), drafter.architecture,
+                                     source, ops, limits.parallel, options));
   share_ends(config, target, weights.ends);
   ModelLimits own = limits;
   own.tapped_layers.clear();

@@ -163,7 +163,7 @@ WeightGroup output_weights(const ModelConfig& head, DecoderEnds& ends) {
   return group;
 }
 
-WeightList list_weights(const ModelConfig& head, HeadWeights& weights) {
+WeightList list_eagle3_weights(const ModelConfig& head, HeadWeights& weights) {
   WeightList list;
   list.groups.push_back(input_weights(head, weights));
   weights.layers.resize(static_cast<size_t>(head.num_layers));
@@ -328,7 +328,7 @@ std::vector<int> eagle3_tapped_layers(const ModelConfig& head, const ModelConfig
 
 namespace {
 
-Status check_tapped_layers(const ModelConfig& head, const ModelConfig& target) {
+Status check_eagle3_taps(const ModelConfig& head, const ModelConfig& target) {
   const std::vector<int> layers = eagle3_tapped_layers(head, target);
   if (eagle3_config(head).tapped_layers.empty() &&
       (layers[0] >= layers[1] || layers[1] >= layers[2])) {
@@ -355,13 +355,13 @@ Status check_eagle3(const ModelConfig& head, const ModelConfig& target) {
   if (eagle.target_hidden_size != target.hidden_size) {
     return refuse_target(head, "target_hidden_size", eagle.target_hidden_size, target.hidden_size);
   }
-  QUIRE_RETURN_IF_ERROR(check_tapped_layers(head, target));
+  QUIRE_RETURN_IF_ERROR(check_eagle3_taps(head, target));
   return check_shared_ends(head, eagle, target);
 }
 
 std::vector<TensorSpec> list_eagle3_tensors(const ModelConfig& head) {
   HeadWeights weights;
-  return list_tensors(list_weights(head, weights));
+  return list_tensors(list_eagle3_weights(head, weights));
 }
 
 int64_t eagle3_activation_bytes(const ModelConfig& head, const ModelLimits& limits,
@@ -385,8 +385,8 @@ Result<std::unique_ptr<DraftHead>> load_eagle3(const ModelConfig& head, const Mo
   QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
   QUIRE_ASSIGN_OR_RETURN(std::vector<int32_t> target_ids, read_target_ids(head, eagle, source));
   HeadWeights weights;
-  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,
-                                     limits.parallel, options));
+  QUIRE_RETURN_IF_ERROR(load_weights(list_eagle3_weights(head, weights), head.architecture, source,
+                                     ops, limits.parallel, options));
   share_ends(eagle, target, weights.ends);
   ModelLimits own = limits;
   own.tapped_layers.clear();

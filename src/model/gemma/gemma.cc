@@ -156,7 +156,7 @@ struct GemmaWeights {
   std::vector<GemmaLayer> layers;
 };
 
-WeightList list_weights(const ModelConfig& config, GemmaWeights& weights) {
+WeightList list_gemma_weights(const ModelConfig& config, GemmaWeights& weights) {
   constexpr float kAddend = 1.0F;
   const GemmaConfig& gemma = gemma_config(config);
   WeightList list;
@@ -293,7 +293,7 @@ float gemma_logits_softcap(const ModelConfig& config) {
 
 std::vector<TensorSpec> list_gemma_tensors(const ModelConfig& config) {
   GemmaWeights weights;
-  return list_tensors(list_weights(config, weights));
+  return list_tensors(list_gemma_weights(config, weights));
 }
 
 Result<std::unique_ptr<Model>> load_gemma(const ModelConfig& config, WeightSource& source, Ops& ops,
@@ -302,7 +302,7 @@ Result<std::unique_ptr<Model>> load_gemma(const ModelConfig& config, WeightSourc
   if (gemma.has_vision) {
     log_info("[model] {} takes text only; its vision tower is not loaded", config.architecture);
   }
-  return load_decoder<GemmaModel>(list_weights, config, source, ops, limits, options);
+  return load_decoder<GemmaModel>(list_gemma_weights, config, source, ops, limits, options);
 }
 
 }  // namespace quire

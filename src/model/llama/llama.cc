@@ -109,7 +109,7 @@ struct LlamaWeights {
   std::vector<LlamaLayer> layers;
 };
 
-WeightList list_weights(const ModelConfig& config, LlamaWeights& weights) {
+WeightList list_llama_weights(const ModelConfig& config, LlamaWeights& weights) {
   WeightList list;
   list.groups.push_back(embedding_weights(config, "model.", weights.ends));
   weights.layers.resize(static_cast<size_t>(config.num_layers));
@@ -278,12 +278,12 @@ std::shared_ptr<const FamilyConfig> parse_mimo(ConfigFields& fields, ModelConfig
 
 std::vector<TensorSpec> list_llama_tensors(const ModelConfig& config) {
   LlamaWeights weights;
-  return list_tensors(list_weights(config, weights));
+  return list_tensors(list_llama_weights(config, weights));
 }
 
 Result<std::unique_ptr<Model>> load_llama(const ModelConfig& config, WeightSource& source, Ops& ops,
                                           const ModelLimits& limits, const LoadOptions& options) {
-  return load_decoder<LlamaModel>(list_weights, config, source, ops, limits, options);
+  return load_decoder<LlamaModel>(list_llama_weights, config, source, ops, limits, options);
 }
 
 }  // namespace quire

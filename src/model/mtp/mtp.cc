@@ -24,7 +24,7 @@ struct MtpWeights {
   Tensor final_norm;           // [hidden]
 };
 
-WeightList list_weights(const ModelConfig& head, MtpWeights& weights) {
+WeightList list_mtp_weights(const ModelConfig& head, MtpWeights& weights) {
   const std::string prefix = kPrefix;
   const int64_t hidden = head.hidden_size;
   WeightGroup group = decoder_layer_weights(head, prefix, weights.layer);
@@ -157,7 +157,7 @@ ModelConfig mtp_config(const ModelConfig& target) {
 
 std::vector<TensorSpec> list_mtp_tensors(const ModelConfig& head) {
   MtpWeights weights;
-  return list_tensors(list_weights(head, weights));
+  return list_tensors(list_mtp_weights(head, weights));
 }
 
 int64_t mtp_activation_bytes(const ModelConfig& head, const ModelLimits& limits, const Ops& ops) {
@@ -173,8 +173,8 @@ Result<std::unique_ptr<DraftHead>> load_mtp(const ModelConfig& head, const Model
                                             const ModelLimits& limits, const LoadOptions& options) {
   QUIRE_RETURN_IF_ERROR(check_shards(head, limits.parallel));
   MtpWeights weights;
-  QUIRE_RETURN_IF_ERROR(load_weights(list_weights(head, weights), head.architecture, source, ops,
-                                     limits.parallel, options));
+  QUIRE_RETURN_IF_ERROR(load_weights(list_mtp_weights(head, weights), head.architecture, source,
+                                     ops, limits.parallel, options));
   DecoderEnds ends;
   ends.shared_embed = target.embeddings();
   ends.shared_lm_head = target.lm_head();
