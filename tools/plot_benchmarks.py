@@ -191,6 +191,19 @@ def cpu_grid(cells: list[Cell]) -> str:
     return picture.svg()
 
 
+def ahead(cells: list[Cell]) -> str:
+    """How many cells are ahead of their peer, by the worse of the ratio and the later run's."""
+    ratios = [min(cell.times or 0, float(cell.again or "inf")) for cell in cells]
+    return f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)}"
+
+
+def claims(cells: list[Cell]) -> list[str]:
+    """What the first sentence of README.md says, in these words."""
+    vllm = [c for c in cells if (c.device, c.peer, c.unit) == ("H200", "vLLM 0.22", "tokens/s")]
+    llama = [c for c in cells if c.peer in ("llama.cpp", "llama.cpp, AVX2")]
+    return [f"vLLM on an H200 in {ahead(vllm)} workloads", f"llama.cpp on CPUs in {ahead(llama)}"]
+
+
 def faults_of(cells: list[Cell]) -> list[str]:
     """Figures of the file that their source does not have."""
     faults = []
@@ -204,6 +217,9 @@ def faults_of(cells: list[Cell]) -> list[str]:
             missing = [value for value in (cell.quire, cell.ratio) if value and value not in text]
         faults += [f"cells.csv: {cell.device}, {cell.model}, {cell.workload}: {value} is not in {cell.source}"
                    for value in missing]
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    faults += [f"README.md does not say \"{claim}\", which the cells do" for claim in claims(cells)
+               if claim not in readme]
     return faults
 
 
