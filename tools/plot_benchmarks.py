@@ -114,7 +114,7 @@ def page(cells: list[Cell]) -> str:
 
 def bars(picture: Picture, top: int, title: str, note: str, rows: list[tuple[str, Cell]]) -> int:
     """Draws one bar per cell from 1.0, on a logarithmic scale of ratios, and returns the y below them."""
-    left, right, last = 336, 700, 860
+    left, right, last = 330, 670, 860
     low, high = math.log2(0.5), math.log2(4.0)
     at = lambda ratio: left + (right - left) * (math.log2(ratio) - low) / (high - low)
     picture.text(20, top, title, size=15, bold=True)
@@ -131,7 +131,7 @@ def bars(picture: Picture, top: int, title: str, note: str, rows: list[tuple[str
         y = first + 24 * index
         is_ahead = ratio >= 1
         colour = AHEAD if is_ahead else BEHIND
-        picture.text(left - 12, y + 12, label, anchor="end")
+        picture.text(left - 12, y + 12, label, size=12, anchor="end")
         picture.rect(min(at(1), at(ratio)), y, max(abs(at(ratio) - at(1)), 1), 16, colour)
         picture.text(at(ratio) + (6 if is_ahead else -6), y + 13, short_ratio(ratio), fill=colour, bold=True,
                      anchor="start" if is_ahead else "end")
@@ -210,7 +210,7 @@ def faults_of(cells: list[Cell]) -> list[str]:
     for cell in cells:
         source = RESULTS / cell.source
         if source.suffix == ".json":
-            rounded = {f"{row['ratio']:.3f}" for row in json.loads(source.read_text(encoding="utf-8"))}
+            rounded = {f"{row['ratio']:.4f}" for row in json.loads(source.read_text(encoding="utf-8"))}
             missing = [cell.ratio] if cell.ratio not in rounded else []
         else:
             text = source.read_text(encoding="utf-8").replace("*", "")
