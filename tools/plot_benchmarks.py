@@ -74,12 +74,18 @@ def short_ratio(ratio: float) -> str:
     return f"{ratio:.3f}" if 0.985 <= ratio < 1 else f"{ratio:.2f}"
 
 
+def ahead(cells: list[Cell]) -> str:
+    """How many cells are ahead of their peer, by the worse of the ratio and the later run's."""
+    ratios = [min(cell.times or 0, float(cell.again or "inf")) for cell in cells]
+    return f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)}"
+
+
 def table(cells: list[Cell]) -> str:
     commands = list(dict.fromkeys(cell.command for cell in cells))
     peers = [cell for cell in cells if cell.times is not None]
     barred = [cell for cell in cells if cell.bar]
-    lines = [f"{len(cells)} cells: Quire is ahead of its peer in {sum((cell.times or 0) >= 1 for cell in peers)} of "
-             f"{len(peers)}, and meets {sum(cell.meets for cell in barred)} of {len(barred)} bars.", "",
+    lines = [f"{len(cells)} cells: Quire is ahead of its peer in {ahead(peers)}, "
+             f"and meets {sum(cell.meets for cell in barred)} of {len(barred)} bars.", "",
              "| device | model, format | workload | peer | Quire | ratio | limit | exactness | bar | commit, run |",
              "|---|---|---|---|---|---|---|---|---|---|"]
     for cell in cells:
@@ -191,17 +197,15 @@ def cpu_grid(cells: list[Cell]) -> str:
     return picture.svg()
 
 
-def ahead(cells: list[Cell]) -> str:
-    """How many cells are ahead of their peer, by the worse of the ratio and the later run's."""
-    ratios = [min(cell.times or 0, float(cell.again or "inf")) for cell in cells]
-    return f"{sum(ratio >= 1 for ratio in ratios)} of {len(ratios)}"
-
-
 def claims(cells: list[Cell]) -> list[str]:
     """What the first sentence of README.md says, in these words."""
     vllm = [c for c in cells if (c.device, c.peer, c.unit) == ("H200", "vLLM 0.22", "tokens/s")]
     llama = [c for c in cells if c.peer in ("llama.cpp", "llama.cpp, AVX2")]
     return [f"vLLM on an H200 in {ahead(vllm)} workloads", f"llama.cpp on CPUs in {ahead(llama)}"]
+
+
+def figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.1f}"
 
 
 def faults_of(cells: list[Cell]) -> list[str]:
@@ -210,8 +214,11 @@ def faults_of(cells: list[Cell]) -> list[str]:
     for cell in cells:
         source = RESULTS / cell.source
         if source.suffix == ".json":
-            rounded = {f"{row['ratio']:.4f}" for row in json.loads(source.read_text(encoding="utf-8"))}
-            missing = [cell.ratio] if cell.ratio not in rounded else []
+            found = {(f"{row['ratio']:.4f}", figure(row["quire"]), figure(max(
+                value for name, value in row.items() if name.endswith("_flash"))))
+                for row in json.loads(source.read_text(encoding="utf-8"))}
+            has_all = (cell.ratio, cell.quire, cell.peer_value) in found
+            missing = [] if has_all else [f"{cell.quire} : {cell.peer_value}, {cell.ratio}"]
         else:
             text = source.read_text(encoding="utf-8").replace("*", "")
             missing = [value for value in (cell.quire, cell.ratio) if value and value not in text]
