@@ -122,7 +122,10 @@ def bars(picture: Picture, top: int, title: str, note: str, rows: list[tuple[str
     """Draws one bar per cell from 1.0, on a logarithmic scale of ratios, and returns the y below them."""
     left, right, last = 330, 670, 860
     low, high = math.log2(0.5), math.log2(4.0)
-    at = lambda ratio: left + (right - left) * (math.log2(ratio) - low) / (high - low)
+
+    def at(ratio: float) -> float:
+        return left + (right - left) * (math.log2(ratio) - low) / (high - low)
+
     picture.text(20, top, title, size=15, bold=True)
     picture.text(20, top + 19, note, size=12, fill=SOFT)
     first = top + 50
@@ -154,7 +157,10 @@ def summary(cells: list[Cell]) -> str:
            for model, form, work in SUMMARY_GPU]
     cpu = [(f"{c.format}, {c.workload}", c) for c in cells
            if (c.device, c.model, c.peer) == ("EPYC Zen 4", "Llama 1B", "llama.cpp") and c.format in ("Q4_K_M", "F16")]
-    commits = lambda rows: ", ".join(dict.fromkeys(c.commit for _, c in rows))
+
+    def commits(rows: list[tuple[str, Cell]]) -> str:
+        return ", ".join(dict.fromkeys(cell.commit for _, cell in rows))
+
     picture = Picture(880, 632, "Quire's speed divided by vLLM's on an H200 and by llama.cpp's on a CPU")
     bottom = bars(picture, 32, "GPU: speed relative to vLLM 0.22 on one NVIDIA H200",
                   f"requests × tokens in/out; dummy weights of the true shapes; commits {commits(gpu)}", gpu)
