@@ -34,8 +34,8 @@ constexpr int64_t kHalfBytes = kQuadBytes / 2;
 static_assert(kFeatures == 2 * Avx512Vnni::kLanes && kMaxRows % kTileRows == 0);
 
 // The number of rows from which tiles are faster than VNNI: those of the table of Q4_K, Q6_K, Q8_0
-// and 4 bits in groups of 128 in bench/results/cpu/kernels.md. Other formats count as the nearest of
-// these.
+// and 4 bits in groups of 128 in bench/results/cpu/kernels.md. Other formats count as the nearest
+// of these.
 int64_t min_tile_rows(const Format& format, int num_terms) {
   constexpr int64_t kNever = kMaxRows + 1;
   if (format.group_k < kGroupK) return kNever;
