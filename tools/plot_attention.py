@@ -2,8 +2,9 @@
 
     python tools/plot_attention.py bench/results/h200/attention_strict.csv --output strict.svg
 
-One panel a backend, and one for the choice of auto: the share of the peak bandwidth that each cell
-reaches (in auto's panel with its distance from the best where that is not zero). Needs matplotlib.
+One panel per backend, and one for the choice of `auto`: the share of the peak bandwidth that each cell
+reaches, in percent. The panel of `auto` also has the backend's name, and the distance from the best
+backend where that is not zero.
 """
 
 from __future__ import annotations
@@ -13,13 +14,11 @@ import csv
 from dataclasses import dataclass
 from pathlib import Path
 
-import matplotlib
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.axes import Axes
+from svg import INK, SOFT, Picture, shade
 
 SUFFIX = "_graph_us"
+WIDTH, HEIGHT = 48, 32  # of a cell, in pixels
+SHORT = {"flashinfer": "flashinf."}  # what fits into a cell
 
 
 @dataclass(frozen=True)
@@ -89,52 +88,44 @@ def short_length(tokens: int) -> str:
     return f"{tokens // 1024}k" if tokens % 1024 == 0 else str(tokens)
 
 
-def auto_text(row: Row) -> str:
-    share = f"{100 * row.share_of_peak[row.auto]:.0f}" if row.auto in row.share_of_peak else "?"
-    off = "" if row.auto_over_best is None else f"{100 * (row.auto_over_best - 1):+.1f}"
-    return f"{row.auto}\n{share}" + ("" if off in ("", "+0.0") else f" ({off})")
-
-
-def draw_panel(axes: Axes, table: Table, name: str) -> None:
+def draw_panel(picture: Picture, left: int, top: int, table: Table, name: str) -> None:
     is_auto = name == "auto"
     num_seqs, lengths = table.num_seqs(), table.max_seq_lens()
-    grid = [[float("nan")] * len(num_seqs) for _ in lengths]
+    picture.text(left, top, "auto: its choice, % of peak (% off the best)" if is_auto else name, bold=True)
+    for index, length in enumerate(lengths):
+        y = top + 12 + HEIGHT * (len(lengths) - 1 - index)
+        picture.text(left + 26, y + 20, short_length(length), size=10, fill=SOFT, anchor="end")
+    for index, num in enumerate(num_seqs):
+        x = left + 30 + WIDTH * index
+        picture.text(x + WIDTH / 2, top + 26 + HEIGHT * len(lengths), str(num), size=10, fill=SOFT, anchor="middle")
     for row in table.rows:
         share = row.share_of_peak.get(row.auto if is_auto else name)
         if share is None:
             continue
-        y, x = lengths.index(row.max_seq_len), num_seqs.index(row.num_seqs)
-        grid[y][x] = share
-        axes.text(
-            x,
-            y,
-            auto_text(row) if is_auto else f"{100 * share:.0f}",
-            ha="center",
-            va="center",
-            fontsize=5.5 if is_auto else 8,
-            color="black" if share > 0.5 else "white",
-        )
-    axes.imshow(grid, vmin=0.0, vmax=1.0, cmap="viridis", origin="lower", aspect="auto")
-    axes.set_xticks(range(len(num_seqs)), [str(n) for n in num_seqs], fontsize=7)
-    axes.set_yticks(range(len(lengths)), [short_length(n) for n in lengths], fontsize=7)
-    axes.set_title("auto: choice, % of peak (% off the best)" if is_auto else name, fontsize=9)
+        x = left + 30 + WIDTH * num_seqs.index(row.num_seqs)
+        y = top + 12 + HEIGHT * (len(lengths) - 1 - lengths.index(row.max_seq_len))
+        picture.rect(x, y, WIDTH - 1, HEIGHT - 1, shade(share))
+        fill = "#ffffff" if share > 0.7 else INK
+        off = 0.0 if row.auto_over_best is None else 100 * (row.auto_over_best - 1)
+        text = f"{100 * share:.0f}" + (f" ({off:+.1f})" if is_auto and f"{off:.1f}" != "0.0" else "")
+        picture.text(x + WIDTH / 2, y + (26 if is_auto else 20), text, size=10 if len(text) < 8 else 9, fill=fill, anchor="middle")
+        if is_auto:
+            picture.text(x + WIDTH / 2, y + 13, SHORT.get(row.auto, row.auto), size=9, fill=fill, anchor="middle")
 
 
-def draw(table: Table, output: Path) -> None:
+def draw(table: Table) -> str:
     names = [*table.backends, "auto"]
-    num_columns = min(3, len(names))
+    num_columns = min(2, len(names))
+    panel_width = 44 + WIDTH * len(table.num_seqs())
+    panel_height = 50 + HEIGHT * len(table.max_seq_lens())
     num_rows = -(-len(names) // num_columns)
-    figure, panels = plt.subplots(
-        num_rows, num_columns, figsize=(4.0 * num_columns, 3.6 * num_rows), squeeze=False
-    )
-    for axes in panels.flat[len(names) :]:
-        axes.axis("off")
-    for axes, name in zip(panels.flat, names):
-        draw_panel(axes, table, name)
-    legend = "% of the peak bandwidth; across: sequences, up: longest context"
-    figure.suptitle(f"{table.title}\n{legend}", fontsize=9)
-    figure.tight_layout()
-    figure.savefig(output, metadata={"Date": None} if output.suffix == ".svg" else None)
+    picture = Picture(20 + panel_width * num_columns, 56 + panel_height * num_rows, table.title)
+    picture.text(16, 26, table.title, size=12, bold=True)
+    picture.text(16, 44, "% of the peak bandwidth; across: sequences, up: longest context in tokens", size=11, fill=SOFT)
+    for index, name in enumerate(names):
+        draw_panel(picture, 16 + panel_width * (index % num_columns), 74 + panel_height * (index // num_columns),
+                   table, name)
+    return picture.svg()
 
 
 def main() -> None:
@@ -142,10 +133,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("table", type=Path, help="CSV of quire bench attention")
-    parser.add_argument("--output", type=Path, required=True, help="an .svg or .png to write")
+    parser.add_argument("--output", type=Path, required=True, help="an .svg to write")
     arguments = parser.parse_args()
-    plt.rcParams.update({"svg.hashsalt": "quire", "svg.fonttype": "none"})
-    draw(read_table(arguments.table), arguments.output)
+    arguments.output.write_text(draw(read_table(arguments.table)), encoding="utf-8")
 
 
 if __name__ == "__main__":

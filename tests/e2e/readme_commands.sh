@@ -1,17 +1,21 @@
 #!/usr/bin/env bash
 # Runs every `build/quire …` command that README.md, docs/ and the embedded model's card show in a
 # ```sh block, from the root of the source, because a reader copies them. Commands that need a
-# checkpoint of the reader are in ```text blocks. Benchmarks are omitted, because they take minutes;
-# evaluations ask fewer questions here.
+# checkpoint of the reader are in ```text blocks. Omitted are benchmarks, which take minutes,
+# `pull`, which needs a network, and `serve`, which does not end (serving_commands.sh runs it);
+# evaluations ask fewer questions here. The model folder is empty, so that the embedded model speaks.
 #   readme_commands.sh BINARY SOURCE_DIR
 set -euo pipefail
 binary=$1
 cd "$2"
 num_run=0
+QUIRE_MODELS=$(mktemp -d)
+export QUIRE_MODELS
+trap 'rm -rf "$QUIRE_MODELS"' EXIT
 
 run_command() {
   local command=$1 output short
-  [[ $command == build/quire\ * && $command != build/quire\ bench* ]] || return 0
+  [[ $command == build/quire\ * && $command != build/quire\ @(bench|pull|serve)* ]] || return 0
   echo "\$ $command"
   short=$(sed -E 's/(--num-questions) [0-9]+/\1 4/' <<<"$command")
   # `chat` gets a command to quit; the others do not read input.

@@ -24,7 +24,8 @@ cleanup() {
 }
 trap cleanup EXIT
 cd "$work_dir"
-mkdir build deploy
+mkdir build deploy models
+export QUIRE_MODELS=$work_dir/models  # empty, so that the embedded model speaks
 ln -s "$binary" build/quire
 # The service's binary is not installed on this machine.
 sed "s#/usr/local/bin/quire#$binary#" "$source_dir/deploy/quire.service" >deploy/quire.service
@@ -96,7 +97,7 @@ while IFS= read -r line <&3; do
 done 3<"$page"
 [[ $num_run -gt 0 ]] || fail "$page shows no commands"
 for path in *; do
-  [[ $path == @(build|deploy|out.txt|log.txt) ]] ||
+  [[ $path == @(build|deploy|models|out.txt|log.txt) ]] ||
     fail "the commands of $page leave $path in the source's root; build/ is ignored by git"
 done
 

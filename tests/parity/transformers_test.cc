@@ -161,7 +161,7 @@ TEST_P(Transformers, CpuOperationsAsShippedAgree) {
 }
 
 // With --cpu-activations bf16 the logits differ by up to 0.10 (Llama) and 0.44 (Gemma 2)
-// (docs/benchmarks.md).
+// (bench/results/cpu/accuracy.md).
 class RoundedActivations : public Transformers {};
 
 TEST_P(RoundedActivations, AreNear) {

@@ -5,6 +5,9 @@ docs/life-of-a-request.md   every row of its tables names a file of the tree and
 docs/contributing.md        every section that says "names `WORD`" lists exactly the files that do
 docs/glossary.md            the last column names files that exist and types or functions in them
 SECURITY.md, contributing   every test, fuzzer, script and preset in `code` exists
+README.md, CHANGELOG.md     are at most 80 and 100 lines long
+user's pages                no cell of a table is longer than 100 characters, every link within the tree
+                            leads to a file and a heading
 """
 
 import json
@@ -17,6 +20,10 @@ ROW = re.compile(r"^\|[^|]*\| `([^`]+\.\w+)` \| `([^`]+)` \|", re.M)
 PLACE = re.compile(r"^\| `([^`]+)` \|", re.M)  # a row that begins with a file
 LIMIT = re.compile(r"at most (\d+) files")
 CODE = re.compile(r"`([^`\n]+)`")
+CELL = re.compile(r"(?<!\\)\|")
+LINK = re.compile(r"\]\(([^)#\s]*)(?:#([^)]*))?\)")
+USER_PAGES = ("README.md", "CHANGELOG.md", "docs/benchmarks.md", "docs/cli.md", "docs/install.md", "docs/migration.md",
+              "docs/serving.md")
 DECLARED = re.compile(r"(?:quire_test|quire_fuzzer|add_test)\(\s*(?:NAME\s+)?(\w+)")
 
 
@@ -118,9 +125,38 @@ def check_names(tree: Tree) -> list[str]:
     return faults
 
 
+def anchors(text: str) -> set[str]:
+    """The names of a page's headings, as GitHub makes them."""
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+            for heading in re.findall(r"^#+ (.*)$", text, re.M)}
+
+
+def check_user_pages(tree: Tree) -> list[str]:
+    faults = []
+    for page, most in (("README.md", 80), ("CHANGELOG.md", 100)):
+        count = len(tree.text(page).splitlines())
+        if count > most:
+            faults.append(f"{page} has {count} lines, expected at most {most}")
+    for page in USER_PAGES:
+        text = tree.text(page)
+        for line in text.splitlines():
+            cells = CELL.split(line)[1:-1] if line.startswith("|") else []
+            faults += [f"{page}: a cell has {len(cell.strip())} characters, expected at most 100: {cell.strip()[:60]}…"
+                       for cell in cells if len(cell.strip()) > 100]
+        for target, anchor in LINK.findall(re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)):
+            path = (tree.root / page).parent / target if target else tree.root / page
+            if "://" in target:
+                continue
+            if not path.exists():
+                faults.append(f"{page} links to {target}, which does not exist")
+            elif anchor and path.suffix == ".md" and anchor not in anchors(path.read_text()):
+                faults.append(f"{page} links to {target}#{anchor}, which is no heading")
+    return faults
+
+
 def main() -> int:
     tree = Tree(Path(sys.argv[1]))
-    faults = check_life(tree) + check_places(tree) + check_glossary(tree) + check_names(tree)
+    faults = check_life(tree) + check_places(tree) + check_glossary(tree) + check_names(tree) + check_user_pages(tree)
     print("\n".join(faults) if faults else "the pages name what exists")
     return 1 if faults else 0
 

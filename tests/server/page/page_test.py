@@ -1396,7 +1396,7 @@ class Company:
 
 
 def take_screenshot(file: Path) -> None:
-    """Makes the picture in README.md: a conversation with the embedded model, beside other clients."""
+    """Makes the picture in docs/serving.md: a conversation with the embedded model, beside other clients."""
     # The cache is so small that its use is visible.
     server = Serve("--kv-cache-memory", "64M", "--log-level", "warning")
     browser = Browser()
@@ -1424,7 +1424,7 @@ def take_screenshot(file: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quire", help="the binary; without it only the stand-in is used")
-    parser.add_argument("--screenshot", type=Path, metavar="FILE", help="take README.md's, no tests")
+    parser.add_argument("--screenshot", type=Path, metavar="FILE", help="take docs/serving.md's, no tests")
     parser.add_argument("tests", nargs="*", metavar="TEST", help="like StandInTest.test_copies")
     parser.parse_args(namespace=options)
     if not find_chromium():

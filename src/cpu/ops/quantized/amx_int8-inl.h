@@ -11,8 +11,8 @@
 // as many of the stores, and 40 of AVX-512, which has two instructions per cycle and needs 5 per
 // row (shift, add, conversion, scale, minimum). VNNI needs 168 for the same. With one term the
 // three are 16, 16 and 24, and VNNI's 88. With longer groups only the tiles' cycles grow. Measured
-// (docs/benchmarks.md), neither kernel comes near: a step of Q4_K takes 180 to 190 cycles with one
-// term and with two, and VNNI 180 and 360.
+// (bench/results/cpu/kernels.md), neither kernel comes near: a step of Q4_K takes 180 to 190 cycles
+// with one term and with two, and VNNI 180 and 360.
 //
 // The activations of 16 rows lie together. For each block they are Activations[16], then
 // int8_t[term][kBlockK / 64][16 rows][64 k].
@@ -34,7 +34,8 @@ constexpr int64_t kHalfBytes = kQuadBytes / 2;
 static_assert(kFeatures == 2 * Avx512Vnni::kLanes && kMaxRows % kTileRows == 0);
 
 // The number of rows from which tiles are faster than VNNI: those of the table of Q4_K, Q6_K, Q8_0
-// and 4 bits in groups of 128 in docs/benchmarks.md. Other formats count as the nearest of these.
+// and 4 bits in groups of 128 in bench/results/cpu/kernels.md. Other formats count as the nearest
+// of these.
 int64_t min_tile_rows(const Format& format, int num_terms) {
   constexpr int64_t kNever = kMaxRows + 1;
   if (format.group_k < kGroupK) return kNever;
