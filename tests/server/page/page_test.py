@@ -1438,7 +1438,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quire", help="the binary; without it only the stand-in is used")
     parser.add_argument("--screenshot", type=Path, metavar="FILE", help="take README.md's, no tests")
-    parser.add_argument("--part", metavar="I/N", help="run the I-th of N parts, from 1", default="1/1")
+    parser.add_argument("--part", metavar="I/N", help="run the I-th of N parts, from 1: every N-th test", default="1/1")
     parser.add_argument("tests", nargs="*", metavar="TEST", help="like StandInTest.test_copies")
     parser.parse_args(namespace=options)
     if not find_chromium():
