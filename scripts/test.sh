@@ -23,7 +23,9 @@ while [[ "${1:-}" == --* ]]; do
   shift
 done
 scripts/install_deps.sh test
-cmake --preset release -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients \
+# A new build folder becomes a unity build, as in scripts/build.sh; an existing one stays what it is.
+[[ -e build/CMakeCache.txt ]] || unity=-DQUIRE_UNITY=ON
+cmake --preset release ${unity:-} -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients \
   ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
   ${QUIRE_CUDA_ARCHITECTURES:+-DQUIRE_CUDA_ARCHITECTURES="$QUIRE_CUDA_ARCHITECTURES"} >/dev/null
 cmake --build build
