@@ -42,7 +42,7 @@ inline SourceModel abacus_model() {
                            "models/quire-abacus/model.safetensors");
 }
 
-// A Llama with random weights in F32: 2 layers, vocabulary 128, all rows and columns multiples of
+// A Llama with random weights in BF16: 2 layers, vocabulary 128, all rows and columns multiples of
 // 128, so that every quantized format applies. It has a sixteenth of the embedded model's weights.
 inline SourceModel random_model() {
   constexpr int64_t kHidden = 256;
@@ -52,9 +52,12 @@ inline SourceModel random_model() {
   StoredTensors tensors;
   const auto add = [&](const std::string& name, int64_t rows, int64_t columns) {
     std::normal_distribution<float> numbers(0.0F, 1.0F / std::sqrt(static_cast<float>(columns)));
-    std::vector<float> values(static_cast<size_t>(rows * columns));
-    for (float& value : values) value = numbers(generator);
-    tensors[name + ".weight"] = stored_floats({rows, columns}, values);
+    StoredTensor& tensor = tensors[name + ".weight"] = {"BF16", {rows, columns}, {}};
+    tensor.bytes.resize(static_cast<size_t>(2 * rows * columns));
+    for (int64_t i = 0; i < rows * columns; ++i) {
+      const uint16_t bits = f32_to_bf16(numbers(generator));
+      std::memcpy(&tensor.bytes[static_cast<size_t>(2 * i)], &bits, 2);
+    }
   };
   const auto add_norm = [&](const std::string& name) {
     tensors[name + ".weight"] = stored_floats({kHidden}, std::vector<float>(kHidden, 1.0F));
@@ -77,7 +80,7 @@ inline SourceModel random_model() {
       "hidden_size":256,"intermediate_size":384,"num_hidden_layers":2,"num_attention_heads":4,
       "num_key_value_heads":2,"head_dim":64,"max_position_embeddings":512,"rms_norm_eps":1e-5,
       "rope_theta":10000.0,"hidden_act":"silu","tie_word_embeddings":true,
-      "torch_dtype":"float32"})",
+      "torch_dtype":"bfloat16"})",
           std::string(reinterpret_cast<const char*>(file.data()), file.size())};
 }
 
