@@ -12,11 +12,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 clients=OFF
+report=tests
 levels=(-LE nightly)
 while [[ "${1:-}" == --* ]]; do
   case $1 in
     --help) sed -n '2,/^set /{s/^# //p}' "$0"; exit ;;
-    --clients) clients=ON ;;
+    --clients) clients=ON report=client_tests ;;
     --nightly) levels=() ;;
     *) break ;;
   esac
@@ -29,4 +30,5 @@ cmake --preset release ${unity:-} -DQUIRE_TESTS=ON -DQUIRE_CLIENT_TESTS=$clients
   ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
   ${QUIRE_CUDA_ARCHITECTURES:+-DQUIRE_CUDA_ARCHITECTURES="$QUIRE_CUDA_ARCHITECTURES"} >/dev/null
 cmake --build build
-scripts/run_tests.sh build tests "${levels[@]}" "$@"
+[[ ${QUIRE_CUDA:-} != ON ]] || report=cuda_tests
+scripts/run_tests.sh build $report "${levels[@]}" "$@"
