@@ -66,12 +66,34 @@ function(quire_library name)
   set_property(GLOBAL APPEND PROPERTY QUIRE_LIBRARIES quire_${name})
 endfunction()
 
-# quire_test(block_pool_test SOURCES … DEPS kv … [LABELS engine] [TIMEOUT 60]): builds a GoogleTest
-# program and adds it as one CTest entry, which is skipped if all of its tests were skipped. A build
-# with a sanitizer leaves out the tests labelled release_only: they bound CPU time or memory, or
-# decode for so long that a sanitizer would take a quarter of an hour.
+# The options of test sources. They are optimized little, because they take longer to compile than to
+# run; at that level GCC warns wrongly of uninitialized variables. The libraries under test, and those
+# in tests/support, are optimized as always.
+function(quire_compile_as_test target)
+  if(NOT QUIRE_SANITIZE)
+    target_compile_options(${target} PRIVATE
+      $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>>:-O1>
+      $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-maybe-uninitialized>)
+  endif()
+  target_link_libraries(${target} PRIVATE GTest::gmock GTest::gtest)
+endfunction()
+
+# quire_test(block_pool_test SOURCES … DEPS kv … [LABELS tsan …] [TIMEOUT 60] [RUNS_QUIRE]
+#            [NIGHTLY Soak.* …] [NOT_SANITIZED Slow.* …]): builds a GoogleTest program and adds it as a
+# CTest entry, which is skipped if all of its tests were skipped.
+#   RUNS_QUIRE     the tests run the binary, whose path is in QUIRE_BINARY
+#   NIGHTLY        tests that match these patterns run in an entry of their own, NAME_nightly, with
+#                  the label nightly; with NIGHTLY * there is no other
+#   NOT_SANITIZED  tests that a build with a sanitizer leaves out
+# Labels with a meaning:
+#   nightly        scripts/nightly.sh runs it, and CI if its folder changed
+#   asan, tsan     CI runs it under this sanitizer; nightly.sh runs all
+#   threaded       has threads, so that nightly.sh runs it under ThreadSanitizer; tsan implies it
+#   release_only   left out of builds with a sanitizer: bounds CPU time or memory, or decodes for so
+#                  long that a sanitizer would take a quarter of an hour
 function(quire_test name)
-  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPS;LIBS;LABELS;ARGS" ${ARGN})
+  cmake_parse_arguments(ARG "RUNS_QUIRE" "TIMEOUT"
+                        "SOURCES;DEPS;LIBS;LABELS;ARGS;NIGHTLY;NOT_SANITIZED" ${ARGN})
   if(QUIRE_SANITIZE AND "release_only" IN_LIST ARG_LABELS)
     return()
   endif()
@@ -80,39 +102,85 @@ function(quire_test name)
   endif()
   if(QUIRE_SANITIZE)  # many times slower, and CI's machine may have other work
     math(EXPR ARG_TIMEOUT "5 * ${ARG_TIMEOUT}")
+  else()
+    set(ARG_NOT_SANITIZED)
+  endif()
+  if("tsan" IN_LIST ARG_LABELS)
+    list(APPEND ARG_LABELS threaded)
   endif()
   add_executable(${name} ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE libraries)
   target_link_libraries(${name} PRIVATE ${libraries} quire_test_support ${ARG_LIBS}
-                        quire_test_main GTest::gmock GTest::gtest)
-  add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS})
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
-                       SKIP_RETURN_CODE 77
-                       ENVIRONMENT "QUIRE_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
-  if("threaded" IN_LIST ARG_LABELS)
-    set_property(GLOBAL APPEND PROPERTY QUIRE_THREADED_TESTS ${name})
+                        quire_test_main)
+  quire_compile_as_test(${name})
+  if(QUIRE_PCH)
+    target_precompile_headers(${name} REUSE_FROM quire_test_headers)
   endif()
+  if(ARG_RUNS_QUIRE)
+    add_dependencies(${name} quire)
+  endif()
+  foreach(label asan tsan threaded)
+    if(label IN_LIST ARG_LABELS)
+      set_property(GLOBAL APPEND PROPERTY QUIRE_${label}_TESTS ${name})
+    endif()
+  endforeach()
+
+  # The filter of an entry: POSITIVE-NEGATIVE, each a list of patterns with colons.
+  list(JOIN ARG_NIGHTLY ":" nightly)
+  list(JOIN ARG_NOT_SANITIZED ":" omitted)
+  if(NOT nightly STREQUAL "*")
+    set(filter_of_${name} "*-${nightly}:${omitted}")
+    set(entries ${name})
+  endif()
+  if(nightly)
+    set(filter_of_${name}_nightly "${nightly}-${omitted}")
+    list(APPEND entries ${name}_nightly)
+  endif()
+  foreach(entry ${entries})
+    add_test(NAME ${entry} COMMAND ${name} ${ARG_ARGS})
+    set(labels ${ARG_LABELS})
+    if(entry STREQUAL "${name}_nightly")
+      list(REMOVE_ITEM labels asan tsan)
+      list(APPEND labels nightly)
+    endif()
+    set(environment "QUIRE_SOURCE_DIR=${CMAKE_SOURCE_DIR}" "GTEST_FILTER=${filter_of_${entry}}")
+    if(ARG_RUNS_QUIRE)
+      list(APPEND environment "QUIRE_BINARY=$<TARGET_FILE:quire>")
+    endif()
+    # COST: CTest starts the longest entries first.
+    set_tests_properties(${entry} PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_TIMEOUT}
+                         LABELS "${labels}" ENVIRONMENT "${environment}" SKIP_RETURN_CODE 77)
+  endforeach()
 endfunction()
 
-# quire_fuzzer(jinja SOURCES jinja_fuzz.cc DEPS tokenizer): builds the fuzzer jinja_fuzz.
+# quire_fuzzer(jinja SOURCES jinja_fuzz.cc DEPS tokenizer [NIGHTLY]): builds the fuzzer jinja_fuzz.
+# CI leaves out those of NIGHTLY unless fuzz/ changed, because they link the engine.
 function(quire_fuzzer name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "NIGHTLY" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name}_fuzz ${ARG_SOURCES})
   list(TRANSFORM ARG_DEPS PREPEND quire_ OUTPUT_VARIABLE libraries)
   target_link_libraries(${name}_fuzz PRIVATE ${libraries})
   target_link_options(${name}_fuzz PRIVATE -fsanitize=fuzzer)
   set_target_properties(${name}_fuzz PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
   set_property(GLOBAL APPEND PROPERTY QUIRE_FUZZERS ${name}_fuzz)
+  if(NOT ARG_NIGHTLY)
+    set_property(GLOBAL APPEND PROPERTY QUIRE_QUICK_FUZZERS ${name}_fuzz)
+  endif()
 endfunction()
 
 # Exports the lists of targets that scripts need. To be called after all targets are declared.
 function(quire_summarize_targets)
-  get_property(threaded GLOBAL PROPERTY QUIRE_THREADED_TESTS)
-  add_custom_target(threaded_tests)
-  if(threaded)
-    add_dependencies(threaded_tests ${threaded})
-  endif()
-  get_property(fuzzers GLOBAL PROPERTY QUIRE_FUZZERS)
-  list(JOIN fuzzers "\n" lines)
-  file(WRITE ${CMAKE_BINARY_DIR}/fuzzers.txt "${lines}\n")
+  foreach(label asan tsan threaded)
+    get_property(tests GLOBAL PROPERTY QUIRE_${label}_TESTS)
+    add_custom_target(${label}_tests)
+    if(tests)
+      add_dependencies(${label}_tests ${tests})
+    endif()
+  endforeach()
+  foreach(kind "" QUICK_)
+    get_property(fuzzers GLOBAL PROPERTY QUIRE_${kind}FUZZERS)
+    list(JOIN fuzzers "\n" lines)
+    string(TOLOWER ${kind}fuzzers.txt file)
+    file(WRITE ${CMAKE_BINARY_DIR}/${file} "${lines}\n")
+  endforeach()
 endfunction()

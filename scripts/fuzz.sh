@@ -1,20 +1,21 @@
 #!/usr/bin/env bash
-# Runs every fuzzer for a number of seconds each (default 20), one per core at a time, from the
-# corpora in fuzz/corpus.
-#   scripts/fuzz.sh [SECONDS] [NAME…]
+# Runs fuzzers for a number of seconds each (default 20), one per core at a time, from the corpora in
+# fuzz/corpus: those that are named; with --quick those whose build needs no engine; otherwise all.
+#   scripts/fuzz.sh [SECONDS] [--quick | NAME…]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 seconds=${1:-20}
 shift || true
-if [[ $# -gt 0 ]]; then
-  fuzzers=("${@/%/_fuzz}")
-  scripts/sanitize.sh --build-only "${fuzzers[@]}"
-else
-  scripts/sanitize.sh --build-only
-  mapfile -t fuzzers <build-asan/fuzzers.txt
-fi
+scripts/install_deps.sh test
+cmake --preset asan >/dev/null
+case "${1:-}" in
+  "") mapfile -t fuzzers <build-asan/fuzzers.txt ;;
+  --quick) mapfile -t fuzzers <build-asan/quick_fuzzers.txt ;;
+  *) fuzzers=("${@/%/_fuzz}") ;;
+esac
 [[ ${#fuzzers[@]} -gt 0 ]] || { echo "there are no fuzzers in build-asan/fuzzers.txt" >&2; exit 1; }
+scripts/sanitize.sh address --build-only "${fuzzers[@]}"
 
 run_fuzzer() {
   local seconds=$1 fuzzer=$2

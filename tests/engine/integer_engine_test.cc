@@ -36,6 +36,7 @@ using testing::IntegerFormat;
 using testing::IntegerTool;
 using ::testing::Not;
 using testing::quantize_integers;
+using testing::random_model;
 using testing::safetensors_file;
 using testing::ScratchDirectory;
 using testing::SourceModel;
@@ -178,7 +179,7 @@ std::vector<IntegerFormat> all_formats() {
 }
 
 TEST(IntegerEngine, EveryFormatIsTheModelOfItsNumbers) {
-  const SourceModel source = abacus_model();
+  const SourceModel source = random_model();
   for (const IntegerFormat& format : all_formats()) {
     SCOPED_TRACE(name_of(format));
     expect_dequantized(source, quantize_integers(source.config, source.bytes(), format));
@@ -198,7 +199,7 @@ TEST(IntegerEngine, EveryFamilyIsTheModelOfItsNumbers) {
 }
 
 TEST(IntegerEngine, AMatrixThatIsNotQuantizedKeepsItsType) {
-  const SourceModel source = abacus_model();
+  const SourceModel source = random_model();
   for (const IntegerTool tool : {IntegerTool::kGptq, IntegerTool::kCompressedBytes}) {
     IntegerCheckpoint mixed =
         quantize_integers(source.config, source.bytes(),
@@ -213,7 +214,7 @@ TEST(IntegerEngine, AMatrixThatIsNotQuantizedKeepsItsType) {
 
 TEST(IntegerEngine, OutputsDoNotDependOnBatchOrThreads) {
   using Tool = IntegerTool;
-  const SourceModel source = abacus_model();
+  const SourceModel source = random_model();
   const std::vector<IntegerFormat> formats = {
       {.tool = Tool::kAwq},
       {.tool = Tool::kGptq},
@@ -252,15 +253,15 @@ TEST(IntegerEngine, FourBitsTakeAboutFourBits) {
 
 // Old versions of AutoGPTQ store a bias of zeros for every matrix.
 TEST(IntegerEngine, BiasesOfZerosAreLeftOut) {
-  const SourceModel source = abacus_model();
+  const SourceModel source = random_model();
   IntegerCheckpoint checkpoint =
       quantize_integers(source.config, source.bytes(), {.tool = IntegerTool::kGptq});
   const std::string name = "model.layers.1.self_attn.q_proj.bias";
-  std::vector<float> bias(512, 0.0F);
-  checkpoint.tensors[name] = testing::stored_floats({512}, bias);
+  std::vector<float> bias(256, 0.0F);
+  checkpoint.tensors[name] = testing::stored_floats({256}, bias);
   expect_dequantized(source, checkpoint);
   bias[7] = 0.5F;
-  checkpoint.tensors[name] = testing::stored_floats({512}, bias);
+  checkpoint.tensors[name] = testing::stored_floats({256}, bias);
   const ScratchDirectory scratch;
   const auto engine = Engine::create(written(scratch, checkpoint));
   EXPECT_THAT(engine.status().message(),
@@ -268,7 +269,7 @@ TEST(IntegerEngine, BiasesOfZerosAreLeftOut) {
 }
 
 TEST(IntegerEngine, DummyWeightsHaveTheFormat) {
-  const SourceModel source = abacus_model();
+  const SourceModel source = random_model();
   const std::vector<IntegerFormat> formats = {{.tool = IntegerTool::kAwq},
                                               {.tool = IntegerTool::kGptq},
                                               {.tool = IntegerTool::kGptq, .act_order = true},
@@ -291,7 +292,7 @@ TEST(IntegerEngine, DummyWeightsHaveTheFormat) {
 
 // The products of integers and scales have the standard deviation of other dummy matrices.
 TEST(IntegerEngine, DummyWeightsHaveOneMagnitudeForAllBits) {
-  const SourceModel source = abacus_model();
+  const SourceModel source = random_model();
   for (const IntegerTool tool : {IntegerTool::kGptq, IntegerTool::kCompressedPack}) {
     for (const int bits : {4, 8}) {
       const ScratchDirectory scratch;
@@ -464,7 +465,7 @@ TEST(IntegerEngine, BytesInAnUnquantizedModelAreRefusedByName) {
 // Integers of AWQ, GPTQ and compressed-tensors are multiplied by int8 activations, as those of
 // GGUF.
 TEST(IntegerEngine, ComputesWithInt8Activations) {
-  const SourceModel source = abacus_model();
+  const SourceModel source = random_model();
   const IntegerCheckpoint checkpoint =
       quantize_integers(source.config, source.bytes(), {.tool = IntegerTool::kGptq});
   const ScratchDirectory scratch;

@@ -1,7 +1,7 @@
 """Tests the page in a headless Chromium: with a stand-in server, whose responses the tests define, and
 with the real binary and its embedded model.
 
-    page_test.py --quire BINARY [--screenshot FILE.png] [TEST …]
+    page_test.py --quire BINARY [--screenshot FILE.png] [--part I/N] [TEST …]
 """
 
 import argparse
@@ -33,6 +33,13 @@ window.violations = [];
 document.addEventListener('securitypolicyviolation', (event) => {
   violations.push(`${event.violatedDirective} ${event.blockedURI}`);
 });
+"""
+# Makes the page's first document of a tab begin without the chats of other tabs.
+EMPTY_STORAGE = """
+if (location.protocol.startsWith('http') && !sessionStorage.isEmptied) {
+  localStorage.clear();
+  sessionStorage.isEmptied = true;
+}
 """
 # Computes the contrast of each element that has text: its colour against the nearest background.
 CONTRASTS = """
@@ -102,9 +109,7 @@ class PageTest(unittest.TestCase):
         cls.browser.close()
 
     def setUp(self) -> None:
-        self.tab = self.open_tab()
-        self.tab.evaluate("localStorage.clear()")
-        self.reload()
+        self.tab = self.open_tab(EMPTY_STORAGE)
 
     def open_tab(self, *scripts: str) -> Tab:
         """Opens the page; `scripts` run before its own."""
@@ -1421,10 +1426,19 @@ def take_screenshot(file: Path) -> None:
         server.close()
 
 
+def part_of(suite: unittest.TestSuite, index: int, num_parts: int) -> unittest.TestSuite:
+    """Every num_parts-th test, with those of a class together."""
+    tests = [suite]
+    while any(isinstance(test, unittest.TestSuite) for test in tests):
+        tests = [one for test in tests for one in (test if isinstance(test, unittest.TestSuite) else [test])]
+    return unittest.TestSuite(tests[index - 1 :: num_parts])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--quire", help="the binary; without it only the stand-in is used")
     parser.add_argument("--screenshot", type=Path, metavar="FILE", help="take docs/serving.md's, no tests")
+    parser.add_argument("--part", metavar="I/N", help="run the I-th of N parts, from 1: every N-th test", default="1/1")
     parser.add_argument("tests", nargs="*", metavar="TEST", help="like StandInTest.test_copies")
     parser.parse_args(namespace=options)
     if not find_chromium():
@@ -1433,8 +1447,11 @@ def main() -> int:
     if options.screenshot:
         take_screenshot(options.screenshot)
         return 0
-    program = unittest.main(argv=[sys.argv[0], *options.tests], exit=False, verbosity=2)
-    return 0 if program.result.wasSuccessful() else 1
+    module, loader = sys.modules["__main__"], unittest.defaultTestLoader
+    suite = loader.loadTestsFromNames(options.tests, module) if options.tests else loader.loadTestsFromModule(module)
+    index, num_parts = map(int, options.part.split("/"))
+    result = unittest.TextTestRunner(verbosity=2).run(part_of(suite, index, num_parts))
+    return 0 if result.wasSuccessful() and result.testsRun > 0 else 1
 
 
 if __name__ == "__main__":

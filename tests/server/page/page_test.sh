@@ -5,22 +5,8 @@
 #   page_test.sh WORK_DIR [ARGUMENTS of page_test.py …]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
-work_dir=$1
-shift
-venv=$work_dir/venv
-
-skip() {
-  echo "skipped: $1" >&2
+if ! command -v chromium chromium-browser google-chrome >/dev/null; then
+  echo "skipped: chromium is not installed; scripts/install_deps.sh test installs it" >&2
   exit 77
-}
-
-command -v chromium chromium-browser google-chrome >/dev/null ||
-  skip "chromium is not installed; scripts/install_deps.sh test installs it"
-if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
-  rm -rf "$venv"
-  python3 -m venv "$venv" || skip "python3 has no venv; scripts/install_deps.sh test installs it"
-  "$venv/bin/pip" install -q --disable-pip-version-check --require-hashes --only-binary=:all: \
-    -r "$here/requirements.txt" || skip "the packages of requirements.txt cannot be had"
-  cp "$here/requirements.txt" "$venv/installed.txt"
 fi
-PYTHONDONTWRITEBYTECODE=1 exec "$venv/bin/python" "$here/page_test.py" "$@"
+exec bash "$here/../../clients/clients_test.sh" "$1" "$here/page_test.py" "${@:2}"
