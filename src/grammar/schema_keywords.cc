@@ -52,21 +52,21 @@ constexpr std::array<std::string_view, 5> kData = {"enum", "const", "default", "
                                                    "example"};
 constexpr std::array<std::string_view, 7> kTypes = {"object",  "array",   "string", "number",
                                                     "integer", "boolean", "null"};
-constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
+constexpr int64_t kNoMost = std::numeric_limits<int64_t>::max();
 // The patterns are XGrammar's (patches/xgrammar/patterns.patch changes some).
-constexpr std::array<StringFormat, 13> kFormats = {{{"email", 3, kUnbounded},
+constexpr std::array<StringFormat, 13> kFormats = {{{"email", 3, kNoMost},
                                                     {"date", 10, 10},
                                                     {"time", 9, 24},
                                                     {"date-time", 20, 35},
-                                                    {"duration", 3, kUnbounded},
+                                                    {"duration", 3, kNoMost},
                                                     {"ipv4", 7, 15},
                                                     {"ipv6", 2, 39},
-                                                    {"hostname", 1, kUnbounded},
+                                                    {"hostname", 1, kNoMost},
                                                     {"uuid", 36, 36},
-                                                    {"uri", 2, kUnbounded},
-                                                    {"uri-reference", 0, kUnbounded},
-                                                    {"uri-template", 0, kUnbounded},
-                                                    {"json-pointer", 0, kUnbounded}}};
+                                                    {"uri", 2, kNoMost},
+                                                    {"uri-reference", 0, kNoMost},
+                                                    {"uri-template", 0, kNoMost},
+                                                    {"json-pointer", 0, kNoMost}}};
 constexpr std::array<std::string_view, 5> kLooseFormats = {"password", "binary", "path",
                                                            "file-path", "directory-path"};
 
