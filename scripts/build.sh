@@ -2,6 +2,8 @@
 # Builds the release binary, build/quire. Arguments are targets (default: quire). QUIRE_CUDA=OFF in
 # the environment omits the CUDA engine even if nvcc is found; QUIRE_CUDA_ARCHITECTURES=90a-real builds
 # it for one kind of GPU. Later calls keep both choices until they are given again (QUIRE_CUDA=AUTO).
+# A new build folder becomes a unity build, which is the fastest full build. For work on the code,
+# where one changed source is rebuilt, use `cmake --preset release` in a folder of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +18,8 @@ if command -v "${CUDACXX:-nvcc}" >/dev/null; then
   fi
 fi
 scripts/install_deps.sh
-architectures=$(cmake --preset release -DQUIRE_TESTS=OFF ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
+[[ -e build/CMakeCache.txt ]] || unity=-DQUIRE_UNITY=ON
+architectures=$(cmake --preset release ${unity:-} -DQUIRE_TESTS=OFF ${QUIRE_CUDA:+-DQUIRE_CUDA="$QUIRE_CUDA"} \
   ${QUIRE_CUDA_ARCHITECTURES:+-DQUIRE_CUDA_ARCHITECTURES="$QUIRE_CUDA_ARCHITECTURES"} |
   sed -n 's/^-- CUDA architectures: //p')
 [[ -z $architectures ]] || echo "CUDA architectures: $architectures" >&2
