@@ -108,6 +108,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--format", "xml"}, "one of text, json"},
       {{"generate", "mymodel", "Once upon a time"}, "'mymodel' is no model"},
       {{"generate", "mymodel", "--prompt", "Hi"}, "'mymodel' is no model"},
+      {{"generate", "mymodel", "hello"}, "quire pull ORG/NAME or smollm2 downloads one"},
       {{"generate", "--log-level", "loud"}, "debug"},
       {{"tokenize"}, "--text"},
       {{"template"}, "--input"},
@@ -339,9 +340,9 @@ TEST(Embedded, WordsAndPipesAreMessages) {
   EXPECT_THAT(chat.out, Not(AnyOf(IsEmpty(), StartsWith("\n"))));
   const SpawnResult words = run_quire(with({"generate", question}));
   EXPECT_EQ(words.out, chat.out);
-  EXPECT_THAT(words.err, HasSubstr("no model is named: the embedded quire-abacus answers\n"));
+  EXPECT_THAT(words.err, HasSubstr("no model is named: using the embedded one"));
   EXPECT_THAT(chat.err, Not(HasSubstr("no model is named")));
-  EXPECT_EQ(run_quire(with({"generate", "What", "is", "3+4?"})).out, chat.out);
+  EXPECT_EQ(run_quire(with({"generate", "embedded", "What", "is", "3+4?"})).out, chat.out);
   EXPECT_EQ(run_quire(with({"generate"}), {.input = question + "\n"}).out, chat.out);
   // A prompt leaves standard input alone.
   EXPECT_EQ(run_quire(with({"generate", question}), {.input = "other\n"}).out, chat.out);

@@ -214,10 +214,10 @@ std::string error_of_pip(std::string_view output) {
   for (const Line& line : split_lines(output)) {
     constexpr std::string_view kError = "ERROR: ";
     const std::string_view text = trimmed(line.text);
-    if (text.starts_with(kError)) return clipped(text.substr(kError.size()));
+    if (text.starts_with(kError) && text != "ERROR: Exception:") return one_line(text.substr(kError.size()));
     if (!text.empty()) last = text;
   }
-  return clipped(last);
+  return one_line(last);
 }
 
 // Runs pip, which writes only below the staging folder, and returns the wheel.

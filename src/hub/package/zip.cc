@@ -71,7 +71,7 @@ class Inflater {
   Status run(std::string_view data, const ZipArchive::Sink& sink) {
     if (!is_ready_) return out_of_memory();
     constexpr size_t kPieceBytes = size_t{256} << 10;
-    const auto piece = std::make_unique<char[]>(kPieceBytes);
+    const auto piece = std::make_unique_for_overwrite<char[]>(kPieceBytes);
     // zlib does not write to its input. An archive has less than 4 GiB.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data()));
     stream_.avail_in = static_cast<uInt>(data.size());
