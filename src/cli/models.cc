@@ -33,7 +33,7 @@ std::string describe(const hub::ModelSource& source) {
                                 : fmt::format("{}=={}", source.origin, source.version);
 }
 
-// Those of the model folder, and then those of the hub's cache.
+// The models of the model folder, and then the models of the hub's cache.
 std::vector<Model> find_models() {
   std::vector<Model> models;
   if (const Result<fs::path> folder = hub::models_directory(); folder.ok()) {

@@ -163,7 +163,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"imatrix"}, "with --calibration-file TEXT"},
       {{"quantize", "a/b", "out.gguf", "--to", "q4_0", "--out", "x"},
        "got 'out.gguf' as well, expected one MODEL; the target is --to q4_k_m here"},
-      {{"pull", "nope"}, "NAME: got 'nope', expected ORG/NAME"},
+      {{"pull", "nope"}, "NAME: got 'nope', expected smollm2, ORG/NAME"},
       {{"serve", "-ngl", "99"}, "-ngl: is not needed"},
       {{"generate", "--temp", "1"}, "--temp: is --temperature here"},
       {{"serve", "--mem-fraction-static=.8"}, "is --gpu-memory-utilization here"},

@@ -122,7 +122,7 @@ TEST_F(ModelFolderTest, FindsAModelByNameUnlessThereIsSuchAPath) {
               HasSubstr("or in the model folder, " + models_.string()));
 }
 
-TEST_F(ModelFolderTest, AnUnknownNameSaysWhatCanBePulled) {
+TEST_F(ModelFolderTest, AnUnknownNameNamesTheCommandThatHelps) {
   EXPECT_THAT(find_model("smollm2", Needs::kWeights).status().message(),
               HasSubstr("`quire pull smollm2` downloads it"));
   EXPECT_THAT(find_model("smolm", Needs::kWeights).status().message(),

