@@ -33,7 +33,7 @@ struct Options {
   int max_workers = hub::PullOptions().max_workers;
 };
 
-// Reports the download: a bar on a terminal, otherwise a line every 30 s.
+// Reports the download: a bar on a terminal, otherwise or without a known size a line every 30 s.
 class PullProgress {
  public:
   explicit PullProgress(const std::string& name) : bar_(name), name_(name) {}
@@ -43,7 +43,7 @@ class PullProgress {
     done_ = num_done;
     total_ = num_total;
     if (!first_) first_ = num_done;
-    if (!is_terminal_) return print_now_and_then();
+    if (!is_terminal_ || num_total == 0) return print_now_and_then();
     bar_.update(static_cast<size_t>(num_done / kMegabyte),
                 static_cast<size_t>((num_total + kMegabyte - 1) / kMegabyte),
                 [&] { return "MB, " + rate(); });
@@ -55,6 +55,7 @@ class PullProgress {
   }
 
   std::string kept() const {
+    if (total_ == 0) return hub::bytes_text(done_);
     return fmt::format("{} of {}", hub::bytes_text(done_), hub::bytes_text(total_));
   }
 
@@ -71,8 +72,9 @@ class PullProgress {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     const double rate = static_cast<double>(done_ - *first_) / std::max(seconds, 1e-3);
     if (rate < 1) return "waiting";
+    if (total_ == 0) return hub::bytes_text(static_cast<int64_t>(rate)) + "/s";
     return fmt::format("{}/s, {:.0f} s left", hub::bytes_text(static_cast<int64_t>(rate)),
-                       static_cast<double>(total_ - done_) / rate);
+                       static_cast<double>(std::max<int64_t>(total_ - done_, 0)) / rate);
   }
 
   Progress bar_;
@@ -82,7 +84,7 @@ class PullProgress {
   Clock::time_point last_line_ = start_;
   std::optional<int64_t> first_;  // bytes in the cache at the start
   int64_t done_ = 0;
-  int64_t total_ = 0;
+  int64_t total_ = 0;  // 0: unknown
 };
 
 // Refuses a model that Quire could not run, before its weights are downloaded.

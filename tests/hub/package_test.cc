@@ -189,7 +189,7 @@ TEST(PackageIndex, ReadsJson) {
       R"( {"meta": {"api-version": "1.1"}, "files": [
           {"filename": "m-1-py3-none-any.whl", "url": "../f/m.whl", "hashes": {"sha256": ")" +
       std::string(64, 'A') + R"("}},
-          {"filename": "n.whl", "url": "https://h/n.whl#sha256=bad", "hashes": {}},
+          {"filename": "n.whl", "url": "https://h/n.whl#sha256=bad", "hashes": {}, "size": 7},
           {"filename": 7}, {}]})");
   ASSERT_EQ(files.size(), 2U);
   EXPECT_EQ(files[0].name, "m-1-py3-none-any.whl");
@@ -197,6 +197,8 @@ TEST(PackageIndex, ReadsJson) {
   EXPECT_EQ(files[0].sha256, kHash);
   EXPECT_EQ(files[1].url, "https://h/n.whl");
   EXPECT_EQ(files[1].sha256, "");
+  EXPECT_EQ(files[0].num_bytes, 0);
+  EXPECT_EQ(files[1].num_bytes, 7);
   EXPECT_THAT(parse_index_page("{}").status().message(), HasSubstr("no list `files`"));
   EXPECT_FALSE(parse_index_page("{").ok());
 }
@@ -220,7 +222,7 @@ TEST(PackageIndex, ReadsHtml) {
 TEST(PackageIndex, ChoosesTheWheelForAllPlatforms) {
   const auto choose = [](const std::vector<std::string>& names, const std::string& package) {
     std::vector<IndexFile> files;
-    for (const std::string& name : names) files.push_back({name, "", ""});
+    for (const std::string& name : names) files.push_back({.name = name});
     const auto wheel = choose_wheel(files, *parse_package_name(package));
     return wheel.ok() ? wheel->name : wheel.status().message();
   };

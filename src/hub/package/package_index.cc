@@ -49,7 +49,7 @@ bool is_sha256(std::string_view text) {
 // The address without its fragment, which may give the hash: "#sha256=…".
 IndexFile make_file(std::string_view name, std::string_view url) {
   const size_t hash = url.find('#');
-  IndexFile file = {std::string(name), std::string(url.substr(0, hash)), ""};
+  IndexFile file = {std::string(name), std::string(url.substr(0, hash))};
   constexpr std::string_view kHash = "#sha256=";
   if (hash == std::string_view::npos || !url.substr(hash).starts_with(kHash)) return file;
   const std::string_view digits = url.substr(hash + kHash.size());
@@ -82,6 +82,10 @@ Result<std::vector<IndexFile>> parse_json_page(std::string_view page) {
     files.push_back(make_file(name, url));
     if (!entry["hashes"]["sha256"].get_string().get(sha256) && is_sha256(sha256)) {
       files.back().sha256 = lowered(sha256);
+    }
+    int64_t num_bytes = 0;
+    if (!entry["size"].get_int64().get(num_bytes)) {
+      files.back().num_bytes = std::max<int64_t>(num_bytes, 0);
     }
   }
   return files;

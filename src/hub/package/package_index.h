@@ -27,8 +27,9 @@ std::optional<PackageName> parse_package_name(std::string_view text);
 
 struct IndexFile {
   std::string name;
-  std::string url;     // absolute, or relative to the page
-  std::string sha256;  // lower-case digits; empty: the index does not give it
+  std::string url = {};     // absolute, or relative to the page
+  std::string sha256 = {};  // lower-case digits; empty: the index does not give it
+  int64_t num_bytes = 0;    // 0: the index does not give it
 };
 
 // The files that a page lists, in JSON or HTML.

