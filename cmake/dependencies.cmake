@@ -7,6 +7,8 @@ find_package(simdjson 3 REQUIRED)
 find_package(CLI11 2.1 REQUIRED)
 find_package(OpenSSL 3.0 REQUIRED COMPONENTS Crypto SSL)
 find_package(CURL 7.88 REQUIRED)  # headers only: src/hub opens the library at run time
+set(ZLIB_USE_STATIC_LIBS ON)
+find_package(ZLIB 1.2.13 REQUIRED)
 find_package(Boost 1.74 REQUIRED)  # headers only
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy>=1.0.3)
 pkg_check_modules(LIBEDIT REQUIRED IMPORTED_TARGET libedit>=3.1)

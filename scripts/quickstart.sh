@@ -1,18 +1,24 @@
 #!/usr/bin/env bash
-# Installs the missing packages, builds, and lets the embedded model solve a word problem.
+# Installs the missing packages, builds, downloads a small model and lets it answer. Without a network,
+# the model in the binary solves a word problem instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/build.sh
-echo
-build/quire generate --chat --max-tokens 256 --prompt \
-  "Sam collected 28 stickers. Rosa has three times as many stickers as Sam. Ivan has 6 less than Rosa. How many stickers do the three of them have?"
-cat <<'EOT'
+if build/quire pull smollm2 >/dev/null; then
+  model=smollm2
+  question="What is the capital of France?"
+else
+  echo "going on with the embedded model, which solves word problems" >&2
+  model=embedded
+  question="Sam collected 28 stickers. Rosa has three times as many stickers as Sam. Ivan has 6 less than Rosa. How many stickers do the three of them have?"
+fi
+printf '\n%s\n' "$question"
+build/quire generate $model "$question"
+cat <<EOT
 
 Next:
-  build/quire chat                            talk to the embedded model
-  build/quire generate DIR "Once upon a time"
-                                              run a Hugging Face checkpoint as it is
-  build/quire doctor                          what this machine and build can do
-  build/quire --help                          everything else
+  build/quire chat $model      talk with it
+  build/quire serve $model     serve it, and a page to chat at http://127.0.0.1:8000
+  build/quire --help             everything else
 EOT

@@ -12,7 +12,7 @@ namespace quire {
 using LoadProgress = std::function<void(int num_done, int num_layers)>;
 
 struct EngineConfig {
-  std::string model;      // a Hugging Face directory, a GGUF file, or "ORG/NAME"; empty: embedded
+  std::string model;  // a Hugging Face directory, a GGUF file, a model's name; empty: "embedded"
   std::string tokenizer;  // a directory or "ORG/NAME", found in the hub's cache; empty: the model's
   std::string chat_template;  // a file with a Jinja template; empty: the model's own
   bool allow_special_tokens_in_messages = false;  // lets chat messages hold control tokens

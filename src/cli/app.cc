@@ -110,13 +110,14 @@ Command root_command() {
   root.summary = "Quire serves large language models from one native binary.";
   root.example =
       "  quire generate                 the embedded model solves a word problem\n"
-      "  quire chat DIR                 talk with a Hugging Face checkpoint\n"
+      "  quire pull smollm2             download a small model\n"
+      "  quire chat smollm2             talk with it\n"
       "  quire help bench latency       what a command does, and its flags";
-  root.subcommands = {generate_command(),  chat_command(),       serve_command(),
-                      tokenize_command(),  detokenize_command(), template_command(),
-                      bench_command(),     eval_command(),       tune_command(),
-                      pull_command(),      quantize_command(),   doctor_command(),
-                      completion_command()};
+  root.subcommands = {generate_command(), chat_command(),       serve_command(),
+                      tokenize_command(), detokenize_command(), template_command(),
+                      bench_command(),    eval_command(),       tune_command(),
+                      pull_command(),     list_command(),       rm_command(),
+                      quantize_command(), doctor_command(),     completion_command()};
   add_log_flags(root);
   return root;
 }

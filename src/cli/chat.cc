@@ -349,7 +349,12 @@ Status report_drafts(const EngineConfig& config) {
   return {};
 }
 
-Result<int> run(const Options& options) {
+Result<int> run(Options& options) {
+  if (options.engine.model.empty()) {
+    DefaultModel chosen = default_model();
+    print_stderr("{}\n", chosen.note);
+    options.engine.model = std::move(chosen.model);
+  }
   QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   QUIRE_RETURN_IF_ERROR(check_chat_template(*engine, options.system));
   QUIRE_RETURN_IF_ERROR(report_drafts(options.engine));
@@ -364,7 +369,7 @@ Command chat_command() {
   command.name = "chat";
   command.summary = "Chat with a model in the terminal";
   command.example =
-      "  quire chat\n"
+      "  quire chat smollm2\n"
       "  quire chat ~/models/llama-instruct --system 'Answer in one sentence.'";
   command.flags.begin_group("Conversation");
   command.flags.text("--system", "TEXT", &options->system,

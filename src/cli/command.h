@@ -66,6 +66,8 @@ Command bench_serve_command();
 Command bench_attention_command();
 Command eval_command();
 Command pull_command();
+Command list_command();
+Command rm_command();
 Command quantize_command();
 Command doctor_command();
 Command tune_command();

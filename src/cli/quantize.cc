@@ -246,7 +246,7 @@ Command quantize_command() {
   flags.begin_group("Quantization");
   flags.directory("--model", &state->engine.model,
                   "A Hugging Face directory in BF16, F16 or F32, or the name of one in the hub's "
-                  "cache (see quire pull); without it, the embedded model");
+                  "cache (see quire pull); without it, or as embedded, the embedded model");
   flags.choice("--to", target_names(), &state->to, "Target (required)", target_synonyms());
   flags.text("--out", "PATH", &state->out,
              "The file, or with w4a16 the directory, to write (required)");

@@ -471,7 +471,14 @@ Command serve_command() {
   add_serve_flags(command.flags, options.get());
   command.positional = model_argument(&options->engine);
   command.check = [options](Complaints& complaints) { check(*options, complaints); };
-  command.run = [options] { return run(*options); };
+  command.run = [options] {
+    if (options->engine.model.empty()) {
+      DefaultModel chosen = default_model();
+      log_info("[server] {}", chosen.note);
+      options->engine.model = std::move(chosen.model);
+    }
+    return run(*options);
+  };
   return command;
 }
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/command.h"
+#include "cli/engine_flags.h"
 #include "cli/input.h"
 #include "cli/output.h"
 #include "cli/unknown_words.h"
@@ -30,8 +31,14 @@ struct Options {
   bool special_tokens = false;      // tokenize: add them; detokenize: leave them out
 };
 
-Result<std::shared_ptr<const Tokenizer>> load_tokenizer(const std::string& directory) {
-  if (!directory.empty()) {
+// `directory` may be a model's name, too. Without one, takes the default model's.
+Result<std::shared_ptr<const Tokenizer>> load_tokenizer(std::string directory) {
+  if (directory.empty()) {
+    DefaultModel chosen = default_model();
+    print_stderr("{}\n", chosen.note);
+    directory = std::move(chosen.model);
+  }
+  if (!is_embedded(directory)) {
     QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,
                            hub::find_model(directory, hub::Needs::kTokenizer));
     if (!is_gguf_file(found.directory)) return Tokenizer::load(found.directory);
@@ -120,11 +127,11 @@ Result<int> run_detokenize(const Options& options) {
 
 void add_source_flags(FlagSet& flags, Options& options, std::string input_help) {
   flags.begin_group("Tokenizer");
-  flags.directory("--tokenizer", &options.tokenizer,
-                  "Directory of tokenizer.json or tokenizer.model, a GGUF file, or the name of a "
-                  "model in the hub's cache; without it, the embedded model");
-  flags.refused("--model",
-                "is not needed here; give the model's directory or GGUF file as --tokenizer DIR");
+  flags.directory(
+      "--tokenizer", &options.tokenizer,
+      "Directory of tokenizer.json or tokenizer.model, a GGUF file, the name of a pulled "
+      "model, or embedded");
+  flags.last().alias = "--model";
   flags.file("--input", &options.input, std::move(input_help));
 }
 
@@ -174,7 +181,7 @@ Result<ChatFormat> load_format(const TemplateOptions& options) {
                            read_file(options.template_file, kMaxTemplateBytes));
     return ChatFormat::from_template(source);
   }
-  if (!options.tokenizer.empty()) {
+  if (!is_embedded(options.tokenizer)) {
     QUIRE_ASSIGN_OR_RETURN(const hub::FoundModel found,
                            hub::find_model(options.tokenizer, hub::Needs::kTokenizer));
     if (!is_gguf_file(found.directory)) return ChatFormat::load(found.directory);
@@ -273,10 +280,9 @@ Command template_command() {
   flags.begin_group("Template");
   flags.directory(
       "--tokenizer", &options->tokenizer,
-      "Directory or GGUF file of a model with a template, or the name of a model in the "
-      "hub's cache; without it, the embedded model");
-  flags.refused("--model",
-                "is not needed here; give the model's directory or GGUF file as --tokenizer DIR");
+      "Directory or GGUF file of a model with a template, or the name of a pulled model; without "
+      "it, the embedded model");
+  flags.last().alias = "--model";
   flags.file("--template", &options->template_file,
              "A file with a template, instead of --tokenizer");
   flags.file("--input", &options->input,

@@ -224,7 +224,7 @@ struct ForeignCommands {
 };
 
 constexpr std::string_view kNoModelStore =
-    "is no command: a model is a folder, or lies in the Hugging Face cache, which quire pull fills";
+    "is no command: quire pull downloads a model, and quire list and quire rm show and remove it";
 
 constexpr ForeignCommands kForeignCommands[] = {
     {{"run"}, "is quire chat MODEL here, or quire generate MODEL PROMPT"},
@@ -247,9 +247,8 @@ constexpr ForeignCommands kForeignCommands[] = {
     {{"collect-env", "info"}, "is quire doctor here"},
     {{"ps"}, "is no command: a running quire serve lists its model at /v1/models"},
     {{"stop"}, "is no command: Ctrl-C or SIGTERM ends quire serve"},
-    {{"list", "ls", "cp", "create"}, kNoModelStore},
-    {{"push", "signin"}, kNoModelStore},
-    {{"rm"}, "is no command: remove the model's folder, mostly in ~/.cache/huggingface/hub"}};
+    {{"ls"}, "is quire list here"},
+    {{"cp", "create", "push", "signin"}, kNoModelStore}};
 
 std::string_view without_dashes(std::string_view word) {
   return word.starts_with("--") ? word.substr(2) : word;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "attn/selection.h"
+#include "engine/model_files.h"
 #include "tensor/dtype.h"
 
 namespace quire {
@@ -81,10 +82,11 @@ Status check_calculated_scales(const EngineConfig& config) {
 }
 
 Status check_tokenizer(const EngineConfig& config) {
-  if (config.tokenizer.empty() || !config.model.empty()) return {};
+  if (config.tokenizer.empty() || !is_embedded(config.model)) return {};
   return invalid_argument(
-      "[tokenizer] tokenizer: must be empty, because `model` is empty: the embedded model has its "
-      "own tokenizer");
+      fmt::format("[tokenizer] tokenizer: must be empty, because `model` is {}: the embedded model "
+                  "has its own tokenizer",
+                  config.model.empty() ? "empty" : config.model));
 }
 
 Status check_step_tokens(int max_num_batched_tokens, int num_drafts) {

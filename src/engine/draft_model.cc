@@ -219,7 +219,7 @@ Result<DrafterFiles> open_embedded_drafter(const EngineConfig& engine,
                                            const DraftModelChoice& choice) {
   const auto drafters = embedded_drafters();
   const auto found = std::ranges::find(drafters, choice.method, &EmbeddedDrafter::method);
-  if (!engine.model.empty() || found == drafters.end()) {
+  if (!is_embedded(engine.model) || found == drafters.end()) {
     return invalid_argument(fmt::format(
         "[engine] `speculative_config`: model; got nothing, expected {}", kWhichDrafter));
   }

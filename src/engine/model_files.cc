@@ -15,6 +15,7 @@
 #include "engine/gguf_files.h"
 #include "engine/node_setup.h"
 #include "hub/cache/model_cache.h"
+#include "hub/cache/model_folder.h"
 #include "model/gguf/gguf_config.h"
 #include "model/gguf/gguf_weights.h"
 #include "tensor/checkpoint.h"
@@ -320,6 +321,9 @@ Result<ModelFiles> open_gguf(const EngineConfig& engine, const fs::path& path) {
   // them.
   if (files.config.embeds) files.embedding = EmbeddingModules{.normalizes = true};
   QUIRE_RETURN_IF_ERROR(check_dtype(engine, files.config));
+  // The metadata has no sampling values either; `quire pull` writes some beside the file.
+  QUIRE_RETURN_IF_ERROR(
+      open_generation_config(path.parent_path() / "generation_config.json", files));
   files.tokenizer_error = open_gguf_tokenizer(engine, gguf, files);
   if (uses_dummy_weights(engine)) {
     QUIRE_ASSIGN_OR_RETURN(files.weights, dummy_weights(engine, files.config.dtype, std::nullopt));
@@ -348,6 +352,17 @@ std::unique_ptr<WeightSource> with_full_names(std::unique_ptr<WeightSource> weig
 }
 
 }  // namespace
+
+bool is_embedded(std::string_view model) {
+  return model.empty() || model == hub::kEmbeddedModel;
+}
+
+fs::path find_gguf_file(const std::string& model) {
+  if (is_gguf_file(model)) return model;
+  std::error_code error;
+  const bool is_path = fs::exists(model, error) || error;
+  return is_path ? fs::path() : hub::local_model_file(model);
+}
 
 bool is_gguf_file(const fs::path& path) {
   if (!is_file(path)) return false;  // to open a FIFO would wait for its writer
@@ -454,8 +469,10 @@ Result<ModelFiles> open_directory(const EngineConfig& engine) {
 }
 
 Result<ModelFiles> open_files(const EngineConfig& engine) {
-  if (engine.model.empty()) return open_embedded(engine);
-  if (is_gguf_file(engine.model)) return open_gguf(engine, engine.model);
+  if (is_embedded(engine.model)) return open_embedded(engine);
+  if (const fs::path gguf = find_gguf_file(engine.model); !gguf.empty()) {
+    return open_gguf(engine, gguf);
+  }
   return open_directory(engine);
 }
 

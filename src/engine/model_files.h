@@ -31,8 +31,14 @@ struct ModelFiles {
   std::unique_ptr<WeightSource> weights;
 };
 
+// Whether `model` means the embedded model: "" or "embedded".
+bool is_embedded(std::string_view model);
+// The GGUF file that `model` means: a path, or the name of a model in the model folder. Empty: it
+// means no GGUF file.
+std::filesystem::path find_gguf_file(const std::string& model);
+
 // Opens engine.model: a directory, which for dummy weights needs only a config.json, a GGUF file,
-// or the name of a model in the hub's cache. If it is empty, opens the embedded model.
+// or the name of a model in the model folder or the hub's cache, or the embedded model.
 Result<ModelFiles> open_model_files(const EngineConfig& engine);
 // As open_model_files, for a report: a tokenizer that cannot be read is tokenizer_error.
 Result<ModelFiles> inspect_model_files(const EngineConfig& engine);

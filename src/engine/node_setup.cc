@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "engine/build_identity.h"
+#include "engine/model_files.h"
 #include "engine/tuned_threads.h"
 #include "kv/cache_dtype.h"
 #include "nodes/node_place.h"
@@ -66,7 +67,9 @@ std::string digest_of(const WeightSource& weights) {
 // A digest of config.json, and of hf_quant_config.json if there is one. A GGUF file begins with its
 // configuration, and the build identifies the embedded model: both give "none".
 Result<std::string> digest_of_config_file(const EngineConfig& config) {
-  if (config.model.empty() || is_gguf_file(config.model)) return std::string("none");
+  if (is_embedded(config.model) || !find_gguf_file(config.model).empty()) {
+    return std::string("none");
+  }
   QUIRE_ASSIGN_OR_RETURN(const ConfigFile found, find_config(config.model, config));
   QUIRE_ASSIGN_OR_RETURN(std::string text, read_file(found.path, kMaxConfigBytes));
   const std::filesystem::path quantization = found.path.parent_path() / "hf_quant_config.json";

@@ -190,10 +190,10 @@ Result<QuantizeSource> open_quantize_source(const std::string& model) {
   EngineConfig engine;
   engine.model = model;
   QuantizeSource source;
-  if (is_gguf_file(model)) return refuse_gguf(model);
-  if (!model.empty()) QUIRE_RETURN_IF_ERROR(check_has_weights(engine));
+  if (const fs::path gguf = find_gguf_file(model); !gguf.empty()) return refuse_gguf(gguf.string());
+  if (!is_embedded(model)) QUIRE_RETURN_IF_ERROR(check_has_weights(engine));
   QUIRE_ASSIGN_OR_RETURN(source.files, open_model_files(engine));
-  if (model.empty()) {
+  if (is_embedded(model)) {
     use_embedded(source);
   } else {
     QUIRE_RETURN_IF_ERROR(open_files(source, engine));

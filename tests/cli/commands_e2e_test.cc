@@ -108,6 +108,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--format", "xml"}, "one of text, json"},
       {{"generate", "mymodel", "Once upon a time"}, "'mymodel' is no model"},
       {{"generate", "mymodel", "--prompt", "Hi"}, "'mymodel' is no model"},
+      {{"generate", "mymodel", "hello"}, "quire pull ORG/NAME or smollm2 downloads one"},
       {{"generate", "--log-level", "loud"}, "debug"},
       {{"tokenize"}, "--text"},
       {{"template"}, "--input"},
@@ -162,7 +163,7 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"imatrix"}, "with --calibration-file TEXT"},
       {{"quantize", "a/b", "out.gguf", "--to", "q4_0", "--out", "x"},
        "got 'out.gguf' as well, expected one MODEL; the target is --to q4_k_m here"},
-      {{"pull", "nope"}, "NAME: got 'nope', expected ORG/NAME"},
+      {{"pull", "nope"}, "NAME: got 'nope', expected smollm2, ORG/NAME"},
       {{"serve", "-ngl", "99"}, "-ngl: is not needed"},
       {{"generate", "--temp", "1"}, "--temp: is --temperature here"},
       {{"serve", "--mem-fraction-static=.8"}, "is --gpu-memory-utilization here"},
@@ -172,16 +173,13 @@ TEST(Usage, MistakesAreOneLineAndExitCode2) {
       {{"generate", "--prompt-logprobs", "1"}, "need --format json"},
       {{"chat", "--logprobs", "1"}, "need --format json"},
       {{"bench", "latency", "--json", "/no/such/x.json"}, "in a folder that exists"},
-      {{"tokenize", "--model", "m", "--text", "a"}, "--tokenizer DIR"},
-      {{"detokenize", "--model", "m", "--ids", "1"}, "--tokenizer DIR"},
-      {{"template", "--model", "m", "--input", "-"}, "--tokenizer DIR"},
       {{"template", "a", "--tokenizer", "b", "--input", "-"}, "MODEL: got a and --tokenizer b"},
       {{"detokenize", "--ids", "1", "--text", "2"}, "--ids: got '1' and '2', expected one of them"},
       {{"bench", "serve", "throughput"}, "got 'throughput', expected flags only"},
       {{"tune", "m", "--num-heads", "8"}, "together"},
       {{"tune", "m", "--num-heads", "8", "--num-kv-heads", "8", "--head-dim", "64"},
        "expected a model or --num-heads, not both"},
-      {{"pull"}, "expected NAME: ORG/NAME or ORG/NAME@REVISION"},
+      {{"pull"}, "expected NAME: smollm2; ORG/NAME or ORG/NAME@REVISION"},
       {{"quantize", "--to", "q8_0"}, "expected --out PATH"},
       {{"quantize", "--to", "q8_0", "--out", "-"},
        "--out: got - (standard output), expected a path"},
@@ -275,7 +273,7 @@ TEST(Usage, MissingFilesAreExitCode1) {
   EXPECT_EQ(gguf.exit_code, 1);
   EXPECT_THAT(gguf.err, AllOf(HasSubstr("the file no-such.gguf does not exist"),
                               Not(HasSubstr("`quire pull"))));
-  EXPECT_THAT(run_quire({"chat", "nope"}).err, HasSubstr("`quire pull ORG/NAME` downloads"));
+  EXPECT_THAT(run_quire({"chat", "nope"}).err, HasSubstr("`quire pull ORG/NAME` one of the hub"));
   const SpawnResult input = run_quire({"generate", "--input", "/no/such.jsonl"});
   EXPECT_EQ(input.exit_code, 1);
   EXPECT_THAT(input.err, HasSubstr("/no/such.jsonl"));
@@ -339,9 +337,8 @@ TEST(Embedded, WordsAndPipesAreMessages) {
   EXPECT_THAT(chat.out, Not(AnyOf(IsEmpty(), StartsWith("\n"))));
   const SpawnResult words = run_quire(with({"generate", question}));
   EXPECT_EQ(words.out, chat.out);
-  EXPECT_THAT(words.err, HasSubstr("no model is named: the embedded quire-abacus answers\n"));
-  EXPECT_THAT(chat.err, Not(HasSubstr("no model is named")));
-  EXPECT_EQ(run_quire(with({"generate", "What", "is", "3+4?"})).out, chat.out);
+  EXPECT_THAT(words.err, HasSubstr("no model is named: using the embedded one"));
+  EXPECT_EQ(run_quire(with({"generate", "embedded", "What", "is", "3+4?"})).out, chat.out);
   EXPECT_EQ(run_quire(with({"generate"}), {.input = question + "\n"}).out, chat.out);
   // A prompt leaves standard input alone.
   EXPECT_EQ(run_quire(with({"generate", question}), {.input = "other\n"}).out, chat.out);
@@ -429,7 +426,7 @@ TEST(Streams, OutputThatIsLostIsAnError) {
        std::vector<std::vector<std::string>>{{"--version"},
                                              {"chat", "--help"},
                                              {"completion", "bash"},
-                                             {"tokenize", "--text", "a"}}) {
+                                             {"tokenize", "--model", "embedded", "--text", "a"}}) {
     const SpawnResult result = run_quire(words, {.out_file = "/dev/full"});
     EXPECT_EQ(result.exit_code, 1) << words[0];
     EXPECT_EQ(result.err,
@@ -759,7 +756,7 @@ TEST(Embedded, TheAnswerStandsOut) {
   std::vector<std::string> chatty = arguments;
   chatty.insert(chatty.end(), {"--log-level", "info"});
   EXPECT_THAT(run_quire(chatty).err, AllOf(HasSubstr(" I [memory]"), HasSubstr(" I [engine]")));
-  EXPECT_EQ(run_quire({"chat"}, {.input = ""}).err, "");
+  EXPECT_EQ(run_quire({"chat", "embedded"}, {.input = ""}).err, "");
 }
 
 TEST(Embedded, TheLogDoesNotLamentAMissingGpu) {

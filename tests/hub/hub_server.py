@@ -213,14 +213,16 @@ class Server(ThreadingHTTPServer):
 class Hub:
     """Serves from `with` to its end."""
 
+    handler: type[Handler] = Handler
+
     def __init__(self, certificate: str | None = None) -> None:
         self.models: dict[tuple[str, str], Model] = {}
         self.faults: dict[str, list[Fault]] = {}  # by file name, or "list"; each is used once
         self.requests: list[Request] = []
         self.blobs: dict[str, bytes] = {}
         self.lock = threading.Lock()
-        handler = type("HubHandler", (Handler,), {"hub": self})
-        self._server = Server(("127.0.0.1", 0), handler)
+        self.handler_class = type("HubHandler", (self.handler,), {"hub": self})
+        self._server = Server(("127.0.0.1", 0), self.handler_class)
         scheme = "http"
         if certificate is not None:
             scheme = "https"

@@ -381,7 +381,7 @@ class Refusals(PullTest):
         for name in ("../x", "/etc", "a/b/c", "https://huggingface.co/a/b", "a/b:Q4", "a/b@../c", "a/b@"):
             done = self.run_quire("pull", name)
             self.assertEqual(done.returncode, 2)
-            self.assertIn(f"got '{name}', expected ORG/NAME or ORG/NAME@REVISION", done.stderr)
+            self.assertIn(f"got '{name}', expected smollm2, ORG/NAME or ORG/NAME@REVISION", done.stderr)
 
     def test_weights_in_other_formats(self) -> None:
         config = {CONFIG: b"{}"}

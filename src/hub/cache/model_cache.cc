@@ -8,6 +8,8 @@
 #include "base/ascii.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "hub/cache/model_folder.h"
+#include "hub/cache/named_models.h"
 #include "tensor/checkpoint.h"
 
 namespace quire::hub {
@@ -18,17 +20,7 @@ namespace fs = std::filesystem;
 constexpr size_t kMaxNameBytes = 96;  // of one part, as on the hub
 constexpr size_t kMaxRevisionBytes = 255;
 constexpr size_t kMaxRefBytes = 256;
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
-// Replaces a leading ~, which a shell leaves in place behind "=" in some settings.
-fs::path expanded(const std::string& path) {
-  if (path == "~" || path.starts_with("~/")) return fs::path(variable("HOME") + path.substr(1));
-  return path;
-}
+constexpr std::string_view kFolderStart = "models--";
 
 // The hub's rules for an organization or a model: letters, digits, '-', '_' and '.', neither first
 // nor last '-' or '.', and neither "--" nor "..".
@@ -67,7 +59,7 @@ std::vector<std::string> entries(const fs::path& folder) {
 }
 
 std::string folder_name(std::string_view repository) {
-  std::string name = "models--";
+  std::string name(kFolderStart);
   for (const char c : repository) name += c == '/' ? std::string("--") : std::string(1, c);
   return name;
 }
@@ -77,28 +69,39 @@ std::string_view setting(Needs needs) {
   return needs == Needs::kTokenizer ? "[tokenizer] tokenizer" : "[model] model";
 }
 
+// The repository of a model's folder; empty: it is none. A name has no "--" but for its one slash.
+std::string repository_of(std::string_view folder) {
+  if (!folder.starts_with(kFolderStart)) return "";
+  std::string name(folder.substr(kFolderStart.size()));
+  const size_t slash = name.find("--");
+  if (slash != std::string::npos) name.replace(slash, 2, "/");
+  return parse_model_name(name) ? name : "";
+}
+
 // A model of the cache whose name differs in case only; empty if there is none.
 std::string name_in_other_case(const ModelName& name, const fs::path& cache) {
   const std::string wanted = folder_name(name.repository);
   for (const std::string& folder : entries(cache)) {
     if (!equals_ignoring_case(folder, wanted)) continue;
-    const size_t slash = name.repository.find('/');
-    std::string found = folder.substr(std::string_view("models--").size());
-    if (slash != std::string::npos) found.replace(slash, 2, "/");
-    return found;
+    return repository_of(folder);
   }
   return "";
 }
 
 Status not_in_cache(const ModelName& name, const fs::path& cache, Needs needs) {
   const std::string other = name_in_other_case(name, cache);
-  const bool has_org = name.repository.find('/') != std::string::npos;
+  const std::string_view repository = name.repository;
+  const bool can_be_pulled =
+      repository.find('/') != std::string::npos || find_named_model(name.text()) != nullptr;
+  const Result<fs::path> models = models_directory();
   return not_found(fmt::format(
-      "{}: {} is neither a directory nor a model in the hub's cache, {}{}; `quire pull {}` "
+      "{}: {} is neither a directory nor a model in the hub's cache, {}{}{}; `quire pull {}` "
       "downloads {}",
       setting(needs), name.text(), cache.string(),
-      other.empty() ? "" : fmt::format(", which has {}", other), has_org ? name.text() : "ORG/NAME",
-      has_org ? "it" : "a model by its full name"));
+      other.empty() ? "" : fmt::format(", which has {}", other),
+      models.ok() ? fmt::format(", or in the model folder, {}", models->string()) : "",
+      can_be_pulled ? name.text() : kDefaultModel,
+      can_be_pulled ? "it" : "a small model, and `quire pull ORG/NAME` one of the hub"));
 }
 
 // The branches and tags that the cache has, such as "main" and "refs/pr/1".
@@ -172,6 +175,16 @@ std::string listed(const std::vector<std::string>& names) {
 
 }  // namespace
 
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+fs::path expanded(const std::string& path) {
+  if (path == "~" || path.starts_with("~/")) return fs::path(variable("HOME") + path.substr(1));
+  return path;
+}
+
 std::string ModelName::text() const {
   return revision == kMainRevision ? repository : repository + "@" + revision;
 }
@@ -223,6 +236,7 @@ fs::path model_folder(const fs::path& cache, const ModelName& name) {
 Result<FoundModel> find_model(const std::string& model, Needs needs) {
   QUIRE_ASSIGN_OR_RETURN(const bool is_path, path_exists(model));
   if (is_path) return FoundModel{model, ""};
+  if (const fs::path file = local_model_file(model); !file.empty()) return FoundModel{file, model};
   if (model.ends_with(".gguf")) {
     return not_found(fmt::format(
         "{}: the file {} does not exist; expected the path of a GGUF file, which quire pull does "
@@ -241,6 +255,17 @@ Result<FoundModel> find_model(const std::string& model, Needs needs) {
   QUIRE_ASSIGN_OR_RETURN(const fs::path cache, cache_directory());
   QUIRE_ASSIGN_OR_RETURN(const fs::path snapshot, find_in_cache(*name, cache, needs));
   return FoundModel{snapshot, name->repository};
+}
+
+std::vector<CachedModel> list_cached_models(const fs::path& cache) {
+  std::vector<CachedModel> models;
+  for (const std::string& folder : entries(cache)) {
+    const std::string repository = repository_of(folder);
+    std::error_code error;
+    if (repository.empty() || !fs::is_directory(cache / folder, error)) continue;
+    models.push_back({repository, cache / folder});
+  }
+  return models;
 }
 
 Result<fs::path> find_in_cache(const ModelName& name, const fs::path& cache, Needs needs) {

@@ -1,5 +1,5 @@
-// Finds models by name in the cache that huggingface_hub and `quire pull` share. Reads the file
-// system only. A model's folder in the cache:
+// Finds models by name: in the model folder (model_folder.h), and in the cache that huggingface_hub
+// and `quire pull` share. Reads the file system only. A model's folder in the cache:
 //   models--ORG--NAME/blobs/HASH            the content of a file
 //                     refs/REVISION         the commit of a branch or tag
 //                     snapshots/COMMIT/FILE a link to a blob
@@ -16,6 +16,14 @@
 namespace quire::hub {
 
 inline constexpr std::string_view kMainRevision = "main";
+
+// Names the model in the binary, also where a file or folder is called so.
+inline constexpr std::string_view kEmbeddedModel = "embedded";
+
+// An environment variable; empty: it is not set.
+std::string variable(const char* name);
+// Replaces a leading ~, which a shell leaves in place behind "=" in some settings.
+std::filesystem::path expanded(const std::string& path);
 
 // A model on the hub: "ORG/NAME" or "NAME", and a branch, tag or commit of it.
 struct ModelName {
@@ -44,18 +52,25 @@ std::filesystem::path model_folder(const std::filesystem::path& cache, const Mod
 enum class Needs { kTokenizer, kConfig, kWeights };
 
 struct FoundModel {
-  std::filesystem::path directory;
-  std::string name;  // "ORG/NAME"; empty if the user gave a path
+  std::filesystem::path directory;  // or a file
+  std::string name;                 // "ORG/NAME" or "NAME"; empty if the user gave a path
 };
 
-// Returns the path itself if there is a file or folder of this name, and otherwise the snapshot in
-// the cache, with all files that `needs` names. The error distinguishes a path that does not exist,
-// a model that is not in the cache, and one that is there in part, and names the command that
-// downloads it.
+// Returns the path itself if there is a file or folder of this name. Otherwise returns the GGUF
+// file of a model in the model folder, or the snapshot in the cache, with all files that `needs`
+// names. The error distinguishes a path that does not exist, a model that is not in the cache, and
+// one that is there in part, and names the command that downloads it.
 Result<FoundModel> find_model(const std::string& model, Needs needs);
 
 // The same for a name only, in this cache.
 Result<std::filesystem::path> find_in_cache(const ModelName& name,
                                             const std::filesystem::path& cache, Needs needs);
+
+// A model's folder in the cache.
+struct CachedModel {
+  std::string repository;
+  std::filesystem::path directory;
+};
+std::vector<CachedModel> list_cached_models(const std::filesystem::path& cache);
 
 }  // namespace quire::hub

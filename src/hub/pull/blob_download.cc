@@ -1,9 +1,7 @@
 #include "hub/pull/blob_download.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <openssl/evp.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,70 +17,12 @@
 
 #include "base/check.h"
 #include "base/digest.h"
+#include "hub/pull/local_files.h"
 
 namespace quire::hub {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr mode_t kFileMode = 0666;  // reduced by the umask
-
-// An open file, closed at the end of the scope.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
-// Follows no link, so that a cache that others may write leads to no file outside it.
-Result<Descriptor> open_for_update(const fs::path& path) {
-  Descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
-  if (file.get() < 0) return write_error(path, errno);
-  return file;
-}
-
-// Whether the path still names the open file: another program may have deleted it.
-bool is_at(const Descriptor& file, const fs::path& path) {
-  struct stat opened = {};
-  struct stat named = {};
-  return ::fstat(file.get(), &opened) == 0 && ::stat(path.c_str(), &named) == 0 &&
-         opened.st_ino == named.st_ino && opened.st_dev == named.st_dev;
-}
-
-// Waits for the lock of a blob, which closing the file releases.
-Result<Descriptor> lock_blob(const fs::path& path, const PullState& state, std::string_view file) {
-  constexpr std::chrono::milliseconds kPause{100};
-  for (bool is_first = true;; is_first = false) {
-    QUIRE_ASSIGN_OR_RETURN(Descriptor lock, open_for_update(path));
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
-      if (is_at(lock, path)) return lock;
-      continue;
-    }
-    const int error = errno;
-    if (error != EWOULDBLOCK && error != EINTR) {
-      return unavailable(
-          fmt::format("[hub] {} cannot be locked: {}; expected a file system with locks "
-                      "(HF_HUB_CACHE names the "
-                      "cache's folder)",
-                      path.string(), std::strerror(error)));
-    }
-    if (is_first) state.note(fmt::format("waiting for another download of {}", file));
-    wait_interruptibly(kPause, state.interrupted);
-    if (state.interrupted()) return cancelled("[hub] interrupted");
-  }
-}
 
 // The hash that names a blob: SHA-256 of a large file, and of a small one git's SHA-1, which begins
 // with the file's size.
@@ -135,14 +75,14 @@ class PartialBlob : public Receiver {
   // Hashes the bytes that an earlier download left, which bytes_in_cache() has counted.
   Status resume(const std::function<bool()>& interrupted) {
     struct stat info = {};
-    if (::fstat(descriptor_.get(), &info) != 0) return write_error(path_, errno);
+    if (::fstat(descriptor_.get(), &info) != 0) return write_error(path_, kCacheVariable, errno);
     if (info.st_size > file_.size) return truncate();
     std::vector<char> buffer(size_t{1} << 20);
     while (size_ < info.st_size) {
       if (interrupted()) return cancelled("[hub] interrupted");
       const ssize_t got = ::pread(descriptor_.get(), buffer.data(), buffer.size(), size_);
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return write_error(path_, got < 0 ? errno : EIO);
+      if (got <= 0) return write_error(path_, kCacheVariable, got < 0 ? errno : EIO);
       hash_.add({buffer.data(), static_cast<size_t>(got)});
       size_ += got;
     }
@@ -172,7 +112,7 @@ class PartialBlob : public Receiver {
     while (!bytes.empty()) {
       const ssize_t num = ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), size_);
       if (num < 0 && errno == EINTR) continue;
-      if (num < 0) return write_error(path_, errno);
+      if (num < 0) return write_error(path_, kCacheVariable, errno);
       size_ += num;
       num_bytes_ += num;
       bytes.remove_prefix(static_cast<size_t>(num));
@@ -195,7 +135,7 @@ class PartialBlob : public Receiver {
   // later runs trust a blob with a name.
   Status finish(const fs::path& blob) {
     if (::fdatasync(descriptor_.get()) != 0 || ::rename(path_.c_str(), blob.c_str()) != 0) {
-      return write_error(blob, errno);
+      return write_error(blob, kCacheVariable, errno);
     }
     return {};
   }
@@ -207,7 +147,8 @@ class PartialBlob : public Receiver {
 
  private:
   Status truncate() {
-    return ::ftruncate(descriptor_.get(), 0) == 0 ? Status() : write_error(path_, errno);
+    return ::ftruncate(descriptor_.get(), 0) == 0 ? Status()
+                                                  : write_error(path_, kCacheVariable, errno);
   }
 
   const RepositoryFile& file_;
@@ -245,18 +186,6 @@ Status complete(HubClient& client, std::string_view commit, const RepositoryFile
 
 }  // namespace
 
-Status write_error(const fs::path& path, int error_number) {
-  if (error_number == ENOSPC || error_number == EDQUOT) {
-    return unavailable(fmt::format(
-        "[hub] the disk is full: cannot write {}; free some space and run the same command again "
-        "(it continues), or set HF_HUB_CACHE to a folder on another disk",
-        path.string()));
-  }
-  return unavailable(
-      fmt::format("[hub] cannot write {}: {} (HF_HUB_CACHE names the cache's folder)",
-                  path.string(), std::strerror(error_number)));
-}
-
 int64_t bytes_in_cache(const RepositoryFile& file, const BlobFolders& folders) {
   const fs::path blob = folders.blobs / file.hash;
   if (has_blob(file, blob)) return file.size;
@@ -269,10 +198,10 @@ Status download_blob(HubClient& client, std::string_view commit, const Repositor
   const fs::path path = folders.blobs / file.hash;
   if (has_blob(file, path)) return {};
   const PullState& state = client.state();
-  QUIRE_ASSIGN_OR_RETURN(const Descriptor lock,
-                         lock_blob(folders.locks / (file.hash + ".lock"), state, file.name));
+  QUIRE_ASSIGN_OR_RETURN(const Descriptor lock, lock_file(folders.locks / (file.hash + ".lock"),
+                                                          kCacheVariable, state, file.name));
   if (has_blob(file, path)) return {};
-  QUIRE_ASSIGN_OR_RETURN(Descriptor partial, open_for_update(partial_path(path)));
+  QUIRE_ASSIGN_OR_RETURN(Descriptor partial, open_for_update(partial_path(path), kCacheVariable));
   PartialBlob blob(file, partial_path(path), std::move(partial), num_bytes);
   QUIRE_RETURN_IF_ERROR(blob.resume(state.interrupted));
   const bool was_resumed = blob.size() > 0;

@@ -30,7 +30,4 @@ int64_t bytes_in_cache(const RepositoryFile& file, const BlobFolders& folders);
 Status download_blob(HubClient& client, std::string_view commit, const RepositoryFile& file,
                      const BlobFolders& folders, std::atomic<int64_t>& num_bytes);
 
-// "cannot write PATH: …", with the remedy for a full disk.
-Status write_error(const std::filesystem::path& path, int error_number);
-
 }  // namespace quire::hub

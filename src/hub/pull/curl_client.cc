@@ -35,6 +35,11 @@ struct CurlApi {
   decltype(curl_easy_strerror)* easy_strerror = nullptr;
   decltype(curl_slist_append)* slist_append = nullptr;
   decltype(curl_slist_free_all)* slist_free_all = nullptr;
+  decltype(curl_url)* url = nullptr;
+  decltype(curl_url_cleanup)* url_cleanup = nullptr;
+  decltype(curl_url_get)* url_get = nullptr;
+  decltype(curl_url_set)* url_set = nullptr;
+  decltype(curl_free)* free = nullptr;
 };
 
 Result<CurlApi> load_api() {
@@ -56,6 +61,11 @@ Result<CurlApi> load_api() {
   QUIRE_RETURN_IF_ERROR(library->find("curl_easy_strerror", api.easy_strerror));
   QUIRE_RETURN_IF_ERROR(library->find("curl_slist_append", api.slist_append));
   QUIRE_RETURN_IF_ERROR(library->find("curl_slist_free_all", api.slist_free_all));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_url", api.url));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_url_cleanup", api.url_cleanup));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_url_get", api.url_get));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_url_set", api.url_set));
+  QUIRE_RETURN_IF_ERROR(library->find("curl_free", api.free));
   if (api.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
     return unavailable("[hub] libcurl cannot start");
   }
@@ -116,7 +126,13 @@ struct Transfer {
     reply.status = static_cast<int>(code);
   }
 
-  Status begin() { return std::exchange(has_begun, true) ? Status() : receiver.begin(reply); }
+  Status begin() {
+    if (std::exchange(has_begun, true)) return {};
+    const char* url = nullptr;
+    api.easy_getinfo(handle, CURLINFO_EFFECTIVE_URL, &url);
+    if (url != nullptr) reply.url = url;
+    return receiver.begin(reply);
+  }
 
   Status receive(std::string_view bytes) {
     read_status();
@@ -157,19 +173,54 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<Transfer*>(user)->interrupted() ? 1 : 0;
 }
 
+// Without the user and password, which no error may show.
 std::string host_of(std::string_view url) {
   const size_t begin = url.find("://");
   const std::string_view rest = begin == std::string_view::npos ? url : url.substr(begin + 3);
-  return std::string(rest.substr(0, rest.find('/')));
+  const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
+  return std::string(authority.substr(authority.rfind('@') + 1));
 }
+
+// A parsed URL.
+class Url {
+ public:
+  explicit Url(const CurlApi& api) : api_(api), handle_(api.url()) {}
+  ~Url() { api_.url_cleanup(handle_); }
+  Url(const Url&) = delete;
+  Url& operator=(const Url&) = delete;
+
+  // A URL that is set twice is read as a reference on the first.
+  bool set(CURLUPart part, const std::string& text) {
+    return handle_ != nullptr && api_.url_set(handle_, part, text.c_str(), 0) == CURLUE_OK;
+  }
+  // Empty: the URL does not have it.
+  std::string get(CURLUPart part) const {
+    char* text = nullptr;
+    const unsigned int flags = part == CURLUPART_PORT ? CURLU_DEFAULT_PORT : 0;
+    if (handle_ == nullptr || api_.url_get(handle_, part, &text, flags) != CURLUE_OK) return "";
+    std::string copy = text;
+    api_.free(text);
+    return copy;
+  }
+  bool has_origin_of(const Url& other) const {
+    return get(CURLUPART_SCHEME) == other.get(CURLUPART_SCHEME) &&
+           equals_ignoring_case(get(CURLUPART_HOST), other.get(CURLUPART_HOST)) &&
+           get(CURLUPART_PORT) == other.get(CURLUPART_PORT);
+  }
+
+ private:
+  const CurlApi& api_;
+  CURLU* handle_;
+};
 
 struct Failure {
   Status status;
   bool may_retry = false;
 };
 
-// `detail` is libcurl's own text.
-Failure failure_of(CURLcode code, const std::string& url, const std::string& detail) {
+// `detail` is libcurl's own text, and `variable` gives the server's address.
+Failure failure_of(CURLcode code, const std::string& url, std::string_view variable,
+                   const std::string& detail) {
   switch (code) {
     case CURLE_ABORTED_BY_CALLBACK:
       return {cancelled("[hub] interrupted")};
@@ -181,8 +232,8 @@ Failure failure_of(CURLcode code, const std::string& url, const std::string& det
     case CURLE_COULDNT_CONNECT:
       return {
           unavailable(fmt::format("[hub] {} cannot be reached: {}; check the network, the proxy "
-                                  "(https_proxy) and HF_ENDPOINT",
-                                  host_of(url), detail)),
+                                  "(https_proxy) and {}",
+                                  host_of(url), detail, variable)),
           true};
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
@@ -203,8 +254,8 @@ Failure failure_of(CURLcode code, const std::string& url, const std::string& det
           unavailable(fmt::format("[hub] the connection to {} was lost: {}", host_of(url), detail)),
           true};
     case CURLE_TOO_MANY_REDIRECTS:
-      return {unavailable(fmt::format("[hub] {} redirects more than {} times; check HF_ENDPOINT",
-                                      host_of(url), kMaxRedirects))};
+      return {unavailable(fmt::format("[hub] {} redirects more than {} times; check {}",
+                                      host_of(url), kMaxRedirects, variable))};
     default:
       return {
           unavailable(fmt::format("[hub] the download from {} failed: {}", host_of(url), detail))};
@@ -215,17 +266,13 @@ Failure failure_of(CURLcode code, const std::string& url, const std::string& det
 
 struct CurlClient::State {
   const CurlApi& api;
-  std::string user_agent;
-  std::function<bool()> interrupted;
-  std::string certificates;
+  CurlSettings settings;
   CURL* handle;
 
-  State(const CurlApi& curl, std::string agent, std::function<bool()> stop)
-      : api(curl),
-        user_agent(std::move(agent)),
-        interrupted(std::move(stop)),
-        certificates(certificate_file()),
-        handle(curl.easy_init()) {}
+  State(const CurlApi& curl, CurlSettings chosen)
+      : api(curl), settings(std::move(chosen)), handle(curl.easy_init()) {
+    if (settings.certificates.empty()) settings.certificates = certificate_file();
+  }
   ~State() {
     if (handle != nullptr) api.easy_cleanup(handle);
   }
@@ -239,7 +286,7 @@ struct CurlClient::State {
 
   // The options that no request changes.
   void set_up() const {
-    set(CURLOPT_USERAGENT, user_agent.c_str());
+    set(CURLOPT_USERAGENT, settings.user_agent.c_str());
     set(CURLOPT_NOSIGNAL, 1L);  // other threads run
     set(CURLOPT_FOLLOWLOCATION, 1L);
     set(CURLOPT_MAXREDIRS, kMaxRedirects);
@@ -251,7 +298,9 @@ struct CurlClient::State {
     set(CURLOPT_XFERINFOFUNCTION, &on_progress);
     set(CURLOPT_HEADERFUNCTION, &on_header);
     set(CURLOPT_WRITEFUNCTION, &on_body);
-    if (!certificates.empty()) set(CURLOPT_CAINFO, certificates.c_str());
+    if (!settings.certificates.empty()) {
+      set(CURLOPT_CAINFO, settings.certificates.c_str());
+    }
   }
 };
 
@@ -259,10 +308,10 @@ CurlClient::CurlClient(std::unique_ptr<State> state) : state_(std::move(state)) 
 CurlClient::CurlClient(CurlClient&&) noexcept = default;
 CurlClient::~CurlClient() = default;
 
-Result<CurlClient> CurlClient::create(std::string user_agent, std::function<bool()> interrupted) {
+Result<CurlClient> CurlClient::create(CurlSettings settings) {
   const Result<CurlApi>& api = curl_api();
   if (!api.ok()) return api.status();
-  auto state = std::make_unique<State>(*api, std::move(user_agent), std::move(interrupted));
+  auto state = std::make_unique<State>(*api, std::move(settings));
   if (state->handle == nullptr) return out_of_memory();
   // An older libcurl would ignore the option that keeps redirects from leading to other schemes.
   if (api->easy_setopt(state->handle, CURLOPT_REDIR_PROTOCOLS_STR, "https") != CURLE_OK) {
@@ -274,13 +323,16 @@ Result<CurlClient> CurlClient::create(std::string user_agent, std::function<bool
 
 Reply CurlClient::get(const Get& request, Receiver& receiver) {
   const State& state = *state_;
-  Transfer transfer{state.api, state.handle, receiver, state.interrupted};
+  Transfer transfer{state.api, state.handle, receiver, state.settings.interrupted};
   std::array<char, CURL_ERROR_SIZE> detail = {};
   const std::string range = fmt::format("{}-", request.offset);
   // libcurl drops an Authorization header when a redirect leads to another host, port or scheme.
   curl_slist* headers = nullptr;
   if (!request.token.empty()) {
     headers = state.api.slist_append(headers, ("Authorization: Bearer " + request.token).c_str());
+  }
+  if (!request.accept.empty()) {
+    headers = state.api.slist_append(headers, ("Accept: " + request.accept).c_str());
   }
   // A redirect must not lead from an encrypted connection to a plain one, or to files.
   const char* schemes = request.url.starts_with("https:") ? "https" : "http,https";
@@ -304,11 +356,35 @@ Reply CurlClient::get(const Get& request, Receiver& receiver) {
   if (code == CURLE_OK && transfer.reply.is_content()) transfer.reply.failure = transfer.begin();
   if (code != CURLE_OK && transfer.reply.failure.ok()) {
     const std::string text = detail[0] != '\0' ? detail.data() : state.api.easy_strerror(code);
-    const Failure failure = failure_of(code, request.url, one_line(text));
+    const Failure failure =
+        failure_of(code, request.url, state.settings.address_variable, one_line(text));
     transfer.reply.failure = failure.status;
     transfer.reply.may_retry = failure.may_retry;
   }
   return std::move(transfer.reply);
+}
+
+Result<std::string> resolve_url(const std::string& base, const std::string& reference,
+                                const std::string& origin) {
+  const Result<CurlApi>& api = curl_api();
+  if (!api.ok()) return api.status();
+  Url url(*api);
+  const bool is_valid = url.set(CURLUPART_URL, base) && url.set(CURLUPART_URL, reference);
+  const std::string scheme = url.get(CURLUPART_SCHEME);
+  const bool is_safe = scheme == "https" || (scheme == "http" && !base.starts_with("https:"));
+  if (!is_valid || !is_safe) {
+    return invalid_argument(
+        fmt::format("[hub] {} names a file at '{}'; expected an address with {}", host_of(base),
+                    clipped(reference), base.starts_with("https:") ? "https" : "http or https"));
+  }
+  Url given(*api);
+  if (given.set(CURLUPART_URL, origin) && given.has_origin_of(url)) {
+    for (const CURLUPart part : {CURLUPART_USER, CURLUPART_PASSWORD}) {
+      const std::string text = given.get(part);
+      if (!text.empty()) url.set(part, text);
+    }
+  }
+  return url.get(CURLUPART_URL);
 }
 
 }  // namespace quire::hub

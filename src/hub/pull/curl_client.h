@@ -19,6 +19,7 @@ struct Reply {
   int retry_after_s = 0;    // Retry-After; 0: not given
   std::string error_code;   // X-Error-Code, such as "GatedRepo"
   std::string error_text;   // X-Error-Message, clipped
+  std::string url;          // of content, after redirects
 
   Status failure;          // of the connection or the receiver; ok: the response is complete
   bool may_retry = false;  // the failure is the connection's, and may be temporary
@@ -42,15 +43,23 @@ class Receiver {
 
 struct Get {
   std::string url;
-  std::string token;   // sent to the URL's host and port only, not to those it redirects to
-  int64_t offset = 0;  // asks for the bytes from here on
+  std::string token = {};   // sent to the URL's host and port only, not to those it redirects to
+  int64_t offset = 0;       // asks for the bytes from here on
+  std::string accept = {};  // media types; empty: any
+};
+
+struct CurlSettings {
+  std::string user_agent;
+  std::function<bool()> interrupted;                  // transfers end soon after this returns true
+  std::string_view address_variable = "HF_ENDPOINT";  // gives the server's address; for errors
+  std::string certificates = {};  // a file of authorities; empty: SSL_CERT_FILE or libcurl's own
 };
 
 // Keeps connections open between requests. Not thread-safe: one per thread.
 class CurlClient {
  public:
-  // Fails if libcurl is missing. The transfers end soon after `interrupted` returns true.
-  static Result<CurlClient> create(std::string user_agent, std::function<bool()> interrupted);
+  // Fails if libcurl is missing.
+  static Result<CurlClient> create(CurlSettings settings);
   CurlClient(CurlClient&&) noexcept;
   ~CurlClient();
 
@@ -63,5 +72,11 @@ class CurlClient {
 
   std::unique_ptr<State> state_;
 };
+
+// The URL that `reference` means on the page `base`. It gets the user and password of `origin`, the
+// URL that the user gave, if it has the same scheme, host and port. Fails if the result is neither
+// http nor https, or is http where `base` is https.
+Result<std::string> resolve_url(const std::string& base, const std::string& reference,
+                                const std::string& origin);
 
 }  // namespace quire::hub

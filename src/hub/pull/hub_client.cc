@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "hub/pull/repository_list.h"
 
 namespace quire::hub {
 namespace {
@@ -61,6 +62,23 @@ std::string explain_access(const Reply& reply, const HubSettings& settings, std:
       reply.status, reply.error_text.empty() ? "" : ": ", reply.error_text, token_remedy(settings));
 }
 
+// Returns an ok status if the receiver is complete.
+Refusal try_once(CurlClient& curl, const Get& request, Receiver& receiver, std::string_view what,
+                 PullState& state, const std::function<Refusal(const Reply&)>& explain) {
+  const bool was_answered = state.was_answered;
+  const Reply reply = curl.get(request, receiver);
+  if (reply.status != 0) state.was_answered = true;
+  if (!reply.failure.ok() || !reply.is_content()) {
+    Refusal refusal = explain(reply);
+    if (reply.status == 0 && !was_answered) refusal.may_retry = false;
+    return refusal;
+  }
+  if (receiver.is_complete()) return {};
+  return {unavailable(fmt::format("[hub] a response ended after {} bytes of {}; expected more",
+                                  receiver.size(), what)),
+          true};
+}
+
 }  // namespace
 
 Refusal explain(const Reply& reply, const HubSettings& settings, std::string_view what) {
@@ -97,7 +115,7 @@ HubClient::HubClient(const HubSettings& settings, PullState& state, CurlClient c
 
 Result<HubClient> HubClient::create(const HubSettings& settings, PullState& state) {
   QUIRE_ASSIGN_OR_RETURN(CurlClient curl,
-                         CurlClient::create(settings.user_agent, state.interrupted));
+                         CurlClient::create({settings.user_agent, state.interrupted}));
   return HubClient(settings, state, std::move(curl));
 }
 
@@ -114,20 +132,20 @@ Status HubClient::get_file(std::string_view commit, std::string_view file, Recei
   return get(url, file, receiver);
 }
 
-Refusal HubClient::try_once(const std::string& url, std::string_view what, Receiver& receiver) {
-  const bool was_answered = state_.was_answered;
-  const Reply reply =
-      curl_.get({.url = url, .token = settings_.token, .offset = receiver.size()}, receiver);
-  if (reply.status != 0) state_.was_answered = true;
-  if (!reply.failure.ok() || !reply.is_content()) {
-    Refusal refusal = explain(reply, settings_, what);
-    if (reply.status == 0 && !was_answered) refusal.may_retry = false;
-    return refusal;
+Status TextReceiver::begin(const Reply& head) {
+  text_.clear();
+  url_ = head.url;
+  return {};
+}
+
+Status TextReceiver::receive(std::string_view bytes) {
+  if (bytes.size() > kMaxListBytes - text_.size()) {
+    return invalid_argument(fmt::format(
+        "[hub] the list of files is longer than {} bytes; expected the list of one model",
+        kMaxListBytes));
   }
-  if (receiver.is_complete()) return {};
-  return {unavailable(fmt::format("[hub] a response ended after {} bytes of {}; expected more",
-                                  receiver.size(), what)),
-          true};
+  text_ += bytes;
+  return {};
 }
 
 bool Attempts::allow_another(int64_t num_bytes) {
@@ -138,19 +156,27 @@ bool Attempts::allow_another(int64_t num_bytes) {
   return ++num_failed_ < kMaxAttempts;
 }
 
-Status HubClient::get(const std::string& url, std::string_view what, Receiver& receiver) {
+Status HubClient::get(std::string url, std::string_view what, Receiver& receiver) {
+  return get_repeatedly(curl_, {.url = std::move(url), .token = settings_.token}, receiver, what,
+                        settings_.first_wait, state_,
+                        [&](const Reply& reply) { return explain(reply, settings_, what); });
+}
+
+Status get_repeatedly(CurlClient& curl, Get request, Receiver& receiver, std::string_view what,
+                      std::chrono::milliseconds first_wait, PullState& state,
+                      const std::function<Refusal(const Reply&)>& explain) {
   Attempts attempts(receiver.size());
   while (true) {
-    if (state_.interrupted()) return cancelled("[hub] interrupted");
-    const Refusal refusal = try_once(url, what, receiver);
+    if (state.interrupted()) return cancelled("[hub] interrupted");
+    request.offset = receiver.size();
+    const Refusal refusal = try_once(curl, request, receiver, what, state, explain);
     if (refusal.status.ok() || !refusal.may_retry) return refusal.status;
     if (!attempts.allow_another(receiver.size())) return refusal.status;
     const auto pause = std::max<std::chrono::milliseconds>(
-        settings_.first_wait * attempts.wait_factor(), std::chrono::seconds(refusal.retry_after_s));
-    state_.note(fmt::format("{}{}{}; trying again in {:.1f} s", what, what.empty() ? "" : ": ",
-                            refusal.status.message(),
-                            std::chrono::duration<double>(pause).count()));
-    wait_interruptibly(pause, state_.interrupted);
+        first_wait * attempts.wait_factor(), std::chrono::seconds(refusal.retry_after_s));
+    state.note(fmt::format("{}{}{}; trying again in {:.1f} s", what, what.empty() ? "" : ": ",
+                           refusal.status.message(), std::chrono::duration<double>(pause).count()));
+    wait_interruptibly(pause, state.interrupted);
   }
 }
 

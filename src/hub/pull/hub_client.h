@@ -43,6 +43,22 @@ Refusal explain(const Reply& reply, const HubSettings& settings, std::string_vie
 // Sleeps, and returns early if interrupted() returns true.
 void wait_interruptibly(std::chrono::milliseconds time, const std::function<bool()>& interrupted);
 
+// Keeps a whole list of files in memory, of at most kMaxListBytes.
+class TextReceiver : public Receiver {
+ public:
+  Status begin(const Reply& head) override;
+  Status receive(std::string_view bytes) override;
+  int64_t size() const override { return 0; }  // a list is requested again as a whole
+  bool is_complete() const override { return true; }
+
+  const std::string& text() const { return text_; }
+  const std::string& url() const { return url_; }  // of the response, after redirects
+
+ private:
+  std::string text_;
+  std::string url_;
+};
+
 // Counts the attempts in a row that together brought less than 1 MiB. A server that ignores ranges
 // and sends a part each time brings no progress.
 class Attempts {
@@ -59,6 +75,13 @@ class Attempts {
   int num_failed_ = 0;
 };
 
+// Sends the request from receiver.size() on, and repeats it until the receiver is complete or an
+// attempt fails for good, which `explain` and Attempts decide. A connection that fails before the
+// server has responded once is not repeated. `what` names the file in messages.
+Status get_repeatedly(CurlClient& curl, Get request, Receiver& receiver, std::string_view what,
+                      std::chrono::milliseconds first_wait, PullState& state,
+                      const std::function<Refusal(const Reply&)>& explain);
+
 class HubClient {
  public:
   // The arguments must outlive the client.
@@ -66,19 +89,14 @@ class HubClient {
 
   const PullState& state() const { return state_; }
 
-  // Downloads the list of files, or one file of a commit, from receiver.size() on. Repeats the
-  // request until the receiver is complete or the request fails for good, which Attempts decides. A
-  // connection that fails before the hub has responded once is
-  // not repeated.
+  // Download the list of files, and one file of a commit.
   Status get_list(Receiver& receiver);
   Status get_file(std::string_view commit, std::string_view file, Receiver& receiver);
 
  private:
   HubClient(const HubSettings& settings, PullState& state, CurlClient curl);
 
-  Status get(const std::string& url, std::string_view what, Receiver& receiver);
-  // Returns an ok status if the receiver is complete.
-  Refusal try_once(const std::string& url, std::string_view what, Receiver& receiver);
+  Status get(std::string url, std::string_view what, Receiver& receiver);
 
   const HubSettings& settings_;
   PullState& state_;

@@ -23,6 +23,7 @@
 #include "base/guarded.h"
 #include "base/log.h"
 #include "hub/pull/blob_download.h"
+#include "hub/pull/local_files.h"
 #include "hub/pull/repository_list.h"
 #include "tensor/checkpoint.h"
 
@@ -38,36 +39,6 @@ struct ModelFolders {
   fs::path snapshot;
 };
 
-// Keeps a whole response in memory, up to a bound.
-class TextReceiver : public Receiver {
- public:
-  Status begin(const Reply&) override {
-    text_.clear();
-    return {};
-  }
-  Status receive(std::string_view bytes) override {
-    if (bytes.size() > kMaxListBytes - text_.size()) {
-      return invalid_argument(fmt::format(
-          "[hub] the hub's list of files is longer than {} bytes; expected a model's list",
-          kMaxListBytes));
-    }
-    text_ += bytes;
-    return {};
-  }
-  int64_t size() const override { return 0; }  // a list is requested again as a whole
-  bool is_complete() const override { return true; }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
-Status make_folder(const fs::path& path) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  return error ? write_error(path, error.value()) : Status();
-}
-
 Result<ModelFolders> make_folders(const PullOptions& options, const std::string& commit) {
   const fs::path model = model_folder(options.cache, options.hub.model);
   ModelFolders folders;
@@ -77,7 +48,7 @@ Result<ModelFolders> make_folders(const PullOptions& options, const std::string&
   folders.snapshot = model / "snapshots" / commit;
   for (const fs::path& path :
        {folders.blobs.blobs, folders.blobs.locks, folders.refs, folders.snapshot}) {
-    QUIRE_RETURN_IF_ERROR(make_folder(path));
+    QUIRE_RETURN_IF_ERROR(make_folder(path, kCacheVariable));
   }
   return folders;
 }
@@ -92,25 +63,26 @@ fs::path fresh_path(const fs::path& path) {
 Status write_ref(const fs::path& refs, const ModelName& model, const std::string& commit) {
   if (is_commit(model.revision)) return {};
   const fs::path path = refs / model.revision;
-  QUIRE_RETURN_IF_ERROR(make_folder(path.parent_path()));
+  QUIRE_RETURN_IF_ERROR(make_folder(path.parent_path(), kCacheVariable));
   const fs::path fresh = fresh_path(path);
   std::ofstream file(fresh, std::ios::binary);
   file << commit;
   file.close();
-  if (!file || ::rename(fresh.c_str(), path.c_str()) != 0) return write_error(path, errno);
+  if (!file || ::rename(fresh.c_str(), path.c_str()) != 0)
+    return write_error(path, kCacheVariable, errno);
   return {};
 }
 
 // Links the file's name in the snapshot, which may be in a folder, to its blob.
 Status link_blob(const RepositoryFile& file, const ModelFolders& folders) {
   const fs::path link = folders.snapshot / file.name;
-  QUIRE_RETURN_IF_ERROR(make_folder(link.parent_path()));
+  QUIRE_RETURN_IF_ERROR(make_folder(link.parent_path(), kCacheVariable));
   const fs::path target = (folders.blobs.blobs / file.hash).lexically_relative(link.parent_path());
   std::error_code error;
   if (fs::read_symlink(link, error) == target) return {};
   const fs::path fresh = fresh_path(link);
   if (::symlink(target.c_str(), fresh.c_str()) != 0 || ::rename(fresh.c_str(), link.c_str()) != 0) {
-    return write_error(link, errno);
+    return write_error(link, kCacheVariable, errno);
   }
   return {};
 }
@@ -125,16 +97,6 @@ int64_t cached_bytes(const std::vector<RepositoryFile>& files, const BlobFolders
   int64_t total = 0;
   for (const RepositoryFile& file : files) total += bytes_in_cache(file, folders);
   return total;
-}
-
-Status check_disk(int64_t needed, const fs::path& folder) {
-  std::error_code error;
-  const fs::space_info space = fs::space(folder, error);
-  if (error || static_cast<uintmax_t>(needed) <= space.available) return {};
-  return unavailable(fmt::format(
-      "[hub] the disk of {} has {} free, and the download needs {}; free some space, or set "
-      "HF_HUB_CACHE to a folder on another disk",
-      folder.string(), bytes_text(static_cast<int64_t>(space.available)), bytes_text(needed)));
 }
 
 // Downloads files with several threads. The caller's thread reports notes and progress meanwhile.
@@ -154,7 +116,7 @@ class Download {
              const ModelFolders& folders) {
     const int64_t total = total_bytes(files);
     num_bytes_ = cached_bytes(files, folders.blobs);
-    QUIRE_RETURN_IF_ERROR(check_disk(total - num_bytes_, folders.blobs.blobs));
+    QUIRE_RETURN_IF_ERROR(check_disk(total - num_bytes_, folders.blobs.blobs, kCacheVariable));
     next_ = 0;
     const size_t num_workers = std::min(files.size(), static_cast<size_t>(options_.max_workers));
     num_running_ = num_workers;
@@ -262,11 +224,6 @@ std::string describe(const PullOptions& options, const RepositoryList& list,
       choice.small.size() + choice.weights.size(),
       bytes_text(total_bytes(choice.small) + total_bytes(choice.weights)),
       cached == 0 ? "" : fmt::format(", {} of them in the cache already", bytes_text(cached)));
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
 }
 
 Result<std::string> read_token() {

