@@ -34,7 +34,7 @@ TEST(Range, DescribesItsBounds) {
 }
 
 TEST(SamplingFlags, ListsGrowWithEachUse) {
-  SamplingFlags sampling(7);
+  SamplingFlags sampling("7");
   FlagSet flags;
   sampling.add_to(flags);
   const auto give = [&](std::string_view name, std::string_view value) {
