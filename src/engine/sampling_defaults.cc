@@ -62,7 +62,7 @@ std::string describe(const SamplingParams& params) {
 }
 
 std::string describe(const SamplingDefaults& defaults) {
-  return fmt::format("{} (from {})", describe(defaults.params), defaults.source);
+  return fmt::format("{}; from {}", describe(defaults.params), defaults.source);
 }
 
 }  // namespace quire

@@ -21,7 +21,7 @@ SamplingDefaults choose_sampling_defaults(const GenerationConfig& model, Samplin
 std::vector<std::pair<std::string_view, std::string>> default_values(const SamplingParams& params);
 // "temperature 0.8, top_p 0.95, top_k 40, min_p 0.05, repetition_penalty 1".
 std::string describe(const SamplingParams& params);
-// The same, with the source.
+// The same, with "; from" and the source.
 std::string describe(const SamplingDefaults& defaults);
 
 }  // namespace quire

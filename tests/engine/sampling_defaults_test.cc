@@ -16,9 +16,9 @@ std::string plain(const GenerationConfig& model) {
 TEST(SamplingDefaults, AModelThatStatesNoneGetsTheFallback) {
   GenerationConfig model;
   EXPECT_EQ(chat(model),
-            "temperature 0.8, top_p 0.95, top_k 40, min_p 0.05, repetition_penalty 1 (from Quire)");
+            "temperature 0.8, top_p 0.95, top_k 40, min_p 0.05, repetition_penalty 1; from Quire");
   EXPECT_EQ(plain(model),
-            "temperature 1, top_p 1, top_k 0, min_p 0, repetition_penalty 1 (from Quire)");
+            "temperature 1, top_p 1, top_k 0, min_p 0, repetition_penalty 1; from Quire");
   model.do_sample = true;  // says only that sampling is on
   EXPECT_EQ(chat(model), chat({}));
 }
@@ -29,15 +29,15 @@ TEST(SamplingDefaults, AModelsValuesAreASet) {
   model.temperature = 0.6F;
   model.top_p = 0.9F;
   EXPECT_EQ(chat(model),
-            "temperature 0.6, top_p 0.9, top_k 0, min_p 0, repetition_penalty 1 (from "
-            "generation_config.json)");
+            "temperature 0.6, top_p 0.9, top_k 0, min_p 0, repetition_penalty 1; from "
+            "generation_config.json");
   EXPECT_EQ(plain(model), chat(model));
   GenerationConfig gguf;
   gguf.source = "general.sampling.*";
   gguf.top_k = 20;
   EXPECT_EQ(chat(gguf),
-            "temperature 1, top_p 1, top_k 20, min_p 0, repetition_penalty 1 (from "
-            "general.sampling.*)");
+            "temperature 1, top_p 1, top_k 20, min_p 0, repetition_penalty 1; from "
+            "general.sampling.*");
 }
 
 TEST(SamplingDefaults, WithoutSamplingTheModelIsGreedy) {
@@ -53,8 +53,8 @@ TEST(SamplingDefaults, ARepetitionPenaltyAloneKeepsTheFallback) {
   GenerationConfig model;
   model.repetition_penalty = 1.1F;
   EXPECT_EQ(chat(model),
-            "temperature 0.8, top_p 0.95, top_k 40, min_p 0.05, repetition_penalty 1.1 (from "
-            "Quire, repetition_penalty from generation_config.json)");
+            "temperature 0.8, top_p 0.95, top_k 40, min_p 0.05, repetition_penalty 1.1; from "
+            "Quire, repetition_penalty from generation_config.json");
 }
 
 }  // namespace
