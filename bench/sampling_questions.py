@@ -2,10 +2,13 @@
 
     python3 bench/sampling_questions.py --quire build/quire --model MODEL --out RESULT.md
 
-Every question of bench/data/everyday_questions.jsonl is asked in the model's chat template, with
+Every question of bench/data/everyday_questions.jsonl (or --data) is asked in the model's chat template, with
 each setting and seed. A reply counts as right if its first 20 words contain an accepted answer. The
 table has the share of right replies, the questions that were right for all seeds and for none, and
-the replies that run in a circle or do not end.
+the replies that run in a circle or do not end. Tasks of bench/data/everyday_tasks.jsonl have no
+accepted answers, and only the latter count:
+
+    python3 bench/sampling_questions.py … --data bench/data/everyday_tasks.jsonl --max-tokens 1024
 """
 
 from __future__ import annotations
@@ -35,6 +38,8 @@ NUM_FIRST_WORDS = 20
 
 def is_right(reply: str, answers: list[str]) -> bool:
     reply = " ".join(reply.split()[:NUM_FIRST_WORDS])
+    if not answers:
+        return False
     words = "|".join(re.escape(answer) for answer in answers)
     return re.search(rf"(?<!\w)({words})(?!\w)", reply, re.IGNORECASE) is not None
 
@@ -50,12 +55,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quire", default="build/quire")
     parser.add_argument("--model", required=True)
+    parser.add_argument("--data", type=Path,
+                        default=Path(__file__).parent / "data" / "everyday_questions.jsonl")
     parser.add_argument("--seeds", type=int, default=2, help="of settings that are not greedy")
     parser.add_argument("--max-tokens", type=int, default=256)
     parser.add_argument("--out", type=Path, required=True, help="the table, as Markdown")
     args = parser.parse_args()
-    data = Path(__file__).parent / "data" / "everyday_questions.jsonl"
-    questions = [json.loads(line) for line in data.read_text().splitlines()]
+    questions = [{"answers": []} | json.loads(line) for line in args.data.read_text().splitlines()]
     runs = []
     for setting in SETTINGS:
         seeds = 1 if setting["temperature"] == 0 else args.seeds

@@ -145,7 +145,7 @@ TEST_F(SmolLm2, GreedyIdsAreThoseOfTheReferenceUpToTies) {
                expected[i].margins[at]);
   }
   fmt::print("{} of {} prompts have the reference's ids\n", num_equal, got.size());
-  EXPECT_GE(num_equal, 8);
+  EXPECT_GE(num_equal, 9);
 }
 
 // The strings at this pointer in the lines of an NDJSON stream, joined.
@@ -192,8 +192,7 @@ TEST_F(SmolLm2, EveryApiNamesTheCapital) {
   EXPECT_THAT(post("/v1/responses", input + stream), HasSubstr("Paris"));
 
   EXPECT_THAT(string_at(post("/v1/messages", messages), "/content/0/text"), HasSubstr("Paris"));
-  EXPECT_THAT(streamed_at(post("/v1/messages", messages + stream), "/delta/text"),
-              HasSubstr("Paris"));
+  EXPECT_THAT(post("/v1/messages", messages + stream), HasSubstr("Paris"));
 
   const std::string ollama = fmt::format(
       R"("messages": [{{"role": "user", "content": "{}"}}], "options": {{"temperature": 0}})",
