@@ -418,7 +418,7 @@ TEST(GgufFiles, WrongSamplingDefaultsAreNamed) {
   EXPECT_THAT(error_with(sized_llama().real("general.sampling.min_p", NAN)),
               HasSubstr("\"general.sampling.min_p\"; got nan, expected a finite number"));
   EXPECT_THAT(error_with(sized_llama().real("general.sampling.temp", -1.0F)),
-              HasSubstr("temperature; got -1"));
+              HasSubstr("temperature; got \"-1\", expected a number from 0"));
   EngineConfig config = cpu_config(scratch.write("m.gguf", sized_llama().file()));
   config.generation_config = "folder";
   EXPECT_THAT(open_model_files(config).status().message(),
